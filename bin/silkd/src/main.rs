@@ -1,0 +1,2 @@
+//! `silkd`.
+fn main() {}
