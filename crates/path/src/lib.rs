@@ -1,1 +1,5 @@
-//! Placeholder until the crate's first slice lands.
+//! Explicit paths.
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod classify;

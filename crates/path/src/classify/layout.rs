@@ -1,0 +1,204 @@
+//! The layout of the classifier's tables, word for word, and the hash (Scout §3.4, design §4).
+//! The XDP program implements the same words in C and a property test demands the same
+//! answers, so nothing here may change without changing `classifier.bpf.c` in the same commit.
+//!
+//! **Byte order.** Addresses and ports are kept *as they stand on the wire*, loaded
+//! little-endian: address 10.0.0.1 is the `u32` `0x0100_000a`, port 80 the `u16` `0x5000`.
+//! An XDP program on a little-endian machine therefore loads them from the packet unchanged.
+//! Only the index of the ports table is the port's number in host order.
+//!
+//! # Flow table: `flows`, an array of `u64`, 2 per entry, 4 entries per bucket of 64 bytes
+//! ```text
+//!          63            48 47            32 31                             0
+//! word 0  |   local port   |  remote port   |         remote address         |   KEY
+//! word 1  |              value              |         local address          |   STATE
+//!
+//! value    31      30      29         24 23                                0
+//!         | valid |  udp  |    domain    |             path index            |
+//! ```
+//! * The number of buckets is a power of two, at least 4: `mask = buckets - 1`. Bucket `b` is
+//!   the words `8*b .. 8*b+8`, aligned to 64 bytes, entry `e` of it the words `8*b + 2*e` and
+//!   `8*b + 2*e + 1`.
+//! * A free entry has word 1 equal to zero. An entry whose value has no valid bit is being
+//!   written ([`CLAIMED`]): readers skip it.
+//! * The key of a packet is `word 0` and `want = local address | UDP<<32` (the UDP bit at
+//!   [`VALUE_UDP`]`<<32`); an entry matches when `word 0` is equal and
+//!   `word 1 & `[`MATCH_MASK`] `== want | VALUE_VALID<<32`.
+//! * Buckets probed, in this order, every one of them on a miss (removal leaves holes):
+//!   `b1 = (u32)h & mask`, `b1 ^ 1`, `b2 = (h >> 32) & mask`, `b2 ^ 1`, where
+//!   `h = hash(seed, word 0, want)`. `b` and `b ^ 1` share a 128-byte line pair.
+//! * Reader: load word 1; if it matches, load word 0 *after* it; if that is equal, load word 1
+//!   again; when it is unchanged the value belongs to the key, otherwise treat the entry as not
+//!   matching. (A stage checks the addresses again: a torn answer costs a packet, no more.)
+//! * Writer: compare-and-swap word 1 from 0 to [`CLAIMED`], store word 0, store word 1 with the
+//!   valid bit. Removal stores 0 to word 1. A change of value is one store of word 1.
+//! * [`INDEX_LISTEN`] as the index means: owned by silk, but handled by the domain's listen
+//!   path (TIME-WAIT keeps its entry this way after its path is gone).
+//!
+//! # Ports table: `ports`, 65536 `u32`, indexed by the local port's number
+//! ```text
+//!  31                         16 15                          0
+//! |  UDP, bit 16+i: address i   |  TCP, bit i: local address i |
+//! ```
+//! Bit *i* set: silk owns the port on the *i*-th local address of the settings.
+//!
+//! # Rules table: `rules`, 2 banks of [`RULES`] entries of 2 `u64`; the first match wins
+//! ```text
+//!          63      40 39 32 31     24 23     16 15                         0
+//! word 0  |            mask          |             source prefix            |   (32 bits each)
+//! word 1  |    0     | any | domain  |  dscp   |     local port             |
+//! ```
+//! `prefix` and `mask` are wire bytes loaded little-endian; a rule matches when
+//! `(source & mask) == prefix`, and `local port` is 0 or the packet's (wire bytes loaded
+//! little-endian), and bit 32 ([`RULE_ANY_DSCP`]) is set or `dscp` is the packet's
+//! (`tos >> 2`). A rule of bank *k* is at words `2*(k*RULES + i)`. No match: the default domain.
+//!
+//! # Settings: `settings`, [`SETTINGS_WORDS`] `u64`
+//! ```text
+//!           55        48 47    40 39  32 31      24 23       16 15        8 7     0
+//! word 0   | addresses  | rules  | bank | control  | fragment  | default   | flags |
+//! word 1   | hash seed                                                              |
+//! word 2+k | local address 2k+1            | local address 2k                       |
+//! ```
+//! `flags`: [`OWN_ARP`], [`OWN_ICMP`], [`OWN_FRAGMENTS`]. `default`, `fragment` and `control`
+//! are domains. One store of word 0 switches bank, counts and domains at once: a reload is
+//! all or nothing.
+//!
+//! # The specification both sides evaluate, on an Ethernet frame of `len` bytes
+//! 1. `len < 14`: pass. ARP (0x0806): control if OWN_ARP, else pass. Not IPv4 (0x0800): pass.
+//!    A group destination (bit 0 of the first byte) that is not ARP: pass.
+//! 2. IPv4: `len >= 34`, version 4, `ihl*4 >= 20`, `ihl*4 <= total length`,
+//!    `14 + total length <= len`; else pass. Options are skipped. `l4 = 14 + ihl*4`,
+//!    `room = total length - ihl*4`.
+//! 3. A fragment (more-fragments or offset not 0): if OWN_FRAGMENTS and the destination is one
+//!    of the local addresses, fragment; else pass.
+//! 4. TCP (6) with `room >= 20`, UDP (17) with `room >= 8`; (less room: pass). Flow found:
+//!    path (or listen, with the flow's domain, when the index is INDEX_LISTEN). Else, if the
+//!    destination is local address *i* and the ports table has its bit for the protocol:
+//!    listen, in the domain of the first matching rule. Else pass.
+//! 5. ICMP (1) with `room >= 8` to a local address. Types 3, 11 and 12 quote a packet of ours
+//!    at `q = l4 + 8`: if `room >= 8 + 20`, its version is 4, `qhl = ihl*4 >= 20`,
+//!    `room >= 8 + qhl + 8`, its fragment offset is 0 and its protocol is TCP or UDP, look up
+//!    the flow with local = quoted source, remote = quoted destination; found: control, in the
+//!    flow's domain. In all other cases: control in the control domain if OWN_ICMP, else pass.
+//! 6. Anything else: pass.
+//!
+//! # The metadata word the XDP program writes (a `u32` right before the frame)
+//! Path: the flow's value. Else no valid bit, the domain in bits 24 to 29, and in the low byte
+//! [`HINT_LISTEN`], [`HINT_FRAGMENT`] or [`HINT_CONTROL`]. Zero: no hint, classify again.
+
+/// Words (`u64`) of one flow entry.
+pub const ENTRY_WORDS: usize = 2;
+/// Entries of one bucket, which is one 64-byte cache line.
+pub const BUCKET_ENTRIES: usize = 4;
+/// Words (`u64`) of one bucket.
+pub const BUCKET_WORDS: usize = ENTRY_WORDS * BUCKET_ENTRIES;
+/// The fewest buckets of a table.
+pub const MIN_BUCKETS: usize = 4;
+
+/// In a value: the entry is complete.
+pub const VALUE_VALID: u32 = 1 << 31;
+/// In a value: UDP; clear for TCP.
+pub const VALUE_UDP: u32 = 1 << 30;
+/// Where the domain starts in a value.
+pub const DOMAIN_SHIFT: u32 = 24;
+/// The domain, once shifted down: at most 64 domains.
+pub const DOMAIN_MASK: u32 = 0x3f;
+/// The path index in a value.
+pub const INDEX_MASK: u32 = 0x00ff_ffff;
+/// The index of a flow that its domain's listen path handles (a TIME-WAIT flow).
+pub const INDEX_LISTEN: u32 = INDEX_MASK;
+/// Word 1 of an entry that a writer holds and has not filled yet. Not valid, not free.
+pub const CLAIMED: u64 = 1 << 32;
+/// The bits of word 1 that take part in matching: valid, udp and the local address.
+pub const MATCH_MASK: u64 = (((VALUE_VALID | VALUE_UDP) as u64) << 32) | 0xffff_ffff;
+
+/// Words (`u32`) of the ports table.
+pub const PORTS: usize = 65536;
+/// The shift of the UDP half of a ports word.
+pub const PORT_UDP_SHIFT: u32 = 16;
+
+/// Rules in one bank.
+pub const RULES: usize = 64;
+/// Words (`u64`) of the rules table.
+pub const RULES_WORDS: usize = 2 * RULES * 2;
+/// In word 1 of a rule: any DSCP matches.
+pub const RULE_ANY_DSCP: u64 = 1 << 32;
+
+/// Local addresses the settings can hold.
+pub const ADDRESSES: usize = 16;
+/// Words (`u64`) of the settings.
+pub const SETTINGS_WORDS: usize = 2 + ADDRESSES / 2;
+/// The word of the settings that holds the hash seed.
+pub const SETTINGS_SEED: usize = 1;
+/// The first word of the settings that holds addresses.
+pub const SETTINGS_ADDRESSES: usize = 2;
+/// Settings flag: ARP goes to the control domain.
+pub const OWN_ARP: u64 = 1;
+/// Settings flag: ICMP to a local address goes to the control domain.
+pub const OWN_ICMP: u64 = 2;
+/// Settings flag: every IP fragment to a local address goes to the fragment domain.
+pub const OWN_FRAGMENTS: u64 = 4;
+/// Where word 0 of the settings keeps the default domain (8 bits).
+pub const DEFAULT_SHIFT: u32 = 8;
+/// Where word 0 of the settings keeps the fragment domain (8 bits).
+pub const FRAGMENT_SHIFT: u32 = 16;
+/// Where word 0 of the settings keeps the control domain (8 bits).
+pub const CONTROL_SHIFT: u32 = 24;
+/// Where word 0 of the settings keeps the bank of rules in force (8 bits, 0 or 1).
+pub const BANK_SHIFT: u32 = 32;
+/// Where word 0 of the settings keeps the number of rules in that bank (8 bits).
+pub const RULE_COUNT_SHIFT: u32 = 40;
+/// Where word 0 of the settings keeps the number of local addresses (8 bits).
+pub const ADDRESS_COUNT_SHIFT: u32 = 48;
+
+/// Metadata: for the listen path of the domain.
+pub const HINT_LISTEN: u32 = 1;
+/// Metadata: a fragment, for the domain's path that leads up to IP.
+pub const HINT_FRAGMENT: u32 = 2;
+/// Metadata: ARP or ICMP, for the domain's control path.
+pub const HINT_CONTROL: u32 = 3;
+
+/// First multiplier of the hash.
+pub const HASH_K1: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Second multiplier of the hash.
+pub const HASH_K2: u64 = 0xd6e8_feb8_6659_fd93;
+
+/// The hash of a key: `word 0`, and `want` (local address and UDP bit), keyed by the seed.
+/// 64-bit wrapping arithmetic only, so that BPF C writes the same five lines.
+pub const fn hash(seed: u64, key: u64, want: u64) -> u64 {
+    let mut h = (key ^ seed).wrapping_mul(HASH_K1);
+    h ^= h >> 32;
+    h ^= want;
+    h = h.wrapping_mul(HASH_K2);
+    h ^ (h >> 32)
+}
+
+/// The four buckets a key may be in, in probing order.
+pub const fn buckets(hash: u64, mask: u64) -> [usize; 4] {
+    let first = (hash as u32) as u64 & mask;
+    let second = (hash >> 32) & mask;
+    [first as usize, (first ^ 1) as usize, second as usize, (second ^ 1) as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_the_one_written_down() {
+        assert_eq!(hash(0, 0, 0), 0);
+        // Golden values, so that a change here cannot pass unnoticed by the C program.
+        assert_eq!(hash(1, 0x5000_1234_0100_000a, 0x0200_000a), GOLDEN[0]);
+        assert_eq!(hash(0xdead_beef, 0x5000_1234_0100_000a, 0x4000_0000_0200_000a), GOLDEN[1]);
+    }
+
+    const GOLDEN: [u64; 2] = [0xa0c5_6dcb_7cc1_3b04, 0x2e61_f6f8_e301_7939];
+
+    #[test]
+    fn a_bucket_and_its_partner_share_a_line_pair() {
+        let [a, b, c, d] = buckets(0x1234_5678_9abc_def1, 0xff);
+        assert_eq!((a / 2, c / 2), (b / 2, d / 2));
+        assert_eq!((a, c), (0xf1, 0x78));
+    }
+}
