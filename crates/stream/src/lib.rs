@@ -1,1 +1,43 @@
-//! Placeholder until the crate's first slice lands.
+//! Memory-mapped streams between the daemon and the programs it serves (CM §4).
+//!
+//! One *arena* is shared with one family of processes (what one `silk run` started). It
+//! holds a control block ([`Slot`]) for every socket, byte rings for the data, and the
+//! bells by which each side tells the other that something changed. In the common case
+//! data moves, windows open and connections are accepted without a system call; a system
+//! call is made only to wake a side that has said it sleeps.
+//!
+//! Trust: the daemon shares an arena with nobody but the family it serves, keeps its own
+//! copy of every index and size, and clamps whatever it reads. A program that scribbles
+//! over its arena harms its own connections and nothing else.
+//!
+//! | CM §4.2 | here |
+//! |---|---|
+//! | `N_read`, `N_write` | [`Slot::rx_read`], [`Slot::rx_write`], [`Slot::tx_read`], [`Slot::tx_write`] |
+//! | `B_wakeup` | [`Slot::wake_read`], [`Slot::wake_write`] |
+//! | `waiting_for_IO` | [`Slot::waiting`] |
+//! | `active`, `B_start` | [`Doorbell::sleeping`]; [`Slot::rx_note`] |
+//!
+//! `unsafe` is used to map memory and to copy bytes in and out of it, nowhere else.
+
+mod accept;
+#[cfg(not(loom))]
+mod arena;
+#[cfg(not(loom))]
+mod datagram;
+mod dirty;
+mod layout;
+#[cfg(not(loom))]
+mod ring;
+mod sync;
+#[cfg(not(loom))]
+pub mod wake;
+
+pub use accept::{AcceptQueue, OWNER_NOBODY, OWNER_QUEUED, Waiters};
+#[cfg(not(loom))]
+pub use arena::{Arena, AttachError, CreateError, Pool, Ring, RingPlace, Sizes};
+#[cfg(not(loom))]
+pub use datagram::{Datagram, RECORD_HEADER, pop as pop_datagram, push as push_datagram};
+pub use dirty::{DirtySet, MARKS};
+pub use layout::*;
+#[cfg(not(loom))]
+pub use ring::{Bytes, free, used};

@@ -1,0 +1,412 @@
+//! The shared memory of one family: made by the daemon, attached by its programs; and the
+//! daemon's private book of which slots and rings are in use.
+//!
+//! The book is split by domain, so that executors never meet: each takes slots in blocks
+//! and ring memory in chunks from a shared counter, and keeps what comes back for itself.
+
+use crate::layout::{
+    Bell, DOMAINS, Doorbell, Header, Listener, MAGIC, RINGS_AT, Records, SLOTS, Slot, Thread,
+};
+use crate::ring::Bytes;
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::{fmt, io, ptr};
+
+/// Why an arena could not be made. The machine's fault or the configuration's.
+#[derive(Debug)]
+pub enum CreateError {
+    /// The kernel refused the memory.
+    Memory(io::Error),
+    /// The configured length does not even hold the records.
+    TooSmall {
+        /// The least length that would do, bytes.
+        least: usize,
+    },
+}
+
+impl fmt::Display for CreateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(e) => write!(f, "the kernel gave no memory for a program's streams: {e}"),
+            Self::TooSmall { least } => write!(f, "a program's arena needs at least {least} bytes"),
+        }
+    }
+}
+
+impl std::error::Error for CreateError {}
+
+/// Why an arena could not be attached. The daemon's fault, or another version's.
+#[derive(Debug)]
+pub enum AttachError {
+    /// It could not be mapped.
+    Memory(io::Error),
+    /// It is not an arena of this version.
+    NotAnArena,
+}
+
+impl fmt::Display for AttachError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(e) => write!(f, "the daemon's arena could not be mapped: {e}"),
+            Self::NotAnArena => write!(f, "the daemon is of another version than the library"),
+        }
+    }
+}
+
+impl std::error::Error for AttachError {}
+
+/// A mapped arena. Cheap to share between threads; unmapped with the last reference.
+pub struct Arena {
+    start: *mut u8,
+    length: usize,
+    file: OwnedFd,
+    /// Next slot block and ring chunk nobody has taken yet (the daemon's; unused elsewhere).
+    next_slot: AtomicU32,
+    next_chunk: AtomicU64,
+}
+
+// SAFETY: the mapping is shared memory whose records are atomics and whose rings are reached
+// only through copies; nothing in it belongs to one thread.
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
+
+/// What an arena is made with.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Bytes for rings, in all. Only what is touched costs memory.
+    pub rings: usize,
+    /// Domains that will ring here.
+    pub domains: u32,
+    /// Ask for huge pages. They are used where the kernel grants them.
+    pub huge_pages: bool,
+}
+
+impl Arena {
+    /// Makes a new, empty arena (the daemon).
+    ///
+    /// # Errors
+    /// [`CreateError`].
+    pub fn create(sizes: Sizes) -> Result<Arc<Self>, CreateError> {
+        let length = RINGS_AT + sizes.rings.next_multiple_of(CHUNK as usize);
+        if sizes.rings < CHUNK as usize {
+            return Err(CreateError::TooSmall { least: CHUNK as usize });
+        }
+        let file = memory_file(length).map_err(CreateError::Memory)?;
+        let arena = Self::map(file, length).map_err(CreateError::Memory)?;
+        if sizes.huge_pages {
+            // SAFETY: advice on our own mapping; ignoring it is allowed.
+            unsafe {
+                libc::madvise(arena.start.add(RINGS_AT).cast(), length - RINGS_AT, libc::MADV_HUGEPAGE)
+            };
+        }
+        let header = arena.header();
+        header.length.store(length as u64, Ordering::Relaxed);
+        header.domains.store(sizes.domains.min(DOMAINS as u32), Ordering::Relaxed);
+        header.magic.store(MAGIC, Ordering::Release);
+        Ok(Arc::new(arena))
+    }
+
+    /// Maps an arena that the daemon has passed (the library).
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn attach(file: OwnedFd) -> Result<Self, AttachError> {
+        // SAFETY: fstat fills the buffer it is given.
+        let length = unsafe {
+            let mut stat: libc::stat = std::mem::zeroed();
+            if libc::fstat(file.as_raw_fd(), &mut stat) != 0 {
+                return Err(AttachError::Memory(io::Error::last_os_error()));
+            }
+            usize::try_from(stat.st_size).unwrap_or(0)
+        };
+        if length < RINGS_AT {
+            return Err(AttachError::NotAnArena);
+        }
+        let arena = Self::map(file, length).map_err(AttachError::Memory)?;
+        // SAFETY: advice on our own mapping.
+        unsafe { libc::madvise(arena.start.add(RINGS_AT).cast(), length - RINGS_AT, libc::MADV_HUGEPAGE) };
+        if arena.header().magic.load(Ordering::Acquire) != MAGIC {
+            return Err(AttachError::NotAnArena);
+        }
+        Ok(arena)
+    }
+
+    fn map(file: OwnedFd, length: usize) -> io::Result<Self> {
+        // SAFETY: a fresh shared mapping at an address the kernel chooses.
+        let start = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self {
+            start: start.cast(),
+            length,
+            file,
+            next_slot: AtomicU32::new(0),
+            next_chunk: AtomicU64::new(RINGS_AT as u64),
+        })
+    }
+
+    /// The file to pass to a program.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Bytes mapped.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    fn records(&self) -> &Records {
+        // SAFETY: the mapping is at least `RINGS_AT >= size_of::<Records>()` long, page
+        // aligned, zero-filled at first, and `Records` is made of atomics, for which every
+        // bit pattern is valid and which other processes may change at any time.
+        unsafe { &*self.start.cast::<Records>() }
+    }
+
+    /// The first page.
+    pub fn header(&self) -> &Header {
+        &self.records().header
+    }
+
+    /// A domain's doorbell; `None` when there is no such domain.
+    pub fn doorbell(&self, domain: usize) -> Option<&Doorbell> {
+        self.records().doorbell.get(domain)
+    }
+
+    /// A thread's record.
+    pub fn thread(&self, number: u32) -> Option<&Thread> {
+        self.records().thread.0.get(number as usize)
+    }
+
+    /// An event set.
+    pub fn bell(&self, number: u32) -> Option<&Bell> {
+        self.records().bell.0.get(number as usize)
+    }
+
+    /// A listening socket's shared part.
+    pub fn listener(&self, number: u32) -> Option<&Listener> {
+        self.records().listener.0.get(number as usize)
+    }
+
+    /// A socket.
+    pub fn slot(&self, number: u32) -> Option<&Slot> {
+        self.records().slot.0.get(number as usize)
+    }
+
+    /// The ring at `place`, `size` bytes; `None` unless it lies wholly among the rings and
+    /// its size is a power of two (or zero).
+    pub fn ring(&self, place: u64, size: u32) -> Option<Bytes<'_>> {
+        let start = usize::try_from(place).ok()?;
+        let end = start.checked_add(size as usize)?;
+        let sound = start >= RINGS_AT && end <= self.length && (size == 0 || size.is_power_of_two());
+        // SAFETY: just checked to lie inside the mapping, behind the records.
+        sound.then(|| unsafe { Bytes::new(self.start.add(start), size) })
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: `start..start+length` is the mapping made in `map`, and nothing borrowed
+        // from it can outlive `self`.
+        unsafe { libc::munmap(self.start.cast(), self.length) };
+    }
+}
+
+fn memory_file(length: usize) -> io::Result<OwnedFd> {
+    // SAFETY: the name is a C string; a descriptor that memfd_create returns is ours.
+    let file = unsafe {
+        let fd = libc::memfd_create(c"silk-arena".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        OwnedFd::from_raw_fd(fd)
+    };
+    let size = libc::off_t::try_from(length).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
+    // SAFETY: plain descriptor operations. The seals keep a program from shrinking the file
+    // under the daemon, which would otherwise kill it with SIGBUS.
+    let sealed = unsafe {
+        libc::ftruncate(file.as_raw_fd(), size) == 0
+            && libc::fcntl(
+                file.as_raw_fd(),
+                libc::F_ADD_SEALS,
+                libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL,
+            ) == 0
+    };
+    if sealed { Ok(file) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Ring memory is taken from the arena in pieces of this size, bytes.
+const CHUNK: u64 = 4 << 20;
+/// Slots are taken from the arena in blocks of this many.
+const SLOT_BLOCK: u32 = 64;
+
+/// One domain's private book of an arena: its free slots and rings.
+pub struct Pool {
+    arena: Arc<Arena>,
+    slots: Vec<u32>,
+    rings: BTreeMap<u32, Vec<u64>>,
+    chunk: (u64, u64),
+    in_use: u64,
+}
+
+/// Where a ring lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingPlace {
+    /// Offset in the arena, bytes.
+    pub place: u64,
+    /// Bytes, a power of two.
+    pub size: u32,
+}
+
+impl Pool {
+    /// An empty book for one domain.
+    pub fn new(arena: Arc<Arena>) -> Self {
+        Self { arena, slots: Vec::new(), rings: BTreeMap::new(), chunk: (0, 0), in_use: 0 }
+    }
+
+    /// The arena it books.
+    pub fn arena(&self) -> &Arc<Arena> {
+        &self.arena
+    }
+
+    /// Ring bytes given out and not returned.
+    pub fn in_use(&self) -> u64 {
+        self.in_use
+    }
+
+    /// A free slot, the most recently returned first (its lines are warm).
+    pub fn take_slot(&mut self) -> Option<u32> {
+        if self.slots.is_empty() {
+            let first = self.arena.next_slot.fetch_add(SLOT_BLOCK, Ordering::Relaxed);
+            if first >= SLOTS {
+                self.arena.next_slot.store(SLOTS, Ordering::Relaxed);
+                return None;
+            }
+            self.slots.extend((first..(first + SLOT_BLOCK).min(SLOTS)).rev());
+        }
+        self.slots.pop()
+    }
+
+    /// Gives a slot back.
+    pub fn return_slot(&mut self, slot: u32) {
+        self.slots.push(slot);
+    }
+
+    /// How many slots of the arena have ever been used: all live ones are below it.
+    pub fn slots_touched(&self) -> u32 {
+        self.arena.next_slot.load(Ordering::Relaxed).min(SLOTS)
+    }
+
+    /// A ring of `size` bytes (a power of two, at most 4 MiB), the most recently returned
+    /// first; `None` when the arena is full.
+    pub fn take_ring(&mut self, size: u32) -> Option<RingPlace> {
+        debug_assert!(size.is_power_of_two() && u64::from(size) <= CHUNK);
+        let place = match self.rings.get_mut(&size).and_then(Vec::pop) {
+            Some(place) => place,
+            None => self.carve(size)?,
+        };
+        self.in_use += u64::from(size);
+        Some(RingPlace { place, size })
+    }
+
+    /// Gives a ring back.
+    pub fn return_ring(&mut self, ring: RingPlace) {
+        self.in_use -= u64::from(ring.size);
+        self.rings.entry(ring.size).or_default().push(ring.place);
+    }
+
+    fn carve(&mut self, size: u32) -> Option<u64> {
+        let (next, end) = self.chunk;
+        let aligned = next.next_multiple_of(u64::from(size).min(4096));
+        if aligned + u64::from(size) <= end {
+            self.chunk.0 = aligned + u64::from(size);
+            return Some(aligned);
+        }
+        let chunk = self.arena.next_chunk.fetch_add(CHUNK, Ordering::Relaxed);
+        if chunk + CHUNK > self.arena.length as u64 {
+            self.arena.next_chunk.fetch_sub(CHUNK, Ordering::Relaxed);
+            return None;
+        }
+        self.chunk = (chunk + u64::from(size), chunk + CHUNK);
+        Some(chunk)
+    }
+}
+
+/// One end of a ring pair as the daemon holds it: its own indices, clamped to the ring.
+#[derive(Clone, Copy, Debug)]
+pub struct Ring {
+    /// Where it lies.
+    pub at: RingPlace,
+    /// The index this side moves.
+    pub mine: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arena() -> Arc<Arena> {
+        Arena::create(Sizes { rings: 8 << 20, domains: 2, huge_pages: false }).unwrap()
+    }
+
+    #[test]
+    fn a_program_sees_what_the_daemon_wrote() {
+        let daemon = arena();
+        let program = Arena::attach(daemon.file().try_clone_to_owned().unwrap()).unwrap();
+        daemon.slot(7).unwrap().rx_write.store(42, Ordering::Release);
+        assert_eq!(program.slot(7).unwrap().rx_write.load(Ordering::Acquire), 42);
+        let place = RINGS_AT as u64;
+        daemon.ring(place, 4096).unwrap().write(4090, b"0123456789");
+        assert_eq!(program.ring(place, 4096).unwrap().peek(4090, 10).concat(), b"0123456789");
+    }
+
+    #[test]
+    fn places_outside_the_rings_are_refused() {
+        let arena = arena();
+        assert!(arena.ring(0, 4096).is_none());
+        assert!(arena.ring(RINGS_AT as u64, 3000).is_none());
+        assert!(arena.ring(u64::MAX, 4096).is_none());
+        assert!(arena.ring(arena.length() as u64 - 2048, 4096).is_none());
+        assert!(arena.slot(SLOTS).is_none());
+    }
+
+    #[test]
+    fn every_ring_comes_back() {
+        let mut pool = Pool::new(arena());
+        let rings: Vec<_> = (0..4).map_while(|_| pool.take_ring(2 << 20)).collect();
+        assert_eq!(rings.len(), 4);
+        assert_eq!(pool.take_ring(2 << 20), None);
+        assert_eq!(pool.in_use(), 8 << 20);
+        rings.into_iter().for_each(|r| pool.return_ring(r));
+        assert_eq!(pool.in_use(), 0);
+        assert!(pool.take_ring(2 << 20).is_some());
+    }
+
+    #[test]
+    fn two_domains_never_share_a_slot_or_a_ring() {
+        let arena = arena();
+        let (mut a, mut b) = (Pool::new(arena.clone()), Pool::new(arena));
+        assert_ne!(a.take_slot(), b.take_slot());
+        assert_ne!(a.take_ring(4096), b.take_ring(4096));
+    }
+
+    #[test]
+    fn a_program_cannot_shrink_the_arena() {
+        let daemon = arena();
+        // SAFETY: ftruncate on a descriptor we own.
+        let shrunk = unsafe { libc::ftruncate(daemon.file().as_raw_fd(), 0) };
+        assert_eq!(shrunk, -1);
+    }
+}

@@ -1,0 +1,104 @@
+//! Datagrams in a byte ring: each a header with length and address, then the bytes, padded
+//! to eight. Used in both directions of a UDP socket.
+//!
+//! The reader trusts no header: a record that does not fit in what the ring holds is a
+//! program's mistake, and the ring is emptied.
+
+use crate::ring::Bytes;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// Bytes before the data of each datagram: length (4), port (4), address (16).
+pub const RECORD_HEADER: u32 = 24;
+
+/// A datagram's header as it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// Bytes of data.
+    pub len: u32,
+    /// The peer: where it came from, or where it goes.
+    pub peer: SocketAddr,
+}
+
+impl Datagram {
+    /// Bytes the record takes in the ring.
+    pub fn space(len: u32) -> u32 {
+        RECORD_HEADER + len.next_multiple_of(8)
+    }
+}
+
+/// Writes a datagram at `write` when `free` bytes suffice; the new write index.
+pub fn push(ring: Bytes<'_>, write: u32, free: u32, peer: SocketAddr, data: &[&[u8]]) -> Option<u32> {
+    let len: usize = data.iter().map(|part| part.len()).sum();
+    let len = u32::try_from(len).ok().filter(|len| *len <= 65_535)?;
+    if Datagram::space(len) > free {
+        return None;
+    }
+    let mut header = [0; RECORD_HEADER as usize];
+    header[..4].copy_from_slice(&len.to_le_bytes());
+    header[4..6].copy_from_slice(&peer.port().to_le_bytes());
+    let address = match peer.ip() {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    };
+    header[8..].copy_from_slice(&address.octets());
+    ring.write(write, &header);
+    let mut at = write.wrapping_add(RECORD_HEADER);
+    for part in data {
+        ring.write(at, part);
+        at = at.wrapping_add(part.len() as u32);
+    }
+    Some(write.wrapping_add(Datagram::space(len)))
+}
+
+/// Reads the datagram at `read`, of which `used` bytes are there: its header, the index of
+/// its data, and the read index after it. `None` when there is none or it is malformed.
+pub fn pop(ring: Bytes<'_>, read: u32, used: u32) -> Option<(Datagram, u32, u32)> {
+    if used < RECORD_HEADER {
+        return None;
+    }
+    let mut header = [0; RECORD_HEADER as usize];
+    ring.read(read, &mut header);
+    let len = u32::from_le_bytes(header[..4].try_into().ok()?);
+    if len > 65_535 || Datagram::space(len) > used {
+        return None;
+    }
+    let port = u16::from_le_bytes([header[4], header[5]]);
+    let address = Ipv6Addr::from(<[u8; 16]>::try_from(&header[8..]).ok()?);
+    let peer = SocketAddr::new(address.to_canonical(), port);
+    Some((Datagram { len, peer }, read.wrapping_add(RECORD_HEADER), read.wrapping_add(Datagram::space(len))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ring(memory: &mut [u8]) -> Bytes<'_> {
+        // SAFETY: the memory is borrowed for the ring's life and used through it alone.
+        unsafe { Bytes::new(memory.as_mut_ptr(), memory.len() as u32) }
+    }
+
+    #[test]
+    fn a_datagram_comes_out_as_it_went_in_even_across_the_end() {
+        let mut memory = [0; 64];
+        let ring = ring(&mut memory);
+        let peer = "10.0.0.1:53".parse().unwrap();
+        let write = push(ring, 40, 64, peer, &[b"hel", b"lo"]).unwrap();
+        let (datagram, at, next) = pop(ring, 40, write - 40).unwrap();
+        assert_eq!(datagram, Datagram { len: 5, peer });
+        assert_eq!(ring.peek(at, 5).concat(), b"hello");
+        assert_eq!(next, write);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let mut memory = [0; 64];
+        let ring = ring(&mut memory);
+        assert_eq!(push(ring, 0, 31, "1.2.3.4:5".parse().unwrap(), &[b"x"]), None);
+    }
+
+    #[test]
+    fn a_lying_length_is_no_datagram() {
+        let mut memory = [0xff; 64];
+        assert_eq!(pop(ring(&mut memory), 0, 64), None);
+    }
+}

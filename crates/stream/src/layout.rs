@@ -1,0 +1,327 @@
+//! What lies where in an arena: the records that the daemon and the program share.
+//!
+//! Every field is atomic and says who writes it. "Daemon" fields are hints to the program;
+//! the daemon never reads them back. "Program" fields are claims, which the daemon clamps.
+//! The records contain no pointers: places are offsets from the start of the arena.
+
+use crate::accept::{AcceptQueue, Waiters};
+use crate::dirty::DirtySet;
+use crate::sync::{AtomicU32, AtomicU64};
+
+/// First word of an arena: `SILK` in the low bytes, the layout's version above.
+pub const MAGIC: u64 = 0x0002_0000_4b4c_4953;
+/// Sockets in one arena.
+pub const SLOTS: u32 = crate::dirty::MARKS;
+/// Threads of one family that may wait in `accept` at one time.
+pub const THREADS: u32 = Waiters::CAPACITY;
+/// Event sets (`epoll` instances with sockets of ours in them) of one family.
+pub const BELLS: u32 = 256;
+/// Listening sockets of one family.
+pub const LISTENERS: u32 = 256;
+/// Domains, and so priorities, that one daemon can have.
+pub const DOMAINS: usize = 16;
+
+/// What kind of socket a slot is ([`Slot::kind`]).
+pub mod kind {
+    /// Not in use.
+    pub const FREE: u32 = 0;
+    /// A byte stream: TCP.
+    pub const STREAM: u32 = 1;
+    /// A listening socket; its queues are in [`super::Listener`].
+    pub const LISTENER: u32 = 2;
+    /// Datagrams: UDP, and the paths of `PF_SCOUT` that carry messages.
+    pub const DATAGRAM: u32 = 3;
+}
+
+/// Bits of [`Slot::status`], written by the daemon.
+pub mod status {
+    /// The connection is established (or was): data may flow.
+    pub const CONNECTED: u32 = 1;
+    /// `connect` is under way.
+    pub const CONNECTING: u32 = 2;
+    /// The peer will send no more: after what is in the ring comes end of file.
+    pub const PEER_FIN: u32 = 4;
+    /// Nothing can be sent any more: `EPIPE`.
+    pub const SEND_CLOSED: u32 = 8;
+    /// The connection failed; [`super::Slot::error`] holds the `errno`.
+    pub const FAILED: u32 = 16;
+}
+
+/// Bits of [`Slot::request`], written by the program and taken by the daemon.
+pub mod request {
+    /// `shutdown(SHUT_WR)`: send what is in the ring, then FIN.
+    pub const SHUT_WRITE: u32 = 1;
+    /// `shutdown(SHUT_RD)`: what still arrives is thrown away.
+    pub const SHUT_READ: u32 = 2;
+    /// The last descriptor is closed. The program must not touch the slot again.
+    pub const CLOSE: u32 = 4;
+    /// With `CLOSE`: reset the connection instead (`SO_LINGER` with zero seconds, or data
+    /// left unread).
+    pub const ABORT: u32 = 8;
+    /// [`super::Slot::options`] or one of its values changed.
+    pub const OPTIONS: u32 = 16;
+    /// A thread has taken this connection from an accept queue by itself and serves it now:
+    /// [`super::Slot::thread`] says which.
+    pub const TAKEN: u32 = 32;
+}
+
+/// Bits of [`Slot::waiting`] (CM §4.2 `waiting_for_IO`).
+pub mod waiting {
+    /// A thread sleeps until data, end of file or an error can be read.
+    pub const READ: u32 = 1;
+    /// A thread sleeps until there is room to write, or an error.
+    pub const WRITE: u32 = 2;
+}
+
+/// Bits of [`Slot::options`].
+pub mod option {
+    /// `TCP_NODELAY`.
+    pub const NODELAY: u32 = 1;
+    /// `TCP_CORK`.
+    pub const CORK: u32 = 2;
+    /// `SO_KEEPALIVE`.
+    pub const KEEPALIVE: u32 = 4;
+    /// `TCP_QUICKACK`.
+    pub const QUICKACK: u32 = 8;
+    /// `SO_BROADCAST`.
+    pub const BROADCAST: u32 = 16;
+}
+
+/// An address as sockets have it; IPv4 as IPv4-mapped IPv6 (RFC 4291 §2.5.5.2).
+#[repr(C)]
+#[derive(Default)]
+pub struct SharedAddress {
+    /// The address in network byte order, two big-endian halves.
+    pub ip: [AtomicU64; 2],
+    /// The port, in host byte order.
+    pub port: AtomicU32,
+    /// IPv6 scope, zero for IPv4.
+    pub scope: AtomicU32,
+}
+
+/// The control block of one socket: what it is, its rings, and how far each side is.
+///
+/// Indices run freely and wrap at 2³²; ring sizes are powers of two, so `index & (size-1)`
+/// is the place. The invariant `write - read <= size` (wrapping) is kept by whoever moves
+/// the index and checked by whoever reads it.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct Slot {
+    // Written once, by the daemon, before the slot is given out.
+    /// Counts the uses of this slot; a descriptor that remembers another is stale.
+    pub generation: AtomicU32,
+    /// One of [`kind`].
+    pub kind: AtomicU32,
+    /// The domain whose doorbell this socket rings; changes when its priority is changed.
+    pub domain: AtomicU32,
+    /// Priority of the socket's path (`SOL_SILK`), by the daemon.
+    pub priority: AtomicU32,
+    /// Place of the receive ring in the arena, bytes.
+    pub rx_place: AtomicU64,
+    /// Place of the send ring in the arena, bytes.
+    pub tx_place: AtomicU64,
+    /// Size of the receive ring, bytes; zero before it has one.
+    pub rx_size: AtomicU32,
+    /// Size of the send ring, bytes.
+    pub tx_size: AtomicU32,
+    /// The listener record of a listening socket.
+    pub listener: AtomicU32,
+    /// How many processes hold the socket; one means a close needs no message.
+    pub holders: AtomicU32,
+    /// Path id, for `SOL_SILK` and for people.
+    pub path: AtomicU64,
+    _pad0: AtomicU64,
+
+    // Written by the daemon while the socket lives.
+    /// Bytes received into the ring since the start (`N_write`).
+    pub rx_write: AtomicU32,
+    /// Bytes acknowledged by the peer, and so gone from the send ring (`N_read`).
+    pub tx_read: AtomicU32,
+    /// Bits of [`status`].
+    pub status: AtomicU32,
+    /// `errno` of the failure, cleared by the program when it has reported it.
+    pub error: AtomicU32,
+    /// Moves whenever something changed that a sleeper waits for; threads sleep on it.
+    pub event: AtomicU32,
+    /// Ring the doorbell after reading when at least this many bytes are free again, because
+    /// the peer waits for a window; zero: do not (CM §4.2 `B_start`).
+    pub rx_note: AtomicU32,
+    /// Smoothed round-trip time, µs (`TCP_INFO`).
+    pub rtt_us: AtomicU32,
+    /// Its variation, µs.
+    pub rtt_var_us: AtomicU32,
+    /// Congestion window, bytes.
+    pub cwnd: AtomicU32,
+    /// Slow-start threshold, bytes.
+    pub ssthresh: AtomicU32,
+    /// Segments sent again, in all.
+    pub retransmits: AtomicU32,
+    /// Maximum segment size towards the peer, bytes.
+    pub mss: AtomicU32,
+    /// State of RFC 9293 in Linux's numbers (`TCP_ESTABLISHED` = 1, …).
+    pub tcp_state: AtomicU32,
+    /// Datagrams dropped because the ring was full.
+    pub drops: AtomicU32,
+    _pad1: [AtomicU32; 2],
+
+    // Written by the program.
+    /// Bytes read from the receive ring since the start (`N_read`).
+    pub rx_read: AtomicU32,
+    /// Bytes written to the send ring since the start (`N_write`).
+    pub tx_write: AtomicU32,
+    /// Bits of [`waiting`]: who sleeps.
+    pub waiting: AtomicU32,
+    /// Wake a reader when this many bytes lie in the ring (`B_wakeup`), or at the end.
+    pub wake_read: AtomicU32,
+    /// Wake a writer when this many bytes are free.
+    pub wake_write: AtomicU32,
+    /// Bits of [`request`].
+    pub request: AtomicU32,
+    /// Process that holds the socket ([`crate::OWNER_QUEUED`], [`crate::OWNER_NOBODY`]).
+    pub owner: AtomicU32,
+    /// Thread record that serves it, plus one; zero when none does.
+    pub thread: AtomicU32,
+    /// Bits of [`option`].
+    pub options: AtomicU32,
+    /// `TCP_KEEPIDLE`, seconds; zero: the configured default (so below).
+    pub keep_idle: AtomicU32,
+    /// `TCP_KEEPINTVL`, seconds.
+    pub keep_interval: AtomicU32,
+    /// `TCP_KEEPCNT`.
+    pub keep_count: AtomicU32,
+    _pad2: [AtomicU32; 4],
+
+    /// The event sets that watch this socket, a bit each (`0..BELLS`), by the program.
+    pub bells: [AtomicU64; BELLS as usize / 64],
+    /// The local address.
+    pub local: SharedAddress,
+    /// The peer's address.
+    pub peer: SharedAddress,
+    _pad3: [AtomicU64; 6],
+}
+
+/// By which the programs of a family tell one domain's executor that sockets have work.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct Doorbell {
+    /// Set by the executor before it sleeps. Whoever rings and swaps it from one to zero
+    /// writes the domain's eventfd.
+    pub sleeping: AtomicU32,
+    _pad: [AtomicU32; 15],
+    /// The sockets with news.
+    pub set: DirtySet,
+}
+
+/// By which executors tell one event set (an `epoll` instance) that sockets became ready.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct Bell {
+    /// Set by the program before it sleeps in the kernel; an executor that swaps it from one
+    /// to zero writes the set's eventfd.
+    pub armed: AtomicU32,
+    _pad: [AtomicU32; 15],
+    /// The sockets that changed since the program last looked.
+    pub set: DirtySet,
+}
+
+/// One thread of the family, known to the daemon.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct Thread {
+    /// What the thread sleeps on in `accept`; the waker adds one.
+    pub wake: AtomicU32,
+    /// Slot number plus one of a connection handed to it, by the daemon; taken (set to zero)
+    /// by the thread.
+    pub handed: AtomicU32,
+    /// The priority the daemon has given the thread, plus one; zero: its own. A thread with
+    /// a priority must not take a connection of a lower class by itself.
+    pub extended: AtomicU32,
+    /// Kernel thread id, by the program, for people.
+    pub tid: AtomicU32,
+    /// When the daemon last woke this thread, CLOCK_MONOTONIC ns; the thread turns it into
+    /// [`Thread::woken_after`] when it runs.
+    pub woken_at: AtomicU64,
+    /// How long the last wake-up took to arrive, ns (SILK Table 2), by the program.
+    pub woken_after: AtomicU64,
+    _pad: [AtomicU64; 4],
+}
+
+/// How many classes have accept queues of their own.
+pub const RANKS: usize = 8;
+
+/// The shared part of a listening socket.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct Listener {
+    /// How many waiting threads an ordinary class must leave for the higher ones; a thread
+    /// that would leave fewer waiters than this does not take from queue 0.
+    pub reserve: AtomicU32,
+    /// How many of [`Listener::queue`] are in use: `0..ranks`, highest first in `accept`.
+    pub ranks: AtomicU32,
+    /// Threads sleeping in `accept` on this socket.
+    pub waiters: Waiters,
+    /// Established connections, a queue for each class, the least important first.
+    pub queue: [AcceptQueue; RANKS],
+}
+
+/// The first page: what the arena is. Written by the daemon before it is shared.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct Header {
+    /// [`MAGIC`].
+    pub magic: AtomicU64,
+    /// Length of the arena, bytes.
+    pub length: AtomicU64,
+    /// How many domains ring here.
+    pub domains: AtomicU32,
+    /// Set when the daemon has gone: every wait ends with `ECONNRESET`.
+    pub dead: AtomicU32,
+}
+
+/// The records of an arena, in order, before its rings.
+#[repr(C)]
+#[derive(Default)]
+pub struct Records {
+    /// What it is.
+    pub header: Header,
+    /// One a domain.
+    pub doorbell: [Doorbell; DOMAINS],
+    /// Threads.
+    pub thread: Table<Thread, { THREADS as usize }>,
+    /// Event sets.
+    pub bell: Table<Bell, { BELLS as usize }>,
+    /// Listening sockets.
+    pub listener: Table<Listener, { LISTENERS as usize }>,
+    /// Sockets.
+    pub slot: Table<Slot, { SLOTS as usize }>,
+}
+
+/// A table of records that is only ever found in zeroed shared memory.
+#[repr(C)]
+pub struct Table<T, const N: usize>(pub [T; N]);
+
+impl<T: Default, const N: usize> Default for Table<T, N> {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| T::default()))
+    }
+}
+
+/// Where the rings start: the first huge-page boundary behind the records.
+pub const RINGS_AT: usize = size_of::<Records>().next_multiple_of(2 << 20);
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_side_writes_cache_lines_of_its_own() {
+        assert_eq!(std::mem::offset_of!(Slot, rx_write) % 64, 0);
+        assert_eq!(std::mem::offset_of!(Slot, rx_read) % 64, 0);
+        assert_eq!(std::mem::offset_of!(Slot, bells) % 64, 0);
+    }
+
+    #[test]
+    fn a_slot_is_five_cache_lines() {
+        assert_eq!(size_of::<Slot>(), 320);
+    }
+}

@@ -1,0 +1,144 @@
+//! A byte ring in an arena: the arithmetic of free-running indices, and the copies.
+//!
+//! The memory is shared with a process that may change it at any moment, so nothing here
+//! decides by what it reads from a ring: bytes are copied, or passed to the kernel.
+
+use std::marker::PhantomData;
+
+/// Bytes between `read` and `write`, at most `size`: a claim beyond it is cut.
+pub fn used(write: u32, read: u32, size: u32) -> u32 {
+    write.wrapping_sub(read).min(size)
+}
+
+/// Bytes that may still be written.
+pub fn free(write: u32, read: u32, size: u32) -> u32 {
+    size - used(write, read, size)
+}
+
+/// The memory of one ring. Its size is a power of two.
+#[derive(Clone, Copy)]
+pub struct Bytes<'a> {
+    start: *mut u8,
+    size: u32,
+    arena: PhantomData<&'a ()>,
+}
+
+impl<'a> Bytes<'a> {
+    /// # Safety
+    /// `start..start + size` must be mapped, readable and writable, for `'a`, and used for
+    /// nothing but ring data; `size` must be a power of two or zero.
+    pub(crate) unsafe fn new(start: *mut u8, size: u32) -> Self {
+        debug_assert!(size == 0 || size.is_power_of_two());
+        Self { start, size, arena: PhantomData }
+    }
+
+    /// Bytes in the ring's memory.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Where a run of `len` bytes from free-running index `at` lies: two pieces, the second
+    /// empty unless it wraps. `len` is cut to the size.
+    fn pieces(&self, at: u32, len: usize) -> [(usize, usize); 2] {
+        let len = len.min(self.size as usize);
+        if len == 0 {
+            return [(0, 0); 2];
+        }
+        let from = (at & (self.size - 1)) as usize;
+        let first = len.min(self.size as usize - from);
+        [(from, first), (0, len - first)]
+    }
+
+    /// Copies `data` in from index `at`; at most the ring's size is copied.
+    pub fn write(&self, at: u32, data: &[u8]) {
+        let [(from, first), (_, second)] = self.pieces(at, data.len());
+        // SAFETY: `pieces` keeps both runs inside `start..start+size`, which `new`'s caller
+        // vouched for; `data` is private memory and cannot overlap the arena.
+        unsafe {
+            std::ptr::copy_nonoverlapping(data.as_ptr(), self.start.add(from), first);
+            std::ptr::copy_nonoverlapping(data.as_ptr().add(first), self.start, second);
+        }
+    }
+
+    /// Copies bytes out from index `at` until `into` is full; at most the ring's size.
+    pub fn read(&self, at: u32, into: &mut [u8]) {
+        let [(from, first), (_, second)] = self.pieces(at, into.len());
+        // SAFETY: as in `write`, with the direction reversed.
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.start.add(from), into.as_mut_ptr(), first);
+            std::ptr::copy_nonoverlapping(self.start, into.as_mut_ptr().add(first), second);
+        }
+    }
+
+    /// The bytes themselves, for handing to the kernel or copying: `len` from index `at`, in
+    /// two pieces. The other process may change them meanwhile, so they must not be decided
+    /// upon.
+    pub fn peek(&self, at: u32, len: usize) -> [&'a [u8]; 2] {
+        let [(from, first), (_, second)] = self.pieces(at, len);
+        if first == 0 {
+            return [&[], &[]];
+        }
+        // SAFETY: both runs lie in the mapping, which lives for `'a`. Another process may
+        // write there; every user of the slices only copies them out or gives them to a
+        // system call, for which any byte value is as good as another.
+        unsafe {
+            [
+                std::slice::from_raw_parts(self.start.add(from), first),
+                std::slice::from_raw_parts(self.start, second),
+            ]
+        }
+    }
+
+    /// The two runs of memory that hold `len` bytes from index `at`, as addresses for
+    /// `readv`-like calls that fill or drain the ring without a copy in between.
+    pub fn vectors(&self, at: u32, len: usize) -> [libc::iovec; 2] {
+        self.pieces(at, len).map(|(from, len)| libc::iovec {
+            // SAFETY: `from` is inside the ring (or zero with no bytes).
+            iov_base: unsafe { self.start.add(from) }.cast(),
+            iov_len: len,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    #[test]
+    fn indices_wrap_and_lies_are_cut() {
+        assert_eq!(used(5, u32::MAX - 4, 64), 10);
+        assert_eq!(used(1000, 0, 64), 64);
+        assert_eq!(free(1000, 0, 64), 0);
+    }
+
+    proptest! {
+        /// A ring is a bounded byte queue, whatever the pattern of writes and reads.
+        #[test]
+        fn a_ring_is_a_byte_queue(start in any::<u32>(), steps in prop::collection::vec((any::<bool>(), 0usize..80), 1..60)) {
+            let mut memory = [0u8; 64];
+            // SAFETY: `memory` outlives the ring and is used through it alone.
+            let ring = unsafe { Bytes::new(memory.as_mut_ptr(), 64) };
+            let (mut write, mut read, mut next) = (start, start, 0u8);
+            let mut oracle = VecDeque::new();
+            for (writing, len) in steps {
+                if writing {
+                    let len = len.min(free(write, read, 64) as usize);
+                    let data: Vec<u8> = (0..len).map(|i| next.wrapping_add(i as u8)).collect();
+                    next = next.wrapping_add(len as u8);
+                    ring.write(write, &data);
+                    write = write.wrapping_add(len as u32);
+                    oracle.extend(data);
+                } else {
+                    let len = len.min(used(write, read, 64) as usize);
+                    let mut data = vec![0; len];
+                    ring.read(read, &mut data);
+                    prop_assert_eq!(ring.peek(read, len).concat(), data.clone());
+                    read = read.wrapping_add(len as u32);
+                    prop_assert_eq!(data, oracle.drain(..len).collect::<Vec<u8>>());
+                }
+            }
+        }
+    }
+}
