@@ -1,1 +1,3 @@
-//! Placeholder until the crate's first slice lands.
+//! What tests share: hosts to run real programs on.
+
+pub mod netns;
