@@ -1,0 +1,195 @@
+//! The messages. Adding one is adding a variant at the end; the daemon and the library of
+//! one release always match ([`Request::Attach`] carries the version).
+
+use crate::report::Report;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+
+/// A slot's number in its family's arena.
+pub type SlotNumber = u32;
+/// A process's number in its family, never zero.
+pub type ProcessNumber = u32;
+/// An event set's number in its family.
+pub type BellNumber = u32;
+/// What lets a process join a family: given by the daemon, hard to guess.
+pub type FamilyToken = u64;
+
+/// What kind of socket is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// TCP.
+    Stream,
+    /// UDP.
+    Datagram,
+}
+
+/// What the library or the command asks of the daemon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// First message of a process: join the family of the token, or found one. Answered by
+    /// [`Reply::Attached`] with the arena and then one eventfd for each domain.
+    Attach {
+        /// `CARGO_PKG_VERSION` of this crate; must be the daemon's.
+        version: String,
+        /// The family to join; `None` founds one.
+        family: Option<FamilyToken>,
+        /// The program's name, for people.
+        program: String,
+    },
+    /// The sender is about to fork. Carries the daemon's end of a new lifeline; the child
+    /// holds everything the parent holds. Answered by [`Reply::Forked`].
+    Fork,
+    /// A thread will wait in `accept`. Answered by [`Reply::Thread`].
+    Thread {
+        /// Its kernel id; must belong to the sender.
+        tid: u32,
+    },
+    /// That thread has ended (no answer).
+    ThreadGone {
+        /// The number it was given.
+        thread: u32,
+    },
+    /// An event set was made. Carries the eventfd to write when it rings. Answered by
+    /// [`Reply::Bell`].
+    Bell,
+    /// That event set has gone (no answer).
+    BellGone {
+        /// The number it was given.
+        bell: BellNumber,
+    },
+    /// Make a socket with a local address. Port zero: choose one. Answered by
+    /// [`Reply::Socket`], or [`Reply::NotOurs`] when Linux should serve this address.
+    Bind {
+        /// Stream or datagram.
+        kind: Kind,
+        /// The address; unspecified for every one of ours.
+        local: SocketAddr,
+        /// `SO_REUSEADDR`.
+        reuse_address: bool,
+        /// `SO_REUSEPORT`: several sockets may listen and share the connections.
+        reuse_port: bool,
+    },
+    /// Listen on a bound socket. Answered by [`Reply::Done`].
+    Listen {
+        /// The socket.
+        slot: SlotNumber,
+        /// The program's backlog, clamped by the daemon.
+        backlog: u32,
+    },
+    /// Connect: a new socket, or a bound one. A stream's progress shows in its slot
+    /// (`CONNECTING`, then `CONNECTED` or `FAILED`). Answered by [`Reply::Socket`] or
+    /// [`Reply::NotOurs`].
+    Connect {
+        /// Stream or datagram.
+        kind: Kind,
+        /// A socket that has been bound, if it has.
+        slot: Option<SlotNumber>,
+        /// The peer. For datagrams: whom to hear and where to send; an unspecified address
+        /// dissolves the association.
+        peer: SocketAddr,
+    },
+    /// The sender holds the socket no longer. Used for sockets with several holders; one
+    /// holder closes by a request bit in the slot (no answer).
+    Release {
+        /// The socket.
+        slot: SlotNumber,
+        /// The use of the slot that is meant; a release of an earlier use is ignored.
+        generation: u32,
+    },
+    /// Set the priority of a socket's path, within what the policy allows the program
+    /// (SILK §5.3). Answered by [`Reply::Done`].
+    SetPriority {
+        /// The socket.
+        slot: SlotNumber,
+        /// The priority asked for.
+        priority: u32,
+    },
+    /// A socket of `PF_SCOUT`: build the path of this name, which the graph must allow
+    /// (SILK §3.1). Answered by [`Reply::Socket`].
+    Scout {
+        /// The path's name in the graph.
+        name: String,
+    },
+    /// Something the library had to leave to Linux; counted and logged once (no answer).
+    Unserved {
+        /// What it was, such as `setsockopt(IPPROTO_IP, 25)`.
+        what: String,
+    },
+    /// `silk run`: found a family for a program to be started. Answered by
+    /// [`Reply::Family`]; the family lives while this connection or a process of it does.
+    Found,
+    /// `silk paths`: answered by [`Reply::Report`]s until one says it is the last.
+    Report,
+    /// `silk reload`: read the configuration file again. Answered by [`Reply::Reloaded`].
+    Reload,
+}
+
+/// What the daemon answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Reply {
+    /// To `Attach`. Carries the arena, then the eventfds of the domains in order.
+    Attached {
+        /// The family, for the children's environment.
+        family: FamilyToken,
+        /// The process's number.
+        process: ProcessNumber,
+        /// How many eventfds follow.
+        domains: u32,
+    },
+    /// To `Fork`.
+    Forked {
+        /// The child's number.
+        process: ProcessNumber,
+    },
+    /// To `Thread`.
+    Thread {
+        /// Its record in the arena.
+        thread: u32,
+    },
+    /// To `Bell`.
+    Bell {
+        /// Its record in the arena.
+        bell: BellNumber,
+    },
+    /// To `Bind`, `Connect`, `Scout`.
+    Socket {
+        /// The slot.
+        slot: SlotNumber,
+        /// Its use, to notice a stale descriptor.
+        generation: u32,
+    },
+    /// To `Bind` and `Connect`: the address is Linux's business.
+    NotOurs,
+    /// It is done.
+    Done,
+    /// To `Found`.
+    Family {
+        /// The token.
+        family: FamilyToken,
+    },
+    /// To `Report`: a part of it.
+    Report {
+        /// The part.
+        part: Box<Report>,
+        /// Whether more parts follow.
+        more: bool,
+    },
+    /// To `Reload`.
+    Reloaded {
+        /// What took effect, a line each.
+        applied: Vec<String>,
+        /// What changed in the file but needs a restart, a line each.
+        restart: Vec<String>,
+    },
+    /// It cannot be done.
+    Refused(Refusal),
+}
+
+/// Why something was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// What the program's system call reports.
+    pub errno: i32,
+    /// What happened, whose fault it is and what to do, for people.
+    pub why: String,
+}

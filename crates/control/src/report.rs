@@ -1,0 +1,111 @@
+//! What `silk paths` shows: every path with its owner, its costs and its drops.
+
+use serde::{Deserialize, Serialize};
+
+/// Live paths and what the daemon knows about their programs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The live paths.
+    pub paths: Vec<PathReport>,
+    /// Drops that belong to no path (unclassifiable, no such port, …).
+    pub drops: Vec<DropCount>,
+    /// Threads whose priority follows their paths.
+    pub threads: Vec<ThreadReport>,
+    /// What had to be left to Linux.
+    pub unserved: Vec<UnservedReport>,
+    /// Time from unblocking a program's thread to its running, a row for each class.
+    pub unblock_ns: Vec<UnblockReport>,
+    /// Bytes of arena memory in use, over all families.
+    pub arena_bytes: u64,
+}
+
+/// One path.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathReport {
+    /// Its id: domain, index and generation.
+    pub id: u64,
+    /// The class it belongs to.
+    pub class: String,
+    /// Its priority.
+    pub priority: u32,
+    /// The modules it crosses, device first.
+    pub modules: Vec<String>,
+    /// The local address and port, where it has one.
+    pub local: String,
+    /// The peer's, where it has one.
+    pub peer: String,
+    /// The protocol's state, such as `ESTABLISHED`.
+    pub state: String,
+    /// Messages in the input queues: from the device, from the program (bytes, for streams).
+    pub queue: [u64; 2],
+    /// CPU time in the executor, ns.
+    pub cpu_path_ns: u64,
+    /// CPU time of the program's threads while the path is extended to them, ns.
+    pub cpu_program_ns: u64,
+    /// Bytes received and sent.
+    pub bytes: [u64; 2],
+    /// Packets received and sent.
+    pub packets: [u64; 2],
+    /// Memory charged to the path, bytes.
+    pub memory: u64,
+    /// The process that holds it, zero for none.
+    pub pid: u32,
+    /// Drops by reason.
+    pub drops: Vec<DropCount>,
+    /// Average processing time of a packet, ns, where the *measure* rule is on.
+    pub average_ns: u64,
+    /// Smoothed round-trip time, µs; zero where there is none.
+    pub rtt_us: u64,
+    /// Congestion window, bytes.
+    pub cwnd: u64,
+    /// Segments sent again.
+    pub retransmits: u64,
+}
+
+/// How often something was dropped for one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DropCount {
+    /// The reason's name.
+    pub reason: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// A thread that serves paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadReport {
+    /// Kernel id.
+    pub tid: u32,
+    /// The priority it has now.
+    pub priority: u32,
+    /// Why it was demoted, empty if it was not.
+    pub demoted: String,
+}
+
+/// Something the library left to Linux.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnservedReport {
+    /// The program.
+    pub program: String,
+    /// What it asked for.
+    pub what: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// Time from unblocking a thread to its running (SILK Table 2), for one class.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnblockReport {
+    /// The class.
+    pub class: String,
+    /// How many wake-ups were measured.
+    pub count: u64,
+    /// Their mean, ns.
+    pub mean: u64,
+    /// Median, ns (upper edge of its power-of-two bucket).
+    pub p50: u64,
+    /// 99th percentile, ns (likewise).
+    pub p99: u64,
+    /// The longest, ns.
+    pub max: u64,
+}

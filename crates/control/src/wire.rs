@@ -1,0 +1,243 @@
+//! Messages over a sequenced-packet Unix socket, with descriptors beside them.
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg,
+    socket_with, socketpair, sockopt,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::{fmt, io};
+
+/// The longest message, bytes.
+pub const MESSAGE: usize = 64 << 10;
+/// The most descriptors beside one message.
+const DESCRIPTORS: usize = 24;
+
+/// Why a message could not be sent or received.
+#[derive(Debug)]
+pub enum WireError {
+    /// The other side hung up.
+    HungUp,
+    /// Nothing is there now (a socket that does not block).
+    WouldBlock,
+    /// The other side sent something that is no message: its fault.
+    Malformed,
+    /// The kernel's answer.
+    Io(io::Error),
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HungUp => f.write_str("the other side has hung up"),
+            Self::WouldBlock => f.write_str("nothing there yet"),
+            Self::Malformed => f.write_str("the other side sent something that is no message"),
+            Self::Io(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for WireError {}
+
+impl From<Errno> for WireError {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::AGAIN => Self::WouldBlock,
+            Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN => Self::HungUp,
+            other => Self::Io(other.into()),
+        }
+    }
+}
+
+/// A message as it arrived.
+#[derive(Debug)]
+pub struct Received<M> {
+    /// The message.
+    pub message: M,
+    /// The descriptors beside it.
+    pub descriptors: Vec<OwnedFd>,
+    /// The sender's process id as the kernel vouches for it, where the receiver asked for it.
+    pub pid: Option<u32>,
+}
+
+/// One end of a conversation.
+#[derive(Debug)]
+pub struct Lifeline(OwnedFd);
+
+impl Lifeline {
+    /// Connects to the daemon.
+    ///
+    /// # Errors
+    /// The kernel's: no such file (no daemon), connection refused (a dead one), permission.
+    pub fn connect(path: &Path) -> io::Result<Self> {
+        let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        connect(&fd, &SocketAddrUnix::new(path)?)?;
+        Ok(Self(fd))
+    }
+
+    /// Two connected ends, for a child that is about to be forked.
+    ///
+    /// # Errors
+    /// The kernel's, such as too many open files.
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let (a, b) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        Ok((Self(a), Self(b)))
+    }
+
+    /// Takes over a connected socket, such as one from `accept` or from before an exec.
+    pub fn from_descriptor(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+
+    /// Gives the socket up.
+    pub fn into_descriptor(self) -> OwnedFd {
+        self.0
+    }
+
+    /// Asks the kernel to vouch for every sender's process id (the daemon's end).
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn vouch(&self) -> io::Result<()> {
+        Ok(sockopt::set_socket_passcred(&self.0, true)?)
+    }
+
+    /// Sends one message with descriptors beside it.
+    ///
+    /// # Errors
+    /// [`WireError::HungUp`] when nobody listens any more, or the kernel's.
+    pub fn send(&self, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> Result<(), WireError> {
+        let bytes = postcard::to_stdvec(message).map_err(|_| WireError::Malformed)?;
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
+            return Err(WireError::Malformed);
+        }
+        loop {
+            match sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL) {
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+                Ok(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// Receives one message, waiting for it unless the socket does not block.
+    ///
+    /// # Errors
+    /// [`WireError`].
+    pub fn receive<M: DeserializeOwned>(&self) -> Result<Received<M>, WireError> {
+        self.receive_with(RecvFlags::empty())
+    }
+
+    /// Receives one message if there is one.
+    ///
+    /// # Errors
+    /// [`WireError::WouldBlock`] when there is none; otherwise as [`Lifeline::receive`].
+    pub fn try_receive<M: DeserializeOwned>(&self) -> Result<Received<M>, WireError> {
+        self.receive_with(RecvFlags::DONTWAIT)
+    }
+
+    fn receive_with<M: DeserializeOwned>(&self, flags: RecvFlags) -> Result<Received<M>, WireError> {
+        let mut bytes = vec![0; MESSAGE];
+        let mut space =
+            [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS), ScmCredentials(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let flags = flags | RecvFlags::CMSG_CLOEXEC;
+        let length = loop {
+            match recvmsg(&self.0, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags) {
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+                Ok(got) => break got.bytes,
+            }
+        };
+        let (mut descriptors, mut pid) = (Vec::new(), None);
+        for part in ancillary.drain() {
+            match part {
+                RecvAncillaryMessage::ScmRights(fds) => descriptors.extend(fds),
+                RecvAncillaryMessage::ScmCredentials(cred) => {
+                    pid = u32::try_from(cred.pid.as_raw_nonzero().get()).ok();
+                }
+                _ => {}
+            }
+        }
+        if length == 0 {
+            return Err(WireError::HungUp);
+        }
+        let message = postcard::from_bytes(&bytes[..length]).map_err(|_| WireError::Malformed)?;
+        Ok(Received { message, descriptors, pid })
+    }
+
+    /// Sends a request and waits for its answer.
+    ///
+    /// # Errors
+    /// As [`Lifeline::send`] and [`Lifeline::receive`].
+    pub fn ask<Q: Serialize, A: DeserializeOwned>(
+        &self,
+        request: &Q,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<Received<A>, WireError> {
+        self.send(request, descriptors)?;
+        self.receive()
+    }
+}
+
+impl AsFd for Lifeline {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Refusal, Reply, Request};
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_request_arrives_with_its_descriptor_and_its_senders_pid() {
+        let (ours, theirs) = Lifeline::pair().unwrap();
+        ours.vouch().unwrap();
+        theirs.send(&Request::Bell, &[theirs.as_fd()]).unwrap();
+        let got: Received<Request> = ours.receive().unwrap();
+        assert_eq!(got.message, Request::Bell);
+        assert_eq!(got.descriptors.len(), 1);
+        assert_eq!(got.pid, Some(std::process::id()));
+    }
+
+    #[test]
+    fn a_reply_without_a_request_is_a_hang_up_not_a_wait() {
+        let (ours, theirs) = Lifeline::pair().unwrap();
+        assert!(matches!(ours.try_receive::<Reply>(), Err(WireError::WouldBlock)));
+        drop(theirs);
+        assert!(matches!(ours.receive::<Reply>(), Err(WireError::HungUp)));
+        assert!(matches!(ours.send(&Request::Found, &[]), Err(WireError::HungUp)));
+    }
+
+    #[test]
+    fn a_refusal_says_errno_and_reason() {
+        let (ours, theirs) = Lifeline::pair().unwrap();
+        let refusal = Reply::Refused(Refusal { errno: 98, why: "port 80 is taken by Linux".into() });
+        ours.send(&refusal, &[]).unwrap();
+        assert_eq!(theirs.receive::<Reply>().unwrap().message, refusal);
+    }
+
+    proptest! {
+        /// Whatever a stranger sends is a message or is refused; nothing panics.
+        #[test]
+        fn any_bytes_are_parsed_or_refused(bytes in prop::collection::vec(any::<u8>(), 1..200)) {
+            let (ours, theirs) = Lifeline::pair().unwrap();
+            rustix::net::send(theirs.as_fd(), &bytes, SendFlags::empty()).unwrap();
+            match ours.receive::<Request>() {
+                Ok(got) => prop_assert!(postcard::to_stdvec(&got.message).is_ok()),
+                Err(e) => prop_assert!(matches!(e, WireError::Malformed)),
+            }
+        }
+    }
+}
