@@ -1,0 +1,75 @@
+//! What can be wrong with a packet: one variant per fault, so that a drop counter names it.
+//! Never carries bytes of the packet.
+
+use core::fmt;
+
+/// A fault found while parsing a packet. Always the sender's (or the network's), never ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ParseError {
+    /// Shorter than an Ethernet header.
+    EthTruncated,
+    /// Shorter than an ARP packet for IPv4 over Ethernet.
+    ArpTruncated,
+    /// Not ARP for IPv4 over Ethernet (RFC 826), or an unknown operation.
+    ArpUnsupported,
+    /// Shorter than an IPv4 header.
+    Ipv4Truncated,
+    /// The version is not 4.
+    Ipv4Version,
+    /// The header length is below 20 bytes or beyond the packet.
+    Ipv4HeaderLength,
+    /// The total length is below the header's or beyond the packet.
+    Ipv4TotalLength,
+    /// The header checksum is wrong.
+    Ipv4Checksum,
+    /// A fragment whose length is no multiple of 8 though more follow, or beyond 65535 bytes.
+    Ipv4Fragment,
+    /// Shorter than an ICMP header.
+    IcmpTruncated,
+    /// The ICMP checksum is wrong.
+    IcmpChecksum,
+    /// An ICMP error that does not quote enough of the packet it is about.
+    IcmpQuote,
+    /// Shorter than a UDP header.
+    UdpTruncated,
+    /// The UDP length is below 8 or beyond the packet.
+    UdpLength,
+    /// The UDP checksum is wrong.
+    UdpChecksum,
+    /// Shorter than a TCP header.
+    TcpTruncated,
+    /// The data offset is below 5 words or beyond the segment.
+    TcpDataOffset,
+    /// An option's length is 0, 1, beyond the header, or wrong for its kind.
+    TcpOptions,
+    /// The TCP checksum is wrong.
+    TcpChecksum,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::EthTruncated => "truncated Ethernet header",
+            Self::ArpTruncated => "truncated ARP packet",
+            Self::ArpUnsupported => "ARP for something else than IPv4 over Ethernet",
+            Self::Ipv4Truncated => "truncated IPv4 header",
+            Self::Ipv4Version => "IP version is not 4",
+            Self::Ipv4HeaderLength => "wrong IPv4 header length",
+            Self::Ipv4TotalLength => "wrong IPv4 total length",
+            Self::Ipv4Checksum => "wrong IPv4 header checksum",
+            Self::Ipv4Fragment => "wrong IPv4 fragment length",
+            Self::IcmpTruncated => "truncated ICMP header",
+            Self::IcmpChecksum => "wrong ICMP checksum",
+            Self::IcmpQuote => "ICMP error quotes too little",
+            Self::UdpTruncated => "truncated UDP header",
+            Self::UdpLength => "wrong UDP length",
+            Self::UdpChecksum => "wrong UDP checksum",
+            Self::TcpTruncated => "truncated TCP header",
+            Self::TcpDataOffset => "wrong TCP data offset",
+            Self::TcpOptions => "wrong TCP option length",
+            Self::TcpChecksum => "wrong TCP checksum",
+        })
+    }
+}
+
+impl core::error::Error for ParseError {}
