@@ -65,6 +65,8 @@ pub struct Arena {
     /// Next slot block and ring chunk nobody has taken yet (the daemon's; unused elsewhere).
     next_slot: AtomicU32,
     next_chunk: AtomicU64,
+    /// Ring bytes given out and not returned, over all domains.
+    rings_in_use: AtomicU64,
 }
 
 // SAFETY: the mapping is shared memory whose records are atomics and whose rings are reached
@@ -155,12 +157,18 @@ impl Arena {
             file,
             next_slot: AtomicU32::new(0),
             next_chunk: AtomicU64::new(RINGS_AT as u64),
+            rings_in_use: AtomicU64::new(0),
         })
     }
 
     /// The file to pass to a program.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+
+    /// Ring bytes given out and not returned, over all domains (the daemon's book).
+    pub fn rings_in_use(&self) -> u64 {
+        self.rings_in_use.load(Ordering::Relaxed)
     }
 
     /// Bytes mapped.
@@ -258,7 +266,6 @@ pub struct Pool {
     slots: Vec<u32>,
     rings: BTreeMap<u32, Vec<u64>>,
     chunk: (u64, u64),
-    in_use: u64,
 }
 
 /// Where a ring lies.
@@ -273,17 +280,12 @@ pub struct RingPlace {
 impl Pool {
     /// An empty book for one domain.
     pub fn new(arena: Arc<Arena>) -> Self {
-        Self { arena, slots: Vec::new(), rings: BTreeMap::new(), chunk: (0, 0), in_use: 0 }
+        Self { arena, slots: Vec::new(), rings: BTreeMap::new(), chunk: (0, 0) }
     }
 
     /// The arena it books.
     pub fn arena(&self) -> &Arc<Arena> {
         &self.arena
-    }
-
-    /// Ring bytes given out and not returned.
-    pub fn in_use(&self) -> u64 {
-        self.in_use
     }
 
     /// A free slot, the most recently returned first (its lines are warm).
@@ -299,7 +301,7 @@ impl Pool {
         self.slots.pop()
     }
 
-    /// Gives a slot back.
+    /// Gives a slot back; any domain's book may take any slot.
     pub fn return_slot(&mut self, slot: u32) {
         self.slots.push(slot);
     }
@@ -317,13 +319,13 @@ impl Pool {
             Some(place) => place,
             None => self.carve(size)?,
         };
-        self.in_use += u64::from(size);
+        self.arena.rings_in_use.fetch_add(u64::from(size), Ordering::Relaxed);
         Some(RingPlace { place, size })
     }
 
-    /// Gives a ring back.
+    /// Gives a ring back; any domain's book may take any ring.
     pub fn return_ring(&mut self, ring: RingPlace) {
-        self.in_use -= u64::from(ring.size);
+        self.arena.rings_in_use.fetch_sub(u64::from(ring.size), Ordering::Relaxed);
         self.rings.entry(ring.size).or_default().push(ring.place);
     }
 
@@ -342,15 +344,6 @@ impl Pool {
         self.chunk = (chunk + u64::from(size), chunk + CHUNK);
         Some(chunk)
     }
-}
-
-/// One end of a ring pair as the daemon holds it: its own indices, clamped to the ring.
-#[derive(Clone, Copy, Debug)]
-pub struct Ring {
-    /// Where it lies.
-    pub at: RingPlace,
-    /// The index this side moves.
-    pub mine: u32,
 }
 
 #[cfg(test)]
@@ -388,9 +381,9 @@ mod tests {
         let rings: Vec<_> = (0..4).map_while(|_| pool.take_ring(2 << 20)).collect();
         assert_eq!(rings.len(), 4);
         assert_eq!(pool.take_ring(2 << 20), None);
-        assert_eq!(pool.in_use(), 8 << 20);
+        assert_eq!(pool.arena().rings_in_use(), 8 << 20);
         rings.into_iter().for_each(|r| pool.return_ring(r));
-        assert_eq!(pool.in_use(), 0);
+        assert_eq!(pool.arena().rings_in_use(), 0);
         assert!(pool.take_ring(2 << 20).is_some());
     }
 
