@@ -21,12 +21,25 @@
 
 extern crate alloc;
 
+mod bert;
+mod deadline_workahead;
+mod edf;
 mod fixed;
+mod fluid;
+mod heap;
 mod queue;
+mod reserve;
+mod shares;
 mod terms;
+mod wfq;
 
+pub use bert::Bert;
+pub use deadline_workahead::DeadlineWorkahead;
+pub use edf::Edf;
 pub use fixed::Fixed;
+pub use shares::Shares;
 pub use terms::{Refused, Reservation, Terms};
+pub use wfq::Wfq;
 
 use core::time::Duration;
 use silk_instant::Instant;
