@@ -1,1 +1,61 @@
-//! Placeholder until the crate's first slice lands.
+//! Devices, SILK's GenericNet: where packets enter and leave the machine. One pair of
+//! traits, [`Receive`] and [`Transmit`], and four devices: [`link`] (two hosts in one
+//! process), [`tap`], [`packet`] (`AF_PACKET`) and [`xdp`] (early demultiplexing at interrupt
+//! time, one receive ring for each domain). A device moves frames and says what it had to
+//! drop; it must never wait for anything, and never interpret what it carries beyond what the
+//! XDP program needs to choose a domain.
+//!
+//! An executor owns one [`End`] and drives it so:
+//!
+//! ```
+//! use silk_device::{Offload, link};
+//! use silk_instant::Instant;
+//!
+//! let (mut ours, mut theirs) = link::pair(&link::Options::default()).unwrap();
+//! ours.transmit.send(&[0; 60], [&[], &[]], Offload::NONE);
+//! ours.transmit.flush(Instant::ZERO); // what was sent leaves here
+//!
+//! let mut frames = Vec::new(); // tickets, kept between rounds
+//! theirs.receive.receive(&mut frames, 64); // never waits: poll `fd()` for that
+//! for frame in frames.drain(..) {
+//!     let bytes = theirs.receive.bytes(frame); // the whole buffer, headroom included
+//!     assert_eq!(&bytes[frame.range()], &[0; 60]);
+//!     theirs.receive.release(frame); // every frame, exactly once
+//! }
+//! ```
+#![deny(unsafe_code)]
+
+mod fault;
+mod frame;
+pub mod link;
+mod offload;
+mod open;
+pub mod packet;
+mod pool;
+mod receive;
+mod segment;
+mod sys;
+pub mod tap;
+mod transmit;
+mod vnet;
+
+pub use fault::{Faults, Faulty};
+pub use frame::{Checksum, Frame};
+pub use offload::{Offload, Segment};
+pub use open::OpenError;
+pub use receive::{Receive, Received};
+pub use sys::readable;
+pub use transmit::{Refusal, Transmit, Transmitted};
+
+/// One domain's two directions of a device. The halves are independent: either may be
+/// wrapped (see [`Faulty`]) or moved to another thread.
+pub struct End {
+    /// Where this domain's frames arrive.
+    pub receive: Box<dyn Receive>,
+    /// Where this domain's frames leave.
+    pub transmit: Box<dyn Transmit>,
+}
+
+/// Room left before every received frame, so that headers can be pushed in place when a
+/// path turns a message around.
+pub const HEADROOM: usize = 256;

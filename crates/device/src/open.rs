@@ -1,0 +1,92 @@
+//! Why a device could not be opened, in one sentence that says whose fault it is and what to
+//! do. Nothing is left behind by a failed opening.
+
+use std::fmt;
+use std::io;
+
+/// Why a device could not be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The operator lacks a privilege (`CAP_NET_RAW`, `CAP_NET_ADMIN`, `CAP_BPF`).
+    Privilege {
+        /// What was to be done.
+        what: &'static str,
+    },
+    /// There is no such interface in this network namespace.
+    NoInterface {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// Another program holds the interface or its queue.
+    Taken {
+        /// The interface.
+        name: String,
+        /// What is taken.
+        what: &'static str,
+    },
+    /// The interface or the kernel cannot do it.
+    Unsupported {
+        /// The interface.
+        name: String,
+        /// What it cannot do.
+        what: &'static str,
+    },
+    /// The kernel refused the XDP program; its verifier's words are included.
+    Program(String),
+    /// Options that contradict each other.
+    Options(&'static str),
+    /// Anything else the kernel said.
+    System {
+        /// What was to be done.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl OpenError {
+    /// Sorts an error of the kernel that came while doing `what` on the interface `name`.
+    pub(crate) fn of(name: &str, what: &'static str, source: io::Error) -> Self {
+        let name = name.to_owned();
+        match source.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => Self::Privilege { what },
+            Some(libc::ENODEV | libc::ENXIO) => Self::NoInterface { name },
+            Some(libc::EBUSY | libc::EEXIST) => Self::Taken { name, what },
+            Some(libc::EOPNOTSUPP | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT) => {
+                Self::Unsupported { name, what }
+            }
+            _ => Self::System { what, source },
+        }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Privilege { what } => {
+                write!(f, "not allowed to {what}: run as root, or in a user namespace with `packet`")
+            }
+            Self::NoInterface { name } => {
+                write!(f, "there is no interface `{name}` here: `ip link` lists those there are")
+            }
+            Self::Taken { name, what } => {
+                write!(f, "cannot {what} on `{name}`: another program has it; stop that one first")
+            }
+            Self::Unsupported { name, what } => {
+                write!(f, "`{name}` cannot {what}: use the device kind `packet` there")
+            }
+            Self::Program(why) => write!(f, "the kernel refused the classifier program: {why}"),
+            Self::Options(why) => f.write_str(why),
+            Self::System { what, source } => write!(f, "could not {what}: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::System { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Every call into the kernel, and with it every `unsafe` of this crate, behind functions
+//! that are safe to call with any argument. It must never decide anything: what the calls
+//! mean is said by the files that use them.
+#![allow(unsafe_code)]
+
+mod event;
+mod receive_batch;
+mod send_batch;
+mod socket;
+mod tun;
+
+pub(crate) use event::Event;
+pub use event::readable;
+pub(crate) use receive_batch::ReceiveBatch;
+pub(crate) use send_batch::SendBatch;
+pub(crate) use socket::{
+    Filter, bind_packet, filter, interface_index, packet_drops, packet_socket, send_buffer, send_parts,
+    set_packet_option,
+};
+pub(crate) use tun::{open_tap, read_parts, write_parts};
+
+/// The result of a system call that says -1 for failure.
+fn check(result: libc::c_int) -> std::io::Result<libc::c_int> {
+    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// The result of a system call that gives a length, -1 for failure.
+fn check_len(result: libc::ssize_t) -> std::io::Result<usize> {
+    usize::try_from(result).map_err(|_| std::io::Error::last_os_error())
+}

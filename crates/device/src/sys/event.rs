@@ -1,0 +1,50 @@
+//! Event descriptors, and asking whether a descriptor is readable.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use super::check;
+
+/// A counter that is readable while it is not zero.
+pub(crate) struct Event(OwnedFd);
+
+impl Event {
+    /// A new event, not raised.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: takes no pointers.
+        let fd = check(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })?;
+        // SAFETY: the kernel just gave this descriptor to us alone.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Makes the descriptor readable. It cannot fail but by overflowing, when it is readable.
+    pub fn raise(&self) {
+        // SAFETY: the pointer is to eight readable bytes that live through the call.
+        unsafe { libc::write(self.0.as_raw_fd(), (&raw const ONE).cast(), 8) };
+    }
+
+    /// Makes the descriptor unreadable.
+    pub fn clear(&self) {
+        let mut count = 0u64;
+        // SAFETY: the pointer is to eight writable bytes that live through the call.
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
+    }
+}
+
+static ONE: u64 = 1;
+
+impl AsFd for Event {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Waits until the descriptor is readable, `timeout` at most, and says whether it is. For
+/// programs with one descriptor to watch; an executor has its own way of sleeping.
+pub fn readable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let millis = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: the pointer is to one pollfd that lives through the call.
+    Ok(check(unsafe { libc::poll(&raw mut poll, 1, millis) })? > 0)
+}

@@ -1,0 +1,122 @@
+//! The `tap` device: Linux on the other side of a virtual Ethernet interface, which lives as
+//! long as the device is open. silk has its own address and answers ARP; Linux routes to it.
+//! It must never be given an address that Linux itself has.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use silk_instant::Instant;
+
+use crate::pool::Pool;
+use crate::{
+    End, Frame, HEADROOM, Offload, OpenError, Receive, Received, Refusal, Transmit, Transmitted, sys, vnet,
+};
+
+/// How the device is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many received frames may be held.
+    pub buffers: u32,
+    /// Lets Linux hand over large TCP messages whole and leave checksums out; otherwise
+    /// frames arrive as they would over a wire.
+    pub offload: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { buffers: 256, offload: true }
+    }
+}
+
+/// Opens the tap interface `name`, creating it when it is not there. The interface is to be
+/// set up (`ip link set NAME up`) by whoever owns the network's configuration.
+pub fn open(name: &str, options: &Options) -> Result<End, OpenError> {
+    let file = sys::open_tap(name, vnet::LEN as i32, options.offload)
+        .map_err(|error| OpenError::of(name, "open the tap interface", error))?;
+    let file = Arc::new(file);
+    Ok(End {
+        receive: Box::new(TapReceive {
+            file: file.clone(),
+            pool: Pool::new(options.buffers, LONGEST),
+            received: Received::default(),
+        }),
+        transmit: Box::new(TapTransmit { file, transmitted: Transmitted::default() }),
+    })
+}
+
+/// An Ethernet header and the longest IP packet. The driver itself would take more.
+const LONGEST: usize = 14 + 65_535;
+
+struct TapReceive {
+    file: Arc<File>,
+    pool: Pool,
+    received: Received,
+}
+
+impl TapReceive {
+    fn receive_one(&mut self) -> Option<Frame> {
+        let (index, mut buffer) = self.pool.take()?;
+        let mut header = [0; vnet::LEN];
+        let read = sys::read_parts(self.file.as_fd(), &mut header, &mut buffer[HEADROOM..]);
+        let Some(len) = read.ok().and_then(|len| len.checked_sub(vnet::LEN)) else {
+            self.pool.put(index, buffer);
+            return None;
+        };
+        let (checksum, segment) = vnet::decode(&header);
+        self.pool.hold(index, buffer);
+        self.received.frames += 1;
+        self.received.bytes += len as u64;
+        Some(Frame { index, offset: HEADROOM as u32, len: len as u32, path: 0, segment, checksum })
+    }
+}
+
+impl Receive for TapReceive {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    fn receive(&mut self, frames: &mut Vec<Frame>, limit: usize) -> usize {
+        let before = frames.len();
+        frames.extend(std::iter::from_fn(|| self.receive_one()).take(limit));
+        frames.len() - before
+    }
+
+    fn bytes(&mut self, frame: Frame) -> &mut [u8] {
+        self.pool.bytes(frame)
+    }
+
+    fn release(&mut self, frame: Frame) {
+        self.pool.release(frame);
+    }
+
+    fn received(&mut self) -> Received {
+        self.received
+    }
+}
+
+/// Sends at once: the tap driver takes one frame per system call, so there is nothing to
+/// batch.
+struct TapTransmit {
+    file: Arc<File>,
+    transmitted: Transmitted,
+}
+
+impl Transmit for TapTransmit {
+    fn send(&mut self, head: &[u8], payload: [&[u8]; 2], offload: Offload) {
+        if head.len() + payload[0].len() + payload[1].len() > LONGEST {
+            return self.transmitted.refused(Refusal::TooLong);
+        }
+        let header = vnet::encode(offload);
+        match sys::write_parts(self.file.as_fd(), [&header, head, payload[0], payload[1]]) {
+            Ok(len) => self.transmitted.took(len - vnet::LEN),
+            Err(error) => self.transmitted.refused(Refusal::of(&error)),
+        }
+    }
+
+    fn flush(&mut self, _now: Instant) {}
+
+    fn transmitted(&self) -> Transmitted {
+        self.transmitted
+    }
+}

@@ -1,0 +1,239 @@
+//! What every device must do, asked of each of them: the frames that go in at one end come
+//! out at the other, nothing waits, nothing leaks, and what is lost is counted.
+
+mod rig;
+
+use std::time::Duration;
+
+use rig::{PAYLOAD, TRANSPORT};
+use silk_device::{Checksum, End, HEADROOM, Offload, Segment, link, packet, readable, tap};
+use silk_instant::Instant;
+
+/// Two connected ends, the sender first.
+type Pair = (End, End);
+
+/// A property in words, and its test.
+type Property = (&'static str, fn(Pair));
+
+const SUITE: [Property; 9] = [
+    ("frames arrive whole and in order", whole_and_in_order),
+    ("there is headroom before a frame", headroom),
+    ("a large message carries its payload in order", large_message),
+    ("a checksum left out is completed or flagged", checksum_left_out),
+    ("the descriptor is readable while something is there", readiness),
+    ("no more frames than asked for", limit),
+    ("frames held back do not leak", held_back),
+    ("a flood never blocks", flood),
+    ("nonsense is refused and the next frame passes", nonsense),
+];
+
+fn conforms(device: &str, pair: impl Fn() -> Pair) {
+    for (property, test) in SUITE {
+        eprintln!("{device}: {property}");
+        test(pair());
+    }
+}
+
+#[test]
+fn link() {
+    conforms("link", || link::pair(&link::Options::default()).unwrap());
+    loss_is_counted(link::pair(&link::Options::default()).unwrap());
+}
+
+#[test]
+fn link_that_does_not_cut() {
+    let options = link::Options { cut: false, ..link::Options::default() };
+    conforms("uncut link", || link::pair(&options).unwrap());
+}
+
+#[test]
+fn packet() {
+    rig::with_veth(|| {
+        let options = packet::Options::default();
+        let open = |name| packet::open(name, &options).unwrap();
+        conforms("packet", || (open("left"), open("right")));
+        loss_is_counted((open("left"), open("right")));
+    });
+}
+
+#[test]
+fn tap() {
+    rig::with_namespace(|| {
+        conforms("tap, from Linux", tap_pair);
+        conforms("tap, to Linux", || {
+            let (linux, ours) = tap_pair();
+            (ours, linux)
+        });
+    });
+}
+
+/// Linux's side of a tap, seen by a packet socket, and ours.
+fn tap_pair() -> Pair {
+    let ours = tap::open("tap0", &tap::Options::default()).unwrap();
+    rig::ip("link set tap0 up");
+    (packet::open("tap0", &packet::Options::default()).unwrap(), ours)
+}
+
+fn whole_and_in_order((mut a, mut b): Pair) {
+    let packets: Vec<_> = (0..200u8).map(|at| rig::datagram(&vec![at; 18 + 7 * usize::from(at)])).collect();
+    for batch in packets.chunks(20) {
+        batch.iter().for_each(|packet| a.transmit.send(packet, [&[], &[]], Offload::NONE));
+        a.transmit.flush(Instant::ZERO);
+        let arrived: Vec<_> = rig::arrivals(&mut b, 20).into_iter().map(|(_, bytes)| bytes).collect();
+        assert_eq!(arrived, batch);
+    }
+    let bytes = packets.iter().map(Vec::len).sum::<usize>() as u64;
+    let (sent, got) = (a.transmit.transmitted(), b.receive.received());
+    assert_eq!((sent.frames, sent.bytes, sent.dropped()), (200, bytes, 0));
+    assert_eq!((got.frames, got.bytes), (200, bytes));
+}
+
+fn headroom((mut a, mut b): Pair) {
+    rig::send(&mut a, &rig::datagram(b"turn me around"));
+    let mut frames = Vec::new();
+    assert!(readable(b.receive.fd(), Duration::from_secs(2)).unwrap());
+    b.receive.receive(&mut frames, 1);
+    let frame = frames[0];
+    assert!(frame.offset as usize >= HEADROOM);
+    assert!(b.receive.bytes(frame).len() >= frame.range().end);
+    b.receive.bytes(frame)[..frame.range().start].fill(0xff);
+    let sum = rig::datagram(b"turn me around");
+    assert_eq!(b.receive.bytes(frame)[frame.range()], sum);
+    b.receive.release(frame);
+    assert!(b.receive.bytes(frame).is_empty(), "the bytes of a released frame are out of reach");
+}
+
+fn large_message((mut a, mut b): Pair) {
+    let payload: Vec<u8> = (0..40_000u32).map(|at| (at % 251) as u8).collect();
+    let (headers, offload) = rig::tcp_headers(payload.len(), 1400);
+    // Order is kept between what is batched and what leaves at once.
+    a.transmit.send(&rig::datagram(b"before"), [&[], &[]], Offload::NONE);
+    a.transmit.send(&headers, [&payload[..13_000], &payload[13_000..]], offload);
+    a.transmit.send(&rig::datagram(b"after"), [&[], &[]], Offload::NONE);
+    a.transmit.flush(Instant::ZERO);
+
+    let mut arrived = rig::arrivals(&mut b, 3);
+    while arrived.last().is_some_and(|(_, bytes)| bytes[PAYLOAD..] != *b"after") {
+        let more = rig::arrivals(&mut b, 1);
+        assert!(!more.is_empty(), "the last frame never came");
+        arrived.extend(more);
+    }
+    assert_eq!(arrived.remove(0).1[PAYLOAD..], *b"before");
+    arrived.pop();
+    let mut carried = Vec::new();
+    for (frame, bytes) in arrived {
+        assert_eq!(carried.len() as u32, u32::from_be_bytes(bytes[38..42].try_into().unwrap()) - 1);
+        assert!(bytes.len() <= 54 + 1400 || frame.segment == 1400, "a large frame says its segment size");
+        assert!(checksum_holds(frame.checksum, &bytes, 16));
+        carried.extend_from_slice(&bytes[54..]);
+    }
+    assert_eq!(carried, payload);
+}
+
+/// Whether a checksum is complete, or partial where the device says that it may be.
+fn checksum_holds(said: Checksum, packet: &[u8], at: usize) -> bool {
+    let field = [packet[TRANSPORT + at], packet[TRANSPORT + at + 1]];
+    let complete = rig::pseudo(packet).bytes(&packet[TRANSPORT..]).folded() == 0xffff;
+    let partial = u16::from_be_bytes(field) == rig::pseudo(packet).folded();
+    match said {
+        Checksum::Unknown => complete,
+        Checksum::MaybePartial => complete || partial,
+        Checksum::Partial => partial,
+        Checksum::Verified => true,
+    }
+}
+
+fn checksum_left_out((mut a, mut b): Pair) {
+    let (packet, offload) = rig::unsummed_datagram(b"somebody else's work");
+    a.transmit.send(&packet, [&[], &[]], offload);
+    a.transmit.flush(Instant::ZERO);
+    let (frame, bytes) = rig::arrivals(&mut b, 1).pop().expect("a frame");
+    assert!(checksum_holds(frame.checksum, &bytes, 6), "{:?}", frame.checksum);
+    assert_eq!(bytes[PAYLOAD..], packet[PAYLOAD..]);
+}
+
+fn readiness((mut a, mut b): Pair) {
+    let is_readable = |b: &End| readable(b.receive.fd(), Duration::ZERO).unwrap();
+    assert!(!is_readable(&b));
+    rig::send(&mut a, &rig::datagram(b"one"));
+    rig::send(&mut a, &rig::datagram(b"two"));
+    assert!(readable(b.receive.fd(), Duration::from_secs(2)).unwrap());
+    assert_eq!(rig::arrivals(&mut b, 2).len(), 2);
+    assert!(!is_readable(&b));
+}
+
+fn limit((mut a, mut b): Pair) {
+    (0..5).for_each(|_| rig::send(&mut a, &rig::datagram(b"many")));
+    assert!(readable(b.receive.fd(), Duration::from_secs(2)).unwrap());
+    let mut frames = Vec::new();
+    assert_eq!((b.receive.receive(&mut frames, 2), frames.len()), (2, 2));
+    assert_eq!(b.receive.receive(&mut frames, 0), 0);
+    frames.drain(..).for_each(|frame| b.receive.release(frame));
+    assert_eq!(rig::arrivals(&mut b, 3).len(), 3);
+}
+
+fn held_back((mut a, mut b): Pair) {
+    let packet = rig::datagram(&[1; 100]);
+    for _ in 0..3 {
+        let mut frames = Vec::new();
+        // More than any device's buffers: the rest waits or is dropped.
+        for _ in 0..6_000 {
+            rig::send(&mut a, &packet);
+            b.receive.receive(&mut frames, 64);
+        }
+        assert!(frames.len() >= 200, "{} held", frames.len());
+        for frame in frames.drain(..) {
+            assert_eq!(b.receive.bytes(frame)[frame.range()], packet);
+            b.receive.release(frame);
+            b.receive.release(frame);
+        }
+        while b.receive.receive(&mut frames, 64) > 0 {
+            frames.drain(..).for_each(|frame| b.receive.release(frame));
+        }
+    }
+    whole_again((a, b));
+}
+
+fn whole_again((mut a, mut b): Pair) {
+    rig::send(&mut a, &rig::datagram(b"still there"));
+    assert_eq!(rig::arrivals(&mut b, 1).pop().expect("a frame").1, rig::datagram(b"still there"));
+}
+
+fn flood((mut a, mut b): Pair) {
+    let packet = rig::datagram(&[2; 18]);
+    for _ in 0..200 {
+        (0..100).for_each(|_| a.transmit.send(&packet, [&[], &[]], Offload::NONE));
+        a.transmit.flush(Instant::ZERO);
+    }
+    let mut frames = Vec::new();
+    while b.receive.receive(&mut frames, 64) > 0 {
+        frames.drain(..).for_each(|frame| b.receive.release(frame));
+    }
+    let (sent, got) = (a.transmit.transmitted(), b.receive.received());
+    assert_eq!(sent.frames + sent.dropped(), 20_000);
+    assert!(got.frames >= 200);
+    assert!(got.frames <= sent.frames);
+    whole_again((a, b));
+}
+
+/// Of the devices that can know: a tap's losses are counted by Linux.
+fn loss_is_counted((mut a, mut b): Pair) {
+    let packet = rig::datagram(&[3; 1000]);
+    for _ in 0..20_000 {
+        rig::send(&mut a, &packet);
+    }
+    let arrived = rig::arrivals(&mut b, usize::MAX).len() as u64;
+    let (sent, got) = (a.transmit.transmitted(), b.receive.received());
+    assert!(arrived < 20_000, "the flood was meant to be too much");
+    assert_eq!(arrived + sent.dropped() + got.ring_full + got.no_buffer, 20_000, "{sent:?} {got:?}");
+}
+
+fn nonsense((mut a, b): Pair) {
+    let offload = Offload { segment: Segment::Tcp4(1400), header_len: 9_000, ..Offload::checksum(8_000, 16) };
+    a.transmit.send(&rig::datagram(b"a lie"), [&[], &[]], offload);
+    a.transmit.send(&vec![0; 70_000], [&[], &[]], Offload::NONE);
+    a.transmit.flush(Instant::ZERO);
+    let sent = a.transmit.transmitted();
+    assert_eq!((sent.frames, sent.dropped()), (0, 2), "{sent:?}");
+    whole_again((a, b));
+}

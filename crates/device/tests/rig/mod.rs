@@ -1,0 +1,133 @@
+//! A network namespace for one test, and packets to send through it. The namespace goes away
+//! with the thread that lives in it, however that ends.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::process::Command;
+use std::time::Duration;
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use silk_device::{End, Frame, Offload, readable};
+use silk_instant::Instant;
+use silk_wire::checksum::{self, Sum};
+use std::net::Ipv4Addr;
+
+/// Runs the test in a fresh network namespace, with the veth pair `left` and `right`, both up
+/// and without addresses. Without root it says that it does nothing.
+pub fn with_veth(test: impl FnOnce() + Send + 'static) {
+    with_namespace(|| {
+        ip("link add left type veth peer name right");
+        ip("link set left up");
+        ip("link set right up");
+        test();
+    });
+}
+
+/// Runs the test in a fresh network namespace.
+pub fn with_namespace(test: impl FnOnce() + Send + 'static) {
+    let run = move || {
+        if let Err(error) = unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS) {
+            eprintln!("SKIPPED, nothing was tested: a network namespace needs root ({error})");
+            return;
+        }
+        let none: Option<&str> = None;
+        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).expect("private mounts");
+        mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none).expect("this namespace's /sys");
+        // Linux itself must stay silent, or its neighbour discovery would be received.
+        std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").expect("IPv6 off");
+        test();
+    };
+    if let Err(panic) = std::thread::spawn(run).join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// Runs `ip` with the words of `arguments`.
+pub fn ip(arguments: &str) {
+    let done = Command::new("ip").args(arguments.split(' ')).output().expect("iproute2 is installed");
+    assert!(done.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+pub const LEFT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+pub const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+pub const PORT: u16 = 7;
+pub const IP: usize = 14;
+pub const TRANSPORT: usize = 34;
+pub const PAYLOAD: usize = 42;
+
+/// A UDP packet from [`LEFT`] to [`RIGHT`]'s [`PORT`], its checksums complete.
+pub fn datagram(payload: &[u8]) -> Vec<u8> {
+    let mut packet = unsummed(17, &[0x30, 0x39, 0, PORT as u8, 0, 0, 0, 0], payload);
+    let len = (packet.len() - TRANSPORT) as u16;
+    packet[TRANSPORT + 4..TRANSPORT + 6].copy_from_slice(&len.to_be_bytes());
+    let sum = pseudo(&packet).bytes(&packet[TRANSPORT..]).checksum();
+    packet[TRANSPORT + 6..TRANSPORT + 8].copy_from_slice(&sum.to_be_bytes());
+    packet
+}
+
+/// The same with the checksum left to the device.
+pub fn unsummed_datagram(payload: &[u8]) -> (Vec<u8>, Offload) {
+    let mut packet = datagram(payload);
+    let sum = pseudo(&packet).folded();
+    packet[TRANSPORT + 6..TRANSPORT + 8].copy_from_slice(&sum.to_be_bytes());
+    (packet, Offload::checksum(TRANSPORT as u16, 6))
+}
+
+/// The headers of a TCP message from [`LEFT`] to [`RIGHT`]'s [`PORT`] that is to be cut.
+pub fn tcp_headers(payload_len: usize, size: u16) -> (Vec<u8>, Offload) {
+    let tcp = [0x30, 0x39, 0, PORT as u8, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0];
+    let mut headers = unsummed(6, &tcp, &[]);
+    let total = (20 + 20 + payload_len) as u16;
+    headers[IP + 2..IP + 4].copy_from_slice(&total.to_be_bytes());
+    sum_ip(&mut headers);
+    let sum = checksum::pseudo(LEFT, RIGHT, 6, total - 20).folded();
+    headers[TRANSPORT + 16..TRANSPORT + 18].copy_from_slice(&sum.to_be_bytes());
+    (headers, Offload::tcp4(size, TRANSPORT as u16, TRANSPORT as u16 + 20))
+}
+
+fn unsummed(protocol: u8, transport: &[u8], payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
+    let total = (20 + transport.len() + payload.len()) as u16;
+    let [high, low] = total.to_be_bytes();
+    packet.extend([0x45, 0, high, low, 0, 1, 0x40, 0, 64, protocol, 0, 0]);
+    packet.extend(LEFT.octets());
+    packet.extend(RIGHT.octets());
+    packet.extend_from_slice(transport);
+    packet.extend_from_slice(payload);
+    sum_ip(&mut packet);
+    packet
+}
+
+fn sum_ip(packet: &mut [u8]) {
+    packet[IP + 10..IP + 12].fill(0);
+    let sum = Sum::ZERO.bytes(&packet[IP..TRANSPORT]).checksum();
+    packet[IP + 10..IP + 12].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// The pseudo-header's sum of a packet made here.
+pub fn pseudo(packet: &[u8]) -> Sum {
+    checksum::pseudo(LEFT, RIGHT, packet[IP + 9], (packet.len() - TRANSPORT) as u16)
+}
+
+/// Sends one packet and lets it leave.
+pub fn send(end: &mut End, packet: &[u8]) {
+    end.transmit.send(packet, [&[], &[]], Offload::NONE);
+    end.transmit.flush(Instant::ZERO);
+}
+
+/// Receives until `count` frames are there, or nothing more comes; what arrived is copied
+/// and released.
+pub fn arrivals(end: &mut End, count: usize) -> Vec<(Frame, Vec<u8>)> {
+    let (mut frames, mut all) = (Vec::new(), Vec::new());
+    while all.len() < count {
+        end.receive.receive(&mut frames, 64);
+        if frames.is_empty() && !readable(end.receive.fd(), Duration::from_secs(2)).expect("poll") {
+            break;
+        }
+        for frame in frames.drain(..) {
+            all.push((frame, end.receive.bytes(frame)[frame.range()].to_vec()));
+            end.receive.release(frame);
+        }
+    }
+    all
+}
