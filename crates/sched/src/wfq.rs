@@ -1,7 +1,8 @@
 //! Weighted fair queueing of the processor (SILK §2.1): every member gets the processor in
 //! proportion to its weight, and what some do not use the others share. Worst-case fair:
-//! nobody runs ahead of its ideal share by more than one run, and nobody is left behind it
-//! by more than one run either. It must never let a member save up time by being idle.
+//! while everybody has work nobody runs ahead of its ideal share by more than one run, and
+//! nobody is left behind it by more than one (two where members come and go, or runs are of
+//! many lengths, since what a run costs is known only after it). It must never let a member save up time by being idle.
 
 use crate::fluid::Fluid;
 use crate::{Member, Policy, Refused, Terms};
