@@ -7,6 +7,7 @@
 
 use std::ffi::OsStr;
 use std::net::Ipv4Addr;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
@@ -166,9 +167,10 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts the command with nothing on its standard input.
+    /// Starts the command with nothing on its standard input, in a process group of its own: Apache,
+    /// when told to end, sends its whole group the same signal.
     pub fn start(command: &mut Command) -> Result<Self, RigError> {
-        match command.stdin(Stdio::null()).spawn() {
+        match command.stdin(Stdio::null()).process_group(0).spawn() {
             Ok(child) => Ok(Self { child }),
             Err(source) => Err(RigError::NotStarted { program: line(command), source }),
         }

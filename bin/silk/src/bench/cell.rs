@@ -1,0 +1,76 @@
+//! What the web experiment writes down: one cell for each system, file size, number of clients and
+//! round. The JSON form is documented in `bench/README.md` and `bench/schema.json`.
+
+use super::machine::Machine;
+use super::ratio::Ratio;
+use serde::{Deserialize, Serialize};
+
+/// The whole experiment, as written to the JSON file.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Results {
+    /// Where it ran.
+    pub machine: Machine,
+    /// Every measurement.
+    pub cells: Vec<Cell>,
+    /// What the cells say, computed round by round.
+    pub ratios: Vec<Ratio>,
+}
+
+/// Response times of one client, in microseconds from opening the connection to the last byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Micros {
+    /// The mean.
+    pub mean: f64,
+    /// Half of the requests took at most this.
+    pub p50: f64,
+    /// 99 of 100 requests took at most this.
+    pub p99: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+/// Shares of a CPU's time, 0 to 1, while the preferred client was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuShares {
+    /// How busy the server's CPU was.
+    pub server: f64,
+    /// How busy the clients' CPU was; near 1, the load and not the server is the limit.
+    pub client: f64,
+    /// What the hypervisor gave to others, on average; above a few percent, distrust the cell.
+    pub stolen: f64,
+}
+
+/// One measurement.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Cell {
+    /// `linux`, `haproxy`, `silk-equal`, `silk-path` or `silk-extended`.
+    pub system: String,
+    /// Size of the file, in units of 1 024 bytes.
+    pub kb: u32,
+    /// Standard clients beside the preferred one.
+    pub clients: u32,
+    /// The round, from 1.
+    pub round: u32,
+    /// The preferred client, beside the standard ones.
+    pub preferred_us: Micros,
+    /// Requests per second of the preferred client.
+    pub preferred_rps: f64,
+    /// Requests per second of the standard clients, without the preferred one.
+    pub standard_rps: f64,
+    /// Requests per second of the standard clients, beside the preferred one.
+    pub standard_rps_beside: f64,
+    /// Requests that failed, were cut short or had the wrong length, of all clients.
+    pub failed: u64,
+    /// Packets per second of a flood from the standard address; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flood_pps: Option<f64>,
+    /// How busy the CPUs were.
+    pub cpu: CpuShares,
+}
+
+impl Cell {
+    /// Bytes of files served per second to all clients.
+    pub fn bytes_in_all(&self) -> f64 {
+        (self.standard_rps_beside + self.preferred_rps) * f64::from(self.kb) * 1024.0
+    }
+}

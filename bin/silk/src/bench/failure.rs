@@ -1,0 +1,62 @@
+//! Why an experiment could not be run, in a sentence that says whose fault it is and what to do.
+
+use silk_testkit::netns::RigError;
+use std::path::PathBuf;
+use std::{fmt, io};
+
+/// Why an experiment ended without its result.
+#[derive(Debug)]
+pub enum Failure {
+    /// The hosts could not be built or a program on them not started.
+    Rig(RigError),
+    /// A file of the experiment could not be read or written.
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A program the experiment needs is not installed.
+    Missing(Vec<&'static str>),
+    /// A system started but served nothing within its time.
+    NotServing {
+        /// Which system.
+        system: &'static str,
+        /// What its programs wrote.
+        log: String,
+    },
+    /// The load generator ended without a report that could be read.
+    NoReport(String),
+    /// The person at the terminal, or the machine, asked to stop.
+    Interrupted,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rig(error) => error.fmt(f),
+            Self::File { path, source } => write!(f, "{}: {source}", path.display()),
+            Self::Missing(programs) => {
+                write!(f, "not installed: {}. `make setup` installs them", programs.join(", "))
+            }
+            Self::NotServing { system, log } => write!(f, "{system} does not serve. It said:\n{log}"),
+            Self::NoReport(output) => write!(f, "ab ended without a report. It said:\n{output}"),
+            Self::Interrupted => f.write_str("interrupted; everything it had started is gone again"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<RigError> for Failure {
+    fn from(error: RigError) -> Self {
+        Self::Rig(error)
+    }
+}
+
+impl Failure {
+    /// Turns an error on a file into a failure that names the file.
+    pub fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::File { path: path.into(), source }
+    }
+}

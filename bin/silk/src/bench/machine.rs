@@ -1,0 +1,71 @@
+//! What the figures were measured on, for whoever reads them later.
+
+use serde::{Deserialize, Serialize};
+use silk_testkit::netns::output;
+use std::fs;
+use std::process::Command;
+
+/// The machine and the programs of the experiment.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Machine {
+    /// The processor's name.
+    pub cpu: String,
+    /// Processors in the system.
+    pub cpus: usize,
+    /// The kernel's version.
+    pub kernel: String,
+    /// The hypervisor, or `none`.
+    pub hypervisor: String,
+    /// Memory, in MiB.
+    pub memory_mib: u64,
+    /// When the experiment ended, as `date --iso-8601=seconds` writes it.
+    pub date: String,
+    /// The web server.
+    pub apache: String,
+    /// The peer in front of it.
+    pub haproxy: String,
+    /// The load generator.
+    pub ab: String,
+    /// This program's version.
+    pub silk: String,
+}
+
+impl Machine {
+    /// Describes the machine this runs on. What cannot be found out is an empty string.
+    pub fn describe() -> Self {
+        Self {
+            cpu: field("/proc/cpuinfo", "model name"),
+            cpus: std::thread::available_parallelism().map_or(0, usize::from),
+            kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
+            hypervisor: hypervisor(),
+            memory_mib: field("/proc/meminfo", "MemTotal")
+                .split(' ')
+                .next()
+                .and_then(|kib| kib.parse::<u64>().ok())
+                .map_or(0, |kib| kib / 1024),
+            date: says("date", "--iso-8601=seconds"),
+            apache: says("apache2", "-v"),
+            haproxy: says("haproxy", "-v"),
+            ab: says("ab", "-V"),
+            silk: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
+
+/// The first value under a name in a file of `name : value` lines.
+fn field(file: &str, name: &str) -> String {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+    line.split_once(':').map_or_else(String::new, |(_, value)| value.trim().to_owned())
+}
+
+fn hypervisor() -> String {
+    let flags = field("/proc/cpuinfo", "flags");
+    if flags.split(' ').any(|flag| flag == "hypervisor") { "yes".into() } else { "none".into() }
+}
+
+/// The first line that a program prints.
+fn says(program: &str, argument: &str) -> String {
+    let text = output(Command::new(program).arg(argument)).unwrap_or_default();
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}

@@ -1,0 +1,40 @@
+//! `silk bench`: the experiments of SILK §4, run beside Linux and HAProxy on this machine.
+//!
+//! A benchmark states its question, its peer and its unit, runs both in turn and prints ratios with
+//! their spread. It must never touch the machine's own interfaces or processes: everything happens in
+//! network namespaces that it makes and removes.
+
+mod apache;
+mod cell;
+mod failure;
+mod flood;
+mod haproxy;
+mod load;
+mod machine;
+mod ratio;
+mod silkd;
+mod stage;
+mod system;
+mod table;
+mod watch;
+mod web;
+
+pub use failure::Failure;
+
+/// The experiments that `silk bench` can run.
+#[derive(clap::Subcommand, Debug)]
+pub enum Bench {
+    /// Serve files with Apache over Linux, HAProxy and silk in turn, and compare (SILK §4)
+    Web(web::Options),
+    /// Send minimum-size packets as fast as possible (the web experiment starts this itself)
+    #[command(hide = true)]
+    Flood(flood::Options),
+}
+
+/// Runs one experiment to its end.
+pub fn run(bench: &Bench) -> Result<(), Failure> {
+    match bench {
+        Bench::Web(options) => web::run(options),
+        Bench::Flood(options) => flood::run(options),
+    }
+}

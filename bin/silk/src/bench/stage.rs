@@ -1,0 +1,139 @@
+//! Where a system is measured: two hosts, the CPUs they have, the settings that make the systems
+//! comparable, and the files that Apache serves.
+
+use super::Failure;
+use super::load::CLIENT_CPU;
+use super::watch::Watch;
+use silk_testkit::netns::{Host, INTERFACE, Rig, output};
+use std::fs::{self, Permissions};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// The CPU of everything on the server's side: the web server, what stands in front of it, silkd, and
+/// the processing of received packets.
+pub const SERVER_CPU: &str = "1";
+
+/// Settings of both hosts, so that no queue but the measured system's own limits anything and no
+/// connection fails for want of a port. CUBIC everywhere: it is what silk's own TCP uses.
+const SETTINGS: [(&str, &str); 6] = [
+    ("core/somaxconn", "8192"),
+    ("ipv4/tcp_max_syn_backlog", "8192"),
+    ("ipv4/ip_local_port_range", "1024 64999"),
+    ("ipv4/tcp_tw_reuse", "1"),
+    ("ipv4/ip_unprivileged_port_start", "0"),
+    ("ipv4/tcp_congestion_control", "cubic"),
+];
+
+/// The folder of an experiment: the served files, configurations, logs and reports. Removed at the end.
+#[derive(Debug)]
+pub struct Scratch {
+    folder: TempDir,
+}
+
+impl Scratch {
+    /// A folder with a file of random bytes for each size.
+    pub fn new(sizes: &[u32]) -> Result<Self, Failure> {
+        let folder = TempDir::with_prefix("silk-bench-").map_err(Failure::file(std::env::temp_dir()))?;
+        let scratch = Self { folder };
+        scratch.open_to_all(scratch.path())?;
+        fs::create_dir(scratch.site()).map_err(Failure::file(scratch.site()))?;
+        scratch.open_to_all(&scratch.site())?;
+        sizes.iter().try_for_each(|kb| scratch.random_file(*kb))?;
+        Ok(scratch)
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The folder that Apache serves.
+    pub fn site(&self) -> PathBuf {
+        self.path().join("site")
+    }
+
+    /// Writes a file into the folder.
+    pub fn write(&self, name: &str, text: &str) -> Result<PathBuf, Failure> {
+        let path = self.path().join(name);
+        fs::write(&path, text).map_err(Failure::file(&path))?;
+        Ok(path)
+    }
+
+    fn random_file(&self, kb: u32) -> Result<(), Failure> {
+        let path = self.site().join(format!("{kb}.bin"));
+        let mut bytes = Vec::new();
+        let random = fs::File::open("/dev/urandom").map_err(Failure::file("/dev/urandom"))?;
+        random.take(u64::from(kb) * 1024).read_to_end(&mut bytes).map_err(Failure::file("/dev/urandom"))?;
+        fs::write(&path, bytes).map_err(Failure::file(&path))?;
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).map_err(Failure::file(&path))
+    }
+
+    /// Apache's processes run as another user.
+    fn open_to_all(&self, folder: &Path) -> Result<(), Failure> {
+        fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(Failure::file(folder))
+    }
+}
+
+/// Two hosts ready for one system.
+#[derive(Debug)]
+pub struct Stage<'e> {
+    /// The hosts; a new pair for each system, since a threaded NAPI cannot be undone.
+    pub rig: Rig,
+    /// The experiment's folder.
+    pub scratch: &'e Scratch,
+    /// The signal watch.
+    pub watch: &'e Watch,
+    /// Whether real-time priorities are granted here.
+    pub realtime: bool,
+}
+
+impl<'e> Stage<'e> {
+    /// Builds the hosts.
+    pub fn new(scratch: &'e Scratch, watch: &'e Watch) -> Result<Self, Failure> {
+        allow_cubic();
+        let rig = Rig::new()?;
+        for (host, cpu) in [(&rig.server, SERVER_CPU), (&rig.client, CLIENT_CPU)] {
+            SETTINGS.iter().for_each(|(name, value)| offer(host, &format!("/proc/sys/net/{name}"), value));
+            receive_on(host, cpu);
+        }
+        Ok(Self { rig, scratch, watch, realtime: realtime_is_granted() })
+    }
+
+    /// Waits until the server answers the client, at most ten seconds.
+    pub fn serves(&self, kb: u32) -> Result<bool, Failure> {
+        let asks = || {
+            let address = format!("http://{}/{kb}.bin", silk_testkit::netns::SERVER);
+            self.rig.client.run("ab", ["-q", "-s", "2", "-n", "1", &address]).ok()
+        };
+        Ok(self.watch.until(Duration::from_secs(10), asks)?.is_some())
+    }
+}
+
+/// Steers a host's processing of received packets to one CPU (receive packet steering).
+fn receive_on(host: &Host, cpu: &str) {
+    let mask = 1 << cpu.parse::<u32>().unwrap_or(0);
+    offer(host, &format!("/sys/class/net/{INTERFACE}/queues/rx-0/rps_cpus"), &format!("{mask:x}"));
+}
+
+/// Sets what this machine lets us set: inside a user namespace some settings are refused, for every
+/// system alike.
+fn offer(host: &Host, file: &str, value: &str) {
+    let _ = host.set(file, value);
+}
+
+/// Namespaces may choose CUBIC only where the machine allows it; adds it to the allowed ones.
+fn allow_cubic() {
+    let file = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+    let allowed = fs::read_to_string(file).unwrap_or_default();
+    if !allowed.split_whitespace().any(|name| name == "cubic") {
+        let _ = fs::write(file, format!("{} cubic", allowed.trim()));
+    }
+}
+
+fn realtime_is_granted() -> bool {
+    output(Command::new("chrt").args(["-f", "1", "true"])).is_ok()
+}

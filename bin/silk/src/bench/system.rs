@@ -1,0 +1,95 @@
+//! The systems that are compared, and how each is put on a stage.
+
+use super::silkd::Experiment;
+use super::stage::Stage;
+use super::{Failure, apache, haproxy, silkd};
+use clap::ValueEnum;
+use silk_testkit::netns::Running;
+use std::time::Duration;
+
+/// Everything on the server's port 80.
+const EVERYWHERE: &str = "0.0.0.0:80";
+
+/// One of the compared systems.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum System {
+    /// Apache over Linux's own stack
+    Linux,
+    /// The same with HAProxy in front, which knows the preferred source
+    Haproxy,
+    /// Apache over silk, all paths equal (SILK §4.1)
+    SilkEqual,
+    /// Paths with priorities, programs without (SILK §4.2)
+    SilkPath,
+    /// Extended paths (SILK §4.3)
+    SilkExtended,
+}
+
+impl System {
+    /// All of them, in the order of a round.
+    pub const ALL: [Self; 5] =
+        [Self::Linux, Self::Haproxy, Self::SilkEqual, Self::SilkPath, Self::SilkExtended];
+
+    /// The name in options, tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Linux => "linux",
+            Self::Haproxy => "haproxy",
+            Self::SilkEqual => "silk-equal",
+            Self::SilkPath => "silk-path",
+            Self::SilkExtended => "silk-extended",
+        }
+    }
+
+    /// Programs that must be installed for it.
+    pub fn programs(self) -> &'static [&'static str] {
+        match self {
+            Self::Haproxy => &["apache2", "ab", "haproxy"],
+            _ => &["apache2", "ab"],
+        }
+    }
+
+    /// Starts the system's programs on the stage and waits until they serve the file of `kb`.
+    pub fn start(self, stage: &Stage, kb: u32, maxconn: u32) -> Result<Serving, Failure> {
+        let mut serving = Serving { programs: Vec::new() };
+        match self {
+            Self::Linux => serving.programs.push(apache::start(stage, EVERYWHERE, &[])?),
+            Self::Haproxy => {
+                serving.programs.push(apache::start(stage, haproxy::BACKEND, &[])?);
+                serving.programs.push(haproxy::start(stage, maxconn)?);
+            }
+            Self::SilkEqual => serving.on_paths(stage, Experiment::Equal)?,
+            Self::SilkPath => serving.on_paths(stage, Experiment::Path)?,
+            Self::SilkExtended => serving.on_paths(stage, Experiment::Extended)?,
+        }
+        if stage.serves(kb)? {
+            return Ok(serving);
+        }
+        let log = silkd::log(stage) + &apache::log(stage);
+        Err(Failure::NotServing { system: self.name(), log })
+    }
+}
+
+/// A system at work. Its programs end in the reverse of the order in which they began.
+#[derive(Debug)]
+pub struct Serving {
+    programs: Vec<Running>,
+}
+
+impl Serving {
+    fn on_paths(&mut self, stage: &Stage, experiment: Experiment) -> Result<(), Failure> {
+        self.programs.push(silkd::start(stage, experiment)?);
+        let runner = silkd::runner();
+        let runner: Vec<&str> = runner.iter().map(String::as_str).collect();
+        self.programs.push(apache::start(stage, EVERYWHERE, &runner)?);
+        Ok(())
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        while let Some(program) = self.programs.pop() {
+            program.stop(Duration::from_secs(5));
+        }
+    }
+}
