@@ -1,0 +1,31 @@
+# Two commands do everything, set-up included: `make demo` and `make test`.
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+SILK := $(TARGET)/release/silk
+OUT := bench/out
+
+.PHONY: help setup build demo bench test
+
+help:
+	@echo "make demo    Apache over Linux, HAProxy and silk in turn, with tables and a page of plots"
+	@echo "make test    every test that runs on one machine"
+	@echo "make bench   the experiments in full, about an hour"
+	@echo "make setup   install the Debian packages that the others need (they do it themselves)"
+	@echo "make build   build the programs, optimised"
+
+setup:
+	@scripts/setup
+
+build: setup
+	cargo build --release -p silkd -p silk -p libsilk
+
+demo: build
+	@mkdir -p $(OUT)
+	$(SILK) bench web --quick --json $(OUT)/web.json --html $(OUT)/web.html
+
+bench: build
+	@mkdir -p $(OUT)
+	$(SILK) bench web --json $(OUT)/web-full.json --html $(OUT)/web-full.html
+
+test: setup
+	@scripts/test
