@@ -11,6 +11,8 @@ mod flood;
 mod haproxy;
 mod load;
 mod machine;
+mod page;
+mod plot;
 mod ratio;
 mod silkd;
 mod stage;

@@ -92,6 +92,15 @@ pub const GOALS: [Goal; 6] = [
 ];
 
 impl Goal {
+    /// Whether a peer's figure stands beside silk's: not that of Linux over itself.
+    pub fn has_peer(&self, system: &str) -> bool {
+        match self.measure {
+            Measure::BytesOverEqual => false,
+            Measure::UnloadedOverLinux | Measure::ThroughputOverLinux => system != "linux",
+            _ => true,
+        }
+    }
+
     /// Whether a figure reaches a bound.
     pub fn reaches(&self, figure: f64, bound: f64) -> bool {
         if self.more { figure >= bound } else { figure <= bound }
@@ -123,11 +132,7 @@ pub struct Ratio {
 pub fn loads(cells: &[Cell]) -> Vec<u32> {
     let all = sorted(cells.iter().map(|cell| cell.clients));
     let heavy: Vec<u32> = all.iter().copied().filter(|clients| *clients >= 96).collect();
-    if heavy.is_empty() {
-        all.into_iter().filter(|clients| *clients > 0).next_back().into_iter().collect()
-    } else {
-        heavy
-    }
+    if heavy.is_empty() { all.into_iter().rfind(|clients| *clients > 0).into_iter().collect() } else { heavy }
 }
 
 /// The file sizes of the cells, ascending.

@@ -1,7 +1,7 @@
 //! The experiment as text: what each system did, and what was to be reached.
 
 use super::cell::{Cell, Results};
-use super::ratio::{GOALS, Goal, Measure, Ratio, loads, median, sizes, systems};
+use super::ratio::{GOALS, Goal, Ratio, loads, median, sizes, systems};
 
 /// Both tables.
 pub fn tables(results: &Results) -> String {
@@ -18,7 +18,7 @@ pub fn tables(results: &Results) -> String {
 }
 
 /// Medians over the rounds, in absolute figures, at one load.
-fn figures(cells: &[Cell], clients: u32) -> Vec<Vec<String>> {
+pub fn figures(cells: &[Cell], clients: u32) -> Vec<Vec<String>> {
     let beside = format!("mean beside {clients}");
     let head = ["file", "system", "preferred alone", &beside, "p50", "p99", "max", "standard/s", "failed"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -65,8 +65,7 @@ pub fn goals(ratios: &[Ratio]) -> Vec<Vec<String>> {
                     (r.measure == ratio.measure && r.kb == ratio.kb)
                         && (r.clients == ratio.clients && r.system == system)
                 };
-                let compared = !matches!(goal.measure, Measure::BytesOverEqual);
-                ratios.iter().find(same).filter(|_| compared).map_or_else(missing, spread)
+                ratios.iter().find(same).filter(|_| goal.has_peer(system)).map_or_else(missing, spread)
             };
             rows.push(vec![
                 goal.label.replace("{}", &ratio.clients.to_string()),
@@ -101,11 +100,15 @@ pub fn bound(goal: &Goal, bound: f64) -> String {
 
 /// The middle of the rounds, and from where to where they go.
 pub fn spread(ratio: &Ratio) -> String {
-    let show = |figure: f64| if figure >= 20.0 { format!("{figure:.0}") } else { format!("{figure:.2}") };
     if ratio.rounds.len() < 2 {
-        return show(ratio.median);
+        return brief(ratio.median);
     }
-    format!("{} ({}–{})", show(ratio.median), show(ratio.min), show(ratio.max))
+    format!("{} ({}–{})", brief(ratio.median), brief(ratio.min), brief(ratio.max))
+}
+
+/// A figure with as many digits as it is good for.
+pub fn brief(figure: f64) -> String {
+    if figure >= 20.0 { format!("{figure:.0}") } else { format!("{figure:.2}") }
 }
 
 /// The middle of a figure over cells, if there are any.
@@ -142,6 +145,7 @@ fn aligned(rows: &[Vec<String>], left: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ratio::Measure;
     use super::*;
 
     #[test]

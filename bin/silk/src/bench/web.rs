@@ -10,12 +10,12 @@ use super::machine::Machine;
 use super::stage::{SERVER_CPU, Scratch, Stage};
 use super::system::System;
 use super::watch::Watch;
-use super::{Failure, ratio, table};
+use super::{Failure, page, ratio, table};
 use clap::builder::RangedU64ValueParser;
 use indicatif::{ProgressBar, ProgressStyle};
 use silk_testkit::netns::{CLIENT, PREFERRED, Running, SERVER, signal};
 use std::fs;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -52,6 +52,12 @@ pub struct Options {
     /// Write the results to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write a page with tables and plots to this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Measure nothing: show the results of an earlier run, from its JSON file
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    show: Option<PathBuf>,
 }
 
 fn in_range(range: std::ops::RangeInclusive<u64>) -> RangedU64ValueParser<u32> {
@@ -60,21 +66,36 @@ fn in_range(range: std::ops::RangeInclusive<u64>) -> RangedU64ValueParser<u32> {
 
 /// Measures, prints the tables and writes what was asked for.
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let plan = Plan::new(options);
-    plan.check_programs()?;
-    let watch = Watch::on_signals();
-    let cells = plan.measure(&watch)?;
-    let results = Results { machine: Machine::describe(), ratios: ratio::ratios(&cells), cells };
-    println!("{}", table::tables(&results));
-    if let Some(file) = &options.json {
-        write_json(&results, file)?;
+    let results = match &options.show {
+        Some(file) => read_json(file)?,
+        None => measure(options)?,
+    };
+    let _ = writeln!(stdout(), "{}", table::tables(&results));
+    if let Some(file) = &options.html {
+        fs::write(file, page::page(&results)).map_err(Failure::file(file))?;
+        let _ = writeln!(stdout(), "The plots are in {}", file.display());
     }
     Ok(())
 }
 
-fn write_json(results: &Results, file: &Path) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(results).unwrap_or_default();
-    fs::write(file, text + "\n").map_err(Failure::file(file))
+fn measure(options: &Options) -> Result<Results, Failure> {
+    let plan = Plan::new(options);
+    plan.check_programs()?;
+    let cells = plan.measure(&Watch::on_signals())?;
+    let results = Results { machine: Machine::describe(), ratios: ratio::ratios(&cells), cells };
+    if let Some(file) = &options.json {
+        let text =
+            serde_json::to_string_pretty(&results).map_err(|error| Failure::file(file)(error.into()))?;
+        fs::write(file, text + "\n").map_err(Failure::file(file))?;
+    }
+    Ok(results)
+}
+
+/// Reads an earlier run. Its ratios are computed anew: they follow from the cells.
+fn read_json(file: &Path) -> Result<Results, Failure> {
+    let text = fs::read_to_string(file).map_err(Failure::file(file))?;
+    let results: Results = serde_json::from_str(&text).map_err(|error| Failure::file(file)(error.into()))?;
+    Ok(Results { ratios: ratio::ratios(&results.cells), ..results })
 }
 
 /// The options with their defaults filled in.

@@ -1,0 +1,188 @@
+//! The experiment as one HTML page that needs nothing but itself: the goals, the plots, the figures and
+//! how they were measured.
+
+use super::cell::{Cell, Results};
+use super::plot::{colour, response_times, throughput};
+use super::ratio::{GOALS, Goal, Ratio, loads, sizes, systems};
+use super::table;
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+const STYLE: &str = include_str!("page.css");
+const METHOD: &str = include_str!("method.html");
+
+/// The whole page.
+pub fn page(results: &Results) -> String {
+    let cells = &results.cells;
+    let parts = [
+        section("What was to be reached", &goals(results)),
+        section("Response time of the preferred client", &response_section(cells)),
+        section("Throughput of the standard clients", &throughput_section(cells)),
+        section("All figures", &figures(cells)),
+        section("How it was measured", METHOD),
+    ];
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>silk: the preferred request stays fast</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <header>\n<h1>The preferred request stays fast</h1>\n\
+         <p>Debian’s Apache, unmodified, over Linux, behind HAProxy, and on silk’s paths. One preferred \
+         client beside up to {} standard clients; a new connection for each request.</p>\n{}</header>\n\
+         <main>\n{}</main>\n</body>\n</html>\n",
+        cells.iter().map(|cell| cell.clients).max().unwrap_or(0),
+        machine(results),
+        parts.concat(),
+    )
+}
+
+fn section(title: &str, content: &str) -> String {
+    format!("<section>\n<h2>{title}</h2>\n{content}</section>\n")
+}
+
+fn machine(results: &Results) -> String {
+    let machine = &results.machine;
+    let facts = [
+        format!("{} × {}", machine.cpus, machine.cpu),
+        format!("Linux {}", machine.kernel),
+        machine.apache.replace("Server version: ", ""),
+        machine.date.replace('T', " "),
+    ];
+    let items: String = facts.iter().map(|fact| format!("<li>{}</li>", escaped(fact))).collect();
+    format!("<ul class=\"machine\">{items}</ul>\n")
+}
+
+/// A row for each goal and load, a column for each file size; the peers stand small below silk's figure.
+fn goals(results: &Results) -> String {
+    let sizes = sizes(&results.cells);
+    let head: String = sizes.iter().map(|kb| format!("<th>{kb} KB</th>")).collect();
+    let rows: String = GOALS.iter().map(|goal| goal_rows(goal, &results.ratios, &sizes)).collect();
+    if rows.is_empty() {
+        return "<p>No run of silk is among these results, so there is nothing to judge.</p>\n".to_owned();
+    }
+    format!(
+        "<p>The middle of the rounds, and below it the least and the greatest; each round is compared with \
+         itself. Green is what we are after, blue what must be reached, red falls short of it.</p>\n\
+         <div class=\"table\"><table class=\"goals\">\n<tr><th></th><th>must</th><th>after</th>{head}</tr>\n{rows}\
+         </table></div>\n"
+    )
+}
+
+fn goal_rows(goal: &Goal, ratios: &[Ratio], sizes: &[u32]) -> String {
+    let of_goal: Vec<&Ratio> = ratios.iter().filter(|ratio| ratio.measure == goal.measure).collect();
+    let judged = of_goal.iter().filter(|ratio| ratio.system == goal.system);
+    let loads: BTreeSet<u32> = judged.map(|ratio| ratio.clients).collect();
+    let row = |clients: u32| {
+        let find = |system: &str, kb: u32| {
+            let same = |r: &&&Ratio| r.system == system && r.kb == kb && r.clients == clients;
+            of_goal.iter().find(same).copied()
+        };
+        let cells: String = sizes.iter().map(|kb| goal_cell(goal, *kb, find)).collect();
+        format!(
+            "<tr><td>{}<small>{}</small></td><td>{}</td><td>{}</td>{cells}</tr>\n",
+            escaped(goal.label.replace("{}", &clients.to_string())),
+            goal.system,
+            table::bound(goal, goal.must),
+            table::bound(goal, goal.after),
+        )
+    };
+    loads.into_iter().map(row).collect()
+}
+
+fn goal_cell<'r>(goal: &Goal, kb: u32, find: impl Fn(&str, u32) -> Option<&'r Ratio>) -> String {
+    let Some(ours) = find(goal.system, kb) else { return "<td>–</td>".to_owned() };
+    let peers: String = [("linux", "Linux"), ("haproxy", "HAProxy")]
+        .into_iter()
+        .filter(|(system, _)| goal.has_peer(system))
+        .filter_map(|(system, name)| {
+            Some(format!("<small>{name} {}</small>", table::brief(find(system, kb)?.median)))
+        })
+        .collect();
+    let spread = match ours.rounds.len() {
+        0 | 1 => String::new(),
+        _ => format!("<small>{}–{}</small>", table::brief(ours.min), table::brief(ours.max)),
+    };
+    let verdict = table::verdict(goal, ours.median);
+    format!("<td class=\"{verdict}\">{}{spread}{peers}</td>", table::brief(ours.median))
+}
+
+fn response_section(cells: &[Cell]) -> String {
+    let plot = |kb: u32| {
+        let svg = response_times(cells, kb).unwrap_or_else(|error| escaped(&error));
+        format!("<figure><figcaption>{kb} KB</figcaption>{svg}</figure>\n")
+    };
+    let plots: String = sizes(cells).into_iter().map(plot).collect();
+    format!(
+        "<p>Mean from opening the connection to the last byte, logarithmic; the band goes from the least to \
+         the greatest round. Lower is better, and flat is the point.</p>\n{}<div class=\"plots\">\n{plots}\
+         </div>\n",
+        legend(cells)
+    )
+}
+
+fn throughput_section(cells: &[Cell]) -> String {
+    let svg = throughput(cells).unwrap_or_else(|error| escaped(&error));
+    format!(
+        "<p>Measured without the preferred client. Higher is better.</p>\n{}<figure class=\"wide\">{svg}\
+         </figure>\n",
+        legend(cells)
+    )
+}
+
+fn legend(cells: &[Cell]) -> String {
+    let item = |system: &str| {
+        let plotters::style::RGBColor(red, green, blue) = colour(system);
+        format!("<li><i style=\"background:rgb({red},{green},{blue})\"></i>{}</li>", escaped(system))
+    };
+    let items: String = systems(cells).into_iter().map(item).collect();
+    format!("<ul class=\"legend\">{items}</ul>\n")
+}
+
+fn figures(cells: &[Cell]) -> String {
+    let one = |clients| {
+        let rows = table::figures(cells, clients);
+        format!(
+            "<h3>{clients} standard clients</h3>\n{}",
+            html_table(&rows, |row, _| match row.get(1).map(String::as_str) {
+                Some(system) if system.starts_with("silk") => "ours".to_owned(),
+                _ => String::new(),
+            })
+        )
+    };
+    loads(cells).into_iter().map(one).collect()
+}
+
+/// A table whose first row is its head; `class` names a cell's class from its row and column.
+fn html_table(rows: &[Vec<String>], class: impl Fn(&[String], usize) -> String) -> String {
+    let mut text = "<div class=\"table\"><table>\n".to_owned();
+    for (number, row) in rows.iter().enumerate() {
+        let tag = if number == 0 { "th" } else { "td" };
+        text += "<tr>";
+        for (column, cell) in row.iter().enumerate() {
+            text += &format!("<{tag} class=\"{}\">{}</{tag}>", class(row, column), escaped(cell));
+        }
+        text += "</tr>\n";
+    }
+    text + "</table></div>\n"
+}
+
+fn escaped(text: impl Display) -> String {
+    text.to_string().replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_program_printed_cannot_become_markup() {
+        assert_eq!(escaped("<b>&\"</b>"), "&lt;b&gt;&amp;&quot;&lt;/b&gt;");
+    }
+
+    #[test]
+    fn a_verdict_is_the_class_of_its_cell() {
+        let rows = [vec!["goal".into(), String::new()], vec!["a".into(), "missed".into()]];
+        let class = |row: &[String], column: usize| if column == 1 { row[1].clone() } else { String::new() };
+        let html = html_table(&rows, class);
+        assert!(html.contains("<td class=\"\">a</td><td class=\"missed\">missed</td>"), "{html}");
+    }
+}

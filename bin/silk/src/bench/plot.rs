@@ -1,0 +1,261 @@
+//! The experiment's plots, as SVG: response time against the number of standard clients (SILK figures 5
+//! and 6), and throughput per file size (SILK table 3).
+
+use super::cell::Cell;
+use super::ratio::{loads, sizes, systems};
+use super::table::middle;
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::prelude::*;
+use std::error::Error;
+
+/// Any fault of the drawing library.
+type Drawn<T> = Result<T, Box<dyn Error + Send + Sync>>;
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+const TEXT: RGBColor = RGBColor(90, 96, 105);
+const GRID: RGBColor = RGBColor(228, 231, 235);
+const FONT: &str = "sans-serif";
+
+/// Each system's colour, told apart also by the colour-blind (Okabe and Ito's palette).
+pub fn colour(system: &str) -> RGBColor {
+    match system {
+        "linux" => RGBColor(110, 110, 110),
+        "haproxy" => RGBColor(213, 94, 0),
+        "silk-equal" => RGBColor(86, 180, 233),
+        "silk-path" => RGBColor(0, 94, 162),
+        _ => RGBColor(0, 158, 115),
+    }
+}
+
+/// A figure over the rounds of one point: least, middle and greatest.
+struct Point {
+    clients: u32,
+    least: f64,
+    middle: f64,
+    greatest: f64,
+}
+
+/// The preferred client's mean response time against the number of standard clients, for one file size.
+pub fn response_times(cells: &[Cell], kb: u32) -> Drawn<String> {
+    let lines: Vec<(&str, Vec<Point>)> =
+        systems(cells).into_iter().map(|system| (system, points(cells, system, kb))).collect();
+    let clients: Vec<u32> = lines.iter().flat_map(|(_, points)| points.iter().map(|p| p.clients)).collect();
+    let most = clients.iter().copied().max().unwrap_or(1).max(1);
+    let all = || lines.iter().flat_map(|(_, points)| points);
+    let low = below(all().map(|p| p.least).fold(f64::INFINITY, f64::min));
+    let high = above(all().map(|p| p.greatest).fold(0.0, f64::max));
+    svg((390, 290), |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin(6)
+            .margin_right(14)
+            .x_label_area_size(40)
+            .y_label_area_size(58)
+            .build_cartesian_2d(Clients { most, at: clients.clone() }, (low..high).log_scale())?;
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .bold_line_style(GRID)
+            .light_line_style(TRANSPARENT)
+            .axis_style(GRID)
+            .label_style((FONT, 13, &TEXT))
+            .axis_desc_style((FONT, 13, &TEXT))
+            .x_desc("standard clients")
+            .y_label_formatter(&|time| format!("{time} ms"))
+            .draw()?;
+        for (system, points) in &lines {
+            let line = colour(system);
+            let over = points.iter().map(|p| (f64::from(p.clients), p.greatest));
+            let under = points.iter().rev().map(|p| (f64::from(p.clients), p.least));
+            chart.draw_series([Polygon::new(over.chain(under).collect::<Vec<_>>(), line.mix(0.15))])?;
+            let middle = || points.iter().map(|p| (f64::from(p.clients), p.middle));
+            chart.draw_series(LineSeries::new(middle(), line.stroke_width(2)))?;
+            chart.draw_series(middle().map(|at| Circle::new(at, 3, line.filled())))?;
+        }
+        Ok(())
+    })
+}
+
+/// The standard clients' throughput at the heaviest common load, for each file size, in files of that
+/// size per second.
+pub fn throughput(cells: &[Cell]) -> Drawn<String> {
+    let (sizes, systems) = (sizes(cells), systems(cells));
+    let clients = loads(cells).first().copied().unwrap_or(0);
+    let rate = |system: &str, kb: u32| {
+        let of = |cell: &&Cell| cell.system == system && cell.kb == kb && cell.clients == clients;
+        middle(cells.iter().filter(of), |cell| cell.standard_rps).unwrap_or(0.0)
+    };
+    let rates: Vec<f64> =
+        sizes.iter().flat_map(|kb| systems.iter().map(|system| rate(system, *kb))).collect();
+    let most = rates.iter().copied().fold(1.0, f64::max) * 1.15;
+    let groups = sizes.len().max(1) as f64;
+    svg((1190, 320), |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin(6)
+            .x_label_area_size(40)
+            .y_label_area_size(64)
+            .build_cartesian_2d(Groups(sizes.len()), 0.0..most)?;
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .bold_line_style(GRID)
+            .light_line_style(TRANSPARENT)
+            .axis_style(GRID)
+            .label_style((FONT, 13, &TEXT))
+            .axis_desc_style((FONT, 13, &TEXT))
+            .y_labels(6)
+            .x_desc(format!("file size, {clients} standard clients"))
+            .y_desc("requests per second")
+            .x_label_formatter(&|group| {
+                sizes.get(*group as usize).map_or(String::new(), |kb| format!("{kb} KB"))
+            })
+            .y_label_formatter(&|rate| format!("{rate:.0}"))
+            .draw()?;
+        let width = 0.8 / systems.len().max(1) as f64;
+        for (number, rate) in rates.iter().enumerate() {
+            let (group, bar) = (number / systems.len(), number % systems.len());
+            let left = group as f64 + 0.1 + bar as f64 * width;
+            let corners = [(left + 0.01, 0.0), (left + width - 0.01, *rate)];
+            chart.draw_series([Rectangle::new(corners, colour(systems[bar]).filled())])?;
+            if groups * systems.len() as f64 <= 40.0 {
+                let style = (FONT, 11, &TEXT).into_text_style(area).pos(centred_above());
+                chart.draw_series([Text::new(format!("{rate:.0}"), (left + width / 2.0, *rate), style)])?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn centred_above() -> plotters::style::text_anchor::Pos {
+    use plotters::style::text_anchor::{HPos, Pos, VPos};
+    Pos::new(HPos::Center, VPos::Bottom)
+}
+
+/// Draws on a fresh picture and returns its text.
+fn svg(size: (u32, u32), draw: impl FnOnce(&Area) -> Drawn<()>) -> Drawn<String> {
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        draw(&area)?;
+        area.present()?;
+    }
+    Ok(text)
+}
+
+fn points(cells: &[Cell], system: &str, kb: u32) -> Vec<Point> {
+    let of = |cell: &&Cell| cell.system == system && cell.kb == kb && cell.flood_pps.is_none();
+    let cells: Vec<&Cell> = cells.iter().filter(of).collect();
+    let clients: std::collections::BTreeSet<u32> = cells.iter().map(|cell| cell.clients).collect();
+    let point = |clients| {
+        let here = cells.iter().copied().filter(|cell| cell.clients == clients);
+        let time = |cell: &Cell| cell.preferred_us.mean / 1e3;
+        Some(Point {
+            clients,
+            least: here.clone().map(time).reduce(f64::min)?,
+            middle: middle(here.clone(), time)?,
+            greatest: here.map(time).reduce(f64::max)?,
+        })
+    };
+    clients.into_iter().filter_map(point).collect()
+}
+
+/// The next of 1, 2, 5, 10, 20 … below a figure.
+fn below(figure: f64) -> f64 {
+    if !(figure.is_finite() && figure > 0.0) {
+        return 1.0;
+    }
+    let decade = 10f64.powf(figure.log10().floor());
+    [5.0, 2.0].map(|step| step * decade).into_iter().find(|step| *step <= figure).unwrap_or(decade)
+}
+
+/// The next of 1, 2, 5, 10, 20 … above a figure.
+fn above(figure: f64) -> f64 {
+    if !(figure.is_finite() && figure > 0.0) {
+        return 2.0;
+    }
+    let decade = 10f64.powf(figure.log10().floor());
+    [1.0, 2.0, 5.0].map(|step| step * decade).into_iter().find(|step| *step > figure).unwrap_or(10.0 * decade)
+}
+
+/// The axis of numbers of clients: a square-root scale, which keeps 0, 1 and 16 apart beside 96 and 1 000.
+struct Clients {
+    most: u32,
+    at: Vec<u32>,
+}
+
+impl Ranged for Clients {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        let share = (value.max(0.0) / f64::from(self.most)).sqrt();
+        limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
+        let ordered: std::collections::BTreeSet<u32> = self.at.iter().copied().collect();
+        ordered.into_iter().map(f64::from).collect()
+    }
+
+    fn range(&self) -> std::ops::Range<f64> {
+        0.0..f64::from(self.most)
+    }
+}
+
+impl ValueFormatter<f64> for Clients {
+    fn format(value: &f64) -> String {
+        format!("{value:.0}")
+    }
+}
+
+/// The axis of groups of bars: one unit for each, with its label in the middle.
+struct Groups(usize);
+
+impl Ranged for Groups {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        let share = value / self.0.max(1) as f64;
+        limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
+        (0..self.0).map(|group| group as f64 + 0.5).collect()
+    }
+
+    fn range(&self) -> std::ops::Range<f64> {
+        0.0..self.0 as f64
+    }
+}
+
+impl ValueFormatter<f64> for Groups {
+    fn format(value: &f64) -> String {
+        format!("{value}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_bounds_enclose_a_figure() {
+        assert_eq!([0.13, 1.0, 47.6, 700.0].map(below), [0.1, 1.0, 20.0, 500.0]);
+        assert_eq!([0.13, 1.0, 47.6, 700.0].map(above), [0.2, 2.0, 50.0, 1000.0]);
+        assert_eq!((below(f64::INFINITY), above(0.0)), (1.0, 2.0));
+    }
+
+    #[test]
+    fn few_clients_stay_apart_beside_many() {
+        let axis = Clients { most: 1000, at: vec![0, 1, 16, 1000] };
+        let places = [0.0, 1.0, 16.0, 1000.0].map(|clients| axis.map(&clients, (0, 300)));
+        assert_eq!(places, [0, 9, 38, 300]);
+    }
+
+    #[test]
+    fn plots_without_cells_are_empty_pictures() {
+        assert!(response_times(&[], 1).unwrap().starts_with("<svg"));
+        assert!(throughput(&[]).unwrap().starts_with("<svg"));
+    }
+}
