@@ -1,2 +1,160 @@
-//! The classifier (Scout §3.4): packet → path, without side effects.
+//! The classifier (Scout §3.4): packet → path, without side effects. Every protocol module
+//! contributes a partial specification ([`Module::classify`](crate::Module::classify)); the
+//! same specification is compiled into tables that user space ([`Tables`]) and the XDP
+//! program read alike. A property test demands the same answers of all three.
+
+mod flows;
 pub mod layout;
+mod spec;
+mod store;
+mod tables;
+
+pub use flows::{Flow, FlowError, Flows, Found};
+pub use store::{Store32, Store64};
+pub use tables::{ClassRule, Domains, Owned, Protocol, Tables, TooMany};
+
+use core::net::SocketAddrV4;
+
+/// Where a packet belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// To this path of this domain.
+    Path {
+        /// The domain.
+        domain: u8,
+        /// The path's index.
+        index: u32,
+    },
+    /// To the listening (or unconnected) path of this domain.
+    Listen {
+        /// The domain.
+        domain: u8,
+    },
+    /// A fragment: to this domain's path that leads up to IP.
+    Fragment {
+        /// The domain.
+        domain: u8,
+    },
+    /// ARP or ICMP: to this domain's control path.
+    Control {
+        /// The domain.
+        domain: u8,
+    },
+    /// To Linux: no path owns it.
+    Pass,
+}
+
+impl Verdict {
+    /// The verdict as the XDP program writes it in front of a frame; 0 for a pass.
+    pub fn hint(self) -> u32 {
+        use layout::*;
+        let with = |domain: u8, hint: u32| u32::from(domain) << DOMAIN_SHIFT | hint;
+        match self {
+            Self::Path { domain, index } => VALUE_VALID | with(domain, index),
+            Self::Listen { domain } => with(domain, HINT_LISTEN),
+            Self::Fragment { domain } => with(domain, HINT_FRAGMENT),
+            Self::Control { domain } => with(domain, HINT_CONTROL),
+            Self::Pass => 0,
+        }
+    }
+
+    /// Reads what the XDP program wrote in front of a frame; `None` where it says nothing.
+    pub fn from_hint(hint: u32) -> Option<Self> {
+        use layout::*;
+        let domain = (hint >> DOMAIN_SHIFT & DOMAIN_MASK) as u8;
+        if hint & VALUE_VALID != 0 {
+            return Some(Found::from_value(hint).verdict());
+        }
+        match hint & 0xff {
+            HINT_LISTEN => Some(Self::Listen { domain }),
+            HINT_FRAGMENT => Some(Self::Fragment { domain }),
+            HINT_CONTROL => Some(Self::Control { domain }),
+            _ => None,
+        }
+    }
+
+    /// The domain whose ring the packet goes to.
+    pub fn domain(self) -> Option<u8> {
+        match self {
+            Self::Path { domain, .. }
+            | Self::Listen { domain }
+            | Self::Fragment { domain }
+            | Self::Control { domain } => Some(domain),
+            Self::Pass => None,
+        }
+    }
+}
+
+/// A module's answer to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It is known where the packet belongs.
+    Found(Verdict),
+    /// Ask the module above: the one at this service that is known by this protocol.
+    Ask {
+        /// The service to ask through.
+        service: u8,
+        /// Ethernet's kind or IP's protocol; `None` where only one module can be there.
+        protocol: Option<u16>,
+    },
+    /// No path owns it.
+    Pass,
+}
+
+/// A packet as the modules look at it: each moves the view behind its own header.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'p> {
+    frame: &'p [u8],
+    // start <= end <= frame.len()
+    start: usize,
+    end: usize,
+    /// The sender; filled in on the way.
+    pub remote: SocketAddrV4,
+    /// The receiver; filled in on the way.
+    pub local: SocketAddrV4,
+    /// The differentiated services code point; filled in by IP.
+    pub dscp: u8,
+}
+
+impl<'p> View<'p> {
+    /// The whole frame.
+    pub fn new(frame: &'p [u8]) -> Self {
+        let nowhere = crate::message::NOWHERE;
+        Self { frame, start: 0, end: frame.len(), remote: nowhere, local: nowhere, dscp: 0 }
+    }
+
+    /// What has not been looked at.
+    pub fn bytes(&self) -> &'p [u8] {
+        &self.frame[self.start..self.end]
+    }
+
+    /// Moves behind the first `n` bytes.
+    pub fn advance(&mut self, n: usize) {
+        self.start = self.end.min(self.start + n);
+    }
+
+    /// Leaves out what is behind the next `n` bytes.
+    pub fn truncate(&mut self, n: usize) {
+        self.end = self.end.min(self.start + n);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_reads_as_it_was_written() {
+        for verdict in [
+            Verdict::Path { domain: 63, index: 0 },
+            Verdict::Path { domain: 0, index: layout::INDEX_LISTEN - 1 },
+            Verdict::Listen { domain: 5 },
+            Verdict::Fragment { domain: 6 },
+            Verdict::Control { domain: 7 },
+        ] {
+            assert_eq!(Verdict::from_hint(verdict.hint()), Some(verdict));
+        }
+        assert_eq!(Verdict::from_hint(Verdict::Pass.hint()), None);
+        assert_eq!(Verdict::from_hint(0x0100_00ff), None, "an unknown hint says nothing");
+    }
+}

@@ -1,0 +1,354 @@
+//! The exact flow table: remote and local address and port, and the protocol → domain and
+//! path index. Lock-free: domain threads insert and remove while others and the XDP program
+//! look up. The layout and the rules for readers and writers stand in [`layout`](super::layout).
+
+use super::layout::*;
+use super::store::{Store, Store64};
+use super::{Protocol, Verdict};
+use core::net::SocketAddrV4;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::fence;
+
+/// What a flow is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Flow {
+    /// TCP or UDP.
+    pub protocol: Protocol,
+    /// Our side.
+    pub local: SocketAddrV4,
+    /// The other side.
+    pub remote: SocketAddrV4,
+}
+
+impl Flow {
+    /// Word 0 and what word 1 must say beside the valid bit.
+    fn words(&self) -> (u64, u64) {
+        let address = |side: &SocketAddrV4| u64::from(u32::from_le_bytes(side.ip().octets()));
+        let port = |side: &SocketAddrV4| u64::from(side.port().swap_bytes());
+        let key = address(&self.remote) | port(&self.remote) << 32 | port(&self.local) << 48;
+        let udp = if self.protocol == Protocol::Udp { u64::from(VALUE_UDP) << 32 } else { 0 };
+        (key, address(&self.local) | udp)
+    }
+}
+
+/// What a lookup found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The domain.
+    pub domain: u8,
+    /// The path's index, or [`INDEX_LISTEN`].
+    pub index: u32,
+}
+
+impl Found {
+    pub(super) fn from_value(value: u32) -> Self {
+        Self { domain: (value >> DOMAIN_SHIFT & DOMAIN_MASK) as u8, index: value & INDEX_MASK }
+    }
+
+    /// Where packets of the flow belong.
+    pub fn verdict(self) -> Verdict {
+        match self.index {
+            INDEX_LISTEN => Verdict::Listen { domain: self.domain },
+            index => Verdict::Path { domain: self.domain, index },
+        }
+    }
+}
+
+/// Why a flow was not entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowError {
+    /// The flow is in the table already: overlapping entries are refused.
+    Overlap,
+    /// Every place the flow may have is taken.
+    Full,
+}
+
+/// The flow table.
+#[derive(Clone, Debug)]
+pub struct Flows {
+    words: Store64,
+    mask: u64,
+    seed: u64,
+}
+
+/// A pair of buckets with this many free places is not crowded.
+const UNCROWDED: usize = 3;
+/// Flows in one go of [`Flows::lookup_batch`] whose memory accesses overlap.
+const BATCH: usize = 16;
+
+impl Flows {
+    /// A table in `words`, as many whole buckets of it as make a power of two; `None` when it
+    /// has not [`MIN_BUCKETS`]. All users of the table must have the same seed.
+    pub fn new(words: Store64, seed: u64) -> Option<Self> {
+        let buckets = words.len() / BUCKET_WORDS;
+        if buckets < MIN_BUCKETS {
+            return None;
+        }
+        let mask = (1u64 << buckets.ilog2()) - 1;
+        Some(Self { words, mask, seed })
+    }
+
+    /// A table in memory of its own with room for about `flows` flows at half load.
+    pub fn with_room(flows: usize, seed: u64) -> Self {
+        let buckets = (2 * flows).div_ceil(BUCKET_ENTRIES).next_power_of_two().max(MIN_BUCKETS);
+        Self { words: Store::zeroed(buckets * BUCKET_WORDS), mask: buckets as u64 - 1, seed }
+    }
+
+    /// Buckets of the table.
+    pub fn buckets(&self) -> usize {
+        self.mask as usize + 1
+    }
+
+    /// Words that a table for about `flows` flows at half load needs.
+    pub fn words_for(flows: usize) -> usize {
+        (2 * flows).div_ceil(BUCKET_ENTRIES).next_power_of_two().max(MIN_BUCKETS) * BUCKET_WORDS
+    }
+
+    /// Finds a flow.
+    pub fn lookup(&self, flow: &Flow) -> Option<Found> {
+        let (key, want) = flow.words();
+        let at = self.find(key, want, hash(self.seed, key, want))?;
+        Some(Found::from_value(at.1))
+    }
+
+    /// Finds several flows at once, their cache misses overlapping: all buckets are touched
+    /// before any is searched.
+    pub fn lookup_batch(&self, flows: &[Flow], found: &mut [Option<Found>]) {
+        for (flows, found) in flows.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
+            let mut hashes = [0; BATCH];
+            let mut touched = 0;
+            for (flow, hash_) in flows.iter().zip(&mut hashes) {
+                let (key, want) = flow.words();
+                *hash_ = hash(self.seed, key, want);
+                let [first, _, second, _] = buckets(*hash_, self.mask);
+                touched |= self.words[first * BUCKET_WORDS].load(Relaxed);
+                touched |= self.words[second * BUCKET_WORDS].load(Relaxed);
+            }
+            core::hint::black_box(touched);
+            for ((flow, hash), found) in flows.iter().zip(hashes).zip(found) {
+                let (key, want) = flow.words();
+                *found = self.find(key, want, hash).map(|(_, value)| Found::from_value(value));
+            }
+        }
+    }
+
+    /// Enters a flow.
+    ///
+    /// Two threads that enter the same flow at once may both be refused, but never both be
+    /// let in.
+    pub fn insert(&self, flow: &Flow, found: Found) -> Result<(), FlowError> {
+        let (key, want) = flow.words();
+        let hash = hash(self.seed, key, want);
+        if self.find(key, want, hash).is_some() {
+            return Err(FlowError::Overlap);
+        }
+        let at = self.claim(hash).ok_or(FlowError::Full)?;
+        self.words[at].store(key, Relaxed);
+        self.words[at + 1].store(state(want, found), Release);
+        // The entry must be visible before the table is searched again, or two writers could
+        // each miss the other's.
+        fence(SeqCst);
+        if self.places(hash).any(|other| other != at && self.read(other, key, want).is_some()) {
+            self.words[at + 1].store(0, Release);
+            return Err(FlowError::Overlap);
+        }
+        Ok(())
+    }
+
+    /// Points a flow somewhere else; answers whether it was there.
+    pub fn replace(&self, flow: &Flow, found: Found) -> bool {
+        let (key, want) = flow.words();
+        let Some((at, _)) = self.find(key, want, hash(self.seed, key, want)) else { return false };
+        self.words[at + 1].store(state(want, found), Release);
+        true
+    }
+
+    /// Removes a flow; answers whether it was there.
+    pub fn remove(&self, flow: &Flow) -> bool {
+        let (key, want) = flow.words();
+        let Some((at, _)) = self.find(key, want, hash(self.seed, key, want)) else { return false };
+        self.words[at + 1].store(0, Release);
+        true
+    }
+
+    /// Entries in use: reads the whole table.
+    pub fn count(&self) -> usize {
+        let states = self.words.iter().skip(1).step_by(ENTRY_WORDS);
+        states.filter(|word| word.load(Relaxed) >> 32 & u64::from(VALUE_VALID) != 0).count()
+    }
+
+    /// The first word of every place a flow may have, in probing order.
+    fn places(&self, hash: u64) -> impl Iterator<Item = usize> {
+        buckets(hash, self.mask).into_iter().flat_map(|bucket| {
+            (0..BUCKET_ENTRIES).map(move |entry| bucket * BUCKET_WORDS + entry * ENTRY_WORDS)
+        })
+    }
+
+    /// The place and value of a key.
+    fn find(&self, key: u64, want: u64, hash: u64) -> Option<(usize, u32)> {
+        self.places(hash).find_map(|at| Some((at, self.read(at, key, want)?)))
+    }
+
+    /// The value at `at` when the key is there.
+    fn read(&self, at: usize, key: u64, want: u64) -> Option<u32> {
+        let before = self.words[at + 1].load(Acquire);
+        if before & MATCH_MASK != want | u64::from(VALUE_VALID) << 32 {
+            return None;
+        }
+        if self.words[at].load(Acquire) != key || self.words[at + 1].load(Relaxed) != before {
+            return None;
+        }
+        Some((before >> 32) as u32)
+    }
+
+    /// Takes a free place: in the first pair of buckets while that is not crowded, so that most
+    /// lookups end there, then in the emptier of the two pairs, so that neither fills up.
+    fn claim(&self, hash: u64) -> Option<usize> {
+        let pair = 2 * BUCKET_ENTRIES;
+        let free = |at: &usize| self.words[at + 1].load(Relaxed) == 0;
+        let first_free = self.places(hash).take(pair).filter(free).count();
+        let second_free = self.places(hash).skip(pair).filter(free).count();
+        let skip = if first_free >= UNCROWDED || first_free >= second_free { 0 } else { pair };
+        let take = |at: &usize| self.words[at + 1].compare_exchange(0, CLAIMED, Acquire, Relaxed).is_ok();
+        let mut places = self.places(hash).skip(skip).chain(self.places(hash).take(skip));
+        places.find(take)
+    }
+}
+
+fn state(want: u64, found: Found) -> u64 {
+    let value = VALUE_VALID | u32::from(found.domain) << DOMAIN_SHIFT | found.index & INDEX_MASK;
+    want | u64::from(value) << 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+    use core::net::Ipv4Addr;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+    use std::vec::Vec;
+
+    fn flow(n: u32) -> Flow {
+        let protocol = if n.is_multiple_of(5) { Protocol::Udp } else { Protocol::Tcp };
+        Flow {
+            protocol,
+            local: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 80),
+            remote: SocketAddrV4::new(Ipv4Addr::from(0x0a01_0000 + (n >> 4)), 1024 + (n & 15) as u16),
+        }
+    }
+
+    fn found(n: u32) -> Found {
+        Found { domain: (n % 60) as u8, index: n }
+    }
+
+    #[test]
+    fn the_words_are_the_wire_bytes_loaded_little_endian() {
+        let flow = Flow {
+            protocol: Protocol::Udp,
+            local: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 53),
+            remote: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 0x1234),
+        };
+        assert_eq!(flow.words(), (0x3500_3412_0100_000a, 0x4000_0000_0200_000a));
+    }
+
+    #[test]
+    fn the_same_flow_twice_is_an_overlap() {
+        let flows = Flows::with_room(8, 1);
+        assert_eq!(flows.insert(&flow(1), found(1)), Ok(()));
+        assert_eq!(flows.insert(&flow(1), found(2)), Err(FlowError::Overlap));
+        assert_eq!(flows.lookup(&flow(1)), Some(found(1)));
+    }
+
+    #[test]
+    fn protocols_are_apart() {
+        let flows = Flows::with_room(8, 1);
+        let tcp = Flow { protocol: Protocol::Tcp, ..flow(0) };
+        let udp = Flow { protocol: Protocol::Udp, ..flow(0) };
+        assert_eq!((flows.insert(&tcp, found(1)), flows.insert(&udp, found(2))), (Ok(()), Ok(())));
+        assert_eq!((flows.lookup(&tcp), flows.lookup(&udp)), (Some(found(1)), Some(found(2))));
+    }
+
+    #[test]
+    fn a_time_wait_flow_belongs_to_the_listen_path() {
+        let flows = Flows::with_room(8, 1);
+        flows.insert(&flow(1), found(1)).unwrap();
+        assert!(flows.replace(&flow(1), Found { domain: 1, index: INDEX_LISTEN }));
+        assert_eq!(flows.lookup(&flow(1)).map(Found::verdict), Some(Verdict::Listen { domain: 1 }));
+    }
+
+    #[test]
+    fn a_table_of_half_load_takes_every_flow() {
+        let flows = Flows::with_room(100_000, 0x5eed);
+        for n in 0..100_000 {
+            assert_eq!(flows.insert(&flow(n), found(n)), Ok(()), "flow {n}");
+        }
+        let all: Vec<Flow> = (0..100_100).map(flow).collect();
+        let mut results = std::vec![None; all.len()];
+        flows.lookup_batch(&all, &mut results);
+        for (n, result) in results.iter().enumerate() {
+            let n = n as u32;
+            assert_eq!(*result, (n < 100_000).then(|| found(n)), "flow {n}");
+        }
+        assert_eq!(flows.count(), 100_000);
+    }
+
+    #[test]
+    fn a_full_neighbourhood_says_so_and_breaks_nothing() {
+        let flows = Flows::with_room(8, 3);
+        let entered: Vec<u32> = (0..1000).filter(|n| flows.insert(&flow(*n), found(*n)).is_ok()).collect();
+        assert_eq!(entered.len(), flows.count());
+        assert!(entered.len() <= MIN_BUCKETS * BUCKET_ENTRIES);
+        assert_eq!(flows.insert(&flow(2000), found(0)), Err(FlowError::Full));
+        for n in &entered {
+            assert!(flows.remove(&flow(*n)));
+        }
+        assert_eq!(flows.count(), 0);
+    }
+
+    #[test]
+    fn threads_enter_and_remove_side_by_side() {
+        let flows = Flows::with_room(4096, 9);
+        let wins = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for n in 0..4096 {
+                        match flows.insert(&flow(n), found(n)) {
+                            Ok(()) => wins.fetch_add(1, Relaxed),
+                            Err(FlowError::Overlap) => 0,
+                            Err(FlowError::Full) => panic!("no room for {n}"),
+                        };
+                    }
+                });
+            }
+        });
+        let wins = wins.into_inner();
+        assert_eq!(wins, flows.count(), "never both let in");
+        assert!(wins <= 4096 && wins > 0);
+    }
+
+    proptest! {
+        #[test]
+        fn a_table_is_a_map(steps in proptest::collection::vec((0u32..40, 0u8..4), 1..300), seed: u64) {
+            let flows = Flows::with_room(64, seed);
+            let mut model = HashMap::new();
+            for (n, what) in steps {
+                match what {
+                    0 => prop_assert_eq!(flows.remove(&flow(n)), model.remove(&flow(n)).is_some()),
+                    1 => {
+                        let there = model.get_mut(&flow(n)).map(|value| *value = found(n + 7)).is_some();
+                        prop_assert_eq!(flows.replace(&flow(n), found(n + 7)), there);
+                    }
+                    _ => {
+                        let expected = if model.contains_key(&flow(n)) { Err(FlowError::Overlap) } else { Ok(()) };
+                        prop_assert_eq!(flows.insert(&flow(n), found(n)), expected);
+                        model.entry(flow(n)).or_insert(found(n));
+                    }
+                }
+                prop_assert_eq!(flows.lookup(&flow(n)), model.get(&flow(n)).copied());
+            }
+            prop_assert_eq!(flows.count(), model.len());
+        }
+    }
+}

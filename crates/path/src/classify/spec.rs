@@ -1,0 +1,250 @@
+//! The whole specification in one function, as [`layout`](super::layout) writes it down and as
+//! the XDP program computes it: for devices without XDP, for frames without a hint, and as
+//! the reference of the property tests. Looks at bytes alone; no input panics.
+
+use super::flows::Flow;
+use super::{Protocol, Tables, Verdict};
+use core::net::{Ipv4Addr, SocketAddrV4};
+
+const ETH: usize = 14;
+const IPV4: usize = 20;
+
+fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn address(bytes: &[u8], at: usize) -> Option<Ipv4Addr> {
+    Some(Ipv4Addr::from(*bytes.get(at..)?.first_chunk::<4>()?))
+}
+
+/// An IPv4 packet as far as it matters here.
+struct Packet<'p> {
+    protocol: u8,
+    fragment: bool,
+    dscp: u8,
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    // Behind the header, up to the packet's own end.
+    payload: &'p [u8],
+}
+
+/// Step 2 of the specification; with `quoted`, the packet may be cut short behind its header.
+fn packet(bytes: &[u8], quoted: bool) -> Option<Packet<'_>> {
+    let first = *bytes.first()?;
+    let header = usize::from(first & 15) * 4;
+    let total = usize::from(be16(bytes, 2)?);
+    if bytes.len() < IPV4 || first >> 4 != 4 || header < IPV4 {
+        return None;
+    }
+    let end = if quoted { bytes.len() } else { total };
+    Some(Packet {
+        protocol: bytes[9],
+        fragment: be16(bytes, 6)? & if quoted { 0x1fff } else { 0x3fff } != 0,
+        dscp: bytes[1] >> 2,
+        source: address(bytes, 12)?,
+        destination: address(bytes, 16)?,
+        payload: bytes.get(header..end)?,
+    })
+}
+
+fn flow_protocol(number: u8) -> Option<Protocol> {
+    match number {
+        6 => Some(Protocol::Tcp),
+        17 => Some(Protocol::Udp),
+        _ => None,
+    }
+}
+
+impl Tables {
+    /// Where an Ethernet frame belongs.
+    pub fn classify(&self, frame: &[u8]) -> Verdict {
+        self.try_classify(frame).unwrap_or(Verdict::Pass)
+    }
+
+    fn try_classify(&self, frame: &[u8]) -> Option<Verdict> {
+        match be16(frame, 12)? {
+            0x0806 => self.owned().arp.then(|| self.control()),
+            0x0800 if frame[0] & 1 == 0 => self.classify_ip(frame.get(ETH..)?),
+            _ => None,
+        }
+    }
+
+    fn control(&self) -> Verdict {
+        Verdict::Control { domain: self.domains().control }
+    }
+
+    /// Where an IPv4 packet belongs.
+    fn classify_ip(&self, bytes: &[u8]) -> Option<Verdict> {
+        let packet = packet(bytes, false)?;
+        if packet.fragment {
+            let ours = self.owned().fragments && self.is_local(packet.destination);
+            return ours.then(|| Verdict::Fragment { domain: self.domains().fragment });
+        }
+        match packet.protocol {
+            1 => self.classify_icmp(&packet),
+            number => self.classify_flow(&packet, flow_protocol(number)?),
+        }
+    }
+
+    fn classify_flow(&self, packet: &Packet<'_>, protocol: Protocol) -> Option<Verdict> {
+        let least = if protocol == Protocol::Tcp { 20 } else { 8 };
+        if packet.payload.len() < least {
+            return None;
+        }
+        let remote = SocketAddrV4::new(packet.source, be16(packet.payload, 0)?);
+        let local = SocketAddrV4::new(packet.destination, be16(packet.payload, 2)?);
+        self.verdict_for(&Flow { protocol, local, remote }, packet.dscp)
+    }
+
+    /// Where a packet of this flow belongs: its exact entry, or the listening path of the
+    /// class it will belong to.
+    pub fn verdict_for(&self, flow: &Flow, dscp: u8) -> Option<Verdict> {
+        if let Some(found) = self.flows.lookup(flow) {
+            return Some(found.verdict());
+        }
+        let owned = self.owns_port(flow.protocol, *flow.local.ip(), flow.local.port());
+        owned.then(|| Verdict::Listen { domain: self.domain_for(*flow.remote.ip(), flow.local.port(), dscp) })
+    }
+
+    fn classify_icmp(&self, packet: &Packet<'_>) -> Option<Verdict> {
+        if packet.payload.len() < 8 || !self.is_local(packet.destination) {
+            return None;
+        }
+        let quoted = self.quoted_flow(packet.payload).and_then(|flow| self.flows.lookup(&flow));
+        match quoted {
+            Some(found) => Some(Verdict::Control { domain: found.domain }),
+            None => self.owned().icmp.then(|| self.control()),
+        }
+    }
+
+    /// The flow that an ICMP error is about, as our own table has it.
+    fn quoted_flow(&self, icmp: &[u8]) -> Option<Flow> {
+        if !matches!(icmp.first()?, 3 | 11 | 12) {
+            return None;
+        }
+        let packet = packet(icmp.get(8..)?, true)?;
+        if packet.fragment || packet.payload.len() < 8 {
+            return None;
+        }
+        Some(Flow {
+            protocol: flow_protocol(packet.protocol)?,
+            local: SocketAddrV4::new(packet.source, be16(packet.payload, 0)?),
+            remote: SocketAddrV4::new(packet.destination, be16(packet.payload, 2)?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::{ClassRule, Domains, Found, Owned};
+    extern crate std;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    const HERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 80);
+    const THERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 9), 4000);
+
+    fn tables() -> Tables {
+        let tables = Tables::with_room(64, 7);
+        let domains = Domains { default: 1, fragment: 2, control: 3 };
+        let rule = ClassRule { source: *THERE.ip(), prefix: 32, dscp: None, local_port: Some(81), domain: 6 };
+        let owned = Owned { arp: true, icmp: true, fragments: true };
+        tables.configure(owned, domains, &[rule], &[*HERE.ip()]).unwrap();
+        tables
+    }
+
+    fn ip(protocol: u8, source: SocketAddrV4, destination: SocketAddrV4, payload: usize) -> Vec<u8> {
+        let mut bytes = std::vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0];
+        bytes.extend(source.ip().octets());
+        bytes.extend(destination.ip().octets());
+        bytes.extend(source.port().to_be_bytes());
+        bytes.extend(destination.port().to_be_bytes());
+        bytes.resize(20 + payload, 0);
+        let total = bytes.len() as u16;
+        bytes[2..4].copy_from_slice(&total.to_be_bytes());
+        bytes
+    }
+
+    fn frame(ip: &[u8]) -> Vec<u8> {
+        let mut bytes = std::vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+        bytes.extend(ip);
+        bytes
+    }
+
+    fn flow() -> Flow {
+        Flow { protocol: Protocol::Tcp, local: HERE, remote: THERE }
+    }
+
+    #[test]
+    fn an_exact_entry_comes_first_then_the_port_then_linux() {
+        let tables = tables();
+        let packet = frame(&ip(6, THERE, HERE, 20));
+        assert_eq!(tables.classify(&packet), Verdict::Pass);
+        tables.own_port(Protocol::Tcp, None, 80);
+        assert_eq!(tables.classify(&packet), Verdict::Listen { domain: 1 });
+        tables.flows.insert(&flow(), Found { domain: 4, index: 9 }).unwrap();
+        assert_eq!(tables.classify(&packet), Verdict::Path { domain: 4, index: 9 });
+    }
+
+    #[test]
+    fn a_rule_chooses_the_listen_path() {
+        let tables = tables();
+        tables.own_port(Protocol::Tcp, None, 81);
+        let to = SocketAddrV4::new(*HERE.ip(), 81);
+        assert_eq!(tables.classify(&frame(&ip(6, THERE, to, 20))), Verdict::Listen { domain: 6 });
+    }
+
+    #[test]
+    fn fragments_arp_and_icmp_have_their_domains() {
+        let tables = tables();
+        let mut fragment = ip(17, THERE, HERE, 8);
+        fragment[6] = 0x20;
+        assert_eq!(tables.classify(&frame(&fragment)), Verdict::Fragment { domain: 2 });
+        let mut arp = frame(&[0; 28]);
+        arp[13] = 6;
+        assert_eq!(tables.classify(&arp), Verdict::Control { domain: 3 });
+        assert_eq!(tables.classify(&frame(&ip(1, THERE, HERE, 8))), Verdict::Control { domain: 3 });
+    }
+
+    #[test]
+    fn an_icmp_error_goes_to_the_domain_of_the_flow_it_quotes() {
+        let tables = tables();
+        tables.flows.insert(&flow(), Found { domain: 4, index: 9 }).unwrap();
+        let mut error = ip(1, SocketAddrV4::new(Ipv4Addr::new(1, 2, 3, 4), 0x0304), HERE, 8);
+        error[20] = 3;
+        error.extend(ip(6, HERE, THERE, 8));
+        let total = error.len() as u16;
+        error[2..4].copy_from_slice(&total.to_be_bytes());
+        assert_eq!(tables.classify(&frame(&error)), Verdict::Control { domain: 4 });
+    }
+
+    #[test]
+    fn what_is_cut_short_or_for_others_is_linuxs() {
+        let tables = tables();
+        tables.own_port(Protocol::Tcp, None, 80);
+        let whole = frame(&ip(6, THERE, HERE, 20));
+        for length in 0..whole.len() {
+            assert_eq!(tables.classify(&whole[..length]), Verdict::Pass, "{length} bytes");
+        }
+        let elsewhere = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 80);
+        assert_eq!(tables.classify(&frame(&ip(6, THERE, elsewhere, 20))), Verdict::Pass);
+        let mut group = whole;
+        group[0] = 1;
+        assert_eq!(tables.classify(&group), Verdict::Pass);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_classified(mut bytes in proptest::collection::vec(any::<u8>(), 0..120), kind in 0u8..3) {
+            let tables = tables();
+            if bytes.len() > 34 && kind > 0 {
+                bytes[12..15].copy_from_slice(&[8, 0, 0x45]);
+                bytes[23] = if kind == 1 { 6 } else { 1 };
+            }
+            let before = tables.flows.count();
+            let first = tables.classify(&bytes);
+            prop_assert_eq!((tables.classify(&bytes), tables.flows.count()), (first, before));
+        }
+    }
+}

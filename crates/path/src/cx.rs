@@ -1,0 +1,183 @@
+//! What a stage sees while it runs: time, its path, its module, the port, and the stages
+//! above and below it. Nothing here can reach the running stage again: the slices below and
+//! above it are what `split_at_mut` left over, so turning data around into a stage that is
+//! still running is refused, not recursed into.
+
+use crate::admit::ClassUse;
+use crate::drive::{climb, descend};
+use crate::module::{Module, Modules};
+use crate::path::PathState;
+use crate::signal::Event;
+use crate::stage::Slot;
+use crate::stream::ByteStream;
+use crate::{Attrs, DropReason, Message, ModuleId, PathId, Port, Request};
+use silk_instant::Instant;
+
+/// What all stages of one run share.
+pub struct Env<'e> {
+    /// The time of the run.
+    pub now: Instant,
+    pub(crate) port: &'e mut dyn Port,
+    pub(crate) modules: &'e mut Modules,
+    pub(crate) state: &'e mut PathState,
+    pub(crate) class: &'e mut ClassUse,
+}
+
+/// A run of stages of one path, with what is beyond it.
+pub(crate) struct Run<'c> {
+    pub slots: &'c mut [Slot],
+    /// The place in the path of the first slot.
+    pub base: usize,
+    /// Below the first slot is the end of the path, not a running stage.
+    pub floor: bool,
+    /// Above the last slot is the end of the path, not a running stage.
+    pub ceiling: bool,
+}
+
+impl<'c> Run<'c> {
+    /// The slot `at` and what is around it.
+    pub fn split(&mut self, at: usize) -> Option<(Run<'_>, &mut Slot, Run<'_>)> {
+        let (below, rest) = self.slots.split_at_mut_checked(at)?;
+        let (slot, above) = rest.split_first_mut()?;
+        let below = Run { slots: below, base: self.base, floor: self.floor, ceiling: false };
+        let above = Run { slots: above, base: self.base + at + 1, floor: false, ceiling: self.ceiling };
+        Some((below, slot, above))
+    }
+}
+
+/// What a stage sees while it runs.
+pub struct Cx<'c, 'e> {
+    pub(crate) env: &'c mut Env<'e>,
+    pub(crate) place: usize,
+    pub(crate) module: ModuleId,
+    pub(crate) below: Run<'c>,
+    pub(crate) above: Run<'c>,
+}
+
+impl<'e> Cx<'_, 'e> {
+    /// The time of this run.
+    pub fn now(&self) -> Instant {
+        self.env.now
+    }
+
+    /// The running path's id.
+    pub fn path(&self) -> PathId {
+        self.env.state.id
+    }
+
+    /// The path's attributes.
+    pub fn attrs(&self) -> &Attrs {
+        &self.env.state.attrs
+    }
+
+    /// The path's attributes, to be changed.
+    pub fn attrs_mut(&mut self) -> &mut Attrs {
+        &mut self.env.state.attrs
+    }
+
+    /// The world around the path.
+    pub fn port(&mut self) -> &mut dyn Port {
+        self.env.port
+    }
+
+    /// Asks for something to be done after the run.
+    pub fn request(&mut self, request: Request) {
+        self.env.port.request(request);
+    }
+
+    /// The running stage's module.
+    ///
+    /// # Panics
+    /// When the stage's module is not a `T`: the stage was made by another module than the
+    /// one it asks for, a mistake of the module's author.
+    pub fn module<T: Module>(&mut self) -> &mut T {
+        self.env.modules.of_mut(self.module).expect("a stage asks for the module that made it")
+    }
+
+    /// The running stage's module's id.
+    pub fn module_id(&self) -> ModuleId {
+        self.module
+    }
+
+    /// The first module linked to service `service` of the running stage's module, with the
+    /// port: to be called through its typed service.
+    pub fn linked(&mut self, service: u8) -> Option<(&mut dyn Module, &mut dyn Port)> {
+        let id = self.env.modules.peers(self.module, service).first()?.module;
+        Some((self.env.modules.module_mut(id)?, self.env.port))
+    }
+
+    /// The running stage's module together with the port.
+    ///
+    /// # Panics
+    /// As [`Self::module`].
+    pub fn module_and_port<T: Module>(&mut self) -> (&mut T, &mut dyn Port) {
+        let module = self.env.modules.of_mut(self.module).expect("a stage asks for the module that made it");
+        (module, self.env.port)
+    }
+
+    /// Sends `msg` on up from this stage, to the end. A drop is already counted.
+    pub fn up(&mut self, msg: &mut Message<'_>) -> Result<(), DropReason> {
+        climb(self.env, &mut self.above, 0, msg).into()
+    }
+
+    /// Sends `msg` on down from this stage, to the end: on the way up, this is the back link.
+    /// A drop is already counted.
+    pub fn down(&mut self, msg: &mut Message<'_>) -> Result<(), DropReason> {
+        let end = self.below.slots.len();
+        descend(self.env, &mut self.below, end, msg).into()
+    }
+
+    /// The byte stream of the stage right above, and the way down beside it.
+    pub fn stream_and_down(&mut self) -> Option<(&mut dyn ByteStream, Down<'_, 'e>)> {
+        let stream = self.above.slots.first_mut()?.stage.stream()?;
+        let below = Run { slots: &mut *self.below.slots, ..self.below };
+        Some((stream, Down { env: self.env, below }))
+    }
+
+    /// Sets this stage's timer, in place of what was set before; [`Instant::FAR`] stops it.
+    pub fn arm(&mut self, at: Instant) {
+        self.env.state.deadlines[self.place] = at;
+    }
+
+    /// Tells the stages above, and at last the port, what became true.
+    pub fn raise(&mut self, event: Event) {
+        for at in 0..self.above.slots.len() {
+            let Some((below, slot, above)) = self.above.split(at) else { return };
+            let place = above.base - 1;
+            let mut cx = Cx { env: &mut *self.env, place, module: slot.module, below, above };
+            if !slot.stage.event(&mut cx, event) {
+                return;
+            }
+        }
+        self.env.port.event(self.env.state.id, event);
+    }
+
+    /// Counts a drop that is not the running message's.
+    pub fn count_drop(&mut self, reason: DropReason) {
+        self.env.state.drops.count(reason);
+    }
+
+    /// Charges `bytes` of memory to the path and its class, before they are taken.
+    pub fn charge(&mut self, bytes: usize) -> Result<(), DropReason> {
+        self.env.class.charge(&mut self.env.state.account, bytes as u64)
+    }
+
+    /// Gives `bytes` of memory back.
+    pub fn release(&mut self, bytes: usize) {
+        self.env.class.release(&mut self.env.state.account, bytes as u64);
+    }
+}
+
+/// The way down from a stage, while the stream above it is borrowed.
+pub struct Down<'c, 'e> {
+    env: &'c mut Env<'e>,
+    below: Run<'c>,
+}
+
+impl Down<'_, '_> {
+    /// As [`Cx::down`].
+    pub fn send(&mut self, msg: &mut Message<'_>) -> Result<(), DropReason> {
+        let end = self.below.slots.len();
+        descend(self.env, &mut self.below, end, msg).into()
+    }
+}

@@ -1,0 +1,148 @@
+//! The driver: carries a message, a bell or a report from stage to stage, iteratively. It is
+//! where drops are counted and where messages leave the path.
+
+use crate::cx::{Cx, Env, Run};
+use crate::signal::{Bell, Report};
+use crate::{DropReason, Message, Verdict};
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    /// The message reached an end or was used up on the way.
+    Done,
+    /// It was dropped; the path has counted it.
+    Dropped(DropReason),
+    /// It is for a path that has been asked for: create that, then classify it again.
+    Handoff,
+}
+
+impl From<Outcome> for Result<(), DropReason> {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => Ok(()),
+            Outcome::Dropped(reason) => Err(reason),
+            // Nobody asks for a path on the way down or from a stage in the middle.
+            Outcome::Handoff => Err(DropReason::Unexpected),
+        }
+    }
+}
+
+impl Env<'_> {
+    fn drop(&mut self, reason: DropReason) -> Outcome {
+        self.state.drops.count(reason);
+        Outcome::Dropped(reason)
+    }
+
+    fn leave_bottom(&mut self, msg: &Message<'_>) -> Outcome {
+        let bytes = msg.len() as u64;
+        match self.port.transmit(self.state.id, msg) {
+            Ok(()) => {
+                self.state.account.packets_out += 1;
+                self.state.account.bytes_out += bytes;
+                Outcome::Done
+            }
+            Err(reason) => self.drop(reason),
+        }
+    }
+
+    fn leave_top(&mut self, msg: &Message<'_>) -> Outcome {
+        match self.port.deliver(self.state.id, msg) {
+            Ok(()) => Outcome::Done,
+            Err(reason) => self.drop(reason),
+        }
+    }
+}
+
+/// Runs `msg` up through the stages from the one at `first` on.
+pub(crate) fn climb(env: &mut Env<'_>, run: &mut Run<'_>, first: usize, msg: &mut Message<'_>) -> Outcome {
+    let mut at = first;
+    while let Some((below, slot, above)) = run.split(at) {
+        let place = above.base - 1;
+        let mut cx = Cx { env: &mut *env, place, module: slot.module, below, above };
+        match slot.stage.up(&mut cx, msg) {
+            Verdict::Forward => at += 1,
+            Verdict::Consumed => return Outcome::Done,
+            Verdict::Drop(reason) => return env.drop(reason),
+            Verdict::Handoff => return Outcome::Handoff,
+        }
+    }
+    if run.ceiling { env.leave_top(msg) } else { env.drop(DropReason::Reentrant) }
+}
+
+/// Runs `msg` down through the stages below `end`.
+pub(crate) fn descend(env: &mut Env<'_>, run: &mut Run<'_>, end: usize, msg: &mut Message<'_>) -> Outcome {
+    for at in (0..end).rev() {
+        let Some((below, slot, above)) = run.split(at) else { break };
+        let place = above.base - 1;
+        let mut cx = Cx { env: &mut *env, place, module: slot.module, below, above };
+        match slot.stage.down(&mut cx, msg) {
+            Verdict::Forward => {}
+            Verdict::Consumed => return Outcome::Done,
+            Verdict::Drop(reason) => return env.drop(reason),
+            Verdict::Handoff => return env.drop(DropReason::Unexpected),
+        }
+    }
+    if run.floor { env.leave_bottom(msg) } else { env.drop(DropReason::Reentrant) }
+}
+
+/// Calls `each` for every stage in turn, in the order of `places`, while it answers `true`.
+fn walk<'e>(
+    env: &mut Env<'e>,
+    run: &mut Run<'_>,
+    places: impl Iterator<Item = usize>,
+    mut each: impl FnMut(&mut dyn crate::Stage, &mut Cx<'_, 'e>) -> bool,
+) {
+    for at in places {
+        let Some((below, slot, above)) = run.split(at) else { return };
+        let place = above.base - 1;
+        let mut cx = Cx { env: &mut *env, place, module: slot.module, below, above };
+        if !each(&mut *slot.stage, &mut cx) {
+            return;
+        }
+    }
+}
+
+/// Carries `bell` down from the top.
+pub(crate) fn ring(env: &mut Env<'_>, run: &mut Run<'_>, bell: Bell) {
+    let places = (0..run.slots.len()).rev();
+    walk(env, run, places, |stage, cx| stage.bell(cx, bell));
+}
+
+/// Carries `report` up from the bottom.
+pub(crate) fn tell(env: &mut Env<'_>, run: &mut Run<'_>, report: Report) {
+    let places = 0..run.slots.len();
+    walk(env, run, places, |stage, cx| stage.report(cx, report));
+}
+
+/// Runs every timer that is due.
+pub(crate) fn expire(env: &mut Env<'_>, run: &mut Run<'_>) {
+    let places = 0..run.slots.len();
+    walk(env, run, places, |stage, cx| {
+        if cx.env.state.deadlines[cx.place] <= cx.env.now {
+            cx.arm(silk_instant::Instant::FAR);
+            stage.timer(cx);
+        }
+        true
+    });
+}
+
+/// Establishes the stages, first (the top, where creation began) to last.
+pub(crate) fn establish(env: &mut Env<'_>, run: &mut Run<'_>) -> Result<(), crate::CreateError> {
+    let mut result = Ok(());
+    let places = (0..run.slots.len()).rev();
+    walk(env, run, places, |stage, cx| {
+        result = stage.establish(cx);
+        result.is_ok()
+    });
+    result
+}
+
+/// Lets every stage give back what it holds, from the top.
+pub(crate) fn dissolve(env: &mut Env<'_>, run: &mut Run<'_>) {
+    let places = (0..run.slots.len()).rev();
+    walk(env, run, places, |stage, cx| {
+        stage.destroy(cx);
+        true
+    });
+}

@@ -1,0 +1,265 @@
+//! Why a message was dropped. A drop is a counted reason with an owner, never an error. One
+//! enum for the whole house, so that a counter has one name everywhere; a path keeps a
+//! bounded list of the reasons it has seen.
+
+use core::fmt;
+
+macro_rules! reasons {
+    ($($(#[doc = $doc:literal])* $name:ident = $text:literal,)*) => {
+        /// Why a message was dropped.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum DropReason { $($(#[doc = $doc])* $name,)* }
+
+        impl DropReason {
+            /// Every reason, in the order of their numbers.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The reason's name in reports.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The path's queue was full.
+    QueueFull = "queue full",
+    /// The path is gone.
+    NoPath = "no such path",
+    /// A path's, or its class's, memory limit.
+    NoMemory = "memory limit",
+    /// No room in front for a header.
+    NoHeadroom = "no headroom",
+    /// Turned around into a stage that was still running.
+    Reentrant = "turned around into a running stage",
+    /// The end of the path has nowhere to put it.
+    NoReceiver = "no receiver",
+    /// The device's transmit queue was full.
+    DeviceFull = "device full",
+    /// The device refused it.
+    DeviceRefused = "device refused",
+    /// Longer than the path's MTU, and not to be cut up.
+    TooBig = "too big",
+    /// Classified to this path, but not for it.
+    NotForPath = "not for this path",
+    /// The stage has no use for such a message.
+    Unexpected = "unexpected message",
+    /// Shorter than an Ethernet header.
+    EthTruncated = "eth: truncated",
+    /// For another station.
+    EthNotForUs = "eth: for another station",
+    /// A kind no module above handles.
+    EthKind = "eth: unknown kind",
+    /// Shorter than an ARP packet.
+    ArpTruncated = "arp: truncated",
+    /// ARP for something else than IPv4 over Ethernet.
+    ArpUnsupported = "arp: unsupported",
+    /// An ARP packet that asks or tells nothing we may act on.
+    ArpIgnored = "arp: ignored",
+    /// The next hop's address is not known yet and another message waits for it already.
+    ArpPending = "arp: waiting for an answer",
+    /// The next hop does not answer.
+    ArpFailed = "arp: no answer",
+    /// Shorter than an IPv4 header.
+    IpTruncated = "ip: truncated",
+    /// The version is not 4.
+    IpVersion = "ip: wrong version",
+    /// A wrong header length.
+    IpHeaderLength = "ip: wrong header length",
+    /// A wrong total length.
+    IpTotalLength = "ip: wrong total length",
+    /// A wrong header checksum.
+    IpChecksum = "ip: wrong checksum",
+    /// For another host.
+    IpNotForUs = "ip: for another host",
+    /// A source no host can have, or our own (a land attack).
+    IpBadSource = "ip: impossible source",
+    /// A protocol no module above handles.
+    IpProtocol = "ip: unknown protocol",
+    /// No route to the destination.
+    IpNoRoute = "ip: no route",
+    /// A fragment of a wrong length.
+    IpFragment = "ip: wrong fragment",
+    /// A fragment that overlaps another (RFC 5722 rejects the whole datagram).
+    IpFragmentOverlap = "ip: overlapping fragments",
+    /// Reassembly is at its limit of memory or of datagrams.
+    IpFragmentLimit = "ip: reassembly limit",
+    /// The other fragments did not come in time.
+    IpFragmentTimeout = "ip: reassembly timed out",
+    /// Shorter than an ICMP header.
+    IcmpTruncated = "icmp: truncated",
+    /// A wrong ICMP checksum.
+    IcmpChecksum = "icmp: wrong checksum",
+    /// An error that quotes too little, or nothing of ours.
+    IcmpQuote = "icmp: quotes nothing of ours",
+    /// Over the rate limit.
+    IcmpRate = "icmp: rate limit",
+    /// A type a host does not answer.
+    IcmpIgnored = "icmp: ignored",
+    /// Shorter than a UDP header.
+    UdpTruncated = "udp: truncated",
+    /// A wrong UDP length.
+    UdpLength = "udp: wrong length",
+    /// A wrong UDP checksum.
+    UdpChecksum = "udp: wrong checksum",
+    /// Nobody listens at the port.
+    UdpNoPort = "udp: no such port",
+    /// Shorter than a TCP header.
+    TcpTruncated = "tcp: truncated",
+    /// A wrong data offset.
+    TcpDataOffset = "tcp: wrong data offset",
+    /// An option of a wrong length.
+    TcpOptions = "tcp: wrong options",
+    /// A wrong TCP checksum.
+    TcpChecksum = "tcp: wrong checksum",
+    /// Nobody listens at the port.
+    TcpNoPort = "tcp: no such port",
+    /// Outside the receive window, or a duplicate.
+    TcpWindow = "tcp: outside the window",
+    /// An acknowledgment of what was never sent, or too old.
+    TcpAck = "tcp: unacceptable acknowledgment",
+    /// A timestamp from the past (PAWS).
+    TcpPaws = "tcp: old timestamp",
+    /// A reset or SYN that does not prove itself (RFC 5961).
+    TcpChallenge = "tcp: challenged",
+    /// Reset by the peer.
+    TcpReset = "tcp: reset",
+    /// Flags that make no sense in the connection's state.
+    TcpFlags = "tcp: senseless flags",
+    /// The connection is closed.
+    TcpClosed = "tcp: closed",
+    /// The SYN backlog or the accept queue is full.
+    TcpBacklog = "tcp: backlog full",
+    /// The receive buffer or the reassembly buffer is full.
+    TcpBuffer = "tcp: receive buffer full",
+    /// The program's ring is full.
+    SocketFull = "socket: receive ring full",
+    /// The program has shut this direction down.
+    SocketShut = "socket: shut down",
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Reasons one path tells apart.
+const SLOTS: usize = 6;
+
+/// A path's drops by reason: the first [`SLOTS`] reasons it saw, and the rest in one number.
+#[derive(Clone, Copy, Debug)]
+pub struct Drops {
+    // The first `used` slots are in use, each reason once.
+    slots: [(DropReason, u32); SLOTS],
+    used: u8,
+    other: u32,
+}
+
+impl Default for Drops {
+    fn default() -> Self {
+        Self { slots: [(DropReason::QueueFull, 0); SLOTS], used: 0, other: 0 }
+    }
+}
+
+impl Drops {
+    /// Counts one drop.
+    pub fn count(&mut self, reason: DropReason) {
+        let used = usize::from(self.used);
+        if let Some((_, n)) = self.slots[..used].iter_mut().find(|(known, _)| *known == reason) {
+            *n = n.saturating_add(1);
+        } else if let Some(slot) = self.slots.get_mut(used) {
+            *slot = (reason, 1);
+            self.used += 1;
+        } else {
+            self.other = self.other.saturating_add(1);
+        }
+    }
+
+    /// The reasons seen and how often, first seen first.
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u32)> + '_ {
+        self.slots[..usize::from(self.used)].iter().copied()
+    }
+
+    /// Drops for reasons beyond the list.
+    pub fn other(&self) -> u32 {
+        self.other
+    }
+
+    /// How often for this reason.
+    pub fn of(&self, reason: DropReason) -> u32 {
+        self.iter().find(|(known, _)| *known == reason).map_or(0, |(_, n)| n)
+    }
+
+    /// All drops.
+    pub fn total(&self) -> u64 {
+        self.iter().map(|(_, n)| u64::from(n)).sum::<u64>() + u64::from(self.other)
+    }
+}
+
+/// Drops of everything that ever ran in one place (a class, a domain), by reason.
+#[derive(Clone, Debug)]
+pub struct DropTotals([u64; DropReason::ALL.len()], u64);
+
+impl Default for DropTotals {
+    fn default() -> Self {
+        Self([0; DropReason::ALL.len()], 0)
+    }
+}
+
+impl DropTotals {
+    /// Counts one drop that no path owns.
+    pub fn count(&mut self, reason: DropReason) {
+        self.0[reason as usize] += 1;
+    }
+
+    /// Adds what a path has dropped.
+    pub fn add(&mut self, drops: &Drops) {
+        for (reason, n) in drops.iter() {
+            self.0[reason as usize] += u64::from(n);
+        }
+        self.1 += u64::from(drops.other());
+    }
+
+    /// The reasons that happened and how often.
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+        DropReason::ALL.iter().map(|reason| (*reason, self.0[*reason as usize])).filter(|(_, n)| *n > 0)
+    }
+
+    /// Drops whose reasons did not fit their path's list.
+    pub fn other(&self) -> u64 {
+        self.1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+
+    #[test]
+    fn reasons_are_numbered_in_order_and_named_apart() {
+        for (n, reason) in DropReason::ALL.iter().enumerate() {
+            assert_eq!(*reason as usize, n);
+        }
+        let names: std::collections::HashSet<_> =
+            DropReason::ALL.iter().map(|reason| reason.name()).collect();
+        assert_eq!(names.len(), DropReason::ALL.len());
+    }
+
+    #[test]
+    fn the_list_is_bounded_and_loses_no_drop() {
+        let mut drops = Drops::default();
+        for reason in DropReason::ALL {
+            drops.count(*reason);
+            drops.count(*reason);
+        }
+        assert_eq!(drops.total(), 2 * DropReason::ALL.len() as u64);
+        assert_eq!(drops.iter().count(), SLOTS);
+        let mut totals = DropTotals::default();
+        totals.add(&drops);
+        assert_eq!(totals.iter().map(|(_, n)| n).sum::<u64>() + totals.other(), drops.total());
+    }
+}

@@ -1,0 +1,228 @@
+//! A message (Scout §3.2): a buffer whose headers are pushed and popped in place while a path
+//! runs to completion. It borrows everything and copies nothing; what is to outlive the run
+//! is a [`Ticket`](crate::Ticket) in a queue or bytes charged to an account.
+//! ```text
+//!  buf: | headroom | head .. bytes in place .. tail | unused |    ext: | slice | slice |
+//! ```
+//! The bytes in place come first, then `ext`: payload that follows by reference, in two
+//! slices because a program's ring wraps. Only messages on their way out have `ext`.
+
+use crate::DropReason;
+use core::net::{Ipv4Addr, SocketAddrV4};
+use silk_instant::Instant;
+
+/// What is known of a checksum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Checksum {
+    /// Received: nobody has looked.
+    #[default]
+    Unknown,
+    /// Received over a device that may hand over a partial checksum (the folded pseudo-header
+    /// sum in the field); that and a right one are good.
+    MaybePartial,
+    /// Received: the device has verified it.
+    Verified,
+    /// To be sent: the field holds the folded pseudo-header sum; the device, or the bottom of
+    /// the path, sums from `start` and stores at `field`. Both count from the start of the
+    /// buffer, so headers pushed later do not move them.
+    Partial {
+        /// Where summing starts.
+        start: u16,
+        /// Where the checksum goes.
+        field: u16,
+    },
+}
+
+/// What is known of a message beside its bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Meta {
+    /// What is known of the transport checksum.
+    pub checksum: Checksum,
+    /// Bytes of payload per packet when a device is to cut the message up; 0: as it is.
+    pub gso_size: u16,
+    /// The class that arrived or sends: an index into the configuration's classes.
+    pub class: u8,
+    /// The IPv4 service bits to send with, or received.
+    pub tos: u8,
+    /// When the message arrived.
+    pub arrival: Instant,
+    /// The other side, where the path itself does not fix it.
+    pub remote: SocketAddrV4,
+    /// Our side, where the path itself does not fix it.
+    pub local: SocketAddrV4,
+    /// The network protocol's number of what the message carries (IP's protocol field).
+    pub protocol: u8,
+}
+
+/// No address, no port.
+pub const NOWHERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+
+impl Default for Meta {
+    fn default() -> Self {
+        Self {
+            checksum: Checksum::Unknown,
+            gso_size: 0,
+            class: 0,
+            tos: 0,
+            arrival: Instant::ZERO,
+            remote: NOWHERE,
+            local: NOWHERE,
+            protocol: 0,
+        }
+    }
+}
+
+/// A message on a path.
+#[derive(Debug)]
+pub struct Message<'m> {
+    buf: &'m mut [u8],
+    // head <= tail <= buf.len()
+    head: usize,
+    tail: usize,
+    ext: [&'m [u8]; 2],
+    /// What is known of it.
+    pub meta: Meta,
+}
+
+impl<'m> Message<'m> {
+    /// A message of the bytes `head..tail` of `buf`; both are cut to what there is.
+    pub fn new(buf: &'m mut [u8], head: usize, tail: usize, meta: Meta) -> Self {
+        let tail = tail.min(buf.len());
+        Self { head: head.min(tail), tail, buf, ext: [&[], &[]], meta }
+    }
+
+    /// A message to be sent: no bytes in place yet, all of `headroom` for headers, and `ext`
+    /// as the payload.
+    pub fn outgoing(headroom: &'m mut [u8], ext: [&'m [u8]; 2], meta: Meta) -> Self {
+        let end = headroom.len();
+        Self { buf: headroom, head: end, tail: end, ext, meta }
+    }
+
+    /// The bytes in place.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buf[self.head..self.tail]
+    }
+
+    /// The bytes in place, to be changed.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.buf[self.head..self.tail]
+    }
+
+    /// The payload that follows by reference.
+    pub fn ext(&self) -> [&'m [u8]; 2] {
+        self.ext
+    }
+
+    /// All bytes of the message, `ext` included.
+    pub fn len(&self) -> usize {
+        self.tail - self.head + self.ext_len()
+    }
+
+    /// Nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of `ext`.
+    pub fn ext_len(&self) -> usize {
+        self.ext[0].len() + self.ext[1].len()
+    }
+
+    /// Room for headers in front of the bytes in place.
+    pub fn headroom(&self) -> usize {
+        self.head
+    }
+
+    /// Where the bytes in place start in the buffer (what [`Checksum::Partial`] counts from
+    /// is 0).
+    pub fn head(&self) -> usize {
+        self.head
+    }
+
+    /// Opens `n` bytes in front, to be written by the caller.
+    pub fn push(&mut self, n: usize) -> Result<&mut [u8], DropReason> {
+        self.head = self.head.checked_sub(n).ok_or(DropReason::NoHeadroom)?;
+        Ok(&mut self.buf[self.head..self.head + n])
+    }
+
+    /// Takes `n` bytes off the front; `None`, and nothing happens, when there are fewer in
+    /// place.
+    pub fn pop(&mut self, n: usize) -> Option<&mut [u8]> {
+        if n > self.tail - self.head {
+            return None;
+        }
+        self.head += n;
+        Some(&mut self.buf[self.head - n..self.head])
+    }
+
+    /// Cuts the bytes in place to the first `n`; the padding of a link goes this way.
+    pub fn truncate(&mut self, n: usize) {
+        self.tail = self.tail.min(self.head + n);
+    }
+
+    /// Opens `n` bytes behind the bytes in place, to be written by the caller. Not for a
+    /// message with `ext`.
+    pub fn append(&mut self, n: usize) -> Result<&mut [u8], DropReason> {
+        let end = self.tail + n;
+        if end > self.buf.len() || self.ext_len() > 0 {
+            return Err(DropReason::NoHeadroom);
+        }
+        let start = core::mem::replace(&mut self.tail, end);
+        Ok(&mut self.buf[start..end])
+    }
+
+    /// Copies the whole message to the front of `out` and answers its length; `None` when it
+    /// does not fit.
+    pub fn copy_to(&self, out: &mut [u8]) -> Option<usize> {
+        let mut at = 0;
+        for part in [self.bytes(), self.ext[0], self.ext[1]] {
+            out.get_mut(at..at + part.len())?.copy_from_slice(part);
+            at += part.len();
+        }
+        Some(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_pushed_and_popped_in_place() {
+        let mut buf = *b"....payload";
+        let mut msg = Message::new(&mut buf, 4, 11, Meta::default());
+        msg.push(4).unwrap().copy_from_slice(b"head");
+        assert_eq!(msg.bytes(), b"headpayload");
+        assert_eq!(msg.pop(4).as_deref(), Some(&b"head"[..]));
+        assert_eq!(msg.bytes(), b"payload");
+    }
+
+    #[test]
+    fn what_is_not_there_cannot_be_pushed_or_popped() {
+        let mut buf = [0; 8];
+        let mut msg = Message::new(&mut buf, 4, 99, Meta::default());
+        assert_eq!(msg.push(5).err(), Some(DropReason::NoHeadroom));
+        assert!(msg.pop(5).is_none());
+        assert_eq!((msg.len(), msg.headroom()), (4, 4));
+    }
+
+    #[test]
+    fn the_payload_by_reference_follows() {
+        let mut headroom = [0; 4];
+        let mut msg = Message::outgoing(&mut headroom, [b"abc", b"de"], Meta::default());
+        msg.push(2).unwrap().copy_from_slice(b"HH");
+        let mut out = [0; 7];
+        assert_eq!((msg.len(), msg.copy_to(&mut out)), (7, Some(7)));
+        assert_eq!(&out, b"HHabcde");
+        assert_eq!(msg.copy_to(&mut out[..6]), None);
+    }
+
+    #[test]
+    fn padding_is_cut() {
+        let mut buf = *b"data pad";
+        let mut msg = Message::new(&mut buf, 0, 8, Meta::default());
+        msg.truncate(4);
+        msg.truncate(6);
+        assert_eq!(msg.bytes(), b"data");
+    }
+}

@@ -1,0 +1,154 @@
+//! The path itself (Scout §3.2): id, stages, attributes, end queues, account, drops and the
+//! wake-up callback.
+
+use crate::account::Account;
+use crate::queue::Queue;
+use crate::stage::Slot;
+use crate::{Attrs, Drops};
+use alloc::vec::Vec;
+use core::fmt;
+use silk_instant::Instant;
+
+/// The most stages of one path.
+pub const MAX_STAGES: usize = 8;
+/// Tickets that wait at an end where the attributes do not say.
+pub const DEFAULT_QUEUE: u16 = 64;
+
+/// A path's name: an index that the classifier can carry, and a generation so that a name is
+/// never taken for its successor's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId {
+    /// Below 2^24 - 1.
+    pub index: u32,
+    /// Grows with each path that had the index.
+    pub generation: u32,
+}
+
+impl fmt::Display for PathId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.index, self.generation)
+    }
+}
+
+/// The average time a message takes, kept by the *measure* transformation: exponentially
+/// weighted, an eighth for the newest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Average(u64);
+
+impl Average {
+    /// Takes one more measurement, in ns, into the average.
+    pub fn add(&mut self, ns: u64) {
+        self.0 = if self.0 == 0 { ns } else { self.0 - self.0 / 8 + ns / 8 };
+    }
+    /// The average, in ns.
+    pub fn ns(self) -> u64 {
+        self.0
+    }
+}
+
+/// What belongs to the whole path and not to one stage.
+#[derive(Debug)]
+pub struct PathState {
+    /// The path's id.
+    pub id: PathId,
+    /// Its class, which its memory is charged to: fixed at creation.
+    pub class: u8,
+    /// Its attributes.
+    pub attrs: Attrs,
+    /// What it has used.
+    pub account: Account,
+    /// What it has dropped.
+    pub drops: Drops,
+    /// Processing times are kept (the *measure* transformation).
+    pub measure: Option<Average>,
+    // One timer per stage, by place; FAR: off.
+    pub(crate) deadlines: [Instant; MAX_STAGES],
+    // What the port was told last.
+    pub(crate) armed: Instant,
+    // Memory charged at creation, given back by destruction.
+    pub(crate) base_memory: u64,
+}
+
+impl PathState {
+    /// When the earliest timer is due; [`Instant::FAR`]: none is set.
+    pub fn deadline(&self) -> Instant {
+        self.deadlines.iter().copied().min().unwrap_or(Instant::FAR)
+    }
+}
+
+/// How a path that is about to run wants to be scheduled (Scout §3.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Urgency {
+    /// The priority, where the path has a wish.
+    pub priority: Option<u8>,
+    /// The deadline, where it has one.
+    pub deadline: Option<Instant>,
+}
+
+/// Called whenever the path is awakened: looks at the path, and its queues, and says how
+/// urgent it is. A plain function, so that registering one costs nothing.
+pub type Wakeup = fn(&Path, Instant) -> Urgency;
+
+/// A path.
+pub struct Path {
+    /// What belongs to the whole path.
+    pub state: PathState,
+    // From the bottom to the top; at most MAX_STAGES.
+    pub(crate) slots: Vec<Slot>,
+    /// What has arrived at the bottom and waits.
+    pub input: Queue,
+    /// What has come from the program's end and waits.
+    pub output: Queue,
+    /// The wake-up callback.
+    pub wakeup: Wakeup,
+}
+
+/// The priority attribute and no deadline: the wake-up of a path that registers no other.
+pub fn by_priority(path: &Path, _: Instant) -> Urgency {
+    Urgency { priority: path.state.attrs.priority(), deadline: None }
+}
+
+impl Path {
+    /// The path's id.
+    pub fn id(&self) -> PathId {
+        self.state.id
+    }
+
+    /// The stages, from the bottom to the top.
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// The first state a stage has to show, from the top: `ESTABLISHED`, or nothing.
+    pub fn shown_state(&self) -> &'static str {
+        self.slots.iter().rev().map(|slot| slot.stage.state()).find(|state| !state.is_empty()).unwrap_or("")
+    }
+
+    /// The program's buffers, where the path ends in a byte stream.
+    pub fn stream_mut(&mut self) -> Option<&mut dyn crate::ByteStream> {
+        self.slots.last_mut()?.stage.stream()
+    }
+
+    /// The stage of type `T`, when there is one: for whoever made the path and knows.
+    pub fn stage<T: crate::Stage>(&self) -> Option<&T> {
+        self.slots.iter().find_map(|slot| (&*slot.stage as &dyn core::any::Any).downcast_ref())
+    }
+
+    /// As [`Self::stage`], to be changed.
+    pub fn stage_mut<T: crate::Stage>(&mut self) -> Option<&mut T> {
+        self.slots.iter_mut().find_map(|slot| (&mut *slot.stage as &mut dyn core::any::Any).downcast_mut())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_average_follows_slowly() {
+        let mut average = Average::default();
+        average.add(800);
+        average.add(1600);
+        assert_eq!(average.ns(), 900);
+    }
+}

@@ -1,0 +1,395 @@
+//! A domain's paths with the graph they run through: creation in four phases, running, and
+//! destruction that returns every byte (Scout §3.2). One thread owns it; whoever runs it
+//! brings the time and a [`Port`] and does afterwards what was requested.
+
+use crate::admit::{ClassUse, Classes, Refused};
+use crate::cx::{Env, Run};
+use crate::drive::{self, Outcome};
+use crate::module::{Create, CreateError, Module, ModuleId, Modules};
+use crate::path::{DEFAULT_QUEUE, MAX_STAGES, Path, PathId, PathState, Urgency, by_priority};
+use crate::queue::{Queue, Ticket, Tickets};
+use crate::signal::{Bell, Report};
+use crate::stage::Slot;
+use crate::stream::ByteStream;
+use crate::table::Table;
+use crate::transform::{Rewrite, Rule};
+use crate::{Account, Attr, Attrs, DropReason, Drops, Graph, Message, Port};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use silk_instant::Instant;
+
+/// What was left to tell of a path when it ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Statement {
+    /// Its last account; the memory is zero.
+    pub account: Account,
+    /// What it dropped.
+    pub drops: Drops,
+}
+
+/// A domain's paths.
+pub struct Paths {
+    graph: Graph,
+    table: Table,
+    rules: Vec<Box<dyn Rule>>,
+    /// What each class may use, and uses.
+    pub classes: Classes,
+    /// The tickets of all queues.
+    pub tickets: Tickets,
+    // Emptied stage lists, to be used again.
+    spare: Vec<Vec<Slot>>,
+}
+
+/// Emptied stage lists kept for reuse.
+const SPARE: usize = 256;
+
+impl Paths {
+    /// No paths yet, through `graph`, with these transformation rules.
+    pub fn new(graph: Graph, rules: Vec<Box<dyn Rule>>) -> Self {
+        Self {
+            graph,
+            table: Table::default(),
+            rules,
+            classes: Classes::default(),
+            tickets: Tickets::default(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The modules, to be changed.
+    pub fn modules_mut(&mut self) -> &mut Modules {
+        &mut self.graph.modules
+    }
+
+    /// The first module of type `T`, to be changed.
+    pub fn module_mut<T: Module>(&mut self) -> Option<&mut T> {
+        self.graph.modules.first_mut()
+    }
+
+    /// Live paths.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The path with this id.
+    pub fn path(&self, id: PathId) -> Option<&Path> {
+        self.table.get(id)
+    }
+
+    /// The path with this id, to be changed.
+    pub fn path_mut(&mut self, id: PathId) -> Option<&mut Path> {
+        self.table.get_mut(id)
+    }
+
+    /// The id of the live path with this index, which is all that a classifier carries.
+    pub fn at(&self, index: u32) -> Option<PathId> {
+        self.table.at(index)
+    }
+
+    /// Every path.
+    pub fn iter(&self) -> impl Iterator<Item = &Path> {
+        self.table.iter()
+    }
+
+    /// Creates a path that begins at module `top` (Scout's *pathCreate*).
+    pub fn create(
+        &mut self,
+        top: ModuleId,
+        attrs: Attrs,
+        stream: Option<Box<dyn ByteStream>>,
+        now: Instant,
+        port: &mut dyn Port,
+    ) -> Result<PathId, CreateError> {
+        let id = self.table.vacant().ok_or(CreateError::TableFull)?;
+        let (mut attrs, mut stream) = (attrs, stream);
+        let mut slots = self.spare.pop().unwrap_or_default();
+        let mut create = Create { now, id, attrs: &mut attrs, stream: &mut stream };
+        if let Err(error) = grow(&mut self.graph.modules, top, &mut create, &mut slots) {
+            self.unmade(id, attrs, slots, now, port);
+            return Err(error);
+        }
+        self.make(id, attrs, slots, now, port)
+    }
+
+    /// Phases 2 to 4: the stages become a path, are established, and are transformed.
+    fn make(
+        &mut self,
+        id: PathId,
+        attrs: Attrs,
+        slots: Vec<Slot>,
+        now: Instant,
+        port: &mut dyn Port,
+    ) -> Result<PathId, CreateError> {
+        let class = attrs.class().unwrap_or(0);
+        let use_of_class = self.classes.of_mut(class);
+        let mut path = new_path(id, attrs, slots, use_of_class);
+        let memory = footprint(&path.slots);
+        if let Err(refused) = use_of_class.admit(&mut path.state.account, memory) {
+            self.unmade(id, path.state.attrs, path.slots, now, port);
+            return Err(refused.into());
+        }
+        path.state.base_memory = memory;
+        let path = self.table.insert(path);
+        let (mut env, mut run) = open(path, &mut self.graph.modules, &mut self.classes, now, port);
+        if let Err(error) = drive::establish(&mut env, &mut run) {
+            self.destroy(id, now, port);
+            return Err(error);
+        }
+        let path = self.table.get_mut(id).ok_or(CreateError::Gone)?;
+        if transform(path, &self.rules, &self.graph.modules, self.classes.of_mut(class)).is_err() {
+            self.destroy(id, now, port);
+            return Err(Refused::PathMemory.into());
+        }
+        announce(path, port);
+        Ok(id)
+    }
+
+    /// Takes a path apart that never was in the table: its stages give back what their
+    /// modules keep for them.
+    fn unmade(&mut self, id: PathId, attrs: Attrs, slots: Vec<Slot>, now: Instant, port: &mut dyn Port) {
+        let class = attrs.class().unwrap_or(0);
+        let mut path = new_path(id, attrs, slots, self.classes.of_mut(class));
+        let (mut env, mut run) = open(&mut path, &mut self.graph.modules, &mut self.classes, now, port);
+        drive::dissolve(&mut env, &mut run);
+        self.recycle(path.slots);
+    }
+
+    /// Ends a path: its stages give back what they hold, its tickets go to `release`, and its
+    /// account is zero, which is asserted.
+    pub fn destroy_with(
+        &mut self,
+        id: PathId,
+        now: Instant,
+        port: &mut dyn Port,
+        mut release: impl FnMut(Ticket),
+    ) -> Option<Statement> {
+        let path = self.table.get_mut(id)?;
+        let (mut env, mut run) = open(path, &mut self.graph.modules, &mut self.classes, now, port);
+        drive::dissolve(&mut env, &mut run);
+        let mut path = self.table.remove(id)?;
+        while let Some(ticket) = path.input.pop(&mut self.tickets) {
+            release(ticket);
+        }
+        while let Some(ticket) = path.output.pop(&mut self.tickets) {
+            release(ticket);
+        }
+        let class = self.classes.of_mut(path.state.class);
+        class.release(&mut path.state.account, path.state.base_memory);
+        assert_eq!(path.state.account.memory(), 0, "path {id} ended with memory charged to it");
+        class.leave(&path.state.account, &path.state.drops);
+        if path.state.armed != Instant::FAR {
+            port.arm(id, Instant::FAR);
+        }
+        self.recycle(path.slots);
+        Some(Statement { account: path.state.account, drops: path.state.drops })
+    }
+
+    /// As [`Self::destroy_with`], for a path whose queues are empty.
+    pub fn destroy(&mut self, id: PathId, now: Instant, port: &mut dyn Port) -> Option<Statement> {
+        self.destroy_with(id, now, port, |_| {})
+    }
+
+    fn recycle(&mut self, mut slots: Vec<Slot>) {
+        slots.clear();
+        if self.spare.len() < SPARE {
+            self.spare.push(slots);
+        }
+    }
+
+    /// Runs a message that arrived at the bottom up the path, to completion.
+    pub fn up(&mut self, id: PathId, now: Instant, port: &mut dyn Port, msg: &mut Message<'_>) -> Outcome {
+        let Some(path) = self.table.get_mut(id) else { return Outcome::Dropped(DropReason::NoPath) };
+        path.state.account.packets_in += 1;
+        path.state.account.bytes_in += msg.len() as u64;
+        let start = path.state.measure.and_then(|_| port.clock());
+        let (mut env, mut run) = open(path, &mut self.graph.modules, &mut self.classes, now, port);
+        let outcome = drive::climb(&mut env, &mut run, 0, msg);
+        if let Some(start) = start {
+            measured(&mut path.state, start, port);
+        }
+        announce(path, port);
+        outcome
+    }
+
+    /// Runs a message from the program's end down the path, to completion.
+    pub fn down(&mut self, id: PathId, now: Instant, port: &mut dyn Port, msg: &mut Message<'_>) -> Outcome {
+        let Some(path) = self.table.get_mut(id) else { return Outcome::Dropped(DropReason::NoPath) };
+        let (mut env, mut run) = open(path, &mut self.graph.modules, &mut self.classes, now, port);
+        let end = run.slots.len();
+        let outcome = drive::descend(&mut env, &mut run, end, msg);
+        announce(path, port);
+        outcome
+    }
+
+    /// Rings a bell at the top of the path. Answers whether the path is there.
+    pub fn bell(&mut self, id: PathId, now: Instant, port: &mut dyn Port, bell: Bell) -> bool {
+        self.with(id, now, port, |env, run| drive::ring(env, run, bell))
+    }
+
+    /// Tells the path, from the bottom up, what the network said. Answers whether it is there.
+    pub fn report(&mut self, id: PathId, now: Instant, port: &mut dyn Port, report: Report) -> bool {
+        self.with(id, now, port, |env, run| drive::tell(env, run, report))
+    }
+
+    /// Runs the timers of the path that are due. Answers whether it is there.
+    pub fn expire(&mut self, id: PathId, now: Instant, port: &mut dyn Port) -> bool {
+        if let Some(path) = self.table.get_mut(id) {
+            // Whoever calls has taken the timer off.
+            path.state.armed = Instant::FAR;
+        }
+        self.with(id, now, port, drive::expire)
+    }
+
+    fn with(
+        &mut self,
+        id: PathId,
+        now: Instant,
+        port: &mut dyn Port,
+        work: impl FnOnce(&mut Env<'_>, &mut Run<'_>),
+    ) -> bool {
+        let Some(path) = self.table.get_mut(id) else { return false };
+        let (mut env, mut run) = open(path, &mut self.graph.modules, &mut self.classes, now, port);
+        work(&mut env, &mut run);
+        announce(path, port);
+        true
+    }
+
+    /// Puts a ticket on the path's input queue; a full queue drops at once. Answers whether
+    /// the path has just become ready.
+    pub fn enqueue(&mut self, id: PathId, ticket: Ticket) -> Result<bool, DropReason> {
+        let path = self.table.get_mut(id).ok_or(DropReason::NoPath)?;
+        path.input.push(&mut self.tickets, ticket).inspect_err(|reason| path.state.drops.count(*reason))
+    }
+
+    /// Takes the oldest ticket off the path's input queue.
+    pub fn dequeue(&mut self, id: PathId) -> Option<Ticket> {
+        self.table.get_mut(id)?.input.pop(&mut self.tickets)
+    }
+
+    /// How a path that has just become ready wants to be scheduled: its wake-up callback
+    /// (Scout §3.3).
+    pub fn wake(&self, id: PathId, now: Instant) -> Option<Urgency> {
+        let path = self.table.get(id)?;
+        Some((path.wakeup)(path, now))
+    }
+
+    /// Charges CPU time to a path.
+    pub fn charge_cpu(&mut self, id: PathId, path_ns: u64, program_ns: u64) {
+        if let Some(path) = self.table.get_mut(id) {
+            path.state.account.cpu_path += path_ns;
+            path.state.account.cpu_program += program_ns;
+        }
+    }
+}
+
+/// Phase 1: each module makes its stage and names the next, from the top down.
+fn grow(
+    modules: &mut Modules,
+    top: ModuleId,
+    create: &mut Create<'_>,
+    slots: &mut Vec<Slot>,
+) -> Result<(), CreateError> {
+    let mut at = Some(top);
+    for _ in 0..=MAX_STAGES {
+        let Some(id) = at else {
+            slots.reverse();
+            return Ok(());
+        };
+        let module = modules.module_mut(id).ok_or(CreateError::NoModule)?;
+        let step = module.create_stage(create)?;
+        if let Some(stage) = step.stage {
+            slots.push(Slot { stage, module: id });
+        }
+        if slots.len() > MAX_STAGES {
+            return Err(CreateError::TooLong);
+        }
+        at = modules.follow(id, step.next, create.attrs);
+    }
+    Err(CreateError::TooLong)
+}
+
+fn new_path(id: PathId, attrs: Attrs, slots: Vec<Slot>, class: &ClassUse) -> Path {
+    let queue = attrs.input_queue().unwrap_or(DEFAULT_QUEUE);
+    Path {
+        state: PathState {
+            id,
+            class: attrs.class().unwrap_or(0),
+            attrs,
+            account: Account::new(class.limits.path_memory),
+            drops: Drops::default(),
+            measure: None,
+            deadlines: [Instant::FAR; MAX_STAGES],
+            armed: Instant::FAR,
+            base_memory: 0,
+        },
+        slots,
+        input: Queue::new(queue),
+        output: Queue::new(queue),
+        wakeup: by_priority,
+    }
+}
+
+/// Bytes of a path and its stages.
+fn footprint(slots: &[Slot]) -> u64 {
+    let stages: usize = slots.iter().map(|slot| size_of::<Slot>() + size_of_val(&*slot.stage)).sum();
+    (size_of::<Path>() + stages) as u64
+}
+
+/// Phase 4. What the rules added is charged.
+fn transform(
+    path: &mut Path,
+    rules: &[Box<dyn Rule>],
+    modules: &Modules,
+    class: &mut ClassUse,
+) -> Result<(), DropReason> {
+    let mut rewrite = Rewrite { slots: &mut path.slots, state: &mut path.state, modules, added: 0 };
+    for rule in rules {
+        if rule.matches(&rewrite) {
+            rule.apply(&mut rewrite);
+        }
+    }
+    let added = rewrite.added;
+    class.charge(&mut path.state.account, added)?;
+    path.state.base_memory += added;
+    Ok(())
+}
+
+/// A path opened for a run: what its stages share, and the stages.
+fn open<'a>(
+    path: &'a mut Path,
+    modules: &'a mut Modules,
+    classes: &'a mut Classes,
+    now: Instant,
+    port: &'a mut dyn Port,
+) -> (Env<'a>, Run<'a>) {
+    let class = classes.of_mut(path.state.class);
+    let run = Run { slots: &mut path.slots, base: 0, floor: true, ceiling: true };
+    (Env { now, port, modules, state: &mut path.state, class }, run)
+}
+
+/// Tells the port when the path's earliest timer has changed.
+fn announce(path: &mut Path, port: &mut dyn Port) {
+    let deadline = path.state.deadline();
+    if deadline != path.state.armed {
+        path.state.armed = deadline;
+        port.arm(path.id(), deadline);
+    }
+}
+
+fn measured(state: &mut PathState, start: Instant, port: &mut dyn Port) {
+    let Some(end) = port.clock() else { return };
+    let average = state.measure.get_or_insert_default();
+    average.add(end.since(start).as_nanos() as u64);
+    // No room for the attribute: the average is still there to be read.
+    let _ = state.attrs.set(Attr::ProcessTime(average.ns()));
+}

@@ -1,0 +1,81 @@
+//! The ends of a path as effects: what a stage can make happen beyond its path goes through
+//! a [`Port`] that whoever runs the path provides, the daemon's executor or a test. A port
+//! must never run the path that calls it; what asks for that is a [`Request`], done after.
+
+use crate::signal::{Event, Report};
+use crate::{Attrs, Checksum, DropReason, Message, ModuleId, PathId};
+use alloc::vec::Vec;
+use core::net::{Ipv4Addr, SocketAddrV4};
+use silk_instant::Instant;
+
+// A request is made once per connection and moved once: a box would cost more than its size.
+#[allow(clippy::large_enum_variant)]
+/// What is to be done after the run.
+#[derive(Debug)]
+pub enum Request {
+    /// Create a path from `top` with these attributes. When a message caused it and the run
+    /// ended in [`Outcome::Handoff`](crate::Outcome::Handoff), classify that message again
+    /// afterwards.
+    Create {
+        /// The module at the top.
+        top: ModuleId,
+        /// Its attributes.
+        attrs: Attrs,
+        /// The path that asks: a listening one.
+        by: PathId,
+    },
+    /// Destroy the path.
+    Destroy(PathId),
+    /// Find the Ethernet address of this neighbour and tell the resolver: only from a
+    /// resolver that does not ask the link itself.
+    Resolve(Ipv4Addr),
+    /// Tell a path that its next hop is resolved, or is not going to be.
+    Wake(PathId),
+    /// Tell the path of this flow what the network said about a packet it sent. `udp` or TCP,
+    /// the addresses as the path's own packets have them.
+    Report {
+        /// UDP, else TCP.
+        udp: bool,
+        /// Our side.
+        local: SocketAddrV4,
+        /// The other side.
+        remote: SocketAddrV4,
+        /// What it said.
+        report: Report,
+    },
+    /// A frame that was put together from fragments: classify it and run its path. The bytes
+    /// are an Ethernet frame.
+    Arrived {
+        /// The frame.
+        frame: Vec<u8>,
+        /// What is known of its transport checksum.
+        checksum: Checksum,
+    },
+}
+
+/// The world around a path.
+pub trait Port {
+    /// Sends what has reached the bottom. The bytes are gone when this returns.
+    fn transmit(&mut self, path: PathId, msg: &Message<'_>) -> Result<(), DropReason>;
+
+    /// Takes what has reached the top. The bytes are gone when this returns.
+    fn deliver(&mut self, path: PathId, msg: &Message<'_>) -> Result<(), DropReason>;
+
+    /// From now on the path's earliest timer is due at `at` ([`Instant::FAR`]: none).
+    fn arm(&mut self, path: PathId, at: Instant);
+
+    /// Something became true that the program's end wants to know.
+    fn event(&mut self, path: PathId, event: Event);
+
+    /// Asks for something to be done after the run.
+    fn request(&mut self, request: Request);
+
+    /// 64 bits nobody else can guess.
+    fn random(&mut self) -> u64;
+
+    /// What time it is *now*, for the *measure* transformation, which is the only one to ask.
+    /// A port without a clock answers nothing and nothing is measured.
+    fn clock(&mut self) -> Option<Instant> {
+        None
+    }
+}

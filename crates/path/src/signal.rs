@@ -1,0 +1,87 @@
+//! What travels a path without being a message: *bells*, from the program's end down, and
+//! *events*, from the protocols up. Small, copied, never queued.
+
+use core::net::SocketAddrV4;
+
+/// What the program's end asks of the path; goes down until a stage takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Bell {
+    /// There are new bytes to send.
+    Sent,
+    /// The program has taken bytes: there is room again.
+    Read,
+    /// No more bytes will be sent (`shutdown(SHUT_WR)`).
+    ShutdownWrite,
+    /// No more bytes will be read (`shutdown(SHUT_RD)`).
+    ShutdownRead,
+    /// The program has closed its socket; what is sent is still to be delivered.
+    Close,
+    /// The program has gone: reset the connection.
+    Abort,
+    /// Send small segments at once (`TCP_NODELAY`).
+    NoDelay(bool),
+    /// Hold small segments back (`TCP_CORK`).
+    Cork(bool),
+    /// Probe an idle peer: seconds idle, between probes, and their number; `None`: do not.
+    KeepAlive(Option<(u32, u32, u8)>),
+    /// Seconds unacknowledged data may wait before the connection fails, 0: the default.
+    UserTimeout(u32),
+    /// The backlog of a listening path.
+    Backlog(u16),
+    /// A listening path: the program's accept queue is full (`true`) or has room again.
+    AcceptFull(bool),
+}
+
+/// What has become true; goes up, and from the top to whoever runs the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The connection is established.
+    Connected,
+    /// There are new bytes to read.
+    Readable,
+    /// Bytes were acknowledged: there is room to send.
+    Writable,
+    /// The peer sends no more.
+    PeerFinished,
+    /// The peer reset the connection.
+    Reset,
+    /// The peer refused the connection.
+    Refused,
+    /// The peer did not answer in time.
+    TimedOut,
+    /// The destination cannot be reached: the ICMP error as an errno value.
+    Unreachable(i32),
+    /// The connection has ended in order; the path can be destroyed.
+    Closed,
+    /// Only TIME-WAIT is left, and its table has it; the path can be destroyed.
+    TimeWait,
+}
+
+/// What the network has told about packets that a path sent; goes up from the bottom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Report {
+    /// The path's MTU is at most this many bytes (RFC 1191). `sequence` is the quoted TCP
+    /// sequence number.
+    PathMtu {
+        /// Bytes of the largest IP packet.
+        mtu: u16,
+        /// What the error quotes.
+        sequence: u32,
+    },
+    /// The destination cannot be reached.
+    Unreachable {
+        /// The error as an errno value.
+        errno: i32,
+        /// A hard error: nobody there speaks the protocol or listens at the port.
+        hard: bool,
+        /// What the error quotes.
+        sequence: u32,
+        /// Whom the packet was for.
+        remote: SocketAddrV4,
+    },
+    /// The next hop's address is known now, or will not be.
+    Resolved,
+}
