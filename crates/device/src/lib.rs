@@ -28,6 +28,7 @@
 mod fault;
 mod frame;
 pub mod link;
+pub mod netlink;
 mod offload;
 mod open;
 pub mod packet;
@@ -35,9 +36,11 @@ mod pool;
 mod receive;
 mod segment;
 mod sys;
+mod tables;
 pub mod tap;
 mod transmit;
 mod vnet;
+pub mod xdp;
 
 pub use fault::{Faults, Faulty};
 pub use frame::{Checksum, Frame};
@@ -45,6 +48,7 @@ pub use offload::{Offload, Segment};
 pub use open::OpenError;
 pub use receive::{Receive, Received};
 pub use sys::readable;
+pub use tables::Tables;
 pub use transmit::{Refusal, Transmit, Transmitted};
 
 /// One domain's two directions of a device. The halves are independent: either may be

@@ -3,14 +3,19 @@
 //! mean is said by the files that use them.
 #![allow(unsafe_code)]
 
+mod arena;
 mod event;
+mod mapping;
 mod receive_batch;
 mod send_batch;
 mod socket;
 mod tun;
+mod xsk;
 
-pub(crate) use event::Event;
+pub(crate) use arena::{Arena, Holder};
 pub use event::readable;
+pub(crate) use event::{Event, Readiness};
+pub(crate) use mapping::Mapping;
 pub(crate) use receive_batch::ReceiveBatch;
 pub(crate) use send_batch::SendBatch;
 pub(crate) use socket::{
@@ -18,6 +23,9 @@ pub(crate) use socket::{
     set_packet_option,
 };
 pub(crate) use tun::{open_tap, read_parts, write_parts};
+pub(crate) use xsk::{
+    Binding, Ring, Which, bind as bind_xsk, losses, make_ring, open as open_xsk, register, wake,
+};
 
 /// The result of a system call that says -1 for failure.
 fn check(result: libc::c_int) -> std::io::Result<libc::c_int> {

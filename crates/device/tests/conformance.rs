@@ -6,11 +6,11 @@ mod rig;
 use std::time::Duration;
 
 use rig::{PAYLOAD, TRANSPORT};
-use silk_device::{Checksum, End, HEADROOM, Offload, Segment, link, packet, readable, tap};
+use silk_device::{Checksum, End, HEADROOM, Offload, Segment, link, packet, readable, tap, xdp};
 use silk_instant::Instant;
 
-/// Two connected ends, the sender first.
-type Pair = (End, End);
+/// Two connected ends, the sender first, and what must live as long as they.
+type Pair = (End, End, Option<xdp::Device>);
 
 /// A property in words, and its test.
 type Property = (&'static str, fn(Pair));
@@ -36,14 +36,19 @@ fn conforms(device: &str, pair: impl Fn() -> Pair) {
 
 #[test]
 fn link() {
-    conforms("link", || link::pair(&link::Options::default()).unwrap());
-    loss_is_counted(link::pair(&link::Options::default()).unwrap());
+    conforms("link", || link_pair(&link::Options::default()));
+    loss_is_counted(link_pair(&link::Options::default()));
 }
 
 #[test]
 fn link_that_does_not_cut() {
     let options = link::Options { cut: false, ..link::Options::default() };
-    conforms("uncut link", || link::pair(&options).unwrap());
+    conforms("uncut link", || link_pair(&options));
+}
+
+fn link_pair(options: &link::Options) -> Pair {
+    let (a, b) = link::pair(options).unwrap();
+    (a, b, None)
 }
 
 #[test]
@@ -51,8 +56,8 @@ fn packet() {
     rig::with_veth(|| {
         let options = packet::Options::default();
         let open = |name| packet::open(name, &options).unwrap();
-        conforms("packet", || (open("left"), open("right")));
-        loss_is_counted((open("left"), open("right")));
+        conforms("packet", || (open("left"), open("right"), None));
+        loss_is_counted((open("left"), open("right"), None));
     });
 }
 
@@ -61,8 +66,8 @@ fn tap() {
     rig::with_namespace(|| {
         conforms("tap, from Linux", tap_pair);
         conforms("tap, to Linux", || {
-            let (linux, ours) = tap_pair();
-            (ours, linux)
+            let (linux, ours, _) = tap_pair();
+            (ours, linux, None)
         });
     });
 }
@@ -71,10 +76,32 @@ fn tap() {
 fn tap_pair() -> Pair {
     let ours = tap::open("tap0", &tap::Options::default()).unwrap();
     rig::ip("link set tap0 up");
-    (packet::open("tap0", &packet::Options::default()).unwrap(), ours)
+    (packet::open("tap0", &packet::Options::default()).unwrap(), ours, None)
 }
 
-fn whole_and_in_order((mut a, mut b): Pair) {
+#[test]
+fn xdp() {
+    rig::with_veth(|| {
+        conforms("xdp, receiving", || xdp_pair(1));
+        conforms("xdp, receiving for the last of three domains", || xdp_pair(3));
+        conforms("xdp, sending", || {
+            let (linux, ours, device) = xdp_pair(1);
+            (ours, linux, device)
+        });
+        loss_is_counted(xdp_pair(1));
+    });
+}
+
+/// A packet socket, and the last domain of an XDP device that owns the port of the packets.
+fn xdp_pair(domains: u32) -> Pair {
+    let options = xdp::Options { domains, ..xdp::Options::default() };
+    let mut device = xdp::open("right", &options).unwrap();
+    rig::own_port(&device.tables, domains - 1);
+    let last = device.ends.pop().unwrap();
+    (packet::open("left", &packet::Options::default()).unwrap(), last, Some(device))
+}
+
+fn whole_and_in_order((mut a, mut b, _device): Pair) {
     let packets: Vec<_> = (0..200u8).map(|at| rig::datagram(&vec![at; 18 + 7 * usize::from(at)])).collect();
     for batch in packets.chunks(20) {
         batch.iter().for_each(|packet| a.transmit.send(packet, [&[], &[]], Offload::NONE));
@@ -88,7 +115,7 @@ fn whole_and_in_order((mut a, mut b): Pair) {
     assert_eq!((got.frames, got.bytes), (200, bytes));
 }
 
-fn headroom((mut a, mut b): Pair) {
+fn headroom((mut a, mut b, _device): Pair) {
     rig::send(&mut a, &rig::datagram(b"turn me around"));
     let mut frames = Vec::new();
     assert!(readable(b.receive.fd(), Duration::from_secs(2)).unwrap());
@@ -103,7 +130,7 @@ fn headroom((mut a, mut b): Pair) {
     assert!(b.receive.bytes(frame).is_empty(), "the bytes of a released frame are out of reach");
 }
 
-fn large_message((mut a, mut b): Pair) {
+fn large_message((mut a, mut b, _device): Pair) {
     let payload: Vec<u8> = (0..40_000u32).map(|at| (at % 251) as u8).collect();
     let (headers, offload) = rig::tcp_headers(payload.len(), 1400);
     // Order is kept between what is batched and what leaves at once.
@@ -143,7 +170,7 @@ fn checksum_holds(said: Checksum, packet: &[u8], at: usize) -> bool {
     }
 }
 
-fn checksum_left_out((mut a, mut b): Pair) {
+fn checksum_left_out((mut a, mut b, _device): Pair) {
     let (packet, offload) = rig::unsummed_datagram(b"somebody else's work");
     a.transmit.send(&packet, [&[], &[]], offload);
     a.transmit.flush(Instant::ZERO);
@@ -152,7 +179,7 @@ fn checksum_left_out((mut a, mut b): Pair) {
     assert_eq!(bytes[PAYLOAD..], packet[PAYLOAD..]);
 }
 
-fn readiness((mut a, mut b): Pair) {
+fn readiness((mut a, mut b, _device): Pair) {
     let is_readable = |b: &End| readable(b.receive.fd(), Duration::ZERO).unwrap();
     assert!(!is_readable(&b));
     rig::send(&mut a, &rig::datagram(b"one"));
@@ -162,7 +189,7 @@ fn readiness((mut a, mut b): Pair) {
     assert!(!is_readable(&b));
 }
 
-fn limit((mut a, mut b): Pair) {
+fn limit((mut a, mut b, _device): Pair) {
     (0..5).for_each(|_| rig::send(&mut a, &rig::datagram(b"many")));
     assert!(readable(b.receive.fd(), Duration::from_secs(2)).unwrap());
     let mut frames = Vec::new();
@@ -172,7 +199,7 @@ fn limit((mut a, mut b): Pair) {
     assert_eq!(rig::arrivals(&mut b, 3).len(), 3);
 }
 
-fn held_back((mut a, mut b): Pair) {
+fn held_back((mut a, mut b, device): Pair) {
     let packet = rig::datagram(&[1; 100]);
     for _ in 0..3 {
         let mut frames = Vec::new();
@@ -191,15 +218,15 @@ fn held_back((mut a, mut b): Pair) {
             frames.drain(..).for_each(|frame| b.receive.release(frame));
         }
     }
-    whole_again((a, b));
+    whole_again((a, b, device));
 }
 
-fn whole_again((mut a, mut b): Pair) {
+fn whole_again((mut a, mut b, _device): Pair) {
     rig::send(&mut a, &rig::datagram(b"still there"));
     assert_eq!(rig::arrivals(&mut b, 1).pop().expect("a frame").1, rig::datagram(b"still there"));
 }
 
-fn flood((mut a, mut b): Pair) {
+fn flood((mut a, mut b, device): Pair) {
     let packet = rig::datagram(&[2; 18]);
     for _ in 0..200 {
         (0..100).for_each(|_| a.transmit.send(&packet, [&[], &[]], Offload::NONE));
@@ -213,11 +240,11 @@ fn flood((mut a, mut b): Pair) {
     assert_eq!(sent.frames + sent.dropped(), 20_000);
     assert!(got.frames >= 200);
     assert!(got.frames <= sent.frames);
-    whole_again((a, b));
+    whole_again((a, b, device));
 }
 
 /// Of the devices that can know: a tap's losses are counted by Linux.
-fn loss_is_counted((mut a, mut b): Pair) {
+fn loss_is_counted((mut a, mut b, _device): Pair) {
     let packet = rig::datagram(&[3; 1000]);
     for _ in 0..20_000 {
         rig::send(&mut a, &packet);
@@ -228,12 +255,12 @@ fn loss_is_counted((mut a, mut b): Pair) {
     assert_eq!(arrived + sent.dropped() + got.ring_full + got.no_buffer, 20_000, "{sent:?} {got:?}");
 }
 
-fn nonsense((mut a, b): Pair) {
+fn nonsense((mut a, b, device): Pair) {
     let offload = Offload { segment: Segment::Tcp4(1400), header_len: 9_000, ..Offload::checksum(8_000, 16) };
     a.transmit.send(&rig::datagram(b"a lie"), [&[], &[]], offload);
     a.transmit.send(&vec![0; 70_000], [&[], &[]], Offload::NONE);
     a.transmit.flush(Instant::ZERO);
     let sent = a.transmit.transmitted();
     assert_eq!((sent.frames, sent.dropped()), (0, 2), "{sent:?}");
-    whole_again((a, b));
+    whole_again((a, b, device));
 }

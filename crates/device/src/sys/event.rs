@@ -40,6 +40,32 @@ impl AsFd for Event {
     }
 }
 
+/// Several descriptors as one: readable while any of them is.
+pub(crate) struct Readiness(OwnedFd);
+
+impl Readiness {
+    /// Of these descriptors; each drops out when it is closed.
+    pub fn of<'f>(fds: impl Iterator<Item = BorrowedFd<'f>>) -> io::Result<Self> {
+        // SAFETY: takes no pointers.
+        let epoll = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: the kernel just gave this descriptor to us alone.
+        let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
+        for fd in fds {
+            let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+            let (this, add) = (epoll.as_raw_fd(), libc::EPOLL_CTL_ADD);
+            // SAFETY: the pointer is to one epoll_event that lives through the call.
+            check(unsafe { libc::epoll_ctl(this, add, fd.as_raw_fd(), &raw mut event) })?;
+        }
+        Ok(Self(epoll))
+    }
+}
+
+impl AsFd for Readiness {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 /// Waits until the descriptor is readable, `timeout` at most, and says whether it is. For
 /// programs with one descriptor to watch; an executor has its own way of sleeping.
 pub fn readable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
-use silk_device::{End, Frame, Offload, readable};
+use silk_device::{End, Frame, Offload, Tables, readable};
 use silk_instant::Instant;
 use silk_wire::checksum::{self, Sum};
 use std::net::Ipv4Addr;
+use std::sync::atomic::Ordering;
 
 /// Runs the test in a fresh network namespace, with the veth pair `left` and `right`, both up
 /// and without addresses. Without root it says that it does nothing.
@@ -107,6 +108,13 @@ fn sum_ip(packet: &mut [u8]) {
 /// The pseudo-header's sum of a packet made here.
 pub fn pseudo(packet: &[u8]) -> Sum {
     checksum::pseudo(LEFT, RIGHT, packet[IP + 9], (packet.len() - TRANSPORT) as u16)
+}
+
+/// Gives silk [`PORT`] of [`RIGHT`], for TCP and UDP, with `domain` as the default domain.
+pub fn own_port(tables: &Tables, domain: u32) {
+    tables.settings[2].store(u32::from_le_bytes(RIGHT.octets()).into(), Ordering::Relaxed);
+    tables.ports[usize::from(PORT)].store(1 | 1 << 16, Ordering::Relaxed);
+    tables.settings[0].store(1 << 48 | u64::from(domain) << 8, Ordering::Release);
 }
 
 /// Sends one packet and lets it leave.

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//
+// The classifier at interrupt time (Scout 3.4, design 4): packet -> path and domain, before
+// anything is queued. It evaluates the specification of crates/path/src/classify/layout.rs,
+// word for word; a property test demands the same answers of both, so neither changes alone.
+// It must never take a packet that no path owns, and never write to a table.
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#define BUCKET_WORDS 8
+#define VALUE_VALID (1U << 31)
+#define VALUE_UDP (1U << 30)
+#define DOMAIN_SHIFT 24
+#define DOMAIN_MASK 0x3f
+#define INDEX_LISTEN 0x00ffffffU
+#define MATCH_MASK (((__u64)(VALUE_VALID | VALUE_UDP) << 32) | 0xffffffffULL)
+
+#define PORTS 65536
+#define PORTS_PER_LINE 16
+#define PORT_UDP_SHIFT 16
+
+#define RULES 64
+#define RULE_ANY_DSCP (1ULL << 32)
+
+#define ADDRESSES 16
+#define OWN_ARP 1
+#define OWN_ICMP 2
+#define OWN_FRAGMENTS 4
+#define DEFAULT_SHIFT 8
+#define FRAGMENT_SHIFT 16
+#define CONTROL_SHIFT 24
+#define BANK_SHIFT 32
+#define RULE_COUNT_SHIFT 40
+#define ADDRESS_COUNT_SHIFT 48
+
+#define HINT_LISTEN 1
+#define HINT_FRAGMENT 2
+#define HINT_CONTROL 3
+
+#define HASH_K1 0x9e3779b97f4a7c15ULL
+#define HASH_K2 0xd6e8feb86659fd93ULL
+
+#define ICMP_UNREACHABLE 3
+#define ICMP_TIME_EXCEEDED 11
+#define ICMP_PARAMETER_PROBLEM 12
+
+/* What is not silk's: no domain and no hint. */
+#define PASS 0
+
+/* One receive ring for each domain on each hardware queue: queue * domains + domain. */
+const volatile __u32 domains = 1;
+
+struct bucket {
+	__u64 words[BUCKET_WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 4);
+	__type(key, __u32);
+	__type(value, struct bucket);
+} flows SEC(".maps");
+
+/* An array rounds its elements up to eight bytes, so sixteen ports share one element. */
+struct ports_line {
+	__u32 words[PORTS_PER_LINE];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, PORTS / PORTS_PER_LINE);
+	__type(key, __u32);
+	__type(value, struct ports_line);
+} ports SEC(".maps");
+
+struct rule {
+	__u64 words[2];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 2 * RULES);
+	__type(key, __u32);
+	__type(value, struct rule);
+} rules SEC(".maps");
+
+struct settings {
+	__u64 word;
+	__u64 seed;
+	__u32 addresses[ADDRESSES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct settings);
+} settings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} sockets SEC(".maps");
+
+/* Of one domain; `Counts` in xdp/program.rs reads them by position. */
+struct counts {
+	__u64 path;
+	__u64 listen;
+	__u64 fragment;
+	__u64 control;
+	__u64 no_ring;
+	__u64 no_hint;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, DOMAIN_MASK + 1);
+	__type(key, __u32);
+	__type(value, struct counts);
+} counts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} passed SEC(".maps");
+
+struct ethernet {
+	__u8 destination[6];
+	__u8 source[6];
+	__u16 type;
+} __attribute__((packed));
+
+struct ipv4 {
+	__u8 version_ihl;
+	__u8 tos;
+	__u16 total_length;
+	__u16 identification;
+	__u16 fragment;
+	__u8 ttl;
+	__u8 protocol;
+	__u16 checksum;
+	__u32 source;
+	__u32 destination;
+} __attribute__((packed));
+
+/* The ports of TCP or UDP, or the type of ICMP: the first eight bytes of the transport. */
+struct transport {
+	union {
+		struct {
+			__u16 source_port;
+			__u16 destination_port;
+		};
+		__u8 icmp_type;
+	};
+	__u32 rest;
+} __attribute__((packed));
+
+static __always_inline __u32 hint(__u32 domain, __u32 kind)
+{
+	return (domain & DOMAIN_MASK) << DOMAIN_SHIFT | kind;
+}
+
+static __always_inline __u32 domain_of(__u64 settings_word, int shift)
+{
+	return settings_word >> shift & 0xff;
+}
+
+/* The value of the flow in one bucket, 0 when it is not there. The order of the loads is the
+ * one that layout.rs asks of a reader: a writer may be at work. */
+static __always_inline __u32 in_bucket(__u32 index, __u64 key, __u64 want)
+{
+	struct bucket *bucket = bpf_map_lookup_elem(&flows, &index);
+	__u64 valid = want | (__u64)VALUE_VALID << 32;
+
+	if (!bucket)
+		return 0;
+#pragma unroll
+	for (int entry = 0; entry < BUCKET_WORDS; entry += 2) {
+		volatile __u64 *words = &bucket->words[entry];
+		__u64 state = words[1];
+
+		if ((state & MATCH_MASK) == valid && words[0] == key && words[1] == state)
+			return state >> 32;
+	}
+	return 0;
+}
+
+static __always_inline __u32 find_flow(struct settings *set, __u32 mask, __u64 key, __u64 want)
+{
+	__u64 h = (key ^ set->seed) * HASH_K1;
+	__u32 first, second, value;
+
+	h ^= h >> 32;
+	h = (h ^ want) * HASH_K2;
+	h ^= h >> 32;
+	first = (__u32)h & mask;
+	second = (__u32)(h >> 32) & mask;
+	value = in_bucket(first, key, want);
+	if (!value)
+		value = in_bucket(first ^ 1, key, want);
+	if (!value)
+		value = in_bucket(second, key, want);
+	if (!value)
+		value = in_bucket(second ^ 1, key, want);
+	return value;
+}
+
+/* Buckets of the flow table, less one. Set when it is loaded. */
+const volatile __u32 bucket_mask = 3;
+
+static __always_inline __u32 flow(struct settings *set, __u32 local, __u16 local_port, __u32 remote,
+				  __u16 remote_port, __u8 protocol)
+{
+	__u64 key = (__u64)local_port << 48 | (__u64)remote_port << 32 | remote;
+	__u64 want = local | (protocol == IPPROTO_UDP ? (__u64)VALUE_UDP << 32 : 0);
+
+	return find_flow(set, bucket_mask, key, want);
+}
+
+/* Which local address this is, ADDRESSES when it is none. */
+static __always_inline __u32 local_index(struct settings *set, __u64 word, __u32 address)
+{
+	__u32 count = word >> ADDRESS_COUNT_SHIFT & 0xff;
+
+#pragma unroll
+	for (__u32 i = 0; i < ADDRESSES; i++)
+		if (i < count && set->addresses[i] == address)
+			return i;
+	return ADDRESSES;
+}
+
+static __always_inline int owns_port(__u16 port, __u32 address_index, __u8 protocol)
+{
+	__u32 number = bpf_ntohs(port);
+	__u32 line_index = number / PORTS_PER_LINE;
+	struct ports_line *line = bpf_map_lookup_elem(&ports, &line_index);
+	__u32 bit = address_index + (protocol == IPPROTO_UDP ? PORT_UDP_SHIFT : 0);
+
+	return line && (line->words[number % PORTS_PER_LINE] >> bit & 1);
+}
+
+/* The domain of the first rule that matches, or the default domain. */
+static __always_inline __u32 rule_domain(__u64 word, __u32 source, __u16 port, __u8 dscp)
+{
+	__u32 bank = word >> BANK_SHIFT & 1;
+	__u32 count = word >> RULE_COUNT_SHIFT & 0xff;
+
+	for (__u32 i = 0; i < RULES; i++) {
+		__u32 index = bank * RULES + i;
+		struct rule *rule;
+		__u64 prefix, what;
+
+		if (i >= count)
+			break;
+		rule = bpf_map_lookup_elem(&rules, &index);
+		if (!rule)
+			break;
+		prefix = rule->words[0];
+		what = rule->words[1];
+		if ((source & (__u32)(prefix >> 32)) != (__u32)prefix)
+			continue;
+		if ((what & 0xffff) && (what & 0xffff) != port)
+			continue;
+		if (!(what & RULE_ANY_DSCP) && (what >> 16 & 0xff) != dscp)
+			continue;
+		return what >> 24 & 0xff;
+	}
+	return domain_of(word, DEFAULT_SHIFT);
+}
+
+static __always_inline __u32 ports_verdict(struct settings *set, __u64 word, struct ipv4 *ip,
+					   struct transport *ends)
+{
+	__u32 value = flow(set, ip->destination, ends->destination_port, ip->source, ends->source_port,
+			   ip->protocol);
+	__u32 local;
+
+	if (value)
+		return (value & INDEX_LISTEN) == INDEX_LISTEN ?
+			       hint(value >> DOMAIN_SHIFT, HINT_LISTEN) : value;
+	local = local_index(set, word, ip->destination);
+	if (local == ADDRESSES || !owns_port(ends->destination_port, local, ip->protocol))
+		return PASS;
+	return hint(rule_domain(word, ip->source, ends->destination_port, ip->tos >> 2), HINT_LISTEN);
+}
+
+/* The flow that an ICMP error quotes at `quote`, 0 when there is none. `room` is what is left
+ * of the packet there. */
+static __always_inline __u32 quoted_flow(struct settings *set, void *quote, __u32 room, void *end)
+{
+	struct ipv4 *ip = quote;
+	struct transport *ends;
+	__u32 header;
+
+	if (room < sizeof(*ip) || (void *)(ip + 1) > end)
+		return 0;
+	header = (ip->version_ihl & 0xf) * 4;
+	if (ip->version_ihl >> 4 != 4 || header < sizeof(*ip) || room < header + 8)
+		return 0;
+	if (ip->fragment & bpf_htons(0x1fff))
+		return 0;
+	if (ip->protocol != IPPROTO_TCP && ip->protocol != IPPROTO_UDP)
+		return 0;
+	ends = quote + header;
+	if ((void *)(ends + 1) > end)
+		return 0;
+	return flow(set, ip->source, ends->source_port, ip->destination, ends->destination_port,
+		    ip->protocol);
+}
+
+static __always_inline __u32 icmp_verdict(struct settings *set, __u64 word, __u8 type, void *quote,
+					  __u32 room, void *end)
+{
+	if (type == ICMP_UNREACHABLE || type == ICMP_TIME_EXCEEDED || type == ICMP_PARAMETER_PROBLEM) {
+		__u32 value = quoted_flow(set, quote, room, end);
+
+		if (value)
+			return hint(value >> DOMAIN_SHIFT, HINT_CONTROL);
+	}
+	return word & OWN_ICMP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
+}
+
+static __always_inline __u32 ipv4_verdict(struct settings *set, __u64 word, void *packet, void *end)
+{
+	struct ipv4 *ip = packet;
+	struct transport *transport;
+	__u32 header, total, room;
+
+	if ((void *)(ip + 1) > end)
+		return PASS;
+	header = (ip->version_ihl & 0xf) * 4;
+	total = bpf_ntohs(ip->total_length);
+	if (ip->version_ihl >> 4 != 4 || header < sizeof(*ip) || header > total || packet + total > end)
+		return PASS;
+	if (ip->fragment & bpf_htons(0x3fff)) {
+		if (!(word & OWN_FRAGMENTS) || local_index(set, word, ip->destination) == ADDRESSES)
+			return PASS;
+		return hint(domain_of(word, FRAGMENT_SHIFT), HINT_FRAGMENT);
+	}
+	room = total - header;
+	transport = packet + header;
+	if (room < 8 || (void *)(transport + 1) > end)
+		return PASS;
+	if (ip->protocol == IPPROTO_UDP || (ip->protocol == IPPROTO_TCP && room >= 20))
+		return ports_verdict(set, word, ip, transport);
+	if (ip->protocol == IPPROTO_ICMP && local_index(set, word, ip->destination) != ADDRESSES)
+		return icmp_verdict(set, word, transport->icmp_type, transport + 1, room - 8, end);
+	return PASS;
+}
+
+/* The metadata word of a packet, PASS when it is not silk's. */
+static __always_inline __u32 verdict(struct settings *set, void *packet, void *end)
+{
+	struct ethernet *eth = packet;
+	__u64 word = *(volatile __u64 *)&set->word;
+
+	if ((void *)(eth + 1) > end)
+		return PASS;
+	if (eth->type == bpf_htons(ETH_P_ARP))
+		return word & OWN_ARP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
+	if (eth->type != bpf_htons(ETH_P_IP) || eth->destination[0] & 1)
+		return PASS;
+	return ipv4_verdict(set, word, eth + 1, end);
+}
+
+static __always_inline void count(struct counts *of, __u32 word)
+{
+	if (word & VALUE_VALID)
+		of->path++;
+	else if ((word & 0xff) == HINT_LISTEN)
+		of->listen++;
+	else if ((word & 0xff) == HINT_FRAGMENT)
+		of->fragment++;
+	else
+		of->control++;
+}
+
+/* Writes the word right before the frame: the known place of Scout 3.4. A driver without
+ * metadata leaves the receiver to classify again. */
+static __always_inline int write_hint(struct xdp_md *ctx, __u32 word)
+{
+	__u32 *place;
+
+	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*place)))
+		return 0;
+	place = (void *)(long)ctx->data_meta;
+	if ((void *)(place + 1) > (void *)(long)ctx->data)
+		return 0;
+	*place = word;
+	return 1;
+}
+
+SEC("xdp")
+int classify(struct xdp_md *ctx)
+{
+	__u32 zero = 0, word, domain, ring;
+	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
+	struct counts *of;
+	int action;
+
+	if (!set)
+		return XDP_PASS;
+	word = verdict(set, (void *)(long)ctx->data, (void *)(long)ctx->data_end);
+	if (word == PASS) {
+		__u64 *all = bpf_map_lookup_elem(&passed, &zero);
+
+		if (all)
+			++*all;
+		return XDP_PASS;
+	}
+	domain = word >> DOMAIN_SHIFT & DOMAIN_MASK;
+	of = bpf_map_lookup_elem(&counts, &domain);
+	if (!of)
+		return XDP_PASS;
+	count(of, word);
+	if (!write_hint(ctx, word))
+		of->no_hint++;
+	/* A domain without a ring must not land in that of the next queue's first domain. */
+	ring = domain < domains ? ctx->rx_queue_index * domains + domain : ~0U;
+	action = bpf_redirect_map(&sockets, ring, XDP_DROP);
+	if (action != XDP_REDIRECT)
+		of->no_ring++;
+	return action;
+}
+
+char _license[] SEC("license") = "Dual MIT/GPL";

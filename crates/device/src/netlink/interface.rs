@@ -1,0 +1,109 @@
+//! Interfaces and their addresses.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
+use silk_wire::MacAddr;
+
+use super::{Netlink, NetlinkError};
+
+/// A network interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its number in its network namespace.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Its hardware address, zero for one without.
+    pub mac: MacAddr,
+    /// The longest IP packet it takes, in bytes.
+    pub mtu: u32,
+    /// It is set up and has a carrier.
+    pub running: bool,
+    /// It is one end of a veth pair: what arrives may carry partial checksums.
+    pub veth: bool,
+    /// How many receive queues it has at most.
+    pub receive_queues: u32,
+}
+
+/// An IPv4 address that Linux has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalAddress {
+    /// The interface it is on.
+    pub interface: u32,
+    /// The address.
+    pub address: Ipv4Addr,
+    /// How many bits of it name the network.
+    pub prefix: u8,
+}
+
+impl Netlink {
+    /// The interface of this name.
+    pub fn interface(&mut self, name: &str) -> Result<Interface, NetlinkError> {
+        let mut question = LinkMessage::default();
+        question.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        self.ask(0, RouteNetlinkMessage::GetLink(question))?
+            .into_iter()
+            .find_map(|answer| match answer {
+                RouteNetlinkMessage::NewLink(link) => Some(Interface::of(link)),
+                _ => None,
+            })
+            .ok_or_else(|| NetlinkError::Refused(io::Error::from_raw_os_error(libc::ENODEV)))
+    }
+
+    /// The IPv4 addresses of the interface with this index.
+    pub fn addresses(&mut self, interface: u32) -> Result<Vec<LocalAddress>, NetlinkError> {
+        let answers = self.dump(RouteNetlinkMessage::GetAddress(AddressMessage::default()))?;
+        let all = answers.into_iter().filter_map(|answer| match answer {
+            RouteNetlinkMessage::NewAddress(address) => LocalAddress::of(&address),
+            _ => None,
+        });
+        Ok(all.filter(|address| address.interface == interface).collect())
+    }
+}
+
+impl Interface {
+    pub(super) fn of(link: LinkMessage) -> Self {
+        let mut interface = Self {
+            index: link.header.index,
+            name: String::new(),
+            mac: MacAddr::ZERO,
+            mtu: 0,
+            running: link.header.flags.contains(LinkFlags::Up | LinkFlags::LowerUp),
+            veth: false,
+            receive_queues: 1,
+        };
+        for attribute in link.attributes {
+            match attribute {
+                LinkAttribute::IfName(name) => interface.name = name,
+                LinkAttribute::Address(bytes) => interface.mac = mac(&bytes),
+                LinkAttribute::Mtu(mtu) => interface.mtu = mtu,
+                LinkAttribute::NumRxQueues(queues) => interface.receive_queues = queues.max(1),
+                LinkAttribute::LinkInfo(info) => {
+                    interface.veth = info.contains(&LinkInfo::Kind(InfoKind::Veth));
+                }
+                _ => {}
+            }
+        }
+        interface
+    }
+}
+
+/// A hardware address, zero unless it is one of Ethernet.
+pub(super) fn mac(bytes: &[u8]) -> MacAddr {
+    bytes.try_into().map_or(MacAddr::ZERO, MacAddr)
+}
+
+impl LocalAddress {
+    pub(super) fn of(message: &AddressMessage) -> Option<Self> {
+        // On a point-to-point link ADDRESS is the other side's and LOCAL is ours.
+        let local = message.attributes.iter().find_map(|attribute| match attribute {
+            AddressAttribute::Local(IpAddr::V4(address)) => Some(*address),
+            _ => None,
+        });
+        Some(Self { interface: message.header.index, address: local?, prefix: message.header.prefix_len })
+    }
+}

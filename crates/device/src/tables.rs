@@ -1,0 +1,95 @@
+//! The memory of the classifier's tables, whose words `silk-path`'s `classify::layout`
+//! describes. With the `xdp` device they are the XDP program's own maps, mapped, so that a
+//! path enters the classifier without a system call; the other devices classify in user space
+//! and use the same tables in plain memory. Nothing here reads or writes a word.
+
+use std::io;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use crate::sys::Mapping;
+
+/// Words (`u64`) of one bucket of the flow table.
+pub(crate) const BUCKET_WORDS: usize = 8;
+/// Words (`u32`) of the ports table.
+pub(crate) const PORTS: usize = 65_536;
+/// Words (`u64`) of the rules table.
+pub(crate) const RULES_WORDS: usize = 256;
+/// Words (`u64`) of the settings.
+pub(crate) const SETTINGS_WORDS: usize = 10;
+
+/// The tables, all zero when new: no path owns anything. They stay for the life of the
+/// process, for classifiers on every thread refer to them; a daemon makes them once.
+#[derive(Clone, Copy, Debug)]
+pub struct Tables {
+    /// The flow table.
+    pub flows: &'static [AtomicU64],
+    /// The ports table.
+    pub ports: &'static [AtomicU32],
+    /// The rules table, both banks.
+    pub rules: &'static [AtomicU64],
+    /// The settings.
+    pub settings: &'static [AtomicU64],
+}
+
+impl Tables {
+    /// Tables in plain memory, in huge pages where there are any; `buckets`, a power of two,
+    /// each hold four flows.
+    pub fn in_memory(buckets: u32) -> io::Result<Self> {
+        let anonymous = |words: usize| Mapping::anonymous(words * 8).map(leak);
+        Self::from_mappings(
+            buckets,
+            anonymous(buckets as usize * BUCKET_WORDS)?,
+            anonymous(PORTS / 2)?,
+            anonymous(RULES_WORDS)?,
+            anonymous(SETTINGS_WORDS)?,
+        )
+        .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
+    }
+
+    /// The tables in these mappings; `None` when one is too small or `buckets` is not a power
+    /// of two.
+    pub(crate) fn from_mappings(
+        buckets: u32,
+        flows: &'static Mapping,
+        ports: &'static Mapping,
+        rules: &'static Mapping,
+        settings: &'static Mapping,
+    ) -> Option<Self> {
+        if !buckets.is_power_of_two() || buckets < 4 {
+            return None;
+        }
+        Some(Self {
+            flows: flows.words64(0, buckets as usize * BUCKET_WORDS)?,
+            ports: ports.words32(0, PORTS)?,
+            rules: rules.words64(0, RULES_WORDS)?,
+            settings: settings.words64(0, SETTINGS_WORDS)?,
+        })
+    }
+}
+
+/// Keeps a mapping for the life of the process.
+pub(crate) fn leak(mapping: Mapping) -> &'static Mapping {
+    Box::leak(Box::new(mapping))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn new_tables_own_nothing() {
+        let tables = Tables::in_memory(1 << 16).unwrap();
+        assert_eq!(tables.flows.len(), 8 << 16);
+        assert!(tables.flows.iter().all(|word| word.load(Ordering::Relaxed) == 0));
+        assert!(tables.ports.iter().all(|word| word.load(Ordering::Relaxed) == 0));
+        assert_eq!(tables.flows.as_ptr() as usize % 64, 0, "a bucket is a cache line");
+    }
+
+    #[test]
+    fn a_table_that_no_hash_can_address_is_refused() {
+        assert!(Tables::in_memory(0).is_err());
+        assert!(Tables::in_memory(2).is_err());
+        assert!(Tables::in_memory(48).is_err());
+    }
+}

@@ -1,0 +1,235 @@
+//! The `xdp` device: packets of paths are told from Linux's at interrupt time and go straight
+//! to the ring of their domain (design §5; Scout §3.4 and SILK §3.2 for why so early). One
+//! AF_XDP socket for each domain on each hardware queue, all sharing one UMEM. Everything
+//! that no path owns stays Linux's, which shares the interface and its addresses.
+//!
+//! Sending is the `packet` device's: AF_PACKET with virtio-net headers, so that a large TCP
+//! message leaves as one.
+//!
+//! **The frames.** Every queue has frames of its own: for each domain a full receive ring and
+//! as many again that the domain may hold, and some for the kernel's hands. A domain can have
+//! no more than its share, whatever arrives for it, so a flood of one class never takes the
+//! frames of another; it fills its own ring and is dropped there, at interrupt time, counted.
+
+mod fill;
+mod program;
+mod receive;
+mod sockets;
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+
+use crate::netlink::{Interface, Netlink, NetlinkError};
+use crate::packet::{PacketTransmit, Sending};
+use crate::sys::{Arena, Readiness};
+use crate::tables::Tables;
+use crate::{Checksum, End, OpenError};
+use program::Program;
+use receive::{Parts, Queue, XdpReceive};
+use sockets::Plan;
+
+pub use program::Counts;
+
+/// Bytes of a frame, with its headroom.
+const FRAME: u64 = 2048;
+/// Frames of each queue that may be in the kernel's hands, neither in a ring nor held: what
+/// one round of a driver takes.
+const IN_FLIGHT: u32 = 512;
+/// The most domains the classifier's words can name.
+const DOMAINS: u32 = 64;
+
+/// How the device is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many domains there are, each with its own [`End`].
+    pub domains: u32,
+    /// How many hardware queues to serve; none: all the interface has. Packets that arrive
+    /// on a queue that is not served are dropped when a path owns them.
+    pub queues: Option<u32>,
+    /// Entries of each receive ring, a power of two.
+    pub ring: u32,
+    /// Buckets of the flow table, four flows each; a power of two.
+    pub buckets: u32,
+    /// Where the program runs.
+    pub mode: Mode,
+    /// How to send.
+    pub sending: Sending,
+}
+
+/// Where the XDP program runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// In the driver where it can, else as `Generic`.
+    #[default]
+    Best,
+    /// In the driver, before Linux makes anything of a packet.
+    Native,
+    /// In Linux's receive path: works everywhere, saves little.
+    Generic,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            domains: 1,
+            queues: None,
+            ring: 2048,
+            buckets: 1 << 16,
+            mode: Mode::Best,
+            sending: Sending::default(),
+        }
+    }
+}
+
+/// The opened device. Dropping it detaches the program: every packet is Linux's again, and
+/// the ends receive nothing more.
+pub struct Device {
+    /// One for each domain, in order; taken by whoever runs them.
+    pub ends: Vec<End>,
+    /// The classifier's tables, all zero: until somebody writes, every packet is Linux's.
+    pub tables: Tables,
+    /// The interface as it was found.
+    pub interface: Interface,
+    program: Program,
+}
+
+impl Device {
+    /// What the program did with the packets of a domain so far.
+    pub fn counts(&self, domain: u32) -> Counts {
+        self.program.counts(domain).unwrap_or_default()
+    }
+
+    /// How many packets the program left to Linux so far.
+    pub fn passed(&self) -> u64 {
+        self.program.passed().unwrap_or_default()
+    }
+
+    /// Runs the program on a frame as if it had arrived on the first queue, and gives what it
+    /// decided, without delivering anything. For tests: it needs no traffic.
+    pub fn try_frame(&self, frame: &[u8]) -> Result<Tried, OpenError> {
+        const XDP_PASS: u32 = 2;
+        let mut out = Vec::new();
+        let action = self.program.run(frame, &mut out)?;
+        let hint = match out.len().checked_sub(frame.len()) {
+            Some(4) => u32::from_ne_bytes([out[0], out[1], out[2], out[3]]),
+            _ => 0,
+        };
+        Ok(if action == XDP_PASS { Tried::Pass } else { Tried::Taken { hint } })
+    }
+}
+
+/// What the program decided about a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tried {
+    /// It is Linux's.
+    Pass,
+    /// It is silk's, with this metadata word.
+    Taken {
+        /// The word, 0 when there is none.
+        hint: u32,
+    },
+}
+
+/// Opens the device on the interface `name`.
+pub fn open(name: &str, options: &Options) -> Result<Device, OpenError> {
+    options.check()?;
+    let interface = Netlink::open().and_then(|mut netlink| netlink.interface(name));
+    let interface = interface.map_err(|error| asked(name, error))?;
+    let queues = options.queues.unwrap_or_else(|| queues_of(&interface));
+    let mut program = Program::load(options.domains, queues, options.buckets)?;
+    let tables = program.tables(options.buckets)?;
+    let ends = ends(&interface, options, queues, &mut program)?;
+    program.attach(name, interface.index, options.mode)?;
+    Ok(Device { ends, tables, interface, program })
+}
+
+impl Options {
+    fn check(&self) -> Result<(), OpenError> {
+        let fault = if !(1..=DOMAINS).contains(&self.domains) {
+            "the xdp device serves 1 to 64 domains"
+        } else if !self.ring.is_power_of_two() || !(64..=1 << 16).contains(&self.ring) {
+            "a receive ring has a power of two of entries, from 64 to 65536"
+        } else if !self.buckets.is_power_of_two() || !(4..=1 << 24).contains(&self.buckets) {
+            "the flow table has a power of two of buckets, from 4 to 16777216"
+        } else if self.queues == Some(0) {
+            "at least one hardware queue is to be served"
+        } else {
+            return Ok(());
+        };
+        Err(OpenError::Options(fault))
+    }
+}
+
+fn asked(name: &str, error: NetlinkError) -> OpenError {
+    match error {
+        NetlinkError::Refused(error) | NetlinkError::Socket(error) => {
+            OpenError::of(name, "look at the interface", error)
+        }
+        NetlinkError::Garbled(_) => {
+            OpenError::Unsupported { name: name.to_owned(), what: "be described by this kernel" }
+        }
+    }
+}
+
+/// How many receive queues are in use. Linux's netlink knows only how many there could be,
+/// and its `/sys` may be that of another namespace.
+fn queues_of(interface: &Interface) -> u32 {
+    let queues = std::fs::read_dir(format!("/sys/class/net/{}/queues", interface.name));
+    let used = queues.map_or(0, |entries| {
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        names.filter(|name| name.starts_with("rx-")).count() as u32
+    });
+    used.clamp(1, interface.receive_queues)
+}
+
+/// The ends of all domains, with their sockets known to the program.
+fn ends(
+    interface: &Interface,
+    options: &Options,
+    queues: u32,
+    program: &mut Program,
+) -> Result<Vec<End>, OpenError> {
+    let plan = Plan {
+        interface: interface.index,
+        queues,
+        domains: options.domains,
+        ring: options.ring,
+        // See the file's head: a ring and a share for each domain, and what is in flight.
+        frames_per_queue: options.domains * options.ring * 2 + IN_FLIGHT,
+    };
+    let frames = plan.frames_per_queue * queues;
+    let arena = Arena::new(frames, FRAME as usize)
+        .map_err(|source| OpenError::System { what: "find memory for frames", source })?;
+    let rows =
+        plan.open(&arena).map_err(|error| OpenError::of(&interface.name, "receive by AF_XDP", error))?;
+    for (ring, socket) in (0..).zip(rows.iter().flatten()) {
+        program.set_socket(ring, socket.fd.as_raw_fd())?;
+    }
+    let mut rows: Vec<_> = rows.into_iter().map(Vec::into_iter).collect();
+    let columns = (0..options.domains).map(|_| rows.iter_mut().filter_map(Iterator::next).collect());
+    columns.map(|queues| end(interface, options, &plan, &arena, queues)).collect()
+}
+
+/// One domain's end, of its sockets on every queue.
+fn end(
+    interface: &Interface,
+    options: &Options,
+    plan: &Plan,
+    arena: &Arc<Arena>,
+    queues: Vec<Queue>,
+) -> Result<End, OpenError> {
+    let any = (queues.len() > 1).then(|| Readiness::of(queues.iter().map(|queue| queue.fd.as_fd())));
+    let any = any.transpose().map_err(|source| OpenError::System { what: "watch several queues", source })?;
+    let parts = Parts {
+        queues,
+        any,
+        holder: arena.holder().ok_or(OpenError::Options("there are more domains than frames can name"))?,
+        share: plan.ring as usize,
+        frames_per_queue: plan.frames_per_queue,
+        checksum: if interface.veth { Checksum::MaybePartial } else { Checksum::Unknown },
+    };
+    Ok(End {
+        receive: Box::new(XdpReceive::new(parts)),
+        transmit: Box::new(PacketTransmit::open(&interface.name, &options.sending)?),
+    })
+}

@@ -1,0 +1,140 @@
+//! The fill ring, through which frames go back to the kernel. The sockets of one queue share
+//! one, so every domain produces into it, and **none may ever wait for another**: a producer
+//! that was preempted half way by a higher domain must not hold that domain up. A try-lock
+//! would not do: a low domain could be preempted inside it for as long as a high one is busy,
+//! and the high one's frames would pile up outside while the ring ran dry.
+//!
+//! So a producer publishes with two compare-and-swaps and whoever comes next finishes a half
+//! done publication first (the array queue of Michael and Scott's 1996 scheme). To tell a
+//! slot that was written in this lap from one of the lap before, the lap's number stands in
+//! the low bits of the address, which the kernel masks off: a frame's address is a multiple
+//! of its size (Documentation/networking/af_xdp.rst, aligned chunks).
+//!
+//! The ring is never full: it has at least as many slots as its queue has frames, and a frame
+//! is never given twice, which the caller answers for.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Gives the kernel the frame at `address`, a multiple of `frame`; both and the number of
+/// slots are powers of two.
+pub(crate) fn give(producer: &AtomicU32, slots: &[AtomicU64], frame: u64, address: u64) {
+    let laps = frame - 1;
+    let shift = slots.len().trailing_zeros();
+    loop {
+        let at = producer.load(Ordering::Acquire);
+        let slot = &slots[at as usize & (slots.len() - 1)];
+        // Laps count from one: a slot that was never written is of lap zero.
+        let lap = (u64::from(at >> shift) + 1) & laps;
+        let seen = slot.load(Ordering::Acquire);
+        if seen & laps == lap {
+            publish(producer, at);
+        } else if seen & laps == lap.wrapping_sub(1) & laps
+            && slot.compare_exchange(seen, address | lap, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        {
+            return publish(producer, at);
+        }
+        // Otherwise `at` was old: look again.
+    }
+}
+
+/// Moves the producer past slot `at`, which is written. When it has moved already, somebody
+/// helped.
+fn publish(producer: &AtomicU32, at: u32) {
+    let _ = producer.compare_exchange(at, at.wrapping_add(1), Ordering::AcqRel, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+    use std::sync::Mutex;
+
+    const FRAME: u64 = 2048;
+
+    /// The kernel's side: takes the next frame, and masks its address.
+    fn take(producer: &AtomicU32, consumer: &AtomicU32, slots: &[AtomicU64]) -> Option<u64> {
+        let at = consumer.load(Ordering::Relaxed);
+        if producer.load(Ordering::Acquire) == at {
+            return None;
+        }
+        let address = slots[at as usize & (slots.len() - 1)].load(Ordering::Relaxed) & !(FRAME - 1);
+        consumer.store(at.wrapping_add(1), Ordering::Release);
+        Some(address)
+    }
+
+    fn slots(count: usize) -> Vec<AtomicU64> {
+        (0..count).map(|_| AtomicU64::new(0)).collect()
+    }
+
+    #[test]
+    fn frames_come_out_as_they_went_in_through_every_lap() {
+        let (slots, producer, consumer) = (slots(4), AtomicU32::new(0), AtomicU32::new(0));
+        let mut oracle = VecDeque::new();
+        // More laps than the tag can count.
+        for round in 0..3 * 2048 * 4u64 {
+            let address = round % 4 * FRAME;
+            give(&producer, &slots, FRAME, address);
+            oracle.push_back(address);
+            if oracle.len() == 1 + round as usize % 4 {
+                oracle.drain(..).for_each(|sent| assert_eq!(take(&producer, &consumer, &slots), Some(sent)));
+            }
+        }
+    }
+
+    #[test]
+    fn the_producer_may_wrap() {
+        // Near 2^32, in the state that an honest past would have left.
+        let start = u32::MAX - 5;
+        let slots = slots(4);
+        for (at, slot) in slots.iter().enumerate() {
+            let position = (0..4).map(|back| start - 4 + back).find(|at_| *at_ as usize % 4 == at).unwrap();
+            slot.store((u64::from(position >> 2) + 1) & (FRAME - 1), Ordering::Relaxed);
+        }
+        let (producer, consumer) = (AtomicU32::new(start), AtomicU32::new(start));
+        for round in 0..40 {
+            give(&producer, &slots, FRAME, round * FRAME);
+            assert_eq!(take(&producer, &consumer, &slots), Some(round * FRAME));
+        }
+    }
+
+    #[test]
+    fn a_half_done_publication_is_finished_by_the_next() {
+        let (slots, producer, consumer) = (slots(4), AtomicU32::new(0), AtomicU32::new(0));
+        // A producer that was preempted between its two steps.
+        slots[0].store((7 * FRAME) | 1, Ordering::Relaxed);
+        give(&producer, &slots, FRAME, 8 * FRAME);
+        assert_eq!(take(&producer, &consumer, &slots), Some(7 * FRAME));
+        assert_eq!(take(&producer, &consumer, &slots), Some(8 * FRAME));
+        assert_eq!(take(&producer, &consumer, &slots), None);
+    }
+
+    #[test]
+    fn producers_on_many_threads_lose_and_double_nothing() {
+        const FRAMES: u64 = 64;
+        const ROUNDS: usize = 20_000;
+        let (slots, producer, consumer) = (slots(64), AtomicU32::new(0), AtomicU32::new(0));
+        // Frames that the kernel handed out and that wait to be given back.
+        let outside = Mutex::new((0..FRAMES).map(|at| at * FRAME).collect::<Vec<_>>());
+        let (give_one, outside_ref) = (|address| give(&producer, &slots, FRAME, address), &outside);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(move || {
+                    for _ in 0..ROUNDS {
+                        let next = outside_ref.lock().unwrap().pop();
+                        next.map_or_else(std::thread::yield_now, give_one);
+                    }
+                });
+            }
+            for _ in 0..ROUNDS {
+                match take(&producer, &consumer, &slots) {
+                    Some(address) => outside.lock().unwrap().push(address),
+                    None => std::thread::yield_now(),
+                }
+            }
+        });
+        let mut all = outside.into_inner().unwrap();
+        all.extend(std::iter::from_fn(|| take(&producer, &consumer, &slots)));
+        all.sort_unstable();
+        assert_eq!(all, (0..FRAMES).map(|at| at * FRAME).collect::<Vec<_>>());
+    }
+}
