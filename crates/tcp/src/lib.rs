@@ -1,1 +1,86 @@
-//! Placeholder until the crate's first slice lands.
+//! TCP as a state machine without input or output (RFC 9293 and its relatives): segments, time
+//! and the program's wishes go in, headers, deadlines and [`Progress`] come out. It reads no
+//! clock, owns no socket, knows no address and never copies what it sends.
+//!
+//! The order of calls for one [`Connection`]:
+//! 1. [`Connection::on_segment`] for every segment, [`Connection::on_timeout`] when
+//!    [`Connection::poll_timeout`] has come, and the mutators ([`Connection::close`],
+//!    [`Connection::on_read`], …) as the program acts; writing to the send buffer needs no call.
+//! 2. After one or several of these, [`Connection::poll_transmit`] until it answers `None`.
+//! 3. Then [`Connection::poll_timeout`], for it may have moved.
+//!
+//! A listener is a [`listen::SynTable`]: half-open connections are entries of a bounded table,
+//! and only a completed handshake becomes a connection. A connection that reaches TIME-WAIT can
+//! become an entry of a [`time_wait::TimeWaitTable`].
+//!
+//! | file | what it is about | from |
+//! |---|---|---|
+//! | `seq`, `segment`, `options` | numbers, headers, options | RFC 9293 §3.1, §3.4 |
+//! | `state`, `connection`, `agree`, `handshake` | states, opening and closing | RFC 9293 §3.3.2, §3.10 |
+//! | `arrive`, `predict`, `acknowledge`, `text` | a segment arrives | RFC 9293 §3.10.7, RFC 5961 |
+//! | `transmit`, `choose` | a segment leaves | RFC 9293 §3.8 |
+//! | `sender`, `receiver`, `reassembly`, `tuning` | the two halves' variables | RFC 9293 §3.3.1 |
+//! | `recovery`, `sack` | losses | RFC 6675, RFC 6582, RFC 2018 |
+//! | `congestion`, `cubic`, `reno` | the congestion window | RFC 5681, RFC 9438 |
+//! | `rto`, `timers`, `timeout`, `keepalive` | time | RFC 6298, RFC 9293 §3.8 |
+//! | `stamps`, `challenge`, `isn` | defences | RFC 7323, RFC 5961, RFC 6528 |
+//! | `listen`, `time_wait`, `table` | before and after a connection | RFC 9293 §3.10.7.2, RFC 6191 |
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod acknowledge;
+mod agree;
+mod arrive;
+mod buffer;
+mod challenge;
+mod choose;
+mod config;
+mod congestion;
+mod connection;
+mod cubic;
+mod handshake;
+mod info;
+mod isn;
+mod keepalive;
+pub mod listen;
+mod options;
+mod predict;
+mod progress;
+mod reassembly;
+mod receiver;
+mod recovery;
+mod reno;
+mod rto;
+mod sack;
+mod segment;
+mod sender;
+mod seq;
+mod siphash;
+mod stamps;
+mod state;
+mod table;
+mod text;
+pub mod time_wait;
+mod timeout;
+mod timers;
+mod transmit;
+mod tuning;
+
+pub use buffer::{RecvBuffer, SendBuffer};
+pub use config::{Config, KeepaliveConfig};
+pub use congestion::{Acked, Algorithm, Congestion};
+pub use connection::Connection;
+pub use cubic::Cubic;
+pub use info::Info;
+pub use isn::IsnSecret;
+pub use options::{MalformedOption, Options, SackBlocks};
+pub use progress::{DropReason, Progress};
+pub use reno::Reno;
+pub use segment::{Flags, Header, Segment, Transmit, reset_for};
+pub use seq::SeqNumber;
+pub use siphash::SipHasher;
+pub use state::State;

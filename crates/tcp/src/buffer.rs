@@ -1,0 +1,28 @@
+//! The two buffers of a connection, which belong to somebody else: the daemon implements them
+//! over a program's shared-memory rings. The machine never copies what it sends; it names ranges
+//! of the send buffer and lets the caller fetch the bytes. It believes neither buffer's answers
+//! beyond what it can check itself.
+
+/// Octets that the program wrote: first those sent and not yet acknowledged, then the unsent.
+pub trait SendBuffer {
+    /// Octets in the buffer. May grow between calls; shrinks only by [`SendBuffer::consume`].
+    fn len(&self) -> usize;
+
+    /// Whether the buffer holds nothing.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Lets go of the first `octets`, which the peer has acknowledged. At most [`SendBuffer::len`].
+    fn consume(&mut self, octets: usize);
+}
+
+/// Octets in order for the program to read.
+pub trait RecvBuffer {
+    /// Octets that still fit.
+    fn room(&self) -> usize;
+
+    /// Takes the next octets of the stream and answers how many it took. It should take all when
+    /// they fit [`RecvBuffer::room`]; what it does not take is not acknowledged.
+    fn write(&mut self, bytes: &[u8]) -> usize;
+}

@@ -1,0 +1,179 @@
+//! Which text is sent next: first what is lost (RFC 6675 §5), then new text as far as both windows,
+//! Nagle's algorithm and silly-window avoidance let it go (RFC 9293 §3.8.6.2.1, RFC 896), then what may be
+//! lost. Nothing is chosen beyond the peer's window, except that the first outstanding segment may always be sent
+//! again (RFC 9293 §3.8.6: a window that shrank).
+
+use core::time::Duration;
+
+use silk_instant::Instant;
+
+use crate::agree::initial_window;
+use crate::buffer::SendBuffer;
+use crate::congestion::Congestion;
+use crate::connection::{Connection, Owed};
+use crate::options::Options;
+use crate::options::SackBlocks;
+use crate::recovery::{Hole, Outstanding};
+use crate::sender::Fin;
+use crate::seq::SeqNumber;
+use crate::state::State;
+use crate::timers::Timer;
+
+/// How long a cork, or silly-window avoidance with nothing outstanding, may hold text back
+/// (RFC 9293 §3.8.6.2.1: an override time-out of 0.1 to 1 s).
+const OVERRIDE: Duration = Duration::from_millis(200);
+
+/// A stretch of the stream to send as one transmission.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Text {
+    pub(crate) seq: SeqNumber,
+    pub(crate) len: u32,
+    /// The FIN follows the text.
+    pub(crate) fin: bool,
+    /// Octets of text in a full segment with the options it will have.
+    pub(crate) mss: u32,
+    /// The hole it belongs to, when it was sent before.
+    pub(crate) again: Option<Hole>,
+}
+
+/// How much new text the windows let go.
+#[derive(Clone, Copy, Debug)]
+struct Allowance {
+    /// Octets never sent.
+    unsent: u32,
+    /// Octets that the peer's window has left.
+    window: u32,
+    /// Octets that the congestion window has left.
+    congestion: u32,
+    /// The most octets in one transmission: whole segments.
+    most: u32,
+    mss: u32,
+}
+
+impl Connection {
+    /// The text to send now, if any.
+    pub(crate) fn next_text<S: SendBuffer + ?Sized>(
+        &mut self,
+        now: Instant,
+        tx: &S,
+        max: usize,
+    ) -> Option<Text> {
+        if !self.state.may_transmit() {
+            return None;
+        }
+        let out = self.outstanding();
+        let mss = self.text_mss(out);
+        let most = (u32::try_from(max).unwrap_or(u32::MAX) / mss).max(1) * mss;
+        if !self.recovery.is_calm()
+            && let Some(hole) = self.recovery.next_lost(out)
+            && let Some(text) = self.again(hole, out, mss, most)
+        {
+            return Some(text);
+        }
+        self.fresh(now, out, tx, mss, most).or_else(|| {
+            let hole = self.recovery.next_suspect(out)?;
+            self.again(hole, out, mss, most)
+        })
+    }
+
+    /// Octets of text in a full segment, given that SACK blocks may ride on it.
+    fn text_mss(&self, out: Outstanding) -> u32 {
+        let sack = self.rcv.sack_blocks();
+        if sack == SackBlocks::default() {
+            return out.mss;
+        }
+        let options = Options { sack, timestamp: self.stamps.option(Instant::ZERO), ..Options::default() };
+        let bytes = options.encoded_len().min(Options::MAX_BYTES) as u32;
+        u32::from(self.snd.mss).saturating_sub(bytes).max(8)
+    }
+
+    /// As much of a hole as may be sent again now.
+    fn again(&self, hole: Hole, out: Outstanding, mss: u32, most: u32) -> Option<Text> {
+        let left = self.congestion.window().saturating_sub(self.recovery.pipe(out));
+        let forced = self.recovery.forced();
+        if left < mss && !forced {
+            return None;
+        }
+        let whole = (left / mss).max(1) * mss;
+        let window_end = (out.una + self.snd.wnd.max(mss)).max(hole.start);
+        let end = hole.end.min(hole.start + whole.min(most)).min(window_end);
+        let text_end = self.snd.text_end();
+        let len = end.min(text_end).since(hole.start);
+        // The FIN rides on the last text again, even where that makes the octet one too many.
+        let fin = self.snd.fin == Fin::Sent && hole.start + len == text_end && hole.end.after(text_end);
+        (len > 0 || fin).then_some(Text { seq: hole.start, len, fin, mss, again: Some(hole) })
+    }
+
+    /// New text, and the FIN.
+    fn fresh<S: SendBuffer + ?Sized>(
+        &mut self,
+        now: Instant,
+        out: Outstanding,
+        tx: &S,
+        mss: u32,
+        most: u32,
+    ) -> Option<Text> {
+        if !matches!(self.state, State::Established | State::CloseWait) {
+            return None;
+        }
+        let unsent = self.snd.unsent(tx.len());
+        let fin = self.snd.fin == Fin::Wanted;
+        if unsent == 0 && !fin {
+            return None;
+        }
+        self.restart_after_idle(now, out);
+        let window = self.snd.usable_window();
+        let congestion = self.congestion.window().saturating_sub(self.recovery.pipe(out));
+        self.snd.cwnd_limited = congestion < window.min(unsent);
+        let len = self.portion(Allowance { unsent, window, congestion, most, mss });
+        if len == 0 && unsent > 0 {
+            self.hold(now, window);
+            return None;
+        }
+        Some(Text { seq: out.nxt, len, fin: fin && len == unsent, mss, again: None })
+    }
+
+    /// How many octets of new text to send. All of a full segment may go; a smaller one only at
+    /// the end of the text, when Nagle lets it, or when the window will never take more
+    /// (RFC 9293 §3.8.6.2.1).
+    fn portion(&self, allowance: Allowance) -> u32 {
+        let Allowance { unsent, window, congestion, most, mss } = allowance;
+        let sendable = unsent.min(window).min(congestion).min(most);
+        let whole = sendable - sendable % mss;
+        if sendable == unsent && (whole == sendable || self.lets_small_go()) {
+            return sendable;
+        }
+        if whole > 0 {
+            return whole;
+        }
+        let window_limited = sendable < unsent && window <= congestion;
+        // (3) of §3.8.6.2.1: half of the largest window the peer ever offered is worth sending.
+        let worthwhile = sendable >= self.snd.max_wnd / 2 || self.owed.contains(Owed::PUSH);
+        if window_limited && worthwhile { sendable } else { 0 }
+    }
+
+    /// Nagle's algorithm as refined by Minshall: a small segment waits only while another small
+    /// one is outstanding. A FIN is reason enough to send the rest.
+    fn lets_small_go(&self) -> bool {
+        let urgent = self.owed.contains(Owed::PUSH) || self.snd.fin == Fin::Wanted;
+        let nagle = self.snd.nodelay || self.snd.small_end.at_or_before(self.snd.una);
+        urgent || (!self.snd.cork && nagle)
+    }
+
+    /// Text is held back. While something is outstanding its acknowledgement will bring us here
+    /// again; otherwise only the persist timer will (RFC 9293 §3.8.6.1 and §3.8.6.2.1).
+    fn hold(&mut self, now: Instant, window: u32) {
+        if self.snd.is_idle() && !self.timers.is_armed(Timer::Persist) {
+            let wait = if window == 0 { self.rto.doubled(self.snd.probes) } else { OVERRIDE };
+            self.timers.arm(Timer::Persist, now + wait);
+        }
+    }
+
+    /// RFC 5681 §4.1: after an idle time longer than the time-out the window says nothing any more.
+    fn restart_after_idle(&mut self, now: Instant, out: Outstanding) {
+        if self.snd.is_idle() && now - self.snd.last_sent > self.rto.current() {
+            let initial = initial_window(self.limits.initial_window, self.snd.mss).max(out.mss);
+            self.congestion.on_idle(initial);
+        }
+    }
+}

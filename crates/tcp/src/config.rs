@@ -1,0 +1,185 @@
+//! What is chosen before a connection exists. A configuration is a plain value with good
+//! defaults; what a connection needs of it while it runs is copied in compact form, so that a
+//! thousand connections do not share or carry this struct.
+
+use core::time::Duration;
+
+use crate::congestion::Algorithm;
+
+/// Parameters of connections and listeners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Largest segment our end of the path takes, in octets of text and options: the MTU less 40
+    /// for IPv4. Offered in the SYN (RFC 9293 §3.7.1).
+    pub mss: u16,
+    /// Octets of window offered at first.
+    pub receive_window: u32,
+    /// Octets of window offered at most, when the program reads fast enough to need them.
+    pub receive_window_max: u32,
+    /// Whether to offer window scaling (RFC 7323 §2).
+    pub window_scaling: bool,
+    /// Whether to offer timestamps (RFC 7323 §3).
+    pub timestamps: bool,
+    /// Whether to offer selective acknowledgement (RFC 2018).
+    pub sack: bool,
+    /// Whether small segments are sent at once (TCP_NODELAY), without Nagle's algorithm.
+    pub nodelay: bool,
+    /// The congestion control algorithm.
+    pub congestion: Algorithm,
+    /// The initial congestion window in segments (RFC 6928: 10).
+    pub initial_window: u16,
+    /// Retransmission time-out before the first measurement (RFC 6298 §2.1: 1 s).
+    pub initial_rto: Duration,
+    /// Smallest retransmission time-out. RFC 6298 §2.4 asks for 1 s; 200 ms is what is deployed.
+    pub min_rto: Duration,
+    /// Largest retransmission time-out (RFC 6298 §2.5: at least 60 s).
+    pub max_rto: Duration,
+    /// How long an acknowledgement may wait for company (RFC 9293 §3.8.6.3: below 500 ms).
+    pub delayed_ack: Duration,
+    /// SYNs sent again before an open fails.
+    pub syn_retries: u8,
+    /// SYN-ACKs sent again before a half-open connection is forgotten.
+    pub syn_ack_retries: u8,
+    /// Retransmissions of one segment before the connection fails (R2 of RFC 9293 §3.8.3).
+    pub retries: u8,
+    /// The same once the program has closed and only the kernel of the matter is left.
+    pub orphan_retries: u8,
+    /// Time without any acknowledgement of sent text before the connection fails (RFC 5482).
+    pub user_timeout: Option<Duration>,
+    /// Probing of idle connections (RFC 9293 §3.8.4: off unless asked for).
+    pub keepalive: Option<KeepaliveConfig>,
+    /// How long a closed connection waits in FIN-WAIT-2 for the peer's FIN.
+    pub fin_wait_2: Duration,
+    /// Length of TIME-WAIT, twice the maximum segment lifetime (RFC 9293 §3.4.2).
+    pub time_wait: Duration,
+    /// For listeners: how long a connection waits for its first text before it is handed over
+    /// without (TCP_DEFER_ACCEPT).
+    pub defer_accept: Option<Duration>,
+}
+
+/// When and how often an idle connection is probed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepaliveConfig {
+    /// Silence before the first probe.
+    pub idle: Duration,
+    /// Time between probes.
+    pub interval: Duration,
+    /// Unanswered probes before the connection fails.
+    pub probes: u8,
+}
+
+impl Default for KeepaliveConfig {
+    fn default() -> Self {
+        Self { idle: Duration::from_secs(7200), interval: Duration::from_secs(75), probes: 9 }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            mss: 1460,
+            receive_window: 64 << 10,
+            receive_window_max: 4 << 20,
+            window_scaling: true,
+            timestamps: true,
+            sack: true,
+            nodelay: false,
+            congestion: Algorithm::Cubic,
+            initial_window: 10,
+            initial_rto: Duration::from_secs(1),
+            min_rto: Duration::from_millis(200),
+            max_rto: Duration::from_secs(120),
+            delayed_ack: Duration::from_millis(40),
+            syn_retries: 6,
+            syn_ack_retries: 5,
+            retries: 15,
+            orphan_retries: 8,
+            user_timeout: None,
+            keepalive: None,
+            fin_wait_2: Duration::from_secs(60),
+            time_wait: Duration::from_secs(60),
+            defer_accept: None,
+        }
+    }
+}
+
+impl Config {
+    /// The shift with which the largest window fits the window field, at most 14
+    /// (RFC 7323 §2.3).
+    pub fn window_shift(&self) -> u8 {
+        let fits = |shift: &u8| self.receive_window_max >> shift <= u32::from(u16::MAX);
+        (0..14).find(fits).unwrap_or(14)
+    }
+}
+
+/// What a running connection keeps of its configuration, in milliseconds where it is a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) initial_window: u16,
+    pub(crate) syn_retries: u8,
+    pub(crate) retries: u8,
+    pub(crate) orphan_retries: u8,
+    delayed_ack_ms: u32,
+    fin_wait_2_ms: u32,
+    time_wait_ms: u32,
+    /// Zero for none.
+    user_timeout_ms: u32,
+}
+
+impl Limits {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            initial_window: config.initial_window.clamp(1, 100),
+            syn_retries: config.syn_retries,
+            retries: config.retries,
+            orphan_retries: config.orphan_retries,
+            delayed_ack_ms: millis(config.delayed_ack),
+            fin_wait_2_ms: millis(config.fin_wait_2),
+            time_wait_ms: millis(config.time_wait),
+            user_timeout_ms: config.user_timeout.map_or(0, |timeout| millis(timeout).max(1)),
+        }
+    }
+
+    pub(crate) const fn delayed_ack(&self) -> Duration {
+        Duration::from_millis(self.delayed_ack_ms as u64)
+    }
+
+    pub(crate) const fn fin_wait_2(&self) -> Duration {
+        Duration::from_millis(self.fin_wait_2_ms as u64)
+    }
+
+    pub(crate) const fn time_wait(&self) -> Duration {
+        Duration::from_millis(self.time_wait_ms as u64)
+    }
+
+    pub(crate) fn user_timeout(&self) -> Option<Duration> {
+        (self.user_timeout_ms > 0).then(|| Duration::from_millis(u64::from(self.user_timeout_ms)))
+    }
+
+    pub(crate) fn set_user_timeout(&mut self, timeout: Option<Duration>) {
+        self.user_timeout_ms = timeout.map_or(0, |timeout| millis(timeout).max(1));
+    }
+}
+
+fn millis(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shift_is_the_smallest_that_fits() {
+        let shift = |receive_window_max| Config { receive_window_max, ..Config::default() }.window_shift();
+        assert_eq!([shift(65_535), shift(65_536), shift(4 << 20), shift(u32::MAX)], [0, 1, 7, 14]);
+    }
+
+    #[test]
+    fn no_user_timeout_is_none_and_a_tiny_one_is_kept() {
+        let mut limits = Limits::new(&Config::default());
+        assert_eq!(limits.user_timeout(), None);
+        limits.set_user_timeout(Some(Duration::from_nanos(1)));
+        assert_eq!(limits.user_timeout(), Some(Duration::from_millis(1)));
+    }
+}

@@ -1,0 +1,202 @@
+//! Congestion control behind one trait (RFC 5681 §3). A controller owns the congestion window
+//! and the slow-start threshold and nothing else: which segments were lost, and what is sent
+//! when, is decided by `recovery` and `transmit`. Its place is kept for BBR and for HyStart++
+//! (RFC 9406), which would end slow start inside [`Congestion::on_ack`].
+
+use core::time::Duration;
+
+use silk_instant::Instant;
+
+use crate::cubic::Cubic;
+use crate::reno::Reno;
+
+/// Which algorithm a connection uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// CUBIC (RFC 9438).
+    #[default]
+    Cubic,
+    /// Reno (RFC 5681).
+    Reno,
+}
+
+/// An acknowledgement of new data outside of loss recovery, as a controller sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Acked {
+    /// When it came.
+    pub now: Instant,
+    /// Octets newly acknowledged.
+    pub bytes: u32,
+    /// Octets in a full segment.
+    pub mss: u32,
+    /// The smoothed round-trip time.
+    pub srtt: Duration,
+    /// Whether the window, and not the program or the peer, limited the sender
+    /// (RFC 9438 §5.8, RFC 7661).
+    pub limited: bool,
+}
+
+/// The algorithm that sets the congestion window, in octets.
+pub trait Congestion {
+    /// The congestion window (cwnd).
+    fn window(&self) -> u32;
+    /// The slow-start threshold (ssthresh).
+    fn ssthresh(&self) -> u32;
+    /// New data was acknowledged.
+    fn on_ack(&mut self, acked: &Acked);
+    /// Fast retransmit starts: `flight` octets were outstanding. Called once per loss episode.
+    fn on_loss(&mut self, flight: u32, mss: u32);
+    /// The retransmission timer went off. `first` when the segment had not timed out before
+    /// (RFC 5681 §3.1: ssthresh is held during back-off).
+    fn on_timeout(&mut self, flight: u32, mss: u32, first: bool);
+    /// Sending starts again after an idle time longer than the time-out: the window falls to
+    /// the initial one (RFC 5681 §4.1).
+    fn on_idle(&mut self, initial: u32);
+
+    /// Whether the window is in slow start.
+    fn in_slow_start(&self) -> bool {
+        self.window() < self.ssthresh()
+    }
+}
+
+/// Segments by which one acknowledgement may open the window in slow start. RFC 9406 §4.2 gives
+/// eight for senders without pacing; appropriate byte counting keeps it safe against peers that
+/// split acknowledgements (RFC 3465).
+const SLOW_START_LIMIT: u32 = 8;
+
+/// Octets by which slow start opens the window.
+pub(crate) fn slow_start_growth(acked: &Acked) -> u32 {
+    acked.bytes.min(SLOW_START_LIMIT * acked.mss)
+}
+
+/// No window grows beyond what sequence arithmetic can hold.
+pub(crate) const MAX_WINDOW: u32 = 1 << 30;
+
+/// A connection's controller, without an allocation of its own.
+#[derive(Clone, Debug)]
+pub(crate) enum Controller {
+    Cubic(Cubic),
+    Reno(Reno),
+}
+
+impl Controller {
+    pub(crate) fn new(algorithm: Algorithm, initial: u32) -> Self {
+        match algorithm {
+            Algorithm::Cubic => Self::Cubic(Cubic::new(initial)),
+            Algorithm::Reno => Self::Reno(Reno::new(initial)),
+        }
+    }
+
+    /// Starts anew with another initial window, once the handshake has told its size.
+    pub(crate) fn start(&mut self, initial: u32) {
+        let algorithm = match self {
+            Self::Cubic(_) => Algorithm::Cubic,
+            Self::Reno(_) => Algorithm::Reno,
+        };
+        *self = Self::new(algorithm, initial);
+    }
+
+    fn inner(&self) -> &dyn Congestion {
+        match self {
+            Self::Cubic(cubic) => cubic,
+            Self::Reno(reno) => reno,
+        }
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn Congestion {
+        match self {
+            Self::Cubic(cubic) => cubic,
+            Self::Reno(reno) => reno,
+        }
+    }
+}
+
+impl Congestion for Controller {
+    fn window(&self) -> u32 {
+        self.inner().window()
+    }
+    fn ssthresh(&self) -> u32 {
+        self.inner().ssthresh()
+    }
+    fn on_ack(&mut self, acked: &Acked) {
+        self.inner_mut().on_ack(acked);
+    }
+    fn on_loss(&mut self, flight: u32, mss: u32) {
+        self.inner_mut().on_loss(flight, mss);
+    }
+    fn on_timeout(&mut self, flight: u32, mss: u32, first: bool) {
+        self.inner_mut().on_timeout(flight, mss, first);
+    }
+    fn on_idle(&mut self, initial: u32) {
+        self.inner_mut().on_idle(initial);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u32 = 1000;
+
+    fn both() -> [Controller; 2] {
+        [Algorithm::Cubic, Algorithm::Reno].map(|algorithm| Controller::new(algorithm, 10 * MSS))
+    }
+
+    fn ack(bytes: u32) -> Acked {
+        Acked { now: Instant::ZERO, bytes, mss: MSS, srtt: Duration::from_millis(10), limited: true }
+    }
+
+    #[test]
+    fn slow_start_grows_by_what_was_acknowledged() {
+        for mut controller in both() {
+            controller.on_ack(&ack(2 * MSS));
+            assert_eq!(controller.window(), 12 * MSS);
+        }
+    }
+
+    #[test]
+    fn one_acknowledgement_of_a_whole_window_opens_eight_segments() {
+        for mut controller in both() {
+            controller.on_ack(&ack(100 * MSS));
+            assert_eq!(controller.window(), 18 * MSS);
+        }
+    }
+
+    #[test]
+    fn an_application_limited_sender_does_not_grow() {
+        for mut controller in both() {
+            controller.on_ack(&Acked { limited: false, ..ack(MSS) });
+            assert_eq!(controller.window(), 10 * MSS);
+        }
+    }
+
+    #[test]
+    fn a_timeout_leaves_one_segment_and_holds_ssthresh_during_back_off() {
+        for mut controller in both() {
+            controller.on_timeout(10 * MSS, MSS, true);
+            let ssthresh = controller.ssthresh();
+            assert_eq!(controller.window(), MSS);
+            assert!((5 * MSS..=7 * MSS).contains(&ssthresh));
+            controller.on_timeout(MSS, MSS, false);
+            assert_eq!((controller.window(), controller.ssthresh()), (MSS, ssthresh));
+        }
+    }
+
+    #[test]
+    fn ssthresh_is_never_below_two_segments() {
+        for mut controller in both() {
+            controller.on_loss(MSS, MSS);
+            assert_eq!((controller.window(), controller.ssthresh()), (2 * MSS, 2 * MSS));
+        }
+    }
+
+    #[test]
+    fn idleness_only_shrinks_the_window() {
+        for mut controller in both() {
+            controller.on_idle(20 * MSS);
+            assert_eq!(controller.window(), 10 * MSS);
+            controller.on_idle(4 * MSS);
+            assert_eq!(controller.window(), 4 * MSS);
+        }
+    }
+}

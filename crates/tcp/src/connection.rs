@@ -1,0 +1,325 @@
+//! One connection: its variables, how it comes to be, and what the program may ask of it
+//! (RFC 9293 §3.10.1 to §3.10.6). What happens when segments arrive, leave or fail to is in the
+//! neighbouring files; all of them work on the one struct below.
+
+use core::time::Duration;
+
+use silk_instant::Instant;
+
+use crate::agree::{Agreed, initial_window};
+use crate::buffer::RecvBuffer;
+use crate::challenge::Challenges;
+use crate::config::{Config, KeepaliveConfig, Limits};
+use crate::congestion::Controller;
+use crate::info::Counters;
+use crate::isn::timestamp_offset;
+use crate::keepalive::Keepalive;
+use crate::listen::Established;
+use crate::options::Options;
+use crate::progress::Progress;
+use crate::receiver::Receiver;
+use crate::recovery::{Outstanding, Recovery};
+use crate::rto::Rto;
+use crate::sender::{Fin, Sender};
+use crate::seq::SeqNumber;
+use crate::stamps::Timestamps;
+use crate::state::State;
+use crate::time_wait::TimeWait;
+use crate::timers::{Timer, Timers};
+
+/// What the next calls of `poll_transmit` must send, whatever text there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owed(u8);
+
+impl Owed {
+    pub(crate) const NOTHING: Self = Self(0);
+    /// Our SYN, or SYN-ACK.
+    pub(crate) const SYN: Self = Self(1);
+    /// An acknowledgement now.
+    pub(crate) const ACK: Self = Self(1 << 1);
+    /// A reset; the state is CLOSED already.
+    pub(crate) const RST: Self = Self(1 << 2);
+    /// An empty segment below SND.UNA, which the peer must answer.
+    pub(crate) const PROBE: Self = Self(1 << 3);
+    /// Text held back by Nagle, a cork or silly-window avoidance goes out anyway.
+    pub(crate) const PUSH: Self = Self(1 << 4);
+
+    pub(crate) const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(crate) const fn add(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    /// Removes `other` and answers whether it was owed.
+    pub(crate) const fn settle(&mut self, other: Self) -> bool {
+        let owed = self.contains(other);
+        self.0 &= !other.0;
+        owed
+    }
+}
+
+/// What the program still does with the stream it receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// It reads.
+    Reading,
+    /// It has shut reading down: what comes is acknowledged and thrown away.
+    Shut,
+    /// It has closed: text that still comes is answered with a reset (RFC 2525 §2.17).
+    Gone,
+}
+
+/// A TCP connection.
+///
+/// Dropping it frees everything it holds; nothing is sent by that.
+#[derive(Debug)]
+pub struct Connection {
+    pub(crate) state: State,
+    pub(crate) owed: Owed,
+    pub(crate) reader: Reader,
+    /// Both SYNs carried SACK-permitted.
+    pub(crate) sack: bool,
+    /// We offer window scaling, or, once both SYNs were seen, use it.
+    pub(crate) scaling: bool,
+    /// Our SYN was lost at least once.
+    pub(crate) syn_lost: bool,
+    /// In SYN-SENT: the acknowledgement number of a segment that must be reset
+    /// (RFC 9293 §3.10.7.3, first).
+    pub(crate) stray: Option<SeqNumber>,
+    pub(crate) snd: Sender,
+    pub(crate) rcv: Receiver,
+    pub(crate) stamps: Timestamps,
+    pub(crate) rto: Rto,
+    pub(crate) recovery: Recovery,
+    pub(crate) congestion: Controller,
+    pub(crate) timers: Timers,
+    pub(crate) limits: Limits,
+    pub(crate) keepalive: Keepalive,
+    pub(crate) challenges: Challenges,
+    /// When an acceptable segment last arrived.
+    pub(crate) last_heard: Instant,
+    pub(crate) counters: Counters,
+}
+
+impl Connection {
+    /// Active open (RFC 9293 §3.10.1): the SYN leaves through
+    /// [`Connection::poll_transmit`]. `iss` comes from [`crate::IsnSecret::iss`] with the same `now`.
+    pub fn connect(config: &Config, iss: SeqNumber, now: Instant) -> Self {
+        let mut connection = Self::new(config, iss, SeqNumber::default(), now);
+        connection.stamps = Timestamps::new(config.timestamps, timestamp_offset(iss, now));
+        connection.sack = config.sack;
+        connection.scaling = config.window_scaling;
+        connection.rcv.shift = config.window_shift();
+        connection.owed.add(Owed::SYN);
+        connection
+    }
+
+    /// Passive open, completed by a [`crate::listen::SynTable`]. The segment that completed it is to be
+    /// handed to [`Connection::on_segment`] next: it may carry text.
+    pub fn from_handshake(half: Established, config: &Config, now: Instant) -> Self {
+        let mut connection = Self::new(config, half.iss, half.irs, now);
+        connection.state = State::Established;
+        connection.syn_lost = half.answered_again;
+        connection.stamps = Timestamps::new(half.agreed.timestamps, half.stamp_offset);
+        connection.stamps.set(now, half.stamp_recent);
+        connection.snd.una = half.iss + 1;
+        connection.snd.timed_at = Instant::FAR;
+        connection.snd.set_window(half.irs, half.iss + 1, half.window);
+        if !half.answered_again {
+            connection.rto.sample(now - half.answered_at);
+        }
+        connection.agree(&half.agreed, config.mss);
+        connection.establish(now);
+        connection
+    }
+
+    fn new(config: &Config, iss: SeqNumber, irs: SeqNumber, now: Instant) -> Self {
+        let initial = initial_window(config.initial_window, config.mss);
+        Self {
+            state: State::SynSent,
+            owed: Owed::NOTHING,
+            reader: Reader::Reading,
+            sack: false,
+            scaling: false,
+            syn_lost: false,
+            stray: None,
+            snd: Sender::new(iss, config.mss, config.nodelay, now),
+            rcv: Receiver::new(config, irs),
+            stamps: Timestamps::new(false, 0),
+            rto: Rto::new(config),
+            recovery: Recovery::new(iss),
+            congestion: Controller::new(config.congestion, initial),
+            timers: Timers::new(),
+            limits: Limits::new(config),
+            keepalive: Keepalive::new(config.keepalive),
+            challenges: Challenges::new(),
+            last_heard: now,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Takes over what the SYNs agreed on.
+    pub(crate) fn agree(&mut self, agreed: &Agreed, path_mss: u16) {
+        self.snd.peer_mss = agreed.peer_mss;
+        self.snd.mss = agreed.mss(path_mss);
+        self.scaling = agreed.shifts.is_some();
+        (self.snd.shift, self.rcv.shift) = agreed.shifts.unwrap_or((0, 0));
+        self.rcv.tuning.cap(u32::from(u16::MAX) << self.rcv.shift);
+        self.sack = agreed.sack;
+        self.stamps.on = agreed.timestamps;
+    }
+
+    /// The handshake is complete.
+    pub(crate) fn establish(&mut self, now: Instant) {
+        self.state = State::Established;
+        self.last_heard = now;
+        let segments = if self.syn_lost { 1 } else { self.limits.initial_window };
+        self.congestion.start(initial_window(segments, self.snd.mss));
+        if self.syn_lost {
+            self.rto.after_lost_syn();
+        }
+        self.rto.progress();
+        if self.keepalive.on {
+            self.timers.arm(Timer::Keepalive, now + self.keepalive.idle());
+        }
+    }
+
+    /// The program has closed the connection (RFC 9293 §3.10.4): what it wrote is still sent,
+    /// then a FIN; it reads no more. If it leaves octets unread, call [`Connection::abort`]
+    /// instead (RFC 2525 §2.17). Then poll for transmission; a connection that is still
+    /// in SYN-SENT is CLOSED at once.
+    pub fn close(&mut self, now: Instant) {
+        self.shutdown_write();
+        self.reader = Reader::Gone;
+        if self.state == State::FinWait2 {
+            self.timers.arm(Timer::Linger, now + self.limits.fin_wait_2());
+        }
+    }
+
+    /// The program writes no more: a FIN follows the text in the buffer (half-close).
+    pub fn shutdown_write(&mut self) {
+        if self.state == State::SynSent {
+            self.finish(Progress::NONE);
+        } else if self.snd.fin == Fin::Open {
+            self.snd.fin = Fin::Wanted;
+        }
+    }
+
+    /// The program reads no more: what still comes is acknowledged and thrown away.
+    pub fn shutdown_read(&mut self) {
+        if self.reader == Reader::Reading {
+            self.reader = Reader::Shut;
+        }
+    }
+
+    /// Ends the connection now (RFC 9293 §3.10.5). The state is CLOSED; a reset, if the peer
+    /// needs one, leaves through [`Connection::poll_transmit`].
+    pub fn abort(&mut self) {
+        use State::{CloseWait, Established, FinWait1, FinWait2, SynReceived};
+        let reset = matches!(self.state, SynReceived | Established | FinWait1 | FinWait2 | CloseWait);
+        self.finish(Progress::NONE);
+        if reset {
+            self.owed.add(Owed::RST);
+        }
+    }
+
+    /// The connection is over; nothing more is owed or waited for.
+    pub(crate) fn finish(&mut self, why: Progress) -> Progress {
+        self.state = State::Closed;
+        self.owed = Owed::NOTHING;
+        self.timers.cancel_all();
+        self.rcv.reassembly = None;
+        self.recovery = Recovery::new(self.snd.nxt);
+        why | Progress::CLOSED
+    }
+
+    /// The program has read from the receive buffer. Answers whether that opened the window so
+    /// far that the peer should be told: then poll for transmission.
+    pub fn on_read<R: RecvBuffer + ?Sized>(&mut self, now: Instant, rx: &R) -> bool {
+        if !self.state.receives_text() {
+            return false;
+        }
+        let room = rx.room();
+        let delivered = self.rcv.nxt - self.rcv.irs;
+        self.rcv.tuning.on_read(now, self.rto.srtt(), delivered.wrapping_add(room as u32));
+        let due = self.rcv.update_is_due(room, self.snd.mss);
+        if due {
+            self.owed.add(Owed::ACK);
+        }
+        due
+    }
+
+    /// Whether small segments leave at once (TCP_NODELAY). Poll for transmission after.
+    pub fn set_nodelay(&mut self, nodelay: bool) {
+        self.snd.nodelay = nodelay;
+    }
+
+    /// Whether only full segments leave (TCP_CORK); text is held back at most 200 ms. Poll for
+    /// transmission after.
+    pub fn set_cork(&mut self, cork: bool) {
+        self.snd.cork = cork;
+    }
+
+    /// Probing of an idle connection (SO_KEEPALIVE and the TCP_KEEP… options).
+    pub fn set_keepalive(&mut self, now: Instant, config: Option<KeepaliveConfig>) {
+        self.keepalive = Keepalive::new(config);
+        self.timers.cancel(Timer::Keepalive);
+        if self.keepalive.on && self.state.is_synchronized() {
+            self.timers.arm(Timer::Keepalive, now + self.keepalive.idle());
+        }
+    }
+
+    /// TCP_USER_TIMEOUT: how long sent text may stay unacknowledged (RFC 5482); `None` for the
+    /// configured number of retransmissions.
+    pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
+        self.limits.set_user_timeout(timeout);
+    }
+
+    /// The path now takes segments of `mss` octets: the MTU less 40 (RFC 1191 §3). What was sent
+    /// in larger ones is sent again at once and without blaming congestion (§6.5). Before believing
+    /// an ICMP message, ask [`Connection::is_outstanding`].
+    pub fn set_path_mtu(&mut self, mss: u16) {
+        let before = self.snd.mss;
+        self.snd.mss = self.snd.peer_mss.min(mss.max(48));
+        if self.snd.mss < before && self.state.may_transmit() && !self.snd.is_idle() {
+            self.recovery.start_loss(self.outstanding());
+        }
+    }
+
+    /// Whether `seq`, quoted by an ICMP message, is outstanding; others are forged or too late
+    /// (RFC 5927 §4.1).
+    pub fn is_outstanding(&self, seq: SeqNumber) -> bool {
+        self.snd.una.at_or_before(seq) && seq.before(self.snd.nxt)
+    }
+
+    /// The state (RFC 9293 §3.3.2).
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// The window limit that the program's reading calls for, in octets: a receive buffer smaller
+    /// than this slows the peer down.
+    pub fn wanted_window(&self) -> u32 {
+        self.rcv.tuning.limit()
+    }
+
+    /// Bytes of memory the connection holds: itself, text out of order, the scoreboard.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + self.rcv.memory() + self.recovery.memory()
+    }
+
+    /// What is left to remember in TIME-WAIT; `None` in other states. Poll for transmission first.
+    pub fn time_wait(&self) -> Option<TimeWait> {
+        (self.state == State::TimeWait).then(|| TimeWait::new(self))
+    }
+
+    /// What is outstanding, and how much text makes a full segment (SMSS): the options of every
+    /// segment count against the MSS (RFC 9293 §3.7.1).
+    pub(crate) fn outstanding(&self) -> Outstanding {
+        let stamp = if self.stamps.on { Options::TIMESTAMP_BYTES as u32 } else { 0 };
+        let mss = u32::from(self.snd.mss).saturating_sub(stamp).max(8);
+        Outstanding { una: self.snd.una, nxt: self.snd.nxt, mss }
+    }
+}

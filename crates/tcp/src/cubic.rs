@@ -1,0 +1,227 @@
+//! CUBIC congestion control (RFC 9438): after a loss the window follows a cubic in the time
+//! since, so its growth does not depend on the round-trip time, and never falls behind what Reno
+//! would do. All windows are in octets; time is the argument's.
+
+use core::time::Duration;
+
+use silk_instant::Instant;
+
+use crate::congestion::{Acked, Congestion, MAX_WINDOW, slow_start_growth};
+
+/// C of RFC 9438 §5, in segments per second cubed.
+const C: f64 = 0.4;
+/// β_cubic of RFC 9438 §4.6.
+const BETA: f64 = 0.7;
+/// α_cubic of RFC 9438 §4.3: 3 (1 − β) / (1 + β).
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// Growth along a cubic, reduction by 0.7.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    /// cwnd; a fraction of an octet is kept so that slow growth is not rounded away.
+    cwnd: f64,
+    ssthresh: u32,
+    /// W_max: the window before the last reduction, after fast convergence.
+    w_max: f64,
+    /// cwnd_prior: the window before the last reduction.
+    prior: f64,
+    /// W_est: the window Reno would have.
+    w_est: f64,
+    /// K: seconds until the cubic is back at W_max.
+    k: f64,
+    /// The start of this congestion-avoidance stage; `FAR` when the next acknowledgement starts one.
+    epoch: Instant,
+}
+
+impl Cubic {
+    /// A controller with an initial window of `initial` octets.
+    pub const fn new(initial: u32) -> Self {
+        let (cwnd, ssthresh, epoch) = (initial as f64, u32::MAX, Instant::FAR);
+        Self { cwnd, ssthresh, w_max: 0.0, prior: 0.0, w_est: 0.0, k: 0.0, epoch }
+    }
+
+    /// A stage of congestion avoidance starts (RFC 9438 §4.2, equation 2).
+    fn start_epoch(&mut self, now: Instant, mss: f64) {
+        self.epoch = now;
+        self.w_est = self.cwnd;
+        if self.cwnd < self.w_max {
+            self.k = cube_root((self.w_max - self.cwnd) / (C * mss));
+        } else {
+            self.k = 0.0;
+            self.w_max = self.cwnd;
+        }
+    }
+
+    /// W_cubic(t) (equation 1).
+    fn at(&self, t: f64, mss: f64) -> f64 {
+        let from_plateau = t - self.k;
+        C * from_plateau * from_plateau * from_plateau * mss + self.w_max
+    }
+
+    fn avoid_congestion(&mut self, acked: &Acked) {
+        let mss = f64::from(acked.mss);
+        if self.epoch == Instant::FAR {
+            self.start_epoch(acked.now, mss);
+        }
+        let bytes = f64::from(acked.bytes);
+        // §4.3, equation 4: α is 1 once the window of the last reduction is reached again.
+        let alpha = if self.w_est >= self.prior { 1.0 } else { ALPHA };
+        self.w_est += alpha * mss * bytes / self.cwnd;
+        let t = seconds(acked.now - self.epoch);
+        if self.at(t, mss) < self.w_est {
+            self.cwnd = self.cwnd.max(self.w_est);
+        } else {
+            let target = self.at(t + seconds(acked.srtt), mss).clamp(self.cwnd, 1.5 * self.cwnd);
+            self.cwnd += (target - self.cwnd) * (bytes / self.cwnd).min(1.0);
+        }
+        self.cwnd = self.cwnd.min(f64::from(MAX_WINDOW));
+    }
+
+    /// §4.6 and, where the flow gives room to newer ones, fast convergence (§4.7).
+    fn reduce(&mut self, flight: u32, mss: u32) {
+        self.w_max = if self.cwnd < self.w_max { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
+        self.prior = self.cwnd;
+        self.ssthresh = ((f64::from(flight) * BETA) as u32).max(2 * mss);
+        self.epoch = Instant::FAR;
+    }
+}
+
+impl Congestion for Cubic {
+    fn window(&self) -> u32 {
+        self.cwnd as u32
+    }
+
+    fn ssthresh(&self) -> u32 {
+        self.ssthresh
+    }
+
+    fn on_ack(&mut self, acked: &Acked) {
+        if !acked.limited {
+            // Time in which the program was the limit is no part of t (§4.2): start again.
+            self.epoch = Instant::FAR;
+        } else if self.in_slow_start() {
+            let grown = self.cwnd + f64::from(slow_start_growth(acked));
+            self.cwnd = grown.min(f64::from(MAX_WINDOW));
+        } else {
+            self.avoid_congestion(acked);
+        }
+    }
+
+    fn on_loss(&mut self, flight: u32, mss: u32) {
+        self.reduce(flight, mss);
+        self.cwnd = f64::from(self.ssthresh);
+    }
+
+    /// §4.8: as Reno, but ssthresh by β_cubic.
+    fn on_timeout(&mut self, flight: u32, mss: u32, first: bool) {
+        if first {
+            self.reduce(flight, mss);
+        }
+        self.cwnd = f64::from(mss);
+        self.epoch = Instant::FAR;
+    }
+
+    fn on_idle(&mut self, initial: u32) {
+        self.cwnd = self.cwnd.min(f64::from(initial));
+        self.epoch = Instant::FAR;
+    }
+}
+
+fn seconds(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e9
+}
+
+/// The cube root of a number that is not negative, by Newton's method from an estimate in the
+/// exponent; `core` has none.
+fn cube_root(x: f64) -> f64 {
+    if x <= 0.0 {
+        return 0.0;
+    }
+    // A third of the exponent, with the bias put back: within 6 % of the root.
+    let mut root = f64::from_bits(x.to_bits() / 3 + 0x2A9F_7893_0000_0000);
+    for _ in 0..4 {
+        root = (2.0 * root + x / (root * root)) / 3.0;
+    }
+    root
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u32 = 1000;
+
+    /// Acknowledges `seconds` of a saturated path with this round-trip time.
+    fn run(cubic: &mut Cubic, from: Instant, seconds: u64, rtt: Duration) -> Instant {
+        let mut now = from;
+        while now < from + Duration::from_secs(seconds) {
+            let mut bytes = cubic.window();
+            now += rtt;
+            while bytes > 0 {
+                let part = bytes.min(2 * MSS);
+                cubic.on_ack(&Acked { now, bytes: part, mss: MSS, srtt: rtt, limited: true });
+                bytes -= part;
+            }
+        }
+        now
+    }
+
+    fn after_loss_at(window: u32) -> Cubic {
+        let mut cubic = Cubic::new(window);
+        cubic.on_loss(window, MSS);
+        cubic
+    }
+
+    #[test]
+    fn the_cube_root_is_exact_to_nine_digits() {
+        for x in [1e-9, 0.027, 1.0, 8.0, 27.0, 1e6, 3.3e12] {
+            let root = cube_root(x);
+            assert!(((root * root * root - x) / x).abs() < 1e-9, "{x}: {root}");
+        }
+        assert_eq!(cube_root(0.0), 0.0);
+    }
+
+    #[test]
+    fn a_loss_leaves_seven_tenths() {
+        assert_eq!(after_loss_at(100 * MSS).window(), 70 * MSS);
+    }
+
+    #[test]
+    fn the_window_is_back_after_k_seconds_then_probes_beyond() {
+        let mut cubic = after_loss_at(100 * MSS);
+        // K = cbrt(30 / 0.4) = 4.2 s.
+        let now = run(&mut cubic, Instant::ZERO, 4, Duration::from_millis(100));
+        let plateau = cubic.window();
+        assert!((97 * MSS..=101 * MSS).contains(&plateau), "{plateau}");
+        run(&mut cubic, now, 5, Duration::from_millis(100));
+        assert!(cubic.window() > 125 * MSS, "{}", cubic.window());
+    }
+
+    #[test]
+    fn growth_is_concave_before_the_plateau() {
+        let mut cubic = after_loss_at(1000 * MSS);
+        let start = cubic.window();
+        let now = run(&mut cubic, Instant::ZERO, 3, Duration::from_millis(100));
+        let early = cubic.window() - start;
+        let middle = cubic.window();
+        run(&mut cubic, now, 3, Duration::from_millis(100));
+        assert!(cubic.window() - middle < early);
+    }
+
+    #[test]
+    fn with_a_short_round_trip_it_is_no_slower_than_reno() {
+        let mut cubic = after_loss_at(20 * MSS);
+        let rtt = Duration::from_millis(1);
+        run(&mut cubic, Instant::ZERO, 1, rtt);
+        // Reno with α = 0.53 gains over 500 segments in 1000 round trips.
+        assert!(cubic.window() > 500 * MSS, "{}", cubic.window());
+    }
+
+    #[test]
+    fn fast_convergence_gives_room_after_a_second_loss() {
+        let mut cubic = after_loss_at(100 * MSS);
+        cubic.on_loss(70 * MSS, MSS);
+        assert_eq!(cubic.w_max as u32, 59_500);
+        assert_eq!(cubic.window(), 49 * MSS);
+    }
+}

@@ -1,0 +1,78 @@
+//! The handshake of an active open, simultaneous open included: what arrives in SYN-SENT
+//! (RFC 9293 §3.10.7.3). A passive open's is in `listen`. Text on a SYN is left for the peer to
+//! send again; it is allowed to be queued (RFC 9293 §3.10.7.3, fourth) but nobody is owed that.
+
+use silk_instant::Instant;
+
+use crate::agree::Agreed;
+use crate::connection::{Connection, Owed};
+use crate::options::{Options, SackBlocks};
+use crate::progress::{DropReason, Progress};
+use crate::segment::Segment;
+use crate::state::State;
+use crate::timers::Timer;
+
+impl Connection {
+    /// A segment in SYN-SENT.
+    pub(crate) fn on_syn_sent(&mut self, now: Instant, seg: &Segment) -> Result<Progress, DropReason> {
+        let acks_our_syn = seg.flags.ack() && seg.ack == self.snd.nxt;
+        // First: an acknowledgement of something we never sent is reset, unless it is a reset.
+        if seg.flags.ack() && !acks_our_syn {
+            self.stray = (!seg.flags.rst()).then_some(seg.ack).or(self.stray);
+            return Err(DropReason::BadHandshake);
+        }
+        // Second: a reset counts only with an acknowledgement of our SYN (RFC 5961 §3.2).
+        if seg.flags.rst() {
+            if !acks_our_syn {
+                return Err(DropReason::ResetOutOfWindow);
+            }
+            return Ok(self.finish(Progress::REFUSED));
+        }
+        // Fourth and fifth.
+        if !seg.flags.syn() {
+            return Err(DropReason::BadHandshake);
+        }
+        self.take_syn(now, seg);
+        Ok(if acks_our_syn { self.our_syn_acked(now, seg) } else { self.simultaneous_open(seg) })
+    }
+
+    /// The options of our SYN: before the peer's came what we offer, afterwards what is agreed.
+    pub(crate) fn offer(&self, now: Instant) -> Options {
+        Options {
+            mss: Some(self.snd.mss),
+            window_scale: self.scaling.then_some(self.rcv.shift),
+            sack_permitted: self.sack,
+            timestamp: self.stamps.option(now),
+            sack: SackBlocks::default(),
+        }
+    }
+
+    fn take_syn(&mut self, now: Instant, seg: &Segment) {
+        let agreed = Agreed::new(&self.offer(now), &seg.options);
+        self.rcv.open(seg.seq);
+        self.agree(&agreed, self.snd.mss);
+        if let Some((value, _)) = seg.options.timestamp {
+            self.stamps.set(now, value);
+        }
+    }
+
+    fn our_syn_acked(&mut self, now: Instant, seg: &Segment) -> Progress {
+        self.measure(now, seg);
+        self.snd.una = seg.ack;
+        // The window of a SYN is never scaled (RFC 7323 §2.2).
+        self.snd.set_window(seg.seq, seg.ack, u32::from(seg.window));
+        self.timers.cancel(Timer::Retransmit);
+        self.owed.settle(Owed::SYN);
+        self.owed.add(Owed::ACK);
+        self.establish(now);
+        Progress::ESTABLISHED
+    }
+
+    /// RFC 9293 §3.5, figure 7: both SYNs crossed; ours goes out again with an acknowledgement.
+    fn simultaneous_open(&mut self, seg: &Segment) -> Progress {
+        self.state = State::SynReceived;
+        self.snd.set_window(seg.seq, self.snd.una, u32::from(seg.window));
+        self.owed.add(Owed::SYN);
+        Progress::NONE
+    }
+}

@@ -1,0 +1,197 @@
+//! Tests of the table of half-open connections.
+
+use super::*;
+use alloc::vec::Vec;
+
+const NOW: Instant = Instant::from_millis(1_000);
+const OPEN: Admission = Admission { accept_queue_full: false, iss_floor: None };
+const FULL: Admission = Admission { accept_queue_full: true, iss_floor: None };
+
+fn table(backlog: usize) -> SynTable<u16> {
+    SynTable::new(Config::default(), IsnSecret::new([1, 2]), backlog)
+}
+
+fn seg(flags: Flags, seq: u32, ack: SeqNumber) -> Segment<'static> {
+    let options = Options::default();
+    Segment { seq: SeqNumber::new(seq), ack, flags, window: 500, urgent: 0, options, payload: &[] }
+}
+
+fn syn(seq: u32) -> Segment<'static> {
+    seg(Flags::SYN, seq, SeqNumber::default())
+}
+
+/// Sends the SYN numbered 100 and answers the SYN-ACK.
+fn half_open(table: &mut SynTable<u16>, key: u16) -> Header {
+    match table.on_segment(NOW, key, &syn(100), OPEN) {
+        ListenAction::Reply(header) => header,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_syn_is_answered_and_its_acknowledgement_establishes() {
+    let mut table = table(8);
+    let reply = half_open(&mut table, 1);
+    assert_eq!((reply.flags, reply.ack.raw()), (Flags::SYN | Flags::ACK, 101));
+    let action = table.on_segment(NOW, 1, &seg(Flags::ACK, 101, reply.seq + 1), OPEN);
+    let ListenAction::Established(established) = action else { panic!("{action:?}") };
+    assert_eq!((established.iss, established.irs.raw(), established.window), (reply.seq, 100, 500));
+    assert!(table.is_empty());
+}
+
+#[test]
+fn options_are_answered_only_when_offered() {
+    let mut table = table(8);
+    assert_eq!(half_open(&mut table, 1).options, Options { mss: Some(1460), ..Options::default() });
+    let options = Options {
+        mss: Some(1400),
+        window_scale: Some(3),
+        sack_permitted: true,
+        timestamp: Some((55, 0)),
+        ..Options::default()
+    };
+    let action = table.on_segment(NOW, 2, &Segment { options, ..syn(100) }, OPEN);
+    let ListenAction::Reply(reply) = action else { panic!("{action:?}") };
+    assert_eq!((reply.options.window_scale, reply.options.sack_permitted), (Some(7), true));
+    assert_eq!(reply.options.timestamp.map(|stamp| stamp.1), Some(55));
+}
+
+#[test]
+fn a_full_backlog_drops_further_syns() {
+    let mut table = table(2);
+    half_open(&mut table, 1);
+    half_open(&mut table, 2);
+    assert_eq!(table.on_segment(NOW, 3, &syn(1), OPEN), ListenAction::Drop(DropReason::BacklogFull));
+    assert_eq!(table.len(), 2);
+}
+
+#[test]
+fn a_full_accept_queue_drops_syns_and_last_acknowledgements_but_forgets_nothing() {
+    let mut table = table(8);
+    assert_eq!(table.on_segment(NOW, 1, &syn(1), FULL), ListenAction::Drop(DropReason::AcceptQueueFull));
+    let reply = half_open(&mut table, 1);
+    let last = seg(Flags::ACK, 101, reply.seq + 1);
+    assert_eq!(table.on_segment(NOW, 1, &last, FULL), ListenAction::Drop(DropReason::AcceptQueueFull));
+    assert!(matches!(table.on_segment(NOW, 1, &last, OPEN), ListenAction::Established(_)));
+}
+
+#[test]
+fn strays_are_reset_or_dropped() {
+    let mut table = table(8);
+    let stray = table.on_segment(NOW, 1, &seg(Flags::ACK, 5, SeqNumber::new(9)), OPEN);
+    assert!(matches!(stray, ListenAction::Reset(header) if header.seq.raw() == 9));
+    for (flags, why) in [
+        (Flags::RST, DropReason::NotForListener),
+        (Flags::FIN, DropReason::NotForListener),
+        (Flags::SYN | Flags::FIN, DropReason::SynWithFin),
+    ] {
+        let action = table.on_segment(NOW, 1, &seg(flags, 5, SeqNumber::default()), OPEN);
+        assert_eq!(action, ListenAction::Drop(why), "{flags:?}");
+    }
+    assert!(table.is_empty());
+}
+
+#[test]
+fn the_same_syn_again_gets_the_same_answer() {
+    let mut table = table(8);
+    let first = half_open(&mut table, 1);
+    let later = NOW + Duration::from_secs(2);
+    let again = table.on_segment(later, 1, &syn(100), OPEN);
+    assert!(matches!(again, ListenAction::Reply(header) if header.seq == first.seq));
+    assert_eq!(table.len(), 1);
+}
+
+#[test]
+fn a_reset_counts_only_at_the_expected_number() {
+    let mut table = table(8);
+    half_open(&mut table, 1);
+    let blind = table.on_segment(NOW, 1, &seg(Flags::RST, 102, SeqNumber::default()), OPEN);
+    assert!(matches!(blind, ListenAction::Challenge(DropReason::BlindReset, _)));
+    let outside = table.on_segment(NOW, 1, &seg(Flags::RST, 50, SeqNumber::default()), OPEN);
+    assert_eq!(outside, ListenAction::Drop(DropReason::ResetOutOfWindow));
+    let exact = table.on_segment(NOW, 1, &seg(Flags::RST, 101, SeqNumber::default()), OPEN);
+    assert_eq!(exact, ListenAction::Drop(DropReason::HandshakeReset));
+    assert!(table.is_empty());
+}
+
+#[test]
+fn another_syn_and_a_wrong_acknowledgement_do_not_disturb() {
+    let mut table = table(8);
+    let reply = half_open(&mut table, 1);
+    let other = table.on_segment(NOW, 1, &syn(70_000), OPEN);
+    assert!(matches!(other, ListenAction::Challenge(DropReason::UnexpectedSyn, _)));
+    let wrong = table.on_segment(NOW, 1, &seg(Flags::ACK, 101, reply.seq + 2), OPEN);
+    assert!(matches!(wrong, ListenAction::Reset(header) if header.seq == reply.seq + 2));
+    let outside = table.on_segment(NOW, 1, &seg(Flags::ACK, 99_999_999, reply.seq + 1), OPEN);
+    assert!(matches!(outside, ListenAction::Challenge(DropReason::OutOfWindow, _)));
+    assert_eq!(table.len(), 1);
+}
+
+#[test]
+fn an_unanswered_syn_ack_is_sent_again_with_back_off_and_then_forgotten() {
+    let mut table = table(8);
+    half_open(&mut table, 1);
+    let mut sent = Vec::new();
+    while let Some(at) = table.poll_timeout() {
+        while let Some((key, header)) = table.on_timeout(at) {
+            assert_eq!((key, header.flags), (1, Flags::SYN | Flags::ACK));
+            sent.push((at - NOW).as_secs());
+        }
+    }
+    assert_eq!(sent, [1, 3, 7, 15, 31]);
+    assert!(table.is_empty());
+}
+
+#[test]
+fn a_deferred_accept_waits_for_text_or_its_time() {
+    let config = Config { defer_accept: Some(Duration::from_secs(10)), ..Config::default() };
+    let mut table = SynTable::new(config, IsnSecret::new([1, 2]), 8);
+    let reply = half_open(&mut table, 1);
+    let bare = seg(Flags::ACK, 101, reply.seq + 1);
+    assert_eq!(table.on_segment(NOW, 1, &bare, OPEN), ListenAction::Drop(DropReason::Deferred));
+    // Not sent again while it only waits for text.
+    assert_eq!(table.on_timeout(NOW + Duration::from_secs(1)), None);
+    let text = Segment { payload: b"GET", ..bare };
+    assert!(matches!(table.on_segment(NOW, 1, &text, OPEN), ListenAction::Established(_)));
+    half_open(&mut table, 2);
+    let late = table.on_segment(NOW + Duration::from_secs(11), 2, &bare, OPEN);
+    assert!(matches!(late, ListenAction::Reset(_)), "another key has another number: {late:?}");
+}
+
+#[test]
+fn after_its_time_a_deferred_connection_is_handed_over_bare() {
+    let config = Config { defer_accept: Some(Duration::from_secs(10)), ..Config::default() };
+    let mut table = SynTable::new(config, IsnSecret::new([1, 2]), 8);
+    let reply = half_open(&mut table, 1);
+    let bare = seg(Flags::ACK, 101, reply.seq + 1);
+    table.on_segment(NOW, 1, &bare, OPEN);
+    let late = table.on_segment(NOW + Duration::from_secs(11), 1, &bare, OPEN);
+    assert!(matches!(late, ListenAction::Established(_)));
+}
+
+#[test]
+fn a_reused_connection_starts_above_the_floor() {
+    let floor = SeqNumber::new(0x4000_0000) + half_open(&mut table(8), 1).seq.raw();
+    let admission = Admission { iss_floor: Some(floor), ..OPEN };
+    let action = table(8).on_segment(NOW, 1, &syn(100), admission);
+    assert!(matches!(action, ListenAction::Reply(header) if header.seq == floor));
+}
+
+#[test]
+fn a_closing_listener_resets_what_is_half_open() {
+    let mut table = table(8);
+    let reply = half_open(&mut table, 1);
+    let (key, reset) = table.drain().unwrap();
+    assert_eq!((key, reset.seq, reset.flags), (1, reply.seq + 1, Flags::RST | Flags::ACK));
+    assert_eq!(table.drain(), None);
+}
+
+#[test]
+fn a_flood_is_bounded_in_memory() {
+    let mut table = table(64);
+    let replies = (0..10_000).filter(|key| {
+        matches!(table.on_segment(NOW, *key, &syn(u32::from(*key)), OPEN), ListenAction::Reply(_))
+    });
+    assert_eq!(replies.count(), 64);
+    assert!(table.memory() < 64 * 256, "{}", table.memory());
+}

@@ -1,0 +1,212 @@
+//! The receive sequence variables (RFC 9293 §3.3.1), the window offered, and what is owed to the
+//! peer by way of acknowledgement. The right edge of the window never moves left, and moves
+//! right only in steps worth a segment (silly-window avoidance, RFC 9293 §3.8.6.2.2).
+
+use alloc::boxed::Box;
+
+use crate::config::Config;
+use crate::options::SackBlocks;
+use crate::reassembly::Reassembly;
+use crate::seq::SeqNumber;
+use crate::tuning::WindowTuning;
+
+/// What we receive.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    /// IRS: the peer's initial sequence number.
+    pub(crate) irs: SeqNumber,
+    /// RCV.NXT: the next sequence number expected.
+    pub(crate) nxt: SeqNumber,
+    /// RCV.NXT + RCV.WND as the peer was last told; `nxt <= edge`, save that a FIN may pass it.
+    pub(crate) edge: SeqNumber,
+    /// Last.ACK.sent (RFC 7323 §4.3).
+    pub(crate) last_ack_sent: SeqNumber,
+    /// Rcv.Wind.Shift (RFC 7323 §2.3).
+    pub(crate) shift: u8,
+    /// Segments of text since the last acknowledgement.
+    pub(crate) unacked: u8,
+    /// Duplicate acknowledgements owed beyond the next one, for peers without SACK that count them.
+    pub(crate) extra_acks: u8,
+    /// Where the peer's FIN is, once seen; not processed until `nxt` reaches it.
+    pub(crate) fin_at: Option<SeqNumber>,
+    /// A range received twice, to be reported once (D-SACK, RFC 2883 §4).
+    pub(crate) duplicate: Option<(SeqNumber, SeqNumber)>,
+    /// Text ahead of its turn; none on a connection without loss.
+    pub(crate) reassembly: Option<Box<Reassembly>>,
+    pub(crate) tuning: WindowTuning,
+}
+
+impl Receiver {
+    /// A receiver that knows its peer's `irs`, or not yet; then [`Receiver::open`] follows.
+    pub(crate) fn new(config: &Config, irs: SeqNumber) -> Self {
+        let tuning = WindowTuning::new(config.receive_window, config.receive_window_max);
+        let mut receiver = Self {
+            irs,
+            nxt: irs,
+            edge: irs,
+            last_ack_sent: irs,
+            shift: 0,
+            unacked: 0,
+            extra_acks: 0,
+            fin_at: None,
+            duplicate: None,
+            reassembly: None,
+            tuning,
+        };
+        receiver.open(irs);
+        receiver
+    }
+
+    /// The peer's SYN came; our own offered [`Receiver::syn_window`].
+    pub(crate) fn open(&mut self, irs: SeqNumber) {
+        self.irs = irs;
+        self.nxt = irs + 1;
+        self.last_ack_sent = self.nxt;
+        self.edge = self.nxt + u32::from(self.syn_window());
+    }
+
+    /// The window field of a SYN, which is never scaled (RFC 7323 §2.2).
+    pub(crate) fn syn_window(&self) -> u16 {
+        u16::try_from(self.tuning.limit()).unwrap_or(u16::MAX)
+    }
+
+    /// RCV.WND.
+    pub(crate) fn window(&self) -> u32 {
+        self.edge.since(self.nxt)
+    }
+
+    /// The window to offer when the buffer has `room`, in octets.
+    fn offer(&self, room: u32, mss: u16) -> u32 {
+        let (now, limit) = (self.window(), self.tuning.limit());
+        let free = room.min(limit);
+        let step = (limit / 2).min(u32::from(mss)).max(1);
+        if free >= now.saturating_add(step) { free } else { now }
+    }
+
+    /// Moves the edge and answers the window field. Where scaling must round, it rounds up as long
+    /// as there is room, so that the edge does not move left (RFC 7323 §2.4).
+    pub(crate) fn advertise(&mut self, room: usize, mss: u16) -> u16 {
+        let room = u32::try_from(room).unwrap_or(u32::MAX);
+        let offer = self.offer(room, mss);
+        let rounded_up = offer.div_ceil(1 << self.shift);
+        let fits = rounded_up << self.shift <= room;
+        let field = if fits { rounded_up } else { offer >> self.shift };
+        let field = u16::try_from(field).unwrap_or(u16::MAX);
+        self.edge = self.edge.max(self.nxt + (u32::from(field) << self.shift));
+        field
+    }
+
+    /// Whether the program has read enough to tell the peer unasked: the window can move by a
+    /// worthwhile step, and at least double.
+    pub(crate) fn update_is_due(&self, room: usize, mss: u16) -> bool {
+        let room = u32::try_from(room).unwrap_or(u32::MAX);
+        let (now, offer) = (self.window(), self.offer(room, mss));
+        offer > now && offer / 2 >= now
+    }
+
+    /// Whether text waits for a gap to be filled.
+    pub(crate) fn has_gap(&self) -> bool {
+        self.reassembly.as_ref().is_some_and(|reassembly| !reassembly.is_empty())
+    }
+
+    /// The blocks to report: a duplicate first (RFC 2883 §4), then what waits.
+    pub(crate) fn sack_blocks(&self) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        if let Some((start, end)) = self.duplicate {
+            blocks.push(start, end);
+        }
+        if let Some(reassembly) = &self.reassembly {
+            for (start, end) in reassembly.blocks().iter() {
+                blocks.push(start, end);
+            }
+        }
+        blocks
+    }
+
+    /// An acknowledgement of everything received was sent.
+    pub(crate) fn acknowledged(&mut self) {
+        self.last_ack_sent = self.nxt;
+        self.unacked = 0;
+        self.duplicate = None;
+    }
+
+    /// Frees the reassembly buffer when nothing waits in it.
+    pub(crate) fn release(&mut self) {
+        if !self.has_gap() {
+            self.reassembly = None;
+        }
+    }
+
+    /// Bytes of memory held outside of the connection itself.
+    pub(crate) fn memory(&self) -> usize {
+        self.reassembly.as_ref().map_or(0, |held| size_of::<Reassembly>() + held.memory())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u16 = 1_000;
+
+    fn receiver(window: u32, shift: u8) -> Receiver {
+        let config = Config { receive_window: window, receive_window_max: window, ..Config::default() };
+        let mut receiver = Receiver { shift, ..Receiver::new(&config, SeqNumber::new(0)) };
+        receiver.edge = receiver.nxt;
+        receiver
+    }
+
+    #[test]
+    fn the_window_opens_only_by_a_segment_or_half_the_buffer() {
+        let mut receiver = receiver(10_000, 0);
+        assert_eq!(receiver.advertise(999, MSS), 0);
+        assert_eq!(receiver.advertise(1_000, MSS), 1_000);
+        assert_eq!(receiver.advertise(1_999, MSS), 1_000);
+        let mut small = Receiver { tuning: WindowTuning::new(600, 600), ..receiver };
+        small.edge = small.nxt;
+        assert_eq!(small.advertise(299, MSS), 0);
+        assert_eq!(small.advertise(300, MSS), 300);
+    }
+
+    #[test]
+    fn the_edge_never_moves_left() {
+        let mut receiver = receiver(10_000, 0);
+        receiver.advertise(8_000, MSS);
+        let edge = receiver.edge;
+        assert_eq!(receiver.advertise(10, MSS), 8_000);
+        receiver.nxt += 5_000;
+        assert_eq!(receiver.advertise(10, MSS), 3_000);
+        assert_eq!(receiver.edge, edge);
+    }
+
+    #[test]
+    fn a_scaled_window_rounds_up_only_into_real_room() {
+        let mut receiver = receiver(1 << 20, 7);
+        assert_eq!(receiver.advertise(128_000, MSS), 1_000);
+        receiver.nxt += 1;
+        assert_eq!(receiver.advertise(127_999, MSS), 999);
+        assert_eq!(receiver.advertise(129_000, MSS), 1_007);
+    }
+
+    #[test]
+    fn an_update_is_due_when_the_window_doubles() {
+        let mut receiver = receiver(10_000, 0);
+        receiver.advertise(3_000, MSS);
+        assert!(!receiver.update_is_due(5_999, MSS));
+        assert!(receiver.update_is_due(6_000, MSS));
+        receiver.nxt += 3_000;
+        assert!(!receiver.update_is_due(900, MSS));
+        assert!(receiver.update_is_due(1_000, MSS));
+    }
+
+    #[test]
+    fn a_duplicate_is_reported_before_what_waits() {
+        let mut receiver = receiver(10_000, 0);
+        let mut held = Reassembly::default();
+        held.insert(SeqNumber::new(50), b"abc", 4_096).unwrap();
+        receiver.reassembly = Some(Box::new(held));
+        receiver.duplicate = Some((SeqNumber::new(1), SeqNumber::new(4)));
+        let starts: alloc::vec::Vec<_> = receiver.sack_blocks().iter().map(|block| block.0.raw()).collect();
+        assert_eq!(starts, [1, 50]);
+    }
+}

@@ -1,0 +1,93 @@
+//! Reno congestion control (RFC 5681 §3.1) with appropriate byte counting (RFC 3465). Kept as
+//! the simplest complete controller and as the yardstick for CUBIC.
+
+use crate::congestion::{Acked, Congestion, MAX_WINDOW, slow_start_growth};
+
+/// Additive increase, multiplicative decrease by half.
+#[derive(Clone, Debug)]
+pub struct Reno {
+    cwnd: u32,
+    ssthresh: u32,
+    /// Octets acknowledged since the window last grew in congestion avoidance.
+    counted: u32,
+}
+
+impl Reno {
+    /// A controller with an initial window of `initial` octets.
+    pub const fn new(initial: u32) -> Self {
+        Self { cwnd: initial, ssthresh: u32::MAX, counted: 0 }
+    }
+
+    /// One segment more for each window of acknowledged octets (RFC 5681 §3.1, RFC 3465 §2.1).
+    fn avoid_congestion(&mut self, acked: &Acked) {
+        self.counted = self.counted.saturating_add(acked.bytes);
+        if self.counted >= self.cwnd {
+            self.counted -= self.cwnd;
+            self.cwnd = self.cwnd.saturating_add(acked.mss).min(MAX_WINDOW);
+        }
+    }
+
+    /// Equation 4 of RFC 5681: half the flight, at least two segments.
+    fn reduce(&mut self, flight: u32, mss: u32) {
+        self.ssthresh = (flight / 2).max(2 * mss);
+        self.counted = 0;
+    }
+}
+
+impl Congestion for Reno {
+    fn window(&self) -> u32 {
+        self.cwnd
+    }
+
+    fn ssthresh(&self) -> u32 {
+        self.ssthresh
+    }
+
+    fn on_ack(&mut self, acked: &Acked) {
+        if !acked.limited {
+            return;
+        }
+        if self.in_slow_start() {
+            self.cwnd = self.cwnd.saturating_add(slow_start_growth(acked)).min(MAX_WINDOW);
+        } else {
+            self.avoid_congestion(acked);
+        }
+    }
+
+    fn on_loss(&mut self, flight: u32, mss: u32) {
+        self.reduce(flight, mss);
+        self.cwnd = self.ssthresh;
+    }
+
+    fn on_timeout(&mut self, flight: u32, mss: u32, first: bool) {
+        if first {
+            self.reduce(flight, mss);
+        }
+        self.cwnd = mss;
+    }
+
+    fn on_idle(&mut self, initial: u32) {
+        self.cwnd = self.cwnd.min(initial);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::time::Duration;
+    use silk_instant::Instant;
+
+    const MSS: u32 = 1000;
+
+    #[test]
+    fn congestion_avoidance_adds_one_segment_per_window() {
+        let mut reno = Reno::new(20 * MSS);
+        reno.on_loss(20 * MSS, MSS);
+        assert_eq!(reno.window(), 10 * MSS);
+        let acked = Acked { now: Instant::ZERO, bytes: MSS, mss: MSS, srtt: Duration::ZERO, limited: true };
+        (0..10).for_each(|_| reno.on_ack(&acked));
+        assert_eq!(reno.window(), 11 * MSS);
+        (0..11).for_each(|_| reno.on_ack(&acked));
+        assert_eq!(reno.window(), 12 * MSS);
+    }
+}

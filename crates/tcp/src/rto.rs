@@ -1,0 +1,160 @@
+//! The retransmission time-out (RFC 6298), in whole microseconds with the scaled averages of
+//! Jacobson's original. It only computes; the timer itself is in `timers`. Ambiguous samples
+//! (Karn) must be kept out by the caller.
+
+use core::time::Duration;
+
+use crate::config::Config;
+
+/// Round-trip estimator and the time-out made from it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rto {
+    /// SRTT times eight, in µs; zero before the first sample.
+    srtt_8: u32,
+    /// RTTVAR times four, in µs.
+    rttvar_4: u32,
+    /// The time-out without back-off, in µs; within min..=max.
+    base: u32,
+    min: u32,
+    max: u32,
+    /// Consecutive time-outs without progress.
+    backoff: u8,
+}
+
+/// Clock granularity G of RFC 6298 §2.3 in µs.
+const GRANULARITY: u32 = 1_000;
+/// Samples above this are cut, so that the scaled averages cannot overflow.
+const LONGEST: u32 = 300_000_000;
+
+impl Rto {
+    pub(crate) fn new(config: &Config) -> Self {
+        let max = micros(config.max_rto).clamp(1, LONGEST);
+        let min = micros(config.min_rto).clamp(1, max);
+        let base = micros(config.initial_rto).clamp(min, max);
+        Self { srtt_8: 0, rttvar_4: 0, base, min, max, backoff: 0 }
+    }
+
+    /// Takes a measurement R (RFC 6298 §2.2 and §2.3).
+    pub(crate) fn sample(&mut self, rtt: Duration) {
+        let r = micros(rtt).clamp(1, LONGEST);
+        if self.srtt_8 == 0 {
+            self.srtt_8 = r * 8;
+            self.rttvar_4 = r * 2;
+        } else {
+            let difference = (self.srtt_8 / 8).abs_diff(r);
+            self.rttvar_4 = self.rttvar_4 - self.rttvar_4 / 4 + difference;
+            self.srtt_8 = self.srtt_8 - self.srtt_8 / 8 + r;
+        }
+        let rto = self.srtt_8 / 8 + self.rttvar_4.max(GRANULARITY);
+        self.base = rto.clamp(self.min, self.max);
+    }
+
+    /// Doubles the time-out (§5.5).
+    pub(crate) fn back_off(&mut self) {
+        self.backoff = self.backoff.saturating_add(1);
+    }
+
+    /// New data was acknowledged: the back-off ends.
+    pub(crate) fn progress(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// After a SYN was lost, data starts with at least 3 s (§5.7).
+    pub(crate) fn after_lost_syn(&mut self) {
+        if self.srtt_8 == 0 {
+            self.base = self.base.max(3_000_000).min(self.max);
+        }
+    }
+
+    /// Consecutive time-outs without progress.
+    pub(crate) const fn backoff(&self) -> u8 {
+        self.backoff
+    }
+
+    /// The time-out now.
+    pub(crate) fn current(&self) -> Duration {
+        self.doubled(self.backoff)
+    }
+
+    /// The time-out doubled `times`, within the maximum.
+    pub(crate) fn doubled(&self, times: u8) -> Duration {
+        let micros = u64::from(self.base) << times.min(32);
+        Duration::from_micros(micros.min(u64::from(self.max)))
+    }
+
+    /// The smoothed round-trip time; zero before the first sample.
+    pub(crate) fn srtt(&self) -> Duration {
+        Duration::from_micros(u64::from(self.srtt_8 / 8))
+    }
+
+    /// The round-trip time's variation.
+    pub(crate) fn rttvar(&self) -> Duration {
+        Duration::from_micros(u64::from(self.rttvar_4 / 4))
+    }
+}
+
+fn micros(duration: Duration) -> u32 {
+    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rto() -> Rto {
+        Rto::new(&Config { min_rto: Duration::from_millis(1), ..Config::default() })
+    }
+
+    #[test]
+    fn before_any_sample_it_is_one_second() {
+        assert_eq!(rto().current(), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn the_first_sample_sets_srtt_and_half_of_it_as_variation() {
+        let mut rto = rto();
+        rto.sample(Duration::from_millis(100));
+        assert_eq!((rto.srtt(), rto.rttvar()), (Duration::from_millis(100), Duration::from_millis(50)));
+        assert_eq!(rto.current(), Duration::from_millis(300));
+    }
+
+    #[test]
+    fn steady_samples_shrink_the_variation() {
+        let mut rto = rto();
+        (0..100).for_each(|_| rto.sample(Duration::from_millis(80)));
+        assert_eq!(rto.srtt(), Duration::from_millis(80));
+        assert!(rto.current() < Duration::from_millis(83), "{:?}", rto.current());
+    }
+
+    #[test]
+    fn back_off_doubles_up_to_the_maximum_and_ends_with_progress() {
+        let mut rto = rto();
+        let seen: alloc::vec::Vec<_> = (0..9)
+            .map(|_| {
+                rto.back_off();
+                rto.current().as_secs()
+            })
+            .collect();
+        assert_eq!(seen, [2, 4, 8, 16, 32, 64, 120, 120, 120]);
+        rto.progress();
+        assert_eq!(rto.current(), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_lost_syn_makes_it_three_seconds_until_a_sample() {
+        let mut rto = rto();
+        rto.after_lost_syn();
+        assert_eq!(rto.current(), Duration::from_secs(3));
+        rto.sample(Duration::from_millis(10));
+        assert_eq!(rto.current(), Duration::from_millis(30));
+    }
+
+    #[test]
+    fn extreme_samples_do_not_overflow() {
+        let mut rto = rto();
+        for rtt in [Duration::MAX, Duration::ZERO, Duration::MAX, Duration::MAX] {
+            rto.sample(rtt);
+            assert!(rto.current() <= Duration::from_secs(120));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A deadline has come: retransmission with back-off (RFC 6298 §5.4 to §5.7), probes of a closed
+//! window and of an idle peer, delayed acknowledgements, and the ends of waiting. How long to
+//! insist is bounded everywhere (RFC 9293 §3.8.3).
+
+use silk_instant::Instant;
+
+use crate::congestion::Congestion;
+use crate::connection::{Connection, Owed, Reader};
+use crate::keepalive::Due;
+use crate::progress::Progress;
+use crate::state::State;
+use crate::timers::Timer;
+
+impl Connection {
+    /// When [`Connection::on_timeout`] wants to be called; `None` when nothing is waited for.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// Time has passed. Then poll for transmission. Calling it early or late does no harm.
+    pub fn on_timeout(&mut self, now: Instant) -> Progress {
+        let mut progress = Progress::NONE;
+        while let Some(timer) = self.timers.expire(now) {
+            progress |= match timer {
+                Timer::Retransmit => self.on_retransmit_timeout(now),
+                Timer::Persist => self.on_persist_timeout(),
+                Timer::DelayedAck => self.owe_ack(),
+                Timer::Keepalive => self.on_keepalive_timeout(now),
+                Timer::Linger => self.finish(Progress::NONE),
+            };
+        }
+        progress
+    }
+
+    fn owe_ack(&mut self) -> Progress {
+        self.owed.add(Owed::ACK);
+        Progress::NONE
+    }
+
+    fn on_retransmit_timeout(&mut self, now: Instant) -> Progress {
+        match self.state {
+            State::SynSent | State::SynReceived => self.on_syn_timeout(),
+            _ if self.snd.is_idle() => Progress::NONE,
+            _ if self.is_hopeless(now) => self.finish(Progress::TIMED_OUT),
+            _ => self.on_text_timeout(now),
+        }
+    }
+
+    fn on_syn_timeout(&mut self) -> Progress {
+        if self.rto.backoff() >= self.limits.syn_retries {
+            return self.finish(Progress::TIMED_OUT);
+        }
+        self.rto.back_off();
+        self.syn_lost = true;
+        self.snd.timed_at = Instant::FAR;
+        self.owed.add(Owed::SYN);
+        Progress::NONE
+    }
+
+    fn on_text_timeout(&mut self, now: Instant) -> Progress {
+        let out = self.outstanding();
+        let first = self.rto.backoff() == 0;
+        if first {
+            self.snd.stalled_since = now;
+        }
+        self.congestion.on_timeout(out.octets().min(self.congestion.window()), out.mss, first);
+        self.recovery.start_loss(out);
+        self.snd.timed_at = Instant::FAR;
+        self.rto.back_off();
+        self.counters.timeouts = self.counters.timeouts.wrapping_add(1);
+        self.timers.arm(Timer::Retransmit, now + self.rto.current());
+        Progress::NONE
+    }
+
+    /// R2 of RFC 9293 §3.8.3, or the user time-out (RFC 5482). A peer that closed its window on
+    /// what was sent and still answers is not gone (§3.8.6.1, MUST-37).
+    fn is_hopeless(&self, now: Instant) -> bool {
+        let answers = self.snd.wnd == 0 && self.last_heard + self.rto.current() >= now;
+        if answers && self.reader != Reader::Gone {
+            return false;
+        }
+        let stalled = self.snd.stalled_since;
+        let overdue = |timeout| stalled != Instant::FAR && now - stalled >= timeout;
+        self.rto.backoff() >= self.patience() || self.limits.user_timeout().is_some_and(overdue)
+    }
+
+    fn patience(&self) -> u8 {
+        let orphan = self.reader == Reader::Gone;
+        if orphan { self.limits.orphan_retries } else { self.limits.retries }
+    }
+
+    /// Nothing is outstanding and text is held back: by the window, then the peer is probed, for
+    /// ever if it answers (§3.8.6.1, MUST-37), but not for a program that has gone; or by Nagle,
+    /// a cork or silly-window avoidance, then it goes out now (§3.8.6.2.1).
+    fn on_persist_timeout(&mut self) -> Progress {
+        if self.snd.usable_window() > 0 {
+            self.owed.add(Owed::PUSH);
+            return Progress::NONE;
+        }
+        let probes = if self.reader == Reader::Gone { self.snd.probes } else { self.snd.unanswered };
+        if probes >= self.patience() {
+            return self.finish(Progress::TIMED_OUT);
+        }
+        self.snd.probes = self.snd.probes.saturating_add(1);
+        self.snd.unanswered = self.snd.unanswered.saturating_add(1);
+        self.owed.add(Owed::PROBE);
+        Progress::NONE
+    }
+
+    fn on_keepalive_timeout(&mut self, now: Instant) -> Progress {
+        let busy = !self.snd.is_idle() || self.timers.is_armed(Timer::Persist);
+        match self.keepalive.on_timeout(now, self.last_heard, busy) {
+            Due::Later(at) => self.timers.arm(Timer::Keepalive, at),
+            Due::Probe(next) => {
+                self.timers.arm(Timer::Keepalive, next);
+                self.owed.add(Owed::PROBE);
+            }
+            Due::Failed => {
+                self.abort();
+                return Progress::TIMED_OUT | Progress::CLOSED;
+            }
+        }
+        Progress::NONE
+    }
+}

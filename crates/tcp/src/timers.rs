@@ -1,0 +1,82 @@
+//! The deadlines of a connection. At most one per purpose; which are armed is said where they
+//! are armed. A deadline that moves later needs no work from whoever runs the timer wheel: it is
+//! asked for again after every call.
+
+use silk_instant::Instant;
+
+/// What a deadline is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Timer {
+    /// RFC 6298: the oldest outstanding segment is overdue.
+    Retransmit,
+    /// RFC 9293 §3.8.6.1: nothing is outstanding and the peer's window holds text back, or
+    /// §3.8.6.2.1: silly-window avoidance or a cork does.
+    Persist,
+    /// RFC 9293 §3.8.6.3: an acknowledgement waited long enough for company.
+    DelayedAck,
+    /// RFC 9293 §3.8.4: the connection has been silent.
+    Keepalive,
+    /// TIME-WAIT, or FIN-WAIT-2 without a program, ends.
+    Linger,
+}
+
+const ALL: [Timer; 5] =
+    [Timer::Retransmit, Timer::Persist, Timer::DelayedAck, Timer::Keepalive, Timer::Linger];
+
+/// The deadlines; `Instant::FAR` is unarmed.
+#[derive(Clone, Debug)]
+pub(crate) struct Timers([Instant; ALL.len()]);
+
+impl Timers {
+    pub(crate) const fn new() -> Self {
+        Self([Instant::FAR; ALL.len()])
+    }
+
+    /// Sets the deadline, also when one is set already.
+    pub(crate) fn arm(&mut self, timer: Timer, at: Instant) {
+        self.0[timer as usize] = at;
+    }
+
+    pub(crate) fn cancel(&mut self, timer: Timer) {
+        self.0[timer as usize] = Instant::FAR;
+    }
+
+    pub(crate) fn cancel_all(&mut self) {
+        *self = Self::new();
+    }
+
+    pub(crate) fn is_armed(&self, timer: Timer) -> bool {
+        self.0[timer as usize] != Instant::FAR
+    }
+
+    /// The earliest deadline.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.0.iter().copied().min().filter(|at| *at != Instant::FAR)
+    }
+
+    /// A timer whose deadline has come, now disarmed.
+    pub(crate) fn expire(&mut self, now: Instant) -> Option<Timer> {
+        let due = ALL.into_iter().find(|timer| self.is_armed(*timer) && self.0[*timer as usize] <= now)?;
+        self.cancel(due);
+        Some(due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_deadline_is_next_and_expires_once() {
+        let mut timers = Timers::new();
+        assert_eq!(timers.next(), None);
+        timers.arm(Timer::Persist, Instant::from_millis(5));
+        timers.arm(Timer::DelayedAck, Instant::from_millis(3));
+        assert_eq!(timers.next(), Some(Instant::from_millis(3)));
+        assert_eq!(timers.expire(Instant::from_millis(2)), None);
+        assert_eq!(timers.expire(Instant::from_millis(4)), Some(Timer::DelayedAck));
+        assert_eq!(timers.expire(Instant::from_millis(4)), None);
+        assert_eq!(timers.next(), Some(Instant::from_millis(5)));
+    }
+}

@@ -1,0 +1,172 @@
+//! A segment leaves. [`Connection::poll_transmit`] is asked until it has nothing more: first what is
+//! owed whatever else happens, then text, which carries every acknowledgement it can, and at last
+//! acknowledgements and probes on their own. Which text is next is decided in `choose`; here it gets its
+//! header, and its sending is remembered.
+
+use silk_instant::Instant;
+
+use crate::buffer::{RecvBuffer, SendBuffer};
+use crate::choose::Text;
+use crate::connection::{Connection, Owed};
+use crate::options::Options;
+use crate::segment::{Flags, Header, Transmit};
+use crate::sender::Fin;
+use crate::seq::SeqNumber;
+use crate::state::State;
+use crate::timers::Timer;
+
+impl Connection {
+    /// The next segment to send, if there is one. Its text may be as long as
+    /// `max_segment_bytes` when it is to be cut by segmentation offload; 0 asks for single
+    /// segments. Everything answered counts as sent.
+    pub fn poll_transmit<S: SendBuffer + ?Sized, R: RecvBuffer + ?Sized>(
+        &mut self,
+        now: Instant,
+        tx: &S,
+        rx: &R,
+        max_segment_bytes: usize,
+    ) -> Option<Transmit> {
+        if let Some(ack) = self.stray.take() {
+            // RFC 9293 §3.10.7.3, first: <SEQ=SEG.ACK><CTL=RST>.
+            return Some(self.bare(Header { seq: ack, ..reset() }));
+        }
+        match self.state {
+            State::Closed => return self.poll_reset(),
+            State::SynSent | State::SynReceived if self.owed.settle(Owed::SYN) => return Some(self.syn(now)),
+            _ => {}
+        }
+        if let Some(text) = self.next_text(now, tx, max_segment_bytes) {
+            return Some(self.send_text(now, tx, rx, text));
+        }
+        if self.owed.settle(Owed::PROBE) {
+            // One below SND.UNA and empty: unacceptable, so the peer must answer (§3.10.7.4, first).
+            return Some(self.acknowledge(now, rx, self.snd.una - 1));
+        }
+        if self.owed.contains(Owed::ACK) && self.state != State::SynSent {
+            return Some(self.acknowledge(now, rx, self.snd.nxt));
+        }
+        None
+    }
+
+    /// RFC 9293 §3.10.5: <SEQ=SND.NXT><CTL=RST>.
+    fn poll_reset(&mut self) -> Option<Transmit> {
+        if !self.owed.settle(Owed::RST) {
+            return None;
+        }
+        let flags = Flags::RST | Flags::ACK;
+        Some(self.bare(Header { seq: self.snd.nxt, ack: self.rcv.nxt, flags, ..reset() }))
+    }
+
+    /// Our SYN, or SYN-ACK in SYN-RECEIVED; its window is not scaled (RFC 7323 §2.2).
+    fn syn(&mut self, now: Instant) -> Transmit {
+        self.timers.arm(Timer::Retransmit, now + self.rto.current());
+        let answer = self.state == State::SynReceived;
+        if answer {
+            self.rcv.acknowledged();
+        }
+        let (ack, flag) =
+            if answer { (self.rcv.nxt, Flags::ACK) } else { (SeqNumber::default(), Flags::NONE) };
+        let (options, window) = (self.offer(now), self.rcv.syn_window());
+        self.bare(Header { seq: self.snd.una, ack, flags: Flags::SYN | flag, window, options })
+    }
+
+    /// An empty segment with the present acknowledgement and window.
+    fn acknowledge<R: RecvBuffer + ?Sized>(&mut self, now: Instant, rx: &R, seq: SeqNumber) -> Transmit {
+        let header = self.header(now, rx, seq, Flags::ACK);
+        if self.rcv.extra_acks > 0 {
+            self.rcv.extra_acks -= 1;
+            self.owed.add(Owed::ACK);
+        }
+        self.bare(header)
+    }
+
+    fn bare(&mut self, header: Header) -> Transmit {
+        self.counters.segments_out = self.counters.segments_out.wrapping_add(1);
+        Transmit { header, offset: 0, len: 0, gso_size: 0 }
+    }
+
+    /// A header with all that every segment of a synchronized connection says.
+    fn header<R: RecvBuffer + ?Sized>(
+        &mut self,
+        now: Instant,
+        rx: &R,
+        seq: SeqNumber,
+        flags: Flags,
+    ) -> Header {
+        let window = self.rcv.advertise(rx.room(), self.snd.mss);
+        let timestamp = self.stamps.option(now);
+        let mut sack = self.rcv.sack_blocks();
+        // 40 bytes of options hold four blocks, or three beside a timestamp (RFC 2018 §3).
+        sack.truncate(if timestamp.is_some() { 3 } else { 4 });
+        self.rcv.acknowledged();
+        self.owed.settle(Owed::ACK);
+        self.timers.cancel(Timer::DelayedAck);
+        let options = Options { timestamp, sack, ..Options::default() };
+        Header { seq, ack: self.rcv.nxt, flags: flags | Flags::ACK, window, options }
+    }
+
+    fn send_text<S: SendBuffer + ?Sized, R: RecvBuffer + ?Sized>(
+        &mut self,
+        now: Instant,
+        tx: &S,
+        rx: &R,
+        text: Text,
+    ) -> Transmit {
+        let offset = text.seq.since(self.snd.una) as usize;
+        let len = text.len as usize;
+        let last = len > 0 && offset + len >= tx.len();
+        let mut flags = if last { Flags::PSH } else { Flags::NONE };
+        if text.fin {
+            flags |= Flags::FIN;
+        }
+        let header = self.header(now, rx, text.seq, flags);
+        self.note_sent(now, text);
+        let gso_size = if text.len > text.mss { text.mss as u16 } else { 0 };
+        Transmit { header, offset, len, gso_size }
+    }
+
+    fn note_sent(&mut self, now: Instant, text: Text) {
+        let end = text.seq + text.len + u32::from(text.fin);
+        let segments = text.len.div_ceil(text.mss).max(1);
+        self.counters.segments_out = self.counters.segments_out.wrapping_add(segments);
+        self.snd.last_sent = now;
+        self.timers.cancel(Timer::Persist);
+        if let Some(hole) = text.again {
+            self.counters.segments_again = self.counters.segments_again.wrapping_add(segments);
+            self.recovery.sent_again(hole, end);
+            self.snd.distrust_timing(text.seq);
+        } else {
+            self.note_first_sent(now, text, end);
+        }
+        // RFC 6298 §5.1.
+        if !self.timers.is_armed(Timer::Retransmit) {
+            self.timers.arm(Timer::Retransmit, now + self.rto.current());
+        }
+    }
+
+    fn note_first_sent(&mut self, now: Instant, text: Text, end: SeqNumber) {
+        self.owed.settle(Owed::PUSH);
+        self.snd.nxt = end;
+        if !text.len.is_multiple_of(text.mss) {
+            self.snd.small_end = end;
+        }
+        if self.snd.timed_at == Instant::FAR {
+            (self.snd.timed_at, self.snd.timed_end) = (now, end);
+        }
+        if text.fin {
+            self.snd.fin = Fin::Sent;
+            // RFC 9293 §3.10.4: a FIN moves the state when it is sent.
+            self.state = if self.state == State::CloseWait { State::LastAck } else { State::FinWait1 };
+        }
+    }
+}
+
+fn reset() -> Header {
+    Header {
+        seq: SeqNumber::default(),
+        ack: SeqNumber::default(),
+        flags: Flags::RST,
+        window: 0,
+        options: Options::default(),
+    }
+}
