@@ -1,1 +1,36 @@
-//! Placeholder until the crate's first slice lands.
+//! Text to validated configuration. [`Config::parse`] and [`Graph::parse`] take a text and
+//! give either a value in which everything was checked, or [`Faults`]: every fault at once,
+//! with line, column and a suggestion. Nothing here opens a device, asks the kernel or
+//! applies anything; what only the running machine knows (does the interface exist?) is
+//! found out there.
+#![forbid(unsafe_code)]
+
+mod address;
+mod class;
+mod config;
+mod daemon;
+mod device;
+mod fault;
+mod graph;
+mod memory;
+mod read;
+mod reload;
+mod scheduler;
+mod source;
+mod suggest;
+mod tcp;
+mod value;
+
+pub use address::{Dscp, Interface, Mac, Network, Prefix};
+pub use class::{Class, Limits, PRIORITIES, RULES, Reserve, Rule};
+pub use config::{Config, keys};
+pub use daemon::{Control, Level, Log, Mode};
+pub use device::{Device, DeviceKind, Napi};
+pub use fault::{Drawn, Fault, Faults};
+pub use graph::{Endpoint, Graph, Link, Module, NamedPath, Param, Setting};
+pub use memory::{HugePages, Memory};
+pub use reload::Reload;
+pub use scheduler::{Listen, Policy, Scheduler};
+pub use source::{LONGEST, Source, Unreadable};
+pub use tcp::{Congestion, Keepalive, Tcp};
+pub use value::{ByteSize, Percent};

@@ -1,0 +1,154 @@
+//! The configuration as a whole: a text that is right becomes a [`Config`], one that is not
+//! becomes all its [`Faults`]. Never something in between.
+
+use crate::class::{self, Class, Rule};
+use crate::daemon::{Control, Log};
+use crate::device::Device;
+use crate::fault::{Fault, Faults};
+use crate::memory::Memory;
+use crate::read::{Notes, Section};
+use crate::scheduler::{Listen, Scheduler};
+use crate::source::{LONGEST, Source};
+use crate::tcp::Tcp;
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::ops::Range;
+use toml::de::DeTable;
+
+/// A configuration with nothing wrong in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// `[device]`.
+    pub device: Device,
+    /// `[scheduler]`.
+    pub scheduler: Scheduler,
+    /// `[listen]`.
+    pub listen: Listen,
+    /// `[[class]]`, in the order of the file; exactly one is the default.
+    pub classes: Vec<Class>,
+    /// `[memory]`.
+    pub memory: Memory,
+    /// `[tcp]`.
+    pub tcp: Tcp,
+    /// `[control]`.
+    pub control: Control,
+    /// `[log]`.
+    pub log: Log,
+}
+
+impl Config {
+    /// Parses a configuration; `name` is what messages call it.
+    ///
+    /// # Errors
+    /// All its [`Faults`].
+    pub fn parse(name: &str, text: &str) -> Result<Self, Faults> {
+        let mut notes = Notes::default();
+        let config = parse_document(text, &mut notes, Self::read);
+        if notes.faults.is_empty() { Ok(config) } else { Err(Faults::new(name, text, notes.faults)) }
+    }
+
+    /// The rules of all classes with the place of their class in [`Config::classes`]; the
+    /// first that matches decides.
+    pub fn rules(&self) -> impl Iterator<Item = (usize, Rule)> {
+        self.classes.iter().enumerate().flat_map(|(i, class)| class.rules().map(move |rule| (i, rule)))
+    }
+
+    /// The place of the class of a packet in [`Config::classes`].
+    pub fn class_of(&self, source: Ipv4Addr, dscp: u8, local_port: u16) -> usize {
+        let matching = self.rules().find(|(_, rule)| rule.matches(source, dscp, local_port));
+        matching.map_or_else(|| self.default_class(), |(class, _)| class)
+    }
+
+    /// The place of the default class in [`Config::classes`].
+    pub fn default_class(&self) -> usize {
+        self.classes.iter().position(|class| class.default).unwrap_or(0)
+    }
+
+    fn read(mut file: Section<'_, '_>) -> Self {
+        if !file.has("device") {
+            let help = "say at least where: `[device]` and `interface = \"eth0\"`";
+            let start = file.span().start;
+            file.notes.missing(start..start, "there is no `[device]`".to_owned(), help.to_owned());
+        }
+        let device = Device::read(file.table("device", "[device]"));
+        let scheduler = Scheduler::read(file.table("scheduler", "[scheduler]"));
+        let listen = Listen::read(file.table("listen", "[listen]"), &scheduler);
+        let placed = file.tables("class", "[[class]]", |section| Class::read(section, &scheduler));
+        class::check_all(&placed, listen.priority, file.notes);
+        let mut classes: Vec<Class> = placed.into_iter().map(|placed| placed.class).collect();
+        if !file.has("class") {
+            classes.push(Class::ordinary());
+        }
+        let config = Self {
+            device,
+            scheduler,
+            listen,
+            classes,
+            memory: Memory::read(file.table("memory", "[memory]")),
+            tcp: Tcp::read(file.table("tcp", "[tcp]")),
+            control: Control::read(file.table("control", "[control]")),
+            log: Log::read(file.table("log", "[log]")),
+        };
+        file.finish();
+        config
+    }
+}
+
+/// Reads a document with `read`, faults of its syntax first. What stands on a line with such
+/// a fault is not held against it a second time.
+///
+/// A text longer than [`LONGEST`] is one fault, and read as an empty one.
+pub(crate) fn parse_document<T>(text: &str, notes: &mut Notes, read: impl FnOnce(Section<'_, '_>) -> T) -> T {
+    let too_long = text.len() > LONGEST;
+    let (table, errors) = DeTable::parse_recoverable(if too_long { "" } else { text });
+    let line = |at: usize| text.as_bytes()[..at.min(text.len())].iter().filter(|&&b| b == b'\n').count();
+    let mut syntax: Vec<Fault> = errors
+        .into_iter()
+        .map(|error| {
+            let span = error.span().unwrap_or(text.len()..text.len());
+            syntax_fault(error.message(), span, text)
+        })
+        .collect();
+    if too_long {
+        let message = format!("there are more than {LONGEST} bytes, which no configuration has");
+        syntax.push(Fault { span: 0..0, message, help: None });
+    }
+    notes.broken = !syntax.is_empty();
+    let value = read(Section::new("the outermost table", 0..text.len(), Some(table.get_ref()), notes));
+    let broken: BTreeSet<usize> = syntax.iter().map(|fault| line(fault.span.start)).collect();
+    notes.faults.retain(|fault| !broken.contains(&line(fault.span.start)));
+    notes.faults.extend(syntax);
+    value
+}
+
+/// The parser's message, where it is one that helps; else what it comes from.
+fn syntax_fault(message: &str, span: Range<usize>, text: &str) -> Fault {
+    let written = text.get(span.clone()).unwrap_or_default().trim();
+    let (message, help) = match message.strip_prefix("string values must be quoted") {
+        None => (message.replace('\n', " "), None),
+        Some(_) if written.is_empty() => ("there is no value".to_owned(), None),
+        Some(_) => {
+            let help = format!("a text is in quotes: `\"{}\"`", written.escape_debug());
+            ("this is no value".to_owned(), Some(help))
+        }
+    };
+    Fault { span, message, help }
+}
+
+/// Every key a configuration can have, with the section it is in, such as
+/// `("[device]", "kind")`.
+pub fn keys() -> Vec<(String, &'static str)> {
+    let mut notes = Notes::default();
+    let text = "[device]\n[[class]]\n[class.limits]\n";
+    parse_document(text, &mut notes, Config::read);
+    notes.keys.sort();
+    notes.keys.dedup();
+    notes.keys
+}
+
+impl TryFrom<&Source> for Config {
+    type Error = Faults;
+    fn try_from(source: &Source) -> Result<Self, Faults> {
+        Self::parse(&source.name, &source.text)
+    }
+}

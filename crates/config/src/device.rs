@@ -1,0 +1,158 @@
+//! `[device]`: what connects silk to the network (design: devices link, tap, packet, xdp).
+//! Whether the interface exists is found out when it is opened, not here.
+
+use crate::address::{Interface, Mac, Network};
+use crate::read::{Section, words};
+use std::net::Ipv4Addr;
+
+words! {
+    /// How frames come and go.
+    pub enum DeviceKind {
+        /// An interface shared with Linux: AF_XDP receives what belongs to paths.
+        Xdp = "xdp",
+        /// An interface shared with Linux, without XDP: AF_PACKET, an address of silk's own.
+        Packet = "packet",
+        /// A tap interface, made by the daemon.
+        Tap = "tap",
+        /// Memory, between two hosts of one process.
+        Link = "link",
+    }
+}
+
+words! {
+    /// In which context the interface's receive processing runs.
+    pub enum Napi {
+        /// As it is set already.
+        Inherit = "inherit",
+        /// In a thread of the kernel's that can be pinned and is charged like any other.
+        Threaded = "threaded",
+    }
+}
+
+/// `[device]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// How frames come and go.
+    pub kind: DeviceKind,
+    /// The interface; `None` for `link` alone.
+    pub interface: Option<Interface>,
+    /// Which hardware queues to receive from; `None` for all of them (xdp).
+    pub queues: Option<Vec<u16>>,
+    /// Frames in a receive ring; a power of two.
+    pub ring: u32,
+    /// Largest IP packet; `None` for the interface's own.
+    pub mtu: Option<u16>,
+    /// The address that silk answers for; `None` when Linux's addresses are shared (xdp).
+    pub address: Option<Network>,
+    /// Where packets for other networks go; in `address`'s network.
+    pub gateway: Option<Ipv4Addr>,
+    /// The hardware address, where silk has its own.
+    pub mac: Option<Mac>,
+    /// In which context receive processing runs (xdp).
+    pub napi: Napi,
+    /// The CPU that threaded receive processing is pinned to.
+    pub napi_cpu: Option<u16>,
+}
+
+impl Device {
+    pub(crate) fn read(mut section: Section<'_, '_>) -> Self {
+        let kind = section.or("kind", DeviceKind::Xdp);
+        let device = Self {
+            kind,
+            interface: read_interface(&mut section, kind),
+            queues: read_queues(&mut section),
+            ring: read_ring(&mut section),
+            mtu: section.between("mtu", 576..=9216),
+            address: section.read("address"),
+            gateway: section.read("gateway"),
+            mac: section.read("mac"),
+            napi: section.or("napi", Napi::Inherit),
+            napi_cpu: section.read("napi_cpu"),
+        };
+        device.check(&mut section);
+        section.finish();
+        device
+    }
+
+    /// What goes with what.
+    fn check(&self, section: &mut Section<'_, '_>) {
+        if self.kind == DeviceKind::Xdp {
+            for key in ["address", "gateway", "mac"] {
+                section.forbid(key, "with `kind = \"xdp\"` Linux's own addresses and routes are used");
+            }
+        } else {
+            section.require(
+                "address",
+                format!(
+                    "with `kind = \"{}\"` silk has an address of its own: `address = \"10.0.0.2/24\"`",
+                    self.kind
+                ),
+            );
+            for key in ["queues", "napi", "napi_cpu"] {
+                section.forbid(key, "only `kind = \"xdp\"` has it");
+            }
+        }
+        if section.has("napi_cpu") && self.napi != Napi::Threaded && self.kind == DeviceKind::Xdp {
+            section.forbid("napi_cpu", "it needs `napi = \"threaded\"`");
+        }
+        if let (Some(address), Some(gateway)) = (self.address, self.gateway)
+            && self.kind != DeviceKind::Xdp
+            && (!address.prefix.contains(gateway) || gateway == address.address)
+        {
+            let message = format!("{gateway} cannot be reached directly from {}", address.prefix);
+            section.notes.fault(section.span_of("gateway"), message);
+        }
+    }
+}
+
+fn read_interface(section: &mut Section<'_, '_>, kind: DeviceKind) -> Option<Interface> {
+    let interface = section.read("interface");
+    match kind {
+        DeviceKind::Xdp | DeviceKind::Packet => {
+            section.require("interface", "say which one: `interface = \"eth0\"`; `ip link` lists them");
+            interface
+        }
+        DeviceKind::Tap => interface.or_else(|| Interface::new("silk0")),
+        DeviceKind::Link => {
+            section.forbid("interface", "`kind = \"link\"` is memory inside one process");
+            None
+        }
+    }
+}
+
+/// `"all"`, or a list of numbers.
+fn read_queues(section: &mut Section<'_, '_>) -> Option<Vec<u16>> {
+    use toml::de::DeValue;
+    struct Queues(Option<Vec<u16>>);
+    impl crate::read::Value for Queues {
+        fn read(value: &toml::Spanned<DeValue<'_>>, notes: &mut crate::read::Notes) -> Option<Self> {
+            match value.get_ref() {
+                DeValue::String(text) if text == "all" => Some(Self(None)),
+                DeValue::Array(array) if array.is_empty() => {
+                    notes.fault(value.span(), "without a queue nothing is received");
+                    None
+                }
+                DeValue::Array(_) | DeValue::Integer(_) => Vec::read(value, notes).map(|all| Self(Some(all))),
+                _ => crate::read::expected("`\"all\"` or a list of queue numbers", value, notes),
+            }
+        }
+    }
+    let mut queues = section.read::<Queues>("queues")?.0?;
+    queues.sort_unstable();
+    queues.dedup();
+    Some(queues)
+}
+
+fn read_ring(section: &mut Section<'_, '_>) -> u32 {
+    let ring: u32 = section.within("ring", 2048, 64..=65536);
+    if !ring.is_power_of_two() {
+        let (below, above) = (ring.next_power_of_two() / 2, ring.next_power_of_two());
+        let span = section.span_of("ring");
+        section.notes.advise(
+            span,
+            format!("{ring} is not a power of two"),
+            format!("the nearest are {below} and {above}"),
+        );
+    }
+    ring
+}

@@ -1,0 +1,319 @@
+//! The text of a module graph (Scout §3.1): which modules there are and which of their
+//! services are connected. Names and kinds stay names here; whether a kind exists and its
+//! services have matching types is for whoever has the modules to say, with the places kept
+//! in the values ([`Graph::faults`]).
+
+use crate::config::parse_document;
+use crate::fault::{Fault, Faults};
+use crate::read::{Notes, Section, Value, expected};
+use crate::source::{LONGEST, Source};
+use crate::suggest::suggestion;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A module graph: names are unique and links lead to modules that exist.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Graph {
+    /// The modules, in the order of the file.
+    pub modules: Vec<Module>,
+    /// The links, in the order of the file.
+    pub links: Vec<Link>,
+    /// Paths that have a name, for sockets of `PF_SCOUT` (SILK §3.1).
+    pub paths: Vec<NamedPath>,
+    name: String,
+    text: Arc<str>,
+}
+
+/// `[[module]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Module {
+    /// What links call it.
+    pub name: String,
+    /// Which module it is, such as `tcp`; its name unless given.
+    pub kind: String,
+    /// Everything else that is given: the module's own affair.
+    pub params: Vec<Param>,
+    /// Where it stands.
+    pub span: Range<usize>,
+}
+
+/// One parameter of a module, or attribute of a path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    /// Its name.
+    pub key: String,
+    /// Its value.
+    pub value: Setting,
+    /// Where the value stands.
+    pub span: Range<usize>,
+}
+
+/// A parameter's value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Setting {
+    /// `true` or `false`.
+    Flag(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A number with a fraction.
+    Number(f64),
+    /// A text.
+    Text(String),
+    /// Several.
+    List(Vec<Setting>),
+}
+
+/// A link between two services. Links have no direction; `from` is the upper by custom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The end written first.
+    pub from: Endpoint,
+    /// The end written second.
+    pub to: Endpoint,
+    /// Where it stands.
+    pub span: Range<usize>,
+}
+
+/// A service of a module: `udp.down`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The module's name.
+    pub module: String,
+    /// The service's name.
+    pub service: String,
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.module, self.service)
+    }
+}
+
+/// `[[path]]`: path creation with a name (Scout §3.2: a module and attributes).
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedPath {
+    /// The name programs ask for.
+    pub name: String,
+    /// The module whose stage comes first.
+    pub module: String,
+    /// The attributes creation begins with.
+    pub attributes: Vec<Param>,
+    /// Where it stands.
+    pub span: Range<usize>,
+}
+
+impl Graph {
+    /// Parses a graph; `name` is what messages call it.
+    ///
+    /// # Errors
+    /// All its [`Faults`].
+    pub fn parse(name: &str, text: &str) -> Result<Self, Faults> {
+        let mut notes = Notes::default();
+        let (modules, links, paths) = parse_document(text, &mut notes, read);
+        if notes.faults.is_empty() {
+            Ok(Self { modules, links, paths, name: name.to_owned(), text: text.into() })
+        } else {
+            Err(Faults::new(name, text, notes.faults))
+        }
+    }
+
+    /// Whether a text is a graph rather than a configuration: it has modules, links or
+    /// paths. A text that is neither is taken for a configuration.
+    pub fn is_one(text: &str) -> bool {
+        let (table, _) = DeTable::parse_recoverable(if text.len() > LONGEST { "" } else { text });
+        ["module", "link", "links", "path"].iter().any(|key| table.get_ref().contains_key(*key))
+    }
+
+    /// The module of this name.
+    pub fn module(&self, name: &str) -> Option<&Module> {
+        self.modules.iter().find(|module| module.name == name)
+    }
+
+    /// Faults that others found in this graph, at the places of its values. `None` if there
+    /// are none.
+    pub fn faults(&self, faults: Vec<Fault>) -> Option<Faults> {
+        (!faults.is_empty()).then(|| Faults::new(&self.name, &self.text, faults))
+    }
+}
+
+impl TryFrom<&Source> for Graph {
+    type Error = Faults;
+    fn try_from(source: &Source) -> Result<Self, Faults> {
+        Self::parse(&source.name, &source.text)
+    }
+}
+
+type Parts = (Vec<Module>, Vec<Link>, Vec<NamedPath>);
+
+fn read(mut file: Section<'_, '_>) -> Parts {
+    let modules: Vec<Module> = file.tables("module", "[[module]]", read_module);
+    let mut links: Vec<Link> = file.or("links", Vec::new());
+    links.extend(file.tables("link", "[[link]]", read_link).into_iter().flatten());
+    let paths = file.tables("path", "[[path]]", read_path);
+    let end = file.span().end;
+    if modules.is_empty() && !file.has("module") {
+        let help = "a graph has a `[[module]]` for each module and a `[[link]]` for each connection";
+        file.notes.missing(end..end, "there are no modules".to_owned(), help.to_owned());
+    }
+    check_names(&modules, &paths, file.notes);
+    check_links(&modules, &links, file.notes);
+    for path in &paths {
+        check_exists(&modules, &path.module, &path.span, file.notes);
+    }
+    file.finish();
+    (modules, links, paths)
+}
+
+fn read_module(mut section: Section<'_, '_>) -> Module {
+    section.require("name", "every module has one: `name = \"tcp\"`");
+    let name = read_name(&mut section, "name").unwrap_or_default();
+    let kind = read_name(&mut section, "kind").unwrap_or_else(|| name.clone());
+    let span = section.span();
+    let params = read_params(&mut section);
+    Module { name, kind, params, span }
+}
+
+fn read_link(mut section: Section<'_, '_>) -> Option<Link> {
+    let why = "a link is `from = \"udp.down\"` and `to = \"ip.up\"`";
+    section.require("from", why);
+    section.require("to", why);
+    let (from, to) = (section.read("from"), section.read("to"));
+    let span = section.span();
+    section.finish();
+    Some(Link { from: from?, to: to?, span })
+}
+
+fn read_path(mut section: Section<'_, '_>) -> NamedPath {
+    section.require("name", "every path here has one, for programs to ask for");
+    section.require("module", "say which module's stage comes first");
+    let name = read_name(&mut section, "name").unwrap_or_default();
+    let module = section.or("module", String::new());
+    let span = section.span();
+    let attributes = read_params(&mut section);
+    NamedPath { name, module, attributes, span }
+}
+
+/// A name: letters, digits, `-` and `_`.
+fn read_name(section: &mut Section<'_, '_>, key: &'static str) -> Option<String> {
+    let placed = section.placed::<String>(key)?;
+    if is_name(&placed.value) {
+        return Some(placed.value);
+    }
+    section.notes.advise(placed.span, "this cannot be a name", "1 to 32 letters, digits, `-` and `_`");
+    None
+}
+
+fn is_name(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    (1..=32).contains(&text.len()) && text.chars().all(plain)
+}
+
+/// Everything in the section that was not asked for.
+fn read_params(section: &mut Section<'_, '_>) -> Vec<Param> {
+    let others: Vec<_> = section.others().collect();
+    let mut params = Vec::new();
+    for (key, _, value) in others {
+        let setting = Setting::read(value, section.notes);
+        params.extend(setting.map(|setting| Param {
+            key: key.to_owned(),
+            value: setting,
+            span: value.span(),
+        }));
+    }
+    params
+}
+
+impl Value for Setting {
+    fn read(value: &Spanned<DeValue<'_>>, notes: &mut Notes) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::Boolean(flag) => Some(Self::Flag(*flag)),
+            DeValue::String(text) => Some(Self::Text(text.to_string())),
+            DeValue::Float(float) => float.as_str().parse().ok().map(Self::Number),
+            DeValue::Integer(integer) => {
+                let number = i64::from_str_radix(integer.as_str(), integer.radix()).ok();
+                if number.is_none() {
+                    notes.fault(value.span(), "this number is too large");
+                }
+                number.map(Self::Integer)
+            }
+            DeValue::Array(_) => Vec::read(value, notes).map(Self::List),
+            _ => expected("a text, a number, `true`, `false` or a list", value, notes),
+        }
+    }
+}
+
+impl Endpoint {
+    fn parse(text: &str) -> Option<Self> {
+        let (module, service) = text.trim().split_once('.')?;
+        (is_name(module) && is_name(service))
+            .then(|| Self { module: module.to_owned(), service: service.to_owned() })
+    }
+}
+
+impl Value for Endpoint {
+    fn read(value: &Spanned<DeValue<'_>>, notes: &mut Notes) -> Option<Self> {
+        let endpoint = Self::parse(&String::read(value, notes)?);
+        if endpoint.is_none() {
+            let help = "write the module's name, a point and the service's name: `udp.down`";
+            notes.advise(value.span(), "this is no service of a module", help);
+        }
+        endpoint
+    }
+}
+
+/// The compact form, `"udp.down -> ip.up"`.
+impl Value for Link {
+    fn read(value: &Spanned<DeValue<'_>>, notes: &mut Notes) -> Option<Self> {
+        let text = String::read(value, notes)?;
+        let ends = text.split_once("->").map(|(from, to)| (Endpoint::parse(from), Endpoint::parse(to)));
+        let Some((Some(from), Some(to))) = ends else {
+            notes.advise(value.span(), "this is no link", "write it like `\"udp.down -> ip.up\"`");
+            return None;
+        };
+        Some(Self { from, to, span: value.span() })
+    }
+}
+
+fn check_names(modules: &[Module], paths: &[NamedPath], notes: &mut Notes) {
+    let modules = modules.iter().map(|module| ("module", &module.name, &module.span));
+    let paths = paths.iter().map(|path| ("path", &path.name, &path.span));
+    let mut seen = BTreeSet::new();
+    for (what, name, span) in modules.chain(paths) {
+        if !name.is_empty() && !seen.insert((what, name)) {
+            let message = format!("there is a {what} `{name}` already");
+            let help = match what {
+                "module" => "a module used twice needs two names and one `kind`",
+                _ => "programs ask for a path by its name",
+            };
+            notes.advise(span.clone(), message, help);
+        }
+    }
+}
+
+fn check_links(modules: &[Module], links: &[Link], notes: &mut Notes) {
+    let mut seen = BTreeSet::new();
+    for link in links {
+        for end in [&link.from, &link.to] {
+            check_exists(modules, &end.module, &link.span, notes);
+        }
+        let mut ends = [link.from.to_string(), link.to.to_string()];
+        ends.sort();
+        if ends[0] == ends[1] {
+            notes.fault(link.span.clone(), format!("`{}` is linked to itself", link.from));
+        } else if !seen.insert(ends) {
+            notes.fault(link.span.clone(), format!("`{}` and `{}` are linked already", link.from, link.to));
+        }
+    }
+}
+
+fn check_exists(modules: &[Module], name: &str, span: &Range<usize>, notes: &mut Notes) {
+    if !name.is_empty() && !modules.iter().any(|module| module.name == name) {
+        let names: Vec<&str> = modules.iter().map(|module| module.name.as_str()).collect();
+        let message = format!("there is no module `{}`", name.escape_debug());
+        notes.missing(span.clone(), message, suggestion(name, &names));
+    }
+}

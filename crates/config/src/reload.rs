@@ -1,0 +1,79 @@
+//! What is different between two configurations: what `silk reload` can apply to a running
+//! daemon, and what needs a restart. Every field is taken apart by name, so that a new one
+//! cannot be forgotten.
+
+use crate::config::Config;
+use crate::daemon::{Control, Log};
+use crate::device::Device;
+use crate::memory::Memory;
+use crate::scheduler::{Listen, Scheduler};
+use crate::tcp::{Keepalive, Tcp};
+
+/// What differs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reload {
+    /// Classes or their limits differ: applied to a running daemon, all or nothing.
+    pub classes: bool,
+    /// Keys that differ and that a running daemon does not change, such as
+    /// `device.interface`.
+    pub restart: Vec<&'static str>,
+}
+
+impl Reload {
+    /// Whether nothing differs.
+    pub fn is_empty(&self) -> bool {
+        !self.classes && self.restart.is_empty()
+    }
+}
+
+/// Notes which of the named fields differ.
+macro_rules! differences {
+    ($into:expr, $section:literal, $old:expr, $new:expr, $type:ident { $($field:ident),* $(,)? } $(except { $($else:ident),* })?) => {{
+        let $type { $($field,)* $($($else: _,)*)? } = $old;
+        $(if *$field != $new.$field { $into.push(concat!($section, ".", stringify!($field))); })*
+    }};
+}
+
+impl Config {
+    /// What differs in `new`.
+    pub fn differences(&self, new: &Self) -> Reload {
+        let mut keys = Vec::new();
+        let Self { device, scheduler, listen, classes, memory, tcp, control, log } = self;
+        differences!(
+            keys,
+            "device",
+            device,
+            new.device,
+            Device { kind, interface, queues, ring, mtu, address, gateway, mac, napi, napi_cpu }
+        );
+        differences!(
+            keys,
+            "scheduler",
+            scheduler,
+            new.scheduler,
+            Scheduler { policy, extend, base_priority, realtime_cap, cpus, quantum, linux_share, watchdog }
+        );
+        differences!(keys, "listen", listen, new.listen, Listen { priority, backlog, syn_backlog });
+        differences!(
+            keys,
+            "memory",
+            memory,
+            new.memory,
+            Memory { arena, receive_ring, receive_ring_max, send_ring, total, huge_pages }
+        );
+        differences!(keys, "tcp", tcp, new.tcp, Tcp {
+            congestion, window_scaling, timestamps, sack, initial_window, min_rto, delayed_ack,
+            syn_retries, syn_ack_retries, retries, fin_wait, time_wait, time_wait_max,
+        } except { keepalive });
+        differences!(
+            keys,
+            "tcp.keepalive",
+            &tcp.keepalive,
+            new.tcp.keepalive,
+            Keepalive { idle, interval, probes }
+        );
+        differences!(keys, "control", control, new.control, Control { socket, mode, group });
+        differences!(keys, "log", log, new.log, Log { level, file });
+        Reload { classes: *classes != new.classes, restart: keys }
+    }
+}

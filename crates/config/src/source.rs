@@ -1,0 +1,71 @@
+//! A file's text, read with a limit: configuration comes from outside like everything else.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::{fmt, string};
+
+/// The longest text that is read: 64 KiB. What is wrong with it can then be told in a time
+/// and a length that people have.
+pub const LONGEST: usize = 64 << 10;
+
+/// A text and what it is called in messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The file's name as it was given.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// Why a file's text could not be had.
+#[derive(Debug)]
+pub enum Unreadable {
+    /// The file cannot be opened or read.
+    Io(String, io::Error),
+    /// It is longer than [`LONGEST`].
+    TooLong(String),
+    /// It is not UTF-8.
+    NotText(String, string::FromUtf8Error),
+}
+
+impl Source {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`Unreadable`] names the file and says why.
+    pub fn read(path: &Path) -> Result<Self, Unreadable> {
+        let name = path.display().to_string();
+        let mut bytes = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(LONGEST as u64 + 1).read_to_end(&mut bytes))
+            .map_err(|error| Unreadable::Io(name.clone(), error))?;
+        if bytes.len() > LONGEST {
+            return Err(Unreadable::TooLong(name));
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Self { name, text }),
+            Err(error) => Err(Unreadable::NotText(name, error)),
+        }
+    }
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(name, error) if error.kind() == io::ErrorKind::NotFound => {
+                write!(f, "there is no file `{name}`")
+            }
+            Self::Io(name, error) => write!(f, "`{name}` cannot be read: {error}"),
+            Self::TooLong(name) => {
+                write!(f, "`{name}` is longer than {LONGEST} bytes, which no configuration is")
+            }
+            Self::NotText(name, error) => {
+                let at = error.utf8_error().valid_up_to();
+                write!(f, "`{name}` is not text: byte {at} is not UTF-8")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Unreadable {}

@@ -1,0 +1,128 @@
+//! What a configuration that is right says.
+
+use proptest::prelude::*;
+use silk_config::{ByteSize, Config, DeviceKind, Graph, Policy, Reload, keys};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+const ISSUE: &str = include_str!("good/issue.toml");
+const EVERYTHING: &str = include_str!("good/everything.toml");
+const GRAPH: &str = include_str!("good/graph.toml");
+const REFERENCE: &str = include_str!("../../../docs/configuration.md");
+
+fn config(text: &str) -> Config {
+    Config::parse("silk.toml", text).unwrap_or_else(|faults| panic!("{faults}"))
+}
+
+#[test]
+fn the_shortest_configuration_has_defaults_for_the_rest() {
+    let short = config("[device]\ninterface = \"eth0\"\n");
+    assert_eq!(short.device.kind, DeviceKind::Xdp);
+    assert_eq!(short.scheduler.policy, Policy::FixedPriority);
+    assert_eq!(short.classes.len(), 1);
+    assert!(short.classes[0].default);
+    assert_eq!(short.memory.receive_ring, ByteSize::kib(64));
+    assert_eq!(short.tcp.time_wait, Duration::from_secs(60));
+    assert_eq!(short.control.mode.bits(), 0o660);
+}
+
+#[test]
+fn packets_belong_to_the_first_class_with_a_matching_rule() {
+    let config = config(EVERYTHING);
+    let class = |source, dscp, port| &*config.classes[config.class_of(source, dscp, port)].name;
+    let video = Ipv4Addr::new(10, 2, 3, 4);
+    assert_eq!(class(video, 46, 554), "video");
+    assert_eq!(class(video, 34, 8554), "video");
+    assert_eq!(class(video, 0, 554), "rest");
+    assert_eq!(class(Ipv4Addr::new(10, 3, 3, 4), 46, 554), "rest");
+    assert_eq!(config.rules().count(), 8);
+}
+
+#[test]
+fn priorities_become_fifo_priorities_and_nought_stays_ordinary() {
+    let scheduler = config(ISSUE).scheduler;
+    assert_eq!((scheduler.fifo(0), scheduler.fifo(2)), (None, Some(14)));
+    assert_eq!(scheduler.fifo(scheduler.highest_priority()), Some(96));
+}
+
+#[test]
+fn a_reload_applies_classes_and_names_what_needs_a_restart() {
+    let old = config(ISSUE);
+    assert!(old.differences(&old).is_empty());
+    let classes = config(&ISSUE.replace("10.99.0.3", "10.99.0.4"));
+    assert_eq!(old.differences(&classes), Reload { classes: true, restart: vec![] });
+    let more = config(&ISSUE.replace("eth0", "eth1").replace("extend = true", "extend = false"));
+    let restart = vec!["device.interface", "scheduler.extend"];
+    assert_eq!(old.differences(&more), Reload { classes: false, restart });
+    let probes = config(&format!("{ISSUE}\n[tcp.keepalive]\nprobes = 3\n"));
+    assert_eq!(old.differences(&probes).restart, ["tcp.keepalive.probes"]);
+}
+
+#[test]
+fn a_graph_keeps_what_it_does_not_know_for_the_modules() {
+    let graph = Graph::parse("graph.toml", GRAPH).unwrap();
+    assert!(Graph::is_one(GRAPH) && !Graph::is_one(ISSUE));
+    assert_eq!(graph.module("udp-copy").unwrap().kind, "udp");
+    assert_eq!(graph.module("eth").unwrap().params[0].key, "mtu");
+    let links: Vec<String> = graph.links.iter().map(|link| format!("{}-{}", link.from, link.to)).collect();
+    assert_eq!(links, ["ip.down-eth.up", "udp.down-ip.up", "udp-copy.down-ip.up"]);
+    assert_eq!(graph.paths[0].attributes[0].key, "local_port");
+}
+
+/// The section of the reference that describes `section`, up to the next of its kind.
+fn described(section: &str) -> &'static str {
+    let heading = format!("\n## `{section}`");
+    let at = REFERENCE.find(&heading).unwrap_or_else(|| panic!("no heading for {section}"));
+    let rest = &REFERENCE[at + heading.len()..];
+    &rest[..rest.find("\n## ").unwrap_or(rest.len())]
+}
+
+#[test]
+fn the_reference_describes_every_key() {
+    for (section, key) in keys() {
+        match &*section {
+            "the outermost table" => assert!(REFERENCE.contains(&format!("[{key}]"))),
+            "reserve" => assert!(described("[[class]]").contains(key)),
+            _ => assert!(described(&section).contains(&format!("\n| `{key}` |")), "{section} {key}"),
+        }
+    }
+}
+
+#[test]
+fn the_examples_of_the_reference_are_right() {
+    let examples: Vec<&str> = REFERENCE.split("```toml\n").skip(1).collect();
+    assert!(!examples.is_empty());
+    for example in examples {
+        let text = example.split("```").next().unwrap();
+        if Graph::is_one(text) {
+            Graph::parse("example", text).unwrap_or_else(|faults| panic!("{faults}"));
+        } else {
+            config(text);
+        }
+    }
+}
+
+/// One of the good files with a piece cut out and another put in.
+fn mangled() -> impl Strategy<Value = String> {
+    let file = prop_oneof![Just(ISSUE), Just(EVERYTHING), Just(GRAPH)];
+    (file, any::<(u16, u8)>(), "\\PC{0,6}|[\\[\\]=\".,{}0-9\n]{0,4}").prop_map(|(file, (at, cut), put)| {
+        let mut chars: Vec<char> = file.chars().collect();
+        let at = usize::from(at) % chars.len();
+        let end = (at + usize::from(cut % 16)).min(chars.len());
+        chars.splice(at..end, put.chars());
+        chars.into_iter().collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn any_text_is_accepted_or_refused_with_faults_in_order(text in prop_oneof![mangled(), "\\PC{0,200}"]) {
+        for faults in [Config::parse("f", &text).err(), Graph::parse("f", &text).err()].into_iter().flatten() {
+            let starts: Vec<usize> = faults.iter().map(|fault| fault.span.start).collect();
+            prop_assert!(!starts.is_empty() && starts.is_sorted());
+            prop_assert!(faults.to_string().ends_with("nothing was applied"));
+        }
+    }
+}
