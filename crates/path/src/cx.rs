@@ -4,11 +4,11 @@
 //! still running is refused, not recursed into.
 
 use crate::admit::ClassUse;
-use crate::drive::{climb, descend};
+use crate::drive::{climb, climb_inner, descend, walk};
 use crate::module::{Module, Modules};
 use crate::path::PathState;
 use crate::signal::Event;
-use crate::stage::Slot;
+use crate::stage::{Slot, Stage, Verdict};
 use crate::stream::ByteStream;
 use crate::{Attrs, DropReason, Message, ModuleId, PathId, Port, Request};
 use silk_instant::Instant;
@@ -32,15 +32,24 @@ pub(crate) struct Run<'c> {
     pub floor: bool,
     /// Above the last slot is the end of the path, not a running stage.
     pub ceiling: bool,
+    /// The slots are inside one stage and share its place.
+    pub inner: bool,
 }
 
 impl<'c> Run<'c> {
+    /// The place in the path of the slot `at`.
+    pub fn place(&self, at: usize) -> usize {
+        if self.inner { self.base } else { self.base + at }
+    }
+
     /// The slot `at` and what is around it.
     pub fn split(&mut self, at: usize) -> Option<(Run<'_>, &mut Slot, Run<'_>)> {
         let (below, rest) = self.slots.split_at_mut_checked(at)?;
         let (slot, above) = rest.split_first_mut()?;
-        let below = Run { slots: below, base: self.base, floor: self.floor, ceiling: false };
-        let above = Run { slots: above, base: self.base + at + 1, floor: false, ceiling: self.ceiling };
+        let inner = self.inner;
+        let above_base = if inner { self.base } else { self.base + at + 1 };
+        let below = Run { slots: below, base: self.base, floor: self.floor, ceiling: false, inner };
+        let above = Run { slots: above, base: above_base, floor: false, ceiling: self.ceiling, inner };
         Some((below, slot, above))
     }
 }
@@ -134,6 +143,34 @@ impl<'e> Cx<'_, 'e> {
         Some((stream, Down { env: self.env, below }))
     }
 
+    /// Runs `msg` up through stages that this one, which is at the bottom of its path, has
+    /// taken the place of. `Forward`: it has come out above them.
+    pub fn inner_up(&mut self, inner: &mut [Slot], msg: &mut Message<'_>) -> Verdict {
+        climb_inner(self.env, &mut inner_run(inner, self.place), msg)
+    }
+
+    /// Runs `msg` down through such stages, and out of the path.
+    pub fn inner_down(&mut self, inner: &mut [Slot], msg: &mut Message<'_>) -> Result<(), DropReason> {
+        let end = inner.len();
+        descend(self.env, &mut inner_run(inner, self.place), end, msg).into()
+    }
+
+    /// Calls `each` for such stages, from the bottom, while it answers `true`; says whether all
+    /// of them did.
+    pub fn inner_each(
+        &mut self,
+        inner: &mut [Slot],
+        mut each: impl FnMut(&mut dyn Stage, &mut Cx<'_, 'e>) -> bool,
+    ) -> bool {
+        let mut all = true;
+        let places = 0..inner.len();
+        walk(self.env, &mut inner_run(inner, self.place), places, |stage, cx| {
+            all = each(stage, cx);
+            all
+        });
+        all
+    }
+
     /// Sets this stage's timer, in place of what was set before; [`Instant::FAR`] stops it.
     pub fn arm(&mut self, at: Instant) {
         self.env.state.deadlines[self.place] = at;
@@ -142,8 +179,8 @@ impl<'e> Cx<'_, 'e> {
     /// Tells the stages above, and at last the port, what became true.
     pub fn raise(&mut self, event: Event) {
         for at in 0..self.above.slots.len() {
+            let place = self.above.place(at);
             let Some((below, slot, above)) = self.above.split(at) else { return };
-            let place = above.base - 1;
             let mut cx = Cx { env: &mut *self.env, place, module: slot.module, below, above };
             if !slot.stage.event(&mut cx, event) {
                 return;
@@ -166,6 +203,11 @@ impl<'e> Cx<'_, 'e> {
     pub fn release(&mut self, bytes: usize) {
         self.env.class.release(&mut self.env.state.account, bytes as u64);
     }
+}
+
+/// Stages inside a stage: all of them have that stage's place, so they share its timer.
+fn inner_run(inner: &mut [Slot], place: usize) -> Run<'_> {
+    Run { slots: inner, base: place, floor: true, ceiling: false, inner: true }
 }
 
 /// The way down from a stage, while the stream above it is borrowed.

@@ -54,27 +54,41 @@ impl Env<'_> {
     }
 }
 
-/// Runs `msg` up through the stages from the one at `first` on.
+/// Runs `msg` up through the stages from the one at `first` on, and out at the top.
 pub(crate) fn climb(env: &mut Env<'_>, run: &mut Run<'_>, first: usize, msg: &mut Message<'_>) -> Outcome {
-    let mut at = first;
-    while let Some((below, slot, above)) = run.split(at) {
-        let place = above.base - 1;
+    match carry_up(env, run, first, msg) {
+        Verdict::Forward if run.ceiling => env.leave_top(msg),
+        Verdict::Forward => env.drop(DropReason::Reentrant),
+        Verdict::Consumed => Outcome::Done,
+        Verdict::Drop(reason) => env.drop(reason),
+        Verdict::Handoff => Outcome::Handoff,
+    }
+}
+
+/// Runs `msg` up through the stages inside a stage; a drop is that stage's to answer.
+pub(crate) fn climb_inner(env: &mut Env<'_>, run: &mut Run<'_>, msg: &mut Message<'_>) -> Verdict {
+    carry_up(env, run, 0, msg)
+}
+
+/// `Forward`: `msg` has come out above the last stage.
+fn carry_up(env: &mut Env<'_>, run: &mut Run<'_>, first: usize, msg: &mut Message<'_>) -> Verdict {
+    for at in first..run.slots.len() {
+        let place = run.place(at);
+        let Some((below, slot, above)) = run.split(at) else { break };
         let mut cx = Cx { env: &mut *env, place, module: slot.module, below, above };
         match slot.stage.up(&mut cx, msg) {
-            Verdict::Forward => at += 1,
-            Verdict::Consumed => return Outcome::Done,
-            Verdict::Drop(reason) => return env.drop(reason),
-            Verdict::Handoff => return Outcome::Handoff,
+            Verdict::Forward => {}
+            verdict => return verdict,
         }
     }
-    if run.ceiling { env.leave_top(msg) } else { env.drop(DropReason::Reentrant) }
+    Verdict::Forward
 }
 
 /// Runs `msg` down through the stages below `end`.
 pub(crate) fn descend(env: &mut Env<'_>, run: &mut Run<'_>, end: usize, msg: &mut Message<'_>) -> Outcome {
     for at in (0..end).rev() {
+        let place = run.place(at);
         let Some((below, slot, above)) = run.split(at) else { break };
-        let place = above.base - 1;
         let mut cx = Cx { env: &mut *env, place, module: slot.module, below, above };
         match slot.stage.down(&mut cx, msg) {
             Verdict::Forward => {}
@@ -87,15 +101,15 @@ pub(crate) fn descend(env: &mut Env<'_>, run: &mut Run<'_>, end: usize, msg: &mu
 }
 
 /// Calls `each` for every stage in turn, in the order of `places`, while it answers `true`.
-fn walk<'e>(
+pub(crate) fn walk<'e>(
     env: &mut Env<'e>,
     run: &mut Run<'_>,
     places: impl Iterator<Item = usize>,
     mut each: impl FnMut(&mut dyn crate::Stage, &mut Cx<'_, 'e>) -> bool,
 ) {
     for at in places {
+        let place = run.place(at);
         let Some((below, slot, above)) = run.split(at) else { return };
-        let place = above.base - 1;
         let mut cx = Cx { env: &mut *env, place, module: slot.module, below, above };
         if !each(&mut *slot.stage, &mut cx) {
             return;

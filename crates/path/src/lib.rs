@@ -33,7 +33,9 @@ pub use drive::Outcome;
 pub use drops::{DropReason, DropTotals, Drops};
 pub use graph::*;
 pub use message::{Checksum, Message, Meta, NOWHERE};
-pub use module::{Create, CreateError, Module, ModuleId, Modules, Next, Peer, Resolution, Resolve, Step};
+pub use module::{
+    Create, CreateError, Module, ModuleId, Modules, Next, Parcel, Peer, Resolution, Resolve, Step,
+};
 pub use path::{Average, DEFAULT_QUEUE, MAX_STAGES, Path, PathId, PathState, Urgency, Wakeup, by_priority};
 pub use paths::{Paths, Statement};
 pub use port::{Port, Request};

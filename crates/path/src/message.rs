@@ -52,6 +52,8 @@ pub struct Meta {
     pub local: SocketAddrV4,
     /// The network protocol's number of what the message carries (IP's protocol field).
     pub protocol: u8,
+    /// The Ethernet address it came from, or is to go to next.
+    pub link: [u8; 6],
 }
 
 /// No address, no port.
@@ -68,6 +70,7 @@ impl Default for Meta {
             remote: NOWHERE,
             local: NOWHERE,
             protocol: 0,
+            link: [0; 6],
         }
     }
 }

@@ -3,7 +3,7 @@
 //! own state, reached through [`Cx::module`](crate::Cx::module): no locks, one domain, one
 //! thread.
 
-use crate::classify::{Answer, View};
+use crate::classify::{Answer, Protocol, View};
 use crate::service::Service;
 use crate::stream::ByteStream;
 use crate::{Attr, Attrs, AttrsFull, PathId, Port, Refused, Stage};
@@ -137,6 +137,19 @@ pub enum Resolution {
     Failed,
 }
 
+/// A packet without an exact entry, as the modules are asked whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parcel {
+    /// ARP.
+    Arp,
+    /// ICMP.
+    Icmp,
+    /// A fragment, for the path that leads up to IP.
+    Fragment,
+    /// For a port of ours.
+    Listen(Protocol, SocketAddrV4),
+}
+
 /// Scout's `nsProvider`: translates a neighbour's network address into its link address.
 pub trait Resolve {
     /// The link address of `address`; `waiter` is told when that changes from pending.
@@ -170,6 +183,12 @@ pub trait Module: Any + Send {
     fn classify(&self, view: &mut View<'_>) -> Answer {
         let _ = view;
         Answer::Pass
+    }
+
+    /// The path for a packet that has no exact entry, where this module's paths take it.
+    fn takes(&self, parcel: &Parcel) -> Option<PathId> {
+        let _ = parcel;
+        None
     }
 
     /// The resolver, where the module is one.

@@ -129,6 +129,11 @@ impl Path {
         self.slots.last_mut()?.stage.stream()
     }
 
+    /// Takes the program's buffers out of a path that is about to be destroyed.
+    pub fn take_stream(&mut self) -> Option<alloc::boxed::Box<dyn crate::ByteStream>> {
+        self.slots.last_mut()?.stage.take_stream()
+    }
+
     /// The stage of type `T`, when there is one: for whoever made the path and knows.
     pub fn stage<T: crate::Stage>(&self) -> Option<&T> {
         self.slots.iter().find_map(|slot| (&*slot.stage as &dyn core::any::Any).downcast_ref())

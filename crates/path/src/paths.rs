@@ -3,6 +3,7 @@
 //! brings the time and a [`Port`] and does afterwards what was requested.
 
 use crate::admit::{ClassUse, Classes, Refused};
+use crate::classify::{Verdict, spec};
 use crate::cx::{Env, Run};
 use crate::drive::{self, Outcome};
 use crate::module::{Create, CreateError, Module, ModuleId, Modules};
@@ -94,6 +95,19 @@ impl Paths {
     /// The id of the live path with this index, which is all that a classifier carries.
     pub fn at(&self, index: u32) -> Option<PathId> {
         self.table.at(index)
+    }
+
+    /// The path of a frame that was classified: by its index, or by asking the modules whose
+    /// paths take what has no exact entry.
+    pub fn target(&self, frame: &[u8], verdict: Verdict) -> Option<PathId> {
+        match verdict {
+            Verdict::Path { index, .. } => self.at(index),
+            Verdict::Pass => None,
+            _ => {
+                let parcel = spec::parcel(frame)?;
+                self.graph.modules.iter().find_map(|(_, _, module)| module.takes(&parcel))
+            }
+        }
     }
 
     /// Every path.
@@ -373,7 +387,7 @@ fn open<'a>(
     port: &'a mut dyn Port,
 ) -> (Env<'a>, Run<'a>) {
     let class = classes.of_mut(path.state.class);
-    let run = Run { slots: &mut path.slots, base: 0, floor: true, ceiling: true };
+    let run = Run { slots: &mut path.slots, base: 0, floor: true, ceiling: true, inner: false };
     (Env { now, port, modules, state: &mut path.state, class }, run)
 }
 

@@ -79,6 +79,12 @@ pub trait Stage: Any + Send {
         None
     }
 
+    /// Gives the program's buffers back to whoever made the path, before it is destroyed: the
+    /// program may still read what has arrived.
+    fn take_stream(&mut self) -> Option<Box<dyn ByteStream>> {
+        None
+    }
+
     /// The state a person would want to see: `ESTABLISHED`, or nothing.
     fn state(&self) -> &'static str {
         ""

@@ -5,7 +5,7 @@
 
 mod flows;
 pub mod layout;
-mod spec;
+pub(crate) mod spec;
 mod store;
 mod tables;
 

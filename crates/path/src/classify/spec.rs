@@ -4,6 +4,7 @@
 
 use super::flows::Flow;
 use super::{Protocol, Tables, Verdict};
+use crate::module::Parcel;
 use core::net::{Ipv4Addr, SocketAddrV4};
 
 const ETH: usize = 14;
@@ -26,6 +27,24 @@ struct Packet<'p> {
     destination: Ipv4Addr,
     // Behind the header, up to the packet's own end.
     payload: &'p [u8],
+}
+
+/// Which module is to be asked whose a frame is that has no exact entry.
+pub(crate) fn parcel(frame: &[u8]) -> Option<Parcel> {
+    if be16(frame, 12)? == 0x0806 {
+        return Some(Parcel::Arp);
+    }
+    let packet = packet(frame.get(ETH..)?, false)?;
+    if packet.fragment {
+        return Some(Parcel::Fragment);
+    }
+    match packet.protocol {
+        1 => Some(Parcel::Icmp),
+        number => {
+            let local = SocketAddrV4::new(packet.destination, be16(packet.payload, 2)?);
+            Some(Parcel::Listen(flow_protocol(number)?, local))
+        }
+    }
 }
 
 /// Step 2 of the specification; with `quoted`, the packet may be cut short behind its header.
@@ -81,7 +100,7 @@ impl Tables {
             return ours.then(|| Verdict::Fragment { domain: self.domains().fragment });
         }
         match packet.protocol {
-            1 => self.classify_icmp(&packet),
+            1 => self.verdict_for_icmp(packet.destination, packet.payload),
             number => self.classify_flow(&packet, flow_protocol(number)?),
         }
     }
@@ -106,11 +125,13 @@ impl Tables {
         owned.then(|| Verdict::Listen { domain: self.domain_for(*flow.remote.ip(), flow.local.port(), dscp) })
     }
 
-    fn classify_icmp(&self, packet: &Packet<'_>) -> Option<Verdict> {
-        if packet.payload.len() < 8 || !self.is_local(packet.destination) {
+    /// Where an ICMP message to `local` belongs: for an error, the domain of the flow it is
+    /// about.
+    pub fn verdict_for_icmp(&self, local: Ipv4Addr, message: &[u8]) -> Option<Verdict> {
+        if message.len() < 8 || !self.is_local(local) {
             return None;
         }
-        let quoted = self.quoted_flow(packet.payload).and_then(|flow| self.flows.lookup(&flow));
+        let quoted = self.quoted_flow(message).and_then(|flow| self.flows.lookup(&flow));
         match quoted {
             Some(found) => Some(Verdict::Control { domain: found.domain }),
             None => self.owned().icmp.then(|| self.control()),
