@@ -1,0 +1,226 @@
+//! One specification, two classifiers: whatever the tables hold and whatever the packet is,
+//! the XDP program and the classifier in user space must give the same answer.
+
+mod rig;
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::atomic::Ordering;
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::TestRunner;
+use silk_device::xdp::{self, Tried};
+use silk_path::classify::{
+    ClassRule, Domains, Flow, Found, Owned, Protocol, Store32, Store64, Tables, Verdict, layout,
+};
+
+/// Few values, so that packets, flows, ports and rules meet often.
+const ADDRESSES: [Ipv4Addr; 3] =
+    [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(192, 0, 2, 77)];
+/// The second is the first with its bytes turned round.
+const PORTS: [u16; 2] = [80, 0x5000];
+
+fn address() -> impl Strategy<Value = Ipv4Addr> {
+    select(&ADDRESSES[..])
+}
+
+fn end() -> impl Strategy<Value = SocketAddrV4> {
+    (address(), select(&PORTS[..])).prop_map(|(ip, port)| SocketAddrV4::new(ip, port))
+}
+
+fn protocol() -> impl Strategy<Value = Protocol> {
+    select(vec![Protocol::Tcp, Protocol::Udp])
+}
+
+/// What the tables are to hold.
+#[derive(Clone, Debug)]
+struct Setup {
+    owned: Owned,
+    domains: Domains,
+    rules: Vec<ClassRule>,
+    addresses: Vec<Ipv4Addr>,
+    ports: Vec<(Protocol, Option<Ipv4Addr>, u16)>,
+    flows: Vec<(Flow, Found)>,
+}
+
+fn setup() -> impl Strategy<Value = Setup> {
+    let domain = 0..64u8;
+    let owned = any::<[bool; 3]>().prop_map(|[arp, icmp, fragments]| Owned { arp, icmp, fragments });
+    let domains = (domain.clone(), domain.clone(), domain.clone())
+        .prop_map(|(default, fragment, control)| Domains { default, fragment, control });
+    let rule = (
+        address(),
+        select(vec![0, 8, 16, 31, 32]),
+        proptest::option::of(select(vec![0, 10, 46])),
+        proptest::option::of(select(&PORTS[..])),
+        domain.clone(),
+    )
+        .prop_map(|(source, prefix, dscp, local_port, domain)| ClassRule {
+            source,
+            prefix,
+            dscp,
+            local_port,
+            domain,
+        });
+    let port = (protocol(), proptest::option::of(address()), select(&PORTS[..]));
+    let index = prop_oneof![0..layout::INDEX_LISTEN, Just(layout::INDEX_LISTEN)];
+    let flow =
+        (protocol(), end(), end(), domain, index).prop_map(|(protocol, local, remote, domain, index)| {
+            (Flow { protocol, local, remote }, Found { domain, index })
+        });
+    use proptest::collection::vec;
+    (
+        owned,
+        domains,
+        vec(rule, 0..=layout::RULES),
+        vec(address(), 0..=layout::ADDRESSES),
+        vec(port, 0..6),
+        vec(flow, 0..40),
+    )
+        .prop_map(|(owned, domains, rules, addresses, ports, flows)| Setup {
+            owned,
+            domains,
+            rules,
+            addresses,
+            ports,
+            flows,
+        })
+}
+
+/// An IPv4 packet: nearly always well formed, with every field that is looked at.
+fn ipv4(upper: impl Strategy<Value = (u8, Vec<u8>)>) -> impl Strategy<Value = Vec<u8>> {
+    (
+        (address(), address()),
+        prop_oneof![12 => Just(5u8), 1 => 0..16u8],
+        select(vec![0u8, 0x28, 0xb8, 0xff]),
+        prop_oneof![12 => select(vec![0u16, 0x4000]), 1 => any::<u16>()],
+        prop_oneof![12 => Just(0i16), 1 => -40..40i16],
+        upper,
+    )
+        .prop_map(|((source, destination), ihl, tos, fragment, lie, (protocol, payload))| {
+            let mut packet = vec![0x40 | ihl, tos, 0, 0, 0, 0];
+            packet.extend(fragment.to_be_bytes());
+            packet.extend([64, protocol, 0, 0]);
+            packet.extend(source.octets());
+            packet.extend(destination.octets());
+            packet.resize((usize::from(ihl) * 4).max(20), 0);
+            packet.extend(payload);
+            let total = (packet.len() as i16).wrapping_add(lie);
+            packet[2..4].copy_from_slice(&total.to_be_bytes());
+            packet
+        })
+}
+
+fn transport() -> impl Strategy<Value = (u8, Vec<u8>)> {
+    let len = prop_oneof![Just(8usize), Just(20), 4..40usize];
+    (select(vec![6, 17, 17]), select(&PORTS[..]), select(&PORTS[..]), len).prop_map(
+        |(protocol, source, destination, len)| {
+            let mut bytes = [source.to_be_bytes(), destination.to_be_bytes()].concat();
+            bytes.resize(len, 0);
+            (protocol, bytes)
+        },
+    )
+}
+
+/// An ICMP message; errors quote a packet, often one of a flow.
+fn icmp() -> impl Strategy<Value = (u8, Vec<u8>)> {
+    (select(vec![0u8, 3, 8, 11, 12]), ipv4(transport()), 0..80usize).prop_map(|(kind, quote, keep)| {
+        let mut bytes = vec![kind, 0, 0, 0, 0, 0, 0, 0];
+        bytes.extend(&quote[..keep.min(quote.len())]);
+        (1, bytes)
+    })
+}
+
+fn frame() -> impl Strategy<Value = Vec<u8>> {
+    let noise = (any::<u8>(), proptest::collection::vec(any::<u8>(), 0..60));
+    let upper = prop_oneof![4 => transport(), 2 => icmp(), 1 => noise];
+    let ether = prop_oneof![8 => Just([8, 0]), 1 => Just([8, 6]), 1 => any::<[u8; 2]>()];
+    (select(vec![2u8, 2, 2, 1, 0xff]), ether, ipv4(upper), 0..200usize, 0..8u8).prop_map(
+        |(destination, ether, packet, keep, whole)| {
+            let mut bytes = vec![destination, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
+            bytes.extend(ether);
+            bytes.extend(packet);
+            if whole == 0 {
+                // The kernel's test run takes nothing shorter than an Ethernet header.
+                bytes.truncate(keep.max(14));
+            }
+            bytes
+        },
+    )
+}
+
+fn clear(tables: &silk_device::Tables) {
+    tables
+        .flows
+        .iter()
+        .chain(tables.rules)
+        .chain(tables.settings)
+        .for_each(|word| word.store(0, Ordering::Relaxed));
+    tables.ports.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+}
+
+/// Both classifiers' tables, which are the same memory, as `setup` says.
+fn prepare(shared: &silk_device::Tables, seed: u64, setup: &Setup) -> Tables {
+    clear(shared);
+    shared.settings[layout::SETTINGS_SEED].store(seed, Ordering::Relaxed);
+    let tables = Tables::from_words(
+        Store64::Lent(shared.flows),
+        Store32::Lent(shared.ports),
+        Store64::Lent(shared.rules),
+        Store64::Lent(shared.settings),
+    )
+    .expect("the device's tables have the layout's sizes");
+    tables.configure(setup.owned, setup.domains, &setup.rules, &setup.addresses).expect("as many as fit");
+    for &(protocol, address, port) in &setup.ports {
+        tables.own_port(protocol, address, port);
+    }
+    for (flow, found) in &setup.flows {
+        // Doubles and a full table are refused; the rest is enough.
+        let _ = tables.flows.insert(flow, *found);
+    }
+    tables
+}
+
+/// The program's answer in the words of the other.
+fn verdict(tried: Tried) -> Verdict {
+    match tried {
+        Tried::Pass => Verdict::Pass,
+        Tried::Taken { hint } => Verdict::from_hint(hint).expect("what it takes, it says why"),
+    }
+}
+
+#[test]
+fn the_xdp_program_and_the_classifier_in_user_space_agree() {
+    rig::with_veth(|| {
+        let options = xdp::Options { domains: 8, ring: 64, buckets: 4, ..xdp::Options::default() };
+        let device = xdp::open("right", &options).unwrap();
+        let mut seen = [0u32; 5];
+        let mut runner = TestRunner::new(ProptestConfig {
+            cases: 500,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        });
+        let frames = proptest::collection::vec(frame(), 60);
+        let seen_ref = std::cell::RefCell::new(&mut seen);
+        runner
+            .run(&(any::<u64>(), setup(), frames), |(seed, setup, frames)| {
+                let tables = prepare(&device.tables, seed, &setup);
+                for frame in frames {
+                    let expected = tables.classify(&frame);
+                    let kind = match expected {
+                        Verdict::Path { .. } => 0,
+                        Verdict::Listen { .. } => 1,
+                        Verdict::Fragment { .. } => 2,
+                        Verdict::Control { .. } => 3,
+                        Verdict::Pass => 4,
+                    };
+                    seen_ref.borrow_mut()[kind] += 1;
+                    let tried = device.try_frame(&frame).expect("the program runs");
+                    prop_assert_eq!(verdict(tried), expected, "frame {:x?}", frame);
+                }
+                Ok(())
+            })
+            .unwrap_or_else(|failure| panic!("{failure}"));
+        assert!(seen.iter().all(|&count| count > 100), "every kind of answer was asked for: {seen:?}");
+    });
+}
