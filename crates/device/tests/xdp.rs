@@ -1,0 +1,228 @@
+//! What only the `xdp` device promises: the path's word comes with the packet, domains do not
+//! disturb each other, and what no path owns is Linux's, before, during and after.
+
+mod rig;
+
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::time::Duration;
+
+use rig::{LEFT, PAYLOAD, PORT, RIGHT};
+use silk_device::xdp::{self, Device, Mode, Options};
+use silk_device::{End, Offload, OpenError, packet, readable};
+use silk_instant::Instant;
+use silk_path::classify::{
+    ClassRule, Domains, Flow, Found, Owned, Protocol, Store32, Store64, Tables, Verdict,
+};
+
+/// The port of the second domain's packets.
+const OTHER: u16 = 8;
+
+fn open(options: Options) -> (End, Device, Tables) {
+    let device = xdp::open("right", &options).unwrap();
+    let tables = Tables::from_words(
+        Store64::Lent(device.tables.flows),
+        Store32::Lent(device.tables.ports),
+        Store64::Lent(device.tables.rules),
+        Store64::Lent(device.tables.settings),
+    )
+    .unwrap();
+    let rule = ClassRule {
+        source: Ipv4Addr::UNSPECIFIED,
+        prefix: 0,
+        dscp: None,
+        local_port: Some(OTHER),
+        domain: (options.domains - 1) as u8,
+    };
+    tables.configure(Owned::default(), Domains::default(), &[rule], &[RIGHT]).unwrap();
+    (packet::open("left", &packet::Options::default()).unwrap(), device, tables)
+}
+
+fn two_domains() -> Options {
+    Options { domains: 2, ring: 256, buckets: 64, ..Options::default() }
+}
+
+fn datagram_to(port: u16, payload: &[u8]) -> Vec<u8> {
+    let mut packet = rig::datagram(payload);
+    packet[36..38].copy_from_slice(&port.to_be_bytes());
+    packet
+}
+
+fn send_many(end: &mut End, packet: &[u8], count: usize) {
+    for at in 1..=count {
+        end.transmit.send(packet, [&[], &[]], Offload::NONE);
+        if at % 32 == 0 || at == count {
+            end.transmit.flush(Instant::ZERO);
+        }
+    }
+}
+
+#[test]
+fn a_packet_of_a_path_brings_the_paths_word() {
+    for mode in [Mode::Native, Mode::Generic] {
+        rig::with_veth(move || {
+            let (mut left, mut device, tables) = open(Options { mode, ..two_domains() });
+            let flow = Flow {
+                protocol: Protocol::Udp,
+                local: SocketAddrV4::new(RIGHT, PORT),
+                remote: SocketAddrV4::new(LEFT, 0x3039),
+            };
+            tables.flows.insert(&flow, Found { domain: 1, index: 4711 }).unwrap();
+            rig::send(&mut left, &rig::datagram(b"for a path"));
+            let (frame, bytes) = rig::arrivals(&mut device.ends[1], 1).pop().expect("a frame");
+            assert_eq!(Verdict::from_hint(frame.path), Some(Verdict::Path { domain: 1, index: 4711 }));
+            assert_eq!(bytes, rig::datagram(b"for a path"));
+            let counts = device.counts(1);
+            assert_eq!((counts.path, counts.no_ring, counts.no_hint), (1, 0, 0));
+
+            tables.flows.remove(&flow);
+            tables.own_port(Protocol::Udp, None, PORT);
+            rig::send(&mut left, &rig::datagram(b"for the listener"));
+            let (frame, _) = rig::arrivals(&mut device.ends[0], 1).pop().expect("a frame");
+            assert_eq!(Verdict::from_hint(frame.path), Some(Verdict::Listen { domain: 0 }));
+        });
+    }
+}
+
+#[test]
+fn a_flood_of_one_domain_takes_no_frame_of_another() {
+    rig::with_veth(|| {
+        let (mut left, mut device, tables) = open(two_domains());
+        tables.own_port(Protocol::Udp, None, PORT);
+        tables.own_port(Protocol::Udp, None, OTHER);
+        let [flooded, quiet] = &mut device.ends[..] else { panic!("two domains") };
+        let flood = datagram_to(PORT, &[1; 18]);
+        let mut held = Vec::new();
+        for round in 0..20u8 {
+            // It fills its ring, takes all it may hold, and fills its ring again.
+            send_many(&mut left, &flood, 1000);
+            flooded.receive.receive(&mut held, usize::MAX);
+            send_many(&mut left, &flood, 1000);
+
+            let wanted = datagram_to(OTHER, &[round; 100]);
+            send_many(&mut left, &wanted, 100);
+            let arrived = rig::arrivals(quiet, 100);
+            assert!(arrived.len() == 100 && arrived.iter().all(|(_, bytes)| *bytes == wanted));
+        }
+        assert_eq!(held.len(), 256, "its share and no more");
+        assert!(flooded.receive.received().ring_full > 30_000);
+        assert_eq!(quiet.receive.received().ring_full, 0);
+        for frame in held {
+            assert_eq!(flooded.receive.bytes(frame)[frame.range()], flood);
+            flooded.receive.release(frame);
+        }
+        while !rig::arrivals(flooded, 1).is_empty() {}
+        rig::send(&mut left, &datagram_to(PORT, b"again"));
+        assert_eq!(rig::arrivals(flooded, 1).len(), 1);
+    });
+}
+
+/// A socket of Linux on the interface's own address, reached as any program is.
+fn linux_socket() -> UdpSocket {
+    rig::ip("addr add 10.0.0.2/24 dev right");
+    rig::ip("link set right address 02:00:00:00:00:02");
+    let socket = UdpSocket::bind((RIGHT, PORT)).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    socket
+}
+
+fn linux_hears(socket: &UdpSocket, payload: &[u8]) -> bool {
+    let mut room = [0; 100];
+    socket.recv(&mut room).is_ok_and(|len| room[..len] == *payload)
+}
+
+#[test]
+fn what_no_path_owns_is_linuxs_before_during_and_after() {
+    rig::with_veth(|| {
+        let socket = linux_socket();
+        let (mut left, mut device, tables) = open(two_domains());
+        rig::send(&mut left, &rig::datagram(b"before"));
+        assert!(linux_hears(&socket, b"before"));
+        assert!(device.passed() >= 1);
+
+        tables.own_port(Protocol::Udp, None, PORT);
+        rig::send(&mut left, &rig::datagram(b"silk's"));
+        assert_eq!(rig::arrivals(&mut device.ends[0], 1)[0].1[PAYLOAD..], *b"silk's");
+        tables.disown_port(Protocol::Udp, None, PORT);
+        rig::send(&mut left, &rig::datagram(b"given back"));
+        assert!(linux_hears(&socket, b"given back"));
+
+        tables.own_port(Protocol::Udp, None, PORT);
+        drop(device);
+        rig::send(&mut left, &rig::datagram(b"after"));
+        assert!(linux_hears(&socket, b"after"));
+    });
+}
+
+#[test]
+fn every_hardware_queue_is_served() {
+    rig::with_namespace(|| {
+        let queues = "numtxqueues 4 numrxqueues 4";
+        rig::ip(&format!("link add left {queues} type veth peer name right {queues}"));
+        rig::ip("link set left up");
+        rig::ip("link set right up");
+        let (mut left, mut device, tables) = open(two_domains());
+        tables.own_port(Protocol::Udp, None, PORT);
+        // Flows enough for every queue; Linux spreads them by hash.
+        let mut wanted: Vec<_> = (0..200u8).map(|at| rig::datagram(&[at; 20])).collect();
+        for (at, packet) in (0..).zip(&mut wanted) {
+            packet[34..36].copy_from_slice(&(10_000u16 + at * 7).to_be_bytes());
+            rig::send(&mut left, packet);
+        }
+        let arrived = rig::arrivals(&mut device.ends[0], 200);
+        let frames_per_queue = 2 * 2 * 256 + 512;
+        let mut queues: Vec<_> = arrived.iter().map(|(frame, _)| frame.index / frames_per_queue).collect();
+        queues.sort_unstable();
+        queues.dedup();
+        assert!(queues.len() > 1, "packets came over queues {queues:?}");
+        let mut arrived: Vec<_> = arrived.into_iter().map(|(_, bytes)| bytes).collect();
+        arrived.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(arrived, wanted);
+        assert!(!readable(device.ends[0].receive.fd(), Duration::ZERO).unwrap());
+    });
+}
+
+#[test]
+fn a_domain_without_a_ring_loses_its_packets_and_says_so() {
+    rig::with_veth(|| {
+        let (mut left, mut device, tables) = open(two_domains());
+        let domains = Domains { default: 2, ..Domains::default() };
+        tables.configure(Owned::default(), domains, &[], &[RIGHT]).unwrap();
+        tables.own_port(Protocol::Udp, None, PORT);
+        rig::send(&mut left, &rig::datagram(b"for nobody"));
+        assert!(rig::arrivals(&mut device.ends[0], 1).is_empty());
+        let counts = device.counts(2);
+        assert_eq!((counts.listen, counts.no_ring), (1, 1));
+    });
+}
+
+#[test]
+fn a_refusal_says_whose_fault_it_is() {
+    rig::with_veth(|| {
+        let held = xdp::open("right", &two_domains()).unwrap();
+        let said = |name, options: &Options| match xdp::open(name, options) {
+            Ok(_) => panic!("it was opened"),
+            Err(error) => error,
+        };
+        let error = said("right", &two_domains());
+        assert!(matches!(error, OpenError::Taken { .. }), "{error}");
+        assert_eq!(
+            error.to_string(),
+            "cannot receive by AF_XDP on `right`: another program has it; stop that one first"
+        );
+        let error = said("rihgt", &two_domains());
+        assert!(matches!(error, OpenError::NoInterface { .. }), "{error}");
+        for options in [
+            Options { domains: 0, ..two_domains() },
+            Options { domains: 65, ..two_domains() },
+            Options { ring: 100, ..two_domains() },
+            Options { buckets: 3, ..two_domains() },
+            Options { queues: Some(0), ..two_domains() },
+        ] {
+            let error = said("left", &options);
+            assert!(matches!(error, OpenError::Options(_)), "{error}");
+        }
+        drop(held);
+        assert!(xdp::open("right", &two_domains()).is_ok(), "nothing was left behind");
+    });
+}
