@@ -70,21 +70,27 @@ impl Faults {
             .chars()
             .skip(skipped)
             .take(EXCERPT)
-            .map(|c| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c })
             .collect();
+        let shown = plain(&shown);
         let gutter = " ".repeat(line.to_string().len());
         // Tabs stay tabs, so that the mark stands where the terminal shows the text.
         let before = shown.chars().take(column - 1 - skipped);
         let indent: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-        writeln!(f, "{}:{line}:{column}: {}", self.name, fault.message)?;
+        writeln!(f, "{}:{line}:{column}: {}", plain(&self.name), plain(&fault.message))?;
         writeln!(f, "{gutter} |")?;
         writeln!(f, "{line} | {shown}")?;
         writeln!(f, "{gutter} | {indent}{}", "^".repeat(width))?;
         if let Some(help) = &fault.help {
-            writeln!(f, "{gutter} = {help}")?;
+            writeln!(f, "{gutter} = {}", plain(help))?;
         }
         Ok(())
     }
+}
+
+/// A text that commands no terminal.
+fn plain(text: &str) -> String {
+    let harmless = |c: char| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
+    text.chars().map(harmless).collect()
 }
 
 /// The most characters shown of a line.

@@ -1,17 +1,17 @@
 //! The text of a module graph (Scout §3.1): which modules there are and which of their
-//! services are connected. Names and kinds stay names here; whether a kind exists and its
-//! services have matching types is for whoever has the modules to say, with the places kept
-//! in the values ([`Graph::faults`]).
+//! services are connected. [`Graph::parse`] checks what the text alone tells;
+//! [`Graph::check`] also asks a catalogue whether the kinds exist, have these parameters and
+//! services, and whether the types of linked services match. Nothing is made or run here.
 
 use crate::config::parse_document;
 use crate::fault::{Fault, Faults};
 use crate::read::{Notes, Section, Value, expected};
-use crate::source::{LONGEST, Source};
+use crate::source::LONGEST;
 use crate::suggest::suggestion;
+use silk_path::Catalogue;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -24,8 +24,6 @@ pub struct Graph {
     pub links: Vec<Link>,
     /// Paths that have a name, for sockets of `PF_SCOUT` (SILK §3.1).
     pub paths: Vec<NamedPath>,
-    name: String,
-    text: Arc<str>,
 }
 
 /// `[[module]]`.
@@ -47,24 +45,9 @@ pub struct Param {
     /// Its name.
     pub key: String,
     /// Its value.
-    pub value: Setting,
+    pub value: silk_path::Value,
     /// Where the value stands.
     pub span: Range<usize>,
-}
-
-/// A parameter's value.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Setting {
-    /// `true` or `false`.
-    Flag(bool),
-    /// A whole number.
-    Integer(i64),
-    /// A number with a fraction.
-    Number(f64),
-    /// A text.
-    Text(String),
-    /// Several.
-    List(Vec<Setting>),
 }
 
 /// A link between two services. Links have no direction; `from` is the upper by custom.
@@ -85,6 +68,8 @@ pub struct Endpoint {
     pub module: String,
     /// The service's name.
     pub service: String,
+    /// Where it stands.
+    pub span: Range<usize>,
 }
 
 impl fmt::Display for Endpoint {
@@ -104,21 +89,33 @@ pub struct NamedPath {
     pub attributes: Vec<Param>,
     /// Where it stands.
     pub span: Range<usize>,
+    /// Where its module stands.
+    pub module_span: Range<usize>,
 }
 
 impl Graph {
     /// Parses a graph; `name` is what messages call it.
     ///
     /// # Errors
-    /// All its [`Faults`].
+    /// All its [`Faults`] that the text alone tells.
     pub fn parse(name: &str, text: &str) -> Result<Self, Faults> {
+        Self::parse_with(name, text, |_| Vec::new())
+    }
+
+    /// Parses a graph and checks it against the modules there are.
+    ///
+    /// # Errors
+    /// All its [`Faults`].
+    pub fn check(name: &str, text: &str, catalogue: &dyn Catalogue) -> Result<Self, Faults> {
+        Self::parse_with(name, text, |graph| graph.faults(&silk_path::check(&graph.spec(), catalogue)))
+    }
+
+    fn parse_with(name: &str, text: &str, more: impl FnOnce(&Self) -> Vec<Fault>) -> Result<Self, Faults> {
         let mut notes = Notes::default();
         let (modules, links, paths) = parse_document(text, &mut notes, read);
-        if notes.faults.is_empty() {
-            Ok(Self { modules, links, paths, name: name.to_owned(), text: text.into() })
-        } else {
-            Err(Faults::new(name, text, notes.faults))
-        }
+        let graph = Self { modules, links, paths };
+        notes.faults.extend(more(&graph));
+        if notes.faults.is_empty() { Ok(graph) } else { Err(Faults::new(name, text, notes.faults)) }
     }
 
     /// Whether a text is a graph rather than a configuration: it has modules, links or
@@ -131,19 +128,6 @@ impl Graph {
     /// The module of this name.
     pub fn module(&self, name: &str) -> Option<&Module> {
         self.modules.iter().find(|module| module.name == name)
-    }
-
-    /// Faults that others found in this graph, at the places of its values. `None` if there
-    /// are none.
-    pub fn faults(&self, faults: Vec<Fault>) -> Option<Faults> {
-        (!faults.is_empty()).then(|| Faults::new(&self.name, &self.text, faults))
-    }
-}
-
-impl TryFrom<&Source> for Graph {
-    type Error = Faults;
-    fn try_from(source: &Source) -> Result<Self, Faults> {
-        Self::parse(&source.name, &source.text)
     }
 }
 
@@ -162,7 +146,7 @@ fn read(mut file: Section<'_, '_>) -> Parts {
     check_names(&modules, &paths, file.notes);
     check_links(&modules, &links, file.notes);
     for path in &paths {
-        check_exists(&modules, &path.module, &path.span, file.notes);
+        check_exists(&modules, &path.module, &path.module_span, file.notes);
     }
     file.finish();
     (modules, links, paths)
@@ -192,9 +176,9 @@ fn read_path(mut section: Section<'_, '_>) -> NamedPath {
     section.require("module", "say which module's stage comes first");
     let name = read_name(&mut section, "name").unwrap_or_default();
     let module = section.or("module", String::new());
-    let span = section.span();
+    let (span, module_span) = (section.span(), section.span_of("module"));
     let attributes = read_params(&mut section);
-    NamedPath { name, module, attributes, span }
+    NamedPath { name, module, attributes, span, module_span }
 }
 
 /// A name: letters, digits, `-` and `_`.
@@ -217,7 +201,7 @@ fn read_params(section: &mut Section<'_, '_>) -> Vec<Param> {
     let others: Vec<_> = section.others().collect();
     let mut params = Vec::new();
     for (key, _, value) in others {
-        let setting = Setting::read(value, section.notes);
+        let setting = silk_path::Value::read(value, section.notes);
         params.extend(setting.map(|setting| Param {
             key: key.to_owned(),
             value: setting,
@@ -227,36 +211,40 @@ fn read_params(section: &mut Section<'_, '_>) -> Vec<Param> {
     params
 }
 
-impl Value for Setting {
+impl Value for silk_path::Value {
     fn read(value: &Spanned<DeValue<'_>>, notes: &mut Notes) -> Option<Self> {
         match value.get_ref() {
             DeValue::Boolean(flag) => Some(Self::Flag(*flag)),
             DeValue::String(text) => Some(Self::Text(text.to_string())),
-            DeValue::Float(float) => float.as_str().parse().ok().map(Self::Number),
             DeValue::Integer(integer) => {
                 let number = i64::from_str_radix(integer.as_str(), integer.radix()).ok();
                 if number.is_none() {
                     notes.fault(value.span(), "this number is too large");
                 }
-                number.map(Self::Integer)
+                number.map(Self::Number)
             }
-            DeValue::Array(_) => Vec::read(value, notes).map(Self::List),
-            _ => expected("a text, a number, `true`, `false` or a list", value, notes),
+            DeValue::Array(array) => {
+                Some(Self::List(array.iter().filter_map(|item| Self::read(item, notes)).collect()))
+            }
+            _ => expected("a text, a whole number, `true`, `false` or a list", value, notes),
         }
     }
 }
 
 impl Endpoint {
-    fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &str, span: Range<usize>) -> Option<Self> {
         let (module, service) = text.trim().split_once('.')?;
-        (is_name(module) && is_name(service))
-            .then(|| Self { module: module.to_owned(), service: service.to_owned() })
+        (is_name(module) && is_name(service)).then(|| Self {
+            module: module.to_owned(),
+            service: service.to_owned(),
+            span,
+        })
     }
 }
 
 impl Value for Endpoint {
     fn read(value: &Spanned<DeValue<'_>>, notes: &mut Notes) -> Option<Self> {
-        let endpoint = Self::parse(&String::read(value, notes)?);
+        let endpoint = Self::parse(&String::read(value, notes)?, value.span());
         if endpoint.is_none() {
             let help = "write the module's name, a point and the service's name: `udp.down`";
             notes.advise(value.span(), "this is no service of a module", help);
@@ -269,7 +257,8 @@ impl Value for Endpoint {
 impl Value for Link {
     fn read(value: &Spanned<DeValue<'_>>, notes: &mut Notes) -> Option<Self> {
         let text = String::read(value, notes)?;
-        let ends = text.split_once("->").map(|(from, to)| (Endpoint::parse(from), Endpoint::parse(to)));
+        let end = |text| Endpoint::parse(text, value.span());
+        let ends = text.split_once("->").map(|(from, to)| (end(from), end(to)));
         let Some((Some(from), Some(to))) = ends else {
             notes.advise(value.span(), "this is no link", "write it like `\"udp.down -> ip.up\"`");
             return None;
@@ -298,7 +287,7 @@ fn check_links(modules: &[Module], links: &[Link], notes: &mut Notes) {
     let mut seen = BTreeSet::new();
     for link in links {
         for end in [&link.from, &link.to] {
-            check_exists(modules, &end.module, &link.span, notes);
+            check_exists(modules, &end.module, &end.span, notes);
         }
         let mut ends = [link.from.to_string(), link.to.to_string()];
         ends.sort();

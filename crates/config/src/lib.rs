@@ -1,6 +1,6 @@
 //! Text to validated configuration. [`Config::parse`] and [`Graph::parse`] take a text and
 //! give either a value in which everything was checked, or [`Faults`]: every fault at once,
-//! with line, column and a suggestion. Nothing here opens a device, asks the kernel or
+//! with line, column and a suggestion. [`Graph::spec`] is what `silk-path` builds. Nothing here opens a device, asks the kernel or
 //! applies anything; what only the running machine knows (does the interface exist?) is
 //! found out there.
 #![forbid(unsafe_code)]
@@ -17,6 +17,7 @@ mod read;
 mod reload;
 mod scheduler;
 mod source;
+mod spec;
 mod suggest;
 mod tcp;
 mod value;
@@ -27,7 +28,7 @@ pub use config::{Config, keys};
 pub use daemon::{Control, Level, Log, Mode};
 pub use device::{Device, DeviceKind, Napi};
 pub use fault::{Drawn, Fault, Faults};
-pub use graph::{Endpoint, Graph, Link, Module, NamedPath, Param, Setting};
+pub use graph::{Endpoint, Graph, Link, Module, NamedPath, Param};
 pub use memory::{HugePages, Memory};
 pub use reload::Reload;
 pub use scheduler::{Listen, Policy, Scheduler};

@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 use silk_config::{ByteSize, Config, DeviceKind, Graph, Policy, Reload, keys};
+use silk_path::service::{NET, RESOLVER, Service};
+use silk_path::{BadParameter, Catalogue, Kind, Module, ModuleSpec, Parameter, ParameterKind};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -67,6 +69,68 @@ fn a_graph_keeps_what_it_does_not_know_for_the_modules() {
     let links: Vec<String> = graph.links.iter().map(|link| format!("{}-{}", link.from, link.to)).collect();
     assert_eq!(links, ["ip.down-eth.up", "udp.down-ip.up", "udp-copy.down-ip.up"]);
     assert_eq!(graph.paths[0].attributes[0].key, "local_port");
+}
+
+const KINDS: [Kind; 2] = [
+    Kind {
+        name: "udp",
+        services: &[Service::offered("up", NET), Service::needed("down", NET)],
+        parameters: &[Parameter { name: "checksum", kind: ParameterKind::Flag, required: false }],
+    },
+    Kind {
+        name: "eth",
+        services: &[Service::offered("up", NET), Service::offered("arp", RESOLVER)],
+        parameters: &[],
+    },
+];
+
+struct Kinds;
+
+impl Catalogue for Kinds {
+    fn kinds(&self) -> &[Kind] {
+        &KINDS
+    }
+    fn make(&self, spec: &ModuleSpec) -> Result<Box<dyn Module>, BadParameter> {
+        panic!("a check makes no {}", spec.name)
+    }
+}
+
+#[test]
+fn what_the_modules_find_wrong_with_a_graph_has_its_place_in_the_text() {
+    let text = r#"links = ["udp.down -> eth.arp", "udp.dwon -> eht.up"]
+
+[[module]]
+name = "udp"
+checksum = "yes"
+colour = 3
+
+[[module]]
+name = "eth"
+
+[[module]]
+name = "tcp"
+kind = "udb"
+"#;
+    let faults = Graph::check("g", text, &Kinds).unwrap_err();
+    let told: Vec<String> = faults
+        .iter()
+        .map(|fault| {
+            let (line, column) = faults.place(fault);
+            format!("{line}:{column} {}; {}", fault.message, fault.help.as_deref().unwrap_or("-"))
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "1:10 a service of type net cannot be linked to one of type resolve (provider); -",
+            "1:33 module `udp` has no service `dwon`; it has up, down",
+            "1:33 there is no module `eht`; did you mean `eth`?",
+            "3:1 its service `down` of type net must be linked; -",
+            "5:12 this must be true or false; -",
+            "6:10 there is no parameter `colour`; -",
+            "11:1 there is no module of kind `udb`; did you mean `udp`?",
+        ]
+    );
 }
 
 /// The section of the reference that describes `section`, up to the next of its kind.
