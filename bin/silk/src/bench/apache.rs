@@ -2,10 +2,10 @@
 //! differs only in where it listens.
 
 use super::Failure;
+use super::rights::Rights;
 use super::stage::{SERVER_CPU, Stage};
 use silk_testkit::netns::Running;
 use std::fs::{self, File};
-use std::process::Command;
 
 /// Processes that wait for requests (SILK §4.2 uses 100 and stays below them with its clients).
 const PROCESSES: u32 = 128;
@@ -19,8 +19,9 @@ pub fn start(stage: &Stage, address: &str, runner: &[&str]) -> Result<Running, F
     let log = folder.join("apache.out");
     let out = File::create(&log).map_err(Failure::file(&log))?;
     let errors = out.try_clone().map_err(Failure::file(&log))?;
-    let mut command: Command = stage.rig.server.command("taskset");
-    command.args(["-c", SERVER_CPU]).args(runner).args(["apache2", "-DFOREGROUND", "-f"]).arg(config);
+    let mut command = stage.rig.server.command("taskset");
+    command.args(["-c", SERVER_CPU]).args(user(stage.rights)).args(runner);
+    command.args(["apache2", "-DFOREGROUND", "-f"]).arg(config);
     Ok(Running::start(command.stdout(out).stderr(errors))?)
 }
 
@@ -34,7 +35,7 @@ fn config(stage: &Stage, address: &str) -> String {
     let folder = stage.scratch.path().display();
     let site = stage.scratch.site();
     let site = site.display();
-    let user = if runs_as_root() { "User www-data\nGroup www-data" } else { "" };
+    let user = if stage.rights == Rights::Root { "User www-data\nGroup www-data" } else { "" };
     format!(
         "ServerRoot {folder}
 ServerName server
@@ -65,7 +66,11 @@ DocumentRoot {site}
     )
 }
 
-fn runs_as_root() -> bool {
-    fs::read_to_string("/proc/self/status")
-        .is_ok_and(|status| status.lines().any(|line| line.starts_with("Uid:\t0\t")))
+/// Apache refuses to serve as root, and cannot become another user where there is only one: there it
+/// starts as that other user, in a user namespace inside ours.
+fn user(rights: Rights) -> &'static [&'static str] {
+    match rights {
+        Rights::UserNamespace => &["unshare", "-U", "--map-user=33", "--map-group=33"],
+        _ => &[],
+    }
 }

@@ -14,6 +14,7 @@ mod machine;
 mod page;
 mod plot;
 mod ratio;
+mod rights;
 mod silkd;
 mod stage;
 mod system;
@@ -22,6 +23,7 @@ mod watch;
 mod web;
 
 pub use failure::Failure;
+use std::process::ExitCode;
 
 /// The experiments that `silk bench` can run.
 #[derive(clap::Subcommand, Debug)]
@@ -34,9 +36,9 @@ pub enum Bench {
 }
 
 /// Runs one experiment to its end.
-pub fn run(bench: &Bench) -> Result<(), Failure> {
+pub fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     match bench {
         Bench::Web(options) => web::run(options),
-        Bench::Flood(options) => flood::run(options),
+        Bench::Flood(options) => flood::run(options).map(|()| ExitCode::SUCCESS),
     }
 }

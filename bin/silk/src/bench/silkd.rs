@@ -1,6 +1,7 @@
 //! silk on the server: silkd on its interface, and the program's sockets on paths.
 
 use super::Failure;
+use super::rights::Rights;
 use super::stage::{SERVER_CPU, Stage};
 use silk_testkit::netns::{INTERFACE, PREFERRED, Running};
 use std::env;
@@ -26,7 +27,7 @@ pub fn runner() -> Vec<String> {
 
 /// Starts silkd on the server and waits for the line that says it is ready.
 pub fn start(stage: &Stage, experiment: Experiment) -> Result<Running, Failure> {
-    let config = stage.scratch.write("silk.toml", &config(experiment))?;
+    let config = stage.scratch.write("silk.toml", &config(experiment, stage.rights))?;
     let log = stage.scratch.path().join("silkd.out");
     let out = File::create(&log).map_err(Failure::file(&log))?;
     let errors = out.try_clone().map_err(Failure::file(&log))?;
@@ -55,7 +56,11 @@ fn beside(program: &str) -> PathBuf {
 }
 
 /// The receive work is charged to the server's CPU by a threaded NAPI that is pinned there.
-fn config(experiment: Experiment) -> String {
+fn config(experiment: Experiment, rights: Rights) -> String {
+    let device = match rights {
+        Rights::Root => format!("kind = \"xdp\"\nnapi = \"threaded\"\nnapi_cpu = {SERVER_CPU}"),
+        _ => "kind = \"packet\"".to_owned(),
+    };
     let extend = experiment == Experiment::Extended;
     let preferred = match experiment {
         Experiment::Equal => String::new(),
@@ -63,10 +68,8 @@ fn config(experiment: Experiment) -> String {
     };
     format!(
         "[device]
-kind = \"xdp\"
 interface = \"{INTERFACE}\"
-napi = \"threaded\"
-napi_cpu = {SERVER_CPU}
+{device}
 
 [scheduler]
 policy = \"fixed-priority\"

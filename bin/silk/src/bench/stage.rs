@@ -3,13 +3,13 @@
 
 use super::Failure;
 use super::load::CLIENT_CPU;
+use super::rights::Rights;
 use super::watch::Watch;
-use silk_testkit::netns::{Host, INTERFACE, Rig, output};
+use silk_testkit::netns::{Host, INTERFACE, Rig};
 use std::fs::{self, Permissions};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -87,20 +87,22 @@ pub struct Stage<'e> {
     pub scratch: &'e Scratch,
     /// The signal watch.
     pub watch: &'e Watch,
-    /// Whether real-time priorities are granted here.
+    /// What the experiment may do here.
+    pub rights: Rights,
+    /// Whether real-time priorities are granted.
     pub realtime: bool,
 }
 
 impl<'e> Stage<'e> {
     /// Builds the hosts.
-    pub fn new(scratch: &'e Scratch, watch: &'e Watch) -> Result<Self, Failure> {
+    pub fn new(scratch: &'e Scratch, watch: &'e Watch, rights: Rights) -> Result<Self, Failure> {
         allow_cubic();
         let rig = Rig::new()?;
         for (host, cpu) in [(&rig.server, SERVER_CPU), (&rig.client, CLIENT_CPU)] {
             SETTINGS.iter().for_each(|(name, value)| offer(host, &format!("/proc/sys/net/{name}"), value));
             receive_on(host, cpu);
         }
-        Ok(Self { rig, scratch, watch, realtime: realtime_is_granted() })
+        Ok(Self { rig, scratch, watch, rights, realtime: rights.realtime() })
     }
 
     /// Waits until the server answers the client, at most ten seconds.
@@ -132,8 +134,4 @@ fn allow_cubic() {
     if !allowed.split_whitespace().any(|name| name == "cubic") {
         let _ = fs::write(file, format!("{} cubic", allowed.trim()));
     }
-}
-
-fn realtime_is_granted() -> bool {
-    output(Command::new("chrt").args(["-f", "1", "true"])).is_ok()
 }

@@ -7,6 +7,7 @@
 use super::cell::{Cell, CpuShares, Results};
 use super::load::{CLIENT_CPU, Clients, Load, Seen};
 use super::machine::Machine;
+use super::rights::{self, Rights};
 use super::stage::{SERVER_CPU, Scratch, Stage};
 use super::system::System;
 use super::watch::Watch;
@@ -17,6 +18,7 @@ use silk_testkit::netns::{CLIENT, PREFERRED, Running, SERVER, signal};
 use std::fs;
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// Until the standard clients have reached their full load.
@@ -65,21 +67,26 @@ fn in_range(range: std::ops::RangeInclusive<u64>) -> RangedU64ValueParser<u32> {
 }
 
 /// Measures, prints the tables and writes what was asked for.
-pub fn run(options: &Options) -> Result<(), Failure> {
+pub fn run(options: &Options) -> Result<ExitCode, Failure> {
+    let rights = Rights::here();
+    if options.show.is_none() && rights == Rights::Nothing {
+        eprintln!("silk bench web: {}", rights::WITHOUT_ROOT);
+        return rights::in_user_namespace();
+    }
     let results = match &options.show {
         Some(file) => read_json(file)?,
-        None => measure(options)?,
+        None => measure(options, rights)?,
     };
     let _ = writeln!(stdout(), "{}", table::tables(&results));
     if let Some(file) = &options.html {
         fs::write(file, page::page(&results)).map_err(Failure::file(file))?;
         let _ = writeln!(stdout(), "The plots are in {}", file.display());
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
-fn measure(options: &Options) -> Result<Results, Failure> {
-    let plan = Plan::new(options);
+fn measure(options: &Options, rights: Rights) -> Result<Results, Failure> {
+    let plan = Plan::new(options, rights);
     plan.check_programs()?;
     let cells = plan.measure(&Watch::on_signals())?;
     let results = Results { machine: Machine::describe(), ratios: ratio::ratios(&cells), cells };
@@ -108,27 +115,30 @@ struct Plan {
     seconds: u64,
     maxconn: u32,
     flood: bool,
+    rights: Rights,
 }
 
 impl Plan {
-    fn new(options: &Options) -> Self {
+    fn new(options: &Options, rights: Rights) -> Self {
         let or = |given: &[u32], quick: &[u32], full: &[u32]| match given {
             [] => if options.quick { quick } else { full }.to_vec(),
             given => given.to_vec(),
         };
+        let systems = if options.systems.is_empty() { &System::ALL[..] } else { &options.systems };
         Self {
             sizes: or(&options.sizes, &[1, 50, 500], &[1, 16, 50, 100, 250, 500]),
             clients: or(&options.clients, &[0, 96], &[0, 1, 16, 32, 64, 96]),
             rounds: options.rounds.unwrap_or(if options.quick { 2 } else { 3 }),
-            systems: if options.systems.is_empty() { System::ALL.to_vec() } else { options.systems.clone() },
+            systems: systems.iter().copied().filter(|system| rights.allow(*system)).collect(),
             seconds: options.seconds.unwrap_or(if options.quick { 1 } else { 2 }),
             maxconn: options.haproxy_maxconn,
             flood: !options.no_flood,
+            rights,
         }
     }
 
     fn check_programs(&self) -> Result<(), Failure> {
-        let mut needed = vec!["ip", "taskset", "chrt", "setpriv"];
+        let mut needed = vec!["unshare", "ip", "taskset", "chrt", "setpriv"];
         needed.extend(self.systems.iter().flat_map(|system| system.programs()));
         needed.sort_unstable();
         needed.dedup();
@@ -155,7 +165,7 @@ impl Plan {
         for round in 1..=self.rounds {
             for system in &self.systems {
                 progress.says(format!("round {round} of {}, {}: starting", self.rounds, system.name()));
-                let stage = Stage::new(&scratch, watch)?;
+                let stage = Stage::new(&scratch, watch, self.rights)?;
                 let _serving = system.start(&stage, self.sizes[0], self.maxconn)?;
                 for task in self.cells(*system) {
                     progress.says(format!("round {round} of {}, {}: {task}", self.rounds, system.name()));
