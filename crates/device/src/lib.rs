@@ -28,6 +28,7 @@
 mod fault;
 mod frame;
 pub mod link;
+pub mod napi;
 pub mod netlink;
 mod offload;
 mod open;

@@ -2,6 +2,7 @@
 //! itself, its addresses, routes and neighbours. Linux stays the one who decides them: nothing
 //! here configures anything, it only looks, listens, and asks for a neighbour to be resolved.
 
+pub(crate) mod generic;
 mod interface;
 mod neighbour;
 mod route;

@@ -7,6 +7,7 @@ mod arena;
 mod event;
 mod mapping;
 mod receive_batch;
+mod schedule;
 mod send_batch;
 mod socket;
 mod tun;
@@ -17,6 +18,7 @@ pub use event::readable;
 pub(crate) use event::{Event, Readiness};
 pub(crate) use mapping::Mapping;
 pub(crate) use receive_batch::ReceiveBatch;
+pub(crate) use schedule::{pin, schedule};
 pub(crate) use send_batch::SendBatch;
 pub(crate) use socket::{
     Filter, bind_packet, filter, interface_index, packet_drops, packet_socket, send_buffer, send_parts,

@@ -19,6 +19,7 @@ mod sockets;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
+use crate::napi;
 use crate::netlink::{Interface, Netlink, NetlinkError};
 use crate::packet::{PacketTransmit, Sending};
 use crate::sys::{Arena, Readiness};
@@ -171,15 +172,16 @@ fn asked(name: &str, error: NetlinkError) -> OpenError {
     }
 }
 
-/// How many receive queues are in use. Linux's netlink knows only how many there could be,
-/// and its `/sys` may be that of another namespace.
+/// How many receive queues are in use. Older kernels say it only in `/sys`, which may be that
+/// of another namespace, and rtnetlink knows only how many there could be.
 fn queues_of(interface: &Interface) -> u32 {
-    let queues = std::fs::read_dir(format!("/sys/class/net/{}/queues", interface.name));
-    let used = queues.map_or(0, |entries| {
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let by_sys = || {
+        let queues = std::fs::read_dir(format!("/sys/class/net/{}/queues", interface.name));
+        let names =
+            queues.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         names.filter(|name| name.starts_with("rx-")).count() as u32
-    });
-    used.clamp(1, interface.receive_queues)
+    };
+    napi::receive_queues(interface).unwrap_or_else(by_sys).clamp(1, interface.receive_queues)
 }
 
 /// The ends of all domains, with their sockets known to the program.

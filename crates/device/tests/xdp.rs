@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rig::{LEFT, PAYLOAD, PORT, RIGHT};
 use silk_device::xdp::{self, Device, Mode, Options};
-use silk_device::{End, Offload, OpenError, packet, readable};
+use silk_device::{End, Offload, OpenError, napi, packet, readable};
 use silk_instant::Instant;
 use silk_path::classify::{
     ClassRule, Domains, Flow, Found, Owned, Protocol, Store32, Store64, Tables, Verdict,
@@ -161,6 +161,7 @@ fn every_hardware_queue_is_served() {
         rig::ip("link set left up");
         rig::ip("link set right up");
         let (mut left, mut device, tables) = open(two_domains());
+        assert_eq!(napi::receive_queues(&device.interface), Some(4));
         tables.own_port(Protocol::Udp, None, PORT);
         // Flows enough for every queue; Linux spreads them by hash.
         let mut wanted: Vec<_> = (0..200u8).map(|at| rig::datagram(&[at; 20])).collect();

@@ -1,0 +1,183 @@
+//! The threads that do an interface's receive work. With threaded NAPI the XDP program and the
+//! copy into the rings run in kernel threads that can be pinned and prioritised, instead of in
+//! whatever CPU the sender or the interrupt came by: on a veth pair that is the only way to
+//! have the receiver pay for receiving (SILK §4 charges the server for all its work).
+//!
+//! On a veth the NAPI exists only while an XDP program is attached: open the device first.
+//! Turning it off again is refused by some kernels; the interface forgets it when it goes.
+
+use std::fmt;
+use std::fs;
+use std::io;
+
+use crate::netlink::generic::{Attribute, Family};
+use crate::netlink::{Interface, NetlinkError};
+use crate::sys;
+
+/// One thread that polls one queue of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// The kernel's number of the queue's NAPI.
+    pub napi: u32,
+    /// The thread's process id.
+    pub pid: u32,
+}
+
+/// How a thread is scheduled (sched(7)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// As any ordinary thread.
+    Other,
+    /// First in, first out, at this real-time priority, 1 to 99.
+    Fifo(u8),
+}
+
+/// Why the receive work could not be placed.
+#[derive(Debug)]
+pub enum NapiError {
+    /// The interface has no NAPI now: a veth without XDP, or a driver without any.
+    None {
+        /// The interface.
+        name: String,
+    },
+    /// The kernel could not be asked.
+    Netlink(NetlinkError),
+    /// The kernel refused.
+    System {
+        /// What was to be done.
+        what: &'static str,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for NapiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None { name } => {
+                write!(f, "`{name}` has no NAPI: on a veth it exists only while XDP is attached")
+            }
+            Self::Netlink(error) => error.fmt(f),
+            Self::System { what, source } => write!(f, "could not {what}: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for NapiError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::None { .. } => None,
+            Self::Netlink(error) => Some(error),
+            Self::System { source, .. } => Some(source),
+        }
+    }
+}
+
+// The `netdev` family: commands and attributes.
+const QUEUE_GET: u8 = 10;
+const QUEUE_INTERFACE: u16 = 2;
+const QUEUE_TYPE: u16 = 3;
+const RECEIVE: u32 = 0;
+const NAPI_GET: u8 = 11;
+const NAPI_SET: u8 = 14;
+const INTERFACE: u16 = 1;
+const ID: u16 = 2;
+const PID: u16 = 4;
+const THREADED: u16 = 8;
+
+/// How many receive queues of the interface are in use; `None` where the kernel does not say
+/// (before 6.8, or while the interface is down).
+pub fn receive_queues(interface: &Interface) -> Option<u32> {
+    let of = [(QUEUE_INTERFACE, interface.index.to_ne_bytes().to_vec())];
+    let queues = Family::open("netdev").ok()?.dump(QUEUE_GET, &of).ok()?;
+    let count = queues.iter().filter(|queue| number(queue, QUEUE_TYPE) == Some(RECEIVE)).count();
+    u32::try_from(count).ok().filter(|&count| count > 0)
+}
+
+/// Moves the receive work of the interface to threads of its own, and gives them.
+pub fn make_threaded(interface: &Interface) -> Result<Vec<Thread>, NapiError> {
+    let threads = match make_threaded_by_netlink(interface) {
+        Ok(()) => threads(interface),
+        // Kernels before 6.17 know it only as a file, which may be another namespace's.
+        Err(NapiError::Netlink(_)) => {
+            let what = "make the interface's NAPI threaded";
+            let file = format!("/sys/class/net/{}/threaded", interface.name);
+            fs::write(file, "1").map_err(|source| NapiError::System { what, source })?;
+            threads(interface)
+        }
+        Err(error) => Err(error),
+    }?;
+    if threads.is_empty() { Err(NapiError::None { name: interface.name.clone() }) } else { Ok(threads) }
+}
+
+fn make_threaded_by_netlink(interface: &Interface) -> Result<(), NapiError> {
+    let mut family = Family::open("netdev").map_err(NapiError::Netlink)?;
+    let all = napis(&mut family, interface)?;
+    if all.is_empty() {
+        return Err(NapiError::None { name: interface.name.clone() });
+    }
+    for napi in all {
+        let id = number(&napi, ID).unwrap_or(0);
+        let request = [(ID, id.to_ne_bytes().to_vec()), (THREADED, 1u32.to_ne_bytes().to_vec())];
+        family.tell(NAPI_SET, &request).map_err(NapiError::Netlink)?;
+    }
+    Ok(())
+}
+
+/// The threads that do the receive work of the interface: none when it is not threaded.
+pub fn threads(interface: &Interface) -> Result<Vec<Thread>, NapiError> {
+    match Family::open("netdev") {
+        Ok(mut family) => {
+            let all = napis(&mut family, interface)?;
+            let thread = |napi: &Vec<Attribute>| {
+                let pid = number(napi, PID).filter(|&pid| pid != 0)?;
+                Some(Thread { napi: number(napi, ID)?, pid })
+            };
+            Ok(all.iter().filter_map(thread).collect())
+        }
+        // Kernels before 6.9 say it only by the threads' names.
+        Err(_) => Ok(threads_named(&interface.name)),
+    }
+}
+
+fn napis(family: &mut Family, interface: &Interface) -> Result<Vec<Vec<Attribute>>, NapiError> {
+    let of = [(INTERFACE, interface.index.to_ne_bytes().to_vec())];
+    family.dump(NAPI_GET, &of).map_err(NapiError::Netlink)
+}
+
+fn number(attributes: &[Attribute], wanted: u16) -> Option<u32> {
+    let (_, value) = attributes.iter().find(|(number, _)| *number == wanted)?;
+    value.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
+}
+
+/// The threads called `napi/NAME-NUMBER`. Two namespaces may have interfaces of one name, so
+/// this is the last resort.
+fn threads_named(interface: &str) -> Vec<Thread> {
+    let prefix = format!("napi/{interface}-");
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let thread = |process: fs::DirEntry| {
+        let pid = process.file_name().to_str()?.parse().ok()?;
+        let name = fs::read_to_string(process.path().join("comm")).ok()?;
+        let napi = name.trim_end().strip_prefix(&prefix)?.parse().ok()?;
+        Some(Thread { napi, pid })
+    };
+    processes.filter_map(thread).collect()
+}
+
+impl Thread {
+    /// Lets the thread run on these CPUs only.
+    pub fn pin(self, cpus: &[usize]) -> Result<(), NapiError> {
+        let what = "pin a receive thread";
+        sys::pin(self.pid, cpus).map_err(|source| NapiError::System { what, source })
+    }
+
+    /// Schedules the thread.
+    pub fn schedule(self, schedule: Schedule) -> Result<(), NapiError> {
+        let what = "prioritise a receive thread";
+        let priority = match schedule {
+            Schedule::Other => 0,
+            Schedule::Fifo(priority) => priority.into(),
+        };
+        sys::schedule(self.pid, priority).map_err(|source| NapiError::System { what, source })
+    }
+}
