@@ -1,1 +1,25 @@
-//! Placeholder until the crate's first slice lands.
+//! The modules: each file is one protocol, or one end, as a module of the graph (Scout §3.1).
+//! They read no clock, do no I/O and know nothing of devices, daemons or schedulers. Every
+//! module's file opens with its manual: Configuration, Services, Attributes, Example, See
+//! also; a test fails where one is missing.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod arp;
+mod bound;
+mod catalogue;
+mod device;
+pub mod echo;
+pub mod eth;
+mod faults;
+pub mod icmp;
+pub mod ip;
+pub mod socket;
+pub mod tcp;
+pub mod udp;
+pub mod vnet;
+
+pub use catalogue::{KINDS, Setup, catalogue};
+pub use device::Device;

@@ -115,6 +115,11 @@ impl<'e> Cx<'_, 'e> {
         Some((self.env.modules.module_mut(id)?, self.env.port))
     }
 
+    /// The id of the first module linked to service `service` of the running stage's module.
+    pub fn linked_id(&self, service: u8) -> Option<ModuleId> {
+        Some(self.env.modules.peers(self.module, service).first()?.module)
+    }
+
     /// The running stage's module together with the port.
     ///
     /// # Panics

@@ -1,0 +1,273 @@
+//! What ARP knows of its neighbours: bounded, and forgotten after a while. An address in use
+//! is asked for again before it is forgotten; one that does not answer is not asked for again
+//! at once (RFC 1122 §2.3.2.1: at most once a second each).
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+use core::time::Duration;
+use silk_instant::Instant;
+use silk_path::{PathId, Resolution};
+use silk_wire::MacAddr;
+
+/// What the cache may hold and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheLimits {
+    /// Neighbours.
+    pub entries: usize,
+    /// Paths that wait for one of them.
+    pub waiters: usize,
+    /// How long an answer is good.
+    pub fresh: Duration,
+    /// Between two requests for the same address.
+    pub interval: Duration,
+    /// Requests until a neighbour is taken not to be there.
+    pub requests: u8,
+    /// How long it is then not asked for.
+    pub failed: Duration,
+}
+
+impl Default for CacheLimits {
+    fn default() -> Self {
+        Self {
+            entries: 1024,
+            waiters: 64,
+            fresh: Duration::from_secs(60),
+            interval: Duration::from_secs(1),
+            requests: 3,
+            failed: Duration::from_secs(3),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    // The address, while it counts.
+    known: Option<MacAddr>,
+    // Known: until when without asking. Being asked for: when to ask again. Failed: until when.
+    until: Instant,
+    // Requests sent since the last answer; 0: nobody asks.
+    asked: u8,
+    failed: bool,
+    // A request is to be sent.
+    due: bool,
+    // When it was last wanted: the least wanted goes first.
+    wanted: Instant,
+    waiters: Vec<PathId>,
+}
+
+/// The neighbours.
+#[derive(Debug)]
+pub(super) struct Cache {
+    entries: BTreeMap<Ipv4Addr, Entry>,
+    limits: CacheLimits,
+}
+
+impl Cache {
+    pub fn new(limits: CacheLimits) -> Self {
+        Self { entries: BTreeMap::new(), limits }
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The address, and whether a request is to be sent. A path that has to wait is noted.
+    pub fn lookup(&mut self, now: Instant, address: Ipv4Addr, waiter: PathId) -> (Resolution, bool) {
+        self.make_room(address);
+        let limits = self.limits;
+        let entry = self.entries.entry(address).or_insert_with(|| Entry::unknown(now));
+        entry.wanted = now;
+        if entry.failed && now >= entry.until {
+            *entry = Entry::unknown(now);
+        }
+        let ask = !entry.failed && entry.asked == 0 && now >= entry.until;
+        if ask {
+            entry.ask(now, &limits);
+        }
+        match entry.known {
+            Some(MacAddr(link)) => (Resolution::Known(link), ask),
+            None if entry.failed => (Resolution::Failed, false),
+            None => {
+                entry.wait(waiter, limits.waiters);
+                (Resolution::Pending, ask)
+            }
+        }
+    }
+
+    /// Takes an answer in for an address that is wanted, or else does nothing. Answers who
+    /// waited for it.
+    pub fn update(&mut self, now: Instant, address: Ipv4Addr, link: MacAddr) -> Vec<PathId> {
+        let until = now + self.limits.fresh;
+        let Some(entry) = self.entries.get_mut(&address) else { return Vec::new() };
+        let waiters = core::mem::take(&mut entry.waiters);
+        *entry = Entry { known: Some(link), until, wanted: entry.wanted, ..Entry::unknown(now) };
+        waiters
+    }
+
+    /// As [`Self::update`], for an address nobody may have wanted yet.
+    pub fn learn(&mut self, now: Instant, address: Ipv4Addr, link: MacAddr) -> Vec<PathId> {
+        self.make_room(address);
+        self.entries.entry(address).or_insert_with(|| Entry::unknown(now));
+        self.update(now, address, link)
+    }
+
+    /// The neighbour is not there. Answers who waited for it.
+    pub fn fail(&mut self, now: Instant, address: Ipv4Addr) -> Vec<PathId> {
+        let until = now + self.limits.failed;
+        let Some(entry) = self.entries.get_mut(&address) else { return Vec::new() };
+        entry.fail(until)
+    }
+
+    /// Asks again what has not been answered, and gives up what never will be. Answers who
+    /// waited for those.
+    pub fn expire(&mut self, now: Instant) -> Vec<PathId> {
+        let (limits, mut given_up) = (self.limits, Vec::new());
+        for entry in self.entries.values_mut().filter(|entry| entry.asked > 0 && entry.until <= now) {
+            if entry.asked < limits.requests {
+                entry.ask(now, &limits);
+            } else {
+                given_up.append(&mut entry.fail(now + limits.failed));
+            }
+        }
+        given_up
+    }
+
+    /// An address that a request is to be sent for now.
+    pub fn next_request(&mut self) -> Option<Ipv4Addr> {
+        let (address, entry) = self.entries.iter_mut().find(|(_, entry)| entry.due)?;
+        entry.due = false;
+        Some(*address)
+    }
+
+    /// When [`Self::expire`] has something to do.
+    pub fn deadline(&self) -> Instant {
+        let asking = self.entries.values().filter(|entry| entry.asked > 0);
+        asking.map(|entry| entry.until).min().unwrap_or(Instant::FAR)
+    }
+
+    /// Makes room for `address` by forgetting the neighbour least wanted.
+    fn make_room(&mut self, address: Ipv4Addr) {
+        if self.entries.len() < self.limits.entries || self.entries.contains_key(&address) {
+            return;
+        }
+        let least = self.entries.iter().min_by_key(|(_, entry)| entry.wanted).map(|(address, _)| *address);
+        if let Some(least) = least {
+            self.entries.remove(&least);
+        }
+    }
+}
+
+impl Entry {
+    fn unknown(now: Instant) -> Self {
+        Self {
+            known: None,
+            until: now,
+            asked: 0,
+            failed: false,
+            due: false,
+            wanted: now,
+            waiters: Vec::new(),
+        }
+    }
+
+    fn ask(&mut self, now: Instant, limits: &CacheLimits) {
+        self.asked += 1;
+        self.due = true;
+        self.until = now + limits.interval;
+    }
+
+    fn fail(&mut self, until: Instant) -> Vec<PathId> {
+        let waiters = core::mem::take(&mut self.waiters);
+        *self = Self {
+            known: None,
+            until,
+            asked: 0,
+            failed: true,
+            due: false,
+            wanted: self.wanted,
+            waiters: Vec::new(),
+        };
+        waiters
+    }
+
+    fn wait(&mut self, waiter: PathId, most: usize) {
+        if self.waiters.len() < most && !self.waiters.contains(&waiter) {
+            self.waiters.push(waiter);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+    const LINK: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+
+    fn path(index: u32) -> PathId {
+        PathId { index, generation: 0 }
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_millis(1000 * seconds)
+    }
+
+    #[test]
+    fn an_unknown_neighbour_is_asked_for_once_a_second_and_given_up() {
+        let mut cache = Cache::new(CacheLimits::default());
+        assert_eq!(cache.lookup(at(0), THERE, path(1)), (Resolution::Pending, true));
+        assert_eq!(cache.lookup(at(0), THERE, path(2)), (Resolution::Pending, false));
+        let mut requests = 0;
+        for second in 0..3 {
+            requests += u32::from(cache.next_request().is_some());
+            assert_eq!(cache.deadline(), at(second + 1));
+            let given_up = cache.expire(at(second + 1));
+            assert_eq!(given_up.len(), if second == 2 { 2 } else { 0 });
+        }
+        assert_eq!(requests, 3);
+        assert_eq!(cache.lookup(at(4), THERE, path(1)), (Resolution::Failed, false));
+        assert_eq!(cache.lookup(at(6), THERE, path(1)), (Resolution::Pending, true), "after a while, again");
+    }
+
+    #[test]
+    fn an_answer_wakes_who_waited_and_is_asked_for_again_when_stale() {
+        let mut cache = Cache::new(CacheLimits::default());
+        cache.lookup(at(0), THERE, path(1));
+        assert_eq!(cache.update(at(0), THERE, LINK), [path(1)]);
+        assert_eq!(cache.lookup(at(59), THERE, path(1)), (Resolution::Known(LINK.0), false));
+        assert_eq!(cache.lookup(at(60), THERE, path(1)), (Resolution::Known(LINK.0), true));
+        for second in 61..64 {
+            cache.expire(at(second));
+        }
+        assert_eq!(cache.lookup(at(64), THERE, path(1)).0, Resolution::Failed);
+    }
+
+    #[test]
+    fn what_nobody_wanted_is_not_learnt() {
+        let mut cache = Cache::new(CacheLimits::default());
+        assert!(cache.update(at(0), THERE, LINK).is_empty());
+        assert_eq!(cache.len(), 0);
+    }
+
+    #[test]
+    fn the_cache_is_bounded_and_forgets_the_least_wanted() {
+        let mut cache = Cache::new(CacheLimits { entries: 8, ..CacheLimits::default() });
+        cache.learn(at(0), THERE, LINK);
+        for n in 0..100u32 {
+            cache.lookup(at(1 + u64::from(n)), THERE, path(0));
+            cache.lookup(at(1 + u64::from(n)), Ipv4Addr::from(n), path(0));
+            assert!(cache.len() <= 8);
+        }
+        assert!(cache.entries.contains_key(&THERE));
+    }
+
+    #[test]
+    fn waiters_are_bounded_and_noted_once() {
+        let mut cache = Cache::new(CacheLimits { waiters: 2, ..CacheLimits::default() });
+        for n in [1, 1, 2, 3] {
+            cache.lookup(at(0), THERE, path(n));
+        }
+        assert_eq!(cache.update(at(0), THERE, LINK), [path(1), path(2)]);
+    }
+}

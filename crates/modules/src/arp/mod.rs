@@ -1,0 +1,151 @@
+//! ARP: finds the Ethernet address of a neighbour (RFC 826, RFC 1122 §2.3.2, RFC 5227). It
+//! asks, answers, and keeps what it learnt for a while, or, where Linux shares the interface,
+//! has the addresses told. It must never learn from what was not asked for: an unasked
+//! announcement only updates an entry that is in use.
+//!
+//! # Configuration
+//! `address` — our addresses, a list; default: the interface's.
+//! `told` — addresses are told by whoever runs the graph instead of asked for on the link;
+//! default: as the interface is shared with Linux or not.
+//!
+//! # Services
+//! `res` (resolve, provider): IP. `down` (net, needed): ETH.
+//!
+//! # Attributes
+//! Sets `ProtId` to 0x0806 on its own path, which takes every ARP packet.
+//!
+//! # Example
+//! ```toml
+//! [[module]]
+//! name = "arp"
+//! kind = "arp"
+//!
+//! [[link]]
+//! from = "arp.down"
+//! to = "eth0.up"
+//! ```
+//!
+//! # See also
+//! [`ip`](crate::ip), whose addresses it translates; [`eth`](crate::eth) below.
+
+mod cache;
+mod stage;
+
+pub use cache::CacheLimits;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use cache::Cache;
+use core::net::Ipv4Addr;
+use silk_instant::Instant;
+use silk_path::classify::{Answer, Tables, Verdict, View};
+use silk_path::service::{NET, RESOLVER, Service};
+use silk_path::{
+    Attr, Create, CreateError, Module, Next, Parameter, ParameterKind, Parcel, PathId, Port, Request,
+    Resolution, Resolve, Step,
+};
+use silk_wire::{MacAddr, eth};
+use stage::ArpStage;
+
+/// Its services.
+pub const SERVICES: &[Service] = &[Service::offered("res", RESOLVER), Service::needed("down", NET)];
+const DOWN: u8 = 1;
+
+/// Its parameters.
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter { name: "address", kind: ParameterKind::List(&ParameterKind::Network), required: false },
+    Parameter { name: "told", kind: ParameterKind::Flag, required: false },
+];
+
+/// The module.
+pub struct Arp {
+    tables: Tables,
+    addresses: Vec<Ipv4Addr>,
+    cache: Cache,
+    // Addresses are told (`learn`), not asked for.
+    told: bool,
+    // The path that asks and answers.
+    path: Option<PathId>,
+}
+
+impl Arp {
+    /// The module with these addresses of ours; with `told`, it asks whoever runs the graph
+    /// ([`Request::Resolve`]) instead of the link.
+    pub fn new(tables: Tables, addresses: &[Ipv4Addr], told: bool, limits: CacheLimits) -> Self {
+        Self { tables, addresses: addresses.to_vec(), cache: Cache::new(limits), told, path: None }
+    }
+
+    /// Takes in what somebody else found out: the neighbour's address, or that there is none.
+    /// Whoever waited is woken.
+    pub fn learn(&mut self, now: Instant, address: Ipv4Addr, link: Option<MacAddr>, port: &mut dyn Port) {
+        let waiters = match link {
+            Some(link) => self.cache.learn(now, address, link),
+            None => self.cache.fail(now, address),
+        };
+        wake(waiters, port);
+    }
+
+    /// Neighbours known or asked for.
+    pub fn entries(&self) -> usize {
+        self.cache.len()
+    }
+}
+
+/// Wakes the paths that waited for an answer.
+fn wake(waiters: Vec<PathId>, port: &mut dyn Port) {
+    for path in waiters {
+        port.request(Request::Wake(path));
+    }
+}
+
+impl Resolve for Arp {
+    fn resolve(
+        &mut self,
+        now: Instant,
+        address: Ipv4Addr,
+        waiter: PathId,
+        port: &mut dyn Port,
+    ) -> Resolution {
+        let (answer, ask) = self.cache.lookup(now, address, waiter);
+        match (ask, self.told, self.path) {
+            (false, ..) => {}
+            (true, true, _) => port.request(Request::Resolve(address)),
+            // The path sends what the cache has marked.
+            (true, false, Some(path)) => port.request(Request::Wake(path)),
+            (true, false, None) => {}
+        }
+        answer
+    }
+}
+
+impl Module for Arp {
+    fn kind(&self) -> &'static str {
+        "arp"
+    }
+
+    fn services(&self) -> &'static [Service] {
+        SERVICES
+    }
+
+    fn protocol(&self) -> Option<u16> {
+        Some(eth::ARP)
+    }
+
+    fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
+        create.set(Attr::ProtId(eth::ARP))?;
+        Ok(Step { stage: Some(Box::new(ArpStage::default())), next: Next::Service(DOWN) })
+    }
+
+    fn classify(&self, _: &mut View<'_>) -> Answer {
+        let verdict = Verdict::Control { domain: self.tables.domains().control };
+        if self.tables.owned().arp { Answer::Found(verdict) } else { Answer::Pass }
+    }
+
+    fn takes(&self, parcel: &Parcel) -> Option<PathId> {
+        if *parcel == Parcel::Arp { self.path } else { None }
+    }
+
+    fn resolver(&mut self) -> Option<&mut dyn Resolve> {
+        Some(self)
+    }
+}

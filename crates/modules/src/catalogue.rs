@@ -1,0 +1,151 @@
+//! The kinds of modules there are, and how to make one of each from a graph file's
+//! parameters and from what its surroundings are like.
+
+use crate::Device;
+use crate::arp::{self, Arp, CacheLimits};
+use crate::echo::{self, Echo};
+use crate::eth::{self, Eth};
+use crate::icmp::{self, Icmp};
+use crate::ip::{self, Ip, ReassemblyLimits, Routes};
+use crate::socket::{self, Socket};
+use crate::tcp::{self, Tcp};
+use crate::udp::{self, Udp};
+use crate::vnet::{self, Vnet};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+use silk_path::classify::Tables;
+use silk_path::{BadParameter, Catalogue, Kind, Module, ModuleSpec, Value, network};
+
+/// What the modules of one domain find around them. Parameters of the graph come first.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The classifier's tables.
+    pub tables: Tables,
+    /// The domain.
+    pub domain: u8,
+    /// The devices, by number.
+    pub devices: Vec<Device>,
+    /// Our addresses with their prefixes.
+    pub addresses: Vec<(Ipv4Addr, u8)>,
+    /// The router for everything beyond the link.
+    pub gateway: Option<Ipv4Addr>,
+    /// Neighbours' addresses are told, not asked for: the interface is shared with Linux.
+    pub neighbours_told: bool,
+    /// What reassembly may hold.
+    pub reassembly: ReassemblyLimits,
+    /// What the neighbour cache may hold.
+    pub neighbours: CacheLimits,
+    /// The parameters of TCP connections.
+    pub tcp: tcp::Parameters,
+}
+
+impl Setup {
+    /// One device of the usual sort, no addresses: enough to check a graph.
+    pub fn new(tables: Tables) -> Self {
+        Self {
+            tables,
+            domain: 0,
+            devices: alloc::vec![Device::default()],
+            addresses: Vec::new(),
+            gateway: None,
+            neighbours_told: false,
+            reassembly: ReassemblyLimits::default(),
+            neighbours: CacheLimits::default(),
+            tcp: tcp::Parameters::default(),
+        }
+    }
+}
+
+/// Every kind of module.
+pub const KINDS: &[Kind] = &[
+    Kind { name: "vnet", services: vnet::SERVICES, parameters: vnet::PARAMETERS },
+    Kind { name: "eth", services: eth::SERVICES, parameters: &[] },
+    Kind { name: "arp", services: arp::SERVICES, parameters: arp::PARAMETERS },
+    Kind { name: "ip", services: ip::SERVICES, parameters: ip::PARAMETERS },
+    Kind { name: "icmp", services: icmp::SERVICES, parameters: icmp::PARAMETERS },
+    Kind { name: "tcp", services: tcp::SERVICES, parameters: &[] },
+    Kind { name: "udp", services: udp::SERVICES, parameters: &[] },
+    Kind { name: "socket", services: socket::SERVICES, parameters: &[] },
+    Kind { name: "echo", services: echo::SERVICES, parameters: echo::PARAMETERS },
+];
+
+/// The catalogue of every kind of module, for these surroundings.
+pub fn catalogue(setup: Setup) -> impl Catalogue {
+    Modules(setup)
+}
+
+struct Modules(Setup);
+
+impl Catalogue for Modules {
+    fn kinds(&self) -> &[Kind] {
+        KINDS
+    }
+
+    fn make(&self, spec: &ModuleSpec) -> Result<Box<dyn Module>, BadParameter> {
+        let (setup, tables) = (&self.0, self.0.tables.clone());
+        Ok(match spec.kind.as_str() {
+            "vnet" => Box::new(self.vnet(spec)?),
+            "eth" => Box::new(Eth),
+            "arp" => {
+                let ours: Vec<Ipv4Addr> = self.addresses(spec).iter().map(|(address, _)| *address).collect();
+                let told = flag(spec, "told").unwrap_or(setup.neighbours_told);
+                Box::new(Arp::new(tables, &ours, told, setup.neighbours))
+            }
+            "ip" => {
+                let routes = Routes::new(&self.addresses(spec), address(spec, "gateway").or(setup.gateway));
+                let ttl = number(spec, "ttl").unwrap_or(64) as u8;
+                Box::new(Ip::new(tables, routes, ttl, setup.reassembly))
+            }
+            "icmp" => Box::new(Icmp::new(tables, number(spec, "errors").unwrap_or(1000) as u32)),
+            "tcp" => Box::new(Tcp::new(tables, setup.domain, &setup.tcp)),
+            "udp" => Box::new(Udp::new(tables, setup.domain)),
+            "socket" => Box::new(Socket),
+            "echo" => Box::new(Echo::new(number(spec, "port").unwrap_or(7) as u16)),
+            kind => {
+                return Err(BadParameter {
+                    name: "kind".into(),
+                    what: format!("no module is made for \"{kind}\""),
+                });
+            }
+        })
+    }
+}
+
+impl Modules {
+    fn vnet(&self, spec: &ModuleSpec) -> Result<Vnet, BadParameter> {
+        let number = number(spec, "device").unwrap_or(0);
+        let devices = self.0.devices.len();
+        let device = usize::try_from(number).ok().and_then(|n| self.0.devices.get(n));
+        let device = device.ok_or_else(|| BadParameter {
+            name: "device".into(),
+            what: format!("there is no device {number}: there are {devices}"),
+        })?;
+        Ok(Vnet::new(number as u8, *device))
+    }
+
+    /// Our addresses: the parameter's, or the surroundings'.
+    fn addresses(&self, spec: &ModuleSpec) -> Vec<(Ipv4Addr, u8)> {
+        match spec.parameter("address") {
+            Some(Value::List(values)) => values.iter().filter_map(|value| network(text(value)?)).collect(),
+            _ => self.0.addresses.clone(),
+        }
+    }
+}
+
+fn text(value: &Value) -> Option<&str> {
+    if let Value::Text(text) = value { Some(text) } else { None }
+}
+
+fn address(spec: &ModuleSpec, name: &str) -> Option<Ipv4Addr> {
+    text(spec.parameter(name)?)?.parse().ok()
+}
+
+fn number(spec: &ModuleSpec, name: &str) -> Option<i64> {
+    if let Some(Value::Number(number)) = spec.parameter(name) { Some(*number) } else { None }
+}
+
+fn flag(spec: &ModuleSpec, name: &str) -> Option<bool> {
+    if let Some(Value::Flag(flag)) = spec.parameter(name) { Some(*flag) } else { None }
+}

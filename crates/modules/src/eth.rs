@@ -1,0 +1,117 @@
+//! ETH: Ethernet II framing (RFC 894). It adds and takes off the header and hears only what
+//! is for its station. It must never change what it carries.
+//!
+//! # Configuration
+//! None: its address is the device's.
+//!
+//! # Services
+//! `up` (net): IP, ARP. `down` (net, needed): the device, VNET.
+//!
+//! # Attributes
+//! Reads `ProtId` (the kind of the frames, set by the module above) and `LinkAddress`. The
+//! address to send to is in each message: its sender has had it resolved.
+//!
+//! # Example
+//! ```toml
+//! [[module]]
+//! name = "eth0"
+//! kind = "eth"
+//!
+//! [[link]]
+//! from = "eth0.down"
+//! to = "net0.up"
+//! ```
+//!
+//! # See also
+//! [`vnet`](crate::vnet) below; [`ip`](crate::ip) and [`arp`](crate::arp) above.
+
+use crate::faults::reason;
+use alloc::boxed::Box;
+use silk_path::classify::{Answer, View};
+use silk_path::service::{NET, Service};
+use silk_path::{Create, CreateError, Cx, DropReason, Message, Module, Next, Stage, Step, Verdict};
+use silk_wire::{MacAddr, eth};
+
+/// Its services.
+pub const SERVICES: &[Service] = &[Service::offered("up", NET), Service::needed("down", NET)];
+const UP: u8 = 0;
+const DOWN: u8 = 1;
+
+/// The module.
+#[derive(Default)]
+pub struct Eth;
+
+impl Module for Eth {
+    fn kind(&self) -> &'static str {
+        "eth"
+    }
+
+    fn services(&self) -> &'static [Service] {
+        SERVICES
+    }
+
+    fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
+        let kind = create.attrs.prot_id().ok_or(CreateError::Missing("ProtId"))?;
+        let stage = Box::new(EthStage { source: MacAddr::ZERO, kind });
+        Ok(Step { stage: Some(stage), next: Next::Service(DOWN) })
+    }
+
+    fn classify(&self, view: &mut View<'_>) -> Answer {
+        let Ok((header, _)) = eth::parse(view.bytes()) else { return Answer::Pass };
+        if header.kind() != eth::ARP && header.destination.is_group() {
+            return Answer::Pass;
+        }
+        view.advance(eth::HEADER);
+        Answer::Ask { service: UP, protocol: Some(header.kind()) }
+    }
+}
+
+/// ETH's part of a path.
+pub(crate) struct EthStage {
+    /// The device's address.
+    pub(crate) source: MacAddr,
+    kind: u16,
+}
+
+impl EthStage {
+    /// Whether a frame with this header is for a path of ours.
+    fn check(&self, header: &eth::Header) -> Result<(), DropReason> {
+        // A group may be asked for an address, but no packet for a host goes to a group
+        // (RFC 1122 §3.3.6).
+        let group = header.destination.is_group() && self.kind == eth::ARP;
+        if header.destination != self.source && !group {
+            return Err(DropReason::EthNotForUs);
+        }
+        if header.kind() != self.kind { Err(DropReason::EthKind) } else { Ok(()) }
+    }
+}
+
+impl Stage for EthStage {
+    fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
+        let address = cx.attrs().link_address().ok_or(CreateError::Missing("LinkAddress"))?;
+        self.source = MacAddr(address);
+        Ok(())
+    }
+
+    fn up(&mut self, _: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        let source = match eth::parse(msg.bytes()) {
+            Err(fault) => return reason(fault).into(),
+            Ok((header, _)) => match self.check(header) {
+                Err(reason) => return reason.into(),
+                Ok(()) => header.source,
+            },
+        };
+        msg.pop(eth::HEADER);
+        msg.meta.link = source.0;
+        Verdict::Forward
+    }
+
+    fn down(&mut self, _: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        let header = eth::Header::new(MacAddr(msg.meta.link), self.source, self.kind);
+        match msg.push(eth::HEADER) {
+            Ok(bytes) => header.emit(bytes),
+            Err(reason) => return reason.into(),
+        }
+        Verdict::Forward
+    }
+}

@@ -1,0 +1,38 @@
+//! Faults of packets as reasons of drops: one for one.
+
+use silk_path::{Checksum, DropReason, Meta};
+use silk_wire::{Accept, ParseError};
+
+/// The reason to drop a packet with this fault.
+pub(crate) fn reason(fault: ParseError) -> DropReason {
+    match fault {
+        ParseError::EthTruncated => DropReason::EthTruncated,
+        ParseError::ArpTruncated => DropReason::ArpTruncated,
+        ParseError::ArpUnsupported => DropReason::ArpUnsupported,
+        ParseError::Ipv4Truncated => DropReason::IpTruncated,
+        ParseError::Ipv4Version => DropReason::IpVersion,
+        ParseError::Ipv4HeaderLength => DropReason::IpHeaderLength,
+        ParseError::Ipv4TotalLength => DropReason::IpTotalLength,
+        ParseError::Ipv4Checksum => DropReason::IpChecksum,
+        ParseError::Ipv4Fragment => DropReason::IpFragment,
+        ParseError::IcmpTruncated => DropReason::IcmpTruncated,
+        ParseError::IcmpChecksum => DropReason::IcmpChecksum,
+        ParseError::IcmpQuote => DropReason::IcmpQuote,
+        ParseError::UdpTruncated => DropReason::UdpTruncated,
+        ParseError::UdpLength => DropReason::UdpLength,
+        ParseError::UdpChecksum => DropReason::UdpChecksum,
+        ParseError::TcpTruncated => DropReason::TcpTruncated,
+        ParseError::TcpDataOffset => DropReason::TcpDataOffset,
+        ParseError::TcpOptions => DropReason::TcpOptions,
+        ParseError::TcpChecksum => DropReason::TcpChecksum,
+    }
+}
+
+/// Which transport checksums are good on a message that arrived like this.
+pub(crate) fn accept(meta: &Meta) -> Accept {
+    match meta.checksum {
+        Checksum::Verified => Accept::Verified,
+        Checksum::MaybePartial => Accept::FullOrPartial,
+        Checksum::Unknown | Checksum::Partial { .. } => Accept::Full,
+    }
+}

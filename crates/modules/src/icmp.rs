@@ -1,0 +1,277 @@
+//! ICMP: echo, and errors both ways (RFC 792, RFC 1122 §3.2.2, RFC 1191). What the network
+//! says about our packets is told to the path that sent them; what we refuse is told to its
+//! sender. It must never answer an error with an error, nor send errors without a limit.
+//!
+//! # Configuration
+//! `errors` — errors we send in a second, at most; default 1000.
+//!
+//! # Services
+//! `down` (net, needed): IP.
+//!
+//! # Attributes
+//! Sets `ProtId` to 1 on its own path, which takes every ICMP message.
+//!
+//! # Example
+//! ```toml
+//! [[module]]
+//! name = "icmp"
+//! kind = "icmp"
+//! errors = 1000
+//!
+//! [[link]]
+//! from = "icmp.down"
+//! to = "ip.up"
+//! ```
+//!
+//! # See also
+//! [`ip`](crate::ip), which acts on a path's MTU.
+
+use crate::faults::reason;
+use alloc::boxed::Box;
+use core::net::SocketAddrV4;
+use silk_instant::Instant;
+use silk_path::classify::{Answer, Tables, View};
+use silk_path::service::{NET, Service};
+use silk_path::{
+    Attr, Create, CreateError, Cx, DropReason, Message, Meta, Module, Next, Parameter, ParameterKind, Parcel,
+    PathId, Report, Request, Stage, Step, Verdict,
+};
+use silk_wire::icmp::{self, Unreachable};
+use silk_wire::{eth, ipv4};
+
+/// Its services.
+pub const SERVICES: &[Service] = &[Service::needed("down", NET)];
+/// Its parameters.
+pub const PARAMETERS: &[Parameter] =
+    &[Parameter { name: "errors", kind: ParameterKind::Number(0, 1_000_000), required: false }];
+
+/// `EHOSTUNREACH`, `ENETUNREACH`, … as Linux numbers them: what programs are told.
+mod errno {
+    pub const PROTO: i32 = 71;
+    pub const ACCESS: i32 = 13;
+    pub const NETWORK: i32 = 101;
+    pub const REFUSED: i32 = 111;
+    pub const HOST: i32 = 113;
+}
+
+/// A bucket of tokens: how many errors may be sent.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    // Errors in a second.
+    rate: u64,
+    // Errors that may be sent now, in nanoseconds' worth, at most 50 at once.
+    credit: u64,
+    last: Instant,
+}
+
+impl Limit {
+    fn new(rate: u32) -> Self {
+        Self { rate: rate.into(), credit: u64::MAX, last: Instant::ZERO }
+    }
+
+    /// Takes a token, when there is one.
+    fn take(&mut self, now: Instant) -> bool {
+        let Some(cost) = 1_000_000_000u64.checked_div(self.rate) else { return false };
+        let earned = now.since(self.last).as_nanos() as u64;
+        self.last = now;
+        self.credit = self.credit.saturating_add(earned).min(50 * cost);
+        let paid = self.credit >= cost;
+        self.credit -= if paid { cost } else { 0 };
+        paid
+    }
+}
+
+/// The module.
+pub struct Icmp {
+    tables: Tables,
+    limit: Limit,
+    path: Option<PathId>,
+}
+
+impl Icmp {
+    /// The module that sends at most `errors` errors in a second.
+    pub fn new(tables: Tables, errors: u32) -> Self {
+        Self { tables, limit: Limit::new(errors), path: None }
+    }
+
+    /// The path to send errors on, where there is one.
+    pub fn path(&self) -> Option<PathId> {
+        self.path
+    }
+
+    /// Makes the error that refuses the packet in `frame` (an Ethernet frame): a message to
+    /// be run down [`Self::path`]. `None` where none may be sent (RFC 1122 §3.2.2): about
+    /// errors, groups, fragments, impossible sources, or beyond the limit. `buffer` has at
+    /// least [`REFUSAL`] bytes.
+    pub fn refuse<'b>(
+        &mut self,
+        now: Instant,
+        frame: &[u8],
+        why: Unreachable,
+        buffer: &'b mut [u8],
+    ) -> Option<Message<'b>> {
+        let (ethernet, bytes) = eth::parse(frame).ok()?;
+        let packet = ipv4::parse(bytes).ok()?;
+        let (source, destination) = (packet.header.source(), packet.header.destination());
+        let wrong_source = source.is_unspecified() || crate::ip::impossible_source(source);
+        let silent = ethernet.destination.is_group()
+            || wrong_source
+            || destination.is_multicast()
+            || destination.is_broadcast()
+            || packet.header.fragment_offset() > 0
+            || (packet.header.protocol == ipv4::ICMP && !matches!(packet.payload.first(), Some(0 | 8)));
+        if silent || !self.limit.take(now) {
+            return None;
+        }
+        let quoted = (packet.header.header_len() + icmp::QUOTE).min(packet.header.total_len());
+        let end = HEADROOM + icmp::HEADER + quoted;
+        buffer.get_mut(HEADROOM + icmp::HEADER..end)?.copy_from_slice(&bytes[..quoted]);
+        icmp::emit_unreachable(why, &mut buffer[HEADROOM..end]);
+        let mut meta = Meta { link: ethernet.source.0, ..Meta::default() };
+        meta.remote.set_ip(source);
+        meta.local.set_ip(destination);
+        Some(Message::new(buffer, HEADROOM, end, meta))
+    }
+}
+
+const HEADROOM: usize = 64;
+/// Bytes of the buffer that [`Icmp::refuse`] needs.
+pub const REFUSAL: usize = HEADROOM + icmp::HEADER + 60 + icmp::QUOTE;
+
+impl Module for Icmp {
+    fn kind(&self) -> &'static str {
+        "icmp"
+    }
+
+    fn services(&self) -> &'static [Service] {
+        SERVICES
+    }
+
+    fn protocol(&self) -> Option<u16> {
+        Some(ipv4::ICMP.into())
+    }
+
+    fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
+        create.set(Attr::ProtId(ipv4::ICMP.into()))?;
+        Ok(Step { stage: Some(Box::new(IcmpStage)), next: Next::Service(0) })
+    }
+
+    fn classify(&self, view: &mut View<'_>) -> Answer {
+        let verdict = self.tables.verdict_for_icmp(*view.local.ip(), view.bytes());
+        verdict.map_or(Answer::Pass, Answer::Found)
+    }
+
+    fn takes(&self, parcel: &Parcel) -> Option<PathId> {
+        if *parcel == Parcel::Icmp { self.path } else { None }
+    }
+}
+
+struct IcmpStage;
+
+impl Stage for IcmpStage {
+    fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
+        let path = cx.path();
+        cx.module::<Icmp>().path = Some(path);
+        Ok(())
+    }
+
+    fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        let request = match icmp::parse(msg.bytes()) {
+            Err(fault) => return reason(fault).into(),
+            Ok(icmp::Message::EchoRequest { .. }) => None,
+            Ok(icmp::Message::Unreachable { reason, quote }) => Some(unreachable(reason, &quote)),
+            Ok(icmp::Message::Exceeded { quote }) => Some(told(&quote, |sequence, remote| {
+                Report::Unreachable { errno: errno::HOST, hard: false, sequence, remote }
+            })),
+            Ok(icmp::Message::EchoReply { .. } | icmp::Message::Other { .. }) => {
+                return Verdict::Drop(DropReason::IcmpIgnored);
+            }
+        };
+        match request {
+            None => echo(cx, msg),
+            Some(None) => Verdict::Drop(DropReason::IcmpQuote),
+            Some(Some(request)) => {
+                cx.request(request);
+                Verdict::Consumed
+            }
+        }
+    }
+
+    fn down(&mut self, _: &mut Cx<'_, '_>, _: &mut Message<'_>) -> Verdict {
+        Verdict::Forward
+    }
+
+    fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
+        let path = cx.path();
+        let icmp = cx.module::<Icmp>();
+        if icmp.path == Some(path) {
+            icmp.path = None;
+        }
+    }
+}
+
+/// Sends an echo request back as its reply; never one that was sent to a group
+/// (RFC 1122 §3.2.2.6).
+fn echo(cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+    if !cx.module::<Icmp>().tables.is_local(*msg.meta.local.ip()) {
+        return Verdict::Drop(DropReason::IcmpIgnored);
+    }
+    icmp::make_reply(msg.bytes_mut());
+    // A drop on the way down has been counted there.
+    let _ = cx.down(msg);
+    Verdict::Consumed
+}
+
+/// What a router's "unreachable" tells the path that sent the quoted packet.
+fn unreachable(reason: Unreachable, quote: &icmp::Quote<'_>) -> Option<Request> {
+    told(quote, |sequence, remote| {
+        let (errno, hard) = match reason {
+            Unreachable::TooBig(mtu) => {
+                let mtu = if mtu == 0 { plateau(quote.header.total_len()) } else { mtu };
+                return Report::PathMtu { mtu, sequence };
+            }
+            Unreachable::Network => (errno::NETWORK, false),
+            Unreachable::Protocol => (errno::PROTO, true),
+            Unreachable::Port => (errno::REFUSED, true),
+            Unreachable::Prohibited => (errno::ACCESS, false),
+            Unreachable::Host | Unreachable::Other(_) => (errno::HOST, false),
+        };
+        Report::Unreachable { errno, hard, sequence, remote }
+    })
+}
+
+/// A report to the flow that the quoted packet belongs to.
+fn told(quote: &icmp::Quote<'_>, report: impl FnOnce(u32, SocketAddrV4) -> Report) -> Option<Request> {
+    let (source, destination) = quote.ports()?;
+    let local = SocketAddrV4::new(quote.header.source(), source);
+    let remote = SocketAddrV4::new(quote.header.destination(), destination);
+    let udp = quote.header.protocol == ipv4::UDP;
+    Some(Request::Report { udp, local, remote, report: report(quote.sequence(), remote) })
+}
+
+/// The next smaller of the usual MTUs, for a router that does not say its own (RFC 1191 §7).
+fn plateau(total_len: usize) -> u16 {
+    const PLATEAUS: [u16; 8] = [32000, 17914, 8166, 4352, 2002, 1492, 1006, 508];
+    PLATEAUS.into_iter().find(|mtu| usize::from(*mtu) < total_len).unwrap_or(ipv4::MIN_MTU)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_limited_in_a_second_and_at_once() {
+        let mut limit = Limit::new(100);
+        let taken =
+            |limit: &mut Limit, at: u64| (0..1000).filter(|_| limit.take(Instant::from_millis(at))).count();
+        assert_eq!(taken(&mut limit, 0), 50);
+        assert_eq!(taken(&mut limit, 100), 10);
+        assert_eq!(taken(&mut limit, 60_000), 50);
+        assert_eq!(taken(&mut Limit::new(0), 0), 0);
+    }
+
+    #[test]
+    fn a_router_that_says_no_mtu_means_the_next_plateau() {
+        assert_eq!((plateau(1500), plateau(1492), plateau(100)), (1492, 1006, 68));
+    }
+}

@@ -1,0 +1,157 @@
+//! IP: IPv4 for hosts (RFC 791, RFC 1122 §3). It routes, has next hops resolved, reassembles
+//! fragments on the path that leads up to it (Scout §3.4), fragments what may be, and keeps
+//! path MTUs (RFC 1191). It must never forward for others and never hold more than one
+//! message while a next hop is being resolved.
+//!
+//! # Configuration
+//! `address` — our addresses with their prefixes, a list; default: the interface's.
+//! `gateway` — the router for everything that is not on the link; default: the interface's.
+//! `ttl` — hops our packets may take, 1 to 255; default 64.
+//!
+//! # Services
+//! `up` (net): TCP, UDP, ICMP. `down` (net, needed): ETH; with several, a route names the one.
+//! `res` (resolve, client, wanted): ARP. Without it packets go to the sender of what they
+//! answer, or to everyone on the link.
+//!
+//! # Attributes
+//! Reads `ProtId` (which protocol is above; absent on the path that takes fragments),
+//! `Remote`, `Local`, `Mtu` and `Tos`. Sets `ProtId` to 0x0800, and with a `Remote` also
+//! `Local` and `NextHop`.
+//!
+//! # Example
+//! ```toml
+//! [[module]]
+//! name = "ip"
+//! kind = "ip"
+//! address = ["10.0.0.1/24"]
+//! gateway = "10.0.0.254"
+//!
+//! [[link]]
+//! from = "ip.res"
+//! to = "arp.res"
+//! ```
+//!
+//! # See also
+//! [`eth`](crate::eth) and [`arp`](crate::arp) below; [`udp`](crate::udp), `tcp` and
+//! [`icmp`](crate::icmp) above.
+
+mod fragment;
+mod path_mtu;
+mod reassembly;
+mod routes;
+mod stage;
+
+pub use reassembly::Limits as ReassemblyLimits;
+pub use routes::{Route, Routes};
+pub(crate) use stage::IpStage;
+
+use alloc::boxed::Box;
+use core::net::{Ipv4Addr, SocketAddrV4};
+use path_mtu::PathMtus;
+use reassembly::Reassembly;
+use silk_path::classify::{Answer, Tables, Verdict, View};
+use silk_path::service::{NET, RESOLVES, Service};
+use silk_path::{
+    Attr, Create, CreateError, Module, NOWHERE, Next, Parameter, ParameterKind, Parcel, PathId, Step,
+};
+use silk_wire::{eth, ipv4};
+
+/// Its services.
+pub const SERVICES: &[Service] =
+    &[Service::offered("up", NET), Service::needed("down", NET), Service::wanted("res", RESOLVES)];
+const UP: u8 = 0;
+const DOWN: u8 = 1;
+const RES: u8 = 2;
+
+/// Its parameters.
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter { name: "address", kind: ParameterKind::List(&ParameterKind::Network), required: false },
+    Parameter { name: "gateway", kind: ParameterKind::Address, required: false },
+    Parameter { name: "ttl", kind: ParameterKind::Number(1, 255), required: false },
+];
+
+/// The module.
+pub struct Ip {
+    tables: Tables,
+    /// Where packets go.
+    pub routes: Routes,
+    path_mtus: PathMtus,
+    reassembly: Reassembly,
+    // The path that takes fragments.
+    fragments: Option<PathId>,
+    ttl: u8,
+}
+
+impl Ip {
+    /// The module with these routes; `tables` says which fragments are ours.
+    pub fn new(tables: Tables, routes: Routes, ttl: u8, limits: ReassemblyLimits) -> Self {
+        Self {
+            tables,
+            routes,
+            path_mtus: PathMtus::default(),
+            reassembly: Reassembly::new(limits),
+            fragments: None,
+            ttl,
+        }
+    }
+}
+
+impl Module for Ip {
+    fn kind(&self) -> &'static str {
+        "ip"
+    }
+
+    fn services(&self) -> &'static [Service] {
+        SERVICES
+    }
+
+    fn protocol(&self) -> Option<u16> {
+        Some(eth::IPV4)
+    }
+
+    fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
+        let protocol = create.attrs.prot_id().unwrap_or(0) as u8;
+        let remote = create.attrs.remote().map(|remote| *remote.ip());
+        let mut down = Next::Service(DOWN);
+        if let Some(remote) = remote {
+            let route = self.routes.lookup(remote).ok_or(CreateError::NoRoute(remote))?;
+            create.set(Attr::NextHop(route.next_hop(remote)))?;
+            down = Next::Link(DOWN, route.link);
+            let local = create.attrs.local().unwrap_or(NOWHERE);
+            if local.ip().is_unspecified() {
+                create.set(Attr::Local(SocketAddrV4::new(route.source, local.port())))?;
+            }
+        }
+        create.set(Attr::ProtId(eth::IPV4))?;
+        Ok(Step { stage: Some(Box::new(IpStage::new(protocol, remote, self.ttl))), next: down })
+    }
+
+    fn classify(&self, view: &mut View<'_>) -> Answer {
+        // The checksum is the stage's business: a classifier may be wrong about a broken packet.
+        let Ok(packet) = ipv4::parse_quoted(view.bytes()) else { return Answer::Pass };
+        let header = packet.header;
+        if header.total_len() < header.header_len() || header.total_len() > view.bytes().len() {
+            return Answer::Pass;
+        }
+        if header.is_fragment() {
+            let ours = self.tables.owned().fragments && self.tables.is_local(header.destination());
+            let verdict = Verdict::Fragment { domain: self.tables.domains().fragment };
+            return if ours { Answer::Found(verdict) } else { Answer::Pass };
+        }
+        view.remote.set_ip(header.source());
+        view.local.set_ip(header.destination());
+        view.dscp = header.dscp();
+        view.truncate(header.total_len());
+        view.advance(header.header_len());
+        Answer::Ask { service: UP, protocol: Some(header.protocol.into()) }
+    }
+
+    fn takes(&self, parcel: &Parcel) -> Option<PathId> {
+        if *parcel == Parcel::Fragment { self.fragments } else { None }
+    }
+}
+
+/// Addresses no packet for a host can come from (RFC 1122 §3.2.1.3).
+pub(crate) fn impossible_source(source: Ipv4Addr) -> bool {
+    source.is_multicast() || source.is_broadcast() || source.is_loopback() || source.octets()[0] >= 240
+}

@@ -1,0 +1,336 @@
+//! Puts fragments together (RFC 791 §3.2, RFC 815, RFC 1122 §3.3.2), bounded in datagrams,
+//! pieces and bytes, and in time. Overlapping pieces spoil their datagram whole, as RFC 5722
+//! has it for IPv6: no sender makes them, attacks do. An exact repetition is only ignored.
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+use core::time::Duration;
+use silk_instant::Instant;
+use silk_path::DropReason;
+use silk_wire::ipv4;
+
+/// What reassembly may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Datagrams at once.
+    pub datagrams: usize,
+    /// Bytes at once, with what it costs to keep them.
+    pub memory: usize,
+    /// How long after its first piece a datagram is given up.
+    pub timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { datagrams: 64, memory: 512 * 1024, timeout: Duration::from_secs(30) }
+    }
+}
+
+/// Pieces of one datagram: the longest has 45 over Ethernet.
+const PIECES: usize = 64;
+/// What keeping a piece costs beside its bytes.
+const PIECE_COST: usize = 64;
+
+/// What ties fragments together (RFC 791 §3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    protocol: u8,
+    identification: u16,
+}
+
+struct Datagram {
+    expires: Instant,
+    // Sorted by offset, without overlap.
+    pieces: Vec<(usize, Vec<u8>)>,
+    // Known once the last fragment is here.
+    total: Option<usize>,
+    // The header of the fragment at offset 0.
+    header: Option<ipv4::Header>,
+    // Overlapping pieces came: everything of it is dropped until it expires.
+    spoiled: bool,
+}
+
+/// Datagrams in pieces.
+pub(super) struct Reassembly {
+    datagrams: BTreeMap<Key, Datagram>,
+    limits: Limits,
+    // Sum over all pieces of their bytes and their cost.
+    memory: usize,
+}
+
+/// A datagram given up, with the head of its first fragment where that had come: what an
+/// ICMP "time exceeded" quotes.
+pub(super) struct Expired {
+    pub header: Option<(ipv4::Header, [u8; 8])>,
+}
+
+impl Reassembly {
+    pub fn new(limits: Limits) -> Self {
+        Self { datagrams: BTreeMap::new(), limits, memory: 0 }
+    }
+
+    /// Bytes held, with what it costs to keep them.
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// What holding a fragment with this payload costs.
+    pub fn cost(payload: &[u8]) -> usize {
+        payload.len() + PIECE_COST
+    }
+
+    /// When the first datagram is to be given up.
+    pub fn deadline(&self) -> Instant {
+        self.datagrams.values().map(|datagram| datagram.expires).min().unwrap_or(Instant::FAR)
+    }
+
+    /// Takes a fragment in. When it completes its datagram: a buffer with `front` bytes of
+    /// room, the rewritten header, and the whole payload.
+    pub fn insert(
+        &mut self,
+        now: Instant,
+        packet: &ipv4::Packet<'_>,
+        front: usize,
+    ) -> Result<Option<Vec<u8>>, DropReason> {
+        let key = key(packet.header);
+        self.make_room(&key, Self::cost(packet.payload))?;
+        let expires = now + self.limits.timeout;
+        let datagram = self.datagrams.entry(key).or_insert_with(|| Datagram::new(expires));
+        let added = datagram.insert(packet);
+        if datagram.spoiled {
+            let held = datagram.cost();
+            datagram.pieces = Vec::new();
+            self.memory -= held;
+        }
+        if !added? {
+            return Ok(None);
+        }
+        self.memory += Self::cost(packet.payload);
+        if !datagram.is_complete() {
+            return Ok(None);
+        }
+        let Some(datagram) = self.datagrams.remove(&key) else { return Ok(None) };
+        self.memory -= datagram.cost();
+        Ok(datagram.whole(front))
+    }
+
+    /// Makes room for `bytes` of datagram `key` by giving up the oldest others.
+    fn make_room(&mut self, key: &Key, bytes: usize) -> Result<(), DropReason> {
+        let known = self.datagrams.contains_key(key);
+        while self.memory + bytes > self.limits.memory
+            || (!known && self.datagrams.len() >= self.limits.datagrams)
+        {
+            let others = self.datagrams.iter().filter(|(other, _)| *other != key);
+            let oldest = others.min_by_key(|(_, datagram)| datagram.expires).map(|(other, _)| *other);
+            self.remove(&oldest.ok_or(DropReason::IpFragmentLimit)?);
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &Key) -> Option<Datagram> {
+        let datagram = self.datagrams.remove(key)?;
+        self.memory -= datagram.cost();
+        Some(datagram)
+    }
+
+    /// Gives up one datagram whose time is over.
+    pub fn expire(&mut self, now: Instant) -> Option<Expired> {
+        let key = self.datagrams.iter().find(|(_, datagram)| datagram.expires <= now).map(|(key, _)| *key)?;
+        let datagram = self.remove(&key)?;
+        let first = datagram.pieces.first().filter(|(at, _)| *at == 0);
+        let head = first.and_then(|(_, bytes)| bytes.first_chunk::<8>());
+        Some(Expired { header: datagram.header.zip(head.copied()) })
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.datagrams.clear();
+        self.memory = 0;
+    }
+}
+
+fn key(header: &ipv4::Header) -> Key {
+    Key {
+        source: header.source(),
+        destination: header.destination(),
+        protocol: header.protocol,
+        identification: header.identification(),
+    }
+}
+
+impl Datagram {
+    fn new(expires: Instant) -> Self {
+        Self { expires, pieces: Vec::new(), total: None, header: None, spoiled: false }
+    }
+
+    fn cost(&self) -> usize {
+        self.pieces.iter().map(|(_, bytes)| Reassembly::cost(bytes)).sum()
+    }
+
+    /// Adds a fragment; `false` when it was here already.
+    fn insert(&mut self, packet: &ipv4::Packet<'_>) -> Result<bool, DropReason> {
+        let (start, end) =
+            (packet.header.fragment_offset(), packet.header.fragment_offset() + packet.payload.len());
+        let at = self.pieces.partition_point(|(offset, _)| *offset < start);
+        if self.pieces.get(at).is_some_and(|(offset, bytes)| *offset == start && bytes == packet.payload) {
+            return Ok(false);
+        }
+        let before = at.checked_sub(1).map_or(0, |before| self.end(before));
+        let after = self.pieces.get(at).map_or(usize::MAX, |(offset, _)| *offset);
+        let last = !packet.header.more_fragments();
+        let wrong_end = self.total.is_some_and(|total| end > total || (last && end != total))
+            || (last && self.pieces.last().is_some_and(|_| self.end(self.pieces.len() - 1) > end));
+        if self.spoiled || before > start || after < end || wrong_end {
+            self.spoiled = true;
+            return Err(DropReason::IpFragmentOverlap);
+        }
+        if self.pieces.len() >= PIECES {
+            return Err(DropReason::IpFragmentLimit);
+        }
+        self.pieces.insert(at, (start, packet.payload.to_vec()));
+        if last {
+            self.total = Some(end);
+        }
+        if start == 0 {
+            self.header = Some(*packet.header);
+        }
+        Ok(true)
+    }
+
+    fn end(&self, at: usize) -> usize {
+        self.pieces[at].0 + self.pieces[at].1.len()
+    }
+
+    fn is_complete(&self) -> bool {
+        let held: usize = self.pieces.iter().map(|(_, bytes)| bytes.len()).sum();
+        // Without overlap, as many bytes as the whole are the whole.
+        self.total == Some(held) && self.header.is_some()
+    }
+
+    fn whole(&self, front: usize) -> Option<Vec<u8>> {
+        let total = self.total?;
+        let mut bytes = vec![0; front + ipv4::HEADER + total];
+        ipv4::emit_reassembled(&self.header?, total as u16, &mut bytes[front..]);
+        for (at, piece) in &self.pieces {
+            let start = front + ipv4::HEADER + at;
+            bytes[start..start + piece.len()].copy_from_slice(piece);
+        }
+        Some(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOW: Instant = Instant::ZERO;
+
+    fn fragment(identification: u16, offset: usize, more: bool, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; ipv4::HEADER];
+        let header = ipv4::Emit {
+            identification,
+            dont_fragment: false,
+            protocol: 17,
+            source: Ipv4Addr::new(10, 0, 0, 2),
+            destination: Ipv4Addr::new(10, 0, 0, 1),
+            payload_len: payload.len() as u16,
+            offset: offset as u16,
+            more_fragments: more,
+            ..Default::default()
+        };
+        header.emit(&mut bytes);
+        bytes.extend_from_slice(payload);
+        bytes
+    }
+
+    fn insert(reassembly: &mut Reassembly, bytes: &[u8]) -> Result<Option<Vec<u8>>, DropReason> {
+        reassembly.insert(NOW, &ipv4::parse(bytes).unwrap(), 0)
+    }
+
+    fn payload_of(whole: &[u8]) -> &[u8] {
+        let packet = ipv4::parse(whole).unwrap();
+        assert!(!packet.header.is_fragment());
+        packet.payload
+    }
+
+    #[test]
+    fn a_teardrop_spoils_its_datagram() {
+        let mut reassembly = Reassembly::new(Limits::default());
+        assert_eq!(insert(&mut reassembly, &fragment(1, 0, true, &[1; 40])), Ok(None));
+        let inside = fragment(1, 24, false, &[2; 8]);
+        assert_eq!(insert(&mut reassembly, &inside), Err(DropReason::IpFragmentOverlap));
+        let rest = fragment(1, 40, false, &[3; 8]);
+        assert_eq!(insert(&mut reassembly, &rest), Err(DropReason::IpFragmentOverlap));
+        assert_eq!(reassembly.memory(), 0);
+    }
+
+    #[test]
+    fn a_repeated_fragment_is_ignored() {
+        let mut reassembly = Reassembly::new(Limits::default());
+        let first = fragment(1, 0, true, &[1; 8]);
+        assert_eq!((insert(&mut reassembly, &first), insert(&mut reassembly, &first)), (Ok(None), Ok(None)));
+        let whole = insert(&mut reassembly, &fragment(1, 8, false, &[2; 3])).unwrap().unwrap();
+        assert_eq!(payload_of(&whole), [1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2]);
+        assert_eq!(reassembly.memory(), 0);
+    }
+
+    #[test]
+    fn two_last_fragments_that_disagree_spoil() {
+        let mut reassembly = Reassembly::new(Limits::default());
+        assert_eq!(insert(&mut reassembly, &fragment(1, 16, false, &[1; 8])), Ok(None));
+        let other = fragment(1, 32, false, &[1; 8]);
+        assert_eq!(insert(&mut reassembly, &other), Err(DropReason::IpFragmentOverlap));
+    }
+
+    #[test]
+    fn what_never_completes_is_given_up() {
+        let mut reassembly = Reassembly::new(Limits::default());
+        insert(&mut reassembly, &fragment(1, 0, true, &[7; 16])).unwrap();
+        insert(&mut reassembly, &fragment(2, 8, true, &[7; 16])).unwrap();
+        assert_eq!(reassembly.deadline(), NOW + Duration::from_secs(30));
+        let later = Instant::from_millis(30_000);
+        let quoted: Vec<bool> =
+            core::iter::from_fn(|| reassembly.expire(later)).map(|e| e.header.is_some()).collect();
+        assert_eq!((quoted, reassembly.memory()), (vec![true, false], 0));
+        assert_eq!(reassembly.deadline(), Instant::FAR);
+    }
+
+    #[test]
+    fn a_flood_of_first_fragments_stays_within_the_limits() {
+        let limits = Limits { datagrams: 8, memory: 4096, ..Limits::default() };
+        let mut reassembly = Reassembly::new(limits);
+        for n in 0..1000 {
+            let _ = insert(&mut reassembly, &fragment(n, 0, true, &[0; 800]));
+            assert!(reassembly.memory() <= limits.memory && reassembly.datagrams.len() <= limits.datagrams);
+        }
+        assert!(reassembly.memory() > 0);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_in_any_order_make_the_whole(payload in proptest::collection::vec(any::<u8>(), 1..400), order in any::<u64>(), unit in 1usize..6) {
+            let mut pieces: Vec<Vec<u8>> = Vec::new();
+            for (n, piece) in payload.chunks(unit * 8).enumerate() {
+                let at = n * unit * 8;
+                pieces.push(fragment(5, at, at + piece.len() < payload.len(), piece));
+            }
+            let mut reassembly = Reassembly::new(Limits::default());
+            let mut whole = None;
+            let mut seed = order;
+            while !pieces.is_empty() {
+                seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1);
+                let bytes = pieces.swap_remove((seed >> 33) as usize % pieces.len());
+                let done = if unit * 8 >= payload.len() { None } else { insert(&mut reassembly, &bytes).unwrap() };
+                prop_assert_eq!(done.is_some(), pieces.is_empty() && unit * 8 < payload.len());
+                whole = done.or(whole);
+            }
+            if let Some(whole) = whole { prop_assert_eq!(payload_of(&whole), &payload[..]); }
+            prop_assert_eq!(reassembly.memory(), 0);
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! IP's part of a path: headers on and off, the next hop's address, the one message that may
+//! wait for it, fragments and the path MTU.
+
+use super::fragment::Pieces;
+use super::reassembly::Reassembly;
+use super::{Ip, RES, impossible_source};
+use crate::faults::reason;
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+use core::time::Duration;
+use silk_instant::Instant;
+use silk_path::{
+    Checksum, CreateError, Cx, DropReason, Message, Meta, Report, Request, Resolution, Stage, Verdict,
+};
+use silk_wire::{MacAddr, checksum, eth, icmp, ipv4};
+
+/// How long a resolved address is used before the resolver is asked again.
+const FRESH: Duration = Duration::from_secs(1);
+/// The longest message that waits for a next hop.
+const HELD_MAX: usize = 2048;
+/// Room in front of a message that is sent from here.
+const HEADROOM: usize = 64;
+
+/// A message that waits for its next hop's address (RFC 1122 §2.3.2.2): at most one.
+struct Held {
+    // HEADROOM bytes, then the packet's payload.
+    bytes: Vec<u8>,
+    meta: Meta,
+}
+
+/// IP's part of a path.
+pub(crate) struct IpStage {
+    /// The protocol above; 0 on the path that takes fragments.
+    pub(crate) protocol: u8,
+    ttl: u8,
+    /// The service bits of packets that bring none of their own.
+    pub(crate) tos: u8,
+    /// The one peer, where there is one.
+    pub(crate) remote: Option<Ipv4Addr>,
+    /// Our address, where it is one.
+    pub(crate) local: Option<Ipv4Addr>,
+    next_hop: Option<Ipv4Addr>,
+    /// The next hop's address and until when it is used; only with a fixed peer.
+    pub(crate) link: [u8; 6],
+    pub(crate) link_until: Instant,
+    /// The path's MTU.
+    pub(crate) mtu: u16,
+    device_mtu: u16,
+    // The next fragmented datagram's.
+    identification: u16,
+    held: Option<Box<Held>>,
+}
+
+impl IpStage {
+    pub(super) fn new(protocol: u8, remote: Option<Ipv4Addr>, ttl: u8) -> Self {
+        Self {
+            protocol,
+            ttl,
+            tos: 0,
+            remote,
+            local: None,
+            next_hop: None,
+            link: [0; 6],
+            link_until: Instant::ZERO,
+            mtu: 0,
+            device_mtu: 0,
+            identification: 0,
+            held: None,
+        }
+    }
+
+    /// The header of a packet to `destination` with `payload` bytes.
+    pub(crate) fn header(
+        &self,
+        source: Ipv4Addr,
+        destination: Ipv4Addr,
+        protocol: u8,
+        tos: u8,
+        payload: usize,
+    ) -> ipv4::Emit {
+        ipv4::Emit {
+            tos,
+            ttl: self.ttl,
+            protocol,
+            source,
+            destination,
+            payload_len: payload as u16,
+            ..ipv4::Emit::default()
+        }
+    }
+
+    /// The link address for packets to `destination`, asked for where it is not known.
+    fn resolve(
+        &mut self,
+        cx: &mut Cx<'_, '_>,
+        destination: Ipv4Addr,
+        meta: &Meta,
+    ) -> Result<[u8; 6], Resolution> {
+        if self.remote.is_some() && cx.now() < self.link_until {
+            return Ok(self.link);
+        }
+        let routes = &cx.module::<Ip>().routes;
+        let hop = match self.next_hop {
+            Some(hop) => hop,
+            None => match routes.lookup(destination) {
+                Some(route) => route.next_hop(destination),
+                None => return Err(Resolution::Failed),
+            },
+        };
+        if routes.is_broadcast(destination) {
+            return Ok(MacAddr::BROADCAST.0);
+        }
+        if destination.is_multicast() {
+            return Ok(multicast(destination));
+        }
+        let (now, path) = (cx.now(), cx.path());
+        let answer = match cx.linked(RES) {
+            Some((module, port)) => match module.resolver() {
+                Some(resolver) => resolver.resolve(now, hop, path, port),
+                None => Resolution::Failed,
+            },
+            // Nobody to ask: to the sender of what is answered, or to everyone.
+            None if meta.link != [0; 6] => Resolution::Known(meta.link),
+            None => Resolution::Known(MacAddr::BROADCAST.0),
+        };
+        match answer {
+            Resolution::Known(link) => {
+                (self.link, self.link_until) = (link, now + FRESH);
+                Ok(link)
+            }
+            other => Err(other),
+        }
+    }
+
+    /// Keeps a copy of the one message that may wait.
+    fn hold(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Verdict {
+        let length = msg.len();
+        if self.held.is_some() || length > HELD_MAX || cx.charge(HEADROOM + length).is_err() {
+            return Verdict::Drop(DropReason::ArpPending);
+        }
+        let mut bytes = vec![0; HEADROOM + length];
+        msg.copy_to(&mut bytes[HEADROOM..]);
+        let mut meta = msg.meta;
+        if let Checksum::Partial { start, field } = meta.checksum {
+            let moved = |at: u16| (usize::from(at) + HEADROOM - msg.head()) as u16;
+            meta.checksum = Checksum::Partial { start: moved(start), field: moved(field) };
+        }
+        self.held = Some(Box::new(Held { bytes, meta }));
+        Verdict::Consumed
+    }
+
+    /// Sends the message that waited, or drops it when its next hop does not answer.
+    fn send_held(&mut self, cx: &mut Cx<'_, '_>) {
+        let Some(mut held) = self.held.take() else { return };
+        cx.release(held.bytes.len());
+        let end = held.bytes.len();
+        let meta = held.meta;
+        let mut msg = Message::new(&mut held.bytes, HEADROOM, end, meta);
+        match self.down(cx, &mut msg) {
+            // A drop below has been counted there.
+            Verdict::Forward => drop(cx.down(&mut msg)),
+            Verdict::Drop(reason) => cx.count_drop(reason),
+            Verdict::Consumed | Verdict::Handoff => {}
+        }
+    }
+
+    /// The addresses a packet of this message carries: source and destination.
+    fn addresses(&self, cx: &mut Cx<'_, '_>, meta: &Meta) -> Result<(Ipv4Addr, Ipv4Addr), DropReason> {
+        let destination = self.remote.unwrap_or(*meta.remote.ip());
+        let source = match self.local {
+            Some(local) => local,
+            None if !meta.local.ip().is_unspecified() => *meta.local.ip(),
+            None => cx.module::<Ip>().routes.lookup(destination).ok_or(DropReason::IpNoRoute)?.source,
+        };
+        Ok((source, destination))
+    }
+
+    /// Sends a datagram in fragments.
+    fn send_pieces(
+        &mut self,
+        cx: &mut Cx<'_, '_>,
+        msg: &mut Message<'_>,
+        header: ipv4::Emit,
+        mtu: u16,
+    ) -> Verdict {
+        if complete_checksum(msg).is_none() {
+            return Verdict::Drop(DropReason::Unexpected);
+        }
+        self.identification = self.identification.wrapping_add(1);
+        let header = ipv4::Emit { identification: self.identification, ..header };
+        let mut pieces = Pieces::new(msg, header, mtu);
+        let meta = Meta { checksum: Checksum::Verified, ..msg.meta };
+        while let Some((buffer, head, tail)) = pieces.next() {
+            if cx.down(&mut Message::new(buffer, head, tail, meta)).is_err() {
+                // Counted below; the rest would be thrown away by the receiver.
+                break;
+            }
+        }
+        Verdict::Consumed
+    }
+
+    /// Whether a packet with this header is for this path.
+    fn check(&self, cx: &mut Cx<'_, '_>, header: &ipv4::Header) -> Result<(), DropReason> {
+        let (source, destination) = (header.source(), header.destination());
+        if self.remote.is_some_and(|remote| remote != source)
+            || self.local.is_some_and(|local| local != destination)
+        {
+            return Err(DropReason::NotForPath);
+        }
+        let routes = &cx.module::<Ip>().routes;
+        if self.local.is_none() && !routes.is_ours(destination) && !routes.is_broadcast(destination) {
+            return Err(DropReason::IpNotForUs);
+        }
+        if self.remote.is_none()
+            && (impossible_source(source) || source.is_unspecified() || routes.is_ours(source))
+        {
+            return Err(DropReason::IpBadSource);
+        }
+        let expected = self.protocol == 0 || self.protocol == header.protocol;
+        if expected { Ok(()) } else { Err(DropReason::IpProtocol) }
+    }
+
+    /// Takes a fragment into reassembly; what becomes whole is classified again (Scout §3.4).
+    fn take_fragment(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Result<(), DropReason> {
+        let packet = ipv4::parse(msg.bytes()).map_err(reason)?;
+        cx.charge(Reassembly::cost(packet.payload)).map_err(|_| DropReason::IpFragmentLimit)?;
+        let now = cx.now();
+        let reassembly = &mut cx.module::<Ip>().reassembly;
+        let before = reassembly.memory() + Reassembly::cost(packet.payload);
+        let result = reassembly.insert(now, &packet, eth::HEADER);
+        let (after, deadline) = (reassembly.memory(), reassembly.deadline());
+        cx.release(before - after);
+        cx.arm(deadline);
+        if let Some(mut frame) = result? {
+            let ours = MacAddr(cx.attrs().link_address().unwrap_or_default());
+            eth::Header::new(ours, MacAddr(msg.meta.link), eth::IPV4).emit(&mut frame);
+            cx.request(Request::Arrived { frame, checksum: msg.meta.checksum });
+        }
+        Ok(())
+    }
+
+    /// Tells a sender that its datagram was given up (RFC 1122 §3.3.2).
+    fn send_exceeded(&mut self, cx: &mut Cx<'_, '_>, header: &ipv4::Header, head: [u8; 8]) {
+        let mut buffer = [0; HEADROOM + icmp::HEADER + ipv4::HEADER + icmp::QUOTE];
+        let quote = HEADROOM + icmp::HEADER;
+        ipv4::emit_reassembled(header, icmp::QUOTE as u16, &mut buffer[quote..]);
+        buffer[quote + ipv4::HEADER..].copy_from_slice(&head);
+        icmp::emit_reassembly_exceeded(&mut buffer[HEADROOM..]);
+        let mut meta = Meta { protocol: ipv4::ICMP, ..Meta::default() };
+        meta.remote.set_ip(header.source());
+        meta.local.set_ip(header.destination());
+        let end = buffer.len();
+        let mut msg = Message::new(&mut buffer, HEADROOM, end, meta);
+        match self.down(cx, &mut msg) {
+            Verdict::Forward => drop(cx.down(&mut msg)),
+            Verdict::Drop(reason) => cx.count_drop(reason),
+            Verdict::Consumed | Verdict::Handoff => {}
+        }
+    }
+}
+
+impl Stage for IpStage {
+    fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
+        let attrs = cx.attrs();
+        self.local = attrs.local().map(|local| *local.ip()).filter(|local| !local.is_unspecified());
+        self.next_hop = attrs.next_hop();
+        self.tos = attrs.tos().unwrap_or(0);
+        self.device_mtu = attrs.mtu().unwrap_or(ipv4::MIN_MTU);
+        let (now, path) = (cx.now(), cx.path());
+        self.identification = cx.port().random() as u16;
+        let ip = cx.module::<Ip>();
+        self.mtu =
+            self.remote.and_then(|to| ip.path_mtus.of(now, to)).unwrap_or(u16::MAX).min(self.device_mtu);
+        match self.remote {
+            None if self.protocol == 0 => ip.fragments = Some(path),
+            None => {}
+            // Asked for early; whatever comes of it, the first message finds out.
+            Some(remote) => drop(self.resolve(cx, remote, &Meta::default())),
+        }
+        Ok(())
+    }
+
+    fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        let (header, header_len, payload) = match ipv4::parse(msg.bytes()) {
+            Err(fault) => return reason(fault).into(),
+            Ok(packet) => (*packet.header, packet.header.header_len(), packet.payload.len()),
+        };
+        if let Err(reason) = self.check(cx, &header) {
+            return reason.into();
+        }
+        if header.is_fragment() {
+            return match self.take_fragment(cx, msg) {
+                Ok(()) => Verdict::Consumed,
+                Err(reason) => reason.into(),
+            };
+        }
+        msg.pop(header_len);
+        msg.truncate(payload);
+        msg.meta.remote.set_ip(header.source());
+        msg.meta.local.set_ip(header.destination());
+        msg.meta.protocol = header.protocol;
+        msg.meta.tos = header.tos;
+        Verdict::Forward
+    }
+
+    fn down(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        let (source, destination) = match self.addresses(cx, &msg.meta) {
+            Ok(addresses) => addresses,
+            Err(reason) => return reason.into(),
+        };
+        let link = match self.resolve(cx, destination, &msg.meta) {
+            Ok(link) => link,
+            Err(Resolution::Pending) => return self.hold(cx, msg),
+            Err(_) => return Verdict::Drop(DropReason::ArpFailed),
+        };
+        let protocol = if self.protocol == 0 { msg.meta.protocol } else { self.protocol };
+        let length = msg.len();
+        if length > ipv4::MAX - ipv4::HEADER {
+            return Verdict::Drop(DropReason::TooBig);
+        }
+        msg.meta.link = link;
+        add_pseudo_header(msg, source, destination, protocol);
+        let header = self.header(
+            source,
+            destination,
+            protocol,
+            if self.tos != 0 { self.tos } else { msg.meta.tos },
+            length,
+        );
+        if length + ipv4::HEADER > self.mtu.into() && msg.meta.gso_size == 0 {
+            return match protocol {
+                ipv4::TCP => Verdict::Drop(DropReason::TooBig),
+                _ => self.send_pieces(cx, msg, header, self.mtu),
+            };
+        }
+        match msg.push(ipv4::HEADER) {
+            Ok(bytes) => header.emit(bytes),
+            Err(reason) => return reason.into(),
+        }
+        Verdict::Forward
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_, '_>) {
+        let now = cx.now();
+        loop {
+            let reassembly = &mut cx.module::<Ip>().reassembly;
+            let before = reassembly.memory();
+            let Some(expired) = reassembly.expire(now) else { break };
+            let freed = before - reassembly.memory();
+            cx.release(freed);
+            cx.count_drop(DropReason::IpFragmentTimeout);
+            if let Some((header, head)) = expired.header {
+                self.send_exceeded(cx, &header, head);
+            }
+        }
+        let deadline = cx.module::<Ip>().reassembly.deadline();
+        cx.arm(deadline);
+    }
+
+    fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {
+        match (report, self.remote) {
+            (Report::Resolved, _) => {
+                self.link_until = Instant::ZERO;
+                self.send_held(cx);
+                false
+            }
+            (Report::PathMtu { mtu, .. }, Some(remote)) => {
+                let now = cx.now();
+                let mtu = cx.module::<Ip>().path_mtus.learn(now, remote, mtu);
+                self.mtu = self.mtu.min(mtu);
+                true
+            }
+            _ => true,
+        }
+    }
+
+    fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
+        if let Some(held) = self.held.take() {
+            cx.release(held.bytes.len());
+        }
+        let path = cx.path();
+        let ip = cx.module::<Ip>();
+        if ip.fragments == Some(path) {
+            ip.fragments = None;
+            let memory = ip.reassembly.memory();
+            ip.reassembly.clear();
+            cx.release(memory);
+        }
+    }
+}
+
+/// The group address of a multicast destination (RFC 1112 §6.4).
+fn multicast(destination: Ipv4Addr) -> [u8; 6] {
+    let [_, b, c, d] = destination.octets();
+    [0x01, 0x00, 0x5e, b & 0x7f, c, d]
+}
+
+/// Where a partial checksum stands in the bytes in place: start and field.
+fn partial(msg: &Message<'_>) -> Option<(usize, usize)> {
+    let Checksum::Partial { start, field } = msg.meta.checksum else { return None };
+    Some((usize::from(start).checked_sub(msg.head())?, usize::from(field).checked_sub(msg.head())?))
+}
+
+/// Puts the folded sum of the pseudo-header where a transport protocol left room for it.
+pub(crate) fn add_pseudo_header(
+    msg: &mut Message<'_>,
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    protocol: u8,
+) {
+    let Some((_, field)) = partial(msg) else { return };
+    let sum = checksum::pseudo(source, destination, protocol, msg.len() as u16).folded();
+    if let Some(bytes) = msg.bytes_mut().get_mut(field..field + 2) {
+        bytes.copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+/// Completes a partial checksum before the message is cut up.
+fn complete_checksum(msg: &mut Message<'_>) -> Option<()> {
+    let Some((start, field)) = partial(msg) else { return Some(()) };
+    let mut whole = vec![0; msg.len()];
+    msg.copy_to(&mut whole)?;
+    let sum = silk_wire::udp::seal(checksum::Sum::ZERO.bytes(whole.get(start..)?));
+    msg.bytes_mut().get_mut(field..field + 2)?.copy_from_slice(&sum.to_be_bytes());
+    msg.meta.checksum = Checksum::Verified;
+    Some(())
+}

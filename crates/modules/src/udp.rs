@@ -1,0 +1,193 @@
+//! UDP: datagrams with ports and a checksum (RFC 768, RFC 1122 §4.1). It must never pass on a
+//! datagram whose checksum is wrong.
+//!
+//! # Configuration
+//! None.
+//!
+//! # Services
+//! `up` (net): SOCKET, ECHO, and whatever else speaks in datagrams. `down` (net, needed): IP.
+//!
+//! # Attributes
+//! Reads `Local` (the port is needed) and `Remote`: with it the path hears this peer alone and
+//! has an exact entry in the classifier; without it the path takes what comes to the port of
+//! its address, and answers and sends to whom each message names. Sets `ProtId` to 17.
+//!
+//! # Example
+//! ```toml
+//! [[module]]
+//! name = "udp"
+//! kind = "udp"
+//!
+//! [[link]]
+//! from = "udp.down"
+//! to = "ip.up"
+//! ```
+//!
+//! # See also
+//! [`ip`](crate::ip) below; [`socket`](crate::socket) and [`echo`](crate::echo) above.
+
+use crate::bound::Bound;
+use crate::faults::{accept, reason};
+use alloc::boxed::Box;
+use core::net::SocketAddrV4;
+use silk_path::classify::{Answer, Flow, Found, Protocol, Tables, View};
+use silk_path::service::{NET, Service};
+use silk_path::{
+    Attr, Checksum, Create, CreateError, Cx, DropReason, Event, Message, Module, NOWHERE, Next, Parcel,
+    PathId, Report, Stage, Step, Verdict,
+};
+use silk_wire::{checksum, ipv4, udp};
+
+/// Its services.
+pub const SERVICES: &[Service] = &[Service::offered("up", NET), Service::needed("down", NET)];
+const DOWN: u8 = 1;
+
+/// The most data of one datagram.
+pub const MAX_DATA: usize = ipv4::MAX - ipv4::HEADER - udp::HEADER;
+
+/// The module.
+pub struct Udp {
+    tables: Tables,
+    domain: u8,
+    // The paths without a fixed peer.
+    bound: Bound,
+}
+
+impl Udp {
+    /// The module of domain `domain`, its flows in `tables`.
+    pub fn new(tables: Tables, domain: u8) -> Self {
+        Self { tables, domain, bound: Bound::default() }
+    }
+
+    fn enter(
+        &mut self,
+        local: SocketAddrV4,
+        remote: Option<SocketAddrV4>,
+        path: PathId,
+    ) -> Result<(), CreateError> {
+        match remote {
+            Some(remote) => {
+                let flow = Flow { protocol: Protocol::Udp, local, remote };
+                crate::bound::enter_flow(
+                    &self.tables,
+                    &flow,
+                    Found { domain: self.domain, index: path.index },
+                )
+            }
+            None => self.bound.enter(&self.tables, Protocol::Udp, local, path),
+        }
+    }
+
+    fn leave(&mut self, local: SocketAddrV4, remote: Option<SocketAddrV4>, path: PathId) {
+        match remote {
+            Some(remote) => {
+                self.tables.flows.remove(&Flow { protocol: Protocol::Udp, local, remote });
+            }
+            None => self.bound.leave(&self.tables, Protocol::Udp, local, path),
+        }
+    }
+}
+
+impl Module for Udp {
+    fn kind(&self) -> &'static str {
+        "udp"
+    }
+
+    fn services(&self) -> &'static [Service] {
+        SERVICES
+    }
+
+    fn protocol(&self) -> Option<u16> {
+        Some(ipv4::UDP.into())
+    }
+
+    fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
+        if create.attrs.local().is_none() {
+            return Err(CreateError::Missing("Local"));
+        }
+        create.set(Attr::ProtId(ipv4::UDP.into()))?;
+        let stage = UdpStage { local: NOWHERE, remote: create.attrs.remote(), entered: false };
+        Ok(Step { stage: Some(Box::new(stage)), next: Next::Service(DOWN) })
+    }
+
+    fn classify(&self, view: &mut View<'_>) -> Answer {
+        crate::bound::classify(&self.tables, Protocol::Udp, udp::HEADER, view)
+    }
+
+    fn takes(&self, parcel: &Parcel) -> Option<PathId> {
+        match parcel {
+            Parcel::Listen(Protocol::Udp, local) => self.bound.find(*local),
+            _ => None,
+        }
+    }
+}
+
+/// UDP's part of a path.
+pub(crate) struct UdpStage {
+    // Ours, as the path is known by; complete once established.
+    pub(crate) local: SocketAddrV4,
+    // The one peer, where there is one.
+    pub(crate) remote: Option<SocketAddrV4>,
+    // In the classifier.
+    entered: bool,
+}
+
+impl Stage for UdpStage {
+    fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
+        self.local = cx.attrs().local().ok_or(CreateError::Missing("Local"))?;
+        let (local, remote, path) = (self.local, self.remote, cx.path());
+        cx.module::<Udp>().enter(local, remote, path)?;
+        self.entered = true;
+        Ok(())
+    }
+
+    fn up(&mut self, _: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        let (source, destination) = (*msg.meta.remote.ip(), *msg.meta.local.ip());
+        let pseudo = |length| checksum::pseudo(source, destination, ipv4::UDP, length);
+        let (ports, length) = match udp::parse(msg.bytes(), accept(&msg.meta), pseudo) {
+            Err(fault) => return reason(fault).into(),
+            Ok((header, data)) => ((header.source(), header.destination()), data.len()),
+        };
+        if ports.1 != self.local.port() || self.remote.is_some_and(|remote| remote.port() != ports.0) {
+            return Verdict::Drop(DropReason::NotForPath);
+        }
+        msg.meta.remote.set_port(ports.0);
+        msg.meta.local.set_port(ports.1);
+        msg.pop(udp::HEADER);
+        msg.truncate(length);
+        Verdict::Forward
+    }
+
+    fn down(&mut self, _: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        let length = msg.len();
+        if length > MAX_DATA {
+            return Verdict::Drop(DropReason::TooBig);
+        }
+        let destination = self.remote.map_or(msg.meta.remote.port(), |remote| remote.port());
+        let source = self.local.port();
+        match msg.push(udp::HEADER) {
+            // IP knows the addresses; it adds the pseudo-header's sum.
+            Ok(bytes) => udp::emit(source, destination, length as u16, 0, bytes),
+            Err(reason) => return reason.into(),
+        }
+        let start = msg.head() as u16;
+        msg.meta.checksum = Checksum::Partial { start, field: start + udp::CHECKSUM as u16 };
+        Verdict::Forward
+    }
+
+    fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {
+        // Only a path with one peer tells its program of errors (RFC 1122 §4.1.3.3 leaves it
+        // open; this is what sockets do).
+        if let (Report::Unreachable { errno, .. }, Some(_)) = (report, self.remote) {
+            cx.raise(Event::Unreachable(errno));
+        }
+        true
+    }
+
+    fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
+        if core::mem::take(&mut self.entered) {
+            let (local, remote, path) = (self.local, self.remote, cx.path());
+            cx.module::<Udp>().leave(local, remote, path);
+        }
+    }
+}

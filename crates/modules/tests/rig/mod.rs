@@ -1,0 +1,322 @@
+//! A host in memory: a graph, its paths, and the smallest executor that obeys the contract of
+//! [`Port`]. Frames go in, frames come out; time is what the test says it is.
+#![allow(dead_code, reason = "each test file uses its part of the rig")]
+
+use core::net::{Ipv4Addr, SocketAddrV4};
+use core::time::Duration;
+use silk_instant::Instant;
+use silk_modules::{Device, Setup, catalogue};
+use silk_path::classify::{Domains, Owned, Tables, Verdict};
+use silk_path::transform::Rule;
+use silk_path::{
+    Attrs, Bell, ByteStream, Checksum, CreateError, DropReason, Event, Graph, GraphSpec, Message, Meta,
+    ModuleId, Outcome, PathId, Paths, Port, Report, Request, Value,
+};
+use std::collections::{BTreeMap, VecDeque};
+
+pub const HEADROOM: usize = 128;
+
+pub fn mac(n: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 0, n]
+}
+
+pub fn ip(n: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, n)
+}
+
+/// What left at the top: the path, who sent it, and the bytes.
+pub type Delivered = (PathId, SocketAddrV4, Vec<u8>);
+
+/// What a host's stages caused.
+#[derive(Default)]
+pub struct World {
+    pub now: Instant,
+    pub sent: VecDeque<Vec<u8>>,
+    /// The segment size of each frame sent; 0: an ordinary one.
+    pub gso: VecDeque<u16>,
+    pub delivered: Vec<Delivered>,
+    pub events: Vec<(PathId, Event)>,
+    pub requests: VecDeque<Request>,
+    pub timers: BTreeMap<PathId, Instant>,
+    pub asked: Vec<Ipv4Addr>,
+    /// The device refuses this many messages.
+    pub full: usize,
+    random: u64,
+}
+
+impl Port for World {
+    fn transmit(&mut self, _: PathId, msg: &Message<'_>) -> Result<(), DropReason> {
+        if self.full > 0 {
+            self.full -= 1;
+            return Err(DropReason::DeviceFull);
+        }
+        let mut frame = vec![0; msg.len()];
+        msg.copy_to(&mut frame).expect("sized for it");
+        self.sent.push_back(frame);
+        self.gso.push_back(msg.meta.gso_size);
+        Ok(())
+    }
+
+    fn deliver(&mut self, path: PathId, msg: &Message<'_>) -> Result<(), DropReason> {
+        self.delivered.push((path, msg.meta.remote, msg.bytes().to_vec()));
+        Ok(())
+    }
+
+    fn arm(&mut self, path: PathId, at: Instant) {
+        self.timers.insert(path, at);
+        if at == Instant::FAR {
+            self.timers.remove(&path);
+        }
+    }
+
+    fn event(&mut self, path: PathId, event: Event) {
+        self.events.push((path, event));
+    }
+
+    fn request(&mut self, request: Request) {
+        self.requests.push_back(request);
+    }
+
+    fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.random
+    }
+
+    fn clock(&mut self) -> Option<Instant> {
+        self.now += Duration::from_micros(1);
+        Some(self.now)
+    }
+}
+
+/// A host.
+pub struct Host {
+    pub world: World,
+    pub paths: Paths,
+    pub tables: Tables,
+    /// What a path asked for and whether it came to be: for listeners.
+    pub created: Vec<PathId>,
+    pub failed: Vec<CreateError>,
+    /// Makes the program's buffers of an accepted connection.
+    pub streams: fn() -> Option<Box<dyn ByteStream>>,
+    /// Frames nobody owned.
+    pub passed: usize,
+    pub n: u8,
+}
+
+/// The graph of a whole host.
+pub fn graph() -> GraphSpec {
+    GraphSpec::default()
+        .module("net", "vnet", &[])
+        .module("eth", "eth", &[])
+        .module("arp", "arp", &[])
+        .module("ip", "ip", &[])
+        .module("icmp", "icmp", &[])
+        .module("udp", "udp", &[])
+        .module("echo", "echo", &[("port", Value::Number(7))])
+        .module("socket", "socket", &[])
+        .link("eth.down", "net.up")
+        .link("arp.down", "eth.up")
+        .link("ip.down", "eth.up")
+        .link("ip.res", "arp.res")
+        .link("icmp.down", "ip.up")
+        .link("udp.down", "ip.up")
+        .link("echo.down", "udp.up")
+        .link("socket.net", "udp.up")
+}
+
+pub struct Options {
+    pub device: Device,
+    pub rules: Vec<Box<dyn Rule>>,
+    pub graph: GraphSpec,
+    pub setup: fn(&mut Setup),
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { device: Device::default(), rules: Vec::new(), graph: graph(), setup: |_| {} }
+    }
+}
+
+impl Host {
+    /// Host 10.0.0.`n` with its ARP and ICMP paths and the path for fragments.
+    pub fn new(n: u8) -> Self {
+        Self::with(n, Options::default())
+    }
+
+    pub fn with(n: u8, options: Options) -> Self {
+        let tables = Tables::with_room(1024, 0x5eed);
+        let owned = Owned { arp: true, icmp: true, fragments: true };
+        tables.configure(owned, Domains::default(), &[], &[ip(n)]).expect("few");
+        let mut setup = Setup::new(tables.clone());
+        setup.devices = vec![Device { address: mac(n), ..options.device }];
+        setup.addresses = vec![(ip(n), 24)];
+        setup.gateway = Some(ip(254));
+        (options.setup)(&mut setup);
+        let graph =
+            Graph::build(&options.graph, &catalogue(setup)).unwrap_or_else(|faults| panic!("{faults:?}"));
+        let mut host = Self {
+            world: World { random: n.into(), ..World::default() },
+            paths: Paths::new(graph, options.rules),
+            tables,
+            created: Vec::new(),
+            failed: Vec::new(),
+            streams: || None,
+            passed: 0,
+            n,
+        };
+        for top in ["arp", "icmp", "ip"] {
+            host.create(top, Attrs::new());
+        }
+        host
+    }
+
+    pub fn module(&self, name: &str) -> ModuleId {
+        self.paths.graph().modules().find(name).expect("in the graph")
+    }
+
+    pub fn create(&mut self, top: &str, attrs: Attrs) -> PathId {
+        self.try_create(top, attrs, None).unwrap_or_else(|error| panic!("{top}: {error}"))
+    }
+
+    pub fn try_create(
+        &mut self,
+        top: &str,
+        attrs: Attrs,
+        stream: Option<Box<dyn ByteStream>>,
+    ) -> Result<PathId, CreateError> {
+        let (top, now) = (self.module(top), self.world.now);
+        let path = self.paths.create(top, attrs, stream, now, &mut self.world);
+        self.settle();
+        path
+    }
+
+    /// A frame arrives.
+    pub fn arrive(&mut self, frame: &[u8]) -> Option<Outcome> {
+        self.arrive_with(frame, Checksum::Unknown)
+    }
+
+    pub fn arrive_with(&mut self, frame: &[u8], checksum: Checksum) -> Option<Outcome> {
+        let outcome = self.run_frame(frame, checksum);
+        self.settle();
+        outcome
+    }
+
+    fn run_frame(&mut self, frame: &[u8], checksum: Checksum) -> Option<Outcome> {
+        let verdict = self.tables.classify(frame);
+        assert_eq!(verdict, self.paths.graph().classify(frame), "the tables and the modules agree");
+        if verdict == Verdict::Pass {
+            self.passed += 1;
+            return None;
+        }
+        let Some(path) = self.paths.target(frame, verdict) else {
+            self.passed += 1;
+            return None;
+        };
+        let mut buffer = vec![0; HEADROOM];
+        buffer.extend_from_slice(frame);
+        let end = buffer.len();
+        let now = self.world.now;
+        let meta = Meta { checksum, arrival: now, ..Meta::default() };
+        let mut msg = Message::new(&mut buffer, HEADROOM, end, meta);
+        let outcome = self.paths.up(path, now, &mut self.world, &mut msg);
+        if outcome == Outcome::Handoff {
+            self.settle();
+            return self.run_frame(frame, checksum);
+        }
+        Some(outcome)
+    }
+
+    /// The program sends a datagram.
+    pub fn send(&mut self, path: PathId, to: SocketAddrV4, data: &[u8]) -> Outcome {
+        let mut headroom = [0; HEADROOM];
+        let meta = Meta { remote: to, ..Meta::default() };
+        let mut msg = Message::outgoing(&mut headroom, [data, &[]], meta);
+        let now = self.world.now;
+        let outcome = self.paths.down(path, now, &mut self.world, &mut msg);
+        self.settle();
+        outcome
+    }
+
+    pub fn bell(&mut self, path: PathId, bell: Bell) {
+        let now = self.world.now;
+        self.paths.bell(path, now, &mut self.world, bell);
+        self.settle();
+    }
+
+    pub fn destroy(&mut self, path: PathId) {
+        let now = self.world.now;
+        self.paths.destroy(path, now, &mut self.world).expect("a live path");
+        self.settle();
+    }
+
+    /// Does what was requested.
+    pub fn settle(&mut self) {
+        while let Some(request) = self.world.requests.pop_front() {
+            let now = self.world.now;
+            match request {
+                Request::Create { top, attrs, .. } => {
+                    let stream = (self.streams)();
+                    match self.paths.create(top, attrs, stream, now, &mut self.world) {
+                        Ok(path) => self.created.push(path),
+                        Err(error) => self.failed.push(error),
+                    }
+                }
+                Request::Destroy(path) => drop(self.paths.destroy(path, now, &mut self.world)),
+                Request::Resolve(address) => self.world.asked.push(address),
+                Request::Wake(path) => drop(self.paths.report(path, now, &mut self.world, Report::Resolved)),
+                Request::Report { udp, local, remote, report } => self.report(udp, local, remote, report),
+                Request::Arrived { frame, checksum } => drop(self.run_frame(&frame, checksum)),
+            }
+        }
+    }
+
+    fn report(&mut self, udp: bool, local: SocketAddrV4, remote: SocketAddrV4, report: Report) {
+        use silk_path::classify::{Flow, Protocol};
+        let protocol = if udp { Protocol::Udp } else { Protocol::Tcp };
+        let found = self.tables.flows.lookup(&Flow { protocol, local, remote });
+        let now = self.world.now;
+        if let Some(path) = found.and_then(|found| self.paths.at(found.index)) {
+            self.paths.report(path, now, &mut self.world, report);
+        }
+    }
+
+    /// Time passes; timers run when they are due.
+    pub fn advance(&mut self, by: Duration) {
+        let end = self.world.now + by;
+        while let Some((path, at)) = self.next_timer().filter(|(_, at)| *at <= end) {
+            self.world.now = self.world.now.max(at);
+            self.world.timers.remove(&path);
+            let now = self.world.now;
+            self.paths.expire(path, now, &mut self.world);
+            self.settle();
+        }
+        self.world.now = self.world.now.max(end);
+    }
+
+    pub fn next_timer(&self) -> Option<(PathId, Instant)> {
+        self.world.timers.iter().map(|(path, at)| (*path, *at)).min_by_key(|(_, at)| *at)
+    }
+
+    pub fn drops(&self, path: PathId, reason: DropReason) -> u32 {
+        self.paths.path(path).expect("a live path").state.drops.of(reason)
+    }
+
+    /// All frames sent since the last time.
+    pub fn sent(&mut self) -> Vec<Vec<u8>> {
+        self.world.gso.clear();
+        self.world.sent.drain(..).collect()
+    }
+}
+
+/// Carries frames between two hosts until neither has any more to say.
+pub fn exchange(a: &mut Host, b: &mut Host) {
+    for _ in 0..1000 {
+        let (from_a, from_b) = (a.sent(), b.sent());
+        if from_a.is_empty() && from_b.is_empty() {
+            return;
+        }
+        from_a.iter().for_each(|frame| drop(b.arrive(frame)));
+        from_b.iter().for_each(|frame| drop(a.arrive(frame)));
+    }
+    panic!("the hosts never fall silent");
+}

@@ -1,0 +1,133 @@
+//! The walking skeleton: a UDP echo path ETH/IP/UDP/ECHO, in memory.
+
+mod rig;
+
+use core::net::SocketAddrV4;
+use core::time::Duration;
+use rig::{Host, exchange, ip};
+use silk_path::{Attr, Attrs, CreateError, DropReason, Event, Outcome};
+
+fn at(n: u8, port: u16) -> SocketAddrV4 {
+    SocketAddrV4::new(ip(n), port)
+}
+
+fn local(n: u8, port: u16) -> Attrs {
+    Attrs::new().with(Attr::Local(at(n, port)))
+}
+
+#[test]
+fn a_datagram_comes_back_from_the_echo_path() {
+    let (mut client, mut server) = (Host::new(1), Host::new(2));
+    let echo = server.create("echo", Attrs::new());
+    let socket = client.create("socket", local(1, 5000));
+    assert_eq!(client.send(socket, at(2, 7), b"hello, paths"), Outcome::Done);
+    exchange(&mut client, &mut server);
+    assert_eq!(client.world.delivered, [(socket, at(2, 7), b"hello, paths".to_vec())]);
+    let account = server.paths.path(echo).unwrap().state.account;
+    assert_eq!((account.packets_in, account.packets_out), (1, 1));
+    assert_eq!((account.bytes_in, account.bytes_out), (14 + 20 + 8 + 12, 14 + 20 + 8 + 12));
+}
+
+#[test]
+fn a_connected_path_hears_its_peer_alone_and_its_errors() {
+    let (mut client, mut server) = (Host::new(1), Host::new(2));
+    let connected = client.create("socket", local(1, 5000).with(Attr::Remote(at(2, 9))));
+    let other = server.create("socket", local(2, 8));
+    assert_eq!(client.send(connected, at(0, 0), b"anyone?"), Outcome::Done);
+    exchange(&mut client, &mut server);
+    assert_eq!((server.passed, client.world.delivered.len()), (1, 0));
+    server.send(other, at(1, 5000), b"not your peer");
+    exchange(&mut client, &mut server);
+    assert_eq!((client.passed, client.world.delivered.len()), (1, 0));
+}
+
+#[test]
+fn a_refused_datagram_is_told_to_the_path_that_sent_it() {
+    let (mut client, mut server) = (Host::new(1), Host::new(2));
+    let connected = client.create("socket", local(1, 5000).with(Attr::Remote(at(2, 9))));
+    client.send(connected, at(0, 0), b"anyone?");
+    exchange_until(&mut client, &mut server, |server| server.passed > 0, b"anyone?");
+    assert_eq!(client.world.events, [(connected, Event::Unreachable(111))]);
+}
+
+/// Resolves addresses both ways, then has the server refuse the datagram it passes on.
+fn exchange_until(client: &mut Host, server: &mut Host, done: impl Fn(&Host) -> bool, data: &[u8]) {
+    use silk_modules::icmp::{Icmp, REFUSAL};
+    use silk_wire::icmp::Unreachable;
+    exchange(client, server);
+    assert!(done(server));
+    let path = *client.paths.iter().map(|path| path.id()).collect::<Vec<_>>().last().unwrap();
+    client.send(path, at(0, 0), data);
+    let frame = client.sent().remove(0);
+    let mut buffer = [0; REFUSAL];
+    let now = server.world.now;
+    let icmp = server.paths.module_mut::<Icmp>().unwrap();
+    let path = icmp.path().unwrap();
+    let mut refusal = icmp.refuse(now, &frame, Unreachable::Port, &mut buffer).unwrap();
+    assert_eq!(server.paths.down(path, now, &mut server.world, &mut refusal), Outcome::Done);
+    exchange(client, server);
+}
+
+#[test]
+fn a_wrong_checksum_is_dropped_with_its_reason() {
+    let (mut client, mut server) = (Host::new(1), Host::new(2));
+    let echo = server.create("echo", Attrs::new());
+    let socket = client.create("socket", local(1, 5000));
+    client.send(socket, at(2, 7), b"first");
+    exchange(&mut client, &mut server);
+    client.send(socket, at(2, 7), b"second");
+    let mut frame = client.sent().remove(0);
+    *frame.last_mut().unwrap() ^= 1;
+    assert_eq!(server.arrive(&frame), Some(Outcome::Dropped(DropReason::UdpChecksum)));
+    assert_eq!(server.drops(echo, DropReason::UdpChecksum), 1);
+    assert!(server.sent().is_empty());
+}
+
+#[test]
+fn two_paths_may_not_have_overlapping_addresses() {
+    let mut host = Host::new(1);
+    host.create("socket", local(1, 5000).with(Attr::Remote(at(2, 9))));
+    let again = host.try_create("socket", local(1, 5000).with(Attr::Remote(at(2, 9))), None);
+    assert_eq!(again, Err(CreateError::Overlap { local: at(1, 5000), remote: at(2, 9) }));
+    let before = host.paths.len();
+    host.create("socket", local(1, 6000));
+    assert!(matches!(host.try_create("socket", local(1, 6000), None), Err(CreateError::Overlap { .. })));
+    assert_eq!(host.paths.len(), before + 1);
+}
+
+#[test]
+fn destroying_every_path_leaves_nothing() {
+    let mut host = Host::new(1);
+    host.create("socket", local(1, 5000).with(Attr::Remote(at(2, 9))));
+    // Its next hop is asked for and one message waits: charged memory that must come back.
+    let waiting = host.create("socket", local(1, 5001));
+    host.send(waiting, at(3, 9), b"waits for an address");
+    assert!(host.paths.classes.of(0).memory() > 0);
+    for path in host.paths.iter().map(|path| path.id()).collect::<Vec<_>>() {
+        host.destroy(path);
+    }
+    let class = host.paths.classes.of(0);
+    assert_eq!((host.paths.len(), class.paths(), class.memory()), (0, 0, 0));
+    assert_eq!((host.tables.flows.count(), host.world.timers.len()), (0, 0));
+}
+
+#[test]
+fn a_neighbour_that_never_answers_costs_the_message_and_no_more() {
+    let mut host = Host::new(1);
+    let socket = host.create("socket", local(1, 5000));
+    assert_eq!(host.send(socket, at(9, 9), b"first waits"), Outcome::Done);
+    assert_eq!(host.send(socket, at(9, 9), b"second"), Outcome::Dropped(DropReason::ArpPending));
+    host.advance(Duration::from_secs(5));
+    assert_eq!(host.sent().len(), 3, "three requests");
+    assert_eq!(host.drops(socket, DropReason::ArpFailed), 1);
+}
+
+#[test]
+fn an_echo_never_answers_an_echo() {
+    let (mut client, mut server) = (Host::new(1), Host::new(2));
+    let echo = server.create("echo", Attrs::new());
+    let socket = client.create("socket", local(1, 7));
+    client.send(socket, at(2, 7), b"ping");
+    exchange(&mut client, &mut server);
+    assert_eq!(server.drops(echo, DropReason::Unexpected), 1);
+}
