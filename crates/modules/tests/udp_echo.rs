@@ -6,6 +6,7 @@ use core::net::SocketAddrV4;
 use core::time::Duration;
 use rig::{Host, exchange, ip};
 use silk_path::{Attr, Attrs, CreateError, DropReason, Event, Outcome};
+use silk_wire::icmp::Unreachable;
 
 fn at(n: u8, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(ip(n), port)
@@ -45,27 +46,13 @@ fn a_connected_path_hears_its_peer_alone_and_its_errors() {
 fn a_refused_datagram_is_told_to_the_path_that_sent_it() {
     let (mut client, mut server) = (Host::new(1), Host::new(2));
     let connected = client.create("socket", local(1, 5000).with(Attr::Remote(at(2, 9))));
+    exchange(&mut client, &mut server);
     client.send(connected, at(0, 0), b"anyone?");
-    exchange_until(&mut client, &mut server, |server| server.passed > 0, b"anyone?");
-    assert_eq!(client.world.events, [(connected, Event::Unreachable(111))]);
-}
-
-/// Resolves addresses both ways, then has the server refuse the datagram it passes on.
-fn exchange_until(client: &mut Host, server: &mut Host, done: impl Fn(&Host) -> bool, data: &[u8]) {
-    use silk_modules::icmp::{Icmp, REFUSAL};
-    use silk_wire::icmp::Unreachable;
-    exchange(client, server);
-    assert!(done(server));
-    let path = *client.paths.iter().map(|path| path.id()).collect::<Vec<_>>().last().unwrap();
-    client.send(path, at(0, 0), data);
     let frame = client.sent().remove(0);
-    let mut buffer = [0; REFUSAL];
-    let now = server.world.now;
-    let icmp = server.paths.module_mut::<Icmp>().unwrap();
-    let path = icmp.path().unwrap();
-    let mut refusal = icmp.refuse(now, &frame, Unreachable::Port, &mut buffer).unwrap();
-    assert_eq!(server.paths.down(path, now, &mut server.world, &mut refusal), Outcome::Done);
-    exchange(client, server);
+    assert_eq!((server.arrive(&frame), server.passed), (None, 1));
+    assert!(server.refuse(&frame, Unreachable::Port));
+    exchange(&mut client, &mut server);
+    assert_eq!(client.world.events, [(connected, Event::Unreachable(111))]);
 }
 
 #[test]

@@ -5,9 +5,8 @@ use crate::cx::{Cx, Env, Run};
 use crate::signal::{Bell, Report};
 use crate::{DropReason, Message, Verdict};
 
-/// How a run ended.
+/// How a run ended. A drop has been counted already, so the answer may be ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
 pub enum Outcome {
     /// The message reached an end or was used up on the way.
     Done,

@@ -5,6 +5,7 @@
 use core::net::{Ipv4Addr, SocketAddrV4};
 use core::time::Duration;
 use silk_instant::Instant;
+use silk_modules::icmp::{Icmp, REFUSAL};
 use silk_modules::{Device, Setup, catalogue};
 use silk_path::classify::{Domains, Owned, Tables, Verdict};
 use silk_path::transform::Rule;
@@ -12,6 +13,7 @@ use silk_path::{
     Attrs, Bell, ByteStream, Checksum, CreateError, DropReason, Event, Graph, GraphSpec, Message, Meta,
     ModuleId, Outcome, PathId, Paths, Port, Report, Request, Value,
 };
+use silk_wire::icmp::Unreachable;
 use std::collections::{BTreeMap, VecDeque};
 
 pub const HEADROOM: usize = 128;
@@ -237,6 +239,18 @@ impl Host {
         outcome
     }
 
+    /// Refuses a packet that nobody owns; answers whether that may be told.
+    pub fn refuse(&mut self, frame: &[u8], why: Unreachable) -> bool {
+        let now = self.world.now;
+        let mut buffer = [0; REFUSAL];
+        let icmp = self.paths.module_mut::<Icmp>().expect("in the graph");
+        let path = icmp.path().expect("made with the host");
+        let Some(mut refusal) = icmp.refuse(now, frame, why, &mut buffer) else { return false };
+        self.paths.down(path, now, &mut self.world, &mut refusal);
+        self.settle();
+        true
+    }
+
     pub fn bell(&mut self, path: PathId, bell: Bell) {
         let now = self.world.now;
         self.paths.bell(path, now, &mut self.world, bell);
@@ -261,11 +275,11 @@ impl Host {
                         Err(error) => self.failed.push(error),
                     }
                 }
-                Request::Destroy(path) => drop(self.paths.destroy(path, now, &mut self.world)),
+                Request::Destroy(path) => _ = self.paths.destroy(path, now, &mut self.world),
                 Request::Resolve(address) => self.world.asked.push(address),
-                Request::Wake(path) => drop(self.paths.report(path, now, &mut self.world, Report::Resolved)),
+                Request::Wake(path) => _ = self.paths.report(path, now, &mut self.world, Report::Resolved),
                 Request::Report { udp, local, remote, report } => self.report(udp, local, remote, report),
-                Request::Arrived { frame, checksum } => drop(self.run_frame(&frame, checksum)),
+                Request::Arrived { frame, checksum } => _ = self.run_frame(&frame, checksum),
             }
         }
     }
@@ -315,8 +329,8 @@ pub fn exchange(a: &mut Host, b: &mut Host) {
         if from_a.is_empty() && from_b.is_empty() {
             return;
         }
-        from_a.iter().for_each(|frame| drop(b.arrive(frame)));
-        from_b.iter().for_each(|frame| drop(a.arrive(frame)));
+        from_a.iter().for_each(|frame| _ = b.arrive(frame));
+        from_b.iter().for_each(|frame| _ = a.arrive(frame));
     }
     panic!("the hosts never fall silent");
 }
