@@ -20,6 +20,9 @@ pub struct Machine {
     pub memory_mib: u64,
     /// When the experiment ended, as `date --iso-8601=seconds` writes it.
     pub date: String,
+    /// The busiest CPU's share of time before the experiment: what others were doing here, 0 to 1.
+    #[serde(default)]
+    pub busy_before: f64,
     /// The web server.
     pub apache: String,
     /// The peer in front of it.
@@ -31,9 +34,10 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Describes the machine this runs on. What cannot be found out is an empty string.
-    pub fn describe() -> Self {
+    /// Describes the machine this runs on, and how busy others kept it. What cannot be found out is an empty string.
+    pub fn describe(busy_before: f64) -> Self {
         Self {
+            busy_before,
             cpu: field("/proc/cpuinfo", "model name"),
             cpus: std::thread::available_parallelism().map_or(0, usize::from),
             kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),

@@ -11,6 +11,7 @@ mod flood;
 mod haproxy;
 mod load;
 mod machine;
+mod napi;
 mod page;
 mod plot;
 mod ratio;
@@ -37,8 +38,9 @@ pub enum Bench {
 
 /// Runs one experiment to its end.
 pub fn run(bench: &Bench) -> Result<ExitCode, Failure> {
-    match bench {
+    let done = match bench {
         Bench::Web(options) => web::run(options),
-        Bench::Flood(options) => flood::run(options).map(|()| ExitCode::SUCCESS),
-    }
+        Bench::Flood(options) => flood::run(options),
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }

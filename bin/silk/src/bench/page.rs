@@ -47,7 +47,14 @@ fn machine(results: &Results) -> String {
         machine.apache.replace("Server version: ", ""),
         machine.date.replace('T', " "),
     ];
-    let items: String = facts.iter().map(|fact| format!("<li>{}</li>", escaped(fact))).collect();
+    let noisy = (machine.busy_before > 0.1).then(|| {
+        format!(
+            "a CPU was {:.0} % busy with other programs: distrust these figures",
+            machine.busy_before * 100.0
+        )
+    });
+    let items: String =
+        facts.iter().chain(&noisy).map(|fact| format!("<li>{}</li>", escaped(fact))).collect();
     format!("<ul class=\"machine\">{items}</ul>\n")
 }
 

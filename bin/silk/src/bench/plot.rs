@@ -21,6 +21,7 @@ const FONT: &str = "sans-serif";
 pub fn colour(system: &str) -> RGBColor {
     match system {
         "linux" => RGBColor(110, 110, 110),
+        "linux-napi" => RGBColor(176, 160, 130),
         "haproxy" => RGBColor(213, 94, 0),
         "silk-equal" => RGBColor(86, 180, 233),
         "silk-path" => RGBColor(0, 94, 162),

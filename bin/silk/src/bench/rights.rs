@@ -3,7 +3,8 @@
 
 use super::{Failure, system::System};
 use silk_testkit::netns::output;
-use std::process::{Command, ExitCode, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::{env, fs};
 
 /// How far the experiment may go.
@@ -49,18 +50,17 @@ impl Rights {
 
     /// Whether a system can be shown with these rights.
     pub fn allow(self, system: System) -> bool {
-        self == Self::Root || !matches!(system, System::SilkPath | System::SilkExtended)
+        self == Self::Root || !matches!(system, System::LinuxNapi | System::SilkPath | System::SilkExtended)
     }
 }
 
-/// Runs this same command line again, as root of a user namespace, and answers with its exit code.
-pub fn in_user_namespace() -> Result<ExitCode, Failure> {
-    let myself = env::current_exe().map_err(Failure::file("/proc/self/exe"))?;
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "TERM", "unshare", "-U", "-r", "-n", "-m", "--fork", "--kill-child=TERM"]);
-    command.args(["sh", "-c", PREPARE, "sh"]);
-    let status = command.arg(myself).args(env::args_os().skip(1)).stdin(Stdio::null()).status();
-    let status = status.map_err(Failure::file("setpriv"))?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-    Ok(ExitCode::from(code))
+/// Becomes this same command line again, as root of a user namespace. Returns only to say why not.
+pub fn enter_user_namespace() -> Failure {
+    let myself = match env::current_exe() {
+        Ok(myself) => myself,
+        Err(source) => return Failure::file("/proc/self/exe")(source),
+    };
+    let mut command = Command::new("unshare");
+    command.args(["-U", "-r", "-n", "-m", "--fork", "--kill-child=TERM", "sh", "-c", PREPARE, "sh"]);
+    Failure::file("unshare")(command.arg(myself).args(env::args_os().skip(1)).exec())
 }

@@ -3,7 +3,7 @@
 use super::Failure;
 use super::rights::Rights;
 use super::stage::{SERVER_CPU, Stage};
-use silk_testkit::netns::{INTERFACE, PREFERRED, Running};
+use silk_testkit::netns::{INTERFACE, PREFERRED, Running, SERVER};
 use std::env;
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -27,6 +27,10 @@ pub fn runner() -> Vec<String> {
 
 /// Starts silkd on the server and waits for the line that says it is ready.
 pub fn start(stage: &Stage, experiment: Experiment) -> Result<Running, Failure> {
+    if stage.rights != Rights::Root {
+        // The packet device has its own address: Linux must not answer for it as well.
+        stage.rig.server.ip(["addr", "flush", "dev", INTERFACE])?;
+    }
     let config = stage.scratch.write("silk.toml", &config(experiment, stage.rights))?;
     let log = stage.scratch.path().join("silkd.out");
     let out = File::create(&log).map_err(Failure::file(&log))?;
@@ -59,7 +63,7 @@ fn beside(program: &str) -> PathBuf {
 fn config(experiment: Experiment, rights: Rights) -> String {
     let device = match rights {
         Rights::Root => format!("kind = \"xdp\"\nnapi = \"threaded\"\nnapi_cpu = {SERVER_CPU}"),
-        _ => "kind = \"packet\"".to_owned(),
+        _ => format!("kind = \"packet\"\naddress = \"{SERVER}/24\""),
     };
     let extend = experiment == Experiment::Extended;
     let preferred = match experiment {

@@ -2,7 +2,7 @@
 
 use super::silkd::Experiment;
 use super::stage::Stage;
-use super::{Failure, apache, haproxy, silkd};
+use super::{Failure, apache, haproxy, napi, silkd};
 use clap::ValueEnum;
 use silk_testkit::netns::Running;
 use std::time::Duration;
@@ -15,7 +15,9 @@ const EVERYWHERE: &str = "0.0.0.0:80";
 pub enum System {
     /// Apache over Linux's own stack
     Linux,
-    /// The same with HAProxy in front, which knows the preferred source
+    /// The same with silk's way of receiving: a threaded NAPI instead of packet steering
+    LinuxNapi,
+    /// Over Linux with HAProxy in front, which knows the preferred source
     Haproxy,
     /// Apache over silk, all paths equal (SILK §4.1)
     SilkEqual,
@@ -27,13 +29,14 @@ pub enum System {
 
 impl System {
     /// All of them, in the order of a round.
-    pub const ALL: [Self; 5] =
-        [Self::Linux, Self::Haproxy, Self::SilkEqual, Self::SilkPath, Self::SilkExtended];
+    pub const ALL: [Self; 6] =
+        [Self::Linux, Self::LinuxNapi, Self::Haproxy, Self::SilkEqual, Self::SilkPath, Self::SilkExtended];
 
     /// The name in options, tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Linux => "linux",
+            Self::LinuxNapi => "linux-napi",
             Self::Haproxy => "haproxy",
             Self::SilkEqual => "silk-equal",
             Self::SilkPath => "silk-path",
@@ -45,6 +48,7 @@ impl System {
     pub fn programs(self) -> &'static [&'static str] {
         match self {
             Self::Haproxy => &["apache2", "ab", "haproxy"],
+            Self::LinuxNapi => &["apache2", "ab", "ethtool"],
             _ => &["apache2", "ab"],
         }
     }
@@ -54,6 +58,10 @@ impl System {
         let mut serving = Serving { programs: Vec::new() };
         match self {
             Self::Linux => serving.programs.push(apache::start(stage, EVERYWHERE, &[])?),
+            Self::LinuxNapi => {
+                napi::receive_in_thread(stage)?;
+                serving.programs.push(apache::start(stage, EVERYWHERE, &[])?);
+            }
             Self::Haproxy => {
                 serving.programs.push(apache::start(stage, haproxy::BACKEND, &[])?);
                 serving.programs.push(haproxy::start(stage, maxconn)?);

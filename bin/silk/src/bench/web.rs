@@ -18,11 +18,13 @@ use silk_testkit::netns::{CLIENT, PREFERRED, Running, SERVER, signal};
 use std::fs;
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// Until the standard clients have reached their full load.
 const RAMP: Duration = Duration::from_millis(700);
+
+/// A machine is quiet while its CPUs are busy for less than this share.
+const QUIET: f64 = 0.1;
 
 /// What to measure.
 #[derive(clap::Args, Debug)]
@@ -67,11 +69,11 @@ fn in_range(range: std::ops::RangeInclusive<u64>) -> RangedU64ValueParser<u32> {
 }
 
 /// Measures, prints the tables and writes what was asked for.
-pub fn run(options: &Options) -> Result<ExitCode, Failure> {
+pub fn run(options: &Options) -> Result<(), Failure> {
     let rights = Rights::here();
     if options.show.is_none() && rights == Rights::Nothing {
         eprintln!("silk bench web: {}", rights::WITHOUT_ROOT);
-        return rights::in_user_namespace();
+        return Err(rights::enter_user_namespace());
     }
     let results = match &options.show {
         Some(file) => read_json(file)?,
@@ -82,20 +84,37 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         fs::write(file, page::page(&results)).map_err(Failure::file(file))?;
         let _ = writeln!(stdout(), "The plots are in {}", file.display());
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn measure(options: &Options, rights: Rights) -> Result<Results, Failure> {
     let plan = Plan::new(options, rights);
     plan.check_programs()?;
-    let cells = plan.measure(&Watch::on_signals())?;
-    let results = Results { machine: Machine::describe(), ratios: ratio::ratios(&cells), cells };
+    let watch = Watch::on_signals();
+    let busy = busy_before(&watch)?;
+    let cells = plan.measure(&watch)?;
+    let results = Results { machine: Machine::describe(busy), ratios: ratio::ratios(&cells), cells };
     if let Some(file) = &options.json {
         let text =
             serde_json::to_string_pretty(&results).map_err(|error| Failure::file(file)(error.into()))?;
         fs::write(file, text + "\n").map_err(Failure::file(file))?;
     }
     Ok(results)
+}
+
+/// How busy others keep the experiment's CPUs, over a second; said aloud where it spoils the figures.
+fn busy_before(watch: &Watch) -> Result<f64, Failure> {
+    let before = Moment::now(None);
+    watch.pause(Duration::from_secs(1))?;
+    let cpu = before.cpu_until(&Moment::now(None));
+    let busy = cpu.server.max(cpu.client);
+    if busy > QUIET {
+        let percent = busy * 100.0;
+        eprintln!(
+            "silk bench web: other programs keep a CPU {percent:.0} % busy; the figures will not be true"
+        );
+    }
+    Ok(busy)
 }
 
 /// Reads an earlier run. Its ratios are computed anew: they follow from the cells.
