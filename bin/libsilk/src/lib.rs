@@ -1,1 +1,74 @@
-//! The preload library.
+//! The preload library: the sockets of an unmodified program on paths (SILK §3.1).
+//!
+//! It stands before the C library's socket calls. A call on a descriptor that is not silk's
+//! costs one look into a table more; a call on one that is moves data through the arena that
+//! the daemon shares with the program (`silk-stream`), without a system call unless one side
+//! sleeps. Everything else (names, listening, forks) is asked of the daemon over the
+//! process's lifeline (`silk-control`).
+//!
+//! It must never take the program down: it does not panic, waits for nobody who may be dead,
+//! keeps its own descriptors out of the program's way, and leaves to Linux what it cannot
+//! serve.
+//!
+//! | | files |
+//! |---|---|
+//! | what is known | `table` descriptor → `socket`, `epoll`; `settings`; `family`, `environment` |
+//! | moving data | `stream_io`, `datagram_io`, `sendfile`; `transfer` picks; `vectors` are the program's buffers |
+//! | waiting | `wait` on one socket, `accept`, `poll`, `select`, `epoll*`; `readiness` says what holds; `bell`, `thread` |
+//! | naming | `naming` socket to connect, `options`, `close`, `descriptor` |
+//! | processes | `process` fork, `exec` |
+//! | the edge | `exports`: the C symbols; `real`: what lies behind them |
+//!
+//! Limits: the C library's own calls do not pass here, so stdio streams on sockets
+//! (`fdopen`) and `posix_spawn`ed children do not see silk's sockets; one connection used by
+//! two processes at the same moment is not locked between them; a pointer that Linux would
+//! answer with `EFAULT` faults.
+
+mod accept;
+mod address;
+mod bell;
+mod close;
+mod datagram_io;
+mod descriptor;
+mod environment;
+mod epoll;
+mod epoll_member;
+mod epoll_wait;
+mod errno;
+mod exec;
+mod exports;
+mod family;
+mod internal;
+mod lock;
+mod naming;
+mod options;
+mod poll;
+mod process;
+mod readiness;
+mod real;
+mod select;
+mod sendfile;
+mod settings;
+mod signals;
+mod socket;
+mod state;
+mod stream_io;
+mod table;
+mod tcp_info;
+mod thread;
+mod transfer;
+mod unserved;
+mod vectors;
+mod wait;
+
+/// Called by the loader before the program's own constructors.
+extern "C" fn begin() {
+    real::resolve();
+    environment::read();
+    process::watch_forks();
+    exec::resume();
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = begin;

@@ -1,0 +1,275 @@
+//! Taking connections. An ordinary connection is taken from a shared queue without a word to
+//! the daemon; a preferred one is handed to a waiting thread whose priority the daemon has
+//! raised first (design §6, SILK §3.3).
+//!
+//! A thread that waits is in the listener's set of waiters and sleeps on its own record. It
+//! must look at its record before it gives up: whoever was chosen may have been handed a
+//! connection, and nobody else will ever take that.
+
+use crate::address;
+use crate::errno::Answer;
+use crate::family::{self, Family};
+use crate::internal;
+use crate::signals;
+use crate::socket::{self, Role, Socket, shape, state as stage};
+use crate::table::{self, Entry};
+use crate::thread;
+use crate::wait::{Change, Deadline, announce, sleep};
+use libc::{sockaddr, socklen_t};
+use silk_stream::wake::{self, WaitEntry, Woken};
+use silk_stream::{AcceptQueue, Listener, Slot, Thread, request};
+use std::ffi::c_int;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::Duration;
+
+/// A connection that is now ours, and the rank of the queue it lay in; `None`: handed over.
+struct Taken {
+    slot: u32,
+    rank: Option<usize>,
+}
+
+/// Whether a connection waits to be accepted.
+pub fn is_waiting(slot: &Slot) -> bool {
+    listener(slot).is_some_and(|listener| queues(listener).any(|(_, queue)| !queue.is_empty()))
+}
+
+fn listener(slot: &Slot) -> Option<&'static Listener> {
+    family::joined()?.arena.listener(slot.listener.load(Relaxed))
+}
+
+/// The queues in use, the most important first.
+fn queues(listener: &Listener) -> impl Iterator<Item = (usize, &AcceptQueue)> {
+    let ranks = listener.ranks.load(Relaxed) as usize;
+    listener.queue.iter().enumerate().take(ranks).rev()
+}
+
+/// `accept4(2)`.
+///
+/// # Errors
+/// As Linux; `ENETDOWN` when the daemon is gone.
+///
+/// # Safety
+/// The address must be null or as [`address::give`] wants it.
+pub unsafe fn accept(
+    socket: &Socket,
+    addr: *mut sockaddr,
+    len: *mut socklen_t,
+    flags: c_int,
+) -> Answer<c_int> {
+    if flags & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 || socket.role() != Role::Listener {
+        return Err(if socket.is(shape::DATAGRAM) { libc::EOPNOTSUPP } else { libc::EINVAL });
+    }
+    let family = family::joined().ok_or(libc::EINVAL)?;
+    let listener = listener(socket.slot()?).ok_or(libc::EINVAL)?;
+    let taken = take(socket, family, listener)?;
+    let fd = adopt(socket, family, &taken, flags)?;
+    if let Some(slot) = family.arena.slot(taken.slot) {
+        // SAFETY: as the caller promises.
+        unsafe { address::give(address::shared(&slot.peer), socket.is(shape::INET6), addr, len) };
+    }
+    Ok(fd)
+}
+
+fn take(socket: &Socket, family: &Family, listener: &Listener) -> Answer<Taken> {
+    let blocking = !socket.is_nonblocking(0);
+    let me = thread::record();
+    if family.is_dead() {
+        return Err(libc::ENETDOWN);
+    }
+    let crowd = Crowd::look(socket, listener, 0);
+    let first = match me {
+        Some((_, thread)) if blocking => {
+            handed(thread).or_else(|| choose(family, listener, Some(thread), crowd))
+        }
+        Some((_, thread)) => handed(thread).or_else(|| choose(family, listener, None, crowd)),
+        None => choose(family, listener, None, crowd),
+    };
+    match (first, blocking, me) {
+        (Some(taken), ..) => Ok(taken),
+        (None, false, _) => Err(libc::EAGAIN),
+        (None, true, Some((number, thread))) => wait(socket, family, listener, number, thread),
+        (None, true, None) => wait_without_record(socket, family, listener),
+    }
+}
+
+fn handed(thread: &Thread) -> Option<Taken> {
+    if thread.handed.load(Relaxed) == 0 {
+        return None;
+    }
+    let slot = thread.handed.swap(0, SeqCst).checked_sub(1)?;
+    Some(Taken { slot, rank: None })
+}
+
+/// How many threads wait for a listener's connections, and how many must be left waiting for
+/// preferred ones.
+#[derive(Clone, Copy)]
+struct Crowd {
+    others: u32,
+    reserve: u32,
+}
+
+impl Crowd {
+    /// Looks; `myself` is how often the caller is among the waiters. A program that never
+    /// had more threads waiting than are to be kept (one thread that accepts, say) has none
+    /// to keep.
+    fn look(socket: &Socket, listener: &Listener, myself: u32) -> Self {
+        let configured = listener.reserve.load(Relaxed);
+        if configured == 0 {
+            return Self { others: 0, reserve: 0 };
+        }
+        let others = listener.waiters.len().saturating_sub(myself);
+        let most = socket.crowd.load(Relaxed);
+        if others > most {
+            socket.crowd.store(others, Relaxed);
+        }
+        Self { others, reserve: if others.max(most) >= configured { configured } else { 0 } }
+    }
+
+    fn leaves_enough(self) -> bool {
+        self.others >= self.reserve
+    }
+}
+
+/// The most important connection that this thread may take by itself. A thread that waits
+/// (`Some`) leaves the ordinary queue alone if too few others wait for preferred connections,
+/// and whatever is below the priority it still has.
+fn choose(family: &Family, listener: &Listener, thread: Option<&Thread>, crowd: Crowd) -> Option<Taken> {
+    let extended = thread.map_or(0, |thread| thread.extended.load(Relaxed)) as usize;
+    queues(listener).find_map(|(rank, queue)| {
+        let allowed = rank + 1 >= extended && (rank > 0 || thread.is_none() || crowd.leaves_enough());
+        let mine = || queue.pop(family::process(), |n| family.arena.slot(n).map(|slot| &slot.owner));
+        let slot = allowed.then(mine)??;
+        Some(Taken { slot, rank: Some(rank) })
+    })
+}
+
+/// Waits in the set of waiters until there is a connection.
+fn wait(
+    socket: &Socket,
+    family: &Family,
+    listener: &Listener,
+    number: u32,
+    thread: &Thread,
+) -> Answer<Taken> {
+    let deadline = Deadline::after(socket.settings.receive_limit());
+    loop {
+        let seen = thread.wake.load(SeqCst);
+        listener.waiters.enter(number);
+        let crowd = Crowd::look(socket, listener, 1);
+        // Where none are kept for preferred connections the daemon, which knows nothing of
+        // that, tells of ordinary ones through the listening slot.
+        let slot = socket.slot()?;
+        let event = slot.event.load(SeqCst);
+        if crowd.reserve == 0 {
+            announce(slot, Change::Readable(1));
+        }
+        let found = handed(thread).or_else(|| choose(family, listener, Some(thread), crowd));
+        let outcome = match found {
+            Some(taken) => Ok(Some(taken)),
+            None => {
+                let words = [WaitEntry::new(&thread.wake, seen), WaitEntry::new(&slot.event, event)];
+                doze(socket, family, &words[..if crowd.reserve == 0 { 2 } else { 1 }], deadline)
+            }
+        };
+        // Chosen while it gave up by itself: what it was handed comes first, the queue's
+        // connection (if it has one too) is served after it by whoever accepts next.
+        let was_chosen = !listener.waiters.leave(number);
+        if was_chosen {
+            thread::report_wake(thread);
+        }
+        let given = if was_chosen { handed_soon(thread, seen) } else { None };
+        match (outcome, given) {
+            (Ok(Some(taken)), None) => return Ok(taken),
+            (Ok(Some(taken)), Some(given)) => {
+                keep_for_later(thread, &taken);
+                return Ok(given);
+            }
+            (_, Some(given)) => return Ok(given),
+            (Ok(None), None) => {}
+            (Err(errno), None) => return Err(errno),
+        }
+    }
+}
+
+/// A thread that popped a connection at the moment it was handed another keeps the popped
+/// one as if it had been handed: its next `accept` finds it.
+fn keep_for_later(thread: &Thread, taken: &Taken) {
+    thread.handed.store(taken.slot + 1, SeqCst);
+}
+
+/// Sleeps until one of the words moves; `None` to look again.
+fn doze(socket: &Socket, family: &Family, words: &[WaitEntry], deadline: Deadline) -> Answer<Option<Taken>> {
+    if !socket.is_served() {
+        return Err(libc::EBADF);
+    }
+    if family.is_dead() {
+        return Err(libc::ENETDOWN);
+    }
+    let look = deadline.next_look().ok_or(libc::EAGAIN)?;
+    match wake::wait_any(words, Some(look)) {
+        Woken::Interrupted if deadline.is_set() || signals::end_waits() => Err(libc::EINTR),
+        Woken::TimedOut => {
+            family.feel_pulse();
+            Ok(None)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Of a chosen thread: the daemon takes it out of the set first and then hands it something,
+/// so it may have to wait a moment for the word to move.
+fn handed_soon(thread: &Thread, seen: u32) -> Option<Taken> {
+    for _ in 0..3 {
+        if thread.wake.load(SeqCst) != seen {
+            break;
+        }
+        wake::wait(&thread.wake, seen, Some(Duration::from_millis(100)));
+    }
+    handed(thread)
+}
+
+/// The daemon has given this thread no record (too many wait): it looks at the queues again
+/// whenever the listener's event word moves.
+fn wait_without_record(socket: &Socket, family: &Family, listener: &Listener) -> Answer<Taken> {
+    let deadline = Deadline::after(socket.settings.receive_limit());
+    loop {
+        if family.is_dead() {
+            return Err(libc::ENETDOWN);
+        }
+        if let Some(taken) = choose(family, listener, None, Crowd { others: 0, reserve: 0 }) {
+            return Ok(taken);
+        }
+        let slot = socket.slot()?;
+        sleep(socket, slot, Change::Readable(1), deadline, is_waiting)?;
+    }
+}
+
+/// Makes the connection a descriptor of the program. One that finds none is reset, as there
+/// is no way back into the queue.
+fn adopt(from: &Socket, family: &Family, taken: &Taken, flags: c_int) -> Answer<c_int> {
+    let slot = family.arena.slot(taken.slot).ok_or(libc::ECONNABORTED)?;
+    let made = internal::stand_in(flags & libc::SOCK_CLOEXEC != 0);
+    let inet6 = from.shape.load(Relaxed) & shape::INET6;
+    let nonblocking = if flags & libc::SOCK_NONBLOCK != 0 { libc::O_NONBLOCK as u32 } else { 0 };
+    let record = made.and_then(|fd| {
+        let record = socket::make(stage::UNDECIDED, inet6 | shape::ACCEPTED | shape::GREETED, nonblocking);
+        Ok((fd, record.ok_or(libc::ENFILE)?))
+    });
+    let (fd, socket) = record.inspect_err(|_| {
+        family.request(taken.slot, slot, request::CLOSE | request::ABORT);
+    })?;
+    socket.settings.set(from.settings.words());
+    // The record of this thread, if it has one: the daemon raises its priority for the
+    // connection, and counts its time for it.
+    slot.thread.store(thread::record().map_or(0, |(number, _)| number + 1), SeqCst);
+    socket.serve(taken.slot, slot.generation.load(Relaxed), Role::Stream);
+    if taken.rank.is_some_and(|rank| rank > 0) {
+        family.request(taken.slot, slot, request::TAKEN);
+    }
+    crate::options::pass_on(socket, slot, family);
+    if !table::put(fd, Entry::Socket(socket)) {
+        crate::close::let_go(socket);
+        return Err(libc::EMFILE);
+    }
+    Ok(fd)
+}

@@ -1,0 +1,117 @@
+//! A bell: how executors tell one event set, or one thread in `poll`, which sockets changed.
+//! A set of marks in the arena, and an eventfd that is written only when somebody sleeps.
+
+use crate::errno::Answer;
+use crate::family;
+use crate::internal;
+use silk_control::{Reply, Request};
+use silk_stream::{Slot, wake};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::atomic::{Ordering::SeqCst, fence};
+
+/// A bell of this process.
+pub struct Bell {
+    number: u32,
+    event: Option<OwnedFd>,
+    process: u32,
+}
+
+impl Bell {
+    /// A new bell.
+    ///
+    /// # Errors
+    /// `ENOSPC` when the family has too many, `EMFILE`.
+    pub fn make() -> Answer<Self> {
+        let event = wake::event().map_err(|e| e.raw_os_error().unwrap_or(libc::EMFILE))?;
+        let event = internal::keep(event);
+        let Reply::Bell { bell: number } = family::ask(&Request::Bell, &[event.as_fd()])? else {
+            return Err(libc::EPROTO);
+        };
+        let bell = Self { number, event: Some(event), process: family::process() };
+        // What an earlier user of the number left there.
+        bell.disarm();
+        bell.take(|_| {});
+        Ok(bell)
+    }
+
+    /// Whether it is this process's, and not its parent's.
+    pub fn is_mine(&self) -> bool {
+        self.process == family::process()
+    }
+
+    fn shared(&self) -> Option<&'static silk_stream::Bell> {
+        family::joined()?.arena.bell(self.number)
+    }
+
+    /// The eventfd's number, for the kernel to watch.
+    pub fn descriptor(&self) -> i32 {
+        self.event.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+
+    /// The sockets that changed since the last look.
+    pub fn take(&self, each: impl FnMut(u32)) {
+        if let Some(shared) = self.shared().filter(|shared| shared.set.is_marked()) {
+            shared.set.take(each);
+        }
+    }
+
+    /// From now on a change writes the eventfd. Whether something has changed before that.
+    pub fn arm(&self) -> bool {
+        let Some(shared) = self.shared() else { return true };
+        shared.armed.store(1, SeqCst);
+        // Pairs with the executor's: mark, then look whether the bell is armed.
+        fence(SeqCst);
+        shared.set.is_marked()
+    }
+
+    /// Changes are only marked.
+    pub fn disarm(&self) {
+        if let Some(shared) = self.shared() {
+            shared.armed.store(0, SeqCst);
+        }
+    }
+
+    /// Marks a socket as an executor would.
+    pub fn mark(&self, slot: u32) {
+        if let (Some(shared), Some(event)) = (self.shared(), &self.event) {
+            shared.set.mark(slot);
+            wake::ring(&shared.armed, event.as_fd());
+        }
+    }
+
+    /// Wakes a thread that sleeps with the bell's eventfd.
+    pub fn wake(&self) {
+        if let Some(event) = &self.event {
+            wake::notify(event.as_fd());
+        }
+    }
+
+    /// Makes the eventfd quiet again.
+    pub fn hush(&self) {
+        if let Some(event) = &self.event {
+            wake::drain(event.as_fd());
+        }
+    }
+
+    /// Watches a socket, or no longer.
+    pub fn watch(&self, slot: &Slot, on: bool) {
+        let Some(word) = slot.bells.get(self.number as usize / 64) else { return };
+        let bit = 1 << (self.number % 64);
+        if on {
+            word.fetch_or(bit, SeqCst)
+        } else {
+            word.fetch_and(!bit, SeqCst)
+        };
+    }
+}
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        if let Some(event) = self.event.take() {
+            internal::close(event);
+        }
+        if self.is_mine() {
+            family::tell(&Request::BellGone { bell: self.number });
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Letting go of a socket. The last descriptor of the last process ends the connection: by a
+//! bit in the slot where this process is the only holder, by a message where it may not be.
+//! After that the slot is the daemon's and must not be touched.
+
+use crate::epoll;
+use crate::family;
+use crate::real;
+use crate::socket::{Role, Socket, shape};
+use crate::state;
+use crate::table::{self, Entry};
+use crate::wait::{self, Change, Deadline};
+use silk_control::Request;
+use silk_stream::{Slot, request, status};
+use std::ffi::c_int;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::Duration;
+
+/// `close(2)`.
+///
+/// # Safety
+/// As the C library's: nobody may use the number afterwards.
+pub unsafe fn close(fd: c_int) -> c_int {
+    match table::entry(fd) {
+        None => {}
+        Some(Entry::Internal) => {
+            crate::errno::set(libc::EBADF);
+            return -1;
+        }
+        Some(_) => forget(fd),
+    }
+    // SAFETY: the caller closes what it owns.
+    unsafe { real::close(fd) }
+}
+
+/// The program's descriptor `fd` names nothing of ours any more; the kernel's part is the
+/// caller's business. Before that, so that the number is not in use again by then.
+pub fn forget(fd: c_int) {
+    match table::take(fd) {
+        Some(Entry::Socket(socket)) => {
+            epoll::forget_descriptor(socket, fd);
+            if socket.drop_descriptor() {
+                let_go(socket);
+            }
+        }
+        Some(Entry::Epoll(set)) => set.drop_descriptor(),
+        Some(Entry::Internal) => {
+            table::put(fd, Entry::Internal);
+        }
+        None => {}
+    }
+}
+
+/// No descriptor of this process names the socket any more.
+pub fn let_go(socket: &'static Socket) {
+    if socket.is_served()
+        && let Some(family) = family::joined()
+        && let Ok(slot) = socket.slot()
+    {
+        linger(socket, slot);
+        let (number, generation) = socket.name();
+        // Only a stream that the daemon's executors know is ended by its slot; the rest is
+        // in the control thread's book alone.
+        let by_slot = socket.role() == Role::Stream
+            && slot.holders.load(SeqCst) <= 1
+            && (socket.is(shape::ACCEPTED) || slot.status.load(SeqCst) != 0);
+        let abort = is_abort(socket, slot);
+        socket.leave_to_linux();
+        wait::disturb(slot);
+        if by_slot {
+            let abort = if abort { request::ABORT } else { 0 };
+            family.request(number, slot, request::CLOSE | abort);
+        } else {
+            family::tell(&Request::Release { slot: number, generation });
+        }
+    }
+    socket.free();
+}
+
+/// Whether the peer is told by a reset: data were left unread, or `SO_LINGER` says so.
+fn is_abort(socket: &Socket, slot: &Slot) -> bool {
+    socket.role() == Role::Stream && (state::readable(slot) > 0 || socket.settings.linger.load(Relaxed) == 1)
+}
+
+/// `SO_LINGER` with a time: waits until everything has been acknowledged.
+fn linger(socket: &Socket, slot: &Slot) {
+    let seconds = socket.settings.linger.load(Relaxed);
+    if seconds <= 1 || socket.role() != Role::Stream || socket.is_nonblocking(0) {
+        return;
+    }
+    let deadline = Deadline::after(Some(Duration::from_secs(u64::from(seconds) - 1)));
+    let over = |slot: &Slot| state::unsent(slot) == 0 || state::status(slot) & status::FAILED != 0;
+    while !over(slot) {
+        let all = slot.tx_size.load(Relaxed);
+        if wait::sleep(socket, slot, Change::Writable(all), deadline, over).is_err() {
+            return;
+        }
+    }
+}
+
+/// Closes every known descriptor from `first` to `last` before the kernel does, and gives
+/// the ranges of numbers that are left for the kernel: all but ours.
+pub fn forget_range(first: u32, last: u32) -> Vec<(u32, u32)> {
+    let known: Vec<_> = table::within(first, last).collect();
+    let mut ranges = Vec::new();
+    let mut next = first;
+    for (fd, entry) in known {
+        if entry == Entry::Internal {
+            let fd = fd.unsigned_abs();
+            if fd > next {
+                ranges.push((next, fd - 1));
+            }
+            next = fd + 1;
+        } else {
+            forget(fd);
+        }
+    }
+    if next <= last {
+        ranges.push((next, last));
+    }
+    ranges
+}

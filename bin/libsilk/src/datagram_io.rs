@@ -1,0 +1,184 @@
+//! Datagrams: one record in the ring for each, whole or not at all. A socket that has never
+//! been bound is decided by its first destination.
+
+use crate::address::ANY;
+use crate::errno::Answer;
+use crate::family;
+use crate::naming::{self, Server};
+use crate::signals;
+use crate::socket::{Socket, shape};
+use crate::state;
+use crate::stream_io::{advance, ring, shut};
+use crate::vectors::Vectors;
+use crate::wait::{self, Change, Deadline};
+use silk_control::{Kind, Reply, Request};
+use silk_stream::{Datagram, Slot, pop_datagram, push_datagram};
+use std::ffi::c_int;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+
+/// The most a UDP datagram over IPv4 carries (RFC 768, RFC 791).
+const MOST: usize = 65_507;
+
+/// A datagram that was received.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrived {
+    /// Bytes copied to the program.
+    pub copied: usize,
+    /// Bytes it had.
+    pub whole: usize,
+    /// Its sender.
+    pub peer: SocketAddr,
+}
+
+/// Receives one datagram.
+///
+/// # Errors
+/// As `recvfrom(2)`.
+pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived> {
+    if flags & libc::MSG_ERRQUEUE != 0 {
+        return Err(libc::EAGAIN);
+    }
+    if flags & libc::MSG_OOB != 0 {
+        return Err(libc::EOPNOTSUPP);
+    }
+    let mut deadline = None;
+    loop {
+        let slot = socket.slot()?;
+        if let Some(arrived) = take(socket, slot, into, flags)? {
+            return Ok(arrived);
+        }
+        if let Some(errno) = state::take_error(slot) {
+            return Err(errno);
+        }
+        if socket.shut.load(Relaxed) & shut::READ != 0 {
+            return Ok(Arrived { copied: 0, whole: 0, peer: ANY });
+        }
+        if socket.is_nonblocking(flags) {
+            return Err(libc::EAGAIN);
+        }
+        let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.receive_limit()));
+        let ready = |slot: &Slot| {
+            state::readable(slot) > 0 || state::has_error(slot) || socket.shut.load(SeqCst) & shut::READ != 0
+        };
+        wait::sleep(socket, slot, Change::Readable(1), limit, ready)?;
+    }
+}
+
+fn take(socket: &Socket, slot: &Slot, into: &Vectors, flags: c_int) -> Answer<Option<Arrived>> {
+    let _turn = socket.reading.turn();
+    let there = state::readable(slot);
+    if there == 0 {
+        return Ok(None);
+    }
+    let ring = state::receive_ring(slot)?;
+    let read = slot.rx_read.load(Relaxed);
+    let Some((datagram, at, next)) = pop_datagram(ring, read, there) else {
+        // Not one of the daemon's records: the ring is emptied.
+        advance(socket, slot, slot.rx_write.load(Acquire));
+        return Ok(None);
+    };
+    let whole = datagram.len as usize;
+    let copied = whole.min(into.total());
+    into.fill(0, copied, ring, at);
+    if flags & libc::MSG_PEEK == 0 {
+        advance(socket, slot, next);
+    }
+    Ok(Some(Arrived { copied, whole, peer: datagram.peer }))
+}
+
+/// Bytes of the next datagram (`FIONREAD`).
+pub fn next_length(slot: &Slot) -> u32 {
+    let Ok(ring) = state::receive_ring(slot) else { return 0 };
+    pop_datagram(ring, slot.rx_read.load(Relaxed), state::readable(slot))
+        .map_or(0, |(datagram, ..)| datagram.len)
+}
+
+/// Sends one datagram, to `peer` or to whom the socket is connected.
+///
+/// # Errors
+/// As `sendto(2)`.
+pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, flags: c_int) -> Answer {
+    if flags & libc::MSG_OOB != 0 {
+        return Err(libc::EOPNOTSUPP);
+    }
+    let total = from.total();
+    if total > MOST {
+        return Err(libc::EMSGSIZE);
+    }
+    let mut deadline = None;
+    loop {
+        let slot = socket.slot()?;
+        if socket.shut.load(Relaxed) & shut::WRITE != 0 {
+            if flags & libc::MSG_NOSIGNAL == 0 {
+                signals::broken_pipe();
+            }
+            return Err(libc::EPIPE);
+        }
+        if let Some(errno) = state::take_error(slot) {
+            return Err(errno);
+        }
+        let to = destination(socket, slot, peer)?;
+        if put(socket, slot, from, to)? {
+            return Ok(total);
+        }
+        let space = Datagram::space(total as u32);
+        if space > slot.tx_size.load(Relaxed) {
+            return Err(libc::EMSGSIZE);
+        }
+        if socket.is_nonblocking(flags) {
+            socket.starved.fetch_add(1, Relaxed);
+            wait::announce(slot, Change::Writable(state::worthwhile(slot)));
+            if state::writable(slot) >= space {
+                continue;
+            }
+            return Err(libc::EAGAIN);
+        }
+        let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.send_limit()));
+        let ready = |slot: &Slot| state::writable(slot) >= space || state::has_error(slot);
+        wait::sleep(socket, slot, Change::Writable(space), limit, ready)?;
+    }
+}
+
+fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer<SocketAddr> {
+    match peer {
+        Some(peer) if peer.is_ipv6() => Err(libc::ENETUNREACH),
+        Some(peer) if peer.port() == 0 && !socket.is(shape::SCOUT) => Err(libc::EINVAL),
+        Some(peer) => Ok(peer),
+        None if socket.is(shape::SCOUT) => Ok(ANY),
+        None if socket.is(shape::CONNECTED) => Ok(crate::address::shared(&slot.peer)),
+        None => Err(libc::EDESTADDRREQ),
+    }
+}
+
+/// Writes the record; `false` when there is no room.
+fn put(socket: &Socket, slot: &Slot, from: &Vectors, to: SocketAddr) -> Answer<bool> {
+    let _turn = socket.writing.turn();
+    let bytes = state::send_ring(slot)?;
+    let write = slot.tx_write.load(Relaxed);
+    match push_datagram(bytes, write, state::writable(slot), to, &from.slices()) {
+        None => Ok(false),
+        Some(next) => {
+            slot.tx_write.store(next, Release);
+            ring(socket, slot);
+            Ok(true)
+        }
+    }
+}
+
+/// Decides about an undecided socket by its first destination: it is connected there and
+/// then, if it is silk's, let go to any destination again.
+///
+/// # Errors
+/// What the daemon refuses with.
+pub fn decide(socket: &'static Socket, peer: SocketAddr) -> Answer<Server> {
+    let server = naming::decide_by_peer(socket, peer)?;
+    if server == Server::Silk {
+        let dissolve = Request::Connect { kind: Kind::Datagram, slot: Some(socket.name().0), peer: ANY };
+        match family::ask(&dissolve, &[])? {
+            Reply::Socket { .. } => {}
+            _ => return Err(libc::EPROTO),
+        }
+    }
+    Ok(server)
+}

@@ -1,0 +1,139 @@
+//! What the kernel knows of a descriptor and what the library does: `dup`, `fcntl`, `ioctl`.
+//! Numbers and close-on-exec are the kernel's; the state of the open file is ours.
+
+use crate::close;
+use crate::datagram_io;
+use crate::errno::{Answer, check};
+use crate::real;
+use crate::socket::{Role, Socket};
+use crate::state;
+use crate::table::{self, Entry};
+use crate::unserved;
+use std::ffi::{c_int, c_ulong};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// `SIOCOUTQNSD`: bytes not yet sent.
+const NOT_SENT: c_ulong = 0x894b;
+/// `SIOCATMARK`.
+const AT_MARK: c_ulong = 0x8905;
+
+/// The kernel has made `new` a copy of `old`.
+pub fn copied(old: c_int, new: c_int) {
+    match table::entry(old) {
+        Some(Entry::Socket(socket)) => {
+            socket.add_descriptor();
+            if !table::put(new, Entry::Socket(socket)) {
+                socket.drop_descriptor();
+            }
+        }
+        Some(Entry::Epoll(set)) => {
+            set.add_descriptor();
+            if !table::put(new, Entry::Epoll(set)) {
+                set.drop_descriptor();
+            }
+        }
+        Some(Entry::Internal) | None => {}
+    }
+}
+
+/// `dup2` and `dup3`: `duplicate` makes the kernel's copy.
+///
+/// # Errors
+/// As Linux; `EBUSY` when the number is one of the library's own.
+pub fn replace(old: c_int, new: c_int, duplicate: impl FnOnce() -> c_int) -> Answer<c_int> {
+    if table::is_internal(new) {
+        return Err(libc::EBUSY);
+    }
+    if old == new || (table::entry(old).is_none() && table::entry(new).is_none()) {
+        return check(duplicate());
+    }
+    // SAFETY: asks about a number only. A copy of nothing must not close the other.
+    check(unsafe { real::fcntl(old, libc::F_GETFD, 0) })?;
+    close::forget(new);
+    let made = check(duplicate())?;
+    copied(old, made);
+    Ok(made)
+}
+
+/// `fcntl(2)` of a socket of ours, as far as it is not the kernel's alone.
+///
+/// # Safety
+/// As the C library's.
+pub unsafe fn control(socket: &Socket, fd: c_int, command: c_int, arg: usize) -> Answer<c_int> {
+    // SAFETY: as the caller promises.
+    let kernel = || check(unsafe { real::fcntl(fd, command, arg) });
+    match command {
+        libc::F_GETFL if socket.is_served() => Ok(libc::O_RDWR | socket.flags.load(Relaxed).cast_signed()),
+        libc::F_SETFL => {
+            let settable = libc::O_NONBLOCK | libc::O_APPEND | libc::O_ASYNC;
+            if socket.is_served() {
+                if arg as c_int & libc::O_ASYNC != 0 {
+                    unserved::tell("fcntl(F_SETFL, O_ASYNC)", libc::EINVAL)?;
+                }
+            } else {
+                kernel()?;
+            }
+            socket.flags.store((arg as c_int & settable).cast_unsigned(), Relaxed);
+            Ok(0)
+        }
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => {
+            let made = kernel()?;
+            copied(fd, made);
+            Ok(made)
+        }
+        libc::F_GETFD | libc::F_SETFD | libc::F_GETFL => kernel(),
+        _ => {
+            if socket.is_served() {
+                unserved::tell(&format!("fcntl({command})"), libc::EINVAL)?;
+            }
+            kernel()
+        }
+    }
+}
+
+/// `ioctl(2)` of a socket of ours.
+///
+/// # Errors
+/// As Linux.
+///
+/// # Safety
+/// As the C library's: `arg` is what `request` wants.
+pub unsafe fn ioctl(socket: &Socket, fd: c_int, request: c_ulong, arg: usize) -> Answer<c_int> {
+    // SAFETY: as the caller promises, here and below.
+    let kernel = || check(unsafe { real::ioctl(fd, request, arg) });
+    let number = std::ptr::with_exposed_provenance_mut::<c_int>(arg);
+    if request == libc::FIONBIO {
+        if number.is_null() {
+            return Err(libc::EFAULT);
+        }
+        let bit = libc::O_NONBLOCK as u32;
+        // SAFETY: `FIONBIO` points to an int.
+        let on = unsafe { number.read_unaligned() } != 0;
+        if on {
+            socket.flags.fetch_or(bit, Relaxed)
+        } else {
+            socket.flags.fetch_and(!bit, Relaxed)
+        };
+        return if socket.is_served() { Ok(0) } else { kernel() };
+    }
+    if !socket.is_served() {
+        return kernel();
+    }
+    let slot = socket.slot()?;
+    let listens = socket.role() == Role::Listener;
+    let answer = match request {
+        libc::FIONREAD if listens => return Err(libc::EINVAL),
+        libc::FIONREAD if socket.role() == Role::Datagram => datagram_io::next_length(slot),
+        libc::FIONREAD => state::readable(slot),
+        libc::TIOCOUTQ | NOT_SENT => state::unsent(slot),
+        AT_MARK => 0,
+        // Interfaces, routes, close-on-exec: nothing to do with the path.
+        _ => return kernel(),
+    };
+    if number.is_null() {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: these requests point to an int.
+    unsafe { number.write_unaligned(c_int::try_from(answer).unwrap_or(c_int::MAX)) };
+    Ok(0)
+}

@@ -1,0 +1,56 @@
+//! What the environment says: where the daemon listens, which family to join, whether to be
+//! strict, and the name of the program. Read once, at load, before the program can change it.
+
+use silk_control::{DEFAULT_SOCKET, FAMILY_VARIABLE, SOCKET_VARIABLE, STRICT_VARIABLE};
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+struct Environment {
+    socket: Option<OsString>,
+    family: Option<u64>,
+    strict: bool,
+    preload: Option<OsString>,
+}
+
+static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
+
+fn environment() -> &'static Environment {
+    ENVIRONMENT.get_or_init(|| Environment {
+        socket: env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty()),
+        family: env::var(FAMILY_VARIABLE).ok().and_then(|token| token.trim().parse().ok()),
+        strict: env::var_os(STRICT_VARIABLE).is_some_and(|value| value == "1"),
+        preload: env::var_os("LD_PRELOAD"),
+    })
+}
+
+/// Reads it all.
+pub fn read() {
+    environment();
+}
+
+/// Where the daemon listens.
+pub fn socket_path() -> PathBuf {
+    environment().socket.clone().map_or_else(|| DEFAULT_SOCKET.into(), PathBuf::from)
+}
+
+/// The family to join, if one is named.
+pub fn family() -> Option<u64> {
+    environment().family
+}
+
+/// Whether what silk cannot serve is an error.
+pub fn is_strict() -> bool {
+    environment().strict
+}
+
+/// What the program was started with, so that an exec with another environment keeps it.
+pub fn preload() -> Option<&'static OsString> {
+    environment().preload.as_ref()
+}
+
+/// The program's name, for people.
+pub fn program() -> String {
+    std::fs::read_to_string("/proc/self/comm").map_or_else(|_| "?".to_owned(), |name| name.trim().to_owned())
+}

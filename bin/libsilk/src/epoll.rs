@@ -1,0 +1,240 @@
+//! Event sets. A real epoll descriptor holds what is the kernel's; sockets of ours are
+//! members of a table beside it, and a [`Bell`] in the real set wakes who sleeps there. A
+//! look costs as much as sockets changed, never as much as there are sockets.
+//!
+//! A member is known by its descriptor, as in Linux. One socket can be in a set once: a
+//! second entry through a `dup` of its descriptor is refused, loudly.
+
+use crate::bell::Bell;
+use crate::epoll_member::{Home, Inner, Member};
+use crate::errno::{Answer, check};
+use crate::lock::Guarded;
+use crate::real;
+use crate::socket::Socket;
+use crate::table::{self, Entry};
+use crate::unserved;
+use libc::epoll_event;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+/// Event sets one process can have at one time; further ones cannot hold sockets of ours.
+const SETS: usize = 1024;
+/// What the bell is called in the real set. A program that names a socket so by chance would
+/// not hear of it.
+pub const MARKER: u64 = 0x5117_be11_7e57_ab1e;
+
+static TABLE: [Epoll; SETS] = [const { Epoll::new() }; SETS];
+
+/// One event set.
+pub struct Epoll {
+    descriptors: AtomicU32,
+    /// The descriptor it was made with.
+    number: AtomicI32,
+    /// Threads that sleep in it.
+    pub sleepers: AtomicU32,
+    /// Its members.
+    pub inner: Guarded<Inner>,
+}
+
+impl Epoll {
+    const fn new() -> Self {
+        Self {
+            descriptors: AtomicU32::new(0),
+            number: AtomicI32::new(-1),
+            sleepers: AtomicU32::new(0),
+            inner: Guarded::new(Inner::new()),
+        }
+    }
+
+    /// Its place in the table.
+    pub fn index(&self) -> u32 {
+        let offset = std::ptr::from_ref(self).addr().wrapping_sub(TABLE.as_ptr().addr());
+        (offset / size_of::<Self>()) as u32
+    }
+
+    /// One more descriptor names it.
+    pub fn add_descriptor(&self) {
+        self.descriptors.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// One fewer; the last one empties it.
+    pub fn drop_descriptor(&self) {
+        if self.descriptors.load(Ordering::Acquire) == 1 {
+            self.inner.lock().clear();
+            self.number.store(-1, Ordering::Release);
+        }
+        self.descriptors.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    fn is_used(&self) -> bool {
+        self.descriptors.load(Ordering::Acquire) > 0
+    }
+
+    /// Wakes a thread that sleeps in the set, if there is one, to look again.
+    fn nudge(&self, inner: &Inner) {
+        if self.sleepers.load(Ordering::SeqCst) > 0
+            && let Some(bell) = &inner.bell
+        {
+            bell.wake();
+        }
+    }
+}
+
+/// The set at `index`.
+pub fn at(index: u32) -> Option<&'static Epoll> {
+    TABLE.get(index as usize)
+}
+
+fn used() -> impl Iterator<Item = &'static Epoll> {
+    TABLE.iter().filter(|set| set.is_used())
+}
+
+/// `epoll_create1(2)`.
+///
+/// # Errors
+/// As Linux.
+pub fn create(flags: c_int) -> Answer<c_int> {
+    // SAFETY: a plain number.
+    let fd = check(unsafe { real::epoll_create1(flags) })?;
+    let free = TABLE
+        .iter()
+        .find(|set| set.descriptors.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok());
+    if let Some(set) = free {
+        set.number.store(fd, Ordering::Release);
+        set.sleepers.store(0, Ordering::Release);
+        if !table::put(fd, Entry::Epoll(set)) {
+            set.drop_descriptor();
+        }
+    }
+    Ok(fd)
+}
+
+/// `epoll_ctl(2)` on a set of ours.
+///
+/// # Errors
+/// As Linux.
+///
+/// # Safety
+/// `event` is null or points to an event.
+pub unsafe fn control(set: &Epoll, epfd: c_int, op: c_int, fd: c_int, event: *mut epoll_event) -> Answer<()> {
+    let member = table::socket(fd).filter(|socket| socket.is_served() || socket.is_undecided());
+    let Some(socket) = member else {
+        if table::is_internal(fd) {
+            return Err(libc::EBADF);
+        }
+        // SAFETY: as the caller promises.
+        check(unsafe { real::epoll_ctl(epfd, op, fd, event) })?;
+        set.inner.lock().count_kernels(op);
+        return Ok(());
+    };
+    // SAFETY: as the caller promises; the event may be unaligned.
+    let asked = if event.is_null() { None } else { Some(unsafe { event.read_unaligned() }) };
+    let mut inner = set.inner.lock();
+    if !socket.is_served() {
+        // SAFETY: as the caller promises.
+        check(unsafe { real::epoll_ctl(epfd, op, fd, event) })?;
+        inner.count_kernels(op);
+        inner.note_undecided(socket, fd, op, asked);
+        return Ok(());
+    }
+    match op {
+        libc::EPOLL_CTL_ADD => {
+            let asked = asked.ok_or(libc::EFAULT)?;
+            if inner.find(fd).is_some() {
+                return Err(libc::EEXIST);
+            }
+            if inner.has_slot(socket) {
+                unserved::tell("epoll_ctl of a duplicated socket", libc::EEXIST)?;
+                return Err(libc::EEXIST);
+            }
+            ensure_bell(&mut inner, epfd)?;
+            inner.add(Member::new(socket, fd, Home::Silk, asked));
+        }
+        libc::EPOLL_CTL_MOD => inner.find(fd).ok_or(libc::ENOENT)?.change(asked.ok_or(libc::EFAULT)?),
+        libc::EPOLL_CTL_DEL => inner.remove(fd).then_some(()).ok_or(libc::ENOENT)?,
+        _ => return Err(libc::EINVAL),
+    }
+    if op != libc::EPOLL_CTL_DEL {
+        inner.queue(fd);
+        set.nudge(&inner);
+    }
+    Ok(())
+}
+
+/// Gives the set a bell in its real set. A set that a fork left to this process gets a bell
+/// of its own; both processes then hear of every socket that either has put in before.
+pub fn ensure_bell(inner: &mut Inner, epfd: c_int) -> Answer<()> {
+    if inner.bell.as_ref().is_some_and(Bell::is_mine) {
+        return Ok(());
+    }
+    let bell = Bell::make()?;
+    // Edge-triggered, so that the eventfd need not be read.
+    let mut event = epoll_event { events: (libc::EPOLLIN | libc::EPOLLET) as u32, u64: MARKER };
+    // SAFETY: the event outlives the call.
+    check(unsafe { real::epoll_ctl(epfd, libc::EPOLL_CTL_ADD, bell.descriptor(), &mut event) })?;
+    inner.change_bell(bell);
+    Ok(())
+}
+
+/// The program's descriptor `fd` is being closed.
+pub fn forget_descriptor(socket: &Socket, fd: c_int) {
+    if socket.watched.load(Ordering::Acquire) > 0 {
+        used().for_each(|set| {
+            set.inner.lock().remove(fd);
+        });
+    }
+}
+
+/// Silk has just begun to serve a socket that may be in sets already: the kernel's part is
+/// taken out of the real sets and the socket put in its place.
+pub fn now_served(socket: &'static Socket) {
+    if socket.watched.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    for set in used() {
+        let mut inner = set.inner.lock();
+        let moving = inner.undecided(socket);
+        let epfd = set.number.load(Ordering::Acquire);
+        for fd in moving {
+            // SAFETY: a deletion reads no event.
+            unsafe { real::epoll_ctl(epfd, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
+            inner.count_kernels(libc::EPOLL_CTL_DEL);
+            if ensure_bell(&mut inner, epfd).is_ok() {
+                inner.take_over(fd);
+                set.nudge(&inner);
+            }
+        }
+    }
+}
+
+/// This process has changed a socket by itself (a shutdown), of which no executor tells.
+pub fn changed(socket: &Socket) {
+    if socket.watched.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    let (slot, _) = socket.name();
+    for set in used() {
+        let inner = set.inner.lock();
+        if let Some(bell) = inner.bell.as_ref().filter(|_| inner.has_slot(socket)) {
+            bell.mark(slot);
+        }
+    }
+}
+
+/// Holds every set across a fork.
+pub fn hold_all() {
+    TABLE.iter().filter(|set| set.is_used()).for_each(|set| set.inner.bare().hold());
+}
+
+/// Lets them go in the parent.
+pub fn open_all() {
+    TABLE.iter().filter(|set| set.is_used()).for_each(|set| set.inner.bare().open());
+}
+
+/// Lets them go in the child.
+pub fn force_open_all() {
+    for set in &TABLE {
+        set.inner.bare().force_open();
+        set.sleepers.store(0, Ordering::Release);
+    }
+}

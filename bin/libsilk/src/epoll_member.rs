@@ -1,0 +1,379 @@
+//! The members of one event set, and which of them are to be looked at: the level-triggered
+//! ones for as long as they are ready, all others when they have changed.
+
+use crate::bell::Bell;
+use crate::family;
+use crate::readiness;
+use crate::socket::{Role, Socket};
+use crate::state;
+use libc::epoll_event;
+use silk_stream::Slot;
+use std::collections::VecDeque;
+use std::ffi::c_int;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+const ONE_SHOT: u32 = libc::EPOLLONESHOT as u32;
+const EDGE: u32 = libc::EPOLLET as u32;
+/// Told whether asked for or not.
+const ALWAYS: u32 = readiness::FAILED | readiness::HUNG_UP;
+
+/// Where a member's events come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// The real set: nobody has decided about the socket yet.
+    Kernel,
+    /// The bell.
+    Silk,
+}
+
+/// What an edge-triggered member was last told of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Told {
+    arrived: u32,
+    status: u32,
+    starved: u32,
+}
+
+/// A member.
+pub struct Member {
+    socket: &'static Socket,
+    slot: (u32, u32),
+    fd: c_int,
+    home: Home,
+    events: u32,
+    data: u64,
+    /// It lies in the queue of what is to be looked at.
+    queued: bool,
+    /// A one-shot member that has fired.
+    spent: bool,
+    /// Never told of anything since it was added or changed.
+    fresh: bool,
+    told: Told,
+}
+
+impl Member {
+    /// A member as the program asks for it.
+    pub fn new(socket: &'static Socket, fd: c_int, home: Home, asked: epoll_event) -> Self {
+        Self {
+            socket,
+            slot: socket.name(),
+            fd,
+            home,
+            events: asked.events,
+            data: asked.u64,
+            queued: false,
+            spent: false,
+            fresh: true,
+            told: Told::default(),
+        }
+    }
+
+    /// The program asks for something else.
+    pub fn change(&mut self, asked: epoll_event) {
+        (self.events, self.data) = (asked.events, asked.u64);
+        (self.spent, self.fresh) = (false, true);
+    }
+
+    fn slot(&self) -> Option<&'static Slot> {
+        let slot = family::joined()?.arena.slot(self.slot.0)?;
+        (slot.generation.load(Relaxed) == self.slot.1).then_some(slot)
+    }
+
+    /// What to tell the program, if anything, and whether to look again without a change.
+    fn look(&mut self) -> (u32, bool) {
+        if self.spent || self.home == Home::Kernel {
+            return (0, false);
+        }
+        let bits = readiness::of(self.socket) & (self.events | ALWAYS);
+        if bits & readiness::OUT == 0
+            && self.events & readiness::OUT != 0
+            && let Some(slot) = self.slot()
+        {
+            readiness::announce(self.socket, slot, readiness::OUT);
+        }
+        // The second look is for what changed before the announcement.
+        let bits = bits | readiness::of(self.socket) & (self.events | ALWAYS);
+        if bits == 0 {
+            return (0, false);
+        }
+        // A listener whose daemon is gone would be ready for ever and turn in a circle.
+        let once = self.socket.role() == Role::Listener && state::is_dead();
+        if (self.events & EDGE != 0 || once) && !self.is_news(bits) {
+            return (0, false);
+        }
+        self.fresh = false;
+        self.spent = self.events & ONE_SHOT != 0;
+        (bits, self.events & (EDGE | ONE_SHOT) == 0 && !once)
+    }
+
+    /// Whether an edge-triggered member has not been told of this yet: something arrived, an
+    /// end was reached, or there is room again after a write that found none. A connection
+    /// that waits at a listener is news each time an executor says so.
+    fn is_news(&mut self, bits: u32) -> bool {
+        let Some(slot) = self.slot() else { return self.fresh };
+        let now = Told {
+            arrived: slot.rx_write.load(Acquire),
+            status: state::status(slot) | u32::from(state::has_error(slot)) << 31,
+            starved: self.socket.starved.load(Relaxed),
+        };
+        let before = self.told;
+        self.told =
+            Told { starved: if bits & readiness::OUT != 0 { now.starved } else { before.starved }, ..now };
+        let listens = self.socket.role() == Role::Listener && !state::is_dead();
+        self.fresh || listens || self.told != before || self.socket.shut.load(Relaxed) != 0
+    }
+}
+
+/// The members and their bell.
+pub struct Inner {
+    /// Who tells of changes; none while no socket of ours was ever a member.
+    pub bell: Option<Bell>,
+    members: Vec<Option<Member>>,
+    vacant: Vec<u32>,
+    /// Descriptor → member plus one.
+    by_descriptor: Vec<u32>,
+    /// Slot → member plus one.
+    by_slot: Vec<u32>,
+    ready: VecDeque<u32>,
+    kernels: u32,
+    looks: u32,
+}
+
+/// The entry for `key` in an index that grows as needed.
+fn entry(index: &mut Vec<u32>, key: usize) -> Option<&mut u32> {
+    if key >= index.len() {
+        index.resize(key + 1, 0);
+    }
+    index.get_mut(key)
+}
+
+impl Inner {
+    /// No members.
+    pub const fn new() -> Self {
+        Self {
+            bell: None,
+            members: Vec::new(),
+            vacant: Vec::new(),
+            by_descriptor: Vec::new(),
+            by_slot: Vec::new(),
+            ready: VecDeque::new(),
+            kernels: 0,
+            looks: 0,
+        }
+    }
+
+    fn place(&self, fd: c_int) -> Option<u32> {
+        self.by_descriptor.get(usize::try_from(fd).ok()?)?.checked_sub(1)
+    }
+
+    /// The member known as `fd`.
+    pub fn find(&mut self, fd: c_int) -> Option<&mut Member> {
+        let place = self.place(fd)?;
+        self.members.get_mut(place as usize)?.as_mut()
+    }
+
+    /// Whether the socket is a member, by whatever descriptor.
+    pub fn has_slot(&self, socket: &Socket) -> bool {
+        let place = self.by_slot.get(socket.name().0 as usize).and_then(|place| place.checked_sub(1));
+        let member = place.and_then(|place| self.members.get(place as usize)?.as_ref());
+        member.is_some_and(|member| std::ptr::eq(member.socket, socket) && member.home == Home::Silk)
+    }
+
+    /// Adds a member.
+    pub fn add(&mut self, member: Member) {
+        let fd = member.fd;
+        let place = self.vacant.pop().unwrap_or_else(|| {
+            self.members.push(None);
+            self.members.len() as u32 - 1
+        });
+        member.socket.watched.fetch_add(1, Relaxed);
+        if let Some(entry) = usize::try_from(fd).ok().and_then(|fd| entry(&mut self.by_descriptor, fd)) {
+            *entry = place + 1;
+        }
+        let silk = member.home == Home::Silk;
+        if let Some(cell) = self.members.get_mut(place as usize) {
+            *cell = Some(member);
+        }
+        if silk {
+            self.watch(place);
+        }
+    }
+
+    /// Lets executors tell of the member at `place`.
+    fn watch(&mut self, place: u32) {
+        let Some(Some(member)) = self.members.get(place as usize) else { return };
+        if let (Some(bell), Some(slot)) = (&self.bell, member.slot()) {
+            bell.watch(slot, true);
+        }
+        if let Some(entry) = entry(&mut self.by_slot, member.slot.0 as usize) {
+            *entry = place + 1;
+        }
+    }
+
+    /// Removes the member known as `fd`; whether there was one.
+    pub fn remove(&mut self, fd: c_int) -> bool {
+        let Some(place) = self.place(fd) else { return false };
+        let Some(member) = self.members.get_mut(place as usize).and_then(Option::take) else { return false };
+        member.socket.watched.fetch_sub(1, Relaxed);
+        if let Some(entry) = usize::try_from(fd).ok().and_then(|fd| self.by_descriptor.get_mut(fd)) {
+            *entry = 0;
+        }
+        if member.home == Home::Silk {
+            if let (Some(bell), Some(slot)) =
+                (self.bell.as_ref().filter(|bell| bell.is_mine()), member.slot())
+            {
+                bell.watch(slot, false);
+            }
+            if let Some(entry) = self.by_slot.get_mut(member.slot.0 as usize) {
+                *entry = 0;
+            }
+        }
+        if member.queued {
+            self.ready.retain(|queued| *queued != place);
+        }
+        self.vacant.push(place);
+        true
+    }
+
+    /// Removes everything, the bell too.
+    pub fn clear(&mut self) {
+        let all: Vec<_> = self.members.iter().flatten().map(|member| member.fd).collect();
+        all.into_iter().for_each(|fd| {
+            self.remove(fd);
+        });
+        *self = Self::new();
+    }
+
+    /// Another bell tells of all members, each of which is looked at.
+    pub fn change_bell(&mut self, bell: Bell) {
+        self.bell = Some(bell);
+        let silks = self.members.iter().enumerate();
+        let silks = silks.filter(|(_, m)| m.as_ref().is_some_and(|m| m.home == Home::Silk));
+        let places: Vec<_> = silks.map(|(place, _)| place as u32).collect();
+        for place in places {
+            self.watch(place);
+            self.enqueue(place);
+        }
+    }
+
+    /// Counts what the real set holds, roughly: it forgets by itself what is closed.
+    pub fn count_kernels(&mut self, op: c_int) {
+        match op {
+            libc::EPOLL_CTL_ADD => self.kernels += 1,
+            libc::EPOLL_CTL_DEL => self.kernels = self.kernels.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    /// Remembers what the program asked about a socket that nobody serves yet.
+    pub fn note_undecided(
+        &mut self,
+        socket: &'static Socket,
+        fd: c_int,
+        op: c_int,
+        asked: Option<epoll_event>,
+    ) {
+        match (op, asked) {
+            (libc::EPOLL_CTL_ADD, Some(asked)) => self.add(Member::new(socket, fd, Home::Kernel, asked)),
+            (libc::EPOLL_CTL_MOD, Some(asked)) => {
+                if let Some(member) = self.find(fd) {
+                    member.change(asked);
+                }
+            }
+            _ => {
+                self.remove(fd);
+            }
+        }
+    }
+
+    /// The descriptors by which an undecided socket is a member.
+    pub fn undecided(&self, socket: &Socket) -> Vec<c_int> {
+        let of_it = |m: &&Member| m.home == Home::Kernel && std::ptr::eq(m.socket, socket);
+        self.members.iter().flatten().filter(of_it).map(|member| member.fd).collect()
+    }
+
+    /// The member known as `fd` is silk's from now on.
+    pub fn take_over(&mut self, fd: c_int) {
+        let Some(place) = self.place(fd) else { return };
+        if let Some(Some(member)) = self.members.get_mut(place as usize) {
+            member.home = Home::Silk;
+            member.slot = member.socket.name();
+            member.fresh = true;
+        }
+        self.watch(place);
+        self.enqueue(place);
+    }
+
+    fn enqueue(&mut self, place: u32) {
+        if let Some(Some(member)) = self.members.get_mut(place as usize)
+            && !member.queued
+        {
+            member.queued = true;
+            self.ready.push_back(place);
+        }
+    }
+
+    /// The member known as `fd` is to be looked at.
+    pub fn queue(&mut self, fd: c_int) {
+        if let Some(place) = self.place(fd) {
+            self.enqueue(place);
+        }
+    }
+
+    /// Every member is to be looked at: the daemon is gone.
+    pub fn queue_all(&mut self) {
+        (0..self.members.len() as u32).for_each(|place| self.enqueue(place));
+    }
+
+    /// Whether any member waits to be looked at.
+    pub fn has_queued(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Whether it is time to ask the kernel as well: always when nothing of ours is ready,
+    /// and now and then when something is, so that neither starves the other.
+    pub fn asks_kernel(&mut self, found: usize) -> bool {
+        self.looks = self.looks.wrapping_add(1);
+        self.kernels > 0 && (found == 0 || self.looks % 4 == 0)
+    }
+
+    /// Whether the real set holds anything but the bell.
+    pub fn has_kernels(&self) -> bool {
+        self.kernels > 0
+    }
+
+    /// Looks at what changed and what was ready before; gives at most `room` events away.
+    pub fn collect(&mut self, room: usize, mut give: impl FnMut(epoll_event)) -> usize {
+        if let Some(bell) = &self.bell {
+            let (members, ready, by_slot) = (&mut self.members, &mut self.ready, &self.by_slot);
+            bell.take(|slot| {
+                let place = by_slot.get(slot as usize).and_then(|place| place.checked_sub(1));
+                if let Some(place) = place
+                    && let Some(Some(member)) = members.get_mut(place as usize)
+                    && !member.queued
+                {
+                    member.queued = true;
+                    ready.push_back(place);
+                }
+            });
+        }
+        let mut given = 0;
+        for _ in 0..self.ready.len() {
+            if given == room {
+                break;
+            }
+            let Some(place) = self.ready.pop_front() else { break };
+            let Some(Some(member)) = self.members.get_mut(place as usize) else { continue };
+            let (bits, again) = member.look();
+            member.queued = again;
+            if again {
+                self.ready.push_back(place);
+            }
+            if bits != 0 {
+                give(epoll_event { events: bits, u64: member.data });
+                given += 1;
+            }
+        }
+        given
+    }
+}

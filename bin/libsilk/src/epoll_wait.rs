@@ -1,0 +1,152 @@
+//! Waiting in an event set: first what changed of ours, then what the kernel has, then sleep
+//! in the kernel, with the bell armed.
+
+use crate::epoll::{self, Epoll, MARKER};
+use crate::epoll_member::Inner;
+use crate::errno::{Answer, check};
+use crate::family;
+use crate::lock::Guard;
+use crate::real;
+use crate::state;
+use crate::wait::Deadline;
+use libc::{epoll_event, sigset_t};
+use std::ffi::c_int;
+use std::ptr;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+/// The program's array, and how much of it is filled.
+struct Output {
+    start: *mut epoll_event,
+    room: usize,
+    filled: usize,
+}
+
+impl Output {
+    fn put(&mut self, event: epoll_event) {
+        if self.filled < self.room {
+            // SAFETY: the array has `room` places, of which this one is the next.
+            unsafe { self.start.add(self.filled).write_unaligned(event) };
+            self.filled += 1;
+        }
+    }
+
+    /// Takes what the kernel wrote behind what is filled already; whether the bell was in it.
+    fn take_kernels(&mut self, count: usize) -> bool {
+        let (mut from, mut rung) = (self.filled, false);
+        for _ in 0..count {
+            // SAFETY: the kernel has written `count` events there, within the array.
+            let event = unsafe { self.start.add(from).read_unaligned() };
+            from += 1;
+            if { event.u64 } == MARKER {
+                rung = true;
+            } else {
+                self.put(event);
+            }
+        }
+        rung
+    }
+
+    /// Asks the kernel, waiting for at most `millis`.
+    fn ask_kernel(&mut self, epfd: c_int, millis: c_int, mask: *const sigset_t) -> Answer<bool> {
+        let room = c_int::try_from(self.room - self.filled).unwrap_or(c_int::MAX);
+        // SAFETY: the array has `room` places left.
+        let got = check(unsafe { real::epoll_pwait(epfd, self.start.add(self.filled), room, millis, mask) })?;
+        Ok(self.take_kernels(got.unsigned_abs() as usize))
+    }
+}
+
+/// `epoll_pwait(2)` on a set of ours.
+///
+/// # Errors
+/// As Linux.
+///
+/// # Safety
+/// `events` must have `max` places; `mask` is null or a signal set.
+pub unsafe fn wait(
+    set: &Epoll,
+    epfd: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    limit: Option<Duration>,
+    mask: *const sigset_t,
+) -> Answer<c_int> {
+    let room = usize::try_from(max).ok().filter(|room| *room > 0).ok_or(libc::EINVAL)?;
+    if events.is_null() {
+        return Err(libc::EFAULT);
+    }
+    let mut out = Output { start: events, room, filled: 0 };
+    let at_once = limit == Some(Duration::ZERO);
+    let deadline = if at_once { Deadline::NEVER } else { Deadline::after(limit) };
+    loop {
+        let mut inner = set.inner.lock();
+        if inner.bell.is_some() {
+            epoll::ensure_bell(&mut inner, epfd)?;
+        }
+        let found = inner.collect(out.room - out.filled, |event| out.put(event));
+        if out.filled < out.room && (at_once && inner.has_kernels() || inner.asks_kernel(found)) {
+            out.ask_kernel(epfd, 0, ptr::null())?;
+        }
+        if out.filled > 0 || at_once {
+            leave_rest(set, &inner);
+            return Ok(c_int::try_from(out.filled).unwrap_or(c_int::MAX));
+        }
+        let Some(nap) = deadline.nap() else { return Ok(0) };
+        sleep(set, inner, &mut out, epfd, nap, mask)?;
+    }
+}
+
+/// Other threads that sleep in the set are told of what this one leaves to them.
+fn leave_rest(set: &Epoll, inner: &Inner) {
+    if set.sleepers.load(SeqCst) > 0
+        && let Some(bell) = &inner.bell
+        && (bell.arm() || inner.has_queued())
+    {
+        bell.wake();
+    }
+}
+
+/// Sleeps in the kernel, unless something changed just before.
+fn sleep(
+    set: &Epoll,
+    inner: Guard<'_, Inner>,
+    out: &mut Output,
+    epfd: c_int,
+    nap: Duration,
+    mask: *const sigset_t,
+) -> Answer<()> {
+    if let Some(bell) = &inner.bell
+        && (bell.arm() || inner.has_queued())
+    {
+        bell.disarm();
+        return Ok(());
+    }
+    set.sleepers.fetch_add(1, SeqCst);
+    drop(inner);
+    // Rounded up: never back before the time is up.
+    let millis = c_int::try_from(nap.as_micros().div_ceil(1000)).unwrap_or(1000);
+    let result = out.ask_kernel(epfd, millis, mask);
+    let mut inner = set.inner.lock();
+    if set.sleepers.fetch_sub(1, SeqCst) == 1
+        && let Some(bell) = &inner.bell
+    {
+        bell.disarm();
+    }
+    if !result? && out.filled == 0 {
+        notice_death(&mut inner);
+    }
+    Ok(())
+}
+
+/// Nobody tells of the daemon's death but its lifeline.
+fn notice_death(inner: &mut Inner) {
+    if inner.bell.is_none() {
+        return;
+    }
+    if let Some(family) = family::joined() {
+        family.feel_pulse();
+    }
+    if state::is_dead() {
+        inner.queue_all();
+    }
+}

@@ -1,0 +1,284 @@
+//! Exec: the new image finds its sockets again. What the old one knows is written to a file
+//! in memory whose number the environment carries; the lifeline stays open across the exec,
+//! so that the daemon notices nothing.
+//!
+//! Descriptors that are closed on exec are simply gone in the new image, which lets go of
+//! what they named. A program that clears the environment stays in its family: the
+//! variables that make it one are put back.
+
+use crate::environment;
+use crate::errno::{Answer, check, last};
+use crate::family;
+use crate::internal;
+use crate::real;
+use crate::socket::{self, Role, Socket, state as stage};
+use crate::table::{self, Entry};
+use crate::{close, settings, thread};
+use libc::c_char;
+use silk_control::{FAMILY_VARIABLE, SOCKET_VARIABLE};
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, OsStr, c_int};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The variable that carries the number.
+const VARIABLE: &str = "SILK_EXEC";
+/// First word of the file.
+const MAGIC: u32 = 0x5117_0001;
+/// Words of one socket's record.
+const RECORD: usize = 7 + settings::WORDS;
+/// The most words a file may have.
+const MOST: usize = 16 << 20;
+
+/// The environment of the new image.
+pub struct Luggage {
+    /// Terminated by a null, as `execve` wants it.
+    pointers: Vec<*const c_char>,
+    /// What the pointers beyond the program's own point to.
+    _owned: Vec<CString>,
+    file: Option<OwnedFd>,
+    kept_open: Vec<c_int>,
+}
+
+impl Luggage {
+    /// Packs everything for an exec with the environment `envp`.
+    ///
+    /// # Safety
+    /// `envp` is null or an array of C strings that ends with a null.
+    pub unsafe fn pack(envp: *const *const c_char) -> Self {
+        // SAFETY: as the caller promises.
+        let mut pointers = unsafe { variables(envp) };
+        let (file, kept_open) = if has_sockets_to_keep() { keep() } else { (None, Vec::new()) };
+        // SAFETY: the pointers are those of C strings.
+        let mut owned: Vec<CString> = unsafe { missing(&pointers) };
+        if let Some(file) = &file {
+            owned.extend(CString::new(format!("{VARIABLE}={}", file.as_raw_fd())));
+        }
+        pointers.extend(owned.iter().map(|text| text.as_ptr()));
+        pointers.push(std::ptr::null());
+        Self { pointers, _owned: owned, file, kept_open }
+    }
+
+    /// The array.
+    pub fn environment(&self) -> *const *const c_char {
+        self.pointers.as_ptr()
+    }
+
+    /// The exec has failed: everything is as before.
+    pub fn unpack(self) {
+        let errno = last();
+        self.kept_open.iter().for_each(|fd| close_on_exec(*fd, true));
+        drop(self.file);
+        crate::errno::set(errno);
+    }
+}
+
+/// # Safety
+/// As [`Luggage::pack`].
+unsafe fn variables(envp: *const *const c_char) -> Vec<*const c_char> {
+    let mut all = Vec::new();
+    if envp.is_null() {
+        return all;
+    }
+    for n in 0.. {
+        // SAFETY: the array ends with a null, at which this stops.
+        let one = unsafe { *envp.add(n) };
+        if one.is_null() {
+            break;
+        }
+        // SAFETY: each entry is a C string.
+        if !is_named(unsafe { CStr::from_ptr(one) }, VARIABLE) {
+            all.push(one);
+        }
+    }
+    all
+}
+
+fn is_named(variable: &CStr, name: &str) -> bool {
+    variable.to_bytes().strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='))
+}
+
+/// Variables that a process of a family has and this environment lacks.
+///
+/// # Safety
+/// The pointers must be those of C strings.
+unsafe fn missing(there: &[*const c_char]) -> Vec<CString> {
+    let mut wanted = Vec::new();
+    let mut want = |name: &str, value: &OsStr| {
+        // SAFETY: as the caller promises.
+        if !there.iter().any(|one| is_named(unsafe { CStr::from_ptr(*one) }, name)) {
+            let text = [name.as_bytes(), b"=", value.as_bytes()].concat();
+            wanted.extend(CString::new(text));
+        }
+    };
+    if let Some(preload) = environment::preload() {
+        want("LD_PRELOAD", preload);
+        want(SOCKET_VARIABLE, environment::socket_path().as_os_str());
+    }
+    let token = family::joined().map(|family| family.token).or_else(environment::family);
+    if let Some(token) = token {
+        want(FAMILY_VARIABLE, OsStr::new(&token.to_string()));
+    }
+    wanted
+}
+
+fn is_carried(socket: &Socket) -> bool {
+    socket.is_served() || socket.is_undecided()
+}
+
+/// Whether any socket survives the exec; if none does, the hang-up of the lifeline is all the
+/// daemon needs to hear.
+fn has_sockets_to_keep() -> bool {
+    family::joined().is_some()
+        && table::within(0, u32::MAX).any(|(fd, entry)| match entry {
+            Entry::Socket(socket) if is_carried(socket) => {
+                // SAFETY: asks about a number only.
+                unsafe { real::fcntl(fd, libc::F_GETFD, 0) & libc::FD_CLOEXEC == 0 }
+            }
+            _ => false,
+        })
+}
+
+fn close_on_exec(fd: c_int, on: bool) {
+    // SAFETY: concerns a descriptor of ours only.
+    unsafe { real::fcntl(fd, libc::F_SETFD, if on { libc::FD_CLOEXEC as usize } else { 0 }) };
+}
+
+/// Writes the file and lets the library's own descriptors survive.
+fn keep() -> (Option<OwnedFd>, Vec<c_int>) {
+    thread::give_back();
+    let Some(family) = family::joined() else { return (None, Vec::new()) };
+    let own = [family::line_number(), family.arena.file().as_raw_fd()];
+    let own: Vec<c_int> = own.into_iter().chain(family.events().iter().map(AsRawFd::as_raw_fd)).collect();
+    let words = describe(family.token, &own);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let Some(file) = written(&bytes) else { return (None, Vec::new()) };
+    own.iter().for_each(|fd| close_on_exec(*fd, false));
+    close_on_exec(file.as_raw_fd(), false);
+    let mut kept = own;
+    kept.push(file.as_raw_fd());
+    (Some(file), kept)
+}
+
+fn written(bytes: &[u8]) -> Option<OwnedFd> {
+    // SAFETY: a new descriptor of ours.
+    let file = unsafe {
+        let fd = libc::memfd_create(c"silk-exec".as_ptr(), libc::MFD_CLOEXEC);
+        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd))
+    }?;
+    let file = internal::keep(file);
+    // SAFETY: the bytes are those of the slice.
+    let done = unsafe { real::pwrite(file.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
+    (usize::try_from(done) == Ok(bytes.len())).then_some(file)
+}
+
+fn describe(token: u64, own: &[c_int]) -> Vec<u32> {
+    let mut words = vec![MAGIC, family::process(), token as u32, (token >> 32) as u32, own.len() as u32];
+    words.extend(own.iter().map(|fd| fd.cast_unsigned()));
+    let carried = table::within(0, u32::MAX).filter_map(|(fd, entry)| match entry {
+        Entry::Socket(socket) if is_carried(socket) => Some((fd, socket)),
+        _ => None,
+    });
+    let carried: Vec<_> = carried.collect();
+    words.push(carried.len() as u32);
+    for (fd, socket) in carried {
+        let (slot, generation) = socket.name();
+        let role = match socket.role() {
+            Role::Stream => 0,
+            Role::Listener => 1,
+            Role::Datagram => 2,
+        };
+        let shape = socket.shape.load(Relaxed);
+        let flags = socket.flags.load(Relaxed);
+        let shut = socket.shut.load(Relaxed) << 2 | role;
+        words.extend([fd.cast_unsigned(), socket.index(), shape, flags, shut, slot, generation]);
+        // An undecided socket is told from a served one by its mark in the last word.
+        words.extend(socket.settings.words());
+        words.push(u32::from(socket.is_served()));
+    }
+    words
+}
+
+/// In a new image: takes over what the old one left, if it left anything.
+pub fn resume() {
+    let Ok(value) = std::env::var(VARIABLE) else { return };
+    // SAFETY: nobody else runs yet: this is the library's constructor.
+    unsafe { std::env::remove_var(VARIABLE) };
+    let Ok(number) = value.parse::<c_int>() else { return };
+    let Some(words) = read(number) else { return };
+    if restore(&words).is_none() {
+        family::say(&"the sockets of before the exec could not be taken over");
+    }
+}
+
+fn read(number: c_int) -> Option<Vec<u32>> {
+    // SAFETY: only a number so far; it is ours if it is a file of ours.
+    let length = unsafe { libc::lseek(number, 0, libc::SEEK_END) };
+    let length = usize::try_from(length).ok().filter(|length| *length / 4 <= MOST)?;
+    let mut bytes = vec![0u8; length];
+    // SAFETY: the buffer is as long as said. Then the file is done with.
+    let got = unsafe {
+        let got = real::pread(number, bytes.as_mut_ptr().cast(), length, 0);
+        real::close(number);
+        got
+    };
+    if usize::try_from(got) != Ok(length) {
+        return None;
+    }
+    Some(bytes.chunks_exact(4).filter_map(|word| Some(u32::from_le_bytes(word.try_into().ok()?))).collect())
+}
+
+fn restore(words: &[u32]) -> Option<()> {
+    let (head, rest) = words.split_at_checked(5)?;
+    let &[MAGIC, process, low, high, count] = head else { return None };
+    let (own, rest) = rest.split_at_checked(count as usize)?;
+    let mut own = own.iter().map(|fd| adopt(fd.cast_signed()));
+    let (line, arena) = (own.next()??, own.next()??);
+    let events = own.collect::<Option<Vec<_>>>()?;
+    family::resume(line, arena, events, u64::from(high) << 32 | u64::from(low), process).ok()?;
+    let (carried, records) = rest.split_first()?;
+    let mut known = BTreeMap::new();
+    for record in records.chunks_exact(RECORD + 1).take(*carried as usize) {
+        restore_one(record, &mut known)?;
+    }
+    // What only closed-on-exec descriptors named.
+    known.into_values().filter(|socket| socket.drop_descriptor()).for_each(close::let_go);
+    Some(())
+}
+
+/// One of the library's own descriptors, in the new image.
+fn adopt(fd: c_int) -> Option<OwnedFd> {
+    // SAFETY: asks about a number; if it is open it is ours, as the old image says.
+    unsafe {
+        check(real::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC as usize)).ok()?;
+        table::put(fd, Entry::Internal);
+        Some(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+fn restore_one(record: &[u32], known: &mut BTreeMap<u32, &'static Socket>) -> Option<()> {
+    let &[fd, index, shape, flags, mixed, slot, generation, ref rest @ ..] = record else { return None };
+    let (options, served) = rest.split_last_chunk::<1>()?;
+    let socket = match known.get(&index) {
+        Some(socket) => *socket,
+        None => {
+            let socket = socket::make(stage::UNDECIDED, shape, flags)?;
+            socket.settings.set(options.try_into().ok()?);
+            socket.shut.store(mixed >> 2, Relaxed);
+            if *served == [1] {
+                let role = [Role::Stream, Role::Listener, Role::Datagram].get(mixed as usize & 3).copied()?;
+                socket.serve(slot, generation, role);
+            }
+            known.insert(index, socket);
+            socket
+        }
+    };
+    let fd = fd.cast_signed();
+    // SAFETY: asks about a number only.
+    let open: Answer<c_int> = check(unsafe { real::fcntl(fd, libc::F_GETFD, 0) });
+    if open.is_ok() && table::put(fd, Entry::Socket(socket)) {
+        socket.add_descriptor();
+    }
+    Some(())
+}

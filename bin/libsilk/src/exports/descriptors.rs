@@ -1,0 +1,117 @@
+//! `close`, `dup`, `fcntl`, `ioctl` and their kin.
+
+use crate::close as closing;
+use crate::descriptor;
+use crate::errno::{check, done, int};
+use crate::real;
+use crate::table;
+use libc::{c_int, c_uint, c_ulong};
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    // SAFETY: the program keeps the contract of the function it calls; so throughout.
+    unsafe { closing::close(fd) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __close(fd: c_int) -> c_int {
+    // SAFETY: as above.
+    unsafe { closing::close(fd) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        if first > last || flags & libc::CLOSE_RANGE_CLOEXEC as c_int != 0 {
+            // Ours are closed on exec already.
+            return real::close_range(first, last, flags);
+        }
+        let ranges = closing::forget_range(first, last);
+        done(
+            ranges.into_iter().try_for_each(|(from, to)| check(real::close_range(from, to, flags)).map(drop)),
+        )
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn closefrom(first: c_int) {
+    // SAFETY: as above.
+    unsafe { close_range(first.max(0).unsigned_abs(), c_uint::MAX, 0) };
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
+    // SAFETY: as above.
+    let made = unsafe { real::dup(fd) };
+    if made >= 0 {
+        descriptor::copied(fd, made);
+    }
+    made
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
+    // SAFETY: as above.
+    int(descriptor::replace(fd, to, || unsafe { real::dup2(fd, to) }))
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+    // SAFETY: as above.
+    int(descriptor::replace(fd, to, || unsafe { real::dup3(fd, to, flags) }))
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, arg: usize) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        match table::socket(fd) {
+            Some(socket) => int(descriptor::control(socket, fd, command, arg)),
+            None => {
+                let result = real::fcntl(fd, command, arg);
+                if result >= 0 && matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) {
+                    descriptor::copied(fd, result);
+                }
+                result
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, arg: usize) -> c_int {
+    // SAFETY: as above.
+    unsafe { fcntl(fd, command, arg) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, arg: usize) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        match table::socket(fd) {
+            None => real::ioctl(fd, request, arg),
+            Some(socket) => int(descriptor::ioctl(socket, fd, request, arg)),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The `exec` family: each packs what the new image needs, and unpacks it if the exec failed.
+//! The forms with a list of arguments are variadic; they are entered through a few
+//! instructions that lay the arguments out as the array that the other forms take.
+
+use crate::exec::Luggage;
+use crate::real;
+use libc::{c_char, c_int};
+
+/// An array of C strings that ends with a null.
+type Strings = *const *const c_char;
+
+unsafe extern "C" {
+    static environ: Strings;
+}
+
+/// The program's environment.
+fn ours() -> Strings {
+    // SAFETY: a pointer that the C library keeps valid.
+    unsafe { environ }
+}
+
+/// Executes with what must be carried over.
+///
+/// # Safety
+/// `envp` is an array of C strings or null.
+unsafe fn with(envp: Strings, exec: impl FnOnce(Strings) -> c_int) -> c_int {
+    // SAFETY: as the caller promises.
+    let luggage = unsafe { Luggage::pack(envp) };
+    let result = exec(luggage.environment());
+    luggage.unpack();
+    result
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execve(path: *const c_char, argv: Strings, envp: Strings) -> c_int {
+    // SAFETY: the program keeps the contract of the function it calls; so throughout.
+    unsafe { with(envp, |envp| real::execve(path, argv, envp)) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execv(path: *const c_char, argv: Strings) -> c_int {
+    // SAFETY: as above.
+    unsafe { execve(path, argv, ours()) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execvpe(file: *const c_char, argv: Strings, envp: Strings) -> c_int {
+    // SAFETY: as above.
+    unsafe { with(envp, |envp| real::execvpe(file, argv, envp)) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execvp(file: *const c_char, argv: Strings) -> c_int {
+    // SAFETY: as above.
+    unsafe { execvpe(file, argv, ours()) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_int {
+    // SAFETY: as above.
+    unsafe { with(envp, |envp| real::fexecve(fd, argv, envp)) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execveat(
+    dir: c_int,
+    path: *const c_char,
+    argv: Strings,
+    envp: Strings,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe { with(envp, |envp| real::execveat(dir, path, argv, envp, flags)) }
+}
+
+/// The arguments of a variadic `exec`, up to and with the null that ends them: the first few
+/// came in registers, the others lie on the caller's stack.
+///
+/// # Safety
+/// `registers` has `N` entries; if none is null, `stack` goes on until one is.
+#[cfg(target_arch = "x86_64")]
+unsafe fn listed(registers: Strings, stack: Strings) -> (Vec<*const c_char>, Strings) {
+    /// Argument registers behind the first, which holds the path.
+    const REGISTERS: usize = 5;
+    let mut all = Vec::new();
+    for n in 0.. {
+        // SAFETY: stops behind the null, which is there by the caller's word.
+        let next = unsafe { if n < REGISTERS { registers.add(n) } else { stack.add(n - REGISTERS) } };
+        // SAFETY: as above.
+        let one = unsafe { *next };
+        all.push(one);
+        if one.is_null() {
+            let behind = n + 1;
+            // SAFETY: the place behind the null; read only by `execle`, which has one there.
+            let after = unsafe {
+                if behind < REGISTERS { registers.add(behind) } else { stack.add(behind - REGISTERS) }
+            };
+            return (all, after);
+        }
+    }
+    (all, registers)
+}
+
+/// Spills the five argument registers behind the first and calls `$to(path, registers, stack)`.
+#[cfg(target_arch = "x86_64")]
+macro_rules! variadic {
+    ($($name:ident => $to:ident;)*) => {$(
+        /// # Safety
+        /// As the C library's.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                "sub rsp, 56",
+                "mov [rsp], rsi",
+                "mov [rsp + 8], rdx",
+                "mov [rsp + 16], rcx",
+                "mov [rsp + 24], r8",
+                "mov [rsp + 32], r9",
+                "mov rsi, rsp",
+                "lea rdx, [rsp + 64]",
+                "call {to}",
+                "add rsp, 56",
+                "ret",
+                to = sym $to,
+            )
+        }
+    )*};
+}
+
+#[cfg(target_arch = "x86_64")]
+variadic! {
+    execl => list;
+    execlp => list_in_path;
+    execle => list_with_environment;
+}
+
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C" fn list(path: *const c_char, registers: Strings, stack: Strings) -> c_int {
+    // SAFETY: as the program of `execl` promises.
+    unsafe { execv(path, listed(registers, stack).0.as_ptr()) }
+}
+
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C" fn list_in_path(file: *const c_char, registers: Strings, stack: Strings) -> c_int {
+    // SAFETY: as the program of `execlp` promises.
+    unsafe { execvp(file, listed(registers, stack).0.as_ptr()) }
+}
+
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C" fn list_with_environment(path: *const c_char, registers: Strings, stack: Strings) -> c_int {
+    // SAFETY: as the program of `execle` promises: behind the null lies the environment.
+    unsafe {
+        let (argv, after) = listed(registers, stack);
+        execve(path, argv.as_ptr(), after.cast::<Strings>().read())
+    }
+}

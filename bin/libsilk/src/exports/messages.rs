@@ -1,0 +1,130 @@
+//! `sendmsg`, `recvmsg` and their plural forms.
+
+use crate::errno::{Answer, int, size};
+use crate::real;
+use crate::table;
+use crate::transfer;
+use crate::unserved;
+use crate::wait::Deadline;
+use libc::{c_int, c_uint, mmsghdr, msghdr, ssize_t, timespec};
+use std::time::Duration;
+
+/// Linux's `UIO_MAXIOV`: more messages at once are not looked at.
+const MOST: c_uint = 1024;
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: the program keeps the contract of the function it calls; so throughout.
+    unsafe {
+        match table::served(fd) {
+            None => real::recvmsg(fd, msg, flags),
+            Some(socket) => size(transfer::receive_message(socket, msg, flags)),
+        }
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: as above.
+    unsafe {
+        match serving(fd, msg) {
+            Err(errno) => size(Err(errno)),
+            Ok(None) => real::sendmsg(fd, msg, flags),
+            Ok(Some(socket)) => size(transfer::send_message(socket, msg, flags)),
+        }
+    }
+}
+
+/// The socket of ours that a message goes through, decided by the message if need be.
+///
+/// # Safety
+/// `msg` is valid or null.
+unsafe fn serving(fd: c_int, msg: *const msghdr) -> Answer<Option<&'static crate::socket::Socket>> {
+    let Some(socket) = table::socket(fd) else {
+        // SAFETY: as the caller promises.
+        if unsafe { transfer::passes_a_socket(msg) } {
+            unserved::tell("sendmsg(SCM_RIGHTS) of a socket", libc::EINVAL)?;
+        }
+        return Ok(None);
+    };
+    if socket.is_served() {
+        return Ok(Some(socket));
+    }
+    // SAFETY: as the caller promises.
+    let Some(header) = (unsafe { msg.as_ref() }) else { return Ok(None) };
+    // SAFETY: as the caller promises.
+    let ours = unsafe { transfer::decide(socket, header.msg_name.cast(), header.msg_namelen) }?;
+    Ok(ours.then_some(socket))
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendmmsg(fd: c_int, msgs: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        let first = if count == 0 || msgs.is_null() { std::ptr::null() } else { &raw const (*msgs).msg_hdr };
+        match serving(fd, first) {
+            Err(errno) => return int(Err(errno)),
+            Ok(None) => return real::sendmmsg(fd, msgs, count, flags),
+            Ok(Some(_)) => {}
+        }
+        each(msgs, count, |message| usize::try_from(sendmsg(fd, &message.msg_hdr, flags)).ok())
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recvmmsg(
+    fd: c_int,
+    msgs: *mut mmsghdr,
+    count: c_uint,
+    flags: c_int,
+    limit: *mut timespec,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        if table::served(fd).is_none() {
+            return real::recvmmsg(fd, msgs, count, flags, limit);
+        }
+        // As in Linux the limit is looked at between the messages only.
+        let limit =
+            limit.as_ref().map(|t| Duration::new(t.tv_sec.unsigned_abs(), t.tv_nsec.unsigned_abs() as u32));
+        let deadline = Deadline::after(limit);
+        let mut now = flags & !libc::MSG_WAITFORONE;
+        each(msgs, count, |message| {
+            let got = usize::try_from(recvmsg(fd, &mut message.msg_hdr, now)).ok();
+            if flags & libc::MSG_WAITFORONE != 0 || deadline.nap().is_none() {
+                now |= libc::MSG_DONTWAIT;
+            }
+            got
+        })
+    }
+}
+
+/// Moves messages until one fails; how many were moved, or the first one's error, which the
+/// call has left in `errno`.
+///
+/// # Safety
+/// `msgs` has `count` entries.
+unsafe fn each(
+    msgs: *mut mmsghdr,
+    count: c_uint,
+    mut one: impl FnMut(&mut mmsghdr) -> Option<usize>,
+) -> c_int {
+    for n in 0..count.min(MOST) {
+        // SAFETY: `n < count`.
+        let message = unsafe { &mut *msgs.add(n as usize) };
+        match one(message) {
+            Some(moved) => message.msg_len = c_uint::try_from(moved).unwrap_or(c_uint::MAX),
+            None if n == 0 => return -1,
+            None => return n.cast_signed(),
+        }
+    }
+    count.min(MOST).cast_signed()
+}

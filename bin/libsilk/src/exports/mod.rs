@@ -1,0 +1,13 @@
+//! The C symbols. Each function finds out in a few instructions whether it is concerned, and
+//! is then translation only: C's arguments to ours, our answer to `errno`.
+
+mod checked;
+mod descriptors;
+mod execs;
+mod messages;
+mod naming;
+mod processes;
+mod reading;
+mod syscalls;
+mod waiting;
+mod writing;

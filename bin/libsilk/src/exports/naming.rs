@@ -1,0 +1,171 @@
+//! From `socket` to `shutdown`, names and options.
+
+use crate::accept;
+use crate::address;
+use crate::errno::{done, int};
+use crate::naming::{self, or_linux};
+use crate::options;
+use crate::real;
+use crate::socket::shape;
+use crate::table;
+use libc::{c_int, c_void, sockaddr, socklen_t};
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn socket(family: c_int, kind: c_int, protocol: c_int) -> c_int {
+    int(naming::socket(family, kind, protocol))
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bind(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
+    // SAFETY: the program keeps the contract of the function it calls; so throughout.
+    unsafe {
+        let linux = || real::bind(fd, addr, len);
+        match table::socket(fd) {
+            Some(socket) if socket.is_served() => done(Err(libc::EINVAL)),
+            Some(socket) if socket.is_undecided() => done(or_linux(naming::bind(socket, addr, len), linux)),
+            _ => linux(),
+        }
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+    // SAFETY: as above.
+    let linux = || unsafe { real::listen(fd, backlog) };
+    match table::socket(fd) {
+        Some(socket) if socket.is_served() || socket.is_undecided() => {
+            done(or_linux(naming::listen(socket, backlog), linux))
+        }
+        _ => linux(),
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn connect(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        let linux = || real::connect(fd, addr, len);
+        match table::socket(fd) {
+            Some(socket) if socket.is_served() || socket.is_undecided() => {
+                done(or_linux(naming::connect(socket, addr, len), linux))
+            }
+            _ => linux(),
+        }
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn accept4(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        match table::served(fd) {
+            None => real::accept4(fd, addr, len, flags),
+            Some(socket) => int(accept::accept(socket, addr, len, flags)),
+        }
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn accept(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    // SAFETY: as above.
+    unsafe { accept4(fd, addr, len, 0) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+    match table::served(fd) {
+        // SAFETY: as above.
+        None => unsafe { real::shutdown(fd, how) },
+        Some(socket) => done(naming::shutdown(socket, how)),
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getsockname(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        match table::served(fd) {
+            None => real::getsockname(fd, addr, len),
+            Some(socket) => done(
+                naming::local(socket).map(|local| address::give(local, socket.is(shape::INET6), addr, len)),
+            ),
+        }
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getpeername(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        match table::served(fd) {
+            None => real::getpeername(fd, addr, len),
+            Some(socket) => {
+                done(naming::peer(socket).map(|peer| address::give(peer, socket.is(shape::INET6), addr, len)))
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        match table::socket(fd) {
+            Some(socket) if socket.is_served() => done(options::set(socket, fd, level, name, value, len)),
+            Some(socket) if socket.is_undecided() => {
+                let result = real::setsockopt(fd, level, name, value, len);
+                if result == 0 {
+                    // What Linux has taken is well formed.
+                    let _ = options::remember(socket, level, name, value, len);
+                }
+                result
+            }
+            _ => real::setsockopt(fd, level, name, value, len),
+        }
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    len: *mut socklen_t,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        match table::served(fd) {
+            None => real::getsockopt(fd, level, name, value, len),
+            Some(socket) => done(options::get(socket, fd, level, name, value, len)),
+        }
+    }
+}

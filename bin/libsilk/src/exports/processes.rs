@@ -1,0 +1,55 @@
+//! `vfork` and how signals are handled.
+
+use crate::real;
+use crate::signals;
+use libc::{c_int, pid_t, sigaction as Action, sighandler_t};
+
+/// A `fork`: the child of a real `vfork` would write to its parent's tables.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vfork() -> pid_t {
+    // SAFETY: the program keeps the contract of the function it calls; so throughout.
+    unsafe { real::fork() }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        // Before the call, as `old` may be the same memory.
+        let asked = new.as_ref().map(|new| (new.sa_sigaction, new.sa_flags & libc::SA_RESTART != 0));
+        let result = real::sigaction(signal, new, old);
+        if let (0, Some((handler, restarts))) = (result, asked) {
+            signals::note(signal, handler, restarts);
+        }
+        result
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    // SAFETY: as above.
+    let before = unsafe { real::signal(signal, handler) };
+    if before != libc::SIG_ERR {
+        signals::note(signal, handler, true);
+    }
+    before
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn siginterrupt(signal: c_int, flag: c_int) -> c_int {
+    // SAFETY: as above.
+    let result = unsafe { real::siginterrupt(signal, flag) };
+    if result == 0 {
+        signals::note_interrupt(signal, flag != 0);
+    }
+    result
+}

@@ -1,0 +1,144 @@
+//! `read`, `recv` and their kin.
+
+use crate::errno::size;
+use crate::real;
+use crate::table;
+use crate::transfer;
+use crate::vectors::{Vectors, single};
+use libc::{c_int, c_void, iovec, off_t, size_t, sockaddr, socklen_t, ssize_t};
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn read(fd: c_int, buf: *mut c_void, len: size_t) -> ssize_t {
+    // SAFETY: the program keeps the contract of the function it calls; so throughout.
+    unsafe {
+        match table::served(fd) {
+            None => real::read(fd, buf, len),
+            Some(socket) => size(transfer::receive(socket, &Vectors::new(&single(buf, len)), 0)),
+        }
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: as above.
+    unsafe {
+        match table::served(fd) {
+            None => real::readv(fd, iov, count),
+            Some(socket) => {
+                size(Vectors::at(iov, count).and_then(|into| transfer::receive(socket, &into, 0)))
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recv(fd: c_int, buf: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
+    // SAFETY: as above.
+    unsafe {
+        match table::served(fd) {
+            None => real::recv(fd, buf, len, flags),
+            Some(socket) => size(transfer::receive(socket, &Vectors::new(&single(buf, len)), flags)),
+        }
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recvfrom(
+    fd: c_int,
+    buf: *mut c_void,
+    len: size_t,
+    flags: c_int,
+    from: *mut sockaddr,
+    from_len: *mut socklen_t,
+) -> ssize_t {
+    // SAFETY: as above.
+    unsafe {
+        match table::served(fd) {
+            None => real::recvfrom(fd, buf, len, flags, from, from_len),
+            Some(socket) => {
+                let into = single(buf, len);
+                size(transfer::receive_from(socket, &Vectors::new(&into), flags, from, from_len))
+            }
+        }
+    }
+}
+
+/// A socket has no places: `ESPIPE`, as for a pipe.
+fn no_place() -> ssize_t {
+    size(Err(libc::ESPIPE))
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pread(fd: c_int, buf: *mut c_void, len: size_t, at: off_t) -> ssize_t {
+    // SAFETY: as above.
+    unsafe { if table::served(fd).is_some() { no_place() } else { real::pread(fd, buf, len, at) } }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pread64(fd: c_int, buf: *mut c_void, len: size_t, at: off_t) -> ssize_t {
+    // SAFETY: as above; the two are one on 64-bit machines.
+    unsafe { pread(fd, buf, len, at) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn preadv(fd: c_int, iov: *const iovec, count: c_int, at: off_t) -> ssize_t {
+    // SAFETY: as above.
+    unsafe { if table::served(fd).is_some() { no_place() } else { real::preadv(fd, iov, count, at) } }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn preadv64(fd: c_int, iov: *const iovec, count: c_int, at: off_t) -> ssize_t {
+    // SAFETY: as above.
+    unsafe { preadv(fd, iov, count, at) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn preadv2(
+    fd: c_int,
+    iov: *const iovec,
+    count: c_int,
+    at: off_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: as above. Place -1 means: where the descriptor stands.
+    unsafe {
+        match table::served(fd) {
+            None => real::preadv2(fd, iov, count, at, flags),
+            Some(_) if at == -1 && flags == 0 => readv(fd, iov, count),
+            Some(_) if at == -1 => size(Err(libc::EOPNOTSUPP)),
+            Some(_) => no_place(),
+        }
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn preadv64v2(
+    fd: c_int,
+    iov: *const iovec,
+    count: c_int,
+    at: off_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: as above.
+    unsafe { preadv2(fd, iov, count, at, flags) }
+}

@@ -1,0 +1,220 @@
+//! `poll`, `select`, `epoll` and their kin.
+
+use crate::epoll;
+use crate::epoll_wait as sets;
+use crate::errno::{done, int};
+use crate::poll as polls;
+use crate::real;
+use crate::select as selects;
+use crate::select::Sets;
+use crate::table;
+use libc::{c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
+use std::ptr;
+use std::time::Duration;
+
+/// A time limit in ms; negative: none.
+fn millis(timeout: c_int) -> Option<Duration> {
+    u64::try_from(timeout).ok().map(Duration::from_millis)
+}
+
+/// # Safety
+/// `limit` is valid or null.
+unsafe fn time(limit: *const timespec) -> Option<Duration> {
+    // SAFETY: as the caller promises.
+    let limit = unsafe { limit.as_ref() }?;
+    Some(Duration::new(
+        limit.tv_sec.max(0).unsigned_abs(),
+        limit.tv_nsec.clamp(0, 999_999_999).unsigned_abs() as u32,
+    ))
+}
+
+/// The program's array.
+///
+/// # Safety
+/// `fds` has `count` entries or is null.
+unsafe fn array<'a>(fds: *mut pollfd, count: nfds_t) -> &'a mut [pollfd] {
+    if fds.is_null() || count == 0 || count > 1 << 20 {
+        return &mut [];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts_mut(fds, count as usize) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
+    // SAFETY: the program keeps the contract of the function it calls; so throughout.
+    unsafe {
+        let ours = array(fds, count);
+        if !polls::concerns_us(ours) {
+            return real::poll(fds, count, timeout);
+        }
+        int(polls::poll(ours, millis(timeout), ptr::null()))
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ppoll(
+    fds: *mut pollfd,
+    count: nfds_t,
+    limit: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        let ours = array(fds, count);
+        if !polls::concerns_us(ours) {
+            return real::ppoll(fds, count, limit, mask);
+        }
+        int(polls::poll(ours, time(limit), mask))
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn select(
+    count: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    timeout: *mut timeval,
+) -> c_int {
+    let sets = Sets { count, sets: [read, write, except] };
+    // SAFETY: as above.
+    unsafe {
+        if !sets.concern_us() {
+            return selects::linux(sets, timeout);
+        }
+        let limit = timeout.as_ref().map(|t| {
+            let whole = Duration::from_secs(t.tv_sec.max(0).unsigned_abs());
+            whole.saturating_add(Duration::from_micros(t.tv_usec.max(0).unsigned_abs()))
+        });
+        let before = crate::wait::now();
+        let answer = int(selects::select(sets, limit, ptr::null()));
+        // As Linux, which writes back what is left of the time.
+        if let (Some(left), Some(limit)) = (timeout.as_mut(), limit) {
+            let rest = limit.saturating_sub(crate::wait::now() - before);
+            left.tv_sec = rest.as_secs().try_into().unwrap_or(libc::time_t::MAX);
+            left.tv_usec = rest.subsec_micros().into();
+        }
+        answer
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pselect(
+    count: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    limit: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    let sets = Sets { count, sets: [read, write, except] };
+    // SAFETY: as above.
+    unsafe {
+        if !sets.concern_us() {
+            return real::pselect(count, read, write, except, limit, mask);
+        }
+        int(selects::select(sets, time(limit), mask))
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_create(size: c_int) -> c_int {
+    if size <= 0 {
+        return int(Err(libc::EINVAL));
+    }
+    int(epoll::create(0))
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_create1(flags: c_int) -> c_int {
+    int(epoll::create(flags))
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_ctl(epfd: c_int, op: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        match table::epoll(epfd) {
+            None => real::epoll_ctl(epfd, op, fd, event),
+            Some(set) => done(epoll::control(set, epfd, op, fd, event)),
+        }
+    }
+}
+
+/// # Safety
+/// As the C library's.
+unsafe fn wait(
+    epfd: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    limit: Option<Duration>,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match table::epoll(epfd) {
+            Some(set) => int(sets::wait(set, epfd, events, max, limit, mask)),
+            None => {
+                let timeout =
+                    limit.map_or(-1, |l| c_int::try_from(l.as_micros().div_ceil(1000)).unwrap_or(c_int::MAX));
+                real::epoll_pwait(epfd, events, max, timeout, mask)
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_wait(
+    epfd: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    timeout: c_int,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe { wait(epfd, events, max, millis(timeout), ptr::null()) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_pwait(
+    epfd: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    timeout: c_int,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe { wait(epfd, events, max, millis(timeout), mask) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_pwait2(
+    epfd: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    limit: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe { wait(epfd, events, max, time(limit), mask) }
+}

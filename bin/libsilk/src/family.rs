@@ -1,0 +1,256 @@
+//! The family this process belongs to: the arena, the doorbells and the lifeline to the
+//! daemon. Joined at the first socket whose server must be decided, once; where that fails,
+//! one line says so and Linux serves everything.
+//!
+//! The daemon may be killed at any moment and then nobody wakes the sleepers: whoever sleeps
+//! does so in pieces of [`PATIENCE`] and asks [`Family::is_dead`] between them.
+
+use crate::environment;
+use crate::errno::Answer;
+use crate::internal;
+use crate::lock::{Guarded, Lock};
+use crate::real;
+use crate::signals::Blocked;
+use silk_control::{Lifeline, Received, Reply, Request};
+use silk_stream::{Arena, Slot, request, wake};
+use std::fmt::Display;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::time::Duration;
+
+/// How long a wait lasts at most before the daemon's health is looked at.
+pub const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What was joined. Never freed: any thread may be using it.
+pub struct Family {
+    /// The shared memory.
+    pub arena: Arena,
+    events: Vec<OwnedFd>,
+    /// What lets other processes join.
+    pub token: u64,
+}
+
+static FAMILY: AtomicPtr<Family> = AtomicPtr::new(ptr::null_mut());
+static LINE: Guarded<Option<Lifeline>> = Guarded::new(None);
+/// The lifeline's number for those who only look whether it hangs; -1: none.
+static LINE_NUMBER: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(-1);
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+static DEAD: AtomicBool = AtomicBool::new(false);
+static REFUSED: AtomicBool = AtomicBool::new(false);
+
+/// The family, if it has been joined.
+#[inline]
+pub fn joined() -> Option<&'static Family> {
+    // SAFETY: the pointer is null or was leaked by `found` and is never freed.
+    unsafe { FAMILY.load(Ordering::Acquire).as_ref() }
+}
+
+/// The family, joined now if it has not been yet.
+///
+/// # Errors
+/// `ENETDOWN` when there is no daemon to join.
+pub fn join() -> Answer<&'static Family> {
+    if let Some(family) = joined() {
+        return Ok(family);
+    }
+    let _quiet = Blocked::all();
+    let mut line = LINE.lock();
+    if let Some(family) = joined() {
+        return Ok(family);
+    }
+    if REFUSED.load(Ordering::Relaxed) {
+        return Err(libc::ENETDOWN);
+    }
+    match attach() {
+        Ok((lifeline, family, process)) => {
+            LINE_NUMBER.store(lifeline.as_fd().as_raw_fd(), Ordering::Release);
+            *line = Some(lifeline);
+            Ok(found(family, process))
+        }
+        Err(why) => {
+            REFUSED.store(true, Ordering::Relaxed);
+            let rest = if environment::is_strict() { "its sockets fail" } else { "Linux serves its sockets" };
+            say(&format!("{why}; {rest}"));
+            Err(libc::ENETDOWN)
+        }
+    }
+}
+
+/// Makes a family the process's own.
+fn found(family: Family, process: u32) -> &'static Family {
+    PROCESS.store(process, Ordering::Release);
+    let family = Box::leak(Box::new(family));
+    FAMILY.store(family, Ordering::Release);
+    family
+}
+
+fn attach() -> Result<(Lifeline, Family, u32), String> {
+    let path = environment::socket_path();
+    let line = Lifeline::connect(&path)
+        .map_err(|e| format!("no silkd answers on {}: {e}; start it first", path.display()))?;
+    let request = Request::Attach {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        family: environment::family(),
+        program: environment::program(),
+    };
+    let got: Received<Reply> =
+        line.ask(&request, &[]).map_err(|e| format!("silkd on {} did not answer: {e}", path.display()))?;
+    let (token, process, domains) = match got.message {
+        Reply::Attached { family, process, domains } => (family, process, domains),
+        Reply::Refused(refusal) => return Err(refusal.why),
+        _ => return Err("silkd answered with something else than was asked".to_owned()),
+    };
+    let mut descriptors = got.descriptors.into_iter().map(internal::keep);
+    let arena = descriptors.next().ok_or("silkd sent no arena")?;
+    let arena = Arena::attach(arena).map_err(|e| e.to_string())?;
+    let events: Vec<_> = descriptors.collect();
+    if events.len() != domains as usize {
+        return Err("silkd sent another number of doorbells than it said".to_owned());
+    }
+    let line = Lifeline::from_descriptor(internal::keep(line.into_descriptor()));
+    Ok((line, Family { arena, events, token }, process))
+}
+
+/// Takes over what the image before an exec had.
+pub fn resume(line: OwnedFd, arena: OwnedFd, events: Vec<OwnedFd>, token: u64, process: u32) -> Answer<()> {
+    let arena = Arena::attach(arena).map_err(|_| libc::EPROTO)?;
+    replace_line(Lifeline::from_descriptor(line));
+    found(Family { arena, events, token }, process);
+    Ok(())
+}
+
+fn replace_line(line: Lifeline) {
+    LINE_NUMBER.store(line.as_fd().as_raw_fd(), Ordering::Release);
+    *LINE.lock() = Some(line);
+}
+
+/// In a forked child, which has no other threads: the lifeline and number that were made for
+/// it. The parent's lifeline is closed here, or its end would never be noticed.
+pub fn become_child(line: Lifeline, process: u32) {
+    let parents = LINE.lock().take();
+    if let Some(parents) = parents {
+        internal::close(parents.into_descriptor());
+    }
+    replace_line(line);
+    PROCESS.store(process, Ordering::Release);
+}
+
+/// In a child that got no lifeline of its own: nothing here is its to use.
+pub fn orphan() {
+    if let Some(parents) = LINE.lock().take() {
+        internal::close(parents.into_descriptor());
+    }
+    LINE_NUMBER.store(-1, Ordering::Release);
+    FAMILY.store(ptr::null_mut(), Ordering::Release);
+    REFUSED.store(true, Ordering::Relaxed);
+}
+
+/// The lifeline's lock, to be held across a fork.
+pub fn line_lock() -> &'static Lock {
+    LINE.bare()
+}
+
+/// This process's number in the family.
+pub fn process() -> u32 {
+    PROCESS.load(Ordering::Acquire)
+}
+
+/// Says something to people.
+pub fn say(what: &dyn Display) {
+    let line = format!("libsilk: {what}\n");
+    // SAFETY: writes the bytes of `line` to standard error.
+    unsafe { real::write(2, line.as_ptr().cast(), line.len()) };
+}
+
+/// Asks the daemon and waits for its answer.
+///
+/// # Errors
+/// The `errno` of a refusal; `ECONNRESET` when the daemon is gone.
+pub fn ask(request: &Request, descriptors: &[BorrowedFd<'_>]) -> Answer<Reply> {
+    let _quiet = Blocked::all();
+    let line = LINE.lock();
+    let line = line.as_ref().ok_or(libc::ECONNRESET)?;
+    match line.ask::<_, Reply>(request, descriptors).map(|got| got.message) {
+        Ok(Reply::Refused(refusal)) => {
+            if matches!(request, Request::Bind { .. } | Request::Listen { .. } | Request::Scout { .. }) {
+                say(&refusal.why);
+            }
+            Err(if refusal.errno > 0 { refusal.errno } else { libc::EPROTO })
+        }
+        Ok(reply) => Ok(reply),
+        Err(_) => {
+            bury();
+            Err(libc::ECONNRESET)
+        }
+    }
+}
+
+/// Tells the daemon something that has no answer.
+pub fn tell(request: &Request) {
+    let _quiet = Blocked::all();
+    if let Some(line) = LINE.lock().as_ref()
+        && line.send(request, &[]).is_err()
+    {
+        bury();
+    }
+}
+
+/// The daemon is gone; the other processes of the family learn it from the arena.
+fn bury() {
+    DEAD.store(true, Ordering::Release);
+    if let Some(family) = joined() {
+        family.arena.header().dead.store(1, Ordering::Release);
+    }
+}
+
+impl Family {
+    /// Whether the daemon is known to be gone.
+    #[inline]
+    pub fn is_dead(&self) -> bool {
+        DEAD.load(Ordering::Relaxed) || self.arena.header().dead.load(Ordering::Relaxed) != 0
+    }
+
+    /// Looks whether the lifeline has hung up. To be called when a wait took long.
+    pub fn feel_pulse(&self) {
+        let fd = LINE_NUMBER.load(Ordering::Acquire);
+        let mut look = libc::pollfd { fd, events: 0, revents: 0 };
+        // SAFETY: one pollfd, no waiting.
+        if unsafe { real::poll(&mut look, 1, 0) } == 1 && look.revents != 0 {
+            bury();
+        }
+    }
+
+    /// Tells the executor that serves `slot` that it has news, waking it if it sleeps.
+    #[inline]
+    pub fn ring(&self, number: u32, slot: &Slot) {
+        let domain = slot.domain.load(Ordering::Acquire) as usize;
+        if let (Some(doorbell), Some(event)) = (self.arena.doorbell(domain), self.events.get(domain)) {
+            doorbell.set.mark(number);
+            wake::ring(&doorbell.sleeping, event.as_fd());
+        }
+    }
+
+    /// Leaves news for the executor that it will find when it next runs.
+    pub fn mark(&self, number: u32, slot: &Slot) {
+        if let Some(doorbell) = self.arena.doorbell(slot.domain.load(Ordering::Acquire) as usize) {
+            doorbell.set.mark(number);
+        }
+    }
+
+    /// Sets request bits of a slot and rings.
+    pub fn request(&self, number: u32, slot: &Slot, bits: u32) {
+        slot.request.fetch_or(bits, Ordering::SeqCst);
+        if bits == request::OPTIONS { self.mark(number, slot) } else { self.ring(number, slot) }
+    }
+
+    /// The doorbells, to be handed over in an exec.
+    pub fn events(&self) -> &[OwnedFd] {
+        &self.events
+    }
+}
+
+/// The lifeline's descriptor, to be handed over in an exec; -1: none.
+pub fn line_number() -> i32 {
+    LINE_NUMBER.load(Ordering::Acquire)
+}

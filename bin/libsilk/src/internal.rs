@@ -1,0 +1,82 @@
+//! The library's own descriptors: moved out of the way of the program's, closed on exec, and
+//! safe from programs that close every number they can think of.
+
+use crate::real;
+use crate::table::{self, Entry};
+use std::ffi::c_int;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// Where our numbers start: the upper end of the first thousand (so that a kernel table of
+/// ordinary size holds them), or of what the program may open.
+fn above() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 1024, rlim_max: 1024 };
+    // SAFETY: fills the structure it is given.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    let end = usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX).min(1024);
+    if end > 128 { end - 64 } else { end / 2 }
+}
+
+/// Keeps `fd` as one of ours, under a high number where there is one.
+pub fn keep(fd: OwnedFd) -> OwnedFd {
+    // SAFETY: duplicates a descriptor we own; what comes back is ours.
+    let high = unsafe { real::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, above()) };
+    let kept = if high < 0 {
+        fd
+    } else {
+        // SAFETY: just made for us.
+        unsafe { OwnedFd::from_raw_fd(high) }
+    };
+    table::put(kept.as_raw_fd(), Entry::Internal);
+    kept
+}
+
+/// Closes one of ours.
+pub fn close(fd: OwnedFd) {
+    let number = fd.into_raw_fd();
+    table::take(number);
+    // SAFETY: the descriptor was ours and is named nowhere any more.
+    unsafe { real::close(number) };
+}
+
+/// The socket whose copies stand for accepted connections; -1: not made yet.
+static PLACEHOLDER: AtomicI32 = AtomicI32::new(-1);
+
+/// An unconnected kernel socket of the process. Each accepted connection's descriptor is a
+/// copy of it: of socket type, and cheaper to make and close than a socket.
+pub fn placeholder() -> c_int {
+    let there = PLACEHOLDER.load(Ordering::Acquire);
+    if there >= 0 {
+        return there;
+    }
+    // SAFETY: a new socket, owned by nobody else.
+    let made = unsafe {
+        let fd = real::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
+        if fd < 0 {
+            return -1;
+        }
+        keep(OwnedFd::from_raw_fd(fd))
+    };
+    let fd = made.as_raw_fd();
+    match PLACEHOLDER.compare_exchange(-1, fd, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => made.into_raw_fd(),
+        Err(other) => {
+            close(made);
+            other
+        }
+    }
+}
+
+/// A copy of [`placeholder`] with the lowest free number.
+///
+/// # Errors
+/// `EMFILE`, `ENFILE`.
+pub fn stand_in(close_on_exec: bool) -> crate::errno::Answer<c_int> {
+    let command = if close_on_exec { libc::F_DUPFD_CLOEXEC } else { libc::F_DUPFD };
+    let from = placeholder();
+    if from < 0 {
+        return Err(crate::errno::last());
+    }
+    // SAFETY: duplicates a descriptor of ours.
+    crate::errno::check(unsafe { real::fcntl(from, command, 0) })
+}

@@ -1,0 +1,358 @@
+//! From a new socket to one that somebody serves: `socket`, `bind`, `listen`, `connect`,
+//! `shutdown` and the names of both ends. Each socket starts as the kernel's, undecided; its
+//! first address decides, by the daemon's word, whether silk serves it or Linux does.
+
+use crate::address::{self, ANY};
+use crate::environment;
+use crate::epoll;
+use crate::errno::{Answer, check, last};
+use crate::family;
+use crate::options;
+use crate::real;
+use crate::settings::flag;
+use crate::socket::{self, Role, Socket, shape, state as stage};
+use crate::state;
+use crate::stream_io::shut;
+use crate::table::{self, Entry};
+use crate::unserved;
+use crate::wait::{self, Change, Deadline};
+use libc::{sockaddr, socklen_t};
+use silk_control::{Kind, PF_SCOUT, Reply, Request};
+use silk_stream::{Slot, request, status};
+use std::ffi::c_int;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+/// `socket(2)`.
+///
+/// # Errors
+/// As Linux.
+pub fn socket(family: c_int, kind: c_int, protocol: c_int) -> Answer<c_int> {
+    let sort = kind & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
+    let scout = family == PF_SCOUT;
+    let known = matches!(
+        (family, sort, protocol),
+        (libc::AF_INET | libc::AF_INET6, libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP)
+            | (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP)
+    ) || (scout && matches!(sort, libc::SOCK_STREAM | libc::SOCK_DGRAM));
+    // SAFETY: plain numbers; of a PF_SCOUT socket the kernel's part is of Unix's family.
+    let fd = check(unsafe {
+        if scout { real::socket(libc::AF_UNIX, kind, 0) } else { real::socket(family, kind, protocol) }
+    })?;
+    if known {
+        let bits = [
+            (sort == libc::SOCK_DGRAM, shape::DATAGRAM),
+            (family == libc::AF_INET6, shape::INET6),
+            (scout, shape::SCOUT),
+        ];
+        let bits = bits.into_iter().filter(|(is, _)| *is).fold(0, |sum, (_, bit)| sum | bit);
+        if let Some(socket) = socket::make(stage::UNDECIDED, bits, (kind & libc::SOCK_NONBLOCK) as u32)
+            && !table::put(fd, Entry::Socket(socket))
+        {
+            socket.free();
+        }
+    }
+    Ok(fd)
+}
+
+/// Who serves a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// Silk; what was asked for is done.
+    Silk,
+    /// Linux; the caller passes the call on.
+    Linux,
+}
+
+fn decided(socket: &'static Socket, reply: Reply, role: Role) -> Answer<Server> {
+    match reply {
+        Reply::Socket { slot, generation } => {
+            socket.serve(slot, generation, role);
+            options::pass_on_all(socket);
+            epoll::now_served(socket);
+            Ok(Server::Silk)
+        }
+        Reply::NotOurs => {
+            socket.leave_to_linux();
+            if environment::is_strict() { Err(libc::ENETDOWN) } else { Ok(Server::Linux) }
+        }
+        _ => Err(libc::EPROTO),
+    }
+}
+
+/// Without a daemon Linux serves everything, unless the program is strict.
+fn join(socket: &Socket) -> Answer<bool> {
+    match family::join() {
+        Ok(_) => Ok(true),
+        Err(errno) if environment::is_strict() => Err(errno),
+        Err(_) => {
+            socket.leave_to_linux();
+            Ok(false)
+        }
+    }
+}
+
+fn role_of(socket: &Socket) -> Role {
+    if socket.is(shape::DATAGRAM) { Role::Datagram } else { Role::Stream }
+}
+
+/// An address of real IPv6 is Linux's business; it is told.
+fn is_foreign(socket: &Socket, address: SocketAddr, what: &str) -> Answer<bool> {
+    let IpAddr::V6(v6) = address.ip() else { return Ok(false) };
+    if v6.is_unspecified() && !socket.settings.has_flag(flag::ONLY_INET6) {
+        return Ok(false);
+    }
+    unserved::tell(&format!("{what} of an IPv6 address"), libc::EAFNOSUPPORT)?;
+    socket.leave_to_linux();
+    Ok(true)
+}
+
+/// `::` and `0.0.0.0` are the same to us: every IPv4 address of ours.
+fn plain(address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() { SocketAddr::new(ANY.ip(), address.port()) } else { address }
+}
+
+/// `bind(2)` of an undecided socket.
+///
+/// # Errors
+/// As Linux, and what the daemon refuses with.
+///
+/// # Safety
+/// As [`address::parse`].
+pub unsafe fn bind(socket: &'static Socket, addr: *const sockaddr, len: socklen_t) -> Answer<Server> {
+    if socket.is(shape::SCOUT) {
+        // SAFETY: as the caller promises.
+        return unsafe { scout(socket, addr, len) };
+    }
+    // SAFETY: as the caller promises. What is no address is Linux's to refuse.
+    let Ok(local) = (unsafe { address::parse(addr, len) }) else { return Ok(Server::Linux) };
+    if is_foreign(socket, local, "bind")? || !join(socket)? {
+        return Ok(Server::Linux);
+    }
+    bind_to(socket, plain(local))
+}
+
+fn bind_to(socket: &'static Socket, local: SocketAddr) -> Answer<Server> {
+    let reply = family::ask(
+        &Request::Bind {
+            kind: socket.kind(),
+            local,
+            reuse_address: socket.settings.has_flag(flag::REUSE_ADDRESS),
+            reuse_port: socket.settings.has_flag(flag::REUSE_PORT),
+        },
+        &[],
+    )?;
+    socket.shape.fetch_or(shape::BOUND, Relaxed);
+    decided(socket, reply, role_of(socket))
+}
+
+/// `bind` or `connect` of a `PF_SCOUT` socket: its address is the name of a path.
+///
+/// # Safety
+/// `addr` points to `len` readable bytes or is null.
+unsafe fn scout(socket: &'static Socket, addr: *const sockaddr, len: socklen_t) -> Answer<Server> {
+    let len = len as usize;
+    if addr.is_null() || len <= 2 || len > 256 {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: `len` bytes are there, of which the first two are the family's.
+    let name = unsafe { std::slice::from_raw_parts(addr.cast::<u8>().add(2), len - 2) };
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    let name = std::str::from_utf8(name).map_err(|_| libc::EINVAL)?.to_owned();
+    family::join()?;
+    let reply = family::ask(&Request::Scout { name }, &[])?;
+    decided(socket, reply, role_of(socket))
+}
+
+/// `listen(2)` of a socket that silk serves, or of one that was never bound.
+///
+/// # Errors
+/// As Linux, and what the daemon refuses with.
+pub fn listen(socket: &'static Socket, backlog: c_int) -> Answer<Server> {
+    if socket.is(shape::DATAGRAM) {
+        return if socket.is_served() { Err(libc::EOPNOTSUPP) } else { Ok(Server::Linux) };
+    }
+    if socket.is_undecided() && (!join(socket)? || bind_to(socket, ANY)? == Server::Linux) {
+        return Ok(Server::Linux);
+    }
+    let backlog = u32::try_from(backlog).unwrap_or(u32::MAX);
+    family::ask(&Request::Listen { slot: socket.name().0, backlog }, &[])?;
+    socket.set_role(Role::Listener);
+    Ok(Server::Silk)
+}
+
+/// `connect(2)` of an undecided socket or one that silk serves.
+///
+/// # Errors
+/// As Linux: `EINPROGRESS` where it does not wait, `EALREADY`, `EISCONN`, and the error of a
+/// connection that failed.
+///
+/// # Safety
+/// As [`address::parse`].
+pub unsafe fn connect(socket: &'static Socket, addr: *const sockaddr, len: socklen_t) -> Answer<Server> {
+    if socket.is(shape::SCOUT) && socket.is_undecided() {
+        // SAFETY: as the caller promises.
+        return unsafe { scout(socket, addr, len) };
+    }
+    // SAFETY: as the caller promises.
+    let peer = match unsafe { address::parse(addr, len) } {
+        Ok(peer) => plain(peer),
+        // AF_UNSPEC dissolves a datagram socket's association.
+        Err(_) if socket.is_served() && socket.is(shape::DATAGRAM) => ANY,
+        Err(errno) if socket.is_served() => return Err(errno),
+        Err(_) => return Ok(Server::Linux),
+    };
+    if socket.is_served() && !socket.is(shape::DATAGRAM) && progress(socket)? {
+        return Ok(Server::Silk);
+    }
+    let bound = socket.is_served().then(|| socket.name().0);
+    if bound.is_none() && (is_foreign(socket, peer, "connect")? || !join(socket)?) {
+        return Ok(Server::Linux);
+    }
+    let reply = family::ask(&Request::Connect { kind: socket.kind(), slot: bound, peer }, &[])?;
+    if bound.is_some() && reply == Reply::NotOurs {
+        // Bound here, so it cannot reach what is Linux's alone.
+        return Err(libc::ENETUNREACH);
+    }
+    let server = match bound {
+        None => decided(socket, reply, role_of(socket))?,
+        Some(_) => Server::Silk,
+    };
+    if server == Server::Linux {
+        return Ok(server);
+    }
+    if socket.kind() == Kind::Datagram {
+        let bit = shape::CONNECTED;
+        if peer == ANY {
+            socket.shape.fetch_and(!bit, Relaxed)
+        } else {
+            socket.shape.fetch_or(bit, Relaxed)
+        };
+        return Ok(Server::Silk);
+    }
+    if socket.is_nonblocking(0) {
+        // Even if it has succeeded already: that is told by the next look.
+        return Err(libc::EINPROGRESS);
+    }
+    finish(socket)?;
+    Ok(Server::Silk)
+}
+
+/// Who serves an undecided datagram socket that sends to `peer`.
+///
+/// # Errors
+/// What the daemon refuses with.
+pub fn decide_by_peer(socket: &'static Socket, peer: SocketAddr) -> Answer<Server> {
+    if is_foreign(socket, peer, "sendto")? || !join(socket)? {
+        return Ok(Server::Linux);
+    }
+    let reply = family::ask(&Request::Connect { kind: Kind::Datagram, slot: None, peer: plain(peer) }, &[])?;
+    decided(socket, reply, Role::Datagram)
+}
+
+/// A stream socket on which `connect` is called once more: whether it is done.
+fn progress(socket: &Socket) -> Answer<bool> {
+    if socket.role() == Role::Listener {
+        return Err(libc::EISCONN);
+    }
+    let slot = socket.slot()?;
+    let now = state::status(slot);
+    if now & (status::CONNECTED | status::CONNECTING | status::FAILED) == 0 {
+        return Ok(false);
+    }
+    if now & status::FAILED != 0 {
+        return Err(state::take_error(slot).unwrap_or(libc::ECONNABORTED));
+    }
+    if now & status::CONNECTED != 0 {
+        let greeted = socket.shape.fetch_or(shape::GREETED, Relaxed) & shape::GREETED != 0;
+        return if greeted { Err(libc::EISCONN) } else { Ok(true) };
+    }
+    if socket.is_nonblocking(0) {
+        return Err(libc::EALREADY);
+    }
+    finish(socket)?;
+    Ok(true)
+}
+
+/// Waits until the connection is established or has failed.
+fn finish(socket: &Socket) -> Answer<()> {
+    let deadline = Deadline::after(socket.settings.send_limit());
+    let over = |slot: &Slot| state::status(slot) & status::CONNECTING == 0 || state::is_dead();
+    loop {
+        let slot = socket.slot()?;
+        let now = state::status(slot);
+        if now & status::FAILED != 0 {
+            return Err(state::take_error(slot).unwrap_or(libc::ECONNABORTED));
+        }
+        if now & status::CONNECTED != 0 {
+            socket.shape.fetch_or(shape::GREETED, Relaxed);
+            return Ok(());
+        }
+        match wait::sleep(socket, slot, Change::Writable(1), deadline, over) {
+            Err(libc::EAGAIN) => return Err(libc::EINPROGRESS),
+            other => other?,
+        }
+    }
+}
+
+/// `shutdown(2)` of a socket that silk serves.
+///
+/// # Errors
+/// As Linux.
+pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
+    let (bits, asked) = match how {
+        libc::SHUT_RD => (shut::READ, request::SHUT_READ),
+        libc::SHUT_WR => (shut::WRITE, request::SHUT_WRITE),
+        libc::SHUT_RDWR => (shut::READ | shut::WRITE, request::SHUT_READ | request::SHUT_WRITE),
+        _ => return Err(libc::EINVAL),
+    };
+    let slot = socket.slot()?;
+    if socket.role() == Role::Stream && state::status(slot) & (status::CONNECTED | status::CONNECTING) == 0 {
+        return Err(libc::ENOTCONN);
+    }
+    if socket.role() == Role::Datagram && !socket.is(shape::CONNECTED) {
+        return Err(libc::ENOTCONN);
+    }
+    socket.shut.fetch_or(bits, SeqCst);
+    if socket.role() == Role::Stream {
+        let family = family::joined().ok_or(libc::ENOTCONN)?;
+        family.request(socket.name().0, slot, asked);
+    }
+    // Whoever sleeps in this process reads or polls what has ended just now.
+    wait::disturb(slot);
+    epoll::changed(socket);
+    Ok(())
+}
+
+/// `getsockname(2)` of a socket that silk serves.
+///
+/// # Errors
+/// As Linux.
+pub fn local(socket: &Socket) -> Answer<SocketAddr> {
+    Ok(address::shared(&socket.slot()?.local))
+}
+
+/// `getpeername(2)` of a socket that silk serves.
+///
+/// # Errors
+/// As Linux.
+pub fn peer(socket: &Socket) -> Answer<SocketAddr> {
+    let slot = socket.slot()?;
+    let connected = match socket.role() {
+        Role::Listener => false,
+        Role::Datagram => socket.is(shape::CONNECTED),
+        Role::Stream => {
+            state::status(slot) & status::CONNECTED != 0 && slot.status.load(SeqCst) & status::FAILED == 0
+        }
+    };
+    if connected { Ok(address::shared(&slot.peer)) } else { Err(libc::ENOTCONN) }
+}
+
+/// Passes a call on to Linux, where silk does not serve the socket.
+pub fn or_linux(answer: Answer<Server>, linux: impl FnOnce() -> c_int) -> Answer<()> {
+    match answer? {
+        Server::Silk => Ok(()),
+        Server::Linux if linux() < 0 => Err(last()),
+        Server::Linux => Ok(()),
+    }
+}

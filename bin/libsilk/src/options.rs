@@ -1,0 +1,309 @@
+//! `getsockopt` and `setsockopt`. What concerns the path is kept, passed on to the daemon and
+//! answered from its slot; what has no meaning here goes to the kernel's part of the socket,
+//! so that it reads back as it was set, and is told loudly.
+
+use crate::errno::{Answer, check};
+use crate::family::{self, Family};
+use crate::real;
+use crate::settings::flag;
+use crate::socket::{Role, Socket, shape};
+use crate::state;
+use crate::tcp_info;
+use crate::unserved;
+use libc::socklen_t;
+use silk_control::{Reply, Request, SILK_PATH, SILK_PRIORITY, SOL_SILK};
+use silk_stream::{Slot, option, request};
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// Where an option that the library knows is kept.
+enum Place<'a> {
+    /// A bit of [`crate::settings::Settings::flags`].
+    Flag(u32),
+    /// A bit of the slot's options.
+    Stream(u32),
+    /// A number.
+    Number(&'a AtomicU32),
+    /// `SO_LINGER`.
+    Linger,
+    /// A time-out.
+    Time(&'a AtomicU32),
+}
+
+fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
+    let settings = &socket.settings;
+    let v6 = socket.is(shape::INET6);
+    Some(match (level, name) {
+        (libc::SOL_SOCKET, libc::SO_REUSEADDR) => Place::Flag(flag::REUSE_ADDRESS),
+        (libc::SOL_SOCKET, libc::SO_REUSEPORT) => Place::Flag(flag::REUSE_PORT),
+        (libc::SOL_SOCKET, libc::SO_OOBINLINE) => Place::Flag(flag::OUT_OF_BAND_INLINE),
+        (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) if v6 => Place::Flag(flag::ONLY_INET6),
+        (libc::IPPROTO_IP, libc::IP_PKTINFO) => Place::Flag(flag::PACKET_INFO),
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO) => Place::Flag(flag::PACKET_INFO),
+        (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => Place::Stream(option::KEEPALIVE),
+        (libc::SOL_SOCKET, libc::SO_BROADCAST) => Place::Stream(option::BROADCAST),
+        (libc::IPPROTO_TCP, libc::TCP_NODELAY) => Place::Stream(option::NODELAY),
+        (libc::IPPROTO_TCP, libc::TCP_CORK) => Place::Stream(option::CORK),
+        (libc::IPPROTO_TCP, libc::TCP_QUICKACK) => Place::Stream(option::QUICKACK),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE) => Place::Number(&settings.keep_idle),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL) => Place::Number(&settings.keep_interval),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPCNT) => Place::Number(&settings.keep_count),
+        (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT) => Place::Number(&settings.defer_accept),
+        (libc::IPPROTO_IP, libc::IP_TOS) => Place::Number(&settings.service),
+        (libc::SOL_SOCKET, libc::SO_RCVBUF) => Place::Number(&settings.receive_buffer),
+        (libc::SOL_SOCKET, libc::SO_SNDBUF) => Place::Number(&settings.send_buffer),
+        (libc::SOL_SOCKET, libc::SO_LINGER) => Place::Linger,
+        (libc::SOL_SOCKET, libc::SO_RCVTIMEO) => Place::Time(&settings.receive_timeout),
+        (libc::SOL_SOCKET, libc::SO_SNDTIMEO) => Place::Time(&settings.send_timeout),
+        _ => return None,
+    })
+}
+
+/// Reads a value of the program's.
+///
+/// # Safety
+/// `value` points to `len` readable bytes or is null.
+unsafe fn input<T: Copy>(value: *const c_void, len: socklen_t) -> Answer<T> {
+    if (len as usize) < size_of::<T>() {
+        return Err(libc::EINVAL);
+    }
+    if value.is_null() {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: enough bytes are there, by the caller's word.
+    Ok(unsafe { value.cast::<T>().read_unaligned() })
+}
+
+/// Remembers an option of an undecided or served socket; whether it is one of those that the
+/// library knows.
+///
+/// # Errors
+/// `EINVAL` for a value that is too short.
+///
+/// # Safety
+/// `value` points to `len` readable bytes or is null.
+pub unsafe fn remember(
+    socket: &Socket,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> Answer<bool> {
+    let Some(place) = place(socket, level, name) else { return Ok(false) };
+    let settings = &socket.settings;
+    // SAFETY: as the caller promises.
+    unsafe {
+        match place {
+            Place::Flag(bit) => settings.set_flag(bit, input::<c_int>(value, len)? != 0),
+            Place::Stream(bit) if input::<c_int>(value, len)? != 0 => {
+                settings.stream.fetch_or(bit, Relaxed);
+            }
+            Place::Stream(bit) => {
+                settings.stream.fetch_and(!bit, Relaxed);
+            }
+            Place::Number(cell) => {
+                let number = input::<c_int>(value, len)?;
+                cell.store(u32::try_from(number).map_err(|_| libc::EINVAL)?, Relaxed);
+            }
+            Place::Linger => {
+                let linger = input::<libc::linger>(value, len)?;
+                let seconds = u32::try_from(linger.l_linger).unwrap_or(0).min(u32::MAX - 1);
+                settings.linger.store(if linger.l_onoff != 0 { seconds + 1 } else { 0 }, Relaxed);
+            }
+            Place::Time(cell) => {
+                let time = input::<libc::timeval>(value, len)?;
+                let (Ok(seconds), 0..1_000_000) = (u64::try_from(time.tv_sec), time.tv_usec) else {
+                    return Err(libc::EDOM);
+                };
+                // In whole milliseconds, and never by rounding turned into "for ever".
+                let millis =
+                    seconds.saturating_mul(1000).saturating_add(time.tv_usec.unsigned_abs().div_ceil(1000));
+                cell.store(u32::try_from(millis).unwrap_or(u32::MAX), Relaxed);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// `setsockopt(2)` of a socket that silk serves; `fd` is its descriptor.
+///
+/// # Errors
+/// As Linux; for what cannot be served the kernel's answer, or `ENOPROTOOPT` if the program
+/// is strict.
+///
+/// # Safety
+/// `value` points to `len` readable bytes or is null.
+pub unsafe fn set(
+    socket: &Socket,
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> Answer<()> {
+    if level == SOL_SILK {
+        // SAFETY: as the caller promises.
+        return set_ours(socket, name, unsafe { input::<c_int>(value, len) }?);
+    }
+    // SAFETY: as the caller promises.
+    if unsafe { remember(socket, level, name, value, len) }? {
+        let uncork = name == libc::TCP_CORK || name == libc::TCP_NODELAY;
+        if let (Some(family), Ok(slot)) = (family::joined(), socket.slot()) {
+            pass_on(socket, slot, family);
+            // What these two held back goes out now.
+            if level == libc::IPPROTO_TCP && uncork && state::unsent(slot) > 0 {
+                family.ring(socket.name().0, slot);
+            }
+        }
+        return Ok(());
+    }
+    unserved::tell(&format!("setsockopt({level}, {name})"), libc::ENOPROTOOPT)?;
+    // SAFETY: as the caller promises.
+    check(unsafe { real::setsockopt(fd, level, name, value, len) }).map(drop)
+}
+
+fn set_ours(socket: &Socket, name: c_int, value: c_int) -> Answer<()> {
+    if name != SILK_PRIORITY {
+        return Err(libc::ENOPROTOOPT);
+    }
+    let priority = u32::try_from(value).map_err(|_| libc::EINVAL)?;
+    match family::ask(&Request::SetPriority { slot: socket.name().0, priority }, &[])? {
+        Reply::Done => Ok(()),
+        _ => Err(libc::EPROTO),
+    }
+}
+
+/// Writes what the daemon must know of the options into the slot, where it differs.
+pub fn pass_on(socket: &Socket, slot: &Slot, family: &Family) {
+    if socket.role() == Role::Listener {
+        return;
+    }
+    let settings = &socket.settings;
+    let pairs = [
+        (&settings.stream, &slot.options),
+        (&settings.keep_idle, &slot.keep_idle),
+        (&settings.keep_interval, &slot.keep_interval),
+        (&settings.keep_count, &slot.keep_count),
+    ];
+    let mut changed = false;
+    for (from, to) in pairs {
+        let value = from.load(Relaxed);
+        if to.load(Relaxed) != value {
+            to.store(value, Relaxed);
+            changed = true;
+        }
+    }
+    if changed {
+        family.request(socket.name().0, slot, request::OPTIONS);
+    }
+}
+
+/// The same for a socket that silk has just begun to serve.
+pub fn pass_on_all(socket: &Socket) {
+    if let (Some(family), Ok(slot)) = (family::joined(), socket.slot()) {
+        pass_on(socket, slot, family);
+    }
+}
+
+/// Gives a value to the program, cut to its buffer as Linux does.
+///
+/// # Safety
+/// `len` points to a length and `value` to as many writable bytes, or either is null.
+unsafe fn output<T>(from: &T, value: *mut c_void, len: *mut socklen_t) -> Answer<()> {
+    if len.is_null() || value.is_null() {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: as the caller promises; no more is copied than fits.
+    unsafe {
+        let fits = size_of::<T>().min(*len as usize);
+        std::ptr::copy_nonoverlapping(std::ptr::from_ref(from).cast::<u8>(), value.cast(), fits);
+        *len = fits as socklen_t;
+    }
+    Ok(())
+}
+
+/// `getsockopt(2)` of a socket that silk serves; `fd` is its descriptor.
+///
+/// # Errors
+/// As [`set`].
+///
+/// # Safety
+/// `len` points to a length and `value` to as many writable bytes, or either is null.
+pub unsafe fn get(
+    socket: &Socket,
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    len: *mut socklen_t,
+) -> Answer<()> {
+    let slot = socket.slot()?;
+    // SAFETY: as the caller promises, here and in each branch.
+    unsafe {
+        match (level, name) {
+            (SOL_SILK, SILK_PATH) => return output(&slot.path.load(Relaxed), value, len),
+            (libc::IPPROTO_TCP, libc::TCP_INFO) => return output(&tcp_info::of(slot), value, len),
+            (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
+                return output(b"cubic\0\0\0\0\0\0\0\0\0\0\0", value, len);
+            }
+            (libc::SOL_SOCKET, libc::SO_LINGER) => {
+                let set = socket.settings.linger.load(Relaxed);
+                let seconds = c_int::try_from(set.saturating_sub(1)).unwrap_or(c_int::MAX);
+                let linger = libc::linger { l_onoff: c_int::from(set > 0), l_linger: seconds };
+                return output(&linger, value, len);
+            }
+            _ => {}
+        }
+        if let Some(number) = number(socket, slot, level, name) {
+            return output(&number, value, len);
+        }
+        if let Some(Place::Time(cell)) = place(socket, level, name) {
+            let ms = i64::from(cell.load(Relaxed));
+            return output(&libc::timeval { tv_sec: ms / 1000, tv_usec: ms % 1000 * 1000 }, value, len);
+        }
+        unserved::tell(&format!("getsockopt({level}, {name})"), libc::ENOPROTOOPT)?;
+        check(real::getsockopt(fd, level, name, value, len)).map(drop)
+    }
+}
+
+/// Options whose value is an `int`.
+fn number(socket: &Socket, slot: &Slot, level: c_int, name: c_int) -> Option<c_int> {
+    let signed = |n: u32| c_int::try_from(n).unwrap_or(c_int::MAX);
+    let or_default = |set: u32, default: c_int| if set > 0 { signed(set) } else { default };
+    let settings = &socket.settings;
+    let datagram = socket.role() == Role::Datagram;
+    Some(match (level, name) {
+        (SOL_SILK, SILK_PRIORITY) => signed(slot.priority.load(Relaxed)),
+        (libc::SOL_SOCKET, libc::SO_ERROR) => state::take_error(slot).unwrap_or(0),
+        (libc::SOL_SOCKET, libc::SO_TYPE) if datagram => libc::SOCK_DGRAM,
+        (libc::SOL_SOCKET, libc::SO_TYPE) => libc::SOCK_STREAM,
+        (libc::SOL_SOCKET, libc::SO_DOMAIN) if socket.is(shape::INET6) => libc::AF_INET6,
+        (libc::SOL_SOCKET, libc::SO_DOMAIN) if socket.is(shape::SCOUT) => silk_control::PF_SCOUT,
+        (libc::SOL_SOCKET, libc::SO_DOMAIN) => libc::AF_INET,
+        (libc::SOL_SOCKET, libc::SO_PROTOCOL) if datagram => libc::IPPROTO_UDP,
+        (libc::SOL_SOCKET, libc::SO_PROTOCOL) => libc::IPPROTO_TCP,
+        (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => c_int::from(socket.role() == Role::Listener),
+        // As Linux, which answers with twice what was set; here the rings' real sizes.
+        (libc::SOL_SOCKET, libc::SO_RCVBUF) => buffer(&slot.rx_size, &settings.receive_buffer),
+        (libc::SOL_SOCKET, libc::SO_SNDBUF) => buffer(&slot.tx_size, &settings.send_buffer),
+        (libc::SOL_SOCKET, libc::SO_RCVLOWAT | libc::SO_SNDLOWAT) => 1,
+        (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => or_default(slot.mss.load(Relaxed), 536),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE) => or_default(settings.keep_idle.load(Relaxed), 7200),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL) => or_default(settings.keep_interval.load(Relaxed), 75),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPCNT) => or_default(settings.keep_count.load(Relaxed), 9),
+        _ => match place(socket, level, name)? {
+            Place::Flag(bit) => c_int::from(settings.has_flag(bit)),
+            Place::Stream(bit) => c_int::from(settings.stream.load(Relaxed) & bit != 0),
+            Place::Number(cell) => signed(cell.load(Relaxed)),
+            Place::Linger | Place::Time(_) => return None,
+        },
+    })
+}
+
+fn buffer(ring: &AtomicU32, set: &AtomicU32) -> c_int {
+    let size = match ring.load(Relaxed) {
+        0 => set.load(Relaxed).saturating_mul(2).max(65_536),
+        size => size,
+    };
+    c_int::try_from(size).unwrap_or(c_int::MAX)
+}

@@ -1,0 +1,197 @@
+//! `poll`: a set of sockets of ours alone waits on their event words, without the kernel
+//! knowing of them; a mixed or a large set waits in the kernel with this thread's bell added.
+
+use crate::bell::Bell;
+use crate::errno::{Answer, check};
+use crate::family;
+use crate::readiness;
+use crate::real;
+use crate::socket::Socket;
+use crate::table;
+use crate::wait::Deadline;
+use libc::{pollfd, sigset_t, timespec};
+use silk_stream::wake::{self, WaitEntry, Woken};
+use std::cell::RefCell;
+use std::ffi::{c_int, c_short};
+use std::ptr;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+thread_local! {
+    static BELL: RefCell<Option<Bell>> = const { RefCell::new(None) };
+}
+
+/// Sets of at most so many sockets wait on their event words.
+const FEW: usize = 100;
+
+/// The sockets of ours in a program's array.
+fn ours(fds: &[pollfd]) -> impl Iterator<Item = (usize, &'static Socket)> {
+    fds.iter().enumerate().filter_map(|(place, one)| Some((place, table::served(one.fd)?)))
+}
+
+/// Whether any of them is ours; if not, the call is Linux's.
+pub fn concerns_us(fds: &[pollfd]) -> bool {
+    family::joined().is_some() && ours(fds).next().is_some()
+}
+
+/// Writes what holds now; how many of ours are ready.
+fn look(fds: &mut [pollfd]) -> usize {
+    let mut ready = 0;
+    for one in fds {
+        let Some(socket) = table::served(one.fd) else { continue };
+        let wanted = u32::from(one.events.cast_unsigned()) | readiness::FAILED | readiness::HUNG_UP;
+        one.revents = (readiness::of(socket) & wanted) as c_short;
+        ready += usize::from(one.revents != 0);
+    }
+    ready
+}
+
+/// `ppoll(2)` on a set with sockets of ours.
+///
+/// # Errors
+/// As Linux.
+///
+/// # Safety
+/// `mask` is null or points to a signal set.
+pub unsafe fn poll(fds: &mut [pollfd], limit: Option<Duration>, mask: *const sigset_t) -> Answer<c_int> {
+    let count = ours(fds).count();
+    let pure = fds.iter().filter(|one| one.fd >= 0).count() == count;
+    let ready = look(fds);
+    let at_once = limit == Some(Duration::ZERO) || ready > 0;
+    if at_once {
+        let kernels =
+            if pure { 0 } else { Mixed::new(fds, -1).ask(fds, Some(Duration::ZERO), ptr::null())? };
+        return total(ready + kernels);
+    }
+    let deadline = Deadline::after(limit);
+    if pure && count <= FEW && mask.is_null() {
+        return on_words(fds, deadline);
+    }
+    // SAFETY: as the caller promises.
+    BELL.try_with(|bell| unsafe { in_kernel(fds, deadline, mask, &mut bell.borrow_mut()) })
+        .unwrap_or(Err(libc::ENOMEM))
+}
+
+fn total(ready: usize) -> Answer<c_int> {
+    Ok(c_int::try_from(ready).unwrap_or(c_int::MAX))
+}
+
+/// Waits on the event words of sockets that are all ours.
+fn on_words(fds: &mut [pollfd], deadline: Deadline) -> Answer<c_int> {
+    loop {
+        let mut words = Vec::with_capacity(fds.len());
+        for (place, socket) in ours(fds) {
+            let (Ok(slot), Some(one)) = (socket.slot(), fds.get(place)) else { continue };
+            readiness::announce(socket, slot, u32::from(one.events.cast_unsigned()));
+            words.push(WaitEntry::new(&slot.event, slot.event.load(SeqCst)));
+        }
+        let ready = look(fds);
+        let Some(next) = deadline.next_look().filter(|_| ready == 0) else { return total(ready) };
+        match wake::wait_any(&words, Some(next)) {
+            Woken::Changed => crate::thread::report_wake_if_known(),
+            Woken::Interrupted => return Err(libc::EINTR),
+            Woken::TimedOut => feel_pulse(),
+        }
+    }
+}
+
+fn feel_pulse() {
+    if let Some(family) = family::joined() {
+        family.feel_pulse();
+    }
+}
+
+/// The program's array with ours taken out, as the kernel sees it, and one entry more.
+struct Mixed(Vec<pollfd>);
+
+impl Mixed {
+    fn new(fds: &[pollfd], event: c_int) -> Self {
+        let theirs = fds.iter().map(|one| {
+            let fd = if table::served(one.fd).is_some() { -1 } else { one.fd };
+            pollfd { fd, events: one.events, revents: 0 }
+        });
+        Self(theirs.chain([pollfd { fd: event, events: libc::POLLIN, revents: 0 }]).collect())
+    }
+
+    /// Asks the kernel; how many of its descriptors are ready, which are written to `fds`.
+    fn ask(&mut self, fds: &mut [pollfd], limit: Option<Duration>, mask: *const sigset_t) -> Answer<usize> {
+        let limit = limit.map(|limit| timespec {
+            tv_sec: limit.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+            tv_nsec: limit.subsec_nanos().into(),
+        });
+        let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);
+        // SAFETY: the array is as long as said; the limit outlives the call.
+        check(unsafe { real::ppoll(self.0.as_mut_ptr(), self.0.len() as libc::nfds_t, limit, mask) })?;
+        let mut ready = 0;
+        for (one, seen) in fds.iter_mut().zip(&self.0).filter(|(_, seen)| seen.fd >= 0) {
+            one.revents = seen.revents;
+            ready += usize::from(seen.revents != 0);
+        }
+        Ok(ready)
+    }
+
+    fn rang(&self) -> bool {
+        self.0.last().is_some_and(|event| event.revents != 0)
+    }
+}
+
+/// Waits in the kernel, with the bell among the descriptors.
+///
+/// # Safety
+/// As [`poll`].
+unsafe fn in_kernel(
+    fds: &mut [pollfd],
+    deadline: Deadline,
+    mask: *const sigset_t,
+    bell: &mut Option<Bell>,
+) -> Answer<c_int> {
+    if !bell.as_ref().is_some_and(Bell::is_mine) {
+        *bell = Bell::make().ok();
+    }
+    let watched: Vec<_> = ours(fds).filter_map(|(_, socket)| socket.slot().ok()).collect();
+    if let Some(bell) = &bell {
+        watched.iter().for_each(|slot| bell.watch(slot, true));
+    }
+    let answer = sleep_in_kernel(fds, deadline, mask, bell.as_ref());
+    if let Some(bell) = &bell {
+        bell.disarm();
+        watched.iter().for_each(|slot| bell.watch(slot, false));
+        bell.take(|_| {});
+    }
+    answer
+}
+
+fn sleep_in_kernel(
+    fds: &mut [pollfd],
+    deadline: Deadline,
+    mask: *const sigset_t,
+    bell: Option<&Bell>,
+) -> Answer<c_int> {
+    let mut mixed = Mixed::new(fds, bell.map_or(-1, Bell::descriptor));
+    loop {
+        if let Some(bell) = bell {
+            bell.take(|_| {});
+            bell.arm();
+        }
+        for (place, socket) in ours(fds) {
+            if let (Ok(slot), Some(one)) = (socket.slot(), fds.get(place)) {
+                readiness::announce(socket, slot, u32::from(one.events.cast_unsigned()));
+            }
+        }
+        let ready = look(fds);
+        let Some(nap) = deadline.nap().filter(|_| ready == 0) else {
+            return total(ready + mixed.ask(fds, Some(Duration::ZERO), ptr::null())?);
+        };
+        // Without a bell (the family has too many) the sockets are looked at now and then.
+        let nap = if bell.is_some() { nap } else { nap.min(Duration::from_millis(2)) };
+        let theirs = mixed.ask(fds, Some(nap), mask)?;
+        if let Some(bell) = bell.filter(|_| mixed.rang()) {
+            bell.hush();
+        } else if theirs == 0 {
+            feel_pulse();
+        }
+        if theirs > 0 {
+            return total(theirs + look(fds));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The socket options of one socket, as the program set them: kept before it is decided who
+//! serves the socket, answered by `getsockopt`, inherited by accepted connections, carried
+//! across an exec.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Options that are only on or off and concern the library or the daemon's control thread.
+pub mod flag {
+    /// `SO_REUSEADDR`.
+    pub const REUSE_ADDRESS: u32 = 1;
+    /// `SO_REUSEPORT`.
+    pub const REUSE_PORT: u32 = 2;
+    /// `IPV6_V6ONLY`.
+    pub const ONLY_INET6: u32 = 4;
+    /// `SO_OOBINLINE`.
+    pub const OUT_OF_BAND_INLINE: u32 = 8;
+    /// `IP_PKTINFO` or `IPV6_RECVPKTINFO`: `recvmsg` says where a datagram arrived.
+    pub const PACKET_INFO: u32 = 16;
+}
+
+/// How many words [`Settings::words`] has.
+pub const WORDS: usize = 12;
+
+/// The options.
+#[derive(Default)]
+pub struct Settings {
+    /// Bits of [`flag`].
+    pub flags: AtomicU32,
+    /// Bits of [`silk_stream::option`].
+    pub stream: AtomicU32,
+    /// `SO_LINGER`: zero is off, else the seconds plus one.
+    pub linger: AtomicU32,
+    /// `SO_RCVTIMEO`, ms; zero waits for ever.
+    pub receive_timeout: AtomicU32,
+    /// `SO_SNDTIMEO`, ms.
+    pub send_timeout: AtomicU32,
+    /// `TCP_KEEPIDLE`, seconds; zero: the daemon's default (so the next two).
+    pub keep_idle: AtomicU32,
+    /// `TCP_KEEPINTVL`, seconds.
+    pub keep_interval: AtomicU32,
+    /// `TCP_KEEPCNT`.
+    pub keep_count: AtomicU32,
+    /// `SO_RCVBUF` as set; zero: not set.
+    pub receive_buffer: AtomicU32,
+    /// `SO_SNDBUF` as set; zero: not set.
+    pub send_buffer: AtomicU32,
+    /// `TCP_DEFER_ACCEPT`, seconds. Accepted and reported; a connection is queued when it is
+    /// established, which the option allows.
+    pub defer_accept: AtomicU32,
+    /// `IP_TOS` as set. Reported only.
+    pub service: AtomicU32,
+}
+
+impl Settings {
+    /// Nothing set.
+    pub const fn new() -> Self {
+        const ZERO: AtomicU32 = AtomicU32::new(0);
+        Self {
+            flags: ZERO,
+            stream: ZERO,
+            linger: ZERO,
+            receive_timeout: ZERO,
+            send_timeout: ZERO,
+            keep_idle: ZERO,
+            keep_interval: ZERO,
+            keep_count: ZERO,
+            receive_buffer: ZERO,
+            send_buffer: ZERO,
+            defer_accept: ZERO,
+            service: ZERO,
+        }
+    }
+
+    fn cells(&self) -> [&AtomicU32; WORDS] {
+        // Exhaustive, so that a new option must be considered here.
+        let Self {
+            flags,
+            stream,
+            linger,
+            receive_timeout,
+            send_timeout,
+            keep_idle,
+            keep_interval,
+            keep_count,
+            receive_buffer,
+            send_buffer,
+            defer_accept,
+            service,
+        } = self;
+        [
+            flags,
+            stream,
+            linger,
+            receive_timeout,
+            send_timeout,
+            keep_idle,
+            keep_interval,
+            keep_count,
+            receive_buffer,
+            send_buffer,
+            defer_accept,
+            service,
+        ]
+    }
+
+    /// All of them, in a fixed order.
+    pub fn words(&self) -> [u32; WORDS] {
+        self.cells().map(|cell| cell.load(Relaxed))
+    }
+
+    /// Sets all of them.
+    pub fn set(&self, words: [u32; WORDS]) {
+        self.cells().into_iter().zip(words).for_each(|(cell, word)| cell.store(word, Relaxed));
+    }
+
+    /// Sets or clears bits of [`flag`].
+    pub fn set_flag(&self, bit: u32, on: bool) {
+        if on {
+            self.flags.fetch_or(bit, Relaxed)
+        } else {
+            self.flags.fetch_and(!bit, Relaxed)
+        };
+    }
+
+    /// Whether a bit of [`flag`] is set.
+    pub fn has_flag(&self, bit: u32) -> bool {
+        self.flags.load(Relaxed) & bit != 0
+    }
+
+    /// `SO_RCVTIMEO`.
+    pub fn receive_limit(&self) -> Option<Duration> {
+        limit(&self.receive_timeout)
+    }
+
+    /// `SO_SNDTIMEO`.
+    pub fn send_limit(&self) -> Option<Duration> {
+        limit(&self.send_timeout)
+    }
+}
+
+fn limit(cell: &AtomicU32) -> Option<Duration> {
+    match cell.load(Relaxed) {
+        0 => None,
+        ms => Some(Duration::from_millis(ms.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_survive_as_words() {
+        let (from, to) = (Settings::new(), Settings::new());
+        from.linger.store(6, Relaxed);
+        from.receive_timeout.store(1500, Relaxed);
+        from.set_flag(flag::REUSE_PORT, true);
+        to.set(from.words());
+        assert_eq!(to.words(), from.words());
+        assert_eq!(to.receive_limit(), Some(Duration::from_millis(1500)));
+        assert!(to.has_flag(flag::REUSE_PORT) && !to.has_flag(flag::ONLY_INET6));
+    }
+}

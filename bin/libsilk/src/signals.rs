@@ -1,0 +1,84 @@
+//! What a signal does to a call that waits. Linux restarts a socket call after a handler
+//! that was installed with `SA_RESTART` and ends it with `EINTR` otherwise. A wait of ours
+//! only learns that *some* handler ran, so it is ended if the program has any handler
+//! without `SA_RESTART`; calls with a time limit, and `poll` and its kin, always end.
+
+use crate::real;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Signals that have a handler without `SA_RESTART`, a bit each.
+static ENDING: AtomicU64 = AtomicU64::new(0);
+
+/// Whether a wait that a handler interrupted is to be ended.
+pub fn end_waits() -> bool {
+    ENDING.load(Relaxed) != 0
+}
+
+/// Notes how `signal` is handled from now on.
+pub fn note(signal: c_int, handler: libc::sighandler_t, restarts: bool) {
+    let Some(bit) = u32::try_from(signal - 1).ok().and_then(|n| 1u64.checked_shl(n)) else { return };
+    if handler != libc::SIG_IGN && handler != libc::SIG_DFL && !restarts {
+        ENDING.fetch_or(bit, Relaxed);
+    } else {
+        ENDING.fetch_and(!bit, Relaxed);
+    }
+}
+
+/// `siginterrupt(3)`: changes only whether calls are ended.
+pub fn note_interrupt(signal: c_int, ends: bool) {
+    let mut now = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: asks for the present action only; the buffer is of the right type, and zeroed
+    // memory is a valid one.
+    let now = unsafe {
+        real::sigaction(signal, std::ptr::null(), now.as_mut_ptr());
+        now.assume_init()
+    };
+    note(signal, now.sa_sigaction, !ends);
+}
+
+/// Raises `SIGPIPE` in this thread, as a write to a closed connection does.
+pub fn broken_pipe() {
+    // SAFETY: a signal to the calling thread itself.
+    unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGPIPE) };
+}
+
+/// While it lives no signal is delivered to this thread: a handler that makes a socket call
+/// of its own would otherwise wait for ever for a lock that its own thread holds.
+pub struct Blocked(libc::sigset_t);
+
+impl Blocked {
+    /// Blocks every signal.
+    pub fn all() -> Self {
+        let mut before = std::mem::MaybeUninit::zeroed();
+        // SAFETY: both sets are valid for writing; zeroed memory is a valid, empty set.
+        unsafe {
+            let mut all = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, before.as_mut_ptr());
+            Self(before.assume_init())
+        }
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // SAFETY: the set is the one that was in force before.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_handlers_that_do_not_restart_end_waits() {
+        note(libc::SIGUSR1, 4096, true);
+        assert!(!end_waits());
+        note(libc::SIGUSR1, 4096, false);
+        assert!(end_waits());
+        note(libc::SIGUSR1, libc::SIG_IGN, false);
+        assert!(!end_waits());
+    }
+}

@@ -1,0 +1,300 @@
+//! What the library remembers of a socket: one record for all descriptors that `dup` made
+//! of it, as the kernel keeps one open file. The records lie in a static table and are taken
+//! from a lock-free list, so that reading and writing never allocate and a forked child has
+//! them all.
+//!
+//! A record must not be trusted for longer than one call: another thread may close it. Every
+//! wait therefore ends with a new look at [`Socket::slot`].
+
+use crate::errno::Answer;
+use crate::family;
+use crate::lock::Lock;
+use crate::settings::{self, Settings};
+use silk_control::Kind;
+use silk_stream::Slot;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Sockets one process can have at one time; further ones are Linux's.
+const SOCKETS: usize = 1 << 17;
+
+static SLAB: [Socket; SOCKETS] = [const { Socket::new() }; SOCKETS];
+/// First free record plus one, below a count that changes with every use (against ABA).
+static FREE: AtomicU64 = AtomicU64::new(0);
+/// Records that have never been used start here.
+static FRESH: AtomicU32 = AtomicU32::new(0);
+
+/// How far a socket has come.
+pub mod state {
+    /// The record is free.
+    pub const FREE: u32 = 0;
+    /// Neither bound nor connected: whose it is will be decided then.
+    pub const UNDECIDED: u32 = 1;
+    /// Silk serves it.
+    pub const SERVED: u32 = 2;
+    /// Linux serves it.
+    pub const LINUX: u32 = 3;
+}
+
+/// What a served socket does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A byte stream.
+    Stream,
+    /// It listens for byte streams.
+    Listener,
+    /// Datagrams.
+    Datagram,
+}
+
+/// Bits of [`Socket::shape`]: what it was made as.
+pub mod shape {
+    /// `SOCK_DGRAM`; else `SOCK_STREAM`.
+    pub const DATAGRAM: u32 = 1;
+    /// `AF_INET6`: addresses are shown IPv4-mapped.
+    pub const INET6: u32 = 2;
+    /// `PF_SCOUT`.
+    pub const SCOUT: u32 = 4;
+    /// It came from `accept` and shares its kernel descriptor with others of the process.
+    pub const ACCEPTED: u32 = 8;
+    /// It has been bound by the program.
+    pub const BOUND: u32 = 16;
+    /// A datagram socket that has a peer.
+    pub const CONNECTED: u32 = 32;
+    /// The program has learnt that its `connect` succeeded.
+    pub const GREETED: u32 = 64;
+}
+
+/// The record.
+pub struct Socket {
+    next: AtomicU32,
+    descriptors: AtomicU32,
+    state: AtomicU32,
+    /// Bits of [`shape`].
+    pub shape: AtomicU32,
+    slot: AtomicU32,
+    generation: AtomicU32,
+    role: AtomicU32,
+    /// `O_NONBLOCK` and whatever else `F_SETFL` sets.
+    pub flags: AtomicU32,
+    /// What the program has shut down: 1 reading, 2 writing.
+    pub shut: AtomicU32,
+    /// Counts the times a write found no room, for edge-triggered event sets.
+    pub starved: AtomicU32,
+    /// The most threads seen waiting for its connections at one time.
+    pub crowd: AtomicU32,
+    /// Event sets that may watch it.
+    pub watched: AtomicU32,
+    /// Readers take turns.
+    pub reading: Lock,
+    /// Writers take turns.
+    pub writing: Lock,
+    /// Socket options.
+    pub settings: Settings,
+}
+
+impl Socket {
+    const fn new() -> Self {
+        Self {
+            next: AtomicU32::new(0),
+            descriptors: AtomicU32::new(0),
+            state: AtomicU32::new(state::FREE),
+            shape: AtomicU32::new(0),
+            slot: AtomicU32::new(0),
+            generation: AtomicU32::new(0),
+            role: AtomicU32::new(0),
+            flags: AtomicU32::new(0),
+            shut: AtomicU32::new(0),
+            starved: AtomicU32::new(0),
+            crowd: AtomicU32::new(0),
+            watched: AtomicU32::new(0),
+            reading: Lock::new(),
+            writing: Lock::new(),
+            settings: Settings::new(),
+        }
+    }
+
+    /// Its place in the table.
+    pub fn index(&self) -> u32 {
+        let offset = std::ptr::from_ref(self).addr().wrapping_sub(SLAB.as_ptr().addr());
+        (offset / size_of::<Self>()) as u32
+    }
+
+    /// How far it has come: one of [`state`].
+    pub fn state(&self) -> u32 {
+        self.state.load(Ordering::Acquire)
+    }
+
+    /// Whether silk serves it.
+    #[inline]
+    pub fn is_served(&self) -> bool {
+        self.state() == state::SERVED
+    }
+
+    /// Whether nobody serves it yet.
+    pub fn is_undecided(&self) -> bool {
+        self.state() == state::UNDECIDED
+    }
+
+    /// From now on silk serves it with this slot.
+    pub fn serve(&self, slot: u32, generation: u32, role: Role) {
+        self.slot.store(slot, Ordering::Relaxed);
+        self.generation.store(generation, Ordering::Relaxed);
+        self.set_role(role);
+        self.state.store(state::SERVED, Ordering::Release);
+    }
+
+    /// From now on Linux serves it.
+    pub fn leave_to_linux(&self) {
+        self.state.store(state::LINUX, Ordering::Release);
+    }
+
+    /// What it does.
+    #[inline]
+    pub fn role(&self) -> Role {
+        match self.role.load(Ordering::Relaxed) {
+            1 => Role::Listener,
+            2 => Role::Datagram,
+            _ => Role::Stream,
+        }
+    }
+
+    /// Changes what it does.
+    pub fn set_role(&self, role: Role) {
+        let word = match role {
+            Role::Stream => 0,
+            Role::Listener => 1,
+            Role::Datagram => 2,
+        };
+        self.role.store(word, Ordering::Relaxed);
+    }
+
+    /// Whether a bit of [`shape`] is set.
+    pub fn is(&self, bit: u32) -> bool {
+        self.shape.load(Ordering::Relaxed) & bit != 0
+    }
+
+    /// What to ask the daemon for.
+    pub fn kind(&self) -> Kind {
+        if self.is(shape::DATAGRAM) { Kind::Datagram } else { Kind::Stream }
+    }
+
+    /// Whether calls return instead of waiting.
+    pub fn is_nonblocking(&self, flags: c_int) -> bool {
+        flags & libc::MSG_DONTWAIT != 0 || self.flags.load(Ordering::Relaxed) & libc::O_NONBLOCK as u32 != 0
+    }
+
+    /// Its slot's number and use.
+    pub fn name(&self) -> (u32, u32) {
+        (self.slot.load(Ordering::Relaxed), self.generation.load(Ordering::Relaxed))
+    }
+
+    /// Its slot.
+    ///
+    /// # Errors
+    /// `EBADF` when another thread has closed it meanwhile, `ECONNRESET` when the daemon has
+    /// taken the slot away.
+    #[inline]
+    pub fn slot(&self) -> Answer<&'static Slot> {
+        let family = family::joined().ok_or(libc::ECONNRESET)?;
+        if !self.is_served() {
+            return Err(libc::EBADF);
+        }
+        let (number, generation) = self.name();
+        let slot = family.arena.slot(number).ok_or(libc::ECONNRESET)?;
+        if slot.generation.load(Ordering::Relaxed) == generation { Ok(slot) } else { Err(libc::ECONNRESET) }
+    }
+
+    /// One more descriptor names it.
+    pub fn add_descriptor(&self) {
+        self.descriptors.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// One descriptor fewer names it; whether it was the last.
+    pub fn drop_descriptor(&self) -> bool {
+        self.descriptors.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Gives the record back. No descriptor may name it any more.
+    pub fn free(&self) {
+        self.state.store(state::FREE, Ordering::Release);
+        let mine = u64::from(self.index()) + 1;
+        let mut free = FREE.load(Ordering::Acquire);
+        loop {
+            self.next.store(free as u32, Ordering::Relaxed);
+            let next = ((free >> 32).wrapping_add(1) << 32) | mine;
+            match FREE.compare_exchange_weak(free, next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return,
+                Err(now) => free = now,
+            }
+        }
+    }
+}
+
+/// The record at `index`.
+#[inline]
+pub fn at(index: u32) -> Option<&'static Socket> {
+    SLAB.get(index as usize)
+}
+
+/// All records that have ever been used.
+pub fn used() -> &'static [Socket] {
+    let end = (FRESH.load(Ordering::Acquire) as usize).min(SOCKETS);
+    SLAB.get(..end).unwrap_or_default()
+}
+
+/// A new record with one descriptor, in `state`; `None` when there are too many.
+pub fn make(state: u32, shape: u32, flags: u32) -> Option<&'static Socket> {
+    let socket = reused().or_else(fresh)?;
+    socket.descriptors.store(1, Ordering::Relaxed);
+    socket.shape.store(shape, Ordering::Relaxed);
+    socket.flags.store(flags, Ordering::Relaxed);
+    socket.role.store(0, Ordering::Relaxed);
+    socket.shut.store(0, Ordering::Relaxed);
+    socket.starved.store(0, Ordering::Relaxed);
+    socket.crowd.store(0, Ordering::Relaxed);
+    socket.watched.store(0, Ordering::Relaxed);
+    socket.settings.set([0; settings::WORDS]);
+    socket.reading.force_open();
+    socket.writing.force_open();
+    socket.state.store(state, Ordering::Release);
+    Some(socket)
+}
+
+fn reused() -> Option<&'static Socket> {
+    let mut free = FREE.load(Ordering::Acquire);
+    loop {
+        let socket = at((free as u32).checked_sub(1)?)?;
+        let next = ((free >> 32).wrapping_add(1) << 32) | u64::from(socket.next.load(Ordering::Relaxed));
+        match FREE.compare_exchange_weak(free, next, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return Some(socket),
+            Err(now) => free = now,
+        }
+    }
+}
+
+fn fresh() -> Option<&'static Socket> {
+    let index = FRESH.fetch_add(1, Ordering::AcqRel);
+    if index as usize >= SOCKETS {
+        FRESH.store(SOCKETS as u32, Ordering::Release);
+    }
+    at(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_given_out_once_and_again_after_it_was_freed() {
+        let made: Vec<_> = (0..3).filter_map(|_| make(state::UNDECIDED, 0, 0)).collect();
+        let mut places: Vec<_> = made.iter().map(|s| s.index()).collect();
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), 3);
+        made.iter().for_each(|s| s.free());
+        assert!(made.iter().all(|s| s.state() == state::FREE));
+        let again = make(state::LINUX, shape::DATAGRAM, 0).map(|s| (s.state(), s.kind(), s.drop_descriptor()));
+        assert_eq!(again, Some((state::LINUX, Kind::Datagram, true)));
+    }
+}

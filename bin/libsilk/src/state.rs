@@ -1,0 +1,82 @@
+//! What a slot says about its connection, with the daemon's death told as a failed
+//! connection, so that nothing that waits for it waits for ever.
+
+use crate::errno::Answer;
+use crate::family;
+use silk_stream::{Bytes, Slot, status, used};
+use std::ffi::c_int;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+
+/// Whether the daemon is gone.
+#[inline]
+pub fn is_dead() -> bool {
+    family::joined().is_none_or(family::Family::is_dead)
+}
+
+/// Bits of [`status`].
+#[inline]
+pub fn status(slot: &Slot) -> u32 {
+    let bits = slot.status.load(Acquire);
+    if is_dead() { bits | status::FAILED | status::PEER_FIN | status::SEND_CLOSED } else { bits }
+}
+
+/// The failure not yet reported, if there is one; it is reported once.
+pub fn take_error(slot: &Slot) -> Option<c_int> {
+    if is_dead() {
+        return Some(libc::ECONNRESET);
+    }
+    if slot.error.load(Relaxed) == 0 {
+        return None;
+    }
+    c_int::try_from(slot.error.swap(0, SeqCst)).ok().filter(|errno| *errno != 0)
+}
+
+/// Whether there is a failure to report.
+pub fn has_error(slot: &Slot) -> bool {
+    slot.error.load(Relaxed) != 0 || is_dead()
+}
+
+/// The receive ring.
+///
+/// # Errors
+/// `ECONNRESET` when there is none: the slot is not what it was.
+#[inline]
+pub fn receive_ring(slot: &Slot) -> Answer<Bytes<'static>> {
+    let family = family::joined().ok_or(libc::ECONNRESET)?;
+    family.arena.ring(slot.rx_place.load(Relaxed), slot.rx_size.load(Relaxed)).ok_or(libc::ECONNRESET)
+}
+
+/// The send ring.
+///
+/// # Errors
+/// As [`receive_ring`].
+#[inline]
+pub fn send_ring(slot: &Slot) -> Answer<Bytes<'static>> {
+    let family = family::joined().ok_or(libc::ECONNRESET)?;
+    family.arena.ring(slot.tx_place.load(Relaxed), slot.tx_size.load(Relaxed)).ok_or(libc::ECONNRESET)
+}
+
+/// Bytes that can be read now.
+#[inline]
+pub fn readable(slot: &Slot) -> u32 {
+    used(slot.rx_write.load(Acquire), slot.rx_read.load(Relaxed), slot.rx_size.load(Relaxed))
+}
+
+/// Bytes that can be written now.
+#[inline]
+pub fn writable(slot: &Slot) -> u32 {
+    slot.tx_size.load(Relaxed) - unsent(slot)
+}
+
+/// Bytes written and not yet acknowledged by the peer.
+#[inline]
+pub fn unsent(slot: &Slot) -> u32 {
+    used(slot.tx_write.load(Relaxed), slot.tx_read.load(Acquire), slot.tx_size.load(Relaxed))
+}
+
+/// How much room makes a socket writable for `poll`: a quarter of the ring, as there is
+/// little use in being woken for less.
+#[inline]
+pub fn worthwhile(slot: &Slot) -> u32 {
+    (slot.tx_size.load(Relaxed) / 4).max(1)
+}

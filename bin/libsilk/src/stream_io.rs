@@ -1,0 +1,236 @@
+//! Reading and writing a byte stream: copies between the program's buffers and the rings,
+//! and waits when a ring is empty or full. No system call unless somebody sleeps.
+
+use crate::errno::Answer;
+use crate::family;
+use crate::signals;
+use crate::socket::Socket;
+use crate::state;
+use crate::vectors::Vectors;
+use crate::wait::{self, Change, Deadline};
+use silk_stream::{Slot, free, status};
+use std::ffi::c_int;
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+
+/// Bits of [`Socket::shut`].
+pub mod shut {
+    /// `SHUT_RD`.
+    pub const READ: u32 = 1;
+    /// `SHUT_WR`.
+    pub const WRITE: u32 = 2;
+}
+
+/// Receives into `into`; zero at the end of the stream.
+///
+/// # Errors
+/// As `recv(2)`.
+pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
+    if flags & libc::MSG_ERRQUEUE != 0 {
+        return Err(libc::EAGAIN);
+    }
+    if flags & libc::MSG_OOB != 0 {
+        return Err(libc::EINVAL);
+    }
+    let want = into.total();
+    let all = flags & libc::MSG_WAITALL != 0 && flags & libc::MSG_PEEK == 0;
+    let mut deadline = None;
+    let mut got = 0;
+    loop {
+        let slot = socket.slot()?;
+        // Before the ring: what arrived before the end is in the ring by the time the end
+        // shows here.
+        let status = state::status(slot);
+        got += take(socket, slot, into, got, want - got, flags)?;
+        if got == want || (got > 0 && !all) {
+            return Ok(got);
+        }
+        if let Some(end) = ended(socket, slot, status) {
+            return if got > 0 { Ok(got) } else { end };
+        }
+        if socket.is_nonblocking(flags) {
+            return if got > 0 { Ok(got) } else { Err(libc::EAGAIN) };
+        }
+        let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.receive_limit()));
+        let level = if all { (want - got).min(slot.rx_size.load(Relaxed) as usize / 2) as u32 } else { 1 };
+        let ready = |slot: &Slot| {
+            state::readable(slot) >= level || ended(socket, slot, state::status(slot)).is_some()
+        };
+        match wait::sleep(socket, slot, Change::Readable(level), limit, ready) {
+            Err(_) if got > 0 => return Ok(got),
+            other => other?,
+        }
+    }
+}
+
+/// How the stream has ended for a reader, once the ring is empty.
+fn ended(socket: &Socket, slot: &Slot, status: u32) -> Option<Answer> {
+    const OVER: u32 = status::FAILED | status::PEER_FIN;
+    const ALIVE: u32 = status::CONNECTED | status::CONNECTING;
+    let shut = socket.shut.load(Relaxed) & shut::READ != 0;
+    if status & OVER == 0 && status & ALIVE != 0 && !shut {
+        return None;
+    }
+    if status & status::FAILED != 0
+        && let Some(errno) = state::take_error(slot)
+    {
+        return Some(Err(errno));
+    }
+    Some(if status & (ALIVE | OVER) == 0 { Err(libc::ENOTCONN) } else { Ok(0) })
+}
+
+/// Copies at most `len` bytes out of the ring.
+fn take(socket: &Socket, slot: &Slot, into: &Vectors, skip: usize, len: usize, flags: c_int) -> Answer {
+    if len == 0 {
+        return Ok(0);
+    }
+    let _turn = socket.reading.turn();
+    let there = state::readable(slot);
+    let len = len.min(there as usize);
+    if len == 0 {
+        return Ok(0);
+    }
+    let read = slot.rx_read.load(Relaxed);
+    if flags & libc::MSG_TRUNC == 0 {
+        into.fill(skip, len, state::receive_ring(slot)?, read);
+    }
+    if flags & libc::MSG_PEEK == 0 {
+        advance(socket, slot, read.wrapping_add(len as u32));
+    }
+    Ok(len)
+}
+
+/// Gives bytes of the receive ring back, and rings when the peer waits for a window.
+pub fn advance(socket: &Socket, slot: &Slot, read: u32) {
+    // Sequentially consistent, so that of this and the daemon's setting of the note one sees
+    // the other.
+    slot.rx_read.store(read, SeqCst);
+    let note = slot.rx_note.load(SeqCst);
+    if note != 0 && free(slot.rx_write.load(Relaxed), read, slot.rx_size.load(Relaxed)) >= note {
+        ring(socket, slot);
+    }
+}
+
+/// Tells the executor that the socket has news.
+pub fn ring(socket: &Socket, slot: &Slot) {
+    if let Some(family) = family::joined() {
+        family.ring(socket.name().0, slot);
+    }
+}
+
+/// Sends all of `from`, as far as it does not block.
+///
+/// # Errors
+/// As `send(2)`; `SIGPIPE` is raised unless the flags forbid it.
+pub fn send(socket: &Socket, from: &Vectors, flags: c_int) -> Answer {
+    send_with(socket, from.total(), flags, |slot, sent, room| {
+        from.drain(sent, room, state::send_ring(slot)?, slot.tx_write.load(Relaxed));
+        Ok(room)
+    })
+}
+
+/// Sends `want` bytes that `put` places into the ring: it is told how many have been sent
+/// and for how many there is room, and says how many it placed (zero: there are no more).
+///
+/// # Errors
+/// As [`send`], and those of `put`.
+pub fn send_with(
+    socket: &Socket,
+    want: usize,
+    flags: c_int,
+    put: impl Fn(&Slot, usize, usize) -> Answer,
+) -> Answer {
+    if flags & libc::MSG_OOB != 0 {
+        return Err(libc::EOPNOTSUPP);
+    }
+    let mut deadline = None;
+    let mut sent = 0;
+    loop {
+        let slot = socket.slot()?;
+        if let Err(errno) = may_send(socket, slot) {
+            return finish(sent, errno, flags);
+        }
+        let connected = state::status(slot) & status::CONNECTED != 0;
+        if connected {
+            match place(socket, slot, sent, want - sent, &put) {
+                Ok(Placed::Bytes(n)) => sent += n,
+                Ok(Placed::NoRoom) => {}
+                Ok(Placed::NoMore) => return Ok(sent),
+                Err(errno) => return finish(sent, errno, flags),
+            }
+            if sent == want {
+                return Ok(sent);
+            }
+        }
+        let half = (slot.tx_size.load(Relaxed) / 2).max(1);
+        if socket.is_nonblocking(flags) {
+            // An event set is told of room only if somebody said that it was missed; and room
+            // made just before that is used here.
+            socket.starved.fetch_add(1, Relaxed);
+            let level = state::worthwhile(slot);
+            wait::announce(slot, Change::Writable(level));
+            if connected && state::writable(slot) >= level {
+                continue;
+            }
+            return finish(sent, libc::EAGAIN, flags);
+        }
+        let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.send_limit()));
+        let level = half.min(u32::try_from(want - sent).unwrap_or(half));
+        let ready = |slot: &Slot| {
+            (state::status(slot) & status::CONNECTED != 0 && state::writable(slot) >= level)
+                || may_send(socket, slot).is_err_and(|errno| errno != 0)
+        };
+        if let Err(errno) = wait::sleep(socket, slot, Change::Writable(level), limit, ready) {
+            return finish(sent, errno, flags);
+        }
+    }
+}
+
+/// What is sent is sent; otherwise the error, with its signal.
+fn finish(sent: usize, errno: c_int, flags: c_int) -> Answer {
+    if sent > 0 {
+        return Ok(sent);
+    }
+    if errno == libc::EPIPE && flags & libc::MSG_NOSIGNAL == 0 {
+        signals::broken_pipe();
+    }
+    Err(errno)
+}
+
+/// What became of an attempt to place bytes in the send ring.
+enum Placed {
+    Bytes(usize),
+    NoRoom,
+    NoMore,
+}
+
+fn place(
+    socket: &Socket,
+    slot: &Slot,
+    sent: usize,
+    len: usize,
+    put: &impl Fn(&Slot, usize, usize) -> Answer,
+) -> Answer<Placed> {
+    let _turn = socket.writing.turn();
+    let room = (state::writable(slot) as usize).min(len);
+    if room == 0 {
+        return Ok(if len == 0 { Placed::NoMore } else { Placed::NoRoom });
+    }
+    let placed = put(slot, sent, room)?.min(room);
+    if placed == 0 {
+        return Ok(Placed::NoMore);
+    }
+    slot.tx_write.store(slot.tx_write.load(Relaxed).wrapping_add(placed as u32), Release);
+    ring(socket, slot);
+    Ok(Placed::Bytes(placed))
+}
+
+/// Whether anything may be sent: an error is told once, then the pipe is broken.
+fn may_send(socket: &Socket, slot: &Slot) -> Answer<()> {
+    const ALIVE: u32 = status::CONNECTED | status::CONNECTING;
+    let status = state::status(slot);
+    let over = status & (status::SEND_CLOSED | status::FAILED) != 0 || status & ALIVE == 0;
+    if !over && socket.shut.load(Relaxed) & shut::WRITE == 0 {
+        return Ok(());
+    }
+    Err(state::take_error(slot).unwrap_or(libc::EPIPE))
+}

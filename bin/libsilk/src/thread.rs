@@ -1,0 +1,85 @@
+//! This thread's record in the arena: by which the daemon knows whom to wake in `accept`,
+//! hands it connections and follows it with priorities. Asked for at the first `accept`,
+//! given back when the thread ends.
+
+use crate::family;
+use crate::wait::now;
+use silk_control::{Reply, Request};
+use silk_stream::Thread;
+use std::cell::Cell;
+use std::sync::atomic::Ordering::Relaxed;
+
+thread_local! {
+    static RECORD: Mine = const { Mine { process: Cell::new(0), number: Cell::new(None) } };
+}
+
+/// What this thread was given, and as which process: a forked child has no use for it.
+struct Mine {
+    process: Cell<u32>,
+    number: Cell<Option<u32>>,
+}
+
+impl Drop for Mine {
+    fn drop(&mut self) {
+        if let Some(thread) = self.number.get()
+            && self.process.get() == family::process()
+        {
+            family::tell(&Request::ThreadGone { thread });
+        }
+    }
+}
+
+/// This thread's record, asked for now if it has none; `None` when the daemon gives none.
+pub fn record() -> Option<(u32, &'static Thread)> {
+    let number = RECORD
+        .try_with(|mine| {
+            if mine.process.get() != family::process() {
+                mine.number.set(ask());
+                mine.process.set(family::process());
+            }
+            mine.number.get()
+        })
+        .ok()??;
+    Some((number, family::joined()?.arena.thread(number)?))
+}
+
+/// After this thread was woken: tells the daemon how long that took (SILK Table 2).
+pub fn report_wake(thread: &Thread) {
+    let woken = thread.woken_at.load(Relaxed);
+    if woken != 0 {
+        thread.woken_at.store(0, Relaxed);
+        let now = u64::try_from(now().as_nanos()).unwrap_or(u64::MAX);
+        thread.woken_after.store(now.saturating_sub(woken).max(1), Relaxed);
+    }
+}
+
+/// The same after a wait on a socket, if the thread has a record; it is not asked for.
+pub fn report_wake_if_known() {
+    let number =
+        RECORD.try_with(|mine| mine.number.get().filter(|_| mine.process.get() == family::process()));
+    if let Ok(Some(number)) = number
+        && let Some(thread) = family::joined().and_then(|family| family.arena.thread(number))
+    {
+        report_wake(thread);
+    }
+}
+
+fn ask() -> Option<u32> {
+    // SAFETY: takes nothing and cannot fail.
+    let tid = unsafe { libc::gettid() }.unsigned_abs();
+    let Ok(Reply::Thread { thread }) = family::ask(&Request::Thread { tid }, &[]) else { return None };
+    let record = family::joined()?.arena.thread(thread)?;
+    record.handed.store(0, Relaxed);
+    record.tid.store(tid, Relaxed);
+    Some(thread)
+}
+
+/// Before an exec, which ends every thread but keeps the process.
+pub fn give_back() {
+    let _ = RECORD.try_with(|mine| {
+        if let Some(thread) = mine.number.take() {
+            family::tell(&Request::ThreadGone { thread });
+        }
+        mine.process.set(0);
+    });
+}

@@ -1,0 +1,255 @@
+//! One way in for every call that moves data: picks stream or datagram, and speaks the C
+//! forms of messages, names and control data.
+
+use crate::address;
+use crate::datagram_io;
+use crate::errno::Answer;
+use crate::family;
+use crate::settings::flag;
+use crate::socket::{Role, Socket, shape};
+use crate::stream_io;
+use crate::vectors::Vectors;
+use libc::{msghdr, sockaddr, socklen_t};
+use std::ffi::c_int;
+use std::net::{IpAddr, SocketAddr};
+use std::ptr;
+
+/// `read`, `recv` and their kin: no name is wanted.
+///
+/// # Errors
+/// As `recv(2)`.
+#[inline]
+pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
+    match socket.role() {
+        Role::Stream => stream_io::receive(socket, into, flags),
+        Role::Listener => Err(libc::ENOTCONN),
+        Role::Datagram => datagram_io::receive(socket, into, flags).map(|got| length(got, flags)),
+    }
+}
+
+/// What a datagram's receiver is told: the whole length where it asks for that.
+fn length(got: datagram_io::Arrived, flags: c_int) -> usize {
+    if flags & libc::MSG_TRUNC != 0 { got.whole } else { got.copied }
+}
+
+/// `write`, `send` and their kin: to the connected peer.
+///
+/// # Errors
+/// As `send(2)`.
+#[inline]
+pub fn send(socket: &Socket, from: &Vectors, flags: c_int) -> Answer {
+    match socket.role() {
+        Role::Stream => stream_io::send(socket, from, flags),
+        Role::Listener => Err(libc::EPIPE),
+        Role::Datagram => datagram_io::send(socket, from, None, flags),
+    }
+}
+
+/// `recvfrom(2)`.
+///
+/// # Errors
+/// As Linux.
+///
+/// # Safety
+/// The address must be as [`address::give`] wants it.
+pub unsafe fn receive_from(
+    socket: &Socket,
+    into: &Vectors,
+    flags: c_int,
+    from: *mut sockaddr,
+    from_len: *mut socklen_t,
+) -> Answer {
+    if socket.role() != Role::Datagram {
+        let got = receive(socket, into, flags)?;
+        if !from.is_null() && !from_len.is_null() {
+            // SAFETY: as the caller promises. A stream tells no names.
+            unsafe { *from_len = 0 };
+        }
+        return Ok(got);
+    }
+    let got = datagram_io::receive(socket, into, flags)?;
+    // SAFETY: as the caller promises.
+    unsafe { address::give(got.peer, socket.is(shape::INET6), from, from_len) };
+    Ok(length(got, flags))
+}
+
+/// Who a call addresses; `None` when nobody is named.
+///
+/// # Safety
+/// As [`address::parse`].
+unsafe fn peer(to: *const sockaddr, len: socklen_t) -> Answer<Option<SocketAddr>> {
+    if to.is_null() || len == 0 {
+        return Ok(None);
+    }
+    // SAFETY: as the caller promises.
+    unsafe { address::parse(to, len) }.map(Some)
+}
+
+/// `sendto(2)`.
+///
+/// # Errors
+/// As Linux.
+///
+/// # Safety
+/// As [`address::parse`].
+pub unsafe fn send_to(
+    socket: &Socket,
+    from: &Vectors,
+    flags: c_int,
+    to: *const sockaddr,
+    to_len: socklen_t,
+) -> Answer {
+    if socket.role() != Role::Datagram {
+        return send(socket, from, flags);
+    }
+    // SAFETY: as the caller promises.
+    let peer = unsafe { peer(to, to_len) }?;
+    datagram_io::send(socket, from, peer, flags)
+}
+
+/// Decides about an undecided datagram socket that is about to send.
+///
+/// # Errors
+/// What the daemon refuses with.
+///
+/// # Safety
+/// As [`address::parse`].
+pub unsafe fn decide(socket: &'static Socket, to: *const sockaddr, to_len: socklen_t) -> Answer<bool> {
+    if !socket.is_undecided() || !socket.is(shape::DATAGRAM) || socket.is(shape::SCOUT) {
+        return Ok(socket.is_served());
+    }
+    // SAFETY: as the caller promises. What is no address is Linux's to refuse.
+    let Ok(Some(peer)) = (unsafe { peer(to, to_len) }) else { return Ok(false) };
+    datagram_io::decide(socket, peer)?;
+    Ok(socket.is_served())
+}
+
+/// `recvmsg(2)`.
+///
+/// # Errors
+/// As Linux.
+///
+/// # Safety
+/// `message` must be valid, with all it points to.
+pub unsafe fn receive_message(socket: &Socket, message: *mut msghdr, flags: c_int) -> Answer {
+    // SAFETY: as the caller promises.
+    let message = unsafe { message.as_mut() }.ok_or(libc::EFAULT)?;
+    let count = c_int::try_from(message.msg_iovlen).map_err(|_| libc::EMSGSIZE)?;
+    // SAFETY: as the caller promises.
+    let into = unsafe { Vectors::at(message.msg_iov, count) }?;
+    let room = message.msg_controllen;
+    if socket.role() != Role::Datagram {
+        let got = receive(socket, &into, flags)?;
+        (message.msg_namelen, message.msg_controllen, message.msg_flags) = (0, 0, 0);
+        return Ok(got);
+    }
+    let got = datagram_io::receive(socket, &into, flags)?;
+    message.msg_flags = if got.whole > got.copied { libc::MSG_TRUNC } else { 0 };
+    // SAFETY: the name has `msg_namelen` bytes, or is null.
+    unsafe {
+        let name = message.msg_name.cast();
+        address::give(got.peer, socket.is(shape::INET6), name, &mut message.msg_namelen);
+        if message.msg_name.is_null() {
+            message.msg_namelen = 0;
+        }
+    }
+    message.msg_controllen = 0;
+    if socket.settings.has_flag(flag::PACKET_INFO) {
+        // SAFETY: the control buffer has `room` bytes, or is null.
+        unsafe { packet_info(socket, message, room)? };
+    }
+    Ok(length(got, flags))
+}
+
+/// Says where a datagram arrived (`IP_PKTINFO`): at the socket's own address. No interface is
+/// named, as paths know none.
+///
+/// # Safety
+/// `message`'s control buffer must have `room` bytes or be null.
+unsafe fn packet_info(socket: &Socket, message: &mut msghdr, room: usize) -> Answer<()> {
+    let IpAddr::V4(local) = address::shared(&socket.slot()?.local).ip() else { return Ok(()) };
+    let v6 = socket.is(shape::INET6);
+    let size = if v6 { size_of::<libc::in6_pktinfo>() } else { size_of::<libc::in_pktinfo>() };
+    // SAFETY: computes a size.
+    let space = unsafe { libc::CMSG_SPACE(size as u32) } as usize;
+    if message.msg_control.is_null() || room < space {
+        message.msg_flags |= libc::MSG_CTRUNC;
+        return Ok(());
+    }
+    message.msg_controllen = space;
+    // SAFETY: the buffer holds a header with `size` bytes of data, as was just checked.
+    unsafe {
+        let header = libc::CMSG_FIRSTHDR(message);
+        if header.is_null() {
+            return Ok(());
+        }
+        (*header).cmsg_len = libc::CMSG_LEN(size as u32) as usize;
+        let data = libc::CMSG_DATA(header);
+        if v6 {
+            ((*header).cmsg_level, (*header).cmsg_type) = (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO);
+            let address = libc::in6_addr { s6_addr: local.to_ipv6_mapped().octets() };
+            data.cast::<libc::in6_pktinfo>()
+                .write_unaligned(libc::in6_pktinfo { ipi6_addr: address, ipi6_ifindex: 0 });
+        } else {
+            ((*header).cmsg_level, (*header).cmsg_type) = (libc::IPPROTO_IP, libc::IP_PKTINFO);
+            let address = libc::in_addr { s_addr: u32::from(local).to_be() };
+            data.cast::<libc::in_pktinfo>().write_unaligned(libc::in_pktinfo {
+                ipi_ifindex: 0,
+                ipi_spec_dst: address,
+                ipi_addr: address,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// `sendmsg(2)`. Control data are ignored: what they could ask for (`IP_PKTINFO`, …) is the
+/// path's business.
+///
+/// # Errors
+/// As Linux.
+///
+/// # Safety
+/// `message` must be valid, with all it points to.
+pub unsafe fn send_message(socket: &Socket, message: *const msghdr, flags: c_int) -> Answer {
+    // SAFETY: as the caller promises.
+    let message = unsafe { message.as_ref() }.ok_or(libc::EFAULT)?;
+    let count = c_int::try_from(message.msg_iovlen).map_err(|_| libc::EMSGSIZE)?;
+    // SAFETY: as the caller promises.
+    unsafe {
+        let from = Vectors::at(message.msg_iov, count)?;
+        send_to(socket, &from, flags, message.msg_name.cast(), message.msg_namelen)
+    }
+}
+
+/// Whether a message to somebody else carries one of our descriptors (`SCM_RIGHTS`), of
+/// which only the kernel's empty part would arrive.
+///
+/// # Safety
+/// `message` must be valid or null.
+pub unsafe fn passes_a_socket(message: *const msghdr) -> bool {
+    // SAFETY: as the caller promises.
+    let Some(header) = (unsafe { message.as_ref() }).filter(|_| family::joined().is_some()) else {
+        return false;
+    };
+    if header.msg_control.is_null() || header.msg_controllen == 0 {
+        return false;
+    }
+    // SAFETY: the macros walk the control buffer, which the caller vouches for, within its
+    // length; the data of an SCM_RIGHTS entry are descriptors.
+    unsafe {
+        let mut at = libc::CMSG_FIRSTHDR(header);
+        while !at.is_null() {
+            if (*at).cmsg_level == libc::SOL_SOCKET && (*at).cmsg_type == libc::SCM_RIGHTS {
+                let bytes = (*at).cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
+                let data = libc::CMSG_DATA(at).cast::<c_int>();
+                let numbers = (0..bytes / size_of::<c_int>()).map(|n| data.add(n).read_unaligned());
+                if numbers.into_iter().any(|fd| crate::table::served(fd).is_some()) {
+                    return true;
+                }
+            }
+            at = libc::CMSG_NXTHDR(ptr::from_ref(header).cast_mut(), at);
+        }
+    }
+    false
+}

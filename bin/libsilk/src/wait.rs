@@ -1,0 +1,117 @@
+//! Waiting on one slot (CM §4.2): say what is waited for and how much of it, look once more,
+//! sleep on the slot's event word.
+
+use crate::errno::Answer;
+use crate::family::{self, PATIENCE};
+use crate::signals;
+use crate::socket::Socket;
+use crate::thread;
+use silk_stream::wake::{self, Woken};
+use silk_stream::{Slot, waiting};
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+/// CLOCK_MONOTONIC.
+pub fn now() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: fills the structure it is given.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+/// Until when a call may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline(Option<Duration>);
+
+impl Deadline {
+    /// No limit.
+    pub const NEVER: Self = Self(None);
+
+    /// From now on for `limit`, if there is one.
+    pub fn after(limit: Option<Duration>) -> Self {
+        Self(limit.and_then(|limit| now().checked_add(limit)))
+    }
+
+    /// Whether there is a limit.
+    pub fn is_set(self) -> bool {
+        self.0.is_some()
+    }
+
+    /// How long to sleep at once; `None` when the time is up.
+    pub fn nap(self) -> Option<Duration> {
+        let Some(end) = self.0 else { return Some(PATIENCE) };
+        end.checked_sub(now()).filter(|left| !left.is_zero()).map(|left| left.min(PATIENCE))
+    }
+
+    /// The end of the next piece of sleep, on CLOCK_MONOTONIC; `None` when the time is up.
+    pub fn next_look(self) -> Option<Duration> {
+        Some(now() + self.nap()?)
+    }
+}
+
+/// Which change is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// At least so many bytes to read, or the end.
+    Readable(u32),
+    /// Room for at least so many bytes, or the end.
+    Writable(u32),
+}
+
+/// Says in the slot that somebody waits.
+pub fn announce(slot: &Slot, change: Change) {
+    let bit = match change {
+        Change::Readable(level) => {
+            slot.wake_read.store(level.max(1), SeqCst);
+            waiting::READ
+        }
+        Change::Writable(level) => {
+            slot.wake_write.store(level.max(1), SeqCst);
+            waiting::WRITE
+        }
+    };
+    if slot.waiting.load(SeqCst) & bit == 0 {
+        slot.waiting.fetch_or(bit, SeqCst);
+    }
+}
+
+/// Sleeps until the slot may have changed. The caller looks again and, if it must, comes back.
+///
+/// # Errors
+/// `EAGAIN` when the time is up; `EINTR`.
+pub fn sleep(
+    socket: &Socket,
+    slot: &Slot,
+    change: Change,
+    deadline: Deadline,
+    ready: impl Fn(&Slot) -> bool,
+) -> Answer<()> {
+    announce(slot, change);
+    let seen = slot.event.load(SeqCst);
+    if ready(slot) || !socket.is_served() {
+        return Ok(());
+    }
+    let nap = deadline.nap().ok_or(libc::EAGAIN)?;
+    match wake::wait(&slot.event, seen, Some(nap)) {
+        Woken::Changed => {
+            thread::report_wake_if_known();
+            Ok(())
+        }
+        Woken::Interrupted if deadline.is_set() || signals::end_waits() => Err(libc::EINTR),
+        Woken::Interrupted => Ok(()),
+        Woken::TimedOut => {
+            if let Some(family) = family::joined() {
+                family.feel_pulse();
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Wakes the threads of this process that sleep on a slot that is about to be let go.
+pub fn disturb(slot: &Slot) {
+    if slot.waiting.load(SeqCst) != 0 {
+        slot.event.fetch_add(1, SeqCst);
+        wake::wake(&slot.event, i32::MAX);
+    }
+}
