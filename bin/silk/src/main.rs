@@ -1,2 +1,81 @@
-//! `silk`.
-fn main() {}
+//! `silk`: programs on paths, checks, drawings and experiments. One file per command; this
+//! one only says which there are and turns what went wrong into an exit status: 1, or 2
+//! where a file or the command line is at fault.
+
+mod bench;
+mod check;
+mod daemon;
+mod graph;
+mod man;
+mod reload;
+mod trouble;
+
+use clap::Parser;
+use std::process::{ExitCode, Termination};
+use trouble::Trouble;
+
+/// Explicit paths for Linux: see and steer what the silk daemon does
+///
+/// A path runs from the network device, through the protocols, into the program that uses
+/// the data, and is scheduled, paid for and limited as a whole.
+#[derive(Parser, Debug)]
+#[command(name = "silk", version, after_help = AFTER, max_term_width = 100)]
+struct Silk {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER: &str = "\
+Examples:
+  silk check silk.toml                      is this configuration right?
+  silk graph graphs/web.toml --format svg   draw a module graph
+  silk reload                               apply changed classes to the running daemon
+
+The daemon is `silkd`; it is spoken to over /run/silk/control.sock, or the socket that
+SILK_SOCKET names.";
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// Check configuration and graph files: every fault at once, with its place
+    Check(check::Options),
+    /// Draw a module graph, and the live paths through it
+    Graph(graph::Options),
+    /// Make the daemon read its configuration again and apply changed classes
+    Reload(reload::Options),
+    /// Run an experiment
+    #[command(subcommand)]
+    Bench(bench::Bench),
+    /// Print this command's manual page
+    Man(man::Options),
+}
+
+fn main() -> ExitCode {
+    let done = match Silk::parse().command {
+        Command::Check(options) => check::run(&options).map(Termination::report),
+        Command::Graph(options) => graph::run(&options).map(Termination::report),
+        Command::Reload(options) => reload::run(&options).map(Termination::report),
+        Command::Bench(bench) => bench::run(&bench).map(Termination::report).map_err(Trouble::from),
+        Command::Man(options) => man::run(&options).map(Termination::report),
+    };
+    done.unwrap_or_else(|trouble| trouble.tell())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent_and_every_argument_is_explained() {
+        fn explained(command: &clap::Command) {
+            for argument in command.get_arguments() {
+                assert!(argument.get_help().is_some(), "{} {}", command.get_name(), argument.get_id());
+            }
+            command.get_subcommands().for_each(explained);
+        }
+        let mut command = Silk::command();
+        command.build();
+        command.clone().debug_assert();
+        explained(&command);
+    }
+}

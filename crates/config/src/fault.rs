@@ -44,6 +44,14 @@ impl Faults {
         self.faults.len()
     }
 
+    /// How many there are, in words.
+    pub fn summary(&self) -> String {
+        match self.faults.len() {
+            1 => format!("1 fault in {}; nothing was applied", plain(&self.name)),
+            faults => format!("{faults} faults in {}; nothing was applied", plain(&self.name)),
+        }
+    }
+
     /// What the text is called: a file's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -109,10 +117,7 @@ impl fmt::Display for Faults {
             self.write(f, fault)?;
             writeln!(f)?;
         }
-        match self.faults.len() {
-            1 => write!(f, "1 fault in {}; nothing was applied", self.name),
-            faults => write!(f, "{faults} faults in {}; nothing was applied", self.name),
-        }
+        f.write_str(&self.summary())
     }
 }
 

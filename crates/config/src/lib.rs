@@ -32,6 +32,7 @@ pub use graph::{Endpoint, Graph, Link, Module, NamedPath, Param};
 pub use memory::{HugePages, Memory};
 pub use reload::Reload;
 pub use scheduler::{Listen, Policy, Scheduler};
+pub use silk_path::Value;
 pub use source::{LONGEST, Source, Unreadable};
 pub use tcp::{Congestion, Keepalive, Tcp};
 pub use value::{ByteSize, Percent};

@@ -1,0 +1,48 @@
+//! `silk check`: is a configuration or a graph right? Tells every fault of every file, and
+//! changes nothing.
+
+use crate::trouble::Trouble;
+use silk_config::{Config, Faults, Graph, Source};
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+
+/// What to check.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Configuration or graph files; which of the two is told from what is in them
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+/// Checks all files; one that is wrong does not keep the others from being checked.
+pub fn run(options: &Options) -> Result<(), Trouble> {
+    let (mut wrong, mut unreadable) = (Vec::new(), Vec::new());
+    for file in &options.files {
+        match Source::read(file).map(|source| describe(&source).map(|told| (source.name, told))) {
+            Ok(Ok((name, told))) => drop(writeln!(stdout(), "{name}: {told}")),
+            Ok(Err(faults)) => wrong.push(faults),
+            Err(why) => unreadable.push(why),
+        }
+    }
+    if wrong.is_empty() && unreadable.is_empty() { Ok(()) } else { Err(Trouble::Files(wrong, unreadable)) }
+}
+
+/// What a file that is right holds, in a line.
+fn describe(source: &Source) -> Result<String, Faults> {
+    if Graph::is_one(&source.text) {
+        let graph = Graph::parse(&source.name, &source.text)?;
+        let (modules, links) = (graph.modules.len(), graph.links.len());
+        return Ok(format!("a graph of {modules} modules and {links} links, without a fault"));
+    }
+    let config = Config::try_from(source)?;
+    let device = match &config.device.interface {
+        Some(interface) => format!("{} on {interface}", config.device.kind),
+        None => config.device.kind.to_string(),
+    };
+    let classes: Vec<&str> = config.classes.iter().map(|class| &*class.name).collect();
+    Ok(format!(
+        "a configuration without a fault: {device}, {}, classes {}",
+        config.scheduler.policy,
+        classes.join(", ")
+    ))
+}

@@ -1,0 +1,69 @@
+//! Speaking to the daemon, for the commands that do.
+
+use crate::trouble::Trouble;
+use silk_control::{DEFAULT_SOCKET, Lifeline, Reply, Report, Request, SOCKET_VARIABLE, WireError};
+use std::io;
+use std::path::PathBuf;
+
+/// Where the daemon listens: what `SILK_SOCKET` says, or the usual place.
+pub fn socket() -> PathBuf {
+    std::env::var_os(SOCKET_VARIABLE).map_or_else(|| PathBuf::from(DEFAULT_SOCKET), PathBuf::from)
+}
+
+/// A connection to the daemon.
+pub fn connect() -> Result<Lifeline, Trouble> {
+    let socket = socket();
+    Lifeline::connect(&socket).map_err(|error| {
+        let place = socket.display();
+        Trouble::Daemon(match error.kind() {
+            io::ErrorKind::NotFound => format!(
+                "no daemon listens at {place}: start `silkd --config FILE`, or name its socket in {SOCKET_VARIABLE}"
+            ),
+            io::ErrorKind::ConnectionRefused => {
+                format!("the daemon that listened at {place} is gone: start `silkd --config FILE` again")
+            }
+            io::ErrorKind::PermissionDenied => format!(
+                "you may not speak to the daemon at {place}: be root, or in the group of `[control]` in its configuration"
+            ),
+            _ => format!("the daemon at {place} cannot be spoken to: {error}"),
+        })
+    })
+}
+
+/// Asks, and waits for the answer; a refusal is an error.
+pub fn ask(lifeline: &Lifeline, request: &Request) -> Result<Reply, Trouble> {
+    let reply = lifeline.ask::<_, Reply>(request, &[]).map_err(broken)?.message;
+    match reply {
+        Reply::Refused(refusal) => Err(Trouble::Daemon(format!("the daemon refused: {}", refusal.why))),
+        reply => Ok(reply),
+    }
+}
+
+/// Everything the daemon reports about its paths.
+pub fn report() -> Result<Report, Trouble> {
+    let lifeline = connect()?;
+    let mut whole = Report::default();
+    let mut reply = ask(&lifeline, &Request::Report)?;
+    loop {
+        let Reply::Report { part, more } = reply else { return Err(unexpected()) };
+        whole.paths.extend(part.paths);
+        whole.drops.extend(part.drops);
+        whole.threads.extend(part.threads);
+        whole.unserved.extend(part.unserved);
+        whole.unblock_ns.extend(part.unblock_ns);
+        whole.arena_bytes += part.arena_bytes;
+        if !more {
+            return Ok(whole);
+        }
+        reply = lifeline.receive().map_err(broken)?.message;
+    }
+}
+
+fn broken(error: WireError) -> Trouble {
+    Trouble::Daemon(format!("the daemon did not answer: {error}"))
+}
+
+/// An answer to another question: a daemon of another release.
+pub fn unexpected() -> Trouble {
+    Trouble::Daemon("the daemon's answer makes no sense: is it of the same release?".to_owned())
+}

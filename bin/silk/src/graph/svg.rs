@@ -1,0 +1,222 @@
+//! A graph as a picture: modules in layers, the device at the bottom, as the papers draw
+//! them; live paths as coloured lines through the modules they cross. Follows the reader's
+//! choice of light or dark.
+
+use super::layers::{Drawing, Layout, lay_out};
+use super::live::Stream;
+use super::{edges, shown};
+use silk_config::{Graph, Module};
+use std::fmt::Write;
+
+const HEIGHT: f64 = 44.0;
+const BETWEEN: f64 = 62.0;
+const MARGIN: f64 = 24.0;
+const LINE: f64 = 18.0;
+
+const STYLE: &str = "\
+svg{background:#fff;color:#1d2330;font:13px system-ui,sans-serif}
+.module{fill:#eef2f9;stroke:#5b6b8c;stroke-width:1.2}
+.link{fill:none;stroke:#8a94a8;stroke-width:1.4}
+.service{font-size:10px;fill:#5f6b80}
+.kind{font-size:10px;fill:#5f6b80}
+.stream{fill:none;stroke-width:2.6;stroke-linecap:round;stroke-linejoin:round;opacity:.8}
+text{fill:currentColor;text-anchor:middle}
+.legend{text-anchor:start}
+@media (prefers-color-scheme:dark){svg{background:#161a22;color:#e6e9f0}.module{fill:#232b3a;stroke:#8fa0c4}.link{stroke:#66718a}.service,.kind{fill:#a3adc0}}";
+
+/// Draws it.
+pub fn draw(graph: &Graph, streams: &[Stream]) -> String {
+    let widths: Vec<f64> = graph.modules.iter().map(width).collect();
+    let edges = edges(graph);
+    let layout = lay_out(&Drawing { widths: &widths, edges: &edges });
+    let canvas = Canvas::new(graph, &layout, &widths, streams);
+    let mut out = canvas.opening();
+    for (n, &(upper, lower)) in edges.iter().enumerate() {
+        canvas.link(&mut out, n, upper, lower);
+    }
+    (0..graph.modules.len()).for_each(|module| canvas.module(&mut out, module));
+    (0..streams.len()).for_each(|stream| canvas.stream(&mut out, stream));
+    out.push_str("</svg>\n");
+    out
+}
+
+/// Wide enough for the longest of the module's lines.
+fn width(module: &Module) -> f64 {
+    let longest = module.name.len().max(subtitle(module).len() * 4 / 5);
+    (longest as f64 * 8.0 + 28.0).clamp(84.0, 320.0)
+}
+
+/// Its kind, where that is not its name, and its parameters.
+fn subtitle(module: &Module) -> String {
+    let kind = (module.kind != module.name).then(|| module.kind.clone());
+    let params = module.params.iter().map(|param| format!("{} = {}", param.key, shown(&param.value)));
+    kind.into_iter().chain(params).collect::<Vec<_>>().join(", ")
+}
+
+struct Canvas<'a> {
+    graph: &'a Graph,
+    layout: &'a Layout,
+    widths: &'a [f64],
+    streams: &'a [Stream],
+    highest: usize,
+}
+
+impl<'a> Canvas<'a> {
+    fn new(graph: &'a Graph, layout: &'a Layout, widths: &'a [f64], streams: &'a [Stream]) -> Self {
+        let highest = layout.layer.iter().copied().max().unwrap_or(0);
+        Self { graph, layout, widths, streams, highest }
+    }
+
+    fn opening(&self) -> String {
+        let legend = self.streams.iter().map(|stream| stream.label().len()).max().unwrap_or(0);
+        let width = (self.layout.width + 2.0 * MARGIN).max(legend as f64 * 8.0 + 3.0 * MARGIN);
+        let height = self.top(0) + HEIGHT + MARGIN + self.streams.len() as f64 * LINE;
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
+             viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"module graph\">\n<style>{STYLE}</style>\n"
+        )
+    }
+
+    /// The upper edge of a layer's modules.
+    fn top(&self, layer: usize) -> f64 {
+        MARGIN + (self.highest - layer) as f64 * (HEIGHT + BETWEEN)
+    }
+
+    fn x(&self, module: usize) -> f64 {
+        MARGIN + self.layout.x[module]
+    }
+
+    fn module(&self, out: &mut String, n: usize) {
+        let module = &self.graph.modules[n];
+        let (x, top, width) = (self.x(n), self.top(self.layout.layer[n]), self.widths[n]);
+        let below = subtitle(module);
+        let _ = writeln!(
+            out,
+            "<rect class=\"module\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{HEIGHT}\" rx=\"7\"/>",
+            x - width / 2.0
+        );
+        let name_at = top + if below.is_empty() { 27.0 } else { 20.0 };
+        let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{name_at:.1}\">{}</text>", escaped(&module.name));
+        if !below.is_empty() {
+            let room = ((width - 12.0) / 5.2) as usize;
+            let _ = writeln!(
+                out,
+                "<text class=\"kind\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
+                top + 35.0,
+                escaped(&shortened(&below, room))
+            );
+        }
+    }
+
+    /// Where a link leaves a module: its place among the links on that side, the leftmost
+    /// towards the left.
+    fn port(&self, module: usize, edge: usize, side_of: impl Fn(usize) -> Option<f64>) -> f64 {
+        let mut others: Vec<(f64, usize)> =
+            (0..self.graph.links.len()).filter_map(|n| Some((side_of(n)?, n))).collect();
+        others.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let place = others.iter().position(|&(_, n)| n == edge).unwrap_or(0) as f64;
+        let step = (self.widths[module] / (others.len() + 1) as f64).min(56.0);
+        self.x(module) + (place - (others.len().max(1) - 1) as f64 / 2.0) * step
+    }
+
+    /// Where the other end of link `n` of `module` lies, if it is on this side.
+    fn towards(&self, n: usize, module: usize, upwards: bool) -> Option<f64> {
+        let (from, to) = edges(self.graph)[n];
+        let other = if from == module { to } else { from };
+        if from != module && to != module {
+            return None;
+        }
+        let is_up = self.layout.layer[other] > self.layout.layer[module]
+            || (self.layout.layer[other] == self.layout.layer[module] && to == module);
+        let bends = &self.layout.bends[n];
+        let first = if from == module { bends.first() } else { bends.last() };
+        (is_up == upwards).then(|| first.map_or(self.layout.x[other], |bend| bend.1))
+    }
+
+    fn link(&self, out: &mut String, n: usize, upper: usize, lower: usize) {
+        // A link drawn against its custom, because of a circle, still has one end on top.
+        let down = self.layout.layer[upper] >= self.layout.layer[lower];
+        let (start, end) = if down { (upper, lower) } else { (lower, upper) };
+        let from_x = self.port(start, n, |link| self.towards(link, start, false));
+        let to_x = self.port(end, n, |link| self.towards(link, end, true));
+        let from_y = self.top(self.layout.layer[start]) + HEIGHT;
+        let to_y = self.top(self.layout.layer[end]);
+        let mut bends: Vec<(usize, f64)> = self.layout.bends[n].clone();
+        if !down {
+            bends.reverse();
+        }
+        let mut line = format!("M{from_x:.1} {from_y:.1}");
+        let (mut x, mut y) = (from_x, from_y);
+        for (layer, bend) in bends {
+            let (next, top) = (MARGIN + bend, self.top(layer));
+            curve(&mut line, (x, y), (next, top));
+            let _ = write!(line, "V{:.1}", top + HEIGHT);
+            (x, y) = (next, top + HEIGHT);
+        }
+        curve(&mut line, (x, y), (to_x, to_y));
+        let _ = writeln!(out, "<path class=\"link\" d=\"{line}\"/>");
+        let link = &self.graph.links[n];
+        let (above, below) = if down { (&link.from, &link.to) } else { (&link.to, &link.from) };
+        service(out, from_x, from_y + 12.0, &above.service);
+        service(out, to_x, to_y - 5.0, &below.service);
+    }
+
+    /// A live stream: a line through the middles of its modules, and its name in the legend.
+    fn stream(&self, out: &mut String, n: usize) {
+        let stream = &self.streams[n];
+        let colour = format!("hsl({:.0} 70% 50%)", (n as f64 * 137.5) % 360.0);
+        let shift = (n as f64 - (self.streams.len() - 1) as f64 / 2.0) * 5.0;
+        let known = |name: &String| self.graph.modules.iter().position(|module| module.name == *name);
+        let points: Vec<String> = stream
+            .modules
+            .iter()
+            .filter_map(known)
+            .map(|m| format!("{:.1},{:.1}", self.x(m) + shift, self.top(self.layout.layer[m]) + HEIGHT / 2.0))
+            .collect();
+        let _ =
+            writeln!(out, "<polyline class=\"stream\" stroke=\"{colour}\" points=\"{}\"/>", points.join(" "));
+        let y = self.top(0) + HEIGHT + MARGIN + n as f64 * LINE;
+        let _ = writeln!(
+            out,
+            "<line class=\"stream\" stroke=\"{colour}\" x1=\"{MARGIN}\" x2=\"{:.0}\" y1=\"{:.0}\" y2=\"{:.0}\"/>\
+             <text class=\"legend\" x=\"{:.0}\" y=\"{y:.0}\">{}</text>",
+            2.0 * MARGIN,
+            y - 4.0,
+            y - 4.0,
+            2.4 * MARGIN,
+            escaped(&stream.label())
+        );
+    }
+}
+
+fn service(out: &mut String, x: f64, y: f64, name: &str) {
+    let _ = writeln!(out, "<text class=\"service\" x=\"{:.1}\" y=\"{y:.1}\">{}</text>", x, escaped(name));
+}
+
+/// Continues a line downwards to a point, leaving and arriving upright.
+fn curve(line: &mut String, (x0, y0): (f64, f64), (x1, y1): (f64, f64)) {
+    let middle = (y0 + y1) / 2.0;
+    let _ = write!(line, "C{x0:.1} {middle:.1} {x1:.1} {middle:.1} {x1:.1} {y1:.1}");
+}
+
+fn shortened(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    text.chars().take(room.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// A text in which nothing is markup.
+fn escaped(text: &str) -> String {
+    let clean = text.chars().filter(|c| !c.is_control());
+    clean.fold(String::new(), |mut out, c| {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+        out
+    })
+}

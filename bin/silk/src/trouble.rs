@@ -1,0 +1,88 @@
+//! What went wrong with a command: said on standard error, with whose fault it is and what to
+//! do next, and turned into an exit status.
+
+use crate::bench::Failure;
+use silk_config::{Faults, Unreadable};
+use std::io::{IsTerminal, Write, stderr};
+use std::process::ExitCode;
+use std::{fmt, io};
+
+/// Why a command did not do what it was asked to.
+#[derive(Debug)]
+pub enum Trouble {
+    /// Files that are not right, and those that could not even be read.
+    Files(Vec<Faults>, Vec<Unreadable>),
+    /// A file or folder that cannot be written.
+    Unwritable(String, io::Error),
+    /// The daemon cannot be spoken to, or refused.
+    Daemon(String),
+    /// An experiment without a result.
+    Bench(Failure),
+}
+
+impl Trouble {
+    /// Says it and gives the exit status: 2 where a file's contents are at fault, else 1.
+    pub fn tell(&self) -> ExitCode {
+        // Standard error that is closed cannot be told anything.
+        let _ = self.write(&mut stderr().lock());
+        match self {
+            Self::Files(faults, _) if !faults.is_empty() => ExitCode::from(2),
+            _ => ExitCode::FAILURE,
+        }
+    }
+
+    fn write(&self, out: &mut (impl Write + IsTerminal)) -> io::Result<()> {
+        let Self::Files(faults, unreadable) = self else { return writeln!(out, "silk: {self}") };
+        for one in faults {
+            if out.is_terminal() { draw(one, out) } else { writeln!(out, "{one}") }?;
+        }
+        unreadable.iter().try_for_each(|why| writeln!(out, "silk: {why}"))
+    }
+}
+
+/// Draws faults for a person at a terminal.
+fn draw(faults: &Faults, out: &mut impl Write) -> io::Result<()> {
+    let handler = miette::GraphicalReportHandler::new();
+    for fault in faults.drawn() {
+        let mut drawing = String::new();
+        match handler.render_report(&mut drawing, &fault) {
+            Ok(()) => writeln!(out, "{drawing}")?,
+            Err(_) => return writeln!(out, "{faults}"),
+        }
+    }
+    writeln!(out, "{}", faults.summary())
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Files(faults, unreadable) => {
+                faults.iter().try_for_each(|faults| writeln!(f, "{faults}"))?;
+                unreadable.iter().try_for_each(|why| writeln!(f, "{why}"))
+            }
+            Self::Unwritable(what, why) => write!(f, "`{what}` cannot be written: {why}"),
+            Self::Daemon(why) => f.write_str(why),
+            Self::Bench(why) => why.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+impl From<Unreadable> for Trouble {
+    fn from(why: Unreadable) -> Self {
+        Self::Files(Vec::new(), vec![why])
+    }
+}
+
+impl From<Faults> for Trouble {
+    fn from(faults: Faults) -> Self {
+        Self::Files(vec![faults], Vec::new())
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self::Bench(failure)
+    }
+}
