@@ -181,8 +181,8 @@ fn accept(addresses: &[Ipv4Addr]) -> Vec<Filter> {
 
 /// Frames that are waiting for a flush, at most.
 const BATCH: usize = 64;
-/// Messages with more payload than this, in bytes, are sent by reference and at once.
-const BY_REFERENCE: usize = 2048;
+/// Messages longer than this, in bytes, are sent by reference and at once.
+const BY_REFERENCE: usize = 2304;
 
 /// Sends through a packet socket; it sees no arriving frame.
 pub(crate) struct PacketTransmit {
@@ -224,7 +224,7 @@ impl Transmit for PacketTransmit {
     fn send(&mut self, head: &[u8], payload: [&[u8]; 2], offload: Offload) {
         let header = vnet::encode(offload);
         let parts = [&header, head, payload[0], payload[1]];
-        if payload[0].len() + payload[1].len() > BY_REFERENCE {
+        if head.len() + payload[0].len() + payload[1].len() > BY_REFERENCE {
             self.send_batch();
             self.send_now(parts);
         } else {

@@ -8,7 +8,9 @@ use crate::Frame;
 /// One domain's arriving frames. Tickets name buffers of this device alone; each ticket is
 /// released exactly once, in any order.
 pub trait Receive: Send {
-    /// Readable (level-triggered) when [`receive`](Self::receive) would find something.
+    /// Readable (level-triggered) when [`receive`](Self::receive) would find something. Once
+    /// the interface is gone it never is, so that nobody spins: a
+    /// [`Watch`](crate::netlink::Watch) tells of that.
     fn fd(&self) -> BorrowedFd<'_>;
 
     /// Appends at most `limit` tickets to `frames` and says how many; never waits. Also the

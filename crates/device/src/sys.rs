@@ -15,7 +15,7 @@ mod xsk;
 
 pub(crate) use arena::{Arena, Holder};
 pub use event::readable;
-pub(crate) use event::{Event, Readiness};
+pub(crate) use event::{Event, Readiness, silence};
 pub(crate) use mapping::Mapping;
 pub(crate) use receive_batch::ReceiveBatch;
 pub(crate) use schedule::{pin, schedule};

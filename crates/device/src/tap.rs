@@ -59,6 +59,10 @@ impl TapReceive {
         let (index, mut buffer) = self.pool.take()?;
         let mut header = [0; vnet::LEN];
         let read = sys::read_parts(self.file.as_fd(), &mut header, &mut buffer[HEADROOM..]);
+        if read.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EBADFD)) {
+            // The interface was deleted. Its descriptor would be readable for ever.
+            sys::silence(self.file.as_fd());
+        }
         let Some(len) = read.ok().and_then(|len| len.checked_sub(vnet::LEN)) else {
             self.pool.put(index, buffer);
             return None;

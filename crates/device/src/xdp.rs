@@ -6,6 +6,9 @@
 //! Sending is the `packet` device's: AF_PACKET with virtio-net headers, so that a large TCP
 //! message leaves as one.
 //!
+//! **VLANs.** Where the hardware strips VLAN tags, no XDP program sees them: turn that off
+//! (`ethtool -K IF rxvlan off`) where tagged packets may carry addresses of silk's.
+//!
 //! **The frames.** Every queue has frames of its own: for each domain a full receive ring and
 //! as many again that the domain may hold, and some for the kernel's hands. A domain can have
 //! no more than its share, whatever arrives for it, so a flood of one class never takes the
@@ -24,7 +27,7 @@ use crate::netlink::{Interface, Netlink, NetlinkError};
 use crate::packet::{PacketTransmit, Sending};
 use crate::sys::{Arena, Readiness};
 use crate::tables::Tables;
-use crate::{Checksum, End, OpenError};
+use crate::{Checksum, End, HEADROOM, OpenError};
 use program::Program;
 use receive::{Parts, Queue, XdpReceive};
 use sockets::Plan;
@@ -33,6 +36,8 @@ pub use program::Counts;
 
 /// Bytes of a frame, with its headroom.
 const FRAME: u64 = 2048;
+/// The longest IP packet that fits a frame behind the headroom and an Ethernet header.
+const MTU: u32 = FRAME as u32 - HEADROOM as u32 - 14;
 /// Frames of each queue that may be in the kernel's hands, neither in a ring nor held: what
 /// one round of a driver takes.
 const IN_FLIGHT: u32 = 512;
@@ -136,6 +141,9 @@ pub fn open(name: &str, options: &Options) -> Result<Device, OpenError> {
     options.check()?;
     let interface = Netlink::open().and_then(|mut netlink| netlink.interface(name));
     let interface = interface.map_err(|error| asked(name, error))?;
+    if interface.mtu > MTU {
+        return Err(OpenError::Mtu { name: name.to_owned(), mtu: interface.mtu, most: MTU });
+    }
     let queues = options.queues.unwrap_or_else(|| queues_of(&interface));
     let mut program = Program::load(options.domains, queues, options.buckets)?;
     let tables = program.tables(options.buckets)?;

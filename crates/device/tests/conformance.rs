@@ -264,3 +264,17 @@ fn nonsense((mut a, b, device): Pair) {
     assert_eq!((sent.frames, sent.dropped()), (0, 2), "{sent:?}");
     whole_again((a, b, device));
 }
+
+#[test]
+fn a_tap_whose_interface_is_gone_does_not_keep_anybody_awake() {
+    rig::with_namespace(|| {
+        let (_, mut ours, _) = tap_pair();
+        rig::ip("link del tap0");
+        let mut frames = Vec::new();
+        assert_eq!(ours.receive.receive(&mut frames, 64), 0);
+        assert!(!readable(ours.receive.fd(), Duration::ZERO).unwrap());
+        assert_eq!(ours.receive.receive(&mut frames, 64), 0);
+        ours.transmit.send(&rig::datagram(b"to nobody"), [&[], &[]], Offload::NONE);
+        assert_eq!(ours.transmit.transmitted().dropped(), 1);
+    });
+}

@@ -224,6 +224,13 @@ fn a_refusal_says_whose_fault_it_is() {
             assert!(matches!(error, OpenError::Options(_)), "{error}");
         }
         drop(held);
+        rig::ip("link set left mtu 9000");
+        let error = said("left", &two_domains());
+        assert_eq!(
+            error.to_string(),
+            "`left` has an MTU of 9000, of which AF_XDP takes 1778: `ip link set left mtu 1778`, \
+             or use the device kind `packet`"
+        );
         assert!(xdp::open("right", &two_domains()).is_ok(), "nothing was left behind");
     });
 }

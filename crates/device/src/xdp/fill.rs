@@ -15,22 +15,49 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+/// An atomic word: the kernel's in use, a model's in the tests.
+pub(crate) trait Word<T> {
+    /// Reads it; what was written before it was written is seen.
+    fn read(&self) -> T;
+    /// Writes `to` if it is `from`, and says whether it did; what was written before is seen
+    /// by whoever reads it.
+    fn turn(&self, from: T, to: T) -> bool;
+}
+
+impl Word<u32> for AtomicU32 {
+    fn read(&self) -> u32 {
+        self.load(Ordering::Acquire)
+    }
+
+    fn turn(&self, from: u32, to: u32) -> bool {
+        self.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}
+
+impl Word<u64> for AtomicU64 {
+    fn read(&self) -> u64 {
+        self.load(Ordering::Acquire)
+    }
+
+    fn turn(&self, from: u64, to: u64) -> bool {
+        self.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}
+
 /// Gives the kernel the frame at `address`, a multiple of `frame`; both and the number of
 /// slots are powers of two.
-pub(crate) fn give(producer: &AtomicU32, slots: &[AtomicU64], frame: u64, address: u64) {
+pub(crate) fn give(producer: &impl Word<u32>, slots: &[impl Word<u64>], frame: u64, address: u64) {
     let laps = frame - 1;
     let shift = slots.len().trailing_zeros();
     loop {
-        let at = producer.load(Ordering::Acquire);
+        let at = producer.read();
         let slot = &slots[at as usize & (slots.len() - 1)];
         // Laps count from one: a slot that was never written is of lap zero.
         let lap = (u64::from(at >> shift) + 1) & laps;
-        let seen = slot.load(Ordering::Acquire);
+        let seen = slot.read();
         if seen & laps == lap {
             publish(producer, at);
-        } else if seen & laps == lap.wrapping_sub(1) & laps
-            && slot.compare_exchange(seen, address | lap, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-        {
+        } else if seen & laps == lap.wrapping_sub(1) & laps && slot.turn(seen, address | lap) {
             return publish(producer, at);
         }
         // Otherwise `at` was old: look again.
@@ -39,8 +66,8 @@ pub(crate) fn give(producer: &AtomicU32, slots: &[AtomicU64], frame: u64, addres
 
 /// Moves the producer past slot `at`, which is written. When it has moved already, somebody
 /// helped.
-fn publish(producer: &AtomicU32, at: u32) {
-    let _ = producer.compare_exchange(at, at.wrapping_add(1), Ordering::AcqRel, Ordering::Relaxed);
+fn publish(producer: &impl Word<u32>, at: u32) {
+    producer.turn(at, at.wrapping_add(1));
 }
 
 #[cfg(test)]
@@ -136,5 +163,77 @@ mod tests {
         all.extend(std::iter::from_fn(|| take(&producer, &consumer, &slots)));
         all.sort_unstable();
         assert_eq!(all, (0..FRAMES).map(|at| at * FRAME).collect::<Vec<_>>());
+    }
+
+    mod model {
+        //! Every interleaving of two producers and the kernel.
+
+        use super::super::{Word, give};
+        use super::FRAME;
+        use loom::sync::Arc;
+        use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+        use loom::thread;
+
+        impl Word<u32> for AtomicU32 {
+            fn read(&self) -> u32 {
+                self.load(Ordering::Acquire)
+            }
+
+            fn turn(&self, from: u32, to: u32) -> bool {
+                self.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            }
+        }
+
+        impl Word<u64> for AtomicU64 {
+            fn read(&self) -> u64 {
+                self.load(Ordering::Acquire)
+            }
+
+            fn turn(&self, from: u64, to: u64) -> bool {
+                self.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            }
+        }
+
+        struct Ring {
+            producer: AtomicU32,
+            slots: Vec<AtomicU64>,
+        }
+
+        impl Ring {
+            /// Everything published from `consumer` on, as the kernel reads it.
+            fn published(&self, consumer: &mut u32) -> Vec<u64> {
+                let producer = self.producer.load(Ordering::Acquire);
+                let mut all = Vec::new();
+                while *consumer != producer {
+                    let slot = &self.slots[*consumer as usize & (self.slots.len() - 1)];
+                    all.push(slot.load(Ordering::Relaxed) & !(FRAME - 1));
+                    *consumer += 1;
+                }
+                all
+            }
+        }
+
+        #[test]
+        fn every_interleaving_publishes_every_frame_once() {
+            loom::model(|| {
+                let slots = (0..4).map(|_| AtomicU64::new(0)).collect();
+                let ring = Arc::new(Ring { producer: AtomicU32::new(0), slots });
+                // Three of the slots were used in the lap before.
+                (1..4).for_each(|frame| give(&ring.producer, &ring.slots, FRAME, frame * FRAME));
+                let mut consumer = 0;
+                assert_eq!(ring.published(&mut consumer), [1, 2, 3].map(|frame| frame * FRAME));
+                let producers = [1, 2].map(|frame| {
+                    let ring = ring.clone();
+                    thread::spawn(move || give(&ring.producer, &ring.slots, FRAME, frame * FRAME))
+                });
+                let mut seen = ring.published(&mut consumer);
+                for producer in producers {
+                    producer.join().unwrap();
+                }
+                seen.extend(ring.published(&mut consumer));
+                seen.sort_unstable();
+                assert_eq!(seen, [FRAME, 2 * FRAME]);
+            });
+        }
     }
 }
