@@ -11,6 +11,7 @@ use crate::progress::{DropReason, Progress};
 use crate::recovery::Phase;
 use crate::segment::Segment;
 use crate::sender::Fin;
+use crate::stamps::stamp_before;
 use crate::state::State;
 use crate::timers::Timer;
 
@@ -96,7 +97,7 @@ impl Connection {
         let fin_acked = self.snd.fin == Fin::Sent && seg.ack == self.snd.nxt;
         self.snd.una = seg.ack;
         self.snd.stalled_since = Instant::FAR;
-        self.rto.progress();
+        self.snd.timeouts = 0;
         self.grow_window(now, octets, flight);
         self.restart_timer(now);
         let mut progress = self.let_go(octets - u32::from(fin_acked), tx);
@@ -141,7 +142,9 @@ impl Connection {
     }
 
     /// Takes a round-trip sample: the timed octet's, or, when none is timed because some were sent
-    /// twice, the timestamp's, which cannot be ambiguous (RFC 7323 §4, RFC 6298 §3).
+    /// twice, the timestamp's (RFC 7323 §4, RFC 6298 §3). An echo from before the last
+    /// retransmission is not taken: its acknowledgement may have been lost on the way, and the
+    /// time until the next one is no round trip.
     pub(crate) fn measure(&mut self, now: Instant, seg: &Segment) {
         if self.snd.timed_at != Instant::FAR {
             if seg.ack.at_or_after(self.snd.timed_end) {
@@ -149,6 +152,7 @@ impl Connection {
                 self.snd.timed_at = Instant::FAR;
             }
         } else if let Some((_, echo)) = seg.options.timestamp
+            && !stamp_before(echo, self.stamps.value(self.snd.last_again))
             && let Some(rtt) = self.stamps.round_trip(now, echo)
         {
             self.rto.sample(rtt);

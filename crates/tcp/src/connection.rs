@@ -180,7 +180,7 @@ impl Connection {
         if self.syn_lost {
             self.rto.after_lost_syn();
         }
-        self.rto.progress();
+        self.snd.timeouts = 0;
         if self.keepalive.on {
             self.timers.arm(Timer::Keepalive, now + self.keepalive.idle());
         }

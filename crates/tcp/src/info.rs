@@ -30,7 +30,7 @@ pub struct Info {
     pub rttvar: Duration,
     /// The retransmission time-out now, back-off included.
     pub rto: Duration,
-    /// Consecutive time-outs.
+    /// Consecutive time-outs without progress.
     pub backoff: u8,
     /// Congestion window in octets.
     pub cwnd: u32,
@@ -87,7 +87,7 @@ impl Connection {
             srtt: self.rto.srtt(),
             rttvar: self.rto.rttvar(),
             rto: self.rto.current(),
-            backoff: self.rto.backoff(),
+            backoff: self.snd.timeouts,
             cwnd: self.congestion.window(),
             ssthresh: self.congestion.ssthresh(),
             mss: u16::try_from(out.mss).unwrap_or(u16::MAX),

@@ -75,15 +75,16 @@ impl Connection {
         if taken < text.len() {
             self.owed.add(Owed::ACK);
         } else {
-            self.delay_ack(now);
+            self.delay_ack(now, taken);
         }
         if taken > 0 { Progress::READABLE } else { Progress::NONE }
     }
 
-    /// A segment of text in order came: every second is acknowledged at once, the first waits
-    /// (RFC 9293 §3.8.6.3, RFC 5681 §4.2).
-    pub(crate) fn delay_ack(&mut self, now: Instant) {
-        self.rcv.unacked = self.rcv.unacked.saturating_add(1);
+    /// Text in order came: every second full segment is acknowledged at once, the first waits
+    /// (RFC 9293 §3.8.6.3, RFC 5681 §4.2). What came as one may have been several on the wire.
+    pub(crate) fn delay_ack(&mut self, now: Instant, octets: usize) {
+        let segments = (octets / usize::from(self.snd.mss)).clamp(1, 2) as u8;
+        self.rcv.unacked = self.rcv.unacked.saturating_add(segments);
         if self.rcv.unacked >= 2 {
             self.owed.add(Owed::ACK);
         } else if !self.timers.is_armed(Timer::DelayedAck) {

@@ -17,7 +17,8 @@ pub(crate) struct Rto {
     base: u32,
     min: u32,
     max: u32,
-    /// Consecutive time-outs without progress.
+    /// Doublings since the last sample: progress alone does not end the back-off, for it proves
+    /// nothing about the round trip (Karn; §5, after 5.7).
     backoff: u8,
 }
 
@@ -47,6 +48,7 @@ impl Rto {
         }
         let rto = self.srtt_8 / 8 + self.rttvar_4.max(GRANULARITY);
         self.base = rto.clamp(self.min, self.max);
+        self.backoff = 0;
     }
 
     /// Doubles the time-out (§5.5).
@@ -54,21 +56,12 @@ impl Rto {
         self.backoff = self.backoff.saturating_add(1);
     }
 
-    /// New data was acknowledged: the back-off ends.
-    pub(crate) fn progress(&mut self) {
-        self.backoff = 0;
-    }
-
     /// After a SYN was lost, data starts with at least 3 s (§5.7).
     pub(crate) fn after_lost_syn(&mut self) {
         if self.srtt_8 == 0 {
             self.base = self.base.max(3_000_000).min(self.max);
+            self.backoff = 0;
         }
-    }
-
-    /// Consecutive time-outs without progress.
-    pub(crate) const fn backoff(&self) -> u8 {
-        self.backoff
     }
 
     /// The time-out now.
@@ -127,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn back_off_doubles_up_to_the_maximum_and_ends_with_progress() {
+    fn back_off_doubles_up_to_the_maximum_and_ends_with_a_sample() {
         let mut rto = rto();
         let seen: alloc::vec::Vec<_> = (0..9)
             .map(|_| {
@@ -136,8 +129,8 @@ mod tests {
             })
             .collect();
         assert_eq!(seen, [2, 4, 8, 16, 32, 64, 120, 120, 120]);
-        rto.progress();
-        assert_eq!(rto.current(), Duration::from_secs(1));
+        rto.sample(Duration::from_millis(100));
+        assert_eq!(rto.current(), Duration::from_millis(300));
     }
 
     #[test]

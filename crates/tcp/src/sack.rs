@@ -31,7 +31,9 @@ impl Scoreboard {
         una: SeqNumber,
         nxt: SeqNumber,
     ) -> bool {
-        if !start.before(end) || end.after(nxt) || start.before(una) || start == una {
+        // By distance from `una`: far around the circle "before" means nothing any more.
+        let (first_octet, after_last) = (start - una, end - una);
+        if first_octet == 0 || first_octet >= after_last || after_last > nxt - una {
             return false;
         }
         let first = self.ranges.partition_point(|range| range.1.before(start));
@@ -156,6 +158,12 @@ mod tests {
     fn only_outstanding_octets_are_believed() {
         let board = board(&[(0, 5), (500, 400), (7, 7), (9_000, 10_001), (20_000, 30_000)]);
         assert_eq!(board.octets(), 0);
+    }
+
+    #[test]
+    fn a_block_around_half_the_circle_is_not_believed() {
+        let mut board = Scoreboard::default();
+        assert!(!board.insert(seq(208_284_740), seq(2_147_484_650), seq(1_001), seq(1_001)));
     }
 
     #[test]

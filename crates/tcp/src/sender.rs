@@ -51,12 +51,16 @@ pub(crate) struct Sender {
     pub(crate) cwnd_limited: bool,
     /// Probes of a closed window since it closed: the back-off of the persist timer.
     pub(crate) probes: u8,
+    /// Consecutive time-outs without progress.
+    pub(crate) timeouts: u8,
     /// Probes since the peer was last heard.
     pub(crate) unanswered: u8,
     /// When the measured octet was sent; `FAR` when none is (Karn: never one sent twice).
     pub(crate) timed_at: Instant,
     /// When text was last sent.
     pub(crate) last_sent: Instant,
+    /// When text was last sent again.
+    pub(crate) last_again: Instant,
     /// When the first time-out of this stall happened; `FAR` without one.
     pub(crate) stalled_since: Instant,
 }
@@ -81,9 +85,11 @@ impl Sender {
             cork: false,
             cwnd_limited: false,
             probes: 0,
+            timeouts: 0,
             unanswered: 0,
             timed_at: now,
             last_sent: now,
+            last_again: now,
             stalled_since: Instant::FAR,
         }
     }

@@ -58,7 +58,7 @@ impl Connection {
         let in_window = at.at_or_after(self.rcv.nxt) && at.at_or_before(self.rcv.edge.max(self.rcv.nxt));
         if seg.flags.fin() && in_window && self.rcv.fin_at.is_none() {
             self.rcv.fin_at = Some(at);
-            if at != self.rcv.nxt {
+            if at != self.rcv.nxt && seg.payload.is_empty() {
                 self.owed.add(Owed::ACK);
             }
         }
@@ -73,6 +73,10 @@ impl Connection {
         let seq = seg.seq + old as u32;
         let room = self.stream_end().since(seq) as usize;
         let text = &seg.payload[old..];
+        if text.len() > room {
+            // The peer should learn at once what was not taken.
+            self.owed.add(Owed::ACK);
+        }
         (seq, &text[..text.len().min(room)])
     }
 
@@ -105,7 +109,7 @@ impl Connection {
             // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
             self.owed.add(Owed::ACK);
         } else {
-            self.delay_ack(now);
+            self.delay_ack(now, text.len());
         }
         if self.rcv.nxt == before { Err(DropReason::NoRoom) } else { Ok(Progress::READABLE) }
     }

@@ -47,9 +47,10 @@ impl Connection {
     }
 
     fn on_syn_timeout(&mut self) -> Progress {
-        if self.rto.backoff() >= self.limits.syn_retries {
+        if self.snd.timeouts >= self.limits.syn_retries {
             return self.finish(Progress::TIMED_OUT);
         }
+        self.snd.timeouts += 1;
         self.rto.back_off();
         self.syn_lost = true;
         self.snd.timed_at = Instant::FAR;
@@ -59,7 +60,8 @@ impl Connection {
 
     fn on_text_timeout(&mut self, now: Instant) -> Progress {
         let out = self.outstanding();
-        let first = self.rto.backoff() == 0;
+        let first = self.snd.timeouts == 0;
+        self.snd.timeouts = self.snd.timeouts.saturating_add(1);
         if first {
             self.snd.stalled_since = now;
         }
@@ -81,7 +83,7 @@ impl Connection {
         }
         let stalled = self.snd.stalled_since;
         let overdue = |timeout| stalled != Instant::FAR && now - stalled >= timeout;
-        self.rto.backoff() >= self.patience() || self.limits.user_timeout().is_some_and(overdue)
+        self.snd.timeouts >= self.patience() || self.limits.user_timeout().is_some_and(overdue)
     }
 
     fn patience(&self) -> u8 {

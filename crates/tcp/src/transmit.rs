@@ -135,6 +135,7 @@ impl Connection {
             self.counters.segments_again = self.counters.segments_again.wrapping_add(segments);
             self.recovery.sent_again(hole, end);
             self.snd.distrust_timing(text.seq);
+            self.snd.last_again = now;
         } else {
             self.note_first_sent(now, text, end);
         }

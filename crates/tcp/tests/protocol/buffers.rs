@@ -1,0 +1,57 @@
+//! The buffers of a program: plain queues with a capacity.
+
+use std::collections::VecDeque;
+
+use silk_tcp::{RecvBuffer, SendBuffer};
+
+/// What the program wrote and the peer has not acknowledged.
+#[derive(Default)]
+pub struct Tx(pub VecDeque<u8>);
+
+impl SendBuffer for Tx {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn consume(&mut self, octets: usize) {
+        assert!(octets <= self.0.len(), "consumed more than was written");
+        self.0.drain(..octets);
+    }
+}
+
+impl Tx {
+    /// The octets of a range, as a device would fetch them.
+    pub fn range(&self, offset: usize, len: usize) -> Vec<u8> {
+        assert!(offset + len <= self.0.len(), "sent beyond what was written");
+        self.0.range(offset..offset + len).copied().collect()
+    }
+}
+
+/// What the peer sent and the program has not read.
+pub struct Rx {
+    pub held: VecDeque<u8>,
+    pub capacity: usize,
+}
+
+impl RecvBuffer for Rx {
+    fn room(&self) -> usize {
+        self.capacity.saturating_sub(self.held.len())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> usize {
+        let taken = bytes.len().min(self.room());
+        self.held.extend(&bytes[..taken]);
+        taken
+    }
+}
+
+impl Rx {
+    pub fn new(capacity: usize) -> Self {
+        Self { held: VecDeque::new(), capacity }
+    }
+
+    /// The program reads all there is.
+    pub fn read(&mut self) -> Vec<u8> {
+        self.held.drain(..).collect()
+    }
+}

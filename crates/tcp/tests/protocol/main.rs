@@ -1,0 +1,16 @@
+//! The protocol from outside, in virtual time: two connections over a bad link, and one connection
+//! against hand-made segments. Nothing here reads a clock, so every run is the same run.
+
+mod buffers;
+mod closing;
+mod defences;
+mod hostile;
+mod link;
+mod loss;
+mod opening;
+mod pair;
+mod recovering;
+mod sending;
+mod solo;
+mod waiting;
+mod windows;

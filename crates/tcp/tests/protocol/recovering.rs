@@ -1,0 +1,266 @@
+//! Losses: RFC 5681 §3.2, RFC 6582, RFC 6675, RFC 6298 §5, RFC 2018, RFC 2883.
+
+use std::time::Duration;
+
+use silk_tcp::{Config, Options, Progress, Segment};
+
+use crate::solo::{OURS, Solo, THEIRS, ack, plain, sacked, stamped, text, with_sack, with_timestamps};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+/// Ten full segments are outstanding.
+fn ten_outstanding(config: &Config) -> Solo {
+    let mut solo = Solo::established(config);
+    solo.write(10_000);
+    assert_eq!(solo.sent().len(), 10);
+    solo
+}
+
+/// The first octet of the n-th segment, from 0.
+fn segment(n: u32) -> u32 {
+    OURS + 1_000 * n
+}
+
+#[test]
+fn the_third_duplicate_acknowledgement_sends_the_first_segment_again() {
+    let mut solo = ten_outstanding(&plain());
+    for _ in 0..2 {
+        solo.arrive(ack(OURS)).unwrap();
+        assert_eq!(solo.text_sent(), []);
+    }
+    solo.arrive(ack(OURS)).unwrap();
+    assert_eq!(solo.text_sent(), [(OURS, 1_000)]);
+    assert_eq!((solo.connection.info().cwnd, solo.connection.info().ssthresh), (7_000, 7_000));
+}
+
+#[test]
+fn the_first_two_duplicates_let_new_text_go() {
+    let mut solo = ten_outstanding(&plain());
+    solo.write(5_000);
+    assert_eq!(solo.text_sent(), []);
+    // RFC 3042: limited transmit.
+    solo.arrive(ack(OURS)).unwrap();
+    assert_eq!(solo.text_sent(), [(segment(10), 1_000)]);
+    solo.arrive(ack(OURS)).unwrap();
+    assert_eq!(solo.text_sent(), [(segment(11), 1_000)]);
+}
+
+#[test]
+fn an_acknowledgement_with_another_window_or_with_text_is_no_duplicate() {
+    let mut solo = ten_outstanding(&plain());
+    for n in 0..10 {
+        solo.arrive(Segment { window: 19_000 + n, ..ack(OURS) }).unwrap();
+    }
+    for n in 0..10 {
+        solo.arrive(Segment { window: 19_009, ..text(THEIRS + n, b"x") }).unwrap();
+    }
+    assert_eq!(solo.connection.info().fast_recoveries, 0);
+    assert!(solo.text_sent().iter().all(|sent| sent.1 == 0));
+}
+
+#[test]
+fn newreno_repairs_one_hole_for_each_partial_acknowledgement() {
+    let mut solo = ten_outstanding(&plain());
+    (0..3).for_each(|_| assert!(solo.arrive(ack(OURS)).is_ok()));
+    assert_eq!(solo.text_sent(), [(OURS, 1_000)]);
+    solo.arrive(ack(segment(4))).unwrap();
+    assert_eq!(solo.text_sent(), [(segment(4), 1_000)]);
+    solo.arrive(ack(segment(7))).unwrap();
+    assert_eq!(solo.text_sent(), [(segment(7), 1_000)]);
+    solo.arrive(ack(segment(10))).unwrap();
+    assert_eq!(solo.connection.info().fast_recoveries, 1);
+    solo.write(20_000);
+    // Congestion avoidance goes on from ssthresh.
+    assert_eq!(solo.text_sent().len(), 7);
+}
+
+#[test]
+fn sack_sends_only_the_holes_again() {
+    let mut solo = ten_outstanding(&with_sack());
+    // Segments 0 and 3 are lost.
+    let held = [(segment(1), segment(3)), (segment(4), segment(9))];
+    solo.arrive(sacked(ack(OURS), &[(segment(1), segment(2))])).unwrap();
+    assert_eq!(solo.text_sent(), []);
+    solo.arrive(sacked(ack(OURS), &held)).unwrap();
+    assert_eq!(solo.text_sent(), [(OURS, 1_000), (segment(3), 1_000), (segment(9), 1_000)]);
+    let info = solo.connection.info();
+    assert_eq!((info.segments_again, info.fast_recoveries, info.sacked), (3, 1, 7_000));
+    solo.arrive(ack(segment(10))).unwrap();
+    assert_eq!(solo.connection.info().in_flight, 0);
+}
+
+#[test]
+fn sack_keeps_within_the_congestion_window() {
+    let mut solo = ten_outstanding(&with_sack());
+    // Only the last three arrived: six lost segments, and a window of seven with one left over.
+    solo.arrive(sacked(ack(OURS), &[(segment(7), segment(10))])).unwrap();
+    let again: u32 = solo.text_sent().iter().map(|sent| sent.1 as u32).sum();
+    assert_eq!(again, 7_000);
+    assert_eq!(solo.connection.info().cwnd, 7_000);
+}
+
+#[test]
+fn duplicates_without_news_are_no_sign_of_loss_with_sack() {
+    let mut solo = ten_outstanding(&with_sack());
+    for _ in 0..10 {
+        solo.arrive(sacked(ack(OURS), &[(segment(1), segment(2))])).unwrap();
+    }
+    assert_eq!(solo.connection.info().fast_recoveries, 0);
+    assert_eq!(solo.text_sent(), []);
+}
+
+#[test]
+fn a_timeout_starts_again_from_one_segment_and_doubles() {
+    let mut solo = ten_outstanding(&plain());
+    let mut waits = vec![];
+    for _ in 0..4 {
+        waits.push(solo.next_timeout().unwrap().0.as_millis());
+        assert_eq!(solo.text_sent(), [(OURS, 1_000)]);
+    }
+    assert_eq!(waits, [200, 400, 800, 1_600]);
+    assert_eq!((solo.connection.info().cwnd, solo.connection.info().ssthresh), (1_000, 7_000));
+    // Slow start over what was lost.
+    solo.arrive(ack(segment(1))).unwrap();
+    assert_eq!(solo.text_sent(), [(segment(1), 1_000), (segment(2), 1_000)]);
+    solo.arrive(ack(segment(3))).unwrap();
+    assert_eq!(solo.text_sent().len(), 4);
+}
+
+#[test]
+fn after_a_timeout_what_the_peer_holds_is_not_sent_again() {
+    let mut solo = ten_outstanding(&with_sack());
+    solo.arrive(sacked(ack(OURS), &[(segment(1), segment(2))])).unwrap();
+    solo.next_timeout();
+    assert_eq!(solo.text_sent(), [(OURS, 1_000)]);
+    solo.arrive(ack(segment(2))).unwrap();
+    assert_eq!(solo.text_sent()[0], (segment(2), 1_000));
+}
+
+#[test]
+fn a_peer_that_takes_back_what_it_held_is_sent_everything() {
+    let mut solo = ten_outstanding(&with_sack());
+    solo.arrive(sacked(ack(OURS), &[(segment(1), segment(10))])).unwrap();
+    solo.sent();
+    solo.arrive(ack(segment(1))).unwrap();
+    assert_eq!(solo.connection.info().sacked, 0);
+    solo.next_timeout();
+    assert_eq!(solo.text_sent()[0], (segment(1), 1_000));
+}
+
+#[test]
+fn a_segment_sent_twice_is_not_measured_without_timestamps() {
+    let mut solo = ten_outstanding(&plain());
+    let before = solo.connection.info().srtt;
+    solo.next_timeout();
+    solo.sent();
+    solo.after(50 * MILLI);
+    solo.arrive(ack(segment(10))).unwrap();
+    let info = solo.connection.info();
+    // Karn: no sample, and the backed-off time-out stays until there is one.
+    assert_eq!((info.srtt, info.rto), (before, 400 * MILLI));
+    solo.write(1_000);
+    solo.sent();
+    solo.after(10 * MILLI);
+    solo.arrive(ack(segment(11))).unwrap();
+    assert_eq!(solo.connection.info().rto, 200 * MILLI);
+}
+
+#[test]
+fn with_timestamps_it_is_measured_by_the_echo() {
+    let mut solo = ten_outstanding(&with_timestamps());
+    solo.next_timeout();
+    let value = solo.sent()[0].header.options.timestamp.unwrap().0;
+    solo.after(30 * MILLI);
+    let echo = |value| Options { timestamp: Some((100, value)), ..Options::default() };
+    // An echo from before the retransmission proves nothing about it.
+    solo.arrive(Segment { options: echo(value - 100), ..ack(segment(1)) }).unwrap();
+    assert_eq!(solo.connection.info().srtt, 10 * MILLI);
+    solo.sent();
+    solo.arrive(Segment { options: echo(value + 30), ..ack(segment(2)) }).unwrap();
+    assert_ne!(solo.connection.info().srtt, 10 * MILLI);
+}
+
+#[test]
+fn a_silent_peer_is_given_up_after_the_configured_retransmissions() {
+    let mut solo = ten_outstanding(&Config { retries: 3, ..plain() });
+    let outcomes: Vec<_> = std::iter::from_fn(|| {
+        solo.sent();
+        solo.next_timeout().map(|timeout| timeout.1)
+    })
+    .collect();
+    let end = Progress::TIMED_OUT | Progress::CLOSED;
+    assert_eq!(outcomes, [Progress::NONE, Progress::NONE, Progress::NONE, end]);
+}
+
+#[test]
+fn a_user_timeout_gives_up_by_time() {
+    let mut solo = ten_outstanding(&Config { user_timeout: Some(1_000 * MILLI), ..plain() });
+    let start = solo.now;
+    while let Some((_, progress)) = solo.next_timeout()
+        && !progress.contains(Progress::TIMED_OUT)
+    {
+        solo.sent();
+    }
+    let took = solo.now - start;
+    assert!(took >= 1_000 * MILLI && took < 4_000 * MILLI, "{took:?}");
+}
+
+#[test]
+fn text_out_of_order_is_answered_at_once_and_reported() {
+    let mut solo = Solo::established(&with_sack());
+    solo.arrive(text(THEIRS + 100, &[2; 100])).unwrap();
+    let sent = solo.sent();
+    let blocks: Vec<_> = sent[0].header.options.sack.iter().map(|(s, e)| (s.raw(), e.raw())).collect();
+    assert_eq!((sent[0].header.ack.raw(), blocks), (THEIRS, vec![(THEIRS + 100, THEIRS + 200)]));
+    // What fills the gap is acknowledged at once, and nothing is left to report.
+    solo.arrive(text(THEIRS, &[1; 100])).unwrap();
+    let sent = solo.sent();
+    assert_eq!((sent[0].header.ack.raw(), sent[0].header.options.sack.is_empty()), (THEIRS + 200, true));
+    assert_eq!(solo.connection.memory(), size_of::<silk_tcp::Connection>());
+}
+
+#[test]
+fn a_peer_without_sack_gets_a_duplicate_for_each_segment_of_a_batch() {
+    let mut solo = Solo::established(&plain());
+    for n in 1..=3 {
+        solo.arrive(text(THEIRS + 100 * n, &[2; 100])).unwrap();
+    }
+    assert_eq!(solo.acks_sent(), [THEIRS; 3]);
+    let mut solo = Solo::established(&with_sack());
+    for n in 1..=3 {
+        solo.arrive(text(THEIRS + 100 * n, &[2; 100])).unwrap();
+    }
+    assert_eq!(solo.acks_sent(), [THEIRS]);
+}
+
+#[test]
+fn text_received_twice_is_reported_once() {
+    let mut solo = Solo::established(&with_sack());
+    solo.arrive(text(THEIRS, &[1; 100])).unwrap();
+    let _ = solo.arrive(text(THEIRS, &[1; 100]));
+    let sent = solo.sent();
+    let blocks: Vec<_> = sent[0].header.options.sack.iter().map(|(s, e)| (s.raw(), e.raw())).collect();
+    assert_eq!(blocks, [(THEIRS, THEIRS + 100)]);
+    let _ = solo.arrive(Segment { window: 5, ..text(THEIRS + 100, b"x") });
+    solo.after(50 * MILLI);
+    assert!(solo.sent()[0].header.options.sack.is_empty());
+}
+
+#[test]
+fn a_report_of_text_received_twice_is_no_sign_of_loss() {
+    let mut solo = ten_outstanding(&with_sack());
+    for n in 1..6 {
+        solo.arrive(sacked(ack(segment(n)), &[(OURS, segment(n))])).unwrap();
+    }
+    assert_eq!((solo.connection.info().fast_recoveries, solo.connection.info().sacked), (0, 0));
+}
+
+#[test]
+fn a_late_segment_reordered_by_two_is_not_taken_for_lost() {
+    let mut solo = ten_outstanding(&with_timestamps());
+    for _ in 0..2 {
+        solo.arrive(stamped(ack(OURS), 100)).unwrap();
+    }
+    solo.arrive(stamped(ack(segment(3)), 100)).unwrap();
+    assert_eq!((solo.text_sent(), solo.connection.info().fast_recoveries), (vec![], 0));
+}

@@ -1,0 +1,198 @@
+//! The peer's window and ours: RFC 9293 §3.8.6, RFC 7323 §2.
+
+use std::time::Duration;
+
+use silk_tcp::{Config, Flags, Options, Progress, Segment, SeqNumber};
+
+use crate::pair::{Pair, pattern};
+use crate::solo::{OURS, Solo, THEIRS, ack, plain, text};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn window(octets: u16, acked: u32) -> Segment<'static> {
+    Segment { window: octets, ..ack(acked) }
+}
+
+#[test]
+fn a_closed_window_is_probed_with_back_off_for_as_long_as_the_peer_answers() {
+    let mut solo = Solo::established(&plain());
+    solo.arrive(window(0, OURS)).unwrap();
+    solo.write(500);
+    let mut waits = vec![];
+    for _ in 0..40 {
+        assert_eq!(solo.text_sent(), []);
+        let (waited, progress) = solo.next_timeout().expect("a probe is due");
+        assert_eq!(progress, Progress::NONE);
+        let probes: Vec<_> =
+            solo.sent().iter().map(|t| (t.header.seq.raw(), t.len, t.header.flags)).collect();
+        assert_eq!(probes, [(OURS - 1, 0, Flags::ACK)]);
+        waits.push(waited.as_millis());
+        solo.arrive(window(0, OURS)).unwrap();
+    }
+    assert_eq!(waits[..5], [200, 400, 800, 1_600, 3_200]);
+    assert_eq!(waits[39], 120_000);
+    solo.arrive(window(5_000, OURS)).unwrap();
+    assert_eq!(solo.text_sent(), [(OURS, 500)]);
+}
+
+#[test]
+fn a_peer_that_does_not_answer_probes_is_given_up() {
+    let mut solo = Solo::established(&plain());
+    solo.arrive(window(0, OURS)).unwrap();
+    solo.write(500);
+    solo.sent();
+    let mut probes = 0;
+    while let Some((_, progress)) = solo.next_timeout()
+        && !progress.contains(Progress::TIMED_OUT)
+    {
+        probes += solo.sent().len();
+    }
+    assert_eq!(probes, 15);
+}
+
+#[test]
+fn a_window_that_opens_a_little_is_left_alone_until_it_is_worth_a_segment() {
+    let mut solo = Solo::established(&plain());
+    solo.arrive(window(0, OURS)).unwrap();
+    solo.write(5_000);
+    assert_eq!(solo.text_sent(), []);
+    solo.arrive(window(100, OURS)).unwrap();
+    assert_eq!(solo.text_sent(), []);
+    // The override time-out: something is better than nothing for ever.
+    solo.next_timeout();
+    assert_eq!(solo.text_sent(), [(OURS, 100)]);
+    solo.arrive(window(1_500, OURS + 100)).unwrap();
+    assert_eq!(solo.text_sent(), [(OURS + 100, 1_000)]);
+}
+
+#[test]
+fn a_peer_with_a_tiny_buffer_is_sent_half_of_it() {
+    let mut solo = Solo::opening(&plain());
+    let options = Options { mss: Some(1_000), ..Options::default() };
+    let syn_ack = Segment { window: 600, ..solo.syn_ack(options) };
+    solo.arrive(syn_ack).unwrap();
+    solo.write(5_000);
+    assert_eq!(solo.text_sent(), [(0, 0), (OURS, 600)][1..]);
+    solo.arrive(window(300, OURS + 600)).unwrap();
+    assert_eq!(solo.text_sent(), [(OURS + 600, 300)]);
+    solo.arrive(window(299, OURS + 900)).unwrap();
+    assert_eq!(solo.text_sent(), []);
+}
+
+#[test]
+fn a_window_that_shrinks_behind_what_was_sent_stops_new_text_only() {
+    let mut solo = Solo::established(&plain());
+    solo.write(8_000);
+    solo.sent();
+    solo.write(2_000);
+    solo.arrive(window(0, OURS + 1_000)).unwrap();
+    assert_eq!(solo.text_sent(), []);
+    // The oldest segment is still sent again, one at a time.
+    solo.next_timeout();
+    assert_eq!(solo.text_sent(), [(OURS + 1_000, 1_000)]);
+}
+
+#[test]
+fn a_peer_that_closed_its_window_on_outstanding_text_and_answers_is_not_given_up() {
+    let mut solo = Solo::established(&plain());
+    solo.write(1_000);
+    solo.sent();
+    for _ in 0..40 {
+        solo.arrive(window(0, OURS)).unwrap();
+        let (_, progress) = solo.next_timeout().unwrap();
+        assert_eq!(progress, Progress::NONE);
+        solo.sent();
+    }
+    solo.arrive(window(1_000, OURS + 1_000)).unwrap();
+    assert_eq!(solo.connection.info().in_flight, 0);
+}
+
+#[test]
+fn acknowledgements_count_while_our_window_is_closed() {
+    let mut solo = Solo::established(&plain());
+    solo.write(500);
+    solo.sent();
+    solo.arrive(text(THEIRS, &[1; 10_000])).unwrap();
+    assert_eq!(solo.sent()[0].header.window, 0);
+    let seg = Segment { seq: SeqNumber::new(THEIRS + 10_000), ..ack(OURS + 500) };
+    assert_eq!(solo.arrive(seg), Ok(Progress::WRITABLE));
+    // Also one that comes with text we cannot take.
+    solo.write(500);
+    solo.sent();
+    let seg = Segment { seq: SeqNumber::new(THEIRS + 10_000), payload: b"x", ..ack(OURS + 1_000) };
+    assert_eq!(solo.arrive(seg), Ok(Progress::WRITABLE));
+    assert_eq!((solo.acks_sent(), solo.rx.held.len()), (vec![THEIRS + 10_000], 10_000));
+}
+
+#[test]
+fn a_fin_is_taken_when_the_window_is_closed() {
+    let mut solo = Solo::established(&plain());
+    solo.arrive(text(THEIRS, &[1; 10_000])).unwrap();
+    solo.sent();
+    let fin = Segment { seq: SeqNumber::new(THEIRS + 10_000), flags: Flags::FIN | Flags::ACK, ..ack(OURS) };
+    assert_eq!(solo.arrive(fin), Ok(Progress::PEER_FIN));
+    assert_eq!(solo.acks_sent(), [THEIRS + 10_001]);
+}
+
+#[test]
+fn the_peer_is_told_when_the_program_has_read_enough() {
+    let mut solo = Solo::established(&plain());
+    solo.arrive(text(THEIRS, &[1; 10_000])).unwrap();
+    solo.sent();
+    solo.rx.held.drain(..900);
+    assert!(!solo.connection.on_read(solo.now, &solo.rx));
+    solo.rx.held.drain(..100);
+    assert!(solo.connection.on_read(solo.now, &solo.rx));
+    assert_eq!(solo.sent().iter().map(|t| t.header.window).collect::<Vec<_>>(), [1_000]);
+    solo.rx.held.drain(..500);
+    assert!(!solo.connection.on_read(solo.now, &solo.rx));
+    solo.rx.held.clear();
+    assert!(solo.connection.on_read(solo.now, &solo.rx));
+    assert_eq!(solo.sent()[0].header.window, 10_000);
+}
+
+#[test]
+fn a_window_update_that_was_lost_is_found_by_probing() {
+    let mut pair =
+        Pair::established(&Config { receive_window: 4_000, receive_window_max: 4_000, ..Config::default() });
+    pair.server.program.reads = false;
+    let all = pattern(20_000, 5);
+    pair.client.program.to_write = all.clone();
+    pair.drive_for(2 * SECOND);
+    assert_eq!(pair.server.rx.held.len(), 4_000);
+    pair.to_client.lose = {
+        let mut lost = 0;
+        Box::new(move |_, _| {
+            lost += 1;
+            lost <= 1
+        })
+    };
+    pair.server.program.reads = true;
+    pair.drive_for(30 * SECOND);
+    assert!(pair.server.program.received == all);
+}
+
+#[test]
+fn a_fast_reader_gets_a_larger_window_and_a_slow_one_does_not() {
+    let config = Config { receive_window: 16 << 10, receive_window_max: 1 << 20, ..Config::default() };
+    let mut pair = Pair::established(&config);
+    pair.client.program.to_write = pattern(3_000_000, 1);
+    pair.drive_for(20 * SECOND);
+    assert_eq!(pair.server.program.received.len(), 3_000_000);
+    assert!(pair.server.connection().wanted_window() > 64 << 10, "{}", pair.describe());
+    let mut pair = Pair::established(&config);
+    pair.server.program.reads = false;
+    pair.client.program.to_write = pattern(3_000_000, 1);
+    pair.drive_for(20 * SECOND);
+    assert_eq!(pair.server.connection().wanted_window(), 16 << 10);
+}
+
+#[test]
+fn the_peers_tiny_segments_do_not_make_us_promise_what_we_do_not_have() {
+    let mut solo = Solo::established(&plain());
+    for n in 0..2_000 {
+        solo.arrive(text(THEIRS + n, b"x")).unwrap();
+        let promised = solo.sent().iter().map(|t| usize::from(t.header.window)).max().unwrap_or(0);
+        assert!(promised <= 10_000 - solo.rx.held.len(), "after {n}");
+    }
+}
