@@ -40,6 +40,9 @@ pub struct Counts {
     pub no_hint: u64,
 }
 
+/// What a driver without XDP cannot do.
+const NATIVE: &str = "attach an XDP program";
+
 impl Program {
     /// Loads the program for `domains` domains on `queues` queues, with a flow table of
     /// `buckets` buckets, a power of two.
@@ -90,7 +93,7 @@ impl Program {
             Mode::Native => self.attach_as(name, interface, XdpMode::Driver),
             Mode::Generic => self.attach_as(name, interface, XdpMode::Skb),
             Mode::Best => self.attach_as(name, interface, XdpMode::Driver).or_else(|error| match error {
-                OpenError::Unsupported { .. } => self.attach_as(name, interface, XdpMode::Skb),
+                OpenError::Unsupported { what: NATIVE, .. } => self.attach_as(name, interface, XdpMode::Skb),
                 other => Err(other),
             }),
         }
@@ -99,7 +102,11 @@ impl Program {
     fn attach_as(&mut self, name: &str, interface: u32, mode: XdpMode) -> Result<(), OpenError> {
         let program = classifier(&mut self.ebpf)?;
         let id = program.attach_to_if_index(interface, mode).map_err(|error| match error {
-            ProgramError::SyscallError(error) => OpenError::of(name, "attach an XDP program", error.io_error),
+            ProgramError::SyscallError(error) if error.io_error.raw_os_error() == Some(libc::ERANGE) => {
+                let what = "run an XDP program while its MTU or its peer's is so large";
+                OpenError::Unsupported { name: name.to_owned(), what }
+            }
+            ProgramError::SyscallError(error) => OpenError::of(name, NATIVE, error.io_error),
             other => refused(other),
         })?;
         let link = program.take_link(id).map_err(refused)?;
