@@ -15,8 +15,15 @@ pub fn end_waits() -> bool {
     ENDING.load(Relaxed) != 0
 }
 
+/// Signals of the program's own faults: they never arrive during a wait.
+const FAULTS: [c_int; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGABRT];
+
 /// Notes how `signal` is handled from now on.
 pub fn note(signal: c_int, handler: libc::sighandler_t, restarts: bool) {
+    if FAULTS.contains(&signal) {
+        return;
+    }
     let Some(bit) = u32::try_from(signal - 1).ok().and_then(|n| 1u64.checked_shl(n)) else { return };
     if handler != libc::SIG_IGN && handler != libc::SIG_DFL && !restarts {
         ENDING.fetch_or(bit, Relaxed);
@@ -74,6 +81,7 @@ mod tests {
 
     #[test]
     fn only_handlers_that_do_not_restart_end_waits() {
+        note(libc::SIGSEGV, 4096, false);
         note(libc::SIGUSR1, 4096, true);
         assert!(!end_waits());
         note(libc::SIGUSR1, 4096, false);

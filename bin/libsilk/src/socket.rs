@@ -294,7 +294,8 @@ mod tests {
         assert_eq!(places.len(), 3);
         made.iter().for_each(|s| s.free());
         assert!(made.iter().all(|s| s.state() == state::FREE));
-        let again = make(state::LINUX, shape::DATAGRAM, 0).map(|s| (s.state(), s.kind(), s.drop_descriptor()));
+        let again =
+            make(state::LINUX, shape::DATAGRAM, 0).map(|s| (s.state(), s.kind(), s.drop_descriptor()));
         assert_eq!(again, Some((state::LINUX, Kind::Datagram, true)));
     }
 }

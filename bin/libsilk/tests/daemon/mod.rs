@@ -1,0 +1,245 @@
+//! A daemon for tests: answers the control protocol and plays the daemon's part of the
+//! arena, with all addresses on one imaginary network. What one socket sends, the other
+//! finds in its ring. One thread, no protocols.
+
+mod network;
+
+use network::Network;
+use silk_control::{Lifeline, Received, Refusal, Reply, Request, WireError};
+use silk_stream::{Arena, Sizes, wake};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// What the tests ask about afterwards.
+#[derive(Default)]
+pub struct Seen {
+    /// Processes attached or forked.
+    pub processes: AtomicU32,
+    /// `Unserved` messages.
+    pub unserved: std::sync::Mutex<Vec<String>>,
+    /// Connections that ended with a reset.
+    pub aborted: AtomicU32,
+    /// Connections handed to a waiting thread.
+    pub handed: AtomicU32,
+    /// Slots in use.
+    pub live: AtomicU32,
+    /// `TAKEN` requests.
+    pub taken: AtomicU32,
+}
+
+/// A running daemon.
+pub struct Daemon {
+    folder: PathBuf,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    /// What happened.
+    pub seen: Arc<Seen>,
+}
+
+impl Daemon {
+    /// Starts one, whose listeners keep `reserve` waiters for preferred connections.
+    pub fn start(reserve: u32) -> Self {
+        let name = format!("libsilk-test-{}-{}", std::process::id(), NEXT.fetch_add(1, SeqCst));
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(Seen::default()));
+        let listener = listen(&folder.join("control"));
+        let (stopped, watched) = (stop.clone(), seen.clone());
+        let thread = std::thread::spawn(move || Loop::new(listener, watched, reserve).run(&stopped));
+        Self { folder, stop, thread: Some(thread), seen }
+    }
+
+    /// A command whose sockets are ours.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env("LD_PRELOAD", library())
+            .env("SILK_SOCKET", self.folder.join("control"))
+            .stdin(Stdio::null());
+        // SAFETY: one system call between fork and exec: whoever outlives the test is killed.
+        unsafe {
+            command.pre_exec(|| {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                Ok(())
+            })
+        };
+        command
+    }
+
+    /// Runs a Python program and gives what it printed; it must end well.
+    pub fn python(&self, program: &str) -> String {
+        let mut command = self.command("/usr/bin/python3");
+        command.args(["-X", "faulthandler", "-c", program]);
+        said(run(command))
+    }
+
+    /// Builds a C program of `tests/programs` and runs it; it must end well.
+    pub fn c(&self, name: &str) -> String {
+        let source = format!("{}/tests/programs/{name}.c", env!("CARGO_MANIFEST_DIR"));
+        let binary = self.folder.join(name);
+        let built = Command::new("cc")
+            .args(["-O2", "-Wall", "-Werror", "-D_FORTIFY_SOURCE=2", "-pthread", "-o"])
+            .args([binary.as_os_str(), source.as_ref()])
+            .status();
+        assert!(built.unwrap().success(), "{name}.c does not build");
+        said(run(self.command(binary.to_str().unwrap())))
+    }
+
+    /// Ends the daemon as a kill would: its descriptors close, and nobody says anything.
+    pub fn kill(&mut self) {
+        self.stop.store(true, SeqCst);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.stop.store(true, SeqCst);
+        let _ = self.thread.take().map(JoinHandle::join);
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn library() -> PathBuf {
+    let exe = std::env::current_exe().unwrap();
+    exe.ancestors().map(|folder| folder.join("libsilk.so")).find(|file| file.exists()).expect("libsilk.so")
+}
+
+fn run(mut command: Command) -> Output {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let (done, waiting) = std::sync::mpsc::channel::<()>();
+    // Nothing here takes long; what hangs is killed and fails.
+    let guard = std::thread::spawn(move || {
+        if waiting.recv_timeout(Duration::from_secs(60)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            // SAFETY: the child has not been waited for, so the number is still its own.
+            unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(done);
+    guard.join().unwrap();
+    output
+}
+
+/// What a program printed; it must have ended well.
+pub fn said(output: Output) -> String {
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let (out, err) = (text(output.stdout), text(output.stderr));
+    assert!(output.status.success(), "{}\n{out}\n{err}", output.status);
+    assert!(!err.contains("Linux serves"), "{err}");
+    out.trim().to_owned()
+}
+
+fn listen(path: &std::path::Path) -> OwnedFd {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+    bind(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+    listen(&socket, 64).unwrap();
+    socket
+}
+
+struct Loop {
+    listener: OwnedFd,
+    lines: Vec<(Lifeline, u32)>,
+    network: Network,
+    events: [OwnedFd; 2],
+    next_process: u32,
+}
+
+impl Loop {
+    fn new(listener: OwnedFd, seen: Arc<Seen>, reserve: u32) -> Self {
+        let sizes = Sizes { rings: 64 << 20, domains: 2, huge_pages: false };
+        Self {
+            listener,
+            lines: Vec::new(),
+            network: Network::new(Arena::create(sizes).unwrap(), seen, reserve),
+            events: [wake::event().unwrap(), wake::event().unwrap()],
+            next_process: 1,
+        }
+    }
+
+    fn run(mut self, stop: &AtomicBool) {
+        while !stop.load(SeqCst) {
+            self.network.work();
+            if self.network.fall_asleep() {
+                self.sleep();
+                self.network.wake_up();
+            }
+            while let Ok(fd) = rustix::net::accept_with(&self.listener, rustix::net::SocketFlags::CLOEXEC) {
+                self.lines.push((Lifeline::from_descriptor(fd), 0));
+            }
+            self.hear();
+        }
+    }
+
+    fn sleep(&self) {
+        let fds = self.lines.iter().map(|(line, _)| line.as_fd()).chain(self.events.iter().map(AsFd::as_fd));
+        let fds = fds.chain([self.listener.as_fd()]);
+        let mut all: Vec<_> =
+            fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }).collect();
+        // SAFETY: the array is as long as said.
+        unsafe { libc::poll(all.as_mut_ptr(), all.len() as _, 20) };
+        self.events.iter().for_each(|event| wake::drain(event.as_fd()));
+    }
+
+    fn hear(&mut self) {
+        let mut at = 0;
+        while at < self.lines.len() {
+            match self.lines[at].0.try_receive::<Request>() {
+                Ok(got) => self.answer(at, got),
+                Err(WireError::WouldBlock) => at += 1,
+                Err(_) => {
+                    let (_, process) = self.lines.swap_remove(at);
+                    self.network.process_gone(process);
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self, at: usize, mut got: Received<Request>) {
+        let process = self.lines[at].1;
+        let reply = match got.message {
+            Request::Attach { .. } => {
+                self.lines[at].1 = self.take_process();
+                let reply = Reply::Attached { family: 7, process: self.lines[at].1, domains: 2 };
+                let fds = [self.network.arena.file(), self.events[0].as_fd(), self.events[1].as_fd()];
+                self.lines[at].0.send(&reply, &fds).unwrap();
+                return;
+            }
+            Request::Fork => {
+                let child = self.take_process();
+                self.lines.push((Lifeline::from_descriptor(got.descriptors.pop().unwrap()), child));
+                self.network.fork(process, child);
+                Some(Reply::Forked { process: child })
+            }
+            Request::Bell => Some(self.network.bell(process, got.descriptors.pop().unwrap())),
+            request => self.network.serve(process, request),
+        };
+        if let Some(reply) = reply {
+            let _ = self.lines[at].0.send(&reply, &[]);
+        }
+    }
+
+    fn take_process(&mut self) -> u32 {
+        self.network.seen.processes.fetch_add(1, SeqCst);
+        self.next_process += 1;
+        self.next_process - 1
+    }
+}
+
+/// A refusal.
+pub fn refused(errno: i32) -> Reply {
+    Reply::Refused(Refusal { errno, why: format!("refused with {errno}") })
+}

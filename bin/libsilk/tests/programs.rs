@@ -1,0 +1,39 @@
+//! Unmodified programs on sockets of a daemon made for tests: what they see must be what
+//! they would see on Linux.
+
+mod daemon;
+
+use daemon::{Daemon, said};
+use std::sync::atomic::Ordering::SeqCst;
+
+/// A server thread and a client in one program.
+const ECHO: &str = r#"
+import socket, threading
+s = socket.socket(); s.bind(('10.77.0.1', 80)); s.listen()
+def serve():
+    c, who = s.accept()
+    assert who == c.getpeername() and c.getsockname() == ('10.77.0.1', 80), who
+    while d := c.recv(70000): c.sendall(d)
+    c.close()
+t = threading.Thread(target=serve); t.start()
+c = socket.create_connection(('10.77.0.1', 80))
+import hashlib, os
+data = os.urandom(1 << 20)
+def send():
+    c.sendall(data); c.shutdown(socket.SHUT_WR)
+w = threading.Thread(target=send); w.start()
+got = b''
+while d := c.recv(65536): got += d
+w.join(); t.join()
+print(got == data)
+"#;
+
+#[test]
+fn a_stream_comes_back_byte_for_byte() {
+    assert_eq!(Daemon::start(0).python(ECHO), "True");
+}
+
+#[test]
+fn one_thread_that_accepts_is_not_kept_for_preferred_connections() {
+    assert_eq!(Daemon::start(2).python(ECHO), "True");
+}
