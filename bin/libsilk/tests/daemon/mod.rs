@@ -9,8 +9,8 @@ use silk_control::{Lifeline, Received, Refusal, Reply, Request, WireError};
 use silk_stream::{Arena, Sizes, wake};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::thread::JoinHandle;
@@ -81,6 +81,34 @@ impl Daemon {
         said(run(command))
     }
 
+    /// A folder for the test's files.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Starts a server that is killed, with its children, when the value goes.
+    pub fn server(&self, mut command: Command) -> Server {
+        let log = std::fs::File::create(self.folder.join("server.log")).unwrap();
+        command.stdout(log.try_clone().unwrap()).stderr(log).process_group(0);
+        Server(command.spawn().unwrap(), self.folder.join("server.log"))
+    }
+
+    /// Runs a command line of a client, again until the server is there; it must end well.
+    pub fn client(&self, program: &str, args: &[&str]) -> String {
+        let mut last = None;
+        for _ in 0..100 {
+            let mut command = self.command(program);
+            command.args(args);
+            let output = run(command);
+            if output.status.success() {
+                return said(output);
+            }
+            last = Some(output);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        said(last.unwrap())
+    }
+
     /// Builds a C program of `tests/programs` and runs it; it must end well.
     pub fn c(&self, name: &str) -> String {
         let source = format!("{}/tests/programs/{name}.c", env!("CARGO_MANIFEST_DIR"));
@@ -107,6 +135,43 @@ impl Drop for Daemon {
         self.stop.store(true, SeqCst);
         let _ = self.thread.take().map(JoinHandle::join);
         let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A server in a process group of its own.
+pub struct Server(Child, PathBuf);
+
+impl Server {
+    /// Its process.
+    pub fn pid(&self) -> i32 {
+        self.0.id() as i32
+    }
+
+    /// What it has said so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.1).unwrap_or_default()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: our own child, not waited for yet.
+        unsafe { libc::kill(self.pid(), signal) };
+    }
+
+    /// Waits for it to end.
+    pub fn wait(&mut self) -> std::process::ExitStatus {
+        self.0.wait().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // SAFETY: the group was made for our own child.
+        unsafe { libc::killpg(self.pid(), libc::SIGKILL) };
+        let _ = self.0.wait();
+        if std::thread::panicking() {
+            eprintln!("{}", self.log());
+        }
     }
 }
 
@@ -141,7 +206,7 @@ pub fn said(output: Output) -> String {
     out.trim().to_owned()
 }
 
-fn listen(path: &std::path::Path) -> OwnedFd {
+fn listen(path: &Path) -> OwnedFd {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
