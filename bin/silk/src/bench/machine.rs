@@ -5,6 +5,9 @@ use silk_testkit::netns::output;
 use std::fs;
 use std::process::Command;
 
+/// A machine is quiet while its CPUs are busy for less than this share of the time.
+pub const QUIET: f64 = 0.1;
+
 /// The machine and the programs of the experiment.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Machine {

@@ -6,6 +6,7 @@
 
 mod apache;
 mod cell;
+mod counters;
 mod failure;
 mod flood;
 mod haproxy;
@@ -14,12 +15,14 @@ mod machine;
 mod napi;
 mod page;
 mod plot;
+mod progress;
 mod ratio;
 mod rights;
 mod silkd;
 mod stage;
 mod system;
 mod table;
+mod task;
 mod watch;
 mod web;
 

@@ -2,6 +2,7 @@
 //! how they were measured.
 
 use super::cell::{Cell, Results};
+use super::machine::QUIET;
 use super::plot::{colour, response_times, throughput};
 use super::ratio::{GOALS, Goal, Ratio, loads, sizes, systems};
 use super::table;
@@ -47,7 +48,7 @@ fn machine(results: &Results) -> String {
         machine.apache.replace("Server version: ", ""),
         machine.date.replace('T', " "),
     ];
-    let noisy = (machine.busy_before > 0.1).then(|| {
+    let noisy = (machine.busy_before > QUIET).then(|| {
         format!(
             "a CPU was {:.0} % busy with other programs: distrust these figures",
             machine.busy_before * 100.0

@@ -4,27 +4,21 @@
 //! cell the standard clients are measured without the preferred one (throughput) and then, from their
 //! full load on, with it (response times): an average over both would flatter every system.
 
-use super::cell::{Cell, CpuShares, Results};
-use super::load::{CLIENT_CPU, Clients, Load, Seen};
-use super::machine::Machine;
+use super::cell::{Cell, Results};
+use super::counters::Moment;
+use super::machine::{Machine, QUIET};
+use super::progress::Progress;
 use super::rights::{self, Rights};
-use super::stage::{SERVER_CPU, Scratch, Stage};
+use super::stage::{Scratch, Stage};
 use super::system::System;
+use super::task::Task;
 use super::watch::Watch;
 use super::{Failure, page, ratio, table};
 use clap::builder::RangedU64ValueParser;
-use indicatif::{ProgressBar, ProgressStyle};
-use silk_testkit::netns::{CLIENT, PREFERRED, Running, SERVER, signal};
 use std::fs;
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// Until the standard clients have reached their full load.
-const RAMP: Duration = Duration::from_millis(700);
-
-/// A machine is quiet while its CPUs are busy for less than this share.
-const QUIET: f64 = 0.1;
+use std::time::Duration;
 
 /// What to measure.
 #[derive(clap::Args, Debug)]
@@ -189,240 +183,12 @@ impl Plan {
                 for task in self.cells(*system) {
                     progress.says(format!("round {round} of {}, {}: {task}", self.rounds, system.name()));
                     cells.push(task.measure(&stage, *system, round, self.seconds)?);
-                    progress.bar.inc(1);
+                    progress.step();
                 }
             }
         }
-        progress.bar.finish_and_clear();
+        progress.ends();
         Ok(cells)
-    }
-}
-
-/// One cell to be measured.
-#[derive(Clone, Copy, Debug)]
-struct Task {
-    kb: u32,
-    clients: u32,
-    flood: bool,
-}
-
-impl std::fmt::Display for Task {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let flood = if self.flood { ", flooded" } else { "" };
-        write!(f, "{} KB, {} standard clients{flood}", self.kb, self.clients)
-    }
-}
-
-impl Task {
-    fn measure(self, stage: &Stage, system: System, round: u32, seconds: u64) -> Result<Cell, Failure> {
-        let alone = self.standard_alone(stage, seconds)?;
-        let both = if self.flood { self.flooded(stage, seconds)? } else { self.beside(stage, seconds)? };
-        Ok(Cell {
-            system: system.name().to_owned(),
-            kb: self.kb,
-            clients: self.clients,
-            round,
-            preferred_us: both.preferred.times,
-            preferred_rps: both.preferred.rps,
-            standard_rps: alone.map_or(0.0, |seen| seen.rps),
-            standard_rps_beside: both.standard_rps,
-            failed: both.preferred.failed + both.standard_failed + alone.map_or(0, |seen| seen.failed),
-            flood_pps: both.flood_pps,
-            cpu: both.cpu,
-        })
-    }
-
-    fn load(self, seconds: u64) -> Load {
-        Load { clients: self.clients, kb: self.kb, seconds, source: None, urgent: false }
-    }
-
-    fn preferred(self, stage: &Stage, seconds: u64) -> Load {
-        Load { clients: 1, kb: self.kb, seconds, source: Some(PREFERRED), urgent: stage.realtime }
-    }
-
-    /// The standard clients without the preferred one.
-    fn standard_alone(self, stage: &Stage, seconds: u64) -> Result<Option<Seen>, Failure> {
-        if self.clients == 0 {
-            return Ok(None);
-        }
-        let load = self.load(seconds);
-        let mut clients = load.start(&stage.rig.client, stage.scratch.path())?;
-        stage.watch.wait(&mut clients.program, load.limit())?;
-        clients.seen().map(Some)
-    }
-
-    /// The preferred client beside the standard ones, or alone where there are none.
-    fn beside(self, stage: &Stage, seconds: u64) -> Result<Both, Failure> {
-        let mut standard = None;
-        if self.clients > 0 {
-            standard = Some(self.load(2 * seconds + 30).start(&stage.rig.client, stage.scratch.path())?);
-            stage.watch.pause(RAMP)?;
-        }
-        let before = Moment::now(standard.as_ref());
-        let preferred = self.run_preferred(stage, seconds)?;
-        let after = Moment::now(standard.as_ref());
-        let standard_failed = match standard {
-            Some(mut clients) => stop_standard(&mut clients, stage)?.failed,
-            None => 0,
-        };
-        let opened = after.opened.saturating_sub(before.opened).saturating_sub(preferred.requests);
-        let standard_rps = opened as f64 / after.at.duration_since(before.at).as_secs_f64();
-        Ok(Both { preferred, standard_rps, standard_failed, flood_pps: None, cpu: before.cpu_until(&after) })
-    }
-
-    /// The preferred client beside a flood from the standard address.
-    fn flooded(self, stage: &Stage, seconds: u64) -> Result<Both, Failure> {
-        let flooding = 2 * seconds + 2;
-        let mut flood = start_flood(stage, flooding)?;
-        stage.watch.pause(RAMP)?;
-        let before = Moment::now(None);
-        let preferred = self.run_preferred(stage, seconds)?;
-        let after = Moment::now(None);
-        stage.watch.wait(&mut flood, Duration::from_secs(flooding))?;
-        let sent = fs::read_to_string(stage.scratch.path().join("flood.out")).unwrap_or_default();
-        let sent: u64 = sent.trim().parse().map_err(|_| Failure::NoReport(sent))?;
-        let flood_pps = Some(sent as f64 / flooding as f64);
-        Ok(Both {
-            preferred,
-            standard_rps: 0.0,
-            standard_failed: 0,
-            flood_pps,
-            cpu: before.cpu_until(&after),
-        })
-    }
-
-    fn run_preferred(self, stage: &Stage, seconds: u64) -> Result<Seen, Failure> {
-        let load = self.preferred(stage, 2 * seconds);
-        let mut client = load.start(&stage.rig.client, stage.scratch.path())?;
-        stage.watch.wait(&mut client.program, load.limit())?;
-        client.seen()
-    }
-}
-
-/// Tells the standard clients that it is enough; ab then reports what it has.
-fn stop_standard(clients: &mut Clients, stage: &Stage) -> Result<Seen, Failure> {
-    signal(&[clients.program.id()], "INT");
-    stage.watch.wait(&mut clients.program, Duration::from_secs(10))?;
-    clients.seen()
-}
-
-fn start_flood(stage: &Stage, seconds: u64) -> Result<Running, Failure> {
-    let report = stage.scratch.path().join("flood.out");
-    let out = fs::File::create(&report).map_err(Failure::file(&report))?;
-    let myself = std::env::current_exe().map_err(Failure::file("/proc/self/exe"))?;
-    let mut command = stage.rig.client.command("taskset");
-    command.args(["-c", CLIENT_CPU]).arg(myself).args(["bench", "flood"]);
-    command.args(["--from", &CLIENT.to_string(), "--to", &format!("{SERVER}:80")]);
-    command.args(["--seconds", &seconds.to_string()]).stdout(out);
-    Ok(Running::start(&mut command)?)
-}
-
-/// What was seen while the preferred client ran.
-struct Both {
-    preferred: Seen,
-    standard_rps: f64,
-    standard_failed: u64,
-    flood_pps: Option<f64>,
-    cpu: CpuShares,
-}
-
-/// Counters at one end of a phase.
-struct Moment {
-    at: Instant,
-    /// Connections that the client host has ever opened.
-    opened: u64,
-    server: Ticks,
-    client: Ticks,
-}
-
-impl Moment {
-    /// Reads the counters; those of the client host through a program that runs there.
-    fn now(on_client: Option<&Clients>) -> Self {
-        let snmp = on_client.map(|clients| format!("/proc/{}/net/snmp", clients.program.id()));
-        let opened = snmp.and_then(|file| active_opens(&fs::read_to_string(file).ok()?));
-        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-        let ticks = |cpu| Ticks::of(&stat, cpu).unwrap_or_default();
-        Self {
-            at: Instant::now(),
-            opened: opened.unwrap_or(0),
-            server: ticks(SERVER_CPU),
-            client: ticks(CLIENT_CPU),
-        }
-    }
-
-    fn cpu_until(&self, end: &Self) -> CpuShares {
-        let (server, client) = (end.server.since(&self.server), end.client.since(&self.client));
-        let stolen = (server.stolen_share() + client.stolen_share()) / 2.0;
-        CpuShares { server: server.busy_share(), client: client.busy_share(), stolen }
-    }
-}
-
-/// `Tcp: ActiveOpens` of an `snmp` file (RFC 4022's tcpActiveOpens).
-fn active_opens(snmp: &str) -> Option<u64> {
-    let mut lines = snmp.lines().filter(|line| line.starts_with("Tcp:"));
-    let (names, values) = (lines.next()?, lines.next()?);
-    let column = names.split_whitespace().position(|name| name == "ActiveOpens")?;
-    values.split_whitespace().nth(column)?.parse().ok()
-}
-
-/// A CPU's time since the machine started, in ticks.
-#[derive(Clone, Copy, Default)]
-struct Ticks {
-    busy: u64,
-    idle: u64,
-    stolen: u64,
-}
-
-impl Ticks {
-    /// From `/proc/stat`: user nice system idle iowait irq softirq steal.
-    fn of(stat: &str, cpu: &str) -> Option<Self> {
-        let line = stat.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;
-        let ticks: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-        let &[user, nice, system, idle, wait, hard, soft, stolen, ..] = ticks.as_slice() else { return None };
-        Some(Self { busy: user + nice + system + hard + soft, idle: idle + wait, stolen })
-    }
-
-    fn since(&self, start: &Self) -> Self {
-        Self {
-            busy: self.busy.saturating_sub(start.busy),
-            idle: self.idle.saturating_sub(start.idle),
-            stolen: self.stolen.saturating_sub(start.stolen),
-        }
-    }
-
-    fn all(&self) -> f64 {
-        (self.busy + self.idle + self.stolen).max(1) as f64
-    }
-
-    fn busy_share(&self) -> f64 {
-        self.busy as f64 / self.all()
-    }
-
-    fn stolen_share(&self) -> f64 {
-        self.stolen as f64 / self.all()
-    }
-}
-
-/// A bar on a terminal, a line for each step elsewhere.
-struct Progress {
-    bar: ProgressBar,
-    lines: bool,
-}
-
-impl Progress {
-    fn new(steps: u64) -> Self {
-        let bar = ProgressBar::new(steps);
-        let style = ProgressStyle::with_template("{bar:32} {pos}/{len}  {elapsed}, {eta} to go  {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar.enable_steady_tick(Duration::from_millis(500));
-        Self { bar, lines: !std::io::stderr().is_terminal() }
-    }
-
-    fn says(&self, message: String) {
-        if self.lines {
-            eprintln!("{message}");
-        }
-        self.bar.set_message(message);
     }
 }
 

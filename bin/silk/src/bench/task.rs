@@ -1,0 +1,146 @@
+//! One cell: the phases in which it is measured, and in which order.
+
+use super::Failure;
+use super::cell::{Cell, CpuShares};
+use super::counters::Moment;
+use super::load::{CLIENT_CPU, Clients, Load, Seen};
+use super::stage::Stage;
+use super::system::System;
+use silk_testkit::netns::{CLIENT, PREFERRED, Running, SERVER, signal};
+use std::fs;
+use std::time::Duration;
+
+/// Until the standard clients have reached their full load.
+const RAMP: Duration = Duration::from_millis(700);
+
+/// One cell to be measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    /// Size of the file, in units of 1 024 bytes.
+    pub kb: u32,
+    /// Standard clients beside the preferred one.
+    pub clients: u32,
+    /// Whether the standard address floods instead.
+    pub flood: bool,
+}
+
+impl std::fmt::Display for Task {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let flood = if self.flood { ", flooded" } else { "" };
+        write!(f, "{} KB, {} standard clients{flood}", self.kb, self.clients)
+    }
+}
+
+impl Task {
+    /// Measures it: `seconds` without the preferred client, twice as long with it.
+    pub fn measure(self, stage: &Stage, system: System, round: u32, seconds: u64) -> Result<Cell, Failure> {
+        let alone = self.standard_alone(stage, seconds)?;
+        let both = if self.flood { self.flooded(stage, seconds)? } else { self.beside(stage, seconds)? };
+        Ok(Cell {
+            system: system.name().to_owned(),
+            kb: self.kb,
+            clients: self.clients,
+            round,
+            preferred_us: both.preferred.times,
+            preferred_rps: both.preferred.rps,
+            standard_rps: alone.map_or(0.0, |seen| seen.rps),
+            standard_rps_beside: both.standard_rps,
+            failed: both.preferred.failed + both.standard_failed + alone.map_or(0, |seen| seen.failed),
+            flood_pps: both.flood_pps,
+            cpu: both.cpu,
+        })
+    }
+
+    fn load(self, seconds: u64) -> Load {
+        Load { clients: self.clients, kb: self.kb, seconds, source: None, urgent: false }
+    }
+
+    fn preferred(self, stage: &Stage, seconds: u64) -> Load {
+        Load { clients: 1, kb: self.kb, seconds, source: Some(PREFERRED), urgent: stage.realtime }
+    }
+
+    /// The standard clients without the preferred one.
+    fn standard_alone(self, stage: &Stage, seconds: u64) -> Result<Option<Seen>, Failure> {
+        if self.clients == 0 {
+            return Ok(None);
+        }
+        let load = self.load(seconds);
+        let mut clients = load.start(&stage.rig.client, stage.scratch.path())?;
+        stage.watch.wait(&mut clients.program, load.limit())?;
+        clients.seen().map(Some)
+    }
+
+    /// The preferred client beside the standard ones, or alone where there are none.
+    fn beside(self, stage: &Stage, seconds: u64) -> Result<Both, Failure> {
+        let mut standard = None;
+        if self.clients > 0 {
+            standard = Some(self.load(2 * seconds + 30).start(&stage.rig.client, stage.scratch.path())?);
+            stage.watch.pause(RAMP)?;
+        }
+        let before = Moment::now(standard.as_ref());
+        let preferred = self.run_preferred(stage, seconds)?;
+        let after = Moment::now(standard.as_ref());
+        let standard_failed = match standard {
+            Some(mut clients) => stop_standard(&mut clients, stage)?.failed,
+            None => 0,
+        };
+        let opened = after.opened.saturating_sub(before.opened).saturating_sub(preferred.requests);
+        let standard_rps = opened as f64 / after.at.duration_since(before.at).as_secs_f64();
+        Ok(Both { preferred, standard_rps, standard_failed, flood_pps: None, cpu: before.cpu_until(&after) })
+    }
+
+    /// The preferred client beside a flood from the standard address.
+    fn flooded(self, stage: &Stage, seconds: u64) -> Result<Both, Failure> {
+        let flooding = 2 * seconds + 2;
+        let mut flood = start_flood(stage, flooding)?;
+        stage.watch.pause(RAMP)?;
+        let before = Moment::now(None);
+        let preferred = self.run_preferred(stage, seconds)?;
+        let after = Moment::now(None);
+        stage.watch.wait(&mut flood, Duration::from_secs(flooding))?;
+        let sent = fs::read_to_string(stage.scratch.path().join("flood.out")).unwrap_or_default();
+        let sent: u64 = sent.trim().parse().map_err(|_| Failure::NoReport(sent))?;
+        let flood_pps = Some(sent as f64 / flooding as f64);
+        Ok(Both {
+            preferred,
+            standard_rps: 0.0,
+            standard_failed: 0,
+            flood_pps,
+            cpu: before.cpu_until(&after),
+        })
+    }
+
+    fn run_preferred(self, stage: &Stage, seconds: u64) -> Result<Seen, Failure> {
+        let load = self.preferred(stage, 2 * seconds);
+        let mut client = load.start(&stage.rig.client, stage.scratch.path())?;
+        stage.watch.wait(&mut client.program, load.limit())?;
+        client.seen()
+    }
+}
+
+/// Tells the standard clients that it is enough; ab then reports what it has.
+fn stop_standard(clients: &mut Clients, stage: &Stage) -> Result<Seen, Failure> {
+    signal(&[clients.program.id()], "INT");
+    stage.watch.wait(&mut clients.program, Duration::from_secs(10))?;
+    clients.seen()
+}
+
+fn start_flood(stage: &Stage, seconds: u64) -> Result<Running, Failure> {
+    let report = stage.scratch.path().join("flood.out");
+    let out = fs::File::create(&report).map_err(Failure::file(&report))?;
+    let myself = std::env::current_exe().map_err(Failure::file("/proc/self/exe"))?;
+    let mut command = stage.rig.client.command("taskset");
+    command.args(["-c", CLIENT_CPU]).arg(myself).args(["bench", "flood"]);
+    command.args(["--from", &CLIENT.to_string(), "--to", &format!("{SERVER}:80")]);
+    command.args(["--seconds", &seconds.to_string()]).stdout(out);
+    Ok(Running::start(&mut command)?)
+}
+
+/// What was seen while the preferred client ran.
+struct Both {
+    preferred: Seen,
+    standard_rps: f64,
+    standard_failed: u64,
+    flood_pps: Option<f64>,
+    cpu: CpuShares,
+}
