@@ -11,8 +11,8 @@
 //! protocol, TCP.
 //!
 //! # Attributes
-//! Reads `ProtId`: IP's number of the protocol below, 6 for TCP, 17 for UDP; without it, the
-//! only one that is linked. `Owner` names the socket to whoever created the path.
+//! Reads `ProtId`: IP's number of the protocol below, 6 for TCP, 17 for UDP; without it, TCP
+//! where buffers were given or with `Listen`, else UDP. `Owner` names the socket to whoever created the path.
 //!
 //! # Example
 //! ```toml
@@ -26,7 +26,7 @@
 //! ```
 //!
 //! # See also
-//! [`udp`](crate::udp) and `tcp` below.
+//! [`udp`](crate::udp) and [`tcp`](crate::tcp) below.
 
 use alloc::boxed::Box;
 use silk_path::service::{NET, STREAM_USER, Service};
@@ -57,12 +57,15 @@ impl Module for Socket {
         let tcp = u16::from(ipv4::TCP);
         let over_stream = match create.attrs.prot_id() {
             Some(protocol) => protocol == tcp,
-            None => create.stream.is_some(),
+            None => create.stream.is_some() || create.attrs.listen() == Some(true),
         };
+        let listens = create.attrs.listen() == Some(true);
         Ok(match (over_stream, create.stream.take()) {
-            (true, Some(stream)) => {
-                Step { stage: Some(Box::new(StreamEnd { stream })), next: Next::Service(STREAMS) }
-            }
+            (true, Some(stream)) => Step {
+                stage: Some(Box::new(StreamEnd { stream: Some(stream) })),
+                next: Next::Service(STREAMS),
+            },
+            (true, None) if !listens => return Err(CreateError::Missing("a stream")),
             // A listening path: nothing arrives that a program would read.
             (true, None) => Step { stage: None, next: Next::Service(STREAMS) },
             (false, _) => Step { stage: Some(Box::new(DatagramEnd)), next: Next::Service(DATAGRAMS) },
@@ -72,7 +75,8 @@ impl Module for Socket {
 
 /// The end over a byte stream. Bytes move through the buffers, not as messages.
 struct StreamEnd {
-    stream: Box<dyn ByteStream>,
+    // None once its creator has taken it back.
+    stream: Option<Box<dyn ByteStream>>,
 }
 
 impl Stage for StreamEnd {
@@ -85,7 +89,11 @@ impl Stage for StreamEnd {
     }
 
     fn stream(&mut self) -> Option<&mut dyn ByteStream> {
-        Some(&mut *self.stream)
+        self.stream.as_deref_mut().map(|stream| stream as &mut dyn ByteStream)
+    }
+
+    fn take_stream(&mut self) -> Option<Box<dyn ByteStream>> {
+        self.stream.take()
     }
 }
 

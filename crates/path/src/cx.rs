@@ -74,6 +74,11 @@ impl<'e> Cx<'_, 'e> {
         self.env.state.id
     }
 
+    /// The module at the path's top.
+    pub fn top(&self) -> ModuleId {
+        self.env.state.top
+    }
+
     /// The path's attributes.
     pub fn attrs(&self) -> &Attrs {
         &self.env.state.attrs

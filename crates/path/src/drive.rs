@@ -122,9 +122,9 @@ pub(crate) fn ring(env: &mut Env<'_>, run: &mut Run<'_>, bell: Bell) {
     walk(env, run, places, |stage, cx| stage.bell(cx, bell));
 }
 
-/// Carries `report` up from the bottom.
+/// Carries `report` down from the top.
 pub(crate) fn tell(env: &mut Env<'_>, run: &mut Run<'_>, report: Report) {
-    let places = 0..run.slots.len();
+    let places = (0..run.slots.len()).rev();
     walk(env, run, places, |stage, cx| stage.report(cx, report));
 }
 
@@ -149,6 +149,15 @@ pub(crate) fn establish(env: &mut Env<'_>, run: &mut Run<'_>) -> Result<(), crat
         result.is_ok()
     });
     result
+}
+
+/// Lets every stage begin, from the top.
+pub(crate) fn start(env: &mut Env<'_>, run: &mut Run<'_>) {
+    let places = (0..run.slots.len()).rev();
+    walk(env, run, places, |stage, cx| {
+        stage.start(cx);
+        true
+    });
 }
 
 /// Lets every stage give back what it holds, from the top.

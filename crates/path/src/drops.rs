@@ -116,24 +116,52 @@ reasons! {
     TcpChecksum = "tcp: wrong checksum",
     /// Nobody listens at the port.
     TcpNoPort = "tcp: no such port",
-    /// Outside the receive window, or a duplicate.
+    /// Outside the receive window.
     TcpWindow = "tcp: outside the window",
-    /// An acknowledgment of what was never sent, or too old.
-    TcpAck = "tcp: unacceptable acknowledgment",
+    /// All of it had been received before.
+    TcpDuplicate = "tcp: duplicate",
     /// A timestamp from the past (PAWS).
     TcpPaws = "tcp: old timestamp",
-    /// A reset or SYN that does not prove itself (RFC 5961).
-    TcpChallenge = "tcp: challenged",
-    /// Reset by the peer.
-    TcpReset = "tcp: reset",
-    /// Flags that make no sense in the connection's state.
-    TcpFlags = "tcp: senseless flags",
+    /// Timestamps were agreed and there is none.
+    TcpNoTimestamp = "tcp: no timestamp",
+    /// No acknowledgment where one is needed.
+    TcpNoAck = "tcp: no acknowledgment",
+    /// An acknowledgment of what was never sent.
+    TcpAckUnsent = "tcp: acknowledges the unsent",
+    /// An acknowledgment too far in the past (RFC 5961).
+    TcpAckOld = "tcp: acknowledgment too old",
+    /// A reset outside the window (RFC 5961).
+    TcpResetWindow = "tcp: reset outside the window",
+    /// A reset in the window but not at its edge: challenged (RFC 5961).
+    TcpBlindReset = "tcp: blind reset",
+    /// A SYN on a connection: challenged (RFC 5961).
+    TcpUnexpectedSyn = "tcp: unexpected SYN",
+    /// A handshake's segment that acknowledges something else.
+    TcpBadHandshake = "tcp: wrong handshake",
+    /// A reset that ended a half-open connection.
+    TcpHandshakeReset = "tcp: handshake reset",
+    /// A SYN with a FIN or a reset.
+    TcpSynWithFin = "tcp: SYN with FIN",
+    /// Nothing a listener takes.
+    TcpNotForListener = "tcp: not for a listener",
+    /// A handshake's last acknowledgment while the listener waits for text.
+    TcpDeferred = "tcp: accept deferred",
     /// The connection is closed.
     TcpClosed = "tcp: closed",
-    /// The SYN backlog or the accept queue is full.
-    TcpBacklog = "tcp: backlog full",
-    /// The receive buffer or the reassembly buffer is full.
+    /// Text after the program closed.
+    TcpAfterClose = "tcp: after close",
+    /// Too many half-open connections.
+    TcpBacklog = "tcp: SYN backlog full",
+    /// Too many connections wait to be accepted.
+    TcpAcceptQueue = "tcp: accept queue full",
+    /// Out of order, and reassembly is full.
+    TcpReassembly = "tcp: reassembly full",
+    /// The receive buffer took none of it.
     TcpBuffer = "tcp: receive buffer full",
+    /// A segment in TIME-WAIT that needs no answer.
+    TcpTimeWait = "tcp: in TIME-WAIT",
+    /// A reset in TIME-WAIT (RFC 1337).
+    TcpTimeWaitReset = "tcp: reset in TIME-WAIT",
     /// The program's ring is full.
     SocketFull = "socket: receive ring full",
     /// The program has shut this direction down.

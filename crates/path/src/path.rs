@@ -4,7 +4,7 @@
 use crate::account::Account;
 use crate::queue::Queue;
 use crate::stage::Slot;
-use crate::{Attrs, Drops};
+use crate::{Attrs, Drops, ModuleId};
 use alloc::vec::Vec;
 use core::fmt;
 use silk_instant::Instant;
@@ -51,6 +51,8 @@ impl Average {
 pub struct PathState {
     /// The path's id.
     pub id: PathId,
+    /// The module that creation began at.
+    pub top: ModuleId,
     /// Its class, which its memory is charged to: fixed at creation.
     pub class: u8,
     /// Its attributes.

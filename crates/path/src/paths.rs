@@ -129,27 +129,21 @@ impl Paths {
         let mut slots = self.spare.pop().unwrap_or_default();
         let mut create = Create { now, id, attrs: &mut attrs, stream: &mut stream };
         if let Err(error) = grow(&mut self.graph.modules, top, &mut create, &mut slots) {
-            self.unmade(id, attrs, slots, now, port);
+            slots.reverse();
+            self.unmade(new_path(id, top, attrs, slots), now, port);
             return Err(error);
         }
-        self.make(id, attrs, slots, now, port)
+        self.make(new_path(id, top, attrs, slots), now, port)
     }
 
     /// Phases 2 to 4: the stages become a path, are established, and are transformed.
-    fn make(
-        &mut self,
-        id: PathId,
-        attrs: Attrs,
-        slots: Vec<Slot>,
-        now: Instant,
-        port: &mut dyn Port,
-    ) -> Result<PathId, CreateError> {
-        let class = attrs.class().unwrap_or(0);
+    fn make(&mut self, mut path: Path, now: Instant, port: &mut dyn Port) -> Result<PathId, CreateError> {
+        let (id, class) = (path.id(), path.state.class);
         let use_of_class = self.classes.of_mut(class);
-        let mut path = new_path(id, attrs, slots, use_of_class);
+        path.state.account = Account::new(use_of_class.limits.path_memory);
         let memory = footprint(&path.slots);
         if let Err(refused) = use_of_class.admit(&mut path.state.account, memory) {
-            self.unmade(id, path.state.attrs, path.slots, now, port);
+            self.unmade(path, now, port);
             return Err(refused.into());
         }
         path.state.base_memory = memory;
@@ -164,15 +158,13 @@ impl Paths {
             self.destroy(id, now, port);
             return Err(Refused::PathMemory.into());
         }
-        announce(path, port);
+        self.with(id, now, port, drive::start);
         Ok(id)
     }
 
     /// Takes a path apart that never was in the table: its stages give back what their
     /// modules keep for them.
-    fn unmade(&mut self, id: PathId, attrs: Attrs, slots: Vec<Slot>, now: Instant, port: &mut dyn Port) {
-        let class = attrs.class().unwrap_or(0);
-        let mut path = new_path(id, attrs, slots, self.classes.of_mut(class));
+    fn unmade(&mut self, mut path: Path, now: Instant, port: &mut dyn Port) {
         let (mut env, mut run) = open(&mut path, &mut self.graph.modules, &mut self.classes, now, port);
         drive::dissolve(&mut env, &mut run);
         self.recycle(path.slots);
@@ -250,7 +242,7 @@ impl Paths {
         self.with(id, now, port, |env, run| drive::ring(env, run, bell))
     }
 
-    /// Tells the path, from the bottom up, what the network said. Answers whether it is there.
+    /// Tells the path, from the top down, what the network said. Answers whether it is there.
     pub fn report(&mut self, id: PathId, now: Instant, port: &mut dyn Port, report: Report) -> bool {
         self.with(id, now, port, |env, run| drive::tell(env, run, report))
     }
@@ -332,14 +324,15 @@ fn grow(
     Err(CreateError::TooLong)
 }
 
-fn new_path(id: PathId, attrs: Attrs, slots: Vec<Slot>, class: &ClassUse) -> Path {
+fn new_path(id: PathId, top: ModuleId, attrs: Attrs, slots: Vec<Slot>) -> Path {
     let queue = attrs.input_queue().unwrap_or(DEFAULT_QUEUE);
     Path {
         state: PathState {
             id,
+            top,
             class: attrs.class().unwrap_or(0),
             attrs,
-            account: Account::new(class.limits.path_memory),
+            account: Account::default(),
             drops: Drops::default(),
             measure: None,
             deadlines: [Instant::FAR; MAX_STAGES],

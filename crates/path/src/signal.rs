@@ -29,6 +29,9 @@ pub enum Bell {
     UserTimeout(u32),
     /// The backlog of a listening path.
     Backlog(u16),
+    /// A listening path: seconds to wait for the first text of a connection
+    /// (`TCP_DEFER_ACCEPT`), 0: none.
+    DeferAccept(u32),
     /// A listening path: the program's accept queue is full (`true`) or has room again.
     AcceptFull(bool),
 }
@@ -59,7 +62,8 @@ pub enum Event {
     TimeWait,
 }
 
-/// What the network has told about packets that a path sent; goes up from the bottom.
+/// What the network has told about packets that a path sent; goes down from the top, because the
+/// stage that sent them can tell a forged report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Report {

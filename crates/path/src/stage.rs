@@ -39,6 +39,11 @@ pub trait Stage: Any + Send {
         Ok(())
     }
 
+    /// The path is established and transformed: the first messages may be sent.
+    fn start(&mut self, cx: &mut Cx<'_, '_>) {
+        let _ = cx;
+    }
+
     /// A message on its way up.
     fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict;
 
@@ -62,7 +67,8 @@ pub trait Stage: Any + Send {
         true
     }
 
-    /// Something the network told about this path's packets. `true`: it goes on up.
+    /// Something the network told about this path's packets. `true`: it is believed, and goes
+    /// on down.
     fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {
         let _ = (cx, report);
         true

@@ -32,7 +32,7 @@
 //! ```
 //!
 //! # See also
-//! [`eth`](crate::eth) and [`arp`](crate::arp) below; [`udp`](crate::udp), `tcp` and
+//! [`eth`](crate::eth) and [`arp`](crate::arp) below; [`udp`](crate::udp), [`tcp`](crate::tcp) and
 //! [`icmp`](crate::icmp) above.
 
 mod fragment;
@@ -41,6 +41,7 @@ mod reassembly;
 mod routes;
 mod stage;
 
+pub(crate) use path_mtu::LEAST as LEAST_MTU;
 pub use reassembly::Limits as ReassemblyLimits;
 pub use routes::{Route, Routes};
 pub(crate) use stage::IpStage;

@@ -1,268 +1,266 @@
-//! TCP's part of a connection's path: segments from below go to the state machine, what it
-//! wants to send goes down by reference, and what became true goes up.
+//! A connection as a stage: segments, bells and timers go into the state machine of
+//! `silk-tcp`; segments, events and a deadline come out. The text never passes through here:
+//! it lies in the program's buffers and leaves by reference.
 
-use super::segment::{HEADROOM, meta, parse, push};
-use super::{Four, HEADERS, Tcp};
+use super::buffers::{Receive, Send};
+use super::emit::{HEADROOM, segment, write_header};
+use super::reasons;
+use super::{HEADERS, Key, Tcp, seconds};
+use crate::faults;
+use alloc::boxed::Box;
 use core::time::Duration;
 use silk_instant::Instant;
-use silk_path::{
-    Bell, CreateError, Cx, Down, DropReason, Event, Incoming, Message, Outgoing, Report, Stage, Verdict,
-};
-use silk_tcp::{Connection, Info, KeepaliveConfig, Progress, RecvBuffer, SendBuffer, SeqNumber, State};
+use silk_path::{Bell, CreateError, Cx, DropReason, Event, Message, Meta, Report, Stage, Verdict};
+use silk_tcp::{Connection, Info, KeepaliveConfig, Progress, SeqNumber, State};
+use silk_wire::{checksum, ipv4, tcp};
 
-/// The stage.
+/// The most text of a message that the device cuts up: IP's total length is 16 bits.
+const GSO_MAX: u32 = 65_000;
+/// What a segment out of order may cost beside its text.
+const PIECE_COST: usize = 64;
+
+/// TCP's part of a connection's path.
 pub struct ConnectionStage {
     connection: Connection,
-    four: Four,
-    // In the classifier.
+    key: Key,
+    // Opened by us: the SYN is still to be sent when the path is established.
+    active: bool,
+    // The classifier leads to this path.
     entered: bool,
-    // The end has been told.
+    // The end has been told; nothing more is raised.
     ended: bool,
-    // Bytes charged to the path beside the stage itself: text out of order, the scoreboard.
+    gso: u32,
+    // Bytes charged for what the connection holds beside itself.
     charged: usize,
 }
 
-/// The program's buffers as the state machine sees them.
-struct Tx<'a>(&'a mut dyn Outgoing);
-struct Rx<'a>(&'a mut dyn Incoming);
-
-impl SendBuffer for Tx<'_> {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-    fn consume(&mut self, octets: usize) {
-        self.0.consume(octets);
-    }
+pub(super) fn opened(connection: Connection, key: Key, active: bool) -> Box<ConnectionStage> {
+    Box::new(ConnectionStage { connection, key, active, entered: false, ended: false, gso: 0, charged: 0 })
 }
-
-impl RecvBuffer for Rx<'_> {
-    fn room(&self) -> usize {
-        self.0.room()
-    }
-    fn write(&mut self, bytes: &[u8]) -> usize {
-        self.0.write(bytes)
-    }
-}
-
-/// What each bit of progress is to the program's end.
-const EVENTS: [(Progress, Event); 7] = [
-    (Progress::ESTABLISHED, Event::Connected),
-    (Progress::READABLE, Event::Readable),
-    (Progress::WRITABLE, Event::Writable),
-    (Progress::PEER_FIN, Event::PeerFinished),
-    (Progress::RESET, Event::Reset),
-    (Progress::REFUSED, Event::Refused),
-    (Progress::TIMED_OUT, Event::TimedOut),
-];
 
 impl ConnectionStage {
-    pub(super) fn new(connection: Connection, four: Four) -> Self {
-        Self { connection, four, entered: false, ended: false, charged: 0 }
-    }
-
-    /// What there is to know about the connection.
+    /// What there is to know about the connection: for `TCP_INFO` and `silk paths`.
     pub fn info(&self) -> Info {
         self.connection.info()
     }
 
-    /// Runs the state machine with the program's buffers, then sends what it wants sent.
-    fn run(
-        &mut self,
-        cx: &mut Cx<'_, '_>,
-        work: impl FnOnce(&mut Connection, &mut Tx<'_>, &mut Rx<'_>) -> Result<Progress, DropReason>,
-    ) -> Result<(), DropReason> {
+    /// Takes one segment in.
+    fn receive(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Result<Progress, DropReason> {
+        let (source, destination) = (*self.key.remote.ip(), *self.key.local.ip());
+        let pseudo = |length| checksum::pseudo(source, destination, ipv4::TCP, length);
+        let read = tcp::parse(msg.bytes(), faults::accept(&msg.meta), pseudo).map_err(faults::reason)?;
+        if read.header.source() != self.key.remote.port()
+            || read.header.destination() != self.key.local.port()
+        {
+            return Err(DropReason::NotForPath);
+        }
+        let segment = segment(&read)?;
+        // What may have to be kept out of order is charged before it is taken.
+        let might_keep = if segment.payload.is_empty() { 0 } else { segment.payload.len() + PIECE_COST };
+        cx.charge(might_keep)?;
+        self.charged += might_keep;
         let now = cx.now();
-        // Without offload, a segment at a time; with it, as much as one message may carry.
-        let gso = cx.attrs().gso().unwrap_or(0) as usize;
-        let gso = gso.saturating_sub(HEADROOM);
-        let Some((stream, mut down)) = cx.stream_and_down() else {
-            return Err(DropReason::NoReceiver);
+        let result = match cx.stream_and_down() {
+            Some((stream, _)) => {
+                let (incoming, outgoing) = stream.split();
+                self.connection.on_segment(now, &segment, &mut Send(outgoing), &mut Receive(incoming))
+            }
+            None => return Err(DropReason::NoReceiver),
         };
-        let (incoming, outgoing) = stream.split();
-        let (mut tx, mut rx) = (Tx(outgoing), Rx(incoming));
-        let result = work(&mut self.connection, &mut tx, &mut rx);
-        self.transmit(now, &tx, &rx, gso, &mut down);
-        self.after(cx, *result.as_ref().unwrap_or(&Progress::NONE));
-        result.map(drop)
+        result.map_err(reasons::reason)
     }
 
-    fn transmit(&mut self, now: Instant, tx: &Tx<'_>, rx: &Rx<'_>, gso: usize, down: &mut Down<'_, '_>) {
-        while let Some(out) = self.connection.poll_transmit(now, tx, rx, gso) {
-            let mut headroom = [0; HEADROOM];
-            let mut msg = Message::outgoing(&mut headroom, tx.0.peek(out.offset, out.len), meta(self.four));
-            msg.meta.gso_size = out.gso_size;
-            if push(&mut msg, &out.header, self.four).is_ok() {
-                // A drop on the way down is counted there; TCP sends again.
-                let _ = down.send(&mut msg);
-            }
-        }
-    }
-
-    /// After every run of the state machine: timers, events, memory, the end.
-    fn after(&mut self, cx: &mut Cx<'_, '_>, progress: Progress) {
-        for (bit, event) in EVENTS {
-            if progress.intersects(bit) {
-                cx.raise(event);
-            }
-        }
-        self.account(cx);
-        if !self.ended {
-            self.end(cx);
-        }
-        let deadline = if self.ended { None } else { self.connection.poll_timeout() };
-        cx.arm(deadline.unwrap_or(Instant::FAR));
-    }
-
-    /// Says once that the connection is over, if it is.
-    fn end(&mut self, cx: &mut Cx<'_, '_>) {
-        match self.connection.state() {
-            State::Closed => {
-                self.ended = true;
-                cx.raise(Event::Closed);
-            }
-            State::TimeWait => {
-                self.ended = true;
-                if let Some(rest) = self.connection.time_wait() {
-                    let (now, four) = (cx.now(), self.four);
-                    cx.module::<Tcp>().begin_time_wait(now, four, rest);
-                    // The flow is the TIME-WAIT's now.
-                    self.entered = false;
+    /// Sends whatever is to be sent, sets the timer, settles the account.
+    fn pump(&mut self, cx: &mut Cx<'_, '_>) {
+        let now = cx.now();
+        if let Some((stream, mut down)) = cx.stream_and_down() {
+            let (incoming, outgoing) = stream.split();
+            while let Some(transmit) = {
+                let (tx, rx) = (Send(outgoing), Receive(incoming));
+                self.connection.poll_transmit(now, &tx, &rx, self.gso as usize)
+            } {
+                let text = outgoing.peek(transmit.offset, transmit.len);
+                let meta = Meta { gso_size: transmit.gso_size, ..Meta::default() };
+                let mut headroom = [0; HEADROOM];
+                let mut msg = Message::outgoing(&mut headroom, text, meta);
+                let sent =
+                    write_header(&mut msg, &self.key, &transmit.header).and_then(|()| down.send(&mut msg));
+                if sent.is_err() {
+                    // Counted below. To the machine it is a loss like any other; asking for more
+                    // would only lose more.
+                    break;
                 }
-                cx.raise(Event::TimeWait);
             }
-            _ => {}
         }
+        cx.arm(self.connection.poll_timeout().unwrap_or(Instant::FAR));
+        self.settle(cx);
     }
 
-    /// Charges what the state machine holds beside itself. A connection that the path's limit
-    /// cannot hold is reset.
-    fn account(&mut self, cx: &mut Cx<'_, '_>) {
-        let held = self.connection.memory() - size_of::<Connection>();
+    /// Charges, or gives back, what the connection holds beside itself.
+    fn settle(&mut self, cx: &mut Cx<'_, '_>) {
+        let held = self.connection.memory().saturating_sub(size_of::<Connection>());
         if held < self.charged {
             cx.release(self.charged - held);
-        } else if held > self.charged
-            && let Err(reason) = cx.charge(held - self.charged)
-        {
-            cx.count_drop(reason);
-            self.connection.abort();
-            cx.release(self.charged);
-            self.charged = 0;
-            return;
+            self.charged = held;
+        } else if held > self.charged && cx.charge(held - self.charged).is_ok() {
+            self.charged = held;
         }
-        self.charged = held;
     }
 
-    fn keep_alive(&mut self, now: Instant, wanted: Option<(u32, u32, u8)>) {
-        let config = wanted.map(|(idle, interval, probes)| KeepaliveConfig {
-            idle: Duration::from_secs(idle.into()),
-            interval: Duration::from_secs(interval.into()),
-            probes,
-        });
-        self.connection.set_keepalive(now, config);
+    /// Tells what became true, in the order in which it did.
+    fn tell(&mut self, cx: &mut Cx<'_, '_>, progress: Progress) {
+        const EVENTS: [(Progress, Event); 7] = [
+            (Progress::ESTABLISHED, Event::Connected),
+            (Progress::READABLE, Event::Readable),
+            (Progress::WRITABLE, Event::Writable),
+            (Progress::PEER_FIN, Event::PeerFinished),
+            (Progress::RESET, Event::Reset),
+            (Progress::REFUSED, Event::Refused),
+            (Progress::TIMED_OUT, Event::TimedOut),
+        ];
+        if !progress.is_empty() {
+            for (what, event) in EVENTS {
+                if progress.contains(what) {
+                    cx.raise(event);
+                }
+            }
+        }
+        self.end(cx);
+    }
+
+    /// When the connection is over, or only TIME-WAIT is left of it, says so, once.
+    fn end(&mut self, cx: &mut Cx<'_, '_>) {
+        let event = match self.connection.state() {
+            State::Closed => Event::Closed,
+            State::TimeWait => Event::TimeWait,
+            _ => return,
+        };
+        if core::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        cx.arm(Instant::FAR);
+        if let (Some(left), true) = (self.connection.time_wait(), self.entered) {
+            self.entered = false;
+            let (now, key) = (cx.now(), self.key);
+            let (module, port) = cx.module_and_port::<Tcp>();
+            module.begin_time_wait(now, key, left, port);
+        }
+        cx.raise(event);
     }
 }
 
 impl Stage for ConnectionStage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
-        let (four, path) = (self.four, cx.path());
-        cx.module::<Tcp>().enter(four, path)?;
-        self.entered = true;
-        if let Some(mtu) = cx.attrs().mtu() {
+        let attrs = *cx.attrs();
+        self.key.local = attrs.local().ok_or(CreateError::Missing("Local"))?;
+        self.gso = attrs.gso().unwrap_or(0).min(GSO_MAX);
+        if let Some(mtu) = attrs.mtu() {
             self.connection.set_path_mtu(mtu.saturating_sub(HEADERS));
+        }
+        let path = cx.path();
+        let module = cx.module::<Tcp>();
+        crate::bound::enter_flow(&module.tables, &self.key.flow(), module.found(path))?;
+        self.entered = true;
+        if cx.stream_and_down().is_none() {
+            return Err(CreateError::Missing("a stream"));
         }
         Ok(())
     }
 
-    fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
-        let (four, segment) = match parse(msg) {
-            Ok(parsed) => parsed,
-            Err(reason) => return reason.into(),
-        };
-        if four != self.four {
-            return Verdict::Drop(DropReason::NotForPath);
+    fn start(&mut self, cx: &mut Cx<'_, '_>) {
+        if core::mem::take(&mut self.active) {
+            self.pump(cx);
         }
-        let now = cx.now();
-        match self.run(cx, |connection, tx, rx| {
-            connection.on_segment(now, &segment, tx, rx).map_err(super::listen::reason)
-        }) {
-            Ok(()) => Verdict::Consumed,
+    }
+
+    fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        let result = self.receive(cx, msg);
+        // Also after a drop: it may have to be answered.
+        self.pump(cx);
+        self.tell(cx, result.unwrap_or(Progress::NONE));
+        match result {
+            Ok(_) => Verdict::Consumed,
             Err(reason) => reason.into(),
         }
     }
 
     fn down(&mut self, _: &mut Cx<'_, '_>, _: &mut Message<'_>) -> Verdict {
-        // Bytes come through the buffers, with a bell.
         Verdict::Drop(DropReason::Unexpected)
     }
 
     fn timer(&mut self, cx: &mut Cx<'_, '_>) {
-        let now = cx.now();
-        // Running without a stream is the only failure, and there is one.
-        let _ = self.run(cx, |connection, _, _| Ok(connection.on_timeout(now)));
+        let progress = self.connection.on_timeout(cx.now());
+        self.pump(cx);
+        self.tell(cx, progress);
     }
 
     fn bell(&mut self, cx: &mut Cx<'_, '_>, bell: Bell) -> bool {
         let now = cx.now();
-        if let Bell::KeepAlive(wanted) = bell {
-            self.keep_alive(now, wanted);
-        }
-        let _ = self.run(cx, |connection, _, rx| {
-            match bell {
-                Bell::Read => {
-                    connection.on_read(now, rx);
+        match bell {
+            Bell::Sent => {}
+            Bell::Read => {
+                let Some((stream, _)) = cx.stream_and_down() else { return false };
+                if !self.connection.on_read(now, &Receive(stream.split().0)) {
+                    return false;
                 }
-                Bell::ShutdownWrite => connection.shutdown_write(),
-                Bell::ShutdownRead => connection.shutdown_read(),
-                Bell::Close => connection.close(now),
-                Bell::Abort => connection.abort(),
-                Bell::NoDelay(on) => connection.set_nodelay(on),
-                Bell::Cork(on) => connection.set_cork(on),
-                Bell::UserTimeout(seconds) => {
-                    let timeout = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
-                    connection.set_user_timeout(timeout);
-                }
-                _ => {}
             }
-            Ok(Progress::NONE)
-        });
+            Bell::ShutdownWrite => self.connection.shutdown_write(),
+            Bell::ShutdownRead => self.connection.shutdown_read(),
+            Bell::Close => self.connection.close(now),
+            Bell::Abort => self.connection.abort(),
+            Bell::NoDelay(on) => self.connection.set_nodelay(on),
+            Bell::Cork(on) => self.connection.set_cork(on),
+            Bell::KeepAlive(keepalive) => self.connection.set_keepalive(now, keepalive.map(keepalive_config)),
+            Bell::UserTimeout(limit) => self.connection.set_user_timeout(seconds(limit)),
+            _ => return false,
+        }
+        self.pump(cx);
+        self.end(cx);
         false
     }
 
     fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {
+        // RFC 5927 §4.1: an error about what is not outstanding is forged, or too late.
+        let outstanding = |sequence| self.connection.is_outstanding(SeqNumber::new(sequence));
         match report {
-            // RFC 5927 §4.1: only an error that quotes something outstanding is believed.
-            Report::PathMtu { mtu, sequence } if self.connection.is_outstanding(SeqNumber::new(sequence)) => {
-                let _ = self.run(cx, |connection, _, _| {
-                    connection.set_path_mtu(mtu.saturating_sub(HEADERS));
-                    Ok(Progress::NONE)
-                });
-            }
-            // RFC 9293 §3.9.2.2: a hard error ends an attempt; an established connection is
-            // left to its time-outs (RFC 5461 §4).
-            Report::Unreachable { errno, sequence, .. }
-                if self.connection.state() == State::SynSent
-                    && self.connection.is_outstanding(SeqNumber::new(sequence)) =>
+            Report::PathMtu { sequence, .. } | Report::Unreachable { sequence, .. }
+                if !outstanding(sequence) =>
             {
-                cx.raise(Event::Unreachable(errno));
-                let _ = self.run(cx, |connection, _, _| {
-                    connection.abort();
-                    Ok(Progress::NONE)
-                });
+                cx.count_drop(DropReason::IcmpQuote);
+                false
             }
-            _ => {}
+            Report::PathMtu { mtu, .. } => {
+                let mtu = mtu.max(crate::ip::LEAST_MTU);
+                self.connection.set_path_mtu(mtu.saturating_sub(HEADERS));
+                self.pump(cx);
+                true
+            }
+            // RFC 9293 §3.9.2.2: a hard error ends only a connection that is not open yet.
+            Report::Unreachable { errno, hard: true, .. } if self.connection.state() == State::SynSent => {
+                self.connection.abort();
+                cx.raise(Event::Unreachable(errno));
+                self.pump(cx);
+                self.end(cx);
+                true
+            }
+            _ => true,
         }
-        true
     }
 
     fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
-        if core::mem::take(&mut self.entered) {
-            let four = self.four;
-            cx.module::<Tcp>().leave(four);
-        }
         cx.release(core::mem::take(&mut self.charged));
+        if core::mem::take(&mut self.entered) {
+            let flow = self.key.flow();
+            cx.module::<Tcp>().tables.flows.remove(&flow);
+        }
     }
 
     fn state(&self) -> &'static str {
         self.connection.state().name()
     }
+}
+
+fn keepalive_config((idle, interval, probes): (u32, u32, u8)) -> KeepaliveConfig {
+    let seconds = |n: u32| Duration::from_secs(n.into());
+    KeepaliveConfig { idle: seconds(idle), interval: seconds(interval), probes }
 }

@@ -1,19 +1,19 @@
-//! TCP: connections and listening paths around the state machine of `silk-tcp` (RFC 9293). It
-//! must never believe a segment whose checksum is wrong, and keeps no path for a connection
-//! before its handshake is complete or after its TIME-WAIT has begun.
+//! TCP: reliable streams (RFC 9293), by the state machine of `silk-tcp`. A connection is a path;
+//! half-open connections and those in TIME-WAIT are entries of bounded tables and have none.
+//! It must never believe a number in a segment that the machine has not compared.
 //!
 //! # Configuration
 //! None in the graph; connections take what [`Parameters`] says.
 //!
 //! # Services
-//! `up` (stream): SOCKET, or whatever speaks in a stream of bytes. `down` (net, needed): IP.
+//! `up` (stream, provider): SOCKET. `down` (net, needed): IP.
 //!
 //! # Attributes
-//! Reads `Local` and `Remote`: a connection with both. With `Listen` and `Local`: a listening
-//! path at that address and port, with `Backlog` half-open connections at most. With `Listen`
-//! alone: the path for segments that belong to no connection and no listener, which answers
-//! them with resets and keeps the connections in TIME-WAIT; every domain needs one. `Handshake`
-//! names the finished handshake that a new connection continues. Sets `ProtId` to 6.
+//! With `Listen`, a listening path at `Local`; without `Local`, the path that answers for
+//! connections that are gone. Otherwise a connection between `Local` and `Remote`: with
+//! `Handshake` one that a listening path has agreed on, else one that is opened now. Reads
+//! `Backlog`, `Mtu` and `Gso`; sets `ProtId` to 6. `Class`, `Priority`, `Owner`, `Tos` and `InputQueue`
+//! of a listening path are those of its connections.
 //!
 //! # Example
 //! ```toml
@@ -27,26 +27,31 @@
 //! ```
 //!
 //! # See also
-//! [`ip`](crate::ip) below; [`socket`](crate::socket) above; `silk-tcp`, which does the work.
+//! [`ip`](crate::ip) below; [`socket`](crate::socket) above.
 
+mod buffers;
 mod connection;
+mod emit;
 mod listen;
-mod segment;
+mod pending;
+mod reasons;
 
 pub use connection::ConnectionStage;
-use listen::ListenStage;
 
-use crate::bound::{Bound, enter_flow};
+use crate::bound::Bound;
 use alloc::boxed::Box;
+use connection::opened;
 use core::net::SocketAddrV4;
-use silk_path::classify::layout::INDEX_LISTEN;
-use silk_path::classify::{Answer, Flow, Found, Protocol, Tables, View};
+use core::time::Duration;
+use listen::ListenStage;
+use pending::Pending;
+use silk_instant::Instant;
+use silk_path::classify::{Answer, Flow, Found, Protocol, Tables, View, layout::INDEX_LISTEN};
 use silk_path::service::{NET, STREAM, Service};
-use silk_path::{Attr, Create, CreateError, Module, ModuleId, Next, Parcel, PathId, Step};
-use silk_tcp::listen::Established;
+use silk_path::{Attr, Create, CreateError, Module, Next, Parcel, PathId, Port, Request, Stage, Step};
 use silk_tcp::time_wait::{TimeWait, TimeWaitTable};
-use silk_tcp::{Config, Connection, IsnSecret};
-use silk_wire::{ipv4, tcp};
+use silk_tcp::{Config, IsnSecret};
+use silk_wire::ipv4;
 
 /// Its services.
 pub const SERVICES: &[Service] = &[Service::offered("up", STREAM), Service::needed("down", NET)];
@@ -55,7 +60,22 @@ const DOWN: u8 = 1;
 
 /// Bytes of the IP and TCP headers without options: the MTU less these is the MSS
 /// (RFC 9293 §3.7.1).
-const HEADERS: u16 = (ipv4::HEADER + tcp::HEADER) as u16;
+const HEADERS: u16 = (ipv4::HEADER + silk_wire::tcp::HEADER) as u16;
+/// Half-open connections of a listening path whose attributes do not say.
+const BACKLOG: u16 = 1024;
+
+/// The four numbers that name a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub local: SocketAddrV4,
+    pub remote: SocketAddrV4,
+}
+
+impl Key {
+    fn flow(&self) -> Flow {
+        Flow { protocol: Protocol::Tcp, local: self.local, remote: self.remote }
+    }
+}
 
 /// What the module is made with.
 #[derive(Clone, Debug)]
@@ -75,95 +95,102 @@ impl Default for Parameters {
     }
 }
 
-/// A connection's name: both addresses and ports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Four {
-    pub local: SocketAddrV4,
-    pub remote: SocketAddrV4,
-}
-
-impl Four {
-    fn flow(self) -> Flow {
-        Flow { protocol: Protocol::Tcp, local: self.local, remote: self.remote }
-    }
-}
-
 /// The module.
 pub struct Tcp {
     tables: Tables,
     domain: u8,
-    id: ModuleId,
-    pub(crate) config: Config,
-    pub(crate) secret: IsnSecret,
-    listening: Bound,
-    /// The path without an address.
+    config: Config,
+    secret: IsnSecret,
+    // The listening paths with an address.
+    bound: Bound,
+    // The path that answers for connections that are gone.
     stray: Option<PathId>,
-    pub(crate) time_wait: TimeWaitTable<Four>,
-    /// A handshake that has just finished, until its connection is made or another finishes;
-    /// with its number.
-    finished: Option<(Established, Four)>,
-    finished_number: u32,
+    // Every entry has a flow in the classifier that leads to the listening path.
+    time_wait: TimeWaitTable<Key>,
+    // Handshakes whose paths have been asked for.
+    pending: Pending,
 }
 
 impl Tcp {
     /// The module of domain `domain`, its flows in `tables`.
-    pub fn new(tables: Tables, domain: u8, setup: &Parameters) -> Self {
-        let secret = IsnSecret::new(setup.secret);
+    pub fn new(tables: Tables, domain: u8, parameters: &Parameters) -> Self {
+        let secret = IsnSecret::new(parameters.secret);
         Self {
             tables,
             domain,
-            id: ModuleId(0),
-            time_wait: TimeWaitTable::new(secret, setup.time_wait, setup.config.time_wait),
-            config: setup.config.clone(),
+            time_wait: TimeWaitTable::new(secret, parameters.time_wait, parameters.config.time_wait),
+            config: parameters.config.clone(),
             secret,
-            listening: Bound::default(),
+            bound: Bound::default(),
             stray: None,
-            finished: None,
-            finished_number: 0,
+            pending: Pending::default(),
         }
+    }
+
+    /// Changes the configuration of connections from now on.
+    pub fn configure(&mut self, config: Config) {
+        self.config = config;
     }
 
     /// Connections in TIME-WAIT.
-    pub fn time_waits(&self) -> usize {
+    pub fn in_time_wait(&self) -> usize {
         self.time_wait.len()
     }
 
-    /// Keeps a finished handshake for the connection that is now asked for; its number.
-    fn keep(&mut self, established: Established, four: Four) -> u32 {
-        self.finished = Some((established, four));
-        self.finished_number = self.finished_number.wrapping_add(1);
-        self.finished_number
+    fn found(&self, path: PathId) -> Found {
+        Found { domain: self.domain, index: path.index }
     }
 
-    fn take_finished(&mut self, number: u32, four: Four) -> Option<Established> {
-        let current = number == self.finished_number;
-        self.finished.take_if(|(_, of)| current && *of == four).map(|(established, _)| established)
-    }
-
-    /// Enters a connection into the classifier.
-    fn enter(&mut self, four: Four, path: PathId) -> Result<(), CreateError> {
-        let found = Found { domain: self.domain, index: path.index };
-        enter_flow(&self.tables, &four.flow(), found)
-    }
-
-    /// Takes a connection out of the classifier.
-    fn leave(&mut self, four: Four) {
-        self.tables.flows.remove(&four.flow());
-    }
-
-    /// A connection's TIME-WAIT begins: its flow leads to the listening path from now on.
-    fn begin_time_wait(&mut self, now: silk_instant::Instant, four: Four, connection: TimeWait) {
-        self.tables.flows.replace(&four.flow(), Found { domain: self.domain, index: INDEX_LISTEN });
-        if let Some(forgotten) = self.time_wait.insert(now, four, connection) {
-            self.leave(forgotten);
+    /// A connection's path is about to end; what is left of it waits here. Its flow stays
+    /// silk's, so that Linux does not reset what it knows nothing about.
+    fn begin_time_wait(&mut self, now: Instant, key: Key, left: TimeWait, port: &mut dyn Port) {
+        let first = self.time_wait.is_empty();
+        if let Some(evicted) = self.time_wait.insert(now, key, left) {
+            self.tables.flows.remove(&evicted.flow());
+        }
+        self.tables.flows.replace(&key.flow(), Found { domain: self.domain, index: INDEX_LISTEN });
+        // Its timer runs on the path that answers for it.
+        if let (true, Some(stray)) = (first, self.stray) {
+            port.request(Request::Wake(stray));
         }
     }
 
-    /// The TIME-WAITs that are over at `now`.
-    fn end_time_waits(&mut self, now: silk_instant::Instant) {
-        while let Some(four) = self.time_wait.on_timeout(now) {
-            self.leave(four);
+    /// Ends every TIME-WAIT that is over; answers when the next is.
+    fn expire_time_wait(&mut self, now: Instant) -> Instant {
+        while let Some(key) = self.time_wait.on_timeout(now) {
+            self.tables.flows.remove(&key.flow());
         }
+        self.time_wait.poll_timeout().unwrap_or(Instant::FAR)
+    }
+
+    fn listener(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
+        let local = create.attrs.local();
+        let backlog = usize::from(create.attrs.backlog().unwrap_or(BACKLOG).max(1));
+        create.set(Attr::ProtId(ipv4::TCP.into()))?;
+        let stage = ListenStage::new(local, &self.config, self.secret, backlog);
+        Ok(Step { stage: Some(Box::new(stage)), next: Next::Service(DOWN) })
+    }
+
+    fn connection(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
+        let local = create.attrs.local().ok_or(CreateError::Missing("Local"))?;
+        let remote = create.attrs.remote().ok_or(CreateError::Missing("Remote"))?;
+        let key = Key { local, remote };
+        let stage: Box<dyn Stage> = match create.attrs.handshake() {
+            Some(number) => {
+                let half = self.pending.take(number, &key).ok_or(CreateError::Gone)?;
+                opened(silk_tcp::Connection::from_handshake(half, &self.config, create.now), key, false)
+            }
+            None => {
+                // A new incarnation from our side ends the old one's wait (RFC 6191 §4).
+                if self.time_wait.remove(&key) {
+                    self.tables.flows.remove(&key.flow());
+                }
+                let iss = self.secret.iss(create.now, &key);
+                opened(silk_tcp::Connection::connect(&self.config, iss, create.now), key, true)
+            }
+        };
+        create.set(Attr::ProtId(ipv4::TCP.into()))?;
+        Ok(Step { stage: Some(stage), next: Next::Service(DOWN) })
     }
 }
 
@@ -180,42 +207,28 @@ impl Module for Tcp {
         Some(ipv4::TCP.into())
     }
 
-    fn initialise(&mut self, id: ModuleId) {
-        self.id = id;
-    }
-
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
-        create.set(Attr::ProtId(ipv4::TCP.into()))?;
-        let next = Next::Service(DOWN);
-        if create.attrs.listen() == Some(true) {
-            let stage = ListenStage::new(create.attrs.local(), create.attrs.backlog().unwrap_or(128));
-            return Ok(Step { stage: Some(Box::new(stage)), next });
+        let nobody = create.attrs.remote().is_none();
+        if nobody || create.attrs.listen() == Some(true) {
+            self.listener(create)
+        } else {
+            self.connection(create)
         }
-        let local = create.attrs.local().ok_or(CreateError::Missing("Local"))?;
-        let remote = create.attrs.remote().ok_or(CreateError::Missing("Remote"))?;
-        let four = Four { local, remote };
-        let connection = match create.attrs.handshake() {
-            Some(number) => {
-                let established = self.take_finished(number, four).ok_or(CreateError::Gone)?;
-                Connection::from_handshake(established, &self.config, create.now)
-            }
-            None => {
-                // A new incarnation from our side ends the old one's wait (RFC 6191 §4).
-                self.time_wait.remove(&four);
-                Connection::connect(&self.config, self.secret.iss(create.now, &four), create.now)
-            }
-        };
-        Ok(Step { stage: Some(Box::new(ConnectionStage::new(connection, four))), next })
     }
 
     fn classify(&self, view: &mut View<'_>) -> Answer {
-        crate::bound::classify(&self.tables, Protocol::Tcp, tcp::HEADER, view)
+        crate::bound::classify(&self.tables, Protocol::Tcp, silk_wire::tcp::HEADER, view)
     }
 
     fn takes(&self, parcel: &Parcel) -> Option<PathId> {
         match parcel {
-            Parcel::Listen(Protocol::Tcp, local) => self.listening.find(*local).or(self.stray),
+            Parcel::Listen(Protocol::Tcp, local) => self.bound.find(*local).or(self.stray),
             _ => None,
         }
     }
+}
+
+/// Seconds as a duration, 0 as none.
+fn seconds(seconds: u32) -> Option<Duration> {
+    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }
