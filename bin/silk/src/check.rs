@@ -1,6 +1,7 @@
 //! `silk check`: is a configuration or a graph right? Tells every fault of every file, and
 //! changes nothing.
 
+use crate::kinds;
 use crate::trouble::Trouble;
 use silk_config::{Config, Faults, Graph, Source};
 use std::io::{Write, stdout};
@@ -30,7 +31,7 @@ pub fn run(options: &Options) -> Result<(), Trouble> {
 /// What a file that is right holds, in a line.
 fn describe(source: &Source) -> Result<String, Faults> {
     if Graph::is_one(&source.text) {
-        let graph = Graph::parse(&source.name, &source.text)?;
+        let graph = Graph::check(&source.name, &source.text, &kinds::catalogue())?;
         let (modules, links) = (graph.modules.len(), graph.links.len());
         return Ok(format!("a graph of {modules} modules and {links} links, without a fault"));
     }

@@ -6,6 +6,7 @@ mod bench;
 mod check;
 mod daemon;
 mod graph;
+mod kinds;
 mod man;
 mod reload;
 mod trouble;

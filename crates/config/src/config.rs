@@ -13,11 +13,14 @@ use crate::tcp::Tcp;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::ops::Range;
+use std::path::PathBuf;
 use toml::de::DeTable;
 
 /// A configuration with nothing wrong in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
+    /// The file of the module graph; `None` for that of a server, which is built in.
+    pub graph: Option<PathBuf>,
     /// `[device]`.
     pub device: Device,
     /// `[scheduler]`.
@@ -70,6 +73,7 @@ impl Config {
             let start = file.span().start;
             file.notes.missing(start..start, "there is no `[device]`".to_owned(), help.to_owned());
         }
+        let graph = file.read("graph");
         let device = Device::read(file.table("device", "[device]"));
         let scheduler = Scheduler::read(file.table("scheduler", "[scheduler]"));
         let listen = Listen::read(file.table("listen", "[listen]"), &scheduler);
@@ -80,6 +84,7 @@ impl Config {
             classes.push(Class::ordinary());
         }
         let config = Self {
+            graph,
             device,
             scheduler,
             listen,

@@ -38,7 +38,10 @@ impl Config {
     /// What differs in `new`.
     pub fn differences(&self, new: &Self) -> Reload {
         let mut keys = Vec::new();
-        let Self { device, scheduler, listen, classes, memory, tcp, control, log } = self;
+        let Self { graph, device, scheduler, listen, classes, memory, tcp, control, log } = self;
+        if *graph != new.graph {
+            keys.push("graph");
+        }
         differences!(
             keys,
             "device",

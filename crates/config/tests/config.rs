@@ -56,6 +56,8 @@ fn a_reload_applies_classes_and_names_what_needs_a_restart() {
     let more = config(&ISSUE.replace("eth0", "eth1").replace("extend = true", "extend = false"));
     let restart = vec!["device.interface", "scheduler.extend"];
     assert_eq!(old.differences(&more), Reload { classes: false, restart });
+    let graph = config(&format!("graph = \"/etc/silk/echo.toml\"\n{ISSUE}"));
+    assert_eq!(old.differences(&graph).restart, ["graph"]);
     let probes = config(&format!("{ISSUE}\n[tcp.keepalive]\nprobes = 3\n"));
     assert_eq!(old.differences(&probes).restart, ["tcp.keepalive.probes"]);
 }
@@ -145,6 +147,7 @@ fn described(section: &str) -> &'static str {
 fn the_reference_describes_every_key() {
     for (section, key) in keys() {
         match &*section {
+            "the outermost table" if key == "graph" => assert!(REFERENCE.contains("graph = \"/")),
             "the outermost table" => assert!(REFERENCE.contains(&format!("[{key}]"))),
             "reserve" => assert!(described("[[class]]").contains(key)),
             _ => assert!(described(&section).contains(&format!("\n| `{key}` |")), "{section} {key}"),

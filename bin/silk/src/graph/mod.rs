@@ -41,6 +41,7 @@ enum Format {
 /// Draws it on standard output.
 pub fn run(options: &Options) -> Result<(), Trouble> {
     let source = Source::read(&options.file)?;
+    // Only what is needed to draw it: modules of other makers may be drawn too.
     let graph = Graph::parse(&source.name, &source.text)?;
     let streams = if options.live { live::streams(&daemon::report()?) } else { Vec::new() };
     // A reader that has seen enough closes the pipe.

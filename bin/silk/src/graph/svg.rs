@@ -5,7 +5,7 @@
 use super::layers::{Drawing, Layout, lay_out};
 use super::live::Stream;
 use super::{edges, shown};
-use silk_config::{Graph, Module};
+use silk_config::{Endpoint, Graph, Link, Module};
 use std::fmt::Write;
 
 const HEIGHT: f64 = 44.0;
@@ -17,16 +17,21 @@ const STYLE: &str = "\
 svg{background:#fff;color:#1d2330;font:13px system-ui,sans-serif}
 .module{fill:#eef2f9;stroke:#5b6b8c;stroke-width:1.2}
 .link{fill:none;stroke:#8a94a8;stroke-width:1.4}
-.service{font-size:10px;fill:#5f6b80}
+.service{font-size:10px;fill:#5f6b80;paint-order:stroke;stroke:#fff;stroke-width:4px}
 .kind{font-size:10px;fill:#5f6b80}
 .stream{fill:none;stroke-width:2.6;stroke-linecap:round;stroke-linejoin:round;opacity:.8}
 text{fill:currentColor;text-anchor:middle}
 .legend{text-anchor:start}
-@media (prefers-color-scheme:dark){svg{background:#161a22;color:#e6e9f0}.module{fill:#232b3a;stroke:#8fa0c4}.link{stroke:#66718a}.service,.kind{fill:#a3adc0}}";
+@media (prefers-color-scheme:dark){svg{background:#161a22;color:#e6e9f0}.module{fill:#232b3a;stroke:#8fa0c4}.link{stroke:#66718a}.service,.kind{fill:#a3adc0}.service{stroke:#161a22}}";
 
 /// Draws it.
 pub fn draw(graph: &Graph, streams: &[Stream]) -> String {
-    let widths: Vec<f64> = graph.modules.iter().map(width).collect();
+    let links = |module: &Module| {
+        let ends =
+            |end: fn(&Link) -> &Endpoint| graph.links.iter().filter(|l| end(l).module == module.name).count();
+        ends(|link| &link.from).max(ends(|link| &link.to))
+    };
+    let widths: Vec<f64> = graph.modules.iter().map(|module| width(module, links(module))).collect();
     let edges = edges(graph);
     let layout = lay_out(&Drawing { widths: &widths, edges: &edges });
     let canvas = Canvas::new(graph, &layout, &widths, streams);
@@ -40,10 +45,10 @@ pub fn draw(graph: &Graph, streams: &[Stream]) -> String {
     out
 }
 
-/// Wide enough for the longest of the module's lines.
-fn width(module: &Module) -> f64 {
+/// Wide enough for the longest of the module's lines, and for its links side by side.
+fn width(module: &Module, links: usize) -> f64 {
     let longest = module.name.len().max(subtitle(module).len() * 4 / 5);
-    (longest as f64 * 8.0 + 28.0).clamp(84.0, 320.0)
+    (longest as f64 * 8.0 + 28.0).max(links as f64 * 48.0).clamp(84.0, 480.0)
 }
 
 /// Its kind, where that is not its name, and its parameters.
