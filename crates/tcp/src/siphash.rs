@@ -42,6 +42,17 @@ impl SipHasher {
         self.v = [a, b, c, d];
     }
 
+    /// Takes the `len` low bytes of a word, 1 to 8, the others being zero.
+    const fn take(&mut self, word: u64, len: u64) {
+        let held = self.length % 8;
+        self.tail |= word << (8 * held);
+        self.length += len;
+        if held + len >= 8 {
+            self.mix(self.tail);
+            self.tail = if held == 0 { 0 } else { word >> (8 * (8 - held)) };
+        }
+    }
+
     const fn mix(&mut self, word: u64) {
         self.v[3] ^= word;
         self.round();
@@ -52,14 +63,22 @@ impl SipHasher {
 
 impl Hasher for SipHasher {
     fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.tail |= u64::from(*byte) << (8 * (self.length % 8));
-            self.length += 1;
-            if self.length.is_multiple_of(8) {
-                self.mix(self.tail);
-                self.tail = 0;
-            }
+        for part in bytes.chunks(8) {
+            let word = part.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            self.take(word, part.len() as u64);
         }
+    }
+
+    fn write_u16(&mut self, number: u16) {
+        self.take(u64::from(number), 2);
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.take(u64::from(number), 4);
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.take(number, 8);
     }
 
     fn finish(&self) -> u64 {
@@ -84,6 +103,20 @@ mod tests {
         let mut hasher = SipHasher::new([0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908]);
         hasher.write(bytes);
         hasher.finish()
+    }
+
+    #[test]
+    fn how_the_bytes_are_split_does_not_matter() {
+        let bytes: Vec<u8> = (0..41).collect();
+        for split in 0..41 {
+            let mut hasher = SipHasher::new([3, 4]);
+            hasher.write(&bytes[..split]);
+            hasher.write_u16(0x2A29);
+            hasher.write(&bytes[split..]);
+            let mut whole = SipHasher::new([3, 4]);
+            whole.write(&[&bytes[..split], &[0x29, 0x2A], &bytes[split..]].concat());
+            assert_eq!(hasher.finish(), whole.finish());
+        }
     }
 
     #[test]
