@@ -1,0 +1,193 @@
+//! The command as people use it: what it prints, where, and its exit status. The daemon of
+//! these tests is a thread that answers what it is told to.
+
+use silk_control::{Lifeline, PathReport, Refusal, Reply, Report, Request};
+use socket2::{Domain, SockAddr, Socket, Type};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+fn silk(arguments: &[&str]) -> Output {
+    run(arguments, Path::new("/nonexistent/control.sock"))
+}
+
+fn run(arguments: &[&str], socket: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_silk"))
+        .args(arguments)
+        .current_dir(root())
+        .env("SILK_SOCKET", socket)
+        .output()
+        .unwrap()
+}
+
+/// The workspace, whose files the tests read.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn said(output: &Output) -> (i32, &str, &str) {
+    let text = |bytes| std::str::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Listens at a socket of its own and gives these replies to the first request.
+fn daemon(replies: Vec<Reply>) -> (tempfile::TempDir, PathBuf, JoinHandle<Request>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("control.sock");
+    let listener = Socket::new(Domain::UNIX, Type::SEQPACKET, None).unwrap();
+    listener.bind(&SockAddr::unix(&path).unwrap()).unwrap();
+    listener.listen(1).unwrap();
+    // A command that never comes fails the test instead of holding it up.
+    listener.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let thread = thread::spawn(move || {
+        let (client, _) = listener.accept().unwrap();
+        let lifeline = Lifeline::from_descriptor(OwnedFd::from(client));
+        let request = lifeline.receive::<Request>().unwrap().message;
+        replies.iter().for_each(|reply| lifeline.send(reply, &[]).unwrap());
+        request
+    });
+    (folder, path, thread)
+}
+
+#[test]
+fn files_that_are_right_are_described_and_the_status_is_0() {
+    let output = silk(&["check", "crates/config/tests/good/issue.toml", "graphs/web.toml"]);
+    let expected = "\
+crates/config/tests/good/issue.toml: a configuration without a fault: xdp on eth0, fixed-priority, classes preferred, standard
+graphs/web.toml: a graph of 8 modules and 9 links, without a fault
+";
+    assert_eq!(said(&output), (0, expected, ""));
+}
+
+#[test]
+fn every_fault_of_every_file_is_told_and_the_status_is_2() {
+    let faults = "crates/config/tests/faults/";
+    let files = [format!("{faults}two-defaults.toml"), "missing".into(), format!("{faults}memory.toml")];
+    let output = silk(&["check", &files[0], &files[1], &files[2]]);
+    let (status, out, err) = said(&output);
+    assert_eq!((status, out), (2, ""));
+    for line in [
+        "two-defaults.toml:10:11: only one class can be the default",
+        "2 faults in crates/config/tests/faults/two-defaults.toml; nothing was applied",
+        "1 fault in crates/config/tests/faults/memory.toml; nothing was applied",
+        "silk: there is no file `missing`",
+    ] {
+        assert!(err.contains(line), "{err}");
+    }
+    assert!(!err.contains('\x1b'));
+}
+
+#[test]
+fn a_graph_is_checked_against_the_modules_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("graph.toml");
+    let text = std::fs::read_to_string(root().join("graphs/echo.toml")).unwrap();
+    std::fs::write(&file, text.replace("ip.res -> arp.res", "ip.res -> arp.down").replace("port", "prot"))
+        .unwrap();
+    let output = silk(&["check", file.to_str().unwrap()]);
+    let (status, _, err) = said(&output);
+    assert_eq!(status, 2);
+    assert!(err.contains("a service of type resolve (client) cannot be linked to one of type net"), "{err}");
+    assert!(err.contains("there is no parameter `prot`") && err.contains("did you mean `port`?"), "{err}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_no_fault_of_its_contents() {
+    assert_eq!(said(&silk(&["check", "missing"])), (1, "", "silk: there is no file `missing`\n"));
+    let (status, _, err) = {
+        let output = silk(&["check", "graphs"]);
+        let (status, out, err) = said(&output);
+        (status, out.to_owned(), err.to_owned())
+    };
+    assert_eq!((status, err.contains("`graphs` cannot be read")), (1, true));
+}
+
+#[test]
+fn the_graph_of_a_server_is_drawn_as_text() {
+    let expected = "\
+socket
+    stream - tcp.up
+    net - udp.up
+icmp
+    down - ip.up
+udp
+    down - ip.up
+tcp
+    down - ip.up
+ip
+    res - arp.res
+    down - eth.up
+arp
+    down - eth.up
+eth
+    down - vnet.up
+vnet  device = 0
+";
+    assert_eq!(said(&silk(&["graph", "graphs/web.toml"])), (0, expected, ""));
+}
+
+#[test]
+fn live_paths_are_drawn_into_the_graph() {
+    let path = |class: &str| PathReport {
+        class: class.to_owned(),
+        modules: ["vnet", "eth", "ip", "tcp", "socket"].map(str::to_owned).to_vec(),
+        ..PathReport::default()
+    };
+    let part = |paths| Box::new(Report { paths, ..Report::default() });
+    let (_folder, socket, daemon) = daemon(vec![
+        Reply::Report { part: part(vec![path("preferred"), path("standard")]), more: true },
+        Reply::Report { part: part(vec![path("standard")]), more: false },
+    ]);
+    let output = run(&["graph", "graphs/web.toml", "--live"], &socket);
+    assert_eq!(daemon.join().unwrap(), Request::Report);
+    let (status, out, err) = said(&output);
+    assert_eq!((status, err), (0, ""));
+    assert!(out.ends_with(
+        "\n2 paths of class standard: vnet eth ip tcp socket\n1 path of class preferred: vnet eth ip tcp socket\n"
+    ));
+}
+
+#[test]
+fn a_reload_tells_what_took_effect_and_what_needs_a_restart() {
+    let (_folder, socket, daemon) = daemon(vec![Reply::Reloaded {
+        applied: vec!["class preferred".into()],
+        restart: vec!["device.interface".into()],
+    }]);
+    let output = run(&["reload"], &socket);
+    assert_eq!(daemon.join().unwrap(), Request::Reload);
+    let expected = "applied: class preferred\nneeds a restart of the daemon: device.interface\n";
+    assert_eq!(said(&output), (0, expected, ""));
+}
+
+#[test]
+fn a_refused_reload_says_why_and_the_status_is_1() {
+    let refusal = Refusal { errno: 22, why: "2 faults in silk.toml; nothing was applied".into() };
+    let (_folder, socket, daemon) = daemon(vec![Reply::Refused(refusal)]);
+    let output = run(&["reload"], &socket);
+    daemon.join().unwrap();
+    let expected = "silk: the daemon refused: 2 faults in silk.toml; nothing was applied\n";
+    assert_eq!(said(&output), (1, "", expected));
+}
+
+#[test]
+fn without_a_daemon_one_sentence_says_what_to_do() {
+    let expected = "silk: no daemon listens at /nonexistent/control.sock: start `silkd --config FILE`, \
+                    or name its socket in SILK_SOCKET\n";
+    assert_eq!(said(&silk(&["reload"])), (1, "", expected));
+}
+
+#[test]
+fn the_manual_has_every_command() {
+    let output = silk(&["man"]);
+    let (status, page, _) = said(&output);
+    assert_eq!(status, 0);
+    for command in ["check", "graph", "reload", "bench", "man"] {
+        assert!(page.contains(&format!("silk\\-{command}(1)")), "{command}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(said(&silk(&["man", "--into", folder.path().to_str().unwrap()])), (0, "", ""));
+    assert!(folder.path().join("silk-check.1").exists());
+    assert_eq!(said(&silk(&["man", "--into", "/nonexistent"])).0, 1);
+}
