@@ -1,6 +1,10 @@
 //! A host in memory: a graph, its paths, and the smallest executor that obeys the contract of
 //! [`Port`]. Frames go in, frames come out; time is what the test says it is.
-#![allow(dead_code, reason = "each test file uses its part of the rig")]
+#![allow(dead_code, unused_imports, reason = "each test file uses its part of the rig")]
+
+mod stream;
+
+pub use stream::{Handle, stream};
 
 use core::net::{Ipv4Addr, SocketAddrV4};
 use core::time::Duration;
@@ -10,7 +14,7 @@ use silk_modules::{Device, Setup, catalogue};
 use silk_path::classify::{Domains, Owned, Tables, Verdict};
 use silk_path::transform::Rule;
 use silk_path::{
-    Attrs, Bell, ByteStream, Checksum, CreateError, DropReason, Event, Graph, GraphSpec, Message, Meta,
+    Attr, Attrs, Bell, ByteStream, Checksum, CreateError, DropReason, Event, Graph, GraphSpec, Message, Meta,
     ModuleId, Outcome, PathId, Paths, Port, Report, Request, Value,
 };
 use silk_wire::icmp::Unreachable;
@@ -99,7 +103,9 @@ pub struct Host {
     pub created: Vec<PathId>,
     pub failed: Vec<CreateError>,
     /// Makes the program's buffers of an accepted connection.
-    pub streams: fn() -> Option<Box<dyn ByteStream>>,
+    pub streams: fn() -> Option<(Box<dyn ByteStream>, Handle)>,
+    /// The programs' sides of those.
+    pub handles: Vec<Handle>,
     /// Frames nobody owned.
     pub passed: usize,
     pub n: u8,
@@ -114,6 +120,7 @@ pub fn graph() -> GraphSpec {
         .module("ip", "ip", &[])
         .module("icmp", "icmp", &[])
         .module("udp", "udp", &[])
+        .module("tcp", "tcp", &[])
         .module("echo", "echo", &[("port", Value::Number(7))])
         .module("socket", "socket", &[])
         .link("eth.down", "net.up")
@@ -124,6 +131,8 @@ pub fn graph() -> GraphSpec {
         .link("udp.down", "ip.up")
         .link("echo.down", "udp.up")
         .link("socket.net", "udp.up")
+        .link("tcp.down", "ip.up")
+        .link("socket.stream", "tcp.up")
 }
 
 pub struct Options {
@@ -153,6 +162,7 @@ impl Host {
         setup.devices = vec![Device { address: mac(n), ..options.device }];
         setup.addresses = vec![(ip(n), 24)];
         setup.gateway = Some(ip(254));
+        setup.tcp.secret = [n.into(), 0x5ec2e7];
         (options.setup)(&mut setup);
         let graph =
             Graph::build(&options.graph, &catalogue(setup)).unwrap_or_else(|faults| panic!("{faults:?}"));
@@ -163,11 +173,12 @@ impl Host {
             created: Vec::new(),
             failed: Vec::new(),
             streams: || None,
+            handles: Vec::new(),
             passed: 0,
             n,
         };
-        for top in ["arp", "icmp", "ip"] {
-            host.create(top, Attrs::new());
+        for top in ["arp", "icmp", "ip", "tcp"] {
+            host.create(top, Attrs::new().with(Attr::Listen(true)));
         }
         host
     }
@@ -269,7 +280,10 @@ impl Host {
             let now = self.world.now;
             match request {
                 Request::Create { top, attrs, .. } => {
-                    let stream = (self.streams)();
+                    let stream = (self.streams)().map(|(stream, handle)| {
+                        self.handles.push(handle);
+                        stream
+                    });
                     match self.paths.create(top, attrs, stream, now, &mut self.world) {
                         Ok(path) => self.created.push(path),
                         Err(error) => self.failed.push(error),

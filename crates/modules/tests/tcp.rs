@@ -1,0 +1,306 @@
+//! Connections through whole paths, SOCKET/TCP/IP/ETH, between two hosts in memory.
+
+mod rig;
+
+use core::net::{Ipv4Addr, SocketAddrV4};
+use core::time::Duration;
+use rig::{Handle, Host, Options, exchange, ip, stream};
+use silk_modules::Device;
+use silk_modules::tcp::{ConnectionStage, Tcp};
+use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Event, Outcome, PathId};
+use silk_wire::icmp::Unreachable;
+
+const RTT: Duration = Duration::from_millis(10);
+
+fn at(n: u8, port: u16) -> SocketAddrV4 {
+    SocketAddrV4::new(ip(n), port)
+}
+
+fn listen(host: &mut Host, port: u16) -> PathId {
+    host.streams = || Some(stream(100_000, 4096));
+    let local = at(host.n, port);
+    host.create("socket", Attrs::new().with(Attr::Listen(true)).with(Attr::Local(local)).with(Attr::Owner(7)))
+}
+
+fn connect(host: &mut Host, port: u16, to: SocketAddrV4) -> (PathId, Handle) {
+    let (buffers, handle) = stream(100_000, 4096);
+    (host.try_create("socket", attrs, Some(buffers)).expect("a free port"), handle)
+}
+
+/// The attributes of a connection to be opened; IP finds the address.
+fn active(port: u16, to: SocketAddrV4) -> Attrs {
+    let local = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
+    Attrs::new().with(Attr::ProtId(6)).with(Attr::Local(local)).with(Attr::Remote(to))
+}
+
+/// A client, a server that listens at port 80, and a connection between them.
+fn connected() -> (Host, Host, Connection) {
+    let (mut client, mut server) = (Host::new(1), Host::new(2));
+    listen(&mut server, 80);
+    let connection = open(&mut client, &mut server);
+    (client, server, connection)
+}
+
+struct Connection {
+    client: PathId,
+    server: PathId,
+    client_end: Handle,
+    server_end: Handle,
+}
+
+fn open(client: &mut Host, server: &mut Host) -> Connection {
+    let (path, client_end) = connect(client, 5000, at(2, 80));
+    settle(client, server);
+    let server_path = *server.created.last().expect("accepted");
+    let server_end = server.handles.last().expect("accepted").clone();
+    assert!(client.world.events.contains(&(path, Event::Connected)));
+    Connection { client: path, server: server_path, client_end, server_end }
+}
+
+/// Exchanges frames and lets time pass until both hosts are quiet for a round trip.
+fn settle(a: &mut Host, b: &mut Host) {
+    for _ in 0..20 {
+        exchange(a, b);
+        a.advance(RTT);
+        b.advance(RTT);
+    }
+    exchange(a, b);
+}
+
+fn state(host: &Host, path: PathId) -> &'static str {
+    host.paths.path(path).map_or("none", |path| path.shown_state())
+}
+
+#[test]
+fn a_request_and_its_answer() {
+    let (mut client, mut server, c) = connected();
+    assert_eq!((state(&client, c.client), state(&server, c.server)), ("ESTABLISHED", "ESTABLISHED"));
+    assert_eq!(server.paths.path(c.server).unwrap().state.attrs.owner(), Some(7), "as its listener");
+    c.client_end.write(b"GET /");
+    client.bell(c.client, Bell::Sent);
+    settle(&mut client, &mut server);
+    assert_eq!(c.server_end.read(), b"GET /");
+    assert!(server.world.events.contains(&(c.server, Event::Readable)));
+    let page: Vec<u8> = (0..20_000u32).map(|n| n as u8).collect();
+    c.server_end.write(&page);
+    server.bell(c.server, Bell::Sent);
+    for _ in 0..10 {
+        settle(&mut client, &mut server);
+        server.bell(c.server, Bell::Sent);
+    }
+    assert_eq!(c.client_end.read(), page, "a ring of 4096 bytes wraps many times");
+}
+
+#[test]
+fn the_end_goes_through_time_wait_and_leaves_nothing() {
+    let (mut client, mut server, c) = connected();
+    let before = server.paths.classes.of(0).memory();
+    server.bell(c.server, Bell::Close);
+    settle(&mut client, &mut server);
+    assert!(client.world.events.contains(&(c.client, Event::PeerFinished)));
+    client.bell(c.client, Bell::Close);
+    settle(&mut client, &mut server);
+    assert!(client.world.events.contains(&(c.client, Event::Closed)));
+    assert!(server.world.events.contains(&(c.server, Event::TimeWait)));
+    server.destroy(c.server);
+    client.destroy(c.client);
+    assert_eq!(
+        (server.tables.flows.count(), client.tables.flows.count()),
+        (1, 0),
+        "TIME-WAIT keeps its flow"
+    );
+    assert!(server.paths.classes.of(0).memory() < before);
+    assert_eq!(server.paths.module_mut::<Tcp>().unwrap().in_time_wait(), 1);
+    server.advance(Duration::from_secs(61));
+    assert_eq!(server.paths.module_mut::<Tcp>().unwrap().in_time_wait(), 0);
+    assert_eq!(server.tables.flows.count(), 0);
+}
+
+#[test]
+fn a_connection_in_time_wait_may_be_opened_again() {
+    let (mut client, mut server, c) = connected();
+    server.bell(c.server, Bell::Close);
+    settle(&mut client, &mut server);
+    client.bell(c.client, Bell::Close);
+    settle(&mut client, &mut server);
+    server.destroy(c.server);
+    client.destroy(c.client);
+    let again = open(&mut client, &mut server);
+    assert_eq!(state(&server, again.server), "ESTABLISHED");
+    assert_eq!(server.paths.module_mut::<Tcp>().unwrap().in_time_wait(), 0);
+}
+
+#[test]
+fn nobody_listens_and_the_reset_says_so() {
+    let (mut client, mut server) = (Host::new(1), Host::new(2));
+    // Silk owns the port, so the packet is not Linux's, but nobody listens in this domain.
+    server.tables.own_port(silk_path::classify::Protocol::Tcp, None, 80);
+    let (path, _) = connect(&mut client, 5000, at(2, 80));
+    settle(&mut client, &mut server);
+    assert!(client.world.events.contains(&(path, Event::Refused)));
+    assert!(client.world.events.contains(&(path, Event::Closed)));
+}
+
+#[test]
+fn a_syn_flood_is_bounded_and_costs_no_path() {
+    let mut server = Host::new(2);
+    let local = at(2, 80);
+    let listener = server.create(
+        "socket",
+        Attrs::new().with(Attr::Listen(true)).with(Attr::Local(local)).with(Attr::Backlog(16)),
+    );
+    let mut client = Host::new(1);
+    for port in 0..500 {
+        let (path, _) = connect(&mut client, 1000 + port, local);
+        // The SYN goes, the handshake never completes.
+        if port == 0 {
+            exchange_syn(&mut client, &mut server);
+        }
+        client.sent().iter().for_each(|frame| _ = server.arrive(frame));
+        client.destroy(path);
+        client.sent();
+    }
+    assert_eq!(server.paths.len(), 5, "ARP, ICMP, IP, stray and the listener");
+    assert!(server.drops(listener, DropReason::TcpBacklog) > 400);
+    let memory = server.paths.classes.of(0).memory();
+    server.advance(Duration::from_secs(300));
+    assert!(server.paths.classes.of(0).memory() <= memory);
+    server.destroy(listener);
+}
+
+/// Lets the two hosts find each other's addresses, and nothing more.
+fn exchange_syn(client: &mut Host, server: &mut Host) {
+    let request = client.sent();
+    request.iter().for_each(|frame| _ = server.arrive(frame));
+    server.sent().iter().for_each(|frame| _ = client.arrive(frame));
+}
+
+#[test]
+fn a_dropped_segment_is_counted_by_its_reason_and_answered() {
+    let (mut client, mut server, c) = connected();
+    c.client_end.write(b"late");
+    client.bell(c.client, Bell::Sent);
+    let frame = client.sent().remove(0);
+    assert_eq!(server.arrive(&frame), Some(Outcome::Done));
+    assert_eq!(server.arrive(&frame), Some(Outcome::Dropped(DropReason::TcpDuplicate)));
+    assert_eq!(server.drops(c.server, DropReason::TcpDuplicate), 1);
+    assert_eq!(c.server_end.read(), b"late");
+    let mut wrong = frame;
+    *wrong.last_mut().unwrap() ^= 1;
+    assert_eq!(server.arrive(&wrong), Some(Outcome::Dropped(DropReason::TcpChecksum)));
+}
+
+#[test]
+fn a_partial_checksum_is_good_only_from_a_device_that_makes_them() {
+    let offload = Device { checksum_offload: true, ..Device::default() };
+    let mut client = Host::with(1, Options { device: offload, ..Options::default() });
+    let mut server = Host::new(2);
+    listen(&mut server, 80);
+    connect(&mut client, 5000, at(2, 80));
+    let request = client.sent().remove(0);
+    server.arrive(&request);
+    let reply = server.sent().remove(0);
+    client.arrive(&reply);
+    let syn = client.sent().remove(0);
+    assert_eq!(server.arrive(&syn), Some(Outcome::Dropped(DropReason::TcpChecksum)));
+    assert_eq!(server.arrive_with(&syn, Checksum::MaybePartial), Some(Outcome::Done));
+}
+
+#[test]
+fn large_segments_are_left_to_a_device_that_cuts_them() {
+    let gso = Device { checksum_offload: true, gso: 65_000, ..Device::default() };
+    let mut client = Host::with(1, Options { device: gso, ..Options::default() });
+    let mut server = Host::with(2, Options { device: gso, ..Options::default() });
+    listen(&mut server, 80);
+    server.streams = || Some(stream(100_000, 65_536));
+    let attrs =
+        Attrs::new().with(Attr::ProtId(6)).with(Attr::Local(at(0, 5000))).with(Attr::Remote(at(2, 80)));
+    let attrs = attrs.with(Attr::Local(SocketAddrV4::new(core::net::Ipv4Addr::UNSPECIFIED, 5000)));
+    let (buffers, handle) = stream(100_000, 65_536);
+    let path = client.try_create("socket", active(5000, at(2, 80)), Some(buffers)).unwrap();
+    let carry = |from: &mut Host, to: &mut Host| {
+        from.sent().iter().for_each(|frame| _ = to.arrive_with(frame, Checksum::Verified));
+    };
+    for _ in 0..10 {
+        carry(&mut client, &mut server);
+        carry(&mut server, &mut client);
+    }
+    handle.write(&[7; 12_000]);
+    client.bell(path, Bell::Sent);
+    let largest = client.world.sent.iter().map(Vec::len).max().unwrap();
+    assert!(largest > 4 * 1448, "one message of {largest} bytes");
+    assert_eq!(client.world.gso.iter().max(), Some(&1448));
+    carry(&mut client, &mut server);
+    assert_eq!(server.handles[0].read().len(), 12_000);
+}
+
+#[test]
+fn a_path_mtu_is_believed_only_for_what_is_outstanding() {
+    let (mut client, mut server, c) = connected();
+    c.client_end.write(&[1; 3000]);
+    client.bell(c.client, Bell::Sent);
+    let frames = client.sent();
+    let big = frames.iter().find(|frame| frame.len() > 1400).unwrap();
+    // A router in the middle would say this; here the server's ICMP does.
+    assert!(server.refuse(big, Unreachable::TooBig(1000)));
+    settle_icmp(&mut server, &mut client);
+    let longest = client.sent().iter().map(Vec::len).max().unwrap();
+    assert!(longest <= 1000 + 14, "{longest}");
+    let mut forged = big.clone();
+    forged[14 + 20 + 4] ^= 0x40;
+    assert!(server.refuse(&forged, Unreachable::TooBig(600)));
+    settle_icmp(&mut server, &mut client);
+    assert_eq!(client.drops(c.client, DropReason::IcmpQuote), 1);
+}
+
+fn settle_icmp(from: &mut Host, to: &mut Host) {
+    from.sent().iter().for_each(|frame| _ = to.arrive(frame));
+}
+
+#[test]
+fn the_program_dies_and_the_peer_hears_of_it() {
+    let (mut client, mut server, c) = connected();
+    server.bell(c.server, Bell::Abort);
+    assert!(server.world.events.contains(&(c.server, Event::Closed)));
+    settle(&mut client, &mut server);
+    assert!(client.world.events.contains(&(c.client, Event::Reset)));
+    server.destroy(c.server);
+    client.destroy(c.client);
+    assert_eq!((server.tables.flows.count(), client.tables.flows.count()), (0, 0));
+}
+
+#[test]
+fn text_out_of_order_is_charged_and_given_back() {
+    let (mut client, mut server, c) = connected();
+    let before = server.paths.path(c.server).unwrap().state.account.memory();
+    c.client_end.write(&[1; 3000]);
+    client.bell(c.client, Bell::Sent);
+    let frames = client.sent();
+    server.arrive(&frames[1]);
+    let during = server.paths.path(c.server).unwrap().state.account.memory();
+    assert!(during >= before + 1000, "{before} {during}");
+    server.arrive(&frames[0]);
+    assert!(server.paths.path(c.server).unwrap().state.account.memory() < during);
+    server.destroy(c.server);
+    assert!(server.paths.path(c.server).is_none());
+}
+
+#[test]
+fn a_connection_tells_about_itself() {
+    let (client, _, c) = connected();
+    let info = client.paths.path(c.client).unwrap().stage::<ConnectionStage>().unwrap().info();
+    assert_eq!((info.mss, info.timestamps, info.sack, info.octets_received), (1448, true, true, 0));
+}
+
+#[test]
+fn a_full_device_is_a_loss_and_no_more() {
+    let (mut client, mut server, c) = connected();
+    client.world.full = 1;
+    c.client_end.write(b"lost at first");
+    client.bell(c.client, Bell::Sent);
+    assert_eq!(client.drops(c.client, DropReason::DeviceFull), 1);
+    for _ in 0..5 {
+        settle(&mut client, &mut server);
+    }
+    assert_eq!(c.server_end.read(), b"lost at first");
+}
