@@ -24,7 +24,7 @@ fn listen(host: &mut Host, port: u16) -> PathId {
 
 fn connect(host: &mut Host, port: u16, to: SocketAddrV4) -> (PathId, Handle) {
     let (buffers, handle) = stream(100_000, 4096);
-    (host.try_create("socket", attrs, Some(buffers)).expect("a free port"), handle)
+    (host.try_create("socket", active(port, to), Some(buffers)).expect("a free port"), handle)
 }
 
 /// The attributes of a connection to be opened; IP finds the address.
@@ -213,9 +213,6 @@ fn large_segments_are_left_to_a_device_that_cuts_them() {
     let mut server = Host::with(2, Options { device: gso, ..Options::default() });
     listen(&mut server, 80);
     server.streams = || Some(stream(100_000, 65_536));
-    let attrs =
-        Attrs::new().with(Attr::ProtId(6)).with(Attr::Local(at(0, 5000))).with(Attr::Remote(at(2, 80)));
-    let attrs = attrs.with(Attr::Local(SocketAddrV4::new(core::net::Ipv4Addr::UNSPECIFIED, 5000)));
     let (buffers, handle) = stream(100_000, 65_536);
     let path = client.try_create("socket", active(5000, at(2, 80)), Some(buffers)).unwrap();
     let carry = |from: &mut Host, to: &mut Host| {

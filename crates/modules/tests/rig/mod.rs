@@ -30,6 +30,9 @@ pub fn ip(n: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, n)
 }
 
+/// A program's buffers and its own side of them.
+pub type Buffers = (Box<dyn ByteStream>, Handle);
+
 /// What left at the top: the path, who sent it, and the bytes.
 pub type Delivered = (PathId, SocketAddrV4, Vec<u8>);
 
@@ -103,7 +106,7 @@ pub struct Host {
     pub created: Vec<PathId>,
     pub failed: Vec<CreateError>,
     /// Makes the program's buffers of an accepted connection.
-    pub streams: fn() -> Option<(Box<dyn ByteStream>, Handle)>,
+    pub streams: fn() -> Option<Buffers>,
     /// The programs' sides of those.
     pub handles: Vec<Handle>,
     /// Frames nobody owned.
