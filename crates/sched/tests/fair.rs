@@ -194,6 +194,58 @@ proptest! {
             }
         }
     }
+
+    /// Important streams that ask for more than they reserved, at deadlines they cannot
+    /// keep, beside important ones that keep to theirs.
+    #[test]
+    fn a_theft_never_touches_an_important_reservation(
+        thieves in vec((1u64..20, 1u64..6), 1..4),
+        honest in vec((1u64..30, 8u64..40), 1..5),
+        victims in vec((1u64..30, 8u64..40), 0..4),
+    ) {
+        let mut bert = Bert::new(64, QUANTUM, 900_000);
+        let important = Terms { important: true, ..Terms::default() };
+        for (id, &(reserved, _)) in (40..).zip(&thieves) {
+            let reserved = Some(Reservation { budget: QUANTUM, period: QUANTUM * (20 + reserved as u32) });
+            bert.admit(Member(id), Terms { reserved, ..important }).unwrap();
+        }
+        let mut streams = Vec::new();
+        for (id, &(budget, period)) in (0..).zip(honest.iter().chain(&victims)) {
+            let budget = Duration::from_nanos(budget * LONGEST / 30);
+            let period = Duration::from_nanos(period * LONGEST / 2);
+            let (reserved, important) = (Some(Reservation { budget, period }), id < honest.len() as u32);
+            if bert.admit(Member(id), Terms { reserved, important, ..Terms::default() }).is_ok() {
+                streams.push(Stream { id, budget, period, due: Instant::ZERO, waiting: false });
+            }
+        }
+        bert.admit(Member(32), Terms::default()).unwrap();
+        let mut now = Instant::ZERO;
+        for _ in 0..2000 {
+            for (id, &(_, soon)) in (40..).zip(&thieves) {
+                bert.ready(Member(id), now, Some(now + QUANTUM * soon as u32));
+            }
+            bert.ready(Member(32), now, None);
+            for stream in &mut streams {
+                if !stream.waiting && now >= stream.due {
+                    stream.due = now + stream.period;
+                    stream.waiting = true;
+                    bert.ready(Member(stream.id), now, Some(stream.due));
+                }
+            }
+            let member = bert.next(now).unwrap();
+            let stream = streams.iter_mut().find(|stream| stream.id == member.0);
+            let used = stream.as_ref().map_or(QUANTUM, |stream| stream.budget);
+            now += used;
+            bert.charge(member, used, now);
+            if let Some(stream) = stream {
+                let honest = stream.id < honest.len() as u32;
+                prop_assert!(!honest || now <= stream.due + QUANTUM, "{stream:?} at {now:?}");
+                stream.waiting = false;
+            }
+            let overdue = |s: &&Stream| s.id < honest.len() as u32 && s.waiting && now > s.due + QUANTUM;
+            prop_assert!(!streams.iter().any(|s| overdue(&s)), "overdue at {now:?}");
+        }
+    }
 }
 
 /// A periodic message and whether it is still to be done.
