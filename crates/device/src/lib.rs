@@ -25,6 +25,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod bpf;
 mod fault;
 mod frame;
 pub mod link;
@@ -59,6 +60,15 @@ pub struct End {
     pub receive: Box<dyn Receive>,
     /// Where this domain's frames leave.
     pub transmit: Box<dyn Transmit>,
+}
+
+/// A device that Linux hands packets over for, opened for several domains.
+pub struct Steered {
+    /// One for each domain, in order.
+    pub ends: Vec<End>,
+    /// The classifier's tables, all zero. Linux reads them to choose the end; who owns a
+    /// packet is to be asked of them again, for Linux sees these packets too.
+    pub tables: Tables,
 }
 
 /// Room left before every received frame, so that headers can be pushed in place when a

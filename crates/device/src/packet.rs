@@ -14,10 +14,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use silk_instant::Instant;
 
+use crate::bpf::Object;
 use crate::pool::Pool;
 use crate::sys::{self, Filter, ReceiveBatch, SendBatch};
 use crate::{
-    End, Frame, HEADROOM, Offload, OpenError, Receive, Received, Refusal, Transmit, Transmitted, vnet,
+    End, Frame, HEADROOM, Offload, OpenError, Receive, Received, Refusal, Steered, Transmit, Transmitted,
+    vnet,
 };
 
 /// How the device is opened.
@@ -63,6 +65,36 @@ pub fn open(interface: &str, options: &Options) -> Result<End, OpenError> {
     })
 }
 
+/// Opens the device on `interface` for several domains, each with its own end: Linux asks the
+/// classifier, whose tables are given, which one a packet belongs to (a fan-out of packet
+/// sockets, packet(7)). What belongs to none of silk's paths arrives in the control domain.
+/// It needs `CAP_BPF` as well.
+pub fn open_domains(
+    interface: &str,
+    domains: u32,
+    buckets: u32,
+    options: &Options,
+) -> Result<Steered, OpenError> {
+    let mut object = Object::load(domains, 1, buckets)?;
+    let tables = object.tables()?;
+    let nothing = [REFUSE];
+    let receivers: Result<Vec<_>, _> =
+        (0..domains).map(|_| PacketReceive::with_filter(interface, options, &nothing)).collect();
+    let receivers = receivers?;
+    let fds = receivers.iter().map(|receiver| receiver.fd.as_fd());
+    sys::fan_out(fds, object.steering()?.as_fd())
+        .map_err(|error| OpenError::of(interface, "spread packets over domains", error))?;
+    let mut ends = Vec::new();
+    for receiver in receivers {
+        // Only now: until all were members, packets would have come to the wrong ones.
+        sys::filter(receiver.fd.as_fd(), &accept(&options.addresses))
+            .map_err(|error| OpenError::of(interface, "choose packets", error))?;
+        let transmit = Box::new(PacketTransmit::open(interface, &options.sending)?);
+        ends.push(End { receive: Box::new(receiver), transmit });
+    }
+    Ok(Steered { ends, tables })
+}
+
 const PACKET_VNET_HDR: i32 = 15;
 const PACKET_QDISC_BYPASS: i32 = 20;
 const PACKET_IGNORE_OUTGOING: i32 = 23;
@@ -79,6 +111,10 @@ struct PacketReceive {
 
 impl PacketReceive {
     fn open(interface: &str, options: &Options) -> Result<Self, OpenError> {
+        Self::with_filter(interface, options, &accept(&options.addresses))
+    }
+
+    fn with_filter(interface: &str, options: &Options, filter: &[Filter]) -> Result<Self, OpenError> {
         let what = "receive raw frames";
         let of = |error| OpenError::of(interface, what, error);
         let index = sys::interface_index(interface).map_err(of)?;
@@ -86,7 +122,7 @@ impl PacketReceive {
         sys::set_packet_option(fd.as_fd(), PACKET_VNET_HDR, 1).map_err(of)?;
         sys::set_packet_option(fd.as_fd(), PACKET_IGNORE_OUTGOING, 1).map_err(of)?;
         // Before it is bound: afterwards frames would already have passed.
-        sys::filter(fd.as_fd(), &accept(&options.addresses)).map_err(of)?;
+        sys::filter(fd.as_fd(), filter).map_err(of)?;
         sys::bind_packet(fd.as_fd(), index, ETH_P_ALL).map_err(of)?;
         Ok(Self {
             fd,
@@ -156,15 +192,16 @@ impl Receive for PacketReceive {
     }
 }
 
+const RETURN: u16 = 0x06;
+const ACCEPT: Filter = (RETURN, 0, 0, u32::MAX);
+const REFUSE: Filter = (RETURN, 0, 0, 0);
+
 /// The socket filter: no VLAN tag, and with `addresses` only ARP and IPv4 to those.
 fn accept(addresses: &[Ipv4Addr]) -> Vec<Filter> {
     const LOAD_WORD: u16 = 0x20;
     const LOAD_HALF: u16 = 0x28;
     const JUMP_EQUAL: u16 = 0x15;
-    const RETURN: u16 = 0x06;
     const VLAN_TAG_PRESENT: u32 = -0x1000i32 as u32 + 48;
-    const ACCEPT: Filter = (RETURN, 0, 0, u32::MAX);
-    const REFUSE: Filter = (RETURN, 0, 0, 0);
 
     let mut program = vec![(LOAD_WORD, 0, 0, VLAN_TAG_PRESENT), (JUMP_EQUAL, 1, 0, 0), REFUSE];
     if !addresses.is_empty() {

@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use silk_instant::Instant;
 
+use crate::bpf::Object;
 use crate::pool::Pool;
 use crate::{
-    End, Frame, HEADROOM, Offload, OpenError, Receive, Received, Refusal, Transmit, Transmitted, sys, vnet,
+    End, Frame, HEADROOM, Offload, OpenError, Receive, Received, Refusal, Steered, Transmit, Transmitted,
+    sys, vnet,
 };
 
 /// How the device is opened.
@@ -32,17 +34,34 @@ impl Default for Options {
 /// Opens the tap interface `name`, creating it when it is not there. The interface is to be
 /// set up (`ip link set NAME up`) by whoever owns the network's configuration.
 pub fn open(name: &str, options: &Options) -> Result<End, OpenError> {
-    let file = sys::open_tap(name, vnet::LEN as i32, options.offload)
-        .map_err(|error| OpenError::of(name, "open the tap interface", error))?;
+    Ok(end(open_queue(name, options, false)?, options))
+}
+
+/// Opens the tap interface `name` for several domains, each with its own end: Linux asks the
+/// classifier, whose tables are given, which one a packet belongs to. What belongs to none of
+/// silk's paths arrives in the control domain.
+pub fn open_domains(name: &str, domains: u32, buckets: u32, options: &Options) -> Result<Steered, OpenError> {
+    let mut object = Object::load(domains, 1, buckets)?;
+    let tables = object.tables()?;
+    let queues: Result<Vec<_>, _> = (0..domains).map(|_| open_queue(name, options, true)).collect();
+    let queues = queues?;
+    sys::steer_tap(queues[0].as_fd(), object.steering()?.as_fd())
+        .map_err(|error| OpenError::of(name, "spread packets over domains", error))?;
+    Ok(Steered { ends: queues.into_iter().map(|file| end(file, options)).collect(), tables })
+}
+
+fn open_queue(name: &str, options: &Options, queues: bool) -> Result<File, OpenError> {
+    sys::open_tap(name, vnet::LEN as i32, options.offload, queues)
+        .map_err(|error| OpenError::of(name, "open the tap interface", error))
+}
+
+fn end(file: File, options: &Options) -> End {
     let file = Arc::new(file);
-    Ok(End {
-        receive: Box::new(TapReceive {
-            file: file.clone(),
-            pool: Pool::new(options.buffers, LONGEST),
-            received: Received::default(),
-        }),
+    let pool = Pool::new(options.buffers, LONGEST);
+    End {
+        receive: Box::new(TapReceive { file: file.clone(), pool, received: Received::default() }),
         transmit: Box::new(TapTransmit { file, transmitted: Transmitted::default() }),
-    })
+    }
 }
 
 /// An Ethernet header and the longest IP packet. The driver itself would take more.

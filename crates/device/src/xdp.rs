@@ -41,8 +41,6 @@ const MTU: u32 = FRAME as u32 - HEADROOM as u32 - 14;
 /// Frames of each queue that may be in the kernel's hands, neither in a ring nor held: what
 /// one round of a driver takes.
 const IN_FLIGHT: u32 = 512;
-/// The most domains the classifier's words can name.
-const DOMAINS: u32 = 64;
 
 /// How the device is opened.
 #[derive(Clone, Debug)]
@@ -52,7 +50,8 @@ pub struct Options {
     /// How many hardware queues to serve; none: all the interface has. Packets that arrive
     /// on a queue that is not served are dropped when a path owns them.
     pub queues: Option<u32>,
-    /// Entries of each receive ring, a power of two.
+    /// Entries of each receive ring, a power of two. Each costs 4 KB of frames, for every
+    /// domain on every queue.
     pub ring: u32,
     /// Buckets of the flow table, four flows each; a power of two.
     pub buckets: u32,
@@ -146,7 +145,7 @@ pub fn open(name: &str, options: &Options) -> Result<Device, OpenError> {
     }
     let queues = options.queues.unwrap_or_else(|| queues_of(&interface));
     let mut program = Program::load(options.domains, queues, options.buckets)?;
-    let tables = program.tables(options.buckets)?;
+    let tables = program.tables()?;
     let ends = ends(&interface, options, queues, &mut program)?;
     program.attach(name, interface.index, options.mode)?;
     Ok(Device { ends, tables, interface, program })
@@ -154,12 +153,8 @@ pub fn open(name: &str, options: &Options) -> Result<Device, OpenError> {
 
 impl Options {
     fn check(&self) -> Result<(), OpenError> {
-        let fault = if !(1..=DOMAINS).contains(&self.domains) {
-            "the xdp device serves 1 to 64 domains"
-        } else if !self.ring.is_power_of_two() || !(64..=1 << 16).contains(&self.ring) {
+        let fault = if !self.ring.is_power_of_two() || !(64..=1 << 16).contains(&self.ring) {
             "a receive ring has a power of two of entries, from 64 to 65536"
-        } else if !self.buckets.is_power_of_two() || !(4..=1 << 24).contains(&self.buckets) {
-            "the flow table has a power of two of buckets, from 4 to 16777216"
         } else if self.queues == Some(0) {
             "at least one hardware queue is to be served"
         } else {
@@ -207,7 +202,8 @@ fn ends(
         // See the file's head: a ring and a share for each domain, and what is in flight.
         frames_per_queue: options.domains * options.ring * 2 + IN_FLIGHT,
     };
-    let frames = plan.frames_per_queue * queues;
+    let frames = plan.frames_per_queue.checked_mul(queues);
+    let frames = frames.ok_or(OpenError::Options("so many queues need smaller receive rings"))?;
     let arena = Arena::new(frames, FRAME as usize)
         .map_err(|source| OpenError::System { what: "find memory for frames", source })?;
     let rows =

@@ -332,7 +332,9 @@ static __always_inline __u32 icmp_verdict(struct settings *set, __u64 word, __u8
 	return word & OWN_ICMP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
 }
 
-static __always_inline __u32 ipv4_verdict(struct settings *set, __u64 word, void *packet, void *end)
+/* `len` is what the packet has from its IP header on; `end` is where its readable bytes end. */
+static __always_inline __u32 ipv4_verdict(struct settings *set, __u64 word, void *packet, __u32 len,
+					  void *end)
 {
 	struct ipv4 *ip = packet;
 	struct transport *transport;
@@ -342,7 +344,7 @@ static __always_inline __u32 ipv4_verdict(struct settings *set, __u64 word, void
 		return PASS;
 	header = (ip->version_ihl & 0xf) * 4;
 	total = bpf_ntohs(ip->total_length);
-	if (ip->version_ihl >> 4 != 4 || header < sizeof(*ip) || header > total || packet + total > end)
+	if (ip->version_ihl >> 4 != 4 || header < sizeof(*ip) || header > total || total > len)
 		return PASS;
 	if (ip->fragment & bpf_htons(0x3fff)) {
 		if (!(word & OWN_FRAGMENTS) || local_index(set, word, ip->destination) == ADDRESSES)
@@ -361,7 +363,7 @@ static __always_inline __u32 ipv4_verdict(struct settings *set, __u64 word, void
 }
 
 /* The metadata word of a packet, PASS when it is not silk's. */
-static __always_inline __u32 verdict(struct settings *set, void *packet, void *end)
+static __always_inline __u32 verdict(struct settings *set, void *packet, __u32 len, void *end)
 {
 	struct ethernet *eth = packet;
 	__u64 word = *(volatile __u64 *)&set->word;
@@ -372,7 +374,7 @@ static __always_inline __u32 verdict(struct settings *set, void *packet, void *e
 		return word & OWN_ARP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
 	if (eth->type != bpf_htons(ETH_P_IP) || eth->destination[0] & 1)
 		return PASS;
-	return ipv4_verdict(set, word, eth + 1, end);
+	return ipv4_verdict(set, word, eth + 1, len - sizeof(*eth), end);
 }
 
 static __always_inline void count(struct counts *of, __u32 word)
@@ -412,7 +414,7 @@ int classify(struct xdp_md *ctx)
 
 	if (!set)
 		return XDP_PASS;
-	word = verdict(set, (void *)(long)ctx->data, (void *)(long)ctx->data_end);
+	word = verdict(set, (void *)(long)ctx->data, ctx->data_end - ctx->data, (void *)(long)ctx->data_end);
 	if (word == PASS) {
 		__u64 *all = bpf_map_lookup_elem(&passed, &zero);
 
@@ -433,6 +435,38 @@ int classify(struct xdp_md *ctx)
 	if (action != XDP_REDIRECT)
 		of->no_ring++;
 	return action;
+}
+
+/* All headers that are looked at, each as long as it can be: Ethernet, IP, ICMP, the quoted IP
+ * and its ports. */
+#define HEAD (14 + 60 + 8 + 60 + 8 + 2)
+
+/* Copies the packet from its Ethernet header on; `len` is what it may have from there. */
+static __always_inline int load(struct __sk_buff *skb, __u8 *head, __u32 len)
+{
+	if (len > HEAD)
+		len = HEAD;
+	if (len < ETH_HLEN)
+		return 0;
+	return !bpf_skb_load_bytes_relative(skb, 0, head, len, BPF_HDR_START_MAC);
+}
+
+/* The same for devices whose packets Linux hands over: the fan-out of a packet socket, or the
+ * queues of a tap, one for each domain. It chooses among silk's own, so it takes nothing from
+ * Linux, and user space asks again who owns the packet. */
+SEC("socket")
+int steer(struct __sk_buff *skb)
+{
+	__u8 head[HEAD] = {};
+	__u32 zero = 0, word, domain;
+	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
+
+	/* For a packet socket the length counts from the IP header on, for a tap from Ethernet's. */
+	if (!set || (!load(skb, head, skb->len + ETH_HLEN) && !load(skb, head, skb->len)))
+		return 0;
+	word = verdict(set, head, skb->len + ETH_HLEN, head + HEAD);
+	domain = word == PASS ? domain_of(set->word, CONTROL_SHIFT) : word >> DOMAIN_SHIFT & DOMAIN_MASK;
+	return domain < domains ? domain : 0;
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

@@ -69,6 +69,43 @@ pub(crate) fn filter(fd: BorrowedFd<'_>, program: &[Filter]) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
+/// Makes bound packet sockets members of one fan-out, in which `program` says by its result
+/// which member a packet goes to.
+pub(crate) fn fan_out<'f>(
+    sockets: impl Iterator<Item = BorrowedFd<'f>>,
+    program: BorrowedFd<'_>,
+) -> io::Result<()> {
+    const PACKET_FANOUT: i32 = 18;
+    const PACKET_FANOUT_DATA: i32 = 22;
+    const BY_PROGRAM: i32 = 7;
+    const UNIQUE: i32 = 0x2000;
+    const IGNORE_OUTGOING: i32 = 0x4000;
+    let kind = BY_PROGRAM | IGNORE_OUTGOING;
+    let mut group = None;
+    for fd in sockets {
+        let joined = match group {
+            // The kernel finds a number that no other fan-out of this namespace has.
+            None => (kind | UNIQUE) << 16,
+            Some(number) => kind << 16 | number,
+        };
+        set_packet_option(fd, PACKET_FANOUT, joined)?;
+        if group.is_none() {
+            group = Some(packet_option(fd, PACKET_FANOUT)? & 0xffff);
+            set_packet_option(fd, PACKET_FANOUT_DATA, program.as_raw_fd())?;
+        }
+    }
+    Ok(())
+}
+
+fn packet_option(fd: BorrowedFd<'_>, option: i32) -> io::Result<i32> {
+    let mut value = 0i32;
+    let mut len = size_of::<i32>() as libc::socklen_t;
+    let (value_at, len_at) = ((&raw mut value).cast(), &raw mut len);
+    // SAFETY: both pointers live through the call and `len` is the size of `value`.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), libc::SOL_PACKET, option, value_at, len_at) })?;
+    Ok(value)
+}
+
 /// How many frames a packet socket dropped since this was last asked.
 pub(crate) fn packet_drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
     const PACKET_STATISTICS: i32 = 6;

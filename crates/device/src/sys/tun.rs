@@ -10,7 +10,8 @@ use super::{check, check_len};
 /// Opens (and creates, if need be) the tap interface `name`, with a virtio-net header of
 /// `header` bytes before every frame. It goes away with the descriptor. The interface's
 /// other side, Linux, may leave checksums and segmentation to us when `offload` says so.
-pub(crate) fn open_tap(name: &str, header: i32, offload: bool) -> io::Result<File> {
+/// With `queues`, every further opening is one more queue of it.
+pub(crate) fn open_tap(name: &str, header: i32, offload: bool, queues: bool) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -24,7 +25,9 @@ pub(crate) fn open_tap(name: &str, header: i32, offload: bool) -> io::Result<Fil
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }
-    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
+    let several = if queues { libc::IFF_MULTI_QUEUE } else { 0 };
+    let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | several;
+    request.ifr_ifru.ifru_flags = flags as libc::c_short;
     // SAFETY: TUNSETIFF takes a pointer to an ifreq, which lives through the call.
     check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
     // SAFETY: TUNSETVNETHDRSZ takes a pointer to an int, which lives through the call.
@@ -33,6 +36,14 @@ pub(crate) fn open_tap(name: &str, header: i32, offload: bool) -> io::Result<Fil
     // SAFETY: TUNSETOFFLOAD takes its flags by value.
     check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(flags)) })?;
     Ok(file)
+}
+
+/// Lets `program` say which queue of the tap a frame goes to.
+pub(crate) fn steer_tap(tap: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    let program = program.as_raw_fd();
+    // SAFETY: TUNSETSTEERINGEBPF takes a pointer to an int, which lives through the call.
+    check(unsafe { libc::ioctl(tap.as_raw_fd(), libc::TUNSETSTEERINGEBPF, &raw const program) })?;
+    Ok(())
 }
 
 /// Reads one frame: its header and then the frame itself. Gives the bytes of both.

@@ -1,0 +1,102 @@
+//! The classifier's BPF object, `bpf/classifier.bpf.c`: loading it and reaching its maps. It
+//! holds two programs of one specification: `classify` for XDP and `steer`, which only chooses
+//! among the queues of a packet socket or a tap. aya loads it, because it is Rust all the way
+//! down: no libelf and no libbpf in the daemon, one licence with ours.
+
+use std::os::fd::AsFd;
+
+use aya::maps::Map;
+use aya::programs::{ProgramFd, SocketFilter};
+use aya::{Ebpf, EbpfLoader};
+
+use crate::OpenError;
+use crate::sys::Mapping;
+use crate::tables::{BUCKET_WORDS, PORTS, RULES_WORDS, SETTINGS_WORDS, Tables, leak};
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/classifier.bpf.o"));
+
+/// The most domains the classifier's words can name.
+const DOMAINS: u32 = 64;
+
+/// The loaded object. Programs that the kernel holds elsewhere stay when it is dropped, and
+/// their maps with them.
+pub(crate) struct Object {
+    /// What aya made of it.
+    pub ebpf: Ebpf,
+    buckets: u32,
+}
+
+impl Object {
+    /// Loads it for `domains` domains, with a flow table of `buckets` buckets, a power of two,
+    /// and room for `sockets` sockets.
+    pub fn load(domains: u32, sockets: u32, buckets: u32) -> Result<Self, OpenError> {
+        if !(1..=DOMAINS).contains(&domains) {
+            return Err(OpenError::Options("a device serves 1 to 64 domains"));
+        }
+        if !buckets.is_power_of_two() || !(4..=1 << 24).contains(&buckets) {
+            return Err(OpenError::Options(
+                "the flow table has a power of two of buckets, from 4 to 16777216",
+            ));
+        }
+        let mask = buckets - 1;
+        let ebpf = EbpfLoader::new()
+            .map_max_entries("flows", buckets)
+            .map_max_entries("sockets", sockets)
+            .override_global("domains", &domains, true)
+            .override_global("bucket_mask", &mask, true)
+            .load(OBJECT)
+            .map_err(refused)?;
+        Ok(Self { ebpf, buckets })
+    }
+
+    /// The tables that its programs read.
+    pub fn tables(&self) -> Result<Tables, OpenError> {
+        Tables::from_mappings(
+            self.buckets,
+            self.map("flows", self.buckets as usize * BUCKET_WORDS * 8)?,
+            self.map("ports", PORTS * 4)?,
+            self.map("rules", RULES_WORDS * 8)?,
+            self.map("settings", SETTINGS_WORDS * 8)?,
+        )
+        .ok_or_else(|| OpenError::Program("its tables have other sizes than ours".into()))
+    }
+
+    fn map(&self, name: &'static str, len: usize) -> Result<&'static Mapping, OpenError> {
+        match self.ebpf.map(name) {
+            Some(Map::Array(map)) => Mapping::of(map.fd().as_fd(), len, 0)
+                .map(leak)
+                .map_err(|source| OpenError::System { what: "map the classifier's tables", source }),
+            _ => Err(missing(name)),
+        }
+    }
+
+    /// The program that chooses among queues, loaded.
+    pub fn steering(&mut self) -> Result<&ProgramFd, OpenError> {
+        let program = self.ebpf.program_mut("steer").ok_or_else(|| missing("steer"))?;
+        let program: &mut SocketFilter = program.try_into().map_err(refused)?;
+        program.load().map_err(refused)?;
+        program.fd().map_err(refused)
+    }
+}
+
+/// The object is not what this crate was built with.
+pub(crate) fn missing(what: &str) -> OpenError {
+    OpenError::Program(format!("it has no `{what}`"))
+}
+
+/// Why aya or the kernel said no: with every cause, for the verifier's words are the last.
+pub(crate) fn refused(error: impl std::error::Error + 'static) -> OpenError {
+    let mut whole = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        if let Some(system) = next.downcast_ref::<std::io::Error>()
+            && matches!(system.raw_os_error(), Some(libc::EPERM | libc::EACCES))
+        {
+            return OpenError::Privilege { what: "load a BPF program" };
+        }
+        whole.push_str(": ");
+        whole.push_str(&next.to_string());
+        cause = next.source();
+    }
+    OpenError::Program(whole)
+}
