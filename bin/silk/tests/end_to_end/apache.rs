@@ -1,0 +1,69 @@
+//! Debian's Apache, with a process for each connection and with threads.
+
+use crate::files::{fetch_all, hammer, site};
+use crate::host::{Silk, within};
+use silk_testkit::netns::{Running, signal};
+use std::time::Duration;
+
+/// Apache's modules, as Debian installs them.
+const MODULES: &str = "/usr/lib/apache2/modules";
+
+fn apache(silk: &Silk, model: &str, settings: &str) -> Running {
+    let folder = silk.path("");
+    let folder = folder.display();
+    let config = format!(
+        "ServerRoot {folder}\nServerName test\nListen 0.0.0.0:80\nPidFile {folder}/apache.pid\n\
+         DefaultRuntimeDir {folder}\nErrorLog {folder}/error.log\nUser www-data\nGroup www-data\n\
+         LoadModule mpm_{model}_module {MODULES}/mod_mpm_{model}.so\n\
+         LoadModule authz_core_module {MODULES}/mod_authz_core.so\n\
+         {settings}\nDocumentRoot {folder}/site\n<Directory />\nRequire all granted\n</Directory>\n"
+    );
+    let config = silk.write("apache.conf", config);
+    silk.serve("apache2", &["-DFOREGROUND", "-f", &config.to_string_lossy()], 80)
+}
+
+#[test]
+fn prefork_serves_every_file_as_it_is() {
+    let Some(silk) = Silk::start() else { return };
+    site(&silk);
+    let server = apache(&silk, "prefork", "StartServers 8\nMaxRequestWorkers 32");
+    fetch_all(&silk, 80);
+    hammer(&silk, 80);
+    server.stop(Duration::from_secs(5));
+    silk.linux_saw_nothing();
+}
+
+#[test]
+fn prefork_with_sendfile_serves_every_file_as_it_is() {
+    let Some(silk) = Silk::start() else { return };
+    site(&silk);
+    let server = apache(&silk, "prefork", "EnableSendfile On\nEnableMMAP Off");
+    fetch_all(&silk, 80);
+    server.stop(Duration::from_secs(5));
+    silk.linux_saw_nothing();
+}
+
+#[test]
+fn event_serves_every_file_as_it_is() {
+    let Some(silk) = Silk::start() else { return };
+    site(&silk);
+    let server = apache(&silk, "event", "StartServers 2\nThreadsPerChild 16\nMaxRequestWorkers 64");
+    fetch_all(&silk, 80);
+    hammer(&silk, 80);
+    server.stop(Duration::from_secs(5));
+    silk.linux_saw_nothing();
+}
+
+#[test]
+fn a_graceful_restart_loses_nothing() {
+    let Some(silk) = Silk::start() else { return };
+    site(&silk);
+    let server = apache(&silk, "prefork", "StartServers 4");
+    fetch_all(&silk, 80);
+    signal(&[server.id()], "USR1");
+    let resumed =
+        || std::fs::read_to_string(silk.path("error.log")).unwrap().matches("resuming").count() == 2;
+    assert!(within(Duration::from_secs(10), resumed), "Apache did not restart");
+    fetch_all(&silk, 80);
+    server.stop(Duration::from_secs(5));
+}

@@ -1,0 +1,114 @@
+//! What happens when somebody dies: a program, or the daemon, in the middle of serving.
+
+use crate::files::{content, fetch_all, site};
+use crate::host::{Silk, text, within};
+use silk_testkit::netns::{INTERFACE, Running, SERVER, signal};
+use std::time::Duration;
+
+const HOLDER: &str = include_str!("holder.py");
+
+/// A server that answers nothing and keeps its connections, and a client that waits on one of them and
+/// writes down how the wait ends.
+fn waiting(silk: &Silk) -> (Running, Running) {
+    silk.write("holder.py", HOLDER);
+    let server = silk.serve("python3", &["holder.py", "serve", "7"], 7);
+    let mut client = silk.on_peer("python3");
+    client.args(["holder.py", "wait", "7", &SERVER.to_string()]);
+    let client = silk.start_logged(&mut client, "client");
+    assert!(
+        within(Duration::from_secs(10), || silk.log("client").contains("connected")),
+        "{}",
+        silk.log("client")
+    );
+    (server, client)
+}
+
+#[test]
+fn a_killed_programs_peers_are_reset() {
+    let Some(silk) = Silk::start() else { return };
+    let (server, mut client) = waiting(&silk);
+    signal(&[server.id()], "KILL");
+    assert!(client.wait(Duration::from_secs(10)).is_some(), "the peer waits for ever");
+    assert!(silk.log("client").contains("ConnectionResetError"), "{}", silk.log("client"));
+}
+
+#[test]
+fn a_killed_programs_port_serves_again() {
+    let Some(silk) = Silk::start() else { return };
+    site(&silk);
+    for _ in 0..3 {
+        let server = silk.serve("python3", &["-m", "http.server", "80", "--directory", "site"], 80);
+        fetch_all(&silk, 80);
+        signal(&[server.id()], "KILL");
+        drop(server);
+    }
+}
+
+#[test]
+fn a_killed_daemon_leaves_its_programs_an_error_and_linux_its_interface() {
+    let Some(mut silk) = Silk::start() else { return };
+    silk.write("holder.py", HOLDER);
+    let mut peer = silk.on_peer("python3");
+    let _peer = silk.start_logged(peer.args(["holder.py", "serve", "7"]), "peer");
+    assert!(
+        within(Duration::from_secs(10), || silk.log("peer").contains("listening")),
+        "{}",
+        silk.log("peer")
+    );
+    let mut program = silk.on_paths("python3");
+    let address = silk_testkit::netns::CLIENT.to_string();
+    let mut program = silk.start_logged(program.args(["holder.py", "wait", "7", &address]), "program");
+    assert!(
+        within(Duration::from_secs(10), || silk.log("program").contains("connected")),
+        "{}",
+        silk.log("program")
+    );
+    let daemon = silk.daemon().id();
+    signal(&[daemon], "KILL");
+    assert!(program.wait(Duration::from_secs(10)).is_some(), "the program waits for ever");
+    assert!(silk.log("program").contains("ConnectionResetError"), "{}", silk.log("program"));
+    let link = silk.rig.server.run("ip", ["-d", "link", "show", INTERFACE]).unwrap();
+    assert!(!link.contains("xdp"), "the XDP program is still attached: {link}");
+    silk.rig.client.run("ping", ["-c1", "-W5", &SERVER.to_string()]).unwrap();
+}
+
+#[test]
+fn linux_keeps_what_no_path_owns() {
+    let Some(silk) = Silk::start() else { return };
+    silk.rig.client.run("ping", ["-c3", "-i0.2", "-W5", &SERVER.to_string()]).unwrap();
+    site(&silk);
+    let mut server = silk.rig.server.command("python3");
+    server.current_dir(silk.path("")).args(["-m", "http.server", "8080", "--directory", "site"]);
+    let _server = silk.start_logged(&mut server, "linux");
+    let url = format!("http://{SERVER}:8080/700000");
+    let fetch = || {
+        let mut curl = silk.on_peer("curl");
+        curl.args([
+            "-sS",
+            "--retry",
+            "20",
+            "--retry-connrefused",
+            "--retry-delay",
+            "1",
+            "--max-time",
+            "30",
+            &url,
+        ]);
+        curl
+    };
+    assert!(text(&mut fetch()).len() > 1, "nothing came over Linux");
+    assert!(crate::host::bytes(&mut fetch()) == content(700_000));
+}
+
+#[test]
+fn a_daemon_starts_again_after_it_was_killed() {
+    let Some(mut silk) = Silk::start() else { return };
+    site(&silk);
+    let daemon = silk.daemon().id();
+    signal(&[daemon], "KILL");
+    silk.daemon().wait(Duration::from_secs(5));
+    silk.start_daemon();
+    let _server = silk.serve("python3", &["-m", "http.server", "80", "--directory", "site"], 80);
+    fetch_all(&silk, 80);
+    silk.linux_saw_nothing();
+}

@@ -1,0 +1,72 @@
+//! Files to be served, and the comparison of what arrives with what was there.
+
+use crate::host::{Silk, bytes};
+use silk_testkit::netns::SERVER;
+use std::fs;
+
+/// From nothing to more than any ring holds, around the sizes of segments and rings.
+pub const SIZES: [usize; 8] = [0, 1, 1448, 1449, 50_000, 65_536, 700_000, 5_000_000];
+
+/// Bytes that repeat only after a long while, so that a piece in a wrong place is a wrong piece.
+pub fn content(size: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ size as u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..size).map(|_| next()).collect()
+}
+
+/// Makes the folder `site` with a file of each size.
+pub fn site(silk: &Silk) {
+    let site = silk.path("site");
+    fs::create_dir(&site).unwrap();
+    SIZES.iter().for_each(|size| fs::write(site.join(size.to_string()), content(*size)).unwrap());
+}
+
+/// The peer fetches every file, alone and then several at a time, and gets what was written.
+pub fn fetch_all(silk: &Silk, port: u16) {
+    for size in SIZES {
+        let url = format!("http://{SERVER}:{port}/{size}");
+        let got = bytes(silk.on_peer("curl").args(["-sSf", "--max-time", "20", &url]));
+        assert!(got == content(size), "{url}: {} bytes arrived, not the right ones", got.len());
+    }
+    fetch_together(silk, port);
+}
+
+/// Many connections at once, each with its own file and name for the answer.
+fn fetch_together(silk: &Silk, port: u16) {
+    let url = format!("http://{SERVER}:{port}/{{1449,50000,700000}}?[1-20]");
+    let mut curl = silk.on_peer("curl");
+    curl.args(["-sSf", "--max-time", "30", "--parallel", "--no-keepalive", "-H", "Connection: close"]);
+    bytes(curl.args(["-o", "got-#1-#2", &url]));
+    for size in [1449, 50_000, 700_000] {
+        for number in 1..=20 {
+            let got = fs::read(silk.path(&format!("got-{size}-{number}"))).unwrap();
+            assert!(
+                got == content(size),
+                "{size} bytes, fetch {number}: {} bytes, not the right ones",
+                got.len()
+            );
+        }
+    }
+}
+
+/// ApacheBench's own count of what went wrong with many short connections.
+pub fn hammer(silk: &Silk, port: u16) {
+    let url = format!("http://{SERVER}:{port}/50000");
+    let report =
+        String::from_utf8_lossy(&bytes(silk.on_peer("ab").args(["-q", "-n", "2000", "-c", "32", &url])))
+            .into_owned();
+    let line = |name| report.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    let count = |name| line(name).split_whitespace().last().unwrap_or_default().to_owned();
+    assert_eq!(
+        (count("Complete requests:"), count("Failed requests:")),
+        ("2000".into(), "0".into()),
+        "{report}"
+    );
+    assert_eq!(line("Document Length:").split_whitespace().nth(2), Some("50000"), "{report}");
+    assert_eq!(line("Non-2xx responses:"), "", "{report}");
+}

@@ -1,0 +1,222 @@
+//! Silk's host and its peer, for one test.
+
+use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Rig, Running, SERVER};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{Write, stderr};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Tests take turns: the machine has few CPUs, and daemons with real-time threads would starve each other.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// The longest that anything may take which is not a measurement.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Two hosts; silkd runs on the one that the rig calls server.
+pub struct Silk {
+    daemon: Option<Running>,
+    pub rig: Rig,
+    folder: TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// What a program wrote and how it ended.
+pub struct Said {
+    pub bytes: Vec<u8>,
+    pub errors: String,
+    pub ok: bool,
+}
+
+impl Silk {
+    /// Hosts with a running daemon, or `None` with a loud word where the machine cannot.
+    pub fn start() -> Option<Self> {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        for program in ["silkd", "libsilk.so"] {
+            if !beside(program).exists() {
+                return skipped(&format!("{} is not built", beside(program).display()));
+            }
+        }
+        let rig = match Rig::new() {
+            Ok(rig) => rig,
+            Err(error) => return skipped(&format!("no network namespaces: {error}")),
+        };
+        let folder = TempDir::with_prefix("silk-test-").expect("a folder for the test");
+        open_to_all(folder.path());
+        let mut silk = Self { daemon: None, rig, folder, _turn: turn };
+        silk.start_daemon();
+        Some(silk)
+    }
+
+    /// Starts the daemon and waits until it says that it is ready.
+    pub fn start_daemon(&mut self) {
+        let config = self.path("silk.toml");
+        fs::write(&config, self.config()).unwrap();
+        let mut command = self.rig.server.command(beside("silkd"));
+        self.logged(command.arg("--config").arg(&config), "silkd");
+        self.daemon = Some(Running::start(&mut command).unwrap());
+        let ready = || self.log("silkd").contains("ready");
+        assert!(within(PATIENCE, ready), "silkd is not ready:\n{}", self.log("silkd"));
+    }
+
+    fn config(&self) -> String {
+        let socket = self.path("control.sock");
+        format!(
+            "[device]\nkind = \"xdp\"\ninterface = \"{INTERFACE}\"\n\n\
+             [control]\nsocket = \"{}\"\n\n\
+             [[class]]\nname = \"preferred\"\npriority = 2\nsource = [\"{PREFERRED}/32\"]\n\n\
+             [[class]]\nname = \"standard\"\npriority = 0\ndefault = true\n",
+            socket.display()
+        )
+    }
+
+    /// The daemon.
+    pub fn daemon(&mut self) -> &mut Running {
+        self.daemon.as_mut().expect("the daemon was started")
+    }
+
+    /// A path in the test's own folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a file in the test's own folder.
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// What a program started as `name` has written so far.
+    pub fn log(&self, name: &str) -> String {
+        fs::read_to_string(self.path(&format!("{name}.log"))).unwrap_or_default()
+    }
+
+    /// A command whose sockets will be on paths.
+    pub fn on_paths(&self, program: &str) -> Command {
+        let mut command = self.rig.server.command(env!("CARGO_BIN_EXE_silk"));
+        command.env("SILK_SOCKET", self.path("control.sock")).args(["run", "--", program]);
+        command.current_dir(self.folder.path());
+        command
+    }
+
+    /// A command on the peer, over Linux's own stack.
+    pub fn on_peer(&self, program: &str) -> Command {
+        let mut command = self.rig.client.command(program);
+        command.current_dir(self.folder.path());
+        command
+    }
+
+    /// Starts a server on paths and waits until `port` takes connections from the peer.
+    pub fn serve<S: AsRef<OsStr>>(&self, program: &str, arguments: &[S], port: u16) -> Running {
+        let server = self.start_logged(self.on_paths(program).args(arguments), program);
+        self.wait_for(server, program, SERVER, port)
+    }
+
+    /// Starts a server on the peer and waits until `port` takes connections there.
+    pub fn serve_on_peer<S: AsRef<OsStr>>(&self, program: &str, arguments: &[S], port: u16) -> Running {
+        let server = self.start_logged(self.on_peer(program).args(arguments), program);
+        self.wait_for(server, program, CLIENT, port)
+    }
+
+    fn wait_for(&self, mut server: Running, name: &str, at: Ipv4Addr, port: u16) -> Running {
+        let connect = format!("exec 3<>/dev/tcp/{at}/{port}");
+        let connects = || self.rig.client.run("timeout", ["1", "bash", "-c", &connect]).is_ok();
+        let up = within(PATIENCE, || connects() || server.ended().is_some());
+        assert!(
+            up && server.ended().is_none(),
+            "{name} does not serve:\n{}{}",
+            self.log(name),
+            self.log("silkd")
+        );
+        server
+    }
+
+    /// Starts a program whose words `log` will read under that name.
+    pub fn start_logged(&self, command: &mut Command, name: &str) -> Running {
+        Running::start(self.logged(command, name)).unwrap()
+    }
+
+    /// Sends a command's output to the file that `log` reads.
+    fn logged<'c>(&self, command: &'c mut Command, name: &str) -> &'c mut Command {
+        let out = File::create(self.path(&format!("{name}.log"))).unwrap();
+        command.stderr(out.try_clone().unwrap()).stdout(out)
+    }
+
+    /// Asserts that no connection of this test was Linux's: silk's host neither opened nor took any.
+    pub fn linux_saw_nothing(&self) {
+        let snmp = self.rig.server.run("cat", ["/proc/net/snmp"]).unwrap();
+        let tcp: Vec<Vec<&str>> =
+            snmp.lines().filter(|line| line.starts_with("Tcp:")).map(|l| l.split(' ').collect()).collect();
+        for name in ["ActiveOpens", "PassiveOpens"] {
+            let column = tcp[0].iter().position(|word| *word == name).unwrap();
+            assert_eq!(tcp[1][column], "0", "connections went over Linux's own stack: {name}");
+        }
+    }
+}
+
+impl Drop for Silk {
+    /// Apache and others end their children when they are asked to; the rig kills what is left. A test
+    /// that fails shows what the daemon said.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = writeln!(stderr(), "silkd said:\n{}", self.log("silkd"));
+        }
+        if let Some(daemon) = self.daemon.take() {
+            daemon.stop(Duration::from_secs(5));
+        }
+    }
+}
+
+/// Runs a command to its end.
+pub fn said(command: &mut Command) -> Said {
+    let Output { status, stdout, stderr } = command.output().expect("the program starts");
+    Said { bytes: stdout, errors: String::from_utf8_lossy(&stderr).into_owned(), ok: status.success() }
+}
+
+/// Runs a command that must succeed, and returns what it wrote.
+pub fn bytes(command: &mut Command) -> Vec<u8> {
+    let said = said(command);
+    assert!(said.ok, "{command:?} failed: {}{}", String::from_utf8_lossy(&said.bytes), said.errors);
+    said.bytes
+}
+
+/// Runs a command that must succeed, and returns what it wrote as text.
+pub fn text(command: &mut Command) -> String {
+    String::from_utf8_lossy(&bytes(command)).into_owned()
+}
+
+/// Whether something comes true in so much time.
+pub fn within(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    loop {
+        if holds() {
+            return true;
+        }
+        if start.elapsed() > limit {
+            return false;
+        }
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// Programs of the project lie beside the command.
+pub fn beside(program: &str) -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_silk")).with_file_name(program)
+}
+
+/// Says it to whoever watches, even where the test harness keeps a passing test's words.
+fn skipped<T>(why: &str) -> Option<T> {
+    let _ = writeln!(stderr(), "SKIPPED, tests nothing: {why}");
+    None
+}
+
+fn open_to_all(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+}
