@@ -42,9 +42,17 @@ impl Connection {
         } else if self.is_duplicate(seg, news) {
             self.on_duplicate(now);
         }
-        let window = u32::from(seg.window) << self.snd.shift;
-        self.snd.update_window(seg.seq, seg.ack, window);
+        self.take_window(seg);
         Ok(progress)
+    }
+
+    /// A window that opens makes the wait for the next probe pointless.
+    pub(crate) fn take_window(&mut self, seg: &Segment) {
+        let closed = self.snd.wnd == 0;
+        self.snd.update_window(seg.seq, seg.ack, u32::from(seg.window) << self.snd.shift);
+        if closed && self.snd.wnd > 0 {
+            self.timers.cancel(Timer::Persist);
+        }
     }
 
     /// SYN-RECEIVED: our SYN must be what is acknowledged (RFC 9293 §3.10.7.4, fifth).
@@ -128,7 +136,9 @@ impl Connection {
         // RFC 9438 §5.8: in slow start half a window in use is use enough.
         let used = self.congestion.in_slow_start() && flight > window / 2;
         let limited = self.snd.cwnd_limited || used || phase == Phase::Loss;
-        let acked = Acked { now, bytes: octets, mss: out.mss, srtt: self.rto.srtt(), limited };
+        // After a time-out, one segment for each acknowledgement (RFC 3465 §2.3).
+        let bytes = if phase == Phase::Loss { octets.min(out.mss) } else { octets };
+        let acked = Acked { now, bytes, mss: out.mss, srtt: self.rto.srtt(), limited };
         self.congestion.on_ack(&acked);
     }
 

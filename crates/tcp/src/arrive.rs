@@ -17,7 +17,7 @@ impl Connection {
     /// when it was dropped: an acknowledgement or a reset may be owed.
     ///
     /// # Errors
-    /// The reason for which the segment was not taken; the connection goes on.
+    /// The reason for which nothing of the segment was taken; the connection goes on.
     pub fn on_segment<S: SendBuffer + ?Sized, R: RecvBuffer + ?Sized>(
         &mut self,
         now: Instant,
@@ -68,7 +68,12 @@ impl Connection {
         if progress.intersects(Progress::CLOSED | Progress::TIME_WAIT) {
             return Ok(progress);
         }
-        Ok(progress | self.on_text(now, seg, rx)?)
+        match self.on_text(now, seg, rx) {
+            Ok(more) => Ok(progress | more),
+            // What the acknowledgement achieved must not be lost over text that was not taken.
+            Err(reason) if progress.is_empty() => Err(reason),
+            Err(_) => Ok(progress),
+        }
     }
 
     /// In a simultaneous open the peer's SYN-ACK repeats the SYN that came before

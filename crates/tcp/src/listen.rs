@@ -164,11 +164,22 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
         if admission.accept_queue_full {
             return ListenAction::Drop(DropReason::AcceptQueueFull);
         }
+        self.recycle();
         let half = self.half_open(now, &key, seg, admission.iss_floor);
         let deadline = now + self.config.initial_rto;
         match self.halves.insert(key, half, 0, deadline) {
             Some(_) => ListenAction::Reply(self.syn_ack(now, &half)),
             None => ListenAction::Drop(DropReason::BacklogFull),
+        }
+    }
+
+    /// When the table is full, a half-open connection whose peer has let its first time-out pass
+    /// makes room for one that may be honest (RFC 4987 §3.4). Lane 0 holds those still in time.
+    fn recycle(&mut self) {
+        if self.halves.is_full()
+            && let Some(overdue) = self.halves.first_from_lane(1)
+        {
+            self.halves.remove(overdue);
         }
     }
 

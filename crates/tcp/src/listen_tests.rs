@@ -66,6 +66,19 @@ fn a_full_backlog_drops_further_syns() {
 }
 
 #[test]
+fn an_overdue_half_open_connection_makes_room_for_a_new_one() {
+    let mut table = table(2);
+    half_open(&mut table, 1);
+    let later = NOW + Duration::from_millis(1_500);
+    assert!(table.on_timeout(later).is_some());
+    let reply = |table: &mut SynTable<u16>, key| table.on_segment(later, key, &syn(1), OPEN);
+    assert!(matches!(reply(&mut table, 2), ListenAction::Reply(_)));
+    assert!(matches!(reply(&mut table, 3), ListenAction::Reply(_)));
+    assert_eq!(reply(&mut table, 4), ListenAction::Drop(DropReason::BacklogFull));
+    assert!(!table.contains(&1) && table.contains(&2) && table.contains(&3));
+}
+
+#[test]
 fn a_full_accept_queue_drops_syns_and_last_acknowledgements_but_forgets_nothing() {
     let mut table = table(8);
     assert_eq!(table.on_segment(NOW, 1, &syn(1), FULL), ListenAction::Drop(DropReason::AcceptQueueFull));

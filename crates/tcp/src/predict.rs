@@ -33,8 +33,7 @@ impl Connection {
         if seg.ack.after(self.snd.una) {
             progress |= self.advance(now, seg, tx);
         }
-        let window = u32::from(seg.window) << self.snd.shift;
-        self.snd.set_window(seg.seq, seg.ack, window);
+        self.take_window(seg);
         if !seg.payload.is_empty() {
             progress |= self.predicted_text(now, seg.payload, rx);
         }

@@ -33,7 +33,10 @@ impl Progress {
     /// Our FIN and all before it are acknowledged.
     pub const FIN_ACKED: Self = Self(1 << 9);
 
-    const NAMES: [&'static str; 10] = [
+    /// Text arrived after the program had closed: the connection was reset (RFC 2525 §2.17).
+    pub const LATE_TEXT: Self = Self(1 << 10);
+
+    const NAMES: [&'static str; 11] = [
         "established",
         "readable",
         "writable",
@@ -44,6 +47,7 @@ impl Progress {
         "time-wait",
         "closed",
         "fin-acked",
+        "late-text",
     ];
 
     /// Whether everything in `other` became true.
@@ -133,8 +137,6 @@ drop_reasons! {
     ReassemblyFull = "tcp-reassembly-full",
     /// The receive buffer took none of it.
     NoRoom = "tcp-no-room",
-    /// Text after the program closed: answered with a reset (RFC 2525 §2.17).
-    AfterClose = "tcp-after-close",
     /// The listener holds as many half-open connections as it may.
     BacklogFull = "tcp-backlog-full",
     /// The listener's program has too many connections waiting to be accepted.

@@ -187,11 +187,20 @@ impl<K: Hash + Eq + Copy, V> Table<K, V> {
 
     /// The entry with the earliest deadline.
     pub(crate) fn first(&self) -> Option<(Index, Instant)> {
-        let heads = self.lanes.iter().filter_map(|lane| {
+        self.earliest(0)
+    }
+
+    fn earliest(&self, from_lane: usize) -> Option<(Index, Instant)> {
+        let heads = self.lanes.iter().skip(from_lane).filter_map(|lane| {
             let slot = self.slots.get(lane.first as usize)?;
             Some((lane.first, slot.deadline))
         });
         heads.min_by_key(|head| head.1)
+    }
+
+    /// The entry that has been longest in the lanes from `lane` up, by deadline.
+    pub(crate) fn first_from_lane(&self, lane: u8) -> Option<Index> {
+        self.earliest(usize::from(lane)).map(|first| first.0)
     }
 
     /// The entry with the earliest deadline, if that has come.

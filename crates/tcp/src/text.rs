@@ -39,7 +39,7 @@ impl Connection {
         let (seq, text) = self.fresh_text(seg);
         if self.reader == Reader::Gone && !text.is_empty() {
             self.abort();
-            return Err(DropReason::AfterClose);
+            return Ok(Progress::LATE_TEXT | Progress::CLOSED);
         }
         let mut progress = Progress::NONE;
         if !text.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use silk_tcp::{Config, Connection, DropReason, Flags, IsnSecret, Progress, Segment, SeqNumber, State};
+use silk_tcp::{Config, Connection, Flags, IsnSecret, Progress, Segment, SeqNumber, State};
 
 use crate::link::Weather;
 use crate::pair::{Pair, pattern};
@@ -162,7 +162,7 @@ fn text_for_a_program_that_has_closed_is_answered_with_a_reset() {
     let mut solo = Solo::established(&plain());
     solo.connection.close(solo.now);
     solo.sent();
-    assert_eq!(solo.arrive(text(THEIRS, b"late")), Err(DropReason::AfterClose));
+    assert_eq!(solo.arrive(text(THEIRS, b"late")), Ok(Progress::LATE_TEXT | Progress::CLOSED));
     assert_eq!((solo.flags_sent(), solo.state()), (vec![Flags::RST | Flags::ACK], State::Closed));
 }
 

@@ -66,6 +66,23 @@ fn a_window_that_opens_a_little_is_left_alone_until_it_is_worth_a_segment() {
 }
 
 #[test]
+fn a_window_that_opens_a_little_after_long_probing_is_used_soon() {
+    let mut solo = Solo::established(&plain());
+    solo.arrive(window(0, OURS)).unwrap();
+    solo.write(5_000);
+    for _ in 0..10 {
+        solo.sent();
+        solo.next_timeout();
+        solo.arrive(window(0, OURS)).unwrap();
+    }
+    solo.sent();
+    solo.arrive(window(100, OURS)).unwrap();
+    assert_eq!(solo.text_sent(), []);
+    assert_eq!(solo.next_timeout().map(|timeout| timeout.0), Some(Duration::from_millis(200)));
+    assert_eq!(solo.text_sent(), [(OURS, 100)]);
+}
+
+#[test]
 fn a_peer_with_a_tiny_buffer_is_sent_half_of_it() {
     let mut solo = Solo::opening(&plain());
     let options = Options { mss: Some(1_000), ..Options::default() };
