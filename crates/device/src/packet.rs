@@ -9,18 +9,18 @@
 //! [`Options::addresses`]: the socket then takes only ARP and packets to those addresses, and
 //! never one with a VLAN tag, which the kernel strips before we could see it.
 
-use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+mod receive;
+mod transmit;
 
-use silk_instant::Instant;
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
 
 use crate::bpf::Object;
-use crate::pool::Pool;
-use crate::sys::{self, Filter, ReceiveBatch, SendBatch};
-use crate::{
-    End, Frame, HEADROOM, Offload, OpenError, Receive, Received, Refusal, Steered, Transmit, Transmitted,
-    vnet,
-};
+use crate::sys::{self, Filter};
+use crate::{End, OpenError, Steered};
+use receive::PacketReceive;
+
+pub(crate) use transmit::PacketTransmit;
 
 /// How the device is opened.
 #[derive(Clone, Debug)]
@@ -40,8 +40,8 @@ pub struct Options {
 pub struct Sending {
     /// Bytes that may be on their way, as the kernel counts them.
     pub buffer: i32,
-    /// Sends past the queueing discipline: cheaper, but unshaped and unfair to Linux's own
-    /// traffic, and a full hardware queue drops at once.
+    /// Sends past the queueing discipline: unshaped and unfair to Linux's own traffic, and a
+    /// full hardware queue drops at once. On a veth, which has no discipline, it gains nothing.
     pub bypass_qdisc: bool,
 }
 
@@ -96,101 +96,6 @@ pub fn open_domains(
 }
 
 const PACKET_VNET_HDR: i32 = 15;
-const PACKET_QDISC_BYPASS: i32 = 20;
-const PACKET_IGNORE_OUTGOING: i32 = 23;
-const ETH_P_ALL: u16 = 3;
-
-struct PacketReceive {
-    fd: OwnedFd,
-    batch: ReceiveBatch<{ vnet::LEN }>,
-    pool: Pool,
-    /// Buffers of the pool that are offered to the kernel: empty between calls.
-    offered: Vec<(u32, Box<[u8]>)>,
-    received: Received,
-}
-
-impl PacketReceive {
-    fn open(interface: &str, options: &Options) -> Result<Self, OpenError> {
-        Self::with_filter(interface, options, &accept(&options.addresses))
-    }
-
-    fn with_filter(interface: &str, options: &Options, filter: &[Filter]) -> Result<Self, OpenError> {
-        let what = "receive raw frames";
-        let of = |error| OpenError::of(interface, what, error);
-        let index = sys::interface_index(interface).map_err(of)?;
-        let fd = sys::packet_socket().map_err(of)?;
-        sys::set_packet_option(fd.as_fd(), PACKET_VNET_HDR, 1).map_err(of)?;
-        sys::set_packet_option(fd.as_fd(), PACKET_IGNORE_OUTGOING, 1).map_err(of)?;
-        // Before it is bound: afterwards frames would already have passed.
-        sys::filter(fd.as_fd(), filter).map_err(of)?;
-        sys::bind_packet(fd.as_fd(), index, ETH_P_ALL).map_err(of)?;
-        Ok(Self {
-            fd,
-            batch: ReceiveBatch::new(16),
-            pool: Pool::new(options.buffers, options.longest),
-            offered: Vec::new(),
-            received: Received::default(),
-        })
-    }
-
-    /// One system call's worth of frames.
-    fn receive_batch(&mut self, frames: &mut Vec<Frame>, limit: usize) -> usize {
-        let count = limit.min(self.batch.capacity());
-        self.offered.extend(std::iter::from_fn(|| self.pool.take()).take(count));
-        if self.offered.is_empty() {
-            return 0;
-        }
-        let buffers = self.offered.iter_mut().map(|(_, buffer)| &mut **buffer);
-        let arrived = self.batch.receive(self.fd.as_fd(), buffers, HEADROOM).unwrap_or(0);
-        let unused = self.offered.drain(arrived..).rev();
-        unused.for_each(|(index, buffer)| self.pool.put(index, buffer));
-        for (at, (index, buffer)) in self.offered.drain(..).enumerate() {
-            let arrival = self.batch.arrival(at);
-            let Some(len) = arrival.len else {
-                self.received.malformed += 1;
-                self.pool.put(index, buffer);
-                continue;
-            };
-            let (checksum, segment) = vnet::decode(arrival.header);
-            self.pool.hold(index, buffer);
-            self.received.frames += 1;
-            self.received.bytes += len as u64;
-            let (offset, len) = (HEADROOM as u32, len as u32);
-            frames.push(Frame { index, offset, len, path: 0, segment, checksum });
-        }
-        arrived
-    }
-}
-
-impl Receive for PacketReceive {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-
-    fn receive(&mut self, frames: &mut Vec<Frame>, limit: usize) -> usize {
-        let before = frames.len();
-        loop {
-            let wanted = limit - (frames.len() - before);
-            let arrived = self.receive_batch(frames, wanted);
-            if arrived < self.batch.capacity() {
-                return frames.len() - before;
-            }
-        }
-    }
-
-    fn bytes(&mut self, frame: Frame) -> &mut [u8] {
-        self.pool.bytes(frame)
-    }
-
-    fn release(&mut self, frame: Frame) {
-        self.pool.release(frame);
-    }
-
-    fn received(&mut self) -> Received {
-        self.received.ring_full += u64::from(sys::packet_drops(self.fd.as_fd()).unwrap_or(0));
-        self.received
-    }
-}
 
 const RETURN: u16 = 0x06;
 const ACCEPT: Filter = (RETURN, 0, 0, u32::MAX);
@@ -214,73 +119,6 @@ fn accept(addresses: &[Ipv4Addr]) -> Vec<Filter> {
     }
     program.push(ACCEPT);
     program
-}
-
-/// Frames that are waiting for a flush, at most.
-const BATCH: usize = 64;
-/// Messages longer than this, in bytes, are sent by reference and at once.
-const BY_REFERENCE: usize = 2304;
-
-/// Sends through a packet socket; it sees no arriving frame.
-pub(crate) struct PacketTransmit {
-    fd: OwnedFd,
-    batch: SendBatch,
-    transmitted: Transmitted,
-}
-
-impl PacketTransmit {
-    pub(crate) fn open(interface: &str, options: &Sending) -> Result<Self, OpenError> {
-        let what = "send raw frames";
-        let of = |error| OpenError::of(interface, what, error);
-        let index = sys::interface_index(interface).map_err(of)?;
-        let fd = sys::packet_socket().map_err(of)?;
-        sys::set_packet_option(fd.as_fd(), PACKET_VNET_HDR, 1).map_err(of)?;
-        sys::set_packet_option(fd.as_fd(), PACKET_QDISC_BYPASS, options.bypass_qdisc.into()).map_err(of)?;
-        sys::send_buffer(fd.as_fd(), options.buffer).map_err(of)?;
-        sys::bind_packet(fd.as_fd(), index, 0).map_err(of)?;
-        Ok(Self { fd, batch: SendBatch::new(BATCH, 256), transmitted: Transmitted::default() })
-    }
-
-    fn send_batch(&mut self) {
-        let transmitted = &mut self.transmitted;
-        self.batch.send(self.fd.as_fd(), |len, outcome| match outcome {
-            Ok(()) => transmitted.took(len - vnet::LEN),
-            Err(error) => transmitted.refused(Refusal::of(error)),
-        });
-    }
-
-    fn send_now(&mut self, parts: [&[u8]; 4]) {
-        match sys::send_parts(self.fd.as_fd(), parts) {
-            Ok(len) => self.transmitted.took(len - vnet::LEN),
-            Err(error) => self.transmitted.refused(Refusal::of(&error)),
-        }
-    }
-}
-
-impl Transmit for PacketTransmit {
-    fn send(&mut self, head: &[u8], payload: [&[u8]; 2], offload: Offload) {
-        let header = vnet::encode(offload);
-        let parts = [&header, head, payload[0], payload[1]];
-        if head.len() + payload[0].len() + payload[1].len() > BY_REFERENCE {
-            self.send_batch();
-            self.send_now(parts);
-        } else {
-            self.batch.push(parts);
-            if self.batch.len() == BATCH {
-                self.send_batch();
-            }
-        }
-    }
-
-    fn flush(&mut self, _now: Instant) {
-        if self.batch.len() > 0 {
-            self.send_batch();
-        }
-    }
-
-    fn transmitted(&self) -> Transmitted {
-        self.transmitted
-    }
 }
 
 #[cfg(test)]

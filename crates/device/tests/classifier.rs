@@ -191,6 +191,9 @@ fn verdict(tried: Tried) -> Verdict {
 
 #[test]
 fn the_xdp_program_and_the_classifier_in_user_space_agree() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
     rig::with_veth(|| {
         let options = xdp::Options { domains: 8, ring: 64, buckets: 4, ..xdp::Options::default() };
         let device = xdp::open("right", &options).unwrap();

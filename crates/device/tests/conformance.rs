@@ -80,6 +80,9 @@ fn packet() {
 
 #[test]
 fn tap() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
     rig::with_namespace(|| {
         conforms("tap, from Linux", tap_pair);
         conforms("tap, to Linux", || {
@@ -98,6 +101,9 @@ fn tap_pair() -> Pair {
 
 #[test]
 fn xdp() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
     rig::with_veth(|| {
         conforms("xdp, receiving", || xdp_pair(1));
         conforms("xdp, receiving for the last of three domains", || xdp_pair(3));
@@ -284,6 +290,9 @@ fn nonsense((mut a, b, device): Pair) {
 
 #[test]
 fn a_tap_whose_interface_is_gone_does_not_keep_anybody_awake() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
     rig::with_namespace(|| {
         let (_, mut ours, _) = tap_pair();
         rig::ip("link del tap0");

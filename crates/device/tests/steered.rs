@@ -14,6 +14,9 @@ const DOMAINS: u32 = 3;
 
 #[test]
 fn packet() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
     rig::with_veth(|| {
         let left = packet::open("left", &packet::Options::default()).unwrap();
         let options = packet::Options { addresses: vec![RIGHT], ..packet::Options::default() };
@@ -23,6 +26,9 @@ fn packet() {
 
 #[test]
 fn tap() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
     rig::with_namespace(|| {
         let ours = tap::open_domains("tap0", DOMAINS, 64, &tap::Options::default()).unwrap();
         rig::ip("link set tap0 up");

@@ -58,6 +58,9 @@ fn send_many(end: &mut End, packet: &[u8], count: usize) {
 
 #[test]
 fn a_packet_of_a_path_brings_the_paths_word() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
     for mode in [Mode::Native, Mode::Generic] {
         rig::with_veth(move || {
             let (mut left, mut device, tables) = open(Options { mode, ..two_domains() });
@@ -85,6 +88,9 @@ fn a_packet_of_a_path_brings_the_paths_word() {
 
 #[test]
 fn a_flood_of_one_domain_takes_no_frame_of_another() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
     rig::with_veth(|| {
         let (mut left, mut device, tables) = open(two_domains());
         tables.own_port(Protocol::Udp, None, PORT);
@@ -132,6 +138,9 @@ fn linux_hears(socket: &UdpSocket, payload: &[u8]) -> bool {
 
 #[test]
 fn what_no_path_owns_is_linuxs_before_during_and_after() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
     rig::with_veth(|| {
         let socket = linux_socket();
         let (mut left, mut device, tables) = open(two_domains());
@@ -155,6 +164,9 @@ fn what_no_path_owns_is_linuxs_before_during_and_after() {
 
 #[test]
 fn every_hardware_queue_is_served() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
     rig::with_namespace(|| {
         let queues = "numtxqueues 4 numrxqueues 4";
         rig::ip(&format!("link add left {queues} type veth peer name right {queues}"));
@@ -185,6 +197,9 @@ fn every_hardware_queue_is_served() {
 
 #[test]
 fn a_domain_without_a_ring_loses_its_packets_and_says_so() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
     rig::with_veth(|| {
         let (mut left, mut device, tables) = open(two_domains());
         let domains = Domains { default: 2, ..Domains::default() };
@@ -199,6 +214,9 @@ fn a_domain_without_a_ring_loses_its_packets_and_says_so() {
 
 #[test]
 fn a_refusal_says_whose_fault_it_is() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
     rig::with_veth(|| {
         let held = xdp::open("right", &two_domains()).unwrap();
         let said = |name, options: &Options| match xdp::open(name, options) {

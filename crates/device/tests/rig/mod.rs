@@ -29,11 +29,7 @@ pub fn with_veth(test: impl FnOnce() + Send + 'static) {
 pub fn with_namespace(test: impl FnOnce() + Send + 'static) {
     let run = move || {
         if let Err(error) = unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS) {
-            // Past the test runner, which hides what passing tests print.
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIPPED, nothing tested: a network namespace needs root ({error})"
-            );
+            say(&format!("SKIPPED, nothing tested: a network namespace needs root ({error})"));
             return;
         }
         let none: Option<&str> = None;
@@ -46,6 +42,22 @@ pub fn with_namespace(test: impl FnOnce() + Send + 'static) {
     if let Err(panic) = std::thread::spawn(run).join() {
         std::panic::resume_unwind(panic);
     }
+}
+
+/// Whether this is root of the whole machine, who may load BPF programs and open taps, and
+/// not of a user namespace. If not, it says that nothing is tested.
+pub fn root_of_the_machine() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let whole = map.split_whitespace().eq(["0", "0", "4294967295"]);
+    if !whole {
+        say("SKIPPED, nothing tested: it needs root of the machine, not of a user namespace");
+    }
+    whole
+}
+
+/// Says it past the test runner, which hides what passing tests print.
+fn say(what: &str) {
+    let _ = writeln!(std::io::stderr(), "{what}");
 }
 
 /// Runs `ip` with the words of `arguments`.
