@@ -148,8 +148,6 @@ reasons! {
     TcpDeferred = "tcp: accept deferred",
     /// The connection is closed.
     TcpClosed = "tcp: closed",
-    /// Text after the program closed.
-    TcpAfterClose = "tcp: after close",
     /// Too many half-open connections.
     TcpBacklog = "tcp: SYN backlog full",
     /// Too many connections wait to be accepted.

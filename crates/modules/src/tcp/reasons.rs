@@ -21,7 +21,6 @@ pub(super) fn reason(reason: Tcp) -> DropReason {
         Tcp::HandshakeReset => DropReason::TcpHandshakeReset,
         Tcp::ReassemblyFull => DropReason::TcpReassembly,
         Tcp::NoRoom => DropReason::TcpBuffer,
-        Tcp::AfterClose => DropReason::TcpAfterClose,
         Tcp::BacklogFull => DropReason::TcpBacklog,
         Tcp::AcceptQueueFull => DropReason::TcpAcceptQueue,
         Tcp::SynWithFin => DropReason::TcpSynWithFin,
