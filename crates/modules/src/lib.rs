@@ -18,8 +18,10 @@ pub mod icmp;
 pub mod ip;
 pub mod socket;
 pub mod tcp;
+mod template;
 pub mod udp;
 pub mod vnet;
 
 pub use catalogue::{KINDS, Setup, catalogue};
 pub use device::Device;
+pub use template::HeaderTemplate;

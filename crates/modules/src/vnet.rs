@@ -95,7 +95,7 @@ impl Stage for Complete {
 
 /// Sums from `start` to the end, `ext` included, and stores the checksum at `field`, both as
 /// positions in the buffer.
-fn complete(msg: &mut Message<'_>, start: usize, field: usize) -> Option<()> {
+pub(crate) fn complete(msg: &mut Message<'_>, start: usize, field: usize) -> Option<()> {
     let (start, field) = (start.checked_sub(msg.head())?, field.checked_sub(msg.head())?);
     let ext = msg.ext();
     let sum = sum_parts([msg.bytes().get(start..)?, ext[0], ext[1]]);

@@ -165,15 +165,15 @@ impl<'e> Cx<'_, 'e> {
         descend(self.env, &mut inner_run(inner, self.place), end, msg).into()
     }
 
-    /// Calls `each` for such stages, from the bottom, while it answers `true`; says whether all
-    /// of them did.
+    /// Calls `each` for such stages, from the top, while it answers `true`; says whether all of
+    /// them did.
     pub fn inner_each(
         &mut self,
         inner: &mut [Slot],
         mut each: impl FnMut(&mut dyn Stage, &mut Cx<'_, 'e>) -> bool,
     ) -> bool {
         let mut all = true;
-        let places = 0..inner.len();
+        let places = (0..inner.len()).rev();
         walk(self.env, &mut inner_run(inner, self.place), places, |stage, cx| {
             all = each(stage, cx);
             all
