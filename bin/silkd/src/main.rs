@@ -1,2 +1,62 @@
-//! `silkd`.
-fn main() {}
+//! `silkd`: gives Linux explicit paths. Reads the configuration, opens the device, starts an
+//! executor for each domain, and serves programs through the control socket until a signal
+//! ends it.
+
+mod acceptance;
+mod accounts;
+mod classes;
+mod clock;
+mod closing;
+mod command;
+mod datagrams;
+mod engine;
+mod executor;
+mod family;
+mod family_end;
+mod neighbours;
+mod opening;
+mod port;
+mod ports;
+mod priority;
+mod report;
+mod server;
+mod settings;
+mod sleep;
+mod socket_end;
+mod sockets;
+mod stack;
+mod start;
+mod sys;
+mod unblock;
+mod wheel;
+
+use clap::Parser;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The daemon of silk: network paths for unmodified programs.
+///
+/// Runs in the foreground and prints one line when it is ready. SIGHUP, or `silk reload`,
+/// reads the classes again; SIGINT and SIGTERM end it.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// The configuration; `silk check FILE` says what is wrong with one.
+    #[arg(long, short, value_name = "FILE", default_value = "/etc/silk/silk.toml")]
+    config: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match start::run(&arguments.config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(start::Failure::Configuration(faults)) => {
+            eprint!("{faults}");
+            ExitCode::from(2)
+        }
+        Err(start::Failure::Machine(why)) => {
+            eprintln!("silkd: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Bringing established connections to the threads that accept them (design §6, SILK §3.3).
+//!
+//! An ordinary connection goes to its class's accept queue, and one waiting thread is woken
+//! if enough of them remain for the higher classes. A connection of an extended class is
+//! handed to a thread that waits: it gets the connection's priority first, then the
+//! connection, then it is woken. Every step is a compare-and-swap, so executors of different
+//! classes never wait for each other.
+
+use crate::family_end::FamilyEnd;
+use silk_stream::{Listener, OWNER_NOBODY, Slot, waiting};
+use std::sync::atomic::Ordering::SeqCst;
+
+/// How a class's connections are brought to threads.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// The class's place among the queues; the least important is 0.
+    pub rank: usize,
+    /// The priority its threads get, if paths are extended to programs and it is not 0.
+    pub extend_to: Option<u32>,
+    /// The real-time base priority.
+    pub base: i32,
+}
+
+/// What became of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Brought {
+    /// Handed to this thread, which has the connection's priority.
+    Handed(u32),
+    /// Queued.
+    Queued,
+    /// The queue is full.
+    Full,
+}
+
+/// Brings connection `slot` (its record `record`) to whoever accepts on the listening socket
+/// `on` (its record `on_record`, its shared part `listener`).
+pub fn bring(
+    family: &FamilyEnd,
+    listener: &Listener,
+    (on, on_record): (u32, &Slot),
+    (slot, record): (u32, &Slot),
+    manner: Manner,
+) -> Brought {
+    if let Some(priority) = manner.extend_to
+        && let Some(thread) = hand_over(family, listener, slot, record, manner.base, priority)
+    {
+        return Brought::Handed(thread);
+    }
+    let Some(queue) = listener.queue.get(manner.rank) else { return Brought::Full };
+    if !queue.push(slot, &record.owner) {
+        return Brought::Full;
+    }
+    wake_one(family, listener, manner);
+    if on_record.waiting.load(SeqCst) & waiting::READ != 0 {
+        on_record.waiting.fetch_and(!waiting::READ, SeqCst);
+        family.wake_sleepers(on_record, None);
+    }
+    family.ring_bells(on, on_record);
+    Brought::Queued
+}
+
+/// Chooses a waiting thread, raises it, gives it the connection and wakes it.
+fn hand_over(
+    family: &FamilyEnd,
+    listener: &Listener,
+    slot: u32,
+    record: &Slot,
+    base: i32,
+    priority: u32,
+) -> Option<u32> {
+    loop {
+        let number = listener.waiters.choose_high()?;
+        let Some(thread) = family.thread(number) else { continue };
+        let shared = family.arena.thread(number)?;
+        // A thread we may not raise is served all the same, at its own priority.
+        family.extend(number, base, priority);
+        record.owner.store(thread.process, SeqCst);
+        record.thread.store(number + 1, SeqCst);
+        if shared.handed.compare_exchange(0, slot + 1, SeqCst, SeqCst).is_err() {
+            // It holds one it has not taken yet: it will come back for a queue's.
+            record.owner.store(OWNER_NOBODY, SeqCst);
+            family.wake_thread(number);
+            continue;
+        }
+        family.wake_thread(number);
+        return Some(number);
+    }
+}
+
+/// Wakes one waiting thread to look at the queues, if more wait than must be left.
+fn wake_one(family: &FamilyEnd, listener: &Listener, manner: Manner) {
+    let left = if manner.rank == 0 { listener.reserve.load(SeqCst) } else { 0 };
+    loop {
+        if listener.waiters.len() <= left {
+            return;
+        }
+        let Some(number) = listener.waiters.choose_low() else { return };
+        if family.thread(number).is_none() {
+            continue;
+        }
+        if family.priority_of(number).is_some() && manner.extend_to.is_none() {
+            family.extend(number, manner.base, 0);
+        }
+        family.wake_thread(number);
+        return;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::family_end::ThreadEnd;
+    use silk_stream::{Arena, Sizes, THREADS};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU32;
+
+    const ORDINARY: Manner = Manner { rank: 0, extend_to: None, base: 10 };
+
+    /// A family with threads 0..n, which are records only.
+    fn family(n: u32) -> FamilyEnd {
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 2, huge_pages: false }).unwrap();
+        let priorities: Arc<[AtomicU32]> = (0..THREADS).map(|_| AtomicU32::new(0)).collect();
+        let mut family = FamilyEnd::new(0, arena, priorities);
+        (0..n).for_each(|t| family.set_thread(t, Some(ThreadEnd { tid: u32::MAX >> 2, process: 70 + t })));
+        family
+    }
+
+    fn bring_to(family: &FamilyEnd, slot: u32, manner: Manner) -> Brought {
+        let arena = &family.arena;
+        let on = (9, arena.slot(9).unwrap());
+        bring(family, arena.listener(0).unwrap(), on, (slot, arena.slot(slot).unwrap()), manner)
+    }
+
+    #[test]
+    fn an_extended_connection_is_handed_to_the_highest_waiter() {
+        let family = family(3);
+        let listener = family.arena.listener(0).unwrap();
+        (0..3).for_each(|t| listener.waiters.enter(t));
+        let manner = Manner { rank: 1, extend_to: Some(2), base: 10 };
+        assert_eq!(bring_to(&family, 5, manner), Brought::Handed(2));
+        assert_eq!(family.arena.thread(2).unwrap().handed.load(SeqCst), 6);
+        assert_eq!(family.arena.slot(5).unwrap().owner.load(SeqCst), 72);
+        assert_eq!(listener.waiters.len(), 2);
+    }
+
+    #[test]
+    fn an_ordinary_one_leaves_the_reserve_alone() {
+        let family = family(2);
+        let listener = family.arena.listener(0).unwrap();
+        listener.reserve.store(2, SeqCst);
+        (0..2).for_each(|t| listener.waiters.enter(t));
+        assert_eq!(bring_to(&family, 5, ORDINARY), Brought::Queued);
+        assert_eq!(listener.waiters.len(), 2);
+        listener.reserve.store(1, SeqCst);
+        assert_eq!(bring_to(&family, 6, ORDINARY), Brought::Queued);
+        assert!(!listener.waiters.leave(0));
+    }
+
+    #[test]
+    fn without_a_waiter_an_extended_one_is_queued_in_its_own_queue() {
+        let family = family(0);
+        let manner = Manner { rank: 1, extend_to: Some(2), base: 10 };
+        assert_eq!(bring_to(&family, 5, manner), Brought::Queued);
+        assert_eq!(family.arena.listener(0).unwrap().queue[1].len(), 1);
+    }
+}

@@ -1,0 +1,66 @@
+//! Which thread serves which socket, and what that costs: the extended path as an account
+//! (SILK §3.3, Scout §4.4).
+
+use crate::acceptance::Manner;
+use crate::command::SocketName;
+use crate::engine::Engine;
+use crate::sys;
+use std::sync::atomic::Ordering::SeqCst;
+
+impl Engine {
+    /// The priority of this domain.
+    pub(crate) fn priority(&self) -> u32 {
+        self.classes.priorities.get(self.domain).copied().unwrap_or(0)
+    }
+
+    /// How this domain's connections are brought to threads.
+    pub(crate) fn manner(&self) -> Manner {
+        let priority = self.priority();
+        Manner {
+            rank: self.domain,
+            extend_to: Some(priority).filter(|p| self.extend && *p > 0),
+            base: self.base,
+        }
+    }
+
+    /// A thread serves this socket from now on.
+    pub(crate) fn serve(&mut self, name: SocketName, thread: u32) {
+        let extended = self.manner().extend_to.is_some();
+        let cpu = extended
+            .then(|| self.families.get(&name.family)?.thread(thread).and_then(|end| sys::thread_cpu(end.tid)))
+            .flatten();
+        if let Some(socket) = self.sockets.find(name) {
+            socket.thread = Some((thread, cpu.unwrap_or(0)));
+        }
+    }
+
+    /// A thread took a connection from a queue by itself and has not been raised yet.
+    pub(crate) fn taken(&mut self, name: SocketName) {
+        let manner = self.manner();
+        let Some(family) = self.families.get(&name.family) else { return };
+        let Some(slot) = family.arena.slot(name.slot) else { return };
+        let Some(thread) = slot.thread.load(SeqCst).checked_sub(1).filter(|n| family.thread(*n).is_some())
+        else {
+            return;
+        };
+        if let Some(priority) = manner.extend_to {
+            family.extend(thread, manner.base, priority);
+        }
+        self.serve(name, thread);
+    }
+
+    /// The thread is done with the socket: its CPU time is charged to the path, and how long
+    /// it took to wake up is noted.
+    pub(crate) fn served(&mut self, name: SocketName) -> u64 {
+        let Some((thread, began)) = self.sockets.find(name).and_then(|socket| socket.thread.take()) else {
+            return 0;
+        };
+        let Some(family) = self.families.get(&name.family) else { return 0 };
+        family.take_unblock_time(thread, &mut self.unblock);
+        if began == 0 {
+            return 0;
+        }
+        let now = family.thread(thread).and_then(|end| sys::thread_cpu(end.tid));
+        now.map_or(0, |now| now.saturating_sub(began))
+    }
+}

@@ -1,0 +1,155 @@
+//! How sockets and their paths end, in whichever order: the program closes, the connection
+//! ends, the process dies. A slot and its rings return when both have happened.
+
+use crate::command::{Event as Told, FamilyIndex, SocketName};
+use crate::engine::Engine;
+use crate::server::retire;
+use crate::socket_end::{SocketEnd, Wake};
+use silk_instant::Instant;
+use silk_path::{Bell, PathId};
+use silk_sched::Member;
+use silk_stream::request;
+use std::sync::atomic::Ordering::SeqCst;
+
+impl Engine {
+    /// A path has ended: it is destroyed, and its socket keeps its end until the program has
+    /// closed it.
+    pub(crate) fn finish(&mut self, id: PathId, now: Instant) {
+        let end = self.take_end(id);
+        self.destroy(id, now);
+        let Some(mut end) = end else { return };
+        let name = end.name;
+        let Some(socket) = self.sockets.find(name) else { return };
+        socket.path = None;
+        if socket.closed {
+            return self.free(end);
+        }
+        let wake = end.take_news();
+        socket.end = Some(end);
+        self.tell_ended(name, wake);
+    }
+
+    /// Tells the program of a socket without a path what it has not been told yet.
+    pub(crate) fn tell_ended(&mut self, name: SocketName, wake: Option<Wake>) {
+        let Some(wake) = wake else { return };
+        let Some(family) = self.families.get(&name.family) else { return };
+        if let Some(slot) = family.arena.slot(name.slot) {
+            if wake.threads {
+                family.wake_sleepers(slot, None);
+            }
+            family.ring_bells(name.slot, slot);
+        }
+    }
+
+    /// Destroys a path and gives its frames back.
+    pub(crate) fn destroy(&mut self, id: PathId, now: Instant) {
+        self.policy.remove(Member(id.index));
+        let receive = &mut self.receive;
+        self.paths
+            .destroy_with(id, now, &mut self.port, |ticket| receive.release(crate::engine::frame_of(ticket)));
+    }
+
+    /// The program has closed a socket that has a path.
+    pub(crate) fn closed(&mut self, name: SocketName) {
+        let cpu = self.served(name);
+        let Some(socket) = self.sockets.find(name) else { return };
+        socket.closed = true;
+        let path = socket.path;
+        if let Some(id) = path {
+            self.paths.charge_cpu(id, 0, cpu);
+        }
+    }
+
+    /// A socket whose path has ended has rung: only its close still means anything.
+    pub(crate) fn answer_ended(&mut self, name: SocketName) {
+        let Some(family) = self.families.get(&name.family) else { return };
+        let Some(slot) = family.arena.slot(name.slot) else { return };
+        if slot.request.swap(0, SeqCst) & request::CLOSE != 0 {
+            self.close_ended(name);
+        }
+    }
+
+    /// A socket whose path has ended is closed: nothing is left of it.
+    fn close_ended(&mut self, name: SocketName) {
+        self.served(name);
+        if let Some(end) = self.sockets.find(name).and_then(|socket| socket.end.take()) {
+            self.free(end);
+        }
+    }
+
+    /// The last holder of a socket is gone, in order or (`abort`) not. With `generation`,
+    /// only if the slot has not been used anew since.
+    pub fn close(&mut self, name: SocketName, generation: Option<u32>, abort: bool, now: Instant) {
+        let current = self.families.get(&name.family).and_then(|f| f.arena.slot(name.slot));
+        let current = current.map(|slot| slot.generation.load(SeqCst));
+        let Some(socket) = self.sockets.find(name) else { return };
+        if socket.closed || generation.is_some_and(|wanted| current != Some(wanted)) {
+            return;
+        }
+        match socket.path {
+            None => self.close_ended(name),
+            Some(id) => {
+                let unread = self.end_of(id).is_some_and(|end| {
+                    end.look();
+                    end.unread() > 0
+                });
+                // Data nobody will read is a reset (RFC 2525 §2.17), as is a process's death.
+                let bell = if abort || unread { Bell::Abort } else { Bell::Close };
+                self.closed(name);
+                self.paths.bell(id, now, &mut self.port, Bell::Sent);
+                self.paths.bell(id, now, &mut self.port, bell);
+                self.settle(id, now);
+            }
+        }
+    }
+
+    /// A process has died: what it alone held is reset.
+    pub fn process_gone(&mut self, family: FamilyIndex, process: u32, now: Instant) {
+        let Some(arena) = self.families.get(&family).map(|family| family.arena.clone()) else { return };
+        for name in self.sockets.of_family(family) {
+            let its_own = arena
+                .slot(name.slot)
+                .is_some_and(|slot| slot.owner.load(SeqCst) == process && slot.holders.load(SeqCst) <= 1);
+            if its_own {
+                self.close(name, None, true, now);
+            }
+        }
+    }
+
+    /// A family has died: everything of it is reset and freed.
+    pub fn family_gone(&mut self, family: FamilyIndex, now: Instant) {
+        let listening = self.listeners.values().flatten().map(|hold| hold.name);
+        for name in listening.filter(|name| name.family == family).collect::<Vec<_>>() {
+            self.unlisten(name, now);
+        }
+        for name in self.sockets.of_family(family) {
+            self.close(name, None, true, now);
+            // Whatever a reset leaves to be sent later is not worth a dead program's memory.
+            if let Some(id) = self.sockets.find(name).and_then(|socket| socket.path) {
+                self.finish(id, now);
+            }
+        }
+        self.sockets.remove_family(family);
+        self.families.remove(&family);
+    }
+
+    /// Takes the socket's end out of a path that is about to be destroyed.
+    fn take_end(&mut self, id: PathId) -> Option<Box<SocketEnd>> {
+        let stream = self.paths.path_mut(id)?.take_stream()?;
+        (stream as Box<dyn std::any::Any>).downcast().ok()
+    }
+
+    /// A slot and its rings return to the family's book.
+    pub(crate) fn free(&mut self, end: Box<SocketEnd>) {
+        let name = end.name;
+        let named = self.sockets.remove(name).is_some_and(|socket| socket.named);
+        let Some(family) = self.families.get_mut(&name.family) else { return };
+        retire(&family.arena, name.slot);
+        family.pool.return_ring(end.rings.rx);
+        family.pool.return_ring(end.rings.tx);
+        family.pool.return_slot(name.slot);
+        if named {
+            let _ = self.events.send(Told::SocketGone { name });
+        }
+    }
+}

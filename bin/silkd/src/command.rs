@@ -1,0 +1,215 @@
+//! What the control thread tells the executors, and what they tell it. The two never share
+//! data that either changes: an order carries everything that is needed.
+
+use crate::classes::Classes;
+use silk_control::{Report, SlotNumber};
+use silk_stream::{Arena, RingPlace, wake};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::mpsc::{Receiver, SendError, Sender, channel};
+
+/// A family's place in every executor's tables.
+pub type FamilyIndex = u32;
+
+/// A socket as the control thread names it to an executor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SocketName {
+    /// The family it belongs to.
+    pub family: FamilyIndex,
+    /// Its slot there.
+    pub slot: SlotNumber,
+}
+
+/// A listening socket that executors serve together. When the last of them lets go, its
+/// slot and record return to the control thread.
+#[derive(Debug)]
+pub struct ListenerHold {
+    /// The socket.
+    pub name: SocketName,
+    /// Its record in the arena.
+    pub listener: u32,
+    /// Where it listens; an unspecified address is every one of ours.
+    pub local: SocketAddrV4,
+    /// The most connections that may wait to be accepted, in each class.
+    pub backlog: u32,
+    /// Where to report that it is free.
+    pub events: Sender<Event>,
+}
+
+impl Drop for ListenerHold {
+    fn drop(&mut self) {
+        // The control thread may be gone at the end of the daemon.
+        let _ = self.events.send(Event::ListenerFree { name: self.name, listener: self.listener });
+    }
+}
+
+/// The rings of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rings {
+    /// Towards the program.
+    pub rx: RingPlace,
+    /// From the program.
+    pub tx: RingPlace,
+}
+
+/// An order to an executor.
+pub enum Command {
+    /// A family was founded.
+    Family {
+        /// Its place.
+        family: FamilyIndex,
+        /// What it shares with us.
+        arena: Arc<Arena>,
+        /// The priority each of its threads has now, plus one; zero: its own. Executors
+        /// change it with the thread's scheduling.
+        priorities: Arc<[AtomicU32]>,
+    },
+    /// A family is gone with all its processes: reset and free everything of it.
+    FamilyGone {
+        /// Its place.
+        family: FamilyIndex,
+    },
+    /// An event set's descriptor, or its end.
+    Bell {
+        /// The family.
+        family: FamilyIndex,
+        /// The event set.
+        bell: u32,
+        /// What to write when it rings.
+        event: Option<Arc<OwnedFd>>,
+    },
+    /// A thread that may be woken and whose priority may be changed, or its end.
+    Thread {
+        /// The family.
+        family: FamilyIndex,
+        /// Its record.
+        thread: u32,
+        /// Its kernel id and its process.
+        tid: Option<(u32, u32)>,
+    },
+    /// Listen.
+    Listen(Arc<ListenerHold>),
+    /// Listen no longer: connections not yet accepted are reset.
+    Unlisten(SocketName),
+    /// Open a connection.
+    Connect {
+        /// The socket, with `CONNECTING` set in its slot.
+        socket: SocketName,
+        /// Its rings.
+        rings: Rings,
+        /// The local end.
+        local: SocketAddrV4,
+        /// The remote end.
+        peer: SocketAddrV4,
+    },
+    /// Open a datagram socket, or change whom it hears.
+    Datagram {
+        /// The socket.
+        socket: SocketName,
+        /// Its rings.
+        rings: Rings,
+        /// The local end.
+        local: SocketAddrV4,
+        /// Whom it hears; everybody if nobody is named.
+        peer: Option<SocketAddrV4>,
+        /// The domain that serves it.
+        domain: usize,
+    },
+    /// A frame that another domain's ring received for a socket of this one.
+    Frame {
+        /// The Ethernet frame.
+        bytes: Box<[u8]>,
+        /// Its transport checksum may be partial.
+        maybe_partial: bool,
+    },
+    /// The last holder closed the socket, in an orderly way.
+    Close {
+        /// The socket.
+        socket: SocketName,
+        /// Which use of its slot.
+        generation: u32,
+    },
+    /// A process died: reset what it alone held.
+    ProcessGone {
+        /// The family.
+        family: FamilyIndex,
+        /// The process.
+        process: u32,
+    },
+    /// Linux has found a neighbour's Ethernet address, or not.
+    Neighbour {
+        /// The neighbour.
+        address: Ipv4Addr,
+        /// Its address on the link.
+        link: Option<[u8; 6]>,
+    },
+    /// New classes and limits, from a reload.
+    Classes(Arc<Classes>),
+    /// Say what you are doing.
+    Report(Sender<Report>),
+    /// The daemon ends: reset everything, then return.
+    Stop,
+}
+
+/// What an executor tells the control thread.
+#[derive(Debug)]
+pub enum Event {
+    /// No executor uses the listening socket any more.
+    ListenerFree {
+        /// The socket.
+        name: SocketName,
+        /// Its record.
+        listener: u32,
+    },
+    /// A connected or datagram socket is gone; its slot has been returned.
+    SocketGone {
+        /// The socket.
+        name: SocketName,
+    },
+    /// A path needs the Ethernet address of a neighbour: Linux is to find it.
+    Resolve(Ipv4Addr),
+    /// A thread was demoted, for people.
+    Demoted {
+        /// Its kernel id.
+        tid: u32,
+        /// Why.
+        why: String,
+    },
+}
+
+/// The control thread's way to an executor.
+pub struct Orders {
+    queue: Sender<Command>,
+    event: Arc<OwnedFd>,
+}
+
+impl Orders {
+    /// A way to give orders, and the executor's end of it. `event` is what the executor
+    /// sleeps on.
+    pub fn new(event: Arc<OwnedFd>) -> (Self, Receiver<Command>) {
+        let (queue, orders) = channel();
+        (Self { queue, event }, orders)
+    }
+
+    /// Gives an order and wakes the executor.
+    ///
+    /// # Errors
+    /// The executor has ended.
+    pub fn give(&self, command: Command) -> Result<(), SendError<Command>> {
+        self.queue.send(command)?;
+        wake::notify(self.event.as_fd());
+        Ok(())
+    }
+
+    /// Its queue, for other executors.
+    pub fn queue(&self) -> &Sender<Command> {
+        &self.queue
+    }
+
+    /// The descriptor that wakes the executor, which programs write too.
+    pub fn event(&self) -> &Arc<OwnedFd> {
+        &self.event
+    }
+}

@@ -1,0 +1,179 @@
+//! Datagram sockets: a path whose top end is a ring of records instead of a byte stream. A
+//! socket lives in one domain; frames for it that another class's ring received are passed
+//! on, a bounded number at a time.
+
+use crate::command::{Command, Rings, SocketName};
+use crate::engine::Engine;
+use crate::socket_end::SocketEnd;
+use crate::sockets::Socket;
+use silk_device::Frame;
+use silk_instant::Instant;
+use silk_path::{Attr, Attrs, Checksum, DropReason, Message, Meta, PathId};
+use silk_stream::{request, status};
+use silk_wire::ipv4;
+use std::net::{IpAddr, SocketAddr, SocketAddrV4};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc::Sender;
+
+/// Frames that may be on their way to another domain.
+const FORWARDED: usize = 256;
+/// Datagrams sent for one doorbell before others have a turn.
+const SENDING: usize = 64;
+
+/// The way to another domain's executor.
+pub struct Sibling {
+    /// Its orders.
+    pub orders: Sender<Command>,
+    /// What wakes it.
+    pub event: Arc<OwnedFd>,
+    /// Frames on their way to it, from everybody.
+    pub under_way: Arc<AtomicUsize>,
+}
+
+impl Engine {
+    /// A datagram socket was opened, or hears somebody else from now on.
+    pub fn open_datagram(
+        &mut self,
+        name: SocketName,
+        rings: Rings,
+        local: SocketAddrV4,
+        peer: Option<SocketAddrV4>,
+        domain: usize,
+        now: Instant,
+    ) {
+        self.homes.insert(local.port(), (name, domain));
+        if domain != self.domain {
+            return;
+        }
+        let Some(top) = self.paths.graph().modules().of_kind("socket") else { return };
+        let before = self.sockets.find(name).and_then(|socket| socket.path);
+        let kept = before.and_then(|id| self.port.take_datagrams(id));
+        if let Some(id) = before {
+            self.destroy(id, now);
+        }
+        let fresh = || SocketEnd::new(&self.families.get(&name.family)?.arena, name, rings).map(Box::new);
+        let Some(mut end) = kept.or_else(fresh) else { return };
+        let class = self.classes.class_of(peer.map_or(*local.ip(), |p| *p.ip()), 0, local.port());
+        let mut attrs = Attrs::new()
+            .with(Attr::Local(local))
+            .with(Attr::ProtId(ipv4::UDP.into()))
+            .with(Attr::InputQueue(256))
+            .with(Attr::Class(class as u8));
+        if let Some(peer) = peer {
+            attrs = attrs.with(Attr::Remote(peer));
+        }
+        match self.paths.create(top, attrs, None, now, &mut self.port) {
+            Ok(id) => {
+                self.admit(id, class);
+                end.change_status(status::CONNECTED, 0);
+                self.port.put_datagrams(id, end);
+                self.sockets.insert(name, Socket::on(id, true));
+                self.tell_program(id);
+            }
+            Err(error) => {
+                eprintln!("silkd: domain {}: no datagram path at {local}: {error}", self.domain);
+                end.fail(libc::EADDRNOTAVAIL);
+                let mut socket = Socket::without_path(true);
+                let wake = end.take_news();
+                socket.end = Some(end);
+                self.sockets.insert(name, socket);
+                self.tell_ended(name, wake);
+            }
+        }
+    }
+
+    /// Sends what the program has written to a datagram socket.
+    pub(crate) fn send_datagrams(&mut self, id: PathId, now: Instant) {
+        let Some(mut end) = self.port.take_datagrams(id) else { return };
+        let asked = end.slot().request.swap(0, SeqCst);
+        let mut left = SENDING;
+        while left > 0 && end.pop_datagram(|to, data| self.send_one(id, to, data, now)) {
+            left -= 1;
+        }
+        let name = end.name;
+        self.port.put_datagrams(id, end);
+        if asked & request::CLOSE != 0 {
+            self.close_datagrams(id, name, now);
+        } else if left == 0 {
+            if let Some(socket) = self.sockets.find(name) {
+                socket.rung = true;
+            }
+            self.wake(id, now);
+        }
+    }
+
+    fn send_one(&mut self, id: PathId, to: SocketAddr, data: [&[u8]; 2], now: Instant) {
+        let IpAddr::V4(address) = to.ip().to_canonical() else { return };
+        let remote = SocketAddrV4::new(address, to.port());
+        let meta = Meta { remote, arrival: now, ..Meta::default() };
+        let mut headroom = std::mem::take(&mut self.headroom);
+        let mut message = Message::outgoing(&mut headroom, data, meta);
+        let _ = self.paths.down(id, now, &mut self.port, &mut message);
+        self.headroom = headroom;
+    }
+
+    /// A datagram socket's path ends with its socket.
+    pub(crate) fn close_datagrams(&mut self, id: PathId, name: SocketName, now: Instant) {
+        let end = self.port.take_datagrams(id);
+        self.destroy(id, now);
+        self.homes.retain(|_, (known, _)| *known != name);
+        if let Some(end) = end {
+            self.free(end);
+        }
+    }
+
+    /// A frame that no path of this domain takes: passed on if a socket of another domain
+    /// does.
+    pub(crate) fn pass_on(&mut self, frame: Frame) -> Result<(), DropReason> {
+        let bytes = self.receive.bytes(frame);
+        let bytes = bytes.get(frame.range()).ok_or(DropReason::EthTruncated)?;
+        let port = udp_port(bytes).ok_or(DropReason::NoPath)?;
+        let (_, domain) = *self.homes.get(&port).ok_or(DropReason::UdpNoPort)?;
+        let sibling =
+            self.siblings.get(domain).filter(|_| domain != self.domain).ok_or(DropReason::NoPath)?;
+        if sibling.under_way.fetch_add(1, SeqCst) >= FORWARDED {
+            sibling.under_way.fetch_sub(1, SeqCst);
+            return Err(DropReason::QueueFull);
+        }
+        let maybe_partial = frame.checksum == silk_device::Checksum::MaybePartial;
+        let _ = sibling.orders.send(Command::Frame { bytes: bytes.into(), maybe_partial });
+        silk_stream::wake::notify(sibling.event.as_fd());
+        Ok(())
+    }
+
+    /// A frame that another domain has passed on.
+    pub fn passed_on(&mut self, mut bytes: Box<[u8]>, maybe_partial: bool, now: Instant) {
+        if let Some(own) = self.siblings.get(self.domain) {
+            own.under_way.fetch_sub(1, SeqCst);
+        }
+        let checksum = if maybe_partial { Checksum::MaybePartial } else { Checksum::Unknown };
+        self.arrived(&mut bytes, checksum, now);
+    }
+
+    /// A frame that is in no ring: put together from fragments, or passed on.
+    pub(crate) fn arrived(&mut self, bytes: &mut [u8], checksum: Checksum, now: Instant) {
+        let verdict = self.paths.graph().classify(bytes);
+        let Some(id) = self.paths.target(bytes, verdict) else {
+            return self.drops.count(DropReason::NoPath);
+        };
+        let length = bytes.len();
+        let meta = Meta { checksum, arrival: now, ..Meta::default() };
+        let mut message = Message::new(bytes, 0, length, meta);
+        let _ = self.paths.up(id, now, &mut self.port, &mut message);
+        self.conclude(id, now);
+    }
+}
+
+/// The destination port of a UDP packet over IPv4 in an Ethernet frame.
+fn udp_port(frame: &[u8]) -> Option<u16> {
+    let packet = frame.get(14..)?;
+    if frame.get(12..14)? != [8, 0] || *packet.get(9)? != ipv4::UDP {
+        return None;
+    }
+    let header = usize::from(packet.first()? & 15) * 4;
+    let port = packet.get(header + 2..header + 4)?;
+    Some(u16::from_be_bytes([port[0], port[1]]))
+}

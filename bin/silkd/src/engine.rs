@@ -1,0 +1,436 @@
+//! One domain's paths at work: frames and doorbells in, activities chosen by the policy and
+//! run to completion, effects out (design §6). One thread owns it; nothing in it waits.
+
+use crate::classes::Classes;
+use crate::clock;
+use crate::command::{Event as Told, FamilyIndex, ListenerHold, SocketName};
+use crate::datagrams::Sibling;
+use crate::family_end::FamilyEnd;
+use crate::port::DomainPort;
+use crate::socket_end::SocketEnd;
+use crate::sockets::Sockets;
+use crate::unblock::Histogram;
+use silk_device::{End, Frame, Receive};
+use silk_instant::Instant;
+use silk_path::classify::Tables;
+use silk_path::{
+    Bell, Checksum, DropReason, DropTotals, Event, Message, Meta, Outcome, PathId, Paths, Ticket,
+};
+use silk_sched::{Member, Policy};
+use silk_stream::{request, status};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+/// Frames taken from the ring in one go.
+pub const BATCH: usize = 64;
+/// Messages of one path before the policy is asked again.
+const BURST: usize = 16;
+
+/// What an engine is made of.
+pub struct Parts {
+    /// Which domain.
+    pub domain: usize,
+    /// Its paths, none yet.
+    pub paths: Paths,
+    /// Its end of the device.
+    pub end: End,
+    /// How its paths are ordered.
+    pub policy: Box<dyn Policy + Send>,
+    /// The classes in force.
+    pub classes: Arc<Classes>,
+    /// Whether programs run at the priority of their paths.
+    pub extend: bool,
+    /// The real-time base priority.
+    pub base: i32,
+    /// The rings of an accepted connection: receive and send, bytes.
+    pub rings: (u32, u32),
+    /// The classifier's tables, shared by all domains.
+    pub tables: Tables,
+    /// The way to the control thread.
+    pub events: Sender<Told>,
+    /// What wakes the control thread.
+    pub control_event: Arc<OwnedFd>,
+    /// The way to every domain's executor, this one's included.
+    pub siblings: Vec<Sibling>,
+}
+
+/// The engine.
+pub struct Engine {
+    pub(crate) domain: usize,
+    pub(crate) paths: Paths,
+    pub(crate) port: DomainPort,
+    pub(crate) receive: Box<dyn Receive>,
+    pub(crate) policy: Box<dyn Policy + Send>,
+    pub(crate) classes: Arc<Classes>,
+    pub(crate) extend: bool,
+    pub(crate) base: i32,
+    pub(crate) rings: (u32, u32),
+    pub(crate) families: BTreeMap<FamilyIndex, FamilyEnd>,
+    pub(crate) sockets: Sockets,
+    /// The listening sockets by their listen path's index.
+    pub(crate) listeners: BTreeMap<u32, Vec<Arc<ListenerHold>>>,
+    /// Accepted connections to be brought to their programs once the run that made them ends.
+    pub(crate) accepted: Vec<(SocketName, Arc<ListenerHold>)>,
+    /// The classifier's tables, shared by all domains.
+    pub(crate) tables: Tables,
+    /// The way to the control thread.
+    pub(crate) events: Sender<Told>,
+    /// What wakes the control thread.
+    pub(crate) control_event: Arc<OwnedFd>,
+    /// The way to every domain's executor.
+    pub(crate) siblings: Vec<Sibling>,
+    /// Which datagram socket has which local port, and the domain that serves it.
+    pub(crate) homes: BTreeMap<u16, (SocketName, usize)>,
+    /// Drops that belong to no path.
+    pub(crate) drops: DropTotals,
+    pub(crate) unblock: Histogram,
+    frames: Vec<Frame>,
+    due: Vec<u32>,
+    /// Room for the headers of a message that a doorbell sends.
+    pub(crate) headroom: Vec<u8>,
+}
+
+impl Engine {
+    /// An engine without paths.
+    pub fn new(parts: Parts) -> Self {
+        Self {
+            domain: parts.domain,
+            paths: parts.paths,
+            port: DomainPort::new(parts.end.transmit, clock::now()),
+            receive: parts.end.receive,
+            policy: parts.policy,
+            classes: parts.classes,
+            extend: parts.extend,
+            base: parts.base,
+            rings: parts.rings,
+            families: BTreeMap::new(),
+            sockets: Sockets::default(),
+            listeners: BTreeMap::new(),
+            accepted: Vec::new(),
+            tables: parts.tables,
+            events: parts.events,
+            control_event: parts.control_event,
+            siblings: parts.siblings,
+            homes: BTreeMap::new(),
+            drops: DropTotals::default(),
+            unblock: Histogram::default(),
+            frames: Vec::with_capacity(BATCH),
+            due: Vec::new(),
+            headroom: vec![0; 256],
+        }
+    }
+
+    /// Takes a batch of frames to the input queues of their paths. How many there were.
+    pub fn receive(&mut self, now: Instant) -> usize {
+        let mut frames = std::mem::take(&mut self.frames);
+        let count = self.receive.receive(&mut frames, BATCH);
+        for frame in frames.drain(..) {
+            match self.route(frame, now) {
+                Ok(()) => {}
+                Err(reason) => {
+                    if reason != DropReason::NoPath || self.pass_on(frame).is_err() {
+                        self.drops.count(reason);
+                    }
+                    self.receive.release(frame);
+                }
+            }
+        }
+        self.frames = frames;
+        count
+    }
+
+    /// Puts a frame on the input queue of the path it belongs to.
+    fn route(&mut self, frame: Frame, now: Instant) -> Result<(), DropReason> {
+        let id = self.path_of(frame)?;
+        let ticket = Ticket {
+            frame: frame.index,
+            offset: frame.offset,
+            len: frame.len,
+            checksum: match frame.checksum {
+                silk_device::Checksum::Unknown => Checksum::Unknown,
+                silk_device::Checksum::MaybePartial => Checksum::MaybePartial,
+                silk_device::Checksum::Partial | silk_device::Checksum::Verified => Checksum::Verified,
+            },
+            arrival: now,
+        };
+        if self.paths.enqueue(id, ticket)? {
+            self.wake(id, now);
+        }
+        Ok(())
+    }
+
+    /// The policy is told that a path has work.
+    pub(crate) fn wake(&mut self, id: PathId, now: Instant) {
+        let deadline = self.paths.wake(id, now).and_then(|urgency| urgency.deadline);
+        self.policy.ready(Member(id.index), now, deadline);
+    }
+
+    /// Marks the paths whose timers may be due as ready.
+    pub fn expire(&mut self, now: Instant) {
+        let mut due = std::mem::take(&mut self.due);
+        self.port.expire(now, &mut due);
+        for index in due.drain(..) {
+            if let Some(id) = self.paths.at(index) {
+                self.paths.expire(id, now, &mut self.port);
+                self.settle(id, now);
+            }
+        }
+        self.due = due;
+    }
+
+    /// Lets the policy choose activities until none is ready or `budget` of them have run.
+    pub fn run(&mut self, budget: usize) -> usize {
+        let mut start = clock::now();
+        for ran in 0..budget {
+            let Some(member) = self.policy.next(start) else { return ran };
+            if let Some(id) = self.paths.at(member.0) {
+                self.activity(id, start);
+                let end = clock::now();
+                let used = end.since(start);
+                self.paths.charge_cpu(id, used.as_nanos() as u64, 0);
+                self.policy.charge(member, used, end);
+                start = end;
+            } else {
+                self.policy.charge(member, Duration::ZERO, start);
+            }
+        }
+        budget
+    }
+
+    /// One activity: the path's doorbell, then a bounded batch of its messages.
+    fn activity(&mut self, id: PathId, now: Instant) {
+        self.answer_bell(id, now);
+        for _ in 0..BURST {
+            let Some(ticket) = self.paths.dequeue(id) else { break };
+            self.deliver(id, ticket, now);
+        }
+        self.settle(id, now);
+        if self.paths.path(id).is_some_and(|path| !path.input.is_empty()) {
+            self.wake(id, now);
+        }
+    }
+
+    /// Runs one message up its path.
+    fn deliver(&mut self, id: PathId, ticket: Ticket, now: Instant) {
+        let frame = frame_of(ticket);
+        // A listening path's queue may hold what followed a handshake's last segment: its
+        // connection may have been made since it was classified.
+        let current = match self.listeners.contains_key(&id.index) {
+            true => self.classify_again(frame).unwrap_or(id),
+            false => id,
+        };
+        if self.up(current, ticket, now) == Outcome::Handoff {
+            self.answer_requests(now);
+            match self.classify_again(frame) {
+                Ok(made) if made != current => {
+                    let _ = self.up(made, ticket, now);
+                    self.settle(made, now);
+                }
+                _ => self.drops.count(DropReason::NoPath),
+            }
+        } else if current != id {
+            self.settle(current, now);
+        }
+        self.receive.release(frame);
+    }
+
+    fn up(&mut self, id: PathId, ticket: Ticket, now: Instant) -> Outcome {
+        let frame = frame_of(ticket);
+        let bytes = self.receive.bytes(frame);
+        let meta = Meta { checksum: ticket.checksum, arrival: ticket.arrival, ..Meta::default() };
+        let mut message = Message::new(bytes, frame.range().start, frame.range().end, meta);
+        self.paths.up(id, now, &mut self.port, &mut message)
+    }
+
+    /// After a run: what became true goes to the program's end, what was asked for is done.
+    pub(crate) fn settle(&mut self, id: PathId, now: Instant) {
+        self.conclude(id, now);
+        self.answer_requests(now);
+        self.bring_accepted(now);
+    }
+
+    /// What became true goes to the program's end; a path that has ended is destroyed.
+    pub(crate) fn conclude(&mut self, id: PathId, now: Instant) {
+        let mut finished = false;
+        let events = std::mem::take(&mut self.port.events);
+        for (path, event) in &events {
+            finished |= self.take_event(*path, *event);
+        }
+        let mut events = events;
+        events.clear();
+        self.port.events = events;
+        self.tell_program(id);
+        if finished {
+            self.finish(id, now);
+        }
+    }
+
+    /// The end of the socket at the top of a path.
+    pub(crate) fn end_of(&mut self, id: PathId) -> Option<&mut SocketEnd> {
+        match self.paths.path_mut(id)?.stream_mut() {
+            Some(stream) => (stream as &mut dyn Any).downcast_mut(),
+            None => self.port.datagrams(id),
+        }
+    }
+
+    /// Something became true of a path. Whether the path has ended.
+    fn take_event(&mut self, id: PathId, event: Event) -> bool {
+        let Some(end) = self.end_of(id) else {
+            return matches!(event, Event::Closed | Event::TimeWait);
+        };
+        match event {
+            Event::Connected => end.change_status(status::CONNECTED, status::CONNECTING),
+            Event::PeerFinished => end.change_status(status::PEER_FIN, 0),
+            Event::Reset => end.fail(libc::ECONNRESET),
+            Event::Refused => end.fail(libc::ECONNREFUSED),
+            Event::TimedOut => end.fail(libc::ETIMEDOUT),
+            Event::Unreachable(errno) => end.fail(errno),
+            Event::Closed | Event::TimeWait => {
+                end.change_status(status::PEER_FIN | status::SEND_CLOSED, 0);
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// Wakes and rings whoever watches the socket of a path, if there is news.
+    pub(crate) fn tell_program(&mut self, id: PathId) {
+        let Some(end) = self.end_of(id) else { return };
+        end.ask_for_room();
+        let Some(wake) = end.take_news() else { return };
+        let name = end.name;
+        let served_by = self.sockets.find(name).and_then(|socket| socket.thread).map(|(thread, _)| thread);
+        let Some(family) = self.families.get(&name.family) else { return };
+        let Some(slot) = family.arena.slot(name.slot) else { return };
+        if wake.threads {
+            family.wake_sleepers(slot, served_by);
+        }
+        family.ring_bells(name.slot, slot);
+    }
+
+    /// Takes what a family has rung for to the paths.
+    pub fn take_doorbells(&mut self, now: Instant) {
+        let families: Vec<FamilyIndex> = self.families.keys().copied().collect();
+        for index in families {
+            let Some(family) = self.families.get(&index) else { continue };
+            let arena = family.arena.clone();
+            let Some(doorbell) = arena.doorbell(self.domain) else { continue };
+            if doorbell.set.is_marked() {
+                doorbell.set.take(|slot| self.rung(SocketName { family: index, slot }, now));
+            }
+        }
+    }
+
+    /// A socket has rung.
+    fn rung(&mut self, name: SocketName, now: Instant) {
+        let Some(socket) = self.sockets.find(name) else { return };
+        match socket.path {
+            Some(id) => {
+                socket.rung = true;
+                self.wake(id, now);
+            }
+            None => self.answer_ended(name),
+        }
+    }
+
+    /// The program's end of a path has rung: tells the path what for.
+    fn answer_bell(&mut self, id: PathId, now: Instant) {
+        let Some(name) = self.end_of(id).map(|end| end.name) else { return };
+        let Some(socket) = self.sockets.find(name) else { return };
+        if !std::mem::take(&mut socket.rung) {
+            return;
+        }
+        if self.port.datagrams(id).is_some() {
+            return self.send_datagrams(id, now);
+        }
+        let Some(end) = self.end_of(id) else { return };
+        let (new_bytes, asked) = (end.look(), end.slot().request.swap(0, SeqCst));
+        if new_bytes {
+            self.paths.bell(id, now, &mut self.port, Bell::Sent);
+        }
+        if asked != 0 {
+            self.answer_request(id, name, asked, now);
+        }
+        // A closed socket has nothing more to read.
+        if asked & request::CLOSE == 0 {
+            self.paths.bell(id, now, &mut self.port, Bell::Read);
+        }
+    }
+
+    /// The bits a program has set in its slot's `request`.
+    fn answer_request(&mut self, id: PathId, name: SocketName, asked: u32, now: Instant) {
+        let mut ring = |bell| {
+            self.paths.bell(id, now, &mut self.port, bell);
+        };
+        if asked & request::SHUT_READ != 0 {
+            ring(Bell::ShutdownRead);
+        }
+        if asked & request::SHUT_WRITE != 0 {
+            ring(Bell::ShutdownWrite);
+        }
+        if asked & request::CLOSE != 0 {
+            ring(if asked & request::ABORT != 0 { Bell::Abort } else { Bell::Close });
+        }
+        if asked & request::OPTIONS != 0 {
+            self.apply_options(id, now);
+        }
+        if asked & request::TAKEN != 0 {
+            self.taken(name);
+        }
+        if asked & request::CLOSE != 0 {
+            self.closed(name);
+        }
+    }
+
+    fn apply_options(&mut self, id: PathId, now: Instant) {
+        use silk_stream::option;
+        let Some(end) = self.end_of(id) else { return };
+        let slot = end.slot();
+        let options = slot.options.load(SeqCst);
+        let or = |value: u32, default: u32| if value == 0 { default } else { value };
+        let keep = (options & option::KEEPALIVE != 0).then(|| {
+            (
+                or(slot.keep_idle.load(SeqCst), 7200),
+                or(slot.keep_interval.load(SeqCst), 75),
+                or(slot.keep_count.load(SeqCst), 9).min(255) as u8,
+            )
+        });
+        for bell in [
+            Bell::NoDelay(options & option::NODELAY != 0),
+            Bell::Cork(options & option::CORK != 0),
+            Bell::KeepAlive(keep),
+        ] {
+            self.paths.bell(id, now, &mut self.port, bell);
+        }
+    }
+
+    /// Whether a family has rung and not been heard.
+    pub fn has_rung(&self) -> bool {
+        self.families
+            .values()
+            .any(|family| family.arena.doorbell(self.domain).is_some_and(|bell| bell.set.is_marked()))
+    }
+
+    /// Whether there is nothing to do right now.
+    pub fn is_idle(&self) -> bool {
+        self.policy.is_idle()
+    }
+}
+
+/// A ticket is a frame's name with less said about it.
+pub(crate) fn frame_of(ticket: Ticket) -> Frame {
+    Frame {
+        index: ticket.frame,
+        offset: ticket.offset,
+        len: ticket.len,
+        path: 0,
+        segment: 0,
+        checksum: silk_device::Checksum::Unknown,
+    }
+}

@@ -1,0 +1,172 @@
+//! A domain's thread (design §6): takes a batch from the ring, the doorbells, the orders and
+//! the timers; lets the policy choose activities; sends what they produced; sleeps only after
+//! announcing it and looking once more. It does not spin.
+
+use crate::clock;
+use crate::command::{Command, FamilyIndex};
+use crate::engine::{BATCH, Engine};
+use crate::family_end::{FamilyEnd, ThreadEnd};
+use crate::priority::{self, Scheduling};
+use crate::sleep::Sleeper;
+use crate::sys;
+use silk_stream::Arena;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::fence;
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+/// Activities between two looks at the ring.
+const BUDGET: usize = 32;
+
+/// How an executor's thread runs.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    /// On these CPUs; anywhere if none is named.
+    pub cpus: Vec<usize>,
+    /// How it is scheduled.
+    pub scheduling: Scheduling,
+}
+
+/// The executor.
+pub struct Executor {
+    engine: Engine,
+    orders: Receiver<Command>,
+    sleeper: Sleeper,
+    domain: usize,
+}
+
+impl Executor {
+    /// An executor that programs and the control thread wake through `event`.
+    ///
+    /// # Errors
+    /// The kernel's, such as too many open files.
+    pub fn new(engine: Engine, orders: Receiver<Command>, event: &Arc<OwnedFd>) -> io::Result<Self> {
+        let sleeper = Sleeper::new(&[engine.receive.fd(), event.as_fd()])?;
+        Ok(Self { domain: engine.domain, engine, orders, sleeper })
+    }
+
+    /// Runs until it is told to stop.
+    pub fn run(mut self, placement: &Placement) {
+        place(placement);
+        loop {
+            let now = clock::now();
+            self.engine.expire(now);
+            let frames = self.engine.receive(now);
+            self.engine.take_doorbells(now);
+            if !self.take_orders() {
+                return;
+            }
+            self.engine.run(BUDGET);
+            self.engine.port.flush(now);
+            if frames < BATCH && self.engine.is_idle() {
+                self.sleep();
+            }
+        }
+    }
+
+    /// Announces the sleep, looks once more, and sleeps if there is still nothing.
+    fn sleep(&mut self) {
+        self.announce(1);
+        fence(SeqCst);
+        let now = clock::now();
+        let nothing = self.engine.receive(now) == 0 && !self.engine.has_rung() && self.engine.is_idle();
+        if nothing {
+            self.sleeper.sleep(now, self.engine.port.due());
+        }
+        self.announce(0);
+    }
+
+    fn announce(&self, sleeping: u32) {
+        for family in self.engine.families.values() {
+            if let Some(doorbell) = family.arena.doorbell(self.domain) {
+                doorbell.sleeping.store(sleeping, SeqCst);
+            }
+        }
+    }
+
+    /// Obeys what the control thread has ordered; `false` when it is the end.
+    fn take_orders(&mut self) -> bool {
+        loop {
+            match self.orders.try_recv() {
+                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => {
+                    self.stop();
+                    return false;
+                }
+                Ok(command) => self.obey(command),
+                Err(TryRecvError::Empty) => return true,
+            }
+        }
+    }
+
+    /// Resets every connection and wakes everybody who waits.
+    fn stop(&mut self) {
+        let now = clock::now();
+        let families: Vec<FamilyIndex> = self.engine.families.keys().copied().collect();
+        families.into_iter().for_each(|family| self.engine.family_gone(family, now));
+        self.engine.port.flush(now);
+    }
+
+    fn obey(&mut self, command: Command) {
+        let now = clock::now();
+        let engine = &mut self.engine;
+        match command {
+            Command::Family { family, arena, priorities } => {
+                mark_awake(&arena, self.domain);
+                engine.families.insert(family, FamilyEnd::new(family, arena, priorities));
+            }
+            Command::FamilyGone { family } => engine.family_gone(family, now),
+            Command::Bell { family, bell, event } => {
+                if let Some(family) = engine.families.get_mut(&family) {
+                    family.set_bell(bell, event);
+                }
+            }
+            Command::Thread { family, thread, tid } => {
+                if let Some(family) = engine.families.get_mut(&family) {
+                    family.set_thread(thread, tid.map(|(tid, process)| ThreadEnd { tid, process }));
+                }
+            }
+            Command::Listen(hold) => engine.listen(hold, now),
+            Command::Unlisten(name) => engine.unlisten(name, now),
+            Command::Connect { socket, rings, local, peer } => {
+                engine.connect(socket, rings, local, peer, now)
+            }
+            Command::Datagram { socket, rings, local, peer, domain } => {
+                engine.open_datagram(socket, rings, local, peer, domain, now);
+            }
+            Command::Frame { bytes, maybe_partial } => engine.passed_on(bytes, maybe_partial, now),
+            Command::Close { socket, generation } => engine.close(socket, Some(generation), false, now),
+            Command::ProcessGone { family, process } => engine.process_gone(family, process, now),
+            Command::Neighbour { address, link } => engine.resolved(address, link, now),
+            Command::Classes(classes) => engine.classes = classes,
+            Command::Report(to) => {
+                let _ = to.send(engine.report());
+            }
+            Command::Stop => {}
+        }
+    }
+}
+
+/// Until the first sleep nobody needs to ring.
+fn mark_awake(arena: &Arena, domain: usize) {
+    if let Some(doorbell) = arena.doorbell(domain) {
+        doorbell.sleeping.store(0, SeqCst);
+    }
+}
+
+/// Puts the calling thread where it belongs. What is refused is said and done without.
+fn place(placement: &Placement) {
+    if !placement.cpus.is_empty()
+        && let Err(error) = sys::pin(&placement.cpus)
+    {
+        eprintln!("silkd: an executor cannot be kept on CPUs {:?}: {error}", placement.cpus);
+    }
+    if let Err(error) = priority::set(0, placement.scheduling) {
+        eprintln!(
+            "silkd: an executor cannot be scheduled as {:?}: {error}; run as root, outside of CPU cgroups without \
+             real-time time, for priorities to hold",
+            placement.scheduling
+        );
+    }
+}

@@ -1,0 +1,328 @@
+//! The processes that share an arena: what one `silk run` started, and its children. The
+//! control thread's book of who holds what, so that a process that dies in the middle of
+//! anything leaves nothing behind.
+
+use crate::command::{FamilyIndex, Rings};
+use silk_control::{FamilyToken, Kind, ProcessNumber, SlotNumber};
+use silk_stream::{Arena, BELLS, LISTENERS, Pool, THREADS};
+use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+
+/// A family.
+pub struct Family {
+    /// Its place in every executor's tables.
+    pub index: FamilyIndex,
+    /// What lets a process join.
+    pub token: FamilyToken,
+    /// What it shares with the daemon.
+    pub arena: Arc<Arena>,
+    /// The control thread's own slots and rings of the arena.
+    pub pool: Pool,
+    /// The program it was founded for.
+    pub program: String,
+    /// Its processes.
+    pub processes: BTreeMap<ProcessNumber, Process>,
+    /// Lifelines that keep the family without being a process of it (`silk run`).
+    pub founders: u32,
+    /// Sockets that have a name at the control thread: bound, listening, connecting,
+    /// datagram, and accepted ones with several holders.
+    pub sockets: BTreeMap<SlotNumber, Socket>,
+    next_process: ProcessNumber,
+    threads: Numbers,
+    bells: Numbers,
+    listeners: Numbers,
+}
+
+/// A process of a family.
+#[derive(Debug, Default)]
+pub struct Process {
+    /// Its kernel id, once known.
+    pub pid: Option<u32>,
+    /// The thread records it has been given.
+    pub threads: Vec<u32>,
+    /// The event sets it has made.
+    pub bells: Vec<u32>,
+}
+
+/// A socket the control thread knows.
+#[derive(Clone, Debug)]
+pub struct Socket {
+    /// Stream or datagram.
+    pub kind: Kind,
+    /// Which use of the slot this is.
+    pub generation: u32,
+    /// Where it is bound, if it is.
+    pub local: Option<SocketAddrV4>,
+    /// How far it has come.
+    pub state: State,
+    /// Who holds it.
+    pub holders: Vec<ProcessNumber>,
+    /// `SO_REUSEPORT` was set.
+    pub shared_port: bool,
+    /// Its rings, once it has them (an accepted connection's are its executor's).
+    pub rings: Option<Rings>,
+}
+
+/// How far a socket has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It has an address; no executor knows it.
+    Bound,
+    /// Executors listen for it.
+    Listening,
+    /// This domain's executor serves it.
+    Served {
+        /// The domain.
+        domain: usize,
+    },
+    /// Accepted by a program; every executor may be asked.
+    Accepted,
+}
+
+impl Family {
+    /// A new family without processes.
+    pub fn new(index: FamilyIndex, token: FamilyToken, arena: Arc<Arena>, program: String) -> Self {
+        Self {
+            index,
+            token,
+            pool: Pool::new(arena.clone()),
+            arena,
+            program,
+            processes: BTreeMap::new(),
+            founders: 0,
+            sockets: BTreeMap::new(),
+            next_process: 1,
+            threads: Numbers::new(THREADS),
+            bells: Numbers::new(BELLS),
+            listeners: Numbers::new(LISTENERS),
+        }
+    }
+
+    /// Whether nobody is left.
+    pub fn is_deserted(&self) -> bool {
+        self.processes.is_empty() && self.founders == 0
+    }
+
+    /// Takes a process in.
+    pub fn join(&mut self, pid: Option<u32>) -> ProcessNumber {
+        let number = self.next_process;
+        // Zero and the highest number mean something else in an owner word.
+        self.next_process = if number == u32::MAX - 1 { 1 } else { number + 1 };
+        self.processes.insert(number, Process { pid, ..Process::default() });
+        number
+    }
+
+    /// The child holds whatever its parent holds. Accepted connections get an entry of
+    /// their own, now that they have several holders.
+    pub fn inherit(&mut self, parent: ProcessNumber, child: ProcessNumber) {
+        for slot in 0..self.pool.slots_touched() {
+            if self.sockets.contains_key(&slot) {
+                continue;
+            }
+            let Some(record) = self.arena.slot(slot) else { continue };
+            use std::sync::atomic::Ordering::SeqCst;
+            if record.owner.load(SeqCst) == parent && record.kind.load(SeqCst) == silk_stream::kind::STREAM {
+                self.sockets.insert(
+                    slot,
+                    Socket {
+                        kind: Kind::Stream,
+                        generation: record.generation.load(SeqCst),
+                        local: None,
+                        state: State::Accepted,
+                        holders: vec![parent],
+                        shared_port: false,
+                        rings: None,
+                    },
+                );
+            }
+        }
+        for (slot, socket) in &mut self.sockets {
+            if socket.holders.contains(&parent) {
+                socket.holders.push(child);
+                mirror_holders(&self.arena, *slot, socket);
+            }
+        }
+    }
+
+    /// `process` lets go of a socket. `Some` when it was the last holder, with the socket. It
+    /// is then forgotten here, unless an executor serves it: that says when it is gone.
+    pub fn release(&mut self, process: ProcessNumber, slot: SlotNumber) -> Option<Socket> {
+        let socket = self.sockets.get_mut(&slot)?;
+        let place = socket.holders.iter().position(|holder| *holder == process)?;
+        socket.holders.swap_remove(place);
+        match (socket.holders.is_empty(), socket.state) {
+            (true, State::Served { .. }) => Some(socket.clone()),
+            (true, _) => self.sockets.remove(&slot),
+            (false, _) => {
+                mirror_holders(&self.arena, slot, socket);
+                None
+            }
+        }
+    }
+
+    /// Everything a process held, let go. Returns the sockets of which it was the last
+    /// holder, and the records and bells that are free again.
+    pub fn leave(&mut self, process: ProcessNumber) -> (Vec<(SlotNumber, Socket)>, Process) {
+        let slots: Vec<_> = self
+            .sockets
+            .iter()
+            .filter(|(_, socket)| socket.holders.contains(&process))
+            .map(|(slot, _)| *slot)
+            .collect();
+        let last = slots.into_iter().filter_map(|slot| Some((slot, self.release(process, slot)?))).collect();
+        let gone = self.processes.remove(&process).unwrap_or_default();
+        gone.threads.iter().for_each(|n| self.threads.give_back(*n));
+        gone.bells.iter().for_each(|n| self.bells.give_back(*n));
+        (last, gone)
+    }
+
+    /// How many threads it has that wait in `accept` now and then.
+    pub fn thread_count(&self) -> usize {
+        self.processes.values().map(|process| process.threads.len()).sum()
+    }
+
+    /// A record for a thread of `process`.
+    pub fn take_thread(&mut self, process: ProcessNumber) -> Option<u32> {
+        let process = self.processes.get_mut(&process)?;
+        let number = self.threads.take()?;
+        process.threads.push(number);
+        Some(number)
+    }
+
+    /// The thread has ended.
+    pub fn return_thread(&mut self, process: ProcessNumber, number: u32) -> bool {
+        let Some(process) = self.processes.get_mut(&process) else { return false };
+        let held = process.threads.iter().position(|n| *n == number);
+        held.map(|place| process.threads.swap_remove(place)).map(|n| self.threads.give_back(n)).is_some()
+    }
+
+    /// A number for an event set of `process`.
+    pub fn take_bell(&mut self, process: ProcessNumber) -> Option<u32> {
+        let process = self.processes.get_mut(&process)?;
+        let number = self.bells.take()?;
+        process.bells.push(number);
+        Some(number)
+    }
+
+    /// The event set is gone.
+    pub fn return_bell(&mut self, process: ProcessNumber, number: u32) -> bool {
+        let Some(process) = self.processes.get_mut(&process) else { return false };
+        let held = process.bells.iter().position(|n| *n == number);
+        held.map(|place| process.bells.swap_remove(place)).map(|n| self.bells.give_back(n)).is_some()
+    }
+
+    /// A record for a listening socket.
+    pub fn take_listener(&mut self) -> Option<u32> {
+        self.listeners.take()
+    }
+
+    /// The record is free again.
+    pub fn return_listener(&mut self, number: u32) {
+        self.listeners.give_back(number);
+    }
+}
+
+/// Tells the library whether a close needs a message, and the executors who is left.
+fn mirror_holders(arena: &Arena, slot: SlotNumber, socket: &Socket) {
+    use std::sync::atomic::Ordering::SeqCst;
+    let Some(record) = arena.slot(slot) else { return };
+    if let [last] = socket.holders[..] {
+        record.owner.store(last, SeqCst);
+    }
+    record.holders.store(socket.holders.len() as u32, SeqCst);
+}
+
+/// Small numbers given out and taken back, the lowest first.
+struct Numbers {
+    free: Vec<u32>,
+    next: u32,
+    limit: u32,
+}
+
+impl Numbers {
+    fn new(limit: u32) -> Self {
+        Self { free: Vec::new(), next: 0, limit }
+    }
+
+    fn take(&mut self) -> Option<u32> {
+        self.free.pop().or_else(|| {
+            let number = self.next;
+            self.next += u32::from(number < self.limit);
+            (number < self.limit).then_some(number)
+        })
+    }
+
+    fn give_back(&mut self, number: u32) {
+        self.free.push(number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silk_stream::Sizes;
+    use std::sync::atomic::Ordering::SeqCst;
+
+    fn family() -> Family {
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1, huge_pages: false }).unwrap();
+        Family::new(0, 7, arena, "test".into())
+    }
+
+    fn socket(holder: ProcessNumber) -> Socket {
+        Socket {
+            kind: Kind::Stream,
+            generation: 1,
+            local: None,
+            state: State::Bound,
+            holders: vec![holder],
+            shared_port: false,
+            rings: None,
+        }
+    }
+
+    #[test]
+    fn a_childs_copy_outlives_its_parent() {
+        let mut family = family();
+        let parent = family.join(Some(1));
+        let slot = family.pool.take_slot().unwrap();
+        family.sockets.insert(slot, socket(parent));
+        let child = family.join(Some(2));
+        family.inherit(parent, child);
+        let (last, _) = family.leave(parent);
+        assert!(last.is_empty());
+        assert_eq!(family.arena.slot(slot).unwrap().owner.load(SeqCst), child);
+        assert_eq!(family.arena.slot(slot).unwrap().holders.load(SeqCst), 1);
+        let (last, _) = family.leave(child);
+        assert_eq!(last.len(), 1);
+        assert!(family.is_deserted());
+    }
+
+    #[test]
+    fn an_accepted_connection_gets_an_entry_when_its_owner_forks() {
+        let mut family = family();
+        let parent = family.join(None);
+        let slot = family.pool.take_slot().unwrap();
+        let record = family.arena.clone();
+        let record = record.slot(slot).unwrap();
+        record.kind.store(silk_stream::kind::STREAM, SeqCst);
+        record.owner.store(parent, SeqCst);
+        let child = family.join(None);
+        family.inherit(parent, child);
+        assert_eq!(record.holders.load(SeqCst), 2);
+        assert!(family.release(child, slot).is_none());
+        assert!(family.release(parent, slot).is_some_and(|s| s.state == State::Accepted));
+    }
+
+    #[test]
+    fn numbers_return_with_their_process() {
+        let mut family = family();
+        let process = family.join(None);
+        let all: Vec<_> = std::iter::from_fn(|| family.take_bell(process)).collect();
+        assert_eq!(all.len(), BELLS as usize);
+        family.leave(process);
+        let next = family.join(None);
+        assert!(family.take_bell(next).is_some());
+        assert!(!family.return_thread(next, 5));
+    }
+}

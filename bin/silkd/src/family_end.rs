@@ -1,0 +1,160 @@
+//! One family as one executor knows it: its arena, the executor's own slots and rings of it,
+//! and how to reach its threads and event sets.
+
+use crate::clock;
+use crate::command::FamilyIndex;
+use crate::priority::{self, Scheduling};
+use crate::unblock::Histogram;
+use silk_stream::{Arena, BELLS, Pool, Slot, THREADS, wake};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+/// A thread that may be woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadEnd {
+    /// Its kernel id.
+    pub tid: u32,
+    /// Its process.
+    pub process: u32,
+}
+
+/// The family.
+pub struct FamilyEnd {
+    /// Its place in the tables.
+    pub index: FamilyIndex,
+    /// What it shares with the daemon.
+    pub arena: Arc<Arena>,
+    /// This executor's slots and rings.
+    pub pool: Pool,
+    threads: Vec<Option<ThreadEnd>>,
+    bells: Vec<Option<Arc<OwnedFd>>>,
+    /// The priority each thread has now, plus one; shared by the executors.
+    priorities: Arc<[AtomicU32]>,
+}
+
+impl FamilyEnd {
+    /// A family nobody of which is known yet.
+    pub fn new(index: FamilyIndex, arena: Arc<Arena>, priorities: Arc<[AtomicU32]>) -> Self {
+        Self {
+            index,
+            pool: Pool::new(arena.clone()),
+            arena,
+            threads: vec![None; THREADS as usize],
+            bells: vec![None; BELLS as usize],
+            priorities,
+        }
+    }
+
+    /// A thread came or went. One that goes leaves its record as new.
+    pub fn set_thread(&mut self, number: u32, thread: Option<ThreadEnd>) {
+        if let Some(known) = self.threads.get_mut(number as usize) {
+            *known = thread;
+        }
+        if thread.is_none() {
+            self.note_priority(number, 0);
+        }
+    }
+
+    /// An event set came or went.
+    pub fn set_bell(&mut self, number: u32, event: Option<Arc<OwnedFd>>) {
+        if let Some(known) = self.bells.get_mut(number as usize) {
+            *known = event;
+        }
+    }
+
+    /// How many threads there are.
+    pub fn threads(&self) -> impl Iterator<Item = (u32, ThreadEnd)> + '_ {
+        self.threads.iter().enumerate().filter_map(|(n, thread)| Some((n as u32, (*thread)?)))
+    }
+
+    /// The thread of that number.
+    pub fn thread(&self, number: u32) -> Option<ThreadEnd> {
+        self.threads.get(number as usize).copied().flatten()
+    }
+
+    /// The priority that thread has been given, if it has one.
+    pub fn priority_of(&self, number: u32) -> Option<u32> {
+        self.priorities.get(number as usize)?.load(SeqCst).checked_sub(1)
+    }
+
+    fn note_priority(&self, number: u32, shown: u32) {
+        if let Some(known) = self.priorities.get(number as usize) {
+            known.store(shown, SeqCst);
+        }
+        if let Some(record) = self.arena.thread(number) {
+            record.extended.store(shown, SeqCst);
+        }
+    }
+
+    /// Schedules a thread for paths of `priority`, only if it is scheduled otherwise now.
+    /// Whether it is scheduled so afterwards.
+    pub fn extend(&self, number: u32, base: i32, path_priority: u32) -> bool {
+        let Some(thread) = self.thread(number) else { return false };
+        let shown = if path_priority == 0 { 0 } else { path_priority + 1 };
+        if self.priorities.get(number as usize).is_none_or(|known| known.load(SeqCst) == shown) {
+            return true;
+        }
+        let scheduling = priority::extended(base, path_priority);
+        let done = priority::set(thread.tid, scheduling).is_ok();
+        if done {
+            self.note_priority(number, shown);
+        }
+        done
+    }
+
+    /// Takes a thread's priority away.
+    pub fn demote(&self, number: u32) {
+        if let Some(thread) = self.thread(number) {
+            // A thread that has ended meanwhile needs no priority.
+            let _ = priority::set(thread.tid, Scheduling::Ordinary);
+        }
+        self.note_priority(number, 0);
+    }
+
+    /// Wakes a thread that sleeps in `accept`.
+    pub fn wake_thread(&self, number: u32) {
+        let Some(record) = self.arena.thread(number) else { return };
+        record.woken_at.store(clock::now().nanos(), Relaxed);
+        record.wake.fetch_add(1, SeqCst);
+        wake::wake(&record.wake, 1);
+    }
+
+    /// Wakes every thread that sleeps on a socket. `served_by` is the thread that serves it,
+    /// whose wake-up is timed (SILK Table 2).
+    pub fn wake_sleepers(&self, slot: &Slot, served_by: Option<u32>) {
+        if let Some(record) = served_by.and_then(|n| self.arena.thread(n)) {
+            record.woken_at.store(clock::now().nanos(), Relaxed);
+        }
+        slot.event.fetch_add(1, SeqCst);
+        wake::wake(&slot.event, i32::MAX);
+    }
+
+    /// Tells the event sets that watch a socket.
+    pub fn ring_bells(&self, number: u32, slot: &Slot) {
+        for (word, bits) in slot.bells.iter().enumerate() {
+            let mut bits = bits.load(SeqCst);
+            while bits != 0 {
+                let bell = word as u32 * 64 + bits.trailing_zeros();
+                bits &= bits - 1;
+                if let (Some(shared), Some(Some(event))) =
+                    (self.arena.bell(bell), self.bells.get(bell as usize))
+                {
+                    shared.set.mark(number);
+                    wake::ring(&shared.armed, event.as_fd());
+                }
+            }
+        }
+    }
+
+    /// Collects how long the last wake-up of a thread took to arrive, if it has said so.
+    pub fn take_unblock_time(&self, number: u32, into: &mut Histogram) {
+        if let Some(record) = self.arena.thread(number) {
+            match record.woken_after.swap(0, Relaxed) {
+                0 => {}
+                nanos => into.add(nanos),
+            }
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! How paths begin: a program listens or connects, a handshake completes, a datagram socket
+//! is bound.
+
+use crate::acceptance::{Brought, bring};
+use crate::command::{ListenerHold, Rings, SocketName};
+use crate::engine::Engine;
+use crate::family_end::FamilyEnd;
+use crate::server::{clear, place_rings, retire, store_address};
+use crate::socket_end::SocketEnd;
+use crate::sockets::Socket;
+use silk_config::Class;
+use silk_device::Frame;
+use silk_instant::Instant;
+use silk_path::classify::Verdict;
+use silk_path::{Attr, Attrs, Bell, CreateError, DropReason, ModuleId, PathId, Request};
+use silk_sched::{Member, Reservation, Terms};
+use silk_stream::{OWNER_NOBODY, kind, status};
+use silk_wire::ipv4;
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+/// Tickets that may wait for a listening path: every one is a handshake, and cheap.
+const LISTEN_QUEUE: u16 = 1024;
+
+impl Engine {
+    /// The path a frame belongs to, by what the XDP program wrote in front of it, or else by
+    /// asking the modules.
+    pub(crate) fn path_of(&mut self, frame: Frame) -> Result<PathId, DropReason> {
+        let bytes = self.receive.bytes(frame);
+        let bytes = bytes.get(frame.range()).ok_or(DropReason::EthTruncated)?;
+        let verdict = Verdict::from_hint(frame.path).unwrap_or_else(|| self.paths.graph().classify(bytes));
+        self.paths.target(bytes, verdict).ok_or(DropReason::NoPath)
+    }
+
+    /// As [`Self::path_of`], for a frame whose path may just have been made.
+    pub(crate) fn classify_again(&mut self, frame: Frame) -> Result<PathId, DropReason> {
+        self.path_of(Frame { path: 0, ..frame })
+    }
+
+    /// The module at the top of sockets' paths.
+    fn top(&self) -> Option<ModuleId> {
+        self.paths.graph().modules().of_kind("socket")
+    }
+
+    /// Lets a path into the schedule on its class's terms.
+    pub(crate) fn admit(&mut self, id: PathId, class: usize) {
+        let terms = self.classes.classes.get(class).map_or_else(Terms::default, |(class, _)| terms_of(class));
+        // What a policy cannot keep of the terms it refuses whole: then the path runs on the
+        // default ones rather than not at all.
+        if self.policy.admit(Member(id.index), terms).is_err() {
+            let _ = self.policy.admit(Member(id.index), Terms { weight: terms.weight, ..Terms::default() });
+        }
+    }
+
+    /// A program listens.
+    pub fn listen(&mut self, hold: Arc<ListenerHold>, now: Instant) {
+        let Some(top) = self.top() else { return };
+        let class = self.classes.default;
+        let attrs = Attrs::new()
+            .with(Attr::Listen(true))
+            .with(Attr::Local(hold.local))
+            .with(Attr::ProtId(ipv4::TCP.into()))
+            .with(Attr::Backlog(hold.backlog.min(u32::from(u16::MAX)) as u16))
+            .with(Attr::InputQueue(LISTEN_QUEUE))
+            .with(Attr::Class(class as u8));
+        match self.paths.create(top, attrs, None, now, &mut self.port) {
+            Ok(id) => {
+                self.admit(id, class);
+                self.listeners.insert(id.index, vec![hold]);
+            }
+            // Several sockets share the port (SO_REUSEPORT): they share the listen path.
+            Err(CreateError::Overlap { .. }) => {
+                let shared =
+                    self.listeners.values_mut().find(|holds| holds.iter().any(|h| h.local == hold.local));
+                if let Some(holds) = shared {
+                    holds.push(hold);
+                }
+            }
+            Err(error) => {
+                eprintln!("silkd: domain {}: cannot listen on {}: {error}", self.domain, hold.local)
+            }
+        }
+    }
+
+    /// A program listens no longer.
+    pub fn unlisten(&mut self, name: SocketName, now: Instant) {
+        let Some((index, holds)) =
+            self.listeners.iter_mut().find(|(_, holds)| holds.iter().any(|hold| hold.name == name))
+        else {
+            return;
+        };
+        holds.retain(|hold| hold.name != name);
+        let (index, last) = (*index, holds.is_empty());
+        if last {
+            self.listeners.remove(&index);
+            if let Some(id) = self.paths.at(index) {
+                self.destroy(id, now);
+            }
+        }
+        self.reset_unaccepted(name, now);
+    }
+
+    /// Connections that nobody has accepted of a listening socket that is gone.
+    fn reset_unaccepted(&mut self, name: SocketName, now: Instant) {
+        let Some(arena) = self.families.get(&name.family).map(|family| family.arena.clone()) else { return };
+        let number = arena.slot(name.slot).map(|record| record.listener.load(SeqCst));
+        let Some(listener) = number.and_then(|n| arena.listener(n)) else { return };
+        let Some(queue) = listener.queue.get(self.domain) else { return };
+        while let Some(slot) = queue.pop(OWNER_NOBODY, |n| arena.slot(n).map(|record| &record.owner)) {
+            self.close(SocketName { family: name.family, slot }, None, true, now);
+        }
+    }
+
+    /// Does what paths have asked for during their run.
+    pub(crate) fn answer_requests(&mut self, now: Instant) {
+        while !self.port.requests.is_empty() {
+            let mut requests = std::mem::take(&mut self.port.requests);
+            for request in requests.drain(..) {
+                self.answer_one(request, now);
+            }
+            // Keeps the allocation, and whatever the answers have asked for in turn.
+            if self.port.requests.is_empty() {
+                self.port.requests = requests;
+            }
+        }
+    }
+
+    fn answer_one(&mut self, request: Request, now: Instant) {
+        match request {
+            Request::Create { top, attrs, by } => self.accept(top, attrs, by, now),
+            Request::Destroy(id) => self.destroy(id, now),
+            Request::Resolve(address) => self.resolve(address),
+            Request::Wake(id) => {
+                self.paths.report(id, now, &mut self.port, silk_path::Report::Resolved);
+                self.conclude(id, now);
+            }
+            Request::Report { udp, local, remote, report } => {
+                let protocol =
+                    if udp { silk_path::classify::Protocol::Udp } else { silk_path::classify::Protocol::Tcp };
+                let flow = silk_path::classify::Flow { protocol, local, remote };
+                let found = self.tables.flows.lookup(&flow).filter(|f| usize::from(f.domain) == self.domain);
+                if let Some(id) = found.and_then(|f| self.paths.at(f.index)) {
+                    self.paths.report(id, now, &mut self.port, report);
+                    self.conclude(id, now);
+                }
+            }
+            Request::Arrived { mut frame, checksum } => self.arrived(&mut frame, checksum, now),
+        }
+    }
+
+    /// A handshake has completed: a path, a slot and rings for the connection.
+    fn accept(&mut self, top: ModuleId, attrs: Attrs, by: PathId, now: Instant) {
+        let Some(hold) = self.next_listener(by) else { return };
+        let (Some(local), Some(remote)) = (attrs.local(), attrs.remote()) else { return };
+        let name_and_end = self.new_socket(&hold, local, remote);
+        let Some((name, end)) = name_and_end else { return };
+        let class = self.classes.class_of(*remote.ip(), attrs.tos().unwrap_or(0) >> 2, local.port());
+        let attrs = attrs
+            .with(Attr::Class(class as u8))
+            .with(Attr::Owner(u64::from(name.family) << 32 | u64::from(name.slot)));
+        let rings = end.rings;
+        match self.paths.create(top, attrs, Some(Box::new(end)), now, &mut self.port) {
+            Ok(id) => {
+                self.admit(id, class);
+                self.sockets.insert(name, Socket::on(id, false));
+                self.accepted.push((name, hold));
+            }
+            Err(_) => {
+                // Counted by the class (refused) or gone meanwhile; the peer tries again.
+                if let Some(family) = self.families.get_mut(&name.family) {
+                    give_back(family, name, rings);
+                }
+            }
+        }
+    }
+
+    /// The listening socket that gets the next connection of a listen path.
+    fn next_listener(&mut self, by: PathId) -> Option<Arc<ListenerHold>> {
+        let holds = self.listeners.get_mut(&by.index)?;
+        // Several share a port: they take turns.
+        holds.rotate_left(1);
+        holds.last().cloned()
+    }
+
+    /// A slot with rings, for a connection that a program of the listener's family will
+    /// accept. `None` when the arena is full.
+    fn new_socket(
+        &mut self,
+        hold: &ListenerHold,
+        local: SocketAddrV4,
+        remote: SocketAddrV4,
+    ) -> Option<(SocketName, SocketEnd)> {
+        let (receive, send) = self.rings;
+        let domain = self.domain;
+        let priority = self.priority();
+        let family = self.families.get_mut(&hold.name.family)?;
+        let slot = family.pool.take_slot()?;
+        let name = SocketName { family: hold.name.family, slot };
+        let Some(rings) = take_rings(family, receive, send) else {
+            family.pool.return_slot(slot);
+            return None;
+        };
+        let record = family.arena.slot(slot)?;
+        clear(record);
+        record.kind.store(kind::STREAM, SeqCst);
+        record.owner.store(OWNER_NOBODY, SeqCst);
+        record.holders.store(1, SeqCst);
+        record.domain.store(domain as u32, SeqCst);
+        record.priority.store(priority, SeqCst);
+        record.status.store(status::CONNECTED, SeqCst);
+        place_rings(record, rings);
+        store_address(&record.local, local);
+        store_address(&record.peer, remote);
+        let end = SocketEnd::new(&family.arena, name, rings)?;
+        Some((name, end))
+    }
+
+    /// Brings the connections accepted in the last run to their programs. What is full, or
+    /// gone, is reset.
+    pub(crate) fn bring_accepted(&mut self, now: Instant) {
+        while let Some((name, hold)) = self.accepted.pop() {
+            match self.bring_one(name, &hold) {
+                Some(Brought::Handed(thread)) => self.serve(name, thread),
+                Some(Brought::Queued) => {}
+                Some(Brought::Full) | None => self.close(name, None, true, now),
+            }
+        }
+    }
+
+    fn bring_one(&mut self, name: SocketName, hold: &ListenerHold) -> Option<Brought> {
+        let manner = self.manner();
+        let family = self.families.get(&name.family)?;
+        let listener = family.arena.listener(hold.listener)?;
+        if listener.queue.get(manner.rank)?.len() >= hold.backlog {
+            return Some(Brought::Full);
+        }
+        let on = (hold.name.slot, family.arena.slot(hold.name.slot)?);
+        Some(bring(family, listener, on, (name.slot, family.arena.slot(name.slot)?), manner))
+    }
+
+    /// A program connects.
+    pub fn connect(
+        &mut self,
+        name: SocketName,
+        rings: Rings,
+        local: SocketAddrV4,
+        peer: SocketAddrV4,
+        now: Instant,
+    ) {
+        let Some(family) = self.families.get(&name.family) else { return };
+        let Some(end) = SocketEnd::new(&family.arena, name, rings) else { return };
+        let Some(top) = self.top() else { return };
+        let class = self.classes.class_of(*peer.ip(), 0, local.port());
+        let attrs = Attrs::new()
+            .with(Attr::Local(local))
+            .with(Attr::Remote(peer))
+            .with(Attr::ProtId(ipv4::TCP.into()))
+            .with(Attr::Class(class as u8))
+            .with(Attr::Owner(u64::from(name.family) << 32 | u64::from(name.slot)));
+        match self.paths.create(top, attrs, Some(Box::new(end)), now, &mut self.port) {
+            Ok(id) => {
+                self.admit(id, class);
+                self.sockets.insert(name, Socket::on(id, true));
+                // The SYN leaves with the first look at the path.
+                self.paths.bell(id, now, &mut self.port, Bell::Sent);
+                self.settle(id, now);
+            }
+            Err(error) => self.refuse(name, rings, &error),
+        }
+    }
+
+    /// A connection that could not even begin: its socket says why.
+    fn refuse(&mut self, name: SocketName, rings: Rings, error: &CreateError) {
+        let errno = match error {
+            CreateError::NoRoute(_) => libc::ENETUNREACH,
+            CreateError::Overlap { .. } => libc::EADDRNOTAVAIL,
+            CreateError::Refused(_) | CreateError::TableFull | CreateError::ClassifierFull => libc::ENOBUFS,
+            _ => libc::EINVAL,
+        };
+        let Some(family) = self.families.get(&name.family) else { return };
+        let Some(mut end) = SocketEnd::new(&family.arena, name, rings) else { return };
+        end.fail(errno);
+        let mut socket = Socket::without_path(true);
+        let wake = end.take_news();
+        socket.end = Some(Box::new(end));
+        self.sockets.insert(name, socket);
+        self.tell_ended(name, wake);
+    }
+}
+
+fn take_rings(family: &mut FamilyEnd, receive: u32, send: u32) -> Option<Rings> {
+    let rx = family.pool.take_ring(receive)?;
+    let Some(tx) = family.pool.take_ring(send) else {
+        family.pool.return_ring(rx);
+        return None;
+    };
+    Some(Rings { rx, tx })
+}
+
+/// A slot and its rings return unused.
+fn give_back(family: &mut FamilyEnd, name: SocketName, rings: Rings) {
+    retire(&family.arena, name.slot);
+    family.pool.return_ring(rings.rx);
+    family.pool.return_ring(rings.tx);
+    family.pool.return_slot(name.slot);
+}
+
+/// What a class asks of the scheduler.
+fn terms_of(class: &Class) -> Terms {
+    Terms {
+        priority: class.priority.min(Terms::PRIORITIES - 1),
+        weight: class.weight,
+        reserved: class.reserve.map(|r| Reservation { budget: r.budget, period: r.period }),
+        delay: class.delay,
+        important: class.important,
+        ..Terms::default()
+    }
+}

@@ -1,0 +1,176 @@
+//! The world around a domain's paths: its device, its clock, its timers, and what is to be
+//! done after a run.
+
+use crate::clock;
+use crate::socket_end::SocketEnd;
+use crate::wheel::Wheel;
+use silk_device::{Offload, Segment, Transmit, Transmitted};
+use silk_instant::Instant;
+use silk_path::{Checksum, DropReason, Event, Message, PathId, Port, Request};
+use std::collections::BTreeMap;
+
+/// The port of one domain.
+pub struct DomainPort {
+    transmit: Box<dyn Transmit>,
+    wheel: Wheel<u32>,
+    /// For each path index, the instant it is in the wheel for; FAR: it is not.
+    armed: Vec<Instant>,
+    /// What became true in the running activity.
+    pub events: Vec<(PathId, Event)>,
+    /// What is to be done after it.
+    pub requests: Vec<Request>,
+    random: Random,
+    /// Something was sent since the last flush.
+    sent: bool,
+    /// The rings of datagram sockets, by their path's index.
+    datagrams: BTreeMap<u32, Box<SocketEnd>>,
+}
+
+impl DomainPort {
+    /// The port of a domain that sends through `transmit`.
+    pub fn new(transmit: Box<dyn Transmit>, now: Instant) -> Self {
+        Self {
+            transmit,
+            wheel: Wheel::new(now),
+            armed: Vec::new(),
+            events: Vec::with_capacity(64),
+            requests: Vec::with_capacity(64),
+            random: Random::default(),
+            sent: false,
+            datagrams: BTreeMap::new(),
+        }
+    }
+
+    /// Lets leave what was sent.
+    pub fn flush(&mut self, now: Instant) {
+        if std::mem::take(&mut self.sent) || self.transmit.due().is_some_and(|at| at <= now) {
+            self.transmit.flush(now);
+        }
+    }
+
+    /// When this domain wants to be woken even if nothing happens.
+    pub fn due(&self) -> Option<Instant> {
+        [self.wheel.next(), self.transmit.due()].into_iter().flatten().min()
+    }
+
+    /// Puts the indices of the paths whose timers may be due at `now` into `due`.
+    pub fn expire(&mut self, now: Instant, due: &mut Vec<u32>) {
+        let armed = &mut self.armed;
+        self.wheel.advance(now, |index, at| {
+            // An entry that was overtaken by an earlier one is not the armed one any more.
+            if armed.get(index as usize) == Some(&at) {
+                armed[index as usize] = Instant::FAR;
+                due.push(index);
+            }
+        });
+    }
+
+    /// What the device did with what was sent.
+    pub fn transmitted(&self) -> Transmitted {
+        self.transmit.transmitted()
+    }
+
+    /// Puts the ring of a datagram socket at the top of its path.
+    pub fn put_datagrams(&mut self, path: PathId, end: Box<SocketEnd>) {
+        self.datagrams.insert(path.index, end);
+    }
+
+    /// Takes it away again.
+    pub fn take_datagrams(&mut self, path: PathId) -> Option<Box<SocketEnd>> {
+        self.datagrams.remove(&path.index)
+    }
+
+    /// The ring of the datagram socket at the top of a path.
+    pub fn datagrams(&mut self, path: PathId) -> Option<&mut SocketEnd> {
+        if self.datagrams.is_empty() {
+            return None;
+        }
+        self.datagrams.get_mut(&path.index).map(|end| &mut **end)
+    }
+}
+
+impl Port for DomainPort {
+    fn transmit(&mut self, _: PathId, msg: &Message<'_>) -> Result<(), DropReason> {
+        self.transmit.send(msg.bytes(), msg.ext(), offload(msg));
+        self.sent = true;
+        Ok(())
+    }
+
+    fn deliver(&mut self, path: PathId, msg: &Message<'_>) -> Result<(), DropReason> {
+        let end = self.datagrams.get_mut(&path.index).ok_or(DropReason::NoReceiver)?;
+        let [first, second] = msg.ext();
+        let fits = end.push_datagram(msg.meta.remote.into(), &[msg.bytes(), first, second]);
+        if fits { Ok(()) } else { Err(DropReason::SocketFull) }
+    }
+
+    fn arm(&mut self, path: PathId, at: Instant) {
+        let index = path.index as usize;
+        if index >= self.armed.len() {
+            self.armed.resize(index + 1, Instant::FAR);
+        }
+        if at < self.armed[index] {
+            self.armed[index] = at;
+            self.wheel.arm(path.index, at);
+        }
+    }
+
+    fn event(&mut self, path: PathId, event: Event) {
+        self.events.push((path, event));
+    }
+
+    fn request(&mut self, request: Request) {
+        self.requests.push(request);
+    }
+
+    fn random(&mut self) -> u64 {
+        self.random.next()
+    }
+
+    fn clock(&mut self) -> Option<Instant> {
+        Some(clock::now())
+    }
+}
+
+/// What the device is asked to do for a message.
+fn offload(msg: &Message<'_>) -> Offload {
+    let Checksum::Partial { start, field } = msg.meta.checksum else { return Offload::NONE };
+    // The message counts from the start of its buffer, the device from the frame's.
+    let tcp = start.saturating_sub(msg.head() as u16);
+    if msg.meta.gso_size == 0 {
+        return Offload::checksum(tcp, field - start);
+    }
+    Offload {
+        segment: Segment::Tcp4(msg.meta.gso_size),
+        header_len: msg.bytes().len() as u16,
+        checksum_start: tcp,
+        checksum_offset: field - start,
+    }
+}
+
+/// Numbers from the kernel, fetched a page at a time.
+struct Random {
+    pool: [u64; 64],
+    left: usize,
+}
+
+impl Default for Random {
+    fn default() -> Self {
+        Self { pool: [0; 64], left: 0 }
+    }
+}
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        if self.left == 0 {
+            for word in &mut self.pool {
+                // After boot the kernel's random numbers do not fail; if they did, a number
+                // that nobody can guess is still better than a daemon that stops.
+                *word = rand_core::TryRngCore::try_next_u64(&mut rand_core::OsRng)
+                    .unwrap_or_else(|_| clock::now().nanos().wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            }
+            self.left = self.pool.len();
+        }
+        self.left -= 1;
+        self.pool[self.left]
+    }
+}

@@ -1,0 +1,45 @@
+//! The scheduling of threads: executors and the programs' threads that extend paths
+//! (SILK §3.3, design §6).
+//!
+//! On the server's CPUs the executor of priority *p* and the threads serving its paths run
+//! at the same `SCHED_FIFO` priority `base + 2p`; priority 0 stays ordinary. Only the daemon
+//! changes priorities, and only when they differ.
+
+use std::io;
+
+/// How a thread is to be scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduling {
+    /// `SCHED_OTHER`: as it was.
+    Ordinary,
+    /// `SCHED_BATCH`: an executor of priority 0, which does not preempt at a wake-up.
+    Batch,
+    /// `SCHED_FIFO` at this priority.
+    Fifo(i32),
+}
+
+/// Real-time priorities start here unless configured otherwise.
+pub const HIGHEST: i32 = 97;
+
+/// The scheduling of what belongs to a path of `priority`; `base` is configured.
+pub fn extended(base: i32, priority: u32) -> Scheduling {
+    match i32::try_from(priority) {
+        Ok(0) => Scheduling::Ordinary,
+        Ok(p) => Scheduling::Fifo(p.saturating_mul(2).saturating_add(base).min(HIGHEST)),
+        Err(_) => Scheduling::Fifo(HIGHEST),
+    }
+}
+
+/// Schedules thread `tid` (zero: the calling thread) so.
+///
+/// # Errors
+/// `EPERM` without the right to, or in a CPU cgroup without real-time time; `ESRCH` when the
+/// thread has ended.
+pub fn set(tid: u32, scheduling: Scheduling) -> io::Result<()> {
+    let (policy, priority) = match scheduling {
+        Scheduling::Ordinary => (libc::SCHED_OTHER, 0),
+        Scheduling::Batch => (libc::SCHED_BATCH, 0),
+        Scheduling::Fifo(priority) => (libc::SCHED_FIFO, priority),
+    };
+    crate::sys::set_scheduler(tid, policy, priority)
+}

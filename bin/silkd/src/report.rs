@@ -1,0 +1,109 @@
+//! What an executor says of its paths, for `silk paths`.
+
+use crate::engine::Engine;
+use silk_control::{DropCount, PathReport, Report, ThreadReport};
+use silk_path::{DropReason, DropTotals, Path};
+use std::sync::atomic::Ordering::SeqCst;
+
+impl Engine {
+    /// The report of this domain.
+    pub fn report(&mut self) -> Report {
+        self.collect_unblock_times();
+        let class = self.classes.classes.iter().find(|(_, domain)| *domain == self.domain);
+        let class = class.map_or_else(|| "?".to_owned(), |(class, _)| class.name.clone());
+        Report {
+            paths: self.paths.iter().map(|path| self.describe(path)).collect(),
+            drops: self.drop_counts(),
+            threads: self.threads(),
+            unserved: Vec::new(),
+            unblock_ns: vec![self.unblock.report(&class)],
+            arena_bytes: 0,
+        }
+    }
+
+    fn collect_unblock_times(&mut self) {
+        for family in self.families.values() {
+            for (number, _) in family.threads() {
+                if family.priority_of(number).is_some_and(|p| p == self.classes.priorities[self.domain]) {
+                    family.take_unblock_time(number, &mut self.unblock);
+                }
+            }
+        }
+    }
+
+    fn describe(&self, path: &Path) -> PathReport {
+        let (state, attrs) = (&path.state, &path.state.attrs);
+        let modules = self.paths.graph().modules();
+        let class = usize::from(attrs.class().unwrap_or(0));
+        let owner = attrs.owner();
+        let slot =
+            owner.and_then(|owner| self.families.get(&((owner >> 32) as u32))?.arena.slot(owner as u32));
+        let unsent =
+            slot.map_or(0, |slot| slot.tx_write.load(SeqCst).wrapping_sub(slot.tx_read.load(SeqCst)));
+        PathReport {
+            id: u64::from(state.id.generation) << 32 | (self.domain as u64) << 24 | u64::from(state.id.index),
+            class: self.classes.name(class).to_owned(),
+            priority: self.classes.priorities.get(self.domain).copied().unwrap_or(0),
+            modules: path.slots().iter().map(|slot| modules.name(slot.module).to_owned()).collect(),
+            local: attrs.local().map_or(String::new(), |address| address.to_string()),
+            peer: attrs.remote().map_or(String::new(), |address| address.to_string()),
+            state: path.shown_state().to_owned(),
+            queue: [path.input.len() as u64, u64::from(unsent)],
+            cpu_path_ns: state.account.cpu_path,
+            cpu_program_ns: state.account.cpu_program,
+            bytes: [state.account.bytes_in, state.account.bytes_out],
+            packets: [state.account.packets_in, state.account.packets_out],
+            memory: state.account.memory(),
+            pid: 0,
+            drops: state.drops.iter().map(|(reason, count)| count_of(reason, count.into())).collect(),
+            average_ns: state.measure.map_or(0, |average| average.ns()),
+            rtt_us: slot.map_or(0, |slot| slot.rtt_us.load(SeqCst).into()),
+            cwnd: slot.map_or(0, |slot| slot.cwnd.load(SeqCst).into()),
+            retransmits: slot.map_or(0, |slot| slot.retransmits.load(SeqCst).into()),
+        }
+    }
+
+    /// Drops of no path, of paths that are gone, and of the device.
+    fn drop_counts(&mut self) -> Vec<DropCount> {
+        let mut counts: Vec<DropCount> = of_totals(&self.drops).collect();
+        for class in self.paths.classes.iter() {
+            counts.extend(of_totals(&class.past_drops));
+        }
+        let received = self.receive.received();
+        let sent = self.port.transmitted();
+        for (reason, count) in [
+            ("device: receive ring full", received.ring_full),
+            ("device: no buffer", received.no_buffer),
+            ("device: malformed", received.malformed),
+            ("device: transmit queue full", sent.full),
+            ("device: refused", sent.dropped() - sent.full),
+        ] {
+            if count > 0 {
+                counts.push(DropCount { reason: reason.to_owned(), count });
+            }
+        }
+        counts
+    }
+
+    fn threads(&self) -> Vec<ThreadReport> {
+        let mine = self.classes.priorities[self.domain];
+        self.families
+            .values()
+            .flat_map(|family| family.threads().map(move |(n, thread)| (family.priority_of(n), thread)))
+            .filter(|(priority, _)| *priority == Some(mine))
+            .map(|(priority, thread)| ThreadReport {
+                tid: thread.tid,
+                priority: priority.unwrap_or(0),
+                demoted: String::new(),
+            })
+            .collect()
+    }
+}
+
+fn of_totals(totals: &DropTotals) -> impl Iterator<Item = DropCount> + '_ {
+    totals.iter().map(|(reason, count)| count_of(reason, count))
+}
+
+fn count_of(reason: DropReason, count: u64) -> DropCount {
+    DropCount { reason: reason.name().to_owned(), count }
+}

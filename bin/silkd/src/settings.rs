@@ -1,0 +1,61 @@
+//! What the daemon works with: the configuration, and what only the running machine can say
+//! (the interface's addresses, its MTU).
+
+use crate::classes::Classes;
+use silk_config::Config;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+/// The settings.
+pub struct Settings {
+    /// The configuration they come from.
+    pub config: Config,
+    /// The file it was read from, for `silk reload`.
+    pub file: PathBuf,
+    /// The classes, with their domains.
+    pub classes: Classes,
+    /// The local addresses that are silk's.
+    pub addresses: Vec<Ipv4Addr>,
+    /// Networks that are reached over silk's interface: prefix and length. Whatever is not
+    /// in one of them, or behind the gateway, is Linux's to reach.
+    pub networks: Vec<(Ipv4Addr, u8)>,
+    /// Whether a default route leads over silk's interface.
+    pub default_route: bool,
+}
+
+impl Settings {
+    /// The settings of a configuration, before the device is known.
+    pub fn new(config: Config, file: PathBuf) -> Self {
+        let classes = Classes::new(&config);
+        Self { config, file, classes, addresses: Vec::new(), networks: Vec::new(), default_route: false }
+    }
+
+    /// The address that a socket bound to `address` reserves its port on.
+    pub fn reserve_at(&self, address: Ipv4Addr) -> Ipv4Addr {
+        if address.is_unspecified() { self.addresses.first().copied().unwrap_or(address) } else { address }
+    }
+
+    /// The address to connect to `remote` from, or `None` when that is Linux's business.
+    pub fn source_for(&self, remote: Ipv4Addr) -> Option<Ipv4Addr> {
+        if remote.is_loopback()
+            || remote.is_multicast()
+            || remote.is_broadcast()
+            || self.addresses.contains(&remote)
+        {
+            return None;
+        }
+        let reached = self.default_route
+            || self.networks.iter().any(|(prefix, length)| {
+                let mask = u32::MAX.checked_shl(32 - u32::from(*length)).unwrap_or(0);
+                remote.to_bits() & mask == prefix.to_bits() & mask
+            });
+        self.addresses.first().copied().filter(|_| reached)
+    }
+
+    /// How many waiting threads ordinary connections leave for higher classes, in a family
+    /// of `threads`: none where there are few, or nothing to keep them for.
+    pub fn reserve(&self, threads: usize) -> u32 {
+        let worth_it = self.config.scheduler.extend && self.classes.domains() > 1;
+        if worth_it && threads >= 8 { 2 } else { 0 }
+    }
+}

@@ -1,0 +1,332 @@
+//! The daemon's end of a socket: its slot and rings, with the daemon's own indices, clamped
+//! against whatever the program wrote (CM §4.2). This is the byte stream that TCP reads from
+//! and writes to; nothing is copied but what arrives.
+
+use crate::command::{Rings, SocketName};
+use silk_path::{ByteStream, Incoming, Outgoing};
+use silk_stream::{Arena, Bytes, RingPlace, Slot, free, status, used, waiting};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+
+/// One ring of a socket, as its daemon's end sees it.
+struct Side {
+    arena: Arc<Arena>,
+    slot: u32,
+    ring: RingPlace,
+}
+
+impl Side {
+    fn slot(&self) -> &Slot {
+        self.arena.slot(self.slot).expect("checked when the end was made; arenas do not shrink")
+    }
+
+    fn bytes(&self) -> Bytes<'_> {
+        self.arena.ring(self.ring.place, self.ring.size).expect("checked when the end was made")
+    }
+}
+
+/// What goes to the program.
+pub struct ToProgram {
+    side: Side,
+    /// Bytes written so far: `N_write`. Ours alone; the slot has a copy.
+    write: u32,
+    /// The program has not been told of all of it.
+    news: bool,
+}
+
+/// What comes from the program.
+pub struct FromProgram {
+    side: Side,
+    /// Bytes done with: `N_read`. Ours alone; the slot has a copy.
+    read: u32,
+    /// How far the program had written when we last looked. Never moves backwards, whatever
+    /// the program says, and never more than the ring's size ahead of `read`.
+    write: u32,
+    /// The program has not been told that there is more room.
+    news: bool,
+}
+
+/// The end.
+pub struct SocketEnd {
+    /// Which socket.
+    pub name: SocketName,
+    /// Which use of the slot this is.
+    pub generation: u32,
+    /// Its rings, as the daemon's book has them.
+    pub rings: Rings,
+    /// Bits of [`status`]. Ours; the slot has a copy.
+    status: u32,
+    to_program: ToProgram,
+    from_program: FromProgram,
+}
+
+impl SocketEnd {
+    /// The end of the socket `name`, whose slot has been set up. `None` when there is no such
+    /// slot or its rings do not lie in the arena.
+    pub fn new(arena: &Arc<Arena>, name: SocketName, rings: Rings) -> Option<Self> {
+        let slot = arena.slot(name.slot)?;
+        arena.ring(rings.rx.place, rings.rx.size)?;
+        arena.ring(rings.tx.place, rings.tx.size)?;
+        let side = |ring| Side { arena: arena.clone(), slot: name.slot, ring };
+        Some(Self {
+            name,
+            generation: slot.generation.load(Relaxed),
+            rings,
+            status: slot.status.load(Relaxed),
+            to_program: ToProgram { side: side(rings.rx), write: 0, news: false },
+            from_program: FromProgram { side: side(rings.tx), read: 0, write: 0, news: false },
+        })
+    }
+
+    /// The shared control block.
+    pub fn slot(&self) -> &Slot {
+        self.to_program.side.slot()
+    }
+
+    /// Looks how far the program has written. Whether there is anything new.
+    pub fn look(&mut self) -> bool {
+        self.from_program.look()
+    }
+
+    /// Bytes the program has not read yet.
+    pub fn unread(&self) -> u32 {
+        used(self.to_program.write, self.slot().rx_read.load(SeqCst), self.rings.rx.size)
+    }
+
+    /// Bits of [`status`].
+    pub fn status(&self) -> u32 {
+        self.status
+    }
+
+    /// Sets and clears bits of [`status`], which is news for everybody.
+    pub fn change_status(&mut self, set: u32, clear: u32) {
+        self.status = (self.status | set) & !clear;
+        self.slot().status.store(self.status, SeqCst);
+        self.to_program.news = true;
+        self.from_program.news = true;
+    }
+
+    /// The connection has failed with `errno`.
+    pub fn fail(&mut self, errno: i32) {
+        self.slot().error.store(errno.unsigned_abs(), SeqCst);
+        self.change_status(status::FAILED | status::PEER_FIN | status::SEND_CLOSED, status::CONNECTING);
+    }
+
+    /// Asks the program to ring once half the ring is free, while less than that is, because
+    /// the peer may be waiting for a window (CM §4.2 `B_start`).
+    pub fn ask_for_room(&self) {
+        let half = self.rings.rx.size / 2;
+        let note = if self.to_program.room() < half as usize { half } else { 0 };
+        if self.slot().rx_note.load(Relaxed) != note {
+            self.slot().rx_note.store(note, SeqCst);
+        }
+    }
+
+    /// Writes a datagram that arrived; `false` when there is no room for it.
+    pub fn push_datagram(&mut self, peer: SocketAddr, data: &[&[u8]]) -> bool {
+        let to = &mut self.to_program;
+        let room = to.room() as u32;
+        let Some(write) = silk_stream::push_datagram(to.side.bytes(), to.write, room, peer, data) else {
+            self.slot().drops.fetch_add(1, Relaxed);
+            return false;
+        };
+        to.advance(write);
+        true
+    }
+
+    /// Hands the next datagram the program has written to `send`: to whom, and its bytes in
+    /// at most two pieces. `false` when there is none. A malformed record empties the ring;
+    /// it is the program's mistake and its loss.
+    pub fn pop_datagram(&mut self, send: impl FnOnce(SocketAddr, [&[u8]; 2])) -> bool {
+        let from = &mut self.from_program;
+        from.look();
+        let there = from.write.wrapping_sub(from.read);
+        if there == 0 {
+            return false;
+        }
+        let ring = from.side.bytes();
+        let next = match silk_stream::pop_datagram(ring, from.read, there) {
+            None => from.write,
+            Some((datagram, at, next)) => {
+                send(datagram.peer, ring.peek(at, datagram.len as usize));
+                next
+            }
+        };
+        from.give_back(next);
+        true
+    }
+
+    /// Whether the program is to be told something; asked once after each run.
+    pub fn take_news(&mut self) -> Option<Wake> {
+        let (readable, writable) = (self.to_program.news, self.from_program.news);
+        if !readable && !writable {
+            return None;
+        }
+        self.to_program.news = false;
+        self.from_program.news = false;
+        Some(Wake { threads: self.whom_to_wake(readable, writable) })
+    }
+
+    /// Of the threads that sleep on the socket, whether those whose level is reached are to
+    /// be woken (CM §4.2 `B_wakeup`); their bits are then taken from the slot.
+    fn whom_to_wake(&self, readable: bool, writable: bool) -> bool {
+        // The indices have been stored; whoever sets its bit after this sees them.
+        std::sync::atomic::fence(SeqCst);
+        let slot = self.slot();
+        let sleeping = slot.waiting.load(SeqCst);
+        if sleeping == 0 {
+            return false;
+        }
+        let level = |word: &std::sync::atomic::AtomicU32, size: u32| word.load(Relaxed).min(size);
+        let read_over = self.status & (status::FAILED | status::PEER_FIN) != 0;
+        let write_over = self.status & (status::FAILED | status::SEND_CLOSED) != 0;
+        let room = free(slot.tx_write.load(SeqCst), self.from_program.read, self.rings.tx.size);
+        let reader = readable && (read_over || self.unread() >= level(&slot.wake_read, self.rings.rx.size));
+        let writer = writable && (write_over || room >= level(&slot.wake_write, self.rings.tx.size));
+        let bits = if reader { waiting::READ } else { 0 } | if writer { waiting::WRITE } else { 0 };
+        sleeping & bits != 0 && slot.waiting.fetch_and(!bits, SeqCst) & bits != 0
+    }
+}
+
+/// What the program is to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wake {
+    /// Threads sleep on the slot and their level is reached.
+    pub threads: bool,
+}
+
+impl ToProgram {
+    fn advance(&mut self, write: u32) {
+        self.write = write;
+        self.side.slot().rx_write.store(write, Release);
+        self.news = true;
+    }
+}
+
+impl Incoming for ToProgram {
+    fn room(&self) -> usize {
+        free(self.write, self.side.slot().rx_read.load(SeqCst), self.side.ring.size) as usize
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> usize {
+        let taken = bytes.len().min(self.room());
+        if taken > 0 {
+            self.side.bytes().write(self.write, &bytes[..taken]);
+            self.advance(self.write.wrapping_add(taken as u32));
+        }
+        taken
+    }
+}
+
+impl FromProgram {
+    fn look(&mut self) -> bool {
+        let claimed = used(self.side.slot().tx_write.load(SeqCst), self.read, self.side.ring.size);
+        let known = self.write.wrapping_sub(self.read);
+        if claimed > known {
+            self.write = self.read.wrapping_add(claimed);
+        }
+        claimed > known
+    }
+
+    fn give_back(&mut self, read: u32) {
+        self.read = read;
+        self.side.slot().tx_read.store(read, Release);
+        self.news = true;
+    }
+}
+
+impl Outgoing for FromProgram {
+    fn len(&self) -> usize {
+        self.write.wrapping_sub(self.read) as usize
+    }
+
+    fn peek(&self, offset: usize, len: usize) -> [&[u8]; 2] {
+        let there = self.len();
+        let offset = offset.min(there);
+        self.side.bytes().peek(self.read.wrapping_add(offset as u32), len.min(there - offset))
+    }
+
+    fn consume(&mut self, n: usize) {
+        let n = n.min(self.len());
+        if n > 0 {
+            self.give_back(self.read.wrapping_add(n as u32));
+        }
+    }
+}
+
+impl ByteStream for SocketEnd {
+    fn split(&mut self) -> (&mut dyn Incoming, &mut dyn Outgoing) {
+        (&mut self.to_program, &mut self.from_program)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silk_stream::{Pool, Sizes};
+
+    fn end() -> SocketEnd {
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1, huge_pages: false }).unwrap();
+        let mut pool = Pool::new(arena.clone());
+        let slot = pool.take_slot().unwrap();
+        let rings = Rings { rx: pool.take_ring(4096).unwrap(), tx: pool.take_ring(4096).unwrap() };
+        SocketEnd::new(&arena, SocketName { family: 0, slot }, rings).unwrap()
+    }
+
+    #[test]
+    fn what_the_program_writes_is_there_until_it_is_consumed() {
+        let mut end = end();
+        end.from_program.side.bytes().write(0, b"hello");
+        end.slot().tx_write.store(5, SeqCst);
+        assert!(end.look());
+        assert!(!end.look());
+        let (_, outgoing) = end.split();
+        assert_eq!(outgoing.peek(1, 9).concat(), b"ello");
+        outgoing.consume(2);
+        assert_eq!(outgoing.len(), 3);
+        assert_eq!(end.slot().tx_read.load(SeqCst), 2);
+    }
+
+    #[test]
+    fn a_program_that_takes_bytes_back_or_claims_too_many_changes_nothing_else() {
+        let mut end = end();
+        end.slot().tx_write.store(100, SeqCst);
+        end.look();
+        end.slot().tx_write.store(50, SeqCst);
+        end.look();
+        assert_eq!(end.split().1.len(), 100);
+        end.slot().tx_write.store(u32::MAX, SeqCst);
+        end.look();
+        assert_eq!(end.split().1.len(), 4096);
+        end.slot().rx_read.store(77, SeqCst);
+        assert_eq!(end.split().0.room(), 0);
+    }
+
+    #[test]
+    fn a_reader_is_woken_at_its_level_and_once() {
+        let mut end = end();
+        end.slot().wake_read.store(4, SeqCst);
+        end.slot().waiting.store(waiting::READ, SeqCst);
+        end.split().0.write(b"abc");
+        assert_eq!(end.take_news(), Some(Wake { threads: false }));
+        end.split().0.write(b"d");
+        assert_eq!(end.take_news(), Some(Wake { threads: true }));
+        assert_eq!(end.take_news(), None);
+        assert_eq!(end.slot().waiting.load(SeqCst), 0);
+    }
+
+    #[test]
+    fn datagrams_pass_in_both_directions_and_a_malformed_one_empties_the_ring() {
+        let mut end = end();
+        let peer = "10.0.0.9:53".parse().unwrap();
+        assert!(end.push_datagram(peer, &[b"query"]));
+        let ring = end.from_program.side.bytes();
+        let write = silk_stream::push_datagram(ring, 0, 4096, peer, &[b"answer"]).unwrap();
+        end.slot().tx_write.store(write + 8, SeqCst);
+        let mut seen = Vec::new();
+        while end.pop_datagram(|to, parts| seen.push((to, parts.concat()))) {}
+        assert_eq!(seen, [(peer, b"answer".to_vec())]);
+        assert_eq!(end.slot().tx_read.load(SeqCst), write + 8);
+    }
+}

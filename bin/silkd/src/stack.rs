@@ -1,0 +1,149 @@
+//! Puts a domain together: the graph with its modules, the paths that stand from the start,
+//! and the policy. The only place where `path`, `sched`, `modules` and the configuration meet.
+
+use crate::engine::Engine;
+use crate::settings::Settings;
+use silk_config::{Config, Congestion, DeviceKind, Graph as GraphFile, Percent, Policy as PolicyName};
+use silk_modules::{Device, Setup, catalogue, tcp};
+use silk_path::classify::Tables;
+use silk_path::transform::{Measure, Rule};
+use silk_path::{Attr, Attrs, Graph, Limits, Paths};
+use silk_sched::{Bert, Edf, Fixed, Member, Policy, Terms, Wfq};
+use std::net::Ipv4Addr;
+
+/// The graph of a server, unless the configuration names another.
+const WEB: &str = include_str!("../../../graphs/web.toml");
+
+/// What is known of the link.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// The device as the modules see it.
+    pub device: Device,
+    /// Our addresses with their prefixes.
+    pub addresses: Vec<(Ipv4Addr, u8)>,
+    /// The router for everything beyond.
+    pub gateway: Option<Ipv4Addr>,
+    /// Linux shares the interface and keeps the neighbours.
+    pub shared: bool,
+    /// 128 random bits for initial sequence numbers, the same in all domains.
+    pub secret: [u64; 2],
+}
+
+/// The paths of one domain, none yet, through the graph of a server.
+///
+/// # Errors
+/// Everything that is wrong with the graph.
+pub fn paths(settings: &Settings, link: &Link, tables: &Tables, domain: usize) -> Result<Paths, String> {
+    let setup = Setup {
+        domain: domain as u8,
+        devices: vec![link.device],
+        addresses: link.addresses.clone(),
+        gateway: link.gateway,
+        neighbours_told: link.shared,
+        tcp: tcp::Parameters {
+            config: tcp_config(&settings.config, link.device.mtu),
+            secret: link.secret,
+            time_wait: settings.config.tcp.time_wait_max as usize,
+        },
+        ..Setup::new(tables.clone())
+    };
+    let catalogue = catalogue(setup);
+    let file = GraphFile::check("web.toml", WEB, &catalogue).map_err(|faults| faults.to_string())?;
+    let graph = Graph::build(&file.spec(), &catalogue)
+        .map_err(|faults| faults.iter().map(|fault| format!("{fault:?}\n")).collect::<String>())?;
+    let rules: Vec<Box<dyn Rule>> = vec![Box::new(Measure::default())];
+    let mut paths = Paths::new(graph, rules);
+    for (number, (class, _)) in settings.classes.classes.iter().enumerate() {
+        paths.classes.set_limits(number as u8, limits(class));
+    }
+    Ok(paths)
+}
+
+fn limits(class: &silk_config::Class) -> Limits {
+    let none = Limits::NONE;
+    Limits {
+        paths: class.limits.paths.unwrap_or(none.paths),
+        path_memory: class.limits.path_memory.map_or(none.path_memory, |size| size.get()),
+        class_memory: class.limits.memory.map_or(none.class_memory, |size| size.get()),
+    }
+}
+
+fn tcp_config(config: &Config, mtu: u16) -> silk_tcp::Config {
+    let tcp = &config.tcp;
+    let ring = config.memory.receive_ring.get() as u32;
+    silk_tcp::Config {
+        mss: mtu.saturating_sub(40),
+        receive_window: ring.min(64 << 10),
+        receive_window_max: ring,
+        window_scaling: tcp.window_scaling,
+        timestamps: tcp.timestamps,
+        sack: tcp.sack,
+        congestion: match tcp.congestion {
+            Congestion::Cubic => silk_tcp::Algorithm::Cubic,
+            Congestion::Reno => silk_tcp::Algorithm::Reno,
+        },
+        initial_window: tcp.initial_window,
+        min_rto: tcp.min_rto,
+        delayed_ack: tcp.delayed_ack,
+        syn_retries: tcp.syn_retries,
+        syn_ack_retries: tcp.syn_ack_retries,
+        retries: tcp.retries,
+        fin_wait_2: tcp.fin_wait,
+        time_wait: tcp.time_wait,
+        ..silk_tcp::Config::default()
+    }
+}
+
+/// The policy of a domain with room for `limit` paths.
+pub fn policy(config: &Config, limit: u32) -> Box<dyn Policy + Send> {
+    let scheduler = &config.scheduler;
+    match scheduler.policy {
+        PolicyName::FixedPriority => Box::new(Fixed::new(limit)),
+        PolicyName::Edf => Box::new(Edf::new(limit)),
+        PolicyName::Wfq => Box::new(Wfq::new(limit, scheduler.quantum)),
+        PolicyName::Bert => Box::new(Bert::new(
+            limit,
+            scheduler.quantum,
+            Percent::WHOLE.millionths() - scheduler.linux_share.millionths(),
+        )),
+        #[allow(unreachable_patterns, reason = "a policy that is only configured elsewhere runs as fixed")]
+        _ => Box::new(Fixed::new(limit)),
+    }
+}
+
+/// Whether silk answers ARP for its own addresses: where Linux does not share the interface.
+pub fn owns_link(config: &Config) -> bool {
+    config.device.kind != DeviceKind::Xdp
+}
+
+impl Engine {
+    /// Makes the paths that stand from the start: ARP where the link is ours, ICMP, the path
+    /// for fragments, and the one for TCP segments of nobody.
+    ///
+    /// # Errors
+    /// Which path could not be made, and why.
+    pub fn stand(&mut self, owns_link: bool) -> Result<(), String> {
+        let now = crate::clock::now();
+        let nothing = Attrs::new();
+        let listen = nothing.with(Attr::Listen(true));
+        for (kind, attrs, wanted) in [
+            ("arp", nothing, owns_link),
+            ("ip", nothing, true),
+            ("icmp", nothing, true),
+            ("tcp", listen, true),
+        ] {
+            let Some(top) = self.paths.graph().modules().of_kind(kind).filter(|_| wanted) else { continue };
+            let attrs = attrs.with(Attr::InputQueue(256)).with(Attr::Class(self.classes.default as u8));
+            let id = self
+                .paths
+                .create(top, attrs, None, now, &mut self.port)
+                .map_err(|error| format!("no {kind} path: {error}"))?;
+            let highest = Terms::PRIORITIES - 1;
+            self.policy
+                .admit(Member(id.index), Terms::with_priority(highest))
+                .or_else(|_| self.policy.admit(Member(id.index), Terms::default()))
+                .map_err(|refused| format!("the policy refuses the {kind} path: {refused}"))?;
+        }
+        Ok(())
+    }
+}

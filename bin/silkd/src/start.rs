@@ -1,0 +1,329 @@
+//! Starting the daemon, in the order in which things can fail: configuration, device,
+//! executors, control socket. Nothing is left behind by a failed start.
+
+use crate::classes::Classes;
+use crate::command::Orders;
+use crate::datagrams::Sibling;
+use crate::engine::{Engine, Parts};
+use crate::executor::{Executor, Placement};
+use crate::neighbours::Neighbours;
+use crate::priority::{self, Scheduling};
+use crate::server::{self, Server};
+use crate::settings::Settings;
+use crate::stack::{self, Link};
+use crate::sys;
+use silk_config::{Config, DeviceKind, Napi, Source};
+use silk_device::{End, link, netlink, packet, tap, xdp};
+use silk_path::classify::{ClassRule, Domains, Owned, Tables};
+use silk_stream::wake;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+
+/// Why the daemon did not start, or ended.
+pub enum Failure {
+    /// The configuration is wrong: the operator's to mend. Rendered, every fault.
+    Configuration(String),
+    /// The machine cannot do it, or not now: a sentence.
+    Machine(String),
+}
+
+/// Buckets of the flow table: a quarter of a million connections at half load.
+const BUCKETS: u32 = 1 << 17;
+/// Paths one domain can have.
+const PATHS: u32 = 1 << 20;
+/// The largest TCP message a Linux device cuts up itself, bytes with headers.
+const GSO: u32 = 65_000;
+/// Receive processing runs above every domain: it is the interrupt.
+const NAPI_PRIORITY: u8 = 98;
+
+/// An opened device.
+struct Opened {
+    ends: Vec<End>,
+    tables: Tables,
+    link: Link,
+    /// The interface's number, where Linux shares it.
+    interface: Option<u32>,
+    /// Kept while the daemon runs: dropping it detaches the XDP program.
+    _device: Option<xdp::Device>,
+}
+
+/// Runs the daemon until a signal ends it.
+///
+/// # Errors
+/// [`Failure`].
+pub fn run(file: &Path) -> Result<(), Failure> {
+    let source = Source::read(file).map_err(|error| Failure::Machine(error.to_string()))?;
+    let config = Config::try_from(&source).map_err(|faults| Failure::Configuration(faults.to_string()))?;
+    let mut settings = Settings::new(config, file.to_owned());
+    let machine = Failure::Machine;
+    let signals = sys::signals().map_err(|e| machine(format!("cannot take signals: {e}")))?;
+    let mut opened = open(&mut settings).map_err(machine)?;
+    configure(&opened.tables, &settings, &settings.classes).map_err(machine)?;
+    let neighbours = opened.interface.map(Neighbours::open).transpose().map_err(machine)?;
+    let events = channel();
+    let event = wake::event().map(Arc::new).map_err(|e| machine(format!("no eventfd: {e}")))?;
+    let ends = std::mem::take(&mut opened.ends);
+    let (orders, threads) = executors(&settings, &opened, ends, &events.0, &event).map_err(machine)?;
+    let name = settings.config.device.interface.as_ref().map_or("a link", |name| name.as_str()).to_owned();
+    let (domains, socket) = (settings.classes.domains(), settings.config.control.socket.clone());
+    let tables = opened.tables.clone();
+    let parts = server::Parts { settings, orders, events, event, signals, neighbours, tables };
+    let mut server = Server::open(parts).map_err(machine)?;
+    let base = i32::from(server.settings().config.scheduler.base_priority);
+    // The control thread answers programs that wait; it does little and must not wait itself.
+    let _ = priority::set(0, Scheduling::Fifo(base));
+    println!(
+        "silkd: ready on {name}, {domains} domain{}, control socket {}",
+        if domains == 1 { "" } else { "s" },
+        socket.display()
+    );
+    let ended = server.run();
+    server.stop();
+    for thread in threads {
+        let _ = thread.join();
+    }
+    ended.map(drop).map_err(|e| machine(format!("cannot wait for requests: {e}")))
+}
+
+/// Opens the configured device and learns from it which addresses are ours.
+fn open(settings: &mut Settings) -> Result<Opened, String> {
+    let opened = match settings.config.device.kind {
+        DeviceKind::Xdp => open_xdp(settings)?,
+        _ => open_own(settings)?,
+    };
+    settings.addresses = opened.link.addresses.iter().map(|(address, _)| *address).collect();
+    settings.networks = opened.link.addresses.clone();
+    settings.default_route = opened.link.gateway.is_some();
+    if settings.addresses.is_empty() {
+        return Err(
+            "the interface has no IPv4 address: give it one (`ip address add`), then start again".into()
+        );
+    }
+    Ok(opened)
+}
+
+fn secret() -> [u64; 2] {
+    use rand_core::TryRngCore;
+    std::array::from_fn(|_| rand_core::OsRng.try_next_u64().unwrap_or(0))
+}
+
+fn open_xdp(settings: &Settings) -> Result<Opened, String> {
+    let device = &settings.config.device;
+    let name = device.interface.as_ref().map_or("", |name| name.as_str());
+    let options = xdp::Options {
+        domains: settings.classes.domains() as u32,
+        queues: device.queues.as_ref().map(|queues| queues.len() as u32),
+        ring: device.ring,
+        buckets: BUCKETS,
+        ..xdp::Options::default()
+    };
+    let mut opened = xdp::open(name, &options).map_err(|error| error.to_string())?;
+    if device.napi == Napi::Threaded {
+        thread_napi(&opened.interface, device.napi_cpu)?;
+    }
+    let told = |error: netlink::NetlinkError| error.to_string();
+    let mut kernel = netlink::Netlink::open().map_err(told)?;
+    let addresses = kernel.addresses(opened.interface.index).map_err(told)?;
+    // Any far address shows where the default route leads; nothing is sent there.
+    let route = kernel.route(Ipv4Addr::new(192, 0, 2, 1), None).ok();
+    let gateway = route.filter(|r| r.interface == opened.interface.index).and_then(|r| r.gateway);
+    let words = opened.tables;
+    let tables = tables_of(words)?;
+    let mtu = device.mtu.map_or(opened.interface.mtu, u32::from).min(u32::from(u16::MAX)) as u16;
+    Ok(Opened {
+        ends: std::mem::take(&mut opened.ends),
+        tables,
+        link: Link {
+            device: silk_modules::Device {
+                address: opened.interface.mac.0,
+                mtu,
+                gso: GSO,
+                checksum_offload: true,
+            },
+            addresses: addresses.iter().map(|local| (local.address, local.prefix)).collect(),
+            gateway,
+            shared: true,
+            secret: secret(),
+        },
+        interface: Some(opened.interface.index),
+        _device: Some(opened),
+    })
+}
+
+/// Receive processing in a thread of its own, above every domain, on its CPU.
+fn thread_napi(interface: &netlink::Interface, cpu: Option<u16>) -> Result<(), String> {
+    let failed = |error: silk_device::napi::NapiError| format!("napi = \"threaded\": {error}");
+    for thread in silk_device::napi::make_threaded(interface).map_err(failed)? {
+        if let Some(cpu) = cpu {
+            thread.pin(&[cpu.into()]).map_err(failed)?;
+        }
+        if let Err(error) = thread.schedule(silk_device::napi::Schedule::Fifo(NAPI_PRIORITY)) {
+            eprintln!("silkd: receive processing has no real-time priority: {error}");
+        }
+    }
+    Ok(())
+}
+
+/// The classifier's tables in the words of a device.
+fn tables_of(words: silk_device::Tables) -> Result<Tables, String> {
+    use silk_path::classify::layout::SETTINGS_SEED;
+    use silk_path::classify::{Store32, Store64};
+    words.settings[SETTINGS_SEED].store(secret()[0], std::sync::atomic::Ordering::SeqCst);
+    Tables::from_words(
+        Store64::Lent(words.flows),
+        Store32::Lent(words.ports),
+        Store64::Lent(words.rules),
+        Store64::Lent(words.settings),
+    )
+    .ok_or_else(|| "the classifier's tables are too small".to_owned())
+}
+
+/// A device whose address is silk's alone.
+fn open_own(settings: &Settings) -> Result<Opened, String> {
+    let device = &settings.config.device;
+    let name = device.interface.as_ref().map_or("", |name| name.as_str());
+    let network = device.address.ok_or("the device has no address")?;
+    let failed = |error: silk_device::OpenError| error.to_string();
+    let (end, mac, mtu, offload) = match device.kind {
+        DeviceKind::Packet => {
+            let options = packet::Options { addresses: vec![network.address], ..packet::Options::default() };
+            let end = packet::open(name, &options).map_err(failed)?;
+            let told = |error: netlink::NetlinkError| error.to_string();
+            let interface = netlink::Netlink::open().and_then(|mut n| n.interface(name)).map_err(told)?;
+            (end, interface.mac.0, interface.mtu, true)
+        }
+        DeviceKind::Tap => {
+            (tap::open(name, &tap::Options::default()).map_err(failed)?, own_mac(), 1500, true)
+        }
+        _ => (link::pair(&link::Options::default()).map_err(|e| e.to_string())?.0, own_mac(), 1500, false),
+    };
+    let mac = device.mac.map_or(mac, |mac| mac.0);
+    let mtu = device.mtu.map_or(mtu, u32::from).min(u32::from(u16::MAX)) as u16;
+    let words =
+        silk_device::Tables::in_memory(BUCKETS).map_err(|e| format!("no memory for the classifier: {e}"))?;
+    Ok(Opened {
+        ends: vec![end],
+        tables: tables_of(words)?,
+        link: Link {
+            device: silk_modules::Device {
+                address: mac,
+                mtu,
+                gso: if offload { GSO } else { 0 },
+                checksum_offload: offload,
+            },
+            addresses: vec![(network.address, network.prefix.length())],
+            gateway: device.gateway,
+            shared: false,
+            secret: secret(),
+        },
+        interface: None,
+        _device: None,
+    })
+}
+
+/// A locally administered address.
+fn own_mac() -> [u8; 6] {
+    let [_, _, a, b, c, d, e, _] = secret()[0].to_be_bytes();
+    [2, a, b, c, d, e]
+}
+
+/// Writes addresses, rules and domains into the classifier's tables, all at once.
+///
+/// # Errors
+/// There are more addresses or rules than the tables hold.
+pub fn configure(tables: &Tables, settings: &Settings, classes: &Classes) -> Result<(), String> {
+    let own = stack::owns_link(&settings.config);
+    let rules: Vec<ClassRule> = classes
+        .rules
+        .iter()
+        .map(|(class, rule)| ClassRule {
+            source: rule.source.address(),
+            prefix: rule.source.length(),
+            dscp: rule.dscp.map(|dscp| dscp.get()),
+            local_port: rule.local_port,
+            domain: classes.domain(*class) as u8,
+        })
+        .collect();
+    let default = classes.domain(classes.default) as u8;
+    let domains = Domains { default, fragment: default, control: default };
+    // On a shared interface ARP, echo and fragments stay Linux's; errors about our own
+    // packets come to us all the same.
+    let owned = Owned { arp: own, icmp: own, fragments: own };
+    tables.configure(owned, domains, &rules, &settings.addresses).map_err(|_| {
+        "the interface has more addresses, or the classes more rules, than the classifier holds".into()
+    })
+}
+
+type Started = (Vec<Orders>, Vec<JoinHandle<()>>);
+
+/// Starts an executor for each domain.
+fn executors(
+    settings: &Settings,
+    opened: &Opened,
+    ends: Vec<End>,
+    events: &std::sync::mpsc::Sender<crate::command::Event>,
+    control_event: &Arc<std::os::fd::OwnedFd>,
+) -> Result<Started, String> {
+    let failed = |e: std::io::Error| format!("an executor cannot start: {e}");
+    let mut ways = Vec::new();
+    for _ in &ends {
+        let event = wake::event().map(Arc::new).map_err(failed)?;
+        let (orders, queue) = Orders::new(event);
+        ways.push((orders, queue, Arc::new(AtomicUsize::new(0))));
+    }
+    let siblings = || -> Vec<Sibling> {
+        let sibling = |(orders, _, under_way): &(Orders, _, Arc<AtomicUsize>)| Sibling {
+            orders: orders.queue().clone(),
+            event: orders.event().clone(),
+            under_way: under_way.clone(),
+        };
+        ways.iter().map(sibling).collect()
+    };
+    let mut parts = Vec::new();
+    for (domain, end) in ends.into_iter().enumerate() {
+        parts.push(Parts {
+            domain,
+            paths: stack::paths(settings, &opened.link, &opened.tables, domain)?,
+            end,
+            policy: stack::policy(&settings.config, PATHS),
+            classes: Arc::new(settings.classes.clone()),
+            extend: settings.config.scheduler.extend,
+            base: settings.config.scheduler.base_priority.into(),
+            rings: (
+                settings.config.memory.receive_ring.get() as u32,
+                settings.config.memory.send_ring.get() as u32,
+            ),
+            tables: opened.tables.clone(),
+            events: events.clone(),
+            control_event: control_event.clone(),
+            siblings: siblings(),
+        });
+    }
+    let (mut orders, mut threads) = (Vec::new(), Vec::new());
+    for (parts, (way, queue, _)) in parts.into_iter().zip(ways) {
+        let domain = parts.domain;
+        let placement = placement(settings, domain);
+        let mut engine = Engine::new(parts);
+        engine.stand(stack::owns_link(&settings.config))?;
+        let executor = Executor::new(engine, queue, way.event()).map_err(failed)?;
+        let thread = std::thread::Builder::new().name(format!("silk-domain-{domain}"));
+        threads.push(thread.spawn(move || executor.run(&placement)).map_err(failed)?);
+        orders.push(way);
+    }
+    Ok((orders, threads))
+}
+
+fn placement(settings: &Settings, domain: usize) -> Placement {
+    let scheduler = &settings.config.scheduler;
+    let priority = settings.classes.priorities.get(domain).copied().unwrap_or(0);
+    let scheduling = match priority::extended(scheduler.base_priority.into(), priority) {
+        Scheduling::Ordinary => Scheduling::Batch,
+        other => other,
+    };
+    let cpus = scheduler.cpus.iter().flatten().map(|cpu| usize::from(*cpu)).collect();
+    Placement { cpus, scheduling }
+}

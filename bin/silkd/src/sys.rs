@@ -1,0 +1,99 @@
+//! The few system calls without a safe wrapper in the libraries used. All `unsafe` of the
+//! daemon is here.
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// `sched_setscheduler(2)` of a thread (zero: the calling one).
+///
+/// # Errors
+/// The kernel's.
+pub fn set_scheduler(tid: u32, policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    let tid = libc::pid_t::try_from(tid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+    // SAFETY: the kernel reads one `sched_param`, which outlives the call.
+    check(unsafe { libc::sched_setscheduler(tid, policy, &parameters) }).map(drop)
+}
+
+/// Keeps the calling thread on these CPUs.
+///
+/// # Errors
+/// The kernel's, such as when none of them exists.
+pub fn pin(cpus: &[usize]) -> io::Result<()> {
+    // SAFETY: a zeroed CPU set is an empty one; CPU_SET stays inside it for indices below
+    // CPU_SETSIZE; the kernel reads as many bytes as the set has.
+    check(unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for cpu in cpus.iter().filter(|cpu| **cpu < libc::CPU_SETSIZE as usize) {
+            libc::CPU_SET(*cpu, &mut set);
+        }
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+    })
+    .map(drop)
+}
+
+/// Blocks SIGINT, SIGTERM and SIGHUP for this thread and those it starts, and makes them
+/// readable instead.
+///
+/// # Errors
+/// The kernel's.
+pub fn signals() -> io::Result<OwnedFd> {
+    // SAFETY: the set is initialised by sigemptyset before it is read, and a descriptor that
+    // signalfd returns is ours to own.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        check(libc::sigemptyset(&mut set))?;
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            check(libc::sigaddset(&mut set, signal))?;
+        }
+        check(libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()))?;
+        check(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))
+            .map(|fd| OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// CPU time that thread `tid` of any process has used, ns; `None` when it has ended.
+pub fn thread_cpu(tid: u32) -> Option<u64> {
+    // The clock of another thread: its id inverted, with the bits for "per thread" and
+    // "scheduled time" (clock_getcpuclockid(3), kernel's posix-cpu-timers).
+    let clock = (!(tid as libc::clockid_t) << 3) | 6;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec.
+    check(unsafe { libc::clock_gettime(clock, &mut time) }).ok()?;
+    Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// Locks present and future memory of the daemon, so that no executor waits for a page.
+///
+/// # Errors
+/// The kernel's, such as a limit on locked memory.
+pub fn lock_memory() -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) }).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threads_cpu_time_moves_when_it_works() {
+        let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let before = thread_cpu(tid).unwrap();
+        let mut sum = 0u64;
+        while thread_cpu(tid).unwrap() == before {
+            sum = std::hint::black_box(sum + 1);
+        }
+        assert!(thread_cpu(u32::MAX >> 4).is_none());
+    }
+
+    #[test]
+    fn scheduling_a_thread_that_is_not_there_says_so() {
+        let error = set_scheduler(u32::MAX >> 2, libc::SCHED_OTHER, 0).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
+    }
+}
