@@ -14,6 +14,9 @@ pub struct Results {
     pub cells: Vec<Cell>,
     /// What the cells say, computed round by round.
     pub ratios: Vec<Ratio>,
+    /// What could not be measured, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<String>,
 }
 
 /// Response times of one client, in microseconds from opening the connection to the last byte.
@@ -64,6 +67,10 @@ pub struct Cell {
     /// Packets per second of a flood from the standard address; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flood_pps: Option<f64>,
+    /// Mean from unblocking a preferred server thread to its running, in microseconds (SILK table 2);
+    /// absent where nothing was unblocked or nobody measures it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unblock_us: Option<f64>,
     /// How busy the CPUs were.
     pub cpu: CpuShares,
 }

@@ -27,6 +27,8 @@ pub enum Failure {
     },
     /// The load generator ended without a report that could be read.
     NoReport(String),
+    /// Some of the experiment was measured; what was not, and why.
+    Incomplete(Vec<String>),
     /// The person at the terminal, or the machine, asked to stop.
     Interrupted,
 }
@@ -41,6 +43,7 @@ impl fmt::Display for Failure {
             }
             Self::NotServing { system, log } => write!(f, "{system} does not serve. It said:\n{log}"),
             Self::NoReport(output) => write!(f, "ab ended without a report. It said:\n{output}"),
+            Self::Incomplete(why) => write!(f, "not everything was measured:\n{}", why.join("\n")),
             Self::Interrupted => f.write_str("interrupted; everything it had started is gone again"),
         }
     }

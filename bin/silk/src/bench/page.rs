@@ -16,6 +16,7 @@ const METHOD: &str = include_str!("method.html");
 pub fn page(results: &Results) -> String {
     let cells = &results.cells;
     let parts = [
+        incomplete(results),
         section("What was to be reached", &goals(results)),
         section("Response time of the preferred client", &response_section(cells)),
         section("Throughput of the standard clients", &throughput_section(cells)),
@@ -38,6 +39,15 @@ pub fn page(results: &Results) -> String {
 
 fn section(title: &str, content: &str) -> String {
     format!("<section>\n<h2>{title}</h2>\n{content}</section>\n")
+}
+
+fn incomplete(results: &Results) -> String {
+    let items: String = results.incomplete.iter().map(|why| format!("<li>{}</li>", escaped(why))).collect();
+    if items.is_empty() {
+        items
+    } else {
+        section("What could not be measured", &format!("<ul>{items}</ul>\n"))
+    }
 }
 
 fn machine(results: &Results) -> String {

@@ -20,6 +20,8 @@ pub enum Measure {
     BytesOverEqual,
     /// Preferred mean beside a flood of minimum-size packets ÷ alone, same system.
     FloodedOverUnloaded,
+    /// Mean from unblocking a preferred server thread to its running, in microseconds.
+    UnblockUs,
 }
 
 /// What a comparison must reach and what we are after.
@@ -40,7 +42,7 @@ pub struct Goal {
 }
 
 /// The goals, in the order of the table.
-pub const GOALS: [Goal; 6] = [
+pub const GOALS: [Goal; 7] = [
     Goal {
         measure: Measure::LoadedOverUnloaded,
         label: "preferred mean, {} standard clients ÷ alone",
@@ -89,13 +91,21 @@ pub const GOALS: [Goal; 6] = [
         after: 1.1,
         more: false,
     },
+    Goal {
+        measure: Measure::UnblockUs,
+        label: "unblocked to running, {} standard clients, µs",
+        system: "silk-extended",
+        must: 50.0,
+        after: 5.0,
+        more: false,
+    },
 ];
 
 impl Goal {
     /// Whether a peer's figure stands beside silk's: not that of Linux over itself.
     pub fn has_peer(&self, system: &str) -> bool {
         match self.measure {
-            Measure::BytesOverEqual => false,
+            Measure::BytesOverEqual | Measure::UnblockUs => false,
             Measure::UnloadedOverLinux | Measure::ThroughputOverLinux => system != "linux",
             _ => true,
         }
@@ -233,6 +243,7 @@ impl Measure {
             Self::UnloadedOverLinux => round.mean(system, 0)? / round.mean("linux", 0)?,
             Self::ThroughputOverLinux => cell(system)?.standard_rps / cell("linux")?.standard_rps,
             Self::BytesOverEqual => cell(system)?.bytes_in_all() / cell("silk-equal")?.bytes_in_all(),
+            Self::UnblockUs => cell(system)?.unblock_us?,
             Self::FloodedOverUnloaded => {
                 round.cell(system, 0, true)?.preferred_us.mean / round.mean(system, 0)?
             }
@@ -257,6 +268,7 @@ mod tests {
             standard_rps_beside: standard,
             failed: 0,
             flood_pps: None,
+            unblock_us: None,
             cpu: CpuShares::default(),
         }
     }

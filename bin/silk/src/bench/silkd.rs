@@ -3,10 +3,13 @@
 use super::Failure;
 use super::rights::Rights;
 use super::stage::{SERVER_CPU, Stage};
-use silk_testkit::netns::{INTERFACE, PREFERRED, Running, SERVER};
+use serde::Deserialize;
+use silk_control::SOCKET_VARIABLE;
+use silk_testkit::netns::{INTERFACE, PREFERRED, Running, SERVER, output};
 use std::env;
 use std::fs::{self, File};
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 /// Which of SILK's three experiments.
@@ -20,9 +23,54 @@ pub enum Experiment {
     Extended,
 }
 
+/// Preferred threads that were unblocked, and how long until they ran.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unblocked {
+    count: u64,
+    nanos: u64,
+}
+
+impl Unblocked {
+    /// The mean since an earlier look, in microseconds; `None` where nothing was unblocked.
+    pub fn mean_since(&self, earlier: &Self) -> Option<f64> {
+        let count = self.count.checked_sub(earlier.count).filter(|count| *count > 0)?;
+        let nanos = self.nanos.saturating_sub(earlier.nanos);
+        Some(nanos as f64 / count as f64 / 1e3)
+    }
+}
+
+/// What `silk paths --json` says about wake-ups; the rest of it does not matter here.
+#[derive(Deserialize)]
+struct Paths {
+    unblock_ns: Vec<Wakes>,
+}
+
+/// The wake-ups of one class: how many, and their mean in nanoseconds.
+#[derive(Deserialize)]
+struct Wakes {
+    class: String,
+    count: u64,
+    mean: u64,
+}
+
+/// Asks the daemon how long preferred threads took from being unblocked to running (SILK table 2).
+pub fn unblocked(stage: &Stage) -> Option<Unblocked> {
+    let mut command = Command::new(beside("silk"));
+    command.env(SOCKET_VARIABLE, socket(stage)).args(["paths", "--json"]);
+    let paths: Paths = serde_json::from_str(&output(&mut command).ok()?).ok()?;
+    let wakes = paths.unblock_ns.into_iter().find(|wakes| wakes.class == "preferred")?;
+    Some(Unblocked { count: wakes.count, nanos: wakes.count * wakes.mean })
+}
+
 /// The command that puts a program's sockets on paths.
-pub fn runner() -> Vec<String> {
-    vec![beside("silk").to_string_lossy().into_owned(), "run".into(), "--".into()]
+pub fn runner(stage: &Stage) -> Vec<String> {
+    let socket = format!("{SOCKET_VARIABLE}={}", socket(stage).display());
+    vec!["env".into(), socket, beside("silk").to_string_lossy().into_owned(), "run".into(), "--".into()]
+}
+
+/// Where this experiment's daemon listens: not where another one may.
+fn socket(stage: &Stage) -> PathBuf {
+    stage.scratch.path().join("control.sock")
 }
 
 /// Starts silkd on the server and waits for the line that says it is ready.
@@ -31,7 +79,7 @@ pub fn start(stage: &Stage, experiment: Experiment) -> Result<Running, Failure> 
         // The packet device has its own address: Linux must not answer for it as well.
         stage.rig.server.ip(["addr", "flush", "dev", INTERFACE])?;
     }
-    let config = stage.scratch.write("silk.toml", &config(experiment, stage.rights))?;
+    let config = stage.scratch.write("silk.toml", &config(experiment, stage))?;
     let log = stage.scratch.path().join("silkd.out");
     let out = File::create(&log).map_err(Failure::file(&log))?;
     let errors = out.try_clone().map_err(Failure::file(&log))?;
@@ -60,8 +108,10 @@ fn beside(program: &str) -> PathBuf {
 }
 
 /// The receive work is charged to the server's CPU by a threaded NAPI that is pinned there.
-fn config(experiment: Experiment, rights: Rights) -> String {
-    let device = match rights {
+fn config(experiment: Experiment, stage: &Stage) -> String {
+    let socket = socket(stage);
+    let socket = socket.display();
+    let device = match stage.rights {
         Rights::Root => format!("kind = \"xdp\"\nnapi = \"threaded\"\nnapi_cpu = {SERVER_CPU}"),
         _ => format!("kind = \"packet\"\naddress = \"{SERVER}/24\""),
     };
@@ -74,6 +124,9 @@ fn config(experiment: Experiment, rights: Rights) -> String {
         "[device]
 interface = \"{INTERFACE}\"
 {device}
+
+[control]
+socket = \"{socket}\"
 
 [scheduler]
 policy = \"fixed-priority\"

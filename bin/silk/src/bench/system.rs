@@ -44,6 +44,11 @@ impl System {
         }
     }
 
+    /// Whether it is one of silk's.
+    pub fn is_silk(self) -> bool {
+        matches!(self, Self::SilkEqual | Self::SilkPath | Self::SilkExtended)
+    }
+
     /// Programs that must be installed for it.
     pub fn programs(self) -> &'static [&'static str] {
         match self {
@@ -87,7 +92,7 @@ pub struct Serving {
 impl Serving {
     fn on_paths(&mut self, stage: &Stage, experiment: Experiment) -> Result<(), Failure> {
         self.programs.push(silkd::start(stage, experiment)?);
-        let runner = silkd::runner();
+        let runner = silkd::runner(stage);
         let runner: Vec<&str> = runner.iter().map(String::as_str).collect();
         self.programs.push(apache::start(stage, EVERYWHERE, &runner)?);
         Ok(())

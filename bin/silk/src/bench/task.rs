@@ -1,11 +1,11 @@
 //! One cell: the phases in which it is measured, and in which order.
 
-use super::Failure;
 use super::cell::{Cell, CpuShares};
 use super::counters::Moment;
 use super::load::{CLIENT_CPU, Clients, Load, Seen};
 use super::stage::Stage;
 use super::system::System;
+use super::{Failure, silkd};
 use silk_testkit::netns::{CLIENT, PREFERRED, Running, SERVER, signal};
 use std::fs;
 use std::time::Duration;
@@ -35,7 +35,10 @@ impl Task {
     /// Measures it: `seconds` without the preferred client, twice as long with it.
     pub fn measure(self, stage: &Stage, system: System, round: u32, seconds: u64) -> Result<Cell, Failure> {
         let alone = self.standard_alone(stage, seconds)?;
+        let unblocked = || system.is_silk().then(|| silkd::unblocked(stage)).flatten();
+        let before = unblocked();
         let both = if self.flood { self.flooded(stage, seconds)? } else { self.beside(stage, seconds)? };
+        let unblock_us = unblocked().and_then(|after| after.mean_since(&before?));
         Ok(Cell {
             system: system.name().to_owned(),
             kb: self.kb,
@@ -47,6 +50,7 @@ impl Task {
             standard_rps_beside: both.standard_rps,
             failed: both.preferred.failed + both.standard_failed + alone.map_or(0, |seen| seen.failed),
             flood_pps: both.flood_pps,
+            unblock_us,
             cpu: both.cpu,
         })
     }

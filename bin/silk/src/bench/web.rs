@@ -15,10 +15,10 @@ use super::task::Task;
 use super::watch::Watch;
 use super::{Failure, page, ratio, table};
 use clap::builder::RangedU64ValueParser;
-use std::fs;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fmt, fs};
 
 /// What to measure.
 #[derive(clap::Args, Debug)]
@@ -78,7 +78,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         fs::write(file, page::page(&results)).map_err(Failure::file(file))?;
         let _ = writeln!(stdout(), "The plots are in {}", file.display());
     }
-    Ok(())
+    if results.incomplete.is_empty() { Ok(()) } else { Err(Failure::Incomplete(results.incomplete)) }
 }
 
 fn measure(options: &Options, rights: Rights) -> Result<Results, Failure> {
@@ -86,8 +86,9 @@ fn measure(options: &Options, rights: Rights) -> Result<Results, Failure> {
     plan.check_programs()?;
     let watch = Watch::on_signals();
     let busy = busy_before(&watch)?;
-    let cells = plan.measure(&watch)?;
-    let results = Results { machine: Machine::describe(busy), ratios: ratio::ratios(&cells), cells };
+    let Measured { cells, incomplete } = plan.measure(&watch)?;
+    let machine = Machine::describe(busy);
+    let results = Results { machine, ratios: ratio::ratios(&cells), cells, incomplete };
     if let Some(file) = &options.json {
         let text =
             serde_json::to_string_pretty(&results).map_err(|error| Failure::file(file)(error.into()))?;
@@ -170,25 +171,60 @@ impl Plan {
         cells
     }
 
-    fn measure(&self, watch: &Watch) -> Result<Vec<Cell>, Failure> {
+    /// Measures every system in every round. A system that fails is left for that round and named; only
+    /// an interruption ends everything.
+    fn measure(&self, watch: &Watch) -> Result<Measured, Failure> {
         let scratch = Scratch::new(&self.sizes)?;
         let in_round: usize = self.systems.iter().map(|system| self.cells(*system).len()).sum();
         let progress = Progress::new(in_round as u64 * u64::from(self.rounds));
-        let mut cells = Vec::new();
+        let mut measured = Measured::default();
         for round in 1..=self.rounds {
             for system in &self.systems {
-                progress.says(format!("round {round} of {}, {}: starting", self.rounds, system.name()));
-                let stage = Stage::new(&scratch, watch, self.rights)?;
-                let _serving = system.start(&stage, self.sizes[0], self.maxconn)?;
-                for task in self.cells(*system) {
-                    progress.says(format!("round {round} of {}, {}: {task}", self.rounds, system.name()));
-                    cells.push(task.measure(&stage, *system, round, self.seconds)?);
-                    progress.step();
+                let turn = Turn { system: *system, round, plan: self, progress: &progress };
+                match turn.take(&scratch, watch, &mut measured.cells) {
+                    Err(Failure::Interrupted) => return Err(Failure::Interrupted),
+                    Err(failure) => measured.incomplete.push(format!("{turn}: {failure}")),
+                    Ok(()) => {}
                 }
             }
         }
         progress.ends();
-        Ok(cells)
+        Ok(measured)
+    }
+}
+
+/// What was measured, and what could not be.
+#[derive(Default)]
+struct Measured {
+    cells: Vec<Cell>,
+    incomplete: Vec<String>,
+}
+
+/// One system's turn in one round, on hosts of its own.
+struct Turn<'p> {
+    system: System,
+    round: u32,
+    plan: &'p Plan,
+    progress: &'p Progress,
+}
+
+impl fmt::Display for Turn<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "round {} of {}, {}", self.round, self.plan.rounds, self.system.name())
+    }
+}
+
+impl Turn<'_> {
+    fn take(&self, scratch: &Scratch, watch: &Watch, cells: &mut Vec<Cell>) -> Result<(), Failure> {
+        self.progress.says(format!("{self}: starting"));
+        let stage = Stage::new(scratch, watch, self.plan.rights)?;
+        let _serving = self.system.start(&stage, self.plan.sizes[0], self.plan.maxconn)?;
+        for task in self.plan.cells(self.system) {
+            self.progress.says(format!("{self}: {task}"));
+            cells.push(task.measure(&stage, self.system, self.round, self.plan.seconds)?);
+            self.progress.step();
+        }
+        Ok(())
     }
 }
 
