@@ -156,3 +156,13 @@ pub fn arrivals(end: &mut End, count: usize) -> Vec<(Frame, Vec<u8>)> {
     }
     all
 }
+
+/// Takes and releases everything that is there or still comes.
+pub fn drain(end: &mut End) {
+    let mut frames = Vec::new();
+    while end.receive.receive(&mut frames, 64) > 0
+        || readable(end.receive.fd(), Duration::from_millis(50)).expect("poll")
+    {
+        frames.drain(..).for_each(|frame| end.receive.release(frame));
+    }
+}
