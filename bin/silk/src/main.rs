@@ -9,6 +9,7 @@ mod graph;
 mod kinds;
 mod man;
 mod reload;
+mod run;
 mod trouble;
 
 use clap::Parser;
@@ -28,6 +29,7 @@ struct Silk {
 
 const AFTER: &str = "\
 Examples:
+  silk run -- apache2 -DFOREGROUND          any unmodified program, its sockets on paths
   silk check silk.toml                      is this configuration right?
   silk graph graphs/web.toml --format svg   draw a module graph
   silk reload                               apply changed classes to the running daemon
@@ -35,8 +37,19 @@ Examples:
 The daemon is `silkd`; it is spoken to over /run/silk/control.sock, or the socket that
 SILK_SOCKET names.";
 
+const RUN_AFTER: &str = "\
+What silk cannot serve is left to Linux, counted, and told once; with --strict it is an error.
+Exit status: the program's own; 127 if there is no such program, 126 if it cannot be started,
+1 if there is no daemon.
+
+Example:
+  silk run -- apache2 -DFOREGROUND";
+
 #[derive(clap::Subcommand, Debug)]
 enum Command {
+    /// Run a program with its sockets on paths
+    #[command(after_help = RUN_AFTER)]
+    Run(run::Options),
     /// Check configuration and graph files: every fault at once, with its place
     Check(check::Options),
     /// Draw a module graph, and the live paths through it
@@ -52,6 +65,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Silk::parse().command {
+        Command::Run(options) => run::run(&options).map(|never| match never {}),
         Command::Check(options) => check::run(&options).map(Termination::report),
         Command::Graph(options) => graph::run(&options).map(Termination::report),
         Command::Reload(options) => reload::run(&options).map(Termination::report),

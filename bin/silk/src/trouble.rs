@@ -16,6 +16,8 @@ pub enum Trouble {
     Unwritable(String, io::Error),
     /// The daemon cannot be spoken to, or refused.
     Daemon(String),
+    /// A program that cannot be run, with the exit status a shell would give.
+    Program(u8, String),
     /// An experiment without a result.
     Bench(Failure),
 }
@@ -27,6 +29,7 @@ impl Trouble {
         let _ = self.write(&mut stderr().lock());
         match self {
             Self::Files(faults, _) if !faults.is_empty() => ExitCode::from(2),
+            Self::Program(status, _) => ExitCode::from(*status),
             _ => ExitCode::FAILURE,
         }
     }
@@ -61,7 +64,7 @@ impl fmt::Display for Trouble {
                 unreadable.iter().try_for_each(|why| writeln!(f, "{why}"))
             }
             Self::Unwritable(what, why) => write!(f, "`{what}` cannot be written: {why}"),
-            Self::Daemon(why) => f.write_str(why),
+            Self::Daemon(why) | Self::Program(_, why) => f.write_str(why),
             Self::Bench(why) => why.fmt(f),
         }
     }

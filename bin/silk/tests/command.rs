@@ -171,6 +171,55 @@ fn a_refused_reload_says_why_and_the_status_is_1() {
     assert_eq!(said(&output), (1, "", expected));
 }
 
+/// A file that is preloaded in place of the library: `libc` itself does no harm.
+fn harmless() -> PathBuf {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let libc =
+        maps.lines().filter_map(|line| line.split_whitespace().last()).find(|file| file.contains("libc.so"));
+    libc.unwrap().into()
+}
+
+#[test]
+fn a_program_is_run_in_a_family_of_its_own_and_keeps_its_exit_status() {
+    let (_folder, socket, daemon) = daemon(vec![Reply::Family { family: 77 }]);
+    let script = "echo $SILK_FAMILY $SILK_SOCKET $SILK_STRICT $LD_PRELOAD $0 $1; ls -l /proc/self/fd | grep -c socket: ; exit 7";
+    let library = harmless();
+    let output = run(
+        &[
+            "run",
+            "--strict",
+            "--library",
+            library.to_str().unwrap(),
+            "--",
+            "sh",
+            "-c",
+            script,
+            "zero",
+            "--one",
+        ],
+        &socket,
+    );
+    assert_eq!(daemon.join().unwrap(), Request::Found);
+    let library = library.canonicalize().unwrap();
+    let expected = format!("77 {} 1 {} zero --one\n1\n", socket.display(), library.display());
+    assert_eq!(said(&output), (7, &*expected, ""));
+}
+
+#[test]
+fn a_program_that_is_not_there_is_told_as_a_shell_would() {
+    let library = harmless();
+    let arguments = |program| ["run", "--library", library.to_str().unwrap(), "--", program];
+    assert_eq!(
+        said(&silk(&arguments("no-such-program"))),
+        (127, "", "silk: there is no program `no-such-program`\n")
+    );
+    let without = silk(&["run", "--library", "/nonexistent/libsilk.so", "--", "true"]);
+    let (status, _, err) = said(&without);
+    assert_eq!(status, 1);
+    assert!(err.starts_with("silk: there is no library to preload at `/nonexistent/libsilk.so`"), "{err}");
+    assert_eq!(said(&silk(&arguments("true"))).0, 1);
+}
+
 #[test]
 fn without_a_daemon_one_sentence_says_what_to_do() {
     let expected = "silk: no daemon listens at /nonexistent/control.sock: start `silkd --config FILE`, \
@@ -183,7 +232,7 @@ fn the_manual_has_every_command() {
     let output = silk(&["man"]);
     let (status, page, _) = said(&output);
     assert_eq!(status, 0);
-    for command in ["check", "graph", "reload", "bench", "man"] {
+    for command in ["run", "check", "graph", "reload", "bench", "man"] {
         assert!(page.contains(&format!("silk\\-{command}(1)")), "{command}");
     }
     let folder = tempfile::tempdir().unwrap();
