@@ -28,6 +28,9 @@ const SETTINGS: [(&str, &str); 6] = [
     ("ipv4/tcp_congestion_control", "cubic"),
 ];
 
+/// How the folders of experiments are called, before their maker's process id.
+const PREFIX: &str = "silk-bench-";
+
 /// The folder of an experiment: the served files, configurations, logs and reports. Removed at the end.
 #[derive(Debug)]
 pub struct Scratch {
@@ -37,7 +40,9 @@ pub struct Scratch {
 impl Scratch {
     /// A folder with a file of random bytes for each size.
     pub fn new(sizes: &[u32]) -> Result<Self, Failure> {
-        let folder = TempDir::with_prefix("silk-bench-").map_err(Failure::file(std::env::temp_dir()))?;
+        remove_stale();
+        let prefix = format!("{PREFIX}{}-", std::process::id());
+        let folder = TempDir::with_prefix(prefix).map_err(Failure::file(std::env::temp_dir()))?;
         let scratch = Self { folder };
         scratch.open_to_all(scratch.path())?;
         fs::create_dir(scratch.site()).map_err(Failure::file(scratch.site()))?;
@@ -76,6 +81,21 @@ impl Scratch {
     fn open_to_all(&self, folder: &Path) -> Result<(), Failure> {
         fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(Failure::file(folder))
     }
+}
+
+/// Removes the folders of experiments that were killed before they could.
+fn remove_stale() {
+    for folder in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let maker = folder.file_name().to_str().and_then(maker);
+        if maker.is_some_and(|process| !fs::exists(format!("/proc/{process}")).unwrap_or(true)) {
+            let _ = fs::remove_dir_all(folder.path());
+        }
+    }
+}
+
+/// The process that made an experiment's folder, or `None` where the name is not one.
+fn maker(folder: &str) -> Option<u32> {
+    folder.strip_prefix(PREFIX)?.split_once('-')?.0.parse().ok()
 }
 
 /// Two hosts ready for one system.
@@ -133,5 +153,25 @@ fn allow_cubic() {
     let allowed = fs::read_to_string(file).unwrap_or_default();
     if !allowed.split_whitespace().any(|name| name == "cubic") {
         let _ = fs::write(file, format!("{} cubic", allowed.trim()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_experiments_folder_has_a_maker() {
+        assert_eq!(maker("silk-bench-41-x7Yz"), Some(41));
+        assert_eq!([maker("silk-bench-x-41"), maker("silk-test-41-x"), maker("silk-bench-41")], [None; 3]);
+    }
+
+    #[test]
+    fn every_size_is_served_in_full_and_readable_by_all() {
+        let scratch = Scratch::new(&[1, 16]).unwrap();
+        for kb in [1u32, 16] {
+            let file = fs::metadata(scratch.site().join(format!("{kb}.bin"))).unwrap();
+            assert_eq!((file.len(), file.permissions().mode() & 0o777), (u64::from(kb) * 1024, 0o644));
+        }
     }
 }
