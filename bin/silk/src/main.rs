@@ -8,6 +8,7 @@ mod daemon;
 mod graph;
 mod kinds;
 mod man;
+mod paths;
 mod reload;
 mod run;
 mod trouble;
@@ -30,6 +31,7 @@ struct Silk {
 const AFTER: &str = "\
 Examples:
   silk run -- apache2 -DFOREGROUND          any unmodified program, its sockets on paths
+  silk paths --watch                        what lives on paths, and what it costs
   silk check silk.toml                      is this configuration right?
   silk graph graphs/web.toml --format svg   draw a module graph
   silk reload                               apply changed classes to the running daemon
@@ -50,6 +52,8 @@ enum Command {
     /// Run a program with its sockets on paths
     #[command(after_help = RUN_AFTER)]
     Run(run::Options),
+    /// Show the live paths: owners, states, queues, costs, drops
+    Paths(paths::Options),
     /// Check configuration and graph files: every fault at once, with its place
     Check(check::Options),
     /// Draw a module graph, and the live paths through it
@@ -66,6 +70,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Silk::parse().command {
         Command::Run(options) => run::run(&options).map(|never| match never {}),
+        Command::Paths(options) => paths::run(&options).map(Termination::report),
         Command::Check(options) => check::run(&options).map(Termination::report),
         Command::Graph(options) => graph::run(&options).map(Termination::report),
         Command::Reload(options) => reload::run(&options).map(Termination::report),

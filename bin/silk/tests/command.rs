@@ -150,6 +150,30 @@ fn live_paths_are_drawn_into_the_graph() {
 }
 
 #[test]
+fn the_parts_of_a_report_are_one_to_people_and_to_programs() {
+    let path = |class: &str| PathReport { class: class.to_owned(), ..PathReport::default() };
+    let part = |class| Box::new(Report { paths: vec![path(class)], arena_bytes: 10, ..Report::default() });
+    let parts = || {
+        vec![
+            Reply::Report { part: part("gold"), more: true },
+            Reply::Report { part: part("rest"), more: false },
+        ]
+    };
+    let (_folder, socket, thread) = daemon(parts());
+    let output = run(&["paths", "--json"], &socket);
+    assert_eq!(thread.join().unwrap(), Request::Report);
+    let (status, json, _) = said(&output);
+    let read: Report = serde_json::from_str(json).unwrap();
+    let whole = Report { paths: vec![path("gold"), path("rest")], arena_bytes: 20, ..Report::default() };
+    assert_eq!((status, read), (0, whole));
+
+    let (_folder, socket, thread) = daemon(parts());
+    let output = run(&["paths"], &socket);
+    thread.join().unwrap();
+    assert!(said(&output).1.ends_with("\n2 paths, 0 charged to them, 20 in rings\n"));
+}
+
+#[test]
 fn a_reload_tells_what_took_effect_and_what_needs_a_restart() {
     let (_folder, socket, daemon) = daemon(vec![Reply::Reloaded {
         applied: vec!["class preferred".into()],
@@ -232,7 +256,7 @@ fn the_manual_has_every_command() {
     let output = silk(&["man"]);
     let (status, page, _) = said(&output);
     assert_eq!(status, 0);
-    for command in ["run", "check", "graph", "reload", "bench", "man"] {
+    for command in ["run", "paths", "check", "graph", "reload", "bench", "man"] {
         assert!(page.contains(&format!("silk\\-{command}(1)")), "{command}");
     }
     let folder = tempfile::tempdir().unwrap();

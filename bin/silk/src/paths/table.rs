@@ -1,0 +1,221 @@
+//! A report of the daemon as tables for people. Names in it come from configuration and
+//! programs: nothing of them reaches the terminal as a command.
+
+use silk_control::{DropCount, PathReport, Report};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// The paths, the highest priority first, and below them what concerns them all.
+pub fn paths(report: &Report) -> String {
+    let mut rows = vec![HEADINGS.map(str::to_owned)];
+    let mut paths: Vec<&PathReport> = report.paths.iter().collect();
+    paths
+        .sort_by_key(|path| (std::cmp::Reverse(path.priority), std::cmp::Reverse(path.cpu_path_ns), path.id));
+    rows.extend(paths.into_iter().map(row));
+    let mut out = aligned(&rows);
+    let memory: u64 = report.paths.iter().map(|path| path.memory).sum();
+    let paths = counted(report.paths.len() as u64, "path");
+    let _ =
+        writeln!(out, "\n{paths}, {} charged to them, {} in rings", bytes(memory), bytes(report.arena_bytes));
+    if !report.drops.is_empty() {
+        let _ = writeln!(out, "drops of no path, or of paths that are gone: {}", drops(&report.drops));
+    }
+    for thread in report.threads.iter().filter(|thread| !thread.demoted.is_empty()) {
+        let _ = writeln!(out, "thread {} was demoted: {}", thread.tid, plain(&thread.demoted));
+    }
+    for row in report.unblock_ns.iter().filter(|row| row.count > 0) {
+        let _ = writeln!(
+            out,
+            "threads of class {}: {} from unblocked to running on average, {} at p99, {} at most",
+            plain(&row.class),
+            time(row.mean),
+            time(row.p99),
+            time(row.max)
+        );
+    }
+    if !report.unserved.is_empty() {
+        let calls = report.unserved.iter().map(|unserved| unserved.count).sum();
+        let _ = writeln!(
+            out,
+            "{} left to Linux: `silk paths --not-accelerated` says which",
+            counted(calls, "call")
+        );
+    }
+    out
+}
+
+/// What was left to Linux.
+pub fn unserved(report: &Report) -> String {
+    if report.unserved.is_empty() {
+        return "nothing was left to Linux\n".to_owned();
+    }
+    let mut rows = vec![["PROGRAM", "TIMES", "WHAT"].map(str::to_owned)];
+    for unserved in &report.unserved {
+        rows.push([plain(&unserved.program), unserved.count.to_string(), plain(&unserved.what)]);
+    }
+    aligned(&rows)
+}
+
+const HEADINGS: [&str; 13] = [
+    "PATH", "CLASS", "PRI", "STATE", "LOCAL", "PEER", "QUEUED", "CPU", "PROGRAM", "IN", "OUT", "MEMORY",
+    "MODULES",
+];
+
+fn row(path: &PathReport) -> [String; 13] {
+    let mut last = path.modules.iter().map(|module| plain(module)).collect::<Vec<_>>().join(" ");
+    if !path.drops.is_empty() {
+        let _ = write!(last, "  drops: {}", drops(&path.drops));
+    }
+    [
+        id(path.id),
+        plain(&path.class),
+        path.priority.to_string(),
+        or_dash(&path.state),
+        or_dash(&path.local),
+        or_dash(&path.peer),
+        format!("{}/{}", path.queue[0], bytes(path.queue[1])),
+        time(path.cpu_path_ns),
+        time(path.cpu_program_ns),
+        bytes(path.bytes[0]),
+        bytes(path.bytes[1]),
+        bytes(path.memory),
+        last,
+    ]
+}
+
+/// Domain, index and generation.
+fn id(id: u64) -> String {
+    format!("{}.{}.{}", id >> 24 & 0xff, id & 0xff_ffff, id >> 32)
+}
+
+fn drops(drops: &[DropCount]) -> String {
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    for drop in drops {
+        *sums.entry(&drop.reason).or_default() += drop.count;
+    }
+    let told: Vec<String> =
+        sums.into_iter().map(|(reason, count)| format!("{} {count}", plain(reason))).collect();
+    told.join(", ")
+}
+
+fn or_dash(text: &str) -> String {
+    if text.is_empty() { "-".to_owned() } else { plain(text) }
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// In the largest unit in which it is at least 1.
+fn bytes(bytes: u64) -> String {
+    scaled(bytes as f64, &[("G", 1024.0 * 1024.0 * 1024.0), ("M", 1024.0 * 1024.0), ("K", 1024.0), ("", 1.0)])
+}
+
+/// Nanoseconds in the largest unit in which they are at least 1.
+fn time(nanos: u64) -> String {
+    scaled(nanos as f64, &[("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)])
+}
+
+fn scaled(value: f64, units: &[(&str, f64)]) -> String {
+    let (name, unit) = units.iter().find(|(_, unit)| value >= *unit).unwrap_or(&units[units.len() - 1]);
+    let value = value / unit;
+    if *unit == 1.0 || value >= 100.0 { format!("{value:.0}{name}") } else { format!("{value:.1}{name}") }
+}
+
+/// A text that commands no terminal.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// Columns as wide as what is in them; the last as it is.
+fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+    let mut out = String::new();
+    let widths: [usize; N] =
+        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    for row in rows {
+        for (cell, width) in row[..N - 1].iter().zip(widths) {
+            let _ = write!(out, "{cell:<width$}  ");
+        }
+        let _ = writeln!(out, "{}", row[N - 1]);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silk_control::{ThreadReport, UnblockReport, UnservedReport};
+
+    fn drop(reason: &str, count: u64) -> DropCount {
+        DropCount { reason: reason.to_owned(), count }
+    }
+
+    fn report() -> Report {
+        let tcp = ["vnet", "eth", "ip", "tcp", "socket"].map(str::to_owned).to_vec();
+        let standard =
+            PathReport { id: 5, class: "standard".into(), modules: tcp.clone(), ..Default::default() };
+        let preferred = PathReport {
+            id: 3 << 32 | 1 << 24 | 17,
+            class: "preferred".into(),
+            priority: 2,
+            modules: tcp,
+            local: "10.0.0.2:80".into(),
+            peer: "10.0.0.3:4242".into(),
+            state: "ESTABLISHED".into(),
+            queue: [1, 2048],
+            cpu_path_ns: 123_456,
+            cpu_program_ns: 2_000_000,
+            bytes: [100, 500 << 10],
+            memory: 65536,
+            drops: vec![drop("queue full", 2)],
+            ..Default::default()
+        };
+        Report { paths: vec![standard, preferred], ..Default::default() }
+    }
+
+    #[test]
+    fn the_highest_priority_comes_first_and_columns_are_as_wide_as_needed() {
+        assert_eq!(
+            paths(&report()),
+            "\
+PATH    CLASS      PRI  STATE        LOCAL        PEER           QUEUED  CPU    PROGRAM  IN   OUT   MEMORY  MODULES
+1.17.3  preferred  2    ESTABLISHED  10.0.0.2:80  10.0.0.3:4242  1/2.0K  123us  2.0ms    100  500K  64.0K   vnet eth ip tcp socket  drops: queue full 2
+0.5.0   standard   0    -            -            -              0/0     0ns    0ns      0    0     0       vnet eth ip tcp socket
+
+2 paths, 64.0K charged to them, 0 in rings
+"
+        );
+    }
+
+    #[test]
+    fn what_concerns_all_stands_below() {
+        let report = Report {
+            drops: vec![drop("bad checksum", 1), drop("bad checksum", 2), drop("\x1b[2J", 1)],
+            threads: vec![ThreadReport { tid: 9, priority: 2, demoted: "it never slept".into() }],
+            unserved: vec![UnservedReport { program: "nginx".into(), what: "AF_INET6".into(), count: 4 }],
+            unblock_ns: vec![UnblockReport {
+                class: "gold".into(),
+                count: 1,
+                mean: 1500,
+                p50: 1,
+                p99: 2000,
+                max: 3000,
+            }],
+            ..Default::default()
+        };
+        let told = paths(&report);
+        let rest: Vec<&str> = told.lines().skip(2).collect();
+        assert_eq!(
+            rest,
+            [
+                "0 paths, 0 charged to them, 0 in rings",
+                "drops of no path, or of paths that are gone: \u{fffd}[2J 1, bad checksum 3",
+                "thread 9 was demoted: it never slept",
+                "threads of class gold: 1.5us from unblocked to running on average, 2.0us at p99, 3.0us at most",
+                "4 calls left to Linux: `silk paths --not-accelerated` says which",
+            ]
+        );
+        assert_eq!(unserved(&report), "PROGRAM  TIMES  WHAT\nnginx    4      AF_INET6\n");
+        assert_eq!(unserved(&Report::default()), "nothing was left to Linux\n");
+    }
+}
