@@ -5,6 +5,11 @@
 //! drop; it must never wait for anything, and never interpret what it carries beyond what the
 //! XDP program needs to choose a domain.
 //!
+//! `xdp` shares an interface and its addresses with Linux and takes only what paths own.
+//! `packet` shares the interface but needs addresses of its own, and less privilege; `tap` is a
+//! private line to Linux. Both can be opened for several domains, Linux choosing the end by the
+//! same classifier. `link` is for tests and simulations, mostly inside a [`Faulty`].
+//!
 //! An executor owns one [`End`] and drives it so:
 //!
 //! ```

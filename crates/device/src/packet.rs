@@ -31,6 +31,9 @@ pub struct Options {
     pub buffers: u32,
     /// The longest frame that is received, in bytes. Linux coalesces TCP up to the default.
     pub longest: usize,
+    /// Bytes that may wait to be received, as the kernel counts them: one message of 64 KB
+    /// counts for more. Without `CAP_NET_ADMIN` it stops at `net.core.rmem_max`.
+    pub waiting: i32,
     /// How to send.
     pub sending: Sending,
 }
@@ -38,7 +41,8 @@ pub struct Options {
 /// How frames are sent (also by the `xdp` device).
 #[derive(Clone, Debug)]
 pub struct Sending {
-    /// Bytes that may be on their way, as the kernel counts them.
+    /// Bytes that may be on their way, as the kernel counts them. Without `CAP_NET_ADMIN` it
+    /// stops at `net.core.wmem_max`.
     pub buffer: i32,
     /// Sends past the queueing discipline: unshaped and unfair to Linux's own traffic, and a
     /// full hardware queue drops at once. On a veth, which has no discipline, it gains nothing.
@@ -47,7 +51,13 @@ pub struct Sending {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { addresses: Vec::new(), buffers: 256, longest: 14 + 65_535, sending: Sending::default() }
+        Self {
+            addresses: Vec::new(),
+            buffers: 256,
+            longest: 14 + 65_535,
+            waiting: 16 << 20,
+            sending: Sending::default(),
+        }
     }
 }
 

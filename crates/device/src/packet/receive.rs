@@ -34,6 +34,7 @@ impl PacketReceive {
         let fd = sys::packet_socket().map_err(of)?;
         sys::set_packet_option(fd.as_fd(), PACKET_VNET_HDR, 1).map_err(of)?;
         sys::set_packet_option(fd.as_fd(), PACKET_IGNORE_OUTGOING, 1).map_err(of)?;
+        sys::receive_buffer(fd.as_fd(), options.waiting).map_err(of)?;
         // Before it is bound: afterwards frames would already have passed.
         sys::filter(fd.as_fd(), filter).map_err(of)?;
         sys::bind_packet(fd.as_fd(), index, ETH_P_ALL).map_err(of)?;

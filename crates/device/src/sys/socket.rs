@@ -59,6 +59,12 @@ pub(crate) fn send_buffer(fd: BorrowedFd<'_>, bytes: i32) -> io::Result<()> {
         .or_else(|_| set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes))
 }
 
+/// The same for `bytes` of packets that wait to be received.
+pub(crate) fn receive_buffer(fd: BorrowedFd<'_>, bytes: i32) -> io::Result<()> {
+    set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &bytes)
+        .or_else(|_| set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes))
+}
+
 /// Attaches a classic BPF filter: the socket sees only what it accepts.
 pub(crate) fn filter(fd: BorrowedFd<'_>, program: &[Filter]) -> io::Result<()> {
     let code: Vec<_> =
