@@ -120,6 +120,7 @@ pub(crate) fn parse_document<T>(text: &str, notes: &mut Notes, read: impl FnOnce
     }
     notes.broken = !syntax.is_empty();
     let value = read(Section::new("the outermost table", 0..text.len(), Some(table.get_ref()), notes));
+    notes.settle_unknown();
     let broken: BTreeSet<usize> = syntax.iter().map(|fault| line(fault.span.start)).collect();
     notes.faults.retain(|fault| !broken.contains(&line(fault.span.start)));
     notes.faults.extend(syntax);

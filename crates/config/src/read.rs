@@ -13,6 +13,7 @@ use toml::de::{DeTable, DeValue};
 pub(crate) struct Notes {
     pub(crate) faults: Vec<Fault>,
     pub(crate) keys: Vec<(String, &'static str)>,
+    unknown: Vec<Unknown>,
     /// The text did not even parse: what is missing may only have been misread.
     pub(crate) broken: bool,
 }
@@ -30,6 +31,30 @@ impl Notes {
     pub(crate) fn missing(&mut self, span: Range<usize>, message: String, help: String) {
         if !self.broken {
             self.advise(span, message, help);
+        }
+    }
+}
+
+/// A key nobody asked for.
+#[derive(Debug)]
+struct Unknown {
+    key: String,
+    section: String,
+    known: Vec<&'static str>,
+    span: Range<usize>,
+}
+
+impl Notes {
+    /// Turns the keys nobody asked for into faults; done last, when it is known which keys
+    /// other sections have.
+    pub(crate) fn settle_unknown(&mut self) {
+        for Unknown { key, section, known, span } in std::mem::take(&mut self.unknown) {
+            let elsewhere = self.keys.iter().find(|(_, other)| *other == key).map(|(section, _)| section);
+            let help = match elsewhere {
+                Some(other) => format!("it belongs under {other}"),
+                None => suggestion(&key, &known),
+            };
+            self.advise(span, format!("unknown key `{}` in {section}", key.escape_debug()), help);
         }
     }
 }
@@ -207,10 +232,12 @@ impl<'a, 'i> Section<'a, 'i> {
     /// Notes every key nobody asked for.
     pub(crate) fn finish(self) {
         let others: Vec<_> = self.others().map(|(key, span, _)| (key.to_owned(), span)).collect();
-        for (key, span) in others {
-            let message = format!("unknown key `{}` in {}", key.escape_debug(), self.name);
-            self.notes.advise(span, message, suggestion(&key, &self.known));
-        }
+        self.notes.unknown.extend(others.into_iter().map(|(key, span)| Unknown {
+            key,
+            section: self.name.clone(),
+            known: self.known.clone(),
+            span,
+        }));
     }
 }
 
