@@ -52,6 +52,12 @@ impl AcceptQueue {
         self.len() == 0
     }
 
+    /// How many entries have been taken so far (wrapping): whether it moves shows whether
+    /// anybody takes.
+    pub fn taken(&self) -> u32 {
+        self.head.load(Ordering::SeqCst)
+    }
+
     /// Queues `slot`, whose owner word is `owner`, and makes it takeable. `false` when the
     /// queue is full. Only the daemon calls this, from one thread a queue.
     pub fn push(&self, slot: u32, owner: &AtomicU32) -> bool {
