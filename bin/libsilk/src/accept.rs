@@ -14,13 +14,17 @@ use crate::signals;
 use crate::socket::{self, Role, Socket, shape, state as stage};
 use crate::table::{self, Entry};
 use crate::thread;
-use crate::wait::{Change, Deadline, announce, sleep};
+use crate::wait::{Change, Deadline, announce, now, sleep};
 use libc::{sockaddr, socklen_t};
 use silk_stream::wake::{self, WaitEntry, Woken};
 use silk_stream::{AcceptQueue, Listener, Slot, Thread, request};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
+
+/// How often threads that are kept for preferred connections look whether there are too few
+/// to keep any.
+const THIN_LOOK: Duration = Duration::from_millis(100);
 
 /// A connection that is now ours, and the rank of the queue it lay in; `None`: handed over.
 struct Taken {
@@ -30,7 +34,11 @@ struct Taken {
 
 /// Whether a connection waits to be accepted.
 pub fn is_waiting(slot: &Slot) -> bool {
-    listener(slot).is_some_and(|listener| queues(listener).any(|(_, queue)| !queue.is_empty()))
+    listener(slot).is_some_and(is_waiting_in)
+}
+
+fn is_waiting_in(listener: &Listener) -> bool {
+    queues(listener).any(|(_, queue)| !queue.is_empty())
 }
 
 fn listener(slot: &Slot) -> Option<&'static Listener> {
@@ -125,6 +133,11 @@ impl Crowd {
         Self { others, reserve: if others.max(most) >= configured { configured } else { 0 } }
     }
 
+    /// Whether everybody who waits is kept for preferred connections.
+    fn is_thin(self) -> bool {
+        self.reserve > 0 && self.others <= self.reserve
+    }
+
     fn leaves_enough(self) -> bool {
         self.others >= self.reserve
     }
@@ -152,43 +165,62 @@ fn wait(
     thread: &Thread,
 ) -> Answer<Taken> {
     let deadline = Deadline::after(socket.settings.receive_limit());
+    let mut stuck = None;
     loop {
         let seen = thread.wake.load(SeqCst);
         listener.waiters.enter(number);
         let crowd = Crowd::look(socket, listener, 1);
-        // Where none are kept for preferred connections the daemon, which knows nothing of
-        // that, tells of ordinary ones through the listening slot.
-        let slot = socket.slot()?;
-        let event = slot.event.load(SeqCst);
-        if crowd.reserve == 0 {
-            announce(slot, Change::Readable(1));
-        }
-        let found = handed(thread).or_else(|| choose(family, listener, Some(thread), crowd));
-        let outcome = match found {
+        let outcome = match handed(thread).or_else(|| choose(family, listener, Some(thread), crowd)) {
             Some(taken) => Ok(Some(taken)),
-            None => {
-                let words = [WaitEntry::new(&thread.wake, seen), WaitEntry::new(&slot.event, event)];
-                doze(socket, family, &words[..if crowd.reserve == 0 { 2 } else { 1 }], deadline)
-            }
+            None => doze(socket, family, listener, (thread, seen), crowd, deadline),
         };
-        // Chosen while it gave up by itself: what it was handed comes first, the queue's
-        // connection (if it has one too) is served after it by whoever accepts next.
+        // Who was chosen looks what it was handed, whatever else it found.
         let was_chosen = !listener.waiters.leave(number);
-        if was_chosen {
-            thread::report_wake(thread);
-        }
         let given = if was_chosen { handed_soon(thread, seen) } else { None };
         match (outcome, given) {
-            (Ok(Some(taken)), None) => return Ok(taken),
             (Ok(Some(taken)), Some(given)) => {
                 keep_for_later(thread, &taken);
                 return Ok(given);
             }
             (_, Some(given)) => return Ok(given),
-            (Ok(None), None) => {}
-            (Err(errno), None) => return Err(errno),
+            (Ok(Some(taken)), None) => {
+                if was_chosen {
+                    pass_on(family, listener);
+                }
+                return Ok(taken);
+            }
+            (Ok(None), None) => unstick(socket, listener, crowd, &mut stuck),
+            (Err(errno), None) => {
+                if was_chosen {
+                    pass_on(family, listener);
+                }
+                return Err(errno);
+            }
         }
     }
+}
+
+/// Of a thread that was woken for a queued connection and leaves with another one, or with
+/// none: wakes the next one, as far as it may.
+fn pass_on(family: &Family, listener: &Listener) {
+    if is_waiting_in(listener)
+        && listener.waiters.len() > listener.reserve.load(Relaxed)
+        && let Some(thread) = listener.waiters.choose_low().and_then(|number| family.arena.thread(number))
+    {
+        thread.wake.fetch_add(1, SeqCst);
+        wake::wake(&thread.wake, 1);
+    }
+}
+
+/// Notices that an ordinary connection lies in the queue, nobody takes any, and all who wait
+/// are kept for preferred ones: then there are too few threads to keep any.
+fn unstick(socket: &Socket, listener: &Listener, crowd: Crowd, stuck: &mut Option<u32>) {
+    let [queue, ..] = &listener.queue;
+    let now = (!queue.is_empty() && crowd.is_thin()).then(|| queue.taken());
+    if now.is_some() && now == *stuck {
+        socket.crowd.store(0, Relaxed);
+    }
+    *stuck = now;
 }
 
 /// A thread that popped a connection at the moment it was handed another keeps the popped
@@ -197,22 +229,46 @@ fn keep_for_later(thread: &Thread, taken: &Taken) {
     thread.handed.store(taken.slot + 1, SeqCst);
 }
 
-/// Sleeps until one of the words moves; `None` to look again.
-fn doze(socket: &Socket, family: &Family, words: &[WaitEntry], deadline: Deadline) -> Answer<Option<Taken>> {
-    if !socket.is_served() {
-        return Err(libc::EBADF);
-    }
+/// Sleeps until something moves; `None` to look again.
+fn doze(
+    socket: &Socket,
+    family: &Family,
+    listener: &Listener,
+    (thread, seen): (&Thread, u32),
+    crowd: Crowd,
+    deadline: Deadline,
+) -> Answer<Option<Taken>> {
     if family.is_dead() {
         return Err(libc::ENETDOWN);
     }
-    let look = deadline.next_look().ok_or(libc::EAGAIN)?;
-    match wake::wait_any(words, Some(look)) {
+    let slot = socket.slot()?;
+    let words = [WaitEntry::new(&thread.wake, seen), WaitEntry::new(&slot.event, slot.event.load(SeqCst))];
+    let [own, _] = &words;
+    // Where none are kept for preferred connections the daemon, which knows nothing of that,
+    // tells of ordinary ones through the listening slot.
+    let keeps = crowd.reserve > 0;
+    if !keeps {
+        announce(slot, Change::Readable(1));
+        if is_waiting_in(listener) {
+            return Ok(None);
+        }
+    }
+    let mut look = deadline.next_look().ok_or(libc::EAGAIN)?;
+    if crowd.is_thin() {
+        look = look.min(now() + THIN_LOOK);
+    }
+    let woken = wake::wait_any(if keeps { std::slice::from_ref(own) } else { &words }, Some(look));
+    match woken {
         Woken::Interrupted if deadline.is_set() || signals::end_waits() => Err(libc::EINTR),
         Woken::TimedOut => {
             family.feel_pulse();
             Ok(None)
         }
-        _ => Ok(None),
+        Woken::Changed => {
+            thread::report_wake(thread);
+            Ok(None)
+        }
+        Woken::Interrupted => Ok(None),
     }
 }
 

@@ -58,11 +58,7 @@ pub fn let_go(socket: &'static Socket) {
     {
         linger(socket, slot);
         let (number, generation) = socket.name();
-        // Only a stream that the daemon's executors know is ended by its slot; the rest is
-        // in the control thread's book alone.
-        let by_slot = socket.role() == Role::Stream
-            && slot.holders.load(SeqCst) <= 1
-            && (socket.is(shape::ACCEPTED) || slot.status.load(SeqCst) != 0);
+        let by_slot = is_ended_by_slot(socket, slot);
         let abort = is_abort(socket, slot);
         socket.leave_to_linux();
         wait::disturb(slot);
@@ -74,6 +70,14 @@ pub fn let_go(socket: &'static Socket) {
         }
     }
     socket.free();
+}
+
+/// Whether a bit in the slot ends the socket: nobody else holds it, and it is a stream that
+/// the daemon's executors know; the rest is in the control thread's book alone.
+fn is_ended_by_slot(socket: &Socket, slot: &Slot) -> bool {
+    socket.role() == Role::Stream
+        && slot.holders.load(SeqCst) <= 1
+        && (socket.is(shape::ACCEPTED) || slot.status.load(SeqCst) != 0)
 }
 
 /// Whether the peer is told by a reset: data were left unread, or `SO_LINGER` says so.
@@ -93,6 +97,24 @@ fn linger(socket: &Socket, slot: &Slot) {
         let all = slot.tx_size.load(Relaxed);
         if wait::sleep(socket, slot, Change::Writable(all), deadline, over).is_err() {
             return;
+        }
+    }
+}
+
+/// The process ends of its own will: what it alone holds is closed as Linux would close it,
+/// with what was written still to be sent. All else goes when the lifeline hangs up, as
+/// everything does of a process that is killed.
+pub fn everything() {
+    let Some(family) = family::joined() else { return };
+    for (_, entry) in table::within(0, u32::MAX) {
+        let Entry::Socket(socket) = entry else { continue };
+        if let Ok(slot) = socket.slot()
+            && is_ended_by_slot(socket, slot)
+        {
+            let (number, _) = socket.name();
+            let abort = if is_abort(socket, slot) { request::ABORT } else { 0 };
+            socket.leave_to_linux();
+            family.request(number, slot, request::CLOSE | abort);
         }
     }
 }

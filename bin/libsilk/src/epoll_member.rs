@@ -330,11 +330,11 @@ impl Inner {
         !self.ready.is_empty()
     }
 
-    /// Whether it is time to ask the kernel as well: always when nothing of ours is ready,
-    /// and now and then when something is, so that neither starves the other.
-    pub fn asks_kernel(&mut self, found: usize) -> bool {
+    /// Whether the kernel is asked first this time, so that sockets of ours which are always
+    /// ready do not keep its own from being heard.
+    pub fn is_kernels_turn(&mut self) -> bool {
         self.looks = self.looks.wrapping_add(1);
-        self.kernels > 0 && (found == 0 || self.looks % 4 == 0)
+        self.kernels > 0 && self.looks % 4 == 0
     }
 
     /// Whether the real set holds anything but the bell.

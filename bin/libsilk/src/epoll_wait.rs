@@ -83,8 +83,14 @@ pub unsafe fn wait(
         if inner.bell.is_some() {
             epoll::ensure_bell(&mut inner, epfd)?;
         }
+        // Events that the kernel gave while this slept must not come twice in one answer.
+        let asked = out.filled > 0
+            || inner.is_kernels_turn() && {
+                out.ask_kernel(epfd, 0, ptr::null())?;
+                true
+            };
         let found = inner.collect(out.room - out.filled, |event| out.put(event));
-        if out.filled < out.room && (at_once && inner.has_kernels() || inner.asks_kernel(found)) {
+        if !asked && found == 0 && inner.has_kernels() {
             out.ask_kernel(epfd, 0, ptr::null())?;
         }
         if out.filled > 0 || at_once {

@@ -69,6 +69,15 @@ extern "C" fn begin() {
     exec::resume();
 }
 
+/// Called when the program ends by `exit` or by returning, after its own destructors.
+extern "C" fn end() {
+    close::everything();
+}
+
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = begin;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = end;

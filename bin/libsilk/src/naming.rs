@@ -175,6 +175,9 @@ pub fn listen(socket: &'static Socket, backlog: c_int) -> Answer<Server> {
     if socket.is_undecided() && (!join(socket)? || bind_to(socket, ANY)? == Server::Linux) {
         return Ok(Server::Linux);
     }
+    if socket.role() == Role::Stream && socket.slot()?.status.load(SeqCst) != 0 {
+        return Err(libc::EINVAL);
+    }
     let backlog = u32::try_from(backlog).unwrap_or(u32::MAX);
     family::ask(&Request::Listen { slot: socket.name().0, backlog }, &[])?;
     socket.set_role(Role::Listener);

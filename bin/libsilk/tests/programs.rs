@@ -3,8 +3,7 @@
 
 mod daemon;
 
-use daemon::{Daemon, said};
-use std::sync::atomic::Ordering::SeqCst;
+use daemon::Daemon;
 
 /// A server thread and a client in one program.
 const ECHO: &str = r#"
@@ -36,4 +35,24 @@ fn a_stream_comes_back_byte_for_byte() {
 #[test]
 fn one_thread_that_accepts_is_not_kept_for_preferred_connections() {
     assert_eq!(Daemon::start(2).python(ECHO), "True");
+}
+
+#[test]
+fn streams_behave_as_on_linux() {
+    Daemon::start(2).c("stream");
+}
+
+#[test]
+fn waiting_behaves_as_on_linux() {
+    Daemon::start(2).c("waiting");
+}
+
+#[test]
+fn datagrams_behave_as_on_linux() {
+    Daemon::start(2).c("datagram");
+}
+
+#[test]
+fn descriptors_and_processes_behave_as_on_linux() {
+    Daemon::start(2).c("process");
 }

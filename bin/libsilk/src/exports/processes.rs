@@ -1,5 +1,6 @@
-//! `vfork` and how signals are handled.
+//! `vfork`, `_exit`, and how signals are handled.
 
+use crate::close;
 use crate::real;
 use crate::signals;
 use libc::{c_int, pid_t, sigaction as Action, sighandler_t};
@@ -12,6 +13,26 @@ use libc::{c_int, pid_t, sigaction as Action, sighandler_t};
 pub unsafe extern "C" fn vfork() -> pid_t {
     // SAFETY: the program keeps the contract of the function it calls; so throughout.
     unsafe { real::fork() }
+}
+
+/// Ends the process at once; what it wrote before is still sent.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _exit(status: c_int) -> ! {
+    close::everything();
+    // SAFETY: ends every thread of the process.
+    unsafe { real::syscall(libc::SYS_exit_group, status as usize, 0, 0, 0, 0, 0) };
+    std::process::abort()
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _Exit(status: c_int) -> ! {
+    // SAFETY: as above.
+    unsafe { _exit(status) }
 }
 
 /// # Safety

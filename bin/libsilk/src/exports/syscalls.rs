@@ -70,6 +70,7 @@ pub unsafe extern "C" fn syscall(
             libc::SYS_epoll_pwait => {
                 w::epoll_pwait(fd, pointer(b), c as c_int, len.cast_signed(), pointer(f)).into()
             }
+            libc::SYS_exit_group => processes::_exit(fd),
             libc::SYS_execve => execs::execve(pointer(a), pointer(b), pointer(c)).into(),
             libc::SYS_io_uring_setup if family::joined().is_some() => no_ring(),
             #[cfg(target_arch = "x86_64")]

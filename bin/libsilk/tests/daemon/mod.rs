@@ -109,8 +109,9 @@ impl Daemon {
         said(last.unwrap())
     }
 
-    /// Builds a C program of `tests/programs` and runs it; it must end well.
-    pub fn c(&self, name: &str) -> String {
+    /// Builds a C program of `tests/programs` and runs it, over Linux's own stack and over
+    /// ours; it must end well both times, and says so.
+    pub fn c(&self, name: &str) {
         let source = format!("{}/tests/programs/{name}.c", env!("CARGO_MANIFEST_DIR"));
         let binary = self.folder.join(name);
         let built = Command::new("cc")
@@ -118,7 +119,12 @@ impl Daemon {
             .args([binary.as_os_str(), source.as_ref()])
             .status();
         assert!(built.unwrap().success(), "{name}.c does not build");
-        said(run(self.command(binary.to_str().unwrap())))
+        let mut linux = Command::new(&binary);
+        linux.arg("127.0.0.1");
+        assert_eq!(said(run(linux)), "ok", "over Linux");
+        let mut ours = self.command(binary.to_str().unwrap());
+        ours.arg("10.77.0.1");
+        assert_eq!(said(run(ours)), "ok", "over silk");
     }
 
     /// Ends the daemon as a kill would: its descriptors close, and nobody says anything.
@@ -181,14 +187,15 @@ fn library() -> PathBuf {
 }
 
 fn run(mut command: Command) -> Output {
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let child = command.spawn().unwrap();
     let pid = child.id();
     let (done, waiting) = std::sync::mpsc::channel::<()>();
     // Nothing here takes long; what hangs is killed and fails.
     let guard = std::thread::spawn(move || {
-        if waiting.recv_timeout(Duration::from_secs(60)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+        if waiting.recv_timeout(Duration::from_secs(20)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
             // SAFETY: the child has not been waited for, so the number is still its own.
-            unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+            unsafe { libc::killpg(pid as i32, libc::SIGKILL) };
         }
     });
     let output = child.wait_with_output().unwrap();

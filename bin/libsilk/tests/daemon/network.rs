@@ -359,13 +359,15 @@ impl Network {
     }
 
     pub fn process_gone(&mut self, process: u32) {
+        // What it asked for before it ended comes first.
+        self.work();
         self.threads.retain(|_, owner| *owner != process);
         self.bells.retain(|_, (owner, _)| *owner != process);
         let slots: Vec<_> = self.sockets.keys().copied().collect();
         for slot in slots {
             let record = self.arena.slot(slot).unwrap();
-            let sole = self.sockets[&slot].holders.is_empty() && record.owner.load(SeqCst) == process;
-            if sole {
+            let Some(socket) = self.sockets.get(&slot).filter(|socket| !socket.closing) else { continue };
+            if socket.holders.is_empty() && record.owner.load(SeqCst) == process {
                 self.end(slot, true);
             } else {
                 self.release(process, slot);
@@ -473,7 +475,7 @@ impl Network {
                 self.tell(slot, false, true);
             }
         }
-        if there == n && closing && self.sockets[&other].closing {
+        if there == n && closing && self.sockets.get(&other).is_some_and(|other| other.closing) {
             self.part(slot);
             self.remove(other);
         } else if there == n && closing && to.status.load(SeqCst) & status::FAILED != 0 {

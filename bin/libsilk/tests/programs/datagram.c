@@ -1,0 +1,84 @@
+/* Datagrams: whole or not at all, each with its sender. */
+#include "check.h"
+
+int main(int argc, char **argv)
+{
+	begin(argc, argv);
+	char b[128];
+	int n;
+	struct sockaddr_in who, to;
+	socklen_t len = sizeof who;
+	int server = bound(SOCK_DGRAM), client = socket(AF_INET, SOCK_DGRAM, 0);
+	to = at(port_of(server));
+	FAILS(send(client, "x", 1, 0), EDESTADDRREQ);
+	CHECK(sendto(client, "one", 3, 0, (struct sockaddr *)&to, sizeof to) == 3);
+	CHECK(sendto(client, "", 0, 0, (struct sockaddr *)&to, sizeof to) == 0);
+	CHECK(sendto(client, "three", 5, 0, (struct sockaddr *)&to, sizeof to) == 5);
+	settle();
+	CHECK(ioctl(server, FIONREAD, &n) == 0 && n == 3);
+	CHECK(recvfrom(server, b, sizeof b, MSG_PEEK, (struct sockaddr *)&who, &len) == 3 && !memcmp(b, "one", 3));
+	CHECK(ntohs(who.sin_port) == port_of(client) && len == sizeof who);
+	CHECK(recv(server, b, sizeof b, 0) == 3);
+	CHECK(recv(server, b, sizeof b, 0) == 0);
+	struct iovec v = { b, 2 };
+	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_name = &who, .msg_namelen = sizeof who };
+	CHECK(recvmsg(server, &m, 0) == 2 && m.msg_flags == MSG_TRUNC && m.msg_namelen == sizeof who);
+	CHECK(sendto(server, "abcdef", 6, 0, (struct sockaddr *)&who, sizeof who) == 6);
+	settle();
+	CHECK(recv(client, b, 2, MSG_TRUNC) == 6);
+	FAILS(recv(client, b, 2, MSG_DONTWAIT), EAGAIN);
+	FAILS(getpeername(client, (struct sockaddr *)&who, &len), ENOTCONN);
+
+	/* Connected: to one peer, from one peer. */
+	CHECK(connect(client, (struct sockaddr *)&to, sizeof to) == 0);
+	len = sizeof who;
+	CHECK(getpeername(client, (struct sockaddr *)&who, &len) == 0 && who.sin_port == to.sin_port);
+	CHECK(write(client, "hi", 2) == 2);
+	len = sizeof who;
+	settle();
+	CHECK(recvfrom(server, b, sizeof b, 0, (struct sockaddr *)&who, &len) == 2);
+	int stranger = bound(SOCK_DGRAM);
+	CHECK(sendto(stranger, "no", 2, 0, (struct sockaddr *)&who, sizeof who) == 2 || errno == ECONNREFUSED);
+	CHECK(sendto(server, "yes", 3, 0, (struct sockaddr *)&who, sizeof who) == 3);
+	settle();
+	CHECK(read(client, b, sizeof b) == 3 && !memcmp(b, "yes", 3));
+	FAILS(recv(client, b, 2, MSG_DONTWAIT), EAGAIN);
+
+	/* Many at once. */
+	struct iovec o[3] = { { "a", 1 }, { "bb", 2 }, { "ccc", 3 } };
+	struct mmsghdr out[3], in[4];
+	memset(out, 0, sizeof out), memset(in, 0, sizeof in);
+	char place[4][8];
+	struct iovec i[4];
+	for (int k = 0; k < 3; k++)
+		out[k].msg_hdr.msg_iov = &o[k], out[k].msg_hdr.msg_iovlen = 1;
+	for (int k = 0; k < 4; k++) {
+		i[k].iov_base = place[k], i[k].iov_len = 8;
+		in[k].msg_hdr.msg_iov = &i[k], in[k].msg_hdr.msg_iovlen = 1;
+	}
+	CHECK(sendmmsg(client, out, 3, 0) == 3 && out[2].msg_len == 3);
+	settle();
+	CHECK(recvmmsg(server, in, 4, MSG_WAITFORONE, NULL) == 3 && in[1].msg_len == 2 && !memcmp(place[2], "ccc", 3));
+
+	/* Waiting. */
+	struct pollfd p = { server, POLLIN | POLLOUT, 0 };
+	CHECK(poll(&p, 1, 0) == 1 && p.revents == POLLOUT);
+	CHECK(write(client, "w", 1) == 1);
+	p.events = POLLIN;
+	CHECK(poll(&p, 1, 2000) == 1);
+	CHECK(read(server, b, sizeof b) == 1);
+	struct timeval t = { 0, 40000 };
+	CHECK(setsockopt(server, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t) == 0);
+	FAILS(recv(server, b, 1, 0), EAGAIN);
+	static char big[70000];
+	FAILS(send(client, big, sizeof big, 0), EMSGSIZE);
+	FAILS(listen(server, 1), EOPNOTSUPP);
+	FAILS(accept(server, NULL, NULL), EOPNOTSUPP);
+	close(server), close(stranger);
+	/* Nobody there: told at the next call. */
+	CHECK(write(client, "x", 1) == 1);
+	settle();
+	FAILS(read(client, b, 1), ECONNREFUSED);
+	close(client);
+	return end();
+}

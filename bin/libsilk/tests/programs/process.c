@@ -1,0 +1,161 @@
+/* Descriptors and processes: dup, close_range, fork, exec. */
+#include "check.h"
+#include <sys/syscall.h>
+
+static char *self;
+
+/* The image after an exec: finds its socket under the number it is told and answers. */
+static int after(int fd, const char *say)
+{
+	char b[16];
+	if (recv(fd, b, 2, MSG_WAITALL) != 2)
+		return 3;
+	if (fcntl(fd, F_GETFL) != (O_RDWR | O_APPEND))
+		return 4;
+	if (send(fd, say, strlen(say), 0) != (ssize_t)strlen(say))
+		return 5;
+	return 0;
+}
+
+static void answered(int fd, const char *say)
+{
+	char b[16] = "";
+	CHECK(write(fd, "go", 2) == 2);
+	CHECK(recv(fd, b, strlen(say), MSG_WAITALL) == (ssize_t)strlen(say) && !strcmp(b, say));
+	int status;
+	wait(&status);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CHECK(read(fd, b, 1) == 0);
+	close(fd);
+}
+
+static void execs(void)
+{
+	char number[16], *env[] = { "A=b", NULL };
+	for (int how = 0; how < 6; how++) {
+		int fds[2];
+		pair(fds);
+		fcntl(fds[1], F_SETFL, O_APPEND);
+		snprintf(number, sizeof number, "%d", fds[1]);
+		if ((how == 5 ? vfork() : fork()) == 0) {
+			char *v[] = { self, (char *)host, "after", number, "abc", "d", "e", NULL };
+			close(fds[0]);
+			if (how == 0)
+				execv(self, v);
+			if (how == 1)
+				execl(self, self, host, "after", number, "abc", "d", "e", NULL);
+			if (how == 2)
+				execle(self, self, host, "after", number, "abc", NULL, env);
+			if (how == 3)
+				execve(self, v, env);
+			if (how == 4)
+				execlp(self, self, host, "after", number, "abc", "d", "e", "f", "g", "h", NULL);
+			execvp(self, v);
+			_exit(9);
+		}
+		close(fds[1]);
+		answered(fds[0], "abc");
+	}
+	/* An exec that fails changes nothing; a socket closed on exec is closed by it. */
+	int fds[2];
+	char b;
+	pair(fds);
+	char *v[] = { "true", NULL };
+	FAILS(execv("/nonexistent", v), ENOENT);
+	CHECK(write(fds[0], "x", 1) == 1 && recv(fds[1], &b, 1, 0) == 1);
+	fcntl(fds[1], F_SETFD, FD_CLOEXEC);
+	if (fork() == 0) {
+		close(fds[0]);
+		execvp("true", v);
+		_exit(9);
+	}
+	close(fds[1]);
+	CHECK(read(fds[0], &b, 1) == 0);
+	wait(NULL);
+	close(fds[0]);
+}
+
+static void forks(void)
+{
+	int fds[2], l = listening();
+	char b[8];
+	/* Children accept for their parent. */
+	for (int i = 0; i < 3; i++)
+		if (fork() == 0) {
+			int c = accept(l, NULL, NULL);
+			_exit(c < 0 || write(c, "hi", 2) != 2);
+		}
+	for (int i = 0; i < 3; i++) {
+		int c = connected(l);
+		CHECK(recv(c, b, 2, MSG_WAITALL) == 2);
+		CHECK(read(c, b, 1) == 0);
+		close(c);
+	}
+	for (int i = 0; i < 3; i++) {
+		int status;
+		wait(&status);
+		CHECK(status == 0);
+	}
+	close(l);
+	/* A connection ends when its last holder lets go, whoever that is. */
+	pair(fds);
+	if (fork() == 0) {
+		close(fds[0]);
+		usleep(60000);
+		_exit(write(fds[1], "late", 4) != 4);
+	}
+	close(fds[1]);
+	CHECK(recv(fds[0], b, 4, MSG_WAITALL) == 4);
+	CHECK(read(fds[0], b, 1) == 0);
+	wait(NULL);
+	close(fds[0]);
+}
+
+static void descriptors(void)
+{
+	int fds[2];
+	char b[8];
+	pair(fds);
+	int d = dup2(fds[1], 200);
+	CHECK(d == 200);
+	close(fds[1]);
+	CHECK(write(fds[0], "a", 1) == 1 && recv(200, b, 1, 0) == 1);
+	CHECK(fcntl(200, F_DUPFD_CLOEXEC, 300) == 300);
+	CHECK(dup3(300, 301, O_CLOEXEC) == 301 && fcntl(301, F_GETFD) == FD_CLOEXEC);
+	FAILS(dup3(300, 300, 0), EINVAL);
+	CHECK(dup2(300, 300) == 300);
+	FAILS(dup2(999, 300), EBADF);
+	CHECK(write(300, "b", 1) == 1 && recv(fds[0], b, 1, 0) == 1);
+	close(200);
+	CHECK(close_range(250, 290, 0) == 0);
+	CHECK(write(301, "c", 1) == 1 && recv(fds[0], b, 1, 0) == 1);
+	CHECK(close_range(300, ~0U, 0) == 0);
+	FAILS(write(301, "c", 1), EBADF);
+	CHECK(read(fds[0], b, 1) == 0);
+	/* A file in the place of a socket is a file. */
+	int f = open("/dev/null", O_RDWR);
+	CHECK(dup2(f, fds[0]) == fds[0]);
+	CHECK(write(fds[0], "gone", 4) == 4 && read(fds[0], b, 1) == 0);
+	close(f), close(fds[0]);
+	/* Whoever closes everything it can think of does not saw off the branch. */
+	for (int i = 3; i < 1200; i++)
+		close(i);
+	pair(fds);
+	CHECK(syscall(SYS_write, fds[0], "raw", 3) == 3 && syscall(SYS_read, fds[1], b, 8) == 3);
+	closefrom(3);
+	pair(fds);
+	CHECK(write(fds[0], "y", 1) == 1 && recv(fds[1], b, 1, 0) == 1);
+	close(fds[0]), close(fds[1]);
+}
+
+int main(int argc, char **argv)
+{
+	begin(argc, argv);
+	self = argv[0];
+	if (argc > 4 && !strcmp(argv[2], "after"))
+		return after(atoi(argv[3]), argv[4]);
+	execs();
+	forks();
+	descriptors();
+	return end();
+}
