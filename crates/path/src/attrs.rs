@@ -76,6 +76,58 @@ pub enum Attr {
     User(u16, u64),
 }
 
+/// The names alone, numbered for the mask of those present.
+#[derive(Clone, Copy)]
+enum Name {
+    PathName,
+    Remote,
+    Local,
+    ProtId,
+    NextHop,
+    LinkAddress,
+    Device,
+    Mtu,
+    Gso,
+    ChecksumOffload,
+    Class,
+    Priority,
+    InputQueue,
+    Tos,
+    Listen,
+    Backlog,
+    Handshake,
+    Owner,
+    ProcessTime,
+    User,
+}
+
+impl Attr {
+    fn name(&self) -> Name {
+        match self {
+            Self::PathName(..) => Name::PathName,
+            Self::Remote(..) => Name::Remote,
+            Self::Local(..) => Name::Local,
+            Self::ProtId(..) => Name::ProtId,
+            Self::NextHop(..) => Name::NextHop,
+            Self::LinkAddress(..) => Name::LinkAddress,
+            Self::Device(..) => Name::Device,
+            Self::Mtu(..) => Name::Mtu,
+            Self::Gso(..) => Name::Gso,
+            Self::ChecksumOffload(..) => Name::ChecksumOffload,
+            Self::Class(..) => Name::Class,
+            Self::Priority(..) => Name::Priority,
+            Self::InputQueue(..) => Name::InputQueue,
+            Self::Tos(..) => Name::Tos,
+            Self::Listen(..) => Name::Listen,
+            Self::Backlog(..) => Name::Backlog,
+            Self::Handshake(..) => Name::Handshake,
+            Self::Owner(..) => Name::Owner,
+            Self::ProcessTime(..) => Name::ProcessTime,
+            Self::User(..) => Name::User,
+        }
+    }
+}
+
 /// The most attributes of one path.
 pub const MAX_ATTRS: usize = 16;
 
@@ -89,11 +141,14 @@ pub struct Attrs {
     // The first `length` are set, no two of the same name.
     items: [Attr; MAX_ATTRS],
     length: u8,
+    // Bit n: there is an attribute whose name has the number n. Most questions are about one
+    // that is not there.
+    present: u32,
 }
 
 impl Default for Attrs {
     fn default() -> Self {
-        Self { items: [Attr::Listen(false); MAX_ATTRS], length: 0 }
+        Self { items: [Attr::Listen(false); MAX_ATTRS], length: 0, present: 0 }
     }
 }
 
@@ -102,6 +157,10 @@ macro_rules! typed {
         impl Attrs {
             $($(#[doc = $doc])*
             pub fn $method(&self) -> Option<$kind> {
+                const NUMBER: u32 = Name::$variant as u32;
+                if self.present & 1 << NUMBER == 0 {
+                    return None;
+                }
                 self.iter().find_map(|attr| if let Attr::$variant(value) = attr { Some(*value) } else { None })
             })*
         }
@@ -170,6 +229,7 @@ impl Attrs {
             None => {
                 *self.items.get_mut(usize::from(self.length)).ok_or(AttrsFull)? = attr;
                 self.length += 1;
+                self.present |= 1 << attr.name() as u32;
             }
         }
         Ok(())
@@ -180,6 +240,7 @@ impl Attrs {
         if let Some(at) = self.position(attr) {
             self.length -= 1;
             self.items[at] = self.items[usize::from(self.length)];
+            self.present = self.iter().fold(0, |present, attr| present | 1 << attr.name() as u32);
         }
     }
 
@@ -197,6 +258,9 @@ impl Attrs {
     }
 
     fn position(&self, attr: &Attr) -> Option<usize> {
+        if self.present & 1 << attr.name() as u32 == 0 {
+            return None;
+        }
         self.iter().position(|known| match (known, attr) {
             (Attr::User(a, _), Attr::User(b, _)) => a == b,
             _ => discriminant(known) == discriminant(attr),

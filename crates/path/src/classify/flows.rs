@@ -7,7 +7,7 @@ use super::store::{Store, Store64};
 use super::{Protocol, Verdict};
 use core::net::SocketAddrV4;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use core::sync::atomic::fence;
+use core::sync::atomic::{AtomicU64, fence};
 
 /// What a flow is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -111,8 +111,8 @@ impl Flows {
         Some(Found::from_value(at.1))
     }
 
-    /// Finds several flows at once, their cache misses overlapping: all buckets are touched
-    /// before any is searched.
+    /// Finds several flows at once, their cache misses overlapping: the buckets most
+    /// likely to hold them are touched before any is searched.
     pub fn lookup_batch(&self, flows: &[Flow], found: &mut [Option<Found>]) {
         for (flows, found) in flows.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
             let mut hashes = [0; BATCH];
@@ -120,9 +120,8 @@ impl Flows {
             for (flow, hash_) in flows.iter().zip(&mut hashes) {
                 let (key, want) = flow.words();
                 *hash_ = hash(self.seed, key, want);
-                let [first, _, second, _] = buckets(*hash_, self.mask);
+                let [first, ..] = buckets(*hash_, self.mask);
                 touched |= self.words[first * BUCKET_WORDS].load(Relaxed);
-                touched |= self.words[second * BUCKET_WORDS].load(Relaxed);
             }
             core::hint::black_box(touched);
             for ((flow, hash), found) in flows.iter().zip(hashes).zip(found) {
@@ -139,16 +138,16 @@ impl Flows {
     pub fn insert(&self, flow: &Flow, found: Found) -> Result<(), FlowError> {
         let (key, want) = flow.words();
         let hash = hash(self.seed, key, want);
-        if self.find(key, want, hash).is_some() {
-            return Err(FlowError::Overlap);
-        }
-        let at = self.claim(hash).ok_or(FlowError::Full)?;
+        let at = match self.survey(key, want, hash) {
+            Survey::Taken => return Err(FlowError::Overlap),
+            Survey::Free(first) => self.claim(hash, first).ok_or(FlowError::Full)?,
+        };
         self.words[at].store(key, Relaxed);
         self.words[at + 1].store(state(want, found), Release);
         // The entry must be visible before the table is searched again, or two writers could
         // each miss the other's.
         fence(SeqCst);
-        if self.places(hash).any(|other| other != at && self.read(other, key, want).is_some()) {
+        if self.twin(at, key, want, hash) {
             self.words[at + 1].store(0, Release);
             return Err(FlowError::Overlap);
         }
@@ -177,42 +176,81 @@ impl Flows {
         states.filter(|word| word.load(Relaxed) >> 32 & u64::from(VALUE_VALID) != 0).count()
     }
 
-    /// The first word of every place a flow may have, in probing order.
-    fn places(&self, hash: u64) -> impl Iterator<Item = usize> {
-        buckets(hash, self.mask).into_iter().flat_map(|bucket| {
-            (0..BUCKET_ENTRIES).map(move |entry| bucket * BUCKET_WORDS + entry * ENTRY_WORDS)
-        })
+    /// The buckets a flow may be in, in probing order: the first word of each, and its words.
+    fn buckets_of(&self, hash: u64) -> impl Iterator<Item = (usize, &[AtomicU64])> {
+        buckets(hash, self.mask)
+            .into_iter()
+            .map(|bucket| bucket * BUCKET_WORDS)
+            .filter_map(|at| Some((at, self.words.get(at..at + BUCKET_WORDS)?)))
     }
 
     /// The place and value of a key.
     fn find(&self, key: u64, want: u64, hash: u64) -> Option<(usize, u32)> {
-        self.places(hash).find_map(|at| Some((at, self.read(at, key, want)?)))
+        for (at, bucket) in self.buckets_of(hash) {
+            for (n, entry) in bucket.chunks_exact(ENTRY_WORDS).enumerate() {
+                if let Some(value) = read(entry, key, want) {
+                    return Some((at + n * ENTRY_WORDS, value));
+                }
+            }
+        }
+        None
     }
 
-    /// The value at `at` when the key is there.
-    fn read(&self, at: usize, key: u64, want: u64) -> Option<u32> {
-        let before = self.words[at + 1].load(Acquire);
-        if before & MATCH_MASK != want | u64::from(VALUE_VALID) << 32 {
-            return None;
-        }
-        if self.words[at].load(Acquire) != key || self.words[at + 1].load(Relaxed) != before {
-            return None;
-        }
-        Some((before >> 32) as u32)
+    /// Whether the key is somewhere else than at `at`, too.
+    fn twin(&self, at: usize, key: u64, want: u64, hash: u64) -> bool {
+        self.buckets_of(hash).any(|(first, bucket)| {
+            let mut entries = bucket.chunks_exact(ENTRY_WORDS).enumerate();
+            entries.any(|(n, entry)| first + n * ENTRY_WORDS != at && read(entry, key, want).is_some())
+        })
     }
 
-    /// Takes a free place: in the first pair of buckets while that is not crowded, so that most
-    /// lookups end there, then in the emptier of the two pairs, so that neither fills up.
-    fn claim(&self, hash: u64) -> Option<usize> {
-        let pair = 2 * BUCKET_ENTRIES;
-        let free = |at: &usize| self.words[at + 1].load(Relaxed) == 0;
-        let first_free = self.places(hash).take(pair).filter(free).count();
-        let second_free = self.places(hash).skip(pair).filter(free).count();
-        let skip = if first_free >= UNCROWDED || first_free >= second_free { 0 } else { pair };
+    /// Looks once at every place a new flow may have: is it there, and which pair of buckets
+    /// is it to go to? The first while that is not crowded, so that most lookups end there;
+    /// then the emptier of the two, so that neither fills up.
+    fn survey(&self, key: u64, want: u64, hash: u64) -> Survey {
+        let mut free = [0; 4];
+        for ((_, bucket), free) in self.buckets_of(hash).zip(&mut free) {
+            for entry in bucket.chunks_exact(ENTRY_WORDS) {
+                if read(entry, key, want).is_some() {
+                    return Survey::Taken;
+                }
+                *free += usize::from(entry[1].load(Relaxed) == 0);
+            }
+        }
+        let (first, second) = (free[0] + free[1], free[2] + free[3]);
+        Survey::Free(first >= UNCROWDED || first >= second)
+    }
+
+    /// Takes a free place, in the first or the second pair of buckets if there is one.
+    fn claim(&self, hash: u64, first: bool) -> Option<usize> {
+        let [a, b, c, d] = buckets(hash, self.mask);
+        let order = if first { [a, b, c, d] } else { [c, d, a, b] };
+        let places = order.into_iter().flat_map(|bucket| {
+            (0..BUCKET_ENTRIES).map(move |entry| bucket * BUCKET_WORDS + entry * ENTRY_WORDS)
+        });
         let take = |at: &usize| self.words[at + 1].compare_exchange(0, CLAIMED, Acquire, Relaxed).is_ok();
-        let mut places = self.places(hash).skip(skip).chain(self.places(hash).take(skip));
-        places.find(take)
+        places.into_iter().find(take)
     }
+}
+
+/// What [`Flows::survey`] saw: the flow itself, or whether the first pair of buckets is where a
+/// new one goes.
+enum Survey {
+    Taken,
+    Free(bool),
+}
+
+/// The value of an entry when it is the key's. The reader's rules stand in the layout.
+fn read(entry: &[AtomicU64], key: u64, want: u64) -> Option<u32> {
+    let [word, state] = entry else { return None };
+    let before = state.load(Acquire);
+    if before & MATCH_MASK != want | u64::from(VALUE_VALID) << 32 {
+        return None;
+    }
+    if word.load(Acquire) != key || state.load(Relaxed) != before {
+        return None;
+    }
+    Some((before >> 32) as u32)
 }
 
 fn state(want: u64, found: Found) -> u64 {
