@@ -1,5 +1,5 @@
-//! `silk check`: is a configuration or a graph right? Tells every fault of every file, and
-//! changes nothing.
+//! `silk check`: is a configuration or a graph right? Tells every fault of every file, and of
+//! the graphs that configurations name, and changes nothing.
 
 use crate::kinds;
 use crate::trouble::Trouble;
@@ -18,9 +18,15 @@ pub struct Options {
 /// Checks all files; one that is wrong does not keep the others from being checked.
 pub fn run(options: &Options) -> Result<(), Trouble> {
     let (mut wrong, mut unreadable) = (Vec::new(), Vec::new());
-    for file in &options.files {
+    let mut files = options.files.clone();
+    let mut next = 0;
+    while let Some(file) = files.get(next) {
+        next += 1;
         match Source::read(file).map(|source| describe(&source).map(|told| (source.name, told))) {
-            Ok(Ok((name, told))) => drop(writeln!(stdout(), "{name}: {told}")),
+            Ok(Ok((name, (told, graph)))) => {
+                let _ = writeln!(stdout(), "{name}: {told}");
+                files.extend(graph);
+            }
             Ok(Err(faults)) => wrong.push(faults),
             Err(why) => unreadable.push(why),
         }
@@ -28,12 +34,12 @@ pub fn run(options: &Options) -> Result<(), Trouble> {
     if wrong.is_empty() && unreadable.is_empty() { Ok(()) } else { Err(Trouble::Files(wrong, unreadable)) }
 }
 
-/// What a file that is right holds, in a line.
-fn describe(source: &Source) -> Result<String, Faults> {
+/// What a file that is right holds, in a line, and the graph it names.
+fn describe(source: &Source) -> Result<(String, Option<PathBuf>), Faults> {
     if Graph::is_one(&source.text) {
         let graph = Graph::check(&source.name, &source.text, &kinds::catalogue())?;
         let (modules, links) = (graph.modules.len(), graph.links.len());
-        return Ok(format!("a graph of {modules} modules and {links} links, without a fault"));
+        return Ok((format!("a graph of {modules} modules and {links} links, without a fault"), None));
     }
     let config = Config::try_from(source)?;
     let device = match &config.device.interface {
@@ -41,9 +47,6 @@ fn describe(source: &Source) -> Result<String, Faults> {
         None => config.device.kind.to_string(),
     };
     let classes: Vec<&str> = config.classes.iter().map(|class| &*class.name).collect();
-    Ok(format!(
-        "a configuration without a fault: {device}, {}, classes {}",
-        config.scheduler.policy,
-        classes.join(", ")
-    ))
+    let (policy, classes) = (config.scheduler.policy, classes.join(", "));
+    Ok((format!("a configuration without a fault: {device}, {policy}, classes {classes}"), config.graph))
 }

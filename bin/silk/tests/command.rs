@@ -94,6 +94,23 @@ fn a_graph_is_checked_against_the_modules_there_are() {
 }
 
 #[test]
+fn the_graph_a_configuration_names_is_checked_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, graph) = (folder.path().join("silk.toml"), folder.path().join("graph.toml"));
+    std::fs::write(&file, format!("graph = {graph:?}\n[device]\ninterface = \"eth0\"\n")).unwrap();
+    let missing = silk(&["check", file.to_str().unwrap()]);
+    assert_eq!(said(&missing).0, 1);
+    std::fs::write(&graph, "[[module]]\nname = \"eht\"\n").unwrap();
+    let wrong = silk(&["check", file.to_str().unwrap()]);
+    let (status, out, err) = said(&wrong);
+    assert_eq!(status, 2);
+    assert!(
+        out.contains("silk.toml: a configuration without a fault") && err.contains("did you mean `eth`?"),
+        "{err}"
+    );
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_no_fault_of_its_contents() {
     assert_eq!(said(&silk(&["check", "missing"])), (1, "", "silk: there is no file `missing`\n"));
     let (status, _, err) = {

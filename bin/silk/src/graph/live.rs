@@ -14,6 +14,14 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// What it is and where it ends, in words.
+    pub fn full_label(&self) -> String {
+        match self.modules.last() {
+            Some(last) => format!("{}, up to {last}", self.label()),
+            None => self.label(),
+        }
+    }
+
     /// What it is, in words.
     pub fn label(&self) -> String {
         let plural = if self.paths == 1 { "path" } else { "paths" };

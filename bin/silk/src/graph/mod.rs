@@ -149,6 +149,8 @@ eth  mtu = 1500
         let svg = text_of(Format::Svg);
         assert_eq!(svg.matches("<rect class=\"module\"").count(), 5);
         assert_eq!(svg.matches("<path class=\"link\"").count(), 5);
+        assert_eq!(svg.matches("<path class=\"stream\"").count(), 3);
+        assert!(svg.contains(">2 paths of class gold, up to socket<"));
         assert!(svg.contains("&lt;&amp;&gt;") && !svg.contains("<&>"));
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
     }

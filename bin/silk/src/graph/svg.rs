@@ -19,10 +19,11 @@ svg{background:#fff;color:#1d2330;font:13px system-ui,sans-serif}
 .link{fill:none;stroke:#8a94a8;stroke-width:1.4}
 .service{font-size:10px;fill:#5f6b80;paint-order:stroke;stroke:#fff;stroke-width:4px}
 .kind{font-size:10px;fill:#5f6b80}
-.stream{fill:none;stroke-width:2.6;stroke-linecap:round;stroke-linejoin:round;opacity:.8}
+.stream{fill:none;stroke-width:2.6;stroke-linecap:round;stroke-linejoin:round;opacity:.75}
 text{fill:currentColor;text-anchor:middle}
+.name{font-weight:600;paint-order:stroke;stroke:#eef2f9;stroke-width:5px}
 .legend{text-anchor:start}
-@media (prefers-color-scheme:dark){svg{background:#161a22;color:#e6e9f0}.module{fill:#232b3a;stroke:#8fa0c4}.link{stroke:#66718a}.service,.kind{fill:#a3adc0}.service{stroke:#161a22}}";
+@media (prefers-color-scheme:dark){svg{background:#161a22;color:#e6e9f0}.module{fill:#232b3a;stroke:#8fa0c4}.link{stroke:#66718a}.service,.kind{fill:#a3adc0}.service{stroke:#161a22}.name{stroke:#232b3a}}";
 
 /// Draws it.
 pub fn draw(graph: &Graph, streams: &[Stream]) -> String {
@@ -34,13 +35,13 @@ pub fn draw(graph: &Graph, streams: &[Stream]) -> String {
     let widths: Vec<f64> = graph.modules.iter().map(|module| width(module, links(module))).collect();
     let edges = edges(graph);
     let layout = lay_out(&Drawing { widths: &widths, edges: &edges });
-    let canvas = Canvas::new(graph, &layout, &widths, streams);
+    let canvas = Canvas::new(graph, &edges, &layout, &widths, streams);
     let mut out = canvas.opening();
-    for (n, &(upper, lower)) in edges.iter().enumerate() {
-        canvas.link(&mut out, n, upper, lower);
-    }
-    (0..graph.modules.len()).for_each(|module| canvas.module(&mut out, module));
+    (0..graph.modules.len()).for_each(|module| canvas.shape(&mut out, module));
+    (0..edges.len()).for_each(|link| canvas.link(&mut out, link));
     (0..streams.len()).for_each(|stream| canvas.stream(&mut out, stream));
+    (0..edges.len()).for_each(|link| canvas.services(&mut out, link));
+    (0..graph.modules.len()).for_each(|module| canvas.names(&mut out, module));
     out.push_str("</svg>\n");
     out
 }
@@ -58,8 +59,12 @@ fn subtitle(module: &Module) -> String {
     kind.into_iter().chain(params).collect::<Vec<_>>().join(", ")
 }
 
+/// A place on the canvas.
+type Point = (f64, f64);
+
 struct Canvas<'a> {
     graph: &'a Graph,
+    edges: &'a [(usize, usize)],
     layout: &'a Layout,
     widths: &'a [f64],
     streams: &'a [Stream],
@@ -67,13 +72,19 @@ struct Canvas<'a> {
 }
 
 impl<'a> Canvas<'a> {
-    fn new(graph: &'a Graph, layout: &'a Layout, widths: &'a [f64], streams: &'a [Stream]) -> Self {
+    fn new(
+        graph: &'a Graph,
+        edges: &'a [(usize, usize)],
+        layout: &'a Layout,
+        widths: &'a [f64],
+        streams: &'a [Stream],
+    ) -> Self {
         let highest = layout.layer.iter().copied().max().unwrap_or(0);
-        Self { graph, layout, widths, streams, highest }
+        Self { graph, edges, layout, widths, streams, highest }
     }
 
     fn opening(&self) -> String {
-        let legend = self.streams.iter().map(|stream| stream.label().len()).max().unwrap_or(0);
+        let legend = self.streams.iter().map(|stream| stream.full_label().len()).max().unwrap_or(0);
         let width = (self.layout.width + 2.0 * MARGIN).max(legend as f64 * 8.0 + 3.0 * MARGIN);
         let height = self.top(0) + HEIGHT + MARGIN + self.streams.len() as f64 * LINE;
         format!(
@@ -91,19 +102,27 @@ impl<'a> Canvas<'a> {
         MARGIN + self.layout.x[module]
     }
 
-    fn module(&self, out: &mut String, n: usize) {
-        let module = &self.graph.modules[n];
+    fn shape(&self, out: &mut String, n: usize) {
         let (x, top, width) = (self.x(n), self.top(self.layout.layer[n]), self.widths[n]);
-        let below = subtitle(module);
         let _ = writeln!(
             out,
             "<rect class=\"module\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{HEIGHT}\" rx=\"7\"/>",
             x - width / 2.0
         );
+    }
+
+    fn names(&self, out: &mut String, n: usize) {
+        let module = &self.graph.modules[n];
+        let (x, top) = (self.x(n), self.top(self.layout.layer[n]));
+        let below = subtitle(module);
         let name_at = top + if below.is_empty() { 27.0 } else { 20.0 };
-        let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{name_at:.1}\">{}</text>", escaped(&module.name));
+        let _ = writeln!(
+            out,
+            "<text class=\"name\" x=\"{x:.1}\" y=\"{name_at:.1}\">{}</text>",
+            escaped(&module.name)
+        );
         if !below.is_empty() {
-            let room = ((width - 12.0) / 5.2) as usize;
+            let room = ((self.widths[n] - 12.0) / 5.2) as usize;
             let _ = writeln!(
                 out,
                 "<text class=\"kind\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
@@ -126,7 +145,7 @@ impl<'a> Canvas<'a> {
 
     /// Where the other end of link `n` of `module` lies, if it is on this side.
     fn towards(&self, n: usize, module: usize, upwards: bool) -> Option<f64> {
-        let (from, to) = edges(self.graph)[n];
+        let (from, to) = self.edges[n];
         let other = if from == module { to } else { from };
         if from != module && to != module {
             return None;
@@ -138,48 +157,52 @@ impl<'a> Canvas<'a> {
         (is_up == upwards).then(|| first.map_or(self.layout.x[other], |bend| bend.1))
     }
 
-    fn link(&self, out: &mut String, n: usize, upper: usize, lower: usize) {
-        // A link drawn against its custom, because of a circle, still has one end on top.
-        let down = self.layout.layer[upper] >= self.layout.layer[lower];
-        let (start, end) = if down { (upper, lower) } else { (lower, upper) };
-        let from_x = self.port(start, n, |link| self.towards(link, start, false));
-        let to_x = self.port(end, n, |link| self.towards(link, end, true));
-        let from_y = self.top(self.layout.layer[start]) + HEIGHT;
-        let to_y = self.top(self.layout.layer[end]);
-        let mut bends: Vec<(usize, f64)> = self.layout.bends[n].clone();
+    /// The ends of a link as they are drawn: the one on top first, and whether that is the
+    /// one written first. A link that closes a circle may be written the other way round.
+    fn ends(&self, n: usize) -> (usize, usize, bool) {
+        let (from, to) = self.edges[n];
+        let down = self.layout.layer[from] >= self.layout.layer[to];
+        if down { (from, to, down) } else { (to, from, down) }
+    }
+
+    /// The places a link passes, from the top down, two for every gap between layers.
+    fn route(&self, n: usize) -> Vec<Point> {
+        let (upper, lower, down) = self.ends(n);
+        let bottom = |layer: usize| self.top(layer) + HEIGHT;
+        let from_x = self.port(upper, n, |link| self.towards(link, upper, false));
+        let to_x = self.port(lower, n, |link| self.towards(link, lower, true));
+        let mut route = vec![(from_x, bottom(self.layout.layer[upper]))];
+        let mut bends = self.layout.bends[n].clone();
         if !down {
             bends.reverse();
         }
-        let mut line = format!("M{from_x:.1} {from_y:.1}");
-        let (mut x, mut y) = (from_x, from_y);
-        for (layer, bend) in bends {
-            let (next, top) = (MARGIN + bend, self.top(layer));
-            curve(&mut line, (x, y), (next, top));
-            let _ = write!(line, "V{:.1}", top + HEIGHT);
-            (x, y) = (next, top + HEIGHT);
+        for (layer, x) in bends {
+            route.extend([(MARGIN + x, self.top(layer)), (MARGIN + x, bottom(layer))]);
         }
-        curve(&mut line, (x, y), (to_x, to_y));
-        let _ = writeln!(out, "<path class=\"link\" d=\"{line}\"/>");
-        let link = &self.graph.links[n];
-        let (above, below) = if down { (&link.from, &link.to) } else { (&link.to, &link.from) };
-        service(out, from_x, from_y + 12.0, &above.service);
-        service(out, to_x, to_y - 5.0, &below.service);
+        route.push((to_x, self.top(self.layout.layer[lower])));
+        route
     }
 
-    /// A live stream: a line through the middles of its modules, and its name in the legend.
+    fn link(&self, out: &mut String, n: usize) {
+        let _ = writeln!(out, "<path class=\"link\" d=\"{}\"/>", line(&self.route(n)));
+    }
+
+    fn services(&self, out: &mut String, n: usize) {
+        let (link, route) = (&self.graph.links[n], self.route(n));
+        let (_, _, down) = self.ends(n);
+        let (above, below) = if down { (&link.from, &link.to) } else { (&link.to, &link.from) };
+        let (first, last) = (route[0], route[route.len() - 1]);
+        service(out, first.0, first.1 + 12.0, &above.service);
+        service(out, last.0, last.1 - 5.0, &below.service);
+    }
+
+    /// A live stream: a line along the links between its modules, and its name in the legend.
     fn stream(&self, out: &mut String, n: usize) {
-        let stream = &self.streams[n];
         let colour = format!("hsl({:.0} 70% 50%)", (n as f64 * 137.5) % 360.0);
-        let shift = (n as f64 - (self.streams.len() - 1) as f64 / 2.0) * 5.0;
-        let known = |name: &String| self.graph.modules.iter().position(|module| module.name == *name);
-        let points: Vec<String> = stream
-            .modules
-            .iter()
-            .filter_map(known)
-            .map(|m| format!("{:.1},{:.1}", self.x(m) + shift, self.top(self.layout.layer[m]) + HEIGHT / 2.0))
-            .collect();
-        let _ =
-            writeln!(out, "<polyline class=\"stream\" stroke=\"{colour}\" points=\"{}\"/>", points.join(" "));
+        let shift = (n as f64 - (self.streams.len() - 1) as f64 / 2.0) * 4.0;
+        let route: Vec<Point> =
+            self.course(&self.streams[n]).into_iter().map(|(x, y)| (x + shift, y)).collect();
+        let _ = writeln!(out, "<path class=\"stream\" stroke=\"{colour}\" d=\"{}\"/>", line(&route));
         let y = self.top(0) + HEIGHT + MARGIN + n as f64 * LINE;
         let _ = writeln!(
             out,
@@ -189,8 +212,31 @@ impl<'a> Canvas<'a> {
             y - 4.0,
             y - 4.0,
             2.4 * MARGIN,
-            escaped(&stream.label())
+            escaped(&self.streams[n].full_label())
         );
+    }
+
+    /// The places a stream passes, device first, from the middle of its first module to that
+    /// of its last. Modules that are not linked in this graph are joined straight.
+    fn course(&self, stream: &Stream) -> Vec<Point> {
+        let known = |name: &String| self.graph.modules.iter().position(|module| module.name == *name);
+        let modules: Vec<usize> = stream.modules.iter().filter_map(known).collect();
+        let middle = |m: usize| (self.x(m), self.top(self.layout.layer[m]) + HEIGHT / 2.0);
+        let mut course: Vec<Point> = modules.first().map(|&m| middle(m)).into_iter().collect();
+        for pair in modules.windows(2) {
+            let joins = |&n: &usize| {
+                let (upper, lower, _) = self.ends(n);
+                [upper, lower] == [pair[1], pair[0]] || [upper, lower] == [pair[0], pair[1]]
+            };
+            let Some(link) = (0..self.edges.len()).find(joins) else { continue };
+            let mut route = self.route(link);
+            if self.ends(link).0 == pair[1] {
+                route.reverse();
+            }
+            course.extend(route);
+        }
+        course.extend(modules.last().map(|&m| middle(m)));
+        course
     }
 }
 
@@ -198,10 +244,19 @@ fn service(out: &mut String, x: f64, y: f64, name: &str) {
     let _ = writeln!(out, "<text class=\"service\" x=\"{:.1}\" y=\"{y:.1}\">{}</text>", x, escaped(name));
 }
 
-/// Continues a line downwards to a point, leaving and arriving upright.
-fn curve(line: &mut String, (x0, y0): (f64, f64), (x1, y1): (f64, f64)) {
-    let middle = (y0 + y1) / 2.0;
-    let _ = write!(line, "C{x0:.1} {middle:.1} {x1:.1} {middle:.1} {x1:.1} {y1:.1}");
+/// A line through all places, upright at each.
+fn line(route: &[Point]) -> String {
+    let mut line = String::new();
+    for (i, &(x, y)) in route.iter().enumerate() {
+        let _ = match i.checked_sub(1).map(|before| route[before]) {
+            None => write!(line, "M{x:.1} {y:.1}"),
+            Some((from, above)) => {
+                let middle = (above + y) / 2.0;
+                write!(line, "C{from:.1} {middle:.1} {x:.1} {middle:.1} {x:.1} {y:.1}")
+            }
+        };
+    }
+    line
 }
 
 fn shortened(text: &str, room: usize) -> String {
