@@ -8,7 +8,7 @@ use crate::buffer::SendBuffer;
 use crate::congestion::{Acked, Congestion};
 use crate::connection::{Connection, Owed, Reader};
 use crate::progress::{DropReason, Progress};
-use crate::recovery::Phase;
+use crate::recovery::{Outstanding, Phase};
 use crate::segment::Segment;
 use crate::sender::Fin;
 use crate::stamps::stamp_before;
@@ -34,14 +34,17 @@ impl Connection {
             self.challenge(now);
             return Err(DropReason::AckTooOld);
         }
+        let before = self.outstanding();
+        let held = self.recovery.held(before);
         let blocks = &seg.options.sack;
-        let news = self.sack && !blocks.is_empty() && self.recovery.on_sack(blocks, self.outstanding());
+        let news = self.sack && !blocks.is_empty() && self.recovery.on_sack(blocks, before);
         let mut progress = Progress::NONE;
         if seg.ack.after(self.snd.una) {
             progress |= self.advance(now, seg, tx);
         } else if self.is_duplicate(seg, news) {
             self.on_duplicate(now);
         }
+        self.repair(seg.ack.since(before.una), held);
         self.take_window(seg);
         Ok(progress)
     }
@@ -81,12 +84,29 @@ impl Connection {
         sack_news || (!self.sack && seg.sequence_len() == 0 && window == self.snd.wnd)
     }
 
+    /// During fast recovery: SND.UNA moved by `octets`, and the peer had `held` before.
+    fn repair(&mut self, octets: u32, held: u32) {
+        if self.recovery.phase() != Phase::Fast {
+            return;
+        }
+        let out = self.outstanding();
+        if self.recovery.repair_was_lost(out) {
+            self.reduce(out);
+        }
+        let delivered = (octets + self.recovery.held(out)).saturating_sub(held);
+        self.recovery.on_delivered(delivered, self.congestion.ssthresh(), out);
+    }
+
+    fn reduce(&mut self, out: Outstanding) {
+        // Text that limited transmit added is not part of the flight (RFC 5681 §3.2, step 2).
+        let flight = out.octets().min(self.congestion.window());
+        self.congestion.on_loss(flight, out.mss);
+    }
+
     fn on_duplicate(&mut self, now: Instant) {
         let out = self.outstanding();
         if self.recovery.on_duplicate(out) {
-            // Text that limited transmit added is not part of the flight (RFC 5681 §3.2, step 2).
-            let flight = out.octets().min(self.congestion.window());
-            self.congestion.on_loss(flight, out.mss);
+            self.reduce(out);
             self.recovery.start_fast(out);
             self.counters.fast_recoveries = self.counters.fast_recoveries.wrapping_add(1);
             self.timers.arm(Timer::Retransmit, now + self.rto.current());
@@ -106,8 +126,11 @@ impl Connection {
         self.snd.una = seg.ack;
         self.snd.stalled_since = Instant::FAR;
         self.snd.timeouts = 0;
+        let impatient = self.recovery.is_impatient();
         self.grow_window(now, octets, flight);
-        self.restart_timer(now);
+        if !impatient || self.snd.is_idle() || self.recovery.phase() == Phase::Open {
+            self.restart_timer(now);
+        }
         let mut progress = self.let_go(octets - u32::from(fin_acked), tx);
         if fin_acked {
             progress |= Progress::FIN_ACKED | self.on_fin_acked(now);

@@ -89,7 +89,7 @@ impl Connection {
 
     /// As much of a hole as may be sent again now.
     fn again(&self, hole: Hole, out: Outstanding, mss: u32, most: u32) -> Option<Text> {
-        let left = self.congestion.window().saturating_sub(self.recovery.pipe(out));
+        let left = self.recovery.budget(self.congestion.window(), out);
         let forced = self.recovery.forced();
         if left < mss && !forced {
             return None;
@@ -123,7 +123,7 @@ impl Connection {
         }
         self.restart_after_idle(now, out);
         let window = self.snd.usable_window();
-        let congestion = self.congestion.window().saturating_sub(self.recovery.pipe(out));
+        let congestion = self.recovery.budget(self.congestion.window(), out);
         self.snd.cwnd_limited = congestion < window.min(unsent);
         let len = self.portion(Allowance { unsent, window, congestion, most, mss });
         if len == 0 && unsent > 0 {

@@ -20,7 +20,7 @@
 //! | `arrive`, `predict`, `acknowledge`, `text` | a segment arrives | RFC 9293 §3.10.7, RFC 5961 |
 //! | `transmit`, `choose` | a segment leaves | RFC 9293 §3.8 |
 //! | `sender`, `receiver`, `reassembly`, `tuning` | the two halves' variables | RFC 9293 §3.3.1 |
-//! | `recovery`, `sack` | losses | RFC 6675, RFC 6582, RFC 2018 |
+//! | `recovery`, `prr`, `sack` | losses | RFC 6675, RFC 6582, RFC 6937, RFC 2018 |
 //! | `congestion`, `cubic`, `reno` | the congestion window | RFC 5681, RFC 9438 |
 //! | `rto`, `timers`, `timeout`, `keepalive` | time | RFC 6298, RFC 9293 §3.8 |
 //! | `stamps`, `challenge`, `isn` | defences | RFC 7323, RFC 5961, RFC 6528 |
@@ -50,6 +50,7 @@ pub mod listen;
 mod options;
 mod predict;
 mod progress;
+mod prr;
 mod reassembly;
 mod receiver;
 mod recovery;

@@ -2,12 +2,13 @@
 //! and what to send again. With SACK this is RFC 6675, without it NewReno (RFC 6582) told in the
 //! same terms: duplicate acknowledgements stand for octets the peer holds, and the first segment
 //! is what is lost. After a time-out everything the peer does not hold is lost (RFC 5681 §3.1).
-//! It never reduces the congestion window itself. RACK-TLP (RFC 8985) and PRR (RFC 6937) have
-//! their place here: another rule for `lost_below`, another budget while `Phase::Fast`.
+//! It never reduces the congestion window itself. RACK-TLP (RFC 8985) has its place here, as another
+//! rule for `lost_below`.
 
 use alloc::boxed::Box;
 
 use crate::options::SackBlocks;
+use crate::prr::Prr;
 use crate::sack::{DUP_THRESH, Scoreboard};
 use crate::seq::SeqNumber;
 
@@ -52,6 +53,8 @@ pub(crate) struct Recovery {
     phase: Phase,
     /// The next retransmission goes out whatever the window says (RFC 6675 §5, step 4.3).
     force: bool,
+    /// A partial acknowledgement came in this episode.
+    partial: bool,
     /// The rescue retransmission of this episode was made (RFC 6675 §4, NextSeg rule 4).
     rescued: bool,
     /// Duplicate acknowledgements since SND.UNA moved; zero with SACK outside `Open`.
@@ -62,6 +65,11 @@ pub(crate) struct Recovery {
     high_rxt: SeqNumber,
     /// Missing octets below this are lost.
     lost_below: SeqNumber,
+    /// The first new octet sent after everything lost had been sent again: once the peer holds
+    /// enough from here on, what is missing below `high_rxt` was lost a second time.
+    sent_after: Option<SeqNumber>,
+    /// What may be sent while `Phase::Fast`.
+    prr: Prr,
     /// None until the peer's first SACK block.
     scoreboard: Option<Box<Scoreboard>>,
 }
@@ -72,11 +80,14 @@ impl Recovery {
         Self {
             phase: Phase::Open,
             force: false,
+            partial: false,
             rescued: false,
             dupacks: 0,
             point: iss,
             high_rxt: iss,
             lost_below: iss,
+            sent_after: None,
+            prr: Prr::default(),
             scoreboard: None,
         }
     }
@@ -130,6 +141,7 @@ impl Recovery {
     /// Fast retransmit begins.
     pub(crate) fn start_fast(&mut self, out: Outstanding) {
         self.start(Phase::Fast, out);
+        self.prr = Prr::start(out.octets());
         let first_segment = (out.una + out.mss).min(out.nxt);
         self.lost_below = self.lost_below.max(first_segment);
     }
@@ -146,8 +158,42 @@ impl Recovery {
         self.phase = phase;
         self.force = true;
         self.rescued = false;
+        self.partial = false;
         self.point = out.nxt;
         self.high_rxt = out.una;
+        self.sent_after = None;
+    }
+
+    /// Octets that may be sent when the congestion window is `cwnd`.
+    pub(crate) fn budget(&self, cwnd: u32, out: Outstanding) -> u32 {
+        match self.phase {
+            Phase::Fast => self.prr.budget(),
+            Phase::Open | Phase::Loss => cwnd.saturating_sub(self.pipe(out)),
+        }
+    }
+
+    /// An acknowledgement was taken during fast recovery: `delivered` octets have left the network.
+    pub(crate) fn on_delivered(&mut self, delivered: u32, ssthresh: u32, out: Outstanding) {
+        if self.phase == Phase::Fast {
+            self.prr.on_ack(delivered, self.pipe(out), ssthresh, out.mss);
+        }
+    }
+
+    /// Whether what was sent again has been lost again: three segments of text that was first sent
+    /// after it have arrived. Then the repair starts over, and it is a second sign of congestion
+    /// (RFC 5681 §4.3).
+    pub(crate) fn repair_was_lost(&mut self, out: Outstanding) -> bool {
+        let (Phase::Fast, Some(mark), Some(board)) = (self.phase, self.sent_after, &self.scoreboard) else {
+            return false;
+        };
+        let held_after = board.octets() - board.octets_below(mark);
+        let missing = board.hole(out.una, self.high_rxt).is_some();
+        if held_after < DUP_THRESH * out.mss || !missing {
+            return false;
+        }
+        self.start(Phase::Fast, out);
+        self.prr = Prr::start(self.pipe(out).max(out.mss));
+        true
     }
 
     /// SND.UNA moved by `octets`. Answers whether the episode is over.
@@ -179,6 +225,14 @@ impl Recovery {
         self.high_rxt = out.una;
         self.lost_below = (out.una + out.mss).min(out.nxt);
         self.force = true;
+        self.partial = true;
+    }
+
+    /// Whether the retransmission timer goes on as it is: without SACK it starts again with the first
+    /// partial acknowledgement only, so that many losses end in a time-out instead of being
+    /// repaired one in each round trip (RFC 6582 §4, the impatient variant).
+    pub(crate) fn is_impatient(&self) -> bool {
+        self.phase == Phase::Fast && self.partial
     }
 
     fn finish(&mut self, una: SeqNumber) {
@@ -249,9 +303,18 @@ impl Recovery {
         Some(Hole { start, end, rescue: false })
     }
 
+    /// New text from `start` on has been sent.
+    pub(crate) fn sent_new(&mut self, start: SeqNumber, octets: u32) {
+        if self.phase == Phase::Fast {
+            self.prr.on_sent(octets);
+            self.sent_after = self.sent_after.or(Some(start));
+        }
+    }
+
     /// Octets of `hole` up to `end` have been sent again. A rescue does not move HighRxt.
     pub(crate) fn sent_again(&mut self, hole: Hole, end: SeqNumber) {
         self.force = false;
+        self.prr.on_sent(end - hole.start);
         self.rescued |= hole.rescue;
         if !hole.rescue {
             self.high_rxt = self.high_rxt.max(end);

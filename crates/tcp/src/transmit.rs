@@ -147,6 +147,7 @@ impl Connection {
 
     fn note_first_sent(&mut self, now: Instant, text: Text, end: SeqNumber) {
         self.owed.settle(Owed::PUSH);
+        self.recovery.sent_new(text.seq, text.len);
         self.snd.nxt = end;
         if !text.len.is_multiple_of(text.mss) {
             self.snd.small_end = end;

@@ -91,7 +91,7 @@ fn after_a_half_close_the_peer_still_sends() {
     pair.server.program.to_write = answer.clone();
     pair.server.program.shuts_down = true;
     pair.drive_for(10 * SECOND);
-    assert!(pair.client.program.received == answer);
+    assert!(answer == pair.client.program.received);
     assert_eq!((pair.client.time_wait.len(), pair.server.state()), (1, State::Closed));
 }
 

@@ -39,11 +39,30 @@ pub struct Weather {
     /// Chance of being held up for as much as four times the delay.
     pub reordering: u64,
     pub delay: Duration,
+    /// Octets per second; 0 for any number.
+    pub rate: u64,
+    /// Packets that may wait for their turn when there is a rate; more are lost.
+    pub queue: usize,
 }
 
 impl Weather {
-    pub const FAIR: Self =
-        Self { loss: 0, duplication: 0, corruption: 0, reordering: 0, delay: Duration::from_millis(5) };
+    pub const FAIR: Self = Self {
+        loss: 0,
+        duplication: 0,
+        corruption: 0,
+        reordering: 0,
+        delay: Duration::from_millis(5),
+        rate: 0,
+        queue: 0,
+    };
+
+    /// How long a packet of `octets` occupies the link.
+    fn occupies(&self, octets: usize) -> Duration {
+        match self.rate {
+            0 => Duration::ZERO,
+            rate => Duration::from_nanos(octets as u64 * 1_000_000_000 / rate),
+        }
+    }
 }
 
 /// A segment as it crosses the link.
@@ -108,6 +127,8 @@ pub struct Link {
     /// Under way, by arrival and then by departure.
     under_way: BTreeMap<(Instant, u64), Vec<u8>>,
     departures: u64,
+    /// When the last packet will have left, at this rate.
+    busy_until: Instant,
     /// Decides the fate of the n-th packet beside the weather: true loses it.
     pub lose: Fate,
 }
@@ -115,7 +136,14 @@ pub struct Link {
 impl Link {
     pub fn new(weather: Weather, seed: u64) -> Self {
         let lose = Box::new(|_, _: &Packet| false);
-        Self { weather, random: Random(seed), under_way: BTreeMap::new(), departures: 0, lose }
+        Self {
+            weather,
+            random: Random(seed),
+            under_way: BTreeMap::new(),
+            departures: 0,
+            busy_until: Instant::ZERO,
+            lose,
+        }
     }
 
     pub fn send(&mut self, now: Instant, packet: &Packet) {
@@ -123,6 +151,12 @@ impl Link {
         if (self.lose)(self.departures, packet) || self.random.chance(self.weather.loss) {
             return;
         }
+        let occupies = self.weather.occupies(packet.text.len() + 60);
+        if self.weather.rate > 0 && self.busy_until - now > occupies * self.weather.queue as u32 {
+            return;
+        }
+        self.busy_until = self.busy_until.max(now) + occupies;
+        let now = self.busy_until;
         self.carry(now, packet.encode());
         if self.random.chance(self.weather.duplication) {
             self.carry(now, packet.encode());

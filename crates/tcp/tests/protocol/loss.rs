@@ -25,8 +25,8 @@ fn exchange(config: &Config, weather: Weather, seed: u64, up: usize, down: usize
         };
         done(&pair.client) && done(&pair.server)
     });
-    assert!(pair.server.program.received == request, "the request differs: {}", pair.describe());
-    assert!(pair.client.program.received == response, "the response differs: {}", pair.describe());
+    assert!(request == pair.server.program.received, "the request differs: {}", pair.describe());
+    assert!(response == pair.client.program.received, "the response differs: {}", pair.describe());
     pair
 }
 

@@ -149,7 +149,7 @@ fn the_text_of_the_last_handshake_segment_is_taken() {
     let mut pair = Pair::new(&Config::default(), Weather::FAIR, 1);
     // The client's bare acknowledgement is lost; its request does the work.
     pair.to_server.lose = Box::new(|_, packet| packet.text.is_empty() && !packet.header.flags.syn());
-    pair.client.program.to_write = b"GET /".to_vec();
+    pair.client.program.to_write = b"GET /".to_vec().into();
     pair.drive_for(Duration::from_millis(50));
     assert_eq!(pair.server.program.received, b"GET /");
 }

@@ -1,12 +1,15 @@
 //! Two hosts on a link, with a program on each: a client that opens, and a server that listens. `drive`
 //! runs them from event to event until nothing is left to happen.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use silk_instant::Instant;
 use silk_tcp::listen::{Admission, ListenAction, SynTable};
 use silk_tcp::time_wait::{TimeWaitAction, TimeWaitTable};
-use silk_tcp::{Config, Connection, DropReason, IsnSecret, Progress, RecvBuffer, State, Transmit, reset_for};
+use silk_tcp::{
+    Config, Connection, DropReason, Header, IsnSecret, Progress, RecvBuffer, State, Transmit, reset_for,
+};
 
 use crate::buffers::{Rx, Tx};
 use crate::link::{Link, Packet, Weather};
@@ -14,7 +17,7 @@ use crate::link::{Link, Packet, Weather};
 /// What the program of a host does.
 pub struct Program {
     /// Octets still to write.
-    pub to_write: Vec<u8>,
+    pub to_write: VecDeque<u8>,
     /// The most octets in the send buffer.
     pub send_buffer: usize,
     /// Whether it reads what arrives.
@@ -36,8 +39,8 @@ pub struct Host {
     /// Everything that ever became true.
     pub progress: Progress,
     pub drops: Vec<DropReason>,
-    /// Every packet sent, with its time.
-    pub sent: Vec<(Instant, Packet)>,
+    /// Every packet's header, and when it was sent.
+    pub sent: Vec<(Instant, Header)>,
     /// The largest text for one transmission (segmentation offload).
     pub offload: usize,
 }
@@ -45,7 +48,7 @@ pub struct Host {
 impl Host {
     fn new(config: &Config) -> Self {
         let program = Program {
-            to_write: vec![],
+            to_write: VecDeque::new(),
             send_buffer: 256 << 10,
             reads: true,
             received: vec![],
@@ -95,7 +98,7 @@ impl Host {
         {
             for packet in cut(&transmit, &self.tx) {
                 link.send(now, &packet);
-                self.sent.push((now, packet));
+                self.sent.push((now, packet.header));
             }
         }
         if let Some(record) = self.connection.as_ref().and_then(Connection::time_wait) {
@@ -120,10 +123,10 @@ impl Host {
         while self.time_wait.on_timeout(now).is_some() {}
     }
 
-    fn reply(&mut self, now: Instant, header: silk_tcp::Header, link: &mut Link) {
+    fn reply(&mut self, now: Instant, header: Header, link: &mut Link) {
         let packet = Packet { header, text: vec![] };
         link.send(now, &packet);
-        self.sent.push((now, packet));
+        self.sent.push((now, packet.header));
     }
 
     fn receive(&mut self, now: Instant, packet: &Packet, link: &mut Link) {
@@ -295,6 +298,6 @@ impl Pair {
 }
 
 /// Octets with a pattern that shows any shift.
-pub fn pattern(len: usize, salt: u8) -> Vec<u8> {
+pub fn pattern(len: usize, salt: u8) -> VecDeque<u8> {
     (0..len).map(|n| (n as u8).wrapping_mul(31).wrapping_add((n >> 8) as u8).wrapping_add(salt)).collect()
 }

@@ -92,11 +92,52 @@ fn sack_sends_only_the_holes_again() {
 #[test]
 fn sack_keeps_within_the_congestion_window() {
     let mut solo = ten_outstanding(&with_sack());
-    // Only the last three arrived: six lost segments, and a window of seven with one left over.
+    // Only the last three arrived, all others are lost: for three that left the network four may
+    // enter it (RFC 6937), and then for each two.
     solo.arrive(sacked(ack(OURS), &[(segment(7), segment(10))])).unwrap();
-    let again: u32 = solo.text_sent().iter().map(|sent| sent.1 as u32).sum();
-    assert_eq!(again, 7_000);
+    assert_eq!(solo.text_sent().len(), 4);
+    solo.arrive(ack(segment(1))).unwrap();
+    assert_eq!(solo.text_sent().len(), 2);
     assert_eq!(solo.connection.info().cwnd, 7_000);
+}
+
+#[test]
+fn a_retransmission_that_is_lost_is_noticed_and_blamed_on_congestion() {
+    let mut solo = ten_outstanding(&with_sack());
+    solo.write(10_000);
+    // The first segment is lost, and so is its retransmission.
+    let mut held = segment(1);
+    for _ in 0..9 {
+        held += 1_000;
+        solo.arrive(sacked(ack(OURS), &[(segment(1), held)])).unwrap();
+        solo.sent();
+    }
+    let (once, ssthresh) = (solo.connection.info().segments_again, solo.connection.info().ssthresh);
+    assert_eq!(once, 1);
+    while solo.connection.info().segments_again == 1 {
+        held += 1_000;
+        assert!(held <= segment(20), "never noticed");
+        solo.arrive(sacked(ack(OURS), &[(segment(1), held)])).unwrap();
+        solo.sent();
+    }
+    assert!(held >= segment(13) && solo.connection.info().ssthresh < ssthresh);
+    solo.arrive(ack(held)).unwrap();
+    assert_eq!(solo.connection.info().timeouts, 0);
+}
+
+#[test]
+fn without_sack_many_losses_end_in_a_timeout() {
+    let mut solo = ten_outstanding(&plain());
+    (0..3).for_each(|_| assert!(solo.arrive(ack(OURS)).is_ok()));
+    solo.sent();
+    solo.after(100 * MILLI);
+    solo.arrive(ack(segment(1))).unwrap();
+    solo.sent();
+    let deadline = solo.connection.poll_timeout();
+    solo.after(100 * MILLI);
+    solo.arrive(ack(segment(2))).unwrap();
+    solo.sent();
+    assert_eq!(solo.connection.poll_timeout(), deadline);
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn a_window_update_that_was_lost_is_found_by_probing() {
     };
     pair.server.program.reads = true;
     pair.drive_for(30 * SECOND);
-    assert!(pair.server.program.received == all);
+    assert!(all == pair.server.program.received);
 }
 
 #[test]

@@ -1,0 +1,91 @@
+//! How fast a connection becomes, in virtual time: over a bottleneck with a queue the window finds the rate
+//! and keeps it, and random loss costs only what it must.
+
+use std::time::Duration;
+
+use silk_tcp::{Algorithm, Config};
+
+use crate::link::Weather;
+use crate::pair::{Pair, pattern};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+/// 20 Mb/s with a round trip of 40 ms and a queue for as much again.
+const BOTTLENECK: Weather =
+    Weather { delay: Duration::from_millis(20), rate: 2_500_000, queue: 70, ..Weather::FAIR };
+
+fn config(congestion: Algorithm, sack: bool) -> Config {
+    Config { congestion, sack, receive_window: 1 << 20, ..Config::default() }
+}
+
+/// Octets per second received over this link in `time`, after the handshake.
+fn goodput(config: &Config, weather: Weather, time: Duration) -> f64 {
+    let mut pair = Pair::new(config, weather, 7);
+    pair.client.program.send_buffer = 1 << 20;
+    pair.client.program.to_write = pattern(8 << 20, 1);
+    pair.drive_for(time);
+    pair.server.program.received.len() as f64 / time.as_secs_f64()
+}
+
+#[test]
+fn slow_start_doubles_each_round_trip() {
+    let mut pair = Pair::established(&Config { receive_window: 1 << 20, ..Config::default() });
+    pair.client.program.send_buffer = 1 << 20;
+    pair.client.program.to_write = pattern(1 << 20, 1);
+    let windows: Vec<u32> = (0..4)
+        .map(|_| {
+            pair.settle();
+            let cwnd = pair.client.connection().info().cwnd;
+            pair.drive_for(10 * MILLI);
+            cwnd / 1_460
+        })
+        .collect();
+    // A window update and a delayed acknowledgement may cost one segment at the beginning.
+    assert!(windows == [10, 20, 40, 80] || windows == [10, 18, 36, 72], "{windows:?}");
+}
+
+#[test]
+fn a_bottleneck_is_kept_busy() {
+    for algorithm in [Algorithm::Cubic, Algorithm::Reno] {
+        for sack in [true, false] {
+            let rate = goodput(&config(algorithm, sack), BOTTLENECK, 3_000 * MILLI);
+            let share = rate / BOTTLENECK.rate as f64;
+            let enough = if sack { 0.75 } else { 0.5 };
+            assert!(share > enough, "{algorithm:?}, SACK {sack}: {share:.2} of the rate");
+        }
+    }
+}
+
+#[test]
+fn losses_at_a_full_queue_are_repaired_without_time_outs() {
+    let mut pair = Pair::new(&config(Algorithm::Cubic, true), BOTTLENECK, 7);
+    pair.client.program.send_buffer = 1 << 20;
+    pair.client.program.to_write = pattern(6 << 20, 1);
+    pair.drive_until(Duration::from_secs(20), |pair| pair.server.program.received.len() == 6 << 20);
+    let info = pair.client.connection().info();
+    assert!(info.fast_recoveries > 0, "the queue was never full");
+    assert_eq!(info.timeouts, 0, "{info:?}");
+}
+
+#[test]
+fn one_loss_in_a_thousand_costs_little_with_sack() {
+    let lossy = Weather { loss: 1, ..BOTTLENECK };
+    let share = goodput(&config(Algorithm::Cubic, true), lossy, 3_000 * MILLI) / BOTTLENECK.rate as f64;
+    assert!(share > 0.6, "{share:.2} of the rate");
+}
+
+#[test]
+fn cubic_is_faster_than_reno_on_a_long_fat_path() {
+    // 40 Mb/s with 100 ms: Reno regains a segment in each round trip, and there are hundreds to regain.
+    let long = Weather { delay: Duration::from_millis(50), rate: 5_000_000, queue: 100, ..Weather::FAIR };
+    let rate = |algorithm| {
+        let config = Config { receive_window: 4 << 20, ..config(algorithm, true) };
+        let mut pair = Pair::new(&config, long, 7);
+        pair.client.program.send_buffer = 4 << 20;
+        pair.client.program.to_write = pattern(40 << 20, 1);
+        pair.drive_for(Duration::from_secs(6));
+        pair.server.program.received.len()
+    };
+    let (cubic, reno) = (rate(Algorithm::Cubic), rate(Algorithm::Reno));
+    assert!(cubic > reno, "CUBIC {cubic}, Reno {reno}");
+}
