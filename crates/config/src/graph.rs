@@ -107,7 +107,7 @@ impl Graph {
     /// # Errors
     /// All its [`Faults`].
     pub fn check(name: &str, text: &str, catalogue: &dyn Catalogue) -> Result<Self, Faults> {
-        Self::parse_with(name, text, |graph| graph.faults(&silk_path::check(&graph.spec(), catalogue)))
+        Self::parse_with(name, text, |graph| graph.faults(catalogue))
     }
 
     fn parse_with(name: &str, text: &str, more: impl FnOnce(&Self) -> Vec<Fault>) -> Result<Self, Faults> {

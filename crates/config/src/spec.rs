@@ -3,7 +3,8 @@
 
 use crate::fault::Fault;
 use crate::graph::{Endpoint, Graph};
-use silk_path::{End, GraphSpec, LinkSpec, ModuleSpec, Place, What};
+use crate::suggest::suggestion;
+use silk_path::{Catalogue, End, GraphSpec, LinkSpec, ModuleSpec, Place, What};
 use std::ops::Range;
 
 impl Graph {
@@ -18,11 +19,35 @@ impl Graph {
         GraphSpec { modules: modules.collect(), links: links.collect() }
     }
 
-    /// What a check of [`Graph::spec`] found, at its places in the text, without what
-    /// [`Graph::parse`] finds itself.
-    pub(crate) fn faults(&self, found: &[silk_path::Fault]) -> Vec<Fault> {
+    /// What is wrong with [`Graph::spec`] for this catalogue, at its places in the text,
+    /// without what [`Graph::parse`] finds itself.
+    pub(crate) fn faults(&self, catalogue: &dyn Catalogue) -> Vec<Fault> {
+        let found = silk_path::check(&self.spec(), catalogue);
         let new = found.iter().filter(|fault| !is_known(&fault.what));
-        new.map(|fault| translated(&fault.what, self.place(&fault.place))).collect()
+        new.map(|fault| Fault {
+            span: self.place(&fault.place),
+            message: message(&fault.what),
+            help: self.help(fault, catalogue),
+        })
+        .collect()
+    }
+
+    /// What to do about it: the nearest of what there is, or what the check itself says.
+    fn help(&self, fault: &silk_path::Fault, catalogue: &dyn Catalogue) -> Option<String> {
+        let kinds = catalogue.kinds();
+        match (&fault.what, &fault.place) {
+            (What::UnknownKind { kind, .. }, _) => {
+                let names: Vec<&str> = kinds.iter().map(|kind| kind.name).collect();
+                Some(suggestion(kind, &names))
+            }
+            (What::UnknownParameter { name, .. }, Place::Parameter(n, _)) => {
+                let kind =
+                    kinds.iter().find(|kind| self.modules.get(*n).is_some_and(|m| m.kind == kind.name))?;
+                let names: Vec<&str> = kind.parameters.iter().map(|parameter| parameter.name).collect();
+                Some(suggestion(name, &names))
+            }
+            (what, _) => in_words(what).1,
+        }
     }
 
     fn place(&self, place: &Place) -> Range<usize> {
@@ -50,11 +75,15 @@ fn is_known(what: &What) -> bool {
     matches!(what, What::DuplicateModule(_) | What::UnknownModule { .. } | What::DuplicateLink)
 }
 
-/// The advice, where there is one, follows a semicolon.
-fn translated(what: &What, span: Range<usize>) -> Fault {
+fn message(what: &What) -> String {
+    in_words(what).0
+}
+
+/// What is wrong, and the advice, which follows a semicolon where there is any.
+fn in_words(what: &What) -> (String, Option<String>) {
     let text = what.to_string().replace('"', "`");
     match text.split_once("; ") {
-        Some((message, help)) => Fault { span, message: message.to_owned(), help: Some(help.to_owned()) },
-        None => Fault { span, message: text, help: None },
+        Some((message, help)) => (message.to_owned(), Some(help.to_owned())),
+        None => (text, None),
     }
 }

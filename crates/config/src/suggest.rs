@@ -26,6 +26,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
 pub(crate) fn suggestion(word: &str, known: &[&str]) -> String {
     match nearest(word, known.iter().copied()) {
         Some(candidate) => format!("did you mean `{candidate}`?"),
+        None if known.is_empty() => "there are none".to_owned(),
         None => format!("there is {}", listed(known)),
     }
 }
@@ -34,7 +35,7 @@ pub(crate) fn suggestion(word: &str, known: &[&str]) -> String {
 pub(crate) fn listed(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     match quoted.split_last() {
-        None => "none".to_owned(),
+        None => String::new(),
         Some((only, [])) => only.clone(),
         Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
     }

@@ -129,7 +129,7 @@ kind = "udb"
             "1:33 there is no module `eht`; did you mean `eth`?",
             "3:1 its service `down` of type net must be linked; -",
             "5:12 this must be true or false; -",
-            "6:10 there is no parameter `colour`; -",
+            "6:10 there is no parameter `colour`; there is `checksum`",
             "11:1 there is no module of kind `udb`; did you mean `udp`?",
         ]
     );
