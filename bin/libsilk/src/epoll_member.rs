@@ -334,7 +334,7 @@ impl Inner {
     /// ready do not keep its own from being heard.
     pub fn is_kernels_turn(&mut self) -> bool {
         self.looks = self.looks.wrapping_add(1);
-        self.kernels > 0 && self.looks % 4 == 0
+        self.kernels > 0 && self.looks.is_multiple_of(4)
     }
 
     /// Whether the real set holds anything but the bell.

@@ -179,7 +179,8 @@ pub fn listen(socket: &'static Socket, backlog: c_int) -> Answer<Server> {
         return Err(libc::EINVAL);
     }
     let backlog = u32::try_from(backlog).unwrap_or(u32::MAX);
-    family::ask(&Request::Listen { slot: socket.name().0, backlog }, &[])?;
+    let defer_accept = socket.settings.defer_accept.load(SeqCst);
+    family::ask(&Request::Listen { slot: socket.name().0, backlog, defer_accept }, &[])?;
     socket.set_role(Role::Listener);
     Ok(Server::Silk)
 }

@@ -8,7 +8,7 @@ use crate::readiness;
 use crate::real;
 use crate::socket::Socket;
 use crate::table;
-use crate::wait::Deadline;
+use crate::wait::{Deadline, asleep};
 use libc::{pollfd, sigset_t, timespec};
 use silk_stream::wake::{self, WaitEntry, Woken};
 use std::cell::RefCell;
@@ -87,7 +87,7 @@ fn on_words(fds: &mut [pollfd], deadline: Deadline) -> Answer<c_int> {
         }
         let ready = look(fds);
         let Some(next) = deadline.next_look().filter(|_| ready == 0) else { return total(ready) };
-        match wake::wait_any(&words, Some(next)) {
+        match asleep(|| wake::wait_any(&words, Some(next))) {
             Woken::Changed => crate::thread::report_wake_if_known(),
             Woken::Interrupted => return Err(libc::EINTR),
             Woken::TimedOut => feel_pulse(),

@@ -45,8 +45,7 @@ pub struct Settings {
     pub receive_buffer: AtomicU32,
     /// `SO_SNDBUF` as set; zero: not set.
     pub send_buffer: AtomicU32,
-    /// `TCP_DEFER_ACCEPT`, seconds. Accepted and reported; a connection is queued when it is
-    /// established, which the option allows.
+    /// `TCP_DEFER_ACCEPT`, seconds: as it is when the socket begins to listen.
     pub defer_accept: AtomicU32,
     /// `IP_TOS` as set. Reported only.
     pub service: AtomicU32,
@@ -55,20 +54,19 @@ pub struct Settings {
 impl Settings {
     /// Nothing set.
     pub const fn new() -> Self {
-        const ZERO: AtomicU32 = AtomicU32::new(0);
         Self {
-            flags: ZERO,
-            stream: ZERO,
-            linger: ZERO,
-            receive_timeout: ZERO,
-            send_timeout: ZERO,
-            keep_idle: ZERO,
-            keep_interval: ZERO,
-            keep_count: ZERO,
-            receive_buffer: ZERO,
-            send_buffer: ZERO,
-            defer_accept: ZERO,
-            service: ZERO,
+            flags: AtomicU32::new(0),
+            stream: AtomicU32::new(0),
+            linger: AtomicU32::new(0),
+            receive_timeout: AtomicU32::new(0),
+            send_timeout: AtomicU32::new(0),
+            keep_idle: AtomicU32::new(0),
+            keep_interval: AtomicU32::new(0),
+            keep_count: AtomicU32::new(0),
+            receive_buffer: AtomicU32::new(0),
+            send_buffer: AtomicU32::new(0),
+            defer_accept: AtomicU32::new(0),
+            service: AtomicU32::new(0),
         }
     }
 

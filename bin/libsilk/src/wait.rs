@@ -8,6 +8,7 @@ use crate::socket::Socket;
 use crate::thread;
 use silk_stream::wake::{self, Woken};
 use silk_stream::{Slot, waiting};
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
@@ -92,7 +93,8 @@ pub fn sleep(
         return Ok(());
     }
     let nap = deadline.nap().ok_or(libc::EAGAIN)?;
-    match wake::wait(&slot.event, seen, Some(nap)) {
+    let woken = asleep(|| wake::wait(&slot.event, seen, Some(nap)));
+    match woken {
         Woken::Changed => {
             thread::report_wake_if_known();
             Ok(())
@@ -108,9 +110,22 @@ pub fn sleep(
     }
 }
 
-/// Wakes the threads of this process that sleep on a slot that is about to be let go.
+/// How many threads of this process sleep on slots.
+static SLEEPERS: AtomicU32 = AtomicU32::new(0);
+
+/// Sleeps in `nap`, counted.
+pub fn asleep(nap: impl FnOnce() -> Woken) -> Woken {
+    SLEEPERS.fetch_add(1, SeqCst);
+    let woken = nap();
+    SLEEPERS.fetch_sub(1, SeqCst);
+    woken
+}
+
+/// Wakes the threads of this process that sleep on a slot that is about to be let go. A bit
+/// of `waiting` may be left from a wait that ended otherwise, so the count is asked first: a
+/// process with one thread never needs the system call.
 pub fn disturb(slot: &Slot) {
-    if slot.waiting.load(SeqCst) != 0 {
+    if SLEEPERS.load(SeqCst) != 0 && slot.waiting.load(SeqCst) != 0 {
         slot.event.fetch_add(1, SeqCst);
         wake::wake(&slot.event, i32::MAX);
     }

@@ -34,6 +34,8 @@ pub struct ListenerHold {
     pub local: SocketAddrV4,
     /// The most connections that may wait to be accepted, in each class.
     pub backlog: u32,
+    /// Seconds a connection without data may be kept back (`TCP_DEFER_ACCEPT`).
+    pub defer_accept: u32,
     /// Where to report that it is free.
     pub events: Sender<Event>,
 }

@@ -67,6 +67,9 @@ impl Engine {
         match self.paths.create(top, attrs, None, now, &mut self.port) {
             Ok(id) => {
                 self.admit(id, class);
+                if hold.defer_accept > 0 {
+                    self.paths.bell(id, now, &mut self.port, Bell::DeferAccept(hold.defer_accept));
+                }
                 self.listeners.insert(id.index, vec![hold]);
             }
             // Several sockets share the port (SO_REUSEPORT): they share the listen path.

@@ -162,11 +162,15 @@ impl Default for Random {
 impl Random {
     fn next(&mut self) -> u64 {
         if self.left == 0 {
-            for word in &mut self.pool {
-                // After boot the kernel's random numbers do not fail; if they did, a number
-                // that nobody can guess is still better than a daemon that stops.
-                *word = rand_core::TryRngCore::try_next_u64(&mut rand_core::OsRng)
-                    .unwrap_or_else(|_| clock::now().nanos().wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let mut bytes = [0; 512];
+            // After boot the kernel's random numbers do not fail; if they did, the clock is
+            // still better than a daemon that stops.
+            let failed = rand_core::TryRngCore::try_fill_bytes(&mut rand_core::OsRng, &mut bytes).is_err();
+            for (word, part) in self.pool.iter_mut().zip(bytes.as_chunks().0) {
+                *word = u64::from_ne_bytes(*part);
+                if failed {
+                    *word = clock::now().nanos().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                }
             }
             self.left = self.pool.len();
         }

@@ -469,8 +469,8 @@ impl Server {
             Request::Bind { kind, local, reuse_port, .. } => {
                 self.bind(family, process, kind, local, reuse_port).unwrap_or_else(Reply::Refused)
             }
-            Request::Listen { slot, backlog } => {
-                self.listen(family, process, slot, backlog).unwrap_or_else(Reply::Refused)
+            Request::Listen { slot, backlog, defer_accept } => {
+                self.listen(family, process, slot, backlog, defer_accept).unwrap_or_else(Reply::Refused)
             }
             Request::Connect { kind, slot, peer } => {
                 self.connect(family, process, kind, slot, peer).unwrap_or_else(Reply::Refused)
@@ -663,6 +663,7 @@ impl Server {
         process: u32,
         slot: SlotNumber,
         backlog: u32,
+        defer_accept: u32,
     ) -> Result<Reply, Refusal> {
         let stranger = || Refusal { errno: libc::EBADF, why: "that socket is not this process's".into() };
         let domains = self.orders.len();
@@ -695,6 +696,7 @@ impl Server {
             listener,
             local,
             backlog: backlog.clamp(1, self.settings.config.listen.backlog),
+            defer_accept,
             events: self.report_events.clone(),
         });
         self.tell_all(|| Command::Listen(hold.clone()));

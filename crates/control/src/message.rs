@@ -75,6 +75,9 @@ pub enum Request {
         slot: SlotNumber,
         /// The program's backlog, clamped by the daemon.
         backlog: u32,
+        /// `TCP_DEFER_ACCEPT`: seconds a connection without data may be kept back; zero: not
+        /// at all.
+        defer_accept: u32,
     },
     /// Connect: a new socket, or a bound one. A stream's progress shows in its slot
     /// (`CONNECTING`, then `CONNECTED` or `FAILED`). Answered by [`Reply::Socket`] or
