@@ -24,6 +24,11 @@
 //! two processes at the same moment is not locked between them; a pointer that Linux would
 //! answer with `EFAULT` faults.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
+)]
+
 mod accept;
 mod address;
 mod bell;

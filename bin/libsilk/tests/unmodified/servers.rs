@@ -1,9 +1,7 @@
 //! The servers and clients of the world, unmodified, on sockets of a daemon made for tests.
 //! What they serve is compared byte for byte.
 
-mod daemon;
-
-use daemon::Daemon;
+use crate::daemon::Daemon;
 use std::fs;
 use std::path::Path;
 use std::process::Command;

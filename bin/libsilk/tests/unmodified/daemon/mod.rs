@@ -163,11 +163,6 @@ impl Server {
         // SAFETY: our own child, not waited for yet.
         unsafe { libc::kill(self.pid(), signal) };
     }
-
-    /// Waits for it to end.
-    pub fn wait(&mut self) -> std::process::ExitStatus {
-        self.0.wait().unwrap()
-    }
 }
 
 impl Drop for Server {

@@ -1,9 +1,7 @@
 //! Unmodified programs on sockets of a daemon made for tests: what they see must be what
 //! they would see on Linux.
 
-mod daemon;
-
-use daemon::Daemon;
+use crate::daemon::Daemon;
 
 /// A server thread and a client in one program.
 const ECHO: &str = r#"

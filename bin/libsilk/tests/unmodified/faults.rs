@@ -1,0 +1,331 @@
+//! What goes wrong: no daemon, a dead daemon, killed programs, what silk does not serve; and
+//! what is special: preferred connections, `PF_SCOUT`, `SOL_SILK`.
+
+use crate::daemon::{Daemon, Server};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+/// Waits until `count` is `wanted`, for as long as a test may take.
+fn becomes(count: &AtomicU32, wanted: u32) -> u32 {
+    for _ in 0..200 {
+        if count.load(SeqCst) == wanted {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    count.load(SeqCst)
+}
+
+fn python_server(daemon: &Daemon, program: &str) -> Server {
+    let mut command = daemon.command("/usr/bin/python3");
+    command.args(["-u", "-c", program]);
+    daemon.server(command)
+}
+
+fn says(server: &Server, what: &str) {
+    for _ in 0..200 {
+        if server.log().contains(what) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{what} was not said: {}", server.log());
+}
+
+#[test]
+fn without_a_daemon_linux_serves_and_one_line_says_so() {
+    let daemon = Daemon::start(0);
+    let mut command = daemon.command("/usr/bin/python3");
+    command.env("SILK_SOCKET", daemon.folder().join("nobody"));
+    command.args(["-c", "import socket as s; a=s.socket(); a.bind(('127.0.0.1',0)); b=s.socket(); b.bind(('127.0.0.1',0)); print('ok')"]);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && output.stdout == b"ok\n", "{said}");
+    assert_eq!(said.matches("no silkd answers").count(), 1, "{said}");
+}
+
+#[test]
+fn a_strict_program_gets_an_error_instead() {
+    let daemon = Daemon::start(0);
+    let mut command = daemon.command("/usr/bin/python3");
+    command.env("SILK_SOCKET", daemon.folder().join("nobody")).env("SILK_STRICT", "1");
+    command.args(["-c", "import socket as s; a=s.socket(); a.bind(('127.0.0.1',0))"]);
+    let output = command.output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Network is down"));
+}
+
+#[test]
+fn everybody_hears_of_the_daemons_death() {
+    let mut daemon = Daemon::start(0);
+    let server = python_server(
+        &daemon,
+        r"
+import socket, threading, select, os
+l = socket.socket(); l.bind(('10.77.0.1', 80)); l.listen()
+pairs = []
+for n in range(4):
+    c = socket.create_connection(('10.77.0.1', 80)); pairs.append((c, l.accept()[0]))
+def told(what, call):
+    try: got = call()
+    except OSError as e: got = e.strerror
+    print(what, got)
+def polled():
+    p = select.poll(); p.register(pairs[1][0], select.POLLIN); return p.poll(20000)[0][1] & select.POLLHUP
+def epolled():
+    e = select.epoll(); e.register(pairs[2][0], select.EPOLLIN); return e.poll(20)[0][1] & select.EPOLLHUP
+def mixed():
+    r, w = os.pipe(); p = select.poll(); p.register(r, select.POLLIN); p.register(pairs[3][0], select.POLLIN)
+    return p.poll(20000)[0][1] & select.POLLHUP
+calls = [('read', lambda: pairs[0][0].recv(1)), ('poll', polled), ('epoll', epolled), ('mixed', mixed), ('accept', l.accept)]
+threads = [threading.Thread(target=told, args=c) for c in calls]
+[t.start() for t in threads]
+print('waiting')
+[t.join() for t in threads]
+told('write', lambda: pairs[0][1].send(b'x'))
+told('bind', lambda: socket.socket().bind(('10.77.0.1', 81)))
+print('end')
+",
+    );
+    says(&server, "waiting");
+    std::thread::sleep(Duration::from_millis(100));
+    daemon.kill();
+    says(&server, "end");
+    let log = server.log();
+    let mut lines: Vec<_> = log.lines().filter(|line| !line.contains("waiting")).collect();
+    lines.sort_unstable();
+    let reset = "Connection reset by peer";
+    let wanted = [
+        "accept Network is down".to_owned(),
+        format!("bind {reset}"),
+        "end".to_owned(),
+        "epoll 16".to_owned(),
+        "mixed 16".to_owned(),
+        "poll 16".to_owned(),
+        format!("read {reset}"),
+        format!("write {reset}"),
+    ];
+    assert_eq!(lines, wanted);
+}
+
+#[test]
+fn what_a_program_leaves_open_is_closed_in_order_and_what_a_killed_one_holds_is_reset() {
+    let daemon = Daemon::start(0);
+    let program = r"
+import socket, os, signal, sys
+l = socket.socket(); l.bind(('10.77.0.1', 80)); l.listen()
+def end(how):
+    if os.fork() == 0:
+        c = socket.create_connection(('10.77.0.1', 80)); c.sendall(b'last words'); how()
+    c, _ = l.accept(); got = b''
+    try:
+        while d := c.recv(100): got += d
+        print(got.decode(), end=' ')
+    except ConnectionResetError: print('reset', end=' ')
+    os.wait(); c.close()
+end(lambda: os._exit(0))
+end(lambda: sys.exit(0))
+end(lambda: os.kill(os.getpid(), signal.SIGKILL))
+l.close()
+";
+    let said = daemon.python(&program.replace("sys.exit(0)", "os.execl('/bin/true', 'true')"));
+    assert!(said.starts_with("last words last words"), "{said}");
+    assert_eq!(becomes(&daemon.seen.live, 0), 0);
+}
+
+#[test]
+fn a_killed_server_leaves_nothing() {
+    let daemon = Daemon::start(0);
+    let server = python_server(
+        &daemon,
+        r"
+import socket, os, time
+l = socket.socket(); l.bind(('10.77.0.1', 80)); l.listen()
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.bind(('10.77.0.1', 80))
+a = [(socket.create_connection(('10.77.0.1', 80)), l.accept()[0]) for n in range(20)]
+os.fork(); print('ready'); time.sleep(100)
+",
+    );
+    says(&server, "ready\nready");
+    assert_eq!(daemon.seen.live.load(SeqCst), 42);
+    drop(server);
+    assert_eq!(becomes(&daemon.seen.live, 0), 0);
+}
+
+#[test]
+fn a_preferred_connection_is_handed_to_a_kept_thread() {
+    let daemon = Daemon::start(2);
+    let said = daemon.python(
+        r"
+import socket, threading, time
+l = socket.socket(); l.bind(('10.77.0.1', 80)); l.listen()
+served = []
+def serve():
+    while True:
+        try: c, who = l.accept()
+        except OSError: return
+        served.append(who[1])
+        while d := c.recv(100): c.sendall(d)
+        c.close()
+threads = [threading.Thread(target=serve, daemon=True) for n in range(4)]
+[t.start() for t in threads]
+time.sleep(0.2)
+def ask(port=None):
+    s = socket.socket()
+    if port: s.bind(('10.77.0.1', port))
+    s.connect(('10.77.0.1', 80)); return s
+busy = [ask() for n in range(3)]   # two are served, two threads are kept, one waits
+for b in busy[:2]:
+    b.sendall(b'x'); b.recv(1)
+first = ask(7777); first.sendall(b'y'); first.recv(1)
+print(7777 in served, len(served) <= 4)
+[b.close() for b in busy]; first.close()
+",
+    );
+    assert_eq!(said, "True True");
+    assert_eq!(daemon.seen.handed.load(SeqCst), 1);
+}
+
+#[test]
+fn too_few_threads_to_keep_any_serve_everybody() {
+    let daemon = Daemon::start(2);
+    let said = daemon.python(
+        r"
+import socket, os, time
+l = socket.socket(); l.bind(('10.77.0.1', 80)); l.listen()
+children = []
+for n in range(3):
+    if (pid := os.fork()) == 0:
+        while True:
+            c, _ = l.accept(); c.sendall(b'hi'); c.close()
+    children.append(pid)
+time.sleep(0.2)
+os.kill(children[0], 9); os.wait()
+for n in range(5):
+    s = socket.create_connection(('10.77.0.1', 80)); assert s.recv(2) == b'hi'; s.close()
+[os.kill(c, 9) for c in children[1:]]
+print('served')
+",
+    );
+    assert_eq!(said, "served");
+}
+
+#[test]
+fn a_waiting_thread_takes_a_queued_preferred_connection_and_says_so() {
+    let daemon = Daemon::start(0);
+    let said = daemon.python(
+        r"
+import socket
+l = socket.socket(); l.bind(('10.77.0.1', 80)); l.listen()
+s = socket.socket(); s.bind(('10.77.0.1', 7777)); s.connect(('10.77.0.1', 80))
+o = socket.create_connection(('10.77.0.1', 80))
+print(l.accept()[1][1])
+",
+    );
+    assert_eq!(said, "7777");
+    assert_eq!(becomes(&daemon.seen.taken, 1), 1);
+}
+
+#[test]
+fn what_is_not_served_is_told_once() {
+    let daemon = Daemon::start(0);
+    daemon.python(
+        r"
+import socket
+l = socket.socket(); l.bind(('10.77.0.1', 80)); l.listen()
+for n in range(3):
+    s = socket.create_connection(('10.77.0.1', 80))
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, 3)
+    assert s.getsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY) == 3
+v6 = socket.socket(socket.AF_INET6); v6.bind(('::1', 0)); v6.listen()
+assert v6.getsockname()[0] == '::1'
+",
+    );
+    let mut told = daemon.seen.unserved.lock().unwrap().clone();
+    told.sort();
+    assert_eq!(told, ["bind of an IPv6 address", "getsockopt(1, 12)", "setsockopt(1, 12)"]);
+}
+
+#[test]
+fn a_dual_stack_socket_serves_its_ipv4_part() {
+    let said = Daemon::start(0).python(
+        r"
+import socket
+l = socket.create_server(('', 80), family=socket.AF_INET6, dualstack_ipv6=True)
+print(l.getsockname()[:2])
+s = socket.create_connection(('10.77.0.1', 80))
+c, who = l.accept(); print(who[0], c.getsockname()[0], c.family == socket.AF_INET6)
+m = socket.socket(socket.AF_INET6); m.connect(('::ffff:10.77.0.1', 80)); print(m.getpeername()[0])
+",
+    );
+    assert_eq!(said, "('::', 80)\n::ffff:10.77.0.1 ::ffff:10.77.0.1 True\n::ffff:10.77.0.1");
+}
+
+#[test]
+fn a_path_of_the_graph_is_a_socket() {
+    let daemon = Daemon::start(0);
+    daemon.python(
+        r"
+import ctypes, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+def build(name):
+    fd = libc.socket(0x5c, socket.SOCK_DGRAM, 0)
+    addr = (0x5c).to_bytes(2, 'little') + name
+    return fd, libc.connect(fd, addr, len(addr))
+fd, ok = build(b'echo'); assert ok == 0
+assert libc.send(fd, b'hello', 5, 0) == 5
+b = ctypes.create_string_buffer(16)
+assert libc.recv(fd, b, 16, 0) == 5 and b.value == b'hello'
+path, n = ctypes.c_ulong(), ctypes.c_uint(8)
+assert libc.getsockopt(fd, 0x5117, 2, ctypes.byref(path), ctypes.byref(n)) == 0 and path.value >= 1000
+p = ctypes.c_int(3)
+assert libc.setsockopt(fd, 0x5117, 1, ctypes.byref(p), 4) == 0
+q, n = ctypes.c_int(), ctypes.c_uint(4)
+assert libc.getsockopt(fd, 0x5117, 1, ctypes.byref(q), ctypes.byref(n)) == 0 and q.value == 3
+p.value = 9
+assert libc.setsockopt(fd, 0x5117, 1, ctypes.byref(p), 4) == -1 and ctypes.get_errno() == 1
+fd, ok = build(b'nothing'); assert ok == -1 and ctypes.get_errno() == 93
+",
+    );
+}
+
+#[test]
+fn closing_with_so_linger_waits_for_the_peer() {
+    let said = Daemon::start(0).python(
+        r"
+import socket, struct, threading, time
+l = socket.socket(); l.bind(('10.77.0.1', 80)); l.listen()
+s = socket.create_connection(('10.77.0.1', 80)); c, _ = l.accept()
+s.setblocking(False)
+try:
+    while True: s.send(b'x' * 65536)
+except BlockingIOError: pass
+s.setblocking(True)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 5))
+def drain():
+    time.sleep(0.2)
+    while c.recv(65536): pass
+t = threading.Thread(target=drain); t.start()
+before = time.monotonic(); s.close(); waited = time.monotonic() - before
+t.join(); print(0.1 < waited < 4)
+",
+    );
+    assert_eq!(said, "True");
+}
+
+#[test]
+fn a_subprocess_inherits_a_socket_as_its_standard_input() {
+    let said = Daemon::start(0).python(
+        r"
+import socket, subprocess
+l = socket.socket(); l.bind(('10.77.0.1', 80)); l.listen()
+s = socket.create_connection(('10.77.0.1', 80)); c, _ = l.accept()
+p = subprocess.Popen(['/bin/cat'], stdin=c, stdout=c, close_fds=True); c.close()
+s.sendall(b'through cat'); s.shutdown(socket.SHUT_WR)
+got = b''
+while d := s.recv(100): got += d
+p.wait(); print(got.decode())
+",
+    );
+    assert_eq!(said, "through cat");
+}
