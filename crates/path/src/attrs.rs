@@ -78,7 +78,7 @@ pub enum Attr {
 
 /// The names alone, numbered for the mask of those present.
 #[derive(Clone, Copy)]
-enum Name {
+enum Number {
     PathName,
     Remote,
     Local,
@@ -102,28 +102,28 @@ enum Name {
 }
 
 impl Attr {
-    fn name(&self) -> Name {
+    fn number(&self) -> Number {
         match self {
-            Self::PathName(..) => Name::PathName,
-            Self::Remote(..) => Name::Remote,
-            Self::Local(..) => Name::Local,
-            Self::ProtId(..) => Name::ProtId,
-            Self::NextHop(..) => Name::NextHop,
-            Self::LinkAddress(..) => Name::LinkAddress,
-            Self::Device(..) => Name::Device,
-            Self::Mtu(..) => Name::Mtu,
-            Self::Gso(..) => Name::Gso,
-            Self::ChecksumOffload(..) => Name::ChecksumOffload,
-            Self::Class(..) => Name::Class,
-            Self::Priority(..) => Name::Priority,
-            Self::InputQueue(..) => Name::InputQueue,
-            Self::Tos(..) => Name::Tos,
-            Self::Listen(..) => Name::Listen,
-            Self::Backlog(..) => Name::Backlog,
-            Self::Handshake(..) => Name::Handshake,
-            Self::Owner(..) => Name::Owner,
-            Self::ProcessTime(..) => Name::ProcessTime,
-            Self::User(..) => Name::User,
+            Self::PathName(..) => Number::PathName,
+            Self::Remote(..) => Number::Remote,
+            Self::Local(..) => Number::Local,
+            Self::ProtId(..) => Number::ProtId,
+            Self::NextHop(..) => Number::NextHop,
+            Self::LinkAddress(..) => Number::LinkAddress,
+            Self::Device(..) => Number::Device,
+            Self::Mtu(..) => Number::Mtu,
+            Self::Gso(..) => Number::Gso,
+            Self::ChecksumOffload(..) => Number::ChecksumOffload,
+            Self::Class(..) => Number::Class,
+            Self::Priority(..) => Number::Priority,
+            Self::InputQueue(..) => Number::InputQueue,
+            Self::Tos(..) => Number::Tos,
+            Self::Listen(..) => Number::Listen,
+            Self::Backlog(..) => Number::Backlog,
+            Self::Handshake(..) => Number::Handshake,
+            Self::Owner(..) => Number::Owner,
+            Self::ProcessTime(..) => Number::ProcessTime,
+            Self::User(..) => Number::User,
         }
     }
 }
@@ -157,7 +157,7 @@ macro_rules! typed {
         impl Attrs {
             $($(#[doc = $doc])*
             pub fn $method(&self) -> Option<$kind> {
-                const NUMBER: u32 = Name::$variant as u32;
+                const NUMBER: u32 = Number::$variant as u32;
                 if self.present & 1 << NUMBER == 0 {
                     return None;
                 }
@@ -229,7 +229,7 @@ impl Attrs {
             None => {
                 *self.items.get_mut(usize::from(self.length)).ok_or(AttrsFull)? = attr;
                 self.length += 1;
-                self.present |= 1 << attr.name() as u32;
+                self.present |= 1 << attr.number() as u32;
             }
         }
         Ok(())
@@ -240,7 +240,7 @@ impl Attrs {
         if let Some(at) = self.position(attr) {
             self.length -= 1;
             self.items[at] = self.items[usize::from(self.length)];
-            self.present = self.iter().fold(0, |present, attr| present | 1 << attr.name() as u32);
+            self.present = self.iter().fold(0, |present, attr| present | 1 << attr.number() as u32);
         }
     }
 
@@ -258,7 +258,7 @@ impl Attrs {
     }
 
     fn position(&self, attr: &Attr) -> Option<usize> {
-        if self.present & 1 << attr.name() as u32 == 0 {
+        if self.present & 1 << attr.number() as u32 == 0 {
             return None;
         }
         self.iter().position(|known| match (known, attr) {

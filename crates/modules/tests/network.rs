@@ -1,0 +1,282 @@
+//! ARP, IP and ICMP between two hosts in memory: neighbours, echo, fragments both ways, and
+//! what nobody may be made to believe.
+
+mod rig;
+
+use core::net::{Ipv4Addr, SocketAddrV4};
+use core::time::Duration;
+use rig::{Host, Options, exchange, ip, mac};
+use silk_modules::arp::Arp;
+use silk_modules::icmp::REFUSAL;
+use silk_path::{Attr, Attrs, DropReason, Outcome, PathId, Value};
+use silk_wire::icmp::Unreachable;
+use silk_wire::{MacAddr, arp, eth, icmp, ipv4};
+
+fn at(n: u8, port: u16) -> SocketAddrV4 {
+    SocketAddrV4::new(ip(n), port)
+}
+
+fn frame(to: u8, from: u8, kind: u16, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; eth::HEADER];
+    eth::Header::new(MacAddr(mac(to)), MacAddr(mac(from)), kind).emit(&mut bytes);
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+fn arp_frame(packet: arp::Packet) -> Vec<u8> {
+    let mut bytes = [0; arp::PACKET];
+    packet.emit(&mut bytes);
+    let mut frame = frame(1, 9, eth::ARP, &bytes);
+    frame[..6].fill(0xff);
+    frame
+}
+
+fn announcement(n: u8, link: [u8; 6]) -> arp::Packet {
+    let link = MacAddr(link);
+    arp::Packet {
+        operation: arp::Operation::Request,
+        sender_mac: link,
+        sender: ip(n),
+        target_mac: link,
+        target: ip(n),
+    }
+}
+
+fn path_of(host: &Host, top: &str) -> PathId {
+    let top = host.module(top);
+    host.paths.iter().find(|path| path.state.top == top).expect("made with the host").id()
+}
+
+fn packet(protocol: u8, source: Ipv4Addr, destination: Ipv4Addr, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; ipv4::HEADER];
+    let payload_len = payload.len() as u16;
+    ipv4::Emit { protocol, source, destination, payload_len, ..Default::default() }.emit(&mut bytes);
+    bytes.extend_from_slice(payload);
+    frame(1, 9, eth::IPV4, &bytes)
+}
+
+fn ping(data: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; icmp::HEADER];
+    bytes.extend_from_slice(data);
+    icmp::emit_echo_request(77, 1, &mut bytes);
+    bytes
+}
+
+#[test]
+fn a_question_for_our_address_is_answered() {
+    let mut host = Host::new(1);
+    let question = arp::Packet { target: ip(1), target_mac: MacAddr::ZERO, ..announcement(9, mac(9)) };
+    host.arrive(&arp_frame(question));
+    let reply = host.sent().remove(0);
+    assert_eq!(eth::parse(&reply).unwrap().0.destination, MacAddr(mac(9)));
+    let reply = arp::parse(&reply[eth::HEADER..]).unwrap();
+    assert_eq!(
+        (reply.operation, reply.sender, reply.sender_mac),
+        (arp::Operation::Reply, ip(1), MacAddr(mac(1)))
+    );
+}
+
+#[test]
+fn a_probe_is_answered_and_teaches_nothing() {
+    let mut host = Host::new(1);
+    let probe = arp::Packet { sender: Ipv4Addr::UNSPECIFIED, target: ip(1), ..announcement(9, mac(9)) };
+    host.arrive(&arp_frame(probe));
+    assert_eq!(host.sent().len(), 1);
+    assert_eq!(host.paths.module_mut::<Arp>().unwrap().entries(), 0);
+}
+
+#[test]
+fn an_announcement_only_updates_what_is_in_use() {
+    let mut host = Host::new(1);
+    host.arrive(&arp_frame(announcement(9, mac(9))));
+    assert_eq!(host.paths.module_mut::<Arp>().unwrap().entries(), 0);
+    let socket = host.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))));
+    host.send(socket, at(9, 9), b"who is 9?");
+    host.sent();
+    host.arrive(&arp_frame(announcement(9, mac(9))));
+    assert_eq!(eth::parse(&host.sent()[0]).unwrap().0.destination, MacAddr(mac(9)));
+    host.arrive(&arp_frame(announcement(9, mac(77))));
+    host.send(socket, at(9, 9), b"moved");
+    assert_eq!(eth::parse(&host.sent()[0]).unwrap().0.destination, MacAddr(mac(77)));
+}
+
+#[test]
+fn nobody_else_is_believed_to_be_us() {
+    let mut host = Host::new(1);
+    assert_eq!(
+        host.arrive(&arp_frame(announcement(1, mac(66)))),
+        Some(Outcome::Dropped(DropReason::ArpIgnored))
+    );
+    let group = [0xff; 6];
+    assert_eq!(
+        host.arrive(&arp_frame(announcement(9, group))),
+        Some(Outcome::Dropped(DropReason::ArpIgnored))
+    );
+    assert!(host.sent().is_empty());
+}
+
+#[test]
+fn neighbours_may_be_told_instead_of_asked_for() {
+    let mut host =
+        Host::with(1, Options { setup: |setup| setup.neighbours_told = true, ..Options::default() });
+    let socket = host.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))));
+    host.send(socket, at(9, 9), b"waits");
+    assert_eq!((host.sent().len(), &host.world.asked[..]), (0, &[ip(9)][..]));
+    let now = host.world.now;
+    let arp = host.paths.module_mut::<Arp>().unwrap();
+    arp.learn(now, ip(9), Some(MacAddr(mac(9))), &mut host.world);
+    host.settle();
+    assert_eq!(host.sent().len(), 1);
+}
+
+#[test]
+fn beyond_the_link_packets_go_to_the_router() {
+    let mut host = Host::new(1);
+    let socket = host.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))));
+    host.send(socket, SocketAddrV4::new(Ipv4Addr::new(8, 8, 8, 8), 53), b"far");
+    let question = arp::parse(&host.sent()[0][eth::HEADER..]).unwrap();
+    assert_eq!(question.target, ip(254));
+}
+
+#[test]
+fn a_ping_comes_back() {
+    let (mut a, mut b) = (Host::new(1), Host::new(2));
+    a.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))).with(Attr::Remote(at(2, 9))));
+    exchange(&mut a, &mut b);
+    let mut request = packet(ipv4::ICMP, ip(1), ip(2), &ping(b"are you there?"));
+    request[..12].copy_from_slice(&[mac(2), mac(1)].concat());
+    assert_eq!(b.arrive(&request), Some(Outcome::Done));
+    exchange_arp(&mut b, &mut a);
+    let reply = b.sent().remove(0);
+    let reply = ipv4::parse(&reply[eth::HEADER..]).unwrap().payload.to_vec();
+    let expected = icmp::Message::EchoReply { identifier: 77, sequence: 1, data: b"are you there?" };
+    assert_eq!(icmp::parse(&reply), Ok(expected));
+}
+
+/// Lets `a` find `b`, whose answer may free a message that waited.
+fn exchange_arp(a: &mut Host, b: &mut Host) {
+    if a.world.sent.front().is_some_and(|frame| frame[12..14] == [8, 6]) {
+        a.sent().iter().for_each(|frame| _ = b.arrive(frame));
+        b.sent().iter().for_each(|frame| _ = a.arrive(frame));
+    }
+}
+
+#[test]
+fn a_land_attack_and_impossible_sources_are_dropped() {
+    let mut host = Host::new(1);
+    host.create("echo", Attrs::new());
+    for source in
+        [ip(1), Ipv4Addr::LOCALHOST, Ipv4Addr::BROADCAST, Ipv4Addr::new(224, 0, 0, 1), Ipv4Addr::UNSPECIFIED]
+    {
+        let outcome = host.arrive(&packet(ipv4::ICMP, source, ip(1), &ping(b"")));
+        assert_eq!(outcome, Some(Outcome::Dropped(DropReason::IpBadSource)), "{source}");
+    }
+    assert!(host.sent().is_empty());
+}
+
+#[test]
+fn an_error_is_never_answered_with_an_error() {
+    let mut host = Host::new(1);
+    let mut about_error = vec![0; icmp::HEADER];
+    about_error.extend_from_slice(&packet(ipv4::UDP, ip(1), ip(9), &[0; 8])[eth::HEADER..]);
+    icmp::emit_unreachable(Unreachable::Port, &mut about_error);
+    assert!(!host.refuse(&packet(ipv4::ICMP, ip(9), ip(1), &about_error), Unreachable::Protocol));
+    let mut group = packet(ipv4::UDP, ip(9), ip(1), &[0; 8]);
+    group[0] = 0xff;
+    assert!(!host.refuse(&group, Unreachable::Port));
+    assert!(host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &[0; 8]), Unreachable::Port));
+    assert!(host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &[]), Unreachable::Port), "quotes what there is");
+    let allowed =
+        (0..2000).filter(|_| host.refuse(&packet(ipv4::UDP, ip(9), ip(1), &[0; 8]), Unreachable::Port));
+    assert!(allowed.count() < 60, "a limit");
+    const { assert!(REFUSAL > 100) };
+}
+
+#[test]
+fn a_long_datagram_is_cut_up_and_put_together() {
+    let (mut a, mut b) = (Host::new(1), Host::new(2));
+    b.create("echo", Attrs::new());
+    let socket = a.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))));
+    a.send(socket, at(2, 7), b"first, to find each other");
+    exchange(&mut a, &mut b);
+    a.world.delivered.clear();
+    let data: Vec<u8> = (0..9000u32).map(|n| (n % 251) as u8).collect();
+    a.send(socket, at(2, 7), &data);
+    let mut frames = a.sent();
+    assert_eq!(frames.len(), 7);
+    frames.reverse();
+    frames.iter().for_each(|frame| _ = b.arrive(frame));
+    exchange(&mut a, &mut b);
+    assert_eq!(a.world.delivered, [(socket, at(2, 7), data)]);
+    let memory: u64 = b.paths.path(path_of(&b, "ip")).unwrap().state.account.memory();
+    assert_eq!(memory, Host::new(2).paths.path(path_of(&b, "ip")).unwrap().state.account.memory());
+}
+
+#[test]
+fn fragments_that_never_finish_are_given_up_and_told() {
+    let mut host = Host::new(1);
+    let fragments = path_of(&host, "ip");
+    let before = host.paths.path(fragments).unwrap().state.account.memory();
+    let mut bytes = vec![0; ipv4::HEADER];
+    let first = ipv4::Emit {
+        protocol: ipv4::UDP,
+        source: ip(9),
+        destination: ip(1),
+        payload_len: 800,
+        dont_fragment: false,
+        more_fragments: true,
+        ..Default::default()
+    };
+    first.emit(&mut bytes);
+    bytes.extend_from_slice(&[5; 800]);
+    assert_eq!(host.arrive(&frame(1, 9, eth::IPV4, &bytes)), Some(Outcome::Done));
+    assert!(host.paths.path(fragments).unwrap().state.account.memory() >= before + 800);
+    host.advance(Duration::from_secs(31));
+    assert_eq!(host.drops(fragments, DropReason::IpFragmentTimeout), 1);
+    host.arrive(&arp_frame(arp::Packet { target: ip(1), ..announcement(9, mac(9)) }));
+    host.destroy(fragments);
+    let memory: u64 = host.paths.iter().map(|path| path.state.account.memory()).sum();
+    assert_eq!(host.paths.classes.of(0).memory(), memory);
+}
+
+#[test]
+fn a_flood_of_fragments_is_bounded() {
+    let mut host =
+        Host::with(1, Options { setup: |setup| setup.reassembly.memory = 32 * 1024, ..Options::default() });
+    let fragments = path_of(&host, "ip");
+    let before = host.paths.path(fragments).unwrap().state.account.memory();
+    for identification in 0..2000 {
+        let mut bytes = vec![0; ipv4::HEADER];
+        let piece = ipv4::Emit {
+            identification,
+            protocol: ipv4::UDP,
+            source: ip((identification % 200) as u8 + 2),
+            destination: ip(1),
+            payload_len: 1024,
+            dont_fragment: false,
+            more_fragments: true,
+            ..Default::default()
+        };
+        piece.emit(&mut bytes);
+        bytes.extend_from_slice(&[5; 1024]);
+        host.arrive(&frame(1, 9, eth::IPV4, &bytes));
+        let held = host.paths.path(fragments).unwrap().state.account.memory() - before;
+        assert!(held <= 32 * 1024, "{held} bytes");
+    }
+}
+
+#[test]
+fn time_to_live_is_the_configurations() {
+    let mut spec = rig::graph();
+    let ip_module = spec.modules.iter_mut().find(|module| module.kind == "ip").unwrap();
+    ip_module.parameters.push(("ttl".into(), Value::Number(9)));
+    let mut host = Host::with(1, Options { graph: spec, ..Options::default() });
+    let now = host.world.now;
+    let arp = host.paths.module_mut::<Arp>().unwrap();
+    arp.learn(now, ip(2), Some(MacAddr(mac(2))), &mut host.world);
+    let socket = host.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))).with(Attr::Tos(0xb8)));
+    host.send(socket, at(2, 7), b"x");
+    let frame = host.sent().remove(0);
+    let header = *ipv4::parse(&frame[eth::HEADER..]).unwrap().header;
+    assert_eq!((header.ttl, header.tos, header.dont_fragment()), (9, 0xb8, true));
+}
