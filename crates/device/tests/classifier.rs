@@ -93,7 +93,7 @@ fn ipv4(upper: impl Strategy<Value = (u8, Vec<u8>)>) -> impl Strategy<Value = Ve
         (address(), address()),
         prop_oneof![12 => Just(5u8), 1 => 0..16u8],
         select(vec![0u8, 0x28, 0xb8, 0xff]),
-        prop_oneof![12 => select(vec![0u16, 0x4000]), 1 => any::<u16>()],
+        prop_oneof![12 => select(vec![0u16, 0x4000]), 1 => select(vec![0x2000, 0x2001, 1, 0x1fff, 0x8000]), 1 => any::<u16>()],
         prop_oneof![12 => Just(0i16), 1 => -40..40i16],
         upper,
     )
@@ -163,6 +163,10 @@ fn clear(tables: &silk_device::Tables) {
 fn prepare(shared: &silk_device::Tables, seed: u64, setup: &Setup) -> Tables {
     clear(shared);
     shared.settings[layout::SETTINGS_SEED].store(seed, Ordering::Relaxed);
+    // What a longer configuration before might have left behind the addresses in force.
+    let stale = u64::from(u32::from_le_bytes(ADDRESSES[0].octets()));
+    let addresses = &shared.settings[layout::SETTINGS_ADDRESSES..];
+    addresses.iter().for_each(|word| word.store(stale | stale << 32, Ordering::Relaxed));
     let tables = Tables::from_words(
         Store64::Lent(shared.flows),
         Store32::Lent(shared.ports),
@@ -185,7 +189,12 @@ fn prepare(shared: &silk_device::Tables, seed: u64, setup: &Setup) -> Tables {
 fn verdict(tried: Tried) -> Verdict {
     match tried {
         Tried::Pass => Verdict::Pass,
-        Tried::Taken { hint } => Verdict::from_hint(hint).expect("what it takes, it says why"),
+        Tried::Taken { hint } => {
+            let verdict = Verdict::from_hint(hint).expect("what it takes, it says why");
+            let path = hint & layout::VALUE_VALID != 0;
+            assert_eq!(path, matches!(verdict, Verdict::Path { .. }), "only a path's word is a flow's value");
+            verdict
+        }
     }
 }
 
