@@ -242,7 +242,7 @@ fn classifier(count: u32) {
     }
     // In an order that no prefetcher guesses.
     let shuffled: Vec<Flow> = (0..1u32 << 20)
-        .map(|n| flow((u64::from(n.wrapping_mul(2_654_435_761)) * u64::from(count) >> 32) as u32))
+        .map(|n| flow(((u64::from(n.wrapping_mul(2_654_435_761)) * u64::from(count)) >> 32) as u32))
         .collect();
     let strangers: Vec<Flow> =
         shuffled.iter().map(|f| Flow { local: SocketAddrV4::new(HERE, 81), ..*f }).collect();

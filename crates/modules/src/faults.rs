@@ -23,7 +23,6 @@ pub(crate) fn reason(fault: ParseError) -> DropReason {
         ParseError::UdpChecksum => DropReason::UdpChecksum,
         ParseError::TcpTruncated => DropReason::TcpTruncated,
         ParseError::TcpDataOffset => DropReason::TcpDataOffset,
-        ParseError::TcpOptions => DropReason::TcpOptions,
         ParseError::TcpChecksum => DropReason::TcpChecksum,
     }
 }

@@ -40,8 +40,6 @@ pub enum ParseError {
     TcpTruncated,
     /// The data offset is below 5 words or beyond the segment.
     TcpDataOffset,
-    /// An option's length is 0, 1, beyond the header, or wrong for its kind.
-    TcpOptions,
     /// The TCP checksum is wrong.
     TcpChecksum,
 }
@@ -66,7 +64,6 @@ impl fmt::Display for ParseError {
             Self::UdpChecksum => "wrong UDP checksum",
             Self::TcpTruncated => "truncated TCP header",
             Self::TcpDataOffset => "wrong TCP data offset",
-            Self::TcpOptions => "wrong TCP option length",
             Self::TcpChecksum => "wrong TCP checksum",
         })
     }

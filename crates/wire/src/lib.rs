@@ -16,7 +16,6 @@ pub mod icmp;
 pub mod ipv4;
 mod mac;
 pub mod tcp;
-pub mod tcp_options;
 pub mod udp;
 
 pub use checksum::Accept;
