@@ -42,14 +42,19 @@ const MTU: u32 = FRAME as u32 - HEADROOM as u32 - 14;
 /// one round of a driver takes.
 const IN_FLIGHT: u32 = 512;
 
+/// The highest number a hardware queue may have: no interface comes near it.
+const QUEUES: u32 = 4095;
+
 /// How the device is opened.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How many domains there are, each with its own [`End`].
     pub domains: u32,
-    /// How many hardware queues to serve; none: all the interface has. Packets that arrive
-    /// on a queue that is not served are dropped when a path owns them.
+    /// How many hardware queues to serve, from the first on; none: all the interface has.
+    /// Packets that arrive on a queue that is not served are dropped when a path owns them.
     pub queues: Option<u32>,
+    /// Serves these hardware queues and no others, whatever `queues` says.
+    pub only: Option<Vec<u32>>,
     /// Entries of each receive ring, a power of two. Each costs 4 KB of frames, for every
     /// domain on every queue.
     pub ring: u32,
@@ -78,6 +83,7 @@ impl Default for Options {
         Self {
             domains: 1,
             queues: None,
+            only: None,
             ring: 2048,
             buckets: 1 << 16,
             mode: Mode::Best,
@@ -143,8 +149,9 @@ pub fn open(name: &str, options: &Options) -> Result<Device, OpenError> {
     if interface.mtu > MTU {
         return Err(OpenError::Mtu { name: name.to_owned(), mtu: interface.mtu, most: MTU });
     }
-    let queues = options.queues.unwrap_or_else(|| queues_of(&interface));
-    let mut program = Program::load(options.domains, queues, options.buckets)?;
+    let queues = options.served(&interface);
+    let rings = queues.iter().max().map_or(0, |last| last + 1) * options.domains;
+    let mut program = Program::load(options.domains, rings, options.buckets)?;
     let tables = program.tables()?;
     let ends = ends(&interface, options, queues, &mut program)?;
     program.attach(name, interface.index, options.mode)?;
@@ -155,12 +162,27 @@ impl Options {
     fn check(&self) -> Result<(), OpenError> {
         let fault = if !self.ring.is_power_of_two() || !(64..=1 << 16).contains(&self.ring) {
             "a receive ring has a power of two of entries, from 64 to 65536"
-        } else if self.queues == Some(0) {
+        } else if self.queues == Some(0) || self.only.as_ref().is_some_and(Vec::is_empty) {
             "at least one hardware queue is to be served"
+        } else if self.queues.iter().chain(self.only.iter().flatten()).any(|&queue| queue > QUEUES) {
+            "hardware queues are numbered from 0 to 4095"
         } else {
             return Ok(());
         };
         Err(OpenError::Options(fault))
+    }
+}
+
+impl Options {
+    /// The queues to serve, each once, in order.
+    fn served(&self, interface: &Interface) -> Vec<u32> {
+        let Some(only) = &self.only else {
+            return (0..self.queues.unwrap_or_else(|| queues_of(interface))).collect();
+        };
+        let mut only = only.clone();
+        only.sort_unstable();
+        only.dedup();
+        only
     }
 }
 
@@ -191,7 +213,7 @@ fn queues_of(interface: &Interface) -> u32 {
 fn ends(
     interface: &Interface,
     options: &Options,
-    queues: u32,
+    queues: Vec<u32>,
     program: &mut Program,
 ) -> Result<Vec<End>, OpenError> {
     let plan = Plan {
@@ -202,14 +224,16 @@ fn ends(
         // See the file's head: a ring and a share for each domain, and what is in flight.
         frames_per_queue: options.domains * options.ring * 2 + IN_FLIGHT,
     };
-    let frames = plan.frames_per_queue.checked_mul(queues);
+    let frames = plan.frames_per_queue.checked_mul(plan.queues.len() as u32);
     let frames = frames.ok_or(OpenError::Options("so many queues need smaller receive rings"))?;
     let arena = Arena::new(frames, FRAME as usize)
         .map_err(|source| OpenError::System { what: "find memory for frames", source })?;
     let rows =
         plan.open(&arena).map_err(|error| OpenError::of(&interface.name, "receive by AF_XDP", error))?;
-    for (ring, socket) in (0..).zip(rows.iter().flatten()) {
-        program.set_socket(ring, socket.fd.as_raw_fd())?;
+    for (queue, row) in plan.queues.iter().zip(&rows) {
+        for (domain, socket) in (0..).zip(row) {
+            program.set_socket(queue * options.domains + domain, socket.fd.as_raw_fd())?;
+        }
     }
     let mut rows: Vec<_> = rows.into_iter().map(Vec::into_iter).collect();
     let columns = (0..options.domains).map(|_| rows.iter_mut().filter_map(Iterator::next).collect());

@@ -173,19 +173,11 @@ fn every_hardware_queue_is_served() {
         return;
     }
     rig::with_namespace(|| {
-        let queues = "numtxqueues 4 numrxqueues 4";
-        rig::ip(&format!("link add left {queues} type veth peer name right {queues}"));
-        rig::ip("link set left up");
-        rig::ip("link set right up");
+        with_queues();
         let (mut left, mut device, tables) = open(two_domains());
         assert_eq!(napi::receive_queues(&device.interface), Some(4));
         tables.own_port(Protocol::Udp, None, PORT);
-        // Flows enough for every queue; Linux spreads them by hash.
-        let mut wanted: Vec<_> = (0..200u8).map(|at| rig::datagram(&[at; 20])).collect();
-        for (at, packet) in (0..).zip(&mut wanted) {
-            packet[34..36].copy_from_slice(&(10_000u16 + at * 7).to_be_bytes());
-            rig::send(&mut left, packet);
-        }
+        let mut wanted = spread(&mut left);
         let arrived = rig::arrivals(&mut device.ends[0], 200);
         let frames_per_queue = 2 * 2 * 256 + 512;
         let mut queues: Vec<_> = arrived.iter().map(|(frame, _)| frame.index / frames_per_queue).collect();
@@ -198,6 +190,47 @@ fn every_hardware_queue_is_served() {
         assert_eq!(arrived, wanted);
         assert!(!readable(device.ends[0].receive.fd(), Duration::ZERO).unwrap());
     });
+}
+
+#[test]
+fn a_queue_that_is_not_served_loses_what_paths_own() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    rig::with_namespace(|| {
+        with_queues();
+        let options = Options { only: Some(vec![3, 1, 3]), ..two_domains() };
+        let (mut left, mut device, tables) = open(options);
+        tables.own_port(Protocol::Udp, None, PORT);
+        spread(&mut left);
+        let arrived = rig::arrivals(&mut device.ends[0], 200).len() as u64;
+        let counts = device.counts(0);
+        assert_eq!((counts.listen, counts.no_ring), (200, 200 - arrived));
+        assert!(arrived > 0 && arrived < 200, "{arrived} of 200 came over the two queues");
+        // Frames find their way home to the queue they came by.
+        for _ in 0..20 {
+            spread(&mut left);
+            rig::drain(&mut device.ends[0]);
+        }
+        assert_eq!(device.ends[0].receive.received().frames, 21 * arrived);
+    });
+}
+
+fn with_queues() {
+    let queues = "numtxqueues 4 numrxqueues 4";
+    rig::ip(&format!("link add left {queues} type veth peer name right {queues}"));
+    rig::ip("link set left up");
+    rig::ip("link set right up");
+}
+
+/// Sends packets of flows enough for every queue; Linux spreads them by hash.
+fn spread(left: &mut End) -> Vec<Vec<u8>> {
+    let mut packets: Vec<_> = (0..200u8).map(|at| rig::datagram(&[at; 20])).collect();
+    for (at, packet) in (0..).zip(&mut packets) {
+        packet[34..36].copy_from_slice(&(10_000u16 + at * 7).to_be_bytes());
+        rig::send(left, packet);
+    }
+    packets
 }
 
 #[test]
@@ -242,6 +275,8 @@ fn a_refusal_says_whose_fault_it_is() {
             Options { ring: 100, ..two_domains() },
             Options { buckets: 3, ..two_domains() },
             Options { queues: Some(0), ..two_domains() },
+            Options { only: Some(vec![]), ..two_domains() },
+            Options { only: Some(vec![1 << 20]), ..two_domains() },
         ] {
             let error = said("left", &options);
             assert!(matches!(error, OpenError::Options(_)), "{error}");

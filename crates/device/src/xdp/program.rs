@@ -40,10 +40,10 @@ pub struct Counts {
 const NATIVE: &str = "attach an XDP program";
 
 impl Program {
-    /// Loads the program for `domains` domains on `queues` queues, with a flow table of
+    /// Loads the program for `domains` domains and `rings` rings in all, with a flow table of
     /// `buckets` buckets, a power of two.
-    pub fn load(domains: u32, queues: u32, buckets: u32) -> Result<Self, OpenError> {
-        let mut object = Object::load(domains, queues * domains, buckets)?;
+    pub fn load(domains: u32, rings: u32, buckets: u32) -> Result<Self, OpenError> {
+        let mut object = Object::load(domains, rings, buckets)?;
         classifier(&mut object.ebpf)?.load().map_err(refused)?;
         Ok(Self { object, link: None })
     }

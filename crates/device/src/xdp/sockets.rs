@@ -12,7 +12,8 @@ use crate::sys::{self, Arena, Binding, Ring, Which};
 /// What the sockets are to be like.
 pub(super) struct Plan {
     pub interface: u32,
-    pub queues: u32,
+    /// The hardware queues to serve.
+    pub queues: Vec<u32>,
     pub domains: u32,
     /// Entries of each receive ring.
     pub ring: u32,
@@ -23,9 +24,9 @@ impl Plan {
     /// Opens them all, their frames with the kernel: by queue, then by domain.
     pub fn open(&self, arena: &Arena) -> io::Result<Vec<Vec<Queue>>> {
         let mut rows: Vec<Vec<Queue>> = Vec::new();
-        for queue in 0..self.queues {
+        for (place, &queue) in (0..).zip(&self.queues) {
             let origin = rows.first().map(|row| row[0].fd.as_fd());
-            let mut row = vec![self.open_first(arena, queue, origin)?];
+            let mut row = vec![self.open_first(arena, place, queue, origin)?];
             for _ in 1..self.domains {
                 row.push(self.open_next(queue, &row[0])?);
             }
@@ -34,7 +35,14 @@ impl Plan {
         Ok(rows)
     }
 
-    fn open_first(&self, arena: &Arena, queue: u32, origin: Option<BorrowedFd<'_>>) -> io::Result<Queue> {
+    /// The first socket of `queue`, which is the one at `place` of those that are served.
+    fn open_first(
+        &self,
+        arena: &Arena,
+        place: u32,
+        queue: u32,
+        origin: Option<BorrowedFd<'_>>,
+    ) -> io::Result<Queue> {
         // Room for every frame of the queue: it is never full.
         let size = self.frames_per_queue.next_power_of_two();
         let fd = sys::open_xsk()?;
@@ -46,7 +54,7 @@ impl Plan {
         sys::make_ring(fd.as_fd(), Which::Completion, 64)?;
         sys::make_ring(fd.as_fd(), Which::Receive, self.ring)?;
         let fill = Ring::map(fd.as_fd(), Which::Fill, size)?;
-        for frame in queue * self.frames_per_queue..(queue + 1) * self.frames_per_queue {
+        for frame in place * self.frames_per_queue..(place + 1) * self.frames_per_queue {
             fill::give(fill.producer(), fill.entries(), FRAME, u64::from(frame) * FRAME);
         }
         let receive = Ring::map(fd.as_fd(), Which::Receive, self.ring)?;
