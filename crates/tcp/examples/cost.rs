@@ -1,7 +1,7 @@
 //! What does the state machine itself cost, without devices and buffers? Prints nanoseconds on this
-//! machine for: a server's connection from SYN to TIME-WAIT with one request and one response, a segment of text
-//! received in order, an acknowledgement received, and a 64 KB transmission chosen. The best of several rounds is
-//! shown beside the median, because the machine is shared.
+//! machine for: a server's connection from SYN to TIME-WAIT with one request and one response, a
+//! segment of text received in order, an acknowledgement received, and a 64 KB transmission chosen.
+//! The best of several rounds is shown beside the median, because the machine is shared.
 //!
 //! `cargo run --release -p silk-tcp --example cost`
 

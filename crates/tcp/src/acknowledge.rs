@@ -49,12 +49,13 @@ impl Connection {
         Ok(progress)
     }
 
-    /// A window that opens makes the wait for the next probe pointless.
+    /// Takes the window of a segment. One that opens makes the wait for the next probe pointless.
     pub(crate) fn take_window(&mut self, seg: &Segment) {
         let closed = self.snd.wnd == 0;
         self.snd.update_window(seg.seq, seg.ack, u32::from(seg.window) << self.snd.shift);
         if closed && self.snd.wnd > 0 {
             self.timers.cancel(Timer::Persist);
+            self.recovery.on_window_opened(self.snd.una);
         }
     }
 
@@ -75,7 +76,8 @@ impl Connection {
     }
 
     /// RFC 5681 §2: outstanding text, an acknowledgement of nothing new, no text, no SYN or FIN,
-    /// the window unchanged. With SACK, what counts is that the peer holds something new (RFC 6675 §2).
+    /// the window unchanged. With SACK, what counts is that the peer holds something new (RFC 6675
+    /// §2).
     fn is_duplicate(&self, seg: &Segment, sack_news: bool) -> bool {
         if self.snd.is_idle() || seg.ack != self.snd.una {
             return false;
@@ -124,6 +126,8 @@ impl Connection {
         let (octets, flight) = (seg.ack - self.snd.una, self.outstanding().octets());
         let fin_acked = self.snd.fin == Fin::Sent && seg.ack == self.snd.nxt;
         self.snd.una = seg.ack;
+        // Kept near, so that it never comes to lie half the circle away.
+        self.snd.small_end = self.snd.small_end.max(seg.ack);
         self.snd.stalled_since = Instant::FAR;
         self.snd.timeouts = 0;
         let impatient = self.recovery.is_impatient();
@@ -176,8 +180,8 @@ impl Connection {
 
     /// Takes a round-trip sample: the timed octet's, or, when none is timed because some were sent
     /// twice, the timestamp's (RFC 7323 §4, RFC 6298 §3). An echo from before the last
-    /// retransmission is not taken: its acknowledgement may have been lost on the way, and the
-    /// time until the next one is no round trip.
+    /// retransmission is not taken: its acknowledgement may have been lost on the way, and the time
+    /// until the next one is no round trip.
     pub(crate) fn measure(&mut self, now: Instant, seg: &Segment) {
         if self.snd.timed_at != Instant::FAR {
             if seg.ack.at_or_after(self.snd.timed_end) {

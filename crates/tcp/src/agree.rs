@@ -6,8 +6,8 @@ use crate::options::Options;
 
 /// The MSS of a peer that sent none (RFC 9293 §3.7.1, MUST-15).
 const DEFAULT_MSS: u16 = 536;
-/// A smaller MSS would let a peer make us spend a segment for every few octets
-/// (CVE-2019-11479); options of forty bytes still leave eight octets of text.
+/// A smaller MSS would let a peer make us spend a segment for every few octets (CVE-2019-11479);
+/// options of forty bytes still leave eight octets of text.
 const SMALLEST_MSS: u16 = 48;
 
 /// The outcome of a SYN exchange.
@@ -49,8 +49,8 @@ pub(crate) fn syn_options(config: &Config) -> Options {
     }
 }
 
-/// The initial congestion window (RFC 6928 §2) for `segments` of `mss` octets: no more than as
-/// many of 1460.
+/// The initial congestion window (RFC 6928 §2) for `segments` of `mss` octets: no more than as many
+/// of 1460.
 pub(crate) fn initial_window(segments: u16, mss: u16) -> u32 {
     let (segments, mss) = (u32::from(segments), u32::from(mss));
     (segments * mss).min((segments * 1460).max(2 * mss))

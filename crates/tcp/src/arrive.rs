@@ -13,8 +13,8 @@ use crate::state::State;
 use crate::timers::Timer;
 
 impl Connection {
-    /// Takes a segment that was addressed to this connection. Then poll for transmission, also
-    /// when it was dropped: an acknowledgement or a reset may be owed.
+    /// Takes a segment that was addressed to this connection. Then poll for transmission, also when
+    /// it was dropped: an acknowledgement or a reset may be owed.
     ///
     /// # Errors
     /// The reason for which nothing of the segment was taken; the connection goes on.
@@ -76,8 +76,8 @@ impl Connection {
         }
     }
 
-    /// In a simultaneous open the peer's SYN-ACK repeats the SYN that came before
-    /// (RFC 9293 §3.5, figure 7). What counts is the rest of it.
+    /// In a simultaneous open the peer's SYN-ACK repeats the SYN that came before (RFC 9293 §3.5,
+    /// figure 7). What counts is the rest of it.
     fn crossed_syn<'a>(&self, seg: &Segment<'a>) -> Option<Segment<'a>> {
         let repeats = self.state == State::SynReceived && seg.flags.syn() && seg.seq == self.rcv.irs;
         let flags = seg.flags.without(Flags::SYN);
@@ -199,6 +199,7 @@ impl Connection {
         self.timers.cancel_all();
         self.timers.arm(Timer::Linger, now + self.limits.time_wait());
         self.rcv.reassembly = None;
+        self.rcv.duplicate_acks = 0;
         Progress::TIME_WAIT
     }
 

@@ -1,7 +1,7 @@
-//! The two buffers of a connection, which belong to somebody else: the daemon implements them
-//! over a program's shared-memory rings. The machine never copies what it sends; it names ranges
-//! of the send buffer and lets the caller fetch the bytes. It believes neither buffer's answers
-//! beyond what it can check itself.
+//! The two buffers of a connection, which belong to somebody else: the daemon implements them over
+//! a program's shared-memory rings. The machine never copies what it sends; it names ranges of the
+//! send buffer and lets the caller fetch the bytes. It believes neither buffer's answers beyond
+//! what it can check itself.
 
 /// Octets that the program wrote: first those sent and not yet acknowledged, then the unsent.
 pub trait SendBuffer {

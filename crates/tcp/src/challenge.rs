@@ -1,6 +1,5 @@
-//! Challenge acknowledgements and their limit (RFC 5961 §7). The limit is each connection's own:
-//! a limit shared between connections would tell an attacker of one about another
-//! (CVE-2016-5696).
+//! Challenge acknowledgements and their limit (RFC 5961 §7). The limit is each connection's own: a
+//! limit shared between connections would tell an attacker of one about another (CVE-2016-5696).
 
 use core::time::Duration;
 

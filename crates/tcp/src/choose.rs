@@ -1,7 +1,7 @@
 //! Which text is sent next: first what is lost (RFC 6675 §5), then new text as far as both windows,
-//! Nagle's algorithm and silly-window avoidance let it go (RFC 9293 §3.8.6.2.1, RFC 896), then what may be
-//! lost. Nothing is chosen beyond the peer's window, except that the first outstanding segment may always be sent
-//! again (RFC 9293 §3.8.6: a window that shrank).
+//! Nagle's algorithm and silly-window avoidance let it go (RFC 9293 §3.8.6.2.1, RFC 896), then what
+//! may be lost. Nothing is chosen beyond the peer's window, except that the first outstanding octet
+//! may always be sent again (RFC 9293 §3.8.6: a window that shrank).
 
 use core::time::Duration;
 
@@ -11,16 +11,15 @@ use crate::agree::initial_window;
 use crate::buffer::SendBuffer;
 use crate::congestion::Congestion;
 use crate::connection::{Connection, Owed};
-use crate::options::Options;
-use crate::options::SackBlocks;
+use crate::options::{Options, SackBlocks};
 use crate::recovery::{Hole, Outstanding};
 use crate::sender::Fin;
 use crate::seq::SeqNumber;
 use crate::state::State;
 use crate::timers::Timer;
 
-/// How long a cork, or silly-window avoidance with nothing outstanding, may hold text back
-/// (RFC 9293 §3.8.6.2.1: an override time-out of 0.1 to 1 s).
+/// How long a cork, or silly-window avoidance with nothing outstanding, may hold text back (RFC
+/// 9293 §3.8.6.2.1: an override time-out of 0.1 to 1 s).
 const OVERRIDE: Duration = Duration::from_millis(200);
 
 /// A stretch of the stream to send as one transmission.
@@ -95,11 +94,11 @@ impl Connection {
             return None;
         }
         let whole = (left / mss).max(1) * mss;
-        let window_end = (out.una + self.snd.wnd.max(mss)).max(hole.start);
+        // Under a closed window one octet is sent again: the probe of RFC 9293 §3.8.6.1.
+        let window_end = (out.una + self.snd.wnd.max(1)).max(hole.start);
         let end = hole.end.min(hole.start + whole.min(most)).min(window_end);
         let text_end = self.snd.text_end();
         let len = end.min(text_end).since(hole.start);
-        // The FIN rides on the last text again, even where that makes the octet one too many.
         let fin = self.snd.fin == Fin::Sent && hole.start + len == text_end && hole.end.after(text_end);
         (len > 0 || fin).then_some(Text { seq: hole.start, len, fin, mss, again: Some(hole) })
     }
@@ -126,16 +125,18 @@ impl Connection {
         let congestion = self.recovery.budget(self.congestion.window(), out);
         self.snd.cwnd_limited = congestion < window.min(unsent);
         let len = self.portion(Allowance { unsent, window, congestion, most, mss });
-        if len == 0 && unsent > 0 {
+        // The FIN needs its place in the window like any octet.
+        let fin = fin && len == unsent && len < window;
+        if len == 0 && !fin {
             self.hold(now, window);
             return None;
         }
-        Some(Text { seq: out.nxt, len, fin: fin && len == unsent, mss, again: None })
+        Some(Text { seq: out.nxt, len, fin, mss, again: None })
     }
 
-    /// How many octets of new text to send. All of a full segment may go; a smaller one only at
-    /// the end of the text, when Nagle lets it, or when the window will never take more
-    /// (RFC 9293 §3.8.6.2.1).
+    /// How many octets of new text to send. All of a full segment may go; a smaller one only at the
+    /// end of the text, when Nagle lets it, or when the window will never take more (RFC 9293
+    /// §3.8.6.2.1).
     fn portion(&self, allowance: Allowance) -> u32 {
         let Allowance { unsent, window, congestion, most, mss } = allowance;
         let sendable = unsent.min(window).min(congestion).min(most);
@@ -152,8 +153,8 @@ impl Connection {
         if window_limited && worthwhile { sendable } else { 0 }
     }
 
-    /// Nagle's algorithm as refined by Minshall: a small segment waits only while another small
-    /// one is outstanding. A FIN is reason enough to send the rest.
+    /// Nagle's algorithm as refined by Minshall: a small segment waits only while another small one
+    /// is outstanding. A FIN is reason enough to send the rest.
     fn lets_small_go(&self) -> bool {
         let urgent = self.owed.contains(Owed::PUSH) || self.snd.fin == Fin::Wanted;
         let nagle = self.snd.nodelay || self.snd.small_end.at_or_before(self.snd.una);

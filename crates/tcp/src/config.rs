@@ -1,6 +1,6 @@
-//! What is chosen before a connection exists. A configuration is a plain value with good
-//! defaults; what a connection needs of it while it runs is copied in compact form, so that a
-//! thousand connections do not share or carry this struct.
+//! What is chosen before a connection exists. A configuration is a plain value with good defaults;
+//! what a connection needs of it while it runs is copied in compact form, so that a thousand
+//! connections do not share or carry this struct.
 
 use core::time::Duration;
 
@@ -12,7 +12,8 @@ pub struct Config {
     /// Largest segment our end of the path takes, in octets of text and options: the MTU less 40
     /// for IPv4. Offered in the SYN (RFC 9293 §3.7.1).
     pub mss: u16,
-    /// Octets of window offered at first.
+    /// Octets of window offered at first. The receive buffer must have room for them: a SYN
+    /// promises them before there is a buffer.
     pub receive_window: u32,
     /// Octets of window offered at most, when the program reads fast enough to need them.
     pub receive_window_max: u32,
@@ -104,8 +105,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The shift with which the largest window fits the window field, at most 14
-    /// (RFC 7323 §2.3).
+    /// The shift with which the largest window fits the window field, at most 14 (RFC 7323 §2.3).
     pub fn window_shift(&self) -> u8 {
         let fits = |shift: &u8| self.receive_window_max >> shift <= u32::from(u16::MAX);
         (0..14).find(fits).unwrap_or(14)

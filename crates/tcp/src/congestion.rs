@@ -1,7 +1,7 @@
-//! Congestion control behind one trait (RFC 5681 §3). A controller owns the congestion window
-//! and the slow-start threshold and nothing else: which segments were lost, and what is sent
-//! when, is decided by `recovery` and `transmit`. Its place is kept for BBR and for HyStart++
-//! (RFC 9406), which would end slow start inside [`Congestion::on_ack`].
+//! Congestion control behind one trait (RFC 5681 §3). A controller owns the congestion window and
+//! the slow-start threshold and nothing else: which segments were lost, and what is sent when, is
+//! decided by `recovery` and `transmit`. Its place is kept for BBR and for HyStart++ (RFC 9406),
+//! which would end slow start inside [`Congestion::on_ack`].
 
 use core::time::Duration;
 
@@ -31,8 +31,8 @@ pub struct Acked {
     pub mss: u32,
     /// The smoothed round-trip time.
     pub srtt: Duration,
-    /// Whether the window, and not the program or the peer, limited the sender
-    /// (RFC 9438 §5.8, RFC 7661).
+    /// Whether the window, and not the program or the peer, limited the sender (RFC 9438 §5.8, RFC
+    /// 7661).
     pub limited: bool,
 }
 
@@ -46,11 +46,11 @@ pub trait Congestion {
     fn on_ack(&mut self, acked: &Acked);
     /// Fast retransmit starts: `flight` octets were outstanding. Called once per loss episode.
     fn on_loss(&mut self, flight: u32, mss: u32);
-    /// The retransmission timer went off. `first` when the segment had not timed out before
-    /// (RFC 5681 §3.1: ssthresh is held during back-off).
+    /// The retransmission timer went off. `first` when the segment had not timed out before (RFC
+    /// 5681 §3.1: ssthresh is held during back-off).
     fn on_timeout(&mut self, flight: u32, mss: u32, first: bool);
-    /// Sending starts again after an idle time longer than the time-out: the window falls to
-    /// the initial one (RFC 5681 §4.1).
+    /// Sending starts again after an idle time longer than the time-out: the window falls to the
+    /// initial one (RFC 5681 §4.1).
     fn on_idle(&mut self, initial: u32);
 
     /// Whether the window is in slow start.

@@ -1,6 +1,6 @@
-//! One connection: its variables, how it comes to be, and what the program may ask of it
-//! (RFC 9293 §3.10.1 to §3.10.6). What happens when segments arrive, leave or fail to is in the
-//! neighbouring files; all of them work on the one struct below.
+//! One connection: its variables, how it comes to be, and what the program may ask of it (RFC 9293
+//! §3.10.1 to §3.10.6). What happens when segments arrive, leave or fail to is in the neighbouring
+//! files; all of them work on the one struct below.
 
 use core::time::Duration;
 
@@ -85,8 +85,8 @@ pub struct Connection {
     pub(crate) scaling: bool,
     /// Our SYN was lost at least once.
     pub(crate) syn_lost: bool,
-    /// In SYN-SENT: the acknowledgement number of a segment that must be reset
-    /// (RFC 9293 §3.10.7.3, first).
+    /// In SYN-SENT: the acknowledgement number of a segment that must be reset (RFC 9293 §3.10.7.3,
+    /// first).
     pub(crate) stray: Option<SeqNumber>,
     pub(crate) snd: Sender,
     pub(crate) rcv: Receiver,
@@ -104,8 +104,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Active open (RFC 9293 §3.10.1): the SYN leaves through
-    /// [`Connection::poll_transmit`]. `iss` comes from [`crate::IsnSecret::iss`] with the same `now`.
+    /// Active open (RFC 9293 §3.10.1): the SYN leaves through [`Connection::poll_transmit`]. `iss`
+    /// comes from [`crate::IsnSecret::iss`] with the same `now`.
     pub fn connect(config: &Config, iss: SeqNumber, now: Instant) -> Self {
         let mut connection = Self::new(config, iss, SeqNumber::default(), now);
         connection.stamps = Timestamps::new(config.timestamps, timestamp_offset(iss, now));
@@ -116,8 +116,8 @@ impl Connection {
         connection
     }
 
-    /// Passive open, completed by a [`crate::listen::SynTable`]. The segment that completed it is to be
-    /// handed to [`Connection::on_segment`] next: it may carry text.
+    /// Passive open, completed by a [`crate::listen::SynTable`]. The segment that completed it is
+    /// to be handed to [`Connection::on_segment`] next: it may carry text.
     pub fn from_handshake(half: Established, config: &Config, now: Instant) -> Self {
         let mut connection = Self::new(config, half.iss, half.irs, now);
         connection.state = State::Established;
@@ -186,10 +186,10 @@ impl Connection {
         }
     }
 
-    /// The program has closed the connection (RFC 9293 §3.10.4): what it wrote is still sent,
-    /// then a FIN; it reads no more. If it leaves octets unread, call [`Connection::abort`]
-    /// instead (RFC 2525 §2.17). Then poll for transmission; a connection that is still
-    /// in SYN-SENT is CLOSED at once.
+    /// The program has closed the connection (RFC 9293 §3.10.4): what it wrote is still sent, then
+    /// a FIN; it reads no more. If it leaves octets unread, call [`Connection::abort`] instead (RFC
+    /// 2525 §2.17). Then poll for transmission; a connection that is still in SYN-SENT is CLOSED at
+    /// once.
     pub fn close(&mut self, now: Instant) {
         self.shutdown_write();
         self.reader = Reader::Gone;
@@ -214,8 +214,8 @@ impl Connection {
         }
     }
 
-    /// Ends the connection now (RFC 9293 §3.10.5). The state is CLOSED; a reset, if the peer
-    /// needs one, leaves through [`Connection::poll_transmit`].
+    /// Ends the connection now (RFC 9293 §3.10.5). The state is CLOSED; a reset, if the peer needs
+    /// one, leaves through [`Connection::poll_transmit`].
     pub fn abort(&mut self) {
         use State::{CloseWait, Established, FinWait1, FinWait2, SynReceived};
         let reset = matches!(self.state, SynReceived | Established | FinWait1 | FinWait2 | CloseWait);
@@ -231,12 +231,13 @@ impl Connection {
         self.owed = Owed::NOTHING;
         self.timers.cancel_all();
         self.rcv.reassembly = None;
+        self.rcv.duplicate_acks = 0;
         self.recovery = Recovery::new(self.snd.nxt);
         why | Progress::CLOSED
     }
 
-    /// The program has read from the receive buffer. Answers whether that opened the window so
-    /// far that the peer should be told: then poll for transmission.
+    /// The program has read from the receive buffer. Answers whether that opened the window so far
+    /// that the peer should be told: then poll for transmission.
     pub fn on_read<R: RecvBuffer + ?Sized>(&mut self, now: Instant, rx: &R) -> bool {
         if !self.state.receives_text() {
             return false;
@@ -277,9 +278,9 @@ impl Connection {
         self.limits.set_user_timeout(timeout);
     }
 
-    /// The path now takes segments of `mss` octets: the MTU less 40 (RFC 1191 §3). What was sent
-    /// in larger ones is sent again at once and without blaming congestion (§6.5). Before believing
-    /// an ICMP message, ask [`Connection::is_outstanding`].
+    /// The path now takes segments of `mss` octets: the MTU less 40 (RFC 1191 §3). What was sent in
+    /// larger ones is sent again at once and without blaming congestion (§6.5). Before believing an
+    /// ICMP message, ask [`Connection::is_outstanding`].
     pub fn set_path_mtu(&mut self, mss: u16) {
         let before = self.snd.mss;
         self.snd.mss = self.snd.peer_mss.min(mss.max(48));
@@ -288,8 +289,8 @@ impl Connection {
         }
     }
 
-    /// Whether `seq`, quoted by an ICMP message, is outstanding; others are forged or too late
-    /// (RFC 5927 §4.1).
+    /// Whether `seq`, quoted by an ICMP message, is outstanding; others are forged or too late (RFC
+    /// 5927 §4.1).
     pub fn is_outstanding(&self, seq: SeqNumber) -> bool {
         self.snd.una.at_or_before(seq) && seq.before(self.snd.nxt)
     }

@@ -1,6 +1,6 @@
-//! CUBIC congestion control (RFC 9438): after a loss the window follows a cubic in the time
-//! since, so its growth does not depend on the round-trip time, and never falls behind what Reno
-//! would do. All windows are in octets; time is the argument's.
+//! CUBIC congestion control (RFC 9438): after a loss the window follows a cubic in the time since,
+//! so its growth does not depend on the round-trip time, and never falls behind what Reno would do.
+//! All windows are in octets; time is the argument's.
 
 use core::time::Duration;
 
@@ -29,7 +29,8 @@ pub struct Cubic {
     w_est: f64,
     /// K: seconds until the cubic is back at W_max.
     k: f64,
-    /// The start of this congestion-avoidance stage; `FAR` when the next acknowledgement starts one.
+    /// The start of this congestion-avoidance stage; `FAR` when the next acknowledgement starts
+    /// one.
     epoch: Instant,
 }
 

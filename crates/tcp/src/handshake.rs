@@ -1,6 +1,6 @@
-//! The handshake of an active open, simultaneous open included: what arrives in SYN-SENT
-//! (RFC 9293 §3.10.7.3). A passive open's is in `listen`. Text on a SYN is left for the peer to
-//! send again; it is allowed to be queued (RFC 9293 §3.10.7.3, fourth) but nobody is owed that.
+//! The handshake of an active open, simultaneous open included: what arrives in SYN-SENT (RFC 9293
+//! §3.10.7.3). A passive open's is in `listen`. Text on a SYN is left for the peer to send again;
+//! it is allowed to be queued (RFC 9293 §3.10.7.3, fourth) but nobody is owed that.
 
 use silk_instant::Instant;
 

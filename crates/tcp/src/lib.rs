@@ -1,6 +1,6 @@
-//! TCP as a state machine without input or output (RFC 9293 and its relatives): segments, time
-//! and the program's wishes go in, headers, deadlines and [`Progress`] come out. It reads no
-//! clock, owns no socket, knows no address and never copies what it sends.
+//! TCP as a state machine without input or output (RFC 9293 and its relatives): segments, time and
+//! the program's wishes go in, headers, deadlines and [`Progress`] come out. It reads no clock,
+//! owns no socket, knows no address and never copies what it sends.
 //!
 //! The order of calls for one [`Connection`]:
 //! 1. [`Connection::on_segment`] for every segment, [`Connection::on_timeout`] when
@@ -9,9 +9,47 @@
 //! 2. After one or several of these, [`Connection::poll_transmit`] until it answers `None`.
 //! 3. Then [`Connection::poll_timeout`], for it may have moved.
 //!
-//! A listener is a [`listen::SynTable`]: half-open connections are entries of a bounded table,
-//! and only a completed handshake becomes a connection. A connection that reaches TIME-WAIT can
-//! become an entry of a [`time_wait::TimeWaitTable`].
+//! ```
+//! use silk_instant::Instant;
+//! use silk_tcp::listen::{Admission, ListenAction, SynTable};
+//! use silk_tcp::{Config, Connection, Header, IsnSecret, Progress, RecvBuffer, Segment, SendBuffer, State};
+//!
+//! /// Buffers of a program that neither writes nor is sent anything.
+//! struct Nothing;
+//! impl SendBuffer for Nothing {
+//!     fn len(&self) -> usize { 0 }
+//!     fn consume(&mut self, _octets: usize) {}
+//! }
+//! impl RecvBuffer for Nothing {
+//!     fn room(&self) -> usize { 65_536 }
+//!     fn write(&mut self, bytes: &[u8]) -> usize { bytes.len() }
+//! }
+//! /// What a network would do with a segment without text.
+//! fn carry(header: Header) -> Segment<'static> {
+//!     let Header { seq, ack, flags, window, options } = header;
+//!     Segment { seq, ack, flags, window, urgent: 0, options, payload: &[] }
+//! }
+//!
+//! let (now, secret, config) = (Instant::ZERO, IsnSecret::new([1, 2]), Config::default());
+//! let name = ("10.0.0.1", 40_000, "10.0.0.2", 80);
+//! let mut listener = SynTable::new(config.clone(), secret, 128);
+//! let mut client = Connection::connect(&config, secret.iss(now, &name), now);
+//!
+//! let syn = client.poll_transmit(now, &Nothing, &Nothing, 0).expect("a SYN");
+//! let ListenAction::Reply(syn_ack) =
+//!     listener.on_segment(now, name, &carry(syn.header), Admission::default()) else { panic!() };
+//! let progress = client.on_segment(now, &carry(syn_ack), &mut Nothing, &mut Nothing);
+//! assert_eq!(progress, Ok(Progress::ESTABLISHED));
+//! let ack = client.poll_transmit(now, &Nothing, &Nothing, 0).expect("an acknowledgement");
+//! let ListenAction::Established(established) =
+//!     listener.on_segment(now, name, &carry(ack.header), Admission::default()) else { panic!() };
+//! let server = Connection::from_handshake(established, listener.config(), now);
+//! assert_eq!((client.state(), server.state()), (State::Established, State::Established));
+//! ```
+//!
+//! A listener is a [`listen::SynTable`]: half-open connections are entries of a bounded table, and
+//! only a completed handshake becomes a connection. A connection that reaches TIME-WAIT can become
+//! an entry of a [`time_wait::TimeWaitTable`].
 //!
 //! | file | what it is about | from |
 //! |---|---|---|

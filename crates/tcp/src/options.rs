@@ -1,6 +1,6 @@
 //! TCP options: the bytes between the header and the text (RFC 9293 §3.2, RFC 7323, RFC 2018).
-//! Reading trusts nothing: a length that does not fit is a fault of the segment, never a read
-//! past it. Writing never exceeds [`Options::MAX_BYTES`].
+//! Reading trusts nothing: a length that does not fit is a fault of the segment, never a read past
+//! it. Writing never exceeds [`Options::MAX_BYTES`].
 
 use core::fmt;
 
@@ -14,8 +14,8 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMP: u8 = 8;
 
-/// Up to four ranges `[start, end)` that the receiver holds beyond its acknowledgement
-/// (RFC 2018 §3), the most recent first.
+/// Up to four ranges `[start, end)` that the receiver holds beyond its acknowledgement (RFC 2018
+/// §3), the most recent first.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [(SeqNumber, SeqNumber); 4],

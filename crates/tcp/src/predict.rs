@@ -1,8 +1,8 @@
-//! Header prediction (Jacobson 1990; RFC 1323 §4.2.1 of old): on an established connection without losses
-//! nearly every segment is the next text in order, or an acknowledgement of new text, or both.
-//! Those need none of the checks of `arrive` one by one. Whatever is not certainly such a segment
-//! is left to it: this file may answer "not mine" to anything, and must never accept what `arrive` would
-//! not.
+//! Header prediction (Jacobson 1990; RFC 1323 §4.2.1 of old): on an established connection without
+//! losses nearly every segment is the next text in order, or an acknowledgement of new text, or
+//! both. Those need none of the checks of `arrive` one by one. Whatever is not certainly such a
+//! segment is left to it: this file may answer "not mine" to anything, and must never accept what
+//! `arrive` would not.
 
 use silk_instant::Instant;
 
@@ -79,8 +79,8 @@ impl Connection {
         if taken > 0 { Progress::READABLE } else { Progress::NONE }
     }
 
-    /// Text in order came: every second full segment is acknowledged at once, the first waits
-    /// (RFC 9293 §3.8.6.3, RFC 5681 §4.2). What came as one may have been several on the wire.
+    /// Text in order came: every second full segment is acknowledged at once, the first waits (RFC
+    /// 9293 §3.8.6.3, RFC 5681 §4.2). What came as one may have been several on the wire.
     pub(crate) fn delay_ack(&mut self, now: Instant, octets: usize) {
         let segments = (octets / usize::from(self.snd.mss)).clamp(1, 2) as u8;
         self.rcv.unacked = self.rcv.unacked.saturating_add(segments);

@@ -1,5 +1,5 @@
-//! What a call made true, and why a segment was dropped. Progress is a small set that the
-//! caller turns into wake-ups; a drop is a counted reason and not an error.
+//! What a call made true, and why a segment was dropped. Progress is a small set that the caller
+//! turns into wake-ups; a drop is a counted reason and not an error.
 
 use core::fmt;
 use core::ops::{BitOr, BitOrAssign};
@@ -108,8 +108,8 @@ macro_rules! drop_reasons {
 drop_reasons! {
     /// The connection is closed.
     Closed = "tcp-closed",
-    /// No sequence number of it lies in the receive window; it was answered with an
-    /// acknowledgement (RFC 9293 §3.10.7.4, first).
+    /// No sequence number of it lies in the receive window; it was answered with an acknowledgement
+    /// (RFC 9293 §3.10.7.4, first).
     OutOfWindow = "tcp-out-of-window",
     /// All of it had been received before.
     Duplicate = "tcp-duplicate",

@@ -22,8 +22,8 @@ impl Prr {
         Self { delivered: 0, out: 0, flight, budget: 0 }
     }
 
-    /// An acknowledgement says that `delivered` more octets have left the network; `pipe` are in
-    /// it (RFC 6937 §3, with the slow-start reduction bound).
+    /// An acknowledgement says that `delivered` more octets have left the network; `pipe` are in it
+    /// (RFC 6937 §3, with the slow-start reduction bound).
     pub(crate) fn on_ack(&mut self, delivered: u32, pipe: u32, ssthresh: u32, mss: u32) {
         self.delivered = self.delivered.saturating_add(delivered);
         self.budget = if pipe > ssthresh {

@@ -10,6 +10,8 @@ use crate::seq::SeqNumber;
 
 /// A piece grows by adjacent text up to this many octets, so that filling a gap never moves more.
 const PIECE_OCTETS: usize = 16 << 10;
+/// More pieces than this are refused: finding one's place must stay cheap whatever the peer sends.
+const MAX_PIECES: usize = 4096;
 /// What a piece costs beside its octets: its entry and the allocator's share.
 const PIECE_OVERHEAD: usize = size_of::<Piece>() + 16;
 
@@ -43,7 +45,8 @@ pub(crate) struct Reassembly {
 impl Reassembly {
     /// Keeps what of `bytes`, starting at `seq`, is not held yet, within `limit` bytes of memory.
     pub(crate) fn insert(&mut self, seq: SeqNumber, bytes: &[u8], limit: usize) -> Result<(), Full> {
-        if self.memory + bytes.len() + PIECE_OVERHEAD > limit {
+        let fits = self.memory + bytes.len() + PIECE_OVERHEAD <= limit;
+        if !fits || self.pieces.len() >= MAX_PIECES {
             return Err(Full);
         }
         let end = seq + bytes.len() as u32;
@@ -215,6 +218,15 @@ mod tests {
         assert!(reassembly.memory() <= 4_096);
         let last = (1..1_000u32).map(|n| taken(&mut reassembly, n * 2).1).last();
         assert_eq!((last, reassembly.memory(), reassembly.is_empty()), (Some(1_998), 0, true));
+    }
+
+    #[test]
+    fn the_number_of_pieces_is_bounded() {
+        let mut reassembly = Reassembly::default();
+        let taken = (1..10_000).rev().filter(|n| reassembly.insert(seq(*n), b"x", LIMIT).is_ok());
+        assert_eq!(taken.count(), MAX_PIECES);
+        let blocks: Vec<_> = reassembly.blocks().iter().map(|(start, end)| end - start).collect();
+        assert_eq!(blocks, [MAX_PIECES as u32]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The receive sequence variables (RFC 9293 §3.3.1), the window offered, and what is owed to the
-//! peer by way of acknowledgement. The right edge of the window never moves left, and moves
-//! right only in steps worth a segment (silly-window avoidance, RFC 9293 §3.8.6.2.2).
+//! peer by way of acknowledgement. The right edge of the window never moves left, and moves right
+//! only in steps worth a segment (silly-window avoidance, RFC 9293 §3.8.6.2.2).
 
 use alloc::boxed::Box;
 
@@ -25,8 +25,8 @@ pub(crate) struct Receiver {
     pub(crate) shift: u8,
     /// Segments of text since the last acknowledgement.
     pub(crate) unacked: u8,
-    /// Duplicate acknowledgements owed beyond the next one, for peers without SACK that count them.
-    pub(crate) extra_acks: u8,
+    /// Duplicate acknowledgements owed to a peer without SACK, which counts them.
+    pub(crate) duplicate_acks: u8,
     /// Where the peer's FIN is, once seen; not processed until `nxt` reaches it.
     pub(crate) fin_at: Option<SeqNumber>,
     /// A range received twice, to be reported once (D-SACK, RFC 2883 §4).
@@ -47,7 +47,7 @@ impl Receiver {
             last_ack_sent: irs,
             shift: 0,
             unacked: 0,
-            extra_acks: 0,
+            duplicate_acks: 0,
             fin_at: None,
             duplicate: None,
             reassembly: None,

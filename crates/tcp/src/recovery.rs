@@ -1,9 +1,9 @@
-//! Loss recovery: which outstanding octets count as lost, how many are in the network ("pipe"),
-//! and what to send again. With SACK this is RFC 6675, without it NewReno (RFC 6582) told in the
-//! same terms: duplicate acknowledgements stand for octets the peer holds, and the first segment
-//! is what is lost. After a time-out everything the peer does not hold is lost (RFC 5681 §3.1).
-//! It never reduces the congestion window itself. RACK-TLP (RFC 8985) has its place here, as another
-//! rule for `lost_below`.
+//! Loss recovery: which outstanding octets count as lost, how many are in the network ("pipe"), and
+//! what to send again. With SACK this is RFC 6675, without it NewReno (RFC 6582) told in the same
+//! terms: duplicate acknowledgements stand for octets the peer holds, and the first segment is what
+//! is lost. After a time-out everything the peer does not hold is lost (RFC 5681 §3.1). It never
+//! reduces the congestion window itself. RACK-TLP (RFC 8985) has its place here, as another rule
+//! for `lost_below`.
 
 use alloc::boxed::Box;
 
@@ -125,8 +125,8 @@ impl Recovery {
         }
     }
 
-    /// Counts a duplicate acknowledgement; answers whether fast retransmit begins: at the third,
-    /// or when SACK says that the first octet is lost (RFC 6675 §5).
+    /// Counts a duplicate acknowledgement; answers whether fast retransmit begins: at the third, or
+    /// when SACK says that the first octet is lost (RFC 6675 §5).
     pub(crate) fn on_duplicate(&mut self, out: Outstanding) -> bool {
         if self.phase == Phase::Loss {
             return false;
@@ -146,8 +146,8 @@ impl Recovery {
         self.lost_below = self.lost_below.max(first_segment);
     }
 
-    /// The timer went off: all is lost that the peer does not hold (RFC 6675 §5.1). What it
-    /// holds is kept; should it take that back, `Scoreboard::advance` notices.
+    /// The timer went off: all is lost that the peer does not hold (RFC 6675 §5.1). What it holds
+    /// is kept; should it take that back, `Scoreboard::advance` notices.
     pub(crate) fn start_loss(&mut self, out: Outstanding) {
         self.start(Phase::Loss, out);
         self.dupacks = 0;
@@ -162,6 +162,13 @@ impl Recovery {
         self.point = out.nxt;
         self.high_rxt = out.una;
         self.sent_after = None;
+    }
+
+    /// The peer's window has opened again: what was sent again while it was closed was refused.
+    pub(crate) fn on_window_opened(&mut self, una: SeqNumber) {
+        if self.phase == Phase::Loss {
+            self.high_rxt = una;
+        }
     }
 
     /// Octets that may be sent when the congestion window is `cwnd`.
@@ -228,8 +235,8 @@ impl Recovery {
         self.partial = true;
     }
 
-    /// Whether the retransmission timer goes on as it is: without SACK it starts again with the first
-    /// partial acknowledgement only, so that many losses end in a time-out instead of being
+    /// Whether the retransmission timer goes on as it is: without SACK it starts again with the
+    /// first partial acknowledgement only, so that many losses end in a time-out instead of being
     /// repaired one in each round trip (RFC 6582 §4, the impatient variant).
     pub(crate) fn is_impatient(&self) -> bool {
         self.phase == Phase::Fast && self.partial

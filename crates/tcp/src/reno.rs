@@ -1,5 +1,5 @@
-//! Reno congestion control (RFC 5681 §3.1) with appropriate byte counting (RFC 3465). Kept as
-//! the simplest complete controller and as the yardstick for CUBIC.
+//! Reno congestion control (RFC 5681 §3.1) with appropriate byte counting (RFC 3465). Kept as the
+//! simplest complete controller and as the yardstick for CUBIC.
 
 use crate::congestion::{Acked, Congestion, MAX_WINDOW, slow_start_growth};
 

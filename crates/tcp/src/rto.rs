@@ -1,6 +1,6 @@
 //! The retransmission time-out (RFC 6298), in whole microseconds with the scaled averages of
-//! Jacobson's original. It only computes; the timer itself is in `timers`. Ambiguous samples
-//! (Karn) must be kept out by the caller.
+//! Jacobson's original. It only computes; the timer itself is in `timers`. Ambiguous samples (Karn)
+//! must be kept out by the caller.
 
 use core::time::Duration;
 

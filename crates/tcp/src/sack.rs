@@ -91,9 +91,9 @@ impl Scoreboard {
         below.map(|range| range.1.min(seq) - range.0).sum()
     }
 
-    /// Everything missing below this is lost: IsLost() of RFC 6675 §4, which holds for all
-    /// octets below the lowest range that has DupThresh ranges, or more than (DupThresh − 1)
-    /// segments, from itself upwards.
+    /// Everything missing below this is lost: IsLost() of RFC 6675 §4, which holds for all octets
+    /// below the lowest range that has DupThresh ranges, or more than (DupThresh − 1) segments,
+    /// from itself upwards.
     pub(crate) fn lost_below(&self, mss: u32) -> Option<SeqNumber> {
         let (mut ranges, mut octets) = (0, 0);
         for range in self.ranges.iter().rev() {

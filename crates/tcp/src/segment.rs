@@ -140,8 +140,8 @@ pub struct Header {
 /// A segment to be sent: a header, and where its text lies in the send buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Its header. With `gso_size` it is the header of the first segment; FIN and PSH belong to
-    /// the last, which is how segmentation offload treats them.
+    /// Its header. With `gso_size` it is the header of the first segment; FIN and PSH belong to the
+    /// last, which is how segmentation offload treats them.
     pub header: Header,
     /// Octets into the send buffer, counted from its first unacknowledged octet.
     pub offset: usize,
@@ -151,8 +151,8 @@ pub struct Transmit {
     pub gso_size: u16,
 }
 
-/// The reset that answers a segment no connection owns, if one may be sent
-/// (RFC 9293 §3.10.7.1). A reset never answers a reset.
+/// The reset that answers a segment no connection owns, if one may be sent (RFC 9293 §3.10.7.1). A
+/// reset never answers a reset.
 pub fn reset_for(seg: &Segment) -> Option<Header> {
     if seg.flags.rst() {
         return None;

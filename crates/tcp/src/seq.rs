@@ -1,6 +1,6 @@
-//! Sequence numbers: a 32-bit circle on which only distances below half the circle have an
-//! order (RFC 9293 §3.4). They have no `Ord` on purpose, because "before" on a circle is not
-//! transitive; nothing here may compare two raw values.
+//! Sequence numbers: a 32-bit circle on which only distances below half the circle have an order
+//! (RFC 9293 §3.4). They have no `Ord` on purpose, because "before" on a circle is not transitive;
+//! nothing here may compare two raw values.
 
 use core::ops::{Add, AddAssign, Sub};
 

@@ -1,6 +1,6 @@
 //! The text of a segment and its FIN (RFC 9293 §3.10.7.4, seventh and eighth). Octets outside the
-//! window are cut off, octets ahead of their turn wait in `reassembly`, and nothing is acknowledged that
-//! the receive buffer did not take. Urgent text is text (RFC 6093 §6).
+//! window are cut off, octets ahead of their turn wait in `reassembly`, and nothing is acknowledged
+//! that the receive buffer did not take. Urgent text is text (RFC 6093 §6).
 
 use alloc::boxed::Box;
 
@@ -134,10 +134,13 @@ impl Connection {
     /// Text ahead of its turn: keeps it, and tells the peer at once (RFC 5681 §4.2). A peer without
     /// SACK counts these acknowledgements, so each is owed on its own.
     fn keep(&mut self, seq: SeqNumber, text: &[u8]) -> Result<Progress, DropReason> {
-        if self.owed.contains(Owed::ACK) && !self.sack {
-            self.rcv.extra_acks = self.rcv.extra_acks.saturating_add(1);
+        if self.sack {
+            self.owed.add(Owed::ACK);
+        } else {
+            // An acknowledgement of text in order that is still owed is no duplicate.
+            let first = u8::from(self.owed.settle(Owed::ACK));
+            self.rcv.duplicate_acks = self.rcv.duplicate_acks.saturating_add(1 + first);
         }
-        self.owed.add(Owed::ACK);
         let limit = OVERHEAD * self.rcv.tuning.limit() as usize + 4096;
         let reassembly = self.rcv.reassembly.get_or_insert_with(|| Box::new(Reassembly::default()));
         reassembly.insert(seq, text, limit).map_err(|_| DropReason::ReassemblyFull)?;

@@ -1,7 +1,7 @@
 //! TIME-WAIT without a connection (RFC 9293 §3.4.2, §3.6.1): enough is remembered of an ended
 //! connection to acknowledge its peer's last FIN again and to tell its old segments from a new
-//! incarnation's SYN. The table is bounded; when it is full the entry nearest to its end goes. A reset does
-//! not end TIME-WAIT (RFC 1337).
+//! incarnation's SYN. The table is bounded; when it is full the entry nearest to its end goes. A
+//! reset does not end TIME-WAIT (RFC 1337).
 
 use core::hash::Hash;
 use core::time::Duration;
@@ -53,8 +53,8 @@ impl TimeWait {
         }
     }
 
-    /// A new incarnation's ISN must come after everything the old one sent, whatever of it is
-    /// still under way.
+    /// A new incarnation's ISN must come after everything the old one sent, whatever of it is still
+    /// under way.
     fn iss_floor(&self) -> SeqNumber {
         self.snd_nxt + (1 << 16) + 1
     }
@@ -70,8 +70,8 @@ impl TimeWait {
 pub enum TimeWaitAction {
     /// Send this acknowledgement.
     Ack(Header),
-    /// A new incarnation: the entry is gone. Hand the SYN to the listener with this floor for
-    /// its ISN.
+    /// A new incarnation: the entry is gone. Hand the SYN to the listener with this floor for its
+    /// ISN.
     Reuse {
         /// The least ISN for the new incarnation.
         iss_floor: SeqNumber,

@@ -92,8 +92,8 @@ impl Connection {
     }
 
     /// Nothing is outstanding and text is held back: by the window, then the peer is probed, for
-    /// ever if it answers (§3.8.6.1, MUST-37), but not for a program that has gone; or by Nagle,
-    /// a cork or silly-window avoidance, then it goes out now (§3.8.6.2.1).
+    /// ever if it answers (§3.8.6.1, MUST-37), but not for a program that has gone; or by Nagle, a
+    /// cork or silly-window avoidance, then it goes out now (§3.8.6.2.1).
     fn on_persist_timeout(&mut self) -> Progress {
         if self.snd.usable_window() > 0 {
             self.owed.add(Owed::PUSH);

@@ -1,6 +1,6 @@
-//! The deadlines of a connection. At most one per purpose; which are armed is said where they
-//! are armed. A deadline that moves later needs no work from whoever runs the timer wheel: it is
-//! asked for again after every call.
+//! The deadlines of a connection. At most one per purpose; which are armed is said where they are
+//! armed. A deadline that moves later needs no work from whoever runs the timer wheel: it is asked
+//! for again after every call.
 
 use silk_instant::Instant;
 

@@ -1,7 +1,7 @@
-//! A segment leaves. [`Connection::poll_transmit`] is asked until it has nothing more: first what is
-//! owed whatever else happens, then text, which carries every acknowledgement it can, and at last
-//! acknowledgements and probes on their own. Which text is next is decided in `choose`; here it gets its
-//! header, and its sending is remembered.
+//! A segment leaves. [`Connection::poll_transmit`] is asked until it has nothing more: first what
+//! is owed whatever else happens, then text, which carries every acknowledgement it can, and at
+//! last acknowledgements and probes on their own. Which text is next is decided in `choose`; here
+//! it gets its header, and its sending is remembered.
 
 use silk_instant::Instant;
 
@@ -16,9 +16,9 @@ use crate::state::State;
 use crate::timers::Timer;
 
 impl Connection {
-    /// The next segment to send, if there is one. Its text may be as long as
-    /// `max_segment_bytes` when it is to be cut by segmentation offload; 0 asks for single
-    /// segments. Everything answered counts as sent.
+    /// The next segment to send, if there is one. Its text may be as long as `max_segment_bytes`
+    /// when it is to be cut by segmentation offload; 0 asks for single segments. Everything
+    /// answered counts as sent.
     pub fn poll_transmit<S: SendBuffer + ?Sized, R: RecvBuffer + ?Sized>(
         &mut self,
         now: Instant,
@@ -35,11 +35,17 @@ impl Connection {
             State::SynSent | State::SynReceived if self.owed.settle(Owed::SYN) => return Some(self.syn(now)),
             _ => {}
         }
+        if self.rcv.duplicate_acks > 0 {
+            // Each on its own and without text, or the peer would not count it (RFC 5681 §2).
+            self.rcv.duplicate_acks -= 1;
+            return Some(self.acknowledge(now, rx, self.snd.nxt));
+        }
         if let Some(text) = self.next_text(now, tx, max_segment_bytes) {
             return Some(self.send_text(now, tx, rx, text));
         }
         if self.owed.settle(Owed::PROBE) {
-            // One below SND.UNA and empty: unacceptable, so the peer must answer (§3.10.7.4, first).
+            // One below SND.UNA and empty: unacceptable, so the peer must answer (§3.10.7.4,
+            // first).
             return Some(self.acknowledge(now, rx, self.snd.una - 1));
         }
         if self.owed.contains(Owed::ACK) && self.state != State::SynSent {
@@ -73,10 +79,6 @@ impl Connection {
     /// An empty segment with the present acknowledgement and window.
     fn acknowledge<R: RecvBuffer + ?Sized>(&mut self, now: Instant, rx: &R, seq: SeqNumber) -> Transmit {
         let header = self.header(now, rx, seq, Flags::ACK);
-        if self.rcv.extra_acks > 0 {
-            self.rcv.extra_acks -= 1;
-            self.owed.add(Owed::ACK);
-        }
         self.bare(header)
     }
 

@@ -1,6 +1,6 @@
-//! Receive buffer tuning: the window limit follows what the program actually reads in a round
-//! trip (dynamic right-sizing, Fisk and Feng 2001). A connection starts with a modest window and
-//! gets twice what its program consumed, up to the maximum; a program that does not read keeps its
+//! Receive buffer tuning: the window limit follows what the program actually reads in a round trip
+//! (dynamic right-sizing, Fisk and Feng 2001). A connection starts with a modest window and gets
+//! twice what its program consumed, up to the maximum; a program that does not read keeps its
 //! modest window, and its buffer need not grow. The limit itself only ever grows.
 
 use core::time::Duration;

@@ -27,6 +27,19 @@ impl Tx {
     }
 }
 
+/// A send buffer that only counts.
+pub struct Count(pub usize);
+
+impl SendBuffer for Count {
+    fn len(&self) -> usize {
+        self.0
+    }
+
+    fn consume(&mut self, octets: usize) {
+        self.0 -= octets;
+    }
+}
+
 /// What the peer sent and the program has not read.
 pub struct Rx {
     pub held: VecDeque<u8>,

@@ -1,5 +1,5 @@
-//! What an attacker who sees nothing, or an old duplicate, cannot do: RFC 5961, RFC 7323 §5, RFC 9293
-//! §3.10.7.4.
+//! What an attacker who sees nothing, or an old duplicate, cannot do: RFC 5961, RFC 7323 §5, RFC
+//! 9293 §3.10.7.4.
 
 use std::time::Duration;
 

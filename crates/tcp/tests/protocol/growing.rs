@@ -1,5 +1,5 @@
-//! How fast a connection becomes, in virtual time: over a bottleneck with a queue the window finds the rate
-//! and keeps it, and random loss costs only what it must.
+//! How fast a connection becomes, in virtual time: over a bottleneck with a queue the window finds
+//! the rate and keeps it, and random loss costs only what it must.
 
 use std::time::Duration;
 
@@ -76,7 +76,8 @@ fn one_loss_in_a_thousand_costs_little_with_sack() {
 
 #[test]
 fn cubic_is_faster_than_reno_on_a_long_fat_path() {
-    // 40 Mb/s with 100 ms: Reno regains a segment in each round trip, and there are hundreds to regain.
+    // 40 Mb/s with 100 ms: Reno regains a segment in each round trip, and there are hundreds to
+    // regain.
     let long = Weather { delay: Duration::from_millis(50), rate: 5_000_000, queue: 100, ..Weather::FAIR };
     let rate = |algorithm| {
         let config = Config { receive_window: 4 << 20, ..config(algorithm, true) };

@@ -1,5 +1,5 @@
-//! A peer, a program and a caller that do anything at all: nothing panics, memory stays bounded, and every
-//! promise of the interface holds.
+//! A peer, a program and a caller that do anything at all: nothing panics, memory stays bounded,
+//! and every promise of the interface holds.
 
 use std::time::Duration;
 

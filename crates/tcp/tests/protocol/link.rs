@@ -1,6 +1,6 @@
-//! A link with weather: loss, duplication, reordering and corruption by a seeded generator. Segments cross
-//! it as bytes with a checksum, so that options are really written and parsed, and a corrupted segment is
-//! noticed the way a real one is.
+//! A link with weather: loss, duplication, reordering and corruption by a seeded generator.
+//! Segments cross it as bytes with a checksum, so that options are really written and parsed, and a
+//! corrupted segment is noticed the way a real one is.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Whatever the link does, both streams arrive whole and in order, both ends come to their end, and it does
-//! not take for ever.
+//! Whatever the link does, both streams arrive whole and in order, both ends come to their end, and
+//! it does not take for ever.
 
 use std::time::Duration;
 

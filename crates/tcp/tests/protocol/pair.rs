@@ -1,5 +1,5 @@
-//! Two hosts on a link, with a program on each: a client that opens, and a server that listens. `drive`
-//! runs them from event to event until nothing is left to happen.
+//! Two hosts on a link, with a program on each: a client that opens, and a server that listens.
+//! `drive` runs them from event to event until nothing is left to happen.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -165,8 +165,7 @@ impl Host {
             }
             ListenAction::Drop(reason) => self.drops.push(reason),
             ListenAction::Established(established) => {
-                let config = listener.config().clone();
-                self.connection = Some(Connection::from_handshake(established, &config, now));
+                self.connection = Some(Connection::from_handshake(established, listener.config(), now));
                 self.progress |= Progress::ESTABLISHED;
                 self.receive(now, packet, link);
             }

@@ -267,6 +267,12 @@ fn a_peer_without_sack_gets_a_duplicate_for_each_segment_of_a_batch() {
         solo.arrive(text(THEIRS + 100 * n, &[2; 100])).unwrap();
     }
     assert_eq!(solo.acks_sent(), [THEIRS; 3]);
+    // They are sent before text and without it; what was received in order is acknowledged first.
+    solo.write(500);
+    solo.arrive(text(THEIRS, &[2; 50])).unwrap();
+    solo.arrive(text(THEIRS + 600, &[2; 100])).unwrap();
+    let sent: Vec<_> = solo.sent().iter().map(|t| (t.header.ack.raw() - THEIRS, t.len)).collect();
+    assert_eq!(sent, [(50, 0), (50, 0), (50, 500)]);
     let mut solo = Solo::established(&with_sack());
     for n in 1..=3 {
         solo.arrive(text(THEIRS + 100 * n, &[2; 100])).unwrap();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use silk_tcp::{Config, Flags, Options, Progress, Segment};
 
+use crate::buffers::Count;
 use crate::solo::{OURS, Solo, THEIRS, ack, plain, stamped, text, with_sack, with_timestamps};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -73,6 +74,37 @@ fn nagle_does_not_hold_the_end_of_a_large_write() {
     solo.write(1_200);
     // Full segments go; what is left waits for the small one.
     assert_eq!(solo.text_sent(), [(OURS + 3_100, 1_000)]);
+}
+
+#[test]
+fn nothing_is_confused_after_gigabytes_of_full_segments() {
+    let mut solo = Solo::established(&plain());
+    let (mut tx, mut acked) = (Count(0), OURS);
+    // Three quarters of the way around the circle.
+    for _ in 0..60_000 {
+        tx.0 = 50_000;
+        while let Some(transmit) = solo.connection.poll_transmit(solo.now, &tx, &solo.rx, 65_000) {
+            acked = acked.wrapping_add(transmit.len as u32);
+            let seg = Segment { window: 60_000, ..ack(acked) };
+            solo.connection.on_segment(solo.now, &seg, &mut tx, &mut solo.rx).unwrap();
+        }
+    }
+    assert!(acked > 0xB000_0000);
+    tx.0 = 10;
+    let small = solo.connection.poll_transmit(solo.now, &tx, &solo.rx, 65_000);
+    assert_eq!(small.map(|transmit| transmit.len), Some(10));
+    // Fast retransmit still works (its recovery point was never moved by a loss).
+    let acked_small = acked.wrapping_add(10);
+    solo.connection
+        .on_segment(solo.now, &Segment { window: 60_000, ..ack(acked_small) }, &mut tx, &mut solo.rx)
+        .unwrap();
+    tx.0 = 5_000;
+    while solo.connection.poll_transmit(solo.now, &tx, &solo.rx, 0).is_some() {}
+    for _ in 0..3 {
+        let duplicate = Segment { window: 60_000, ..ack(acked_small) };
+        solo.connection.on_segment(solo.now, &duplicate, &mut tx, &mut solo.rx).unwrap();
+    }
+    assert_eq!(solo.connection.info().fast_recoveries, 1);
 }
 
 #[test]

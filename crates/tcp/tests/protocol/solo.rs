@@ -1,5 +1,5 @@
-//! One connection against hand-made segments. Our numbers start at 1001, the peer's at 5001, so that every
-//! number in a test can be read.
+//! One connection against hand-made segments. Our numbers start at 1001, the peer's at 5001, so
+//! that every number in a test can be read.
 
 use std::time::Duration;
 
@@ -105,7 +105,10 @@ impl Solo {
     pub fn sent(&mut self) -> Vec<Transmit> {
         let mut all = vec![];
         while let Some(transmit) = self.poll() {
-            assert!(transmit.offset + transmit.len <= self.tx.0.len(), "beyond what was written");
+            let end = transmit.offset + transmit.len;
+            assert!(end <= self.tx.0.len(), "beyond what was written");
+            let window = self.connection.info().snd_wnd.max(1) as usize;
+            assert!(transmit.len == 0 || end <= window, "beyond the window");
             all.push(transmit);
             assert!(all.len() < 10_000, "it never stops sending");
         }

@@ -104,9 +104,28 @@ fn a_window_that_shrinks_behind_what_was_sent_stops_new_text_only() {
     solo.write(2_000);
     solo.arrive(window(0, OURS + 1_000)).unwrap();
     assert_eq!(solo.text_sent(), []);
-    // The oldest segment is still sent again, one at a time.
+    // The oldest octet is still sent again, as a probe.
     solo.next_timeout();
+    assert_eq!(solo.text_sent(), [(OURS + 1_000, 1)]);
+    // When the window opens it is known to have been refused.
+    solo.arrive(window(20_000, OURS + 1_000)).unwrap();
     assert_eq!(solo.text_sent(), [(OURS + 1_000, 1_000)]);
+}
+
+#[test]
+fn a_fin_needs_its_place_in_the_window() {
+    let mut solo = Solo::established(&plain());
+    solo.arrive(window(300, OURS)).unwrap();
+    solo.write(300);
+    solo.connection.shutdown_write();
+    assert_eq!(solo.flags_sent(), [Flags::ACK | Flags::PSH]);
+    solo.arrive(window(0, OURS + 300)).unwrap();
+    assert_eq!(solo.sent(), []);
+    // Until there is one the window is probed.
+    solo.next_timeout();
+    assert_eq!(solo.sent()[0].header.seq, SeqNumber::new(OURS + 299));
+    solo.arrive(window(1, OURS + 300)).unwrap();
+    assert_eq!(solo.flags_sent(), [Flags::ACK | Flags::FIN]);
 }
 
 #[test]
