@@ -45,7 +45,7 @@ pub struct Sending {
     /// stops at `net.core.wmem_max`.
     pub buffer: i32,
     /// Sends past the queueing discipline: unshaped and unfair to Linux's own traffic, and a
-    /// full hardware queue drops at once. On a veth, which has no discipline, it gains nothing.
+    /// full hardware queue drops at once. On a veth, which has no discipline, it gains hardly anything.
     pub bypass_qdisc: bool,
 }
 
