@@ -38,7 +38,7 @@ impl Connection {
     }
 
     /// RFC 9293 §3.10.7.4.
-    fn on_synchronized<S: SendBuffer + ?Sized, R: RecvBuffer + ?Sized>(
+    pub(crate) fn on_synchronized<S: SendBuffer + ?Sized, R: RecvBuffer + ?Sized>(
         &mut self,
         now: Instant,
         seg: &Segment,

@@ -75,6 +75,7 @@ pub(crate) enum Reader {
 ///
 /// Dropping it frees everything it holds; nothing is sent by that.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub struct Connection {
     pub(crate) state: State,
     pub(crate) owed: Owed,

@@ -229,7 +229,10 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
     fn on_half_open(&self, now: Instant, half: &Half, seg: &Segment, admission: Admission) -> Verdict {
         if seg.flags.syn() && !seg.flags.ack() && !seg.flags.rst() && seg.seq == half.irs {
             // The same SYN again: our answer was lost.
-            let half = Half { answered_again: true, ..*half };
+            let mut half = Half { answered_again: true, ..*half };
+            if let Some((value, _)) = seg.options.timestamp {
+                half.stamps.update(now, value, seg.seq, half.irs);
+            }
             return Verdict::Keep(ListenAction::Reply(self.syn_ack(now, &half)), half);
         }
         if let Some(refused) = self.refuse(now, half, seg) {

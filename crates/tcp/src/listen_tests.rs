@@ -115,6 +115,19 @@ fn the_same_syn_again_gets_the_same_answer() {
 }
 
 #[test]
+fn a_repeated_syn_is_answered_with_its_own_timestamp() {
+    let mut table = table(8);
+    let echoed = |table: &mut SynTable<u16>, value| {
+        let options = Options { timestamp: Some((value, 0)), ..Options::default() };
+        match table.on_segment(NOW, 1, &Segment { options, ..syn(100) }, OPEN) {
+            ListenAction::Reply(header) => header.options.timestamp.map(|stamp| stamp.1),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!([55, 66, 60].map(|value| echoed(&mut table, value)), [Some(55), Some(66), Some(66)]);
+}
+
+#[test]
 fn a_reset_counts_only_at_the_expected_number() {
     let mut table = table(8);
     half_open(&mut table, 1);

@@ -91,3 +91,120 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::options::Options;
+    use crate::seq::SeqNumber;
+    use alloc::format;
+    use alloc::vec;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    /// Both buffers of a program: how much it wrote, and what it got.
+    #[derive(Clone, Debug)]
+    struct Buffers(usize, Vec<u8>);
+
+    impl SendBuffer for Buffers {
+        fn len(&self) -> usize {
+            self.0
+        }
+        fn consume(&mut self, octets: usize) {
+            self.0 -= octets;
+        }
+    }
+
+    impl RecvBuffer for Buffers {
+        fn room(&self) -> usize {
+            20_000 - self.1.len()
+        }
+        fn write(&mut self, bytes: &[u8]) -> usize {
+            let taken = bytes.len().min(self.room());
+            self.1.extend(&bytes[..taken]);
+            taken
+        }
+    }
+
+    const NOW: Instant = Instant::from_millis(50);
+
+    fn segment(flags: Flags, seq: u32, ack: u32, payload: &[u8]) -> Segment<'_> {
+        let (seq, ack, options) = (SeqNumber::new(seq), SeqNumber::new(ack), Options::default());
+        Segment { seq, ack, flags, window: 9_000, urgent: 0, options, payload }
+    }
+
+    /// Our numbers start at 101, the peer's at 501, and 3000 octets are outstanding.
+    fn established(timestamps: bool) -> (Connection, Buffers) {
+        let config = Config { timestamps, receive_window_max: 20_000, mss: 1_000, ..Config::default() };
+        let mut connection = Connection::connect(&config, SeqNumber::new(100), Instant::ZERO);
+        let mut buffers = Buffers(3_000, vec![]);
+        let mut unused = Buffers(0, vec![]);
+        let mut syn_ack = segment(Flags::SYN | Flags::ACK, 500, 101, &[]);
+        syn_ack.options = Options { sack_permitted: true, mss: Some(1_000), ..Options::default() };
+        syn_ack.options.timestamp = timestamps.then_some((7, 0));
+        connection.on_segment(Instant::ZERO, &syn_ack, &mut unused, &mut buffers).unwrap();
+        while connection.poll_transmit(Instant::ZERO, &buffers, &unused, 0).is_some() {}
+        (connection, buffers)
+    }
+
+    /// Whether this segment, of a peer without timestamps, is predicted.
+    fn is_predicted(seg: Segment) -> bool {
+        let (connection, _) = established(false);
+        connection.is_predicted(&seg)
+    }
+
+    #[test]
+    fn text_in_order_and_new_acknowledgements_are_predicted() {
+        assert!(is_predicted(segment(Flags::ACK, 501, 101, b"text")));
+        assert!(is_predicted(segment(Flags::ACK | Flags::PSH, 501, 1_101, b"text")));
+        assert!(is_predicted(segment(Flags::ACK, 501, 3_101, b"")));
+    }
+
+    #[test]
+    fn everything_else_is_not() {
+        let duplicate = segment(Flags::ACK, 501, 101, b"");
+        let early = segment(Flags::ACK, 502, 101, b"text");
+        let last = segment(Flags::ACK | Flags::FIN, 501, 101, b"text");
+        let reset = segment(Flags::ACK | Flags::RST, 501, 1_101, b"");
+        let unsent = segment(Flags::ACK, 501, 3_102, b"");
+        let huge = segment(Flags::ACK, 501, 101, &[0; 40_000]);
+        assert!(![duplicate, early, last, reset, unsent, huge].map(is_predicted).contains(&true));
+    }
+
+    proptest! {
+        /// What is predicted ends exactly as it would without prediction.
+        #[test]
+        fn prediction_changes_nothing(
+            segments in prop::collection::vec(
+                (0u32..3, 0u32..7, 0usize..2_500, 8_000u16..8_002, prop::option::of(5u32..10), any::<bool>()),
+                1..12,
+            ),
+            timestamps in any::<bool>(),
+        ) {
+            let (mut connection, mut buffers) = established(timestamps);
+            for (ahead, acked, len, window, stamp, push) in segments {
+                let payload = vec![len as u8; len];
+                let flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
+                let seq = connection.rcv.nxt.raw() + ahead / 2 * 100;
+                let mut seg = segment(flags, seq, 101 + 500 * acked, &payload);
+                seg.window = window;
+                seg.options.timestamp = stamp.map(|value| (value, 0));
+                let (mut other, mut others) = (connection.clone(), buffers.clone());
+                let mut rx = buffers.clone();
+                let outcome = connection.predicted(NOW, &seg, &mut buffers, &mut rx);
+                buffers.1 = rx.1;
+                let mut rx = others.clone();
+                let plain = other.on_synchronized(NOW, &seg, &mut others, &mut rx);
+                others.1 = rx.1;
+                if let Some(progress) = outcome {
+                    prop_assert_eq!(plain, Ok(progress));
+                    prop_assert_eq!(format!("{connection:?}{buffers:?}"), format!("{other:?}{others:?}"));
+                } else {
+                    (connection, buffers) = (other, others);
+                }
+                while connection.poll_transmit(NOW, &buffers, &Buffers(0, vec![]), 0).is_some() {}
+            }
+        }
+    }
+}

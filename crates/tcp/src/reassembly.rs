@@ -16,6 +16,7 @@ const MAX_PIECES: usize = 4096;
 const PIECE_OVERHEAD: usize = size_of::<Piece>() + 16;
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct Piece {
     start: SeqNumber,
     bytes: Vec<u8>,
@@ -33,6 +34,7 @@ pub(crate) struct Full;
 
 /// The pieces of a connection's future.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Reassembly {
     /// Ascending and disjoint; adjacent pieces may touch.
     pieces: VecDeque<Piece>,

@@ -12,6 +12,7 @@ use crate::tuning::WindowTuning;
 
 /// What we receive.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Receiver {
     /// IRS: the peer's initial sequence number.
     pub(crate) irs: SeqNumber,

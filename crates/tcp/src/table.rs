@@ -70,7 +70,8 @@ impl<K: Hash + Eq + Copy, V> Table<K, V> {
     }
 
     fn bucket(&self, key: &K) -> usize {
-        self.secret.hash(key) as usize & (self.buckets.len() - 1)
+        // The upper half: the lower one goes into initial sequence numbers, which everybody sees.
+        (self.secret.hash(key) >> 32) as usize & (self.buckets.len() - 1)
     }
 
     pub(crate) fn find(&self, key: &K) -> Option<Index> {
