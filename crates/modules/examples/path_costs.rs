@@ -5,7 +5,8 @@
 //! JSON per figure. Peers: SILK's Table 1 (2002: create 41.5 µs, destroy 12.3 µs,
 //! demultiplexing 1.8 µs).
 //!
-//! `cargo run --release -p silk-modules --example path_costs`
+//! `cargo run --release -p silk-modules --example path_costs` (with `-- lives`, for a profiler,
+//! only creation and destruction, for a while)
 
 use core::hint::black_box;
 use core::net::{Ipv4Addr, SocketAddrV4};
@@ -15,8 +16,8 @@ use silk_modules::{Device, HeaderTemplate, Setup, catalogue};
 use silk_path::classify::{Domains, Flow, Flows, Found, Owned, Protocol, Tables};
 use silk_path::transform::Rule;
 use silk_path::{
-    Attr, Attrs, ByteStream, DropReason, Event, Graph, GraphSpec, Incoming, Message, Meta, ModuleId,
-    Outgoing, PathId, Paths, Port, Request,
+    Attr, Attrs, ByteStream, Checksum, DropReason, Event, Graph, GraphSpec, Incoming, Message, Meta,
+    ModuleId, Outcome, Outgoing, PathId, Paths, Port, Request,
 };
 use silk_wire::{MacAddr, checksum, eth, ipv4, udp};
 
@@ -29,11 +30,19 @@ const NOW: Instant = Instant::from_millis(1000);
 #[derive(Default)]
 struct Nowhere {
     bytes: usize,
+    // What left last, where somebody wants to see it.
+    watch: bool,
+    last: Vec<u8>,
+    asked: Option<Attrs>,
 }
 
 impl Port for Nowhere {
     fn transmit(&mut self, _: PathId, msg: &Message<'_>) -> Result<(), DropReason> {
         self.bytes += msg.len();
+        if self.watch {
+            self.last.resize(msg.len(), 0);
+            msg.copy_to(&mut self.last);
+        }
         Ok(())
     }
     fn deliver(&mut self, _: PathId, msg: &Message<'_>) -> Result<(), DropReason> {
@@ -42,7 +51,11 @@ impl Port for Nowhere {
     }
     fn arm(&mut self, _: PathId, _: Instant) {}
     fn event(&mut self, _: PathId, _: Event) {}
-    fn request(&mut self, _: Request) {}
+    fn request(&mut self, request: Request) {
+        if let Request::Create { attrs, .. } = request {
+            self.asked = Some(attrs);
+        }
+    }
     fn random(&mut self) -> u64 {
         4
     }
@@ -114,21 +127,38 @@ struct Rig {
 
 impl Rig {
     fn new(template: bool) -> Self {
+        Self::at(HERE, template)
+    }
+
+    /// A host at one of the two addresses; it knows the other's.
+    fn at(here: Ipv4Addr, template: bool) -> Self {
         let tables = Tables::with_room(1 << 16, 0x5eed);
-        tables.configure(Owned::default(), Domains::default(), &[], &[HERE]).expect("few");
+        tables.configure(Owned::default(), Domains::default(), &[], &[here]).expect("few");
         let mut setup = Setup::new(tables.clone());
-        setup.addresses = vec![(HERE, 24)];
+        setup.addresses = vec![(here, 24)];
         setup.devices = vec![Device { checksum_offload: true, gso: 65_000, ..Device::default() }];
         let graph = Graph::build(&graph(), &catalogue(setup)).expect("a good graph");
         let rules: Vec<Box<dyn Rule>> = if template { vec![Box::new(HeaderTemplate)] } else { Vec::new() };
         let mut rig = Self { paths: Paths::new(graph, rules), tables, port: Nowhere::default() };
         let arp = rig.paths.module_mut::<Arp>().expect("in the graph");
-        arp.learn(NOW, THERE, Some(MacAddr([2, 0, 0, 0, 0, 2])), &mut rig.port);
+        // Both stations have the same address: nothing here looks at it twice.
+        for address in [HERE, THERE].into_iter().filter(|address| *address != here) {
+            arp.learn(NOW, address, Some(MacAddr(Device::default().address)), &mut rig.port);
+        }
         rig
     }
 
     fn module(&self, name: &str) -> ModuleId {
         self.paths.graph().modules().find(name).expect("in the graph")
+    }
+
+    fn arrive(&mut self, path: PathId, frame: &[u8]) -> Outcome {
+        let mut buffer = [0; 256];
+        let end = HEADROOM + frame.len();
+        buffer[HEADROOM..end].copy_from_slice(frame);
+        let meta = Meta { checksum: Checksum::MaybePartial, ..Meta::default() };
+        let mut msg = Message::new(&mut buffer, HEADROOM, end, meta);
+        self.paths.up(path, NOW, &mut self.port, &mut msg)
     }
 
     fn create(&mut self, top: ModuleId, attrs: Attrs, stream: Option<Box<dyn ByteStream>>) -> PathId {
@@ -180,6 +210,48 @@ fn lives(template: bool) {
     let bytes = rig.paths.classes.of(0).memory() - before;
     println!("{{\"what\": \"bytes of a tcp path and its stages, {name} template\", \"bytes\": {bytes}}}");
     rig.paths.destroy(path, NOW, &mut rig.port).expect("live");
+}
+
+/// A connection that a listening path accepts. The time stands still and the secrets are
+/// fixed, so the peer's two segments are the same every time.
+fn accepted(template: bool) {
+    let name = if template { "with" } else { "without" };
+    let (mut server, mut client) = (Rig::at(HERE, template), Rig::at(THERE, false));
+    let (socket, tcp) = (server.module("socket"), server.module("tcp"));
+    server.create(tcp, Attrs::new().with(Attr::Listen(true)), None);
+    let local = SocketAddrV4::new(HERE, 80);
+    let listener = Attrs::new().with(Attr::ProtId(6)).with(Attr::Listen(true)).with(Attr::Local(local));
+    let listener = server.create(socket, listener, None);
+    let opened = Attrs::new()
+        .with(Attr::ProtId(6))
+        .with(Attr::Local(SocketAddrV4::new(THERE, 5000)))
+        .with(Attr::Remote(local));
+    (server.port.watch, client.port.watch) = (true, true);
+    let path = client.create(socket, opened, Some(Box::new(Idle::default())));
+    let syn = client.port.last.clone();
+    assert_eq!(server.arrive(listener, &syn), Outcome::Done);
+    let answer = server.port.last.clone();
+    assert_eq!(client.arrive(path, &answer), Outcome::Done);
+    let ack = client.port.last.clone();
+    server.port.watch = false;
+    // Once to get it out of the half-open table, as every round does.
+    let mut creation = Vec::new();
+    let whole = nanos(100_000, |_| {
+        server.arrive(listener, &syn);
+        assert_eq!(server.arrive(listener, &ack), Outcome::Handoff);
+        let attrs = server.port.asked.take().expect("a path was asked for");
+        let start = std::time::Instant::now();
+        let path = server.create(socket, attrs, Some(Box::new(Idle::default())));
+        let made = start.elapsed();
+        server.arrive(path, &ack);
+        let end = std::time::Instant::now();
+        server.paths.destroy(path, NOW, &mut server.port).expect("live");
+        creation.push((made + end.elapsed()).as_nanos() as f64);
+    });
+    say(&format!("tcp connection accepted: SYN, SYN-ACK, ACK, path, destroy, {name} template"), whole);
+    creation.sort_by(f64::total_cmp);
+    let figures = [creation[creation.len() / 100], creation[creation.len() / 2]];
+    say(&format!("of that, path create + destroy (two clock readings included), {name} template"), figures);
 }
 
 fn packets(template: bool) {
@@ -272,8 +344,14 @@ fn many() {
 }
 
 fn main() {
+    if std::env::args().any(|argument| argument == "lives") {
+        // For a profiler: nothing but paths that come and go.
+        (0..20).for_each(|_| lives(false));
+        return;
+    }
     for template in [false, true] {
         lives(template);
+        accepted(template);
         packets(template);
     }
     for count in [10, 10_000, 1_000_000] {

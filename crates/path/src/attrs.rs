@@ -102,6 +102,7 @@ enum Number {
 }
 
 impl Attr {
+    #[inline]
     fn number(&self) -> Number {
         match self {
             Self::PathName(..) => Number::PathName,
@@ -217,12 +218,14 @@ impl Attrs {
     /// With `attr` set, for building; one too many is left out (there is room for
     /// [`MAX_ATTRS`]).
     #[must_use]
+    #[inline]
     pub fn with(mut self, attr: Attr) -> Self {
         let _ = self.set(attr);
         self
     }
 
     /// Sets `attr`, in place of one of the same name.
+    #[inline]
     pub fn set(&mut self, attr: Attr) -> Result<(), AttrsFull> {
         match self.position(&attr) {
             Some(at) => self.items[at] = attr,
@@ -257,6 +260,7 @@ impl Attrs {
         })
     }
 
+    #[inline]
     fn position(&self, attr: &Attr) -> Option<usize> {
         if self.present & 1 << attr.number() as u32 == 0 {
             return None;

@@ -111,6 +111,52 @@ pub fn by_priority(path: &Path, _: Instant) -> Urgency {
 }
 
 impl Path {
+    /// A place for a path, with none in it.
+    pub(crate) fn vacant() -> Self {
+        let id = PathId { index: 0, generation: 0 };
+        let state = PathState {
+            id,
+            top: ModuleId(0),
+            class: 0,
+            attrs: Attrs::new(),
+            account: Account::new(0),
+            drops: Drops::default(),
+            measure: None,
+            deadlines: [Instant::FAR; MAX_STAGES],
+            armed: Instant::FAR,
+            base_memory: 0,
+        };
+        let queue = || Queue::new(DEFAULT_QUEUE);
+        Self { state, slots: Vec::new(), input: queue(), output: queue(), wakeup: by_priority }
+    }
+
+    /// Makes the path anew in its place, of these stages.
+    pub(crate) fn renew(
+        &mut self,
+        id: PathId,
+        top: ModuleId,
+        attrs: &Attrs,
+        slots: Vec<Slot>,
+        memory_limit: u64,
+    ) {
+        let queue = attrs.input_queue().unwrap_or(DEFAULT_QUEUE);
+        self.state = PathState {
+            id,
+            top,
+            class: attrs.class().unwrap_or(0),
+            attrs: *attrs,
+            account: Account::new(memory_limit),
+            drops: Drops::default(),
+            measure: None,
+            deadlines: [Instant::FAR; MAX_STAGES],
+            armed: Instant::FAR,
+            base_memory: 0,
+        };
+        self.slots = slots;
+        (self.input, self.output) = (Queue::new(queue), Queue::new(queue));
+        self.wakeup = by_priority;
+    }
+
     /// The path's id.
     pub fn id(&self) -> PathId {
         self.state.id

@@ -2,13 +2,13 @@
 //! destruction that returns every byte (Scout §3.2). One thread owns it; whoever runs it
 //! brings the time and a [`Port`] and does afterwards what was requested.
 
-use crate::admit::{ClassUse, Classes, Refused};
+use crate::admit::{Classes, Refused};
 use crate::classify::{Verdict, spec};
 use crate::cx::{Env, Run};
 use crate::drive::{self, Outcome};
 use crate::module::{Create, CreateError, Module, ModuleId, Modules};
-use crate::path::{DEFAULT_QUEUE, MAX_STAGES, Path, PathId, PathState, Urgency, by_priority};
-use crate::queue::{Queue, Ticket, Tickets};
+use crate::path::{MAX_STAGES, Path, PathId, PathState, Urgency};
+use crate::queue::{Ticket, Tickets};
 use crate::signal::{Bell, Report};
 use crate::stage::Slot;
 use crate::stream::ByteStream;
@@ -128,43 +128,61 @@ impl Paths {
         let (mut attrs, mut stream) = (attrs, stream);
         let mut slots = self.spare.pop().unwrap_or_default();
         let mut create = Create { now, id, attrs: &mut attrs, stream: &mut stream };
-        if let Err(error) = grow(&mut self.graph.modules, top, &mut create, &mut slots) {
-            slots.reverse();
-            self.unmade(new_path(id, top, attrs, slots), now, port);
+        let grown = grow(&mut self.graph.modules, top, &mut create, &mut slots);
+        slots.reverse();
+        let class = self.classes.of(attrs.class().unwrap_or(0));
+        let limit = class.limits.path_memory;
+        if let Err(error) = grown {
+            self.unmade(id, top, &attrs, slots, now, port);
             return Err(error);
         }
-        self.make(new_path(id, top, attrs, slots), now, port)
+        let path = self.table.occupy().ok_or(CreateError::TableFull)?;
+        path.renew(id, top, &attrs, slots, limit);
+        self.make(id, now, port)
     }
 
-    /// Phases 2 to 4: the stages become a path, are established, and are transformed.
-    fn make(&mut self, mut path: Path, now: Instant, port: &mut dyn Port) -> Result<PathId, CreateError> {
-        let (id, class) = (path.id(), path.state.class);
-        let use_of_class = self.classes.of_mut(class);
-        path.state.account = Account::new(use_of_class.limits.path_memory);
+    /// Phases 2 to 4: the stages, a path now, are admitted, established, and transformed.
+    fn make(&mut self, id: PathId, now: Instant, port: &mut dyn Port) -> Result<PathId, CreateError> {
+        let Self { table, graph, classes, rules, .. } = self;
+        let path = table.get_mut(id).ok_or(CreateError::Gone)?;
+        let class = classes.of_mut(path.state.class);
         let memory = footprint(&path.slots);
-        if let Err(refused) = use_of_class.admit(&mut path.state.account, memory) {
-            self.unmade(path, now, port);
+        if let Err(refused) = class.admit(&mut path.state.account, memory) {
+            let (top, attrs) = (path.state.top, path.state.attrs);
+            let slots = core::mem::take(&mut path.slots);
+            table.vacate(id);
+            self.unmade(id, top, &attrs, slots, now, port);
             return Err(refused.into());
         }
         path.state.base_memory = memory;
-        let path = self.table.insert(path);
-        let (mut env, mut run) = open(path, &mut self.graph.modules, &mut self.classes, now, port);
-        if let Err(error) = drive::establish(&mut env, &mut run) {
-            self.destroy(id, now, port);
-            return Err(error);
+        let (mut env, mut run) = open(path, &mut graph.modules, classes, now, port);
+        let mut made = drive::establish(&mut env, &mut run);
+        if made.is_ok() && transform(path, rules, &graph.modules, classes).is_err() {
+            made = Err(Refused::PathMemory.into());
         }
-        let path = self.table.get_mut(id).ok_or(CreateError::Gone)?;
-        if transform(path, &self.rules, &self.graph.modules, self.classes.of_mut(class)).is_err() {
-            self.destroy(id, now, port);
-            return Err(Refused::PathMemory.into());
+        match made {
+            Ok(()) => _ = self.with(id, now, port, drive::start),
+            Err(error) => {
+                self.destroy(id, now, port);
+                return Err(error);
+            }
         }
-        self.with(id, now, port, drive::start);
         Ok(id)
     }
 
     /// Takes a path apart that never was in the table: its stages give back what their
     /// modules keep for them.
-    fn unmade(&mut self, mut path: Path, now: Instant, port: &mut dyn Port) {
+    fn unmade(
+        &mut self,
+        id: PathId,
+        top: ModuleId,
+        attrs: &Attrs,
+        slots: Vec<Slot>,
+        now: Instant,
+        port: &mut dyn Port,
+    ) {
+        let mut path = Path::vacant();
+        path.renew(id, top, attrs, slots, 0);
         let (mut env, mut run) = open(&mut path, &mut self.graph.modules, &mut self.classes, now, port);
         drive::dissolve(&mut env, &mut run);
         self.recycle(path.slots);
@@ -182,7 +200,6 @@ impl Paths {
         let path = self.table.get_mut(id)?;
         let (mut env, mut run) = open(path, &mut self.graph.modules, &mut self.classes, now, port);
         drive::dissolve(&mut env, &mut run);
-        let mut path = self.table.remove(id)?;
         while let Some(ticket) = path.input.pop(&mut self.tickets) {
             release(ticket);
         }
@@ -196,8 +213,11 @@ impl Paths {
         if path.state.armed != Instant::FAR {
             port.arm(id, Instant::FAR);
         }
-        self.recycle(path.slots);
-        Some(Statement { account: path.state.account, drops: path.state.drops })
+        let statement = Statement { account: path.state.account, drops: path.state.drops };
+        let slots = core::mem::take(&mut path.slots);
+        self.table.vacate(id);
+        self.recycle(slots);
+        Some(statement)
     }
 
     /// As [`Self::destroy_with`], for a path whose queues are empty.
@@ -307,10 +327,7 @@ fn grow(
 ) -> Result<(), CreateError> {
     let mut at = Some(top);
     for _ in 0..=MAX_STAGES {
-        let Some(id) = at else {
-            slots.reverse();
-            return Ok(());
-        };
+        let Some(id) = at else { return Ok(()) };
         let module = modules.module_mut(id).ok_or(CreateError::NoModule)?;
         let step = module.create_stage(create)?;
         if let Some(stage) = step.stage {
@@ -324,28 +341,6 @@ fn grow(
     Err(CreateError::TooLong)
 }
 
-fn new_path(id: PathId, top: ModuleId, attrs: Attrs, slots: Vec<Slot>) -> Path {
-    let queue = attrs.input_queue().unwrap_or(DEFAULT_QUEUE);
-    Path {
-        state: PathState {
-            id,
-            top,
-            class: attrs.class().unwrap_or(0),
-            attrs,
-            account: Account::default(),
-            drops: Drops::default(),
-            measure: None,
-            deadlines: [Instant::FAR; MAX_STAGES],
-            armed: Instant::FAR,
-            base_memory: 0,
-        },
-        slots,
-        input: Queue::new(queue),
-        output: Queue::new(queue),
-        wakeup: by_priority,
-    }
-}
-
 /// Bytes of a path and its stages.
 fn footprint(slots: &[Slot]) -> u64 {
     let stages: usize = slots.iter().map(|slot| size_of::<Slot>() + size_of_val(&*slot.stage)).sum();
@@ -357,7 +352,7 @@ fn transform(
     path: &mut Path,
     rules: &[Box<dyn Rule>],
     modules: &Modules,
-    class: &mut ClassUse,
+    classes: &mut Classes,
 ) -> Result<(), DropReason> {
     let mut rewrite = Rewrite { slots: &mut path.slots, state: &mut path.state, modules, added: 0 };
     for rule in rules {
@@ -366,7 +361,7 @@ fn transform(
         }
     }
     let added = rewrite.added;
-    class.charge(&mut path.state.account, added)?;
+    classes.of_mut(path.state.class).charge(&mut path.state.account, added)?;
     path.state.base_memory += added;
     Ok(())
 }

@@ -549,7 +549,7 @@ fn creating_and_destroying_in_any_order_keeps_the_books() {
     let mut seed = 1u64;
     for _ in 0..20_000 {
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        if live.is_empty() || (seed >> 40) % 3 > 0 && live.len() < 500 {
+        if live.is_empty() || (!(seed >> 40).is_multiple_of(3) && live.len() < 500) {
             live.push(rig.create());
         } else {
             let path = live.swap_remove((seed >> 33) as usize % live.len());
