@@ -3,7 +3,7 @@
 
 use crate::command::{Event as Told, FamilyIndex, SocketName};
 use crate::engine::Engine;
-use crate::server::retire;
+use crate::slots::retire;
 use crate::socket_end::{SocketEnd, Wake};
 use silk_instant::Instant;
 use silk_path::{Bell, PathId};
@@ -22,7 +22,7 @@ impl Engine {
         let Some(socket) = self.sockets.find(name) else { return };
         socket.path = None;
         if socket.closed {
-            return self.free(end);
+            return self.free(&end);
         }
         let wake = end.take_news();
         socket.end = Some(end);
@@ -73,7 +73,7 @@ impl Engine {
     fn close_ended(&mut self, name: SocketName) {
         self.served(name);
         if let Some(end) = self.sockets.find(name).and_then(|socket| socket.end.take()) {
-            self.free(end);
+            self.free(&end);
         }
     }
 
@@ -140,7 +140,7 @@ impl Engine {
     }
 
     /// A slot and its rings return to the family's book.
-    pub(crate) fn free(&mut self, end: Box<SocketEnd>) {
+    pub(crate) fn free(&mut self, end: &SocketEnd) {
         let name = end.name;
         let named = self.sockets.remove(name).is_some_and(|socket| socket.named);
         let Some(family) = self.families.get_mut(&name.family) else { return };

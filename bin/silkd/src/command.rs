@@ -13,6 +13,9 @@ use std::sync::mpsc::{Receiver, SendError, Sender, channel};
 /// A family's place in every executor's tables.
 pub type FamilyIndex = u32;
 
+/// A family and a process of it.
+pub type Holder = (FamilyIndex, u32);
+
 /// A socket as the control thread names it to an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SocketName {
@@ -149,8 +152,9 @@ pub enum Command {
     },
     /// New classes and limits, from a reload.
     Classes(Arc<Classes>),
-    /// Say what you are doing.
-    Report(Sender<Report>),
+    /// Say what you are doing: the report, and for each of its paths the family and the
+    /// process that hold it, zero for none.
+    Report(Sender<(Report, Vec<Holder>)>),
     /// The daemon ends: reset everything, then return.
     Stop,
 }
@@ -172,13 +176,6 @@ pub enum Event {
     },
     /// A path needs the Ethernet address of a neighbour: Linux is to find it.
     Resolve(Ipv4Addr),
-    /// A thread was demoted, for people.
-    Demoted {
-        /// Its kernel id.
-        tid: u32,
-        /// Why.
-        why: String,
-    },
 }
 
 /// The control thread's way to an executor.

@@ -121,7 +121,7 @@ impl Engine {
         self.destroy(id, now);
         self.homes.retain(|_, (known, _)| *known != name);
         if let Some(end) = end {
-            self.free(end);
+            self.free(&end);
         }
     }
 

@@ -114,7 +114,7 @@ impl Executor {
         match command {
             Command::Family { family, arena, priorities } => {
                 mark_awake(&arena, self.domain);
-                engine.families.insert(family, FamilyEnd::new(family, arena, priorities));
+                engine.families.insert(family, FamilyEnd::new(arena, priorities));
             }
             Command::FamilyGone { family } => engine.family_gone(family, now),
             Command::Bell { family, bell, event } => {

@@ -8,6 +8,7 @@ use silk_stream::{Arena, BELLS, LISTENERS, Pool, THREADS};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 /// A family.
 pub struct Family {
@@ -17,6 +18,8 @@ pub struct Family {
     pub token: FamilyToken,
     /// What it shares with the daemon.
     pub arena: Arc<Arena>,
+    /// The priority each of its threads has now, plus one; the executors' too.
+    pub priorities: Arc<[AtomicU32]>,
     /// The control thread's own slots and rings of the arena.
     pub pool: Pool,
     /// The program it was founded for.
@@ -58,8 +61,6 @@ pub struct Socket {
     pub state: State,
     /// Who holds it.
     pub holders: Vec<ProcessNumber>,
-    /// `SO_REUSEPORT` was set.
-    pub shared_port: bool,
     /// Its rings, once it has them (an accepted connection's are its executor's).
     pub rings: Option<Rings>,
 }
@@ -88,6 +89,7 @@ impl Family {
             token,
             pool: Pool::new(arena.clone()),
             arena,
+            priorities: (0..THREADS).map(|_| AtomicU32::new(0)).collect(),
             program,
             processes: BTreeMap::new(),
             founders: 0,
@@ -131,7 +133,6 @@ impl Family {
                         local: None,
                         state: State::Accepted,
                         holders: vec![parent],
-                        shared_port: false,
                         rings: None,
                     },
                 );
@@ -276,7 +277,6 @@ mod tests {
             local: None,
             state: State::Bound,
             holders: vec![holder],
-            shared_port: false,
             rings: None,
         }
     }

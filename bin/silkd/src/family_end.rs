@@ -2,8 +2,7 @@
 //! and how to reach its threads and event sets.
 
 use crate::clock;
-use crate::command::FamilyIndex;
-use crate::priority::{self, Scheduling};
+use crate::priority;
 use crate::unblock::Histogram;
 use silk_stream::{Arena, BELLS, Pool, Slot, THREADS, wake};
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,8 +21,6 @@ pub struct ThreadEnd {
 
 /// The family.
 pub struct FamilyEnd {
-    /// Its place in the tables.
-    pub index: FamilyIndex,
     /// What it shares with the daemon.
     pub arena: Arc<Arena>,
     /// This executor's slots and rings.
@@ -36,9 +33,8 @@ pub struct FamilyEnd {
 
 impl FamilyEnd {
     /// A family nobody of which is known yet.
-    pub fn new(index: FamilyIndex, arena: Arc<Arena>, priorities: Arc<[AtomicU32]>) -> Self {
+    pub fn new(arena: Arc<Arena>, priorities: Arc<[AtomicU32]>) -> Self {
         Self {
-            index,
             pool: Pool::new(arena.clone()),
             arena,
             threads: vec![None; THREADS as usize],
@@ -102,15 +98,6 @@ impl FamilyEnd {
             self.note_priority(number, shown);
         }
         done
-    }
-
-    /// Takes a thread's priority away.
-    pub fn demote(&self, number: u32) {
-        if let Some(thread) = self.thread(number) {
-            // A thread that has ended meanwhile needs no priority.
-            let _ = priority::set(thread.tid, Scheduling::Ordinary);
-        }
-        self.note_priority(number, 0);
     }
 
     /// Wakes a thread that sleeps in `accept`.

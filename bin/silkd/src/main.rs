@@ -4,6 +4,7 @@
 
 mod acceptance;
 mod accounts;
+mod attaching;
 mod classes;
 mod clock;
 mod closing;
@@ -13,21 +14,26 @@ mod engine;
 mod executor;
 mod family;
 mod family_end;
+mod naming;
 mod neighbours;
 mod opening;
 mod port;
 mod ports;
 mod priority;
+mod reloading;
 mod report;
+mod reporting;
 mod server;
 mod settings;
 mod sleep;
+mod slots;
 mod socket_end;
 mod sockets;
 mod stack;
 mod start;
 mod sys;
 mod unblock;
+mod watchdog;
 mod wheel;
 
 use clap::Parser;

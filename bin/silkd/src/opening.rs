@@ -5,7 +5,7 @@ use crate::acceptance::{Brought, bring};
 use crate::command::{ListenerHold, Rings, SocketName};
 use crate::engine::Engine;
 use crate::family_end::FamilyEnd;
-use crate::server::{clear, place_rings, retire, store_address};
+use crate::slots::{clear, place_rings, retire, store_address};
 use crate::socket_end::SocketEnd;
 use crate::sockets::Socket;
 use silk_config::Class;

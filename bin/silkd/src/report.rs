@@ -1,5 +1,6 @@
 //! What an executor says of its paths, for `silk paths`.
 
+use crate::command::Holder;
 use crate::engine::Engine;
 use silk_control::{DropCount, PathReport, Report, ThreadReport};
 use silk_path::{DropReason, DropTotals, Path};
@@ -7,18 +8,31 @@ use std::sync::atomic::Ordering::SeqCst;
 
 impl Engine {
     /// The report of this domain.
-    pub fn report(&mut self) -> Report {
+    pub fn report(&mut self) -> (Report, Vec<Holder>) {
         self.collect_unblock_times();
         let class = self.classes.classes.iter().find(|(_, domain)| *domain == self.domain);
         let class = class.map_or_else(|| "?".to_owned(), |(class, _)| class.name.clone());
-        Report {
+        let holders = self.paths.iter().map(|path| self.holder(path)).collect();
+        let report = Report {
             paths: self.paths.iter().map(|path| self.describe(path)).collect(),
             drops: self.drop_counts(),
             threads: self.threads(),
             unserved: Vec::new(),
             unblock_ns: vec![self.unblock.report(&class)],
             arena_bytes: 0,
-        }
+        };
+        (report, holders)
+    }
+
+    /// Who holds the socket of a path.
+    fn holder(&self, path: &Path) -> Holder {
+        let find = || {
+            let owner = path.state.attrs.owner()?;
+            let family = (owner >> 32) as u32;
+            let slot = self.families.get(&family)?.arena.slot(owner as u32)?;
+            Some((family, slot.owner.load(SeqCst)))
+        };
+        find().unwrap_or((0, 0))
     }
 
     fn collect_unblock_times(&mut self) {

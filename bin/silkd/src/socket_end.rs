@@ -51,8 +51,6 @@ pub struct FromProgram {
 pub struct SocketEnd {
     /// Which socket.
     pub name: SocketName,
-    /// Which use of the slot this is.
-    pub generation: u32,
     /// Its rings, as the daemon's book has them.
     pub rings: Rings,
     /// Bits of [`status`]. Ours; the slot has a copy.
@@ -71,7 +69,6 @@ impl SocketEnd {
         let side = |ring| Side { arena: arena.clone(), slot: name.slot, ring };
         Some(Self {
             name,
-            generation: slot.generation.load(Relaxed),
             rings,
             status: slot.status.load(Relaxed),
             to_program: ToProgram { side: side(rings.rx), write: 0, news: false },
@@ -92,11 +89,6 @@ impl SocketEnd {
     /// Bytes the program has not read yet.
     pub fn unread(&self) -> u32 {
         used(self.to_program.write, self.slot().rx_read.load(SeqCst), self.rings.rx.size)
-    }
-
-    /// Bits of [`status`].
-    pub fn status(&self) -> u32 {
-        self.status
     }
 
     /// Sets and clears bits of [`status`], which is news for everybody.

@@ -12,6 +12,7 @@ use crate::server::{self, Server};
 use crate::settings::Settings;
 use crate::stack::{self, Link};
 use crate::sys;
+use crate::watchdog::{self, Watched};
 use silk_config::{Config, DeviceKind, Napi, Source};
 use silk_device::{End, link, netlink, packet, tap, xdp};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
@@ -71,7 +72,14 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let name = settings.config.device.interface.as_ref().map_or("a link", |name| name.as_str()).to_owned();
     let (domains, socket) = (settings.classes.domains(), settings.config.control.socket.clone());
     let tables = opened.tables.clone();
-    let parts = server::Parts { settings, orders, events, event, signals, neighbours, tables };
+    let watched = Watched::default();
+    let (limit, cap) = (settings.config.scheduler.watchdog, settings.config.scheduler.realtime_cap);
+    let dog = watched.clone();
+    std::thread::Builder::new()
+        .name("silk-watchdog".into())
+        .spawn(move || watchdog::run(&dog, limit, f64::from(cap.millionths()) / 1e6))
+        .map_err(|e| machine(format!("the watchdog cannot start: {e}")))?;
+    let parts = server::Parts { settings, orders, events, event, signals, neighbours, tables, watched };
     let mut server = Server::open(parts).map_err(machine)?;
     let base = i32::from(server.settings().config.scheduler.base_priority);
     // The control thread answers programs that wait; it does little and must not wait itself.
@@ -116,7 +124,7 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
     let name = device.interface.as_ref().map_or("", |name| name.as_str());
     let options = xdp::Options {
         domains: settings.classes.domains() as u32,
-        queues: device.queues.as_ref().map(|queues| queues.len() as u32),
+        only: device.queues.as_ref().map(|queues| queues.iter().map(|queue| u32::from(*queue)).collect()),
         ring: device.ring,
         buckets: BUCKETS,
         ..xdp::Options::default()

@@ -67,15 +67,6 @@ pub fn thread_cpu(tid: u32) -> Option<u64> {
     Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Locks present and future memory of the daemon, so that no executor waits for a page.
-///
-/// # Errors
-/// The kernel's, such as a limit on locked memory.
-pub fn lock_memory() -> io::Result<()> {
-    // SAFETY: no pointers.
-    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) }).map(drop)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,159 @@
+//! Families and their processes at the control thread: who joins, forks, waits in `accept`,
+//! watches with event sets, and what happens when a lifeline hangs up.
+
+use crate::command::Command;
+use crate::family::{Family, State};
+use crate::server::{Member, Server, refused};
+use rustix::event::epoll;
+use silk_config::HugePages;
+use silk_control::{Refusal, Reply};
+use silk_stream::{Arena, Sizes};
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::SeqCst;
+
+impl Server {
+    pub(crate) fn found_family(
+        &mut self,
+        program: String,
+        begin: impl FnOnce(&mut Family),
+    ) -> Result<u32, Refusal> {
+        let sizes = Sizes {
+            rings: self.settings.config.memory.arena.get() as usize,
+            domains: self.orders.len() as u32,
+            huge_pages: self.settings.config.memory.huge_pages != HugePages::Never,
+        };
+        let arena = Arena::create(sizes)
+            .map_err(|e| Refusal { errno: libc::ENOMEM, why: format!("no arena for {program}: {e}") })?;
+        let index = self.next_family;
+        self.next_family += 1;
+        let mut family = Family::new(index, random_token(), arena.clone(), program);
+        begin(&mut family);
+        let priorities = family.priorities.clone();
+        self.families.insert(index, family);
+        for orders in &self.orders {
+            let _ = orders.give(Command::Family {
+                family: index,
+                arena: arena.clone(),
+                priorities: priorities.clone(),
+            });
+        }
+        Ok(index)
+    }
+
+    pub(crate) fn attach(&mut self, number: u64, version: &str, token: Option<u64>, program: String) {
+        let reply = self.try_attach(number, version, token, program);
+        match reply {
+            Err(refusal) => self.reply(number, &Reply::Refused(refusal), &[]),
+            Ok((index, process)) => {
+                let family = &self.families[&index];
+                let attached =
+                    Reply::Attached { family: family.token, process, domains: self.orders.len() as u32 };
+                let mut fds = vec![family.arena.file()];
+                fds.extend(self.orders.iter().map(|o| o.event().as_fd()));
+                self.reply(number, &attached, &fds);
+            }
+        }
+    }
+
+    pub(crate) fn try_attach(
+        &mut self,
+        number: u64,
+        version: &str,
+        token: Option<u64>,
+        program: String,
+    ) -> Result<(u32, u32), Refusal> {
+        let ours = env!("CARGO_PKG_VERSION");
+        if version != ours {
+            let why = format!("libsilk is version {version}, silkd is {ours}: restart the older one");
+            return Err(Refusal { errno: libc::EPROTO, why });
+        }
+        if self.peers.get(&number).is_none_or(|p| p.member.is_some()) {
+            return Err(Refusal { errno: libc::EALREADY, why: "this process is attached already".into() });
+        }
+        let known = token.and_then(|t| self.families.values().find(|f| f.token == t).map(|f| f.index));
+        let index = match known {
+            Some(index) => index,
+            None => self.found_family(program.clone(), |_| {})?,
+        };
+        let pid = self.peers.get(&number).and_then(|p| p.pid);
+        let Some(family) = self.families.get_mut(&index) else {
+            return Err(Refusal { errno: libc::ESRCH, why: "that family is gone".into() });
+        };
+        if family.program == "silk run" {
+            family.program = program;
+        }
+        let process = family.join(pid);
+        self.set_member(number, index, Member::Process(process));
+        Ok((index, process))
+    }
+
+    pub(crate) fn thread(&mut self, number: u64, family: u32, process: u32, tid: u32) -> Reply {
+        let pid = self.peers.get(&number).and_then(|p| p.pid);
+        let its_own =
+            pid.is_some_and(|pid| std::path::Path::new(&format!("/proc/{pid}/task/{tid}")).exists());
+        if !its_own {
+            return refused(libc::EPERM, format!("thread {tid} is not a thread of the process that asks"));
+        }
+        match self.families.get_mut(&family).and_then(|f| f.take_thread(process)) {
+            None => refused(libc::EAGAIN, "this program has too many threads waiting".into()),
+            Some(thread) => {
+                if let Some(known) = self.families.get(&family) {
+                    self.watched.add(tid, thread, known.priorities.clone(), known.arena.clone());
+                }
+                self.set_reserves(family);
+                self.tell_all(|| Command::Thread { family, thread, tid: Some((tid, process)) });
+                Reply::Thread { thread }
+            }
+        }
+    }
+
+    /// How many waiters are kept for the higher classes depends on how many there are.
+    pub(crate) fn set_reserves(&self, family: u32) {
+        let Some(known) = self.families.get(&family) else { return };
+        let reserve = self.settings.reserve(known.thread_count());
+        for slot in known.sockets.iter().filter(|(_, s)| s.state == State::Listening).map(|(slot, _)| *slot) {
+            let number = known.arena.slot(slot).map(|record| record.listener.load(SeqCst));
+            if let Some(listener) = number.and_then(|n| known.arena.listener(n)) {
+                listener.reserve.store(reserve, SeqCst);
+            }
+        }
+    }
+
+    /// A lifeline hung up: whoever held it is gone.
+    pub(crate) fn hang_up(&mut self, number: u64) {
+        let Some(peer) = self.peers.remove(&number) else { return };
+        let _ = epoll::delete(&self.epoll, peer.line.as_fd());
+        let Some((index, member)) = peer.member else { return };
+        let Some(family) = self.families.get_mut(&index) else { return };
+        match member {
+            Member::Founder => family.founders -= 1,
+            Member::Process(process) => {
+                let (last, gone) = family.leave(process);
+                for thread in gone.threads {
+                    self.tell_all(|| Command::Thread { family: index, thread, tid: None });
+                }
+                for bell in gone.bells {
+                    self.tell_all(|| Command::Bell { family: index, bell, event: None });
+                }
+                for (slot, socket) in last {
+                    self.close(index, slot, &socket);
+                }
+                self.tell_all(|| Command::ProcessGone { family: index, process });
+            }
+        }
+        if self.families.get(&index).is_some_and(Family::is_deserted) {
+            let family = self.families.remove(&index);
+            for socket in family.into_iter().flat_map(|f| f.sockets.into_values()) {
+                if let Some(local) = socket.local {
+                    self.give_port_back(socket.kind, local);
+                }
+            }
+            self.tell_all(|| Command::FamilyGone { family: index });
+        }
+    }
+}
+
+fn random_token() -> u64 {
+    // The kernel's random numbers do not fail once the machine has booted.
+    rand_core::TryRngCore::try_next_u64(&mut rand_core::OsRng).unwrap_or_else(|_| std::process::id().into())
+}

@@ -1,0 +1,280 @@
+//! Sockets that have a name at the control thread: bound, listening, connecting, datagram. It
+//! reserves their ports, sets up their slots, and hands them to the executors.
+
+use crate::command::{Command, ListenerHold, Rings, SocketName};
+use crate::family::{Socket, State};
+use crate::server::Server;
+use crate::slots::{clear, place_rings, retire, store_address};
+use silk_control::{Kind, Refusal, Reply, SlotNumber};
+use silk_stream::{RANKS, kind, status};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+impl Server {
+    /// Our own form of an address, or `None` when it is Linux's business.
+    pub(crate) fn ours(&self, address: SocketAddr) -> Option<SocketAddrV4> {
+        let IpAddr::V4(v4) = address.ip().to_canonical() else { return None };
+        let local = v4.is_unspecified() || self.settings.addresses.contains(&v4);
+        local.then(|| SocketAddrV4::new(v4, address.port()))
+    }
+
+    pub(crate) fn bind(
+        &mut self,
+        family: u32,
+        process: u32,
+        kind: Kind,
+        local: SocketAddr,
+        reuse_port: bool,
+    ) -> Result<Reply, Refusal> {
+        let Some(local) = self.ours(local) else { return Ok(Reply::NotOurs) };
+        let reserve_at = self.settings.reserve_at(*local.ip());
+        let port = self.ports.take(kind, reserve_at, local.port(), reuse_port)?;
+        let local = SocketAddrV4::new(*local.ip(), port);
+        let (slot, generation) = self.new_slot(family, process, kind, Some(local)).inspect_err(|_| {
+            self.ports.give_back(kind, port);
+        })?;
+        if kind == Kind::Datagram {
+            self.open_datagram(family, slot, local, None)?;
+        }
+        Ok(Reply::Socket { slot, generation })
+    }
+
+    /// A slot for a socket of `process`, with its addresses and one holder.
+    pub(crate) fn new_slot(
+        &mut self,
+        family: u32,
+        process: u32,
+        kind: Kind,
+        local: Option<SocketAddrV4>,
+    ) -> Result<(SlotNumber, u32), Refusal> {
+        let nothing = || Refusal { errno: libc::ENFILE, why: "this program has too many sockets".into() };
+        let known = self.families.get_mut(&family).ok_or_else(nothing)?;
+        let slot = known.pool.take_slot().ok_or_else(nothing)?;
+        let arena = known.arena.clone();
+        let record = arena.slot(slot).ok_or_else(nothing)?;
+        let generation = clear(record);
+        let sort = if kind == Kind::Stream { kind::STREAM } else { kind::DATAGRAM };
+        record.kind.store(sort, SeqCst);
+        record.owner.store(process, SeqCst);
+        record.holders.store(1, SeqCst);
+        if let Some(local) = local {
+            store_address(&record.local, local);
+        }
+        known.sockets.insert(
+            slot,
+            Socket { kind, generation, local, state: State::Bound, holders: vec![process], rings: None },
+        );
+        Ok((slot, generation))
+    }
+
+    pub(crate) fn rings(&mut self, family: u32, slot: SlotNumber) -> Result<Rings, Refusal> {
+        let full = || Refusal {
+            errno: libc::ENOBUFS,
+            why: "the program's arena is full: raise [memory] arena".into(),
+        };
+        let memory = &self.settings.config.memory;
+        let (rx, tx) = (memory.receive_ring.get() as u32, memory.send_ring.get() as u32);
+        let known = self.families.get_mut(&family).ok_or_else(full)?;
+        let rx = known.pool.take_ring(rx).ok_or_else(full)?;
+        let Some(tx) = known.pool.take_ring(tx) else {
+            known.pool.return_ring(rx);
+            return Err(full());
+        };
+        let rings = Rings { rx, tx };
+        if let Some(record) = known.arena.slot(slot) {
+            place_rings(record, rings);
+        }
+        if let Some(entry) = known.sockets.get_mut(&slot) {
+            entry.rings = Some(rings);
+        }
+        Ok(rings)
+    }
+
+    pub(crate) fn open_datagram(
+        &mut self,
+        family: u32,
+        slot: SlotNumber,
+        local: SocketAddrV4,
+        peer: Option<SocketAddrV4>,
+    ) -> Result<(), Refusal> {
+        let rings = self.rings(family, slot)?;
+        let domain =
+            self.settings.classes.domain_of(peer.map_or(Ipv4Addr::UNSPECIFIED, |p| *p.ip()), 0, local.port());
+        let socket = SocketName { family, slot };
+        let known = self.families.get_mut(&family);
+        if let Some(entry) = known.and_then(|f| f.sockets.get_mut(&slot)) {
+            entry.state = State::Served { domain };
+        }
+        if let Some(record) = self.families.get(&family).and_then(|f| f.arena.slot(slot)) {
+            record.domain.store(domain as u32, SeqCst);
+            record.status.store(status::CONNECTED, SeqCst);
+        }
+        // Every domain may receive for it; one serves it.
+        self.tell_all(|| Command::Datagram { socket, rings, local, peer, domain });
+        Ok(())
+    }
+
+    pub(crate) fn listen(
+        &mut self,
+        family: u32,
+        process: u32,
+        slot: SlotNumber,
+        backlog: u32,
+        defer_accept: u32,
+    ) -> Result<Reply, Refusal> {
+        let stranger = || Refusal { errno: libc::EBADF, why: "that socket is not this process's".into() };
+        let domains = self.orders.len();
+        let known = self.families.get_mut(&family).ok_or_else(stranger)?;
+        let socket =
+            known.sockets.get(&slot).filter(|s| s.holders.contains(&process)).ok_or_else(stranger)?;
+        if socket.state == State::Listening {
+            return Ok(Reply::Done);
+        }
+        let Some(local) =
+            socket.local.filter(|_| socket.state == State::Bound && socket.kind == Kind::Stream)
+        else {
+            return Err(Refusal { errno: libc::EINVAL, why: "only a bound stream socket can listen".into() });
+        };
+        let too_many =
+            || Refusal { errno: libc::EMFILE, why: "this program listens on too many sockets".into() };
+        let listener = known.take_listener().ok_or_else(too_many)?;
+        let record = known.arena.listener(listener).ok_or_else(too_many)?;
+        record.ranks.store(domains.min(RANKS) as u32, SeqCst);
+        record.reserve.store(self.settings.reserve(known.thread_count()), SeqCst);
+        if let Some(record) = known.arena.slot(slot) {
+            record.listener.store(listener, SeqCst);
+            record.kind.store(kind::LISTENER, SeqCst);
+        }
+        if let Some(entry) = known.sockets.get_mut(&slot) {
+            entry.state = State::Listening;
+        }
+        let hold = Arc::new(ListenerHold {
+            name: SocketName { family, slot },
+            listener,
+            local,
+            backlog: backlog.clamp(1, self.settings.config.listen.backlog),
+            defer_accept,
+            events: self.report_events.clone(),
+        });
+        self.tell_all(|| Command::Listen(hold.clone()));
+        Ok(Reply::Done)
+    }
+
+    pub(crate) fn connect(
+        &mut self,
+        family: u32,
+        process: u32,
+        kind: Kind,
+        slot: Option<SlotNumber>,
+        peer: SocketAddr,
+    ) -> Result<Reply, Refusal> {
+        let IpAddr::V4(remote) = peer.ip().to_canonical() else { return Ok(Reply::NotOurs) };
+        let dissolve = kind == Kind::Datagram && remote.is_unspecified();
+        let Some(source) = self.settings.source_for(remote).filter(|_| !dissolve || slot.is_some()) else {
+            return Ok(Reply::NotOurs);
+        };
+        let (slot, generation) = match slot {
+            Some(slot) => {
+                let known = self.families.get(&family).and_then(|f| f.sockets.get(&slot));
+                let Some(known) = known.filter(|s| s.holders.contains(&process)) else {
+                    return Err(Refusal {
+                        errno: libc::EBADF,
+                        why: "that socket is not this process's".into(),
+                    });
+                };
+                (slot, known.generation)
+            }
+            None => {
+                let port = self.ports.take(kind, source, 0, false)?;
+                self.new_slot(family, process, kind, Some(SocketAddrV4::new(source, port))).inspect_err(
+                    |_| {
+                        self.ports.give_back(kind, port);
+                    },
+                )?
+            }
+        };
+        let bound = self.families.get(&family).and_then(|f| f.sockets.get(&slot)).and_then(|s| s.local);
+        let Some(bound) = bound else {
+            return Err(Refusal { errno: libc::EINVAL, why: "that socket has no local address".into() });
+        };
+        let local = if bound.ip().is_unspecified() { SocketAddrV4::new(source, bound.port()) } else { bound };
+        let peer = SocketAddrV4::new(remote, peer.port());
+        self.join_up(family, slot, kind, local, (!dissolve).then_some(peer))?;
+        Ok(Reply::Socket { slot, generation })
+    }
+
+    /// Hands a socket with both addresses to its executor.
+    pub(crate) fn join_up(
+        &mut self,
+        family: u32,
+        slot: SlotNumber,
+        kind: Kind,
+        local: SocketAddrV4,
+        peer: Option<SocketAddrV4>,
+    ) -> Result<(), Refusal> {
+        if let Some(record) = self.families.get(&family).and_then(|f| f.arena.slot(slot)) {
+            store_address(&record.local, local);
+            store_address(&record.peer, peer.unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)));
+        }
+        let Some(peer) = peer.filter(|_| kind == Kind::Stream) else {
+            return self.open_datagram_again(family, slot, local, peer);
+        };
+        let rings = self.rings(family, slot)?;
+        let domain = self.settings.classes.domain_of(*peer.ip(), 0, local.port());
+        if let Some(entry) = self.families.get_mut(&family).and_then(|f| f.sockets.get_mut(&slot)) {
+            entry.state = State::Served { domain };
+        }
+        if let Some(record) = self.families.get(&family).and_then(|f| f.arena.slot(slot)) {
+            record.domain.store(domain as u32, SeqCst);
+            record.status.store(status::CONNECTING, SeqCst);
+        }
+        let socket = SocketName { family, slot };
+        if let Some(orders) = self.orders.get(domain) {
+            let _ = orders.give(Command::Connect { socket, rings, local, peer });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn open_datagram_again(
+        &mut self,
+        family: u32,
+        slot: SlotNumber,
+        local: SocketAddrV4,
+        peer: Option<SocketAddrV4>,
+    ) -> Result<(), Refusal> {
+        let open = self.families.get(&family).and_then(|f| f.sockets.get(&slot)).map(|s| (s.rings, s.state));
+        if let Some((Some(rings), State::Served { domain })) = open {
+            let socket = SocketName { family, slot };
+            self.tell_all(|| Command::Datagram { socket, rings, local, peer, domain });
+            return Ok(());
+        }
+        self.open_datagram(family, slot, local, peer)
+    }
+
+    pub(crate) fn give_port_back(&mut self, kind: Kind, local: SocketAddrV4) {
+        if self.ports.give_back(kind, local.port()) {}
+    }
+
+    /// The last holder let go of a socket that is named here.
+    pub(crate) fn close(&mut self, family: u32, slot: SlotNumber, socket: &Socket) {
+        let name = SocketName { family, slot };
+        match socket.state {
+            State::Bound => {
+                if let Some(known) = self.families.get_mut(&family) {
+                    retire(&known.arena, slot);
+                    known.pool.return_slot(slot);
+                }
+            }
+            State::Listening => self.tell_all(|| Command::Unlisten(name)),
+            State::Served { .. } | State::Accepted => {
+                let generation = socket.generation;
+                self.tell_all(|| Command::Close { socket: name, generation });
+            }
+        }
+        // A served socket keeps its port until its executor has done with it.
+        if let Some(local) = socket.local.filter(|_| !matches!(socket.state, State::Served { .. })) {
+            self.give_port_back(socket.kind, local);
+        }
+    }
+}

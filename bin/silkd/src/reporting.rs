@@ -1,0 +1,62 @@
+//! `silk paths` at the control thread: collects what the executors say.
+
+use crate::command::Command;
+use crate::server::Server;
+use silk_control::{Reply, Report, ThreadReport, UnservedReport};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+impl Server {
+    /// Collects what the executors know and sends it in parts that fit a message.
+    pub(crate) fn report(&mut self, number: u64) {
+        let mut whole = self.collect();
+        let mut paths = std::mem::take(&mut whole.paths).into_iter().peekable();
+        loop {
+            whole.paths = paths.by_ref().take(48).collect();
+            let more = paths.peek().is_some();
+            self.reply(number, &Reply::Report { part: Box::new(std::mem::take(&mut whole)), more }, &[]);
+            if !more {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn collect(&self) -> Report {
+        let (to_us, reports) = channel();
+        self.tell_all(|| Command::Report(to_us.clone()));
+        drop(to_us);
+        let mut whole = Report::default();
+        // An executor that does not answer in time is left out rather than waited for.
+        for _ in &self.orders {
+            let Ok((mut part, holders)) = reports.recv_timeout(Duration::from_secs(2)) else { break };
+            for (path, (family, process)) in part.paths.iter_mut().zip(holders) {
+                let process = self.families.get(&family).and_then(|f| f.processes.get(&process));
+                path.pid = process.and_then(|p| p.pid).unwrap_or(0);
+            }
+            whole.paths.extend(part.paths);
+            whole.threads.extend(part.threads);
+            whole.unblock_ns.extend(part.unblock_ns);
+            for drop in part.drops {
+                match whole.drops.iter_mut().find(|d| d.reason == drop.reason) {
+                    Some(known) => known.count += drop.count,
+                    None => whole.drops.push(drop),
+                }
+            }
+        }
+        for demotion in self.watched.demotions() {
+            let demoted = demotion.why.to_owned();
+            whole.threads.push(ThreadReport { tid: demotion.tid, priority: 0, demoted });
+        }
+        whole.arena_bytes = self.families.values().map(|f| f.arena.rings_in_use()).sum();
+        whole.unserved = self
+            .unserved
+            .iter()
+            .map(|((program, what), count)| UnservedReport {
+                program: program.clone(),
+                what: what.clone(),
+                count: *count,
+            })
+            .collect();
+        whole
+    }
+}

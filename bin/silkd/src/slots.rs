@@ -1,0 +1,64 @@
+//! Writing a slot before it is given out, and taking it back.
+
+use crate::command::Rings;
+use silk_control::SlotNumber;
+use silk_stream::{Arena, kind};
+use std::net::SocketAddrV4;
+use std::sync::atomic::Ordering::SeqCst;
+
+/// Makes a slot as new and counts its use; the new generation.
+pub fn clear(record: &silk_stream::Slot) -> u32 {
+    let generation = record.generation.load(SeqCst).wrapping_add(1);
+    for word in [
+        &record.rx_write,
+        &record.tx_read,
+        &record.rx_read,
+        &record.tx_write,
+        &record.status,
+        &record.error,
+        &record.waiting,
+        &record.wake_read,
+        &record.wake_write,
+        &record.request,
+        &record.thread,
+        &record.rx_note,
+        &record.rx_size,
+        &record.tx_size,
+        &record.keep_idle,
+        &record.keep_interval,
+        &record.keep_count,
+        &record.retransmits,
+        &record.drops,
+        &record.options,
+    ] {
+        word.store(0, SeqCst);
+    }
+    record.bells.iter().for_each(|word| word.store(0, SeqCst));
+    record.generation.store(generation, SeqCst);
+    generation
+}
+
+/// Marks a slot as free.
+pub fn retire(arena: &Arena, slot: SlotNumber) {
+    if let Some(record) = arena.slot(slot) {
+        record.owner.store(silk_stream::OWNER_NOBODY, SeqCst);
+        record.kind.store(kind::FREE, SeqCst);
+    }
+}
+
+/// Writes an IPv4 address into a slot, as its mapped IPv6 form.
+pub fn store_address(shared: &silk_stream::SharedAddress, address: SocketAddrV4) {
+    let octets = address.ip().to_ipv6_mapped().octets();
+    let half = |from: usize| u64::from_be_bytes(std::array::from_fn(|i| octets[from + i]));
+    shared.ip[0].store(half(0), SeqCst);
+    shared.ip[1].store(half(8), SeqCst);
+    shared.port.store(address.port().into(), SeqCst);
+}
+
+/// Says in a slot where its rings are.
+pub fn place_rings(record: &silk_stream::Slot, rings: Rings) {
+    record.rx_place.store(rings.rx.place, SeqCst);
+    record.tx_place.store(rings.tx.place, SeqCst);
+    record.rx_size.store(rings.rx.size, SeqCst);
+    record.tx_size.store(rings.tx.size, SeqCst);
+}
