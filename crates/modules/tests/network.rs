@@ -278,5 +278,21 @@ fn time_to_live_is_the_configurations() {
     host.send(socket, at(2, 7), b"x");
     let frame = host.sent().remove(0);
     let header = *ipv4::parse(&frame[eth::HEADER..]).unwrap().header;
-    assert_eq!((header.ttl, header.tos, header.dont_fragment()), (9, 0xb8, true));
+    assert_eq!((header.ttl, header.tos, header.dont_fragment()), (9, 0xb8, false));
+}
+
+#[test]
+fn only_a_path_that_hears_of_its_mtu_forbids_fragments() {
+    let mut host = Host::new(1);
+    let now = host.world.now;
+    let arp = host.paths.module_mut::<Arp>().unwrap();
+    arp.learn(now, ip(2), Some(MacAddr(mac(2))), &mut host.world);
+    let open = host.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))));
+    let connected =
+        host.create("socket", Attrs::new().with(Attr::Local(at(1, 5001))).with(Attr::Remote(at(2, 9))));
+    for (path, expected) in [(open, false), (connected, true), (open, false)] {
+        host.send(path, at(2, 9), b"x");
+        let frame = host.sent().remove(0);
+        assert_eq!(ipv4::parse(&frame[eth::HEADER..]).unwrap().header.dont_fragment(), expected);
+    }
 }

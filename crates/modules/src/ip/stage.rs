@@ -71,7 +71,8 @@ impl IpStage {
         }
     }
 
-    /// The header of a packet to `destination` with `payload` bytes.
+    /// The header of a packet to `destination` with `payload` bytes. Only a path with one peer
+    /// hears of its MTU, so only its packets may not be cut up on the way.
     pub(crate) fn header(
         &self,
         source: Ipv4Addr,
@@ -87,8 +88,15 @@ impl IpStage {
             source,
             destination,
             payload_len: payload as u16,
+            dont_fragment: self.remote.is_some() || protocol == ipv4::TCP,
             ..ipv4::Emit::default()
         }
+    }
+
+    /// An identification for a packet that may be cut up on the way (RFC 6864 §4.2).
+    fn next_identification(&mut self) -> u16 {
+        self.identification = self.identification.wrapping_add(1);
+        self.identification
     }
 
     /// The link address for packets to `destination`, asked for where it is not known.
@@ -188,8 +196,7 @@ impl IpStage {
         if complete_checksum(msg).is_none() {
             return Verdict::Drop(DropReason::Unexpected);
         }
-        self.identification = self.identification.wrapping_add(1);
-        let header = ipv4::Emit { identification: self.identification, ..header };
+        let header = ipv4::Emit { identification: self.next_identification(), ..header };
         let mut pieces = Pieces::new(msg, header, mtu);
         let meta = Meta { checksum: Checksum::Verified, ..msg.meta };
         while let Some((buffer, head, tail)) = pieces.next() {
@@ -322,7 +329,7 @@ impl Stage for IpStage {
         }
         msg.meta.link = link;
         add_pseudo_header(msg, source, destination, protocol);
-        let header = self.header(
+        let mut header = self.header(
             source,
             destination,
             protocol,
@@ -334,6 +341,9 @@ impl Stage for IpStage {
                 ipv4::TCP => Verdict::Drop(DropReason::TooBig),
                 _ => self.send_pieces(cx, msg, header, self.mtu),
             };
+        }
+        if !header.dont_fragment {
+            header.identification = self.next_identification();
         }
         match msg.push(ipv4::HEADER) {
             Ok(bytes) => header.emit(bytes),
