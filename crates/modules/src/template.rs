@@ -201,7 +201,11 @@ const CHECKSUM: usize = eth::HEADER + 10;
 
 impl Stage for Template {
     fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
-        let Some(payload) = self.recognise(msg) else { return cx.inner_up(&mut self.inner, msg) };
+        // Until the next hop is resolved, IP wants to see where packets come from.
+        let resolved = cx.now() < self.until;
+        let Some(payload) = self.recognise(msg).filter(|_| resolved) else {
+            return cx.inner_up(&mut self.inner, msg);
+        };
         let mut source = [0; 6];
         source.copy_from_slice(&msg.bytes()[6..12]);
         msg.meta.link = source;

@@ -301,3 +301,24 @@ fn a_full_device_is_a_loss_and_no_more() {
     }
     assert_eq!(c.server_end.read(), b"lost at first");
 }
+
+#[test]
+fn answers_go_back_where_the_question_came_from_while_nobody_is_resolved() {
+    let (mut client, mut server) = (Host::new(1), Host::new(2));
+    let listener = listen(&mut server, 80);
+    let (path, handle) = connect(&mut client, 5000, at(2, 80));
+    let question = client.sent().remove(0);
+    server.arrive(&question);
+    server.sent().iter().for_each(|frame| _ = client.arrive(frame));
+    // From here on the server's own questions are lost.
+    let is_arp = |frame: &[u8]| frame[12..14] == [8, 6];
+    handle.write(b"hello");
+    for _ in 0..5 {
+        client.sent().iter().for_each(|frame| _ = server.arrive(frame));
+        client.bell(path, Bell::Sent);
+        server.sent().iter().filter(|frame| !is_arp(frame)).for_each(|frame| _ = client.arrive(frame));
+    }
+    assert_eq!(server.handles[0].read(), b"hello");
+    assert_eq!(state(&server, server.created[0]), "ESTABLISHED");
+    assert_eq!(server.drops(listener, DropReason::ArpPending), 0);
+}

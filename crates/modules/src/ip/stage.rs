@@ -45,6 +45,9 @@ pub(crate) struct IpStage {
     /// The next hop's address and until when it is used; only with a fixed peer.
     pub(crate) link: [u8; 6],
     pub(crate) link_until: Instant,
+    // Where the peer's last packet came from: good enough for an answer until the next hop is
+    // resolved.
+    seen: [u8; 6],
     /// The path's MTU.
     pub(crate) mtu: u16,
     device_mtu: u16,
@@ -64,6 +67,7 @@ impl IpStage {
             next_hop: None,
             link: [0; 6],
             link_until: Instant::ZERO,
+            seen: [0; 6],
             mtu: 0,
             device_mtu: 0,
             identification: 0,
@@ -138,6 +142,10 @@ impl IpStage {
                 (self.link, self.link_until) = (link, now + FRESH);
                 Ok(link)
             }
+            // An answer goes back where the question came from, so that nobody can hold up
+            // strangers by asking for neighbours that are not there.
+            Resolution::Pending if self.seen != [0; 6] => Ok(self.seen),
+            Resolution::Pending if meta.link != [0; 6] => Ok(meta.link),
             other => Err(other),
         }
     }
@@ -302,6 +310,9 @@ impl Stage for IpStage {
                 Ok(()) => Verdict::Consumed,
                 Err(reason) => reason.into(),
             };
+        }
+        if self.remote.is_some() {
+            self.seen = msg.meta.link;
         }
         msg.pop(header_len);
         msg.truncate(payload);

@@ -30,13 +30,15 @@ pub(super) fn write_header(msg: &mut Message<'_>, key: &Key, header: &Header) ->
     Ok(())
 }
 
-/// A segment without text, between these two.
+/// A segment without text, between these two; `link` is where the segment that it answers came
+/// from.
 pub(super) fn bare<'b>(
     headroom: &'b mut [u8; HEADROOM],
     key: &Key,
     header: &Header,
+    link: [u8; 6],
 ) -> Result<Message<'b>, DropReason> {
-    let meta = Meta { remote: key.remote, local: key.local, protocol: ipv4::TCP, ..Meta::default() };
+    let meta = Meta { remote: key.remote, local: key.local, protocol: ipv4::TCP, link, ..Meta::default() };
     let mut msg = Message::outgoing(headroom, [&[], &[]], meta);
     write_header(&mut msg, key, header)?;
     Ok(msg)

@@ -17,6 +17,9 @@ use silk_tcp::time_wait::TimeWaitAction;
 use silk_tcp::{Config, Header, IsnSecret, Segment, SeqNumber, reset_for};
 use silk_wire::{checksum, ipv4, tcp};
 
+/// Nothing is answered: IP asks the resolver.
+const NO_LINK: [u8; 6] = [0; 6];
+
 /// TCP's part of a listening path.
 pub(super) struct ListenStage {
     // Where it listens; none for the path that answers for connections that are gone.
@@ -50,15 +53,15 @@ impl ListenStage {
             Ok(segment) => segment,
             Err(reason) => return reason.into(),
         };
-        let now = cx.now();
+        let (now, link) = (cx.now(), msg.meta.link);
         let module = cx.module::<Tcp>();
         match module.time_wait.on_segment(now, &key, &segment) {
-            TimeWaitAction::Absent => self.listen(cx, key, &segment, None),
+            TimeWaitAction::Absent => self.listen(cx, key, &segment, None, link),
             TimeWaitAction::Reuse { iss_floor } => {
                 module.tables.flows.remove(&key.flow());
-                self.listen(cx, key, &segment, Some(iss_floor))
+                self.listen(cx, key, &segment, Some(iss_floor), link)
             }
-            TimeWaitAction::Ack(header) => reply(cx, &key, &header),
+            TimeWaitAction::Ack(header) => reply(cx, &key, &header, link),
             TimeWaitAction::Drop(why) => reason(why).into(),
         }
     }
@@ -69,22 +72,23 @@ impl ListenStage {
         key: Key,
         segment: &Segment<'_>,
         iss_floor: Option<SeqNumber>,
+        link: [u8; 6],
     ) -> Verdict {
         if self.local.is_none_or(|local| local.port() != key.local.port()) {
             return match reset_for(segment) {
                 Some(header) => {
                     cx.count_drop(DropReason::TcpNoPort);
-                    reply(cx, &key, &header)
+                    reply(cx, &key, &header, link)
                 }
                 None => Verdict::Drop(DropReason::TcpNoPort),
             };
         }
         let admission = Admission { accept_queue_full: self.accept_full, iss_floor };
         match self.halves.on_segment(cx.now(), key, segment, admission) {
-            ListenAction::Reply(header) | ListenAction::Reset(header) => reply(cx, &key, &header),
+            ListenAction::Reply(header) | ListenAction::Reset(header) => reply(cx, &key, &header, link),
             ListenAction::Challenge(why, header) => {
                 cx.count_drop(reason(why));
-                reply(cx, &key, &header)
+                reply(cx, &key, &header, link)
             }
             ListenAction::Established(half) => ask_for_path(cx, key, half),
             ListenAction::Drop(why) => reason(why).into(),
@@ -110,10 +114,10 @@ impl ListenStage {
     }
 }
 
-/// Sends a segment without text back.
-fn reply(cx: &mut Cx<'_, '_>, key: &Key, header: &Header) -> Verdict {
+/// Sends a segment without text back; `link` is where what it answers came from.
+fn reply(cx: &mut Cx<'_, '_>, key: &Key, header: &Header, link: [u8; 6]) -> Verdict {
     let mut headroom = [0; HEADROOM];
-    match bare(&mut headroom, key, header) {
+    match bare(&mut headroom, key, header, link) {
         // A drop on the way down has been counted there; the peer will ask again.
         Ok(mut msg) => _ = cx.down(&mut msg),
         Err(reason) => return reason.into(),
@@ -176,7 +180,7 @@ impl Stage for ListenStage {
 
     fn timer(&mut self, cx: &mut Cx<'_, '_>) {
         while let Some((key, header)) = self.halves.on_timeout(cx.now()) {
-            let _ = reply(cx, &key, &header);
+            let _ = reply(cx, &key, &header, NO_LINK);
         }
         self.settle(cx);
     }
@@ -203,7 +207,7 @@ impl Stage for ListenStage {
 
     fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
         while let Some((key, header)) = self.halves.drain() {
-            let _ = reply(cx, &key, &header);
+            let _ = reply(cx, &key, &header, NO_LINK);
         }
         cx.release(core::mem::take(&mut self.charged));
         if !core::mem::take(&mut self.entered) {

@@ -366,6 +366,29 @@ mod tests {
         assert!(wins <= 4096 && wins > 0);
     }
 
+    #[test]
+    fn a_reader_never_sees_another_flows_value() {
+        // Four flows take turns in the few places of the smallest table.
+        let flows = Flows::with_room(1, 5);
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in 0..200_000u32 {
+                    let n = n % 4;
+                    let _ = flows.insert(&flow(n), found(n));
+                    flows.remove(&flow((n + 2) % 4));
+                }
+                done.store(true, SeqCst);
+            });
+            while !done.load(SeqCst) {
+                for n in 0..4 {
+                    let seen = flows.lookup(&flow(n));
+                    assert!(seen.is_none_or(|seen| seen == found(n)), "flow {n}: {seen:?}");
+                }
+            }
+        });
+    }
+
     proptest! {
         #[test]
         fn a_table_is_a_map(steps in proptest::collection::vec((0u32..40, 0u8..4), 1..300), seed: u64) {
