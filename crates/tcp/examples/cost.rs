@@ -140,6 +140,14 @@ fn main() {
         }
     });
     let mut server = Server::new();
+    report("SYN refused because the backlog is full", 100_000, || {
+        let mut peer = Peer { seq: SeqNumber::new(77), ack: SeqNumber::new(0), stamp: 1 };
+        let syn = peer.syn();
+        for n in 0..100_000 {
+            std::hint::black_box(server.listener.on_segment(now, (n, 1), &syn, Admission::default()));
+        }
+    });
+    let mut server = Server::new();
     let (_, established) = server.handshake(now, (1, 1));
     let config = Config::default();
     report("connection made from a handshake and dropped", 100_000, || {

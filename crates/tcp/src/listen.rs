@@ -165,12 +165,13 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
             return ListenAction::Drop(DropReason::AcceptQueueFull);
         }
         self.recycle();
-        let half = self.half_open(now, &key, seg, admission.iss_floor);
-        let deadline = now + self.config.initial_rto;
-        match self.halves.insert(key, half, 0, deadline) {
-            Some(_) => ListenAction::Reply(self.syn_ack(now, &half)),
-            None => ListenAction::Drop(DropReason::BacklogFull),
+        if self.halves.is_full() {
+            // Before anything is computed for it: this is what a flood costs.
+            return ListenAction::Drop(DropReason::BacklogFull);
         }
+        let half = self.half_open(now, &key, seg, admission.iss_floor);
+        self.halves.insert(key, half, 0, now + self.config.initial_rto);
+        ListenAction::Reply(self.syn_ack(now, &half))
     }
 
     /// When the table is full, a half-open connection whose peer has let its first time-out pass
