@@ -3,6 +3,7 @@
 //! inline; setting one never allocates.
 
 use crate::ModuleId;
+use crate::path::MAX_STAGES;
 use core::mem::discriminant;
 use core::net::{Ipv4Addr, SocketAddrV4};
 
@@ -10,7 +11,7 @@ use core::net::{Ipv4Addr, SocketAddrV4};
 /// service has several links, the one to a module of the route is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Route {
-    modules: [u8; 8],
+    modules: [u8; MAX_STAGES],
     length: u8,
 }
 
@@ -18,11 +19,20 @@ impl Route {
     /// A route through `modules`; `None` when there are more than eight.
     pub fn new(modules: &[ModuleId]) -> Option<Self> {
         let mut route = Self::default();
-        for module in modules {
-            *route.modules.get_mut(usize::from(route.length))? = module.0;
-            route.length += 1;
-        }
-        Some(route)
+        modules.iter().all(|module| route.push(*module)).then_some(route)
+    }
+
+    /// Leads on through `module`; answers whether there was room.
+    pub(crate) fn push(&mut self, module: ModuleId) -> bool {
+        let Some(place) = self.modules.get_mut(usize::from(self.length)) else { return false };
+        *place = module.0;
+        self.length += 1;
+        true
+    }
+
+    /// The modules, from the top.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = ModuleId> + '_ {
+        self.modules[..usize::from(self.length)].iter().map(|module| ModuleId(*module))
     }
 
     /// Whether the route leads through `module`.

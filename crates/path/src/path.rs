@@ -4,7 +4,7 @@
 use crate::account::Account;
 use crate::queue::Queue;
 use crate::stage::Slot;
-use crate::{Attrs, Drops, ModuleId};
+use crate::{Attrs, Drops, ModuleId, Route};
 use alloc::vec::Vec;
 use core::fmt;
 use silk_instant::Instant;
@@ -53,6 +53,9 @@ pub struct PathState {
     pub id: PathId,
     /// The module that creation began at.
     pub top: ModuleId,
+    /// Every module the path leads through, also those that left no stage, and whatever
+    /// transformations have made of the stages since.
+    pub route: Route,
     /// Its class, which its memory is charged to: fixed at creation.
     pub class: u8,
     /// Its attributes.
@@ -117,6 +120,7 @@ impl Path {
         let state = PathState {
             id,
             top: ModuleId(0),
+            route: Route::default(),
             class: 0,
             attrs: Attrs::new(),
             account: Account::new(0),
@@ -134,7 +138,7 @@ impl Path {
     pub(crate) fn renew(
         &mut self,
         id: PathId,
-        top: ModuleId,
+        route: Route,
         attrs: &Attrs,
         slots: Vec<Slot>,
         memory_limit: u64,
@@ -142,7 +146,8 @@ impl Path {
         let queue = attrs.input_queue().unwrap_or(DEFAULT_QUEUE);
         self.state = PathState {
             id,
-            top,
+            top: route.iter().next().unwrap_or(ModuleId(0)),
+            route,
             class: attrs.class().unwrap_or(0),
             attrs: *attrs,
             account: Account::new(memory_limit),
@@ -160,6 +165,12 @@ impl Path {
     /// The path's id.
     pub fn id(&self) -> PathId {
         self.state.id
+    }
+
+    /// The modules the path leads through, from the bottom to the top: what a person wants to
+    /// see, however the stages were transformed.
+    pub fn modules(&self) -> impl Iterator<Item = ModuleId> + '_ {
+        self.state.route.iter().rev()
     }
 
     /// The stages, from the bottom to the top.

@@ -7,14 +7,14 @@ use crate::classify::{Verdict, spec};
 use crate::cx::{Env, Run};
 use crate::drive::{self, Outcome};
 use crate::module::{Create, CreateError, Module, ModuleId, Modules};
-use crate::path::{MAX_STAGES, Path, PathId, PathState, Urgency};
+use crate::path::{Path, PathId, PathState, Urgency};
 use crate::queue::{Ticket, Tickets};
 use crate::signal::{Bell, Report};
 use crate::stage::Slot;
 use crate::stream::ByteStream;
 use crate::table::Table;
 use crate::transform::{Rewrite, Rule};
-use crate::{Account, Attr, Attrs, DropReason, Drops, Graph, Message, Port};
+use crate::{Account, Attr, Attrs, DropReason, Drops, Graph, Message, Port, Route};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use silk_instant::Instant;
@@ -128,16 +128,17 @@ impl Paths {
         let (mut attrs, mut stream) = (attrs, stream);
         let mut slots = self.spare.pop().unwrap_or_default();
         let mut create = Create { now, id, attrs: &mut attrs, stream: &mut stream };
-        let grown = grow(&mut self.graph.modules, top, &mut create, &mut slots);
+        let mut route = Route::default();
+        let grown = grow(&mut self.graph.modules, top, &mut create, &mut slots, &mut route);
         slots.reverse();
         let class = self.classes.of(attrs.class().unwrap_or(0));
         let limit = class.limits.path_memory;
         if let Err(error) = grown {
-            self.unmade(id, top, &attrs, slots, now, port);
+            self.unmade(id, route, &attrs, slots, now, port);
             return Err(error);
         }
         let path = self.table.occupy().ok_or(CreateError::TableFull)?;
-        path.renew(id, top, &attrs, slots, limit);
+        path.renew(id, route, &attrs, slots, limit);
         self.make(id, now, port)
     }
 
@@ -148,10 +149,10 @@ impl Paths {
         let class = classes.of_mut(path.state.class);
         let memory = footprint(&path.slots);
         if let Err(refused) = class.admit(&mut path.state.account, memory) {
-            let (top, attrs) = (path.state.top, path.state.attrs);
+            let (route, attrs) = (path.state.route, path.state.attrs);
             let slots = core::mem::take(&mut path.slots);
             table.vacate(id);
-            self.unmade(id, top, &attrs, slots, now, port);
+            self.unmade(id, route, &attrs, slots, now, port);
             return Err(refused.into());
         }
         path.state.base_memory = memory;
@@ -175,14 +176,14 @@ impl Paths {
     fn unmade(
         &mut self,
         id: PathId,
-        top: ModuleId,
+        route: Route,
         attrs: &Attrs,
         slots: Vec<Slot>,
         now: Instant,
         port: &mut dyn Port,
     ) {
         let mut path = Path::vacant();
-        path.renew(id, top, attrs, slots, 0);
+        path.renew(id, route, attrs, slots, 0);
         let (mut env, mut run) = open(&mut path, &mut self.graph.modules, &mut self.classes, now, port);
         drive::dissolve(&mut env, &mut run);
         self.recycle(path.slots);
@@ -324,21 +325,20 @@ fn grow(
     top: ModuleId,
     create: &mut Create<'_>,
     slots: &mut Vec<Slot>,
+    route: &mut Route,
 ) -> Result<(), CreateError> {
     let mut at = Some(top);
-    for _ in 0..=MAX_STAGES {
-        let Some(id) = at else { return Ok(()) };
+    while let Some(id) = at {
         let module = modules.module_mut(id).ok_or(CreateError::NoModule)?;
-        let step = module.create_stage(create)?;
-        if let Some(stage) = step.stage {
-            slots.push(Slot { stage, module: id });
-        }
-        if slots.len() > MAX_STAGES {
+        // A route has room for as many modules as a path for stages.
+        if !route.push(id) {
             return Err(CreateError::TooLong);
         }
+        let step = module.create_stage(create)?;
+        slots.extend(step.stage.map(|stage| Slot { stage, module: id }));
         at = modules.follow(id, step.next, create.attrs);
     }
-    Err(CreateError::TooLong)
+    Ok(())
 }
 
 /// Bytes of a path and its stages.

@@ -31,6 +31,8 @@ enum Habit {
     Deaf,
     /// Charges more on every message.
     Greedy,
+    /// Leads to itself.
+    Round,
 }
 
 struct Layer {
@@ -56,7 +58,7 @@ impl Module for Layer {
         let stage =
             Box::new(LayerStage { name: self.name, habit: self.habit, log: self.log.clone(), held: 0 });
         let stage = (self.habit != Absent).then_some(stage as Box<dyn Stage>);
-        Ok(Step { stage, next: Next::Service(1) })
+        Ok(Step { stage, next: if self.habit == Round { Next::Link(0, 0) } else { Next::Service(1) } })
     }
 }
 
@@ -233,6 +235,9 @@ impl Rig {
             if n > 0 {
                 spec = spec.link(&format!("{}.down", names[n - 1]), &format!("{name}.up"));
             }
+            if layers[n].1 == Round {
+                spec = spec.link(&format!("{name}.up"), &format!("{name}.up"));
+            }
         }
         let graph =
             Graph::build(&spec, &Layers(layers, log.clone())).unwrap_or_else(|faults| panic!("{faults:?}"));
@@ -281,6 +286,9 @@ fn creation_goes_through_its_phases_from_the_top() {
     let slots = rig.paths.path(path).unwrap().slots();
     let names: Vec<_> = slots.iter().map(|slot| rig.paths.graph().modules().name(slot.module)).collect();
     assert_eq!(names, ["c", "a"], "from the bottom; b decided and left no stage");
+    let path = rig.paths.path(path).unwrap();
+    let names: Vec<_> = path.modules().map(|module| rig.paths.graph().modules().name(module)).collect();
+    assert_eq!(names, ["c", "b", "a"], "but the path leads through it");
 }
 
 #[test]
@@ -533,13 +541,18 @@ fn a_collapsed_path_means_the_same() {
 
 #[test]
 fn a_route_that_runs_in_a_circle_is_refused() {
-    let log = Log::default();
-    let layers = Layers(vec![("a", Pass), ("b", Pass)], log);
-    let spec = GraphSpec::default().module("a", "a", &[]).module("b", "b", &[]).link("a.down", "b.down");
-    let graph = Graph::build(&spec, &layers);
-    // Both need one another: such a graph has no order, so the circle cannot even be built.
-    let faults = graph.err().expect("refused");
-    assert!(matches!(faults[0].what, What::NoOrder(_)));
+    let layers = Layers(vec![("a", Pass), ("b", Pass)], Log::default());
+    // Linked up to itself, so that nothing needs anything, and going round by its own choice.
+    let spec = GraphSpec::default()
+        .module("a", "a", &[])
+        .module("b", "b", &[])
+        .link("a.down", "b.up")
+        .link("b.down", "b.up");
+    let faults = Graph::build(&spec, &layers).err().expect("refused");
+    assert!(matches!(faults[0].what, What::NoOrder(_)), "needs in a circle cannot even be built");
+    let mut rig = Rig::new(&[Round]);
+    assert_eq!(rig.try_create(Attrs::new()), Err(CreateError::TooLong));
+    assert_eq!((rig.paths.len(), rig.paths.classes.of(0).memory()), (0, 0));
 }
 
 #[test]
