@@ -12,6 +12,7 @@ use crate::family::{self, Family};
 use crate::internal;
 use crate::signals;
 use crate::socket::{self, Role, Socket, shape, state as stage};
+use crate::stream_io::shut;
 use crate::table::{self, Entry};
 use crate::thread;
 use crate::wait::{Change, Deadline, announce, now, sleep};
@@ -81,9 +82,7 @@ pub unsafe fn accept(
 fn take(socket: &Socket, family: &Family, listener: &Listener) -> Answer<Taken> {
     let blocking = !socket.is_nonblocking(0);
     let me = thread::record();
-    if family.is_dead() {
-        return Err(libc::ENETDOWN);
-    }
+    may_accept(socket, family)?;
     let crowd = Crowd::look(socket, listener, 0);
     let first = match me {
         Some((_, thread)) if blocking => {
@@ -98,6 +97,15 @@ fn take(socket: &Socket, family: &Family, listener: &Listener) -> Answer<Taken> 
         (None, true, Some((number, thread))) => wait(socket, family, listener, number, thread),
         (None, true, None) => wait_without_record(socket, family, listener),
     }
+}
+
+/// A dead daemon is told as a network that is down, which servers take for what it is; a
+/// listener that was shut down accepts nothing, as on Linux.
+fn may_accept(socket: &Socket, family: &Family) -> Answer<()> {
+    if family.is_dead() {
+        return Err(libc::ENETDOWN);
+    }
+    if socket.shut.load(Relaxed) & shut::READ != 0 { Err(libc::EINVAL) } else { Ok(()) }
 }
 
 fn handed(thread: &Thread) -> Option<Taken> {
@@ -212,6 +220,17 @@ fn pass_on(family: &Family, listener: &Listener) {
     }
 }
 
+/// Wakes the threads of the family that sleep in `accept` on a listener, to look again.
+pub fn disturb(family: &Family, slot: &Slot) {
+    let Some(listener) = listener(slot) else { return };
+    while let Some(number) = listener.waiters.choose_low() {
+        if let Some(thread) = family.arena.thread(number) {
+            thread.wake.fetch_add(1, SeqCst);
+            wake::wake(&thread.wake, 1);
+        }
+    }
+}
+
 /// Notices that an ordinary connection lies in the queue, nobody takes any, and all who wait
 /// are kept for preferred ones: then there are too few threads to keep any.
 fn unstick(socket: &Socket, listener: &Listener, crowd: Crowd, stuck: &mut Option<u32>) {
@@ -238,9 +257,7 @@ fn doze(
     crowd: Crowd,
     deadline: Deadline,
 ) -> Answer<Option<Taken>> {
-    if family.is_dead() {
-        return Err(libc::ENETDOWN);
-    }
+    may_accept(socket, family)?;
     let slot = socket.slot()?;
     let words = [WaitEntry::new(&thread.wake, seen), WaitEntry::new(&slot.event, slot.event.load(SeqCst))];
     let [own, _] = &words;
@@ -289,9 +306,7 @@ fn handed_soon(thread: &Thread, seen: u32) -> Option<Taken> {
 fn wait_without_record(socket: &Socket, family: &Family, listener: &Listener) -> Answer<Taken> {
     let deadline = Deadline::after(socket.settings.receive_limit());
     loop {
-        if family.is_dead() {
-            return Err(libc::ENETDOWN);
-        }
+        may_accept(socket, family)?;
         if let Some(taken) = choose(family, listener, None, Crowd { others: 0, reserve: 0 }) {
             return Ok(taken);
         }

@@ -246,6 +246,8 @@ impl Inner {
 
     /// Another bell tells of all members, each of which is looked at.
     pub fn change_bell(&mut self, bell: Bell) {
+        // A set that a fork left to two processes may hold what only the other one knows of.
+        self.kernels += u32::from(self.bell.is_some());
         self.bell = Some(bell);
         let silks = self.members.iter().enumerate();
         let silks = silks.filter(|(_, m)| m.as_ref().is_some_and(|m| m.home == Home::Silk));
@@ -320,7 +322,7 @@ impl Inner {
         }
     }
 
-    /// Every member is to be looked at: the daemon is gone.
+    /// Every member is to be looked at.
     pub fn queue_all(&mut self) {
         (0..self.members.len() as u32).for_each(|place| self.enqueue(place));
     }

@@ -7,7 +7,6 @@ use crate::errno::{Answer, check};
 use crate::family;
 use crate::lock::Guard;
 use crate::real;
-use crate::state;
 use crate::wait::Deadline;
 use libc::{epoll_event, sigset_t};
 use std::ffi::c_int;
@@ -90,7 +89,8 @@ pub unsafe fn wait(
                 true
             };
         let found = inner.collect(out.room - out.filled, |event| out.put(event));
-        if !asked && found == 0 && inner.has_kernels() {
+        // Where it goes to sleep in the kernel it is asked there.
+        if !asked && found == 0 && at_once && inner.has_kernels() {
             out.ask_kernel(epfd, 0, ptr::null())?;
         }
         if out.filled > 0 || at_once {
@@ -139,20 +139,19 @@ fn sleep(
         bell.disarm();
     }
     if !result? && out.filled == 0 {
-        notice_death(&mut inner);
+        notice_silence(&mut inner);
     }
     Ok(())
 }
 
-/// Nobody tells of the daemon's death but its lifeline.
-fn notice_death(inner: &mut Inner) {
-    if inner.bell.is_none() {
-        return;
-    }
-    if let Some(family) = family::joined() {
-        family.feel_pulse();
-    }
-    if state::is_dead() {
+/// After a long sleep without news: nobody tells of the daemon's death but its lifeline. And
+/// every member is looked at, lest a word that was lost between an executor and a bell it did
+/// not know yet be lost for good.
+fn notice_silence(inner: &mut Inner) {
+    if inner.bell.is_some() {
+        if let Some(family) = family::joined() {
+            family.feel_pulse();
+        }
         inner.queue_all();
     }
 }

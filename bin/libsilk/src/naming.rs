@@ -2,6 +2,7 @@
 //! `shutdown` and the names of both ends. Each socket starts as the kernel's, undecided; its
 //! first address decides, by the daemon's word, whether silk serves it or Linux does.
 
+use crate::accept;
 use crate::address::{self, ANY};
 use crate::environment;
 use crate::epoll;
@@ -69,6 +70,7 @@ fn decided(socket: &'static Socket, reply: Reply, role: Role) -> Answer<Server> 
         Reply::Socket { slot, generation } => {
             socket.serve(slot, generation, role);
             options::pass_on_all(socket);
+            options::tell_foreign(socket)?;
             epoll::now_served(socket);
             Ok(Server::Silk)
         }
@@ -318,9 +320,11 @@ pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
         return Err(libc::ENOTCONN);
     }
     socket.shut.fetch_or(bits, SeqCst);
-    if socket.role() == Role::Stream {
-        let family = family::joined().ok_or(libc::ENOTCONN)?;
-        family.request(socket.name().0, slot, asked);
+    let family = family::joined().ok_or(libc::ENOTCONN)?;
+    match socket.role() {
+        Role::Stream => family.request(socket.name().0, slot, asked),
+        Role::Listener => accept::disturb(family, slot),
+        Role::Datagram => {}
     }
     // Whoever sleeps in this process reads or polls what has ended just now.
     wait::disturb(slot);

@@ -205,6 +205,34 @@ pub fn pass_on_all(socket: &Socket) {
     }
 }
 
+/// Remembers that an undecided socket was given an option that silk knows nothing of.
+pub fn note_foreign(socket: &Socket, level: c_int, name: c_int) {
+    let word = (level as u32) << 16 | (name as u32 & 0xffff);
+    // What does not fit is not told.
+    let free =
+        socket.foreign.iter().find(|cell| matches!(cell.load(Relaxed), 0) || cell.load(Relaxed) == word);
+    if let Some(cell) = free {
+        cell.store(word, Relaxed);
+    }
+}
+
+/// Tells of them, now that silk serves the socket.
+///
+/// # Errors
+/// `ENOPROTOOPT`, for a strict program.
+pub fn tell_foreign(socket: &Socket) -> Answer<()> {
+    for cell in &socket.foreign {
+        match cell.swap(0, Relaxed) {
+            0 => {}
+            word => {
+                let what = format!("setsockopt({}, {})", word >> 16, word & 0xffff);
+                unserved::tell(&what, libc::ENOPROTOOPT)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Gives a value to the program, cut to its buffer as Linux does.
 ///
 /// # Safety

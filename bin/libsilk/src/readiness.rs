@@ -26,6 +26,7 @@ pub fn of(socket: &Socket) -> u32 {
         Err(_) => FAILED | HUNG_UP,
         Ok(slot) => match socket.role() {
             Role::Listener if state::is_dead() => FAILED | HUNG_UP,
+            Role::Listener if socket.shut.load(Relaxed) != 0 => IN | OUT | READ_HUNG_UP | HUNG_UP,
             Role::Listener => {
                 if accept::is_waiting(slot) {
                     IN

@@ -85,6 +85,9 @@ pub struct Socket {
     pub crowd: AtomicU32,
     /// Event sets that may watch it.
     pub watched: AtomicU32,
+    /// Options set before it was decided who serves it, of those that silk knows nothing of:
+    /// level in the upper half, name in the lower.
+    pub foreign: [AtomicU32; 4],
     /// Readers take turns.
     pub reading: Lock,
     /// Writers take turns.
@@ -108,6 +111,7 @@ impl Socket {
             starved: AtomicU32::new(0),
             crowd: AtomicU32::new(0),
             watched: AtomicU32::new(0),
+            foreign: [const { AtomicU32::new(0) }; 4],
             reading: Lock::new(),
             writing: Lock::new(),
             settings: Settings::new(),
@@ -255,6 +259,7 @@ pub fn make(state: u32, shape: u32, flags: u32) -> Option<&'static Socket> {
     socket.crowd.store(0, Ordering::Relaxed);
     socket.watched.store(0, Ordering::Relaxed);
     socket.settings.set([0; settings::WORDS]);
+    socket.foreign.iter().for_each(|word| word.store(0, Ordering::Relaxed));
     socket.reading.force_open();
     socket.writing.force_open();
     socket.state.store(state, Ordering::Release);

@@ -140,9 +140,9 @@ pub unsafe extern "C" fn setsockopt(
             Some(socket) if socket.is_served() => done(options::set(socket, fd, level, name, value, len)),
             Some(socket) if socket.is_undecided() => {
                 let result = real::setsockopt(fd, level, name, value, len);
-                if result == 0 {
-                    // What Linux has taken is well formed.
-                    let _ = options::remember(socket, level, name, value, len);
+                // What Linux has taken is well formed.
+                if result == 0 && options::remember(socket, level, name, value, len) == Ok(false) {
+                    options::note_foreign(socket, level, name);
                 }
                 result
             }

@@ -250,10 +250,14 @@ static void *closer(void *fd)
 
 static void shut_by_another_thread(void)
 {
-	int fds[2];
+	int fds[2], l = listening();
 	char b;
 	pthread_t t;
 	pair(fds);
+	pthread_create(&t, NULL, closer, &l);
+	FAILS(accept(l, NULL, NULL), EINVAL);
+	pthread_join(t, NULL);
+	close(l);
 	pthread_create(&t, NULL, closer, &fds[0]);
 	CHECK(read(fds[0], &b, 1) == 0);
 	pthread_join(t, NULL);

@@ -464,6 +464,11 @@ impl Network {
         to.rx_note.store(if there > room { RING / 2 } else { 0 }, SeqCst);
         to.rx_write.store(write.wrapping_add(n), SeqCst);
         from.tx_read.store(read.wrapping_add(n), SeqCst);
+        // Room that was made before the note could be seen is used now.
+        let room_now = free(to.rx_write.load(SeqCst), to.rx_read.load(SeqCst), RING);
+        if there > n && room_now >= RING / 2 {
+            self.flow(slot);
+        }
         let mut news = n > 0;
         if there == n && (finished || closing) && to.status.load(SeqCst) & status::PEER_FIN == 0 {
             to.status.fetch_or(status::PEER_FIN, SeqCst);
