@@ -48,9 +48,9 @@ fn wget_on_paths_fetches_every_file_as_it_is() {
 }
 
 #[test]
-fn a_port_where_nobody_listens_refuses() {
+fn a_port_where_nobody_listens_refuses_at_once() {
     let Some(silk) = Silk::start() else { return };
-    let refused =
-        said(silk.on_paths("curl").args(["-sS", "--max-time", "10", &format!("http://{CLIENT}:9/")]));
-    assert!(!refused.ok && refused.errors.contains("Connection refused"), "{}", refused.errors);
+    let connect = format!("import socket; socket.create_connection(('{CLIENT}', 9), timeout=10)");
+    let refused = said(silk.on_paths("python3").args(["-c", &connect]));
+    assert!(!refused.ok && refused.errors.contains("ConnectionRefusedError"), "{}", refused.errors);
 }

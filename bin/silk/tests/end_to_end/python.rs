@@ -1,8 +1,10 @@
 //! Python's servers: asyncio, which waits in epoll, and http.server, which waits in select.
 
-use crate::files::{fetch_all, hammer, site};
+use crate::files::{fetch_all, site};
 use crate::host::{Silk, text};
-use silk_testkit::netns::SERVER;
+use silk_testkit::netns::{CLIENT, SERVER};
+use std::net::Ipv4Addr;
+use std::process::Command;
 use std::time::Duration;
 
 const ECHO: &str = include_str!("echo_server.py");
@@ -14,19 +16,25 @@ fn http_server_serves_every_file_as_it_is() {
     site(&silk);
     let server = silk.serve("python3", &["-m", "http.server", "80", "--directory", "site"], 80);
     fetch_all(&silk, 80);
-    hammer(&silk, 80);
     server.stop(Duration::from_secs(5));
     silk.linux_saw_nothing();
 }
 
+/// Many small conversations at once, then two large ones.
+fn echo(mut clients: impl FnMut() -> Command, address: Ipv4Addr) {
+    for (count, step) in [("64", "5000"), ("2", "20000000")] {
+        let said = text(clients().args(["echo_clients.py", &address.to_string(), "7", count, step]));
+        assert_eq!(said.trim(), format!("{count} of {count} came back"));
+    }
+}
+
 #[test]
-fn an_asyncio_server_echoes_many_clients_at_once() {
+fn an_asyncio_server_echoes_what_it_gets() {
     let Some(silk) = Silk::start() else { return };
     silk.write("echo_server.py", ECHO);
     silk.write("echo_clients.py", CLIENTS);
     let server = silk.serve("python3", &["echo_server.py", "7"], 7);
-    let said = text(silk.on_peer("python3").args(["echo_clients.py", &SERVER.to_string(), "7"]));
-    assert_eq!(said.trim(), "64 of 64 came back");
+    echo(|| silk.on_peer("python3"), SERVER);
     server.stop(Duration::from_secs(5));
     silk.linux_saw_nothing();
 }
@@ -37,8 +45,6 @@ fn asyncio_clients_on_paths_are_echoed() {
     silk.write("echo_server.py", ECHO);
     silk.write("echo_clients.py", CLIENTS);
     let _server = silk.serve_on_peer("python3", &["echo_server.py", "7"], 7);
-    let peer = silk_testkit::netns::CLIENT.to_string();
-    let said = text(silk.on_paths("python3").args(["echo_clients.py", &peer, "7"]));
-    assert_eq!(said.trim(), "64 of 64 came back");
+    echo(|| silk.on_paths("python3"), CLIENT);
     silk.linux_saw_nothing();
 }
