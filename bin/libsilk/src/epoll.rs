@@ -71,11 +71,12 @@ impl Epoll {
     }
 
     /// Wakes a thread that sleeps in the set, if there is one, to look again.
-    fn nudge(&self, inner: &Inner) {
-        if self.sleepers.load(Ordering::SeqCst) > 0
-            && let Some(bell) = &inner.bell
-        {
-            bell.wake();
+    fn tell_sleepers(&self, inner: &mut Inner, epfd: c_int) {
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            ensure_bell(inner, epfd);
+            if let Some(bell) = &inner.bell {
+                bell.wake();
+            }
         }
     }
 }
@@ -147,7 +148,6 @@ pub unsafe fn control(set: &Epoll, epfd: c_int, op: c_int, fd: c_int, event: *mu
                 unserved::tell("epoll_ctl of a duplicated socket", libc::EEXIST)?;
                 return Err(libc::EEXIST);
             }
-            ensure_bell(&mut inner, epfd)?;
             inner.add(Member::new(socket, fd, Home::Silk, asked));
         }
         libc::EPOLL_CTL_MOD => inner.find(fd).ok_or(libc::ENOENT)?.change(asked.ok_or(libc::EFAULT)?),
@@ -156,24 +156,29 @@ pub unsafe fn control(set: &Epoll, epfd: c_int, op: c_int, fd: c_int, event: *mu
     }
     if op != libc::EPOLL_CTL_DEL {
         inner.queue(fd);
-        set.nudge(&inner);
+        set.tell_sleepers(&mut inner, epfd);
     }
     Ok(())
 }
 
-/// Gives the set a bell in its real set. A set that a fork left to this process gets a bell
-/// of its own; both processes then hear of every socket that either has put in before.
-pub fn ensure_bell(inner: &mut Inner, epfd: c_int) -> Answer<()> {
+/// Gives the set a bell in its real set, when somebody waits there for sockets of ours: not
+/// before, as a server of many processes may make a set in each and never wait in it, and
+/// every bell at a listener is rung for each connection. A set that a fork left to this
+/// process gets a bell of its own; both processes then hear of every socket that either has
+/// put in before. Where the family has too many bells the set has none, and is looked at
+/// every now and then.
+pub fn ensure_bell(inner: &mut Inner, epfd: c_int) {
     if inner.bell.as_ref().is_some_and(Bell::is_mine) {
-        return Ok(());
+        return;
     }
-    let bell = Bell::make()?;
+    let Ok(bell) = Bell::make() else { return };
     // Edge-triggered, so that the eventfd need not be read.
     let mut event = epoll_event { events: (libc::EPOLLIN | libc::EPOLLET) as u32, u64: MARKER };
     // SAFETY: the event outlives the call.
-    check(unsafe { real::epoll_ctl(epfd, libc::EPOLL_CTL_ADD, bell.descriptor(), &mut event) })?;
-    inner.change_bell(bell);
-    Ok(())
+    let added = check(unsafe { real::epoll_ctl(epfd, libc::EPOLL_CTL_ADD, bell.descriptor(), &mut event) });
+    if added.is_ok() {
+        inner.change_bell(bell);
+    }
 }
 
 /// The program's descriptor `fd` is being closed.
@@ -199,10 +204,8 @@ pub fn now_served(socket: &'static Socket) {
             // SAFETY: a deletion reads no event.
             unsafe { real::epoll_ctl(epfd, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
             inner.count_kernels(libc::EPOLL_CTL_DEL);
-            if ensure_bell(&mut inner, epfd).is_ok() {
-                inner.take_over(fd);
-                set.nudge(&inner);
-            }
+            inner.take_over(fd);
+            set.tell_sleepers(&mut inner, epfd);
         }
     }
 }

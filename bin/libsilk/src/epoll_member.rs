@@ -135,6 +135,8 @@ pub struct Inner {
     /// Slot → member plus one.
     by_slot: Vec<u32>,
     ready: VecDeque<u32>,
+    /// Members that are silk's.
+    ours: u32,
     kernels: u32,
     looks: u32,
 }
@@ -157,6 +159,7 @@ impl Inner {
             by_descriptor: Vec::new(),
             by_slot: Vec::new(),
             ready: VecDeque::new(),
+            ours: 0,
             kernels: 0,
             looks: 0,
         }
@@ -195,6 +198,7 @@ impl Inner {
             *cell = Some(member);
         }
         if silk {
+            self.ours += 1;
             self.watch(place);
         }
     }
@@ -219,6 +223,7 @@ impl Inner {
             *entry = 0;
         }
         if member.home == Home::Silk {
+            self.ours = self.ours.saturating_sub(1);
             if let (Some(bell), Some(slot)) =
                 (self.bell.as_ref().filter(|bell| bell.is_mine()), member.slot())
             {
@@ -302,6 +307,7 @@ impl Inner {
             member.slot = member.socket.name();
             member.fresh = true;
         }
+        self.ours += 1;
         self.watch(place);
         self.enqueue(place);
     }
@@ -337,6 +343,16 @@ impl Inner {
     pub fn is_kernels_turn(&mut self) -> bool {
         self.looks = self.looks.wrapping_add(1);
         self.kernels > 0 && self.looks.is_multiple_of(4)
+    }
+
+    /// Whether sockets of ours are members, or ever were since the bell was made.
+    pub fn has_ours(&self) -> bool {
+        self.bell.is_some() || self.ours > 0
+    }
+
+    /// Whether this process has a bell for it.
+    pub fn has_bell(&self) -> bool {
+        self.bell.as_ref().is_some_and(Bell::is_mine)
     }
 
     /// Whether the real set holds anything but the bell.

@@ -14,6 +14,9 @@ use std::ptr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
+/// How often a set without a bell is looked at.
+const WITHOUT_BELL: Duration = Duration::from_millis(2);
+
 /// The program's array, and how much of it is filled.
 struct Output {
     start: *mut epoll_event,
@@ -79,8 +82,8 @@ pub unsafe fn wait(
     let deadline = if at_once { Deadline::NEVER } else { Deadline::after(limit) };
     loop {
         let mut inner = set.inner.lock();
-        if inner.bell.is_some() {
-            epoll::ensure_bell(&mut inner, epfd)?;
+        if inner.has_ours() {
+            epoll::ensure_bell(&mut inner, epfd);
         }
         // Events that the kernel gave while this slept must not come twice in one answer.
         let asked = out.filled > 0
@@ -97,7 +100,10 @@ pub unsafe fn wait(
             leave_rest(set, &inner);
             return Ok(c_int::try_from(out.filled).unwrap_or(c_int::MAX));
         }
-        let Some(nap) = deadline.nap() else { return Ok(0) };
+        let Some(mut nap) = deadline.nap() else { return Ok(0) };
+        if inner.has_ours() && !inner.has_bell() {
+            nap = nap.min(WITHOUT_BELL);
+        }
         sleep(set, inner, &mut out, epfd, nap, mask)?;
     }
 }
@@ -122,7 +128,7 @@ fn sleep(
     mask: *const sigset_t,
 ) -> Answer<()> {
     if let Some(bell) = &inner.bell
-        && (bell.arm() || inner.has_queued())
+        && bell.arm()
     {
         bell.disarm();
         return Ok(());
@@ -148,7 +154,7 @@ fn sleep(
 /// every member is looked at, lest a word that was lost between an executor and a bell it did
 /// not know yet be lost for good.
 fn notice_silence(inner: &mut Inner) {
-    if inner.bell.is_some() {
+    if inner.has_ours() {
         if let Some(family) = family::joined() {
             family.feel_pulse();
         }
