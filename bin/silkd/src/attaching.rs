@@ -22,6 +22,15 @@ impl Server {
             domains: self.orders.len() as u32,
             huge_pages: self.settings.config.memory.huge_pages != HugePages::Never,
         };
+        let memory = &self.settings.config.memory;
+        let promised = (self.families.len() as u64 + 1).saturating_mul(memory.arena.get());
+        if promised > memory.total.get() {
+            let why = format!(
+                "{program} is one program too many: [memory] total allows for {} arenas",
+                memory.total.get() / memory.arena.get()
+            );
+            return Err(Refusal { errno: libc::ENOMEM, why });
+        }
         let arena = Arena::create(sizes)
             .map_err(|e| Refusal { errno: libc::ENOMEM, why: format!("no arena for {program}: {e}") })?;
         let index = self.next_family;

@@ -60,7 +60,7 @@ impl Engine {
         let mut attrs = Attrs::new()
             .with(Attr::Local(local))
             .with(Attr::ProtId(ipv4::UDP.into()))
-            .with(Attr::InputQueue(256))
+            .with(Attr::InputQueue(self.input_queue(class)))
             .with(Attr::Class(class as u8));
         if let Some(peer) = peer {
             attrs = attrs.with(Attr::Remote(peer));

@@ -10,6 +10,7 @@ use crate::port::DomainPort;
 use crate::socket_end::SocketEnd;
 use crate::sockets::Sockets;
 use crate::unblock::Histogram;
+use silk_config::{Keepalive, Listen};
 use silk_device::{End, Frame, Receive};
 use silk_instant::Instant;
 use silk_path::classify::Tables;
@@ -49,6 +50,10 @@ pub struct Parts {
     pub base: i32,
     /// The rings of an accepted connection: receive and send, bytes.
     pub rings: (u32, u32),
+    /// How listening paths are scheduled, and how many half-open connections one may have.
+    pub listen: Listen,
+    /// Probing of idle connections, where a program says no figures of its own.
+    pub keepalive: Keepalive,
     /// The classifier's tables, shared by all domains.
     pub tables: Tables,
     /// The way to the control thread.
@@ -70,6 +75,8 @@ pub struct Engine {
     pub(crate) extend: bool,
     pub(crate) base: i32,
     pub(crate) rings: (u32, u32),
+    pub(crate) listen: Listen,
+    pub(crate) keepalive: Keepalive,
     pub(crate) families: BTreeMap<FamilyIndex, FamilyEnd>,
     pub(crate) sockets: Sockets,
     /// The listening sockets by their listen path's index.
@@ -108,6 +115,8 @@ impl Engine {
             extend: parts.extend,
             base: parts.base,
             rings: parts.rings,
+            listen: parts.listen,
+            keepalive: parts.keepalive,
             families: BTreeMap::new(),
             sockets: Sockets::default(),
             listeners: BTreeMap::new(),
@@ -390,15 +399,16 @@ impl Engine {
 
     fn apply_options(&mut self, id: PathId, now: Instant) {
         use silk_stream::option;
+        let keepalive = self.keepalive;
         let Some(end) = self.end_of(id) else { return };
         let slot = end.slot();
         let options = slot.options.load(SeqCst);
         let or = |value: u32, default: u32| if value == 0 { default } else { value };
         let keep = (options & option::KEEPALIVE != 0).then(|| {
             (
-                or(slot.keep_idle.load(SeqCst), 7200),
-                or(slot.keep_interval.load(SeqCst), 75),
-                or(slot.keep_count.load(SeqCst), 9).min(255) as u8,
+                or(slot.keep_idle.load(SeqCst), keepalive.idle.as_secs() as u32),
+                or(slot.keep_interval.load(SeqCst), keepalive.interval.as_secs() as u32),
+                or(slot.keep_count.load(SeqCst), keepalive.probes.into()).min(255) as u8,
             )
         });
         for bell in [

@@ -53,6 +53,23 @@ impl Engine {
         }
     }
 
+    /// Listening paths have a priority of their own among the paths of their domain
+    /// (SILK §4.2: above the standard connections, below the preferred ones).
+    fn admit_listener(&mut self, id: PathId) {
+        let priority = self.listen.priority.min(Terms::PRIORITIES - 1);
+        if self.policy.admit(Member(id.index), Terms::with_priority(priority)).is_err() {
+            let _ = self.policy.admit(Member(id.index), Terms::default());
+        }
+    }
+
+    /// How many messages may wait for a path of a class.
+    pub(crate) fn input_queue(&self, class: usize) -> u16 {
+        self.classes
+            .classes
+            .get(class)
+            .map_or(256, |(class, _)| class.limits.queue.min(u32::from(u16::MAX)) as u16)
+    }
+
     /// A program listens.
     pub fn listen(&mut self, hold: Arc<ListenerHold>, now: Instant) {
         let Some(top) = self.top() else { return };
@@ -61,12 +78,12 @@ impl Engine {
             .with(Attr::Listen(true))
             .with(Attr::Local(hold.local))
             .with(Attr::ProtId(ipv4::TCP.into()))
-            .with(Attr::Backlog(hold.backlog.min(u32::from(u16::MAX)) as u16))
+            .with(Attr::Backlog(self.listen.syn_backlog.min(u32::from(u16::MAX)) as u16))
             .with(Attr::InputQueue(LISTEN_QUEUE))
             .with(Attr::Class(class as u8));
         match self.paths.create(top, attrs, None, now, &mut self.port) {
             Ok(id) => {
-                self.admit(id, class);
+                self.admit_listener(id);
                 if hold.defer_accept > 0 {
                     self.paths.bell(id, now, &mut self.port, Bell::DeferAccept(hold.defer_accept));
                 }
@@ -161,6 +178,7 @@ impl Engine {
         let class = self.classes.class_of(*remote.ip(), attrs.tos().unwrap_or(0) >> 2, local.port());
         let attrs = attrs
             .with(Attr::Class(class as u8))
+            .with(Attr::InputQueue(self.input_queue(class)))
             .with(Attr::Owner(u64::from(name.family) << 32 | u64::from(name.slot)));
         let rings = end.rings;
         match self.paths.create(top, attrs, Some(Box::new(end)), now, &mut self.port) {
@@ -260,6 +278,7 @@ impl Engine {
             .with(Attr::Remote(peer))
             .with(Attr::ProtId(ipv4::TCP.into()))
             .with(Attr::Class(class as u8))
+            .with(Attr::InputQueue(self.input_queue(class)))
             .with(Attr::Owner(u64::from(name.family) << 32 | u64::from(name.slot)));
         match self.paths.create(top, attrs, Some(Box::new(end)), now, &mut self.port) {
             Ok(id) => {

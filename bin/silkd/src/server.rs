@@ -119,6 +119,9 @@ impl Server {
                 &path,
                 std::fs::Permissions::from_mode(parts.settings.config.control.mode.bits()),
             )?;
+            if let Some(group) = &parts.settings.config.control.group {
+                give_to_group(&path, group)?;
+            }
             listen(&socket, 128)?;
             Ok((socket, epoll::create(epoll::CreateFlags::CLOEXEC)?))
         };
@@ -429,6 +432,16 @@ impl Server {
         self.tell_all(|| Command::Stop);
         let _ = std::fs::remove_file(&self.settings.config.control.socket);
     }
+}
+
+/// Gives the control socket to a group, whose members may then use it.
+fn give_to_group(path: &std::path::Path, name: &str) -> io::Result<()> {
+    let groups = std::fs::read_to_string("/etc/group")?;
+    let mut lines = groups.lines().map(|line| line.split(':'));
+    let id = lines.find_map(|mut fields| (fields.next() == Some(name)).then(|| fields.nth(1))?);
+    let id = id.and_then(|id| id.parse().ok());
+    let id = id.ok_or_else(|| io::Error::other(format!("[control] group: there is no group `{name}`")))?;
+    std::os::unix::fs::chown(path, None, Some(id))
 }
 
 pub(crate) fn refused(errno: i32, why: String) -> Reply {

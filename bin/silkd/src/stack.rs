@@ -3,7 +3,9 @@
 
 use crate::engine::Engine;
 use crate::settings::Settings;
-use silk_config::{Config, Congestion, DeviceKind, Graph as GraphFile, Percent, Policy as PolicyName};
+use silk_config::{
+    Config, Congestion, DeviceKind, Graph as GraphFile, Percent, Policy as PolicyName, Source,
+};
 use silk_modules::{Device, Setup, catalogue, tcp};
 use silk_path::classify::Tables;
 use silk_path::transform::{Measure, Rule};
@@ -48,7 +50,10 @@ pub fn paths(settings: &Settings, link: &Link, tables: &Tables, domain: usize) -
         ..Setup::new(tables.clone())
     };
     let catalogue = catalogue(setup);
-    let file = GraphFile::check("web.toml", WEB, &catalogue).map_err(|faults| faults.to_string())?;
+    let named = settings.config.graph.as_ref().map(|path| Source::read(path)).transpose();
+    let named = named.map_err(|error| error.to_string())?;
+    let (name, text) = named.as_ref().map_or(("web.toml", WEB), |source| (&source.name, &source.text));
+    let file = GraphFile::check(name, text, &catalogue).map_err(|faults| faults.to_string())?;
     let graph = Graph::build(&file.spec(), &catalogue)
         .map_err(|faults| faults.iter().map(|fault| format!("{fault:?}\n")).collect::<String>())?;
     let rules: Vec<Box<dyn Rule>> = vec![Box::new(Measure::default())];

@@ -13,7 +13,7 @@ use crate::settings::Settings;
 use crate::stack::{self, Link};
 use crate::sys;
 use crate::watchdog::{self, Watched};
-use silk_config::{Config, DeviceKind, Napi, Source};
+use silk_config::{Config, DeviceKind, HugePages, Napi, Source};
 use silk_device::{End, link, netlink, packet, tap, xdp};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::wake;
@@ -62,6 +62,9 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let mut settings = Settings::new(config, file.to_owned());
     let machine = Failure::Machine;
     let signals = sys::signals().map_err(|e| machine(format!("cannot take signals: {e}")))?;
+    if settings.config.memory.huge_pages == HugePages::Auto {
+        allow_huge_pages();
+    }
     let mut opened = open(&mut settings).map_err(machine)?;
     configure(&opened.tables, &settings, &settings.classes).map_err(machine)?;
     let neighbours = opened.interface.map(Neighbours::open).transpose().map_err(machine)?;
@@ -95,6 +98,26 @@ pub fn run(file: &Path) -> Result<(), Failure> {
         let _ = thread.join();
     }
     ended.map(drop).map_err(|e| machine(format!("cannot wait for requests: {e}")))
+}
+
+/// Where Linux says whether shared memory may be in huge pages.
+const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+
+/// Lets streams be in huge pages where they are switched off altogether: `advise` gives them
+/// to nobody who does not ask.
+fn allow_huge_pages() {
+    let off = std::fs::read_to_string(HUGE_PAGES).is_ok_and(|state| state.contains("[never]"));
+    if !off {
+        return;
+    }
+    match std::fs::write(HUGE_PAGES, "advise") {
+        Ok(()) => eprintln!(
+            "silkd: {HUGE_PAGES} was never and is advise now; [memory] huge_pages = \"never\" leaves it"
+        ),
+        Err(error) => {
+            eprintln!("silkd: streams are in small pages, which costs large transfers: {HUGE_PAGES}: {error}")
+        }
+    }
 }
 
 /// Opens the configured device and learns from it which addresses are ours.
@@ -305,6 +328,8 @@ fn executors(
                 settings.config.memory.receive_ring.get() as u32,
                 settings.config.memory.send_ring.get() as u32,
             ),
+            listen: settings.config.listen.clone(),
+            keepalive: settings.config.tcp.keepalive,
             tables: opened.tables.clone(),
             events: events.clone(),
             control_event: control_event.clone(),

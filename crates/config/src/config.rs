@@ -2,7 +2,7 @@
 //! becomes all its [`Faults`]. Never something in between.
 
 use crate::class::{self, Class, Rule};
-use crate::daemon::{Control, Log};
+use crate::daemon::Control;
 use crate::device::Device;
 use crate::fault::{Fault, Faults};
 use crate::memory::Memory;
@@ -35,8 +35,6 @@ pub struct Config {
     pub tcp: Tcp,
     /// `[control]`.
     pub control: Control,
-    /// `[log]`.
-    pub log: Log,
 }
 
 impl Config {
@@ -92,7 +90,6 @@ impl Config {
             memory: Memory::read(file.table("memory", "[memory]")),
             tcp: Tcp::read(file.table("tcp", "[tcp]")),
             control: Control::read(file.table("control", "[control]")),
-            log: Log::read(file.table("log", "[log]")),
         };
         file.finish();
         config

@@ -1,6 +1,6 @@
-//! `[control]` and `[log]`: who may command the daemon, and what it tells.
+//! `[control]`: who may command the daemon.
 
-use crate::read::{Notes, Section, Value, expected, words};
+use crate::read::{Notes, Section, Value, expected};
 use std::path::PathBuf;
 use toml::Spanned;
 use toml::de::DeValue;
@@ -57,38 +57,5 @@ impl Value for Mode {
             notes.advise(value.span(), "these are no permission bits", "write them in octal: `\"0660\"`");
         }
         mode.map(Self)
-    }
-}
-
-words! {
-    /// How much is told.
-    pub enum Level {
-        /// What stops the daemon.
-        Error = "error",
-        /// What someone should look at.
-        Warn = "warn",
-        /// What happened.
-        Info = "info",
-        /// Why it happened.
-        Debug = "debug",
-        /// Every step.
-        Trace = "trace",
-    }
-}
-
-/// `[log]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Log {
-    /// How much is told.
-    pub level: Level,
-    /// Where to; `None` for standard error, which systemd keeps.
-    pub file: Option<PathBuf>,
-}
-
-impl Log {
-    pub(crate) fn read(mut section: Section<'_, '_>) -> Self {
-        let log = Self { level: section.or("level", Level::Info), file: section.read("file") };
-        section.finish();
-        log
     }
 }

@@ -18,13 +18,11 @@ words! {
 pub struct Memory {
     /// The rings of one program and its children; only what is touched costs memory.
     pub arena: ByteSize,
-    /// The receive ring a connection begins with; a power of two.
+    /// The receive ring of a connection; a power of two.
     pub receive_ring: ByteSize,
-    /// The receive ring it may grow to when its program keeps up; a power of two.
-    pub receive_ring_max: ByteSize,
     /// The send ring of a connection; a power of two.
     pub send_ring: ByteSize,
-    /// All memory of all paths.
+    /// The arenas of all programs together.
     pub total: ByteSize,
     /// Whether streams are in huge pages.
     pub huge_pages: HugePages,
@@ -32,14 +30,15 @@ pub struct Memory {
 
 impl Memory {
     pub(crate) fn read(mut section: Section<'_, '_>) -> Self {
-        let receive_ring = read_ring(&mut section, "receive_ring", ByteSize::kib(64));
-        let largest = receive_ring.max(ByteSize::mib(1));
         let memory = Self {
-            arena: section.within("arena", ByteSize::mib(256), ByteSize::mib(2)..=ByteSize::mib(64 << 10)),
-            receive_ring,
-            receive_ring_max: read_ring(&mut section, "receive_ring_max", largest),
-            send_ring: read_ring(&mut section, "send_ring", ByteSize::kib(256)),
-            total: section.within("total", ByteSize::mib(1024), ByteSize::mib(8)..=ByteSize::mib(1 << 20)),
+            arena: section.within("arena", ByteSize::mib(1024), ByteSize::mib(2)..=ByteSize::mib(64 << 10)),
+            receive_ring: read_ring(&mut section, "receive_ring", ByteSize::kib(128)),
+            send_ring: read_ring(&mut section, "send_ring", ByteSize::kib(512)),
+            total: section.within(
+                "total",
+                ByteSize::mib(16 << 10),
+                ByteSize::mib(8)..=ByteSize::mib(1 << 20),
+            ),
             huge_pages: section.or("huge_pages", HugePages::Auto),
         };
         memory.check(&mut section);
@@ -48,11 +47,11 @@ impl Memory {
     }
 
     fn check(&self, section: &mut Section<'_, '_>) {
-        if self.receive_ring_max < self.receive_ring {
-            let message = format!("a receive ring cannot grow from {} to less", self.receive_ring);
-            section.notes.fault(section.span_of("receive_ring_max"), message);
+        if self.total < self.arena {
+            let message = format!("all arenas together need room for one, which is {}", self.arena);
+            section.notes.fault(section.span_of("total"), message);
         }
-        let one = self.receive_ring_max.get() + self.send_ring.get();
+        let one = self.receive_ring.get() + self.send_ring.get();
         if one > self.arena.get() {
             let message = format!("one connection's rings can need {one} bytes, more than an arena has");
             section.notes.fault(section.span_of("arena"), message);
@@ -61,7 +60,7 @@ impl Memory {
 }
 
 fn read_ring(section: &mut Section<'_, '_>, key: &'static str, default: ByteSize) -> ByteSize {
-    let ring = section.within(key, default, ByteSize::kib(4)..=ByteSize::mib(64));
+    let ring = section.within(key, default, ByteSize::kib(4)..=ByteSize::mib(4));
     if !ring.get().is_power_of_two() {
         let above = ByteSize::bytes(ring.get().next_power_of_two());
         let below = ByteSize::bytes(above.get() / 2);

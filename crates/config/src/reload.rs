@@ -3,7 +3,7 @@
 //! cannot be forgotten.
 
 use crate::config::Config;
-use crate::daemon::{Control, Log};
+use crate::daemon::Control;
 use crate::device::Device;
 use crate::memory::Memory;
 use crate::scheduler::{Listen, Scheduler};
@@ -38,7 +38,7 @@ impl Config {
     /// What differs in `new`.
     pub fn differences(&self, new: &Self) -> Reload {
         let mut keys = Vec::new();
-        let Self { graph, device, scheduler, listen, classes, memory, tcp, control, log } = self;
+        let Self { graph, device, scheduler, listen, classes, memory, tcp, control } = self;
         if *graph != new.graph {
             keys.push("graph");
         }
@@ -62,7 +62,7 @@ impl Config {
             "memory",
             memory,
             new.memory,
-            Memory { arena, receive_ring, receive_ring_max, send_ring, total, huge_pages }
+            Memory { arena, receive_ring, send_ring, total, huge_pages }
         );
         differences!(keys, "tcp", tcp, new.tcp, Tcp {
             congestion, window_scaling, timestamps, sack, initial_window, min_rto, delayed_ack,
@@ -76,7 +76,6 @@ impl Config {
             Keepalive { idle, interval, probes }
         );
         differences!(keys, "control", control, new.control, Control { socket, mode, group });
-        differences!(keys, "log", log, new.log, Log { level, file });
         Reload { classes: *classes != new.classes, restart: keys }
     }
 }

@@ -23,7 +23,7 @@ fn the_shortest_configuration_has_defaults_for_the_rest() {
     assert_eq!(short.scheduler.policy, Policy::FixedPriority);
     assert_eq!(short.classes.len(), 1);
     assert!(short.classes[0].default);
-    assert_eq!(short.memory.receive_ring, ByteSize::kib(64));
+    assert_eq!(short.memory.receive_ring, ByteSize::kib(128));
     assert_eq!(short.tcp.time_wait, Duration::from_secs(60));
     assert_eq!(short.control.mode.bits(), 0o660);
 }
