@@ -108,9 +108,9 @@ impl Template {
     fn refresh(&mut self) {
         let (Some(source), Some(ip)) = (self.source(), self.ip()) else { return };
         let (Some(local), Some(remote)) = (ip.local, ip.remote) else { return };
-        let (protocol, tos, mtu, until) = (ip.protocol, ip.tos, ip.mtu, ip.link_until);
+        let (protocol, tos, mtu, until) = (ip.protocol, ip.tos, ip.mtu, ip.next_hop.until);
         let emit = ip.header(local, remote, protocol, tos, 0);
-        let link = MacAddr(ip.link);
+        let link = MacAddr(ip.next_hop.link);
         eth::Header::new(link, source, eth::IPV4).emit(&mut self.header);
         emit.emit(&mut self.header[eth::HEADER..]);
         self.header[LENGTH..LENGTH + 2].fill(0);

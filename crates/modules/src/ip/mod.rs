@@ -36,6 +36,8 @@
 //! [`icmp`](crate::icmp) above.
 
 mod fragment;
+mod held;
+mod next_hop;
 mod path_mtu;
 mod reassembly;
 mod routes;

@@ -1,34 +1,22 @@
-//! IP's part of a path: headers on and off, the next hop's address, the one message that may
-//! wait for it, fragments and the path MTU.
+//! IP's part of a path: headers on and off, fragments, the path MTU, and what to do with a
+//! message whose next hop is not resolved yet.
 
 use super::fragment::Pieces;
+use super::held::{self, Held};
+use super::next_hop::NextHop;
 use super::reassembly::Reassembly;
-use super::{Ip, RES, impossible_source};
+use super::{Ip, impossible_source};
 use crate::faults::reason;
 use alloc::boxed::Box;
 use alloc::vec;
-use alloc::vec::Vec;
 use core::net::Ipv4Addr;
-use core::time::Duration;
-use silk_instant::Instant;
 use silk_path::{
     Checksum, CreateError, Cx, DropReason, Message, Meta, Report, Request, Resolution, Stage, Verdict,
 };
 use silk_wire::{MacAddr, checksum, eth, icmp, ipv4};
 
-/// How long a resolved address is used before the resolver is asked again.
-const FRESH: Duration = Duration::from_secs(1);
-/// The longest message that waits for a next hop.
-const HELD_MAX: usize = 2048;
 /// Room in front of a message that is sent from here.
 const HEADROOM: usize = 64;
-
-/// A message that waits for its next hop's address (RFC 1122 §2.3.2.2): at most one.
-struct Held {
-    // HEADROOM bytes, then the packet's payload.
-    bytes: Vec<u8>,
-    meta: Meta,
-}
 
 /// IP's part of a path.
 pub(crate) struct IpStage {
@@ -41,13 +29,7 @@ pub(crate) struct IpStage {
     pub(crate) remote: Option<Ipv4Addr>,
     /// Our address, where it is one.
     pub(crate) local: Option<Ipv4Addr>,
-    next_hop: Option<Ipv4Addr>,
-    /// The next hop's address and until when it is used; only with a fixed peer.
-    pub(crate) link: [u8; 6],
-    pub(crate) link_until: Instant,
-    // Where the peer's last packet came from: good enough for an answer until the next hop is
-    // resolved.
-    seen: [u8; 6],
+    pub(crate) next_hop: NextHop,
     /// The path's MTU.
     pub(crate) mtu: u16,
     device_mtu: u16,
@@ -64,10 +46,7 @@ impl IpStage {
             tos: 0,
             remote,
             local: None,
-            next_hop: None,
-            link: [0; 6],
-            link_until: Instant::ZERO,
-            seen: [0; 6],
+            next_hop: NextHop::default(),
             mtu: 0,
             device_mtu: 0,
             identification: 0,
@@ -103,80 +82,27 @@ impl IpStage {
         self.identification
     }
 
-    /// The link address for packets to `destination`, asked for where it is not known.
-    fn resolve(
-        &mut self,
-        cx: &mut Cx<'_, '_>,
-        destination: Ipv4Addr,
-        meta: &Meta,
-    ) -> Result<[u8; 6], Resolution> {
-        if self.remote.is_some() && cx.now() < self.link_until {
-            return Ok(self.link);
-        }
-        let routes = &cx.module::<Ip>().routes;
-        let hop = match self.next_hop {
-            Some(hop) => hop,
-            None => match routes.lookup(destination) {
-                Some(route) => route.next_hop(destination),
-                None => return Err(Resolution::Failed),
-            },
-        };
-        if routes.is_broadcast(destination) {
-            return Ok(MacAddr::BROADCAST.0);
-        }
-        if destination.is_multicast() {
-            return Ok(multicast(destination));
-        }
-        let (now, path) = (cx.now(), cx.path());
-        let answer = match cx.linked(RES) {
-            Some((module, port)) => match module.resolver() {
-                Some(resolver) => resolver.resolve(now, hop, path, port),
-                None => Resolution::Failed,
-            },
-            // Nobody to ask: to the sender of what is answered, or to everyone.
-            None if meta.link != [0; 6] => Resolution::Known(meta.link),
-            None => Resolution::Known(MacAddr::BROADCAST.0),
-        };
-        match answer {
-            Resolution::Known(link) => {
-                (self.link, self.link_until) = (link, now + FRESH);
-                Ok(link)
-            }
-            // An answer goes back where the question came from, so that nobody can hold up
-            // strangers by asking for neighbours that are not there.
-            Resolution::Pending if self.seen != [0; 6] => Ok(self.seen),
-            Resolution::Pending if meta.link != [0; 6] => Ok(meta.link),
-            other => Err(other),
-        }
-    }
-
     /// Keeps a copy of the one message that may wait.
     fn hold(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Verdict {
-        let length = msg.len();
-        if self.held.is_some() || length > HELD_MAX || cx.charge(HEADROOM + length).is_err() {
+        if self.held.is_some() || msg.len() > held::MOST || cx.charge(Held::cost(msg)).is_err() {
             return Verdict::Drop(DropReason::ArpPending);
         }
-        let mut bytes = vec![0; HEADROOM + length];
-        msg.copy_to(&mut bytes[HEADROOM..]);
-        let mut meta = msg.meta;
-        if let Checksum::Partial { start, field } = meta.checksum {
-            let moved = |at: u16| (usize::from(at) + HEADROOM - msg.head()) as u16;
-            meta.checksum = Checksum::Partial { start: moved(start), field: moved(field) };
-        }
-        self.held = Some(Box::new(Held { bytes, meta }));
+        self.held = Some(Box::new(Held::copy(msg)));
         Verdict::Consumed
     }
 
     /// Sends the message that waited, or drops it when its next hop does not answer.
     fn send_held(&mut self, cx: &mut Cx<'_, '_>) {
         let Some(mut held) = self.held.take() else { return };
-        cx.release(held.bytes.len());
-        let end = held.bytes.len();
-        let meta = held.meta;
-        let mut msg = Message::new(&mut held.bytes, HEADROOM, end, meta);
-        match self.down(cx, &mut msg) {
+        cx.release(held.len());
+        self.send(cx, &mut held.message());
+    }
+
+    /// Sends a message that begins here. A drop is counted.
+    fn send(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) {
+        match self.down(cx, msg) {
             // A drop below has been counted there.
-            Verdict::Forward => drop(cx.down(&mut msg)),
+            Verdict::Forward => _ = cx.down(msg),
             Verdict::Drop(reason) => cx.count_drop(reason),
             Verdict::Consumed | Verdict::Handoff => {}
         }
@@ -267,12 +193,7 @@ impl IpStage {
         meta.remote.set_ip(header.source());
         meta.local.set_ip(header.destination());
         let end = buffer.len();
-        let mut msg = Message::new(&mut buffer, HEADROOM, end, meta);
-        match self.down(cx, &mut msg) {
-            Verdict::Forward => drop(cx.down(&mut msg)),
-            Verdict::Drop(reason) => cx.count_drop(reason),
-            Verdict::Consumed | Verdict::Handoff => {}
-        }
+        self.send(cx, &mut Message::new(&mut buffer, HEADROOM, end, meta));
     }
 }
 
@@ -280,7 +201,7 @@ impl Stage for IpStage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         let attrs = cx.attrs();
         self.local = attrs.local().map(|local| *local.ip()).filter(|local| !local.is_unspecified());
-        self.next_hop = attrs.next_hop();
+        self.next_hop.fixed = attrs.next_hop();
         self.tos = attrs.tos().unwrap_or(0);
         self.device_mtu = attrs.mtu().unwrap_or(ipv4::MIN_MTU);
         let (now, path) = (cx.now(), cx.path());
@@ -292,7 +213,7 @@ impl Stage for IpStage {
             None if self.protocol == 0 => ip.fragments = Some(path),
             None => {}
             // Asked for early; whatever comes of it, the first message finds out.
-            Some(remote) => drop(self.resolve(cx, remote, &Meta::default())),
+            Some(remote) => drop(self.next_hop.resolve(cx, remote, &Meta::default())),
         }
         Ok(())
     }
@@ -312,7 +233,7 @@ impl Stage for IpStage {
             };
         }
         if self.remote.is_some() {
-            self.seen = msg.meta.link;
+            self.next_hop.seen = msg.meta.link;
         }
         msg.pop(header_len);
         msg.truncate(payload);
@@ -328,7 +249,7 @@ impl Stage for IpStage {
             Ok(addresses) => addresses,
             Err(reason) => return reason.into(),
         };
-        let link = match self.resolve(cx, destination, &msg.meta) {
+        let link = match self.next_hop.resolve(cx, destination, &msg.meta) {
             Ok(link) => link,
             Err(Resolution::Pending) => return self.hold(cx, msg),
             Err(_) => return Verdict::Drop(DropReason::ArpFailed),
@@ -383,7 +304,7 @@ impl Stage for IpStage {
     fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {
         match (report, self.remote) {
             (Report::Resolved, _) => {
-                self.link_until = Instant::ZERO;
+                self.next_hop.forget();
                 self.send_held(cx);
                 false
             }
@@ -399,7 +320,7 @@ impl Stage for IpStage {
 
     fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
         if let Some(held) = self.held.take() {
-            cx.release(held.bytes.len());
+            cx.release(held.len());
         }
         let path = cx.path();
         let ip = cx.module::<Ip>();
@@ -410,12 +331,6 @@ impl Stage for IpStage {
             cx.release(memory);
         }
     }
-}
-
-/// The group address of a multicast destination (RFC 1112 §6.4).
-fn multicast(destination: Ipv4Addr) -> [u8; 6] {
-    let [_, b, c, d] = destination.octets();
-    [0x01, 0x00, 0x5e, b & 0x7f, c, d]
 }
 
 /// Where a partial checksum stands in the bytes in place: start and field.
