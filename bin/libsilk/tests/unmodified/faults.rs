@@ -300,9 +300,10 @@ import socket, struct, threading, time
 l = socket.socket(); l.bind(('10.77.0.1', 80)); l.listen()
 s = socket.create_connection(('10.77.0.1', 80)); c, _ = l.accept()
 s.setblocking(False)
-try:
-    while True: s.send(b'x' * 65536)
-except BlockingIOError: pass
+for again in range(5):
+    try:
+        while True: s.send(b'x' * 65536)
+    except BlockingIOError: time.sleep(0.05)
 s.setblocking(True)
 s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 5))
 def drain():
