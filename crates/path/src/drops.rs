@@ -175,7 +175,7 @@ impl fmt::Display for DropReason {
 /// Reasons one path tells apart.
 const SLOTS: usize = 6;
 
-/// A path's drops by reason: the first [`SLOTS`] reasons it saw, and the rest in one number.
+/// A path's drops by reason: the first six reasons it saw, and the rest in one number.
 #[derive(Clone, Copy, Debug)]
 pub struct Drops {
     // The first `used` slots are in use, each reason once.

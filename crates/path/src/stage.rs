@@ -20,8 +20,8 @@ pub enum Verdict {
     Consumed,
     /// The message ends here, for this reason. The driver counts it.
     Drop(DropReason),
-    /// The message is for a path that the stage has just asked for ([`Request::Create`]
-    /// (crate::Request::Create)): classify it again when that exists.
+    /// The message is for a path that the stage has just asked for
+    /// ([`Request::Create`](crate::Request::Create)): classify it again when that exists.
     Handoff,
 }
 
