@@ -29,6 +29,8 @@ pub enum Failure {
     NoReport(String),
     /// Some of the experiment was measured; what was not, and why.
     Incomplete(Vec<String>),
+    /// A document has no marks between which tables could stand.
+    NoPlace(PathBuf),
     /// The person at the terminal, or the machine, asked to stop.
     Interrupted,
 }
@@ -44,6 +46,12 @@ impl fmt::Display for Failure {
             Self::NotServing { system, log } => write!(f, "{system} does not serve. It said:\n{log}"),
             Self::NoReport(output) => write!(f, "ab ended without a report. It said:\n{output}"),
             Self::Incomplete(why) => write!(f, "not everything was measured:\n{}", why.join("\n")),
+            Self::NoPlace(file) => write!(
+                f,
+                "{} has no place for tables: put `<!-- silk bench web -->` and `<!-- end of silk bench web -->` into it, \
+                 each on a line of its own",
+                file.display()
+            ),
             Self::Interrupted => f.write_str("interrupted; everything it had started is gone again"),
         }
     }

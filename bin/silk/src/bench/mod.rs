@@ -12,6 +12,7 @@ mod flood;
 mod haproxy;
 mod load;
 mod machine;
+mod markdown;
 mod napi;
 mod page;
 mod plot;

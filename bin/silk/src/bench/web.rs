@@ -13,7 +13,7 @@ use super::stage::{Scratch, Stage};
 use super::system::System;
 use super::task::Task;
 use super::watch::Watch;
-use super::{Failure, page, ratio, table};
+use super::{Failure, markdown, page, ratio, table};
 use clap::builder::RangedU64ValueParser;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
@@ -53,6 +53,9 @@ pub struct Options {
     /// Write a page with tables and plots to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Put the tables into this Markdown document, between its two marks
+    #[arg(long, value_name = "FILE")]
+    into: Vec<PathBuf>,
     /// Measure nothing: show the results of an earlier run, from its JSON file
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     show: Option<PathBuf>,
@@ -77,6 +80,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if let Some(file) = &options.html {
         fs::write(file, page::page(&results)).map_err(Failure::file(file))?;
         let _ = writeln!(stdout(), "The plots are in {}", file.display());
+    }
+    for file in &options.into {
+        let document = fs::read_to_string(file).map_err(Failure::file(file))?;
+        let filled = markdown::insert(&document, &results).ok_or_else(|| Failure::NoPlace(file.clone()))?;
+        fs::write(file, filled).map_err(Failure::file(file))?;
     }
     if results.incomplete.is_empty() { Ok(()) } else { Err(Failure::Incomplete(results.incomplete)) }
 }

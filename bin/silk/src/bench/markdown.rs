@@ -1,0 +1,121 @@
+//! The experiment's tables for the project's documents, which are made from kept results and never by hand:
+//! they stand between two marks, and everything else in the document stays as it is.
+
+use super::cell::Results;
+use super::ratio::{GOALS, Goal, Ratio, loads, sizes};
+use super::table::{brief, figures, spread, verdict};
+use std::collections::BTreeSet;
+
+/// Where the tables begin.
+const BEGIN: &str = "<!-- silk bench web -->\n";
+/// Where they end.
+const END: &str = "<!-- end of silk bench web -->\n";
+
+/// The document with new tables, or `None` where it has no place for them.
+pub fn insert(document: &str, results: &Results) -> Option<String> {
+    let (before, rest) = document.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}{}{END}{after}", tables(results)))
+}
+
+/// Where it was measured, the goals, and the figures behind them.
+fn tables(results: &Results) -> String {
+    let machine = &results.machine;
+    let mut text = format!(
+        "Measured on {} × {}, Linux {}, {}, on {}.\n\n",
+        machine.cpus,
+        machine.cpu,
+        machine.kernel,
+        machine.apache.trim_start_matches("Server version: "),
+        machine.date.split('T').next().unwrap_or_default(),
+    );
+    let goals = goals(results);
+    if goals.len() > 1 {
+        text += &rows(&goals);
+        text.push('\n');
+    }
+    let heavy = loads(&results.cells);
+    text +=
+        &heavy.iter().map(|clients| rows(&figures(&results.cells, *clients))).collect::<Vec<_>>().join("\n");
+    text
+}
+
+/// A row for each goal and load, a column for each file size.
+fn goals(results: &Results) -> Vec<Vec<String>> {
+    let sizes = sizes(&results.cells);
+    let mut head = ["", "must reach", "we are after"].map(str::to_owned).to_vec();
+    head.extend(sizes.iter().map(|kb| format!("{kb} KB")));
+    let mut all = vec![head];
+    for goal in &GOALS {
+        let judged = results.ratios.iter().filter(|r| r.measure == goal.measure && r.system == goal.system);
+        let clients: BTreeSet<u32> = judged.map(|ratio| ratio.clients).collect();
+        all.extend(clients.into_iter().map(|clients| goal_row(goal, &results.ratios, &sizes, clients)));
+    }
+    all
+}
+
+fn goal_row(goal: &Goal, ratios: &[Ratio], sizes: &[u32], clients: u32) -> Vec<String> {
+    let label = goal.label.replace("{}", &clients.to_string());
+    let bound = |bound| super::table::bound(goal, bound);
+    let mut row = vec![format!("{label} (`{}`)", goal.system), bound(goal.must), bound(goal.after)];
+    for kb in sizes {
+        let find = |system: &str| {
+            let same = |r: &&Ratio| {
+                (r.measure == goal.measure && r.system == system) && (r.kb == *kb && r.clients == clients)
+            };
+            ratios.iter().find(same)
+        };
+        row.push(find(goal.system).map_or_else(|| "–".to_owned(), |ours| goal_cell(goal, ours, find)));
+    }
+    row
+}
+
+/// Silk's figure, marked where it falls short, with the peers' beside it.
+fn goal_cell<'r>(goal: &Goal, ours: &Ratio, find: impl Fn(&str) -> Option<&'r Ratio>) -> String {
+    let missed = if verdict(goal, ours.median) == "missed" { " ✗" } else { "" };
+    let peers =
+        [("linux", "Linux"), ("haproxy", "HAProxy")].into_iter().filter(|(system, _)| goal.has_peer(system));
+    let peers = peers.filter_map(|(system, name)| Some(format!("{name} {}", brief(find(system)?.median))));
+    let peers = peers.collect::<Vec<_>>().join(", ");
+    let peers = if peers.is_empty() { peers } else { format!("; {peers}") };
+    format!("**{}**{missed}{peers}", spread(ours))
+}
+
+/// A table whose first row is its head.
+fn rows(rows: &[Vec<String>]) -> String {
+    let mut text = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        text += &format!("| {} |\n", row.join(" | "));
+        if number == 0 {
+            text += &format!("|{}\n", "---|".repeat(row.len()));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cell::Cell;
+    use super::super::machine::Machine;
+    use super::*;
+
+    fn results(cells: Vec<Cell>) -> Results {
+        Results { machine: Machine::describe(0.0), ratios: Vec::new(), cells, incomplete: Vec::new() }
+    }
+
+    #[test]
+    fn only_what_stands_between_the_marks_changes() {
+        let document = format!("# Title\n{BEGIN}old figures\n{END}The end.\n");
+        let new = insert(&document, &results(Vec::new())).unwrap();
+        assert!(new.starts_with(&format!("# Title\n{BEGIN}Measured on ")), "{new}");
+        assert!(new.ends_with(&format!("{END}The end.\n")), "{new}");
+        assert!(!new.contains("old figures"), "{new}");
+        assert_eq!(insert(&new, &results(Vec::new())), Some(new));
+    }
+
+    #[test]
+    fn a_document_without_a_place_is_left_alone() {
+        assert_eq!(insert("# Title\n", &results(Vec::new())), None);
+        assert_eq!(insert(&format!("{END}{BEGIN}"), &results(Vec::new())), None);
+    }
+}
