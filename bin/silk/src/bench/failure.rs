@@ -48,7 +48,7 @@ impl fmt::Display for Failure {
             Self::Incomplete(why) => write!(f, "not everything was measured:\n{}", why.join("\n")),
             Self::NoPlace(file) => write!(
                 f,
-                "{} has no place for tables: put `<!-- silk bench web -->` and `<!-- end of silk bench web -->` into it, \
+                "{} has no place for tables: put `<!-- figures: make demo -->` and `<!-- /figures -->` into it, \
                  each on a line of its own",
                 file.display()
             ),

@@ -7,9 +7,9 @@ use super::table::{brief, figures, spread, verdict};
 use std::collections::BTreeSet;
 
 /// Where the tables begin.
-const BEGIN: &str = "<!-- silk bench web -->\n";
+const BEGIN: &str = "<!-- figures: make demo -->\n";
 /// Where they end.
-const END: &str = "<!-- end of silk bench web -->\n";
+const END: &str = "<!-- /figures -->\n";
 
 /// The document with new tables, or `None` where it has no place for them.
 pub fn insert(document: &str, results: &Results) -> Option<String> {
