@@ -2,6 +2,7 @@
 //! data that either changes: an order carries everything that is needed.
 
 use crate::classes::Classes;
+use crate::scout::Recipe;
 use silk_control::{Report, SlotNumber};
 use silk_stream::{Arena, RingPlace, wake};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -121,6 +122,15 @@ pub enum Command {
         peer: Option<SocketAddrV4>,
         /// The domain that serves it.
         domain: usize,
+    },
+    /// Build a path of the graph for a socket of `PF_SCOUT`.
+    Scout {
+        /// The socket.
+        socket: SocketName,
+        /// Its rings.
+        rings: Rings,
+        /// The path.
+        recipe: Box<Recipe>,
     },
     /// A frame that another domain's ring received for a socket of this one.
     Frame {

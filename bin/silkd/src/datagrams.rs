@@ -4,14 +4,15 @@
 
 use crate::command::{Command, Rings, SocketName};
 use crate::engine::Engine;
+use crate::scout::Recipe;
 use crate::socket_end::SocketEnd;
 use crate::sockets::Socket;
 use silk_device::Frame;
 use silk_instant::Instant;
-use silk_path::{Attr, Attrs, Checksum, DropReason, Message, Meta, PathId};
+use silk_path::{Attr, Attrs, Checksum, DropReason, Message, Meta, ModuleId, PathId};
 use silk_stream::{request, status};
 use silk_wire::ipv4;
-use std::net::{IpAddr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -55,7 +56,7 @@ impl Engine {
             self.destroy(id, now);
         }
         let fresh = || SocketEnd::new(&self.families.get(&name.family)?.arena, name, rings).map(Box::new);
-        let Some(mut end) = kept.or_else(fresh) else { return };
+        let Some(end) = kept.or_else(fresh) else { return };
         let class = self.classes.class_of(peer.map_or(*local.ip(), |p| *p.ip()), 0, local.port());
         let mut attrs = Attrs::new()
             .with(Attr::Local(local))
@@ -65,6 +66,37 @@ impl Engine {
         if let Some(peer) = peer {
             attrs = attrs.with(Attr::Remote(peer));
         }
+        self.put_on_path(name, top, attrs, class, end, now);
+    }
+
+    /// A socket of `PF_SCOUT` builds a path of the graph.
+    pub fn open_scout(&mut self, name: SocketName, rings: Rings, recipe: &Recipe, now: Instant) {
+        let fresh = || SocketEnd::new(&self.families.get(&name.family)?.arena, name, rings).map(Box::new);
+        let Some(mut end) = fresh() else { return };
+        let remote = recipe.attrs.remote().map_or(Ipv4Addr::UNSPECIFIED, |remote| *remote.ip());
+        let class = self.classes.class_of(remote, 0, recipe.attrs.local().map_or(0, |local| local.port()));
+        let attrs = recipe
+            .attrs
+            .with(Attr::InputQueue(self.input_queue(class)))
+            .with(Attr::Class(class as u8))
+            .with(Attr::Owner(u64::from(name.family) << 32 | u64::from(name.slot)));
+        let Some(top) = self.paths.graph().modules().find(&recipe.module) else {
+            end.fail(libc::EPROTONOSUPPORT);
+            return self.keep_ended(name, end);
+        };
+        self.put_on_path(name, top, attrs, class, end, now);
+    }
+
+    /// Makes the path of a datagram socket, or lets the socket say why there is none.
+    fn put_on_path(
+        &mut self,
+        name: SocketName,
+        top: ModuleId,
+        attrs: Attrs,
+        class: usize,
+        mut end: Box<SocketEnd>,
+        now: Instant,
+    ) {
         match self.paths.create(top, attrs, None, now, &mut self.port) {
             Ok(id) => {
                 self.admit(id, class);
@@ -74,15 +106,20 @@ impl Engine {
                 self.tell_program(id);
             }
             Err(error) => {
-                eprintln!("silkd: domain {}: no datagram path at {local}: {error}", self.domain);
+                eprintln!("silkd: domain {}: no path for a datagram socket: {error}", self.domain);
                 end.fail(libc::EADDRNOTAVAIL);
-                let mut socket = Socket::without_path(true);
-                let wake = end.take_news();
-                socket.end = Some(end);
-                self.sockets.insert(name, socket);
-                self.tell_ended(name, wake);
+                self.keep_ended(name, end);
             }
         }
+    }
+
+    /// A socket that never got its path waits to be closed.
+    fn keep_ended(&mut self, name: SocketName, mut end: Box<SocketEnd>) {
+        let mut socket = Socket::without_path(true);
+        let wake = end.take_news();
+        socket.end = Some(end);
+        self.sockets.insert(name, socket);
+        self.tell_ended(name, wake);
     }
 
     /// Sends what the program has written to a datagram socket.

@@ -135,6 +135,7 @@ impl Executor {
             Command::Datagram { socket, rings, local, peer, domain } => {
                 engine.open_datagram(socket, rings, local, peer, domain, now);
             }
+            Command::Scout { socket, rings, recipe } => engine.open_scout(socket, rings, &recipe, now),
             Command::Frame { bytes, maybe_partial } => engine.passed_on(bytes, maybe_partial, now),
             Command::Close { socket, generation } => engine.close(socket, Some(generation), false, now),
             Command::ProcessGone { family, process } => engine.process_gone(family, process, now),

@@ -23,6 +23,7 @@ mod priority;
 mod reloading;
 mod report;
 mod reporting;
+mod scout;
 mod server;
 mod settings;
 mod sleep;

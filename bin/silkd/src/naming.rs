@@ -252,6 +252,42 @@ impl Server {
         self.open_datagram(family, slot, local, peer)
     }
 
+    /// A socket of `PF_SCOUT`: the path of this name, in the domain of its addresses' class.
+    pub(crate) fn scout(&mut self, family: u32, process: u32, name: &str) -> Result<Reply, Refusal> {
+        let Some(recipe) = self.settings.recipes.iter().find(|recipe| recipe.name == name).cloned() else {
+            let why =
+                format!("the graph has no path named `{name}`: its [[path]] sections name those it has");
+            return Err(Refusal { errno: libc::EADDRNOTAVAIL, why });
+        };
+        let local = recipe.attrs.local();
+        if let Some(local) = local {
+            self.ports.take(Kind::Datagram, self.settings.reserve_at(*local.ip()), local.port(), false)?;
+        }
+        let (slot, generation) = self.new_slot(family, process, Kind::Datagram, local).inspect_err(|_| {
+            if let Some(local) = local {
+                self.ports.give_back(Kind::Datagram, local.port());
+            }
+        })?;
+        let rings = self.rings(family, slot)?;
+        let remote = recipe.attrs.remote().map_or(Ipv4Addr::UNSPECIFIED, |remote| *remote.ip());
+        let domain = self.settings.classes.domain_of(remote, 0, local.map_or(0, |local| local.port()));
+        if let Some(known) = self.families.get_mut(&family) {
+            if let Some(entry) = known.sockets.get_mut(&slot) {
+                entry.state = State::Served { domain };
+            }
+            if let Some(record) = known.arena.slot(slot) {
+                record.domain.store(domain as u32, SeqCst);
+                record.status.store(status::CONNECTED, SeqCst);
+            }
+        }
+        let socket = SocketName { family, slot };
+        if let Some(orders) = self.orders.get(domain) {
+            // An executor that has ended says so at the daemon's end.
+            let _ = orders.give(Command::Scout { socket, rings, recipe: Box::new(recipe) });
+        }
+        Ok(Reply::Socket { slot, generation })
+    }
+
     pub(crate) fn give_port_back(&mut self, kind: Kind, local: SocketAddrV4) {
         if self.ports.give_back(kind, local.port()) {}
     }

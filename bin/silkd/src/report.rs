@@ -58,7 +58,7 @@ impl Engine {
             id: u64::from(state.id.generation) << 32 | (self.domain as u64) << 24 | u64::from(state.id.index),
             class: self.classes.name(class).to_owned(),
             priority: self.classes.priorities.get(self.domain).copied().unwrap_or(0),
-            modules: path.slots().iter().map(|slot| modules.name(slot.module).to_owned()).collect(),
+            modules: path.modules().map(|module| modules.name(module).to_owned()).collect(),
             local: attrs.local().map_or(String::new(), |address| address.to_string()),
             peer: attrs.remote().map_or(String::new(), |address| address.to_string()),
             state: path.shown_state().to_owned(),

@@ -397,9 +397,7 @@ impl Server {
                 libc::EPERM,
                 "the policy allows this program no other priority than its class's".into(),
             ),
-            Request::Scout { name } => {
-                refused(libc::EPROTONOSUPPORT, format!("the graph has no path named {name}"))
-            }
+            Request::Scout { name } => self.scout(family, process, &name).unwrap_or_else(Reply::Refused),
             Request::Unserved { what } => {
                 let program = self.families.get(&family)?.program.clone();
                 // Bounded: a program cannot make the daemon remember without end.

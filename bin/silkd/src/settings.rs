@@ -2,6 +2,7 @@
 //! (the interface's addresses, its MTU).
 
 use crate::classes::Classes;
+use crate::scout::Recipe;
 use silk_config::Config;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -19,6 +20,8 @@ pub struct Settings {
     /// Networks that are reached over silk's interface: prefix and length. Whatever is not
     /// in one of them, or behind the gateway, is Linux's to reach.
     pub networks: Vec<(Ipv4Addr, u8)>,
+    /// The paths that sockets of `PF_SCOUT` can build.
+    pub recipes: Vec<Recipe>,
     /// Whether a default route leads over silk's interface.
     pub default_route: bool,
 }
@@ -27,7 +30,15 @@ impl Settings {
     /// The settings of a configuration, before the device is known.
     pub fn new(config: Config, file: PathBuf) -> Self {
         let classes = Classes::new(&config);
-        Self { config, file, classes, addresses: Vec::new(), networks: Vec::new(), default_route: false }
+        Self {
+            config,
+            file,
+            classes,
+            addresses: Vec::new(),
+            networks: Vec::new(),
+            recipes: Vec::new(),
+            default_route: false,
+        }
     }
 
     /// The address that a socket bound to `address` reserves its port on.

@@ -2,14 +2,15 @@
 //! and the policy. The only place where `path`, `sched`, `modules` and the configuration meet.
 
 use crate::engine::Engine;
+use crate::scout::Recipe;
 use crate::settings::Settings;
 use silk_config::{
     Config, Congestion, DeviceKind, Graph as GraphFile, Percent, Policy as PolicyName, Source,
 };
-use silk_modules::{Device, Setup, catalogue, tcp};
+use silk_modules::{Device, HeaderTemplate, Setup, catalogue, tcp};
 use silk_path::classify::Tables;
 use silk_path::transform::{Measure, Rule};
-use silk_path::{Attr, Attrs, Graph, Limits, Paths};
+use silk_path::{Attr, Attrs, Catalogue, Graph, Limits, Paths};
 use silk_sched::{Bert, Edf, Fixed, Member, Policy, Terms, Wfq};
 use std::net::Ipv4Addr;
 
@@ -50,18 +51,36 @@ pub fn paths(settings: &Settings, link: &Link, tables: &Tables, domain: usize) -
         ..Setup::new(tables.clone())
     };
     let catalogue = catalogue(setup);
-    let named = settings.config.graph.as_ref().map(|path| Source::read(path)).transpose();
-    let named = named.map_err(|error| error.to_string())?;
-    let (name, text) = named.as_ref().map_or(("web.toml", WEB), |source| (&source.name, &source.text));
-    let file = GraphFile::check(name, text, &catalogue).map_err(|faults| faults.to_string())?;
+    let file = graph_file(&settings.config, &catalogue)?;
     let graph = Graph::build(&file.spec(), &catalogue)
         .map_err(|faults| faults.iter().map(|fault| format!("{fault:?}\n")).collect::<String>())?;
-    let rules: Vec<Box<dyn Rule>> = vec![Box::new(Measure::default())];
+    let rules: Vec<Box<dyn Rule>> = vec![Box::new(HeaderTemplate), Box::new(Measure::default())];
     let mut paths = Paths::new(graph, rules);
     for (number, (class, _)) in settings.classes.classes.iter().enumerate() {
         paths.classes.set_limits(number as u8, limits(class));
     }
     Ok(paths)
+}
+
+/// The graph the configuration names, or that of a server, checked against the modules there
+/// are.
+///
+/// # Errors
+/// Everything that is wrong with it, rendered.
+fn graph_file(config: &Config, catalogue: &impl Catalogue) -> Result<GraphFile, String> {
+    let named = config.graph.as_ref().map(|path| Source::read(path)).transpose();
+    let named = named.map_err(|error| error.to_string())?;
+    let (name, text) = named.as_ref().map_or(("web.toml", WEB), |source| (&source.name, &source.text));
+    GraphFile::check(name, text, catalogue).map_err(|faults| faults.to_string())
+}
+
+/// The graph's paths that programs can ask for.
+///
+/// # Errors
+/// What is wrong with the graph or with an attribute.
+pub fn recipes(config: &Config) -> Result<Vec<Recipe>, String> {
+    let catalogue = catalogue(Setup::new(Tables::with_room(64, 1)));
+    crate::scout::recipes(&graph_file(config, &catalogue)?)
 }
 
 fn limits(class: &silk_config::Class) -> Limits {

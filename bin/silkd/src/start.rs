@@ -65,6 +65,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     if settings.config.memory.huge_pages == HugePages::Auto {
         allow_huge_pages();
     }
+    settings.recipes = stack::recipes(&settings.config).map_err(Failure::Configuration)?;
     let mut opened = open(&mut settings).map_err(machine)?;
     configure(&opened.tables, &settings, &settings.classes).map_err(machine)?;
     let neighbours = opened.interface.map(Neighbours::open).transpose().map_err(machine)?;
