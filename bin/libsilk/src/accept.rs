@@ -261,10 +261,12 @@ fn doze(
     let slot = socket.slot()?;
     let words = [WaitEntry::new(&thread.wake, seen), WaitEntry::new(&slot.event, slot.event.load(SeqCst))];
     let [own, _] = &words;
-    // Where none are kept for preferred connections the daemon, which knows nothing of that,
-    // tells of ordinary ones through the listening slot.
-    let keeps = crowd.reserve > 0;
-    if !keeps {
+    // The daemon wakes one waiter for each ordinary connection, unless they are few enough to
+    // be kept for preferred ones. Where this process keeps none after all, the daemon, which
+    // knows nothing of that, tells through the listening slot. All others sleep on a word of
+    // their own: nobody is woken for somebody else's connection.
+    let apart = crowd.reserve == 0 && listener.reserve.load(Relaxed) > 0;
+    if apart {
         announce(slot, Change::Readable(1));
         if is_waiting_in(listener) {
             return Ok(None);
@@ -274,7 +276,7 @@ fn doze(
     if crowd.is_thin() {
         look = look.min(now() + THIN_LOOK);
     }
-    let woken = wake::wait_any(if keeps { std::slice::from_ref(own) } else { &words }, Some(look));
+    let woken = wake::wait_any(if apart { &words } else { std::slice::from_ref(own) }, Some(look));
     match woken {
         Woken::Interrupted if deadline.is_set() || signals::end_waits() => Err(libc::EINTR),
         Woken::TimedOut => {

@@ -15,7 +15,7 @@ use silk_control::{Kind, Reply, Request};
 use silk_stream::{Datagram, Slot, pop_datagram, push_datagram};
 use std::ffi::c_int;
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 /// The most a UDP datagram over IPv4 carries (RFC 768, RFC 791).
 const MOST: usize = 65_507;
@@ -159,7 +159,8 @@ fn put(socket: &Socket, slot: &Slot, from: &Vectors, to: SocketAddr) -> Answer<b
     match push_datagram(bytes, write, state::writable(slot), to, &from.slices()) {
         None => Ok(false),
         Some(next) => {
-            slot.tx_write.store(next, Release);
+            // As in `stream_io`: the ring's look must not overtake the store.
+            slot.tx_write.store(next, SeqCst);
             ring(socket, slot);
             Ok(true)
         }

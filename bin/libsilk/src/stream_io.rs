@@ -10,7 +10,7 @@ use crate::vectors::Vectors;
 use crate::wait::{self, Change, Deadline};
 use silk_stream::{Slot, free, status};
 use std::ffi::c_int;
-use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// Bits of [`Socket::shut`].
 pub mod shut {
@@ -219,7 +219,9 @@ fn place(
     if placed == 0 {
         return Ok(Placed::NoMore);
     }
-    slot.tx_write.store(slot.tx_write.load(Relaxed).wrapping_add(placed as u32), Release);
+    // Sequentially consistent, like every store before a ring: a mark that is there already is
+    // only looked at, and that look must not overtake the store.
+    slot.tx_write.store(slot.tx_write.load(Relaxed).wrapping_add(placed as u32), SeqCst);
     ring(socket, slot);
     Ok(Placed::Bytes(placed))
 }
