@@ -69,7 +69,7 @@ for n in range(4):
 def told(what, call):
     try: got = call()
     except OSError as e: got = e.strerror
-    print(what, got)
+    os.write(1, f'{what} {got}\n'.encode())
 def polled():
     p = select.poll(); p.register(pairs[1][0], select.POLLIN); return p.poll(20000)[0][1] & select.POLLHUP
 def epolled():
