@@ -42,7 +42,7 @@ pub struct Options {
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: Option<u64>,
     /// Requests that HAProxy passes to Apache at a time
-    #[arg(long, default_value_t = 8, value_parser = in_range(1..=1024))]
+    #[arg(long, default_value_t = 2, value_parser = in_range(1..=1024))]
     haproxy_maxconn: u32,
     /// Leave out the flood of minimum-size packets
     #[arg(long)]
