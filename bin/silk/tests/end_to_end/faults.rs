@@ -33,6 +33,18 @@ fn a_killed_programs_peers_are_reset() {
 }
 
 #[test]
+fn a_killed_programs_memory_returns() {
+    let Some(silk) = Silk::start() else { return };
+    let before = silk.kept();
+    let (server, _client) = waiting(&silk);
+    let during = silk.kept();
+    assert!(during.0 > before.0 && during.2 > before.2, "{before:?}, then {during:?}");
+    signal(&[server.id()], "KILL");
+    let returned = within(Duration::from_secs(10), || silk.kept() == before);
+    assert!(returned, "{before:?} before, {:?} after", silk.kept());
+}
+
+#[test]
 fn a_killed_programs_port_serves_again() {
     let Some(silk) = Silk::start() else { return };
     site(&silk);

@@ -112,6 +112,16 @@ impl Silk {
         command
     }
 
+    /// What the daemon keeps at this moment: how many paths, and bytes of memory charged to them and in rings.
+    pub fn kept(&self) -> (usize, u64, u64) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_silk"));
+        command.env("SILK_SOCKET", self.path("control.sock")).args(["paths", "--json"]);
+        let report: serde_json::Value = serde_json::from_str(&text(&mut command)).unwrap();
+        let paths = report["paths"].as_array().unwrap();
+        let charged = paths.iter().map(|path| path["memory"].as_u64().unwrap()).sum();
+        (paths.len(), charged, report["arena_bytes"].as_u64().unwrap())
+    }
+
     /// Starts a server on paths and waits until `port` takes connections from the peer.
     pub fn serve<S: AsRef<OsStr>>(&self, program: &str, arguments: &[S], port: u16) -> Running {
         let server = self.start_logged(self.on_paths(program).args(arguments), program);
