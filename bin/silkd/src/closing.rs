@@ -88,6 +88,7 @@ impl Engine {
         }
         match socket.path {
             None => self.close_ended(name),
+            Some(id) if self.port.datagrams(id).is_some() => self.close_datagrams(id, name, now),
             Some(id) => {
                 let unread = self.end_of(id).is_some_and(|end| {
                     end.look();
@@ -107,11 +108,12 @@ impl Engine {
     pub fn process_gone(&mut self, family: FamilyIndex, process: u32, now: Instant) {
         let Some(arena) = self.families.get(&family).map(|family| family.arena.clone()) else { return };
         for name in self.sockets.of_family(family) {
-            let its_own = arena
-                .slot(name.slot)
-                .is_some_and(|slot| slot.owner.load(SeqCst) == process && slot.holders.load(SeqCst) <= 1);
-            if its_own {
-                self.close(name, None, true, now);
+            let Some(slot) = arena.slot(name.slot) else { continue };
+            if slot.owner.load(SeqCst) == process && slot.holders.load(SeqCst) <= 1 {
+                // What it had closed before it died is closed as it asked.
+                let asked = slot.request.load(SeqCst);
+                let abort = asked & request::CLOSE == 0 || asked & request::ABORT != 0;
+                self.close(name, None, abort, now);
             }
         }
     }
@@ -135,8 +137,10 @@ impl Engine {
 
     /// Takes the socket's end out of a path that is about to be destroyed.
     fn take_end(&mut self, id: PathId) -> Option<Box<SocketEnd>> {
-        let stream = self.paths.path_mut(id)?.take_stream()?;
-        (stream as Box<dyn std::any::Any>).downcast().ok()
+        match self.paths.path_mut(id)?.take_stream() {
+            Some(stream) => (stream as Box<dyn std::any::Any>).downcast().ok(),
+            None => self.port.take_datagrams(id),
+        }
     }
 
     /// A slot and its rings return to the family's book.

@@ -311,16 +311,24 @@ impl Engine {
     /// Wakes and rings whoever watches the socket of a path, if there is news.
     pub(crate) fn tell_program(&mut self, id: PathId) {
         let Some(end) = self.end_of(id) else { return };
-        end.ask_for_room();
-        let Some(wake) = end.take_news() else { return };
-        let name = end.name;
+        let (name, read_meanwhile) = (end.name, end.ask_for_room());
+        let news = end.take_news();
+        if read_meanwhile {
+            if let Some(socket) = self.sockets.find(name) {
+                socket.rung = true;
+            }
+            self.wake(id, clock::now());
+        }
+        let Some(wake) = news else { return };
         let served_by = self.sockets.find(name).and_then(|socket| socket.thread).map(|(thread, _)| thread);
         let Some(family) = self.families.get(&name.family) else { return };
         let Some(slot) = family.arena.slot(name.slot) else { return };
         if wake.threads {
             family.wake_sleepers(slot, served_by);
         }
-        family.ring_bells(name.slot, slot);
+        if wake.bells {
+            family.ring_bells(name.slot, slot);
+        }
     }
 
     /// Takes what a family has rung for to the paths.
@@ -360,6 +368,10 @@ impl Engine {
         }
         let Some(end) = self.end_of(id) else { return };
         let (new_bytes, asked) = (end.look(), end.slot().request.swap(0, SeqCst));
+        // Options first: a cork set before the bytes were written must hold them.
+        if asked & request::OPTIONS != 0 {
+            self.apply_options(id, now);
+        }
         if new_bytes {
             self.paths.bell(id, now, &mut self.port, Bell::Sent);
         }
@@ -385,9 +397,6 @@ impl Engine {
         }
         if asked & request::CLOSE != 0 {
             ring(if asked & request::ABORT != 0 { Bell::Abort } else { Bell::Close });
-        }
-        if asked & request::OPTIONS != 0 {
-            self.apply_options(id, now);
         }
         if asked & request::TAKEN != 0 {
             self.taken(name);

@@ -106,13 +106,15 @@ impl SocketEnd {
     }
 
     /// Asks the program to ring once half the ring is free, while less than that is, because
-    /// the peer may be waiting for a window (CM §4.2 `B_start`).
-    pub fn ask_for_room(&self) {
+    /// the peer may be waiting for a window (CM §4.2 `B_start`). `true` when it has read so
+    /// much in this very moment that it may not have seen that it was asked.
+    pub fn ask_for_room(&self) -> bool {
         let half = self.rings.rx.size / 2;
         let note = if self.to_program.room() < half as usize { half } else { 0 };
         if self.slot().rx_note.load(Relaxed) != note {
             self.slot().rx_note.store(note, SeqCst);
         }
+        note != 0 && self.to_program.room() >= half as usize
     }
 
     /// Writes a datagram that arrived; `false` when there is no room for it.
@@ -157,7 +159,10 @@ impl SocketEnd {
         }
         self.to_program.news = false;
         self.from_program.news = false;
-        Some(Wake { threads: self.whom_to_wake(readable, writable) })
+        // Event sets are told of more room only where somebody waits for it: nearly every
+        // acknowledgement makes some.
+        let bells = readable || self.slot().waiting.load(SeqCst) & waiting::WRITE != 0;
+        Some(Wake { threads: self.whom_to_wake(readable, writable), bells })
     }
 
     /// Of the threads that sleep on the socket, whether those whose level is reached are to
@@ -186,6 +191,8 @@ impl SocketEnd {
 pub struct Wake {
     /// Threads sleep on the slot and their level is reached.
     pub threads: bool,
+    /// The event sets that watch the socket are to be told.
+    pub bells: bool,
 }
 
 impl ToProgram {
@@ -301,9 +308,9 @@ mod tests {
         end.slot().wake_read.store(4, SeqCst);
         end.slot().waiting.store(waiting::READ, SeqCst);
         end.split().0.write(b"abc");
-        assert_eq!(end.take_news(), Some(Wake { threads: false }));
+        assert_eq!(end.take_news(), Some(Wake { threads: false, bells: true }));
         end.split().0.write(b"d");
-        assert_eq!(end.take_news(), Some(Wake { threads: true }));
+        assert_eq!(end.take_news(), Some(Wake { threads: true, bells: true }));
         assert_eq!(end.take_news(), None);
         assert_eq!(end.slot().waiting.load(SeqCst), 0);
     }
