@@ -1,0 +1,78 @@
+//! Any sequence of segments, time and program's acts against one connection: it must not
+//! panic, must not send beyond what the buffer holds, and must take no more than there is
+//! room for.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use silk_instant::Instant;
+use silk_tcp::{Config, Connection, Flags, Options, RecvBuffer, Segment, SendBuffer, SeqNumber};
+use std::time::Duration;
+
+struct Tx(usize);
+
+impl SendBuffer for Tx {
+    fn len(&self) -> usize {
+        self.0
+    }
+    fn consume(&mut self, octets: usize) {
+        self.0 = self.0.checked_sub(octets).expect("acknowledges no more than was written");
+    }
+}
+
+struct Rx(usize);
+
+impl RecvBuffer for Rx {
+    fn room(&self) -> usize {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) -> usize {
+        let taken = bytes.len().min(self.0);
+        self.0 -= taken;
+        taken
+    }
+}
+
+const ISS: u32 = 1000;
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut now = Instant::from_millis(1);
+    let (mut tx, mut rx) = (Tx(3000), Rx(65536));
+    let mut connection = Connection::connect(&Config::default(), SeqNumber::new(ISS), now);
+    let mut rest = bytes;
+    while let [act, a, b, c, d, tail @ ..] = rest {
+        rest = tail;
+        match act % 8 {
+            0 => now += Duration::from_millis(u64::from(*a) << (b % 12)),
+            1 => connection.close(now),
+            2 => connection.shutdown_write(),
+            3 => connection.abort(),
+            4 => tx.0 = (tx.0 + usize::from(*a) * 16).min(1 << 20),
+            5 => {
+                rx.0 = (rx.0 + usize::from(*a) * 256).min(1 << 20);
+                connection.on_read(now, &rx);
+            }
+            _ => {
+                let options = Options::parse(&tail[..tail.len().min(usize::from(*d % 41))]);
+                let segment = Segment {
+                    seq: SeqNumber::new(u32::from(*a) * 7),
+                    ack: SeqNumber::new(ISS + u32::from(*b)),
+                    flags: Flags::from_bits(*c),
+                    window: u16::from(*d) * 32,
+                    urgent: 0,
+                    options: options.unwrap_or_default(),
+                    payload: &tail[..tail.len().min(usize::from(*a))],
+                };
+                let room = rx.0;
+                let _ = connection.on_segment(now, &segment, &mut tx, &mut rx);
+                assert!(rx.0 <= room);
+            }
+        }
+        if connection.poll_timeout().is_some_and(|at| at <= now) {
+            connection.on_timeout(now);
+        }
+        for _ in 0..64 {
+            let Some(out) = connection.poll_transmit(now, &tx, &rx, 65_000) else { break };
+            assert!(out.offset + out.len <= tx.0);
+        }
+    }
+});
