@@ -153,7 +153,7 @@ impl Crowd {
 
 /// The most important connection that this thread may take by itself. A thread that waits
 /// (`Some`) leaves the ordinary queue alone if too few others wait for preferred connections,
-/// and whatever is below the priority it still has.
+/// and whatever is below the class whose priority it still has.
 fn choose(family: &Family, listener: &Listener, thread: Option<&Thread>, crowd: Crowd) -> Option<Taken> {
     let extended = thread.map_or(0, |thread| thread.extended.load(Relaxed)) as usize;
     queues(listener).find_map(|(rank, queue)| {

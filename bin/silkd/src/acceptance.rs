@@ -42,7 +42,7 @@ pub fn bring(
     manner: Manner,
 ) -> Brought {
     if let Some(priority) = manner.extend_to
-        && let Some(thread) = hand_over(family, listener, slot, record, manner.base, priority)
+        && let Some(thread) = hand_over(family, listener, (slot, record), manner, priority)
     {
         return Brought::Handed(thread);
     }
@@ -63,9 +63,8 @@ pub fn bring(
 fn hand_over(
     family: &FamilyEnd,
     listener: &Listener,
-    slot: u32,
-    record: &Slot,
-    base: i32,
+    (slot, record): (u32, &Slot),
+    Manner { rank, base, .. }: Manner,
     priority: u32,
 ) -> Option<u32> {
     loop {
@@ -73,7 +72,7 @@ fn hand_over(
         let Some(thread) = family.thread(number) else { continue };
         let shared = family.arena.thread(number)?;
         // A thread we may not raise is served all the same, at its own priority.
-        family.extend(number, base, priority);
+        family.extend(number, base, priority, rank);
         record.owner.store(thread.process, SeqCst);
         record.thread.store(number + 1, SeqCst);
         if shared.handed.compare_exchange(0, slot + 1, SeqCst, SeqCst).is_err() {
@@ -99,7 +98,7 @@ fn wake_one(family: &FamilyEnd, listener: &Listener, manner: Manner) {
             continue;
         }
         if family.priority_of(number).is_some() && manner.extend_to.is_none() {
-            family.extend(number, manner.base, 0);
+            family.extend(number, manner.base, 0, 0);
         }
         family.wake_thread(number);
         return;

@@ -44,7 +44,7 @@ impl Engine {
             return;
         };
         if let Some(priority) = manner.extend_to {
-            family.extend(thread, manner.base, priority);
+            family.extend(thread, manner.base, priority, manner.rank);
         }
         self.serve(name, thread);
     }

@@ -102,8 +102,10 @@ impl Engine {
                 self.admit(id, class);
                 end.change_status(status::CONNECTED, 0);
                 self.port.put_datagrams(id, end);
-                self.sockets.insert(name, Socket::on(id, true));
+                // The program may have rung before the path was there to hear it.
+                self.sockets.insert(name, Socket { rung: true, ..Socket::on(id, true) });
                 self.tell_program(id);
+                self.wake(id, now);
             }
             Err(error) => {
                 eprintln!("silkd: domain {}: no path for a datagram socket: {error}", self.domain);

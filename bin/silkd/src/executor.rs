@@ -140,7 +140,7 @@ impl Executor {
             Command::Close { socket, generation } => engine.close(socket, Some(generation), false, now),
             Command::ProcessGone { family, process } => engine.process_gone(family, process, now),
             Command::Neighbour { address, link } => engine.resolved(address, link, now),
-            Command::Classes(classes) => engine.classes = classes,
+            Command::Classes(classes) => engine.set_classes(classes),
             Command::Report(to) => {
                 let _ = to.send(engine.report());
             }

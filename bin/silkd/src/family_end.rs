@@ -49,7 +49,7 @@ impl FamilyEnd {
             *known = thread;
         }
         if thread.is_none() {
-            self.note_priority(number, 0);
+            self.note_priority(number, 0, 0);
         }
     }
 
@@ -75,18 +75,19 @@ impl FamilyEnd {
         self.priorities.get(number as usize)?.load(SeqCst).checked_sub(1)
     }
 
-    fn note_priority(&self, number: u32, shown: u32) {
+    fn note_priority(&self, number: u32, priority: u32, rank: u32) {
         if let Some(known) = self.priorities.get(number as usize) {
-            known.store(shown, SeqCst);
+            known.store(priority, SeqCst);
         }
         if let Some(record) = self.arena.thread(number) {
-            record.extended.store(shown, SeqCst);
+            record.extended.store(rank, SeqCst);
         }
     }
 
-    /// Schedules a thread for paths of `priority`, only if it is scheduled otherwise now.
+    /// Schedules a thread for paths of `path_priority`, of the class at `rank` among the accept
+    /// queues, only if it is scheduled otherwise now.
     /// Whether it is scheduled so afterwards.
-    pub fn extend(&self, number: u32, base: i32, path_priority: u32) -> bool {
+    pub fn extend(&self, number: u32, base: i32, path_priority: u32, rank: usize) -> bool {
         let Some(thread) = self.thread(number) else { return false };
         let shown = if path_priority == 0 { 0 } else { path_priority + 1 };
         if self.priorities.get(number as usize).is_none_or(|known| known.load(SeqCst) == shown) {
@@ -95,7 +96,8 @@ impl FamilyEnd {
         let scheduling = priority::extended(base, path_priority);
         let done = priority::set(thread.tid, scheduling).is_ok();
         if done {
-            self.note_priority(number, shown);
+            let rank = if path_priority == 0 { 0 } else { rank as u32 + 1 };
+            self.note_priority(number, shown, rank);
         }
         done
     }

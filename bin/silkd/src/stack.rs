@@ -1,6 +1,7 @@
 //! Puts a domain together: the graph with its modules, the paths that stand from the start,
 //! and the policy. The only place where `path`, `sched`, `modules` and the configuration meet.
 
+use crate::classes::Classes;
 use crate::engine::Engine;
 use crate::scout::Recipe;
 use crate::settings::Settings;
@@ -11,8 +12,9 @@ use silk_modules::{Device, HeaderTemplate, Setup, catalogue, tcp};
 use silk_path::classify::Tables;
 use silk_path::transform::{Measure, Rule};
 use silk_path::{Attr, Attrs, Catalogue, Graph, Limits, Paths};
-use silk_sched::{Bert, Edf, Fixed, Member, Policy, Terms, Wfq};
+use silk_sched::{Bert, DeadlineWorkahead, Edf, Fixed, Member, Policy, Terms, Wfq};
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 /// The graph of a server, unless the configuration names another.
 const WEB: &str = include_str!("../../../graphs/web.toml");
@@ -56,9 +58,7 @@ pub fn paths(settings: &Settings, link: &Link, tables: &Tables, domain: usize) -
         .map_err(|faults| faults.iter().map(|fault| format!("{fault:?}\n")).collect::<String>())?;
     let rules: Vec<Box<dyn Rule>> = vec![Box::new(HeaderTemplate), Box::new(Measure::default())];
     let mut paths = Paths::new(graph, rules);
-    for (number, (class, _)) in settings.classes.classes.iter().enumerate() {
-        paths.classes.set_limits(number as u8, limits(class));
-    }
+    set_limits(&mut paths, &settings.classes);
     Ok(paths)
 }
 
@@ -81,6 +81,12 @@ fn graph_file(config: &Config, catalogue: &impl Catalogue) -> Result<GraphFile, 
 pub fn recipes(config: &Config) -> Result<Vec<Recipe>, String> {
     let catalogue = catalogue(Setup::new(Tables::with_room(64, 1)));
     crate::scout::recipes(&graph_file(config, &catalogue)?)
+}
+
+fn set_limits(paths: &mut Paths, classes: &Classes) {
+    for (number, (class, _)) in classes.classes.iter().enumerate() {
+        paths.classes.set_limits(number as u8, limits(class));
+    }
 }
 
 fn limits(class: &silk_config::Class) -> Limits {
@@ -130,8 +136,7 @@ pub fn policy(config: &Config, limit: u32) -> Box<dyn Policy + Send> {
             scheduler.quantum,
             Percent::WHOLE.millionths() - scheduler.linux_share.millionths(),
         )),
-        #[allow(unreachable_patterns, reason = "a policy that is only configured elsewhere runs as fixed")]
-        _ => Box::new(Fixed::new(limit)),
+        PolicyName::DeadlineWorkahead => Box::new(DeadlineWorkahead::new(limit)),
     }
 }
 
@@ -141,6 +146,12 @@ pub fn owns_link(config: &Config) -> bool {
 }
 
 impl Engine {
+    /// Takes new classes and limits over. Paths keep the class they were made in.
+    pub fn set_classes(&mut self, classes: Arc<Classes>) {
+        set_limits(&mut self.paths, &classes);
+        self.classes = classes;
+    }
+
     /// Makes the paths that stand from the start: ARP where the link is ours, ICMP, the path
     /// for fragments, and the one for TCP segments of nobody.
     ///

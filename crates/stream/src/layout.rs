@@ -233,8 +233,9 @@ pub struct Thread {
     /// Slot number plus one of a connection handed to it, by the daemon; taken (set to zero)
     /// by the thread.
     pub handed: AtomicU32,
-    /// The priority the daemon has given the thread, plus one; zero: its own. A thread with
-    /// a priority must not take a connection of a lower class by itself.
+    /// The class whose priority the daemon has given the thread, as its place among the
+    /// accept queues plus one; zero: its own priority. A thread with a priority must not take
+    /// a connection of a lower class by itself.
     pub extended: AtomicU32,
     /// Kernel thread id, by the program, for people.
     pub tid: AtomicU32,
@@ -247,7 +248,7 @@ pub struct Thread {
 }
 
 /// How many classes have accept queues of their own.
-pub const RANKS: usize = 8;
+pub const RANKS: usize = DOMAINS;
 
 /// The shared part of a listening socket.
 #[repr(C, align(64))]
