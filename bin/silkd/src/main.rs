@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     match start::run(&arguments.config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(start::Failure::Configuration(faults)) => {
-            eprint!("{faults}");
+            eprintln!("{faults}");
             ExitCode::from(2)
         }
         Err(start::Failure::Machine(why)) => {
