@@ -173,48 +173,65 @@ fn wait(
     thread: &Thread,
 ) -> Answer<Taken> {
     let deadline = Deadline::after(socket.settings.receive_limit());
-    let mut stuck = None;
+    let (mut stuck, mut called) = (None, false);
     loop {
         let seen = thread.wake.load(SeqCst);
         listener.waiters.enter(number);
+        called |= answer(listener, number);
         let crowd = Crowd::look(socket, listener, 1);
         let outcome = match handed(thread).or_else(|| choose(family, listener, Some(thread), crowd)) {
             Some(taken) => Ok(Some(taken)),
-            None => doze(socket, family, listener, (thread, seen), crowd, deadline),
+            None => {
+                if called && thread.extended.load(Relaxed) > 0 && is_waiting_in(listener) {
+                    // Not for a thread of this priority: the daemon calls one that is.
+                    family.ring(socket.name().0, socket.slot()?);
+                }
+                doze(socket, family, listener, (thread, seen), crowd, deadline)
+            }
         };
         // Who was chosen looks what it was handed, whatever else it found.
         let was_chosen = !listener.waiters.leave(number);
         let given = if was_chosen { handed_soon(thread, seen) } else { None };
-        match (outcome, given) {
+        called |= was_chosen && answer(listener, number);
+        let leaves = match (outcome, given) {
             (Ok(Some(taken)), Some(given)) => {
                 keep_for_later(thread, &taken);
-                return Ok(given);
+                Ok(given)
             }
-            (_, Some(given)) => return Ok(given),
-            (Ok(Some(taken)), None) => {
-                if was_chosen {
-                    pass_on(family, listener);
-                }
-                return Ok(taken);
+            (_, Some(given)) => Ok(given),
+            (Ok(Some(taken)), None) => Ok(taken),
+            (Err(errno), None) => Err(errno),
+            (Ok(None), None) => {
+                unstick(socket, listener, crowd, &mut stuck);
+                continue;
             }
-            (Ok(None), None) => unstick(socket, listener, crowd, &mut stuck),
-            (Err(errno), None) => {
-                if was_chosen {
-                    pass_on(family, listener);
-                }
-                return Err(errno);
-            }
+        };
+        if called {
+            call_next(family, listener);
         }
+        return leaves;
     }
 }
 
-/// Of a thread that was woken for a queued connection and leaves with another one, or with
-/// none: wakes the next one, as far as it may.
-fn pass_on(family: &Family, listener: &Listener) {
-    if is_waiting_in(listener)
-        && listener.waiters.len() > listener.reserve.load(Relaxed)
-        && let Some(thread) = listener.waiters.choose_low().and_then(|number| family.arena.thread(number))
+/// A thread that was called looks now: whoever queues a connection after this calls another.
+/// Whether it was called.
+fn answer(listener: &Listener, number: u32) -> bool {
+    listener.called.load(Relaxed) == number + 1
+        && listener.called.compare_exchange(number + 1, 0, SeqCst, SeqCst).is_ok()
+}
+
+/// Of a thread that was called and goes: calls the next one if connections are left, as far as
+/// it may.
+fn call_next(family: &Family, listener: &Listener) {
+    if !is_waiting_in(listener)
+        || listener.called.load(SeqCst) != 0
+        || listener.waiters.len() <= listener.reserve.load(Relaxed)
     {
+        return;
+    }
+    let Some(number) = listener.waiters.choose_low() else { return };
+    if let Some(thread) = family.arena.thread(number) {
+        listener.called.store(number + 1, SeqCst);
         thread.wake.fetch_add(1, SeqCst);
         wake::wake(&thread.wake, 1);
     }

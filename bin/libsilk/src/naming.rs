@@ -180,11 +180,21 @@ pub fn listen(socket: &'static Socket, backlog: c_int) -> Answer<Server> {
     if socket.role() == Role::Stream && socket.slot()?.status.load(SeqCst) != 0 {
         return Err(libc::EINVAL);
     }
-    let backlog = u32::try_from(backlog).unwrap_or(u32::MAX);
-    let defer_accept = socket.settings.defer_accept.load(SeqCst);
-    family::ask(&Request::Listen { slot: socket.name().0, backlog, defer_accept }, &[])?;
+    socket.settings.backlog.store(u32::try_from(backlog).unwrap_or(u32::MAX), SeqCst);
+    listen_on(socket)?;
     socket.set_role(Role::Listener);
     Ok(Server::Silk)
+}
+
+/// Tells the daemon the terms a socket listens under: at first, and whenever they change.
+///
+/// # Errors
+/// What the daemon refuses with.
+pub fn listen_on(socket: &Socket) -> Answer<()> {
+    let (backlog, defer_accept) =
+        (socket.settings.backlog.load(SeqCst), socket.settings.defer_accept.load(SeqCst));
+    family::ask(&Request::Listen { slot: socket.name().0, backlog, defer_accept }, &[])?;
+    Ok(())
 }
 
 /// `connect(2)` of an undecided socket or one that silk serves.

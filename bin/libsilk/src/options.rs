@@ -148,6 +148,9 @@ pub unsafe fn set(
     // SAFETY: as the caller promises.
     if unsafe { remember(socket, level, name, value, len) }? {
         let uncork = name == libc::TCP_CORK || name == libc::TCP_NODELAY;
+        if level == libc::IPPROTO_TCP && name == libc::TCP_DEFER_ACCEPT && socket.role() == Role::Listener {
+            return crate::naming::listen_on(socket);
+        }
         if let (Some(family), Ok(slot)) = (family::joined(), socket.slot()) {
             pass_on(socket, slot, family);
             // What these two held back goes out now.

@@ -20,7 +20,7 @@ pub mod flag {
 }
 
 /// How many words [`Settings::words`] has.
-pub const WORDS: usize = 12;
+pub const WORDS: usize = 13;
 
 /// The options.
 #[derive(Default)]
@@ -45,7 +45,9 @@ pub struct Settings {
     pub receive_buffer: AtomicU32,
     /// `SO_SNDBUF` as set; zero: not set.
     pub send_buffer: AtomicU32,
-    /// `TCP_DEFER_ACCEPT`, seconds: as it is when the socket begins to listen.
+    /// The backlog given to `listen`.
+    pub backlog: AtomicU32,
+    /// `TCP_DEFER_ACCEPT`, seconds.
     pub defer_accept: AtomicU32,
     /// `IP_TOS` as set. Reported only.
     pub service: AtomicU32,
@@ -65,6 +67,7 @@ impl Settings {
             keep_count: AtomicU32::new(0),
             receive_buffer: AtomicU32::new(0),
             send_buffer: AtomicU32::new(0),
+            backlog: AtomicU32::new(0),
             defer_accept: AtomicU32::new(0),
             service: AtomicU32::new(0),
         }
@@ -83,6 +86,7 @@ impl Settings {
             keep_count,
             receive_buffer,
             send_buffer,
+            backlog,
             defer_accept,
             service,
         } = self;
@@ -97,6 +101,7 @@ impl Settings {
             keep_count,
             receive_buffer,
             send_buffer,
+            backlog,
             defer_accept,
             service,
         ]

@@ -1,7 +1,7 @@
 //! Bringing established connections to the threads that accept them (design §6, SILK §3.3).
 //!
-//! An ordinary connection goes to its class's accept queue, and one waiting thread is woken
-//! if enough of them remain for the higher classes. A connection of an extended class is
+//! An ordinary connection goes to its class's accept queue, and one waiting thread is called
+//! if nobody is on the way there and enough of them remain for the higher classes. A connection of an extended class is
 //! handed to a thread that waits: it gets the connection's priority first, then the
 //! connection, then it is woken. Every step is a compare-and-swap, so executors of different
 //! classes never wait for each other.
@@ -33,10 +33,10 @@ pub enum Brought {
 }
 
 /// Brings connection `slot` (its record `record`) to whoever accepts on the listening socket
-/// `on` (its record `on_record`, its shared part `listener`).
+/// `on` (its record `on_record`, its shared part `listener`, of that number).
 pub fn bring(
     family: &FamilyEnd,
-    listener: &Listener,
+    (number, listener): (u32, &Listener),
     (on, on_record): (u32, &Slot),
     (slot, record): (u32, &Slot),
     manner: Manner,
@@ -50,10 +50,10 @@ pub fn bring(
     if !queue.push(slot, &record.owner) {
         return Brought::Full;
     }
-    wake_one(family, listener, manner);
+    call_one(family, (number, listener), manner);
     if on_record.waiting.load(SeqCst) & waiting::READ != 0 {
         on_record.waiting.fetch_and(!waiting::READ, SeqCst);
-        family.wake_sleepers(on_record, None);
+        family.wake_sleepers(on, None);
     }
     family.ring_bells(on, on_record);
     Brought::Queued
@@ -86,21 +86,23 @@ fn hand_over(
     }
 }
 
-/// Wakes one waiting thread to look at the queues, if more wait than must be left.
-fn wake_one(family: &FamilyEnd, listener: &Listener, manner: Manner) {
+/// Calls one waiting thread to look at the queues, if more wait than must be left and nobody
+/// is on the way.
+pub fn call_one(family: &FamilyEnd, (number, listener): (u32, &Listener), manner: Manner) {
+    if family.is_called(number, listener) {
+        return;
+    }
     let left = if manner.rank == 0 { listener.reserve.load(SeqCst) } else { 0 };
-    loop {
-        if listener.waiters.len() <= left {
-            return;
-        }
-        let Some(number) = listener.waiters.choose_low() else { return };
-        if family.thread(number).is_none() {
+    while listener.waiters.len() > left {
+        let Some(waiter) = listener.waiters.choose_low() else { return };
+        if family.thread(waiter).is_none() {
             continue;
         }
-        if family.priority_of(number).is_some() && manner.extend_to.is_none() {
-            family.extend(number, manner.base, 0, 0);
+        if family.priority_of(waiter).is_some() && manner.extend_to.is_none() {
+            family.extend(waiter, manner.base, 0, 0);
         }
-        family.wake_thread(number);
+        listener.called.store(waiter + 1, SeqCst);
+        family.wake_thread(waiter);
         return;
     }
 }
@@ -127,7 +129,7 @@ mod tests {
     fn bring_to(family: &FamilyEnd, slot: u32, manner: Manner) -> Brought {
         let arena = &family.arena;
         let on = (9, arena.slot(9).unwrap());
-        bring(family, arena.listener(0).unwrap(), on, (slot, arena.slot(slot).unwrap()), manner)
+        bring(family, (0, arena.listener(0).unwrap()), on, (slot, arena.slot(slot).unwrap()), manner)
     }
 
     #[test]
@@ -153,6 +155,23 @@ mod tests {
         listener.reserve.store(1, SeqCst);
         assert_eq!(bring_to(&family, 6, ORDINARY), Brought::Queued);
         assert!(!listener.waiters.leave(0));
+    }
+
+    #[test]
+    fn one_thread_is_called_at_a_time_and_another_when_it_has_looked_or_is_lost() {
+        let mut family = family(4);
+        let arena = family.arena.clone();
+        let listener = arena.listener(0).unwrap();
+        (0..4).for_each(|t| listener.waiters.enter(t));
+        (5..8).for_each(|slot| assert_eq!(bring_to(&family, slot, ORDINARY), Brought::Queued));
+        assert_eq!((listener.waiters.len(), listener.called.load(SeqCst)), (3, 1));
+        listener.called.store(0, SeqCst);
+        bring_to(&family, 8, ORDINARY);
+        assert_eq!((listener.waiters.len(), listener.called.load(SeqCst)), (2, 2));
+        // Thread 1 dies on the way.
+        family.set_thread(1, None);
+        bring_to(&family, 9, ORDINARY);
+        assert_eq!((listener.waiters.len(), listener.called.load(SeqCst)), (1, 3));
     }
 
     #[test]

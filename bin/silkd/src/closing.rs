@@ -35,7 +35,7 @@ impl Engine {
         let Some(family) = self.families.get(&name.family) else { return };
         if let Some(slot) = family.arena.slot(name.slot) {
             if wake.threads {
-                family.wake_sleepers(slot, None);
+                family.wake_sleepers(name.slot, None);
             }
             family.ring_bells(name.slot, slot);
         }
@@ -132,7 +132,9 @@ impl Engine {
             }
         }
         self.sockets.remove_family(family);
-        self.families.remove(&family);
+        if let Some(family) = self.families.remove(&family) {
+            family.wake_all();
+        }
     }
 
     /// Takes the socket's end out of a path that is about to be destroyed.

@@ -37,9 +37,7 @@ pub struct ListenerHold {
     /// Where it listens; an unspecified address is every one of ours.
     pub local: SocketAddrV4,
     /// The most connections that may wait to be accepted, in each class.
-    pub backlog: u32,
-    /// Seconds a connection without data may be kept back (`TCP_DEFER_ACCEPT`).
-    pub defer_accept: u32,
+    pub backlog: AtomicU32,
     /// Where to report that it is free.
     pub events: Sender<Event>,
 }
@@ -96,7 +94,21 @@ pub enum Command {
         tid: Option<(u32, u32)>,
     },
     /// Listen.
-    Listen(Arc<ListenerHold>),
+    Listen {
+        /// The socket.
+        hold: Arc<ListenerHold>,
+        /// Seconds a connection without data may be kept back (`TCP_DEFER_ACCEPT`).
+        defer_accept: u32,
+    },
+    /// A socket that listens goes on under other terms.
+    ListenOn {
+        /// The socket.
+        socket: SocketName,
+        /// The most connections that may wait to be accepted, in each class.
+        backlog: u32,
+        /// As in [`Command::Listen`].
+        defer_accept: u32,
+    },
     /// Listen no longer: connections not yet accepted are reset.
     Unlisten(SocketName),
     /// Open a connection.

@@ -5,7 +5,7 @@ use crate::classes::Classes;
 use crate::clock;
 use crate::command::{Event as Told, FamilyIndex, ListenerHold, SocketName};
 use crate::datagrams::Sibling;
-use crate::family_end::FamilyEnd;
+use crate::family_end::{FamilyEnd, ThreadEnd};
 use crate::port::DomainPort;
 use crate::socket_end::SocketEnd;
 use crate::sockets::Sockets;
@@ -324,11 +324,16 @@ impl Engine {
         let Some(family) = self.families.get(&name.family) else { return };
         let Some(slot) = family.arena.slot(name.slot) else { return };
         if wake.threads {
-            family.wake_sleepers(slot, served_by);
+            family.wake_sleepers(name.slot, served_by);
         }
         if wake.bells {
             family.ring_bells(name.slot, slot);
         }
+    }
+
+    /// Wakes the programs' threads that the last turn has news for.
+    pub fn wake_programs(&self) {
+        self.families.values().for_each(FamilyEnd::wake_all);
     }
 
     /// Takes what a family has rung for to the paths.
@@ -346,13 +351,28 @@ impl Engine {
 
     /// A socket has rung.
     fn rung(&mut self, name: SocketName, now: Instant) {
-        let Some(socket) = self.sockets.find(name) else { return };
+        let Some(socket) = self.sockets.find(name) else { return self.listener_rung(name) };
         match socket.path {
             Some(id) => {
                 socket.rung = true;
                 self.wake(id, now);
             }
             None => self.answer_ended(name),
+        }
+    }
+
+    fn listener_rung(&self, name: SocketName) {
+        let holds = self.listeners.values().flatten().filter(|hold| hold.name == name);
+        holds.for_each(|hold| self.call_acceptor(hold));
+    }
+
+    /// A thread came or went. Connections that it was called for are another's.
+    pub(crate) fn set_thread(&mut self, name: FamilyIndex, number: u32, thread: Option<ThreadEnd>) {
+        let Some(family) = self.families.get_mut(&name) else { return };
+        family.set_thread(number, thread);
+        if thread.is_none() {
+            let holds = self.listeners.values().flatten().filter(|hold| hold.name.family == name);
+            holds.for_each(|hold| self.call_acceptor(hold));
         }
     }
 
@@ -367,15 +387,22 @@ impl Engine {
             return self.send_datagrams(id, now);
         }
         let Some(end) = self.end_of(id) else { return };
+        // Bytes before requests: a cork that was set before they were written is then seen.
         let (new_bytes, asked) = (end.look(), end.slot().request.swap(0, SeqCst));
-        // Options first: a cork set before the bytes were written must hold them.
+        let is_last = asked & (request::SHUT_WRITE | request::CLOSE) != 0;
+        if is_last {
+            // Whatever was written before the end is to leave before the FIN, and the FIN rides
+            // on the last of it, so nothing else may let it go first.
+            end.look();
+            self.answer_request(id, name, asked, now);
+        }
         if asked & request::OPTIONS != 0 {
             self.apply_options(id, now);
         }
-        if new_bytes {
-            self.paths.bell(id, now, &mut self.port, Bell::Sent);
-        }
-        if asked != 0 {
+        if !is_last {
+            if new_bytes {
+                self.paths.bell(id, now, &mut self.port, Bell::Sent);
+            }
             self.answer_request(id, name, asked, now);
         }
         // A closed socket has nothing more to read.

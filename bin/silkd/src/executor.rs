@@ -60,6 +60,7 @@ impl Executor {
             }
             self.engine.run(BUDGET);
             self.engine.port.flush(now);
+            self.engine.wake_programs();
             if frames < BATCH && self.engine.is_idle() {
                 self.sleep();
             }
@@ -123,11 +124,12 @@ impl Executor {
                 }
             }
             Command::Thread { family, thread, tid } => {
-                if let Some(family) = engine.families.get_mut(&family) {
-                    family.set_thread(thread, tid.map(|(tid, process)| ThreadEnd { tid, process }));
-                }
+                engine.set_thread(family, thread, tid.map(|(tid, process)| ThreadEnd { tid, process }));
             }
-            Command::Listen(hold) => engine.listen(hold, now),
+            Command::Listen { hold, defer_accept } => engine.listen(hold, defer_accept, now),
+            Command::ListenOn { socket, backlog, defer_accept } => {
+                engine.listen_on(socket, backlog, defer_accept, now);
+            }
             Command::Unlisten(name) => engine.unlisten(name, now),
             Command::Connect { socket, rings, local, peer } => {
                 engine.connect(socket, rings, local, peer, now)

@@ -4,11 +4,15 @@
 use crate::clock;
 use crate::priority;
 use crate::unblock::Histogram;
-use silk_stream::{Arena, BELLS, Pool, Slot, THREADS, wake};
+use silk_instant::Instant;
+use silk_stream::{Arena, BELLS, Listener, Pool, Slot, THREADS, wake};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::Duration;
 
 /// A thread that may be woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +21,24 @@ pub struct ThreadEnd {
     pub tid: u32,
     /// Its process.
     pub process: u32,
+}
+
+/// How long a thread may be on its way to queued connections before another is called as well.
+const PATIENCE: Duration = Duration::from_millis(5);
+
+/// Who is to be woken at the end of the executor's turn.
+enum Waking {
+    /// A thread that sleeps in `accept`.
+    Thread(u32),
+    /// The threads that sleep on a socket.
+    Sleepers {
+        /// The socket's slot.
+        slot: u32,
+        /// The thread that serves it.
+        served_by: Option<u32>,
+    },
+    /// An event set.
+    Bell(u32),
 }
 
 /// The family.
@@ -29,6 +51,9 @@ pub struct FamilyEnd {
     bells: Vec<Option<Arc<OwnedFd>>>,
     /// The priority each thread has now, plus one; shared by the executors.
     priorities: Arc<[AtomicU32]>,
+    waking: RefCell<Vec<Waking>>,
+    /// Of each listener, whom we last saw called, and since when.
+    calls: RefCell<BTreeMap<u32, (u32, Instant)>>,
 }
 
 impl FamilyEnd {
@@ -40,6 +65,8 @@ impl FamilyEnd {
             threads: vec![None; THREADS as usize],
             bells: vec![None; BELLS as usize],
             priorities,
+            waking: RefCell::default(),
+            calls: RefCell::default(),
         }
     }
 
@@ -102,36 +129,76 @@ impl FamilyEnd {
         done
     }
 
-    /// Wakes a thread that sleeps in `accept`.
+    /// A thread that sleeps in `accept` is to be woken.
     pub fn wake_thread(&self, number: u32) {
-        let Some(record) = self.arena.thread(number) else { return };
-        record.woken_at.store(clock::now().nanos(), Relaxed);
-        record.wake.fetch_add(1, SeqCst);
-        wake::wake(&record.wake, 1);
+        self.waking.borrow_mut().push(Waking::Thread(number));
     }
 
-    /// Wakes every thread that sleeps on a socket. `served_by` is the thread that serves it,
-    /// whose wake-up is timed (SILK Table 2).
-    pub fn wake_sleepers(&self, slot: &Slot, served_by: Option<u32>) {
-        if let Some(record) = served_by.and_then(|n| self.arena.thread(n)) {
-            record.woken_at.store(clock::now().nanos(), Relaxed);
-        }
-        slot.event.fetch_add(1, SeqCst);
-        wake::wake(&slot.event, i32::MAX);
+    /// Every thread that sleeps on a socket is to be woken. `served_by` is the thread that
+    /// serves it, whose wake-up is timed (SILK Table 2).
+    pub fn wake_sleepers(&self, slot: u32, served_by: Option<u32>) {
+        self.waking.borrow_mut().push(Waking::Sleepers { slot, served_by });
     }
 
-    /// Tells the event sets that watch a socket.
+    /// The event sets that watch a socket are to be told.
     pub fn ring_bells(&self, number: u32, slot: &Slot) {
         for (word, bits) in slot.bells.iter().enumerate() {
             let mut bits = bits.load(SeqCst);
             while bits != 0 {
                 let bell = word as u32 * 64 + bits.trailing_zeros();
                 bits &= bits - 1;
-                if let (Some(shared), Some(Some(event))) =
-                    (self.arena.bell(bell), self.bells.get(bell as usize))
-                {
+                if let Some(shared) = self.arena.bell(bell) {
                     shared.set.mark(number);
-                    wake::ring(&shared.armed, event.as_fd());
+                    self.waking.borrow_mut().push(Waking::Bell(bell));
+                }
+            }
+        }
+    }
+
+    /// Whether a thread is on its way to the connections queued at a listener. Who has been for
+    /// longer than [`PATIENCE`] (it is stopped, or others run instead of it) or is gone no
+    /// longer counts.
+    pub fn is_called(&self, number: u32, listener: &Listener) -> bool {
+        let called = listener.called.load(SeqCst);
+        let Some(thread) = called.checked_sub(1) else { return false };
+        let now = clock::now();
+        let mut calls = self.calls.borrow_mut();
+        let call = calls.entry(number).or_insert((called, now));
+        if call.0 != called {
+            *call = (called, now);
+        }
+        let counts = now.since(call.1) < PATIENCE && self.thread(thread).is_some();
+        if !counts {
+            calls.remove(&number);
+        }
+        counts
+    }
+
+    /// Wakes everybody who is to be woken. The executor does so when it has sent what its turn
+    /// has produced: a thread of its own priority could not run before anyway, and would only
+    /// wait longer.
+    pub fn wake_all(&self) {
+        for waking in self.waking.borrow_mut().drain(..) {
+            match waking {
+                Waking::Thread(number) => {
+                    let Some(record) = self.arena.thread(number) else { continue };
+                    record.woken_at.store(clock::now().nanos(), Relaxed);
+                    record.wake.fetch_add(1, SeqCst);
+                    wake::wake(&record.wake, 1);
+                }
+                Waking::Sleepers { slot, served_by } => {
+                    let Some(slot) = self.arena.slot(slot) else { continue };
+                    if let Some(record) = served_by.and_then(|n| self.arena.thread(n)) {
+                        record.woken_at.store(clock::now().nanos(), Relaxed);
+                    }
+                    slot.event.fetch_add(1, SeqCst);
+                    wake::wake(&slot.event, i32::MAX);
+                }
+                Waking::Bell(number) => {
+                    let event = self.bells.get(number as usize).and_then(Option::as_ref);
+                    if let (Some(shared), Some(event)) = (self.arena.bell(number), event) {
+                        wake::ring(&shared.armed, event.as_fd());
+                    }
                 }
             }
         }

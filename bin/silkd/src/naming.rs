@@ -9,7 +9,7 @@ use silk_control::{Kind, Refusal, Reply, SlotNumber};
 use silk_stream::{RANKS, kind, status};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 impl Server {
     /// Our own form of an address, or `None` when it is Linux's business.
@@ -128,7 +128,10 @@ impl Server {
         let known = self.families.get_mut(&family).ok_or_else(stranger)?;
         let socket =
             known.sockets.get(&slot).filter(|s| s.holders.contains(&process)).ok_or_else(stranger)?;
+        let backlog = backlog.clamp(1, self.settings.config.listen.backlog);
         if socket.state == State::Listening {
+            let socket = SocketName { family, slot };
+            self.tell_all(|| Command::ListenOn { socket, backlog, defer_accept });
             return Ok(Reply::Done);
         }
         let Some(local) =
@@ -153,11 +156,10 @@ impl Server {
             name: SocketName { family, slot },
             listener,
             local,
-            backlog: backlog.clamp(1, self.settings.config.listen.backlog),
-            defer_accept,
+            backlog: AtomicU32::new(backlog),
             events: self.report_events.clone(),
         });
-        self.tell_all(|| Command::Listen(hold.clone()));
+        self.tell_all(|| Command::Listen { hold: hold.clone(), defer_accept });
         Ok(Reply::Done)
     }
 

@@ -1,7 +1,7 @@
 //! How paths begin: a program listens or connects, a handshake completes, a datagram socket
 //! is bound.
 
-use crate::acceptance::{Brought, bring};
+use crate::acceptance::{Brought, bring, call_one};
 use crate::command::{ListenerHold, Rings, SocketName};
 use crate::engine::Engine;
 use crate::family_end::FamilyEnd;
@@ -71,7 +71,7 @@ impl Engine {
     }
 
     /// A program listens.
-    pub fn listen(&mut self, hold: Arc<ListenerHold>, now: Instant) {
+    pub fn listen(&mut self, hold: Arc<ListenerHold>, defer_accept: u32, now: Instant) {
         let Some(top) = self.top() else { return };
         let class = self.classes.default;
         let attrs = Attrs::new()
@@ -84,9 +84,7 @@ impl Engine {
         match self.paths.create(top, attrs, None, now, &mut self.port) {
             Ok(id) => {
                 self.admit_listener(id);
-                if hold.defer_accept > 0 {
-                    self.paths.bell(id, now, &mut self.port, Bell::DeferAccept(hold.defer_accept));
-                }
+                self.paths.bell(id, now, &mut self.port, Bell::DeferAccept(defer_accept));
                 self.listeners.insert(id.index, vec![hold]);
             }
             // Several sockets share the port (SO_REUSEPORT): they share the listen path.
@@ -99,6 +97,17 @@ impl Engine {
             }
             Err(error) => {
                 eprintln!("silkd: domain {}: cannot listen on {}: {error}", self.domain, hold.local)
+            }
+        }
+    }
+
+    /// A program that listens has called `listen` again, or changed `TCP_DEFER_ACCEPT`.
+    pub fn listen_on(&mut self, name: SocketName, backlog: u32, defer_accept: u32, now: Instant) {
+        for (index, holds) in &self.listeners {
+            let Some(hold) = holds.iter().find(|hold| hold.name == name) else { continue };
+            hold.backlog.store(backlog, SeqCst);
+            if let Some(id) = self.paths.at(*index) {
+                self.paths.bell(id, now, &mut self.port, Bell::DeferAccept(defer_accept));
             }
         }
     }
@@ -253,11 +262,23 @@ impl Engine {
         let manner = self.manner();
         let family = self.families.get(&name.family)?;
         let listener = family.arena.listener(hold.listener)?;
-        if listener.queue.get(manner.rank)?.len() >= hold.backlog {
+        if listener.queue.get(manner.rank)?.len() >= hold.backlog.load(SeqCst) {
             return Some(Brought::Full);
         }
         let on = (hold.name.slot, family.arena.slot(hold.name.slot)?);
-        Some(bring(family, listener, on, (name.slot, family.arena.slot(name.slot)?), manner))
+        let connection = (name.slot, family.arena.slot(name.slot)?);
+        Some(bring(family, (hold.listener, listener), on, connection, manner))
+    }
+
+    /// Queued connections of a listening socket wait for a thread: calls one, now that one has
+    /// gone, or that one that must not take them has asked.
+    pub(crate) fn call_acceptor(&self, hold: &ListenerHold) {
+        let manner = self.manner();
+        let Some(family) = self.families.get(&hold.name.family) else { return };
+        let Some(listener) = family.arena.listener(hold.listener) else { return };
+        if listener.queue.get(manner.rank).is_some_and(|queue| !queue.is_empty()) {
+            call_one(family, (hold.listener, listener), manner);
+        }
     }
 
     /// A program connects.

@@ -8,6 +8,11 @@ use silk_device::{Offload, Segment, Transmit, Transmitted};
 use silk_instant::Instant;
 use silk_path::{Checksum, DropReason, Event, Message, PathId, Port, Request};
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How long a message that nobody waits for may be held back: far less than the 200 ms after
+/// which a peer would send its FIN again, and so long that the timer hardly ever goes off.
+const LAZY: Duration = Duration::from_millis(20);
 
 /// The port of one domain.
 pub struct DomainPort {
@@ -20,8 +25,10 @@ pub struct DomainPort {
     /// What is to be done after it.
     pub requests: Vec<Request>,
     random: Random,
-    /// Something was sent since the last flush.
+    /// Something was sent since the last flush that somebody waits for.
     sent: bool,
+    /// When the first of what nobody waits for is to leave at the latest; FAR: there is none.
+    lazy: Instant,
     /// The rings of datagram sockets, by their path's index.
     datagrams: BTreeMap<u32, Box<SocketEnd>>,
 }
@@ -37,20 +44,26 @@ impl DomainPort {
             requests: Vec::with_capacity(64),
             random: Random::default(),
             sent: false,
+            lazy: Instant::FAR,
             datagrams: BTreeMap::new(),
         }
     }
 
     /// Lets leave what was sent.
     pub fn flush(&mut self, now: Instant) {
-        if std::mem::take(&mut self.sent) || self.transmit.due().is_some_and(|at| at <= now) {
+        if std::mem::take(&mut self.sent)
+            || self.lazy <= now
+            || self.transmit.due().is_some_and(|at| at <= now)
+        {
+            self.lazy = Instant::FAR;
             self.transmit.flush(now);
         }
     }
 
     /// When this domain wants to be woken even if nothing happens.
     pub fn due(&self) -> Option<Instant> {
-        [self.wheel.next(), self.transmit.due()].into_iter().flatten().min()
+        let lazy = Some(self.lazy).filter(|at| *at != Instant::FAR);
+        [self.wheel.next(), self.transmit.due(), lazy].into_iter().flatten().min()
     }
 
     /// Puts the indices of the paths whose timers may be due at `now` into `due`.
@@ -92,7 +105,11 @@ impl DomainPort {
 impl Port for DomainPort {
     fn transmit(&mut self, _: PathId, msg: &Message<'_>) -> Result<(), DropReason> {
         self.transmit.send(msg.bytes(), msg.ext(), offload(msg));
-        self.sent = true;
+        if !msg.meta.lazy {
+            self.sent = true;
+        } else if self.lazy == Instant::FAR {
+            self.lazy = clock::now() + LAZY;
+        }
         Ok(())
     }
 

@@ -40,6 +40,8 @@ pub struct Meta {
     pub checksum: Checksum,
     /// Bytes of payload per packet when a device is to cut the message up; 0: as it is.
     pub gso_size: u16,
+    /// Nobody waits for it: a device may hold it back a little, to send it with others.
+    pub lazy: bool,
     /// The class that arrived or sends: an index into the configuration's classes.
     pub class: u8,
     /// The IPv4 service bits to send with, or received.
@@ -64,6 +66,7 @@ impl Default for Meta {
         Self {
             checksum: Checksum::Unknown,
             gso_size: 0,
+            lazy: false,
             class: 0,
             tos: 0,
             arrival: Instant::ZERO,

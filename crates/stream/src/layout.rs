@@ -259,6 +259,11 @@ pub struct Listener {
     pub reserve: AtomicU32,
     /// How many of [`Listener::queue`] are in use: `0..ranks`, highest first in `accept`.
     pub ranks: AtomicU32,
+    /// The waiting thread that was called to take queued connections and has not looked yet,
+    /// plus one; zero: nobody. One is called at a time. It says zero before it looks, and
+    /// calls the next if more is there than it takes: of threads that come back for another
+    /// connection by themselves none was woken in vain.
+    pub called: AtomicU32,
     /// Threads sleeping in `accept` on this socket.
     pub waiters: Waiters,
     /// Established connections, a queue for each class, the least important first.

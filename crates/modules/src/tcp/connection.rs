@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 use core::time::Duration;
 use silk_instant::Instant;
 use silk_path::{Bell, CreateError, Cx, DropReason, Event, Message, Meta, Report, Stage, Verdict};
-use silk_tcp::{Connection, Info, KeepaliveConfig, Progress, SeqNumber, State};
+use silk_tcp::{Connection, Flags, Info, KeepaliveConfig, Progress, SeqNumber, State};
 use silk_wire::{checksum, ipv4, tcp};
 
 /// The most text of a message that the device cuts up: IP's total length is 16 bits.
@@ -80,7 +80,11 @@ impl ConnectionStage {
                 self.connection.poll_transmit(now, &tx, &rx, self.gso as usize)
             } {
                 let text = outgoing.peek(transmit.offset, transmit.len);
-                let meta = Meta { gso_size: transmit.gso_size, ..Meta::default() };
+                // Who has closed waits for nothing but to forget the connection: the
+                // acknowledgement of the last FIN can leave with what is sent next.
+                let lazy = (transmit.len, transmit.header.flags) == (0, Flags::ACK)
+                    && matches!(self.connection.state(), State::TimeWait | State::Closed);
+                let meta = Meta { gso_size: transmit.gso_size, lazy, ..Meta::default() };
                 let mut headroom = [0; HEADROOM];
                 let mut msg = Message::outgoing(&mut headroom, text, meta);
                 let sent =
