@@ -13,7 +13,8 @@ use crate::settings::Settings;
 use crate::stack::{self, Link};
 use crate::sys;
 use crate::watchdog::{self, Watched};
-use silk_config::{Config, DeviceKind, HugePages, Napi, Source};
+use silk_config::{Config, DeviceKind, HugePages, Napi, Receiving, Source};
+use silk_device::napi::Schedule;
 use silk_device::{End, link, netlink, packet, tap, xdp};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::wake;
@@ -38,9 +39,6 @@ const BUCKETS: u32 = 1 << 17;
 const PATHS: u32 = 1 << 20;
 /// The largest TCP message a Linux device cuts up itself, bytes with headers.
 const GSO: u32 = 65_000;
-/// Receive processing runs above every domain: it is the interrupt.
-const NAPI_PRIORITY: u8 = 98;
-
 /// An opened device.
 struct Opened {
     ends: Vec<End>,
@@ -155,7 +153,7 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
     };
     let mut opened = xdp::open(name, &options).map_err(|error| error.to_string())?;
     if device.napi == Napi::Threaded {
-        thread_napi(&opened.interface, device.napi_cpu)?;
+        thread_napi(&opened.interface, settings)?;
     }
     let told = |error: netlink::NetlinkError| error.to_string();
     let mut kernel = netlink::Netlink::open().map_err(told)?;
@@ -186,14 +184,25 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
     })
 }
 
-/// Receive processing in a thread of its own, above every domain, on its CPU.
-fn thread_napi(interface: &netlink::Interface, cpu: Option<u16>) -> Result<(), String> {
+/// Receive processing in a thread of its own, on its CPU. It is the interrupt of all domains
+/// but the highest: what nothing may overtake need not be interrupted to learn what else has
+/// arrived.
+fn thread_napi(interface: &netlink::Interface, settings: &Settings) -> Result<(), String> {
+    let device = &settings.config.device;
+    let highest = settings.classes.priorities.iter().copied().max().unwrap_or(0);
+    let schedule = match (device.receiving, priority::extended(settings.config.scheduler.base_priority.into(), highest)) {
+        (Receiving::Batched, _) => Schedule::Batch,
+        (Receiving::Prompt, Scheduling::Fifo(priority)) => {
+            Schedule::Fifo(u8::try_from(priority - 1).unwrap_or(1))
+        }
+        (Receiving::Prompt, _) => Schedule::Fifo(1),
+    };
     let failed = |error: silk_device::napi::NapiError| format!("napi = \"threaded\": {error}");
     for thread in silk_device::napi::make_threaded(interface).map_err(failed)? {
-        if let Some(cpu) = cpu {
+        if let Some(cpu) = device.napi_cpu {
             thread.pin(&[cpu.into()]).map_err(failed)?;
         }
-        if let Err(error) = thread.schedule(silk_device::napi::Schedule::Fifo(NAPI_PRIORITY)) {
+        if let Err(error) = thread.schedule(schedule) {
             eprintln!("silkd: receive processing has no real-time priority: {error}");
         }
     }

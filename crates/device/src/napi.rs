@@ -28,6 +28,9 @@ pub struct Thread {
 pub enum Schedule {
     /// As any ordinary thread.
     Other,
+    /// As the ordinary thread that is chosen next whenever another sleeps, and that never
+    /// interrupts one: `SCHED_BATCH` with the lowest nice value.
+    Batch,
     /// First in, first out, at this real-time priority, 1 to 99.
     Fifo(u8),
 }
@@ -174,10 +177,11 @@ impl Thread {
     /// Schedules the thread.
     pub fn schedule(self, schedule: Schedule) -> Result<(), NapiError> {
         let what = "prioritise a receive thread";
-        let priority = match schedule {
-            Schedule::Other => 0,
-            Schedule::Fifo(priority) => priority.into(),
+        let (policy, priority, nice) = match schedule {
+            Schedule::Other => (libc::SCHED_OTHER, 0, 0),
+            Schedule::Batch => (libc::SCHED_BATCH, 0, -20),
+            Schedule::Fifo(priority) => (libc::SCHED_FIFO, priority.into(), 0),
         };
-        sys::schedule(self.pid, priority).map_err(|source| NapiError::System { what, source })
+        sys::schedule(self.pid, policy, priority, nice).map_err(|source| NapiError::System { what, source })
     }
 }

@@ -37,6 +37,8 @@ fn the_receive_work_can_be_placed() {
         assert!(said("taskset", threads[0]).trim_end().ends_with(": 1"), "one bit: CPU 0");
         let chrt = said("chrt", threads[0]);
         assert!(chrt.contains("SCHED_FIFO") && chrt.trim_end().ends_with(": 7"), "{chrt}");
+        threads[0].schedule(Schedule::Batch).unwrap();
+        assert!(said("chrt", threads[0]).contains("SCHED_BATCH"));
         threads[0].schedule(Schedule::Other).unwrap();
         assert!(said("chrt", threads[0]).contains("SCHED_OTHER"));
         assert!(threads[0].pin(&[100_000]).is_err());

@@ -46,7 +46,7 @@ pub struct CpuShares {
 /// One measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cell {
-    /// `linux`, `haproxy`, `silk-equal`, `silk-path` or `silk-extended`.
+    /// Its name in options and tables, such as `silk-equal`.
     pub system: String,
     /// Size of the file, in units of 1 024 bytes.
     pub kb: u32,

@@ -26,6 +26,9 @@ pub struct Machine {
     /// The busiest CPU's share of time before the experiment: what others were doing here, 0 to 1.
     #[serde(default)]
     pub busy_before: f64,
+    /// Whether idle CPUs polled instead of halting during the experiment.
+    #[serde(default)]
+    pub awake: bool,
     /// The web server.
     pub apache: String,
     /// The peer in front of it.
@@ -37,10 +40,12 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Describes the machine this runs on, and how busy others kept it. What cannot be found out is an empty string.
-    pub fn describe(busy_before: f64) -> Self {
+    /// Describes the machine this runs on, how busy others kept it, and whether its CPUs were kept from
+    /// halting. What cannot be found out is an empty string.
+    pub fn describe(busy_before: f64, awake: bool) -> Self {
         Self {
             busy_before,
+            awake,
             cpu: field("/proc/cpuinfo", "model name"),
             cpus: std::thread::available_parallelism().map_or(0, usize::from),
             kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn results(cells: Vec<Cell>) -> Results {
-        Results { machine: Machine::describe(0.0), ratios: Vec::new(), cells, incomplete: Vec::new() }
+        Results { machine: Machine::describe(0.0, false), ratios: Vec::new(), cells, incomplete: Vec::new() }
     }
 
     #[test]

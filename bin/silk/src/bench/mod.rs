@@ -5,6 +5,7 @@
 //! network namespaces that it makes and removes.
 
 mod apache;
+mod awake;
 mod cell;
 mod counters;
 mod failure;

@@ -21,6 +21,8 @@ pub enum System {
     Haproxy,
     /// Apache over silk, all paths equal (SILK §4.1)
     SilkEqual,
+    /// All paths equal, and packets received in batches: for throughput alone
+    SilkBatched,
     /// Paths with priorities, programs without (SILK §4.2)
     SilkPath,
     /// Extended paths (SILK §4.3)
@@ -29,8 +31,15 @@ pub enum System {
 
 impl System {
     /// All of them, in the order of a round.
-    pub const ALL: [Self; 6] =
-        [Self::Linux, Self::LinuxNapi, Self::Haproxy, Self::SilkEqual, Self::SilkPath, Self::SilkExtended];
+    pub const ALL: [Self; 7] = [
+        Self::Linux,
+        Self::LinuxNapi,
+        Self::Haproxy,
+        Self::SilkEqual,
+        Self::SilkBatched,
+        Self::SilkPath,
+        Self::SilkExtended,
+    ];
 
     /// The name in options, tables and JSON.
     pub fn name(self) -> &'static str {
@@ -39,6 +48,7 @@ impl System {
             Self::LinuxNapi => "linux-napi",
             Self::Haproxy => "haproxy",
             Self::SilkEqual => "silk-equal",
+            Self::SilkBatched => "silk-batched",
             Self::SilkPath => "silk-path",
             Self::SilkExtended => "silk-extended",
         }
@@ -46,7 +56,7 @@ impl System {
 
     /// Whether it is one of silk's.
     pub fn is_silk(self) -> bool {
-        matches!(self, Self::SilkEqual | Self::SilkPath | Self::SilkExtended)
+        !matches!(self, Self::Linux | Self::LinuxNapi | Self::Haproxy)
     }
 
     /// Programs that must be installed for it.
@@ -72,6 +82,7 @@ impl System {
                 serving.programs.push(haproxy::start(stage, maxconn)?);
             }
             Self::SilkEqual => serving.on_paths(stage, Experiment::Equal)?,
+            Self::SilkBatched => serving.on_paths(stage, Experiment::Batched)?,
             Self::SilkPath => serving.on_paths(stage, Experiment::Path)?,
             Self::SilkExtended => serving.on_paths(stage, Experiment::Extended)?,
         }

@@ -6,6 +6,7 @@
 
 use super::cell::{Cell, Results};
 use super::counters::Moment;
+use super::awake::Awake;
 use super::machine::{Machine, QUIET};
 use super::progress::Progress;
 use super::rights::{self, Rights};
@@ -94,8 +95,9 @@ fn measure(options: &Options, rights: Rights) -> Result<Results, Failure> {
     plan.check_programs()?;
     let watch = Watch::on_signals();
     let busy = busy_before(&watch)?;
+    let awake = Awake::hold();
     let Measured { cells, incomplete } = plan.measure(&watch)?;
-    let machine = Machine::describe(busy);
+    let machine = Machine::describe(busy, awake.is_some());
     let results = Results { machine, ratios: ratio::ratios(&cells), cells, incomplete };
     if let Some(file) = &options.json {
         let text =

@@ -21,11 +21,13 @@ pub(crate) fn pin(pid: u32, cpus: &[usize]) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs thread `pid` first in, first out at `priority`; at 0 as an ordinary thread.
-pub(crate) fn schedule(pid: u32, priority: i32) -> io::Result<()> {
-    let policy = if priority == 0 { libc::SCHED_OTHER } else { libc::SCHED_FIFO };
+/// Schedules thread `pid` by `policy` at `priority` (0 but for real-time policies), with the
+/// `nice` value that ordinary policies look at.
+pub(crate) fn schedule(pid: u32, policy: i32, priority: i32, nice: i32) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: the pointer is to a sched_param that lives through the call.
     check(unsafe { libc::sched_setscheduler(pid as i32, policy, &raw const parameters) })?;
+    // SAFETY: takes and gives nothing but numbers.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, pid, nice) })?;
     Ok(())
 }
