@@ -31,6 +31,13 @@ pub enum Failure {
     Incomplete(Vec<String>),
     /// A document has no marks between which tables could stand.
     NoPlace(PathBuf),
+    /// A document has not the marks of a table.
+    Unmarked {
+        /// Which document.
+        file: PathBuf,
+        /// The first of the marks.
+        mark: &'static str,
+    },
     /// The person at the terminal, or the machine, asked to stop.
     Interrupted,
 }
@@ -50,6 +57,12 @@ impl fmt::Display for Failure {
                 f,
                 "{} has no place for tables: put `<!-- figures: make demo -->` and `<!-- /figures -->` into it, \
                  each on a line of its own",
+                file.display()
+            ),
+            Self::Unmarked { file, mark } => write!(
+                f,
+                "{} has no place for this table: put `{mark}` and `<!-- /figures -->` into it, each on a line \
+                 of its own",
                 file.display()
             ),
             Self::Interrupted => f.write_str("interrupted; everything it had started is gone again"),

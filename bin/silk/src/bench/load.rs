@@ -20,7 +20,7 @@ pub const CLIENT_CPU: &str = "0";
 /// Above everything else on the clients' CPU, so that it is the server that is measured.
 const CLIENT_PRIORITY: &str = "90";
 /// More requests a second than one CPU can make, so that time and not the count ends a phase.
-const RATE_LIMIT: u64 = 60_000;
+pub const RATE_LIMIT: u64 = 60_000;
 
 /// With so few requests ab looks for the 99th percentile behind the last of them, where there is none.
 const FEW: u64 = 50;
@@ -34,6 +34,8 @@ pub struct Load {
     pub kb: u32,
     /// How long, in whole seconds (ab counts no others).
     pub seconds: u64,
+    /// Not more requests than this.
+    pub requests: u64,
     /// Where the connections come from, if not from the host's first address.
     pub source: Option<Ipv4Addr>,
     /// Whether to run at a real-time priority.
@@ -90,7 +92,7 @@ impl Load {
         }
         command.args(["ab", "-q", "-r", "-s", "30"]).arg("-e").arg(percentiles);
         command.arg("-t").arg(self.seconds.to_string());
-        command.arg("-n").arg((self.seconds * RATE_LIMIT).to_string());
+        command.arg("-n").arg(self.requests.to_string());
         command.arg("-c").arg(self.clients.to_string());
         if let Some(source) = self.source {
             command.arg("-B").arg(source.to_string());

@@ -82,7 +82,7 @@ fn goal_cell<'r>(goal: &Goal, ours: &Ratio, find: impl Fn(&str) -> Option<&'r Ra
 }
 
 /// A table whose first row is its head.
-fn rows(rows: &[Vec<String>]) -> String {
+pub fn rows(rows: &[Vec<String>]) -> String {
     let mut text = String::new();
     for (number, row) in rows.iter().enumerate() {
         text += &format!("| {} |\n", row.join(" | "));

@@ -16,6 +16,7 @@ mod machine;
 mod markdown;
 mod napi;
 mod page;
+mod paths;
 mod plot;
 mod progress;
 mod ratio;
@@ -36,6 +37,8 @@ use std::process::ExitCode;
 pub enum Bench {
     /// Serve files with Apache over Linux, HAProxy and silk in turn, and compare (SILK §4)
     Web(web::Options),
+    /// Measure what the parts of a path cost: its life, demultiplexing, packets, memory, copies
+    Paths(paths::Options),
     /// Send minimum-size packets as fast as possible (the web experiment starts this itself)
     #[command(hide = true)]
     Flood(flood::Options),
@@ -45,6 +48,7 @@ pub enum Bench {
 pub fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     let done = match bench {
         Bench::Web(options) => web::run(options),
+        Bench::Paths(options) => paths::run(options),
         Bench::Flood(options) => flood::run(options),
     };
     done.map(|()| ExitCode::SUCCESS)

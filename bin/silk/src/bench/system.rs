@@ -41,6 +41,10 @@ impl System {
         Self::SilkExtended,
     ];
 
+    /// Those of a short run: SILK's three experiments and their two peers.
+    pub const QUICK: [Self; 5] =
+        [Self::Linux, Self::Haproxy, Self::SilkEqual, Self::SilkPath, Self::SilkExtended];
+
     /// The name in options, tables and JSON.
     pub fn name(self) -> &'static str {
         match self {

@@ -127,7 +127,7 @@ fn missing() -> String {
 }
 
 /// Lays rows out in columns, the first `left` of them flush left and the others flush right.
-fn aligned(rows: &[Vec<String>], left: usize) -> String {
+pub fn aligned(rows: &[Vec<String>], left: usize) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widest =
         |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max();

@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, CpuShares};
 use super::counters::Moment;
-use super::load::{CLIENT_CPU, Clients, Load, Seen};
+use super::load::{CLIENT_CPU, Clients, Load, RATE_LIMIT, Seen};
 use super::stage::Stage;
 use super::system::System;
 use super::{Failure, silkd};
@@ -12,6 +12,9 @@ use std::time::Duration;
 
 /// Until the standard clients have reached their full load.
 const RAMP: Duration = Duration::from_millis(700);
+
+/// The longest time that warming up may take, in seconds.
+const WARMING: u64 = 10;
 
 /// One cell to be measured.
 #[derive(Clone, Copy, Debug)]
@@ -56,11 +59,21 @@ impl Task {
     }
 
     fn load(self, seconds: u64) -> Load {
-        Load { clients: self.clients, kb: self.kb, seconds, source: None, urgent: false }
+        let requests = seconds * RATE_LIMIT;
+        Load { clients: self.clients, kb: self.kb, seconds, requests, source: None, urgent: false }
     }
 
     fn preferred(self, stage: &Stage, seconds: u64) -> Load {
-        Load { clients: 1, kb: self.kb, seconds, source: Some(PREFERRED), urgent: stage.realtime }
+        Load { clients: 1, source: Some(PREFERRED), urgent: stage.realtime, ..self.load(seconds) }
+    }
+
+    /// Requests that are not measured, from the standard clients: what a process does for the first
+    /// time (it touches its memory, binds its symbols) is no part of what a request costs.
+    pub fn warm_up(self, stage: &Stage, requests: u64) -> Result<(), Failure> {
+        let load = Load { requests, ..self.load(WARMING) };
+        let mut clients = load.start(&stage.rig.client, stage.scratch.path())?;
+        stage.watch.wait(&mut clients.program, load.limit())?;
+        clients.seen().map(drop)
     }
 
     /// The standard clients without the preferred one.

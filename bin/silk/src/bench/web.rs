@@ -90,6 +90,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if results.incomplete.is_empty() { Ok(()) } else { Err(Failure::Incomplete(results.incomplete)) }
 }
 
+/// Requests before anything is measured, of the smallest size and of the largest.
+const WARM_UP: [u64; 2] = [3000, 1000];
+
 fn measure(options: &Options, rights: Rights) -> Result<Results, Failure> {
     let plan = Plan::new(options, rights);
     plan.check_programs()?;
@@ -148,7 +151,11 @@ impl Plan {
             [] => if options.quick { quick } else { full }.to_vec(),
             given => given.to_vec(),
         };
-        let systems = if options.systems.is_empty() { &System::ALL[..] } else { &options.systems };
+        let systems = match &options.systems[..] {
+            [] if options.quick => &System::QUICK[..],
+            [] => &System::ALL,
+            given => given,
+        };
         Self {
             sizes: or(&options.sizes, &[1, 50, 500], &[1, 16, 50, 100, 250, 500]),
             clients: or(&options.clients, &[0, 96], &[0, 1, 16, 32, 64, 96]),
@@ -179,6 +186,15 @@ impl Plan {
             cells.extend(self.sizes.first().map(|kb| Task { kb: *kb, clients: 0, flood: true }));
         }
         cells
+    }
+
+    /// What every process does before anything is measured: the smallest files and the largest.
+    fn warming(&self) -> Vec<(Task, u64)> {
+        let clients = self.clients.iter().copied().max().filter(|clients| *clients > 0);
+        let ends = self.sizes.iter().min().into_iter().chain(self.sizes.iter().max()).zip(WARM_UP);
+        clients.map_or_else(Vec::new, |clients| {
+            ends.map(|(kb, requests)| (Task { kb: *kb, clients, flood: false }, requests)).collect()
+        })
     }
 
     /// Measures every system in every round. A system that fails is left for that round and named; only
@@ -229,6 +245,9 @@ impl Turn<'_> {
         self.progress.says(format!("{self}: starting"));
         let stage = Stage::new(scratch, watch, self.plan.rights)?;
         let _serving = self.system.start(&stage, self.plan.sizes[0], self.plan.maxconn)?;
+        for (task, requests) in self.plan.warming() {
+            task.warm_up(&stage, requests)?;
+        }
         for task in self.plan.cells(self.system) {
             self.progress.says(format!("{self}: {task}"));
             cells.push(task.measure(&stage, self.system, self.round, self.plan.seconds)?);
