@@ -37,11 +37,6 @@ impl Case {
         Self { what: what.into(), peers, work: Box::new(work), rounds: Vec::new() }
     }
 
-    /// The question.
-    pub fn what(&self) -> &str {
-        &self.what
-    }
-
     /// Measures it once more, for about `time`, after a warm-up that also finds the length of a sample.
     pub fn round(&mut self, time: Duration) {
         let mut each = 1;

@@ -12,7 +12,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// Numbers of paths.
-const COUNTS: [(u32, &str); 3] = [(10, "10 paths"), (10_000, "10 thousand paths"), (1_000_000, "a million paths")];
+const COUNTS: [(u32, &str); 3] =
+    [(10, "10 paths"), (10_000, "10 thousand paths"), (1_000_000, "a million paths")];
 /// Packets whose paths are asked for, before the first is asked for again.
 const ASKED: usize = 1 << 20;
 /// Flows in one batch.
@@ -60,8 +61,7 @@ impl Known {
             let found = Found { domain: 0, index: n };
             tables.flows.insert(&flow(sender(n), PORT), found).expect("at half load there is room");
         }
-        let shuffled =
-            |n: u32| (u64::from(n.wrapping_mul(2_654_435_761)) * u64::from(count) >> 32) as u32;
+        let shuffled = |n: u32| (u64::from(n.wrapping_mul(2_654_435_761)) * u64::from(count) >> 32) as u32;
         Self { tables, senders: (0..ASKED as u32).map(|n| sender(shuffled(n))).collect() }
     }
 }
@@ -112,7 +112,11 @@ fn framed(known: Rc<Known>, port: u16) -> impl FnMut(u64) -> Duration {
             frame[SOURCE..SOURCE + 4].copy_from_slice(&sender.ip().octets());
             frame[SOURCE_PORT..SOURCE_PORT + 2].copy_from_slice(&sender.port().to_be_bytes());
             let verdict = known.tables.classify(black_box(&frame));
-            assert_eq!(black_box(verdict) != Verdict::Pass, port == PORT, "only paths there are can be found");
+            assert_eq!(
+                black_box(verdict) != Verdict::Pass,
+                port == PORT,
+                "only paths there are can be found"
+            );
             next = (next + 1) % ASKED;
         })
     }

@@ -58,7 +58,7 @@ impl Work for Handover {
         self.playing.store(true, Release);
         self.wake();
         let slot = self.rings.slot();
-        let mut trip = || {
+        let trip = || {
             pass(&self.rings.send(), &slot.tx_write);
             take(&self.rings.receive(), &slot.rx_write, &slot.rx_read, || true);
         };

@@ -26,7 +26,8 @@ pub fn insert(document: &str, results: &Results) -> Option<String> {
     let machine = &results.machine;
     let (date, _) = machine.date.split_once('T').unwrap_or((&machine.date, ""));
     let on = format!("{} × {}, Linux {}, on {date}", machine.cpus, machine.cpu, machine.kernel);
-    let mut rows = vec![["", "silk", "best", "must reach", "we are after", "SILK 2002"].map(str::to_owned).to_vec()];
+    let mut rows =
+        vec![["", "silk", "best", "must reach", "we are after", "SILK 2002"].map(str::to_owned).to_vec()];
     rows.extend(results.rows.iter().map(|row| {
         let [what, silk, best, must, after, verdict, then] = cells(row);
         let mark = if verdict == "missed" { " ✗" } else { "" };
@@ -116,7 +117,12 @@ mod tests {
         let document = format!("# Title\n{BEGIN}old figures\n{END}The end.\n");
         let new = insert(&document, &results).unwrap();
         assert!(new.starts_with(&format!("# Title\n{BEGIN}Measured on ")), "{new}");
-        assert!(new.ends_with(&format!("| demux | **55 ns** | 28 ns | ≤ 100 ns | ≤ 30 ns | 1.80 µs |\n{END}The end.\n")), "{new}");
+        assert!(
+            new.ends_with(&format!(
+                "| demux | **55 ns** | 28 ns | ≤ 100 ns | ≤ 30 ns | 1.80 µs |\n{END}The end.\n"
+            )),
+            "{new}"
+        );
         assert_eq!(insert(&new, &results), Some(new));
         assert_eq!(insert("# Title\n", &results), None);
     }
