@@ -14,7 +14,7 @@ use libc::socklen_t;
 use silk_control::{Reply, Request, SILK_PATH, SILK_PRIORITY, SOL_SILK};
 use silk_stream::{Slot, option, request};
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 
 /// Where an option that the library knows is kept.
 enum Place<'a> {
@@ -170,6 +170,13 @@ fn set_ours(socket: &Socket, name: c_int, value: c_int) -> Answer<()> {
         return Err(libc::ENOPROTOOPT);
     }
     let priority = u32::try_from(value).map_err(|_| libc::EINVAL)?;
+    let slot = socket.slot()?;
+    if socket.role() != Role::Listener
+        && let Some((number, _)) = crate::thread::record()
+    {
+        // Whoever asks serves the socket: the daemon lets it follow the path's priority.
+        slot.thread.store(number + 1, SeqCst);
+    }
     match family::ask(&Request::SetPriority { slot: socket.name().0, priority }, &[])? {
         Reply::Done => Ok(()),
         _ => Err(libc::EPROTO),

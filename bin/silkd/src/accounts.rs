@@ -25,7 +25,8 @@ impl Engine {
 
     /// A thread serves this socket from now on.
     pub(crate) fn serve(&mut self, name: SocketName, thread: u32) {
-        let extended = self.manner().extend_to.is_some();
+        let raised = self.sockets.find(name).is_some_and(|socket| socket.raised.is_some());
+        let extended = raised || self.manner().extend_to.is_some();
         let cpu = extended
             .then(|| self.families.get(&name.family)?.thread(thread).and_then(|end| sys::thread_cpu(end.tid)))
             .flatten();
@@ -52,9 +53,12 @@ impl Engine {
     /// The thread is done with the socket: its CPU time is charged to the path, and how long
     /// it took to wake up is noted.
     pub(crate) fn served(&mut self, name: SocketName) -> u64 {
-        let Some((thread, began)) = self.sockets.find(name).and_then(|socket| socket.thread.take()) else {
-            return 0;
-        };
+        let Some(socket) = self.sockets.find(name) else { return 0 };
+        let raised = socket.raised.take();
+        let Some((thread, began)) = socket.thread.take() else { return 0 };
+        if let Some(priority) = raised {
+            self.release_thread(name, thread, priority);
+        }
         let Some(family) = self.families.get(&name.family) else { return 0 };
         family.take_unblock_time(thread, &mut self.unblock);
         if began == 0 {

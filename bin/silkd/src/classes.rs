@@ -6,6 +6,7 @@
 //! them apart.
 
 use silk_config::{Class, Config, DeviceKind, Policy, Rule};
+use silk_sched::{Reservation, Terms};
 use std::net::Ipv4Addr;
 
 /// The classes in force.
@@ -56,14 +57,60 @@ impl Classes {
         self.domain(self.class_of(remote, dscp, port))
     }
 
+    /// The domain of threads that run at `priority`: the most important one up to it.
+    pub fn domain_at(&self, priority: u32) -> usize {
+        self.priorities.partition_point(|own| *own <= priority).saturating_sub(1)
+    }
+
     /// How many domains there are.
     pub fn domains(&self) -> usize {
         self.priorities.len()
     }
 
+    /// The priority of a class.
+    pub fn priority(&self, class: usize) -> u32 {
+        self.classes.get(class).map_or(0, |(class, _)| class.priority.into())
+    }
+
+    /// Up to which priority a program may raise its paths of a class.
+    pub fn max_priority(&self, class: usize) -> u8 {
+        self.classes.get(class).map_or(0, |(class, _)| class.max_priority)
+    }
+
+    /// Whether every priority has a domain to itself.
+    pub fn are_apart(&self) -> bool {
+        self.classes.iter().all(|(class, domain)| {
+            self.priorities.get(*domain).is_some_and(|priority| *priority == class.priority.into())
+        })
+    }
+
+    /// The terms on which a path of `own` runs that has been given `priority`: its class's for
+    /// its class's priority; else those of the most important class up to that priority, or of
+    /// the least important one if all are above.
+    pub fn terms(&self, own: usize, priority: u8) -> Terms {
+        let all = || self.classes.iter().map(|(class, _)| class);
+        let own = all().nth(own).filter(|class| class.priority == priority);
+        let below = || all().filter(|class| class.priority <= priority).max_by_key(|class| class.priority);
+        let least = || all().min_by_key(|class| class.priority);
+        let terms = own.or_else(below).or_else(least).map_or_else(Terms::default, terms_of);
+        Terms { priority: priority.min(Terms::PRIORITIES - 1), ..terms }
+    }
+
     /// The name of a class.
     pub fn name(&self, class: usize) -> &str {
         self.classes.get(class).map_or("?", |(class, _)| &class.name)
+    }
+}
+
+/// What a class asks of the scheduler.
+pub fn terms_of(class: &Class) -> Terms {
+    Terms {
+        priority: class.priority.min(Terms::PRIORITIES - 1),
+        weight: class.weight,
+        reserved: class.reserve.map(|r| Reservation { budget: r.budget, period: r.period }),
+        delay: class.delay,
+        important: class.important,
+        ..Terms::default()
     }
 }
 
@@ -95,5 +142,28 @@ mod tests {
         assert_eq!(classes.domains(), 1);
         assert_eq!(classes.class_of(Ipv4Addr::new(10, 99, 0, 3), 0, 80), 0);
         assert_eq!(classes.domain_of(Ipv4Addr::new(10, 99, 0, 3), 0, 80), 0);
+    }
+
+    #[test]
+    fn a_priority_brings_the_terms_of_the_class_that_has_it() {
+        let text = "[device]\ninterface = \"eth0\"\n[scheduler]\npolicy = \"wfq\"\n\
+                    [[class]]\nname = \"heavy\"\npriority = 4\nweight = 8\nlocal_port = 80\n\
+                    [[class]]\nname = \"twin\"\npriority = 2\nweight = 5\nlocal_port = 81\n\
+                    [[class]]\nname = \"rest\"\npriority = 2\nweight = 3\ndefault = true\n";
+        let classes = Classes::new(&Config::parse("test", text).unwrap_or_else(|faults| panic!("{faults}")));
+        let terms =
+            |own, priority| (classes.terms(own, priority).weight, classes.terms(own, priority).priority);
+        assert_eq!([terms(2, 2), terms(1, 2)], [(3, 2), (5, 2)], "its own class's, where that has it");
+        assert_eq!([terms(2, 4), terms(2, 9)], [(8, 4), (8, 9)]);
+        assert_eq!([terms(0, 3).1, terms(0, 0).1], [3, 0]);
+        assert!(!classes.are_apart());
+        assert_eq!((classes.max_priority(0), classes.max_priority(2)), (4, 2));
+    }
+
+    #[test]
+    fn threads_are_told_of_by_the_domain_below_their_priority() {
+        let classes = classes("xdp");
+        assert!(classes.are_apart());
+        assert_eq!([0, 1, 2, 9].map(|priority| classes.domain_at(priority)), [0, 0, 1, 1]);
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::classes::Classes;
 use crate::scout::Recipe;
-use silk_control::{Report, SlotNumber};
+use silk_control::{Refusal, Report, SlotNumber};
 use silk_stream::{Arena, RingPlace, wake};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, OwnedFd};
@@ -172,6 +172,15 @@ pub enum Command {
         /// Its address on the link.
         link: Option<[u8; 6]>,
     },
+    /// Give a socket's path another priority (SILK §5.3).
+    Priority {
+        /// Whom to answer: a lifeline of the control thread's.
+        peer: u64,
+        /// The socket.
+        socket: SocketName,
+        /// The priority asked for.
+        priority: u32,
+    },
     /// New classes and limits, from a reload.
     Classes(Arc<Classes>),
     /// Say what you are doing: the report, and for each of its paths the family and the
@@ -195,6 +204,13 @@ pub enum Event {
     SocketGone {
         /// The socket.
         name: SocketName,
+    },
+    /// What became of [`Command::Priority`].
+    Prioritised {
+        /// Whom to answer.
+        peer: u64,
+        /// The answer.
+        outcome: Result<(), Refusal>,
     },
     /// A path needs the Ethernet address of a neighbour: Linux is to find it.
     Resolve(Ipv4Addr),

@@ -10,6 +10,7 @@ use crate::sockets::Socket;
 use silk_device::Frame;
 use silk_instant::Instant;
 use silk_path::{Attr, Attrs, Checksum, DropReason, Message, Meta, ModuleId, PathId};
+use silk_sched::Member;
 use silk_stream::{request, status};
 use silk_wire::ipv4;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -100,6 +101,12 @@ impl Engine {
         match self.paths.create(top, attrs, None, now, &mut self.port) {
             Ok(id) => {
                 self.admit(id, class);
+                // A path of the graph may name a priority of its own.
+                if let Some(priority) = attrs.priority() {
+                    let _ = self.policy.admit(Member(id.index), self.classes.terms(class, priority));
+                }
+                let priority = attrs.priority().map_or_else(|| self.classes.priority(class), u32::from);
+                self.show_priority(name, priority);
                 end.change_status(status::CONNECTED, 0);
                 self.port.put_datagrams(id, end);
                 // The program may have rung before the path was there to hear it.

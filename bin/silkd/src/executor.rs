@@ -3,7 +3,7 @@
 //! announcing it and looking once more. It does not spin.
 
 use crate::clock;
-use crate::command::{Command, FamilyIndex};
+use crate::command::{Command, Event, FamilyIndex};
 use crate::engine::{BATCH, Engine};
 use crate::family_end::{FamilyEnd, ThreadEnd};
 use crate::priority::{self, Scheduling};
@@ -142,6 +142,10 @@ impl Executor {
             Command::Close { socket, generation } => engine.close(socket, Some(generation), false, now),
             Command::ProcessGone { family, process } => engine.process_gone(family, process, now),
             Command::Neighbour { address, link } => engine.resolved(address, link, now),
+            Command::Priority { peer, socket, priority } => {
+                let outcome = engine.prioritise(socket, priority);
+                engine.tell_control(Event::Prioritised { peer, outcome });
+            }
             Command::Classes(classes) => engine.set_classes(classes),
             Command::Report(to) => {
                 let _ = to.send(engine.report());

@@ -102,6 +102,11 @@ impl FamilyEnd {
         self.priorities.get(number as usize)?.load(SeqCst).checked_sub(1)
     }
 
+    /// The class, as its place among the accept queues, that thread has its priority from.
+    pub fn rank_of(&self, number: u32) -> Option<usize> {
+        Some(self.arena.thread(number)?.extended.load(SeqCst).checked_sub(1)? as usize)
+    }
+
     fn note_priority(&self, number: u32, priority: u32, rank: u32) {
         if let Some(known) = self.priorities.get(number as usize) {
             known.store(priority, SeqCst);
@@ -116,15 +121,18 @@ impl FamilyEnd {
     /// Whether it is scheduled so afterwards.
     pub fn extend(&self, number: u32, base: i32, path_priority: u32, rank: usize) -> bool {
         let Some(thread) = self.thread(number) else { return false };
-        let shown = if path_priority == 0 { 0 } else { path_priority + 1 };
+        let (shown, class) = if path_priority == 0 { (0, 0) } else { (path_priority + 1, rank as u32 + 1) };
         if self.priorities.get(number as usize).is_none_or(|known| known.load(SeqCst) == shown) {
+            // A path of another class may have been raised to the same priority.
+            if self.arena.thread(number).is_some_and(|record| record.extended.load(SeqCst) != class) {
+                self.note_priority(number, shown, class);
+            }
             return true;
         }
         let scheduling = priority::extended(base, path_priority);
         let done = priority::set(thread.tid, scheduling).is_ok();
         if done {
-            let rank = if path_priority == 0 { 0 } else { rank as u32 + 1 };
-            self.note_priority(number, shown, rank);
+            self.note_priority(number, shown, class);
         }
         done
     }

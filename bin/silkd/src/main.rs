@@ -19,6 +19,7 @@ mod neighbours;
 mod opening;
 mod port;
 mod ports;
+mod prioritise;
 mod priority;
 mod reloading;
 mod report;

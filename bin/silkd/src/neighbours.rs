@@ -13,8 +13,7 @@ use std::os::fd::BorrowedFd;
 impl Engine {
     /// A path needs a neighbour's link address: the control thread has it found.
     pub(crate) fn resolve(&mut self, address: Ipv4Addr) {
-        let _ = self.events.send(Told::Resolve(address));
-        silk_stream::wake::notify(std::os::fd::AsFd::as_fd(&*self.control_event));
+        self.tell_control(Told::Resolve(address));
     }
 
     /// A neighbour's link address, or that it has none.

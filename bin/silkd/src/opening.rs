@@ -2,18 +2,18 @@
 //! is bound.
 
 use crate::acceptance::{Brought, bring, call_one};
+use crate::classes::terms_of;
 use crate::command::{ListenerHold, Rings, SocketName};
 use crate::engine::Engine;
 use crate::family_end::FamilyEnd;
 use crate::slots::{clear, place_rings, retire, store_address};
 use crate::socket_end::SocketEnd;
 use crate::sockets::Socket;
-use silk_config::Class;
 use silk_device::Frame;
 use silk_instant::Instant;
 use silk_path::classify::Verdict;
 use silk_path::{Attr, Attrs, Bell, CreateError, DropReason, ModuleId, PathId, Request};
-use silk_sched::{Member, Reservation, Terms};
+use silk_sched::{Member, Terms};
 use silk_stream::{OWNER_NOBODY, kind, status};
 use silk_wire::ipv4;
 use std::net::SocketAddrV4;
@@ -193,6 +193,7 @@ impl Engine {
         match self.paths.create(top, attrs, Some(Box::new(end)), now, &mut self.port) {
             Ok(id) => {
                 self.admit(id, class);
+                self.show_priority(name, self.classes.priority(class));
                 self.sockets.insert(name, Socket::on(id, false));
                 self.accepted.push((name, hold));
             }
@@ -223,7 +224,6 @@ impl Engine {
     ) -> Option<(SocketName, SocketEnd)> {
         let (receive, send) = self.rings;
         let domain = self.domain;
-        let priority = self.priority();
         let family = self.families.get_mut(&hold.name.family)?;
         let slot = family.pool.take_slot()?;
         let name = SocketName { family: hold.name.family, slot };
@@ -237,7 +237,6 @@ impl Engine {
         record.owner.store(OWNER_NOBODY, SeqCst);
         record.holders.store(1, SeqCst);
         record.domain.store(domain as u32, SeqCst);
-        record.priority.store(priority, SeqCst);
         record.status.store(status::CONNECTED, SeqCst);
         place_rings(record, rings);
         store_address(&record.local, local);
@@ -304,6 +303,7 @@ impl Engine {
         match self.paths.create(top, attrs, Some(Box::new(end)), now, &mut self.port) {
             Ok(id) => {
                 self.admit(id, class);
+                self.show_priority(name, self.classes.priority(class));
                 self.sockets.insert(name, Socket::on(id, true));
                 // The SYN leaves with the first look at the path.
                 self.paths.bell(id, now, &mut self.port, Bell::Sent);
@@ -347,16 +347,4 @@ fn give_back(family: &mut FamilyEnd, name: SocketName, rings: Rings) {
     family.pool.return_ring(rings.rx);
     family.pool.return_ring(rings.tx);
     family.pool.return_slot(name.slot);
-}
-
-/// What a class asks of the scheduler.
-fn terms_of(class: &Class) -> Terms {
-    Terms {
-        priority: class.priority.min(Terms::PRIORITIES - 1),
-        weight: class.weight,
-        reserved: class.reserve.map(|r| Reservation { budget: r.budget, period: r.period }),
-        delay: class.delay,
-        important: class.important,
-        ..Terms::default()
-    }
 }

@@ -57,7 +57,7 @@ impl Engine {
         PathReport {
             id: u64::from(state.id.generation) << 32 | (self.domain as u64) << 24 | u64::from(state.id.index),
             class: self.classes.name(class).to_owned(),
-            priority: self.classes.priorities.get(self.domain).copied().unwrap_or(0),
+            priority: attrs.priority().map_or_else(|| self.priority(), u32::from),
             modules: path.modules().map(|module| modules.name(module).to_owned()).collect(),
             local: attrs.local().map_or(String::new(), |address| address.to_string()),
             peer: attrs.remote().map_or(String::new(), |address| address.to_string()),
@@ -100,11 +100,10 @@ impl Engine {
     }
 
     fn threads(&self) -> Vec<ThreadReport> {
-        let mine = self.classes.priorities[self.domain];
         self.families
             .values()
             .flat_map(|family| family.threads().map(move |(n, thread)| (family.priority_of(n), thread)))
-            .filter(|(priority, _)| *priority == Some(mine))
+            .filter(|(priority, _)| priority.is_some_and(|p| self.classes.domain_at(p) == self.domain))
             .map(|(priority, thread)| ThreadReport {
                 tid: thread.tid,
                 priority: priority.unwrap_or(0),

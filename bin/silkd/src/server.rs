@@ -223,6 +223,10 @@ impl Server {
                         self.give_port_back(gone.map_or(Kind::Stream, |s| s.kind), local);
                     }
                 }
+                Event::Prioritised { peer, outcome } => {
+                    let reply = outcome.map_or_else(Reply::Refused, |()| Reply::Done);
+                    self.reply(peer, &reply, &[]);
+                }
                 Event::Resolve(address) => {
                     if let Some(answer) = self.neighbours.as_mut().and_then(|n| n.ask(address)) {
                         self.tell_neighbour(answer);
@@ -393,10 +397,13 @@ impl Server {
                 }
                 return None;
             }
-            Request::SetPriority { .. } => refused(
-                libc::EPERM,
-                "the policy allows this program no other priority than its class's".into(),
-            ),
+            Request::SetPriority { slot, priority } => {
+                // The executor answers.
+                match self.prioritise(number, (family, process), slot, priority) {
+                    Ok(()) => return None,
+                    Err(refusal) => Reply::Refused(refusal),
+                }
+            }
             Request::Scout { name } => self.scout(family, process, &name).unwrap_or_else(Reply::Refused),
             Request::Unserved { what } => {
                 let program = self.families.get(&family)?.program.clone();

@@ -16,6 +16,8 @@ pub struct Socket {
     pub closed: bool,
     /// The thread that serves it, and the CPU time it had used when it began.
     pub thread: Option<(u32, u64)>,
+    /// The priority that thread has for this socket alone, above its class's.
+    pub raised: Option<u32>,
     /// What the program has rung for and the path has not been told yet.
     pub rung: bool,
     /// Known to the control thread by name (bound, connected; not merely accepted).
@@ -25,12 +27,12 @@ pub struct Socket {
 impl Socket {
     /// A socket with a path.
     pub fn on(path: PathId, named: bool) -> Self {
-        Self { path: Some(path), end: None, closed: false, thread: None, rung: false, named }
+        Self { path: Some(path), end: None, closed: false, thread: None, raised: None, rung: false, named }
     }
 
     /// A socket whose path could not be made.
     pub fn without_path(named: bool) -> Self {
-        Self { path: None, end: None, closed: false, thread: None, rung: false, named }
+        Self { path: None, end: None, closed: false, thread: None, raised: None, rung: false, named }
     }
 }
 

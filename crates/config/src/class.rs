@@ -22,6 +22,9 @@ pub struct Class {
     pub name: String,
     /// Higher runs first; 0 is that of ordinary work.
     pub priority: u8,
+    /// Up to which priority a program may raise its own paths of this class (SILK §5.3).
+    /// Lowering is always allowed.
+    pub max_priority: u8,
     /// Where its packets come from; empty for anywhere.
     pub source: Vec<Prefix>,
     /// Their code points; empty for any.
@@ -104,6 +107,7 @@ impl Class {
         Self {
             name: "standard".to_owned(),
             priority: 0,
+            max_priority: 0,
             source: Vec::new(),
             dscp: Vec::new(),
             local_port: Vec::new(),
@@ -143,9 +147,11 @@ impl Class {
 
     pub(crate) fn read(mut section: Section<'_, '_>, scheduler: &Scheduler) -> Placed {
         let faults = section.notes.faults.len();
+        let priority = read_priority(&mut section, "priority", scheduler, 0);
         let class = Self {
             name: section.or("name", String::new()),
-            priority: read_priority(&mut section, scheduler, 0),
+            priority,
+            max_priority: read_priority(&mut section, "max_priority", scheduler, priority),
             source: section.or("source", Vec::new()),
             dscp: section.or("dscp", Vec::new()),
             local_port: section.or("local_port", Vec::new()),
@@ -158,6 +164,7 @@ impl Class {
         };
         check_name(&class, &mut section);
         check_selectors(&class, &mut section);
+        check_max_priority(&class, &mut section);
         let placed = Placed {
             sound: section.notes.faults.len() == faults,
             span: section.span(),
@@ -224,6 +231,17 @@ fn check_selectors(class: &Class, section: &mut Section<'_, '_>) {
     if class.local_port.contains(&0) {
         let span = section.span_of("local_port");
         section.notes.fault(span, "0 is no port");
+    }
+}
+
+fn check_max_priority(class: &Class, section: &mut Section<'_, '_>) {
+    let span = section.span_of("max_priority");
+    if class.max_priority < class.priority {
+        section.notes.advise(
+            span,
+            format!("paths of this class begin with priority {}, above `max_priority`", class.priority),
+            "leave it out to forbid raising: a program may lower its paths without it",
+        );
     }
 }
 

@@ -114,7 +114,7 @@ pub struct Listen {
 impl Listen {
     pub(crate) fn read(mut section: Section<'_, '_>, scheduler: &Scheduler) -> Self {
         let listen = Self {
-            priority: read_priority(&mut section, scheduler, 1),
+            priority: read_priority(&mut section, "priority", scheduler, 1),
             backlog: section.within("backlog", 4096, 1..=65535),
             syn_backlog: section.within("syn_backlog", 4096, 1..=1 << 20),
         };
@@ -123,9 +123,14 @@ impl Listen {
     }
 }
 
-/// `priority`, such that its `SCHED_FIFO` priority exists.
-pub(crate) fn read_priority(section: &mut Section<'_, '_>, scheduler: &Scheduler, default: u8) -> u8 {
-    let Some(priority) = section.placed::<u8>("priority") else { return default };
+/// A priority, such that its `SCHED_FIFO` priority exists.
+pub(crate) fn read_priority(
+    section: &mut Section<'_, '_>,
+    key: &'static str,
+    scheduler: &Scheduler,
+    default: u8,
+) -> u8 {
+    let Some(priority) = section.placed::<u8>(key) else { return default };
     let highest = scheduler.highest_priority();
     if priority.value <= highest {
         return priority.value;

@@ -112,9 +112,9 @@ pub struct Slot {
     pub generation: AtomicU32,
     /// One of [`kind`].
     pub kind: AtomicU32,
-    /// The domain whose doorbell this socket rings; changes when its priority is changed.
+    /// The domain whose doorbell this socket rings.
     pub domain: AtomicU32,
-    /// Priority of the socket's path (`SOL_SILK`), by the daemon.
+    /// Priority of the socket's path (`SOL_SILK`), by the daemon; changes when a program sets it.
     pub priority: AtomicU32,
     /// Place of the receive ring in the arena, bytes.
     pub rx_place: AtomicU64,

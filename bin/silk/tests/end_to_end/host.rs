@@ -23,6 +23,8 @@ pub struct Silk {
     daemon: Option<Running>,
     pub rig: Rig,
     folder: TempDir,
+    device: String,
+    classes: String,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -36,6 +38,17 @@ pub struct Said {
 impl Silk {
     /// Hosts with a running daemon, or `None` with a loud word where the machine cannot.
     pub fn start() -> Option<Self> {
+        Self::start_with(
+            &format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n"),
+            &format!(
+                "[[class]]\nname = \"preferred\"\npriority = 2\nsource = [\"{PREFERRED}/32\"]\n\n\
+                 [[class]]\nname = \"standard\"\npriority = 0\ndefault = true\n"
+            ),
+        )
+    }
+
+    /// As [`Self::start`], with these keys of `[device]` and these classes.
+    pub fn start_with(device: &str, classes: &str) -> Option<Self> {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         for program in ["silkd", "libsilk.so"] {
             if !beside(program).exists() {
@@ -48,7 +61,8 @@ impl Silk {
         };
         let folder = TempDir::with_prefix("silk-test-").expect("a folder for the test");
         open_to_all(folder.path());
-        let mut silk = Self { daemon: None, rig, folder, _turn: turn };
+        let (device, classes) = (device.to_owned(), classes.to_owned());
+        let mut silk = Self { daemon: None, rig, folder, device, classes, _turn: turn };
         silk.start_daemon();
         Some(silk)
     }
@@ -66,13 +80,8 @@ impl Silk {
 
     fn config(&self) -> String {
         let socket = self.path("control.sock");
-        format!(
-            "[device]\nkind = \"xdp\"\ninterface = \"{INTERFACE}\"\n\n\
-             [control]\nsocket = \"{}\"\n\n\
-             [[class]]\nname = \"preferred\"\npriority = 2\nsource = [\"{PREFERRED}/32\"]\n\n\
-             [[class]]\nname = \"standard\"\npriority = 0\ndefault = true\n",
-            socket.display()
-        )
+        let Self { device, classes, .. } = self;
+        format!("[device]\n{device}\n[control]\nsocket = \"{}\"\n\n{classes}", socket.display())
     }
 
     /// The daemon.
@@ -112,11 +121,23 @@ impl Silk {
         command
     }
 
-    /// What the daemon keeps at this moment: how many paths, and bytes of memory charged to them and in rings.
-    pub fn kept(&self) -> (usize, u64, u64) {
+    /// What the daemon tells of its paths.
+    pub fn report(&self) -> serde_json::Value {
         let mut command = Command::new(env!("CARGO_BIN_EXE_silk"));
         command.env("SILK_SOCKET", self.path("control.sock")).args(["paths", "--json"]);
-        let report: serde_json::Value = serde_json::from_str(&text(&mut command)).unwrap();
+        serde_json::from_str(&text(&mut command)).unwrap()
+    }
+
+    /// The established connections among them.
+    pub fn connections(&self) -> Vec<serde_json::Value> {
+        let report = self.report();
+        let paths = report["paths"].as_array().unwrap();
+        paths.iter().filter(|path| path["state"] == "ESTABLISHED").cloned().collect()
+    }
+
+    /// What the daemon keeps at this moment: how many paths, and bytes of memory charged to them and in rings.
+    pub fn kept(&self) -> (usize, u64, u64) {
+        let report = self.report();
         let paths = report["paths"].as_array().unwrap();
         let charged = paths.iter().map(|path| path["memory"].as_u64().unwrap()).sum();
         (paths.len(), charged, report["arena_bytes"].as_u64().unwrap())

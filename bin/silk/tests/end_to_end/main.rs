@@ -13,5 +13,6 @@ mod host;
 mod iperf;
 mod names;
 mod nginx;
+mod priority;
 mod python;
 mod redis;

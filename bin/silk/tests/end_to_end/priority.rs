@@ -1,0 +1,79 @@
+//! A program reads and sets the priorities of its own paths (SILK §5.3), and its thread follows.
+
+use crate::host::{Silk, text, within};
+use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Running, SERVER};
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::time::Duration;
+
+const ASKING: &str = include_str!("asking.py");
+
+/// A daemon whose standard class may be raised to 1, with a server on it.
+fn start() -> Option<(Silk, Running)> {
+    let classes = format!(
+        "[[class]]\nname = \"preferred\"\npriority = 2\nsource = \"{PREFERRED}\"\n\n\
+         [[class]]\nname = \"standard\"\nmax_priority = 1\ndefault = true\n"
+    );
+    let silk = Silk::start_with(&format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n"), &classes)?;
+    silk.write("asking.py", ASKING);
+    let server = silk.serve("python3", &["asking.py", "serve", "7"], 7);
+    Some((silk, server))
+}
+
+/// A client from `source` that says these commands.
+fn client(silk: &Silk, source: Ipv4Addr, commands: &[&str]) -> Command {
+    let mut client = silk.on_peer("python3");
+    client.args(["asking.py", "ask", &SERVER.to_string(), "7", &source.to_string()]).args(commands);
+    client
+}
+
+/// What the server answers to them.
+fn answers(silk: &Silk, source: Ipv4Addr, commands: &[&str]) -> Vec<String> {
+    text(&mut client(silk, source, commands)).lines().map(str::to_owned).collect()
+}
+
+/// Whether the machine lets the daemon schedule threads in real time.
+fn has_real_time(silk: &Silk) -> bool {
+    !silk.log("silkd").contains("cannot be scheduled")
+}
+
+#[test]
+fn a_program_raises_its_path_as_far_as_its_class_allows() {
+    let Some((silk, _server)) = start() else { return };
+    let commands = ["get", "set 1", "get", "set 2", "get", "set -1", "set 0", "get"];
+    assert_eq!(answers(&silk, CLIENT, &commands), ["0", "ok", "1", "EPERM", "1", "EINVAL", "ok", "0"]);
+    assert!(silk.log("python3").contains("listener: ENOTSUP"), "{}", silk.log("python3"));
+}
+
+#[test]
+fn lowering_and_going_back_need_nobodys_leave() {
+    let Some((silk, _server)) = start() else { return };
+    let commands = ["get", "set 0", "get", "set 2", "get", "set 3", "get"];
+    assert_eq!(answers(&silk, PREFERRED, &commands), ["2", "ok", "0", "ok", "2", "EPERM", "2"]);
+}
+
+#[test]
+fn the_thread_follows_its_path_and_is_let_go_with_it() {
+    let Some((silk, _server)) = start() else { return };
+    let commands = ["scheduling", "set 1", "scheduling", "wait"];
+    let client = silk.start_logged(&mut client(&silk, CLIENT, &commands), "client");
+    let waits = || silk.log("client").contains("waiting");
+    assert!(within(Duration::from_secs(10), waits), "{}", silk.log("client"));
+    let shown: Vec<_> = silk.connections().iter().map(|path| path["priority"].clone()).collect();
+    assert_eq!(shown, [1]);
+    if has_real_time(&silk) {
+        assert_eq!(silk.log("client").lines().collect::<Vec<_>>(), ["0 0", "ok", "1 12", "waiting"]);
+    }
+    drop(client);
+    assert_eq!(answers(&silk, CLIENT, &["scheduling", "get"]), ["0 0", "0"]);
+}
+
+#[test]
+fn a_preferred_path_that_is_lowered_takes_its_thread_along() {
+    let Some((silk, _server)) = start() else { return };
+    let commands = ["scheduling", "set 0", "scheduling", "set 2", "scheduling"];
+    let said = answers(&silk, PREFERRED, &commands);
+    if has_real_time(&silk) {
+        assert_eq!(said, ["1 14", "ok", "0 0", "ok", "1 14"]);
+    }
+}

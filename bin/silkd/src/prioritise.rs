@@ -1,0 +1,158 @@
+//! A program sets the priority of one of its paths, within what the policy allows it (SILK
+//! §5.3). A path stays in the domain that its class chose, with that domain's receive ring and
+//! executor. What follows the priority is the path's terms among the others of the domain, and
+//! the thread that serves it.
+
+use crate::command::{Command, Event, SocketName};
+use crate::engine::Engine;
+use crate::family::State;
+use crate::server::Server;
+use silk_control::{Refusal, SlotNumber};
+use silk_path::{Attr, PathId};
+use silk_sched::Member;
+use silk_stream::kind;
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::SeqCst;
+
+fn refuse<T>(errno: i32, why: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal { errno, why: why.into() })
+}
+
+impl Server {
+    /// Asks the executor that serves a socket; the answer to `peer` follows as an event.
+    pub(crate) fn prioritise(
+        &self,
+        peer: u64,
+        (family, process): (u32, u32),
+        slot: SlotNumber,
+        priority: u32,
+    ) -> Result<(), Refusal> {
+        let known = self.families.get(&family);
+        let Some((known, record)) = known.and_then(|f| Some((f, f.arena.slot(slot)?))) else {
+            return refuse(libc::EBADF, "there is no such socket");
+        };
+        let named = known.sockets.get(&slot);
+        let holds = match named {
+            Some(socket) => socket.holders.contains(&process),
+            None => record.owner.load(SeqCst) == process,
+        };
+        if !holds {
+            return refuse(libc::EBADF, "that socket is not this process's");
+        }
+        // What a program writes into its arena leads at most to an executor that knows nothing
+        // of the socket.
+        let domain = match named.map(|socket| socket.state) {
+            Some(State::Bound) => return refuse(libc::ENOTCONN, "that socket has no path yet"),
+            Some(State::Listening) => {
+                return refuse(libc::EOPNOTSUPP, "listening paths have the priority of [listen]");
+            }
+            Some(State::Served { domain }) => domain,
+            Some(State::Accepted) | None if record.kind.load(SeqCst) == kind::STREAM => {
+                record.domain.load(SeqCst) as usize
+            }
+            _ => return refuse(libc::EBADF, "there is no such socket"),
+        };
+        let Some(orders) = self.orders.get(domain) else {
+            return refuse(libc::EBADF, "there is no such socket");
+        };
+        let socket = SocketName { family, slot };
+        // An executor that has ended says so at the daemon's end.
+        let _ = orders.give(Command::Priority { peer, socket, priority });
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Gives the path of a socket another priority.
+    ///
+    /// # Errors
+    /// `EPERM` above what its class allows, `EBUSY` when the policy has no room for such a
+    /// path, `ENOTCONN` without a path, `EBADF` without a socket. Nothing is changed then.
+    pub fn prioritise(&mut self, name: SocketName, asked: u32) -> Result<(), Refusal> {
+        let Some(socket) = self.sockets.find(name) else {
+            return refuse(libc::EBADF, "there is no such socket");
+        };
+        let Some((id, path)) = socket.path.and_then(|id| Some((id, self.paths.path(id)?))) else {
+            return refuse(libc::ENOTCONN, "that socket has no path any more");
+        };
+        let class = usize::from(path.state.class);
+        let allowed = self.classes.max_priority(class);
+        let priority = match u8::try_from(asked) {
+            Ok(priority) if priority <= allowed => priority,
+            _ => {
+                let name = self.classes.name(class);
+                let why = format!(
+                    "class {name} allows its programs priorities up to {allowed}: [[class]] max_priority \
+                     raises that"
+                );
+                return refuse(libc::EPERM, why);
+            }
+        };
+        let terms = self.classes.terms(class, priority);
+        if let Err(refused) = self.policy.admit(Member(id.index), terms) {
+            return refuse(
+                libc::EBUSY,
+                format!("priority {priority} has terms that cannot be kept: {refused}"),
+            );
+        }
+        self.note_priority(id, name, priority);
+        self.lead_thread(name, priority.into());
+        Ok(())
+    }
+
+    /// Tells the control thread.
+    pub(crate) fn tell_control(&self, what: Event) {
+        // It may be gone at the end of the daemon.
+        let _ = self.events.send(what);
+        silk_stream::wake::notify(self.control_event.as_fd());
+    }
+
+    fn note_priority(&mut self, id: PathId, name: SocketName, priority: u8) {
+        if let Some(path) = self.paths.path_mut(id) {
+            // The attribute is there already, or there is room: paths have few.
+            let _ = path.state.attrs.set(Attr::Priority(priority));
+        }
+        self.show_priority(name, priority.into());
+    }
+
+    /// Says in a socket's slot which priority its path has.
+    pub(crate) fn show_priority(&self, name: SocketName, priority: u32) {
+        let record = self.families.get(&name.family).and_then(|family| family.arena.slot(name.slot));
+        if let Some(record) = record {
+            record.priority.store(priority, SeqCst);
+        }
+    }
+
+    /// The thread that serves a socket follows its path's priority.
+    fn lead_thread(&mut self, name: SocketName, priority: u32) {
+        if !self.extend || !self.classes.are_apart() {
+            return;
+        }
+        let Some(family) = self.families.get(&name.family) else { return };
+        let said = family.arena.slot(name.slot).and_then(|slot| slot.thread.load(SeqCst).checked_sub(1));
+        let Some(socket) = self.sockets.find(name) else { return };
+        let before = socket.thread.map(|(thread, _)| thread);
+        // Whoever asks says that it serves the socket.
+        let Some(thread) = said.or(before).filter(|n| family.thread(*n).is_some()) else { return };
+        let own = self.classes.priorities[self.domain];
+        let raised = std::mem::replace(&mut socket.raised, (priority > own).then_some(priority));
+        // A thread we may not raise serves all the same, at its own priority.
+        family.extend(thread, self.base, priority, self.domain);
+        if before != Some(thread) {
+            if let (Some(before), Some(raised)) = (before, raised) {
+                self.release_thread(name, before, raised);
+            }
+            self.serve(name, thread);
+        }
+    }
+
+    /// A thread is done with a socket for which it had been raised above its class.
+    pub(crate) fn release_thread(&self, name: SocketName, thread: u32, raised: u32) {
+        let Some(family) = self.families.get(&name.family) else { return };
+        // Meanwhile it may serve another, or have lost its priority to the watchdog.
+        if family.priority_of(thread) == Some(raised) && family.rank_of(thread) == Some(self.domain) {
+            let manner = self.manner();
+            family.extend(thread, manner.base, manner.extend_to.unwrap_or(0), manner.rank);
+        }
+    }
+}
