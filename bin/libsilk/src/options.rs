@@ -194,9 +194,14 @@ pub fn pass_on(socket: &Socket, slot: &Slot, family: &Family) {
         (&settings.keep_idle, &slot.keep_idle),
         (&settings.keep_interval, &slot.keep_interval),
         (&settings.keep_count, &slot.keep_count),
+        (&settings.service, &slot.service),
+        (&settings.send_buffer, &slot.send_limit),
+        (&settings.receive_buffer, &slot.receive_limit),
     ];
+    // A datagram must fit whole: its rings stay as they are.
+    let count = if socket.role() == Role::Stream { pairs.len() } else { pairs.len() - 2 };
     let mut changed = false;
-    for (from, to) in pairs {
+    for (from, to) in pairs.into_iter().take(count) {
         let value = from.load(Relaxed);
         if to.load(Relaxed) != value {
             to.store(value, Relaxed);
@@ -280,7 +285,10 @@ pub unsafe fn get(
     unsafe {
         match (level, name) {
             (SOL_SILK, SILK_PATH) => return output(&slot.path.load(Relaxed), value, len),
-            (libc::IPPROTO_TCP, libc::TCP_INFO) => return output(&tcp_info::of(slot), value, len),
+            (libc::IPPROTO_TCP, libc::TCP_INFO) => {
+                tcp_info::ask(socket, slot);
+                return output(&tcp_info::of(slot), value, len);
+            }
             (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
                 return output(b"cubic\0\0\0\0\0\0\0\0\0\0\0", value, len);
             }
@@ -321,11 +329,14 @@ fn number(socket: &Socket, slot: &Slot, level: c_int, name: c_int) -> Option<c_i
         (libc::SOL_SOCKET, libc::SO_PROTOCOL) if datagram => libc::IPPROTO_UDP,
         (libc::SOL_SOCKET, libc::SO_PROTOCOL) => libc::IPPROTO_TCP,
         (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => c_int::from(socket.role() == Role::Listener),
-        // As Linux, which answers with twice what was set; here the rings' real sizes.
+        // As Linux: twice what was set, as far as it is granted; else the rings' sizes.
         (libc::SOL_SOCKET, libc::SO_RCVBUF) => buffer(&slot.rx_size, &settings.receive_buffer),
         (libc::SOL_SOCKET, libc::SO_SNDBUF) => buffer(&slot.tx_size, &settings.send_buffer),
         (libc::SOL_SOCKET, libc::SO_RCVLOWAT | libc::SO_SNDLOWAT) => 1,
-        (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => or_default(slot.mss.load(Relaxed), 536),
+        (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => {
+            tcp_info::ask(socket, slot);
+            or_default(tcp_info::of(slot).segment(), 536)
+        }
         (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE) => or_default(settings.keep_idle.load(Relaxed), 7200),
         (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL) => or_default(settings.keep_interval.load(Relaxed), 75),
         (libc::IPPROTO_TCP, libc::TCP_KEEPCNT) => or_default(settings.keep_count.load(Relaxed), 9),
@@ -338,10 +349,14 @@ fn number(socket: &Socket, slot: &Slot, level: c_int, name: c_int) -> Option<c_i
     })
 }
 
+/// What Linux makes of a smaller `SO_SNDBUF` or `SO_RCVBUF`, halved.
+const LEAST_BUFFER: u32 = 2304;
+
 fn buffer(ring: &AtomicU32, set: &AtomicU32) -> c_int {
-    let size = match ring.load(Relaxed) {
-        0 => set.load(Relaxed).saturating_mul(2).max(65_536),
-        size => size,
+    let size = match (ring.load(Relaxed), set.load(Relaxed)) {
+        (0, set) => set.saturating_mul(2).max(65_536),
+        (size, 0) => size,
+        (size, set) => set.max(LEAST_BUFFER).min(size).saturating_mul(2),
     };
     c_int::try_from(size).unwrap_or(c_int::MAX)
 }

@@ -62,10 +62,23 @@ pub fn readable(slot: &Slot) -> u32 {
     used(slot.rx_write.load(Acquire), slot.rx_read.load(Relaxed), slot.rx_size.load(Relaxed))
 }
 
+/// The least a program can limit its send ring to, bytes: that of Linux.
+const LEAST_LIMIT: u32 = 2304;
+
+/// How many bytes may lie in the send ring: `SO_SNDBUF`, where it was set.
+#[inline]
+pub fn send_limit(slot: &Slot) -> u32 {
+    let size = slot.tx_size.load(Relaxed);
+    match slot.send_limit.load(Relaxed) {
+        0 => size,
+        set => set.max(LEAST_LIMIT).min(size),
+    }
+}
+
 /// Bytes that can be written now.
 #[inline]
 pub fn writable(slot: &Slot) -> u32 {
-    slot.tx_size.load(Relaxed) - unsent(slot)
+    send_limit(slot).saturating_sub(unsent(slot))
 }
 
 /// Bytes written and not yet acknowledged by the peer.
@@ -74,9 +87,9 @@ pub fn unsent(slot: &Slot) -> u32 {
     used(slot.tx_write.load(Relaxed), slot.tx_read.load(Acquire), slot.tx_size.load(Relaxed))
 }
 
-/// How much room makes a socket writable for `poll`: a quarter of the ring, as there is
-/// little use in being woken for less.
+/// How much room makes a socket writable for `poll`: a quarter of what there can be, as there
+/// is little use in being woken for less.
 #[inline]
 pub fn worthwhile(slot: &Slot) -> u32 {
-    (slot.tx_size.load(Relaxed) / 4).max(1)
+    (send_limit(slot) / 4).max(1)
 }

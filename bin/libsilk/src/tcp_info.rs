@@ -2,8 +2,12 @@
 //! up to the fields that programs have read since Linux 2.6; the rest is cut off, which
 //! `getsockopt` allows.
 
-use silk_stream::Slot;
-use std::sync::atomic::Ordering::Relaxed;
+use crate::family;
+use crate::socket::{Role, Socket};
+use crate::wait::Deadline;
+use silk_stream::{Slot, request, status, wake};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::Duration;
 
 /// The structure's first part. Times are in µs, sizes of windows in segments.
 #[repr(C)]
@@ -43,23 +47,66 @@ pub struct TcpInfo {
     total_retrans: u32,
 }
 
+impl TcpInfo {
+    /// Bytes of a full segment towards the peer; zero when they are not known.
+    pub fn segment(&self) -> u32 {
+        self.snd_mss
+    }
+}
+
+/// How long the daemon may take to answer; then what it has written before must do.
+const MOMENT: Duration = Duration::from_millis(50);
+
+/// Lets the daemon write into the slot what it knows now. It keeps nothing up to date there
+/// while packets come and go.
+pub fn ask(socket: &Socket, slot: &Slot) {
+    let Some(family) = family::joined() else { return };
+    let known = status::CONNECTED | status::CONNECTING | status::PEER_FIN | status::FAILED;
+    if socket.role() != Role::Stream || slot.status.load(SeqCst) & known == 0 {
+        return;
+    }
+    let seen = slot.info.load(SeqCst);
+    let deadline = Deadline::after(Some(MOMENT));
+    family.request(socket.name().0, slot, request::INFO);
+    while slot.info.load(SeqCst) == seen && !family.is_dead() {
+        let Some(nap) = deadline.nap() else { return };
+        wake::wait(&slot.info, seen, Some(nap));
+    }
+}
+
 /// What is known of a connection.
 pub fn of(slot: &Slot) -> TcpInfo {
-    let mss = slot.mss.load(Relaxed).max(1);
+    const CLOSE: u8 = 7;
+    const TIMESTAMPS: u32 = 1;
+    /// Linux's way to say that no loss has set it yet.
+    const INFINITE: u32 = 0x7fff_ffff;
+    if slot.info.load(SeqCst) == 0 {
+        return TcpInfo { state: CLOSE, ..TcpInfo::default() };
+    }
     let known = slot.mss.load(Relaxed);
-    let (rtt, rttvar) = (slot.rtt_us.load(Relaxed), slot.rtt_var_us.load(Relaxed));
+    let mss = known.max(1);
+    let options = slot.info_options.load(Relaxed);
+    let ssthresh = match slot.ssthresh.load(Relaxed) {
+        u32::MAX => INFINITE,
+        bytes => bytes / mss,
+    };
     TcpInfo {
         state: slot.tcp_state.load(Relaxed) as u8,
-        // RFC 6298 §2: never less than the least that Linux uses, 200 ms.
-        rto: rtt.saturating_add(rttvar.saturating_mul(4)).max(200_000),
+        retransmits: slot.backoff.load(Relaxed) as u8,
+        backoff: slot.backoff.load(Relaxed) as u8,
+        options: options as u8,
+        wscale: (options >> 8) as u8,
+        rto: slot.rto_us.load(Relaxed),
         snd_mss: known,
         rcv_mss: known,
         advmss: known,
-        unacked: crate::state::unsent(slot) / mss,
-        pmtu: known.saturating_add(40),
-        rtt,
-        rttvar,
-        snd_ssthresh: slot.ssthresh.load(Relaxed) / mss,
+        unacked: slot.in_flight.load(Relaxed).div_ceil(mss),
+        sacked: slot.sacked.load(Relaxed).div_ceil(mss),
+        pmtu: known.saturating_add(if options & TIMESTAMPS == 0 { 40 } else { 52 }),
+        rcv_ssthresh: slot.receive_window.load(Relaxed),
+        rtt: slot.rtt_us.load(Relaxed),
+        rttvar: slot.rtt_var_us.load(Relaxed),
+        snd_ssthresh: ssthresh,
         snd_cwnd: slot.cwnd.load(Relaxed) / mss,
         rcv_space: slot.rx_size.load(Relaxed),
         total_retrans: slot.retransmits.load(Relaxed),
@@ -84,7 +131,12 @@ mod tests {
         let slot = Slot::default();
         slot.mss.store(1448, Relaxed);
         slot.cwnd.store(14480, Relaxed);
+        slot.ssthresh.store(u32::MAX, Relaxed);
+        slot.in_flight.store(1449, Relaxed);
+        assert_eq!(of(&slot), TcpInfo { state: 7, ..TcpInfo::default() }, "nothing is known yet");
+        slot.info.store(1, Relaxed);
         let info = of(&slot);
-        assert_eq!((info.snd_cwnd, info.snd_mss, info.rto), (10, 1448, 200_000));
+        assert_eq!((info.snd_cwnd, info.snd_mss, info.unacked), (10, 1448, 2));
+        assert_eq!(info.snd_ssthresh, 0x7fff_ffff);
     }
 }

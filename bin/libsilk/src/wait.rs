@@ -5,11 +5,12 @@ use crate::errno::Answer;
 use crate::family::{self, PATIENCE};
 use crate::signals;
 use crate::socket::Socket;
+use crate::state;
 use crate::thread;
 use silk_stream::wake::{self, Woken};
 use silk_stream::{Slot, waiting};
 use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
 /// CLOCK_MONOTONIC.
@@ -67,7 +68,9 @@ pub fn announce(slot: &Slot, change: Change) {
             waiting::READ
         }
         Change::Writable(level) => {
-            slot.wake_write.store(level.max(1), SeqCst);
+            // The daemon counts what is free of the whole ring.
+            let beyond = slot.tx_size.load(Relaxed) - state::send_limit(slot);
+            slot.wake_write.store(level.max(1).saturating_add(beyond), SeqCst);
             waiting::WRITE
         }
     };

@@ -16,6 +16,11 @@ impl Engine {
     /// closed it.
     pub(crate) fn finish(&mut self, id: PathId, now: Instant) {
         let end = self.take_end(id);
+        if let Some(name) = end.as_ref().map(|end| end.name)
+            && self.sockets.find(name).is_some_and(|socket| !socket.closed)
+        {
+            self.write_info(id, name);
+        }
         self.destroy(id, now);
         let Some(mut end) = end else { return };
         let name = end.name;
@@ -64,7 +69,11 @@ impl Engine {
     pub(crate) fn answer_ended(&mut self, name: SocketName) {
         let Some(family) = self.families.get(&name.family) else { return };
         let Some(slot) = family.arena.slot(name.slot) else { return };
-        if slot.request.swap(0, SeqCst) & request::CLOSE != 0 {
+        let asked = slot.request.swap(0, SeqCst);
+        if asked & request::INFO != 0 {
+            self.answer_info(name);
+        }
+        if asked & request::CLOSE != 0 {
             self.close_ended(name);
         }
     }

@@ -9,7 +9,7 @@ use crate::socket_end::SocketEnd;
 use crate::sockets::Socket;
 use silk_device::Frame;
 use silk_instant::Instant;
-use silk_path::{Attr, Attrs, Checksum, DropReason, Message, Meta, ModuleId, PathId};
+use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Message, Meta, ModuleId, PathId};
 use silk_sched::Member;
 use silk_stream::{request, status};
 use silk_wire::ipv4;
@@ -135,6 +135,11 @@ impl Engine {
     pub(crate) fn send_datagrams(&mut self, id: PathId, now: Instant) {
         let Some(mut end) = self.port.take_datagrams(id) else { return };
         let asked = end.slot().request.swap(0, SeqCst);
+        if asked & request::OPTIONS != 0
+            && let Some(service) = end.new_service()
+        {
+            self.paths.bell(id, now, &mut self.port, Bell::Service(service));
+        }
         let mut left = SENDING;
         while left > 0 && end.pop_datagram(|to, data| self.send_one(id, to, data, now)) {
             left -= 1;

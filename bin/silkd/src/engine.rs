@@ -428,6 +428,9 @@ impl Engine {
         if asked & request::TAKEN != 0 {
             self.taken(name);
         }
+        if asked & request::INFO != 0 {
+            self.tell_info(id, name);
+        }
         if asked & request::CLOSE != 0 {
             self.closed(name);
         }
@@ -437,6 +440,8 @@ impl Engine {
         use silk_stream::option;
         let keepalive = self.keepalive;
         let Some(end) = self.end_of(id) else { return };
+        end.limit_receiving();
+        let service = end.new_service();
         let slot = end.slot();
         let options = slot.options.load(SeqCst);
         let or = |value: u32, default: u32| if value == 0 { default } else { value };
@@ -447,6 +452,11 @@ impl Engine {
                 or(slot.keep_count.load(SeqCst), keepalive.probes.into()).min(255) as u8,
             )
         });
+        // First, for the others may let go what is to bear it.
+        if let Some(service) = service {
+            // The two lowest bits are ECN's, which TCP would have to negotiate (RFC 3168 §6.1).
+            self.paths.bell(id, now, &mut self.port, Bell::Service(service & !3));
+        }
         for bell in [
             Bell::NoDelay(options & option::NODELAY != 0),
             Bell::Cork(options & option::CORK != 0),

@@ -14,6 +14,7 @@ mod engine;
 mod executor;
 mod family;
 mod family_end;
+mod info;
 mod naming;
 mod neighbours;
 mod opening;

@@ -52,6 +52,7 @@ impl Engine {
         let owner = attrs.owner();
         let slot =
             owner.and_then(|owner| self.families.get(&((owner >> 32) as u32))?.arena.slot(owner as u32));
+        let info = crate::info::of(path);
         let unsent =
             slot.map_or(0, |slot| slot.tx_write.load(SeqCst).wrapping_sub(slot.tx_read.load(SeqCst)));
         PathReport {
@@ -71,9 +72,10 @@ impl Engine {
             pid: 0,
             drops: state.drops.iter().map(|(reason, count)| count_of(reason, count.into())).collect(),
             average_ns: state.measure.map_or(0, |average| average.ns()),
-            rtt_us: slot.map_or(0, |slot| slot.rtt_us.load(SeqCst).into()),
-            cwnd: slot.map_or(0, |slot| slot.cwnd.load(SeqCst).into()),
-            retransmits: slot.map_or(0, |slot| slot.retransmits.load(SeqCst).into()),
+            rtt_us: info.map_or(0, |info| info.srtt.as_micros() as u64),
+            mss: info.map_or(0, |info| info.mss.into()),
+            cwnd: info.map_or(0, |info| info.cwnd.into()),
+            retransmits: info.map_or(0, |info| info.segments_again.into()),
         }
     }
 

@@ -30,6 +30,10 @@ pub fn clear(record: &silk_stream::Slot) -> u32 {
         &record.retransmits,
         &record.drops,
         &record.options,
+        &record.send_limit,
+        &record.receive_limit,
+        &record.service,
+        &record.info,
     ] {
         word.store(0, SeqCst);
     }

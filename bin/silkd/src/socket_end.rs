@@ -9,6 +9,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
+/// The least room a peer is offered, bytes, however little the program asks for.
+const LEAST_WINDOW: u32 = 4096;
+
 /// One ring of a socket, as its daemon's end sees it.
 struct Side {
     arena: Arc<Arena>,
@@ -31,6 +34,8 @@ pub struct ToProgram {
     side: Side,
     /// Bytes written so far: `N_write`. Ours alone; the slot has a copy.
     write: u32,
+    /// The most unread bytes the peer is offered room for (`SO_RCVBUF`).
+    limit: u32,
     /// The program has not been told of all of it.
     news: bool,
 }
@@ -55,6 +60,8 @@ pub struct SocketEnd {
     pub rings: Rings,
     /// Bits of [`status`]. Ours; the slot has a copy.
     status: u32,
+    /// `IP_TOS` as the path has it.
+    service: u8,
     to_program: ToProgram,
     from_program: FromProgram,
 }
@@ -71,7 +78,8 @@ impl SocketEnd {
             name,
             rings,
             status: slot.status.load(Relaxed),
-            to_program: ToProgram { side: side(rings.rx), write: 0, news: false },
+            service: 0,
+            to_program: ToProgram { side: side(rings.rx), write: 0, limit: rings.rx.size, news: false },
             from_program: FromProgram { side: side(rings.tx), read: 0, write: 0, news: false },
         })
     }
@@ -109,18 +117,36 @@ impl SocketEnd {
     /// the peer may be waiting for a window (CM §4.2 `B_start`). `true` when it has read so
     /// much in this very moment that it may not have seen that it was asked.
     pub fn ask_for_room(&self) -> bool {
-        let half = self.rings.rx.size / 2;
-        let note = if self.to_program.room() < half as usize { half } else { 0 };
+        let (size, half) = (self.rings.rx.size, self.to_program.limit / 2);
+        // The program counts what is free of the whole ring.
+        let full = size - self.to_program.limit;
+        let note = if self.to_program.room() < half as usize { full + half } else { 0 };
         if self.slot().rx_note.load(Relaxed) != note {
             self.slot().rx_note.store(note, SeqCst);
         }
         note != 0 && self.to_program.room() >= half as usize
     }
 
+    /// Takes over the program's `SO_RCVBUF`: the peer is offered no more room than that. What
+    /// it has been offered already is taken all the same.
+    pub fn limit_receiving(&mut self) {
+        let size = self.rings.rx.size;
+        self.to_program.limit = match self.slot().receive_limit.load(Relaxed) {
+            0 => size,
+            set => set.max(LEAST_WINDOW).min(size),
+        };
+    }
+
+    /// The program's `IP_TOS`, if it is another than before.
+    pub fn new_service(&mut self) -> Option<u8> {
+        let set = self.slot().service.load(Relaxed) as u8;
+        (std::mem::replace(&mut self.service, set) != set).then_some(set)
+    }
+
     /// Writes a datagram that arrived; `false` when there is no room for it.
     pub fn push_datagram(&mut self, peer: SocketAddr, data: &[&[u8]]) -> bool {
         let to = &mut self.to_program;
-        let room = to.room() as u32;
+        let room = to.free();
         let Some(write) = silk_stream::push_datagram(to.side.bytes(), to.write, room, peer, data) else {
             self.slot().drops.fetch_add(1, Relaxed);
             return false;
@@ -196,6 +222,10 @@ pub struct Wake {
 }
 
 impl ToProgram {
+    fn free(&self) -> u32 {
+        free(self.write, self.side.slot().rx_read.load(SeqCst), self.side.ring.size)
+    }
+
     fn advance(&mut self, write: u32) {
         self.write = write;
         self.side.slot().rx_write.store(write, Release);
@@ -205,11 +235,11 @@ impl ToProgram {
 
 impl Incoming for ToProgram {
     fn room(&self) -> usize {
-        free(self.write, self.side.slot().rx_read.load(SeqCst), self.side.ring.size) as usize
+        self.free().saturating_sub(self.side.ring.size - self.limit) as usize
     }
 
     fn write(&mut self, bytes: &[u8]) -> usize {
-        let taken = bytes.len().min(self.room());
+        let taken = bytes.len().min(self.free() as usize);
         if taken > 0 {
             self.side.bytes().write(self.write, &bytes[..taken]);
             self.advance(self.write.wrapping_add(taken as u32));
@@ -313,6 +343,38 @@ mod tests {
         assert_eq!(end.take_news(), Some(Wake { threads: true, bells: true }));
         assert_eq!(end.take_news(), None);
         assert_eq!(end.slot().waiting.load(SeqCst), 0);
+    }
+
+    #[test]
+    fn a_smaller_receive_buffer_offers_less_and_takes_what_was_offered() {
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1, huge_pages: false }).unwrap();
+        let mut pool = Pool::new(arena.clone());
+        let slot = pool.take_slot().unwrap();
+        let rings = Rings { rx: pool.take_ring(16384).unwrap(), tx: pool.take_ring(4096).unwrap() };
+        let mut end = SocketEnd::new(&arena, SocketName { family: 0, slot }, rings).unwrap();
+        end.slot().receive_limit.store(1, SeqCst);
+        end.limit_receiving();
+        assert_eq!(end.split().0.room(), 4096);
+        assert_eq!(end.split().0.write(&[7; 8000]), 8000);
+        assert_eq!(end.split().0.room(), 0);
+        assert!(!end.ask_for_room());
+        assert_eq!(end.slot().rx_note.load(SeqCst), 12288 + 2048);
+        end.slot().rx_read.store(6000, SeqCst);
+        assert_eq!(end.split().0.room(), 2096);
+        assert!(end.ask_for_room());
+        end.slot().receive_limit.store(0, SeqCst);
+        end.limit_receiving();
+        assert_eq!(end.split().0.room(), 16384 - 2000);
+    }
+
+    #[test]
+    fn a_service_is_new_once() {
+        let mut end = end();
+        assert_eq!(end.new_service(), None);
+        end.slot().service.store(0x48, SeqCst);
+        assert_eq!([end.new_service(), end.new_service()], [Some(0x48), None]);
+        end.slot().service.store(0, SeqCst);
+        assert_eq!(end.new_service(), Some(0));
     }
 
     #[test]

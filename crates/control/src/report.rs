@@ -56,6 +56,8 @@ pub struct PathReport {
     pub average_ns: u64,
     /// Smoothed round-trip time, µs; zero where there is none.
     pub rtt_us: u64,
+    /// Largest segment towards the peer, bytes.
+    pub mss: u64,
     /// Congestion window, bytes.
     pub cwnd: u64,
     /// Segments sent again.

@@ -236,7 +236,11 @@ impl Stage for Template {
     }
 
     fn bell(&mut self, cx: &mut Cx<'_, '_>, bell: Bell) -> bool {
-        cx.inner_each(&mut self.inner, |stage, cx| stage.bell(cx, bell))
+        let all = cx.inner_each(&mut self.inner, |stage, cx| stage.bell(cx, bell));
+        if matches!(bell, Bell::Service(_)) {
+            self.refresh();
+        }
+        all
     }
 
     fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {

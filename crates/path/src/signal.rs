@@ -27,6 +27,8 @@ pub enum Bell {
     KeepAlive(Option<(u32, u32, u8)>),
     /// Seconds unacknowledged data may wait before the connection fails, 0: the default.
     UserTimeout(u32),
+    /// The service bits of the path's packets (`IP_TOS`).
+    Service(u8),
     /// The backlog of a listening path.
     Backlog(u16),
     /// A listening path: seconds to wait for the first text of a connection

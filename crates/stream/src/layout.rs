@@ -9,7 +9,7 @@ use crate::dirty::DirtySet;
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// First word of an arena: `SILK` in the low bytes, the layout's version above.
-pub const MAGIC: u64 = 0x0002_0000_4b4c_4953;
+pub const MAGIC: u64 = 0x0003_0000_4b4c_4953;
 /// Sockets in one arena.
 pub const SLOTS: u32 = crate::dirty::MARKS;
 /// Threads of one family that may wait in `accept` at one time.
@@ -63,6 +63,8 @@ pub mod request {
     /// A thread has taken this connection from an accept queue by itself and serves it now:
     /// [`super::Slot::thread`] says which.
     pub const TAKEN: u32 = 32;
+    /// Write into the slot what is known of the connection, then move [`super::Slot::info`].
+    pub const INFO: u32 = 64;
 }
 
 /// Bits of [`Slot::waiting`] (CM §4.2 `waiting_for_IO`).
@@ -146,7 +148,8 @@ pub struct Slot {
     /// Ring the doorbell after reading when at least this many bytes are free again, because
     /// the peer waits for a window; zero: do not (CM §4.2 `B_start`).
     pub rx_note: AtomicU32,
-    /// Smoothed round-trip time, µs (`TCP_INFO`).
+    /// Smoothed round-trip time, µs (`TCP_INFO`). This and what follows is written when the
+    /// program asks ([`request::INFO`]) and when the connection ends.
     pub rtt_us: AtomicU32,
     /// Its variation, µs.
     pub rtt_var_us: AtomicU32,
@@ -189,7 +192,13 @@ pub struct Slot {
     pub keep_interval: AtomicU32,
     /// `TCP_KEEPCNT`.
     pub keep_count: AtomicU32,
-    _pad2: [AtomicU32; 4],
+    /// `SO_SNDBUF`: the most bytes that may lie in the send ring; zero: as many as it holds.
+    pub send_limit: AtomicU32,
+    /// `SO_RCVBUF`: the most unread bytes the peer is offered room for; zero: the whole ring.
+    pub receive_limit: AtomicU32,
+    /// `IP_TOS`.
+    pub service: AtomicU32,
+    _pad2: AtomicU32,
 
     /// The event sets that watch this socket, a bit each (`0..BELLS`), by the program.
     pub bells: [AtomicU64; BELLS as usize / 64],
@@ -197,7 +206,24 @@ pub struct Slot {
     pub local: SharedAddress,
     /// The peer's address.
     pub peer: SharedAddress,
-    _pad3: [AtomicU64; 6],
+
+    // Written by the daemon when it is asked, as `rtt_us` is.
+    /// Moves when the daemon has answered [`request::INFO`]; threads sleep on it. Zero: never
+    /// yet, and nothing of what is told about the connection means anything.
+    pub info: AtomicU32,
+    /// Retransmission time-out, µs.
+    pub rto_us: AtomicU32,
+    /// Bytes sent and not acknowledged.
+    pub in_flight: AtomicU32,
+    /// Those of them that the peer holds out of order.
+    pub sacked: AtomicU32,
+    /// The window last offered to the peer, bytes.
+    pub receive_window: AtomicU32,
+    /// Time-outs in a row.
+    pub backoff: AtomicU32,
+    /// `TCPI_OPT_…` in the lowest byte; above it the window shifts, the peer's in the low half.
+    pub info_options: AtomicU32,
+    _pad3: [AtomicU32; 5],
 }
 
 /// By which the programs of a family tell one domain's executor that sockets have work.

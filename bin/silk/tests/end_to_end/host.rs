@@ -145,8 +145,19 @@ impl Silk {
 
     /// Starts a server on paths and waits until `port` takes connections from the peer.
     pub fn serve<S: AsRef<OsStr>>(&self, program: &str, arguments: &[S], port: u16) -> Running {
+        self.serve_at(program, arguments, SERVER, port)
+    }
+
+    /// As [`Self::serve`], where silk has another address than Linux.
+    pub fn serve_at<S: AsRef<OsStr>>(
+        &self,
+        program: &str,
+        arguments: &[S],
+        at: Ipv4Addr,
+        port: u16,
+    ) -> Running {
         let server = self.start_logged(self.on_paths(program).args(arguments), program);
-        self.wait_for(server, program, SERVER, port)
+        self.wait_for(server, program, at, port)
     }
 
     /// Starts a server on the peer and waits until `port` takes connections there.

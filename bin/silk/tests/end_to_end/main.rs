@@ -13,6 +13,7 @@ mod host;
 mod iperf;
 mod names;
 mod nginx;
+mod options;
 mod priority;
 mod python;
 mod redis;

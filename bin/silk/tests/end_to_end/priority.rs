@@ -9,7 +9,7 @@ use std::time::Duration;
 const ASKING: &str = include_str!("asking.py");
 
 /// A daemon whose standard class may be raised to 1, with a server on it.
-fn start() -> Option<(Silk, Running)> {
+pub fn start() -> Option<(Silk, Running)> {
     let classes = format!(
         "[[class]]\nname = \"preferred\"\npriority = 2\nsource = \"{PREFERRED}\"\n\n\
          [[class]]\nname = \"standard\"\nmax_priority = 1\ndefault = true\n"
@@ -21,7 +21,7 @@ fn start() -> Option<(Silk, Running)> {
 }
 
 /// A client from `source` that says these commands.
-fn client(silk: &Silk, source: Ipv4Addr, commands: &[&str]) -> Command {
+pub fn client(silk: &Silk, source: Ipv4Addr, commands: &[&str]) -> Command {
     let mut client = silk.on_peer("python3");
     client.args(["asking.py", "ask", &SERVER.to_string(), "7", &source.to_string()]).args(commands);
     client

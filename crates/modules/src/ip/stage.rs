@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use core::net::Ipv4Addr;
 use silk_path::{
-    Checksum, CreateError, Cx, DropReason, Message, Meta, Report, Request, Resolution, Stage, Verdict,
+    Bell, Checksum, CreateError, Cx, DropReason, Message, Meta, Report, Request, Resolution, Stage, Verdict,
 };
 use silk_wire::{MacAddr, checksum, eth, icmp, ipv4};
 
@@ -299,6 +299,13 @@ impl Stage for IpStage {
         }
         let deadline = cx.module::<Ip>().reassembly.deadline();
         cx.arm(deadline);
+    }
+
+    fn bell(&mut self, _: &mut Cx<'_, '_>, bell: Bell) -> bool {
+        if let Bell::Service(tos) = bell {
+            self.tos = tos;
+        }
+        true
     }
 
     fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {

@@ -215,6 +215,8 @@ impl Stage for ConnectionStage {
             Bell::NoDelay(on) => self.connection.set_nodelay(on),
             Bell::Cork(on) => self.connection.set_cork(on),
             Bell::KeepAlive(keepalive) => self.connection.set_keepalive(now, keepalive.map(keepalive_config)),
+            // IP's.
+            Bell::Service(_) => return true,
             Bell::UserTimeout(limit) => self.connection.set_user_timeout(seconds(limit)),
             _ => return false,
         }

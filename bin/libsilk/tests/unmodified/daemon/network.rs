@@ -425,6 +425,11 @@ impl Network {
             .for_each(|domain| self.arena.doorbell(*domain).unwrap().set.take(|slot| marked.push(slot)));
         for slot in marked {
             let asked = self.arena.slot(slot).unwrap().request.swap(0, SeqCst);
+            if asked & request::INFO != 0 {
+                let info = &self.arena.slot(slot).unwrap().info;
+                info.fetch_add(1, SeqCst);
+                wake::wake(info, i32::MAX);
+            }
             if asked & request::TAKEN != 0 {
                 self.seen.taken.fetch_add(1, SeqCst);
             }
