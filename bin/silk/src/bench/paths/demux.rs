@@ -1,7 +1,7 @@
 //! What it costs to find a packet's path among few and among a million (Scout §3.4): the flow table alone,
 //! one flow at a time and in batches, and the whole way from a frame's first byte.
 
-use super::case::{Case, repeated};
+use super::case::{Case, timed};
 use super::host::HERE;
 use super::row::Peers;
 use core::net::{Ipv4Addr, SocketAddrV4};
@@ -14,8 +14,9 @@ use std::time::Duration;
 /// Numbers of paths.
 const COUNTS: [(u32, &str); 3] =
     [(10, "10 paths"), (10_000, "10 thousand paths"), (1_000_000, "a million paths")];
-/// Packets whose paths are asked for, before the first is asked for again.
-const ASKED: usize = 1 << 20;
+/// Packets whose paths are asked for in one go, which is timed: few enough to stay in the nearest cache, so
+/// that the tables have the others to themselves.
+const CHUNK: usize = 512;
 /// Flows in one batch.
 const BATCH: usize = 64;
 /// The port that all paths have.
@@ -25,6 +26,8 @@ const OTHER: u16 = 81;
 /// Where a frame has its source address, and behind the header of IP its source port.
 const SOURCE: usize = eth::HEADER + 12;
 const SOURCE_PORT: usize = eth::HEADER + ipv4::HEADER;
+/// Bytes of a frame without text.
+const FRAME: usize = eth::HEADER + ipv4::HEADER + tcp::HEADER;
 
 /// Every case of demultiplexing.
 pub fn cases() -> Vec<Case> {
@@ -32,37 +35,66 @@ pub fn cases() -> Vec<Case> {
 }
 
 fn among(count: u32, name: &str) -> Vec<Case> {
-    let known = Rc::new(Known::new(count));
+    let tables = Rc::new(tables(count));
     let hit = if count == 1_000_000 { Peers::NONE.goal(100.0, 30.0) } else { Peers::NONE };
-    let case = |what: &str, peers, work: Box<dyn FnMut(u64) -> Duration>| {
+    let case = |what: &str, peers, port, ask: fn(&Tables, &[Flow], bool)| {
+        let (tables, mut packets) = (tables.clone(), Packets::new(count, port));
+        let work = move |operations| packets.timed(operations, |flows| ask(&tables, flows, port == PORT));
         Case::new(format!("demux {what}, {name}"), peers, work)
     };
     vec![
-        case("hit", hit, Box::new(single(known.clone(), PORT))),
-        case("miss", Peers::NONE, Box::new(single(known.clone(), OTHER))),
-        case("hit, in batches of 64", hit, Box::new(batched(known.clone(), PORT))),
-        case("miss, in batches of 64", Peers::NONE, Box::new(batched(known.clone(), OTHER))),
-        case("hit, from the frame on", Peers::silk(1.8), Box::new(framed(known.clone(), PORT))),
-        case("miss, from the frame on", Peers::silk(1.8), Box::new(framed(known, OTHER))),
+        case("hit", hit, PORT, single),
+        case("miss", Peers::NONE, OTHER, single),
+        case("hit, in batches of 64", hit, PORT, batched),
+        case("miss, in batches of 64", Peers::NONE, OTHER, batched),
+        case("hit, from the frame on", Peers::silk(1.8), PORT, framed),
+        case("miss, from the frame on", Peers::silk(1.8), OTHER, framed),
     ]
 }
 
-/// Tables with many paths in them, and the packets' senders in an order that no prefetcher guesses.
-struct Known {
-    tables: Tables,
-    senders: Vec<SocketAddrV4>,
+/// Tables with so many paths in them.
+fn tables(count: u32) -> Tables {
+    let tables = Tables::with_room(count as usize, 0x5eed_5eed);
+    tables.configure(Owned::default(), Domains::default(), &[], &[HERE]).expect("one address fits");
+    for n in 0..count {
+        let found = Found { domain: 0, index: n };
+        tables.flows.insert(&flow(sender(n), PORT), found).expect("at half load there is room");
+    }
+    tables
 }
 
-impl Known {
-    fn new(count: u32) -> Self {
-        let tables = Tables::with_room(count as usize, 0x5eed_5eed);
-        tables.configure(Owned::default(), Domains::default(), &[], &[HERE]).expect("one address fits");
-        for n in 0..count {
-            let found = Found { domain: 0, index: n };
-            tables.flows.insert(&flow(sender(n), PORT), found).expect("at half load there is room");
+/// Packets of all senders, in an order that no prefetcher guesses.
+struct Packets {
+    senders: u32,
+    port: u16,
+    next: u32,
+    flows: Vec<Flow>,
+}
+
+impl Packets {
+    fn new(senders: u32, port: u16) -> Self {
+        Self { senders, port, next: 0, flows: Vec::with_capacity(CHUNK) }
+    }
+
+    /// How long `ask` takes for so many packets in all.
+    fn timed(&mut self, operations: u64, ask: impl Fn(&[Flow])) -> Duration {
+        let (mut left, mut whole) = (operations as usize, Duration::ZERO);
+        while left > 0 {
+            self.renew(left.min(CHUNK));
+            whole += timed(|| ask(black_box(&self.flows)));
+            left -= self.flows.len();
         }
-        let shuffled = |n: u32| (u64::from(n.wrapping_mul(2_654_435_761)) * u64::from(count) >> 32) as u32;
-        Self { tables, senders: (0..ASKED as u32).map(|n| sender(shuffled(n))).collect() }
+        whole
+    }
+
+    fn renew(&mut self, count: usize) {
+        self.flows.clear();
+        for _ in 0..count {
+            let scattered = u64::from(self.next.wrapping_mul(2_654_435_761));
+            let sender = sender((scattered * u64::from(self.senders) >> 32) as u32);
+            self.flows.push(flow(sender, self.port));
+            self.next = self.next.wrapping_add(1);
+        }
     }
 }
 
@@ -76,55 +108,39 @@ fn flow(remote: SocketAddrV4, port: u16) -> Flow {
 }
 
 /// One flow at a time.
-fn single(known: Rc<Known>, port: u16) -> impl FnMut(u64) -> Duration {
-    let mut next = 0;
-    move |operations| {
-        repeated(operations, |_| {
-            let found = known.tables.flows.lookup(&flow(known.senders[next], port));
-            assert_eq!(black_box(found).is_some(), port == PORT, "only paths there are can be found");
-            next = (next + 1) % ASKED;
-        })
+fn single(tables: &Tables, flows: &[Flow], there: bool) {
+    for flow in flows {
+        let found = tables.flows.lookup(flow);
+        assert_eq!(black_box(found).is_some(), there, "only paths there are can be found");
     }
 }
 
-/// Batches; fewer operations than one make one.
-fn batched(known: Rc<Known>, port: u16) -> impl FnMut(u64) -> Duration {
-    let flows: Vec<Flow> = known.senders.iter().map(|sender| flow(*sender, port)).collect();
-    let (mut found, mut next) = ([None; BATCH], 0);
-    move |operations| {
-        let batches = operations.div_ceil(BATCH as u64);
-        let took = repeated(batches, |_| {
-            known.tables.flows.lookup_batch(&flows[next..next + BATCH], &mut found);
-            let right = |found: &Option<Found>| found.is_some() == (port == PORT);
-            assert!(black_box(&found).iter().all(right), "only paths there are can be found");
-            next = (next + BATCH) % ASKED;
-        });
-        took.mul_f64(operations as f64 / (batches * BATCH as u64) as f64)
+/// Several flows at a time.
+fn batched(tables: &Tables, flows: &[Flow], there: bool) {
+    let mut found = [None; BATCH];
+    for flows in flows.chunks(BATCH) {
+        tables.flows.lookup_batch(flows, &mut found);
+        let right = black_box(&found)[..flows.len()].iter().all(|found| found.is_some() == there);
+        assert!(right, "only paths there are can be found");
     }
 }
 
-/// From the frame on: what is it, whole and for us; then its flow. The sender is written into one frame.
-fn framed(known: Rc<Known>, port: u16) -> impl FnMut(u64) -> Duration {
-    let (mut frame, mut next) = (frame(port), 0);
-    move |operations| {
-        repeated(operations, |_| {
-            let sender = known.senders[next];
-            frame[SOURCE..SOURCE + 4].copy_from_slice(&sender.ip().octets());
-            frame[SOURCE_PORT..SOURCE_PORT + 2].copy_from_slice(&sender.port().to_be_bytes());
-            let verdict = known.tables.classify(black_box(&frame));
-            assert_eq!(
-                black_box(verdict) != Verdict::Pass,
-                port == PORT,
-                "only paths there are can be found"
-            );
-            next = (next + 1) % ASKED;
-        })
+/// From the frame on: what is it, is it whole, is it for us; then its flow. The senders take turns in one
+/// frame.
+fn framed(tables: &Tables, flows: &[Flow], there: bool) {
+    let Some(port) = flows.first().map(|flow| flow.local.port()) else { return };
+    let mut frame = frame(port);
+    for Flow { remote, .. } in flows {
+        frame[SOURCE..SOURCE + 4].copy_from_slice(&remote.ip().octets());
+        frame[SOURCE_PORT..SOURCE_PORT + 2].copy_from_slice(&remote.port().to_be_bytes());
+        let verdict = tables.classify(black_box(&frame));
+        assert_eq!(verdict != Verdict::Pass, there, "only paths there are can be found");
     }
 }
 
 /// An acknowledgement to a port of ours.
-fn frame(port: u16) -> Vec<u8> {
-    let mut frame = vec![0; eth::HEADER + ipv4::HEADER + tcp::HEADER];
+fn frame(port: u16) -> [u8; FRAME] {
+    let mut frame = [0; FRAME];
     eth::Header::new(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]), eth::IPV4).emit(&mut frame);
     let ip = ipv4::Emit {
         protocol: ipv4::TCP,

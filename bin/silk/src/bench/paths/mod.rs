@@ -55,7 +55,7 @@ impl Options {
     }
 
     fn time(&self) -> Duration {
-        Duration::from_millis(self.milliseconds.unwrap_or(if self.quick { 20 } else { 60 }))
+        Duration::from_millis(self.milliseconds.unwrap_or(if self.quick { 30 } else { 60 }))
     }
 }
 
