@@ -1,8 +1,8 @@
 //! Debian's Apache, with a process for each connection and with threads.
 
 use crate::files::{fetch_all, hammer, site};
-use crate::host::{Silk, within};
-use silk_testkit::netns::{Running, signal};
+use crate::host::{Silk, text, within};
+use silk_testkit::netns::{Running, SERVER, signal};
 use std::time::Duration;
 
 /// Apache's modules, as Debian installs them.
@@ -65,5 +65,34 @@ fn a_graceful_restart_loses_nothing() {
         || std::fs::read_to_string(silk.path("error.log")).unwrap().matches("resuming").count() == 2;
     assert!(within(Duration::from_secs(10), resumed), "Apache did not restart");
     fetch_all(&silk, 80);
+    server.stop(Duration::from_secs(5));
+}
+
+/// TCP segments that the peer has received.
+fn segments(silk: &Silk) -> u64 {
+    let counters = text(silk.on_peer("cat").arg("/proc/net/snmp"));
+    let mut tcp = counters.lines().filter(|line| line.starts_with("Tcp:")).map(str::split_whitespace);
+    let (names, values) = (tcp.next().unwrap(), tcp.next().unwrap());
+    let found = names.zip(values).find(|(name, _)| *name == "InSegs");
+    found.unwrap().1.parse().unwrap()
+}
+
+/// The handshake's, the answer's with its FIN, and the acknowledgement of the peer's FIN. A machine that
+/// is slow for a while answers the request with an acknowledgement first, so the best of several tries counts.
+#[test]
+fn a_small_answer_is_three_segments() {
+    let Some(silk) = Silk::start() else { return };
+    site(&silk);
+    let server = apache(&silk, "prefork", "StartServers 4");
+    let tries = (0..5).map(|_| {
+        let before = segments(&silk);
+        (0..10).for_each(|_| {
+            text(silk.on_peer("curl").args(["-sSf", "-o", "/dev/null", &format!("http://{SERVER}/1")]));
+        });
+        // The last acknowledgement waits a little for company.
+        std::thread::sleep(Duration::from_millis(100));
+        segments(&silk) - before
+    });
+    assert_eq!(tries.min(), Some(30));
     server.stop(Duration::from_secs(5));
 }

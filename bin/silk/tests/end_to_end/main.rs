@@ -7,10 +7,12 @@
 
 mod apache;
 mod clients;
+mod devices;
 mod faults;
 mod files;
 mod host;
 mod iperf;
+mod listening;
 mod names;
 mod nginx;
 mod options;

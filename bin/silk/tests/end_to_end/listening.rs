@@ -1,0 +1,23 @@
+//! What a listening socket is told after it has begun to listen.
+
+use crate::host::{Silk, text, within};
+use silk_testkit::netns::SERVER;
+use std::time::Duration;
+
+#[test]
+fn a_deferred_accept_waits_for_data_even_if_it_was_asked_for_late() {
+    let Some(silk) = Silk::start() else { return };
+    silk.write("deferring.py", include_str!("deferring.py"));
+    silk.write("silent_first.py", include_str!("silent_first.py"));
+    let mut server = silk.on_paths("python3");
+    let _server = silk.start_logged(server.arg("deferring.py"), "server");
+    let listens =
+        || silk.report()["paths"].as_array().is_some_and(|p| p.iter().any(|p| p["state"] == "LISTEN"));
+    assert!(within(Duration::from_secs(10), listens), "{}", silk.log("server"));
+    text(silk.on_peer("python3").args(["silent_first.py", &SERVER.to_string()]));
+    assert!(
+        within(Duration::from_secs(10), || silk.log("server") == "second\nfirst\n"),
+        "{}",
+        silk.log("server")
+    );
+}
