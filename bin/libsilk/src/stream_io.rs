@@ -6,6 +6,7 @@ use crate::family;
 use crate::signals;
 use crate::socket::Socket;
 use crate::state;
+use crate::thread;
 use crate::vectors::Vectors;
 use crate::wait::{self, Change, Deadline};
 use silk_stream::{Slot, free, status};
@@ -128,6 +129,9 @@ pub fn send(socket: &Socket, from: &Vectors, flags: c_int) -> Answer {
     })
 }
 
+/// Bytes after which a raised thread lets its path's executor run.
+const PORTION: usize = 64 << 10;
+
 /// Sends `want` bytes that `put` places into the ring: it is told how many have been sent
 /// and for how many there is room, and says how many it placed (zero: there are no more).
 ///
@@ -144,6 +148,10 @@ pub fn send_with(
     }
     let mut deadline = None;
     let mut sent = 0;
+    // The executor of a raised thread's path has the thread's own priority and runs when it
+    // yields: what is long is handed over in portions, so that the first are on their way
+    // while the next are copied. Ordinary threads would only let each other run.
+    let most = if thread::is_raised() { PORTION } else { usize::MAX };
     loop {
         let slot = socket.slot()?;
         if let Err(errno) = may_send(socket, slot) {
@@ -151,8 +159,14 @@ pub fn send_with(
         }
         let connected = state::status(slot) & status::CONNECTED != 0;
         if connected {
-            match place(socket, slot, sent, want - sent, &put) {
-                Ok(Placed::Bytes(n)) => sent += n,
+            match place(socket, slot, sent, (want - sent).min(most), &put) {
+                Ok(Placed::Bytes(n)) => {
+                    sent += n;
+                    if n == most && sent < want {
+                        std::thread::yield_now();
+                        continue;
+                    }
+                }
                 Ok(Placed::NoRoom) => {}
                 Ok(Placed::NoMore) => return Ok(sent),
                 Err(errno) => return finish(sent, errno, flags),

@@ -43,6 +43,19 @@ pub fn record() -> Option<(u32, &'static Thread)> {
     Some((number, family::joined()?.arena.thread(number)?))
 }
 
+/// Whether this thread runs at a path's priority (SILK §3.3).
+pub fn is_raised() -> bool {
+    known().is_some_and(|thread| thread.extended.load(Relaxed) > 0)
+}
+
+/// This thread's record, if it has one; it is not asked for.
+fn known() -> Option<&'static Thread> {
+    let number = RECORD
+        .try_with(|mine| mine.number.get().filter(|_| mine.process.get() == family::process()))
+        .ok()??;
+    family::joined()?.arena.thread(number)
+}
+
 /// After this thread was woken: tells the daemon how long that took (SILK Table 2).
 pub fn report_wake(thread: &Thread) {
     let woken = thread.woken_at.load(Relaxed);
@@ -53,13 +66,9 @@ pub fn report_wake(thread: &Thread) {
     }
 }
 
-/// The same after a wait on a socket, if the thread has a record; it is not asked for.
+/// The same after a wait on a socket, if the thread has a record.
 pub fn report_wake_if_known() {
-    let number =
-        RECORD.try_with(|mine| mine.number.get().filter(|_| mine.process.get() == family::process()));
-    if let Ok(Some(number)) = number
-        && let Some(thread) = family::joined().and_then(|family| family.arena.thread(number))
-    {
+    if let Some(thread) = known() {
         report_wake(thread);
     }
 }

@@ -22,6 +22,9 @@ use crate::timers::Timer;
 /// 9293 §3.8.6.2.1: an override time-out of 0.1 to 1 s).
 const OVERRIDE: Duration = Duration::from_millis(200);
 
+/// A round-trip time below which it pays to wait for a larger part of the window.
+const NEAR: Duration = Duration::from_millis(1);
+
 /// A stretch of the stream to send as one transmission.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text {
@@ -145,12 +148,24 @@ impl Connection {
             return sendable;
         }
         if whole > 0 {
-            return whole;
+            return if sendable < unsent.min(most) && self.gathers(whole, mss) { 0 } else { whole };
         }
         let window_limited = sendable < unsent && window <= congestion;
         // (3) of §3.8.6.2.1: half of the largest window the peer ever offered is worth sending.
         let worthwhile = sendable >= self.snd.max_wnd / 2 || self.owed.contains(Owed::PUSH);
         if window_limited && worthwhile { sendable } else { 0 }
+    }
+
+    /// Whether a small part of the window waits until acknowledgements have opened more of it: for
+    /// segmentation offload one large transmission costs what a small one does. Only near peers,
+    /// where the wait is nothing: far away the window would stand open for a good part of a
+    /// round trip. Enough must be outstanding that the peer acknowledges it at once (RFC 5681
+    /// §4.2: every second segment).
+    fn gathers(&self, whole: u32, mss: u32) -> bool {
+        let outstanding = self.snd.nxt.since(self.snd.una);
+        let window = self.congestion.window().min(self.snd.wnd);
+        let near = (Duration::from_nanos(1)..NEAR).contains(&self.rto.srtt());
+        near && self.recovery.is_calm() && outstanding >= 2 * mss && whole < window / 3
     }
 
     /// Nagle's algorithm as refined by Minshall: a small segment waits only while another small one
