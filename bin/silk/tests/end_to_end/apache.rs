@@ -83,7 +83,7 @@ fn segments(silk: &Silk) -> u64 {
 fn a_small_answer_is_three_segments() {
     let Some(silk) = Silk::start() else { return };
     site(&silk);
-    let server = apache(&silk, "prefork", "StartServers 4");
+    let server = apache(&silk, "prefork", "StartServers 4\nKeepAlive Off");
     let tries = (0..5).map(|_| {
         let before = segments(&silk);
         (0..10).for_each(|_| {
