@@ -78,9 +78,9 @@ mod tests {
 
     #[test]
     fn a_round_counts_what_it_timed_and_not_the_warm_up() {
-        let mut case = Case::new("half a microsecond", Peers::NONE, |n: u64| Duration::from_nanos(500 * n));
-        assert!(case.row().is_none());
-        case = Case::new("half a microsecond", Peers::NONE, |n: u64| Duration::from_nanos(500 * n));
+        let new = || Case::new("half a microsecond", Peers::NONE, |n: u64| Duration::from_nanos(500 * n));
+        assert!(new().row().is_none());
+        let mut case = new();
         case.round(Duration::from_millis(1));
         let row = case.row().unwrap();
         // 256 operations take 128 µs; eight such samples fill a millisecond.

@@ -78,7 +78,7 @@ impl Established {
     fn new(rules: Rules, payload: usize) -> Self {
         let mut handshake = Handshake::new(rules);
         let written = Arc::<AtomicUsize>::default();
-        let path = handshake.accept(Program::new(written.clone()));
+        let path = handshake.accept(Program::writing(written.clone()));
         let Handshake { mut server, ack, .. } = handshake;
         // So that small segments leave at once.
         assert!(server.paths.bell(path, NOW, &mut server.world, Bell::NoDelay(true)), "the path is alive");

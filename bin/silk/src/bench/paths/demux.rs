@@ -91,7 +91,7 @@ impl Packets {
         self.flows.clear();
         for _ in 0..count {
             let scattered = u64::from(self.next.wrapping_mul(2_654_435_761));
-            let sender = sender((scattered * u64::from(self.senders) >> 32) as u32);
+            let sender = sender(((scattered * u64::from(self.senders)) >> 32) as u32);
             self.flows.push(flow(sender, self.port));
             self.next = self.next.wrapping_add(1);
         }

@@ -118,13 +118,13 @@ pub struct Program {
 
 impl Program {
     /// A program with nothing to say, unless somebody adds to the bytes it has written.
-    pub fn new(written: Arc<AtomicUsize>) -> Box<dyn ByteStream> {
+    pub fn writing(written: Arc<AtomicUsize>) -> Box<dyn ByteStream> {
         Box::new(Self { incoming: Reading, outgoing: Writing { written, consumed: 0 } })
     }
 
     /// A program that never writes.
     pub fn silent() -> Box<dyn ByteStream> {
-        Self::new(Arc::default())
+        Self::writing(Arc::default())
     }
 }
 
