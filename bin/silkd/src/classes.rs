@@ -28,7 +28,7 @@ impl Classes {
         let mut priorities: Vec<u32> = config.classes.iter().map(|class| class.priority.into()).collect();
         priorities.sort_unstable();
         priorities.dedup();
-        if config.scheduler.policy != Policy::FixedPriority || config.device.kind != DeviceKind::Xdp {
+        if config.scheduler.policy != Policy::FixedPriority || config.device.kind == DeviceKind::Link {
             priorities.truncate(1);
         }
         let domain =
@@ -39,6 +39,12 @@ impl Classes {
             default: config.default_class(),
             priorities,
         }
+    }
+
+    /// Puts all classes into one domain: the device has one receive ring after all.
+    pub fn join(&mut self) {
+        self.priorities.truncate(1);
+        self.classes.iter_mut().for_each(|(_, domain)| *domain = 0);
     }
 
     /// The class of a packet.
@@ -138,8 +144,10 @@ mod tests {
 
     #[test]
     fn a_single_receive_ring_is_a_single_domain() {
-        let classes = classes("packet");
-        assert_eq!(classes.domains(), 1);
+        let mut classes = classes("packet");
+        assert_eq!(classes.domains(), 2);
+        classes.join();
+        assert_eq!((classes.domains(), classes.are_apart()), (1, false));
         assert_eq!(classes.class_of(Ipv4Addr::new(10, 99, 0, 3), 0, 80), 0);
         assert_eq!(classes.domain_of(Ipv4Addr::new(10, 99, 0, 3), 0, 80), 0);
     }

@@ -9,6 +9,7 @@ use crate::socket_end::SocketEnd;
 use crate::sockets::Socket;
 use silk_device::Frame;
 use silk_instant::Instant;
+use silk_path::classify::Verdict;
 use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Message, Meta, ModuleId, PathId};
 use silk_sched::Member;
 use silk_stream::{request, status};
@@ -33,6 +34,19 @@ pub struct Sibling {
     pub event: Arc<OwnedFd>,
     /// Frames on their way to it, from everybody.
     pub under_way: Arc<AtomicUsize>,
+}
+
+impl Sibling {
+    /// Passes a frame on, unless too many are on their way.
+    fn pass(&self, bytes: &[u8], maybe_partial: bool) -> Result<(), DropReason> {
+        if self.under_way.fetch_add(1, SeqCst) >= FORWARDED {
+            self.under_way.fetch_sub(1, SeqCst);
+            return Err(DropReason::QueueFull);
+        }
+        let _ = self.orders.send(Command::Frame { bytes: bytes.into(), maybe_partial });
+        silk_stream::wake::notify(self.event.as_fd());
+        Ok(())
+    }
 }
 
 impl Engine {
@@ -185,14 +199,32 @@ impl Engine {
         let (_, domain) = *self.homes.get(&port).ok_or(DropReason::UdpNoPort)?;
         let sibling =
             self.siblings.get(domain).filter(|_| domain != self.domain).ok_or(DropReason::NoPath)?;
-        if sibling.under_way.fetch_add(1, SeqCst) >= FORWARDED {
-            sibling.under_way.fetch_sub(1, SeqCst);
-            return Err(DropReason::QueueFull);
+        sibling.pass(bytes, frame.checksum == silk_device::Checksum::MaybePartial)
+    }
+
+    /// An answer to ARP arrives in one domain; another may have asked.
+    pub(crate) fn spread_answer(&mut self, frame: Frame) {
+        let bytes = self.receive.bytes(frame);
+        let Some(bytes) = bytes.get(frame.range()).filter(|bytes| is_arp_reply(bytes)) else { return };
+        for (_, sibling) in self.siblings.iter().enumerate().filter(|(domain, _)| *domain != self.domain) {
+            if let Err(reason) = sibling.pass(bytes, false) {
+                self.drops.count(reason);
+            }
         }
-        let maybe_partial = frame.checksum == silk_device::Checksum::MaybePartial;
-        let _ = sibling.orders.send(Command::Frame { bytes: bytes.into(), maybe_partial });
-        silk_stream::wake::notify(sibling.event.as_fd());
-        Ok(())
+    }
+
+    /// A packet that was put together from fragments, which arrive in one domain for all.
+    pub(crate) fn reassembled(&mut self, bytes: &mut [u8], checksum: Checksum, now: Instant) {
+        let domain = match self.paths.graph().classify(bytes) {
+            Verdict::Path { domain, .. } => Some(usize::from(domain)),
+            _ => udp_port(bytes).and_then(|port| Some(self.homes.get(&port)?.1)),
+        };
+        let sibling = domain.filter(|domain| *domain != self.domain).and_then(|n| self.siblings.get(n));
+        match sibling.map(|sibling| sibling.pass(bytes, false)) {
+            None => self.arrived(bytes, checksum, now),
+            Some(Err(reason)) => self.drops.count(reason),
+            Some(Ok(())) => {}
+        }
     }
 
     /// A frame that another domain has passed on.
@@ -202,6 +234,8 @@ impl Engine {
         }
         let checksum = if maybe_partial { Checksum::MaybePartial } else { Checksum::Unknown };
         self.arrived(&mut bytes, checksum, now);
+        // Paths may have waited for what has just been learnt.
+        self.answer_requests(now);
     }
 
     /// A frame that is in no ring: put together from fragments, or passed on.
@@ -216,6 +250,11 @@ impl Engine {
         let _ = self.paths.up(id, now, &mut self.port, &mut message);
         self.conclude(id, now);
     }
+}
+
+/// Whether an Ethernet frame carries an answer of ARP's (RFC 826).
+fn is_arp_reply(frame: &[u8]) -> bool {
+    frame.get(12..14) == Some(&[8, 6]) && frame.get(20..22) == Some(&[0, 2])
 }
 
 /// The destination port of a UDP packet over IPv4 in an Ethernet frame.

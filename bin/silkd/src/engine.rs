@@ -93,6 +93,9 @@ pub struct Engine {
     pub(crate) siblings: Vec<Sibling>,
     /// Which datagram socket has which local port, and the domain that serves it.
     pub(crate) homes: BTreeMap<u16, (SocketName, usize)>,
+    /// The path whose answers other domains wait for: ARP's, where it is ours and there are
+    /// other domains.
+    pub(crate) answers: Option<PathId>,
     /// Drops that belong to no path.
     pub(crate) drops: DropTotals,
     pub(crate) unblock: Histogram,
@@ -126,6 +129,7 @@ impl Engine {
             control_event: parts.control_event,
             siblings: parts.siblings,
             homes: BTreeMap::new(),
+            answers: None,
             drops: DropTotals::default(),
             unblock: Histogram::default(),
             frames: Vec::with_capacity(BATCH),
@@ -227,6 +231,9 @@ impl Engine {
     /// Runs one message up its path.
     fn deliver(&mut self, id: PathId, ticket: Ticket, now: Instant) {
         let frame = frame_of(ticket);
+        if self.answers == Some(id) {
+            self.spread_answer(frame);
+        }
         // A listening path's queue may hold what followed a handshake's last segment: its
         // connection may have been made since it was classified.
         let current = match self.listeners.contains_key(&id.index) {

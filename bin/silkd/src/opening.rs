@@ -174,7 +174,7 @@ impl Engine {
                     self.conclude(id, now);
                 }
             }
-            Request::Arrived { mut frame, checksum } => self.arrived(&mut frame, checksum, now),
+            Request::Arrived { mut frame, checksum } => self.reassembled(&mut frame, checksum, now),
         }
     }
 

@@ -21,7 +21,10 @@ impl Server {
         }
         let mut config = self.settings.config.clone();
         config.classes = new.classes;
-        let classes = Classes::new(&config);
+        let mut classes = Classes::new(&config);
+        if self.settings.joined {
+            classes.join();
+        }
         if classes.priorities != self.settings.classes.priorities {
             restart.push("the priorities of the classes: there is one executor for each".to_owned());
             return Ok((Vec::new(), restart));

@@ -15,6 +15,8 @@ pub struct Settings {
     pub file: PathBuf,
     /// The classes, with their domains.
     pub classes: Classes,
+    /// The device turned out to have one receive ring for all classes.
+    pub joined: bool,
     /// The local addresses that are silk's.
     pub addresses: Vec<Ipv4Addr>,
     /// Networks that are reached over silk's interface: prefix and length. Whatever is not
@@ -34,11 +36,18 @@ impl Settings {
             config,
             file,
             classes,
+            joined: false,
             addresses: Vec::new(),
             networks: Vec::new(),
             recipes: Vec::new(),
             default_route: false,
         }
+    }
+
+    /// The device has one receive ring for all classes: they share a domain.
+    pub fn join_classes(&mut self) {
+        self.joined = true;
+        self.classes.join();
     }
 
     /// The address that a socket bound to `address` reserves its port on.

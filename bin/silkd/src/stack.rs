@@ -173,6 +173,9 @@ impl Engine {
                 .paths
                 .create(top, attrs, None, now, &mut self.port)
                 .map_err(|error| format!("no {kind} path: {error}"))?;
+            if kind == "arp" && self.siblings.len() > 1 {
+                self.answers = Some(id);
+            }
             let highest = Terms::PRIORITIES - 1;
             self.policy
                 .admit(Member(id.index), Terms::with_priority(highest))

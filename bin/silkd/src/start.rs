@@ -15,7 +15,7 @@ use crate::sys;
 use crate::watchdog::{self, Watched};
 use silk_config::{Config, DeviceKind, HugePages, Napi, Receiving, Source};
 use silk_device::napi::Schedule;
-use silk_device::{End, link, netlink, packet, tap, xdp};
+use silk_device::{End, OpenError, Steered, link, netlink, packet, tap, xdp};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::wake;
 use std::net::Ipv4Addr;
@@ -224,30 +224,40 @@ fn tables_of(words: silk_device::Tables) -> Result<Tables, String> {
 }
 
 /// A device whose address is silk's alone.
-fn open_own(settings: &Settings) -> Result<Opened, String> {
-    let device = &settings.config.device;
+fn open_own(settings: &mut Settings) -> Result<Opened, String> {
+    let device = settings.config.device.clone();
     let name = device.interface.as_ref().map_or("", |name| name.as_str());
     let network = device.address.ok_or("the device has no address")?;
-    let failed = |error: silk_device::OpenError| error.to_string();
-    let (end, mac, mtu, offload) = match device.kind {
+    let ((ends, words), mac, mtu, offload) = match device.kind {
         DeviceKind::Packet => {
             let options = packet::Options { addresses: vec![network.address], ..packet::Options::default() };
-            let end = packet::open(name, &options).map_err(failed)?;
+            let opened = open_ends(
+                settings,
+                |domains| packet::open_domains(name, domains, BUCKETS, &options),
+                || packet::open(name, &options),
+            )?;
             let told = |error: netlink::NetlinkError| error.to_string();
             let interface = netlink::Netlink::open().and_then(|mut n| n.interface(name)).map_err(told)?;
-            (end, interface.mac.0, interface.mtu, true)
+            (opened, interface.mac.0, interface.mtu, true)
         }
         DeviceKind::Tap => {
-            (tap::open(name, &tap::Options::default()).map_err(failed)?, own_mac(), 1500, true)
+            let options = tap::Options::default();
+            let opened = open_ends(
+                settings,
+                |domains| tap::open_domains(name, domains, BUCKETS, &options),
+                || tap::open(name, &options),
+            )?;
+            (opened, own_mac(), 1500, true)
         }
-        _ => (link::pair(&link::Options::default()).map_err(|e| e.to_string())?.0, own_mac(), 1500, false),
+        _ => {
+            let pair = link::pair(&link::Options::default()).map_err(|e| e.to_string())?;
+            ((vec![pair.0], tables_in_memory()?), own_mac(), 1500, false)
+        }
     };
     let mac = device.mac.map_or(mac, |mac| mac.0);
     let mtu = device.mtu.map_or(mtu, u32::from).min(u32::from(u16::MAX)) as u16;
-    let words =
-        silk_device::Tables::in_memory(BUCKETS).map_err(|e| format!("no memory for the classifier: {e}"))?;
     Ok(Opened {
-        ends: vec![end],
+        ends,
         tables: tables_of(words)?,
         link: Link {
             device: silk_modules::Device {
@@ -264,6 +274,34 @@ fn open_own(settings: &Settings) -> Result<Opened, String> {
         interface: None,
         _device: None,
     })
+}
+
+type Ends = (Vec<End>, silk_device::Tables);
+
+/// The ends of a device whose packets Linux hands over, with the classifier's tables: one for
+/// each domain, Linux choosing among them; or one for all classes, where we may not load the
+/// program that chooses.
+fn open_ends(
+    settings: &mut Settings,
+    several: impl FnOnce(u32) -> Result<Steered, OpenError>,
+    one: impl FnOnce() -> Result<End, OpenError>,
+) -> Result<Ends, String> {
+    let domains = settings.classes.domains() as u32;
+    if domains > 1 {
+        match several(domains) {
+            Ok(Steered { ends, tables }) => return Ok((ends, tables)),
+            Err(OpenError::Privilege { what }) => {
+                eprintln!("silkd: all classes share one domain, for silkd is not allowed to {what} (CAP_BPF)");
+                settings.join_classes();
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Ok((vec![one().map_err(|error| error.to_string())?], tables_in_memory()?))
+}
+
+fn tables_in_memory() -> Result<silk_device::Tables, String> {
+    silk_device::Tables::in_memory(BUCKETS).map_err(|e| format!("no memory for the classifier: {e}"))
 }
 
 /// A locally administered address.

@@ -441,14 +441,30 @@ int classify(struct xdp_md *ctx)
  * and its ports. */
 #define HEAD (14 + 60 + 8 + 60 + 8 + 2)
 
-/* Copies the packet from its Ethernet header on; `len` is what it may have from there. */
-static __always_inline int load(struct __sk_buff *skb, __u8 *head, __u32 len)
+/* Copies the packet's headers from Ethernet's on, and answers the packet's length; 0: they cannot
+ * be read. Whatever is behind Ethernet's may lie outside of the packet's first piece of memory,
+ * where only offsets from its data on lead. A tap's data begin with Ethernet's header, those of a
+ * packet socket behind it. */
+static __always_inline __u32 load(struct __sk_buff *skb, __u8 *head)
 {
-	if (len > HEAD)
-		len = HEAD;
-	if (len < ETH_HLEN)
+	__u8 first[ETH_HLEN], differs = 0;
+	__u32 at = 0, len, i;
+
+	if (bpf_skb_load_bytes_relative(skb, 0, head, ETH_HLEN, BPF_HDR_START_MAC))
 		return 0;
-	return !bpf_skb_load_bytes_relative(skb, 0, head, len, BPF_HDR_START_MAC);
+	if (!bpf_skb_load_bytes(skb, 0, first, ETH_HLEN)) {
+#pragma unroll
+		for (i = 0; i < ETH_HLEN; i++)
+			differs |= first[i] ^ head[i];
+		if (!differs)
+			at = ETH_HLEN;
+	}
+	len = skb->len - at;
+	if (len > HEAD - ETH_HLEN)
+		len = HEAD - ETH_HLEN;
+	if (!len || bpf_skb_load_bytes(skb, at, head + ETH_HLEN, len))
+		return 0;
+	return skb->len - at + ETH_HLEN;
 }
 
 /* The same for devices whose packets Linux hands over: the fan-out of a packet socket, or the
@@ -458,13 +474,12 @@ SEC("socket")
 int steer(struct __sk_buff *skb)
 {
 	__u8 head[HEAD] = {};
-	__u32 zero = 0, word, domain;
+	__u32 zero = 0, len = load(skb, head), word, domain;
 	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
 
-	/* For a packet socket the length counts from the IP header on, for a tap from Ethernet's. */
-	if (!set || (!load(skb, head, skb->len + ETH_HLEN) && !load(skb, head, skb->len)))
+	if (!set || !len)
 		return 0;
-	word = verdict(set, head, skb->len + ETH_HLEN, head + HEAD);
+	word = verdict(set, head, len, head + HEAD);
 	domain = word == PASS ? domain_of(set->word, CONTROL_SHIFT) : word >> DOMAIN_SHIFT & DOMAIN_MASK;
 	return domain < domains ? domain : 0;
 }
