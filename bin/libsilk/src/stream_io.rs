@@ -130,7 +130,7 @@ pub fn send(socket: &Socket, from: &Vectors, flags: c_int) -> Answer {
 }
 
 /// Bytes after which a raised thread lets its path's executor run.
-const PORTION: usize = 64 << 10;
+const PORTION: usize = 128 << 10;
 
 /// Sends `want` bytes that `put` places into the ring: it is told how many have been sent
 /// and for how many there is room, and says how many it placed (zero: there are no more).

@@ -185,18 +185,20 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
 }
 
 /// Receive processing in a thread of its own, on its CPU. It is the interrupt of all domains
-/// but the highest: what nothing may overtake need not be interrupted to learn what else has
-/// arrived.
+/// but the highest, whose priority it has: what nothing may overtake need not be interrupted to
+/// learn what else has arrived, and lets it run when it blocks or yields.
 fn thread_napi(interface: &netlink::Interface, settings: &Settings) -> Result<(), String> {
     let device = &settings.config.device;
     let highest = settings.classes.priorities.iter().copied().max().unwrap_or(0);
-    let schedule = match (device.receiving, priority::extended(settings.config.scheduler.base_priority.into(), highest)) {
-        (Receiving::Batched, _) => Schedule::Batch,
-        (Receiving::Prompt, Scheduling::Fifo(priority)) => {
-            Schedule::Fifo(u8::try_from(priority - 1).unwrap_or(1))
-        }
-        (Receiving::Prompt, _) => Schedule::Fifo(1),
-    };
+    let schedule =
+        match (device.receiving, priority::extended(settings.config.scheduler.base_priority.into(), highest))
+        {
+            (Receiving::Batched, _) => Schedule::Batch,
+            (Receiving::Prompt, Scheduling::Fifo(priority)) => {
+                Schedule::Fifo(u8::try_from(priority).unwrap_or(1))
+            }
+            (Receiving::Prompt, _) => Schedule::Fifo(1),
+        };
     let failed = |error: silk_device::napi::NapiError| format!("napi = \"threaded\": {error}");
     for thread in silk_device::napi::make_threaded(interface).map_err(failed)? {
         if let Some(cpu) = device.napi_cpu {
@@ -291,7 +293,9 @@ fn open_ends(
         match several(domains) {
             Ok(Steered { ends, tables }) => return Ok((ends, tables)),
             Err(OpenError::Privilege { what }) => {
-                eprintln!("silkd: all classes share one domain, for silkd is not allowed to {what} (CAP_BPF)");
+                eprintln!(
+                    "silkd: all classes share one domain, for silkd is not allowed to {what} (CAP_BPF)"
+                );
                 settings.join_classes();
             }
             Err(error) => return Err(error.to_string()),

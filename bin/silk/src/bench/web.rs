@@ -4,9 +4,9 @@
 //! cell the standard clients are measured without the preferred one (throughput) and then, from their
 //! full load on, with it (response times): an average over both would flatter every system.
 
+use super::awake::Awake;
 use super::cell::{Cell, Results};
 use super::counters::Moment;
-use super::awake::Awake;
 use super::machine::{Machine, QUIET};
 use super::progress::Progress;
 use super::rights::{self, Rights};
