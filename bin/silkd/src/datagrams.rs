@@ -183,6 +183,8 @@ impl Engine {
     /// A datagram socket's path ends with its socket.
     pub(crate) fn close_datagrams(&mut self, id: PathId, name: SocketName, now: Instant) {
         let end = self.port.take_datagrams(id);
+        let cpu = self.served(name);
+        self.paths.charge_cpu(id, 0, cpu);
         self.destroy(id, now);
         self.homes.retain(|_, (known, _)| *known != name);
         if let Some(end) = end {

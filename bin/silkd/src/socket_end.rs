@@ -361,7 +361,8 @@ mod tests {
         assert_eq!(end.slot().rx_note.load(SeqCst), 12288 + 2048);
         end.slot().rx_read.store(6000, SeqCst);
         assert_eq!(end.split().0.room(), 2096);
-        assert!(end.ask_for_room());
+        assert!(!end.ask_for_room());
+        assert_eq!(end.slot().rx_note.load(SeqCst), 0, "there is room enough");
         end.slot().receive_limit.store(0, SeqCst);
         end.limit_receiving();
         assert_eq!(end.split().0.room(), 16384 - 2000);

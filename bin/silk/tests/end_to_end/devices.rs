@@ -124,6 +124,28 @@ fn a_reload_keeps_the_domains() {
     assert_eq!(text(&mut client(&silk, PREFERRED, &["get"])), "0\n");
 }
 
+#[test]
+fn a_tap_has_a_queue_for_each_class() {
+    let classes = "[[class]]\nname = \"preferred\"\npriority = 2\nsource = \"10.98.0.3\"\n\n\
+                   [[class]]\nname = \"standard\"\ndefault = true\n";
+    let device = "kind = \"tap\"\ninterface = \"silk0\"\naddress = \"10.98.0.9/24\"\n";
+    let Some(silk) = Silk::start_with(device, classes) else { return };
+    assert!(silk.log("silkd").contains("2 domains"), "{}", silk.log("silkd"));
+    for address in ["10.98.0.2/24", "10.98.0.3/24"] {
+        silk.rig.server.ip(["addr", "add", address, "dev", "silk0"]).unwrap();
+    }
+    silk.rig.server.ip(["link", "set", "silk0", "up"]).unwrap();
+    silk.write("asking.py", ASKING);
+    let mut server = silk.on_paths("python3");
+    let _server = silk.start_logged(server.args(["asking.py", "serve", "7"]), "server");
+    assert!(within(Duration::from_secs(10), || silk.log("server").contains("listener")), "no server");
+    for (source, priority) in [("10.98.0.2", "0"), ("10.98.0.3", "2")] {
+        let mut client = silk.rig.server.command("python3");
+        client.current_dir(silk.path("")).args(["asking.py", "ask", "10.98.0.9", "7", source, "get"]);
+        assert_eq!(text(client.args(["fill 300000", "long 300000"])), format!("{priority}\n300000\nwhat?\n"));
+    }
+}
+
 /// What an ordinary user can have: a network of its own, and no right to load programs into the kernel.
 const UNPRIVILEGED: &str = r#"
 set -e
