@@ -18,6 +18,11 @@ pub fn pin() -> Option<usize> {
     keep_to(last).then_some(last)
 }
 
+/// Lets this thread run where it might at first.
+pub fn release() {
+    keep_to_any(AT_FIRST.get_or_init(allowed));
+}
+
 /// A CPU for another thread beside this one; `None` where there is one CPU for both.
 pub fn other() -> Option<usize> {
     let [first, .., _] = AT_FIRST.get_or_init(allowed)[..] else { return None };
@@ -26,7 +31,11 @@ pub fn other() -> Option<usize> {
 
 /// Keeps this thread to a CPU; answers whether that was allowed.
 pub fn keep_to(cpu: usize) -> bool {
+    keep_to_any(&[cpu])
+}
+
+fn keep_to_any(cpus: &[usize]) -> bool {
     let mut set = CpuSet::new();
-    set.set(cpu);
+    cpus.iter().for_each(|cpu| set.set(*cpu));
     sched_setaffinity(None, &set).is_ok()
 }
