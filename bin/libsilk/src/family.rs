@@ -12,7 +12,7 @@ use crate::lock::{Guarded, Lock};
 use crate::real;
 use crate::signals::Blocked;
 use silk_control::{Lifeline, Received, Reply, Request};
-use silk_stream::{Arena, Slot, request, wake};
+use silk_stream::{Arena, Slot, request, status, wake};
 use std::fmt::Display;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
@@ -238,10 +238,17 @@ impl Family {
         }
     }
 
-    /// Sets request bits of a slot and rings.
+    /// Sets request bits of a slot and rings, unless it can wait until the executor next runs:
+    /// so can options, which matter for what is sent later, and the close of a connection that
+    /// has ended, of which only memory is left.
     pub fn request(&self, number: u32, slot: &Slot, bits: u32) {
         slot.request.fetch_or(bits, Ordering::SeqCst);
-        if bits == request::OPTIONS { self.mark(number, slot) } else { self.ring(number, slot) }
+        let has_ended = slot.status.load(Ordering::SeqCst) & status::SEND_CLOSED != 0;
+        if bits == request::OPTIONS || (bits & request::CLOSE != 0 && has_ended) {
+            self.mark(number, slot);
+        } else {
+            self.ring(number, slot);
+        }
     }
 
     /// The doorbells, to be handed over in an exec.
