@@ -13,7 +13,7 @@ use crate::settings::Settings;
 use crate::stack::{self, Link};
 use crate::sys;
 use crate::watchdog::{self, Watched};
-use silk_config::{Config, DeviceKind, HugePages, Napi, Receiving, Source};
+use silk_config::{Config, DeviceKind, HugePages, Napi, Source};
 use silk_device::napi::Schedule;
 use silk_device::{End, OpenError, Steered, link, netlink, packet, tap, xdp};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
@@ -184,21 +184,16 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
     })
 }
 
-/// Receive processing in a thread of its own, on its CPU. It is the interrupt of all domains
-/// but the highest, whose priority it has: what nothing may overtake need not be interrupted to
-/// learn what else has arrived, and lets it run when it blocks or yields.
+/// Receive processing in a thread of its own, on its CPU, scheduled like the executor of the
+/// highest domain. It is the interrupt of all others; what nothing may overtake need not be
+/// interrupted to learn what else has arrived, and lets it run when it blocks or yields.
 fn thread_napi(interface: &netlink::Interface, settings: &Settings) -> Result<(), String> {
     let device = &settings.config.device;
     let highest = settings.classes.priorities.iter().copied().max().unwrap_or(0);
-    let schedule =
-        match (device.receiving, priority::extended(settings.config.scheduler.base_priority.into(), highest))
-        {
-            (Receiving::Batched, _) => Schedule::Batch,
-            (Receiving::Prompt, Scheduling::Fifo(priority)) => {
-                Schedule::Fifo(u8::try_from(priority).unwrap_or(1))
-            }
-            (Receiving::Prompt, _) => Schedule::Fifo(1),
-        };
+    let schedule = match priority::extended(settings.config.scheduler.base_priority.into(), highest) {
+        Scheduling::Fifo(priority) => Schedule::Fifo(u8::try_from(priority).unwrap_or(1)),
+        Scheduling::Ordinary | Scheduling::Batch => Schedule::Batch,
+    };
     let failed = |error: silk_device::napi::NapiError| format!("napi = \"threaded\": {error}");
     for thread in silk_device::napi::make_threaded(interface).map_err(failed)? {
         if let Some(cpu) = device.napi_cpu {

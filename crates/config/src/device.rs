@@ -29,16 +29,6 @@ words! {
     }
 }
 
-words! {
-    /// When the thread that does the receive processing runs.
-    pub enum Receiving {
-        /// Before everything but the class of the highest priority.
-        Prompt = "prompt",
-        /// When whatever runs has slept: many packets at a time.
-        Batched = "batched",
-    }
-}
-
 /// `[device]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
@@ -62,8 +52,6 @@ pub struct Device {
     pub napi: Napi,
     /// The CPU that threaded receive processing is pinned to.
     pub napi_cpu: Option<u16>,
-    /// When threaded receive processing runs.
-    pub receiving: Receiving,
 }
 
 impl Device {
@@ -80,7 +68,6 @@ impl Device {
             mac: section.read("mac"),
             napi: section.or("napi", Napi::Inherit),
             napi_cpu: section.read("napi_cpu"),
-            receiving: section.or("receiving", Receiving::Prompt),
         };
         device.check(&mut section);
         section.finish();
@@ -101,14 +88,12 @@ impl Device {
                     self.kind
                 ),
             );
-            for key in ["queues", "napi", "napi_cpu", "receiving"] {
+            for key in ["queues", "napi", "napi_cpu"] {
                 section.forbid(key, "only `kind = \"xdp\"` has it");
             }
         }
-        if self.napi != Napi::Threaded && self.kind == DeviceKind::Xdp {
-            for key in ["napi_cpu", "receiving"] {
-                section.forbid(key, "it needs `napi = \"threaded\"`");
-            }
+        if section.has("napi_cpu") && self.napi != Napi::Threaded && self.kind == DeviceKind::Xdp {
+            section.forbid("napi_cpu", "it needs `napi = \"threaded\"`");
         }
         if let (Some(address), Some(gateway)) = (self.address, self.gateway)
             && self.kind != DeviceKind::Xdp

@@ -24,7 +24,6 @@ pub fn colour(system: &str) -> RGBColor {
         "linux-napi" => RGBColor(176, 160, 130),
         "haproxy" => RGBColor(213, 94, 0),
         "silk-equal" => RGBColor(86, 180, 233),
-        "silk-batched" => RGBColor(204, 121, 167),
         "silk-path" => RGBColor(0, 94, 162),
         _ => RGBColor(0, 158, 115),
     }

@@ -50,11 +50,7 @@ impl Rights {
 
     /// Whether a system can be shown with these rights.
     pub fn allow(self, system: System) -> bool {
-        self == Self::Root
-            || !matches!(
-                system,
-                System::LinuxNapi | System::SilkBatched | System::SilkPath | System::SilkExtended
-            )
+        self == Self::Root || !matches!(system, System::LinuxNapi | System::SilkPath | System::SilkExtended)
     }
 }
 

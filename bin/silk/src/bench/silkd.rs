@@ -17,8 +17,6 @@ use std::time::Duration;
 pub enum Experiment {
     /// One class for everybody (§4.1).
     Equal,
-    /// The same with batched receive processing, for throughput alone.
-    Batched,
     /// Paths have priorities, programs have not (§4.2).
     Path,
     /// Programs run at the priority of the path they serve (§4.3).
@@ -114,15 +112,12 @@ fn config(experiment: Experiment, stage: &Stage) -> String {
     let socket = socket(stage);
     let socket = socket.display();
     let device = match stage.rights {
-        Rights::Root => format!(
-            "kind = \"xdp\"\nnapi = \"threaded\"\nnapi_cpu = {SERVER_CPU}\nreceiving = \"{}\"",
-            if experiment == Experiment::Batched { "batched" } else { "prompt" }
-        ),
+        Rights::Root => format!("kind = \"xdp\"\nnapi = \"threaded\"\nnapi_cpu = {SERVER_CPU}"),
         _ => format!("kind = \"packet\"\naddress = \"{SERVER}/24\""),
     };
     let extend = experiment == Experiment::Extended;
     let preferred = match experiment {
-        Experiment::Equal | Experiment::Batched => String::new(),
+        Experiment::Equal => String::new(),
         _ => format!("[[class]]\nname = \"preferred\"\npriority = 2\nsource = [\"{PREFERRED}/32\"]\n\n"),
     };
     format!(

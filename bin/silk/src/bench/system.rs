@@ -21,8 +21,6 @@ pub enum System {
     Haproxy,
     /// Apache over silk, all paths equal (SILK §4.1)
     SilkEqual,
-    /// All paths equal, and packets received in batches: for throughput alone
-    SilkBatched,
     /// Paths with priorities, programs without (SILK §4.2)
     SilkPath,
     /// Extended paths (SILK §4.3)
@@ -31,15 +29,8 @@ pub enum System {
 
 impl System {
     /// All of them, in the order of a round.
-    pub const ALL: [Self; 7] = [
-        Self::Linux,
-        Self::LinuxNapi,
-        Self::Haproxy,
-        Self::SilkEqual,
-        Self::SilkBatched,
-        Self::SilkPath,
-        Self::SilkExtended,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Linux, Self::LinuxNapi, Self::Haproxy, Self::SilkEqual, Self::SilkPath, Self::SilkExtended];
 
     /// Those of a short run: SILK's three experiments and their two peers.
     pub const QUICK: [Self; 5] =
@@ -52,7 +43,6 @@ impl System {
             Self::LinuxNapi => "linux-napi",
             Self::Haproxy => "haproxy",
             Self::SilkEqual => "silk-equal",
-            Self::SilkBatched => "silk-batched",
             Self::SilkPath => "silk-path",
             Self::SilkExtended => "silk-extended",
         }
@@ -86,7 +76,6 @@ impl System {
                 serving.programs.push(haproxy::start(stage, maxconn)?);
             }
             Self::SilkEqual => serving.on_paths(stage, Experiment::Equal)?,
-            Self::SilkBatched => serving.on_paths(stage, Experiment::Batched)?,
             Self::SilkPath => serving.on_paths(stage, Experiment::Path)?,
             Self::SilkExtended => serving.on_paths(stage, Experiment::Extended)?,
         }
