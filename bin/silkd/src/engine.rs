@@ -14,16 +14,13 @@ use silk_config::{Keepalive, Listen};
 use silk_device::{End, Frame, Receive};
 use silk_instant::Instant;
 use silk_path::classify::Tables;
-use silk_path::{
-    Bell, Checksum, DropReason, DropTotals, Event, Message, Meta, Outcome, PathId, Paths, Ticket,
-};
+use silk_path::{Checksum, DropReason, DropTotals, Event, Message, Meta, Outcome, PathId, Paths, Ticket};
 use silk_sched::{Member, Policy};
-use silk_stream::{request, status};
+use silk_stream::status;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -343,36 +340,6 @@ impl Engine {
         self.families.values().for_each(FamilyEnd::wake_all);
     }
 
-    /// Takes what a family has rung for to the paths.
-    pub fn take_doorbells(&mut self, now: Instant) {
-        let families: Vec<FamilyIndex> = self.families.keys().copied().collect();
-        for index in families {
-            let Some(family) = self.families.get(&index) else { continue };
-            let arena = family.arena.clone();
-            let Some(doorbell) = arena.doorbell(self.domain) else { continue };
-            if doorbell.set.is_marked() {
-                doorbell.set.take(|slot| self.rung(SocketName { family: index, slot }, now));
-            }
-        }
-    }
-
-    /// A socket has rung.
-    fn rung(&mut self, name: SocketName, now: Instant) {
-        let Some(socket) = self.sockets.find(name) else { return self.listener_rung(name) };
-        match socket.path {
-            Some(id) => {
-                socket.rung = true;
-                self.wake(id, now);
-            }
-            None => self.answer_ended(name),
-        }
-    }
-
-    fn listener_rung(&self, name: SocketName) {
-        let holds = self.listeners.values().flatten().filter(|hold| hold.name == name);
-        holds.for_each(|hold| self.call_acceptor(hold));
-    }
-
     /// A thread came or went. Connections that it was called for are another's.
     pub(crate) fn set_thread(&mut self, name: FamilyIndex, number: u32, thread: Option<ThreadEnd>) {
         let Some(family) = self.families.get_mut(&name) else { return };
@@ -381,103 +348,6 @@ impl Engine {
             let holds = self.listeners.values().flatten().filter(|hold| hold.name.family == name);
             holds.for_each(|hold| self.call_acceptor(hold));
         }
-    }
-
-    /// The program's end of a path has rung: tells the path what for.
-    fn answer_bell(&mut self, id: PathId, now: Instant) {
-        let Some(name) = self.end_of(id).map(|end| end.name) else { return };
-        let Some(socket) = self.sockets.find(name) else { return };
-        if !std::mem::take(&mut socket.rung) {
-            return;
-        }
-        if self.port.datagrams(id).is_some() {
-            return self.send_datagrams(id, now);
-        }
-        let Some(end) = self.end_of(id) else { return };
-        // Bytes before requests: a cork that was set before they were written is then seen.
-        let (new_bytes, asked) = (end.look(), end.slot().request.swap(0, SeqCst));
-        let is_last = asked & (request::SHUT_WRITE | request::CLOSE) != 0;
-        if is_last {
-            // Whatever was written before the end is to leave before the FIN, and the FIN rides
-            // on the last of it, so nothing else may let it go first.
-            end.look();
-            self.answer_request(id, name, asked, now);
-        }
-        if asked & request::OPTIONS != 0 {
-            self.apply_options(id, now);
-        }
-        if !is_last {
-            if new_bytes {
-                self.paths.bell(id, now, &mut self.port, Bell::Sent);
-            }
-            self.answer_request(id, name, asked, now);
-        }
-        // A closed socket has nothing more to read.
-        if asked & request::CLOSE == 0 {
-            self.paths.bell(id, now, &mut self.port, Bell::Read);
-        }
-    }
-
-    /// The bits a program has set in its slot's `request`.
-    fn answer_request(&mut self, id: PathId, name: SocketName, asked: u32, now: Instant) {
-        let mut ring = |bell| {
-            self.paths.bell(id, now, &mut self.port, bell);
-        };
-        if asked & request::SHUT_READ != 0 {
-            ring(Bell::ShutdownRead);
-        }
-        if asked & request::SHUT_WRITE != 0 {
-            ring(Bell::ShutdownWrite);
-        }
-        if asked & request::CLOSE != 0 {
-            ring(if asked & request::ABORT != 0 { Bell::Abort } else { Bell::Close });
-        }
-        if asked & request::TAKEN != 0 {
-            self.taken(name);
-        }
-        if asked & request::INFO != 0 {
-            self.tell_info(id, name);
-        }
-        if asked & request::CLOSE != 0 {
-            self.closed(name);
-        }
-    }
-
-    fn apply_options(&mut self, id: PathId, now: Instant) {
-        use silk_stream::option;
-        let keepalive = self.keepalive;
-        let Some(end) = self.end_of(id) else { return };
-        end.limit_receiving();
-        let service = end.new_service();
-        let slot = end.slot();
-        let options = slot.options.load(SeqCst);
-        let or = |value: u32, default: u32| if value == 0 { default } else { value };
-        let keep = (options & option::KEEPALIVE != 0).then(|| {
-            (
-                or(slot.keep_idle.load(SeqCst), keepalive.idle.as_secs() as u32),
-                or(slot.keep_interval.load(SeqCst), keepalive.interval.as_secs() as u32),
-                or(slot.keep_count.load(SeqCst), keepalive.probes.into()).min(255) as u8,
-            )
-        });
-        // First, for the others may let go what is to bear it.
-        if let Some(service) = service {
-            // The two lowest bits are ECN's, which TCP would have to negotiate (RFC 3168 §6.1).
-            self.paths.bell(id, now, &mut self.port, Bell::Service(service & !3));
-        }
-        for bell in [
-            Bell::NoDelay(options & option::NODELAY != 0),
-            Bell::Cork(options & option::CORK != 0),
-            Bell::KeepAlive(keep),
-        ] {
-            self.paths.bell(id, now, &mut self.port, bell);
-        }
-    }
-
-    /// Whether a family has rung and not been heard.
-    pub fn has_rung(&self) -> bool {
-        self.families
-            .values()
-            .any(|family| family.arena.doorbell(self.domain).is_some_and(|bell| bell.set.is_marked()))
     }
 
     /// Whether there is nothing to do right now.

@@ -10,6 +10,7 @@ mod clock;
 mod closing;
 mod command;
 mod datagrams;
+mod doorbells;
 mod engine;
 mod executor;
 mod family;

@@ -1,0 +1,145 @@
+//! What programs have rung for: bytes they wrote, room they made, requests and options in their
+//! slots, taken from the arenas to the paths. Nothing here trusts what a slot says.
+
+use crate::command::{FamilyIndex, SocketName};
+use crate::engine::Engine;
+use crate::socket_end::SocketEnd;
+use silk_instant::Instant;
+use silk_path::{Bell, PathId};
+use silk_stream::{option, request};
+use std::sync::atomic::Ordering::SeqCst;
+
+impl Engine {
+    /// Takes what a family has rung for to the paths.
+    pub fn take_doorbells(&mut self, now: Instant) {
+        let families: Vec<FamilyIndex> = self.families.keys().copied().collect();
+        for index in families {
+            let Some(family) = self.families.get(&index) else { continue };
+            let arena = family.arena.clone();
+            let Some(doorbell) = arena.doorbell(self.domain) else { continue };
+            if doorbell.set.is_marked() {
+                doorbell.set.take(|slot| self.rung(SocketName { family: index, slot }, now));
+            }
+        }
+    }
+
+    /// A socket has rung.
+    fn rung(&mut self, name: SocketName, now: Instant) {
+        let Some(socket) = self.sockets.find(name) else { return self.listener_rung(name) };
+        match socket.path {
+            Some(id) => {
+                socket.rung = true;
+                self.wake(id, now);
+            }
+            None => self.answer_ended(name),
+        }
+    }
+
+    fn listener_rung(&self, name: SocketName) {
+        let holds = self.listeners.values().flatten().filter(|hold| hold.name == name);
+        holds.for_each(|hold| self.call_acceptor(hold));
+    }
+
+    /// Whether a family has rung and not been heard.
+    pub fn has_rung(&self) -> bool {
+        self.families
+            .values()
+            .any(|family| family.arena.doorbell(self.domain).is_some_and(|bell| bell.set.is_marked()))
+    }
+
+    /// The program's end of a path has rung: tells the path what for.
+    pub(crate) fn answer_bell(&mut self, id: PathId, now: Instant) {
+        let Some(name) = self.end_of(id).map(|end| end.name) else { return };
+        let Some(socket) = self.sockets.find(name) else { return };
+        if !std::mem::take(&mut socket.rung) {
+            return;
+        }
+        if self.port.datagrams(id).is_some() {
+            return self.send_datagrams(id, now);
+        }
+        let Some(end) = self.end_of(id) else { return };
+        // Bytes before requests: a cork that was set before they were written is then seen.
+        let (new_bytes, asked) = (end.look(), end.slot().request.swap(0, SeqCst));
+        let is_last = asked & (request::SHUT_WRITE | request::CLOSE) != 0;
+        if asked & request::OPTIONS != 0 {
+            self.apply_service(id, now);
+        }
+        if is_last {
+            // Whatever was written before the end is to leave before the FIN, and the FIN rides
+            // on the last of it, so nothing else may let it go first.
+            if let Some(end) = self.end_of(id) {
+                end.look();
+            }
+            self.answer_request(id, name, asked, now);
+        }
+        if asked & request::OPTIONS != 0 {
+            self.apply_options(id, now);
+        }
+        if !is_last {
+            if new_bytes {
+                self.paths.bell(id, now, &mut self.port, Bell::Sent);
+            }
+            self.answer_request(id, name, asked, now);
+        }
+        // A closed socket has nothing more to read.
+        if asked & request::CLOSE == 0 {
+            self.paths.bell(id, now, &mut self.port, Bell::Read);
+        }
+    }
+
+    /// The bits a program has set in its slot's `request`.
+    fn answer_request(&mut self, id: PathId, name: SocketName, asked: u32, now: Instant) {
+        let mut ring = |bell| {
+            self.paths.bell(id, now, &mut self.port, bell);
+        };
+        if asked & request::SHUT_READ != 0 {
+            ring(Bell::ShutdownRead);
+        }
+        if asked & request::SHUT_WRITE != 0 {
+            ring(Bell::ShutdownWrite);
+        }
+        if asked & request::CLOSE != 0 {
+            ring(if asked & request::ABORT != 0 { Bell::Abort } else { Bell::Close });
+        }
+        if asked & request::TAKEN != 0 {
+            self.taken(name);
+        }
+        if asked & request::INFO != 0 {
+            self.tell_info(id, name);
+        }
+        if asked & request::CLOSE != 0 {
+            self.closed(name);
+        }
+    }
+
+    /// The service bits come before anything that may let go what is to bear them.
+    fn apply_service(&mut self, id: PathId, now: Instant) {
+        if let Some(service) = self.end_of(id).and_then(SocketEnd::new_service) {
+            // The two lowest bits are ECN's, which TCP would have to negotiate (RFC 3168 §6.1).
+            self.paths.bell(id, now, &mut self.port, Bell::Service(service & !3));
+        }
+    }
+
+    fn apply_options(&mut self, id: PathId, now: Instant) {
+        let keepalive = self.keepalive;
+        let Some(end) = self.end_of(id) else { return };
+        end.limit_receiving();
+        let slot = end.slot();
+        let options = slot.options.load(SeqCst);
+        let or = |value: u32, default: u32| if value == 0 { default } else { value };
+        let keep = (options & option::KEEPALIVE != 0).then(|| {
+            (
+                or(slot.keep_idle.load(SeqCst), keepalive.idle.as_secs() as u32),
+                or(slot.keep_interval.load(SeqCst), keepalive.interval.as_secs() as u32),
+                or(slot.keep_count.load(SeqCst), keepalive.probes.into()).min(255) as u8,
+            )
+        });
+        for bell in [
+            Bell::NoDelay(options & option::NODELAY != 0),
+            Bell::Cork(options & option::CORK != 0),
+            Bell::KeepAlive(keep),
+        ] {
+            self.paths.bell(id, now, &mut self.port, bell);
+        }
+    }
+}
