@@ -18,7 +18,7 @@ use silk_path::{Checksum, DropReason, DropTotals, Event, Message, Meta, Outcome,
 use silk_sched::{Member, Policy};
 use silk_stream::status;
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -78,6 +78,8 @@ pub struct Engine {
     pub(crate) sockets: Sockets,
     /// The listening sockets by their listen path's index.
     pub(crate) listeners: BTreeMap<u32, Vec<Arc<ListenerHold>>>,
+    /// The listen paths that were told that as many connections wait as may.
+    pub(crate) fully_queued: BTreeSet<u32>,
     /// Accepted connections to be brought to their programs once the run that made them ends.
     pub(crate) accepted: Vec<(SocketName, Arc<ListenerHold>)>,
     /// The classifier's tables, shared by all domains.
@@ -120,6 +122,7 @@ impl Engine {
             families: BTreeMap::new(),
             sockets: Sockets::default(),
             listeners: BTreeMap::new(),
+            fully_queued: BTreeSet::new(),
             accepted: Vec::new(),
             tables: parts.tables,
             events: parts.events,
@@ -234,7 +237,10 @@ impl Engine {
         // A listening path's queue may hold what followed a handshake's last segment: its
         // connection may have been made since it was classified.
         let current = match self.listeners.contains_key(&id.index) {
-            true => self.classify_again(frame).unwrap_or(id),
+            true => {
+                self.tell_fullness(id, now);
+                self.classify_again(frame).unwrap_or(id)
+            }
             false => id,
         };
         if self.up(current, ticket, now) == Outcome::Handoff {

@@ -123,6 +123,7 @@ impl Engine {
         let (index, last) = (*index, holds.is_empty());
         if last {
             self.listeners.remove(&index);
+            self.fully_queued.remove(&index);
             if let Some(id) = self.paths.at(index) {
                 self.destroy(id, now);
             }
@@ -209,9 +210,35 @@ impl Engine {
     /// The listening socket that gets the next connection of a listen path.
     fn next_listener(&mut self, by: PathId) -> Option<Arc<ListenerHold>> {
         let holds = self.listeners.get_mut(&by.index)?;
-        // Several share a port: they take turns.
+        // Several share a port: they take turns, as far as they have room.
         holds.rotate_left(1);
-        holds.last().cloned()
+        let holds = self.listeners.get(&by.index)?;
+        holds.iter().rev().find(|hold| !self.is_full(hold)).or(holds.last()).cloned()
+    }
+
+    /// Whether as many connections wait to be accepted as a listening socket's backlog allows.
+    fn is_full(&self, hold: &ListenerHold) -> bool {
+        let listener =
+            self.families.get(&hold.name.family).and_then(|family| family.arena.listener(hold.listener));
+        let queue = listener.and_then(|listener| listener.queue.get(self.domain));
+        queue.is_some_and(|queue| queue.len() >= hold.backlog.load(SeqCst))
+    }
+
+    /// Tells a listen path when as many connections wait as may, and when there is room again:
+    /// meanwhile it takes neither SYNs nor last acknowledgements, and the peers try again, as
+    /// with Linux. A connection that was made could only be reset.
+    pub(crate) fn tell_fullness(&mut self, id: PathId, now: Instant) {
+        let holds = self.listeners.get(&id.index);
+        let full = holds.is_some_and(|holds| holds.iter().all(|hold| self.is_full(hold)));
+        if full == self.fully_queued.contains(&id.index) {
+            return;
+        }
+        if full {
+            self.fully_queued.insert(id.index);
+        } else {
+            self.fully_queued.remove(&id.index);
+        }
+        self.paths.bell(id, now, &mut self.port, Bell::AcceptFull(full));
     }
 
     /// A slot with rings, for a connection that a program of the listener's family will

@@ -21,3 +21,25 @@ fn a_deferred_accept_waits_for_data_even_if_it_was_asked_for_late() {
         silk.log("server")
     );
 }
+
+#[test]
+fn a_full_backlog_lets_peers_try_again_instead_of_resetting_them() {
+    let Some(silk) = Silk::start() else { return };
+    silk.write("late_accepting.py", include_str!("late_accepting.py"));
+    silk.write("crowd.py", include_str!("crowd.py"));
+    let mut server = silk.on_paths("python3");
+    let _server = silk.start_logged(server.args(["late_accepting.py", "12"]), "server");
+    assert!(within(Duration::from_secs(10), || silk.log("server").contains("listening")));
+    let mut crowd = silk.on_peer("python3");
+    let mut crowd = silk.start_logged(crowd.args(["crowd.py", &SERVER.to_string(), "12"]), "crowd");
+    // Drops of the listening path show that it was full when the server begins to accept.
+    let full = || silk.report().to_string().contains("accept queue full");
+    assert!(within(Duration::from_secs(20), full), "{}", silk.report());
+    silk.write("go", "");
+    assert!(
+        crowd.wait(Duration::from_secs(60)).is_some_and(|status| status.success()),
+        "{}",
+        silk.log("crowd")
+    );
+    assert_eq!(silk.log("crowd"), "12 of 12 were served\n");
+}
