@@ -1,10 +1,10 @@
 //! Bringing established connections to the threads that accept them (design §6, SILK §3.3).
 //!
 //! An ordinary connection goes to its class's accept queue, and one waiting thread is called
-//! if nobody is on the way there and enough of them remain for the higher classes. A connection of an extended class is
-//! handed to a thread that waits: it gets the connection's priority first, then the
-//! connection, then it is woken. Every step is a compare-and-swap, so executors of different
-//! classes never wait for each other.
+//! if nobody is on the way there and enough of them remain for the higher classes. A
+//! connection of an extended class is handed to a thread that waits: it gets the connection's
+//! priority first, then the connection, then it is woken. Every step is a compare-and-swap, so
+//! executors of different classes never wait for each other.
 
 use crate::family_end::FamilyEnd;
 use silk_stream::{Listener, OWNER_NOBODY, Slot, waiting};

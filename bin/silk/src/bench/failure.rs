@@ -25,6 +25,20 @@ pub enum Failure {
         /// What its programs wrote.
         log: String,
     },
+    /// A program of a system ended while it was measured.
+    Ended {
+        /// Which system.
+        system: &'static str,
+        /// What its programs wrote.
+        log: String,
+    },
+    /// Requests failed, so what was measured is not what was asked for.
+    Unanswered {
+        /// In which cell.
+        task: String,
+        /// How many.
+        failed: u64,
+    },
     /// The load generator ended without a report that could be read.
     NoReport(String),
     /// Some of the experiment was measured; what was not, and why.
@@ -51,6 +65,10 @@ impl fmt::Display for Failure {
                 write!(f, "not installed: {}. `make setup` installs them", programs.join(", "))
             }
             Self::NotServing { system, log } => write!(f, "{system} does not serve. It said:\n{log}"),
+            Self::Ended { system, log } => {
+                write!(f, "a program of {system} ended while it was measured. They said:\n{log}")
+            }
+            Self::Unanswered { task, failed } => write!(f, "{task}: {failed} requests failed"),
             Self::NoReport(output) => write!(f, "ab ended without a report. It said:\n{output}"),
             Self::Incomplete(why) => write!(f, "not everything was measured:\n{}", why.join("\n")),
             Self::NoPlace(file) => write!(

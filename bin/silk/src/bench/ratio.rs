@@ -214,9 +214,10 @@ struct Round<'c> {
 }
 
 impl Round<'_> {
+    /// A cell in which requests failed is no measurement.
     fn cell(&self, system: &str, clients: u32, flooded: bool) -> Option<&Cell> {
         self.cells.iter().find(|cell| {
-            (cell.system == system && cell.kb == self.kb && cell.round == self.round)
+            (cell.system == system && cell.kb == self.kb && cell.round == self.round && cell.failed == 0)
                 && (cell.clients == clients && cell.flood_pps.is_some() == flooded)
         })
     }
@@ -305,6 +306,13 @@ mod tests {
         let ratios = ratios(&[cell("linux", 0, 1, 100.0, 0.0), flooded]);
         assert_eq!(of(&ratios, Measure::FloodedOverUnloaded, "linux"), [3.0; 3]);
         assert_eq!(of(&ratios, Measure::UnloadedOverLinux, "linux"), [1.0; 3]);
+    }
+
+    #[test]
+    fn a_cell_with_failed_requests_is_not_compared() {
+        let unloaded = cell("linux", 0, 1, 50.0, 0.0);
+        let failed = Cell { failed: 1, ..cell("linux", 96, 1, 100.0, 1000.0) };
+        assert_eq!(of(&ratios(&[unloaded, failed]), Measure::LoadedOverUnloaded, "linux"), [0.0; 0]);
     }
 
     #[test]

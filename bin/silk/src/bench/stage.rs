@@ -1,10 +1,10 @@
 //! Where a system is measured: two hosts, the CPUs they have, the settings that make the systems
 //! comparable, and the files that Apache serves.
 
-use super::Failure;
 use super::load::CLIENT_CPU;
 use super::rights::Rights;
 use super::watch::Watch;
+use super::{Failure, apache, silkd};
 use silk_testkit::netns::{Host, INTERFACE, Rig};
 use std::fs::{self, Permissions};
 use std::io::Read;
@@ -123,6 +123,11 @@ impl<'e> Stage<'e> {
             receive_on(host, cpu);
         }
         Ok(Self { rig, scratch, watch, rights, realtime: rights.realtime() })
+    }
+
+    /// What silkd and Apache have said.
+    pub fn said(&self) -> String {
+        silkd::log(self) + &apache::log(self)
     }
 
     /// Waits until the server answers the client, at most ten seconds.

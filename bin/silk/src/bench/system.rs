@@ -82,8 +82,7 @@ impl System {
         if stage.serves(kb)? {
             return Ok(serving);
         }
-        let log = silkd::log(stage) + &apache::log(stage);
-        Err(Failure::NotServing { system: self.name(), log })
+        Err(Failure::NotServing { system: self.name(), log: stage.said() })
     }
 }
 
@@ -94,6 +93,11 @@ pub struct Serving {
 }
 
 impl Serving {
+    /// Whether all of its programs still run.
+    pub fn is_whole(&mut self) -> bool {
+        self.programs.iter_mut().all(|program| program.ended().is_none())
+    }
+
     fn on_paths(&mut self, stage: &Stage, experiment: Experiment) -> Result<(), Failure> {
         self.programs.push(silkd::start(stage, experiment)?);
         let runner = silkd::runner(stage);

@@ -11,7 +11,7 @@ use super::machine::{Machine, QUIET};
 use super::progress::Progress;
 use super::rights::{self, Rights};
 use super::stage::{Scratch, Stage};
-use super::system::System;
+use super::system::{Serving, System};
 use super::task::Task;
 use super::watch::Watch;
 use super::{Failure, markdown, page, ratio, table};
@@ -244,16 +244,31 @@ impl Turn<'_> {
     fn take(&self, scratch: &Scratch, watch: &Watch, cells: &mut Vec<Cell>) -> Result<(), Failure> {
         self.progress.says(format!("{self}: starting"));
         let stage = Stage::new(scratch, watch, self.plan.rights)?;
-        let _serving = self.system.start(&stage, self.plan.sizes[0], self.plan.maxconn)?;
+        let mut serving = self.system.start(&stage, self.plan.sizes[0], self.plan.maxconn)?;
         for (task, requests) in self.plan.warming() {
             task.warm_up(&stage, requests)?;
+            self.still_serves(&mut serving, &stage)?;
         }
         for task in self.plan.cells(self.system) {
             self.progress.says(format!("{self}: {task}"));
-            cells.push(task.measure(&stage, self.system, self.round, self.plan.seconds)?);
+            let cell = task.measure(&stage, self.system, self.round, self.plan.seconds)?;
+            // Where a program ended on the way, whatever answered then was not this system.
+            self.still_serves(&mut serving, &stage)?;
+            let failed = cell.failed;
+            cells.push(cell);
+            if failed > 0 {
+                return Err(Failure::Unanswered { task: task.to_string(), failed });
+            }
             self.progress.step();
         }
         Ok(())
+    }
+
+    fn still_serves(&self, serving: &mut Serving, stage: &Stage) -> Result<(), Failure> {
+        if serving.is_whole() {
+            return Ok(());
+        }
+        Err(Failure::Ended { system: self.system.name(), log: stage.said() })
     }
 }
 
