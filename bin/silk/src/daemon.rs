@@ -46,12 +46,7 @@ pub fn report() -> Result<Report, Trouble> {
     let mut reply = ask(&lifeline, &Request::Report)?;
     loop {
         let Reply::Report { part, more } = reply else { return Err(unexpected()) };
-        whole.paths.extend(part.paths);
-        whole.drops.extend(part.drops);
-        whole.threads.extend(part.threads);
-        whole.unserved.extend(part.unserved);
-        whole.unblock_ns.extend(part.unblock_ns);
-        whole.arena_bytes += part.arena_bytes;
+        whole.add(*part);
         if !more {
             return Ok(whole);
         }

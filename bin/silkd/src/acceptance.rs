@@ -110,6 +110,7 @@ pub fn call_one(family: &FamilyEnd, (number, listener): (u32, &Listener), manner
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu_time::CpuTime;
     use crate::family_end::ThreadEnd;
     use silk_stream::{Arena, Sizes, THREADS};
     use std::sync::Arc;
@@ -122,7 +123,8 @@ mod tests {
         let arena = Arena::create(Sizes { rings: 4 << 20, domains: 2, huge_pages: false }).unwrap();
         let priorities: Arc<[AtomicU32]> = (0..THREADS).map(|_| AtomicU32::new(0)).collect();
         let mut family = FamilyEnd::new(arena, priorities);
-        (0..n).for_each(|t| family.set_thread(t, Some(ThreadEnd { tid: u32::MAX >> 2, process: 70 + t })));
+        let cpu = Arc::new(CpuTime::of(u32::MAX >> 2));
+        (0..n).for_each(|t| family.set_thread(t, Some(ThreadEnd { process: 70 + t, cpu: cpu.clone() })));
         family
     }
 

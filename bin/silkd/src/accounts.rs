@@ -4,7 +4,6 @@
 use crate::acceptance::Manner;
 use crate::command::SocketName;
 use crate::engine::Engine;
-use crate::sys;
 use std::sync::atomic::Ordering::SeqCst;
 
 impl Engine {
@@ -27,9 +26,8 @@ impl Engine {
     pub(crate) fn serve(&mut self, name: SocketName, thread: u32) {
         let raised = self.sockets.find(name).is_some_and(|socket| socket.raised.is_some());
         let extended = raised || self.manner().extend_to.is_some();
-        let cpu = extended
-            .then(|| self.families.get(&name.family)?.thread(thread).and_then(|end| sys::thread_cpu(end.tid)))
-            .flatten();
+        let used = || self.families.get(&name.family)?.thread(thread)?.cpu.used();
+        let cpu = extended.then(used).flatten();
         if let Some(socket) = self.sockets.find(name) {
             socket.thread = Some((thread, cpu.unwrap_or(0)));
         }
@@ -64,7 +62,7 @@ impl Engine {
         if began == 0 {
             return 0;
         }
-        let now = family.thread(thread).and_then(|end| sys::thread_cpu(end.tid));
+        let now = family.thread(thread).and_then(|end| end.cpu.used());
         now.map_or(0, |now| now.saturating_sub(began))
     }
 }

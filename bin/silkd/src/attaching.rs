@@ -2,13 +2,16 @@
 //! watches with event sets, and what happens when a lifeline hangs up.
 
 use crate::command::Command;
+use crate::cpu_time::CpuTime;
 use crate::family::{Family, State};
+use crate::family_end::ThreadEnd;
 use crate::server::{Member, Server, refused};
 use rustix::event::epoll;
 use silk_config::HugePages;
 use silk_control::{Refusal, Reply};
 use silk_stream::{Arena, Sizes};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
 impl Server {
@@ -106,11 +109,16 @@ impl Server {
         match self.families.get_mut(&family).and_then(|f| f.take_thread(process)) {
             None => refused(libc::EAGAIN, "this program has too many threads waiting".into()),
             Some(thread) => {
+                let cpu = Arc::new(CpuTime::of(tid));
                 if let Some(known) = self.families.get(&family) {
-                    self.watched.add(tid, thread, known.priorities.clone(), known.arena.clone());
+                    self.watched.add(&cpu, thread, known.priorities.clone(), known.arena.clone());
                 }
                 self.set_reserves(family);
-                self.tell_all(|| Command::Thread { family, thread, tid: Some((tid, process)) });
+                self.tell_all(|| Command::Thread {
+                    family,
+                    thread,
+                    end: Some(ThreadEnd { process, cpu: cpu.clone() }),
+                });
                 Reply::Thread { thread }
             }
         }
@@ -139,7 +147,7 @@ impl Server {
             Member::Process(process) => {
                 let (last, gone) = family.leave(process);
                 for thread in gone.threads {
-                    self.tell_all(|| Command::Thread { family: index, thread, tid: None });
+                    self.tell_all(|| Command::Thread { family: index, thread, end: None });
                 }
                 for bell in gone.bells {
                     self.tell_all(|| Command::Bell { family: index, bell, event: None });

@@ -2,6 +2,7 @@
 //! data that either changes: an order carries everything that is needed.
 
 use crate::classes::Classes;
+use crate::family_end::ThreadEnd;
 use crate::scout::Recipe;
 use silk_control::{Refusal, Report, SlotNumber};
 use silk_stream::{Arena, RingPlace, wake};
@@ -90,8 +91,8 @@ pub enum Command {
         family: FamilyIndex,
         /// Its record.
         thread: u32,
-        /// Its kernel id and its process.
-        tid: Option<(u32, u32)>,
+        /// Itself; `None`: it has ended.
+        end: Option<ThreadEnd>,
     },
     /// Listen.
     Listen {

@@ -349,8 +349,9 @@ impl Engine {
     /// A thread came or went. Connections that it was called for are another's.
     pub(crate) fn set_thread(&mut self, name: FamilyIndex, number: u32, thread: Option<ThreadEnd>) {
         let Some(family) = self.families.get_mut(&name) else { return };
+        let ended = thread.is_none();
         family.set_thread(number, thread);
-        if thread.is_none() {
+        if ended {
             let holds = self.listeners.values().flatten().filter(|hold| hold.name.family == name);
             holds.for_each(|hold| self.call_acceptor(hold));
         }

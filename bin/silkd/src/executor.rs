@@ -5,7 +5,7 @@
 use crate::clock;
 use crate::command::{Command, Event, FamilyIndex};
 use crate::engine::{BATCH, Engine};
-use crate::family_end::{FamilyEnd, ThreadEnd};
+use crate::family_end::FamilyEnd;
 use crate::priority::{self, Scheduling};
 use crate::sleep::Sleeper;
 use crate::sys;
@@ -123,9 +123,7 @@ impl Executor {
                     family.set_bell(bell, event);
                 }
             }
-            Command::Thread { family, thread, tid } => {
-                engine.set_thread(family, thread, tid.map(|(tid, process)| ThreadEnd { tid, process }));
-            }
+            Command::Thread { family, thread, end } => engine.set_thread(family, thread, end),
             Command::Listen { hold, defer_accept } => engine.listen(hold, defer_accept, now),
             Command::ListenOn { socket, backlog, defer_accept } => {
                 engine.listen_on(socket, backlog, defer_accept, now);

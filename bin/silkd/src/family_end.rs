@@ -2,6 +2,7 @@
 //! and how to reach its threads and event sets.
 
 use crate::clock;
+use crate::cpu_time::CpuTime;
 use crate::priority;
 use crate::unblock::Histogram;
 use silk_instant::Instant;
@@ -15,12 +16,12 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
 /// A thread that may be woken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ThreadEnd {
-    /// Its kernel id.
-    pub tid: u32,
     /// Its process.
     pub process: u32,
+    /// Its kernel id, and what it has used of the CPU.
+    pub cpu: Arc<CpuTime>,
 }
 
 /// How long a thread may be on its way to queued connections before another is called as well.
@@ -72,11 +73,11 @@ impl FamilyEnd {
 
     /// A thread came or went. One that goes leaves its record as new.
     pub fn set_thread(&mut self, number: u32, thread: Option<ThreadEnd>) {
-        if let Some(known) = self.threads.get_mut(number as usize) {
-            *known = thread;
-        }
         if thread.is_none() {
             self.note_priority(number, 0, 0);
+        }
+        if let Some(known) = self.threads.get_mut(number as usize) {
+            *known = thread;
         }
     }
 
@@ -88,13 +89,13 @@ impl FamilyEnd {
     }
 
     /// How many threads there are.
-    pub fn threads(&self) -> impl Iterator<Item = (u32, ThreadEnd)> + '_ {
-        self.threads.iter().enumerate().filter_map(|(n, thread)| Some((n as u32, (*thread)?)))
+    pub fn threads(&self) -> impl Iterator<Item = (u32, &ThreadEnd)> {
+        self.threads.iter().enumerate().filter_map(|(n, thread)| Some((n as u32, thread.as_ref()?)))
     }
 
     /// The thread of that number.
-    pub fn thread(&self, number: u32) -> Option<ThreadEnd> {
-        self.threads.get(number as usize).copied().flatten()
+    pub fn thread(&self, number: u32) -> Option<&ThreadEnd> {
+        self.threads.get(number as usize)?.as_ref()
     }
 
     /// The priority that thread has been given, if it has one.
@@ -130,7 +131,7 @@ impl FamilyEnd {
             return true;
         }
         let scheduling = priority::extended(base, path_priority);
-        let done = priority::set(thread.tid, scheduling).is_ok();
+        let done = priority::set(thread.cpu.tid(), scheduling).is_ok();
         if done {
             self.note_priority(number, shown, class);
         }

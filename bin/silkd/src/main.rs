@@ -9,6 +9,7 @@ mod classes;
 mod clock;
 mod closing;
 mod command;
+mod cpu_time;
 mod datagrams;
 mod doorbells;
 mod engine;

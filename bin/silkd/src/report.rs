@@ -1,9 +1,9 @@
 //! What an executor says of its paths, for `silk paths`.
 
-use crate::command::Holder;
+use crate::command::{Holder, SocketName};
 use crate::engine::Engine;
-use silk_control::{DropCount, PathReport, Report, ThreadReport};
-use silk_path::{DropReason, DropTotals, Path};
+use silk_control::{ClassReport, DropCount, PathReport, Report, ThreadReport};
+use silk_path::{ClassUse, DropReason, DropTotals, Path};
 use std::sync::atomic::Ordering::SeqCst;
 
 impl Engine {
@@ -13,8 +13,10 @@ impl Engine {
         let class = self.classes.classes.iter().find(|(_, domain)| *domain == self.domain);
         let class = class.map_or_else(|| "?".to_owned(), |(class, _)| class.name.clone());
         let holders = self.paths.iter().map(|path| self.holder(path)).collect();
+        let paths: Vec<PathReport> = self.paths.iter().map(|path| self.describe(path)).collect();
         let report = Report {
-            paths: self.paths.iter().map(|path| self.describe(path)).collect(),
+            classes: self.class_reports(&paths),
+            paths,
             drops: self.drop_counts(),
             threads: self.threads(),
             unserved: Vec::new(),
@@ -65,7 +67,7 @@ impl Engine {
             state: path.shown_state().to_owned(),
             queue: [path.input.len() as u64, u64::from(unsent)],
             cpu_path_ns: state.account.cpu_path,
-            cpu_program_ns: state.account.cpu_program,
+            cpu_program_ns: state.account.cpu_program + owner.map_or(0, |owner| self.running_for(owner)),
             bytes: [state.account.bytes_in, state.account.bytes_out],
             packets: [state.account.packets_in, state.account.packets_out],
             memory: state.account.memory(),
@@ -77,6 +79,40 @@ impl Engine {
             cwnd: info.map_or(0, |info| info.cwnd.into()),
             retransmits: info.map_or(0, |info| info.segments_again.into()),
         }
+    }
+
+    /// CPU time of the thread that serves a socket now, which is charged when it is done, ns.
+    fn running_for(&self, owner: u64) -> u64 {
+        let name = SocketName { family: (owner >> 32) as u32, slot: owner as u32 };
+        let used = || {
+            let (thread, began) = self.sockets.get(name)?.thread.filter(|(_, began)| *began > 0)?;
+            Some(self.families.get(&name.family)?.thread(thread)?.cpu.used()?.saturating_sub(began))
+        };
+        used().unwrap_or(0)
+    }
+
+    /// What each class has used in this domain, with its live `paths`.
+    fn class_reports(&self, paths: &[PathReport]) -> Vec<ClassReport> {
+        let report = |(class, used): (usize, &ClassUse)| {
+            let mut report = ClassReport {
+                class: self.classes.name(class).to_owned(),
+                paths: used.paths().into(),
+                refused: used.refused,
+                cpu_path_ns: used.past.cpu_path,
+                cpu_program_ns: used.past.cpu_program,
+                bytes: [used.past.bytes_in, used.past.bytes_out],
+                packets: [used.past.packets_in, used.past.packets_out],
+                memory: used.memory(),
+            };
+            for path in paths.iter().filter(|path| path.class == report.class) {
+                report.cpu_path_ns += path.cpu_path_ns;
+                report.cpu_program_ns += path.cpu_program_ns;
+                (0..2).for_each(|way| report.bytes[way] += path.bytes[way]);
+                (0..2).for_each(|way| report.packets[way] += path.packets[way]);
+            }
+            report
+        };
+        self.paths.classes.iter().enumerate().map(report).collect()
     }
 
     /// Drops of no path, of paths that are gone, and of the device.
@@ -107,7 +143,7 @@ impl Engine {
             .flat_map(|family| family.threads().map(move |(n, thread)| (family.priority_of(n), thread)))
             .filter(|(priority, _)| priority.is_some_and(|p| self.classes.domain_at(p) == self.domain))
             .map(|(priority, thread)| ThreadReport {
-                tid: thread.tid,
+                tid: thread.cpu.tid(),
                 priority: priority.unwrap_or(0),
                 demoted: String::new(),
             })

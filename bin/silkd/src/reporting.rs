@@ -33,15 +33,7 @@ impl Server {
                 let process = self.families.get(&family).and_then(|f| f.processes.get(&process));
                 path.pid = process.and_then(|p| p.pid).unwrap_or(0);
             }
-            whole.paths.extend(part.paths);
-            whole.threads.extend(part.threads);
-            whole.unblock_ns.extend(part.unblock_ns);
-            for drop in part.drops {
-                match whole.drops.iter_mut().find(|d| d.reason == drop.reason) {
-                    Some(known) => known.count += drop.count,
-                    None => whole.drops.push(drop),
-                }
-            }
+            whole.add(part);
         }
         for demotion in self.watched.demotions() {
             let demoted = demotion.why.to_owned();

@@ -359,7 +359,7 @@ impl Server {
             Request::Thread { tid } => self.thread(number, family, process, tid),
             Request::ThreadGone { thread } => {
                 if self.families.get_mut(&family)?.return_thread(process, thread) {
-                    self.tell_all(|| Command::Thread { family, thread, tid: None });
+                    self.tell_all(|| Command::Thread { family, thread, end: None });
                 }
                 return None;
             }

@@ -46,6 +46,11 @@ impl Sockets {
         self.0.get_mut(&name.family)?.get_mut(name.slot as usize)?.as_deref_mut()
     }
 
+    /// The socket of that name, to look at.
+    pub fn get(&self, name: SocketName) -> Option<&Socket> {
+        self.0.get(&name.family)?.get(name.slot as usize)?.as_deref()
+    }
+
     /// Remembers a socket.
     pub fn insert(&mut self, name: SocketName, socket: Socket) {
         let family = self.0.entry(name.family).or_default();

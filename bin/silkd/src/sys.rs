@@ -56,31 +56,9 @@ pub fn signals() -> io::Result<OwnedFd> {
     }
 }
 
-/// CPU time that thread `tid` of any process has used, ns; `None` when it has ended.
-pub fn thread_cpu(tid: u32) -> Option<u64> {
-    // The clock of another thread: its id inverted, with the bits for "per thread" and
-    // "scheduled time" (clock_getcpuclockid(3), kernel's posix-cpu-timers).
-    let clock = (!(tid as libc::clockid_t) << 3) | 6;
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one timespec.
-    check(unsafe { libc::clock_gettime(clock, &mut time) }).ok()?;
-    Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_threads_cpu_time_moves_when_it_works() {
-        let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        let before = thread_cpu(tid).unwrap();
-        let mut sum = 0u64;
-        while thread_cpu(tid).unwrap() == before {
-            sum = std::hint::black_box(sum + 1);
-        }
-        assert!(thread_cpu(u32::MAX >> 4).is_none());
-    }
 
     #[test]
     fn scheduling_a_thread_that_is_not_there_says_so() {

@@ -4,31 +4,38 @@
 //! than they may. Past Linux's own limit (95 %) *every* real-time thread would stop for 50 ms.
 
 use crate::clock;
+use crate::cpu_time::CpuTime;
 use crate::priority::{self, Scheduling};
-use crate::sys;
 use silk_instant::Instant;
 use silk_stream::Arena;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(50);
-/// Of the time between two looks, what counts as not having slept, in hundredths.
-const AWAKE: u128 = 97;
+/// Over how long it is counted what all of them use: less than the second in which Linux counts,
+/// so that the hungriest is demoted before Linux stops all.
+const WINDOW: Duration = Duration::from_millis(800);
+/// Of the time between two looks, what counts as not having slept, in hundredths: a tick is
+/// missing where the thread runs on another CPU now.
+const AWAKE: u128 = 90;
 
 /// A thread that may have a real-time priority.
 struct Thread {
-    tid: u32,
+    /// Gone when no executor knows the thread any more.
+    cpu: Weak<CpuTime>,
     number: u32,
     /// Its family's priorities, plus one; zero: none.
     priorities: Arc<[AtomicU32]>,
     arena: Arc<Arena>,
     /// CPU time when last looked at, ns; `None`: it had no priority then.
-    cpu: Option<u64>,
+    used: Option<u64>,
     /// How long it has not slept.
     awake: Duration,
+    /// CPU time in this window.
+    in_window: Duration,
 }
 
 /// Why a thread was demoted, and which.
@@ -45,6 +52,8 @@ struct State {
     threads: Vec<Thread>,
     /// The last demotions, newest last, at most [`REMEMBERED`].
     demotions: Vec<Demotion>,
+    /// How much of the window has passed.
+    window: Duration,
 }
 
 /// Demotions that are remembered for `silk paths`.
@@ -61,10 +70,18 @@ impl Watched {
     }
 
     /// A thread that may be given a priority.
-    pub fn add(&self, tid: u32, number: u32, priorities: Arc<[AtomicU32]>, arena: Arc<Arena>) {
-        let mut state = self.lock();
-        state.threads.retain(|thread| thread.tid != tid);
-        state.threads.push(Thread { tid, number, priorities, arena, cpu: None, awake: Duration::ZERO });
+    pub fn add(&self, cpu: &Arc<CpuTime>, number: u32, priorities: Arc<[AtomicU32]>, arena: Arc<Arena>) {
+        let cpu = Arc::downgrade(cpu);
+        let thread = Thread {
+            cpu,
+            number,
+            priorities,
+            arena,
+            used: None,
+            awake: Duration::ZERO,
+            in_window: Duration::ZERO,
+        };
+        self.lock().threads.push(thread);
     }
 
     /// The last demotions.
@@ -75,24 +92,26 @@ impl Watched {
     /// Looks at every thread; `passed` since the last look.
     fn look(&self, passed: Duration, limit: Duration, cap: f64) {
         let mut state = self.lock();
-        let State { threads, demotions } = &mut *state;
-        let mut used = Duration::ZERO;
-        let mut hungriest: Option<(Duration, usize)> = None;
-        threads.retain_mut(|thread| thread.is_there());
-        for (place, thread) in threads.iter_mut().enumerate() {
+        let State { threads, demotions, window } = &mut *state;
+        threads.retain(|thread| thread.cpu.strong_count() > 0);
+        for thread in threads.iter_mut() {
             let Some(ran) = thread.ran() else { continue };
-            used += ran;
-            if hungriest.is_none_or(|(most, _)| ran > most) {
-                hungriest = Some((ran, place));
-            }
+            thread.in_window += ran;
             let slept = ran.as_nanos() * 100 < passed.as_nanos() * AWAKE;
             thread.awake = if slept { Duration::ZERO } else { thread.awake + passed };
             if thread.awake >= limit {
                 thread.demote("it ran at a real-time priority without sleeping", demotions);
             }
         }
-        if let Some((_, place)) = hungriest.filter(|_| used.as_secs_f64() > passed.as_secs_f64() * cap) {
-            threads[place].demote("real-time threads used more of a CPU than realtime_cap", demotions);
+        *window += passed;
+        if *window >= WINDOW {
+            let used: Duration = threads.iter().map(|thread| thread.in_window).sum();
+            let hungriest = threads.iter_mut().max_by_key(|thread| thread.in_window);
+            if let Some(thread) = hungriest.filter(|_| used.as_secs_f64() > window.as_secs_f64() * cap) {
+                thread.demote("real-time threads used more of a CPU than realtime_cap", demotions);
+            }
+            threads.iter_mut().for_each(|thread| thread.in_window = Duration::ZERO);
+            *window = Duration::ZERO;
         }
     }
 }
@@ -102,38 +121,38 @@ impl Thread {
         self.priorities.get(self.number as usize).is_some_and(|p| p.load(SeqCst) != 0)
     }
 
-    fn is_there(&self) -> bool {
-        !self.has_priority() || sys::thread_cpu(self.tid).is_some()
-    }
-
     /// CPU time since the last look, if it had a priority then and has one now.
     fn ran(&mut self) -> Option<Duration> {
         if !self.has_priority() {
-            self.cpu = None;
-            self.awake = Duration::ZERO;
+            self.forget();
             return None;
         }
-        let now = sys::thread_cpu(self.tid)?;
-        let before = self.cpu.replace(now)?;
+        let now = self.cpu.upgrade()?.used()?;
+        let before = self.used.replace(now)?;
         Some(Duration::from_nanos(now.saturating_sub(before)))
     }
 
+    /// What it did with a priority it has no longer.
+    fn forget(&mut self) {
+        (self.used, self.awake, self.in_window) = (None, Duration::ZERO, Duration::ZERO);
+    }
+
     fn demote(&mut self, why: &'static str, demotions: &mut Vec<Demotion>) {
+        let Some(tid) = self.cpu.upgrade().map(|cpu| cpu.tid()) else { return };
         // A thread that has ended needs no priority.
-        let _ = priority::set(self.tid, Scheduling::Ordinary);
+        let _ = priority::set(tid, Scheduling::Ordinary);
         if let Some(known) = self.priorities.get(self.number as usize) {
             known.store(0, SeqCst);
         }
         if let Some(record) = self.arena.thread(self.number) {
             record.extended.store(0, SeqCst);
         }
-        self.cpu = None;
-        self.awake = Duration::ZERO;
-        eprintln!("silkd: thread {} lost its priority: {why}", self.tid);
+        self.forget();
+        eprintln!("silkd: thread {tid} lost its priority: {why}");
         if demotions.len() == REMEMBERED {
             demotions.remove(0);
         }
-        demotions.push(Demotion { tid: self.tid, why });
+        demotions.push(Demotion { tid, why });
     }
 }
 
@@ -155,49 +174,79 @@ pub fn run(watched: &Watched, limit: Duration, cap: f64) {
 mod tests {
     use super::*;
     use silk_stream::{Sizes, THREADS};
+    use std::process::{Child, Command};
 
-    fn one(tid: u32) -> (Watched, Arc<[AtomicU32]>) {
-        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1, huge_pages: false }).unwrap();
-        let priorities: Arc<[AtomicU32]> = (0..THREADS).map(|_| AtomicU32::new(0)).collect();
-        let watched = Watched::default();
-        watched.add(tid, 0, priorities.clone(), arena);
-        (watched, priorities)
+    /// A program that works until it is ended.
+    struct Busy(Child);
+
+    impl Busy {
+        fn start() -> Self {
+            Self(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+        }
     }
 
-    fn own_tid() -> u32 {
-        rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+    impl Drop for Busy {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    /// The thread of a program, watched; with what keeps it known, and its priorities.
+    fn one(busy: &Busy) -> (Watched, Arc<CpuTime>, Arc<[AtomicU32]>) {
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1, huge_pages: false }).unwrap();
+        let priorities: Arc<[AtomicU32]> = (0..THREADS).map(|_| AtomicU32::new(0)).collect();
+        let cpu = Arc::new(CpuTime::of(busy.0.id()));
+        let watched = Watched::default();
+        watched.add(&cpu, 0, priorities.clone(), arena);
+        (watched, cpu, priorities)
+    }
+
+    fn wait_until_it_has_worked(cpu: &CpuTime) {
+        let before = cpu.used();
+        while cpu.used().unwrap_or(0) <= before.unwrap_or(0) + 1000 {}
     }
 
     #[test]
     fn a_thread_that_never_sleeps_is_demoted_and_remembered() {
-        let (watched, priorities) = one(own_tid());
+        let busy = Busy::start();
+        let (watched, cpu, priorities) = one(&busy);
+        wait_until_it_has_worked(&cpu);
         priorities[0].store(3, SeqCst);
         watched.look(Duration::from_nanos(1), Duration::from_nanos(1), 1e18);
         assert!(watched.demotions().is_empty(), "one look compares nothing");
-        let before = sys::thread_cpu(own_tid()).unwrap();
-        while sys::thread_cpu(own_tid()).unwrap() < before + 1000 {}
+        wait_until_it_has_worked(&cpu);
         watched.look(Duration::from_nanos(100), Duration::from_nanos(100), 1e18);
         assert_eq!(priorities[0].load(SeqCst), 0);
-        assert_eq!(watched.demotions()[0].tid, own_tid());
+        assert_eq!(watched.demotions()[0].tid, busy.0.id());
     }
 
     #[test]
     fn the_hungriest_pays_for_all() {
-        let (watched, priorities) = one(own_tid());
+        let busy = Busy::start();
+        let (watched, cpu, priorities) = one(&busy);
+        wait_until_it_has_worked(&cpu);
         priorities[0].store(3, SeqCst);
-        watched.look(Duration::from_secs(1), Duration::from_secs(9), 0.9);
-        let before = sys::thread_cpu(own_tid()).unwrap();
-        while sys::thread_cpu(own_tid()).unwrap() < before + 1000 {}
-        watched.look(Duration::from_nanos(10), Duration::from_secs(9), 0.9);
+        watched.look(WINDOW, Duration::from_secs(9), 1e-9);
+        wait_until_it_has_worked(&cpu);
+        watched.look(Duration::from_nanos(10), Duration::from_secs(9), 1e-9);
+        assert!(watched.demotions().is_empty(), "a window is not over");
+        watched.look(WINDOW, Duration::from_secs(9), 1e-9);
         assert!(watched.demotions()[0].why.contains("realtime_cap"));
     }
 
     #[test]
-    fn who_has_no_priority_is_left_alone() {
-        let (watched, _) = one(own_tid());
+    fn who_has_no_priority_is_left_alone_and_who_is_gone_forgotten() {
+        let busy = Busy::start();
+        let (watched, cpu, _) = one(&busy);
+        wait_until_it_has_worked(&cpu);
         for _ in 0..3 {
             watched.look(Duration::from_nanos(1), Duration::from_nanos(1), 0.0);
         }
         assert!(watched.demotions().is_empty());
+        assert_eq!(watched.lock().threads.len(), 1);
+        drop(cpu);
+        watched.look(Duration::from_nanos(1), Duration::from_nanos(1), 0.0);
+        assert_eq!(watched.lock().threads.len(), 0);
     }
 }

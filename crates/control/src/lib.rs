@@ -14,7 +14,7 @@ mod report;
 mod wire;
 
 pub use message::{BellNumber, FamilyToken, Kind, ProcessNumber, Refusal, Reply, Request, SlotNumber};
-pub use report::{DropCount, PathReport, Report, ThreadReport, UnblockReport, UnservedReport};
+pub use report::{ClassReport, DropCount, PathReport, Report, ThreadReport, UnblockReport, UnservedReport};
 pub use wire::{Lifeline, MESSAGE, Received, WireError};
 
 /// Where the daemon listens unless it is configured otherwise.

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 pub struct Report {
     /// The live paths.
     pub paths: Vec<PathReport>,
+    /// What each class has used, by its paths of now and by those that are gone.
+    #[serde(default)]
+    pub classes: Vec<ClassReport>,
     /// Drops that belong to no path (unclassifiable, no such port, …).
     pub drops: Vec<DropCount>,
     /// Threads whose priority follows their paths.
@@ -17,6 +20,29 @@ pub struct Report {
     pub unblock_ns: Vec<UnblockReport>,
     /// Bytes of arena memory in use, over all families.
     pub arena_bytes: u64,
+}
+
+impl Report {
+    /// Adds another part of the same report.
+    pub fn add(&mut self, part: Self) {
+        self.paths.extend(part.paths);
+        for class in part.classes {
+            match self.classes.iter_mut().find(|known| known.class == class.class) {
+                Some(known) => known.add(&class),
+                None => self.classes.push(class),
+            }
+        }
+        for drop in part.drops {
+            match self.drops.iter_mut().find(|known| known.reason == drop.reason) {
+                Some(known) => known.count += drop.count,
+                None => self.drops.push(drop),
+            }
+        }
+        self.threads.extend(part.threads);
+        self.unserved.extend(part.unserved);
+        self.unblock_ns.extend(part.unblock_ns);
+        self.arena_bytes += part.arena_bytes;
+    }
 }
 
 /// One path.
@@ -62,6 +88,40 @@ pub struct PathReport {
     pub cwnd: u64,
     /// Segments sent again.
     pub retransmits: u64,
+}
+
+/// What a class has used since the daemon started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassReport {
+    /// The class.
+    pub class: String,
+    /// Its live paths.
+    pub paths: u64,
+    /// Paths that were refused, for the class has all the paths or memory it may have.
+    pub refused: u64,
+    /// CPU time in the executor, ns.
+    pub cpu_path_ns: u64,
+    /// CPU time of the program's threads while its paths were extended to them, ns.
+    pub cpu_program_ns: u64,
+    /// Bytes received and sent.
+    pub bytes: [u64; 2],
+    /// Packets received and sent.
+    pub packets: [u64; 2],
+    /// Memory charged to its live paths, bytes.
+    pub memory: u64,
+}
+
+impl ClassReport {
+    fn add(&mut self, other: &Self) {
+        self.paths += other.paths;
+        self.refused += other.refused;
+        self.cpu_path_ns += other.cpu_path_ns;
+        self.cpu_program_ns += other.cpu_program_ns;
+        for (own, other) in [(&mut self.bytes, other.bytes), (&mut self.packets, other.packets)] {
+            own.iter_mut().zip(other).for_each(|(own, other)| *own += other);
+        }
+        self.memory += other.memory;
+    }
 }
 
 /// How often something was dropped for one reason.

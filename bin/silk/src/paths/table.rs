@@ -17,6 +17,9 @@ pub fn paths(report: &Report) -> String {
     let paths = counted(report.paths.len() as u64, "path");
     let _ =
         writeln!(out, "\n{paths}, {} charged to them, {} in rings", bytes(memory), bytes(report.arena_bytes));
+    if !report.classes.is_empty() {
+        let _ = writeln!(out, "\nsince the start, paths that are gone included:\n{}", classes(report));
+    }
     if !report.drops.is_empty() {
         let _ = writeln!(out, "drops of no path, or of paths that are gone: {}", drops(&report.drops));
     }
@@ -44,6 +47,24 @@ pub fn paths(report: &Report) -> String {
     out
 }
 
+/// What each class has used.
+fn classes(report: &Report) -> String {
+    let mut rows = vec![CLASS_HEADINGS.map(str::to_owned)];
+    rows.extend(report.classes.iter().map(|class| {
+        [
+            plain(&class.class),
+            class.paths.to_string(),
+            class.refused.to_string(),
+            time(class.cpu_path_ns),
+            time(class.cpu_program_ns),
+            bytes(class.bytes[0]),
+            bytes(class.bytes[1]),
+            bytes(class.memory),
+        ]
+    }));
+    aligned(&rows)
+}
+
 /// What was left to Linux.
 pub fn unserved(report: &Report) -> String {
     if report.unserved.is_empty() {
@@ -60,6 +81,8 @@ const HEADINGS: [&str; 13] = [
     "PATH", "CLASS", "PRI", "STATE", "LOCAL", "PEER", "QUEUED", "CPU", "PROGRAM", "IN", "OUT", "MEMORY",
     "MODULES",
 ];
+
+const CLASS_HEADINGS: [&str; 8] = ["CLASS", "PATHS NOW", "REFUSED", "CPU", "PROGRAMS", "IN", "OUT", "MEMORY"];
 
 fn row(path: &PathReport) -> [String; 13] {
     let mut last = path.modules.iter().map(|module| plain(module)).collect::<Vec<_>>().join(" ");
@@ -144,7 +167,7 @@ fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use silk_control::{ThreadReport, UnblockReport, UnservedReport};
+    use silk_control::{ClassReport, ThreadReport, UnblockReport, UnservedReport};
 
     fn drop(reason: &str, count: u64) -> DropCount {
         DropCount { reason: reason.to_owned(), count }
@@ -190,6 +213,13 @@ PATH    CLASS      PRI  STATE        LOCAL        PEER           QUEUED  CPU    
     #[test]
     fn what_concerns_all_stands_below() {
         let report = Report {
+            classes: vec![ClassReport {
+                class: "gold".into(),
+                paths: 3,
+                cpu_path_ns: 2_000,
+                bytes: [1024, 0],
+                ..Default::default()
+            }],
             drops: vec![drop("bad checksum", 1), drop("bad checksum", 2), drop("\x1b[2J", 1)],
             threads: vec![ThreadReport { tid: 9, priority: 2, demoted: "it never slept".into() }],
             unserved: vec![UnservedReport { program: "nginx".into(), what: "AF_INET6".into(), count: 4 }],
@@ -209,6 +239,11 @@ PATH    CLASS      PRI  STATE        LOCAL        PEER           QUEUED  CPU    
             rest,
             [
                 "0 paths, 0 charged to them, 0 in rings",
+                "",
+                "since the start, paths that are gone included:",
+                "CLASS  PATHS NOW  REFUSED  CPU    PROGRAMS  IN    OUT  MEMORY",
+                "gold   3          0        2.0us  0ns       1.0K  0    0",
+                "",
                 "drops of no path, or of paths that are gone: \u{fffd}[2J 1, bad checksum 3",
                 "thread 9 was demoted: it never slept",
                 "threads of class gold: 1.5us from unblocked to running on average, 2.0us at p99, 3.0us at most",

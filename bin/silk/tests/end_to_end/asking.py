@@ -25,6 +25,8 @@ def answer(connection, words):
             return "ok"
         case ["scheduling"]:
             return f"{os.sched_getscheduler(0)} {os.sched_getparam(0).sched_priority}"
+        case ["work", seconds]:
+            return work(float(seconds))
         case ["fill", size]:
             return "x" * int(size)
         case ["info"]:
@@ -49,6 +51,18 @@ def answer(connection, words):
         case ["flood"]:
             return flood(connection)
     return "what?"
+
+
+def work(seconds):
+    """Computes without sleeping until it has lost its real-time priority, at most so long. Who is not
+    real-time works for a tenth of it."""
+    began = time.monotonic()
+    if os.sched_getscheduler(0) == os.SCHED_OTHER:
+        seconds /= 10
+    while time.monotonic() - began < seconds:
+        if seconds > 5 and os.sched_getscheduler(0) == os.SCHED_OTHER:
+            return "demoted"
+    return "worked"
 
 
 def flood(connection):

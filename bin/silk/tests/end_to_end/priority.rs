@@ -69,6 +69,35 @@ fn the_thread_follows_its_path_and_is_let_go_with_it() {
 }
 
 #[test]
+fn a_thread_that_does_not_sleep_loses_its_priority() {
+    let Some((silk, _server)) = start() else { return };
+    let said = answers(&silk, PREFERRED, &["work 10", "scheduling"]);
+    if has_real_time(&silk) {
+        assert_eq!(said, ["demoted", "0 0"]);
+        assert!(silk.report()["threads"].to_string().contains("without sleeping"), "{}", silk.report());
+    }
+    // The next connection raises it again.
+    assert_eq!(answers(&silk, PREFERRED, &["get"]), ["2"]);
+}
+
+#[test]
+fn what_a_programs_thread_uses_is_charged_to_the_path_it_serves() {
+    let Some((silk, _server)) = start() else { return };
+    let client = silk.start_logged(&mut client(&silk, PREFERRED, &["work 0.05", "wait"]), "client");
+    let waits = || silk.log("client").contains("waiting");
+    assert!(within(Duration::from_secs(10), waits), "{}", silk.log("client"));
+    let used = |path: &serde_json::Value| path["cpu_program_ns"].as_u64().unwrap();
+    let shown: Vec<_> = silk.connections().iter().map(used).collect();
+    assert_eq!(shown.len(), 1);
+    let least = if has_real_time(&silk) { 40_000_000 } else { 4_000_000 };
+    assert!(shown[0] > least, "{shown:?}");
+    drop(client);
+    let of_class = |report: &serde_json::Value| report["classes"][0]["cpu_program_ns"].as_u64().unwrap();
+    assert!(within(Duration::from_secs(10), || silk.connections().is_empty()));
+    assert!(of_class(&silk.report()) > least, "{}", silk.report());
+}
+
+#[test]
 fn a_preferred_path_that_is_lowered_takes_its_thread_along() {
     let Some((silk, _server)) = start() else { return };
     let commands = ["scheduling", "set 0", "scheduling", "set 2", "scheduling"];
