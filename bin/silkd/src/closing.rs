@@ -21,11 +21,13 @@ impl Engine {
         {
             self.write_info(id, name);
         }
+        let class = self.paths.path(id).map_or(0, |path| path.state.class);
         self.destroy(id, now);
         let Some(mut end) = end else { return };
         let name = end.name;
         let Some(socket) = self.sockets.find(name) else { return };
         socket.path = None;
+        socket.past_class = class;
         if socket.closed {
             return self.free(&end);
         }
@@ -80,8 +82,11 @@ impl Engine {
 
     /// A socket whose path has ended is closed: nothing is left of it.
     fn close_ended(&mut self, name: SocketName) {
-        self.served(name);
-        if let Some(end) = self.sockets.find(name).and_then(|socket| socket.end.take()) {
+        let cpu = self.served(name);
+        let Some(socket) = self.sockets.find(name) else { return };
+        let (class, end) = (socket.past_class, socket.end.take());
+        self.paths.charge_past(class, cpu);
+        if let Some(end) = end {
             self.free(&end);
         }
     }

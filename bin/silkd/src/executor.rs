@@ -7,6 +7,7 @@ use crate::command::{Command, Event, FamilyIndex};
 use crate::engine::{BATCH, Engine};
 use crate::family_end::FamilyEnd;
 use crate::priority::{self, Scheduling};
+use crate::receiving::Receiving;
 use crate::sleep::Sleeper;
 use crate::sys;
 use silk_stream::Arena;
@@ -35,6 +36,8 @@ pub struct Executor {
     orders: Receiver<Command>,
     sleeper: Sleeper,
     domain: usize,
+    /// The threads that bring it packets, if it is above the ordinary.
+    receiving: Receiving,
 }
 
 impl Executor {
@@ -42,9 +45,14 @@ impl Executor {
     ///
     /// # Errors
     /// The kernel's, such as too many open files.
-    pub fn new(engine: Engine, orders: Receiver<Command>, event: &Arc<OwnedFd>) -> io::Result<Self> {
+    pub fn new(
+        engine: Engine,
+        orders: Receiver<Command>,
+        event: &Arc<OwnedFd>,
+        receiving: Receiving,
+    ) -> io::Result<Self> {
         let sleeper = Sleeper::new(&[engine.receive.fd(), event.as_fd()])?;
-        Ok(Self { domain: engine.domain, engine, orders, sleeper })
+        Ok(Self { domain: engine.domain, engine, orders, sleeper, receiving })
     }
 
     /// Runs until it is told to stop.
@@ -54,6 +62,9 @@ impl Executor {
             let now = clock::now();
             self.engine.expire(now);
             let frames = self.engine.receive(now);
+            if frames > 0 {
+                self.receiving.want_prompt();
+            }
             self.engine.take_doorbells(now);
             if !self.take_orders() {
                 return;

@@ -24,6 +24,7 @@ mod port;
 mod ports;
 mod prioritise;
 mod priority;
+mod receiving;
 mod reloading;
 mod report;
 mod reporting;

@@ -12,6 +12,8 @@ pub struct Socket {
     pub path: Option<PathId>,
     /// Its end, once the path is gone.
     pub end: Option<Box<SocketEnd>>,
+    /// The class its path had, once that is gone.
+    pub past_class: u8,
     /// The program has closed it.
     pub closed: bool,
     /// The thread that serves it, and the CPU time it had used when it began.
@@ -27,12 +29,30 @@ pub struct Socket {
 impl Socket {
     /// A socket with a path.
     pub fn on(path: PathId, named: bool) -> Self {
-        Self { path: Some(path), end: None, closed: false, thread: None, raised: None, rung: false, named }
+        Self {
+            path: Some(path),
+            end: None,
+            past_class: 0,
+            closed: false,
+            thread: None,
+            raised: None,
+            rung: false,
+            named,
+        }
     }
 
     /// A socket whose path could not be made.
     pub fn without_path(named: bool) -> Self {
-        Self { path: None, end: None, closed: false, thread: None, raised: None, rung: false, named }
+        Self {
+            path: None,
+            end: None,
+            past_class: 0,
+            closed: false,
+            thread: None,
+            raised: None,
+            rung: false,
+            named,
+        }
     }
 }
 

@@ -8,21 +8,21 @@ use crate::engine::{Engine, Parts};
 use crate::executor::{Executor, Placement};
 use crate::neighbours::Neighbours;
 use crate::priority::{self, Scheduling};
+use crate::receiving::Receiving;
 use crate::server::{self, Server};
 use crate::settings::Settings;
 use crate::stack::{self, Link};
 use crate::sys;
 use crate::watchdog::{self, Watched};
 use silk_config::{Config, DeviceKind, HugePages, Napi, Source};
-use silk_device::napi::Schedule;
 use silk_device::{End, OpenError, Steered, link, netlink, packet, tap, xdp};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::wake;
 use std::net::Ipv4Addr;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// Why the daemon did not start, or ended.
@@ -46,8 +46,10 @@ struct Opened {
     link: Link,
     /// The interface's number, where Linux shares it.
     interface: Option<u32>,
+    /// The threads that do the receive work, where classes differ.
+    receiving: Receiving,
     /// Kept while the daemon runs: dropping it detaches the XDP program.
-    _device: Option<xdp::Device>,
+    _device: Option<Arc<Mutex<xdp::Device>>>,
 }
 
 /// Runs the daemon until a signal ends it.
@@ -76,10 +78,10 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let tables = opened.tables.clone();
     let watched = Watched::default();
     let (limit, cap) = (settings.config.scheduler.watchdog, settings.config.scheduler.realtime_cap);
-    let dog = watched.clone();
+    let (dog, receiving) = (watched.clone(), opened.receiving.clone());
     std::thread::Builder::new()
         .name("silk-watchdog".into())
-        .spawn(move || watchdog::run(&dog, limit, f64::from(cap.millionths()) / 1e6))
+        .spawn(move || watchdog::run(&dog, &receiving, limit, f64::from(cap.millionths()) / 1e6))
         .map_err(|e| machine(format!("the watchdog cannot start: {e}")))?;
     let parts = server::Parts { settings, orders, events, event, signals, neighbours, tables, watched };
     let mut server = Server::open(parts).map_err(machine)?;
@@ -96,6 +98,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     for thread in threads {
         let _ = thread.join();
     }
+    opened.receiving.end();
     ended.map(drop).map_err(|e| machine(format!("cannot wait for requests: {e}")))
 }
 
@@ -152,58 +155,63 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
         ..xdp::Options::default()
     };
     let mut opened = xdp::open(name, &options).map_err(|error| error.to_string())?;
-    if device.napi == Napi::Threaded {
-        thread_napi(&opened.interface, settings)?;
-    }
     let told = |error: netlink::NetlinkError| error.to_string();
     let mut kernel = netlink::Netlink::open().map_err(told)?;
     let addresses = kernel.addresses(opened.interface.index).map_err(told)?;
     // Any far address shows where the default route leads; nothing is sent there.
     let route = kernel.route(Ipv4Addr::new(192, 0, 2, 1), None).ok();
     let gateway = route.filter(|r| r.interface == opened.interface.index).and_then(|r| r.gateway);
-    let words = opened.tables;
+    let (ends, words, interface) =
+        (std::mem::take(&mut opened.ends), opened.tables, opened.interface.clone());
+    let opened = Arc::new(Mutex::new(opened));
+    let receiving = match device.napi {
+        Napi::Threaded => thread_napi(&interface, &opened, settings)?,
+        _ => Receiving::default(),
+    };
     let tables = tables_of(words)?;
-    let mtu = device.mtu.map_or(opened.interface.mtu, u32::from).min(u32::from(u16::MAX)) as u16;
+    let mtu = device.mtu.map_or(interface.mtu, u32::from).min(u32::from(u16::MAX)) as u16;
     Ok(Opened {
-        ends: std::mem::take(&mut opened.ends),
+        ends,
         tables,
         link: Link {
-            device: silk_modules::Device {
-                address: opened.interface.mac.0,
-                mtu,
-                gso: GSO,
-                checksum_offload: true,
-            },
+            device: silk_modules::Device { address: interface.mac.0, mtu, gso: GSO, checksum_offload: true },
             addresses: addresses.iter().map(|local| (local.address, local.prefix)).collect(),
             gateway,
             shared: true,
             secret: secret(),
         },
-        interface: Some(opened.interface.index),
+        interface: Some(interface.index),
+        receiving,
         _device: Some(opened),
     })
 }
 
 /// Receive processing in a thread of its own, on its CPU, scheduled like the executor of the
-/// highest domain. It is the interrupt of all others; what nothing may overtake need not be
-/// interrupted to learn what else has arrived, and lets it run when it blocks or yields.
-fn thread_napi(interface: &netlink::Interface, settings: &Settings) -> Result<(), String> {
+/// highest domain while that has work. It is the interrupt of all others; what nothing may
+/// overtake need not be interrupted to learn what else has arrived, and lets it run when it
+/// blocks or yields.
+fn thread_napi(
+    interface: &netlink::Interface,
+    opened: &Arc<Mutex<xdp::Device>>,
+    settings: &Settings,
+) -> Result<Receiving, String> {
     let device = &settings.config.device;
     let highest = settings.classes.priorities.iter().copied().max().unwrap_or(0);
-    let schedule = match priority::extended(settings.config.scheduler.base_priority.into(), highest) {
-        Scheduling::Fifo(priority) => Schedule::Fifo(u8::try_from(priority).unwrap_or(1)),
-        Scheduling::Ordinary | Scheduling::Batch => Schedule::Batch,
-    };
     let failed = |error: silk_device::napi::NapiError| format!("napi = \"threaded\": {error}");
-    for thread in silk_device::napi::make_threaded(interface).map_err(failed)? {
-        if let Some(cpu) = device.napi_cpu {
-            thread.pin(&[cpu.into()]).map_err(failed)?;
-        }
-        if let Err(error) = thread.schedule(schedule) {
-            eprintln!("silkd: receive processing has no real-time priority: {error}");
-        }
+    let threads = silk_device::napi::make_threaded(interface).map_err(failed)?;
+    if let Some(cpu) = device.napi_cpu {
+        threads.iter().try_for_each(|thread| thread.pin(&[cpu.into()])).map_err(failed)?;
     }
-    Ok(())
+    let priority = match priority::extended(settings.config.scheduler.base_priority.into(), highest) {
+        Scheduling::Fifo(priority) => u8::try_from(priority).ok(),
+        Scheduling::Ordinary | Scheduling::Batch => None,
+    };
+    Ok(Receiving::start(threads, priority, opened, settings.classes.domains() as u32).unwrap_or_else(
+        |error| {
+            eprintln!("silkd: receive processing is not scheduled as it should be: {error}");
+            Receiving::default()
+        },
+    ))
 }
 
 /// The classifier's tables in the words of a device.
@@ -269,6 +277,7 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
             secret: secret(),
         },
         interface: None,
+        receiving: Receiving::default(),
         _device: None,
     })
 }
@@ -389,7 +398,11 @@ fn executors(
         let placement = placement(settings, domain);
         let mut engine = Engine::new(parts);
         engine.stand(stack::owns_link(&settings.config))?;
-        let executor = Executor::new(engine, queue, way.event()).map_err(failed)?;
+        let receiving = match placement.scheduling {
+            Scheduling::Fifo(_) => opened.receiving.clone(),
+            Scheduling::Ordinary | Scheduling::Batch => Receiving::default(),
+        };
+        let executor = Executor::new(engine, queue, way.event(), receiving).map_err(failed)?;
         let thread = std::thread::Builder::new().name(format!("silk-domain-{domain}"));
         threads.push(thread.spawn(move || executor.run(&placement)).map_err(failed)?);
         orders.push(way);

@@ -6,6 +6,7 @@
 use crate::clock;
 use crate::cpu_time::CpuTime;
 use crate::priority::{self, Scheduling};
+use crate::receiving::Receiving;
 use silk_instant::Instant;
 use silk_stream::Arena;
 use std::sync::atomic::AtomicU32;
@@ -157,8 +158,8 @@ impl Thread {
 }
 
 /// Runs until the daemon ends. `limit`: how long a thread may run without sleeping; `cap`:
-/// the part of a CPU all of them may use.
-pub fn run(watched: &Watched, limit: Duration, cap: f64) {
+/// the part of a CPU all of them may use. It looks after the receive threads as well.
+pub fn run(watched: &Watched, receiving: &Receiving, limit: Duration, cap: f64) {
     // Without the right to, there are no real-time threads to watch either.
     let _ = priority::set(0, Scheduling::Fifo(priority::HIGHEST));
     let mut last: Instant = clock::now();
@@ -166,6 +167,7 @@ pub fn run(watched: &Watched, limit: Duration, cap: f64) {
         std::thread::sleep(LOOK);
         let now = clock::now();
         watched.look(now.since(last), limit, cap);
+        receiving.look(now.since(last));
         last = now;
     }
 }

@@ -28,12 +28,18 @@ pub struct Thread {
 pub enum Schedule {
     /// As any ordinary thread.
     Other,
+    /// As the ordinary thread that interrupts all others: the lowest nice value and the
+    /// shortest slice.
+    First,
     /// As the ordinary thread that is chosen next whenever another sleeps, and that never
     /// interrupts one: `SCHED_BATCH` with the lowest nice value.
     Batch,
     /// First in, first out, at this real-time priority, 1 to 99.
     Fifo(u8),
 }
+
+/// The shortest slice that Linux gives, ns.
+const SHORTEST: u64 = 100_000;
 
 /// Why the receive work could not be placed.
 #[derive(Debug)]
@@ -177,11 +183,13 @@ impl Thread {
     /// Schedules the thread.
     pub fn schedule(self, schedule: Schedule) -> Result<(), NapiError> {
         let what = "prioritise a receive thread";
-        let (policy, priority, nice) = match schedule {
-            Schedule::Other => (libc::SCHED_OTHER, 0, 0),
-            Schedule::Batch => (libc::SCHED_BATCH, 0, -20),
-            Schedule::Fifo(priority) => (libc::SCHED_FIFO, priority.into(), 0),
+        let (policy, priority, nice, slice) = match schedule {
+            Schedule::Other => (libc::SCHED_OTHER, 0, 0, 0),
+            Schedule::First => (libc::SCHED_OTHER, 0, -20, SHORTEST),
+            Schedule::Batch => (libc::SCHED_BATCH, 0, -20, 0),
+            Schedule::Fifo(priority) => (libc::SCHED_FIFO, priority.into(), 0, 0),
         };
-        sys::schedule(self.pid, policy, priority, nice).map_err(|source| NapiError::System { what, source })
+        sys::schedule(self.pid, policy, priority, nice, slice)
+            .map_err(|source| NapiError::System { what, source })
     }
 }

@@ -39,7 +39,7 @@ fn the_receive_work_can_be_placed() {
         assert!(chrt.contains("SCHED_FIFO") && chrt.trim_end().ends_with(": 7"), "{chrt}");
         threads[0].schedule(Schedule::Batch).unwrap();
         assert!(said("chrt", threads[0]).contains("SCHED_BATCH"));
-        threads[0].schedule(Schedule::Other).unwrap();
+        threads[0].schedule(Schedule::First).unwrap();
         assert!(said("chrt", threads[0]).contains("SCHED_OTHER"));
         assert!(threads[0].pin(&[100_000]).is_err());
     });

@@ -142,6 +142,22 @@ fn nobody_listens_and_the_reset_says_so() {
 }
 
 #[test]
+fn a_flood_of_segments_of_no_connection_is_not_answered_one_for_one() {
+    let (mut client, mut server) = (Host::new(1), Host::new(2));
+    let listener = listen(&mut server, 80);
+    let c = open(&mut client, &mut server);
+    // The peer does not know that the server has forgotten it.
+    server.destroy(c.server);
+    c.client_end.write(b"unanswered");
+    client.bell(c.client, Bell::Sent);
+    let frames = client.sent();
+    assert_eq!(frames.len(), 1);
+    (0..3000).for_each(|_| _ = server.arrive(&frames[0]));
+    assert_eq!(server.sent().len(), 1000);
+    assert_eq!(server.drops(listener, DropReason::TcpResetLimit), 2000);
+}
+
+#[test]
 fn a_syn_flood_is_bounded_and_costs_no_path() {
     let mut server = Host::new(2);
     let local = at(2, 80);

@@ -116,6 +116,8 @@ reasons! {
     TcpChecksum = "tcp: wrong checksum",
     /// Nobody listens at the port.
     TcpNoPort = "tcp: no such port",
+    /// It belongs to no connection, and as many resets as may be sent have been.
+    TcpResetLimit = "tcp: too many resets",
     /// Outside the receive window.
     TcpWindow = "tcp: outside the window",
     /// All of it had been received before.

@@ -310,6 +310,11 @@ impl Paths {
         Some((path.wakeup)(path, now))
     }
 
+    /// Charges CPU time that a program used for a path which has ended, ns, to its class.
+    pub fn charge_past(&mut self, class: u8, program_ns: u64) {
+        self.classes.of_mut(class).past.cpu_program += program_ns;
+    }
+
     /// Charges CPU time to a path.
     pub fn charge_cpu(&mut self, id: PathId, path_ns: u64, program_ns: u64) {
         if let Some(path) = self.table.get_mut(id) {

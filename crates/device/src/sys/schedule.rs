@@ -21,13 +21,35 @@ pub(crate) fn pin(pid: u32, cpus: &[usize]) -> io::Result<()> {
     Ok(())
 }
 
+/// What `sched_setattr(2)` takes, in its first version.
+#[repr(C)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    /// For ordinary policies the slice, ns (Linux 6.12; earlier ones ignore it): who has a
+    /// short one interrupts whoever has a longer one.
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
 /// Schedules thread `pid` by `policy` at `priority` (0 but for real-time policies), with the
-/// `nice` value that ordinary policies look at.
-pub(crate) fn schedule(pid: u32, policy: i32, priority: i32, nice: i32) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: the pointer is to a sched_param that lives through the call.
-    check(unsafe { libc::sched_setscheduler(pid as i32, policy, &raw const parameters) })?;
-    // SAFETY: takes and gives nothing but numbers.
-    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, pid, nice) })?;
+/// `nice` value and the `slice` (ns, 0: the usual one) that ordinary policies look at.
+pub(crate) fn schedule(pid: u32, policy: i32, priority: u32, nice: i32, slice: u64) -> io::Result<()> {
+    let attributes = Attributes {
+        size: size_of::<Attributes>() as u32,
+        policy: policy as u32,
+        flags: 0,
+        nice,
+        priority,
+        runtime: slice,
+        deadline: 0,
+        period: 0,
+    };
+    // SAFETY: the pointer is to attributes of the size they say, which live through the call.
+    check(unsafe { libc::syscall(libc::SYS_sched_setattr, pid, &raw const attributes, 0) as i32 })?;
     Ok(())
 }

@@ -78,14 +78,15 @@ impl ListenStage {
             return match reset_for(segment) {
                 Some(header) => {
                     cx.count_drop(DropReason::TcpNoPort);
-                    reply(cx, &key, &header, link)
+                    reset(cx, &key, &header, link)
                 }
                 None => Verdict::Drop(DropReason::TcpNoPort),
             };
         }
         let admission = Admission { accept_queue_full: self.accept_full, iss_floor };
         match self.halves.on_segment(cx.now(), key, segment, admission) {
-            ListenAction::Reply(header) | ListenAction::Reset(header) => reply(cx, &key, &header, link),
+            ListenAction::Reply(header) => reply(cx, &key, &header, link),
+            ListenAction::Reset(header) => reset(cx, &key, &header, link),
             ListenAction::Challenge(why, header) => {
                 cx.count_drop(reason(why));
                 reply(cx, &key, &header, link)
@@ -123,6 +124,15 @@ fn reply(cx: &mut Cx<'_, '_>, key: &Key, header: &Header, link: [u8; 6]) -> Verd
         Err(reason) => return reason.into(),
     }
     Verdict::Consumed
+}
+
+/// Sends a reset back, as long as that is not too many.
+fn reset(cx: &mut Cx<'_, '_>, key: &Key, header: &Header, link: [u8; 6]) -> Verdict {
+    let now = cx.now();
+    match cx.module::<Tcp>().resets.allow(now) {
+        true => reply(cx, key, header, link),
+        false => Verdict::Drop(DropReason::TcpResetLimit),
+    }
 }
 
 /// A handshake is complete: its path is asked for, and the segment goes there.

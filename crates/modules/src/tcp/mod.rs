@@ -35,6 +35,7 @@ mod emit;
 mod listen;
 mod pending;
 mod reasons;
+mod resets;
 
 pub use connection::ConnectionStage;
 
@@ -45,6 +46,7 @@ use core::net::SocketAddrV4;
 use core::time::Duration;
 use listen::ListenStage;
 use pending::Pending;
+use resets::Resets;
 use silk_instant::Instant;
 use silk_path::classify::{Answer, Flow, Found, Protocol, Tables, View, layout::INDEX_LISTEN};
 use silk_path::service::{NET, STREAM, Service};
@@ -109,6 +111,7 @@ pub struct Tcp {
     time_wait: TimeWaitTable<Key>,
     // Handshakes whose paths have been asked for.
     pending: Pending,
+    resets: Resets,
 }
 
 impl Tcp {
@@ -124,6 +127,7 @@ impl Tcp {
             bound: Bound::default(),
             stray: None,
             pending: Pending::default(),
+            resets: Resets::default(),
         }
     }
 

@@ -403,7 +403,13 @@ mod tests {
                     }
                     _ => {
                         let expected = if model.contains_key(&flow(n)) { Err(FlowError::Overlap) } else { Ok(()) };
-                        prop_assert_eq!(flows.insert(&flow(n), found(n)), expected);
+                        let entered = flows.insert(&flow(n), found(n));
+                        if entered == Err(FlowError::Full) {
+                            // Rare: both its pairs of buckets are one, and others have filled it.
+                            prop_assert!(model.len() >= 2 * BUCKET_ENTRIES && !model.contains_key(&flow(n)));
+                            continue;
+                        }
+                        prop_assert_eq!(entered, expected);
                         model.entry(flow(n)).or_insert(found(n));
                     }
                 }

@@ -1,0 +1,259 @@
+//! How the threads that do the receive work are scheduled while the daemon runs. They are the
+//! interrupt of all others, and what that may cost depends on who is served:
+//!
+//! * **Prompt**, at the priority of the highest domain, while a class above the ordinary is
+//!   served: each packet may be one that it waits for. That is three interrupts for each
+//!   ordinary request.
+//! * **Batched** while no such class has been served for [`QUIET`]: ordinary work is not
+//!   interrupted, and what has come together is received together.
+//! * **Yielding** while they use much of a CPU, and nearly all they receive is for lower classes
+//!   ([`FLOODED`]): one of these floods us. They interrupt ordinary work still, but nobody who
+//!   has a priority, and what they use does not count towards the limit at which Linux stops
+//!   all real-time threads.
+//!
+//! Why, and what each costs: `docs/design/fifo-executors.md`.
+
+use crate::cpu_time::CpuTime;
+use silk_device::napi::{NapiError, Schedule, Thread};
+use silk_device::xdp::{Counts, Device};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long no class above the ordinary has had work before ordinary work is no longer
+/// interrupted.
+const QUIET: Duration = Duration::from_secs(1);
+/// What a flood is, and down to what it is still one.
+const FLOODED: (Load, Load) = (Load { cpu: 40, lower: 80 }, Load { cpu: 25, lower: 60 });
+/// Over how long that is measured, at least.
+const WINDOW: Duration = Duration::from_millis(200);
+
+/// The manner of the receive threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    Prompt,
+    Batched,
+    Yielding,
+}
+
+/// What receiving has cost and brought in a window, in hundredths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Load {
+    /// Of a CPU.
+    cpu: u32,
+    /// Of the packets, those for classes below the highest.
+    lower: u32,
+}
+
+impl Load {
+    fn is_above(self, limit: Self) -> bool {
+        self.cpu > limit.cpu && self.lower > limit.lower
+    }
+}
+
+struct State {
+    manner: Manner,
+    /// How long nobody above the ordinary has had work.
+    quiet: Duration,
+    /// How much of the window has passed.
+    window: Duration,
+    /// What had been used and received when it began.
+    sums: Sums,
+}
+
+/// What the threads have used and the program received since the start.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    /// CPU time, ns.
+    cpu: u64,
+    packets: u64,
+    /// Those for classes below the highest.
+    lower: u64,
+}
+
+impl Sums {
+    /// What came since `before`, in a time of `passed`.
+    fn since(self, before: Self, passed: Duration) -> Load {
+        let share = |part: u64, whole: u64| (part.saturating_mul(100) / whole.max(1)) as u32;
+        let lower = self.lower.saturating_sub(before.lower);
+        Load {
+            cpu: share(self.cpu.saturating_sub(before.cpu), passed.as_nanos() as u64),
+            lower: share(lower, self.packets.saturating_sub(before.packets)),
+        }
+    }
+}
+
+struct Shared {
+    threads: Vec<(Thread, CpuTime)>,
+    /// The real-time priority of the highest domain; `None`: all are ordinary.
+    priority: Option<u8>,
+    /// Tells how many packets came for which domain.
+    device: Arc<Mutex<Device>>,
+    domains: u32,
+    /// A class above the ordinary has had work since the last look.
+    wanted: AtomicBool,
+    /// The threads are batched: whoever wants them prompt has to say so.
+    batched: AtomicBool,
+    state: Mutex<State>,
+}
+
+/// The receive threads of an interface; shared by the executors above the ordinary and the
+/// watchdog.
+#[derive(Clone, Default)]
+pub struct Receiving(Option<Arc<Shared>>);
+
+impl Receiving {
+    /// These threads, prompt at first if the highest domain has this real-time priority, and
+    /// batched for good if it has none.
+    ///
+    /// # Errors
+    /// The kernel refuses to schedule one of them so.
+    pub fn start(
+        threads: Vec<Thread>,
+        priority: Option<u8>,
+        device: &Arc<Mutex<Device>>,
+        domains: u32,
+    ) -> Result<Self, NapiError> {
+        let threads: Vec<_> = threads.into_iter().map(|thread| (thread, CpuTime::of(thread.pid))).collect();
+        let manner = if priority.is_some() { Manner::Prompt } else { Manner::Batched };
+        for (thread, _) in &threads {
+            thread.schedule(schedule(manner, priority))?;
+        }
+        let sums = Sums::default();
+        let state = State { manner, quiet: Duration::ZERO, window: Duration::ZERO, sums };
+        Ok(Self(Some(Arc::new(Shared {
+            threads,
+            priority,
+            device: device.clone(),
+            domains,
+            wanted: AtomicBool::new(true),
+            batched: AtomicBool::new(false),
+            state: Mutex::new(state),
+        }))))
+    }
+
+    /// A class above the ordinary has work. Costs nothing unless it is the first in a while.
+    pub fn want_prompt(&self) {
+        let Some(shared) = &self.0 else { return };
+        if !shared.wanted.load(Relaxed) {
+            shared.wanted.store(true, Relaxed);
+        }
+        if shared.batched.load(Relaxed) {
+            let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+            shared.change(&mut state, Manner::Prompt);
+        }
+    }
+
+    /// Lets them be as they were: the daemon ends.
+    pub fn end(&self) {
+        for (thread, _) in self.0.iter().flat_map(|shared| &shared.threads) {
+            // A thread that is gone went with the interface.
+            let _ = thread.schedule(Schedule::Other);
+        }
+    }
+
+    /// Looks what is wanted and what it has cost; `passed` since the last look.
+    pub fn look(&self, passed: Duration) {
+        let Some(shared) = self.0.as_ref().filter(|shared| shared.priority.is_some()) else { return };
+        let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = shared.wanted.swap(false, Relaxed);
+        state.quiet = if wanted { Duration::ZERO } else { state.quiet + passed };
+        state.window += passed;
+        let mut load = None;
+        if state.window >= WINDOW {
+            let now = shared.sums();
+            load = Some(now.since(state.sums, state.window));
+            (state.window, state.sums) = (Duration::ZERO, now);
+        }
+        let manner = next(state.manner, state.quiet, load);
+        shared.change(&mut state, manner);
+    }
+}
+
+/// What follows a manner, given how long nobody has wanted it prompt, and the load at the end
+/// of a window.
+fn next(manner: Manner, quiet: Duration, load: Option<Load>) -> Manner {
+    match (manner, load) {
+        _ if quiet >= QUIET => Manner::Batched,
+        (Manner::Prompt, Some(load)) if load.is_above(FLOODED.0) => Manner::Yielding,
+        (Manner::Yielding, Some(load)) if !load.is_above(FLOODED.1) => Manner::Prompt,
+        (Manner::Batched, _) => Manner::Prompt,
+        (manner, _) => manner,
+    }
+}
+
+fn schedule(manner: Manner, priority: Option<u8>) -> Schedule {
+    match (manner, priority) {
+        (Manner::Prompt, Some(priority)) => Schedule::Fifo(priority),
+        (Manner::Yielding, Some(_)) => Schedule::First,
+        _ => Schedule::Batch,
+    }
+}
+
+impl Shared {
+    fn sums(&self) -> Sums {
+        let device = self.device.lock().unwrap_or_else(PoisonError::into_inner);
+        let received = |domain| {
+            let Counts { path, listen, fragment, control, .. } = device.counts(domain);
+            path + listen + fragment + control
+        };
+        let lower = (0..self.domains.saturating_sub(1)).map(received).sum();
+        Sums {
+            cpu: self.threads.iter().filter_map(|(_, time)| time.used()).sum(),
+            packets: lower + received(self.domains.saturating_sub(1)),
+            lower,
+        }
+    }
+
+    fn change(&self, state: &mut State, manner: Manner) {
+        if state.manner == manner {
+            return;
+        }
+        state.manner = manner;
+        self.batched.store(manner == Manner::Batched, Relaxed);
+        for (thread, _) in &self.threads {
+            // The first time was allowed; a thread that is gone went with the interface.
+            let _ = thread.schedule(schedule(manner, self.priority));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Manner::{Batched, Prompt, Yielding};
+
+    #[test]
+    fn without_a_call_for_a_second_ordinary_work_is_left_alone() {
+        let almost = QUIET - Duration::from_nanos(1);
+        assert_eq!([Prompt, Yielding].map(|manner| next(manner, almost, None)), [Prompt, Yielding]);
+        let flood = Some(Load { cpu: 90, lower: 99 });
+        assert_eq!([Prompt, Yielding, Batched].map(|manner| next(manner, QUIET, flood)), [Batched; 3]);
+        assert_eq!(next(Batched, Duration::ZERO, None), Prompt);
+    }
+
+    #[test]
+    fn a_flood_makes_it_yield_until_it_is_well_over() {
+        let after = |manner, cpu, lower| next(manner, Duration::ZERO, Some(Load { cpu, lower }));
+        assert_eq!([40, 41].map(|cpu| after(Prompt, cpu, 99)), [Prompt, Yielding]);
+        assert_eq!([26, 25].map(|cpu| after(Yielding, cpu, 99)), [Yielding, Prompt]);
+        assert_eq!(after(Prompt, 90, 50), Prompt, "half of it is for the highest class");
+        assert_eq!(next(Yielding, Duration::ZERO, None), Yielding, "a window is not over");
+    }
+
+    #[test]
+    fn a_load_is_what_a_window_brought() {
+        let before = Sums { cpu: 1_000_000, packets: 100, lower: 100 };
+        let now = Sums { cpu: 51_000_000, packets: 500, lower: 400 };
+        assert_eq!(now.since(before, Duration::from_millis(100)), Load { cpu: 50, lower: 75 });
+        assert_eq!(before.since(before, Duration::from_millis(100)), Load { cpu: 0, lower: 0 });
+    }
+
+    #[test]
+    fn who_has_no_such_threads_does_nothing() {
+        let none = Receiving::default();
+        none.want_prompt();
+        none.look(QUIET);
+    }
+}
