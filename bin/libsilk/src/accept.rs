@@ -38,6 +38,16 @@ pub fn is_waiting(slot: &Slot) -> bool {
     listener(slot).is_some_and(is_waiting_in)
 }
 
+/// Whether a connection of a class above the ordinary waits to be accepted.
+pub fn is_waiting_above_ordinary(slot: &Slot) -> bool {
+    listener(slot).is_some_and(|listener| queues(listener).any(|(rank, queue)| rank > 0 && !queue.is_empty()))
+}
+
+/// Whether connections of several classes may wait.
+pub fn has_classes(slot: &Slot) -> bool {
+    listener(slot).is_some_and(|listener| listener.ranks.load(Relaxed) > 1)
+}
+
 fn is_waiting_in(listener: &Listener) -> bool {
     queues(listener).any(|(_, queue)| !queue.is_empty())
 }
@@ -182,8 +192,10 @@ fn wait(
         let outcome = match handed(thread).or_else(|| choose(family, listener, Some(thread), crowd)) {
             Some(taken) => Ok(Some(taken)),
             None => {
-                if called && thread.extended.load(Relaxed) > 0 && is_waiting_in(listener) {
-                    // Not for a thread of this priority: the daemon calls one that is.
+                let nobody_comes = called || (listener.called.load(Relaxed) == 0 && !crowd.is_thin());
+                if nobody_comes && thread.extended.load(Relaxed) > 0 && is_waiting_in(listener) {
+                    // Not for a thread of this priority: the daemon calls one that is, or lowers
+                    // this one.
                     family.ring(socket.name().0, socket.slot()?);
                 }
                 doze(socket, family, listener, (thread, seen), crowd, deadline)

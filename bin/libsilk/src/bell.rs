@@ -4,10 +4,12 @@
 use crate::errno::Answer;
 use crate::family;
 use crate::internal;
+use crate::thread;
 use silk_control::{Reply, Request};
 use silk_stream::{Slot, wake};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::sync::atomic::{Ordering::SeqCst, fence};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::fence;
 
 /// A bell of this process.
 pub struct Bell {
@@ -62,6 +64,13 @@ impl Bell {
         // Pairs with the executor's: mark, then look whether the bell is armed.
         fence(SeqCst);
         shared.set.is_marked()
+    }
+
+    /// This thread is about to sleep until it is written: it gets the priority of what wakes it.
+    pub fn name_sleeper(&self) {
+        if let Some(shared) = self.shared() {
+            shared.thread.store(thread::number().map_or(0, |number| number + 1), Relaxed);
+        }
     }
 
     /// Changes are only marked.

@@ -1,6 +1,9 @@
 //! The members of one event set, and which of them are to be looked at: the level-triggered
-//! ones for as long as they are ready, all others when they have changed.
+//! ones for as long as they are ready, all others when they have changed. Sockets of paths
+//! above the ordinary come first (SILK §4.3), and where there may be such a program is told
+//! of few others at a time, so that it soon asks again.
 
+use crate::accept;
 use crate::bell::Bell;
 use crate::family;
 use crate::readiness;
@@ -14,6 +17,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 const ONE_SHOT: u32 = libc::EPOLLONESHOT as u32;
 const EDGE: u32 = libc::EPOLLET as u32;
+/// Events of ordinary sockets in one answer, where others may be waiting before it is worked
+/// off.
+const PORTION: usize = 4;
 /// Told whether asked for or not.
 const ALWAYS: u32 = readiness::FAILED | readiness::HUNG_UP;
 
@@ -34,6 +40,14 @@ struct Told {
     starved: u32,
 }
 
+/// Which queue a member lies in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Queued {
+    No,
+    Ordinary,
+    Urgent,
+}
+
 /// A member.
 pub struct Member {
     socket: &'static Socket,
@@ -42,8 +56,8 @@ pub struct Member {
     home: Home,
     events: u32,
     data: u64,
-    /// It lies in the queue of what is to be looked at.
-    queued: bool,
+    /// Whether it is to be looked at.
+    queued: Queued,
     /// A one-shot member that has fired.
     spent: bool,
     /// Never told of anything since it was added or changed.
@@ -61,7 +75,7 @@ impl Member {
             home,
             events: asked.events,
             data: asked.u64,
-            queued: false,
+            queued: Queued::No,
             spent: false,
             fresh: true,
             told: Told::default(),
@@ -77,6 +91,24 @@ impl Member {
     fn slot(&self) -> Option<&'static Slot> {
         let slot = family::joined()?.arena.slot(self.slot.0)?;
         (slot.generation.load(Relaxed) == self.slot.1).then_some(slot)
+    }
+
+    /// Which queue it belongs into: a path's priority says, and of a listener the classes whose
+    /// connections wait.
+    fn urgency(&self) -> Queued {
+        let urgent = self.slot().is_some_and(|slot| match self.socket.role() {
+            Role::Listener => accept::is_waiting_above_ordinary(slot),
+            _ => slot.priority.load(Relaxed) > 0,
+        });
+        if urgent { Queued::Urgent } else { Queued::Ordinary }
+    }
+
+    /// Whether paths of other priorities may be met with it.
+    fn is_among_classes(&self) -> bool {
+        self.slot().is_some_and(|slot| match self.socket.role() {
+            Role::Listener => accept::has_classes(slot),
+            _ => slot.priority.load(Relaxed) > 0,
+        })
     }
 
     /// What to tell the program, if anything, and whether to look again without a change.
@@ -134,7 +166,12 @@ pub struct Inner {
     by_descriptor: Vec<u32>,
     /// Slot → member plus one.
     by_slot: Vec<u32>,
+    /// What is to be looked at. A member that became urgent lies in both; the place that its
+    /// `queued` does not name is passed over.
     ready: VecDeque<u32>,
+    urgent: VecDeque<u32>,
+    /// It has, or had, a member that sockets of several classes come with.
+    has_classes: bool,
     /// Members that are silk's.
     ours: u32,
     kernels: u32,
@@ -159,6 +196,8 @@ impl Inner {
             by_descriptor: Vec::new(),
             by_slot: Vec::new(),
             ready: VecDeque::new(),
+            urgent: VecDeque::new(),
+            has_classes: false,
             ours: 0,
             kernels: 0,
             looks: 0,
@@ -206,6 +245,7 @@ impl Inner {
     /// Lets executors tell of the member at `place`.
     fn watch(&mut self, place: u32) {
         let Some(Some(member)) = self.members.get(place as usize) else { return };
+        self.has_classes |= member.is_among_classes();
         if let (Some(bell), Some(slot)) = (&self.bell, member.slot()) {
             bell.watch(slot, true);
         }
@@ -233,8 +273,9 @@ impl Inner {
                 *entry = 0;
             }
         }
-        if member.queued {
+        if member.queued != Queued::No {
             self.ready.retain(|queued| *queued != place);
+            self.urgent.retain(|queued| *queued != place);
         }
         self.vacant.push(place);
         true
@@ -313,11 +354,8 @@ impl Inner {
     }
 
     fn enqueue(&mut self, place: u32) {
-        if let Some(Some(member)) = self.members.get_mut(place as usize)
-            && !member.queued
-        {
-            member.queued = true;
-            self.ready.push_back(place);
+        if let Some(Some(member)) = self.members.get_mut(place as usize) {
+            enqueue(member, place, &mut self.ready, &mut self.urgent);
         }
     }
 
@@ -335,7 +373,7 @@ impl Inner {
 
     /// Whether any member waits to be looked at.
     pub fn has_queued(&self) -> bool {
-        !self.ready.is_empty()
+        !self.ready.is_empty() || !self.urgent.is_empty()
     }
 
     /// Whether the kernel is asked first this time, so that sockets of ours which are always
@@ -360,32 +398,45 @@ impl Inner {
         self.kernels > 0
     }
 
-    /// Looks at what changed and what was ready before; gives at most `room` events away.
+    /// Looks at what changed and what was ready before; gives at most `room` events away: those
+    /// of urgent members, or else of others.
     pub fn collect(&mut self, room: usize, mut give: impl FnMut(epoll_event)) -> usize {
         if let Some(bell) = &self.bell {
-            let (members, ready, by_slot) = (&mut self.members, &mut self.ready, &self.by_slot);
+            let Self { members, ready, urgent, by_slot, .. } = self;
             bell.take(|slot| {
                 let place = by_slot.get(slot as usize).and_then(|place| place.checked_sub(1));
                 if let Some(place) = place
                     && let Some(Some(member)) = members.get_mut(place as usize)
-                    && !member.queued
                 {
-                    member.queued = true;
-                    ready.push_back(place);
+                    enqueue(member, place, ready, urgent);
                 }
             });
         }
+        let given = self.collect_from(Queued::Urgent, room, &mut give);
+        if given > 0 {
+            return given;
+        }
+        let room = if self.has_classes { room.min(PORTION) } else { room };
+        self.collect_from(Queued::Ordinary, room, &mut give)
+    }
+
+    fn collect_from(&mut self, which: Queued, room: usize, give: &mut impl FnMut(epoll_event)) -> usize {
+        let Self { members, ready, urgent, .. } = self;
         let mut given = 0;
-        for _ in 0..self.ready.len() {
+        for _ in 0..if which == Queued::Urgent { urgent.len() } else { ready.len() } {
             if given == room {
                 break;
             }
-            let Some(place) = self.ready.pop_front() else { break };
-            let Some(Some(member)) = self.members.get_mut(place as usize) else { continue };
+            let queue = if which == Queued::Urgent { &mut *urgent } else { &mut *ready };
+            let Some(place) = queue.pop_front() else { break };
+            let Some(Some(member)) = members.get_mut(place as usize) else { continue };
+            if member.queued != which {
+                continue;
+            }
             let (bits, again) = member.look();
-            member.queued = again;
+            member.queued = Queued::No;
             if again {
-                self.ready.push_back(place);
+                enqueue(member, place, ready, urgent);
             }
             if bits != 0 {
                 give(epoll_event { events: bits, u64: member.data });
@@ -393,5 +444,17 @@ impl Inner {
             }
         }
         given
+    }
+}
+
+/// Puts a member where its urgency says, unless it lies there or in front of that already.
+fn enqueue(member: &mut Member, place: u32, ready: &mut VecDeque<u32>, urgent: &mut VecDeque<u32>) {
+    let urgency = member.urgency();
+    if urgency > member.queued {
+        member.queued = urgency;
+        match urgency {
+            Queued::Urgent => urgent.push_back(place),
+            _ => ready.push_back(place),
+        }
     }
 }

@@ -127,11 +127,12 @@ fn sleep(
     nap: Duration,
     mask: *const sigset_t,
 ) -> Answer<()> {
-    if let Some(bell) = &inner.bell
-        && bell.arm()
-    {
-        bell.disarm();
-        return Ok(());
+    if let Some(bell) = &inner.bell {
+        bell.name_sleeper();
+        if bell.arm() {
+            bell.disarm();
+            return Ok(());
+        }
     }
     set.sleepers.fetch_add(1, SeqCst);
     drop(inner);

@@ -48,12 +48,14 @@ pub fn is_raised() -> bool {
     known().is_some_and(|thread| thread.extended.load(Relaxed) > 0)
 }
 
-/// This thread's record, if it has one; it is not asked for.
+/// The number of this thread's record, if it has one; it is not asked for.
+pub fn number() -> Option<u32> {
+    RECORD.try_with(|mine| mine.number.get().filter(|_| mine.process.get() == family::process())).ok()?
+}
+
+/// This thread's record, if it has one.
 fn known() -> Option<&'static Thread> {
-    let number = RECORD
-        .try_with(|mine| mine.number.get().filter(|_| mine.process.get() == family::process()))
-        .ok()??;
-    family::joined()?.arena.thread(number)
+    family::joined()?.arena.thread(number()?)
 }
 
 /// After this thread was woken: tells the daemon how long that took (SILK Table 2).

@@ -147,7 +147,7 @@ impl Engine {
         }
         self.sockets.remove_family(family);
         if let Some(family) = self.families.remove(&family) {
-            family.wake_all();
+            family.wake_all(None);
         }
     }
 

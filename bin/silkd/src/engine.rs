@@ -343,7 +343,8 @@ impl Engine {
 
     /// Wakes the programs' threads that the last turn has news for.
     pub fn wake_programs(&self) {
-        self.families.values().for_each(FamilyEnd::wake_all);
+        let lead = (self.extend && self.classes.are_apart()).then(|| self.manner());
+        self.families.values().for_each(|family| family.wake_all(lead));
     }
 
     /// A thread came or went. Connections that it was called for are another's.

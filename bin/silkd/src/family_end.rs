@@ -1,12 +1,13 @@
 //! One family as one executor knows it: its arena, the executor's own slots and rings of it,
 //! and how to reach its threads and event sets.
 
+use crate::acceptance::Manner;
 use crate::clock;
 use crate::cpu_time::CpuTime;
 use crate::priority;
 use crate::unblock::Histogram;
 use silk_instant::Instant;
-use silk_stream::{Arena, BELLS, Listener, Pool, Slot, THREADS, wake};
+use silk_stream::{Arena, BELLS, Bell, Listener, Pool, Slot, THREADS, wake};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -185,8 +186,9 @@ impl FamilyEnd {
 
     /// Wakes everybody who is to be woken. The executor does so when it has sent what its turn
     /// has produced: a thread of its own priority could not run before anyway, and would only
-    /// wait longer.
-    pub fn wake_all(&self) {
+    /// wait longer. With `lead` a thread that waits for events gets the priority of what wakes
+    /// it.
+    pub fn wake_all(&self, lead: Option<Manner>) {
         for waking in self.waking.borrow_mut().drain(..) {
             match waking {
                 Waking::Thread(number) => {
@@ -206,10 +208,23 @@ impl FamilyEnd {
                 Waking::Bell(number) => {
                     let event = self.bells.get(number as usize).and_then(Option::as_ref);
                     if let (Some(shared), Some(event)) = (self.arena.bell(number), event) {
+                        if let Some(manner) = lead {
+                            self.lead(shared, manner);
+                        }
                         wake::ring(&shared.armed, event.as_fd());
                     }
                 }
             }
+        }
+    }
+
+    /// The thread that sleeps on a bell follows the class that rings it. One that is awake
+    /// is raised, but not lowered: it may be about to serve who raised it.
+    fn lead(&self, bell: &Bell, manner: Manner) {
+        let Some(thread) = bell.thread.load(Relaxed).checked_sub(1) else { return };
+        let Manner { rank, base, extend_to } = manner;
+        if bell.armed.load(SeqCst) != 0 || self.rank_of(thread).is_none_or(|own| own < rank) {
+            self.extend(thread, base, extend_to.unwrap_or(0), rank);
         }
     }
 

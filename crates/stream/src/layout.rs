@@ -245,7 +245,10 @@ pub struct Bell {
     /// Set by the program before it sleeps in the kernel; an executor that swaps it from one
     /// to zero writes the set's eventfd.
     pub armed: AtomicU32,
-    _pad: [AtomicU32; 15],
+    /// The thread that sleeps there, or did last: its record, plus one; zero: it has none. It
+    /// gets the priority of what wakes it.
+    pub thread: AtomicU32,
+    _pad: [AtomicU32; 14],
     /// The sockets that changed since the program last looked.
     pub set: DirtySet,
 }

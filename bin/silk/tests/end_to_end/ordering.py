@@ -1,0 +1,85 @@
+"""Servers around an event set, and their clients.
+
+The first waits until each of its clients has written, and then prints, answer by answer, of whom the set
+tells it; its client writes from each of the given sources, all at once.
+
+ordering.py serve PORT CLIENTS
+ordering.py write ADDRESS PORT SOURCE...
+
+The second says to each byte how it is scheduled; its client keeps a connection for each source and asks
+from them in turn.
+
+ordering.py follow PORT
+ordering.py ask ADDRESS PORT SOURCE...
+"""
+import os
+import select
+import socket
+import sys
+
+
+def serve(port, clients):
+    listener = socket.create_server(("0.0.0.0", port))
+    events = select.epoll()
+    # A listener in the set shows that there are classes, as in every event-driven server.
+    events.register(listener, select.EPOLLIN)
+    waiting = {}
+    while len(waiting) < clients:
+        connection, (source, _) = listener.accept()
+        # Whoever only looks whether the port is open writes nothing.
+        if connection.recv(1, socket.MSG_PEEK):
+            waiting[connection.fileno()] = connection, source
+    for number in waiting:
+        events.register(number, select.EPOLLIN)
+    while waiting:
+        answer = [waiting.pop(number) for number, _ in events.poll()]
+        print(*(source for _, source in answer), flush=True)
+        for connection, _ in answer:
+            connection.recv(1)
+            connection.close()
+
+
+def write(address, port, sources):
+    connections = [socket.create_connection((address, port), 10, (source, 0)) for source in sources]
+    for connection in connections:
+        connection.send(b"x")
+    for connection in connections:
+        connection.recv(1)
+
+
+def follow(port):
+    listener = socket.create_server(("0.0.0.0", port))
+    events = select.epoll()
+    events.register(listener, select.EPOLLIN)
+    connections = {}
+    while True:
+        for number, _ in events.poll():
+            if number == listener.fileno():
+                connection, _ = listener.accept()
+                connections[connection.fileno()] = connection
+                events.register(connection, select.EPOLLIN)
+            elif connections[number].recv(1):
+                priority = os.sched_getparam(0).sched_priority
+                connections[number].send(f"{os.sched_getscheduler(0)} {priority}".encode())
+            else:
+                connections.pop(number).close()
+
+
+def ask(address, port, sources):
+    connections = {}
+    for source in sources:
+        if source not in connections:
+            connections[source] = socket.create_connection((address, port), 10, (source, 0))
+        connections[source].send(b"?")
+        print(connections[source].recv(100).decode(), flush=True)
+
+
+match sys.argv[1:]:
+    case ["serve", port, clients]:
+        serve(int(port), int(clients))
+    case ["write", address, port, *sources]:
+        write(address, int(port), sources)
+    case ["follow", port]:
+        follow(int(port))
+    case ["ask", address, port, *sources]:
+        ask(address, int(port), sources)
