@@ -56,7 +56,7 @@ fn files_that_are_right_are_described_and_the_status_is_0() {
     let output = silk(&["check", "crates/config/tests/good/issue.toml", "graphs/web.toml"]);
     let expected = "\
 crates/config/tests/good/issue.toml: a configuration without a fault: xdp on eth0, fixed-priority, classes preferred, standard
-graphs/web.toml: a graph of 8 modules and 9 links, without a fault
+graphs/web.toml: a graph of 9 modules and 10 links, without a fault
 ";
     assert_eq!(said(&output), (0, expected, ""));
 }
@@ -127,6 +127,7 @@ fn the_graph_of_a_server_is_drawn_as_text() {
 socket
     stream - tcp.up
     net - udp.up
+    host - host.up
 icmp
     down - ip.up
 udp
@@ -141,6 +142,7 @@ arp
 eth
     down - vnet.up
 vnet  device = 0
+host
 ";
     assert_eq!(said(&silk(&["graph", "graphs/web.toml"])), (0, expected, ""));
 }

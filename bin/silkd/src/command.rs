@@ -39,6 +39,9 @@ pub struct ListenerHold {
     pub local: SocketAddrV4,
     /// The most connections that may wait to be accepted, in each class.
     pub backlog: AtomicU32,
+    /// Linux's socket of the same address and port, where Linux has the address: what comes to
+    /// the machine otherwise than over silk's device arrives there.
+    pub linux: Option<Arc<OwnedFd>>,
     /// Where to report that it is free.
     pub events: Sender<Event>,
 }
@@ -48,6 +51,19 @@ impl Drop for ListenerHold {
         // The control thread may be gone at the end of the daemon.
         let _ = self.events.send(Event::ListenerFree { name: self.name, listener: self.listener });
     }
+}
+
+/// A connection that Linux's socket has accepted for a listening socket.
+#[derive(Debug)]
+pub struct Arrived {
+    /// The listening socket.
+    pub hold: Arc<ListenerHold>,
+    /// The connection.
+    pub socket: OwnedFd,
+    /// Our end of it.
+    pub local: SocketAddrV4,
+    /// The other end.
+    pub remote: SocketAddrV4,
 }
 
 /// The rings of a socket.
@@ -112,6 +128,8 @@ pub enum Command {
     },
     /// Listen no longer: connections not yet accepted are reset.
     Unlisten(SocketName),
+    /// Make a path of a connection over Linux's own TCP, which another domain has accepted.
+    Host(Arrived),
     /// Open a connection.
     Connect {
         /// The socket, with `CONNECTING` set in its slot.

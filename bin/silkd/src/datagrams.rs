@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc::Sender;
 
-/// Frames that may be on their way to another domain.
+/// Frames, and connections over Linux, that may be on their way to another domain.
 const FORWARDED: usize = 256;
 /// Datagrams sent for one doorbell before others have a turn.
 const SENDING: usize = 64;
@@ -32,20 +32,31 @@ pub struct Sibling {
     pub orders: Sender<Command>,
     /// What wakes it.
     pub event: Arc<OwnedFd>,
-    /// Frames on their way to it, from everybody.
+    /// What is on its way to it, from everybody.
     pub under_way: Arc<AtomicUsize>,
 }
 
 impl Sibling {
     /// Passes a frame on, unless too many are on their way.
     fn pass(&self, bytes: &[u8], maybe_partial: bool) -> Result<(), DropReason> {
+        self.give(|| Command::Frame { bytes: bytes.into(), maybe_partial })
+    }
+
+    /// Gives an order of one domain to another, unless too many are on their way. Who obeys it
+    /// says so with [`Engine::has_come`].
+    pub fn give(&self, command: impl FnOnce() -> Command) -> Result<(), DropReason> {
         if self.under_way.fetch_add(1, SeqCst) >= FORWARDED {
             self.under_way.fetch_sub(1, SeqCst);
             return Err(DropReason::QueueFull);
         }
-        let _ = self.orders.send(Command::Frame { bytes: bytes.into(), maybe_partial });
+        let _ = self.orders.send(command());
         silk_stream::wake::notify(self.event.as_fd());
         Ok(())
+    }
+
+    /// Whether it has been given as many as may be on their way.
+    pub fn is_busy(&self) -> bool {
+        self.under_way.load(SeqCst) >= FORWARDED
     }
 }
 
@@ -231,13 +242,18 @@ impl Engine {
 
     /// A frame that another domain has passed on.
     pub fn passed_on(&mut self, mut bytes: Box<[u8]>, maybe_partial: bool, now: Instant) {
-        if let Some(own) = self.siblings.get(self.domain) {
-            own.under_way.fetch_sub(1, SeqCst);
-        }
+        self.has_come();
         let checksum = if maybe_partial { Checksum::MaybePartial } else { Checksum::Unknown };
         self.arrived(&mut bytes, checksum, now);
         // Paths may have waited for what has just been learnt.
         self.answer_requests(now);
+    }
+
+    /// What another domain gave is on its way no longer.
+    pub(crate) fn has_come(&self) {
+        if let Some(own) = self.siblings.get(self.domain) {
+            own.under_way.fetch_sub(1, SeqCst);
+        }
     }
 
     /// A frame that is in no ring: put together from fragments, or passed on.

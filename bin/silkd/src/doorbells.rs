@@ -5,7 +5,7 @@ use crate::command::{FamilyIndex, SocketName};
 use crate::engine::Engine;
 use crate::socket_end::SocketEnd;
 use silk_instant::Instant;
-use silk_path::{Bell, PathId};
+use silk_path::{Bell, PathId, Report};
 use silk_stream::{option, request};
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -47,11 +47,15 @@ impl Engine {
             .any(|family| family.arena.doorbell(self.domain).is_some_and(|bell| bell.set.is_marked()))
     }
 
-    /// The program's end of a path has rung: tells the path what for.
+    /// An end of a path has rung, the program's or Linux's: tells the path what for.
     pub(crate) fn answer_bell(&mut self, id: PathId, now: Instant) {
         let Some(name) = self.end_of(id).map(|end| end.name) else { return };
         let Some(socket) = self.sockets.find(name) else { return };
-        if !std::mem::take(&mut socket.rung) {
+        let (rung, ready) = (std::mem::take(&mut socket.rung), std::mem::take(&mut socket.ready));
+        if ready {
+            self.paths.report(id, now, &mut self.port, Report::Ready);
+        }
+        if !rung {
             return;
         }
         if self.port.datagrams(id).is_some() {

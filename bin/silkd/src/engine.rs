@@ -6,7 +6,9 @@ use crate::clock;
 use crate::command::{Event as Told, FamilyIndex, ListenerHold, SocketName};
 use crate::datagrams::Sibling;
 use crate::family_end::{FamilyEnd, ThreadEnd};
+use crate::host::Host;
 use crate::port::DomainPort;
+use crate::sleep::Watch;
 use crate::socket_end::SocketEnd;
 use crate::sockets::Sockets;
 use crate::unblock::Histogram;
@@ -27,7 +29,7 @@ use std::time::Duration;
 /// Frames taken from the ring in one go.
 pub const BATCH: usize = 64;
 /// Messages of one path before the policy is asked again.
-const BURST: usize = 16;
+pub(crate) const BURST: usize = 16;
 
 /// What an engine is made of.
 pub struct Parts {
@@ -59,6 +61,8 @@ pub struct Parts {
     pub control_event: Arc<OwnedFd>,
     /// The way to every domain's executor, this one's included.
     pub siblings: Vec<Sibling>,
+    /// What tells of changes at Linux's sockets.
+    pub watch: Watch,
 }
 
 /// The engine.
@@ -90,6 +94,8 @@ pub struct Engine {
     pub(crate) control_event: Arc<OwnedFd>,
     /// The way to every domain's executor.
     pub(crate) siblings: Vec<Sibling>,
+    /// What comes over Linux's own TCP.
+    pub(crate) host: Host,
     /// Which datagram socket has which local port, and the domain that serves it.
     pub(crate) homes: BTreeMap<u16, (SocketName, usize)>,
     /// The path whose answers other domains wait for: ARP's, where it is ours and there are
@@ -128,6 +134,7 @@ impl Engine {
             events: parts.events,
             control_event: parts.control_event,
             siblings: parts.siblings,
+            host: Host::new(parts.watch),
             homes: BTreeMap::new(),
             answers: None,
             drops: DropTotals::default(),
@@ -185,6 +192,7 @@ impl Engine {
 
     /// Marks the paths whose timers may be due as ready.
     pub fn expire(&mut self, now: Instant) {
+        self.try_again(now);
         let mut due = std::mem::take(&mut self.due);
         self.port.expire(now, &mut due);
         for index in due.drain(..) {
@@ -218,6 +226,7 @@ impl Engine {
     /// One activity: the path's doorbell, then a bounded batch of its messages.
     fn activity(&mut self, id: PathId, now: Instant) {
         self.answer_bell(id, now);
+        self.accept_from_linux(id, now);
         for _ in 0..BURST {
             let Some(ticket) = self.paths.dequeue(id) else { break };
             self.deliver(id, ticket, now);
@@ -309,6 +318,7 @@ impl Engine {
             Event::Refused => end.fail(libc::ECONNREFUSED),
             Event::TimedOut => end.fail(libc::ETIMEDOUT),
             Event::Unreachable(errno) => end.fail(errno),
+            Event::Unfinished => self.stir(id, clock::now()),
             Event::Closed | Event::TimeWait => {
                 end.change_status(status::PEER_FIN | status::SEND_CLOSED, 0);
                 return true;
@@ -356,6 +366,11 @@ impl Engine {
             let holds = self.listeners.values().flatten().filter(|hold| hold.name.family == name);
             holds.for_each(|hold| self.call_acceptor(hold));
         }
+    }
+
+    /// When this domain wants to be woken even if nothing happens.
+    pub fn due(&self) -> Option<Instant> {
+        [self.port.due(), self.host.due()].into_iter().flatten().min()
     }
 
     /// Whether there is nothing to do right now.

@@ -10,10 +10,8 @@ use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
 use crate::sleep::Sleeper;
 use crate::sys;
+use silk_instant::Instant;
 use silk_stream::Arena;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::fence;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -41,18 +39,11 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// An executor that programs and the control thread wake through `event`.
-    ///
-    /// # Errors
-    /// The kernel's, such as too many open files.
-    pub fn new(
-        engine: Engine,
-        orders: Receiver<Command>,
-        event: &Arc<OwnedFd>,
-        receiving: Receiving,
-    ) -> io::Result<Self> {
-        let sleeper = Sleeper::new(&[engine.receive.fd(), event.as_fd()])?;
-        Ok(Self { domain: engine.domain, engine, orders, sleeper, receiving })
+    /// An executor that sleeps by `sleeper`, which its device's ring and what programs and the
+    /// control thread write wake. `receiving` are the threads that bring it packets, if it is
+    /// above the ordinary.
+    pub fn new(engine: Engine, orders: Receiver<Command>, sleeper: Sleeper, receiving: Receiving) -> Self {
+        Self { domain: engine.domain, engine, orders, sleeper, receiving }
     }
 
     /// Runs until it is told to stop.
@@ -60,6 +51,7 @@ impl Executor {
         place(placement);
         loop {
             let now = clock::now();
+            self.hear_linux(now);
             self.engine.expire(now);
             let frames = self.engine.receive(now);
             if frames > 0 {
@@ -78,6 +70,14 @@ impl Executor {
         }
     }
 
+    /// Takes to the paths what Linux's sockets have told since.
+    fn hear_linux(&mut self, now: Instant) {
+        self.sleeper.ask(now);
+        for path in self.sleeper.stirred.drain(..) {
+            self.engine.stirred(path, now);
+        }
+    }
+
     /// Announces the sleep, looks once more, and sleeps if there is still nothing.
     fn sleep(&mut self) {
         self.announce(1);
@@ -85,7 +85,7 @@ impl Executor {
         let now = clock::now();
         let nothing = self.engine.receive(now) == 0 && !self.engine.has_rung() && self.engine.is_idle();
         if nothing {
-            self.sleeper.sleep(now, self.engine.port.due());
+            self.sleeper.sleep(now, self.engine.due());
         }
         self.announce(0);
     }
@@ -140,6 +140,7 @@ impl Executor {
                 engine.listen_on(socket, backlog, defer_accept, now);
             }
             Command::Unlisten(name) => engine.unlisten(name, now),
+            Command::Host(arrived) => engine.host_passed_on(arrived, now),
             Command::Connect { socket, rings, local, peer } => {
                 engine.connect(socket, rings, local, peer, now)
             }

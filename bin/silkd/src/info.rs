@@ -6,7 +6,8 @@ use crate::engine::Engine;
 use silk_modules::tcp::ConnectionStage;
 use silk_path::{Path, PathId};
 use silk_stream::{Slot, wake};
-use silk_tcp::Info;
+use silk_tcp::{Info, State};
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
@@ -30,8 +31,10 @@ impl Engine {
     /// Writes what is known of a connection that may be over in a moment.
     pub(crate) fn write_info(&self, id: PathId, name: SocketName) {
         let slot = self.families.get(&name.family).and_then(|family| family.arena.slot(name.slot));
-        if let (Some(slot), Some(info)) = (slot, self.paths.path(id).and_then(of)) {
-            write(slot, &info);
+        let (Some(slot), Some(path)) = (slot, self.paths.path(id)) else { return };
+        match of(path) {
+            Some(info) => write(slot, &info),
+            None => write_nothing(slot),
         }
     }
 
@@ -45,27 +48,51 @@ impl Engine {
     }
 }
 
+/// Of a connection over Linux's own TCP: that it is one, and nothing else.
+fn write_nothing(slot: &Slot) {
+    words(slot).into_iter().for_each(|word| word.store(0, Relaxed));
+    slot.tcp_state.store(State::Established as u32, Relaxed);
+}
+
+/// The words of a slot that are written here.
+fn words(slot: &Slot) -> [&AtomicU32; 13] {
+    [
+        &slot.tcp_state,
+        &slot.rtt_us,
+        &slot.rtt_var_us,
+        &slot.rto_us,
+        &slot.cwnd,
+        &slot.ssthresh,
+        &slot.retransmits,
+        &slot.backoff,
+        &slot.mss,
+        &slot.in_flight,
+        &slot.sacked,
+        &slot.receive_window,
+        &slot.info_options,
+    ]
+}
+
 fn write(slot: &Slot, info: &Info) {
     let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
     let (peers, ours) = info.window_shifts;
     let scaled = peers | ours != 0;
     let options = [(info.timestamps, TIMESTAMPS), (info.sack, SACK), (scaled, WINDOW_SCALE)];
     let options = options.into_iter().filter(|(on, _)| *on).fold(0, |all, (_, bit)| all | bit);
-    for (word, value) in [
-        (&slot.tcp_state, info.state as u32),
-        (&slot.rtt_us, micros(info.srtt)),
-        (&slot.rtt_var_us, micros(info.rttvar)),
-        (&slot.rto_us, micros(info.rto)),
-        (&slot.cwnd, info.cwnd),
-        (&slot.ssthresh, info.ssthresh),
-        (&slot.retransmits, info.segments_again),
-        (&slot.backoff, info.backoff.into()),
-        (&slot.mss, info.mss.into()),
-        (&slot.in_flight, info.in_flight),
-        (&slot.sacked, info.sacked),
-        (&slot.receive_window, info.rcv_wnd),
-        (&slot.info_options, options | u32::from(peers & 15) << 8 | u32::from(ours & 15) << 12),
-    ] {
-        word.store(value, Relaxed);
-    }
+    let values = [
+        info.state as u32,
+        micros(info.srtt),
+        micros(info.rttvar),
+        micros(info.rto),
+        info.cwnd,
+        info.ssthresh,
+        info.segments_again,
+        info.backoff.into(),
+        info.mss.into(),
+        info.in_flight,
+        info.sacked,
+        info.rcv_wnd,
+        options | u32::from(peers & 15) << 8 | u32::from(ours & 15) << 12,
+    ];
+    words(slot).into_iter().zip(values).for_each(|(word, value)| word.store(value, Relaxed));
 }

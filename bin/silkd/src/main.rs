@@ -16,6 +16,8 @@ mod engine;
 mod executor;
 mod family;
 mod family_end;
+mod host;
+mod host_socket;
 mod info;
 mod naming;
 mod neighbours;

@@ -28,7 +28,7 @@ impl Server {
         reuse_port: bool,
     ) -> Result<Reply, Refusal> {
         let Some(local) = self.ours(local) else { return Ok(Reply::NotOurs) };
-        let reserve_at = self.settings.reserve_at(*local.ip());
+        let reserve_at = self.settings.reserve_at(kind, *local.ip());
         let port = self.ports.take(kind, reserve_at, local.port(), reuse_port)?;
         let local = SocketAddrV4::new(*local.ip(), port);
         let (slot, generation) = self.new_slot(family, process, kind, Some(local)).inspect_err(|_| {
@@ -157,6 +157,7 @@ impl Server {
             listener,
             local,
             backlog: AtomicU32::new(backlog),
+            linux: self.ports.linux(local.port()),
             events: self.report_events.clone(),
         });
         self.tell_all(|| Command::Listen { hold: hold.clone(), defer_accept });
@@ -173,6 +174,10 @@ impl Server {
     ) -> Result<Reply, Refusal> {
         let IpAddr::V4(remote) = peer.ip().to_canonical() else { return Ok(Reply::NotOurs) };
         let dissolve = kind == Kind::Datagram && remote.is_unspecified();
+        if remote.is_unspecified() && !dissolve {
+            // This machine itself, to Linux, which carries it.
+            return Ok(Reply::NotOurs);
+        }
         let Some(source) = self.settings.source_for(remote).filter(|_| !dissolve || slot.is_some()) else {
             return Ok(Reply::NotOurs);
         };
@@ -263,7 +268,8 @@ impl Server {
         };
         let local = recipe.attrs.local();
         if let Some(local) = local {
-            self.ports.take(Kind::Datagram, self.settings.reserve_at(*local.ip()), local.port(), false)?;
+            let at = self.settings.reserve_at(Kind::Datagram, *local.ip());
+            self.ports.take(Kind::Datagram, at, local.port(), false)?;
         }
         let (slot, generation) = self.new_slot(family, process, Kind::Datagram, local).inspect_err(|_| {
             if let Some(local) = local {

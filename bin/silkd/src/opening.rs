@@ -39,7 +39,7 @@ impl Engine {
     }
 
     /// The module at the top of sockets' paths.
-    fn top(&self) -> Option<ModuleId> {
+    pub(crate) fn top(&self) -> Option<ModuleId> {
         self.paths.graph().modules().of_kind("socket")
     }
 
@@ -85,6 +85,7 @@ impl Engine {
             Ok(id) => {
                 self.admit_listener(id);
                 self.paths.bell(id, now, &mut self.port, Bell::DeferAccept(defer_accept));
+                self.listen_on_linux(id, &hold, defer_accept);
                 self.listeners.insert(id.index, vec![hold]);
             }
             // Several sockets share the port (SO_REUSEPORT): they share the listen path.
@@ -106,6 +107,7 @@ impl Engine {
         for (index, holds) in &self.listeners {
             let Some(hold) = holds.iter().find(|hold| hold.name == name) else { continue };
             hold.backlog.store(backlog, SeqCst);
+            self.host.change_terms(*index, hold, defer_accept);
             if let Some(id) = self.paths.at(*index) {
                 self.paths.bell(id, now, &mut self.port, Bell::DeferAccept(defer_accept));
             }
@@ -124,6 +126,7 @@ impl Engine {
         if last {
             self.listeners.remove(&index);
             self.fully_queued.remove(&index);
+            self.host.forget(index);
             if let Some(id) = self.paths.at(index) {
                 self.destroy(id, now);
             }
@@ -179,12 +182,24 @@ impl Engine {
         }
     }
 
-    /// A handshake has completed: a path, a slot and rings for the connection.
+    /// A handshake has completed.
     fn accept(&mut self, top: ModuleId, attrs: Attrs, by: PathId, now: Instant) {
         let Some(hold) = self.next_listener(by) else { return };
-        let (Some(local), Some(remote)) = (attrs.local(), attrs.remote()) else { return };
-        let name_and_end = self.new_socket(&hold, local, remote);
-        let Some((name, end)) = name_and_end else { return };
+        // Without a path the peer tries again.
+        let _ = self.take_connection(top, attrs, &hold, now);
+    }
+
+    /// A path, a slot and rings for a connection to a listening socket. `None`: the arena is
+    /// full, the class refuses it (which counts that), or it is gone meanwhile.
+    pub(crate) fn take_connection(
+        &mut self,
+        top: ModuleId,
+        attrs: Attrs,
+        hold: &Arc<ListenerHold>,
+        now: Instant,
+    ) -> Option<PathId> {
+        let (local, remote) = (attrs.local()?, attrs.remote()?);
+        let (name, end) = self.new_socket(hold, local, remote)?;
         let class = self.classes.class_of(*remote.ip(), attrs.tos().unwrap_or(0) >> 2, local.port());
         let attrs = attrs
             .with(Attr::Class(class as u8))
@@ -196,19 +211,20 @@ impl Engine {
                 self.admit(id, class);
                 self.show_priority(name, self.classes.priority(class));
                 self.sockets.insert(name, Socket::on(id, false));
-                self.accepted.push((name, hold));
+                self.accepted.push((name, hold.clone()));
+                Some(id)
             }
             Err(_) => {
-                // Counted by the class (refused) or gone meanwhile; the peer tries again.
                 if let Some(family) = self.families.get_mut(&name.family) {
                     give_back(family, name, rings);
                 }
+                None
             }
         }
     }
 
     /// The listening socket that gets the next connection of a listen path.
-    fn next_listener(&mut self, by: PathId) -> Option<Arc<ListenerHold>> {
+    pub(crate) fn next_listener(&mut self, by: PathId) -> Option<Arc<ListenerHold>> {
         let holds = self.listeners.get_mut(&by.index)?;
         // Several share a port: they take turns, as far as they have room.
         holds.rotate_left(1);

@@ -1,14 +1,19 @@
 //! The local ports silk uses, kept apart from Linux's (SILK §5.1 leaves this to the
-//! administrator). Every port of ours is also bound, never listened on, as a socket of
-//! Linux's, so neither side can give a port away that the other has; if the daemon dies,
-//! the kernel closes them and answers newcomers with RST.
+//! administrator). Every port of ours is also bound as a socket of Linux's, so neither side
+//! can give a port away that the other has; if the daemon dies, the kernel closes them and
+//! answers newcomers with RST. Where a program listens, so does that socket, for what does not
+//! come over silk's device (`host.rs`).
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, ipproto, socket_with, sockopt};
+use rustix::net::{
+    AddressFamily, Shutdown, SocketFlags, SocketType, bind, getsockname, ipproto, shutdown, socket_with,
+    sockopt,
+};
 use silk_control::{Kind, Refusal};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// The ports in use, each with the sockets that share it.
 #[derive(Default)]
@@ -18,9 +23,19 @@ pub struct Ports {
 
 struct Reservation {
     /// Linux's socket that holds the port; `None` when the address is not Linux's at all.
-    _linux: Option<OwnedFd>,
+    linux: Option<Arc<OwnedFd>>,
     users: u32,
     shared: bool,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        // An executor may hold the socket a little longer. It must not listen then: whoever
+        // takes the port next could not.
+        if let Some(linux) = &self.linux {
+            let _ = shutdown(linux, Shutdown::Both);
+        }
+    }
 }
 
 impl Ports {
@@ -38,7 +53,7 @@ impl Ports {
             return Ok(port);
         }
         let (linux, port) = match reserve(kind, address, port) {
-            Ok((fd, port)) => (Some(fd), port),
+            Ok((fd, port)) => (Some(Arc::new(fd)), port),
             Err(Errno::ADDRNOTAVAIL) => (None, self.free_port(datagram, port)?),
             Err(Errno::ADDRINUSE) => {
                 return Err(in_use(
@@ -53,8 +68,13 @@ impl Ports {
                 });
             }
         };
-        self.taken.insert((datagram, port), Reservation { _linux: linux, users: 1, shared: share });
+        self.taken.insert((datagram, port), Reservation { linux, users: 1, shared: share });
         Ok(port)
+    }
+
+    /// Linux's socket that holds a stream port.
+    pub fn linux(&self, port: u16) -> Option<Arc<OwnedFd>> {
+        self.taken.get(&(false, port))?.linux.clone()
     }
 
     /// One socket uses the port no longer. Whether it was the last.
@@ -92,7 +112,8 @@ fn reserve(kind: Kind, address: Ipv4Addr, port: u16) -> Result<(OwnedFd, u16), E
         Kind::Stream => (SocketType::STREAM, ipproto::TCP),
         Kind::Datagram => (SocketType::DGRAM, ipproto::UDP),
     };
-    let fd = socket_with(AddressFamily::INET, sort, SocketFlags::CLOEXEC, Some(protocol))?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = socket_with(AddressFamily::INET, sort, flags, Some(protocol))?;
     if kind == Kind::Stream {
         // So that connections of Linux's in TIME-WAIT do not count as users of the port.
         sockopt::set_socket_reuseaddr(&fd, true)?;
@@ -127,6 +148,19 @@ mod tests {
         assert_eq!(ports.take(Kind::Stream, HERE, port, true), Ok(port));
         assert!(!ports.give_back(Kind::Stream, port));
         assert!(ports.give_back(Kind::Stream, port));
+    }
+
+    #[test]
+    fn a_port_that_is_given_back_is_free_even_while_an_executor_holds_its_socket() {
+        let mut ports = Ports::default();
+        let port = ports.take(Kind::Stream, HERE, 0, false).unwrap();
+        let held = ports.linux(port).unwrap();
+        rustix::net::listen(&held, 8).unwrap();
+        assert!(std::net::TcpStream::connect((HERE, port)).is_ok());
+        assert!(ports.give_back(Kind::Stream, port));
+        assert!(std::net::TcpStream::connect((HERE, port)).is_err());
+        assert_eq!(ports.take(Kind::Stream, HERE, port, false), Ok(port));
+        rustix::net::listen(ports.linux(port).unwrap(), 8).unwrap();
     }
 
     #[test]

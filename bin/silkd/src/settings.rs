@@ -3,7 +3,9 @@
 
 use crate::classes::Classes;
 use crate::scout::Recipe;
+use crate::stack;
 use silk_config::Config;
+use silk_control::Kind;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
@@ -50,9 +52,16 @@ impl Settings {
         self.classes.join();
     }
 
-    /// The address that a socket bound to `address` reserves its port on.
-    pub fn reserve_at(&self, address: Ipv4Addr) -> Ipv4Addr {
-        if address.is_unspecified() { self.addresses.first().copied().unwrap_or(address) } else { address }
+    /// The address that a socket bound to `address` reserves its port on. Streams can be served
+    /// at every address of Linux's, so they need all of them; where silk's is its own alone,
+    /// and for datagrams, there is nothing to be had from the others.
+    pub fn reserve_at(&self, kind: Kind, address: Ipv4Addr) -> Ipv4Addr {
+        let everywhere = kind == Kind::Stream && !stack::owns_link(&self.config);
+        if address.is_unspecified() && !everywhere {
+            self.addresses.first().copied().unwrap_or(address)
+        } else {
+            address
+        }
     }
 
     /// The address to connect to `remote` from, or `None` when that is Linux's business.
@@ -77,5 +86,34 @@ impl Settings {
     pub fn reserve(&self, threads: usize) -> u32 {
         let worth_it = self.config.scheduler.extend && self.classes.domains() > 1;
         if worth_it && threads >= 8 { 2 } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(device: &str) -> Settings {
+        let text = format!("[device]\n{device}\n[[class]]\nname = \"all\"\ndefault = true\n");
+        let config = Config::parse("test", &text).unwrap_or_else(|faults| panic!("{faults}"));
+        Settings { addresses: vec![Ipv4Addr::new(10, 0, 0, 1)], ..Settings::new(config, PathBuf::new()) }
+    }
+
+    #[test]
+    fn a_stream_port_of_every_address_is_reserved_at_all_of_linuxs_where_it_shares_the_interface() {
+        let (any, own) = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::new(10, 0, 0, 1));
+        let shared = settings("kind = \"xdp\"\ninterface = \"eth0\"");
+        assert_eq!([Kind::Stream, Kind::Datagram].map(|kind| shared.reserve_at(kind, any)), [any, own]);
+        assert_eq!(shared.reserve_at(Kind::Stream, own), own);
+        let alone = settings("kind = \"tap\"\ninterface = \"tap0\"\naddress = \"10.0.0.1/24\"");
+        assert_eq!(alone.reserve_at(Kind::Stream, any), own);
+    }
+
+    #[test]
+    fn this_machine_is_reached_over_linux() {
+        let settings = Settings { default_route: true, ..settings("interface = \"eth0\"") };
+        let here = [Ipv4Addr::LOCALHOST, Ipv4Addr::new(10, 0, 0, 1)];
+        assert_eq!(here.map(|address| settings.source_for(address)), [None, None]);
+        assert!(settings.source_for(Ipv4Addr::new(192, 0, 2, 1)).is_some());
     }
 }

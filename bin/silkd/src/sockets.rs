@@ -22,6 +22,8 @@ pub struct Socket {
     pub raised: Option<u32>,
     /// What the program has rung for and the path has not been told yet.
     pub rung: bool,
+    /// Something has changed at its socket of Linux's and the path has not been told yet.
+    pub ready: bool,
     /// Known to the control thread by name (bound, connected; not merely accepted).
     pub named: bool,
 }
@@ -29,16 +31,7 @@ pub struct Socket {
 impl Socket {
     /// A socket with a path.
     pub fn on(path: PathId, named: bool) -> Self {
-        Self {
-            path: Some(path),
-            end: None,
-            past_class: 0,
-            closed: false,
-            thread: None,
-            raised: None,
-            rung: false,
-            named,
-        }
+        Self { path: Some(path), ..Self::without_path(named) }
     }
 
     /// A socket whose path could not be made.
@@ -51,6 +44,7 @@ impl Socket {
             thread: None,
             raised: None,
             rung: false,
+            ready: false,
             named,
         }
     }

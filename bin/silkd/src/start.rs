@@ -6,11 +6,13 @@ use crate::command::Orders;
 use crate::datagrams::Sibling;
 use crate::engine::{Engine, Parts};
 use crate::executor::{Executor, Placement};
+use crate::host_socket;
 use crate::neighbours::Neighbours;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
 use crate::server::{self, Server};
 use crate::settings::Settings;
+use crate::sleep::Sleeper;
 use crate::stack::{self, Link};
 use crate::sys;
 use crate::watchdog::{self, Watched};
@@ -19,6 +21,7 @@ use silk_device::{End, OpenError, Steered, link, netlink, packet, tap, xdp};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::wake;
 use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::channel;
@@ -61,6 +64,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let config = Config::try_from(&source).map_err(|faults| Failure::Configuration(faults.to_string()))?;
     let mut settings = Settings::new(config, file.to_owned());
     let machine = Failure::Machine;
+    host_socket::allow_many();
     let signals = sys::signals().map_err(|e| machine(format!("cannot take signals: {e}")))?;
     if settings.config.memory.huge_pages == HugePages::Auto {
         allow_huge_pages();
@@ -370,8 +374,9 @@ fn executors(
         };
         ways.iter().map(sibling).collect()
     };
-    let mut parts = Vec::new();
-    for (domain, end) in ends.into_iter().enumerate() {
+    let (mut parts, mut sleepers) = (Vec::new(), Vec::new());
+    for ((domain, end), (way, ..)) in ends.into_iter().enumerate().zip(&ways) {
+        let sleeper = Sleeper::new(&[end.receive.fd(), way.event().as_fd()]).map_err(failed)?;
         parts.push(Parts {
             domain,
             paths: stack::paths(settings, &opened.link, &opened.tables, domain)?,
@@ -390,10 +395,12 @@ fn executors(
             events: events.clone(),
             control_event: control_event.clone(),
             siblings: siblings(),
+            watch: sleeper.watch(),
         });
+        sleepers.push(sleeper);
     }
     let (mut orders, mut threads) = (Vec::new(), Vec::new());
-    for (parts, (way, queue, _)) in parts.into_iter().zip(ways) {
+    for ((parts, sleeper), (way, queue, _)) in parts.into_iter().zip(sleepers).zip(ways) {
         let domain = parts.domain;
         let placement = placement(settings, domain);
         let mut engine = Engine::new(parts);
@@ -402,7 +409,7 @@ fn executors(
             Scheduling::Fifo(_) => opened.receiving.clone(),
             Scheduling::Ordinary | Scheduling::Batch => Receiving::default(),
         };
-        let executor = Executor::new(engine, queue, way.event(), receiving).map_err(failed)?;
+        let executor = Executor::new(engine, queue, sleeper, receiving);
         let thread = std::thread::Builder::new().name(format!("silk-domain-{domain}"));
         threads.push(thread.spawn(move || executor.run(&placement)).map_err(failed)?);
         orders.push(way);

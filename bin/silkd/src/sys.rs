@@ -2,7 +2,7 @@
 //! daemon is here.
 
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
@@ -54,6 +54,26 @@ pub fn signals() -> io::Result<OwnedFd> {
         check(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))
             .map(|fd| OwnedFd::from_raw_fd(fd))
     }
+}
+
+/// `TCP_DEFER_ACCEPT`: how many seconds a listening socket waits for the first bytes of a
+/// connection; 0: it does not.
+///
+/// # Errors
+/// The kernel's.
+pub fn defer_accept(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
+    let seconds = libc::c_int::try_from(seconds).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the kernel reads one int, which outlives the call; the descriptor is open.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_DEFER_ACCEPT,
+            (&raw const seconds).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    })
+    .map(drop)
 }
 
 #[cfg(test)]

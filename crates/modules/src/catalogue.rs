@@ -5,6 +5,7 @@ use crate::Device;
 use crate::arp::{self, Arp, CacheLimits};
 use crate::echo::{self, Echo};
 use crate::eth::{self, Eth};
+use crate::host::{self, Host};
 use crate::icmp::{self, Icmp};
 use crate::ip::{self, Ip, ReassemblyLimits, Routes};
 use crate::socket::{self, Socket};
@@ -67,6 +68,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "icmp", services: icmp::SERVICES, parameters: icmp::PARAMETERS },
     Kind { name: "tcp", services: tcp::SERVICES, parameters: &[] },
     Kind { name: "udp", services: udp::SERVICES, parameters: &[] },
+    Kind { name: "host", services: host::SERVICES, parameters: &[] },
     Kind { name: "socket", services: socket::SERVICES, parameters: &[] },
     Kind { name: "echo", services: echo::SERVICES, parameters: echo::PARAMETERS },
 ];
@@ -101,6 +103,7 @@ impl Catalogue for Modules {
             "icmp" => Box::new(Icmp::new(tables, number(spec, "errors").unwrap_or(1000) as u32)),
             "tcp" => Box::new(Tcp::new(tables, setup.domain, &setup.tcp)),
             "udp" => Box::new(Udp::new(tables, setup.domain)),
+            "host" => Box::<Host>::default(),
             "socket" => Box::new(Socket),
             "echo" => Box::new(Echo::new(number(spec, "port").unwrap_or(7) as u16)),
             kind => {

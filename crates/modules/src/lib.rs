@@ -14,6 +14,7 @@ mod device;
 pub mod echo;
 pub mod eth;
 mod faults;
+pub mod host;
 pub mod icmp;
 pub mod ip;
 pub mod socket;

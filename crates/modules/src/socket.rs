@@ -8,10 +8,10 @@
 //!
 //! # Services
 //! `net` (net, wanted): a datagram protocol, UDP. `stream` (stream, client, wanted): a stream
-//! protocol, TCP.
+//! protocol, TCP. `host` (stream, client, wanted): Linux's own TCP, HOST.
 //!
 //! # Attributes
-//! Reads `ProtId`: IP's number of the protocol below, 6 for TCP, 17 for UDP; without it, TCP
+//! With `Host`, the path leads to HOST. Else reads `ProtId`: IP's number of the protocol below, 6 for TCP, 17 for UDP; without it, TCP
 //! where buffers were given or with `Listen`, else UDP. `Owner` names the socket to whoever created the path.
 //!
 //! # Example
@@ -36,9 +36,14 @@ use silk_path::{
 use silk_wire::ipv4;
 
 /// Its services.
-pub const SERVICES: &[Service] = &[Service::wanted("net", NET), Service::wanted("stream", STREAM_USER)];
+pub const SERVICES: &[Service] = &[
+    Service::wanted("net", NET),
+    Service::wanted("stream", STREAM_USER),
+    Service::wanted("host", STREAM_USER),
+];
 const DATAGRAMS: u8 = 0;
 const STREAMS: u8 = 1;
+const HOST: u8 = 2;
 
 /// The module.
 #[derive(Default)]
@@ -55,6 +60,7 @@ impl Module for Socket {
 
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
         let tcp = u16::from(ipv4::TCP);
+        let over_host = create.attrs.host() == Some(true);
         let over_stream = match create.attrs.prot_id() {
             Some(protocol) => protocol == tcp,
             None => create.stream.is_some() || create.attrs.listen() == Some(true),
@@ -63,7 +69,7 @@ impl Module for Socket {
         Ok(match (over_stream, create.stream.take()) {
             (true, Some(stream)) => Step {
                 stage: Some(Box::new(StreamEnd { stream: Some(stream) })),
-                next: Next::Service(STREAMS),
+                next: Next::Service(if over_host { HOST } else { STREAMS }),
             },
             (true, None) if !listens => return Err(CreateError::Missing("a stream")),
             // A listening path: nothing arrives that a program would read.

@@ -78,6 +78,8 @@ pub enum Attr {
     Backlog(u16),
     /// A finished handshake that the TCP module keeps under this number.
     Handshake(u32),
+    /// The connection is one of Linux's own TCP, which the HOST module has been offered.
+    Host(bool),
     /// Whom the path serves: a number that only the creator understands (a socket's slot).
     Owner(u64),
     /// Average time to process a message, in ns: kept by the *measure* transformation.
@@ -106,6 +108,7 @@ enum Number {
     Listen,
     Backlog,
     Handshake,
+    Host,
     Owner,
     ProcessTime,
     User,
@@ -132,6 +135,7 @@ impl Attr {
             Self::Listen(..) => Number::Listen,
             Self::Backlog(..) => Number::Backlog,
             Self::Handshake(..) => Number::Handshake,
+            Self::Host(..) => Number::Host,
             Self::Owner(..) => Number::Owner,
             Self::ProcessTime(..) => Number::ProcessTime,
             Self::User(..) => Number::User,
@@ -213,6 +217,8 @@ typed! {
     backlog, Backlog, u16;
     /// [`Attr::Handshake`].
     handshake, Handshake, u32;
+    /// [`Attr::Host`].
+    host, Host, bool;
     /// [`Attr::Owner`].
     owner, Owner, u64;
     /// [`Attr::ProcessTime`].

@@ -204,6 +204,18 @@ impl<'e> Cx<'_, 'e> {
         self.env.state.drops.count(reason);
     }
 
+    /// Counts bytes that came in at the bottom otherwise than as a message.
+    pub fn count_in(&mut self, bytes: usize) {
+        self.env.state.account.packets_in += 1;
+        self.env.state.account.bytes_in += bytes as u64;
+    }
+
+    /// Counts bytes that left at the bottom otherwise than as a message.
+    pub fn count_out(&mut self, bytes: usize) {
+        self.env.state.account.packets_out += 1;
+        self.env.state.account.bytes_out += bytes as u64;
+    }
+
     /// Charges `bytes` of memory to the path and its class, before they are taken.
     pub fn charge(&mut self, bytes: usize) -> Result<(), DropReason> {
         self.env.class.charge(&mut self.env.state.account, bytes as u64)

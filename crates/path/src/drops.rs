@@ -162,6 +162,10 @@ reasons! {
     TcpTimeWait = "tcp: in TIME-WAIT",
     /// A reset in TIME-WAIT (RFC 1337).
     TcpTimeWaitReset = "tcp: reset in TIME-WAIT",
+    /// A connection over Linux's own TCP that could not become a path: it was reset.
+    HostRefused = "host: connection refused",
+    /// The daemon has no descriptor left for a connection over Linux's own TCP, which waits.
+    HostDescriptors = "host: no descriptor",
     /// The program's ring is full.
     SocketFull = "socket: receive ring full",
     /// The program has shut this direction down.

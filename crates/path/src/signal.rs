@@ -62,6 +62,8 @@ pub enum Event {
     Closed,
     /// Only TIME-WAIT is left, and its table has it; the path can be destroyed.
     TimeWait,
+    /// There is more to do than one run may: the path wants [`Report::Ready`] once more.
+    Unfinished,
 }
 
 /// What the network has told about packets that a path sent; goes down from the top, because the
@@ -90,4 +92,6 @@ pub enum Report {
     },
     /// The next hop's address is known now, or will not be.
     Resolved,
+    /// Linux's socket at the bottom of the path may have become readable or writable.
+    Ready,
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 /// Apache's modules, as Debian installs them.
 const MODULES: &str = "/usr/lib/apache2/modules";
 
-fn apache(silk: &Silk, model: &str, settings: &str) -> Running {
+/// Apache on silk's host with this processing model and these settings.
+pub fn apache(silk: &Silk, model: &str, settings: &str) -> Running {
     let folder = silk.path("");
     let folder = folder.display();
     let config = format!(

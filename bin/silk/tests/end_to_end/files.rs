@@ -1,8 +1,10 @@
 //! Files to be served, and the comparison of what arrives with what was there.
 
-use crate::host::{Silk, bytes};
+use crate::host::{Silk, bytes, text};
 use silk_testkit::netns::SERVER;
 use std::fs;
+use std::net::Ipv4Addr;
+use std::process::Command;
 
 /// From nothing to more than any ring holds, around the sizes of segments and rings.
 pub const SIZES: [usize; 8] = [0, 1, 1448, 1449, 50_000, 65_536, 700_000, 5_000_000];
@@ -28,12 +30,17 @@ pub fn site(silk: &Silk) {
 
 /// The peer fetches every file, alone and then several at a time, and gets what was written.
 pub fn fetch_all(silk: &Silk, port: u16) {
+    fetch_each(|| silk.on_peer("curl"), SERVER, port);
+    fetch_together(silk, port);
+}
+
+/// Every file, one after the other, by this curl.
+pub fn fetch_each(curl: impl Fn() -> Command, at: Ipv4Addr, port: u16) {
     for size in SIZES {
-        let url = format!("http://{SERVER}:{port}/{size}");
-        let got = bytes(silk.on_peer("curl").args(["-sSf", "--max-time", "20", &url]));
+        let url = format!("http://{at}:{port}/{size}");
+        let got = bytes(curl().args(["-sSf", "--max-time", "20", &url]));
         assert!(got == content(size), "{url}: {} bytes arrived, not the right ones", got.len());
     }
-    fetch_together(silk, port);
 }
 
 /// Many connections at once, each with its own file and name for the answer.
@@ -56,10 +63,13 @@ fn fetch_together(silk: &Silk, port: u16) {
 
 /// ApacheBench's own count of what went wrong with many short connections.
 pub fn hammer(silk: &Silk, port: u16) {
-    let url = format!("http://{SERVER}:{port}/50000");
-    let report =
-        String::from_utf8_lossy(&bytes(silk.on_peer("ab").args(["-q", "-n", "2000", "-c", "32", &url])))
-            .into_owned();
+    hammer_from(silk.on_peer("ab"), SERVER, port);
+}
+
+/// As [`hammer`], by this ApacheBench.
+pub fn hammer_from(mut ab: Command, at: Ipv4Addr, port: u16) {
+    let url = format!("http://{at}:{port}/50000");
+    let report = text(ab.args(["-q", "-n", "2000", "-c", "32", &url]));
     let line = |name| report.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
     let count = |name| line(name).split_whitespace().last().unwrap_or_default().to_owned();
     assert_eq!(

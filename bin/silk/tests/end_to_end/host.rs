@@ -114,6 +114,13 @@ impl Silk {
         command
     }
 
+    /// A command on silk's host, over Linux's own stack.
+    pub fn on_linux(&self, program: &str) -> Command {
+        let mut command = self.rig.server.command(program);
+        command.current_dir(self.folder.path());
+        command
+    }
+
     /// A command on the peer, over Linux's own stack.
     pub fn on_peer(&self, program: &str) -> Command {
         let mut command = self.rig.client.command(program);

@@ -16,6 +16,7 @@ mod listening;
 mod names;
 mod nginx;
 mod options;
+mod own_machine;
 mod priority;
 mod python;
 mod redis;

@@ -7,7 +7,8 @@ use std::fs::File;
 use std::process::Command;
 use std::time::Duration;
 
-fn redis(silk: &Silk) -> Running {
+/// redis on silk's host.
+pub fn redis(silk: &Silk) -> Running {
     let settings =
         ["--port", "6379", "--bind", "0.0.0.0", "--protected-mode", "no", "--save", "", "--appendonly", "no"];
     silk.serve("redis-server", &settings, 6379)

@@ -1,0 +1,295 @@
+//! A server on paths and its own machine: Linux's programs there reach it over loopback and by silk's
+//! address, and programs on paths reach their neighbours.
+
+use crate::apache::apache;
+use crate::files::{content, fetch_all, fetch_each, hammer, hammer_from, site};
+use crate::host::{Silk, bytes, said, text, within};
+use crate::iperf;
+use crate::redis::redis;
+use serde_json::Value;
+use silk_testkit::netns::{CLIENT, PREFERRED, Running, SERVER, signal};
+use std::fs::{self, File};
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::time::Duration;
+
+const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
+
+/// The paths that lead over Linux's own TCP.
+fn over_linux(silk: &Silk) -> Vec<Value> {
+    let report = silk.report();
+    let paths = report["paths"].as_array().unwrap();
+    paths.iter().filter(|path| path["modules"][0] == "host").cloned().collect()
+}
+
+#[test]
+fn every_file_arrives_at_every_address_while_remote_clients_are_served() {
+    let Some(silk) = Silk::start() else { return };
+    site(&silk);
+    let log = "LogFormat \"%a %A\" ends\nCustomLog ends.log ends\nMaxRequestWorkers 64";
+    let server = apache(&silk, "prefork", log);
+    std::thread::scope(|scope| {
+        let remote = scope.spawn(|| {
+            fetch_all(&silk, 80);
+            hammer(&silk, 80);
+        });
+        for _ in 0..3 {
+            fetch_each(|| silk.on_linux("curl"), LOOPBACK, 80);
+            fetch_each(|| silk.on_linux("curl"), SERVER, 80);
+        }
+        hammer_from(silk.on_linux("ab"), LOOPBACK, 80);
+        remote.join().unwrap();
+    });
+    server.stop(Duration::from_secs(5));
+    let log = fs::read_to_string(silk.path("ends.log")).unwrap();
+    let count = |peer, here| log.lines().filter(|line| *line == format!("{peer} {here}")).count();
+    assert_eq!(count(LOOPBACK, LOOPBACK), 2024, "the true addresses of both ends");
+    assert_eq!(count(SERVER, SERVER), 24);
+    assert!(count(CLIENT, SERVER) > 2000);
+}
+
+#[test]
+fn a_client_on_paths_reaches_its_own_machine() {
+    let Some(silk) = Silk::start() else { return };
+    site(&silk);
+    let server = apache(&silk, "event", "StartServers 1");
+    for at in [LOOPBACK, SERVER, Ipv4Addr::UNSPECIFIED] {
+        fetch_each(|| silk.on_paths("curl"), at, 80);
+    }
+    hammer_from(silk.on_paths("ab"), SERVER, 80);
+    server.stop(Duration::from_secs(5));
+}
+
+/// Apache's parent ends a spare child by connecting to itself.
+#[test]
+fn prefork_ends_its_spare_processes() {
+    let Some(silk) = Silk::start() else { return };
+    site(&silk);
+    let server = apache(&silk, "prefork", "StartServers 8\nMinSpareServers 1\nMaxSpareServers 2");
+    let children = || {
+        let listed = said(silk.on_linux("pgrep").args(["-P", &server.id().to_string()]));
+        listed.bytes.iter().filter(|byte| **byte == b'\n').count()
+    };
+    assert!(within(Duration::from_secs(40), || children() <= 2), "{} children are left", children());
+    fetch_each(|| silk.on_peer("curl"), SERVER, 80);
+    server.stop(Duration::from_secs(5));
+}
+
+#[test]
+fn large_values_and_many_requests_pass_over_loopback() {
+    let Some(silk) = Silk::start() else { return };
+    let server = redis(&silk);
+    let value = silk.write("value", content(3_000_000));
+    let ask = |words: &[&str]| {
+        let mut client = silk.on_linux("redis-cli");
+        client.args(words);
+        client
+    };
+    assert_eq!(text(ask(&["-x", "set", "key"]).stdin(File::open(value).unwrap())).trim(), "OK");
+    let mut got = bytes(&mut ask(&["--raw", "get", "key"]));
+    assert_eq!(got.pop(), Some(b'\n'));
+    assert!(got == content(3_000_000), "{} bytes came back, not the right ones", got.len());
+    let mut benchmark = silk.on_linux("redis-benchmark");
+    let report = text(benchmark.args(["-n", "20000", "-c", "50", "-t", "set,get,lrange_300", "--csv"]));
+    assert!(!report.contains("rror") && report.contains("\"GET\""), "{report}");
+    server.stop(Duration::from_secs(5));
+}
+
+#[test]
+fn long_streams_pass_over_loopback_in_both_directions() {
+    let Some(silk) = Silk::start() else { return };
+    iperf::stream(&silk, silk.on_paths("iperf3"), silk.on_linux("iperf3"), LOOPBACK, false);
+    iperf::stream(&silk, silk.on_paths("iperf3"), silk.on_linux("iperf3"), LOOPBACK, true);
+}
+
+#[test]
+fn a_slow_reader_gets_all_of_it() {
+    let Some(silk) = Silk::start() else { return };
+    site(&silk);
+    let server = apache(&silk, "prefork", "");
+    let url = format!("http://{LOOPBACK}/5000000");
+    let got = bytes(silk.on_linux("curl").args(["-sSf", "--limit-rate", "2M", &url]));
+    assert!(got == content(5_000_000), "{} bytes arrived, not the right ones", got.len());
+    server.stop(Duration::from_secs(5));
+}
+
+/// A server that keeps its connections and a client that waits on one, and on another from far away.
+fn waiting(silk: &Silk, at: Ipv4Addr) -> (Running, Running) {
+    silk.write("holder.py", include_str!("holder.py"));
+    let server = silk.start_logged(silk.on_paths("python3").args(["holder.py", "serve", "7"]), "server");
+    assert!(within(Duration::from_secs(10), || silk.log("server").contains("listening")));
+    let mut client = silk.on_linux("python3");
+    let client = silk.start_logged(client.args(["holder.py", "wait", "7", &at.to_string()]), "client");
+    assert!(within(Duration::from_secs(10), || silk.log("client").contains("connected")));
+    (server, client)
+}
+
+#[test]
+fn the_path_is_shown_with_its_modules_and_ends() {
+    let Some(silk) = Silk::start() else { return };
+    let (_server, client) = waiting(&silk, SERVER);
+    assert!(within(Duration::from_secs(10), || over_linux(&silk).len() == 1), "{}", silk.report());
+    let [path] = &over_linux(&silk)[..] else { panic!("{}", silk.report()) };
+    assert_eq!(path["modules"], serde_json::json!(["host", "socket"]));
+    assert_eq!(path["state"], "ESTABLISHED");
+    assert_eq!(path["class"], "standard");
+    assert_eq!(path["local"], format!("{SERVER}:7"));
+    assert!(path["peer"].as_str().unwrap().starts_with(&format!("{SERVER}:")), "{path}");
+    signal(&[client.id()], "KILL");
+    assert!(within(Duration::from_secs(10), || over_linux(&silk)[0]["state"] == "CLOSE-WAIT"));
+}
+
+#[test]
+fn the_class_is_that_of_the_peers_address() {
+    let Some(silk) = Silk::start_with(
+        "kind = \"xdp\"\ninterface = \"eth0\"\n",
+        &format!(
+            "[[class]]\nname = \"local\"\npriority = 2\nsource = [\"{PREFERRED}/32\", \"127.0.0.0/8\"]\n\n\
+             [[class]]\nname = \"standard\"\npriority = 0\ndefault = true\n"
+        ),
+    ) else {
+        return;
+    };
+    let (server, mut client) = waiting(&silk, LOOPBACK);
+    let class = || over_linux(&silk).iter().map(|path| path["class"].clone()).collect::<Vec<_>>();
+    assert!(within(Duration::from_secs(10), || class() == ["local"]), "{}", silk.report());
+    signal(&[server.id()], "KILL");
+    assert!(client.wait(Duration::from_secs(10)).is_some(), "the peer waits for ever");
+}
+
+#[test]
+fn a_killed_programs_peer_is_reset_and_its_memory_returns() {
+    let Some(silk) = Silk::start() else { return };
+    let before = silk.kept();
+    for at in [LOOPBACK, SERVER] {
+        let (server, mut client) = waiting(&silk, at);
+        assert!(within(Duration::from_secs(10), || over_linux(&silk).len() == 1));
+        signal(&[server.id()], "KILL");
+        assert!(client.wait(Duration::from_secs(10)).is_some(), "the peer waits for ever");
+        assert!(silk.log("client").contains("ConnectionResetError"), "{}", silk.log("client"));
+        let returned = within(Duration::from_secs(10), || silk.kept() == before);
+        assert!(returned, "{before:?} before, {:?} after", silk.kept());
+    }
+}
+
+#[test]
+fn a_killed_daemons_peers_and_port_are_let_go() {
+    let Some(mut silk) = Silk::start() else { return };
+    let (_server, mut client) = waiting(&silk, LOOPBACK);
+    let daemon = silk.daemon().id();
+    signal(&[daemon], "KILL");
+    assert!(client.wait(Duration::from_secs(10)).is_some(), "the peer waits for ever");
+    let refused = said(silk.on_linux("curl").args(["-sS", &format!("http://{LOOPBACK}:7/")]));
+    assert!(refused.errors.contains("onnect"), "{}", refused.errors);
+}
+
+/// A server with room for two, and twelve neighbours that want to be served; it accepts once there is a
+/// file called `go`.
+fn crowded(silk: &Silk) -> (Running, Running) {
+    silk.write("late_accepting.py", include_str!("late_accepting.py"));
+    silk.write("crowd.py", include_str!("crowd.py"));
+    let mut server = silk.on_paths("python3");
+    let server = silk.start_logged(server.args(["late_accepting.py", "12"]), "server");
+    assert!(within(Duration::from_secs(10), || silk.log("server").contains("listening")));
+    let mut crowd = silk.on_linux("python3");
+    let crowd = silk.start_logged(crowd.args(["crowd.py", &LOOPBACK.to_string(), "12"]), "crowd");
+    (server, crowd)
+}
+
+fn all_were_served(silk: &Silk, mut crowd: Running) {
+    let ended = crowd.wait(Duration::from_secs(60));
+    assert!(ended.is_some_and(|status| status.success()), "{}", silk.log("crowd"));
+    assert_eq!(silk.log("crowd"), "12 of 12 were served\n");
+}
+
+#[test]
+fn a_full_backlog_lets_neighbours_wait_until_there_is_room() {
+    let Some(silk) = Silk::start() else { return };
+    let (_server, crowd) = crowded(&silk);
+    assert!(within(Duration::from_secs(10), || over_linux(&silk).len() == 2));
+    silk.write("go", "");
+    all_were_served(&silk, crowd);
+}
+
+#[test]
+fn a_daemon_without_descriptors_lets_neighbours_wait() {
+    let Some(mut silk) = Silk::start() else { return };
+    let daemon = silk.daemon().id();
+    let limit = |most: usize| {
+        text(Command::new("prlimit").args([format!("--pid={daemon}"), format!("--nofile={most}:")]));
+    };
+    let (_server, crowd) = crowded(&silk);
+    assert!(within(Duration::from_secs(10), || over_linux(&silk).len() == 2));
+    limit(fs::read_dir(format!("/proc/{daemon}/fd")).unwrap().count() - 1);
+    silk.write("go", "");
+    // Two are accepted already; the others come one at a time.
+    all_were_served(&silk, crowd);
+    limit(1024);
+    assert!(silk.report().to_string().contains("host: no descriptor"), "{}", silk.report());
+}
+
+#[test]
+fn a_port_has_one_owner() {
+    let Some(silk) = Silk::start() else { return };
+    silk.write("holder.py", include_str!("holder.py"));
+    let serve = ["holder.py", "serve", "7"];
+    let linux = silk.start_logged(silk.on_linux("python3").args(serve), "linux");
+    assert!(within(Duration::from_secs(10), || silk.log("linux").contains("listening")));
+    let second = said(silk.on_paths("python3").args(serve));
+    assert!(!second.ok && second.errors.contains("already in use"), "{}", second.errors);
+    assert!(second.errors.contains("a program on Linux's own stack has it"), "{}", second.errors);
+    drop(linux);
+    let _server = silk.start_logged(silk.on_paths("python3").args(serve), "server");
+    assert!(within(Duration::from_secs(10), || silk.log("server").contains("listening")));
+    let taken =
+        || said(silk.on_linux("python3").args(["-c", "import socket; socket.create_server(('', 7))"]));
+    assert!(within(Duration::from_secs(10), || taken().errors.contains("already in use")));
+}
+
+#[test]
+fn what_listens_on_silks_address_alone_is_not_at_loopback() {
+    let Some(silk) = Silk::start() else { return };
+    let code = "import socket; s = socket.create_server(('10.99.0.1', 7)); print('listening', flush=True)\n\
+                while True: s.accept()[0].send(b'here')";
+    let _server = silk.start_logged(silk.on_paths("python3").args(["-c", code]), "server");
+    assert!(within(Duration::from_secs(10), || silk.log("server").contains("listening")));
+    let ask = |at: Ipv4Addr| {
+        let code = format!("import socket; print(socket.create_connection(('{at}', 7)).recv(9))");
+        said(silk.on_linux("python3").args(["-c", &code]))
+    };
+    assert!(ask(LOOPBACK).errors.contains("ConnectionRefused"));
+    assert_eq!(ask(SERVER).bytes, b"b'here'\n");
+}
+
+#[test]
+fn servers_that_share_a_port_take_turns_and_the_last_one_keeps_it() {
+    let Some(silk) = Silk::start() else { return };
+    silk.write("sharing.py", include_str!("sharing.py"));
+    let serve = |name: &str| {
+        let server = silk.start_logged(silk.on_paths("python3").args(["sharing.py", "serve", name]), name);
+        assert!(
+            within(Duration::from_secs(10), || silk.log(name).contains("listening")),
+            "{}",
+            silk.log(name)
+        );
+        server
+    };
+    let answers = || text(silk.on_linux("python3").args(["sharing.py", "ask", &LOOPBACK.to_string()]));
+    let (first, _second) = (serve("first"), serve("second"));
+    assert!(within(Duration::from_secs(10), || answers() == "first second\n"), "{}", answers());
+    signal(&[first.id()], "KILL");
+    assert!(within(Duration::from_secs(10), || answers() == "second\n"), "{}", answers());
+}
+
+#[test]
+fn a_deferred_accept_waits_for_data() {
+    let Some(silk) = Silk::start() else { return };
+    silk.write("deferring.py", include_str!("deferring.py"));
+    silk.write("silent_first.py", include_str!("silent_first.py"));
+    let _server = silk.start_logged(silk.on_paths("python3").arg("deferring.py"), "server");
+    let listens = || silk.report().to_string().contains("LISTEN");
+    assert!(within(Duration::from_secs(10), listens), "{}", silk.log("server"));
+    text(silk.on_linux("python3").args(["silent_first.py", &LOOPBACK.to_string()]));
+    let accepted = || silk.log("server") == "second\nfirst\n";
+    assert!(within(Duration::from_secs(10), accepted), "{}", silk.log("server"));
+}

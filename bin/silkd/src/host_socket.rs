@@ -1,0 +1,167 @@
+//! A connection over Linux's own TCP, as HOST's stage uses it: system calls on a socket that
+//! never waits, and what their errors mean for a path.
+
+use rustix::io::{Errno, IoSlice, read, retry_on_intr};
+use rustix::net::{
+    SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags, acceptfrom_with, getsockname,
+    sendmsg, shutdown, sockopt,
+};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use silk_modules::host::{HostFault, HostSocket};
+use silk_path::{Bell, Event};
+use std::net::SocketAddrV4;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The socket. Whoever watches it may hold it too, for as long as it takes to begin.
+pub struct LinuxSocket(pub Arc<OwnedFd>);
+
+impl HostSocket for LinuxSocket {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, HostFault> {
+        retry_on_intr(|| read(&self.0, &mut *into)).map_err(fault)
+    }
+
+    fn write(&mut self, from: [&[u8]; 2]) -> Result<usize, HostFault> {
+        let parts = from.map(IoSlice::new);
+        let send = || sendmsg(&self.0, &parts, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL);
+        retry_on_intr(send).map_err(fault)
+    }
+
+    fn finish(&mut self) {
+        // A connection that is gone already says so at the next call.
+        let _ = shutdown(&self.0, Shutdown::Write);
+    }
+
+    fn reset(&mut self) {
+        reset(&self.0);
+    }
+
+    fn set(&mut self, option: Bell) {
+        let socket = &self.0;
+        // What Linux refuses the program would not have got from it either.
+        let _ = match option {
+            Bell::NoDelay(on) => sockopt::set_tcp_nodelay(socket, on),
+            Bell::Cork(on) => sockopt::set_tcp_cork(socket, on),
+            Bell::KeepAlive(keep) => set_keepalive(socket, keep),
+            Bell::UserTimeout(seconds) => sockopt::set_tcp_user_timeout(socket, seconds.saturating_mul(1000)),
+            Bell::Service(bits) => sockopt::set_ip_tos(socket, bits),
+            _ => Ok(()),
+        };
+    }
+}
+
+fn set_keepalive(socket: &OwnedFd, keep: Option<(u32, u32, u8)>) -> Result<(), Errno> {
+    if let Some((idle, interval, probes)) = keep {
+        let seconds = |n: u32| Duration::from_secs(n.into());
+        sockopt::set_tcp_keepidle(socket, seconds(idle))?;
+        sockopt::set_tcp_keepintvl(socket, seconds(interval))?;
+        sockopt::set_tcp_keepcnt(socket, probes.into())?;
+    }
+    sockopt::set_socket_keepalive(socket, keep.is_some())
+}
+
+fn fault(errno: Errno) -> HostFault {
+    match errno {
+        Errno::AGAIN => HostFault::NotNow,
+        Errno::CONNRESET | Errno::PIPE => HostFault::Over(Event::Reset),
+        Errno::TIMEDOUT => HostFault::Over(Event::TimedOut),
+        other => HostFault::Over(Event::Unreachable(other.raw_os_error())),
+    }
+}
+
+/// When the socket is closed, its peer is reset.
+pub fn reset(socket: impl AsFd) {
+    let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
+}
+
+/// Lets the daemon have as many descriptors as it may: each such connection is one of its own.
+pub fn allow_many() {
+    let most = getrlimit(Resource::Nofile).maximum;
+    // With fewer, connections wait.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most });
+}
+
+/// The next connection of a listening socket, with its own and its peer's address.
+///
+/// # Errors
+/// The kernel's; `AGAIN`: there is none.
+pub fn accept(listener: &OwnedFd) -> Result<(OwnedFd, SocketAddrV4, SocketAddrV4), Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (socket, remote) = retry_on_intr(|| acceptfrom_with(listener, flags))?;
+    let v4 = |address: SocketAddrAny| SocketAddrV4::try_from(address).map_err(|_| Errno::CONNABORTED);
+    let local = v4(getsockname(&socket)?)?;
+    let remote = v4(remote.ok_or(Errno::CONNABORTED)?)?;
+    Ok((socket, local, remote))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    /// A connection of Linux's: silk's end, and the peer.
+    fn pair() -> (LinuxSocket, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let listener = OwnedFd::from(listener);
+        let (socket, local, remote) = accept(&listener).unwrap();
+        let expected = (peer.peer_addr().unwrap(), peer.local_addr().unwrap());
+        assert_eq!((local.into(), remote.into()), expected);
+        (LinuxSocket(Arc::new(socket)), peer)
+    }
+
+    #[test]
+    fn both_pieces_leave_and_what_arrives_is_read_until_the_end() {
+        let (mut socket, mut peer) = pair();
+        assert_eq!(socket.read(&mut [0; 8]), Err(HostFault::NotNow));
+        assert_eq!(socket.write([b"ab", b"cde"]), Ok(5));
+        socket.finish();
+        let mut got = String::new();
+        peer.read_to_string(&mut got).unwrap();
+        assert_eq!(got, "abcde");
+        peer.write_all(b"xyz").unwrap();
+        drop(peer);
+        let mut bytes = [0; 8];
+        let read = |socket: &mut LinuxSocket, into: &mut [u8]| loop {
+            match socket.read(into) {
+                Err(HostFault::NotNow) => {}
+                other => return other,
+            }
+        };
+        assert_eq!((read(&mut socket, &mut bytes), &bytes[..3]), (Ok(3), &b"xyz"[..]));
+        assert_eq!(read(&mut socket, &mut bytes), Ok(0));
+    }
+
+    #[test]
+    fn a_reset_is_heard_at_the_other_end_and_at_this_one() {
+        let (mut socket, mut peer) = pair();
+        socket.reset();
+        drop(socket);
+        let error = peer.read(&mut [0; 8]).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+        let (mut socket, peer) = pair();
+        reset(&peer);
+        drop(peer);
+        let mut heard = socket.read(&mut [0; 8]);
+        while heard == Err(HostFault::NotNow) {
+            heard = socket.read(&mut [0; 8]);
+        }
+        assert_eq!(heard, Err(HostFault::Over(Event::Reset)));
+        assert_eq!(socket.write([b"x", b""]), Err(HostFault::Over(Event::Reset)));
+    }
+
+    #[test]
+    fn options_reach_the_socket() {
+        let (mut socket, _peer) = pair();
+        socket.set(Bell::NoDelay(true));
+        socket.set(Bell::KeepAlive(Some((10, 5, 3))));
+        socket.set(Bell::Service(0x48));
+        let fd = &socket.0;
+        assert_eq!(sockopt::tcp_nodelay(fd), Ok(true));
+        assert_eq!(sockopt::socket_keepalive(fd), Ok(true));
+        assert_eq!(sockopt::tcp_keepcnt(fd), Ok(3));
+        assert_eq!(sockopt::ip_tos(fd), Ok(0x48));
+    }
+}

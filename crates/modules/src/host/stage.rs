@@ -1,0 +1,220 @@
+//! A connection of Linux's as a stage: reads while the program's ring has room, sends while
+//! Linux takes it, and tells the program's end what TCP below has told it. What Linux has not
+//! been asked for stays with Linux, so a slow reader on either side slows the other down.
+
+use super::{Host, HostFault, HostSocket};
+use alloc::boxed::Box;
+use core::mem::{replace, take};
+use core::time::Duration;
+use silk_instant::Instant;
+use silk_path::{Bell, Cx, DropReason, Event, Message, Report, Stage, Verdict};
+
+/// The most bytes of one direction in one run.
+const RUN: usize = 256 << 10;
+/// How long the peer may take none of what a program has left behind, before it is reset.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// HOST's part of a path.
+pub struct HostStage {
+    socket: Box<dyn HostSocket>,
+    // It may have something to read; it may take something. Linux tells only of changes.
+    readable: bool,
+    writable: bool,
+    // The program reads no more: what arrives is thrown away.
+    deaf: bool,
+    // The peer sends no more.
+    peer_finished: bool,
+    // The program sends no more, and Linux knows.
+    finishing: bool,
+    finished: bool,
+    // The program has closed; what it left is still sent.
+    closed: bool,
+    // The end has been told.
+    ended: bool,
+}
+
+impl HostStage {
+    pub(super) fn new(socket: Box<dyn HostSocket>) -> Self {
+        Self {
+            socket,
+            readable: true,
+            writable: true,
+            deaf: false,
+            peer_finished: false,
+            finishing: false,
+            finished: false,
+            closed: false,
+            ended: false,
+        }
+    }
+
+    /// Moves what can be moved, and says what became true.
+    fn pump(&mut self, cx: &mut Cx<'_, '_>) {
+        if self.ended {
+            return;
+        }
+        // What arrived before an error is the program's to read.
+        let moved = self.receive(cx).and_then(|()| self.send(cx));
+        if let Err(event) = moved {
+            cx.raise(event);
+            return self.end(cx);
+        }
+        if self.finished && (self.closed || self.peer_finished) {
+            self.end(cx);
+        }
+    }
+
+    /// Sends what the program has written, and the end of it.
+    fn send(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), Event> {
+        let mut left = RUN;
+        while self.writable && !self.finished {
+            let Some((stream, _)) = cx.stream_and_down() else { break };
+            let (_, outgoing) = stream.split();
+            if outgoing.is_empty() {
+                if self.finishing {
+                    self.socket.finish();
+                    self.finished = true;
+                }
+                break;
+            }
+            if left == 0 {
+                cx.raise(Event::Unfinished);
+                break;
+            }
+            match self.socket.write(outgoing.peek(0, left)) {
+                Ok(count) => {
+                    outgoing.consume(count);
+                    left = left.saturating_sub(count);
+                    cx.count_out(count);
+                }
+                Err(HostFault::NotNow) => self.writable = false,
+                Err(HostFault::Over(event)) => return Err(event),
+            }
+        }
+        if self.closed && left < RUN {
+            cx.arm(cx.now() + PATIENCE);
+        }
+        Ok(())
+    }
+
+    /// Takes what has arrived, as far as there is room for it.
+    fn receive(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), Event> {
+        if !self.readable || self.closed {
+            return Ok(());
+        }
+        let mut piece = take(&mut cx.module::<Host>().piece);
+        let taken = self.receive_through(cx, &mut piece);
+        cx.module::<Host>().piece = piece;
+        taken
+    }
+
+    fn receive_through(&mut self, cx: &mut Cx<'_, '_>, piece: &mut [u8]) -> Result<(), Event> {
+        let mut left = RUN;
+        while self.readable {
+            let Some((stream, _)) = cx.stream_and_down() else { break };
+            let (incoming, _) = stream.split();
+            let room = if self.deaf { left } else { incoming.room().min(left) };
+            if room == 0 {
+                if left == 0 {
+                    cx.raise(Event::Unfinished);
+                }
+                break;
+            }
+            let most = room.min(piece.len());
+            match self.socket.read(&mut piece[..most]) {
+                Ok(0) => {
+                    (self.readable, self.peer_finished) = (false, true);
+                    cx.raise(Event::PeerFinished);
+                }
+                Ok(count) => {
+                    if !self.deaf {
+                        incoming.write(&piece[..count.min(most)]);
+                    }
+                    left = left.saturating_sub(count);
+                    cx.count_in(count);
+                }
+                Err(HostFault::NotNow) => self.readable = false,
+                Err(HostFault::Over(event)) => return Err(event),
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing is left to do for this path.
+    fn end(&mut self, cx: &mut Cx<'_, '_>) {
+        if !replace(&mut self.ended, true) {
+            cx.arm(Instant::FAR);
+            cx.raise(Event::Closed);
+        }
+    }
+
+    fn abort(&mut self, cx: &mut Cx<'_, '_>) {
+        self.socket.reset();
+        self.end(cx);
+    }
+}
+
+impl Stage for HostStage {
+    fn start(&mut self, cx: &mut Cx<'_, '_>) {
+        self.pump(cx);
+    }
+
+    fn up(&mut self, _: &mut Cx<'_, '_>, _: &mut Message<'_>) -> Verdict {
+        Verdict::Drop(DropReason::Unexpected)
+    }
+
+    fn down(&mut self, _: &mut Cx<'_, '_>, _: &mut Message<'_>) -> Verdict {
+        Verdict::Drop(DropReason::Unexpected)
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_, '_>) {
+        if self.closed && !self.ended {
+            self.abort(cx);
+        }
+    }
+
+    fn bell(&mut self, cx: &mut Cx<'_, '_>, bell: Bell) -> bool {
+        match bell {
+            Bell::Sent | Bell::Read => {}
+            Bell::ShutdownWrite => self.finishing = true,
+            Bell::ShutdownRead => self.deaf = true,
+            Bell::Close => {
+                (self.finishing, self.closed) = (true, true);
+                cx.arm(cx.now() + PATIENCE);
+            }
+            Bell::Abort => {
+                self.abort(cx);
+                return false;
+            }
+            option => {
+                self.socket.set(option);
+                return false;
+            }
+        }
+        self.pump(cx);
+        false
+    }
+
+    fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {
+        if report == Report::Ready {
+            (self.readable, self.writable) = (!self.peer_finished, true);
+            self.pump(cx);
+        }
+        false
+    }
+
+    fn destroy(&mut self, _: &mut Cx<'_, '_>) {
+        if !self.ended {
+            self.socket.reset();
+        }
+    }
+
+    fn state(&self) -> &'static str {
+        match (self.peer_finished, self.finishing) {
+            (false, false) => "ESTABLISHED",
+            (true, false) => "CLOSE-WAIT",
+            (false, true) => "FIN-WAIT",
+            (true, true) => "LAST-ACK",
+        }
+    }
+}
