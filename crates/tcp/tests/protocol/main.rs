@@ -12,6 +12,7 @@ mod opening;
 mod pair;
 mod recovering;
 mod sending;
+mod simulation;
 mod solo;
 mod waiting;
 mod windows;
