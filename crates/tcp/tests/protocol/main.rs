@@ -8,6 +8,7 @@ mod growing;
 mod hostile;
 mod link;
 mod loss;
+mod matrix;
 mod opening;
 mod pair;
 mod recovering;
