@@ -2,6 +2,7 @@
 //! against hand-made segments. Nothing here reads a clock, so every run is the same run.
 
 mod buffers;
+mod clauses;
 mod closing;
 mod defences;
 mod growing;
