@@ -8,6 +8,7 @@ mod daemon;
 mod graph;
 mod kinds;
 mod man;
+mod netem;
 mod paths;
 mod reload;
 mod run;
@@ -47,6 +48,17 @@ Exit status: the program's own; 127 if there is no such program, 126 if it canno
 Example:
   silk run -- apache2 -DFOREGROUND";
 
+const NETEM_AFTER: &str = "\
+The interfaces live as long as the command. They are up and have no addresses: give them some.
+Needs root. When it ends it says what became of the packets, each way.
+
+Example:
+  ip netns add here; ip netns add there
+  silk netem --left here:wan --right there:wan --rate 100mbit --delay 10ms --loss 1% --seed 1 &
+  ip -n here addr add 10.0.0.1/24 dev wan
+  ip -n there addr add 10.0.0.2/24 dev wan
+  ip netns exec here ping 10.0.0.2";
+
 #[derive(clap::Subcommand, Debug)]
 enum Command {
     /// Run a program with its sockets on paths
@@ -60,6 +72,9 @@ enum Command {
     Graph(graph::Options),
     /// Make the daemon read its configuration again and apply changed classes
     Reload(reload::Options),
+    /// Join two network namespaces by a bad network: rate, delay, loss and more
+    #[command(after_help = NETEM_AFTER)]
+    Netem(netem::Options),
     /// Run an experiment
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -74,6 +89,7 @@ fn main() -> ExitCode {
         Command::Check(options) => check::run(&options).map(Termination::report),
         Command::Graph(options) => graph::run(&options).map(Termination::report),
         Command::Reload(options) => reload::run(&options).map(Termination::report),
+        Command::Netem(options) => netem::run(&options).map(Termination::report),
         Command::Bench(bench) => bench::run(&bench).map(Termination::report).map_err(Trouble::from),
         Command::Man(options) => man::run(&options).map(Termination::report),
     };

@@ -18,6 +18,8 @@ pub enum Trouble {
     Daemon(String),
     /// A program that cannot be run, with the exit status a shell would give.
     Program(u8, String),
+    /// A link that cannot be emulated.
+    Netem(String),
     /// An experiment without a result.
     Bench(Failure),
 }
@@ -64,7 +66,7 @@ impl fmt::Display for Trouble {
                 unreadable.iter().try_for_each(|why| writeln!(f, "{why}"))
             }
             Self::Unwritable(what, why) => write!(f, "`{what}` cannot be written: {why}"),
-            Self::Daemon(why) | Self::Program(_, why) => f.write_str(why),
+            Self::Daemon(why) | Self::Program(_, why) | Self::Netem(why) => f.write_str(why),
             Self::Bench(why) => why.fmt(f),
         }
     }

@@ -51,19 +51,16 @@ impl DomainPort {
 
     /// Lets leave what was sent.
     pub fn flush(&mut self, now: Instant) {
-        if std::mem::take(&mut self.sent)
-            || self.lazy <= now
-            || self.transmit.due().is_some_and(|at| at <= now)
-        {
+        if std::mem::take(&mut self.sent) || self.lazy <= now {
             self.lazy = Instant::FAR;
-            self.transmit.flush(now);
+            self.transmit.flush();
         }
     }
 
     /// When this domain wants to be woken even if nothing happens.
     pub fn due(&self) -> Option<Instant> {
         let lazy = Some(self.lazy).filter(|at| *at != Instant::FAR);
-        [self.wheel.next(), self.transmit.due(), lazy].into_iter().flatten().min()
+        [self.wheel.next(), lazy].into_iter().flatten().min()
     }
 
     /// Puts the indices of the paths whose timers may be due at `now` into `due`.

@@ -65,6 +65,7 @@ impl Settings {
     }
 
     /// The address to connect to `remote` from, or `None` when that is Linux's business.
+    // RFC 9293 MUST-46.
     pub fn source_for(&self, remote: Ipv4Addr) -> Option<Ipv4Addr> {
         if remote.is_loopback()
             || remote.is_multicast()

@@ -15,7 +15,6 @@ use std::hint::black_box;
 use std::time::Instant as Clock;
 
 use silk_device::{End, Frame, Offload, packet, xdp};
-use silk_instant::Instant;
 
 const ROUNDS: usize = 15;
 
@@ -72,7 +71,7 @@ fn send_small(end: &mut End, packet: &[u8], batch: usize) -> f64 {
     let start = Clock::now();
     for _ in 0..COUNT / batch {
         (0..batch).for_each(|_| end.transmit.send(packet, [&[], &[]], Offload::NONE));
-        end.transmit.flush(Instant::ZERO);
+        end.transmit.flush();
     }
     start.elapsed().as_nanos() as f64 / COUNT as f64
 }
@@ -126,7 +125,7 @@ fn receive(end: &mut End) -> f64 {
 
 fn send_small_batch(end: &mut End, packet: &[u8]) {
     (0..192).for_each(|_| end.transmit.send(packet, [&[], &[]], Offload::NONE));
-    end.transmit.flush(Instant::ZERO);
+    end.transmit.flush();
     // The receiving interrupt may still be at work on another CPU.
     std::thread::sleep(std::time::Duration::from_millis(1));
 }

@@ -8,17 +8,16 @@
 //! `xdp` shares an interface and its addresses with Linux and takes only what paths own.
 //! `packet` shares the interface but needs addresses of its own, and less privilege; `tap` is a
 //! private line to Linux. Both can be opened for several domains, Linux choosing the end by the
-//! same classifier. `link` is for tests and simulations, mostly inside a [`Faulty`].
+//! same classifier. `link` is for tests and simulations.
 //!
 //! An executor owns one [`End`] and drives it so:
 //!
 //! ```
 //! use silk_device::{Offload, link};
-//! use silk_instant::Instant;
 //!
 //! let (mut ours, mut theirs) = link::pair(&link::Options::default()).unwrap();
 //! ours.transmit.send(&[0; 60], [&[], &[]], Offload::NONE);
-//! ours.transmit.flush(Instant::ZERO); // what was sent leaves here
+//! ours.transmit.flush(); // what was sent leaves here
 //!
 //! let mut frames = Vec::new(); // tickets, kept between rounds
 //! theirs.receive.receive(&mut frames, 64); // never waits: poll `fd()` for that
@@ -31,7 +30,6 @@
 #![deny(unsafe_code)]
 
 mod bpf;
-mod fault;
 mod frame;
 pub mod link;
 pub mod napi;
@@ -49,7 +47,6 @@ mod transmit;
 mod vnet;
 pub mod xdp;
 
-pub use fault::{Faults, Faulty};
 pub use frame::{Checksum, Frame};
 pub use offload::{Offload, Segment};
 pub use open::OpenError;
@@ -59,7 +56,7 @@ pub use tables::Tables;
 pub use transmit::{Refusal, Transmit, Transmitted};
 
 /// One domain's two directions of a device. The halves are independent: either may be
-/// wrapped (see [`Faulty`]) or moved to another thread.
+/// wrapped or moved to another thread.
 pub struct End {
     /// Where this domain's frames arrive.
     pub receive: Box<dyn Receive>,

@@ -1,13 +1,11 @@
 //! The memory link: two hosts in one process, a wire between them. It carries frames in
-//! virtual time as well as in real time, because it adds none: delay, loss and the rest are
-//! [`Faulty`](crate::Faulty)'s business. It must never hold more than its queue allows.
+//! virtual time as well as in real time, because it adds none: delay, loss and the rest are the
+//! business of the link emulator in `testkit`. It must never hold more than its queue allows.
 
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use silk_instant::Instant;
 
 use crate::pool::Pool;
 use crate::sys::Event;
@@ -202,7 +200,7 @@ impl Transmit for LinkTransmit {
         }
     }
 
-    fn flush(&mut self, _now: Instant) {
+    fn flush(&mut self) {
         if self.waiting.is_empty() {
             return;
         }

@@ -6,8 +6,6 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use silk_instant::Instant;
-
 use crate::bpf::Object;
 use crate::pool::Pool;
 use crate::{
@@ -137,7 +135,7 @@ impl Transmit for TapTransmit {
         }
     }
 
-    fn flush(&mut self, _now: Instant) {}
+    fn flush(&mut self) {}
 
     fn transmitted(&self) -> Transmitted {
         self.transmitted

@@ -2,8 +2,6 @@
 //! never waits: what the device does not take at once is a counted drop, as on any wire, and
 //! the transport's business.
 
-use silk_instant::Instant;
-
 use crate::Offload;
 
 /// One domain's departing frames. Frames leave in the order of their sending.
@@ -15,15 +13,8 @@ pub trait Transmit: Send {
     /// returns.
     fn send(&mut self, head: &[u8], payload: [&[u8]; 2], offload: Offload);
 
-    /// Lets everything leave that was sent; `now` is when (devices in virtual time need to
-    /// know it, the others ignore it).
-    fn flush(&mut self, now: Instant);
-
-    /// When this device wants to be flushed again even if nothing is sent: only devices that
-    /// delay frames ever do.
-    fn due(&self) -> Option<Instant> {
-        None
-    }
+    /// Lets everything leave that was sent.
+    fn flush(&mut self);
 
     /// What happened so far.
     fn transmitted(&self) -> Transmitted;

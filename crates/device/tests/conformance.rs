@@ -6,10 +6,7 @@ mod rig;
 use std::time::Duration;
 
 use rig::{PAYLOAD, TRANSPORT};
-use silk_device::{
-    Checksum, End, Faults, Faulty, HEADROOM, Offload, Segment, link, packet, readable, tap, xdp,
-};
-use silk_instant::Instant;
+use silk_device::{Checksum, End, HEADROOM, Offload, Segment, link, packet, readable, tap, xdp};
 
 /// Two connected ends, the sender first, and what must live as long as they.
 type Pair = (End, End, Option<xdp::Device>);
@@ -51,16 +48,6 @@ fn link() {
 fn link_that_does_not_cut() {
     let options = link::Options { cut: false, ..link::Options::default() };
     conforms("uncut link", || link_pair(&options));
-}
-
-#[test]
-fn a_wrapper_without_faults() {
-    // What the link refuses, the wrapper has taken already, as a network would.
-    carries("wrapper", || {
-        let (mut a, b) = link::pair(&link::Options::default()).unwrap();
-        a.transmit = Box::new(Faulty::new(a.transmit, Faults::default()));
-        (a, b, None)
-    });
 }
 
 fn link_pair(options: &link::Options) -> Pair {
@@ -128,7 +115,7 @@ fn whole_and_in_order((mut a, mut b, _device): Pair) {
     let packets: Vec<_> = (0..200u8).map(|at| rig::datagram(&vec![at; 18 + 7 * usize::from(at)])).collect();
     for batch in packets.chunks(20) {
         batch.iter().for_each(|packet| a.transmit.send(packet, [&[], &[]], Offload::NONE));
-        a.transmit.flush(Instant::ZERO);
+        a.transmit.flush();
         let arrived: Vec<_> = rig::arrivals(&mut b, 20).into_iter().map(|(_, bytes)| bytes).collect();
         assert_eq!(arrived, batch);
     }
@@ -160,7 +147,7 @@ fn large_message((mut a, mut b, _device): Pair) {
     a.transmit.send(&rig::datagram(b"before"), [&[], &[]], Offload::NONE);
     a.transmit.send(&headers, [&payload[..13_000], &payload[13_000..]], offload);
     a.transmit.send(&rig::datagram(b"after"), [&[], &[]], Offload::NONE);
-    a.transmit.flush(Instant::ZERO);
+    a.transmit.flush();
 
     let mut arrived = rig::arrivals(&mut b, 3);
     while arrived.last().is_some_and(|(_, bytes)| bytes[PAYLOAD..] != *b"after") {
@@ -196,7 +183,7 @@ fn checksum_holds(said: Checksum, packet: &[u8], at: usize) -> bool {
 fn checksum_left_out((mut a, mut b, _device): Pair) {
     let (packet, offload) = rig::unsummed_datagram(b"somebody else's work");
     a.transmit.send(&packet, [&[], &[]], offload);
-    a.transmit.flush(Instant::ZERO);
+    a.transmit.flush();
     let (frame, bytes) = rig::arrivals(&mut b, 1).pop().expect("a frame");
     assert!(checksum_holds(frame.checksum, &bytes, 6), "{:?}", frame.checksum);
     assert_eq!(bytes[PAYLOAD..], packet[PAYLOAD..]);
@@ -253,7 +240,7 @@ fn flood((mut a, mut b, device): Pair) {
     let packet = rig::datagram(&[2; 18]);
     for _ in 0..200 {
         (0..100).for_each(|_| a.transmit.send(&packet, [&[], &[]], Offload::NONE));
-        a.transmit.flush(Instant::ZERO);
+        a.transmit.flush();
     }
     let mut frames = Vec::new();
     while b.receive.receive(&mut frames, 64) > 0 {
@@ -282,7 +269,7 @@ fn nonsense((mut a, b, device): Pair) {
     let offload = Offload { segment: Segment::Tcp4(1400), header_len: 9_000, ..Offload::checksum(8_000, 16) };
     a.transmit.send(&rig::datagram(b"a lie"), [&[], &[]], offload);
     a.transmit.send(&vec![0; 70_000], [&[], &[]], Offload::NONE);
-    a.transmit.flush(Instant::ZERO);
+    a.transmit.flush();
     let sent = a.transmit.transmitted();
     assert_eq!((sent.frames, sent.dropped()), (0, 2), "{sent:?}");
     whole_again((a, b, device));

@@ -12,7 +12,6 @@ use std::time::Duration;
 use rig::{LEFT, PAYLOAD, PORT, RIGHT};
 use silk_device::xdp::{self, Device, Mode, Options};
 use silk_device::{End, Offload, OpenError, napi, packet, readable};
-use silk_instant::Instant;
 use silk_path::classify::{
     ClassRule, Domains, Flow, Found, Owned, Protocol, Store32, Store64, Tables, Verdict,
 };
@@ -54,7 +53,7 @@ fn send_many(end: &mut End, packet: &[u8], count: usize) {
     for at in 1..=count {
         end.transmit.send(packet, [&[], &[]], Offload::NONE);
         if at % 32 == 0 || at == count {
-            end.transmit.flush(Instant::ZERO);
+            end.transmit.flush();
         }
     }
 }

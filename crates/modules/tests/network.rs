@@ -161,6 +161,7 @@ fn exchange_arp(a: &mut Host, b: &mut Host) {
     }
 }
 
+// RFC 9293 MUST-63.
 #[test]
 fn a_land_attack_and_impossible_sources_are_dropped() {
     let mut host = Host::new(1);
@@ -265,6 +266,7 @@ fn a_flood_of_fragments_is_bounded() {
     }
 }
 
+// RFC 9293 MUST-49.
 #[test]
 fn time_to_live_is_the_configurations() {
     let mut spec = rig::graph();

@@ -71,6 +71,7 @@ fn state(host: &Host, path: PathId) -> &'static str {
     host.paths.path(path).map_or("none", |path| path.shown_state())
 }
 
+// RFC 9293 MUST-44.
 #[test]
 fn a_request_and_its_answer() {
     let (mut client, mut server, c) = connected();
@@ -247,6 +248,7 @@ fn large_segments_are_left_to_a_device_that_cuts_them() {
     assert_eq!(server.handles[0].read().len(), 12_000);
 }
 
+// RFC 9293 MUST-54.
 #[test]
 fn a_path_mtu_is_believed_only_for_what_is_outstanding() {
     let (mut client, mut server, c) = connected();

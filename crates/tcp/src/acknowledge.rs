@@ -170,6 +170,7 @@ impl Connection {
     }
 
     /// RFC 6298 §5.2 and §5.3.
+    // RFC 6298 §5.2, §5.3.
     fn restart_timer(&mut self, now: Instant) {
         if self.snd.is_idle() {
             self.timers.cancel(Timer::Retransmit);

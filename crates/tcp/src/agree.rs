@@ -33,12 +33,14 @@ impl Agreed {
     }
 
     /// The largest segment to send on a path that takes `mss`.
+    // RFC 9293 MUST-16.
     pub(crate) fn mss(&self, mss: u16) -> u16 {
         self.peer_mss.min(mss.max(SMALLEST_MSS))
     }
 }
 
 /// What a SYN of ours offers; the timestamp's values are filled in when it is sent.
+// RFC 9293 MUST-14, SHLD-5; RFC 2018 §2.
 pub(crate) fn syn_options(config: &Config) -> Options {
     Options {
         mss: Some(config.mss),
@@ -71,6 +73,7 @@ mod tests {
         assert_eq!(agreed, everything);
     }
 
+    // RFC 9293 MUST-15.
     #[test]
     fn an_absent_mss_is_536_and_a_tiny_one_is_raised() {
         let peer_mss = |mss| Agreed::new(&Options::default(), &Options { mss, ..Options::default() });

@@ -144,6 +144,7 @@ impl Connection {
     }
 
     /// Second: a reset in the window (RFC 5961 §3.2). Only at the very edge it is believed.
+    // RFC 9293 MUST-11, MUST-12, MUST-66, SHLD-2.
     fn on_reset(&mut self, now: Instant, seg: &Segment) -> Result<Progress, DropReason> {
         if seg.seq != self.rcv.nxt {
             self.challenge(now);
@@ -194,6 +195,7 @@ impl Connection {
     }
 
     /// Both FINs are acknowledged (RFC 9293 §3.10.7.4).
+    // RFC 9293 MUST-13.
     pub(crate) fn enter_time_wait(&mut self, now: Instant) -> Progress {
         self.state = State::TimeWait;
         self.timers.cancel_all();

@@ -90,6 +90,7 @@ impl Connection {
     }
 
     /// As much of a hole as may be sent again now.
+    // RFC 9293 SHLD-16.
     fn again(&self, hole: Hole, out: Outstanding, mss: u32, most: u32) -> Option<Text> {
         let left = self.recovery.budget(self.congestion.window(), out);
         let forced = self.recovery.forced();
@@ -140,6 +141,7 @@ impl Connection {
     /// How many octets of new text to send. All of a full segment may go; a smaller one only at the
     /// end of the text, when Nagle lets it, or when the window will never take more (RFC 9293
     /// §3.8.6.2.1).
+    // RFC 9293 MUST-38, SHLD-28.
     fn portion(&self, allowance: Allowance) -> u32 {
         let Allowance { unsent, window, congestion, most, mss } = allowance;
         let sendable = unsent.min(window).min(congestion).min(most);
@@ -170,6 +172,7 @@ impl Connection {
 
     /// Nagle's algorithm as refined by Minshall: a small segment waits only while another small one
     /// is outstanding. A FIN is reason enough to send the rest.
+    // RFC 9293 SHLD-7.
     fn lets_small_go(&self) -> bool {
         let urgent = self.owed.contains(Owed::PUSH) || self.snd.fin == Fin::Wanted;
         let nagle = self.snd.nodelay || self.snd.small_end.at_or_before(self.snd.una);
@@ -178,6 +181,7 @@ impl Connection {
 
     /// Text is held back. While something is outstanding its acknowledgement will bring us here
     /// again; otherwise only the persist timer will (RFC 9293 §3.8.6.1 and §3.8.6.2.1).
+    // RFC 9293 MUST-60, SHLD-29, SHLD-30.
     fn hold(&mut self, now: Instant, window: u32) {
         if self.snd.is_idle() && !self.timers.is_armed(Timer::Persist) {
             let wait = if window == 0 { self.rto.doubled(self.snd.probes) } else { OVERRIDE };

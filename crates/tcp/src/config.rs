@@ -60,6 +60,7 @@ pub struct Config {
 
 /// When and how often an idle connection is probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// RFC 9293 MUST-27.
 pub struct KeepaliveConfig {
     /// Silence before the first probe.
     pub idle: Duration,
@@ -70,12 +71,14 @@ pub struct KeepaliveConfig {
 }
 
 impl Default for KeepaliveConfig {
+    // RFC 9293 MUST-28.
     fn default() -> Self {
         Self { idle: Duration::from_secs(7200), interval: Duration::from_secs(75), probes: 9 }
     }
 }
 
 impl Default for Config {
+    // RFC 9293 MUST-25, SHLD-11.
     fn default() -> Self {
         Self {
             mss: 1460,

@@ -64,6 +64,7 @@ pub trait Congestion {
 /// which was written for peers that acknowledge every second segment. Today's aggregate what they
 /// receive and acknowledge a whole window at once; under that limit slow start was linear, and 500
 /// KB took 12 round trips where Linux, which has no limit either, took 8.
+// RFC 9293 MUST-19; RFC 5681 §3.1.
 pub(crate) fn slow_start_growth(acked: &Acked) -> u32 {
     acked.bytes
 }
@@ -145,6 +146,7 @@ mod tests {
         Acked { now: Instant::ZERO, bytes, mss: MSS, srtt: Duration::from_millis(10), limited: true }
     }
 
+    // RFC 9293 MUST-19; RFC 5681 §3.1.
     #[test]
     fn slow_start_grows_by_what_was_acknowledged() {
         for mut controller in both() {

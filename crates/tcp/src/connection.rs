@@ -254,6 +254,7 @@ impl Connection {
     }
 
     /// Whether small segments leave at once (TCP_NODELAY). Poll for transmission after.
+    // RFC 9293 MUST-17.
     pub fn set_nodelay(&mut self, nodelay: bool) {
         self.snd.nodelay = nodelay;
     }
@@ -265,6 +266,7 @@ impl Connection {
     }
 
     /// Probing of an idle connection (SO_KEEPALIVE and the TCP_KEEP… options).
+    // RFC 9293 MUST-24.
     pub fn set_keepalive(&mut self, now: Instant, config: Option<KeepaliveConfig>) {
         self.keepalive = Keepalive::new(config);
         self.timers.cancel(Timer::Keepalive);
@@ -275,6 +277,7 @@ impl Connection {
 
     /// TCP_USER_TIMEOUT: how long sent text may stay unacknowledged (RFC 5482); `None` for the
     /// configured number of retransmissions.
+    // RFC 9293 MUST-21.
     pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
         self.limits.set_user_timeout(timeout);
     }

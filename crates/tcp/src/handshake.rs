@@ -69,6 +69,7 @@ impl Connection {
     }
 
     /// RFC 9293 §3.5, figure 7: both SYNs crossed; ours goes out again with an acknowledgement.
+    // RFC 9293 MUST-10.
     fn simultaneous_open(&mut self, seg: &Segment) -> Progress {
         self.state = State::SynReceived;
         self.snd.set_window(seg.seq, self.snd.una, u32::from(seg.window));

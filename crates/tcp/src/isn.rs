@@ -20,6 +20,7 @@ impl IsnSecret {
     }
 
     /// ISN = M + F(localip, localport, remoteip, remoteport, secret).
+    // RFC 9293 MUST-8, MUST-9, SHLD-1; RFC 6528 §3.
     pub fn iss<K: Hash>(&self, now: Instant, four_tuple: &K) -> SeqNumber {
         SeqNumber::new(clock(now).wrapping_add(self.hash(four_tuple) as u32))
     }
@@ -60,6 +61,7 @@ mod tests {
 
     const SECRET: IsnSecret = IsnSecret::new([1, 2]);
 
+    // RFC 9293 MUST-8.
     #[test]
     fn numbers_of_one_tuple_follow_the_clock() {
         let first = SECRET.iss(Instant::ZERO, &(1, 2));
@@ -67,6 +69,7 @@ mod tests {
         assert_eq!(later - first, 250_000);
     }
 
+    // RFC 9293 MUST-9, SHLD-1; RFC 6528 §3.
     #[test]
     fn numbers_of_different_tuples_and_secrets_are_unrelated() {
         let iss = |secret: IsnSecret, tuple| secret.iss(Instant::ZERO, &tuple);
@@ -74,6 +77,7 @@ mod tests {
         assert_ne!(iss(SECRET, (1, 2)), iss(IsnSecret::new([1, 3]), (1, 2)));
     }
 
+    // RFC 7323 §7.1.
     #[test]
     fn the_timestamp_offset_is_the_tuples_own_at_any_time() {
         let at = |millis, tuple: (u8, u8)| {

@@ -43,6 +43,7 @@ impl Keepalive {
     }
 
     /// The timer went off. `busy` when text is outstanding, whose own timer finds out.
+    // RFC 9293 MUST-26, MUST-29.
     pub(crate) fn on_timeout(&mut self, now: Instant, last_heard: Instant, busy: bool) -> Due {
         let silent_until = last_heard + self.idle();
         if busy {
@@ -77,6 +78,7 @@ mod tests {
         assert_eq!(keepalive().on_timeout(secs(60), secs(50), false), Due::Later(secs(110)));
     }
 
+    // RFC 9293 MUST-29.
     #[test]
     fn it_probes_and_then_gives_up() {
         let mut keepalive = keepalive();
@@ -84,6 +86,7 @@ mod tests {
         assert_eq!(due, [Due::Probe(secs(65)), Due::Probe(secs(70)), Due::Failed]);
     }
 
+    // RFC 9293 MUST-26.
     #[test]
     fn outstanding_text_is_probe_enough() {
         assert_eq!(keepalive().on_timeout(secs(60), secs(0), true), Due::Later(secs(120)));

@@ -147,6 +147,7 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
     }
 
     /// RFC 9293 §3.10.7.2.
+    // RFC 9293 MUST-42.
     fn on_listen(&mut self, now: Instant, key: K, seg: &Segment, admission: Admission) -> ListenAction {
         if seg.flags.rst() {
             return ListenAction::Drop(DropReason::NotForListener);
@@ -227,6 +228,7 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
     }
 
     /// RFC 9293 §3.10.7.4 for SYN-RECEIVED.
+    // RFC 9293 MUST-11.
     fn on_half_open(&self, now: Instant, half: &Half, seg: &Segment, admission: Admission) -> Verdict {
         if seg.flags.syn() && !seg.flags.ack() && !seg.flags.rst() && seg.seq == half.irs {
             // The same SYN again: our answer was lost.

@@ -56,6 +56,7 @@ fn options_are_answered_only_when_offered() {
     assert_eq!(reply.options.timestamp.map(|stamp| stamp.1), Some(55));
 }
 
+// RFC 9293 MUST-42.
 #[test]
 fn a_full_backlog_drops_further_syns() {
     let mut table = table(2);
@@ -127,6 +128,7 @@ fn a_repeated_syn_is_answered_with_its_own_timestamp() {
     assert_eq!([55, 66, 60].map(|value| echoed(&mut table, value)), [Some(55), Some(66), Some(66)]);
 }
 
+// RFC 9293 MUST-11.
 #[test]
 fn a_reset_counts_only_at_the_expected_number() {
     let mut table = table(8);

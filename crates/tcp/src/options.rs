@@ -85,6 +85,7 @@ impl Options {
     ///
     /// # Errors
     /// The sender's fault: an option with an impossible length (RFC 9293 §3.2, MUST-7).
+    // RFC 9293 MUST-4, MUST-5, MUST-64.
     pub fn parse(mut bytes: &[u8]) -> Result<Self, MalformedOption> {
         let mut options = Self::default();
         // Nearly every segment carries just this layout (RFC 7323 appendix A).
@@ -142,6 +143,7 @@ impl Options {
 
     /// Writes the options, padded to a multiple of four bytes, and answers how many bytes that
     /// were. Options that do not fit into `out` or into a header are left out, SACK blocks first.
+    // RFC 9293 MUST-68, MUST-69.
     pub fn write(&self, out: &mut [u8]) -> usize {
         let room = out.len().min(Self::MAX_BYTES);
         let mut writer = Writer { out: &mut out[..room], at: 0 };
@@ -228,6 +230,7 @@ mod tests {
         Options::parse(&bytes[..len]).unwrap()
     }
 
+    // RFC 9293 MUST-4, MUST-68, MUST-69.
     #[test]
     fn a_syn_reads_back_as_written() {
         assert_eq!(round_trip(syn()), syn());
@@ -235,6 +238,7 @@ mod tests {
         assert_eq!(round_trip(plain), plain);
     }
 
+    // RFC 2018 §3.
     #[test]
     fn a_timestamp_leaves_room_for_three_sack_blocks() {
         let mut options = Options { timestamp: Some((5, 6)), ..Options::default() };
@@ -253,6 +257,7 @@ mod tests {
         assert!(all.eq([true, true, true, true, false]));
     }
 
+    // RFC 9293 MUST-7.
     #[test]
     fn impossible_lengths_are_refused() {
         for bytes in [&[2, 0, 5, 5][..], &[2, 1], &[8], &[2, 4, 5], &[99, 40, 1], &[4, 3, 0], &[5, 9, 1]] {
@@ -260,12 +265,14 @@ mod tests {
         }
     }
 
+    // RFC 9293 MUST-6, MUST-64.
     #[test]
     fn unknown_options_are_skipped() {
         let options = Options::parse(&[77, 3, 9, 2, 4, 5, 180, 0, 2, 9]).unwrap();
         assert_eq!(options, Options { mss: Some(1460), ..Options::default() });
     }
 
+    // RFC 7323 §2.3.
     #[test]
     fn a_scale_above_fourteen_counts_as_fourteen() {
         assert_eq!(Options::parse(&[3, 3, 200]).unwrap().window_scale, Some(14));

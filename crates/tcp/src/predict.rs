@@ -81,6 +81,7 @@ impl Connection {
 
     /// Text in order came: every second full segment is acknowledged at once, the first waits (RFC
     /// 9293 §3.8.6.3, RFC 5681 §4.2). What came as one may have been several on the wire.
+    // RFC 9293 MUST-40, SHLD-18, SHLD-19.
     pub(crate) fn delay_ack(&mut self, now: Instant, octets: usize) {
         let segments = (octets / usize::from(self.snd.mss)).clamp(1, 2) as u8;
         self.rcv.unacked = self.rcv.unacked.saturating_add(segments);

@@ -191,6 +191,7 @@ mod tests {
         (stream, nxt.raw())
     }
 
+    // RFC 9293 SHLD-31.
     #[test]
     fn a_filled_gap_releases_everything_behind_it() {
         let mut reassembly = held(&[(13, b"def"), (16, b"gh"), (20, b"later")]);
@@ -205,6 +206,7 @@ mod tests {
         assert_eq!(taken(&mut reassembly, 10).0, b"aaCCaa");
     }
 
+    // RFC 2018 §4.
     #[test]
     fn the_latest_block_is_reported_first_and_merged() {
         let reassembly = held(&[(10, b"aa"), (20, b"bb"), (30, b"cc"), (12, b"dd")]);

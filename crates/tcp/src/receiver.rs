@@ -77,6 +77,7 @@ impl Receiver {
     }
 
     /// The window to offer when the buffer has `room`, in octets.
+    // RFC 9293 MUST-39.
     fn offer(&self, room: u32, mss: u16) -> u32 {
         let (now, limit) = (self.window(), self.tuning.limit());
         let free = room.min(limit);
@@ -86,6 +87,7 @@ impl Receiver {
 
     /// Moves the edge and answers the window field. Where scaling must round, it rounds up as long
     /// as there is room, so that the edge does not move left (RFC 7323 §2.4).
+    // RFC 9293 SHLD-14.
     pub(crate) fn advertise(&mut self, room: usize, mss: u16) -> u16 {
         let room = u32::try_from(room).unwrap_or(u32::MAX);
         let offer = self.offer(room, mss);
@@ -111,6 +113,7 @@ impl Receiver {
     }
 
     /// The blocks to report: a duplicate first (RFC 2883 §4), then what waits.
+    // RFC 2018 §4.
     pub(crate) fn sack_blocks(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         if let Some((start, end)) = self.duplicate {
@@ -157,6 +160,7 @@ mod tests {
         receiver
     }
 
+    // RFC 9293 MUST-39.
     #[test]
     fn the_window_opens_only_by_a_segment_or_half_the_buffer() {
         let mut receiver = receiver(10_000, 0);
@@ -169,6 +173,7 @@ mod tests {
         assert_eq!(small.advertise(300, MSS), 300);
     }
 
+    // RFC 9293 SHLD-14; RFC 7323 §2.4.
     #[test]
     fn the_edge_never_moves_left() {
         let mut receiver = receiver(10_000, 0);

@@ -79,6 +79,7 @@ mod tests {
 
     const MSS: u32 = 1000;
 
+    // RFC 9293 MUST-19; RFC 5681 §3.1.
     #[test]
     fn congestion_avoidance_adds_one_segment_per_window() {
         let mut reno = Reno::new(20 * MSS);

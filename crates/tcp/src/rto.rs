@@ -28,6 +28,7 @@ const GRANULARITY: u32 = 1_000;
 const LONGEST: u32 = 300_000_000;
 
 impl Rto {
+    // RFC 6298 §2.1.
     pub(crate) fn new(config: &Config) -> Self {
         let max = micros(config.max_rto).clamp(1, LONGEST);
         let min = micros(config.min_rto).clamp(1, max);
@@ -36,6 +37,7 @@ impl Rto {
     }
 
     /// Takes a measurement R (RFC 6298 §2.2 and §2.3).
+    // RFC 9293 MUST-18.
     pub(crate) fn sample(&mut self, rtt: Duration) {
         let r = micros(rtt).clamp(1, LONGEST);
         if self.srtt_8 == 0 {
@@ -52,11 +54,13 @@ impl Rto {
     }
 
     /// Doubles the time-out (§5.5).
+    // RFC 6298 §2.5, §5.5.
     pub(crate) fn back_off(&mut self) {
         self.backoff = self.backoff.saturating_add(1);
     }
 
     /// After a SYN was lost, data starts with at least 3 s (§5.7).
+    // RFC 6298 §5.7.
     pub(crate) fn after_lost_syn(&mut self) {
         if self.srtt_8 == 0 {
             self.base = self.base.max(3_000_000).min(self.max);
@@ -98,11 +102,13 @@ mod tests {
         Rto::new(&Config { min_rto: Duration::from_millis(1), ..Config::default() })
     }
 
+    // RFC 6298 §2.1.
     #[test]
     fn before_any_sample_it_is_one_second() {
         assert_eq!(rto().current(), Duration::from_secs(1));
     }
 
+    // RFC 9293 MUST-18; RFC 6298 §2.2.
     #[test]
     fn the_first_sample_sets_srtt_and_half_of_it_as_variation() {
         let mut rto = rto();
@@ -111,6 +117,7 @@ mod tests {
         assert_eq!(rto.current(), Duration::from_millis(300));
     }
 
+    // RFC 6298 §2.3.
     #[test]
     fn steady_samples_shrink_the_variation() {
         let mut rto = rto();
@@ -119,6 +126,7 @@ mod tests {
         assert!(rto.current() < Duration::from_millis(83), "{:?}", rto.current());
     }
 
+    // RFC 6298 §2.5, §5.5.
     #[test]
     fn back_off_doubles_up_to_the_maximum_and_ends_with_a_sample() {
         let mut rto = rto();
@@ -133,6 +141,7 @@ mod tests {
         assert_eq!(rto.current(), Duration::from_millis(300));
     }
 
+    // RFC 6298 §5.7.
     #[test]
     fn a_lost_syn_makes_it_three_seconds_until_a_sample() {
         let mut rto = rto();

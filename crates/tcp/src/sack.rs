@@ -107,6 +107,7 @@ impl Scoreboard {
     }
 
     /// The first stretch of missing octets within `from..limit`.
+    // RFC 2018 §5.
     pub(crate) fn hole(&self, from: SeqNumber, limit: SeqNumber) -> Option<(SeqNumber, SeqNumber)> {
         let mut at = self.ranges.partition_point(|range| range.1.at_or_before(from));
         let mut start = from;

@@ -111,6 +111,7 @@ impl Sender {
     }
 
     /// How far beyond SND.NXT the peer's window reaches.
+    // RFC 9293 MUST-34, SHLD-15.
     pub(crate) fn usable_window(&self) -> u32 {
         (self.una + self.wnd).since(self.nxt)
     }
@@ -122,6 +123,7 @@ impl Sender {
         }
     }
 
+    // RFC 9293 MUST-1.
     pub(crate) fn set_window(&mut self, seq: SeqNumber, ack: SeqNumber, window: u32) {
         self.wl1 = seq;
         self.wl2 = ack;

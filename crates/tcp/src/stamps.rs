@@ -39,11 +39,13 @@ impl Timestamps {
     }
 
     /// PAWS: whether `value` is older than TS.Recent while that is still valid (§5.3, R1).
+    // RFC 7323 §5.3.
     pub(crate) fn is_old(&self, value: u32, now: Instant) -> bool {
         stamp_before(value, self.recent) && now - self.recent_at < OUTDATED
     }
 
     /// Takes a segment's TSval when it is the one to echo (§4.3, step 2).
+    // RFC 7323 §4.3.
     pub(crate) fn update(&mut self, now: Instant, value: u32, seq: SeqNumber, last_ack_sent: SeqNumber) {
         if !self.is_old(value, now) && seq.at_or_before(last_ack_sent) {
             self.set(now, value);
@@ -57,6 +59,7 @@ impl Timestamps {
 
     /// The round trip that an echo of our clock measures (§4.1), in its coarse tick; none for an
     /// echo that cannot be true.
+    // RFC 7323 §4.1.
     pub(crate) fn round_trip(&self, now: Instant, echo: u32) -> Option<Duration> {
         let ticks = self.value(now).wrapping_sub(echo);
         (self.on && echo != 0 && ticks < 300_000).then(|| Duration::from_millis(u64::from(ticks)))

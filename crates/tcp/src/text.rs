@@ -21,6 +21,7 @@ const OVERHEAD: usize = 2;
 
 impl Connection {
     /// The text and FIN of an acceptable segment.
+    // RFC 9293 SHLD-3.
     pub(crate) fn on_text<R: RecvBuffer + ?Sized>(
         &mut self,
         now: Instant,
@@ -133,6 +134,7 @@ impl Connection {
 
     /// Text ahead of its turn: keeps it, and tells the peer at once (RFC 5681 §4.2). A peer without
     /// SACK counts these acknowledgements, so each is owed on its own.
+    // RFC 9293 SHLD-31; RFC 5681 §3.2.
     fn keep(&mut self, seq: SeqNumber, text: &[u8]) -> Result<Progress, DropReason> {
         if self.sack {
             self.owed.add(Owed::ACK);

@@ -42,6 +42,7 @@ impl TimeWait {
     }
 
     /// Whether a SYN belongs to a new incarnation for certain (RFC 6191 §2, RFC 9293 §3.6.1).
+    // RFC 9293 SHLD-4.
     fn may_be_reused_by(&self, seg: &Segment) -> bool {
         let later = seg.seq.after(self.rcv_nxt);
         match seg.options.timestamp {

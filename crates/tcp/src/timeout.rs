@@ -46,6 +46,7 @@ impl Connection {
         }
     }
 
+    // RFC 9293 MUST-22.
     fn on_syn_timeout(&mut self) -> Progress {
         if self.snd.timeouts >= self.limits.syn_retries {
             return self.finish(Progress::TIMED_OUT);
@@ -58,6 +59,7 @@ impl Connection {
         Progress::NONE
     }
 
+    // RFC 6298 §5.4, §5.5, §5.6.
     fn on_text_timeout(&mut self, now: Instant) -> Progress {
         let out = self.outstanding();
         let first = self.snd.timeouts == 0;
@@ -76,6 +78,7 @@ impl Connection {
 
     /// R2 of RFC 9293 §3.8.3, or the user time-out (RFC 5482). A peer that closed its window on
     /// what was sent and still answers is not gone (§3.8.6.1, MUST-37).
+    // RFC 9293 MUST-20, SHLD-17.
     fn is_hopeless(&self, now: Instant) -> bool {
         let answers = self.snd.wnd == 0 && self.last_heard + self.rto.current() >= now;
         if answers && self.reader != Reader::Gone {
@@ -94,6 +97,7 @@ impl Connection {
     /// Nothing is outstanding and text is held back: by the window, then the peer is probed, for
     /// ever if it answers (§3.8.6.1, MUST-37), but not for a program that has gone; or by Nagle, a
     /// cork or silly-window avoidance, then it goes out now (§3.8.6.2.1).
+    // RFC 9293 MUST-35, MUST-36, MUST-37, MUST-60.
     fn on_persist_timeout(&mut self) -> Progress {
         if self.snd.usable_window() > 0 {
             self.owed.add(Owed::PUSH);
@@ -109,6 +113,7 @@ impl Connection {
         Progress::NONE
     }
 
+    // RFC 9293 MUST-26.
     fn on_keepalive_timeout(&mut self, now: Instant) -> Progress {
         let busy = !self.snd.is_idle() || self.timers.is_armed(Timer::Persist);
         match self.keepalive.on_timeout(now, self.last_heard, busy) {

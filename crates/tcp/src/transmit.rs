@@ -19,6 +19,7 @@ impl Connection {
     /// The next segment to send, if there is one. Its text may be as long as `max_segment_bytes`
     /// when it is to be cut by segmentation offload; 0 asks for single segments. Everything
     /// answered counts as sent.
+    // RFC 9293 MUST-58, MUST-59.
     pub fn poll_transmit<S: SendBuffer + ?Sized, R: RecvBuffer + ?Sized>(
         &mut self,
         now: Instant,
@@ -82,12 +83,14 @@ impl Connection {
         self.bare(header)
     }
 
+    // RFC 9293 SHLD-12.
     fn bare(&mut self, header: Header) -> Transmit {
         self.counters.segments_out = self.counters.segments_out.wrapping_add(1);
         Transmit { header, offset: 0, len: 0, gso_size: 0 }
     }
 
     /// A header with all that every segment of a synchronized connection says.
+    // RFC 9293 MUST-65; RFC 7323 §3.2.
     fn header<R: RecvBuffer + ?Sized>(
         &mut self,
         now: Instant,
@@ -107,6 +110,7 @@ impl Connection {
         Header { seq, ack: self.rcv.nxt, flags: flags | Flags::ACK, window, options }
     }
 
+    // RFC 9293 MUST-61, SHLD-27.
     fn send_text<S: SendBuffer + ?Sized, R: RecvBuffer + ?Sized>(
         &mut self,
         now: Instant,

@@ -3,6 +3,9 @@
 use silk_testkit::netns::{PREFERRED, Rig, Running, SERVER, output};
 use std::io::{Write, stderr};
 use std::process::Command;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A rig, or `None` with a line that says so where the machine grants none.
 fn rig() -> Option<Rig> {
@@ -34,9 +37,16 @@ fn a_rig_takes_its_processes_and_its_names_with_it() {
     let name = rig.server.namespace().to_owned();
     let mut forker = rig.server.spawn("sh", ["-c", "sleep 1000 & echo $!; sleep 1000"]).unwrap();
     assert!(namespaces().contains(&name));
+    // Who has not entered the host yet is not in it.
+    let inside = || output(Command::new("ip").args(["netns", "pids", &name])).unwrap().lines().count();
+    let start = Instant::now();
+    while inside() < 2 {
+        assert!(start.elapsed() < PATIENCE, "the shell and its child never entered the host");
+    }
     drop(rig);
     assert!(!namespaces().contains(&name));
-    assert!(forker.ended().is_some(), "the shell outlived its host");
+    // A process that ends leaves its namespace a moment before its parent can know.
+    assert!(forker.wait(PATIENCE).is_some(), "the shell outlived its host");
 }
 
 #[test]

@@ -142,6 +142,7 @@ impl Quote<'_> {
 }
 
 /// The message in `bytes`, its checksum checked.
+// RFC 9293 MUST-55.
 pub fn parse(bytes: &[u8]) -> Result<Message<'_>, ParseError> {
     let (raw, data) = split::<Raw>(bytes, ParseError::IcmpTruncated)?;
     if Sum::ZERO.bytes(bytes).folded() != 0xffff {

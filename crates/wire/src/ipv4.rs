@@ -115,6 +115,7 @@ pub struct Packet<'a> {
 }
 
 /// The packet at the front of `bytes`, its lengths and header checksum checked.
+// RFC 9293 MUST-50.
 pub fn parse(bytes: &[u8]) -> Result<Packet<'_>, ParseError> {
     let packet = parse_quoted(bytes)?;
     let total_len = packet.header.total_len();
@@ -287,6 +288,7 @@ mod tests {
         assert_eq!(parse(&empty), Err(ParseError::Ipv4Fragment));
     }
 
+    // RFC 9293 MUST-50.
     #[test]
     fn options_are_skipped_and_padding_is_cut() {
         let mut bytes = packet(Emit::default(), b"\x01\x01\x01\x00payload??");

@@ -113,6 +113,7 @@ pub struct Segment<'a> {
 
 /// The segment in `bytes`, which is exactly what IP delivered. `pseudo(length)` is the sum of
 /// the pseudo-header for that many bytes.
+// RFC 9293 MUST-3.
 pub fn parse(
     bytes: &[u8],
     accept: Accept,
@@ -153,6 +154,7 @@ pub struct Emit {
 impl Emit {
     /// Writes the header for `options` bytes of options (a multiple of 4, which the caller
     /// writes behind it) to the front of `bytes`, which must have room for [`HEADER`] bytes.
+    // RFC 9293 MUST-2.
     pub fn emit(&self, options: usize, bytes: &mut [u8]) {
         let header = Header {
             source: U16::new(self.source),
@@ -192,6 +194,7 @@ mod tests {
         bytes
     }
 
+    // RFC 9293 MUST-3.
     #[test]
     fn each_fault_has_its_name() {
         let good = segment(Emit::default(), &[], b"data");
@@ -208,6 +211,7 @@ mod tests {
     }
 
     proptest! {
+        // RFC 9293 MUST-2.
         #[test]
         fn written_and_read_back(source: u16, destination: u16, seq: u32, ack: u32, flags: u8, window: u16, urgent: u16,
             options in 0usize..11, data in proptest::collection::vec(any::<u8>(), 0..64)) {

@@ -14,6 +14,7 @@ mod host;
 mod iperf;
 mod listening;
 mod names;
+mod netem;
 mod nginx;
 mod options;
 mod own_machine;

@@ -58,6 +58,7 @@ fn a_receive_buffer_limits_the_window() {
     assert!(windows[0] > 8192 && (1..=8192).contains(&windows[1]), "{said:?}");
 }
 
+// RFC 9293 MUST-48, SHLD-21, SHLD-22.
 #[test]
 fn service_bits_are_on_the_packets() {
     let Some((silk, _server)) = start() else { return };

@@ -3,8 +3,6 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use silk_instant::Instant;
-
 use super::{PACKET_VNET_HDR, Sending};
 use crate::sys::{self, SendBatch};
 use crate::{Offload, OpenError, Refusal, Transmit, Transmitted, vnet};
@@ -67,7 +65,7 @@ impl Transmit for PacketTransmit {
         }
     }
 
-    fn flush(&mut self, _now: Instant) {
+    fn flush(&mut self) {
         if self.batch.len() > 0 {
             self.send_batch();
         }

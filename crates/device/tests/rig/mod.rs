@@ -9,7 +9,6 @@ use std::time::Duration;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use silk_device::{End, Frame, Offload, Tables, readable};
-use silk_instant::Instant;
 use silk_wire::checksum::{self, Sum};
 use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering;
@@ -137,7 +136,7 @@ pub fn own_port(tables: &Tables, domain: u32) {
 /// Sends one packet and lets it leave.
 pub fn send(end: &mut End, packet: &[u8]) {
     end.transmit.send(packet, [&[], &[]], Offload::NONE);
-    end.transmit.flush(Instant::ZERO);
+    end.transmit.flush();
 }
 
 /// Receives until `count` frames are there, or nothing more comes; what arrived is copied

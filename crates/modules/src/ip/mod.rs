@@ -112,6 +112,7 @@ impl Module for Ip {
         Some(eth::IPV4)
     }
 
+    // RFC 9293 MUST-43, MUST-44.
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
         let protocol = create.attrs.prot_id().unwrap_or(0) as u8;
         let remote = create.attrs.remote().map(|remote| *remote.ip());

@@ -56,6 +56,7 @@ impl IpStage {
 
     /// The header of a packet to `destination` with `payload` bytes. Only a path with one peer
     /// hears of its MTU, so only its packets may not be cut up on the way.
+    // RFC 9293 MUST-49.
     pub(crate) fn header(
         &self,
         source: Ipv4Addr,
@@ -143,6 +144,7 @@ impl IpStage {
     }
 
     /// Whether a packet with this header is for this path.
+    // RFC 9293 MUST-57, MUST-63.
     fn check(&self, cx: &mut Cx<'_, '_>, header: &ipv4::Header) -> Result<(), DropReason> {
         let (source, destination) = (header.source(), header.destination());
         if self.remote.is_some_and(|remote| remote != source)
@@ -244,6 +246,7 @@ impl Stage for IpStage {
         Verdict::Forward
     }
 
+    // RFC 9293 MUST-48, SHLD-22.
     fn down(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
         let (source, destination) = match self.addresses(cx, &msg.meta) {
             Ok(addresses) => addresses,
@@ -301,6 +304,7 @@ impl Stage for IpStage {
         cx.arm(deadline);
     }
 
+    // RFC 9293 SHLD-21.
     fn bell(&mut self, _: &mut Cx<'_, '_>, bell: Bell) -> bool {
         if let Bell::Service(tos) = bell {
             self.tos = tos;

@@ -10,6 +10,7 @@ use silk_wire::{ipv4, tcp};
 pub(super) const HEADROOM: usize = 128;
 
 /// Writes the header in front of `msg`, whose text is there already.
+// RFC 9293 MUST-2.
 pub(super) fn write_header(msg: &mut Message<'_>, key: &Key, header: &Header) -> Result<(), DropReason> {
     let options = header.options.encoded_len().min(Options::MAX_BYTES);
     let bytes = msg.push(tcp::HEADER + options)?;

@@ -159,6 +159,7 @@ fn ask_for_path(cx: &mut Cx<'_, '_>, key: Key, half: Established) -> Verdict {
 }
 
 impl Stage for ListenStage {
+    // RFC 9293 MUST-41, MUST-67, SHLD-6.
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         if let Some(mtu) = cx.attrs().mtu() {
             let config = self.halves.config().clone();

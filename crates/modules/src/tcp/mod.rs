@@ -211,6 +211,7 @@ impl Module for Tcp {
         Some(ipv4::TCP.into())
     }
 
+    // RFC 9293 MUST-45.
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
         let nobody = create.attrs.remote().is_none();
         if nobody || create.attrs.listen() == Some(true) {

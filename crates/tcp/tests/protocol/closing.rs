@@ -36,6 +36,7 @@ fn with_offload_response_and_fin_are_one_transmission() {
     assert!(sent[0].header.flags.contains(FIN | Flags::PSH));
 }
 
+// RFC 9293 MUST-12.
 #[test]
 fn an_ordinary_close_passes_through_every_state() {
     let mut solo = Solo::established(&plain());
@@ -136,6 +137,7 @@ fn closing_before_the_handshake_sends_nothing() {
     assert_eq!((solo.state(), solo.sent(), solo.connection.poll_timeout()), (State::Closed, vec![], None));
 }
 
+// RFC 9293 MUST-12.
 #[test]
 fn an_abort_resets_the_peer() {
     let mut pair = Pair::established(&Config::default());
@@ -157,6 +159,7 @@ fn an_abort_needs_no_reset_where_the_peer_has_finished() {
     assert_eq!((solo.state(), solo.sent()), (State::Closed, vec![]));
 }
 
+// RFC 9293 SHLD-3.
 #[test]
 fn text_for_a_program_that_has_closed_is_answered_with_a_reset() {
     let mut solo = Solo::established(&plain());
@@ -243,6 +246,7 @@ fn a_lost_last_acknowledgement_is_given_again_from_time_wait() {
     assert!(!pair.server.progress.contains(Progress::TIMED_OUT));
 }
 
+// RFC 9293 SHLD-4.
 #[test]
 fn the_same_ports_can_be_used_again_during_time_wait() {
     let mut pair = ended();
@@ -258,6 +262,7 @@ fn the_same_ports_can_be_used_again_during_time_wait() {
     );
 }
 
+// RFC 9293 MUST-13.
 #[test]
 fn time_wait_ends_after_twice_the_segment_lifetime() {
     let mut pair = ended();

@@ -26,6 +26,7 @@ fn a_reset_at_the_expected_number_is_believed() {
     assert_eq!((solo.sent(), solo.connection.poll_timeout()), (vec![], None));
 }
 
+// RFC 5961 §3.2.
 #[test]
 fn a_reset_elsewhere_in_the_window_is_challenged() {
     let mut solo = Solo::established(&plain());
@@ -36,6 +37,7 @@ fn a_reset_elsewhere_in_the_window_is_challenged() {
     assert_eq!(solo.state(), State::Established);
 }
 
+// RFC 5961 §3.2.
 #[test]
 fn a_reset_outside_the_window_is_ignored() {
     let mut solo = Solo::established(&plain());
@@ -45,6 +47,7 @@ fn a_reset_outside_the_window_is_ignored() {
     assert_eq!(solo.sent(), []);
 }
 
+// RFC 5961 §4.2.
 #[test]
 fn a_syn_is_challenged_wherever_it_is() {
     let mut solo = Solo::established(&plain());
@@ -56,6 +59,7 @@ fn a_syn_is_challenged_wherever_it_is() {
     assert!(is_challenged(&mut solo));
 }
 
+// RFC 5961 §7.
 #[test]
 fn challenges_are_limited() {
     let mut solo = Solo::established(&plain());
@@ -71,6 +75,7 @@ fn challenges_are_limited() {
     assert_eq!(challenged(&mut solo), 10);
 }
 
+// RFC 5961 §5.2.
 #[test]
 fn an_acknowledgement_of_what_was_never_sent_is_challenged() {
     let mut solo = Solo::established(&plain());
@@ -79,6 +84,7 @@ fn an_acknowledgement_of_what_was_never_sent_is_challenged() {
     assert!(is_challenged(&mut solo) && solo.rx.held.is_empty());
 }
 
+// RFC 5961 §5.2.
 #[test]
 fn an_acknowledgement_of_the_far_past_is_challenged() {
     let mut solo = Solo::established(&plain());
@@ -121,6 +127,7 @@ fn old_text_is_acknowledged_again_every_time() {
     assert_eq!(solo.rx.read(), b"abcd");
 }
 
+// RFC 7323 §5.3.
 #[test]
 fn paws_refuses_an_older_timestamp_and_answers() {
     let mut solo = Solo::established(&with_timestamps());
@@ -132,6 +139,7 @@ fn paws_refuses_an_older_timestamp_and_answers() {
     assert_eq!(solo.arrive(stamped(text(THEIRS + 3, b"new"), 200)), Ok(Progress::READABLE));
 }
 
+// RFC 7323 §3.2.
 #[test]
 fn a_reset_needs_no_timestamp_and_everything_else_does() {
     let mut solo = Solo::established(&with_timestamps());
@@ -139,6 +147,7 @@ fn a_reset_needs_no_timestamp_and_everything_else_does() {
     assert_eq!(solo.arrive(flagged(Flags::RST, THEIRS)), Ok(Progress::RESET | Progress::CLOSED));
 }
 
+// RFC 7323 §5.5.
 #[test]
 fn after_twenty_four_idle_days_an_older_timestamp_is_taken() {
     let mut solo = Solo::established(&with_timestamps());
@@ -146,6 +155,7 @@ fn after_twenty_four_idle_days_an_older_timestamp_is_taken() {
     assert_eq!(solo.arrive(stamped(text(THEIRS, b"abc"), 1)), Ok(Progress::READABLE));
 }
 
+// RFC 9293 MUST-5; RFC 7323 §4.3.
 #[test]
 fn what_is_echoed_is_the_timestamp_of_the_text_that_is_acknowledged() {
     let mut solo = Solo::established(&with_timestamps());

@@ -2,16 +2,19 @@
 //! against hand-made segments. Nothing here reads a clock, so every run is the same run.
 
 mod buffers;
+mod clauses;
 mod closing;
 mod defences;
 mod growing;
 mod hostile;
 mod link;
 mod loss;
+mod matrix;
 mod opening;
 mod pair;
 mod recovering;
 mod sending;
+mod simulation;
 mod solo;
 mod waiting;
 mod windows;

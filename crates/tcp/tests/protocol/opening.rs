@@ -12,6 +12,7 @@ use crate::solo::{OURS, Solo, THEIRS, ack, flagged, plain, text};
 
 const SECOND: Duration = Duration::from_secs(1);
 
+// RFC 9293 MUST-14, SHLD-5.
 #[test]
 fn three_segments_open_a_connection_with_every_option() {
     let mut pair = Pair::new(&Config::default(), Weather::FAIR, 1);
@@ -25,6 +26,7 @@ fn three_segments_open_a_connection_with_every_option() {
     assert_eq!((pair.client.sent.len(), pair.server.sent.len()), (2, 1));
 }
 
+// RFC 7323 §2.2.
 #[test]
 fn an_option_only_one_side_offers_is_not_used() {
     let old = Config { sack: false, timestamps: false, window_scaling: false, ..Config::default() };
@@ -37,6 +39,7 @@ fn an_option_only_one_side_offers_is_not_used() {
     }
 }
 
+// RFC 9293 MUST-14, MUST-16.
 #[test]
 fn the_smaller_mss_counts() {
     let small = Config { mss: 600, timestamps: false, ..Config::default() };
@@ -45,6 +48,7 @@ fn the_smaller_mss_counts() {
     assert_eq!((pair.client.connection().info().mss, pair.server.connection().info().mss), (600, 600));
 }
 
+// RFC 9293 MUST-22.
 #[test]
 fn an_unanswered_syn_is_repeated_with_back_off_and_then_given_up() {
     let mut solo = Solo::opening(&plain());
@@ -81,6 +85,7 @@ fn a_lost_syn_ack_is_repeated_by_the_listener() {
     assert_eq!((pair.client.state(), pair.server.state()), (State::Established, State::Established));
 }
 
+// RFC 9293 MUST-11.
 #[test]
 fn a_reset_refuses_the_connection_only_if_it_acknowledges_the_syn() {
     let mut solo = Solo::opening(&plain());
@@ -106,6 +111,7 @@ fn an_acknowledgement_of_an_older_connection_is_reset_and_the_open_goes_on() {
     assert_eq!(solo.state(), State::Established);
 }
 
+// RFC 9293 MUST-10.
 #[test]
 fn simultaneous_opens_meet_in_one_connection() {
     let now = Instant::from_millis(1);
@@ -163,6 +169,7 @@ fn text_on_a_syn_ack_is_left_for_later() {
     assert_eq!(solo.arrive(text(THEIRS, b"early")), Ok(Progress::READABLE));
 }
 
+// RFC 7323 §2.2.
 #[test]
 fn the_window_of_a_syn_ack_is_not_scaled_but_later_ones_are() {
     let mut solo = Solo::opening(&Config { window_scaling: true, ..plain() });

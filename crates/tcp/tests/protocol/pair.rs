@@ -10,6 +10,7 @@ use silk_tcp::time_wait::{TimeWaitAction, TimeWaitTable};
 use silk_tcp::{
     Config, Connection, DropReason, Header, IsnSecret, Progress, RecvBuffer, State, Transmit, reset_for,
 };
+use silk_testkit::emulator::Conditions;
 
 use crate::buffers::{Rx, Tx};
 use crate::link::{Link, Packet, Weather};
@@ -215,17 +216,23 @@ pub struct Pair {
 
 impl Pair {
     /// A listening server, and a client about to send its SYN.
-    pub fn new(config: &Config, weather: Weather, seed: u64) -> Self {
-        Self::with(config, config, weather, seed)
+    pub fn new(config: &Config, conditions: impl Into<Conditions>, seed: u64) -> Self {
+        Self::with(config, config, conditions, seed)
     }
 
-    pub fn with(client_config: &Config, server_config: &Config, weather: Weather, seed: u64) -> Self {
+    pub fn with(client: &Config, server: &Config, conditions: impl Into<Conditions>, seed: u64) -> Self {
+        let conditions = conditions.into();
+        Self::over(&[client.clone(), server.clone()], &[conditions.clone(), conditions], seed)
+    }
+
+    /// The client's configuration and the way to the server first.
+    pub fn over(configs: &[Config; 2], ways: &[Conditions; 2], seed: u64) -> Self {
         let now = Instant::from_millis(1_000);
-        let (mut client, mut server) = (Host::new(client_config), Host::new(server_config));
-        server.listener = Some(SynTable::new(server_config.clone(), IsnSecret::new([5, 6]), 16));
+        let [mut client, mut server] = configs.each_ref().map(Host::new);
+        server.listener = Some(SynTable::new(configs[1].clone(), IsnSecret::new([5, 6]), 16));
         let iss = IsnSecret::new([7, seed]).iss(now, &1u8);
-        client.connection = Some(Connection::connect(client_config, iss, now));
-        let (to_server, to_client) = (Link::new(weather, seed), Link::new(weather, seed ^ 0xABCD));
+        client.connection = Some(Connection::connect(&configs[0], iss, now));
+        let (to_server, to_client) = (Link::new(&ways[0], seed), Link::new(&ways[1], seed ^ 0xABCD));
         Self { now, client, server, to_server, to_client }
     }
 
@@ -249,7 +256,7 @@ impl Pair {
     }
 
     fn next_event(&self) -> Option<Instant> {
-        let arrivals = [self.to_server.next_arrival(), self.to_client.next_arrival()];
+        let arrivals = [self.to_server.next_event(), self.to_client.next_event()];
         let timeouts = [self.client.next_timeout(), self.server.next_timeout()];
         arrivals.into_iter().chain(timeouts).flatten().min()
     }

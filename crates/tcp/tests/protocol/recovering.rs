@@ -21,6 +21,7 @@ fn segment(n: u32) -> u32 {
     OURS + 1_000 * n
 }
 
+// RFC 5681 §3.2.
 #[test]
 fn the_third_duplicate_acknowledgement_sends_the_first_segment_again() {
     let mut solo = ten_outstanding(&plain());
@@ -58,6 +59,7 @@ fn an_acknowledgement_with_another_window_or_with_text_is_no_duplicate() {
     assert!(solo.text_sent().iter().all(|sent| sent.1 == 0));
 }
 
+// RFC 5681 §4.3.
 #[test]
 fn newreno_repairs_one_hole_for_each_partial_acknowledgement() {
     let mut solo = ten_outstanding(&plain());
@@ -74,6 +76,7 @@ fn newreno_repairs_one_hole_for_each_partial_acknowledgement() {
     assert_eq!(solo.text_sent().len(), 7);
 }
 
+// RFC 5681 §4.3; RFC 2018 §5.
 #[test]
 fn sack_sends_only_the_holes_again() {
     let mut solo = ten_outstanding(&with_sack());
@@ -150,6 +153,7 @@ fn duplicates_without_news_are_no_sign_of_loss_with_sack() {
     assert_eq!(solo.text_sent(), []);
 }
 
+// RFC 9293 MUST-19; RFC 5681 §3.1; RFC 6298 §5.1, §5.4, §5.5, §5.6.
 #[test]
 fn a_timeout_starts_again_from_one_segment_and_doubles() {
     let mut solo = ten_outstanding(&plain());
@@ -177,6 +181,7 @@ fn after_a_timeout_what_the_peer_holds_is_not_sent_again() {
     assert_eq!(solo.text_sent()[0], (segment(2), 1_000));
 }
 
+// RFC 2018 §8.
 #[test]
 fn a_peer_that_takes_back_what_it_held_is_sent_everything() {
     let mut solo = ten_outstanding(&with_sack());
@@ -188,6 +193,7 @@ fn a_peer_that_takes_back_what_it_held_is_sent_everything() {
     assert_eq!(solo.text_sent()[0], (segment(1), 1_000));
 }
 
+// RFC 9293 MUST-18; RFC 6298 §3.
 #[test]
 fn a_segment_sent_twice_is_not_measured_without_timestamps() {
     let mut solo = ten_outstanding(&plain());
@@ -206,6 +212,7 @@ fn a_segment_sent_twice_is_not_measured_without_timestamps() {
     assert_eq!(solo.connection.info().rto, 200 * MILLI);
 }
 
+// RFC 6298 §3; RFC 7323 §4.1.
 #[test]
 fn with_timestamps_it_is_measured_by_the_echo() {
     let mut solo = ten_outstanding(&with_timestamps());
@@ -221,6 +228,7 @@ fn with_timestamps_it_is_measured_by_the_echo() {
     assert_ne!(solo.connection.info().srtt, 10 * MILLI);
 }
 
+// RFC 9293 MUST-20.
 #[test]
 fn a_silent_peer_is_given_up_after_the_configured_retransmissions() {
     let mut solo = ten_outstanding(&Config { retries: 3, ..plain() });
@@ -246,6 +254,7 @@ fn a_user_timeout_gives_up_by_time() {
     assert!(took >= 1_000 * MILLI && took < 4_000 * MILLI, "{took:?}");
 }
 
+// RFC 9293 SHLD-31; RFC 5681 §3.2; RFC 2018 §4.
 #[test]
 fn text_out_of_order_is_answered_at_once_and_reported() {
     let mut solo = Solo::established(&with_sack());

@@ -13,6 +13,7 @@ fn nodelay() -> Config {
     Config { nodelay: true, ..plain() }
 }
 
+// RFC 9293 MUST-61, SHLD-27, SHLD-28.
 #[test]
 fn text_is_cut_into_full_segments_and_the_last_is_pushed() {
     let mut solo = Solo::established(&plain());
@@ -55,6 +56,7 @@ fn timestamps_and_sack_blocks_make_room_in_the_segment() {
     assert_eq!((transmit.len, transmit.header.options.encoded_len()), (988, 24));
 }
 
+// RFC 9293 SHLD-7.
 #[test]
 fn nagle_holds_a_second_small_segment_until_the_first_is_acknowledged() {
     let mut solo = Solo::established(&plain());
@@ -107,6 +109,7 @@ fn nothing_is_confused_after_gigabytes_of_full_segments() {
     assert_eq!(solo.connection.info().fast_recoveries, 1);
 }
 
+// RFC 9293 MUST-17.
 #[test]
 fn without_nagle_every_write_leaves() {
     let mut solo = Solo::established(&nodelay());
@@ -169,6 +172,7 @@ fn text_carries_the_acknowledgement() {
     assert_eq!(solo.sent(), []);
 }
 
+// RFC 9293 MUST-40, MUST-58, SHLD-18, SHLD-19; RFC 5681 §4.2.
 #[test]
 fn every_second_segment_is_acknowledged_and_the_first_after_a_delay() {
     let mut solo = Solo::established(&plain());
@@ -199,6 +203,7 @@ fn the_window_grows_with_acknowledgements_only_while_it_is_used() {
     assert_eq!(solo.connection.info().cwnd, before + 2_000);
 }
 
+// RFC 5681 §4.1.
 #[test]
 fn after_an_idle_time_the_window_starts_again() {
     let mut solo = Solo::established(&Config { receive_window: 60_000, ..plain() });
@@ -230,6 +235,7 @@ fn a_smaller_path_mtu_sends_again_in_smaller_pieces() {
     assert_eq!(solo.connection.info().mss, 1_000);
 }
 
+// RFC 9293 MUST-65; RFC 2018 §2; RFC 7323 §3.2.
 #[test]
 fn options_of_ordinary_segments_are_only_the_agreed_ones() {
     let mut solo = Solo::established(&with_sack());

@@ -14,6 +14,7 @@ fn alive() -> Config {
     Config { keepalive: Some(keepalive), ..plain() }
 }
 
+// RFC 9293 MUST-25.
 #[test]
 fn an_idle_connection_waits_for_nothing() {
     let mut pair = Pair::established(&Config::default());
@@ -23,6 +24,7 @@ fn an_idle_connection_waits_for_nothing() {
     assert_eq!((pair.client.sent.len(), pair.server.sent.len()), (0, 0));
 }
 
+// RFC 9293 MUST-27, SHLD-12.
 #[test]
 fn a_silent_peer_is_probed_and_then_reset() {
     let mut solo = Solo::established(&alive());
@@ -53,6 +55,7 @@ fn an_answer_to_a_probe_starts_the_wait_again() {
     assert_eq!((first + second, solo.sent().len()), (60 * SECOND, 1));
 }
 
+// RFC 9293 MUST-26.
 #[test]
 fn traffic_postpones_the_probe() {
     let mut solo = Solo::established(&alive());
@@ -77,6 +80,7 @@ fn a_probe_is_answered() {
     assert_eq!(solo.acks_sent(), [THEIRS]);
 }
 
+// RFC 9293 MUST-24.
 #[test]
 fn keepalive_can_be_turned_on_and_off() {
     let mut solo = Solo::established(&plain());

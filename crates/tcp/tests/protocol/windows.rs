@@ -13,6 +13,7 @@ fn window(octets: u16, acked: u32) -> Segment<'static> {
     Segment { window: octets, ..ack(acked) }
 }
 
+// RFC 9293 MUST-35, MUST-36, MUST-37, SHLD-29, SHLD-30.
 #[test]
 fn a_closed_window_is_probed_with_back_off_for_as_long_as_the_peer_answers() {
     let mut solo = Solo::established(&plain());
@@ -50,6 +51,7 @@ fn a_peer_that_does_not_answer_probes_is_given_up() {
     assert_eq!(probes, 15);
 }
 
+// RFC 9293 MUST-38.
 #[test]
 fn a_window_that_opens_a_little_is_left_alone_until_it_is_worth_a_segment() {
     let mut solo = Solo::established(&plain());
@@ -65,6 +67,7 @@ fn a_window_that_opens_a_little_is_left_alone_until_it_is_worth_a_segment() {
     assert_eq!(solo.text_sent(), [(OURS + 100, 1_000)]);
 }
 
+// RFC 9293 MUST-60.
 #[test]
 fn a_window_that_opens_a_little_after_long_probing_is_used_soon() {
     let mut solo = Solo::established(&plain());
@@ -96,6 +99,7 @@ fn a_peer_with_a_tiny_buffer_is_sent_half_of_it() {
     assert_eq!(solo.text_sent(), []);
 }
 
+// RFC 9293 MUST-34, SHLD-15, SHLD-16.
 #[test]
 fn a_window_that_shrinks_behind_what_was_sent_stops_new_text_only() {
     let mut solo = Solo::established(&plain());
@@ -128,6 +132,7 @@ fn a_fin_needs_its_place_in_the_window() {
     assert_eq!(solo.flags_sent(), [Flags::ACK | Flags::FIN]);
 }
 
+// RFC 9293 SHLD-17.
 #[test]
 fn a_peer_that_closed_its_window_on_outstanding_text_and_answers_is_not_given_up() {
     let mut solo = Solo::established(&plain());
