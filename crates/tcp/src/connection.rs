@@ -43,6 +43,8 @@ impl Owed {
     pub(crate) const PROBE: Self = Self(1 << 3);
     /// Text held back by Nagle, a cork or silly-window avoidance goes out anyway.
     pub(crate) const PUSH: Self = Self(1 << 4);
+    /// A tail loss probe (RFC 8985 §7.3).
+    pub(crate) const TAIL: Self = Self(1 << 5);
 
     pub(crate) const fn contains(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -126,7 +128,6 @@ impl Connection {
         connection.stamps = Timestamps::new(half.agreed.timestamps, half.stamp_offset);
         connection.stamps.set(now, half.stamp_recent);
         connection.snd.una = half.iss + 1;
-        connection.snd.timed_at = Instant::FAR;
         connection.snd.set_window(half.irs, half.iss + 1, half.window);
         if !half.answered_again {
             connection.rto.sample(now - half.answered_at);
@@ -169,6 +170,7 @@ impl Connection {
         (self.snd.shift, self.rcv.shift) = agreed.shifts.unwrap_or((0, 0));
         self.rcv.tuning.cap(u32::from(u16::MAX) << self.rcv.shift);
         self.sack = agreed.sack;
+        self.recovery.agree(agreed.sack);
         self.stamps.on = agreed.timestamps;
     }
 
@@ -282,11 +284,11 @@ impl Connection {
     /// The path now takes segments of `mss` octets: the MTU less 40 (RFC 1191 §3). What was sent in
     /// larger ones is sent again at once and without blaming congestion (§6.5). Before believing an
     /// ICMP message, ask [`Connection::is_outstanding`].
-    pub fn set_path_mtu(&mut self, mss: u16) {
+    pub fn set_path_mtu(&mut self, now: Instant, mss: u16) {
         let before = self.snd.mss;
         self.snd.mss = self.snd.peer_mss.min(mss.max(48));
         if self.snd.mss < before && self.state.may_transmit() && !self.snd.is_idle() {
-            self.recovery.start_loss(self.outstanding());
+            self.recovery.start_anew(now, self.outstanding());
         }
     }
 

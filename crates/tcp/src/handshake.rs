@@ -57,7 +57,7 @@ impl Connection {
     }
 
     fn our_syn_acked(&mut self, now: Instant, seg: &Segment) -> Progress {
-        self.measure(now, seg);
+        self.measure_syn(now, seg);
         self.snd.una = seg.ack;
         // The window of a SYN is never scaled (RFC 7323 §2.2).
         self.snd.set_window(seg.seq, seg.ack, u32::from(seg.window));

@@ -58,7 +58,8 @@
 //! | `arrive`, `predict`, `acknowledge`, `text` | a segment arrives | RFC 9293 §3.10.7, RFC 5961 |
 //! | `transmit`, `choose` | a segment leaves | RFC 9293 §3.8 |
 //! | `sender`, `receiver`, `reassembly`, `tuning` | the two halves' variables | RFC 9293 §3.3.1 |
-//! | `recovery`, `prr`, `sack` | losses | RFC 6675, RFC 6582, RFC 6937, RFC 2018 |
+//! | `flight`, `rack`, `minimum`, `tail` | what is outstanding, and which of it is lost | RFC 8985, RFC 2018 |
+//! | `losses`, `recovery`, `prr` | the repair of losses | RFC 6675, RFC 6582, RFC 6937 |
 //! | `congestion`, `cubic`, `reno` | the congestion window | RFC 5681, RFC 9438 |
 //! | `rto`, `timers`, `timeout`, `keepalive` | time | RFC 6298, RFC 9293 §3.8 |
 //! | `stamps`, `challenge`, `isn` | defences | RFC 7323, RFC 5961, RFC 6528 |
@@ -80,21 +81,24 @@ mod config;
 mod congestion;
 mod connection;
 mod cubic;
+mod flight;
 mod handshake;
 mod info;
 mod isn;
 mod keepalive;
 pub mod listen;
+mod losses;
+mod minimum;
 mod options;
 mod predict;
 mod progress;
 mod prr;
+mod rack;
 mod reassembly;
 mod receiver;
 mod recovery;
 mod reno;
 mod rto;
-mod sack;
 mod segment;
 mod sender;
 mod seq;
@@ -102,6 +106,7 @@ mod siphash;
 mod stamps;
 mod state;
 mod table;
+mod tail;
 mod text;
 pub mod time_wait;
 mod timeout;

@@ -135,27 +135,22 @@ impl Connection {
         self.timers.cancel(Timer::Persist);
         if let Some(hole) = text.again {
             self.counters.segments_again = self.counters.segments_again.wrapping_add(segments);
-            self.recovery.sent_again(hole, end);
-            self.snd.distrust_timing(text.seq);
-            self.snd.last_again = now;
+            self.recovery.sent_again(now, hole, end, self.snd.una);
         } else {
             self.note_first_sent(now, text, end);
         }
         // RFC 6298 §5.1.
         if !self.timers.is_armed(Timer::Retransmit) {
-            self.timers.arm(Timer::Retransmit, now + self.rto.current());
+            self.restart_timer(now);
         }
     }
 
     fn note_first_sent(&mut self, now: Instant, text: Text, end: SeqNumber) {
         self.owed.settle(Owed::PUSH);
-        self.recovery.sent_new(text.seq, text.len);
+        self.recovery.sent_new(now, end, text.len);
         self.snd.nxt = end;
         if !text.len.is_multiple_of(text.mss) {
             self.snd.small_end = end;
-        }
-        if self.snd.timed_at == Instant::FAR {
-            (self.snd.timed_at, self.snd.timed_end) = (now, end);
         }
         if text.fin {
             self.snd.fin = Fin::Sent;

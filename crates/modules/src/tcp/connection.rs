@@ -159,7 +159,7 @@ impl Stage for ConnectionStage {
         self.key.local = attrs.local().ok_or(CreateError::Missing("Local"))?;
         self.gso = attrs.gso().unwrap_or(0).min(GSO_MAX);
         if let Some(mtu) = attrs.mtu() {
-            self.connection.set_path_mtu(mtu.saturating_sub(HEADERS));
+            self.connection.set_path_mtu(cx.now(), mtu.saturating_sub(HEADERS));
         }
         let path = cx.path();
         let module = cx.module::<Tcp>();
@@ -237,7 +237,7 @@ impl Stage for ConnectionStage {
             }
             Report::PathMtu { mtu, .. } => {
                 let mtu = mtu.max(crate::ip::LEAST_MTU);
-                self.connection.set_path_mtu(mtu.saturating_sub(HEADERS));
+                self.connection.set_path_mtu(cx.now(), mtu.saturating_sub(HEADERS));
                 self.pump(cx);
                 true
             }

@@ -134,7 +134,7 @@ fn perform(solo: &mut Solo, act: Act) {
         Act::Abort => solo.connection.abort(),
         Act::Shutdown(true) => solo.connection.shutdown_write(),
         Act::Shutdown(false) => solo.connection.shutdown_read(),
-        Act::Mtu(mss) => solo.connection.set_path_mtu(mss),
+        Act::Mtu(mss) => solo.connection.set_path_mtu(solo.now, mss),
         Act::Tune(nodelay, cork) => {
             solo.connection.set_nodelay(nodelay);
             solo.connection.set_cork(cork);

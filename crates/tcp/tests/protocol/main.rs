@@ -10,6 +10,7 @@ mod link;
 mod loss;
 mod opening;
 mod pair;
+mod racking;
 mod recovering;
 mod sending;
 mod solo;
