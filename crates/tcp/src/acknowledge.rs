@@ -9,7 +9,7 @@ use crate::congestion::{Acked, Congestion};
 use crate::connection::{Connection, Owed, Reader};
 use crate::flight::Sending;
 use crate::progress::{DropReason, Progress};
-use crate::recovery::Phase;
+use crate::recovery::{Outstanding, Phase};
 use crate::segment::Segment;
 use crate::sender::Fin;
 use crate::state::State;
@@ -130,7 +130,8 @@ impl Connection {
         let phase = self.recovery.phase();
         let out = self.outstanding();
         let echo = self.stamps.echo(seg.options.timestamp);
-        if let Some(sending) = self.recovery.on_ack(now, echo, octets, out) {
+        let arrived = self.recovery.on_ack(now, echo, octets, out);
+        if let Some(sending) = arrived {
             self.measure(now, sending, seg);
         }
         if phase == Phase::Fast {
@@ -142,8 +143,9 @@ impl Connection {
         let limited = self.snd.cwnd_limited || used || phase == Phase::Loss;
         // After a time-out, one segment for each acknowledgement (RFC 3465 §2.3).
         let bytes = if phase == Phase::Loss { octets.min(out.mss) } else { octets };
-        let acked = Acked { now, bytes, mss: out.mss, srtt: self.rto.srtt(), limited };
-        self.congestion.on_ack(&acked);
+        let Outstanding { una, nxt, mss } = out;
+        let rtt = arrived.filter(|sending| !sending.again).map(|sending| now - sending.at);
+        self.congestion.on_ack(&Acked { now, bytes, mss, srtt: self.rto.srtt(), rtt, una, nxt, limited });
     }
 
     /// Takes a round-trip sample: of what was sent once, exactly, and of what was sent again by the

@@ -1,7 +1,6 @@
 //! Congestion control behind one trait (RFC 5681 §3). A controller owns the congestion window and
 //! the slow-start threshold and nothing else: which segments were lost, and what is sent when, is
-//! decided by `recovery` and `transmit`. Its place is kept for BBR and for HyStart++ (RFC 9406),
-//! which would end slow start inside [`Congestion::on_ack`].
+//! decided by `recovery` and `transmit`.
 
 use core::time::Duration;
 
@@ -9,6 +8,7 @@ use silk_instant::Instant;
 
 use crate::cubic::Cubic;
 use crate::reno::Reno;
+use crate::seq::SeqNumber;
 
 /// Which algorithm a connection uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -31,6 +31,12 @@ pub struct Acked {
     pub mss: u32,
     /// The smoothed round-trip time.
     pub srtt: Duration,
+    /// The round-trip time of the last octet acknowledged, if that was sent once.
+    pub rtt: Option<Duration>,
+    /// SND.UNA after it.
+    pub una: SeqNumber,
+    /// SND.NXT.
+    pub nxt: SeqNumber,
     /// Whether the window, and not the program or the peer, limited the sender (RFC 9438 §5.8, RFC
     /// 7661).
     pub limited: bool,
@@ -57,15 +63,6 @@ pub trait Congestion {
     fn in_slow_start(&self) -> bool {
         self.window() < self.ssthresh()
     }
-}
-
-/// Octets by which slow start opens the window: as many as were acknowledged (RFC 3465), however
-/// they were. RFC 9406 §4.2 lets one acknowledgement open eight segments at most without pacing,
-/// which was written for peers that acknowledge every second segment. Today's aggregate what they
-/// receive and acknowledge a whole window at once; under that limit slow start was linear, and 500
-/// KB took 12 round trips where Linux, which has no limit either, took 8.
-pub(crate) fn slow_start_growth(acked: &Acked) -> u32 {
-    acked.bytes
 }
 
 /// No window grows beyond what sequence arithmetic can hold.
@@ -131,6 +128,13 @@ impl Congestion for Controller {
     }
 }
 
+/// An acknowledgement for tests, at time zero and without a measured round trip.
+#[cfg(test)]
+pub(crate) fn acked(bytes: u32, mss: u32) -> Acked {
+    let (now, srtt, nothing) = (Instant::ZERO, Duration::ZERO, SeqNumber::new(0));
+    Acked { now, bytes, mss, srtt, rtt: None, una: nothing, nxt: nothing, limited: true }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,7 +146,7 @@ mod tests {
     }
 
     fn ack(bytes: u32) -> Acked {
-        Acked { now: Instant::ZERO, bytes, mss: MSS, srtt: Duration::from_millis(10), limited: true }
+        Acked { srtt: Duration::from_millis(10), ..acked(bytes, MSS) }
     }
 
     #[test]

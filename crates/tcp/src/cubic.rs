@@ -1,12 +1,14 @@
 //! CUBIC congestion control (RFC 9438): after a loss the window follows a cubic in the time since,
 //! so its growth does not depend on the round-trip time, and never falls behind what Reno would do.
+//! Before the first loss HyStart++ looks for the end of slow start (§4.10).
 //! All windows are in octets; time is the argument's.
 
 use core::time::Duration;
 
 use silk_instant::Instant;
 
-use crate::congestion::{Acked, Congestion, MAX_WINDOW, slow_start_growth};
+use crate::congestion::{Acked, Congestion, MAX_WINDOW};
+use crate::hystart::HyStart;
 
 /// C of RFC 9438 §5, in segments per second cubed.
 const C: f64 = 0.4;
@@ -32,13 +34,24 @@ pub struct Cubic {
     /// The start of this congestion-avoidance stage; `FAR` when the next acknowledgement starts
     /// one.
     epoch: Instant,
+    hystart: HyStart,
 }
 
 impl Cubic {
     /// A controller with an initial window of `initial` octets.
     pub const fn new(initial: u32) -> Self {
         let (cwnd, ssthresh, epoch) = (initial as f64, u32::MAX, Instant::FAR);
-        Self { cwnd, ssthresh, w_max: 0.0, prior: 0.0, w_est: 0.0, k: 0.0, epoch }
+        let hystart = HyStart::new();
+        Self { cwnd, ssthresh, w_max: 0.0, prior: 0.0, w_est: 0.0, k: 0.0, epoch, hystart }
+    }
+
+    /// Slow start; the first one ends when HyStart++ says so.
+    fn slow_start(&mut self, acked: &Acked) {
+        let first = self.ssthresh == u32::MAX;
+        match if first { self.hystart.on_ack(acked) } else { Some(acked.bytes) } {
+            Some(octets) => self.cwnd = (self.cwnd + f64::from(octets)).min(f64::from(MAX_WINDOW)),
+            None => self.ssthresh = self.window(),
+        }
     }
 
     /// A stage of congestion avoidance starts (RFC 9438 §4.2, equation 2).
@@ -101,8 +114,7 @@ impl Congestion for Cubic {
             // Time in which the program was the limit is no part of t (§4.2): start again.
             self.epoch = Instant::FAR;
         } else if self.in_slow_start() {
-            let grown = self.cwnd + f64::from(slow_start_growth(acked));
-            self.cwnd = grown.min(f64::from(MAX_WINDOW));
+            self.slow_start(acked);
         } else {
             self.avoid_congestion(acked);
         }
@@ -149,6 +161,8 @@ fn cube_root(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::acked;
+    use crate::seq::SeqNumber;
 
     const MSS: u32 = 1000;
 
@@ -160,7 +174,7 @@ mod tests {
             now += rtt;
             while bytes > 0 {
                 let part = bytes.min(2 * MSS);
-                cubic.on_ack(&Acked { now, bytes: part, mss: MSS, srtt: rtt, limited: true });
+                cubic.on_ack(&Acked { now, srtt: rtt, ..acked(part, MSS) });
                 bytes -= part;
             }
         }
@@ -196,6 +210,23 @@ mod tests {
         assert!((97 * MSS..=101 * MSS).contains(&plateau), "{plateau}");
         run(&mut cubic, now, 5, Duration::from_millis(100));
         assert!(cubic.window() > 125 * MSS, "{}", cubic.window());
+    }
+
+    #[test]
+    fn the_first_slow_start_ends_where_the_round_trip_grows() {
+        let mut cubic = Cubic::new(10 * MSS);
+        let mut una = SeqNumber::new(0);
+        let mut millis = 50;
+        while cubic.in_slow_start() {
+            let (nxt, rtt) = (una + cubic.window(), Some(Duration::from_millis(millis)));
+            while una.before(nxt) {
+                una += MSS;
+                cubic.on_ack(&Acked { una, nxt, rtt, ..acked(MSS, MSS) });
+            }
+            // Eighty segments fill the path; the rest of them waits.
+            millis = 50 + u64::from(cubic.window() / MSS).saturating_sub(80);
+        }
+        assert_eq!((cubic.ssthresh(), cubic.window() / MSS), (320_750, 320));
     }
 
     #[test]

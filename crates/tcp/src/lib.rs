@@ -60,7 +60,7 @@
 //! | `sender`, `receiver`, `reassembly`, `tuning` | the two halves' variables | RFC 9293 §3.3.1 |
 //! | `flight`, `rack`, `minimum`, `tail` | what is outstanding, and which of it is lost | RFC 8985, RFC 2018 |
 //! | `losses`, `recovery`, `prr` | the repair of losses | RFC 6675, RFC 6582, RFC 6937 |
-//! | `congestion`, `cubic`, `reno` | the congestion window | RFC 5681, RFC 9438 |
+//! | `congestion`, `cubic`, `hystart`, `reno` | the congestion window | RFC 5681, RFC 9438, RFC 9406 |
 //! | `rto`, `timers`, `timeout`, `keepalive` | time | RFC 6298, RFC 9293 §3.8 |
 //! | `stamps`, `challenge`, `isn` | defences | RFC 7323, RFC 5961, RFC 6528 |
 //! | `listen`, `time_wait`, `table` | before and after a connection | RFC 9293 §3.10.7.2, RFC 6191 |
@@ -83,6 +83,7 @@ mod connection;
 mod cubic;
 mod flight;
 mod handshake;
+mod hystart;
 mod info;
 mod isn;
 mod keepalive;

@@ -1,7 +1,8 @@
-//! Reno congestion control (RFC 5681 §3.1) with appropriate byte counting (RFC 3465). Kept as the
+//! Reno congestion control (RFC 5681 §3.1) with appropriate byte counting (RFC 3465) without its
+//! limit in slow start, for the reason that `hystart` tells. Kept as the
 //! simplest complete controller and as the yardstick for CUBIC.
 
-use crate::congestion::{Acked, Congestion, MAX_WINDOW, slow_start_growth};
+use crate::congestion::{Acked, Congestion, MAX_WINDOW};
 
 /// Additive increase, multiplicative decrease by half.
 #[derive(Clone, Debug)]
@@ -48,7 +49,7 @@ impl Congestion for Reno {
             return;
         }
         if self.in_slow_start() {
-            self.cwnd = self.cwnd.saturating_add(slow_start_growth(acked)).min(MAX_WINDOW);
+            self.cwnd = self.cwnd.saturating_add(acked.bytes).min(MAX_WINDOW);
         } else {
             self.avoid_congestion(acked);
         }
@@ -74,8 +75,7 @@ impl Congestion for Reno {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::time::Duration;
-    use silk_instant::Instant;
+    use crate::congestion::acked;
 
     const MSS: u32 = 1000;
 
@@ -84,10 +84,9 @@ mod tests {
         let mut reno = Reno::new(20 * MSS);
         reno.on_loss(20 * MSS, MSS);
         assert_eq!(reno.window(), 10 * MSS);
-        let acked = Acked { now: Instant::ZERO, bytes: MSS, mss: MSS, srtt: Duration::ZERO, limited: true };
-        (0..10).for_each(|_| reno.on_ack(&acked));
+        (0..10).for_each(|_| reno.on_ack(&acked(MSS, MSS)));
         assert_eq!(reno.window(), 11 * MSS);
-        (0..11).for_each(|_| reno.on_ack(&acked));
+        (0..11).for_each(|_| reno.on_ack(&acked(MSS, MSS)));
         assert_eq!(reno.window(), 12 * MSS);
     }
 }

@@ -90,3 +90,16 @@ fn cubic_is_faster_than_reno_on_a_long_fat_path() {
     let (cubic, reno) = (rate(Algorithm::Cubic), rate(Algorithm::Reno));
     assert!(cubic > reno, "CUBIC {cubic}, Reno {reno}");
 }
+
+#[test]
+fn slow_start_ends_without_a_loss_where_the_round_trip_grows() {
+    // A queue that no window here can fill.
+    let deep = Weather { queue: 2_000, ..BOTTLENECK };
+    let mut pair = Pair::new(&config(Algorithm::Cubic, true), deep, 7);
+    pair.client.program.send_buffer = 4 << 20;
+    pair.client.program.to_write = pattern(6 << 20, 1);
+    pair.drive_until(Duration::from_secs(4), |pair| pair.server.program.received.len() == 6 << 20);
+    let info = pair.client.connection().info();
+    assert_eq!((info.fast_recoveries, info.timeouts), (0, 0), "{info:?}");
+    assert!(info.ssthresh < 2 << 20, "{info:?}");
+}
