@@ -58,7 +58,7 @@ fuzz_target!(|bytes: &[u8]| {
                     ack: SeqNumber::new(ISS + u32::from(*b)),
                     flags: Flags::from_bits(*c),
                     window: u16::from(*d) * 32,
-                    urgent: 0,
+                    urgent: 0, ecn: Codepoint::NotEct,
                     options: options.unwrap_or_default(),
                     payload: &tail[..tail.len().min(usize::from(*a))],
                 };

@@ -14,6 +14,18 @@ words! {
     }
 }
 
+words! {
+    /// When connections use explicit congestion notification (RFC 3168).
+    pub enum Ecn {
+        /// Never.
+        Off = "off",
+        /// When the peer asks for it.
+        Accept = "accept",
+        /// silk asks for it, too.
+        Ask = "ask",
+    }
+}
+
 /// `[tcp]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tcp {
@@ -25,6 +37,8 @@ pub struct Tcp {
     pub timestamps: bool,
     /// Offer selective acknowledgement (RFC 2018).
     pub sack: bool,
+    /// When to use explicit congestion notification (RFC 3168).
+    pub ecn: Ecn,
     /// The initial congestion window in segments (RFC 6928).
     pub initial_window: u16,
     /// The smallest retransmission time-out (RFC 6298).
@@ -73,6 +87,7 @@ impl Tcp {
             window_scaling: section.or("window_scaling", true),
             timestamps: section.or("timestamps", true),
             sack: section.or("sack", true),
+            ecn: section.or("ecn", Ecn::Accept),
             initial_window: section.within("initial_window", 10, 1..=100),
             min_rto: section.within("min_rto", millis(200), millis(1)..=seconds(1)),
             delayed_ack: section.within("delayed_ack", millis(40), millis(0)..=millis(500)),

@@ -49,6 +49,7 @@ impl Connection {
         if self.sack {
             self.on_sack_acknowledgement(now, seg, before);
         }
+        self.on_echo(seg, before);
         self.pace_repair(seg.ack.since(before.una), held);
         self.take_window(seg);
         Ok(progress)
@@ -102,6 +103,7 @@ impl Connection {
         self.snd.una = seg.ack;
         // Kept near, so that it never comes to lie half the circle away.
         self.snd.small_end = self.snd.small_end.max(seg.ack);
+        self.ecn.advance(seg.ack);
         self.snd.stalled_since = Instant::FAR;
         self.snd.timeouts = 0;
         let impatient = self.recovery.is_impatient();

@@ -65,6 +65,8 @@ impl Connection {
         }
         let out = self.outstanding();
         let mss = self.text_mss(out);
+        // CWR is said on one segment, and a device that cuts might say it on each.
+        let max = if self.ecn.owes_cwr() { 0 } else { max };
         let most = (u32::try_from(max).unwrap_or(u32::MAX) / mss).max(1) * mss;
         if self.owed.settle(Owed::TAIL) && !self.snd.is_idle() {
             return self.probe(out, tx, mss);

@@ -5,6 +5,7 @@
 use core::time::Duration;
 
 use crate::congestion::Algorithm;
+use crate::ecn::Ecn;
 
 /// Parameters of connections and listeners.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Config {
     pub timestamps: bool,
     /// Whether to offer selective acknowledgement (RFC 2018).
     pub sack: bool,
+    /// When to use explicit congestion notification (RFC 3168).
+    pub ecn: Ecn,
     /// Whether small segments are sent at once (TCP_NODELAY), without Nagle's algorithm.
     pub nodelay: bool,
     /// The congestion control algorithm.
@@ -84,6 +87,7 @@ impl Default for Config {
             window_scaling: true,
             timestamps: true,
             sack: true,
+            ecn: Ecn::Accept,
             nodelay: false,
             congestion: Algorithm::Cubic,
             initial_window: 10,

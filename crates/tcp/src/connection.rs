@@ -11,6 +11,7 @@ use crate::buffer::RecvBuffer;
 use crate::challenge::Challenges;
 use crate::config::{Config, KeepaliveConfig, Limits};
 use crate::congestion::Controller;
+use crate::ecn::Notification;
 use crate::info::Counters;
 use crate::isn::timestamp_offset;
 use crate::keepalive::Keepalive;
@@ -101,6 +102,7 @@ pub struct Connection {
     pub(crate) limits: Limits,
     pub(crate) keepalive: Keepalive,
     pub(crate) challenges: Challenges,
+    pub(crate) ecn: Notification,
     /// When an acceptable segment last arrived.
     pub(crate) last_heard: Instant,
     pub(crate) counters: Counters,
@@ -157,6 +159,7 @@ impl Connection {
             limits: Limits::new(config),
             keepalive: Keepalive::new(config.keepalive),
             challenges: Challenges::new(),
+            ecn: Notification::new(config.ecn, iss),
             last_heard: now,
             counters: Counters::default(),
         }
@@ -172,6 +175,7 @@ impl Connection {
         self.sack = agreed.sack;
         self.recovery.agree(agreed.sack);
         self.stamps.on = agreed.timestamps;
+        self.ecn.on = agreed.ecn;
     }
 
     /// The handshake is complete.

@@ -12,7 +12,9 @@
 //! ```
 //! use silk_instant::Instant;
 //! use silk_tcp::listen::{Admission, ListenAction, SynTable};
-//! use silk_tcp::{Config, Connection, Header, IsnSecret, Progress, RecvBuffer, Segment, SendBuffer, State};
+//! use silk_tcp::{
+//!     Codepoint, Config, Connection, Header, IsnSecret, Progress, RecvBuffer, Segment, SendBuffer, State,
+//! };
 //!
 //! /// Buffers of a program that neither writes nor is sent anything.
 //! struct Nothing;
@@ -27,7 +29,7 @@
 //! /// What a network would do with a segment without text.
 //! fn carry(header: Header) -> Segment<'static> {
 //!     let Header { seq, ack, flags, window, options } = header;
-//!     Segment { seq, ack, flags, window, urgent: 0, options, payload: &[] }
+//!     Segment { seq, ack, flags, window, urgent: 0, ecn: Codepoint::NotEct, options, payload: &[] }
 //! }
 //!
 //! let (now, secret, config) = (Instant::ZERO, IsnSecret::new([1, 2]), Config::default());
@@ -61,6 +63,7 @@
 //! | `flight`, `rack`, `minimum`, `tail` | what is outstanding, and which of it is lost | RFC 8985, RFC 2018 |
 //! | `losses`, `recovery`, `prr` | the repair of losses | RFC 6675, RFC 6582, RFC 6937 |
 //! | `congestion`, `cubic`, `hystart`, `reno` | the congestion window | RFC 5681, RFC 9438, RFC 9406 |
+//! | `ecn` | marks instead of drops | RFC 3168 |
 //! | `rto`, `timers`, `timeout`, `keepalive` | time | RFC 6298, RFC 9293 §3.8 |
 //! | `stamps`, `challenge`, `isn` | defences | RFC 7323, RFC 5961, RFC 6528 |
 //! | `listen`, `time_wait`, `table` | before and after a connection | RFC 9293 §3.10.7.2, RFC 6191 |
@@ -81,6 +84,7 @@ mod config;
 mod congestion;
 mod connection;
 mod cubic;
+mod ecn;
 mod flight;
 mod handshake;
 mod hystart;
@@ -120,6 +124,7 @@ pub use config::{Config, KeepaliveConfig};
 pub use congestion::{Acked, Algorithm, Congestion};
 pub use connection::Connection;
 pub use cubic::Cubic;
+pub use ecn::{Codepoint, Ecn};
 pub use info::Info;
 pub use isn::IsnSecret;
 pub use options::{MalformedOption, Options, SackBlocks};

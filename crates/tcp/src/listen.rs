@@ -186,7 +186,8 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
 
     fn half_open(&self, now: Instant, key: &K, seg: &Segment, floor: Option<SeqNumber>) -> Half {
         let iss = self.secret.iss(now, key);
-        let agreed = Agreed::new(&syn_options(&self.config), &seg.options);
+        let ecn = self.config.ecn.agrees_to_syn(seg.flags);
+        let agreed = Agreed::new(&syn_options(&self.config), &seg.options, ecn);
         let mut stamps = Timestamps::new(agreed.timestamps, timestamp_offset(iss, now));
         stamps.set(now, seg.options.timestamp.map_or(0, |(value, _)| value));
         let iss = floor.map_or(iss, |floor| iss.max(floor));
@@ -210,7 +211,8 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
             timestamp: half.stamps.option(now),
             sack: SackBlocks::default(),
         };
-        let (seq, ack, flags) = (half.iss, half.irs + 1, Flags::SYN | Flags::ACK);
+        let ecn = if half.agreed.ecn { Flags::ECE } else { Flags::NONE };
+        let (seq, ack, flags) = (half.iss, half.irs + 1, Flags::SYN | Flags::ACK | ecn);
         Header { seq, ack, flags, window: self.syn_window(), options }
     }
 

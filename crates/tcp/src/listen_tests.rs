@@ -1,6 +1,7 @@
 //! Tests of the table of half-open connections.
 
 use super::*;
+use crate::ecn::Codepoint;
 use alloc::vec::Vec;
 
 const NOW: Instant = Instant::from_millis(1_000);
@@ -13,7 +14,16 @@ fn table(backlog: usize) -> SynTable<u16> {
 
 fn seg(flags: Flags, seq: u32, ack: SeqNumber) -> Segment<'static> {
     let options = Options::default();
-    Segment { seq: SeqNumber::new(seq), ack, flags, window: 500, urgent: 0, options, payload: &[] }
+    Segment {
+        seq: SeqNumber::new(seq),
+        ack,
+        flags,
+        window: 500,
+        urgent: 0,
+        ecn: Codepoint::NotEct,
+        options,
+        payload: &[],
+    }
 }
 
 fn syn(seq: u32) -> Segment<'static> {

@@ -60,10 +60,19 @@ impl Connection {
         self.restart_timer(now);
     }
 
+    /// The acknowledgement echoes a mark: less is sent, but nothing is sent again (RFC 3168 §6.1.2).
+    /// While losses are repaired the window has been reduced already.
+    pub(crate) fn on_echo(&mut self, seg: &Segment, before: Outstanding) {
+        if self.ecn.is_echo(seg.flags, seg.ack) && self.recovery.phase() == Phase::Open {
+            self.reduce(before);
+        }
+    }
+
     fn reduce(&mut self, out: Outstanding) {
         // Text that limited transmit added is not part of the flight (RFC 5681 §3.2, step 2).
         let flight = out.octets().min(self.congestion.window());
         self.congestion.on_loss(flight, out.mss);
+        self.ecn.on_reduced(out.nxt);
     }
 
     /// During fast recovery: SND.UNA moved by `octets`, and the peer had `held` before.

@@ -47,6 +47,7 @@ impl Connection {
         self.state == State::Established
             && self.recovery.is_calm()
             && seg.flags.without(Flags::PSH) == Flags::ACK
+            && !self.ecn.concerns(seg.ecn)
             && seg.seq == self.rcv.nxt
             && (new_ack || (text && seg.ack == self.snd.una))
             && seg.options.sack.is_empty()
@@ -96,6 +97,7 @@ impl Connection {
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::ecn::Codepoint;
     use crate::options::Options;
     use crate::seq::SeqNumber;
     use alloc::format;
@@ -131,7 +133,7 @@ mod tests {
 
     fn segment(flags: Flags, seq: u32, ack: u32, payload: &[u8]) -> Segment<'_> {
         let (seq, ack, options) = (SeqNumber::new(seq), SeqNumber::new(ack), Options::default());
-        Segment { seq, ack, flags, window: 9_000, urgent: 0, options, payload }
+        Segment { seq, ack, flags, window: 9_000, urgent: 0, ecn: Codepoint::NotEct, options, payload }
     }
 
     /// Our numbers start at 101, the peer's at 501, and 3000 octets are outstanding.

@@ -68,6 +68,7 @@ impl Connection {
             self.snd.stalled_since = now;
         }
         self.congestion.on_timeout(out.octets().min(self.congestion.window()), out.mss, first);
+        self.ecn.on_reduced(out.nxt);
         self.recovery.start_loss(now, self.rto.srtt(), out);
         self.rto.back_off();
         self.counters.timeouts = self.counters.timeouts.wrapping_add(1);

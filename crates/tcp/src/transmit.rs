@@ -8,6 +8,7 @@ use silk_instant::Instant;
 use crate::buffer::{RecvBuffer, SendBuffer};
 use crate::choose::Text;
 use crate::connection::{Connection, Owed};
+use crate::ecn::Codepoint;
 use crate::options::Options;
 use crate::segment::{Flags, Header, Transmit};
 use crate::sender::Fin;
@@ -70,8 +71,11 @@ impl Connection {
         if answer {
             self.rcv.acknowledged();
         }
-        let (ack, flag) =
-            if answer { (self.rcv.nxt, Flags::ACK) } else { (SeqNumber::default(), Flags::NONE) };
+        let (ack, flag) = if answer {
+            (self.rcv.nxt, if self.ecn.on { Flags::ACK | Flags::ECE } else { Flags::ACK })
+        } else {
+            (SeqNumber::default(), self.ecn.wanted.syn(self.syn_lost))
+        };
         let (options, window) = (self.offer(now), self.rcv.syn_window());
         self.bare(Header { seq: self.snd.una, ack, flags: Flags::SYN | flag, window, options })
     }
@@ -84,7 +88,7 @@ impl Connection {
 
     fn bare(&mut self, header: Header) -> Transmit {
         self.counters.segments_out = self.counters.segments_out.wrapping_add(1);
-        Transmit { header, offset: 0, len: 0, gso_size: 0 }
+        Transmit { header, offset: 0, len: 0, gso_size: 0, ecn: Codepoint::NotEct }
     }
 
     /// A header with all that every segment of a synchronized connection says.
@@ -104,7 +108,8 @@ impl Connection {
         self.owed.settle(Owed::ACK);
         self.timers.cancel(Timer::DelayedAck);
         let options = Options { timestamp, sack, ..Options::default() };
-        Header { seq, ack: self.rcv.nxt, flags: flags | Flags::ACK, window, options }
+        let flags = flags | Flags::ACK | self.ecn.flags();
+        Header { seq, ack: self.rcv.nxt, flags, window, options }
     }
 
     fn send_text<S: SendBuffer + ?Sized, R: RecvBuffer + ?Sized>(
@@ -121,10 +126,14 @@ impl Connection {
         if text.fin {
             flags |= Flags::FIN;
         }
+        let fresh = len > 0 && text.again.is_none();
+        if fresh {
+            flags |= self.ecn.take_cwr();
+        }
         let header = self.header(now, rx, text.seq, flags);
         self.note_sent(now, text);
         let gso_size = if text.len > text.mss { text.mss as u16 } else { 0 };
-        Transmit { header, offset, len, gso_size }
+        Transmit { header, offset, len, gso_size, ecn: self.ecn.codepoint(fresh) }
     }
 
     fn note_sent(&mut self, now: Instant, text: Text) {

@@ -49,7 +49,7 @@ impl ListenStage {
             local: SocketAddrV4::new(destination, read.header.destination()),
             remote: SocketAddrV4::new(source, read.header.source()),
         };
-        let segment = match segment(&read) {
+        let segment = match segment(&read, msg.meta.tos) {
             Ok(segment) => segment,
             Err(reason) => return reason.into(),
         };

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use silk_instant::Instant;
 use silk_tcp::listen::{Admission, ListenAction, SynTable};
 use silk_tcp::{
-    Config, Connection, Flags, IsnSecret, Options, RecvBuffer, Segment, SendBuffer, SeqNumber, State,
+    Codepoint, Config, Connection, Flags, IsnSecret, Options, RecvBuffer, Segment, SendBuffer, SeqNumber,
+    State,
 };
 
 use crate::solo::{OURS, Solo, THEIRS};
@@ -117,7 +118,16 @@ fn perform(solo: &mut Solo, act: Act) {
                 options.sack.push(SeqNumber::new(start), SeqNumber::new(end));
             }
             let (seq, ack, flags) = (SeqNumber::new(seq), SeqNumber::new(ack), Flags::from_bits(flags));
-            let _ = solo.arrive(Segment { seq, ack, flags, window, urgent: 9, options, payload: &payload });
+            let _ = solo.arrive(Segment {
+                seq,
+                ack,
+                flags,
+                window,
+                urgent: 9,
+                ecn: Codepoint::from_tos(flags.bits()),
+                options,
+                payload: &payload,
+            });
         }
         Act::Write(octets) => solo.write(usize::from(octets)),
         Act::Read(octets) => {
@@ -186,7 +196,7 @@ proptest! {
                     let payload = vec![7; usize::from(len)];
                     let (seq, ack, flags) = (SeqNumber::new(seq), SeqNumber::new(ack), Flags::from_bits(flags));
                     let options = Options::default();
-                    let seg = Segment { seq, ack, flags, window, urgent: 0, options, payload: &payload };
+                    let seg = Segment { seq, ack, flags, window, urgent: 0, ecn: Codepoint::NotEct, options, payload: &payload };
                     let _ = solo.connection.on_segment(solo.now, &seg, &mut tx, &mut rx);
                 }
                 Act::Read(_) => drop(solo.connection.on_read(solo.now, &rx)),
@@ -219,7 +229,7 @@ proptest! {
             let ack = if answers { last_iss + 1 } else { SeqNumber::new(ack) };
             let flags = if answers { Flags::ACK } else { Flags::from_bits(flags) };
             let options = Options { timestamp: Some((1, 1)), ..Options::default() };
-            let seg = Segment { seq: SeqNumber::new(seq), ack, flags, window: 9, urgent: 0, options, payload: &[] };
+            let seg = Segment { seq: SeqNumber::new(seq), ack, flags, window: 9, urgent: 0, ecn: Codepoint::NotEct, options, payload: &[] };
             match table.on_segment(now, key, &seg, Admission::default()) {
                 ListenAction::Reply(header) => last_iss = header.seq,
                 ListenAction::Established(established) => {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use silk_instant::Instant;
-use silk_tcp::{Flags, Header, Options, Segment, SeqNumber};
+use silk_tcp::{Codepoint, Flags, Header, Options, Segment, SeqNumber};
 
 /// A generator whose whole state is its seed (SplitMix64).
 pub struct Random(pub u64);
@@ -69,6 +69,7 @@ impl Weather {
 #[derive(Clone, Debug)]
 pub struct Packet {
     pub header: Header,
+    pub ecn: Codepoint,
     pub text: Vec<u8>,
 }
 
@@ -78,6 +79,7 @@ impl Packet {
         let mut field = [0; Options::MAX_BYTES];
         let len = options.write(&mut field);
         let mut bytes = vec![0, 0, flags.bits(), len as u8];
+        bytes.push(self.ecn.bits());
         bytes.extend(window.to_be_bytes());
         bytes.extend(seq.raw().to_be_bytes());
         bytes.extend(ack.raw().to_be_bytes());
@@ -93,17 +95,18 @@ impl Packet {
         if checksum(bytes) != 0 {
             return None;
         }
-        let options_end = 14 + usize::from(*bytes.get(3)?);
-        let options = Options::parse(bytes.get(14..options_end)?).ok()?;
-        let (flags, window) = (Flags::from_bits(bytes[2]), u16::from_be_bytes([bytes[4], bytes[5]]));
-        let (seq, ack) = (SeqNumber::new(word(6)?), SeqNumber::new(word(10)?));
+        let options_end = 15 + usize::from(*bytes.get(3)?);
+        let options = Options::parse(bytes.get(15..options_end)?).ok()?;
+        let (flags, window) = (Flags::from_bits(bytes[2]), u16::from_be_bytes([bytes[5], bytes[6]]));
+        let (seq, ack) = (SeqNumber::new(word(7)?), SeqNumber::new(word(11)?));
         let text = bytes.get(options_end..)?.to_vec();
-        Some(Self { header: Header { seq, ack, flags, window, options }, text })
+        let ecn = Codepoint::from_tos(bytes[4]);
+        Some(Self { header: Header { seq, ack, flags, window, options }, ecn, text })
     }
 
     pub fn segment(&self) -> Segment<'_> {
         let Header { seq, ack, flags, window, options } = self.header;
-        Segment { seq, ack, flags, window, urgent: 0, options, payload: &self.text }
+        Segment { seq, ack, flags, window, urgent: 0, ecn: self.ecn, options, payload: &self.text }
     }
 }
 
@@ -131,6 +134,8 @@ pub struct Link {
     busy_until: Instant,
     /// Decides the fate of the n-th packet beside the weather: true loses it.
     pub lose: Fate,
+    /// Decides whether the n-th packet is marked, if it is ECN-capable.
+    pub mark: Fate,
 }
 
 impl Link {
@@ -143,6 +148,7 @@ impl Link {
             departures: 0,
             busy_until: Instant::ZERO,
             lose,
+            mark: Box::new(|_, _: &Packet| false),
         }
     }
 
@@ -157,6 +163,10 @@ impl Link {
         }
         self.busy_until = self.busy_until.max(now) + occupies;
         let now = self.busy_until;
+        let mut packet = packet.clone();
+        if packet.ecn != Codepoint::NotEct && (self.mark)(self.departures, &packet) {
+            packet.ecn = Codepoint::Ce;
+        }
         self.carry(now, packet.encode());
         if self.random.chance(self.weather.duplication) {
             self.carry(now, packet.encode());

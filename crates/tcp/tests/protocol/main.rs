@@ -4,6 +4,7 @@
 mod buffers;
 mod closing;
 mod defences;
+mod ecn;
 mod growing;
 mod hostile;
 mod link;

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use silk_instant::Instant;
-use silk_tcp::{Config, Connection, DropReason, Flags, Options, Progress, Segment, SeqNumber, State};
+use silk_tcp::{
+    Codepoint, Config, Connection, DropReason, Flags, Options, Progress, Segment, SeqNumber, State,
+};
 
 use crate::buffers::{Rx, Tx};
 use crate::link::Weather;
@@ -119,7 +121,16 @@ fn simultaneous_opens_meet_in_one_connection() {
         for (from, headers) in sent.iter().enumerate() {
             for header in headers {
                 let silk_tcp::Header { seq, ack, flags, window, options } = *header;
-                let seg = Segment { seq, ack, flags, window, urgent: 0, options, payload: &[] };
+                let seg = Segment {
+                    seq,
+                    ack,
+                    flags,
+                    window,
+                    urgent: 0,
+                    ecn: Codepoint::NotEct,
+                    options,
+                    payload: &[],
+                };
                 let _ = ends[1 - from].on_segment(now, &seg, &mut tx, &mut rx);
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use silk_instant::Instant;
 use silk_tcp::{
-    Config, Connection, DropReason, Flags, Options, Progress, Segment, SeqNumber, State, Transmit,
+    Codepoint, Config, Connection, DropReason, Flags, Options, Progress, Segment, SeqNumber, State, Transmit,
 };
 
 use crate::buffers::{Rx, Tx};
@@ -61,11 +61,16 @@ fn offer(config: &Config) -> Options {
 impl Solo {
     /// A connection whose SYN has just left.
     pub fn opening(config: &Config) -> Self {
+        Self::opening_with(config, Flags::SYN)
+    }
+
+    /// The same, of one whose SYN has these flags.
+    pub fn opening_with(config: &Config, flags: Flags) -> Self {
         let now = Instant::from_millis(10_000);
         let connection = Connection::connect(config, SeqNumber::new(OURS - 1), now);
         let rx = Rx::new(config.receive_window_max as usize);
         let mut solo = Self { now, connection, tx: Tx::default(), rx, offload: 0 };
-        assert_eq!(solo.flags_sent(), [Flags::SYN]);
+        assert_eq!(solo.flags_sent(), [flags]);
         solo
     }
 
@@ -81,7 +86,16 @@ impl Solo {
 
     pub fn syn_ack(&self, options: Options) -> Segment<'static> {
         let (seq, ack) = (SeqNumber::new(THEIRS - 1), SeqNumber::new(OURS));
-        Segment { seq, ack, flags: Flags::SYN | Flags::ACK, window: 20_000, urgent: 0, options, payload: &[] }
+        Segment {
+            seq,
+            ack,
+            flags: Flags::SYN | Flags::ACK,
+            window: 20_000,
+            urgent: 0,
+            ecn: Codepoint::NotEct,
+            options,
+            payload: &[],
+        }
     }
 
     pub fn state(&self) -> State {
@@ -147,7 +161,16 @@ impl Solo {
 pub fn ack(ack: u32) -> Segment<'static> {
     let (seq, ack) = (SeqNumber::new(THEIRS), SeqNumber::new(ack));
     let options = Options::default();
-    Segment { seq, ack, flags: Flags::ACK, window: 20_000, urgent: 0, options, payload: &[] }
+    Segment {
+        seq,
+        ack,
+        flags: Flags::ACK,
+        window: 20_000,
+        urgent: 0,
+        ecn: Codepoint::NotEct,
+        options,
+        payload: &[],
+    }
 }
 
 /// The peer's octets from `seq` on.
