@@ -122,6 +122,7 @@ fn tcp_config(config: &Config, mtu: u16) -> silk_tcp::Config {
         delayed_ack: tcp.delayed_ack,
         syn_retries: tcp.syn_retries,
         syn_ack_retries: tcp.syn_ack_retries,
+        syn_cookies: tcp.syn_cookies,
         retries: tcp.retries,
         fin_wait_2: tcp.fin_wait,
         time_wait: tcp.time_wait,

@@ -49,6 +49,8 @@ pub struct Tcp {
     pub syn_retries: u8,
     /// SYN-ACKs sent again before a half-open connection is forgotten.
     pub syn_ack_retries: u8,
+    /// Answer SYNs with cookies when a listener's table is full (RFC 4987 §3.6).
+    pub syn_cookies: bool,
     /// Retransmissions of one segment before a connection fails (RFC 9293 §3.8.3).
     pub retries: u8,
     /// How long a connection that this side closed waits for the peer to close too.
@@ -93,6 +95,7 @@ impl Tcp {
             delayed_ack: section.within("delayed_ack", millis(40), millis(0)..=millis(500)),
             syn_retries: section.within("syn_retries", 6, 0..=20),
             syn_ack_retries: section.within("syn_ack_retries", 5, 0..=20),
+            syn_cookies: section.or("syn_cookies", true),
             retries: section.within("retries", 15, 1..=30),
             fin_wait: section.within("fin_wait", seconds(60), seconds(1)..=seconds(3600)),
             time_wait: section.within("time_wait", seconds(60), millis(1)..=seconds(240)),

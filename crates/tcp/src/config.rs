@@ -44,6 +44,9 @@ pub struct Config {
     pub syn_retries: u8,
     /// SYN-ACKs sent again before a half-open connection is forgotten.
     pub syn_ack_retries: u8,
+    /// For listeners: whether SYNs that find the table of half-open connections full are answered
+    /// with cookies (RFC 4987 §3.6) instead of being dropped.
+    pub syn_cookies: bool,
     /// Retransmissions of one segment before the connection fails (R2 of RFC 9293 §3.8.3).
     pub retries: u8,
     /// The same once the program has closed and only the kernel of the matter is left.
@@ -97,6 +100,7 @@ impl Default for Config {
             delayed_ack: Duration::from_millis(40),
             syn_retries: 6,
             syn_ack_retries: 5,
+            syn_cookies: true,
             retries: 15,
             orphan_retries: 8,
             user_timeout: None,

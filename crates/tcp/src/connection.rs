@@ -131,8 +131,8 @@ impl Connection {
         connection.stamps.set(now, half.stamp_recent);
         connection.snd.una = half.iss + 1;
         connection.snd.set_window(half.irs, half.iss + 1, half.window);
-        if !half.answered_again {
-            connection.rto.sample(now - half.answered_at);
+        if let Some(round_trip) = half.round_trip {
+            connection.rto.sample(round_trip);
         }
         connection.agree(&half.agreed, config.mss);
         connection.establish(now);

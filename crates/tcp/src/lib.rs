@@ -66,7 +66,7 @@
 //! | `ecn` | marks instead of drops | RFC 3168 |
 //! | `rto`, `timers`, `timeout`, `keepalive` | time | RFC 6298, RFC 9293 §3.8 |
 //! | `stamps`, `challenge`, `isn` | defences | RFC 7323, RFC 5961, RFC 6528 |
-//! | `listen`, `time_wait`, `table` | before and after a connection | RFC 9293 §3.10.7.2, RFC 6191 |
+//! | `listen`, `cookie`, `time_wait`, `table` | before and after a connection | RFC 9293 §3.10.7.2, RFC 4987, RFC 6191 |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -83,6 +83,7 @@ mod choose;
 mod config;
 mod congestion;
 mod connection;
+mod cookie;
 mod cubic;
 mod ecn;
 mod flight;

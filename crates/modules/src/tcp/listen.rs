@@ -86,6 +86,10 @@ impl ListenStage {
         let admission = Admission { accept_queue_full: self.accept_full, iss_floor };
         match self.halves.on_segment(cx.now(), key, segment, admission) {
             ListenAction::Reply(header) | ListenAction::Reset(header) => reply(cx, &key, &header, link),
+            ListenAction::Cookie(header) => {
+                cx.count_drop(reason(silk_tcp::DropReason::BacklogFull));
+                reply(cx, &key, &header, link)
+            }
             ListenAction::Challenge(why, header) => {
                 cx.count_drop(reason(why));
                 reply(cx, &key, &header, link)

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use silk_instant::Instant;
+use silk_tcp::listen::{Admission, SynTable};
 use silk_tcp::{
-    Codepoint, Config, Connection, DropReason, Flags, Options, Progress, Segment, SeqNumber, State,
+    Codepoint, Config, Connection, DropReason, Ecn, Flags, Header, IsnSecret, Options, Progress, Segment,
+    SeqNumber, State,
 };
 
 use crate::buffers::{Rx, Tx};
-use crate::link::Weather;
-use crate::pair::Pair;
+use crate::link::{Packet, Weather};
+use crate::pair::{Pair, pattern};
 use crate::solo::{OURS, Solo, THEIRS, ack, flagged, plain, text};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -120,7 +122,7 @@ fn simultaneous_opens_meet_in_one_connection() {
         });
         for (from, headers) in sent.iter().enumerate() {
             for header in headers {
-                let silk_tcp::Header { seq, ack, flags, window, options } = *header;
+                let Header { seq, ack, flags, window, options } = *header;
                 let seg = Segment {
                     seq,
                     ack,
@@ -193,4 +195,25 @@ fn a_connection_is_small_and_needs_little_memory_elsewhere_without_loss() {
     solo.sent();
     // Room for four stretches of what is outstanding.
     assert_eq!(solo.connection.memory(), size_of::<Connection>() + 64);
+}
+
+#[test]
+fn a_connection_from_a_cookie_is_a_connection_like_others() {
+    let mut pair = Pair::new(&Config { ecn: Ecn::Ask, ..Config::default() }, Weather::FAIR, 1);
+    let mut table = SynTable::new(Config::default(), IsnSecret::new([5, 6]), 1);
+    let stranger = Packet { header: strangers_syn(), ecn: Codepoint::NotEct, text: vec![] };
+    table.on_segment(pair.now, 9, &stranger.segment(), Admission::default());
+    pair.server.listener = Some(table);
+    pair.client.program.to_write = pattern(30_000, 1);
+    pair.drive_for(Duration::from_millis(500));
+    assert_eq!(pair.server.program.received.len(), 30_000);
+    let info = pair.server.connection().info();
+    assert_eq!((info.sack, info.timestamps, info.ecn, info.window_shifts), (true, true, true, (7, 7)));
+    assert!(pair.server.drops.is_empty());
+}
+
+/// The SYN of somebody who will never answer.
+fn strangers_syn() -> Header {
+    let (seq, ack, options) = (SeqNumber::new(5), SeqNumber::new(0), Options::default());
+    Header { seq, ack, flags: Flags::SYN, window: 1_000, options }
 }

@@ -160,6 +160,7 @@ impl Host {
         };
         match listener.on_segment(now, 1, &packet.segment(), admission) {
             ListenAction::Reply(header)
+            | ListenAction::Cookie(header)
             | ListenAction::Challenge(_, header)
             | ListenAction::Reset(header) => {
                 self.reply(now, header, link);
