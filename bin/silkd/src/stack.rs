@@ -111,6 +111,7 @@ fn tcp_config(config: &Config, mtu: u16) -> silk_tcp::Config {
         congestion: match tcp.congestion {
             Congestion::Cubic => silk_tcp::Algorithm::Cubic,
             Congestion::Reno => silk_tcp::Algorithm::Reno,
+            Congestion::Bbr => silk_tcp::Algorithm::Bbr,
         },
         ecn: match tcp.ecn {
             Ecn::Off => silk_tcp::Ecn::Off,

@@ -11,6 +11,8 @@ words! {
         Cubic = "cubic",
         /// RFC 5681 with NewReno (RFC 6582).
         Reno = "reno",
+        /// draft-ietf-ccwg-bbr.
+        Bbr = "bbr",
     }
 }
 

@@ -35,7 +35,7 @@ impl Connection {
             return Err(DropReason::AckTooOld);
         }
         let before = self.outstanding();
-        let held = self.recovery.held(before);
+        let (held, lost) = (self.recovery.held(before), self.recovery.lost_ever());
         if self.sack {
             let dsack = seg.options.sack.duplicate(seg.ack).is_some();
             self.recovery.on_sack(now, &seg.options.sack, dsack, before);
@@ -51,6 +51,7 @@ impl Connection {
         }
         self.on_echo(seg, before);
         self.pace_repair(seg.ack.since(before.una), held);
+        self.tell_delivery(now, seg.ack.since(before.una), held, lost);
         self.take_window(seg);
         Ok(progress)
     }

@@ -71,6 +71,10 @@ impl Connection {
         if self.owed.settle(Owed::TAIL) && !self.snd.is_idle() {
             return self.probe(out, tx, mss);
         }
+        if self.is_paced(now) {
+            return None;
+        }
+        let most = most.min(self.portion_at_once(mss));
         if !self.recovery.is_calm()
             && let Some(hole) = self.recovery.next_lost(out)
             && let Some(text) = self.again(hole, out, mss, most)
@@ -109,7 +113,7 @@ impl Connection {
 
     /// As much of a hole as may be sent again now.
     fn again(&self, hole: Hole, out: Outstanding, mss: u32, most: u32) -> Option<Text> {
-        let left = self.recovery.budget(self.congestion.window(), out);
+        let left = self.congestion_budget(out);
         let forced = self.recovery.forced();
         if left < mss && !forced {
             return None;
@@ -145,11 +149,12 @@ impl Connection {
         let unsent = self.snd.unsent(tx.len());
         let fin = self.snd.fin == Fin::Wanted;
         if unsent == 0 && !fin {
+            self.note_app_limited(out);
             return None;
         }
         self.restart_after_idle(now, out);
         let window = self.snd.usable_window();
-        let congestion = self.recovery.budget(self.congestion.window(), out);
+        let congestion = self.congestion_budget(out);
         self.snd.cwnd_limited = congestion < window.min(unsent);
         let len = self.portion(Allowance { unsent, window, congestion, most, mss });
         // The FIN needs its place in the window like any octet.

@@ -132,6 +132,8 @@ pub(crate) struct Limits {
     time_wait_ms: u32,
     /// Zero for none.
     user_timeout_ms: u32,
+    /// In thousands of octets per second; zero for none.
+    max_pacing_rate: u32,
 }
 
 impl Limits {
@@ -145,6 +147,7 @@ impl Limits {
             fin_wait_2_ms: millis(config.fin_wait_2),
             time_wait_ms: millis(config.time_wait),
             user_timeout_ms: config.user_timeout.map_or(0, |timeout| millis(timeout).max(1)),
+            max_pacing_rate: 0,
         }
     }
 
@@ -158,6 +161,16 @@ impl Limits {
 
     pub(crate) const fn time_wait(&self) -> Duration {
         Duration::from_millis(self.time_wait_ms as u64)
+    }
+
+    /// Octets per second.
+    pub(crate) fn max_pacing_rate(&self) -> Option<u64> {
+        (self.max_pacing_rate > 0).then(|| u64::from(self.max_pacing_rate) * 1_000)
+    }
+
+    pub(crate) fn set_max_pacing_rate(&mut self, rate: Option<u64>) {
+        let thousands = |rate: u64| u32::try_from(rate.div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
+        self.max_pacing_rate = rate.map_or(0, thousands);
     }
 
     pub(crate) fn user_timeout(&self) -> Option<Duration> {

@@ -2,10 +2,12 @@
 //! the slow-start threshold and nothing else: which segments were lost, and what is sent when, is
 //! decided by `recovery` and `transmit`.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use silk_instant::Instant;
 
+use crate::bbr::Bbr;
 use crate::cubic::Cubic;
 use crate::reno::Reno;
 use crate::seq::SeqNumber;
@@ -18,6 +20,8 @@ pub enum Algorithm {
     Cubic,
     /// Reno (RFC 5681).
     Reno,
+    /// BBR (draft-ietf-ccwg-bbr), paced.
+    Bbr,
 }
 
 /// An acknowledgement of new data outside of loss recovery, as a controller sees it.
@@ -42,6 +46,27 @@ pub struct Acked {
     pub limited: bool,
 }
 
+/// What an acknowledgement says of the path, in recovery or not.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivery {
+    /// When it came.
+    pub now: Instant,
+    /// Octets that have arrived, in order or not.
+    pub delivered: u32,
+    /// Octets that are seen to be lost.
+    pub lost: u32,
+    /// When the youngest text that has arrived was sent, and its round-trip time.
+    pub sent_at: Instant,
+    /// That round-trip time.
+    pub rtt: Duration,
+    /// Octets in the network after it.
+    pub pipe: u32,
+    /// Octets in a full segment.
+    pub mss: u32,
+    /// A number that differs between connections.
+    pub seed: u32,
+}
+
 /// The algorithm that sets the congestion window, in octets.
 pub trait Congestion {
     /// The congestion window (cwnd).
@@ -59,6 +84,22 @@ pub trait Congestion {
     /// initial one (RFC 5681 §4.1).
     fn on_idle(&mut self, initial: u32);
 
+    /// Whether the algorithm has a model of the path, and so a mind of its own about losses: it is
+    /// told of every delivery, and its window alone says what is sent during recovery.
+    fn models_the_path(&self) -> bool {
+        false
+    }
+    /// Octets per second at which to send; `None` for as fast as the window allows.
+    fn pacing_rate(&self) -> Option<u64> {
+        None
+    }
+    /// `octets` are sent, again or for the first time, with `pipe` others in the network.
+    fn on_sent(&mut self, _now: Instant, _pipe: u32, _octets: u32) {}
+    /// Neither window holds anything back, but there is nothing to send.
+    fn on_app_limited(&mut self, _pipe: u32) {}
+    /// An acknowledgement delivered something or showed that it was lost.
+    fn on_delivery(&mut self, _delivery: &Delivery) {}
+
     /// Whether the window is in slow start.
     fn in_slow_start(&self) -> bool {
         self.window() < self.ssthresh()
@@ -73,6 +114,7 @@ pub(crate) const MAX_WINDOW: u32 = 1 << 30;
 pub(crate) enum Controller {
     Cubic(Cubic),
     Reno(Reno),
+    Bbr(Box<Bbr>),
 }
 
 impl Controller {
@@ -80,7 +122,13 @@ impl Controller {
         match algorithm {
             Algorithm::Cubic => Self::Cubic(Cubic::new(initial)),
             Algorithm::Reno => Self::Reno(Reno::new(initial)),
+            Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(initial))),
         }
+    }
+
+    /// Bytes of memory held outside of the connection itself.
+    pub(crate) fn memory(&self) -> usize {
+        if let Self::Bbr(bbr) = self { size_of::<Bbr>() + bbr.memory() } else { 0 }
     }
 
     /// Starts anew with another initial window, once the handshake has told its size.
@@ -88,6 +136,7 @@ impl Controller {
         let algorithm = match self {
             Self::Cubic(_) => Algorithm::Cubic,
             Self::Reno(_) => Algorithm::Reno,
+            Self::Bbr(_) => Algorithm::Bbr,
         };
         *self = Self::new(algorithm, initial);
     }
@@ -96,6 +145,7 @@ impl Controller {
         match self {
             Self::Cubic(cubic) => cubic,
             Self::Reno(reno) => reno,
+            Self::Bbr(bbr) => &**bbr,
         }
     }
 
@@ -103,6 +153,7 @@ impl Controller {
         match self {
             Self::Cubic(cubic) => cubic,
             Self::Reno(reno) => reno,
+            Self::Bbr(bbr) => &mut **bbr,
         }
     }
 }
@@ -125,6 +176,21 @@ impl Congestion for Controller {
     }
     fn on_idle(&mut self, initial: u32) {
         self.inner_mut().on_idle(initial);
+    }
+    fn models_the_path(&self) -> bool {
+        matches!(self, Self::Bbr(_))
+    }
+    fn pacing_rate(&self) -> Option<u64> {
+        if let Self::Bbr(bbr) = self { bbr.pacing_rate() } else { None }
+    }
+    fn on_sent(&mut self, now: Instant, pipe: u32, octets: u32) {
+        self.inner_mut().on_sent(now, pipe, octets);
+    }
+    fn on_app_limited(&mut self, pipe: u32) {
+        self.inner_mut().on_app_limited(pipe);
+    }
+    fn on_delivery(&mut self, delivery: &Delivery) {
+        self.inner_mut().on_delivery(delivery);
     }
 }
 

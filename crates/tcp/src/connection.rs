@@ -285,6 +285,12 @@ impl Connection {
         self.limits.set_user_timeout(timeout);
     }
 
+    /// SO_MAX_PACING_RATE: text leaves no faster than this many octets per second, whatever
+    /// congestion control allows; `None` for no limit.
+    pub fn set_max_pacing_rate(&mut self, rate: Option<u64>) {
+        self.limits.set_max_pacing_rate(rate);
+    }
+
     /// The path now takes segments of `mss` octets: the MTU less 40 (RFC 1191 §3). What was sent in
     /// larger ones is sent again at once and without blaming congestion (§6.5). Before believing an
     /// ICMP message, ask [`Connection::is_outstanding`].
@@ -315,7 +321,7 @@ impl Connection {
 
     /// Bytes of memory the connection holds: itself, text out of order, the scoreboard.
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + self.rcv.memory() + self.recovery.memory()
+        size_of::<Self>() + self.rcv.memory() + self.recovery.memory() + self.congestion.memory()
     }
 
     /// What is left to remember in TIME-WAIT; `None` in other states. Poll for transmission first.

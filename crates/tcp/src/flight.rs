@@ -71,6 +71,8 @@ pub(crate) struct Flight {
     held: u32,
     /// Octets that are lost.
     lost: u32,
+    /// Octets that were ever taken for lost, modulo 2³².
+    lost_ever: u32,
 }
 
 impl Stretch {
@@ -81,7 +83,7 @@ impl Stretch {
 
 impl Flight {
     pub(crate) const fn new(iss: SeqNumber) -> Self {
-        Self { stretches: VecDeque::new(), lost_from: iss, held: 0, lost: 0 }
+        Self { stretches: VecDeque::new(), lost_from: iss, held: 0, lost: 0, lost_ever: 0 }
     }
 
     /// Octets the peer holds out of order.
@@ -92,6 +94,11 @@ impl Flight {
     /// Octets that are lost and not yet sent again.
     pub(crate) const fn lost(&self) -> u32 {
         self.lost
+    }
+
+    /// Octets that were ever taken for lost, modulo 2³².
+    pub(crate) const fn lost_ever(&self) -> u32 {
+        self.lost_ever
     }
 
     /// When the oldest of what is outstanding was last sent.
@@ -230,6 +237,7 @@ impl Flight {
 
     fn lose(&mut self, at: usize, una: SeqNumber) {
         self.lost += self.octets(at, una);
+        self.lost_ever = self.lost_ever.wrapping_add(self.octets(at, una));
         self.lost_from = self.lost_from.min(self.start(at, una));
         self.stretches[at].fate = Fate::Lost;
     }

@@ -63,6 +63,7 @@
 //! | `flight`, `rack`, `minimum`, `tail` | what is outstanding, and which of it is lost | RFC 8985, RFC 2018 |
 //! | `losses`, `recovery`, `prr` | the repair of losses | RFC 6675, RFC 6582, RFC 6937 |
 //! | `congestion`, `cubic`, `hystart`, `reno` | the congestion window | RFC 5681, RFC 9438, RFC 9406 |
+//! | `bbr`, `path_model`, `rate`, `pacing` | the rate of sending | draft-ietf-ccwg-bbr |
 //! | `ecn` | marks instead of drops | RFC 3168 |
 //! | `rto`, `timers`, `timeout`, `keepalive` | time | RFC 6298, RFC 9293 §3.8 |
 //! | `stamps`, `challenge`, `isn` | defences | RFC 7323, RFC 5961, RFC 6528 |
@@ -77,6 +78,7 @@ extern crate std;
 mod acknowledge;
 mod agree;
 mod arrive;
+mod bbr;
 mod buffer;
 mod challenge;
 mod choose;
@@ -96,10 +98,13 @@ pub mod listen;
 mod losses;
 mod minimum;
 mod options;
+mod pacing;
+mod path_model;
 mod predict;
 mod progress;
 mod prr;
 mod rack;
+mod rate;
 mod reassembly;
 mod receiver;
 mod recovery;
@@ -120,9 +125,10 @@ mod timers;
 mod transmit;
 mod tuning;
 
+pub use bbr::Bbr;
 pub use buffer::{RecvBuffer, SendBuffer};
 pub use config::{Config, KeepaliveConfig};
-pub use congestion::{Acked, Algorithm, Congestion};
+pub use congestion::{Acked, Algorithm, Congestion, Delivery};
 pub use connection::Connection;
 pub use cubic::Cubic;
 pub use ecn::{Codepoint, Ecn};

@@ -31,7 +31,9 @@ impl Connection {
         }
         let mut progress = Progress::NONE;
         if seg.ack.after(self.snd.una) {
+            let (una, lost) = (self.snd.una, self.recovery.lost_ever());
             progress |= self.advance(now, seg, tx);
+            self.tell_delivery(now, seg.ack - una, 0, lost);
         }
         self.take_window(seg);
         if !seg.payload.is_empty() {

@@ -167,6 +167,11 @@ impl Rack {
         );
     }
 
+    /// RACK.xmit_ts and RACK.rtt.
+    pub(crate) fn youngest(&self) -> (Instant, Duration) {
+        (self.xmit_ts, self.rtt())
+    }
+
     /// RACK.rtt.
     fn rtt(&self) -> Duration {
         Duration::from_micros(self.rtt.into())

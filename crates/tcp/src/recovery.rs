@@ -325,6 +325,16 @@ impl Recovery {
         self.flight.oldest()
     }
 
+    /// Octets that were ever taken for lost, modulo 2³².
+    pub(crate) const fn lost_ever(&self) -> u32 {
+        self.flight.lost_ever()
+    }
+
+    /// When the youngest text that has arrived was sent, and its round trip.
+    pub(crate) fn youngest(&self) -> (Instant, Duration) {
+        self.rack.youngest()
+    }
+
     /// Bytes of memory held outside of the connection itself.
     pub(crate) fn memory(&self) -> usize {
         self.flight.memory()

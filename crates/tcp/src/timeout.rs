@@ -28,6 +28,7 @@ impl Connection {
                 Timer::DelayedAck => self.owe_ack(),
                 Timer::Keepalive => self.on_keepalive_timeout(now),
                 Timer::Linger => self.finish(Progress::NONE),
+                Timer::Pacing => Progress::NONE,
             };
         }
         progress

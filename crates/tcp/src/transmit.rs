@@ -141,6 +141,8 @@ impl Connection {
         let segments = text.len.div_ceil(text.mss).max(1);
         self.counters.segments_out = self.counters.segments_out.wrapping_add(segments);
         self.snd.last_sent = now;
+        let out = self.outstanding();
+        self.pace(now, out, text.len);
         self.timers.cancel(Timer::Persist);
         if let Some(hole) = text.again {
             self.counters.segments_again = self.counters.segments_again.wrapping_add(segments);

@@ -11,15 +11,15 @@ use crate::pair::{Pair, pattern};
 const MILLI: Duration = Duration::from_millis(1);
 
 /// 20 Mb/s with a round trip of 40 ms and a queue for as much again.
-const BOTTLENECK: Weather =
+pub const BOTTLENECK: Weather =
     Weather { delay: Duration::from_millis(20), rate: 2_500_000, queue: 70, ..Weather::FAIR };
 
-fn config(congestion: Algorithm, sack: bool) -> Config {
+pub fn config(congestion: Algorithm, sack: bool) -> Config {
     Config { congestion, sack, receive_window: 1 << 20, ..Config::default() }
 }
 
 /// Octets per second received over this link in `time`, after the handshake.
-fn goodput(config: &Config, weather: Weather, time: Duration) -> f64 {
+pub fn goodput(config: &Config, weather: Weather, time: Duration) -> f64 {
     let mut pair = Pair::new(config, weather, 7);
     pair.client.program.send_buffer = 1 << 20;
     pair.client.program.to_write = pattern(8 << 20, 1);

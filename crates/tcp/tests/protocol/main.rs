@@ -10,6 +10,7 @@ mod hostile;
 mod link;
 mod loss;
 mod opening;
+mod pacing;
 mod pair;
 mod racking;
 mod recovering;
