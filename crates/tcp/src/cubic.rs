@@ -17,12 +17,9 @@ const BETA: f64 = 0.7;
 /// α_cubic of RFC 9438 §4.3: 3 (1 − β) / (1 + β).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// Growth along a cubic, reduction by 0.7.
+/// Congestion avoidance since a reduction of the window, or since slow start ended by itself.
 #[derive(Clone, Debug)]
-pub struct Cubic {
-    /// cwnd; a fraction of an octet is kept so that slow growth is not rounded away.
-    cwnd: f64,
-    ssthresh: u32,
+struct Curve {
     /// W_max: the window before the last reduction, after fast convergence.
     w_max: f64,
     /// cwnd_prior: the window before the last reduction.
@@ -34,35 +31,37 @@ pub struct Cubic {
     /// The start of this congestion-avoidance stage; `FAR` when the next acknowledgement starts
     /// one.
     epoch: Instant,
-    hystart: HyStart,
 }
 
-impl Cubic {
-    /// A controller with an initial window of `initial` octets.
-    pub const fn new(initial: u32) -> Self {
-        let (cwnd, ssthresh, epoch) = (initial as f64, u32::MAX, Instant::FAR);
-        let hystart = HyStart::new();
-        Self { cwnd, ssthresh, w_max: 0.0, prior: 0.0, w_est: 0.0, k: 0.0, epoch, hystart }
-    }
+/// What a connection is in for good once it has left the first slow start.
+#[derive(Clone, Debug)]
+enum Stage {
+    /// The first slow start.
+    First(HyStart),
+    Avoidance(Curve),
+}
 
-    /// Slow start; the first one ends when HyStart++ says so.
-    fn slow_start(&mut self, acked: &Acked) {
-        let first = self.ssthresh == u32::MAX;
-        match if first { self.hystart.on_ack(acked) } else { Some(acked.bytes) } {
-            Some(octets) => self.cwnd = (self.cwnd + f64::from(octets)).min(f64::from(MAX_WINDOW)),
-            None => self.ssthresh = self.window(),
-        }
-    }
+/// Growth along a cubic, reduction by 0.7.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    /// cwnd; a fraction of an octet is kept so that slow growth is not rounded away.
+    cwnd: f64,
+    stage: Stage,
+    ssthresh: u32,
+}
+
+impl Curve {
+    const NEW: Self = Self { w_max: 0.0, prior: 0.0, w_est: 0.0, k: 0.0, epoch: Instant::FAR };
 
     /// A stage of congestion avoidance starts (RFC 9438 §4.2, equation 2).
-    fn start_epoch(&mut self, now: Instant, mss: f64) {
+    fn start_epoch(&mut self, now: Instant, cwnd: f64, mss: f64) {
         self.epoch = now;
-        self.w_est = self.cwnd;
-        if self.cwnd < self.w_max {
-            self.k = cube_root((self.w_max - self.cwnd) / (C * mss));
+        self.w_est = cwnd;
+        if cwnd < self.w_max {
+            self.k = cube_root((self.w_max - cwnd) / (C * mss));
         } else {
             self.k = 0.0;
-            self.w_max = self.cwnd;
+            self.w_max = cwnd;
         }
     }
 
@@ -72,31 +71,68 @@ impl Cubic {
         C * from_plateau * from_plateau * from_plateau * mss + self.w_max
     }
 
-    fn avoid_congestion(&mut self, acked: &Acked) {
+    /// The window after an acknowledgement that finds it at `cwnd`.
+    fn grow(&mut self, acked: &Acked, cwnd: f64) -> f64 {
         let mss = f64::from(acked.mss);
         if self.epoch == Instant::FAR {
-            self.start_epoch(acked.now, mss);
+            self.start_epoch(acked.now, cwnd, mss);
         }
         let bytes = f64::from(acked.bytes);
         // §4.3, equation 4: α is 1 once the window of the last reduction is reached again.
         let alpha = if self.w_est >= self.prior { 1.0 } else { ALPHA };
-        self.w_est += alpha * mss * bytes / self.cwnd;
+        self.w_est += alpha * mss * bytes / cwnd;
         let t = seconds(acked.now - self.epoch);
         if self.at(t, mss) < self.w_est {
-            self.cwnd = self.cwnd.max(self.w_est);
-        } else {
-            let target = self.at(t + seconds(acked.srtt), mss).clamp(self.cwnd, 1.5 * self.cwnd);
-            self.cwnd += (target - self.cwnd) * (bytes / self.cwnd).min(1.0);
+            return cwnd.max(self.w_est);
         }
-        self.cwnd = self.cwnd.min(f64::from(MAX_WINDOW));
+        let target = self.at(t + seconds(acked.srtt), mss).clamp(cwnd, 1.5 * cwnd);
+        cwnd + (target - cwnd) * (bytes / cwnd).min(1.0)
+    }
+}
+
+impl Cubic {
+    /// A controller with an initial window of `initial` octets.
+    pub const fn new(initial: u32) -> Self {
+        Self { cwnd: initial as f64, stage: Stage::First(HyStart::new()), ssthresh: u32::MAX }
+    }
+
+    /// The curve, which begins here if the first slow start has lasted until now.
+    fn curve(&mut self) -> &mut Curve {
+        loop {
+            match self.stage {
+                Stage::Avoidance(ref mut curve) => return curve,
+                Stage::First(_) => self.stage = Stage::Avoidance(Curve::NEW),
+            }
+        }
+    }
+
+    /// Slow start; the first one ends when HyStart++ says so.
+    fn slow_start(&mut self, acked: &Acked) {
+        let octets = match &mut self.stage {
+            Stage::First(hystart) => hystart.on_ack(acked),
+            Stage::Avoidance(_) => Some(acked.bytes),
+        };
+        match octets {
+            Some(octets) => self.cwnd += f64::from(octets),
+            None => self.ssthresh = self.window(),
+        }
+    }
+
+    /// Time in which the program was the limit is no part of t (§4.2): it starts again.
+    fn forget_epoch(&mut self) {
+        if let Stage::Avoidance(curve) = &mut self.stage {
+            curve.epoch = Instant::FAR;
+        }
     }
 
     /// §4.6 and, where the flow gives room to newer ones, fast convergence (§4.7).
     fn reduce(&mut self, flight: u32, mss: u32) {
-        self.w_max = if self.cwnd < self.w_max { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
-        self.prior = self.cwnd;
+        let cwnd = self.cwnd;
+        let curve = self.curve();
+        curve.w_max = if cwnd < curve.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
+        curve.prior = cwnd;
+        curve.epoch = Instant::FAR;
         self.ssthresh = ((f64::from(flight) * BETA) as u32).max(2 * mss);
-        self.epoch = Instant::FAR;
     }
 }
 
@@ -111,13 +147,16 @@ impl Congestion for Cubic {
 
     fn on_ack(&mut self, acked: &Acked) {
         if !acked.limited {
-            // Time in which the program was the limit is no part of t (§4.2): start again.
-            self.epoch = Instant::FAR;
-        } else if self.in_slow_start() {
+            self.forget_epoch();
+            return;
+        }
+        if self.in_slow_start() {
             self.slow_start(acked);
         } else {
-            self.avoid_congestion(acked);
+            let cwnd = self.cwnd;
+            self.cwnd = self.curve().grow(acked, cwnd);
         }
+        self.cwnd = self.cwnd.min(f64::from(MAX_WINDOW));
     }
 
     fn on_loss(&mut self, flight: u32, mss: u32) {
@@ -131,12 +170,12 @@ impl Congestion for Cubic {
             self.reduce(flight, mss);
         }
         self.cwnd = f64::from(mss);
-        self.epoch = Instant::FAR;
+        self.forget_epoch();
     }
 
     fn on_idle(&mut self, initial: u32) {
         self.cwnd = self.cwnd.min(f64::from(initial));
-        self.epoch = Instant::FAR;
+        self.forget_epoch();
     }
 }
 
@@ -253,7 +292,7 @@ mod tests {
     fn fast_convergence_gives_room_after_a_second_loss() {
         let mut cubic = after_loss_at(100 * MSS);
         cubic.on_loss(70 * MSS, MSS);
-        assert_eq!(cubic.w_max as u32, 59_500);
+        assert_eq!(cubic.curve().w_max as u32, 59_500);
         assert_eq!(cubic.window(), 49 * MSS);
     }
 }

@@ -4,6 +4,7 @@
 //! first segment is what is lost. It never reduces the congestion window itself, and reads no
 //! segment: `losses` brings what they say.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use silk_instant::Instant;
@@ -63,6 +64,15 @@ pub(crate) struct Hole {
     pub(crate) end: SeqNumber,
 }
 
+/// What is known of a repair that is under way.
+#[derive(Clone, Debug)]
+struct Episode {
+    /// When it began.
+    since: Instant,
+    /// What may be sent while `Phase::Fast`.
+    prr: Prr,
+}
+
 /// The repair of losses.
 #[derive(Clone, Debug)]
 pub(crate) struct Recovery {
@@ -78,10 +88,8 @@ pub(crate) struct Recovery {
     dupacks: u16,
     /// RecoveryPoint, or RFC 6582's `recover`: SND.NXT when the loss was noticed.
     point: SeqNumber,
-    /// When this episode began.
-    since: Instant,
-    /// What may be sent while `Phase::Fast`.
-    prr: Prr,
+    /// None while `Phase::Open`.
+    episode: Option<Box<Episode>>,
     flight: Flight,
     pub(crate) rack: Rack,
     pub(crate) tail: TailProbe,
@@ -98,8 +106,7 @@ impl Recovery {
             partial: false,
             dupacks: 0,
             point: iss,
-            since: Instant::ZERO,
-            prr: Prr::default(),
+            episode: None,
             flight: Flight::new(iss),
             rack: Rack::new(iss),
             tail: TailProbe::default(),
@@ -156,7 +163,8 @@ impl Recovery {
     pub(crate) fn detect(&mut self, now: Instant, srtt: Duration, out: Outstanding) -> Detected {
         let certain = self.phase != Phase::Open || self.flight.holds_dup_thresh(out.mss);
         let window = self.rack.reordering_window(certain, srtt);
-        self.rack.detect(now, window, self.since, out.una, &mut self.flight)
+        let since = self.episode.as_ref().map_or(now, |episode| episode.since);
+        self.rack.detect(now, window, since, out.una, &mut self.flight)
     }
 
     /// Fast retransmit begins, or begins anew because what was sent again is lost.
@@ -165,13 +173,12 @@ impl Recovery {
             self.flight.lose_first(out);
         }
         let flight = if self.phase == Phase::Open { out.octets() } else { self.pipe(out).max(out.mss) };
-        self.start(Phase::Fast, now, out);
-        self.prr = Prr::start(flight);
+        self.start(Phase::Fast, now, out, flight);
     }
 
     /// The timer went off. Without SACK all is lost (RFC 5681 §3.1).
     pub(crate) fn start_loss(&mut self, now: Instant, srtt: Duration, out: Outstanding) {
-        self.start(Phase::Loss, now, out);
+        self.start(Phase::Loss, now, out, 0);
         if self.sack {
             let window = self.rack.reordering_window(true, srtt);
             self.rack.mark_losses_on_timeout(now, window, out, &mut self.flight);
@@ -182,11 +189,11 @@ impl Recovery {
 
     /// What is outstanding was sent in pieces that do not arrive; all of it is sent again.
     pub(crate) fn start_anew(&mut self, now: Instant, out: Outstanding) {
-        self.start(Phase::Loss, now, out);
+        self.start(Phase::Loss, now, out, 0);
         self.lose_all(out.una);
     }
 
-    fn start(&mut self, phase: Phase, now: Instant, out: Outstanding) {
+    fn start(&mut self, phase: Phase, now: Instant, out: Outstanding, flight: u32) {
         self.phase = phase;
         self.force = true;
         self.partial = false;
@@ -194,7 +201,7 @@ impl Recovery {
             self.dupacks = 0;
         }
         self.point = out.nxt;
-        self.since = now;
+        self.episode = Some(Box::new(Episode { since: now, prr: Prr::start(flight) }));
         self.tail.forget();
     }
 
@@ -212,15 +219,16 @@ impl Recovery {
     /// Octets that may be sent when the congestion window is `cwnd`.
     pub(crate) fn budget(&self, cwnd: u32, out: Outstanding) -> u32 {
         match self.phase {
-            Phase::Fast => self.prr.budget(),
+            Phase::Fast => self.episode.as_ref().map_or(0, |episode| episode.prr.budget()),
             Phase::Open | Phase::Loss => cwnd.saturating_sub(self.pipe(out)),
         }
     }
 
     /// An acknowledgement was taken during fast recovery: `delivered` octets have left the network.
     pub(crate) fn on_delivered(&mut self, delivered: u32, ssthresh: u32, out: Outstanding) {
-        if self.phase == Phase::Fast {
-            self.prr.on_ack(delivered, self.pipe(out), ssthresh, out.mss);
+        let pipe = self.pipe(out);
+        if let (Phase::Fast, Some(episode)) = (self.phase, &mut self.episode) {
+            episode.prr.on_ack(delivered, pipe, ssthresh, out.mss);
         }
     }
 
@@ -275,6 +283,7 @@ impl Recovery {
         self.phase = Phase::Open;
         self.force = false;
         self.dupacks = 0;
+        self.episode = None;
         self.rack.on_recovered();
     }
 
@@ -308,15 +317,17 @@ impl Recovery {
     /// New text up to `end` has been sent.
     pub(crate) fn sent_new(&mut self, now: Instant, end: SeqNumber, octets: u32) {
         self.flight.sent(now, end);
-        if self.phase == Phase::Fast {
-            self.prr.on_sent(octets);
+        if let Some(episode) = &mut self.episode {
+            episode.prr.on_sent(octets);
         }
     }
 
     /// Octets of `hole` up to `end` have been sent again.
     pub(crate) fn sent_again(&mut self, now: Instant, hole: Hole, end: SeqNumber, una: SeqNumber) {
         self.force = false;
-        self.prr.on_sent(end - hole.start);
+        if let Some(episode) = &mut self.episode {
+            episode.prr.on_sent(end - hole.start);
+        }
         self.flight.sent_again(now, hole.start, end, una);
     }
 
@@ -337,7 +348,7 @@ impl Recovery {
 
     /// Bytes of memory held outside of the connection itself.
     pub(crate) fn memory(&self) -> usize {
-        self.flight.memory()
+        self.flight.memory() + self.episode.as_ref().map_or(0, |_| size_of::<Episode>())
     }
 }
 
