@@ -159,6 +159,10 @@ impl Limits {
         Duration::from_millis(self.fin_wait_2_ms as u64)
     }
 
+    pub(crate) fn set_fin_wait_2(&mut self, time: Duration) {
+        self.fin_wait_2_ms = millis(time);
+    }
+
     pub(crate) const fn time_wait(&self) -> Duration {
         Duration::from_millis(self.time_wait_ms as u64)
     }

@@ -285,6 +285,25 @@ impl Connection {
         self.limits.set_user_timeout(timeout);
     }
 
+    /// TCP_SYNCNT: how often our SYN is sent again before the open fails.
+    pub fn set_syn_retries(&mut self, retries: u8) {
+        self.limits.syn_retries = retries;
+    }
+
+    /// TCP_LINGER2: how long this end, once closed, waits in FIN-WAIT-2 for the peer's FIN.
+    pub fn set_fin_wait_2(&mut self, time: Duration) {
+        self.limits.set_fin_wait_2(time);
+    }
+
+    /// TCP_QUICKACK: whether text is acknowledged at once. An acknowledgement that waits goes out.
+    /// Poll for transmission after.
+    pub fn set_quickack(&mut self, quickack: bool) {
+        self.rcv.quickack = quickack;
+        if quickack && self.rcv.unacked > 0 {
+            self.owed.add(Owed::ACK);
+        }
+    }
+
     /// SO_MAX_PACING_RATE: text leaves no faster than this many octets per second, whatever
     /// congestion control allows; `None` for no limit.
     pub fn set_max_pacing_rate(&mut self, rate: Option<u64>) {

@@ -84,9 +84,11 @@ impl Connection {
         }
     }
 
-    fn wait(&mut self, wait: Wait, until: Instant) {
+    /// Sets the timer; a user time-out (RFC 5482) is not overslept.
+    pub(crate) fn wait(&mut self, wait: Wait, until: Instant) {
+        let given_up = self.limits.user_timeout().map_or(Instant::FAR, |time| self.snd.stalled_since + time);
         self.recovery.wait = wait;
-        self.timers.arm(Timer::Retransmit, until);
+        self.timers.arm(Timer::Retransmit, until.min(given_up));
     }
 
     /// RFC 6298 §5.2 and §5.3, RFC 8985 §7.2.

@@ -87,7 +87,7 @@ impl Connection {
     pub(crate) fn delay_ack(&mut self, now: Instant, octets: usize) {
         let segments = (octets / usize::from(self.snd.mss)).clamp(1, 2) as u8;
         self.rcv.unacked = self.rcv.unacked.saturating_add(segments);
-        if self.rcv.unacked >= 2 {
+        if self.rcv.unacked >= 2 || self.rcv.quickack {
             self.owed.add(Owed::ACK);
         } else if !self.timers.is_armed(Timer::DelayedAck) {
             self.timers.arm(Timer::DelayedAck, now + self.limits.delayed_ack());

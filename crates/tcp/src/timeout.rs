@@ -73,7 +73,7 @@ impl Connection {
         self.recovery.start_loss(now, self.rto.srtt(), out);
         self.rto.back_off();
         self.counters.timeouts = self.counters.timeouts.wrapping_add(1);
-        self.timers.arm(Timer::Retransmit, now + self.rto.current());
+        self.wait(Wait::Timeout, now + self.rto.current());
         Progress::NONE
     }
 

@@ -187,6 +187,15 @@ fn the_window_of_a_syn_ack_is_not_scaled_but_later_ones_are() {
 }
 
 #[test]
+fn a_program_may_say_how_often_its_syn_is_sent_again() {
+    let mut solo = Solo::opening(&plain());
+    solo.connection.set_syn_retries(1);
+    assert_eq!(solo.next_timeout(), Some((SECOND, Progress::NONE)));
+    assert_eq!(solo.flags_sent(), [Flags::SYN]);
+    assert_eq!(solo.next_timeout(), Some((2 * SECOND, Progress::TIMED_OUT | Progress::CLOSED)));
+}
+
+#[test]
 fn a_connection_is_small_and_needs_little_memory_elsewhere_without_loss() {
     let mut solo = Solo::established(&Config::default());
     assert!(size_of::<Connection>() <= 600, "{} bytes", size_of::<Connection>());
