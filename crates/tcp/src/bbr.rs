@@ -223,7 +223,8 @@ impl Bbr {
         self.up_rounds += u32::from(self.model.round_start && self.up_rounds < 30);
         let step = (u64::from(self.cwnd) >> self.up_rounds).max(self.mss.into()).max(1);
         self.up_credit += u64::from(delivered);
-        self.model.inflight_hi += self.up_credit / step * u64::from(self.mss);
+        let steps = self.up_credit / step * u64::from(self.mss);
+        self.model.inflight_hi = self.model.inflight_hi.saturating_add(steps);
         self.up_credit %= step;
     }
 
@@ -287,7 +288,8 @@ impl Bbr {
     fn set_cwnd(&mut self, delivered: u32) {
         let (model, least) = (&self.model, self.least());
         let portion = self.pacing_rate.unwrap_or(0) / 1_000;
-        let most = percent(model.bdp(), self.gains().1) + model.extra_acked() + 3 * portion;
+        let gained = percent(model.bdp(), self.gains().1);
+        let most = gained.saturating_add(model.extra_acked()).saturating_add(3 * portion);
         let grown = u64::from(self.cwnd) + u64::from(delivered);
         let mut cwnd = if self.full_bw_reached {
             grown.min(most.max(least))

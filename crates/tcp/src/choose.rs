@@ -63,6 +63,9 @@ impl Connection {
         if !self.state.may_transmit() {
             return None;
         }
+        if self.has_nothing_to_send(tx) {
+            return None;
+        }
         let out = self.outstanding();
         let mss = self.text_mss(out);
         // CWR is said on one segment, and a device that cuts might say it on each.
@@ -82,6 +85,17 @@ impl Connection {
             return Some(text);
         }
         self.fresh(now, out, tx, mss, most)
+    }
+
+    /// Whether all was sent and nothing of it must be sent again: nearly every call ends here, so it
+    /// comes before anything is computed.
+    fn has_nothing_to_send<S: SendBuffer + ?Sized>(&mut self, tx: &S) -> bool {
+        let asked = self.snd.fin == Fin::Wanted || self.owed.contains(Owed::TAIL);
+        let nothing = self.recovery.is_calm() && !asked && self.snd.unsent(tx.len()) == 0;
+        if nothing && self.congestion.models_the_path() {
+            self.note_app_limited();
+        }
+        nothing
     }
 
     /// TLP_send_probe() (RFC 8985 §7.3): a segment of new text, which congestion control does not
@@ -149,7 +163,6 @@ impl Connection {
         let unsent = self.snd.unsent(tx.len());
         let fin = self.snd.fin == Fin::Wanted;
         if unsent == 0 && !fin {
-            self.note_app_limited(out);
             return None;
         }
         self.restart_after_idle(now, out);

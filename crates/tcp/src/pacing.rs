@@ -66,9 +66,9 @@ impl Connection {
     }
 
     /// There is nothing to send: rate samples say little of the path until it is over.
-    pub(crate) fn note_app_limited(&mut self, out: Outstanding) {
-        let pipe = self.recovery.pipe(out);
-        if self.congestion.models_the_path() && pipe < self.congestion.window() {
+    pub(crate) fn note_app_limited(&mut self) {
+        let pipe = self.recovery.pipe(self.outstanding());
+        if pipe < self.congestion.window() {
             self.congestion.on_app_limited(pipe);
         }
     }

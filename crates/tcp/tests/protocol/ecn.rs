@@ -23,11 +23,7 @@ fn pair(client: Ecn, server: Ecn) -> Pair {
 
 /// A connection that agreed on ECN, with ten segments outstanding.
 fn ten_outstanding() -> Solo {
-    let mut solo =
-        Solo::opening_with(&Config { ecn: Ecn::Ask, ..plain() }, Flags::SYN | Flags::ECE | Flags::CWR);
-    let seg = solo.syn_ack(silk_tcp::Options { mss: Some(1_000), ..Default::default() });
-    solo.arrive(Segment { flags: seg.flags | Flags::ECE, ..seg }).unwrap();
-    solo.sent();
+    let mut solo = Solo::established(&Config { ecn: Ecn::Ask, ..plain() });
     solo.write(10_000);
     assert!(solo.sent().iter().all(|transmit| transmit.ecn == Codepoint::Ect0));
     solo
@@ -119,11 +115,7 @@ fn a_mark_outside_of_the_window_is_ignored() {
 
 #[test]
 fn a_loss_is_confirmed_as_well() {
-    let mut solo =
-        Solo::opening_with(&Config { ecn: Ecn::Ask, ..with_sack() }, Flags::SYN | Flags::ECE | Flags::CWR);
-    let offer = silk_tcp::Options { mss: Some(1_000), sack_permitted: true, ..Default::default() };
-    let seg = solo.syn_ack(offer);
-    solo.arrive(Segment { flags: seg.flags | Flags::ECE, ..seg }).unwrap();
+    let mut solo = Solo::established(&Config { ecn: Ecn::Ask, ..with_sack() });
     solo.write(20_000);
     solo.sent();
     solo.after(10 * MILLI);

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use silk_instant::Instant;
 use silk_tcp::listen::{Admission, ListenAction, SynTable};
 use silk_tcp::{
-    Codepoint, Config, Connection, Flags, IsnSecret, Options, RecvBuffer, Segment, SendBuffer, SeqNumber,
-    State,
+    Algorithm, Codepoint, Config, Connection, Ecn, Flags, IsnSecret, Options, RecvBuffer, Segment,
+    SendBuffer, SeqNumber, State,
 };
 
 use crate::solo::{OURS, Solo, THEIRS};
@@ -66,6 +66,7 @@ enum Act {
     Shutdown(bool),
     Mtu(u16),
     Tune(bool, bool),
+    Pace(Option<u32>),
 }
 
 /// Numbers near those in use, for blind ones are refused at once.
@@ -106,6 +107,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => any::<bool>().prop_map(Act::Shutdown),
         1 => any::<u16>().prop_map(Act::Mtu),
         2 => any::<(bool, bool)>().prop_map(|(nodelay, cork)| Act::Tune(nodelay, cork)),
+        1 => any::<Option<u32>>().prop_map(Act::Pace),
     ]
 }
 
@@ -144,6 +146,7 @@ fn perform(solo: &mut Solo, act: Act) {
         Act::Abort => solo.connection.abort(),
         Act::Shutdown(true) => solo.connection.shutdown_write(),
         Act::Shutdown(false) => solo.connection.shutdown_read(),
+        Act::Pace(rate) => solo.connection.set_max_pacing_rate(rate.map(u64::from)),
         Act::Mtu(mss) => solo.connection.set_path_mtu(solo.now, mss),
         Act::Tune(nodelay, cork) => {
             solo.connection.set_nodelay(nodelay);
@@ -168,9 +171,11 @@ proptest! {
     #[test]
     fn anything_may_happen(
         acts in prop::collection::vec(act(), 1..120),
-        (sack, timestamps, window_scaling) in any::<(bool, bool, bool)>(),
+        (sack, timestamps, window_scaling, asks) in any::<(bool, bool, bool, bool)>(),
+        congestion in prop::sample::select(vec![Algorithm::Cubic, Algorithm::Reno, Algorithm::Bbr]),
     ) {
-        let config = Config { sack, timestamps, window_scaling, ..crate::solo::plain() };
+        let ecn = if asks { Ecn::Ask } else { Ecn::Off };
+        let config = Config { sack, timestamps, window_scaling, ecn, congestion, ..crate::solo::plain() };
         let mut solo = Solo::established(&config);
         for act in acts {
             perform(&mut solo, act);
@@ -182,7 +187,9 @@ proptest! {
         solo.connection.abort();
         solo.sent();
         prop_assert_eq!((solo.state(), solo.connection.poll_timeout()), (State::Closed, None));
-        prop_assert_eq!(solo.connection.memory(), size_of::<Connection>());
+        // A model of the path lives as long as the connection.
+        let bare = solo.connection.memory() == size_of::<Connection>();
+        prop_assert!(bare || congestion == Algorithm::Bbr);
     }
 
     /// A program cannot make its own connection panic by lying about its buffers.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use silk_instant::Instant;
 use silk_tcp::{
-    Codepoint, Config, Connection, DropReason, Flags, Options, Progress, Segment, SeqNumber, State, Transmit,
+    Codepoint, Config, Connection, DropReason, Ecn, Flags, Options, Progress, Segment, SeqNumber, State,
+    Transmit,
 };
 
 use crate::buffers::{Rx, Tx};
@@ -61,16 +62,12 @@ fn offer(config: &Config) -> Options {
 impl Solo {
     /// A connection whose SYN has just left.
     pub fn opening(config: &Config) -> Self {
-        Self::opening_with(config, Flags::SYN)
-    }
-
-    /// The same, of one whose SYN has these flags.
-    pub fn opening_with(config: &Config, flags: Flags) -> Self {
         let now = Instant::from_millis(10_000);
         let connection = Connection::connect(config, SeqNumber::new(OURS - 1), now);
         let rx = Rx::new(config.receive_window_max as usize);
         let mut solo = Self { now, connection, tx: Tx::default(), rx, offload: 0 };
-        assert_eq!(solo.flags_sent(), [flags]);
+        let asks = Flags::ECE | Flags::CWR;
+        assert_eq!(solo.flags_sent(), [Flags::SYN | if config.ecn == Ecn::Ask { asks } else { Flags::NONE }]);
         solo
     }
 
@@ -78,7 +75,9 @@ impl Solo {
     pub fn established(config: &Config) -> Self {
         let mut solo = Self::opening(config);
         solo.now += Duration::from_millis(10);
-        let progress = solo.arrive(solo.syn_ack(offer(config)));
+        let seg = solo.syn_ack(offer(config));
+        let agrees = if config.ecn == Ecn::Ask { Flags::ECE } else { Flags::NONE };
+        let progress = solo.arrive(Segment { flags: seg.flags | agrees, ..seg });
         assert_eq!((progress, solo.state()), (Ok(Progress::ESTABLISHED), State::Established));
         assert_eq!(solo.flags_sent(), [Flags::ACK]);
         solo
