@@ -142,7 +142,7 @@ fn main() {
         }
     });
     let mut server = Server::new();
-    report("SYN refused because the backlog is full", 100_000, || {
+    report("SYN answered with a cookie", 100_000, || {
         let mut peer = Peer { seq: SeqNumber::new(77), ack: SeqNumber::new(0), stamp: 1 };
         let syn = peer.syn();
         for n in 0..100_000 {

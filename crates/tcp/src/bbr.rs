@@ -97,6 +97,11 @@ impl Bbr {
         }
     }
 
+    /// Nothing was acknowledged yet; the window is to be this.
+    pub(crate) fn start(&mut self, initial: u32) {
+        (self.cwnd, self.initial) = (initial, initial);
+    }
+
     /// Bytes of memory held outside of the controller itself.
     pub(crate) fn memory(&self) -> usize {
         self.model.rate.memory()

@@ -131,14 +131,13 @@ impl Controller {
         if let Self::Bbr(bbr) = self { size_of::<Bbr>() + bbr.memory() } else { 0 }
     }
 
-    /// Starts anew with another initial window, once the handshake has told its size.
+    /// Starts with another initial window, once the handshake has told its size.
     pub(crate) fn start(&mut self, initial: u32) {
-        let algorithm = match self {
-            Self::Cubic(_) => Algorithm::Cubic,
-            Self::Reno(_) => Algorithm::Reno,
-            Self::Bbr(_) => Algorithm::Bbr,
-        };
-        *self = Self::new(algorithm, initial);
+        match self {
+            Self::Cubic(cubic) => cubic.start(initial),
+            Self::Reno(reno) => reno.start(initial),
+            Self::Bbr(bbr) => bbr.start(initial),
+        }
     }
 
     fn inner(&self) -> &dyn Congestion {

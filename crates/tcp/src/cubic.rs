@@ -96,6 +96,11 @@ impl Cubic {
         Self { cwnd: initial as f64, stage: Stage::First(HyStart::new()), ssthresh: u32::MAX }
     }
 
+    /// Nothing was acknowledged yet; the window is to be this.
+    pub(crate) fn start(&mut self, initial: u32) {
+        self.cwnd = f64::from(initial);
+    }
+
     /// The curve, which begins here if the first slow start has lasted until now.
     fn curve(&mut self) -> &mut Curve {
         loop {

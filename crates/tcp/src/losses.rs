@@ -3,6 +3,8 @@
 //! retransmission, which waits for a time-out (RFC 6298), for the tail's probe or for reordered
 //! text (RFC 8985 §8).
 
+use core::time::Duration;
+
 use silk_instant::Instant;
 
 use crate::congestion::Congestion;
@@ -86,9 +88,13 @@ impl Connection {
 
     /// Sets the timer; a user time-out (RFC 5482) is not overslept.
     pub(crate) fn wait(&mut self, wait: Wait, until: Instant) {
-        let given_up = self.limits.user_timeout().map_or(Instant::FAR, |time| self.snd.stalled_since + time);
         self.recovery.wait = wait;
-        self.timers.arm(Timer::Retransmit, until.min(given_up));
+        self.timers.arm(Timer::Retransmit, until);
+        if self.snd.stalled_since != Instant::FAR
+            && let Some(time) = self.limits.user_timeout()
+        {
+            self.timers.arm(Timer::Retransmit, until.min(self.snd.stalled_since + time));
+        }
     }
 
     /// RFC 6298 §5.2 and §5.3, RFC 8985 §7.2.
@@ -98,19 +104,21 @@ impl Connection {
             self.timers.cancel(Timer::Retransmit);
             return;
         }
-        let rto = self.rto.current();
-        match self.recovery.probe_timeout(self.rto.srtt(), self.outstanding()) {
-            Some(pto) => self.wait(Wait::Probe, now + pto.min(rto)),
-            None => self.wait(Wait::Timeout, now + rto),
-        }
+        let (rto, srtt) = self.rto.current_and_srtt_micros();
+        let (wait, micros) = match self.recovery.probe_timeout(srtt, self.outstanding()) {
+            Some(pto) => (Wait::Probe, pto.min(rto)),
+            None => (Wait::Timeout, rto),
+        };
+        self.wait(wait, now + Duration::from_micros(micros));
     }
 
     /// PTO is over. It is counted from the last transmission (RFC 8985 §7.2), but not moved by each
     /// one; here is seen how long the silence really was. It never lasts beyond the time-out.
     pub(crate) fn on_probe_timeout(&mut self, now: Instant) -> Progress {
         let out = self.outstanding();
-        let rto = self.rto.current();
-        if let Some(pto) = self.recovery.probe_timeout(self.rto.srtt(), out) {
+        let (rto, srtt) = self.rto.current_and_srtt_micros();
+        let rto = Duration::from_micros(rto);
+        if let Some(pto) = self.recovery.probe_timeout(srtt, out).map(Duration::from_micros) {
             let overdue = self.recovery.oldest().unwrap_or(now) + rto;
             let due = (self.snd.last_sent + pto).min(overdue);
             if due > now {

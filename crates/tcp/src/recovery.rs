@@ -307,9 +307,9 @@ impl Recovery {
         Some(Hole { start, end })
     }
 
-    /// PTO, when a tail loss probe may be waited for (RFC 8985 §7.2): nothing is being repaired,
-    /// nothing is held, and no probe is outstanding.
-    pub(crate) fn probe_timeout(&self, srtt: Duration, out: Outstanding) -> Option<Duration> {
+    /// PTO in µs, when a tail loss probe may be waited for (RFC 8985 §7.2): nothing is being
+    /// repaired, nothing is held, and no probe is outstanding. `srtt` is in µs, too.
+    pub(crate) fn probe_timeout(&self, srtt: u32, out: Outstanding) -> Option<u64> {
         let due = self.sack && self.is_calm();
         due.then(|| TailProbe::timeout(srtt, out.octets(), out.mss))
     }

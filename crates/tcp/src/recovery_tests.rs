@@ -145,12 +145,12 @@ fn a_retransmission_is_lost_when_younger_text_arrives() {
 #[test]
 fn a_probe_is_waited_for_only_with_sack_and_while_nothing_is_wrong() {
     let (plain, first) = ten(false);
-    assert_eq!(plain.probe_timeout(10 * MILLI, first), None);
+    assert_eq!(plain.probe_timeout(10_000, first), None);
     let (mut recovery, first) = ten(true);
-    assert_eq!(recovery.probe_timeout(10 * MILLI, first), Some(20 * MILLI));
+    assert_eq!(recovery.probe_timeout(10_000, first), Some(20_000));
     recovery.tail.sent(seq(10_001), true);
-    assert_eq!(recovery.probe_timeout(10 * MILLI, first), None);
+    assert_eq!(recovery.probe_timeout(10_000, first), None);
     let (mut recovery, first) = ten(true);
     sack(&mut recovery, 50, &[(1_001, 2_001)], first);
-    assert_eq!(recovery.probe_timeout(10 * MILLI, first), None);
+    assert_eq!(recovery.probe_timeout(10_000, first), None);
 }

@@ -19,6 +19,11 @@ impl Reno {
         Self { cwnd: initial, ssthresh: u32::MAX, counted: 0 }
     }
 
+    /// Nothing was acknowledged yet; the window is to be this.
+    pub(crate) fn start(&mut self, initial: u32) {
+        self.cwnd = initial;
+    }
+
     /// One segment more for each window of acknowledged octets (RFC 5681 §3.1, RFC 3465 §2.1).
     fn avoid_congestion(&mut self, acked: &Acked) {
         self.counted = self.counted.saturating_add(acked.bytes);

@@ -1,17 +1,18 @@
 //! The tail loss probe (TLP, RFC 8985 §7): when the last of what was sent stays unacknowledged for
 //! two round trips, one more segment is sent, new text if there is some and else the last segment
 //! again. Its acknowledgement lets `rack` see what was lost without waiting for the time-out. At
-//! most one probe is outstanding; where it repaired the loss itself, that is still a loss.
-
-use core::time::Duration;
+//! most one probe is outstanding; where it repaired the loss itself, that is still a loss. Times are
+//! in microseconds, since one is computed for every acknowledgement.
 
 use crate::rack::GRANULARITY;
 use crate::seq::SeqNumber;
 
 /// TLP.max_ack_delay: how long a peer may delay the acknowledgement of a lone segment (§7.2).
-const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
+const MAX_ACK_DELAY: u64 = 200_000;
 /// PTO without a measured round trip.
-const UNMEASURED: Duration = Duration::from_secs(1);
+const UNMEASURED: u64 = 1_000_000;
+/// PTO is at least two ticks (`rack::GRANULARITY`).
+const LEAST: u64 = 2 * GRANULARITY.as_micros() as u64;
 
 /// The probe that is outstanding.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,13 +35,13 @@ pub(crate) struct TailAck {
 }
 
 impl TailProbe {
-    /// TLP_calc_PTO() (§7.2), without the bound by the time-out.
-    pub(crate) fn timeout(srtt: Duration, flight: u32, mss: u32) -> Duration {
-        if srtt.is_zero() {
+    /// TLP_calc_PTO() (§7.2) in µs, without the bound by the time-out.
+    pub(crate) fn timeout(srtt: u32, flight: u32, mss: u32) -> u64 {
+        if srtt == 0 {
             return UNMEASURED;
         }
-        let delayed = if flight <= mss { MAX_ACK_DELAY } else { Duration::ZERO };
-        (2 * srtt).max(2 * GRANULARITY) + delayed
+        let delayed = if flight <= mss { MAX_ACK_DELAY } else { 0 };
+        (2 * u64::from(srtt)).max(LEAST) + delayed
     }
 
     /// Whether a probe is outstanding.
@@ -79,8 +80,6 @@ mod tests {
         SeqNumber::new(raw)
     }
 
-    const MILLI: Duration = Duration::from_millis(1);
-
     fn ack(ack: u32) -> TailAck {
         TailAck { ack: seq(ack), dsack: None, plain_duplicate: false }
     }
@@ -95,10 +94,10 @@ mod tests {
     #[test]
     fn the_timeout_is_two_round_trips_and_longer_for_a_lone_segment() {
         let timeout = |srtt, flight| TailProbe::timeout(srtt, flight, 1_000);
-        assert_eq!(timeout(30 * MILLI, 2_000), 60 * MILLI);
-        assert_eq!(timeout(30 * MILLI, 1_000), 260 * MILLI);
-        assert_eq!(timeout(MILLI / 20, 5_000), 2 * MILLI);
-        assert_eq!(timeout(Duration::ZERO, 5_000), 1_000 * MILLI);
+        assert_eq!(timeout(30_000, 2_000), 60_000);
+        assert_eq!(timeout(30_000, 1_000), 260_000);
+        assert_eq!(timeout(50, 5_000), 2_000);
+        assert_eq!(timeout(0, 5_000), 1_000_000);
     }
 
     #[test]
