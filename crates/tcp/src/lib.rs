@@ -61,9 +61,9 @@
 //! | `transmit`, `choose` | a segment leaves | RFC 9293 §3.8 |
 //! | `sender`, `receiver`, `reassembly`, `tuning` | the two halves' variables | RFC 9293 §3.3.1 |
 //! | `flight`, `rack`, `minimum`, `tail` | what is outstanding, and which of it is lost | RFC 8985, RFC 2018 |
-//! | `losses`, `recovery`, `prr` | the repair of losses | RFC 6675, RFC 6582, RFC 6937 |
+//! | `losses`, `recovery`, `newreno`, `prr` | the repair of losses | RFC 6675, RFC 6582, RFC 6937 |
 //! | `congestion`, `cubic`, `hystart`, `reno` | the congestion window | RFC 5681, RFC 9438, RFC 9406 |
-//! | `bbr`, `path_model`, `rate`, `pacing` | the rate of sending | draft-ietf-ccwg-bbr |
+//! | `bbr`, `bbr_probing`, `path_model`, `rate`, `pacing` | the rate of sending | draft-ietf-ccwg-bbr |
 //! | `ecn` | marks instead of drops | RFC 3168 |
 //! | `rto`, `timers`, `timeout`, `keepalive` | time | RFC 6298, RFC 9293 §3.8 |
 //! | `stamps`, `challenge`, `isn` | defences | RFC 7323, RFC 5961, RFC 6528 |
@@ -79,6 +79,7 @@ mod acknowledge;
 mod agree;
 mod arrive;
 mod bbr;
+mod bbr_probing;
 mod buffer;
 mod challenge;
 mod choose;
@@ -97,6 +98,7 @@ mod keepalive;
 pub mod listen;
 mod losses;
 mod minimum;
+mod newreno;
 mod options;
 mod pacing;
 mod path_model;

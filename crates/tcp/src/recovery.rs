@@ -1,5 +1,5 @@
 //! Loss recovery: where it stands, how many octets are in the network ("pipe"), and what to send
-//! again. With SACK losses are detected by RACK-TLP (RFC 8985); without it by NewReno (RFC 6582),
+//! again. With SACK losses are detected by RACK-TLP (RFC 8985); without it by NewReno (`newreno`),
 //! told in the same terms: duplicate acknowledgements stand for octets the peer holds, and the
 //! first segment is what is lost. It never reduces the congestion window itself, and reads no
 //! segment: `losses` brings what they say.
@@ -16,9 +16,6 @@ use crate::rack::{Detected, Rack};
 use crate::seq::SeqNumber;
 use crate::stamps::Echo;
 use crate::tail::TailProbe;
-
-/// Duplicate acknowledgements that mean a loss without SACK (RFC 5681 §3.2).
-const DUP_THRESH: u16 = 3;
 
 /// Where recovery stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,21 +73,21 @@ struct Episode {
 /// The repair of losses.
 #[derive(Clone, Debug)]
 pub(crate) struct Recovery {
-    phase: Phase,
+    pub(crate) phase: Phase,
     pub(crate) wait: Wait,
     /// Both SYNs carried SACK-permitted: losses are RACK's to detect.
     sack: bool,
     /// The next retransmission goes out whatever the window says (RFC 6675 §5, step 4.3).
-    force: bool,
+    pub(crate) force: bool,
     /// A partial acknowledgement came in this episode.
-    partial: bool,
+    pub(crate) partial: bool,
     /// Duplicate acknowledgements since SND.UNA moved; always zero with SACK.
-    dupacks: u16,
+    pub(crate) dupacks: u16,
     /// RecoveryPoint, or RFC 6582's `recover`: SND.NXT when the loss was noticed.
-    point: SeqNumber,
+    pub(crate) point: SeqNumber,
     /// None while `Phase::Open`.
     episode: Option<Box<Episode>>,
-    flight: Flight,
+    pub(crate) flight: Flight,
     pub(crate) rack: Rack,
     pub(crate) tail: TailProbe,
 }
@@ -146,17 +143,6 @@ impl Recovery {
             // What is echoed is an older segment's timestamp (RFC 7323 §4.3).
             flight.hold(block, out, |sending| rack.on_delivered(now, sending, Echo::NONE));
         }
-    }
-
-    /// Counts a duplicate acknowledgement of a peer without SACK; answers whether fast retransmit
-    /// begins. Duplicates of what the last episode sent again prove nothing (RFC 6582 §3.2, step
-    /// 2).
-    pub(crate) fn on_duplicate(&mut self, out: Outstanding) -> bool {
-        if self.phase == Phase::Loss {
-            return false;
-        }
-        self.dupacks = self.dupacks.saturating_add(1);
-        self.phase == Phase::Open && self.dupacks >= DUP_THRESH && out.una.after(self.point)
     }
 
     /// Looks for what is lost (RFC 8985 §6.2, steps 4 and 5).
@@ -260,23 +246,6 @@ impl Recovery {
             Phase::Fast | Phase::Loss => {}
         }
         last
-    }
-
-    /// A partial acknowledgement without SACK: the next segment is lost too (RFC 6582 §3.2, step
-    /// 3). Of what it covers, one segment was the hole and the rest had been duplicates.
-    fn on_partial(&mut self, octets: u32, out: Outstanding) {
-        let had_arrived = octets.saturating_sub(out.mss) / out.mss;
-        self.dupacks = self.dupacks.saturating_sub(u16::try_from(had_arrived).unwrap_or(u16::MAX));
-        self.flight.lose_first(out);
-        self.force = true;
-        self.partial = true;
-    }
-
-    /// Whether the retransmission timer goes on as it is: without SACK it starts again with the
-    /// first partial acknowledgement only, so that many losses end in a time-out instead of being
-    /// repaired one in each round trip (RFC 6582 §4, the impatient variant).
-    pub(crate) fn is_impatient(&self) -> bool {
-        self.phase == Phase::Fast && self.partial
     }
 
     fn finish(&mut self) {
