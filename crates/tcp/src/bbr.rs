@@ -155,8 +155,19 @@ impl Bbr {
         }
     }
 
+    /// BBRInitPacingRate() (§4.6.2): before anything is known of the bandwidth, the initial window in
+    /// a round trip is taken for it.
+    fn initial_rate(&self, rtt: Duration) -> u64 {
+        let nanos = rtt.max(Duration::from_micros(1)).as_nanos();
+        let rate = u128::from(self.initial) * 1_000_000_000 / nanos;
+        percent(u64::try_from(rate).unwrap_or(u64::MAX), STARTUP_GAIN)
+    }
+
     /// BBRSetPacingRate() (§4.6.2): in Startup it only rises.
-    fn set_pacing_rate(&mut self) {
+    fn set_pacing_rate(&mut self, rtt: Duration) {
+        if self.pacing_rate.is_none() {
+            self.pacing_rate = Some(self.initial_rate(rtt));
+        }
         let rate = percent(percent(self.model.bw(), self.gains().0), MARGIN);
         if rate > 0 && (self.full_bw_reached || rate > self.pacing_rate.unwrap_or(0)) {
             self.pacing_rate = Some(rate);
@@ -239,7 +250,7 @@ impl Congestion for Bbr {
             self.model.end_round(!self.is_probing(), self.cwnd);
         }
         self.look_for_min_rtt(delivery);
-        self.set_pacing_rate();
+        self.set_pacing_rate(delivery.rtt);
         self.set_cwnd(delivery.delivered);
     }
 }
