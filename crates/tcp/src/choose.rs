@@ -74,10 +74,7 @@ impl Connection {
         if self.owed.settle(Owed::TAIL) && !self.snd.is_idle() {
             return self.probe(out, tx, mss);
         }
-        if self.is_paced(now) {
-            return None;
-        }
-        let most = most.min(self.portion_at_once(mss));
+        let most = most.min(self.portion_at_once(now, mss)?);
         if !self.recovery.is_calm()
             && let Some(hole) = self.recovery.next_lost(out)
             && let Some(text) = self.again(hole, out, mss, most)

@@ -18,24 +18,22 @@ const PORTION: Duration = Duration::from_millis(1);
 impl Connection {
     /// Octets per second that may leave, if there is a limit.
     fn pacing_rate(&self) -> Option<u64> {
-        match (self.congestion.pacing_rate(), self.limits.max_pacing_rate()) {
-            (Some(rate), Some(most)) => Some(rate.min(most)),
-            (rate, most) => rate.or(most),
+        let most = self.limits.max_pacing_rate();
+        match self.congestion.pacing_rate() {
+            Some(rate) => Some(most.map_or(rate, |most| rate.min(most))),
+            None => most,
         }
     }
 
-    /// Whether text must wait.
-    pub(crate) fn is_paced(&self, now: Instant) -> bool {
-        self.timers.is_armed_beyond(Timer::Pacing, now)
-    }
-
-    /// The most octets that may leave at once.
-    pub(crate) fn portion_at_once(&self, mss: u32) -> u32 {
-        let portion = |rate: u64| rate.saturating_mul(PORTION.as_nanos() as u64) / 1_000_000_000;
-        self.pacing_rate().map_or(u32::MAX, |rate| {
-            let segments = u32::try_from(portion(rate)).unwrap_or(u32::MAX) / mss;
-            segments.max(2).saturating_mul(mss)
-        })
+    /// The most octets that may leave at once; `None` while text must wait.
+    pub(crate) fn portion_at_once(&self, now: Instant, mss: u32) -> Option<u32> {
+        let Some(rate) = self.pacing_rate() else { return Some(u32::MAX) };
+        if self.timers.is_armed_beyond(Timer::Pacing, now) {
+            return None;
+        }
+        let octets = rate.saturating_mul(PORTION.as_nanos() as u64) / 1_000_000_000;
+        let segments = u32::try_from(octets).unwrap_or(u32::MAX) / mss;
+        Some(segments.max(2).saturating_mul(mss))
     }
 
     /// Octets of text leave now.
