@@ -5,7 +5,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use silk_instant::Instant;
-use silk_tcp::{Config, Connection, Flags, Options, RecvBuffer, Segment, SendBuffer, SeqNumber};
+use silk_tcp::{
+    Algorithm, Codepoint, Config, Connection, Ecn, Flags, Options, RecvBuffer, Segment, SendBuffer, SeqNumber,
+};
 use std::time::Duration;
 
 struct Tx(usize);
@@ -37,7 +39,10 @@ const ISS: u32 = 1000;
 fuzz_target!(|bytes: &[u8]| {
     let mut now = Instant::from_millis(1);
     let (mut tx, mut rx) = (Tx(3000), Rx(65536));
-    let mut connection = Connection::connect(&Config::default(), SeqNumber::new(ISS), now);
+    let algorithms = [Algorithm::Cubic, Algorithm::Reno, Algorithm::Bbr];
+    let congestion = algorithms[bytes.len() % 3];
+    let config = Config { congestion, ecn: Ecn::Ask, ..Config::default() };
+    let mut connection = Connection::connect(&config, SeqNumber::new(ISS), now);
     let mut rest = bytes;
     while let [act, a, b, c, d, tail @ ..] = rest {
         rest = tail;
@@ -59,6 +64,7 @@ fuzz_target!(|bytes: &[u8]| {
                     flags: Flags::from_bits(*c),
                     window: u16::from(*d) * 32,
                     urgent: 0,
+                    ecn: Codepoint::from_tos(*a),
                     options: options.unwrap_or_default(),
                     payload: &tail[..tail.len().min(usize::from(*a))],
                 };

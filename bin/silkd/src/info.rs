@@ -11,10 +11,11 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
-/// `TCPI_OPT_TIMESTAMPS`, `_SACK` and `_WSCALE` of `<linux/tcp.h>`.
+/// `TCPI_OPT_TIMESTAMPS`, `_SACK`, `_WSCALE` and `_ECN` of `<linux/tcp.h>`.
 const TIMESTAMPS: u32 = 1;
 const SACK: u32 = 2;
 const WINDOW_SCALE: u32 = 4;
+const ECN: u32 = 8;
 
 /// What TCP knows of the connection of a path, if it is one's.
 pub fn of(path: &Path) -> Option<Info> {
@@ -77,7 +78,7 @@ fn write(slot: &Slot, info: &Info) {
     let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
     let (peers, ours) = info.window_shifts;
     let scaled = peers | ours != 0;
-    let options = [(info.timestamps, TIMESTAMPS), (info.sack, SACK), (scaled, WINDOW_SCALE)];
+    let options = [(info.timestamps, TIMESTAMPS), (info.sack, SACK), (scaled, WINDOW_SCALE), (info.ecn, ECN)];
     let options = options.into_iter().filter(|(on, _)| *on).fold(0, |all, (_, bit)| all | bit);
     let values = [
         info.state as u32,

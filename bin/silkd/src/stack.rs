@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::scout::Recipe;
 use crate::settings::Settings;
 use silk_config::{
-    Config, Congestion, DeviceKind, Graph as GraphFile, Percent, Policy as PolicyName, Source,
+    Config, Congestion, DeviceKind, Ecn, Graph as GraphFile, Percent, Policy as PolicyName, Source,
 };
 use silk_modules::{Device, HeaderTemplate, Setup, catalogue, tcp};
 use silk_path::classify::Tables;
@@ -111,12 +111,19 @@ fn tcp_config(config: &Config, mtu: u16) -> silk_tcp::Config {
         congestion: match tcp.congestion {
             Congestion::Cubic => silk_tcp::Algorithm::Cubic,
             Congestion::Reno => silk_tcp::Algorithm::Reno,
+            Congestion::Bbr => silk_tcp::Algorithm::Bbr,
+        },
+        ecn: match tcp.ecn {
+            Ecn::Off => silk_tcp::Ecn::Off,
+            Ecn::Accept => silk_tcp::Ecn::Accept,
+            Ecn::Ask => silk_tcp::Ecn::Ask,
         },
         initial_window: tcp.initial_window,
         min_rto: tcp.min_rto,
         delayed_ack: tcp.delayed_ack,
         syn_retries: tcp.syn_retries,
         syn_ack_retries: tcp.syn_ack_retries,
+        syn_cookies: tcp.syn_cookies,
         retries: tcp.retries,
         fin_wait_2: tcp.fin_wait,
         time_wait: tcp.time_wait,

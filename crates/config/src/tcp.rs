@@ -11,6 +11,20 @@ words! {
         Cubic = "cubic",
         /// RFC 5681 with NewReno (RFC 6582).
         Reno = "reno",
+        /// draft-ietf-ccwg-bbr.
+        Bbr = "bbr",
+    }
+}
+
+words! {
+    /// When connections use explicit congestion notification (RFC 3168).
+    pub enum Ecn {
+        /// Never.
+        Off = "off",
+        /// When the peer asks for it.
+        Accept = "accept",
+        /// silk asks for it, too.
+        Ask = "ask",
     }
 }
 
@@ -25,6 +39,8 @@ pub struct Tcp {
     pub timestamps: bool,
     /// Offer selective acknowledgement (RFC 2018).
     pub sack: bool,
+    /// When to use explicit congestion notification (RFC 3168).
+    pub ecn: Ecn,
     /// The initial congestion window in segments (RFC 6928).
     pub initial_window: u16,
     /// The smallest retransmission time-out (RFC 6298).
@@ -35,6 +51,8 @@ pub struct Tcp {
     pub syn_retries: u8,
     /// SYN-ACKs sent again before a half-open connection is forgotten.
     pub syn_ack_retries: u8,
+    /// Answer SYNs with cookies when a listener's table is full (RFC 4987 §3.6).
+    pub syn_cookies: bool,
     /// Retransmissions of one segment before a connection fails (RFC 9293 §3.8.3).
     pub retries: u8,
     /// How long a connection that this side closed waits for the peer to close too.
@@ -73,11 +91,13 @@ impl Tcp {
             window_scaling: section.or("window_scaling", true),
             timestamps: section.or("timestamps", true),
             sack: section.or("sack", true),
+            ecn: section.or("ecn", Ecn::Accept),
             initial_window: section.within("initial_window", 10, 1..=100),
             min_rto: section.within("min_rto", millis(200), millis(1)..=seconds(1)),
             delayed_ack: section.within("delayed_ack", millis(40), millis(0)..=millis(500)),
             syn_retries: section.within("syn_retries", 6, 0..=20),
             syn_ack_retries: section.within("syn_ack_retries", 5, 0..=20),
+            syn_cookies: section.or("syn_cookies", true),
             retries: section.within("retries", 15, 1..=30),
             fin_wait: section.within("fin_wait", seconds(60), seconds(1)..=seconds(3600)),
             time_wait: section.within("time_wait", seconds(60), millis(1)..=seconds(240)),

@@ -104,6 +104,11 @@ impl Template {
         usize::from(self.length) == LONG
     }
 
+    /// The service bits that differ from packet to packet: TCP's ECN field (RFC 3168 §6.1.5).
+    fn changing(&self) -> u8 {
+        if self.header[PROTOCOL] == ipv4::TCP { ECN } else { 0 }
+    }
+
     /// Takes over what the stages know now.
     fn refresh(&mut self) {
         let (Some(source), Some(ip)) = (self.source(), self.ip()) else { return };
@@ -127,24 +132,25 @@ impl Template {
     /// Whether the template fits this message on its way down.
     fn fits(&self, now: Instant, msg: &Message<'_>) -> bool {
         let length = msg.len() + usize::from(self.length) - eth::HEADER;
-        let tos = self.header[TOS];
+        let (tos, own) = (self.header[TOS], msg.meta.tos & !self.changing());
         now < self.until
             && (length <= self.mtu.into() || (msg.meta.gso_size > 0 && length <= ipv4::MAX))
-            && (msg.meta.tos == tos || (tos != 0 && msg.meta.tos == 0))
+            && (own == tos || (tos != 0 && own == 0))
             && (!self.has_udp() || msg.len() <= MAX_DATA)
             && msg.headroom() >= self.length.into()
     }
 
     /// Prepends the header. `None`: the device refuses the checksum.
     fn prepend(&self, msg: &mut Message<'_>) -> Option<()> {
-        let payload = msg.len();
+        let (payload, ecn) = (msg.len(), msg.meta.tos & self.changing());
         let total = (payload + usize::from(self.length) - eth::HEADER) as u16;
         let transport = total - ipv4::HEADER as u16;
         let sum = Sum::from_folded(self.pseudo_sum).word(transport).folded();
         let bytes = msg.push(self.length.into()).ok()?;
         bytes.copy_from_slice(&self.header[..self.length.into()]);
         bytes[LENGTH..LENGTH + 2].copy_from_slice(&total.to_be_bytes());
-        let checksum = Sum::from_folded(self.ip_sum).word(total).checksum();
+        bytes[TOS] |= ecn;
+        let checksum = Sum::from_folded(self.ip_sum).word(total).word(ecn.into()).checksum();
         bytes[CHECKSUM..CHECKSUM + 2].copy_from_slice(&checksum.to_be_bytes());
         if self.has_udp() {
             bytes[SHORT + 4..SHORT + 6].copy_from_slice(&transport.to_be_bytes());
@@ -193,6 +199,8 @@ impl Template {
     }
 }
 
+/// The ECN field of the service bits (RFC 3168 §5).
+pub(crate) const ECN: u8 = 3;
 const TOS: usize = eth::HEADER + 1;
 const LENGTH: usize = eth::HEADER + 2;
 const FRAGMENT: usize = eth::HEADER + 6;

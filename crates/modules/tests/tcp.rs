@@ -5,9 +5,11 @@ mod rig;
 use core::net::{Ipv4Addr, SocketAddrV4};
 use core::time::Duration;
 use rig::{Handle, Host, Options, exchange, ip, stream};
-use silk_modules::Device;
 use silk_modules::tcp::{ConnectionStage, Tcp};
+use silk_modules::{Device, HeaderTemplate, Setup};
+use silk_path::transform::Rule;
 use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Event, Outcome, PathId};
+use silk_tcp::Ecn;
 use silk_wire::icmp::Unreachable;
 
 const RTT: Duration = Duration::from_millis(10);
@@ -339,4 +341,40 @@ fn answers_go_back_where_the_question_came_from_while_nobody_is_resolved() {
     assert_eq!(server.handles[0].read(), b"hello");
     assert_eq!(state(&server, server.created[0]), "ESTABLISHED");
     assert_eq!(server.drops(listener, DropReason::ArpPending), 0);
+}
+
+/// Marks a frame as having met congestion (RFC 3168 §5), as a router would.
+fn mark(frame: &mut [u8]) {
+    frame[15] |= 3;
+    frame[24..26].fill(0);
+    let sum = silk_wire::checksum::Sum::ZERO.bytes(&frame[14..34]).checksum();
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+}
+
+#[test]
+fn text_is_ecn_capable_where_both_ends_agreed_and_a_mark_is_echoed() {
+    for template in [false, true] {
+        let host = |n| {
+            let rules: Vec<Box<dyn Rule>> =
+                if template { vec![Box::new(HeaderTemplate)] } else { Vec::new() };
+            let setup = |setup: &mut Setup| setup.tcp.config.ecn = Ecn::Ask;
+            Host::with(n, Options { rules, setup, ..Options::default() })
+        };
+        let (mut client, mut server) = (host(1), host(2));
+        listen(&mut server, 80);
+        let c = open(&mut client, &mut server);
+        // The program's own service bits do not reach into TCP's.
+        client.bell(c.client, Bell::Service(0xb8 | 1));
+        c.client_end.write(b"GET /");
+        client.bell(c.client, Bell::Sent);
+        let mut frames = client.sent();
+        assert_eq!((frames.len(), frames[0][15]), (1, 0xb8 | 2));
+        mark(&mut frames[0]);
+        server.arrive(&frames[0]);
+        assert_eq!(c.server_end.read(), b"GET /");
+        server.advance(Duration::from_millis(40));
+        let answer = server.sent();
+        let flags = answer[0][14 + 20 + 13];
+        assert_eq!((answer[0][15], flags & 0x40), (0, 0x40), "an acknowledgement is not capable");
+    }
 }

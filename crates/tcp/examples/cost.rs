@@ -11,7 +11,8 @@ use silk_instant::Instant;
 use silk_tcp::listen::{Admission, Established, ListenAction, SynTable};
 use silk_tcp::time_wait::TimeWaitTable;
 use silk_tcp::{
-    Config, Connection, Flags, IsnSecret, Options, Progress, RecvBuffer, Segment, SendBuffer, SeqNumber,
+    Codepoint, Config, Connection, Flags, IsnSecret, Options, Progress, RecvBuffer, Segment, SendBuffer,
+    SeqNumber,
 };
 
 /// Buffers that only count.
@@ -52,7 +53,8 @@ impl Peer {
         self.stamp += 1;
         let options = Options { timestamp: Some((self.stamp, 0)), ..Options::default() };
         let (seq, ack) = (self.seq, self.ack);
-        let segment = Segment { seq, ack, flags, window: 60_000, urgent: 0, options, payload };
+        let segment =
+            Segment { seq, ack, flags, window: 60_000, urgent: 0, ecn: Codepoint::NotEct, options, payload };
         self.seq += segment.sequence_len();
         segment
     }
@@ -140,7 +142,7 @@ fn main() {
         }
     });
     let mut server = Server::new();
-    report("SYN refused because the backlog is full", 100_000, || {
+    report("SYN answered with a cookie", 100_000, || {
         let mut peer = Peer { seq: SeqNumber::new(77), ack: SeqNumber::new(0), stamp: 1 };
         let syn = peer.syn();
         for n in 0..100_000 {

@@ -7,11 +7,11 @@ use silk_instant::Instant;
 use crate::buffer::SendBuffer;
 use crate::congestion::{Acked, Congestion};
 use crate::connection::{Connection, Owed, Reader};
+use crate::flight::Sending;
 use crate::progress::{DropReason, Progress};
 use crate::recovery::{Outstanding, Phase};
 use crate::segment::Segment;
 use crate::sender::Fin;
-use crate::stamps::stamp_before;
 use crate::state::State;
 use crate::timers::Timer;
 
@@ -35,16 +35,23 @@ impl Connection {
             return Err(DropReason::AckTooOld);
         }
         let before = self.outstanding();
-        let held = self.recovery.held(before);
-        let blocks = &seg.options.sack;
-        let news = self.sack && !blocks.is_empty() && self.recovery.on_sack(blocks, before);
+        let (held, lost) = (self.recovery.held(before), self.recovery.lost_ever());
+        if self.sack {
+            let dsack = seg.options.sack.duplicate(seg.ack).is_some();
+            self.recovery.on_sack(now, &seg.options.sack, dsack, before);
+        }
         let mut progress = Progress::NONE;
         if seg.ack.after(self.snd.una) {
             progress |= self.advance(now, seg, tx);
-        } else if self.is_duplicate(seg, news) {
+        } else if self.is_duplicate(seg) {
             self.on_duplicate(now);
         }
-        self.repair(seg.ack.since(before.una), held);
+        if self.sack {
+            self.on_sack_acknowledgement(now, seg, before);
+        }
+        self.on_echo(seg, before);
+        self.pace_repair(seg.ack.since(before.una), held);
+        self.tell_delivery(now, seg.ack.since(before.una), held, lost);
         self.take_window(seg);
         Ok(progress)
     }
@@ -65,7 +72,7 @@ impl Connection {
             self.stray = Some(seg.ack);
             return Err(DropReason::BadHandshake);
         }
-        self.measure(now, seg);
+        self.measure_syn(now, seg);
         self.snd.una = seg.ack;
         let window = u32::from(seg.window) << self.snd.shift;
         self.snd.set_window(seg.seq, seg.ack, window);
@@ -75,44 +82,14 @@ impl Connection {
         Ok(Progress::ESTABLISHED)
     }
 
-    /// RFC 5681 §2: outstanding text, an acknowledgement of nothing new, no text, no SYN or FIN,
-    /// the window unchanged. With SACK, what counts is that the peer holds something new (RFC 6675
-    /// §2).
-    fn is_duplicate(&self, seg: &Segment, sack_news: bool) -> bool {
-        if self.snd.is_idle() || seg.ack != self.snd.una {
+    /// RFC 5681 §2: outstanding text, an acknowledgement of nothing new, no text, no SYN or FIN, the
+    /// window unchanged. With SACK duplicates mean nothing; what the peer holds does.
+    fn is_duplicate(&self, seg: &Segment) -> bool {
+        if self.sack || self.snd.is_idle() || seg.ack != self.snd.una {
             return false;
         }
         let window = u32::from(seg.window) << self.snd.shift;
-        sack_news || (!self.sack && seg.sequence_len() == 0 && window == self.snd.wnd)
-    }
-
-    /// During fast recovery: SND.UNA moved by `octets`, and the peer had `held` before.
-    fn repair(&mut self, octets: u32, held: u32) {
-        if self.recovery.phase() != Phase::Fast {
-            return;
-        }
-        let out = self.outstanding();
-        if self.recovery.repair_was_lost(out) {
-            self.reduce(out);
-        }
-        let delivered = (octets + self.recovery.held(out)).saturating_sub(held);
-        self.recovery.on_delivered(delivered, self.congestion.ssthresh(), out);
-    }
-
-    fn reduce(&mut self, out: Outstanding) {
-        // Text that limited transmit added is not part of the flight (RFC 5681 §3.2, step 2).
-        let flight = out.octets().min(self.congestion.window());
-        self.congestion.on_loss(flight, out.mss);
-    }
-
-    fn on_duplicate(&mut self, now: Instant) {
-        let out = self.outstanding();
-        if self.recovery.on_duplicate(out) {
-            self.reduce(out);
-            self.recovery.start_fast(out);
-            self.counters.fast_recoveries = self.counters.fast_recoveries.wrapping_add(1);
-            self.timers.arm(Timer::Retransmit, now + self.rto.current());
-        }
+        seg.sequence_len() == 0 && window == self.snd.wnd
     }
 
     /// SND.UNA < SEG.ACK =< SND.NXT.
@@ -122,16 +99,16 @@ impl Connection {
         seg: &Segment,
         tx: &mut S,
     ) -> Progress {
-        self.measure(now, seg);
         let (octets, flight) = (seg.ack - self.snd.una, self.outstanding().octets());
         let fin_acked = self.snd.fin == Fin::Sent && seg.ack == self.snd.nxt;
         self.snd.una = seg.ack;
         // Kept near, so that it never comes to lie half the circle away.
         self.snd.small_end = self.snd.small_end.max(seg.ack);
+        self.ecn.advance(seg.ack);
         self.snd.stalled_since = Instant::FAR;
         self.snd.timeouts = 0;
         let impatient = self.recovery.is_impatient();
-        self.grow_window(now, octets, flight);
+        self.grow_window(now, seg, octets, flight);
         if !impatient || self.snd.is_idle() || self.recovery.phase() == Phase::Open {
             self.restart_timer(now);
         }
@@ -152,10 +129,14 @@ impl Connection {
     }
 
     /// The window grows outside of fast recovery (RFC 5681 §3.1, and §3.2 for what does not count).
-    fn grow_window(&mut self, now: Instant, octets: u32, flight: u32) {
+    fn grow_window(&mut self, now: Instant, seg: &Segment, octets: u32, flight: u32) {
         let phase = self.recovery.phase();
         let out = self.outstanding();
-        self.recovery.on_ack(octets, out);
+        let echo = self.stamps.echo(seg.options.timestamp);
+        let arrived = self.recovery.on_ack(now, echo, octets, out);
+        if let Some(sending) = arrived {
+            self.measure(now, sending, seg);
+        }
         if phase == Phase::Fast {
             return;
         }
@@ -165,32 +146,35 @@ impl Connection {
         let limited = self.snd.cwnd_limited || used || phase == Phase::Loss;
         // After a time-out, one segment for each acknowledgement (RFC 3465 §2.3).
         let bytes = if phase == Phase::Loss { octets.min(out.mss) } else { octets };
-        let acked = Acked { now, bytes, mss: out.mss, srtt: self.rto.srtt(), limited };
-        self.congestion.on_ack(&acked);
+        let Outstanding { una, nxt, mss } = out;
+        let rtt = arrived.filter(|sending| !sending.again).map(|sending| now - sending.at);
+        self.congestion.on_ack(&Acked { now, bytes, mss, srtt: self.rto.srtt(), rtt, una, nxt, limited });
     }
 
-    /// RFC 6298 §5.2 and §5.3.
-    // RFC 6298 §5.2, §5.3.
-    fn restart_timer(&mut self, now: Instant) {
-        if self.snd.is_idle() {
-            self.timers.cancel(Timer::Retransmit);
-        } else {
-            self.timers.arm(Timer::Retransmit, now + self.rto.current());
+    /// Takes a round-trip sample: of what was sent once, exactly, and of what was sent again by the
+    /// timestamp (RFC 7323 §4, RFC 6298 §3). An echo from before the last retransmission is not
+    /// taken: its acknowledgement may have been lost on the way, and the time until the next one is
+    /// no round trip.
+    fn measure(&mut self, now: Instant, sending: Sending, seg: &Segment) {
+        if !sending.again {
+            if seg.ack.at_or_after(self.snd.timed_end) {
+                self.rto.sample(now - sending.at);
+                self.snd.timed_end = self.snd.nxt;
+            }
+        } else if let Some((_, echo)) = seg.options.timestamp
+            && !self.stamps.echo(seg.options.timestamp).is_before(sending.at)
+            && let Some(rtt) = self.stamps.round_trip(now, echo)
+        {
+            self.rto.sample(rtt);
         }
     }
 
-    /// Takes a round-trip sample: the timed octet's, or, when none is timed because some were sent
-    /// twice, the timestamp's (RFC 7323 §4, RFC 6298 §3). An echo from before the last
-    /// retransmission is not taken: its acknowledgement may have been lost on the way, and the time
-    /// until the next one is no round trip.
-    pub(crate) fn measure(&mut self, now: Instant, seg: &Segment) {
-        if self.snd.timed_at != Instant::FAR {
-            if seg.ack.at_or_after(self.snd.timed_end) {
-                self.rto.sample(now - self.snd.timed_at);
-                self.snd.timed_at = Instant::FAR;
-            }
+    /// The first round trip, that of our SYN. One that was sent again is not measured (Karn, RFC
+    /// 6298 §3), but by its timestamp.
+    pub(crate) fn measure_syn(&mut self, now: Instant, seg: &Segment) {
+        if !self.syn_lost {
+            self.rto.sample(now - self.snd.last_sent);
         } else if let Some((_, echo)) = seg.options.timestamp
-            && !stamp_before(echo, self.stamps.value(self.snd.last_again))
             && let Some(rtt) = self.stamps.round_trip(now, echo)
         {
             self.rto.sample(rtt);

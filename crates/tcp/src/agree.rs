@@ -19,16 +19,19 @@ pub(crate) struct Agreed {
     pub(crate) shifts: Option<(u8, u8)>,
     pub(crate) sack: bool,
     pub(crate) timestamps: bool,
+    /// Told by flags and not by options (RFC 3168 §6.1.1).
+    pub(crate) ecn: bool,
 }
 
 impl Agreed {
-    /// What the options of `our` SYN and of the `peer`'s agree on.
-    pub(crate) fn new(our: &Options, peer: &Options) -> Self {
+    /// What the options of `our` SYN and of the `peer`'s agree on, and on ECN.
+    pub(crate) fn new(our: &Options, peer: &Options, ecn: bool) -> Self {
         Self {
             peer_mss: peer.mss.unwrap_or(DEFAULT_MSS).max(SMALLEST_MSS),
             shifts: peer.window_scale.zip(our.window_scale),
             sack: our.sack_permitted && peer.sack_permitted,
             timestamps: our.timestamp.is_some() && peer.timestamp.is_some(),
+            ecn,
         }
     }
 
@@ -65,18 +68,19 @@ mod tests {
     #[test]
     fn both_sides_must_offer() {
         let ours = syn_options(&Config::default());
-        let agreed = Agreed::new(&ours, &Options { mss: Some(1400), ..Options::default() });
-        let nothing = Agreed { peer_mss: 1400, shifts: None, sack: false, timestamps: false };
+        let agreed = Agreed::new(&ours, &Options { mss: Some(1400), ..Options::default() }, false);
+        let nothing = Agreed { peer_mss: 1400, shifts: None, sack: false, timestamps: false, ecn: false };
         assert_eq!(agreed, nothing);
-        let agreed = Agreed::new(&ours, &ours);
-        let everything = Agreed { peer_mss: 1460, shifts: Some((7, 7)), sack: true, timestamps: true };
+        let agreed = Agreed::new(&ours, &ours, true);
+        let everything =
+            Agreed { peer_mss: 1460, shifts: Some((7, 7)), sack: true, timestamps: true, ecn: true };
         assert_eq!(agreed, everything);
     }
 
     // RFC 9293 MUST-15.
     #[test]
     fn an_absent_mss_is_536_and_a_tiny_one_is_raised() {
-        let peer_mss = |mss| Agreed::new(&Options::default(), &Options { mss, ..Options::default() });
+        let peer_mss = |mss| Agreed::new(&Options::default(), &Options { mss, ..Options::default() }, false);
         assert_eq!(peer_mss(None).mss(9_000), 536);
         assert_eq!(peer_mss(Some(1)).mss(9_000), 48);
     }

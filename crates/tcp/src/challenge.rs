@@ -1,30 +1,30 @@
 //! Challenge acknowledgements and their limit (RFC 5961 §7). The limit is each connection's own: a
 //! limit shared between connections would tell an attacker of one about another (CVE-2016-5696).
 
-use core::time::Duration;
-
 use silk_instant::Instant;
 
-/// As many challenges may be sent in one `PERIOD`.
+/// As many challenges may be sent in one `PERIOD`, in seconds.
 const ALLOWED: u8 = 10;
-const PERIOD: Duration = Duration::from_secs(5);
+const PERIOD: u32 = 5;
 
 /// A budget of challenge acknowledgements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Challenges {
-    since: Instant,
+    /// The second in which the period began.
+    since: u32,
     sent: u8,
 }
 
 impl Challenges {
     pub(crate) const fn new() -> Self {
-        Self { since: Instant::ZERO, sent: 0 }
+        Self { since: 0, sent: 0 }
     }
 
     /// Whether another may be sent now; it then counts as sent.
     pub(crate) fn allow(&mut self, now: Instant) -> bool {
-        if now - self.since >= PERIOD {
-            *self = Self { since: now, sent: 0 };
+        let second = (now.nanos() / 1_000_000_000) as u32;
+        if second.wrapping_sub(self.since) >= PERIOD {
+            *self = Self { since: second, sent: 0 };
         }
         let allowed = self.sent < ALLOWED;
         self.sent += u8::from(allowed);

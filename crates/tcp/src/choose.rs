@@ -1,7 +1,7 @@
-//! Which text is sent next: first what is lost (RFC 6675 §5), then new text as far as both windows,
-//! Nagle's algorithm and silly-window avoidance let it go (RFC 9293 §3.8.6.2.1, RFC 896), then what
-//! may be lost. Nothing is chosen beyond the peer's window, except that the first outstanding octet
-//! may always be sent again (RFC 9293 §3.8.6: a window that shrank).
+//! Which text is sent next: a tail loss probe (RFC 8985 §7.3), then what is lost (RFC 6675 §5), then
+//! new text as far as both windows, Nagle's algorithm and silly-window avoidance let it go (RFC 9293
+//! §3.8.6.2.1, RFC 896). Nothing is chosen beyond the peer's window, except that the first
+//! outstanding octet may always be sent again (RFC 9293 §3.8.6: a window that shrank).
 
 use core::time::Duration;
 
@@ -63,19 +63,52 @@ impl Connection {
         if !self.state.may_transmit() {
             return None;
         }
+        if self.has_nothing_to_send(tx) {
+            return None;
+        }
         let out = self.outstanding();
         let mss = self.text_mss(out);
+        // CWR is said on one segment, and a device that cuts might say it on each.
+        let max = if self.ecn.owes_cwr() { 0 } else { max };
         let most = (u32::try_from(max).unwrap_or(u32::MAX) / mss).max(1) * mss;
+        if self.owed.settle(Owed::TAIL) && !self.snd.is_idle() {
+            return self.probe(out, tx, mss);
+        }
+        let most = most.min(self.portion_at_once(now, mss)?);
         if !self.recovery.is_calm()
             && let Some(hole) = self.recovery.next_lost(out)
             && let Some(text) = self.again(hole, out, mss, most)
         {
             return Some(text);
         }
-        self.fresh(now, out, tx, mss, most).or_else(|| {
-            let hole = self.recovery.next_suspect(out)?;
-            self.again(hole, out, mss, most)
-        })
+        self.fresh(now, out, tx, mss, most)
+    }
+
+    /// Whether all was sent and nothing of it must be sent again: nearly every call ends here, so it
+    /// comes before anything is computed.
+    fn has_nothing_to_send<S: SendBuffer + ?Sized>(&mut self, tx: &S) -> bool {
+        let asked = self.snd.fin == Fin::Wanted || self.owed.contains(Owed::TAIL);
+        let nothing = self.recovery.is_calm() && !asked && self.snd.unsent(tx.len()) == 0;
+        if nothing && self.congestion.models_the_path() {
+            self.note_app_limited();
+        }
+        nothing
+    }
+
+    /// TLP_send_probe() (RFC 8985 §7.3): a segment of new text, which congestion control does not
+    /// hold back, or else the last segment again.
+    fn probe<S: SendBuffer + ?Sized>(&mut self, out: Outstanding, tx: &S, mss: u32) -> Option<Text> {
+        let open = matches!(self.state, State::Established | State::CloseWait);
+        let len = self.snd.unsent(tx.len()).min(self.snd.usable_window()).min(mss);
+        let text = if open && len > 0 {
+            Text { seq: out.nxt, len, fin: false, mss, again: None }
+        } else {
+            let start = (out.nxt - mss).max(out.una);
+            self.part(Hole { start, end: out.nxt }, out, mss, mss)?
+        };
+        let end = text.seq + text.len + u32::from(text.fin);
+        self.recovery.tail.sent(end.max(out.nxt), text.again.is_some());
+        Some(text)
     }
 
     /// Octets of text in a full segment, given that SACK blocks may ride on it.
@@ -92,15 +125,21 @@ impl Connection {
     /// As much of a hole as may be sent again now.
     // RFC 9293 SHLD-16.
     fn again(&self, hole: Hole, out: Outstanding, mss: u32, most: u32) -> Option<Text> {
-        let left = self.recovery.budget(self.congestion.window(), out);
+        let left = self.congestion_budget(out);
         let forced = self.recovery.forced();
         if left < mss && !forced {
             return None;
         }
         let whole = (left / mss).max(1) * mss;
+        self.part(hole, out, mss, whole.min(most))
+    }
+
+    /// At most `most` octets of a hole, as far as the peer's window reaches, with the FIN if that
+    /// was sent.
+    fn part(&self, hole: Hole, out: Outstanding, mss: u32, most: u32) -> Option<Text> {
         // Under a closed window one octet is sent again: the probe of RFC 9293 §3.8.6.1.
         let window_end = (out.una + self.snd.wnd.max(1)).max(hole.start);
-        let end = hole.end.min(hole.start + whole.min(most)).min(window_end);
+        let end = hole.end.min(hole.start + most).min(window_end);
         let text_end = self.snd.text_end();
         let len = end.min(text_end).since(hole.start);
         let fin = self.snd.fin == Fin::Sent && hole.start + len == text_end && hole.end.after(text_end);
@@ -126,7 +165,7 @@ impl Connection {
         }
         self.restart_after_idle(now, out);
         let window = self.snd.usable_window();
-        let congestion = self.recovery.budget(self.congestion.window(), out);
+        let congestion = self.congestion_budget(out);
         self.snd.cwnd_limited = congestion < window.min(unsent);
         let len = self.portion(Allowance { unsent, window, congestion, most, mss });
         // The FIN needs its place in the window like any octet.

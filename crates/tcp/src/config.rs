@@ -5,6 +5,7 @@
 use core::time::Duration;
 
 use crate::congestion::Algorithm;
+use crate::ecn::Ecn;
 
 /// Parameters of connections and listeners.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Config {
     pub timestamps: bool,
     /// Whether to offer selective acknowledgement (RFC 2018).
     pub sack: bool,
+    /// When to use explicit congestion notification (RFC 3168).
+    pub ecn: Ecn,
     /// Whether small segments are sent at once (TCP_NODELAY), without Nagle's algorithm.
     pub nodelay: bool,
     /// The congestion control algorithm.
@@ -41,6 +44,9 @@ pub struct Config {
     pub syn_retries: u8,
     /// SYN-ACKs sent again before a half-open connection is forgotten.
     pub syn_ack_retries: u8,
+    /// For listeners: whether SYNs that find the table of half-open connections full are answered
+    /// with cookies (RFC 4987 §3.6) instead of being dropped.
+    pub syn_cookies: bool,
     /// Retransmissions of one segment before the connection fails (R2 of RFC 9293 §3.8.3).
     pub retries: u8,
     /// The same once the program has closed and only the kernel of the matter is left.
@@ -87,6 +93,7 @@ impl Default for Config {
             window_scaling: true,
             timestamps: true,
             sack: true,
+            ecn: Ecn::Accept,
             nodelay: false,
             congestion: Algorithm::Cubic,
             initial_window: 10,
@@ -96,6 +103,7 @@ impl Default for Config {
             delayed_ack: Duration::from_millis(40),
             syn_retries: 6,
             syn_ack_retries: 5,
+            syn_cookies: true,
             retries: 15,
             orphan_retries: 8,
             user_timeout: None,
@@ -127,6 +135,8 @@ pub(crate) struct Limits {
     time_wait_ms: u32,
     /// Zero for none.
     user_timeout_ms: u32,
+    /// In thousands of octets per second; zero for none.
+    max_pacing_rate: u32,
 }
 
 impl Limits {
@@ -140,6 +150,7 @@ impl Limits {
             fin_wait_2_ms: millis(config.fin_wait_2),
             time_wait_ms: millis(config.time_wait),
             user_timeout_ms: config.user_timeout.map_or(0, |timeout| millis(timeout).max(1)),
+            max_pacing_rate: 0,
         }
     }
 
@@ -151,8 +162,22 @@ impl Limits {
         Duration::from_millis(self.fin_wait_2_ms as u64)
     }
 
+    pub(crate) fn set_fin_wait_2(&mut self, time: Duration) {
+        self.fin_wait_2_ms = millis(time);
+    }
+
     pub(crate) const fn time_wait(&self) -> Duration {
         Duration::from_millis(self.time_wait_ms as u64)
+    }
+
+    /// Octets per second.
+    pub(crate) fn max_pacing_rate(&self) -> Option<u64> {
+        (self.max_pacing_rate > 0).then(|| u64::from(self.max_pacing_rate) * 1_000)
+    }
+
+    pub(crate) fn set_max_pacing_rate(&mut self, rate: Option<u64>) {
+        let thousands = |rate: u64| u32::try_from(rate.div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
+        self.max_pacing_rate = rate.map_or(0, thousands);
     }
 
     pub(crate) fn user_timeout(&self) -> Option<Duration> {

@@ -1,14 +1,16 @@
 //! Congestion control behind one trait (RFC 5681 §3). A controller owns the congestion window and
 //! the slow-start threshold and nothing else: which segments were lost, and what is sent when, is
-//! decided by `recovery` and `transmit`. Its place is kept for BBR and for HyStart++ (RFC 9406),
-//! which would end slow start inside [`Congestion::on_ack`].
+//! decided by `recovery` and `transmit`.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use silk_instant::Instant;
 
+use crate::bbr::Bbr;
 use crate::cubic::Cubic;
 use crate::reno::Reno;
+use crate::seq::SeqNumber;
 
 /// Which algorithm a connection uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -18,6 +20,8 @@ pub enum Algorithm {
     Cubic,
     /// Reno (RFC 5681).
     Reno,
+    /// BBR (draft-ietf-ccwg-bbr), paced.
+    Bbr,
 }
 
 /// An acknowledgement of new data outside of loss recovery, as a controller sees it.
@@ -31,9 +35,36 @@ pub struct Acked {
     pub mss: u32,
     /// The smoothed round-trip time.
     pub srtt: Duration,
+    /// The round-trip time of the last octet acknowledged, if that was sent once.
+    pub rtt: Option<Duration>,
+    /// SND.UNA after it.
+    pub una: SeqNumber,
+    /// SND.NXT.
+    pub nxt: SeqNumber,
     /// Whether the window, and not the program or the peer, limited the sender (RFC 9438 §5.8, RFC
     /// 7661).
     pub limited: bool,
+}
+
+/// What an acknowledgement says of the path, in recovery or not.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivery {
+    /// When it came.
+    pub now: Instant,
+    /// Octets that have arrived, in order or not.
+    pub delivered: u32,
+    /// Octets that are seen to be lost.
+    pub lost: u32,
+    /// When the youngest text that has arrived was sent, and its round-trip time.
+    pub sent_at: Instant,
+    /// That round-trip time.
+    pub rtt: Duration,
+    /// Octets in the network after it.
+    pub pipe: u32,
+    /// Octets in a full segment.
+    pub mss: u32,
+    /// A number that differs between connections.
+    pub seed: u32,
 }
 
 /// The algorithm that sets the congestion window, in octets.
@@ -53,20 +84,26 @@ pub trait Congestion {
     /// initial one (RFC 5681 §4.1).
     fn on_idle(&mut self, initial: u32);
 
+    /// Whether the algorithm has a model of the path, and so a mind of its own about losses: it is
+    /// told of every delivery, and its window alone says what is sent during recovery.
+    fn models_the_path(&self) -> bool {
+        false
+    }
+    /// Octets per second at which to send; `None` for as fast as the window allows.
+    fn pacing_rate(&self) -> Option<u64> {
+        None
+    }
+    /// `octets` are sent, again or for the first time, with `pipe` others in the network.
+    fn on_sent(&mut self, _now: Instant, _pipe: u32, _octets: u32) {}
+    /// Neither window holds anything back, but there is nothing to send.
+    fn on_app_limited(&mut self, _pipe: u32) {}
+    /// An acknowledgement delivered something or showed that it was lost.
+    fn on_delivery(&mut self, _delivery: &Delivery) {}
+
     /// Whether the window is in slow start.
     fn in_slow_start(&self) -> bool {
         self.window() < self.ssthresh()
     }
-}
-
-/// Octets by which slow start opens the window: as many as were acknowledged (RFC 3465), however
-/// they were. RFC 9406 §4.2 lets one acknowledgement open eight segments at most without pacing,
-/// which was written for peers that acknowledge every second segment. Today's aggregate what they
-/// receive and acknowledge a whole window at once; under that limit slow start was linear, and 500
-/// KB took 12 round trips where Linux, which has no limit either, took 8.
-// RFC 9293 MUST-19; RFC 5681 §3.1.
-pub(crate) fn slow_start_growth(acked: &Acked) -> u32 {
-    acked.bytes
 }
 
 /// No window grows beyond what sequence arithmetic can hold.
@@ -77,6 +114,7 @@ pub(crate) const MAX_WINDOW: u32 = 1 << 30;
 pub(crate) enum Controller {
     Cubic(Cubic),
     Reno(Reno),
+    Bbr(Box<Bbr>),
 }
 
 impl Controller {
@@ -84,22 +122,29 @@ impl Controller {
         match algorithm {
             Algorithm::Cubic => Self::Cubic(Cubic::new(initial)),
             Algorithm::Reno => Self::Reno(Reno::new(initial)),
+            Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(initial))),
         }
     }
 
-    /// Starts anew with another initial window, once the handshake has told its size.
+    /// Bytes of memory held outside of the connection itself.
+    pub(crate) fn memory(&self) -> usize {
+        if let Self::Bbr(bbr) = self { size_of::<Bbr>() + bbr.memory() } else { 0 }
+    }
+
+    /// Starts with another initial window, once the handshake has told its size.
     pub(crate) fn start(&mut self, initial: u32) {
-        let algorithm = match self {
-            Self::Cubic(_) => Algorithm::Cubic,
-            Self::Reno(_) => Algorithm::Reno,
-        };
-        *self = Self::new(algorithm, initial);
+        match self {
+            Self::Cubic(cubic) => cubic.start(initial),
+            Self::Reno(reno) => reno.start(initial),
+            Self::Bbr(bbr) => bbr.start(initial),
+        }
     }
 
     fn inner(&self) -> &dyn Congestion {
         match self {
             Self::Cubic(cubic) => cubic,
             Self::Reno(reno) => reno,
+            Self::Bbr(bbr) => &**bbr,
         }
     }
 
@@ -107,6 +152,7 @@ impl Controller {
         match self {
             Self::Cubic(cubic) => cubic,
             Self::Reno(reno) => reno,
+            Self::Bbr(bbr) => &mut **bbr,
         }
     }
 }
@@ -130,6 +176,28 @@ impl Congestion for Controller {
     fn on_idle(&mut self, initial: u32) {
         self.inner_mut().on_idle(initial);
     }
+    fn models_the_path(&self) -> bool {
+        matches!(self, Self::Bbr(_))
+    }
+    fn pacing_rate(&self) -> Option<u64> {
+        if let Self::Bbr(bbr) = self { bbr.pacing_rate() } else { None }
+    }
+    fn on_sent(&mut self, now: Instant, pipe: u32, octets: u32) {
+        self.inner_mut().on_sent(now, pipe, octets);
+    }
+    fn on_app_limited(&mut self, pipe: u32) {
+        self.inner_mut().on_app_limited(pipe);
+    }
+    fn on_delivery(&mut self, delivery: &Delivery) {
+        self.inner_mut().on_delivery(delivery);
+    }
+}
+
+/// An acknowledgement for tests, at time zero and without a measured round trip.
+#[cfg(test)]
+pub(crate) fn acked(bytes: u32, mss: u32) -> Acked {
+    let (now, srtt, nothing) = (Instant::ZERO, Duration::ZERO, SeqNumber::new(0));
+    Acked { now, bytes, mss, srtt, rtt: None, una: nothing, nxt: nothing, limited: true }
 }
 
 #[cfg(test)]
@@ -143,7 +211,7 @@ mod tests {
     }
 
     fn ack(bytes: u32) -> Acked {
-        Acked { now: Instant::ZERO, bytes, mss: MSS, srtt: Duration::from_millis(10), limited: true }
+        Acked { srtt: Duration::from_millis(10), ..acked(bytes, MSS) }
     }
 
     // RFC 9293 MUST-19; RFC 5681 §3.1.

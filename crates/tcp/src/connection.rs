@@ -11,6 +11,7 @@ use crate::buffer::RecvBuffer;
 use crate::challenge::Challenges;
 use crate::config::{Config, KeepaliveConfig, Limits};
 use crate::congestion::Controller;
+use crate::ecn::Notification;
 use crate::info::Counters;
 use crate::isn::timestamp_offset;
 use crate::keepalive::Keepalive;
@@ -43,6 +44,8 @@ impl Owed {
     pub(crate) const PROBE: Self = Self(1 << 3);
     /// Text held back by Nagle, a cork or silly-window avoidance goes out anyway.
     pub(crate) const PUSH: Self = Self(1 << 4);
+    /// A tail loss probe (RFC 8985 §7.3).
+    pub(crate) const TAIL: Self = Self(1 << 5);
 
     pub(crate) const fn contains(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -99,6 +102,7 @@ pub struct Connection {
     pub(crate) limits: Limits,
     pub(crate) keepalive: Keepalive,
     pub(crate) challenges: Challenges,
+    pub(crate) ecn: Notification,
     /// When an acceptable segment last arrived.
     pub(crate) last_heard: Instant,
     pub(crate) counters: Counters,
@@ -126,10 +130,9 @@ impl Connection {
         connection.stamps = Timestamps::new(half.agreed.timestamps, half.stamp_offset);
         connection.stamps.set(now, half.stamp_recent);
         connection.snd.una = half.iss + 1;
-        connection.snd.timed_at = Instant::FAR;
         connection.snd.set_window(half.irs, half.iss + 1, half.window);
-        if !half.answered_again {
-            connection.rto.sample(now - half.answered_at);
+        if let Some(round_trip) = half.round_trip {
+            connection.rto.sample(round_trip);
         }
         connection.agree(&half.agreed, config.mss);
         connection.establish(now);
@@ -156,6 +159,7 @@ impl Connection {
             limits: Limits::new(config),
             keepalive: Keepalive::new(config.keepalive),
             challenges: Challenges::new(),
+            ecn: Notification::new(config.ecn, iss),
             last_heard: now,
             counters: Counters::default(),
         }
@@ -169,7 +173,9 @@ impl Connection {
         (self.snd.shift, self.rcv.shift) = agreed.shifts.unwrap_or((0, 0));
         self.rcv.tuning.cap(u32::from(u16::MAX) << self.rcv.shift);
         self.sack = agreed.sack;
+        self.recovery.agree(agreed.sack);
         self.stamps.on = agreed.timestamps;
+        self.ecn.on = agreed.ecn;
     }
 
     /// The handshake is complete.
@@ -282,14 +288,39 @@ impl Connection {
         self.limits.set_user_timeout(timeout);
     }
 
+    /// TCP_SYNCNT: how often our SYN is sent again before the open fails.
+    pub fn set_syn_retries(&mut self, retries: u8) {
+        self.limits.syn_retries = retries;
+    }
+
+    /// TCP_LINGER2: how long this end, once closed, waits in FIN-WAIT-2 for the peer's FIN.
+    pub fn set_fin_wait_2(&mut self, time: Duration) {
+        self.limits.set_fin_wait_2(time);
+    }
+
+    /// TCP_QUICKACK: whether text is acknowledged at once. An acknowledgement that waits goes out.
+    /// Poll for transmission after.
+    pub fn set_quickack(&mut self, quickack: bool) {
+        self.rcv.quickack = quickack;
+        if quickack && self.rcv.unacked > 0 {
+            self.owed.add(Owed::ACK);
+        }
+    }
+
+    /// SO_MAX_PACING_RATE: text leaves no faster than this many octets per second, whatever
+    /// congestion control allows; `None` for no limit.
+    pub fn set_max_pacing_rate(&mut self, rate: Option<u64>) {
+        self.limits.set_max_pacing_rate(rate);
+    }
+
     /// The path now takes segments of `mss` octets: the MTU less 40 (RFC 1191 §3). What was sent in
     /// larger ones is sent again at once and without blaming congestion (§6.5). Before believing an
     /// ICMP message, ask [`Connection::is_outstanding`].
-    pub fn set_path_mtu(&mut self, mss: u16) {
+    pub fn set_path_mtu(&mut self, now: Instant, mss: u16) {
         let before = self.snd.mss;
         self.snd.mss = self.snd.peer_mss.min(mss.max(48));
         if self.snd.mss < before && self.state.may_transmit() && !self.snd.is_idle() {
-            self.recovery.start_loss(self.outstanding());
+            self.recovery.start_anew(now, self.outstanding());
         }
     }
 
@@ -312,7 +343,7 @@ impl Connection {
 
     /// Bytes of memory the connection holds: itself, text out of order, the scoreboard.
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + self.rcv.memory() + self.recovery.memory()
+        size_of::<Self>() + self.rcv.memory() + self.recovery.memory() + self.congestion.memory()
     }
 
     /// What is left to remember in TIME-WAIT; `None` in other states. Poll for transmission first.

@@ -1,12 +1,14 @@
 //! CUBIC congestion control (RFC 9438): after a loss the window follows a cubic in the time since,
 //! so its growth does not depend on the round-trip time, and never falls behind what Reno would do.
+//! Before the first loss HyStart++ looks for the end of slow start (§4.10).
 //! All windows are in octets; time is the argument's.
 
 use core::time::Duration;
 
 use silk_instant::Instant;
 
-use crate::congestion::{Acked, Congestion, MAX_WINDOW, slow_start_growth};
+use crate::congestion::{Acked, Congestion, MAX_WINDOW};
+use crate::hystart::HyStart;
 
 /// C of RFC 9438 §5, in segments per second cubed.
 const C: f64 = 0.4;
@@ -15,12 +17,9 @@ const BETA: f64 = 0.7;
 /// α_cubic of RFC 9438 §4.3: 3 (1 − β) / (1 + β).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// Growth along a cubic, reduction by 0.7.
+/// Congestion avoidance since a reduction of the window, or since slow start ended by itself.
 #[derive(Clone, Debug)]
-pub struct Cubic {
-    /// cwnd; a fraction of an octet is kept so that slow growth is not rounded away.
-    cwnd: f64,
-    ssthresh: u32,
+struct Curve {
     /// W_max: the window before the last reduction, after fast convergence.
     w_max: f64,
     /// cwnd_prior: the window before the last reduction.
@@ -34,22 +33,35 @@ pub struct Cubic {
     epoch: Instant,
 }
 
-impl Cubic {
-    /// A controller with an initial window of `initial` octets.
-    pub const fn new(initial: u32) -> Self {
-        let (cwnd, ssthresh, epoch) = (initial as f64, u32::MAX, Instant::FAR);
-        Self { cwnd, ssthresh, w_max: 0.0, prior: 0.0, w_est: 0.0, k: 0.0, epoch }
-    }
+/// What a connection is in for good once it has left the first slow start.
+#[derive(Clone, Debug)]
+enum Stage {
+    /// The first slow start.
+    First(HyStart),
+    Avoidance(Curve),
+}
+
+/// Growth along a cubic, reduction by 0.7.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    /// cwnd; a fraction of an octet is kept so that slow growth is not rounded away.
+    cwnd: f64,
+    stage: Stage,
+    ssthresh: u32,
+}
+
+impl Curve {
+    const NEW: Self = Self { w_max: 0.0, prior: 0.0, w_est: 0.0, k: 0.0, epoch: Instant::FAR };
 
     /// A stage of congestion avoidance starts (RFC 9438 §4.2, equation 2).
-    fn start_epoch(&mut self, now: Instant, mss: f64) {
+    fn start_epoch(&mut self, now: Instant, cwnd: f64, mss: f64) {
         self.epoch = now;
-        self.w_est = self.cwnd;
-        if self.cwnd < self.w_max {
-            self.k = cube_root((self.w_max - self.cwnd) / (C * mss));
+        self.w_est = cwnd;
+        if cwnd < self.w_max {
+            self.k = cube_root((self.w_max - cwnd) / (C * mss));
         } else {
             self.k = 0.0;
-            self.w_max = self.cwnd;
+            self.w_max = cwnd;
         }
     }
 
@@ -59,31 +71,74 @@ impl Cubic {
         C * from_plateau * from_plateau * from_plateau * mss + self.w_max
     }
 
-    fn avoid_congestion(&mut self, acked: &Acked) {
+    /// The window after an acknowledgement that finds it at `cwnd`.
+    fn grow(&mut self, acked: &Acked, cwnd: f64) -> f64 {
         let mss = f64::from(acked.mss);
         if self.epoch == Instant::FAR {
-            self.start_epoch(acked.now, mss);
+            self.start_epoch(acked.now, cwnd, mss);
         }
         let bytes = f64::from(acked.bytes);
         // §4.3, equation 4: α is 1 once the window of the last reduction is reached again.
         let alpha = if self.w_est >= self.prior { 1.0 } else { ALPHA };
-        self.w_est += alpha * mss * bytes / self.cwnd;
+        self.w_est += alpha * mss * bytes / cwnd;
         let t = seconds(acked.now - self.epoch);
         if self.at(t, mss) < self.w_est {
-            self.cwnd = self.cwnd.max(self.w_est);
-        } else {
-            let target = self.at(t + seconds(acked.srtt), mss).clamp(self.cwnd, 1.5 * self.cwnd);
-            self.cwnd += (target - self.cwnd) * (bytes / self.cwnd).min(1.0);
+            return cwnd.max(self.w_est);
         }
-        self.cwnd = self.cwnd.min(f64::from(MAX_WINDOW));
+        let target = self.at(t + seconds(acked.srtt), mss).clamp(cwnd, 1.5 * cwnd);
+        cwnd + (target - cwnd) * (bytes / cwnd).min(1.0)
+    }
+}
+
+impl Cubic {
+    /// A controller with an initial window of `initial` octets.
+    pub const fn new(initial: u32) -> Self {
+        Self { cwnd: initial as f64, stage: Stage::First(HyStart::new()), ssthresh: u32::MAX }
+    }
+
+    /// Nothing was acknowledged yet; the window is to be this.
+    pub(crate) fn start(&mut self, initial: u32) {
+        self.cwnd = f64::from(initial);
+    }
+
+    /// The curve, which begins here if the first slow start has lasted until now.
+    fn curve(&mut self) -> &mut Curve {
+        loop {
+            match self.stage {
+                Stage::Avoidance(ref mut curve) => return curve,
+                Stage::First(_) => self.stage = Stage::Avoidance(Curve::NEW),
+            }
+        }
+    }
+
+    /// Slow start; the first one ends when HyStart++ says so.
+    // RFC 9293 MUST-19; RFC 5681 §3.1.
+    fn slow_start(&mut self, acked: &Acked) {
+        let octets = match &mut self.stage {
+            Stage::First(hystart) => hystart.on_ack(acked),
+            Stage::Avoidance(_) => Some(acked.bytes),
+        };
+        match octets {
+            Some(octets) => self.cwnd += f64::from(octets),
+            None => self.ssthresh = self.window(),
+        }
+    }
+
+    /// Time in which the program was the limit is no part of t (§4.2): it starts again.
+    fn forget_epoch(&mut self) {
+        if let Stage::Avoidance(curve) = &mut self.stage {
+            curve.epoch = Instant::FAR;
+        }
     }
 
     /// §4.6 and, where the flow gives room to newer ones, fast convergence (§4.7).
     fn reduce(&mut self, flight: u32, mss: u32) {
-        self.w_max = if self.cwnd < self.w_max { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
-        self.prior = self.cwnd;
+        let cwnd = self.cwnd;
+        let curve = self.curve();
+        curve.w_max = if cwnd < curve.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
+        curve.prior = cwnd;
+        curve.epoch = Instant::FAR;
         self.ssthresh = ((f64::from(flight) * BETA) as u32).max(2 * mss);
-        self.epoch = Instant::FAR;
     }
 }
 
@@ -98,14 +153,16 @@ impl Congestion for Cubic {
 
     fn on_ack(&mut self, acked: &Acked) {
         if !acked.limited {
-            // Time in which the program was the limit is no part of t (§4.2): start again.
-            self.epoch = Instant::FAR;
-        } else if self.in_slow_start() {
-            let grown = self.cwnd + f64::from(slow_start_growth(acked));
-            self.cwnd = grown.min(f64::from(MAX_WINDOW));
-        } else {
-            self.avoid_congestion(acked);
+            self.forget_epoch();
+            return;
         }
+        if self.in_slow_start() {
+            self.slow_start(acked);
+        } else {
+            let cwnd = self.cwnd;
+            self.cwnd = self.curve().grow(acked, cwnd);
+        }
+        self.cwnd = self.cwnd.min(f64::from(MAX_WINDOW));
     }
 
     fn on_loss(&mut self, flight: u32, mss: u32) {
@@ -119,12 +176,12 @@ impl Congestion for Cubic {
             self.reduce(flight, mss);
         }
         self.cwnd = f64::from(mss);
-        self.epoch = Instant::FAR;
+        self.forget_epoch();
     }
 
     fn on_idle(&mut self, initial: u32) {
         self.cwnd = self.cwnd.min(f64::from(initial));
-        self.epoch = Instant::FAR;
+        self.forget_epoch();
     }
 }
 
@@ -149,6 +206,8 @@ fn cube_root(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::acked;
+    use crate::seq::SeqNumber;
 
     const MSS: u32 = 1000;
 
@@ -160,7 +219,7 @@ mod tests {
             now += rtt;
             while bytes > 0 {
                 let part = bytes.min(2 * MSS);
-                cubic.on_ack(&Acked { now, bytes: part, mss: MSS, srtt: rtt, limited: true });
+                cubic.on_ack(&Acked { now, srtt: rtt, ..acked(part, MSS) });
                 bytes -= part;
             }
         }
@@ -199,6 +258,23 @@ mod tests {
     }
 
     #[test]
+    fn the_first_slow_start_ends_where_the_round_trip_grows() {
+        let mut cubic = Cubic::new(10 * MSS);
+        let mut una = SeqNumber::new(0);
+        let mut millis = 50;
+        while cubic.in_slow_start() {
+            let (nxt, rtt) = (una + cubic.window(), Some(Duration::from_millis(millis)));
+            while una.before(nxt) {
+                una += MSS;
+                cubic.on_ack(&Acked { una, nxt, rtt, ..acked(MSS, MSS) });
+            }
+            // Eighty segments fill the path; the rest of them waits.
+            millis = 50 + u64::from(cubic.window() / MSS).saturating_sub(80);
+        }
+        assert_eq!((cubic.ssthresh(), cubic.window() / MSS), (320_750, 320));
+    }
+
+    #[test]
     fn growth_is_concave_before_the_plateau() {
         let mut cubic = after_loss_at(1000 * MSS);
         let start = cubic.window();
@@ -222,7 +298,7 @@ mod tests {
     fn fast_convergence_gives_room_after_a_second_loss() {
         let mut cubic = after_loss_at(100 * MSS);
         cubic.on_loss(70 * MSS, MSS);
-        assert_eq!(cubic.w_max as u32, 59_500);
+        assert_eq!(cubic.curve().w_max as u32, 59_500);
         assert_eq!(cubic.window(), 49 * MSS);
     }
 }

@@ -48,7 +48,14 @@ impl Connection {
     }
 
     fn take_syn(&mut self, now: Instant, seg: &Segment) {
-        let agreed = Agreed::new(&self.offer(now), &seg.options);
+        let wanted = self.ecn.wanted;
+        let ecn = if seg.flags.ack() {
+            // A SYN that was sent again did not ask.
+            !self.syn_lost && wanted.agrees_to_syn_ack(seg.flags)
+        } else {
+            wanted.agrees_to_syn(seg.flags)
+        };
+        let agreed = Agreed::new(&self.offer(now), &seg.options, ecn);
         self.rcv.open(seg.seq);
         self.agree(&agreed, self.snd.mss);
         if let Some((value, _)) = seg.options.timestamp {
@@ -57,7 +64,7 @@ impl Connection {
     }
 
     fn our_syn_acked(&mut self, now: Instant, seg: &Segment) -> Progress {
-        self.measure(now, seg);
+        self.measure_syn(now, seg);
         self.snd.una = seg.ack;
         // The window of a SYN is never scaled (RFC 7323 §2.2).
         self.snd.set_window(seg.seq, seg.ack, u32::from(seg.window));

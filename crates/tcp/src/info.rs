@@ -64,6 +64,8 @@ pub struct Info {
     pub timestamps: bool,
     /// Whether selective acknowledgement is in use.
     pub sack: bool,
+    /// Whether explicit congestion notification is in use.
+    pub ecn: bool,
     /// Window scale shifts: the peer's and ours.
     pub window_shifts: (u8, u8),
 }
@@ -104,6 +106,7 @@ impl Connection {
             timeouts,
             timestamps: self.stamps.on,
             sack: self.sack,
+            ecn: self.ecn.on,
             window_shifts: (self.snd.shift, self.rcv.shift),
         }
     }

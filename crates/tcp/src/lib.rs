@@ -12,7 +12,9 @@
 //! ```
 //! use silk_instant::Instant;
 //! use silk_tcp::listen::{Admission, ListenAction, SynTable};
-//! use silk_tcp::{Config, Connection, Header, IsnSecret, Progress, RecvBuffer, Segment, SendBuffer, State};
+//! use silk_tcp::{
+//!     Codepoint, Config, Connection, Header, IsnSecret, Progress, RecvBuffer, Segment, SendBuffer, State,
+//! };
 //!
 //! /// Buffers of a program that neither writes nor is sent anything.
 //! struct Nothing;
@@ -27,7 +29,7 @@
 //! /// What a network would do with a segment without text.
 //! fn carry(header: Header) -> Segment<'static> {
 //!     let Header { seq, ack, flags, window, options } = header;
-//!     Segment { seq, ack, flags, window, urgent: 0, options, payload: &[] }
+//!     Segment { seq, ack, flags, window, urgent: 0, ecn: Codepoint::NotEct, options, payload: &[] }
 //! }
 //!
 //! let (now, secret, config) = (Instant::ZERO, IsnSecret::new([1, 2]), Config::default());
@@ -58,11 +60,14 @@
 //! | `arrive`, `predict`, `acknowledge`, `text` | a segment arrives | RFC 9293 §3.10.7, RFC 5961 |
 //! | `transmit`, `choose` | a segment leaves | RFC 9293 §3.8 |
 //! | `sender`, `receiver`, `reassembly`, `tuning` | the two halves' variables | RFC 9293 §3.3.1 |
-//! | `recovery`, `prr`, `sack` | losses | RFC 6675, RFC 6582, RFC 6937, RFC 2018 |
-//! | `congestion`, `cubic`, `reno` | the congestion window | RFC 5681, RFC 9438 |
+//! | `flight`, `rack`, `minimum`, `tail` | what is outstanding, and which of it is lost | RFC 8985, RFC 2018 |
+//! | `losses`, `recovery`, `newreno`, `prr` | the repair of losses | RFC 6675, RFC 6582, RFC 6937 |
+//! | `congestion`, `cubic`, `hystart`, `reno` | the congestion window | RFC 5681, RFC 9438, RFC 9406 |
+//! | `bbr`, `bbr_probing`, `path_model`, `rate`, `pacing` | the rate of sending | draft-ietf-ccwg-bbr |
+//! | `ecn` | marks instead of drops | RFC 3168 |
 //! | `rto`, `timers`, `timeout`, `keepalive` | time | RFC 6298, RFC 9293 §3.8 |
 //! | `stamps`, `challenge`, `isn` | defences | RFC 7323, RFC 5961, RFC 6528 |
-//! | `listen`, `time_wait`, `table` | before and after a connection | RFC 9293 §3.10.7.2, RFC 6191 |
+//! | `listen`, `cookie`, `time_wait`, `table` | before and after a connection | RFC 9293 §3.10.7.2, RFC 4987, RFC 6191 |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -73,28 +78,40 @@ extern crate std;
 mod acknowledge;
 mod agree;
 mod arrive;
+mod bbr;
+mod bbr_probing;
 mod buffer;
 mod challenge;
 mod choose;
 mod config;
 mod congestion;
 mod connection;
+mod cookie;
 mod cubic;
+mod ecn;
+mod flight;
 mod handshake;
+mod hystart;
 mod info;
 mod isn;
 mod keepalive;
 pub mod listen;
+mod losses;
+mod minimum;
+mod newreno;
 mod options;
+mod pacing;
+mod path_model;
 mod predict;
 mod progress;
 mod prr;
+mod rack;
+mod rate;
 mod reassembly;
 mod receiver;
 mod recovery;
 mod reno;
 mod rto;
-mod sack;
 mod segment;
 mod sender;
 mod seq;
@@ -102,6 +119,7 @@ mod siphash;
 mod stamps;
 mod state;
 mod table;
+mod tail;
 mod text;
 pub mod time_wait;
 mod timeout;
@@ -109,11 +127,13 @@ mod timers;
 mod transmit;
 mod tuning;
 
+pub use bbr::Bbr;
 pub use buffer::{RecvBuffer, SendBuffer};
 pub use config::{Config, KeepaliveConfig};
-pub use congestion::{Acked, Algorithm, Congestion};
+pub use congestion::{Acked, Algorithm, Congestion, Delivery};
 pub use connection::Connection;
 pub use cubic::Cubic;
+pub use ecn::{Codepoint, Ecn};
 pub use info::Info;
 pub use isn::IsnSecret;
 pub use options::{MalformedOption, Options, SackBlocks};

@@ -1,8 +1,8 @@
 //! Listening: half-open connections as entries of a bounded table (RFC 9293 §3.10.7.2 for LISTEN,
 //! §3.10.7.4 for SYN-RECEIVED). An entry has no buffers, no path and no congestion state; those
 //! come with the connection, once the peer has shown that it receives what is sent to it. A SYN
-//! costs at most one entry, and when the entries are used up, further SYNs are dropped and counted
-//! (RFC 4987 §3). SYN cookies have their place in [`SynTable::on_segment`].
+//! costs at most one entry, and when the entries are used up, further SYNs are answered with a
+//! cookie (`cookie`) or dropped (RFC 4987 §3).
 
 use core::hash::Hash;
 use core::time::Duration;
@@ -35,6 +35,8 @@ pub struct Admission {
 pub enum ListenAction {
     /// Send this SYN-ACK.
     Reply(Header),
+    /// The table is full: send this SYN-ACK, of which nothing is remembered (RFC 4987 §3.6).
+    Cookie(Header),
     /// The handshake is complete: make a connection of it, then hand it the same segment.
     Established(Established),
     /// Nothing is to be done.
@@ -55,8 +57,9 @@ pub struct Established {
     pub(crate) window: u32,
     pub(crate) stamp_offset: u32,
     pub(crate) stamp_recent: u32,
-    /// When the SYN-ACK was sent, and whether more than once.
-    pub(crate) answered_at: Instant,
+    /// The round trip of the SYN-ACK, if that is known.
+    pub(crate) round_trip: Option<Duration>,
+    /// The SYN-ACK was sent more than once.
     pub(crate) answered_again: bool,
 }
 
@@ -80,15 +83,17 @@ struct Half {
 #[derive(Debug)]
 pub struct SynTable<K> {
     halves: Table<K, Half>,
-    secret: IsnSecret,
-    config: Config,
+    pub(crate) secret: IsnSecret,
+    pub(crate) config: Config,
+    /// When the last cookie was given out.
+    pub(crate) baked_at: Option<Instant>,
 }
 
 impl<K: Hash + Eq + Copy> SynTable<K> {
     /// A listener with room for `backlog` half-open connections.
     pub fn new(config: Config, secret: IsnSecret, backlog: usize) -> Self {
         let lanes = usize::from(config.syn_ack_retries) + 1;
-        Self { halves: Table::new(secret, backlog, lanes), secret, config }
+        Self { halves: Table::new(secret, backlog, lanes), secret, config, baked_at: None }
     }
 
     /// The configuration of connections from now on; those half-open keep what was agreed.
@@ -153,6 +158,10 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
             return ListenAction::Drop(DropReason::NotForListener);
         }
         if seg.flags.ack() {
+            if let Some(established) = self.redeem(now, &key, seg) {
+                let full = admission.accept_queue_full;
+                return if full { DROP_FULL } else { ListenAction::Established(established) };
+            }
             return reset_for(seg)
                 .map_or(ListenAction::Drop(DropReason::NotForListener), ListenAction::Reset);
         }
@@ -163,12 +172,14 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
             return ListenAction::Drop(DropReason::SynWithFin);
         }
         if admission.accept_queue_full {
-            return ListenAction::Drop(DropReason::AcceptQueueFull);
+            return DROP_FULL;
         }
         self.recycle();
         if self.halves.is_full() {
-            // Before anything is computed for it: this is what a flood costs.
-            return ListenAction::Drop(DropReason::BacklogFull);
+            // A cookie cannot respect a floor.
+            let may = self.config.syn_cookies && admission.iss_floor.is_none();
+            let cookie = may.then(|| self.bake(now, &key, seg)).flatten();
+            return cookie.map_or(ListenAction::Drop(DropReason::BacklogFull), ListenAction::Cookie);
         }
         let half = self.half_open(now, &key, seg, admission.iss_floor);
         self.halves.insert(key, half, 0, now + self.config.initial_rto);
@@ -187,7 +198,8 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
 
     fn half_open(&self, now: Instant, key: &K, seg: &Segment, floor: Option<SeqNumber>) -> Half {
         let iss = self.secret.iss(now, key);
-        let agreed = Agreed::new(&syn_options(&self.config), &seg.options);
+        let ecn = self.config.ecn.agrees_to_syn(seg.flags);
+        let agreed = Agreed::new(&syn_options(&self.config), &seg.options, ecn);
         let mut stamps = Timestamps::new(agreed.timestamps, timestamp_offset(iss, now));
         stamps.set(now, seg.options.timestamp.map_or(0, |(value, _)| value));
         let iss = floor.map_or(iss, |floor| iss.max(floor));
@@ -204,18 +216,24 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
     }
 
     fn syn_ack(&self, now: Instant, half: &Half) -> Header {
-        let options = Options {
-            mss: Some(self.config.mss),
-            window_scale: half.agreed.shifts.map(|(_, ours)| ours),
-            sack_permitted: half.agreed.sack,
-            timestamp: half.stamps.option(now),
-            sack: SackBlocks::default(),
-        };
-        let (seq, ack, flags) = (half.iss, half.irs + 1, Flags::SYN | Flags::ACK);
+        let options = Options { timestamp: half.stamps.option(now), ..self.answer(&half.agreed) };
+        let ecn = if half.agreed.ecn { Flags::ECE } else { Flags::NONE };
+        let (seq, ack, flags) = (half.iss, half.irs + 1, Flags::SYN | Flags::ACK | ecn);
         Header { seq, ack, flags, window: self.syn_window(), options }
     }
 
-    fn syn_window(&self) -> u16 {
+    /// The options of a SYN-ACK, but for the timestamp.
+    pub(crate) fn answer(&self, agreed: &Agreed) -> Options {
+        Options {
+            mss: Some(self.config.mss),
+            window_scale: agreed.shifts.map(|(_, ours)| ours),
+            sack_permitted: agreed.sack,
+            timestamp: None,
+            sack: SackBlocks::default(),
+        }
+    }
+
+    pub(crate) fn syn_window(&self) -> u16 {
         let window = self.config.receive_window.min(self.config.receive_window_max);
         u16::try_from(window).unwrap_or(u16::MAX)
     }
@@ -248,13 +266,13 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
             );
         }
         if admission.accept_queue_full {
-            return Verdict::Act(ListenAction::Drop(DropReason::AcceptQueueFull));
+            return Verdict::Act(DROP_FULL);
         }
         if self.defers(now, half, seg) {
             let half = Half { deferred: true, ..*half };
             return Verdict::Keep(ListenAction::Drop(DropReason::Deferred), half);
         }
-        Verdict::Remove(ListenAction::Established(half.established(seg)))
+        Verdict::Remove(ListenAction::Established(half.established(now, seg)))
     }
 
     /// The checks before the acknowledgement, in the order of `arrive`.
@@ -343,6 +361,9 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
     }
 }
 
+/// No room with the program: the peer will try again.
+const DROP_FULL: ListenAction = ListenAction::Drop(DropReason::AcceptQueueFull);
+
 /// What becomes of the table's entry.
 enum Verdict {
     Act(ListenAction),
@@ -355,7 +376,7 @@ fn dropped(why: DropReason) -> Verdict {
 }
 
 impl Half {
-    fn established(&self, seg: &Segment) -> Established {
+    fn established(&self, now: Instant, seg: &Segment) -> Established {
         let shift = self.agreed.shifts.map_or(0, |(peer, _)| peer);
         Established {
             iss: self.iss,
@@ -364,7 +385,7 @@ impl Half {
             window: u32::from(seg.window) << shift,
             stamp_offset: self.stamps.offset,
             stamp_recent: self.stamps.recent,
-            answered_at: self.answered_at,
+            round_trip: (!self.answered_again).then(|| now - self.answered_at),
             answered_again: self.answered_again,
         }
     }

@@ -1,6 +1,7 @@
 //! Tests of the table of half-open connections.
 
 use super::*;
+use crate::ecn::Codepoint;
 use alloc::vec::Vec;
 
 const NOW: Instant = Instant::from_millis(1_000);
@@ -8,12 +9,22 @@ const OPEN: Admission = Admission { accept_queue_full: false, iss_floor: None };
 const FULL: Admission = Admission { accept_queue_full: true, iss_floor: None };
 
 fn table(backlog: usize) -> SynTable<u16> {
-    SynTable::new(Config::default(), IsnSecret::new([1, 2]), backlog)
+    let config = Config { syn_cookies: false, ..Config::default() };
+    SynTable::new(config, IsnSecret::new([1, 2]), backlog)
 }
 
 fn seg(flags: Flags, seq: u32, ack: SeqNumber) -> Segment<'static> {
     let options = Options::default();
-    Segment { seq: SeqNumber::new(seq), ack, flags, window: 500, urgent: 0, options, payload: &[] }
+    Segment {
+        seq: SeqNumber::new(seq),
+        ack,
+        flags,
+        window: 500,
+        urgent: 0,
+        ecn: Codepoint::NotEct,
+        options,
+        payload: &[],
+    }
 }
 
 fn syn(seq: u32) -> Segment<'static> {
@@ -222,4 +233,75 @@ fn a_flood_is_bounded_in_memory() {
     });
     assert_eq!(replies.count(), 64);
     assert!(table.memory() < 64 * 256, "{}", table.memory());
+}
+
+/// A full table that gives out cookies.
+fn full() -> SynTable<u16> {
+    let mut table = SynTable::new(Config::default(), IsnSecret::new([1, 2]), 1);
+    half_open(&mut table, 1);
+    table
+}
+
+fn cookie(table: &mut SynTable<u16>, key: u16, syn: &Segment) -> Header {
+    match table.on_segment(NOW, key, syn, OPEN) {
+        ListenAction::Cookie(header) => header,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_full_table_gives_out_cookies_and_remembers_nothing() {
+    let mut table = full();
+    let reply = cookie(&mut table, 2, &syn(100));
+    assert_eq!((reply.flags, reply.ack.raw(), table.len()), (Flags::SYN | Flags::ACK, 101, 1));
+    let last = seg(Flags::ACK, 101, reply.seq + 1);
+    let again = table.on_segment(NOW, 2, &last, FULL);
+    assert_eq!(again, ListenAction::Drop(DropReason::AcceptQueueFull));
+    let action = table.on_segment(NOW + Duration::from_secs(3), 2, &last, OPEN);
+    let ListenAction::Established(established) = action else { panic!("{action:?}") };
+    assert_eq!((established.iss, established.irs.raw(), established.window), (reply.seq, 100, 500));
+    assert_eq!((established.agreed.peer_mss, established.agreed.sack), (536, false));
+}
+
+#[test]
+fn a_cookie_with_a_timestamp_keeps_every_option() {
+    let mut table = full();
+    let offer = Options {
+        mss: Some(1460),
+        window_scale: Some(3),
+        sack_permitted: true,
+        timestamp: Some((55, 0)),
+        ..Options::default()
+    };
+    let flags = Flags::SYN | Flags::ECE | Flags::CWR;
+    let reply = cookie(&mut table, 2, &Segment { options: offer, flags, ..syn(100) });
+    assert_eq!((reply.options.window_scale, reply.options.sack_permitted), (Some(7), true));
+    assert_eq!(reply.flags, Flags::SYN | Flags::ACK | Flags::ECE);
+    let (value, echo) = reply.options.timestamp.unwrap();
+    assert_eq!(echo, 55);
+    let options = Options { timestamp: Some((60, value)), ..Options::default() };
+    let last = Segment { options, ..seg(Flags::ACK, 101, reply.seq + 1) };
+    let action = table.on_segment(NOW, 2, &last, OPEN);
+    let ListenAction::Established(established) = action else { panic!("{action:?}") };
+    let agreed = Agreed { peer_mss: 1460, shifts: Some((3, 7)), sack: true, timestamps: true, ecn: true };
+    assert_eq!((established.agreed, established.window, established.stamp_recent), (agreed, 500 << 3, 60));
+}
+
+#[test]
+fn an_acknowledgement_without_a_good_cookie_is_reset() {
+    let mut table = full();
+    let reply = cookie(&mut table, 2, &syn(100));
+    let outcome = |table: &mut SynTable<u16>, key, seg: Segment, seconds| {
+        table.on_segment(NOW + Duration::from_secs(seconds), key, &seg, OPEN)
+    };
+    let good = seg(Flags::ACK, 101, reply.seq + 1);
+    for (key, seg, seconds) in [
+        (3, good, 0),
+        (2, Segment { seq: good.seq + 1, ..good }, 0),
+        (2, Segment { ack: good.ack + 9, ..good }, 0),
+        (2, good, 128),
+    ] {
+        assert!(matches!(outcome(&mut table, key, seg, seconds), ListenAction::Reset(_)));
+    }
+    assert!(matches!(outcome(&mut table, 2, good, 0), ListenAction::Established(_)));
 }

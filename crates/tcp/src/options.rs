@@ -36,6 +36,17 @@ impl SackBlocks {
         self.blocks[..usize::from(self.count)].iter().copied()
     }
 
+    /// The D-SACK (RFC 2883 §4): a first block at or below the acknowledgement `ack`, or within the
+    /// second, is what arrived twice.
+    pub fn duplicate(&self, ack: SeqNumber) -> Option<(SeqNumber, SeqNumber)> {
+        let mut blocks = self.iter();
+        let (start, end) = blocks.next()?;
+        let within = |(outer_start, outer_end): (SeqNumber, SeqNumber)| {
+            outer_start.at_or_before(start) && end.at_or_before(outer_end)
+        };
+        (end.at_or_before(ack) || blocks.next().is_some_and(within)).then_some((start, end))
+    }
+
     /// Whether there is no block.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
@@ -248,6 +259,21 @@ mod tests {
         let mut bytes = [0; 64];
         assert_eq!(options.write(&mut bytes), 40);
         assert_eq!(Options::parse(&bytes[..40]).unwrap().sack.iter().count(), 3);
+    }
+
+    #[test]
+    fn a_first_block_that_was_acknowledged_or_is_part_of_the_second_arrived_twice() {
+        let duplicate = |list: &[(u32, u32)]| {
+            let mut blocks = SackBlocks::default();
+            for (start, end) in list {
+                blocks.push(SeqNumber::new(*start), SeqNumber::new(*end));
+            }
+            blocks.duplicate(SeqNumber::new(100)).map(|(start, _)| start.raw())
+        };
+        assert_eq!(duplicate(&[(90, 100), (110, 120)]), Some(90));
+        assert_eq!(duplicate(&[(115, 120), (110, 130)]), Some(115));
+        assert_eq!(duplicate(&[(110, 120), (130, 140)]), None);
+        assert_eq!(duplicate(&[]), None);
     }
 
     #[test]

@@ -31,7 +31,9 @@ impl Connection {
         }
         let mut progress = Progress::NONE;
         if seg.ack.after(self.snd.una) {
+            let (una, lost) = (self.snd.una, self.recovery.lost_ever());
             progress |= self.advance(now, seg, tx);
+            self.tell_delivery(now, seg.ack - una, 0, lost);
         }
         self.take_window(seg);
         if !seg.payload.is_empty() {
@@ -47,6 +49,7 @@ impl Connection {
         self.state == State::Established
             && self.recovery.is_calm()
             && seg.flags.without(Flags::PSH) == Flags::ACK
+            && !self.ecn.concerns(seg.ecn)
             && seg.seq == self.rcv.nxt
             && (new_ack || (text && seg.ack == self.snd.una))
             && seg.options.sack.is_empty()
@@ -85,7 +88,7 @@ impl Connection {
     pub(crate) fn delay_ack(&mut self, now: Instant, octets: usize) {
         let segments = (octets / usize::from(self.snd.mss)).clamp(1, 2) as u8;
         self.rcv.unacked = self.rcv.unacked.saturating_add(segments);
-        if self.rcv.unacked >= 2 {
+        if self.rcv.unacked >= 2 || self.rcv.quickack {
             self.owed.add(Owed::ACK);
         } else if !self.timers.is_armed(Timer::DelayedAck) {
             self.timers.arm(Timer::DelayedAck, now + self.limits.delayed_ack());
@@ -97,6 +100,7 @@ impl Connection {
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::ecn::Codepoint;
     use crate::options::Options;
     use crate::seq::SeqNumber;
     use alloc::format;
@@ -132,7 +136,7 @@ mod tests {
 
     fn segment(flags: Flags, seq: u32, ack: u32, payload: &[u8]) -> Segment<'_> {
         let (seq, ack, options) = (SeqNumber::new(seq), SeqNumber::new(ack), Options::default());
-        Segment { seq, ack, flags, window: 9_000, urgent: 0, options, payload }
+        Segment { seq, ack, flags, window: 9_000, urgent: 0, ecn: Codepoint::NotEct, options, payload }
     }
 
     /// Our numbers start at 101, the peer's at 501, and 3000 octets are outstanding.

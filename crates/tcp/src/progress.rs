@@ -137,7 +137,8 @@ drop_reasons! {
     ReassemblyFull = "tcp-reassembly-full",
     /// The receive buffer took none of it.
     NoRoom = "tcp-no-room",
-    /// The listener holds as many half-open connections as it may.
+    /// The listener holds as many half-open connections as it may. A SYN that is answered with a
+    /// cookie counts here, too.
     BacklogFull = "tcp-backlog-full",
     /// The listener's program has too many connections waiting to be accepted.
     AcceptQueueFull = "tcp-accept-queue-full",

@@ -4,7 +4,7 @@
 //! the queue that just overflowed. It never allows more than ssthresh in the end.
 
 /// The budget of one episode of fast recovery, in octets.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Prr {
     /// prr_delivered.
     delivered: u32,

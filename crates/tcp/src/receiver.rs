@@ -28,6 +28,8 @@ pub(crate) struct Receiver {
     pub(crate) unacked: u8,
     /// Duplicate acknowledgements owed to a peer without SACK, which counts them.
     pub(crate) duplicate_acks: u8,
+    /// TCP_QUICKACK: no acknowledgement waits for company.
+    pub(crate) quickack: bool,
     /// Where the peer's FIN is, once seen; not processed until `nxt` reaches it.
     pub(crate) fin_at: Option<SeqNumber>,
     /// A range received twice, to be reported once (D-SACK, RFC 2883 §4).
@@ -49,6 +51,7 @@ impl Receiver {
             shift: 0,
             unacked: 0,
             duplicate_acks: 0,
+            quickack: false,
             fin_at: None,
             duplicate: None,
             reassembly: None,

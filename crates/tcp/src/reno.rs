@@ -1,7 +1,8 @@
-//! Reno congestion control (RFC 5681 §3.1) with appropriate byte counting (RFC 3465). Kept as the
+//! Reno congestion control (RFC 5681 §3.1) with appropriate byte counting (RFC 3465) without its
+//! limit in slow start, for the reason that `hystart` tells. Kept as the
 //! simplest complete controller and as the yardstick for CUBIC.
 
-use crate::congestion::{Acked, Congestion, MAX_WINDOW, slow_start_growth};
+use crate::congestion::{Acked, Congestion, MAX_WINDOW};
 
 /// Additive increase, multiplicative decrease by half.
 #[derive(Clone, Debug)]
@@ -16,6 +17,11 @@ impl Reno {
     /// A controller with an initial window of `initial` octets.
     pub const fn new(initial: u32) -> Self {
         Self { cwnd: initial, ssthresh: u32::MAX, counted: 0 }
+    }
+
+    /// Nothing was acknowledged yet; the window is to be this.
+    pub(crate) fn start(&mut self, initial: u32) {
+        self.cwnd = initial;
     }
 
     /// One segment more for each window of acknowledged octets (RFC 5681 §3.1, RFC 3465 §2.1).
@@ -43,12 +49,13 @@ impl Congestion for Reno {
         self.ssthresh
     }
 
+    // RFC 9293 MUST-19; RFC 5681 §3.1.
     fn on_ack(&mut self, acked: &Acked) {
         if !acked.limited {
             return;
         }
         if self.in_slow_start() {
-            self.cwnd = self.cwnd.saturating_add(slow_start_growth(acked)).min(MAX_WINDOW);
+            self.cwnd = self.cwnd.saturating_add(acked.bytes).min(MAX_WINDOW);
         } else {
             self.avoid_congestion(acked);
         }
@@ -74,8 +81,7 @@ impl Congestion for Reno {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::time::Duration;
-    use silk_instant::Instant;
+    use crate::congestion::acked;
 
     const MSS: u32 = 1000;
 
@@ -85,10 +91,9 @@ mod tests {
         let mut reno = Reno::new(20 * MSS);
         reno.on_loss(20 * MSS, MSS);
         assert_eq!(reno.window(), 10 * MSS);
-        let acked = Acked { now: Instant::ZERO, bytes: MSS, mss: MSS, srtt: Duration::ZERO, limited: true };
-        (0..10).for_each(|_| reno.on_ack(&acked));
+        (0..10).for_each(|_| reno.on_ack(&acked(MSS, MSS)));
         assert_eq!(reno.window(), 11 * MSS);
-        (0..11).for_each(|_| reno.on_ack(&acked));
+        (0..11).for_each(|_| reno.on_ack(&acked(MSS, MSS)));
         assert_eq!(reno.window(), 12 * MSS);
     }
 }

@@ -75,8 +75,17 @@ impl Rto {
 
     /// The time-out doubled `times`, within the maximum.
     pub(crate) fn doubled(&self, times: u8) -> Duration {
+        Duration::from_micros(self.micros(times))
+    }
+
+    fn micros(&self, times: u8) -> u64 {
         let micros = u64::from(self.base) << times.min(32);
-        Duration::from_micros(micros.min(u64::from(self.max)))
+        micros.min(u64::from(self.max))
+    }
+
+    /// The time-out now and the smoothed round-trip time in µs, for every acknowledgement.
+    pub(crate) fn current_and_srtt_micros(&self) -> (u64, u32) {
+        (self.micros(self.backoff), self.srtt_8 / 8)
     }
 
     /// The smoothed round-trip time; zero before the first sample.

@@ -5,6 +5,7 @@
 use core::fmt;
 use core::ops::{BitOr, BitOrAssign};
 
+use crate::ecn::Codepoint;
 use crate::options::Options;
 use crate::seq::SeqNumber;
 
@@ -27,9 +28,9 @@ impl Flags {
     pub const ACK: Self = Self(0x10);
     /// The urgent pointer is significant; carried, and otherwise ignored (RFC 6093).
     pub const URG: Self = Self(0x20);
-    /// ECN echo; carried, and otherwise ignored.
+    /// ECN echo (RFC 3168 §6.1).
     pub const ECE: Self = Self(0x40);
-    /// Congestion window reduced; carried, and otherwise ignored.
+    /// Congestion window reduced (RFC 3168 §6.1).
     pub const CWR: Self = Self(0x80);
 
     /// The flags of a wire byte.
@@ -104,6 +105,8 @@ pub struct Segment<'a> {
     pub window: u16,
     /// The urgent pointer; urgent octets are taken as ordinary data (RFC 6093 §6).
     pub urgent: u16,
+    /// The ECN codepoint of the packet it came in.
+    pub ecn: Codepoint,
     /// The options.
     pub options: Options,
     /// The text.
@@ -149,6 +152,8 @@ pub struct Transmit {
     pub len: usize,
     /// Zero for one segment; otherwise the text is to be cut into segments of this many octets.
     pub gso_size: u16,
+    /// The ECN codepoint to send it with.
+    pub ecn: Codepoint,
 }
 
 /// The reset that answers a segment no connection owns, if one may be sent (RFC 9293 §3.10.7.1). A
@@ -173,7 +178,7 @@ mod tests {
     fn segment(flags: Flags, payload: &[u8]) -> Segment<'_> {
         let options = Options::default();
         let (seq, ack) = (SeqNumber::new(100), SeqNumber::new(700));
-        Segment { seq, ack, flags, window: 10, urgent: 0, options, payload }
+        Segment { seq, ack, flags, window: 10, urgent: 0, ecn: Codepoint::NotEct, options, payload }
     }
 
     #[test]

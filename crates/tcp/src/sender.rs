@@ -30,7 +30,7 @@ pub(crate) struct Sender {
     pub(crate) wl2: SeqNumber,
     /// The end of the last segment sent that was not full (Minshall's refinement of Nagle).
     pub(crate) small_end: SeqNumber,
-    /// The sequence number whose acknowledgement ends the round trip being measured.
+    /// The round trip is measured once its acknowledgement comes: one sample in each (RFC 6298 §3).
     pub(crate) timed_end: SeqNumber,
     /// SND.WND in octets.
     pub(crate) wnd: u32,
@@ -55,12 +55,8 @@ pub(crate) struct Sender {
     pub(crate) timeouts: u8,
     /// Probes since the peer was last heard.
     pub(crate) unanswered: u8,
-    /// When the measured octet was sent; `FAR` when none is (Karn: never one sent twice).
-    pub(crate) timed_at: Instant,
-    /// When text was last sent.
+    /// When text, or the SYN, was last sent.
     pub(crate) last_sent: Instant,
-    /// When text was last sent again.
-    pub(crate) last_again: Instant,
     /// When the first time-out of this stall happened; `FAR` without one.
     pub(crate) stalled_since: Instant,
 }
@@ -87,9 +83,7 @@ impl Sender {
             probes: 0,
             timeouts: 0,
             unanswered: 0,
-            timed_at: now,
             last_sent: now,
-            last_again: now,
             stalled_since: Instant::FAR,
         }
     }
@@ -131,14 +125,6 @@ impl Sender {
         self.max_wnd = self.max_wnd.max(window);
         if window > 0 {
             self.probes = 0;
-        }
-    }
-
-    /// Stops measuring when octets from `start` are sent again and the measured one may be among
-    /// them (Karn's algorithm, RFC 6298 §3).
-    pub(crate) fn distrust_timing(&mut self, start: SeqNumber) {
-        if start.before(self.timed_end) {
-            self.timed_at = Instant::FAR;
         }
     }
 }

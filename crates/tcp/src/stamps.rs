@@ -57,12 +57,35 @@ impl Timestamps {
         self.recent_at = now;
     }
 
+    /// The echo of a segment's timestamp option.
+    pub(crate) fn echo(&self, option: Option<(u32, u32)>) -> Echo {
+        Echo { value: option.filter(|_| self.on).map(|stamp| stamp.1), offset: self.offset }
+    }
+
     /// The round trip that an echo of our clock measures (§4.1), in its coarse tick; none for an
     /// echo that cannot be true.
     // RFC 7323 §4.1.
     pub(crate) fn round_trip(&self, now: Instant, echo: u32) -> Option<Duration> {
         let ticks = self.value(now).wrapping_sub(echo);
         (self.on && echo != 0 && ticks < 300_000).then(|| Duration::from_millis(u64::from(ticks)))
+    }
+}
+
+/// What an acknowledgement echoes of our clock, to be compared with times of transmission.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Echo {
+    value: Option<u32>,
+    offset: u32,
+}
+
+impl Echo {
+    /// No echo, or one of something else than what is acknowledged.
+    pub(crate) const NONE: Self = Self { value: None, offset: 0 };
+
+    /// Whether the echoed segment was sent before `at`.
+    pub(crate) fn is_before(self, at: Instant) -> bool {
+        let sent = (at.millis() as u32).wrapping_add(self.offset);
+        self.value.is_some_and(|value| stamp_before(value, sent))
     }
 }
 

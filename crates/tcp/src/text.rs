@@ -36,6 +36,7 @@ impl Connection {
             self.owed.add(Owed::ACK);
             return Ok(Progress::NONE);
         }
+        self.ecn.on_text(seg.flags, seg.ecn);
         self.note_fin(seg);
         let (seq, text) = self.fresh_text(seg);
         if self.reader == Reader::Gone && !text.is_empty() {

@@ -178,6 +178,7 @@ impl<K: Hash + Eq + Copy> TimeWaitTable<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ecn::Codepoint;
 
     const NOW: Instant = Instant::from_millis(5_000);
     const LASTS: Duration = Duration::from_secs(60);
@@ -199,7 +200,7 @@ mod tests {
     fn seg(flags: Flags, seq: u32, timestamp: Option<u32>) -> Segment<'static> {
         let options = Options { timestamp: timestamp.map(|value| (value, 0)), ..Options::default() };
         let (seq, ack) = (SeqNumber::new(seq), SeqNumber::new(1_000));
-        Segment { seq, ack, flags, window: 0, urgent: 0, options, payload: &[] }
+        Segment { seq, ack, flags, window: 0, urgent: 0, ecn: Codepoint::NotEct, options, payload: &[] }
     }
 
     fn reused(timestamps: bool, seq: u32, timestamp: Option<u32>) -> bool {

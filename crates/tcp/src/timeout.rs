@@ -8,6 +8,7 @@ use crate::congestion::Congestion;
 use crate::connection::{Connection, Owed, Reader};
 use crate::keepalive::Due;
 use crate::progress::Progress;
+use crate::recovery::Wait;
 use crate::state::State;
 use crate::timers::Timer;
 
@@ -27,6 +28,7 @@ impl Connection {
                 Timer::DelayedAck => self.owe_ack(),
                 Timer::Keepalive => self.on_keepalive_timeout(now),
                 Timer::Linger => self.finish(Progress::NONE),
+                Timer::Pacing => Progress::NONE,
             };
         }
         progress
@@ -41,6 +43,8 @@ impl Connection {
         match self.state {
             State::SynSent | State::SynReceived => self.on_syn_timeout(),
             _ if self.snd.is_idle() => Progress::NONE,
+            _ if self.recovery.wait == Wait::Probe => self.on_probe_timeout(now),
+            _ if self.recovery.wait == Wait::Reordering => self.on_reordering_timeout(now),
             _ if self.is_hopeless(now) => self.finish(Progress::TIMED_OUT),
             _ => self.on_text_timeout(now),
         }
@@ -54,7 +58,6 @@ impl Connection {
         self.snd.timeouts += 1;
         self.rto.back_off();
         self.syn_lost = true;
-        self.snd.timed_at = Instant::FAR;
         self.owed.add(Owed::SYN);
         Progress::NONE
     }
@@ -68,11 +71,11 @@ impl Connection {
             self.snd.stalled_since = now;
         }
         self.congestion.on_timeout(out.octets().min(self.congestion.window()), out.mss, first);
-        self.recovery.start_loss(out);
-        self.snd.timed_at = Instant::FAR;
+        self.ecn.on_reduced(out.nxt);
+        self.recovery.start_loss(now, self.rto.srtt(), out);
         self.rto.back_off();
         self.counters.timeouts = self.counters.timeouts.wrapping_add(1);
-        self.timers.arm(Timer::Retransmit, now + self.rto.current());
+        self.wait(Wait::Timeout, now + self.rto.current());
         Progress::NONE
     }
 

@@ -19,10 +19,12 @@ pub(crate) enum Timer {
     Keepalive,
     /// TIME-WAIT, or FIN-WAIT-2 without a program, ends.
     Linger,
+    /// Paced text may leave again.
+    Pacing,
 }
 
-const ALL: [Timer; 5] =
-    [Timer::Retransmit, Timer::Persist, Timer::DelayedAck, Timer::Keepalive, Timer::Linger];
+const ALL: [Timer; 6] =
+    [Timer::Retransmit, Timer::Persist, Timer::DelayedAck, Timer::Keepalive, Timer::Linger, Timer::Pacing];
 
 /// The deadlines; `Instant::FAR` is unarmed.
 #[derive(Clone, Debug)]
@@ -48,6 +50,11 @@ impl Timers {
 
     pub(crate) fn is_armed(&self, timer: Timer) -> bool {
         self.0[timer as usize] != Instant::FAR
+    }
+
+    /// Whether the deadline is set and still to come.
+    pub(crate) fn is_armed_beyond(&self, timer: Timer, now: Instant) -> bool {
+        self.is_armed(timer) && self.0[timer as usize] > now
     }
 
     /// The earliest deadline.

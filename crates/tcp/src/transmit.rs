@@ -8,6 +8,7 @@ use silk_instant::Instant;
 use crate::buffer::{RecvBuffer, SendBuffer};
 use crate::choose::Text;
 use crate::connection::{Connection, Owed};
+use crate::ecn::Codepoint;
 use crate::options::Options;
 use crate::segment::{Flags, Header, Transmit};
 use crate::sender::Fin;
@@ -71,8 +72,11 @@ impl Connection {
         if answer {
             self.rcv.acknowledged();
         }
-        let (ack, flag) =
-            if answer { (self.rcv.nxt, Flags::ACK) } else { (SeqNumber::default(), Flags::NONE) };
+        let (ack, flag) = if answer {
+            (self.rcv.nxt, if self.ecn.on { Flags::ACK | Flags::ECE } else { Flags::ACK })
+        } else {
+            (SeqNumber::default(), self.ecn.wanted.syn(self.syn_lost))
+        };
         let (options, window) = (self.offer(now), self.rcv.syn_window());
         self.bare(Header { seq: self.snd.una, ack, flags: Flags::SYN | flag, window, options })
     }
@@ -86,7 +90,7 @@ impl Connection {
     // RFC 9293 SHLD-12.
     fn bare(&mut self, header: Header) -> Transmit {
         self.counters.segments_out = self.counters.segments_out.wrapping_add(1);
-        Transmit { header, offset: 0, len: 0, gso_size: 0 }
+        Transmit { header, offset: 0, len: 0, gso_size: 0, ecn: Codepoint::NotEct }
     }
 
     /// A header with all that every segment of a synchronized connection says.
@@ -107,7 +111,8 @@ impl Connection {
         self.owed.settle(Owed::ACK);
         self.timers.cancel(Timer::DelayedAck);
         let options = Options { timestamp, sack, ..Options::default() };
-        Header { seq, ack: self.rcv.nxt, flags: flags | Flags::ACK, window, options }
+        let flags = flags | Flags::ACK | self.ecn.flags();
+        Header { seq, ack: self.rcv.nxt, flags, window, options }
     }
 
     // RFC 9293 MUST-61, SHLD-27.
@@ -125,10 +130,14 @@ impl Connection {
         if text.fin {
             flags |= Flags::FIN;
         }
+        let fresh = len > 0 && text.again.is_none();
+        if fresh {
+            flags |= self.ecn.take_cwr();
+        }
         let header = self.header(now, rx, text.seq, flags);
         self.note_sent(now, text);
         let gso_size = if text.len > text.mss { text.mss as u16 } else { 0 };
-        Transmit { header, offset, len, gso_size }
+        Transmit { header, offset, len, gso_size, ecn: self.ecn.codepoint(fresh) }
     }
 
     fn note_sent(&mut self, now: Instant, text: Text) {
@@ -136,30 +145,27 @@ impl Connection {
         let segments = text.len.div_ceil(text.mss).max(1);
         self.counters.segments_out = self.counters.segments_out.wrapping_add(segments);
         self.snd.last_sent = now;
+        let out = self.outstanding();
+        self.pace(now, out, text.len);
         self.timers.cancel(Timer::Persist);
         if let Some(hole) = text.again {
             self.counters.segments_again = self.counters.segments_again.wrapping_add(segments);
-            self.recovery.sent_again(hole, end);
-            self.snd.distrust_timing(text.seq);
-            self.snd.last_again = now;
+            self.recovery.sent_again(now, hole, end, self.snd.una);
         } else {
             self.note_first_sent(now, text, end);
         }
         // RFC 6298 §5.1.
         if !self.timers.is_armed(Timer::Retransmit) {
-            self.timers.arm(Timer::Retransmit, now + self.rto.current());
+            self.restart_timer(now);
         }
     }
 
     fn note_first_sent(&mut self, now: Instant, text: Text, end: SeqNumber) {
         self.owed.settle(Owed::PUSH);
-        self.recovery.sent_new(text.seq, text.len);
+        self.recovery.sent_new(now, end, text.len);
         self.snd.nxt = end;
         if !text.len.is_multiple_of(text.mss) {
             self.snd.small_end = end;
-        }
-        if self.snd.timed_at == Instant::FAR {
-            (self.snd.timed_at, self.snd.timed_end) = (now, end);
         }
         if text.fin {
             self.snd.fin = Fin::Sent;

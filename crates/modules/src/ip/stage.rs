@@ -7,6 +7,7 @@ use super::next_hop::NextHop;
 use super::reassembly::Reassembly;
 use super::{Ip, impossible_source};
 use crate::faults::reason;
+use crate::template::ECN;
 use alloc::boxed::Box;
 use alloc::vec;
 use core::net::Ipv4Addr;
@@ -75,6 +76,17 @@ impl IpStage {
             dont_fragment: self.remote.is_some() || protocol == ipv4::TCP,
             ..ipv4::Emit::default()
         }
+    }
+
+    /// The service bits of a packet that brings `tos`.
+    fn service_of(&self, tos: u8) -> u8 {
+        let own = if self.protocol == ipv4::TCP { tos & ECN } else { 0 };
+        if self.tos != 0 { self.tos | own } else { tos }
+    }
+
+    /// The service bits that a program may set: the ECN bits are TCP's own (RFC 3168 §6.1).
+    fn service(&self, tos: u8) -> u8 {
+        if self.protocol == ipv4::TCP { tos & !ECN } else { tos }
     }
 
     /// An identification for a packet that may be cut up on the way (RFC 6864 §4.2).
@@ -204,7 +216,7 @@ impl Stage for IpStage {
         let attrs = cx.attrs();
         self.local = attrs.local().map(|local| *local.ip()).filter(|local| !local.is_unspecified());
         self.next_hop.fixed = attrs.next_hop();
-        self.tos = attrs.tos().unwrap_or(0);
+        self.tos = self.service(attrs.tos().unwrap_or(0));
         self.device_mtu = attrs.mtu().unwrap_or(ipv4::MIN_MTU);
         let (now, path) = (cx.now(), cx.path());
         self.identification = cx.port().random() as u16;
@@ -264,13 +276,7 @@ impl Stage for IpStage {
         }
         msg.meta.link = link;
         add_pseudo_header(msg, source, destination, protocol);
-        let mut header = self.header(
-            source,
-            destination,
-            protocol,
-            if self.tos != 0 { self.tos } else { msg.meta.tos },
-            length,
-        );
+        let mut header = self.header(source, destination, protocol, self.service_of(msg.meta.tos), length);
         if length + ipv4::HEADER > self.mtu.into() && msg.meta.gso_size == 0 {
             return match protocol {
                 ipv4::TCP => Verdict::Drop(DropReason::TooBig),
@@ -307,7 +313,7 @@ impl Stage for IpStage {
     // RFC 9293 SHLD-21.
     fn bell(&mut self, _: &mut Cx<'_, '_>, bell: Bell) -> bool {
         if let Bell::Service(tos) = bell {
-            self.tos = tos;
+            self.tos = self.service(tos);
         }
         true
     }

@@ -54,7 +54,7 @@ impl ConnectionStage {
         {
             return Err(DropReason::NotForPath);
         }
-        let segment = segment(&read)?;
+        let segment = segment(&read, msg.meta.tos)?;
         // What may have to be kept out of order is charged before it is taken.
         let might_keep = if segment.payload.is_empty() { 0 } else { segment.payload.len() + PIECE_COST };
         cx.charge(might_keep)?;
@@ -84,7 +84,8 @@ impl ConnectionStage {
                 // acknowledgement of the last FIN can leave with what is sent next.
                 let lazy = (transmit.len, transmit.header.flags) == (0, Flags::ACK)
                     && matches!(self.connection.state(), State::TimeWait | State::Closed);
-                let meta = Meta { gso_size: transmit.gso_size, lazy, ..Meta::default() };
+                let (gso_size, tos) = (transmit.gso_size, transmit.ecn.bits());
+                let meta = Meta { gso_size, tos, lazy, ..Meta::default() };
                 let mut headroom = [0; HEADROOM];
                 let mut msg = Message::outgoing(&mut headroom, text, meta);
                 let sent =
@@ -159,7 +160,7 @@ impl Stage for ConnectionStage {
         self.key.local = attrs.local().ok_or(CreateError::Missing("Local"))?;
         self.gso = attrs.gso().unwrap_or(0).min(GSO_MAX);
         if let Some(mtu) = attrs.mtu() {
-            self.connection.set_path_mtu(mtu.saturating_sub(HEADERS));
+            self.connection.set_path_mtu(cx.now(), mtu.saturating_sub(HEADERS));
         }
         let path = cx.path();
         let module = cx.module::<Tcp>();
@@ -238,7 +239,7 @@ impl Stage for ConnectionStage {
             }
             Report::PathMtu { mtu, .. } => {
                 let mtu = mtu.max(crate::ip::LEAST_MTU);
-                self.connection.set_path_mtu(mtu.saturating_sub(HEADERS));
+                self.connection.set_path_mtu(cx.now(), mtu.saturating_sub(HEADERS));
                 self.pump(cx);
                 true
             }

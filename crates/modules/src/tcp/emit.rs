@@ -3,7 +3,7 @@
 
 use super::Key;
 use silk_path::{Checksum, DropReason, Message, Meta};
-use silk_tcp::{Header, Options, Segment, SeqNumber};
+use silk_tcp::{Codepoint, Header, Options, Segment, SeqNumber};
 use silk_wire::{ipv4, tcp};
 
 /// Room for every header of a segment.
@@ -45,8 +45,8 @@ pub(super) fn bare<'b>(
     Ok(msg)
 }
 
-/// A parsed segment as the state machine takes it.
-pub(super) fn segment<'s>(read: &tcp::Segment<'s>) -> Result<Segment<'s>, DropReason> {
+/// A parsed segment as the state machine takes it; `tos` are the service bits it came with.
+pub(super) fn segment<'s>(read: &tcp::Segment<'s>, tos: u8) -> Result<Segment<'s>, DropReason> {
     let header = read.header;
     Ok(Segment {
         seq: SeqNumber::new(header.seq()),
@@ -54,6 +54,7 @@ pub(super) fn segment<'s>(read: &tcp::Segment<'s>) -> Result<Segment<'s>, DropRe
         flags: silk_tcp::Flags::from_bits(header.flags),
         window: header.window(),
         urgent: header.urgent(),
+        ecn: Codepoint::from_tos(tos),
         options: Options::parse(read.options).map_err(|_| DropReason::TcpOptions)?,
         payload: read.payload,
     })

@@ -49,7 +49,7 @@ impl ListenStage {
             local: SocketAddrV4::new(destination, read.header.destination()),
             remote: SocketAddrV4::new(source, read.header.source()),
         };
-        let segment = match segment(&read) {
+        let segment = match segment(&read, msg.meta.tos) {
             Ok(segment) => segment,
             Err(reason) => return reason.into(),
         };
@@ -87,6 +87,10 @@ impl ListenStage {
         match self.halves.on_segment(cx.now(), key, segment, admission) {
             ListenAction::Reply(header) => reply(cx, &key, &header, link),
             ListenAction::Reset(header) => reset(cx, &key, &header, link),
+            ListenAction::Cookie(header) => {
+                cx.count_drop(reason(silk_tcp::DropReason::BacklogFull));
+                reply(cx, &key, &header, link)
+            }
             ListenAction::Challenge(why, header) => {
                 cx.count_drop(reason(why));
                 reply(cx, &key, &header, link)

@@ -210,6 +210,17 @@ fn an_orphan_gives_up_sooner() {
 }
 
 #[test]
+fn a_program_may_say_how_long_its_closed_end_waits() {
+    let mut solo = Solo::established(&plain());
+    solo.connection.set_fin_wait_2(3 * SECOND);
+    solo.connection.close(solo.now);
+    solo.sent();
+    solo.arrive(ack(OURS + 1)).unwrap();
+    assert_eq!(solo.state(), State::FinWait2);
+    assert_eq!(solo.next_timeout(), Some((3 * SECOND, Progress::CLOSED)));
+}
+
+#[test]
 fn a_reset_for_who_has_finished_is_no_error() {
     let mut solo = Solo::established(&plain());
     solo.arrive(fin(THEIRS, OURS)).unwrap();

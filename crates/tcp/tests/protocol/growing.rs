@@ -11,15 +11,15 @@ use crate::pair::{Pair, pattern};
 const MILLI: Duration = Duration::from_millis(1);
 
 /// 20 Mb/s with a round trip of 40 ms and a queue for as much again.
-const BOTTLENECK: Weather =
+pub const BOTTLENECK: Weather =
     Weather { delay: Duration::from_millis(20), rate: 2_500_000, queue: 70, ..Weather::FAIR };
 
-fn config(congestion: Algorithm, sack: bool) -> Config {
+pub fn config(congestion: Algorithm, sack: bool) -> Config {
     Config { congestion, sack, receive_window: 1 << 20, ..Config::default() }
 }
 
 /// Octets per second received over this link in `time`, after the handshake.
-fn goodput(config: &Config, weather: Weather, time: Duration) -> f64 {
+pub fn goodput(config: &Config, weather: Weather, time: Duration) -> f64 {
     let mut pair = Pair::new(config, weather, 7);
     pair.client.program.send_buffer = 1 << 20;
     pair.client.program.to_write = pattern(8 << 20, 1);
@@ -89,4 +89,17 @@ fn cubic_is_faster_than_reno_on_a_long_fat_path() {
     };
     let (cubic, reno) = (rate(Algorithm::Cubic), rate(Algorithm::Reno));
     assert!(cubic > reno, "CUBIC {cubic}, Reno {reno}");
+}
+
+#[test]
+fn slow_start_ends_without_a_loss_where_the_round_trip_grows() {
+    // A queue that no window here can fill.
+    let deep = Weather { queue: 2_000, ..BOTTLENECK };
+    let mut pair = Pair::new(&config(Algorithm::Cubic, true), deep, 7);
+    pair.client.program.send_buffer = 4 << 20;
+    pair.client.program.to_write = pattern(6 << 20, 1);
+    pair.drive_until(Duration::from_secs(4), |pair| pair.server.program.received.len() == 6 << 20);
+    let info = pair.client.connection().info();
+    assert_eq!((info.fast_recoveries, info.timeouts), (0, 0), "{info:?}");
+    assert!(info.ssthresh < 2 << 20, "{info:?}");
 }

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use silk_instant::Instant;
 use silk_tcp::listen::{Admission, ListenAction, SynTable};
 use silk_tcp::{
-    Config, Connection, Flags, IsnSecret, Options, RecvBuffer, Segment, SendBuffer, SeqNumber, State,
+    Algorithm, Codepoint, Config, Connection, Ecn, Flags, IsnSecret, Options, RecvBuffer, Segment,
+    SendBuffer, SeqNumber, State,
 };
 
 use crate::solo::{OURS, Solo, THEIRS};
@@ -65,6 +66,7 @@ enum Act {
     Shutdown(bool),
     Mtu(u16),
     Tune(bool, bool),
+    Pace(Option<u32>),
 }
 
 /// Numbers near those in use, for blind ones are refused at once.
@@ -105,6 +107,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => any::<bool>().prop_map(Act::Shutdown),
         1 => any::<u16>().prop_map(Act::Mtu),
         2 => any::<(bool, bool)>().prop_map(|(nodelay, cork)| Act::Tune(nodelay, cork)),
+        1 => any::<Option<u32>>().prop_map(Act::Pace),
     ]
 }
 
@@ -117,7 +120,16 @@ fn perform(solo: &mut Solo, act: Act) {
                 options.sack.push(SeqNumber::new(start), SeqNumber::new(end));
             }
             let (seq, ack, flags) = (SeqNumber::new(seq), SeqNumber::new(ack), Flags::from_bits(flags));
-            let _ = solo.arrive(Segment { seq, ack, flags, window, urgent: 9, options, payload: &payload });
+            let _ = solo.arrive(Segment {
+                seq,
+                ack,
+                flags,
+                window,
+                urgent: 9,
+                ecn: Codepoint::from_tos(flags.bits()),
+                options,
+                payload: &payload,
+            });
         }
         Act::Write(octets) => solo.write(usize::from(octets)),
         Act::Read(octets) => {
@@ -134,7 +146,8 @@ fn perform(solo: &mut Solo, act: Act) {
         Act::Abort => solo.connection.abort(),
         Act::Shutdown(true) => solo.connection.shutdown_write(),
         Act::Shutdown(false) => solo.connection.shutdown_read(),
-        Act::Mtu(mss) => solo.connection.set_path_mtu(mss),
+        Act::Pace(rate) => solo.connection.set_max_pacing_rate(rate.map(u64::from)),
+        Act::Mtu(mss) => solo.connection.set_path_mtu(solo.now, mss),
         Act::Tune(nodelay, cork) => {
             solo.connection.set_nodelay(nodelay);
             solo.connection.set_cork(cork);
@@ -158,9 +171,11 @@ proptest! {
     #[test]
     fn anything_may_happen(
         acts in prop::collection::vec(act(), 1..120),
-        (sack, timestamps, window_scaling) in any::<(bool, bool, bool)>(),
+        (sack, timestamps, window_scaling, asks) in any::<(bool, bool, bool, bool)>(),
+        congestion in prop::sample::select(vec![Algorithm::Cubic, Algorithm::Reno, Algorithm::Bbr]),
     ) {
-        let config = Config { sack, timestamps, window_scaling, ..crate::solo::plain() };
+        let ecn = if asks { Ecn::Ask } else { Ecn::Off };
+        let config = Config { sack, timestamps, window_scaling, ecn, congestion, ..crate::solo::plain() };
         let mut solo = Solo::established(&config);
         for act in acts {
             perform(&mut solo, act);
@@ -172,7 +187,9 @@ proptest! {
         solo.connection.abort();
         solo.sent();
         prop_assert_eq!((solo.state(), solo.connection.poll_timeout()), (State::Closed, None));
-        prop_assert_eq!(solo.connection.memory(), size_of::<Connection>());
+        // A model of the path lives as long as the connection.
+        let bare = solo.connection.memory() == size_of::<Connection>();
+        prop_assert!(bare || congestion == Algorithm::Bbr);
     }
 
     /// A program cannot make its own connection panic by lying about its buffers.
@@ -186,7 +203,7 @@ proptest! {
                     let payload = vec![7; usize::from(len)];
                     let (seq, ack, flags) = (SeqNumber::new(seq), SeqNumber::new(ack), Flags::from_bits(flags));
                     let options = Options::default();
-                    let seg = Segment { seq, ack, flags, window, urgent: 0, options, payload: &payload };
+                    let seg = Segment { seq, ack, flags, window, urgent: 0, ecn: Codepoint::NotEct, options, payload: &payload };
                     let _ = solo.connection.on_segment(solo.now, &seg, &mut tx, &mut rx);
                 }
                 Act::Read(_) => drop(solo.connection.on_read(solo.now, &rx)),
@@ -219,7 +236,7 @@ proptest! {
             let ack = if answers { last_iss + 1 } else { SeqNumber::new(ack) };
             let flags = if answers { Flags::ACK } else { Flags::from_bits(flags) };
             let options = Options { timestamp: Some((1, 1)), ..Options::default() };
-            let seg = Segment { seq: SeqNumber::new(seq), ack, flags, window: 9, urgent: 0, options, payload: &[] };
+            let seg = Segment { seq: SeqNumber::new(seq), ack, flags, window: 9, urgent: 0, ecn: Codepoint::NotEct, options, payload: &[] };
             match table.on_segment(now, key, &seg, Admission::default()) {
                 ListenAction::Reply(header) => last_iss = header.seq,
                 ListenAction::Established(established) => {

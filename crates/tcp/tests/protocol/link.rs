@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use silk_instant::Instant;
-use silk_tcp::{Flags, Header, Options, Segment, SeqNumber};
+use silk_tcp::{Codepoint, Flags, Header, Options, Segment, SeqNumber};
 use silk_testkit::emulator::{self, Conditions, Loss};
 
 /// The conditions of a link as most tests say them; the chances are per mille.
@@ -57,6 +57,7 @@ impl From<Weather> for Conditions {
 #[derive(Clone, Debug)]
 pub struct Packet {
     pub header: Header,
+    pub ecn: Codepoint,
     pub text: Vec<u8>,
 }
 
@@ -64,6 +65,8 @@ impl Packet {
     /// Octets before what is written of the TCP header, so that a packet is as long as it is on
     /// Ethernet: 14, 20 of IPv4, and 6 of TCP that are left out.
     const LOWER: usize = 40;
+    /// Where IPv4 has its service bits.
+    const TOS: usize = 15;
 
     fn encode(&self) -> Vec<u8> {
         let Header { seq, ack, flags, window, options } = self.header;
@@ -71,6 +74,7 @@ impl Packet {
         let len = options.write(&mut field);
         let mut bytes = vec![0; Self::LOWER];
         bytes.extend([0, 0, flags.bits(), len as u8]);
+        bytes[Self::TOS] = self.ecn.bits();
         bytes.extend(window.to_be_bytes());
         bytes.extend(seq.raw().to_be_bytes());
         bytes.extend(ack.raw().to_be_bytes());
@@ -85,6 +89,7 @@ impl Packet {
         if checksum(bytes) != 0 {
             return None;
         }
+        let ecn = Codepoint::from_tos(*bytes.get(Self::TOS)?);
         let bytes = bytes.get(Self::LOWER..)?;
         let word = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let options_end = 14 + usize::from(*bytes.get(3)?);
@@ -92,12 +97,12 @@ impl Packet {
         let (flags, window) = (Flags::from_bits(bytes[2]), u16::from_be_bytes([bytes[4], bytes[5]]));
         let (seq, ack) = (SeqNumber::new(word(6)?), SeqNumber::new(word(10)?));
         let text = bytes.get(options_end..)?.to_vec();
-        Some(Self { header: Header { seq, ack, flags, window, options }, text })
+        Some(Self { header: Header { seq, ack, flags, window, options }, ecn, text })
     }
 
     pub fn segment(&self) -> Segment<'_> {
         let Header { seq, ack, flags, window, options } = self.header;
-        Segment { seq, ack, flags, window, urgent: 0, options, payload: &self.text }
+        Segment { seq, ack, flags, window, urgent: 0, ecn: self.ecn, options, payload: &self.text }
     }
 }
 
@@ -120,19 +125,27 @@ pub struct Link {
     departures: u64,
     /// Decides the fate of the n-th packet beside the weather: true loses it.
     pub lose: Fate,
+    /// Decides whether the n-th packet is marked, if it is ECN-capable.
+    pub mark: Fate,
 }
 
 impl Link {
     pub fn new(conditions: &Conditions, seed: u64) -> Self {
         let lose = Box::new(|_, _: &Packet| false);
-        Self { link: emulator::Link::new(conditions, seed), departures: 0, lose }
+        let mark = Box::new(|_, _: &Packet| false);
+        Self { link: emulator::Link::new(conditions, seed), departures: 0, lose, mark }
     }
 
     pub fn send(&mut self, now: Instant, packet: &Packet) {
         self.departures += 1;
-        if !(self.lose)(self.departures, packet) {
-            self.link.send(now, packet.encode());
+        if (self.lose)(self.departures, packet) {
+            return;
         }
+        let mut packet = packet.clone();
+        if packet.ecn != Codepoint::NotEct && (self.mark)(self.departures, &packet) {
+            packet.ecn = Codepoint::Ce;
+        }
+        self.link.send(now, packet.encode());
     }
 
     pub fn next_event(&self) -> Option<Instant> {

@@ -33,9 +33,10 @@ fn exchange(config: &Config, weather: Weather, seed: u64, up: usize, down: usize
 fn configurations() -> Vec<Config> {
     let modern = Config::default();
     let reno = Config { congestion: Algorithm::Reno, ..Config::default() };
+    let bbr = Config { congestion: Algorithm::Bbr, ..Config::default() };
     let old = Config { sack: false, timestamps: false, window_scaling: false, ..Config::default() };
     let small = Config { receive_window: 3_000, receive_window_max: 3_000, ..Config::default() };
-    vec![modern, reno, old, small]
+    vec![modern, reno, bbr, old, small]
 }
 
 #[test]
@@ -76,10 +77,11 @@ proptest! {
         (seed, up, down) in (any::<u64>(), 0usize..60_000, 0usize..60_000),
         (sack, timestamps, window_scaling, nodelay) in any::<(bool, bool, bool, bool)>(),
         (mss, window) in (200u16..3_000, 1_000u32..100_000),
+        congestion in prop::sample::select(vec![Algorithm::Cubic, Algorithm::Reno, Algorithm::Bbr]),
     ) {
         let weather = Weather { loss, duplication, corruption, reordering, ..Weather::FAIR };
         let config = Config {
-            sack, timestamps, window_scaling, nodelay, mss,
+            sack, timestamps, window_scaling, nodelay, mss, congestion,
             receive_window: window, receive_window_max: window * 2, retries: 30, syn_retries: 12,
             syn_ack_retries: 12, max_rto: Duration::from_secs(10), ..Config::default()
         };

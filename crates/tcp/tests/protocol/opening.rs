@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use silk_instant::Instant;
-use silk_tcp::{Config, Connection, DropReason, Flags, Options, Progress, Segment, SeqNumber, State};
+use silk_tcp::listen::{Admission, SynTable};
+use silk_tcp::{
+    Codepoint, Config, Connection, DropReason, Ecn, Flags, Header, IsnSecret, Options, Progress, Segment,
+    SeqNumber, State,
+};
 
 use crate::buffers::{Rx, Tx};
-use crate::link::Weather;
-use crate::pair::Pair;
+use crate::link::{Packet, Weather};
+use crate::pair::{Pair, pattern};
 use crate::solo::{OURS, Solo, THEIRS, ack, flagged, plain, text};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -124,8 +128,17 @@ fn simultaneous_opens_meet_in_one_connection() {
         });
         for (from, headers) in sent.iter().enumerate() {
             for header in headers {
-                let silk_tcp::Header { seq, ack, flags, window, options } = *header;
-                let seg = Segment { seq, ack, flags, window, urgent: 0, options, payload: &[] };
+                let Header { seq, ack, flags, window, options } = *header;
+                let seg = Segment {
+                    seq,
+                    ack,
+                    flags,
+                    window,
+                    urgent: 0,
+                    ecn: Codepoint::NotEct,
+                    options,
+                    payload: &[],
+                };
                 let _ = ends[1 - from].on_segment(now, &seg, &mut tx, &mut rx);
             }
         }
@@ -181,10 +194,42 @@ fn the_window_of_a_syn_ack_is_not_scaled_but_later_ones_are() {
 }
 
 #[test]
-fn a_connection_is_small_and_needs_no_memory_elsewhere_without_loss() {
+fn a_program_may_say_how_often_its_syn_is_sent_again() {
+    let mut solo = Solo::opening(&plain());
+    solo.connection.set_syn_retries(1);
+    assert_eq!(solo.next_timeout(), Some((SECOND, Progress::NONE)));
+    assert_eq!(solo.flags_sent(), [Flags::SYN]);
+    assert_eq!(solo.next_timeout(), Some((2 * SECOND, Progress::TIMED_OUT | Progress::CLOSED)));
+}
+
+#[test]
+fn a_connection_is_small_and_needs_little_memory_elsewhere_without_loss() {
     let mut solo = Solo::established(&Config::default());
-    solo.write(5_000);
-    solo.sent();
     assert!(size_of::<Connection>() <= 600, "{} bytes", size_of::<Connection>());
     assert_eq!(solo.connection.memory(), size_of::<Connection>());
+    solo.write(5_000);
+    solo.sent();
+    // Room for four stretches of what is outstanding.
+    assert_eq!(solo.connection.memory(), size_of::<Connection>() + 64);
+}
+
+#[test]
+fn a_connection_from_a_cookie_is_a_connection_like_others() {
+    let mut pair = Pair::new(&Config { ecn: Ecn::Ask, ..Config::default() }, Weather::FAIR, 1);
+    let mut table = SynTable::new(Config::default(), IsnSecret::new([5, 6]), 1);
+    let stranger = Packet { header: strangers_syn(), ecn: Codepoint::NotEct, text: vec![] };
+    table.on_segment(pair.now, 9, &stranger.segment(), Admission::default());
+    pair.server.listener = Some(table);
+    pair.client.program.to_write = pattern(30_000, 1);
+    pair.drive_for(Duration::from_millis(500));
+    assert_eq!(pair.server.program.received.len(), 30_000);
+    let info = pair.server.connection().info();
+    assert_eq!((info.sack, info.timestamps, info.ecn, info.window_shifts), (true, true, true, (7, 7)));
+    assert!(pair.server.drops.is_empty());
+}
+
+/// The SYN of somebody who will never answer.
+fn strangers_syn() -> Header {
+    let (seq, ack, options) = (SeqNumber::new(5), SeqNumber::new(0), Options::default());
+    Header { seq, ack, flags: Flags::SYN, window: 1_000, options }
 }

@@ -8,7 +8,8 @@ use silk_instant::Instant;
 use silk_tcp::listen::{Admission, ListenAction, SynTable};
 use silk_tcp::time_wait::{TimeWaitAction, TimeWaitTable};
 use silk_tcp::{
-    Config, Connection, DropReason, Header, IsnSecret, Progress, RecvBuffer, State, Transmit, reset_for,
+    Codepoint, Config, Connection, DropReason, Header, IsnSecret, Progress, RecvBuffer, State, Transmit,
+    reset_for,
 };
 use silk_testkit::emulator::Conditions;
 
@@ -125,7 +126,7 @@ impl Host {
     }
 
     fn reply(&mut self, now: Instant, header: Header, link: &mut Link) {
-        let packet = Packet { header, text: vec![] };
+        let packet = Packet { header, ecn: Codepoint::NotEct, text: vec![] };
         link.send(now, &packet);
         self.sent.push((now, packet.header));
     }
@@ -160,6 +161,7 @@ impl Host {
         };
         match listener.on_segment(now, 1, &packet.segment(), admission) {
             ListenAction::Reply(header)
+            | ListenAction::Cookie(header)
             | ListenAction::Challenge(_, header)
             | ListenAction::Reset(header) => {
                 self.reply(now, header, link);
@@ -188,7 +190,7 @@ fn check_edges(connection: &Connection, rx: &Rx) {
 fn cut(transmit: &Transmit, tx: &Tx) -> Vec<Packet> {
     let text = tx.range(transmit.offset, transmit.len);
     if transmit.gso_size == 0 {
-        return vec![Packet { header: transmit.header, text }];
+        return vec![Packet { header: transmit.header, ecn: transmit.ecn, text }];
     }
     let size = usize::from(transmit.gso_size);
     assert!(text.len() > size, "offload of a single segment");
@@ -200,7 +202,7 @@ fn cut(transmit: &Transmit, tx: &Tx) -> Vec<Packet> {
         if index + 1 < count {
             header.flags = header.flags.without(ending);
         }
-        Packet { header, text: part.to_vec() }
+        Packet { header, ecn: transmit.ecn, text: part.to_vec() }
     };
     text.chunks(size).enumerate().map(piece).collect()
 }

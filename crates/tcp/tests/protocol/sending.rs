@@ -188,6 +188,20 @@ fn every_second_segment_is_acknowledged_and_the_first_after_a_delay() {
 }
 
 #[test]
+fn a_quick_acknowledgement_waits_for_no_company() {
+    let mut solo = Solo::established(&plain());
+    solo.arrive(text(THEIRS, b"a")).unwrap();
+    assert_eq!(solo.acks_sent(), []);
+    solo.connection.set_quickack(true);
+    assert_eq!(solo.acks_sent(), [THEIRS + 1]);
+    solo.arrive(text(THEIRS + 1, b"b")).unwrap();
+    assert_eq!(solo.acks_sent(), [THEIRS + 2]);
+    solo.connection.set_quickack(false);
+    solo.arrive(text(THEIRS + 2, b"c")).unwrap();
+    assert_eq!(solo.acks_sent(), []);
+}
+
+#[test]
 fn the_window_grows_with_acknowledgements_only_while_it_is_used() {
     let mut solo = Solo::established(&nodelay());
     let before = solo.connection.info().cwnd;
@@ -228,10 +242,10 @@ fn a_smaller_path_mtu_sends_again_in_smaller_pieces() {
     solo.write(3_000);
     solo.sent();
     let cwnd = solo.connection.info().cwnd;
-    solo.connection.set_path_mtu(500);
+    solo.connection.set_path_mtu(solo.now, 500);
     assert_eq!(solo.text_sent()[..2], [(OURS, 500), (OURS + 500, 500)]);
     assert_eq!((solo.connection.info().cwnd, solo.connection.info().timeouts), (cwnd, 0));
-    solo.connection.set_path_mtu(9_000);
+    solo.connection.set_path_mtu(solo.now, 9_000);
     assert_eq!(solo.connection.info().mss, 1_000);
 }
 

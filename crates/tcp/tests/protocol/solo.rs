@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use silk_instant::Instant;
 use silk_tcp::{
-    Config, Connection, DropReason, Flags, Options, Progress, Segment, SeqNumber, State, Transmit,
+    Codepoint, Config, Connection, DropReason, Ecn, Flags, Options, Progress, Segment, SeqNumber, State,
+    Transmit,
 };
 
 use crate::buffers::{Rx, Tx};
@@ -65,7 +66,8 @@ impl Solo {
         let connection = Connection::connect(config, SeqNumber::new(OURS - 1), now);
         let rx = Rx::new(config.receive_window_max as usize);
         let mut solo = Self { now, connection, tx: Tx::default(), rx, offload: 0 };
-        assert_eq!(solo.flags_sent(), [Flags::SYN]);
+        let asks = Flags::ECE | Flags::CWR;
+        assert_eq!(solo.flags_sent(), [Flags::SYN | if config.ecn == Ecn::Ask { asks } else { Flags::NONE }]);
         solo
     }
 
@@ -73,7 +75,9 @@ impl Solo {
     pub fn established(config: &Config) -> Self {
         let mut solo = Self::opening(config);
         solo.now += Duration::from_millis(10);
-        let progress = solo.arrive(solo.syn_ack(offer(config)));
+        let seg = solo.syn_ack(offer(config));
+        let agrees = if config.ecn == Ecn::Ask { Flags::ECE } else { Flags::NONE };
+        let progress = solo.arrive(Segment { flags: seg.flags | agrees, ..seg });
         assert_eq!((progress, solo.state()), (Ok(Progress::ESTABLISHED), State::Established));
         assert_eq!(solo.flags_sent(), [Flags::ACK]);
         solo
@@ -81,7 +85,16 @@ impl Solo {
 
     pub fn syn_ack(&self, options: Options) -> Segment<'static> {
         let (seq, ack) = (SeqNumber::new(THEIRS - 1), SeqNumber::new(OURS));
-        Segment { seq, ack, flags: Flags::SYN | Flags::ACK, window: 20_000, urgent: 0, options, payload: &[] }
+        Segment {
+            seq,
+            ack,
+            flags: Flags::SYN | Flags::ACK,
+            window: 20_000,
+            urgent: 0,
+            ecn: Codepoint::NotEct,
+            options,
+            payload: &[],
+        }
     }
 
     pub fn state(&self) -> State {
@@ -147,7 +160,16 @@ impl Solo {
 pub fn ack(ack: u32) -> Segment<'static> {
     let (seq, ack) = (SeqNumber::new(THEIRS), SeqNumber::new(ack));
     let options = Options::default();
-    Segment { seq, ack, flags: Flags::ACK, window: 20_000, urgent: 0, options, payload: &[] }
+    Segment {
+        seq,
+        ack,
+        flags: Flags::ACK,
+        window: 20_000,
+        urgent: 0,
+        ecn: Codepoint::NotEct,
+        options,
+        payload: &[],
+    }
 }
 
 /// The peer's octets from `seq` on.

@@ -1,0 +1,115 @@
+//! Tests of BBR's phases.
+
+use super::*;
+
+const MSS: u32 = 1_000;
+const RTT: Duration = Duration::from_millis(100);
+
+/// A path that delivers ten segments in each round trip of 100 ms, and says what it lost.
+struct Rounds {
+    bbr: Bbr,
+    now: Instant,
+}
+
+impl Rounds {
+    fn new() -> Self {
+        Self { bbr: Bbr::new(10 * MSS), now: Instant::from_millis(1_000) }
+    }
+
+    /// Sends and delivers ten segments; answers the phase after that.
+    fn round(&mut self, rtt: Duration, lost: u32) -> Phase {
+        let sent_at = self.now;
+        self.bbr.on_sent(sent_at, 0, 10 * MSS);
+        self.now += rtt;
+        let delivery =
+            Delivery { now: self.now, delivered: 10 * MSS, lost, sent_at, rtt, pipe: 0, mss: MSS, seed: 7 };
+        self.bbr.on_delivery(&delivery);
+        self.bbr.phase
+    }
+}
+
+#[test]
+fn it_is_not_paced_before_the_first_sample_and_then_well_above_it() {
+    let mut rounds = Rounds::new();
+    assert_eq!(rounds.bbr.pacing_rate(), None);
+    rounds.round(RTT, 0);
+    // The initial window in the first round trip, 100 000 octets per second, times 2.77.
+    assert_eq!((rounds.bbr.pacing_rate(), rounds.bbr.window()), (Some(277_000), 20_000));
+}
+
+#[test]
+fn three_rounds_without_a_quarter_more_bandwidth_end_the_startup() {
+    let mut rounds = Rounds::new();
+    let phases: alloc::vec::Vec<_> = (0..5).map(|_| rounds.round(RTT, 0)).collect();
+    // With nothing in the network the queue is drained at once.
+    let drained = Phase::ProbeDown;
+    let cruising = Phase::ProbeCruise;
+    assert_eq!(phases, [Phase::Startup, Phase::Startup, Phase::Startup, drained, cruising]);
+    assert_eq!(rounds.bbr.pacing_rate(), Some(99_000));
+}
+
+#[test]
+fn a_probe_for_bandwidth_follows_and_ends() {
+    let mut rounds = Rounds::new();
+    let mut seen = alloc::vec![];
+    for _ in 0..40 {
+        let phase = rounds.round(RTT, 0);
+        if seen.last() != Some(&phase) {
+            seen.push(phase);
+        }
+    }
+    let cycle = [Phase::ProbeCruise, Phase::ProbeRefill, Phase::ProbeUp, Phase::ProbeDown];
+    assert_eq!(seen[..2], [Phase::Startup, Phase::ProbeDown]);
+    assert_eq!(seen[2..6], cycle);
+}
+
+#[test]
+fn the_round_trip_is_looked_for_when_it_was_not_seen_for_five_seconds() {
+    let mut rounds = Rounds::new();
+    rounds.round(RTT, 0);
+    let mut delivery = Delivery {
+        now: rounds.now + Duration::from_secs(6),
+        delivered: MSS,
+        lost: 0,
+        sent_at: rounds.now,
+        rtt: 2 * RTT,
+        pipe: 9 * MSS,
+        mss: MSS,
+        seed: 7,
+    };
+    rounds.bbr.on_delivery(&delivery);
+    assert_eq!((rounds.bbr.phase, rounds.bbr.window()), (Phase::ProbeRtt, 5_000));
+    // Once little is in the network it stays so for 200 ms and a round.
+    delivery.pipe = 2 * MSS;
+    for millis in [0, 100, 201] {
+        delivery.now += Duration::from_millis(millis);
+        rounds.bbr.on_sent(delivery.now, 2 * MSS, MSS);
+        delivery.sent_at = delivery.now;
+        rounds.bbr.on_delivery(&delivery);
+    }
+    assert_ne!(rounds.bbr.phase, Phase::ProbeRtt);
+    assert!(rounds.bbr.window() >= 20_000, "{}", rounds.bbr.window());
+}
+
+#[test]
+fn losses_while_cruising_lower_the_window_until_the_next_probe() {
+    let mut rounds = Rounds::new();
+    while rounds.round(RTT, 0) != Phase::ProbeCruise {}
+    let before = rounds.bbr.window();
+    rounds.round(RTT, 2 * MSS);
+    let after = rounds.bbr.window();
+    assert!(after < before && after >= 10 * MSS, "{before}, then {after}");
+    while rounds.round(RTT, 0) != Phase::ProbeRefill {}
+    assert!(rounds.bbr.window() > after);
+}
+
+#[test]
+fn a_time_out_leaves_one_segment_and_forgets_nothing() {
+    let mut rounds = Rounds::new();
+    (0..5).for_each(|_| _ = rounds.round(RTT, 0));
+    let before = rounds.bbr.window();
+    rounds.bbr.on_timeout(10 * MSS, MSS, true);
+    assert_eq!(rounds.bbr.window(), MSS);
+    (0..3).for_each(|_| _ = rounds.round(RTT, 0));
+    assert_eq!(rounds.bbr.window(), before);
+}

@@ -1,0 +1,212 @@
+//! Explicit congestion notification (RFC 3168): routers mark packets instead of dropping them, the
+//! receiver echoes the mark until the sender says that it has slowed down. New text alone is sent
+//! as capable: not what is sent again, no probes, no acknowledgements, no SYNs (§6.1.4 to §6.1.6).
+//! Whether it is used is agreed on by the SYNs; by default we agree when asked and never ask.
+
+use crate::segment::Flags;
+use crate::seq::SeqNumber;
+
+/// The ECN field of an IP header (RFC 3168 §5), the two lowest of the service bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Codepoint {
+    /// Not ECN-capable.
+    #[default]
+    NotEct = 0,
+    /// ECN-capable, as RFC 8311 leaves to experiments.
+    Ect1 = 1,
+    /// ECN-capable.
+    Ect0 = 2,
+    /// Congestion experienced.
+    Ce = 3,
+}
+
+impl Codepoint {
+    /// The codepoint in an IP header's service bits.
+    pub const fn from_tos(tos: u8) -> Self {
+        match tos & 3 {
+            0 => Self::NotEct,
+            1 => Self::Ect1,
+            2 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+
+    /// Its two bits.
+    pub const fn bits(self) -> u8 {
+        self as u8
+    }
+}
+
+/// When connections use ECN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Ecn {
+    /// Never.
+    Off,
+    /// When the peer asks for it.
+    #[default]
+    Accept,
+    /// We ask for it, too.
+    Ask,
+}
+
+/// Both bits on a SYN: an ECN-setup SYN (§6.1.1).
+const SETUP: Flags = Flags::from_bits(Flags::ECE.bits() | Flags::CWR.bits());
+
+impl Ecn {
+    /// What our first SYN says. One that was lost goes out again without: the path may not like it
+    /// (§6.1.1.1).
+    pub(crate) fn syn(self, again: bool) -> Flags {
+        if self == Self::Ask && !again { SETUP } else { Flags::NONE }
+    }
+
+    /// Whether we agree to a peer's SYN.
+    pub(crate) fn agrees_to_syn(self, flags: Flags) -> bool {
+        self != Self::Off && flags.contains(SETUP)
+    }
+
+    /// Whether the answer to our SYN is an agreement: a SYN-ACK with ECE and without CWR.
+    pub(crate) fn agrees_to_syn_ack(self, flags: Flags) -> bool {
+        self == Self::Ask && flags.contains(Flags::ECE) && !flags.contains(Flags::CWR)
+    }
+}
+
+/// What a connection remembers of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Notification {
+    pub(crate) wanted: Ecn,
+    /// Agreed on.
+    pub(crate) on: bool,
+    /// CE came: acknowledgements carry ECE until CWR comes (§6.1.3).
+    echo: bool,
+    /// The next new text carries CWR (§6.1.2).
+    reduced: bool,
+    /// No echo counts until this is acknowledged: one reaction in a round trip.
+    point: SeqNumber,
+}
+
+impl Notification {
+    pub(crate) const fn new(wanted: Ecn, iss: SeqNumber) -> Self {
+        Self { wanted, on: false, echo: false, reduced: false, point: iss }
+    }
+
+    /// Whether an acceptable segment needs a look from here.
+    pub(crate) const fn concerns(&self, codepoint: Codepoint) -> bool {
+        self.on && matches!(codepoint, Codepoint::Ce)
+    }
+
+    /// A segment with text came, in the window (§6.1.3; §6.1.5 for what lies outside).
+    pub(crate) fn on_text(&mut self, flags: Flags, codepoint: Codepoint) {
+        if flags.contains(Flags::CWR) {
+            self.echo = false;
+        }
+        self.echo |= self.concerns(codepoint);
+    }
+
+    /// Whether an acknowledgement up to `ack` is to be taken as a sign of congestion (§6.1.2).
+    pub(crate) fn is_echo(&self, flags: Flags, ack: SeqNumber) -> bool {
+        self.on && flags.contains(Flags::ECE) && ack.after(self.point)
+    }
+
+    /// SND.UNA is now `una`: `point` is kept near, so that it never comes to lie half the circle
+    /// away.
+    pub(crate) fn advance(&mut self, una: SeqNumber) {
+        self.point = self.point.max(una - 1);
+    }
+
+    /// The congestion window was reduced, for whatever reason, when `nxt` was to be sent next.
+    pub(crate) fn on_reduced(&mut self, nxt: SeqNumber) {
+        (self.reduced, self.point) = (self.on, nxt);
+    }
+
+    /// What every acknowledgement says.
+    pub(crate) const fn flags(&self) -> Flags {
+        if self.echo { Flags::ECE } else { Flags::NONE }
+    }
+
+    /// Whether the next new text must say that the window was reduced.
+    pub(crate) const fn owes_cwr(&self) -> bool {
+        self.reduced
+    }
+
+    /// New text leaves; what it says beside [`Notification::flags`].
+    pub(crate) fn take_cwr(&mut self) -> Flags {
+        if core::mem::take(&mut self.reduced) { Flags::CWR } else { Flags::NONE }
+    }
+
+    /// The codepoint of a transmission; `fresh` when it is text that was never sent.
+    pub(crate) const fn codepoint(&self, fresh: bool) -> Codepoint {
+        if self.on && fresh { Codepoint::Ect0 } else { Codepoint::NotEct }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn seq(raw: u32) -> SeqNumber {
+        SeqNumber::new(raw)
+    }
+
+    fn agreed() -> Notification {
+        Notification { on: true, ..Notification::new(Ecn::Ask, seq(0)) }
+    }
+
+    #[test]
+    fn the_codepoint_is_the_two_lowest_service_bits() {
+        for tos in 0..=255 {
+            assert_eq!(Codepoint::from_tos(tos).bits(), tos & 3);
+        }
+    }
+
+    #[test]
+    fn only_who_wants_it_agrees_and_only_who_asks_is_answered() {
+        let setup = Flags::SYN | SETUP;
+        assert_eq!(
+            [Ecn::Off, Ecn::Accept, Ecn::Ask].map(|ecn| ecn.agrees_to_syn(setup)),
+            [false, true, true]
+        );
+        assert!(!Ecn::Ask.agrees_to_syn(Flags::SYN | Flags::ECE));
+        let answer = Flags::SYN | Flags::ACK | Flags::ECE;
+        let agreed = [Ecn::Off, Ecn::Accept, Ecn::Ask].map(|ecn| ecn.agrees_to_syn_ack(answer));
+        assert_eq!(agreed, [false, false, true]);
+        // Some reflect whatever a SYN says.
+        assert!(!Ecn::Ask.agrees_to_syn_ack(answer | Flags::CWR));
+    }
+
+    #[test]
+    fn a_mark_is_echoed_until_the_peer_has_slowed_down() {
+        let mut ecn = agreed();
+        ecn.on_text(Flags::ACK, Codepoint::Ce);
+        ecn.on_text(Flags::ACK, Codepoint::Ect0);
+        assert_eq!(ecn.flags(), Flags::ECE);
+        ecn.on_text(Flags::ACK | Flags::CWR, Codepoint::Ect0);
+        assert_eq!(ecn.flags(), Flags::NONE);
+        ecn.on_text(Flags::ACK | Flags::CWR, Codepoint::Ce);
+        assert_eq!(ecn.flags(), Flags::ECE);
+    }
+
+    #[test]
+    fn an_echo_counts_once_in_a_round_trip() {
+        let (mut ecn, echo) = (agreed(), Flags::ACK | Flags::ECE);
+        assert!(ecn.is_echo(echo, seq(10)));
+        ecn.on_reduced(seq(100));
+        assert!(!ecn.is_echo(echo, seq(20)) && !ecn.is_echo(echo, seq(100)));
+        assert!(!ecn.is_echo(Flags::ACK, seq(101)) && ecn.is_echo(echo, seq(101)));
+        ecn.advance(seq(2_000_000_000));
+        ecn.advance(seq(3_000_000_000));
+        assert!(ecn.is_echo(echo, seq(3_000_000_000)));
+    }
+
+    #[test]
+    fn without_an_agreement_marks_and_echoes_mean_nothing() {
+        let mut ecn = Notification::new(Ecn::Accept, seq(0));
+        ecn.on_text(Flags::ACK, Codepoint::Ce);
+        ecn.on_reduced(seq(5));
+        assert_eq!(
+            (ecn.flags(), ecn.owes_cwr(), ecn.codepoint(true)),
+            (Flags::NONE, false, Codepoint::NotEct)
+        );
+        assert!(!ecn.is_echo(Flags::ECE, seq(10)));
+    }
+}

@@ -1,0 +1,141 @@
+//! What a connection does about losses: it brings the acknowledgements to `recovery`, lets the
+//! congestion controller know once for each episode (RFC 5681 §3.2), and sets the one timer of
+//! retransmission, which waits for a time-out (RFC 6298), for the tail's probe or for reordered
+//! text (RFC 8985 §8).
+
+use core::time::Duration;
+
+use silk_instant::Instant;
+
+use crate::congestion::Congestion;
+use crate::connection::{Connection, Owed};
+use crate::progress::Progress;
+use crate::recovery::{Outstanding, Phase, Wait};
+use crate::segment::Segment;
+use crate::tail::TailAck;
+use crate::timers::Timer;
+
+impl Connection {
+    /// A duplicate acknowledgement of a peer without SACK.
+    pub(crate) fn on_duplicate(&mut self, now: Instant) {
+        let out = self.outstanding();
+        if self.recovery.on_duplicate(out) {
+            self.start_fast(now, out);
+        }
+    }
+
+    /// An acknowledgement of a peer with SACK was taken (RFC 8985 §6.2 and §7.4). `before` is what
+    /// was outstanding until then.
+    pub(crate) fn on_sack_acknowledgement(&mut self, now: Instant, seg: &Segment, before: Outstanding) {
+        let out = self.outstanding();
+        let nothing_new = seg.ack == before.una && seg.sequence_len() == 0;
+        let dsack = seg.options.sack.duplicate(seg.ack);
+        let plain_duplicate = nothing_new && seg.options.sack.is_empty();
+        if self.recovery.tail.on_ack(TailAck { ack: seg.ack, dsack, plain_duplicate }) {
+            self.reduce(before);
+        }
+        if !self.recovery.is_calm() {
+            self.detect_losses(now, out);
+        }
+    }
+
+    fn detect_losses(&mut self, now: Instant, out: Outstanding) {
+        let detected = self.recovery.detect(now, self.rto.srtt(), out);
+        if self.recovery.is_overdue() {
+            self.start_fast(now, out);
+        } else if detected.repair_lost && self.recovery.phase() == Phase::Fast {
+            // A retransmission that is lost is a second sign of congestion (RFC 5681 §4.3).
+            self.reduce(out);
+            self.recovery.start_fast(now, out);
+        }
+        match detected.again_at {
+            Some(at) => self.wait(Wait::Reordering, at),
+            None if self.recovery.wait == Wait::Reordering => self.restart_timer(now),
+            None => {}
+        }
+    }
+
+    fn start_fast(&mut self, now: Instant, out: Outstanding) {
+        self.reduce(out);
+        self.recovery.start_fast(now, out);
+        self.counters.fast_recoveries = self.counters.fast_recoveries.wrapping_add(1);
+        self.restart_timer(now);
+    }
+
+    /// The acknowledgement echoes a mark: less is sent, but nothing is sent again (RFC 3168 §6.1.2).
+    /// While losses are repaired the window has been reduced already.
+    pub(crate) fn on_echo(&mut self, seg: &Segment, before: Outstanding) {
+        if self.ecn.is_echo(seg.flags, seg.ack) && self.recovery.phase() == Phase::Open {
+            self.reduce(before);
+        }
+    }
+
+    fn reduce(&mut self, out: Outstanding) {
+        // Text that limited transmit added is not part of the flight (RFC 5681 §3.2, step 2).
+        let flight = out.octets().min(self.congestion.window());
+        self.congestion.on_loss(flight, out.mss);
+        self.ecn.on_reduced(out.nxt);
+    }
+
+    /// During fast recovery: SND.UNA moved by `octets`, and the peer had `held` before.
+    pub(crate) fn pace_repair(&mut self, octets: u32, held: u32) {
+        if self.recovery.phase() == Phase::Fast {
+            let out = self.outstanding();
+            let delivered = (octets + self.recovery.held(out)).saturating_sub(held);
+            self.recovery.on_delivered(delivered, self.congestion.ssthresh(), out);
+        }
+    }
+
+    /// Sets the timer; a user time-out (RFC 5482) is not overslept.
+    pub(crate) fn wait(&mut self, wait: Wait, until: Instant) {
+        self.recovery.wait = wait;
+        self.timers.arm(Timer::Retransmit, until);
+        if self.snd.stalled_since != Instant::FAR
+            && let Some(time) = self.limits.user_timeout()
+        {
+            self.timers.arm(Timer::Retransmit, until.min(self.snd.stalled_since + time));
+        }
+    }
+
+    /// RFC 6298 §5.2 and §5.3, RFC 8985 §7.2.
+    // RFC 6298 §5.2, §5.3.
+    pub(crate) fn restart_timer(&mut self, now: Instant) {
+        if self.snd.is_idle() {
+            self.recovery.wait = Wait::Timeout;
+            self.timers.cancel(Timer::Retransmit);
+            return;
+        }
+        let (rto, srtt) = self.rto.current_and_srtt_micros();
+        let (wait, micros) = match self.recovery.probe_timeout(srtt, self.outstanding()) {
+            Some(pto) => (Wait::Probe, pto.min(rto)),
+            None => (Wait::Timeout, rto),
+        };
+        self.wait(wait, now + Duration::from_micros(micros));
+    }
+
+    /// PTO is over. It is counted from the last transmission (RFC 8985 §7.2), but not moved by each
+    /// one; here is seen how long the silence really was. It never lasts beyond the time-out.
+    pub(crate) fn on_probe_timeout(&mut self, now: Instant) -> Progress {
+        let out = self.outstanding();
+        let (rto, srtt) = self.rto.current_and_srtt_micros();
+        let rto = Duration::from_micros(rto);
+        if let Some(pto) = self.recovery.probe_timeout(srtt, out).map(Duration::from_micros) {
+            let overdue = self.recovery.oldest().unwrap_or(now) + rto;
+            let due = (self.snd.last_sent + pto).min(overdue);
+            if due > now {
+                self.wait(Wait::Probe, due);
+                return Progress::NONE;
+            }
+            self.owed.add(Owed::TAIL);
+        }
+        self.wait(Wait::Timeout, now + rto);
+        Progress::NONE
+    }
+
+    /// What was late is now lost (RFC 8985 §6.2, step 5).
+    pub(crate) fn on_reordering_timeout(&mut self, now: Instant) -> Progress {
+        self.wait(Wait::Timeout, now + self.rto.current());
+        self.detect_losses(now, self.outstanding());
+        Progress::NONE
+    }
+}

@@ -1,0 +1,137 @@
+//! Explicit congestion notification (RFC 3168 §6.1) between two ends.
+
+use std::time::Duration;
+
+use silk_tcp::{Codepoint, Config, Ecn, Flags, Segment};
+
+use crate::link::Weather;
+use crate::pair::{Pair, pattern};
+use crate::solo::{OURS, Solo, THEIRS, ack, plain, sacked, text, with_sack};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+fn config(ecn: Ecn) -> Config {
+    Config { ecn, ..Config::default() }
+}
+
+/// A pair whose client and server think so of ECN, after the handshake.
+fn pair(client: Ecn, server: Ecn) -> Pair {
+    let mut pair = Pair::with(&config(client), &config(server), Weather::FAIR, 1);
+    pair.drive_for(100 * MILLI);
+    pair
+}
+
+/// A connection that agreed on ECN, with ten segments outstanding.
+fn ten_outstanding() -> Solo {
+    let mut solo = Solo::established(&Config { ecn: Ecn::Ask, ..plain() });
+    solo.write(10_000);
+    assert!(solo.sent().iter().all(|transmit| transmit.ecn == Codepoint::Ect0));
+    solo
+}
+
+fn echo(number: u32) -> Segment<'static> {
+    Segment { flags: Flags::ACK | Flags::ECE, ..ack(number) }
+}
+
+#[test]
+fn it_is_used_when_one_asks_and_the_other_accepts() {
+    let agreed = |client, server| {
+        let mut pair = pair(client, server);
+        (pair.client.connection().info().ecn, pair.server.connection().info().ecn)
+    };
+    assert_eq!(agreed(Ecn::Ask, Ecn::Accept), (true, true));
+    assert_eq!(agreed(Ecn::Ask, Ecn::Off), (false, false));
+    assert_eq!(agreed(Ecn::Accept, Ecn::Accept), (false, false));
+    assert_eq!(agreed(Ecn::Off, Ecn::Ask), (false, false));
+}
+
+#[test]
+fn a_syn_that_was_lost_does_not_ask_again() {
+    let mut pair = Pair::with(&config(Ecn::Ask), &config(Ecn::Accept), Weather::FAIR, 1);
+    pair.to_server.lose = Box::new(|_, packet| packet.header.flags.contains(Flags::ECE));
+    pair.drive_for(2_000 * MILLI);
+    let syns: Vec<_> = pair.client.sent.iter().take(2).map(|sent| sent.1.flags).collect();
+    assert_eq!(syns, [Flags::SYN | Flags::ECE | Flags::CWR, Flags::SYN]);
+    assert!(!pair.client.connection().info().ecn);
+}
+
+#[test]
+fn only_new_text_is_capable() {
+    let mut solo = ten_outstanding();
+    solo.next_timeout();
+    let again = solo.sent();
+    assert_eq!((again[0].len, again[0].ecn), (1_000, Codepoint::NotEct));
+    solo.arrive(text(THEIRS, b"request")).unwrap();
+    solo.after(50 * MILLI);
+    let bare = solo.sent();
+    assert_eq!((bare[0].len, bare[0].ecn), (0, Codepoint::NotEct));
+}
+
+#[test]
+fn an_echo_reduces_the_window_once_in_a_round_trip_and_is_confirmed() {
+    let mut solo = ten_outstanding();
+    solo.offload = 65_000;
+    let before = solo.connection.info().cwnd;
+    solo.arrive(echo(OURS + 1_000)).unwrap();
+    let cwnd = solo.connection.info().cwnd;
+    assert!(cwnd < before && solo.connection.info().fast_recoveries == 0);
+    for n in 2..=9 {
+        solo.arrive(echo(OURS + 1_000 * n)).unwrap();
+    }
+    assert!(solo.connection.info().cwnd >= cwnd);
+    solo.write(5_000);
+    let sent: Vec<_> =
+        solo.sent().iter().map(|t| (t.len, t.header.flags.contains(Flags::CWR), t.ecn)).collect();
+    // One segment says it; the rest may be cut up by a device.
+    assert_eq!(sent, [(1_000, true, Codepoint::Ect0), (4_000, false, Codepoint::Ect0)]);
+    // All that was outstanding then is acknowledged: another mark is another sign.
+    let cwnd = solo.connection.info().cwnd;
+    solo.arrive(echo(OURS + 12_000)).unwrap();
+    assert!(solo.connection.info().cwnd < cwnd);
+}
+
+#[test]
+fn a_mark_is_echoed_until_it_is_confirmed() {
+    let mut solo = ten_outstanding();
+    let flags = |solo: &mut Solo, seg: Segment| {
+        solo.arrive(seg).unwrap();
+        solo.after(50 * MILLI);
+        solo.flags_sent()
+    };
+    let marked = Segment { ecn: Codepoint::Ce, ..text(THEIRS, b"a") };
+    assert_eq!(flags(&mut solo, marked), [Flags::ACK | Flags::ECE]);
+    assert_eq!(flags(&mut solo, text(THEIRS + 1, b"b")), [Flags::ACK | Flags::ECE]);
+    let confirmed = text(THEIRS + 2, b"c");
+    let confirmed = Segment { flags: confirmed.flags | Flags::CWR, ..confirmed };
+    assert_eq!(flags(&mut solo, confirmed), [Flags::ACK]);
+}
+
+#[test]
+fn a_mark_outside_of_the_window_is_ignored() {
+    let mut solo = ten_outstanding();
+    let _ = solo.arrive(Segment { ecn: Codepoint::Ce, ..text(THEIRS + 50_000, b"x") });
+    assert_eq!(solo.flags_sent(), [Flags::ACK]);
+}
+
+#[test]
+fn a_loss_is_confirmed_as_well() {
+    let mut solo = Solo::established(&Config { ecn: Ecn::Ask, ..with_sack() });
+    solo.write(20_000);
+    solo.sent();
+    solo.after(10 * MILLI);
+    solo.arrive(sacked(ack(OURS), &[(OURS + 1_000, OURS + 8_000)])).unwrap();
+    let sent: Vec<_> = solo.sent().iter().map(|t| (t.offset, t.header.flags.contains(Flags::CWR))).collect();
+    assert_eq!(sent[..2], [(0, false), (10_000, true)]);
+}
+
+#[test]
+fn a_marking_network_needs_no_losses() {
+    let mut pair = pair(Ecn::Ask, Ecn::Accept);
+    // One packet in forty is marked.
+    pair.to_server.mark = Box::new(|n, _| n % 41 == 0);
+    pair.client.program.to_write = pattern(1 << 20, 1);
+    pair.drive_until(Duration::from_secs(20), |pair| pair.server.program.received.len() == 1 << 20);
+    let info = pair.client.connection().info();
+    assert_eq!((info.segments_again, info.fast_recoveries, info.timeouts), (0, 0, 0));
+    assert!(info.ssthresh < 100_000, "{info:?}");
+}

@@ -1,0 +1,100 @@
+//! Pacing as values, and BBR, which needs it (draft-ietf-ccwg-bbr).
+
+use std::time::Duration;
+
+use silk_tcp::{Algorithm, Config, Progress};
+
+use crate::growing::{BOTTLENECK, config, goodput};
+use crate::link::Weather;
+use crate::pair::{Pair, pattern};
+use crate::solo::{OURS, Solo, ack, plain};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_rate_lets_portions_go_and_says_when_the_next_may() {
+    let mut solo = Solo::established(&plain());
+    solo.offload = 65_000;
+    solo.connection.set_max_pacing_rate(Some(1_000_000));
+    solo.write(6_000);
+    assert_eq!(solo.text_sent(), [(OURS, 2_000)]);
+    solo.after(MILLI);
+    assert_eq!(solo.text_sent(), []);
+    assert_eq!(solo.next_timeout(), Some((MILLI, Progress::NONE)));
+    assert_eq!(solo.text_sent(), [(OURS + 2_000, 2_000)]);
+    // An acknowledgement does not shorten the pause.
+    solo.arrive(ack(OURS + 4_000)).unwrap();
+    assert_eq!(solo.text_sent(), []);
+    solo.after(2 * MILLI);
+    assert_eq!(solo.text_sent(), [(OURS + 4_000, 2_000)]);
+    solo.connection.set_max_pacing_rate(None);
+    solo.after(2 * MILLI);
+    solo.write(10_000);
+    assert_eq!(solo.text_sent(), [(OURS + 6_000, 8_000)]);
+}
+
+#[test]
+fn what_is_sent_again_is_paced_too() {
+    let mut solo = Solo::established(&plain());
+    solo.connection.set_max_pacing_rate(Some(1_000_000));
+    solo.write(2_000);
+    assert_eq!(solo.text_sent(), [(OURS, 1_000)]);
+    solo.after(MILLI);
+    solo.sent();
+    (0..4).for_each(|_| _ = solo.arrive(ack(OURS)));
+    assert_eq!(solo.text_sent(), []);
+    solo.after(MILLI);
+    assert_eq!(solo.text_sent(), [(OURS, 1_000)]);
+}
+
+/// The share of a link's rate that arrives.
+fn share(algorithm: Algorithm, weather: Weather) -> f64 {
+    goodput(&config(algorithm, true), weather, 3_000 * MILLI) / weather.rate as f64
+}
+
+#[test]
+fn bbr_keeps_a_bottleneck_busy() {
+    let share = share(Algorithm::Bbr, BOTTLENECK);
+    assert!(share > 0.85, "{share:.2} of the rate");
+}
+
+#[test]
+fn bbr_does_not_take_scattered_losses_for_congestion() {
+    let lossy = Weather { loss: 10, ..BOTTLENECK };
+    let (bbr, cubic) = (share(Algorithm::Bbr, lossy), share(Algorithm::Cubic, lossy));
+    assert!(bbr > 0.75 && bbr > 1.5 * cubic, "BBR {bbr:.2}, CUBIC {cubic:.2} of the rate");
+}
+
+#[test]
+fn bbr_leaves_a_deep_queue_nearly_empty() {
+    let deep = Weather { queue: 500, ..BOTTLENECK };
+    let mut pair = Pair::new(&config(Algorithm::Bbr, true), deep, 7);
+    pair.client.program.send_buffer = 4 << 20;
+    pair.client.program.to_write = pattern(8 << 20, 1);
+    pair.drive_for(3_000 * MILLI);
+    let info = pair.client.connection().info();
+    // The path holds 100 KB; its queue would hold 700 KB more.
+    assert!(info.in_flight < 300_000 && info.srtt < 100 * MILLI, "{info:?}");
+    assert_eq!((info.segments_again, info.timeouts), (0, 0));
+}
+
+#[test]
+fn bbr_goes_on_after_a_time_in_which_nothing_was_sent() {
+    let mut pair = Pair::new(&config(Algorithm::Bbr, true), BOTTLENECK, 7);
+    pair.client.program.send_buffer = 4 << 20;
+    for _ in 0..3 {
+        pair.client.program.to_write = pattern(2 << 20, 1);
+        pair.server.program.received.clear();
+        pair.drive_until(Duration::from_secs(2), |pair| pair.server.program.received.len() == 2 << 20);
+        pair.drive_for(Duration::from_secs(20));
+    }
+}
+
+#[test]
+fn bbr_without_sack_comes_to_an_end() {
+    let lossy = Weather { loss: 20, ..BOTTLENECK };
+    let mut pair =
+        Pair::new(&Config { congestion: Algorithm::Bbr, ..config(Algorithm::Bbr, false) }, lossy, 7);
+    pair.client.program.to_write = pattern(1 << 20, 1);
+    pair.drive_until(Duration::from_secs(120), |pair| pair.server.program.received.len() == 1 << 20);
+}
