@@ -49,7 +49,7 @@ struct Opened {
     link: Link,
     /// The interface's number, where Linux shares it.
     interface: Option<u32>,
-    /// The threads that do the receive work, where classes differ.
+    /// The threads that do the receive work, with `napi = "threaded"`.
     receiving: Receiving,
     /// Kept while the daemon runs: dropping it detaches the XDP program.
     _device: Option<Arc<Mutex<xdp::Device>>>,
