@@ -122,7 +122,7 @@ mod tests {
     fn family(n: u32) -> FamilyEnd {
         let arena = Arena::create(Sizes { rings: 4 << 20, domains: 2, huge_pages: false }).unwrap();
         let priorities: Arc<[AtomicU32]> = (0..THREADS).map(|_| AtomicU32::new(0)).collect();
-        let mut family = FamilyEnd::new(arena, priorities);
+        let mut family = FamilyEnd::new(arena, priorities, (0, 1));
         let cpu = Arc::new(CpuTime::of(u32::MAX >> 2));
         (0..n).for_each(|t| family.set_thread(t, Some(ThreadEnd { process: 70 + t, cpu: cpu.clone() })));
         family

@@ -126,7 +126,8 @@ impl Executor {
         match command {
             Command::Family { family, arena, priorities } => {
                 mark_awake(&arena, self.domain);
-                engine.families.insert(family, FamilyEnd::new(arena, priorities));
+                let place = (engine.domain, engine.siblings.len());
+                engine.families.insert(family, FamilyEnd::new(arena, priorities, place));
             }
             Command::FamilyGone { family } => engine.family_gone(family, now),
             Command::Bell { family, bell, event } => {

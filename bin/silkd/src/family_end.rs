@@ -59,10 +59,10 @@ pub struct FamilyEnd {
 }
 
 impl FamilyEnd {
-    /// A family nobody of which is known yet.
-    pub fn new(arena: Arc<Arena>, priorities: Arc<[AtomicU32]>) -> Self {
+    /// A family nobody of which is known yet, as `domain` of `domains` knows it.
+    pub fn new(arena: Arc<Arena>, priorities: Arc<[AtomicU32]>, (domain, domains): (usize, usize)) -> Self {
         Self {
-            pool: Pool::new(arena.clone()),
+            pool: Pool::of_domain(arena.clone(), domain, domains),
             arena,
             threads: vec![None; THREADS as usize],
             bells: vec![None; BELLS as usize],

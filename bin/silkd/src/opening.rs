@@ -199,7 +199,10 @@ impl Engine {
         now: Instant,
     ) -> Option<PathId> {
         let (local, remote) = (attrs.local()?, attrs.remote()?);
-        let (name, end) = self.new_socket(hold, local, remote)?;
+        let Some((name, end)) = self.new_socket(hold, local, remote) else {
+            self.drops.count(DropReason::NoMemory);
+            return None;
+        };
         let class = self.classes.class_of(*remote.ip(), attrs.tos().unwrap_or(0) >> 2, local.port());
         let attrs = attrs
             .with(Attr::Class(class as u8))

@@ -28,7 +28,7 @@ reasons! {
     QueueFull = "queue full",
     /// The path is gone.
     NoPath = "no such path",
-    /// A path's, or its class's, memory limit.
+    /// A path's memory limit, its class's, or its program's.
     NoMemory = "memory limit",
     /// No room in front for a header.
     NoHeadroom = "no headroom",

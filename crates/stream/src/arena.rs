@@ -2,7 +2,8 @@
 //! daemon's private book of which slots and rings are in use.
 //!
 //! The book is split by domain, so that executors never meet: each takes slots in blocks
-//! and ring memory in chunks from a shared counter, and keeps what comes back for itself.
+//! and ring memory in chunks from a shared counter, and keeps what comes back for itself. A
+//! part of the arena is kept for each higher domain, which the lower ones cannot take.
 
 use crate::layout::{
     Bell, DOMAINS, Doorbell, Header, Listener, MAGIC, RINGS_AT, Records, SLOTS, Slot, Thread,
@@ -266,6 +267,10 @@ pub struct Pool {
     slots: Vec<u32>,
     rings: BTreeMap<u32, Vec<u64>>,
     chunk: (u64, u64),
+    /// No slot block is taken that ends behind this.
+    slots_end: u32,
+    /// No chunk is taken that ends behind this.
+    chunks_end: u64,
 }
 
 /// Where a ring lies.
@@ -278,9 +283,21 @@ pub struct RingPlace {
 }
 
 impl Pool {
-    /// An empty book for one domain.
+    /// An empty book that may take all there is.
     pub fn new(arena: Arc<Arena>) -> Self {
-        Self { arena, slots: Vec::new(), rings: BTreeMap::new(), chunk: (0, 0) }
+        Self::of_domain(arena, 0, 1)
+    }
+
+    /// An empty book for `domain` of `domains`, of which the last is the highest. Half of the
+    /// arena is divided among the domains, in parts that those below cannot take: connections
+    /// of a low class that come and stay must not use up what a higher class will need.
+    pub fn of_domain(arena: Arc<Arena>, domain: usize, domains: usize) -> Self {
+        let (above, parts) = (domains.saturating_sub(domain + 1) as u64, 2 * domains as u64);
+        let rings = arena.length as u64 - RINGS_AT as u64;
+        let chunks_end = arena.length as u64 - rings / parts * above / CHUNK * CHUNK;
+        let blocks = u64::from(SLOTS / SLOT_BLOCK);
+        let slots_end = SLOTS - (blocks / parts * above) as u32 * SLOT_BLOCK;
+        Self { arena, slots: Vec::new(), rings: BTreeMap::new(), chunk: (0, 0), slots_end, chunks_end }
     }
 
     /// The arena it books.
@@ -291,12 +308,9 @@ impl Pool {
     /// A free slot, the most recently returned first (its lines are warm).
     pub fn take_slot(&mut self) -> Option<u32> {
         if self.slots.is_empty() {
-            let first = self.arena.next_slot.fetch_add(SLOT_BLOCK, Ordering::Relaxed);
-            if first >= SLOTS {
-                self.arena.next_slot.store(SLOTS, Ordering::Relaxed);
-                return None;
-            }
-            self.slots.extend((first..(first + SLOT_BLOCK).min(SLOTS)).rev());
+            let next = |first: u32| Some(first + SLOT_BLOCK).filter(|end| *end <= self.slots_end);
+            let first = self.arena.next_slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
+            self.slots.extend((first..first + SLOT_BLOCK).rev());
         }
         self.slots.pop()
     }
@@ -308,11 +322,11 @@ impl Pool {
 
     /// How many slots of the arena have ever been used: all live ones are below it.
     pub fn slots_touched(&self) -> u32 {
-        self.arena.next_slot.load(Ordering::Relaxed).min(SLOTS)
+        self.arena.next_slot.load(Ordering::Relaxed)
     }
 
     /// A ring of `size` bytes (a power of two, at most 4 MiB), the most recently returned
-    /// first; `None` when the arena is full.
+    /// first; `None` when the arena is full, but for what is kept for higher domains.
     pub fn take_ring(&mut self, size: u32) -> Option<RingPlace> {
         debug_assert!(size.is_power_of_two() && u64::from(size) <= CHUNK);
         let place = match self.rings.get_mut(&size).and_then(Vec::pop) {
@@ -336,11 +350,8 @@ impl Pool {
             self.chunk.0 = aligned + u64::from(size);
             return Some(aligned);
         }
-        let chunk = self.arena.next_chunk.fetch_add(CHUNK, Ordering::Relaxed);
-        if chunk + CHUNK > self.arena.length as u64 {
-            self.arena.next_chunk.fetch_sub(CHUNK, Ordering::Relaxed);
-            return None;
-        }
+        let next = |chunk: u64| Some(chunk + CHUNK).filter(|end| *end <= self.chunks_end);
+        let chunk = self.arena.next_chunk.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
         self.chunk = (chunk + u64::from(size), chunk + CHUNK);
         Some(chunk)
     }
@@ -393,6 +404,22 @@ mod tests {
         let (mut a, mut b) = (Pool::new(arena.clone()), Pool::new(arena));
         assert_ne!(a.take_slot(), b.take_slot());
         assert_ne!(a.take_ring(4096), b.take_ring(4096));
+    }
+
+    #[test]
+    fn a_low_domain_leaves_rings_and_slots_for_the_higher() {
+        let arena = Arena::create(Sizes { rings: 64 << 20, domains: 2, huge_pages: false }).unwrap();
+        let (mut low, mut high) =
+            (Pool::of_domain(arena.clone(), 0, 2), Pool::of_domain(arena.clone(), 1, 2));
+        let all = |pool: &mut Pool| std::iter::from_fn(|| pool.take_ring(4 << 20)).count();
+        assert_eq!((all(&mut low), all(&mut high)), (12, 4));
+        let all = |pool: &mut Pool| std::iter::from_fn(|| pool.take_slot()).count() as u32;
+        assert_eq!((all(&mut low), all(&mut high)), (SLOTS / 4 * 3, SLOTS / 4));
+        assert_eq!(high.slots_touched(), SLOTS);
+        // A program that is alone may have all of it, and a small arena has nothing to keep.
+        assert_eq!(Pool::new(arena.clone()).chunks_end, arena.length() as u64);
+        let small = self::arena();
+        assert_eq!(Pool::of_domain(small.clone(), 0, 2).chunks_end, small.length() as u64);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use crate::files::{content, fetch_all, site};
 use crate::host::{Silk, text, within};
-use silk_testkit::netns::{INTERFACE, Running, SERVER, signal};
+use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Running, SERVER, signal};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 const HOLDER: &str = include_str!("holder.py");
@@ -123,4 +124,33 @@ fn a_daemon_starts_again_after_it_was_killed() {
     let _server = silk.serve("python3", &["-m", "http.server", "80", "--directory", "site"], 80);
     fetch_all(&silk, 80);
     silk.linux_saw_nothing();
+}
+
+#[test]
+fn a_low_class_that_takes_all_the_memory_leaves_some_to_the_preferred() {
+    let classes = format!(
+        "[memory]\narena = \"16M\"\n\n[[class]]\nname = \"preferred\"\npriority = 2\nsource = \"{PREFERRED}\"\n\n\
+         [[class]]\nname = \"standard\"\ndefault = true\n"
+    );
+    let Some(silk) = Silk::start_with(&format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n"), &classes)
+    else {
+        return;
+    };
+    silk.write("holder.py", HOLDER);
+    let _server = silk.serve("python3", &["holder.py", "serve", "7"], 7);
+    let kept = |source: Ipv4Addr, name, count: &str| {
+        let mut client = silk.on_peer("python3");
+        client.args(["holder.py", "many", "7", &SERVER.to_string(), &source.to_string(), count]);
+        let client = silk.start_logged(&mut client, name);
+        let told = || silk.log(name).contains("kept");
+        assert!(within(Duration::from_secs(20), told), "{}", silk.log(name));
+        (silk.log(name).trim().to_owned(), client)
+    };
+    // Twelve megabytes for rings of 640 KB, of which each four hold six; the connection that asked
+    // whether the server listens is kept as well.
+    let (standard, _standing) = kept(CLIENT, "standard", "40");
+    assert_eq!(standard, "kept 17");
+    let (preferred, _preferred) = kept(PREFERRED, "preferred", "6");
+    assert_eq!(preferred, "kept 6");
+    assert!(silk.report().to_string().contains("memory limit"), "{}", silk.report());
 }

@@ -1,5 +1,6 @@
-"""`serve PORT` takes connections and keeps them; `wait PORT HOST` opens one and says how its wait ends."""
-import socket, sys
+"""`serve PORT` takes connections and keeps them; `wait PORT HOST` opens one and says how its wait ends;
+`many PORT HOST SOURCE COUNT` opens many, says how many are not refused, and holds them."""
+import select, socket, sys, time
 
 
 def serve(port):
@@ -19,7 +20,20 @@ def wait(port, host):
         print(type(error).__name__, error, flush=True)
 
 
-if sys.argv[1] == "serve":
-    serve(int(sys.argv[2]))
-else:
-    wait(int(sys.argv[2]), sys.argv[3])
+def many(port, host, source, count):
+    connections = [socket.create_connection((host, port), source_address=(source, 0)) for _ in range(count)]
+    for connection in connections:
+        connection.sendall(b"x")
+    time.sleep(2)  # What is refused hears of it when it sends its byte again.
+    ended, _, _ = select.select(connections, [], [], 0)
+    print("kept", count - len(ended), flush=True)
+    time.sleep(60)
+
+
+match sys.argv[1:]:
+    case ["serve", port]:
+        serve(int(port))
+    case ["wait", port, host]:
+        wait(int(port), host)
+    case ["many", port, host, source, count]:
+        many(int(port), host, source, int(count))
