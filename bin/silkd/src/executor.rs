@@ -18,6 +18,8 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 
 /// Activities between two looks at the ring.
 const BUDGET: usize = 32;
+/// The same where the receive threads run only between turns.
+const SHORT_BUDGET: usize = 12;
 
 /// How an executor's thread runs.
 #[derive(Clone, Debug)]
@@ -34,14 +36,13 @@ pub struct Executor {
     orders: Receiver<Command>,
     sleeper: Sleeper,
     domain: usize,
-    /// The threads that bring it packets, if it is above the ordinary.
+    /// The threads that bring it packets.
     receiving: Receiving,
 }
 
 impl Executor {
     /// An executor that sleeps by `sleeper`, which its device's ring and what programs and the
-    /// control thread write wake. `receiving` are the threads that bring it packets, if it is
-    /// above the ordinary.
+    /// control thread write wake. `receiving` are the threads that bring it packets.
     pub fn new(engine: Engine, orders: Receiver<Command>, sleeper: Sleeper, receiving: Receiving) -> Self {
         Self { domain: engine.domain, engine, orders, sleeper, receiving }
     }
@@ -49,21 +50,27 @@ impl Executor {
     /// Runs until it is told to stop.
     pub fn run(mut self, placement: &Placement) {
         place(placement);
+        let ordinary = !matches!(placement.scheduling, Scheduling::Fifo(_));
+        let gives_way = ordinary && self.receiving.needs_turns();
+        let budget = if gives_way { SHORT_BUDGET } else { BUDGET };
         loop {
             let now = clock::now();
             self.hear_linux(now);
             self.engine.expire(now);
             let frames = self.engine.receive(now);
-            if frames > 0 {
+            if frames > 0 && !ordinary {
                 self.receiving.want_prompt();
             }
             self.engine.take_doorbells(now);
             if !self.take_orders() {
                 return;
             }
-            self.engine.run(BUDGET);
+            self.engine.run(budget);
             self.engine.port.flush(now);
             self.engine.wake_programs();
+            if gives_way {
+                std::thread::yield_now();
+            }
             if frames < BATCH && self.engine.is_idle() {
                 self.sleep();
             }

@@ -4,8 +4,9 @@
 //! * **Prompt**, at the priority of the highest domain, while a class above the ordinary is
 //!   served: each packet may be one that it waits for. That is three interrupts for each
 //!   ordinary request.
-//! * **Batched** while no such class has been served for [`QUIET`]: ordinary work is not
-//!   interrupted, and what has come together is received together.
+//! * **Batched** while no such class has been served for [`QUIET`], or always where that is
+//!   configured: ordinary work is not interrupted, and what has come together is received
+//!   together, whenever an ordinary thread sleeps.
 //! * **Yielding** while they use much of a CPU, and nearly all they receive is for lower classes
 //!   ([`FLOODED`]): one of these floods us. They interrupt ordinary work still, but nobody who
 //!   has a priority, and what they use does not count towards the limit at which Linux stops
@@ -14,6 +15,7 @@
 //! Why, and what each costs: `docs/design/fifo-executors.md`.
 
 use crate::cpu_time::CpuTime;
+use silk_config::Receive;
 use silk_device::napi::{NapiError, Schedule, Thread};
 use silk_device::xdp::{Counts, Device};
 use std::sync::atomic::AtomicBool;
@@ -88,6 +90,8 @@ struct Shared {
     threads: Vec<(Thread, CpuTime)>,
     /// The real-time priority of the highest domain; `None`: all are ordinary.
     priority: Option<u8>,
+    /// How they receive while a class above the ordinary is served.
+    serving: Manner,
     /// Tells how many packets came for which domain.
     device: Arc<Mutex<Device>>,
     domains: u32,
@@ -104,19 +108,22 @@ struct Shared {
 pub struct Receiving(Option<Arc<Shared>>);
 
 impl Receiving {
-    /// These threads, prompt at first if the highest domain has this real-time priority, and
-    /// batched for good if it has none.
+    /// These threads, prompt at first if the highest domain has this real-time priority and
+    /// `receive` says so, and batched otherwise.
     ///
     /// # Errors
     /// The kernel refuses to schedule one of them so.
     pub fn start(
         threads: Vec<Thread>,
-        priority: Option<u8>,
+        (priority, receive): (Option<u8>, Receive),
         device: &Arc<Mutex<Device>>,
         domains: u32,
     ) -> Result<Self, NapiError> {
         let threads: Vec<_> = threads.into_iter().map(|thread| (thread, CpuTime::of(thread.pid))).collect();
-        let manner = if priority.is_some() { Manner::Prompt } else { Manner::Batched };
+        let manner = match (priority, receive) {
+            (Some(_), Receive::Prompt) => Manner::Prompt,
+            _ => Manner::Batched,
+        };
         for (thread, _) in &threads {
             thread.schedule(schedule(manner, priority))?;
         }
@@ -125,6 +132,7 @@ impl Receiving {
         Ok(Self(Some(Arc::new(Shared {
             threads,
             priority,
+            serving: manner,
             device: device.clone(),
             domains,
             wanted: AtomicBool::new(true),
@@ -141,8 +149,15 @@ impl Receiving {
         }
         if shared.batched.load(Relaxed) {
             let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-            shared.change(&mut state, Manner::Prompt);
+            shared.change(&mut state, shared.serving);
         }
+    }
+
+    /// Whether ordinary executors are to keep their turns short and let the threads run after
+    /// each, because these interrupt nobody and a higher class may wait for what they receive.
+    pub fn needs_turns(&self) -> bool {
+        let batched = |shared: &Arc<Shared>| shared.priority.is_some() && shared.serving == Manner::Batched;
+        self.0.as_ref().is_some_and(batched)
     }
 
     /// Lets them be as they were: the daemon ends.
@@ -166,20 +181,20 @@ impl Receiving {
             load = Some(now.since(state.sums, state.window));
             (state.window, state.sums) = (Duration::ZERO, now);
         }
-        let manner = next(state.manner, state.quiet, load);
+        let manner = next(state.manner, state.quiet, load, shared.serving);
         shared.change(&mut state, manner);
     }
 }
 
-/// What follows a manner, given how long nobody has wanted it prompt, and the load at the end
-/// of a window.
-fn next(manner: Manner, quiet: Duration, load: Option<Load>) -> Manner {
+/// What follows a manner, given how long nobody above the ordinary has had work, the load at
+/// the end of a window, and the manner for serving such a class.
+fn next(manner: Manner, quiet: Duration, load: Option<Load>, serving: Manner) -> Manner {
     match (manner, load) {
         _ if quiet >= QUIET => Manner::Batched,
-        (Manner::Prompt, Some(load)) if load.is_above(FLOODED.0) => Manner::Yielding,
-        (Manner::Yielding, Some(load)) if !load.is_above(FLOODED.1) => Manner::Prompt,
-        (Manner::Batched, _) => Manner::Prompt,
-        (manner, _) => manner,
+        (Manner::Yielding, Some(load)) if !load.is_above(FLOODED.1) => serving,
+        (Manner::Yielding, _) => Manner::Yielding,
+        (_, Some(load)) if load.is_above(FLOODED.0) => Manner::Yielding,
+        _ => serving,
     }
 }
 
@@ -211,7 +226,7 @@ impl Shared {
             return;
         }
         state.manner = manner;
-        self.batched.store(manner == Manner::Batched, Relaxed);
+        self.batched.store(manner != self.serving && manner == Manner::Batched, Relaxed);
         for (thread, _) in &self.threads {
             // The first time was allowed; a thread that is gone went with the interface.
             let _ = thread.schedule(schedule(manner, self.priority));
@@ -227,6 +242,7 @@ mod tests {
     #[test]
     fn without_a_call_for_a_second_ordinary_work_is_left_alone() {
         let almost = QUIET - Duration::from_nanos(1);
+        let next = |manner, quiet, load| super::next(manner, quiet, load, Prompt);
         assert_eq!([Prompt, Yielding].map(|manner| next(manner, almost, None)), [Prompt, Yielding]);
         let flood = Some(Load { cpu: 90, lower: 99 });
         assert_eq!([Prompt, Yielding, Batched].map(|manner| next(manner, QUIET, flood)), [Batched; 3]);
@@ -235,11 +251,20 @@ mod tests {
 
     #[test]
     fn a_flood_makes_it_yield_until_it_is_well_over() {
-        let after = |manner, cpu, lower| next(manner, Duration::ZERO, Some(Load { cpu, lower }));
+        let next = |manner, load| super::next(manner, Duration::ZERO, load, Prompt);
+        let after = |manner, cpu, lower| next(manner, Some(Load { cpu, lower }));
         assert_eq!([40, 41].map(|cpu| after(Prompt, cpu, 99)), [Prompt, Yielding]);
         assert_eq!([26, 25].map(|cpu| after(Yielding, cpu, 99)), [Yielding, Prompt]);
         assert_eq!(after(Prompt, 90, 50), Prompt, "half of it is for the highest class");
-        assert_eq!(next(Yielding, Duration::ZERO, None), Yielding, "a window is not over");
+        assert_eq!(next(Yielding, None), Yielding, "a window is not over");
+    }
+
+    #[test]
+    fn where_it_is_configured_they_are_batched_but_for_floods() {
+        let next = |manner, load| super::next(manner, Duration::ZERO, load, Batched);
+        assert_eq!(next(Batched, None), Batched);
+        assert_eq!(next(Batched, Some(Load { cpu: 50, lower: 99 })), Yielding);
+        assert_eq!(next(Yielding, Some(Load { cpu: 10, lower: 99 })), Batched);
     }
 
     #[test]
@@ -255,5 +280,6 @@ mod tests {
         let none = Receiving::default();
         none.want_prompt();
         none.look(QUIET);
+        assert!(!none.needs_turns());
     }
 }

@@ -210,12 +210,11 @@ fn thread_napi(
         Scheduling::Fifo(priority) => u8::try_from(priority).ok(),
         Scheduling::Ordinary | Scheduling::Batch => None,
     };
-    Ok(Receiving::start(threads, priority, opened, settings.classes.domains() as u32).unwrap_or_else(
-        |error| {
-            eprintln!("silkd: receive processing is not scheduled as it should be: {error}");
-            Receiving::default()
-        },
-    ))
+    let wish = (priority, device.receive);
+    Ok(Receiving::start(threads, wish, opened, settings.classes.domains() as u32).unwrap_or_else(|error| {
+        eprintln!("silkd: receive processing is not scheduled as it should be: {error}");
+        Receiving::default()
+    }))
 }
 
 /// The classifier's tables in the words of a device.
@@ -405,11 +404,7 @@ fn executors(
         let placement = placement(settings, domain);
         let mut engine = Engine::new(parts);
         engine.stand(stack::owns_link(&settings.config))?;
-        let receiving = match placement.scheduling {
-            Scheduling::Fifo(_) => opened.receiving.clone(),
-            Scheduling::Ordinary | Scheduling::Batch => Receiving::default(),
-        };
-        let executor = Executor::new(engine, queue, sleeper, receiving);
+        let executor = Executor::new(engine, queue, sleeper, opened.receiving.clone());
         let thread = std::thread::Builder::new().name(format!("silk-domain-{domain}"));
         threads.push(thread.spawn(move || executor.run(&placement)).map_err(failed)?);
         orders.push(way);

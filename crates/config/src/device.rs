@@ -29,6 +29,17 @@ words! {
     }
 }
 
+words! {
+    /// How soon threaded receive processing takes packets in while a class above the ordinary is
+    /// served.
+    pub enum Receive {
+        /// At once: it interrupts whatever has a lower priority.
+        Prompt = "prompt",
+        /// Whenever an ordinary thread sleeps: it interrupts none.
+        Batched = "batched",
+    }
+}
+
 /// `[device]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
@@ -52,6 +63,8 @@ pub struct Device {
     pub napi: Napi,
     /// The CPU that threaded receive processing is pinned to.
     pub napi_cpu: Option<u16>,
+    /// How soon threaded receive processing takes packets in.
+    pub receive: Receive,
 }
 
 impl Device {
@@ -68,6 +81,7 @@ impl Device {
             mac: section.read("mac"),
             napi: section.or("napi", Napi::Inherit),
             napi_cpu: section.read("napi_cpu"),
+            receive: section.or("receive", Receive::Prompt),
         };
         device.check(&mut section);
         section.finish();
@@ -88,12 +102,14 @@ impl Device {
                     self.kind
                 ),
             );
-            for key in ["queues", "napi", "napi_cpu"] {
+            for key in ["queues", "napi", "napi_cpu", "receive"] {
                 section.forbid(key, "only `kind = \"xdp\"` has it");
             }
         }
-        if section.has("napi_cpu") && self.napi != Napi::Threaded && self.kind == DeviceKind::Xdp {
-            section.forbid("napi_cpu", "it needs `napi = \"threaded\"`");
+        if self.napi != Napi::Threaded && self.kind == DeviceKind::Xdp {
+            for key in ["napi_cpu", "receive"] {
+                section.forbid(key, "it needs `napi = \"threaded\"`");
+            }
         }
         if let (Some(address), Some(gateway)) = (self.address, self.gateway)
             && self.kind != DeviceKind::Xdp

@@ -50,7 +50,11 @@ impl Rights {
 
     /// Whether a system can be shown with these rights.
     pub fn allow(self, system: System) -> bool {
-        self == Self::Root || !matches!(system, System::LinuxNapi | System::SilkPath | System::SilkExtended)
+        self == Self::Root
+            || !matches!(
+                system,
+                System::LinuxNapi | System::SilkPath | System::SilkExtended | System::SilkBatched
+            )
     }
 }
 

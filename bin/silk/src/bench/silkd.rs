@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// Which of SILK's three experiments.
+/// Which of SILK's three experiments, or of its variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Experiment {
     /// One class for everybody (§4.1).
@@ -21,6 +21,8 @@ pub enum Experiment {
     Path,
     /// Programs run at the priority of the path they serve (§4.3).
     Extended,
+    /// The same with `receive = "batched"`.
+    Batched,
 }
 
 /// Preferred threads that were unblocked, and how long until they ran.
@@ -111,11 +113,14 @@ fn beside(program: &str) -> PathBuf {
 fn config(experiment: Experiment, stage: &Stage) -> String {
     let socket = socket(stage);
     let socket = socket.display();
+    let receive = if experiment == Experiment::Batched { "batched" } else { "prompt" };
     let device = match stage.rights {
-        Rights::Root => format!("kind = \"xdp\"\nnapi = \"threaded\"\nnapi_cpu = {SERVER_CPU}"),
+        Rights::Root => {
+            format!("kind = \"xdp\"\nnapi = \"threaded\"\nnapi_cpu = {SERVER_CPU}\nreceive = \"{receive}\"")
+        }
         _ => format!("kind = \"packet\"\naddress = \"{SERVER}/24\""),
     };
-    let extend = experiment == Experiment::Extended;
+    let extend = matches!(experiment, Experiment::Extended | Experiment::Batched);
     let preferred = match experiment {
         Experiment::Equal => String::new(),
         _ => format!("[[class]]\nname = \"preferred\"\npriority = 2\nsource = [\"{PREFERRED}/32\"]\n\n"),

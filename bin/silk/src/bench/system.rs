@@ -25,16 +25,25 @@ pub enum System {
     SilkPath,
     /// Extended paths (SILK §4.3)
     SilkExtended,
+    /// The same, and received packets interrupt no ordinary work
+    SilkBatched,
 }
 
 impl System {
     /// All of them, in the order of a round.
-    pub const ALL: [Self; 6] =
-        [Self::Linux, Self::LinuxNapi, Self::Haproxy, Self::SilkEqual, Self::SilkPath, Self::SilkExtended];
+    pub const ALL: [Self; 7] = [
+        Self::Linux,
+        Self::LinuxNapi,
+        Self::Haproxy,
+        Self::SilkEqual,
+        Self::SilkPath,
+        Self::SilkExtended,
+        Self::SilkBatched,
+    ];
 
     /// Those of a short run: SILK's three experiments and their two peers.
-    pub const QUICK: [Self; 5] =
-        [Self::Linux, Self::Haproxy, Self::SilkEqual, Self::SilkPath, Self::SilkExtended];
+    pub const QUICK: [Self; 6] =
+        [Self::Linux, Self::Haproxy, Self::SilkEqual, Self::SilkPath, Self::SilkExtended, Self::SilkBatched];
 
     /// The name in options, tables and JSON.
     pub fn name(self) -> &'static str {
@@ -45,6 +54,7 @@ impl System {
             Self::SilkEqual => "silk-equal",
             Self::SilkPath => "silk-path",
             Self::SilkExtended => "silk-extended",
+            Self::SilkBatched => "silk-batched",
         }
     }
 
@@ -78,6 +88,7 @@ impl System {
             Self::SilkEqual => serving.on_paths(stage, Experiment::Equal)?,
             Self::SilkPath => serving.on_paths(stage, Experiment::Path)?,
             Self::SilkExtended => serving.on_paths(stage, Experiment::Extended)?,
+            Self::SilkBatched => serving.on_paths(stage, Experiment::Batched)?,
         }
         if stage.serves(kb)? {
             return Ok(serving);
