@@ -86,9 +86,10 @@ fn threads(stage: &Stage) -> String {
     let listed = hosts.map(|host| output(Command::new("ip").args(["netns", "pids", host.namespace()])));
     let listed = listed.map(Result::unwrap_or_default).concat();
     let processes = listed.split_whitespace().filter_map(|process| process.parse().ok());
-    let mut text = "process thread name state policy rt_priority nice cpu | schedstat (ns on a CPU, ns waiting, \
+    let mut text =
+        "process thread name state policy rt_priority nice cpu | schedstat (ns on a CPU, ns waiting, \
                     slices) | wchan | syscall | switches\n"
-        .to_owned();
+            .to_owned();
     for process in processes.chain(napi::threads()) {
         text += &process_lines(process);
     }

@@ -92,9 +92,9 @@ impl fmt::Display for Failure {
             }
             Self::End(error) => error.fmt(f),
             Self::Program { what, said } => write!(f, "{what} failed. It said:\n{said}"),
-            Self::NotRoot => f.write_str(
-                "this experiment needs root: for network namespaces, XDP, and the choice of CPUs",
-            ),
+            Self::NotRoot => {
+                f.write_str("this experiment needs root: for network namespaces, XDP, and the choice of CPUs")
+            }
             Self::NoReport(output) => write!(f, "ab ended without a report. It said:\n{output}"),
             Self::Incomplete(why) => write!(f, "not everything was measured:\n{}", why.join("\n")),
             Self::NoPlace(file) => write!(

@@ -103,6 +103,11 @@ impl Serving {
         Self { programs: Vec::new() }
     }
 
+    /// The process of its first program.
+    pub fn first(&self) -> Option<u32> {
+        self.programs.first().map(Running::id)
+    }
+
     /// One more of its programs.
     pub fn add(&mut self, program: Running) {
         self.programs.push(program);

@@ -4,9 +4,11 @@
 //! and prints what it saw as JSON.
 
 mod connect;
+mod crowd;
 mod datagrams;
 mod flood;
 mod frames;
+mod hold;
 mod serve;
 mod stream;
 mod turns;
@@ -59,6 +61,27 @@ pub enum End {
         #[arg(long)]
         milliseconds: u64,
     },
+    /// Open connections and keep them
+    Hold {
+        /// Where to, and how long to keep them
+        #[command(flatten)]
+        target: Target,
+        /// How many
+        #[arg(long)]
+        connections: u32,
+        /// The process whose memory to look at
+        #[arg(long)]
+        daemon: Option<u32>,
+    },
+    /// Have many connections in this process
+    Crowd {
+        /// How many
+        #[arg(long)]
+        connections: u32,
+        /// How long to receive, in milliseconds
+        #[arg(long)]
+        milliseconds: u64,
+    },
     /// Send frames made by hand, as fast as one CPU can
     Flood {
         /// What to send
@@ -104,8 +127,7 @@ impl std::str::FromStr for MacAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bytes: Option<Vec<u8>> =
-            text.split(':').map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
+        let bytes: Option<Vec<u8>> = text.split(':').map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
         let bytes = bytes.and_then(|bytes| <[u8; 6]>::try_from(bytes).ok());
         bytes.map(|bytes| Self(MacAddr(bytes))).ok_or_else(|| format!("`{text}` is no hardware address"))
     }
@@ -120,6 +142,8 @@ pub fn run(end: &End) -> Result<(), Failure> {
         End::Ping(target) => turns::ping(target),
         End::Knock { target, at_once } => turns::knock(target, *at_once),
         End::Ask(target) => turns::ask(target),
+        End::Hold { target, connections, daemon } => hold::hold(target, *connections, *daemon),
+        End::Crowd { connections, milliseconds } => crowd::crowd(*connections, *milliseconds),
         End::Gather { at, milliseconds } => datagrams::gather(*at, *milliseconds),
         End::Flood { kind, to, mac, interface, milliseconds } => {
             flood::flood(*kind, *to, mac.0, interface, *milliseconds)

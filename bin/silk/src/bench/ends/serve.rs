@@ -5,6 +5,7 @@ use socket2::{Domain, Socket, Type};
 use std::convert::Infallible;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::IntoRawFd;
 use std::thread;
 
 /// Bytes that are read and written at a time: what file servers use.
@@ -29,6 +30,8 @@ pub enum Service {
     Echo,
     /// Close it at once
     Close,
+    /// Say a byte and keep it open
+    Keep,
     /// Answer 64 bytes with 1 KB, and close it
     Answer,
 }
@@ -80,6 +83,12 @@ impl Service {
                 }
             }
             Self::Close => Ok(()),
+            Self::Keep => {
+                stream.write_all(&[7])?;
+                // A descriptor that nobody closes stays open until the process ends.
+                let _ = stream.into_raw_fd();
+                Ok(())
+            }
             Self::Answer => {
                 stream.read_exact(&mut [0; REQUEST])?;
                 stream.write_all(&[7; ANSWER])

@@ -1,8 +1,8 @@
 //! The client's end of one long flow, in either direction.
 
+use super::Target;
 use super::connect::connect_patiently;
 use super::window::{Figure, Seen, Unit, Window, pass};
-use super::Target;
 use rustix::net::{RecvFlags, recv};
 use std::io::{self, Write};
 use std::net::TcpStream;

@@ -1,10 +1,10 @@
 //! The client's end of short exchanges: bytes that come back, connections that are opened and closed,
 //! requests that are answered. Any that fails fails the measurement.
 
+use super::Target;
 use super::connect::{connect, connect_patiently};
 use super::serve::{ANSWER, REQUEST};
 use super::window::{Figure, Seen, Unit, Window, pass, percentile};
-use super::Target;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -87,9 +87,9 @@ pub fn knock(target: &Target, at_once: usize) -> io::Result<Seen> {
         let knocked = count.load(Ordering::Relaxed) - before;
         let (seconds, cpu) = window.close();
         enough.store(true, Ordering::Relaxed);
-        let ended = threads.into_iter().map(|thread| {
-            thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread failed")))
-        });
+        let ended = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread failed"))));
         (knocked, seconds, cpu, ended.collect::<io::Result<()>>())
     });
     failed?;

@@ -36,6 +36,8 @@ pub enum Cable {
     Veth,
     /// The emulated link.
     Emulated,
+    /// The veth pair, with so many connections that their rings have to be small.
+    Crowded,
 }
 
 impl System {
@@ -82,6 +84,7 @@ impl System {
         let usual = Setup::usual(experiment);
         match cable {
             Cable::Veth => Setup { more: cookies.to_owned(), ..usual },
+            Cable::Crowded => Setup { more: SMALL.to_owned(), ..usual },
             Cable::Emulated => {
                 Setup { interface: link::INTERFACE, threaded: false, more: link::MEMORY.to_owned(), ..usual }
             }
@@ -113,6 +116,9 @@ impl System {
         matches!(self, Self::Silk | Self::SilkPreferred | Self::SilkNoCookies)
     }
 }
+
+/// The least rings there are.
+const SMALL: &str = "[memory]\nsend_ring = \"4K\"\nreceive_ring = \"4K\"\n";
 
 /// The server's port.
 pub const PORT: u16 = 7000;

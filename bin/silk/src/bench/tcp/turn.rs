@@ -4,7 +4,7 @@
 use super::super::ends::{Figure, Seen, Service, Unit};
 use super::super::load::{CLIENT_CPU, CLIENT_PRIORITY};
 use super::super::rights::Rights;
-use super::super::stage::{Scratch, Stage};
+use super::super::stage::{SERVER_CPU, Scratch, Stage};
 use super::super::system::Serving;
 use super::super::watch::Watch;
 use super::super::{Failure, silkd};
@@ -24,6 +24,9 @@ use std::time::Duration;
 const RAMP: u64 = 500;
 /// How much longer than it measures an end may take: until its server has started.
 const STARTING: Duration = Duration::from_secs(10);
+
+/// How long a crowd may take until all are there.
+const CROWDING: Duration = Duration::from_secs(30);
 
 /// One system's turn.
 pub struct Turn {
@@ -69,7 +72,8 @@ impl Turn {
             Row::SynFlood => self.flooded(&stage)?,
             Row::Datagrams => self.datagrams(&stage)?,
             Row::Emulator => self.emulated(&stage)?,
-            Row::Many => return Err(Failure::NotRoot),
+            Row::Many if self.system == System::InProcess => self.crowd(&stage)?,
+            Row::Many => self.held(&stage)?,
         };
         Ok(self.measurements(seen))
     }
@@ -133,7 +137,7 @@ impl Turn {
 
     /// A flow over a bad network, from its first byte on: slow start counts.
     fn emulated(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
-        let Case::Over(link) = self.case else { return Err(Failure::NotRoot) };
+        let Case::Over(link) = self.case else { return Ok(Vec::new()) };
         let mut netem = link.lay(stage, self.round)?;
         let mut serving = self.system.prepare(stage, Cable::Emulated)?;
         serving.add(self.system.serve(stage, Service::Give)?);
@@ -146,14 +150,45 @@ impl Turn {
         Ok(vec![over(link, seen)])
     }
 
-    /// What one end of the client's saw.
-    fn measured(&self, stage: &Stage, client: &Client, server: Ipv4Addr) -> Result<Seen, Failure> {
+    /// A hundred thousand connections in one process on the server's CPU.
+    fn crowd(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
+        let mut command = stage.rig.server.command("taskset");
+        command.args(["-c", SERVER_CPU]).arg(silkd::beside("silk")).args(["bench", "end", "crowd"]);
+        command.args(["--connections", "100000", "--milliseconds", &self.milliseconds.to_string()]);
+        let part = Part::start(stage, "crowd", &mut command)?;
+        Ok(vec![part.seen(stage, CROWDING + Duration::from_millis(2 * self.milliseconds))?])
+    }
+
+    /// As many real connections as a process may have descriptors for, with room to spare.
+    fn held(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
+        let mut serving = self.system.prepare(stage, Cable::Crowded)?;
+        let daemon = serving.first();
+        serving.add(self.system.serve(stage, Service::Keep)?);
+        let mut command = self.client(stage, "hold", false);
+        command.args(["--to", &format!("{SERVER}:{PORT}"), "--milliseconds", "500"]);
+        command.args(["--connections", "8000"]);
+        if let Some(daemon) = daemon {
+            command.args(["--daemon", &daemon.to_string()]);
+        }
+        let seen = Part::start(stage, "hold", &mut command)?.seen(stage, CROWDING)?;
+        self.still_serves(&mut serving, stage)?;
+        Ok(vec![seen])
+    }
+
+    /// A command that is one end of the client's.
+    fn client(&self, stage: &Stage, end: &str, urgent: bool) -> Command {
         let mut command = stage.rig.client.command("taskset");
         command.args(["-c", CLIENT_CPU]);
-        if client.urgent && stage.realtime {
+        if urgent && stage.realtime {
             command.args(["chrt", "-f", CLIENT_PRIORITY]);
         }
-        command.arg(silkd::beside("silk")).args(["bench", "end", client.end]);
+        command.arg(silkd::beside("silk")).args(["bench", "end", end]);
+        command
+    }
+
+    /// What one end of the client's saw.
+    fn measured(&self, stage: &Stage, client: &Client, server: Ipv4Addr) -> Result<Seen, Failure> {
+        let mut command = self.client(stage, client.end, client.urgent);
         command.args(["--to", &format!("{server}:{PORT}"), "--ramp", &client.ramp.to_string()]);
         command.args(["--milliseconds", &self.milliseconds.to_string()]);
         if self.row == Row::SynFlood || self.system.is_preferred() {
