@@ -62,7 +62,10 @@ fn a_server_that_hangs_leaves_evidence_and_an_error() {
     assert!(within(Duration::from_secs(30), || stop_the_server(&running)), "no server was seen");
     let kept = folder.path().join("tcp.hang-1");
     let errors = ends_within(&mut running, Duration::from_secs(120));
-    assert!(errors.contains(&format!("ping hangs. How everything was then is kept in {}", kept.display())), "{errors}");
+    assert!(
+        errors.contains(&format!("ping hangs. How everything was then is kept in {}", kept.display())),
+        "{errors}"
+    );
     let read = |name: &str| fs::read_to_string(kept.join(name)).unwrap();
     assert!(read("threads.txt").lines().any(|line| line.contains(" T ")), "{}", read("threads.txt"));
     assert!(read("server-sockets.txt").contains("10.99.0.1:7000"), "{}", read("server-sockets.txt"));
@@ -80,7 +83,9 @@ fn stop_the_server(experiment: &Child) -> bool {
         String::from_utf8_lossy(&line).replace('\0', " ").contains(words)
     };
     let find = |words: &str| children.split_whitespace().find(|process| is(process, words));
-    let (Some(server), Some(_)) = (find("bench end serve echo"), find("bench end ping")) else { return false };
+    let (Some(server), Some(_)) = (find("bench end serve echo"), find("bench end ping")) else {
+        return false;
+    };
     Command::new("kill").args(["-s", "STOP", server]).status().is_ok_and(|status| status.success())
 }
 

@@ -28,9 +28,13 @@ pub fn crowd(count: u32, milliseconds: u64) -> io::Result<Seen> {
     let (mut small, _) = Crowd::open(FEW);
     for (way, behind) in [(Way::Known, ""), (Way::FromTheFrame, ", from the frame on")] {
         let time = Duration::from_millis(milliseconds);
-        let [few, many] = in_turns([&mut small, &mut large], way, time);
-        figures.push(Figure::new(format!("segment, {FEW}{behind}"), few, Unit::Nanos));
-        figures.push(Figure::new(format!("segment, 100 000{behind}"), many, Unit::Nanos));
+        let [few, among, many] = in_turns(&mut small, &mut large, count, way, time);
+        let figure = |of: &str, nanos| Figure::new(format!("segment, {of}{behind}"), nanos, Unit::Nanos);
+        figures.extend([
+            figure("10", few),
+            figure("10 busy of 100 000", among),
+            figure("100 000 busy", many),
+        ]);
     }
     if !(small.is_whole() && large.is_whole()) {
         return Err(io::Error::other("a segment was dropped"));
@@ -39,13 +43,18 @@ pub fn crowd(count: u32, milliseconds: u64) -> io::Result<Seen> {
     Ok(Seen { figures, cpu })
 }
 
-/// Nanoseconds for a segment in each crowd, the middle of samples that are taken in turns.
-fn in_turns(mut crowds: [&mut Crowd; 2], way: Way, time: Duration) -> [f64; 2] {
-    let mut samples = [const { Vec::new() }; 2];
+/// Nanoseconds for a segment in the small crowd, of a few busy connections in the large one, and of all of
+/// that: the middle of samples that are taken in turns.
+fn in_turns(small: &mut Crowd, large: &mut Crowd, count: u32, way: Way, time: Duration) -> [f64; 3] {
+    let mut samples = [const { Vec::new() }; 3];
     let mut spent = Duration::ZERO;
     while spent < time {
-        for (crowd, samples) in crowds.iter_mut().zip(&mut samples) {
-            let took = crowd.receive(SAMPLE, way);
+        let took = [
+            small.receive(SAMPLE, FEW, way),
+            large.receive(SAMPLE, FEW, way),
+            large.receive(SAMPLE, count, way),
+        ];
+        for (samples, took) in samples.iter_mut().zip(took) {
             spent += took;
             samples.push(took.as_nanos() as f64 / SAMPLE as f64);
         }
@@ -76,7 +85,7 @@ mod tests {
     #[test]
     fn a_crowd_answers_every_question() {
         let seen = crowd(1000, 1).unwrap();
-        assert_eq!(seen.figures.len(), 6);
+        assert_eq!(seen.figures.len(), 8);
         assert!(seen.figures.iter().all(|figure| figure.value > 0.0), "{seen:?}");
     }
 }

@@ -73,12 +73,12 @@ impl Crowd {
         (Self { server, peers, batch, next: 0 }, took)
     }
 
-    /// How long it takes to receive so many segments, each of another connection. Every second one of a
-    /// connection is acknowledged.
-    pub fn receive(&mut self, segments: u64, way: Way) -> Duration {
+    /// How long it takes to receive so many segments of `busy` connections, in an order that nobody guesses;
+    /// the others are idle. Every second one of a connection is acknowledged.
+    pub fn receive(&mut self, segments: u64, busy: u32, way: Way) -> Duration {
         let mut whole = Duration::ZERO;
         for _ in 0..segments.div_ceil(BATCH as u64) {
-            (0..BATCH).for_each(|place| self.make(place));
+            (0..BATCH).for_each(|place| self.make(place, busy));
             let Self { server, batch, .. } = self;
             whole += timed(|| {
                 for (path, frame) in batch.iter_mut() {
@@ -104,11 +104,11 @@ impl Crowd {
         self.peers.iter().all(whole)
     }
 
-    /// Makes the next segment of some connection, at this place of the batch.
-    fn make(&mut self, place: usize) {
+    /// Makes the next segment of some busy connection, at this place of the batch.
+    fn make(&mut self, place: usize, busy: u32) {
         let scattered = u64::from(self.next.wrapping_mul(2_654_435_761));
         self.next = self.next.wrapping_add(1);
-        let which = ((scattered * self.peers.len() as u64) >> 32) as u32;
+        let which = ((scattered * u64::from(busy)) >> 32) as u32 * (self.peers.len() as u32 / busy);
         let peer = &mut self.peers[which as usize];
         let (path, buffer) = &mut self.batch[place];
         *path = peer.path;
@@ -186,7 +186,8 @@ mod tests {
         assert_eq!(crowd.peers.len() as u32, PORTS + 10);
         let before = crowd.server.world.passed;
         for way in [Way::Known, Way::FromTheFrame] {
-            crowd.receive(1000, way);
+            crowd.receive(1000, PORTS + 10, way);
+            crowd.receive(1000, 10, way);
         }
         assert!(crowd.is_whole());
         assert!(crowd.server.world.passed >= before, "acknowledgements leave");

@@ -42,19 +42,23 @@ const fn question(
     Question { row, system, of, against, goal, more }
 }
 
-/// A segment among many connections, and among few.
-const MANY: &str = "segment, 100 000";
+/// A segment of one of many connections, of a few busy ones among many, and of few.
+const MANY: &str = "segment, 100 000 busy";
+const AMONG: &str = "segment, 10 busy of 100 000";
 const FEW: &str = "segment, 10";
-const MANY_FRAMES: &str = "segment, 100 000, from the frame on";
+const MANY_FRAMES: &str = "segment, 100 000 busy, from the frame on";
+const AMONG_FRAMES: &str = "segment, 10 busy of 100 000, from the frame on";
 const FEW_FRAMES: &str = "segment, 10, from the frame on";
 
 /// Every comparison, in the order of the table.
-const QUESTIONS: [Question; 21] = {
+const QUESTIONS: [Question; 25] = {
     use Against::{Itself, Of, System};
     use Row::{Connections, Datagrams, Emulator, Many, PingPong, Receive, Send, SynFlood};
     [
         question(Send, "silk", "goodput", System("linux"), Some((0.9, 1.2)), true),
+        question(Send, "silk-wide", "goodput", System("linux"), None, true),
         question(Receive, "silk", "goodput", System("linux-napi"), Some((1.0, 1.5)), true),
+        question(Receive, "silk-wide", "goodput", System("linux-napi"), None, true),
         question(Receive, "silk", "goodput", System("linux-no-tso"), None, true),
         question(Receive, "silk", "goodput", System("linux"), None, true),
         question(PingPong, "silk", "p50", System("linux"), Some((1.0, 0.6)), false),
@@ -70,10 +74,12 @@ const QUESTIONS: [Question; 21] = {
         question(Emulator, "silk", "*", System("linux"), Some((0.9, 1.0)), true),
         question(Many, "silk-in-process", "bytes each", Itself, Some((2048.0, 1024.0)), false),
         question(Many, "silk-in-process", "time to open all", Itself, None, false),
+        question(Many, "silk-in-process", AMONG, Of(FEW), Some((1.3, 1.0)), false),
         question(Many, "silk-in-process", MANY, Of(FEW), Some((1.3, 1.0)), false),
+        question(Many, "silk-in-process", AMONG_FRAMES, Of(FEW_FRAMES), Some((1.3, 1.0)), false),
         question(Many, "silk-in-process", MANY_FRAMES, Of(FEW_FRAMES), Some((1.3, 1.0)), false),
         question(Many, "silk", "real: time to open 8 000", System("linux"), None, false),
-        question(Many, "silk", "real: the daemon's bytes each", Itself, Some((2048.0, 1024.0)), false),
+        question(Many, "silk", "real: bytes each", Itself, Some((2048.0, 1024.0)), false),
     ]
 };
 

@@ -74,8 +74,11 @@ impl Row {
     /// The systems that are measured, in the order of a turn.
     pub fn systems(self) -> &'static [System] {
         match self {
-            Self::Send | Self::Connections | Self::Emulator => &[System::Linux, System::Silk],
-            Self::Receive => &[System::Linux, System::LinuxNoTso, System::LinuxNapi, System::Silk],
+            Self::Connections | Self::Emulator => &[System::Linux, System::Silk],
+            Self::Send => &[System::Linux, System::Silk, System::SilkWide],
+            Self::Receive => {
+                &[System::Linux, System::LinuxNoTso, System::LinuxNapi, System::Silk, System::SilkWide]
+            }
             Self::PingPong => &[System::Linux, System::Silk, System::SilkPreferred],
             Self::SynFlood => &[System::Linux, System::SilkPreferred, System::SilkNoCookies],
             Self::Datagrams => &[System::Linux, System::LinuxNapi, System::Silk],

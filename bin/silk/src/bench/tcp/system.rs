@@ -21,6 +21,8 @@ pub enum System {
     LinuxNapi,
     /// silk, one class for everybody.
     Silk,
+    /// The same with the largest rings there are, which is about what Linux lets a connection have.
+    SilkWide,
     /// silk with extended paths; the client is a preferred one.
     SilkPreferred,
     /// The same without SYN cookies.
@@ -48,6 +50,7 @@ impl System {
             Self::LinuxNoTso => "linux-no-tso",
             Self::LinuxNapi => "linux-napi",
             Self::Silk => "silk",
+            Self::SilkWide => "silk-wide",
             Self::SilkPreferred => "silk-preferred",
             Self::SilkNoCookies => "silk-no-cookies",
             Self::InProcess => "silk-in-process",
@@ -68,7 +71,7 @@ impl System {
                 stage.rig.client.run("ethtool", ["-K", INTERFACE, "tso", "off"])?;
             }
             Self::LinuxNapi => napi::receive_in_thread(stage)?,
-            Self::Silk | Self::SilkPreferred | Self::SilkNoCookies => {
+            Self::Silk | Self::SilkWide | Self::SilkPreferred | Self::SilkNoCookies => {
                 serving.add(silkd::start(stage, &self.setup(cable))?);
             }
         }
@@ -77,13 +80,14 @@ impl System {
 
     fn setup(self, cable: Cable) -> Setup {
         let experiment = if self.is_preferred() { Experiment::Extended } else { Experiment::Equal };
-        let cookies = match self {
+        let own = match self {
             Self::SilkNoCookies => "[tcp]\nsyn_cookies = false\n",
+            Self::SilkWide => LARGE,
             _ => "",
         };
         let usual = Setup::usual(experiment);
         match cable {
-            Cable::Veth => Setup { more: cookies.to_owned(), ..usual },
+            Cable::Veth => Setup { more: own.to_owned(), ..usual },
             Cable::Crowded => Setup { more: SMALL.to_owned(), ..usual },
             Cable::Emulated => {
                 Setup { interface: link::INTERFACE, threaded: false, more: link::MEMORY.to_owned(), ..usual }
@@ -113,10 +117,12 @@ impl System {
     }
 
     fn is_silk(self) -> bool {
-        matches!(self, Self::Silk | Self::SilkPreferred | Self::SilkNoCookies)
+        !matches!(self, Self::Linux | Self::LinuxNoTso | Self::LinuxNapi | Self::InProcess)
     }
 }
 
+/// The largest rings there are.
+const LARGE: &str = "[memory]\nsend_ring = \"4M\"\nreceive_ring = \"4M\"\n";
 /// The least rings there are.
 const SMALL: &str = "[memory]\nsend_ring = \"4K\"\nreceive_ring = \"4K\"\n";
 

@@ -22,6 +22,8 @@ use std::time::Duration;
 
 /// Milliseconds before anything is measured.
 const RAMP: u64 = 500;
+/// So much longer than the measurement beside it a flood lasts, in milliseconds.
+const SPARE: u64 = 3000;
 /// How much longer than it measures an end may take: until its server has started.
 const STARTING: Duration = Duration::from_secs(10);
 
@@ -111,10 +113,13 @@ impl Turn {
         serving.add(self.system.serve(stage, Service::Answer)?);
         let client = Client { end: "ask", urgent: true, ramp: RAMP };
         let before = self.measured(stage, &client, SERVER)?;
-        let flood = self.flood(stage, "syns", RAMP * 2 + self.milliseconds)?;
+        let mut flood = self.flood(stage, "syns", SPARE + self.milliseconds)?;
         stage.watch.pause(Duration::from_millis(RAMP))?;
         let during = self.measured(stage, &client, SERVER)?;
-        let flood = flood.seen(stage, Duration::from_millis(self.milliseconds))?;
+        if flood.program.ended().is_some() {
+            return Err(Failure::Program { what: "the flood ended first, and".into(), said: stage.said() });
+        }
+        let flood = flood.seen(stage, Duration::from_millis(SPARE))?;
         self.still_serves(&mut serving, stage)?;
         Ok(vec![renamed(before, "rate", "before"), renamed(during, "rate", "during"), flood])
     }
