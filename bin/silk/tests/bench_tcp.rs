@@ -54,7 +54,7 @@ fn an_earlier_run_is_shown_in_a_table_a_document_and_a_page() {
     let output = bench(&["--show", &results, "--into", into, "--html", html]);
     let (status, table, errors) = said(&output);
     assert_eq!((status, errors), (0, ""));
-    assert!(table.contains("silk         8.50 (8.00–9.00) Gb/s          80 %         100 %"), "{table}");
+    assert!(table.contains("silk       8.50 (8.00–9.00) Gb/s          80 %         100 %"), "{table}");
     assert!(table.contains("≥ 0.9         ≥ 1.2  0.85 (0.80–0.90)  missed"), "{table}");
     let expected = "# T\n<!-- figures: silk bench tcp -->\nMeasured on 2 × A CPU, Linux 6.18, on 2026-11-21. The middle \
                     of 2 rounds (from the least to the greatest); other programs kept a CPU 2 % busy when it began.\n\n";

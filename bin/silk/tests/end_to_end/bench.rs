@@ -82,11 +82,19 @@ fn stop_the_server(experiment: &Child) -> bool {
         let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).replace('\0', " ").contains(words)
     };
-    let find = |words: &str| children.split_whitespace().find(|process| is(process, words));
-    let (Some(server), Some(_)) = (find("bench end serve echo"), find("bench end ping")) else {
-        return false;
-    };
+    let server = children.split_whitespace().find(|process| is(process, "bench end serve echo"));
+    let Some(server) = server.filter(|server| has_a_client(server)) else { return false };
     Command::new("kill").args(["-s", "STOP", server]).status().is_ok_and(|status| status.success())
+}
+
+/// Whether a connection to port 7000 (hexadecimal 1B58) is established (01) on the host of a process.
+fn has_a_client(process: &str) -> bool {
+    let sockets = fs::read_to_string(format!("/proc/{process}/net/tcp")).unwrap_or_default();
+    let established = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        fields.get(1).is_some_and(|local| local.ends_with(":1B58")) && fields.get(3) == Some(&"01")
+    };
+    sockets.lines().any(established)
 }
 
 /// What a program that must fail has written to its standard error.

@@ -1,6 +1,7 @@
 //! A flood, as fast as one CPU can send: SYNs from random addresses that nobody has, or small datagrams
 //! of one sender. Frames leave through a packet socket, many with one system call, past Linux's IP.
 
+use super::super::watch::Watch;
 use super::MacAddress;
 use super::frames::{datagram, syn};
 use super::window::{Figure, Seen, Unit, Window};
@@ -30,7 +31,7 @@ pub enum Kind {
     Datagrams,
 }
 
-/// Floods, and says how many frames left per second.
+/// Floods until it is told that it is enough (SIGINT), and says how many frames left per second.
 pub fn flood(
     kind: Kind,
     to: SocketAddrV4,
@@ -44,7 +45,8 @@ pub fn flood(
     let mut transmit = packet::open(interface, &options).map_err(io::Error::other)?.transmit;
     let mut random = Random(0x5eed_f100d);
     let window = Window::open(milliseconds);
-    while !window.is_over() {
+    let watch = Watch::on_signals();
+    while !window.is_over() && watch.check().is_ok() {
         for _ in 0..BURST {
             send(&mut *transmit, kind, macs, to, random.next());
         }

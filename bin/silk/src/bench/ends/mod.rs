@@ -96,7 +96,7 @@ pub enum End {
         /// The interface to send through
         #[arg(long)]
         interface: String,
-        /// How long, in milliseconds
+        /// How long at most, in milliseconds
         #[arg(long)]
         milliseconds: u64,
     },

@@ -12,7 +12,7 @@ use super::link::{self, Link};
 use super::results::Measurement;
 use super::row::{Case, Row};
 use super::system::{Cable, PORT, System};
-use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Running, SERVER};
+use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Running, SERVER, signal};
 use std::fmt;
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
@@ -22,13 +22,13 @@ use std::time::Duration;
 
 /// Milliseconds before anything is measured.
 const RAMP: u64 = 500;
-/// So much longer than the measurement beside it a flood lasts, in milliseconds.
-const SPARE: u64 = 3000;
+/// The longest that a flood may last, in milliseconds: longer than anything is waited for.
+const FLOOD: &str = "600000";
 /// How much longer than it measures an end may take: until its server has started.
 const STARTING: Duration = Duration::from_secs(10);
 
 /// How long a crowd may take until all are there.
-const CROWDING: Duration = Duration::from_secs(30);
+const CROWDING: Duration = Duration::from_secs(60);
 
 /// One system's turn.
 pub struct Turn {
@@ -113,13 +113,10 @@ impl Turn {
         serving.add(self.system.serve(stage, Service::Answer)?);
         let client = Client { end: "ask", urgent: true, ramp: RAMP };
         let before = self.measured(stage, &client, SERVER)?;
-        let mut flood = self.flood(stage, "syns", SPARE + self.milliseconds)?;
+        let flood = self.flood(stage, "syns")?;
         stage.watch.pause(Duration::from_millis(RAMP))?;
         let during = self.measured(stage, &client, SERVER)?;
-        if flood.program.ended().is_some() {
-            return Err(Failure::Program { what: "the flood ended first, and".into(), said: stage.said() });
-        }
-        let flood = flood.seen(stage, Duration::from_millis(SPARE))?;
+        let flood = flood.enough(stage)?;
         self.still_serves(&mut serving, stage)?;
         Ok(vec![renamed(before, "rate", "before"), renamed(during, "rate", "during"), flood])
     }
@@ -132,10 +129,9 @@ impl Turn {
         let end = ["gather", "--at", &at, "--milliseconds", &time].map(str::to_owned);
         let mut gather = self.system.end_on_server(stage, &end);
         let gather = Part::start(stage, "gather", &mut gather)?;
-        // Twice: the counting begins with the first that comes, and must end before the last.
-        let flood = self.flood(stage, "datagrams", 3 * RAMP + 2 * self.milliseconds)?;
-        let seen = gather.seen(stage, Duration::from_millis(2 * RAMP + self.milliseconds))?;
-        let flood = flood.seen(stage, Duration::from_millis(self.milliseconds))?;
+        let flood = self.flood(stage, "datagrams")?;
+        let seen = gather.seen(stage, STARTING + Duration::from_millis(RAMP + self.milliseconds))?;
+        let flood = flood.enough(stage)?;
         self.still_serves(&mut serving, stage)?;
         Ok(vec![seen, flood])
     }
@@ -203,12 +199,12 @@ impl Turn {
         part.seen(stage, STARTING + Duration::from_millis(client.ramp + self.milliseconds))
     }
 
-    fn flood(&self, stage: &Stage, kind: &str, milliseconds: u64) -> Result<Part, Failure> {
+    fn flood(&self, stage: &Stage, kind: &str) -> Result<Part, Failure> {
         let mac = stage.rig.server.run("cat", [format!("/sys/class/net/{INTERFACE}/address")])?;
         let mut command = stage.rig.client.command("taskset");
         command.args(["-c", CLIENT_CPU]).arg(silkd::beside("silk")).args(["bench", "end", "flood", kind]);
         command.args(["--to", &format!("{SERVER}:{PORT}"), "--mac", mac.trim(), "--interface", INTERFACE]);
-        command.args(["--milliseconds", &milliseconds.to_string()]);
+        command.args(["--milliseconds", FLOOD]);
         Part::start(stage, "flood", &mut command)
     }
 
@@ -235,6 +231,16 @@ impl Part {
         let create = |path: &PathBuf| File::create(path).map_err(Failure::file(path));
         let program = Running::start(command.stdout(create(&out)?).stderr(create(&errors)?))?;
         Ok(Self { name, program, out, errors })
+    }
+
+    /// Tells it that it is enough, and what it saw. It must not have ended before.
+    fn enough(mut self, stage: &Stage) -> Result<Seen, Failure> {
+        if self.program.ended().is_none() {
+            signal(&[self.program.id()], "INT");
+            return self.seen(stage, Duration::ZERO);
+        }
+        let said = fs::read_to_string(&self.errors).unwrap_or_default();
+        Err(Failure::Program { what: format!("`silk bench end {}` ended too early: it", self.name), said })
     }
 
     /// What it saw, once it has ended, which takes about `time`.
