@@ -39,6 +39,24 @@ pub enum Failure {
         /// How many.
         failed: u64,
     },
+    /// A phase did not end in its time.
+    Hangs {
+        /// Which one.
+        what: String,
+        /// Where the state of everything that took part is kept.
+        folder: PathBuf,
+    },
+    /// An end of the TCP experiment failed.
+    End(io::Error),
+    /// A program of the experiment ended without what it was to say.
+    Program {
+        /// Which one, and at what.
+        what: String,
+        /// What it wrote.
+        said: String,
+    },
+    /// Only root can do it.
+    NotRoot,
     /// The load generator ended without a report that could be read.
     NoReport(String),
     /// Some of the experiment was measured; what was not, and why.
@@ -69,6 +87,14 @@ impl fmt::Display for Failure {
                 write!(f, "a program of {system} ended while it was measured. They said:\n{log}")
             }
             Self::Unanswered { task, failed } => write!(f, "{task}: {failed} requests failed"),
+            Self::Hangs { what, folder } => {
+                write!(f, "{what} hangs. How everything was then is kept in {}", folder.display())
+            }
+            Self::End(error) => error.fmt(f),
+            Self::Program { what, said } => write!(f, "{what} failed. It said:\n{said}"),
+            Self::NotRoot => {
+                f.write_str("this experiment needs root: for network namespaces, XDP, and the choice of CPUs")
+            }
             Self::NoReport(output) => write!(f, "ab ended without a report. It said:\n{output}"),
             Self::Incomplete(why) => write!(f, "not everything was measured:\n{}", why.join("\n")),
             Self::NoPlace(file) => write!(

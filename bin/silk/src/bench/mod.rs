@@ -8,6 +8,8 @@ mod apache;
 mod awake;
 mod cell;
 mod counters;
+mod ends;
+mod evidence;
 mod failure;
 mod flood;
 mod haproxy;
@@ -26,6 +28,7 @@ mod stage;
 mod system;
 mod table;
 mod task;
+mod tcp;
 mod watch;
 mod web;
 
@@ -39,6 +42,11 @@ pub enum Bench {
     Web(web::Options),
     /// Measure what the parts of a path cost: its life, demultiplexing, packets, memory, copies
     Paths(paths::Options),
+    /// TCP and UDP beside Linux: flows, round trips, connections, floods, bad networks, many connections
+    Tcp(tcp::Options),
+    /// Be one end of the TCP experiment (it starts these itself)
+    #[command(subcommand, hide = true)]
+    End(ends::End),
     /// Send minimum-size packets as fast as possible (the web experiment starts this itself)
     #[command(hide = true)]
     Flood(flood::Options),
@@ -49,6 +57,8 @@ pub fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     let done = match bench {
         Bench::Web(options) => web::run(options),
         Bench::Paths(options) => paths::run(options),
+        Bench::Tcp(options) => tcp::run(options),
+        Bench::End(end) => ends::run(end),
         Bench::Flood(options) => flood::run(options),
     };
     done.map(|()| ExitCode::SUCCESS)

@@ -26,7 +26,7 @@ pub fn receive_in_thread(stage: &Stage) -> Result<(), Failure> {
 }
 
 /// The kernel's threads that poll interfaces of that name, of any host on this machine.
-fn threads() -> BTreeSet<u32> {
+pub fn threads() -> BTreeSet<u32> {
     let name = format!("napi/{INTERFACE}-");
     let polls = |process: &u32| {
         fs::read_to_string(format!("/proc/{process}/comm")).is_ok_and(|comm| comm.starts_with(&name))

@@ -37,7 +37,8 @@ pub fn page(results: &Results) -> String {
     )
 }
 
-fn section(title: &str, content: &str) -> String {
+/// A part of a page with its heading.
+pub fn section(title: &str, content: &str) -> String {
     format!("<section>\n<h2>{title}</h2>\n{content}</section>\n")
 }
 
@@ -170,7 +171,7 @@ fn figures(cells: &[Cell]) -> String {
 }
 
 /// A table whose first row is its head; `class` names a cell's class from its row and column.
-fn html_table(rows: &[Vec<String>], class: impl Fn(&[String], usize) -> String) -> String {
+pub fn html_table(rows: &[Vec<String>], class: impl Fn(&[String], usize) -> String) -> String {
     let mut text = "<div class=\"table\"><table>\n".to_owned();
     for (number, row) in rows.iter().enumerate() {
         let tag = if number == 0 { "th" } else { "td" };
@@ -183,7 +184,8 @@ fn html_table(rows: &[Vec<String>], class: impl Fn(&[String], usize) -> String) 
     text + "</table></div>\n"
 }
 
-fn escaped(text: impl Display) -> String {
+/// Text that is no markup, whatever it is.
+pub fn escaped(text: impl Display) -> String {
     text.to_string().replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

@@ -71,17 +71,37 @@ pub fn runner(stage: &Stage) -> Vec<String> {
 }
 
 /// Where this experiment's daemon listens: not where another one may.
-fn socket(stage: &Stage) -> PathBuf {
+pub fn socket(stage: &Stage) -> PathBuf {
     stage.scratch.path().join("control.sock")
 }
 
+/// How the daemon is set up where an experiment has reasons of its own.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Classes and extended paths.
+    pub experiment: Experiment,
+    /// The interface it shares with Linux.
+    pub interface: &'static str,
+    /// Whether a kernel thread on the server's CPU receives.
+    pub threaded: bool,
+    /// Further sections of the configuration.
+    pub more: String,
+}
+
+impl Setup {
+    /// What the web experiment uses.
+    pub fn usual(experiment: Experiment) -> Self {
+        Self { experiment, interface: INTERFACE, threaded: true, more: String::new() }
+    }
+}
+
 /// Starts silkd on the server and waits for the line that says it is ready.
-pub fn start(stage: &Stage, experiment: Experiment) -> Result<Running, Failure> {
+pub fn start(stage: &Stage, setup: &Setup) -> Result<Running, Failure> {
     if stage.rights != Rights::Root {
         // The packet device has its own address: Linux must not answer for it as well.
         stage.rig.server.ip(["addr", "flush", "dev", INTERFACE])?;
     }
-    let config = stage.scratch.write("silk.toml", &config(experiment, stage))?;
+    let config = stage.scratch.write("silk.toml", &config(setup, stage))?;
     let log = stage.scratch.path().join("silkd.out");
     let out = File::create(&log).map_err(Failure::file(&log))?;
     let errors = out.try_clone().map_err(Failure::file(&log))?;
@@ -104,21 +124,31 @@ pub fn log(stage: &Stage) -> String {
 }
 
 /// The programs are built together: each is found beside this one.
-fn beside(program: &str) -> PathBuf {
+pub fn beside(program: &str) -> PathBuf {
     let here = env::current_exe().unwrap_or_default();
     here.with_file_name(program)
 }
 
 /// The receive work is charged to the server's CPU by a threaded NAPI that is pinned there.
-fn config(experiment: Experiment, stage: &Stage) -> String {
+fn config(setup: &Setup, stage: &Stage) -> String {
+    let Setup { experiment, interface, more, .. } = setup;
     let socket = socket(stage);
     let socket = socket.display();
-    let receive = if experiment == Experiment::Batched { "batched" } else { "prompt" };
+    let receive = if *experiment == Experiment::Batched { "batched" } else { "prompt" };
     let device = match stage.rights {
-        Rights::Root => {
-            format!("kind = \"xdp\"\nnapi = \"threaded\"\nnapi_cpu = {SERVER_CPU}\nreceive = \"{receive}\"")
+        Rights::Root if setup.threaded => {
+            format!(
+                "kind = \"xdp\"
+napi = \"threaded\"
+napi_cpu = {SERVER_CPU}
+receive = \"{receive}\""
+            )
         }
-        _ => format!("kind = \"packet\"\naddress = \"{SERVER}/24\""),
+        Rights::Root => "kind = \"xdp\"".to_owned(),
+        _ => format!(
+            "kind = \"packet\"
+address = \"{SERVER}/24\""
+        ),
     };
     let extend = matches!(experiment, Experiment::Extended | Experiment::Batched);
     let preferred = match experiment {
@@ -127,7 +157,7 @@ fn config(experiment: Experiment, stage: &Stage) -> String {
     };
     format!(
         "[device]
-interface = \"{INTERFACE}\"
+interface = \"{interface}\"
 {device}
 
 [control]
@@ -144,6 +174,7 @@ priority = 1
 name = \"standard\"
 priority = 0
 default = true
-"
+
+{more}"
     )
 }

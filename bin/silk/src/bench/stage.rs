@@ -1,15 +1,17 @@
 //! Where a system is measured: two hosts, the CPUs they have, the settings that make the systems
 //! comparable, and the files that Apache serves.
 
+use super::evidence::{self, Place};
 use super::load::CLIENT_CPU;
 use super::rights::Rights;
 use super::watch::Watch;
 use super::{Failure, apache, silkd};
-use silk_testkit::netns::{Host, INTERFACE, Rig};
+use silk_testkit::netns::{Host, INTERFACE, Rig, Running};
 use std::fs::{self, Permissions};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -28,6 +30,10 @@ const SETTINGS: [(&str, &str); 6] = [
     ("ipv4/tcp_congestion_control", "cubic"),
 ];
 
+/// So much longer than planned, and a phase hangs. Less than `ab` waits for an answer (30 s): what it waits
+/// for is still there to be looked at.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// How the folders of experiments are called, before their maker's process id.
 const PREFIX: &str = "silk-bench-";
 
@@ -35,15 +41,17 @@ const PREFIX: &str = "silk-bench-";
 #[derive(Debug)]
 pub struct Scratch {
     folder: TempDir,
+    evidence: Place,
 }
 
 impl Scratch {
-    /// A folder with a file of random bytes for each size.
-    pub fn new(sizes: &[u32]) -> Result<Self, Failure> {
+    /// A folder with a file of random bytes for each size. What is to be kept of a run that hangs goes to
+    /// `evidence`.
+    pub fn new(sizes: &[u32], evidence: Place) -> Result<Self, Failure> {
         remove_stale();
         let prefix = format!("{PREFIX}{}-", std::process::id());
         let folder = TempDir::with_prefix(prefix).map_err(Failure::file(std::env::temp_dir()))?;
-        let scratch = Self { folder };
+        let scratch = Self { folder, evidence };
         scratch.open_to_all(scratch.path())?;
         fs::create_dir(scratch.site()).map_err(Failure::file(scratch.site()))?;
         scratch.open_to_all(&scratch.site())?;
@@ -54,6 +62,11 @@ impl Scratch {
     /// The folder itself.
     pub fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Where to keep what a run that hangs shows.
+    pub fn evidence(&self) -> &Place {
+        &self.evidence
     }
 
     /// The folder that Apache serves.
@@ -125,9 +138,20 @@ impl<'e> Stage<'e> {
         Ok(Self { rig, scratch, watch, rights, realtime: rights.realtime() })
     }
 
-    /// What silkd and Apache have said.
+    /// What silkd and the servers have said.
     pub fn said(&self) -> String {
-        silkd::log(self) + &apache::log(self)
+        let served = fs::read_to_string(self.scratch.path().join("serve.txt")).unwrap_or_default();
+        silkd::log(self) + &apache::log(self) + &served
+    }
+
+    /// Waits for the end of a program that is to take `time`. Where it takes much longer it hangs: then the
+    /// state of everything is kept, and the failure names the folder.
+    pub fn ends(&self, program: &mut Running, time: Duration, what: &str) -> Result<ExitStatus, Failure> {
+        if let Some(status) = self.watch.wait(program, time + PATIENCE)? {
+            return Ok(status);
+        }
+        let folder = evidence::keep(self)?;
+        Err(Failure::Hangs { what: what.to_owned(), folder })
     }
 
     /// Waits until the server answers the client, at most ten seconds.
@@ -173,7 +197,7 @@ mod tests {
 
     #[test]
     fn every_size_is_served_in_full_and_readable_by_all() {
-        let scratch = Scratch::new(&[1, 16]).unwrap();
+        let scratch = Scratch::new(&[1, 16], Place::beside(None)).unwrap();
         for kb in [1u32, 16] {
             let file = fs::metadata(scratch.site().join(format!("{kb}.bin"))).unwrap();
             assert_eq!((file.len(), file.permissions().mode() & 0o777), (u64::from(kb) * 1024, 0o644));

@@ -1,6 +1,6 @@
 //! The systems that are compared, and how each is put on a stage.
 
-use super::silkd::Experiment;
+use super::silkd::{Experiment, Setup};
 use super::stage::Stage;
 use super::{Failure, apache, haproxy, napi, silkd};
 use clap::ValueEnum;
@@ -74,7 +74,7 @@ impl System {
 
     /// Starts the system's programs on the stage and waits until they serve the file of `kb`.
     pub fn start(self, stage: &Stage, kb: u32, maxconn: u32) -> Result<Serving, Failure> {
-        let mut serving = Serving { programs: Vec::new() };
+        let mut serving = Serving::nothing();
         match self {
             Self::Linux => serving.programs.push(apache::start(stage, EVERYWHERE, &[])?),
             Self::LinuxNapi => {
@@ -109,8 +109,23 @@ impl Serving {
         self.programs.iter_mut().all(|program| program.ended().is_none())
     }
 
+    /// Nothing yet.
+    pub fn nothing() -> Self {
+        Self { programs: Vec::new() }
+    }
+
+    /// The process of its first program.
+    pub fn first(&self) -> Option<u32> {
+        self.programs.first().map(Running::id)
+    }
+
+    /// One more of its programs.
+    pub fn add(&mut self, program: Running) {
+        self.programs.push(program);
+    }
+
     fn on_paths(&mut self, stage: &Stage, experiment: Experiment) -> Result<(), Failure> {
-        self.programs.push(silkd::start(stage, experiment)?);
+        self.programs.push(silkd::start(stage, &Setup::usual(experiment))?);
         let runner = silkd::runner(stage);
         let runner: Vec<&str> = runner.iter().map(String::as_str).collect();
         self.programs.push(apache::start(stage, EVERYWHERE, &runner)?);

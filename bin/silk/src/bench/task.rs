@@ -72,7 +72,7 @@ impl Task {
     pub fn warm_up(self, stage: &Stage, requests: u64) -> Result<(), Failure> {
         let load = Load { requests, ..self.load(WARMING) };
         let mut clients = load.start(&stage.rig.client, stage.scratch.path())?;
-        stage.watch.wait(&mut clients.program, load.limit())?;
+        stage.ends(&mut clients.program, load.time(), &format!("warming up for {self}"))?;
         clients.seen().map(drop)
     }
 
@@ -83,7 +83,7 @@ impl Task {
         }
         let load = self.load(seconds);
         let mut clients = load.start(&stage.rig.client, stage.scratch.path())?;
-        stage.watch.wait(&mut clients.program, load.limit())?;
+        stage.ends(&mut clients.program, load.time(), &format!("{self}, without the preferred client,"))?;
         clients.seen().map(Some)
     }
 
@@ -130,7 +130,7 @@ impl Task {
     fn run_preferred(self, stage: &Stage, seconds: u64) -> Result<Seen, Failure> {
         let load = self.preferred(stage, 2 * seconds);
         let mut client = load.start(&stage.rig.client, stage.scratch.path())?;
-        stage.watch.wait(&mut client.program, load.limit())?;
+        stage.ends(&mut client.program, load.time(), &format!("{self}, the preferred client,"))?;
         client.seen()
     }
 }
@@ -138,7 +138,7 @@ impl Task {
 /// Tells the standard clients that it is enough; ab then reports what it has.
 fn stop_standard(clients: &mut Clients, stage: &Stage) -> Result<Seen, Failure> {
     signal(&[clients.program.id()], "INT");
-    stage.watch.wait(&mut clients.program, Duration::from_secs(10))?;
+    stage.ends(&mut clients.program, Duration::ZERO, "the end of the standard clients")?;
     clients.seen()
 }
 

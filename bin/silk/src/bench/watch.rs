@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// How often a wait looks at its subject: a rare glance, since the looking is paid by the client's CPU.
 const GLANCE: Duration = Duration::from_millis(10);
 
+/// No more than this passes between two glances of a process that runs.
+const BETWEEN: Duration = Duration::from_secs(1);
+
 /// Knows whether the experiment has been told to stop.
 #[derive(Debug, Default)]
 pub struct Watch {
@@ -44,20 +47,24 @@ impl Watch {
         self.until(limit, || program.ended())
     }
 
-    /// Looks again and again until there is an answer or `limit` has passed.
+    /// Looks again and again until there is an answer or `limit` has passed. Time in which this process did
+    /// not run, stopped or with its machine suspended, does not count: what it waits for did not run either.
     pub fn until<T>(
         &self,
         limit: Duration,
         mut look: impl FnMut() -> Option<T>,
     ) -> Result<Option<T>, Failure> {
-        let start = Instant::now();
+        let (mut passed, mut last) = (Duration::ZERO, Instant::now());
         loop {
             self.check()?;
             let answer = look();
-            if answer.is_some() || start.elapsed() >= limit {
+            if answer.is_some() || passed >= limit {
                 return Ok(answer);
             }
             sleep(GLANCE.min(limit));
+            let now = Instant::now();
+            passed += now.duration_since(last).min(BETWEEN);
+            last = now;
         }
     }
 }

@@ -7,6 +7,7 @@
 use super::awake::Awake;
 use super::cell::{Cell, Results};
 use super::counters::Moment;
+use super::evidence::Place;
 use super::machine::{Machine, QUIET};
 use super::progress::Progress;
 use super::rights::{self, Rights};
@@ -143,6 +144,7 @@ struct Plan {
     maxconn: u32,
     flood: bool,
     rights: Rights,
+    evidence: Place,
 }
 
 impl Plan {
@@ -165,6 +167,7 @@ impl Plan {
             maxconn: options.haproxy_maxconn,
             flood: !options.no_flood,
             rights,
+            evidence: Place::beside(options.json.as_deref()),
         }
     }
 
@@ -200,7 +203,7 @@ impl Plan {
     /// Measures every system in every round. A system that fails is left for that round and named; only
     /// an interruption ends everything.
     fn measure(&self, watch: &Watch) -> Result<Measured, Failure> {
-        let scratch = Scratch::new(&self.sizes)?;
+        let scratch = Scratch::new(&self.sizes, self.evidence.clone())?;
         let in_round: usize = self.systems.iter().map(|system| self.cells(*system).len()).sum();
         let progress = Progress::new(in_round as u64 * u64::from(self.rounds));
         let mut measured = Measured::default();
@@ -272,7 +275,8 @@ impl Turn<'_> {
     }
 }
 
-fn is_installed(program: &str) -> bool {
+/// Whether a program is where programs are.
+pub fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     folders.extend(["/usr/sbin", "/sbin"].map(PathBuf::from));

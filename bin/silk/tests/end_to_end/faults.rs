@@ -69,7 +69,7 @@ fn a_killed_daemon_leaves_its_programs_an_error_and_linux_its_interface() {
         silk.log("peer")
     );
     let mut program = silk.on_paths("python3");
-    let address = silk_testkit::netns::CLIENT.to_string();
+    let address = CLIENT.to_string();
     let mut program = silk.start_logged(program.args(["holder.py", "wait", "7", &address]), "program");
     assert!(
         within(Duration::from_secs(10), || silk.log("program").contains("connected")),

@@ -6,6 +6,7 @@
 //! that is missing each test says SKIPPED aloud.
 
 mod apache;
+mod bench;
 mod clients;
 mod devices;
 mod faults;

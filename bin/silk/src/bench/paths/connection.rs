@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Where TCP's header is in a frame.
-const TCP: usize = eth::HEADER + ipv4::HEADER;
+pub const TCP: usize = eth::HEADER + ipv4::HEADER;
 /// Where a header of IP has its checksum, counted from the frame's start.
 const IP_CHECKSUM: usize = eth::HEADER + 10;
 /// Segments sent before the peer acknowledges them: less than the initial window, in bytes.
@@ -23,15 +23,23 @@ pub struct Handshake {
     /// The server.
     pub server: Host,
     socket: ModuleId,
-    listener: PathId,
-    syn: Vec<u8>,
-    ack: Vec<u8>,
+    /// Its listening path.
+    pub listener: PathId,
+    /// The client's first segment.
+    pub syn: Vec<u8>,
+    /// The client's second segment.
+    pub ack: Vec<u8>,
 }
 
 impl Handshake {
     /// Lets a client open the connection once, to learn its segments.
     pub fn new(rules: Rules) -> Self {
-        let (mut server, mut client) = (Host::new(rules), Host::at(THERE, Rules::None));
+        Self::roomy(rules, 1 << 16)
+    }
+
+    /// The same, with room for so many connections in the server's tables.
+    pub fn roomy(rules: Rules, connections: usize) -> Self {
+        let (mut server, mut client) = (Host::roomy(HERE, rules, connections), Host::at(THERE, Rules::None));
         let (socket, tcp) = (server.module("socket"), server.module("tcp"));
         server.create(tcp, Attrs::new().with(Attr::Listen(true)), None);
         let local = SocketAddrV4::new(HERE, 80);
@@ -55,11 +63,19 @@ impl Handshake {
     /// The server accepts the connection once more: its path, established.
     pub fn accept(&mut self, stream: Box<dyn ByteStream>) -> PathId {
         self.server.arrive(self.listener, &self.syn);
-        let handed = self.server.arrive(self.listener, &self.ack);
+        let ack = std::mem::take(&mut self.ack);
+        let path = self.establish(&ack, stream);
+        self.ack = ack;
+        path
+    }
+
+    /// An acknowledgement ends a handshake that was begun: the connection's path, established.
+    pub fn establish(&mut self, ack: &[u8], stream: Box<dyn ByteStream>) -> PathId {
+        let handed = self.server.arrive(self.listener, ack);
         assert_eq!(handed, Outcome::Handoff, "the ACK asks for a path");
         let attrs = self.server.world.asked.take().expect("it was asked for with attributes");
         let path = self.server.create(self.socket, attrs, Some(stream));
-        self.server.arrive(path, &self.ack);
+        self.server.arrive(path, ack);
         path
     }
 }
@@ -143,13 +159,13 @@ impl Established {
 }
 
 /// SEG.SEQ in TCP's header.
-const SEQUENCE: usize = 4;
+pub const SEQUENCE: usize = 4;
 /// SEG.ACK in TCP's header.
-const ACKNOWLEDGEMENT: usize = 8;
+pub const ACKNOWLEDGEMENT: usize = 8;
 
 /// The peer's acknowledgement `ack` with `payload` bytes of text, behind a headroom. Its checksum is
 /// partial, as on a veth, so it is right whatever the segment says.
-fn segment(ack: &[u8], payload: usize) -> Vec<u8> {
+pub fn segment(ack: &[u8], payload: usize) -> Vec<u8> {
     let mut buffer = vec![7; HEADROOM + ack.len() + payload];
     let frame = &mut buffer[HEADROOM..];
     frame[..ack.len()].copy_from_slice(ack);

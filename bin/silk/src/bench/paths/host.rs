@@ -173,6 +173,8 @@ impl ByteStream for Program {
 pub struct Host {
     /// Its paths.
     pub paths: Paths,
+    /// The classifier's tables.
+    pub tables: Tables,
     /// What is around them.
     pub world: World,
 }
@@ -185,17 +187,21 @@ impl Host {
 
     /// A host at one of the two addresses. Its device completes checksums and cuts large messages up.
     pub fn at(here: Ipv4Addr, rules: Rules) -> Self {
-        let tables = Tables::with_room(1 << 16, 0x5eed);
+        Self::roomy(here, rules, 1 << 16)
+    }
+
+    /// The same, with room for about so many paths in its tables.
+    pub fn roomy(here: Ipv4Addr, rules: Rules, paths: usize) -> Self {
+        let tables = Tables::with_room(paths, 0x5eed);
         tables.configure(Owned::default(), Domains::default(), &[], &[here]).expect("one address fits");
-        let mut setup = Setup::new(tables);
+        let mut setup = Setup::new(tables.clone());
         setup.addresses = vec![(here, 24)];
         setup.devices = vec![Device { checksum_offload: true, gso: 65_000, ..Device::default() }];
         let graph = Graph::build(&graph(), &catalogue(setup)).expect("the graph is a good one");
-        let mut host = Self { paths: Paths::new(graph, rules.list()), world: World::new() };
-        let arp = host.paths.module_mut::<Arp>().expect("the graph has it");
-        // Both stations have the same address: nothing here looks at it twice.
+        let paths = Paths::new(graph, rules.list());
+        let mut host = Self { paths, tables, world: World::new() };
         for address in [HERE, THERE].into_iter().filter(|address| *address != here) {
-            arp.learn(NOW, address, Some(MacAddr(Device::default().address)), &mut host.world);
+            neighbour(&mut host, address);
         }
         host
     }
@@ -229,6 +235,12 @@ impl Host {
         let end = buffer.len();
         self.paths.up(path, NOW, &mut self.world, &mut Message::new(buffer, HEADROOM, end, meta))
     }
+}
+
+/// Lets a host know a neighbour. All stations have the same hardware address: nothing here looks at it twice.
+pub fn neighbour(host: &mut Host, address: Ipv4Addr) {
+    let arp = host.paths.module_mut::<Arp>().expect("the graph has it");
+    arp.learn(NOW, address, Some(MacAddr(Device::default().address)), &mut host.world);
 }
 
 /// A path to the peer from this port of ours.

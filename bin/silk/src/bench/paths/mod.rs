@@ -6,6 +6,7 @@ mod case;
 mod connection;
 mod copies;
 mod cpu;
+pub mod crowd;
 mod demux;
 mod handover;
 mod host;

@@ -1,0 +1,183 @@
+//! `silk bench tcp`: what TCP and UDP over silk do beside Linux's, in one run: one flow each way, round
+//! trips, connections, a flood of SYNs, datagrams, bad networks, many connections.
+//!
+//! Systems take turns, row by row and round by round, each on hosts of its own: a slow minute of the machine
+//! is everybody's. Both use CUBIC; all work of the server, receive processing included, is done on one CPU,
+//! all of the client on the other. What fails is named and ends the run with an error; it never counts.
+
+mod compare;
+mod link;
+mod page;
+mod results;
+mod row;
+mod system;
+mod table;
+mod turn;
+
+use super::awake::Awake;
+use super::counters::Moment;
+use super::evidence::Place;
+use super::machine::{Machine, QUIET};
+use super::progress::Progress;
+use super::rights::Rights;
+use super::stage::Scratch;
+use super::watch::Watch;
+use super::{Failure, web};
+use clap::builder::RangedU64ValueParser;
+use results::{Measurement, Results};
+use row::Row;
+use std::fs;
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use turn::Turn;
+
+/// What to measure.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// A short run: two short rounds, and only the corners of the bad networks
+    #[arg(long)]
+    quick: bool,
+    /// The rows to measure, by name or by letter (a to h)
+    #[arg(long, value_delimiter = ',', value_enum)]
+    rows: Vec<Row>,
+    /// Rounds over all rows
+    #[arg(long, value_parser = RangedU64ValueParser::<u32>::new().range(1..=1000))]
+    rounds: Option<u32>,
+    /// Seconds of each measurement; a flow over a bad network takes twice as long, and three at least
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: Option<u64>,
+    /// Write the results to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write a page with the tables to this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Put the tables into this Markdown document, between its two marks
+    #[arg(long, value_name = "FILE")]
+    into: Vec<PathBuf>,
+    /// Measure nothing: show the results of an earlier run, from its JSON file
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    show: Option<PathBuf>,
+}
+
+/// Measures, prints the tables and writes what was asked for.
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let results = match &options.show {
+        Some(file) => read_json(file)?,
+        None => measure(options)?,
+    };
+    let _ = write!(stdout(), "{}", table::text(&results));
+    if let Some(file) = &options.html {
+        fs::write(file, page::page(&results)).map_err(Failure::file(file))?;
+    }
+    for file in &options.into {
+        let document = fs::read_to_string(file).map_err(Failure::file(file))?;
+        let unmarked = || Failure::Unmarked { file: file.clone(), mark: table::BEGIN.trim_end() };
+        let filled = table::insert(&document, &results).ok_or_else(unmarked)?;
+        fs::write(file, filled).map_err(Failure::file(file))?;
+    }
+    if results.incomplete.is_empty() { Ok(()) } else { Err(Failure::Incomplete(results.incomplete)) }
+}
+
+/// Reads an earlier run. Its comparisons are made anew: they follow from the measurements.
+fn read_json(file: &Path) -> Result<Results, Failure> {
+    let text = fs::read_to_string(file).map_err(Failure::file(file))?;
+    let results: Results = serde_json::from_str(&text).map_err(|error| Failure::file(file)(error.into()))?;
+    Ok(Results { comparisons: compare::comparisons(&results.measurements), ..results })
+}
+
+fn write_json(file: &Path, results: &Results) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(results).map_err(|error| Failure::file(file)(error.into()))?;
+    fs::write(file, text + "\n").map_err(Failure::file(file))
+}
+
+fn measure(options: &Options) -> Result<Results, Failure> {
+    let plan = Plan::new(options);
+    plan.check()?;
+    let watch = Watch::on_signals();
+    let before = Moment::now(None);
+    watch.pause(Duration::from_secs(1))?;
+    let cpu = before.cpu_until(&Moment::now(None));
+    let busy = cpu.server.max(cpu.client);
+    if busy > QUIET {
+        let percent = busy * 100.0;
+        eprintln!(
+            "silk bench tcp: other programs keep a CPU {percent:.0} % busy; the figures will not be true"
+        );
+    }
+    let awake = Awake::hold();
+    let (measurements, incomplete) = plan.measure(&watch)?;
+    let machine = Machine::describe(busy, awake.is_some());
+    let comparisons = compare::comparisons(&measurements);
+    let results = Results { machine, measurements, comparisons, incomplete };
+    if let Some(file) = &options.json {
+        write_json(file, &results)?;
+    }
+    Ok(results)
+}
+
+/// The options with their defaults filled in.
+struct Plan {
+    rows: Vec<Row>,
+    rounds: u32,
+    seconds: u64,
+    quick: bool,
+    evidence: Place,
+}
+
+impl Plan {
+    fn new(options: &Options) -> Self {
+        Self {
+            rows: if options.rows.is_empty() { Row::ALL.to_vec() } else { options.rows.clone() },
+            rounds: options.rounds.unwrap_or(if options.quick { 2 } else { 5 }),
+            seconds: options.seconds.unwrap_or(if options.quick { 1 } else { 3 }),
+            quick: options.quick,
+            evidence: Place::beside(options.json.as_deref()),
+        }
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        let needed = ["ip", "taskset", "chrt", "setpriv", "ethtool"];
+        let missing: Vec<_> = needed.into_iter().filter(|program| !web::is_installed(program)).collect();
+        if !missing.is_empty() {
+            return Err(Failure::Missing(missing));
+        }
+        if Rights::here() == Rights::Root { Ok(()) } else { Err(Failure::NotRoot) }
+    }
+
+    /// Every turn of a round.
+    fn turns(&self, round: u32) -> Vec<Turn> {
+        let mut turns = Vec::new();
+        for &row in &self.rows {
+            for case in row.cases(self.quick) {
+                let seconds = if row == Row::Emulator { (2 * self.seconds).max(3) } else { self.seconds };
+                let milliseconds = 1000 * seconds;
+                let turn = |&system| Turn { row, case, system, round, milliseconds };
+                turns.extend(row.systems().iter().map(turn));
+            }
+        }
+        turns
+    }
+
+    /// Takes every turn in every round. One that fails is named and not counted; only an interruption ends
+    /// everything.
+    fn measure(&self, watch: &Watch) -> Result<(Vec<Measurement>, Vec<String>), Failure> {
+        let scratch = Scratch::new(&[], self.evidence.clone())?;
+        let progress = Progress::new(self.turns(1).len() as u64 * u64::from(self.rounds));
+        let (mut measurements, mut incomplete) = (Vec::new(), Vec::new());
+        for round in 1..=self.rounds {
+            for turn in self.turns(round) {
+                progress.says(turn.to_string());
+                match turn.take(&scratch, watch) {
+                    Err(Failure::Interrupted) => return Err(Failure::Interrupted),
+                    Err(failure) => incomplete.push(format!("{turn}: {failure}")),
+                    Ok(seen) => measurements.extend(seen),
+                }
+                progress.step();
+            }
+        }
+        progress.ends();
+        Ok((measurements, incomplete))
+    }
+}

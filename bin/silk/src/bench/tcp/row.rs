@@ -1,0 +1,96 @@
+//! The rows of the table: what is measured, over which systems, in which cases.
+
+use super::link::Link;
+use super::system::System;
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// A row of the experiment. The letters are short names for the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Row {
+    /// One flow, the server sending
+    #[value(alias = "a")]
+    Send,
+    /// One flow, the server receiving
+    #[value(alias = "b")]
+    Receive,
+    /// 64 bytes there and back
+    #[value(alias = "c")]
+    PingPong,
+    /// Connections opened and closed
+    #[value(alias = "d")]
+    Connections,
+    /// Preferred requests beside a flood of SYNs
+    #[value(alias = "e")]
+    SynFlood,
+    /// Datagrams of 64 bytes received
+    #[value(alias = "f")]
+    Datagrams,
+    /// One flow over a bad network, the server sending
+    #[value(alias = "g")]
+    Emulator,
+    /// A hundred thousand idle connections, in process; eight thousand real ones
+    #[value(alias = "h")]
+    Many,
+}
+
+/// What distinguishes the measurements of one row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Case {
+    /// Nothing: there is one.
+    Only,
+    /// The network.
+    Over(Link),
+}
+
+impl Row {
+    /// All of them, in the order of a round.
+    pub const ALL: [Self; 8] = [
+        Self::Send,
+        Self::Receive,
+        Self::PingPong,
+        Self::Connections,
+        Self::SynFlood,
+        Self::Datagrams,
+        Self::Emulator,
+        Self::Many,
+    ];
+
+    /// How it reads in a table.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Send => "one flow, sending",
+            Self::Receive => "one flow, receiving",
+            Self::PingPong => "64 bytes there and back",
+            Self::Connections => "connections opened and closed",
+            Self::SynFlood => "preferred requests, SYN flood",
+            Self::Datagrams => "datagrams of 64 bytes, receiving",
+            Self::Emulator => "goodput over a bad network",
+            Self::Many => "many connections",
+        }
+    }
+
+    /// The systems that are measured, in the order of a turn.
+    pub fn systems(self) -> &'static [System] {
+        match self {
+            Self::Connections | Self::Emulator => &[System::Linux, System::Silk],
+            Self::Send => &[System::Linux, System::Silk, System::SilkWide],
+            Self::Receive => {
+                &[System::Linux, System::LinuxNoTso, System::LinuxNapi, System::Silk, System::SilkWide]
+            }
+            Self::PingPong => &[System::Linux, System::Silk, System::SilkPreferred],
+            Self::SynFlood => &[System::Linux, System::SilkPreferred, System::SilkNoCookies],
+            Self::Datagrams => &[System::Linux, System::LinuxNapi, System::Silk],
+            Self::Many => &[System::Linux, System::Silk, System::InProcess],
+        }
+    }
+
+    /// Its cases; fewer in a short run.
+    pub fn cases(self, quick: bool) -> Vec<Case> {
+        match self {
+            Self::Emulator => Link::all(quick).into_iter().map(Case::Over).collect(),
+            _ => vec![Case::Only],
+        }
+    }
+}

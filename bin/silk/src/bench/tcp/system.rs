@@ -1,0 +1,130 @@
+//! The systems that are compared, and how each serves on a stage.
+
+use super::super::ends::Service;
+use super::super::silkd::{self, Experiment, Setup};
+use super::super::stage::{SERVER_CPU, Stage};
+use super::super::system::Serving;
+use super::super::{Failure, napi};
+use super::link;
+use clap::ValueEnum;
+use silk_testkit::netns::{INTERFACE, Running};
+use std::fs::File;
+
+/// One of the compared systems.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum System {
+    /// Linux's own stack; received packets are steered to the server's CPU (RPS).
+    Linux,
+    /// The same, and the peer cuts its segments before it sends them, as it does when there is XDP.
+    LinuxNoTso,
+    /// The same packets, received as silk receives: a threaded NAPI on the server's CPU, with GRO.
+    LinuxNapi,
+    /// silk, one class for everybody.
+    Silk,
+    /// The same with the largest rings there are, which is about what Linux lets a connection have.
+    SilkWide,
+    /// silk with extended paths; the client is a preferred one.
+    SilkPreferred,
+    /// The same without SYN cookies.
+    SilkNoCookies,
+    /// silk's modules in this process, without devices and programs.
+    InProcess,
+}
+
+/// Where the programs of a row meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cable {
+    /// The veth pair.
+    Veth,
+    /// The emulated link.
+    Emulated,
+    /// The veth pair, with so many connections that their rings have to be small.
+    Crowded,
+}
+
+impl System {
+    /// The name in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Linux => "linux",
+            Self::LinuxNoTso => "linux-no-tso",
+            Self::LinuxNapi => "linux-napi",
+            Self::Silk => "silk",
+            Self::SilkWide => "silk-wide",
+            Self::SilkPreferred => "silk-preferred",
+            Self::SilkNoCookies => "silk-no-cookies",
+            Self::InProcess => "silk-in-process",
+        }
+    }
+
+    /// Whether its clients come from the preferred address.
+    pub fn is_preferred(self) -> bool {
+        matches!(self, Self::SilkPreferred | Self::SilkNoCookies)
+    }
+
+    /// Prepares the hosts, and starts the daemon where there is one.
+    pub fn prepare(self, stage: &Stage, cable: Cable) -> Result<Serving, Failure> {
+        let mut serving = Serving::nothing();
+        match self {
+            Self::Linux | Self::InProcess => {}
+            Self::LinuxNoTso => {
+                stage.rig.client.run("ethtool", ["-K", INTERFACE, "tso", "off"])?;
+            }
+            Self::LinuxNapi => napi::receive_in_thread(stage)?,
+            Self::Silk | Self::SilkWide | Self::SilkPreferred | Self::SilkNoCookies => {
+                serving.add(silkd::start(stage, &self.setup(cable))?);
+            }
+        }
+        Ok(serving)
+    }
+
+    fn setup(self, cable: Cable) -> Setup {
+        let experiment = if self.is_preferred() { Experiment::Extended } else { Experiment::Equal };
+        let own = match self {
+            Self::SilkNoCookies => "[tcp]\nsyn_cookies = false\n",
+            Self::SilkWide => LARGE,
+            _ => "",
+        };
+        let usual = Setup::usual(experiment);
+        match cable {
+            Cable::Veth => Setup { more: own.to_owned(), ..usual },
+            Cable::Crowded => Setup { more: SMALL.to_owned(), ..usual },
+            Cable::Emulated => {
+                Setup { interface: link::INTERFACE, threaded: false, more: link::MEMORY.to_owned(), ..usual }
+            }
+        }
+    }
+
+    /// Starts a server's end on the server's CPU, over this system.
+    pub fn serve(self, stage: &Stage, service: Service) -> Result<Running, Failure> {
+        let service = service.to_possible_value().map(|value| value.get_name().to_owned());
+        let end = ["serve".to_owned(), service.unwrap_or_default(), "--at".into(), format!("0.0.0.0:{PORT}")];
+        let log = stage.scratch.path().join("serve.txt");
+        let out = File::create(&log).map_err(Failure::file(&log))?;
+        let errors = out.try_clone().map_err(Failure::file(&log))?;
+        Ok(Running::start(self.end_on_server(stage, &end).stdout(out).stderr(errors))?)
+    }
+
+    /// A command that is one of the ends, on the server's CPU, over this system.
+    pub fn end_on_server(self, stage: &Stage, end: &[String]) -> std::process::Command {
+        let mut command = stage.rig.server.command("taskset");
+        command.args(["-c", SERVER_CPU]);
+        if self.is_silk() {
+            command.args(silkd::runner(stage));
+        }
+        command.arg(silkd::beside("silk")).args(["bench", "end"]).args(end);
+        command
+    }
+
+    fn is_silk(self) -> bool {
+        !matches!(self, Self::Linux | Self::LinuxNoTso | Self::LinuxNapi | Self::InProcess)
+    }
+}
+
+/// The largest rings there are.
+const LARGE: &str = "[memory]\nsend_ring = \"4M\"\nreceive_ring = \"4M\"\n";
+/// The least rings there are.
+const SMALL: &str = "[memory]\nsend_ring = \"4K\"\nreceive_ring = \"4K\"\n";
+
+/// The server's port.
+pub const PORT: u16 = 7000;

@@ -1,0 +1,276 @@
+//! One system's turn in one row: hosts of its own, the server's end over that system, the client's end,
+//! and what it saw.
+
+use super::super::ends::{Figure, Seen, Service, Unit};
+use super::super::load::{CLIENT_CPU, CLIENT_PRIORITY};
+use super::super::rights::Rights;
+use super::super::stage::{SERVER_CPU, Scratch, Stage};
+use super::super::system::Serving;
+use super::super::watch::Watch;
+use super::super::{Failure, silkd};
+use super::link::{self, Link};
+use super::results::Measurement;
+use super::row::{Case, Row};
+use super::system::{Cable, PORT, System};
+use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Running, SERVER, signal};
+use std::fmt;
+use std::fs::{self, File};
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// Milliseconds before anything is measured.
+const RAMP: u64 = 500;
+/// The longest that a flood may last, in milliseconds: longer than anything is waited for.
+const FLOOD: &str = "600000";
+/// How much longer than it measures an end may take: until its server has started.
+const STARTING: Duration = Duration::from_secs(10);
+
+/// How long a crowd may take until all are there.
+const CROWDING: Duration = Duration::from_secs(60);
+
+/// One system's turn.
+pub struct Turn {
+    /// The row.
+    pub row: Row,
+    /// Which of its cases.
+    pub case: Case,
+    /// The system.
+    pub system: System,
+    /// The round, from 1.
+    pub round: u32,
+    /// How long to measure, in milliseconds.
+    pub milliseconds: u64,
+}
+
+impl fmt::Display for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "round {}, {}", self.round, self.row.title())?;
+        if let Case::Over(link) = self.case {
+            write!(f, " ({link})")?;
+        }
+        write!(f, ", {}", self.system.name())
+    }
+}
+
+/// What the client's end does: its name, whether it runs above everything else on its CPU.
+struct Client {
+    end: &'static str,
+    urgent: bool,
+    ramp: u64,
+}
+
+impl Turn {
+    /// Measures, on hosts that are made for it.
+    pub fn take(&self, scratch: &Scratch, watch: &Watch) -> Result<Vec<Measurement>, Failure> {
+        let stage = Stage::new(scratch, watch, Rights::Root)?;
+        let client = |end, urgent| Client { end, urgent, ramp: RAMP };
+        let seen = match self.row {
+            Row::Send => self.between(&stage, Service::Give, &client("draw", false))?,
+            Row::Receive => self.between(&stage, Service::Take, &client("push", false))?,
+            Row::PingPong => self.between(&stage, Service::Echo, &client("ping", true))?,
+            Row::Connections => self.between(&stage, Service::Close, &client("knock", false))?,
+            Row::SynFlood => self.flooded(&stage)?,
+            Row::Datagrams => self.datagrams(&stage)?,
+            Row::Emulator => self.emulated(&stage)?,
+            Row::Many if self.system == System::InProcess => self.crowd(&stage)?,
+            Row::Many => self.held(&stage)?,
+        };
+        Ok(self.measurements(seen))
+    }
+
+    fn measurements(&self, seen: Vec<Seen>) -> Vec<Measurement> {
+        let measurement = |cpu| {
+            move |figure: Figure| Measurement {
+                row: self.row,
+                system: self.system.name().to_owned(),
+                of: figure.of,
+                round: self.round,
+                value: figure.value,
+                unit: figure.unit,
+                cpu,
+            }
+        };
+        seen.into_iter().flat_map(|seen| seen.figures.into_iter().map(measurement(seen.cpu))).collect()
+    }
+
+    /// A server, and one end of the client's.
+    fn between(&self, stage: &Stage, service: Service, client: &Client) -> Result<Vec<Seen>, Failure> {
+        let mut serving = self.system.prepare(stage, Cable::Veth)?;
+        serving.add(self.system.serve(stage, service)?);
+        let seen = self.measured(stage, client, SERVER)?;
+        self.still_serves(&mut serving, stage)?;
+        Ok(vec![seen])
+    }
+
+    /// A preferred client, first alone and then beside a flood of SYNs.
+    fn flooded(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
+        // Answers to addresses nobody has go to the client, which drops them.
+        stage.rig.server.ip(["route", "add", "default", "via", &CLIENT.to_string()])?;
+        stage.rig.server.set("/proc/sys/net/ipv4/tcp_syncookies", "1")?;
+        let mut serving = self.system.prepare(stage, Cable::Veth)?;
+        serving.add(self.system.serve(stage, Service::Answer)?);
+        let client = Client { end: "ask", urgent: true, ramp: RAMP };
+        let before = self.measured(stage, &client, SERVER)?;
+        let flood = self.flood(stage, "syns")?;
+        stage.watch.pause(Duration::from_millis(RAMP))?;
+        let during = self.measured(stage, &client, SERVER)?;
+        let flood = flood.enough(stage)?;
+        self.still_serves(&mut serving, stage)?;
+        Ok(vec![renamed(before, "rate", "before"), renamed(during, "rate", "during"), flood])
+    }
+
+    /// A flood of datagrams to a program that counts them.
+    fn datagrams(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
+        let mut serving = self.system.prepare(stage, Cable::Veth)?;
+        let at = format!("0.0.0.0:{PORT}");
+        let time = self.milliseconds.to_string();
+        let end = ["gather", "--at", &at, "--milliseconds", &time].map(str::to_owned);
+        let mut gather = self.system.end_on_server(stage, &end);
+        let gather = Part::start(stage, "gather", &mut gather)?;
+        let flood = self.flood(stage, "datagrams")?;
+        let seen = gather.seen(stage, STARTING + Duration::from_millis(RAMP + self.milliseconds))?;
+        let flood = flood.enough(stage)?;
+        self.still_serves(&mut serving, stage)?;
+        Ok(vec![seen, flood])
+    }
+
+    /// A flow over a bad network, from its first byte on: slow start counts.
+    fn emulated(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
+        let Case::Over(link) = self.case else { return Ok(Vec::new()) };
+        let mut netem = link.lay(stage, self.round)?;
+        let mut serving = self.system.prepare(stage, Cable::Emulated)?;
+        serving.add(self.system.serve(stage, Service::Give)?);
+        let client = Client { end: "draw", urgent: false, ramp: 0 };
+        let seen = self.measured(stage, &client, link::SERVER)?;
+        self.still_serves(&mut serving, stage)?;
+        if netem.ended().is_some() {
+            return Err(Failure::Ended { system: "silk netem", log: stage.said() });
+        }
+        Ok(vec![over(link, seen)])
+    }
+
+    /// A hundred thousand connections in one process on the server's CPU.
+    fn crowd(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
+        let mut command = stage.rig.server.command("taskset");
+        command.args(["-c", SERVER_CPU]).arg(silkd::beside("silk")).args(["bench", "end", "crowd"]);
+        command.args(["--connections", "100000", "--milliseconds", &self.milliseconds.to_string()]);
+        let part = Part::start(stage, "crowd", &mut command)?;
+        Ok(vec![part.seen(stage, CROWDING + Duration::from_millis(2 * self.milliseconds))?])
+    }
+
+    /// As many real connections as a process may have descriptors for, with room to spare.
+    fn held(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
+        let mut serving = self.system.prepare(stage, Cable::Crowded)?;
+        let daemon = serving.first();
+        serving.add(self.system.serve(stage, Service::Keep)?);
+        let mut command = self.client(stage, "hold", false);
+        command.args(["--to", &format!("{SERVER}:{PORT}"), "--milliseconds", "500"]);
+        command.args(["--connections", "8000"]);
+        if let Some(daemon) = daemon {
+            command.args(["--daemon", &daemon.to_string()]);
+        }
+        let seen = Part::start(stage, "hold", &mut command)?.seen(stage, CROWDING)?;
+        self.still_serves(&mut serving, stage)?;
+        Ok(vec![seen])
+    }
+
+    /// A command that is one end of the client's.
+    fn client(&self, stage: &Stage, end: &str, urgent: bool) -> Command {
+        let mut command = stage.rig.client.command("taskset");
+        command.args(["-c", CLIENT_CPU]);
+        if urgent && stage.realtime {
+            command.args(["chrt", "-f", CLIENT_PRIORITY]);
+        }
+        command.arg(silkd::beside("silk")).args(["bench", "end", end]);
+        command
+    }
+
+    /// What one end of the client's saw.
+    fn measured(&self, stage: &Stage, client: &Client, server: Ipv4Addr) -> Result<Seen, Failure> {
+        let mut command = self.client(stage, client.end, client.urgent);
+        command.args(["--to", &format!("{server}:{PORT}"), "--ramp", &client.ramp.to_string()]);
+        command.args(["--milliseconds", &self.milliseconds.to_string()]);
+        if self.row == Row::SynFlood || self.system.is_preferred() {
+            command.args(["--from", &PREFERRED.to_string()]);
+        }
+        let part = Part::start(stage, client.end, &mut command)?;
+        part.seen(stage, STARTING + Duration::from_millis(client.ramp + self.milliseconds))
+    }
+
+    fn flood(&self, stage: &Stage, kind: &str) -> Result<Part, Failure> {
+        let mac = stage.rig.server.run("cat", [format!("/sys/class/net/{INTERFACE}/address")])?;
+        let mut command = stage.rig.client.command("taskset");
+        command.args(["-c", CLIENT_CPU]).arg(silkd::beside("silk")).args(["bench", "end", "flood", kind]);
+        command.args(["--to", &format!("{SERVER}:{PORT}"), "--mac", mac.trim(), "--interface", INTERFACE]);
+        command.args(["--milliseconds", FLOOD]);
+        Part::start(stage, "flood", &mut command)
+    }
+
+    fn still_serves(&self, serving: &mut Serving, stage: &Stage) -> Result<(), Failure> {
+        if serving.is_whole() {
+            return Ok(());
+        }
+        Err(Failure::Ended { system: self.system.name(), log: stage.said() })
+    }
+}
+
+/// An end at work, which will say what it saw.
+struct Part {
+    name: &'static str,
+    program: Running,
+    out: PathBuf,
+    errors: PathBuf,
+}
+
+impl Part {
+    fn start(stage: &Stage, name: &'static str, command: &mut Command) -> Result<Self, Failure> {
+        let file = |kind| stage.scratch.path().join(format!("{name}.{kind}"));
+        let (out, errors) = (file("json"), file("txt"));
+        let create = |path: &PathBuf| File::create(path).map_err(Failure::file(path));
+        let program = Running::start(command.stdout(create(&out)?).stderr(create(&errors)?))?;
+        Ok(Self { name, program, out, errors })
+    }
+
+    /// Tells it that it is enough, and what it saw. It must not have ended before.
+    fn enough(mut self, stage: &Stage) -> Result<Seen, Failure> {
+        if self.program.ended().is_none() {
+            signal(&[self.program.id()], "INT");
+            return self.seen(stage, Duration::ZERO);
+        }
+        let said = fs::read_to_string(&self.errors).unwrap_or_default();
+        Err(Failure::Program { what: format!("`silk bench end {}` ended too early: it", self.name), said })
+    }
+
+    /// What it saw, once it has ended, which takes about `time`.
+    fn seen(mut self, stage: &Stage, time: Duration) -> Result<Seen, Failure> {
+        let status = stage.ends(&mut self.program, time, self.name)?;
+        let read = |path: &PathBuf| fs::read_to_string(path).unwrap_or_default();
+        let seen = serde_json::from_str(&read(&self.out)).ok().filter(|_| status.success());
+        let failed = || Failure::Program {
+            what: format!("`silk bench end {}`", self.name),
+            said: format!("{}{}", read(&self.errors), stage.said()),
+        };
+        seen.ok_or_else(failed)
+    }
+}
+
+fn renamed(mut seen: Seen, from: &str, to: &str) -> Seen {
+    seen.figures.retain_mut(|figure| {
+        let is_it = figure.of == from;
+        if is_it {
+            to.clone_into(&mut figure.of);
+        }
+        is_it
+    });
+    seen
+}
+
+/// The goodput of a flow is known by its network, in 10⁶ bits per second.
+fn over(link: Link, mut seen: Seen) -> Seen {
+    for figure in &mut seen.figures {
+        *figure = Figure::new(link.to_string(), figure.value * 1e3, Unit::Megabits);
+    }
+    seen
+}
