@@ -165,6 +165,9 @@ impl Engine {
         {
             self.paths.bell(id, now, &mut self.port, Bell::Service(service));
         }
+        if asked & request::WISHES != 0 {
+            self.paths.bell(id, now, &mut self.port, Bell::Wishes(crate::wishes::of(end.slot())));
+        }
         let mut left = SENDING;
         while left > 0 && end.pop_datagram(|to, data| self.send_one(id, to, data, now)) {
             left -= 1;

@@ -4,7 +4,7 @@
 
 use crate::command::{Rings, SocketName};
 use silk_path::{ByteStream, Incoming, Outgoing};
-use silk_stream::{Arena, Bytes, RingPlace, Slot, free, status, used, waiting};
+use silk_stream::{Arena, Bytes, RingPlace, Slot, free, status, used, waiting, wish};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
@@ -48,6 +48,8 @@ pub struct FromProgram {
     /// How far the program had written when we last looked. Never moves backwards, whatever
     /// the program says, and never more than the ring's size ahead of `read`.
     write: u32,
+    /// The bytes not yet sent from which on the socket is not writable (`TCP_NOTSENT_LOWAT`).
+    not_sent: u32,
     /// The program has not been told that there is more room.
     news: bool,
 }
@@ -80,7 +82,13 @@ impl SocketEnd {
             status: slot.status.load(Relaxed),
             service: 0,
             to_program: ToProgram { side: side(rings.rx), write: 0, limit: rings.rx.size, news: false },
-            from_program: FromProgram { side: side(rings.tx), read: 0, write: 0, news: false },
+            from_program: FromProgram {
+                side: side(rings.tx),
+                read: 0,
+                write: 0,
+                not_sent: u32::MAX,
+                news: false,
+            },
         })
     }
 
@@ -134,6 +142,14 @@ impl SocketEnd {
         self.to_program.limit = match self.slot().receive_limit.load(Relaxed) {
             0 => size,
             set => set.max(LEAST_WINDOW).min(size),
+        };
+    }
+
+    /// Takes over the program's `TCP_NOTSENT_LOWAT`.
+    pub fn limit_not_sent(&mut self) {
+        self.from_program.not_sent = match self.slot().wishes[wish::NOT_SENT].load(Relaxed) {
+            0 => u32::MAX,
+            set => set,
         };
     }
 

@@ -391,6 +391,7 @@ fn executors(
             ),
             listen: settings.config.listen.clone(),
             keepalive: settings.config.tcp.keepalive,
+            congestion: stack::algorithm(settings.config.tcp.congestion),
             tables: opened.tables.clone(),
             events: events.clone(),
             control_event: control_event.clone(),

@@ -1,6 +1,7 @@
 //! What travels a path without being a message: *bells*, from the program's end down, and
 //! *events*, from the protocols up. Small, copied, never queued.
 
+use crate::wishes::Wishes;
 use core::net::SocketAddrV4;
 
 /// What the program's end asks of the path; goes down until a stage takes it.
@@ -25,8 +26,8 @@ pub enum Bell {
     Cork(bool),
     /// Probe an idle peer: seconds idle, between probes, and their number; `None`: do not.
     KeepAlive(Option<(u32, u32, u8)>),
-    /// Seconds unacknowledged data may wait before the connection fails, 0: the default.
-    UserTimeout(u32),
+    /// All that the program wishes beyond the usual, what it wished before included.
+    Wishes(Wishes),
     /// The service bits of the path's packets (`IP_TOS`).
     Service(u8),
     /// The backlog of a listening path.

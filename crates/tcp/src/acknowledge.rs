@@ -38,6 +38,7 @@ impl Connection {
         let (held, lost) = (self.recovery.held(before), self.recovery.lost_ever());
         if self.sack {
             let dsack = seg.options.sack.duplicate(seg.ack).is_some();
+            self.counters.received_twice = self.counters.received_twice.wrapping_add(dsack.into());
             self.recovery.on_sack(now, &seg.options.sack, dsack, before);
         }
         let mut progress = Progress::NONE;

@@ -10,7 +10,7 @@ use crate::agree::{Agreed, initial_window};
 use crate::buffer::RecvBuffer;
 use crate::challenge::Challenges;
 use crate::config::{Config, KeepaliveConfig, Limits};
-use crate::congestion::Controller;
+use crate::congestion::{Algorithm, Controller};
 use crate::ecn::Notification;
 use crate::info::Counters;
 use crate::isn::timestamp_offset;
@@ -288,6 +288,11 @@ impl Connection {
         self.limits.set_user_timeout(timeout);
     }
 
+    /// TCP_CONGESTION: another algorithm, which goes on with the window that there is.
+    pub fn set_congestion(&mut self, algorithm: Algorithm) {
+        self.congestion.change(algorithm);
+    }
+
     /// TCP_SYNCNT: how often our SYN is sent again before the open fails.
     pub fn set_syn_retries(&mut self, retries: u8) {
         self.limits.syn_retries = retries;
@@ -318,7 +323,8 @@ impl Connection {
     /// ICMP message, ask [`Connection::is_outstanding`].
     pub fn set_path_mtu(&mut self, now: Instant, mss: u16) {
         let before = self.snd.mss;
-        self.snd.mss = self.snd.peer_mss.min(mss.max(48));
+        self.snd.path_mss = mss.max(48);
+        self.snd.mss = self.snd.peer_mss.min(self.snd.path_mss);
         if self.snd.mss < before && self.state.may_transmit() && !self.snd.is_idle() {
             self.recovery.start_anew(now, self.outstanding());
         }

@@ -96,6 +96,12 @@ impl Flight {
         self.lost
     }
 
+    /// Octets that were sent again and are on their way.
+    pub(crate) fn again(&self, una: SeqNumber) -> u32 {
+        let again = |at: &usize| self.stretches[*at].again && self.stretches[*at].fate == Fate::Sent;
+        (0..self.stretches.len()).filter(again).map(|at| self.octets(at, una)).sum()
+    }
+
     /// Octets that were ever taken for lost, modulo 2³².
     pub(crate) const fn lost_ever(&self) -> u32 {
         self.lost_ever

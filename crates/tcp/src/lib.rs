@@ -134,7 +134,7 @@ pub use congestion::{Acked, Algorithm, Congestion, Delivery};
 pub use connection::Connection;
 pub use cubic::Cubic;
 pub use ecn::{Codepoint, Ecn};
-pub use info::Info;
+pub use info::{Info, Repair};
 pub use isn::IsnSecret;
 pub use options::{MalformedOption, Options, SackBlocks};
 pub use progress::{DropReason, Progress};

@@ -37,8 +37,22 @@ def answer(connection, words):
             numbers |= {"unacked": words[4], "pmtu": words[13], "window": words[14]}
             numbers |= {"rtt": words[15], "rttvar": words[16], "cwnd": words[18]}
             return " ".join(f"{name}={number}" for name, number in numbers.items())
+        case ["counts"]:
+            info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 512)
+            acked, received, out, into, unsent, least, data_in, data_out = struct.unpack("2Q6I", info[120:160])
+            sent, again, *_, peers, ours = struct.unpack("2Q5I", info[200:236])
+            numbers = {"length": len(info), "acked": acked, "received": received, "out": out, "in": into}
+            numbers |= {"unsent": unsent, "least": least, "data_in": data_in, "data_out": data_out}
+            numbers |= {"sent": sent, "again": again, "peers": peers, "ours": ours}
+            numbers |= {"algorithm": len(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 64))}
+            return " ".join(f"{name}={number}" for name, number in numbers.items())
         case ["segment"]:
             return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+        case ["congestion"]:
+            return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
+        case ["congestion", name]:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+            return "ok"
         case ["service", tos]:
             connection.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, int(tos))
             return "ok"

@@ -2,8 +2,9 @@
 
 use crate::host::{Silk, text, within};
 use crate::priority::{client, start};
-use silk_testkit::netns::CLIENT;
+use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED};
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::time::Duration;
 
 /// What the server answers to each command.
@@ -40,6 +41,34 @@ fn a_program_learns_what_tcp_knows_of_its_connection() {
 }
 
 #[test]
+fn what_is_counted_is_what_was_sent() {
+    let Some((silk, _server)) = start() else { return };
+    let commands = ["fill 500000", "counts", "wait"];
+    let _client = silk.start_logged(&mut client(&silk, CLIENT, &commands), "client");
+    let waits = || silk.log("client").contains("waiting");
+    assert!(within(Duration::from_secs(20), waits), "{}", silk.log("client"));
+    let log = silk.log("client");
+    let counts = numbers(log.lines().nth(1).unwrap());
+    assert_eq!((counts["length"], counts["algorithm"]), (248, 16));
+    // The answer to `fill` with its end of line; what the client asked until then.
+    let asked = "fill 500000\ncounts\n".len() as u64;
+    assert_eq!((counts["acked"], counts["received"]), (500_001, asked), "{counts:?}");
+    assert_eq!((counts["sent"], counts["unsent"]), (500_001 + counts["again"], 0), "{counts:?}");
+    assert!(counts["data_out"] >= 500_001 / 1448 && counts["out"] >= counts["data_out"], "{counts:?}");
+    assert!(counts["data_in"] >= 2 && counts["in"] > counts["data_in"], "{counts:?}");
+    assert!(counts["least"] > 0 && counts["peers"] > 0 && counts["ours"] > 0, "{counts:?}");
+    let tcp = silk.connections()[0]["tcp"].clone();
+    assert_eq!(
+        (&tcp["congestion"], &tcp["mss"], &tcp["pmtu"]),
+        (&"cubic".into(), &1448.into(), &1500.into())
+    );
+    assert_eq!(tcp["bytes_received"], asked);
+    let mut shown = Command::new(env!("CARGO_BIN_EXE_silk"));
+    let shown = text(shown.env("SILK_SOCKET", silk.path("control.sock")).args(["paths", "--tcp"]));
+    assert!(shown.contains("ts sack cubic wscale:") && shown.contains("bytes_acked:5"), "{shown}");
+}
+
+#[test]
 fn a_send_buffer_holds_no_more_than_was_asked_for() {
     let Some((silk, _server)) = start() else { return };
     let said = answers(&silk, &["flood", "send 8192", "flood", "send 1", "fill 300000"]);
@@ -65,4 +94,27 @@ fn service_bits_are_on_the_packets() {
     let commands =
         ["get", "services", "service 73", "services", "fill 100000", "services", "service 0", "services"];
     assert_eq!(answers(&silk, &commands), ["0", "0", "ok", "72", "100000", "72", "ok", "0"]);
+}
+
+#[test]
+fn congestion_control_is_chosen_by_the_class_and_by_the_program() {
+    let Some(silk) = Silk::start_with(
+        &format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n"),
+        &format!(
+            "[[class]]\nname = \"preferred\"\npriority = 2\nsource = \"{PREFERRED}\"\ncongestion = \"bbr\"\n\n\
+             [[class]]\nname = \"standard\"\ndefault = true\n"
+        ),
+    ) else {
+        return;
+    };
+    silk.write("asking.py", include_str!("asking.py"));
+    let _server = silk.serve("python3", &["asking.py", "serve", "7"], 7);
+    let ask = |source, commands: &[&str]| {
+        text(&mut client(&silk, source, commands)).lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let commands =
+        ["congestion", "fill 300000", "congestion reno", "congestion", "fill 300000", "congestion x"];
+    let expected = |first| [first, "300000", "ok", "reno", "300000", "ENOENT"];
+    assert_eq!(ask(PREFERRED, &commands), expected("bbr"));
+    assert_eq!(ask(CLIENT, &commands), expected("cubic"));
 }

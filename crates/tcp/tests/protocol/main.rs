@@ -12,6 +12,7 @@ mod link;
 mod loss;
 mod matrix;
 mod opening;
+mod options;
 mod pacing;
 mod pair;
 mod racking;
