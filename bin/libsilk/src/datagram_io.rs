@@ -11,6 +11,7 @@ use crate::state;
 use crate::stream_io::{advance, ring, shut};
 use crate::vectors::Vectors;
 use crate::wait::{self, Change, Deadline};
+use crate::wishes;
 use silk_control::{Kind, Reply};
 use silk_stream::{Datagram, Slot, pop_datagram, push_datagram};
 use std::ffi::c_int;
@@ -103,7 +104,7 @@ pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, flags: c_
         return Err(libc::EOPNOTSUPP);
     }
     let total = from.total();
-    if total > MOST {
+    if total > MOST || (wishes::refuses_fragments(&socket.settings) && total > wishes::whole_datagram()) {
         return Err(libc::EMSGSIZE);
     }
     let mut deadline = None;

@@ -211,6 +211,9 @@ pub unsafe fn set(
         if level == libc::IPPROTO_TCP && name == libc::TCP_DEFER_ACCEPT && socket.role() == Role::Listener {
             return crate::naming::listen_on(socket);
         }
+        if (level, name) == (libc::IPPROTO_IP, libc::IP_RECVERR) && socket.role() == Role::Datagram {
+            unserved::tell("the error queue of a datagram socket (IP_RECVERR)", libc::ENOPROTOOPT)?;
+        }
         if let (Some(family), Ok(slot)) = (family::joined(), socket.slot()) {
             if pass_on(socket, slot, family) && socket.role() == Role::Listener {
                 return crate::naming::listen_on(socket);

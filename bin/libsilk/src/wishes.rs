@@ -131,6 +131,18 @@ pub fn pacing_rate(settings: &Settings) -> u64 {
     !(u64::from(high) << 32 | u64::from(low))
 }
 
+/// Whether datagrams that do not fit the link are refused instead of cut up (`IP_MTU_DISCOVER`).
+pub fn refuses_fragments(settings: &Settings) -> bool {
+    let word = settings.wishes[wish::DISCOVERY].load(Relaxed);
+    [libc::IP_PMTUDISC_DO, libc::IP_PMTUDISC_PROBE].iter().any(|value| word == value.unsigned_abs() + 1)
+}
+
+/// The most bytes of a datagram that the link takes whole: its MTU without the headers of IPv4 and UDP.
+pub fn whole_datagram() -> usize {
+    let mtu = usual().map_or(0, |usual| usual.mtu.load(Relaxed));
+    if mtu == 0 { usize::MAX } else { mtu.saturating_sub(28) as usize }
+}
+
 /// What the daemon gives to sockets that wish nothing.
 pub fn usual() -> Option<&'static Usual> {
     family::joined().map(|family| &family.arena.header().usual)

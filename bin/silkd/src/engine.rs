@@ -322,7 +322,9 @@ impl Engine {
             Event::PeerFinished => end.change_status(status::PEER_FIN, 0),
             Event::Reset => end.fail(libc::ECONNRESET),
             Event::Refused => end.fail(libc::ECONNREFUSED),
-            Event::TimedOut => end.fail(libc::ETIMEDOUT),
+            Event::TimedOut => end.time_out(),
+            Event::SoftError(errno) => end.note_soft_error(errno),
+            Event::Writable => end.forget_soft_error(),
             Event::Unreachable(errno) => end.fail(errno),
             Event::Unfinished => self.stir(id, clock::now()),
             Event::Closed | Event::TimeWait => {

@@ -71,7 +71,9 @@ fn set_wishes(socket: &OwnedFd, wishes: &Wishes) -> Result<(), Errno> {
     if let Some(ttl) = wishes.ttl {
         sockopt::set_ip_ttl(socket, ttl.into())?;
     }
-    sockopt::set_tcp_quickack(socket, wishes.quick_ack)?;
+    if wishes.quick_ack {
+        sockopt::set_tcp_quickack(socket, true)?;
+    }
     sockopt::set_tcp_user_timeout(socket, wishes.user_timeout.unwrap_or(0))
 }
 

@@ -209,7 +209,9 @@ impl Server {
         };
         let local = if bound.ip().is_unspecified() { SocketAddrV4::new(source, bound.port()) } else { bound };
         let peer = SocketAddrV4::new(remote, peer.port());
-        if let Some(record) = self.families.get(&family).and_then(|f| f.arena.slot(slot)) {
+        let record = self.families.get(&family).and_then(|f| f.arena.slot(slot));
+        // A datagram socket's first packet comes later than its options.
+        if let Some(record) = record.filter(|_| kind == Kind::Stream) {
             first.store(record);
         }
         self.join_up(family, slot, kind, local, (!dissolve).then_some(peer))?;

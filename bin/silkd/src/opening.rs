@@ -223,7 +223,7 @@ impl Engine {
                 self.show_priority(name, self.classes.priority(class));
                 self.sockets.insert(name, Socket::on(id, false));
                 self.accepted.push((name, hold.clone()));
-                self.apply_wishes(id, now);
+                self.apply_first_wishes(id, now);
                 Some(id)
             }
             Err(_) => {
@@ -352,8 +352,8 @@ impl Engine {
         let Some(top) = self.top() else { return };
         let class = self.classes.class_of(*peer.ip(), 0, local.port());
         let service = end.slot().service.load(SeqCst) as u8;
-        let attrs = wishes::attrs(&wishes::of(end.slot()), Attrs::new())
-            .with(Attr::Tos(service))
+        let attrs = if service == 0 { Attrs::new() } else { Attrs::new().with(Attr::Tos(service)) };
+        let attrs = wishes::attrs(&wishes::of(end.slot()), attrs)
             .with(Attr::Local(local))
             .with(Attr::Remote(peer))
             .with(Attr::ProtId(ipv4::TCP.into()))
@@ -365,7 +365,7 @@ impl Engine {
                 self.admit(id, class);
                 self.show_priority(name, self.classes.priority(class));
                 self.sockets.insert(name, Socket::on(id, true));
-                self.apply_wishes(id, now);
+                self.apply_first_wishes(id, now);
                 // The SYN leaves with the first look at the path.
                 self.paths.bell(id, now, &mut self.port, Bell::Sent);
                 self.settle(id, now);

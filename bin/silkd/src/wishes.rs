@@ -75,21 +75,33 @@ impl Engine {
     /// Takes the wishes of a path's socket to it, with its class's congestion control where the
     /// program wishes none, and lets the program see which it has.
     pub(crate) fn apply_wishes(&mut self, id: PathId, now: Instant) {
+        if let Some(wishes) = self.wishes_now(id) {
+            self.paths.bell(id, now, &mut self.port, Bell::Wishes(wishes));
+        }
+    }
+
+    /// As [`Self::apply_wishes`], of a path that has just been made and so does as it is configured.
+    pub(crate) fn apply_first_wishes(&mut self, id: PathId, now: Instant) {
+        if let Some(wishes) = self.wishes_now(id).filter(|wishes| *wishes != Wishes::default()) {
+            self.paths.bell(id, now, &mut self.port, Bell::Wishes(wishes));
+        }
+    }
+
+    fn wishes_now(&mut self, id: PathId) -> Option<Wishes> {
         let class = self.paths.path(id).map_or(0, |path| usize::from(path.state.class));
-        let Some(end) = self.end_of(id) else { return };
+        let end = self.end_of(id)?;
         let wishes = of(end.slot());
         end.limit_not_sent();
         let wishes = Wishes { congestion: self.congestion(&wishes, class), ..wishes };
         self.show_congestion(id, wishes.congestion);
-        if wishes != Wishes::default() {
-            self.paths.bell(id, now, &mut self.port, Bell::Wishes(wishes));
-        }
+        Some(wishes)
     }
 
     /// The congestion control of a connection, where it is not the one that all have.
     fn congestion(&self, wishes: &Wishes, class: usize) -> Option<u8> {
         let known = wishes.congestion.filter(|number| Algorithm::from_number(*number).is_some());
-        known.or_else(|| self.classes.congestion(class).map(Algorithm::number))
+        let class = || self.classes.congestion(class).filter(|algorithm| *algorithm != self.usual_congestion);
+        known.or_else(|| class().map(Algorithm::number))
     }
 
     fn show_congestion(&mut self, id: PathId, number: Option<u8>) {

@@ -59,6 +59,8 @@ pub enum Event {
     TimedOut,
     /// The destination cannot be reached: the ICMP error as an errno value.
     Unreachable(i32),
+    /// The network says that a packet did not arrive, as an errno value; the path goes on trying.
+    SoftError(i32),
     /// The connection has ended in order; the path can be destroyed.
     Closed,
     /// Only TIME-WAIT is left, and its table has it; the path can be destroyed.

@@ -326,6 +326,13 @@ pub struct Usual {
     pub keep_interval: AtomicU32,
     /// `TCP_KEEPCNT`.
     pub keep_count: AtomicU32,
+    /// Bytes of the largest IP packet of the link.
+    pub mtu: AtomicU32,
+    /// Number of the interface, for `IP_PKTINFO`; zero: it has none.
+    pub interface: AtomicU32,
+    /// An address of silk's as a number in host byte order, for what arrives at a socket that is
+    /// bound to all of them.
+    pub address: AtomicU32,
 }
 
 /// The first page: what the arena is. Written by the daemon before it is shared.

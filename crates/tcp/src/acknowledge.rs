@@ -137,6 +137,10 @@ impl Connection {
         let arrived = self.recovery.on_ack(now, echo, octets, out);
         if let Some(sending) = arrived {
             self.measure(now, sending, seg);
+            if self.undo.is_some() {
+                self.weigh_for_undo(seg, sending, phase);
+                self.forget_undo();
+            }
         }
         if phase == Phase::Fast {
             return;

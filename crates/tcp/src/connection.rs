@@ -2,6 +2,7 @@
 //! §3.10.1 to §3.10.6). What happens when segments arrive, leave or fail to is in the neighbouring
 //! files; all of them work on the one struct below.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use silk_instant::Instant;
@@ -27,6 +28,7 @@ use crate::stamps::Timestamps;
 use crate::state::State;
 use crate::time_wait::TimeWait;
 use crate::timers::{Timer, Timers};
+use crate::undo::Undo;
 
 /// What the next calls of `poll_transmit` must send, whatever text there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +100,8 @@ pub struct Connection {
     pub(crate) rto: Rto,
     pub(crate) recovery: Recovery,
     pub(crate) congestion: Controller,
+    /// While a recovery may turn out not to be needed.
+    pub(crate) undo: Option<Box<Undo>>,
     pub(crate) timers: Timers,
     pub(crate) limits: Limits,
     pub(crate) keepalive: Keepalive,
@@ -155,6 +159,7 @@ impl Connection {
             rto: Rto::new(config),
             recovery: Recovery::new(iss),
             congestion: Controller::new(config.congestion, initial),
+            undo: None,
             timers: Timers::new(),
             limits: Limits::new(config),
             keepalive: Keepalive::new(config.keepalive),
@@ -240,6 +245,7 @@ impl Connection {
         self.rcv.reassembly = None;
         self.rcv.duplicate_acks = 0;
         self.recovery = Recovery::new(self.snd.nxt);
+        self.undo = None;
         why | Progress::CLOSED
     }
 
@@ -336,6 +342,11 @@ impl Connection {
         self.snd.una.at_or_before(seq) && seq.before(self.snd.nxt)
     }
 
+    /// Octets of text that were sent and are not acknowledged.
+    pub fn octets_outstanding(&self) -> u32 {
+        if self.state.is_synchronized() { self.snd.text_end().since(self.snd.una) } else { 0 }
+    }
+
     /// The state (RFC 9293 §3.3.2).
     pub fn state(&self) -> State {
         self.state
@@ -349,7 +360,8 @@ impl Connection {
 
     /// Bytes of memory the connection holds: itself, text out of order, the scoreboard.
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + self.rcv.memory() + self.recovery.memory() + self.congestion.memory()
+        let undo = self.undo.as_ref().map_or(0, |_| size_of::<Undo>());
+        size_of::<Self>() + undo + self.rcv.memory() + self.recovery.memory() + self.congestion.memory()
     }
 
     /// What is left to remember in TIME-WAIT; `None` in other states. Poll for transmission first.

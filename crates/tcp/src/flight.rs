@@ -248,6 +248,14 @@ impl Flight {
         self.stretches[at].fate = Fate::Lost;
     }
 
+    /// What is lost is under way after all.
+    pub(crate) fn forgive(&mut self) {
+        self.lost = 0;
+        for stretch in self.stretches.iter_mut().filter(|stretch| stretch.fate == Fate::Lost) {
+            stretch.fate = Fate::Sent;
+        }
+    }
+
     /// The first segment is lost.
     pub(crate) fn lose_first(&mut self, out: Outstanding) {
         self.split((out.una + out.mss).min(out.nxt), out.una);

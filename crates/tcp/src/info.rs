@@ -26,6 +26,7 @@ pub(crate) struct Counters {
     pub(crate) received_twice: u32,
     pub(crate) fast_recoveries: u32,
     pub(crate) timeouts: u32,
+    pub(crate) undone: u32,
 }
 
 /// What is done about losses at one moment; the numbers are those of Linux's `TCP_INFO`.
@@ -120,6 +121,8 @@ pub struct Info {
     pub fast_recoveries: u32,
     /// Times the retransmission timer went off.
     pub timeouts: u32,
+    /// Recoveries that were not needed and were undone (RFC 3522).
+    pub undone: u32,
     /// Octets per second at which text leaves; `None` for as fast as the windows allow.
     pub pacing_rate: Option<u64>,
     /// SO_MAX_PACING_RATE.
@@ -162,6 +165,7 @@ impl Connection {
             received_twice,
             fast_recoveries,
             timeouts,
+            undone,
         } = self.counters;
         Info {
             state: self.state,
@@ -202,6 +206,7 @@ impl Connection {
             reordered: self.recovery.rack.reordered(),
             fast_recoveries,
             timeouts,
+            undone,
             pacing_rate: self.pacing_rate(),
             max_pacing_rate: self.limits.max_pacing_rate(),
             delivery_rate: self.congestion.delivery_rate(),

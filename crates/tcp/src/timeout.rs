@@ -8,7 +8,7 @@ use crate::congestion::Congestion;
 use crate::connection::{Connection, Owed, Reader};
 use crate::keepalive::Due;
 use crate::progress::Progress;
-use crate::recovery::Wait;
+use crate::recovery::{Phase, Wait};
 use crate::state::State;
 use crate::timers::Timer;
 
@@ -69,6 +69,10 @@ impl Connection {
         self.snd.timeouts = self.snd.timeouts.saturating_add(1);
         if first {
             self.snd.stalled_since = now;
+        }
+        // Of a series of time-outs the first is what may have been a mistake.
+        if first || self.recovery.phase() != Phase::Loss {
+            self.remember_for_undo();
         }
         self.congestion.on_timeout(out.octets().min(self.congestion.window()), out.mss, first);
         self.ecn.on_reduced(out.nxt);

@@ -155,6 +155,7 @@ impl Connection {
             self.counters.segments_again = self.counters.segments_again.wrapping_add(segments);
             self.counters.octets_again += u64::from(text.len);
             self.recovery.sent_again(now, hole, end, self.snd.una);
+            self.note_for_undo(now);
         } else {
             self.note_first_sent(now, text, end);
         }

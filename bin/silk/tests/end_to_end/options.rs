@@ -118,3 +118,52 @@ fn congestion_control_is_chosen_by_the_class_and_by_the_program() {
     assert_eq!(ask(PREFERRED, &commands), expected("bbr"));
     assert_eq!(ask(CLIENT, &commands), expected("cubic"));
 }
+
+#[test]
+fn what_is_not_sent_is_limited() {
+    let Some((silk, _server)) = start() else { return };
+    let said = answers(&silk, &["stuff 0", "fill 10", "stuff 16384", "fill 300000"]);
+    let unsent = |said: &str| said.split(' ').next().and_then(|unsent| unsent.parse::<u64>().ok()).unwrap();
+    assert!(unsent(&said[0]) > 150_000, "{said:?}");
+    // As with Linux one large segment may be taken beyond the limit.
+    assert!((16_384..16_384 + 65_536).contains(&unsent(&said[2])), "{said:?}");
+    assert!(said[0].ends_with("False") && said[2].ends_with("False"), "{said:?}");
+    assert_eq!((&*said[1], &*said[3]), ("10", "300000"));
+}
+
+#[test]
+fn a_pacing_rate_is_taken_and_told() {
+    let Some((silk, _server)) = start() else { return };
+    let none = "18446744073709551615 18446744073709551615";
+    let said = answers(&silk, &["pace 50000000", "fill 200000", "pace 18446744073709551615", "fill 200000"]);
+    assert_eq!(said, ["50000000 50000000", "200000", none, "200000"]);
+}
+
+// RFC 9293 MUST-49.
+#[test]
+fn the_time_to_live_is_on_the_packets() {
+    let Some((silk, _server)) = start() else { return };
+    let commands = ["get", "hops", "ttl 9", "hops", "fill 100000", "hops", "ttl -1", "hops"];
+    assert_eq!(answers(&silk, &commands), ["0", "64", "9", "9", "100000", "9", "64", "64"]);
+}
+
+#[test]
+fn fast_open_is_refused_aloud() {
+    let Some((silk, _server)) = start() else { return };
+    assert_eq!(answers(&silk, &["fastopen", "get"]), ["ENOTSUP", "0"]);
+    let mut shown = Command::new(env!("CARGO_BIN_EXE_silk"));
+    let shown = shown.env("SILK_SOCKET", silk.path("control.sock")).args(["paths", "--not-accelerated"]);
+    let shown = text(shown);
+    assert!(shown.contains("setsockopt(6, 23)"), "{shown}");
+}
+
+// RFC 9293 MUST-21, MUST-47, SHLD-25.
+#[test]
+fn a_peer_that_cannot_be_reached_is_told_and_given_up() {
+    let Some((silk, _server)) = start() else { return };
+    let _client = silk.start_logged(&mut client(&silk, CLIENT, &["unheard 3000"]), "client");
+    // An error that the connection survives; then the program's patience is over, for that reason.
+    let told = || silk.log("python3").contains("first: EHOSTUNREACH False\nthen: EHOSTUNREACH True\n");
+    let log = || format!("{}{}", silk.log("python3"), silk.log("client"));
+    assert!(within(Duration::from_secs(20), told), "{}", log());
+}

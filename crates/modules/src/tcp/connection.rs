@@ -45,6 +45,7 @@ impl ConnectionStage {
     }
 
     /// What the program wishes of TCP. Its largest segment counts in the handshake alone.
+    // RFC 9293 MUST-21.
     fn grant(&mut self, wishes: &Wishes) {
         if let Some(algorithm) = wishes.congestion.and_then(Algorithm::from_number) {
             self.connection.set_congestion(algorithm);
@@ -113,6 +114,7 @@ impl ConnectionStage {
                     break;
                 }
             }
+            outgoing.sent(self.connection.octets_outstanding() as usize);
         }
         cx.arm(self.connection.poll_timeout().unwrap_or(Instant::FAR));
         self.settle(cx);
@@ -243,7 +245,7 @@ impl Stage for ConnectionStage {
         matches!(bell, Bell::Wishes(_))
     }
 
-    // RFC 9293 MUST-54, MUST-56.
+    // RFC 9293 MUST-47, MUST-54, MUST-56, SHLD-25.
     fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {
         // RFC 5927 §4.1: an error about what is not outstanding is forged, or too late.
         let outstanding = |sequence| self.connection.is_outstanding(SeqNumber::new(sequence));
@@ -266,6 +268,11 @@ impl Stage for ConnectionStage {
                 cx.raise(Event::Unreachable(errno));
                 self.pump(cx);
                 self.end(cx);
+                true
+            }
+            // Anybody on the way can say so: the connection goes on, and the program may hear of it.
+            Report::Unreachable { errno, .. } => {
+                cx.raise(Event::SoftError(errno));
                 true
             }
             _ => true,

@@ -20,5 +20,6 @@ mod recovering;
 mod sending;
 mod simulation;
 mod solo;
+mod undoing;
 mod waiting;
 mod windows;
