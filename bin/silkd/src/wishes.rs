@@ -76,7 +76,9 @@ impl Engine {
     /// program wishes none, and lets the program see which it has.
     pub(crate) fn apply_wishes(&mut self, id: PathId, now: Instant) {
         if let Some(wishes) = self.wishes_now(id) {
-            self.paths.bell(id, now, &mut self.port, Bell::Wishes(wishes));
+            for bell in [Bell::Wishes(wishes), Bell::Sent] {
+                self.paths.bell(id, now, &mut self.port, bell);
+            }
         }
     }
 

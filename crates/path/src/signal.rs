@@ -26,7 +26,8 @@ pub enum Bell {
     Cork(bool),
     /// Probe an idle peer: seconds idle, between probes, and their number; `None`: do not.
     KeepAlive(Option<(u32, u32, u8)>),
-    /// All that the program wishes beyond the usual, what it wished before included.
+    /// All that the program wishes beyond the usual, what it wished before included. It has its
+    /// effect with the next [`Bell::Sent`].
     Wishes(Wishes),
     /// The service bits of the path's packets (`IP_TOS`).
     Service(u8),

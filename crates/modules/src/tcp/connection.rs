@@ -237,12 +237,16 @@ impl Stage for ConnectionStage {
             Bell::KeepAlive(keepalive) => self.connection.set_keepalive(now, keepalive.map(keepalive_config)),
             // IP's.
             Bell::Service(_) => return true,
-            Bell::Wishes(wishes) => self.grant(&wishes),
+            Bell::Wishes(wishes) => {
+                // Nothing leaves before IP has heard it, too; whoever wishes rings once more.
+                self.grant(&wishes);
+                return true;
+            }
             _ => return false,
         }
         self.pump(cx);
         self.end(cx);
-        matches!(bell, Bell::Wishes(_))
+        false
     }
 
     // RFC 9293 MUST-47, MUST-54, MUST-56, SHLD-25.
