@@ -142,3 +142,21 @@ fn not_sent(info: &Info, unacknowledged: u32) -> u32 {
     let sent = info.octets_sent - info.octets_acked;
     unacknowledged.saturating_sub(u32::try_from(sent).unwrap_or(u32::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silk_tcp::{Config, Connection, SeqNumber};
+
+    #[test]
+    fn a_connection_is_told_in_linuxs_units() {
+        let (began, now) = (Instant::from_millis(1_000), Instant::from_millis(1_250));
+        let connection = Connection::connect(&Config::default(), SeqNumber::new(7), began);
+        let info = Info { in_flight: 1449, octets_sent: 1449, sacked: 1, mss: 1448, ..connection.info() };
+        let told = linuxs(&info, 10_000, now);
+        assert_eq!((told.state, told.rto, told.snd_mss, told.pmtu), (2, 1_000_000, 1448, 1500));
+        assert_eq!((told.unacked, told.sacked, told.notsent_bytes), (2, 1, 10_000 - 1449));
+        assert_eq!((told.snd_ssthresh, told.snd_cwnd, told.rcv_mss), (INFINITE, 10, 536));
+        assert_eq!((told.last_data_sent, told.last_data_recv, told.pacing_rate), (250, 0, u64::MAX));
+    }
+}

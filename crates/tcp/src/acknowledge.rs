@@ -63,6 +63,9 @@ impl Connection {
         self.snd.update_window(seg.seq, seg.ack, u32::from(seg.window) << self.snd.shift);
         if closed && self.snd.wnd > 0 {
             self.timers.cancel(Timer::Persist);
+            if self.snd.is_idle() {
+                self.snd.stalled_since = Instant::FAR;
+            }
             self.recovery.on_window_opened(self.snd.una);
         }
     }

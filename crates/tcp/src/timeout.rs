@@ -24,7 +24,7 @@ impl Connection {
         while let Some(timer) = self.timers.expire(now) {
             progress |= match timer {
                 Timer::Retransmit => self.on_retransmit_timeout(now),
-                Timer::Persist => self.on_persist_timeout(),
+                Timer::Persist => self.on_persist_timeout(now),
                 Timer::DelayedAck => self.owe_ack(),
                 Timer::Keepalive => self.on_keepalive_timeout(now),
                 Timer::Linger => self.finish(Progress::NONE),
@@ -91,9 +91,14 @@ impl Connection {
         if answers && self.reader != Reader::Gone {
             return false;
         }
+        self.snd.timeouts >= self.patience() || self.is_overdue(now)
+    }
+
+    /// Whether the user time-out is over, since the first time-out or the first probe.
+    fn is_overdue(&self, now: Instant) -> bool {
         let stalled = self.snd.stalled_since;
         let overdue = |timeout| stalled != Instant::FAR && now - stalled >= timeout;
-        self.snd.timeouts >= self.patience() || self.limits.user_timeout().is_some_and(overdue)
+        self.limits.user_timeout().is_some_and(overdue)
     }
 
     fn patience(&self) -> u8 {
@@ -105,10 +110,16 @@ impl Connection {
     /// ever if it answers (§3.8.6.1, MUST-37), but not for a program that has gone; or by Nagle, a
     /// cork or silly-window avoidance, then it goes out now (§3.8.6.2.1).
     // RFC 9293 MUST-35, MUST-36, MUST-37, MUST-60.
-    fn on_persist_timeout(&mut self) -> Progress {
+    fn on_persist_timeout(&mut self, now: Instant) -> Progress {
         if self.snd.usable_window() > 0 {
             self.owed.add(Owed::PUSH);
             return Progress::NONE;
+        }
+        if self.snd.probes == 0 {
+            self.snd.stalled_since = now;
+        } else if self.is_overdue(now) {
+            // Who limits the wait does not wait for a peer that answers and takes nothing, either.
+            return self.finish(Progress::TIMED_OUT);
         }
         let probes = if self.reader == Reader::Gone { self.snd.probes } else { self.snd.unanswered };
         if probes >= self.patience() {
@@ -123,6 +134,12 @@ impl Connection {
     // RFC 9293 MUST-26.
     fn on_keepalive_timeout(&mut self, now: Instant) -> Progress {
         let busy = !self.snd.is_idle() || self.timers.is_armed(Timer::Persist);
+        let silent = now - self.last_heard;
+        if !busy && self.keepalive.sent > 0 && self.limits.user_timeout().is_some_and(|limit| silent >= limit)
+        {
+            self.abort();
+            return Progress::TIMED_OUT | Progress::CLOSED;
+        }
         match self.keepalive.on_timeout(now, self.last_heard, busy) {
             Due::Later(at) => self.timers.arm(Timer::Keepalive, at),
             Due::Probe(next) => {
