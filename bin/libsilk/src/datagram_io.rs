@@ -11,7 +11,8 @@ use crate::state;
 use crate::stream_io::{advance, ring, shut};
 use crate::vectors::Vectors;
 use crate::wait::{self, Change, Deadline};
-use silk_control::{Kind, Reply, Request};
+use crate::wishes;
+use silk_control::{Kind, Reply};
 use silk_stream::{Datagram, Slot, pop_datagram, push_datagram};
 use std::ffi::c_int;
 use std::net::SocketAddr;
@@ -103,7 +104,7 @@ pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, flags: c_
         return Err(libc::EOPNOTSUPP);
     }
     let total = from.total();
-    if total > MOST {
+    if total > MOST || (wishes::refuses_fragments(&socket.settings) && total > wishes::whole_datagram()) {
         return Err(libc::EMSGSIZE);
     }
     let mut deadline = None;
@@ -175,7 +176,7 @@ fn put(socket: &Socket, slot: &Slot, from: &Vectors, to: SocketAddr) -> Answer<b
 pub fn decide(socket: &'static Socket, peer: SocketAddr) -> Answer<Server> {
     let server = naming::decide_by_peer(socket, peer)?;
     if server == Server::Silk {
-        let dissolve = Request::Connect { kind: Kind::Datagram, slot: Some(socket.name().0), peer: ANY };
+        let dissolve = naming::connection(socket, Kind::Datagram, Some(socket.name().0), ANY);
         match family::ask(&dissolve, &[])? {
             Reply::Socket { .. } => {}
             _ => return Err(libc::EPROTO),

@@ -65,6 +65,7 @@ mod transfer;
 mod unserved;
 mod vectors;
 mod wait;
+mod wishes;
 
 /// Called by the loader before the program's own constructors.
 extern "C" fn begin() {

@@ -225,7 +225,7 @@ pub unsafe fn connect(socket: &'static Socket, addr: *const sockaddr, len: sockl
     if bound.is_none() && (is_foreign(socket, peer, "connect")? || !join(socket)?) {
         return Ok(Server::Linux);
     }
-    let reply = family::ask(&Request::Connect { kind: socket.kind(), slot: bound, peer }, &[])?;
+    let reply = family::ask(&connection(socket, socket.kind(), bound, peer), &[])?;
     if bound.is_some() && reply == Reply::NotOurs {
         // Bound here, so it cannot reach what is Linux's alone.
         return Err(libc::ENETUNREACH);
@@ -254,6 +254,12 @@ pub unsafe fn connect(socket: &'static Socket, addr: *const sockaddr, len: sockl
     Ok(Server::Silk)
 }
 
+/// The request to connect, with what the first packet must show already.
+pub fn connection(socket: &Socket, kind: Kind, slot: Option<u32>, peer: SocketAddr) -> Request {
+    let service = socket.settings.service.load(Relaxed);
+    Request::Connect { kind, slot, peer, service, wishes: socket.settings.wished() }
+}
+
 /// Who serves an undecided datagram socket that sends to `peer`.
 ///
 /// # Errors
@@ -262,7 +268,7 @@ pub fn decide_by_peer(socket: &'static Socket, peer: SocketAddr) -> Answer<Serve
     if is_foreign(socket, peer, "sendto")? || !join(socket)? {
         return Ok(Server::Linux);
     }
-    let reply = family::ask(&Request::Connect { kind: Kind::Datagram, slot: None, peer: plain(peer) }, &[])?;
+    let reply = family::ask(&connection(socket, Kind::Datagram, None, plain(peer)), &[])?;
     decided(socket, reply, Role::Datagram)
 }
 

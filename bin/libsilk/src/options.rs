@@ -5,14 +5,15 @@
 use crate::errno::{Answer, check};
 use crate::family::{self, Family};
 use crate::real;
-use crate::settings::flag;
+use crate::settings::{Settings, flag};
 use crate::socket::{Role, Socket, shape};
 use crate::state;
 use crate::tcp_info;
 use crate::unserved;
+use crate::wishes;
 use libc::socklen_t;
 use silk_control::{Reply, Request, SILK_PATH, SILK_PRIORITY, SOL_SILK};
-use silk_stream::{Slot, option, request};
+use silk_stream::{Slot, Usual, option, request, wish};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 
@@ -28,6 +29,12 @@ enum Place<'a> {
     Linger,
     /// A time-out.
     Time(&'a AtomicU32),
+    /// A word of the wishes that is a number.
+    Wish(usize),
+    /// `TCP_CONGESTION`.
+    Congestion,
+    /// `SO_MAX_PACING_RATE`.
+    PacingRate,
 }
 
 fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
@@ -44,7 +51,6 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
         (libc::SOL_SOCKET, libc::SO_BROADCAST) => Place::Stream(option::BROADCAST),
         (libc::IPPROTO_TCP, libc::TCP_NODELAY) => Place::Stream(option::NODELAY),
         (libc::IPPROTO_TCP, libc::TCP_CORK) => Place::Stream(option::CORK),
-        (libc::IPPROTO_TCP, libc::TCP_QUICKACK) => Place::Stream(option::QUICKACK),
         (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE) => Place::Number(&settings.keep_idle),
         (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL) => Place::Number(&settings.keep_interval),
         (libc::IPPROTO_TCP, libc::TCP_KEEPCNT) => Place::Number(&settings.keep_count),
@@ -55,7 +61,10 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
         (libc::SOL_SOCKET, libc::SO_LINGER) => Place::Linger,
         (libc::SOL_SOCKET, libc::SO_RCVTIMEO) => Place::Time(&settings.receive_timeout),
         (libc::SOL_SOCKET, libc::SO_SNDTIMEO) => Place::Time(&settings.send_timeout),
-        _ => return None,
+        (libc::SOL_SOCKET, libc::SO_INCOMING_CPU) => Place::Number(&settings.incoming_cpu),
+        (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE) => Place::PacingRate,
+        (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => Place::Congestion,
+        _ => return wishes::place(level, name).map(Place::Wish),
     })
 }
 
@@ -72,6 +81,39 @@ unsafe fn input<T: Copy>(value: *const c_void, len: socklen_t) -> Answer<T> {
     }
     // SAFETY: enough bytes are there, by the caller's word.
     Ok(unsafe { value.cast::<T>().read_unaligned() })
+}
+
+/// Reads a number of the program's. Of IP's options one byte is enough.
+///
+/// # Safety
+/// As [`input`].
+unsafe fn input_number(level: c_int, value: *const c_void, len: socklen_t) -> Answer<c_int> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if level == libc::IPPROTO_IP && (1..4).contains(&len) {
+            return input::<u8>(value, len).map(c_int::from);
+        }
+        input::<c_int>(value, len)
+    }
+}
+
+/// The word of an option that is kept as it is, within Linux's bounds.
+fn number_to_keep(socket: &Socket, level: c_int, name: c_int, number: c_int) -> Answer<u32> {
+    match (level, name) {
+        // Eight bits, of which TCP has the lowest two for itself (RFC 3168 §6.1).
+        (libc::IPPROTO_IP, libc::IP_TOS) => {
+            let own = if socket.is(shape::DATAGRAM) { 0xff } else { 0xfc };
+            return Ok(number.cast_unsigned() & own);
+        }
+        (libc::SOL_SOCKET, libc::SO_INCOMING_CPU) => return Ok(number.wrapping_add(1).cast_unsigned()),
+        _ => {}
+    }
+    let fits = match (level, name) {
+        (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE | libc::TCP_KEEPINTVL) => (1..=32_767).contains(&number),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPCNT) => (1..=127).contains(&number),
+        _ => number >= 0,
+    };
+    fits.then_some(number.unsigned_abs()).ok_or(libc::EINVAL)
 }
 
 /// Remembers an option of an undecided or served socket; whether it is one of those that the
@@ -102,8 +144,26 @@ pub unsafe fn remember(
                 settings.stream.fetch_and(!bit, Relaxed);
             }
             Place::Number(cell) => {
-                let number = input::<c_int>(value, len)?;
-                cell.store(u32::try_from(number).map_err(|_| libc::EINVAL)?, Relaxed);
+                let number = input_number(level, value, len)?;
+                cell.store(number_to_keep(socket, level, name, number)?, Relaxed);
+            }
+            Place::Wish(place) => {
+                let word = wishes::word(place, input_number(level, value, len)?)?;
+                if let Some(cell) = settings.wishes.get(place) {
+                    cell.store(word, Relaxed);
+                }
+            }
+            Place::Congestion if value.is_null() => return Err(libc::EFAULT),
+            Place::Congestion => {
+                wishes::set_congestion(settings, std::slice::from_raw_parts(value.cast(), len as usize))?;
+            }
+            Place::PacingRate => {
+                let rate = match input::<u32>(value, len)? {
+                    _ if len >= 8 => input::<u64>(value, len)?,
+                    u32::MAX => u64::MAX,
+                    rate => rate.into(),
+                };
+                wishes::set_pacing_rate(settings, rate);
             }
             Place::Linger => {
                 let linger = input::<libc::linger>(value, len)?;
@@ -151,8 +211,13 @@ pub unsafe fn set(
         if level == libc::IPPROTO_TCP && name == libc::TCP_DEFER_ACCEPT && socket.role() == Role::Listener {
             return crate::naming::listen_on(socket);
         }
+        if (level, name) == (libc::IPPROTO_IP, libc::IP_RECVERR) && socket.role() == Role::Datagram {
+            unserved::tell("the error queue of a datagram socket (IP_RECVERR)", libc::ENOPROTOOPT)?;
+        }
         if let (Some(family), Ok(slot)) = (family::joined(), socket.slot()) {
-            pass_on(socket, slot, family);
+            if pass_on(socket, slot, family) && socket.role() == Role::Listener {
+                return crate::naming::listen_on(socket);
+            }
             // What these two held back goes out now.
             if level == libc::IPPROTO_TCP && uncork && state::unsent(slot) > 0 {
                 family.ring(socket.name().0, slot);
@@ -161,6 +226,9 @@ pub unsafe fn set(
         return Ok(());
     }
     unserved::tell(&format!("setsockopt({level}, {name})"), libc::ENOPROTOOPT)?;
+    if level == libc::IPPROTO_TCP && matches!(name, libc::TCP_FASTOPEN | libc::TCP_FASTOPEN_CONNECT) {
+        return Err(libc::EOPNOTSUPP);
+    }
     // SAFETY: as the caller promises.
     check(unsafe { real::setsockopt(fd, level, name, value, len) }).map(drop)
 }
@@ -183,10 +251,12 @@ fn set_ours(socket: &Socket, name: c_int, value: c_int) -> Answer<()> {
     }
 }
 
-/// Writes what the daemon must know of the options into the slot, where it differs.
-pub fn pass_on(socket: &Socket, slot: &Slot, family: &Family) {
+/// Writes what the daemon must know of the options into the slot, where it differs. Whether any
+/// wish did.
+pub fn pass_on(socket: &Socket, slot: &Slot, family: &Family) -> bool {
+    let wished = pass_on_wishes(&socket.settings, slot);
     if socket.role() == Role::Listener {
-        return;
+        return wished;
     }
     let settings = &socket.settings;
     let pairs = [
@@ -202,15 +272,27 @@ pub fn pass_on(socket: &Socket, slot: &Slot, family: &Family) {
     let count = if socket.role() == Role::Stream { pairs.len() } else { pairs.len() - 2 };
     let mut changed = false;
     for (from, to) in pairs.into_iter().take(count) {
-        let value = from.load(Relaxed);
-        if to.load(Relaxed) != value {
-            to.store(value, Relaxed);
-            changed = true;
-        }
+        changed |= copy(from, to);
     }
-    if changed {
-        family.request(socket.name().0, slot, request::OPTIONS);
+    let bits = if changed { request::OPTIONS } else { 0 } | if wished { request::WISHES } else { 0 };
+    if bits != 0 {
+        family.request(socket.name().0, slot, bits);
     }
+    wished
+}
+
+/// Whether any wish differed.
+fn pass_on_wishes(settings: &Settings, slot: &Slot) -> bool {
+    settings.wishes.iter().zip(&slot.wishes).fold(false, |changed, (from, to)| copy(from, to) | changed)
+}
+
+fn copy(from: &AtomicU32, to: &AtomicU32) -> bool {
+    let value = from.load(Relaxed);
+    let differs = to.load(Relaxed) != value;
+    if differs {
+        to.store(value, Relaxed);
+    }
+    differs
 }
 
 /// The same for a socket that silk has just begun to serve.
@@ -286,11 +368,17 @@ pub unsafe fn get(
         match (level, name) {
             (SOL_SILK, SILK_PATH) => return output(&slot.path.load(Relaxed), value, len),
             (libc::IPPROTO_TCP, libc::TCP_INFO) => {
-                tcp_info::ask(socket, slot);
-                return output(&tcp_info::of(slot), value, len);
+                return output(&tcp_info::told(socket, slot), value, len);
             }
             (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
-                return output(b"cubic\0\0\0\0\0\0\0\0\0\0\0", value, len);
+                return output(&wishes::congestion(socket, Some(slot)), value, len);
+            }
+            (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE) => {
+                let rate = wishes::pacing_rate(&socket.settings);
+                if !len.is_null() && *len >= 8 {
+                    return output(&rate, value, len);
+                }
+                return output(&u32::try_from(rate).unwrap_or(u32::MAX), value, len);
             }
             (libc::SOL_SOCKET, libc::SO_LINGER) => {
                 let set = socket.settings.linger.load(Relaxed);
@@ -301,6 +389,11 @@ pub unsafe fn get(
             _ => {}
         }
         if let Some(number) = number(socket, slot, level, name) {
+            if let (libc::IPPROTO_IP, Ok(byte), false) = (level, u8::try_from(number), len.is_null())
+                && (1..4).contains(&*len)
+            {
+                return output(&byte, value, len);
+            }
             return output(&number, value, len);
         }
         if let Some(Place::Time(cell)) = place(socket, level, name) {
@@ -318,6 +411,8 @@ fn number(socket: &Socket, slot: &Slot, level: c_int, name: c_int) -> Option<c_i
     let or_default = |set: u32, default: c_int| if set > 0 { signed(set) } else { default };
     let settings = &socket.settings;
     let datagram = socket.role() == Role::Datagram;
+    let usual =
+        |pick: fn(&Usual) -> &AtomicU32| signed(wishes::usual().map_or(0, |usual| pick(usual).load(Relaxed)));
     Some(match (level, name) {
         (SOL_SILK, SILK_PRIORITY) => signed(slot.priority.load(Relaxed)),
         (libc::SOL_SOCKET, libc::SO_ERROR) => state::take_error(slot).unwrap_or(0),
@@ -333,18 +428,33 @@ fn number(socket: &Socket, slot: &Slot, level: c_int, name: c_int) -> Option<c_i
         (libc::SOL_SOCKET, libc::SO_RCVBUF) => buffer(&slot.rx_size, &settings.receive_buffer),
         (libc::SOL_SOCKET, libc::SO_SNDBUF) => buffer(&slot.tx_size, &settings.send_buffer),
         (libc::SOL_SOCKET, libc::SO_RCVLOWAT | libc::SO_SNDLOWAT) => 1,
-        (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => {
+        (libc::SOL_SOCKET, libc::SO_INCOMING_CPU) => {
             tcp_info::ask(socket, slot);
-            or_default(tcp_info::of(slot).segment(), 536)
+            let cpu = tcp_info::incoming_cpu(socket).unwrap_or_else(|| settings.incoming_cpu.load(Relaxed));
+            cpu.cast_signed() - 1
         }
-        (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE) => or_default(settings.keep_idle.load(Relaxed), 7200),
-        (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL) => or_default(settings.keep_interval.load(Relaxed), 75),
-        (libc::IPPROTO_TCP, libc::TCP_KEEPCNT) => or_default(settings.keep_count.load(Relaxed), 9),
+        (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => {
+            let wished = settings.wishes[wish::MAX_SEGMENT].load(Relaxed);
+            or_default(tcp_info::segment(socket, slot), or_default(wished, 536))
+        }
+        (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE) => {
+            or_default(settings.keep_idle.load(Relaxed), usual(|usual| &usual.keep_idle))
+        }
+        (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL) => {
+            or_default(settings.keep_interval.load(Relaxed), usual(|usual| &usual.keep_interval))
+        }
+        (libc::IPPROTO_TCP, libc::TCP_KEEPCNT) => {
+            or_default(settings.keep_count.load(Relaxed), usual(|usual| &usual.keep_count))
+        }
         _ => match place(socket, level, name)? {
             Place::Flag(bit) => c_int::from(settings.has_flag(bit)),
             Place::Stream(bit) => c_int::from(settings.stream.load(Relaxed) & bit != 0),
             Place::Number(cell) => signed(cell.load(Relaxed)),
-            Place::Linger | Place::Time(_) => return None,
+            Place::Wish(place) => {
+                let word = settings.wishes.get(place).map_or(0, |cell| cell.load(Relaxed));
+                wishes::number(place, word, wishes::usual())
+            }
+            Place::Linger | Place::Time(_) | Place::Congestion | Place::PacingRate => return None,
         },
     })
 }

@@ -62,7 +62,9 @@ fn stream(socket: &Socket, slot: &Slot) -> u32 {
     if state::readable(slot) > 0 {
         ready |= IN;
     }
-    let room = has(status::CONNECTED) && state::writable(slot) >= state::worthwhile(slot);
+    let room = has(status::CONNECTED)
+        && state::writable(slot) >= state::worthwhile(slot)
+        && !state::is_held_back(slot);
     if write_over || closed || room {
         ready |= OUT;
     }

@@ -2,6 +2,7 @@
 //! serves the socket, answered by `getsockopt`, inherited by accepted connections, carried
 //! across an exec.
 
+use silk_stream::wish;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -20,10 +21,11 @@ pub mod flag {
 }
 
 /// How many words [`Settings::words`] has.
-pub const WORDS: usize = 13;
+pub const WORDS: usize = OWN + wish::COUNT;
+/// Those of them that are not wishes.
+const OWN: usize = 14;
 
 /// The options.
-#[derive(Default)]
 pub struct Settings {
     /// Bits of [`flag`].
     pub flags: AtomicU32,
@@ -51,6 +53,10 @@ pub struct Settings {
     pub defer_accept: AtomicU32,
     /// `IP_TOS` as set.
     pub service: AtomicU32,
+    /// `SO_INCOMING_CPU` as set, plus one.
+    pub incoming_cpu: AtomicU32,
+    /// As [`silk_stream::Slot::wishes`].
+    pub wishes: [AtomicU32; wish::COUNT],
 }
 
 impl Settings {
@@ -70,10 +76,12 @@ impl Settings {
             backlog: AtomicU32::new(0),
             defer_accept: AtomicU32::new(0),
             service: AtomicU32::new(0),
+            incoming_cpu: AtomicU32::new(0),
+            wishes: [const { AtomicU32::new(0) }; wish::COUNT],
         }
     }
 
-    fn cells(&self) -> [&AtomicU32; WORDS] {
+    fn cells(&self) -> impl Iterator<Item = &AtomicU32> {
         // Exhaustive, so that a new option must be considered here.
         let Self {
             flags,
@@ -89,8 +97,10 @@ impl Settings {
             backlog,
             defer_accept,
             service,
+            incoming_cpu,
+            wishes,
         } = self;
-        [
+        let own: [&AtomicU32; OWN] = [
             flags,
             stream,
             linger,
@@ -104,17 +114,26 @@ impl Settings {
             backlog,
             defer_accept,
             service,
-        ]
+            incoming_cpu,
+        ];
+        own.into_iter().chain(wishes)
     }
 
     /// All of them, in a fixed order.
     pub fn words(&self) -> [u32; WORDS] {
-        self.cells().map(|cell| cell.load(Relaxed))
+        let mut words = [0; WORDS];
+        words.iter_mut().zip(self.cells()).for_each(|(word, cell)| *word = cell.load(Relaxed));
+        words
     }
 
     /// Sets all of them.
     pub fn set(&self, words: [u32; WORDS]) {
-        self.cells().into_iter().zip(words).for_each(|(cell, word)| cell.store(word, Relaxed));
+        self.cells().zip(words).for_each(|(cell, word)| cell.store(word, Relaxed));
+    }
+
+    /// The wishes alone.
+    pub fn wished(&self) -> [u32; wish::COUNT] {
+        self.wishes.each_ref().map(|cell| cell.load(Relaxed))
     }
 
     /// Sets or clears bits of [`flag`].
@@ -159,6 +178,7 @@ mod tests {
         from.linger.store(6, Relaxed);
         from.receive_timeout.store(1500, Relaxed);
         from.set_flag(flag::REUSE_PORT, true);
+        from.wishes[wish::SOFT_ERRORS].store(1, Relaxed);
         to.set(from.words());
         assert_eq!(to.words(), from.words());
         assert_eq!(to.receive_limit(), Some(Duration::from_millis(1500)));

@@ -3,7 +3,7 @@
 
 use crate::errno::Answer;
 use crate::family;
-use silk_stream::{Bytes, Slot, status, used};
+use silk_stream::{Bytes, Slot, status, used, wish};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
@@ -79,6 +79,28 @@ pub fn send_limit(slot: &Slot) -> u32 {
 #[inline]
 pub fn writable(slot: &Slot) -> u32 {
     send_limit(slot).saturating_sub(unsent(slot))
+}
+
+/// The most that is taken at once below the limit of what is not sent, bytes: as with Linux one
+/// large segment, so that a small limit does not make small segments.
+const PORTION: u32 = 64 << 10;
+
+/// Whether as much is written and not sent as the program wants (`TCP_NOTSENT_LOWAT`).
+#[inline]
+pub fn is_held_back(slot: &Slot) -> bool {
+    match slot.wishes[wish::NOT_SENT].load(Relaxed) {
+        0 => false,
+        limit => slot.tx_write.load(Relaxed).wrapping_sub(slot.tx_sent.load(SeqCst)) >= limit,
+    }
+}
+
+/// Bytes that a stream takes now: room in the ring, as far as what is not sent allows.
+#[inline]
+pub fn takes(slot: &Slot) -> u32 {
+    if slot.wishes[wish::NOT_SENT].load(Relaxed) == 0 {
+        return writable(slot);
+    }
+    if is_held_back(slot) { 0 } else { writable(slot).min(PORTION) }
 }
 
 /// Bytes written and not yet acknowledged by the peer.

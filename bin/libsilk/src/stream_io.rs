@@ -53,14 +53,21 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
         }
         let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.receive_limit()));
         let level = if all { (want - got).min(slot.rx_size.load(Relaxed) as usize / 2) as u32 } else { 1 };
-        let ready = |slot: &Slot| {
-            state::readable(slot) >= level || ended(socket, slot, state::status(slot)).is_some()
-        };
+        let ready = |slot: &Slot| state::readable(slot) >= level || may_have_ended(socket, slot);
         match wait::sleep(socket, slot, Change::Readable(level), limit, ready) {
             Err(_) if got > 0 => return Ok(got),
             other => other?,
         }
     }
+}
+
+/// Whether a reader has something else to be told than bytes. Takes no error: that is for who
+/// tells it.
+fn may_have_ended(socket: &Socket, slot: &Slot) -> bool {
+    let status = state::status(slot);
+    let alive = status & (status::CONNECTED | status::CONNECTING) != 0;
+    let over = status & (status::FAILED | status::PEER_FIN) != 0;
+    over || !alive || socket.shut.load(Relaxed) & shut::READ != 0 || state::has_error(slot)
 }
 
 /// How the stream has ended for a reader, once the ring is empty.
@@ -69,7 +76,8 @@ fn ended(socket: &Socket, slot: &Slot, status: u32) -> Option<Answer> {
     const ALIVE: u32 = status::CONNECTED | status::CONNECTING;
     let shut = socket.shut.load(Relaxed) & shut::READ != 0;
     if status & OVER == 0 && status & ALIVE != 0 && !shut {
-        return None;
+        // What the network says of a connection that goes on (`IP_RECVERR`) is told once.
+        return state::take_error(slot).map(Err);
     }
     if status & status::FAILED != 0
         && let Some(errno) = state::take_error(slot)
@@ -143,7 +151,7 @@ pub fn send_with(
     flags: c_int,
     put: impl Fn(&Slot, usize, usize) -> Answer,
 ) -> Answer {
-    if flags & libc::MSG_OOB != 0 {
+    if flags & (libc::MSG_OOB | libc::MSG_FASTOPEN) != 0 {
         return Err(libc::EOPNOTSUPP);
     }
     let mut deadline = None;
@@ -182,7 +190,7 @@ pub fn send_with(
             socket.starved.fetch_add(1, Relaxed);
             let level = state::worthwhile(slot);
             wait::announce(slot, Change::Writable(level));
-            if connected && state::writable(slot) >= level {
+            if connected && state::writable(slot) >= level && !state::is_held_back(slot) {
                 continue;
             }
             return finish(sent, libc::EAGAIN, flags);
@@ -190,8 +198,10 @@ pub fn send_with(
         let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.send_limit()));
         let level = half.min(u32::try_from(want - sent).unwrap_or(half));
         let ready = |slot: &Slot| {
-            (state::status(slot) & status::CONNECTED != 0 && state::writable(slot) >= level)
-                || may_send(socket, slot).is_err_and(|errno| errno != 0)
+            let room = state::writable(slot) >= level && !state::is_held_back(slot);
+            (state::status(slot) & status::CONNECTED != 0 && room)
+                || is_refused(socket, slot)
+                || state::has_error(slot)
         };
         if let Err(errno) = wait::sleep(socket, slot, Change::Writable(level), limit, ready) {
             return finish(sent, errno, flags);
@@ -225,7 +235,7 @@ fn place(
     put: &impl Fn(&Slot, usize, usize) -> Answer,
 ) -> Answer<Placed> {
     let _turn = socket.writing.turn();
-    let room = (state::writable(slot) as usize).min(len);
+    let room = (state::takes(slot) as usize).min(len);
     if room == 0 {
         return Ok(if len == 0 { Placed::NoMore } else { Placed::NoRoom });
     }
@@ -240,13 +250,20 @@ fn place(
     Ok(Placed::Bytes(placed))
 }
 
-/// Whether anything may be sent: an error is told once, then the pipe is broken.
-fn may_send(socket: &Socket, slot: &Slot) -> Answer<()> {
+/// Whether nothing may be sent any more.
+fn is_refused(socket: &Socket, slot: &Slot) -> bool {
     const ALIVE: u32 = status::CONNECTED | status::CONNECTING;
     let status = state::status(slot);
     let over = status & (status::SEND_CLOSED | status::FAILED) != 0 || status & ALIVE == 0;
-    if !over && socket.shut.load(Relaxed) & shut::WRITE == 0 {
-        return Ok(());
+    over || socket.shut.load(Relaxed) & shut::WRITE != 0
+}
+
+/// Whether anything may be sent: an error is told once, then the pipe is broken. What the network
+/// says of a connection that goes on (`IP_RECVERR`) is told once, too.
+fn may_send(socket: &Socket, slot: &Slot) -> Answer<()> {
+    match state::take_error(slot) {
+        Some(errno) => Err(errno),
+        None if is_refused(socket, slot) => Err(libc::EPIPE),
+        None => Ok(()),
     }
-    Err(state::take_error(slot).unwrap_or(libc::EPIPE))
 }

@@ -1,58 +1,15 @@
-//! `TCP_INFO` from what the daemon writes into a slot: `struct tcp_info` of `<linux/tcp.h>`,
-//! up to the fields that programs have read since Linux 2.6; the rest is cut off, which
-//! `getsockopt` allows.
+//! `TCP_INFO` and what else only TCP knows: the daemon writes it into the arena when it is asked.
 
 use crate::family;
 use crate::socket::{Role, Socket};
 use crate::wait::Deadline;
-use silk_stream::{Slot, request, status, wake};
+use silk_stream::{INFO_WORDS, SharedInfo, Slot, TcpInfo, request, status, wake};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
-/// The structure's first part. Times are in µs, sizes of windows in segments.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TcpInfo {
-    state: u8,
-    ca_state: u8,
-    retransmits: u8,
-    probes: u8,
-    backoff: u8,
-    options: u8,
-    wscale: u8,
-    flags: u8,
-    rto: u32,
-    ato: u32,
-    snd_mss: u32,
-    rcv_mss: u32,
-    unacked: u32,
-    sacked: u32,
-    lost: u32,
-    retrans: u32,
-    fackets: u32,
-    last_data_sent: u32,
-    last_ack_sent: u32,
-    last_data_recv: u32,
-    last_ack_recv: u32,
-    pmtu: u32,
-    rcv_ssthresh: u32,
-    rtt: u32,
-    rttvar: u32,
-    snd_ssthresh: u32,
-    snd_cwnd: u32,
-    advmss: u32,
-    reordering: u32,
-    rcv_rtt: u32,
-    rcv_space: u32,
-    total_retrans: u32,
-}
-
-impl TcpInfo {
-    /// Bytes of a full segment towards the peer; zero when they are not known.
-    pub fn segment(&self) -> u32 {
-        self.snd_mss
-    }
-}
+/// `TCP_CLOSE` and `TCP_LISTEN` of Linux.
+const CLOSE: u8 = 7;
+const LISTEN: u8 = 10;
 
 /// How long the daemon may take to answer; then what it has written before must do.
 const MOMENT: Duration = Duration::from_millis(50);
@@ -74,69 +31,30 @@ pub fn ask(socket: &Socket, slot: &Slot) {
     }
 }
 
-/// What is known of a connection.
-pub fn of(slot: &Slot) -> TcpInfo {
-    const CLOSE: u8 = 7;
-    const TIMESTAMPS: u32 = 1;
-    /// Linux's way to say that no loss has set it yet.
-    const INFINITE: u32 = 0x7fff_ffff;
-    if slot.info.load(SeqCst) == 0 {
-        return TcpInfo { state: CLOSE, ..TcpInfo::default() };
-    }
-    let known = slot.mss.load(Relaxed);
-    let mss = known.max(1);
-    let options = slot.info_options.load(Relaxed);
-    let ssthresh = match slot.ssthresh.load(Relaxed) {
-        u32::MAX => INFINITE,
-        bytes => bytes / mss,
-    };
-    TcpInfo {
-        state: slot.tcp_state.load(Relaxed) as u8,
-        retransmits: slot.backoff.load(Relaxed) as u8,
-        backoff: slot.backoff.load(Relaxed) as u8,
-        options: options as u8,
-        wscale: (options >> 8) as u8,
-        rto: slot.rto_us.load(Relaxed),
-        snd_mss: known,
-        rcv_mss: known,
-        advmss: known,
-        unacked: slot.in_flight.load(Relaxed).div_ceil(mss),
-        sacked: slot.sacked.load(Relaxed).div_ceil(mss),
-        pmtu: known.saturating_add(if options & TIMESTAMPS == 0 { 40 } else { 52 }),
-        rcv_ssthresh: slot.receive_window.load(Relaxed),
-        rtt: slot.rtt_us.load(Relaxed),
-        rttvar: slot.rtt_var_us.load(Relaxed),
-        snd_ssthresh: ssthresh,
-        snd_cwnd: slot.cwnd.load(Relaxed) / mss,
-        rcv_space: slot.rx_size.load(Relaxed),
-        total_retrans: slot.retransmits.load(Relaxed),
-        ..TcpInfo::default()
-    }
+/// What the daemon has written of a socket.
+fn record(socket: &Socket) -> Option<&'static SharedInfo> {
+    family::joined()?.arena.info(socket.name().0)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// What is known of a connection, as the bytes of Linux's `struct tcp_info`.
+pub fn told(socket: &Socket, slot: &Slot) -> [u8; INFO_WORDS * 4] {
+    ask(socket, slot);
+    let state = if socket.role() == Role::Listener { LISTEN } else { CLOSE };
+    let nothing = TcpInfo { state, ..TcpInfo::default() };
+    known(socket, slot).map_or_else(|| nothing.bytes(), SharedInfo::bytes)
+}
 
-    #[test]
-    fn the_fields_lie_where_linux_has_them() {
-        assert_eq!(std::mem::offset_of!(TcpInfo, rto), 8);
-        assert_eq!(std::mem::offset_of!(TcpInfo, rtt), 68);
-        assert_eq!(std::mem::offset_of!(TcpInfo, total_retrans), 100);
-        assert_eq!(size_of::<TcpInfo>(), 104);
-    }
+fn known(socket: &Socket, slot: &Slot) -> Option<&'static SharedInfo> {
+    record(socket).filter(|_| slot.info.load(SeqCst) != 0 && socket.role() == Role::Stream)
+}
 
-    #[test]
-    fn windows_are_told_in_segments() {
-        let slot = Slot::default();
-        slot.mss.store(1448, Relaxed);
-        slot.cwnd.store(14480, Relaxed);
-        slot.ssthresh.store(u32::MAX, Relaxed);
-        slot.in_flight.store(1449, Relaxed);
-        assert_eq!(of(&slot), TcpInfo { state: 7, ..TcpInfo::default() }, "nothing is known yet");
-        slot.info.store(1, Relaxed);
-        let info = of(&slot);
-        assert_eq!((info.snd_cwnd, info.snd_mss, info.unacked), (10, 1448, 2));
-        assert_eq!(info.snd_ssthresh, 0x7fff_ffff);
-    }
+/// Bytes of text in a full segment towards the peer; zero when they are not known.
+pub fn segment(socket: &Socket, slot: &Slot) -> u32 {
+    ask(socket, slot);
+    known(socket, slot).map_or(0, SharedInfo::segment)
+}
+
+/// The CPU that processes the socket's packets, plus one, as it was last told.
+pub fn incoming_cpu(socket: &Socket) -> Option<u32> {
+    record(socket).map(|record| record.cpu.load(Relaxed)).filter(|cpu| *cpu > 0)
 }

@@ -8,11 +8,15 @@ use crate::family;
 use crate::settings::flag;
 use crate::socket::{Role, Socket, shape};
 use crate::stream_io;
+use crate::unserved;
 use crate::vectors::Vectors;
+use crate::wishes;
 use libc::{msghdr, sockaddr, socklen_t};
+use silk_stream::Usual;
 use std::ffi::c_int;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// `read`, `recv` and their kin: no name is wanted.
 ///
@@ -110,11 +114,21 @@ pub unsafe fn send_to(
 /// Decides about an undecided datagram socket that is about to send.
 ///
 /// # Errors
-/// What the daemon refuses with.
+/// What the daemon refuses with; `EOPNOTSUPP` for TCP Fast Open.
 ///
 /// # Safety
 /// As [`address::parse`].
-pub unsafe fn decide(socket: &'static Socket, to: *const sockaddr, to_len: socklen_t) -> Answer<bool> {
+pub unsafe fn decide(
+    socket: &'static Socket,
+    flags: c_int,
+    to: *const sockaddr,
+    to_len: socklen_t,
+) -> Answer<bool> {
+    if flags & libc::MSG_FASTOPEN != 0 && !socket.is(shape::DATAGRAM) {
+        // Linux would connect, and the connection would be its own without a word.
+        unserved::tell("sendto(MSG_FASTOPEN)", libc::EOPNOTSUPP)?;
+        return Err(libc::EOPNOTSUPP);
+    }
     if !socket.is_undecided() || !socket.is(shape::DATAGRAM) || socket.is(shape::SCOUT) {
         return Ok(socket.is_served());
     }
@@ -161,13 +175,17 @@ pub unsafe fn receive_message(socket: &Socket, message: *mut msghdr, flags: c_in
     Ok(length(got, flags))
 }
 
-/// Says where a datagram arrived (`IP_PKTINFO`): at the socket's own address. No interface is
-/// named, as paths know none.
+/// Says where a datagram arrived (`IP_PKTINFO`): at the socket's own address, or silk's, over silk's
+/// interface.
 ///
 /// # Safety
 /// `message`'s control buffer must have `room` bytes or be null.
 unsafe fn packet_info(socket: &Socket, message: &mut msghdr, room: usize) -> Answer<()> {
     let IpAddr::V4(local) = address::shared(&socket.slot()?.local).ip() else { return Ok(()) };
+    let usual = wishes::usual();
+    let known = |pick: fn(&Usual) -> &AtomicU32| usual.map_or(0, |usual| pick(usual).load(Relaxed));
+    let local = if local.is_unspecified() { Ipv4Addr::from(known(|usual| &usual.address)) } else { local };
+    let interface = known(|usual| &usual.interface);
     let v6 = socket.is(shape::INET6);
     let size = if v6 { size_of::<libc::in6_pktinfo>() } else { size_of::<libc::in_pktinfo>() };
     // SAFETY: computes a size.
@@ -189,12 +207,12 @@ unsafe fn packet_info(socket: &Socket, message: &mut msghdr, room: usize) -> Ans
             ((*header).cmsg_level, (*header).cmsg_type) = (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO);
             let address = libc::in6_addr { s6_addr: local.to_ipv6_mapped().octets() };
             data.cast::<libc::in6_pktinfo>()
-                .write_unaligned(libc::in6_pktinfo { ipi6_addr: address, ipi6_ifindex: 0 });
+                .write_unaligned(libc::in6_pktinfo { ipi6_addr: address, ipi6_ifindex: interface });
         } else {
             ((*header).cmsg_level, (*header).cmsg_type) = (libc::IPPROTO_IP, libc::IP_PKTINFO);
             let address = libc::in_addr { s_addr: u32::from(local).to_be() };
             data.cast::<libc::in_pktinfo>().write_unaligned(libc::in_pktinfo {
-                ipi_ifindex: 0,
+                ipi_ifindex: interface.cast_signed(),
                 ipi_spec_dst: address,
                 ipi_addr: address,
             });

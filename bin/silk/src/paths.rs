@@ -2,6 +2,7 @@
 //! be left to Linux.
 
 mod table;
+mod tcp;
 
 use crate::daemon;
 use crate::trouble::Trouble;
@@ -19,6 +20,9 @@ pub struct Options {
     /// What programs asked for that silk left to Linux, instead of the paths
     #[arg(long, conflicts_with = "json")]
     not_accelerated: bool,
+    /// What TCP knows of each connection, as `ss -tin` tells it of Linux's
+    #[arg(long, conflicts_with_all = ["json", "not_accelerated"])]
+    tcp: bool,
     /// Show it again every second, until interrupted
     #[arg(long)]
     watch: bool,
@@ -48,6 +52,8 @@ fn show(report: &Report, options: &Options) -> io::Result<()> {
         writeln!(out)?;
     } else if options.not_accelerated {
         out.write_all(table::unserved(report).as_bytes())?;
+    } else if options.tcp {
+        out.write_all(tcp::connections(report).as_bytes())?;
     } else {
         out.write_all(table::paths(report).as_bytes())?;
     }

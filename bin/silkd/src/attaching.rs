@@ -6,13 +6,16 @@ use crate::cpu_time::CpuTime;
 use crate::family::{Family, State};
 use crate::family_end::ThreadEnd;
 use crate::server::{Member, Server, refused};
+use crate::settings::Settings;
+use crate::stack;
 use rustix::event::epoll;
 use silk_config::HugePages;
 use silk_control::{Refusal, Reply};
-use silk_stream::{Arena, Sizes};
+use silk_stream::{Arena, Sizes, Usual};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
 impl Server {
     pub(crate) fn found_family(
@@ -38,6 +41,7 @@ impl Server {
             .map_err(|e| Refusal { errno: libc::ENOMEM, why: format!("no arena for {program}: {e}") })?;
         let index = self.next_family;
         self.next_family += 1;
+        show_usual(&self.settings, &arena.header().usual);
         let mut family = Family::new(index, random_token(), arena.clone(), program);
         begin(&mut family);
         let priorities = family.priorities.clone();
@@ -173,4 +177,19 @@ impl Server {
 fn random_token() -> u64 {
     // The kernel's random numbers do not fail once the machine has booted.
     rand_core::TryRngCore::try_next_u64(&mut rand_core::OsRng).unwrap_or_else(|_| std::process::id().into())
+}
+
+/// Lets programs see what their sockets have that wish nothing.
+fn show_usual(settings: &Settings, usual: &Usual) {
+    let tcp = &settings.config.tcp;
+    let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+    usual.congestion.store(stack::algorithm(tcp.congestion).number().into(), SeqCst);
+    usual.syn_retries.store(tcp.syn_retries.into(), SeqCst);
+    usual.linger.store(seconds(tcp.fin_wait), SeqCst);
+    usual.keep_idle.store(seconds(tcp.keepalive.idle), SeqCst);
+    usual.keep_interval.store(seconds(tcp.keepalive.interval), SeqCst);
+    usual.keep_count.store(tcp.keepalive.probes.into(), SeqCst);
+    usual.mtu.store(settings.mtu.into(), SeqCst);
+    usual.interface.store(settings.interface, SeqCst);
+    usual.address.store(settings.addresses.first().map_or(0, |address| u32::from(*address)), SeqCst);
 }

@@ -83,6 +83,11 @@ impl Classes {
         self.classes.get(class).map_or(0, |(class, _)| class.max_priority)
     }
 
+    /// The congestion control of a class's connections, where it has one of its own.
+    pub fn congestion(&self, class: usize) -> Option<silk_tcp::Algorithm> {
+        self.classes.get(class).and_then(|(class, _)| class.congestion).map(crate::stack::algorithm)
+    }
+
     /// Whether every priority has a domain to itself.
     pub fn are_apart(&self) -> bool {
         self.classes.iter().all(|(class, domain)| {

@@ -10,7 +10,7 @@ use crate::sockets::Socket;
 use silk_device::Frame;
 use silk_instant::Instant;
 use silk_path::classify::Verdict;
-use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Message, Meta, ModuleId, PathId};
+use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Message, Meta, ModuleId, PathId, Wishes};
 use silk_sched::Member;
 use silk_stream::{request, status};
 use silk_wire::ipv4;
@@ -58,6 +58,18 @@ impl Sibling {
     pub fn is_busy(&self) -> bool {
         self.under_way.load(SeqCst) >= FORWARDED
     }
+}
+
+/// Datagrams that are sent of a socket that is closed; more are its loss.
+const LAST_WORDS: usize = 1024;
+
+/// The options that a new path of a socket that has had another, or none, must hear of.
+fn options_of(end: &mut SocketEnd) -> impl Iterator<Item = Bell> + use<> {
+    let _ = end.new_service();
+    let service = end.slot().service.load(SeqCst) as u8;
+    let wishes = crate::wishes::of(end.slot());
+    let service = (service != 0).then_some(Bell::Service(service));
+    service.into_iter().chain((wishes != Wishes::default()).then_some(Bell::Wishes(wishes)))
 }
 
 impl Engine {
@@ -133,7 +145,11 @@ impl Engine {
                 let priority = attrs.priority().map_or_else(|| self.classes.priority(class), u32::from);
                 self.show_priority(name, priority);
                 end.change_status(status::CONNECTED, 0);
+                let options = options_of(&mut end);
                 self.port.put_datagrams(id, end);
+                for bell in options {
+                    self.paths.bell(id, now, &mut self.port, bell);
+                }
                 // The program may have rung before the path was there to hear it.
                 self.sockets.insert(name, Socket { rung: true, ..Socket::on(id, true) });
                 self.tell_program(id);
@@ -165,6 +181,9 @@ impl Engine {
         {
             self.paths.bell(id, now, &mut self.port, Bell::Service(service));
         }
+        if asked & request::WISHES != 0 {
+            self.paths.bell(id, now, &mut self.port, Bell::Wishes(crate::wishes::of(end.slot())));
+        }
         let mut left = SENDING;
         while left > 0 && end.pop_datagram(|to, data| self.send_one(id, to, data, now)) {
             left -= 1;
@@ -193,7 +212,17 @@ impl Engine {
 
     /// A datagram socket's path ends with its socket.
     pub(crate) fn close_datagrams(&mut self, id: PathId, name: SocketName, now: Instant) {
-        let end = self.port.take_datagrams(id);
+        let mut end = self.port.take_datagrams(id);
+        if let Some(end) = &mut end {
+            // What a program sends as its last word is sent, and as it wished.
+            for bell in options_of(end) {
+                self.paths.bell(id, now, &mut self.port, bell);
+            }
+            let mut left = LAST_WORDS;
+            while left > 0 && end.pop_datagram(|to, data| self.send_one(id, to, data, now)) {
+                left -= 1;
+            }
+        }
         let cpu = self.served(name);
         self.paths.charge_cpu(id, 0, cpu);
         self.destroy(id, now);

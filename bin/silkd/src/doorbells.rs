@@ -79,6 +79,9 @@ impl Engine {
         if asked & request::OPTIONS != 0 {
             self.apply_options(id, now);
         }
+        if asked & request::WISHES != 0 {
+            self.apply_wishes(id, now);
+        }
         if !is_last {
             if new_bytes {
                 self.paths.bell(id, now, &mut self.port, Bell::Sent);

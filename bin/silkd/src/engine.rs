@@ -19,6 +19,7 @@ use silk_path::classify::Tables;
 use silk_path::{Checksum, DropReason, DropTotals, Event, Message, Meta, Outcome, PathId, Paths, Ticket};
 use silk_sched::{Member, Policy};
 use silk_stream::status;
+use silk_tcp::Algorithm;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
@@ -53,6 +54,8 @@ pub struct Parts {
     pub listen: Listen,
     /// Probing of idle connections, where a program says no figures of its own.
     pub keepalive: Keepalive,
+    /// The congestion control of connections that nobody wishes otherwise for.
+    pub congestion: Algorithm,
     /// The classifier's tables, shared by all domains.
     pub tables: Tables,
     /// The way to the control thread.
@@ -78,6 +81,8 @@ pub struct Engine {
     pub(crate) rings: (u32, u32),
     pub(crate) listen: Listen,
     pub(crate) keepalive: Keepalive,
+    /// The congestion control of connections that nobody wishes otherwise for.
+    pub(crate) usual_congestion: Algorithm,
     pub(crate) families: BTreeMap<FamilyIndex, FamilyEnd>,
     pub(crate) sockets: Sockets,
     /// The listening sockets by their listen path's index.
@@ -125,6 +130,7 @@ impl Engine {
             rings: parts.rings,
             listen: parts.listen,
             keepalive: parts.keepalive,
+            usual_congestion: parts.congestion,
             families: BTreeMap::new(),
             sockets: Sockets::default(),
             listeners: BTreeMap::new(),
@@ -316,7 +322,9 @@ impl Engine {
             Event::PeerFinished => end.change_status(status::PEER_FIN, 0),
             Event::Reset => end.fail(libc::ECONNRESET),
             Event::Refused => end.fail(libc::ECONNREFUSED),
-            Event::TimedOut => end.fail(libc::ETIMEDOUT),
+            Event::TimedOut => end.time_out(),
+            Event::SoftError(errno) => end.note_soft_error(errno),
+            Event::Writable => end.forget_soft_error(),
             Event::Unreachable(errno) => end.fail(errno),
             Event::Unfinished => self.stir(id, clock::now()),
             Event::Closed | Event::TimeWait => {

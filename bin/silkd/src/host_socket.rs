@@ -8,7 +8,8 @@ use rustix::net::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use silk_modules::host::{HostFault, HostSocket};
-use silk_path::{Bell, Event};
+use silk_path::{Bell, Event, Wishes};
+use silk_tcp::Algorithm;
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -44,7 +45,7 @@ impl HostSocket for LinuxSocket {
             Bell::NoDelay(on) => sockopt::set_tcp_nodelay(socket, on),
             Bell::Cork(on) => sockopt::set_tcp_cork(socket, on),
             Bell::KeepAlive(keep) => set_keepalive(socket, keep),
-            Bell::UserTimeout(seconds) => sockopt::set_tcp_user_timeout(socket, seconds.saturating_mul(1000)),
+            Bell::Wishes(wishes) => set_wishes(socket, &wishes),
             Bell::Service(bits) => sockopt::set_ip_tos(socket, bits),
             _ => Ok(()),
         };
@@ -59,6 +60,21 @@ fn set_keepalive(socket: &OwnedFd, keep: Option<(u32, u32, u8)>) -> Result<(), E
         sockopt::set_tcp_keepcnt(socket, probes.into())?;
     }
     sockopt::set_socket_keepalive(socket, keep.is_some())
+}
+
+/// Those that Linux has a way to set from outside the program and that mean anything there.
+fn set_wishes(socket: &OwnedFd, wishes: &Wishes) -> Result<(), Errno> {
+    if let Some(algorithm) = wishes.congestion.and_then(Algorithm::from_number) {
+        // Which algorithms there are is the machine's affair.
+        let _ = sockopt::set_tcp_congestion(socket, algorithm.name());
+    }
+    if let Some(ttl) = wishes.ttl {
+        sockopt::set_ip_ttl(socket, ttl.into())?;
+    }
+    if wishes.quick_ack {
+        sockopt::set_tcp_quickack(socket, true)?;
+    }
+    sockopt::set_tcp_user_timeout(socket, wishes.user_timeout.unwrap_or(0))
 }
 
 fn fault(errno: Errno) -> HostFault {
@@ -158,10 +174,14 @@ mod tests {
         socket.set(Bell::NoDelay(true));
         socket.set(Bell::KeepAlive(Some((10, 5, 3))));
         socket.set(Bell::Service(0x48));
+        let wishes =
+            Wishes { congestion: Some(1), user_timeout: Some(7_000), ttl: Some(9), ..Wishes::default() };
+        socket.set(Bell::Wishes(wishes));
         let fd = &socket.0;
         assert_eq!(sockopt::tcp_nodelay(fd), Ok(true));
         assert_eq!(sockopt::socket_keepalive(fd), Ok(true));
         assert_eq!(sockopt::tcp_keepcnt(fd), Ok(3));
         assert_eq!(sockopt::ip_tos(fd), Ok(0x48));
+        assert_eq!((sockopt::tcp_user_timeout(fd), sockopt::ip_ttl(fd)), (Ok(7_000), Ok(9)));
     }
 }

@@ -43,6 +43,7 @@ mod sys;
 mod unblock;
 mod watchdog;
 mod wheel;
+mod wishes;
 
 use clap::Parser;
 use std::path::PathBuf;

@@ -5,6 +5,7 @@ use crate::command::{Command, ListenerHold, Rings, SocketName};
 use crate::family::{Socket, State};
 use crate::server::Server;
 use crate::slots::{clear, place_rings, retire, store_address};
+use crate::wishes::First;
 use silk_control::{Kind, Refusal, Reply, SlotNumber};
 use silk_stream::{RANKS, kind, status};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -171,6 +172,7 @@ impl Server {
         kind: Kind,
         slot: Option<SlotNumber>,
         peer: SocketAddr,
+        first: First,
     ) -> Result<Reply, Refusal> {
         let IpAddr::V4(remote) = peer.ip().to_canonical() else { return Ok(Reply::NotOurs) };
         let dissolve = kind == Kind::Datagram && remote.is_unspecified();
@@ -207,6 +209,11 @@ impl Server {
         };
         let local = if bound.ip().is_unspecified() { SocketAddrV4::new(source, bound.port()) } else { bound };
         let peer = SocketAddrV4::new(remote, peer.port());
+        let record = self.families.get(&family).and_then(|f| f.arena.slot(slot));
+        // A datagram socket's first packet comes later than its options.
+        if let Some(record) = record.filter(|_| kind == Kind::Stream) {
+            first.store(record);
+        }
         self.join_up(family, slot, kind, local, (!dissolve).then_some(peer))?;
         Ok(Reply::Socket { slot, generation })
     }

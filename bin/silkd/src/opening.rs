@@ -9,10 +9,11 @@ use crate::family_end::FamilyEnd;
 use crate::slots::{clear, place_rings, retire, store_address};
 use crate::socket_end::SocketEnd;
 use crate::sockets::Socket;
+use crate::wishes;
 use silk_device::Frame;
 use silk_instant::Instant;
 use silk_path::classify::Verdict;
-use silk_path::{Attr, Attrs, Bell, CreateError, DropReason, ModuleId, PathId, Request};
+use silk_path::{Attr, Attrs, Bell, CreateError, DropReason, ModuleId, PathId, Request, Wishes};
 use silk_sched::{Member, Terms};
 use silk_stream::{OWNER_NOBODY, kind, status};
 use silk_wire::ipv4;
@@ -74,7 +75,8 @@ impl Engine {
     pub fn listen(&mut self, hold: Arc<ListenerHold>, defer_accept: u32, now: Instant) {
         let Some(top) = self.top() else { return };
         let class = self.classes.default;
-        let attrs = Attrs::new()
+        let wishes = self.wishes_of(&hold);
+        let attrs = wishes::attrs(&wishes, Attrs::new())
             .with(Attr::Listen(true))
             .with(Attr::Local(hold.local))
             .with(Attr::ProtId(ipv4::TCP.into()))
@@ -85,6 +87,7 @@ impl Engine {
             Ok(id) => {
                 self.admit_listener(id);
                 self.paths.bell(id, now, &mut self.port, Bell::DeferAccept(defer_accept));
+                self.paths.bell(id, now, &mut self.port, Bell::Wishes(wishes));
                 self.listen_on_linux(id, &hold, defer_accept);
                 self.listeners.insert(id.index, vec![hold]);
             }
@@ -110,8 +113,16 @@ impl Engine {
             self.host.change_terms(*index, hold, defer_accept);
             if let Some(id) = self.paths.at(*index) {
                 self.paths.bell(id, now, &mut self.port, Bell::DeferAccept(defer_accept));
+                let wishes = self.wishes_of(hold);
+                self.paths.bell(id, now, &mut self.port, Bell::Wishes(wishes));
             }
         }
+    }
+
+    /// What a listening socket's program wishes.
+    fn wishes_of(&self, hold: &ListenerHold) -> Wishes {
+        let slot = self.families.get(&hold.name.family).and_then(|family| family.arena.slot(hold.name.slot));
+        slot.map_or_else(Wishes::default, wishes::of)
     }
 
     /// A program listens no longer.
@@ -215,6 +226,7 @@ impl Engine {
                 self.show_priority(name, self.classes.priority(class));
                 self.sockets.insert(name, Socket::on(id, false));
                 self.accepted.push((name, hold.clone()));
+                self.apply_first_wishes(id, now);
                 Some(id)
             }
             Err(_) => {
@@ -287,6 +299,9 @@ impl Engine {
         place_rings(record, rings);
         store_address(&record.local, local);
         store_address(&record.peer, remote);
+        if let Some(listening) = family.arena.slot(hold.name.slot) {
+            wishes::inherit(listening, record);
+        }
         let end = SocketEnd::new(&family.arena, name, rings)?;
         Some((name, end))
     }
@@ -339,7 +354,9 @@ impl Engine {
         let Some(end) = SocketEnd::new(&family.arena, name, rings) else { return };
         let Some(top) = self.top() else { return };
         let class = self.classes.class_of(*peer.ip(), 0, local.port());
-        let attrs = Attrs::new()
+        let service = end.slot().service.load(SeqCst) as u8;
+        let attrs = if service == 0 { Attrs::new() } else { Attrs::new().with(Attr::Tos(service)) };
+        let attrs = wishes::attrs(&wishes::of(end.slot()), attrs)
             .with(Attr::Local(local))
             .with(Attr::Remote(peer))
             .with(Attr::ProtId(ipv4::TCP.into()))
@@ -351,6 +368,7 @@ impl Engine {
                 self.admit(id, class);
                 self.show_priority(name, self.classes.priority(class));
                 self.sockets.insert(name, Socket::on(id, true));
+                self.apply_first_wishes(id, now);
                 // The SYN leaves with the first look at the path.
                 self.paths.bell(id, now, &mut self.port, Bell::Sent);
                 self.settle(id, now);

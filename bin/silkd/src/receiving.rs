@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn without_a_call_for_a_second_ordinary_work_is_left_alone() {
         let almost = QUIET - Duration::from_nanos(1);
-        let next = |manner, quiet, load| super::next(manner, quiet, load, Prompt);
+        let next = |manner, quiet, load| next(manner, quiet, load, Prompt);
         assert_eq!([Prompt, Yielding].map(|manner| next(manner, almost, None)), [Prompt, Yielding]);
         let flood = Some(Load { cpu: 90, lower: 99 });
         assert_eq!([Prompt, Yielding, Batched].map(|manner| next(manner, QUIET, flood)), [Batched; 3]);
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_flood_makes_it_yield_until_it_is_well_over() {
-        let next = |manner, load| super::next(manner, Duration::ZERO, load, Prompt);
+        let next = |manner, load| next(manner, Duration::ZERO, load, Prompt);
         let after = |manner, cpu, lower| next(manner, Some(Load { cpu, lower }));
         assert_eq!([40, 41].map(|cpu| after(Prompt, cpu, 99)), [Prompt, Yielding]);
         assert_eq!([26, 25].map(|cpu| after(Yielding, cpu, 99)), [Yielding, Prompt]);
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn where_it_is_configured_they_are_batched_but_for_floods() {
-        let next = |manner, load| super::next(manner, Duration::ZERO, load, Batched);
+        let next = |manner, load| next(manner, Duration::ZERO, load, Batched);
         assert_eq!(next(Batched, None), Batched);
         assert_eq!(next(Batched, Some(Load { cpu: 50, lower: 99 })), Yielding);
         assert_eq!(next(Yielding, Some(Load { cpu: 10, lower: 99 })), Batched);

@@ -2,8 +2,9 @@
 
 use crate::command::{Holder, SocketName};
 use crate::engine::Engine;
-use silk_control::{ClassReport, DropCount, PathReport, Report, ThreadReport};
+use silk_control::{ClassReport, DropCount, PathReport, Report, TcpReport, ThreadReport};
 use silk_path::{ClassUse, DropReason, DropTotals, Path};
+use silk_stream::TcpInfo;
 use std::sync::atomic::Ordering::SeqCst;
 
 impl Engine {
@@ -52,11 +53,8 @@ impl Engine {
         let modules = self.paths.graph().modules();
         let class = usize::from(attrs.class().unwrap_or(0));
         let owner = attrs.owner();
-        let slot =
-            owner.and_then(|owner| self.families.get(&((owner >> 32) as u32))?.arena.slot(owner as u32));
         let info = crate::info::of(path);
-        let unsent =
-            slot.map_or(0, |slot| slot.tx_write.load(SeqCst).wrapping_sub(slot.tx_read.load(SeqCst)));
+        let unsent = self.unacknowledged(path);
         PathReport {
             id: u64::from(state.id.generation) << 32 | (self.domain as u64) << 24 | u64::from(state.id.index),
             class: self.classes.name(class).to_owned(),
@@ -78,6 +76,7 @@ impl Engine {
             mss: info.map_or(0, |info| info.mss.into()),
             cwnd: info.map_or(0, |info| info.cwnd.into()),
             retransmits: info.map_or(0, |info| info.segments_again.into()),
+            tcp: info.map(|info| Box::new(tcp_report(info.algorithm.name(), &self.tcp_info(path)))),
         }
     }
 
@@ -148,6 +147,57 @@ impl Engine {
                 demoted: String::new(),
             })
             .collect()
+    }
+}
+
+/// What `ss -tin` would show.
+fn tcp_report(congestion: &str, info: &TcpInfo) -> TcpReport {
+    // What Linux shows as no limit is left out.
+    let limited = |rate: u64| if rate == u64::MAX { 0 } else { rate };
+    TcpReport {
+        congestion: congestion.to_owned(),
+        timestamps: info.options & 1 != 0,
+        sack: info.options & 2 != 0,
+        ecn: info.options & 8 != 0,
+        window_shifts: (info.options & 4 != 0).then_some([info.wscale & 15, info.wscale >> 4]),
+        ca_state: info.ca_state,
+        backoff: info.backoff,
+        rto_us: info.rto,
+        ato_us: info.ato,
+        rtt_us: info.rtt,
+        rttvar_us: info.rttvar,
+        min_rtt_us: info.min_rtt,
+        mss: info.snd_mss,
+        pmtu: info.pmtu,
+        rcv_mss: info.rcv_mss,
+        advmss: info.advmss,
+        cwnd: info.snd_cwnd,
+        ssthresh: Some(info.snd_ssthresh).filter(|segments| *segments < 0x7fff_ffff),
+        bytes_sent: info.bytes_sent,
+        bytes_retrans: info.bytes_retrans,
+        bytes_acked: info.bytes_acked,
+        bytes_received: info.bytes_received,
+        segs_out: info.segs_out,
+        segs_in: info.segs_in,
+        data_segs_out: info.data_segs_out,
+        data_segs_in: info.data_segs_in,
+        last_sent_ms: info.last_data_sent,
+        last_received_ms: info.last_data_recv,
+        last_ack_ms: info.last_ack_recv,
+        pacing_rate: limited(info.pacing_rate),
+        delivery_rate: info.delivery_rate,
+        unacked: info.unacked,
+        retrans: [info.retrans, info.total_retrans],
+        lost: info.lost,
+        sacked: info.sacked,
+        dsack_dups: info.dsack_dups,
+        reord_seen: info.reord_seen,
+        rcv_ooopack: info.rcv_ooopack,
+        rcv_space: info.rcv_space,
+        snd_wnd: info.snd_wnd,
+        rcv_wnd: info.rcv_wnd,
+        notsent_bytes: info.notsent_bytes,
+        timeouts: info.total_rto,
     }
 }
 

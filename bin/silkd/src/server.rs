@@ -9,6 +9,7 @@ use crate::ports::Ports;
 use crate::settings::Settings;
 use crate::slots::retire;
 use crate::watchdog::Watched;
+use crate::wishes::First;
 use rustix::event::epoll;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
@@ -385,8 +386,9 @@ impl Server {
             Request::Listen { slot, backlog, defer_accept } => {
                 self.listen(family, process, slot, backlog, defer_accept).unwrap_or_else(Reply::Refused)
             }
-            Request::Connect { kind, slot, peer } => {
-                self.connect(family, process, kind, slot, peer).unwrap_or_else(Reply::Refused)
+            Request::Connect { kind, slot, peer, service, wishes } => {
+                let first = First { service, wishes };
+                self.connect(family, process, kind, slot, peer, first).unwrap_or_else(Reply::Refused)
             }
             Request::Release { slot, generation } => {
                 let known = self.families.get_mut(&family)?;

@@ -28,6 +28,10 @@ pub struct Settings {
     pub recipes: Vec<Recipe>,
     /// Whether a default route leads over silk's interface.
     pub default_route: bool,
+    /// Bytes of the largest IP packet of the link.
+    pub mtu: u16,
+    /// Linux's number of the interface that it shares; zero: it shares none.
+    pub interface: u32,
 }
 
 impl Settings {
@@ -43,6 +47,8 @@ impl Settings {
             networks: Vec::new(),
             recipes: Vec::new(),
             default_route: false,
+            mtu: 0,
+            interface: 0,
         }
     }
 

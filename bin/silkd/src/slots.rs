@@ -27,7 +27,8 @@ pub fn clear(record: &silk_stream::Slot) -> u32 {
         &record.keep_idle,
         &record.keep_interval,
         &record.keep_count,
-        &record.retransmits,
+        &record.tx_sent,
+        &record.congestion,
         &record.drops,
         &record.options,
         &record.send_limit,
@@ -37,6 +38,7 @@ pub fn clear(record: &silk_stream::Slot) -> u32 {
     ] {
         word.store(0, SeqCst);
     }
+    record.wishes.iter().for_each(|word| word.store(0, SeqCst));
     record.bells.iter().for_each(|word| word.store(0, SeqCst));
     record.generation.store(generation, SeqCst);
     generation

@@ -4,7 +4,7 @@
 
 use crate::command::{Rings, SocketName};
 use silk_path::{ByteStream, Incoming, Outgoing};
-use silk_stream::{Arena, Bytes, RingPlace, Slot, free, status, used, waiting};
+use silk_stream::{Arena, Bytes, RingPlace, Slot, free, status, used, waiting, wish};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
@@ -48,6 +48,10 @@ pub struct FromProgram {
     /// How far the program had written when we last looked. Never moves backwards, whatever
     /// the program says, and never more than the ring's size ahead of `read`.
     write: u32,
+    /// How far the bytes have been sent once at least: between `read` and `write`.
+    sent: u32,
+    /// The bytes not yet sent from which on the socket is not writable (`TCP_NOTSENT_LOWAT`).
+    not_sent: u32,
     /// The program has not been told that there is more room.
     news: bool,
 }
@@ -62,6 +66,10 @@ pub struct SocketEnd {
     status: u32,
     /// `IP_TOS` as the path has it.
     service: u8,
+    /// What the network has told of the connection since the peer last answered; 0: nothing.
+    soft_error: i32,
+    /// An error that ends nothing is to be told.
+    told_error: bool,
     to_program: ToProgram,
     from_program: FromProgram,
 }
@@ -79,8 +87,17 @@ impl SocketEnd {
             rings,
             status: slot.status.load(Relaxed),
             service: 0,
+            soft_error: 0,
+            told_error: false,
             to_program: ToProgram { side: side(rings.rx), write: 0, limit: rings.rx.size, news: false },
-            from_program: FromProgram { side: side(rings.tx), read: 0, write: 0, news: false },
+            from_program: FromProgram {
+                side: side(rings.tx),
+                read: 0,
+                write: 0,
+                sent: 0,
+                not_sent: u32::MAX,
+                news: false,
+            },
         })
     }
 
@@ -137,6 +154,39 @@ impl SocketEnd {
         };
     }
 
+    /// Takes over the program's `TCP_NOTSENT_LOWAT`.
+    pub fn limit_not_sent(&mut self) {
+        self.from_program.not_sent = match self.slot().wishes[wish::NOT_SENT].load(Relaxed) {
+            0 => u32::MAX,
+            set => set,
+        };
+        self.from_program.show_sent();
+    }
+
+    /// The network has told of a failure that the connection survives: a program that wants to hear
+    /// of those (`IP_RECVERR`) does, others when the connection fails of it.
+    // RFC 9293 MUST-47, SHLD-20, SHLD-25.
+    pub fn note_soft_error(&mut self, errno: i32) {
+        self.soft_error = errno;
+        if self.slot().wishes[wish::SOFT_ERRORS].load(Relaxed) != 0 {
+            self.slot().error.store(errno.unsigned_abs(), SeqCst);
+            self.to_program.news = true;
+            self.from_program.news = true;
+            self.told_error = true;
+        }
+    }
+
+    /// The peer did not answer for too long: why, as far as the network has said it since the peer
+    /// last answered.
+    pub fn time_out(&mut self) {
+        self.fail(if self.soft_error != 0 { self.soft_error } else { libc::ETIMEDOUT });
+    }
+
+    /// The peer has acknowledged text: what the network said before is past.
+    pub fn forget_soft_error(&mut self) {
+        self.soft_error = 0;
+    }
+
     /// The program's `IP_TOS`, if it is another than before.
     pub fn new_service(&mut self) -> Option<u8> {
         let set = self.slot().service.load(Relaxed) as u8;
@@ -188,12 +238,13 @@ impl SocketEnd {
         // Event sets are told of more room only where somebody waits for it: nearly every
         // acknowledgement makes some.
         let bells = readable || self.slot().waiting.load(SeqCst) & waiting::WRITE != 0;
-        Some(Wake { threads: self.whom_to_wake(readable, writable), bells })
+        let error = std::mem::take(&mut self.told_error);
+        Some(Wake { threads: self.whom_to_wake(readable, writable, error), bells })
     }
 
     /// Of the threads that sleep on the socket, whether those whose level is reached are to
     /// be woken (CM §4.2 `B_wakeup`); their bits are then taken from the slot.
-    fn whom_to_wake(&self, readable: bool, writable: bool) -> bool {
+    fn whom_to_wake(&self, readable: bool, writable: bool, error: bool) -> bool {
         // The indices have been stored; whoever sets its bit after this sees them.
         std::sync::atomic::fence(SeqCst);
         let slot = self.slot();
@@ -205,8 +256,10 @@ impl SocketEnd {
         let read_over = self.status & (status::FAILED | status::PEER_FIN) != 0;
         let write_over = self.status & (status::FAILED | status::SEND_CLOSED) != 0;
         let room = free(slot.tx_write.load(SeqCst), self.from_program.read, self.rings.tx.size);
-        let reader = readable && (read_over || self.unread() >= level(&slot.wake_read, self.rings.rx.size));
-        let writer = writable && (write_over || room >= level(&slot.wake_write, self.rings.tx.size));
+        let reader =
+            readable && (read_over || error || self.unread() >= level(&slot.wake_read, self.rings.rx.size));
+        let room = room >= level(&slot.wake_write, self.rings.tx.size) && self.from_program.sends_enough();
+        let writer = writable && (write_over || error || room);
         let bits = if reader { waiting::READ } else { 0 } | if writer { waiting::WRITE } else { 0 };
         sleeping & bits != 0 && slot.waiting.fetch_and(!bits, SeqCst) & bits != 0
     }
@@ -258,8 +311,27 @@ impl FromProgram {
         claimed > known
     }
 
+    /// What the program wrote beyond what was sent is half of what it may be, as Linux wants it
+    /// before it wakes a writer.
+    fn sends_enough(&self) -> bool {
+        let waits = self.side.slot().tx_write.load(SeqCst).wrapping_sub(self.sent);
+        self.not_sent == u32::MAX || u64::from(waits) * 2 < u64::from(self.not_sent)
+    }
+
+    fn show_sent(&mut self) {
+        if self.not_sent != u32::MAX {
+            self.side.slot().tx_sent.store(self.sent, SeqCst);
+            self.news = true;
+        }
+    }
+
     fn give_back(&mut self, read: u32) {
         self.read = read;
+        if used(self.sent, read, self.side.ring.size) != self.sent.wrapping_sub(read) {
+            // What is gone was sent.
+            self.sent = read;
+            self.show_sent();
+        }
         self.side.slot().tx_read.store(read, Release);
         self.news = true;
     }
@@ -280,6 +352,13 @@ impl Outgoing for FromProgram {
         let n = n.min(self.len());
         if n > 0 {
             self.give_back(self.read.wrapping_add(n as u32));
+        }
+    }
+
+    fn sent(&mut self, n: usize) {
+        let sent = self.read.wrapping_add(n.min(self.len()) as u32);
+        if std::mem::replace(&mut self.sent, sent) != sent {
+            self.show_sent();
         }
     }
 }
@@ -366,6 +445,62 @@ mod tests {
         end.slot().receive_limit.store(0, SeqCst);
         end.limit_receiving();
         assert_eq!(end.split().0.room(), 16384 - 2000);
+    }
+
+    // RFC 9293 MUST-47, SHLD-20.
+    #[test]
+    fn an_error_that_ends_nothing_is_told_to_whoever_asked_for_it() {
+        let mut end = end();
+        end.note_soft_error(libc::EHOSTUNREACH);
+        assert_eq!((end.slot().error.load(SeqCst), end.take_news()), (0, None));
+        end.slot().wishes[wish::SOFT_ERRORS].store(1, Relaxed);
+        end.slot().waiting.store(waiting::READ, SeqCst);
+        end.slot().wake_read.store(1, SeqCst);
+        end.note_soft_error(libc::EHOSTUNREACH);
+        assert_eq!(end.slot().error.load(SeqCst), libc::EHOSTUNREACH.unsigned_abs());
+        assert_eq!(end.take_news(), Some(Wake { threads: true, bells: true }));
+        assert_eq!(end.slot().status.load(SeqCst) & status::FAILED, 0);
+    }
+
+    #[test]
+    fn a_silent_peer_is_told_as_what_the_network_said_last() {
+        for (said, acknowledged, errno) in [
+            (0, false, libc::ETIMEDOUT),
+            (libc::EHOSTUNREACH, false, libc::EHOSTUNREACH),
+            (libc::EHOSTUNREACH, true, libc::ETIMEDOUT),
+        ] {
+            let mut end = end();
+            end.note_soft_error(said);
+            if acknowledged {
+                end.forget_soft_error();
+            }
+            end.time_out();
+            assert_eq!(end.slot().error.load(SeqCst), errno.unsigned_abs());
+        }
+    }
+
+    #[test]
+    fn a_writer_that_limits_what_is_not_sent_is_woken_when_half_of_it_is() {
+        let mut end = end();
+        end.slot().wishes[wish::NOT_SENT].store(1000, Relaxed);
+        end.limit_not_sent();
+        end.slot().tx_write.store(1200, SeqCst);
+        end.look();
+        let waits = |end: &SocketEnd| {
+            end.slot().waiting.store(waiting::WRITE, SeqCst);
+            end.slot().wake_write.store(1, SeqCst);
+        };
+        waits(&end);
+        end.from_program.sent(700);
+        assert_eq!(end.slot().tx_sent.load(SeqCst), 700);
+        assert_eq!(end.take_news(), Some(Wake { threads: false, bells: true }), "500 are not sent");
+        end.from_program.sent(701);
+        assert_eq!(end.take_news(), Some(Wake { threads: true, bells: true }));
+        // What is acknowledged was sent, whoever sent it.
+        waits(&end);
+        end.from_program.consume(1200);
+        assert_eq!((end.slot().tx_sent.load(SeqCst), end.slot().tx_read.load(SeqCst)), (1200, 1200));
+        assert_eq!(end.take_news(), Some(Wake { threads: true, bells: true }));
     }
 
     #[test]

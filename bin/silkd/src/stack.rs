@@ -108,11 +108,7 @@ fn tcp_config(config: &Config, mtu: u16) -> silk_tcp::Config {
         window_scaling: tcp.window_scaling,
         timestamps: tcp.timestamps,
         sack: tcp.sack,
-        congestion: match tcp.congestion {
-            Congestion::Cubic => silk_tcp::Algorithm::Cubic,
-            Congestion::Reno => silk_tcp::Algorithm::Reno,
-            Congestion::Bbr => silk_tcp::Algorithm::Bbr,
-        },
+        congestion: algorithm(tcp.congestion),
         ecn: match tcp.ecn {
             Ecn::Off => silk_tcp::Ecn::Off,
             Ecn::Accept => silk_tcp::Ecn::Accept,
@@ -128,6 +124,15 @@ fn tcp_config(config: &Config, mtu: u16) -> silk_tcp::Config {
         fin_wait_2: tcp.fin_wait,
         time_wait: tcp.time_wait,
         ..silk_tcp::Config::default()
+    }
+}
+
+/// The algorithm of that name.
+pub fn algorithm(name: Congestion) -> silk_tcp::Algorithm {
+    match name {
+        Congestion::Cubic => silk_tcp::Algorithm::Cubic,
+        Congestion::Reno => silk_tcp::Algorithm::Reno,
+        Congestion::Bbr => silk_tcp::Algorithm::Bbr,
     }
 }
 

@@ -135,6 +135,8 @@ fn open(settings: &mut Settings) -> Result<Opened, String> {
     settings.addresses = opened.link.addresses.iter().map(|(address, _)| *address).collect();
     settings.networks = opened.link.addresses.clone();
     settings.default_route = opened.link.gateway.is_some();
+    settings.mtu = opened.link.device.mtu;
+    settings.interface = opened.interface.unwrap_or(0);
     if settings.addresses.is_empty() {
         return Err(
             "the interface has no IPv4 address: give it one (`ip address add`), then start again".into()
@@ -390,6 +392,7 @@ fn executors(
             ),
             listen: settings.config.listen.clone(),
             keepalive: settings.config.tcp.keepalive,
+            congestion: stack::algorithm(settings.config.tcp.congestion),
             tables: opened.tables.clone(),
             events: events.clone(),
             control_event: control_event.clone(),

@@ -5,6 +5,7 @@
 use crate::address::{Dscp, Prefix};
 use crate::read::{Notes, Section};
 use crate::scheduler::{Scheduler, read_priority};
+use crate::tcp::Congestion;
 use crate::value::ByteSize;
 use std::net::Ipv4Addr;
 use std::ops::Range;
@@ -41,6 +42,8 @@ pub struct Class {
     pub reserve: Option<Reserve>,
     /// Whether its deadlines may take from others and others' not from it (BERT).
     pub important: bool,
+    /// The congestion control of its connections; `None` for that of `[tcp]`.
+    pub congestion: Option<Congestion>,
     /// What it may use.
     pub limits: Limits,
 }
@@ -116,6 +119,7 @@ impl Class {
             delay: None,
             reserve: None,
             important: false,
+            congestion: None,
             limits: Limits::default(),
         }
     }
@@ -160,6 +164,7 @@ impl Class {
             delay: section.between("delay", Duration::from_micros(1)..=Duration::from_secs(60)),
             reserve: read_reserve(&mut section),
             important: section.or("important", false),
+            congestion: section.read("congestion"),
             limits: read_limits(section.table("limits", "[class.limits]")),
         };
         check_name(&class, &mut section);

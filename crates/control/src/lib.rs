@@ -13,8 +13,12 @@ mod message;
 mod report;
 mod wire;
 
-pub use message::{BellNumber, FamilyToken, Kind, ProcessNumber, Refusal, Reply, Request, SlotNumber};
-pub use report::{ClassReport, DropCount, PathReport, Report, ThreadReport, UnblockReport, UnservedReport};
+pub use message::{
+    BellNumber, FamilyToken, Kind, ProcessNumber, Refusal, Reply, Request, SlotNumber, Wishes,
+};
+pub use report::{
+    ClassReport, DropCount, PathReport, Report, TcpReport, ThreadReport, UnblockReport, UnservedReport,
+};
 pub use wire::{Lifeline, MESSAGE, Received, WireError};
 
 /// Where the daemon listens unless it is configured otherwise.

@@ -11,6 +11,8 @@ pub type SlotNumber = u32;
 pub type ProcessNumber = u32;
 /// An event set's number in its family.
 pub type BellNumber = u32;
+/// The words of a slot's wishes (`silk_stream::wish`).
+pub type Wishes = [u32; 12];
 /// What lets a process join a family: given by the daemon, hard to guess.
 pub type FamilyToken = u64;
 
@@ -90,6 +92,10 @@ pub enum Request {
         /// The peer. For datagrams: whom to hear and where to send; an unspecified address
         /// dissolves the association.
         peer: SocketAddr,
+        /// `IP_TOS`.
+        service: u32,
+        /// What the program wishes, as in the slot: the first packet may have to show it.
+        wishes: Wishes,
     },
     /// The sender holds the socket no longer. Used for sockets with several holders; one
     /// holder closes by a request bit in the slot (no answer).

@@ -88,6 +88,102 @@ pub struct PathReport {
     pub cwnd: u64,
     /// Segments sent again.
     pub retransmits: u64,
+    /// All that TCP knows, of a connection over silk's own.
+    #[serde(default)]
+    pub tcp: Option<Box<TcpReport>>,
+}
+
+/// What TCP knows of a connection, as `ss -tin` shows it for Linux's: windows and what is
+/// outstanding in segments, sizes in bytes, rates in bytes per second. What is not known is 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcpReport {
+    /// The congestion control.
+    pub congestion: String,
+    /// Whether timestamps are in use (RFC 7323).
+    pub timestamps: bool,
+    /// Whether selective acknowledgement is (RFC 2018).
+    pub sack: bool,
+    /// Whether explicit congestion notification is (RFC 3168).
+    pub ecn: bool,
+    /// The shifts of window scaling, if that is in use: the peer's and ours.
+    pub window_shifts: Option<[u8; 2]>,
+    /// What is done about losses: 0 nothing, 1 something is out of order, 3 fast recovery, 4 the
+    /// time-out's recovery.
+    pub ca_state: u8,
+    /// Doublings of the time-out.
+    pub backoff: u8,
+    /// Retransmission time-out, µs.
+    pub rto_us: u32,
+    /// How long an acknowledgement may wait, µs.
+    pub ato_us: u32,
+    /// Smoothed round-trip time, µs.
+    pub rtt_us: u32,
+    /// Its variation, µs.
+    pub rttvar_us: u32,
+    /// The least round-trip time lately, µs.
+    pub min_rtt_us: u32,
+    /// Text in a full segment towards the peer.
+    pub mss: u32,
+    /// The largest packet the path takes.
+    pub pmtu: u32,
+    /// Text in the peer's largest segment so far.
+    pub rcv_mss: u32,
+    /// Text in a full segment towards us.
+    pub advmss: u32,
+    /// Congestion window.
+    pub cwnd: u32,
+    /// Slow-start threshold, once a loss has set it.
+    pub ssthresh: Option<u32>,
+    /// Text sent, that sent again included.
+    pub bytes_sent: u64,
+    /// Text sent again.
+    pub bytes_retrans: u64,
+    /// Text the peer has acknowledged.
+    pub bytes_acked: u64,
+    /// Text received in order.
+    pub bytes_received: u64,
+    /// Segments sent.
+    pub segs_out: u32,
+    /// Segments received.
+    pub segs_in: u32,
+    /// Segments with text sent.
+    pub data_segs_out: u32,
+    /// Segments with text received.
+    pub data_segs_in: u32,
+    /// Milliseconds since text was sent.
+    pub last_sent_ms: u32,
+    /// Milliseconds since text arrived.
+    pub last_received_ms: u32,
+    /// Milliseconds since anything of the peer's did.
+    pub last_ack_ms: u32,
+    /// At which text leaves; 0 without pacing.
+    pub pacing_rate: u64,
+    /// At which the path delivers, where congestion control measures it.
+    pub delivery_rate: u64,
+    /// Sent and not acknowledged.
+    pub unacked: u32,
+    /// Sent again: on their way now, and in all.
+    pub retrans: [u32; 2],
+    /// Lost and not yet sent again.
+    pub lost: u32,
+    /// Held by the peer out of order.
+    pub sacked: u32,
+    /// Segments the peer says it had received before.
+    pub dsack_dups: u32,
+    /// Times the network was seen to reorder.
+    pub reord_seen: u32,
+    /// Segments that arrived out of order.
+    pub rcv_ooopack: u32,
+    /// The window that the program's reading calls for.
+    pub rcv_space: u32,
+    /// The peer's window.
+    pub snd_wnd: u32,
+    /// The window offered to the peer.
+    pub rcv_wnd: u32,
+    /// Written by the program and never sent.
+    pub notsent_bytes: u32,
+    /// Retransmission time-outs.
+    pub timeouts: u16,
 }
 
 /// What a class has used since the daemon started.

@@ -113,8 +113,10 @@ impl Template {
     fn refresh(&mut self) {
         let (Some(source), Some(ip)) = (self.source(), self.ip()) else { return };
         let (Some(local), Some(remote)) = (ip.local, ip.remote) else { return };
-        let (protocol, tos, mtu, until) = (ip.protocol, ip.tos, ip.mtu, ip.next_hop.until);
+        let (protocol, tos, mtu) = (ip.protocol, ip.tos, ip.mtu);
         let emit = ip.header(local, remote, protocol, tos, 0);
+        // Packets that may be cut up on the way each need an identification of their own.
+        let until = if emit.dont_fragment { ip.next_hop.until } else { Instant::ZERO };
         let link = MacAddr(ip.next_hop.link);
         eth::Header::new(link, source, eth::IPV4).emit(&mut self.header);
         emit.emit(&mut self.header[eth::HEADER..]);
@@ -245,7 +247,7 @@ impl Stage for Template {
 
     fn bell(&mut self, cx: &mut Cx<'_, '_>, bell: Bell) -> bool {
         let all = cx.inner_each(&mut self.inner, |stage, cx| stage.bell(cx, bell));
-        if matches!(bell, Bell::Service(_)) {
+        if matches!(bell, Bell::Service(_) | Bell::Wishes(_)) {
             self.refresh();
         }
         all

@@ -8,7 +8,7 @@ use rig::{Handle, Host, Options, exchange, ip, stream};
 use silk_modules::tcp::{ConnectionStage, Tcp};
 use silk_modules::{Device, HeaderTemplate, Setup};
 use silk_path::transform::Rule;
-use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Event, Outcome, PathId};
+use silk_path::{Attr, Attrs, Bell, Checksum, Discovery, DropReason, Event, Outcome, PathId, Wishes};
 use silk_tcp::Ecn;
 use silk_wire::icmp::Unreachable;
 
@@ -268,6 +268,69 @@ fn a_path_mtu_is_believed_only_for_what_is_outstanding() {
     assert!(server.refuse(&forged, Unreachable::TooBig(600)));
     settle_icmp(&mut server, &mut client);
     assert_eq!(client.drops(c.client, DropReason::IcmpQuote), 1);
+}
+
+// RFC 9293 MUST-47, SHLD-25.
+#[test]
+fn what_the_network_says_of_outstanding_text_is_told_and_the_connection_goes_on() {
+    let (mut client, mut server, c) = connected();
+    c.client_end.write(b"hello");
+    client.bell(c.client, Bell::Sent);
+    let frames = client.sent();
+    assert!(server.refuse(&frames[0], Unreachable::Host));
+    settle_icmp(&mut server, &mut client);
+    assert!(client.world.events.contains(&(c.client, Event::SoftError(113))), "{:?}", client.world.events);
+    server.arrive(&frames[0]);
+    settle(&mut client, &mut server);
+    assert_eq!(c.server_end.read(), b"hello");
+    // Of what has arrived nobody can say any more that it did not.
+    client.world.events.clear();
+    assert!(server.refuse(&frames[0], Unreachable::Host));
+    settle_icmp(&mut server, &mut client);
+    assert_eq!(client.world.events, []);
+}
+
+// RFC 9293 MUST-49.
+#[test]
+fn a_program_sets_time_to_live_and_largest_segment() {
+    let (mut client, mut server) = (Host::new(1), Host::new(2));
+    listen(&mut server, 80);
+    let (buffers, end) = stream(100_000, 8192);
+    let attrs = active(5000, at(2, 80)).with(Attr::Ttl(7)).with(Attr::MaxSegment(500));
+    let path = client.try_create("socket", attrs, Some(buffers)).unwrap();
+    server.arrive(&client.sent().remove(0));
+    client.arrive(&server.sent().remove(0));
+    let syn = client.sent().remove(0);
+    // Time to live, and the MSS option behind TCP's header.
+    assert_eq!((syn[14 + 8], &syn[14 + 20 + 20..][..4]), (7, &[2, 4, 1, 244][..]));
+    server.arrive(&syn);
+    settle(&mut client, &mut server);
+    let wishes = Wishes { ttl: Some(9), discovery: Discovery::Dont, ..Wishes::default() };
+    client.bell(path, Bell::Wishes(wishes));
+    end.write(&[1; 2000]);
+    client.bell(path, Bell::Sent);
+    let frames = client.sent();
+    let seen: Vec<_> = frames.iter().map(|frame| (frame[14 + 8], frame[14 + 6] & 0x40)).collect();
+    assert!(seen.len() >= 4 && seen.iter().all(|seen| *seen == (9, 0)), "{seen:?}");
+    let mut identifications: Vec<_> = frames.iter().map(|frame| [frame[18], frame[19]]).collect();
+    identifications.dedup();
+    assert_eq!(identifications.len(), frames.len());
+}
+
+// RFC 9293 MUST-21.
+#[test]
+fn a_user_time_out_ends_a_connection_whose_peer_is_silent() {
+    let (mut client, _server, c) = connected();
+    client.bell(c.client, Bell::Wishes(Wishes { user_timeout: Some(900), ..Wishes::default() }));
+    c.client_end.write(b"hello");
+    client.bell(c.client, Bell::Sent);
+    let began = client.world.now;
+    while !client.world.events.contains(&(c.client, Event::TimedOut)) {
+        assert!(client.world.now - began < Duration::from_secs(10), "it never ends");
+        client.advance(RTT);
+    }
+    let took = client.world.now - began;
+    assert!(took >= Duration::from_millis(900) && took < Duration::from_millis(2500), "{took:?}");
 }
 
 fn settle_icmp(from: &mut Host, to: &mut Host) {

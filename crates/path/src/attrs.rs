@@ -72,6 +72,10 @@ pub enum Attr {
     InputQueue(u16),
     /// The service bits of the packets sent.
     Tos(u8),
+    /// The time to live of the packets sent.
+    Ttl(u8),
+    /// The largest segment that the program wants, bytes (`TCP_MAXSEG`).
+    MaxSegment(u16),
     /// A listening path, not a connection.
     Listen(bool),
     /// The listening path's backlog: connections not accepted yet.
@@ -105,6 +109,8 @@ enum Number {
     Priority,
     InputQueue,
     Tos,
+    Ttl,
+    MaxSegment,
     Listen,
     Backlog,
     Handshake,
@@ -132,6 +138,8 @@ impl Attr {
             Self::Priority(..) => Number::Priority,
             Self::InputQueue(..) => Number::InputQueue,
             Self::Tos(..) => Number::Tos,
+            Self::Ttl(..) => Number::Ttl,
+            Self::MaxSegment(..) => Number::MaxSegment,
             Self::Listen(..) => Number::Listen,
             Self::Backlog(..) => Number::Backlog,
             Self::Handshake(..) => Number::Handshake,
@@ -211,6 +219,10 @@ typed! {
     input_queue, InputQueue, u16;
     /// [`Attr::Tos`].
     tos, Tos, u8;
+    /// [`Attr::Ttl`].
+    ttl, Ttl, u8;
+    /// [`Attr::MaxSegment`].
+    max_segment, MaxSegment, u16;
     /// [`Attr::Listen`].
     listen, Listen, bool;
     /// [`Attr::Backlog`].

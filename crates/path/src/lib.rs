@@ -80,6 +80,7 @@ mod stage;
 mod stream;
 mod table;
 pub mod transform;
+mod wishes;
 
 pub use account::Account;
 pub use admit::{ClassUse, Classes, Limits, Refused};
@@ -99,3 +100,4 @@ pub use queue::{Queue, Ticket, Tickets};
 pub use signal::{Bell, Event, Report};
 pub use stage::{Slot, Stage, Verdict};
 pub use stream::{ByteStream, Incoming, Outgoing};
+pub use wishes::{Discovery, Wishes};

@@ -1,6 +1,7 @@
 //! What travels a path without being a message: *bells*, from the program's end down, and
 //! *events*, from the protocols up. Small, copied, never queued.
 
+use crate::wishes::Wishes;
 use core::net::SocketAddrV4;
 
 /// What the program's end asks of the path; goes down until a stage takes it.
@@ -25,8 +26,9 @@ pub enum Bell {
     Cork(bool),
     /// Probe an idle peer: seconds idle, between probes, and their number; `None`: do not.
     KeepAlive(Option<(u32, u32, u8)>),
-    /// Seconds unacknowledged data may wait before the connection fails, 0: the default.
-    UserTimeout(u32),
+    /// All that the program wishes beyond the usual, what it wished before included. It has its
+    /// effect with the next [`Bell::Sent`].
+    Wishes(Wishes),
     /// The service bits of the path's packets (`IP_TOS`).
     Service(u8),
     /// The backlog of a listening path.
@@ -58,6 +60,8 @@ pub enum Event {
     TimedOut,
     /// The destination cannot be reached: the ICMP error as an errno value.
     Unreachable(i32),
+    /// The network says that a packet did not arrive, as an errno value; the path goes on trying.
+    SoftError(i32),
     /// The connection has ended in order; the path can be destroyed.
     Closed,
     /// Only TIME-WAIT is left, and its table has it; the path can be destroyed.

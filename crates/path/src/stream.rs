@@ -23,6 +23,8 @@ pub trait Outgoing {
     fn peek(&self, offset: usize, len: usize) -> [&[u8]; 2];
     /// Gives the first `n` bytes back to the program: they are acknowledged.
     fn consume(&mut self, n: usize);
+    /// The first `n` bytes have been sent once at least.
+    fn sent(&mut self, _n: usize) {}
 }
 
 /// Both buffers of one connection. `Any`, so that whoever made it finds its own type again

@@ -9,6 +9,7 @@ use crate::layout::{
     Bell, DOMAINS, Doorbell, Header, Listener, MAGIC, RINGS_AT, Records, SLOTS, Slot, Thread,
 };
 use crate::ring::Bytes;
+use crate::tcp_info::SharedInfo;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
@@ -212,6 +213,11 @@ impl Arena {
     /// A socket.
     pub fn slot(&self, number: u32) -> Option<&Slot> {
         self.records().slot.0.get(number as usize)
+    }
+
+    /// What was last told about a socket.
+    pub fn info(&self, number: u32) -> Option<&SharedInfo> {
+        self.records().info.0.get(number as usize)
     }
 
     /// The ring at `place`, `size` bytes; `None` unless it lies wholly among the rings and

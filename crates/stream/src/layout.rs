@@ -7,9 +7,10 @@
 use crate::accept::{AcceptQueue, Waiters};
 use crate::dirty::DirtySet;
 use crate::sync::{AtomicU32, AtomicU64};
+use crate::tcp_info::SharedInfo;
 
 /// First word of an arena: `SILK` in the low bytes, the layout's version above.
-pub const MAGIC: u64 = 0x0003_0000_4b4c_4953;
+pub const MAGIC: u64 = 0x0004_0000_4b4c_4953;
 /// Sockets in one arena.
 pub const SLOTS: u32 = crate::dirty::MARKS;
 /// Threads of one family that may wait in `accept` at one time.
@@ -63,8 +64,42 @@ pub mod request {
     /// A thread has taken this connection from an accept queue by itself and serves it now:
     /// [`super::Slot::thread`] says which.
     pub const TAKEN: u32 = 32;
-    /// Write into the slot what is known of the connection, then move [`super::Slot::info`].
+    /// Write into [`super::Records::info`] what is known of the connection, then move
+    /// [`super::Slot::info`].
     pub const INFO: u32 = 64;
+    /// [`super::Slot::wishes`] changed.
+    pub const WISHES: u32 = 128;
+}
+
+/// What few programs set, as words of [`Slot::wishes`]: it is looked at when
+/// [`request::WISHES`] says so. A word that is zero wishes nothing.
+pub mod wish {
+    /// `TCP_CONGESTION`: the algorithm's number plus one.
+    pub const CONGESTION: usize = 0;
+    /// `TCP_USER_TIMEOUT`, ms.
+    pub const USER_TIMEOUT: usize = 1;
+    /// `TCP_SYNCNT`.
+    pub const SYN_RETRIES: usize = 2;
+    /// `TCP_LINGER2`: seconds plus one.
+    pub const LINGER: usize = 3;
+    /// `TCP_MAXSEG`, bytes.
+    pub const MAX_SEGMENT: usize = 4;
+    /// `SO_MAX_PACING_RATE`, bytes per second, with every bit inverted: the low half.
+    pub const PACING_LOW: usize = 5;
+    /// The high half.
+    pub const PACING_HIGH: usize = 6;
+    /// `TCP_QUICKACK`: 1 off, 2 on.
+    pub const QUICK_ACK: usize = 7;
+    /// `IP_TTL`.
+    pub const TTL: usize = 8;
+    /// `IP_MTU_DISCOVER`: Linux's number plus one.
+    pub const DISCOVERY: usize = 9;
+    /// `TCP_NOTSENT_LOWAT`: the bytes not yet sent from which on a socket is not writable.
+    pub const NOT_SENT: usize = 10;
+    /// `IP_RECVERR`: errors that do not end the connection are told, too.
+    pub const SOFT_ERRORS: usize = 11;
+    /// How many words there are.
+    pub const COUNT: usize = 12;
 }
 
 /// Bits of [`Slot::waiting`] (CM §4.2 `waiting_for_IO`).
@@ -83,8 +118,6 @@ pub mod option {
     pub const CORK: u32 = 2;
     /// `SO_KEEPALIVE`.
     pub const KEEPALIVE: u32 = 4;
-    /// `TCP_QUICKACK`.
-    pub const QUICKACK: u32 = 8;
     /// `SO_BROADCAST`.
     pub const BROADCAST: u32 = 16;
 }
@@ -148,24 +181,17 @@ pub struct Slot {
     /// Ring the doorbell after reading when at least this many bytes are free again, because
     /// the peer waits for a window; zero: do not (CM §4.2 `B_start`).
     pub rx_note: AtomicU32,
-    /// Smoothed round-trip time, µs (`TCP_INFO`). This and what follows is written when the
-    /// program asks ([`request::INFO`]) and when the connection ends.
-    pub rtt_us: AtomicU32,
-    /// Its variation, µs.
-    pub rtt_var_us: AtomicU32,
-    /// Congestion window, bytes.
-    pub cwnd: AtomicU32,
-    /// Slow-start threshold, bytes.
-    pub ssthresh: AtomicU32,
-    /// Segments sent again, in all.
-    pub retransmits: AtomicU32,
-    /// Maximum segment size towards the peer, bytes.
-    pub mss: AtomicU32,
-    /// State of RFC 9293 in Linux's numbers (`TCP_ESTABLISHED` = 1, …).
-    pub tcp_state: AtomicU32,
+    /// Bytes sent at least once since the start, while the program limits what it has not sent
+    /// ([`wish::NOT_SENT`]).
+    pub tx_sent: AtomicU32,
+    /// Number of the congestion control that a connection has, plus one; zero: not known yet.
+    pub congestion: AtomicU32,
+    /// Moves when the daemon has answered [`request::INFO`], in [`Records::info`]; threads sleep
+    /// on it. Zero: never yet, and nothing of what is told about the connection means anything.
+    pub info: AtomicU32,
     /// Datagrams dropped because the ring was full.
     pub drops: AtomicU32,
-    _pad1: [AtomicU32; 2],
+    _pad1: [AtomicU32; 6],
 
     // Written by the program.
     /// Bytes read from the receive ring since the start (`N_read`).
@@ -207,23 +233,8 @@ pub struct Slot {
     /// The peer's address.
     pub peer: SharedAddress,
 
-    // Written by the daemon when it is asked, as `rtt_us` is.
-    /// Moves when the daemon has answered [`request::INFO`]; threads sleep on it. Zero: never
-    /// yet, and nothing of what is told about the connection means anything.
-    pub info: AtomicU32,
-    /// Retransmission time-out, µs.
-    pub rto_us: AtomicU32,
-    /// Bytes sent and not acknowledged.
-    pub in_flight: AtomicU32,
-    /// Those of them that the peer holds out of order.
-    pub sacked: AtomicU32,
-    /// The window last offered to the peer, bytes.
-    pub receive_window: AtomicU32,
-    /// Time-outs in a row.
-    pub backoff: AtomicU32,
-    /// `TCPI_OPT_…` in the lowest byte; above it the window shifts, the peer's in the low half.
-    pub info_options: AtomicU32,
-    _pad3: [AtomicU32; 5],
+    /// What the program wishes beyond the usual, by the program: see [`wish`].
+    pub wishes: [AtomicU32; wish::COUNT],
 }
 
 /// By which the programs of a family tell one domain's executor that sockets have work.
@@ -299,6 +310,31 @@ pub struct Listener {
     pub queue: [AcceptQueue; RANKS],
 }
 
+/// The daemon's defaults for what programs can set.
+#[repr(C)]
+#[derive(Default)]
+pub struct Usual {
+    /// Number of the congestion control.
+    pub congestion: AtomicU32,
+    /// `TCP_SYNCNT`.
+    pub syn_retries: AtomicU32,
+    /// `TCP_LINGER2`, seconds.
+    pub linger: AtomicU32,
+    /// `TCP_KEEPIDLE`, seconds.
+    pub keep_idle: AtomicU32,
+    /// `TCP_KEEPINTVL`, seconds.
+    pub keep_interval: AtomicU32,
+    /// `TCP_KEEPCNT`.
+    pub keep_count: AtomicU32,
+    /// Bytes of the largest IP packet of the link.
+    pub mtu: AtomicU32,
+    /// Number of the interface, for `IP_PKTINFO`; zero: it has none.
+    pub interface: AtomicU32,
+    /// An address of silk's as a number in host byte order, for what arrives at a socket that is
+    /// bound to all of them.
+    pub address: AtomicU32,
+}
+
 /// The first page: what the arena is. Written by the daemon before it is shared.
 #[repr(C, align(64))]
 #[derive(Default)]
@@ -311,6 +347,8 @@ pub struct Header {
     pub domains: AtomicU32,
     /// Set when the daemon has gone: every wait ends with `ECONNRESET`.
     pub dead: AtomicU32,
+    /// What a socket has that wishes nothing, so that `getsockopt` can say so.
+    pub usual: Usual,
 }
 
 /// The records of an arena, in order, before its rings.
@@ -329,6 +367,8 @@ pub struct Records {
     pub listener: Table<Listener, { LISTENERS as usize }>,
     /// Sockets.
     pub slot: Table<Slot, { SLOTS as usize }>,
+    /// What was last told about each socket; memory only where somebody asked.
+    pub info: Table<SharedInfo, { SLOTS as usize }>,
 }
 
 /// A table of records that is only ever found in zeroed shared memory.

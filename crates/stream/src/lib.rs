@@ -29,6 +29,7 @@ mod layout;
 #[cfg(not(loom))]
 mod ring;
 mod sync;
+mod tcp_info;
 #[cfg(not(loom))]
 pub mod wake;
 
@@ -41,3 +42,4 @@ pub use dirty::{DirtySet, MARKS};
 pub use layout::*;
 #[cfg(not(loom))]
 pub use ring::{Bytes, free, used};
+pub use tcp_info::{INFO_WORDS, SharedInfo, TcpInfo};

@@ -38,6 +38,7 @@ impl Connection {
         let (held, lost) = (self.recovery.held(before), self.recovery.lost_ever());
         if self.sack {
             let dsack = seg.options.sack.duplicate(seg.ack).is_some();
+            self.counters.received_twice = self.counters.received_twice.wrapping_add(dsack.into());
             self.recovery.on_sack(now, &seg.options.sack, dsack, before);
         }
         let mut progress = Progress::NONE;
@@ -62,6 +63,9 @@ impl Connection {
         self.snd.update_window(seg.seq, seg.ack, u32::from(seg.window) << self.snd.shift);
         if closed && self.snd.wnd > 0 {
             self.timers.cancel(Timer::Persist);
+            if self.snd.is_idle() {
+                self.snd.stalled_since = Instant::FAR;
+            }
             self.recovery.on_window_opened(self.snd.una);
         }
     }
@@ -136,6 +140,10 @@ impl Connection {
         let arrived = self.recovery.on_ack(now, echo, octets, out);
         if let Some(sending) = arrived {
             self.measure(now, sending, seg);
+            if self.undo.is_some() {
+                self.weigh_for_undo(seg, sending, phase);
+                self.forget_undo();
+            }
         }
         if phase == Phase::Fast {
             return;

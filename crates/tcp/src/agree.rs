@@ -27,7 +27,8 @@ impl Agreed {
     /// What the options of `our` SYN and of the `peer`'s agree on, and on ECN.
     pub(crate) fn new(our: &Options, peer: &Options, ecn: bool) -> Self {
         Self {
-            peer_mss: peer.mss.unwrap_or(DEFAULT_MSS).max(SMALLEST_MSS),
+            // What we would not take ourselves, for the link or the program (TCP_MAXSEG), we do not send.
+            peer_mss: peer.mss.unwrap_or(DEFAULT_MSS).max(SMALLEST_MSS).min(our.mss.unwrap_or(u16::MAX)),
             shifts: peer.window_scale.zip(our.window_scale),
             sack: our.sack_permitted && peer.sack_permitted,
             timestamps: our.timestamp.is_some() && peer.timestamp.is_some(),

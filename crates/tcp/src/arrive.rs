@@ -26,6 +26,9 @@ impl Connection {
         rx: &mut R,
     ) -> Result<Progress, DropReason> {
         self.counters.segments_in = self.counters.segments_in.wrapping_add(1);
+        if !seg.payload.is_empty() {
+            self.note_arrival(now, seg.payload.len());
+        }
         if let Some(progress) = self.predicted(now, seg, tx, rx) {
             return Ok(progress);
         }
@@ -35,6 +38,12 @@ impl Connection {
             State::TimeWait => self.on_time_wait(now, seg),
             _ => self.on_synchronized(now, seg, tx, rx),
         }
+    }
+
+    fn note_arrival(&mut self, now: Instant, octets: usize) {
+        self.counters.text_in = self.counters.text_in.wrapping_add(1);
+        self.rcv.largest = self.rcv.largest.max(u16::try_from(octets).unwrap_or(u16::MAX));
+        self.rcv.last_text = now;
     }
 
     /// RFC 9293 §3.10.7.4.

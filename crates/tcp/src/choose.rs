@@ -223,8 +223,11 @@ impl Connection {
     // RFC 9293 MUST-60, SHLD-29, SHLD-30.
     fn hold(&mut self, now: Instant, window: u32) {
         if self.snd.is_idle() && !self.timers.is_armed(Timer::Persist) {
-            let wait = if window == 0 { self.rto.doubled(self.snd.probes) } else { OVERRIDE };
-            self.timers.arm(Timer::Persist, now + wait);
+            let until = now + if window == 0 { self.rto.doubled(self.snd.probes) } else { OVERRIDE };
+            // A user time-out is not overslept.
+            let limit = self.limits.user_timeout().filter(|_| self.snd.stalled_since != Instant::FAR);
+            let until = limit.map_or(until, |limit| until.min(self.snd.stalled_since + limit));
+            self.timers.arm(Timer::Persist, until);
         }
     }
 

@@ -24,6 +24,30 @@ pub enum Algorithm {
     Bbr,
 }
 
+impl Algorithm {
+    /// All of them; the place in this list is an algorithm's number.
+    pub const ALL: [Self; 3] = [Self::Cubic, Self::Reno, Self::Bbr];
+
+    /// Its name as programs know it (`TCP_CONGESTION`).
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Reno => "reno",
+            Self::Bbr => "bbr",
+        }
+    }
+
+    /// The algorithm of that number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+}
+
 /// An acknowledgement of new data outside of loss recovery, as a controller sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Acked {
@@ -93,6 +117,10 @@ pub trait Congestion {
     fn pacing_rate(&self) -> Option<u64> {
         None
     }
+    /// Octets per second that the path delivers, where the algorithm measures it.
+    fn delivery_rate(&self) -> Option<u64> {
+        None
+    }
     /// `octets` are sent, again or for the first time, with `pipe` others in the network.
     fn on_sent(&mut self, _now: Instant, _pipe: u32, _octets: u32) {}
     /// Neither window holds anything back, but there is nothing to send.
@@ -123,6 +151,31 @@ impl Controller {
             Algorithm::Cubic => Self::Cubic(Cubic::new(initial)),
             Algorithm::Reno => Self::Reno(Reno::new(initial)),
             Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(initial))),
+        }
+    }
+
+    /// Which algorithm it is.
+    pub(crate) const fn algorithm(&self) -> Algorithm {
+        match self {
+            Self::Cubic(_) => Algorithm::Cubic,
+            Self::Reno(_) => Algorithm::Reno,
+            Self::Bbr(_) => Algorithm::Bbr,
+        }
+    }
+
+    /// Another algorithm goes on with the window and the threshold of this one: what they say of
+    /// the path is as true for it.
+    pub(crate) fn change(&mut self, algorithm: Algorithm) {
+        if self.algorithm() == algorithm {
+            return;
+        }
+        let (window, ssthresh) = (self.window(), self.ssthresh());
+        *self = Self::new(algorithm, window);
+        match self {
+            Self::Cubic(cubic) => cubic.resume(ssthresh),
+            Self::Reno(reno) => reno.resume(ssthresh),
+            // It has no threshold; what it needs to know it measures.
+            Self::Bbr(_) => {}
         }
     }
 
@@ -181,6 +234,9 @@ impl Congestion for Controller {
     }
     fn pacing_rate(&self) -> Option<u64> {
         if let Self::Bbr(bbr) = self { bbr.pacing_rate() } else { None }
+    }
+    fn delivery_rate(&self) -> Option<u64> {
+        self.inner().delivery_rate()
     }
     fn on_sent(&mut self, now: Instant, pipe: u32, octets: u32) {
         self.inner_mut().on_sent(now, pipe, octets);
@@ -257,6 +313,32 @@ mod tests {
             controller.on_loss(MSS, MSS);
             assert_eq!((controller.window(), controller.ssthresh()), (2 * MSS, 2 * MSS));
         }
+    }
+
+    #[test]
+    fn another_algorithm_goes_on_with_window_and_threshold() {
+        for mut controller in both() {
+            controller.on_loss(20 * MSS, MSS);
+            let known = (controller.window(), controller.ssthresh());
+            for algorithm in [Algorithm::Reno, Algorithm::Cubic] {
+                controller.change(algorithm);
+                assert_eq!(
+                    (controller.algorithm(), controller.window(), controller.ssthresh()),
+                    (algorithm, known.0, known.1)
+                );
+            }
+            controller.change(Algorithm::Bbr);
+            assert_eq!((controller.algorithm(), controller.window()), (Algorithm::Bbr, known.0));
+        }
+    }
+
+    #[test]
+    fn an_algorithm_is_found_by_its_number() {
+        for algorithm in Algorithm::ALL {
+            assert_eq!(Algorithm::from_number(algorithm.number()), Some(algorithm));
+        }
+        assert_eq!(Algorithm::from_number(3), None);
+        assert_eq!(Algorithm::ALL.map(Algorithm::name), ["cubic", "reno", "bbr"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! §3.10.1 to §3.10.6). What happens when segments arrive, leave or fail to is in the neighbouring
 //! files; all of them work on the one struct below.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use silk_instant::Instant;
@@ -10,7 +11,7 @@ use crate::agree::{Agreed, initial_window};
 use crate::buffer::RecvBuffer;
 use crate::challenge::Challenges;
 use crate::config::{Config, KeepaliveConfig, Limits};
-use crate::congestion::Controller;
+use crate::congestion::{Algorithm, Controller};
 use crate::ecn::Notification;
 use crate::info::Counters;
 use crate::isn::timestamp_offset;
@@ -27,6 +28,7 @@ use crate::stamps::Timestamps;
 use crate::state::State;
 use crate::time_wait::TimeWait;
 use crate::timers::{Timer, Timers};
+use crate::undo::Undo;
 
 /// What the next calls of `poll_transmit` must send, whatever text there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +100,8 @@ pub struct Connection {
     pub(crate) rto: Rto,
     pub(crate) recovery: Recovery,
     pub(crate) congestion: Controller,
+    /// While a recovery may turn out not to be needed.
+    pub(crate) undo: Option<Box<Undo>>,
     pub(crate) timers: Timers,
     pub(crate) limits: Limits,
     pub(crate) keepalive: Keepalive,
@@ -155,6 +159,7 @@ impl Connection {
             rto: Rto::new(config),
             recovery: Recovery::new(iss),
             congestion: Controller::new(config.congestion, initial),
+            undo: None,
             timers: Timers::new(),
             limits: Limits::new(config),
             keepalive: Keepalive::new(config.keepalive),
@@ -240,6 +245,7 @@ impl Connection {
         self.rcv.reassembly = None;
         self.rcv.duplicate_acks = 0;
         self.recovery = Recovery::new(self.snd.nxt);
+        self.undo = None;
         why | Progress::CLOSED
     }
 
@@ -288,6 +294,11 @@ impl Connection {
         self.limits.set_user_timeout(timeout);
     }
 
+    /// TCP_CONGESTION: another algorithm, which goes on with the window that there is.
+    pub fn set_congestion(&mut self, algorithm: Algorithm) {
+        self.congestion.change(algorithm);
+    }
+
     /// TCP_SYNCNT: how often our SYN is sent again before the open fails.
     pub fn set_syn_retries(&mut self, retries: u8) {
         self.limits.syn_retries = retries;
@@ -318,7 +329,8 @@ impl Connection {
     /// ICMP message, ask [`Connection::is_outstanding`].
     pub fn set_path_mtu(&mut self, now: Instant, mss: u16) {
         let before = self.snd.mss;
-        self.snd.mss = self.snd.peer_mss.min(mss.max(48));
+        self.snd.path_mss = mss.max(48);
+        self.snd.mss = self.snd.peer_mss.min(self.snd.path_mss);
         if self.snd.mss < before && self.state.may_transmit() && !self.snd.is_idle() {
             self.recovery.start_anew(now, self.outstanding());
         }
@@ -328,6 +340,11 @@ impl Connection {
     /// 5927 §4.1).
     pub fn is_outstanding(&self, seq: SeqNumber) -> bool {
         self.snd.una.at_or_before(seq) && seq.before(self.snd.nxt)
+    }
+
+    /// Octets of text that were sent and are not acknowledged.
+    pub fn octets_outstanding(&self) -> u32 {
+        if self.state.is_synchronized() { self.snd.text_end().since(self.snd.una) } else { 0 }
     }
 
     /// The state (RFC 9293 §3.3.2).
@@ -343,7 +360,8 @@ impl Connection {
 
     /// Bytes of memory the connection holds: itself, text out of order, the scoreboard.
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + self.rcv.memory() + self.recovery.memory() + self.congestion.memory()
+        let undo = self.undo.as_ref().map_or(0, |_| size_of::<Undo>());
+        size_of::<Self>() + undo + self.rcv.memory() + self.recovery.memory() + self.congestion.memory()
     }
 
     /// What is left to remember in TIME-WAIT; `None` in other states. Poll for transmission first.

@@ -96,6 +96,11 @@ impl Cubic {
         Self { cwnd: initial as f64, stage: Stage::First(HyStart::new()), ssthresh: u32::MAX }
     }
 
+    /// Takes over the threshold of the algorithm that had the connection before.
+    pub(crate) fn resume(&mut self, ssthresh: u32) {
+        self.ssthresh = ssthresh;
+    }
+
     /// Nothing was acknowledged yet; the window is to be this.
     pub(crate) fn start(&mut self, initial: u32) {
         self.cwnd = f64::from(initial);

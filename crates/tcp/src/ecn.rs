@@ -96,6 +96,7 @@ impl Notification {
     }
 
     /// A segment with text came, in the window (§6.1.3; §6.1.5 for what lies outside).
+    // RFC 9293 SHLD-8.
     pub(crate) fn on_text(&mut self, flags: Flags, codepoint: Codepoint) {
         if flags.contains(Flags::CWR) {
             self.echo = false;

@@ -96,6 +96,12 @@ impl Flight {
         self.lost
     }
 
+    /// Octets that were sent again and are on their way.
+    pub(crate) fn again(&self, una: SeqNumber) -> u32 {
+        let again = |at: &usize| self.stretches[*at].again && self.stretches[*at].fate == Fate::Sent;
+        (0..self.stretches.len()).filter(again).map(|at| self.octets(at, una)).sum()
+    }
+
     /// Octets that were ever taken for lost, modulo 2³².
     pub(crate) const fn lost_ever(&self) -> u32 {
         self.lost_ever
@@ -240,6 +246,14 @@ impl Flight {
         self.lost_ever = self.lost_ever.wrapping_add(self.octets(at, una));
         self.lost_from = self.lost_from.min(self.start(at, una));
         self.stretches[at].fate = Fate::Lost;
+    }
+
+    /// What is lost is under way after all.
+    pub(crate) fn forgive(&mut self) {
+        self.lost = 0;
+        for stretch in self.stretches.iter_mut().filter(|stretch| stretch.fate == Fate::Lost) {
+            stretch.fate = Fate::Sent;
+        }
     }
 
     /// The first segment is lost.

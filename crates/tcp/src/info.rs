@@ -3,8 +3,12 @@
 
 use core::time::Duration;
 
-use crate::congestion::Congestion;
+use silk_instant::Instant;
+
+use crate::congestion::{Algorithm, Congestion};
 use crate::connection::Connection;
+use crate::options::Options;
+use crate::recovery::Phase;
 use crate::state::State;
 
 /// Running totals of a connection.
@@ -12,11 +16,30 @@ use crate::state::State;
 pub(crate) struct Counters {
     pub(crate) octets_acked: u64,
     pub(crate) octets_received: u64,
+    pub(crate) octets_again: u64,
     pub(crate) segments_in: u32,
     pub(crate) segments_out: u32,
     pub(crate) segments_again: u32,
+    pub(crate) text_in: u32,
+    pub(crate) text_out: u32,
+    pub(crate) out_of_order: u32,
+    pub(crate) received_twice: u32,
     pub(crate) fast_recoveries: u32,
     pub(crate) timeouts: u32,
+    pub(crate) undone: u32,
+}
+
+/// What is done about losses at one moment; the numbers are those of Linux's `TCP_INFO`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// Nothing is out of the ordinary.
+    Open = 0,
+    /// Something arrived out of order, which need not be a loss.
+    Disorder = 1,
+    /// Fast recovery.
+    Recovery = 3,
+    /// The retransmission timer has gone off.
+    Loss = 4,
 }
 
 /// A connection at one moment.
@@ -24,28 +47,56 @@ pub(crate) struct Counters {
 pub struct Info {
     /// Its state.
     pub state: State,
+    /// What is done about losses.
+    pub repair: Repair,
     /// Smoothed round-trip time; zero before the first measurement.
     pub srtt: Duration,
     /// Its variation.
     pub rttvar: Duration,
+    /// The least round-trip time of the last minutes; zero before the first measurement.
+    pub min_rtt: Duration,
     /// The retransmission time-out now, back-off included.
     pub rto: Duration,
+    /// Doublings of the time-out.
+    pub doublings: u8,
     /// Consecutive time-outs without progress.
     pub backoff: u8,
+    /// Probes, of a closed window or of an idle peer, since the peer was last heard.
+    pub probes: u8,
+    /// How long an acknowledgement may wait.
+    pub delayed_ack: Duration,
+    /// Which algorithm sets the congestion window.
+    pub algorithm: Algorithm,
     /// Congestion window in octets.
     pub cwnd: u32,
     /// Slow-start threshold in octets; `u32::MAX` before the first loss.
     pub ssthresh: u32,
     /// Octets of text in a full segment.
     pub mss: u16,
+    /// The same of the segments the peer may send.
+    pub our_mss: u16,
+    /// Octets of text in the peer's largest segment so far.
+    pub largest_received: u16,
+    /// The largest segment that the path takes, options included.
+    pub path_mss: u16,
     /// The peer's window in octets.
     pub snd_wnd: u32,
     /// Our window as last advertised, in octets.
     pub rcv_wnd: u32,
+    /// The most window to be advertised now, in octets.
+    pub window_limit: u32,
     /// Octets outstanding.
     pub in_flight: u32,
     /// Octets of those that the peer holds out of order.
     pub sacked: u32,
+    /// Octets of those that are lost and not yet sent again.
+    pub lost: u32,
+    /// Octets of those that were sent again and are on their way.
+    pub again: u32,
+    /// Octets of text that were sent once at least.
+    pub octets_sent: u64,
+    /// Octets of text sent again.
+    pub octets_again: u64,
     /// Octets of text acknowledged by the peer.
     pub octets_acked: u64,
     /// Octets of text received in order.
@@ -56,10 +107,34 @@ pub struct Info {
     pub segments_out: u32,
     /// Segments sent again.
     pub segments_again: u32,
+    /// Segments with text received.
+    pub text_in: u32,
+    /// Segments with text sent.
+    pub text_out: u32,
+    /// Segments that arrived ahead of their turn.
+    pub out_of_order: u32,
+    /// Segments of ours that the peer had received before (D-SACK, RFC 2883).
+    pub received_twice: u32,
+    /// Times that the network was seen to reorder (RFC 8985 §6.2, step 2).
+    pub reordered: u32,
     /// Times fast retransmit began.
     pub fast_recoveries: u32,
     /// Times the retransmission timer went off.
     pub timeouts: u32,
+    /// Recoveries that were not needed and were undone (RFC 3522).
+    pub undone: u32,
+    /// Octets per second at which text leaves; `None` for as fast as the windows allow.
+    pub pacing_rate: Option<u64>,
+    /// SO_MAX_PACING_RATE.
+    pub max_pacing_rate: Option<u64>,
+    /// Octets per second that the path delivers, where congestion control measures it.
+    pub delivery_rate: Option<u64>,
+    /// When text, or the SYN, was last sent.
+    pub last_sent: Instant,
+    /// When text last arrived; `None` for never.
+    pub last_text: Option<Instant>,
+    /// When an acceptable segment last arrived.
+    pub last_heard: Instant,
     /// Whether timestamps are in use.
     pub timestamps: bool,
     /// Whether selective acknowledgement is in use.
@@ -74,40 +149,83 @@ impl Connection {
     /// What there is to know about the connection now.
     pub fn info(&self) -> Info {
         let out = self.outstanding();
+        let options = if self.stamps.on { Options::TIMESTAMP_BYTES as u16 } else { 0 };
+        let text_out = self.snd.text_end().since(self.snd.una);
         // Destructured so that a new counter cannot be forgotten here.
         let Counters {
             octets_acked,
             octets_received,
+            octets_again,
             segments_in,
             segments_out,
             segments_again,
+            text_in,
+            text_out: text_segments_out,
+            out_of_order,
+            received_twice,
             fast_recoveries,
             timeouts,
+            undone,
         } = self.counters;
         Info {
             state: self.state,
+            repair: self.repair(),
             srtt: self.rto.srtt(),
             rttvar: self.rto.rttvar(),
+            min_rtt: self.recovery.rack.min_rtt(),
             rto: self.rto.current(),
+            doublings: self.rto.doublings(),
             backoff: self.snd.timeouts,
+            probes: self.snd.unanswered.max(self.keepalive.sent),
+            delayed_ack: self.limits.delayed_ack(),
+            algorithm: self.congestion.algorithm(),
             cwnd: self.congestion.window(),
             ssthresh: self.congestion.ssthresh(),
             mss: u16::try_from(out.mss).unwrap_or(u16::MAX),
+            our_mss: self.rcv.offered_mss.saturating_sub(options),
+            largest_received: self.rcv.largest,
+            path_mss: self.snd.path_mss,
             snd_wnd: self.snd.wnd,
             rcv_wnd: self.rcv.window(),
+            window_limit: self.rcv.tuning.limit(),
             in_flight: out.octets(),
             sacked: self.recovery.held(out),
+            lost: self.recovery.flight.lost(),
+            again: self.recovery.flight.again(out.una),
+            octets_sent: octets_acked + u64::from(text_out),
+            octets_again,
             octets_acked,
             octets_received,
             segments_in,
             segments_out,
             segments_again,
+            text_in,
+            text_out: text_segments_out,
+            out_of_order,
+            received_twice,
+            reordered: self.recovery.rack.reordered(),
             fast_recoveries,
             timeouts,
+            undone,
+            pacing_rate: self.pacing_rate(),
+            max_pacing_rate: self.limits.max_pacing_rate(),
+            delivery_rate: self.congestion.delivery_rate(),
+            last_sent: self.snd.last_sent,
+            last_text: Some(self.rcv.last_text).filter(|at| *at != Instant::FAR),
+            last_heard: self.last_heard,
             timestamps: self.stamps.on,
             sack: self.sack,
             ecn: self.ecn.on,
             window_shifts: (self.snd.shift, self.rcv.shift),
+        }
+    }
+
+    fn repair(&self) -> Repair {
+        match self.recovery.phase() {
+            Phase::Fast => Repair::Recovery,
+            Phase::Loss => Repair::Loss,
+            Phase::Open if self.recovery.held(self.outstanding()) > 0 => Repair::Disorder,
+            Phase::Open => Repair::Open,
         }
     }
 }

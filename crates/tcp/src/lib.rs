@@ -62,6 +62,7 @@
 //! | `sender`, `receiver`, `reassembly`, `tuning` | the two halves' variables | RFC 9293 §3.3.1 |
 //! | `flight`, `rack`, `minimum`, `tail` | what is outstanding, and which of it is lost | RFC 8985, RFC 2018 |
 //! | `losses`, `recovery`, `newreno`, `prr` | the repair of losses | RFC 6675, RFC 6582, RFC 6937 |
+//! | `undo` | repairs that were not needed | RFC 3522, RFC 4015 |
 //! | `congestion`, `cubic`, `hystart`, `reno` | the congestion window | RFC 5681, RFC 9438, RFC 9406 |
 //! | `bbr`, `bbr_probing`, `path_model`, `rate`, `pacing` | the rate of sending | draft-ietf-ccwg-bbr |
 //! | `ecn` | marks instead of drops | RFC 3168 |
@@ -126,6 +127,7 @@ mod timeout;
 mod timers;
 mod transmit;
 mod tuning;
+mod undo;
 
 pub use bbr::Bbr;
 pub use buffer::{RecvBuffer, SendBuffer};
@@ -134,7 +136,7 @@ pub use congestion::{Acked, Algorithm, Congestion, Delivery};
 pub use connection::Connection;
 pub use cubic::Cubic;
 pub use ecn::{Codepoint, Ecn};
-pub use info::Info;
+pub use info::{Info, Repair};
 pub use isn::IsnSecret;
 pub use options::{MalformedOption, Options, SackBlocks};
 pub use progress::{DropReason, Progress};

@@ -45,6 +45,7 @@ impl Connection {
             self.start_fast(now, out);
         } else if detected.repair_lost && self.recovery.phase() == Phase::Fast {
             // A retransmission that is lost is a second sign of congestion (RFC 5681 §4.3).
+            self.remember_for_undo();
             self.reduce(out);
             self.recovery.start_fast(now, out);
         }
@@ -56,6 +57,7 @@ impl Connection {
     }
 
     fn start_fast(&mut self, now: Instant, out: Outstanding) {
+        self.remember_for_undo();
         self.reduce(out);
         self.recovery.start_fast(now, out);
         self.counters.fast_recoveries = self.counters.fast_recoveries.wrapping_add(1);

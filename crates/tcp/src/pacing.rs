@@ -17,7 +17,7 @@ const PORTION: Duration = Duration::from_millis(1);
 
 impl Connection {
     /// Octets per second that may leave, if there is a limit.
-    fn pacing_rate(&self) -> Option<u64> {
+    pub(crate) fn pacing_rate(&self) -> Option<u64> {
         let most = self.limits.max_pacing_rate();
         match self.congestion.pacing_rate() {
             Some(rate) => Some(most.map_or(rate, |most| rate.min(most))),

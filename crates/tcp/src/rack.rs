@@ -43,8 +43,8 @@ pub(crate) struct Rack {
     reo_wnd_mult: u8,
     /// RACK.reo_wnd_persist: recoveries until the window is small again.
     reo_wnd_persist: u8,
-    /// RACK.reordering_seen.
-    reordering_seen: bool,
+    /// RACK.reordering_seen, counted.
+    reordered: u32,
 }
 
 /// What a look at all that is outstanding found.
@@ -68,7 +68,7 @@ impl Rack {
             dsack_seen: false,
             reo_wnd_mult: 1,
             reo_wnd_persist: PERSIST,
-            reordering_seen: false,
+            reordered: 0,
         }
     }
 
@@ -77,7 +77,7 @@ impl Rack {
         let rtt = micros(now, sending.at);
         if !sending.again {
             self.min_rtt.update(now, rtt, MIN_RTT_WINDOW);
-            self.reordering_seen |= sending.end.before(self.fack);
+            self.reordered = self.reordered.saturating_add(sending.end.before(self.fack).into());
         } else if echo.is_before(sending.at) || rtt < self.min_rtt.get() {
             // It was the first transmission that arrived; nothing is known of this one.
             self.fack = self.fack.max(sending.end);
@@ -113,7 +113,7 @@ impl Rack {
     /// RACK.reo_wnd (§6.2, step 4). `certain` when losses are being repaired, or enough was held
     /// that they would be by DupThresh.
     pub(crate) fn reordering_window(&self, certain: bool, srtt: Duration) -> Duration {
-        if certain && !self.reordering_seen {
+        if certain && self.reordered == 0 {
             return Duration::ZERO;
         }
         let quarters = u64::from(self.min_rtt.get()) * u64::from(self.reo_wnd_mult);
@@ -165,6 +165,16 @@ impl Rack {
                 if sending.at + patience <= now { Judgement::Lose } else { Judgement::Keep }
             },
         );
+    }
+
+    /// RACK.min_RTT; zero before the first measurement.
+    pub(crate) fn min_rtt(&self) -> Duration {
+        Duration::from_micros(self.min_rtt.get().into())
+    }
+
+    /// How often text was seen to arrive out of order.
+    pub(crate) const fn reordered(&self) -> u32 {
+        self.reordered
     }
 
     /// RACK.xmit_ts and RACK.rtt.

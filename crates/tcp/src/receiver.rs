@@ -4,6 +4,8 @@
 
 use alloc::boxed::Box;
 
+use silk_instant::Instant;
+
 use crate::config::Config;
 use crate::options::SackBlocks;
 use crate::reassembly::Reassembly;
@@ -28,6 +30,12 @@ pub(crate) struct Receiver {
     pub(crate) unacked: u8,
     /// Duplicate acknowledgements owed to a peer without SACK, which counts them.
     pub(crate) duplicate_acks: u8,
+    /// The MSS our SYN offered.
+    pub(crate) offered_mss: u16,
+    /// Octets of text in the peer's largest segment.
+    pub(crate) largest: u16,
+    /// When text last arrived; `FAR` for never.
+    pub(crate) last_text: Instant,
     /// TCP_QUICKACK: no acknowledgement waits for company.
     pub(crate) quickack: bool,
     /// Where the peer's FIN is, once seen; not processed until `nxt` reaches it.
@@ -51,6 +59,9 @@ impl Receiver {
             shift: 0,
             unacked: 0,
             duplicate_acks: 0,
+            offered_mss: config.mss,
+            largest: 0,
+            last_text: Instant::FAR,
             quickack: false,
             fin_at: None,
             duplicate: None,

@@ -248,6 +248,14 @@ impl Recovery {
         last
     }
 
+    /// Nothing was lost after all: what is believed to be is under way.
+    pub(crate) fn forgive(&mut self) {
+        self.flight.forgive();
+        if self.phase != Phase::Open {
+            self.finish();
+        }
+    }
+
     fn finish(&mut self) {
         self.phase = Phase::Open;
         self.force = false;

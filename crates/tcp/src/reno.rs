@@ -19,6 +19,11 @@ impl Reno {
         Self { cwnd: initial, ssthresh: u32::MAX, counted: 0 }
     }
 
+    /// Takes over the threshold of the algorithm that had the connection before.
+    pub(crate) fn resume(&mut self, ssthresh: u32) {
+        self.ssthresh = ssthresh;
+    }
+
     /// Nothing was acknowledged yet; the window is to be this.
     pub(crate) fn start(&mut self, initial: u32) {
         self.cwnd = initial;

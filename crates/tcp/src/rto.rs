@@ -83,6 +83,11 @@ impl Rto {
         micros.min(u64::from(self.max))
     }
 
+    /// Doublings of the time-out.
+    pub(crate) const fn doublings(&self) -> u8 {
+        self.backoff
+    }
+
     /// The time-out now and the smoothed round-trip time in µs, for every acknowledgement.
     pub(crate) fn current_and_srtt_micros(&self) -> (u64, u32) {
         (self.micros(self.backoff), self.srtt_8 / 8)

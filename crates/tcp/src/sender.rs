@@ -38,6 +38,8 @@ pub(crate) struct Sender {
     pub(crate) max_wnd: u32,
     /// The largest segment to send, options included: the smaller of `peer_mss` and the path's.
     pub(crate) mss: u16,
+    /// The largest that the path takes.
+    pub(crate) path_mss: u16,
     /// What the peer's SYN allowed.
     pub(crate) peer_mss: u16,
     /// Snd.Wind.Shift (RFC 7323 §2.3).
@@ -74,6 +76,7 @@ impl Sender {
             wnd: 0,
             max_wnd: 0,
             mss,
+            path_mss: mss,
             peer_mss: mss,
             shift: 0,
             fin: Fin::Open,

@@ -8,7 +8,7 @@ use crate::congestion::Congestion;
 use crate::connection::{Connection, Owed, Reader};
 use crate::keepalive::Due;
 use crate::progress::Progress;
-use crate::recovery::Wait;
+use crate::recovery::{Phase, Wait};
 use crate::state::State;
 use crate::timers::Timer;
 
@@ -24,7 +24,7 @@ impl Connection {
         while let Some(timer) = self.timers.expire(now) {
             progress |= match timer {
                 Timer::Retransmit => self.on_retransmit_timeout(now),
-                Timer::Persist => self.on_persist_timeout(),
+                Timer::Persist => self.on_persist_timeout(now),
                 Timer::DelayedAck => self.owe_ack(),
                 Timer::Keepalive => self.on_keepalive_timeout(now),
                 Timer::Linger => self.finish(Progress::NONE),
@@ -70,6 +70,10 @@ impl Connection {
         if first {
             self.snd.stalled_since = now;
         }
+        // Of a series of time-outs the first is what may have been a mistake.
+        if first || self.recovery.phase() != Phase::Loss {
+            self.remember_for_undo();
+        }
         self.congestion.on_timeout(out.octets().min(self.congestion.window()), out.mss, first);
         self.ecn.on_reduced(out.nxt);
         self.recovery.start_loss(now, self.rto.srtt(), out);
@@ -87,9 +91,14 @@ impl Connection {
         if answers && self.reader != Reader::Gone {
             return false;
         }
+        self.snd.timeouts >= self.patience() || self.is_overdue(now)
+    }
+
+    /// Whether the user time-out is over, since the first time-out or the first probe.
+    fn is_overdue(&self, now: Instant) -> bool {
         let stalled = self.snd.stalled_since;
         let overdue = |timeout| stalled != Instant::FAR && now - stalled >= timeout;
-        self.snd.timeouts >= self.patience() || self.limits.user_timeout().is_some_and(overdue)
+        self.limits.user_timeout().is_some_and(overdue)
     }
 
     fn patience(&self) -> u8 {
@@ -101,10 +110,16 @@ impl Connection {
     /// ever if it answers (§3.8.6.1, MUST-37), but not for a program that has gone; or by Nagle, a
     /// cork or silly-window avoidance, then it goes out now (§3.8.6.2.1).
     // RFC 9293 MUST-35, MUST-36, MUST-37, MUST-60.
-    fn on_persist_timeout(&mut self) -> Progress {
+    fn on_persist_timeout(&mut self, now: Instant) -> Progress {
         if self.snd.usable_window() > 0 {
             self.owed.add(Owed::PUSH);
             return Progress::NONE;
+        }
+        if self.snd.probes == 0 {
+            self.snd.stalled_since = now;
+        } else if self.is_overdue(now) {
+            // Who limits the wait does not wait for a peer that answers and takes nothing, either.
+            return self.finish(Progress::TIMED_OUT);
         }
         let probes = if self.reader == Reader::Gone { self.snd.probes } else { self.snd.unanswered };
         if probes >= self.patience() {
@@ -119,6 +134,12 @@ impl Connection {
     // RFC 9293 MUST-26.
     fn on_keepalive_timeout(&mut self, now: Instant) -> Progress {
         let busy = !self.snd.is_idle() || self.timers.is_armed(Timer::Persist);
+        let silent = now - self.last_heard;
+        if !busy && self.keepalive.sent > 0 && self.limits.user_timeout().is_some_and(|limit| silent >= limit)
+        {
+            self.abort();
+            return Progress::TIMED_OUT | Progress::CLOSED;
+        }
         match self.keepalive.on_timeout(now, self.last_heard, busy) {
             Due::Later(at) => self.timers.arm(Timer::Keepalive, at),
             Due::Probe(next) => {

@@ -144,13 +144,18 @@ impl Connection {
         let end = text.seq + text.len + u32::from(text.fin);
         let segments = text.len.div_ceil(text.mss).max(1);
         self.counters.segments_out = self.counters.segments_out.wrapping_add(segments);
+        if text.len > 0 {
+            self.counters.text_out = self.counters.text_out.wrapping_add(segments);
+        }
         self.snd.last_sent = now;
         let out = self.outstanding();
         self.pace(now, out, text.len);
         self.timers.cancel(Timer::Persist);
         if let Some(hole) = text.again {
             self.counters.segments_again = self.counters.segments_again.wrapping_add(segments);
+            self.counters.octets_again += u64::from(text.len);
             self.recovery.sent_again(now, hole, end, self.snd.una);
+            self.note_for_undo(now);
         } else {
             self.note_first_sent(now, text, end);
         }

@@ -31,7 +31,7 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> s
 pub unsafe extern "C" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t {
     // SAFETY: as above.
     unsafe {
-        match serving(fd, msg) {
+        match serving(fd, flags, msg) {
             Err(errno) => size(Err(errno)),
             Ok(None) => real::sendmsg(fd, msg, flags),
             Ok(Some(socket)) => size(transfer::send_message(socket, msg, flags)),
@@ -43,7 +43,11 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) ->
 ///
 /// # Safety
 /// `msg` is valid or null.
-unsafe fn serving(fd: c_int, msg: *const msghdr) -> Answer<Option<&'static crate::socket::Socket>> {
+unsafe fn serving(
+    fd: c_int,
+    flags: c_int,
+    msg: *const msghdr,
+) -> Answer<Option<&'static crate::socket::Socket>> {
     let Some(socket) = table::socket(fd) else {
         // SAFETY: as the caller promises.
         if unsafe { transfer::passes_a_socket(msg) } {
@@ -57,7 +61,7 @@ unsafe fn serving(fd: c_int, msg: *const msghdr) -> Answer<Option<&'static crate
     // SAFETY: as the caller promises.
     let Some(header) = (unsafe { msg.as_ref() }) else { return Ok(None) };
     // SAFETY: as the caller promises.
-    let ours = unsafe { transfer::decide(socket, header.msg_name.cast(), header.msg_namelen) }?;
+    let ours = unsafe { transfer::decide(socket, flags, header.msg_name.cast(), header.msg_namelen) }?;
     Ok(ours.then_some(socket))
 }
 
@@ -68,7 +72,7 @@ pub unsafe extern "C" fn sendmmsg(fd: c_int, msgs: *mut mmsghdr, count: c_uint, 
     // SAFETY: as above.
     unsafe {
         let first = if count == 0 || msgs.is_null() { std::ptr::null() } else { &raw const (*msgs).msg_hdr };
-        match serving(fd, first) {
+        match serving(fd, flags, first) {
             Err(errno) => return int(Err(errno)),
             Ok(None) => return real::sendmmsg(fd, msgs, count, flags),
             Ok(Some(_)) => {}

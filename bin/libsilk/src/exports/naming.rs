@@ -140,11 +140,19 @@ pub unsafe extern "C" fn setsockopt(
             Some(socket) if socket.is_served() => done(options::set(socket, fd, level, name, value, len)),
             Some(socket) if socket.is_undecided() => {
                 let result = real::setsockopt(fd, level, name, value, len);
-                // What Linux has taken is well formed.
-                if result == 0 && options::remember(socket, level, name, value, len) == Ok(false) {
-                    options::note_foreign(socket, level, name);
+                // Which algorithms Linux has, and lets this program choose, is Linux's affair.
+                let congestion = (level, name) == (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
+                if result != 0 && !congestion {
+                    return result;
                 }
-                result
+                // What Linux has taken is well formed, though perhaps not known here.
+                match options::remember(socket, level, name, value, len) {
+                    Ok(true) => 0,
+                    Ok(false) | Err(_) => {
+                        options::note_foreign(socket, level, name);
+                        result
+                    }
+                }
             }
             _ => real::setsockopt(fd, level, name, value, len),
         }

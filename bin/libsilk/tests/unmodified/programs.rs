@@ -41,6 +41,11 @@ fn streams_behave_as_on_linux() {
 }
 
 #[test]
+fn options_behave_as_on_linux() {
+    Daemon::start(2).c("options");
+}
+
+#[test]
 fn waiting_behaves_as_on_linux() {
     Daemon::start(2).c("waiting");
 }

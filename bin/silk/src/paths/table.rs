@@ -107,7 +107,7 @@ fn row(path: &PathReport) -> [String; 13] {
 }
 
 /// Domain, index and generation.
-fn id(id: u64) -> String {
+pub fn id(id: u64) -> String {
     format!("{}.{}.{}", id >> 24 & 0xff, id & 0xff_ffff, id >> 32)
 }
 
@@ -146,7 +146,7 @@ fn scaled(value: f64, units: &[(&str, f64)]) -> String {
 }
 
 /// A text that commands no terminal.
-fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 

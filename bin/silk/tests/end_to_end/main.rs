@@ -22,3 +22,4 @@ mod own_machine;
 mod priority;
 mod python;
 mod redis;
+mod wishing;

@@ -2,8 +2,9 @@
 
 use crate::host::{Silk, text, within};
 use crate::priority::{client, start};
-use silk_testkit::netns::CLIENT;
+use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED};
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::time::Duration;
 
 /// What the server answers to each command.
@@ -40,6 +41,34 @@ fn a_program_learns_what_tcp_knows_of_its_connection() {
 }
 
 #[test]
+fn what_is_counted_is_what_was_sent() {
+    let Some((silk, _server)) = start() else { return };
+    let commands = ["fill 500000", "counts", "wait"];
+    let _client = silk.start_logged(&mut client(&silk, CLIENT, &commands), "client");
+    let waits = || silk.log("client").contains("waiting");
+    assert!(within(Duration::from_secs(20), waits), "{}", silk.log("client"));
+    let log = silk.log("client");
+    let counts = numbers(log.lines().nth(1).unwrap());
+    assert_eq!((counts["length"], counts["algorithm"]), (248, 16));
+    // The answer to `fill` with its end of line; what the client asked until then.
+    let asked = "fill 500000\ncounts\n".len() as u64;
+    assert_eq!((counts["acked"], counts["received"]), (500_001, asked), "{counts:?}");
+    assert_eq!((counts["sent"], counts["unsent"]), (500_001 + counts["again"], 0), "{counts:?}");
+    assert!(counts["data_out"] >= 500_001 / 1448 && counts["out"] >= counts["data_out"], "{counts:?}");
+    assert!(counts["data_in"] >= 2 && counts["in"] > counts["data_in"], "{counts:?}");
+    assert!(counts["least"] > 0 && counts["peers"] > 0 && counts["ours"] > 0, "{counts:?}");
+    let tcp = silk.connections()[0]["tcp"].clone();
+    assert_eq!(
+        (&tcp["congestion"], &tcp["mss"], &tcp["pmtu"]),
+        (&"cubic".into(), &1448.into(), &1500.into())
+    );
+    assert_eq!(tcp["bytes_received"], asked);
+    let mut shown = Command::new(env!("CARGO_BIN_EXE_silk"));
+    let shown = text(shown.env("SILK_SOCKET", silk.path("control.sock")).args(["paths", "--tcp"]));
+    assert!(shown.contains("ts sack cubic wscale:") && shown.contains("bytes_acked:5"), "{shown}");
+}
+
+#[test]
 fn a_send_buffer_holds_no_more_than_was_asked_for() {
     let Some((silk, _server)) = start() else { return };
     let said = answers(&silk, &["flood", "send 8192", "flood", "send 1", "fill 300000"]);
@@ -65,4 +94,76 @@ fn service_bits_are_on_the_packets() {
     let commands =
         ["get", "services", "service 73", "services", "fill 100000", "services", "service 0", "services"];
     assert_eq!(answers(&silk, &commands), ["0", "0", "ok", "72", "100000", "72", "ok", "0"]);
+}
+
+#[test]
+fn congestion_control_is_chosen_by_the_class_and_by_the_program() {
+    let Some(silk) = Silk::start_with(
+        &format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n"),
+        &format!(
+            "[[class]]\nname = \"preferred\"\npriority = 2\nsource = \"{PREFERRED}\"\ncongestion = \"bbr\"\n\n\
+             [[class]]\nname = \"standard\"\ndefault = true\n"
+        ),
+    ) else {
+        return;
+    };
+    silk.write("asking.py", include_str!("asking.py"));
+    let _server = silk.serve("python3", &["asking.py", "serve", "7"], 7);
+    let ask = |source, commands: &[&str]| {
+        text(&mut client(&silk, source, commands)).lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let commands =
+        ["congestion", "fill 300000", "congestion reno", "congestion", "fill 300000", "congestion x"];
+    let expected = |first| [first, "300000", "ok", "reno", "300000", "ENOENT"];
+    assert_eq!(ask(PREFERRED, &commands), expected("bbr"));
+    assert_eq!(ask(CLIENT, &commands), expected("cubic"));
+}
+
+#[test]
+fn what_is_not_sent_is_limited() {
+    let Some((silk, _server)) = start() else { return };
+    let said = answers(&silk, &["stuff 0", "fill 10", "stuff 16384", "fill 300000"]);
+    let unsent = |said: &str| said.split(' ').next().and_then(|unsent| unsent.parse::<u64>().ok()).unwrap();
+    assert!(unsent(&said[0]) > 150_000, "{said:?}");
+    // As with Linux one large segment may be taken beyond the limit.
+    assert!((16_384..16_384 + 65_536).contains(&unsent(&said[2])), "{said:?}");
+    assert!(said[0].ends_with("False") && said[2].ends_with("False"), "{said:?}");
+    assert_eq!((&*said[1], &*said[3]), ("10", "300000"));
+}
+
+#[test]
+fn a_pacing_rate_is_taken_and_told() {
+    let Some((silk, _server)) = start() else { return };
+    let none = "18446744073709551615 18446744073709551615";
+    let said = answers(&silk, &["pace 50000000", "fill 200000", "pace 18446744073709551615", "fill 200000"]);
+    assert_eq!(said, ["50000000 50000000", "200000", none, "200000"]);
+}
+
+// RFC 9293 MUST-49.
+#[test]
+fn the_time_to_live_is_on_the_packets() {
+    let Some((silk, _server)) = start() else { return };
+    let commands = ["get", "hops", "ttl 9", "hops", "fill 100000", "hops", "ttl -1", "hops"];
+    assert_eq!(answers(&silk, &commands), ["0", "64", "9", "9", "100000", "9", "64", "64"]);
+}
+
+#[test]
+fn fast_open_is_refused_aloud() {
+    let Some((silk, _server)) = start() else { return };
+    assert_eq!(answers(&silk, &["fastopen", "get"]), ["ENOTSUP", "0"]);
+    let mut shown = Command::new(env!("CARGO_BIN_EXE_silk"));
+    let shown = shown.env("SILK_SOCKET", silk.path("control.sock")).args(["paths", "--not-accelerated"]);
+    let shown = text(shown);
+    assert!(shown.contains("setsockopt(6, 23)"), "{shown}");
+}
+
+// RFC 9293 MUST-21, MUST-47, SHLD-25.
+#[test]
+fn a_peer_that_cannot_be_reached_is_told_and_given_up() {
+    let Some((silk, _server)) = start() else { return };
+    let _client = silk.start_logged(&mut client(&silk, CLIENT, &["unheard 3000"]), "client");
+    // An error that the connection survives; then the program's patience is over, for that reason.
+    let told = || silk.log("python3").contains("first: EHOSTUNREACH False\nthen: EHOSTUNREACH True\n");
+    let log = || format!("{}{}", silk.log("python3"), silk.log("client"));
+    assert!(within(Duration::from_secs(20), told), "{}", log());
 }

@@ -12,7 +12,8 @@ use alloc::boxed::Box;
 use alloc::vec;
 use core::net::Ipv4Addr;
 use silk_path::{
-    Bell, Checksum, CreateError, Cx, DropReason, Message, Meta, Report, Request, Resolution, Stage, Verdict,
+    Bell, Checksum, CreateError, Cx, Discovery, DropReason, Message, Meta, Report, Request, Resolution,
+    Stage, Verdict,
 };
 use silk_wire::{MacAddr, checksum, eth, icmp, ipv4};
 
@@ -24,6 +25,8 @@ pub(crate) struct IpStage {
     /// The protocol above; 0 on the path that takes fragments.
     pub(crate) protocol: u8,
     ttl: u8,
+    usual_ttl: u8,
+    discovery: Discovery,
     /// The service bits of packets that bring none of their own.
     pub(crate) tos: u8,
     /// The one peer, where there is one.
@@ -44,6 +47,8 @@ impl IpStage {
         Self {
             protocol,
             ttl,
+            usual_ttl: ttl,
+            discovery: Discovery::Want,
             tos: 0,
             remote,
             local: None,
@@ -73,7 +78,11 @@ impl IpStage {
             source,
             destination,
             payload_len: payload as u16,
-            dont_fragment: self.remote.is_some() || protocol == ipv4::TCP,
+            dont_fragment: match self.discovery {
+                Discovery::Want => self.remote.is_some() || protocol == ipv4::TCP,
+                Discovery::Dont => false,
+                Discovery::Do | Discovery::Probe => true,
+            },
             ..ipv4::Emit::default()
         }
     }
@@ -217,6 +226,7 @@ impl Stage for IpStage {
         self.local = attrs.local().map(|local| *local.ip()).filter(|local| !local.is_unspecified());
         self.next_hop.fixed = attrs.next_hop();
         self.tos = self.service(attrs.tos().unwrap_or(0));
+        self.ttl = attrs.ttl().unwrap_or(self.ttl);
         self.device_mtu = attrs.mtu().unwrap_or(ipv4::MIN_MTU);
         let (now, path) = (cx.now(), cx.path());
         self.identification = cx.port().random() as u16;
@@ -277,9 +287,13 @@ impl Stage for IpStage {
         msg.meta.link = link;
         add_pseudo_header(msg, source, destination, protocol);
         let mut header = self.header(source, destination, protocol, self.service_of(msg.meta.tos), length);
-        if length + ipv4::HEADER > self.mtu.into() && msg.meta.gso_size == 0 {
+        let mtu = if self.discovery == Discovery::Probe { self.device_mtu } else { self.mtu };
+        if length + ipv4::HEADER > mtu.into() && msg.meta.gso_size == 0 {
             return match protocol {
                 ipv4::TCP => Verdict::Drop(DropReason::TooBig),
+                _ if matches!(self.discovery, Discovery::Do | Discovery::Probe) => {
+                    Verdict::Drop(DropReason::TooBig)
+                }
                 _ => self.send_pieces(cx, msg, header, self.mtu),
             };
         }
@@ -312,8 +326,13 @@ impl Stage for IpStage {
 
     // RFC 9293 SHLD-21.
     fn bell(&mut self, _: &mut Cx<'_, '_>, bell: Bell) -> bool {
-        if let Bell::Service(tos) = bell {
-            self.tos = self.service(tos);
+        match bell {
+            Bell::Service(tos) => self.tos = self.service(tos),
+            Bell::Wishes(wishes) => {
+                self.ttl = wishes.ttl.unwrap_or(self.usual_ttl);
+                self.discovery = wishes.discovery;
+            }
+            _ => {}
         }
         true
     }

@@ -5,13 +5,13 @@
 use super::buffers::{Receive, Send};
 use super::emit::{HEADROOM, segment, write_header};
 use super::reasons;
-use super::{HEADERS, Key, Tcp, seconds};
+use super::{HEADERS, Key, Tcp};
 use crate::faults;
 use alloc::boxed::Box;
 use core::time::Duration;
 use silk_instant::Instant;
-use silk_path::{Bell, CreateError, Cx, DropReason, Event, Message, Meta, Report, Stage, Verdict};
-use silk_tcp::{Connection, Flags, Info, KeepaliveConfig, Progress, SeqNumber, State};
+use silk_path::{Bell, CreateError, Cx, DropReason, Event, Message, Meta, Report, Stage, Verdict, Wishes};
+use silk_tcp::{Algorithm, Connection, Flags, Info, KeepaliveConfig, Progress, SeqNumber, State};
 use silk_wire::{checksum, ipv4, tcp};
 
 /// The most text of a message that the device cuts up: IP's total length is 16 bits.
@@ -42,6 +42,24 @@ impl ConnectionStage {
     /// What there is to know about the connection: for `TCP_INFO` and `silk paths`.
     pub fn info(&self) -> Info {
         self.connection.info()
+    }
+
+    /// What the program wishes of TCP. Its largest segment counts in the handshake alone.
+    // RFC 9293 MUST-21.
+    fn grant(&mut self, wishes: &Wishes) {
+        if let Some(algorithm) = wishes.congestion.and_then(Algorithm::from_number) {
+            self.connection.set_congestion(algorithm);
+        }
+        if let Some(times) = wishes.syn_retries {
+            self.connection.set_syn_retries(times);
+        }
+        if let Some(time) = wishes.linger {
+            self.connection.set_fin_wait_2(Duration::from_secs(time.into()));
+        }
+        let millis = |millis: u32| Duration::from_millis(millis.into());
+        self.connection.set_user_timeout(wishes.user_timeout.map(millis));
+        self.connection.set_max_pacing_rate(wishes.pacing_rate);
+        self.connection.set_quickack(wishes.quick_ack);
     }
 
     /// Takes one segment in.
@@ -96,6 +114,7 @@ impl ConnectionStage {
                     break;
                 }
             }
+            outgoing.sent(self.connection.octets_outstanding() as usize);
         }
         cx.arm(self.connection.poll_timeout().unwrap_or(Instant::FAR));
         self.settle(cx);
@@ -218,7 +237,11 @@ impl Stage for ConnectionStage {
             Bell::KeepAlive(keepalive) => self.connection.set_keepalive(now, keepalive.map(keepalive_config)),
             // IP's.
             Bell::Service(_) => return true,
-            Bell::UserTimeout(limit) => self.connection.set_user_timeout(seconds(limit)),
+            Bell::Wishes(wishes) => {
+                // Nothing leaves before IP has heard it, too; whoever wishes rings once more.
+                self.grant(&wishes);
+                return true;
+            }
             _ => return false,
         }
         self.pump(cx);
@@ -226,7 +249,7 @@ impl Stage for ConnectionStage {
         false
     }
 
-    // RFC 9293 MUST-54, MUST-56.
+    // RFC 9293 MUST-47, MUST-54, MUST-56, SHLD-25.
     fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {
         // RFC 5927 §4.1: an error about what is not outstanding is forged, or too late.
         let outstanding = |sequence| self.connection.is_outstanding(SeqNumber::new(sequence));
@@ -249,6 +272,11 @@ impl Stage for ConnectionStage {
                 cx.raise(Event::Unreachable(errno));
                 self.pump(cx);
                 self.end(cx);
+                true
+            }
+            // Anybody on the way can say so: the connection goes on, and the program may hear of it.
+            Report::Unreachable { errno, .. } => {
+                cx.raise(Event::SoftError(errno));
                 true
             }
             _ => true,

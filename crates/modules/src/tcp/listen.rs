@@ -10,7 +10,7 @@ use core::net::SocketAddrV4;
 use silk_instant::Instant;
 use silk_path::classify::Protocol;
 use silk_path::{
-    Attr, Attrs, Bell, CreateError, Cx, DropReason, Message, NOWHERE, Report, Request, Stage, Verdict,
+    Attr, Attrs, Bell, CreateError, Cx, DropReason, Message, NOWHERE, Report, Request, Stage, Verdict, Wishes,
 };
 use silk_tcp::listen::{Admission, Established, ListenAction, SynTable};
 use silk_tcp::time_wait::TimeWaitAction;
@@ -26,6 +26,9 @@ pub(super) struct ListenStage {
     local: Option<SocketAddrV4>,
     halves: SynTable<Key>,
     accept_full: bool,
+    // What counts where the program wishes nothing else: SYN-ACKs sent again, and the MSS of the link.
+    usual_retries: u8,
+    link_mss: u16,
     entered: bool,
     // Bytes charged for the table.
     charged: usize,
@@ -34,7 +37,8 @@ pub(super) struct ListenStage {
 impl ListenStage {
     pub fn new(local: Option<SocketAddrV4>, config: &Config, secret: IsnSecret, backlog: usize) -> Self {
         let halves = SynTable::new(config.clone(), secret, backlog);
-        Self { local, halves, accept_full: false, entered: false, charged: 0 }
+        let (usual_retries, link_mss) = (config.syn_ack_retries, config.mss);
+        Self { local, halves, accept_full: false, usual_retries, link_mss, entered: false, charged: 0 }
     }
 
     /// What is to be done with a segment, TIME-WAIT first.
@@ -100,6 +104,14 @@ impl ListenStage {
         }
     }
 
+    /// What the program wishes of handshakes.
+    fn grant(&mut self, wishes: &Wishes) {
+        let config = self.halves.config();
+        let syn_ack_retries = wishes.syn_retries.unwrap_or(self.usual_retries);
+        let mss = wishes.max_segment.map_or(self.link_mss, |mss| mss.min(self.link_mss));
+        self.halves.set_config(Config { mss, syn_ack_retries, ..config.clone() });
+    }
+
     /// Sets the timer and settles the account.
     fn settle(&mut self, cx: &mut Cx<'_, '_>) {
         let halves = self.halves.poll_timeout().unwrap_or(Instant::FAR);
@@ -150,7 +162,12 @@ fn ask_for_path(cx: &mut Cx<'_, '_>, key: Key, half: Established) -> Verdict {
     for attr in cx.attrs().iter() {
         if matches!(
             attr,
-            Attr::Class(_) | Attr::Priority(_) | Attr::Owner(_) | Attr::Tos(_) | Attr::InputQueue(_)
+            Attr::Class(_)
+                | Attr::Priority(_)
+                | Attr::Owner(_)
+                | Attr::Tos(_)
+                | Attr::Ttl(_)
+                | Attr::InputQueue(_)
         ) {
             attrs = attrs.with(*attr);
         }
@@ -166,9 +183,9 @@ impl Stage for ListenStage {
     // RFC 9293 MUST-41, MUST-67, SHLD-6.
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         if let Some(mtu) = cx.attrs().mtu() {
-            let config = self.halves.config().clone();
-            self.halves.set_config(Config { mss: mtu.saturating_sub(HEADERS), ..config });
+            self.link_mss = mtu.saturating_sub(HEADERS);
         }
+        self.grant(&Wishes { max_segment: cx.attrs().max_segment(), ..Wishes::default() });
         let (path, local) = (cx.path(), self.local);
         let module = cx.module::<Tcp>();
         match local {
@@ -207,6 +224,10 @@ impl Stage for ListenStage {
             Bell::DeferAccept(limit) => {
                 let config = Config { defer_accept: seconds(limit), ..self.halves.config().clone() };
                 self.halves.set_config(config);
+            }
+            Bell::Wishes(wishes) => {
+                self.grant(&wishes);
+                return true;
             }
             _ => {}
         }

@@ -190,7 +190,9 @@ impl Tcp {
                     self.tables.flows.remove(&key.flow());
                 }
                 let iss = self.secret.iss(create.now, &key);
-                opened(silk_tcp::Connection::connect(&self.config, iss, create.now), key, true)
+                let mss = create.attrs.max_segment().map_or(self.config.mss, |mss| mss.min(self.config.mss));
+                let config = Config { mss, ..self.config.clone() };
+                opened(silk_tcp::Connection::connect(&config, iss, create.now), key, true)
             }
         };
         create.set(Attr::ProtId(ipv4::TCP.into()))?;

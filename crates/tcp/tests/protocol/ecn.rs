@@ -33,6 +33,7 @@ fn echo(number: u32) -> Segment<'static> {
     Segment { flags: Flags::ACK | Flags::ECE, ..ack(number) }
 }
 
+// RFC 9293 SHLD-8.
 #[test]
 fn it_is_used_when_one_asks_and_the_other_accepts() {
     let agreed = |client, server| {

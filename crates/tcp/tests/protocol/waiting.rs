@@ -80,6 +80,18 @@ fn a_probe_is_answered() {
     assert_eq!(solo.acks_sent(), [THEIRS]);
 }
 
+#[test]
+fn a_user_timeout_gives_up_a_silent_peer_before_all_probes_are_sent() {
+    let mut solo = Solo::established(&Config { user_timeout: Some(62 * SECOND), ..alive() });
+    let mut outcomes = vec![];
+    while let Some((waited, progress)) = solo.next_timeout() {
+        outcomes.push((waited.as_secs(), progress));
+        solo.sent();
+    }
+    let end = Progress::TIMED_OUT | Progress::CLOSED;
+    assert_eq!(outcomes, [(60, Progress::NONE), (5, end)]);
+}
+
 // RFC 9293 MUST-24.
 #[test]
 fn keepalive_can_be_turned_on_and_off() {

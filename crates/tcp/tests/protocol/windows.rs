@@ -51,6 +51,38 @@ fn a_peer_that_does_not_answer_probes_is_given_up() {
     assert_eq!(probes, 15);
 }
 
+#[test]
+fn a_user_timeout_ends_the_wait_for_a_window_though_the_peer_answers() {
+    let limit = 5 * SECOND;
+    let mut solo = Solo::established(&Config { user_timeout: Some(limit), ..plain() });
+    solo.arrive(window(0, OURS)).unwrap();
+    solo.write(500);
+    solo.sent();
+    let (first, _) = solo.next_timeout().expect("a probe is due");
+    let began = solo.now;
+    let mut progress = Progress::NONE;
+    while progress == Progress::NONE {
+        solo.sent();
+        solo.arrive(window(0, OURS)).unwrap();
+        progress = solo.next_timeout().expect("it ends").1;
+    }
+    assert_eq!((progress, first.as_millis()), (Progress::TIMED_OUT | Progress::CLOSED, 200));
+    assert_eq!(solo.now - began, limit);
+    // A window that opens in time begins the wait anew.
+    let mut solo = Solo::established(&Config { user_timeout: Some(limit), ..plain() });
+    for _ in 0..10 {
+        solo.arrive(window(0, solo.connection.info().octets_acked as u32 + OURS)).unwrap();
+        solo.write(500);
+        for _ in 0..3 {
+            solo.sent();
+            assert_eq!(solo.next_timeout().expect("a probe is due").1, Progress::NONE);
+        }
+        solo.arrive(window(5_000, solo.connection.info().octets_acked as u32 + OURS)).unwrap();
+        solo.sent();
+        solo.arrive(window(5_000, solo.connection.info().octets_acked as u32 + OURS + 500)).unwrap();
+    }
+}
+
 // RFC 9293 MUST-38.
 #[test]
 fn a_window_that_opens_a_little_is_left_alone_until_it_is_worth_a_segment() {

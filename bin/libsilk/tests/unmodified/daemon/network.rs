@@ -3,8 +3,8 @@
 use super::{Seen, refused};
 use silk_control::{Kind, Reply, Request};
 use silk_stream::{
-    Arena, OWNER_NOBODY, Pool, RingPlace, free, kind, pop_datagram, push_datagram, request, status, used,
-    waiting, wake,
+    Arena, OWNER_NOBODY, Pool, RingPlace, TcpInfo, free, kind, pop_datagram, push_datagram, request, status,
+    used, waiting, wake,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -112,7 +112,9 @@ impl Network {
         record.owner.store(holder.unwrap_or(OWNER_NOBODY), SeqCst);
         record.holders.store(1, SeqCst);
         record.path.store(1000 + u64::from(slot), SeqCst);
-        record.mss.store(1448, SeqCst);
+        record.wishes.iter().for_each(|word| word.store(0, SeqCst));
+        let info = TcpInfo { state: 1, snd_mss: 1448, pmtu: 1500, ..TcpInfo::default() };
+        self.arena.info(slot).unwrap().store(&info);
         put(&record.local, local);
         let holders = holder.into_iter().collect();
         let socket = Socket {
@@ -158,7 +160,7 @@ impl Network {
         Some(match request {
             Request::Bind { kind, local, reuse_port, .. } => self.bind(process, kind, local, reuse_port),
             Request::Listen { slot, .. } => self.listen(slot),
-            Request::Connect { kind, slot, peer } => self.connect(process, kind, slot, peer),
+            Request::Connect { kind, slot, peer, .. } => self.connect(process, kind, slot, peer),
             Request::Thread { .. } => {
                 let thread = (0..).find(|n| !self.threads.contains_key(n)).unwrap();
                 self.threads.insert(thread, process);

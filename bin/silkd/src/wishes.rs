@@ -1,0 +1,143 @@
+//! What programs wish of their paths beyond the usual (`TCP_CONGESTION`, `IP_TTL`, …): read from
+//! their slots, where nothing is believed that is out of bounds, and taken to the paths.
+
+use crate::engine::Engine;
+use silk_instant::Instant;
+use silk_path::{Attr, Attrs, Bell, Discovery, PathId, Wishes};
+use silk_stream::{Slot, wish};
+use silk_tcp::Algorithm;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+/// Linux's bounds of `TCP_MAXSEG`, `TCP_SYNCNT` and `TCP_LINGER2`.
+const SEGMENTS: std::ops::RangeInclusive<u32> = 88..=32_767;
+const MOST_SYNS: u32 = 127;
+const LONGEST_LINGER: u32 = 120;
+
+/// What the first packet of a connection must show already.
+#[derive(Clone, Copy, Debug)]
+pub struct First {
+    /// `IP_TOS`.
+    pub service: u32,
+    /// The words of the wishes.
+    pub wishes: silk_control::Wishes,
+}
+
+impl First {
+    /// Writes it into the slot, where the executor reads it.
+    pub fn store(&self, slot: &Slot) {
+        slot.service.store(self.service, SeqCst);
+        slot.wishes.iter().zip(self.wishes).for_each(|(to, from)| to.store(from, SeqCst));
+    }
+}
+
+/// Gives a new connection the wishes of the listening socket it came to, as Linux does.
+pub fn inherit(from: &Slot, to: &Slot) {
+    to.wishes.iter().zip(&from.wishes).for_each(|(to, from)| to.store(from.load(Relaxed), Relaxed));
+}
+
+/// What a slot wishes.
+pub fn of(slot: &Slot) -> Wishes {
+    let words = slot.wishes.each_ref().map(|word| word.load(Relaxed));
+    let some = |place: usize| Some(words[place]).filter(|word| *word != 0);
+    let rate = !(u64::from(words[wish::PACING_HIGH]) << 32 | u64::from(words[wish::PACING_LOW]));
+    Wishes {
+        congestion: some(wish::CONGESTION).and_then(|word| u8::try_from(word - 1).ok()),
+        user_timeout: some(wish::USER_TIMEOUT),
+        syn_retries: some(wish::SYN_RETRIES).map(|times| times.min(MOST_SYNS) as u8),
+        linger: some(wish::LINGER).map(|word| (word - 1).min(LONGEST_LINGER)),
+        max_segment: some(wish::MAX_SEGMENT).filter(|mss| SEGMENTS.contains(mss)).map(|mss| mss as u16),
+        // As with Linux a rate of nothing is no limit.
+        pacing_rate: Some(rate).filter(|rate| !matches!(*rate, 0 | u64::MAX)),
+        quick_ack: words[wish::QUICK_ACK] == 2,
+        ttl: some(wish::TTL).and_then(|ttl| u8::try_from(ttl).ok()),
+        discovery: match words[wish::DISCOVERY] {
+            1 => Discovery::Dont,
+            3 => Discovery::Do,
+            4 | 5 => Discovery::Probe,
+            6 => Discovery::Dont,
+            _ => Discovery::Want,
+        },
+    }
+}
+
+/// What of it a path must know before it sends anything.
+pub fn attrs(wishes: &Wishes, mut attrs: Attrs) -> Attrs {
+    if let Some(ttl) = wishes.ttl {
+        attrs = attrs.with(Attr::Ttl(ttl));
+    }
+    if let Some(mss) = wishes.max_segment {
+        attrs = attrs.with(Attr::MaxSegment(mss));
+    }
+    attrs
+}
+
+impl Engine {
+    /// Takes the wishes of a path's socket to it, with its class's congestion control where the
+    /// program wishes none, and lets the program see which it has.
+    pub(crate) fn apply_wishes(&mut self, id: PathId, now: Instant) {
+        if let Some(wishes) = self.wishes_now(id) {
+            for bell in [Bell::Wishes(wishes), Bell::Sent] {
+                self.paths.bell(id, now, &mut self.port, bell);
+            }
+        }
+    }
+
+    /// As [`Self::apply_wishes`], of a path that has just been made and so does as it is configured.
+    pub(crate) fn apply_first_wishes(&mut self, id: PathId, now: Instant) {
+        if let Some(wishes) = self.wishes_now(id).filter(|wishes| *wishes != Wishes::default()) {
+            self.paths.bell(id, now, &mut self.port, Bell::Wishes(wishes));
+        }
+    }
+
+    fn wishes_now(&mut self, id: PathId) -> Option<Wishes> {
+        let class = self.paths.path(id).map_or(0, |path| usize::from(path.state.class));
+        let end = self.end_of(id)?;
+        let wishes = of(end.slot());
+        end.limit_not_sent();
+        let wishes = Wishes { congestion: self.congestion(&wishes, class), ..wishes };
+        self.show_congestion(id, wishes.congestion);
+        Some(wishes)
+    }
+
+    /// The congestion control of a connection, where it is not the one that all have.
+    fn congestion(&self, wishes: &Wishes, class: usize) -> Option<u8> {
+        let known = wishes.congestion.filter(|number| Algorithm::from_number(*number).is_some());
+        let class = || self.classes.congestion(class).filter(|algorithm| *algorithm != self.usual_congestion);
+        known.or_else(|| class().map(Algorithm::number))
+    }
+
+    fn show_congestion(&mut self, id: PathId, number: Option<u8>) {
+        let number = number.unwrap_or(self.usual_congestion.number());
+        if let Some(slot) = self.end_of(id).map(|end| end.slot()) {
+            slot.congestion.store(u32::from(number) + 1, Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_slot_wishes_nothing() {
+        assert_eq!(of(&Slot::default()), Wishes::default());
+    }
+
+    #[test]
+    fn what_a_program_scribbles_is_kept_within_bounds() {
+        let slot = Slot::default();
+        slot.wishes.iter().for_each(|word| word.store(u32::MAX, Relaxed));
+        let wild = of(&slot);
+        assert_eq!((wild.congestion, wild.max_segment, wild.ttl, wild.pacing_rate), (None, None, None, None));
+        assert_eq!((wild.syn_retries, wild.linger), (Some(127), Some(120)));
+    }
+
+    #[test]
+    fn a_connection_inherits_what_its_listener_wished() {
+        let (from, to) = (Slot::default(), Slot::default());
+        from.wishes[wish::CONGESTION].store(3, Relaxed);
+        from.wishes[wish::LINGER].store(1, Relaxed);
+        inherit(&from, &to);
+        assert_eq!((of(&to).congestion, of(&to).linger), (Some(2), Some(0)));
+    }
+}

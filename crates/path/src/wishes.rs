@@ -1,0 +1,41 @@
+//! What a program wishes of one path beyond the usual, as it goes down in one bell: every stage
+//! takes what concerns it. Each is what `setsockopt` was given, or nothing: then the path does as
+//! it was configured.
+
+/// A packet that is larger than the path takes (`IP_MTU_DISCOVER`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Discovery {
+    /// The path's MTU is found out and packets are as large as it takes, or cut up where the
+    /// protocol above cannot help it.
+    #[default]
+    Want,
+    /// Packets may be cut up by whoever must.
+    Dont,
+    /// Nothing is cut up, by nobody: what is too large is refused.
+    Do,
+    /// As [`Discovery::Do`], but what is known of the path's MTU is disregarded.
+    Probe,
+}
+
+/// The wishes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// Congestion control, by its number in the transport module (`TCP_CONGESTION`).
+    pub congestion: Option<u8>,
+    /// Milliseconds for which sent text may stay unacknowledged (`TCP_USER_TIMEOUT`).
+    pub user_timeout: Option<u32>,
+    /// Times a SYN is sent again (`TCP_SYNCNT`).
+    pub syn_retries: Option<u8>,
+    /// Seconds to wait, after the program has closed, for the peer's end (`TCP_LINGER2`).
+    pub linger: Option<u32>,
+    /// The largest segment, bytes, options included (`TCP_MAXSEG`).
+    pub max_segment: Option<u16>,
+    /// Bytes per second, at most (`SO_MAX_PACING_RATE`).
+    pub pacing_rate: Option<u64>,
+    /// Acknowledge at once (`TCP_QUICKACK`).
+    pub quick_ack: bool,
+    /// The time to live of the packets (`IP_TTL`).
+    pub ttl: Option<u8>,
+    /// What becomes of packets that are too large (`IP_MTU_DISCOVER`).
+    pub discovery: Discovery,
+}

@@ -1,0 +1,138 @@
+//! Recoveries that were not needed: RFC 3522, RFC 4015.
+
+use std::time::Duration;
+
+use silk_tcp::{Config, Info, Options, Repair, Segment};
+
+use crate::link::Weather;
+use crate::pair::{Pair, pattern};
+use crate::solo::{OURS, Solo, ack, sacked, with_sack};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+/// SACK and timestamps, so that 988 octets are a full segment.
+fn both() -> Config {
+    Config { timestamps: true, ..with_sack() }
+}
+
+const TEXT: u32 = 988;
+
+/// Ten full segments are outstanding; the timestamp that they carry.
+fn ten_outstanding() -> (Solo, u32) {
+    let mut solo = Solo::established(&both());
+    solo.write(10 * TEXT as usize);
+    let sent = solo.sent();
+    assert_eq!(sent.len(), 10);
+    (solo, stamp(sent[0].header.options))
+}
+
+fn stamp(options: Options) -> u32 {
+    options.timestamp.expect("timestamps were agreed").0
+}
+
+/// The segment with this echo of our clock.
+fn echoing(seg: Segment, echo: u32) -> Segment {
+    Segment { options: Options { timestamp: Some((100, echo)), ..seg.options }, ..seg }
+}
+
+fn windows(info: &Info) -> (u32, u32) {
+    (info.cwnd, info.ssthresh)
+}
+
+/// The time-out comes, and the first segment is sent again; its timestamp.
+fn time_out(solo: &mut Solo) -> u32 {
+    while solo.connection.info().timeouts == 0 {
+        solo.next_timeout().expect("a deadline");
+        if solo.connection.info().timeouts == 0 {
+            solo.sent();
+        }
+    }
+    let again = solo.sent();
+    assert_eq!((again.len(), again[0].header.seq.raw()), (1, OURS));
+    stamp(again[0].header.options)
+}
+
+#[test]
+fn a_time_out_that_was_only_a_delay_is_undone() {
+    let (mut solo, first) = ten_outstanding();
+    let before = windows(&solo.connection.info());
+    time_out(&mut solo);
+    assert!(windows(&solo.connection.info()).0 < before.0);
+    solo.now += 10 * MILLI;
+    solo.arrive(echoing(ack(OURS + TEXT), first)).unwrap();
+    let info = solo.connection.info();
+    assert_eq!((info.undone, info.repair, info.lost, info.backoff), (1, Repair::Open, 0, 0));
+    assert!(info.cwnd >= before.0 && info.ssthresh == before.1, "{info:?}");
+    // Nothing more is sent again, and the time-out is the longer one until a round trip is measured.
+    assert_eq!(info.rto, 400 * MILLI);
+    assert_eq!(solo.text_sent(), []);
+}
+
+#[test]
+fn a_time_out_that_was_needed_stays() {
+    let (mut solo, _) = ten_outstanding();
+    let again = time_out(&mut solo);
+    solo.now += 10 * MILLI;
+    solo.arrive(echoing(ack(OURS + TEXT), again)).unwrap();
+    let info = solo.connection.info();
+    assert_eq!((info.undone, info.repair), (0, Repair::Loss));
+    assert!(info.cwnd <= 3 * TEXT, "{info:?}");
+}
+
+/// Fast recovery has begun and the first segment was sent again; its timestamp.
+fn recover(solo: &mut Solo, first: u32) -> u32 {
+    solo.now += 20 * MILLI;
+    let held = [(OURS + TEXT, OURS + 5 * TEXT)];
+    solo.arrive(echoing(sacked(ack(OURS), &held), first)).unwrap();
+    while solo.connection.info().fast_recoveries == 0 {
+        solo.next_timeout().expect("a deadline");
+    }
+    let again = solo.sent();
+    assert_eq!(again[0].header.seq.raw(), OURS);
+    stamp(again[0].header.options)
+}
+
+#[test]
+fn a_segment_that_was_only_late_costs_no_window() {
+    let (mut solo, first) = ten_outstanding();
+    let before = windows(&solo.connection.info());
+    recover(&mut solo, first);
+    assert!(windows(&solo.connection.info()).1 < before.1);
+    solo.now += 2 * MILLI;
+    solo.arrive(echoing(ack(OURS + 5 * TEXT), first)).unwrap();
+    let info = solo.connection.info();
+    assert_eq!((info.undone, info.repair, windows(&info)), (1, Repair::Open, before));
+}
+
+#[test]
+fn a_segment_that_was_lost_costs_window() {
+    let (mut solo, first) = ten_outstanding();
+    let before = windows(&solo.connection.info());
+    let again = recover(&mut solo, first);
+    solo.now += 20 * MILLI;
+    solo.arrive(echoing(ack(OURS + 10 * TEXT), again)).unwrap();
+    let info = solo.connection.info();
+    assert_eq!((info.undone, info.repair), (0, Repair::Open));
+    assert!(info.ssthresh < before.1 && info.cwnd < before.0, "{info:?}");
+}
+
+#[test]
+fn a_network_that_only_reorders_costs_nothing_in_the_end() {
+    let reordering = Weather { reordering: 50, delay: 20 * MILLI, ..Weather::FAIR };
+    let undone: u32 = (1..20)
+        .map(|seed| {
+            let mut pair = Pair::new(&Config::default(), reordering, seed);
+            let content = pattern(300_000, 9);
+            let expected: Vec<u8> = content.iter().copied().collect();
+            pair.client.program.to_write = content;
+            pair.drive_until(Duration::from_secs(120), |pair| {
+                pair.server.program.received.len() == expected.len()
+            });
+            assert!(pair.server.program.received == expected, "{}", pair.describe());
+            let info = pair.client.connection().info();
+            assert!(info.undone <= info.fast_recoveries + info.timeouts);
+            info.undone
+        })
+        .sum();
+    assert!(undone > 0, "nothing was ever undone");
+}
