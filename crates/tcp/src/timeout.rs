@@ -21,7 +21,12 @@ impl Connection {
     /// Time has passed. Then poll for transmission. Calling it early or late does no harm.
     pub fn on_timeout(&mut self, now: Instant) -> Progress {
         let mut progress = Progress::NONE;
-        while let Some(timer) = self.timers.expire(now) {
+        // Each at most once: a deadline that is set again for a time that has passed waits for the
+        // next call.
+        for timer in Timer::ALL {
+            if !self.timers.expire(timer, now) {
+                continue;
+            }
             progress |= match timer {
                 Timer::Retransmit => self.on_retransmit_timeout(now),
                 Timer::Persist => self.on_persist_timeout(now),

@@ -23,16 +23,19 @@ pub(crate) enum Timer {
     Pacing,
 }
 
-const ALL: [Timer; 6] =
-    [Timer::Retransmit, Timer::Persist, Timer::DelayedAck, Timer::Keepalive, Timer::Linger, Timer::Pacing];
+impl Timer {
+    /// Each of them.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Retransmit, Self::Persist, Self::DelayedAck, Self::Keepalive, Self::Linger, Self::Pacing];
+}
 
 /// The deadlines; `Instant::FAR` is unarmed.
 #[derive(Clone, Debug)]
-pub(crate) struct Timers([Instant; ALL.len()]);
+pub(crate) struct Timers([Instant; Timer::ALL.len()]);
 
 impl Timers {
     pub(crate) const fn new() -> Self {
-        Self([Instant::FAR; ALL.len()])
+        Self([Instant::FAR; Timer::ALL.len()])
     }
 
     /// Sets the deadline, also when one is set already.
@@ -62,11 +65,13 @@ impl Timers {
         self.0.iter().copied().min().filter(|at| *at != Instant::FAR)
     }
 
-    /// A timer whose deadline has come, now disarmed.
-    pub(crate) fn expire(&mut self, now: Instant) -> Option<Timer> {
-        let due = ALL.into_iter().find(|timer| self.is_armed(*timer) && self.0[*timer as usize] <= now)?;
-        self.cancel(due);
-        Some(due)
+    /// Whether a timer's deadline has come; it is disarmed then.
+    pub(crate) fn expire(&mut self, timer: Timer, now: Instant) -> bool {
+        let due = self.is_armed(timer) && !self.is_armed_beyond(timer, now);
+        if due {
+            self.cancel(timer);
+        }
+        due
     }
 }
 
@@ -81,9 +86,11 @@ mod tests {
         timers.arm(Timer::Persist, Instant::from_millis(5));
         timers.arm(Timer::DelayedAck, Instant::from_millis(3));
         assert_eq!(timers.next(), Some(Instant::from_millis(3)));
-        assert_eq!(timers.expire(Instant::from_millis(2)), None);
-        assert_eq!(timers.expire(Instant::from_millis(4)), Some(Timer::DelayedAck));
-        assert_eq!(timers.expire(Instant::from_millis(4)), None);
+        let at = Instant::from_millis;
+        assert!(!timers.expire(Timer::DelayedAck, at(2)));
+        assert!(timers.expire(Timer::DelayedAck, at(4)));
+        assert!(!timers.expire(Timer::DelayedAck, at(4)));
+        assert!(!timers.expire(Timer::Persist, at(4)));
         assert_eq!(timers.next(), Some(Instant::from_millis(5)));
     }
 }
