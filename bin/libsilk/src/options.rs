@@ -205,6 +205,9 @@ pub unsafe fn set(
         // SAFETY: as the caller promises.
         return set_ours(socket, name, unsafe { input::<c_int>(value, len) }?);
     }
+    if level == libc::IPPROTO_TCP && socket.is(shape::DATAGRAM) {
+        return Err(libc::ENOPROTOOPT);
+    }
     // SAFETY: as the caller promises.
     if unsafe { remember(socket, level, name, value, len) }? {
         let uncork = name == libc::TCP_CORK || name == libc::TCP_NODELAY;
@@ -363,6 +366,9 @@ pub unsafe fn get(
     len: *mut socklen_t,
 ) -> Answer<()> {
     let slot = socket.slot()?;
+    if level == libc::IPPROTO_TCP && socket.is(shape::DATAGRAM) {
+        return Err(libc::EOPNOTSUPP);
+    }
     // SAFETY: as the caller promises, here and in each branch.
     unsafe {
         match (level, name) {
@@ -430,7 +436,8 @@ fn number(socket: &Socket, slot: &Slot, level: c_int, name: c_int) -> Option<c_i
         (libc::SOL_SOCKET, libc::SO_RCVLOWAT | libc::SO_SNDLOWAT) => 1,
         (libc::SOL_SOCKET, libc::SO_INCOMING_CPU) => {
             tcp_info::ask(socket, slot);
-            let cpu = tcp_info::incoming_cpu(socket).unwrap_or_else(|| settings.incoming_cpu.load(Relaxed));
+            let cpu =
+                tcp_info::incoming_cpu(socket, slot).unwrap_or_else(|| settings.incoming_cpu.load(Relaxed));
             cpu.cast_signed() - 1
         }
         (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => {

@@ -55,6 +55,6 @@ pub fn segment(socket: &Socket, slot: &Slot) -> u32 {
 }
 
 /// The CPU that processes the socket's packets, plus one, as it was last told.
-pub fn incoming_cpu(socket: &Socket) -> Option<u32> {
-    record(socket).map(|record| record.cpu.load(Relaxed)).filter(|cpu| *cpu > 0)
+pub fn incoming_cpu(socket: &Socket, slot: &Slot) -> Option<u32> {
+    known(socket, slot).map(|record| record.cpu.load(Relaxed)).filter(|cpu| *cpu > 0)
 }

@@ -160,10 +160,16 @@ int main(int argc, char **argv)
 	numbers_of_tcp();
 	pacing();
 	pair(fds);
+	CHECK(number(fds[0], SOL_SOCKET, SO_INCOMING_CPU) >= -1);
+	CHECK(give(fds[0], SOL_SOCKET, SO_INCOMING_CPU, 0) == 0);
 	numbers_of_ip(fds[0], 0x28);
 	close(fds[0]), close(fds[1]);
 	u = bound(SOCK_DGRAM);
 	numbers_of_ip(u, 0x2b);
+	int v;
+	socklen_t n = sizeof v;
+	FAILS(give(u, IPPROTO_TCP, TCP_NODELAY, 1), ENOPROTOOPT);
+	FAILS(getsockopt(u, IPPROTO_TCP, TCP_NODELAY, &v, &n), EOPNOTSUPP);
 	close(u);
 	before();
 	information();
