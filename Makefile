@@ -9,7 +9,7 @@ OUT := bench/out
 help:
 	@echo "make demo    Apache over Linux, HAProxy and silk in turn, with tables and a page of plots"
 	@echo "make test    every test that runs on one machine"
-	@echo "make bench   the experiments in full, about an hour"
+	@echo "make bench   the experiments in full, about an hour and a half"
 	@echo "make setup   install the Debian packages that the others need (they do it themselves)"
 	@echo "make build   build the programs, optimised"
 
@@ -26,6 +26,7 @@ demo: build
 bench: build
 	@mkdir -p $(OUT)
 	$(SILK) bench web --json $(OUT)/web-full.json --html $(OUT)/web-full.html
+	$(SILK) bench tcp --json $(OUT)/tcp-full.json --html $(OUT)/tcp-full.html
 
 test: setup
 	@scripts/test
