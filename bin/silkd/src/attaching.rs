@@ -161,9 +161,7 @@ impl Server {
         if self.families.get(&index).is_some_and(Family::is_deserted) {
             let family = self.families.remove(&index);
             for socket in family.into_iter().flat_map(|f| f.sockets.into_values()) {
-                if let Some(local) = socket.local {
-                    self.give_port_back(socket.kind, local);
-                }
+                self.give_port_back(&socket);
             }
             self.tell_all(|| Command::FamilyGone { family: index });
         }

@@ -2,16 +2,16 @@
 
 mod rig;
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use silk_device::netlink::{Change, LocalAddress, Neighbour, Netlink, NetlinkError, Reach, Route, Watch};
 use silk_device::readable;
 use silk_wire::MacAddr;
 
-const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-const THEIRS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-const FAR: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const OURS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+const THEIRS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+const FAR: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 /// `right` as a host has it: an address, a gateway, and metrics of its own for one network.
 fn configure() -> (Netlink, u32) {
