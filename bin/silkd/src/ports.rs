@@ -184,6 +184,10 @@ fn reserve(kind: Kind, place: Place, port: u16) -> Result<(OwnedFd, u16), Errno>
     };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let six = place.address.is_ipv6();
+    if matches!(place.address, IpAddr::V6(address) if address.is_unicast_link_local()) {
+        // Linux would have to be told the link; without a socket there it is as if it were ours.
+        return Err(Errno::ADDRNOTAVAIL);
+    }
     let family = if six { AddressFamily::INET6 } else { AddressFamily::INET };
     let fd = socket_with(family, sort, flags, Some(protocol))?;
     if six {

@@ -47,7 +47,20 @@ impl Config {
             "device",
             device,
             new.device,
-            Device { kind, interface, queues, ring, mtu, address, gateway, address6, gateway6, mac, napi, napi_cpu }
+            Device {
+                kind,
+                interface,
+                queues,
+                ring,
+                mtu,
+                address,
+                gateway,
+                address6,
+                gateway6,
+                mac,
+                napi,
+                napi_cpu
+            }
         );
         differences!(
             keys,

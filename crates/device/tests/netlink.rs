@@ -33,6 +33,11 @@ fn an_interface_and_its_addresses() {
         assert_eq!((right.mtu, right.running, right.veth), (1500, true, true));
         let address = LocalAddress { interface: index, address: OURS, prefix: 24 };
         assert_eq!(netlink.addresses(index).unwrap(), [address]);
+        std::fs::write("/proc/sys/net/ipv6/conf/right/disable_ipv6", "0").unwrap();
+        rig::ip("address add fd00::2/64 dev right nodad");
+        let wide = LocalAddress { interface: index, address: "fd00::2".parse().unwrap(), prefix: 64 };
+        let all = netlink.addresses(index).unwrap();
+        assert!(all.contains(&address) && all.contains(&wide), "{all:?}");
 
         rig::ip("link set left down");
         assert!(!netlink.interface("right").unwrap().running, "the carrier is gone");
@@ -52,7 +57,7 @@ fn the_route_that_linux_would_take() {
         let far = netlink.route(FAR, None).unwrap();
         assert_eq!(far, Route { interface: index, gateway: Some(THEIRS), source, ..Route::default() });
         assert_eq!(far.next_hop(FAR), THEIRS);
-        let metrics = netlink.route(Ipv4Addr::new(198, 51, 100, 7), source).unwrap().metrics;
+        let metrics = netlink.route(Ipv4Addr::new(198, 51, 100, 7).into(), source).unwrap().metrics;
         let said = (metrics.mtu, metrics.advmss, metrics.initcwnd, metrics.initrwnd, metrics.rto_min);
         assert_eq!(said, (1400, 1200, 20, 0, 50));
         assert!(netlink.route(OURS, None).unwrap().local);

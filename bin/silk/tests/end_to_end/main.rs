@@ -21,3 +21,4 @@ mod own_machine;
 mod priority;
 mod python;
 mod redis;
+mod six;
