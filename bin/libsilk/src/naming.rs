@@ -124,6 +124,10 @@ pub unsafe fn bind(socket: &'static Socket, addr: *const sockaddr, len: socklen_
     if !join(socket)? {
         return Ok(Server::Linux);
     }
+    if local.is_ipv6() && !local.ip().is_unspecified() {
+        // As in Linux: one address of IPv6 hears nothing of IPv4, and says so.
+        socket.settings.set_flag(flag::ONLY_INET6, true);
+    }
     bind_to(socket, local)
 }
 

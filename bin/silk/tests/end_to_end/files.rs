@@ -3,7 +3,7 @@
 use crate::host::{Silk, bytes, text};
 use silk_testkit::netns::SERVER;
 use std::fs;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;
 
 /// From nothing to more than any ring holds, around the sizes of segments and rings.
