@@ -182,7 +182,7 @@ impl Host {
     fn new(rate: i64, burst: i64) -> Self {
         let tables = Tables::with_room(64, 0x5eed);
         tables.configure(Owned::default(), Domains::default(), &[], &[HERE]).expect("one address");
-        let setup = Setup { addresses: vec![(HERE, 24)], ..Setup::new(tables.clone()) };
+        let setup = Setup { addresses: vec![(HERE.into(), 24)], ..Setup::new(tables.clone()) };
         let police = [("rate", Value::Number(rate)), ("burst", Value::Number(burst))];
         let spec = GraphSpec::default()
             .module("net", "vnet", &[])

@@ -143,7 +143,7 @@ pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, flags: c_
 
 fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer<SocketAddr> {
     match peer {
-        Some(peer) if peer.is_ipv6() => Err(libc::ENETUNREACH),
+        Some(peer) if peer.is_ipv6() && !socket.is(shape::INET6) => Err(libc::ENETUNREACH),
         Some(peer) if peer.port() == 0 && !socket.is(shape::SCOUT) => Err(libc::EINVAL),
         Some(peer) => Ok(peer),
         None if socket.is(shape::SCOUT) => Ok(ANY),

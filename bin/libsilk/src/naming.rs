@@ -15,13 +15,12 @@ use crate::socket::{self, Role, Socket, shape, state as stage};
 use crate::state;
 use crate::stream_io::shut;
 use crate::table::{self, Entry};
-use crate::unserved;
 use crate::wait::{self, Change, Deadline};
 use libc::{sockaddr, socklen_t};
 use silk_control::{Kind, PF_SCOUT, Reply, Request};
 use silk_stream::{Slot, request, status};
 use std::ffi::c_int;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// `socket(2)`.
@@ -98,20 +97,14 @@ fn role_of(socket: &Socket) -> Role {
     if socket.is(shape::DATAGRAM) { Role::Datagram } else { Role::Stream }
 }
 
-/// An address of real IPv6 is Linux's business; it is told.
-fn is_foreign(socket: &Socket, address: SocketAddr, what: &str) -> Answer<bool> {
-    let IpAddr::V6(v6) = address.ip() else { return Ok(false) };
-    if v6.is_unspecified() && !socket.settings.has_flag(flag::ONLY_INET6) {
-        return Ok(false);
-    }
-    unserved::tell(&format!("{what} of an IPv6 address"), libc::EAFNOSUPPORT)?;
-    socket.leave_to_linux();
-    Ok(true)
-}
-
-/// `::` and `0.0.0.0` are the same to us: every IPv4 address of ours.
+/// Nobody's address is the same of either IP.
 fn plain(address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() { SocketAddr::new(ANY.ip(), address.port()) } else { address }
+}
+
+/// Every address of ours that a socket of this family can have, and any port.
+fn any_of(socket: &Socket) -> SocketAddr {
+    if socket.is(shape::INET6) { SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0) } else { ANY }
 }
 
 /// `bind(2)` of an undecided socket.
@@ -128,10 +121,14 @@ pub unsafe fn bind(socket: &'static Socket, addr: *const sockaddr, len: socklen_
     }
     // SAFETY: as the caller promises. What is no address is Linux's to refuse.
     let Ok(local) = (unsafe { address::parse(addr, len) }) else { return Ok(Server::Linux) };
-    if is_foreign(socket, local, "bind")? || !join(socket)? {
+    if !join(socket)? {
         return Ok(Server::Linux);
     }
-    bind_to(socket, plain(local))
+    if local.is_ipv6() && !local.ip().is_unspecified() {
+        // As in Linux: one address of IPv6 hears nothing of IPv4, and says so.
+        socket.settings.set_flag(flag::ONLY_INET6, true);
+    }
+    bind_to(socket, local)
 }
 
 fn bind_to(socket: &'static Socket, local: SocketAddr) -> Answer<Server> {
@@ -141,6 +138,7 @@ fn bind_to(socket: &'static Socket, local: SocketAddr) -> Answer<Server> {
             local,
             reuse_address: socket.settings.has_flag(flag::REUSE_ADDRESS),
             reuse_port: socket.settings.has_flag(flag::REUSE_PORT),
+            only_v6: socket.settings.has_flag(flag::ONLY_INET6),
         },
         &[],
     )?;
@@ -174,7 +172,7 @@ pub fn listen(socket: &'static Socket, backlog: c_int) -> Answer<Server> {
     if socket.is(shape::DATAGRAM) {
         return if socket.is_served() { Err(libc::EOPNOTSUPP) } else { Ok(Server::Linux) };
     }
-    if socket.is_undecided() && (!join(socket)? || bind_to(socket, ANY)? == Server::Linux) {
+    if socket.is_undecided() && (!join(socket)? || bind_to(socket, any_of(socket))? == Server::Linux) {
         return Ok(Server::Linux);
     }
     if socket.role() == Role::Stream && socket.slot()?.status.load(SeqCst) != 0 {
@@ -222,7 +220,7 @@ pub unsafe fn connect(socket: &'static Socket, addr: *const sockaddr, len: sockl
         return Ok(Server::Silk);
     }
     let bound = socket.is_served().then(|| socket.name().0);
-    if bound.is_none() && (is_foreign(socket, peer, "connect")? || !join(socket)?) {
+    if bound.is_none() && !join(socket)? {
         return Ok(Server::Linux);
     }
     let reply = family::ask(&connection(socket, socket.kind(), bound, peer), &[])?;
@@ -265,7 +263,7 @@ pub fn connection(socket: &Socket, kind: Kind, slot: Option<u32>, peer: SocketAd
 /// # Errors
 /// What the daemon refuses with.
 pub fn decide_by_peer(socket: &'static Socket, peer: SocketAddr) -> Answer<Server> {
-    if is_foreign(socket, peer, "sendto")? || !join(socket)? {
+    if !join(socket)? {
         return Ok(Server::Linux);
     }
     let reply = family::ask(&connection(socket, Kind::Datagram, None, plain(peer)), &[])?;

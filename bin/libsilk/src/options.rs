@@ -56,6 +56,7 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
         (libc::IPPROTO_TCP, libc::TCP_KEEPCNT) => Place::Number(&settings.keep_count),
         (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT) => Place::Number(&settings.defer_accept),
         (libc::IPPROTO_IP, libc::IP_TOS) => Place::Number(&settings.service),
+        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) if v6 => Place::Number(&settings.service),
         (libc::SOL_SOCKET, libc::SO_RCVBUF) => Place::Number(&settings.receive_buffer),
         (libc::SOL_SOCKET, libc::SO_SNDBUF) => Place::Number(&settings.send_buffer),
         (libc::SOL_SOCKET, libc::SO_LINGER) => Place::Linger,

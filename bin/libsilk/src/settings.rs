@@ -51,7 +51,7 @@ pub struct Settings {
     pub backlog: AtomicU32,
     /// `TCP_DEFER_ACCEPT`, seconds.
     pub defer_accept: AtomicU32,
-    /// `IP_TOS` as set.
+    /// `IP_TOS`, or `IPV6_TCLASS`, as set.
     pub service: AtomicU32,
     /// `SO_INCOMING_CPU` as set, plus one.
     pub incoming_cpu: AtomicU32,

@@ -181,12 +181,19 @@ pub unsafe fn receive_message(socket: &Socket, message: *mut msghdr, flags: c_in
 /// # Safety
 /// `message`'s control buffer must have `room` bytes or be null.
 unsafe fn packet_info(socket: &Socket, message: &mut msghdr, room: usize) -> Answer<()> {
-    let IpAddr::V4(local) = address::shared(&socket.slot()?.local).ip() else { return Ok(()) };
     let usual = wishes::usual();
     let known = |pick: fn(&Usual) -> &AtomicU32| usual.map_or(0, |usual| pick(usual).load(Relaxed));
-    let local = if local.is_unspecified() { Ipv4Addr::from(known(|usual| &usual.address)) } else { local };
     let interface = known(|usual| &usual.interface);
+    let local = match address::shared(&socket.slot()?.local).ip() {
+        IpAddr::V4(any) if any.is_unspecified() => Ipv4Addr::from(known(|usual| &usual.address)).into(),
+        local => local,
+    };
     let v6 = socket.is(shape::INET6);
+    let (v4, wide) = match local {
+        IpAddr::V4(local) => (local, local.to_ipv6_mapped()),
+        IpAddr::V6(_) if !v6 => return Ok(()),
+        IpAddr::V6(local) => (Ipv4Addr::UNSPECIFIED, local),
+    };
     let size = if v6 { size_of::<libc::in6_pktinfo>() } else { size_of::<libc::in_pktinfo>() };
     // SAFETY: computes a size.
     let space = unsafe { libc::CMSG_SPACE(size as u32) } as usize;
@@ -205,12 +212,12 @@ unsafe fn packet_info(socket: &Socket, message: &mut msghdr, room: usize) -> Ans
         let data = libc::CMSG_DATA(header);
         if v6 {
             ((*header).cmsg_level, (*header).cmsg_type) = (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO);
-            let address = libc::in6_addr { s6_addr: local.to_ipv6_mapped().octets() };
+            let address = libc::in6_addr { s6_addr: wide.octets() };
             data.cast::<libc::in6_pktinfo>()
                 .write_unaligned(libc::in6_pktinfo { ipi6_addr: address, ipi6_ifindex: interface });
         } else {
             ((*header).cmsg_level, (*header).cmsg_type) = (libc::IPPROTO_IP, libc::IP_PKTINFO);
-            let address = libc::in_addr { s_addr: u32::from(local).to_be() };
+            let address = libc::in_addr { s_addr: u32::from(v4).to_be() };
             data.cast::<libc::in_pktinfo>().write_unaligned(libc::in_pktinfo {
                 ipi_ifindex: interface.cast_signed(),
                 ipi_spec_dst: address,

@@ -12,6 +12,7 @@ use rustix::event::epoll;
 use silk_config::HugePages;
 use silk_control::{Refusal, Reply};
 use silk_stream::{Arena, Sizes, Usual};
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -165,9 +166,7 @@ impl Server {
         if self.families.get(&index).is_some_and(Family::is_deserted) {
             let family = self.families.remove(&index);
             for socket in family.into_iter().flat_map(|f| f.sockets.into_values()) {
-                if let Some(local) = socket.local {
-                    self.give_port_back(socket.kind, local);
-                }
+                self.give_port_back(&socket);
             }
             self.tell_all(|| Command::FamilyGone { family: index });
         }
@@ -191,5 +190,9 @@ fn show_usual(settings: &Settings, usual: &Usual) {
     usual.keep_count.store(tcp.keepalive.probes.into(), SeqCst);
     usual.mtu.store(settings.mtu.into(), SeqCst);
     usual.interface.store(settings.interface, SeqCst);
-    usual.address.store(settings.addresses.first().map_or(0, |address| u32::from(*address)), SeqCst);
+    let first = settings.addresses.iter().find_map(|address| match address {
+        IpAddr::V4(address) => Some(u32::from(*address)),
+        IpAddr::V6(_) => None,
+    });
+    usual.address.store(first.unwrap_or(0), SeqCst);
 }

@@ -7,7 +7,7 @@
 
 use silk_config::{Class, Config, DeviceKind, Policy, Rule};
 use silk_sched::{Reservation, Terms};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 /// The classes in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Classes {
     }
 
     /// The class of a packet.
-    pub fn class_of(&self, remote: Ipv4Addr, dscp: u8, port: u16) -> usize {
+    pub fn class_of(&self, remote: IpAddr, dscp: u8, port: u16) -> usize {
         let rule = self.rules.iter().find(|(_, rule)| rule.matches(remote, dscp, port));
         rule.map_or(self.default, |(class, _)| *class)
     }
@@ -59,7 +59,7 @@ impl Classes {
     }
 
     /// The domain of a packet.
-    pub fn domain_of(&self, remote: Ipv4Addr, dscp: u8, port: u16) -> usize {
+    pub fn domain_of(&self, remote: IpAddr, dscp: u8, port: u16) -> usize {
         self.domain(self.class_of(remote, dscp, port))
     }
 
@@ -143,8 +143,8 @@ mod tests {
     fn the_lowest_priority_is_domain_zero() {
         let classes = classes("xdp");
         assert_eq!(classes.priorities, [0, 2]);
-        assert_eq!(classes.domain_of(Ipv4Addr::new(10, 99, 0, 3), 0, 80), 1);
-        assert_eq!(classes.domain_of(Ipv4Addr::new(10, 99, 0, 2), 0, 80), 0);
+        assert_eq!(classes.domain_of(IpAddr::from([10, 99, 0, 3]), 0, 80), 1);
+        assert_eq!(classes.domain_of(IpAddr::from([10, 99, 0, 2]), 0, 80), 0);
     }
 
     #[test]
@@ -153,8 +153,8 @@ mod tests {
         assert_eq!(classes.domains(), 2);
         classes.join();
         assert_eq!((classes.domains(), classes.are_apart()), (1, false));
-        assert_eq!(classes.class_of(Ipv4Addr::new(10, 99, 0, 3), 0, 80), 0);
-        assert_eq!(classes.domain_of(Ipv4Addr::new(10, 99, 0, 3), 0, 80), 0);
+        assert_eq!(classes.class_of(IpAddr::from([10, 99, 0, 3]), 0, 80), 0);
+        assert_eq!(classes.domain_of(IpAddr::from([10, 99, 0, 3]), 0, 80), 0);
     }
 
     #[test]

@@ -5,8 +5,9 @@ use crate::classes::Classes;
 use crate::family_end::ThreadEnd;
 use crate::scout::Recipe;
 use silk_control::{Refusal, Report, SlotNumber};
+use silk_path::Endpoint;
 use silk_stream::{Arena, RingPlace, wake};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -35,8 +36,9 @@ pub struct ListenerHold {
     pub name: SocketName,
     /// Its record in the arena.
     pub listener: u32,
-    /// Where it listens; an unspecified address is every one of ours.
-    pub local: SocketAddrV4,
+    /// Where it listens: one end, or the same port of both families. An unspecified address is
+    /// every one of ours of its family.
+    pub ends: Vec<Endpoint>,
     /// The most connections that may wait to be accepted, in each class.
     pub backlog: AtomicU32,
     /// Linux's socket of the same address and port, where Linux has the address: what comes to
@@ -61,9 +63,9 @@ pub struct Arrived {
     /// The connection.
     pub socket: OwnedFd,
     /// Our end of it.
-    pub local: SocketAddrV4,
+    pub local: Endpoint,
     /// The other end.
-    pub remote: SocketAddrV4,
+    pub remote: Endpoint,
 }
 
 /// The rings of a socket.
@@ -137,9 +139,9 @@ pub enum Command {
         /// Its rings.
         rings: Rings,
         /// The local end.
-        local: SocketAddrV4,
+        local: Endpoint,
         /// The remote end.
-        peer: SocketAddrV4,
+        peer: Endpoint,
     },
     /// Open a datagram socket, or change whom it hears.
     Datagram {
@@ -147,10 +149,10 @@ pub enum Command {
         socket: SocketName,
         /// Its rings.
         rings: Rings,
-        /// The local end.
-        local: SocketAddrV4,
+        /// The local ends: one, or the same port of both families.
+        locals: Vec<Endpoint>,
         /// Whom it hears; everybody if nobody is named.
-        peer: Option<SocketAddrV4>,
+        peer: Option<Endpoint>,
         /// The domain that serves it.
         domain: usize,
     },
@@ -187,7 +189,7 @@ pub enum Command {
     /// Linux has found a neighbour's Ethernet address, or not.
     Neighbour {
         /// The neighbour.
-        address: Ipv4Addr,
+        address: IpAddr,
         /// Its address on the link.
         link: Option<[u8; 6]>,
     },
@@ -232,7 +234,7 @@ pub enum Event {
         outcome: Result<(), Refusal>,
     },
     /// A path needs the Ethernet address of a neighbour: Linux is to find it.
-    Resolve(Ipv4Addr),
+    Resolve(IpAddr),
 }
 
 /// The control thread's way to an executor.

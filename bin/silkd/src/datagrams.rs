@@ -9,12 +9,12 @@ use crate::socket_end::SocketEnd;
 use crate::sockets::Socket;
 use silk_device::Frame;
 use silk_instant::Instant;
-use silk_path::classify::Verdict;
-use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Message, Meta, ModuleId, PathId, Wishes};
+use silk_path::classify::{Verdict, skip_extensions};
+use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, PathId, Wishes};
 use silk_sched::Member;
 use silk_stream::{request, status};
-use silk_wire::ipv4;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use silk_wire::{ipv4, ipv6, ndp};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -78,24 +78,25 @@ impl Engine {
         &mut self,
         name: SocketName,
         rings: Rings,
-        local: SocketAddrV4,
-        peer: Option<SocketAddrV4>,
+        locals: &[Endpoint],
+        peer: Option<Endpoint>,
         domain: usize,
         now: Instant,
     ) {
-        self.homes.insert(local.port(), (name, domain));
-        if domain != self.domain {
-            return;
+        for local in locals {
+            self.homes.insert((local.is_v6(), local.port()), (name, domain));
         }
+        let Some(local) = locals.first().copied().filter(|_| domain == self.domain) else { return };
         let Some(top) = self.paths.graph().modules().of_kind("socket") else { return };
         let before = self.sockets.find(name).and_then(|socket| socket.path);
         let kept = before.and_then(|id| self.port.take_datagrams(id));
+        self.drop_twin(name, now);
         if let Some(id) = before {
             self.destroy(id, now);
         }
         let fresh = || SocketEnd::new(&self.families.get(&name.family)?.arena, name, rings).map(Box::new);
         let Some(end) = kept.or_else(fresh) else { return };
-        let class = self.classes.class_of(peer.map_or(*local.ip(), |p| *p.ip()), 0, local.port());
+        let class = self.classes.class_of(peer.unwrap_or(local).ip(), 0, local.port());
         let mut attrs = Attrs::new()
             .with(Attr::Local(local))
             .with(Attr::ProtId(ipv4::UDP.into()))
@@ -105,13 +106,41 @@ impl Engine {
             attrs = attrs.with(Attr::Remote(peer));
         }
         self.put_on_path(name, top, attrs, class, end, now);
+        if let [_, other] = locals {
+            self.add_twin(name, top, attrs.with(Attr::Local(*other)), class, now);
+        }
+    }
+
+    /// The second path of a socket that hears both families.
+    fn add_twin(&mut self, name: SocketName, top: ModuleId, attrs: Attrs, class: usize, now: Instant) {
+        let Some(first) = self.sockets.find(name).and_then(|socket| socket.path) else { return };
+        match self.paths.create(top, attrs, None, now, &mut self.port) {
+            Ok(twin) => {
+                self.admit(twin, class);
+                self.port.pair(first, twin);
+                if let Some(socket) = self.sockets.find(name) {
+                    socket.twin = Some(twin);
+                }
+            }
+            Err(error) => {
+                eprintln!("silkd: domain {}: a datagram socket hears one IP only: {error}", self.domain);
+            }
+        }
+    }
+
+    /// That path ends.
+    fn drop_twin(&mut self, name: SocketName, now: Instant) {
+        if let Some(twin) = self.sockets.find(name).and_then(|socket| socket.twin.take()) {
+            self.port.part(twin);
+            self.destroy(twin, now);
+        }
     }
 
     /// A socket of `PF_SCOUT` builds a path of the graph.
     pub fn open_scout(&mut self, name: SocketName, rings: Rings, recipe: &Recipe, now: Instant) {
         let fresh = || SocketEnd::new(&self.families.get(&name.family)?.arena, name, rings).map(Box::new);
         let Some(mut end) = fresh() else { return };
-        let remote = recipe.attrs.remote().map_or(Ipv4Addr::UNSPECIFIED, |remote| *remote.ip());
+        let remote = recipe.attrs.remote().map_or(Ipv4Addr::UNSPECIFIED.into(), |remote| remote.ip());
         let class = self.classes.class_of(remote, 0, recipe.attrs.local().map_or(0, |local| local.port()));
         let attrs = recipe
             .attrs
@@ -180,12 +209,18 @@ impl Engine {
             && let Some(service) = end.new_service()
         {
             self.paths.bell(id, now, &mut self.port, Bell::Service(service));
+            if let Some(twin) = self.sockets.find(end.name).and_then(|socket| socket.twin) {
+                self.paths.bell(twin, now, &mut self.port, Bell::Service(service));
+            }
         }
+        let (mut left, twin) = (SENDING, self.sockets.find(end.name).and_then(|socket| socket.twin));
         if asked & request::WISHES != 0 {
-            self.paths.bell(id, now, &mut self.port, Bell::Wishes(crate::wishes::of(end.slot())));
+            let wishes = crate::wishes::of(end.slot());
+            [Some(id), twin].into_iter().flatten().for_each(|path| {
+                self.paths.bell(path, now, &mut self.port, Bell::Wishes(wishes));
+            });
         }
-        let mut left = SENDING;
-        while left > 0 && end.pop_datagram(|to, data| self.send_one(id, to, data, now)) {
+        while left > 0 && end.pop_datagram(|to, data| self.send_one((id, twin), to, data, now)) {
             left -= 1;
         }
         let name = end.name;
@@ -200,9 +235,10 @@ impl Engine {
         }
     }
 
-    fn send_one(&mut self, id: PathId, to: SocketAddr, data: [&[u8]; 2], now: Instant) {
-        let IpAddr::V4(address) = to.ip().to_canonical() else { return };
-        let remote = SocketAddrV4::new(address, to.port());
+    /// Sends a datagram over the first path of its socket, or over the second, which is IPv6's.
+    fn send_one(&mut self, ids: (PathId, Option<PathId>), to: SocketAddr, data: [&[u8]; 2], now: Instant) {
+        let remote = Endpoint::new(to.ip().to_canonical(), to.port());
+        let id = ids.1.filter(|_| remote.is_v6()).unwrap_or(ids.0);
         let meta = Meta { remote, arrival: now, ..Meta::default() };
         let mut headroom = std::mem::take(&mut self.headroom);
         let mut message = Message::outgoing(&mut headroom, data, meta);
@@ -212,17 +248,21 @@ impl Engine {
 
     /// A datagram socket's path ends with its socket.
     pub(crate) fn close_datagrams(&mut self, id: PathId, name: SocketName, now: Instant) {
+        let twin = self.sockets.find(name).and_then(|socket| socket.twin);
         let mut end = self.port.take_datagrams(id);
         if let Some(end) = &mut end {
             // What a program sends as its last word is sent, and as it wished.
             for bell in options_of(end) {
-                self.paths.bell(id, now, &mut self.port, bell);
+                [Some(id), twin].into_iter().flatten().for_each(|path| {
+                    self.paths.bell(path, now, &mut self.port, bell);
+                });
             }
             let mut left = LAST_WORDS;
-            while left > 0 && end.pop_datagram(|to, data| self.send_one(id, to, data, now)) {
+            while left > 0 && end.pop_datagram(|to, data| self.send_one((id, twin), to, data, now)) {
                 left -= 1;
             }
         }
+        self.drop_twin(name, now);
         let cpu = self.served(name);
         self.paths.charge_cpu(id, 0, cpu);
         self.destroy(id, now);
@@ -244,10 +284,10 @@ impl Engine {
         sibling.pass(bytes, frame.checksum == silk_device::Checksum::MaybePartial)
     }
 
-    /// An answer to ARP arrives in one domain; another may have asked.
+    /// An answer to ARP or neighbour discovery arrives in one domain; another may have asked.
     pub(crate) fn spread_answer(&mut self, frame: Frame) {
         let bytes = self.receive.bytes(frame);
-        let Some(bytes) = bytes.get(frame.range()).filter(|bytes| is_arp_reply(bytes)) else { return };
+        let Some(bytes) = bytes.get(frame.range()).filter(|bytes| is_answer(bytes)) else { return };
         for (_, sibling) in self.siblings.iter().enumerate().filter(|(domain, _)| *domain != self.domain) {
             if let Err(reason) = sibling.pass(bytes, false) {
                 self.drops.count(reason);
@@ -299,18 +339,32 @@ impl Engine {
     }
 }
 
-/// Whether an Ethernet frame carries an answer of ARP's (RFC 826).
-fn is_arp_reply(frame: &[u8]) -> bool {
-    frame.get(12..14) == Some(&[8, 6]) && frame.get(20..22) == Some(&[0, 2])
+/// Whether an Ethernet frame carries an answer of ARP's (RFC 826) or of neighbour discovery's
+/// (RFC 4861 §4.4).
+fn is_answer(frame: &[u8]) -> bool {
+    match frame.get(12..14) {
+        Some([8, 6]) => frame.get(20..22) == Some(&[0, 2]),
+        Some([0x86, 0xdd]) => {
+            frame.get(20) == Some(&ipv6::ICMP) && frame.get(54) == Some(&ndp::ADVERTISEMENT)
+        }
+        _ => false,
+    }
 }
 
-/// The destination port of a UDP packet over IPv4 in an Ethernet frame.
-fn udp_port(frame: &[u8]) -> Option<u16> {
+/// Whether a UDP packet in an Ethernet frame is of IPv6, and its destination port.
+fn udp_port(frame: &[u8]) -> Option<(bool, u16)> {
     let packet = frame.get(14..)?;
-    if frame.get(12..14)? != [8, 0] || *packet.get(9)? != ipv4::UDP {
-        return None;
-    }
-    let header = usize::from(packet.first()? & 15) * 4;
-    let port = packet.get(header + 2..header + 4)?;
-    Some(u16::from_be_bytes([port[0], port[1]]))
+    let (six, datagram) = match frame.get(12..14)? {
+        [8, 0] if *packet.get(9)? == ipv4::UDP => {
+            (false, packet.get(usize::from(packet.first()? & 15) * 4..)?)
+        }
+        [0x86, 0xdd] => {
+            let (protocol, fragment, datagram) =
+                skip_extensions(*packet.get(6)?, packet.get(ipv6::HEADER..)?)?;
+            (true, Some(datagram).filter(|_| protocol == ipv4::UDP && !fragment)?)
+        }
+        _ => return None,
+    };
+    let port = datagram.get(2..4)?;
+    Some((six, u16::from_be_bytes([port[0], port[1]])))
 }

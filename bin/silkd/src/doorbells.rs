@@ -51,6 +51,8 @@ impl Engine {
     pub(crate) fn answer_bell(&mut self, id: PathId, now: Instant) {
         let Some(name) = self.end_of(id).map(|end| end.name) else { return };
         let Some(socket) = self.sockets.find(name) else { return };
+        // What arrived at a socket's other path may be why this one is looked at.
+        let id = socket.path.unwrap_or(id);
         let (rung, ready) = (std::mem::take(&mut socket.rung), std::mem::take(&mut socket.ready));
         if ready {
             self.paths.report(id, now, &mut self.port, Report::Ready);

@@ -101,11 +101,11 @@ pub struct Engine {
     pub(crate) siblings: Vec<Sibling>,
     /// What comes over Linux's own TCP.
     pub(crate) host: Host,
-    /// Which datagram socket has which local port, and the domain that serves it.
-    pub(crate) homes: BTreeMap<u16, (SocketName, usize)>,
-    /// The path whose answers other domains wait for: ARP's, where it is ours and there are
-    /// other domains.
-    pub(crate) answers: Option<PathId>,
+    /// Which datagram socket has which local port over IPv6 or not, and the domain that serves it.
+    pub(crate) homes: BTreeMap<(bool, u16), (SocketName, usize)>,
+    /// The paths whose answers other domains wait for: those of ARP and neighbour discovery, where
+    /// they are ours and there are other domains.
+    pub(crate) answers: Vec<PathId>,
     /// Drops that belong to no path.
     pub(crate) drops: DropTotals,
     pub(crate) unblock: Histogram,
@@ -142,7 +142,7 @@ impl Engine {
             siblings: parts.siblings,
             host: Host::new(parts.watch),
             homes: BTreeMap::new(),
-            answers: None,
+            answers: Vec::new(),
             drops: DropTotals::default(),
             unblock: Histogram::default(),
             frames: Vec::with_capacity(BATCH),
@@ -246,7 +246,7 @@ impl Engine {
     /// Runs one message up its path.
     fn deliver(&mut self, id: PathId, ticket: Ticket, now: Instant) {
         let frame = frame_of(ticket);
-        if self.answers == Some(id) {
+        if self.answers.contains(&id) {
             self.spread_answer(frame);
         }
         // A listening path's queue may hold what followed a handshake's last segment: its

@@ -143,7 +143,7 @@ impl Executor {
                 }
             }
             Command::Thread { family, thread, end } => engine.set_thread(family, thread, end),
-            Command::Listen { hold, defer_accept } => engine.listen(hold, defer_accept, now),
+            Command::Listen { hold, defer_accept } => engine.listen(&hold, defer_accept, now),
             Command::ListenOn { socket, backlog, defer_accept } => {
                 engine.listen_on(socket, backlog, defer_accept, now);
             }
@@ -152,8 +152,8 @@ impl Executor {
             Command::Connect { socket, rings, local, peer } => {
                 engine.connect(socket, rings, local, peer, now)
             }
-            Command::Datagram { socket, rings, local, peer, domain } => {
-                engine.open_datagram(socket, rings, local, peer, domain, now);
+            Command::Datagram { socket, rings, locals, peer, domain } => {
+                engine.open_datagram(socket, rings, &locals, peer, domain, now);
             }
             Command::Scout { socket, rings, recipe } => engine.open_scout(socket, rings, &recipe, now),
             Command::Frame { bytes, maybe_partial } => engine.passed_on(bytes, maybe_partial, now),

@@ -3,10 +3,11 @@
 //! anything leaves nothing behind.
 
 use crate::command::{FamilyIndex, Rings};
+use crate::ports::Sides;
 use silk_control::{FamilyToken, Kind, ProcessNumber, SlotNumber};
+use silk_path::Endpoint;
 use silk_stream::{Arena, BELLS, LISTENERS, Pool, THREADS};
 use std::collections::BTreeMap;
-use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -56,7 +57,9 @@ pub struct Socket {
     /// Which use of the slot this is.
     pub generation: u32,
     /// Where it is bound, if it is.
-    pub local: Option<SocketAddrV4>,
+    pub local: Option<Endpoint>,
+    /// At which IPs it has its port.
+    pub sides: Sides,
     /// How far it has come.
     pub state: State,
     /// Who holds it.
@@ -131,6 +134,7 @@ impl Family {
                         kind: Kind::Stream,
                         generation: record.generation.load(SeqCst),
                         local: None,
+                        sides: Sides::BOTH,
                         state: State::Accepted,
                         holders: vec![parent],
                         rings: None,
@@ -275,6 +279,7 @@ mod tests {
             kind: Kind::Stream,
             generation: 1,
             local: None,
+            sides: Sides::BOTH,
             state: State::Bound,
             holders: vec![holder],
             rings: None,

@@ -85,7 +85,8 @@ fn listen(linux: &OwnedFd, hold: &ListenerHold, defer_accept: u32) -> io::Result
 }
 
 fn complain(hold: &ListenerHold, error: &io::Error) {
-    eprintln!("silkd: {} cannot be reached from this machine itself: {error}", hold.local);
+    let end = hold.ends.first().map_or_else(String::new, ToString::to_string);
+    eprintln!("silkd: {end} cannot be reached from this machine itself: {error}");
 }
 
 impl Engine {
@@ -178,7 +179,7 @@ impl Engine {
 
     /// Takes a connection to the domain of its peer's class.
     fn pass_to_class(&mut self, arrived: Arrived, now: Instant) {
-        let domain = self.classes.domain_of(*arrived.remote.ip(), 0, arrived.local.port());
+        let domain = self.classes.domain_of(arrived.remote.ip(), 0, arrived.local.port());
         match self.siblings.get(domain).filter(|_| domain != self.domain) {
             Some(sibling) => {
                 if let Err(reason) = sibling.give(|| Command::Host(arrived)) {

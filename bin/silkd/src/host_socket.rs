@@ -8,9 +8,9 @@ use rustix::net::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use silk_modules::host::{HostFault, HostSocket};
-use silk_path::{Bell, Event, Wishes};
+use silk_path::{Bell, Endpoint, Event, Wishes};
 use silk_tcp::Algorithm;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,12 +102,16 @@ pub fn allow_many() {
 ///
 /// # Errors
 /// The kernel's; `AGAIN`: there is none.
-pub fn accept(listener: &OwnedFd) -> Result<(OwnedFd, SocketAddrV4, SocketAddrV4), Errno> {
+pub fn accept(listener: &OwnedFd) -> Result<(OwnedFd, Endpoint, Endpoint), Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (socket, remote) = retry_on_intr(|| acceptfrom_with(listener, flags))?;
-    let v4 = |address: SocketAddrAny| SocketAddrV4::try_from(address).map_err(|_| Errno::CONNABORTED);
-    let local = v4(getsockname(&socket)?)?;
-    let remote = v4(remote.ok_or(Errno::CONNABORTED)?)?;
+    let end = |address: SocketAddrAny| {
+        let address = SocketAddr::try_from(address).map_err(|_| Errno::CONNABORTED)?;
+        // A socket of both families has IPv4 peers under mapped addresses.
+        Ok(Endpoint::new(address.ip().to_canonical(), address.port()))
+    };
+    let local = end(getsockname(&socket)?)?;
+    let remote = end(remote.ok_or(Errno::CONNABORTED)?)?;
     Ok((socket, local, remote))
 }
 

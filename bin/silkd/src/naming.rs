@@ -3,21 +3,35 @@
 
 use crate::command::{Command, ListenerHold, Rings, SocketName};
 use crate::family::{Socket, State};
+use crate::ports::Sides;
 use crate::server::Server;
 use crate::slots::{clear, place_rings, retire, store_address};
 use crate::wishes::First;
 use silk_control::{Kind, Refusal, Reply, SlotNumber};
+use silk_path::Endpoint;
 use silk_stream::{RANKS, kind, status};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 impl Server {
-    /// Our own form of an address, or `None` when it is Linux's business.
-    pub(crate) fn ours(&self, address: SocketAddr) -> Option<SocketAddrV4> {
-        let IpAddr::V4(v4) = address.ip().to_canonical() else { return None };
-        let local = v4.is_unspecified() || self.settings.addresses.contains(&v4);
-        local.then(|| SocketAddrV4::new(v4, address.port()))
+    /// Our own form of an address and what it stands for, or `None` when it is Linux's business.
+    /// `::` stands for both IPs unless the program wants IPv6 alone, and as far as there are both.
+    pub(crate) fn ours(&self, address: SocketAddr, only_v6: bool) -> Option<(Endpoint, Sides)> {
+        let (ip, any) = (address.ip().to_canonical(), IpAddr::V6(Ipv6Addr::UNSPECIFIED));
+        let end = |ip: IpAddr| Endpoint::new(ip, address.port());
+        match (self.settings.has_v6(), only_v6) {
+            (true, false) if ip == any => Some((end(ip), Sides::BOTH)),
+            (false, false) if ip == any => {
+                let four = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+                Some((end(four), Sides::of(four)))
+            }
+            (false, true) if ip == any => None,
+            _ => {
+                let local = ip.is_unspecified() || self.settings.addresses.contains(&ip);
+                local.then(|| (end(ip), Sides::of(ip)))
+            }
+        }
     }
 
     pub(crate) fn bind(
@@ -25,20 +39,30 @@ impl Server {
         family: u32,
         process: u32,
         kind: Kind,
-        local: SocketAddr,
+        (local, only_v6): (SocketAddr, bool),
         reuse_port: bool,
     ) -> Result<Reply, Refusal> {
-        let Some(local) = self.ours(local) else { return Ok(Reply::NotOurs) };
-        let reserve_at = self.settings.reserve_at(kind, *local.ip());
-        let port = self.ports.take(kind, reserve_at, local.port(), reuse_port)?;
-        let local = SocketAddrV4::new(*local.ip(), port);
-        let (slot, generation) = self.new_slot(family, process, kind, Some(local)).inspect_err(|_| {
-            self.ports.give_back(kind, port);
-        })?;
+        let Some((local, sides)) = self.ours(local, only_v6) else { return Ok(Reply::NotOurs) };
+        let places = self.settings.reserve_at(kind, local.ip(), sides);
+        let port = self.ports.take(kind, &places, local.port(), reuse_port)?;
+        let local = Endpoint::new(local.ip(), port);
+        let (slot, generation) =
+            self.new_slot(family, process, kind, Some((local, sides))).inspect_err(|_| {
+                self.ports.give_back(kind, sides, port);
+            })?;
         if kind == Kind::Datagram {
             self.open_datagram(family, slot, local, None)?;
         }
         Ok(Reply::Socket { slot, generation })
+    }
+
+    /// The ends of a socket that is bound: those of both IPs, where its address stands for both.
+    fn ends(local: Endpoint, sides: Sides) -> Vec<Endpoint> {
+        if sides == Sides::BOTH {
+            vec![Endpoint::v4(Ipv4Addr::UNSPECIFIED, local.port()), local]
+        } else {
+            vec![local]
+        }
     }
 
     /// A slot for a socket of `process`, with its addresses and one holder.
@@ -47,7 +71,7 @@ impl Server {
         family: u32,
         process: u32,
         kind: Kind,
-        local: Option<SocketAddrV4>,
+        local: Option<(Endpoint, Sides)>,
     ) -> Result<(SlotNumber, u32), Refusal> {
         let nothing = || Refusal { errno: libc::ENFILE, why: "this program has too many sockets".into() };
         let known = self.families.get_mut(&family).ok_or_else(nothing)?;
@@ -59,13 +83,14 @@ impl Server {
         record.kind.store(sort, SeqCst);
         record.owner.store(process, SeqCst);
         record.holders.store(1, SeqCst);
-        if let Some(local) = local {
+        if let Some((local, _)) = local {
             store_address(&record.local, local);
         }
-        known.sockets.insert(
-            slot,
-            Socket { kind, generation, local, state: State::Bound, holders: vec![process], rings: None },
-        );
+        let sides = local.map_or(Sides::BOTH, |(_, sides)| sides);
+        let local = local.map(|(local, _)| local);
+        let holders = vec![process];
+        let socket = Socket { kind, generation, local, sides, state: State::Bound, holders, rings: None };
+        known.sockets.insert(slot, socket);
         Ok((slot, generation))
     }
 
@@ -96,24 +121,32 @@ impl Server {
         &mut self,
         family: u32,
         slot: SlotNumber,
-        local: SocketAddrV4,
-        peer: Option<SocketAddrV4>,
+        local: Endpoint,
+        peer: Option<Endpoint>,
     ) -> Result<(), Refusal> {
         let rings = self.rings(family, slot)?;
-        let domain =
-            self.settings.classes.domain_of(peer.map_or(Ipv4Addr::UNSPECIFIED, |p| *p.ip()), 0, local.port());
+        let anybody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let domain = self.settings.classes.domain_of(peer.map_or(anybody, |p| p.ip()), 0, local.port());
         let socket = SocketName { family, slot };
         let known = self.families.get_mut(&family);
         if let Some(entry) = known.and_then(|f| f.sockets.get_mut(&slot)) {
             entry.state = State::Served { domain };
         }
+        let locals = self.datagram_ends(socket, local);
         if let Some(record) = self.families.get(&family).and_then(|f| f.arena.slot(slot)) {
             record.domain.store(domain as u32, SeqCst);
             record.status.store(status::CONNECTED, SeqCst);
         }
         // Every domain may receive for it; one serves it.
-        self.tell_all(|| Command::Datagram { socket, rings, local, peer, domain });
+        self.tell_all(|| Command::Datagram { socket, rings, locals: locals.clone(), peer, domain });
         Ok(())
+    }
+
+    /// The ends of a datagram socket whose address is `local` now.
+    fn datagram_ends(&self, name: SocketName, local: Endpoint) -> Vec<Endpoint> {
+        let known = self.families.get(&name.family).and_then(|f| f.sockets.get(&name.slot));
+        let whole = known.filter(|socket| socket.local == Some(local) && local.ip().is_unspecified());
+        whole.map_or_else(|| vec![local], |socket| Self::ends(local, socket.sides))
     }
 
     pub(crate) fn listen(
@@ -135,9 +168,8 @@ impl Server {
             self.tell_all(|| Command::ListenOn { socket, backlog, defer_accept });
             return Ok(Reply::Done);
         }
-        let Some(local) =
-            socket.local.filter(|_| socket.state == State::Bound && socket.kind == Kind::Stream)
-        else {
+        let (sides, ready) = (socket.sides, socket.state == State::Bound && socket.kind == Kind::Stream);
+        let Some(local) = socket.local.filter(|_| ready) else {
             return Err(Refusal { errno: libc::EINVAL, why: "only a bound stream socket can listen".into() });
         };
         let too_many =
@@ -156,9 +188,9 @@ impl Server {
         let hold = Arc::new(ListenerHold {
             name: SocketName { family, slot },
             listener,
-            local,
+            ends: Self::ends(local, sides),
             backlog: AtomicU32::new(backlog),
-            linux: self.ports.linux(local.port()),
+            linux: self.ports.linux(sides, local.port()),
             events: self.report_events.clone(),
         });
         self.tell_all(|| Command::Listen { hold: hold.clone(), defer_accept });
@@ -174,15 +206,15 @@ impl Server {
         peer: SocketAddr,
         first: First,
     ) -> Result<Reply, Refusal> {
-        let IpAddr::V4(remote) = peer.ip().to_canonical() else { return Ok(Reply::NotOurs) };
+        let remote = peer.ip().to_canonical();
         let dissolve = kind == Kind::Datagram && remote.is_unspecified();
         if remote.is_unspecified() && !dissolve {
             // This machine itself, to Linux, which carries it.
             return Ok(Reply::NotOurs);
         }
-        let Some(source) = self.settings.source_for(remote).filter(|_| !dissolve || slot.is_some()) else {
-            return Ok(Reply::NotOurs);
-        };
+        let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let source = if dissolve { slot.map(|_| nowhere) } else { self.settings.source_for(remote) };
+        let Some(source) = source else { return Ok(Reply::NotOurs) };
         let (slot, generation) = match slot {
             Some(slot) => {
                 let known = self.families.get(&family).and_then(|f| f.sockets.get(&slot));
@@ -195,20 +227,26 @@ impl Server {
                 (slot, known.generation)
             }
             None => {
-                let port = self.ports.take(kind, source, 0, false)?;
-                self.new_slot(family, process, kind, Some(SocketAddrV4::new(source, port))).inspect_err(
-                    |_| {
-                        self.ports.give_back(kind, port);
-                    },
-                )?
+                let port = self.ports.take(kind, &[source.into()], 0, false)?;
+                let (local, sides) = (Endpoint::new(source, port), Sides::of(source));
+                self.new_slot(family, process, kind, Some((local, sides))).inspect_err(|_| {
+                    self.ports.give_back(kind, sides, port);
+                })?
             }
         };
         let bound = self.families.get(&family).and_then(|f| f.sockets.get(&slot)).and_then(|s| s.local);
         let Some(bound) = bound else {
             return Err(Refusal { errno: libc::EINVAL, why: "that socket has no local address".into() });
         };
-        let local = if bound.ip().is_unspecified() { SocketAddrV4::new(source, bound.port()) } else { bound };
-        let peer = SocketAddrV4::new(remote, peer.port());
+        let named = dissolve || !bound.ip().is_unspecified();
+        let local = if named { bound } else { Endpoint::new(source, bound.port()) };
+        if !dissolve && local.is_v6() != remote.is_ipv6() {
+            return Err(Refusal {
+                errno: libc::ENETUNREACH,
+                why: "the socket is bound to an address of the other IP".into(),
+            });
+        }
+        let peer = Endpoint::new(remote, peer.port());
         let record = self.families.get(&family).and_then(|f| f.arena.slot(slot));
         // A datagram socket's first packet comes later than its options.
         if let Some(record) = record.filter(|_| kind == Kind::Stream) {
@@ -224,18 +262,18 @@ impl Server {
         family: u32,
         slot: SlotNumber,
         kind: Kind,
-        local: SocketAddrV4,
-        peer: Option<SocketAddrV4>,
+        local: Endpoint,
+        peer: Option<Endpoint>,
     ) -> Result<(), Refusal> {
         if let Some(record) = self.families.get(&family).and_then(|f| f.arena.slot(slot)) {
             store_address(&record.local, local);
-            store_address(&record.peer, peer.unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)));
+            store_address(&record.peer, peer.unwrap_or(silk_path::NOWHERE));
         }
         let Some(peer) = peer.filter(|_| kind == Kind::Stream) else {
             return self.open_datagram_again(family, slot, local, peer);
         };
         let rings = self.rings(family, slot)?;
-        let domain = self.settings.classes.domain_of(*peer.ip(), 0, local.port());
+        let domain = self.settings.classes.domain_of(peer.ip(), 0, local.port());
         if let Some(entry) = self.families.get_mut(&family).and_then(|f| f.sockets.get_mut(&slot)) {
             entry.state = State::Served { domain };
         }
@@ -254,13 +292,14 @@ impl Server {
         &mut self,
         family: u32,
         slot: SlotNumber,
-        local: SocketAddrV4,
-        peer: Option<SocketAddrV4>,
+        local: Endpoint,
+        peer: Option<Endpoint>,
     ) -> Result<(), Refusal> {
         let open = self.families.get(&family).and_then(|f| f.sockets.get(&slot)).map(|s| (s.rings, s.state));
         if let Some((Some(rings), State::Served { domain })) = open {
             let socket = SocketName { family, slot };
-            self.tell_all(|| Command::Datagram { socket, rings, local, peer, domain });
+            let locals = self.datagram_ends(socket, local);
+            self.tell_all(|| Command::Datagram { socket, rings, locals: locals.clone(), peer, domain });
             return Ok(());
         }
         self.open_datagram(family, slot, local, peer)
@@ -274,17 +313,18 @@ impl Server {
             return Err(Refusal { errno: libc::EADDRNOTAVAIL, why });
         };
         let local = recipe.attrs.local();
-        if let Some(local) = local {
-            let at = self.settings.reserve_at(Kind::Datagram, *local.ip());
-            self.ports.take(Kind::Datagram, at, local.port(), false)?;
+        let named = local.map(|local| (local, Sides::of(local.ip())));
+        if let Some((local, sides)) = named {
+            let places = self.settings.reserve_at(Kind::Datagram, local.ip(), sides);
+            self.ports.take(Kind::Datagram, &places, local.port(), false)?;
         }
-        let (slot, generation) = self.new_slot(family, process, Kind::Datagram, local).inspect_err(|_| {
-            if let Some(local) = local {
-                self.ports.give_back(Kind::Datagram, local.port());
+        let (slot, generation) = self.new_slot(family, process, Kind::Datagram, named).inspect_err(|_| {
+            if let Some((local, sides)) = named {
+                self.ports.give_back(Kind::Datagram, sides, local.port());
             }
         })?;
         let rings = self.rings(family, slot)?;
-        let remote = recipe.attrs.remote().map_or(Ipv4Addr::UNSPECIFIED, |remote| *remote.ip());
+        let remote = recipe.attrs.remote().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |remote| remote.ip());
         let domain = self.settings.classes.domain_of(remote, 0, local.map_or(0, |local| local.port()));
         if let Some(known) = self.families.get_mut(&family) {
             if let Some(entry) = known.sockets.get_mut(&slot) {
@@ -303,8 +343,11 @@ impl Server {
         Ok(Reply::Socket { slot, generation })
     }
 
-    pub(crate) fn give_port_back(&mut self, kind: Kind, local: SocketAddrV4) {
-        if self.ports.give_back(kind, local.port()) {}
+    /// A socket's port is free again.
+    pub(crate) fn give_port_back(&mut self, socket: &Socket) {
+        if let Some(local) = socket.local {
+            self.ports.give_back(socket.kind, socket.sides, local.port());
+        }
     }
 
     /// The last holder let go of a socket that is named here.
@@ -324,8 +367,8 @@ impl Server {
             }
         }
         // A served socket keeps its port until its executor has done with it.
-        if let Some(local) = socket.local.filter(|_| !matches!(socket.state, State::Served { .. })) {
-            self.give_port_back(socket.kind, local);
+        if !matches!(socket.state, State::Served { .. }) {
+            self.give_port_back(socket);
         }
     }
 }

@@ -6,20 +6,31 @@ use crate::engine::Engine;
 use silk_device::netlink::{Change, Neighbour, Netlink, Reach, Watch};
 use silk_instant::Instant;
 use silk_modules::arp::Arp;
+use silk_modules::nd::Nd;
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
 impl Engine {
     /// A path needs a neighbour's link address: the control thread has it found.
-    pub(crate) fn resolve(&mut self, address: Ipv4Addr) {
+    pub(crate) fn resolve(&mut self, address: IpAddr) {
         self.tell_control(Told::Resolve(address));
     }
 
     /// A neighbour's link address, or that it has none.
-    pub fn resolved(&mut self, address: Ipv4Addr, link: Option<[u8; 6]>, now: Instant) {
-        if let Some(arp) = self.paths.module_mut::<Arp>() {
-            arp.learn(now, address, link.map(silk_wire::MacAddr), &mut self.port);
+    pub fn resolved(&mut self, address: IpAddr, link: Option<[u8; 6]>, now: Instant) {
+        let link = link.map(silk_wire::MacAddr);
+        match address {
+            IpAddr::V4(address) => {
+                if let Some(arp) = self.paths.module_mut::<Arp>() {
+                    arp.learn(now, address, link, &mut self.port);
+                }
+            }
+            IpAddr::V6(address) => {
+                if let Some(nd) = self.paths.module_mut::<Nd>() {
+                    nd.learn(now, address, link, &mut self.port);
+                }
+            }
         }
         self.answer_requests(now);
     }
@@ -31,7 +42,7 @@ pub struct Neighbours {
     watch: Watch,
     interface: u32,
     /// Asked for and not answered yet.
-    waiting: BTreeSet<Ipv4Addr>,
+    waiting: BTreeSet<IpAddr>,
 }
 
 impl Neighbours {
@@ -52,7 +63,7 @@ impl Neighbours {
     }
 
     /// Somebody needs `address`: the answer, if the kernel has it at hand.
-    pub fn ask(&mut self, address: Ipv4Addr) -> Option<Command> {
+    pub fn ask(&mut self, address: IpAddr) -> Option<Command> {
         let known = self.netlink.neighbour(self.interface, address).ok().flatten();
         let answer = known.and_then(|neighbour| self.answer(&neighbour));
         if answer.is_none() {

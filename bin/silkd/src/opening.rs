@@ -13,11 +13,10 @@ use crate::wishes;
 use silk_device::Frame;
 use silk_instant::Instant;
 use silk_path::classify::Verdict;
-use silk_path::{Attr, Attrs, Bell, CreateError, DropReason, ModuleId, PathId, Request, Wishes};
+use silk_path::{Attr, Attrs, Bell, CreateError, DropReason, Endpoint, ModuleId, PathId, Request, Wishes};
 use silk_sched::{Member, Terms};
 use silk_stream::{OWNER_NOBODY, kind, status};
 use silk_wire::ipv4;
-use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -72,13 +71,28 @@ impl Engine {
     }
 
     /// A program listens.
-    pub fn listen(&mut self, hold: Arc<ListenerHold>, defer_accept: u32, now: Instant) {
+    pub fn listen(&mut self, hold: &Arc<ListenerHold>, defer_accept: u32, now: Instant) {
+        for (n, end) in hold.ends.iter().enumerate() {
+            // Linux's socket is one, whatever it listens to; it belongs to the first.
+            self.listen_at(hold, *end, defer_accept, n == 0, now);
+        }
+    }
+
+    /// Listens at one of a socket's ends.
+    fn listen_at(
+        &mut self,
+        hold: &Arc<ListenerHold>,
+        end: Endpoint,
+        defer_accept: u32,
+        on_linux: bool,
+        now: Instant,
+    ) {
         let Some(top) = self.top() else { return };
         let class = self.classes.default;
         let wishes = self.wishes_of(&hold);
         let attrs = wishes::attrs(&wishes, Attrs::new())
             .with(Attr::Listen(true))
-            .with(Attr::Local(hold.local))
+            .with(Attr::Local(end))
             .with(Attr::ProtId(ipv4::TCP.into()))
             .with(Attr::Backlog(self.listen.syn_backlog.min(u32::from(u16::MAX)) as u16))
             .with(Attr::InputQueue(LISTEN_QUEUE))
@@ -88,19 +102,24 @@ impl Engine {
                 self.admit_listener(id);
                 self.paths.bell(id, now, &mut self.port, Bell::DeferAccept(defer_accept));
                 self.paths.bell(id, now, &mut self.port, Bell::Wishes(wishes));
-                self.listen_on_linux(id, &hold, defer_accept);
-                self.listeners.insert(id.index, vec![hold]);
+                if on_linux {
+                    self.listen_on_linux(id, hold, defer_accept);
+                }
+                self.listeners.insert(id.index, vec![hold.clone()]);
             }
             // Several sockets share the port (SO_REUSEPORT): they share the listen path.
             Err(CreateError::Overlap { .. }) => {
-                let shared =
-                    self.listeners.values_mut().find(|holds| holds.iter().any(|h| h.local == hold.local));
-                if let Some(holds) = shared {
-                    holds.push(hold);
+                let Self { listeners, paths, .. } = self;
+                let is_it = |index: u32| {
+                    let path = paths.at(index).and_then(|id| paths.path(id));
+                    path.and_then(|path| path.state.attrs.local()) == Some(end)
+                };
+                if let Some((_, holds)) = listeners.iter_mut().find(|(index, _)| is_it(**index)) {
+                    holds.push(hold.clone());
                 }
             }
             Err(error) => {
-                eprintln!("silkd: domain {}: cannot listen on {}: {error}", self.domain, hold.local)
+                eprintln!("silkd: domain {}: cannot listen on {end}: {error}", self.domain)
             }
         }
     }
@@ -127,14 +146,18 @@ impl Engine {
 
     /// A program listens no longer.
     pub fn unlisten(&mut self, name: SocketName, now: Instant) {
-        let Some((index, holds)) =
-            self.listeners.iter_mut().find(|(_, holds)| holds.iter().any(|hold| hold.name == name))
-        else {
+        let mut known = false;
+        let mut left = Vec::new();
+        for (index, holds) in &mut self.listeners {
+            let before = holds.len();
+            holds.retain(|hold| hold.name != name);
+            known |= holds.len() < before;
+            left.extend(holds.is_empty().then_some(*index));
+        }
+        if !known {
             return;
-        };
-        holds.retain(|hold| hold.name != name);
-        let (index, last) = (*index, holds.is_empty());
-        if last {
+        }
+        for index in left {
             self.listeners.remove(&index);
             self.fully_queued.remove(&index);
             self.host.forget(index);
@@ -182,7 +205,7 @@ impl Engine {
             Request::Report { udp, local, remote, report } => {
                 let protocol =
                     if udp { silk_path::classify::Protocol::Udp } else { silk_path::classify::Protocol::Tcp };
-                let flow = silk_path::classify::Flow { protocol, local, remote };
+                let flow = silk_path::classify::Between { protocol, local, remote };
                 let found = self.tables.flows.lookup(&flow).filter(|f| usize::from(f.domain) == self.domain);
                 if let Some(id) = found.and_then(|f| self.paths.at(f.index)) {
                     self.paths.report(id, now, &mut self.port, report);
@@ -214,7 +237,7 @@ impl Engine {
             self.drops.count(DropReason::NoMemory);
             return None;
         };
-        let class = self.classes.class_of(*remote.ip(), attrs.tos().unwrap_or(0) >> 2, local.port());
+        let class = self.classes.class_of(remote.ip(), attrs.tos().unwrap_or(0) >> 2, local.port());
         let attrs = attrs
             .with(Attr::Class(class as u8))
             .with(Attr::InputQueue(self.input_queue(class)))
@@ -277,8 +300,8 @@ impl Engine {
     fn new_socket(
         &mut self,
         hold: &ListenerHold,
-        local: SocketAddrV4,
-        remote: SocketAddrV4,
+        local: Endpoint,
+        remote: Endpoint,
     ) -> Option<(SocketName, SocketEnd)> {
         let (receive, send) = self.rings;
         let domain = self.domain;
@@ -342,18 +365,11 @@ impl Engine {
     }
 
     /// A program connects.
-    pub fn connect(
-        &mut self,
-        name: SocketName,
-        rings: Rings,
-        local: SocketAddrV4,
-        peer: SocketAddrV4,
-        now: Instant,
-    ) {
+    pub fn connect(&mut self, name: SocketName, rings: Rings, local: Endpoint, peer: Endpoint, now: Instant) {
         let Some(family) = self.families.get(&name.family) else { return };
         let Some(end) = SocketEnd::new(&family.arena, name, rings) else { return };
         let Some(top) = self.top() else { return };
-        let class = self.classes.class_of(*peer.ip(), 0, local.port());
+        let class = self.classes.class_of(peer.ip(), 0, local.port());
         let service = end.slot().service.load(SeqCst) as u8;
         let attrs = if service == 0 { Attrs::new() } else { Attrs::new().with(Attr::Tos(service)) };
         let attrs = wishes::attrs(&wishes::of(end.slot()), attrs)

@@ -7,6 +7,7 @@ use crate::wheel::Wheel;
 use silk_device::{Offload, Segment, Transmit, Transmitted};
 use silk_instant::Instant;
 use silk_path::{Checksum, DropReason, Event, Message, PathId, Port, Request};
+use silk_wire::eth;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub struct DomainPort {
     lazy: Instant,
     /// The rings of datagram sockets, by their path's index.
     datagrams: BTreeMap<u32, Box<SocketEnd>>,
+    /// Second paths of datagram sockets, each with its first.
+    twins: BTreeMap<u32, u32>,
 }
 
 impl DomainPort {
@@ -46,6 +49,7 @@ impl DomainPort {
             sent: false,
             lazy: Instant::FAR,
             datagrams: BTreeMap::new(),
+            twins: BTreeMap::new(),
         }
     }
 
@@ -95,7 +99,23 @@ impl DomainPort {
         if self.datagrams.is_empty() {
             return None;
         }
-        self.datagrams.get_mut(&path.index).map(|end| &mut **end)
+        let first = self.first(path);
+        self.datagrams.get_mut(&first).map(|end| &mut **end)
+    }
+
+    /// What arrives over `twin` is for the socket of `first`.
+    pub fn pair(&mut self, first: PathId, twin: PathId) {
+        self.twins.insert(twin.index, first.index);
+    }
+
+    /// They are a pair no longer.
+    pub fn part(&mut self, twin: PathId) {
+        self.twins.remove(&twin.index);
+    }
+
+    /// The path that has the ring of a path's socket.
+    fn first(&self, path: PathId) -> u32 {
+        self.twins.get(&path.index).copied().unwrap_or(path.index)
     }
 }
 
@@ -111,7 +131,8 @@ impl Port for DomainPort {
     }
 
     fn deliver(&mut self, path: PathId, msg: &Message<'_>) -> Result<(), DropReason> {
-        let end = self.datagrams.get_mut(&path.index).ok_or(DropReason::NoReceiver)?;
+        let first = self.first(path);
+        let end = self.datagrams.get_mut(&first).ok_or(DropReason::NoReceiver)?;
         let [first, second] = msg.ext();
         let fits = end.push_datagram(msg.meta.remote.into(), &[msg.bytes(), first, second]);
         if fits { Ok(()) } else { Err(DropReason::SocketFull) }
@@ -153,8 +174,9 @@ fn offload(msg: &Message<'_>) -> Offload {
     if msg.meta.gso_size == 0 {
         return Offload::checksum(tcp, field - start);
     }
+    let six = msg.bytes().get(12..14) == Some(&eth::IPV6.to_be_bytes());
     Offload {
-        segment: Segment::Tcp4(msg.meta.gso_size),
+        segment: if six { Segment::Tcp6(msg.meta.gso_size) } else { Segment::Tcp4(msg.meta.gso_size) },
         header_len: msg.bytes().len() as u16,
         checksum_start: tcp,
         checksum_offset: field - start,

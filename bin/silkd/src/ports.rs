@@ -11,14 +11,54 @@ use rustix::net::{
 };
 use silk_control::{Kind, Refusal};
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+
+/// At which IPs a socket has its port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sides {
+    /// IPv4.
+    pub four: bool,
+    /// IPv6.
+    pub six: bool,
+}
+
+impl Sides {
+    /// Both.
+    pub const BOTH: Self = Self { four: true, six: true };
+
+    /// That of an address.
+    pub const fn of(address: IpAddr) -> Self {
+        Self { four: address.is_ipv4(), six: address.is_ipv6() }
+    }
+
+    /// Each, as "is it IPv6".
+    pub fn each(self) -> impl Iterator<Item = bool> {
+        [(self.four, false), (self.six, true)].into_iter().filter(|(has, _)| *has).map(|(_, six)| six)
+    }
+}
+
+/// Where a port is reserved: at an address of Linux's, or at all of these sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The address.
+    pub address: IpAddr,
+    /// What it stands for: of `::`, both IPs or IPv6 alone.
+    pub sides: Sides,
+}
+
+impl From<IpAddr> for Place {
+    fn from(address: IpAddr) -> Self {
+        Self { address, sides: Sides::of(address) }
+    }
+}
 
 /// The ports in use, each with the sockets that share it.
 #[derive(Default)]
 pub struct Ports {
-    taken: BTreeMap<(bool, u16), Reservation>,
+    /// By: is it a datagram port, is it IPv6's, which is it.
+    taken: BTreeMap<(bool, bool, u16), Reservation>,
 }
 
 struct Reservation {
@@ -32,6 +72,7 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         // An executor may hold the socket a little longer. It must not listen then: whoever
         // takes the port next could not.
+        // One that holds the port at the other IP too ends with the first of the two.
         if let Some(linux) = &self.linux {
             let _ = shutdown(linux, Shutdown::Both);
         }
@@ -39,22 +80,46 @@ impl Drop for Reservation {
 }
 
 impl Ports {
-    /// Takes `port` (zero: any free one) of `address` for one socket; the port.
+    /// Takes `port` (zero: any free one) at every place for one socket; the port.
     ///
     /// # Errors
-    /// `EADDRINUSE` with a sentence that says who has it, or the kernel's own error.
-    pub fn take(&mut self, kind: Kind, address: Ipv4Addr, port: u16, share: bool) -> Result<u16, Refusal> {
-        let datagram = kind == Kind::Datagram;
-        if let Some(taken) = self.taken.get_mut(&(datagram, port)) {
-            if !(share && taken.shared) {
-                return Err(in_use(port, "a program on silk has it already"));
+    /// `EADDRINUSE` with a sentence that says who has it, or the kernel's own error. Nothing is
+    /// taken then.
+    pub fn take(&mut self, kind: Kind, places: &[Place], port: u16, share: bool) -> Result<u16, Refusal> {
+        let mut port = port;
+        for (n, place) in places.iter().enumerate() {
+            match self.take_at(kind, *place, port, share) {
+                Ok(taken) => port = taken,
+                Err(refusal) => {
+                    places[..n].iter().for_each(|place| self.give_back(kind, place.sides, port));
+                    return Err(refusal);
+                }
             }
-            taken.users += 1;
+        }
+        Ok(port)
+    }
+
+    fn take_at(&mut self, kind: Kind, place: Place, port: u16, share: bool) -> Result<u16, Refusal> {
+        let datagram = kind == Kind::Datagram;
+        let known = |ports: &Self, six| ports.taken.get(&(datagram, six, port)).map(|taken| taken.shared);
+        let before: Vec<Option<bool>> = place.sides.each().map(|six| known(self, six)).collect();
+        if before.iter().any(|taken| taken.is_some_and(|shared| !(share && shared))) {
+            return Err(in_use(port, "a program on silk has it already"));
+        }
+        if before.iter().all(Option::is_some) {
+            for six in place.sides.each() {
+                if let Some(taken) = self.taken.get_mut(&(datagram, six, port)) {
+                    taken.users += 1;
+                }
+            }
             return Ok(port);
         }
-        let (linux, port) = match reserve(kind, address, port) {
+        if before.iter().any(Option::is_some) {
+            return Err(in_use(port, "a program on silk has it at one of the two IPs"));
+        }
+        let (linux, port) = match reserve(kind, place, port) {
             Ok((fd, port)) => (Some(Arc::new(fd)), port),
-            Err(Errno::ADDRNOTAVAIL) => (None, self.free_port(datagram, port)?),
+            Err(Errno::ADDRNOTAVAIL) => (None, self.free_port(datagram, place.sides, port)?),
             Err(Errno::ADDRINUSE) => {
                 return Err(in_use(
                     port,
@@ -68,29 +133,34 @@ impl Ports {
                 });
             }
         };
-        self.taken.insert((datagram, port), Reservation { linux, users: 1, shared: share });
+        for six in place.sides.each() {
+            let reservation = Reservation { linux: linux.clone(), users: 1, shared: share };
+            self.taken.insert((datagram, six, port), reservation);
+        }
         Ok(port)
     }
 
-    /// Linux's socket that holds a stream port.
-    pub fn linux(&self, port: u16) -> Option<Arc<OwnedFd>> {
-        self.taken.get(&(false, port))?.linux.clone()
+    /// Linux's socket that holds a stream port at these sides.
+    pub fn linux(&self, sides: Sides, port: u16) -> Option<Arc<OwnedFd>> {
+        let six = sides.each().next()?;
+        self.taken.get(&(false, six, port))?.linux.clone()
     }
 
-    /// One socket uses the port no longer. Whether it was the last.
-    pub fn give_back(&mut self, kind: Kind, port: u16) -> bool {
-        let key = (kind == Kind::Datagram, port);
-        let Some(taken) = self.taken.get_mut(&key) else { return false };
-        taken.users -= 1;
-        if taken.users == 0 {
-            self.taken.remove(&key);
+    /// One socket uses the port no longer.
+    pub fn give_back(&mut self, kind: Kind, sides: Sides, port: u16) {
+        for six in sides.each() {
+            let key = (kind == Kind::Datagram, six, port);
+            let Some(taken) = self.taken.get_mut(&key) else { continue };
+            taken.users -= 1;
+            if taken.users == 0 {
+                self.taken.remove(&key);
+            }
         }
-        !self.taken.contains_key(&key)
     }
 
     /// A port nobody uses, where Linux does not choose (the address is silk's alone): the
     /// dynamic ports of RFC 6335 §6.
-    fn free_port(&self, datagram: bool, wanted: u16) -> Result<u16, Refusal> {
+    fn free_port(&self, datagram: bool, sides: Sides, wanted: u16) -> Result<u16, Refusal> {
         if wanted != 0 {
             return Ok(wanted);
         }
@@ -98,7 +168,7 @@ impl Ports {
         let start = 49152 + (random % 16384) as u16;
         (0..16384u16)
             .map(|step| 49152 + ((start - 49152 + step) % 16384))
-            .find(|port| !self.taken.contains_key(&(datagram, *port)))
+            .find(|port| sides.each().all(|six| !self.taken.contains_key(&(datagram, six, *port))))
             .ok_or_else(|| in_use(0, "every dynamic port is taken"))
     }
 }
@@ -107,18 +177,27 @@ fn in_use(port: u16, who: &str) -> Refusal {
     Refusal { errno: libc::EADDRINUSE, why: format!("port {port} is in use: {who}") }
 }
 
-fn reserve(kind: Kind, address: Ipv4Addr, port: u16) -> Result<(OwnedFd, u16), Errno> {
+fn reserve(kind: Kind, place: Place, port: u16) -> Result<(OwnedFd, u16), Errno> {
     let (sort, protocol) = match kind {
         Kind::Stream => (SocketType::STREAM, ipproto::TCP),
         Kind::Datagram => (SocketType::DGRAM, ipproto::UDP),
     };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let fd = socket_with(AddressFamily::INET, sort, flags, Some(protocol))?;
+    let six = place.address.is_ipv6();
+    if matches!(place.address, IpAddr::V6(address) if address.is_unicast_link_local()) {
+        // Linux would have to be told the link; without a socket there it is as if it were ours.
+        return Err(Errno::ADDRNOTAVAIL);
+    }
+    let family = if six { AddressFamily::INET6 } else { AddressFamily::INET };
+    let fd = socket_with(family, sort, flags, Some(protocol))?;
+    if six {
+        sockopt::set_ipv6_v6only(&fd, !place.sides.four)?;
+    }
     if kind == Kind::Stream {
         // So that connections of Linux's in TIME-WAIT do not count as users of the port.
         sockopt::set_socket_reuseaddr(&fd, true)?;
     }
-    bind(&fd, &SocketAddrV4::new(address, port))?;
+    bind(&fd, &SocketAddr::new(place.address, port))?;
     let local = SocketAddr::try_from(getsockname(&fd)?).map_err(|_| Errno::AFNOSUPPORT)?;
     Ok((fd, local.port()))
 }
@@ -126,48 +205,70 @@ fn reserve(kind: Kind, address: Ipv4Addr, port: u16) -> Result<(OwnedFd, u16), E
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
-    const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const FOUR: Sides = Sides { four: true, six: false };
 
     #[test]
     fn a_port_of_ours_is_refused_to_linux_and_the_other_way_round() {
         let mut ports = Ports::default();
-        let port = ports.take(Kind::Stream, HERE, 0, false).unwrap();
+        let port = ports.take(Kind::Stream, &[HERE.into()], 0, false).unwrap();
         assert!(std::net::TcpListener::bind((HERE, port)).is_ok_and(|l| l.local_addr().is_ok()) || port != 0);
         let linux = std::net::UdpSocket::bind((HERE, 0)).unwrap();
         let taken = linux.local_addr().unwrap().port();
-        let refused = ports.take(Kind::Datagram, HERE, taken, false).unwrap_err();
+        let refused = ports.take(Kind::Datagram, &[HERE.into()], taken, false).unwrap_err();
         assert_eq!(refused.errno, libc::EADDRINUSE);
     }
 
     #[test]
     fn sharing_needs_everybodys_consent_and_the_last_one_frees() {
         let mut ports = Ports::default();
-        let port = ports.take(Kind::Stream, HERE, 0, true).unwrap();
-        assert!(ports.take(Kind::Stream, HERE, port, false).is_err());
-        assert_eq!(ports.take(Kind::Stream, HERE, port, true), Ok(port));
-        assert!(!ports.give_back(Kind::Stream, port));
-        assert!(ports.give_back(Kind::Stream, port));
+        let port = ports.take(Kind::Stream, &[HERE.into()], 0, true).unwrap();
+        assert!(ports.take(Kind::Stream, &[HERE.into()], port, false).is_err());
+        assert_eq!(ports.take(Kind::Stream, &[HERE.into()], port, true), Ok(port));
+        ports.give_back(Kind::Stream, FOUR, port);
+        assert!(ports.linux(FOUR, port).is_some());
+        ports.give_back(Kind::Stream, FOUR, port);
+        assert!(ports.linux(FOUR, port).is_none());
     }
 
     #[test]
     fn a_port_that_is_given_back_is_free_even_while_an_executor_holds_its_socket() {
         let mut ports = Ports::default();
-        let port = ports.take(Kind::Stream, HERE, 0, false).unwrap();
-        let held = ports.linux(port).unwrap();
+        let port = ports.take(Kind::Stream, &[HERE.into()], 0, false).unwrap();
+        let held = ports.linux(FOUR, port).unwrap();
         rustix::net::listen(&held, 8).unwrap();
         assert!(std::net::TcpStream::connect((HERE, port)).is_ok());
-        assert!(ports.give_back(Kind::Stream, port));
+        ports.give_back(Kind::Stream, FOUR, port);
         assert!(std::net::TcpStream::connect((HERE, port)).is_err());
-        assert_eq!(ports.take(Kind::Stream, HERE, port, false), Ok(port));
-        rustix::net::listen(ports.linux(port).unwrap(), 8).unwrap();
+        assert_eq!(ports.take(Kind::Stream, &[HERE.into()], port, false), Ok(port));
+        rustix::net::listen(ports.linux(FOUR, port).unwrap(), 8).unwrap();
+    }
+
+    #[test]
+    fn a_port_of_both_ips_is_one_socket_of_linuxs_and_taken_at_both() {
+        let mut ports = Ports::default();
+        let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        let both = Place { address: any, sides: Sides::BOTH };
+        let port = ports.take(Kind::Stream, &[both], 0, false).unwrap();
+        for place in [HERE.into(), any.into(), both] {
+            assert_eq!(ports.take(Kind::Stream, &[place], port, false).unwrap_err().errno, libc::EADDRINUSE);
+        }
+        assert!(std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_err());
+        ports.give_back(Kind::Stream, Sides::BOTH, port);
+        let each = [any.into(), Place::from(IpAddr::V4(Ipv4Addr::UNSPECIFIED))];
+        assert_eq!(ports.take(Kind::Stream, &each, port, false), Ok(port), "apart");
+        ports.give_back(Kind::Stream, Sides::of(any), port);
+        assert_eq!(ports.take(Kind::Stream, &[both], port, false).unwrap_err().errno, libc::EADDRINUSE);
+        assert_eq!(ports.take(Kind::Stream, &[any.into()], port, false), Ok(port));
     }
 
     #[test]
     fn an_address_that_linux_does_not_have_needs_no_reservation() {
         let mut ports = Ports::default();
-        let elsewhere = Ipv4Addr::new(192, 0, 2, 77);
-        assert_eq!(ports.take(Kind::Stream, elsewhere, 80, false), Ok(80));
-        assert!(ports.take(Kind::Stream, elsewhere, 0, false).unwrap() >= 49152);
+        let elsewhere = IpAddr::from([192, 0, 2, 77]);
+        assert_eq!(ports.take(Kind::Stream, &[elsewhere.into()], 80, false), Ok(80));
+        assert!(ports.take(Kind::Stream, &[elsewhere.into()], 0, false).unwrap() >= 49152);
     }
 }

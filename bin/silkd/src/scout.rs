@@ -2,8 +2,8 @@
 //! that comes first, and the attributes creation begins with (Scout §3.2).
 
 use silk_config::{Graph, NamedPath, Param};
-use silk_path::{Attr, Attrs, Value};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use silk_path::{Attr, Attrs, Endpoint, Value};
+use std::net::Ipv4Addr;
 
 /// A path that programs can ask for by name.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ fn recipe(path: &NamedPath) -> Result<Recipe, String> {
 
 fn attribute(param: &Param) -> Option<Attr> {
     let address = || match &param.value {
-        Value::Text(text) => text.parse::<SocketAddrV4>().ok(),
+        Value::Text(text) => text.parse::<Endpoint>().ok(),
         _ => None,
     };
     let number = || match param.value {
@@ -51,7 +51,7 @@ fn attribute(param: &Param) -> Option<Attr> {
     Some(match param.key.as_str() {
         "local" => Attr::Local(address()?),
         "remote" => Attr::Remote(address()?),
-        "local_port" => Attr::Local(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, u16::try_from(number()?).ok()?)),
+        "local_port" => Attr::Local(Endpoint::v4(Ipv4Addr::UNSPECIFIED, u16::try_from(number()?).ok()?)),
         "protocol" => Attr::ProtId(u16::try_from(number()?).ok()?),
         "tos" => Attr::Tos(u8::try_from(number()?).ok()?),
         "priority" => Attr::Priority(u8::try_from(number()?).ok()?),

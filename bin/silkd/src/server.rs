@@ -14,7 +14,7 @@ use rustix::event::epoll;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
-use silk_control::{Kind, Lifeline, Received, Refusal, Reply, Request, WireError};
+use silk_control::{Lifeline, Received, Refusal, Reply, Request, WireError};
 use silk_path::classify::Tables;
 use std::collections::BTreeMap;
 use std::io;
@@ -220,8 +220,8 @@ impl Server {
                 }
                 Event::SocketGone { name } => {
                     let gone = self.families.get_mut(&name.family).and_then(|f| f.sockets.remove(&name.slot));
-                    if let Some(local) = gone.as_ref().and_then(|s| s.local) {
-                        self.give_port_back(gone.map_or(Kind::Stream, |s| s.kind), local);
+                    if let Some(socket) = gone {
+                        self.give_port_back(&socket);
                     }
                 }
                 Event::Prioritised { peer, outcome } => {
@@ -380,7 +380,8 @@ impl Server {
                 }
                 return None;
             }
-            Request::Bind { kind, local, reuse_port, .. } => {
+            Request::Bind { kind, local, reuse_port, only_v6, .. } => {
+                let local = (local, only_v6);
                 self.bind(family, process, kind, local, reuse_port).unwrap_or_else(Reply::Refused)
             }
             Request::Listen { slot, backlog, defer_accept } => {

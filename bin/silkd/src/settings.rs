@@ -2,11 +2,12 @@
 //! (the interface's addresses, its MTU).
 
 use crate::classes::Classes;
+use crate::ports::{Place, Sides};
 use crate::scout::Recipe;
 use crate::stack;
-use silk_config::Config;
+use silk_config::{Config, Prefix};
 use silk_control::Kind;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// The settings.
@@ -20,14 +21,14 @@ pub struct Settings {
     /// The device turned out to have one receive ring for all classes.
     pub joined: bool,
     /// The local addresses that are silk's.
-    pub addresses: Vec<Ipv4Addr>,
+    pub addresses: Vec<IpAddr>,
     /// Networks that are reached over silk's interface: prefix and length. Whatever is not
     /// in one of them, or behind the gateway, is Linux's to reach.
-    pub networks: Vec<(Ipv4Addr, u8)>,
+    pub networks: Vec<(IpAddr, u8)>,
     /// The paths that sockets of `PF_SCOUT` can build.
     pub recipes: Vec<Recipe>,
-    /// Whether a default route leads over silk's interface.
-    pub default_route: bool,
+    /// Whether a default route of IPv4 leads over silk's interface, and one of IPv6.
+    pub default_route: [bool; 2],
     /// Bytes of the largest IP packet of the link.
     pub mtu: u16,
     /// Linux's number of the interface that it shares; zero: it shares none.
@@ -46,7 +47,7 @@ impl Settings {
             addresses: Vec::new(),
             networks: Vec::new(),
             recipes: Vec::new(),
-            default_route: false,
+            default_route: [false; 2],
             mtu: 0,
             interface: 0,
         }
@@ -58,34 +59,45 @@ impl Settings {
         self.classes.join();
     }
 
-    /// The address that a socket bound to `address` reserves its port on. Streams can be served
-    /// at every address of Linux's, so they need all of them; where silk's is its own alone,
-    /// and for datagrams, there is nothing to be had from the others.
-    pub fn reserve_at(&self, kind: Kind, address: Ipv4Addr) -> Ipv4Addr {
+    /// Whether silk has addresses of IPv6.
+    pub fn has_v6(&self) -> bool {
+        self.addresses.iter().any(IpAddr::is_ipv6)
+    }
+
+    /// Where a socket bound to `address`, which stands for `sides`, reserves its port. Streams can
+    /// be served at every address of Linux's, so they need all of them; where silk's is its own
+    /// alone, and for datagrams, there is nothing to be had from the others.
+    pub fn reserve_at(&self, kind: Kind, address: IpAddr, sides: Sides) -> Vec<Place> {
         let everywhere = kind == Kind::Stream && !stack::owns_link(&self.config);
-        if address.is_unspecified() && !everywhere {
-            self.addresses.first().copied().unwrap_or(address)
-        } else {
-            address
+        if everywhere || !address.is_unspecified() {
+            return vec![Place { address, sides }];
         }
+        // A port cannot be reserved at a link-local address without naming the link.
+        sides.each().filter_map(|six| self.first_source(six)).map(Place::from).collect()
     }
 
     /// The address to connect to `remote` from, or `None` when that is Linux's business.
     // RFC 9293 MUST-46.
-    pub fn source_for(&self, remote: Ipv4Addr) -> Option<Ipv4Addr> {
-        if remote.is_loopback()
-            || remote.is_multicast()
-            || remote.is_broadcast()
-            || self.addresses.contains(&remote)
-        {
+    pub fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
+        let broadcast = matches!(remote, IpAddr::V4(remote) if remote.is_broadcast());
+        if remote.is_loopback() || remote.is_multicast() || broadcast || self.addresses.contains(&remote) {
             return None;
         }
-        let reached = self.default_route
-            || self.networks.iter().any(|(prefix, length)| {
-                let mask = u32::MAX.checked_shl(32 - u32::from(*length)).unwrap_or(0);
-                remote.to_bits() & mask == prefix.to_bits() & mask
-            });
-        self.addresses.first().copied().filter(|_| reached)
+        let on_link =
+            self.networks.iter().filter(|(network, length)| same_network(*network, remote, *length));
+        if let Some((ours, _)) = on_link.max_by_key(|(_, length)| *length) {
+            // The first address of IPv4, as ever; of IPv6, the one of that network.
+            return if remote.is_ipv6() { Some(*ours) } else { self.first_source(false) };
+        }
+        let narrow = matches!(remote, IpAddr::V6(remote) if remote.is_unicast_link_local());
+        let reached = self.default_route[usize::from(remote.is_ipv6())] && !narrow;
+        self.first_source(remote.is_ipv6()).filter(|_| reached)
+    }
+
+    /// The first address of a family that means something beyond the link.
+    fn first_source(&self, six: bool) -> Option<IpAddr> {
+        let wide = |ours: &IpAddr| !matches!(ours, IpAddr::V6(ours) if ours.is_unicast_link_local());
+        self.addresses.iter().filter(|ours| wide(ours)).find(|ours| ours.is_ipv6() == six).copied()
     }
 
     /// How many waiting threads ordinary connections leave for higher classes, in a family
@@ -96,31 +108,67 @@ impl Settings {
     }
 }
 
+/// Whether two addresses begin with the same `length` bits.
+fn same_network(a: IpAddr, b: IpAddr, length: u8) -> bool {
+    a.is_ipv6() == b.is_ipv6() && Prefix::containing(a, length) == Prefix::containing(b, length)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     fn settings(device: &str) -> Settings {
         let text = format!("[device]\n{device}\n[[class]]\nname = \"all\"\ndefault = true\n");
         let config = Config::parse("test", &text).unwrap_or_else(|faults| panic!("{faults}"));
-        Settings { addresses: vec![Ipv4Addr::new(10, 0, 0, 1)], ..Settings::new(config, PathBuf::new()) }
+        let (four, six) = (IpAddr::from([10, 0, 0, 1]), "2001:db8::1".parse().unwrap());
+        let addresses = vec![four, "fe80::1".parse().unwrap(), six];
+        Settings { addresses, ..Settings::new(config, PathBuf::new()) }
     }
 
     #[test]
     fn a_stream_port_of_every_address_is_reserved_at_all_of_linuxs_where_it_shares_the_interface() {
-        let (any, own) = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::new(10, 0, 0, 1));
+        let (any, own) = (IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::from([10, 0, 0, 1]));
+        let at = |settings: &Settings, kind, address: IpAddr| {
+            settings.reserve_at(kind, address, Sides::of(address))
+        };
         let shared = settings("kind = \"xdp\"\ninterface = \"eth0\"");
-        assert_eq!([Kind::Stream, Kind::Datagram].map(|kind| shared.reserve_at(kind, any)), [any, own]);
-        assert_eq!(shared.reserve_at(Kind::Stream, own), own);
+        assert_eq!(at(&shared, Kind::Stream, any), [any.into()]);
+        assert_eq!(at(&shared, Kind::Datagram, any), [own.into()]);
+        assert_eq!(at(&shared, Kind::Stream, own), [own.into()]);
         let alone = settings("kind = \"tap\"\ninterface = \"tap0\"\naddress = \"10.0.0.1/24\"");
-        assert_eq!(alone.reserve_at(Kind::Stream, any), own);
+        assert_eq!(at(&alone, Kind::Stream, any), [own.into()]);
+    }
+
+    #[test]
+    fn a_port_of_both_ips_is_reserved_as_one_or_at_an_address_of_each() {
+        let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        let shared = settings("kind = \"xdp\"\ninterface = \"eth0\"");
+        let both = |kind| shared.reserve_at(kind, any, Sides::BOTH);
+        assert_eq!(both(Kind::Stream), [Place { address: any, sides: Sides::BOTH }]);
+        let wide: Vec<Place> = [shared.addresses[0], shared.addresses[2]].map(Place::from).into();
+        assert_eq!(both(Kind::Datagram), wide);
+    }
+
+    #[test]
+    fn a_neighbour_is_reached_from_the_address_of_its_network_and_the_world_from_a_wide_one() {
+        let mut settings = settings("interface = \"eth0\"");
+        let lengths = [24, 64, 64];
+        settings.networks = settings.addresses.iter().copied().zip(lengths).collect();
+        let from = |settings: &Settings, text: &str| settings.source_for(text.parse().unwrap());
+        assert_eq!(from(&settings, "fe80::9"), Some(settings.addresses[1]));
+        assert_eq!(from(&settings, "2001:db8::9"), Some(settings.addresses[2]));
+        assert_eq!(from(&settings, "2001:db8:1::9"), None);
+        settings.default_route = [false, true];
+        assert_eq!(from(&settings, "2001:db8:1::9"), Some(settings.addresses[2]));
+        assert_eq!(from(&settings, "192.0.2.1"), None);
     }
 
     #[test]
     fn this_machine_is_reached_over_linux() {
-        let settings = Settings { default_route: true, ..settings("interface = \"eth0\"") };
-        let here = [Ipv4Addr::LOCALHOST, Ipv4Addr::new(10, 0, 0, 1)];
-        assert_eq!(here.map(|address| settings.source_for(address)), [None, None]);
-        assert!(settings.source_for(Ipv4Addr::new(192, 0, 2, 1)).is_some());
+        let settings = Settings { default_route: [true; 2], ..settings("interface = \"eth0\"") };
+        let here = ["127.0.0.1", "10.0.0.1", "::1", "2001:db8::1"];
+        assert_eq!(here.map(|address| settings.source_for(address.parse().unwrap())), [None; 4]);
+        assert!(settings.source_for(IpAddr::from([192, 0, 2, 1])).is_some());
     }
 }

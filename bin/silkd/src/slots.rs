@@ -2,8 +2,9 @@
 
 use crate::command::Rings;
 use silk_control::SlotNumber;
+use silk_path::Endpoint;
 use silk_stream::{Arena, kind};
-use std::net::SocketAddrV4;
+use std::net::IpAddr;
 use std::sync::atomic::Ordering::SeqCst;
 
 /// Makes a slot as new and counts its use; the new generation.
@@ -52,9 +53,12 @@ pub fn retire(arena: &Arena, slot: SlotNumber) {
     }
 }
 
-/// Writes an IPv4 address into a slot, as its mapped IPv6 form.
-pub fn store_address(shared: &silk_stream::SharedAddress, address: SocketAddrV4) {
-    let octets = address.ip().to_ipv6_mapped().octets();
+/// Writes an address into a slot, one of IPv4 as its mapped IPv6 form.
+pub fn store_address(shared: &silk_stream::SharedAddress, address: Endpoint) {
+    let octets = match address.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    };
     let half = |from: usize| u64::from_be_bytes(std::array::from_fn(|i| octets[from + i]));
     shared.ip[0].store(half(0), SeqCst);
     shared.ip[1].store(half(8), SeqCst);

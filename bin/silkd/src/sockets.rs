@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 pub struct Socket {
     /// Its path, while it has one. The path holds the end.
     pub path: Option<PathId>,
+    /// Its other path, of a datagram socket that hears both families.
+    pub twin: Option<PathId>,
     /// Its end, once the path is gone.
     pub end: Option<Box<SocketEnd>>,
     /// The class its path had, once that is gone.
@@ -38,6 +40,7 @@ impl Socket {
     pub fn without_path(named: bool) -> Self {
         Self {
             path: None,
+            twin: None,
             end: None,
             past_class: 0,
             closed: false,

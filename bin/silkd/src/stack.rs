@@ -11,9 +11,9 @@ use silk_config::{
 use silk_modules::{Device, HeaderTemplate, Setup, catalogue, tcp};
 use silk_path::classify::Tables;
 use silk_path::transform::{Measure, Rule};
-use silk_path::{Attr, Attrs, Catalogue, Graph, Limits, Paths};
+use silk_path::{Attr, Attrs, Catalogue, Endpoint, Graph, Limits, Paths};
 use silk_sched::{Bert, DeadlineWorkahead, Edf, Fixed, Member, Policy, Terms, Wfq};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 /// The graph of a server, unless the configuration names another.
@@ -25,9 +25,11 @@ pub struct Link {
     /// The device as the modules see it.
     pub device: Device,
     /// Our addresses with their prefixes.
-    pub addresses: Vec<(Ipv4Addr, u8)>,
-    /// The router for everything beyond.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// The router for everything beyond over IPv4.
     pub gateway: Option<Ipv4Addr>,
+    /// The router for everything beyond over IPv6.
+    pub gateway6: Option<Ipv6Addr>,
     /// Linux shares the interface and keeps the neighbours.
     pub shared: bool,
     /// 128 random bits for initial sequence numbers, the same in all domains.
@@ -44,6 +46,7 @@ pub fn paths(settings: &Settings, link: &Link, tables: &Tables, domain: usize) -
         devices: vec![link.device],
         addresses: link.addresses.clone(),
         gateway: link.gateway,
+        gateway6: link.gateway6,
         neighbours_told: link.shared,
         tcp: tcp::Parameters {
             config: tcp_config(&settings.config, link.device.mtu),
@@ -152,6 +155,16 @@ pub fn policy(config: &Config, limit: u32) -> Box<dyn Policy + Send> {
     }
 }
 
+/// Whether the graph that the configuration names speaks IPv6.
+///
+/// # Errors
+/// As [`recipes`].
+pub fn speaks_v6(config: &Config) -> Result<bool, String> {
+    let catalogue = catalogue(Setup::new(Tables::with_room(64, 1)));
+    let file = graph_file(config, &catalogue)?;
+    Ok(file.spec().modules.iter().any(|module| module.kind == "ip6"))
+}
+
 /// Whether silk answers ARP for its own addresses: where Linux does not share the interface.
 pub fn owns_link(config: &Config) -> bool {
     config.device.kind != DeviceKind::Xdp
@@ -164,8 +177,8 @@ impl Engine {
         self.classes = classes;
     }
 
-    /// Makes the paths that stand from the start: ARP where the link is ours, ICMP, the path
-    /// for fragments, and the one for TCP segments of nobody.
+    /// Makes the paths that stand from the start, of either IP: ARP and neighbour discovery where
+    /// the link is ours, ICMP, the path for fragments, and the one for TCP segments of nobody.
     ///
     /// # Errors
     /// Which path could not be made, and why.
@@ -173,11 +186,17 @@ impl Engine {
         let now = crate::clock::now();
         let nothing = Attrs::new();
         let listen = nothing.with(Attr::Listen(true));
+        let listen6 = listen.with(Attr::Local(Endpoint::v6(Ipv6Addr::UNSPECIFIED, 0)));
+        let six = self.paths.graph().modules().of_kind("ip6").is_some();
         for (kind, attrs, wanted) in [
             ("arp", nothing, owns_link),
             ("ip", nothing, true),
             ("icmp", nothing, true),
             ("tcp", listen, true),
+            ("nd", nothing, owns_link),
+            ("ip6", nothing, true),
+            ("icmp6", nothing, true),
+            ("tcp", listen6, six),
         ] {
             let Some(top) = self.paths.graph().modules().of_kind(kind).filter(|_| wanted) else { continue };
             let attrs = attrs.with(Attr::InputQueue(256)).with(Attr::Class(self.classes.default as u8));
@@ -185,8 +204,8 @@ impl Engine {
                 .paths
                 .create(top, attrs, None, now, &mut self.port)
                 .map_err(|error| format!("no {kind} path: {error}"))?;
-            if kind == "arp" && self.siblings.len() > 1 {
-                self.answers = Some(id);
+            if matches!(kind, "arp" | "nd") && self.siblings.len() > 1 {
+                self.answers.push(id);
             }
             let highest = Terms::PRIORITIES - 1;
             self.policy

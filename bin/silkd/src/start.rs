@@ -18,9 +18,11 @@ use crate::sys;
 use crate::watchdog::{self, Watched};
 use silk_config::{Config, DeviceKind, HugePages, Napi, Source};
 use silk_device::{End, OpenError, Steered, link, netlink, packet, tap, xdp};
+use silk_path::Endpoint;
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::wake;
-use std::net::Ipv4Addr;
+use silk_wire::ipv6;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
@@ -134,10 +136,10 @@ fn open(settings: &mut Settings) -> Result<Opened, String> {
     };
     settings.addresses = opened.link.addresses.iter().map(|(address, _)| *address).collect();
     settings.networks = opened.link.addresses.clone();
-    settings.default_route = opened.link.gateway.is_some();
+    settings.default_route = [opened.link.gateway.is_some(), opened.link.gateway6.is_some()];
     settings.mtu = opened.link.device.mtu;
     settings.interface = opened.interface.unwrap_or(0);
-    if settings.addresses.is_empty() {
+    if settings.addresses.iter().all(IpAddr::is_ipv6) {
         return Err(
             "the interface has no IPv4 address: give it one (`ip address add`), then start again".into()
         );
@@ -164,9 +166,15 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
     let told = |error: netlink::NetlinkError| error.to_string();
     let mut kernel = netlink::Netlink::open().map_err(told)?;
     let addresses = kernel.addresses(opened.interface.index).map_err(told)?;
+    let addresses =
+        served(addresses.iter().map(|l| (l.address, l.prefix)), stack::speaks_v6(&settings.config)?);
     // Any far address shows where the default route leads; nothing is sent there.
-    let route = kernel.route(Ipv4Addr::new(192, 0, 2, 1), None).ok();
-    let gateway = route.filter(|r| r.interface == opened.interface.index).and_then(|r| r.gateway);
+    let mut beyond = |far: IpAddr| {
+        let route = kernel.route(far, None).ok();
+        route.filter(|r| r.interface == opened.interface.index).and_then(|r| r.gateway)
+    };
+    let gateway = beyond(Ipv4Addr::new(192, 0, 2, 1).into());
+    let gateway6 = beyond(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into());
     let (ends, words, interface) =
         (std::mem::take(&mut opened.ends), opened.tables, opened.interface.clone());
     let opened = Arc::new(Mutex::new(opened));
@@ -181,8 +189,9 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
         tables,
         link: Link {
             device: silk_modules::Device { address: interface.mac.0, mtu, gso: GSO, checksum_offload: true },
-            addresses: addresses.iter().map(|local| (local.address, local.prefix)).collect(),
-            gateway,
+            addresses,
+            gateway: gateway.and_then(|gateway| Endpoint::new(gateway, 0).ipv4()),
+            gateway6: gateway6.and_then(|gateway| Endpoint::new(gateway, 0).ipv6()),
             shared: true,
             secret: secret(),
         },
@@ -221,9 +230,11 @@ fn thread_napi(
 
 /// The classifier's tables in the words of a device.
 fn tables_of(words: silk_device::Tables) -> Result<Tables, String> {
-    use silk_path::classify::layout::SETTINGS_SEED;
+    use silk_path::classify::layout::{SETTINGS_SEED, SETTINGS_SEED2};
     use silk_path::classify::{Store32, Store64};
-    words.settings[SETTINGS_SEED].store(secret()[0], std::sync::atomic::Ordering::SeqCst);
+    for (word, half) in [SETTINGS_SEED, SETTINGS_SEED2].into_iter().zip(secret()) {
+        words.settings[word].store(half, std::sync::atomic::Ordering::SeqCst);
+    }
     Tables::from_words(
         Store64::Lent(words.flows),
         Store32::Lent(words.ports),
@@ -240,14 +251,18 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
     let network = device.address.ok_or("the device has no address")?;
     let ((ends, words), mac, mtu, offload) = match device.kind {
         DeviceKind::Packet => {
-            let options = packet::Options { addresses: vec![network.address], ..packet::Options::default() };
+            // What of IPv6 is ours is known once the device's address is.
+            let told = |error: netlink::NetlinkError| error.to_string();
+            let interface = netlink::Netlink::open().and_then(|mut n| n.interface(name)).map_err(told)?;
+            let mac = device.mac.map_or(interface.mac.0, |mac| mac.0);
+            let addresses =
+                own_addresses(&device, network.address, mac).into_iter().map(|(ip, _)| ip).collect();
+            let options = packet::Options { addresses, ..packet::Options::default() };
             let opened = open_ends(
                 settings,
                 |domains| packet::open_domains(name, domains, BUCKETS, &options),
                 || packet::open(name, &options),
             )?;
-            let told = |error: netlink::NetlinkError| error.to_string();
-            let interface = netlink::Netlink::open().and_then(|mut n| n.interface(name)).map_err(told)?;
             (opened, interface.mac.0, interface.mtu, true)
         }
         DeviceKind::Tap => {
@@ -276,8 +291,12 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
                 gso: if offload { GSO } else { 0 },
                 checksum_offload: offload,
             },
-            addresses: vec![(network.address, network.prefix.length())],
+            addresses: served(
+                own_addresses(&device, network.address, mac).into_iter(),
+                stack::speaks_v6(&settings.config)?,
+            ),
             gateway: device.gateway,
+            gateway6: device.gateway6,
             shared: false,
             secret: secret(),
         },
@@ -285,6 +304,26 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
         receiving: Receiving::default(),
         _device: None,
     })
+}
+
+/// The addresses of a device that is silk's alone: those of the configuration, and with one of
+/// IPv6 the link-local one that goes with it (RFC 4291 §2.1).
+fn own_addresses(device: &silk_config::Device, four: Ipv4Addr, mac: [u8; 6]) -> Vec<(IpAddr, u8)> {
+    let mut addresses = vec![(four.into(), device.address.map_or(32, |network| network.prefix.length()))];
+    if let Some(six) = device.address6 {
+        addresses.push((six.address.into(), six.prefix.length()));
+        addresses.push((ipv6::link_local(mac).into(), 64));
+    }
+    addresses
+}
+
+/// Of these addresses those that silk serves: of IPv6 as many as the classifier holds, and none
+/// where the graph does not speak it.
+fn served(all: impl Iterator<Item = (IpAddr, u8)>, six: bool) -> Vec<(IpAddr, u8)> {
+    use silk_path::classify::layout::{ADDRESSES, ADDRESSES6};
+    let (four, mut wide): (Vec<_>, Vec<_>) = all.partition(|(address, _)| address.is_ipv4());
+    wide.truncate(if six { ADDRESSES6.min(ADDRESSES.saturating_sub(four.len())) } else { 0 });
+    four.into_iter().chain(wide).collect()
 }
 
 type Ends = (Vec<End>, silk_device::Tables);
@@ -333,8 +372,7 @@ pub fn configure(tables: &Tables, settings: &Settings, classes: &Classes) -> Res
         .rules
         .iter()
         .map(|(class, rule)| ClassRule {
-            source: rule.source.address(),
-            prefix: rule.source.length(),
+            source: rule.source.map(|source| (source.address(), source.length())),
             dscp: rule.dscp.map(|dscp| dscp.get()),
             local_port: rule.local_port,
             domain: classes.domain(*class) as u8,

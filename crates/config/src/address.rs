@@ -4,40 +4,39 @@
 use crate::read::{Notes, Value, expected};
 use crate::suggest::suggestion;
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
 use toml::Spanned;
 use toml::de::DeValue;
 
-/// A set of IPv4 addresses that begin alike: `10.0.0.0/8`. No bit is set beyond its length.
+/// A set of addresses of one family that begin alike: `10.0.0.0/8`, `2001:db8::/32`. No bit is
+/// set beyond its length.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Prefix {
-    address: Ipv4Addr,
+    address: IpAddr,
     length: u8,
 }
 
 impl Prefix {
-    /// Every address.
-    pub const ALL: Self = Self { address: Ipv4Addr::UNSPECIFIED, length: 0 };
-
-    /// The prefix of this length that holds `address`; lengths beyond 32 are 32.
-    pub fn containing(address: Ipv4Addr, length: u8) -> Self {
-        let length = length.min(32);
-        Self { address: Ipv4Addr::from_bits(address.to_bits() & mask(length)), length }
+    /// The prefix of this length that holds `address`; longer ones are the address alone.
+    pub fn containing(address: IpAddr, length: u8) -> Self {
+        let length = length.min(bits(address));
+        Self { address: cut(address, length), length }
     }
 
     /// The address that all of its addresses begin like; its other bits are 0.
-    pub const fn address(self) -> Ipv4Addr {
+    pub const fn address(self) -> IpAddr {
         self.address
     }
 
-    /// How many bits they have in common, 0 to 32.
+    /// How many bits they have in common, 0 to 32 or 128.
     pub const fn length(self) -> u8 {
         self.length
     }
 
     /// Whether it holds this address.
-    pub fn contains(self, address: Ipv4Addr) -> bool {
-        address.to_bits() & mask(self.length) == self.address.to_bits()
+    pub fn contains(self, address: IpAddr) -> bool {
+        address.is_ipv6() == self.address.is_ipv6() && cut(address, self.length) == self.address
     }
 
     /// Whether it holds all addresses of `other`.
@@ -46,9 +45,23 @@ impl Prefix {
     }
 }
 
-/// The first `length` bits.
-fn mask(length: u8) -> u32 {
-    u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0)
+/// Bits of an address of this one's family.
+const fn bits(address: IpAddr) -> u8 {
+    if address.is_ipv6() { 128 } else { 32 }
+}
+
+/// The first `length` bits of an address, the others 0.
+fn cut(address: IpAddr, length: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
+            Ipv4Addr::from_bits(address.to_bits() & mask).into()
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
+            Ipv6Addr::from_bits(address.to_bits() & mask).into()
+        }
+    }
 }
 
 impl fmt::Display for Prefix {
@@ -63,14 +76,23 @@ impl fmt::Debug for Prefix {
     }
 }
 
-/// An address and the length of its network's prefix, 32 if none is written.
-fn address_and_length(value: &Spanned<DeValue<'_>>, what: &str, notes: &mut Notes) -> Option<(Ipv4Addr, u8)> {
+/// An address and the length of its network's prefix, all of it if none is written. `example` is
+/// what to write.
+fn address_and_length<A: FromStr + Into<IpAddr> + Copy>(
+    value: &Spanned<DeValue<'_>>,
+    what: &str,
+    example: &str,
+    notes: &mut Notes,
+) -> Option<(A, u8)> {
     let DeValue::String(text) = value.get_ref() else { return expected(what, value, notes) };
-    let (address, length) = text.split_once('/').unwrap_or((text, "32"));
-    let parsed = address.parse().ok().zip(length.parse().ok().filter(|&length: &u8| length <= 32));
+    let (address, length) = text.split_once('/').map_or((text.as_ref(), None), |(a, b)| (a, Some(b)));
+    let parsed = address.parse::<A>().ok().and_then(|address| {
+        let most = bits(address.into());
+        let length = length.map_or(Some(most), |length| length.parse().ok())?;
+        (length <= most).then_some((address, length))
+    });
     if parsed.is_none() {
-        let v6 = address.parse::<Ipv6Addr>().is_ok();
-        let help = if v6 { "silk carries IPv4 only so far" } else { "write it like `10.0.0.3/24`" };
+        let help = format!("write it like `{example}`");
         notes.advise(value.span(), format!("`{}` is not {what}", text.escape_debug()), help);
     }
     parsed
@@ -78,7 +100,8 @@ fn address_and_length(value: &Spanned<DeValue<'_>>, what: &str, notes: &mut Note
 
 impl Value for Prefix {
     fn read(value: &Spanned<DeValue<'_>>, notes: &mut Notes) -> Option<Self> {
-        let (address, length) = address_and_length(value, "an IPv4 prefix", notes)?;
+        let example = "10.0.0.0/24` or `2001:db8::/32";
+        let (address, length) = address_and_length::<IpAddr>(value, "an IP prefix", example, notes)?;
         let prefix = Self::containing(address, length);
         if prefix.address == address {
             return Some(prefix);
@@ -86,7 +109,7 @@ impl Value for Prefix {
         notes.advise(
             value.span(),
             format!("`{address}/{length}` has bits set beyond its first {length}"),
-            format!("write `{prefix}` for the network, or `{address}/32` for that host alone"),
+            format!("write `{prefix}` for the network, or `{address}/{}` for that host alone", bits(address)),
         );
         None
     }
@@ -94,33 +117,69 @@ impl Value for Prefix {
 
 /// An address of ours and the network it is in: `10.0.0.2/24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Network {
+pub struct Network<A = Ipv4Addr> {
     /// The address.
-    pub address: Ipv4Addr,
+    pub address: A,
     /// The network it is in.
     pub prefix: Prefix,
 }
 
+/// Whether no host can have the address.
+fn is_nobodys(address: IpAddr) -> bool {
+    let broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+    address.is_unspecified() || address.is_multicast() || broadcast
+}
+
+fn read_network<A: FromStr + Into<IpAddr> + Copy>(
+    value: &Spanned<DeValue<'_>>,
+    what: &str,
+    example: &str,
+    notes: &mut Notes,
+) -> Option<Network<A>> {
+    let (address, length) = address_and_length::<A>(value, what, example, notes)?;
+    let whole = address.into();
+    if is_nobodys(whole) {
+        notes.fault(value.span(), format!("{whole} cannot be a host's address"));
+        return None;
+    }
+    Some(Network { address, prefix: Prefix::containing(whole, length) })
+}
+
 impl Value for Network {
     fn read(value: &Spanned<DeValue<'_>>, notes: &mut Notes) -> Option<Self> {
-        let (address, length) = address_and_length(value, "an IPv4 address with its length", notes)?;
-        if address.is_unspecified() || address.is_multicast() || address.is_broadcast() {
-            notes.fault(value.span(), format!("{address} cannot be a host's address"));
-            return None;
-        }
-        Some(Self { address, prefix: Prefix::containing(address, length) })
+        read_network(value, "an IPv4 address with its length", "10.0.0.3/24", notes)
     }
+}
+
+impl Value for Network<Ipv6Addr> {
+    fn read(value: &Spanned<DeValue<'_>>, notes: &mut Notes) -> Option<Self> {
+        read_network(value, "an IPv6 address with its length", "2001:db8::3/64", notes)
+    }
+}
+
+fn read_address<A: FromStr + Into<IpAddr> + Copy>(
+    value: &Spanned<DeValue<'_>>,
+    what: &str,
+    example: &str,
+    notes: &mut Notes,
+) -> Option<A> {
+    let (address, length) = address_and_length::<A>(value, what, example, notes)?;
+    if length < bits(address.into()) {
+        notes.fault(value.span(), "an address is wanted here, not a network");
+        return None;
+    }
+    Some(address)
 }
 
 impl Value for Ipv4Addr {
     fn read(value: &Spanned<DeValue<'_>>, notes: &mut Notes) -> Option<Self> {
-        match address_and_length(value, "an IPv4 address", notes)? {
-            (address, 32) => Some(address),
-            _ => {
-                notes.fault(value.span(), "an address is wanted here, not a network");
-                None
-            }
-        }
+        read_address(value, "an IPv4 address", "10.0.0.3", notes)
+    }
+}
+
+impl Value for Ipv6Addr {
+    fn read(value: &Spanned<DeValue<'_>>, notes: &mut Notes) -> Option<Self> {
+        read_address(value, "an IPv6 address", "2001:db8::3", notes)
     }
 }
 
@@ -260,10 +319,14 @@ mod tests {
     #[test]
     fn a_prefix_has_no_bits_beyond_its_length() {
         let ten = read::<Prefix>("\"10.0.0.0/8\"").unwrap();
-        assert!(ten.contains(Ipv4Addr::new(10, 1, 2, 3)) && !ten.contains(Ipv4Addr::new(11, 0, 0, 0)));
-        assert!(ten.covers(read("\"10.2.0.0/16\"").unwrap()) && Prefix::ALL.covers(ten));
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert!(ten.contains(ip("10.1.2.3")) && !ten.contains(ip("11.0.0.0")) && !ten.contains(ip("a00::")));
+        assert!(ten.covers(read("\"10.2.0.0/16\"").unwrap()));
         assert_eq!(read::<Prefix>("\"10.0.0.3\"").unwrap().length(), 32);
-        for wrong in ["\"10.0.0.1/8\"", "\"10.0.0.0/33\"", "\"::1/128\"", "\"ten\"", "10"] {
+        let six = read::<Prefix>("\"2001:db8:8000::/33\"").unwrap();
+        assert!(six.contains(ip("2001:db8:ffff::1")) && !six.contains(ip("2001:db8::1")));
+        assert_eq!(read::<Prefix>("\"::1\"").unwrap().length(), 128);
+        for wrong in ["\"10.0.0.1/8\"", "\"10.0.0.0/33\"", "\"::1/64\"", "\"::/129\"", "\"ten\"", "10"] {
             assert_eq!(read::<Prefix>(wrong), None, "{wrong}");
         }
     }

@@ -7,7 +7,7 @@ use crate::read::{Notes, Section};
 use crate::scheduler::{Scheduler, read_priority};
 use crate::tcp::Congestion;
 use crate::value::ByteSize;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -80,8 +80,8 @@ impl Default for Limits {
 /// One rule of a class. What is `None` matches anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Where the packet comes from.
-    pub source: Prefix,
+    /// Where the packet comes from, over either IP.
+    pub source: Option<Prefix>,
     /// Its code point.
     pub dscp: Option<Dscp>,
     /// The port of this machine it is for.
@@ -90,15 +90,15 @@ pub struct Rule {
 
 impl Rule {
     /// Whether a packet matches.
-    pub fn matches(&self, source: Ipv4Addr, dscp: u8, local_port: u16) -> bool {
-        self.source.contains(source)
+    pub fn matches(&self, source: IpAddr, dscp: u8, local_port: u16) -> bool {
+        self.source.is_none_or(|own| own.contains(source))
             && self.dscp.is_none_or(|own| own.get() == dscp)
             && self.local_port.is_none_or(|own| own == local_port)
     }
 
     /// Whether every packet that matches `other` matches this.
     fn covers(&self, other: &Self) -> bool {
-        self.source.covers(other.source)
+        self.source.is_none_or(|own| other.source.is_some_and(|other| own.covers(other)))
             && (self.dscp.is_none() || self.dscp == other.dscp)
             && (self.local_port.is_none() || self.local_port == other.local_port)
     }
@@ -129,11 +129,7 @@ impl Class {
         let sources = or_any(&self.source).filter(|_| self.selects());
         sources.flat_map(move |source| {
             or_any(&self.dscp).flat_map(move |dscp| {
-                or_any(&self.local_port).map(move |local_port| Rule {
-                    source: source.unwrap_or(Prefix::ALL),
-                    dscp,
-                    local_port,
-                })
+                or_any(&self.local_port).map(move |local_port| Rule { source, dscp, local_port })
             })
         })
     }
@@ -362,9 +358,7 @@ fn check_rules(classes: &[Placed], notes: &mut Notes) {
 
 fn described(rule: &Rule) -> String {
     let mut parts = Vec::new();
-    if rule.source != Prefix::ALL {
-        parts.push(format!("source {}", rule.source));
-    }
+    parts.extend(rule.source.map(|source| format!("source {source}")));
     parts.extend(rule.dscp.map(|dscp| format!("code point {}", dscp.get())));
     parts.extend(rule.local_port.map(|port| format!("local port {port}")));
     parts.join(", ")

@@ -11,7 +11,7 @@ use crate::scheduler::{Listen, Scheduler};
 use crate::source::{LONGEST, Source};
 use crate::tcp::Tcp;
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 use toml::de::DeTable;
@@ -55,7 +55,7 @@ impl Config {
     }
 
     /// The place of the class of a packet in [`Config::classes`].
-    pub fn class_of(&self, source: Ipv4Addr, dscp: u8, local_port: u16) -> usize {
+    pub fn class_of(&self, source: IpAddr, dscp: u8, local_port: u16) -> usize {
         let matching = self.rules().find(|(_, rule)| rule.matches(source, dscp, local_port));
         matching.map_or_else(|| self.default_class(), |(class, _)| class)
     }

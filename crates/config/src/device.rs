@@ -3,7 +3,7 @@
 
 use crate::address::{Interface, Mac, Network};
 use crate::read::{Section, words};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 words! {
     /// How frames come and go.
@@ -57,6 +57,11 @@ pub struct Device {
     pub address: Option<Network>,
     /// Where packets for other networks go; in `address`'s network.
     pub gateway: Option<Ipv4Addr>,
+    /// The IPv6 address that silk answers for, beside the link-local one of `mac`; `None`: it
+    /// speaks no IPv6 there, or shares Linux's (xdp).
+    pub address6: Option<Network<Ipv6Addr>>,
+    /// Where packets for other networks go over IPv6.
+    pub gateway6: Option<Ipv6Addr>,
     /// The hardware address, where silk has its own.
     pub mac: Option<Mac>,
     /// In which context receive processing runs (xdp).
@@ -78,6 +83,8 @@ impl Device {
             mtu: section.between("mtu", 576..=9216),
             address: section.read("address"),
             gateway: section.read("gateway"),
+            address6: section.read("address6"),
+            gateway6: section.read("gateway6"),
             mac: section.read("mac"),
             napi: section.or("napi", Napi::Inherit),
             napi_cpu: section.read("napi_cpu"),
@@ -91,7 +98,7 @@ impl Device {
     /// What goes with what.
     fn check(&self, section: &mut Section<'_, '_>) {
         if self.kind == DeviceKind::Xdp {
-            for key in ["address", "gateway", "mac"] {
+            for key in ["address", "gateway", "address6", "gateway6", "mac"] {
                 section.forbid(key, "with `kind = \"xdp\"` Linux's own addresses and routes are used");
             }
         } else {
@@ -113,10 +120,13 @@ impl Device {
         }
         if let (Some(address), Some(gateway)) = (self.address, self.gateway)
             && self.kind != DeviceKind::Xdp
-            && (!address.prefix.contains(gateway) || gateway == address.address)
+            && (!address.prefix.contains(gateway.into()) || gateway == address.address)
         {
             let message = format!("{gateway} cannot be reached directly from {}", address.prefix);
             section.notes.fault(section.span_of("gateway"), message);
+        }
+        if self.gateway6.is_some() && self.address6.is_none() && self.kind != DeviceKind::Xdp {
+            section.forbid("gateway6", "it needs an `address6`");
         }
     }
 }

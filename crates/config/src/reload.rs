@@ -47,7 +47,21 @@ impl Config {
             "device",
             device,
             new.device,
-            Device { kind, interface, queues, ring, mtu, address, gateway, mac, napi, napi_cpu, receive }
+            Device {
+                kind,
+                interface,
+                queues,
+                ring,
+                mtu,
+                address,
+                gateway,
+                address6,
+                gateway6,
+                mac,
+                napi,
+                napi_cpu,
+                receive
+            }
         );
         differences!(
             keys,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use silk_config::{ByteSize, Config, DeviceKind, Graph, Policy, Reload, keys};
 use silk_path::service::{NET, RESOLVER, Service};
 use silk_path::{BadParameter, Catalogue, Kind, Module, ModuleSpec, Parameter, ParameterKind};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 const ISSUE: &str = include_str!("good/issue.toml");
@@ -32,11 +32,11 @@ fn the_shortest_configuration_has_defaults_for_the_rest() {
 fn packets_belong_to_the_first_class_with_a_matching_rule() {
     let config = config(EVERYTHING);
     let class = |source, dscp, port| &*config.classes[config.class_of(source, dscp, port)].name;
-    let video = Ipv4Addr::new(10, 2, 3, 4);
+    let video = IpAddr::V4(Ipv4Addr::new(10, 2, 3, 4));
     assert_eq!(class(video, 46, 554), "video");
     assert_eq!(class(video, 34, 8554), "video");
     assert_eq!(class(video, 0, 554), "rest");
-    assert_eq!(class(Ipv4Addr::new(10, 3, 3, 4), 46, 554), "rest");
+    assert_eq!(class(Ipv4Addr::new(10, 3, 3, 4).into(), 46, 554), "rest");
     assert_eq!(config.rules().count(), 8);
 }
 

@@ -70,6 +70,8 @@ pub enum Request {
         reuse_address: bool,
         /// `SO_REUSEPORT`: several sockets may listen and share the connections.
         reuse_port: bool,
+        /// `IPV6_V6ONLY`: `::` stands for IPv6 alone, not for both IPs.
+        only_v6: bool,
     },
     /// Listen on a bound socket. Answered by [`Reply::Done`].
     Listen {

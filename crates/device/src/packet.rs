@@ -6,13 +6,13 @@
 //! that interface and answer ARP for it itself: for an address of its own Linux would answer
 //! every connection with a reset, for one it has not it answers nothing (as long as it does
 //! not forward: leave `net.ipv4.ip_forward` off there). Say the addresses in
-//! [`Options::addresses`]: the socket then takes only ARP and packets to those addresses, and
-//! never one with a VLAN tag, which the kernel strips before we could see it.
+//! [`Options::addresses`]: the socket then takes only ARP, neighbour discovery and packets to those
+//! addresses, and never one with a VLAN tag, which the kernel strips before we could see it.
 
 mod receive;
 mod transmit;
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 
 use crate::bpf::Object;
@@ -26,7 +26,7 @@ pub(crate) use transmit::PacketTransmit;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// silk's own addresses, which Linux must not have; none: every frame is taken.
-    pub addresses: Vec<Ipv4Addr>,
+    pub addresses: Vec<IpAddr>,
     /// How many received frames may be held.
     pub buffers: u32,
     /// The longest frame that is received, in bytes. Linux coalesces TCP up to the default.
@@ -111,21 +111,46 @@ const RETURN: u16 = 0x06;
 const ACCEPT: Filter = (RETURN, 0, 0, u32::MAX);
 const REFUSE: Filter = (RETURN, 0, 0, 0);
 
-/// The socket filter: no VLAN tag, and with `addresses` only ARP and IPv4 to those.
-fn accept(addresses: &[Ipv4Addr]) -> Vec<Filter> {
+/// The socket filter: no VLAN tag, and with `addresses` only ARP and IP to those; of IPv6 also
+/// what goes to a group, for neighbours ask through one.
+fn accept(addresses: &[IpAddr]) -> Vec<Filter> {
     const LOAD_WORD: u16 = 0x20;
     const LOAD_HALF: u16 = 0x28;
+    const LOAD_BYTE: u16 = 0x30;
     const JUMP_EQUAL: u16 = 0x15;
+    const JUMP: u16 = 0x05;
     const VLAN_TAG_PRESENT: u32 = -0x1000i32 as u32 + 48;
 
     let mut program = vec![(LOAD_WORD, 0, 0, VLAN_TAG_PRESENT), (JUMP_EQUAL, 1, 0, 0), REFUSE];
     if !addresses.is_empty() {
         program.extend([(LOAD_HALF, 0, 0, 12), (JUMP_EQUAL, 0, 1, 0x0806), ACCEPT]);
-        program.extend([(JUMP_EQUAL, 1, 0, 0x0800), REFUSE, (LOAD_WORD, 0, 0, 30)]);
+        let mut six = vec![(LOAD_BYTE, 0, 0, 38), (JUMP_EQUAL, 0, 1, 0xff), ACCEPT];
+        let mut four = vec![(LOAD_WORD, 0, 0, 30)];
         for &address in addresses {
-            program.extend([(JUMP_EQUAL, 0, 1, address.to_bits()), ACCEPT]);
+            match address {
+                IpAddr::V4(address) => four.extend([(JUMP_EQUAL, 0, 1, address.to_bits()), ACCEPT]),
+                IpAddr::V6(address) => {
+                    let octets = address.octets();
+                    for (n, word) in octets.as_chunks().0.iter().enumerate() {
+                        // Past the rest of this address, its acceptance included.
+                        let rest = 2 * (3 - n as u8) + 1;
+                        six.extend([
+                            (LOAD_WORD, 0, 0, 38 + 4 * n as u32),
+                            (JUMP_EQUAL, 0, rest, u32::from_be_bytes(*word)),
+                        ]);
+                    }
+                    six.push(ACCEPT);
+                }
+            }
         }
-        program.push(REFUSE);
+        four.push(REFUSE);
+        six.push(REFUSE);
+        // The kind is still loaded; over a jump that reaches as far as a program may.
+        program.extend([(JUMP_EQUAL, 1, 0, 0x0800), (JUMP, 0, 0, four.len() as u32)]);
+        program.extend(four);
+        program.extend([(JUMP_EQUAL, 1, 0, 0x86dd), REFUSE]);
+        program.extend(six);
+        return program;
     }
     program.push(ACCEPT);
     program
@@ -134,10 +159,13 @@ fn accept(addresses: &[Ipv4Addr]) -> Vec<Filter> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     #[test]
     fn the_filter_grows_with_the_addresses() {
         assert_eq!(accept(&[]).len(), 4);
-        assert_eq!(accept(&[Ipv4Addr::LOCALHOST, Ipv4Addr::UNSPECIFIED]).len(), 15);
+        let four = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        assert_eq!(accept(&[four, four]).len(), 20);
+        assert_eq!(accept(&[four, four, IpAddr::V6(Ipv6Addr::LOCALHOST)]).len(), 29);
     }
 }

@@ -13,9 +13,9 @@ pub(crate) const BUCKET_WORDS: usize = 8;
 /// Words (`u32`) of the ports table.
 pub(crate) const PORTS: usize = 65_536;
 /// Words (`u64`) of the rules table.
-pub(crate) const RULES_WORDS: usize = 256;
+pub(crate) const RULES_WORDS: usize = 768;
 /// Words (`u64`) of the settings.
-pub(crate) const SETTINGS_WORDS: usize = 10;
+pub(crate) const SETTINGS_WORDS: usize = 27;
 
 /// The tables, all zero when new: no path owns anything. They stay for the life of the
 /// process, for classifiers on every thread refer to them; a daemon makes them once.

@@ -3,20 +3,27 @@
 
 mod rig;
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::Ordering;
 
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestRunner;
 use silk_device::xdp::{self, Tried};
+use silk_path::Endpoint;
 use silk_path::classify::{
-    ClassRule, Domains, Flow, Found, Owned, Protocol, Store32, Store64, Tables, Verdict, layout,
+    Between, ClassRule, Domains, Found, Owned, Protocol, Store32, Store64, Tables, Verdict, layout,
 };
 
 /// Few values, so that packets, flows, ports and rules meet often.
 const ADDRESSES: [Ipv4Addr; 3] =
     [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(192, 0, 2, 77)];
+/// The second differs from the first in its first half alone.
+const ADDRESSES6: [Ipv6Addr; 3] = [
+    Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1),
+    Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, 1),
+    Ipv6Addr::new(0xfe80, 0, 0, 0, 0x1234, 0x56ff, 0xfe78, 0x9abc),
+];
 /// The second is the first with its bytes turned round.
 const PORTS: [u16; 2] = [80, 0x5000];
 
@@ -24,8 +31,22 @@ fn address() -> impl Strategy<Value = Ipv4Addr> {
     select(&ADDRESSES[..])
 }
 
-fn end() -> impl Strategy<Value = SocketAddrV4> {
-    (address(), select(&PORTS[..])).prop_map(|(ip, port)| SocketAddrV4::new(ip, port))
+fn address6() -> impl Strategy<Value = Ipv6Addr> {
+    select(&ADDRESSES6[..])
+}
+
+fn either() -> impl Strategy<Value = IpAddr> {
+    prop_oneof![address().prop_map(IpAddr::V4), address6().prop_map(IpAddr::V6)]
+}
+
+/// Two ends of one family.
+fn ends() -> impl Strategy<Value = (Endpoint, Endpoint)> {
+    let ips = prop_oneof![
+        (address(), address()).prop_map(|(a, b)| (IpAddr::V4(a), IpAddr::V4(b))),
+        (address6(), address6()).prop_map(|(a, b)| (IpAddr::V6(a), IpAddr::V6(b))),
+    ];
+    let port = || select(&PORTS[..]);
+    (ips, port(), port()).prop_map(|((a, b), p, q)| (Endpoint::new(a, p), Endpoint::new(b, q)))
 }
 
 fn protocol() -> impl Strategy<Value = Protocol> {
@@ -38,9 +59,9 @@ struct Setup {
     owned: Owned,
     domains: Domains,
     rules: Vec<ClassRule>,
-    addresses: Vec<Ipv4Addr>,
-    ports: Vec<(Protocol, Option<Ipv4Addr>, u16)>,
-    flows: Vec<(Flow, Found)>,
+    addresses: Vec<IpAddr>,
+    ports: Vec<(Protocol, Option<IpAddr>, u16)>,
+    flows: Vec<(Between, Found)>,
 }
 
 fn setup() -> impl Strategy<Value = Setup> {
@@ -48,32 +69,31 @@ fn setup() -> impl Strategy<Value = Setup> {
     let owned = any::<[bool; 3]>().prop_map(|[arp, icmp, fragments]| Owned { arp, icmp, fragments });
     let domains = (domain.clone(), domain.clone(), domain.clone())
         .prop_map(|(default, fragment, control)| Domains { default, fragment, control });
+    let source = prop_oneof![
+        (address().prop_map(IpAddr::V4), select(vec![0, 8, 16, 31, 32])),
+        (address6().prop_map(IpAddr::V6), select(vec![0, 7, 63, 64, 65, 127, 128])),
+    ];
     let rule = (
-        address(),
-        select(vec![0, 8, 16, 31, 32]),
+        proptest::option::of(source),
         proptest::option::of(select(vec![0, 10, 46])),
         proptest::option::of(select(&PORTS[..])),
         domain.clone(),
     )
-        .prop_map(|(source, prefix, dscp, local_port, domain)| ClassRule {
-            source,
-            prefix,
-            dscp,
-            local_port,
-            domain,
-        });
-    let port = (protocol(), proptest::option::of(address()), select(&PORTS[..]));
+        .prop_map(|(source, dscp, local_port, domain)| ClassRule { source, dscp, local_port, domain });
+    let all = prop_oneof![Just(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), Just(IpAddr::V6(Ipv6Addr::UNSPECIFIED))];
+    let port = (protocol(), proptest::option::of(prop_oneof![3 => either(), 1 => all]), select(&PORTS[..]));
     let index = prop_oneof![0..layout::INDEX_LISTEN, Just(layout::INDEX_LISTEN)];
-    let flow =
-        (protocol(), end(), end(), domain, index).prop_map(|(protocol, local, remote, domain, index)| {
-            (Flow { protocol, local, remote }, Found { domain, index })
-        });
+    let flow = (protocol(), ends(), domain, index).prop_map(|(protocol, (local, remote), domain, index)| {
+        (Between { protocol, local, remote }, Found { domain, index })
+    });
     use proptest::collection::vec;
     (
         owned,
         domains,
         vec(rule, 0..=layout::RULES),
-        vec(address(), 0..=layout::ADDRESSES),
+        (vec(address(), 0..=8usize), vec(address6(), 0..=layout::ADDRESSES6)).prop_map(|(four, six)| {
+            four.into_iter().map(IpAddr::V4).chain(six.into_iter().map(IpAddr::V6)).collect()
+        }),
         vec(port, 0..6),
         vec(flow, 0..40),
     )
@@ -131,12 +151,69 @@ fn icmp() -> impl Strategy<Value = (u8, Vec<u8>)> {
     })
 }
 
+/// Extension headers, mostly reasonable: the kind of the first, and all of them before what follows.
+fn extensions() -> impl Strategy<Value = Vec<(u8, Vec<u8>)>> {
+    let fields =
+        prop_oneof![3 => Just([0u8, 0]), 1 => Just([0, 1]), 1 => Just([0, 6]), 1 => any::<[u8; 2]>()];
+    let one = (select(vec![0u8, 43, 44, 60, 51]), select(vec![0u8, 0, 0, 1, 5, 15]), fields);
+    let one = one.prop_map(|(kind, units, fields)| {
+        let units = if kind == 44 { 0 } else { units };
+        let mut bytes = vec![0; 8 * (usize::from(units) + 1)];
+        (bytes[1], bytes[2], bytes[3]) = (units, fields[0], fields[1]);
+        (kind, bytes)
+    });
+    prop_oneof![3 => Just(Vec::new()), 2 => proptest::collection::vec(one, 1..6)]
+}
+
+/// An IPv6 packet: nearly always well formed, with every field that is looked at.
+fn ipv6(upper: impl Strategy<Value = (u8, Vec<u8>)>) -> impl Strategy<Value = Vec<u8>> {
+    let group = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00, 1);
+    (
+        (address6(), prop_oneof![8 => address6(), 1 => Just(group)]),
+        prop_oneof![12 => select(vec![0x6000u16, 0x6a00, 0x6b80, 0x6fff]), 1 => any::<u16>()],
+        prop_oneof![12 => Just(0i16), 1 => -40..40i16],
+        extensions(),
+        upper,
+    )
+        .prop_map(|((source, destination), first, lie, extensions, (protocol, payload))| {
+            let kinds = extensions.iter().map(|(kind, _)| *kind).chain([protocol]).collect::<Vec<_>>();
+            let mut packet = [first.to_be_bytes(), [0, 0], [0, 0], [kinds[0], 64]].concat();
+            packet.extend(source.octets());
+            packet.extend(destination.octets());
+            for ((_, bytes), next) in extensions.iter().zip(&kinds[1..]) {
+                let at = packet.len();
+                packet.extend(bytes);
+                packet[at] = *next;
+            }
+            packet.extend(payload);
+            let length = (packet.len() as i16 - 40).wrapping_add(lie);
+            packet[4..6].copy_from_slice(&length.to_be_bytes());
+            packet
+        })
+}
+
+/// An ICMPv6 message; errors quote a packet, often one of a flow.
+fn icmp6() -> impl Strategy<Value = (u8, Vec<u8>)> {
+    let kind = select(vec![1u8, 2, 3, 4, 5, 128, 132, 133, 135, 137, 138]);
+    (kind, ipv6(transport()), 0..90usize).prop_map(|(kind, quote, keep)| {
+        let mut bytes = vec![kind, 0, 0, 0, 0, 0, 0, 0];
+        bytes.extend(&quote[..keep.min(quote.len())]);
+        (58, bytes)
+    })
+}
+
+fn noise() -> impl Strategy<Value = (u8, Vec<u8>)> {
+    (any::<u8>(), proptest::collection::vec(any::<u8>(), 0..60))
+}
+
 fn frame() -> impl Strategy<Value = Vec<u8>> {
-    let noise = (any::<u8>(), proptest::collection::vec(any::<u8>(), 0..60));
-    let upper = prop_oneof![4 => transport(), 2 => icmp(), 1 => noise];
+    let upper = prop_oneof![4 => transport(), 2 => icmp(), 1 => noise()];
     let ether = prop_oneof![8 => Just([8, 0]), 1 => Just([8, 6]), 1 => any::<[u8; 2]>()];
-    (select(vec![2u8, 2, 2, 1, 0xff]), ether, ipv4(upper), 0..200usize, 0..8u8).prop_map(
-        |(destination, ether, packet, keep, whole)| {
+    let upper6 = prop_oneof![4 => transport(), 2 => icmp6(), 1 => noise()];
+    let ether6 = prop_oneof![12 => Just([0x86, 0xdd]), 1 => Just([8, 0])];
+    let packet = prop_oneof![(ether, ipv4(upper)).boxed(), (ether6, ipv6(upper6)).boxed()];
+    (select(vec![2u8, 2, 2, 1, 0xff]), packet, 0..300usize, 0..8u8).prop_map(
+        |(destination, (ether, packet), keep, whole)| {
             let mut bytes = vec![destination, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
             bytes.extend(ether);
             bytes.extend(packet);
@@ -163,10 +240,15 @@ fn clear(tables: &silk_device::Tables) {
 fn prepare(shared: &silk_device::Tables, seed: u64, setup: &Setup) -> Tables {
     clear(shared);
     shared.settings[layout::SETTINGS_SEED].store(seed, Ordering::Relaxed);
+    shared.settings[layout::SETTINGS_SEED2].store(!seed, Ordering::Relaxed);
     // What a longer configuration before might have left behind the addresses in force.
     let stale = u64::from(u32::from_le_bytes(ADDRESSES[0].octets()));
-    let addresses = &shared.settings[layout::SETTINGS_ADDRESSES..];
+    let addresses = &shared.settings[layout::SETTINGS_ADDRESSES..layout::SETTINGS_SEED2];
     addresses.iter().for_each(|word| word.store(stale | stale << 32, Ordering::Relaxed));
+    let stale = u64::from_le_bytes(ADDRESSES6[0].octets()[..8].try_into().unwrap());
+    shared.settings[layout::SETTINGS_ADDRESSES6..]
+        .iter()
+        .for_each(|word| word.store(stale, Ordering::Relaxed));
     let tables = Tables::from_words(
         Store64::Lent(shared.flows),
         Store32::Lent(shared.ports),
@@ -206,7 +288,8 @@ fn the_xdp_program_and_the_classifier_in_user_space_agree() {
     rig::with_veth(|| {
         let options = xdp::Options { domains: 8, ring: 64, buckets: 4, ..xdp::Options::default() };
         let device = xdp::open("right", &options).unwrap();
-        let mut seen = [0u32; 5];
+        // By family and kind.
+        let mut seen = [[0u32; 5]; 2];
         let mut runner = TestRunner::new(ProptestConfig {
             cases: 500,
             failure_persistence: None,
@@ -226,13 +309,16 @@ fn the_xdp_program_and_the_classifier_in_user_space_agree() {
                         Verdict::Control { .. } => 3,
                         Verdict::Pass => 4,
                     };
-                    seen_ref.borrow_mut()[kind] += 1;
+                    seen_ref.borrow_mut()[usize::from(frame[12] == 0x86)][kind] += 1;
                     let tried = device.try_frame(&frame).expect("the program runs");
                     prop_assert_eq!(verdict(tried), expected, "frame {:x?}", frame);
                 }
                 Ok(())
             })
             .unwrap_or_else(|failure| panic!("{failure}"));
-        assert!(seen.iter().all(|&count| count > 100), "every kind of answer was asked for: {seen:?}");
+        assert!(
+            seen.iter().flatten().all(|&count| count > 100),
+            "every kind of answer was asked for: {seen:?}"
+        );
     });
 }

@@ -2,16 +2,16 @@
 
 mod rig;
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use silk_device::netlink::{Change, LocalAddress, Neighbour, Netlink, NetlinkError, Reach, Route, Watch};
 use silk_device::readable;
 use silk_wire::MacAddr;
 
-const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-const THEIRS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-const FAR: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const OURS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+const THEIRS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+const FAR: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 /// `right` as a host has it: an address, a gateway, and metrics of its own for one network.
 fn configure() -> (Netlink, u32) {
@@ -33,6 +33,11 @@ fn an_interface_and_its_addresses() {
         assert_eq!((right.mtu, right.running, right.veth), (1500, true, true));
         let address = LocalAddress { interface: index, address: OURS, prefix: 24 };
         assert_eq!(netlink.addresses(index).unwrap(), [address]);
+        std::fs::write("/proc/sys/net/ipv6/conf/right/disable_ipv6", "0").unwrap();
+        rig::ip("address add fd00::2/64 dev right nodad");
+        let wide = LocalAddress { interface: index, address: "fd00::2".parse().unwrap(), prefix: 64 };
+        let all = netlink.addresses(index).unwrap();
+        assert!(all.contains(&address) && all.contains(&wide), "{all:?}");
 
         rig::ip("link set left down");
         assert!(!netlink.interface("right").unwrap().running, "the carrier is gone");
@@ -52,7 +57,7 @@ fn the_route_that_linux_would_take() {
         let far = netlink.route(FAR, None).unwrap();
         assert_eq!(far, Route { interface: index, gateway: Some(THEIRS), source, ..Route::default() });
         assert_eq!(far.next_hop(FAR), THEIRS);
-        let metrics = netlink.route(Ipv4Addr::new(198, 51, 100, 7), source).unwrap().metrics;
+        let metrics = netlink.route(Ipv4Addr::new(198, 51, 100, 7).into(), source).unwrap().metrics;
         let said = (metrics.mtu, metrics.advmss, metrics.initcwnd, metrics.initrwnd, metrics.rto_min);
         assert_eq!(said, (1400, 1200, 20, 0, 50));
         assert!(netlink.route(OURS, None).unwrap().local);

@@ -19,7 +19,7 @@ fn packet() {
     }
     rig::with_veth(|| {
         let left = packet::open("left", &packet::Options::default()).unwrap();
-        let options = packet::Options { addresses: vec![RIGHT], ..packet::Options::default() };
+        let options = packet::Options { addresses: vec![RIGHT.into()], ..packet::Options::default() };
         every_domain_gets_its_own(left, packet::open_domains("right", DOMAINS, 64, &options).unwrap());
     });
 }
@@ -45,7 +45,7 @@ fn every_domain_gets_its_own(mut linux: End, mut ours: Steered) {
         Store64::Lent(ours.tables.settings),
     )
     .unwrap();
-    let rule = ClassRule { source: LEFT, prefix: 32, dscp: None, local_port: Some(PORT), domain: 1 };
+    let rule = ClassRule { source: Some((LEFT.into(), 32)), dscp: None, local_port: Some(PORT), domain: 1 };
     let domains = Domains { control: 0, ..Domains::default() };
     tables.configure(Owned { arp: true, ..Owned::default() }, domains, &[rule], &[RIGHT]).unwrap();
     let mut domain_of = |packet: &[u8]| {

@@ -4,7 +4,7 @@
 mod rig;
 
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{SocketAddrV4, UdpSocket};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,13 +28,8 @@ fn open(options: Options) -> (End, Device, Tables) {
         Store64::Lent(device.tables.settings),
     )
     .unwrap();
-    let rule = ClassRule {
-        source: Ipv4Addr::UNSPECIFIED,
-        prefix: 0,
-        dscp: None,
-        local_port: Some(OTHER),
-        domain: (options.domains - 1) as u8,
-    };
+    let rule =
+        ClassRule { source: None, dscp: None, local_port: Some(OTHER), domain: (options.domains - 1) as u8 };
     tables.configure(Owned::default(), Domains::default(), &[rule], &[RIGHT]).unwrap();
     (packet::open("left", &packet::Options::default()).unwrap(), device, tables)
 }

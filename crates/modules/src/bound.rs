@@ -2,59 +2,57 @@
 //! do with the classifier's tables. No two of them may have overlapping addresses.
 
 use alloc::vec::Vec;
-use core::net::SocketAddrV4;
-use silk_path::classify::{Answer, Flow, FlowError, Found, Protocol, Tables, View};
-use silk_path::{CreateError, NOWHERE, PathId};
+use silk_path::classify::{Answer, Between, FlowError, Found, Protocol, Tables, View};
+use silk_path::{CreateError, Endpoint, NOWHERE, PathId};
 
 /// Paths by the address and port they wait at. Few, so a list.
 #[derive(Default)]
-pub(crate) struct Bound(Vec<(SocketAddrV4, PathId)>);
+pub(crate) struct Bound(Vec<(Endpoint, PathId)>);
 
 impl Bound {
-    /// Enters a path: takes the port for silk. An unspecified address means all of ours.
+    /// Enters a path: takes the port for silk. An unspecified address means all
+    /// of ours of its family.
     pub fn enter(
         &mut self,
         tables: &Tables,
         protocol: Protocol,
-        local: SocketAddrV4,
+        local: Endpoint,
         path: PathId,
     ) -> Result<(), CreateError> {
         let overlap = CreateError::Overlap { local, remote: NOWHERE };
         if self.0.iter().any(|(known, _)| overlaps(known, &local)) {
             return Err(overlap);
         }
-        let address = (!local.ip().is_unspecified()).then(|| *local.ip());
-        if !tables.own_port(protocol, address, local.port()) {
-            return Err(CreateError::NoRoute(*local.ip()));
+        if !tables.own_port(protocol, Some(local.ip()), local.port()) {
+            return Err(CreateError::NoRoute(local.ip()));
         }
         self.0.push((local, path));
         Ok(())
     }
 
     /// Takes a path out and gives the port back.
-    pub fn leave(&mut self, tables: &Tables, protocol: Protocol, local: SocketAddrV4, path: PathId) {
+    pub fn leave(&mut self, tables: &Tables, protocol: Protocol, local: Endpoint, path: PathId) {
         let before = self.0.len();
         self.0.retain(|(known, id)| *known != local || *id != path);
         if self.0.len() < before {
-            let address = (!local.ip().is_unspecified()).then(|| *local.ip());
-            tables.disown_port(protocol, address, local.port());
+            tables.disown_port(protocol, Some(local.ip()), local.port());
         }
     }
 
     /// The path that waits for packets to `local`.
-    pub fn find(&self, local: SocketAddrV4) -> Option<PathId> {
+    pub fn find(&self, local: Endpoint) -> Option<PathId> {
         self.0.iter().find(|(known, _)| overlaps(known, &local)).map(|(_, path)| *path)
     }
 }
 
 /// Whether one packet could be for both.
-fn overlaps(a: &SocketAddrV4, b: &SocketAddrV4) -> bool {
+fn overlaps(a: &Endpoint, b: &Endpoint) -> bool {
     let addresses = a.ip() == b.ip() || a.ip().is_unspecified() || b.ip().is_unspecified();
-    addresses && a.port() == b.port()
+    addresses && a.is_v6() == b.is_v6() && a.port() == b.port()
 }
 
 /// Enters an exact flow.
-pub(crate) fn enter_flow(tables: &Tables, flow: &Flow, found: Found) -> Result<(), CreateError> {
+pub(crate) fn enter_flow(tables: &Tables, flow: &Between, found: Found) -> Result<(), CreateError> {
     tables.flows.insert(flow, found).map_err(|error| match error {
         FlowError::Overlap => CreateError::Overlap { local: flow.local, remote: flow.remote },
         FlowError::Full => CreateError::ClassifierFull,
@@ -70,7 +68,7 @@ pub(crate) fn classify(tables: &Tables, protocol: Protocol, header: usize, view:
     }
     view.remote.set_port(u16::from_be_bytes([a, b]));
     view.local.set_port(u16::from_be_bytes([c, d]));
-    let flow = Flow { protocol, local: view.local, remote: view.remote };
+    let flow = Between { protocol, local: view.local, remote: view.remote };
     tables.verdict_for(&flow, view.dscp).map_or(Answer::Pass, Answer::Found)
 }
 
@@ -91,21 +89,20 @@ mod tests {
         let tables = Tables::with_room(8, 1);
         tables.configure(Owned::default(), Domains::default(), &[], &[HERE]).unwrap();
         let mut bound = Bound::default();
-        let mut enter =
-            |ip, port, n| bound.enter(&tables, Protocol::Udp, SocketAddrV4::new(ip, port), path(n));
+        let mut enter = |ip, port, n| bound.enter(&tables, Protocol::Udp, Endpoint::v4(ip, port), path(n));
         assert_eq!(enter(HERE, 53, 1), Ok(()));
         assert!(matches!(enter(Ipv4Addr::UNSPECIFIED, 53, 2), Err(CreateError::Overlap { .. })));
         assert!(matches!(enter(HERE, 53, 3), Err(CreateError::Overlap { .. })));
         assert_eq!(enter(Ipv4Addr::UNSPECIFIED, 54, 4), Ok(()));
-        assert_eq!(enter(Ipv4Addr::LOCALHOST, 55, 5), Err(CreateError::NoRoute(Ipv4Addr::LOCALHOST)));
-        assert_eq!(bound.find(SocketAddrV4::new(HERE, 54)), Some(path(4)));
+        assert_eq!(enter(Ipv4Addr::LOCALHOST, 55, 5), Err(CreateError::NoRoute(Ipv4Addr::LOCALHOST.into())));
+        assert_eq!(bound.find(Endpoint::v4(HERE, 54)), Some(path(4)));
     }
 
     #[test]
     fn leaving_gives_the_port_back() {
         let tables = Tables::with_room(8, 1);
         tables.configure(Owned::default(), Domains::default(), &[], &[HERE]).unwrap();
-        let (mut bound, local) = (Bound::default(), SocketAddrV4::new(HERE, 53));
+        let (mut bound, local) = (Bound::default(), Endpoint::v4(HERE, 53));
         bound.enter(&tables, Protocol::Udp, local, path(1)).unwrap();
         assert!(tables.owns_port(Protocol::Udp, HERE, 53));
         bound.leave(&tables, Protocol::Udp, local, path(1));

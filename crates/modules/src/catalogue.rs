@@ -7,7 +7,10 @@ use crate::echo::{self, Echo};
 use crate::eth::{self, Eth};
 use crate::host::{self, Host};
 use crate::icmp::{self, Icmp};
+use crate::icmp6::{self, Icmp6};
 use crate::ip::{self, Ip, ReassemblyLimits, Routes};
+use crate::ip6::{self, Ip6};
+use crate::nd::{self, Nd};
 use crate::socket::{self, Socket};
 use crate::tcp::{self, Tcp};
 use crate::udp::{self, Udp};
@@ -15,7 +18,7 @@ use crate::vnet::{self, Vnet};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use silk_path::classify::Tables;
 use silk_path::{BadParameter, Catalogue, Kind, Module, ModuleSpec, Value, network};
 
@@ -28,10 +31,12 @@ pub struct Setup {
     pub domain: u8,
     /// The devices, by number.
     pub devices: Vec<Device>,
-    /// Our addresses with their prefixes.
-    pub addresses: Vec<(Ipv4Addr, u8)>,
+    /// Our addresses of either family with their prefixes.
+    pub addresses: Vec<(IpAddr, u8)>,
     /// The router for everything beyond the link.
     pub gateway: Option<Ipv4Addr>,
+    /// The router for everything beyond the link over IPv6.
+    pub gateway6: Option<Ipv6Addr>,
     /// Neighbours' addresses are told, not asked for: the interface is shared with Linux.
     pub neighbours_told: bool,
     /// What reassembly may hold.
@@ -51,6 +56,7 @@ impl Setup {
             devices: alloc::vec![Device::default()],
             addresses: Vec::new(),
             gateway: None,
+            gateway6: None,
             neighbours_told: false,
             reassembly: ReassemblyLimits::default(),
             neighbours: CacheLimits::default(),
@@ -66,6 +72,9 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "arp", services: arp::SERVICES, parameters: arp::PARAMETERS },
     Kind { name: "ip", services: ip::SERVICES, parameters: ip::PARAMETERS },
     Kind { name: "icmp", services: icmp::SERVICES, parameters: icmp::PARAMETERS },
+    Kind { name: "nd", services: nd::SERVICES, parameters: nd::PARAMETERS },
+    Kind { name: "ip6", services: ip6::SERVICES, parameters: ip6::PARAMETERS },
+    Kind { name: "icmp6", services: icmp6::SERVICES, parameters: &[] },
     Kind { name: "tcp", services: tcp::SERVICES, parameters: &[] },
     Kind { name: "udp", services: udp::SERVICES, parameters: &[] },
     Kind { name: "host", services: host::SERVICES, parameters: &[] },
@@ -91,16 +100,32 @@ impl Catalogue for Modules {
             "vnet" => Box::new(self.vnet(spec)?),
             "eth" => Box::new(Eth),
             "arp" => {
-                let ours: Vec<Ipv4Addr> = self.addresses(spec).iter().map(|(address, _)| *address).collect();
+                let ours: Vec<Ipv4Addr> =
+                    self.addresses(spec, four).iter().map(|(address, _)| *address).collect();
                 let told = flag(spec, "told").unwrap_or(setup.neighbours_told);
                 Box::new(Arp::new(tables, &ours, told, setup.neighbours))
             }
             "ip" => {
-                let routes = Routes::new(&self.addresses(spec), address(spec, "gateway").or(setup.gateway));
+                let routes =
+                    Routes::new(&self.addresses(spec, four), address(spec, "gateway").or(setup.gateway));
                 let ttl = number(spec, "ttl").unwrap_or(64) as u8;
                 Box::new(Ip::new(tables, routes, ttl, setup.reassembly))
             }
             "icmp" => Box::new(Icmp::new(tables, number(spec, "errors").unwrap_or(1000) as u32)),
+            "nd" => {
+                let ours: Vec<Ipv6Addr> =
+                    self.addresses(spec, six).iter().map(|(address, _)| *address).collect();
+                let told = flag(spec, "told").unwrap_or(setup.neighbours_told);
+                Box::new(Nd::new(&ours, told, setup.neighbours))
+            }
+            "ip6" => {
+                let gateway = address(spec, "gateway").or(setup.gateway6);
+                let routes = Routes::new(&self.addresses(spec, six), gateway);
+                let hops = number(spec, "hops").unwrap_or(64) as u8;
+                let errors = number(spec, "errors").unwrap_or(1000) as u32;
+                Box::new(Ip6::new(tables, routes, hops, errors, setup.reassembly))
+            }
+            "icmp6" => Box::new(Icmp6::new(tables)),
             "tcp" => Box::new(Tcp::new(tables, setup.domain, &setup.tcp)),
             "udp" => Box::new(Udp::new(tables, setup.domain)),
             "host" => Box::<Host>::default(),
@@ -128,20 +153,31 @@ impl Modules {
         Ok(Vnet::new(number as u8, *device))
     }
 
-    /// Our addresses: the parameter's, or the surroundings'.
-    fn addresses(&self, spec: &ModuleSpec) -> Vec<(Ipv4Addr, u8)> {
+    /// Our addresses of a family: the parameter's, or the surroundings'.
+    fn addresses<A>(&self, spec: &ModuleSpec, family: fn(IpAddr) -> Option<A>) -> Vec<(A, u8)> {
+        let of = |(address, prefix)| Some((family(address)?, prefix));
         match spec.parameter("address") {
-            Some(Value::List(values)) => values.iter().filter_map(|value| network(text(value)?)).collect(),
-            _ => self.0.addresses.clone(),
+            Some(Value::List(values)) => {
+                values.iter().filter_map(|value| of(network(text(value)?)?)).collect()
+            }
+            _ => self.0.addresses.iter().copied().filter_map(of).collect(),
         }
     }
+}
+
+fn four(address: IpAddr) -> Option<Ipv4Addr> {
+    if let IpAddr::V4(address) = address { Some(address) } else { None }
+}
+
+fn six(address: IpAddr) -> Option<Ipv6Addr> {
+    if let IpAddr::V6(address) = address { Some(address) } else { None }
 }
 
 fn text(value: &Value) -> Option<&str> {
     if let Value::Text(text) = value { Some(text) } else { None }
 }
 
-fn address(spec: &ModuleSpec, name: &str) -> Option<Ipv4Addr> {
+fn address<A: core::str::FromStr>(spec: &ModuleSpec, name: &str) -> Option<A> {
     text(spec.parameter(name)?)?.parse().ok()
 }
 

@@ -27,11 +27,11 @@
 //! [`udp`](crate::udp) below.
 
 use alloc::boxed::Box;
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::Ipv4Addr;
 use silk_path::service::{NET, Service};
 use silk_path::{
-    Attr, Create, CreateError, Cx, DropReason, Message, Module, Next, Parameter, ParameterKind, Stage, Step,
-    Verdict,
+    Attr, Create, CreateError, Cx, DropReason, Endpoint, Message, Module, Next, Parameter, ParameterKind,
+    Stage, Step, Verdict,
 };
 
 /// Its services.
@@ -63,7 +63,7 @@ impl Module for Echo {
 
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
         if create.attrs.local().is_none() {
-            create.set(Attr::Local(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, self.port)))?;
+            create.set(Attr::Local(Endpoint::v4(Ipv4Addr::UNSPECIFIED, self.port)))?;
         }
         Ok(Step { stage: Some(Box::new(EchoStage)), next: Next::Service(0) })
     }

@@ -5,10 +5,11 @@
 //! None: its address is the device's.
 //!
 //! # Services
-//! `up` (net): IP, ARP. `down` (net, needed): the device, VNET.
+//! `up` (net): IP, ARP, IP6, ND. `down` (net, needed): the device, VNET.
 //!
 //! # Attributes
-//! Reads `ProtId` (the kind of the frames, set by the module above) and `LinkAddress`. The
+//! Reads `ProtId` (the kind of the frames, set by the module above), `LinkAddress`, and `Groups`:
+//! whether frames to groups are heard. The
 //! address to send to is in each message: its sender has had it resolved.
 //!
 //! # Example
@@ -23,7 +24,7 @@
 //! ```
 //!
 //! # See also
-//! [`vnet`](crate::vnet) below; [`ip`](crate::ip) and [`arp`](crate::arp) above.
+//! [`vnet`](crate::vnet) below; [`ip`](crate::ip), [`arp`](crate::arp), [`ip6`](crate::ip6) and [`nd`](crate::nd) above.
 
 use crate::faults::reason;
 use alloc::boxed::Box;
@@ -52,13 +53,15 @@ impl Module for Eth {
 
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
         let kind = create.attrs.prot_id().ok_or(CreateError::Missing("ProtId"))?;
-        let stage = Box::new(EthStage { source: MacAddr::ZERO, kind });
+        let stage =
+            Box::new(EthStage { source: MacAddr::ZERO, kind, groups: create.attrs.groups() == Some(true) });
         Ok(Step { stage: Some(stage), next: Next::Service(DOWN) })
     }
 
     fn classify(&self, view: &mut View<'_>) -> Answer {
         let Ok((header, _)) = eth::parse(view.bytes()) else { return Answer::Pass };
-        if header.kind() != eth::ARP && header.destination.is_group() {
+        view.group = header.destination.is_group();
+        if view.group && !matches!(header.kind(), eth::ARP | eth::IPV6) {
             return Answer::Pass;
         }
         view.advance(eth::HEADER);
@@ -71,6 +74,8 @@ pub(crate) struct EthStage {
     /// The device's address.
     pub(crate) source: MacAddr,
     kind: u16,
+    // Frames to groups are heard.
+    groups: bool,
 }
 
 impl EthStage {
@@ -78,7 +83,7 @@ impl EthStage {
     fn check(&self, header: &eth::Header) -> Result<(), DropReason> {
         // A group may be asked for an address, but no packet for a host goes to a group
         // (RFC 1122 §3.3.6).
-        let group = header.destination.is_group() && self.kind == eth::ARP;
+        let group = header.destination.is_group() && (self.kind == eth::ARP || self.groups);
         if header.destination != self.source && !group {
             return Err(DropReason::EthNotForUs);
         }

@@ -1,4 +1,4 @@
-//! Faults of packets as reasons of drops: one for one.
+//! Faults of packets as reasons of drops; those of either IP have one name.
 
 use silk_path::{Checksum, DropReason, Meta};
 use silk_wire::{Accept, ParseError};
@@ -15,6 +15,16 @@ pub(crate) fn reason(fault: ParseError) -> DropReason {
         ParseError::Ipv4TotalLength => DropReason::IpTotalLength,
         ParseError::Ipv4Checksum => DropReason::IpChecksum,
         ParseError::Ipv4Fragment => DropReason::IpFragment,
+        ParseError::Ipv6Truncated => DropReason::IpTruncated,
+        ParseError::Ipv6Version => DropReason::IpVersion,
+        ParseError::Ipv6Length => DropReason::IpTotalLength,
+        ParseError::Ipv6Extension => DropReason::IpExtension,
+        ParseError::Ipv6Routing => DropReason::IpRouting,
+        ParseError::Ipv6Option => DropReason::IpOption,
+        ParseError::Ipv6Fragment => DropReason::IpFragment,
+        ParseError::NdTruncated => DropReason::NdTruncated,
+        ParseError::NdForwarded => DropReason::NdForwarded,
+        ParseError::NdMalformed => DropReason::NdMalformed,
         ParseError::IcmpTruncated => DropReason::IcmpTruncated,
         ParseError::IcmpChecksum => DropReason::IcmpChecksum,
         ParseError::IcmpQuote => DropReason::IcmpQuote,

@@ -27,14 +27,14 @@
 //! [`ip`](crate::ip), which acts on a path's MTU.
 
 use crate::faults::reason;
+use crate::limit::Limit;
 use alloc::boxed::Box;
-use core::net::SocketAddrV4;
 use silk_instant::Instant;
 use silk_path::classify::{Answer, Tables, View};
 use silk_path::service::{NET, Service};
 use silk_path::{
-    Attr, Create, CreateError, Cx, DropReason, Message, Meta, Module, Next, Parameter, ParameterKind, Parcel,
-    PathId, Report, Request, Stage, Step, Verdict,
+    Attr, Create, CreateError, Cx, DropReason, Endpoint, Message, Meta, Module, Next, Parameter,
+    ParameterKind, Parcel, PathId, Report, Request, Stage, Step, Verdict,
 };
 use silk_wire::icmp::{self, Unreachable};
 use silk_wire::{eth, ipv4};
@@ -46,39 +46,12 @@ pub const PARAMETERS: &[Parameter] =
     &[Parameter { name: "errors", kind: ParameterKind::Number(0, 1_000_000), required: false }];
 
 /// `EHOSTUNREACH`, `ENETUNREACH`, … as Linux numbers them: what programs are told.
-mod errno {
+pub(crate) mod errno {
     pub const PROTO: i32 = 71;
     pub const ACCESS: i32 = 13;
     pub const NETWORK: i32 = 101;
     pub const REFUSED: i32 = 111;
     pub const HOST: i32 = 113;
-}
-
-/// A bucket of tokens: how many errors may be sent.
-#[derive(Clone, Copy, Debug)]
-struct Limit {
-    // Errors in a second.
-    rate: u64,
-    // Errors that may be sent now, in nanoseconds' worth, at most 50 at once.
-    credit: u64,
-    last: Instant,
-}
-
-impl Limit {
-    fn new(rate: u32) -> Self {
-        Self { rate: rate.into(), credit: u64::MAX, last: Instant::ZERO }
-    }
-
-    /// Takes a token, when there is one.
-    fn take(&mut self, now: Instant) -> bool {
-        let Some(cost) = 1_000_000_000u64.checked_div(self.rate) else { return false };
-        let earned = now.since(self.last).as_nanos() as u64;
-        self.last = now;
-        self.credit = self.credit.saturating_add(earned).min(50 * cost);
-        let paid = self.credit >= cost;
-        self.credit -= if paid { cost } else { 0 };
-        paid
-    }
 }
 
 /// The module.
@@ -157,7 +130,8 @@ impl Module for Icmp {
     }
 
     fn classify(&self, view: &mut View<'_>) -> Answer {
-        let verdict = self.tables.verdict_for_icmp(*view.local.ip(), view.bytes());
+        let ours = view.local.ipv4();
+        let verdict = ours.and_then(|ours| self.tables.verdict_for_icmp(ours, view.bytes()));
         verdict.map_or(Answer::Pass, Answer::Found)
     }
 
@@ -213,7 +187,7 @@ impl Stage for IcmpStage {
 /// Sends an echo request back as its reply; never one that was sent to a group
 /// (RFC 1122 §3.2.2.6).
 fn echo(cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
-    if !cx.module::<Icmp>().tables.is_local(*msg.meta.local.ip()) {
+    if !cx.module::<Icmp>().tables.is_local(msg.meta.local.ip()) {
         return Verdict::Drop(DropReason::IcmpIgnored);
     }
     icmp::make_reply(msg.bytes_mut());
@@ -241,10 +215,10 @@ fn unreachable(reason: Unreachable, quote: &icmp::Quote<'_>) -> Option<Request> 
 }
 
 /// A report to the flow that the quoted packet belongs to.
-fn told(quote: &icmp::Quote<'_>, report: impl FnOnce(u32, SocketAddrV4) -> Report) -> Option<Request> {
+fn told(quote: &icmp::Quote<'_>, report: impl FnOnce(u32, Endpoint) -> Report) -> Option<Request> {
     let (source, destination) = quote.ports()?;
-    let local = SocketAddrV4::new(quote.header.source(), source);
-    let remote = SocketAddrV4::new(quote.header.destination(), destination);
+    let local = Endpoint::v4(quote.header.source(), source);
+    let remote = Endpoint::v4(quote.header.destination(), destination);
     let udp = quote.header.protocol == ipv4::UDP;
     Some(Request::Report { udp, local, remote, report: report(quote.sequence(), remote) })
 }
@@ -258,17 +232,6 @@ fn plateau(total_len: usize) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn errors_are_limited_in_a_second_and_at_once() {
-        let mut limit = Limit::new(100);
-        let taken =
-            |limit: &mut Limit, at: u64| (0..1000).filter(|_| limit.take(Instant::from_millis(at))).count();
-        assert_eq!(taken(&mut limit, 0), 50);
-        assert_eq!(taken(&mut limit, 100), 10);
-        assert_eq!(taken(&mut limit, 60_000), 50);
-        assert_eq!(taken(&mut Limit::new(0), 0), 0);
-    }
 
     #[test]
     fn a_router_that_says_no_mtu_means_the_next_plateau() {

@@ -12,10 +12,9 @@ use crate::udp::{MAX_DATA, UdpStage};
 use crate::vnet;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::net::SocketAddrV4;
 use silk_instant::Instant;
 use silk_path::transform::{Rewrite, Rule};
-use silk_path::{Bell, Checksum, Cx, Event, Message, Report, Slot, Stage, Verdict};
+use silk_path::{Bell, Checksum, Cx, Endpoint, Event, Message, Report, Slot, Stage, Verdict};
 use silk_wire::checksum::{Sum, pseudo};
 use silk_wire::{MacAddr, eth, ipv4, udp};
 
@@ -65,12 +64,12 @@ struct Template {
     mtu: u16,
     // Until when the header is good for sending; before the first message it is not.
     until: Instant,
-    local: SocketAddrV4,
-    remote: SocketAddrV4,
+    local: Endpoint,
+    remote: Endpoint,
 }
 
 impl Template {
-    fn new(inner: Vec<Slot>, at: usize, ports: Option<(SocketAddrV4, SocketAddrV4)>) -> Self {
+    fn new(inner: Vec<Slot>, at: usize, ports: Option<(Endpoint, Endpoint)>) -> Self {
         let nowhere = silk_path::NOWHERE;
         let (local, remote) = ports.unwrap_or((nowhere, nowhere));
         let length = if ports.is_some() { LONG } else { SHORT };

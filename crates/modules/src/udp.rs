@@ -6,6 +6,7 @@
 //!
 //! # Services
 //! `up` (net): SOCKET, ECHO, and whatever else speaks in datagrams. `down` (net, needed): IP.
+//! `down6` (net, wanted): IP6; without it there are no datagrams over IPv6.
 //!
 //! # Attributes
 //! Reads `Local` (the port is needed) and `Remote`: with it the path hears this peer alone and
@@ -29,18 +30,19 @@
 use crate::bound::Bound;
 use crate::faults::{accept, reason};
 use alloc::boxed::Box;
-use core::net::SocketAddrV4;
-use silk_path::classify::{Answer, Flow, Found, Protocol, Tables, View};
+use silk_path::classify::{Answer, Between, Found, Protocol, Tables, View};
 use silk_path::service::{NET, Service};
 use silk_path::{
-    Attr, Checksum, Create, CreateError, Cx, DropReason, Event, Message, Module, NOWHERE, Next, Parcel,
-    PathId, Report, Stage, Step, Verdict,
+    Attr, Checksum, Create, CreateError, Cx, DropReason, Endpoint, Event, Message, Module, NOWHERE, Next,
+    Parcel, PathId, Report, Stage, Step, Verdict,
 };
 use silk_wire::{checksum, ipv4, udp};
 
 /// Its services.
-pub const SERVICES: &[Service] = &[Service::offered("up", NET), Service::needed("down", NET)];
+pub const SERVICES: &[Service] =
+    &[Service::offered("up", NET), Service::needed("down", NET), Service::wanted("down6", NET)];
 const DOWN: u8 = 1;
+const DOWN6: u8 = 2;
 
 /// The most data of one datagram.
 pub const MAX_DATA: usize = ipv4::MAX - ipv4::HEADER - udp::HEADER;
@@ -59,15 +61,10 @@ impl Udp {
         Self { tables, domain, bound: Bound::default() }
     }
 
-    fn enter(
-        &mut self,
-        local: SocketAddrV4,
-        remote: Option<SocketAddrV4>,
-        path: PathId,
-    ) -> Result<(), CreateError> {
+    fn enter(&mut self, local: Endpoint, remote: Option<Endpoint>, path: PathId) -> Result<(), CreateError> {
         match remote {
             Some(remote) => {
-                let flow = Flow { protocol: Protocol::Udp, local, remote };
+                let flow = Between { protocol: Protocol::Udp, local, remote };
                 crate::bound::enter_flow(
                     &self.tables,
                     &flow,
@@ -78,10 +75,10 @@ impl Udp {
         }
     }
 
-    fn leave(&mut self, local: SocketAddrV4, remote: Option<SocketAddrV4>, path: PathId) {
+    fn leave(&mut self, local: Endpoint, remote: Option<Endpoint>, path: PathId) {
         match remote {
             Some(remote) => {
-                self.tables.flows.remove(&Flow { protocol: Protocol::Udp, local, remote });
+                self.tables.flows.remove(&Between { protocol: Protocol::Udp, local, remote });
             }
             None => self.bound.leave(&self.tables, Protocol::Udp, local, path),
         }
@@ -102,12 +99,11 @@ impl Module for Udp {
     }
 
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
-        if create.attrs.local().is_none() {
-            return Err(CreateError::Missing("Local"));
-        }
+        let local = create.attrs.local().ok_or(CreateError::Missing("Local"))?;
+        let down = if create.attrs.remote().unwrap_or(local).is_v6() { DOWN6 } else { DOWN };
         create.set(Attr::ProtId(ipv4::UDP.into()))?;
         let stage = UdpStage { local: NOWHERE, remote: create.attrs.remote(), entered: false };
-        Ok(Step { stage: Some(Box::new(stage)), next: Next::Service(DOWN) })
+        Ok(Step { stage: Some(Box::new(stage)), next: Next::Service(down) })
     }
 
     fn classify(&self, view: &mut View<'_>) -> Answer {
@@ -125,9 +121,9 @@ impl Module for Udp {
 /// UDP's part of a path.
 pub(crate) struct UdpStage {
     // Ours, as the path is known by; complete once established.
-    pub(crate) local: SocketAddrV4,
+    pub(crate) local: Endpoint,
     // The one peer, where there is one.
-    pub(crate) remote: Option<SocketAddrV4>,
+    pub(crate) remote: Option<Endpoint>,
     // In the classifier.
     entered: bool,
 }
@@ -142,10 +138,14 @@ impl Stage for UdpStage {
     }
 
     fn up(&mut self, _: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
-        let (source, destination) = (*msg.meta.remote.ip(), *msg.meta.local.ip());
-        let pseudo = |length| checksum::pseudo(source, destination, ipv4::UDP, length);
+        let (source, destination) = (msg.meta.remote.ip(), msg.meta.local.ip());
+        let pseudo = |length| checksum::pseudo_of(source, destination, ipv4::UDP, length);
         let (ports, length) = match udp::parse(msg.bytes(), accept(&msg.meta), pseudo) {
             Err(fault) => return reason(fault).into(),
+            // RFC 8200 §8.1: over IPv6 nobody may leave the checksum out.
+            Ok((header, _)) if source.is_ipv6() && header.is_unsummed() => {
+                return Verdict::Drop(DropReason::UdpChecksum);
+            }
             Ok((header, data)) => ((header.source(), header.destination()), data.len()),
         };
         if ports.1 != self.local.port() || self.remote.is_some_and(|remote| remote.port() != ports.0) {

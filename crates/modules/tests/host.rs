@@ -4,9 +4,9 @@ mod rig;
 
 use rig::{Handle, Host, Options, graph, ip, stream};
 use silk_modules::host::{HostFault, HostSocket};
-use silk_path::{Attr, Attrs, Bell, CreateError, Event, PathId, Report};
+use silk_path::{Attr, Attrs, Bell, CreateError, Endpoint, Event, PathId, Report};
 use std::collections::VecDeque;
-use std::net::SocketAddrV4;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ struct Rig {
 }
 
 fn attrs() -> Attrs {
-    let at = |n, port| SocketAddrV4::new(ip(n), port);
+    let at = |n, port| Endpoint::v4(ip(n), port);
     Attrs::new().with(Attr::Host(true)).with(Attr::Local(at(1, 80))).with(Attr::Remote(at(1, 4000)))
 }
 

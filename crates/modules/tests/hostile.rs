@@ -3,18 +3,17 @@
 
 mod rig;
 
-use core::net::SocketAddrV4;
 use core::time::Duration;
 use proptest::prelude::*;
 use rig::{Host, Options, ip, mac, stream};
 use silk_modules::HeaderTemplate;
 use silk_path::transform::Rule;
-use silk_path::{Attr, Attrs, Bell, Checksum, PathId};
+use silk_path::{Attr, Attrs, Bell, Checksum, Endpoint, PathId};
 use silk_wire::checksum::{Sum, pseudo};
 use silk_wire::{MacAddr, eth, ipv4};
 
-fn at(n: u8, port: u16) -> SocketAddrV4 {
-    SocketAddrV4::new(ip(n), port)
+fn at(n: u8, port: u16) -> Endpoint {
+    Endpoint::v4(ip(n), port)
 }
 
 /// A host with paths of every sort: listeners, connected and open sockets, a connection.

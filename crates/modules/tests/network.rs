@@ -3,17 +3,17 @@
 
 mod rig;
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::Ipv4Addr;
 use core::time::Duration;
 use rig::{Host, Options, exchange, ip, mac};
 use silk_modules::arp::Arp;
 use silk_modules::icmp::REFUSAL;
-use silk_path::{Attr, Attrs, DropReason, Outcome, PathId, Value};
+use silk_path::{Attr, Attrs, DropReason, Endpoint, Outcome, PathId, Value};
 use silk_wire::icmp::Unreachable;
 use silk_wire::{MacAddr, arp, eth, icmp, ipv4};
 
-fn at(n: u8, port: u16) -> SocketAddrV4 {
-    SocketAddrV4::new(ip(n), port)
+fn at(n: u8, port: u16) -> Endpoint {
+    Endpoint::v4(ip(n), port)
 }
 
 fn frame(to: u8, from: u8, kind: u16, payload: &[u8]) -> Vec<u8> {
@@ -121,7 +121,7 @@ fn neighbours_may_be_told_instead_of_asked_for() {
         Host::with(1, Options { setup: |setup| setup.neighbours_told = true, ..Options::default() });
     let socket = host.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))));
     host.send(socket, at(9, 9), b"waits");
-    assert_eq!((host.sent().len(), &host.world.asked[..]), (0, &[ip(9)][..]));
+    assert_eq!((host.sent().len(), &host.world.asked[..]), (0, &[ip(9).into()][..]));
     let now = host.world.now;
     let arp = host.paths.module_mut::<Arp>().unwrap();
     arp.learn(now, ip(9), Some(MacAddr(mac(9))), &mut host.world);
@@ -133,7 +133,7 @@ fn neighbours_may_be_told_instead_of_asked_for() {
 fn beyond_the_link_packets_go_to_the_router() {
     let mut host = Host::new(1);
     let socket = host.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))));
-    host.send(socket, SocketAddrV4::new(Ipv4Addr::new(8, 8, 8, 8), 53), b"far");
+    host.send(socket, Endpoint::v4(Ipv4Addr::new(8, 8, 8, 8), 53), b"far");
     let question = arp::parse(&host.sent()[0][eth::HEADER..]).unwrap();
     assert_eq!(question.target, ip(254));
 }

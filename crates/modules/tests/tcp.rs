@@ -2,20 +2,22 @@
 
 mod rig;
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::Ipv4Addr;
 use core::time::Duration;
 use rig::{Handle, Host, Options, exchange, ip, stream};
 use silk_modules::tcp::{ConnectionStage, Tcp};
 use silk_modules::{Device, HeaderTemplate, Setup};
 use silk_path::transform::Rule;
-use silk_path::{Attr, Attrs, Bell, Checksum, Discovery, DropReason, Event, Outcome, PathId, Wishes};
+use silk_path::{
+    Attr, Attrs, Bell, Checksum, Discovery, DropReason, Endpoint, Event, Outcome, PathId, Wishes,
+};
 use silk_tcp::Ecn;
 use silk_wire::icmp::Unreachable;
 
 const RTT: Duration = Duration::from_millis(10);
 
-fn at(n: u8, port: u16) -> SocketAddrV4 {
-    SocketAddrV4::new(ip(n), port)
+fn at(n: u8, port: u16) -> Endpoint {
+    Endpoint::v4(ip(n), port)
 }
 
 fn listen(host: &mut Host, port: u16) -> PathId {
@@ -24,14 +26,14 @@ fn listen(host: &mut Host, port: u16) -> PathId {
     host.create("socket", Attrs::new().with(Attr::Listen(true)).with(Attr::Local(local)).with(Attr::Owner(7)))
 }
 
-fn connect(host: &mut Host, port: u16, to: SocketAddrV4) -> (PathId, Handle) {
+fn connect(host: &mut Host, port: u16, to: Endpoint) -> (PathId, Handle) {
     let (buffers, handle) = stream(100_000, 4096);
     (host.try_create("socket", active(port, to), Some(buffers)).expect("a free port"), handle)
 }
 
 /// The attributes of a connection to be opened; IP finds the address.
-fn active(port: u16, to: SocketAddrV4) -> Attrs {
-    let local = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
+fn active(port: u16, to: Endpoint) -> Attrs {
+    let local = Endpoint::v4(Ipv4Addr::UNSPECIFIED, port);
     Attrs::new().with(Attr::ProtId(6)).with(Attr::Local(local)).with(Attr::Remote(to))
 }
 

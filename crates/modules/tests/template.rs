@@ -3,17 +3,16 @@
 
 mod rig;
 
-use core::net::SocketAddrV4;
 use core::time::Duration;
 use proptest::prelude::*;
 use rig::{Host, Options, ip, stream};
 use silk_modules::{Device, HeaderTemplate};
 use silk_path::transform::{Measure, Rule};
-use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Event, PathId};
+use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Event, PathId};
 use silk_wire::icmp::Unreachable;
 
-fn at(n: u8, port: u16) -> SocketAddrV4 {
-    SocketAddrV4::new(ip(n), port)
+fn at(n: u8, port: u16) -> Endpoint {
+    Endpoint::v4(ip(n), port)
 }
 
 fn host(n: u8, template: bool, offload: bool) -> Host {
@@ -22,7 +21,7 @@ fn host(n: u8, template: bool, offload: bool) -> Host {
     Host::with(n, Options { rules, device, ..Options::default() })
 }
 
-fn udp(host: &mut Host, port: u16, to: SocketAddrV4) -> PathId {
+fn udp(host: &mut Host, port: u16, to: Endpoint) -> PathId {
     let local = at(host.n, port);
     host.create("socket", Attrs::new().with(Attr::Local(local)).with(Attr::Remote(to)))
 }

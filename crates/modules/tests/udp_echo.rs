@@ -2,14 +2,13 @@
 
 mod rig;
 
-use core::net::SocketAddrV4;
 use core::time::Duration;
 use rig::{Host, exchange, ip};
-use silk_path::{Attr, Attrs, CreateError, DropReason, Event, Outcome};
+use silk_path::{Attr, Attrs, CreateError, DropReason, Endpoint, Event, Outcome};
 use silk_wire::icmp::Unreachable;
 
-fn at(n: u8, port: u16) -> SocketAddrV4 {
-    SocketAddrV4::new(ip(n), port)
+fn at(n: u8, port: u16) -> Endpoint {
+    Endpoint::v4(ip(n), port)
 }
 
 fn local(n: u8, port: u16) -> Attrs {

@@ -2,10 +2,10 @@
 //! rewritten by the modules on the way, and kept on the path. Few and small, so they sit
 //! inline; setting one never allocates.
 
-use crate::ModuleId;
 use crate::path::MAX_STAGES;
+use crate::{Endpoint, ModuleId};
 use core::mem::discriminant;
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::IpAddr;
 
 /// The modules a path is made to lead through, from its top: Scout's `PA_PATHNAME`. Where a
 /// service has several links, the one to a module of the route is taken.
@@ -47,15 +47,17 @@ pub enum Attr {
     /// `PA_PATHNAME`: forces routing decisions.
     PathName(Route),
     /// `PA_NET_PARTICIPANTS`, the other side. Absent: anyone.
-    Remote(SocketAddrV4),
+    Remote(Endpoint),
     /// `PA_NET_PARTICIPANTS`, our side.
-    Local(SocketAddrV4),
+    Local(Endpoint),
     /// `PA_PROTID`: how the module above is known to the one below.
     ProtId(u16),
     /// The router, or the destination itself, that the packets go to next.
-    NextHop(Ipv4Addr),
+    NextHop(IpAddr),
     /// The Ethernet address of our side of the link.
     LinkAddress([u8; 6]),
+    /// Frames to groups of stations are for this path too.
+    Groups(bool),
     /// Which device is at the bottom.
     Device(u8),
     /// The largest IP packet, in bytes.
@@ -101,6 +103,7 @@ enum Number {
     ProtId,
     NextHop,
     LinkAddress,
+    Groups,
     Device,
     Mtu,
     Gso,
@@ -130,6 +133,7 @@ impl Attr {
             Self::ProtId(..) => Number::ProtId,
             Self::NextHop(..) => Number::NextHop,
             Self::LinkAddress(..) => Number::LinkAddress,
+            Self::Groups(..) => Number::Groups,
             Self::Device(..) => Number::Device,
             Self::Mtu(..) => Number::Mtu,
             Self::Gso(..) => Number::Gso,
@@ -194,15 +198,17 @@ typed! {
     /// [`Attr::PathName`].
     path_name, PathName, Route;
     /// [`Attr::Remote`].
-    remote, Remote, SocketAddrV4;
+    remote, Remote, Endpoint;
     /// [`Attr::Local`].
-    local, Local, SocketAddrV4;
+    local, Local, Endpoint;
     /// [`Attr::ProtId`].
     prot_id, ProtId, u16;
     /// [`Attr::NextHop`].
-    next_hop, NextHop, Ipv4Addr;
+    next_hop, NextHop, IpAddr;
     /// [`Attr::LinkAddress`].
     link_address, LinkAddress, [u8; 6];
+    /// [`Attr::Groups`].
+    groups, Groups, bool;
     /// [`Attr::Device`].
     device, Device, u8;
     /// [`Attr::Mtu`].
@@ -329,7 +335,7 @@ mod tests {
 
     #[test]
     fn attributes_are_small() {
-        assert!(size_of::<Attr>() <= 16 && size_of::<Attrs>() <= 16 * MAX_ATTRS + 8);
+        assert!(size_of::<Attr>() <= 24 && size_of::<Attrs>() <= 24 * MAX_ATTRS + 8);
     }
 
     #[test]

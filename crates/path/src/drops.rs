@@ -62,9 +62,21 @@ reasons! {
     ArpPending = "arp: waiting for an answer",
     /// The next hop does not answer.
     ArpFailed = "arp: no answer",
-    /// Shorter than an IPv4 header.
+    /// Neighbour discovery cut short.
+    NdTruncated = "nd: truncated",
+    /// Neighbour discovery that may come from beyond the link.
+    NdForwarded = "nd: from beyond the link",
+    /// Neighbour discovery with a wrong option or target.
+    NdMalformed = "nd: malformed",
+    /// Neighbour discovery that asks or tells nothing we may act on.
+    NdIgnored = "nd: ignored",
+    /// The next hop's address is not known yet and another message waits for it already.
+    NdPending = "nd: waiting for an answer",
+    /// The next hop does not answer.
+    NdFailed = "nd: no answer",
+    /// Shorter than an IP header.
     IpTruncated = "ip: truncated",
-    /// The version is not 4.
+    /// Another version than the path's.
     IpVersion = "ip: wrong version",
     /// A wrong header length.
     IpHeaderLength = "ip: wrong header length",
@@ -72,6 +84,12 @@ reasons! {
     IpTotalLength = "ip: wrong total length",
     /// A wrong header checksum.
     IpChecksum = "ip: wrong checksum",
+    /// Extension headers of IPv6 cut short, in a wrong order, or too many.
+    IpExtension = "ip: wrong extension headers",
+    /// A routing header that we do not follow (RFC 5095).
+    IpRouting = "ip: routing header",
+    /// An option that asks to be refused by who does not know it.
+    IpOption = "ip: unknown option",
     /// For another host.
     IpNotForUs = "ip: for another host",
     /// A source no host can have, or our own (a land attack).

@@ -67,6 +67,7 @@ pub mod classify;
 mod cx;
 mod drive;
 mod drops;
+mod endpoint;
 mod graph;
 mod message;
 mod module;
@@ -88,6 +89,7 @@ pub use attrs::{Attr, Attrs, AttrsFull, MAX_ATTRS, Route};
 pub use cx::{Cx, Down, Env};
 pub use drive::Outcome;
 pub use drops::{DropReason, DropTotals, Drops};
+pub use endpoint::Endpoint;
 pub use graph::*;
 pub use message::{Checksum, Message, Meta, NOWHERE};
 pub use module::{

@@ -7,8 +7,8 @@
 //! The bytes in place come first, then `ext`: payload that follows by reference, in two
 //! slices because a program's ring wraps. Only messages on their way out have `ext`.
 
-use crate::DropReason;
-use core::net::{Ipv4Addr, SocketAddrV4};
+use crate::{DropReason, Endpoint};
+use core::net::Ipv4Addr;
 use silk_instant::Instant;
 
 /// What is known of a checksum.
@@ -44,14 +44,14 @@ pub struct Meta {
     pub lazy: bool,
     /// The class that arrived or sends: an index into the configuration's classes.
     pub class: u8,
-    /// The IPv4 service bits to send with, or received.
+    /// The service bits of IP to send with, or received.
     pub tos: u8,
     /// When the message arrived.
     pub arrival: Instant,
     /// The other side, where the path itself does not fix it.
-    pub remote: SocketAddrV4,
+    pub remote: Endpoint,
     /// Our side, where the path itself does not fix it.
-    pub local: SocketAddrV4,
+    pub local: Endpoint,
     /// The network protocol's number of what the message carries (IP's protocol field).
     pub protocol: u8,
     /// The Ethernet address it came from, or is to go to next.
@@ -59,7 +59,7 @@ pub struct Meta {
 }
 
 /// No address, no port.
-pub const NOWHERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+pub const NOWHERE: Endpoint = Endpoint::v4(Ipv4Addr::UNSPECIFIED, 0);
 
 impl Default for Meta {
     fn default() -> Self {

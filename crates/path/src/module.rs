@@ -6,13 +6,13 @@
 use crate::classify::{Answer, Protocol, View};
 use crate::service::Service;
 use crate::stream::ByteStream;
-use crate::{Attr, Attrs, AttrsFull, PathId, Port, Refused, Stage};
+use crate::{Attr, Attrs, AttrsFull, Endpoint, PathId, Port, Refused, Stage};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::fmt;
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::IpAddr;
 use silk_instant::Instant;
 
 /// A module's place in its graph.
@@ -72,13 +72,13 @@ pub enum CreateError {
     /// More stages than a path can have: the route runs in a circle.
     TooLong,
     /// There is no route to this address.
-    NoRoute(Ipv4Addr),
+    NoRoute(IpAddr),
     /// The addresses are another path's already.
     Overlap {
         /// Our side.
-        local: SocketAddrV4,
+        local: Endpoint,
         /// The other side.
-        remote: SocketAddrV4,
+        remote: Endpoint,
     },
     /// The classifier has no room for the path.
     ClassifierFull,
@@ -142,19 +142,24 @@ pub enum Resolution {
 pub enum Parcel {
     /// ARP.
     Arp,
+    /// Neighbour discovery over IPv6.
+    Discovery,
     /// ICMP.
     Icmp,
+    /// ICMP of IPv6.
+    Icmp6,
     /// A fragment, for the path that leads up to IP.
     Fragment,
+    /// A fragment of an IPv6 packet.
+    Fragment6,
     /// For a port of ours.
-    Listen(Protocol, SocketAddrV4),
+    Listen(Protocol, Endpoint),
 }
 
 /// Scout's `nsProvider`: translates a neighbour's network address into its link address.
 pub trait Resolve {
     /// The link address of `address`; `waiter` is told when that changes from pending.
-    fn resolve(&mut self, now: Instant, address: Ipv4Addr, waiter: PathId, port: &mut dyn Port)
-    -> Resolution;
+    fn resolve(&mut self, now: Instant, address: IpAddr, waiter: PathId, port: &mut dyn Port) -> Resolution;
 }
 
 /// A module. Implementations are plain data and code; they read no clock and do no I/O.

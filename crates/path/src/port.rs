@@ -3,9 +3,9 @@
 //! must never run the path that calls it; what asks for that is a [`Request`], done after.
 
 use crate::signal::{Event, Report};
-use crate::{Attrs, Checksum, DropReason, Message, ModuleId, PathId};
+use crate::{Attrs, Checksum, DropReason, Endpoint, Message, ModuleId, PathId};
 use alloc::vec::Vec;
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::IpAddr;
 use silk_instant::Instant;
 
 // A request is made once per connection and moved once: a box would cost more than its size.
@@ -28,7 +28,7 @@ pub enum Request {
     Destroy(PathId),
     /// Find the Ethernet address of this neighbour and tell the resolver: only from a
     /// resolver that does not ask the link itself.
-    Resolve(Ipv4Addr),
+    Resolve(IpAddr),
     /// Tell a path that its next hop is resolved, or is not going to be.
     Wake(PathId),
     /// Tell the path of this flow what the network said about a packet it sent. `udp` or TCP,
@@ -37,9 +37,9 @@ pub enum Request {
         /// UDP, else TCP.
         udp: bool,
         /// Our side.
-        local: SocketAddrV4,
+        local: Endpoint,
         /// The other side.
-        remote: SocketAddrV4,
+        remote: Endpoint,
         /// What it said.
         report: Report,
     },

@@ -1,8 +1,8 @@
 //! What travels a path without being a message: *bells*, from the program's end down, and
 //! *events*, from the protocols up. Small, copied, never queued.
 
+use crate::Endpoint;
 use crate::wishes::Wishes;
-use core::net::SocketAddrV4;
 
 /// What the program's end asks of the path; goes down until a stage takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub enum Report {
         /// What the error quotes.
         sequence: u32,
         /// Whom the packet was for.
-        remote: SocketAddrV4,
+        remote: Endpoint,
     },
     /// The next hop's address is known now, or will not be.
     Resolved,

@@ -6,7 +6,7 @@
 //! not make: names carry the maker's process id, and whatever lives in a rig's namespaces dies with it.
 
 use std::ffi::OsStr;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,6 +20,12 @@ pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
 pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 2);
 /// A second address of the client host, for preferred clients.
 pub const PREFERRED: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 3);
+/// The server's IPv6 address on the cable.
+pub const SERVER6: Ipv6Addr = Ipv6Addr::new(0xfd99, 0, 0, 0, 0, 0, 0, 1);
+/// The IPv6 address of ordinary clients.
+pub const CLIENT6: Ipv6Addr = Ipv6Addr::new(0xfd99, 0, 0, 0, 0, 0, 0, 2);
+/// A second IPv6 address of the client host, for preferred clients.
+pub const PREFERRED6: Ipv6Addr = Ipv6Addr::new(0xfd99, 0, 0, 0, 0, 0, 0, 3);
 /// The name of the cable's interface, the same inside both hosts.
 pub const INTERFACE: &str = "eth0";
 
@@ -63,9 +69,9 @@ impl std::error::Error for RigError {}
 /// Two hosts and the cable between them; both end, with every process in them, when this is dropped.
 #[derive(Debug)]
 pub struct Rig {
-    /// The host with the address [`SERVER`].
+    /// The host with the addresses [`SERVER`] and [`SERVER6`].
     pub server: Host,
-    /// The host with the addresses [`CLIENT`] and [`PREFERRED`].
+    /// The host with the addresses [`CLIENT`] and [`PREFERRED`], and their like of IPv6.
     pub client: Host,
 }
 
@@ -81,8 +87,9 @@ impl Rig {
         ip([
             "link", "add", INTERFACE, "netns", near, "type", "veth", "peer", "name", INTERFACE, "netns", far,
         ])?;
-        server.connect(&[SERVER])?;
-        client.connect(&[CLIENT, PREFERRED])?;
+        server.connect(&[SERVER.into(), SERVER6.into()])?;
+        let v6 = [PREFERRED6.into(), CLIENT6.into()];
+        client.connect(&[&[CLIENT.into(), PREFERRED.into()][..], &v6].concat())?;
         Ok(Self { server, client })
     }
 }
@@ -102,11 +109,12 @@ impl Host {
     }
 
     /// Gives the host its addresses and brings its end of the cable up. Without duplicate address
-    /// detection, an IPv6 link-local address is ready at once and a test need not wait for it.
-    fn connect(&self, addresses: &[Ipv4Addr]) -> Result<(), RigError> {
+    /// detection, IPv6 addresses are ready at once and a test need not wait for them.
+    fn connect(&self, addresses: &[IpAddr]) -> Result<(), RigError> {
         self.set(&format!("/proc/sys/net/ipv6/conf/{INTERFACE}/accept_dad"), "0").ok();
         for address in addresses {
-            self.ip(["addr", "add", &format!("{address}/24"), "dev", INTERFACE])?;
+            let length = if address.is_ipv6() { 64 } else { 24 };
+            self.ip(["addr", "add", &format!("{address}/{length}"), "dev", INTERFACE])?;
         }
         self.ip(["link", "set", INTERFACE, "up"])
     }

@@ -1,8 +1,8 @@
-//! The Internet checksum (RFC 1071) over wide words, its pseudo-header (RFC 9293 §3.1,
-//! RFC 768) and its incremental update (RFC 1624). Sums are kept in network order: a [`Sum`]
+//! The Internet checksum (RFC 1071) over wide words, its pseudo-headers (RFC 9293 §3.1,
+//! RFC 768, RFC 8200 §8.1) and its incremental update (RFC 1624). Sums are kept in network order: a [`Sum`]
 //! is the 16-bit one's complement sum of big-endian words, not yet complemented.
 
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A one's complement sum in the making. Words are added in any order; the *bytes* added by
 /// one call start at an even offset of what is summed.
@@ -77,6 +77,23 @@ const fn fold(sum: u64) -> u16 {
 /// The pseudo-header's sum for `length` bytes of protocol `protocol`.
 pub const fn pseudo(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, length: u16) -> Sum {
     Sum::ZERO.address(source).address(destination).word(protocol as u16).word(length)
+}
+
+/// The IPv6 pseudo-header's sum for `length` bytes of upper-layer protocol `protocol` (RFC 8200
+/// §8.1).
+pub fn pseudo6(source: Ipv6Addr, destination: Ipv6Addr, protocol: u8, length: u16) -> Sum {
+    let addresses = Sum::ZERO.bytes(&source.octets()).bytes(&destination.octets());
+    addresses.word(protocol as u16).word(length)
+}
+
+/// The pseudo-header's sum for `length` bytes of protocol `protocol` between two addresses of one
+/// family; of two families, which no packet has, it is that of nothing.
+pub fn pseudo_of(source: IpAddr, destination: IpAddr, protocol: u8, length: u16) -> Sum {
+    match (source, destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => pseudo(source, destination, protocol, length),
+        (IpAddr::V6(source), IpAddr::V6(destination)) => pseudo6(source, destination, protocol, length),
+        _ => Sum::ZERO,
+    }
 }
 
 /// The checksum after the 16-bit word `old` it covers became `new` (RFC 1624 eqn. 3).

@@ -24,6 +24,26 @@ pub enum ParseError {
     Ipv4Checksum,
     /// A fragment whose length is no multiple of 8 though more follow, or beyond 65535 bytes.
     Ipv4Fragment,
+    /// Shorter than an IPv6 header.
+    Ipv6Truncated,
+    /// The version is not 6.
+    Ipv6Version,
+    /// The payload length is beyond the packet.
+    Ipv6Length,
+    /// Extension headers cut short, in a wrong order, or more than a host looks at.
+    Ipv6Extension,
+    /// A routing header of type 0, or with hops left that we do not make.
+    Ipv6Routing,
+    /// An option cut short, or one that asks to be refused by who does not know it.
+    Ipv6Option,
+    /// A fragment whose length is no multiple of 8 though more follow, or beyond 65535 bytes.
+    Ipv6Fragment,
+    /// Shorter than a message of neighbour discovery.
+    NdTruncated,
+    /// Neighbour discovery with a hop limit below 255 or a code: it may come from beyond the link.
+    NdForwarded,
+    /// Neighbour discovery with a wrong option or target.
+    NdMalformed,
     /// Shorter than an ICMP header.
     IcmpTruncated,
     /// The ICMP checksum is wrong.
@@ -56,6 +76,16 @@ impl fmt::Display for ParseError {
             Self::Ipv4TotalLength => "wrong IPv4 total length",
             Self::Ipv4Checksum => "wrong IPv4 header checksum",
             Self::Ipv4Fragment => "wrong IPv4 fragment length",
+            Self::Ipv6Truncated => "truncated IPv6 header",
+            Self::Ipv6Version => "IP version is not 6",
+            Self::Ipv6Length => "wrong IPv6 payload length",
+            Self::Ipv6Extension => "wrong IPv6 extension headers",
+            Self::Ipv6Routing => "IPv6 routing header",
+            Self::Ipv6Option => "IPv6 option that is not known",
+            Self::Ipv6Fragment => "wrong IPv6 fragment length",
+            Self::NdTruncated => "truncated neighbour discovery",
+            Self::NdForwarded => "neighbour discovery from beyond the link",
+            Self::NdMalformed => "malformed neighbour discovery",
             Self::IcmpTruncated => "truncated ICMP header",
             Self::IcmpChecksum => "wrong ICMP checksum",
             Self::IcmpQuote => "ICMP error quotes too little",

@@ -13,6 +13,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, network_
 pub const HEADER: usize = 14;
 /// The kind of IPv4 (RFC 894).
 pub const IPV4: u16 = 0x0800;
+/// The kind of IPv6 (RFC 2464).
+pub const IPV6: u16 = 0x86dd;
 /// The kind of ARP (RFC 826).
 pub const ARP: u16 = 0x0806;
 

@@ -4,7 +4,7 @@
 //! is hostile until its parser has checked it, and no input panics.
 //!
 //! Parsing answers a view or a [`ParseError`], one variant per fault, which the stages count
-//! as the reason of a drop. IPv6 takes its place beside `ipv4` when it comes.
+//! as the reason of a drop.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -12,9 +12,13 @@ pub mod arp;
 pub mod checksum;
 mod error;
 pub mod eth;
+pub mod extension;
 pub mod icmp;
+pub mod icmpv6;
 pub mod ipv4;
+pub mod ipv6;
 mod mac;
+pub mod ndp;
 pub mod tcp;
 pub mod udp;
 

@@ -35,6 +35,10 @@ impl Header {
     pub fn destination(&self) -> u16 {
         self.destination.get()
     }
+    /// The sender computed no checksum, which IPv6 does not allow (RFC 8200 §8.1).
+    pub fn is_unsummed(&self) -> bool {
+        self.checksum.get() == 0
+    }
 }
 
 /// The datagram in `bytes` and its data. `pseudo(length)` is the sum of the pseudo-header for

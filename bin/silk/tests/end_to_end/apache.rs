@@ -10,10 +10,15 @@ const MODULES: &str = "/usr/lib/apache2/modules";
 
 /// Apache on silk's host with this processing model and these settings.
 pub fn apache(silk: &Silk, model: &str, settings: &str) -> Running {
+    apache_at(silk, "0.0.0.0:80", model, settings)
+}
+
+/// The same, listening there.
+pub fn apache_at(silk: &Silk, listen: &str, model: &str, settings: &str) -> Running {
     let folder = silk.path("");
     let folder = folder.display();
     let config = format!(
-        "ServerRoot {folder}\nServerName test\nListen 0.0.0.0:80\nPidFile {folder}/apache.pid\n\
+        "ServerRoot {folder}\nServerName test\nListen {listen}\nPidFile {folder}/apache.pid\n\
          DefaultRuntimeDir {folder}\nErrorLog {folder}/error.log\nUser www-data\nGroup www-data\n\
          LoadModule mpm_{model}_module {MODULES}/mod_mpm_{model}.so\n\
          LoadModule authz_core_module {MODULES}/mod_authz_core.so\n\

@@ -3,7 +3,7 @@
 use crate::host::{Silk, bytes, text};
 use silk_testkit::netns::SERVER;
 use std::fs;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;
 
 /// From nothing to more than any ring holds, around the sizes of segments and rings.
@@ -35,10 +35,11 @@ pub fn fetch_all(silk: &Silk, port: u16) {
 }
 
 /// Every file, one after the other, by this curl.
-pub fn fetch_each(curl: impl Fn() -> Command, at: Ipv4Addr, port: u16) {
+pub fn fetch_each(curl: impl Fn() -> Command, at: impl Into<IpAddr>, port: u16) {
+    let at = SocketAddr::new(at.into(), port);
     for size in SIZES {
-        let url = format!("http://{at}:{port}/{size}");
-        let got = bytes(curl().args(["-sSf", "--max-time", "20", &url]));
+        let url = format!("http://{at}/{size}");
+        let got = bytes(curl().args(["-sSf", "--globoff", "--max-time", "20", &url]));
         assert!(got == content(size), "{url}: {} bytes arrived, not the right ones", got.len());
     }
 }

@@ -4,7 +4,7 @@ use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Rig, Running, SERVER};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Write, stderr};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -160,20 +160,20 @@ impl Silk {
         &self,
         program: &str,
         arguments: &[S],
-        at: Ipv4Addr,
+        at: impl Into<IpAddr>,
         port: u16,
     ) -> Running {
         let server = self.start_logged(self.on_paths(program).args(arguments), program);
-        self.wait_for(server, program, at, port)
+        self.wait_for(server, program, at.into(), port)
     }
 
     /// Starts a server on the peer and waits until `port` takes connections there.
     pub fn serve_on_peer<S: AsRef<OsStr>>(&self, program: &str, arguments: &[S], port: u16) -> Running {
         let server = self.start_logged(self.on_peer(program).args(arguments), program);
-        self.wait_for(server, program, CLIENT, port)
+        self.wait_for(server, program, CLIENT.into(), port)
     }
 
-    fn wait_for(&self, mut server: Running, name: &str, at: Ipv4Addr, port: u16) -> Running {
+    fn wait_for(&self, mut server: Running, name: &str, at: IpAddr, port: u16) -> Running {
         let connect = format!("exec 3<>/dev/tcp/{at}/{port}");
         let connects = || self.rig.client.run("timeout", ["1", "bash", "-c", &connect]).is_ok();
         let up = within(PATIENCE, || connects() || server.ended().is_some());

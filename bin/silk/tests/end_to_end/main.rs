@@ -22,4 +22,5 @@ mod own_machine;
 mod priority;
 mod python;
 mod redis;
+mod six;
 mod wishing;

@@ -6,6 +6,11 @@ use silk_testkit::netns::{Running, signal};
 use std::time::Duration;
 
 fn nginx(silk: &Silk, workers: u32) -> Running {
+    nginx_at(silk, "listen 80;", workers)
+}
+
+/// nginx that listens as these directives say.
+pub fn nginx_at(silk: &Silk, listen: &str, workers: u32) -> Running {
     let folder = silk.path("");
     let folder = folder.display();
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -16,7 +21,7 @@ fn nginx(silk: &Silk, workers: u32) -> Running {
         "daemon off;\nworker_processes {workers};\npid {folder}/nginx.pid;\nuser root;\n\
          error_log stderr notice;\nevents {{ worker_connections 1024; }}\n\
          http {{ access_log off; sendfile on; tcp_nopush on;\n{temporary}\
-         server {{ listen 80; root {folder}/site; }} }}\n"
+         server {{ {listen} root {folder}/site; }} }}\n"
     );
     let config = silk.write("nginx.conf", config);
     silk.serve("nginx", &["-c", &config.to_string_lossy(), "-p", &silk.path("").to_string_lossy()], 80)

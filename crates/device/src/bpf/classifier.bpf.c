@@ -8,6 +8,7 @@
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
+#include <linux/in6.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
@@ -24,9 +25,15 @@
 #define PORT_UDP_SHIFT 16
 
 #define RULES 64
+#define RULE_WORDS 6
 #define RULE_ANY_DSCP (1ULL << 32)
+#define RULE_NOT_V4 (1ULL << 33)
+#define RULE_NOT_V6 (1ULL << 34)
 
 #define ADDRESSES 16
+#define ADDRESSES6 8
+#define EXTENSIONS 4
+#define EXTENSION_BYTES 128
 #define OWN_ARP 1
 #define OWN_ICMP 2
 #define OWN_FRAGMENTS 4
@@ -36,6 +43,7 @@
 #define BANK_SHIFT 32
 #define RULE_COUNT_SHIFT 40
 #define ADDRESS_COUNT_SHIFT 48
+#define ADDRESS6_COUNT_SHIFT 56
 
 #define HINT_LISTEN 1
 #define HINT_FRAGMENT 2
@@ -47,6 +55,10 @@
 #define ICMP_UNREACHABLE 3
 #define ICMP_TIME_EXCEEDED 11
 #define ICMP_PARAMETER_PROBLEM 12
+
+#define ICMP6_LAST_ERROR 4
+#define ND_FIRST 133
+#define ND_LAST 137
 
 /* What is not silk's: no domain and no hint. */
 #define PASS 0
@@ -80,7 +92,7 @@ struct {
 } ports SEC(".maps");
 
 struct rule {
-	__u64 words[2];
+	__u64 words[RULE_WORDS];
 };
 
 struct {
@@ -95,6 +107,8 @@ struct settings {
 	__u64 word;
 	__u64 seed;
 	__u32 addresses[ADDRESSES];
+	__u64 seed2;
+	__u64 addresses6[2 * ADDRESSES6];
 };
 
 struct {
@@ -154,6 +168,18 @@ struct ipv4 {
 	__u32 source;
 	__u32 destination;
 } __attribute__((packed));
+
+/* Not packed: halves of addresses are loaded whole, wherever they lie in a packet. */
+struct ipv6 {
+	__u8 version_class;
+	__u8 class_flow;
+	__u16 flow;
+	__u16 payload_length;
+	__u8 next_header;
+	__u8 hop_limit;
+	__u64 source[2];
+	__u64 destination[2];
+};
 
 /* The ports of TCP or UDP, or the type of ICMP: the first eight bytes of the transport. */
 struct transport {
@@ -251,6 +277,14 @@ static __always_inline int owns_port(__u16 port, __u32 address_index, __u8 proto
 	return line && (line->words[number % PORTS_PER_LINE] >> bit & 1);
 }
 
+/* Whether what a rule says beside the source fits. */
+static __always_inline int fits(__u64 what, __u16 port, __u8 dscp)
+{
+	if ((what & 0xffff) && (what & 0xffff) != port)
+		return 0;
+	return (what & RULE_ANY_DSCP) || (what >> 16 & 0xff) == dscp;
+}
+
 /* The domain of the first rule that matches, or the default domain. */
 static __always_inline __u32 rule_domain(__u64 word, __u32 source, __u16 port, __u8 dscp)
 {
@@ -269,11 +303,37 @@ static __always_inline __u32 rule_domain(__u64 word, __u32 source, __u16 port, _
 			break;
 		prefix = rule->words[0];
 		what = rule->words[1];
-		if ((source & (__u32)(prefix >> 32)) != (__u32)prefix)
+		if ((what & RULE_NOT_V4) || (source & (__u32)(prefix >> 32)) != (__u32)prefix)
 			continue;
-		if ((what & 0xffff) && (what & 0xffff) != port)
+		if (!fits(what, port, dscp))
 			continue;
-		if (!(what & RULE_ANY_DSCP) && (what >> 16 & 0xff) != dscp)
+		return what >> 24 & 0xff;
+	}
+	return domain_of(word, DEFAULT_SHIFT);
+}
+
+/* The same for IPv6. */
+static __always_inline __u32 rule6_domain(__u64 word, struct ipv6 *ip, __u16 port, __u8 dscp)
+{
+	__u32 bank = word >> BANK_SHIFT & 1;
+	__u32 count = word >> RULE_COUNT_SHIFT & 0xff;
+	__u64 first = ip->source[0], second = ip->source[1];
+
+	for (__u32 i = 0; i < RULES; i++) {
+		__u32 index = bank * RULES + i;
+		struct rule *rule;
+		__u64 what;
+
+		if (i >= count)
+			break;
+		rule = bpf_map_lookup_elem(&rules, &index);
+		if (!rule)
+			break;
+		what = rule->words[1];
+		if ((what & RULE_NOT_V6) || (first & rule->words[4]) != rule->words[2] ||
+		    (second & rule->words[5]) != rule->words[3])
+			continue;
+		if (!fits(what, port, dscp))
 			continue;
 		return what >> 24 & 0xff;
 	}
@@ -362,6 +422,163 @@ static __always_inline __u32 ipv4_verdict(struct settings *set, __u64 word, void
 	return PASS;
 }
 
+static __always_inline __u64 rotate(__u64 word, int by)
+{
+	return word << by | word >> (64 - by);
+}
+
+#define SIPROUND                                                                                   \
+	do {                                                                                       \
+		a += b, b = rotate(b, 13) ^ a, a = rotate(a, 32);                                  \
+		c += d, d = rotate(d, 16) ^ c;                                                     \
+		a += d, d = rotate(d, 21) ^ a;                                                     \
+		c += b, b = rotate(b, 17) ^ c, c = rotate(c, 32);                                  \
+	} while (0)
+
+#define ABSORB(word) (d ^= (word), ({ SIPROUND; }), a ^= (word))
+
+/* The value of a flow over IPv6, by its fingerprint (fingerprint.rs). */
+static __always_inline __u32 flow6(struct settings *set, const __u64 *local, __u16 local_port,
+				   const __u64 *remote, __u16 remote_port, __u8 protocol)
+{
+	__u64 a = set->seed ^ 0x736f6d6570736575ULL, b = set->seed2 ^ 0x646f72616e646f6dULL ^ 0xee;
+	__u64 c = set->seed ^ 0x6c7967656e657261ULL, d = set->seed2 ^ 0x7465646279746573ULL;
+	__u64 key, want;
+
+	ABSORB(remote[0]);
+	ABSORB(remote[1]);
+	ABSORB(local[0]);
+	ABSORB(local[1]);
+	ABSORB(remote_port | (__u64)local_port << 16);
+	c ^= 0xee;
+	SIPROUND;
+	SIPROUND;
+	SIPROUND;
+	key = a ^ b ^ c ^ d;
+	b ^= 0xdd;
+	SIPROUND;
+	SIPROUND;
+	SIPROUND;
+	want = (__u32)(a ^ b ^ c ^ d);
+	if (protocol == IPPROTO_UDP)
+		want |= (__u64)VALUE_UDP << 32;
+	return find_flow(set, bucket_mask, key, want);
+}
+
+/* Which local address this is, ADDRESSES6 when it is none. */
+static __always_inline __u32 local6_index(struct settings *set, __u64 word, struct ipv6 *ip)
+{
+	__u32 count = word >> ADDRESS6_COUNT_SHIFT & 0xff;
+	__u64 first = ip->destination[0], second = ip->destination[1];
+
+#pragma unroll
+	for (__u32 i = 0; i < ADDRESSES6; i++)
+		if (i < count && set->addresses6[2 * i] == first && set->addresses6[2 * i + 1] == second)
+			return i;
+	return ADDRESSES6;
+}
+
+static __always_inline __u32 ports6_verdict(struct settings *set, __u64 word, struct ipv6 *ip,
+					    __u8 protocol, struct transport *ends)
+{
+	__u32 value = flow6(set, ip->destination, ends->destination_port, ip->source, ends->source_port,
+			    protocol);
+	__u32 local;
+	__u8 dscp;
+
+	if (value)
+		return (value & INDEX_LISTEN) == INDEX_LISTEN ?
+			       hint(value >> DOMAIN_SHIFT, HINT_LISTEN) : value;
+	local = local6_index(set, word, ip);
+	if (local == ADDRESSES6 || !owns_port(ends->destination_port, 15 - local, protocol))
+		return PASS;
+	dscp = (ip->version_class << 2 | ip->class_flow >> 6) & 0x3f;
+	return hint(rule6_domain(word, ip, ends->destination_port, dscp), HINT_LISTEN);
+}
+
+/* The flow that an ICMPv6 error quotes at `quote`, 0 when there is none. */
+static __always_inline __u32 quoted_flow6(struct settings *set, void *quote, __u32 room, void *end)
+{
+	struct ipv6 *ip = quote;
+	struct transport *ends = (void *)(ip + 1);
+
+	if (room < sizeof(*ip) + 8 || (void *)(ends + 1) > end || ip->version_class >> 4 != 6)
+		return 0;
+	if (ip->next_header != IPPROTO_TCP && ip->next_header != IPPROTO_UDP)
+		return 0;
+	return flow6(set, ip->source, ends->source_port, ip->destination, ends->destination_port,
+		     ip->next_header);
+}
+
+/* Steps 7 to 10 of the specification. */
+static __always_inline __u32 ipv6_verdict(struct settings *set, __u64 word, void *packet, __u32 len,
+					  void *end, int group)
+{
+	struct ipv6 *ip = packet;
+	struct transport *transport;
+	__u32 at = 0, total, room, value;
+	int fragment = 0, walking = 1;
+	__u8 protocol;
+
+	if ((void *)(ip + 1) > end)
+		return PASS;
+	total = bpf_ntohs(ip->payload_length);
+	if (ip->version_class >> 4 != 6 || total + sizeof(*ip) > len)
+		return PASS;
+	protocol = ip->next_header;
+#pragma unroll
+	for (int i = 0; i < EXTENSIONS; i++) {
+		__u8 *header = (void *)(ip + 1) + at;
+		__u32 length = 8;
+
+		if (!walking || (protocol != 0 && protocol != 43 && protocol != 60 && protocol != 44)) {
+			walking = 0;
+			continue;
+		}
+		if ((void *)(header + 8) > end || at + 8 > total)
+			return PASS;
+		if (protocol == 44) {
+			if (header[2] || (header[3] & 0xf9)) {
+				fragment = 1;
+				walking = 0;
+			}
+		} else {
+			length = (header[1] + 1) * 8;
+		}
+		protocol = header[0];
+		if (length > EXTENSION_BYTES - at || at + length > total)
+			return PASS;
+		at += length;
+		/* For the verifier, which has lost sight of it; the compiler has not. */
+		asm volatile("" : "+r"(at));
+		if (at > EXTENSION_BYTES)
+			return PASS;
+	}
+	if (fragment) {
+		if (group || !(word & OWN_FRAGMENTS) || local6_index(set, word, ip) == ADDRESSES6)
+			return PASS;
+		return hint(domain_of(word, FRAGMENT_SHIFT), HINT_FRAGMENT);
+	}
+	room = total - at;
+	transport = (void *)(ip + 1) + at;
+	if (room < 8 || (void *)(transport + 1) > end)
+		return PASS;
+	if (protocol == IPPROTO_UDP || (protocol == IPPROTO_TCP && room >= 20))
+		return group ? PASS : ports6_verdict(set, word, ip, protocol, transport);
+	if (protocol != IPPROTO_ICMPV6)
+		return PASS;
+	if (transport->icmp_type >= ND_FIRST && transport->icmp_type <= ND_LAST)
+		return word & OWN_ARP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
+	if (group || local6_index(set, word, ip) == ADDRESSES6)
+		return PASS;
+	if (transport->icmp_type >= 1 && transport->icmp_type <= ICMP6_LAST_ERROR) {
+		value = quoted_flow6(set, transport + 1, room - 8, end);
+		if (value)
+			return hint(value >> DOMAIN_SHIFT, HINT_CONTROL);
+	}
+	return word & OWN_ICMP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
+}
+
 /* The metadata word of a packet, PASS when it is not silk's. */
 static __always_inline __u32 verdict(struct settings *set, void *packet, __u32 len, void *end)
 {
@@ -372,6 +589,8 @@ static __always_inline __u32 verdict(struct settings *set, void *packet, __u32 l
 		return PASS;
 	if (eth->type == bpf_htons(ETH_P_ARP))
 		return word & OWN_ARP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
+	if (eth->type == bpf_htons(ETH_P_IPV6))
+		return ipv6_verdict(set, word, eth + 1, len - sizeof(*eth), end, eth->destination[0] & 1);
 	if (eth->type != bpf_htons(ETH_P_IP) || eth->destination[0] & 1)
 		return PASS;
 	return ipv4_verdict(set, word, eth + 1, len - sizeof(*eth), end);
@@ -437,9 +656,9 @@ int classify(struct xdp_md *ctx)
 	return action;
 }
 
-/* All headers that are looked at, each as long as it can be: Ethernet, IP, ICMP, the quoted IP
- * and its ports. */
-#define HEAD (14 + 60 + 8 + 60 + 8 + 2)
+/* All headers that are looked at, each as long as it can be: Ethernet, IPv6 and its extension headers,
+ * ICMP, the quoted IP and its ports. What IPv4 needs is less. */
+#define HEAD (14 + 40 + EXTENSION_BYTES + 8 + 40 + 8)
 
 /* Copies the packet's headers from Ethernet's on, and answers the packet's length; 0: they cannot
  * be read. Whatever is behind Ethernet's may lie outside of the packet's first piece of memory,
@@ -473,7 +692,8 @@ static __always_inline __u32 load(struct __sk_buff *skb, __u8 *head)
 SEC("socket")
 int steer(struct __sk_buff *skb)
 {
-	__u8 head[HEAD] = {};
+	/* What is behind Ethernet's header is to be aligned. */
+	__u8 room[HEAD + 2] __attribute__((aligned(8))) = {}, *head = room + 2;
 	__u32 zero = 0, len = load(skb, head), word, domain;
 	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
 

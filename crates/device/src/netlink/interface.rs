@@ -1,10 +1,10 @@
 //! Interfaces and their addresses.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
 use silk_wire::MacAddr;
 
@@ -29,13 +29,13 @@ pub struct Interface {
     pub receive_queues: u32,
 }
 
-/// An IPv4 address that Linux has.
+/// An address that Linux has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalAddress {
     /// The interface it is on.
     pub interface: u32,
     /// The address.
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// How many bits of it name the network.
     pub prefix: u8,
 }
@@ -54,7 +54,7 @@ impl Netlink {
             .ok_or_else(|| NetlinkError::Refused(io::Error::from_raw_os_error(libc::ENODEV)))
     }
 
-    /// The IPv4 addresses of the interface with this index.
+    /// The addresses of the interface with this index.
     pub fn addresses(&mut self, interface: u32) -> Result<Vec<LocalAddress>, NetlinkError> {
         let answers = self.dump(RouteNetlinkMessage::GetAddress(AddressMessage::default()))?;
         let all = answers.into_iter().filter_map(|answer| match answer {
@@ -99,11 +99,18 @@ pub(super) fn mac(bytes: &[u8]) -> MacAddr {
 
 impl LocalAddress {
     pub(super) fn of(message: &AddressMessage) -> Option<Self> {
-        // On a point-to-point link ADDRESS is the other side's and LOCAL is ours.
-        let local = message.attributes.iter().find_map(|attribute| match attribute {
-            AddressAttribute::Local(IpAddr::V4(address)) => Some(*address),
-            _ => None,
-        });
-        Some(Self { interface: message.header.index, address: local?, prefix: message.header.prefix_len })
+        // On a point-to-point link ADDRESS is the other side's and LOCAL is ours; an IPv6 address
+        // mostly has no LOCAL. One that somebody else has (RFC 4862 §5.4.5) is nobody's.
+        let (mut local, mut address, mut failed) = (None, None, false);
+        for attribute in &message.attributes {
+            match attribute {
+                AddressAttribute::Local(ip) => local = Some(*ip),
+                AddressAttribute::Address(ip) if ip.is_ipv6() => address = Some(*ip),
+                AddressAttribute::Flags(flags) => failed = flags.contains(AddressFlags::Dadfailed),
+                _ => {}
+            }
+        }
+        let address = local.or(address).filter(|_| !failed)?;
+        Some(Self { interface: message.header.index, address, prefix: message.header.prefix_len })
     }
 }

@@ -1,6 +1,7 @@
-//! Neighbours: the hardware address behind an IP address on the link (RFC 826, kept by Linux).
+//! Neighbours: the hardware address behind an IP address on the link (RFC 826, RFC 4861, kept by
+//! Linux).
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
 use netlink_packet_route::neighbour::{
@@ -18,7 +19,7 @@ pub struct Neighbour {
     /// The interface it is reached by.
     pub interface: u32,
     /// Its IP address.
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// What Linux knows about its hardware address.
     pub reach: Reach,
 }
@@ -38,11 +39,7 @@ pub enum Reach {
 
 impl Netlink {
     /// What Linux knows of the neighbour `address`; `None`: nothing, [`probe`](Self::probe).
-    pub fn neighbour(
-        &mut self,
-        interface: u32,
-        address: Ipv4Addr,
-    ) -> Result<Option<Neighbour>, NetlinkError> {
+    pub fn neighbour(&mut self, interface: u32, address: IpAddr) -> Result<Option<Neighbour>, NetlinkError> {
         match self.ask(0, RouteNetlinkMessage::GetNeighbour(about(interface, address))) {
             Ok(answers) => Ok(answers.iter().find_map(|answer| match answer {
                 RouteNetlinkMessage::NewNeighbour(neighbour) => Neighbour::of(neighbour),
@@ -53,7 +50,7 @@ impl Netlink {
         }
     }
 
-    /// Every IPv4 neighbour on the interface.
+    /// Every neighbour on the interface.
     pub fn neighbours(&mut self, interface: u32) -> Result<Vec<Neighbour>, NetlinkError> {
         let answers = self.dump(RouteNetlinkMessage::GetNeighbour(NeighbourMessage::default()))?;
         let all = answers.iter().filter_map(|answer| match answer {
@@ -65,7 +62,7 @@ impl Netlink {
 
     /// Has Linux resolve or confirm a neighbour. It does not wait for the answer: that comes
     /// to a [`Watch`](super::Watch).
-    pub fn probe(&mut self, interface: u32, address: Ipv4Addr) -> Result<(), NetlinkError> {
+    pub fn probe(&mut self, interface: u32, address: IpAddr) -> Result<(), NetlinkError> {
         let mut message = about(interface, address);
         message.header.flags = NeighbourFlags::Use;
         message.header.state = NeighbourState::None;
@@ -73,21 +70,26 @@ impl Netlink {
     }
 }
 
-fn about(interface: u32, address: Ipv4Addr) -> NeighbourMessage {
+fn about(interface: u32, address: IpAddr) -> NeighbourMessage {
     let mut message = NeighbourMessage::default();
-    message.header.family = AddressFamily::Inet;
+    let (family, destination) = match address {
+        IpAddr::V4(address) => (AddressFamily::Inet, NeighbourAddress::Inet(address)),
+        IpAddr::V6(address) => (AddressFamily::Inet6, NeighbourAddress::Inet6(address)),
+    };
+    message.header.family = family;
     message.header.ifindex = interface;
-    message.attributes.push(NeighbourAttribute::Destination(NeighbourAddress::Inet(address)));
+    message.attributes.push(NeighbourAttribute::Destination(destination));
     message
 }
 
 impl Neighbour {
-    /// `None` when it is not one of IPv4, or not one that could be sent to.
+    /// `None` when it is not one of IP, or not one that could be sent to.
     pub(super) fn of(message: &NeighbourMessage) -> Option<Self> {
         let (mut address, mut hardware) = (None, MacAddr::ZERO);
         for attribute in &message.attributes {
             match attribute {
-                NeighbourAttribute::Destination(NeighbourAddress::Inet(to)) => address = Some(*to),
+                NeighbourAttribute::Destination(NeighbourAddress::Inet(to)) => address = Some((*to).into()),
+                NeighbourAttribute::Destination(NeighbourAddress::Inet6(to)) => address = Some((*to).into()),
                 NeighbourAttribute::LinkLayerAddress(bytes) => hardware = mac(bytes),
                 _ => {}
             }

@@ -1,7 +1,7 @@
 //! Routes: where Linux would send a packet, and how.
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
@@ -14,9 +14,9 @@ pub struct Route {
     /// The interface it leaves by.
     pub interface: u32,
     /// The router to give it to; none: the destination is on the link.
-    pub gateway: Option<Ipv4Addr>,
+    pub gateway: Option<IpAddr>,
     /// The source address Linux would use.
-    pub source: Option<Ipv4Addr>,
+    pub source: Option<IpAddr>,
     /// It is one of this machine's own addresses: Linux loops it back.
     pub local: bool,
     /// What the route says about the path; `None` where it says nothing.
@@ -40,7 +40,7 @@ pub struct Metrics {
 
 impl Route {
     /// Who the frame is addressed to on the link: the gateway, or the destination itself.
-    pub fn next_hop(&self, destination: Ipv4Addr) -> Ipv4Addr {
+    pub fn next_hop(&self, destination: IpAddr) -> IpAddr {
         self.gateway.unwrap_or(destination)
     }
 }
@@ -48,14 +48,15 @@ impl Route {
 impl Netlink {
     /// The route to `destination`, for packets from `source` where it matters (policy
     /// routing). Unreachable destinations are refused.
-    pub fn route(&mut self, destination: Ipv4Addr, source: Option<Ipv4Addr>) -> Result<Route, NetlinkError> {
+    pub fn route(&mut self, destination: IpAddr, source: Option<IpAddr>) -> Result<Route, NetlinkError> {
         let mut question = RouteMessage::default();
-        question.header.address_family = AddressFamily::Inet;
-        question.header.destination_prefix_length = 32;
-        question.attributes.push(RouteAttribute::Destination(RouteAddress::Inet(destination)));
-        if let Some(source) = source {
-            question.header.source_prefix_length = 32;
-            question.attributes.push(RouteAttribute::Source(RouteAddress::Inet(source)));
+        let (family, length, to) = asked(destination);
+        question.header.address_family = family;
+        question.header.destination_prefix_length = length;
+        question.attributes.push(RouteAttribute::Destination(to));
+        if let Some((_, length, from)) = source.map(asked) {
+            question.header.source_prefix_length = length;
+            question.attributes.push(RouteAttribute::Source(from));
         }
         self.ask(0, RouteNetlinkMessage::GetRoute(question))?
             .into_iter()
@@ -67,14 +68,30 @@ impl Netlink {
     }
 }
 
+/// An address as the kernel is asked about it: family, bits, itself.
+fn asked(address: IpAddr) -> (AddressFamily, u8, RouteAddress) {
+    match address {
+        IpAddr::V4(address) => (AddressFamily::Inet, 32, RouteAddress::Inet(address)),
+        IpAddr::V6(address) => (AddressFamily::Inet6, 128, RouteAddress::Inet6(address)),
+    }
+}
+
+fn ip(address: &RouteAddress) -> Option<IpAddr> {
+    match address {
+        RouteAddress::Inet(address) => Some((*address).into()),
+        RouteAddress::Inet6(address) => Some((*address).into()),
+        _ => None,
+    }
+}
+
 impl Route {
     fn of(message: RouteMessage) -> Self {
         let mut route = Self { local: message.header.kind == RouteType::Local, ..Self::default() };
         for attribute in message.attributes {
             match attribute {
                 RouteAttribute::Oif(index) => route.interface = index,
-                RouteAttribute::Gateway(RouteAddress::Inet(address)) => route.gateway = Some(address),
-                RouteAttribute::PrefSource(RouteAddress::Inet(address)) => route.source = Some(address),
+                RouteAttribute::Gateway(address) => route.gateway = ip(&address),
+                RouteAttribute::PrefSource(address) => route.source = ip(&address),
                 RouteAttribute::Metrics(metrics) => route.metrics = Metrics::of(&metrics),
                 _ => {}
             }

@@ -28,15 +28,14 @@
 //! # See also
 //! [`ip`](crate::ip), whose addresses it translates; [`eth`](crate::eth) below.
 
-mod cache;
 mod stage;
 
-pub use cache::CacheLimits;
+pub use crate::cache::CacheLimits;
 
+use crate::cache::Cache;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use cache::Cache;
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr};
 use silk_instant::Instant;
 use silk_path::classify::{Answer, Tables, Verdict, View};
 use silk_path::service::{NET, RESOLVER, Service};
@@ -61,7 +60,7 @@ pub const PARAMETERS: &[Parameter] = &[
 pub struct Arp {
     tables: Tables,
     addresses: Vec<Ipv4Addr>,
-    cache: Cache,
+    cache: Cache<Ipv4Addr>,
     // Addresses are told (`learn`), not asked for.
     told: bool,
     // The path that asks and answers.
@@ -92,24 +91,19 @@ impl Arp {
 }
 
 /// Wakes the paths that waited for an answer.
-fn wake(waiters: Vec<PathId>, port: &mut dyn Port) {
+pub(crate) fn wake(waiters: Vec<PathId>, port: &mut dyn Port) {
     for path in waiters {
         port.request(Request::Wake(path));
     }
 }
 
 impl Resolve for Arp {
-    fn resolve(
-        &mut self,
-        now: Instant,
-        address: Ipv4Addr,
-        waiter: PathId,
-        port: &mut dyn Port,
-    ) -> Resolution {
+    fn resolve(&mut self, now: Instant, address: IpAddr, waiter: PathId, port: &mut dyn Port) -> Resolution {
+        let IpAddr::V4(address) = address else { return Resolution::Failed };
         let (answer, ask) = self.cache.lookup(now, address, waiter);
         match (ask, self.told, self.path) {
             (false, ..) => {}
-            (true, true, _) => port.request(Request::Resolve(address)),
+            (true, true, _) => port.request(Request::Resolve(address.into())),
             // The path sends what the cache has marked.
             (true, false, Some(path)) => port.request(Request::Wake(path)),
             (true, false, None) => {}

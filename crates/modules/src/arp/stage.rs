@@ -39,7 +39,7 @@ impl ArpStage {
 
     /// Sends every request that is due, and sets the timer for the next.
     fn ask(&mut self, cx: &mut Cx<'_, '_>) {
-        while let Some(target) = cx.module::<Arp>().cache.next_request() {
+        while let Some((target, _)) = cx.module::<Arp>().cache.next_request() {
             self.send_request(cx, target);
         }
         let deadline = cx.module::<Arp>().cache.deadline();

@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 use silk_path::{Checksum, Message, Meta};
 
 /// The longest message that waits.
-pub(super) const MOST: usize = 2048;
+pub(crate) const MOST: usize = 2048;
 /// Room in front of it for headers.
 const HEADROOM: usize = 64;
 
 /// A message that waits.
-pub(super) struct Held {
+pub(crate) struct Held {
     // HEADROOM bytes, then the message's.
     bytes: Vec<u8>,
     meta: Meta,

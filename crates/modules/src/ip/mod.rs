@@ -36,26 +36,28 @@
 //! [`icmp`](crate::icmp) above.
 
 mod fragment;
-mod held;
-mod next_hop;
-mod path_mtu;
-mod reassembly;
+mod group;
+pub(crate) mod held;
+pub(crate) mod next_hop;
+pub(crate) mod path_mtu;
+pub(crate) mod reassembly;
 mod routes;
 mod stage;
 
 pub(crate) use path_mtu::LEAST as LEAST_MTU;
 pub use reassembly::Limits as ReassemblyLimits;
-pub use routes::{Route, Routes};
-pub(crate) use stage::IpStage;
+pub use routes::{Address, Route, Routes};
+pub(crate) use stage::{IpStage, add_pseudo_header, complete_checksum};
 
 use alloc::boxed::Box;
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::Ipv4Addr;
 use path_mtu::PathMtus;
 use reassembly::Reassembly;
 use silk_path::classify::{Answer, Tables, Verdict, View};
 use silk_path::service::{NET, RESOLVES, Service};
 use silk_path::{
-    Attr, Create, CreateError, Module, NOWHERE, Next, Parameter, ParameterKind, Parcel, PathId, Step,
+    Attr, Create, CreateError, Endpoint, Module, NOWHERE, Next, Parameter, ParameterKind, Parcel, PathId,
+    Step,
 };
 use silk_wire::{eth, ipv4};
 
@@ -78,8 +80,8 @@ pub struct Ip {
     tables: Tables,
     /// Where packets go.
     pub routes: Routes,
-    path_mtus: PathMtus,
-    reassembly: Reassembly,
+    path_mtus: PathMtus<Ipv4Addr>,
+    reassembly: Reassembly<Key, ipv4::Header>,
     // The path that takes fragments.
     fragments: Option<PathId>,
     ttl: u8,
@@ -91,7 +93,7 @@ impl Ip {
         Self {
             tables,
             routes,
-            path_mtus: PathMtus::default(),
+            path_mtus: PathMtus::new(LEAST_MTU),
             reassembly: Reassembly::new(limits),
             fragments: None,
             ttl,
@@ -115,15 +117,15 @@ impl Module for Ip {
     // RFC 9293 MUST-43, MUST-44.
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
         let protocol = create.attrs.prot_id().unwrap_or(0) as u8;
-        let remote = create.attrs.remote().map(|remote| *remote.ip());
+        let remote = create.attrs.remote().and_then(|remote| remote.ipv4());
         let mut down = Next::Service(DOWN);
         if let Some(remote) = remote {
-            let route = self.routes.lookup(remote).ok_or(CreateError::NoRoute(remote))?;
-            create.set(Attr::NextHop(route.next_hop(remote)))?;
+            let route = self.routes.lookup(remote).ok_or(CreateError::NoRoute(remote.into()))?;
+            create.set(Attr::NextHop(route.next_hop(remote).into()))?;
             down = Next::Link(DOWN, route.link);
             let local = create.attrs.local().unwrap_or(NOWHERE);
             if local.ip().is_unspecified() {
-                create.set(Attr::Local(SocketAddrV4::new(route.source, local.port())))?;
+                create.set(Attr::Local(Endpoint::v4(route.source, local.port())))?;
             }
         }
         create.set(Attr::ProtId(eth::IPV4))?;
@@ -152,6 +154,26 @@ impl Module for Ip {
 
     fn takes(&self, parcel: &Parcel) -> Option<PathId> {
         if *parcel == Parcel::Fragment { self.fragments } else { None }
+    }
+}
+
+/// What ties fragments together (RFC 791 §3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    protocol: u8,
+    identification: u16,
+}
+
+impl Key {
+    fn of(header: &ipv4::Header) -> Self {
+        Self {
+            source: header.source(),
+            destination: header.destination(),
+            protocol: header.protocol,
+            identification: header.identification(),
+        }
     }
 }
 

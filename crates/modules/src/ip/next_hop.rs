@@ -2,8 +2,7 @@
 //! resolver, used for a while, and until there is an answer, where the peer's last packet came
 //! from.
 
-use super::{Ip, RES};
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 use core::time::Duration;
 use silk_instant::Instant;
 use silk_path::{Cx, Meta, Resolution};
@@ -14,11 +13,19 @@ const FRESH: Duration = Duration::from_secs(1);
 /// No address.
 const NONE: [u8; 6] = [0; 6];
 
+/// Whom packets to a destination are handed to.
+pub(crate) enum Hop {
+    /// A group of stations.
+    Group([u8; 6]),
+    /// The router, or the destination itself.
+    Station(IpAddr),
+}
+
 /// The next hop of one path.
 #[derive(Default)]
 pub(crate) struct NextHop {
     /// The router, or the peer itself; only with a fixed peer, else it is found for each packet.
-    pub fixed: Option<Ipv4Addr>,
+    pub fixed: Option<IpAddr>,
     /// Its Ethernet address, good until then.
     pub link: [u8; 6],
     /// Until when `link` is used; only with a fixed peer.
@@ -28,28 +35,27 @@ pub(crate) struct NextHop {
 }
 
 impl NextHop {
-    /// The link address for packets to `destination`, asked for where it is not known. `meta`
-    /// says where the message that is answered came from, if one is.
+    /// The link address of the next hop, which `find` knows, asked for at `service` of the
+    /// running stage's module where it is not fresh. `meta` says where the message that is
+    /// answered came from, if one is.
     pub fn resolve(
         &mut self,
         cx: &mut Cx<'_, '_>,
-        destination: Ipv4Addr,
+        service: u8,
         meta: &Meta,
+        find: impl FnOnce(&mut Cx<'_, '_>) -> Option<Hop>,
     ) -> Result<[u8; 6], Resolution> {
         let now = cx.now();
         if self.fixed.is_some() && now < self.until {
             return Ok(self.link);
         }
-        let routes = &cx.module::<Ip>().routes;
-        if routes.is_broadcast(destination) {
-            return Ok(MacAddr::BROADCAST.0);
-        }
-        if destination.is_multicast() {
-            return Ok(multicast(destination));
-        }
-        let found = || routes.lookup(destination).map(|route| route.next_hop(destination));
-        let hop = self.fixed.or_else(found).ok_or(Resolution::Failed)?;
-        match ask(cx, hop, meta) {
+        let found = match find(cx) {
+            Some(Hop::Group(link)) => return Ok(link),
+            Some(Hop::Station(station)) => Some(station),
+            None => None,
+        };
+        let hop = self.fixed.or(found).ok_or(Resolution::Failed)?;
+        match ask(cx, service, hop, meta) {
             Resolution::Known(link) => {
                 (self.link, self.until) = (link, now + FRESH);
                 Ok(link)
@@ -68,9 +74,9 @@ impl NextHop {
     }
 }
 
-fn ask(cx: &mut Cx<'_, '_>, hop: Ipv4Addr, meta: &Meta) -> Resolution {
+fn ask(cx: &mut Cx<'_, '_>, service: u8, hop: IpAddr, meta: &Meta) -> Resolution {
     let (now, path) = (cx.now(), cx.path());
-    match cx.linked(RES) {
+    match cx.linked(service) {
         Some((module, port)) => match module.resolver() {
             Some(resolver) => resolver.resolve(now, hop, path, port),
             None => Resolution::Failed,
@@ -78,21 +84,5 @@ fn ask(cx: &mut Cx<'_, '_>, hop: Ipv4Addr, meta: &Meta) -> Resolution {
         // Nobody to ask: to the sender of what is answered, or to everyone.
         None if meta.link != NONE => Resolution::Known(meta.link),
         None => Resolution::Known(MacAddr::BROADCAST.0),
-    }
-}
-
-/// The group address of a multicast destination (RFC 1112 §6.4).
-fn multicast(destination: Ipv4Addr) -> [u8; 6] {
-    let [_, b, c, d] = destination.octets();
-    [0x01, 0x00, 0x5e, b & 0x7f, c, d]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_group_has_23_bits_of_its_own() {
-        assert_eq!(multicast(Ipv4Addr::new(239, 129, 2, 3)), [1, 0, 0x5e, 1, 2, 3]);
     }
 }

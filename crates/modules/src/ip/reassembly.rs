@@ -1,15 +1,14 @@
-//! Puts fragments together (RFC 791 §3.2, RFC 815, RFC 1122 §3.3.2), bounded in datagrams,
-//! pieces and bytes, and in time. Overlapping pieces spoil their datagram whole, as RFC 5722
-//! has it for IPv6: no sender makes them, attacks do. An exact repetition is only ignored.
+//! Puts fragments of either IP together (RFC 791 §3.2, RFC 815, RFC 1122 §3.3.2, RFC 8200 §4.5),
+//! bounded in datagrams, pieces and bytes, and in time. Overlapping pieces spoil their datagram
+//! whole, as RFC 5722 has it for IPv6: no sender makes them, attacks do. An exact repetition is
+//! only ignored.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
 use core::time::Duration;
 use silk_instant::Instant;
 use silk_path::DropReason;
-use silk_wire::ipv4;
 
 /// What reassembly may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,42 +32,59 @@ const PIECES: usize = 64;
 /// What keeping a piece costs beside its bytes.
 const PIECE_COST: usize = 64;
 
-/// What ties fragments together (RFC 791 §3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    source: Ipv4Addr,
-    destination: Ipv4Addr,
-    protocol: u8,
-    identification: u16,
+/// A piece of a datagram.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece<'p> {
+    /// Where it lies in its datagram, in bytes.
+    pub offset: usize,
+    /// Not the last one.
+    pub more: bool,
+    /// Its bytes.
+    pub payload: &'p [u8],
 }
 
-struct Datagram {
+struct Datagram<H> {
     expires: Instant,
     // Sorted by offset, without overlap.
     pieces: Vec<(usize, Vec<u8>)>,
     // Known once the last fragment is here.
     total: Option<usize>,
     // The header of the fragment at offset 0.
-    header: Option<ipv4::Header>,
+    header: Option<H>,
     // Overlapping pieces came: everything of it is dropped until it expires.
     spoiled: bool,
 }
 
-/// Datagrams in pieces.
-pub(super) struct Reassembly {
-    datagrams: BTreeMap<Key, Datagram>,
+/// Datagrams in pieces: `K` ties the pieces of one together, `H` is what is kept of the first
+/// one's header.
+pub(crate) struct Reassembly<K, H> {
+    datagrams: BTreeMap<K, Datagram<H>>,
     limits: Limits,
     // Sum over all pieces of their bytes and their cost.
     memory: usize,
 }
 
-/// A datagram given up, with the head of its first fragment where that had come: what an
+/// A datagram given up, with header and bytes of its first fragment where that had come: what an
 /// ICMP "time exceeded" quotes.
-pub(super) struct Expired {
-    pub header: Option<(ipv4::Header, [u8; 8])>,
+pub(crate) struct Expired<H> {
+    pub first: Option<(H, Vec<u8>)>,
 }
 
-impl Reassembly {
+/// A datagram that is complete.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Whole<H> {
+    /// The header of the fragment at its front.
+    pub header: H,
+    /// Room in front, then its payload.
+    pub bytes: Vec<u8>,
+}
+
+/// What holding a fragment with this payload costs.
+pub(crate) fn cost(payload: &[u8]) -> usize {
+    payload.len() + PIECE_COST
+}
+
+impl<K: Copy + Ord, H: Copy> Reassembly<K, H> {
     pub fn new(limits: Limits) -> Self {
         Self { datagrams: BTreeMap::new(), limits, memory: 0 }
     }
@@ -78,29 +94,24 @@ impl Reassembly {
         self.memory
     }
 
-    /// What holding a fragment with this payload costs.
-    pub fn cost(payload: &[u8]) -> usize {
-        payload.len() + PIECE_COST
-    }
-
     /// When the first datagram is to be given up.
     pub fn deadline(&self) -> Instant {
         self.datagrams.values().map(|datagram| datagram.expires).min().unwrap_or(Instant::FAR)
     }
 
-    /// Takes a fragment in. When it completes its datagram: a buffer with `front` bytes of
-    /// room, the rewritten header, and the whole payload.
+    /// Takes a fragment in. When it completes its datagram: that, with `front` bytes of room
+    /// before the payload.
     pub fn insert(
         &mut self,
         now: Instant,
-        packet: &ipv4::Packet<'_>,
+        (key, header): (K, H),
+        piece: Piece<'_>,
         front: usize,
-    ) -> Result<Option<Vec<u8>>, DropReason> {
-        let key = key(packet.header);
-        self.make_room(&key, Self::cost(packet.payload))?;
+    ) -> Result<Option<Whole<H>>, DropReason> {
+        self.make_room(&key, cost(piece.payload))?;
         let expires = now + self.limits.timeout;
         let datagram = self.datagrams.entry(key).or_insert_with(|| Datagram::new(expires));
-        let added = datagram.insert(packet);
+        let added = datagram.insert(header, piece);
         if datagram.spoiled {
             let held = datagram.cost();
             datagram.pieces = Vec::new();
@@ -109,7 +120,7 @@ impl Reassembly {
         if !added? {
             return Ok(None);
         }
-        self.memory += Self::cost(packet.payload);
+        self.memory += cost(piece.payload);
         if !datagram.is_complete() {
             return Ok(None);
         }
@@ -119,7 +130,7 @@ impl Reassembly {
     }
 
     /// Makes room for `bytes` of datagram `key` by giving up the oldest others.
-    fn make_room(&mut self, key: &Key, bytes: usize) -> Result<(), DropReason> {
+    fn make_room(&mut self, key: &K, bytes: usize) -> Result<(), DropReason> {
         let known = self.datagrams.contains_key(key);
         while self.memory + bytes > self.limits.memory
             || (!known && self.datagrams.len() >= self.limits.datagrams)
@@ -131,19 +142,18 @@ impl Reassembly {
         Ok(())
     }
 
-    fn remove(&mut self, key: &Key) -> Option<Datagram> {
+    fn remove(&mut self, key: &K) -> Option<Datagram<H>> {
         let datagram = self.datagrams.remove(key)?;
         self.memory -= datagram.cost();
         Some(datagram)
     }
 
     /// Gives up one datagram whose time is over.
-    pub fn expire(&mut self, now: Instant) -> Option<Expired> {
+    pub fn expire(&mut self, now: Instant) -> Option<Expired<H>> {
         let key = self.datagrams.iter().find(|(_, datagram)| datagram.expires <= now).map(|(key, _)| *key)?;
         let datagram = self.remove(&key)?;
-        let first = datagram.pieces.first().filter(|(at, _)| *at == 0);
-        let head = first.and_then(|(_, bytes)| bytes.first_chunk::<8>());
-        Some(Expired { header: datagram.header.zip(head.copied()) })
+        let first = datagram.pieces.into_iter().next().filter(|(at, _)| *at == 0);
+        Some(Expired { first: datagram.header.zip(first.map(|(_, bytes)| bytes)) })
     }
 
     /// Forgets everything.
@@ -153,35 +163,25 @@ impl Reassembly {
     }
 }
 
-fn key(header: &ipv4::Header) -> Key {
-    Key {
-        source: header.source(),
-        destination: header.destination(),
-        protocol: header.protocol,
-        identification: header.identification(),
-    }
-}
-
-impl Datagram {
+impl<H: Copy> Datagram<H> {
     fn new(expires: Instant) -> Self {
         Self { expires, pieces: Vec::new(), total: None, header: None, spoiled: false }
     }
 
     fn cost(&self) -> usize {
-        self.pieces.iter().map(|(_, bytes)| Reassembly::cost(bytes)).sum()
+        self.pieces.iter().map(|(_, bytes)| cost(bytes)).sum()
     }
 
     /// Adds a fragment; `false` when it was here already.
-    fn insert(&mut self, packet: &ipv4::Packet<'_>) -> Result<bool, DropReason> {
-        let (start, end) =
-            (packet.header.fragment_offset(), packet.header.fragment_offset() + packet.payload.len());
+    fn insert(&mut self, header: H, piece: Piece<'_>) -> Result<bool, DropReason> {
+        let (start, end) = (piece.offset, piece.offset + piece.payload.len());
         let at = self.pieces.partition_point(|(offset, _)| *offset < start);
-        if self.pieces.get(at).is_some_and(|(offset, bytes)| *offset == start && bytes == packet.payload) {
+        if self.pieces.get(at).is_some_and(|(offset, bytes)| *offset == start && bytes == piece.payload) {
             return Ok(false);
         }
         let before = at.checked_sub(1).map_or(0, |before| self.end(before));
         let after = self.pieces.get(at).map_or(usize::MAX, |(offset, _)| *offset);
-        let last = !packet.header.more_fragments();
+        let last = !piece.more;
         let wrong_end = self.total.is_some_and(|total| end > total || (last && end != total))
             || (last && self.pieces.last().is_some_and(|_| self.end(self.pieces.len() - 1) > end));
         if self.spoiled || before > start || after < end || wrong_end {
@@ -191,12 +191,12 @@ impl Datagram {
         if self.pieces.len() >= PIECES {
             return Err(DropReason::IpFragmentLimit);
         }
-        self.pieces.insert(at, (start, packet.payload.to_vec()));
+        self.pieces.insert(at, (start, piece.payload.to_vec()));
         if last {
             self.total = Some(end);
         }
         if start == 0 {
-            self.header = Some(*packet.header);
+            self.header = Some(header);
         }
         Ok(true)
     }
@@ -211,22 +211,23 @@ impl Datagram {
         self.total == Some(held) && self.header.is_some()
     }
 
-    fn whole(&self, front: usize) -> Option<Vec<u8>> {
-        let total = self.total?;
-        let mut bytes = vec![0; front + ipv4::HEADER + total];
-        ipv4::emit_reassembled(&self.header?, total as u16, &mut bytes[front..]);
+    fn whole(&self, front: usize) -> Option<Whole<H>> {
+        let mut bytes = vec![0; front + self.total?];
         for (at, piece) in &self.pieces {
-            let start = front + ipv4::HEADER + at;
+            let start = front + at;
             bytes[start..start + piece.len()].copy_from_slice(piece);
         }
-        Some(bytes)
+        Some(Whole { header: self.header?, bytes })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ip::Key;
+    use core::net::Ipv4Addr;
     use proptest::prelude::*;
+    use silk_wire::ipv4;
 
     const NOW: Instant = Instant::ZERO;
 
@@ -248,19 +249,22 @@ mod tests {
         bytes
     }
 
-    fn insert(reassembly: &mut Reassembly, bytes: &[u8]) -> Result<Option<Vec<u8>>, DropReason> {
-        reassembly.insert(NOW, &ipv4::parse(bytes).unwrap(), 0)
-    }
+    type Fragments = Reassembly<Key, ipv4::Header>;
 
-    fn payload_of(whole: &[u8]) -> &[u8] {
-        let packet = ipv4::parse(whole).unwrap();
-        assert!(!packet.header.is_fragment());
-        packet.payload
+    fn insert(reassembly: &mut Fragments, bytes: &[u8]) -> Result<Option<Vec<u8>>, DropReason> {
+        let packet = ipv4::parse(bytes).unwrap();
+        let piece = Piece {
+            offset: packet.header.fragment_offset(),
+            more: packet.header.more_fragments(),
+            payload: packet.payload,
+        };
+        let whole = reassembly.insert(NOW, (Key::of(packet.header), *packet.header), piece, 0);
+        Ok(whole?.map(|whole| whole.bytes))
     }
 
     #[test]
     fn a_teardrop_spoils_its_datagram() {
-        let mut reassembly = Reassembly::new(Limits::default());
+        let mut reassembly = Fragments::new(Limits::default());
         assert_eq!(insert(&mut reassembly, &fragment(1, 0, true, &[1; 40])), Ok(None));
         let inside = fragment(1, 24, false, &[2; 8]);
         assert_eq!(insert(&mut reassembly, &inside), Err(DropReason::IpFragmentOverlap));
@@ -271,17 +275,17 @@ mod tests {
 
     #[test]
     fn a_repeated_fragment_is_ignored() {
-        let mut reassembly = Reassembly::new(Limits::default());
+        let mut reassembly = Fragments::new(Limits::default());
         let first = fragment(1, 0, true, &[1; 8]);
         assert_eq!((insert(&mut reassembly, &first), insert(&mut reassembly, &first)), (Ok(None), Ok(None)));
         let whole = insert(&mut reassembly, &fragment(1, 8, false, &[2; 3])).unwrap().unwrap();
-        assert_eq!(payload_of(&whole), [1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2]);
+        assert_eq!(whole, [1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2]);
         assert_eq!(reassembly.memory(), 0);
     }
 
     #[test]
     fn two_last_fragments_that_disagree_spoil() {
-        let mut reassembly = Reassembly::new(Limits::default());
+        let mut reassembly = Fragments::new(Limits::default());
         assert_eq!(insert(&mut reassembly, &fragment(1, 16, false, &[1; 8])), Ok(None));
         let other = fragment(1, 32, false, &[1; 8]);
         assert_eq!(insert(&mut reassembly, &other), Err(DropReason::IpFragmentOverlap));
@@ -289,13 +293,13 @@ mod tests {
 
     #[test]
     fn what_never_completes_is_given_up() {
-        let mut reassembly = Reassembly::new(Limits::default());
+        let mut reassembly = Fragments::new(Limits::default());
         insert(&mut reassembly, &fragment(1, 0, true, &[7; 16])).unwrap();
         insert(&mut reassembly, &fragment(2, 8, true, &[7; 16])).unwrap();
         assert_eq!(reassembly.deadline(), NOW + Duration::from_secs(30));
         let later = Instant::from_millis(30_000);
         let quoted: Vec<bool> =
-            core::iter::from_fn(|| reassembly.expire(later)).map(|e| e.header.is_some()).collect();
+            core::iter::from_fn(|| reassembly.expire(later)).map(|e| e.first.is_some()).collect();
         assert_eq!((quoted, reassembly.memory()), (vec![true, false], 0));
         assert_eq!(reassembly.deadline(), Instant::FAR);
     }
@@ -303,7 +307,7 @@ mod tests {
     #[test]
     fn a_flood_of_first_fragments_stays_within_the_limits() {
         let limits = Limits { datagrams: 8, memory: 4096, ..Limits::default() };
-        let mut reassembly = Reassembly::new(limits);
+        let mut reassembly = Fragments::new(limits);
         for n in 0..1000 {
             let _ = insert(&mut reassembly, &fragment(n, 0, true, &[0; 800]));
             assert!(reassembly.memory() <= limits.memory && reassembly.datagrams.len() <= limits.datagrams);
@@ -319,7 +323,7 @@ mod tests {
                 let at = n * unit * 8;
                 pieces.push(fragment(5, at, at + piece.len() < payload.len(), piece));
             }
-            let mut reassembly = Reassembly::new(Limits::default());
+            let mut reassembly = Fragments::new(Limits::default());
             let mut whole = None;
             let mut seed = order;
             while !pieces.is_empty() {
@@ -329,7 +333,7 @@ mod tests {
                 prop_assert_eq!(done.is_some(), pieces.is_empty() && unit * 8 < payload.len());
                 whole = done.or(whole);
             }
-            if let Some(whole) = whole { prop_assert_eq!(payload_of(&whole), &payload[..]); }
+            if let Some(whole) = whole { prop_assert_eq!(&whole[..], &payload[..]); }
             prop_assert_eq!(reassembly.memory(), 0);
         }
     }

@@ -2,15 +2,16 @@
 //! message whose next hop is not resolved yet.
 
 use super::fragment::Pieces;
+use super::group::multicast;
 use super::held::{self, Held};
-use super::next_hop::NextHop;
-use super::reassembly::Reassembly;
-use super::{Ip, impossible_source};
+use super::next_hop::{Hop, NextHop};
+use super::reassembly::{self, Piece};
+use super::{Ip, Key, RES, impossible_source};
 use crate::faults::reason;
 use crate::template::ECN;
 use alloc::boxed::Box;
 use alloc::vec;
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr};
 use silk_path::{
     Bell, Checksum, CreateError, Cx, Discovery, DropReason, Message, Meta, Report, Request, Resolution,
     Stage, Verdict,
@@ -104,6 +105,25 @@ impl IpStage {
         self.identification
     }
 
+    /// The link address for packets to `destination`.
+    fn resolve(
+        &mut self,
+        cx: &mut Cx<'_, '_>,
+        destination: Ipv4Addr,
+        meta: &Meta,
+    ) -> Result<[u8; 6], Resolution> {
+        self.next_hop.resolve(cx, RES, meta, |cx| {
+            let routes = &cx.module::<Ip>().routes;
+            if routes.is_broadcast(destination) {
+                return Some(Hop::Group(MacAddr::BROADCAST.0));
+            }
+            if destination.is_multicast() {
+                return Some(Hop::Group(multicast(destination)));
+            }
+            Some(Hop::Station(routes.lookup(destination)?.next_hop(destination).into()))
+        })
+    }
+
     /// Keeps a copy of the one message that may wait.
     fn hold(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Verdict {
         if self.held.is_some() || msg.len() > held::MOST || cx.charge(Held::cost(msg)).is_err() {
@@ -132,10 +152,13 @@ impl IpStage {
 
     /// The addresses a packet of this message carries: source and destination.
     fn addresses(&self, cx: &mut Cx<'_, '_>, meta: &Meta) -> Result<(Ipv4Addr, Ipv4Addr), DropReason> {
-        let destination = self.remote.unwrap_or(*meta.remote.ip());
-        let source = match self.local {
+        let destination = match self.remote {
+            Some(remote) => remote,
+            None => meta.remote.ipv4().ok_or(DropReason::IpNoRoute)?,
+        };
+        let ours = || meta.local.ipv4().filter(|ours| !ours.is_unspecified());
+        let source = match self.local.or_else(ours) {
             Some(local) => local,
-            None if !meta.local.ip().is_unspecified() => *meta.local.ip(),
             None => cx.module::<Ip>().routes.lookup(destination).ok_or(DropReason::IpNoRoute)?.source,
         };
         Ok((source, destination))
@@ -189,15 +212,24 @@ impl IpStage {
     /// Takes a fragment into reassembly; what becomes whole is classified again (Scout §3.4).
     fn take_fragment(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Result<(), DropReason> {
         let packet = ipv4::parse(msg.bytes()).map_err(reason)?;
-        cx.charge(Reassembly::cost(packet.payload)).map_err(|_| DropReason::IpFragmentLimit)?;
+        cx.charge(reassembly::cost(packet.payload)).map_err(|_| DropReason::IpFragmentLimit)?;
         let now = cx.now();
         let reassembly = &mut cx.module::<Ip>().reassembly;
-        let before = reassembly.memory() + Reassembly::cost(packet.payload);
-        let result = reassembly.insert(now, &packet, eth::HEADER);
+        let before = reassembly.memory() + reassembly::cost(packet.payload);
+        let piece = Piece {
+            offset: packet.header.fragment_offset(),
+            more: packet.header.more_fragments(),
+            payload: packet.payload,
+        };
+        let front = eth::HEADER + ipv4::HEADER;
+        let result = reassembly.insert(now, (Key::of(packet.header), *packet.header), piece, front);
         let (after, deadline) = (reassembly.memory(), reassembly.deadline());
         cx.release(before - after);
         cx.arm(deadline);
-        if let Some(mut frame) = result? {
+        if let Some(whole) = result? {
+            let mut frame = whole.bytes;
+            let payload = (frame.len() - front) as u16;
+            ipv4::emit_reassembled(&whole.header, payload, &mut frame[eth::HEADER..]);
             let ours = MacAddr(cx.attrs().link_address().unwrap_or_default());
             eth::Header::new(ours, MacAddr(msg.meta.link), eth::IPV4).emit(&mut frame);
             cx.request(Request::Arrived { frame, checksum: msg.meta.checksum });
@@ -223,7 +255,7 @@ impl IpStage {
 impl Stage for IpStage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         let attrs = cx.attrs();
-        self.local = attrs.local().map(|local| *local.ip()).filter(|local| !local.is_unspecified());
+        self.local = attrs.local().and_then(|local| local.ipv4()).filter(|local| !local.is_unspecified());
         self.next_hop.fixed = attrs.next_hop();
         self.tos = self.service(attrs.tos().unwrap_or(0));
         self.ttl = attrs.ttl().unwrap_or(self.ttl);
@@ -237,7 +269,7 @@ impl Stage for IpStage {
             None if self.protocol == 0 => ip.fragments = Some(path),
             None => {}
             // Asked for early; whatever comes of it, the first message finds out.
-            Some(remote) => drop(self.next_hop.resolve(cx, remote, &Meta::default())),
+            Some(remote) => drop(self.resolve(cx, remote, &Meta::default())),
         }
         Ok(())
     }
@@ -274,7 +306,7 @@ impl Stage for IpStage {
             Ok(addresses) => addresses,
             Err(reason) => return reason.into(),
         };
-        let link = match self.next_hop.resolve(cx, destination, &msg.meta) {
+        let link = match self.resolve(cx, destination, &msg.meta) {
             Ok(link) => link,
             Err(Resolution::Pending) => return self.hold(cx, msg),
             Err(_) => return Verdict::Drop(DropReason::ArpFailed),
@@ -285,7 +317,7 @@ impl Stage for IpStage {
             return Verdict::Drop(DropReason::TooBig);
         }
         msg.meta.link = link;
-        add_pseudo_header(msg, source, destination, protocol);
+        add_pseudo_header(msg, source.into(), destination.into(), protocol);
         let mut header = self.header(source, destination, protocol, self.service_of(msg.meta.tos), length);
         let mtu = if self.discovery == Discovery::Probe { self.device_mtu } else { self.mtu };
         if length + ipv4::HEADER > mtu.into() && msg.meta.gso_size == 0 {
@@ -316,8 +348,10 @@ impl Stage for IpStage {
             let freed = before - reassembly.memory();
             cx.release(freed);
             cx.count_drop(DropReason::IpFragmentTimeout);
-            if let Some((header, head)) = expired.header {
-                self.send_exceeded(cx, &header, head);
+            if let Some((header, bytes)) = expired.first
+                && let Some(head) = bytes.first_chunk()
+            {
+                self.send_exceeded(cx, &header, *head);
             }
         }
         let deadline = cx.module::<Ip>().reassembly.deadline();
@@ -376,21 +410,16 @@ fn partial(msg: &Message<'_>) -> Option<(usize, usize)> {
 }
 
 /// Puts the folded sum of the pseudo-header where a transport protocol left room for it.
-pub(crate) fn add_pseudo_header(
-    msg: &mut Message<'_>,
-    source: Ipv4Addr,
-    destination: Ipv4Addr,
-    protocol: u8,
-) {
+pub(crate) fn add_pseudo_header(msg: &mut Message<'_>, source: IpAddr, destination: IpAddr, protocol: u8) {
     let Some((_, field)) = partial(msg) else { return };
-    let sum = checksum::pseudo(source, destination, protocol, msg.len() as u16).folded();
+    let sum = checksum::pseudo_of(source, destination, protocol, msg.len() as u16).folded();
     if let Some(bytes) = msg.bytes_mut().get_mut(field..field + 2) {
         bytes.copy_from_slice(&sum.to_be_bytes());
     }
 }
 
 /// Completes a partial checksum before the message is cut up.
-fn complete_checksum(msg: &mut Message<'_>) -> Option<()> {
+pub(crate) fn complete_checksum(msg: &mut Message<'_>) -> Option<()> {
     let Some((start, field)) = partial(msg) else { return Some(()) };
     let mut whole = vec![0; msg.len()];
     msg.copy_to(&mut whole)?;

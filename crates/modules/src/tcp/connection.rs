@@ -5,14 +5,14 @@
 use super::buffers::{Receive, Send};
 use super::emit::{HEADROOM, segment, write_header};
 use super::reasons;
-use super::{HEADERS, Key, Tcp};
+use super::{Key, Tcp, headers};
 use crate::faults;
 use alloc::boxed::Box;
 use core::time::Duration;
 use silk_instant::Instant;
 use silk_path::{Bell, CreateError, Cx, DropReason, Event, Message, Meta, Report, Stage, Verdict, Wishes};
 use silk_tcp::{Algorithm, Connection, Flags, Info, KeepaliveConfig, Progress, SeqNumber, State};
-use silk_wire::{checksum, ipv4, tcp};
+use silk_wire::{checksum, ipv4, ipv6, tcp};
 
 /// The most text of a message that the device cuts up: IP's total length is 16 bits.
 const GSO_MAX: u32 = 65_000;
@@ -64,8 +64,8 @@ impl ConnectionStage {
 
     /// Takes one segment in.
     fn receive(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Result<Progress, DropReason> {
-        let (source, destination) = (*self.key.remote.ip(), *self.key.local.ip());
-        let pseudo = |length| checksum::pseudo(source, destination, ipv4::TCP, length);
+        let (source, destination) = (self.key.remote.ip(), self.key.local.ip());
+        let pseudo = |length| checksum::pseudo_of(source, destination, ipv4::TCP, length);
         let read = tcp::parse(msg.bytes(), faults::accept(&msg.meta), pseudo).map_err(faults::reason)?;
         if read.header.source() != self.key.remote.port()
             || read.header.destination() != self.key.local.port()
@@ -179,7 +179,7 @@ impl Stage for ConnectionStage {
         self.key.local = attrs.local().ok_or(CreateError::Missing("Local"))?;
         self.gso = attrs.gso().unwrap_or(0).min(GSO_MAX);
         if let Some(mtu) = attrs.mtu() {
-            self.connection.set_path_mtu(cx.now(), mtu.saturating_sub(HEADERS));
+            self.connection.set_path_mtu(cx.now(), mtu.saturating_sub(headers(&self.key.remote)));
         }
         let path = cx.path();
         let module = cx.module::<Tcp>();
@@ -261,8 +261,9 @@ impl Stage for ConnectionStage {
                 false
             }
             Report::PathMtu { mtu, .. } => {
-                let mtu = mtu.max(crate::ip::LEAST_MTU);
-                self.connection.set_path_mtu(cx.now(), mtu.saturating_sub(HEADERS));
+                let six = self.key.remote.is_v6();
+                let mtu = mtu.max(if six { ipv6::MIN_MTU } else { crate::ip::LEAST_MTU });
+                self.connection.set_path_mtu(cx.now(), mtu.saturating_sub(headers(&self.key.remote)));
                 self.pump(cx);
                 true
             }

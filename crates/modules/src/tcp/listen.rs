@@ -4,13 +4,13 @@
 
 use super::emit::{HEADROOM, bare, segment};
 use super::reasons::reason;
-use super::{HEADERS, Key, Tcp, UP, seconds};
+use super::{Key, Tcp, UP, headers, seconds};
 use crate::faults;
-use core::net::SocketAddrV4;
 use silk_instant::Instant;
 use silk_path::classify::Protocol;
 use silk_path::{
-    Attr, Attrs, Bell, CreateError, Cx, DropReason, Message, NOWHERE, Report, Request, Stage, Verdict, Wishes,
+    Attr, Attrs, Bell, CreateError, Cx, DropReason, Endpoint, Message, NOWHERE, Report, Request, Stage,
+    Verdict, Wishes,
 };
 use silk_tcp::listen::{Admission, Established, ListenAction, SynTable};
 use silk_tcp::time_wait::TimeWaitAction;
@@ -23,7 +23,9 @@ const NO_LINK: [u8; 6] = [0; 6];
 /// TCP's part of a listening path.
 pub(super) struct ListenStage {
     // Where it listens; none for the path that answers for connections that are gone.
-    local: Option<SocketAddrV4>,
+    local: Option<Endpoint>,
+    // Over IPv6.
+    six: bool,
     halves: SynTable<Key>,
     accept_full: bool,
     // What counts where the program wishes nothing else: SYN-ACKs sent again, and the MSS of the link.
@@ -35,23 +37,29 @@ pub(super) struct ListenStage {
 }
 
 impl ListenStage {
-    pub fn new(local: Option<SocketAddrV4>, config: &Config, secret: IsnSecret, backlog: usize) -> Self {
+    pub fn new(
+        local: Option<Endpoint>,
+        six: bool,
+        config: &Config,
+        secret: IsnSecret,
+        backlog: usize,
+    ) -> Self {
         let halves = SynTable::new(config.clone(), secret, backlog);
         let (usual_retries, link_mss) = (config.syn_ack_retries, config.mss);
-        Self { local, halves, accept_full: false, usual_retries, link_mss, entered: false, charged: 0 }
+        Self { local, six, halves, accept_full: false, usual_retries, link_mss, entered: false, charged: 0 }
     }
 
     /// What is to be done with a segment, TIME-WAIT first.
     fn receive(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Verdict {
-        let (source, destination) = (*msg.meta.remote.ip(), *msg.meta.local.ip());
-        let pseudo = |length| checksum::pseudo(source, destination, ipv4::TCP, length);
+        let (source, destination) = (msg.meta.remote.ip(), msg.meta.local.ip());
+        let pseudo = |length| checksum::pseudo_of(source, destination, ipv4::TCP, length);
         let read = match tcp::parse(msg.bytes(), faults::accept(&msg.meta), pseudo) {
             Ok(read) => read,
             Err(fault) => return faults::reason(fault).into(),
         };
         let key = Key {
-            local: SocketAddrV4::new(destination, read.header.destination()),
-            remote: SocketAddrV4::new(source, read.header.source()),
+            local: Endpoint::new(destination, read.header.destination()),
+            remote: Endpoint::new(source, read.header.source()),
         };
         let segment = match segment(&read, msg.meta.tos) {
             Ok(segment) => segment,
@@ -183,7 +191,8 @@ impl Stage for ListenStage {
     // RFC 9293 MUST-41, MUST-67, SHLD-6.
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         if let Some(mtu) = cx.attrs().mtu() {
-            self.link_mss = mtu.saturating_sub(HEADERS);
+            let end = self.local.or(cx.attrs().local()).unwrap_or(NOWHERE);
+            self.link_mss = mtu.saturating_sub(headers(&end));
         }
         self.grant(&Wishes { max_segment: cx.attrs().max_segment(), ..Wishes::default() });
         let (path, local) = (cx.path(), self.local);
@@ -193,7 +202,7 @@ impl Stage for ListenStage {
                 let Tcp { bound, tables, .. } = module;
                 bound.enter(tables, Protocol::Tcp, local, path)?;
             }
-            None => module.stray = Some(path),
+            None => module.stray[usize::from(self.six)] = Some(path),
         }
         self.entered = true;
         self.settle(cx);
@@ -252,6 +261,7 @@ impl Stage for ListenStage {
         let (path, local) = (cx.path(), self.local.unwrap_or(NOWHERE));
         let Tcp { bound, tables, stray, .. } = cx.module::<Tcp>();
         bound.leave(tables, Protocol::Tcp, local, path);
+        let stray = &mut stray[usize::from(self.six)];
         if *stray == Some(path) {
             *stray = None;
         }

@@ -6,11 +6,12 @@
 //! None in the graph; connections take what [`Parameters`] says.
 //!
 //! # Services
-//! `up` (stream, provider): SOCKET. `down` (net, needed): IP.
+//! `up` (stream, provider): SOCKET. `down` (net, needed): IP. `down6` (net, wanted): IP6; without
+//! it there are no connections over IPv6.
 //!
 //! # Attributes
-//! With `Listen`, a listening path at `Local`; without `Local`, the path that answers for
-//! connections that are gone. Otherwise a connection between `Local` and `Remote`: with
+//! With `Listen`, a listening path at `Local`; without `Local`, or with port 0, the path that
+//! answers for connections that are gone, over IPv4 or over the IP of that address. Otherwise a connection between `Local` and `Remote`: with
 //! `Handshake` one that a listening path has agreed on, else one that is opened now. Reads
 //! `Backlog`, `Mtu` and `Gso`; sets `ProtId` to 6. `Class`, `Priority`, `Owner`, `Tos` and `InputQueue`
 //! of a listening path are those of its connections.
@@ -42,40 +43,51 @@ pub use connection::ConnectionStage;
 use crate::bound::Bound;
 use alloc::boxed::Box;
 use connection::opened;
-use core::net::SocketAddrV4;
 use core::time::Duration;
 use listen::ListenStage;
 use pending::Pending;
 use resets::Resets;
 use silk_instant::Instant;
-use silk_path::classify::{Answer, Flow, Found, Protocol, Tables, View, layout::INDEX_LISTEN};
+use silk_path::classify::{Answer, Between, Found, Protocol, Tables, View, layout::INDEX_LISTEN};
 use silk_path::service::{NET, STREAM, Service};
-use silk_path::{Attr, Create, CreateError, Module, Next, Parcel, PathId, Port, Request, Stage, Step};
+use silk_path::{
+    Attr, Create, CreateError, Endpoint, Module, NOWHERE, Next, Parcel, PathId, Port, Request, Stage, Step,
+};
 use silk_tcp::time_wait::{TimeWait, TimeWaitTable};
 use silk_tcp::{Config, IsnSecret};
-use silk_wire::ipv4;
+use silk_wire::{ipv4, ipv6};
 
 /// Its services.
-pub const SERVICES: &[Service] = &[Service::offered("up", STREAM), Service::needed("down", NET)];
+pub const SERVICES: &[Service] =
+    &[Service::offered("up", STREAM), Service::needed("down", NET), Service::wanted("down6", NET)];
 const UP: u8 = 0;
 const DOWN: u8 = 1;
+const DOWN6: u8 = 2;
 
-/// Bytes of the IP and TCP headers without options: the MTU less these is the MSS
-/// (RFC 9293 §3.7.1).
-const HEADERS: u16 = (ipv4::HEADER + silk_wire::tcp::HEADER) as u16;
+/// Bytes of the IP and TCP headers without options at this end's family: the MTU less these is
+/// the MSS (RFC 9293 §3.7.1, RFC 6691).
+const fn headers(end: &Endpoint) -> u16 {
+    let ip = if end.is_v6() { ipv6::HEADER } else { ipv4::HEADER };
+    (ip + silk_wire::tcp::HEADER) as u16
+}
+
+/// The way down for this end's family.
+const fn down(end: &Endpoint) -> u8 {
+    if end.is_v6() { DOWN6 } else { DOWN }
+}
 /// Half-open connections of a listening path whose attributes do not say.
 const BACKLOG: u16 = 1024;
 
 /// The four numbers that name a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
-    pub local: SocketAddrV4,
-    pub remote: SocketAddrV4,
+    pub local: Endpoint,
+    pub remote: Endpoint,
 }
 
 impl Key {
-    fn flow(&self) -> Flow {
-        Flow { protocol: Protocol::Tcp, local: self.local, remote: self.remote }
+    fn flow(&self) -> Between {
+        Between { protocol: Protocol::Tcp, local: self.local, remote: self.remote }
     }
 }
 
@@ -105,8 +117,8 @@ pub struct Tcp {
     secret: IsnSecret,
     // The listening paths with an address.
     bound: Bound,
-    // The path that answers for connections that are gone.
-    stray: Option<PathId>,
+    // The paths that answer for connections that are gone, over IPv4 and over IPv6.
+    stray: [Option<PathId>; 2],
     // Every entry has a flow in the classifier that leads to the listening path.
     time_wait: TimeWaitTable<Key>,
     // Handshakes whose paths have been asked for.
@@ -125,7 +137,7 @@ impl Tcp {
             config: parameters.config.clone(),
             secret,
             bound: Bound::default(),
-            stray: None,
+            stray: [None; 2],
             pending: Pending::default(),
             resets: Resets::default(),
         }
@@ -153,9 +165,9 @@ impl Tcp {
             self.tables.flows.remove(&evicted.flow());
         }
         self.tables.flows.replace(&key.flow(), Found { domain: self.domain, index: INDEX_LISTEN });
-        // Its timer runs on the path that answers for it.
-        if let (true, Some(stray)) = (first, self.stray) {
-            port.request(Request::Wake(stray));
+        // Its timer runs on a path that answers for such.
+        if let (true, Some(stray)) = (first, self.stray.iter().flatten().next()) {
+            port.request(Request::Wake(*stray));
         }
     }
 
@@ -168,11 +180,12 @@ impl Tcp {
     }
 
     fn listener(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
-        let local = create.attrs.local();
+        let end = create.attrs.local().unwrap_or(NOWHERE);
+        let local = (end.port() != 0).then_some(end);
         let backlog = usize::from(create.attrs.backlog().unwrap_or(BACKLOG).max(1));
         create.set(Attr::ProtId(ipv4::TCP.into()))?;
-        let stage = ListenStage::new(local, &self.config, self.secret, backlog);
-        Ok(Step { stage: Some(Box::new(stage)), next: Next::Service(DOWN) })
+        let stage = ListenStage::new(local, end.is_v6(), &self.config, self.secret, backlog);
+        Ok(Step { stage: Some(Box::new(stage)), next: Next::Service(down(&end)) })
     }
 
     fn connection(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
@@ -196,7 +209,7 @@ impl Tcp {
             }
         };
         create.set(Attr::ProtId(ipv4::TCP.into()))?;
-        Ok(Step { stage: Some(stage), next: Next::Service(DOWN) })
+        Ok(Step { stage: Some(stage), next: Next::Service(down(&remote)) })
     }
 }
 
@@ -229,7 +242,9 @@ impl Module for Tcp {
 
     fn takes(&self, parcel: &Parcel) -> Option<PathId> {
         match parcel {
-            Parcel::Listen(Protocol::Tcp, local) => self.bound.find(*local).or(self.stray),
+            Parcel::Listen(Protocol::Tcp, local) => {
+                self.bound.find(*local).or(self.stray[usize::from(local.is_v6())])
+            }
             _ => None,
         }
     }

@@ -6,7 +6,7 @@ mod stream;
 
 pub use stream::{Handle, stream};
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use silk_instant::Instant;
 use silk_modules::icmp::{Icmp, REFUSAL};
@@ -14,8 +14,8 @@ use silk_modules::{Device, Setup, catalogue};
 use silk_path::classify::{Domains, Owned, Tables, Verdict};
 use silk_path::transform::Rule;
 use silk_path::{
-    Attr, Attrs, Bell, ByteStream, Checksum, CreateError, DropReason, Event, Graph, GraphSpec, Message, Meta,
-    ModuleId, Outcome, PathId, Paths, Port, Report, Request, Value,
+    Attr, Attrs, Bell, ByteStream, Checksum, CreateError, DropReason, Endpoint, Event, Graph, GraphSpec,
+    Message, Meta, ModuleId, Outcome, PathId, Paths, Port, Report, Request, Value,
 };
 use silk_wire::icmp::Unreachable;
 use std::collections::{BTreeMap, VecDeque};
@@ -30,11 +30,15 @@ pub fn ip(n: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, n)
 }
 
+pub fn ip6(n: u8) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, n.into())
+}
+
 /// A program's buffers and its own side of them.
 pub type Buffers = (Box<dyn ByteStream>, Handle);
 
 /// What left at the top: the path, who sent it, and the bytes.
-pub type Delivered = (PathId, SocketAddrV4, Vec<u8>);
+pub type Delivered = (PathId, Endpoint, Vec<u8>);
 
 /// What a host's stages caused.
 #[derive(Default)]
@@ -47,7 +51,7 @@ pub struct World {
     pub events: Vec<(PathId, Event)>,
     pub requests: VecDeque<Request>,
     pub timers: BTreeMap<PathId, Instant>,
-    pub asked: Vec<Ipv4Addr>,
+    pub asked: Vec<IpAddr>,
     /// The device refuses this many messages.
     pub full: usize,
     random: u64,
@@ -138,16 +142,39 @@ pub fn graph() -> GraphSpec {
         .link("socket.stream", "tcp.up")
 }
 
+/// The same with IPv6.
+pub fn graph6() -> GraphSpec {
+    graph()
+        .module("nd", "nd", &[])
+        .module("ip6", "ip6", &[])
+        .module("icmp6", "icmp6", &[])
+        .link("nd.down", "eth.up")
+        .link("ip6.down", "eth.up")
+        .link("ip6.res", "nd.res")
+        .link("icmp6.down", "ip6.up")
+        .link("udp.down6", "ip6.up")
+        .link("tcp.down6", "ip6.up")
+}
+
+impl Options {
+    /// With IPv6 too.
+    pub fn six() -> Self {
+        Self { graph: graph6(), six: true, ..Self::default() }
+    }
+}
+
 pub struct Options {
     pub device: Device,
     pub rules: Vec<Box<dyn Rule>>,
     pub graph: GraphSpec,
     pub setup: fn(&mut Setup),
+    /// With IPv6 too.
+    pub six: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { device: Device::default(), rules: Vec::new(), graph: graph(), setup: |_| {} }
+        Self { device: Device::default(), rules: Vec::new(), graph: graph(), setup: |_| {}, six: false }
     }
 }
 
@@ -157,13 +184,24 @@ impl Host {
         Self::with(n, Options::default())
     }
 
+    /// The same with IPv6: fd00::`n`.
+    pub fn six(n: u8) -> Self {
+        Self::with(n, Options::six())
+    }
+
     pub fn with(n: u8, options: Options) -> Self {
         let tables = Tables::with_room(1024, 0x5eed);
+        let mut ours: Vec<IpAddr> = vec![ip(n).into()];
+        ours.extend(options.six.then(|| IpAddr::from(ip6(n))));
         let owned = Owned { arp: true, icmp: true, fragments: true };
-        tables.configure(owned, Domains::default(), &[], &[ip(n)]).expect("few");
+        tables.configure(owned, Domains::default(), &[], &ours).expect("few");
         let mut setup = Setup::new(tables.clone());
         setup.devices = vec![Device { address: mac(n), ..options.device }];
-        setup.addresses = vec![(ip(n), 24)];
+        setup.addresses = vec![(ip(n).into(), 24)];
+        if options.six {
+            setup.addresses.push((ip6(n).into(), 64));
+            setup.gateway6 = Some(ip6(254));
+        }
         setup.gateway = Some(ip(254));
         setup.tcp.secret = [n.into(), 0x5ec2e7];
         (options.setup)(&mut setup);
@@ -182,6 +220,14 @@ impl Host {
         };
         for top in ["arp", "icmp", "ip", "tcp"] {
             host.create(top, Attrs::new().with(Attr::Listen(true)));
+        }
+        if options.six {
+            let any = Attrs::new()
+                .with(Attr::Listen(true))
+                .with(Attr::Local(Endpoint::v6(Ipv6Addr::UNSPECIFIED, 0)));
+            for top in ["nd", "icmp6", "ip6", "tcp"] {
+                host.create(top, any);
+            }
         }
         host
     }
@@ -243,7 +289,7 @@ impl Host {
     }
 
     /// The program sends a datagram.
-    pub fn send(&mut self, path: PathId, to: SocketAddrV4, data: &[u8]) -> Outcome {
+    pub fn send(&mut self, path: PathId, to: Endpoint, data: &[u8]) -> Outcome {
         let mut headroom = [0; HEADROOM];
         let meta = Meta { remote: to, ..Meta::default() };
         let mut msg = Message::outgoing(&mut headroom, [data, &[]], meta);
@@ -301,10 +347,10 @@ impl Host {
         }
     }
 
-    fn report(&mut self, udp: bool, local: SocketAddrV4, remote: SocketAddrV4, report: Report) {
-        use silk_path::classify::{Flow, Protocol};
+    fn report(&mut self, udp: bool, local: Endpoint, remote: Endpoint, report: Report) {
+        use silk_path::classify::{Between, Protocol};
         let protocol = if udp { Protocol::Udp } else { Protocol::Tcp };
-        let found = self.tables.flows.lookup(&Flow { protocol, local, remote });
+        let found = self.tables.flows.lookup(&Between { protocol, local, remote });
         let now = self.world.now;
         if let Some(path) = found.and_then(|found| self.paths.at(found.index)) {
             self.paths.report(path, now, &mut self.world, report);

@@ -1,15 +1,17 @@
 //! The exact flow table: remote and local address and port, and the protocol → domain and
-//! path index. Lock-free: domain threads insert and remove while others and the XDP program
+//! path index; flows over IPv6 by a [fingerprint](super::fingerprint) of these. Lock-free: domain threads insert and remove while others and the XDP program
 //! look up. The layout and the rules for readers and writers stand in [`layout`](super::layout).
 
+use super::fingerprint::{fingerprint, second_half};
 use super::layout::*;
 use super::store::{Store, Store64};
 use super::{Protocol, Verdict};
-use core::net::SocketAddrV4;
+use crate::Endpoint;
+use core::net::{IpAddr, Ipv6Addr, SocketAddrV4};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU64, fence};
 
-/// What a flow is known by.
+/// What a flow over IPv4 is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flow {
     /// TCP or UDP.
@@ -20,15 +22,62 @@ pub struct Flow {
     pub remote: SocketAddrV4,
 }
 
-impl Flow {
-    /// Word 0 and what word 1 must say beside the valid bit.
-    fn words(&self) -> (u64, u64) {
+/// What a flow over either IP is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Between {
+    /// TCP or UDP.
+    pub protocol: Protocol,
+    /// Our side.
+    pub local: Endpoint,
+    /// The other side, of the same family.
+    pub remote: Endpoint,
+}
+
+/// What names a flow in the table.
+pub trait Key {
+    /// Word 0, and what word 1 must say beside the valid bit. `secret` keys the names of flows
+    /// over IPv6.
+    fn words(&self, secret: [u64; 2]) -> (u64, u64);
+}
+
+impl Protocol {
+    fn bit(self) -> u64 {
+        if self == Self::Udp { u64::from(VALUE_UDP) << 32 } else { 0 }
+    }
+}
+
+impl Key for Flow {
+    fn words(&self, _: [u64; 2]) -> (u64, u64) {
         let address = |side: &SocketAddrV4| u64::from(u32::from_le_bytes(side.ip().octets()));
         let port = |side: &SocketAddrV4| u64::from(side.port().swap_bytes());
         let key = address(&self.remote) | port(&self.remote) << 32 | port(&self.local) << 48;
-        let udp = if self.protocol == Protocol::Udp { u64::from(VALUE_UDP) << 32 } else { 0 };
-        (key, address(&self.local) | udp)
+        (key, address(&self.local) | self.protocol.bit())
     }
+}
+
+impl Key for Between {
+    fn words(&self, secret: [u64; 2]) -> (u64, u64) {
+        if let (IpAddr::V4(local), IpAddr::V4(remote)) = (self.local.ip(), self.remote.ip()) {
+            let local = SocketAddrV4::new(local, self.local.port());
+            let remote = SocketAddrV4::new(remote, self.remote.port());
+            return Flow { protocol: self.protocol, local, remote }.words(secret);
+        }
+        let wide = |end: &Endpoint| match end.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        let port = |end: &Endpoint| u64::from(end.port().swap_bytes());
+        let ([a, b], [c, d]) = (halves(wide(&self.remote)), halves(wide(&self.local)));
+        let ports = port(&self.remote) | port(&self.local) << 16;
+        let (key, want) = fingerprint(secret, [a, b, c, d, ports]);
+        (key, u64::from(want) | self.protocol.bit())
+    }
+}
+
+/// The two halves of an address as they stand on the wire, loaded little-endian.
+pub(super) fn halves(address: Ipv6Addr) -> [u64; 2] {
+    let octets = address.octets();
+    [0, 8].map(|from| u64::from_le_bytes(core::array::from_fn(|n| octets[from + n])))
 }
 
 /// What a lookup found.
@@ -69,6 +118,8 @@ pub struct Flows {
     words: Store64,
     mask: u64,
     seed: u64,
+    // The key of the names of flows over IPv6.
+    secret: [u64; 2],
 }
 
 /// A pair of buckets with this many free places is not crowded.
@@ -78,20 +129,26 @@ const BATCH: usize = 16;
 
 impl Flows {
     /// A table in `words`, as many whole buckets of it as make a power of two; `None` when it
-    /// has not [`MIN_BUCKETS`]. All users of the table must have the same seed.
-    pub fn new(words: Store64, seed: u64) -> Option<Self> {
+    /// has not [`MIN_BUCKETS`]. All users of the table must have the same seeds.
+    pub fn new(words: Store64, [seed, second]: [u64; 2]) -> Option<Self> {
         let buckets = words.len() / BUCKET_WORDS;
         if buckets < MIN_BUCKETS {
             return None;
         }
         let mask = (1u64 << buckets.ilog2()) - 1;
-        Some(Self { words, mask, seed })
+        Some(Self { words, mask, seed, secret: [seed, second] })
     }
 
     /// A table in memory of its own with room for about `flows` flows at half load.
     pub fn with_room(flows: usize, seed: u64) -> Self {
         let buckets = (2 * flows).div_ceil(BUCKET_ENTRIES).next_power_of_two().max(MIN_BUCKETS);
-        Self { words: Store::zeroed(buckets * BUCKET_WORDS), mask: buckets as u64 - 1, seed }
+        let (words, mask) = (Store::zeroed(buckets * BUCKET_WORDS), buckets as u64 - 1);
+        Self { words, mask, seed, secret: [seed, second_half(seed)] }
+    }
+
+    /// The second half of the key that [`Self::with_room`] takes.
+    pub(super) fn second_seed(seed: u64) -> u64 {
+        second_half(seed)
     }
 
     /// Buckets of the table.
@@ -105,8 +162,8 @@ impl Flows {
     }
 
     /// Finds a flow.
-    pub fn lookup(&self, flow: &Flow) -> Option<Found> {
-        let (key, want) = flow.words();
+    pub fn lookup(&self, flow: &impl Key) -> Option<Found> {
+        let (key, want) = flow.words(self.secret);
         let at = self.find(key, want, hash(self.seed, key, want))?;
         Some(Found::from_value(at.1))
     }
@@ -118,14 +175,14 @@ impl Flows {
             let mut hashes = [0; BATCH];
             let mut touched = 0;
             for (flow, hash_) in flows.iter().zip(&mut hashes) {
-                let (key, want) = flow.words();
+                let (key, want) = flow.words(self.secret);
                 *hash_ = hash(self.seed, key, want);
                 let [first, ..] = buckets(*hash_, self.mask);
                 touched |= self.words[first * BUCKET_WORDS].load(Relaxed);
             }
             core::hint::black_box(touched);
             for ((flow, hash), found) in flows.iter().zip(hashes).zip(found) {
-                let (key, want) = flow.words();
+                let (key, want) = flow.words(self.secret);
                 *found = self.find(key, want, hash).map(|(_, value)| Found::from_value(value));
             }
         }
@@ -135,8 +192,8 @@ impl Flows {
     ///
     /// Two threads that enter the same flow at once may both be refused, but never both be
     /// let in.
-    pub fn insert(&self, flow: &Flow, found: Found) -> Result<(), FlowError> {
-        let (key, want) = flow.words();
+    pub fn insert(&self, flow: &impl Key, found: Found) -> Result<(), FlowError> {
+        let (key, want) = flow.words(self.secret);
         let hash = hash(self.seed, key, want);
         let at = match self.survey(key, want, hash) {
             Survey::Taken => return Err(FlowError::Overlap),
@@ -155,16 +212,16 @@ impl Flows {
     }
 
     /// Points a flow somewhere else; answers whether it was there.
-    pub fn replace(&self, flow: &Flow, found: Found) -> bool {
-        let (key, want) = flow.words();
+    pub fn replace(&self, flow: &impl Key, found: Found) -> bool {
+        let (key, want) = flow.words(self.secret);
         let Some((at, _)) = self.find(key, want, hash(self.seed, key, want)) else { return false };
         self.words[at + 1].store(state(want, found), Release);
         true
     }
 
     /// Removes a flow; answers whether it was there.
-    pub fn remove(&self, flow: &Flow) -> bool {
-        let (key, want) = flow.words();
+    pub fn remove(&self, flow: &impl Key) -> bool {
+        let (key, want) = flow.words(self.secret);
         let Some((at, _)) = self.find(key, want, hash(self.seed, key, want)) else { return false };
         self.words[at + 1].store(0, Release);
         true
@@ -287,7 +344,7 @@ mod tests {
             local: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 53),
             remote: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 0x1234),
         };
-        assert_eq!(flow.words(), (0x3500_3412_0100_000a, 0x4000_0000_0200_000a));
+        assert_eq!(flow.words([0; 2]), (0x3500_3412_0100_000a, 0x4000_0000_0200_000a));
     }
 
     #[test]
@@ -296,6 +353,40 @@ mod tests {
         assert_eq!(flows.insert(&flow(1), found(1)), Ok(()));
         assert_eq!(flows.insert(&flow(1), found(2)), Err(FlowError::Overlap));
         assert_eq!(flows.lookup(&flow(1)), Some(found(1)));
+    }
+
+    #[test]
+    fn flows_over_either_ip_share_the_table() {
+        let flows = Flows::with_room(100, 1);
+        let between = |n: u16, six: bool| {
+            let ip = |v4: &str, v6: &str| if six { v6.parse() } else { v4.parse() }.unwrap();
+            let (local, remote): (IpAddr, IpAddr) = (ip("10.0.0.1", "fd00::1"), ip("10.0.0.2", "fd00::2"));
+            Between {
+                protocol: Protocol::Tcp,
+                local: Endpoint::new(local, 80),
+                remote: Endpoint::new(remote, n),
+            }
+        };
+        for n in 0..100 {
+            assert_eq!(flows.insert(&between(n, n % 2 == 0), found(n.into())), Ok(()));
+        }
+        assert_eq!(flows.insert(&between(0, true), found(0)), Err(FlowError::Overlap));
+        for n in 0..100 {
+            let six = n % 2 == 0;
+            assert_eq!(flows.lookup(&between(n, six)), Some(found(n.into())));
+            assert_eq!(flows.lookup(&between(n, !six)), None);
+            let other = Between { protocol: Protocol::Udp, ..between(n, six) };
+            assert_eq!(flows.lookup(&other), None);
+        }
+        assert!(flows.remove(&between(0, true)) && !flows.remove(&between(0, true)));
+    }
+
+    #[test]
+    fn a_flow_over_ipv4_has_one_name() {
+        let flow = flow(7);
+        let between =
+            Between { protocol: flow.protocol, local: flow.local.into(), remote: flow.remote.into() };
+        assert_eq!(between.words([1, 2]), flow.words([3, 4]));
     }
 
     #[test]

@@ -27,6 +27,11 @@
 //! * Buckets probed, in this order, every one of them on a miss (removal leaves holes):
 //!   `b1 = (u32)h & mask`, `b1 ^ 1`, `b2 = (h >> 32) & mask`, `b2 ^ 1`, where
 //!   `h = hash(seed, word 0, want)`. `b` and `b ^ 1` share a 128-byte line pair.
+//! * **A flow over IPv6** is known by a keyed fingerprint of 96 bits in place of its addresses and
+//!   ports: `word 0` and the lower half of `want` are the two outputs of SipHash-1-3-128
+//!   (`fingerprint.rs`) over five words, the *wire bytes loaded little-endian*: remote address
+//!   (two), local address (two), `remote port | local port << 16`. Its key is settings words 1
+//!   and 10. The rest is the same for both families.
 //! * Reader: load word 1; if it matches, load word 0 *after* it; if that is equal, load word 1
 //!   again; when it is unchanged the value belongs to the key, otherwise treat the entry as not
 //!   matching. (A stage checks the addresses again: a torn answer costs a packet, no more.)
@@ -40,33 +45,43 @@
 //!  31                         16 15                          0
 //! |  UDP, bit 16+i: address i   |  TCP, bit i: local address i |
 //! ```
-//! Bit *i* set: silk owns the port on the *i*-th local address of the settings.
+//! Bit *i* set: silk owns the port on the *i*-th local IPv4 address of the settings; bit 15 - *i*:
+//! on the *i*-th local IPv6 address. There are at most 16 addresses in all.
 //!
-//! # Rules table: `rules`, 2 banks of [`RULES`] entries of 2 `u64`; the first match wins
+//! # Rules table: `rules`, 2 banks of [`RULES`] entries of [`RULE_WORDS`] `u64`; the first match wins
 //! ```text
-//!          63      40 39 32 31     24 23     16 15                         0
+//!          63   42 41 40 39 32 31     24 23     16 15                         0
 //! word 0  |            mask          |             source prefix            |   (32 bits each)
-//! word 1  |    0     | any | domain  |  dscp   |     local port             |
+//! word 1  |    0  | families | any | domain  |  dscp   |     local port     |
+//! word 2  |             first half of the IPv6 source prefix                |
+//! word 3  |             second half                                         |
+//! word 4  |             first half of its mask                              |
+//! word 5  |             second half                                         |
 //! ```
-//! `prefix` and `mask` are wire bytes loaded little-endian; a rule matches when
+//! Prefixes and masks are wire bytes loaded little-endian; a rule matches when it is of the
+//! packet's family (bit 33, [`RULE_NOT_V4`], and bit 34, [`RULE_NOT_V6`], are clear), and
 //! `(source & mask) == prefix`, and `local port` is 0 or the packet's (wire bytes loaded
 //! little-endian), and bit 32 ([`RULE_ANY_DSCP`]) is set or `dscp` is the packet's
-//! (`tos >> 2`). A rule of bank *k* is at words `2*(k*RULES + i)`. No match: the default domain.
+//! (service bits or traffic class `>> 2`). A rule of bank *k* is at words
+//! `RULE_WORDS*(k*RULES + i)`. No match: the default domain.
 //!
 //! # Settings: `settings`, [`SETTINGS_WORDS`] `u64`
 //! ```text
-//!           55        48 47    40 39  32 31      24 23       16 15        8 7     0
-//! word 0   | addresses  | rules  | bank | control  | fragment  | default   | flags |
-//! word 1   | hash seed                                                              |
-//! word 2+k | local address 2k+1            | local address 2k                       |
+//!           63    56 55     48 47    40 39  32 31      24 23       16 15        8 7     0
+//! word 0    |  IPv6  |  IPv4  | rules  | bank | control  | fragment  | default   | flags |
+//! word 1    | hash seed, first half of the fingerprints' key                              |
+//! word 2+k  | local IPv4 address 2k+1       | local IPv4 address 2k                       |
+//! word 10   | second half of the fingerprints' key                                        |
+//! word 11+2k| first half of local IPv6 address k; word 12+2k: the second                  |
 //! ```
-//! `flags`: [`OWN_ARP`], [`OWN_ICMP`], [`OWN_FRAGMENTS`]. `default`, `fragment` and `control`
+//! `IPv4` and `IPv6` are the numbers of local addresses.
+//! `flags`: [`OWN_ARP`] (neighbour discovery too), [`OWN_ICMP`], [`OWN_FRAGMENTS`]. `default`, `fragment` and `control`
 //! are domains. One store of word 0 switches bank, counts and domains at once: a reload is
 //! all or nothing.
 //!
 //! # The specification both sides evaluate, on an Ethernet frame of `len` bytes
-//! 1. `len < 14`: pass. ARP (0x0806): control if OWN_ARP, else pass. Not IPv4 (0x0800): pass.
-//!    A group destination (bit 0 of the first byte) that is not ARP: pass.
+//! 1. `len < 14`: pass. ARP (0x0806): control if OWN_ARP, else pass. IPv6 (0x86dd): step 7. Not
+//!    IPv4 (0x0800): pass. A group destination (bit 0 of the first byte): pass.
 //! 2. IPv4: `len >= 34`, version 4, `ihl*4 >= 20`, `ihl*4 <= total length`,
 //!    `14 + total length <= len`; else pass. Options are skipped. `l4 = 14 + ihl*4`,
 //!    `room = total length - ihl*4`.
@@ -82,6 +97,20 @@
 //!    the flow with local = quoted source, remote = quoted destination; found: control, in the
 //!    flow's domain. In all other cases: control in the control domain if OWN_ICMP, else pass.
 //! 6. Anything else: pass.
+//! 7. IPv6: `len >= 54`, version 6, `54 + payload length <= len`; else pass. `at = 54`, `end = 54 +
+//!    payload length`; extension headers are skipped: hop-by-hop (0), routing (43) and destination
+//!    options (60), `(second byte + 1) * 8` bytes each, and a fragment header (44, 8 bytes) without
+//!    offset and more-fragments. At most [`EXTENSIONS`] headers of together at most
+//!    [`EXTENSION_BYTES`] bytes, none beyond `end`; else pass. `room = end - at`.
+//! 8. Neighbour discovery (58 behind at most these headers, `room >= 8`, type 133 to 137): control if
+//!    OWN_ARP, else pass, whatever its destination. Any other packet with a group destination: pass.
+//! 9. A fragment header with an offset or more-fragments: as in 3, with the local IPv6 addresses.
+//!    TCP and UDP: as in 4, with these and the fingerprint.
+//! 10. ICMPv6 (58) with `room >= 8` to a local IPv6 address. Types 1 to 4 quote a packet of ours at
+//!    `q = at + 8`: if `room >= 8 + 48`, its version is 6 and its next header TCP or UDP, look up
+//!    the flow with local = quoted source, remote = quoted destination; found: control, in the
+//!    flow's domain. In all other cases: control in the control domain if OWN_ICMP, else pass.
+//!    Anything else: pass.
 //!
 //! # The metadata word the XDP program writes (a `u32` right before the frame)
 //! Path: the flow's value. Else no valid bit, the domain in bits 24 to 29, and in the low byte
@@ -121,19 +150,35 @@ pub const PORT_UDP_SHIFT: u32 = 16;
 /// Rules in one bank.
 pub const RULES: usize = 64;
 /// Words (`u64`) of the rules table.
-pub const RULES_WORDS: usize = 2 * RULES * 2;
+pub const RULES_WORDS: usize = 2 * RULES * RULE_WORDS;
 /// In word 1 of a rule: any DSCP matches.
 pub const RULE_ANY_DSCP: u64 = 1 << 32;
+/// In word 1 of a rule: packets of IPv4 do not match.
+pub const RULE_NOT_V4: u64 = 1 << 33;
+/// In word 1 of a rule: packets of IPv6 do not match.
+pub const RULE_NOT_V6: u64 = 1 << 34;
+/// Words (`u64`) of one rule.
+pub const RULE_WORDS: usize = 6;
 
-/// Local addresses the settings can hold.
+/// Local addresses the settings can hold, of both families together.
 pub const ADDRESSES: usize = 16;
+/// Of these, local IPv6 addresses.
+pub const ADDRESSES6: usize = 8;
 /// Words (`u64`) of the settings.
-pub const SETTINGS_WORDS: usize = 2 + ADDRESSES / 2;
+pub const SETTINGS_WORDS: usize = SETTINGS_ADDRESSES6 + 2 * ADDRESSES6;
+/// The word of the settings that holds the second half of the fingerprints' key.
+pub const SETTINGS_SEED2: usize = SETTINGS_ADDRESSES + ADDRESSES / 2;
+/// The first word of the settings that holds IPv6 addresses.
+pub const SETTINGS_ADDRESSES6: usize = SETTINGS_SEED2 + 1;
+/// The most extension headers that are skipped.
+pub const EXTENSIONS: usize = 4;
+/// The most bytes of them.
+pub const EXTENSION_BYTES: usize = 128;
 /// The word of the settings that holds the hash seed.
 pub const SETTINGS_SEED: usize = 1;
 /// The first word of the settings that holds addresses.
 pub const SETTINGS_ADDRESSES: usize = 2;
-/// Settings flag: ARP goes to the control domain.
+/// Settings flag: ARP and neighbour discovery go to the control domain.
 pub const OWN_ARP: u64 = 1;
 /// Settings flag: ICMP to a local address goes to the control domain.
 pub const OWN_ICMP: u64 = 2;
@@ -149,8 +194,10 @@ pub const CONTROL_SHIFT: u32 = 24;
 pub const BANK_SHIFT: u32 = 32;
 /// Where word 0 of the settings keeps the number of rules in that bank (8 bits).
 pub const RULE_COUNT_SHIFT: u32 = 40;
-/// Where word 0 of the settings keeps the number of local addresses (8 bits).
+/// Where word 0 of the settings keeps the number of local IPv4 addresses (8 bits).
 pub const ADDRESS_COUNT_SHIFT: u32 = 48;
+/// Where word 0 of the settings keeps the number of local IPv6 addresses (8 bits).
+pub const ADDRESS6_COUNT_SHIFT: u32 = 56;
 
 /// Metadata: for the listen path of the domain.
 pub const HINT_LISTEN: u32 = 1;

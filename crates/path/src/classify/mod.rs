@@ -3,17 +3,20 @@
 //! same specification is compiled into tables that user space ([`Tables`]) and the XDP
 //! program read alike. A property test demands the same answers of all three.
 
+mod fingerprint;
 mod flows;
 pub mod layout;
 pub(crate) mod spec;
+mod spec6;
 mod store;
 mod tables;
 
-pub use flows::{Flow, FlowError, Flows, Found};
+pub use flows::{Between, Flow, FlowError, Flows, Found, Key};
+pub use spec6::skip_extensions;
 pub use store::{Store32, Store64};
 pub use tables::{ClassRule, Domains, Owned, Protocol, Tables, TooMany};
 
-use core::net::SocketAddrV4;
+use crate::Endpoint;
 
 /// Where a packet belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,18 +112,20 @@ pub struct View<'p> {
     start: usize,
     end: usize,
     /// The sender; filled in on the way.
-    pub remote: SocketAddrV4,
+    pub remote: Endpoint,
     /// The receiver; filled in on the way.
-    pub local: SocketAddrV4,
+    pub local: Endpoint,
     /// The differentiated services code point; filled in by IP.
     pub dscp: u8,
+    /// It was sent to a group of stations; filled in by ETH.
+    pub group: bool,
 }
 
 impl<'p> View<'p> {
     /// The whole frame.
     pub fn new(frame: &'p [u8]) -> Self {
         let nowhere = crate::message::NOWHERE;
-        Self { frame, start: 0, end: frame.len(), remote: nowhere, local: nowhere, dscp: 0 }
+        Self { frame, start: 0, end: frame.len(), remote: nowhere, local: nowhere, dscp: 0, group: false }
     }
 
     /// What has not been looked at.

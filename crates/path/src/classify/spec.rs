@@ -2,15 +2,17 @@
 //! the XDP program computes it: for devices without XDP, for frames without a hint, and as
 //! the reference of the property tests. Looks at bytes alone; no input panics.
 
-use super::flows::Flow;
+use super::flows::{Between, Flow};
+use super::spec6;
 use super::{Protocol, Tables, Verdict};
+use crate::Endpoint;
 use crate::module::Parcel;
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 
-const ETH: usize = 14;
+pub(super) const ETH: usize = 14;
 const IPV4: usize = 20;
 
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+pub(super) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
@@ -31,8 +33,10 @@ struct Packet<'p> {
 
 /// Which module is to be asked whose a frame is that has no exact entry.
 pub(crate) fn parcel(frame: &[u8]) -> Option<Parcel> {
-    if be16(frame, 12)? == 0x0806 {
-        return Some(Parcel::Arp);
+    match be16(frame, 12)? {
+        0x0806 => return Some(Parcel::Arp),
+        0x86dd => return spec6::parcel(frame.get(ETH..)?),
+        _ => {}
     }
     let packet = packet(frame.get(ETH..)?, false)?;
     if packet.fragment {
@@ -41,7 +45,7 @@ pub(crate) fn parcel(frame: &[u8]) -> Option<Parcel> {
     match packet.protocol {
         1 => Some(Parcel::Icmp),
         number => {
-            let local = SocketAddrV4::new(packet.destination, be16(packet.payload, 2)?);
+            let local = Endpoint::v4(packet.destination, be16(packet.payload, 2)?);
             Some(Parcel::Listen(flow_protocol(number)?, local))
         }
     }
@@ -66,7 +70,7 @@ fn packet(bytes: &[u8], quoted: bool) -> Option<Packet<'_>> {
     })
 }
 
-fn flow_protocol(number: u8) -> Option<Protocol> {
+pub(super) fn flow_protocol(number: u8) -> Option<Protocol> {
     match number {
         6 => Some(Protocol::Tcp),
         17 => Some(Protocol::Udp),
@@ -84,11 +88,12 @@ impl Tables {
         match be16(frame, 12)? {
             0x0806 => self.owned().arp.then(|| self.control()),
             0x0800 if frame[0] & 1 == 0 => self.classify_ip(frame.get(ETH..)?),
+            0x86dd => self.classify_ip6(frame.get(ETH..)?, frame[0] & 1 != 0),
             _ => None,
         }
     }
 
-    fn control(&self) -> Verdict {
+    pub(super) fn control(&self) -> Verdict {
         Verdict::Control { domain: self.domains().control }
     }
 
@@ -112,17 +117,25 @@ impl Tables {
         }
         let remote = SocketAddrV4::new(packet.source, be16(packet.payload, 0)?);
         let local = SocketAddrV4::new(packet.destination, be16(packet.payload, 2)?);
-        self.verdict_for(&Flow { protocol, local, remote }, packet.dscp)
+        if let Some(found) = self.flows.lookup(&Flow { protocol, local, remote }) {
+            return Some(found.verdict());
+        }
+        self.listener(protocol, local.into(), packet.source.into(), packet.dscp)
     }
 
     /// Where a packet of this flow belongs: its exact entry, or the listening path of the
     /// class it will belong to.
-    pub fn verdict_for(&self, flow: &Flow, dscp: u8) -> Option<Verdict> {
+    pub fn verdict_for(&self, flow: &Between, dscp: u8) -> Option<Verdict> {
         if let Some(found) = self.flows.lookup(flow) {
             return Some(found.verdict());
         }
-        let owned = self.owns_port(flow.protocol, *flow.local.ip(), flow.local.port());
-        owned.then(|| Verdict::Listen { domain: self.domain_for(*flow.remote.ip(), flow.local.port(), dscp) })
+        self.listener(flow.protocol, flow.local, flow.remote.ip(), dscp)
+    }
+
+    /// Where a packet without an exact entry belongs.
+    fn listener(&self, protocol: Protocol, local: Endpoint, source: IpAddr, dscp: u8) -> Option<Verdict> {
+        let owned = self.owns_port(protocol, local.ip(), local.port());
+        owned.then(|| Verdict::Listen { domain: self.domain_for(source, local.port(), dscp) })
     }
 
     /// Where an ICMP message to `local` belongs: for an error, the domain of the flow it is
@@ -169,7 +182,12 @@ mod tests {
     fn tables() -> Tables {
         let tables = Tables::with_room(64, 7);
         let domains = Domains { default: 1, fragment: 2, control: 3 };
-        let rule = ClassRule { source: *THERE.ip(), prefix: 32, dscp: None, local_port: Some(81), domain: 6 };
+        let rule = ClassRule {
+            source: Some(((*THERE.ip()).into(), 32)),
+            dscp: None,
+            local_port: Some(81),
+            domain: 6,
+        };
         let owned = Owned { arp: true, icmp: true, fragments: true };
         tables.configure(owned, domains, &[rule], &[*HERE.ip()]).unwrap();
         tables

@@ -2,10 +2,11 @@
 //! exact entry belongs to, and the settings, each in the words of [`layout`](super::layout).
 //! One thread at a time changes rules and settings; any number read.
 
-use super::flows::Flows;
+use super::flows::{Flows, halves};
 use super::layout::*;
 use super::store::{Store, Store32, Store64};
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// A protocol with ports.
@@ -42,10 +43,9 @@ pub struct Domains {
 /// A class rule: which domain the first packet of a flow belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassRule {
-    /// The network of the sender.
-    pub source: Ipv4Addr,
-    /// The length of its prefix, 0 to 32.
-    pub prefix: u8,
+    /// The network of the sender and the length of its prefix; `None`: any sender of either
+    /// family.
+    pub source: Option<(IpAddr, u8)>,
     /// The differentiated services code point; `None`: any.
     pub dscp: Option<u8>,
     /// The local port; `None`: any.
@@ -55,13 +55,25 @@ pub struct ClassRule {
 }
 
 impl ClassRule {
-    fn words(&self) -> (u64, u64) {
-        let mask = u32::MAX.checked_shl(32 - u32::from(self.prefix.min(32))).unwrap_or(0);
-        let source = u32::from_le_bytes((u32::from(self.source) & mask).to_be_bytes());
-        let mask = u32::from_le_bytes(mask.to_be_bytes());
+    fn words(&self) -> [u64; RULE_WORDS] {
         let port = u64::from(self.local_port.unwrap_or(0).swap_bytes());
         let dscp = self.dscp.map_or(RULE_ANY_DSCP, |dscp| u64::from(dscp) << 16);
-        (u64::from(source) | u64::from(mask) << 32, port | dscp | u64::from(self.domain) << 24)
+        let what = port | dscp | u64::from(self.domain) << 24;
+        match self.source {
+            None => [0, what, 0, 0, 0, 0],
+            Some((IpAddr::V4(network), prefix)) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(prefix.min(32))).unwrap_or(0);
+                let source = u32::from_le_bytes((u32::from(network) & mask).to_be_bytes());
+                let mask = u32::from_le_bytes(mask.to_be_bytes());
+                [u64::from(source) | u64::from(mask) << 32, what | RULE_NOT_V6, 0, 0, 0, 0]
+            }
+            Some((IpAddr::V6(network), prefix)) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(prefix.min(128))).unwrap_or(0);
+                let [a, b] = halves(Ipv6Addr::from_bits(network.to_bits() & mask));
+                let [c, d] = halves(Ipv6Addr::from_bits(mask));
+                [0, what | RULE_NOT_V4, a, b, c, d]
+            }
+        }
     }
 }
 
@@ -80,22 +92,23 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// The tables in words that somebody else holds; `None` when one is too short. The hash
-    /// seed is read from the settings, so it must be there already.
+    /// The tables in words that somebody else holds; `None` when one is too short. Both
+    /// seeds are read from the settings, so they must be there already.
     pub fn from_words(flows: Store64, ports: Store32, rules: Store64, settings: Store64) -> Option<Self> {
         let long_enough =
             ports.len() >= PORTS && rules.len() >= RULES_WORDS && settings.len() >= SETTINGS_WORDS;
         if !long_enough {
             return None;
         }
-        let seed = settings[SETTINGS_SEED].load(Acquire);
-        Some(Self { flows: Flows::new(flows, seed)?, ports, rules, settings })
+        let seeds = [SETTINGS_SEED, SETTINGS_SEED2].map(|word| settings[word].load(Acquire));
+        Some(Self { flows: Flows::new(flows, seeds)?, ports, rules, settings })
     }
 
     /// Tables in memory of their own with room for about `flows` flows.
     pub fn with_room(flows: usize, seed: u64) -> Self {
         let settings = Store64::zeroed(SETTINGS_WORDS);
         settings[SETTINGS_SEED].store(seed, Release);
+        settings[SETTINGS_SEED2].store(Flows::second_seed(seed), Release);
         Self {
             flows: Flows::with_room(flows, seed),
             ports: Store::zeroed(PORTS),
@@ -104,29 +117,28 @@ impl Tables {
         }
     }
 
-    /// Takes everything over at once: flags, domains, rules and local addresses. A reader sees
-    /// the old rules or the new ones, never some of each.
+    /// Takes everything over at once: flags, domains, rules and local addresses of either
+    /// family. A reader sees the old rules or the new ones, never some of each.
     pub fn configure(
         &self,
         owned: Owned,
         domains: Domains,
         rules: &[ClassRule],
-        addresses: &[Ipv4Addr],
+        addresses: &[impl Into<IpAddr> + Copy],
     ) -> Result<(), TooMany> {
-        if rules.len() > RULES || addresses.len() > ADDRESSES {
+        let of = |six| addresses.iter().map(|a| (*a).into()).filter(move |a: &IpAddr| a.is_ipv6() == six);
+        let (four, six) = (of(false).count(), of(true).count());
+        if rules.len() > RULES || four + six > ADDRESSES || six > ADDRESSES6 {
             return Err(TooMany);
         }
         let bank = 1 - (self.settings[0].load(Acquire) >> BANK_SHIFT & 1);
         for (n, rule) in rules.iter().enumerate() {
-            let at = 2 * (bank as usize * RULES + n);
-            let (first, second) = rule.words();
-            self.rules[at].store(first, Relaxed);
-            self.rules[at + 1].store(second, Relaxed);
+            let at = RULE_WORDS * (bank as usize * RULES + n);
+            for (to, word) in self.rules[at..at + RULE_WORDS].iter().zip(rule.words()) {
+                to.store(word, Relaxed);
+            }
         }
-        for (n, pair) in addresses.chunks(2).enumerate() {
-            let word = |at: usize| pair.get(at).map_or(0, |a| u64::from(u32::from_le_bytes(a.octets())));
-            self.settings[SETTINGS_ADDRESSES + n].store(word(0) | word(1) << 32, Relaxed);
-        }
+        self.store_addresses(of(false), of(true));
         let flags = if owned.arp { OWN_ARP } else { 0 }
             | if owned.icmp { OWN_ICMP } else { 0 }
             | if owned.fragments { OWN_FRAGMENTS } else { 0 };
@@ -136,50 +148,68 @@ impl Tables {
             | u64::from(domains.control) << CONTROL_SHIFT
             | bank << BANK_SHIFT
             | (rules.len() as u64) << RULE_COUNT_SHIFT
-            | (addresses.len() as u64) << ADDRESS_COUNT_SHIFT;
+            | (four as u64) << ADDRESS_COUNT_SHIFT
+            | (six as u64) << ADDRESS6_COUNT_SHIFT;
         self.settings[0].store(word, Release);
         Ok(())
     }
 
-    /// Takes a port for silk: on one local address, or on all with `None`. Answers whether
-    /// the address is a local one.
-    pub fn own_port(&self, protocol: Protocol, address: Option<Ipv4Addr>, port: u16) -> bool {
+    fn store_addresses(&self, four: impl Iterator<Item = IpAddr>, six: impl Iterator<Item = IpAddr>) {
+        let mut pairs = [0u64; ADDRESSES / 2];
+        for (n, address) in four.enumerate() {
+            if let IpAddr::V4(address) = address {
+                pairs[n / 2] |= u64::from(u32::from_le_bytes(address.octets())) << (32 * (n % 2));
+            }
+        }
+        for (to, pair) in self.settings[SETTINGS_ADDRESSES..].iter().zip(pairs) {
+            to.store(pair, Relaxed);
+        }
+        for (to, address) in self.settings[SETTINGS_ADDRESSES6..].chunks(2).zip(six) {
+            if let IpAddr::V6(address) = address {
+                to.iter().zip(halves(address)).for_each(|(to, half)| to.store(half, Relaxed));
+            }
+        }
+    }
+
+    /// Takes a port for silk: on one local address; on all of a family, for an unspecified one;
+    /// on every address with `None`. Answers whether the address is a local one.
+    pub fn own_port(&self, protocol: Protocol, address: Option<IpAddr>, port: u16) -> bool {
         let Some(bits) = self.port_bits(protocol, address) else { return false };
         self.ports[usize::from(port)].fetch_or(bits, Release);
         true
     }
 
     /// Gives a port back to Linux, as [`Self::own_port`] took it.
-    pub fn disown_port(&self, protocol: Protocol, address: Option<Ipv4Addr>, port: u16) {
+    pub fn disown_port(&self, protocol: Protocol, address: Option<IpAddr>, port: u16) {
         if let Some(bits) = self.port_bits(protocol, address) {
             self.ports[usize::from(port)].fetch_and(!bits, Release);
         }
     }
 
     /// Whether silk owns the port on that local address.
-    pub fn owns_port(&self, protocol: Protocol, address: Ipv4Addr, port: u16) -> bool {
+    pub fn owns_port(&self, protocol: Protocol, address: impl Into<IpAddr>, port: u16) -> bool {
         let owned = self.ports[usize::from(port)].load(Acquire);
-        self.port_bits(protocol, Some(address)).is_some_and(|bits| owned & bits != 0)
+        let bits = self.address_bit(address.into()).map(|bits| protocol.half(bits));
+        bits.is_some_and(|bits| owned & bits != 0)
     }
 
     /// Whether the address is one of ours.
-    pub fn is_local(&self, address: Ipv4Addr) -> bool {
-        self.address_bit(address).is_some()
+    pub fn is_local(&self, address: impl Into<IpAddr>) -> bool {
+        self.address_bit(address.into()).is_some()
     }
 
     /// The domain of a packet from `source` for `local_port` without an exact entry.
-    pub fn domain_for(&self, source: Ipv4Addr, local_port: u16, dscp: u8) -> u8 {
+    pub fn domain_for(&self, source: impl Into<IpAddr>, local_port: u16, dscp: u8) -> u8 {
+        let source = source.into();
         let settings = self.settings[0].load(Acquire);
-        let source = u64::from(u32::from_le_bytes(source.octets()));
         let port = u64::from(local_port.swap_bytes());
         let bank = (settings >> BANK_SHIFT & 1) as usize * RULES;
         let count = ((settings >> RULE_COUNT_SHIFT & 0xff) as usize).min(RULES);
-        for n in bank..bank + count {
-            let (prefix, rule) = (self.rules[2 * n].load(Relaxed), self.rules[2 * n + 1].load(Relaxed));
-            let source_fits = source & prefix >> 32 == prefix & 0xffff_ffff;
+        for words in self.rules[RULE_WORDS * bank..].chunks(RULE_WORDS).take(count) {
+            let rule = words[1].load(Relaxed);
             let port_fits = rule & 0xffff == 0 || rule & 0xffff == port;
             let dscp_fits = rule & RULE_ANY_DSCP != 0 || rule >> 16 & 0xff == u64::from(dscp);
-            if source_fits && port_fits && dscp_fits {
+            if port_fits && dscp_fits && source_fits(words, rule, source) {
                 return (rule >> 24) as u8 & DOMAIN_MASK as u8;
             }
         }
@@ -204,19 +234,72 @@ impl Tables {
     }
 
     /// Which of the local addresses this is, as a bit.
-    fn address_bit(&self, address: Ipv4Addr) -> Option<u32> {
+    fn address_bit(&self, address: IpAddr) -> Option<u32> {
+        match address {
+            IpAddr::V4(address) => self.address4_bit(address),
+            IpAddr::V6(address) => self.address6_bit(address),
+        }
+    }
+
+    fn address4_bit(&self, address: Ipv4Addr) -> Option<u32> {
         let wanted = u32::from_le_bytes(address.octets());
         let count = ((self.settings[0].load(Acquire) >> ADDRESS_COUNT_SHIFT & 0xff) as usize).min(ADDRESSES);
         (0..count).find(|n| self.address(*n) == wanted).map(|n| 1 << n)
+    }
+
+    fn address6_bit(&self, address: Ipv6Addr) -> Option<u32> {
+        let wanted = halves(address);
+        let known = self.settings[SETTINGS_ADDRESSES6..].chunks_exact(2).take(self.count6());
+        let is_it = |words: &[AtomicU64]| [words[0].load(Relaxed), words[1].load(Relaxed)] == wanted;
+        known.enumerate().find(|(_, words)| is_it(words)).map(|(n, _)| 1 << (15 - n))
+    }
+
+    /// Local IPv6 addresses.
+    fn count6(&self) -> usize {
+        ((self.settings[0].load(Acquire) >> ADDRESS6_COUNT_SHIFT & 0xff) as usize).min(ADDRESSES6)
     }
 
     fn address(&self, n: usize) -> u32 {
         (self.settings[SETTINGS_ADDRESSES + n / 2].load(Relaxed) >> (32 * (n % 2))) as u32
     }
 
-    fn port_bits(&self, protocol: Protocol, address: Option<Ipv4Addr>) -> Option<u32> {
-        let bits = address.map_or(Some(0xffff), |address| self.address_bit(address))?;
-        Some(if protocol == Protocol::Udp { bits << PORT_UDP_SHIFT } else { bits })
+    /// The bits of a ports word for an address, of a family for its unspecified address.
+    fn port_bits(&self, protocol: Protocol, address: Option<IpAddr>) -> Option<u32> {
+        let six = 0xffff & !(0xffff >> self.count6());
+        let bits = match address {
+            None => 0xffff,
+            Some(any) if any.is_unspecified() => {
+                if any.is_ipv6() {
+                    six
+                } else {
+                    0xffff & !six
+                }
+            }
+            Some(address) => self.address_bit(address)?,
+        };
+        Some(protocol.half(bits))
+    }
+}
+
+impl Protocol {
+    /// The protocol's half of a ports word.
+    fn half(self, bits: u32) -> u32 {
+        if self == Self::Udp { bits << PORT_UDP_SHIFT } else { bits }
+    }
+}
+
+/// Whether a rule is for this sender.
+fn source_fits(words: &[AtomicU64], rule: u64, source: IpAddr) -> bool {
+    let word = |n: usize| words[n].load(Relaxed);
+    match source {
+        IpAddr::V4(source) => {
+            let (source, prefix) = (u64::from(u32::from_le_bytes(source.octets())), word(0));
+            rule & RULE_NOT_V4 == 0 && source & prefix >> 32 == prefix & 0xffff_ffff
+        }
+        IpAddr::V6(source) => {
+            let [first, second] = halves(source);
+            rule & RULE_NOT_V6 == 0 && first & word(4) == word(2) && second & word(5) == word(3)
+        }
     }
 }
 
@@ -235,15 +318,15 @@ mod tests {
     }
 
     fn rule(source: Ipv4Addr, prefix: u8, domain: u8) -> ClassRule {
-        ClassRule { source, prefix, dscp: None, local_port: None, domain }
+        ClassRule { source: Some((source.into(), prefix)), dscp: None, local_port: None, domain }
     }
 
     #[test]
     fn a_port_is_owned_on_one_address_or_on_all() {
         let tables = tables(&[]);
-        assert!(tables.own_port(Protocol::Tcp, Some(HERE), 80));
+        assert!(tables.own_port(Protocol::Tcp, Some(HERE.into()), 80));
         assert!(tables.own_port(Protocol::Udp, None, 53));
-        assert!(!tables.own_port(Protocol::Tcp, Some(Ipv4Addr::LOCALHOST), 80));
+        assert!(!tables.own_port(Protocol::Tcp, Some(Ipv4Addr::LOCALHOST.into()), 80));
         let owns = |protocol, address, port| tables.owns_port(protocol, address, port);
         assert!(
             owns(Protocol::Tcp, HERE, 80) && !owns(Protocol::Tcp, ALSO, 80) && !owns(Protocol::Udp, HERE, 80)
@@ -261,12 +344,37 @@ mod tests {
             ClassRule { dscp: Some(46), ..rule(HERE, 0, 7) },
             ClassRule { local_port: Some(8080), ..rule(HERE, 0, 8) },
         ]);
-        let domain = |source: [u8; 4], port, dscp| tables.domain_for(source.into(), port, dscp);
+        let domain = |source: [u8; 4], port, dscp| tables.domain_for(Ipv4Addr::from(source), port, dscp);
         assert_eq!(domain([10, 99, 0, 3], 80, 0), 5);
         assert_eq!(domain([10, 99, 0, 4], 80, 46), 6);
         assert_eq!(domain([10, 98, 0, 4], 80, 46), 7);
         assert_eq!(domain([10, 98, 0, 4], 8080, 0), 8);
         assert_eq!(domain([10, 98, 0, 4], 80, 0), 1);
+    }
+
+    #[test]
+    fn each_family_has_its_rules_and_its_ports() {
+        let (four, six): (IpAddr, Ipv6Addr) = (HERE.into(), "fd00::1".parse().unwrap());
+        let tables = Tables::with_room(64, 7);
+        let network: IpAddr = "2001:db8:8000::".parse().unwrap();
+        let rules = [
+            ClassRule { source: Some((network, 33)), dscp: None, local_port: None, domain: 5 },
+            ClassRule { source: None, dscp: None, local_port: Some(81), domain: 6 },
+            ClassRule { source: Some((four, 0)), dscp: None, local_port: None, domain: 7 },
+        ];
+        tables.configure(Owned::default(), Domains::default(), &rules, &[four, six.into()]).unwrap();
+        let domain = |source: &str, port| tables.domain_for(source.parse::<IpAddr>().unwrap(), port, 0);
+        assert_eq!((domain("2001:db8:ffff::1", 80), domain("2001:db8:7fff::1", 80)), (5, 0));
+        assert_eq!((domain("10.0.0.9", 81), domain("fd00::9", 81), domain("10.0.0.9", 80)), (6, 6, 7));
+        let owns =
+            |port| (tables.owns_port(Protocol::Tcp, four, port), tables.owns_port(Protocol::Tcp, six, port));
+        for (port, address) in [(1, None), (2, Some(four)), (3, Some(six.into()))] {
+            assert!(tables.own_port(Protocol::Tcp, address, port));
+        }
+        assert!(tables.own_port(Protocol::Tcp, Some(Ipv6Addr::UNSPECIFIED.into()), 4));
+        assert!(tables.own_port(Protocol::Tcp, Some(Ipv4Addr::UNSPECIFIED.into()), 5));
+        let expected = [(true, true), (true, false), (false, true), (false, true), (true, false)];
+        assert_eq!([1, 2, 3, 4, 5].map(owns), expected);
     }
 
     #[test]
@@ -281,7 +389,7 @@ mod tests {
     fn too_many_rules_change_nothing() {
         let tables = tables(&[rule(HERE, 0, 5)]);
         let many = [rule(HERE, 0, 6); RULES + 1];
-        assert_eq!(tables.configure(Owned::default(), Domains::default(), &many, &[]), Err(TooMany));
+        assert_eq!(tables.configure(Owned::default(), Domains::default(), &many, &[HERE]), Err(TooMany));
         assert_eq!(tables.domain_for(HERE, 1, 0), 5);
     }
 

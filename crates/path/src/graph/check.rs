@@ -8,7 +8,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 
 /// The most modules of a graph.
 pub const MAX_MODULES: usize = 64;
@@ -96,7 +96,7 @@ fn fits(value: &Value, kind: ParameterKind) -> Result<(), String> {
         (Value::Text(_), ParameterKind::Text) | (Value::Flag(_), ParameterKind::Flag) => true,
         (Value::Text(text), ParameterKind::OneOf(texts)) => texts.contains(&text.as_str()),
         (Value::Number(number), ParameterKind::Number(from, to)) => (from..=to).contains(number),
-        (Value::Text(text), ParameterKind::Address) => text.parse::<Ipv4Addr>().is_ok(),
+        (Value::Text(text), ParameterKind::Address) => text.parse::<IpAddr>().is_ok(),
         (Value::Text(text), ParameterKind::Network) => network(text).is_some(),
         (Value::Text(text), ParameterKind::LinkAddress) => link_address(text).is_some(),
         (Value::List(values), ParameterKind::List(kind)) => {
@@ -120,11 +120,12 @@ fn wanted(kind: ParameterKind) -> String {
     }
 }
 
-/// Reads `10.0.0.1/24`: an address and the length of its network's prefix.
-pub fn network(text: &str) -> Option<(Ipv4Addr, u8)> {
+/// Reads `10.0.0.1/24` or `2001:db8::1/64`: an address and the length of its network's prefix.
+pub fn network(text: &str) -> Option<(IpAddr, u8)> {
     let (address, length) = text.split_once('/')?;
-    let length = length.parse().ok().filter(|length| *length <= 32)?;
-    Some((address.parse().ok()?, length))
+    let address: IpAddr = address.parse().ok()?;
+    let most = if address.is_ipv6() { 128 } else { 32 };
+    Some((address, length.parse().ok().filter(|length| *length <= most)?))
 }
 
 /// Reads an Ethernet address.

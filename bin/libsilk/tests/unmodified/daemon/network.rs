@@ -158,7 +158,11 @@ impl Network {
 
     pub fn serve(&mut self, process: u32, request: Request) -> Option<Reply> {
         Some(match request {
-            Request::Bind { kind, local, reuse_port, .. } => self.bind(process, kind, local, reuse_port),
+            Request::Bind { kind, local, reuse_port, .. } => {
+                let any = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), local.port());
+                let local = if local.ip().is_unspecified() { any } else { local };
+                self.bind(process, kind, local, reuse_port)
+            }
             Request::Listen { slot, .. } => self.listen(slot),
             Request::Connect { kind, slot, peer, .. } => self.connect(process, kind, slot, peer),
             Request::Thread { .. } => {

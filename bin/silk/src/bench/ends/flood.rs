@@ -41,7 +41,7 @@ pub fn flood(
 ) -> io::Result<Seen> {
     let macs = [own_address(interface)?, server];
     let sending = Sending { bypass_qdisc: true, ..Sending::default() };
-    let options = Options { addresses: vec![UNUSED], buffers: 16, sending, ..Options::default() };
+    let options = Options { addresses: vec![UNUSED.into()], buffers: 16, sending, ..Options::default() };
     let mut transmit = packet::open(interface, &options).map_err(io::Error::other)?.transmit;
     let mut random = Random(0x5eed_f100d);
     let window = Window::open(milliseconds);

@@ -43,12 +43,12 @@ impl Handshake {
         let (socket, tcp) = (server.module("socket"), server.module("tcp"));
         server.create(tcp, Attrs::new().with(Attr::Listen(true)), None);
         let local = SocketAddrV4::new(HERE, 80);
-        let attrs = Attrs::new().with(Attr::ProtId(ipv4::TCP.into())).with(Attr::Local(local));
+        let attrs = Attrs::new().with(Attr::ProtId(ipv4::TCP.into())).with(Attr::Local(local.into()));
         let listener = server.create(socket, attrs.with(Attr::Listen(true)), None);
         let attrs = Attrs::new()
             .with(Attr::ProtId(ipv4::TCP.into()))
-            .with(Attr::Local(SocketAddrV4::new(THERE, 5000)))
-            .with(Attr::Remote(local));
+            .with(Attr::Local(SocketAddrV4::new(THERE, 5000).into()))
+            .with(Attr::Remote(local.into()));
         (server.world.watch, client.world.watch) = (true, true);
         let path = client.create(client.module("socket"), attrs, Some(Program::silent()));
         let syn = client.world.last.clone();

@@ -195,7 +195,7 @@ impl Host {
         let tables = Tables::with_room(paths, 0x5eed);
         tables.configure(Owned::default(), Domains::default(), &[], &[here]).expect("one address fits");
         let mut setup = Setup::new(tables.clone());
-        setup.addresses = vec![(here, 24)];
+        setup.addresses = vec![(here.into(), 24)];
         setup.devices = vec![Device { checksum_offload: true, gso: 65_000, ..Device::default() }];
         let graph = Graph::build(&graph(), &catalogue(setup)).expect("the graph is a good one");
         let paths = Paths::new(graph, rules.list());
@@ -246,7 +246,7 @@ pub fn neighbour(host: &mut Host, address: Ipv4Addr) {
 /// A path to the peer from this port of ours.
 pub fn between(port: u16) -> Attrs {
     let (local, remote) = (SocketAddrV4::new(HERE, port), SocketAddrV4::new(THERE, 9));
-    Attrs::new().with(Attr::Local(local)).with(Attr::Remote(remote))
+    Attrs::new().with(Attr::Local(local.into())).with(Attr::Remote(remote.into()))
 }
 
 fn graph() -> GraphSpec {

@@ -1,10 +1,9 @@
-//! What ARP knows of its neighbours: bounded, and forgotten after a while. An address in use
+//! What ARP, or ND, knows of its neighbours: bounded, and forgotten after a while. An address in use
 //! is asked for again before it is forgotten; one that does not answer is not asked for again
-//! at once (RFC 1122 §2.3.2.1: at most once a second each).
+//! at once (RFC 1122 §2.3.2.1 and RFC 4861 §7.2.2: at most once a second each).
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
 use core::time::Duration;
 use silk_instant::Instant;
 use silk_path::{PathId, Resolution};
@@ -58,12 +57,12 @@ struct Entry {
 
 /// The neighbours.
 #[derive(Debug)]
-pub(super) struct Cache {
-    entries: BTreeMap<Ipv4Addr, Entry>,
+pub(crate) struct Cache<A> {
+    entries: BTreeMap<A, Entry>,
     limits: CacheLimits,
 }
 
-impl Cache {
+impl<A: Copy + Ord> Cache<A> {
     pub fn new(limits: CacheLimits) -> Self {
         Self { entries: BTreeMap::new(), limits }
     }
@@ -73,7 +72,7 @@ impl Cache {
     }
 
     /// The address, and whether a request is to be sent. A path that has to wait is noted.
-    pub fn lookup(&mut self, now: Instant, address: Ipv4Addr, waiter: PathId) -> (Resolution, bool) {
+    pub fn lookup(&mut self, now: Instant, address: A, waiter: PathId) -> (Resolution, bool) {
         self.make_room(address);
         let limits = self.limits;
         let entry = self.entries.entry(address).or_insert_with(|| Entry::unknown(now));
@@ -97,7 +96,7 @@ impl Cache {
 
     /// Takes an answer in for an address that is wanted, or else does nothing. Answers who
     /// waited for it.
-    pub fn update(&mut self, now: Instant, address: Ipv4Addr, link: MacAddr) -> Vec<PathId> {
+    pub fn update(&mut self, now: Instant, address: A, link: MacAddr) -> Vec<PathId> {
         let until = now + self.limits.fresh;
         let Some(entry) = self.entries.get_mut(&address) else { return Vec::new() };
         let waiters = core::mem::take(&mut entry.waiters);
@@ -106,14 +105,14 @@ impl Cache {
     }
 
     /// As [`Self::update`], for an address nobody may have wanted yet.
-    pub fn learn(&mut self, now: Instant, address: Ipv4Addr, link: MacAddr) -> Vec<PathId> {
+    pub fn learn(&mut self, now: Instant, address: A, link: MacAddr) -> Vec<PathId> {
         self.make_room(address);
         self.entries.entry(address).or_insert_with(|| Entry::unknown(now));
         self.update(now, address, link)
     }
 
     /// The neighbour is not there. Answers who waited for it.
-    pub fn fail(&mut self, now: Instant, address: Ipv4Addr) -> Vec<PathId> {
+    pub fn fail(&mut self, now: Instant, address: A) -> Vec<PathId> {
         let until = now + self.limits.failed;
         let Some(entry) = self.entries.get_mut(&address) else { return Vec::new() };
         entry.fail(until)
@@ -133,11 +132,16 @@ impl Cache {
         given_up
     }
 
-    /// An address that a request is to be sent for now.
-    pub fn next_request(&mut self) -> Option<Ipv4Addr> {
+    /// An address that a request is to be sent for now, and where it was last known to be.
+    pub fn next_request(&mut self) -> Option<(A, Option<MacAddr>)> {
         let (address, entry) = self.entries.iter_mut().find(|(_, entry)| entry.due)?;
         entry.due = false;
-        Some(*address)
+        Some((*address, entry.known))
+    }
+
+    /// The link address, where one is known.
+    pub fn known(&self, address: A) -> Option<MacAddr> {
+        self.entries.get(&address)?.known
     }
 
     /// When [`Self::expire`] has something to do.
@@ -147,7 +151,7 @@ impl Cache {
     }
 
     /// Makes room for `address` by forgetting the neighbour least wanted.
-    fn make_room(&mut self, address: Ipv4Addr) {
+    fn make_room(&mut self, address: A) {
         if self.entries.len() < self.limits.entries || self.entries.contains_key(&address) {
             return;
         }
@@ -201,6 +205,7 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::net::Ipv4Addr;
 
     const THERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
     const LINK: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);

@@ -1,0 +1,402 @@
+//! IP6's part of a path: headers on and off, extension headers and fragments, the path MTU, and
+//! what to do with a message whose next hop is not resolved yet.
+
+use super::fragment::Pieces;
+use super::{Ip6, Key, RES, impossible_source};
+use crate::faults::reason;
+use crate::ip::held::{self, Held};
+use crate::ip::next_hop::{Hop, NextHop};
+use crate::ip::reassembly::{self, Piece};
+use crate::ip::{add_pseudo_header, complete_checksum};
+use crate::template::ECN;
+use alloc::boxed::Box;
+use alloc::vec;
+use core::net::Ipv6Addr;
+use silk_path::{
+    Bell, Checksum, CreateError, Cx, DropReason, Message, Meta, Report, Request, Resolution, Stage, Verdict,
+};
+use silk_wire::extension::{FRAGMENT, FRAGMENT_HEADER, Fragment, Refused};
+use silk_wire::{MacAddr, eth, icmpv6, ipv4, ipv6, tcp};
+
+/// Room in front of a message that is sent from here.
+const HEADROOM: usize = 64;
+
+/// IP6's part of a path.
+pub(super) struct Ip6Stage {
+    // The protocol above; 0 on the path that takes fragments.
+    protocol: u8,
+    hops: u8,
+    // The traffic class of packets that bring none of their own.
+    class: u8,
+    // The one peer, where there is one.
+    remote: Option<Ipv6Addr>,
+    // Our address, where it is one.
+    local: Option<Ipv6Addr>,
+    next_hop: NextHop,
+    // The path's MTU.
+    mtu: u16,
+    // Names the path to routers (RFC 6437 §3).
+    flow_label: u32,
+    held: Option<Box<Held>>,
+}
+
+impl Ip6Stage {
+    pub fn new(protocol: u8, remote: Option<Ipv6Addr>, hops: u8) -> Self {
+        Self {
+            protocol,
+            hops,
+            class: 0,
+            remote,
+            local: None,
+            next_hop: NextHop::default(),
+            mtu: 0,
+            flow_label: 0,
+            held: None,
+        }
+    }
+
+    /// The traffic class of a packet that brings `class`: the ECN bits are TCP's own (RFC 3168
+    /// §6.1).
+    fn class_of(&self, class: u8) -> u8 {
+        let own = if self.protocol == ipv4::TCP { class & ECN } else { 0 };
+        if self.class != 0 { self.class | own } else { class }
+    }
+
+    /// The traffic class that a program may set.
+    fn settable(&self, class: u8) -> u8 {
+        if self.protocol == ipv4::TCP { class & !ECN } else { class }
+    }
+
+    /// The link address for packets to `destination`.
+    fn resolve(
+        &mut self,
+        cx: &mut Cx<'_, '_>,
+        destination: Ipv6Addr,
+        meta: &Meta,
+    ) -> Result<[u8; 6], Resolution> {
+        self.next_hop.resolve(cx, RES, meta, |cx| {
+            if destination.is_multicast() {
+                return Some(Hop::Group(ipv6::group(destination)));
+            }
+            let route = cx.module::<Ip6>().routes.lookup(destination)?;
+            Some(Hop::Station(route.next_hop(destination).into()))
+        })
+    }
+
+    /// Keeps a copy of the one message that may wait.
+    fn hold(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Verdict {
+        if self.held.is_some() || msg.len() > held::MOST || cx.charge(Held::cost(msg)).is_err() {
+            return Verdict::Drop(DropReason::NdPending);
+        }
+        self.held = Some(Box::new(Held::copy(msg)));
+        Verdict::Consumed
+    }
+
+    /// Sends the message that waited, or drops it when its next hop does not answer.
+    fn send_held(&mut self, cx: &mut Cx<'_, '_>) {
+        let Some(mut held) = self.held.take() else { return };
+        cx.release(held.len());
+        self.send(cx, &mut held.message());
+    }
+
+    /// Sends a message that begins here. A drop is counted.
+    fn send(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) {
+        match self.down(cx, msg) {
+            // A drop below has been counted there.
+            Verdict::Forward => _ = cx.down(msg),
+            Verdict::Drop(reason) => cx.count_drop(reason),
+            Verdict::Consumed | Verdict::Handoff => {}
+        }
+    }
+
+    /// The addresses a packet of this message carries: source and destination.
+    fn addresses(&self, cx: &mut Cx<'_, '_>, meta: &Meta) -> Result<(Ipv6Addr, Ipv6Addr), DropReason> {
+        let destination = match self.remote {
+            Some(remote) => remote,
+            None => meta.remote.ipv6().ok_or(DropReason::IpNoRoute)?,
+        };
+        let ours = || meta.local.ipv6().filter(|ours| !ours.is_unspecified());
+        let source = match self.local.or_else(ours) {
+            Some(local) => local,
+            None => cx.module::<Ip6>().routes.lookup(destination).ok_or(DropReason::IpNoRoute)?.source,
+        };
+        Ok((source, destination))
+    }
+
+    /// Sends a datagram in fragments.
+    fn send_pieces(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>, header: ipv6::Emit) -> Verdict {
+        if complete_checksum(msg).is_none() {
+            return Verdict::Drop(DropReason::Unexpected);
+        }
+        // Nobody may guess the next one (RFC 7739 §5).
+        let identification = cx.port().random() as u32;
+        let mut pieces = Pieces::new(msg, header, identification, self.mtu);
+        let meta = Meta { checksum: Checksum::Verified, ..msg.meta };
+        while let Some((buffer, head, tail)) = pieces.next() {
+            if cx.down(&mut Message::new(buffer, head, tail, meta)).is_err() {
+                // Counted below; the rest would be thrown away by the receiver.
+                break;
+            }
+        }
+        Verdict::Consumed
+    }
+
+    /// Whether a packet with this header is for this path.
+    // RFC 9293 MUST-57, MUST-63.
+    fn check(&self, cx: &mut Cx<'_, '_>, header: &ipv6::Header) -> Result<(), DropReason> {
+        let (source, destination) = (header.source(), header.destination());
+        if self.remote.is_some_and(|remote| remote != source)
+            || self.local.is_some_and(|local| local != destination)
+        {
+            return Err(DropReason::NotForPath);
+        }
+        let routes = &cx.module::<Ip6>().routes;
+        if self.local.is_none() && !routes.is_ours(destination) {
+            return Err(DropReason::IpNotForUs);
+        }
+        let impossible = || impossible_source(source) || source.is_unspecified() || routes.is_ours(source);
+        if self.remote.is_none() && impossible() {
+            return Err(DropReason::IpBadSource);
+        }
+        Ok(())
+    }
+
+    /// What is above the headers is what this path carries.
+    fn check_protocol(&self, packet: &ipv6::Packet<'_>) -> Result<(), DropReason> {
+        let any = self.protocol == 0 || packet.fragment.is_some();
+        if any || self.protocol == packet.protocol { Ok(()) } else { Err(DropReason::IpProtocol) }
+    }
+
+    /// A packet that cannot be understood: its sender is told where, if it may be (RFC 4443 §2.4 e).
+    fn refuse(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>, refused: Refused) -> Verdict {
+        let told = refused.problem.zip(ipv6::parse_header(msg.bytes()).ok().copied());
+        if let Some((problem, header)) = told
+            && self.check(cx, &header).is_ok()
+        {
+            let error = icmpv6::Error::Problem(problem.code, problem.pointer);
+            self.send_error(cx, error, &header, &[msg.bytes()], msg.meta.link);
+        }
+        Verdict::Drop(reason(refused.fault))
+    }
+
+    /// Sends an error about the packet with this header, of which `quote` are the bytes, to where
+    /// it came from, unless that is too many.
+    fn send_error(
+        &mut self,
+        cx: &mut Cx<'_, '_>,
+        error: icmpv6::Error,
+        header: &ipv6::Header,
+        quote: &[&[u8]],
+        link: [u8; 6],
+    ) {
+        let now = cx.now();
+        if !cx.module::<Ip6>().errors.take(now) {
+            return cx.count_drop(DropReason::IcmpRate);
+        }
+        let mut buffer = vec![0; HEADROOM + icmpv6::HEADER];
+        for part in quote {
+            let room = HEADROOM + icmpv6::LONGEST - ipv6::HEADER - buffer.len();
+            buffer.extend_from_slice(&part[..part.len().min(room)]);
+        }
+        error.emit(&mut buffer[HEADROOM..]);
+        let field = (HEADROOM + icmpv6::CHECKSUM) as u16;
+        let checksum = Checksum::Partial { start: HEADROOM as u16, field };
+        let mut meta = Meta { protocol: ipv6::ICMP, checksum, link, ..Meta::default() };
+        meta.remote.set_ip(header.source());
+        meta.local.set_ip(header.destination());
+        let end = buffer.len();
+        let mut report = Self::new(ipv6::ICMP, None, self.hops);
+        (report.mtu, report.flow_label) = (self.mtu, self.flow_label);
+        report.send(cx, &mut Message::new(&mut buffer, HEADROOM, end, meta));
+    }
+
+    /// Takes a fragment into reassembly; what becomes whole is classified again (Scout §3.4).
+    fn take_fragment(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Result<(), DropReason> {
+        let packet = ipv6::parse(msg.bytes()).map_err(|refused| reason(refused.fault))?;
+        let Some(fragment) = packet.fragment else { return Err(DropReason::Unexpected) };
+        // The first one has the whole header of what is carried (RFC 7112 §5).
+        let least = if packet.protocol == ipv4::TCP { tcp::HEADER } else { 8 };
+        if fragment.offset == 0 && packet.payload.len() < least {
+            return Err(DropReason::IpFragment);
+        }
+        cx.charge(reassembly::cost(packet.payload)).map_err(|_| DropReason::IpFragmentLimit)?;
+        let now = cx.now();
+        let reassembly = &mut cx.module::<Ip6>().reassembly;
+        let before = reassembly.memory() + reassembly::cost(packet.payload);
+        let piece = Piece { offset: fragment.offset, more: fragment.more, payload: packet.payload };
+        let key = Key {
+            source: packet.header.source(),
+            destination: packet.header.destination(),
+            identification: fragment.identification,
+        };
+        let front = eth::HEADER + ipv6::HEADER;
+        let result = reassembly.insert(now, (key, (*packet.header, packet.protocol)), piece, front);
+        let (after, deadline) = (reassembly.memory(), reassembly.deadline());
+        cx.release(before - after);
+        cx.arm(deadline);
+        if let Some(whole) = result? {
+            let (mut frame, (header, protocol)) = (whole.bytes, whole.header);
+            let payload = (frame.len() - front) as u16;
+            ipv6::emit_reassembled(&header, protocol, payload, &mut frame[eth::HEADER..]);
+            let ours = MacAddr(cx.attrs().link_address().unwrap_or_default());
+            eth::Header::new(ours, MacAddr(msg.meta.link), eth::IPV6).emit(&mut frame);
+            cx.request(Request::Arrived { frame, checksum: msg.meta.checksum });
+        }
+        Ok(())
+    }
+
+    /// Tells a sender that its datagram was given up (RFC 8200 §4.5).
+    fn send_exceeded(&mut self, cx: &mut Cx<'_, '_>, header: &ipv6::Header, protocol: u8, bytes: &[u8]) {
+        let mut front = [0; ipv6::HEADER + FRAGMENT_HEADER];
+        let length = (FRAGMENT_HEADER + bytes.len()) as u16;
+        ipv6::emit_reassembled(header, FRAGMENT, length, &mut front);
+        Fragment { identification: 0, offset: 0, more: true }.emit(protocol, &mut front[ipv6::HEADER..]);
+        self.send_error(cx, icmpv6::Error::ReassemblyExceeded, header, &[&front, bytes], [0; 6]);
+    }
+}
+
+impl Stage for Ip6Stage {
+    fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
+        let attrs = cx.attrs();
+        self.local = attrs.local().and_then(|local| local.ipv6()).filter(|local| !local.is_unspecified());
+        self.next_hop.fixed = attrs.next_hop();
+        self.class = self.settable(attrs.tos().unwrap_or(0));
+        let device_mtu = attrs.mtu().unwrap_or(ipv6::MIN_MTU);
+        let (now, path) = (cx.now(), cx.path());
+        self.flow_label = cx.port().random() as u32 & 0xf_ffff;
+        let ip = cx.module::<Ip6>();
+        let known = self.remote.and_then(|to| ip.path_mtus.of(now, to));
+        self.mtu = known.unwrap_or(u16::MAX).min(device_mtu);
+        match self.remote {
+            None if self.protocol == 0 => ip.fragments = Some(path),
+            None => {}
+            // Asked for early; whatever comes of it, the first message finds out.
+            Some(remote) => drop(self.resolve(cx, remote, &Meta::default())),
+        }
+        Ok(())
+    }
+
+    fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        let packet = match ipv6::parse(msg.bytes()) {
+            Err(refused) => return self.refuse(cx, msg, refused),
+            Ok(packet) => packet,
+        };
+        let (header, protocol) = (*packet.header, packet.protocol);
+        let (headers, payload, fragment) = (packet.headers_len, packet.payload.len(), packet.fragment);
+        if let Err(reason) = self.check(cx, &header).and_then(|()| self.check_protocol(&packet)) {
+            return reason.into();
+        }
+        if fragment.is_some() {
+            return match self.take_fragment(cx, msg) {
+                Ok(()) => Verdict::Consumed,
+                Err(reason) => reason.into(),
+            };
+        }
+        if self.remote.is_some() {
+            self.next_hop.seen = msg.meta.link;
+        }
+        msg.pop(headers);
+        msg.truncate(payload);
+        msg.meta.remote.set_ip(header.source());
+        msg.meta.local.set_ip(header.destination());
+        msg.meta.protocol = protocol;
+        msg.meta.tos = header.traffic_class();
+        Verdict::Forward
+    }
+
+    // RFC 9293 MUST-48, SHLD-22.
+    fn down(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        let (source, destination) = match self.addresses(cx, &msg.meta) {
+            Ok(addresses) => addresses,
+            Err(reason) => return reason.into(),
+        };
+        let link = match self.resolve(cx, destination, &msg.meta) {
+            Ok(link) => link,
+            Err(Resolution::Pending) => return self.hold(cx, msg),
+            Err(_) => return Verdict::Drop(DropReason::NdFailed),
+        };
+        let protocol = if self.protocol == 0 { msg.meta.protocol } else { self.protocol };
+        let length = msg.len();
+        if length > ipv6::MAX_PAYLOAD {
+            return Verdict::Drop(DropReason::TooBig);
+        }
+        msg.meta.link = link;
+        add_pseudo_header(msg, source.into(), destination.into(), protocol);
+        let header = ipv6::Emit {
+            traffic_class: self.class_of(msg.meta.tos),
+            flow_label: self.flow_label,
+            next_header: protocol,
+            hop_limit: self.hops,
+            source,
+            destination,
+            payload_len: length as u16,
+        };
+        if length + ipv6::HEADER > self.mtu.into() && msg.meta.gso_size == 0 {
+            return match protocol {
+                ipv4::TCP => Verdict::Drop(DropReason::TooBig),
+                _ => self.send_pieces(cx, msg, header),
+            };
+        }
+        match msg.push(ipv6::HEADER) {
+            Ok(bytes) => header.emit(bytes),
+            Err(reason) => return reason.into(),
+        }
+        Verdict::Forward
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_, '_>) {
+        let now = cx.now();
+        loop {
+            let reassembly = &mut cx.module::<Ip6>().reassembly;
+            let before = reassembly.memory();
+            let Some(expired) = reassembly.expire(now) else { break };
+            let freed = before - reassembly.memory();
+            cx.release(freed);
+            cx.count_drop(DropReason::IpFragmentTimeout);
+            if let Some(((header, protocol), bytes)) = expired.first {
+                self.send_exceeded(cx, &header, protocol, &bytes);
+            }
+        }
+        let deadline = cx.module::<Ip6>().reassembly.deadline();
+        cx.arm(deadline);
+    }
+
+    // RFC 9293 SHLD-21.
+    fn bell(&mut self, _: &mut Cx<'_, '_>, bell: Bell) -> bool {
+        if let Bell::Service(class) = bell {
+            self.class = self.settable(class);
+        }
+        true
+    }
+
+    fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {
+        match (report, self.remote) {
+            (Report::Resolved, _) => {
+                self.next_hop.forget();
+                self.send_held(cx);
+                false
+            }
+            (Report::PathMtu { mtu, .. }, Some(remote)) => {
+                let now = cx.now();
+                let mtu = cx.module::<Ip6>().path_mtus.learn(now, remote, mtu);
+                self.mtu = self.mtu.min(mtu);
+                true
+            }
+            _ => true,
+        }
+    }
+
+    fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
+        if let Some(held) = self.held.take() {
+            cx.release(held.len());
+        }
+        let path = cx.path();
+        let ip = cx.module::<Ip6>();
+        if ip.fragments == Some(path) {
+            ip.fragments = None;
+            let memory = ip.reassembly.memory();
+            ip.reassembly.clear();
+            cx.release(memory);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! ND: finds the Ethernet address of an IPv6 neighbour (RFC 4861 §7). It asks, answers, and keeps
+//! what it learnt for a while, or, where Linux shares the interface, has the addresses told. Only
+//! what no router can have forwarded is read (hop limit 255), and it must never learn from what
+//! was not asked for: that only updates an entry that is in use. Redirects are ignored, as RFC
+//! 4861 §8.3 allows. Where silk owns the interface it asks first whether somebody else has its
+//! addresses (RFC 4862 §5.4), using them meanwhile (RFC 4429).
+//!
+//! # Configuration
+//! `address` — our addresses, a list; default: the interface's.
+//! `told` — addresses are told by whoever runs the graph instead of asked for on the link;
+//! default: as the interface is shared with Linux or not.
+//!
+//! # Services
+//! `res` (resolve, provider): IP6. `down` (net, needed): ETH.
+//!
+//! # Attributes
+//! Sets `ProtId` to 0x86dd and `Groups` on its own path, which takes every message of neighbour
+//! discovery.
+//!
+//! # Example
+//! ```toml
+//! [[module]]
+//! name = "nd"
+//! kind = "nd"
+//!
+//! [[link]]
+//! from = "nd.down"
+//! to = "eth0.up"
+//! ```
+//!
+//! # See also
+//! [`ip6`](crate::ip6), whose addresses it translates; [`arp`](crate::arp), which does so for
+//! IPv4; [`eth`](crate::eth) below.
+
+mod stage;
+
+use crate::arp::wake;
+use crate::cache::{Cache, CacheLimits};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv6Addr};
+use silk_instant::Instant;
+use silk_path::service::{NET, RESOLVER, Service};
+use silk_path::{
+    Attr, Create, CreateError, Module, Next, Parameter, ParameterKind, Parcel, PathId, Port, Request,
+    Resolution, Resolve, Step,
+};
+use silk_wire::{MacAddr, eth};
+use stage::NdStage;
+
+/// Its services.
+pub const SERVICES: &[Service] = &[Service::offered("res", RESOLVER), Service::needed("down", NET)];
+const DOWN: u8 = 1;
+
+/// Its parameters.
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter { name: "address", kind: ParameterKind::List(&ParameterKind::Network), required: false },
+    Parameter { name: "told", kind: ParameterKind::Flag, required: false },
+];
+
+/// The module.
+pub struct Nd {
+    // Ours, each until when somebody else may still object to it.
+    addresses: Vec<(Ipv6Addr, Instant)>,
+    cache: Cache<Ipv6Addr>,
+    // Addresses are told (`learn`), not asked for.
+    told: bool,
+    // The path that asks and answers.
+    path: Option<PathId>,
+}
+
+impl Nd {
+    /// The module with these addresses of ours; with `told`, it asks whoever runs the graph
+    /// ([`Request::Resolve`]) instead of the link.
+    pub fn new(addresses: &[Ipv6Addr], told: bool, limits: CacheLimits) -> Self {
+        let addresses = addresses.iter().map(|address| (*address, Instant::ZERO)).collect();
+        Self { addresses, cache: Cache::new(limits), told, path: None }
+    }
+
+    /// Takes in what somebody else found out: the neighbour's address, or that there is none.
+    /// Whoever waited is woken.
+    pub fn learn(&mut self, now: Instant, address: Ipv6Addr, link: Option<MacAddr>, port: &mut dyn Port) {
+        let waiters = match link {
+            Some(link) => self.cache.learn(now, address, link),
+            None => self.cache.fail(now, address),
+        };
+        wake(waiters, port);
+    }
+
+    /// Neighbours known or asked for.
+    pub fn entries(&self) -> usize {
+        self.cache.len()
+    }
+
+    /// The addresses that we answer for: ours, but those that another station has as well.
+    pub fn addresses(&self) -> impl Iterator<Item = Ipv6Addr> + '_ {
+        self.addresses.iter().map(|(address, _)| *address)
+    }
+
+    fn is_ours(&self, address: Ipv6Addr) -> bool {
+        self.addresses().any(|ours| ours == address)
+    }
+}
+
+impl Resolve for Nd {
+    fn resolve(&mut self, now: Instant, address: IpAddr, waiter: PathId, port: &mut dyn Port) -> Resolution {
+        let IpAddr::V6(address) = address else { return Resolution::Failed };
+        let (answer, ask) = self.cache.lookup(now, address, waiter);
+        match (ask, self.told, self.path) {
+            (false, ..) => {}
+            (true, true, _) => port.request(Request::Resolve(address.into())),
+            // The path sends what the cache has marked.
+            (true, false, Some(path)) => port.request(Request::Wake(path)),
+            (true, false, None) => {}
+        }
+        answer
+    }
+}
+
+impl Module for Nd {
+    fn kind(&self) -> &'static str {
+        "nd"
+    }
+
+    fn services(&self) -> &'static [Service] {
+        SERVICES
+    }
+
+    fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
+        create.set(Attr::ProtId(eth::IPV6))?;
+        create.set(Attr::Groups(true))?;
+        Ok(Step { stage: Some(Box::new(NdStage::default())), next: Next::Service(DOWN) })
+    }
+
+    fn takes(&self, parcel: &Parcel) -> Option<PathId> {
+        if *parcel == Parcel::Discovery { self.path } else { None }
+    }
+
+    fn resolver(&mut self) -> Option<&mut dyn Resolve> {
+        Some(self)
+    }
+}

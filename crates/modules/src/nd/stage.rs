@@ -1,0 +1,246 @@
+//! ND's own path: answers who asks for us, learns from who answers us, sends the requests that the
+//! cache has marked, and asks at first whether our addresses are ours alone.
+
+use super::Nd;
+use crate::arp::wake;
+use crate::faults::{accept, reason};
+use core::net::Ipv6Addr;
+use core::time::Duration;
+use silk_path::{Checksum, CreateError, Cx, DropReason, Message, Meta, Report, Stage, Verdict};
+use silk_wire::{MacAddr, checksum, icmpv6, ipv6, ndp};
+
+/// Room in front of a message for headers.
+const HEADROOM: usize = 64;
+/// How long an objection to an address of ours is waited for (RFC 4861 §10: RetransTimer).
+const PROBATION: Duration = Duration::from_secs(1);
+/// Everybody on the link.
+const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+
+/// ND's part of its path.
+#[derive(Default)]
+pub(super) struct NdStage {
+    ours: MacAddr,
+}
+
+/// A message that has been checked, and whence it came.
+struct Heard {
+    message: ndp::Message,
+    source: Ipv6Addr,
+    destination: Ipv6Addr,
+    link: MacAddr,
+}
+
+impl NdStage {
+    /// Reads a message and refuses what RFC 4861 §7.1 refuses.
+    fn hear(msg: &Message<'_>) -> Result<Heard, DropReason> {
+        let packet = ipv6::parse(msg.bytes()).map_err(|refused| reason(refused.fault))?;
+        let (source, destination) = (packet.header.source(), packet.header.destination());
+        // RFC 6980 §5: never in fragments; and nobody has reason to put options in front.
+        if packet.headers_len != ipv6::HEADER || packet.protocol != ipv6::ICMP {
+            return Err(DropReason::NdMalformed);
+        }
+        let length = packet.payload.len() as u16;
+        let pseudo = checksum::pseudo6(source, destination, ipv6::ICMP, length);
+        icmpv6::parse(packet.payload, accept(&msg.meta), pseudo).map_err(reason)?;
+        let message = ndp::parse(packet.header.hop_limit, packet.payload).map_err(reason)?;
+        if crate::ip6::impossible_source(source) {
+            return Err(DropReason::IpBadSource);
+        }
+        Ok(Heard { message, source, destination, link: MacAddr(msg.meta.link) })
+    }
+
+    /// Somebody asks for an address.
+    fn solicited(
+        &self,
+        cx: &mut Cx<'_, '_>,
+        heard: &Heard,
+        target: Ipv6Addr,
+        link: Option<MacAddr>,
+    ) -> Result<(), DropReason> {
+        let now = cx.now();
+        if heard.source.is_unspecified() {
+            // Somebody asks whether the address is free (RFC 4861 §7.1.1, RFC 4862 §5.4.3).
+            let to_group = heard.destination == ipv6::solicited_node(target);
+            return match link {
+                None if to_group && heard.link != self.ours => self.contested(cx, target),
+                _ => Err(DropReason::NdIgnored),
+            };
+        }
+        let station = link.unwrap_or(heard.link);
+        let (nd, port) = cx.module_and_port::<Nd>();
+        if !station.is_unicast() || nd.is_ours(heard.source) {
+            return Err(DropReason::NdIgnored);
+        }
+        if link.is_some() {
+            wake(nd.cache.update(now, heard.source, station), port);
+        }
+        if !nd.is_ours(target) {
+            return Err(DropReason::NdIgnored);
+        }
+        self.advertise(cx, target, heard.source, station, true);
+        Ok(())
+    }
+
+    /// Somebody says where an address is.
+    fn advertised(
+        &self,
+        cx: &mut Cx<'_, '_>,
+        heard: &Heard,
+        target: Ipv6Addr,
+        link: Option<MacAddr>,
+        (solicited, overrides): (bool, bool),
+    ) -> Result<(), DropReason> {
+        if heard.destination.is_multicast() && solicited {
+            return Err(DropReason::NdMalformed);
+        }
+        let now = cx.now();
+        if cx.module::<Nd>().is_ours(target) {
+            return if heard.link == self.ours { Ok(()) } else { self.contested(cx, target) };
+        }
+        let (nd, port) = cx.module_and_port::<Nd>();
+        let link = link.unwrap_or(heard.link);
+        // RFC 4861 §7.2.5: without the override flag another address than the known one is not
+        // taken over.
+        let other = nd.cache.known(target).is_some_and(|known| known != link);
+        if !link.is_unicast() || (other && !overrides) {
+            return Err(DropReason::NdIgnored);
+        }
+        wake(nd.cache.update(now, target, link), port);
+        Ok(())
+    }
+
+    /// Somebody else has, or wants, an address of ours. As long as it is on probation we give it
+    /// up; afterwards we defend it.
+    fn contested(&self, cx: &mut Cx<'_, '_>, address: Ipv6Addr) -> Result<(), DropReason> {
+        let now = cx.now();
+        let nd = cx.module::<Nd>();
+        let Some(at) = nd.addresses.iter().position(|(ours, _)| *ours == address) else {
+            return Err(DropReason::NdIgnored);
+        };
+        if now < nd.addresses[at].1 {
+            nd.addresses.swap_remove(at);
+            return Err(DropReason::NdIgnored);
+        }
+        self.advertise(cx, address, ALL_NODES, MacAddr(ipv6::group(ALL_NODES)), false);
+        Ok(())
+    }
+
+    fn advertise(&self, cx: &mut Cx<'_, '_>, ours: Ipv6Addr, to: Ipv6Addr, link: MacAddr, solicited: bool) {
+        let mut message = [0; ndp::MESSAGE];
+        ndp::emit_advertisement(ours, self.ours, solicited, &mut message);
+        send(cx, ours, to, link, &mut message);
+    }
+
+    /// Sends every request that is due, and sets the timer for the next.
+    fn ask(&mut self, cx: &mut Cx<'_, '_>) {
+        while let Some((target, known)) = cx.module::<Nd>().cache.next_request() {
+            self.solicit(cx, target, known);
+        }
+        let deadline = cx.module::<Nd>().cache.deadline();
+        cx.arm(deadline);
+    }
+
+    /// Asks for `target`: everybody, or the station where it was (RFC 4861 §7.3.1).
+    fn solicit(&self, cx: &mut Cx<'_, '_>, target: Ipv6Addr, known: Option<MacAddr>) {
+        let nd = cx.module::<Nd>();
+        let narrow = target.is_unicast_link_local();
+        let fits = |ours: &Ipv6Addr| ours.is_unicast_link_local() == narrow;
+        let Some(source) = nd.addresses().find(fits).or_else(|| nd.addresses().next()) else { return };
+        let group = ipv6::solicited_node(target);
+        let (to, link) = known.map_or((group, MacAddr(ipv6::group(group))), |link| (target, link));
+        let mut message = [0; ndp::MESSAGE];
+        ndp::emit_solicitation(target, Some(self.ours), &mut message);
+        send(cx, source, to, link, &mut message);
+    }
+
+    /// Asks whether our addresses are free (RFC 4862 §5.4.2).
+    fn probe(&self, cx: &mut Cx<'_, '_>) {
+        let until = cx.now() + PROBATION;
+        for n in 0..cx.module::<Nd>().addresses.len() {
+            let nd = cx.module::<Nd>();
+            nd.addresses[n].1 = until;
+            let target = nd.addresses[n].0;
+            let group = ipv6::solicited_node(target);
+            let mut message = [0; ndp::MESSAGE];
+            let length = ndp::emit_solicitation(target, None, &mut message);
+            send(cx, Ipv6Addr::UNSPECIFIED, group, MacAddr(ipv6::group(group)), &mut message[..length]);
+        }
+    }
+}
+
+/// Sends a message of neighbour discovery.
+fn send(cx: &mut Cx<'_, '_>, source: Ipv6Addr, destination: Ipv6Addr, link: MacAddr, message: &mut [u8]) {
+    let length = message.len();
+    let header = ipv6::Emit {
+        next_header: ipv6::ICMP,
+        hop_limit: ipv6::NEVER_FORWARDED,
+        source,
+        destination,
+        payload_len: length as u16,
+        ..ipv6::Emit::default()
+    };
+    icmpv6::seal(checksum::pseudo6(source, destination, ipv6::ICMP, length as u16), message);
+    let mut buffer = [0; HEADROOM + ipv6::HEADER + ndp::MESSAGE];
+    let (start, end) = (HEADROOM + ipv6::HEADER, HEADROOM + ipv6::HEADER + length);
+    header.emit(&mut buffer[HEADROOM..]);
+    buffer[start..end].copy_from_slice(message);
+    let meta = Meta { link: link.0, checksum: Checksum::Verified, ..Meta::default() };
+    // A drop has been counted; who asked asks again.
+    let _ = cx.down(&mut Message::new(&mut buffer, HEADROOM, end, meta));
+}
+
+impl Stage for NdStage {
+    fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
+        self.ours = MacAddr(cx.attrs().link_address().ok_or(CreateError::Missing("LinkAddress"))?);
+        let path = cx.path();
+        cx.module::<Nd>().path = Some(path);
+        Ok(())
+    }
+
+    fn start(&mut self, cx: &mut Cx<'_, '_>) {
+        self.probe(cx);
+        self.ask(cx);
+    }
+
+    fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        let heard = match Self::hear(msg) {
+            Ok(heard) => heard,
+            Err(reason) => return reason.into(),
+        };
+        let done = match heard.message {
+            ndp::Message::Solicitation { target, link } => self.solicited(cx, &heard, target, link),
+            ndp::Message::Advertisement { target, link, solicited, overrides, .. } => {
+                self.advertised(cx, &heard, target, link, (solicited, overrides))
+            }
+            // Routers are configured, and redirects are not followed.
+            _ => Err(DropReason::NdIgnored),
+        };
+        done.map_or_else(Verdict::Drop, |()| Verdict::Consumed)
+    }
+
+    fn down(&mut self, _: &mut Cx<'_, '_>, _: &mut Message<'_>) -> Verdict {
+        Verdict::Drop(DropReason::Unexpected)
+    }
+
+    fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {
+        if report == Report::Resolved {
+            self.ask(cx);
+        }
+        false
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_, '_>) {
+        let now = cx.now();
+        let (nd, port) = cx.module_and_port::<Nd>();
+        wake(nd.cache.expire(now), port);
+        self.ask(cx);
+    }
+
+    fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
+        let path = cx.path();
+        let nd = cx.module::<Nd>();
+        if nd.path == Some(path) {
+            nd.path = None;
+        }
+    }
+}

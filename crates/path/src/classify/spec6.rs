@@ -1,0 +1,283 @@
+//! The specification for IPv6, steps 7 to 10 of [`layout`](super::layout): the same questions as
+//! for IPv4, asked behind extension headers. Looks at bytes alone; no input panics.
+
+use super::flows::Between;
+use super::layout::{EXTENSION_BYTES, EXTENSIONS};
+use super::spec::{be16, flow_protocol};
+use super::{Protocol, Tables, Verdict};
+use crate::Endpoint;
+use crate::module::Parcel;
+use core::net::{IpAddr, Ipv6Addr};
+
+const IPV6: usize = 40;
+const ICMP: u8 = 58;
+
+fn address(bytes: &[u8], at: usize) -> Option<Ipv6Addr> {
+    Some(Ipv6Addr::from(*bytes.get(at..)?.first_chunk::<16>()?))
+}
+
+/// An IPv6 packet as far as it matters here.
+struct Packet<'p> {
+    protocol: u8,
+    fragment: bool,
+    dscp: u8,
+    source: Ipv6Addr,
+    destination: Ipv6Addr,
+    // Behind the extension headers, up to the packet's own end.
+    payload: &'p [u8],
+}
+
+/// Steps 7 to 9 of the specification up to whose the packet is.
+fn packet(bytes: &[u8]) -> Option<Packet<'_>> {
+    let length = usize::from(be16(bytes, 4)?);
+    let rest = bytes.get(IPV6..)?.get(..length)?;
+    if bytes[0] >> 4 != 6 {
+        return None;
+    }
+    let (protocol, fragment, payload) = skip_extensions(bytes[6], rest)?;
+    Some(Packet {
+        protocol,
+        fragment,
+        dscp: (be16(bytes, 0)? >> 6 & 0x3f) as u8,
+        source: address(bytes, 8)?,
+        destination: address(bytes, 24)?,
+        payload,
+    })
+}
+
+/// What is behind the extension headers in `bytes`, the first of which is of kind `first`, whether
+/// it is a fragment, and its bytes: step 7. `None`: there are too many of them, or they are cut short.
+pub fn skip_extensions(first: u8, bytes: &[u8]) -> Option<(u8, bool, &[u8])> {
+    let (mut kind, mut at) = (first, 0);
+    for _ in 0..=EXTENSIONS {
+        let rest = bytes.get(at..).filter(|_| at <= EXTENSION_BYTES)?;
+        let length = match (kind, rest) {
+            (0 | 43 | 60, [_, length, ..]) => (usize::from(*length) + 1) * 8,
+            (44, [next, _, high, low, ..]) if (high, low & 0xf9) != (&0, 0) => {
+                let bytes = rest.get(8..).filter(|_| at + 8 <= EXTENSION_BYTES)?;
+                return Some((*next, true, bytes));
+            }
+            (44, _) => 8,
+            (0 | 43 | 60, _) => return None,
+            _ => return Some((kind, false, rest)),
+        };
+        kind = *rest.first()?;
+        at += length;
+    }
+    None
+}
+
+/// Which module is to be asked whose a packet is that has no exact entry.
+pub(super) fn parcel(bytes: &[u8]) -> Option<Parcel> {
+    let packet = packet(bytes)?;
+    if packet.fragment {
+        return Some(Parcel::Fragment6);
+    }
+    match (packet.protocol, *packet.payload.first()?) {
+        (ICMP, 133..=137) => Some(Parcel::Discovery),
+        (ICMP, _) => Some(Parcel::Icmp6),
+        (number, _) => {
+            let local = Endpoint::v6(packet.destination, be16(packet.payload, 2)?);
+            Some(Parcel::Listen(flow_protocol(number)?, local))
+        }
+    }
+}
+
+impl Tables {
+    /// Where an IPv6 packet belongs; `group`: it was sent to a group of stations.
+    pub(super) fn classify_ip6(&self, bytes: &[u8], group: bool) -> Option<Verdict> {
+        let packet = packet(bytes)?;
+        if packet.fragment {
+            let ours = !group && self.owned().fragments && self.is_local(packet.destination);
+            return ours.then(|| Verdict::Fragment { domain: self.domains().fragment });
+        }
+        if packet.protocol == ICMP {
+            return self.verdict_for_icmp6(packet.destination, packet.payload, group);
+        }
+        let protocol = flow_protocol(packet.protocol).filter(|_| !group)?;
+        let least = if protocol == Protocol::Tcp { 20 } else { 8 };
+        if packet.payload.len() < least {
+            return None;
+        }
+        let remote = Endpoint::v6(packet.source, be16(packet.payload, 0)?);
+        let local = Endpoint::v6(packet.destination, be16(packet.payload, 2)?);
+        self.verdict_for(&Between { protocol, local, remote }, packet.dscp)
+    }
+
+    /// Where an ICMPv6 message to `local` belongs: for an error, the domain of the flow it is
+    /// about. `group`: it was sent to a group of stations.
+    pub fn verdict_for_icmp6(&self, local: Ipv6Addr, message: &[u8], group: bool) -> Option<Verdict> {
+        if message.len() < 8 {
+            return None;
+        }
+        if matches!(message[0], 133..=137) {
+            return self.owned().arp.then(|| self.control());
+        }
+        if group || !self.is_local(IpAddr::V6(local)) {
+            return None;
+        }
+        match quoted_flow(message).and_then(|flow| self.flows.lookup(&flow)) {
+            Some(found) => Some(Verdict::Control { domain: found.domain }),
+            None => self.owned().icmp.then(|| self.control()),
+        }
+    }
+}
+
+/// The flow that an ICMPv6 error is about, as our own table has it.
+fn quoted_flow(message: &[u8]) -> Option<Between> {
+    if !matches!(message[0], 1..=4) {
+        return None;
+    }
+    let quote = message.get(8..).filter(|quote| quote.len() >= IPV6 + 8 && quote[0] >> 4 == 6)?;
+    Some(Between {
+        protocol: flow_protocol(quote[6])?,
+        local: Endpoint::v6(address(quote, 8)?, be16(quote, IPV6)?),
+        remote: Endpoint::v6(address(quote, 24)?, be16(quote, IPV6 + 2)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::{ClassRule, Domains, Found, Owned};
+    extern crate std;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    const HERE: Endpoint = Endpoint::v6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1), 80);
+    const THERE: Endpoint = Endpoint::v6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 9), 4000);
+
+    fn tables() -> Tables {
+        let tables = Tables::with_room(64, 7);
+        let domains = Domains { default: 1, fragment: 2, control: 3 };
+        let source = Some((THERE.ip(), 128));
+        let rule = ClassRule { source, dscp: Some(46), local_port: None, domain: 6 };
+        let owned = Owned { arp: true, icmp: true, fragments: true };
+        tables.configure(owned, domains, &[rule], &[HERE.ip()]).unwrap();
+        tables
+    }
+
+    /// A packet of `next`, whose transport begins with the ports and has `payload` bytes.
+    fn ip(next: u8, extensions: &[u8], source: Endpoint, destination: Endpoint, payload: usize) -> Vec<u8> {
+        let mut bytes = std::vec![0x60, 0, 0, 0, 0, 0, next, 64];
+        bytes.extend(source.ipv6().unwrap().octets());
+        bytes.extend(destination.ipv6().unwrap().octets());
+        bytes.extend(extensions);
+        bytes.extend(source.port().to_be_bytes());
+        bytes.extend(destination.port().to_be_bytes());
+        bytes.resize(IPV6 + extensions.len() + payload, 0);
+        with_length(bytes)
+    }
+
+    fn with_length(mut bytes: Vec<u8>) -> Vec<u8> {
+        let length = (bytes.len() - IPV6) as u16;
+        bytes[4..6].copy_from_slice(&length.to_be_bytes());
+        bytes
+    }
+
+    fn frame(ip: &[u8]) -> Vec<u8> {
+        let mut bytes = std::vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd];
+        bytes.extend(ip);
+        bytes
+    }
+
+    fn flow() -> Between {
+        Between { protocol: Protocol::Tcp, local: HERE, remote: THERE }
+    }
+
+    #[test]
+    fn an_exact_entry_comes_first_then_the_port_then_linux() {
+        let tables = tables();
+        let packet = frame(&ip(6, &[], THERE, HERE, 20));
+        assert_eq!(tables.classify(&packet), Verdict::Pass);
+        tables.own_port(Protocol::Tcp, Some(HERE.ip()), 80);
+        assert_eq!(tables.classify(&packet), Verdict::Listen { domain: 1 });
+        let mut hurried = packet.clone();
+        hurried[14..16].copy_from_slice(&[0x6b, 0x80]);
+        assert_eq!(tables.classify(&hurried), Verdict::Listen { domain: 6 });
+        tables.flows.insert(&flow(), Found { domain: 4, index: 9 }).unwrap();
+        assert_eq!(tables.classify(&packet), Verdict::Path { domain: 4, index: 9 });
+    }
+
+    #[test]
+    fn extension_headers_are_skipped_as_far_as_they_are_reasonable() {
+        let tables = tables();
+        tables.own_port(Protocol::Tcp, None, 80);
+        let listen = Verdict::Listen { domain: 1 };
+        let behind =
+            |next: u8, extensions: &[u8]| tables.classify(&frame(&ip(next, extensions, THERE, HERE, 20)));
+        let option = |next: u8, units: u8| {
+            let mut bytes = std::vec![0; 8 * usize::from(units)];
+            (bytes[0], bytes[1]) = (next, units - 1);
+            bytes
+        };
+        assert_eq!(behind(60, &option(6, 16)), listen);
+        assert_eq!(behind(60, &option(6, 17)), Verdict::Pass, "too many bytes");
+        let chain = |kinds: &[u8]| kinds.iter().flat_map(|next| option(*next, 1)).collect::<Vec<u8>>();
+        assert_eq!(behind(0, &chain(&[43, 60, 44, 6])), listen, "with an atomic fragment");
+        assert_eq!(behind(0, &chain(&[43, 60, 44, 60, 6])), Verdict::Pass, "too many");
+        assert_eq!(behind(51, &option(6, 1)), Verdict::Pass, "what we do not know is Linux's");
+    }
+
+    #[test]
+    fn fragments_discovery_and_icmp_have_their_domains() {
+        let tables = tables();
+        let fragment = [17, 0, 0, 1, 0, 0, 0, 0];
+        assert_eq!(
+            tables.classify(&frame(&ip(44, &fragment, THERE, HERE, 8))),
+            Verdict::Fragment { domain: 2 }
+        );
+        let control = Verdict::Control { domain: 3 };
+        let mut question = ip(ICMP, &[], THERE, Endpoint::v6("ff02::1:ff00:1".parse().unwrap(), 0), 24);
+        question[IPV6] = 135;
+        let mut question = frame(&question);
+        question[0] = 0x33;
+        assert_eq!(tables.classify(&question), control);
+        question[14 + IPV6] = 128;
+        assert_eq!(tables.classify(&question), Verdict::Pass, "a ping to a group");
+        let mut ping = ip(ICMP, &[], THERE, HERE, 8);
+        ping[IPV6] = 128;
+        assert_eq!(tables.classify(&frame(&ping)), control);
+    }
+
+    #[test]
+    fn an_error_goes_to_the_domain_of_the_flow_it_quotes() {
+        let tables = tables();
+        tables.flows.insert(&flow(), Found { domain: 4, index: 9 }).unwrap();
+        let mut error = ip(ICMP, &[], Endpoint::v6(Ipv6Addr::LOCALHOST, 0), HERE, 8);
+        error[IPV6] = 2;
+        error.extend(ip(6, &[], HERE, THERE, 8));
+        assert_eq!(tables.classify(&frame(&with_length(error))), Verdict::Control { domain: 4 });
+    }
+
+    #[test]
+    fn what_is_cut_short_or_for_others_is_linuxs() {
+        let tables = tables();
+        tables.own_port(Protocol::Tcp, None, 80);
+        let whole = frame(&ip(6, &[], THERE, HERE, 20));
+        for length in 0..whole.len() {
+            assert_eq!(tables.classify(&whole[..length]), Verdict::Pass, "{length} bytes");
+        }
+        let elsewhere = Endpoint::v6(Ipv6Addr::LOCALHOST, 80);
+        assert_eq!(tables.classify(&frame(&ip(6, &[], THERE, elsewhere, 20))), Verdict::Pass);
+        let mut group = whole;
+        group[0] = 0x33;
+        assert_eq!(tables.classify(&group), Verdict::Pass);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_classified(mut bytes in proptest::collection::vec(any::<u8>(), 0..160), next in 0usize..6) {
+            let tables = tables();
+            if bytes.len() > 54 {
+                bytes[12..15].copy_from_slice(&[0x86, 0xdd, 0x60]);
+                bytes[20] = [6, 17, 58, 0, 44, 60][next];
+                let length = (bytes.len() - 54) as u16;
+                bytes[18..20].copy_from_slice(&length.to_be_bytes());
+            }
+            let before = tables.flows.count();
+            let first = tables.classify(&bytes);
+            prop_assert_eq!((tables.classify(&bytes), tables.flows.count()), (first, before));
+        }
+    }
+}

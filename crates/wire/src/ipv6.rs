@@ -1,0 +1,322 @@
+//! The IPv6 header (RFC 8200 §3) and what a packet carries behind its extension headers.
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-------+---------------+---------------------------------------+
+//! |   6   | traffic class |              flow label               |
+//! +-------+---------------+-------+---------------+---------------+
+//! |        payload length         |  next header  |   hop limit   |
+//! +-------------------------------+---------------+---------------+
+//! |                       source (16 bytes)                       |
+//! +---------------------------------------------------------------+
+//! |                     destination (16 bytes)                    |
+//! +---------------------------------------------------------------+
+//! ```
+//! Extension headers follow; [`extension`](crate::extension) walks them. Jumbograms (RFC 2675) are not
+//! for this host: no link of ours carries them.
+
+use crate::extension::{Chain, Fragment, Refused, walk};
+use crate::{ParseError, put, split};
+use core::net::Ipv6Addr;
+use zerocopy::{
+    FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, network_endian::U16, network_endian::U32,
+};
+
+/// Bytes of the header.
+pub const HEADER: usize = 40;
+/// The largest payload: what the payload length can say.
+pub const MAX_PAYLOAD: usize = 65535;
+/// The least MTU of a link (RFC 8200 §5).
+pub const MIN_MTU: u16 = 1280;
+/// Next header: ICMPv6 (RFC 4443).
+pub const ICMP: u8 = 58;
+/// The hop limit of packets that never crossed a router (RFC 4861 §3.1).
+pub const NEVER_FORWARDED: u8 = 255;
+
+/// The header as it stands in the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct Header {
+    version_class_flow: U32,
+    payload_len: U16,
+    /// What follows the header: an extension header or the payload.
+    pub next_header: u8,
+    /// Hops left.
+    pub hop_limit: u8,
+    source: [u8; 16],
+    destination: [u8; 16],
+}
+
+impl Header {
+    /// The sender.
+    pub fn source(&self) -> Ipv6Addr {
+        self.source.into()
+    }
+    /// The receiver.
+    pub fn destination(&self) -> Ipv6Addr {
+        self.destination.into()
+    }
+    /// DSCP (upper six bits) and ECN (RFC 2474, RFC 3168).
+    pub fn traffic_class(&self) -> u8 {
+        (self.version_class_flow.get() >> 20) as u8
+    }
+    /// Names the flow to routers (RFC 6437): 20 bits.
+    pub fn flow_label(&self) -> u32 {
+        self.version_class_flow.get() & 0xf_ffff
+    }
+    /// Bytes behind the header.
+    pub fn payload_len(&self) -> usize {
+        self.payload_len.get().into()
+    }
+    /// The differentiated services code point.
+    pub fn dscp(&self) -> u8 {
+        self.traffic_class() >> 2
+    }
+}
+
+/// A packet whose lengths and extension headers have been checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// The header.
+    pub header: &'a Header,
+    /// Bytes of the header and all extension headers that were walked.
+    pub headers_len: usize,
+    /// What the payload is: TCP, UDP, [`ICMP`], or whatever this host does not know.
+    pub protocol: u8,
+    /// Where the payload lies in its datagram's, when the packet is a real fragment. Atomic
+    /// fragments (RFC 6946) are whole packets.
+    pub fragment: Option<Fragment>,
+    /// What the packet carries, without the padding of the link.
+    pub payload: &'a [u8],
+}
+
+/// The header and the bytes behind it, as many as it says.
+fn split_packet(bytes: &[u8]) -> Result<(&Header, &[u8]), ParseError> {
+    let (header, rest) = split::<Header>(bytes, ParseError::Ipv6Truncated)?;
+    if header.version_class_flow.get() >> 28 != 6 {
+        return Err(ParseError::Ipv6Version);
+    }
+    let rest = rest.get(..header.payload_len()).ok_or(ParseError::Ipv6Length)?;
+    Ok((header, rest))
+}
+
+/// The packet at the front of `bytes`, its lengths and extension headers checked.
+pub fn parse(bytes: &[u8]) -> Result<Packet<'_>, Refused> {
+    let (header, rest) = split_packet(bytes)?;
+    let Chain { protocol, length, fragment } = walk(header.next_header, rest)?;
+    let payload = rest.get(length..).ok_or(ParseError::Ipv6Extension)?;
+    if let Some(fragment) = fragment {
+        fragment.check(payload.len(), HEADER + length)?;
+    }
+    Ok(Packet { header, headers_len: HEADER + length, protocol, fragment, payload })
+}
+
+/// The header at the front of `bytes` alone, the rest not looked at.
+pub fn parse_header(bytes: &[u8]) -> Result<&Header, ParseError> {
+    Ok(split_packet(bytes)?.0)
+}
+
+/// The packet that an ICMPv6 error quotes: cut short, so its length is not asked for. The
+/// protocol and what is there of the payload.
+pub fn parse_quoted(bytes: &[u8]) -> Result<(&Header, u8, &[u8]), ParseError> {
+    let (header, rest) = split::<Header>(bytes, ParseError::Ipv6Truncated)?;
+    if header.version_class_flow.get() >> 28 != 6 {
+        return Err(ParseError::Ipv6Version);
+    }
+    let chain = walk(header.next_header, rest).map_err(|_| ParseError::IcmpQuote)?;
+    if chain.fragment.is_some_and(|fragment| fragment.offset > 0) {
+        return Err(ParseError::IcmpQuote);
+    }
+    let payload = rest.get(chain.length..).ok_or(ParseError::IcmpQuote)?;
+    Ok((header, chain.protocol, payload))
+}
+
+/// What a header to be written says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Emit {
+    /// DSCP and ECN.
+    pub traffic_class: u8,
+    /// The flow label; its lower 20 bits are used.
+    pub flow_label: u32,
+    /// What follows the header.
+    pub next_header: u8,
+    /// Hops left.
+    pub hop_limit: u8,
+    /// The sender.
+    pub source: Ipv6Addr,
+    /// The receiver.
+    pub destination: Ipv6Addr,
+    /// Bytes behind the header.
+    pub payload_len: u16,
+}
+
+impl Default for Emit {
+    /// A full hop limit, to be completed.
+    fn default() -> Self {
+        Self {
+            traffic_class: 0,
+            flow_label: 0,
+            next_header: 0,
+            hop_limit: 64,
+            source: Ipv6Addr::UNSPECIFIED,
+            destination: Ipv6Addr::UNSPECIFIED,
+            payload_len: 0,
+        }
+    }
+}
+
+impl Emit {
+    /// Writes the header to the front of `bytes`, which must have room for [`HEADER`] bytes.
+    pub fn emit(&self, bytes: &mut [u8]) {
+        let first = 6 << 28 | u32::from(self.traffic_class) << 20 | self.flow_label & 0xf_ffff;
+        let header = Header {
+            version_class_flow: U32::new(first),
+            payload_len: U16::new(self.payload_len),
+            next_header: self.next_header,
+            hop_limit: self.hop_limit,
+            source: self.source.octets(),
+            destination: self.destination.octets(),
+        };
+        put(&header, bytes);
+    }
+}
+
+/// Writes the header at the front of `bytes` as that of a whole datagram of `payload_len`
+/// bytes of `protocol` without extension headers: what reassembly hands on (RFC 8200 §4.5; what
+/// stood in front of the fragment header has been looked at with each fragment). Room for
+/// [`HEADER`] bytes.
+pub fn emit_reassembled(first: &Header, protocol: u8, payload_len: u16, bytes: &mut [u8]) {
+    let whole = Emit {
+        traffic_class: first.traffic_class(),
+        flow_label: first.flow_label(),
+        next_header: protocol,
+        hop_limit: first.hop_limit,
+        source: first.source(),
+        destination: first.destination(),
+        payload_len,
+    };
+    whole.emit(bytes);
+}
+
+/// The group a neighbour is asked through (RFC 4291 §2.7.1): `ff02::1:ffXX:XXXX`.
+pub const fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
+    let [.., a, b, c] = address.octets();
+    Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | a as u16, (b as u16) << 8 | c as u16)
+}
+
+/// The Ethernet group of a multicast destination (RFC 2464 §7).
+pub const fn group(destination: Ipv6Addr) -> [u8; 6] {
+    let [.., a, b, c, d] = destination.octets();
+    [0x33, 0x33, a, b, c, d]
+}
+
+/// The link-local address that an Ethernet address makes (RFC 4862 §5.3, RFC 2464 §4 and §5).
+pub const fn link_local(mac: [u8; 6]) -> Ipv6Addr {
+    let [a, b, c, d, e, f] = mac;
+    Ipv6Addr::new(0xfe80, 0, 0, 0, word_of(a ^ 2, b), word_of(c, 0xff), word_of(0xfe, d), word_of(e, f))
+}
+
+const fn word_of(high: u8, low: u8) -> u16 {
+    (high as u16) << 8 | low as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    const A: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+    const B: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
+
+    fn packet(next_header: u8, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = std::vec![0; HEADER];
+        let payload_len = payload.len() as u16;
+        Emit { next_header, source: A, destination: B, payload_len, ..Emit::default() }.emit(&mut bytes);
+        bytes.extend_from_slice(payload);
+        bytes
+    }
+
+    fn fault(bytes: &[u8]) -> Option<ParseError> {
+        parse(bytes).err().map(|refused| refused.fault)
+    }
+
+    #[test]
+    fn each_wrong_length_has_its_name() {
+        let good = packet(17, b"12345678");
+        assert!(parse(&good).is_ok());
+        assert_eq!(fault(&good[..39]), Some(ParseError::Ipv6Truncated));
+        assert_eq!(fault(&good[..47]), Some(ParseError::Ipv6Length));
+        let mut other = good;
+        other[0] = 0x45;
+        assert_eq!(fault(&other), Some(ParseError::Ipv6Version));
+    }
+
+    #[test]
+    fn padding_is_cut() {
+        let mut bytes = packet(17, b"payload!");
+        bytes.extend_from_slice(b"padding");
+        assert_eq!(parse(&bytes).unwrap().payload, b"payload!");
+    }
+
+    #[test]
+    fn an_atomic_fragment_is_a_whole_packet() {
+        let read = packet(44, b"\x11\0\0\0abcdpayload!");
+        let read = parse(&read).unwrap();
+        assert_eq!((read.protocol, read.fragment, read.payload), (17, None, &b"payload!"[..]));
+    }
+
+    #[test]
+    fn a_fragment_must_be_whole_units_and_fit() {
+        let problem = |bytes: &[u8]| parse(bytes).unwrap_err().problem.map(|p| (p.code, p.pointer));
+        let odd = packet(44, b"\x11\0\0\x01abcd1234567");
+        assert_eq!((fault(&odd), problem(&odd)), (Some(ParseError::Ipv6Fragment), Some((0, 4))));
+        let beyond = packet(44, b"\x11\0\xff\xf8abcd12345678");
+        assert_eq!((fault(&beyond), problem(&beyond)), (Some(ParseError::Ipv6Fragment), Some((0, 42))));
+        let first = packet(44, b"\x11\0\0\x01abcd12345678");
+        let read = parse(&first).unwrap();
+        let expected = Fragment { identification: 0x61626364, offset: 0, more: true };
+        assert_eq!((read.protocol, read.fragment, read.headers_len), (17, Some(expected), 48));
+    }
+
+    #[test]
+    fn groups_and_link_local_addresses_are_made_as_the_rfcs_say() {
+        let address: Ipv6Addr = "2001:db8::1:800:200e:8c6c".parse().unwrap();
+        assert_eq!(solicited_node(address), "ff02::1:ff0e:8c6c".parse::<Ipv6Addr>().unwrap());
+        assert_eq!(group(solicited_node(address)), [0x33, 0x33, 0xff, 0x0e, 0x8c, 0x6c]);
+        assert_eq!(link_local([2, 0, 0, 0, 0, 1]), "fe80::ff:fe00:1".parse::<Ipv6Addr>().unwrap());
+    }
+
+    proptest! {
+        #[test]
+        fn written_and_read_back(traffic_class: u8, flow_label in 0u32..1 << 20, hop_limit: u8, ends: [[u8; 16]; 2], payload in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let emit = Emit {
+                traffic_class, flow_label, hop_limit, next_header: 6,
+                source: ends[0].into(), destination: ends[1].into(), payload_len: payload.len() as u16,
+            };
+            let mut bytes = std::vec![0; HEADER];
+            emit.emit(&mut bytes);
+            bytes.extend_from_slice(&payload);
+            let read = parse(&bytes).unwrap();
+            let header = read.header;
+            prop_assert_eq!((header.traffic_class(), header.flow_label(), header.hop_limit), (traffic_class, flow_label, hop_limit));
+            prop_assert_eq!((header.source(), header.destination()), (emit.source, emit.destination));
+            prop_assert_eq!((read.protocol, read.payload), (6, &payload[..]));
+        }
+
+        #[test]
+        fn any_bytes_parse_or_are_refused(mut bytes in proptest::collection::vec(any::<u8>(), 0..200), next in 0u8..5, whole: bool) {
+            if bytes.len() >= HEADER && whole {
+                bytes[0] = 0x60;
+                let length = (bytes.len() - HEADER) as u16;
+                bytes[4..6].copy_from_slice(&length.to_be_bytes());
+                bytes[6] = [0, 43, 44, 60, 17][usize::from(next)];
+            }
+            if let Ok(read) = parse(&bytes) {
+                prop_assert!(read.headers_len + read.payload.len() <= bytes.len());
+            }
+            let _ = parse_quoted(&bytes);
+        }
+    }
+}

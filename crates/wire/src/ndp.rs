@@ -1,0 +1,256 @@
+//! Neighbour discovery (RFC 4861 §4): who has this address, I have it, and what routers tell.
+//! Only messages that no router can have forwarded (hop limit 255, RFC 4861 §11.2) with code 0
+//! and well-formed options are read at all. The checksum is ICMPv6's own and checked there.
+//! ```text
+//!  0       1       2               4               8                              24
+//! +-------+-------+---------------+---------------+------------------------------+--------
+//! | type  |   0   |   checksum    | flags: R S O  |       target (16 bytes)      | options
+//! +-------+-------+---------------+---------------+------------------------------+--------
+//! option:  type (1) | length / 8 (1) | value
+//! ```
+
+use crate::ipv6::NEVER_FORWARDED;
+use crate::{MacAddr, ParseError};
+use core::net::Ipv6Addr;
+
+/// Type of a router solicitation.
+pub const ROUTER_SOLICITATION: u8 = 133;
+/// Type of a router advertisement.
+pub const ROUTER_ADVERTISEMENT: u8 = 134;
+/// Type of a neighbour solicitation.
+pub const SOLICITATION: u8 = 135;
+/// Type of a neighbour advertisement.
+pub const ADVERTISEMENT: u8 = 136;
+/// Type of a redirect.
+pub const REDIRECT: u8 = 137;
+
+/// Bytes of a solicitation or an advertisement with its link address.
+pub const MESSAGE: usize = 32;
+
+const SOURCE_LINK: u8 = 1;
+const TARGET_LINK: u8 = 2;
+const MTU: u8 = 5;
+
+const ROUTER: u8 = 0x80;
+const SOLICITED: u8 = 0x40;
+const OVERRIDE: u8 = 0x20;
+
+/// Whether a type is neighbour discovery's.
+pub const fn is_discovery(kind: u8) -> bool {
+    matches!(kind, ROUTER_SOLICITATION..=REDIRECT)
+}
+
+/// A message of neighbour discovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Who has this address?
+    Solicitation {
+        /// The address in question.
+        target: Ipv6Addr,
+        /// The asker's Ethernet address; none from one that has no address yet.
+        link: Option<MacAddr>,
+    },
+    /// This station has it.
+    Advertisement {
+        /// The address.
+        target: Ipv6Addr,
+        /// Its station's Ethernet address.
+        link: Option<MacAddr>,
+        /// It is a router.
+        router: bool,
+        /// It answers a solicitation.
+        solicited: bool,
+        /// It may replace what is known.
+        overrides: bool,
+    },
+    /// A router is here.
+    Router {
+        /// How long it may be used as the default router, seconds; 0: not.
+        lifetime: u16,
+        /// The hop limit it proposes; 0: none.
+        hop_limit: u8,
+        /// Its Ethernet address.
+        link: Option<MacAddr>,
+        /// The link's MTU, bytes.
+        mtu: Option<u32>,
+    },
+    /// Is there a router?
+    RouterSolicitation,
+    /// Use another first hop.
+    Redirect,
+}
+
+/// What the options of a message say.
+#[derive(Clone, Copy, Default)]
+struct Options {
+    source: Option<MacAddr>,
+    target: Option<MacAddr>,
+    mtu: Option<u32>,
+}
+
+/// The message in `bytes`, an ICMPv6 message that came with `hop_limit`.
+pub fn parse(hop_limit: u8, bytes: &[u8]) -> Result<Message, ParseError> {
+    let [kind, code, _, _, flags, ..] = *bytes else { return Err(ParseError::NdTruncated) };
+    if hop_limit != NEVER_FORWARDED || code != 0 {
+        return Err(ParseError::NdForwarded);
+    }
+    match kind {
+        ROUTER_SOLICITATION => {
+            options(bytes, 8)?;
+            Ok(Message::RouterSolicitation)
+        }
+        ROUTER_ADVERTISEMENT => {
+            let found = options(bytes, 16)?;
+            let [_, _, _, _, hop_limit, _, high, low, ..] = *bytes else {
+                return Err(ParseError::NdTruncated);
+            };
+            let lifetime = u16::from_be_bytes([high, low]);
+            Ok(Message::Router { lifetime, hop_limit, link: found.source, mtu: found.mtu })
+        }
+        SOLICITATION => {
+            let (target, found) = (target(bytes)?, options(bytes, 24)?);
+            Ok(Message::Solicitation { target, link: found.source })
+        }
+        ADVERTISEMENT => {
+            let (target, found) = (target(bytes)?, options(bytes, 24)?);
+            Ok(Message::Advertisement {
+                target,
+                link: found.target,
+                router: flags & ROUTER != 0,
+                solicited: flags & SOLICITED != 0,
+                overrides: flags & OVERRIDE != 0,
+            })
+        }
+        REDIRECT => {
+            options(bytes, 40)?;
+            Ok(Message::Redirect)
+        }
+        _ => Err(ParseError::NdMalformed),
+    }
+}
+
+/// The address in question: never a group's (RFC 4861 §7.1).
+fn target(bytes: &[u8]) -> Result<Ipv6Addr, ParseError> {
+    let octets: &[u8; 16] =
+        bytes.get(8..).and_then(|rest| rest.first_chunk()).ok_or(ParseError::NdTruncated)?;
+    let target = Ipv6Addr::from(*octets);
+    if target.is_multicast() { Err(ParseError::NdMalformed) } else { Ok(target) }
+}
+
+/// The options from `at` on. One of length zero spoils the message (RFC 4861 §4.6).
+fn options(bytes: &[u8], at: usize) -> Result<Options, ParseError> {
+    let mut rest = bytes.get(at..).ok_or(ParseError::NdTruncated)?;
+    let mut found = Options::default();
+    while let [kind, units, ..] = *rest {
+        let length = usize::from(units) * 8;
+        let option = rest.get(..length).filter(|option| !option.is_empty()).ok_or(ParseError::NdMalformed)?;
+        let link = || option.get(2..8).and_then(|mac| mac.try_into().ok()).map(MacAddr);
+        match kind {
+            SOURCE_LINK => found.source = link(),
+            TARGET_LINK => found.target = link(),
+            MTU => {
+                let word = option.get(4..8).and_then(|word| word.try_into().ok());
+                found.mtu = word.map(u32::from_be_bytes);
+            }
+            _ => {}
+        }
+        rest = &rest[length..];
+    }
+    if rest.is_empty() { Ok(found) } else { Err(ParseError::NdMalformed) }
+}
+
+/// Writes a question for `target` to the front of `bytes` and answers its length. `link` is our
+/// Ethernet address, left out when our address is still to be proved ours. The checksum is
+/// zero; room for [`MESSAGE`] bytes.
+pub fn emit_solicitation(target: Ipv6Addr, link: Option<MacAddr>, bytes: &mut [u8]) -> usize {
+    emit(SOLICITATION, 0, target, link.map(|link| (SOURCE_LINK, link)), bytes)
+}
+
+/// Writes the answer that we are `target` to the front of `bytes` and answers its length; with
+/// `solicited` it goes to who asked. The checksum is zero; room for [`MESSAGE`] bytes.
+pub fn emit_advertisement(target: Ipv6Addr, link: MacAddr, solicited: bool, bytes: &mut [u8]) -> usize {
+    let flags = OVERRIDE | if solicited { SOLICITED } else { 0 };
+    emit(ADVERTISEMENT, flags, target, Some((TARGET_LINK, link)), bytes)
+}
+
+fn emit(kind: u8, flags: u8, target: Ipv6Addr, link: Option<(u8, MacAddr)>, bytes: &mut [u8]) -> usize {
+    bytes[..MESSAGE].fill(0);
+    bytes[0] = kind;
+    bytes[4] = flags;
+    bytes[8..24].copy_from_slice(&target.octets());
+    let Some((option, MacAddr(mac))) = link else { return 24 };
+    bytes[24] = option;
+    bytes[25] = 1;
+    bytes[26..MESSAGE].copy_from_slice(&mac);
+    MESSAGE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+    use proptest::prelude::*;
+
+    const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
+    const HERE: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 9);
+
+    #[test]
+    fn a_question_and_its_answer_read_as_written() {
+        let mut bytes = [0xaa; MESSAGE];
+        let length = emit_solicitation(HERE, Some(MAC), &mut bytes);
+        let expected = Message::Solicitation { target: HERE, link: Some(MAC) };
+        assert_eq!(parse(255, &bytes[..length]), Ok(expected));
+        let length = emit_solicitation(HERE, None, &mut bytes);
+        assert_eq!(parse(255, &bytes[..length]), Ok(Message::Solicitation { target: HERE, link: None }));
+        let length = emit_advertisement(HERE, MAC, true, &mut bytes);
+        let expected = Message::Advertisement {
+            target: HERE,
+            link: Some(MAC),
+            router: false,
+            solicited: true,
+            overrides: true,
+        };
+        assert_eq!(parse(255, &bytes[..length]), Ok(expected));
+    }
+
+    #[test]
+    fn what_a_router_may_have_forwarded_is_refused() {
+        let mut bytes = [0; MESSAGE];
+        emit_solicitation(HERE, Some(MAC), &mut bytes);
+        assert_eq!(parse(254, &bytes), Err(ParseError::NdForwarded));
+        bytes[1] = 1;
+        assert_eq!(parse(255, &bytes), Err(ParseError::NdForwarded));
+    }
+
+    #[test]
+    fn an_option_without_length_and_a_group_as_target_spoil_the_message() {
+        let mut bytes = [0; MESSAGE];
+        emit_solicitation(HERE, Some(MAC), &mut bytes);
+        let mut none = bytes;
+        none[25] = 0;
+        assert_eq!(parse(255, &none), Err(ParseError::NdMalformed));
+        let mut beyond = bytes;
+        beyond[25] = 2;
+        assert_eq!(parse(255, &beyond), Err(ParseError::NdMalformed));
+        bytes[8] = 0xff;
+        assert_eq!(parse(255, &bytes), Err(ParseError::NdMalformed));
+        assert_eq!(parse(255, &bytes[..23]), Err(ParseError::NdTruncated));
+    }
+
+    #[test]
+    fn a_router_says_how_long_and_how_wide() {
+        let bytes = [134, 0, 0, 0, 64, 0, 0x07, 0x08, 0, 0, 0, 0, 0, 0, 0, 0, 5, 1, 0, 0, 0, 0, 0x05, 0xdc];
+        let expected = Message::Router { lifetime: 1800, hop_limit: 64, link: None, mtu: Some(1500) };
+        assert_eq!(parse(255, &bytes), Ok(expected));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_parse_or_are_refused(mut bytes in proptest::collection::vec(any::<u8>(), 0..100), kind in 133u8..138) {
+            if let [first, code, ..] = &mut *bytes {
+                (*first, *code) = (kind, 0);
+            }
+            let _ = parse(255, &bytes);
+        }
+    }
+}
