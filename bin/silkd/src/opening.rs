@@ -89,7 +89,7 @@ impl Engine {
     ) {
         let Some(top) = self.top() else { return };
         let class = self.classes.default;
-        let wishes = self.wishes_of(&hold);
+        let wishes = self.wishes_of(hold);
         let attrs = wishes::attrs(&wishes, Attrs::new())
             .with(Attr::Listen(true))
             .with(Attr::Local(end))
