@@ -73,6 +73,7 @@ impl Connection {
     fn predicted_text<R: RecvBuffer + ?Sized>(&mut self, now: Instant, text: &[u8], rx: &mut R) -> Progress {
         let taken = rx.write(text).min(text.len());
         self.rcv.nxt += taken as u32;
+        self.tune_window(now, rx.room());
         self.counters.octets_received += taken as u64;
         if taken < text.len() {
             self.owed.add(Owed::ACK);
@@ -106,6 +107,7 @@ mod tests {
     use alloc::format;
     use alloc::vec;
     use alloc::vec::Vec;
+    use core::time::Duration;
     use proptest::prelude::*;
 
     /// Both buffers of a program: how much it wrote, and what it got.
@@ -175,6 +177,35 @@ mod tests {
         let unsent = segment(Flags::ACK, 501, 3_102, b"");
         let huge = segment(Flags::ACK, 501, 101, &[0; 40_000]);
         assert!(![duplicate, early, last, reset, unsent, huge].map(is_predicted).contains(&true));
+    }
+
+    /// The buffer of a program that has read everything whenever somebody looks.
+    struct Prompt;
+
+    impl RecvBuffer for Prompt {
+        fn room(&self) -> usize {
+            1 << 20
+        }
+        fn write(&mut self, bytes: &[u8]) -> usize {
+            bytes.len()
+        }
+    }
+
+    #[test]
+    fn the_window_grows_for_a_program_that_reads_at_once_and_never_says_so() {
+        let config = Config { receive_window: 8_000, receive_window_max: 1 << 20, ..Config::default() };
+        let mut connection = Connection::connect(&config, SeqNumber::new(100), Instant::ZERO);
+        let mut nothing = Buffers(0, vec![]);
+        let syn_ack = segment(Flags::SYN | Flags::ACK, 500, 101, &[]);
+        connection.on_segment(Instant::ZERO, &syn_ack, &mut nothing, &mut Prompt).unwrap();
+        for n in 0..20 {
+            let now = NOW + Duration::from_micros(500 * u64::from(n));
+            let text = segment(Flags::ACK, 501 + 4_000 * n, 101, &[7; 4_000]);
+            connection.on_segment(now, &text, &mut nothing, &mut Prompt).unwrap();
+            while connection.poll_transmit(now, &nothing, &Prompt, 0).is_some() {}
+        }
+        // Two segments come in a millisecond, the shortest time that is measured.
+        assert_eq!(connection.wanted_window(), 16_000);
     }
 
     proptest! {

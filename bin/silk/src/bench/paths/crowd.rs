@@ -18,7 +18,7 @@ const BATCH: usize = 128;
 /// Where a frame has its source address and its source port.
 const SOURCE: usize = eth::HEADER + 12;
 const SOURCE_PORT: usize = TCP;
-/// Kind and length of a timestamps option (RFC 7323, timestamps).
+/// Kind and length of a timestamps option.
 const TIMESTAMPS: [u8; 2] = [8, 10];
 
 /// How a segment finds its path.
