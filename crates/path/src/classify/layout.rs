@@ -107,10 +107,10 @@
 //! 9. A fragment header with an offset or more-fragments: as in 3, with the local IPv6 addresses.
 //!    TCP and UDP: as in 4, with these and the fingerprint.
 //! 10. ICMPv6 (58) with `room >= 8` to a local IPv6 address. Types 1 to 4 quote a packet of ours at
-//!    `q = at + 8`: if `room >= 8 + 48`, its version is 6 and its next header TCP or UDP, look up
-//!    the flow with local = quoted source, remote = quoted destination; found: control, in the
-//!    flow's domain. In all other cases: control in the control domain if OWN_ICMP, else pass.
-//!    Anything else: pass.
+//!     `q = at + 8`: if `room >= 8 + 48`, its version is 6 and its next header TCP or UDP, look up
+//!     the flow with local = quoted source, remote = quoted destination; found: control, in the
+//!     flow's domain. In all other cases: control in the control domain if OWN_ICMP, else pass.
+//!     Anything else: pass.
 //!
 //! # The metadata word the XDP program writes (a `u32` right before the frame)
 //! Path: the flow's value. Else no valid bit, the domain in bits 24 to 29, and in the low byte
