@@ -251,17 +251,20 @@ mod tests {
         let mut ports = Ports::default();
         let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
         let both = Place { address: any, sides: Sides::BOTH };
-        let port = ports.take(Kind::Stream, &[both], 0, false).unwrap();
+        let port = ports.take(Kind::Datagram, &[both], 0, false).unwrap();
         for place in [HERE.into(), any.into(), both] {
-            assert_eq!(ports.take(Kind::Stream, &[place], port, false).unwrap_err().errno, libc::EADDRINUSE);
+            assert_eq!(
+                ports.take(Kind::Datagram, &[place], port, false).unwrap_err().errno,
+                libc::EADDRINUSE
+            );
         }
-        assert!(std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_err());
-        ports.give_back(Kind::Stream, Sides::BOTH, port);
+        assert!(std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).is_err());
+        ports.give_back(Kind::Datagram, Sides::BOTH, port);
         let each = [any.into(), Place::from(IpAddr::V4(Ipv4Addr::UNSPECIFIED))];
-        assert_eq!(ports.take(Kind::Stream, &each, port, false), Ok(port), "apart");
-        ports.give_back(Kind::Stream, Sides::of(any), port);
-        assert_eq!(ports.take(Kind::Stream, &[both], port, false).unwrap_err().errno, libc::EADDRINUSE);
-        assert_eq!(ports.take(Kind::Stream, &[any.into()], port, false), Ok(port));
+        assert_eq!(ports.take(Kind::Datagram, &each, port, false), Ok(port), "apart");
+        ports.give_back(Kind::Datagram, Sides::of(any), port);
+        assert_eq!(ports.take(Kind::Datagram, &[both], port, false).unwrap_err().errno, libc::EADDRINUSE);
+        assert_eq!(ports.take(Kind::Datagram, &[any.into()], port, false), Ok(port));
     }
 
     #[test]

@@ -291,7 +291,7 @@ fn the_xdp_program_and_the_classifier_in_user_space_agree() {
         // By family and kind.
         let mut seen = [[0u32; 5]; 2];
         let mut runner = TestRunner::new(ProptestConfig {
-            cases: 500,
+            cases: 2000,
             failure_persistence: None,
             ..ProptestConfig::default()
         });

@@ -15,69 +15,82 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// The end at `port` of `ip`.
+    #[inline]
     pub fn new(ip: impl Into<IpAddr>, port: u16) -> Self {
         Self { ip: ip.into(), port }
     }
 
     /// The end at `port` of an IPv4 address.
+    #[inline]
     pub const fn v4(ip: Ipv4Addr, port: u16) -> Self {
         Self { ip: IpAddr::V4(ip), port }
     }
 
     /// The end at `port` of an IPv6 address.
+    #[inline]
     pub const fn v6(ip: Ipv6Addr, port: u16) -> Self {
         Self { ip: IpAddr::V6(ip), port }
     }
 
     /// The address.
+    #[inline]
     pub const fn ip(&self) -> IpAddr {
         self.ip
     }
 
     /// The port.
+    #[inline]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
     /// Whether the address is one of IPv6.
+    #[inline]
     pub const fn is_v6(&self) -> bool {
         self.ip.is_ipv6()
     }
 
     /// The address, when it is one of IPv4.
+    #[inline]
     pub const fn ipv4(&self) -> Option<Ipv4Addr> {
         if let IpAddr::V4(ip) = self.ip { Some(ip) } else { None }
     }
 
     /// The address, when it is one of IPv6.
+    #[inline]
     pub const fn ipv6(&self) -> Option<Ipv6Addr> {
         if let IpAddr::V6(ip) = self.ip { Some(ip) } else { None }
     }
 
     /// With another address.
+    #[inline]
     pub fn set_ip(&mut self, ip: impl Into<IpAddr>) {
         self.ip = ip.into();
     }
 
     /// With another port.
+    #[inline]
     pub const fn set_port(&mut self, port: u16) {
         self.port = port;
     }
 }
 
 impl From<SocketAddr> for Endpoint {
+    #[inline]
     fn from(address: SocketAddr) -> Self {
         Self::new(address.ip(), address.port())
     }
 }
 
 impl From<SocketAddrV4> for Endpoint {
+    #[inline]
     fn from(address: SocketAddrV4) -> Self {
         Self::v4(*address.ip(), address.port())
     }
 }
 
 impl From<Endpoint> for SocketAddr {
+    #[inline]
     fn from(end: Endpoint) -> Self {
         Self::new(end.ip, end.port)
     }
@@ -98,6 +111,7 @@ impl fmt::Display for Endpoint {
 }
 
 impl PartialEq<SocketAddrV4> for Endpoint {
+    #[inline]
     fn eq(&self, other: &SocketAddrV4) -> bool {
         *self == Self::from(*other)
     }

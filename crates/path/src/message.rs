@@ -62,6 +62,7 @@ pub struct Meta {
 pub const NOWHERE: Endpoint = Endpoint::v4(Ipv4Addr::UNSPECIFIED, 0);
 
 impl Default for Meta {
+    #[inline]
     fn default() -> Self {
         Self {
             checksum: Checksum::Unknown,
@@ -92,6 +93,7 @@ pub struct Message<'m> {
 
 impl<'m> Message<'m> {
     /// A message of the bytes `head..tail` of `buf`; both are cut to what there is.
+    #[inline]
     pub fn new(buf: &'m mut [u8], head: usize, tail: usize, meta: Meta) -> Self {
         let tail = tail.min(buf.len());
         Self { head: head.min(tail), tail, buf, ext: [&[], &[]], meta }
@@ -99,6 +101,7 @@ impl<'m> Message<'m> {
 
     /// A message to be sent: no bytes in place yet, all of `headroom` for headers, and `ext`
     /// as the payload.
+    #[inline]
     pub fn outgoing(headroom: &'m mut [u8], ext: [&'m [u8]; 2], meta: Meta) -> Self {
         let end = headroom.len();
         Self { buf: headroom, head: end, tail: end, ext, meta }

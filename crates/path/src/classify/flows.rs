@@ -47,6 +47,7 @@ impl Protocol {
 }
 
 impl Key for Flow {
+    #[inline]
     fn words(&self, _: [u64; 2]) -> (u64, u64) {
         let address = |side: &SocketAddrV4| u64::from(u32::from_le_bytes(side.ip().octets()));
         let port = |side: &SocketAddrV4| u64::from(side.port().swap_bytes());
