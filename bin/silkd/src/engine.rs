@@ -16,7 +16,9 @@ use silk_config::{Keepalive, Listen};
 use silk_device::{End, Frame, Receive};
 use silk_instant::Instant;
 use silk_path::classify::Tables;
-use silk_path::{Checksum, DropReason, DropTotals, Event, Message, Meta, Outcome, PathId, Paths, Ticket};
+use silk_path::{
+    Bell, Checksum, DropReason, DropTotals, Event, Message, Meta, Outcome, PathId, Paths, Ticket,
+};
 use silk_sched::{Member, Policy};
 use silk_stream::status;
 use silk_tcp::Algorithm;
@@ -233,9 +235,14 @@ impl Engine {
     fn activity(&mut self, id: PathId, now: Instant) {
         self.answer_bell(id, now);
         self.accept_from_linux(id, now);
+        let more =
+            self.paths.path_mut(id).is_some_and(|path| path.input.len() > 1 && path.stream_mut().is_some());
         for _ in 0..BURST {
             let Some(ticket) = self.paths.dequeue(id) else { break };
-            self.deliver(id, ticket, now);
+            self.deliver(id, ticket, more, now);
+        }
+        if more {
+            self.paths.bell(id, now, &mut self.port, Bell::Sent);
         }
         self.settle(id, now);
         if self.paths.path(id).is_some_and(|path| !path.input.is_empty()) {
@@ -244,7 +251,7 @@ impl Engine {
     }
 
     /// Runs one message up its path.
-    fn deliver(&mut self, id: PathId, ticket: Ticket, now: Instant) {
+    fn deliver(&mut self, id: PathId, ticket: Ticket, more: bool, now: Instant) {
         let frame = frame_of(ticket);
         if self.answers.contains(&id) {
             self.spread_answer(frame);
@@ -258,11 +265,11 @@ impl Engine {
             }
             false => id,
         };
-        if self.up(current, ticket, now) == Outcome::Handoff {
+        if self.up(current, ticket, more, now) == Outcome::Handoff {
             self.answer_requests(now);
             match self.classify_again(frame) {
                 Ok(made) if made != current => {
-                    let _ = self.up(made, ticket, now);
+                    let _ = self.up(made, ticket, false, now);
                     self.settle(made, now);
                 }
                 _ => self.drops.count(DropReason::NoPath),
@@ -273,10 +280,10 @@ impl Engine {
         self.receive.release(frame);
     }
 
-    fn up(&mut self, id: PathId, ticket: Ticket, now: Instant) -> Outcome {
+    fn up(&mut self, id: PathId, ticket: Ticket, more: bool, now: Instant) -> Outcome {
         let frame = frame_of(ticket);
         let bytes = self.receive.bytes(frame);
-        let meta = Meta { checksum: ticket.checksum, arrival: ticket.arrival, ..Meta::default() };
+        let meta = Meta { checksum: ticket.checksum, arrival: ticket.arrival, more, ..Meta::default() };
         let mut message = Message::new(bytes, frame.range().start, frame.range().end, meta);
         self.paths.up(id, now, &mut self.port, &mut message)
     }

@@ -96,6 +96,21 @@ fn a_request_and_its_answer() {
     assert_eq!(c.client_end.read(), page, "a ring of 4096 bytes wraps many times");
 }
 
+// RFC 9293 MUST-58, MUST-59.
+#[test]
+fn what_comes_together_is_answered_together() {
+    let (mut client, mut server, c) = connected();
+    c.client_end.write(&[7; 3 * 1448]);
+    client.bell(c.client, Bell::Sent);
+    let segments = client.sent();
+    assert_eq!(segments.len(), 3);
+    server.more = true;
+    segments.iter().for_each(|segment| _ = server.arrive(segment));
+    assert_eq!(server.sent().len(), 0, "two would be acknowledged at once");
+    server.bell(c.server, Bell::Sent);
+    assert_eq!(server.sent().len(), 1);
+}
+
 #[test]
 fn the_end_goes_through_time_wait_and_leaves_nothing() {
     let (mut client, mut server, c) = connected();

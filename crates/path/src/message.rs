@@ -42,6 +42,9 @@ pub struct Meta {
     pub gso_size: u16,
     /// Nobody waits for it: a device may hold it back a little, to send it with others.
     pub lazy: bool,
+    /// More messages for the same path follow at once, and [`crate::Bell::Sent`] after the last:
+    /// what they lead to may wait for it.
+    pub more: bool,
     /// The class that arrived or sends: an index into the configuration's classes.
     pub class: u8,
     /// The service bits of IP to send with, or received.
@@ -68,6 +71,7 @@ impl Default for Meta {
             checksum: Checksum::Unknown,
             gso_size: 0,
             lazy: false,
+            more: false,
             class: 0,
             tos: 0,
             arrival: Instant::ZERO,

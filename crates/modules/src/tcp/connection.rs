@@ -197,10 +197,14 @@ impl Stage for ConnectionStage {
         }
     }
 
+    // RFC 9293 MUST-58, MUST-59.
     fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
         let result = self.receive(cx, msg);
-        // Also after a drop: it may have to be answered.
-        self.pump(cx);
+        // One acknowledgement does for all that came together, and what a series of
+        // acknowledgements lets go leaves at once. A drop may have to be answered for itself.
+        if !msg.meta.more || result.is_err() {
+            self.pump(cx);
+        }
         self.tell(cx, result.unwrap_or(Progress::NONE));
         match result {
             Ok(_) => Verdict::Consumed,

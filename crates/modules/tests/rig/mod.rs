@@ -115,6 +115,8 @@ pub struct Host {
     pub handles: Vec<Handle>,
     /// Frames nobody owned.
     pub passed: usize,
+    /// More frames follow the one that arrives.
+    pub more: bool,
     pub n: u8,
 }
 
@@ -216,6 +218,7 @@ impl Host {
             streams: || None,
             handles: Vec::new(),
             passed: 0,
+            more: false,
             n,
         };
         for top in ["arp", "icmp", "ip", "tcp"] {
@@ -278,7 +281,7 @@ impl Host {
         buffer.extend_from_slice(frame);
         let end = buffer.len();
         let now = self.world.now;
-        let meta = Meta { checksum, arrival: now, ..Meta::default() };
+        let meta = Meta { checksum, arrival: now, more: self.more, ..Meta::default() };
         let mut msg = Message::new(&mut buffer, HEADROOM, end, meta);
         let outcome = self.paths.up(path, now, &mut self.world, &mut msg);
         if outcome == Outcome::Handoff {
