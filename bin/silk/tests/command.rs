@@ -56,7 +56,7 @@ fn files_that_are_right_are_described_and_the_status_is_0() {
     let output = silk(&["check", "crates/config/tests/good/issue.toml", "graphs/web.toml"]);
     let expected = "\
 crates/config/tests/good/issue.toml: a configuration without a fault: xdp on eth0, fixed-priority, classes preferred, standard
-graphs/web.toml: a graph of 9 modules and 10 links, without a fault
+graphs/web.toml: a graph of 12 modules and 16 links, without a fault
 ";
     assert_eq!(said(&output), (0, expected, ""));
 }
@@ -130,14 +130,23 @@ socket
     host - host.up
 icmp
     down - ip.up
+icmp6
+    down - ip6.up
 udp
     down - ip.up
+    down6 - ip6.up
 tcp
     down - ip.up
+    down6 - ip6.up
 ip
     res - arp.res
     down - eth.up
+ip6
+    res - nd.res
+    down - eth.up
 arp
+    down - eth.up
+nd
     down - eth.up
 eth
     down - vnet.up

@@ -237,16 +237,14 @@ for n in range(3):
     s = socket.create_connection(('10.77.0.1', 80))
     s.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, 3)
     assert s.getsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY) == 3
+# An address that is not silk's is Linux's without a word.
 v6 = socket.socket(socket.AF_INET6); v6.bind(('::1', 0)); v6.listen()
 assert v6.getsockname()[0] == '::1'
 ",
     );
     let mut told = daemon.seen.unserved.lock().unwrap().clone();
     told.sort();
-    assert_eq!(
-        told,
-        ["bind of an IPv6 address", "getsockopt(1, 12)", "setsockopt(1, 12)", "setsockopt(6, 23)"]
-    );
+    assert_eq!(told, ["getsockopt(1, 12)", "setsockopt(1, 12)", "setsockopt(6, 23)"]);
 }
 
 #[test]
