@@ -23,6 +23,7 @@ const INFINITE: u32 = 0x7fff_ffff;
 const UNSEEN_MSS: u32 = 536;
 /// Bytes of the IP and TCP headers without options.
 const HEADERS: u32 = 40;
+const HEADERS6: u32 = 60;
 /// Duplicate acknowledgements that make a loss (RFC 5681 §3.2, RFC 8985 §6.2).
 const DUP_THRESH: u32 = 3;
 
@@ -51,7 +52,14 @@ impl Engine {
     /// nothing else.
     pub(crate) fn tcp_info(&self, path: &Path) -> TcpInfo {
         let linux = TcpInfo { state: State::Established as u8, ..TcpInfo::default() };
-        of(path).map_or(linux, |info| linuxs(&info, self.unacknowledged(path), clock::now()))
+        let pmtu = |info: &Info| {
+            let six = path.state.attrs.local().is_some_and(|local| local.is_v6());
+            u32::from(info.path_mss) + if six { HEADERS6 } else { HEADERS }
+        };
+        of(path).map_or(linux, |info| TcpInfo {
+            pmtu: pmtu(&info),
+            ..linuxs(&info, self.unacknowledged(path), clock::now())
+        })
     }
 
     /// Bytes in the send ring of a path's socket.
@@ -74,7 +82,8 @@ impl Engine {
     }
 }
 
-/// As Linux's `struct tcp_info` tells it. `unacknowledged` bytes lie in the send ring.
+/// As Linux's `struct tcp_info` tells it, but for what depends on IP. `unacknowledged` bytes lie
+/// in the send ring.
 pub fn linuxs(info: &Info, unacknowledged: u32, now: Instant) -> TcpInfo {
     let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
     let (peers, ours) = info.window_shifts;
@@ -103,7 +112,6 @@ pub fn linuxs(info: &Info, unacknowledged: u32, now: Instant) -> TcpInfo {
         last_data_sent: millis(info.last_sent),
         last_data_recv: info.last_text.map_or(0, millis),
         last_ack_recv: millis(info.last_heard),
-        pmtu: u32::from(info.path_mss) + HEADERS,
         rcv_ssthresh: info.rcv_wnd,
         rtt: micros(info.srtt),
         rttvar: micros(info.rttvar),
@@ -154,7 +162,7 @@ mod tests {
         let connection = Connection::connect(&Config::default(), SeqNumber::new(7), began);
         let info = Info { in_flight: 1449, octets_sent: 1449, sacked: 1, mss: 1448, ..connection.info() };
         let told = linuxs(&info, 10_000, now);
-        assert_eq!((told.state, told.rto, told.snd_mss, told.pmtu), (2, 1_000_000, 1448, 1500));
+        assert_eq!((told.state, told.rto, told.snd_mss), (2, 1_000_000, 1448));
         assert_eq!((told.unacked, told.sacked, told.notsent_bytes), (2, 1, 10_000 - 1449));
         assert_eq!((told.snd_ssthresh, told.snd_cwnd, told.rcv_mss), (INFINITE, 10, 536));
         assert_eq!((told.last_data_sent, told.last_data_recv, told.pacing_rate), (250, 0, u64::MAX));

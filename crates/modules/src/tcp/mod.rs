@@ -192,10 +192,18 @@ impl Tcp {
         let local = create.attrs.local().ok_or(CreateError::Missing("Local"))?;
         let remote = create.attrs.remote().ok_or(CreateError::Missing("Remote"))?;
         let key = Key { local, remote };
+        // The configured MSS is that of IPv4: IPv6's header leaves less of the same packet.
+        let most = self.config.mss.saturating_sub(headers(&remote) - headers(&NOWHERE));
         let stage: Box<dyn Stage> = match create.attrs.handshake() {
             Some(number) => {
                 let half = self.pending.take(number, &key).ok_or(CreateError::Gone)?;
-                opened(silk_tcp::Connection::from_handshake(half, &self.config, create.now), key, false)
+                let connection = if most == self.config.mss {
+                    silk_tcp::Connection::from_handshake(half, &self.config, create.now)
+                } else {
+                    let config = Config { mss: most, ..self.config.clone() };
+                    silk_tcp::Connection::from_handshake(half, &config, create.now)
+                };
+                opened(connection, key, false)
             }
             None => {
                 // A new incarnation from our side ends the old one's wait (RFC 6191 §4).
@@ -203,7 +211,7 @@ impl Tcp {
                     self.tables.flows.remove(&key.flow());
                 }
                 let iss = self.secret.iss(create.now, &key);
-                let mss = create.attrs.max_segment().map_or(self.config.mss, |mss| mss.min(self.config.mss));
+                let mss = create.attrs.max_segment().map_or(most, |mss| mss.min(most));
                 let config = Config { mss, ..self.config.clone() };
                 opened(silk_tcp::Connection::connect(&config, iss, create.now), key, true)
             }
