@@ -12,6 +12,11 @@ use silk_device::{End, Frame, Offload, Tables, readable};
 use silk_wire::checksum::{self, Sum};
 use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+
+/// Held by the one test that opens devices at present. A child that another test forks has all
+/// descriptors until it runs its program, so a device that was just closed would still be taken.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Runs the test in a fresh network namespace, with the veth pair `left` and `right`, both up
 /// and without addresses. Without root it says that it does nothing.
@@ -24,7 +29,7 @@ pub fn with_veth(test: impl FnOnce() + Send + 'static) {
     });
 }
 
-/// Runs the test in a fresh network namespace.
+/// Runs the test in a fresh network namespace, when no other test of this program has one.
 pub fn with_namespace(test: impl FnOnce() + Send + 'static) {
     let run = move || {
         if let Err(error) = unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS) {
@@ -38,7 +43,10 @@ pub fn with_namespace(test: impl FnOnce() + Send + 'static) {
         std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").expect("IPv6 off");
         test();
     };
-    if let Err(panic) = std::thread::spawn(run).join() {
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let done = std::thread::spawn(run).join();
+    drop(alone);
+    if let Err(panic) = done {
         std::panic::resume_unwind(panic);
     }
 }
