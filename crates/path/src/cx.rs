@@ -11,6 +11,7 @@ use crate::signal::Event;
 use crate::stage::{Slot, Stage, Verdict};
 use crate::stream::ByteStream;
 use crate::{Attrs, DropReason, Message, ModuleId, PathId, Port, Request};
+use core::any::Any;
 use silk_instant::Instant;
 
 /// What all stages of one run share.
@@ -151,6 +152,12 @@ impl<'e> Cx<'_, 'e> {
         let stream = self.above.slots.first_mut()?.stage.stream()?;
         let below = Run { slots: &mut *self.below.slots, ..self.below };
         Some((stream, Down { env: self.env, below }))
+    }
+
+    /// The stage right above, when it is a `T`: for two stages that speak through a typed service
+    /// which is not one of messages.
+    pub fn above<T: Stage>(&mut self) -> Option<&mut T> {
+        (&mut *self.above.slots.first_mut()?.stage as &mut dyn Any).downcast_mut()
     }
 
     /// Runs `msg` up through stages that this one, which is at the bottom of its path, has

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `service`, `module`, `graph` | modules, their typed services, the checked graph | Scout §3.1 |
 //! | `attrs`, `path`, `paths`, `table` | a path, its attributes, its four phases of creation | §3.2 |
-//! | `stage`, `cx`, `drive`, `message` | stages, what they see, what carries messages between them | §3.2 |
+//! | `stage`, `cx`, `drive`, `message`, `framing` | stages, what they see, what carries messages between them | §3.2 |
 //! | `transform` | pattern → rewritten path | §3.2, §4.2 |
 //! | `queue` | end queues, tickets | §4.1 |
 //! | `signal`, `port`, `stream` | bells, events, reports; effects; a program's buffers | – |
@@ -68,6 +68,7 @@ mod cx;
 mod drive;
 mod drops;
 mod endpoint;
+mod framing;
 mod graph;
 mod message;
 mod module;
@@ -90,6 +91,7 @@ pub use cx::{Cx, Down, Env};
 pub use drive::Outcome;
 pub use drops::{DropReason, DropTotals, Drops};
 pub use endpoint::Endpoint;
+pub use framing::Framing;
 pub use graph::*;
 pub use message::{Checksum, Message, Meta, NOWHERE};
 pub use module::{

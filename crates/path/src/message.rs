@@ -7,7 +7,7 @@
 //! The bytes in place come first, then `ext`: payload that follows by reference, in two
 //! slices because a program's ring wraps. Only messages on their way out have `ext`.
 
-use crate::{DropReason, Endpoint};
+use crate::{DropReason, Endpoint, Framing};
 use core::net::Ipv4Addr;
 use silk_instant::Instant;
 
@@ -59,6 +59,8 @@ pub struct Meta {
     pub protocol: u8,
     /// The Ethernet address it came from, or is to go to next.
     pub link: [u8; 6],
+    /// Which unit of the application's data it belongs to.
+    pub framing: Framing,
 }
 
 /// No address, no port.
@@ -79,6 +81,7 @@ impl Default for Meta {
             local: NOWHERE,
             protocol: 0,
             link: [0; 6],
+            framing: Framing::default(),
         }
     }
 }

@@ -1,0 +1,70 @@
+//! What MPEG's stage asks of a decoder: it takes each packet as it comes (Scout §4.1: a packet
+//! holds whole macroblocks), and pictures come out in the order they are shown.
+
+use crate::Picture;
+use alloc::boxed::Box;
+use core::fmt;
+
+/// How a stream is coded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coding {
+    /// MPEG-1 (ISO 11172-2) and MPEG-2 video (ISO 13818-2), as an elementary stream.
+    Mpeg,
+    /// H.264 (ISO 14496-10), with start codes (Annex B).
+    H264,
+}
+
+/// The next bytes of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Unit<'a> {
+    /// Whole slices where the source cut at them; anything else is taken too. Hostile.
+    pub bytes: &'a [u8],
+    /// The stamp of the picture they belong to ([`silk_path::Framing::stamp`]).
+    pub stamp: u32,
+    /// The picture begins here.
+    pub first: bool,
+    /// The picture ends here.
+    pub last: bool,
+    /// Something before these bytes was lost.
+    pub gap: bool,
+}
+
+/// Why a decoder could not go on. The stream plays on with the next picture that can be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecodeError {
+    /// These bytes are no video of this coding.
+    Malformed,
+    /// A picture larger than may be.
+    TooLarge,
+    /// The decoder has no memory for it.
+    NoMemory,
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => "the stream is damaged",
+            Self::TooLarge => "a picture is larger than this player takes",
+            Self::NoMemory => "there is no memory for another picture",
+        })
+    }
+}
+
+impl core::error::Error for DecodeError {}
+
+/// A decoder of one stream.
+pub trait Decoder: Send {
+    /// Decodes the next bytes; what became complete goes to `shown`, in the order it is shown.
+    /// Nothing that `unit` holds may make it panic, hang, or use more memory than its pictures.
+    ///
+    /// # Errors
+    /// The first error met; what was decoded in spite of it has been given to `shown`.
+    fn decode(&mut self, unit: Unit<'_>, shown: &mut dyn FnMut(Box<dyn Picture>)) -> Result<(), DecodeError>;
+
+    /// The stream has ended or jumps: what the decoder still holds goes to `shown`, and it begins
+    /// anew.
+    fn finish(&mut self, shown: &mut dyn FnMut(Box<dyn Picture>));
+
+    /// Bytes the decoder itself holds beside its pictures.
+    fn memory(&self) -> u64;
+}
