@@ -6,15 +6,30 @@
 //! | file | what | from |
 //! |---|---|---|
 //! | `picture`, `decoder`, `screen` | decoded pictures, who makes them, who shows them | Scout §4.1 |
+//! | `mpeg`, `display` | the modules | §4.1 |
+//! | `attributes` | what a viewer wishes of a stream | §4.1 |
+//! | `timing`, `output` | when each picture is due; the output queue and what became of each | §4.2 |
+//! | `deadline` | how urgent a path is | §4.3 |
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod attributes;
+pub mod deadline;
 mod decoder;
+pub mod display;
+pub mod mpeg;
+mod output;
 mod picture;
 mod screen;
+mod timing;
 
+pub use attributes::{DEFAULT_OUTPUT, Wish};
 pub use decoder::{Coding, DecodeError, Decoder, Unit};
+pub use display::{Display, DisplayStage, Screens};
+pub use mpeg::{Decoded, Decoders, Mpeg, MpegStage};
+pub use output::{Output, OutputOptions, Pace, Shown};
 pub use picture::{Picture, Plane};
 pub use screen::Screen;
+pub use timing::{Rate, Slots, Stamps, Timing};

@@ -88,6 +88,9 @@ pub struct Urgency {
     pub priority: Option<u8>,
     /// The deadline, where it has one.
     pub deadline: Option<Instant>,
+    /// There is little point in running now: its output queue is full (Scout §4.1). Whoever drains
+    /// that wakes the path again.
+    pub hold: bool,
 }
 
 /// Called whenever the path is awakened: looks at the path, and its queues, and says how
@@ -110,7 +113,7 @@ pub struct Path {
 
 /// The priority attribute and no deadline: the wake-up of a path that registers no other.
 pub fn by_priority(path: &Path, _: Instant) -> Urgency {
-    Urgency { priority: path.state.attrs.priority(), deadline: None }
+    Urgency { priority: path.state.attrs.priority(), deadline: None, hold: false }
 }
 
 impl Path {
