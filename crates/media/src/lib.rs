@@ -10,24 +10,29 @@
 //! | `attributes` | what a viewer wishes of a stream | §4.1 |
 //! | `timing`, `output` | when each picture is due; the output queue and what became of each | §4.2 |
 //! | `deadline` | how urgent a path is | §4.3 |
+//! | `model`, `admission` | what a picture costs; which streams fit, and what else they may have | §4.4 |
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod admission;
 mod attributes;
 pub mod deadline;
 mod decoder;
 pub mod display;
+mod model;
 pub mod mpeg;
 mod output;
 mod picture;
 mod screen;
 mod timing;
 
+pub use admission::{Budget, Demand, Offer};
 pub use attributes::{DEFAULT_OUTPUT, Wish};
 pub use decoder::{Coding, DecodeError, Decoder, Unit};
 pub use display::{Display, DisplayStage, Screens};
+pub use model::{Model, Sample};
 pub use mpeg::{Decoded, Decoders, Mpeg, MpegStage};
 pub use output::{Output, OutputOptions, Pace, Shown};
 pub use picture::{Picture, Plane};

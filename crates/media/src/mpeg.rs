@@ -30,6 +30,7 @@
 use crate::attributes::Wish;
 use crate::decoder::{Coding, DecodeError, Decoder, Unit};
 use crate::display::{DisplayStage, PICTURES};
+use crate::model::{Model, Sample};
 use crate::picture::Picture;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -59,12 +60,14 @@ pub trait Decoders: Send {
 /// The module.
 pub struct Mpeg {
     decoders: Box<dyn Decoders>,
+    /// What pictures cost, learnt from all paths.
+    pub model: Model,
 }
 
 impl Mpeg {
     /// The module whose paths decode by `decoders`.
     pub fn new(decoders: Box<dyn Decoders>) -> Self {
-        Self { decoders }
+        Self { decoders, model: Model::default() }
     }
 }
 
@@ -86,6 +89,8 @@ impl Module for Mpeg {
             ready: Vec::new(),
             decoded: Decoded::default(),
             arrivals: Arrivals::default(),
+            macroblocks: 0.0,
+            learning: None,
         };
         Ok(Step { stage: Some(Box::new(stage)), next: Next::Service(DOWN) })
     }
@@ -144,6 +149,18 @@ pub struct MpegStage {
     ready: Vec<Box<dyn Picture>>,
     decoded: Decoded,
     pub(crate) arrivals: Arrivals,
+    // Of the last picture that came out.
+    macroblocks: f64,
+    learning: Option<Learning>,
+}
+
+/// The picture whose cost is being learnt.
+#[derive(Clone, Copy)]
+struct Learning {
+    stamp: u32,
+    bits: f64,
+    /// What the path had used of the processor when its first packet came, ns.
+    since: u64,
 }
 
 impl MpegStage {
@@ -164,6 +181,21 @@ impl MpegStage {
         self.decoded.skipped += u64::from(!wanted);
         self.decoded.too_late += u64::from(wanted && past);
         !wanted || past
+    }
+
+    /// Learns what the last picture has cost the path as a whole, when another begins.
+    fn learn(&mut self, cx: &mut Cx<'_, '_>, bytes: usize, stamp: u32) {
+        let (bits, used) = (bytes as f64 * 8.0, cx.account().cpu_path);
+        match &mut self.learning {
+            Some(learning) if learning.stamp == stamp => learning.bits += bits,
+            last => {
+                let last = last.replace(Learning { stamp, bits, since: used });
+                if let Some(last) = last.filter(|_| self.macroblocks > 0.0) {
+                    let sample = Sample { macroblocks: self.macroblocks, bits: last.bits };
+                    cx.module::<Mpeg>().model.learn(sample, (used - last.since) as f64);
+                }
+            }
+        }
     }
 
     fn decode(&mut self, cx: &mut Cx<'_, '_>, bytes: &[u8], framing: Framing) {
@@ -187,6 +219,7 @@ impl MpegStage {
         }
         for picture in self.ready.drain(..) {
             self.decoded.pictures += 1;
+            self.macroblocks = macroblocks(picture.size());
             if cx.charge(picture.memory() as usize).is_err() {
                 self.decoded.no_memory += 1;
                 cx.count_drop(DropReason::NoMemory);
@@ -196,6 +229,11 @@ impl MpegStage {
         }
         cx.raise(Event::Readable);
     }
+}
+
+/// Squares of 16 by 16 samples, those at the edges whole.
+fn macroblocks((width, height): (usize, usize)) -> f64 {
+    (width.div_ceil(16) * height.div_ceil(16)) as f64
 }
 
 /// What time it is now, where there is a clock; the time of the run else.
@@ -216,6 +254,7 @@ impl Stage for MpegStage {
         self.arrivals.add(msg.meta.arrival);
         let framing = msg.meta.framing;
         if !self.is_in_vain(cx, framing) {
+            self.learn(cx, msg.len(), framing.stamp);
             self.decode(cx, msg.bytes(), framing);
         }
         Verdict::Consumed

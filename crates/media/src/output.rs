@@ -236,8 +236,7 @@ impl Output {
     pub fn tick(&mut self, now: Instant, mut freed: impl FnMut(u64)) -> Option<Box<dyn Picture>> {
         let mut showing: Option<Box<dyn Picture>> = None;
         while let Some(due) = self.due().filter(|due| *due <= now) {
-            if let Some(picture) = self.take_due(due) {
-                freed(picture.memory());
+            if let Some(picture) = self.take_due(due, &mut freed) {
                 if let Some(overtaken) = showing.replace(picture) {
                     self.overtake(&*overtaken);
                 }
@@ -251,7 +250,7 @@ impl Output {
     }
 
     /// The picture of the slot that is due, if it was ready.
-    fn take_due(&mut self, due: Instant) -> Option<Box<dyn Picture>> {
+    fn take_due(&mut self, due: Instant, freed: &mut dyn FnMut(u64)) -> Option<Box<dyn Picture>> {
         let Some(front) = self.waiting.front() else {
             self.absent += u64::from(!self.ended);
             return None;
@@ -261,6 +260,7 @@ impl Output {
             return None;
         }
         let waiting = self.waiting.pop_front()?;
+        freed(waiting.picture.memory());
         if waiting.ready > due {
             self.counts.missed += 1;
             self.counts.late += 1;
@@ -296,3 +296,7 @@ impl Output {
 const REORDERED: usize = 4;
 /// How long nothing comes before the display stands still.
 const STANDSTILL: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+#[path = "output_tests.rs"]
+mod tests;
