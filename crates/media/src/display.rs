@@ -29,6 +29,7 @@ use crate::attributes::Wish;
 use crate::output::{Output, Shown};
 use crate::picture::Picture;
 use crate::screen::Screen;
+use crate::trace::Trace;
 use alloc::boxed::Box;
 use silk_instant::Instant;
 use silk_path::service::{Service, ServiceType};
@@ -88,10 +89,10 @@ pub struct DisplayStage {
 }
 
 impl DisplayStage {
-    /// Takes a decoded picture, whose memory is charged, ready at `ready`.
-    pub(crate) fn take(&mut self, picture: Box<dyn Picture>, ready: Instant) {
+    /// Takes a decoded picture, whose memory is charged.
+    pub(crate) fn take(&mut self, picture: Box<dyn Picture>, trace: Trace) {
         let (memory, waiting) = (picture.memory(), self.output.len());
-        if let Some(now) = self.output.push(picture, ready) {
+        if let Some(now) = self.output.push(picture, trace) {
             self.screen.show(&*now);
         }
         if self.output.len() == waiting {

@@ -10,6 +10,7 @@
 //! | `attributes` | what a viewer wishes of a stream | §4.1 |
 //! | `timing`, `output` | when each picture is due; the output queue and what became of each | §4.2 |
 //! | `deadline` | how urgent a path is | §4.3 |
+//! | `trace` | where a picture's time went, and the last missed deadlines | §4.2, §4.3 |
 //! | `model`, `admission` | what a picture costs; which streams fit, and what else they may have | §4.4 |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -27,6 +28,7 @@ mod output;
 mod picture;
 mod screen;
 mod timing;
+mod trace;
 
 pub use admission::{Budget, Demand, Offer};
 pub use attributes::{DEFAULT_OUTPUT, Wish};
@@ -38,3 +40,4 @@ pub use output::{Output, OutputOptions, Pace, Shown};
 pub use picture::{Picture, Plane};
 pub use screen::Screen;
 pub use timing::{Rate, Slots, Stamps, Timing};
+pub use trace::{Missed, Misses, Step as TraceStep, Trace, Tracer};

@@ -32,13 +32,14 @@ use crate::decoder::{Coding, DecodeError, Decoder, Unit};
 use crate::display::{DisplayStage, PICTURES};
 use crate::model::{Model, Sample};
 use crate::picture::Picture;
+use crate::trace::{Step, Tracer};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 use silk_instant::Instant;
 use silk_path::service::{NET, Service};
 use silk_path::{
-    Create, CreateError, Cx, DropReason, Event, Framing, Message, Module, Next, Stage, Step, Verdict,
+    self as path, Create, CreateError, Cx, DropReason, Event, Framing, Message, Module, Next, Stage, Verdict,
 };
 
 /// Its services.
@@ -80,7 +81,7 @@ impl Module for Mpeg {
         SERVICES
     }
 
-    fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
+    fn create_stage(&mut self, create: &mut Create<'_>) -> Result<path::Step, CreateError> {
         let coding = Wish::of(create.attrs).coding;
         let decoder = self.decoders.open(coding).map_err(|_| CreateError::Missing("a decoder"))?;
         let stage = MpegStage {
@@ -91,8 +92,9 @@ impl Module for Mpeg {
             arrivals: Arrivals::default(),
             macroblocks: 0.0,
             learning: None,
+            tracer: Tracer::default(),
         };
-        Ok(Step { stage: Some(Box::new(stage)), next: Next::Service(DOWN) })
+        Ok(path::Step { stage: Some(Box::new(stage)), next: Next::Service(DOWN) })
     }
 }
 
@@ -152,6 +154,7 @@ pub struct MpegStage {
     // Of the last picture that came out.
     macroblocks: f64,
     learning: Option<Learning>,
+    tracer: Tracer,
 }
 
 /// The picture whose cost is being learnt.
@@ -198,7 +201,9 @@ impl MpegStage {
         }
     }
 
-    fn decode(&mut self, cx: &mut Cx<'_, '_>, bytes: &[u8], framing: Framing) {
+    fn decode(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) {
+        let (bytes, framing, arrival) = (msg.bytes(), msg.meta.framing, msg.meta.arrival);
+        let freed = cx.above::<DisplayStage>().map_or(Instant::ZERO, |display| display.output.freed());
         let Framing { stamp, first, last, gap, .. } = framing;
         let start = time(cx);
         let Self { decoder, ready, .. } = self;
@@ -209,14 +214,16 @@ impl MpegStage {
         self.decoded.bytes += bytes.len() as u64;
         self.decoded.time += end.since(start).as_nanos() as u64;
         self.decoded.damaged += u64::from(done.is_err());
-        self.hand_over(cx, end);
+        self.tracer.add(Step { arrival, freed, start, end });
+        self.hand_over(cx);
     }
 
     /// Gives the display what has become ready, paid for by the path.
-    fn hand_over(&mut self, cx: &mut Cx<'_, '_>, now: Instant) {
+    fn hand_over(&mut self, cx: &mut Cx<'_, '_>) {
         if self.ready.is_empty() {
             return;
         }
+        let trace = self.tracer.finish();
         for picture in self.ready.drain(..) {
             self.decoded.pictures += 1;
             self.macroblocks = macroblocks(picture.size());
@@ -224,7 +231,7 @@ impl MpegStage {
                 self.decoded.no_memory += 1;
                 cx.count_drop(DropReason::NoMemory);
             } else if let Some(display) = cx.above::<DisplayStage>() {
-                display.take(picture, now);
+                display.take(picture, trace);
             }
         }
         cx.raise(Event::Readable);
@@ -245,7 +252,7 @@ fn time(cx: &mut Cx<'_, '_>) -> Instant {
 impl Stage for MpegStage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         let memory = self.decoder.memory() as usize;
-        cx.charge(memory).map_err(|_| CreateError::Refused(silk_path::Refused::PathMemory))?;
+        cx.charge(memory).map_err(|_| CreateError::Refused(path::Refused::PathMemory))?;
         self.charged = memory;
         Ok(())
     }
@@ -255,7 +262,7 @@ impl Stage for MpegStage {
         let framing = msg.meta.framing;
         if !self.is_in_vain(cx, framing) {
             self.learn(cx, msg.len(), framing.stamp);
-            self.decode(cx, msg.bytes(), framing);
+            self.decode(cx, msg);
         }
         Verdict::Consumed
     }
@@ -270,7 +277,8 @@ impl Stage for MpegStage {
             let Self { decoder, ready, .. } = self;
             decoder.finish(&mut |picture| ready.push(picture));
             let now = time(cx);
-            self.hand_over(cx, now);
+            self.tracer.add(Step { arrival: now, freed: now, start: now, end: now });
+            self.hand_over(cx);
         }
         true
     }

@@ -3,6 +3,7 @@
 
 use crate::picture::Picture;
 use crate::timing::{FIRST, Rate, Slots, Stamps, Timing};
+use crate::trace::{Missed, Misses, Trace};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -59,7 +60,7 @@ pub struct Shown {
 
 struct Waiting {
     slot: u64,
-    ready: Instant,
+    trace: Trace,
     picture: Box<dyn Picture>,
 }
 
@@ -76,7 +77,10 @@ pub struct Output {
     // missed if the stream goes on, nothing if it has ended.
     absent: u64,
     ended: bool,
+    // When it last stopped being full; zero: it never was.
+    freed: Instant,
     counts: Shown,
+    misses: Misses,
 }
 
 impl Output {
@@ -91,7 +95,9 @@ impl Output {
             next: 0,
             absent: 0,
             ended: false,
+            freed: Instant::ZERO,
             counts: Shown::default(),
+            misses: Misses::default(),
         }
     }
 
@@ -118,6 +124,16 @@ impl Output {
     /// What became of the pictures so far.
     pub fn counts(&self) -> Shown {
         self.counts
+    }
+
+    /// The last pictures that were not ready when they were due.
+    pub fn misses(&self) -> &Misses {
+        &self.misses
+    }
+
+    /// When it last stopped being full; zero: it never was.
+    pub fn freed(&self) -> Instant {
+        self.freed
     }
 
     /// Pictures that wait.
@@ -169,9 +185,9 @@ impl Output {
         (slot + shift).next_multiple_of(every) - shift
     }
 
-    /// A picture was decoded and ready at `ready`. The one to show at once, where nothing paces
+    /// A picture was decoded; `trace` says when it was ready. The one to show at once, where nothing paces
     /// them, or `None`.
-    pub fn push(&mut self, picture: Box<dyn Picture>, ready: Instant) -> Option<Box<dyn Picture>> {
+    pub fn push(&mut self, picture: Box<dyn Picture>, trace: Trace) -> Option<Box<dyn Picture>> {
         let slot = self.slots.of(picture.stamp());
         if !self.is_wanted(slot) {
             self.counts.skipped += 1;
@@ -181,8 +197,8 @@ impl Output {
             self.note_shown(&*picture);
             return Some(picture);
         };
-        self.begin(slot, rate, ready);
-        self.queue(Waiting { slot, ready, picture });
+        self.begin(slot, rate, trace.ready);
+        self.queue(Waiting { slot, trace, picture });
         None
     }
 
@@ -200,6 +216,7 @@ impl Output {
         self.counts.missed += core::mem::take(&mut self.absent);
         if waiting.slot < self.next {
             self.counts.late += 1;
+            self.note_missed(&waiting, Duration::ZERO);
         } else if self.waiting.back().is_some_and(|last| last.slot >= waiting.slot) {
             self.counts.repeated += 1;
         } else if self.waiting.len() > self.options.length + REORDERED {
@@ -207,6 +224,13 @@ impl Output {
         } else {
             self.waiting.push_back(waiting);
         }
+    }
+
+    /// Remembers how a picture came to be that was not ready when it was due.
+    fn note_missed(&mut self, waiting: &Waiting, display: Duration) {
+        let due = self.timing.map_or(waiting.trace.ready, |timing| timing.due(waiting.slot));
+        let stamp = waiting.picture.stamp();
+        self.misses.add(Missed { stamp, due, trace: waiting.trace, display });
     }
 
     fn note_shown(&mut self, picture: &dyn Picture) {
@@ -235,8 +259,9 @@ impl Output {
     /// picture to show, the latest of them. `freed` is called for the memory of each that goes.
     pub fn tick(&mut self, now: Instant, mut freed: impl FnMut(u64)) -> Option<Box<dyn Picture>> {
         let mut showing: Option<Box<dyn Picture>> = None;
+        let was_full = self.is_full();
         while let Some(due) = self.due().filter(|due| *due <= now) {
-            if let Some(picture) = self.take_due(due, &mut freed) {
+            if let Some(picture) = self.take_due(due, now, &mut freed) {
                 if let Some(overtaken) = showing.replace(picture) {
                     self.overtake(&*overtaken);
                 }
@@ -246,11 +271,19 @@ impl Output {
             self.next += u64::from(self.options.every);
             self.rest();
         }
+        if was_full && !self.is_full() {
+            self.freed = now;
+        }
         showing
     }
 
     /// The picture of the slot that is due, if it was ready.
-    fn take_due(&mut self, due: Instant, freed: &mut dyn FnMut(u64)) -> Option<Box<dyn Picture>> {
+    fn take_due(
+        &mut self,
+        due: Instant,
+        now: Instant,
+        freed: &mut dyn FnMut(u64),
+    ) -> Option<Box<dyn Picture>> {
         let Some(front) = self.waiting.front() else {
             self.absent += u64::from(!self.ended);
             return None;
@@ -261,9 +294,10 @@ impl Output {
         }
         let waiting = self.waiting.pop_front()?;
         freed(waiting.picture.memory());
-        if waiting.ready > due {
+        if waiting.trace.ready > due {
             self.counts.missed += 1;
             self.counts.late += 1;
+            self.note_missed(&waiting, now.since(due));
             return None;
         }
         self.note_shown(&*waiting.picture);

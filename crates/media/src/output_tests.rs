@@ -34,6 +34,10 @@ fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
+fn ready(millis: u64) -> Trace {
+    Trace { ready: at(millis), ..Trace::default() }
+}
+
 fn tick(output: &mut Output, millis: u64) -> Option<u32> {
     output.tick(at(millis), |_| {}).map(|picture| picture.stamp())
 }
@@ -41,7 +45,7 @@ fn tick(output: &mut Output, millis: u64) -> Option<u32> {
 #[test]
 fn pictures_are_shown_when_they_are_due() {
     let mut output = output(1, 8);
-    (0..3).for_each(|n| assert!(output.push(Box::new(Blank(n)), at(0)).is_none()));
+    (0..3).for_each(|n| assert!(output.push(Box::new(Blank(n)), ready(0)).is_none()));
     assert_eq!(output.due(), Some(at(10)));
     assert_eq!(tick(&mut output, 9), None);
     assert_eq!((tick(&mut output, 10), tick(&mut output, 20)), (Some(0), Some(1)));
@@ -51,22 +55,24 @@ fn pictures_are_shown_when_they_are_due() {
 #[test]
 fn a_late_picture_is_counted_and_never_shown() {
     let mut output = output(1, 8);
-    output.push(Box::new(Blank(0)), at(0));
+    output.push(Box::new(Blank(0)), ready(0));
     assert_eq!(tick(&mut output, 10), Some(0));
     assert_eq!(tick(&mut output, 20), None, "nothing there");
     assert_eq!(output.counts().missed, 0, "the stream may have ended");
-    output.push(Box::new(Blank(1)), at(21));
+    output.push(Box::new(Blank(1)), ready(21));
     assert_eq!((output.counts().missed, output.counts().late, output.len()), (1, 1, 0));
     // Ready only after it was due, though the display looked later still.
-    output.push(Box::new(Blank(2)), at(31));
+    output.push(Box::new(Blank(2)), ready(31));
     assert_eq!(tick(&mut output, 32), None);
     assert_eq!((output.counts().missed, output.counts().shown), (2, 1));
+    let missed: Vec<_> = output.misses().iter().map(|missed| (missed.stamp, missed.due)).collect();
+    assert_eq!(missed, [(1, at(20)), (2, at(30))]);
 }
 
 #[test]
 fn of_several_that_are_due_the_latest_is_shown() {
     let mut output = output(1, 8);
-    (0..3).for_each(|n| assert!(output.push(Box::new(Blank(n)), at(0)).is_none()));
+    (0..3).for_each(|n| assert!(output.push(Box::new(Blank(n)), ready(0)).is_none()));
     assert_eq!(tick(&mut output, 31), Some(2));
     assert_eq!((output.counts().shown, output.counts().missed), (1, 2));
     assert_eq!(output.counts().behind_most, 21_000_000);
@@ -75,7 +81,7 @@ fn of_several_that_are_due_the_latest_is_shown() {
 #[test]
 fn a_lost_picture_leaves_its_place_empty() {
     let mut output = output(1, 8);
-    [0, 2].into_iter().for_each(|n| assert!(output.push(Box::new(Blank(n)), at(0)).is_none()));
+    [0, 2].into_iter().for_each(|n| assert!(output.push(Box::new(Blank(n)), ready(0)).is_none()));
     assert_eq!([10, 20, 30].map(|millis| tick(&mut output, millis)), [Some(0), None, Some(2)]);
     assert_eq!((output.counts().lost, output.counts().missed), (1, 0));
 }
@@ -83,7 +89,7 @@ fn a_lost_picture_leaves_its_place_empty() {
 #[test]
 fn each_third_has_the_time_of_three() {
     let mut output = output(3, 8);
-    (6..13).for_each(|n| assert!(output.push(Box::new(Blank(n)), at(0)).is_none()));
+    (6..13).for_each(|n| assert!(output.push(Box::new(Blank(n)), ready(0)).is_none()));
     assert_eq!((output.len(), output.counts().skipped), (3, 4));
     assert_eq!([10, 20, 40, 70].map(|millis| tick(&mut output, millis)), [Some(6), None, Some(9), Some(12)]);
     assert!(output.wants(15) && !output.wants(16));
@@ -92,10 +98,10 @@ fn each_third_has_the_time_of_three() {
 #[test]
 fn the_display_stands_still_after_a_second_and_begins_anew() {
     let mut output = output(1, 8);
-    output.push(Box::new(Blank(0)), at(0));
+    output.push(Box::new(Blank(0)), ready(0));
     (1..200).for_each(|n| _ = tick(&mut output, 10 * n));
     assert_eq!((output.due(), output.counts().stalls), (None, 1));
-    output.push(Box::new(Blank(1)), at(5000));
+    output.push(Box::new(Blank(1)), ready(5000));
     assert_eq!(output.counts().missed, 100, "it was the next one, and a second late");
     assert_eq!(output.due(), Some(at(5010)));
 }
@@ -103,7 +109,7 @@ fn the_display_stands_still_after_a_second_and_begins_anew() {
 #[test]
 fn another_rate_counts_from_the_next_picture() {
     let mut output = output(1, 8);
-    (0..4).for_each(|n| assert!(output.push(Box::new(Blank(n)), at(0)).is_none()));
+    (0..4).for_each(|n| assert!(output.push(Box::new(Blank(n)), ready(0)).is_none()));
     assert_eq!(tick(&mut output, 10), Some(0));
     output.set_rate(Rate::from_millis(10_000).unwrap(), at(12));
     assert_eq!([20, 119, 120].map(|millis| tick(&mut output, millis)), [Some(1), None, Some(2)]);
@@ -113,7 +119,7 @@ fn another_rate_counts_from_the_next_picture() {
 fn the_deadline_is_when_the_next_picture_is_shown() {
     let mut output = output(1, 8);
     assert_eq!(output.deadline(at(3)), at(13));
-    output.push(Box::new(Blank(0)), at(0));
+    output.push(Box::new(Blank(0)), ready(0));
     assert_eq!(output.deadline(at(3)), at(20));
     tick(&mut output, 10);
     assert_eq!(output.deadline(at(12)), at(20));
@@ -135,7 +141,7 @@ proptest! {
             shown.extend(output.tick(at(now), |memory| freed += memory).map(|picture| picture.stamp()));
             let before = output.len();
             // Some are decoded late.
-            output.push(Box::new(Blank(*stamp)), at(now + u64::from(stamp % 7)));
+            output.push(Box::new(Blank(*stamp)), ready(now + u64::from(stamp % 7)));
             queued += (output.len() - before) as u64;
             prop_assert!(output.len() <= length + REORDERED + 1);
         }
