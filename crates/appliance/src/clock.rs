@@ -1,5 +1,6 @@
 //! What time it is: the machine's clock, or a test's.
 
+use rustix::time::{ClockId, clock_gettime};
 use silk_instant::Instant;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +10,17 @@ use std::time::Duration;
 pub trait Clock: Send {
     /// Now.
     fn now(&self) -> Instant;
+}
+
+/// The machine's clock, CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Monotonic;
+
+impl Clock for Monotonic {
+    fn now(&self) -> Instant {
+        let time = clock_gettime(ClockId::Monotonic);
+        Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    }
 }
 
 /// Time that stands still unless somebody moves it on: whoever runs a simulation, and what costs
