@@ -18,7 +18,9 @@ pub mod icmpv6;
 pub mod ipv4;
 pub mod ipv6;
 mod mac;
+pub mod mflow;
 pub mod ndp;
+pub mod rtp;
 pub mod tcp;
 pub mod udp;
 
