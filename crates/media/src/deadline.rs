@@ -38,11 +38,31 @@ pub fn ends(path: &Path, now: Instant) -> Option<Ends> {
     let shown = path.stage::<DisplayStage>()?.output.deadline(now);
     let interval = path.stage::<MpegStage>().and_then(|mpeg| mpeg.arrivals.interval());
     let room = path.input.limit().saturating_sub(path.input.len()) as u32;
-    Some(Ends { shown, filled: interval.map(|interval| fills(now, room, PIPE, interval)) })
+    let pipe = measured(path).map_or(1, |(process, round_trip)| pipe(process, round_trip));
+    Some(Ends { shown, filled: interval.map(|interval| fills(now, room, pipe, interval)) })
 }
 
-/// Packets that are on their way at any time, where no protocol says otherwise.
-const PIPE: u32 = 1;
+/// Packets that are on their way at any time (n of Scout §4.2): as many as are processed in a round
+/// trip.
+pub fn pipe(process: Duration, round_trip: Duration) -> u32 {
+    let packets = round_trip.as_nanos().checked_div(process.as_nanos()).unwrap_or(1);
+    u32::try_from(packets).unwrap_or(u32::MAX).max(1)
+}
+
+/// Where a path is held up, by what was measured: the time a packet takes, and the round trip. It
+/// is the network only where that is clearly slower; `None` where nothing was measured.
+pub fn bottleneck(path: &Path) -> Option<Bottleneck> {
+    let (process, round_trip) = measured(path)?;
+    let arrives = path.stage::<MpegStage>()?.arrivals.interval()?;
+    // Packets that come more slowly than they are processed leave the input queue empty.
+    let slow = arrives > process.saturating_mul(2) && round_trip > process;
+    Some(if slow { Bottleneck::Network } else { Bottleneck::Execution })
+}
+
+fn measured(path: &Path) -> Option<(Duration, Duration)> {
+    let process = path.state.measure.map(|average| average.ns()).filter(|ns| *ns > 0)?;
+    Some((Duration::from_nanos(process), Duration::from_nanos(path.state.round_trip.ns())))
+}
 
 fn hold(path: &Path) -> bool {
     path.stage::<DisplayStage>().is_some_and(|display| display.output.is_full())
@@ -57,7 +77,35 @@ pub fn by_output(path: &Path, now: Instant) -> Urgency {
     urgency(path, ends(path, now).map(|ends| ends.shown))
 }
 
-/// The earlier of both queues' deadlines: the effective deadline of Scout §4.3.
+/// The earlier of both queues' deadlines: the effective deadline.
 pub fn by_both(path: &Path, now: Instant) -> Urgency {
     urgency(path, ends(path, now).map(|ends| ends.filled.map_or(ends.shown, |filled| filled.min(ends.shown))))
+}
+
+/// The deadline of the bottleneck queue alone: cheaper, where it is clear which that is.
+pub fn by_bottleneck(path: &Path, now: Instant) -> Urgency {
+    let deadline = ends(path, now).map(|ends| match (bottleneck(path), ends.filled) {
+        (Some(Bottleneck::Network), Some(filled)) => filled,
+        _ => ends.shown,
+    });
+    urgency(path, deadline)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_input_queue_is_due_when_fewer_places_are_free_than_packets_under_way() {
+        let (now, interval) = (Instant::from_millis(7), Duration::from_millis(2));
+        assert_eq!(fills(now, 10, 4, interval), Instant::from_millis(19));
+        assert_eq!(fills(now, 3, 4, interval), now);
+    }
+
+    #[test]
+    fn as_many_packets_are_under_way_as_are_processed_in_a_round_trip() {
+        let micros = Duration::from_micros;
+        assert_eq!(pipe(micros(500), micros(10_000)), 20);
+        assert_eq!((pipe(micros(500), micros(20)), pipe(Duration::ZERO, micros(1))), (1, 1));
+    }
 }

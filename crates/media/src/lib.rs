@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | `picture`, `decoder`, `screen` | decoded pictures, who makes them, who shows them | Scout §4.1 |
 //! | `mpeg`, `display` | the modules | §4.1 |
+//! | `catalogue` | the kinds of modules in graph files | §3.1 |
 //! | `attributes` | what a viewer wishes of a stream | §4.1 |
 //! | `timing`, `output` | when each picture is due; the output queue and what became of each | §4.2 |
 //! | `deadline` | how urgent a path is | §4.3 |
@@ -19,6 +20,7 @@ extern crate alloc;
 
 mod admission;
 mod attributes;
+mod catalogue;
 pub mod deadline;
 mod decoder;
 pub mod display;
@@ -32,6 +34,7 @@ mod trace;
 
 pub use admission::{Budget, Demand, Offer};
 pub use attributes::{DEFAULT_OUTPUT, Wish};
+pub use catalogue::{Library, catalogue};
 pub use decoder::{Coding, DecodeError, Decoder, Unit};
 pub use display::{Display, DisplayStage, Screens};
 pub use model::{Model, Sample};

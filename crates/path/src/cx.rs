@@ -207,6 +207,11 @@ impl<'e> Cx<'_, 'e> {
         self.env.port.event(self.env.state.id, event);
     }
 
+    /// A round trip to the other side and back was measured, ns.
+    pub fn note_round_trip(&mut self, ns: u64) {
+        self.env.state.round_trip.add(ns);
+    }
+
     /// What the path has used so far; the CPU time of the run that is under way is not in it.
     pub fn account(&self) -> &Account {
         &self.env.state.account

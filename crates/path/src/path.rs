@@ -66,6 +66,9 @@ pub struct PathState {
     pub drops: Drops,
     /// Processing times are kept (the *measure* transformation).
     pub measure: Option<Average>,
+    /// The round trip to the other side and back, where a protocol of the path measures it
+    /// (Scout §4.2); 0: nobody does.
+    pub round_trip: Average,
     // One timer per stage, by place; FAR: off.
     pub(crate) deadlines: [Instant; MAX_STAGES],
     // What the port was told last.
@@ -129,6 +132,7 @@ impl Path {
             account: Account::new(0),
             drops: Drops::default(),
             measure: None,
+            round_trip: Average::default(),
             deadlines: [Instant::FAR; MAX_STAGES],
             armed: Instant::FAR,
             base_memory: 0,
@@ -156,6 +160,7 @@ impl Path {
             account: Account::new(memory_limit),
             drops: Drops::default(),
             measure: None,
+            round_trip: Average::default(),
             deadlines: [Instant::FAR; MAX_STAGES],
             armed: Instant::FAR,
             base_memory: 0,

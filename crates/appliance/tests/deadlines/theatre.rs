@@ -5,8 +5,8 @@ use silk_appliance::{Appliance, Clock, Parts, Virtual};
 use silk_device::{End, Offload, link};
 use silk_instant::Instant;
 use silk_media::{
-    Coding, DecodeError, Decoder, Decoders, Display, DisplayStage, Mpeg, Picture, Plane, Rate, Screen,
-    Screens, Shown, Unit, Wish,
+    Coding, DecodeError, Decoder, Decoders, DisplayStage, Library, Picture, Plane, Rate, Screen, Screens,
+    Shown, Unit, Wish,
 };
 use silk_modules::{Device, Setup, catalogue};
 use silk_path::classify::{Domains, Owned, Tables};
@@ -67,7 +67,7 @@ impl Theatre {
         setup.addresses = vec![(OURS.into(), 24)];
         setup.neighbours_told = true;
         setup.devices = vec![Device::default()];
-        let kinds = Kinds { inner: catalogue(setup), clock: clock.clone(), kinds: Vec::new() }.listed();
+        let kinds = silk_media::catalogue(Kinds::new(catalogue(setup)), Recorded(clock.clone()));
         let graph = Graph::build(&graph(), &kinds).unwrap();
         let (paths, mut seed) = (Paths::new(graph, Vec::new()), 7u64);
         let random = Box::new(move || {
@@ -187,22 +187,17 @@ fn graph() -> GraphSpec {
         .link("display.down", "mpeg.up")
 }
 
-/// The kinds of modules of the network, and those of the theatre.
+/// The kinds of modules of the network, and the numbers of pictures.
 struct Kinds<C> {
-    inner: C,
-    clock: Virtual,
+    network: C,
     kinds: Vec<Kind>,
 }
 
 impl<C: Catalogue> Kinds<C> {
-    fn listed(mut self) -> Self {
-        self.kinds = self.inner.kinds().to_vec();
-        self.kinds.extend([
-            Kind { name: "numbers", services: NUMBERS, parameters: &[] },
-            Kind { name: "mpeg", services: silk_media::mpeg::SERVICES, parameters: &[] },
-            Kind { name: "display", services: silk_media::display::SERVICES, parameters: &[] },
-        ]);
-        self
+    fn new(network: C) -> Self {
+        let mut kinds = network.kinds().to_vec();
+        kinds.push(Kind { name: "numbers", services: NUMBERS, parameters: &[] });
+        Self { network, kinds }
     }
 }
 
@@ -212,12 +207,17 @@ impl<C: Catalogue> Catalogue for Kinds<C> {
     }
 
     fn make(&self, spec: &ModuleSpec) -> Result<Box<dyn Module>, BadParameter> {
-        Ok(match spec.kind.as_str() {
-            "numbers" => Box::new(Numbers),
-            "mpeg" => Box::new(Mpeg::new(Box::new(Recorded(self.clock.clone())))),
-            "display" => Box::new(Display::new(Box::new(Blind))),
-            _ => return self.inner.make(spec),
-        })
+        if spec.kind == "numbers" { Ok(Box::new(Numbers)) } else { self.network.make(spec) }
+    }
+}
+
+impl Library for Recorded {
+    fn decoders(&self) -> Box<dyn Decoders> {
+        Box::new(Recorded(self.0.clone()))
+    }
+
+    fn screens(&self) -> Box<dyn Screens> {
+        Box::new(Blind)
     }
 }
 
