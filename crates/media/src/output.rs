@@ -38,10 +38,9 @@ pub struct OutputOptions {
 pub struct Shown {
     /// On the screen when they were due.
     pub shown: u64,
-    /// Not ready when they were due: missed deadlines.
+    /// Not ready when they were due, or replaced by the next before the display could show them:
+    /// missed deadlines.
     pub missed: u64,
-    /// Of those that were missed, the ones that came after all, and were thrown away.
-    pub late: u64,
     /// Never came: lost on the way or in decoding.
     pub lost: u64,
     /// Left out by wish (each n-th only).
@@ -52,8 +51,8 @@ pub struct Shown {
     pub overflowed: u64,
     /// Of those shown, the ones with something made up in them.
     pub concealed: u64,
-    /// Times the display stood still because nothing had come for a second, and began anew.
-    pub stalls: u64,
+    /// Times the display's clock began anew, because for a second all that came was late.
+    pub restarts: u64,
     /// The most nanoseconds that the display ran behind its clock when it showed a picture.
     pub behind_most: u64,
 }
@@ -68,14 +67,13 @@ struct Waiting {
 pub struct Output {
     options: OutputOptions,
     slots: Slots,
-    // Ascending by slot, all at or after `next`.
+    // Ascending by slot.
     waiting: VecDeque<Waiting>,
     timing: Option<Timing>,
-    // The slot that is shown next; meaningless before the first picture.
-    next: u64,
-    // Slots that passed with nothing there since a picture was last shown or came: deadlines
-    // missed if the stream goes on, nothing if it has ended.
-    absent: u64,
+    // The last slot that a picture came for.
+    last: Option<u64>,
+    // Since when all pictures were late, and for how much of that time their packets were missing.
+    late: Option<(Instant, Duration)>,
     ended: bool,
     // When it last stopped being full; zero: it never was.
     freed: Instant,
@@ -92,8 +90,8 @@ impl Output {
             options,
             waiting: VecDeque::new(),
             timing: None,
-            next: 0,
-            absent: 0,
+            last: None,
+            late: None,
             ended: false,
             freed: Instant::ZERO,
             counts: Shown::default(),
@@ -109,16 +107,20 @@ impl Output {
     /// Shows only each `every`-th picture from now on.
     pub fn set_every(&mut self, every: u32) {
         self.options.every = every.max(1);
-        self.next = self.aligned(self.next);
     }
 
     /// Plays at another rate from now on: what waits is shown at it too.
     pub fn set_rate(&mut self, rate: Rate, now: Instant) {
         self.options.pace = Pace::Clock(rate);
         if let Some(timing) = self.timing {
-            let due = timing.due(self.next).max(now);
-            self.timing = Some(Timing { epoch: due, origin: self.next, rate });
+            let next = self.waiting.front().map_or_else(|| self.coming(), |front| front.slot);
+            self.timing = Some(Timing { epoch: timing.due(next).max(now), origin: next, rate });
         }
+    }
+
+    /// The slot of the next picture that is to be decoded.
+    fn coming(&self) -> u64 {
+        self.last.map_or(FIRST, |last| self.aligned(last + 1))
     }
 
     /// What became of the pictures so far.
@@ -170,7 +172,7 @@ impl Output {
     /// Whether a picture's time has passed at `now`.
     pub fn is_past(&mut self, stamp: u32, now: Instant) -> bool {
         let slot = self.slots.of(stamp);
-        self.timing.is_some_and(|timing| slot < self.next || timing.due(slot) < now)
+        self.timing.is_some_and(|timing| timing.due(slot) < now)
     }
 
     fn is_wanted(&self, slot: u64) -> bool {
@@ -185,50 +187,74 @@ impl Output {
         (slot + shift).next_multiple_of(every) - shift
     }
 
-    /// A picture was decoded; `trace` says when it was ready. The one to show at once, where nothing paces
-    /// them, or `None`.
+    /// A picture was decoded; `trace` says when it was ready. The one to show at once, where
+    /// nothing paces them, or `None`.
     pub fn push(&mut self, picture: Box<dyn Picture>, trace: Trace) -> Option<Box<dyn Picture>> {
         let slot = self.slots.of(picture.stamp());
         if !self.is_wanted(slot) {
             self.counts.skipped += 1;
             return None;
         }
+        if !self.follows(slot) {
+            return None;
+        }
         let Pace::Clock(rate) = self.options.pace else {
             self.note_shown(&*picture);
             return Some(picture);
         };
-        self.begin(slot, rate, trace.ready);
-        self.queue(Waiting { slot, trace, picture });
+        self.queue(Waiting { slot, trace, picture }, rate);
         None
     }
 
-    /// Starts the display's clock with the first picture, or the first after a standstill.
-    fn begin(&mut self, slot: u64, rate: Rate, ready: Instant) {
-        if self.timing.is_some() {
-            return;
+    /// Notes that a picture came for `slot`, and what is missing before it. Whether it comes after
+    /// all others.
+    fn follows(&mut self, slot: u64) -> bool {
+        let every = u64::from(self.options.every);
+        match self.last {
+            Some(last) if slot <= last => {
+                self.counts.repeated += 1;
+                return false;
+            }
+            Some(last) => self.counts.lost += (slot - last) / every - u64::from((slot - last) >= every),
+            None => {}
         }
-        let epoch = ready + rate.time_of(self.options.ahead.into());
-        self.timing = Some(Timing { epoch, origin: slot, rate });
-        self.next = slot;
+        self.last = Some(slot);
+        true
     }
 
-    fn queue(&mut self, waiting: Waiting) {
-        self.counts.missed += core::mem::take(&mut self.absent);
-        if waiting.slot < self.next {
-            self.counts.late += 1;
-            self.note_missed(&waiting, Duration::ZERO);
-        } else if self.waiting.back().is_some_and(|last| last.slot >= waiting.slot) {
-            self.counts.repeated += 1;
-        } else if self.waiting.len() > self.options.length + REORDERED {
+    fn queue(&mut self, waiting: Waiting, rate: Rate) {
+        let ready = waiting.trace.ready;
+        let timing = *self.timing.get_or_insert_with(|| begin(&self.options, waiting.slot, rate, ready));
+        let due = timing.due(waiting.slot);
+        if due < ready && !self.gives_up(&waiting.trace) {
+            self.counts.missed += 1;
+            return self.note_missed(&waiting, due, Duration::ZERO);
+        }
+        if due < ready {
+            self.counts.restarts += 1;
+            self.timing = Some(begin(&self.options, waiting.slot, rate, ready));
+        }
+        self.late = None;
+        if self.waiting.len() > self.options.length + REORDERED {
             self.counts.overflowed += 1;
         } else {
             self.waiting.push_back(waiting);
         }
     }
 
-    /// Remembers how a picture came to be that was not ready when it was due.
-    fn note_missed(&mut self, waiting: &Waiting, display: Duration) {
-        let due = self.timing.map_or(waiting.trace.ready, |timing| timing.due(waiting.slot));
+    /// A picture is late. Whether the display's clock is to begin anew, because for long all that
+    /// came was late, and it was the source that did not send it: it has paused. What is late for
+    /// want of the processor stays late, for it is missed deadlines that tell of that.
+    fn gives_up(&mut self, trace: &Trace) -> bool {
+        let (since, network) = self.late.get_or_insert((trace.ready, Duration::ZERO));
+        let late = trace.ready.since(*since);
+        let first = late.is_zero();
+        *network += if first { Duration::ZERO } else { trace.network };
+        late >= GIVE_UP && *network > late / 2
+    }
+
+    /// Remembers how a picture came to be that was not shown when it was due.
+    fn note_missed(&mut self, waiting: &Waiting, due: Instant, display: Duration) {
         let stamp = waiting.picture.stamp();
         self.misses.add(Missed { stamp, due, trace: waiting.trace, display });
     }
@@ -238,86 +264,44 @@ impl Output {
         self.counts.concealed += u64::from(picture.is_concealed());
     }
 
-    /// When the display is to look again; `None` while nothing is to be shown.
+    /// When the display is to look again; `None` while nothing waits.
     pub fn due(&self) -> Option<Instant> {
-        let timing = self.timing?;
-        (!self.is_over()).then(|| timing.due(self.next))
+        Some(self.timing?.due(self.waiting.front()?.slot))
     }
 
     /// When the next picture that is decoded will be shown: the deadline of the work on it
     /// (Scout §4.3).
     pub fn deadline(&self, now: Instant) -> Instant {
         let Pace::Clock(rate) = self.options.pace else { return now };
-        match (self.timing, self.waiting.back()) {
-            (None, _) => now + rate.time_of(self.options.ahead.into()),
-            (Some(timing), None) => timing.due(self.next),
-            (Some(timing), Some(last)) => timing.due(last.slot + u64::from(self.options.every)),
+        match self.timing {
+            None => now + rate.time_of(self.options.ahead.into()),
+            Some(timing) => timing.due(self.coming()),
         }
     }
 
     /// The display's clock stands at `now`: takes off the queue what is due, and answers the
     /// picture to show, the latest of them. `freed` is called for the memory of each that goes.
     pub fn tick(&mut self, now: Instant, mut freed: impl FnMut(u64)) -> Option<Box<dyn Picture>> {
-        let mut showing: Option<Box<dyn Picture>> = None;
         let was_full = self.is_full();
-        while let Some(due) = self.due().filter(|due| *due <= now) {
-            if let Some(picture) = self.take_due(due, now, &mut freed) {
-                if let Some(overtaken) = showing.replace(picture) {
-                    self.overtake(&*overtaken);
-                }
-                self.counts.behind_most =
-                    self.counts.behind_most.max(now.since(due).as_nanos().try_into().unwrap_or(u64::MAX));
+        let mut showing: Option<Waiting> = None;
+        while self.due().is_some_and(|due| due <= now) {
+            let Some(next) = self.waiting.pop_front() else { break };
+            freed(next.picture.memory());
+            // Nobody has seen the one before it.
+            if let Some(overtaken) = showing.replace(next) {
+                self.counts.missed += 1;
+                let due = self.timing.map_or(now, |timing| timing.due(overtaken.slot));
+                self.note_missed(&overtaken, due, now.since(due));
             }
-            self.next += u64::from(self.options.every);
-            self.rest();
         }
         if was_full && !self.is_full() {
             self.freed = now;
         }
-        showing
-    }
-
-    /// The picture of the slot that is due, if it was ready.
-    fn take_due(
-        &mut self,
-        due: Instant,
-        now: Instant,
-        freed: &mut dyn FnMut(u64),
-    ) -> Option<Box<dyn Picture>> {
-        let Some(front) = self.waiting.front() else {
-            self.absent += u64::from(!self.ended);
-            return None;
-        };
-        if front.slot > self.next {
-            self.counts.lost += 1;
-            return None;
-        }
-        let waiting = self.waiting.pop_front()?;
-        freed(waiting.picture.memory());
-        if waiting.trace.ready > due {
-            self.counts.missed += 1;
-            self.counts.late += 1;
-            self.note_missed(&waiting, now.since(due));
-            return None;
-        }
-        self.note_shown(&*waiting.picture);
-        Some(waiting.picture)
-    }
-
-    /// A picture that was ready in time and would be replaced before anybody has seen it.
-    fn overtake(&mut self, overtaken: &dyn Picture) {
-        self.counts.shown -= 1;
-        self.counts.concealed -= u64::from(overtaken.is_concealed());
-        self.counts.missed += 1;
-    }
-
-    /// Stands still when nothing has come for a second: what comes then begins anew.
-    fn rest(&mut self) {
-        let Pace::Clock(rate) = self.options.pace else { return };
-        if self.waiting.is_empty() && rate.time_of(self.absent) >= STANDSTILL {
-            self.timing = None;
-            self.counts.stalls += 1;
-        }
+        let showing = showing?;
+        let due = self.timing.map_or(now, |timing| timing.due(showing.slot));
+        self.counts.behind_most = self.counts.behind_most.max(now.since(due).as_nanos() as u64);
+        self.note_shown(&*showing.picture);
+        Some(showing.picture)
     }
 
     /// Takes every picture off, with its memory.
@@ -328,8 +312,14 @@ impl Output {
 
 /// Pictures that a decoder may give at once although the queue has just become full.
 const REORDERED: usize = 4;
-/// How long nothing comes before the display stands still.
-const STANDSTILL: Duration = Duration::from_secs(1);
+/// How long all that comes is late before the display's clock begins anew: a stream that was held up
+/// catches up in less, and its delay is what it was.
+const GIVE_UP: Duration = Duration::from_secs(1);
+
+/// The display's clock, begun with the picture of `slot`.
+fn begin(options: &OutputOptions, slot: u64, rate: Rate, ready: Instant) -> Timing {
+    Timing { epoch: ready + rate.time_of(options.ahead.into()), origin: slot, rate }
+}
 
 #[cfg(test)]
 #[path = "output_tests.rs"]
