@@ -34,7 +34,8 @@ use alloc::boxed::Box;
 use silk_instant::Instant;
 use silk_path::service::{Service, ServiceType};
 use silk_path::{
-    Attrs, Create, CreateError, Cx, DropReason, Event, Message, Module, Next, PathId, Stage, Step, Verdict,
+    Attrs, Bell, Create, CreateError, Cx, DropReason, Event, Message, Module, Next, PathId, Stage, Step,
+    Verdict,
 };
 
 /// Decoded pictures, the decoder's side.
@@ -144,6 +145,14 @@ impl Stage for DisplayStage {
             _ => return true,
         }
         false
+    }
+
+    /// The viewer has changed something: what is due may be due at another time.
+    fn bell(&mut self, cx: &mut Cx<'_, '_>, bell: Bell) -> bool {
+        if bell == Bell::Read {
+            self.show_due(cx);
+        }
+        bell != Bell::Read
     }
 
     fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
