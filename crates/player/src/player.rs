@@ -35,9 +35,9 @@ pub enum Rule {
     /// The output queue.
     Output,
     /// The earlier of both.
-    #[default]
     Both,
     /// The bottleneck, as it is detected.
+    #[default]
     Bottleneck,
 }
 

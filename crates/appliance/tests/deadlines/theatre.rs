@@ -11,6 +11,7 @@ use silk_media::{
 use silk_modules::{Device, Setup, catalogue};
 use silk_path::classify::{Domains, Owned, Tables};
 use silk_path::service::{NET, Service};
+use silk_path::transform::Measure;
 use silk_path::{
     Attr, Attrs, BadParameter, Catalogue, Create, CreateError, Cx, DropReason, Endpoint, Framing, Graph,
     GraphSpec, Kind, Message, Module, ModuleSpec, Next, PathId, Paths, Route, Stage, Step, Value, Verdict,
@@ -19,6 +20,7 @@ use silk_path::{
 use silk_sched::{Policy, Terms};
 use silk_wire::checksum::Sum;
 use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -49,16 +51,21 @@ struct Playing {
     sent: u32,
 }
 
+/// Which picture was shown when.
+pub type Seen = Arc<Mutex<Vec<(u32, Instant)>>>;
+
 /// The appliance with its sources.
 pub struct Theatre {
-    appliance: Appliance,
+    pub appliance: Appliance,
     clock: Virtual,
     source: End,
     playing: Vec<Playing>,
+    pub seen: Seen,
 }
 
 impl Theatre {
     pub fn new(policy: Box<dyn Policy + Send>, clock: Virtual) -> Self {
+        let seen = Seen::default();
         let (end, source) = link::pair(&link::Options::default()).unwrap();
         let tables = Tables::with_room(1024, 0x5eed);
         let owned = Owned { arp: true, icmp: true, fragments: true };
@@ -67,15 +74,16 @@ impl Theatre {
         setup.addresses = vec![(OURS.into(), 24)];
         setup.neighbours_told = true;
         setup.devices = vec![Device::default()];
-        let kinds = silk_media::catalogue(Kinds::new(catalogue(setup)), Recorded(clock.clone()));
+        let kinds =
+            silk_media::catalogue(Kinds::new(catalogue(setup)), Recorded(clock.clone(), seen.clone()));
         let graph = Graph::build(&graph(), &kinds).unwrap();
-        let (paths, mut seed) = (Paths::new(graph, Vec::new()), 7u64);
+        let (paths, mut seed) = (Paths::new(graph, vec![Box::new(Measure::default())]), 7u64);
         let random = Box::new(move || {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             seed
         });
         let appliance = Appliance::new(Parts { paths, end, policy, clock: Box::new(clock.clone()), random });
-        Self { appliance, clock, source, playing: Vec::new() }
+        Self { appliance, clock, source, playing: Vec::new(), seen }
     }
 
     /// Begins to play a film.
@@ -108,6 +116,27 @@ impl Theatre {
         }
     }
 
+    /// A packet arrives from the network.
+    pub fn arrives(&mut self, packet: &[u8]) {
+        self.source.transmit.send(packet, [&[], &[]], Offload::NONE);
+        self.source.transmit.flush();
+    }
+
+    /// Does what there is to do until `until`.
+    pub fn run_until(&mut self, until: Instant) {
+        while self.clock.now() < until {
+            if !self.appliance.turn() {
+                self.clock.reach(self.appliance.due().map_or(until, |due| due.min(until)));
+            }
+        }
+    }
+
+    /// The packets of a film's picture, as its source sends them.
+    pub fn picture(film: Film, number: u32) -> Vec<Vec<u8>> {
+        let packets = number * film.packets..(number + 1) * film.packets;
+        packets.map(|sent| packet(film, FIRST_PORT, sent)).collect()
+    }
+
     fn is_over(&self) -> bool {
         self.playing.iter().all(|playing| {
             let shown = self.shown(playing.path);
@@ -128,7 +157,8 @@ impl Theatre {
             let all = playing.film.pictures * playing.film.packets;
             for _ in waiting..usize::from(INPUT).min(waiting + 1) {
                 if playing.sent < all {
-                    self.source.transmit.send(&packet(playing), [&[], &[]], Offload::NONE);
+                    let packet = packet(playing.film, playing.port, playing.sent);
+                    self.source.transmit.send(&packet, [&[], &[]], Offload::NONE);
                     playing.sent += 1;
                 }
             }
@@ -138,10 +168,10 @@ impl Theatre {
 }
 
 /// The next packet of a film: Ethernet, IP, UDP, and the number and place of the picture.
-fn packet(playing: &Playing) -> Vec<u8> {
-    let (number, place) = (playing.sent / playing.film.packets, playing.sent % playing.film.packets);
+fn packet(film: Film, port: u16, sent: u32) -> Vec<u8> {
+    let (number, place) = (sent / film.packets, sent % film.packets);
     let mut payload = number.to_be_bytes().to_vec();
-    payload.extend([u8::from(place == 0), u8::from(place + 1 == playing.film.packets)]);
+    payload.extend([u8::from(place == 0), u8::from(place + 1 == film.packets)]);
     // I pictures cost half as much again as the mean, B pictures less (a group of 15).
     let weight: u64 = match number % 15 {
         0 => 150,
@@ -149,7 +179,7 @@ fn packet(playing: &Playing) -> Vec<u8> {
         _ => 92,
     };
     let mean = (150 + 4 * 110 + 10 * 92) / 15;
-    let cost = playing.film.cost_ns * weight / mean / u64::from(playing.film.packets);
+    let cost = film.cost_ns * weight / mean / u64::from(film.packets);
     payload.extend(cost.to_be_bytes());
     let (length, total) = (payload.len() as u16 + 8, payload.len() as u16 + 28);
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0];
@@ -159,8 +189,8 @@ fn packet(playing: &Playing) -> Vec<u8> {
     frame.extend(OURS.octets());
     let sum = Sum::ZERO.bytes(&frame[14..34]).checksum();
     frame[24..26].copy_from_slice(&sum.to_be_bytes());
-    frame.extend(playing.port.to_be_bytes());
-    frame.extend(playing.port.to_be_bytes());
+    frame.extend(port.to_be_bytes());
+    frame.extend(port.to_be_bytes());
     frame.extend(length.to_be_bytes());
     frame.extend([0, 0]);
     frame.extend(payload);
@@ -213,11 +243,17 @@ impl<C: Catalogue> Catalogue for Kinds<C> {
 
 impl Library for Recorded {
     fn decoders(&self) -> Box<dyn Decoders> {
-        Box::new(Recorded(self.0.clone()))
+        Box::new(self.again())
     }
 
     fn screens(&self) -> Box<dyn Screens> {
-        Box::new(Blind)
+        Box::new(self.again())
+    }
+}
+
+impl Recorded {
+    fn again(&self) -> Self {
+        Self(self.0.clone(), self.1.clone())
     }
 }
 
@@ -257,11 +293,11 @@ impl Stage for Numbers {
 }
 
 /// A decoder that takes as long as the packet says, in virtual time.
-struct Recorded(Virtual);
+struct Recorded(Virtual, Seen);
 
 impl Decoders for Recorded {
     fn open(&mut self, _: Coding) -> Result<Box<dyn Decoder>, DecodeError> {
-        Ok(Box::new(Recorded(self.0.clone())))
+        Ok(Box::new(self.again()))
     }
 }
 
@@ -302,15 +338,15 @@ impl Picture for Blank {
     }
 }
 
-/// Nobody looks.
-struct Blind;
-
-impl Screens for Blind {
+/// What notes when each picture is shown.
+impl Screens for Recorded {
     fn open(&mut self, _: PathId, _: &Attrs) -> Option<Box<dyn Screen>> {
-        Some(Box::new(Blind))
+        Some(Box::new(self.again()))
     }
 }
 
-impl Screen for Blind {
-    fn show(&mut self, _: &dyn Picture) {}
+impl Screen for Recorded {
+    fn show(&mut self, picture: &dyn Picture) {
+        self.1.lock().unwrap().push((picture.stamp(), self.0.now()));
+    }
 }
