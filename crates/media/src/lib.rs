@@ -5,6 +5,8 @@
 //!
 //! | file | what | from |
 //! |---|---|---|
+//! | `alf` | the source's cutting at slices, MFLOW's and RTP's packets | Scout §4.1, RFC 2250, RFC 6184 |
+//! | `h264` | NAL units put together from RTP | RFC 6184 |
 //! | `picture`, `decoder`, `screen` | decoded pictures, who makes them, who shows them | Scout §4.1 |
 //! | `mpeg`, `display` | the modules | §4.1 |
 //! | `catalogue` | the kinds of modules in graph files | §3.1 |
@@ -19,11 +21,13 @@
 extern crate alloc;
 
 mod admission;
+pub mod alf;
 mod attributes;
 mod catalogue;
 pub mod deadline;
 mod decoder;
 pub mod display;
+pub mod h264;
 mod model;
 pub mod mpeg;
 mod output;

@@ -21,6 +21,8 @@ mod mac;
 pub mod mflow;
 pub mod ndp;
 pub mod rtp;
+pub mod rtp_h264;
+pub mod rtp_mpv;
 pub mod tcp;
 pub mod udp;
 
