@@ -5,13 +5,17 @@
 //!
 //! | file | what | from |
 //! |---|---|---|
+//! | `alf` | the source's cutting at slices, MFLOW's and RTP's packets | Scout §4.1, RFC 2250, RFC 6184 |
+//! | `h264` | NAL units put together from RTP | RFC 6184 |
 //! | `picture`, `decoder`, `screen` | decoded pictures, who makes them, who shows them | Scout §4.1 |
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+pub mod alf;
 mod decoder;
+pub mod h264;
 mod picture;
 mod screen;
 

@@ -34,6 +34,15 @@ pub(crate) fn reason(fault: ParseError) -> DropReason {
         ParseError::TcpTruncated => DropReason::TcpTruncated,
         ParseError::TcpDataOffset => DropReason::TcpDataOffset,
         ParseError::TcpChecksum => DropReason::TcpChecksum,
+        ParseError::MflowTruncated => DropReason::MflowTruncated,
+        ParseError::MflowVersion => DropReason::MflowVersion,
+        ParseError::MflowMalformed => DropReason::MflowMalformed,
+        ParseError::RtpTruncated => DropReason::RtpTruncated,
+        ParseError::RtpVersion => DropReason::RtpVersion,
+        ParseError::RtpControl => DropReason::RtpControl,
+        ParseError::RtpPadding => DropReason::RtpPadding,
+        ParseError::RtpPayloadTruncated => DropReason::RtpPayload,
+        ParseError::RtpPayload => DropReason::RtpPayload,
     }
 }
 

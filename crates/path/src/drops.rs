@@ -180,6 +180,34 @@ reasons! {
     TcpTimeWait = "tcp: in TIME-WAIT",
     /// A reset in TIME-WAIT (RFC 1337).
     TcpTimeWaitReset = "tcp: reset in TIME-WAIT",
+    /// Shorter than a packet of MFLOW.
+    MflowTruncated = "mflow: truncated",
+    /// A version or kind that is not known.
+    MflowVersion = "mflow: unknown version",
+    /// A picture type or coding that is not known.
+    MflowMalformed = "mflow: malformed",
+    /// Shorter than RTP's header says.
+    RtpTruncated = "rtp: truncated",
+    /// Another version than 2.
+    RtpVersion = "rtp: wrong version",
+    /// RTCP where RTP is expected.
+    RtpControl = "rtp: control packet",
+    /// Padding that is not there.
+    RtpPadding = "rtp: wrong padding",
+    /// A payload header that is cut short or that its format does not allow.
+    RtpPayload = "rtp: wrong payload header",
+    /// A payload type or format other than the path's.
+    RtpType = "rtp: another payload type",
+    /// From another source than the one the path belongs to.
+    RtpSource = "rtp: another source",
+    /// Received before.
+    RtpDuplicate = "rtp: duplicate",
+    /// Older than what has been passed on.
+    RtpOld = "rtp: too old",
+    /// A jump of the sequence number that nothing has confirmed yet (RFC 3550 A.1).
+    RtpJump = "rtp: jump not confirmed",
+    /// From a source that has not sent two packets in sequence yet (RFC 3550 A.1).
+    RtpProbation = "rtp: on probation",
     /// A connection over Linux's own TCP that could not become a path: it was reset.
     HostRefused = "host: connection refused",
     /// The daemon has no descriptor left for a connection over Linux's own TCP, which waits.

@@ -62,6 +62,24 @@ pub enum ParseError {
     TcpDataOffset,
     /// The TCP checksum is wrong.
     TcpChecksum,
+    /// Shorter than a packet of MFLOW.
+    MflowTruncated,
+    /// A version or kind of MFLOW's packets that is not known.
+    MflowVersion,
+    /// A picture type or coding that is not known.
+    MflowMalformed,
+    /// Shorter than RTP's header says it is.
+    RtpTruncated,
+    /// The RTP version is not 2.
+    RtpVersion,
+    /// RTCP where RTP is expected.
+    RtpControl,
+    /// No padding, or more than there is, where RTP's header says there is some.
+    RtpPadding,
+    /// Shorter than the header of its payload format.
+    RtpPayloadTruncated,
+    /// A payload header that its format does not allow.
+    RtpPayload,
 }
 
 impl fmt::Display for ParseError {
@@ -95,6 +113,15 @@ impl fmt::Display for ParseError {
             Self::TcpTruncated => "truncated TCP header",
             Self::TcpDataOffset => "wrong TCP data offset",
             Self::TcpChecksum => "wrong TCP checksum",
+            Self::MflowTruncated => "truncated MFLOW packet",
+            Self::MflowVersion => "MFLOW packet of another version",
+            Self::MflowMalformed => "malformed MFLOW packet",
+            Self::RtpTruncated => "truncated RTP header",
+            Self::RtpVersion => "RTP version is not 2",
+            Self::RtpControl => "RTCP where RTP is expected",
+            Self::RtpPadding => "wrong RTP padding",
+            Self::RtpPayloadTruncated => "truncated RTP payload header",
+            Self::RtpPayload => "wrong RTP payload header",
         })
     }
 }

@@ -18,7 +18,11 @@ pub mod icmpv6;
 pub mod ipv4;
 pub mod ipv6;
 mod mac;
+pub mod mflow;
 pub mod ndp;
+pub mod rtp;
+pub mod rtp_h264;
+pub mod rtp_mpv;
 pub mod tcp;
 pub mod udp;
 

@@ -1,0 +1,56 @@
+//! H.264 with start codes (ISO 14496-10 Annex B) as far as cutting needs it: where an access
+//! unit begins (§7.4.1.2.3) and of what type its first slice is. The order in which pictures are
+//! shown is not read: access units are numbered as they are coded.
+
+use super::bits::Bits;
+use super::{Class, Info, NotVideo};
+use silk_wire::rtp_mpv::{BIDIRECTIONAL, INTRA, PREDICTED};
+
+/// The numbering.
+#[derive(Debug, Default)]
+pub struct H264 {
+    next: u32,
+}
+
+/// What a NAL unit is. A slice whose first macroblock is the picture's first begins a picture:
+/// slices in any other order than the picture's (Baseline profile) are not looked for.
+pub fn class(unit: &[u8]) -> Class {
+    match unit.first().map(|first| first & 0x1f) {
+        Some(1 | 2 | 5) if unit.get(1).is_some_and(|byte| byte & 0x80 != 0) => Class::FirstSlice,
+        Some(1 | 2 | 5) => Class::Slice,
+        Some(6..=9 | 14..=18) => Class::Header,
+        _ => Class::Other,
+    }
+}
+
+/// A stream begins with its parameters, or what may stand in front of them.
+pub fn begins(unit: &[u8]) -> Result<bool, NotVideo> {
+    match unit.first() {
+        // The system start codes of ISO 13818-1; in H.264 the first bit is never set.
+        Some(0xba | 0xbb) => Err(NotVideo::ProgramStream),
+        first => Ok(first.is_some_and(|first| first & 0x80 == 0 && matches!(first & 0x1f, 6 | 7 | 9))),
+    }
+}
+
+impl H264 {
+    /// A picture's first slice begins.
+    pub fn picture(&mut self, slice: &[u8]) -> Info {
+        let number = self.next;
+        self.next = number.wrapping_add(1);
+        Info { number, kind: kind(slice), ..Info::default() }
+    }
+}
+
+/// The type of a slice (ISO 14496-10 table 7-6). What others are predicted from is never told to
+/// be a B picture, which may be left out.
+fn kind(slice: &[u8]) -> u8 {
+    let Some((first, rest)) = slice.split_first() else { return 0 };
+    let mut bits = Bits::new(rest);
+    let kind = bits.golomb().and_then(|_| bits.golomb());
+    match (kind.map(|kind| kind % 5), first & 0x60) {
+        (Some(2 | 4), _) => INTRA,
+        (Some(1), 0) => BIDIRECTIONAL,
+        (Some(_), _) => PREDICTED,
+        (None, _) => 0,
+    }
+}
