@@ -137,10 +137,7 @@ impl Cutter {
     /// What was pushed is not video. The cutter is of no use then.
     #[expect(clippy::should_implement_trait, reason = "the packet borrows the cutter")]
     pub fn next(&mut self) -> Result<Option<Packet<'_>>, NotVideo> {
-        Ok(match self.step()? {
-            Some((range, part, last)) => Some(self.leave(range, part, last)),
-            None => None,
-        })
+        Ok(self.step()?.map(|(range, part, last)| self.leave(range, part, last)))
     }
 
     /// Goes on until a packet is complete.
