@@ -7,7 +7,7 @@ use crate::datagrams::Sibling;
 use crate::engine::{Engine, Parts};
 use crate::executor::{Executor, Placement};
 use crate::host_socket;
-use crate::neighbours::Neighbours;
+use crate::linux_share::LinuxShare;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
 use crate::server::{self, Server};
@@ -16,7 +16,7 @@ use crate::sleep::Sleeper;
 use crate::stack::{self, Link};
 use crate::sys;
 use crate::watchdog::{self, Watched};
-use silk_config::{Config, DeviceKind, HugePages, Napi, Source};
+use silk_config::{Config, DeviceKind, HugePages, Napi, Policy, Source};
 use silk_device::{End, OpenError, Steered, link, netlink, packet, tap, xdp};
 use silk_path::Endpoint;
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
@@ -74,7 +74,8 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     settings.recipes = stack::recipes(&settings.config).map_err(Failure::Configuration)?;
     let mut opened = open(&mut settings).map_err(machine)?;
     configure(&opened.tables, &settings, &settings.classes).map_err(machine)?;
-    let neighbours = opened.interface.map(Neighbours::open).transpose().map_err(machine)?;
+    let neighbours = opened.interface.map(netlink::Finder::open).transpose();
+    let neighbours = neighbours.map_err(|error| machine(error.to_string()))?;
     let events = channel();
     let event = wake::event().map(Arc::new).map_err(|e| machine(format!("no eventfd: {e}")))?;
     let ends = std::mem::take(&mut opened.ends);
@@ -219,7 +220,7 @@ fn thread_napi(
     }
     let priority = match priority::extended(settings.config.scheduler.base_priority.into(), highest) {
         Scheduling::Fifo(priority) => u8::try_from(priority).ok(),
-        Scheduling::Ordinary | Scheduling::Batch => None,
+        Scheduling::Ordinary | Scheduling::Batch | Scheduling::Idle => None,
     };
     let wish = (priority, device.receive);
     Ok(Receiving::start(threads, wish, opened, settings.classes.domains() as u32).unwrap_or_else(|error| {
@@ -240,6 +241,7 @@ fn tables_of(words: silk_device::Tables) -> Result<Tables, String> {
         Store32::Lent(words.ports),
         Store64::Lent(words.rules),
         Store64::Lent(words.settings),
+        Store64::Lent(words.discards),
     )
     .ok_or_else(|| "the classifier's tables are too small".to_owned())
 }
@@ -461,5 +463,7 @@ fn placement(settings: &Settings, domain: usize) -> Placement {
         other => other,
     };
     let cpus = scheduler.cpus.iter().flatten().map(|cpu| usize::from(*cpu)).collect();
-    Placement { cpus, scheduling }
+    let divides = matches!(scheduler.policy, Policy::Wfq | Policy::Bert);
+    let linux = divides.then(|| LinuxShare::new(scheduler.linux_share, scheduler.quantum));
+    Placement { cpus, scheduling, linux }
 }

@@ -11,7 +11,7 @@ use aya::{Ebpf, EbpfLoader};
 
 use crate::OpenError;
 use crate::sys::Mapping;
-use crate::tables::{BUCKET_WORDS, PORTS, RULES_WORDS, SETTINGS_WORDS, Tables, leak};
+use crate::tables::{BUCKET_WORDS, DISCARDS_WORDS, PORTS, RULES_WORDS, SETTINGS_WORDS, Tables, leak};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/classifier.bpf.o"));
 
@@ -57,6 +57,7 @@ impl Object {
             self.map("ports", PORTS * 4)?,
             self.map("rules", RULES_WORDS * 8)?,
             self.map("settings", SETTINGS_WORDS * 8)?,
+            self.map("discards", DISCARDS_WORDS * 8)?,
         )
         .ok_or_else(|| OpenError::Program("its tables have other sizes than ours".into()))
     }

@@ -16,6 +16,8 @@ pub(crate) const PORTS: usize = 65_536;
 pub(crate) const RULES_WORDS: usize = 768;
 /// Words (`u64`) of the settings.
 pub(crate) const SETTINGS_WORDS: usize = 27;
+/// Words (`u64`) of the discards.
+pub(crate) const DISCARDS_WORDS: usize = 1024;
 
 /// The tables, all zero when new: no path owns anything. They stay for the life of the
 /// process, for classifiers on every thread refer to them; a daemon makes them once.
@@ -29,6 +31,8 @@ pub struct Tables {
     pub rules: &'static [AtomicU64],
     /// The settings.
     pub settings: &'static [AtomicU64],
+    /// Which packets of which paths are dropped at once.
+    pub discards: &'static [AtomicU64],
 }
 
 impl Tables {
@@ -42,6 +46,7 @@ impl Tables {
             anonymous(PORTS / 2)?,
             anonymous(RULES_WORDS)?,
             anonymous(SETTINGS_WORDS)?,
+            anonymous(DISCARDS_WORDS)?,
         )
         .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
     }
@@ -54,6 +59,7 @@ impl Tables {
         ports: &'static Mapping,
         rules: &'static Mapping,
         settings: &'static Mapping,
+        discards: &'static Mapping,
     ) -> Option<Self> {
         if !buckets.is_power_of_two() || buckets < 4 {
             return None;
@@ -63,6 +69,7 @@ impl Tables {
             ports: ports.words32(0, PORTS)?,
             rules: rules.words64(0, RULES_WORDS)?,
             settings: settings.words64(0, SETTINGS_WORDS)?,
+            discards: discards.words64(0, DISCARDS_WORDS)?,
         })
     }
 }

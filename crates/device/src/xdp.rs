@@ -118,6 +118,7 @@ impl Device {
     /// Runs the program on a frame as if it had arrived on the first queue, and gives what it
     /// decided, without delivering anything. For tests: it needs no traffic.
     pub fn try_frame(&self, frame: &[u8]) -> Result<Tried, OpenError> {
+        const XDP_DROP: u32 = 1;
         const XDP_PASS: u32 = 2;
         let mut out = Vec::new();
         let action = self.program.run(frame, &mut out)?;
@@ -125,7 +126,12 @@ impl Device {
             Some(4) => u32::from_ne_bytes([out[0], out[1], out[2], out[3]]),
             _ => 0,
         };
-        Ok(if action == XDP_PASS { Tried::Pass } else { Tried::Taken { hint } })
+        Ok(match (action, hint) {
+            (XDP_PASS, _) => Tried::Pass,
+            // What has no ring is dropped too, but with its word in front.
+            (XDP_DROP, 0) => Tried::Discarded,
+            _ => Tried::Taken { hint },
+        })
     }
 }
 
@@ -134,6 +140,8 @@ impl Device {
 pub enum Tried {
     /// It is Linux's.
     Pass,
+    /// Its path does not want it.
+    Discarded,
     /// It is silk's, with this metadata word.
     Taken {
         /// The word, 0 when there is none.

@@ -12,7 +12,8 @@ use proptest::test_runner::TestRunner;
 use silk_device::xdp::{self, Tried};
 use silk_path::Endpoint;
 use silk_path::classify::{
-    Between, ClassRule, Domains, Found, Owned, Protocol, Store32, Store64, Tables, Verdict, layout,
+    Between, ClassRule, Domains, Filter, Found, Framed, Owned, Protocol, Store32, Store64, Tables, Verdict,
+    layout,
 };
 
 /// Few values, so that packets, flows, ports and rules meet often.
@@ -26,6 +27,8 @@ const ADDRESSES6: [Ipv6Addr; 3] = [
 ];
 /// The second is the first with its bytes turned round.
 const PORTS: [u16; 2] = [80, 0x5000];
+/// Numbers and time stamps of pictures: near each other, and half the circle apart.
+const STAMPS: [u32; 9] = [0, 1, 2, 3, 6, u32::MAX, 0x7fff_ffff, 0x8000_0000, 0x8000_0001];
 
 fn address() -> impl Strategy<Value = Ipv4Addr> {
     select(&ADDRESSES[..])
@@ -61,7 +64,16 @@ struct Setup {
     rules: Vec<ClassRule>,
     addresses: Vec<IpAddr>,
     ports: Vec<(Protocol, Option<IpAddr>, u16)>,
-    flows: Vec<(Between, Found)>,
+    flows: Vec<(Between, Found, Option<Filter>)>,
+}
+
+/// Few values, as the packets have them.
+fn filter() -> impl Strategy<Value = Filter> {
+    let every = prop_oneof![2 => Just(1), 3 => 0..4u16, 1 => any::<u16>()];
+    let types = prop_oneof![2 => Just(0), 2 => 0..16u8, 1 => any::<u8>()];
+    let framed = select(vec![Framed::Mflow, Framed::RtpVideo]);
+    (framed, types, every, proptest::option::of(select(&STAMPS[..])))
+        .prop_map(|(framed, types, every, not_before)| Filter { framed, types, every, not_before })
 }
 
 fn setup() -> impl Strategy<Value = Setup> {
@@ -83,9 +95,11 @@ fn setup() -> impl Strategy<Value = Setup> {
     let all = prop_oneof![Just(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), Just(IpAddr::V6(Ipv6Addr::UNSPECIFIED))];
     let port = (protocol(), proptest::option::of(prop_oneof![3 => either(), 1 => all]), select(&PORTS[..]));
     let index = prop_oneof![0..layout::INDEX_LISTEN, Just(layout::INDEX_LISTEN)];
-    let flow = (protocol(), ends(), domain, index).prop_map(|(protocol, (local, remote), domain, index)| {
-        (Between { protocol, local, remote }, Found { domain, index })
-    });
+    let flow = (protocol(), ends(), domain, index, proptest::option::weighted(0.7, filter())).prop_map(
+        |(protocol, (local, remote), domain, index, filter)| {
+            (Between { protocol, local, remote }, Found { domain, index }, filter)
+        },
+    );
     use proptest::collection::vec;
     (
         owned,
@@ -95,7 +109,7 @@ fn setup() -> impl Strategy<Value = Setup> {
             four.into_iter().map(IpAddr::V4).chain(six.into_iter().map(IpAddr::V6)).collect()
         }),
         vec(port, 0..6),
-        vec(flow, 0..40),
+        vec(flow, 1..40),
     )
         .prop_map(|(owned, domains, rules, addresses, ports, flows)| Setup {
             owned,
@@ -140,6 +154,26 @@ fn transport() -> impl Strategy<Value = (u8, Vec<u8>)> {
             (protocol, bytes)
         },
     )
+}
+
+/// UDP with MFLOW, RTP, or nearly one of them behind it.
+fn video() -> impl Strategy<Value = (u8, Vec<u8>)> {
+    let first =
+        prop_oneof![3 => select(vec![0x10u8, 0x80]), 1 => select(vec![0xa0, 0x11, 0x20, 0x81, 0x90, 0x40])];
+    let flags = prop_oneof![4 => 0..4u8, 1 => any::<u8>()];
+    let kind = || prop_oneof![4 => 0..5u8, 1 => any::<u8>()];
+    let length = prop_oneof![4 => Just(24usize), 2 => Just(40), 1 => 8..30usize];
+    let stamp = || select(&STAMPS[..]);
+    ((select(&PORTS[..]), select(&PORTS[..])), (first, flags, kind(), kind()), stamp(), stamp(), length)
+        .prop_map(|((source, destination), (first, flags, mflow, rtp), early, late, length)| {
+            let mut bytes = [source.to_be_bytes(), destination.to_be_bytes(), [0; 2], [0; 2]].concat();
+            bytes.extend([first, flags, mflow, 0]);
+            bytes.extend(early.to_be_bytes());
+            bytes.extend(late.to_be_bytes());
+            bytes.extend([0, 0, rtp, 0]);
+            bytes.resize(length, 0);
+            (17, bytes)
+        })
 }
 
 /// An ICMP message; errors quote a packet, often one of a flow.
@@ -207,9 +241,9 @@ fn noise() -> impl Strategy<Value = (u8, Vec<u8>)> {
 }
 
 fn frame() -> impl Strategy<Value = Vec<u8>> {
-    let upper = prop_oneof![4 => transport(), 2 => icmp(), 1 => noise()];
+    let upper = prop_oneof![4 => transport(), 8 => video(), 2 => icmp(), 1 => noise()];
     let ether = prop_oneof![8 => Just([8, 0]), 1 => Just([8, 6]), 1 => any::<[u8; 2]>()];
-    let upper6 = prop_oneof![4 => transport(), 2 => icmp6(), 1 => noise()];
+    let upper6 = prop_oneof![4 => transport(), 8 => video(), 2 => icmp6(), 1 => noise()];
     let ether6 = prop_oneof![12 => Just([0x86, 0xdd]), 1 => Just([8, 0])];
     let packet = prop_oneof![(ether, ipv4(upper)).boxed(), (ether6, ipv6(upper6)).boxed()];
     (select(vec![2u8, 2, 2, 1, 0xff]), packet, 0..300usize, 0..8u8).prop_map(
@@ -226,12 +260,47 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
+/// Makes a frame one of a flow, where it is long enough, and what looks like video the video that
+/// the flow's filter is about.
+fn aim(frame: &mut [u8], flow: Option<&(Between, Found, Option<Filter>)>) {
+    let Some((Between { protocol, local, remote }, _, filter)) = flow else { return };
+    if let Some(first) = frame.get_mut(if local.is_v6() { 62 } else { 42 })
+        && [0x10, 0x80].contains(first)
+    {
+        *first = if filter.is_some_and(|filter| filter.framed == Framed::Mflow) { 0x10 } else { 0x80 };
+    }
+    let protocol = if *protocol == Protocol::Udp { 17 } else { 6 };
+    let ports = [remote.port().to_be_bytes(), local.port().to_be_bytes()].concat();
+    let mut put = |at: usize, bytes: &[u8]| {
+        if let Some(place) = frame.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    };
+    put(0, &[2]);
+    match (remote.ip(), local.ip()) {
+        (IpAddr::V4(remote), IpAddr::V4(local)) => {
+            put(12, &[8, 0, 0x45]);
+            put(23, &[protocol]);
+            put(26, &[remote.octets(), local.octets()].concat());
+            put(34, &ports);
+        }
+        (IpAddr::V6(remote), IpAddr::V6(local)) => {
+            put(12, &[0x86, 0xdd]);
+            put(20, &[protocol]);
+            put(22, &[remote.octets(), local.octets()].concat());
+            put(54, &ports);
+        }
+        _ => {}
+    }
+}
+
 fn clear(tables: &silk_device::Tables) {
     tables
         .flows
         .iter()
         .chain(tables.rules)
         .chain(tables.settings)
+        .chain(tables.discards)
         .for_each(|word| word.store(0, Ordering::Relaxed));
     tables.ports.iter().for_each(|word| word.store(0, Ordering::Relaxed));
 }
@@ -254,29 +323,44 @@ fn prepare(shared: &silk_device::Tables, seed: u64, setup: &Setup) -> Tables {
         Store32::Lent(shared.ports),
         Store64::Lent(shared.rules),
         Store64::Lent(shared.settings),
+        Store64::Lent(shared.discards),
     )
     .expect("the device's tables have the layout's sizes");
     tables.configure(setup.owned, setup.domains, &setup.rules, &setup.addresses).expect("as many as fit");
     for &(protocol, address, port) in &setup.ports {
         tables.own_port(protocol, address, port);
     }
-    for (flow, found) in &setup.flows {
-        // Doubles and a full table are refused; the rest is enough.
+    for (flow, found, filter) in &setup.flows {
+        // Doubles and a full table are refused, and so is an entry that another has; the rest is
+        // enough.
         let _ = tables.flows.insert(flow, *found);
+        let _ = filter.map(|filter| tables.discard(*found, &filter));
     }
     tables
 }
 
-/// The program's answer in the words of the other.
-fn verdict(tried: Tried) -> Verdict {
+/// The program's answer in the words of the other; `None` is a discard, of which it says nothing
+/// more.
+fn verdict(tried: Tried) -> Option<Verdict> {
     match tried {
-        Tried::Pass => Verdict::Pass,
+        Tried::Pass => Some(Verdict::Pass),
+        Tried::Discarded => None,
         Tried::Taken { hint } => {
             let verdict = Verdict::from_hint(hint).expect("what it takes, it says why");
             let path = hint & layout::VALUE_VALID != 0;
             assert_eq!(path, matches!(verdict, Verdict::Path { .. }), "only a path's word is a flow's value");
-            verdict
+            Some(verdict)
         }
+    }
+}
+
+/// What is counted of the path of a packet, where it has one.
+fn discarded(tables: &Tables, verdict: Verdict) -> Option<u64> {
+    match verdict {
+        Verdict::Path { domain, index } | Verdict::Discard { domain, index } => {
+            Some(tables.discarded(Found { domain, index }))
+        }
+        _ => None,
     }
 }
 
@@ -289,18 +373,20 @@ fn the_xdp_program_and_the_classifier_in_user_space_agree() {
         let options = xdp::Options { domains: 8, ring: 64, buckets: 4, ..xdp::Options::default() };
         let device = xdp::open("right", &options).unwrap();
         // By family and kind.
-        let mut seen = [[0u32; 5]; 2];
+        let mut seen = [[0u32; 6]; 2];
         let mut runner = TestRunner::new(ProptestConfig {
             cases: 2000,
             failure_persistence: None,
             ..ProptestConfig::default()
         });
-        let frames = proptest::collection::vec(frame(), 60);
+        let aimed = proptest::option::weighted(0.5, any::<proptest::sample::Index>());
+        let frames = proptest::collection::vec((frame(), aimed), 60);
         let seen_ref = std::cell::RefCell::new(&mut seen);
         runner
             .run(&(any::<u64>(), setup(), frames), |(seed, setup, frames)| {
                 let tables = prepare(&device.tables, seed, &setup);
-                for frame in frames {
+                for (mut frame, of_flow) in frames {
+                    aim(&mut frame, of_flow.map(|nth| nth.get(&setup.flows)));
                     let expected = tables.classify(&frame);
                     let kind = match expected {
                         Verdict::Path { .. } => 0,
@@ -308,10 +394,17 @@ fn the_xdp_program_and_the_classifier_in_user_space_agree() {
                         Verdict::Fragment { .. } => 2,
                         Verdict::Control { .. } => 3,
                         Verdict::Pass => 4,
+                        Verdict::Discard { .. } => 5,
                     };
                     seen_ref.borrow_mut()[usize::from(frame[12] == 0x86)][kind] += 1;
+                    let before = discarded(&tables, expected);
                     let tried = device.try_frame(&frame).expect("the program runs");
-                    prop_assert_eq!(verdict(tried), expected, "frame {:x?}", frame);
+                    let counted = discarded(&tables, expected).map(|after| after - before.unwrap_or(0));
+                    let (expected, once) = match expected {
+                        Verdict::Discard { .. } => (None, Some(1)),
+                        other => (Some(other), before.map(|_| 0)),
+                    };
+                    prop_assert_eq!((verdict(tried), counted), (expected, once), "frame {:x?}", frame);
                 }
                 Ok(())
             })

@@ -43,6 +43,7 @@ fn every_domain_gets_its_own(mut linux: End, mut ours: Steered) {
         Store32::Lent(ours.tables.ports),
         Store64::Lent(ours.tables.rules),
         Store64::Lent(ours.tables.settings),
+        Store64::Lent(ours.tables.discards),
     )
     .unwrap();
     let rule = ClassRule { source: Some((LEFT.into(), 32)), dscp: None, local_port: Some(PORT), domain: 1 };

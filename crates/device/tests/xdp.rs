@@ -26,6 +26,7 @@ fn open(options: Options) -> (End, Device, Tables) {
         Store32::Lent(device.tables.ports),
         Store64::Lent(device.tables.rules),
         Store64::Lent(device.tables.settings),
+        Store64::Lent(device.tables.discards),
     )
     .unwrap();
     let rule =

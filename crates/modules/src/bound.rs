@@ -69,7 +69,7 @@ pub(crate) fn classify(tables: &Tables, protocol: Protocol, header: usize, view:
     view.remote.set_port(u16::from_be_bytes([a, b]));
     view.local.set_port(u16::from_be_bytes([c, d]));
     let flow = Between { protocol, local: view.local, remote: view.remote };
-    tables.verdict_for(&flow, view.dscp).map_or(Answer::Pass, Answer::Found)
+    tables.verdict_for(&flow, view.dscp, view.bytes()).map_or(Answer::Pass, Answer::Found)
 }
 
 #[cfg(test)]

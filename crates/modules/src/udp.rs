@@ -79,6 +79,7 @@ impl Udp {
         match remote {
             Some(remote) => {
                 self.tables.flows.remove(&Between { protocol: Protocol::Udp, local, remote });
+                self.tables.discard_nothing(Found { domain: self.domain, index: path.index });
             }
             None => self.bound.leave(&self.tables, Protocol::Udp, local, path),
         }

@@ -3,6 +3,7 @@
 //! above it are what `split_at_mut` left over, so turning data around into a stage that is
 //! still running is refused, not recursed into.
 
+use crate::account::Account;
 use crate::admit::ClassUse;
 use crate::drive::{climb, climb_inner, descend, walk};
 use crate::module::{Module, Modules};
@@ -204,6 +205,16 @@ impl<'e> Cx<'_, 'e> {
             }
         }
         self.env.port.event(self.env.state.id, event);
+    }
+
+    /// A round trip to the other side and back was measured, ns.
+    pub fn note_round_trip(&mut self, ns: u64) {
+        self.env.state.round_trip.add(ns);
+    }
+
+    /// What the path has used so far; the CPU time of the run that is under way is not in it.
+    pub fn account(&self) -> &Account {
+        &self.env.state.account
     }
 
     /// Counts a drop that is not the running message's.

@@ -102,7 +102,7 @@ impl Paths {
     pub fn target(&self, frame: &[u8], verdict: Verdict) -> Option<PathId> {
         match verdict {
             Verdict::Path { index, .. } => self.at(index),
-            Verdict::Pass => None,
+            Verdict::Discard { .. } | Verdict::Pass => None,
             _ => {
                 let parcel = spec::parcel(frame)?;
                 self.graph.modules.iter().find_map(|(_, _, module)| module.takes(&parcel))

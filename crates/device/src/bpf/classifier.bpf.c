@@ -3,7 +3,7 @@
 // The classifier at interrupt time (Scout 3.4, design 4): packet -> path and domain, before
 // anything is queued. It evaluates the specification of crates/path/src/classify/layout.rs,
 // word for word; a property test demands the same answers of both, so neither changes alone.
-// It must never take a packet that no path owns, and never write to a table.
+// It must never take a packet that no path owns, and writes to a table nothing but counts.
 
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -48,6 +48,18 @@
 #define HINT_LISTEN 1
 #define HINT_FRAGMENT 2
 #define HINT_CONTROL 3
+#define HINT_DISCARD 4
+
+#define DISCARDS 256
+#define DISCARD_WORDS 4
+#define DISCARD_HAS_LEAST (1ULL << 32)
+#define DISCARD_MFLOW 1
+#define DISCARD_RTP 2
+#define MFLOW_DATA 0x10
+#define MFLOW_NEEDED (4 | 8)
+#define RTP_MASK 0xdf
+#define RTP_PLAIN 0x80
+#define KIND_B 3
 
 #define HASH_K1 0x9e3779b97f4a7c15ULL
 #define HASH_K2 0xd6e8feb86659fd93ULL
@@ -119,6 +131,18 @@ struct {
 	__type(value, struct settings);
 } settings SEC(".maps");
 
+struct discard {
+	__u64 words[DISCARD_WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, DISCARDS);
+	__type(key, __u32);
+	__type(value, struct discard);
+} discards SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
 	__uint(max_entries, 1);
@@ -134,6 +158,7 @@ struct counts {
 	__u64 control;
 	__u64 no_ring;
 	__u64 no_hint;
+	__u64 discarded;
 };
 
 struct {
@@ -191,6 +216,19 @@ struct transport {
 		__u8 icmp_type;
 	};
 	__u32 rest;
+} __attribute__((packed));
+
+/* What is behind UDP of MFLOW, and of RTP with the header of RFC 2250: as far as it is looked at. */
+struct framed {
+	__u8 first;
+	__u8 flags;
+	__u8 mflow_kind;
+	__u8 coding;
+	__u32 rtp_stamp;
+	__u32 mflow_stamp;
+	__u8 unused[2];
+	__u8 rtp_kind;
+	__u8 motion;
 } __attribute__((packed));
 
 static __always_inline __u32 hint(__u32 domain, __u32 kind)
@@ -340,16 +378,70 @@ static __always_inline __u32 rule6_domain(__u64 word, struct ipv6 *ip, __u16 por
 	return domain_of(word, DEFAULT_SHIFT);
 }
 
+/* Whether the packet of this flow is not wanted: step 11 of the specification. `room` is what the
+ * packet has from UDP's header at `udp` on. */
+static __always_inline int discarded(__u32 value, struct transport *udp, __u32 room, void *end)
+{
+	__u32 index = value & (DISCARDS - 1), kind, stamp, every;
+	struct discard *entry = bpf_map_lookup_elem(&discards, &index);
+	struct framed *data = (void *)(udp + 1);
+	volatile __u64 *words;
+	__u64 what, least;
+
+	if (!entry)
+		return 0;
+	words = entry->words;
+	what = words[0];
+	if ((__u32)what != value || room < sizeof(*udp) + sizeof(*data) || (void *)(data + 1) > end)
+		return 0;
+	least = words[1];
+	if (words[0] != what)
+		return 0;
+	every = what >> 48;
+	switch (what >> 32 & 0xff) {
+	case DISCARD_MFLOW:
+		if (data->first != MFLOW_DATA || data->flags & MFLOW_NEEDED)
+			return 0;
+		kind = data->mflow_kind;
+		stamp = bpf_ntohl(data->mflow_stamp);
+		break;
+	case DISCARD_RTP:
+		if ((data->first & RTP_MASK) != RTP_PLAIN)
+			return 0;
+		kind = data->rtp_kind & 7;
+		stamp = bpf_ntohl(data->rtp_stamp);
+		every = 1;
+		break;
+	default:
+		return 0;
+	}
+	if (!(kind < 8 && what >> 40 >> kind & 1) && !(every > 1 && stamp % every) &&
+	    !(kind == KIND_B && (least & DISCARD_HAS_LEAST) && (__s32)(stamp - (__u32)least) < 0))
+		return 0;
+	__sync_fetch_and_add(&entry->words[2], 1);
+	return 1;
+}
+
+/* The word of a packet whose flow was found. `early`: it may be discarded. */
+static __always_inline __u32 found(__u32 value, __u8 protocol, struct transport *ends, __u32 room,
+				   void *end, int early)
+{
+	if ((value & INDEX_LISTEN) == INDEX_LISTEN)
+		return hint(value >> DOMAIN_SHIFT, HINT_LISTEN);
+	if (early && protocol == IPPROTO_UDP && discarded(value, ends, room, end))
+		return hint(value >> DOMAIN_SHIFT, HINT_DISCARD);
+	return value;
+}
+
 static __always_inline __u32 ports_verdict(struct settings *set, __u64 word, struct ipv4 *ip,
-					   struct transport *ends)
+					   struct transport *ends, __u32 room, void *end, int early)
 {
 	__u32 value = flow(set, ip->destination, ends->destination_port, ip->source, ends->source_port,
 			   ip->protocol);
 	__u32 local;
 
 	if (value)
-		return (value & INDEX_LISTEN) == INDEX_LISTEN ?
-			       hint(value >> DOMAIN_SHIFT, HINT_LISTEN) : value;
+		return found(value, ip->protocol, ends, room, end, early);
 	local = local_index(set, word, ip->destination);
 	if (local == ADDRESSES || !owns_port(ends->destination_port, local, ip->protocol))
 		return PASS;
@@ -394,7 +486,7 @@ static __always_inline __u32 icmp_verdict(struct settings *set, __u64 word, __u8
 
 /* `len` is what the packet has from its IP header on; `end` is where its readable bytes end. */
 static __always_inline __u32 ipv4_verdict(struct settings *set, __u64 word, void *packet, __u32 len,
-					  void *end)
+					  void *end, int early)
 {
 	struct ipv4 *ip = packet;
 	struct transport *transport;
@@ -416,7 +508,7 @@ static __always_inline __u32 ipv4_verdict(struct settings *set, __u64 word, void
 	if (room < 8 || (void *)(transport + 1) > end)
 		return PASS;
 	if (ip->protocol == IPPROTO_UDP || (ip->protocol == IPPROTO_TCP && room >= 20))
-		return ports_verdict(set, word, ip, transport);
+		return ports_verdict(set, word, ip, transport, room, end, early);
 	if (ip->protocol == IPPROTO_ICMP && local_index(set, word, ip->destination) != ADDRESSES)
 		return icmp_verdict(set, word, transport->icmp_type, transport + 1, room - 8, end);
 	return PASS;
@@ -479,7 +571,8 @@ static __always_inline __u32 local6_index(struct settings *set, __u64 word, stru
 }
 
 static __always_inline __u32 ports6_verdict(struct settings *set, __u64 word, struct ipv6 *ip,
-					    __u8 protocol, struct transport *ends)
+					    __u8 protocol, struct transport *ends, __u32 room,
+					    void *end, int early)
 {
 	__u32 value = flow6(set, ip->destination, ends->destination_port, ip->source, ends->source_port,
 			    protocol);
@@ -487,8 +580,7 @@ static __always_inline __u32 ports6_verdict(struct settings *set, __u64 word, st
 	__u8 dscp;
 
 	if (value)
-		return (value & INDEX_LISTEN) == INDEX_LISTEN ?
-			       hint(value >> DOMAIN_SHIFT, HINT_LISTEN) : value;
+		return found(value, protocol, ends, room, end, early);
 	local = local6_index(set, word, ip);
 	if (local == ADDRESSES6 || !owns_port(ends->destination_port, 15 - local, protocol))
 		return PASS;
@@ -512,7 +604,7 @@ static __always_inline __u32 quoted_flow6(struct settings *set, void *quote, __u
 
 /* Steps 7 to 10 of the specification. */
 static __always_inline __u32 ipv6_verdict(struct settings *set, __u64 word, void *packet, __u32 len,
-					  void *end, int group)
+					  void *end, int group, int early)
 {
 	struct ipv6 *ip = packet;
 	struct transport *transport;
@@ -564,7 +656,7 @@ static __always_inline __u32 ipv6_verdict(struct settings *set, __u64 word, void
 	if (room < 8 || (void *)(transport + 1) > end)
 		return PASS;
 	if (protocol == IPPROTO_UDP || (protocol == IPPROTO_TCP && room >= 20))
-		return group ? PASS : ports6_verdict(set, word, ip, protocol, transport);
+		return group ? PASS : ports6_verdict(set, word, ip, protocol, transport, room, end, early);
 	if (protocol != IPPROTO_ICMPV6)
 		return PASS;
 	if (transport->icmp_type >= ND_FIRST && transport->icmp_type <= ND_LAST)
@@ -579,8 +671,9 @@ static __always_inline __u32 ipv6_verdict(struct settings *set, __u64 word, void
 	return word & OWN_ICMP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
 }
 
-/* The metadata word of a packet, PASS when it is not silk's. */
-static __always_inline __u32 verdict(struct settings *set, void *packet, __u32 len, void *end)
+/* The metadata word of a packet, PASS when it is not silk's. `early`, known when this is compiled:
+ * what its path does not want is to be discarded. */
+static __always_inline __u32 verdict(struct settings *set, void *packet, __u32 len, void *end, int early)
 {
 	struct ethernet *eth = packet;
 	__u64 word = *(volatile __u64 *)&set->word;
@@ -590,10 +683,11 @@ static __always_inline __u32 verdict(struct settings *set, void *packet, __u32 l
 	if (eth->type == bpf_htons(ETH_P_ARP))
 		return word & OWN_ARP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
 	if (eth->type == bpf_htons(ETH_P_IPV6))
-		return ipv6_verdict(set, word, eth + 1, len - sizeof(*eth), end, eth->destination[0] & 1);
+		return ipv6_verdict(set, word, eth + 1, len - sizeof(*eth), end, eth->destination[0] & 1,
+				    early);
 	if (eth->type != bpf_htons(ETH_P_IP) || eth->destination[0] & 1)
 		return PASS;
-	return ipv4_verdict(set, word, eth + 1, len - sizeof(*eth), end);
+	return ipv4_verdict(set, word, eth + 1, len - sizeof(*eth), end, early);
 }
 
 static __always_inline void count(struct counts *of, __u32 word)
@@ -633,7 +727,8 @@ int classify(struct xdp_md *ctx)
 
 	if (!set)
 		return XDP_PASS;
-	word = verdict(set, (void *)(long)ctx->data, ctx->data_end - ctx->data, (void *)(long)ctx->data_end);
+	word = verdict(set, (void *)(long)ctx->data, ctx->data_end - ctx->data, (void *)(long)ctx->data_end,
+		       1);
 	if (word == PASS) {
 		__u64 *all = bpf_map_lookup_elem(&passed, &zero);
 
@@ -645,6 +740,10 @@ int classify(struct xdp_md *ctx)
 	of = bpf_map_lookup_elem(&counts, &domain);
 	if (!of)
 		return XDP_PASS;
+	if (word == hint(domain, HINT_DISCARD)) {
+		of->discarded++;
+		return XDP_DROP;
+	}
 	count(of, word);
 	if (!write_hint(ctx, word))
 		of->no_hint++;
@@ -699,7 +798,7 @@ int steer(struct __sk_buff *skb)
 
 	if (!set || !len)
 		return 0;
-	word = verdict(set, head, len, head + HEAD);
+	word = verdict(set, head, len, head + HEAD, 0);
 	domain = word == PASS ? domain_of(set->word, CONTROL_SHIFT) : word >> DOMAIN_SHIFT & DOMAIN_MASK;
 	return domain < domains ? domain : 0;
 }

@@ -34,6 +34,8 @@ pub struct Counts {
     pub no_ring: u64,
     /// Of all these, packets without the metadata word, because the driver has no room for it.
     pub no_hint: u64,
+    /// Packets of a flow that its path did not want: dropped at once, and in no other count.
+    pub discarded: u64,
 }
 
 /// What a driver without XDP cannot do.
@@ -92,13 +94,13 @@ impl Program {
 
     /// What it did with the packets of a domain so far.
     pub fn counts(&self, domain: u32) -> Option<Counts> {
-        let map = PerCpuArray::<_, [u64; 6]>::try_from(self.object.ebpf.map("counts")?).ok()?;
-        let mut sum = [0u64; 6];
+        let map = PerCpuArray::<_, [u64; 7]>::try_from(self.object.ebpf.map("counts")?).ok()?;
+        let mut sum = [0u64; 7];
         for of_cpu in map.get(&domain, 0).ok()?.iter() {
             sum.iter_mut().zip(of_cpu).for_each(|(to, from)| *to += from);
         }
-        let [path, listen, fragment, control, no_ring, no_hint] = sum;
-        Some(Counts { path, listen, fragment, control, no_ring, no_hint })
+        let [path, listen, fragment, control, no_ring, no_hint, discarded] = sum;
+        Some(Counts { path, listen, fragment, control, no_ring, no_hint, discarded })
     }
 
     /// How many packets it left to Linux so far.

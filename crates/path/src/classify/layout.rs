@@ -112,6 +112,37 @@
 //!     flow's domain. In all other cases: control in the control domain if OWN_ICMP, else pass.
 //!     Anything else: pass.
 //!
+//! 11. Early discard, of a UDP packet whose flow was found in 4 or 9 with an index that is not
+//!     INDEX_LISTEN. `entry = discards[index & 255]`, `room` of UDP's header on. The packet is
+//!     discarded when the entry's `value` is the flow's, `room >= 8 + `[`DISCARD_BYTES`], its
+//!     payload `p` is of the entry's protocol, nothing asks for it, and it is not wanted:
+//!     * MFLOW: `p[0]` is [`MFLOW_DATA`]; asked for if `p[1] & `[`MFLOW_NEEDED`]` != 0` (an
+//!       advertisement is wanted, or the stream ends); `type = p[2]`, `stamp` the `u32` at `p[8]`.
+//!     * RTP with the header of RFC 2250: `p[0] & `[`RTP_MASK`]` == `[`RTP_PLAIN`] (version 2, no
+//!       extension, no CSRC); `type = p[14] & 7`, `stamp` the `u32` at `p[4]`.
+//!     * Not wanted: `type < 8` and bit `type` of `types` is set; or MFLOW, `every > 1` and
+//!       `stamp % every != 0`; or `type` is [`KIND_B`], bit 32 of word 1 is set and
+//!       `stamp - least`, of 32 bits with a sign, is negative.
+//!
+//!     Whoever drops it adds one to word 2. The answer of `steer` (below) does not depend on this.
+//!
+//! # Discards: `discards`, [`DISCARDS`] entries of [`DISCARD_WORDS`] `u64`
+//! ```text
+//!          63            48 47     40 39      32 31                             0
+//! word 0  |     every      |  types  | protocol |             value              |
+//! word 1  |              0                 | ^ |             least              |
+//! word 2  | packets discarded                                                    |
+//! word 3  | 0                                                                    |
+//! ```
+//! `value` is that of the flow, 0 in a free entry; `protocol` is [`DISCARD_MFLOW`],
+//! [`DISCARD_RTP`], or 0 while a writer is at work; `^`, bit 32: `least` is in force.
+//! * Reader: load word 0; if its value is the flow's, load word 1 after it, then word 0 again;
+//!   when that has changed, deliver the packet.
+//! * Writer: compare-and-swap word 0 from 0 to `value` without protocol (or store that, when the
+//!   entry is the path's already), store word 1, store word 0. Word 1 alone may change by one
+//!   store. Removal stores 0 to word 0. Word 2 is added to atomically, by user space and by the
+//!   XDP program on any CPU, so it needs no copy for each.
+//!
 //! # The metadata word the XDP program writes (a `u32` right before the frame)
 //! Path: the flow's value. Else no valid bit, the domain in bits 24 to 29, and in the low byte
 //! [`HINT_LISTEN`], [`HINT_FRAGMENT`] or [`HINT_CONTROL`]. Zero: no hint, classify again.
@@ -205,6 +236,40 @@ pub const HINT_LISTEN: u32 = 1;
 pub const HINT_FRAGMENT: u32 = 2;
 /// Metadata: ARP or ICMP, for the domain's control path.
 pub const HINT_CONTROL: u32 = 3;
+
+/// In the XDP program only, never written: the packet is discarded.
+pub const HINT_DISCARD: u32 = 4;
+
+/// Entries of the discards table.
+pub const DISCARDS: usize = 256;
+/// Words (`u64`) of one entry of it.
+pub const DISCARD_WORDS: usize = 4;
+/// Words (`u64`) of the discards table.
+pub const DISCARDS_WORDS: usize = DISCARDS * DISCARD_WORDS;
+/// Where word 0 of an entry keeps the protocol (8 bits).
+pub const DISCARD_FRAMED_SHIFT: u32 = 32;
+/// Where word 0 of an entry keeps the mask of types (8 bits).
+pub const DISCARD_TYPES_SHIFT: u32 = 40;
+/// Where word 0 of an entry keeps which pictures are wanted (16 bits).
+pub const DISCARD_EVERY_SHIFT: u32 = 48;
+/// In word 1 of an entry: the lower half is in force.
+pub const DISCARD_HAS_LEAST: u64 = 1 << 32;
+/// The protocol of an entry: MFLOW.
+pub const DISCARD_MFLOW: u64 = 1;
+/// The protocol of an entry: RTP with the header of RFC 2250.
+pub const DISCARD_RTP: u64 = 2;
+/// Bytes behind UDP's header that are looked at.
+pub const DISCARD_BYTES: usize = 16;
+/// The first byte of MFLOW's data: version 1, kind 0.
+pub const MFLOW_DATA: u8 = 0x10;
+/// The flags of MFLOW's data that ask for an advertisement or end the stream.
+pub const MFLOW_NEEDED: u8 = 4 | 8;
+/// The bits of RTP's first byte that are looked at: all but padding.
+pub const RTP_MASK: u8 = 0xdf;
+/// RTP's first byte, so masked: version 2, no extension, no CSRC.
+pub const RTP_PLAIN: u8 = 0x80;
+/// The type of a B picture (ISO 13818-2 §6.3.9).
+pub const KIND_B: u8 = 3;
 
 /// First multiplier of the hash.
 pub const HASH_K1: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -3,6 +3,7 @@
 //! same specification is compiled into tables that user space ([`Tables`]) and the XDP
 //! program read alike. A property test demands the same answers of all three.
 
+mod discard;
 mod fingerprint;
 mod flows;
 pub mod layout;
@@ -11,6 +12,7 @@ mod spec6;
 mod store;
 mod tables;
 
+pub use discard::{Filter, Framed, Taken};
 pub use flows::{Between, Flow, FlowError, Flows, Found, Key};
 pub use spec6::skip_extensions;
 pub use store::{Store32, Store64};
@@ -43,12 +45,20 @@ pub enum Verdict {
         /// The domain.
         domain: u8,
     },
+    /// Of this path, which does not want it: dropped where it is classified.
+    Discard {
+        /// The domain.
+        domain: u8,
+        /// The path's index.
+        index: u32,
+    },
     /// To Linux: no path owns it.
     Pass,
 }
 
 impl Verdict {
-    /// The verdict as the XDP program writes it in front of a frame; 0 for a pass.
+    /// The verdict as the XDP program writes it in front of a frame; 0 for what it
+    /// does not hand over.
     pub fn hint(self) -> u32 {
         use layout::*;
         let with = |domain: u8, hint: u32| u32::from(domain) << DOMAIN_SHIFT | hint;
@@ -57,7 +67,7 @@ impl Verdict {
             Self::Listen { domain } => with(domain, HINT_LISTEN),
             Self::Fragment { domain } => with(domain, HINT_FRAGMENT),
             Self::Control { domain } => with(domain, HINT_CONTROL),
-            Self::Pass => 0,
+            Self::Discard { .. } | Self::Pass => 0,
         }
     }
 
@@ -83,7 +93,7 @@ impl Verdict {
             | Self::Listen { domain }
             | Self::Fragment { domain }
             | Self::Control { domain } => Some(domain),
-            Self::Pass => None,
+            Self::Discard { .. } | Self::Pass => None,
         }
     }
 }
@@ -159,7 +169,9 @@ mod tests {
         ] {
             assert_eq!(Verdict::from_hint(verdict.hint()), Some(verdict));
         }
-        assert_eq!(Verdict::from_hint(Verdict::Pass.hint()), None);
+        for none in [Verdict::Pass, Verdict::Discard { domain: 5, index: 9 }] {
+            assert_eq!(Verdict::from_hint(none.hint()), None);
+        }
         assert_eq!(Verdict::from_hint(0x0100_00ff), None, "an unknown hint says nothing");
     }
 }

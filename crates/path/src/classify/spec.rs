@@ -2,7 +2,7 @@
 //! the XDP program computes it: for devices without XDP, for frames without a hint, and as
 //! the reference of the property tests. Looks at bytes alone; no input panics.
 
-use super::flows::{Between, Flow};
+use super::flows::{Between, Flow, Found};
 use super::spec6;
 use super::{Protocol, Tables, Verdict};
 use crate::Endpoint;
@@ -11,6 +11,7 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 
 pub(super) const ETH: usize = 14;
 const IPV4: usize = 20;
+const UDP: usize = 8;
 
 pub(super) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
@@ -118,18 +119,27 @@ impl Tables {
         let remote = SocketAddrV4::new(packet.source, be16(packet.payload, 0)?);
         let local = SocketAddrV4::new(packet.destination, be16(packet.payload, 2)?);
         if let Some(found) = self.flows.lookup(&Flow { protocol, local, remote }) {
-            return Some(found.verdict());
+            return Some(self.of_flow(protocol, found, packet.payload));
         }
         self.listener(protocol, local.into(), packet.source.into(), packet.dscp)
     }
 
-    /// Where a packet of this flow belongs: its exact entry, or the listening path of the
-    /// class it will belong to.
-    pub fn verdict_for(&self, flow: &Between, dscp: u8) -> Option<Verdict> {
+    /// Where a packet of this flow belongs, `transport` what it has from the protocol's header on:
+    /// its exact entry, or the listening path of the class it will belong to.
+    pub fn verdict_for(&self, flow: &Between, dscp: u8, transport: &[u8]) -> Option<Verdict> {
         if let Some(found) = self.flows.lookup(flow) {
-            return Some(found.verdict());
+            return Some(self.of_flow(flow.protocol, found, transport));
         }
         self.listener(flow.protocol, flow.local, flow.remote.ip(), dscp)
+    }
+
+    /// Where a packet belongs whose flow was found.
+    #[inline]
+    fn of_flow(&self, protocol: Protocol, found: Found, transport: &[u8]) -> Verdict {
+        match (protocol, transport.get(UDP..)) {
+            (Protocol::Udp, Some(payload)) => self.or_discard(found, payload),
+            _ => found.verdict(),
+        }
     }
 
     /// Where a packet without an exact entry belongs.
@@ -171,7 +181,7 @@ impl Tables {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classify::{ClassRule, Domains, Found, Owned};
+    use crate::classify::{ClassRule, Domains, Owned};
     extern crate std;
     use proptest::prelude::*;
     use std::vec::Vec;

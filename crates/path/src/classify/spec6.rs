@@ -104,7 +104,7 @@ impl Tables {
         }
         let remote = Endpoint::v6(packet.source, be16(packet.payload, 0)?);
         let local = Endpoint::v6(packet.destination, be16(packet.payload, 2)?);
-        self.verdict_for(&Between { protocol, local, remote }, packet.dscp)
+        self.verdict_for(&Between { protocol, local, remote }, packet.dscp, packet.payload)
     }
 
     /// Where an ICMPv6 message to `local` belongs: for an error, the domain of the flow it is

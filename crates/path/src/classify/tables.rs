@@ -89,19 +89,28 @@ pub struct Tables {
     ports: Store32,
     rules: Store64,
     settings: Store64,
+    pub(super) discards: Store64,
 }
 
 impl Tables {
     /// The tables in words that somebody else holds; `None` when one is too short. Both
     /// seeds are read from the settings, so they must be there already.
-    pub fn from_words(flows: Store64, ports: Store32, rules: Store64, settings: Store64) -> Option<Self> {
-        let long_enough =
-            ports.len() >= PORTS && rules.len() >= RULES_WORDS && settings.len() >= SETTINGS_WORDS;
+    pub fn from_words(
+        flows: Store64,
+        ports: Store32,
+        rules: Store64,
+        settings: Store64,
+        discards: Store64,
+    ) -> Option<Self> {
+        let long_enough = ports.len() >= PORTS
+            && rules.len() >= RULES_WORDS
+            && settings.len() >= SETTINGS_WORDS
+            && discards.len() >= DISCARDS_WORDS;
         if !long_enough {
             return None;
         }
         let seeds = [SETTINGS_SEED, SETTINGS_SEED2].map(|word| settings[word].load(Acquire));
-        Some(Self { flows: Flows::new(flows, seeds)?, ports, rules, settings })
+        Some(Self { flows: Flows::new(flows, seeds)?, ports, rules, settings, discards })
     }
 
     /// Tables in memory of their own with room for about `flows` flows.
@@ -114,6 +123,7 @@ impl Tables {
             ports: Store::zeroed(PORTS),
             rules: Store::zeroed(RULES_WORDS),
             settings,
+            discards: Store::zeroed(DISCARDS_WORDS),
         }
     }
 
@@ -396,18 +406,18 @@ mod tests {
     #[test]
     fn short_tables_are_refused() {
         let words = |n| Store64::zeroed(n);
-        let ports = |n| Store32::zeroed(n);
-        let made = |flows, p, rules, settings| {
-            Tables::from_words(words(flows), ports(p), words(rules), words(settings)).is_some()
+        let made = |[flows, ports, rules, settings, discards]: [usize; 5]| {
+            let ports = Store32::zeroed(ports);
+            let made =
+                Tables::from_words(words(flows), ports, words(rules), words(settings), words(discards));
+            made.is_some()
         };
-        assert!(made(32, PORTS, RULES_WORDS, SETTINGS_WORDS));
-        assert!(
-            !made(31, PORTS, RULES_WORDS, SETTINGS_WORDS)
-                && !made(32, PORTS - 1, RULES_WORDS, SETTINGS_WORDS)
-        );
-        assert!(
-            !made(32, PORTS, RULES_WORDS - 1, SETTINGS_WORDS)
-                && !made(32, PORTS, RULES_WORDS, SETTINGS_WORDS - 1)
-        );
+        let enough = [32, PORTS, RULES_WORDS, SETTINGS_WORDS, DISCARDS_WORDS];
+        assert!(made(enough));
+        for short in 0..enough.len() {
+            let mut sizes = enough;
+            sizes[short] -= 1;
+            assert!(!made(sizes), "table {short}");
+        }
     }
 }
