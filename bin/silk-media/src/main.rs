@@ -3,6 +3,7 @@
 //! library. One file or folder per command; this one only says which there are.
 
 mod avcodec;
+mod clips;
 mod clock;
 mod demux;
 mod measure;
@@ -33,6 +34,8 @@ enum Command {
     /// Show video
     #[command(after_help = PLAY_AFTER)]
     Play(play::Options),
+    /// Make the clips of the experiments, with ffmpeg
+    Clips(clips::Options),
     /// Measure what parts of video cost on this machine, and what they do when something is lost
     #[command(subcommand)]
     Measure(measure::Measure),
@@ -41,6 +44,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Media::parse().command {
         Command::Play(options) => play::run(&options),
+        Command::Clips(options) => clips::run(&options),
         Command::Measure(measure) => measure::run(&measure),
     };
     done.unwrap_or_else(|trouble| trouble.tell())

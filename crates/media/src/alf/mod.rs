@@ -174,7 +174,7 @@ impl Syntax {
     }
 
     /// Whether a stream may begin with this unit.
-    fn begins(&self, unit: &[u8]) -> Result<bool, NotVideo> {
+    fn begins(&self, unit: &[u8]) -> bool {
         match self {
             Self::Mpeg(_) => mpeg::begins(unit),
             Self::H264(_) => annexb::begins(unit),
