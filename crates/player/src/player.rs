@@ -3,7 +3,7 @@
 use crate::figures::Figures;
 use crate::stream::{Begun, Carrier, Order, Refusal, Terms};
 use silk_appliance::{Appliance, Dropped};
-use silk_media::{Budget, DisplayStage, Model, Mpeg, Offer, Rate, Wish, deadline};
+use silk_media::{Budget, DisplayStage, Model, Mpeg, Offer, Playing, Rate, Wish, deadline};
 use silk_path::transform::{Measure, Rule as Transformation};
 use silk_path::{Attr, Attrs, Bell, Event, ModuleId, PathId, Route, Wakeup};
 use silk_sched::{Edf, Fixed, Policy};
@@ -105,7 +105,7 @@ impl Player {
         let terms = self.consider(appliance, order)?;
         let wish = match terms.offer {
             Offer::References { every } => Wish { every, ..order.wish },
-            Offer::Slower(rate) => Wish { rate: Some(rate), ..order.wish },
+            Offer::Slower(rate) => Wish { playing: Playing::At(rate), ..order.wish },
             _ => order.wish,
         };
         let path = self.create(appliance, order, wish)?;

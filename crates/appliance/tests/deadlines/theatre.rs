@@ -5,8 +5,8 @@ use silk_appliance::{Appliance, Clock, Parts, Virtual};
 use silk_device::{End, Offload, link};
 use silk_instant::Instant;
 use silk_media::{
-    Coding, DecodeError, Decoder, Decoders, DisplayStage, Library, Picture, Plane, Rate, Screen, Screens,
-    Shown, Unit, Wish,
+    Coding, DecodeError, Decoder, Decoders, DisplayStage, Library, Picture, Plane, Playing, Rate, Screen,
+    Screens, Shown, Unit, Wish,
 };
 use silk_modules::{Device, Setup, catalogue};
 use silk_path::classify::{Domains, Owned, Tables};
@@ -92,7 +92,11 @@ impl Theatre {
         let modules = self.appliance.paths().graph().modules();
         let route: Vec<_> =
             ["display", "mpeg", "numbers"].iter().map(|name| modules.find(name).unwrap()).collect();
-        let wish = Wish { rate: Rate::from_millis(film.rate), queue: film.queue, ..Wish::default() };
+        let wish = Wish {
+            playing: Playing::At(Rate::from_millis(film.rate).unwrap()),
+            queue: film.queue,
+            ..Wish::default()
+        };
         let attrs = Attrs::new()
             .with(Attr::PathName(Route::new(&route).unwrap()))
             .with(Attr::Local(Endpoint::v4(OURS, port)))
