@@ -11,6 +11,7 @@ use crate::icmp6::{self, Icmp6};
 use crate::ip::{self, Ip, ReassemblyLimits, Routes};
 use crate::ip6::{self, Ip6};
 use crate::nd::{self, Nd};
+use crate::rtp::{self, Rtp};
 use crate::socket::{self, Socket};
 use crate::tcp::{self, Tcp};
 use crate::udp::{self, Udp};
@@ -80,6 +81,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "host", services: host::SERVICES, parameters: &[] },
     Kind { name: "socket", services: socket::SERVICES, parameters: &[] },
     Kind { name: "echo", services: echo::SERVICES, parameters: echo::PARAMETERS },
+    Kind { name: "rtp", services: rtp::SERVICES, parameters: rtp::PARAMETERS },
 ];
 
 /// The catalogue of every kind of module, for these surroundings.
@@ -131,6 +133,11 @@ impl Catalogue for Modules {
             "host" => Box::<Host>::default(),
             "socket" => Box::new(Socket),
             "echo" => Box::new(Echo::new(number(spec, "port").unwrap_or(7) as u16)),
+            "rtp" => {
+                let port = number(spec, "port").unwrap_or(silk_wire::rtp::PORT.into()) as u16;
+                let payload = spec.parameter("payload").and_then(text).and_then(rtp::Payload::named);
+                Box::new(Rtp::new(port, payload.unwrap_or_default()))
+            }
             kind => {
                 return Err(BadParameter {
                     name: "kind".into(),

@@ -22,6 +22,7 @@ pub mod ip;
 pub mod ip6;
 mod limit;
 pub mod nd;
+pub mod rtp;
 pub mod socket;
 pub mod tcp;
 mod template;

@@ -14,8 +14,8 @@ use silk_modules::{Device, Setup, catalogue};
 use silk_path::classify::{Domains, Owned, Tables, Verdict};
 use silk_path::transform::Rule;
 use silk_path::{
-    Attr, Attrs, Bell, ByteStream, Checksum, CreateError, DropReason, Endpoint, Event, Graph, GraphSpec,
-    Message, Meta, ModuleId, Outcome, PathId, Paths, Port, Report, Request, Value,
+    Attr, Attrs, Bell, ByteStream, Checksum, CreateError, DropReason, Endpoint, Event, Framing, Graph,
+    GraphSpec, Message, Meta, ModuleId, Outcome, PathId, Paths, Port, Report, Request, Value,
 };
 use silk_wire::icmp::Unreachable;
 use std::collections::{BTreeMap, VecDeque};
@@ -48,6 +48,8 @@ pub struct World {
     /// The segment size of each frame sent; 0: an ordinary one.
     pub gso: VecDeque<u16>,
     pub delivered: Vec<Delivered>,
+    /// Which unit of the application's data each of these belongs to.
+    pub framings: Vec<Framing>,
     pub events: Vec<(PathId, Event)>,
     pub requests: VecDeque<Request>,
     pub timers: BTreeMap<PathId, Instant>,
@@ -72,6 +74,7 @@ impl Port for World {
 
     fn deliver(&mut self, path: PathId, msg: &Message<'_>) -> Result<(), DropReason> {
         self.delivered.push((path, msg.meta.remote, msg.bytes().to_vec()));
+        self.framings.push(msg.meta.framing);
         Ok(())
     }
 
