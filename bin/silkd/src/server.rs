@@ -4,7 +4,6 @@
 
 use crate::command::{Command, Event, Orders};
 use crate::family::Family;
-use crate::neighbours::Neighbours;
 use crate::ports::Ports;
 use crate::settings::Settings;
 use crate::slots::retire;
@@ -15,6 +14,7 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
 use silk_control::{Lifeline, Received, Refusal, Reply, Request, WireError};
+use silk_device::netlink::{Finder, Found};
 use silk_path::classify::Tables;
 use std::collections::BTreeMap;
 use std::io;
@@ -68,7 +68,7 @@ pub struct Server {
     pub(crate) report_events: Sender<Event>,
     pub(crate) unserved: BTreeMap<(String, String), u64>,
     pub(crate) tables: Tables,
-    pub(crate) neighbours: Option<Neighbours>,
+    pub(crate) neighbours: Option<Finder>,
     /// The threads whose priority the watchdog may take away.
     pub(crate) watched: Watched,
 }
@@ -84,7 +84,7 @@ pub struct Parts {
     /// Becomes readable on SIGINT, SIGTERM and SIGHUP.
     pub signals: OwnedFd,
     /// Where executors ask for neighbours to be found, if Linux keeps them.
-    pub neighbours: Option<Neighbours>,
+    pub neighbours: Option<Finder>,
     /// What wakes the control thread when there are events.
     pub event: Arc<OwnedFd>,
     /// The classifier's tables.
@@ -238,14 +238,12 @@ impl Server {
     }
 
     fn hear_neighbours(&mut self) {
-        let answers = self.neighbours.as_mut().map(Neighbours::changes).unwrap_or_default();
+        let answers = self.neighbours.as_mut().map(Finder::changes).unwrap_or_default();
         answers.into_iter().for_each(|answer| self.tell_neighbour(answer));
     }
 
-    fn tell_neighbour(&self, answer: Command) {
-        if let Command::Neighbour { address, link } = answer {
-            self.tell_all(|| Command::Neighbour { address, link });
-        }
+    fn tell_neighbour(&self, (address, link): Found) {
+        self.tell_all(|| Command::Neighbour { address, link });
     }
 
     /// The settings in force.

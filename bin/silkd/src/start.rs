@@ -7,7 +7,6 @@ use crate::datagrams::Sibling;
 use crate::engine::{Engine, Parts};
 use crate::executor::{Executor, Placement};
 use crate::host_socket;
-use crate::neighbours::Neighbours;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
 use crate::server::{self, Server};
@@ -74,7 +73,8 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     settings.recipes = stack::recipes(&settings.config).map_err(Failure::Configuration)?;
     let mut opened = open(&mut settings).map_err(machine)?;
     configure(&opened.tables, &settings, &settings.classes).map_err(machine)?;
-    let neighbours = opened.interface.map(Neighbours::open).transpose().map_err(machine)?;
+    let neighbours = opened.interface.map(netlink::Finder::open).transpose();
+    let neighbours = neighbours.map_err(|error| machine(error.to_string()))?;
     let events = channel();
     let event = wake::event().map(Arc::new).map_err(|e| machine(format!("no eventfd: {e}")))?;
     let ends = std::mem::take(&mut opened.ends);

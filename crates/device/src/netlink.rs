@@ -2,6 +2,7 @@
 //! itself, its addresses, routes and neighbours. Linux stays the one who decides them: nothing
 //! here configures anything, it only looks, listens, and asks for a neighbour to be resolved.
 
+mod finder;
 pub(crate) mod generic;
 mod interface;
 mod neighbour;
@@ -17,6 +18,7 @@ use netlink_packet_core::{
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
+pub use finder::{Finder, Found};
 pub use interface::{Interface, LocalAddress};
 pub use neighbour::{Neighbour, Reach};
 pub use route::Route;

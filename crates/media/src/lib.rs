@@ -8,17 +8,43 @@
 //! | `alf` | the source's cutting at slices, MFLOW's and RTP's packets | Scout §4.1, RFC 2250, RFC 6184 |
 //! | `h264` | NAL units put together from RTP | RFC 6184 |
 //! | `picture`, `decoder`, `screen` | decoded pictures, who makes them, who shows them | Scout §4.1 |
+//! | `mpeg`, `display` | the modules | §4.1 |
+//! | `catalogue` | the kinds of modules in graph files | §3.1 |
+//! | `attributes` | what a viewer wishes of a stream | §4.1 |
+//! | `timing`, `output` | when each picture is due; the output queue and what became of each | §4.2 |
+//! | `deadline` | how urgent a path is | §4.3 |
+//! | `trace` | where a picture's time went, and the last missed deadlines | §4.2, §4.3 |
+//! | `model`, `admission` | what a picture costs; which streams fit, and what else they may have | §4.4 |
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod admission;
 pub mod alf;
+mod attributes;
+mod catalogue;
+pub mod deadline;
 mod decoder;
+pub mod display;
 pub mod h264;
+mod model;
+pub mod mpeg;
+mod output;
 mod picture;
 mod screen;
+mod timing;
+mod trace;
 
+pub use admission::{Budget, Demand, Offer};
+pub use attributes::{DEFAULT_OUTPUT, Wish};
+pub use catalogue::{Library, catalogue};
 pub use decoder::{Coding, DecodeError, Decoder, Unit};
+pub use display::{Display, DisplayStage, Screens};
+pub use model::{Model, Sample};
+pub use mpeg::{Decoded, Decoders, Mpeg, MpegStage};
+pub use output::{Output, OutputOptions, Pace, Shown};
 pub use picture::{Picture, Plane};
 pub use screen::Screen;
+pub use timing::{Rate, Slots, Stamps, Timing};
+pub use trace::{Missed, Misses, Step as TraceStep, Trace, Tracer};

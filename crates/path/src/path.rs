@@ -66,6 +66,9 @@ pub struct PathState {
     pub drops: Drops,
     /// Processing times are kept (the *measure* transformation).
     pub measure: Option<Average>,
+    /// The round trip to the other side and back, where a protocol of the path measures it
+    /// (Scout §4.2); 0: nobody does.
+    pub round_trip: Average,
     // One timer per stage, by place; FAR: off.
     pub(crate) deadlines: [Instant; MAX_STAGES],
     // What the port was told last.
@@ -88,6 +91,9 @@ pub struct Urgency {
     pub priority: Option<u8>,
     /// The deadline, where it has one.
     pub deadline: Option<Instant>,
+    /// There is little point in running now: its output queue is full (Scout §4.1). Whoever drains
+    /// that wakes the path again.
+    pub hold: bool,
 }
 
 /// Called whenever the path is awakened: looks at the path, and its queues, and says how
@@ -110,7 +116,7 @@ pub struct Path {
 
 /// The priority attribute and no deadline: the wake-up of a path that registers no other.
 pub fn by_priority(path: &Path, _: Instant) -> Urgency {
-    Urgency { priority: path.state.attrs.priority(), deadline: None }
+    Urgency { priority: path.state.attrs.priority(), deadline: None, hold: false }
 }
 
 impl Path {
@@ -126,6 +132,7 @@ impl Path {
             account: Account::new(0),
             drops: Drops::default(),
             measure: None,
+            round_trip: Average::default(),
             deadlines: [Instant::FAR; MAX_STAGES],
             armed: Instant::FAR,
             base_memory: 0,
@@ -153,6 +160,7 @@ impl Path {
             account: Account::new(memory_limit),
             drops: Drops::default(),
             measure: None,
+            round_trip: Average::default(),
             deadlines: [Instant::FAR; MAX_STAGES],
             armed: Instant::FAR,
             base_memory: 0,

@@ -1,0 +1,27 @@
+//! A network appliance (Scout §1, §4): one program that owns a graph of modules, a device and the
+//! processor time it is given, and runs paths from end to end. There are no programs' sockets, no
+//! arena and no domains; for those there is the daemon. What runs is a [`Paths`](silk_path::Paths)
+//! under one scheduling policy.
+//!
+//! Time comes from a [`Clock`], so the same appliance plays video over a real interface and, in a
+//! test, over the memory link in virtual time, where each run costs what was recorded.
+//!
+//! | file | what |
+//! |---|---|
+//! | `appliance` | the executor: frames in, paths chosen by the policy, timers, effects out |
+//! | `port` | the world around a path: its device, its timers, what is asked for |
+//! | `clock` | what time it is |
+//! | `network` | opens a device and says what the modules must know of it |
+//! | `machine` | an appliance on a real machine: its standing paths, its neighbours, its sleep |
+#![forbid(unsafe_code)]
+
+mod appliance;
+mod clock;
+mod machine;
+mod network;
+mod port;
+
+pub use appliance::{Appliance, Dropped, Parts};
+pub use clock::{Clock, Monotonic, Virtual};
+pub use machine::{Machine, random};
+pub use network::{DeviceKind, Network, NetworkOptions};

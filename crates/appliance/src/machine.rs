@@ -1,0 +1,168 @@
+//! An appliance on a real machine: the paths that stand from the start, the neighbours that Linux
+//! finds for it, and its sleep when there is nothing to do.
+
+use crate::appliance::{Appliance, Parts};
+use crate::clock::Monotonic;
+use crate::network::Network;
+use rand_core::{OsRng, TryRngCore};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+use silk_config::Graph as GraphFile;
+use silk_device::netlink::{Finder, Found};
+use silk_device::xdp;
+use silk_modules::arp::Arp;
+use silk_modules::nd::Nd;
+use silk_path::transform::Rule;
+use silk_path::{Attr, Attrs, Catalogue, Graph, Paths};
+use silk_sched::{Policy, Terms};
+use silk_wire::MacAddr;
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+
+/// An appliance with its device.
+pub struct Machine {
+    /// The appliance.
+    pub appliance: Appliance,
+    finder: Option<Finder>,
+    /// The XDP program, where there is one: it is detached when this goes.
+    pub xdp: Option<xdp::Device>,
+}
+
+/// 64 bits nobody else can guess.
+pub fn random() -> u64 {
+    // After boot the kernel's random numbers do not fail.
+    OsRng.try_next_u64().unwrap_or(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Turns of work before the other descriptors are looked at again.
+const TURNS: usize = 64;
+
+impl Machine {
+    /// An appliance of the modules in the graph file `text` (called `name` in messages), on an
+    /// opened network. `catalogue` makes the modules.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the graph, rendered, or what the machine cannot do.
+    pub fn new(
+        end: silk_device::End,
+        shared: Option<u32>,
+        (name, text): (&str, &str),
+        catalogue: &impl Catalogue,
+        policy: Box<dyn Policy + Send>,
+        rules: Vec<Box<dyn Rule>>,
+    ) -> Result<Self, String> {
+        let file = GraphFile::check(name, text, catalogue).map_err(|faults| faults.to_string())?;
+        let graph = Graph::build(&file.spec(), catalogue)
+            .map_err(|faults| faults.iter().map(|fault| format!("{fault:?}\n")).collect::<String>())?;
+        let paths = Paths::new(graph, rules);
+        let parts = Parts { paths, end, policy, clock: Box::new(Monotonic), random: Box::new(random) };
+        let finder = shared.map(Finder::open).transpose().map_err(|error| error.to_string())?;
+        let mut machine = Self { appliance: Appliance::new(parts), finder, xdp: None };
+        machine.stand(shared.is_none())?;
+        Ok(machine)
+    }
+
+    /// The same on an opened network, which goes into it. `catalogue` is made of what the network
+    /// says.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn on<C: Catalogue>(
+        network: Network,
+        file: (&str, &str),
+        catalogue: impl FnOnce(silk_modules::Setup) -> C,
+        policy: Box<dyn Policy + Send>,
+        rules: Vec<Box<dyn Rule>>,
+    ) -> Result<Self, String> {
+        let Network { end, setup, interface, xdp } = network;
+        let shared = interface.map(|interface| interface.index);
+        let machine = Self::new(end, shared, file, &catalogue(setup), policy, rules)?;
+        Ok(Self { xdp, ..machine })
+    }
+
+    /// Makes the paths that stand from the start: ARP and neighbour discovery where the link is
+    /// the appliance's own, ICMP, and the paths for fragments.
+    fn stand(&mut self, owns_link: bool) -> Result<(), String> {
+        let wanted = [
+            ("arp", owns_link),
+            ("nd", owns_link),
+            ("ip", true),
+            ("icmp", true),
+            ("ip6", true),
+            ("icmp6", true),
+        ];
+        for (kind, wanted) in wanted {
+            let module = self.appliance.paths().graph().modules().of_kind(kind);
+            let Some(top) = module.filter(|_| wanted) else { continue };
+            let attrs = Attrs::new().with(Attr::InputQueue(64));
+            let terms = Terms::with_priority(Terms::PRIORITIES - 1);
+            self.appliance
+                .create(top, attrs, terms, None)
+                .map_err(|error| format!("no {kind} path: {error}"))?;
+        }
+        Ok(())
+    }
+
+    /// Works until there is nothing to do, for a bounded number of turns.
+    pub fn work(&mut self) {
+        for _ in 0..TURNS {
+            let busy = self.appliance.turn();
+            self.resolve();
+            if !busy {
+                return;
+            }
+        }
+    }
+
+    /// Sleeps until the device or one of `others` is readable, or something is due; not at all
+    /// while there is work. Which of the others are readable.
+    pub fn sleep(&mut self, others: &[BorrowedFd<'_>]) -> Vec<bool> {
+        let device = self.appliance.fd();
+        let watched = self.finder.iter().map(|finder| PollFd::from_borrowed_fd(finder.fd(), PollFlags::IN));
+        let mut ready: Vec<PollFd<'_>> =
+            others.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+        ready.push(PollFd::from_borrowed_fd(device, PollFlags::IN));
+        ready.extend(watched);
+        let limit = self.appliance.due().map(|due| {
+            let left = due.since(self.appliance.now());
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
+        });
+        // An interrupted sleep is a short one.
+        let _ = poll(&mut ready, limit.as_ref());
+        let told: Vec<bool> = ready.iter().map(|fd| !fd.revents().is_empty()).collect();
+        if told.get(others.len() + 1) == Some(&true) {
+            self.hear();
+        }
+        told[..others.len()].to_vec()
+    }
+
+    /// Has Linux find the neighbours that paths wait for.
+    fn resolve(&mut self) {
+        for address in std::mem::take(&mut self.appliance.wanted) {
+            if let Some(found) = self.finder.as_mut().and_then(|finder| finder.ask(address)) {
+                self.learn(found);
+            }
+        }
+    }
+
+    fn hear(&mut self) {
+        let found = self.finder.as_mut().map(Finder::changes).unwrap_or_default();
+        found.into_iter().for_each(|found| self.learn(found));
+    }
+
+    fn learn(&mut self, (address, link): Found) {
+        let link = link.map(MacAddr);
+        self.appliance.with(|paths, now, port| match address {
+            IpAddr::V4(address) => {
+                if let Some(arp) = paths.module_mut::<Arp>() {
+                    arp.learn(now, address, link, port);
+                }
+            }
+            IpAddr::V6(address) => {
+                if let Some(nd) = paths.module_mut::<Nd>() {
+                    nd.learn(now, address, link, port);
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,68 @@
+//! Finds neighbours where Linux shares the interface: asks the kernel, and hears when it knows.
+
+use super::{Change, Neighbour, Netlink, NetlinkError, Reach, Watch};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+
+/// What the kernel says of a neighbour: its link address, or that it does not answer.
+pub type Found = (IpAddr, Option<[u8; 6]>);
+
+/// The kernel's neighbours of one interface.
+pub struct Finder {
+    netlink: Netlink,
+    watch: Watch,
+    interface: u32,
+    /// Asked for and not answered yet.
+    waiting: BTreeSet<IpAddr>,
+}
+
+impl Finder {
+    /// The neighbours on `interface`.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn open(interface: u32) -> Result<Self, NetlinkError> {
+        let (netlink, watch) = (Netlink::open()?, Watch::open()?);
+        Ok(Self { netlink, watch, interface, waiting: BTreeSet::new() })
+    }
+
+    /// Readable when something changed.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.watch.fd()
+    }
+
+    /// Somebody needs `address`: the answer, if the kernel has it at hand.
+    pub fn ask(&mut self, address: IpAddr) -> Option<Found> {
+        let known = self.netlink.neighbour(self.interface, address).ok().flatten();
+        let answer = known.and_then(|neighbour| self.answer(&neighbour));
+        if answer.is_none() {
+            self.waiting.insert(address);
+            // If the kernel refuses to ask, nobody will answer, and the path's own time-out
+            // ends the wait.
+            let _ = self.netlink.probe(self.interface, address);
+        }
+        answer
+    }
+
+    /// What the kernel has found out since.
+    pub fn changes(&mut self) -> Vec<Found> {
+        let changes = self.watch.changes().unwrap_or_default();
+        let neighbours = changes.into_iter().filter_map(|change| match change {
+            Change::Neighbour(neighbour) => Some(neighbour),
+            _ => None,
+        });
+        neighbours.collect::<Vec<Neighbour>>().iter().filter_map(|neighbour| self.answer(neighbour)).collect()
+    }
+
+    fn answer(&mut self, neighbour: &Neighbour) -> Option<Found> {
+        let (address, link) = match neighbour.reach {
+            _ if neighbour.interface != self.interface => return None,
+            Reach::At(mac) | Reach::Stale(mac) => (neighbour.address, Some(mac.0)),
+            Reach::Unreachable => (neighbour.address, None),
+            Reach::Pending => return None,
+        };
+        let wanted = self.waiting.remove(&address) || link.is_some();
+        wanted.then_some((address, link))
+    }
+}

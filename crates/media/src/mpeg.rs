@@ -1,0 +1,289 @@
+//! MPEG: decodes a stream packet by packet and puts the pictures into DISPLAY's queue
+//! (Scout §4.1). Its source cuts at slices (application-level framing), so it keeps nothing
+//! between packets but the decoder's own state. What will not be shown is not decoded: pictures
+//! that no other needs (B pictures) and that are skipped by wish or past their time.
+//!
+//! # Configuration
+//! None.
+//!
+//! # Services
+//! `up` (pictures, provider): DISPLAY. `down` (net, needed): what carries the stream, MFLOW or
+//! RTP. With several, `PathName` decides.
+//!
+//! # Attributes
+//! Reads the viewer's [`Wish`]: how the stream is coded.
+//!
+//! # Example
+//! ```toml
+//! [[module]]
+//! name = "mpeg"
+//! kind = "mpeg"
+//!
+//! [[link]]
+//! from = "mpeg.down"
+//! to = "mflow.up"
+//! ```
+//!
+//! # See also
+//! [`display`](crate::display) above.
+
+use crate::attributes::Wish;
+use crate::decoder::{Coding, DecodeError, Decoder, Unit};
+use crate::display::{DisplayStage, PICTURES};
+use crate::model::{Model, Sample};
+use crate::picture::Picture;
+use crate::trace::{Step, Tracer};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
+use silk_instant::Instant;
+use silk_path::service::{NET, Service};
+use silk_path::{
+    self as path, Create, CreateError, Cx, DropReason, Event, Framing, Message, Module, Next, Stage, Verdict,
+};
+
+/// Its services.
+pub const SERVICES: &[Service] = &[Service::offered("up", PICTURES), Service::needed("down", NET)];
+const DOWN: u8 = 1;
+
+/// [`Framing::kind`] of a B picture: no other picture needs it (ISO 13818-2 §6.3.9).
+pub const B_PICTURE: u8 = 3;
+
+/// Makes decoders.
+pub trait Decoders: Send {
+    /// A decoder for a new path.
+    ///
+    /// # Errors
+    /// When there is none for this coding, or no memory.
+    fn open(&mut self, coding: Coding) -> Result<Box<dyn Decoder>, DecodeError>;
+}
+
+/// The module.
+pub struct Mpeg {
+    decoders: Box<dyn Decoders>,
+    /// What pictures cost, learnt from all paths.
+    pub model: Model,
+}
+
+impl Mpeg {
+    /// The module whose paths decode by `decoders`.
+    pub fn new(decoders: Box<dyn Decoders>) -> Self {
+        Self { decoders, model: Model::default() }
+    }
+}
+
+impl Module for Mpeg {
+    fn kind(&self) -> &'static str {
+        "mpeg"
+    }
+
+    fn services(&self) -> &'static [Service] {
+        SERVICES
+    }
+
+    fn create_stage(&mut self, create: &mut Create<'_>) -> Result<path::Step, CreateError> {
+        let coding = Wish::of(create.attrs).coding;
+        let decoder = self.decoders.open(coding).map_err(|_| CreateError::Missing("a decoder"))?;
+        let stage = MpegStage {
+            decoder,
+            charged: 0,
+            ready: Vec::new(),
+            decoded: Decoded::default(),
+            arrivals: Arrivals::default(),
+            macroblocks: 0.0,
+            learning: None,
+            tracer: Tracer::default(),
+        };
+        Ok(path::Step { stage: Some(Box::new(stage)), next: Next::Service(DOWN) })
+    }
+}
+
+/// What decoding has come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Decoded {
+    /// Packets that were given to the decoder.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Pictures that came out.
+    pub pictures: u64,
+    /// Time in the decoder, ns.
+    pub time: u64,
+    /// Packets of pictures that are skipped by wish, not decoded.
+    pub skipped: u64,
+    /// Packets of pictures whose time had passed, not decoded.
+    pub too_late: u64,
+    /// Packets the decoder found damaged.
+    pub damaged: u64,
+    /// Pictures there was no memory for.
+    pub no_memory: u64,
+}
+
+/// How fast packets arrive: an average of what lies between two of them, an eighth for the newest.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Arrivals {
+    last: Option<Instant>,
+    average: u64,
+}
+
+impl Arrivals {
+    fn add(&mut self, at: Instant) {
+        if let Some(last) = self.last.filter(|last| *last <= at) {
+            let between = at.since(last).as_nanos() as u64;
+            self.average =
+                if self.average == 0 { between } else { self.average - self.average / 8 + between / 8 };
+        }
+        self.last = Some(at);
+    }
+
+    /// The mean time from one packet to the next; `None` before the second.
+    pub(crate) fn interval(&self) -> Option<Duration> {
+        (self.average > 0).then(|| Duration::from_nanos(self.average))
+    }
+}
+
+/// MPEG's part of a path: a decoder.
+pub struct MpegStage {
+    decoder: Box<dyn Decoder>,
+    // Bytes of the decoder's own that are charged to the path.
+    charged: usize,
+    // Pictures on their way from the decoder to the display.
+    ready: Vec<Box<dyn Picture>>,
+    decoded: Decoded,
+    pub(crate) arrivals: Arrivals,
+    // Of the last picture that came out.
+    macroblocks: f64,
+    learning: Option<Learning>,
+    tracer: Tracer,
+}
+
+/// The picture whose cost is being learnt.
+#[derive(Clone, Copy)]
+struct Learning {
+    stamp: u32,
+    bits: f64,
+    /// What the path had used of the processor when its first packet came, ns.
+    since: u64,
+}
+
+impl MpegStage {
+    /// What decoding has come to.
+    pub fn decoded(&self) -> Decoded {
+        self.decoded
+    }
+
+    /// Whether it would be in vain to decode a packet of a picture that no other needs.
+    fn is_in_vain(&mut self, cx: &mut Cx<'_, '_>, framing: Framing) -> bool {
+        let now = cx.now();
+        let Some(display) = cx.above::<DisplayStage>() else { return true };
+        if framing.kind != B_PICTURE {
+            return false;
+        }
+        let (wanted, past) =
+            (display.output.wants(framing.stamp), display.output.is_past(framing.stamp, now));
+        self.decoded.skipped += u64::from(!wanted);
+        self.decoded.too_late += u64::from(wanted && past);
+        !wanted || past
+    }
+
+    /// Learns what the last picture has cost the path as a whole, when another begins.
+    fn learn(&mut self, cx: &mut Cx<'_, '_>, bytes: usize, stamp: u32) {
+        let (bits, used) = (bytes as f64 * 8.0, cx.account().cpu_path);
+        match &mut self.learning {
+            Some(learning) if learning.stamp == stamp => learning.bits += bits,
+            last => {
+                let last = last.replace(Learning { stamp, bits, since: used });
+                if let Some(last) = last.filter(|_| self.macroblocks > 0.0) {
+                    let sample = Sample { macroblocks: self.macroblocks, bits: last.bits };
+                    cx.module::<Mpeg>().model.learn(sample, (used - last.since) as f64);
+                }
+            }
+        }
+    }
+
+    fn decode(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) {
+        let (bytes, framing, arrival) = (msg.bytes(), msg.meta.framing, msg.meta.arrival);
+        let freed = cx.above::<DisplayStage>().map_or(Instant::ZERO, |display| display.output.freed());
+        let Framing { stamp, first, last, gap, .. } = framing;
+        let start = time(cx);
+        let Self { decoder, ready, .. } = self;
+        let done =
+            decoder.decode(Unit { bytes, stamp, first, last, gap }, &mut |picture| ready.push(picture));
+        let end = time(cx);
+        self.decoded.packets += 1;
+        self.decoded.bytes += bytes.len() as u64;
+        self.decoded.time += end.since(start).as_nanos() as u64;
+        self.decoded.damaged += u64::from(done.is_err());
+        self.tracer.add(Step { arrival, freed, start, end });
+        self.hand_over(cx);
+    }
+
+    /// Gives the display what has become ready, paid for by the path.
+    fn hand_over(&mut self, cx: &mut Cx<'_, '_>) {
+        if self.ready.is_empty() {
+            return;
+        }
+        let trace = self.tracer.finish();
+        for picture in self.ready.drain(..) {
+            self.decoded.pictures += 1;
+            self.macroblocks = macroblocks(picture.size());
+            if cx.charge(picture.memory() as usize).is_err() {
+                self.decoded.no_memory += 1;
+                cx.count_drop(DropReason::NoMemory);
+            } else if let Some(display) = cx.above::<DisplayStage>() {
+                display.take(picture, trace);
+            }
+        }
+        cx.raise(Event::Readable);
+    }
+}
+
+/// Squares of 16 by 16 samples, those at the edges whole.
+fn macroblocks((width, height): (usize, usize)) -> f64 {
+    (width.div_ceil(16) * height.div_ceil(16)) as f64
+}
+
+/// What time it is now, where there is a clock; the time of the run else.
+fn time(cx: &mut Cx<'_, '_>) -> Instant {
+    let now = cx.now();
+    cx.port().clock().unwrap_or(now)
+}
+
+impl Stage for MpegStage {
+    fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
+        let memory = self.decoder.memory() as usize;
+        cx.charge(memory).map_err(|_| CreateError::Refused(path::Refused::PathMemory))?;
+        self.charged = memory;
+        Ok(())
+    }
+
+    fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        self.arrivals.add(msg.meta.arrival);
+        let framing = msg.meta.framing;
+        if !self.is_in_vain(cx, framing) {
+            self.learn(cx, msg.len(), framing.stamp);
+            self.decode(cx, msg);
+        }
+        Verdict::Consumed
+    }
+
+    fn down(&mut self, _: &mut Cx<'_, '_>, _: &mut Message<'_>) -> Verdict {
+        Verdict::Drop(DropReason::Unexpected)
+    }
+
+    /// The stream has ended: what the decoder still holds is shown too.
+    fn event(&mut self, cx: &mut Cx<'_, '_>, event: Event) -> bool {
+        if event == Event::PeerFinished {
+            let Self { decoder, ready, .. } = self;
+            decoder.finish(&mut |picture| ready.push(picture));
+            let now = time(cx);
+            self.tracer.add(Step { arrival: now, freed: now, start: now, end: now });
+            self.hand_over(cx);
+        }
+        true
+    }
+
+    fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
+        cx.release(core::mem::take(&mut self.charged));
+    }
+}

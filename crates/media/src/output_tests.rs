@@ -1,0 +1,175 @@
+//! Tests of the output queue.
+
+use super::*;
+use crate::picture::Plane;
+use alloc::vec::Vec;
+use proptest::prelude::*;
+
+struct Blank(u32);
+
+impl Picture for Blank {
+    fn stamp(&self) -> u32 {
+        self.0
+    }
+
+    fn size(&self) -> (usize, usize) {
+        (16, 16)
+    }
+
+    fn planes(&self) -> [Plane<'_>; 3] {
+        [Plane { bytes: &[], stride: 0, width: 0, height: 0 }; 3]
+    }
+
+    fn memory(&self) -> u64 {
+        100
+    }
+}
+
+fn output(every: u32, length: usize) -> Output {
+    let rate = Rate::from_millis(100_000).unwrap();
+    Output::new(OutputOptions { length, ahead: 1, pace: Pace::Clock(rate), every, stamps: Stamps::Numbers })
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+fn ready(millis: u64) -> Trace {
+    Trace { ready: at(millis), ..Trace::default() }
+}
+
+fn tick(output: &mut Output, millis: u64) -> Option<u32> {
+    output.tick(at(millis), |_| {}).map(|picture| picture.stamp())
+}
+
+#[test]
+fn pictures_are_shown_when_they_are_due() {
+    let mut output = output(1, 8);
+    (0..3).for_each(|n| assert!(output.push(Box::new(Blank(n)), ready(0)).is_none()));
+    assert_eq!(output.due(), Some(at(10)));
+    assert_eq!(tick(&mut output, 9), None);
+    assert_eq!((tick(&mut output, 10), tick(&mut output, 20)), (Some(0), Some(1)));
+    assert_eq!((output.counts().shown, output.len()), (2, 1));
+}
+
+#[test]
+fn a_late_picture_is_counted_and_never_shown() {
+    let mut output = output(1, 8);
+    output.push(Box::new(Blank(0)), ready(0));
+    assert_eq!(tick(&mut output, 10), Some(0));
+    assert_eq!((tick(&mut output, 20), output.due()), (None, None));
+    output.push(Box::new(Blank(1)), ready(21));
+    output.push(Box::new(Blank(2)), ready(30));
+    assert_eq!((output.counts().missed, output.len()), (1, 1));
+    assert_eq!(tick(&mut output, 32), Some(2));
+    let missed: Vec<_> = output.misses().iter().map(|missed| (missed.stamp, missed.due)).collect();
+    assert_eq!(missed, [(1, at(20))]);
+}
+
+#[test]
+fn of_several_that_are_due_the_latest_is_shown() {
+    let mut output = output(1, 8);
+    (0..3).for_each(|n| assert!(output.push(Box::new(Blank(n)), ready(0)).is_none()));
+    assert_eq!(tick(&mut output, 31), Some(2));
+    assert_eq!((output.counts().shown, output.counts().missed), (1, 2));
+    assert_eq!(output.counts().behind_most, 1_000_000);
+}
+
+#[test]
+fn a_lost_picture_leaves_its_place_empty() {
+    let mut output = output(1, 8);
+    [0, 2].into_iter().for_each(|n| assert!(output.push(Box::new(Blank(n)), ready(0)).is_none()));
+    assert_eq!([10, 20, 30].map(|millis| tick(&mut output, millis)), [Some(0), None, Some(2)]);
+    assert_eq!((output.counts().lost, output.counts().missed), (1, 0));
+    output.push(Box::new(Blank(1)), ready(30));
+    assert_eq!(output.counts().repeated, 1, "too late to be shown before the one after it");
+}
+
+#[test]
+fn each_third_has_the_time_of_three() {
+    let mut output = output(3, 8);
+    (6..13).for_each(|n| assert!(output.push(Box::new(Blank(n)), ready(0)).is_none()));
+    assert_eq!((output.len(), output.counts().skipped, output.counts().lost), (3, 4, 0));
+    assert_eq!([10, 20, 40, 70].map(|millis| tick(&mut output, millis)), [Some(6), None, Some(9), Some(12)]);
+    assert!(output.wants(15) && !output.wants(16));
+}
+
+#[test]
+fn a_stream_that_was_held_up_catches_up_with_its_clock() {
+    let mut output = output(1, 8);
+    output.push(Box::new(Blank(0)), ready(0));
+    assert_eq!(tick(&mut output, 10), Some(0));
+    // Nothing for half a second; then all of it at once.
+    (1..51).for_each(|n| assert!(output.push(Box::new(Blank(n)), ready(501)).is_none()));
+    assert_eq!((output.counts().missed, output.len(), output.due()), (49, 1, Some(at(510))));
+}
+
+#[test]
+fn the_clock_begins_anew_when_all_is_late_for_a_second() {
+    let mut output = output(1, 8);
+    output.push(Box::new(Blank(0)), ready(0));
+    assert_eq!(tick(&mut output, 10), Some(0));
+    let trace = |n: u32| Trace { network: Duration::from_millis(7), ..ready(5000 + 10 * u64::from(n)) };
+    (0..=100).for_each(|n| assert!(output.push(Box::new(Blank(1 + n)), trace(n)).is_none()));
+    assert_eq!((output.counts().missed, output.counts().restarts), (100, 1));
+    assert_eq!(output.due(), Some(at(6010)));
+}
+
+#[test]
+fn what_is_late_for_want_of_the_processor_stays_late() {
+    let mut output = output(1, 8);
+    output.push(Box::new(Blank(0)), ready(0));
+    assert_eq!(tick(&mut output, 10), Some(0));
+    let trace = |n: u32| Trace { processor: Duration::from_millis(9), ..ready(5000 + 10 * u64::from(n)) };
+    (0..=300).for_each(|n| assert!(output.push(Box::new(Blank(1 + n)), trace(n)).is_none()));
+    assert_eq!((output.counts().missed, output.counts().restarts), (301, 0));
+}
+
+#[test]
+fn another_rate_counts_from_the_next_picture() {
+    let mut output = output(1, 8);
+    (0..4).for_each(|n| assert!(output.push(Box::new(Blank(n)), ready(0)).is_none()));
+    assert_eq!(tick(&mut output, 10), Some(0));
+    output.set_rate(Rate::from_millis(10_000).unwrap(), at(12));
+    assert_eq!([20, 119, 120].map(|millis| tick(&mut output, millis)), [Some(1), None, Some(2)]);
+}
+
+#[test]
+fn the_deadline_is_when_the_next_picture_is_shown() {
+    let mut output = output(1, 8);
+    assert_eq!(output.deadline(at(3)), at(13));
+    output.push(Box::new(Blank(0)), ready(0));
+    assert_eq!(output.deadline(at(3)), at(20));
+    tick(&mut output, 10);
+    assert_eq!(output.deadline(at(12)), at(20));
+}
+
+proptest! {
+    /// Whatever comes when: every picture that was pushed is shown, thrown away for one reason, or
+    /// still waits; memory is freed for each that was queued; at most `length` wait, and a few.
+    #[test]
+    fn every_picture_is_accounted_for(
+        pushes in prop::collection::vec((0u32..80, 0u64..40), 1..200),
+        every in 1u32..4,
+        length in 1usize..9,
+    ) {
+        let mut output = output(every, length);
+        let (mut now, mut freed, mut queued, mut shown) = (0, 0u64, 0u64, Vec::new());
+        for (stamp, wait) in &pushes {
+            now += wait;
+            shown.extend(output.tick(at(now), |memory| freed += memory).map(|picture| picture.stamp()));
+            let before = output.len();
+            // Some are decoded late.
+            output.push(Box::new(Blank(*stamp)), ready(now + u64::from(stamp % 7)));
+            queued += (output.len() - before) as u64;
+            prop_assert!(output.len() <= length + REORDERED + 1);
+        }
+        let counts = output.counts();
+        prop_assert!(shown.windows(2).all(|pair| pair[0] < pair[1]), "out of order: {shown:?}");
+        prop_assert_eq!(counts.shown, shown.len() as u64);
+        let thrown = counts.missed + counts.skipped + counts.repeated + counts.overflowed;
+        prop_assert_eq!(counts.shown + thrown + output.len() as u64, pushes.len() as u64);
+        output.clear(|memory| freed += memory);
+        prop_assert_eq!(freed, queued * 100);
+    }
+}

@@ -1,0 +1,56 @@
+//! Everything measured of one stream, for reports and experiments.
+
+use silk_media::{Decoded, DisplayStage, Missed, MpegStage, Shown, deadline};
+use silk_path::{Account, Path};
+use std::time::Duration;
+
+/// What is known of one stream.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    /// What people call it.
+    pub name: String,
+    /// What a person wants to see of its path: `PLAYING`.
+    pub state: &'static str,
+    /// What became of its pictures.
+    pub shown: Shown,
+    /// What decoding has come to.
+    pub decoded: Decoded,
+    /// What its path has used.
+    pub account: Account,
+    /// Packets in the input queue, and how many may be.
+    pub input: (usize, usize),
+    /// Pictures in the output queue, and how many may be.
+    pub output: (usize, usize),
+    /// Packets dropped at the full input queue, and for all other reasons.
+    pub dropped: (u64, u64),
+    /// The mean time a packet takes.
+    pub process: Option<Duration>,
+    /// The mean round trip to the source; zero: not known.
+    pub round_trip: Duration,
+    /// Which queue is the bottleneck.
+    pub bottleneck: Option<deadline::Bottleneck>,
+    /// The last pictures that missed their deadlines.
+    pub misses: Vec<Missed>,
+}
+
+impl Figures {
+    /// The figures of a path; `None` when it is not one of video.
+    pub fn of(name: &str, path: &Path) -> Option<Self> {
+        let (display, mpeg) = (path.stage::<DisplayStage>()?, path.stage::<MpegStage>()?);
+        let full = u64::from(path.state.drops.of(silk_path::DropReason::QueueFull));
+        Some(Self {
+            name: name.to_owned(),
+            state: path.shown_state(),
+            shown: display.counts(),
+            decoded: mpeg.decoded(),
+            account: path.state.account,
+            input: (path.input.len(), path.input.limit()),
+            output: (display.output.len(), display.output.options().length),
+            dropped: (full, path.state.drops.total() - full),
+            process: path.state.measure.map(|average| Duration::from_nanos(average.ns())),
+            round_trip: Duration::from_nanos(path.state.round_trip.ns()),
+            bottleneck: deadline::bottleneck(path),
+            misses: display.output.misses().iter().copied().collect(),
+        })
+    }
+}

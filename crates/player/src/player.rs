@@ -1,0 +1,218 @@
+//! The player: streams as paths, from their order to their end.
+
+use crate::figures::Figures;
+use crate::stream::{Begun, Carrier, Order, Refusal, Terms};
+use silk_appliance::{Appliance, Dropped};
+use silk_media::{Budget, DisplayStage, Model, Mpeg, Offer, Rate, Wish, deadline};
+use silk_path::transform::{Measure, Rule as Transformation};
+use silk_path::{Attr, Attrs, Bell, Event, ModuleId, PathId, Route, Wakeup};
+use silk_sched::{Edf, Fixed, Policy};
+use std::collections::BTreeMap;
+
+/// How the streams share the processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Schedule {
+    /// The earliest deadline first (Scout §4.3).
+    #[default]
+    Deadlines,
+    /// In turn, all alike: Scout's default scheduler with one priority, for contrast.
+    InTurn,
+}
+
+impl Schedule {
+    /// The policy, for at most `paths` paths.
+    pub fn policy(self, paths: u32) -> Box<dyn Policy + Send> {
+        match self {
+            Self::Deadlines => Box::new(Edf::new(paths)),
+            Self::InTurn => Box::new(Fixed::new(paths)),
+        }
+    }
+}
+
+/// Which queue a stream's deadlines come from (Scout §4.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rule {
+    /// The output queue.
+    Output,
+    /// The earlier of both.
+    Both,
+    /// The bottleneck, as it is detected.
+    #[default]
+    Bottleneck,
+}
+
+impl Rule {
+    fn wakeup(self) -> Wakeup {
+        match self {
+            Self::Output => deadline::by_output,
+            Self::Both => deadline::by_both,
+            Self::Bottleneck => deadline::by_bottleneck,
+        }
+    }
+}
+
+/// How a player is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct PlayerOptions {
+    /// Where deadlines come from.
+    pub rule: Rule,
+    /// Of the processor, for all streams: between 0 and 1.
+    pub share: f64,
+    /// Bytes of memory for all streams.
+    pub memory: u64,
+    /// Packets that may wait for a stream at the beginning; MFLOW goes on from there.
+    pub input_queue: u16,
+}
+
+impl Default for PlayerOptions {
+    fn default() -> Self {
+        Self { rule: Rule::default(), share: 0.95, memory: 1 << 30, input_queue: 64 }
+    }
+}
+
+struct Stream {
+    name: String,
+    terms: Terms,
+}
+
+/// A player.
+pub struct Player {
+    options: PlayerOptions,
+    budget: Budget,
+    streams: BTreeMap<PathId, Stream>,
+}
+
+/// What the paths of a video appliance are transformed by: their packets' times are measured
+/// (Scout §4.2).
+pub fn rules() -> Vec<Box<dyn Transformation>> {
+    vec![Box::new(Measure::default())]
+}
+
+impl Player {
+    /// A player without streams.
+    pub fn new(options: PlayerOptions) -> Self {
+        Self { options, budget: Budget::new(options.share, options.memory), streams: BTreeMap::new() }
+    }
+
+    /// Begins to play a stream, if it fits.
+    ///
+    /// # Errors
+    /// [`Refusal`]; nothing is left of the stream.
+    pub fn begin(&mut self, appliance: &mut Appliance, order: &Order) -> Result<Begun, Refusal> {
+        if self.streams.values().any(|stream| stream.name == order.name) {
+            return Err(Refusal::NameTaken);
+        }
+        let terms = self.consider(appliance, order)?;
+        let wish = match terms.offer {
+            Offer::References { every } => Wish { every, ..order.wish },
+            Offer::Slower(rate) => Wish { rate: Some(rate), ..order.wish },
+            _ => order.wish,
+        };
+        let path = self.create(appliance, order, wish)?;
+        self.budget.promise(terms.share, terms.memory);
+        self.streams.insert(path, Stream { name: order.name.clone(), terms });
+        Ok(Begun { path, terms })
+    }
+
+    /// What the stream can have.
+    fn consider(&self, appliance: &mut Appliance, order: &Order) -> Result<Terms, Refusal> {
+        let Some(demand) = order.demand else {
+            return Ok(Terms { offer: Offer::Whole, share: 0.0, memory: 0 });
+        };
+        let model = model(appliance);
+        let offer = self.budget.consider(&demand, &model);
+        let less = matches!(offer, Offer::References { .. } | Offer::Slower(_));
+        if offer != Offer::Whole && !(less && order.accept_less) {
+            return Err(Refusal::Offered(offer));
+        }
+        Ok(Terms { offer, share: Budget::share_of(&demand, offer, &model), memory: demand.memory })
+    }
+
+    fn create(&self, appliance: &mut Appliance, order: &Order, wish: Wish) -> Result<PathId, Refusal> {
+        let carrier = match order.carrier {
+            Carrier::Mflow => "mflow",
+            Carrier::Rtp => "rtp",
+        };
+        let find = |kind: &'static str| -> Result<ModuleId, Refusal> {
+            appliance.paths().graph().modules().of_kind(kind).ok_or(Refusal::NoModule(kind))
+        };
+        let route = [find("display")?, find("mpeg")?, find(carrier)?, find("udp")?];
+        let mut attrs = Attrs::new().with(Attr::Local(order.local));
+        attrs = order.remote.map_or(attrs, |remote| attrs.with(Attr::Remote(remote)));
+        attrs = Route::new(&route).map_or(attrs, |route| attrs.with(Attr::PathName(route)));
+        attrs = attrs.with(Attr::InputQueue(self.options.input_queue));
+        // Without deadlines a path comes after all that have one.
+        let wakeup = if order.realtime { self.options.rule.wakeup() } else { in_background };
+        appliance.create(route[0], wish.add_to(attrs), silk_sched::Terms::default(), Some(wakeup)).map_err(
+            |dropped| match dropped {
+                Dropped::Create(error) => Refusal::Create(error),
+                Dropped::Terms(refused) => Refusal::Schedule(format!("{refused:?}")),
+            },
+        )
+    }
+
+    /// Ends a stream. Its last figures, if there was one.
+    pub fn end(&mut self, appliance: &mut Appliance, path: PathId) -> Option<Figures> {
+        let stream = self.streams.remove(&path)?;
+        self.budget.free(stream.terms.share, stream.terms.memory);
+        let figures = appliance.paths().path(path).and_then(|path| Figures::of(&stream.name, path));
+        appliance.destroy(path);
+        figures
+    }
+
+    /// Plays a stream at another rate. Whether there is one.
+    pub fn set_rate(&mut self, appliance: &mut Appliance, path: PathId, rate: Rate) -> bool {
+        let now = appliance.now();
+        let display = appliance.paths_mut().path_mut(path).and_then(|path| path.stage_mut::<DisplayStage>());
+        let Some(display) = display else { return false };
+        display.output.set_rate(rate, now);
+        appliance.with(|paths, now, port| paths.bell(path, now, port, Bell::Read));
+        true
+    }
+
+    /// Shows only each `every`-th picture of a stream. Whether there is one.
+    pub fn set_every(&mut self, appliance: &mut Appliance, path: PathId, every: u32) -> bool {
+        let path = appliance.paths_mut().path_mut(path).and_then(|path| path.stage_mut::<DisplayStage>());
+        path.map(|display| display.output.set_every(every)).is_some()
+    }
+
+    /// The path of the stream called `name`.
+    pub fn find(&self, name: &str) -> Option<PathId> {
+        self.streams.iter().find(|(_, stream)| stream.name == name).map(|(path, _)| *path)
+    }
+
+    /// The streams and their names.
+    pub fn streams(&self) -> impl Iterator<Item = (PathId, &str)> {
+        self.streams.iter().map(|(path, stream)| (*path, stream.name.as_str()))
+    }
+
+    /// What was promised of the processor and of memory.
+    pub fn budget(&self) -> Budget {
+        self.budget
+    }
+
+    /// What is known of a stream.
+    pub fn figures(&self, appliance: &Appliance, path: PathId) -> Option<Figures> {
+        Figures::of(&self.streams.get(&path)?.name, appliance.paths().path(path)?)
+    }
+
+    /// The streams that are over: their sources have ended them and all was shown.
+    pub fn over(&self, appliance: &mut Appliance) -> Vec<PathId> {
+        let ours = |(path, event): &(PathId, Event)| {
+            (*event == Event::Closed && self.streams.contains_key(path)).then_some(*path)
+        };
+        let over = appliance.events.iter().filter_map(ours).collect();
+        appliance.events.clear();
+        over
+    }
+}
+
+/// What pictures cost here, as the streams have shown.
+fn model(appliance: &mut Appliance) -> Model {
+    appliance.paths_mut().module_mut::<Mpeg>().map_or_else(Model::default, |mpeg| mpeg.model)
+}
+
+/// A stream without deadlines.
+fn in_background(path: &silk_path::Path, now: silk_instant::Instant) -> silk_path::Urgency {
+    silk_path::Urgency { deadline: None, ..deadline::by_output(path, now) }
+}
