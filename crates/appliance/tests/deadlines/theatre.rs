@@ -5,8 +5,8 @@ use silk_appliance::{Appliance, Clock, Parts, Virtual};
 use silk_device::{End, Offload, link};
 use silk_instant::Instant;
 use silk_media::{
-    Coding, DecodeError, Decoder, Decoders, DisplayStage, Library, Picture, Plane, Playing, Rate, Screen,
-    Screens, Shown, Unit, Wish,
+    Coding, DecodeError, Decoder, Decoders, DisplayStage, Library, Picture, Plane, Rate, Screen, Screens,
+    Shown, Unit, Wish,
 };
 use silk_modules::{Device, Setup, catalogue};
 use silk_path::classify::{Domains, Owned, Tables};
@@ -93,7 +93,7 @@ impl Theatre {
         let route: Vec<_> =
             ["display", "mpeg", "numbers"].iter().map(|name| modules.find(name).unwrap()).collect();
         let wish = Wish {
-            playing: Playing::At(Rate::from_millis(film.rate).unwrap()),
+            playing: silk_media::Playing::At(Rate::from_millis(film.rate).unwrap()),
             queue: film.queue,
             ..Wish::default()
         };
