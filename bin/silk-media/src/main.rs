@@ -7,6 +7,7 @@ mod clips;
 mod clock;
 mod demux;
 mod measure;
+mod peers;
 mod play;
 mod screen;
 mod sys;
