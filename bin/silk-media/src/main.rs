@@ -3,13 +3,16 @@
 //! library. One file or folder per command; this one only says which there are.
 
 mod avcodec;
+mod clips;
 mod clock;
 mod demux;
 mod measure;
+mod place;
 mod play;
 mod screen;
 mod sys;
 mod trouble;
+mod why;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -32,7 +35,11 @@ Examples:
 enum Command {
     /// Show video
     #[command(after_help = PLAY_AFTER)]
-    Play(play::Options),
+    Play(Box<play::Options>),
+    /// Make the clips of the experiments, with ffmpeg
+    Clips(clips::Options),
+    /// Say where the time of the last missed pictures went
+    Why(why::Options),
     /// Measure what parts of video cost on this machine, and what they do when something is lost
     #[command(subcommand)]
     Measure(measure::Measure),
@@ -41,6 +48,8 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Media::parse().command {
         Command::Play(options) => play::run(&options),
+        Command::Clips(options) => clips::run(&options),
+        Command::Why(options) => why::run(&options),
         Command::Measure(measure) => measure::run(&measure),
     };
     done.unwrap_or_else(|trouble| trouble.tell())

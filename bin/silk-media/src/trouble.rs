@@ -17,6 +17,10 @@ pub enum Trouble {
     Screen(ScreenError),
     /// There is no such decoder.
     Decoder(DecodeError),
+    /// A file that cannot be read: its name.
+    Unreadable(String, io::Error),
+    /// The command line does not say enough.
+    Usage(String),
     /// What was to be printed or written was not.
     Unwritable(String, io::Error),
     /// A program that is needed and does not run, or not as it should.
@@ -28,7 +32,11 @@ impl Trouble {
     pub fn tell(&self) -> ExitCode {
         // Standard error that is closed cannot be told anything.
         let _ = writeln!(stderr(), "silk: {self}");
-        if matches!(self, Self::File(_)) { ExitCode::from(2) } else { ExitCode::FAILURE }
+        if matches!(self, Self::File(_) | Self::Unreadable(..) | Self::Usage(_)) {
+            ExitCode::from(2)
+        } else {
+            ExitCode::FAILURE
+        }
     }
 }
 
@@ -39,7 +47,8 @@ impl fmt::Display for Trouble {
             Self::Screen(why) => why.fmt(f),
             Self::Decoder(why) => write!(f, "libavcodec {}: {why}", crate::avcodec::version()),
             Self::Unwritable(what, why) => write!(f, "`{what}` cannot be written: {why}"),
-            Self::Program(why) => f.write_str(why),
+            Self::Unreadable(name, why) => write!(f, "`{name}` cannot be read: {why}"),
+            Self::Usage(why) | Self::Program(why) => f.write_str(why),
         }
     }
 }

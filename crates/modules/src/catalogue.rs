@@ -10,6 +10,7 @@ use crate::icmp::{self, Icmp};
 use crate::icmp6::{self, Icmp6};
 use crate::ip::{self, Ip, ReassemblyLimits, Routes};
 use crate::ip6::{self, Ip6};
+use crate::mflow::{self, Mflow};
 use crate::nd::{self, Nd};
 use crate::rtp::{self, Rtp};
 use crate::socket::{self, Socket};
@@ -81,7 +82,11 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "host", services: host::SERVICES, parameters: &[] },
     Kind { name: "socket", services: socket::SERVICES, parameters: &[] },
     Kind { name: "echo", services: echo::SERVICES, parameters: echo::PARAMETERS },
+<<<<<<< HEAD
     Kind { name: "rtp", services: rtp::SERVICES, parameters: rtp::PARAMETERS },
+=======
+    Kind { name: "mflow", services: mflow::SERVICES, parameters: mflow::PARAMETERS },
+>>>>>>> mflow
 ];
 
 /// The catalogue of every kind of module, for these surroundings.
@@ -133,10 +138,19 @@ impl Catalogue for Modules {
             "host" => Box::<Host>::default(),
             "socket" => Box::new(Socket),
             "echo" => Box::new(Echo::new(number(spec, "port").unwrap_or(7) as u16)),
+<<<<<<< HEAD
             "rtp" => {
                 let port = number(spec, "port").unwrap_or(silk_wire::rtp::PORT.into()) as u16;
                 let payload = spec.parameter("payload").and_then(text).and_then(rtp::Payload::named);
                 Box::new(Rtp::new(port, payload.unwrap_or_default()))
+=======
+            "mflow" => {
+                let mut bounds = mflow::Bounds::default();
+                bounds.least = number(spec, "least").map_or(bounds.least, |least| least as u16);
+                bounds.most = number(spec, "most").map_or(bounds.most, |most| most as u16);
+                let port = number(spec, "port").map_or(silk_wire::mflow::PORT, |port| port as u16);
+                Box::new(Mflow::new(tables, setup.domain, bounds, port))
+>>>>>>> mflow
             }
             kind => {
                 return Err(BadParameter {

@@ -21,6 +21,7 @@ pub mod icmp6;
 pub mod ip;
 pub mod ip6;
 mod limit;
+pub mod mflow;
 pub mod nd;
 pub mod rtp;
 pub mod socket;

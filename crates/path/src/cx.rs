@@ -8,6 +8,7 @@ use crate::admit::ClassUse;
 use crate::drive::{climb, climb_inner, descend, walk};
 use crate::module::{Module, Modules};
 use crate::path::PathState;
+use crate::queue::Queue;
 use crate::signal::Event;
 use crate::stage::{Slot, Stage, Verdict};
 use crate::stream::ByteStream;
@@ -23,6 +24,7 @@ pub struct Env<'e> {
     pub(crate) modules: &'e mut Modules,
     pub(crate) state: &'e mut PathState,
     pub(crate) class: &'e mut ClassUse,
+    pub(crate) input: &'e mut Queue,
 }
 
 /// A run of stages of one path, with what is beyond it.
@@ -210,6 +212,22 @@ impl<'e> Cx<'_, 'e> {
     /// A round trip to the other side and back was measured, ns.
     pub fn note_round_trip(&mut self, ns: u64) {
         self.env.state.round_trip.add(ns);
+    }
+
+    /// The queue of what has arrived at the bottom of the path and waits.
+    pub fn input(&self) -> &Queue {
+        self.env.input
+    }
+
+    /// Sets the most that may wait there (Scout §4.2: a queue that is just big enough).
+    pub fn set_input_limit(&mut self, limit: u16) {
+        self.env.input.set_limit(limit);
+    }
+
+    /// The average time a message takes, ns; `None` where the *measure* transformation is not
+    /// applied or has not measured yet.
+    pub fn process_time(&self) -> Option<u64> {
+        self.env.state.measure.map(|average| average.ns()).filter(|ns| *ns > 0)
     }
 
     /// What the path has used so far; the CPU time of the run that is under way is not in it.

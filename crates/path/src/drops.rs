@@ -186,6 +186,12 @@ reasons! {
     MflowVersion = "mflow: unknown version",
     /// A picture type or coding that is not known.
     MflowMalformed = "mflow: malformed",
+    /// Older than what was passed on, or received before.
+    MflowOld = "mflow: out of order or repeated",
+    /// Far beyond what was advertised: from no source that obeys.
+    MflowBeyond = "mflow: beyond the window",
+    /// Of a picture that is not wanted: its packet was needed for its header only.
+    MflowUnwanted = "mflow: not wanted",
     /// Shorter than RTP's header says.
     RtpTruncated = "rtp: truncated",
     /// Another version than 2.

@@ -381,7 +381,7 @@ fn open<'a>(
 ) -> (Env<'a>, Run<'a>) {
     let class = classes.of_mut(path.state.class);
     let run = Run { slots: &mut path.slots, base: 0, floor: true, ceiling: true, inner: false };
-    (Env { now, port, modules, state: &mut path.state, class }, run)
+    (Env { now, port, modules, state: &mut path.state, class, input: &mut path.input }, run)
 }
 
 /// Tells the port when the path's earliest timer has changed.

@@ -128,6 +128,11 @@ impl Queue {
         self.length == 0
     }
 
+    /// Sets the most that may wait; what waits already stays.
+    pub fn set_limit(&mut self, limit: u16) {
+        self.limit = limit;
+    }
+
     /// The most that may wait.
     pub fn limit(&self) -> usize {
         self.limit.into()
@@ -151,6 +156,18 @@ mod tests {
         assert_eq!(queue.push(&mut tickets, ticket(2)), Ok(false));
         assert_eq!(queue.push(&mut tickets, ticket(3)), Err(DropReason::QueueFull));
         assert_eq!(tickets.waiting(), 2);
+    }
+
+    #[test]
+    fn a_limit_can_follow_and_nothing_that_waits_is_lost() {
+        let (mut tickets, mut queue) = (Tickets::default(), Queue::new(1));
+        let mut push = |queue: &mut Queue, frame| queue.push(&mut tickets, ticket(frame)).is_ok();
+        assert!(push(&mut queue, 1) && !push(&mut queue, 2));
+        queue.set_limit(2);
+        assert!(push(&mut queue, 2));
+        queue.set_limit(1);
+        assert!(!push(&mut queue, 3));
+        assert_eq!((queue.len(), queue.pop(&mut tickets).map(|ticket| ticket.frame)), (2, Some(1)));
     }
 
     proptest! {

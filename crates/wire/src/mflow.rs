@@ -11,7 +11,9 @@
 //! +---------------------------------------+   coding: 0 MPEG-1/2, 1 H.264
 //! |   picture, in the order of showing    |
 //! +---------------------------------------+
-//! |        clock of the source, µs        |   then the payload
+//! |        clock of the source, µs        |
+//! +---------------------------------------+
+//! |  round trip the source measured, µs   |   0: none yet; then the payload
 //! +---------------------------------------+
 //!  advertisement
 //! +----+----+---------+-------------------+
@@ -38,7 +40,7 @@ use zerocopy::{
 /// The UDP port a player takes data at where nothing else is said.
 pub const PORT: u16 = 5544;
 /// Bytes of a data packet's header.
-pub const HEADER: usize = 16;
+pub const HEADER: usize = 20;
 /// Bytes of an advertisement.
 pub const ADVERTISEMENT: usize = 20;
 
@@ -85,6 +87,9 @@ pub struct Data {
     pub picture: u32,
     /// The source's clock when it was sent, µs. Wraps.
     pub clock: u32,
+    /// The round trip to the player and back, as the source has measured it by its echoed clock,
+    /// µs; 0: not yet. The player needs it to size its queue (Scout §4.2).
+    pub round_trip: u32,
 }
 
 /// What the player tells the source.
@@ -129,6 +134,7 @@ struct DataHeader {
     sequence: U32,
     picture: U32,
     clock: U32,
+    round_trip: U32,
 }
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -170,6 +176,7 @@ fn data(bytes: &[u8]) -> Result<Packet<'_>, ParseError> {
         sequence: header.sequence.get(),
         picture: header.picture.get(),
         clock: header.clock.get(),
+        round_trip: header.round_trip.get(),
     };
     Ok(Packet::Data(data, payload))
 }
@@ -202,6 +209,7 @@ impl Data {
             sequence: U32::new(self.sequence),
             picture: U32::new(self.picture),
             clock: U32::new(self.clock),
+            round_trip: U32::new(self.round_trip),
         };
         put(&header, bytes);
     }
@@ -240,11 +248,12 @@ mod tests {
             sequence: 0x0102_0304,
             picture: 0x0506_0708,
             clock: 0x090a_0b0c,
+            round_trip: 0x0d0e_0f10,
             ..Data::default()
         };
         let mut bytes = [0xaa; HEADER];
         header.emit(&mut bytes);
-        assert_eq!(bytes, [0x10, 9, 3, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        assert_eq!(bytes, [0x10, 9, 3, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
     }
 
     #[test]
@@ -257,7 +266,7 @@ mod tests {
         bytes[0] = 0x11;
         assert_eq!(parse(&bytes[..19]), Err(ParseError::MflowTruncated));
         bytes[0] = 0x10;
-        assert_eq!(parse(&bytes[..15]), Err(ParseError::MflowTruncated));
+        assert_eq!(parse(&bytes[..19]), Err(ParseError::MflowTruncated));
         bytes[2] = 5;
         assert_eq!(parse(&bytes), Err(ParseError::MflowMalformed));
         (bytes[2], bytes[3]) = (0, 2);
@@ -273,9 +282,10 @@ mod tests {
     fn any_data() -> impl Strategy<Value = Data> {
         let flags = any::<[bool; 4]>();
         let coding = prop_oneof![Just(Coding::Mpeg), Just(Coding::H264)];
-        (flags, 0u8..5, coding, any::<[u32; 3]>()).prop_map(|(flags, kind, coding, numbers)| {
-            let ([first, last, ends_super, ends_stream], [sequence, picture, clock]) = (flags, numbers);
-            Data { first, last, ends_super, ends_stream, kind, coding, sequence, picture, clock }
+        (flags, 0u8..5, coding, any::<[u32; 4]>()).prop_map(|(flags, kind, coding, numbers)| {
+            let [first, last, ends_super, ends_stream] = flags;
+            let [sequence, picture, clock, round_trip] = numbers;
+            Data { first, last, ends_super, ends_stream, kind, coding, sequence, picture, clock, round_trip }
         })
     }
 

@@ -9,6 +9,7 @@ use crate::screen::Sink;
 use crate::trouble::Trouble;
 use silk_media::{Decoder, Picture, Unit};
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -16,12 +17,12 @@ use std::time::{Duration, Instant};
 /// Pictures that are decoded ahead.
 const AHEAD: usize = 8;
 
-/// Plays `options.file` to its end or until `stop` is set.
-pub(super) fn play(options: &Options, stop: &AtomicBool) -> Result<Report, Trouble> {
-    let demuxer = Demuxer::open(&options.file)?;
-    let rate = options.fps.map_or(demuxer.rate(), |fps| (fps, 1));
+/// Plays `clip` to its end or until `stop` is set.
+pub(super) fn play(clip: &Path, options: &Options, stop: &AtomicBool) -> Result<Report, Trouble> {
+    let demuxer = Demuxer::open(clip)?;
+    let rate = options.fps.map_or(demuxer.rate(), |fps| ((fps * 1000.0).round() as u32, 1000));
     let decoder = AvDecoder::new(demuxer.coding(), Limits::default())?;
-    let screen = options.screen.open(&title(&options.file), rate)?;
+    let screen = options.screen.open(&title(clip), rate)?;
     let paced = screen.is_paced() && !options.fast;
     let period = paced.then(|| Duration::from_secs(1) * rate.1 / rate.0);
     let player = Player {

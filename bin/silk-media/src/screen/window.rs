@@ -12,9 +12,13 @@ use sdl2::rect::Rect;
 use sdl2::render::{Texture, TextureCreator, WindowCanvas};
 use sdl2::video::WindowContext;
 use silk_media::{Picture, Screen};
+use std::env;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+/// The drivers of SDL that show nothing.
+const UNSEEN: [&str; 3] = ["dummy", "offscreen", "evdev"];
 
 /// How often a window without new pictures looks whether it was closed or moved.
 const LOOK: Duration = Duration::from_millis(20);
@@ -91,7 +95,13 @@ impl Drawing {
         sdl2::hint::set("SDL_NO_SIGNAL_HANDLERS", "1");
         sdl2::hint::set("SDL_RENDER_SCALE_QUALITY", "linear");
         let sdl = sdl2::init()?;
-        let window = sdl.video()?.window(title, 704, 480).position_centered().resizable().hidden().build();
+        let video = sdl.video()?;
+        // SDL would rather draw where nobody sees it than say that there is no screen.
+        let driver = video.current_video_driver();
+        if UNSEEN.contains(&driver) && env::var_os("SDL_VIDEODRIVER").is_none() {
+            return Err("there is no screen".to_owned());
+        }
+        let window = video.window(title, 704, 480).position_centered().resizable().hidden().build();
         let builder = window.map_err(|error| error.to_string())?.into_canvas();
         let canvas = builder.present_vsync().build().map_err(|error| error.to_string())?;
         let textures = canvas.texture_creator();

@@ -41,6 +41,13 @@ pub fn begins(unit: &[u8]) -> bool {
     unit.first() == Some(&SEQUENCE)
 }
 
+/// What the sequence header says that `bytes` begin with; none where they begin otherwise.
+pub fn sequence(bytes: &[u8]) -> Option<Sequence> {
+    let mut mpeg = Mpeg::default();
+    mpeg.header(bytes.strip_prefix(&[0, 0, 1])?);
+    mpeg.sequence
+}
+
 impl Mpeg {
     /// What the last sequence header told.
     pub fn sequence(&self) -> Option<Sequence> {

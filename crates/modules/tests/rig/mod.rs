@@ -11,7 +11,7 @@ use core::time::Duration;
 use silk_instant::Instant;
 use silk_modules::icmp::{Icmp, REFUSAL};
 use silk_modules::{Device, Setup, catalogue};
-use silk_path::classify::{Domains, Owned, Tables, Verdict};
+use silk_path::classify::{Domains, Found, Owned, Tables, Verdict};
 use silk_path::transform::Rule;
 use silk_path::{
     Attr, Attrs, Bell, ByteStream, Checksum, CreateError, DropReason, Endpoint, Event, Framing, Graph,
@@ -48,7 +48,11 @@ pub struct World {
     /// The segment size of each frame sent; 0: an ordinary one.
     pub gso: VecDeque<u16>,
     pub delivered: Vec<Delivered>,
+<<<<<<< HEAD
     /// Which unit of the application's data each of these belongs to.
+=======
+    /// Which unit of the application's data each of them was of.
+>>>>>>> mflow
     pub framings: Vec<Framing>,
     pub events: Vec<(PathId, Event)>,
     pub requests: VecDeque<Request>,
@@ -73,6 +77,7 @@ impl Port for World {
     }
 
     fn deliver(&mut self, path: PathId, msg: &Message<'_>) -> Result<(), DropReason> {
+        self.framings.push(msg.meta.framing);
         self.delivered.push((path, msg.meta.remote, msg.bytes().to_vec()));
         self.framings.push(msg.meta.framing);
         Ok(())
@@ -272,6 +277,10 @@ impl Host {
     fn run_frame(&mut self, frame: &[u8], checksum: Checksum) -> Option<Outcome> {
         let verdict = self.tables.classify(frame);
         assert_eq!(verdict, self.paths.graph().classify(frame), "the tables and the modules agree");
+        if let Verdict::Discard { domain, index } = verdict {
+            self.tables.count_discard(Found { domain, index });
+            return None;
+        }
         if verdict == Verdict::Pass {
             self.passed += 1;
             return None;
