@@ -82,11 +82,8 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "host", services: host::SERVICES, parameters: &[] },
     Kind { name: "socket", services: socket::SERVICES, parameters: &[] },
     Kind { name: "echo", services: echo::SERVICES, parameters: echo::PARAMETERS },
-<<<<<<< HEAD
     Kind { name: "rtp", services: rtp::SERVICES, parameters: rtp::PARAMETERS },
-=======
     Kind { name: "mflow", services: mflow::SERVICES, parameters: mflow::PARAMETERS },
->>>>>>> mflow
 ];
 
 /// The catalogue of every kind of module, for these surroundings.
@@ -138,19 +135,17 @@ impl Catalogue for Modules {
             "host" => Box::<Host>::default(),
             "socket" => Box::new(Socket),
             "echo" => Box::new(Echo::new(number(spec, "port").unwrap_or(7) as u16)),
-<<<<<<< HEAD
             "rtp" => {
                 let port = number(spec, "port").unwrap_or(silk_wire::rtp::PORT.into()) as u16;
                 let payload = spec.parameter("payload").and_then(text).and_then(rtp::Payload::named);
                 Box::new(Rtp::new(port, payload.unwrap_or_default()))
-=======
+            }
             "mflow" => {
                 let mut bounds = mflow::Bounds::default();
                 bounds.least = number(spec, "least").map_or(bounds.least, |least| least as u16);
                 bounds.most = number(spec, "most").map_or(bounds.most, |most| most as u16);
                 let port = number(spec, "port").map_or(silk_wire::mflow::PORT, |port| port as u16);
                 Box::new(Mflow::new(tables, setup.domain, bounds, port))
->>>>>>> mflow
             }
             kind => {
                 return Err(BadParameter {

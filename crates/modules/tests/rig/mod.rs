@@ -48,11 +48,7 @@ pub struct World {
     /// The segment size of each frame sent; 0: an ordinary one.
     pub gso: VecDeque<u16>,
     pub delivered: Vec<Delivered>,
-<<<<<<< HEAD
     /// Which unit of the application's data each of these belongs to.
-=======
-    /// Which unit of the application's data each of them was of.
->>>>>>> mflow
     pub framings: Vec<Framing>,
     pub events: Vec<(PathId, Event)>,
     pub requests: VecDeque<Request>,
@@ -79,7 +75,6 @@ impl Port for World {
     fn deliver(&mut self, path: PathId, msg: &Message<'_>) -> Result<(), DropReason> {
         self.framings.push(msg.meta.framing);
         self.delivered.push((path, msg.meta.remote, msg.bytes().to_vec()));
-        self.framings.push(msg.meta.framing);
         Ok(())
     }
 
