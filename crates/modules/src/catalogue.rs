@@ -12,6 +12,7 @@ use crate::ip::{self, Ip, ReassemblyLimits, Routes};
 use crate::ip6::{self, Ip6};
 use crate::mflow::{self, Mflow};
 use crate::nd::{self, Nd};
+use crate::shell::{self, Shell};
 use crate::socket::{self, Socket};
 use crate::tcp::{self, Tcp};
 use crate::udp::{self, Udp};
@@ -82,6 +83,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "socket", services: socket::SERVICES, parameters: &[] },
     Kind { name: "echo", services: echo::SERVICES, parameters: echo::PARAMETERS },
     Kind { name: "mflow", services: mflow::SERVICES, parameters: mflow::PARAMETERS },
+    Kind { name: "shell", services: shell::SERVICES, parameters: shell::PARAMETERS },
 ];
 
 /// The catalogue of every kind of module, for these surroundings.
@@ -140,6 +142,10 @@ impl Catalogue for Modules {
                 let port = number(spec, "port").map_or(silk_wire::mflow::PORT, |port| port as u16);
                 Box::new(Mflow::new(tables, setup.domain, bounds, port))
             }
+            "shell" => {
+                let port = number(spec, "port").map_or(shell::PORT, |port| port as u16);
+                Box::new(Shell::new(networks(spec, "controllers"), port))
+            }
             kind => {
                 return Err(BadParameter {
                     name: "kind".into(),
@@ -166,10 +172,8 @@ impl Modules {
     fn addresses<A>(&self, spec: &ModuleSpec, family: fn(IpAddr) -> Option<A>) -> Vec<(A, u8)> {
         let of = |(address, prefix)| Some((family(address)?, prefix));
         match spec.parameter("address") {
-            Some(Value::List(values)) => {
-                values.iter().filter_map(|value| of(network(text(value)?)?)).collect()
-            }
-            _ => self.0.addresses.iter().copied().filter_map(of).collect(),
+            Some(_) => networks(spec, "address").into_iter().filter_map(of).collect(),
+            None => self.0.addresses.iter().copied().filter_map(of).collect(),
         }
     }
 }
@@ -180,6 +184,12 @@ fn four(address: IpAddr) -> Option<Ipv4Addr> {
 
 fn six(address: IpAddr) -> Option<Ipv6Addr> {
     if let IpAddr::V6(address) = address { Some(address) } else { None }
+}
+
+/// The networks of a parameter; none where it is absent.
+fn networks(spec: &ModuleSpec, name: &str) -> Vec<(IpAddr, u8)> {
+    let Some(Value::List(values)) = spec.parameter(name) else { return Vec::new() };
+    values.iter().filter_map(|value| network(text(value)?)).collect()
 }
 
 fn text(value: &Value) -> Option<&str> {
