@@ -111,6 +111,8 @@ pub struct Engine {
     /// Drops that belong to no path.
     pub(crate) drops: DropTotals,
     pub(crate) unblock: Histogram,
+    /// Time that paths have run since somebody took it.
+    pub(crate) used: Duration,
     frames: Vec<Frame>,
     due: Vec<u32>,
     /// Room for the headers of a message that a doorbell sends.
@@ -147,6 +149,7 @@ impl Engine {
             answers: Vec::new(),
             drops: DropTotals::default(),
             unblock: Histogram::default(),
+            used: Duration::ZERO,
             frames: Vec::with_capacity(BATCH),
             due: Vec::new(),
             headroom: vec![0; 256],
@@ -223,6 +226,7 @@ impl Engine {
                 let used = end.since(start);
                 self.paths.charge_cpu(id, used.as_nanos() as u64, 0);
                 self.policy.charge(member, used, end);
+                self.used += used;
                 start = end;
             } else {
                 self.policy.charge(member, Duration::ZERO, start);

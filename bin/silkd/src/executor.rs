@@ -6,6 +6,7 @@ use crate::clock;
 use crate::command::{Command, Event, FamilyIndex};
 use crate::engine::{BATCH, Engine};
 use crate::family_end::FamilyEnd;
+use crate::linux_share::{LinuxShare, Turn};
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
 use crate::sleep::Sleeper;
@@ -15,6 +16,7 @@ use silk_stream::Arena;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::fence;
 use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::Duration;
 
 /// Activities between two looks at the ring.
 const BUDGET: usize = 32;
@@ -28,6 +30,8 @@ pub struct Placement {
     pub cpus: Vec<usize>,
     /// How it is scheduled.
     pub scheduling: Scheduling,
+    /// Linux's share, where the policy divides the processor.
+    pub linux: Option<LinuxShare>,
 }
 
 /// The executor.
@@ -53,6 +57,7 @@ impl Executor {
         let ordinary = !matches!(placement.scheduling, Scheduling::Fifo(_));
         let gives_way = ordinary && self.receiving.needs_turns();
         let budget = if gives_way { SHORT_BUDGET } else { BUDGET };
+        let mut linux = placement.linux;
         loop {
             let now = clock::now();
             self.hear_linux(now);
@@ -71,8 +76,16 @@ impl Executor {
             if gives_way {
                 std::thread::yield_now();
             }
+            if let Some(linux) = &mut linux {
+                self.share(linux, placement.scheduling);
+            }
             if frames < BATCH && self.engine.is_idle() {
-                self.sleep();
+                // Whoever wakes it must not find it behind everything else.
+                if linux.as_mut().is_some_and(|linux| linux.rest(clock::now())) {
+                    let _ = priority::set(0, placement.scheduling);
+                }
+                let slept = self.sleep();
+                linux.iter_mut().for_each(|linux| linux.slept(slept));
             }
         }
     }
@@ -85,8 +98,18 @@ impl Executor {
         }
     }
 
-    /// Announces the sleep, looks once more, and sleeps if there is still nothing.
-    fn sleep(&mut self) {
+    /// Begins or ends Linux's turn. What the kernel refuses leaves the shares to it.
+    fn share(&mut self, linux: &mut LinuxShare, usual: Scheduling) {
+        let used = std::mem::take(&mut self.engine.used);
+        let _ = match linux.ran(used, clock::now()) {
+            Turn::Same => Ok(()),
+            Turn::Linux => priority::set(0, Scheduling::Idle),
+            Turn::Paths => priority::set(0, usual),
+        };
+    }
+
+    /// Announces the sleep, looks once more, and sleeps if there is still nothing. For how long.
+    fn sleep(&mut self) -> Duration {
         self.announce(1);
         fence(SeqCst);
         let now = clock::now();
@@ -95,6 +118,7 @@ impl Executor {
             self.sleeper.sleep(now, self.engine.due());
         }
         self.announce(0);
+        if nothing { clock::now().since(now) } else { Duration::ZERO }
     }
 
     fn announce(&self, sleeping: u32) {

@@ -19,6 +19,7 @@ mod family_end;
 mod host;
 mod host_socket;
 mod info;
+mod linux_share;
 mod naming;
 mod neighbours;
 mod opening;

@@ -14,6 +14,8 @@ pub enum Scheduling {
     Ordinary,
     /// `SCHED_BATCH`: an executor of priority 0, which does not preempt at a wake-up.
     Batch,
+    /// `SCHED_IDLE`: only when nothing else wants to run.
+    Idle,
     /// `SCHED_FIFO` at this priority.
     Fifo(i32),
 }
@@ -39,6 +41,7 @@ pub fn set(tid: u32, scheduling: Scheduling) -> io::Result<()> {
     let (policy, priority) = match scheduling {
         Scheduling::Ordinary => (libc::SCHED_OTHER, 0),
         Scheduling::Batch => (libc::SCHED_BATCH, 0),
+        Scheduling::Idle => (libc::SCHED_IDLE, 0),
         Scheduling::Fifo(priority) => (libc::SCHED_FIFO, priority),
     };
     crate::sys::set_scheduler(tid, policy, priority)

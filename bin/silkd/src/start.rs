@@ -7,6 +7,7 @@ use crate::datagrams::Sibling;
 use crate::engine::{Engine, Parts};
 use crate::executor::{Executor, Placement};
 use crate::host_socket;
+use crate::linux_share::LinuxShare;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
 use crate::server::{self, Server};
@@ -15,7 +16,7 @@ use crate::sleep::Sleeper;
 use crate::stack::{self, Link};
 use crate::sys;
 use crate::watchdog::{self, Watched};
-use silk_config::{Config, DeviceKind, HugePages, Napi, Source};
+use silk_config::{Config, DeviceKind, HugePages, Napi, Policy, Source};
 use silk_device::{End, OpenError, Steered, link, netlink, packet, tap, xdp};
 use silk_path::Endpoint;
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
@@ -219,7 +220,7 @@ fn thread_napi(
     }
     let priority = match priority::extended(settings.config.scheduler.base_priority.into(), highest) {
         Scheduling::Fifo(priority) => u8::try_from(priority).ok(),
-        Scheduling::Ordinary | Scheduling::Batch => None,
+        Scheduling::Ordinary | Scheduling::Batch | Scheduling::Idle => None,
     };
     let wish = (priority, device.receive);
     Ok(Receiving::start(threads, wish, opened, settings.classes.domains() as u32).unwrap_or_else(|error| {
@@ -462,5 +463,7 @@ fn placement(settings: &Settings, domain: usize) -> Placement {
         other => other,
     };
     let cpus = scheduler.cpus.iter().flatten().map(|cpu| usize::from(*cpu)).collect();
-    Placement { cpus, scheduling }
+    let divides = matches!(scheduler.policy, Policy::Wfq | Policy::Bert);
+    let linux = divides.then(|| LinuxShare::new(scheduler.linux_share, scheduler.quantum));
+    Placement { cpus, scheduling, linux }
 }

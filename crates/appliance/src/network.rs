@@ -170,6 +170,7 @@ fn tables_of(words: silk_device::Tables) -> Result<Tables, String> {
         Store32::Lent(words.ports),
         Store64::Lent(words.rules),
         Store64::Lent(words.settings),
+        Store64::Lent(words.discards),
     )
     .ok_or_else(|| "the classifier's tables are too small".to_owned())
 }

@@ -7,9 +7,9 @@ use crate::timing::{Rate, Stamps};
 use silk_path::{Attr, Attrs};
 
 // A path has few attributes, so two hold all of it.
-/// The rate to play at in the lower half, the stream's own in the upper; 0: none.
+/// The rate to play at in the lower half (see [`Playing::number`]), the stream's own in the upper.
 const RATES: u16 = 0x5600;
-/// `every` in the lowest 16 bits, the queue's length in the next, then the coding.
+/// `every` in the lowest 16 bits, the queue's length in the next, then the coding and the stamps.
 const HOW: u16 = 0x5601;
 
 /// Pictures that may wait in an output queue where nobody says otherwise.
@@ -20,29 +20,63 @@ const LONGEST: usize = 4096;
 /// The most pictures of which one is shown.
 const MOST: u32 = 1000;
 
+/// At which rate a stream is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Playing {
+    /// The stream's own.
+    Own,
+    /// This.
+    At(Rate),
+    /// Each picture as soon as it is decoded.
+    Free,
+}
+
+impl Playing {
+    const OWN: u32 = u32::MAX;
+
+    fn number(self) -> u32 {
+        match self {
+            Self::Own => Self::OWN,
+            Self::At(rate) => rate.millis(),
+            Self::Free => 0,
+        }
+    }
+
+    fn of(number: u32) -> Self {
+        match Rate::from_millis(number) {
+            _ if number == Self::OWN => Self::Own,
+            Some(rate) => Self::At(rate),
+            None => Self::Free,
+        }
+    }
+}
+
 /// What a viewer wishes of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wish {
-    /// The rate to play at; `None`: each picture as soon as it is decoded.
-    pub rate: Option<Rate>,
+    /// The rate to play at.
+    pub playing: Playing,
     /// Show only each n-th picture.
     pub every: u32,
     /// The most pictures in the output queue, and half of it ahead of the display's clock.
     pub queue: usize,
     /// How the stream is coded.
     pub coding: Coding,
-    /// The stream's own rate, where its stamps are ticks of RTP.
-    pub ticks: Option<Rate>,
+    /// Its stamps are ticks of RTP, else numbers of pictures.
+    pub ticks: bool,
+    /// The stream's own rate, as long as it has not told itself.
+    pub own: Rate,
 }
 
 impl Default for Wish {
     fn default() -> Self {
         Self {
-            rate: Rate::from_millis(30_000),
+            playing: Playing::Own,
             every: 1,
             queue: DEFAULT_OUTPUT,
             coding: Coding::Mpeg,
-            ticks: None,
+            ticks: false,
+            own: Rate::USUAL,
         }
     }
 }
@@ -50,25 +84,26 @@ impl Default for Wish {
 impl Wish {
     /// Adds the wish to a path's attributes, two of them; what finds no room is left out.
     pub fn add_to(&self, attrs: Attrs) -> Attrs {
-        let number = |rate: Option<Rate>| rate.map_or(0, |rate| u64::from(rate.millis()));
-        let queue = self.queue.clamp(1, LONGEST) as u64;
-        let coding = u64::from(self.coding == Coding::H264);
+        let rates = u64::from(self.playing.number()) | u64::from(self.own.millis()) << 32;
+        let (every, queue) = (u64::from(self.every.clamp(1, MOST)), self.queue.clamp(1, LONGEST) as u64);
+        let (coding, ticks) = (u64::from(self.coding == Coding::H264), u64::from(self.ticks));
         attrs
-            .with(Attr::User(RATES, number(self.rate) | number(self.ticks) << 32))
-            .with(Attr::User(HOW, u64::from(self.every.clamp(1, MOST)) | queue << 16 | coding << 32))
+            .with(Attr::User(RATES, rates))
+            .with(Attr::User(HOW, every | queue << 16 | coding << 32 | ticks << 33))
     }
 
     /// The wish in a path's attributes; what they do not say is as by default.
     pub fn of(attrs: &Attrs) -> Self {
         let mut wish = Self::default();
         if let Some(rates) = attrs.user(RATES) {
-            wish.rate = Rate::from_millis(rates as u32);
-            wish.ticks = Rate::from_millis((rates >> 32) as u32);
+            wish.playing = Playing::of(rates as u32);
+            wish.own = Rate::from_millis((rates >> 32) as u32).unwrap_or(wish.own);
         }
         if let Some(how) = attrs.user(HOW) {
             wish.every = (how as u16).max(1).into();
             wish.queue = usize::from((how >> 16) as u16).clamp(1, LONGEST);
             wish.coding = if how >> 32 & 1 == 1 { Coding::H264 } else { Coding::Mpeg };
+            wish.ticks = how >> 33 & 1 == 1;
         }
         wish
     }
@@ -78,9 +113,13 @@ impl Wish {
         OutputOptions {
             length: self.queue,
             ahead: (self.queue / 2).max(1) as u32,
-            pace: self.rate.map_or(Pace::Free, Pace::Clock),
+            pace: match self.playing {
+                Playing::Own => Pace::Own(self.own),
+                Playing::At(rate) => Pace::Clock(rate),
+                Playing::Free => Pace::Free,
+            },
             every: self.every,
-            stamps: self.ticks.map_or(Stamps::Numbers, Stamps::Ticks),
+            stamps: if self.ticks { Stamps::Ticks(self.own) } else { Stamps::Numbers },
         }
     }
 }
@@ -92,15 +131,17 @@ mod tests {
     #[test]
     fn a_wish_survives_as_attributes() {
         let wish = Wish {
-            rate: Rate::from_millis(10_000),
+            playing: Playing::At(Rate::from_millis(10_000).unwrap()),
             every: 3,
             queue: 128,
             coding: Coding::H264,
-            ticks: Rate::from_millis(29_970),
+            ticks: true,
+            own: Rate::from_millis(29_970).unwrap(),
         };
-        assert_eq!(Wish::of(&wish.add_to(Attrs::new())), wish);
-        let free = Wish { rate: None, ..Wish::default() };
-        assert_eq!(Wish::of(&free.add_to(Attrs::new())), free);
+        for playing in [wish.playing, Playing::Own, Playing::Free] {
+            let wish = Wish { playing, ..wish };
+            assert_eq!(Wish::of(&wish.add_to(Attrs::new())), wish);
+        }
         assert_eq!(Wish::of(&Attrs::new()), Wish::default());
     }
 }

@@ -36,6 +36,9 @@ pub enum DecodeError {
     Malformed,
     /// A picture larger than may be.
     TooLarge,
+    /// A kind of picture or stream that this player does not take: other than eight bits with chroma
+    /// halved both ways, say.
+    Unsupported,
     /// The decoder has no memory for it.
     NoMemory,
 }
@@ -45,6 +48,7 @@ impl fmt::Display for DecodeError {
         f.write_str(match self {
             Self::Malformed => "the stream is damaged",
             Self::TooLarge => "a picture is larger than this player takes",
+            Self::Unsupported => "the stream is of a kind that this player does not take",
             Self::NoMemory => "there is no memory for another picture",
         })
     }

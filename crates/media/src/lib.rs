@@ -37,7 +37,7 @@ mod timing;
 mod trace;
 
 pub use admission::{Budget, Demand, Offer};
-pub use attributes::{DEFAULT_OUTPUT, Wish};
+pub use attributes::{DEFAULT_OUTPUT, Playing, Wish};
 pub use catalogue::{Library, catalogue};
 pub use decoder::{Coding, DecodeError, Decoder, Unit};
 pub use display::{Display, DisplayStage, Screens};

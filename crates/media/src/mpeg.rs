@@ -27,6 +27,7 @@
 //! # See also
 //! [`display`](crate::display) above.
 
+use crate::alf;
 use crate::attributes::Wish;
 use crate::decoder::{Coding, DecodeError, Decoder, Unit};
 use crate::display::{DisplayStage, PICTURES};
@@ -201,10 +202,22 @@ impl MpegStage {
         }
     }
 
+    /// Tells the display the stream's own rate, where a sequence header tells it.
+    fn look_at_sequence(cx: &mut Cx<'_, '_>, bytes: &[u8]) {
+        let rate = alf::sequence(bytes).and_then(|sequence| sequence.rate).and_then(alf::Rate::played);
+        let now = cx.now();
+        if let (Some(rate), Some(display)) = (rate, cx.above::<DisplayStage>()) {
+            display.output.set_own(rate, now);
+        }
+    }
+
     fn decode(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) {
         let (bytes, framing, arrival) = (msg.bytes(), msg.meta.framing, msg.meta.arrival);
         let freed = cx.above::<DisplayStage>().map_or(Instant::ZERO, |display| display.output.freed());
         let Framing { stamp, first, last, gap, .. } = framing;
+        if first {
+            Self::look_at_sequence(cx, bytes);
+        }
         let start = time(cx);
         let Self { decoder, ready, .. } = self;
         let done =

@@ -12,6 +12,8 @@ use silk_instant::Instant;
 /// How pictures are paced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
+    /// By the display's clock, at the stream's own rate: this, until it tells another.
+    Own(Rate),
     /// By the display's clock, at this rate.
     Clock(Rate),
     /// Each as soon as it is decoded: to find the highest rate there is.
@@ -81,6 +83,16 @@ pub struct Output {
     misses: Misses,
 }
 
+impl Pace {
+    /// The rate of the display's clock, where there is one.
+    fn rate(self) -> Option<Rate> {
+        match self {
+            Self::Own(rate) | Self::Clock(rate) => Some(rate),
+            Self::Free => None,
+        }
+    }
+}
+
 impl Output {
     /// An empty queue.
     pub fn new(options: OutputOptions) -> Self {
@@ -107,6 +119,15 @@ impl Output {
     /// Shows only each `every`-th picture from now on.
     pub fn set_every(&mut self, every: u32) {
         self.options.every = every.max(1);
+    }
+
+    /// The stream tells its own rate.
+    pub fn set_own(&mut self, rate: Rate, now: Instant) {
+        self.slots.set_own(rate);
+        if matches!(self.options.pace, Pace::Own(known) if known != rate) {
+            self.set_rate(rate, now);
+            self.options.pace = Pace::Own(rate);
+        }
     }
 
     /// Plays at another rate from now on: what waits is shown at it too.
@@ -198,7 +219,7 @@ impl Output {
         if !self.follows(slot) {
             return None;
         }
-        let Pace::Clock(rate) = self.options.pace else {
+        let Some(rate) = self.options.pace.rate() else {
             self.note_shown(&*picture);
             return Some(picture);
         };
@@ -272,7 +293,7 @@ impl Output {
     /// When the next picture that is decoded will be shown: the deadline of the work on it
     /// (Scout §4.3).
     pub fn deadline(&self, now: Instant) -> Instant {
-        let Pace::Clock(rate) = self.options.pace else { return now };
+        let Some(rate) = self.options.pace.rate() else { return now };
         match self.timing {
             None => now + rate.time_of(self.options.ahead.into()),
             Some(timing) => timing.due(self.coming()),

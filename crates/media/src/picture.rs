@@ -32,4 +32,9 @@ pub trait Picture: Send {
     fn is_concealed(&self) -> bool {
         false
     }
+
+    /// Its samples use all of 0 to 255, instead of 16 to 235 (ITU-R BT.601).
+    fn is_full_range(&self) -> bool {
+        false
+    }
 }

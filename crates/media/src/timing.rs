@@ -10,6 +10,9 @@ use silk_instant::Instant;
 pub struct Rate(u32);
 
 impl Rate {
+    /// Thirty pictures a second, where nobody says otherwise.
+    pub const USUAL: Self = Self(30_000);
+
     /// `millis` thousandths of a picture a second; `None` below one thousandth or above a thousand
     /// pictures.
     pub const fn from_millis(millis: u32) -> Option<Self> {
@@ -53,6 +56,13 @@ impl Slots {
     /// No picture has been seen yet.
     pub const fn new(stamps: Stamps) -> Self {
         Self { stamps, seen: None }
+    }
+
+    /// The stream's own rate is `rate`: what ticks are counted by, before the first picture.
+    pub fn set_own(&mut self, rate: Rate) {
+        if let (Stamps::Ticks(known), None) = (&mut self.stamps, self.seen) {
+            *known = rate;
+        }
     }
 
     /// The slot of a picture. Stamps near each other give slots near each other, also where they

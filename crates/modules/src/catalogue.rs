@@ -12,6 +12,7 @@ use crate::ip::{self, Ip, ReassemblyLimits, Routes};
 use crate::ip6::{self, Ip6};
 use crate::mflow::{self, Mflow};
 use crate::nd::{self, Nd};
+use crate::rtp::{self, Rtp};
 use crate::shell::{self, Shell};
 use crate::socket::{self, Socket};
 use crate::tcp::{self, Tcp};
@@ -82,6 +83,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "host", services: host::SERVICES, parameters: &[] },
     Kind { name: "socket", services: socket::SERVICES, parameters: &[] },
     Kind { name: "echo", services: echo::SERVICES, parameters: echo::PARAMETERS },
+    Kind { name: "rtp", services: rtp::SERVICES, parameters: rtp::PARAMETERS },
     Kind { name: "mflow", services: mflow::SERVICES, parameters: mflow::PARAMETERS },
     Kind { name: "shell", services: shell::SERVICES, parameters: shell::PARAMETERS },
 ];
@@ -135,6 +137,11 @@ impl Catalogue for Modules {
             "host" => Box::<Host>::default(),
             "socket" => Box::new(Socket),
             "echo" => Box::new(Echo::new(number(spec, "port").unwrap_or(7) as u16)),
+            "rtp" => {
+                let port = number(spec, "port").unwrap_or(silk_wire::rtp::PORT.into()) as u16;
+                let payload = spec.parameter("payload").and_then(text).and_then(rtp::Payload::named);
+                Box::new(Rtp::new(port, payload.unwrap_or_default()))
+            }
             "mflow" => {
                 let mut bounds = mflow::Bounds::default();
                 bounds.least = number(spec, "least").map_or(bounds.least, |least| least as u16);

@@ -23,6 +23,7 @@ pub mod ip6;
 mod limit;
 pub mod mflow;
 pub mod nd;
+pub mod rtp;
 pub mod shell;
 pub mod socket;
 pub mod tcp;

@@ -218,8 +218,6 @@ reasons! {
     RtpOld = "rtp: too old",
     /// A jump of the sequence number that nothing has confirmed yet (RFC 3550 A.1).
     RtpJump = "rtp: jump not confirmed",
-    /// From a source that has not sent two packets in sequence yet (RFC 3550 A.1).
-    RtpProbation = "rtp: on probation",
     /// A connection over Linux's own TCP that could not become a path: it was reset.
     HostRefused = "host: connection refused",
     /// The daemon has no descriptor left for a connection over Linux's own TCP, which waits.

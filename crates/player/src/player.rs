@@ -3,7 +3,7 @@
 use crate::figures::Figures;
 use crate::stream::{Begun, Carrier, Order, Refusal, Terms};
 use silk_appliance::{Appliance, Dropped};
-use silk_media::{Budget, DisplayStage, Model, Mpeg, Offer, Rate, Wish, deadline};
+use silk_media::{Budget, DisplayStage, Model, Mpeg, Offer, Playing, Rate, Wish, deadline};
 use silk_path::transform::{Measure, Rule as Transformation};
 use silk_path::{Attr, Attrs, Bell, Event, ModuleId, PathId, Route, Wakeup};
 use silk_sched::{Edf, Fixed, Policy};
@@ -60,13 +60,11 @@ pub struct PlayerOptions {
     pub share: f64,
     /// Bytes of memory for all streams.
     pub memory: u64,
-    /// Packets that may wait for a stream at the beginning; MFLOW goes on from there.
-    pub input_queue: u16,
 }
 
 impl Default for PlayerOptions {
     fn default() -> Self {
-        Self { rule: Rule::default(), share: 0.95, memory: 1 << 30, input_queue: 64 }
+        Self { rule: Rule::default(), share: 0.95, memory: 1 << 30 }
     }
 }
 
@@ -105,7 +103,7 @@ impl Player {
         let terms = self.consider(appliance, order)?;
         let wish = match terms.offer {
             Offer::References { every } => Wish { every, ..order.wish },
-            Offer::Slower(rate) => Wish { rate: Some(rate), ..order.wish },
+            Offer::Slower(rate) => Wish { playing: Playing::At(rate), ..order.wish },
             _ => order.wish,
         };
         let path = self.create(appliance, order, wish)?;
@@ -140,7 +138,7 @@ impl Player {
         let mut attrs = Attrs::new().with(Attr::Local(order.local));
         attrs = order.remote.map_or(attrs, |remote| attrs.with(Attr::Remote(remote)));
         attrs = Route::new(&route).map_or(attrs, |route| attrs.with(Attr::PathName(route)));
-        attrs = attrs.with(Attr::InputQueue(self.options.input_queue));
+        attrs = attrs.with(Attr::InputQueue(order.input_queue));
         // Without deadlines a path comes after all that have one.
         let wakeup = if order.realtime { self.options.rule.wakeup() } else { in_background };
         appliance.create(route[0], wish.add_to(attrs), silk_sched::Terms::default(), Some(wakeup)).map_err(

@@ -28,6 +28,8 @@ pub struct Order {
     pub wish: Wish,
     /// What it will need, where its source has told.
     pub demand: Option<Demand>,
+    /// Packets that may wait at the beginning; MFLOW goes on from there.
+    pub input_queue: u16,
     /// It has deadlines; else it gets what the others leave (Scout §4.3).
     pub realtime: bool,
     /// Takes the counter-offer where it does not fit whole.

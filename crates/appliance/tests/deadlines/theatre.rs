@@ -92,7 +92,11 @@ impl Theatre {
         let modules = self.appliance.paths().graph().modules();
         let route: Vec<_> =
             ["display", "mpeg", "numbers"].iter().map(|name| modules.find(name).unwrap()).collect();
-        let wish = Wish { rate: Rate::from_millis(film.rate), queue: film.queue, ..Wish::default() };
+        let wish = Wish {
+            playing: silk_media::Playing::At(Rate::from_millis(film.rate).unwrap()),
+            queue: film.queue,
+            ..Wish::default()
+        };
         let attrs = Attrs::new()
             .with(Attr::PathName(Route::new(&route).unwrap()))
             .with(Attr::Local(Endpoint::v4(OURS, port)))

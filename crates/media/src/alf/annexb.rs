@@ -3,7 +3,7 @@
 //! shown is not read: access units are numbered as they are coded.
 
 use super::bits::Bits;
-use super::{Class, Info, NotVideo};
+use super::{Class, Info};
 use silk_wire::rtp_mpv::{BIDIRECTIONAL, INTRA, PREDICTED};
 
 /// The numbering.
@@ -24,12 +24,9 @@ pub fn class(unit: &[u8]) -> Class {
 }
 
 /// A stream begins with its parameters, or what may stand in front of them.
-pub fn begins(unit: &[u8]) -> Result<bool, NotVideo> {
-    match unit.first() {
-        // The system start codes of ISO 13818-1; in H.264 the first bit is never set.
-        Some(0xba | 0xbb) => Err(NotVideo::ProgramStream),
-        first => Ok(first.is_some_and(|first| first & 0x80 == 0 && matches!(first & 0x1f, 6 | 7 | 9))),
-    }
+pub fn begins(unit: &[u8]) -> bool {
+    // The first bit is never set in H.264.
+    unit.first().is_some_and(|first| first & 0x80 == 0 && matches!(first & 0x1f, 6 | 7 | 9))
 }
 
 impl H264 {

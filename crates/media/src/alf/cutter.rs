@@ -137,10 +137,7 @@ impl Cutter {
     /// What was pushed is not video. The cutter is of no use then.
     #[expect(clippy::should_implement_trait, reason = "the packet borrows the cutter")]
     pub fn next(&mut self) -> Result<Option<Packet<'_>>, NotVideo> {
-        Ok(match self.step()? {
-            Some((range, part, last)) => Some(self.leave(range, part, last)),
-            None => None,
-        })
+        Ok(self.step()?.map(|(range, part, last)| self.leave(range, part, last)))
     }
 
     /// Goes on until a packet is complete.
@@ -187,14 +184,14 @@ impl Cutter {
     }
 
     fn look_for_start(&mut self, found: Option<usize>, seen: bool) -> Result<(), NotVideo> {
-        if transport_stream(&self.buffer) {
-            return Err(NotVideo::TransportStream);
+        if let Some(other) = multiplex(&self.buffer) {
+            return Err(other);
         }
         let not_here = if seen || found.is_some() { NotVideo::NoSequence } else { NotVideo::NoStartCode };
         let Some(at) = found else {
             return if self.ended || self.scan > LOOKED_AT { Err(not_here) } else { Ok(()) };
         };
-        if self.syntax.begins(&self.buffer[at + PREFIX..])? {
+        if self.syntax.begins(&self.buffer[at + PREFIX..]) {
             self.skipped = at as u64;
             (self.packet, self.unit, self.scan) = (at, at, at + PREFIX);
             self.phase = Phase::Headers;
@@ -299,8 +296,13 @@ impl Cutter {
     }
 }
 
-/// Three packets of a transport stream in a row (ISO 13818-1 §2.4.3.2).
-fn transport_stream(bytes: &[u8]) -> bool {
+/// The multiplex that begins like this: a pack header (ISO 13818-1 §2.5.3.3), or three packets of a
+/// transport stream in a row (§2.4.3.2).
+fn multiplex(bytes: &[u8]) -> Option<NotVideo> {
     const PACKET: usize = 188;
-    [0, PACKET, 2 * PACKET].iter().all(|at| bytes.get(*at) == Some(&0x47))
+    if bytes.starts_with(&[0, 0, 1, 0xba]) {
+        return Some(NotVideo::ProgramStream);
+    }
+    let transport = [0, PACKET, 2 * PACKET].iter().all(|at| bytes.get(*at) == Some(&0x47));
+    transport.then_some(NotVideo::TransportStream)
 }

@@ -24,6 +24,7 @@ mod order;
 mod rtp;
 
 pub use cutter::Cutter;
+pub use mpeg::sequence;
 pub use rtp::{HEADERS as RTP_HEADERS, RtpSource};
 
 use core::fmt;
@@ -86,6 +87,12 @@ pub struct Rate {
 }
 
 impl Rate {
+    /// The rate as a player counts it; `None` where nobody could watch it.
+    pub fn played(self) -> Option<crate::Rate> {
+        let millis = u64::from(self.pictures) * 1000 / u64::from(self.seconds.max(1));
+        crate::Rate::from_millis(u32::try_from(millis).ok()?)
+    }
+
     /// When the picture with this number is shown, in ticks of a clock of `hertz` after picture 0.
     pub fn stamp(self, picture: u32, hertz: u32) -> u64 {
         let ticks = u128::from(picture) * u128::from(self.seconds) * u128::from(hertz);
@@ -174,7 +181,7 @@ impl Syntax {
     }
 
     /// Whether a stream may begin with this unit.
-    fn begins(&self, unit: &[u8]) -> Result<bool, NotVideo> {
+    fn begins(&self, unit: &[u8]) -> bool {
         match self {
             Self::Mpeg(_) => mpeg::begins(unit),
             Self::H264(_) => annexb::begins(unit),

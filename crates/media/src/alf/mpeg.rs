@@ -3,7 +3,7 @@
 
 use super::bits::Bits;
 use super::order::{Order, Structure};
-use super::{Class, Info, NotVideo, Rate, Sequence};
+use super::{Class, Info, Rate, Sequence};
 use silk_wire::rtp_mpv;
 
 const PICTURE: u8 = 0x00;
@@ -36,13 +36,16 @@ pub fn class(unit: &[u8]) -> Class {
     }
 }
 
-/// A stream begins with a sequence header. Above 0xb8 are the start codes of a multiplex
-/// (ISO 13818-1 §2.5).
-pub fn begins(unit: &[u8]) -> Result<bool, NotVideo> {
-    match unit.first() {
-        Some(0xb9..) => Err(NotVideo::ProgramStream),
-        first => Ok(first == Some(&SEQUENCE)),
-    }
+/// A stream begins with a sequence header.
+pub fn begins(unit: &[u8]) -> bool {
+    unit.first() == Some(&SEQUENCE)
+}
+
+/// What the sequence header says that `bytes` begin with; none where they begin otherwise.
+pub fn sequence(bytes: &[u8]) -> Option<Sequence> {
+    let mut mpeg = Mpeg::default();
+    mpeg.header(bytes.strip_prefix(&[0, 0, 1])?);
+    mpeg.sequence
 }
 
 impl Mpeg {

@@ -57,10 +57,11 @@ impl Order {
 
     /// A picture with this reference. `predicts`: it is an I or P picture.
     pub fn place(&mut self, reference: u16, predicts: bool, structure: Structure) -> Place {
-        if let (Some((open, number, first_top)), Structure::Field { top }) = (self.open.take(), structure) {
-            if open == reference && top != first_top {
-                return Place { number, second_field: true };
-            }
+        if let (Some((open, number, first_top)), Structure::Field { top }) = (self.open.take(), structure)
+            && open == reference
+            && top != first_top
+        {
+            return Place { number, second_field: true };
         }
         let number = self.number(reference, predicts);
         if let Structure::Field { top } = structure {

@@ -51,7 +51,8 @@ impl RtpSource {
     fn units(&mut self, packet: &Packet<'_>, timestamp: u32, send: &mut impl FnMut(&[u8], &[u8])) {
         if matches!(packet.part, Part::Middle | Part::End) {
             let end = packet.part == Part::End;
-            return self.piece(packet.bytes, false, end, packet.last, timestamp, send);
+            let bytes = if end { without_zeros(packet.bytes) } else { packet.bytes };
+            return self.piece(bytes, false, end, packet.last, timestamp, send);
         }
         let mut units = units(packet.bytes).peekable();
         while let Some(unit) = units.next() {

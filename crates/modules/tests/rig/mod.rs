@@ -48,7 +48,7 @@ pub struct World {
     /// The segment size of each frame sent; 0: an ordinary one.
     pub gso: VecDeque<u16>,
     pub delivered: Vec<Delivered>,
-    /// Which unit of the application's data each of them was of.
+    /// Which unit of the application's data each of these belongs to.
     pub framings: Vec<Framing>,
     pub events: Vec<(PathId, Event)>,
     pub requests: VecDeque<Request>,

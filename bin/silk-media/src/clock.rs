@@ -1,0 +1,10 @@
+//! The clocks that the player reads: CPU time of this thread and of others' processes.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
+
+/// CPU time that this thread has used.
+pub fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec as u32)
+}

@@ -1,0 +1,22 @@
+//! `silk-media measure`: small measurements on which decisions rest. Each says its question and its
+//! unit, and repeats what it measures in turn.
+
+mod decode;
+mod packets;
+
+use crate::trouble::Trouble;
+use std::process::ExitCode;
+
+/// What can be measured.
+#[derive(clap::Subcommand, Debug)]
+pub enum Measure {
+    /// Decoding packet by packet against a whole picture at its last packet: CPU, contents, loss
+    Decode(decode::Options),
+}
+
+/// Measures.
+pub fn run(measure: &Measure) -> Result<ExitCode, Trouble> {
+    match measure {
+        Measure::Decode(options) => decode::run(options).map(|()| ExitCode::SUCCESS),
+    }
+}

@@ -1,0 +1,76 @@
+//! What a player tells people of its streams.
+
+use silk_media::deadline::Bottleneck;
+use silk_player::Figures;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// One stream in a few lines.
+pub fn described(figures: &Figures) -> String {
+    let Figures { name, state, shown, decoded, account, .. } = figures;
+    let mut text =
+        format!("{name} ({state}): {} shown, {} missed, {} lost", shown.shown, shown.missed, shown.lost);
+    let also = [
+        (shown.skipped, "skipped"),
+        (shown.concealed, "concealed"),
+        (shown.repeated, "repeated"),
+        (shown.overflowed, "found the output queue full"),
+        (shown.restarts, "restarts of the clock"),
+        (decoded.too_late, "packets too late to decode"),
+        (decoded.damaged, "packets damaged"),
+        (figures.dropped.0, "packets found the input queue full"),
+        (figures.dropped.1, "packets dropped otherwise"),
+    ];
+    for (count, what) in also.into_iter().filter(|(count, _)| *count > 0) {
+        let _ = write!(text, ", {count} {what}");
+    }
+    let pictures = decoded.pictures.max(1) as f64;
+    let cpu = Duration::from_nanos(account.cpu_path).as_secs_f64();
+    let _ = write!(
+        text,
+        "\n  {} pictures in {} packets; {:.3} ms of CPU a picture, {:.3} ms of it decoding; display at most \
+         {:.1} ms behind",
+        decoded.pictures,
+        account.packets_in,
+        cpu * 1e3 / pictures,
+        decoded.time as f64 / 1e6 / pictures,
+        shown.behind_most as f64 / 1e6
+    );
+    let _ = write!(
+        text,
+        "\n  queues: {} of {} packets, {} of {} pictures; round trip {:.2} ms; bottleneck: {}",
+        figures.input.0,
+        figures.input.1,
+        figures.output.0,
+        figures.output.1,
+        figures.round_trip.as_secs_f64() * 1e3,
+        match figures.bottleneck {
+            Some(Bottleneck::Execution) => "decoding (output queue)",
+            Some(Bottleneck::Network) => "network (input queue)",
+            None => "not known yet",
+        }
+    );
+    text
+}
+
+/// The last missed deadlines of a stream, and where the time of each went, in milliseconds.
+pub fn misses(figures: &Figures) -> String {
+    if figures.misses.is_empty() {
+        return format!("{}: no deadline was missed\n", figures.name);
+    }
+    let mut text = format!(
+        "{}: {} missed; the last, in milliseconds:\n{:>10} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}\n",
+        figures.name, figures.shown.missed, "picture", "late", "network", "queue", "CPU", "decode", "display"
+    );
+    for missed in &figures.misses {
+        let trace = &missed.trace;
+        let late = trace.ready.since(missed.due) + missed.display;
+        let parts = [late, trace.network, trace.queue, trace.processor, trace.decode, missed.display];
+        let _ = write!(text, "{:>10}", missed.stamp);
+        for part in parts {
+            let _ = write!(text, " {:>8.2}", part.as_secs_f64() * 1e3);
+        }
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,279 @@
+//! `silk play`: shows video. A local file is decoded straight to a screen, at its rate; what comes
+//! from the network comes over paths.
+
+mod control;
+mod describe;
+mod file;
+mod network;
+mod report;
+mod screens;
+
+pub use control::SOCKET;
+pub use describe::{described, misses};
+
+use crate::screen::{Headless, Pngs, ScreenError, Sink, Window, Y4m};
+use crate::trouble::Trouble;
+use report::Report;
+use silk_appliance::DeviceKind;
+use silk_media::DEFAULT_OUTPUT;
+use silk_player::{Rule, Schedule};
+use silk_wire::mflow;
+use std::env;
+use std::io::{Write, stdout};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// What to play and where to.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Play a local file: any that libavformat opens, with MPEG-1, MPEG-2 or H.264 in it
+    #[arg(long, value_name = "CLIP", conflicts_with_all = ["from", "rtp", "listen", "graph", "interface"])]
+    file: Option<PathBuf>,
+    /// Play what this source sends, and nobody else
+    #[arg(long, value_name = "HOST:PORT")]
+    from: Option<SocketAddr>,
+    /// Play what arrives by RTP at this port (MPEG by RFC 2250, H.264 by RFC 6184)
+    #[arg(long, value_name = "PORT", conflicts_with = "listen")]
+    rtp: Option<u16>,
+    /// Play what arrives by MFLOW at this port
+    #[arg(long, value_name = "PORT", default_value_t = mflow::PORT)]
+    listen: u16,
+    /// The graph of modules, instead of the usual one
+    #[arg(long, value_name = "FILE")]
+    graph: Option<PathBuf>,
+    /// The stream is H.264, not MPEG-1 or MPEG-2
+    #[arg(long)]
+    h264: bool,
+    /// Pictures in a second, instead of the stream's own rate
+    #[arg(long, value_name = "N", value_parser = rate)]
+    fps: Option<f64>,
+    /// Show every N-th picture only
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    every: u32,
+    /// As fast as pictures can be decoded
+    #[arg(long, conflicts_with = "fps")]
+    fast: bool,
+    /// Pictures that may wait for the display; half of them are its head start
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_OUTPUT)]
+    queue: usize,
+    /// So many streams, each at the second next port
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    streams: u16,
+    /// Without deadlines: only with what others leave of the processor
+    #[arg(long)]
+    background: bool,
+    /// How streams share the processor
+    #[arg(long, value_name = "HOW", default_value = "deadlines")]
+    schedule: ScheduleName,
+    /// Which queue a stream's deadlines come from
+    #[arg(long, value_name = "WHICH", default_value = "bottleneck")]
+    deadline: RuleName,
+    /// End after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<u64>,
+    /// Where `silk why` asks
+    #[arg(long, value_name = "SOCKET")]
+    control: Option<PathBuf>,
+    #[command(flatten)]
+    network: NetworkArguments,
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    screen: ScreenOptions,
+}
+
+/// The network that streams come from.
+#[derive(clap::Args, Debug)]
+struct NetworkArguments {
+    /// The interface they arrive at; the only one but `lo` where there is one
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+    /// How it is opened: with XDP, sharing its address with Linux, or with an address of its own
+    #[arg(long, value_name = "KIND", default_value = "xdp")]
+    device: DeviceName,
+    /// The player's own address, for `packet` and `tap`
+    #[arg(long, value_name = "ADDRESS/PREFIX", value_parser = network_address)]
+    address: Option<(Ipv4Addr, u8)>,
+    /// The router, for `packet` and `tap`
+    #[arg(long, value_name = "ADDRESS")]
+    gateway: Option<Ipv4Addr>,
+    /// Packets of the receive ring, a power of two
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    ring: u32,
+}
+
+impl NetworkArguments {
+    fn interface(&self) -> Result<String, Trouble> {
+        if let Some(name) = &self.interface {
+            return Ok(name.clone());
+        }
+        let names = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+        let mut names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let names: Vec<String> = names.by_ref().filter(|name| name != "lo").collect();
+        match names.as_slice() {
+            [only] => Ok(only.clone()),
+            [] => Err(Trouble::Usage("there is no interface but `lo`: name one (--interface)".into())),
+            several => Err(Trouble::Usage(format!(
+                "several interfaces: name one (--interface): {}",
+                several.join(", ")
+            ))),
+        }
+    }
+}
+
+/// Where and how urgently the player runs.
+#[derive(clap::Args, Debug)]
+struct Place {
+    /// Keep to this CPU
+    #[arg(long, value_name = "N")]
+    cpu: Option<usize>,
+    /// Run at this real-time priority (1 to 97), before all ordinary programs
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=97))]
+    priority: Option<u8>,
+}
+
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident for $what:ty { $($(#[$item:meta])* $variant:ident => $value:expr,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, clap::ValueEnum)]
+        enum $name {
+            $($(#[$item])* $variant,)*
+        }
+
+        impl From<$name> for $what {
+            fn from(name: $name) -> Self {
+                match name {
+                    $($name::$variant => $value,)*
+                }
+            }
+        }
+    };
+}
+
+named! {
+    /// [`Schedule`] on the command line.
+    ScheduleName for Schedule {
+        /// The earliest deadline first
+        Deadlines => Self::Deadlines,
+        /// All alike, in turn
+        InTurn => Self::InTurn,
+    }
+}
+
+named! {
+    /// [`Rule`] on the command line.
+    RuleName for Rule {
+        /// The output queue's
+        Output => Self::Output,
+        /// The earlier of both
+        Both => Self::Both,
+        /// The one that is the bottleneck
+        Bottleneck => Self::Bottleneck,
+    }
+}
+
+named! {
+    /// [`DeviceKind`] on the command line.
+    DeviceName for DeviceKind {
+        /// AF_XDP
+        Xdp => Self::Xdp,
+        /// AF_PACKET
+        Packet => Self::Packet,
+        /// A tap interface
+        Tap => Self::Tap,
+    }
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+    if (0.001..=1000.0).contains(&rate) { Ok(rate) } else { Err("between 0.001 and 1000".into()) }
+}
+
+fn network_address(text: &str) -> Result<(Ipv4Addr, u8), String> {
+    let wrong = || format!("`{text}` is no address with a prefix, like 10.0.0.9/24");
+    let (address, prefix) = text.split_once('/').ok_or_else(wrong)?;
+    let prefix: u8 = prefix.parse().ok().filter(|prefix| *prefix <= 32).ok_or_else(wrong)?;
+    Ok((address.parse().map_err(|_| wrong())?, prefix))
+}
+
+/// Where pictures are shown. One of them; a window where there is a screen, else nothing.
+#[derive(clap::Args, Clone, Debug)]
+#[group(multiple = false)]
+pub struct ScreenOptions {
+    /// In a window (closing it, Escape or Ctrl-C ends the command)
+    #[arg(long)]
+    window: bool,
+    /// Nowhere: only count
+    #[arg(long)]
+    headless: bool,
+    /// Nowhere: count, and sum what the pictures hold, to compare two ways of decoding
+    #[arg(long)]
+    sum: bool,
+    /// Into a file of raw pictures (YUV4MPEG2)
+    #[arg(long, value_name = "FILE")]
+    y4m: Option<PathBuf>,
+    /// Into PNG files in a folder
+    #[arg(long, value_name = "FOLDER")]
+    png: Option<PathBuf>,
+}
+
+impl ScreenOptions {
+    /// Opens the screen that was asked for.
+    ///
+    /// # Errors
+    /// Where it cannot be opened.
+    pub fn open(&self, title: &str, rate: (u32, u32)) -> Result<Box<dyn Sink>, ScreenError> {
+        let has_screen =
+            ["DISPLAY", "WAYLAND_DISPLAY"].map(|name| env::var_os(name).is_some()).contains(&true);
+        Ok(match self {
+            Self { y4m: Some(file), .. } => Box::new(Y4m::create(file, rate)?),
+            Self { png: Some(folder), .. } => Box::new(Pngs::create(folder)?),
+            Self { sum: true, .. } => Box::new(Headless::summing()),
+            Self { window: true, .. } => Box::new(Window::open(title)?),
+            Self { headless: false, .. } if has_screen => Box::new(Window::open(title)?),
+            _ => Box::new(Headless::default()),
+        })
+    }
+}
+
+/// Plays to the end, or until the window is closed or the program interrupted.
+pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
+    let stop = interrupted()?;
+    let shown = match &options.file {
+        Some(clip) => {
+            let report = file::play(clip, options, &stop)?;
+            print(&report)?;
+            report.shown
+        }
+        None => {
+            let figures = network::play(options, &stop)?;
+            let text = network::report(&figures);
+            write!(stdout(), "{text}")
+                .map_err(|error| Trouble::Unwritable("the report".to_owned(), error))?;
+            figures.iter().map(|figures| figures.shown.shown).sum()
+        }
+    };
+    Ok(if shown == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Set when somebody wants the program to end.
+fn interrupted() -> Result<Arc<AtomicBool>, Trouble> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, flag.clone())
+            .map_err(|error| Trouble::Program(format!("signals cannot be caught: {error}")))?;
+    }
+    Ok(flag)
+}
+
+fn print(report: &Report) -> Result<(), Trouble> {
+    writeln!(stdout(), "{report}").map_err(|error| Trouble::Unwritable("the report".to_owned(), error))
+}
+
+/// The title of a window: what is played, without its folder.
+fn title(file: &Path) -> String {
+    file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
+}

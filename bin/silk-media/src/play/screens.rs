@@ -1,0 +1,114 @@
+//! The libraries of a player whose streams come from the network: a decoder for each path, and a
+//! screen that stays the player's, who ends it and hears what became of it.
+
+use super::ScreenOptions;
+use crate::avcodec::{AvDecoder, Limits};
+use crate::screen::{ScreenError, Shown, Sink};
+use silk_media::{Coding, DecodeError, Decoder, Decoders, Library, Picture, Screen, Screens};
+use silk_path::{Attrs, PathId};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What opens the screens of a player's paths, and keeps them.
+#[derive(Clone)]
+pub struct Theatre(Arc<Mutex<Inner>>);
+
+struct Inner {
+    options: ScreenOptions,
+    /// The title of the next screen.
+    title: String,
+    screens: Vec<Shared>,
+    failed: Option<ScreenError>,
+}
+
+/// A screen that a path and the player share.
+#[derive(Clone)]
+struct Shared {
+    path: PathId,
+    sink: Arc<Mutex<Option<Box<dyn Sink>>>>,
+}
+
+impl Theatre {
+    /// Screens as `options` say.
+    pub fn new(options: ScreenOptions) -> Self {
+        let inner = Inner { options, title: "silk".into(), screens: Vec::new(), failed: None };
+        Self(Arc::new(Mutex::new(inner)))
+    }
+
+    /// The next path's screen has this title.
+    pub fn entitle(&self, title: &str) {
+        self.with(|inner| title.clone_into(&mut inner.title));
+    }
+
+    /// Why the last screen could not be opened.
+    pub fn failure(&self) -> Option<ScreenError> {
+        self.with(|inner| inner.failed.take())
+    }
+
+    /// The paths whose screens nobody looks at any more.
+    pub fn closed(&self) -> Vec<PathId> {
+        let closed = |shared: &&Shared| shared.with(|sink| sink.is_closed()).unwrap_or(false);
+        self.with(|inner| inner.screens.iter().filter(closed).map(|shared| shared.path).collect())
+    }
+
+    /// Ends a path's screen. What it did, and what went wrong with it.
+    pub fn end(&self, path: PathId) -> Option<Result<Shown, ScreenError>> {
+        let shared = self.with(|inner| {
+            let at = inner.screens.iter().position(|shared| shared.path == path)?;
+            Some(inner.screens.swap_remove(at))
+        })?;
+        let sink = shared.sink.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        Some(sink.end())
+    }
+
+    // A thread that panicked while it held this left it whole: nothing in here can fail half-way.
+    fn with<R>(&self, work: impl FnOnce(&mut Inner) -> R) -> R {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Shared {
+    fn with<R>(&self, work: impl FnOnce(&mut Box<dyn Sink>) -> R) -> Option<R> {
+        self.sink.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work)
+    }
+}
+
+impl Screen for Shared {
+    fn show(&mut self, picture: &dyn Picture) {
+        self.with(|sink| sink.show(picture));
+    }
+}
+
+impl Screens for Theatre {
+    fn open(&mut self, path: PathId, _: &Attrs) -> Option<Box<dyn Screen>> {
+        self.with(|inner| {
+            // A file for raw pictures says a rate; over the network it is not known yet.
+            match inner.options.open(&inner.title, (30, 1)) {
+                Ok(sink) => {
+                    let shared = Shared { path, sink: Arc::new(Mutex::new(Some(sink))) };
+                    inner.screens.push(shared.clone());
+                    Some(Box::new(shared) as Box<dyn Screen>)
+                }
+                Err(error) => {
+                    inner.failed = Some(error);
+                    None
+                }
+            }
+        })
+    }
+}
+
+impl Decoders for Limits {
+    fn open(&mut self, coding: Coding) -> Result<Box<dyn Decoder>, DecodeError> {
+        Ok(Box::new(AvDecoder::new(coding, *self)?))
+    }
+}
+
+impl Library for Theatre {
+    fn decoders(&self) -> Box<dyn Decoders> {
+        Box::new(Limits::default())
+    }
+
+    fn screens(&self) -> Box<dyn Screens> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,184 @@
+//! RTP: video from senders that speak RTP (RFC 3550), MPEG-1 and MPEG-2 by RFC 2250, H.264 by
+//! RFC 6184. Ordered, not reliable: a packet is passed on at once or never, and what it leaves out
+//! is said (`Framing::gap`). It must never queue: a path has queues at its ends alone (Scout
+//! §4.1), and a packet that waits here for an earlier one would be a picture that comes late for
+//! one that may never come. So of packets out of order the late ones are dropped and counted.
+//!
+//! The stream belongs to the source of its first packet, by SSRC and address; a second sender
+//! disturbs nothing, and may take over only when the first was silent for five seconds.
+//!
+//! # Configuration
+//! `port` — the UDP port; default 5004. Used where the path's attributes say none.
+//! `payload` — `"mpv"` (RFC 2250), `"h264"` (RFC 6184) or `"auto"`, the default: the static
+//! payload type 32 is MPEG video, a dynamic one (96 to 127) H.264.
+//!
+//! # Services
+//! `up` (net): MPEG. `down` (net, needed): a datagram protocol, UDP.
+//!
+//! # Attributes
+//! Sets `Local` (any of our addresses, `port`) where there is none.
+//!
+//! # Example
+//! ```toml
+//! [[module]]
+//! name = "rtp"
+//! kind = "rtp"
+//! port = 5004
+//! payload = "mpv"
+//!
+//! [[link]]
+//! from = "rtp.down"
+//! to = "udp.up"
+//! ```
+//!
+//! # See also
+//! [`udp`](crate::udp) below; [`RtpStage::counts`] for what a receiver's report would say.
+
+mod payload;
+mod source;
+
+pub use source::Counts;
+
+use crate::faults::reason;
+use alloc::boxed::Box;
+use core::net::Ipv4Addr;
+use payload::Told;
+use silk_path::service::{NET, Service};
+use silk_path::{
+    Attr, Create, CreateError, Cx, DropReason, Endpoint, Message, Module, Next, Parameter, ParameterKind,
+    Stage, Step, Verdict,
+};
+use silk_wire::rtp;
+use source::{Packet, Source};
+
+/// Its services.
+pub const SERVICES: &[Service] = &[Service::offered("up", NET), Service::needed("down", NET)];
+const DOWN: u8 = 1;
+/// Its parameters.
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter { name: "port", kind: ParameterKind::Number(1, 65535), required: false },
+    Parameter { name: "payload", kind: ParameterKind::OneOf(&["auto", "mpv", "h264"]), required: false },
+];
+
+/// How the payload is carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Payload {
+    /// By the payload type of the first packet.
+    #[default]
+    Auto,
+    /// MPEG-1 and MPEG-2 video (RFC 2250).
+    Mpv,
+    /// H.264 (RFC 6184).
+    H264,
+}
+
+impl Payload {
+    /// The one called `name` in a graph file.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "auto" => Some(Self::Auto),
+            "mpv" => Some(Self::Mpv),
+            "h264" => Some(Self::H264),
+            _ => None,
+        }
+    }
+
+    /// What a packet of this payload type carries, if this allows it (RFC 3551 §6: 96 to 127 are
+    /// dynamic).
+    fn of(self, payload_type: u8) -> Option<Self> {
+        match (self, payload_type) {
+            (Self::Auto | Self::Mpv, rtp::MPV) | (Self::Mpv, 96..=127) => Some(Self::Mpv),
+            (Self::Auto | Self::H264, 96..=127) => Some(Self::H264),
+            _ => None,
+        }
+    }
+}
+
+/// The module.
+pub struct Rtp {
+    port: u16,
+    payload: Payload,
+}
+
+impl Rtp {
+    /// The module at this UDP port.
+    pub fn new(port: u16, payload: Payload) -> Self {
+        Self { port, payload }
+    }
+}
+
+impl Module for Rtp {
+    fn kind(&self) -> &'static str {
+        "rtp"
+    }
+
+    fn services(&self) -> &'static [Service] {
+        SERVICES
+    }
+
+    fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
+        if create.attrs.local().is_none() {
+            create.set(Attr::Local(Endpoint::v4(Ipv4Addr::UNSPECIFIED, self.port)))?;
+        }
+        let stage = RtpStage { payload: self.payload, source: None, counts: Counts::default() };
+        Ok(Step { stage: Some(Box::new(stage)), next: Next::Service(DOWN) })
+    }
+}
+
+/// RTP's part of a path.
+pub struct RtpStage {
+    payload: Payload,
+    source: Option<Source>,
+    counts: Counts,
+}
+
+impl RtpStage {
+    /// What was received so far, and what was not.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Whom the stream belongs to: the SSRC and where it sends from.
+    pub fn sender(&self) -> Option<(u32, Endpoint)> {
+        self.source.as_ref().map(|source| (source.ssrc, source.from))
+    }
+
+    /// What a packet says, without the headers it takes off, or why it is dropped.
+    fn take(&mut self, msg: &mut Message<'_>) -> Result<(), DropReason> {
+        let packet = rtp::parse(msg.bytes()).map_err(reason)?;
+        let (header, payload) = (*packet.header, packet.payload);
+        let format = self.payload.of(header.payload_type()).ok_or(DropReason::RtpType)?;
+        let told = Told::by(format, payload).map_err(reason)?;
+        let (front, length) = (packet.length + told.header, payload.len() - told.header);
+        let packet = Packet { header, from: msg.meta.remote, arrival: msg.meta.arrival };
+        let place = source::admit(&mut self.source, &packet, &mut self.counts)?;
+        self.counts.uncut += u64::from(!told.cut);
+        msg.meta.framing = place.framing(&header, &told);
+        msg.pop(front);
+        msg.truncate(length);
+        Ok(())
+    }
+}
+
+impl Stage for RtpStage {
+    fn up(&mut self, _: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        match self.take(msg) {
+            Ok(()) => Verdict::Forward,
+            Err(reason) => reason.into(),
+        }
+    }
+
+    /// A player sends nothing.
+    fn down(&mut self, _: &mut Cx<'_, '_>, _: &mut Message<'_>) -> Verdict {
+        Verdict::Drop(DropReason::Unexpected)
+    }
+
+    fn state(&self) -> &'static str {
+        match &self.source {
+            None => "WAITING",
+            Some(source) if !source.valid => "PROBATION",
+            Some(_) if self.counts.is_cut() => "RECEIVING",
+            Some(_) => "NOT CUT AT SLICES",
+        }
+    }
+}

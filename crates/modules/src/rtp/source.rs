@@ -1,0 +1,303 @@
+//! Who sends, and in what order (RFC 3550 A.1, A.3, A.8), with these changes. The first packet of
+//! a stream is passed on at once: held back for probation it would take the sequence header with
+//! it. Until a source has sent two packets in sequence any other may take its place, so a stray
+//! packet does not keep the sender out. A large jump needs a second packet to confirm it, as in
+//! A.1; the first is dropped.
+
+use super::payload::Told;
+use silk_instant::Instant;
+use silk_path::{DropReason, Endpoint, Framing};
+use silk_wire::rtp::{self, Header};
+
+/// Packets ahead that count as losses; more are a jump (RFC 3550 A.1, `MAX_DROPOUT`).
+const MAX_DROPOUT: u16 = 3000;
+/// Packets behind that count as late; more are a jump (`MAX_MISORDER`).
+const MAX_MISORDER: u16 = 100;
+/// How long a source is silent before another may take its place, ms (compare RFC 3550 §6.3.5).
+const SILENCE: u64 = 5000;
+
+/// What a receiver's report would say (RFC 3550 §6.4.1), and more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets of the stream's source, late and repeated ones included.
+    pub received: u64,
+    /// Packets there should have been by their sequence numbers.
+    pub expected: u64,
+    /// Packets that came after one with a higher number, and were dropped.
+    pub late: u64,
+    /// Packets that came twice in a row, and were dropped.
+    pub repeated: u64,
+    /// Jumps of the sequence number that were confirmed, and changes of the source.
+    pub restarts: u64,
+    /// Packets of other sources, dropped.
+    pub others: u64,
+    /// Packets passed on.
+    pub passed: u64,
+    /// Of these, packets that begin within a slice: of a sender that does not cut at slices, or
+    /// whose slices are larger than its packets.
+    pub uncut: u64,
+    // The interarrival jitter times 16, in ticks of the stream's clock (A.8).
+    jitter: u64,
+}
+
+impl Counts {
+    /// Packets lost; repeated ones make up for lost ones, as in RFC 3550 A.3.
+    pub fn lost(&self) -> i64 {
+        self.expected as i64 - self.received as i64
+    }
+
+    /// The interarrival jitter, in ticks of [`rtp::CLOCK`]. Pictures that are sent in another order
+    /// than they are shown add to it.
+    pub fn jitter(&self) -> u64 {
+        self.jitter / 16
+    }
+
+    /// Whether the sender cuts at slices: all but one packet in a hundred begin at one.
+    pub fn is_cut(&self) -> bool {
+        self.uncut * 100 <= self.passed
+    }
+}
+
+/// A packet, as far as its place in the stream goes.
+pub struct Packet {
+    pub header: Header,
+    pub from: Endpoint,
+    pub arrival: Instant,
+}
+
+/// The source of a stream.
+pub struct Source {
+    pub ssrc: u32,
+    pub from: Endpoint,
+    /// It has sent two packets in sequence.
+    pub valid: bool,
+    payload_type: u8,
+    /// The highest number passed on.
+    highest: u16,
+    /// The number that would confirm a jump.
+    jump: Option<u16>,
+    heard: Instant,
+    /// The timestamp of the last packet passed on.
+    stamp: u32,
+    /// Arrival less timestamp of the last packet, ticks (A.8).
+    transit: u32,
+}
+
+/// A packet's place in the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Packets before it are missing.
+    gap: bool,
+    /// Nothing came before it, or a stream that is over.
+    fresh: bool,
+    /// Its timestamp is another than the last packet's.
+    stamp_changed: bool,
+}
+
+impl Place {
+    /// The framing of a packet in this place.
+    pub fn framing(self, header: &Header, told: &Told) -> Framing {
+        let known = !self.gap && !self.fresh;
+        // Where packets are missing the timestamp alone does not say that none of this picture's are.
+        let first = self.stamp_changed && (known || told.begins);
+        let gap = self.gap || self.fresh && !first;
+        Framing { stamp: header.timestamp(), kind: told.kind, first, last: header.marker(), gap }
+    }
+}
+
+/// Whether a packet is passed on, and where it stands.
+pub fn admit(source: &mut Option<Source>, packet: &Packet, counts: &mut Counts) -> Result<Place, DropReason> {
+    let place = match source {
+        Some(source) if source.is(packet) => source.take(packet, counts)?,
+        Some(known) if known.holds(packet.arrival) => {
+            counts.others += 1;
+            return Err(DropReason::RtpSource);
+        }
+        taken => {
+            let gap = taken.is_some();
+            counts.restarts += u64::from(gap);
+            *taken = Some(Source::new(packet));
+            counts.received += 1;
+            counts.expected += 1;
+            Place { gap, fresh: true, stamp_changed: true }
+        }
+    };
+    counts.passed += 1;
+    Ok(place)
+}
+
+impl Source {
+    fn new(packet: &Packet) -> Self {
+        let header = &packet.header;
+        Self {
+            ssrc: header.ssrc(),
+            from: packet.from,
+            valid: false,
+            payload_type: header.payload_type(),
+            highest: header.sequence(),
+            jump: None,
+            heard: packet.arrival,
+            stamp: header.timestamp(),
+            transit: transit(packet),
+        }
+    }
+
+    /// The packet is of this source (RFC 3550 §8.2: an SSRC from another address is another's).
+    fn is(&self, packet: &Packet) -> bool {
+        packet.header.ssrc() == self.ssrc && packet.from == self.from
+    }
+
+    /// Nobody else may have the stream.
+    fn holds(&self, now: Instant) -> bool {
+        self.valid && now.since(self.heard).as_millis() < SILENCE.into()
+    }
+
+    fn take(&mut self, packet: &Packet, counts: &mut Counts) -> Result<Place, DropReason> {
+        let header = &packet.header;
+        if header.payload_type() != self.payload_type {
+            return Err(DropReason::RtpType);
+        }
+        self.heard = packet.arrival;
+        let gap = self.order(header.sequence(), counts)?;
+        self.measure(packet, counts);
+        let stamp_changed = core::mem::replace(&mut self.stamp, header.timestamp()) != header.timestamp();
+        Ok(Place { gap, fresh: false, stamp_changed })
+    }
+
+    /// RFC 3550 A.1: whether packets are missing before this one, or why it is not passed on.
+    fn order(&mut self, sequence: u16, counts: &mut Counts) -> Result<bool, DropReason> {
+        let ahead = sequence.wrapping_sub(self.highest);
+        let (gap, expected) = match ahead {
+            0 => {
+                counts.received += 1;
+                counts.repeated += 1;
+                return Err(DropReason::RtpDuplicate);
+            }
+            1..MAX_DROPOUT => {
+                self.valid |= ahead == 1;
+                (ahead > 1, ahead)
+            }
+            _ if ahead > u16::MAX - MAX_MISORDER => {
+                counts.received += 1;
+                counts.late += 1;
+                return Err(DropReason::RtpOld);
+            }
+            // A source that has proved nothing has nothing to jump from.
+            _ if self.jump == Some(sequence) || !self.valid => {
+                counts.restarts += 1;
+                (true, 1)
+            }
+            _ => {
+                self.jump = Some(sequence.wrapping_add(1));
+                return Err(DropReason::RtpJump);
+            }
+        };
+        self.jump = None;
+        self.highest = sequence;
+        counts.received += 1;
+        counts.expected += u64::from(expected);
+        Ok(gap)
+    }
+
+    /// RFC 3550 A.8.
+    fn measure(&mut self, packet: &Packet, counts: &mut Counts) {
+        let transit = transit(packet);
+        let before = core::mem::replace(&mut self.transit, transit);
+        let difference = (transit.wrapping_sub(before) as i32).unsigned_abs();
+        counts.jitter = counts.jitter + u64::from(difference) - (counts.jitter + 8) / 16;
+    }
+}
+
+/// Arrival less timestamp, in ticks; wraps.
+fn transit(packet: &Packet) -> u32 {
+    let ticks = u128::from(packet.arrival.nanos()) * u128::from(rtp::CLOCK) / 1_000_000_000;
+    (ticks as u32).wrapping_sub(packet.header.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use core::net::Ipv4Addr;
+
+    fn packet(ssrc: u32, sequence: u16, millis: u64) -> Packet {
+        let header = Header::new(rtp::MPV, false, sequence, 1000, ssrc);
+        let from = Endpoint::v4(Ipv4Addr::new(10, 0, 0, 2), 6000);
+        Packet { header, from, arrival: Instant::from_millis(millis) }
+    }
+
+    /// What becomes of packets of one source: whether there is a gap before each, or why not.
+    fn run(sequences: &[u16]) -> (Vec<Result<bool, DropReason>>, Counts) {
+        let (mut source, mut counts) = (None, Counts::default());
+        let mut one =
+            |sequence: &u16| admit(&mut source, &packet(1, *sequence, 0), &mut counts).map(|place| place.gap);
+        (sequences.iter().map(&mut one).collect(), counts)
+    }
+
+    #[test]
+    fn what_comes_late_or_twice_is_dropped_and_counted() {
+        let (places, counts) = run(&[65534, 65535, 0, 0, 2, 1, 3]);
+        let old = Err(DropReason::RtpOld);
+        let expected =
+            [Ok(false), Ok(false), Ok(false), Err(DropReason::RtpDuplicate), Ok(true), old, Ok(false)];
+        assert_eq!(places, expected);
+        assert_eq!((counts.received, counts.expected, counts.lost()), (7, 6, -1));
+        assert_eq!((counts.late, counts.repeated, counts.passed), (1, 1, 5));
+    }
+
+    #[test]
+    fn a_jump_must_be_confirmed_by_the_next_packet() {
+        let jump = Err(DropReason::RtpJump);
+        let (places, counts) = run(&[1, 2, 30_000, 3, 30_001, 30_001, 50_000, 50_001, 50_002]);
+        let expected = [Ok(false), Ok(false), jump, Ok(false), jump, jump, jump, Ok(true), Ok(false)];
+        assert_eq!(places, expected);
+        assert_eq!((counts.restarts, counts.lost()), (1, 0));
+    }
+
+    #[test]
+    fn a_source_that_has_proved_nothing_may_jump_and_be_replaced() {
+        assert_eq!(run(&[1, 30_000, 30_001]).0, [Ok(false), Ok(true), Ok(false)]);
+        let (mut source, mut counts) = (None, Counts::default());
+        let mut from = |ssrc, sequence, millis| {
+            admit(&mut source, &packet(ssrc, sequence, millis), &mut counts).map(|place| place.gap)
+        };
+        assert_eq!([from(1, 1, 0), from(2, 7, 1), from(2, 8, 2)], [Ok(false), Ok(true), Ok(false)]);
+        assert_eq!(from(1, 2, 3), Err(DropReason::RtpSource));
+        assert_eq!(from(2, 9, 4), Ok(false));
+        assert_eq!(
+            [from(1, 3, 5003), from(1, 4, 5004), from(1, 5, 5005)],
+            [Err(DropReason::RtpSource), Ok(true), Ok(false)]
+        );
+        assert_eq!((counts.others, counts.restarts), (2, 2));
+    }
+
+    #[test]
+    fn jitter_is_that_of_the_rfc() {
+        let (mut source, mut counts) = (None, Counts::default());
+        // Every 40 ms by the timestamps; the third comes 16 ms late, then all as they should.
+        for (n, late) in [(0u16, 0), (1, 0), (2, 16), (3, 0)] {
+            let mut packet = packet(1, n, u64::from(n) * 40 + late);
+            packet.header = Header::new(rtp::MPV, false, n, u32::from(n) * 3600, 1);
+            admit(&mut source, &packet, &mut counts).unwrap();
+        }
+        // 16 ms are 1440 ticks: J = 1440 / 16 = 90, then 90 + (1440 - 90) / 16 = 174.
+        assert_eq!(counts.jitter(), 174);
+    }
+
+    #[test]
+    fn a_picture_begins_with_its_first_packet_alone() {
+        let header = Header::new(rtp::MPV, true, 1, 77, 1);
+        let framing = |gap, fresh, stamp_changed, begins| {
+            let told = Told { header: 4, kind: 2, begins, cut: true };
+            let framing = Place { gap, fresh, stamp_changed }.framing(&header, &told);
+            assert_eq!((framing.stamp, framing.kind, framing.last), (77, 2, true));
+            (framing.first, framing.gap)
+        };
+        assert_eq!(framing(false, false, true, false), (true, false), "a new timestamp");
+        assert_eq!(framing(false, false, false, true), (false, false), "the second field of a frame");
+        assert_eq!(framing(true, false, true, false), (false, true), "its beginning was lost");
+        assert_eq!(framing(true, false, true, true), (true, true));
+        assert_eq!(framing(false, true, true, true), (true, false), "a stream from its beginning");
+        assert_eq!(framing(false, true, true, false), (false, true), "joined in the middle");
+    }
+}
