@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | `alf` | the source's cutting at slices, MFLOW's and RTP's packets | Scout §4.1, RFC 2250, RFC 6184 |
 //! | `h264` | NAL units put together from RTP | RFC 6184 |
+//! | `source` | the sender over MFLOW: what may be sent, and when | §4.1, §4.2 |
 //! | `picture`, `decoder`, `screen` | decoded pictures, who makes them, who shows them | Scout §4.1 |
 //! | `mpeg`, `display` | the modules | §4.1 |
 //! | `catalogue` | the kinds of modules in graph files | §3.1 |
@@ -35,6 +36,7 @@ mod output;
 mod picture;
 mod reorder;
 mod screen;
+mod source;
 mod timing;
 mod trace;
 
@@ -48,5 +50,6 @@ pub use mpeg::{Decoded, Decoders, Mpeg, MpegStage};
 pub use output::{Output, OutputOptions, Pace, Shown};
 pub use picture::{Picture, Plane};
 pub use screen::Screen;
+pub use source::{Act, Over, Piece, Sending, Source, SourceFigures, SourceOptions};
 pub use timing::{Rate, Slots, Stamps, Timing};
 pub use trace::{Missed, Misses, Step as TraceStep, Trace, Tracer};
