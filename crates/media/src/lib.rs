@@ -7,12 +7,14 @@
 //! |---|---|---|
 //! | `alf` | the source's cutting at slices, MFLOW's and RTP's packets | Scout §4.1, RFC 2250, RFC 6184 |
 //! | `h264`, `h264_decoder` | NAL units put together from RTP, and a decoder fed with them | RFC 6184 |
+//! | `source` | the sender over MFLOW: what may be sent, and when | §4.1, §4.2 |
 //! | `picture`, `decoder`, `screen` | decoded pictures, who makes them, who shows them | Scout §4.1 |
 //! | `mpeg`, `display` | the modules | §4.1 |
 //! | `catalogue` | the kinds of modules in graph files | §3.1 |
 //! | `attributes` | what a viewer wishes of a stream | §4.1 |
 //! | `timing`, `output` | when each picture is due; the output queue and what became of each | §4.2 |
 //! | `deadline` | how urgent a path is | §4.3 |
+//! | `reorder` | stamps put right that a sender counts in the order of decoding | RFC 2250 |
 //! | `trace` | where a picture's time went, and the last missed deadlines | §4.2, §4.3 |
 //! | `model`, `admission` | what a picture costs; which streams fit, and what else they may have | §4.4 |
 #![no_std]
@@ -33,7 +35,9 @@ mod model;
 pub mod mpeg;
 mod output;
 mod picture;
+mod reorder;
 mod screen;
+mod source;
 mod timing;
 mod trace;
 
@@ -48,5 +52,6 @@ pub use mpeg::{Decoded, Decoders, Mpeg, MpegStage};
 pub use output::{Output, OutputOptions, Pace, Shown};
 pub use picture::{Picture, Plane};
 pub use screen::Screen;
+pub use source::{Act, Over, Piece, Sending, Source, SourceFigures, SourceOptions};
 pub use timing::{Rate, Slots, Stamps, Timing};
 pub use trace::{Missed, Misses, Step as TraceStep, Trace, Tracer};

@@ -13,6 +13,7 @@ use crate::ip6::{self, Ip6};
 use crate::mflow::{self, Mflow};
 use crate::nd::{self, Nd};
 use crate::rtp::{self, Rtp};
+use crate::shell::{self, Shell};
 use crate::socket::{self, Socket};
 use crate::tcp::{self, Tcp};
 use crate::udp::{self, Udp};
@@ -84,6 +85,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "echo", services: echo::SERVICES, parameters: echo::PARAMETERS },
     Kind { name: "rtp", services: rtp::SERVICES, parameters: rtp::PARAMETERS },
     Kind { name: "mflow", services: mflow::SERVICES, parameters: mflow::PARAMETERS },
+    Kind { name: "shell", services: shell::SERVICES, parameters: shell::PARAMETERS },
 ];
 
 /// The catalogue of every kind of module, for these surroundings.
@@ -147,6 +149,10 @@ impl Catalogue for Modules {
                 let port = number(spec, "port").map_or(silk_wire::mflow::PORT, |port| port as u16);
                 Box::new(Mflow::new(tables, setup.domain, bounds, port))
             }
+            "shell" => {
+                let port = number(spec, "port").map_or(shell::PORT, |port| port as u16);
+                Box::new(Shell::new(networks(spec, "controllers"), port))
+            }
             kind => {
                 return Err(BadParameter {
                     name: "kind".into(),
@@ -173,10 +179,8 @@ impl Modules {
     fn addresses<A>(&self, spec: &ModuleSpec, family: fn(IpAddr) -> Option<A>) -> Vec<(A, u8)> {
         let of = |(address, prefix)| Some((family(address)?, prefix));
         match spec.parameter("address") {
-            Some(Value::List(values)) => {
-                values.iter().filter_map(|value| of(network(text(value)?)?)).collect()
-            }
-            _ => self.0.addresses.iter().copied().filter_map(of).collect(),
+            Some(_) => networks(spec, "address").into_iter().filter_map(of).collect(),
+            None => self.0.addresses.iter().copied().filter_map(of).collect(),
         }
     }
 }
@@ -187,6 +191,12 @@ fn four(address: IpAddr) -> Option<Ipv4Addr> {
 
 fn six(address: IpAddr) -> Option<Ipv6Addr> {
     if let IpAddr::V6(address) = address { Some(address) } else { None }
+}
+
+/// The networks of a parameter; none where it is absent.
+fn networks(spec: &ModuleSpec, name: &str) -> Vec<(IpAddr, u8)> {
+    let Some(Value::List(values)) = spec.parameter(name) else { return Vec::new() };
+    values.iter().filter_map(|value| network(text(value)?)).collect()
 }
 
 fn text(value: &Value) -> Option<&str> {

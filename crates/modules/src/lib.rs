@@ -24,6 +24,7 @@ mod limit;
 pub mod mflow;
 pub mod nd;
 pub mod rtp;
+pub mod shell;
 pub mod socket;
 pub mod tcp;
 mod template;

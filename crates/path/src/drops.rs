@@ -192,6 +192,12 @@ reasons! {
     MflowBeyond = "mflow: beyond the window",
     /// Of a picture that is not wanted: its packet was needed for its header only.
     MflowUnwanted = "mflow: not wanted",
+    /// From somebody who may not command.
+    ShellUnauthorised = "shell: not from a controller",
+    /// A command that is being done already.
+    ShellRepeated = "shell: repeated",
+    /// More commands than may wait.
+    ShellBusy = "shell: too many commands",
     /// Shorter than RTP's header says.
     RtpTruncated = "rtp: truncated",
     /// Another version than 2.

@@ -1,0 +1,53 @@
+//! What can be said to SHELL, once it has been read.
+
+use alloc::string::String;
+use silk_path::{Endpoint, PathId};
+
+/// A command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// `mpeg_decode HOST:PORT [fps=N|max] [every=N] [name=…] [queue=N] [port=N] [over=mflow|rtp]`:
+    /// play the stream that comes from there.
+    Decode {
+        /// Its source; an IPv6 address in brackets.
+        source: Endpoint,
+        /// How fast; `None`: as the stream itself says.
+        fps: Option<Fps>,
+        /// Show only each so manieth picture.
+        every: Option<u16>,
+        /// What it is to be called.
+        name: Option<String>,
+        /// The most pictures that may wait to be shown.
+        queue: Option<u16>,
+        /// The UDP port it arrives at.
+        port: Option<u16>,
+        /// It comes over RTP instead of MFLOW.
+        rtp: bool,
+    },
+    /// `stop NAME|PATH`: end a stream.
+    Stop(Target),
+    /// `list`: what is playing.
+    List,
+    /// `rate NAME|PATH N|max`: play at another rate.
+    Rate(Target, Fps),
+    /// `every NAME|PATH N`: show only each N-th picture.
+    Every(Target, u16),
+}
+
+/// A stream that plays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// By its name, which begins with a letter.
+    Name(String),
+    /// By its path: `3.1`.
+    Path(PathId),
+}
+
+/// How fast to play.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fps {
+    /// So many thousandths of a picture in a second, never 0.
+    Millis(u32),
+    /// Every picture as soon as it is decoded.
+    Max,
+}
