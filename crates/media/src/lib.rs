@@ -6,7 +6,7 @@
 //! | file | what | from |
 //! |---|---|---|
 //! | `alf` | the source's cutting at slices, MFLOW's and RTP's packets | Scout §4.1, RFC 2250, RFC 6184 |
-//! | `h264` | NAL units put together from RTP | RFC 6184 |
+//! | `h264`, `h264_decoder` | NAL units put together from RTP, and a decoder fed with them | RFC 6184 |
 //! | `source` | the sender over MFLOW: what may be sent, and when | §4.1, §4.2 |
 //! | `picture`, `decoder`, `screen` | decoded pictures, who makes them, who shows them | Scout §4.1 |
 //! | `mpeg`, `display` | the modules | §4.1 |
@@ -30,6 +30,7 @@ pub mod deadline;
 mod decoder;
 pub mod display;
 pub mod h264;
+mod h264_decoder;
 mod model;
 pub mod mpeg;
 mod output;
@@ -45,6 +46,7 @@ pub use attributes::{DEFAULT_OUTPUT, Playing, Wish};
 pub use catalogue::{Library, catalogue};
 pub use decoder::{Coding, DecodeError, Decoder, Unit};
 pub use display::{Display, DisplayStage, Screens};
+pub use h264_decoder::FromRtp;
 pub use model::{Model, Sample};
 pub use mpeg::{Decoded, Decoders, Mpeg, MpegStage};
 pub use output::{Output, OutputOptions, Pace, Shown};

@@ -31,6 +31,7 @@ use crate::alf;
 use crate::attributes::Wish;
 use crate::decoder::{Coding, DecodeError, Decoder, Unit};
 use crate::display::{DisplayStage, PICTURES};
+use crate::h264_decoder::FromRtp;
 use crate::model::{Model, Sample};
 use crate::picture::Picture;
 use crate::reorder::Reorder;
@@ -84,8 +85,11 @@ impl Module for Mpeg {
     }
 
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<path::Step, CreateError> {
-        let coding = Wish::of(create.attrs).coding;
-        let decoder = self.decoders.open(coding).map_err(|_| CreateError::Missing("a decoder"))?;
+        let wish = Wish::of(create.attrs);
+        let decoder = self.decoders.open(wish.coding).map_err(|_| CreateError::Missing("a decoder"))?;
+        // By RTP, H.264 comes in pieces (RFC 6184).
+        let in_pieces = wish.coding == Coding::H264 && wish.ticks;
+        let decoder = if in_pieces { Box::new(FromRtp::new(decoder)) } else { decoder };
         let stage = MpegStage {
             decoder,
             charged: 0,
