@@ -7,6 +7,7 @@ mod clips;
 mod clock;
 mod demux;
 mod measure;
+mod peers;
 mod place;
 mod play;
 mod screen;

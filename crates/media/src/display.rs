@@ -90,10 +90,10 @@ pub struct DisplayStage {
 }
 
 impl DisplayStage {
-    /// Takes a decoded picture, whose memory is charged.
-    pub(crate) fn take(&mut self, picture: Box<dyn Picture>, trace: Trace) {
+    /// Takes a decoded picture, whose memory is charged, to be shown by `stamp`.
+    pub(crate) fn take(&mut self, picture: Box<dyn Picture>, stamp: u32, trace: Trace) {
         let (memory, waiting) = (picture.memory(), self.output.len());
-        if let Some(now) = self.output.push(picture, trace) {
+        if let Some(now) = self.output.push(picture, stamp, trace) {
             self.screen.show(&*now);
         }
         if self.output.len() == waiting {

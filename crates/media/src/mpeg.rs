@@ -33,6 +33,7 @@ use crate::decoder::{Coding, DecodeError, Decoder, Unit};
 use crate::display::{DisplayStage, PICTURES};
 use crate::model::{Model, Sample};
 use crate::picture::Picture;
+use crate::reorder::Reorder;
 use crate::trace::{Step, Tracer};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -94,6 +95,7 @@ impl Module for Mpeg {
             macroblocks: 0.0,
             learning: None,
             tracer: Tracer::default(),
+            reorder: Reorder::default(),
         };
         Ok(path::Step { stage: Some(Box::new(stage)), next: Next::Service(DOWN) })
     }
@@ -156,6 +158,7 @@ pub struct MpegStage {
     macroblocks: f64,
     learning: Option<Learning>,
     tracer: Tracer,
+    reorder: Reorder,
 }
 
 /// The picture whose cost is being learnt.
@@ -218,6 +221,7 @@ impl MpegStage {
         if first {
             Self::look_at_sequence(cx, bytes);
         }
+        self.reorder.enters(stamp);
         let start = time(cx);
         let Self { decoder, ready, .. } = self;
         let done =
@@ -240,11 +244,12 @@ impl MpegStage {
         for picture in self.ready.drain(..) {
             self.decoded.pictures += 1;
             self.macroblocks = macroblocks(picture.size());
+            let stamp = self.reorder.leaves(picture.stamp());
             if cx.charge(picture.memory() as usize).is_err() {
                 self.decoded.no_memory += 1;
                 cx.count_drop(DropReason::NoMemory);
             } else if let Some(display) = cx.above::<DisplayStage>() {
-                display.take(picture, trace);
+                display.take(picture, stamp, trace);
             }
         }
         cx.raise(Event::Readable);

@@ -61,6 +61,7 @@ pub struct Shown {
 
 struct Waiting {
     slot: u64,
+    stamp: u32,
     trace: Trace,
     picture: Box<dyn Picture>,
 }
@@ -208,10 +209,10 @@ impl Output {
         (slot + shift).next_multiple_of(every) - shift
     }
 
-    /// A picture was decoded; `trace` says when it was ready. The one to show at once, where
+    /// A picture was decoded, to be shown by `stamp`; `trace` says when it was ready. The one to show at once, where
     /// nothing paces them, or `None`.
-    pub fn push(&mut self, picture: Box<dyn Picture>, trace: Trace) -> Option<Box<dyn Picture>> {
-        let slot = self.slots.of(picture.stamp());
+    pub fn push(&mut self, picture: Box<dyn Picture>, stamp: u32, trace: Trace) -> Option<Box<dyn Picture>> {
+        let slot = self.slots.of(stamp);
         if !self.is_wanted(slot) {
             self.counts.skipped += 1;
             return None;
@@ -223,7 +224,7 @@ impl Output {
             self.note_shown(&*picture);
             return Some(picture);
         };
-        self.queue(Waiting { slot, trace, picture }, rate);
+        self.queue(Waiting { slot, stamp, trace, picture }, rate);
         None
     }
 
@@ -276,7 +277,7 @@ impl Output {
 
     /// Remembers how a picture came to be that was not shown when it was due.
     fn note_missed(&mut self, waiting: &Waiting, due: Instant, display: Duration) {
-        let stamp = waiting.picture.stamp();
+        let stamp = waiting.stamp;
         self.misses.add(Missed { stamp, due, trace: waiting.trace, display });
     }
 

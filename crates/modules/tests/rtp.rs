@@ -151,6 +151,18 @@ fn a_sender_that_does_not_cut_at_slices_plays_and_is_told() {
 }
 
 #[test]
+fn a_sender_that_fills_in_no_header_is_understood_all_the_same() {
+    let mut pair = Pair::new("mpv");
+    // No type, no slice bits, one timestamp for all: the marker and the start codes must do.
+    pair.send(&mpv(header(1, 0, false), 0, false, &[0, 0, 1, 0, 0, 0x0f, 0xff]));
+    pair.send(&mpv(header(2, 0, true), 0, false, b"the middle of a slice"));
+    pair.send(&mpv(header(3, 0, false), 0, false, &[0, 0, 1, 0, 0, 0x5f, 0xff]));
+    let told: Vec<_> =
+        pair.framings().iter().map(|framing| (framing.kind, framing.first, framing.last)).collect();
+    assert_eq!(told, [(1, true, false), (1, false, true), (3, true, false)]);
+}
+
+#[test]
 fn what_the_path_was_not_made_for_is_dropped_with_its_reason() {
     let mut pair = Pair::new("mpv");
     let good = mpv(header(1, 1000, false), 1, true, PICTURE);

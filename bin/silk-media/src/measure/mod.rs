@@ -3,6 +3,7 @@
 
 mod decode;
 mod packets;
+mod peers;
 
 use crate::trouble::Trouble;
 use std::process::ExitCode;
@@ -12,11 +13,14 @@ use std::process::ExitCode;
 pub enum Measure {
     /// Decoding packet by packet against a whole picture at its last packet: CPU, contents, loss
     Decode(decode::Options),
+    /// How fast GStreamer and ffmpeg decode a clip that comes over RTP (needs root: hosts in namespaces)
+    Peers(peers::Options),
 }
 
 /// Measures.
 pub fn run(measure: &Measure) -> Result<ExitCode, Trouble> {
     match measure {
         Measure::Decode(options) => decode::run(options).map(|()| ExitCode::SUCCESS),
+        Measure::Peers(options) => peers::run(options).map(|()| ExitCode::SUCCESS),
     }
 }

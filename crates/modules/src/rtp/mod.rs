@@ -154,6 +154,9 @@ impl RtpStage {
         let place = source::admit(&mut self.source, &packet, &mut self.counts)?;
         self.counts.uncut += u64::from(!told.cut);
         msg.meta.framing = place.framing(&header, &told);
+        if let Some(source) = &mut self.source {
+            source.told(&msg.meta.framing);
+        }
         msg.pop(front);
         msg.truncate(length);
         Ok(())

@@ -11,7 +11,7 @@ use silk_wire::rtp_mpv;
 pub struct Told {
     /// Bytes of header to be taken off.
     pub header: usize,
-    /// The picture's type, as [`silk_path::Framing::kind`] has it.
+    /// The picture's type, as [`silk_path::Framing::kind`] has it; 0: not told here.
     pub kind: u8,
     /// A picture begins with it.
     pub begins: bool,
@@ -29,14 +29,27 @@ impl Told {
     }
 }
 
-/// RFC 2250 §3.4. Senders that leave the header empty are known by their start codes.
+/// RFC 2250 §3.4. Of senders that leave the header empty (GStreamer's does) the start codes and the
+/// picture's own header are read.
 fn mpv(payload: &[u8]) -> Result<Told, ParseError> {
     let (header, length) = rtp_mpv::parse(payload)?;
     let data = &payload[length..];
     // §3.1: the headers of sequence, group and picture stand at the beginning of a packet.
     let begins = matches!(data, [0, 0, 1, 0x00 | 0xb3 | 0xb8, ..]);
     let cut = header.begins_slice || data.starts_with(&[0, 0, 1]);
-    Ok(Told { header: length, kind: header.kind, begins, cut })
+    let kind = if header.kind == 0 && begins { picture_type(data) } else { header.kind };
+    Ok(Told { header: length, kind, begins, cut })
+}
+
+/// How far behind the beginning of a packet a picture's header is looked for: sequence header,
+/// quantiser matrices and group come before it.
+const HEADERS: usize = 256;
+
+/// The type in the first picture header (ISO 13818-2 §6.2.3).
+fn picture_type(data: &[u8]) -> u8 {
+    let headers = &data[..data.len().min(HEADERS)];
+    let found = headers.windows(6).find(|bytes| bytes.starts_with(&[0, 0, 1, 0]));
+    found.map(|bytes| bytes[5] >> 3 & 7).filter(|kind| *kind <= rtp_mpv::DC).unwrap_or(0)
 }
 
 /// RFC 6184. Its header is left to the stage above, which puts pieces together.
@@ -79,6 +92,8 @@ mod tests {
         assert_eq!(mpv(&[0, 0, 0x13, 0, 0, 0, 1, 2]), Some((4, 3, false, true)));
         assert_eq!(mpv(&[0, 0, 0x03, 0, 9, 9]), Some((4, 3, false, false)));
         assert_eq!(mpv(&[0, 0, 0, 0, 0, 0, 1, 0]), Some((4, 0, true, true)));
+        let headers = [0, 0, 0, 0, 0, 0, 1, 0xb8, 0, 8, 0, 0x40, 0, 0, 1, 0, 0, 0x97, 0xff];
+        assert_eq!(mpv(&headers), Some((4, 2, true, true)), "read in the picture's own header");
         assert_eq!(mpv(&[0, 0, 0]), None);
     }
 

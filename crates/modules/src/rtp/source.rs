@@ -77,8 +77,11 @@ pub struct Source {
     /// The number that would confirm a jump.
     jump: Option<u16>,
     heard: Instant,
-    /// The timestamp of the last packet passed on.
+    /// Of the last packet passed on: its timestamp, and that it ended its picture.
     stamp: u32,
+    ended: bool,
+    /// The picture's type, for senders that tell it with the first packet alone.
+    kind: u8,
     /// Arrival less timestamp of the last packet, ticks (A.8).
     transit: u32,
 }
@@ -90,18 +93,22 @@ pub struct Place {
     gap: bool,
     /// Nothing came before it, or a stream that is over.
     fresh: bool,
-    /// Its timestamp is another than the last packet's.
-    stamp_changed: bool,
+    /// Its timestamp is another than the last packet's, or that one ended its picture: a sender
+    /// without a clock stamps pictures alike.
+    other_picture: bool,
+    /// What was told before of the type of this picture.
+    kind: u8,
 }
 
 impl Place {
     /// The framing of a packet in this place.
     pub fn framing(self, header: &Header, told: &Told) -> Framing {
         let known = !self.gap && !self.fresh;
-        // Where packets are missing the timestamp alone does not say that none of this picture's are.
-        let first = self.stamp_changed && (known || told.begins);
+        // Where packets are missing that does not say that none of this picture's are.
+        let first = self.other_picture && (known || told.begins);
         let gap = self.gap || self.fresh && !first;
-        Framing { stamp: header.timestamp(), kind: told.kind, first, last: header.marker(), gap }
+        let kind = if told.kind == 0 && !self.other_picture { self.kind } else { told.kind };
+        Framing { stamp: header.timestamp(), kind, first, last: header.marker(), gap }
     }
 }
 
@@ -119,7 +126,7 @@ pub fn admit(source: &mut Option<Source>, packet: &Packet, counts: &mut Counts) 
             *taken = Some(Source::new(packet));
             counts.received += 1;
             counts.expected += 1;
-            Place { gap, fresh: true, stamp_changed: true }
+            Place { gap, fresh: true, other_picture: true, kind: 0 }
         }
     };
     counts.passed += 1;
@@ -138,8 +145,15 @@ impl Source {
             jump: None,
             heard: packet.arrival,
             stamp: header.timestamp(),
+            ended: header.marker(),
+            kind: 0,
             transit: transit(packet),
         }
+    }
+
+    /// What was made of the last packet that was passed on.
+    pub fn told(&mut self, framing: &Framing) {
+        self.kind = framing.kind;
     }
 
     /// The packet is of this source (RFC 3550 §8.2: an SSRC from another address is another's).
@@ -161,7 +175,8 @@ impl Source {
         let gap = self.order(header.sequence(), counts)?;
         self.measure(packet, counts);
         let stamp_changed = core::mem::replace(&mut self.stamp, header.timestamp()) != header.timestamp();
-        Ok(Place { gap, fresh: false, stamp_changed })
+        let ended = core::mem::replace(&mut self.ended, header.marker());
+        Ok(Place { gap, fresh: false, other_picture: stamp_changed || ended, kind: self.kind })
     }
 
     /// RFC 3550 A.1: whether packets are missing before this one, or why it is not passed on.
@@ -287,9 +302,9 @@ mod tests {
     #[test]
     fn a_picture_begins_with_its_first_packet_alone() {
         let header = Header::new(rtp::MPV, true, 1, 77, 1);
-        let framing = |gap, fresh, stamp_changed, begins| {
+        let framing = |gap, fresh, other_picture, begins| {
             let told = Told { header: 4, kind: 2, begins, cut: true };
-            let framing = Place { gap, fresh, stamp_changed }.framing(&header, &told);
+            let framing = Place { gap, fresh, other_picture, kind: 1 }.framing(&header, &told);
             assert_eq!((framing.stamp, framing.kind, framing.last), (77, 2, true));
             (framing.first, framing.gap)
         };
