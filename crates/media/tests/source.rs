@@ -184,7 +184,7 @@ impl Rig {
             let piece = Piece {
                 picture: self.next / 4,
                 kind: 1,
-                first: self.next % 4 == 0,
+                first: self.next.is_multiple_of(4),
                 last: self.next % 4 == 3,
             };
             let piece = (self.next < self.weather.packets).then_some(piece);
