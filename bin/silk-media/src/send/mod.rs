@@ -72,8 +72,8 @@ pub fn run(options: &Options, stop: &AtomicBool) -> Result<ExitCode, Trouble> {
     let clip = Clip::open(&options.clip, options.payload(headers), options.again)?;
     let socket = socket(to, options.port)?;
     let report = match options.rtp {
-        true => over_rtp::send(options, clip, &socket, stop)?,
-        false => over_mflow::send(options, clip, &socket, stop)?,
+        true => over_rtp::send(options, clip, &socket, stop)?.to_string(),
+        false => over_mflow::send(options, clip, &socket, stop)?.to_string(),
     };
     writeln!(stdout(), "{report}").map_err(|error| Trouble::Unwritable("the report".into(), error))?;
     Ok(ExitCode::SUCCESS)
