@@ -21,6 +21,7 @@ mod sockets;
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::napi;
 use crate::netlink::{Interface, Netlink, NetlinkError};
@@ -132,6 +133,14 @@ impl Device {
             (XDP_DROP, 0) => Tried::Discarded,
             _ => Tried::Taken { hint },
         })
+    }
+}
+
+impl Device {
+    /// How long the program takes for a frame, on average of `times` runs, as [`Self::try_frame`]
+    /// runs it. For measurements.
+    pub fn time_frame(&self, frame: &[u8], times: u32) -> Result<Duration, OpenError> {
+        self.program.time(frame, times)
     }
 }
 

@@ -13,7 +13,7 @@ use rig::{LEFT, PAYLOAD, PORT, RIGHT};
 use silk_device::xdp::{self, Device, Mode, Options};
 use silk_device::{End, Offload, OpenError, napi, packet, readable};
 use silk_path::classify::{
-    ClassRule, Domains, Flow, Found, Owned, Protocol, Store32, Store64, Tables, Verdict,
+    ClassRule, Domains, Filter, Flow, Found, Framed, Owned, Protocol, Store32, Store64, Tables, Verdict,
 };
 
 /// The port of the second domain's packets.
@@ -134,6 +134,41 @@ fn linux_socket() -> UdpSocket {
 fn linux_hears(socket: &UdpSocket, payload: &[u8]) -> bool {
     let mut room = [0; 100];
     socket.recv(&mut room).is_ok_and(|len| room[..len] == *payload)
+}
+
+#[test]
+fn what_a_path_does_not_want_never_reaches_its_ring() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    for mode in [Mode::Native, Mode::Generic] {
+        rig::with_veth(move || {
+            let (mut left, mut device, tables) = open(Options { mode, ..two_domains() });
+            let (local, remote) = (SocketAddrV4::new(RIGHT, PORT), SocketAddrV4::new(LEFT, 0x3039));
+            let path = Found { domain: 1, index: 4711 };
+            tables.flows.insert(&Flow { protocol: Protocol::Udp, local, remote }, path).unwrap();
+            let no_b_pictures = Filter { types: 1 << 3, ..Filter::none(Framed::Mflow) };
+            tables.discard(path, &no_b_pictures).unwrap();
+            let picture = |kind, number| {
+                let mut bytes = [0; 40];
+                (bytes[0], bytes[2], bytes[11]) = (0x10, kind, number);
+                rig::datagram(&bytes)
+            };
+            for (kind, number) in [(3, 1), (3, 2), (2, 3)] {
+                rig::send(&mut left, &picture(kind, number));
+            }
+            let arrived = rig::arrivals(&mut device.ends[1], 1).into_iter().map(|(_, bytes)| bytes);
+            assert_eq!(arrived.collect::<Vec<_>>(), [picture(2, 3)]);
+            let counts = device.counts(1);
+            assert_eq!((counts.path, counts.discarded, tables.discarded(path)), (1, 2, 2));
+            tables.discard_nothing(path);
+            rig::send(&mut left, &picture(3, 4));
+            assert_eq!(
+                rig::arrivals(&mut device.ends[1], 1).pop().map(|(_, bytes)| bytes),
+                Some(picture(3, 4))
+            );
+        });
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@
 //! | `attributes` | what a viewer wishes of a stream | §4.1 |
 //! | `timing`, `output` | when each picture is due; the output queue and what became of each | §4.2 |
 //! | `deadline` | how urgent a path is | §4.3 |
-//! | `reorder` | stamps put right that a sender counts in the order of decoding | RFC 2250 |
+//! | `reorder` | stamps put right that do not grow in the order of showing | RFC 2250 |
 //! | `trace` | where a picture's time went, and the last missed deadlines | §4.2, §4.3 |
 //! | `model`, `admission` | what a picture costs; which streams fit, and what else they may have | §4.4 |
 #![no_std]

@@ -225,7 +225,6 @@ impl MpegStage {
         if first {
             Self::look_at_sequence(cx, bytes);
         }
-        self.reorder.enters(stamp);
         let start = time(cx);
         let Self { decoder, ready, .. } = self;
         let done =

@@ -164,7 +164,7 @@ impl Schedule {
     fn sent(&mut self, piece: &Piece, now: Instant) {
         let late = now.since(self.due(piece));
         if matches!(self.sending, Sending::At(_)) && late > CATCH_UP {
-            self.begun = self.begun + (late - CATCH_UP);
+            self.begun += late - CATCH_UP;
         }
         if piece.first || self.pictures == 0 {
             self.pictures += 1;

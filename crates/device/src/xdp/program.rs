@@ -5,7 +5,8 @@
 use aya::Ebpf;
 use aya::maps::{MapData, PerCpuArray, XskMap};
 use aya::programs::links::FdLink;
-use aya::programs::{ProgramError, TestRun, TestRunOptions, Xdp, XdpMode};
+use aya::programs::{ProgramError, TestRun, TestRunOptions, TestRunResult, Xdp, XdpMode};
+use std::time::Duration;
 
 use super::Mode;
 use crate::OpenError;
@@ -112,19 +113,25 @@ impl Program {
     /// Runs the program on one frame without an interface; gives its action and the frame
     /// with the metadata before it.
     pub fn run(&self, frame: &[u8], room: &mut Vec<u8>) -> Result<u32, OpenError> {
+        room.resize(frame.len() + 256, 0);
+        let data_out = Some(room.as_mut_slice());
+        let ran = self.test_run(TestRunOptions { data_in: Some(frame), data_out, ..Default::default() })?;
+        room.truncate(ran.data_size_out as usize);
+        Ok(ran.return_value)
+    }
+
+    /// How long the program takes for the frame, on average of `times` runs.
+    pub fn time(&self, frame: &[u8], times: u32) -> Result<Duration, OpenError> {
+        let options = TestRunOptions { data_in: Some(frame), repeat: times, ..Default::default() };
+        Ok(self.test_run(options)?.duration)
+    }
+
+    fn test_run(&self, options: TestRunOptions<'_>) -> Result<TestRunResult, OpenError> {
         let program: &Xdp = match self.object.ebpf.program("classify") {
             Some(program) => program.try_into().map_err(refused)?,
             None => return Err(missing("classify")),
         };
-        room.resize(frame.len() + 256, 0);
-        let options = TestRunOptions {
-            data_in: Some(frame),
-            data_out: Some(room.as_mut_slice()),
-            ..TestRunOptions::default()
-        };
-        let ran = program.test_run(options).map_err(refused)?;
-        room.truncate(ran.data_size_out as usize);
-        Ok(ran.return_value)
+        program.test_run(options).map_err(refused)
     }
 }
 
