@@ -2,7 +2,7 @@
 
 use crate::figures::Figures;
 use crate::stream::{Begun, Carrier, Order, Refusal, Terms};
-use silk_appliance::{Appliance, Dropped};
+use silk_appliance::Appliance;
 use silk_media::{Budget, DisplayStage, Model, Mpeg, Offer, Playing, Rate, Wish, deadline};
 use silk_path::transform::{Measure, Rule as Transformation};
 use silk_path::{Attr, Attrs, Bell, Event, ModuleId, PathId, Route, Wakeup};
@@ -78,6 +78,8 @@ pub struct Player {
     options: PlayerOptions,
     budget: Budget,
     streams: BTreeMap<PathId, Stream>,
+    /// Streams that a command has ended, for whoever has their screens.
+    pub stopped: Vec<PathId>,
 }
 
 /// What the paths of a video appliance are transformed by: their packets' times are measured
@@ -89,7 +91,12 @@ pub fn rules() -> Vec<Box<dyn Transformation>> {
 impl Player {
     /// A player without streams.
     pub fn new(options: PlayerOptions) -> Self {
-        Self { options, budget: Budget::new(options.share, options.memory), streams: BTreeMap::new() }
+        Self {
+            options,
+            budget: Budget::new(options.share, options.memory),
+            streams: BTreeMap::new(),
+            stopped: Vec::new(),
+        }
     }
 
     /// Begins to play a stream, if it fits.
@@ -141,12 +148,9 @@ impl Player {
         attrs = attrs.with(Attr::InputQueue(order.input_queue));
         // Without deadlines a path comes after all that have one.
         let wakeup = if order.realtime { self.options.rule.wakeup() } else { in_background };
-        appliance.create(route[0], wish.add_to(attrs), silk_sched::Terms::default(), Some(wakeup)).map_err(
-            |dropped| match dropped {
-                Dropped::Create(error) => Refusal::Create(error),
-                Dropped::Terms(refused) => Refusal::Schedule(format!("{refused:?}")),
-            },
-        )
+        appliance
+            .create(route[0], wish.add_to(attrs), silk_sched::Terms::default(), Some(wakeup))
+            .map_err(Refusal::from)
     }
 
     /// Ends a stream. Its last figures, if there was one.

@@ -28,7 +28,10 @@ impl fmt::Display for Report {
         };
         let silk_media::SourceFigures { sent, heard, ignored, round_trip, .. } = self.figures;
         let millis = round_trip.as_secs_f64() * 1e3;
-        write!(f, "{sent} packets sent, {heard} advertisements heard, {ignored} ignored, round trip {millis:.2} ms: {how}")
+        write!(
+            f,
+            "{sent} packets sent, {heard} advertisements heard, {ignored} ignored, round trip {millis:.2} ms: {how}"
+        )
     }
 }
 
@@ -36,7 +39,12 @@ impl fmt::Display for Report {
 ///
 /// # Errors
 /// A clip that is damaged, or a player that never said anything.
-pub fn send(options: &Options, mut clip: Clip, socket: &UdpSocket, stop: &AtomicBool) -> Result<Report, Trouble> {
+pub fn send(
+    options: &Options,
+    mut clip: Clip,
+    socket: &UdpSocket,
+    stop: &AtomicBool,
+) -> Result<Report, Trouble> {
     let sending = options.rate(&clip).map_or(Sending::Free, Sending::At);
     let coding = if clip.coding() == Coding::H264 { mflow::Coding::H264 } else { mflow::Coding::Mpeg };
     let wishes = SourceOptions {
@@ -71,7 +79,9 @@ pub fn send(options: &Options, mut clip: Clip, socket: &UdpSocket, stop: &Atomic
     let report = Report { figures: source.figures(), over };
     if over == Some(Over::Silent) && report.figures.heard == 0 {
         let to = socket.peer_addr().map_or_else(|_| options.to.clone(), |to| to.to_string());
-        return Err(Trouble::Program(format!("no player answers at {to}: `silk play` there, then send again")));
+        return Err(Trouble::Program(format!(
+            "no player answers at {to}: `silk play` there, then send again"
+        )));
     }
     Ok(report)
 }
@@ -97,7 +107,8 @@ fn transmit(socket: &UdpSocket, data: mflow::Data, cut: Option<&Cut>) {
 /// Hears what the player says, for `patience` at most.
 fn listen(source: &mut Source, socket: &UdpSocket, patience: Duration) {
     let waits = !patience.is_zero();
-    if socket.set_nonblocking(!waits).is_err() || (waits && socket.set_read_timeout(Some(patience)).is_err()) {
+    if socket.set_nonblocking(!waits).is_err() || (waits && socket.set_read_timeout(Some(patience)).is_err())
+    {
         return;
     }
     let mut bytes = [0; 64];

@@ -40,13 +40,26 @@ impl fmt::Display for Report {
 ///
 /// # Errors
 /// A clip that is damaged.
-pub fn send(options: &Options, mut clip: Clip, socket: &UdpSocket, stop: &AtomicBool) -> Result<Report, Trouble> {
+pub fn send(
+    options: &Options,
+    mut clip: Clip,
+    socket: &UdpSocket,
+    stop: &AtomicBool,
+) -> Result<Report, Trouble> {
     let kind = if clip.coding() == Coding::H264 { H264 } else { rtp::MPV };
     let random = silk_appliance::random();
     let stream = RtpSource::new(kind, random as u32, (random >> 32) as u16);
     let (pace, own) = (options.rate(&clip), clip.rate());
-    let mut sender =
-        Sender { socket, stream, start: Instant::now(), pace, own, base: 0, top: 0, report: Report::default() };
+    let mut sender = Sender {
+        socket,
+        stream,
+        start: Instant::now(),
+        pace,
+        own,
+        base: 0,
+        top: 0,
+        report: Report::default(),
+    };
     let (mut picture, mut rounds) = (Vec::new(), 0);
     while let Some(cut) = clip.next()?.filter(|_| !stop.load(Ordering::Relaxed)) {
         if clip.rounds != rounds {
