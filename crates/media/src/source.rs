@@ -81,6 +81,12 @@ pub struct Piece {
     pub last: bool,
 }
 
+impl From<&crate::alf::Packet<'_>> for Piece {
+    fn from(packet: &crate::alf::Packet<'_>) -> Self {
+        Self { picture: packet.picture, kind: packet.kind, first: packet.first, last: packet.last }
+    }
+}
+
 /// What a source is to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {

@@ -3,9 +3,10 @@
 mod rig;
 
 use core::time::Duration;
+use proptest::prelude::*;
 use rig::{Host, Options, exchange, graph, graph6, ip, ip6};
 use silk_modules::mflow::{Figures, MflowStage};
-use silk_path::classify::{Filter, Found, Framed};
+use silk_path::classify::{Between, Filter, Found, Framed, Protocol};
 use silk_path::transform::Measure;
 use silk_path::{
     Attr, Attrs, DropReason, Endpoint, Event, Framing, GraphSpec, NOWHERE, Outcome, PathId, Value,
@@ -259,6 +260,16 @@ fn a_path_without_a_peer_belongs_to_the_first_that_sends() {
     let remotes: Vec<Endpoint> = player.world.delivered.iter().map(|(_, remote, _)| *remote).collect();
     assert_eq!(remotes, [at(1, SOURCE), at(1, SOURCE)]);
     assert_eq!(player.drops(path, DropReason::NotForPath), 1);
+    let flow = Between { protocol: Protocol::Udp, local: at(2, PLAYER), remote: at(1, SOURCE) };
+    let found = Found { domain: 0, index: path.index };
+    assert_eq!(player.tables.flows.lookup(&flow), Some(found));
+    player.tables.discard(found, &Filter { types: 1, ..Filter::none(Framed::Mflow) }).unwrap();
+    Data { sequence: 2, ..Data::default() }.emit(&mut bytes);
+    source.send(first, at(2, PLAYER), &bytes);
+    exchange(&mut source, &mut player);
+    assert_eq!(player.tables.discarded(found), 1);
+    player.destroy(path);
+    assert_eq!((player.tables.flows.lookup(&flow), player.tables.filter(found)), (None, None));
 }
 
 #[test]
@@ -282,4 +293,49 @@ fn nonsense_is_dropped_with_its_reason() {
         (pair.taken(), pair.advertised(), pair.figures()),
         (vec![], vec![], Figures { super_packet: 4, ..Figures::default() })
     );
+}
+
+/// A packet near the numbers in use, with anything else in it.
+fn anything() -> impl Strategy<Value = (Data, usize)> {
+    let near = prop_oneof![8 => 0..30u32, 1 => any::<u32>()];
+    let round_trip = prop_oneof![Just(0), 1..100_000u32, any::<u32>()];
+    (near, any::<[bool; 4]>(), 0..5u8, any::<[u32; 2]>(), round_trip, 0..40usize).prop_map(
+        |(sequence, [first, last, ends_super, ends_stream], kind, [picture, clock], round_trip, length)| {
+            let ends_stream = ends_stream && sequence % 8 == 0;
+            let data = Data {
+                first,
+                last,
+                ends_super,
+                ends_stream,
+                kind,
+                sequence,
+                picture,
+                clock,
+                round_trip,
+                ..Data::default()
+            };
+            (data, length)
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Whatever a source sends: the queue keeps its bounds, each advertisement has its room, and
+    /// there are no more advertisements than packets.
+    #[test]
+    fn a_hostile_source_changes_no_bound(packets in proptest::collection::vec(anything(), 1..80)) {
+        let mut pair = Pair::new(8);
+        let sent = packets.len();
+        for (data, length) in packets {
+            pair.send(data, &vec![0; length]);
+            prop_assert!((4..=64).contains(&pair.limit()));
+        }
+        let figures = pair.figures();
+        let advertised = pair.advertised();
+        prop_assert!(advertised.len() <= sent);
+        prop_assert!(advertised.iter().all(|a| a.highest.wrapping_sub(a.processed) <= 64));
+        prop_assert_eq!(figures.received + figures.old + figures.beyond, sent as u64);
+    }
 }

@@ -7,7 +7,7 @@ use super::window::{Bounds, Window};
 use crate::faults::reason;
 use core::time::Duration;
 use silk_instant::Instant;
-use silk_path::classify::Found;
+use silk_path::classify::{Between, Found, Protocol};
 use silk_path::{Cx, DropReason, Endpoint, Event, Framing, Message, Meta, Stage, Verdict};
 use silk_wire::mflow::{self, ADVERTISEMENT, Advertisement, Data, HEADER, Packet};
 
@@ -60,6 +60,8 @@ pub struct MflowStage {
     found: Found,
     // The path hears one source alone, which is the first to send where no attribute names it.
     adopts: bool,
+    // Its flow, which this stage has entered into the classifier.
+    entered: Option<Between>,
     // Where advertisements go, and from where.
     ends: Option<(Endpoint, Endpoint)>,
     order: Order,
@@ -81,6 +83,7 @@ impl MflowStage {
         Self {
             found,
             adopts,
+            entered: None,
             ends: None,
             order: Order::default(),
             window: Window::new(bounds, queue),
@@ -99,13 +102,34 @@ impl MflowStage {
     }
 
     /// Whether the packet comes from the path's source, which the first is.
-    fn is_ours(&mut self, meta: &Meta) -> bool {
+    fn is_ours(&mut self, cx: &mut Cx<'_, '_>, meta: &Meta) -> bool {
         match self.ends {
-            Some((remote, _)) if self.adopts => remote == meta.remote,
-            _ => {
+            Some((remote, _)) => !self.adopts || remote == meta.remote,
+            None => {
                 self.ends = Some((meta.remote, meta.local));
+                if self.adopts {
+                    self.enter(
+                        cx,
+                        Between { protocol: Protocol::Udp, local: meta.local, remote: meta.remote },
+                    );
+                }
                 true
             }
+        }
+    }
+
+    /// The source is known now: the classifier takes its packets straight to this path, and
+    /// discards what is not wanted. Where it cannot, they come as the first one did.
+    fn enter(&mut self, cx: &mut Cx<'_, '_>, flow: Between) {
+        let tables = &cx.module::<Mflow>().tables;
+        self.entered = tables.flows.insert(&flow, self.found).is_ok().then_some(flow);
+    }
+
+    fn leave(&mut self, cx: &mut Cx<'_, '_>) {
+        if let Some(flow) = self.entered.take() {
+            let tables = &cx.module::<Mflow>().tables;
+            tables.flows.remove(&flow);
+            tables.discard_nothing(self.found);
         }
     }
 
@@ -226,7 +250,7 @@ impl Stage for MflowStage {
             Ok(Packet::Advertisement(_)) => return Verdict::Drop(DropReason::Unexpected),
             Err(fault) => return reason(fault).into(),
         };
-        if !self.is_ours(&msg.meta) {
+        if !self.is_ours(cx, &msg.meta) {
             return Verdict::Drop(DropReason::NotForPath);
         }
         let asked = data.ends_super || data.ends_stream;
@@ -275,6 +299,7 @@ impl Stage for MflowStage {
         if !self.figures.ended {
             self.advertise(cx, true);
         }
+        self.leave(cx);
     }
 
     fn state(&self) -> &'static str {
