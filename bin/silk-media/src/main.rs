@@ -6,6 +6,7 @@ mod avcodec;
 mod clips;
 mod clock;
 mod demux;
+mod man;
 mod measure;
 mod peers;
 mod play;
@@ -37,6 +38,8 @@ enum Command {
     Play(play::Options),
     /// Make the clips of the experiments, with ffmpeg
     Clips(clips::Options),
+    /// Print this program's manual page
+    Man(man::Options),
     /// Measure what parts of video cost on this machine, and what they do when something is lost
     #[command(subcommand)]
     Measure(measure::Measure),
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
     let done = match Media::parse().command {
         Command::Play(options) => play::run(&options),
         Command::Clips(options) => clips::run(&options),
+        Command::Man(options) => man::run(&options),
         Command::Measure(measure) => measure::run(&measure),
     };
     done.unwrap_or_else(|trouble| trouble.tell())
