@@ -13,6 +13,7 @@
 //! | `catalogue` | the kinds of modules in graph files | §3.1 |
 //! | `attributes` | what a viewer wishes of a stream | §4.1 |
 //! | `timing`, `output` | when each picture is due; the output queue and what became of each | §4.2 |
+//! | `fall` | what may be discarded early where not all pictures are shown | §4.4 |
 //! | `deadline` | how urgent a path is | §4.3 |
 //! | `reorder` | stamps put right that do not grow in the order of showing | RFC 2250 |
 //! | `trace` | where a picture's time went, and the last missed deadlines | §4.2, §4.3 |
@@ -29,6 +30,7 @@ mod catalogue;
 pub mod deadline;
 mod decoder;
 pub mod display;
+mod fall;
 pub mod h264;
 mod h264_decoder;
 mod model;
@@ -46,6 +48,7 @@ pub use attributes::{DEFAULT_OUTPUT, Playing, Wish};
 pub use catalogue::{Library, catalogue};
 pub use decoder::{Coding, DecodeError, Decoder, Unit};
 pub use display::{Display, DisplayStage, Screens};
+pub use fall::Fall;
 pub use h264_decoder::FromRtp;
 pub use model::{Model, Sample};
 pub use mpeg::{Decoded, Decoders, Mpeg, MpegStage};

@@ -31,6 +31,7 @@ use crate::alf;
 use crate::attributes::Wish;
 use crate::decoder::{Coding, DecodeError, Decoder, Unit};
 use crate::display::{DisplayStage, PICTURES};
+use crate::fall::Fall;
 use crate::h264_decoder::FromRtp;
 use crate::model::{Model, Sample};
 use crate::picture::Picture;
@@ -100,6 +101,7 @@ impl Module for Mpeg {
             learning: None,
             tracer: Tracer::default(),
             reorder: Reorder::default(),
+            fall: Fall::default(),
         };
         Ok(path::Step { stage: Some(Box::new(stage)), next: Next::Service(DOWN) })
     }
@@ -163,6 +165,7 @@ pub struct MpegStage {
     learning: Option<Learning>,
     tracer: Tracer,
     reorder: Reorder,
+    fall: Fall,
 }
 
 /// The picture whose cost is being learnt.
@@ -178,6 +181,12 @@ impl MpegStage {
     /// What decoding has come to.
     pub fn decoded(&self) -> Decoded {
         self.decoded
+    }
+
+    /// Where the pictures that others need fall, if each n-th is shown: what may be discarded before it
+    /// comes here.
+    pub fn fall(&self) -> Fall {
+        self.fall
     }
 
     /// Whether it would be in vain to decode a packet of a picture that no other needs.

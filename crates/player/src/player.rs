@@ -68,16 +68,18 @@ impl Default for PlayerOptions {
     }
 }
 
-struct Stream {
+pub(crate) struct Stream {
     name: String,
     terms: Terms,
+    pub(crate) carrier: Carrier,
 }
 
 /// A player.
 pub struct Player {
     options: PlayerOptions,
     budget: Budget,
-    streams: BTreeMap<PathId, Stream>,
+    pub(crate) streams: BTreeMap<PathId, Stream>,
+    pub(crate) tended: silk_instant::Instant,
     /// Streams that a command has ended, for whoever has their screens.
     pub stopped: Vec<PathId>,
 }
@@ -115,7 +117,7 @@ impl Player {
         };
         let path = self.create(appliance, order, wish)?;
         self.budget.promise(terms.share, terms.memory);
-        self.streams.insert(path, Stream { name: order.name.clone(), terms });
+        self.streams.insert(path, Stream { name: order.name.clone(), terms, carrier: order.carrier });
         Ok(Begun { path, terms })
     }
 
@@ -157,7 +159,8 @@ impl Player {
     pub fn end(&mut self, appliance: &mut Appliance, path: PathId) -> Option<Figures> {
         let stream = self.streams.remove(&path)?;
         self.budget.free(stream.terms.share, stream.terms.memory);
-        let figures = appliance.paths().path(path).and_then(|path| Figures::of(&stream.name, path));
+        let figures =
+            appliance.paths().path(path).and_then(|path| Figures::of(&stream.name, path, appliance.tables()));
         appliance.destroy(path);
         figures
     }
@@ -195,7 +198,7 @@ impl Player {
 
     /// What is known of a stream.
     pub fn figures(&self, appliance: &Appliance, path: PathId) -> Option<Figures> {
-        Figures::of(&self.streams.get(&path)?.name, appliance.paths().path(path)?)
+        Figures::of(&self.streams.get(&path)?.name, appliance.paths().path(path)?, appliance.tables())
     }
 
     /// The streams that are over: their sources have ended them and all was shown.

@@ -31,6 +31,7 @@ pub(super) fn play(options: &Options, stop: &AtomicBool) -> Result<Vec<Figures>,
     while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) {
         session.machine.work();
         session.obey();
+        session.player.tend(&mut session.machine.appliance);
         session.finish_what_is_over()?;
         if !options.appliance && session.player.streams().next().is_none() {
             break;
