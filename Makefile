@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 SILK := $(TARGET)/release/silk
 OUT := bench/out
 
-.PHONY: help setup build demo bench test
+.PHONY: help setup build build-video demo bench test
 
 help:
 	@echo "make demo    Apache over Linux, HAProxy and silk in turn, with tables and a page of plots"
@@ -12,12 +12,16 @@ help:
 	@echo "make bench   the experiments in full, about an hour and a half"
 	@echo "make setup   install the Debian packages that the others need (they do it themselves)"
 	@echo "make build   build the programs, optimised"
+	@echo "make build-video   build silk-media too, which needs the libraries of FFmpeg and SDL2"
 
 setup:
 	@scripts/setup
 
 build: setup
 	cargo build --release -p silkd -p silk -p libsilk
+
+build-video: build
+	cargo build --release -p silk-media-program
 
 demo: build
 	@mkdir -p $(OUT)

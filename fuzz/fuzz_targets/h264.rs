@@ -14,9 +14,9 @@ fuzz_target!(|bytes: &[u8]| {
     while let [how, tail @ ..] = rest {
         let (payload, behind) = tail.split_at(tail.len().min(usize::from(how >> 1)));
         rest = behind;
-        let _ = reassembly.push(payload, how & 1 == 1, |unit| {
+        let _ = reassembly.push(payload, how & 1 == 1, |unit, _| {
             assert!(unit.starts_with(&START_CODE) && unit.len() > START_CODE.len() && unit.len() <= LIMIT);
         });
-        assert!(reassembly.memory() <= 4 * LIMIT as u64);
+        assert!(reassembly.memory() <= LIMIT as u64);
     }
 });

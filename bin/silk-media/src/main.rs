@@ -11,6 +11,8 @@ mod peers;
 mod place;
 mod play;
 mod screen;
+mod send;
+mod shell;
 mod sys;
 mod trouble;
 mod why;
@@ -26,8 +28,27 @@ struct Media {
     command: Command,
 }
 
+const SEND_AFTER: &str = "\
+Examples:
+  silk send clip.mpg --to 10.0.0.1          as far and as fast as the player takes it (MFLOW)
+  silk send clip.mpg --to 10.0.0.1 --rtp --loop";
+
+const SHELL_AFTER: &str = "\
+Commands:
+  mpeg_decode HOST:PORT [fps=N|max] [every=N] [name=NAME] [queue=N] [port=N] [over=mflow|rtp]
+  list
+  stop NAME|PATH
+  rate NAME|PATH N|max
+  every NAME|PATH N
+
+Example:
+  silk shell 10.0.0.1 mpeg_decode 10.0.0.2:5544 fps=30 name=neptune";
+
 const PLAY_AFTER: &str = "\
 Examples:
+  silk play --rtp 5004 --interface eth0     what ffmpeg or GStreamer send
+  silk play --interface eth0 --from 10.0.0.2:6000
+  silk play --interface eth0 --graph graphs/video.toml --appliance
   silk play --file clip.mpg                 in a window, at its own rate
   silk play --file clip.mpg --headless --fast
   silk play --file clip.mp4 --png pictures --every 30";
@@ -39,6 +60,12 @@ enum Command {
     Play(Box<play::Options>),
     /// Make the clips of the experiments, with ffmpeg
     Clips(clips::Options),
+    /// Send a clip to a player, cut so that it can use each packet as it comes
+    #[command(after_help = SEND_AFTER)]
+    Send(send::Options),
+    /// Tell a player on another host what to do
+    #[command(after_help = SHELL_AFTER)]
+    Shell(shell::Options),
     /// Say where the time of the last missed pictures went
     Why(why::Options),
     /// Measure what parts of video cost on this machine, and what they do when something is lost
@@ -50,6 +77,8 @@ fn main() -> ExitCode {
     let done = match Media::parse().command {
         Command::Play(options) => play::run(&options),
         Command::Clips(options) => clips::run(&options),
+        Command::Send(options) => play::interrupted().and_then(|stop| send::run(&options, &stop)),
+        Command::Shell(options) => shell::run(&options),
         Command::Why(options) => why::run(&options),
         Command::Measure(measure) => measure::run(&measure),
     };

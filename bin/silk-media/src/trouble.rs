@@ -4,7 +4,9 @@
 use crate::demux::Unplayable;
 use crate::screen::ScreenError;
 use silk_media::DecodeError;
+use silk_media::alf::NotVideo;
 use std::io::{Write, stderr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::{fmt, io};
 
@@ -19,6 +21,8 @@ pub enum Trouble {
     Decoder(DecodeError),
     /// A file that cannot be read: its name.
     Unreadable(String, io::Error),
+    /// A file that holds no stream: its name.
+    Stream(PathBuf, NotVideo),
     /// The command line does not say enough.
     Usage(String),
     /// What was to be printed or written was not.
@@ -32,7 +36,7 @@ impl Trouble {
     pub fn tell(&self) -> ExitCode {
         // Standard error that is closed cannot be told anything.
         let _ = writeln!(stderr(), "silk: {self}");
-        if matches!(self, Self::File(_) | Self::Unreadable(..) | Self::Usage(_)) {
+        if matches!(self, Self::File(_) | Self::Stream(..) | Self::Unreadable(..) | Self::Usage(_)) {
             ExitCode::from(2)
         } else {
             ExitCode::FAILURE
@@ -48,6 +52,7 @@ impl fmt::Display for Trouble {
             Self::Decoder(why) => write!(f, "libavcodec {}: {why}", crate::avcodec::version()),
             Self::Unwritable(what, why) => write!(f, "`{what}` cannot be written: {why}"),
             Self::Unreadable(name, why) => write!(f, "`{name}` cannot be read: {why}"),
+            Self::Stream(name, why) => write!(f, "`{}`: {why}", name.display()),
             Self::Usage(why) | Self::Program(why) => f.write_str(why),
         }
     }

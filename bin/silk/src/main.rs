@@ -8,6 +8,7 @@ mod daemon;
 mod graph;
 mod kinds;
 mod man;
+mod media;
 mod netem;
 mod paths;
 mod reload;
@@ -16,7 +17,6 @@ mod trouble;
 
 use clap::Parser;
 use std::process::{ExitCode, Termination};
-use trouble::Trouble;
 
 /// Explicit paths for Linux: see and steer what the silk daemon does
 ///
@@ -35,6 +35,7 @@ Examples:
   silk paths --watch                        what lives on paths, and what it costs
   silk check silk.toml                      is this configuration right?
   silk graph graphs/web.toml --format svg   draw a module graph
+  silk play --file clip.mpg                 video, in a window
   silk reload                               apply changed classes to the running daemon
 
 The daemon is `silkd`; it is spoken to over /run/silk/control.sock, or the socket that
@@ -75,6 +76,14 @@ enum Command {
     /// Join two network namespaces by a bad network: rate, delay, loss and more
     #[command(after_help = NETEM_AFTER)]
     Netem(netem::Options),
+    /// Show video
+    Play(media::Options),
+    /// Send video to a player
+    Send(media::Options),
+    /// Tell a player on another machine what to play
+    Shell(media::Options),
+    /// Say why a path's last deadlines were missed
+    Why(media::Options),
     /// Run an experiment
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -90,7 +99,11 @@ fn main() -> ExitCode {
         Command::Graph(options) => graph::run(&options).map(Termination::report),
         Command::Reload(options) => reload::run(&options).map(Termination::report),
         Command::Netem(options) => netem::run(&options).map(Termination::report),
-        Command::Bench(bench) => bench::run(&bench).map(Termination::report).map_err(Trouble::from),
+        Command::Play(options) => media::run(&["play"], &options).map(|never| match never {}),
+        Command::Send(options) => media::run(&["send"], &options).map(|never| match never {}),
+        Command::Shell(options) => media::run(&["shell"], &options).map(|never| match never {}),
+        Command::Why(options) => media::run(&["why"], &options).map(|never| match never {}),
+        Command::Bench(bench) => bench::run(&bench).map(Termination::report),
         Command::Man(options) => man::run(&options).map(Termination::report),
     };
     done.unwrap_or_else(|trouble| trouble.tell())

@@ -6,7 +6,7 @@ mod program;
 
 use crate::daemon;
 use crate::trouble::Trouble;
-use program::Program;
+pub use program::Program;
 use silk_control::{
     FAMILY_VARIABLE, FamilyToken, Lifeline, Reply, Request, SOCKET_VARIABLE, STRICT_VARIABLE,
 };

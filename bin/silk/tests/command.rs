@@ -284,11 +284,49 @@ fn the_manual_has_every_command() {
     let output = silk(&["man"]);
     let (status, page, _) = said(&output);
     assert_eq!(status, 0);
-    for command in ["run", "paths", "check", "graph", "reload", "bench", "man"] {
+    for command in ["run", "paths", "check", "graph", "reload", "play", "bench", "man"] {
         assert!(page.contains(&format!("silk\\-{command}(1)")), "{command}");
     }
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(said(&silk(&["man", "--into", folder.path().to_str().unwrap()])), (0, "", ""));
     assert!(folder.path().join("silk-check.1").exists());
     assert_eq!(said(&silk(&["man", "--into", "/nonexistent"])).0, 1);
+}
+
+/// A copy of the command in a folder of its own, and there a program `silk-media` that tells how it was
+/// called.
+fn beside_media() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let command = folder.path().join("silk");
+    std::fs::copy(env!("CARGO_BIN_EXE_silk"), &command).unwrap();
+    let media = folder.path().join("silk-media");
+    std::fs::write(&media, "#!/bin/sh\necho \"$@\"\nexit 7\n").unwrap();
+    std::fs::set_permissions(&media, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    (folder, command)
+}
+
+#[test]
+fn commands_of_video_are_the_other_programs_with_all_their_arguments_and_its_status() {
+    let (_folder, command) = beside_media();
+    for (arguments, passed) in [
+        (&["play", "--file", "a b", "--help"][..], "play --file a b --help\n"),
+        (&["send", "clip.mpg", "--to", "host"], "send clip.mpg --to host\n"),
+        (&["shell", "host", "list"], "shell host list\n"),
+        (&["why", "-V"], "why -V\n"),
+        (&["bench", "video", "--quick"], "bench video --quick\n"),
+    ] {
+        assert_eq!(said(&Command::new(&command).args(arguments).output().unwrap()), (7, passed, ""));
+    }
+}
+
+#[test]
+fn without_the_other_program_a_command_of_video_says_how_to_get_it() {
+    let (folder, command) = beside_media();
+    std::fs::remove_file(folder.path().join("silk-media")).unwrap();
+    let output = Command::new(&command).arg("play").env("PATH", "/nonexistent").output().unwrap();
+    let expected = format!(
+        "silk: video needs the program `silk-media`, which is neither `{}` nor in PATH; `make build-video` builds it\n",
+        folder.path().join("silk-media").display()
+    );
+    assert_eq!(said(&output), (1, "", expected.as_str()));
 }

@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::port::Outside;
 use silk_device::{End, Frame, Receive, Received, Transmitted};
 use silk_instant::Instant;
-use silk_path::classify::Verdict;
+use silk_path::classify::{Found, Tables, Verdict};
 use silk_path::{
     Attrs, Checksum, CreateError, DropReason, DropTotals, Event, Message, Meta, ModuleId, PathId, Paths,
     Request, Statement, Ticket, Wakeup, by_priority,
@@ -28,6 +28,8 @@ pub struct Parts {
     pub end: End,
     /// How its paths are ordered.
     pub policy: Box<dyn Policy + Send>,
+    /// The classifier's tables, which its modules have too.
+    pub tables: Tables,
     /// What time it is.
     pub clock: Box<dyn Clock>,
     /// Numbers nobody else can guess.
@@ -60,6 +62,7 @@ pub struct Appliance {
     outside: Outside,
     receive: Box<dyn Receive>,
     policy: Box<dyn Policy + Send>,
+    tables: Tables,
     frames: Vec<Frame>,
     /// Neighbours whose link addresses a path waits for, where Linux finds them.
     pub wanted: Vec<IpAddr>,
@@ -77,6 +80,7 @@ impl Appliance {
             outside: Outside::new(parts.end.transmit, parts.clock, parts.random),
             receive: parts.end.receive,
             policy: parts.policy,
+            tables: parts.tables,
             frames: Vec::with_capacity(BATCH),
             wanted: Vec::new(),
             events: Vec::new(),
@@ -98,6 +102,11 @@ impl Appliance {
     /// The paths, to be changed.
     pub fn paths_mut(&mut self) -> &mut Paths {
         &mut self.paths
+    }
+
+    /// The classifier's tables.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
     }
 
     /// Time its paths have run.
@@ -225,7 +234,13 @@ impl Appliance {
     fn route(&mut self, frame: Frame, now: Instant) -> Result<(), DropReason> {
         let bytes = self.receive.bytes(frame);
         let bytes = bytes.get(frame.range()).ok_or(DropReason::EthTruncated)?;
-        let verdict = Verdict::from_hint(frame.path).unwrap_or_else(|| self.paths.graph().classify(bytes));
+        let verdict = Verdict::from_hint(frame.path).unwrap_or_else(|| self.tables.classify(bytes));
+        if let Verdict::Discard { domain, index } = verdict {
+            // Counted with the path that did not want it, and no drop.
+            self.tables.count_discard(Found { domain, index });
+            self.receive.release(frame);
+            return Ok(());
+        }
         let id = self.paths.target(bytes, verdict).ok_or(DropReason::NoPath)?;
         if self.paths.enqueue(id, ticket_of(frame, now))? {
             self.ready(id, now);
@@ -322,7 +337,7 @@ impl Appliance {
 
     /// A frame that was put together from fragments runs up its path at once.
     fn reassembled(&mut self, frame: &mut [u8], checksum: Checksum, now: Instant) {
-        let verdict = self.paths.graph().classify(frame);
+        let verdict = self.tables.classify(frame);
         let Some(id) = self.paths.target(frame, verdict) else { return self.drops.count(DropReason::NoPath) };
         let end = frame.len();
         let meta = Meta { checksum, arrival: now, ..Meta::default() };

@@ -12,6 +12,7 @@ use silk_device::netlink::{Finder, Found};
 use silk_device::xdp;
 use silk_modules::arp::Arp;
 use silk_modules::nd::Nd;
+use silk_path::classify::Tables;
 use silk_path::transform::Rule;
 use silk_path::{Attr, Attrs, Catalogue, Graph, Paths};
 use silk_sched::{Policy, Terms};
@@ -44,7 +45,7 @@ impl Machine {
     /// # Errors
     /// Everything that is wrong with the graph, rendered, or what the machine cannot do.
     pub fn new(
-        end: silk_device::End,
+        (end, tables): (silk_device::End, Tables),
         shared: Option<u32>,
         (name, text): (&str, &str),
         catalogue: &impl Catalogue,
@@ -55,7 +56,8 @@ impl Machine {
         let graph = Graph::build(&file.spec(), catalogue)
             .map_err(|faults| faults.iter().map(|fault| format!("{fault:?}\n")).collect::<String>())?;
         let paths = Paths::new(graph, rules);
-        let parts = Parts { paths, end, policy, clock: Box::new(Monotonic), random: Box::new(random) };
+        let parts =
+            Parts { paths, end, policy, tables, clock: Box::new(Monotonic), random: Box::new(random) };
         let finder = shared.map(Finder::open).transpose().map_err(|error| error.to_string())?;
         let mut machine = Self { appliance: Appliance::new(parts), finder, xdp: None };
         machine.stand(shared.is_none())?;
@@ -76,7 +78,8 @@ impl Machine {
     ) -> Result<Self, String> {
         let Network { end, setup, interface, xdp } = network;
         let shared = interface.map(|interface| interface.index);
-        let machine = Self::new(end, shared, file, &catalogue(setup), policy, rules)?;
+        let tables = setup.tables.clone();
+        let machine = Self::new((end, tables), shared, file, &catalogue(setup), policy, rules)?;
         Ok(Self { xdp, ..machine })
     }
 

@@ -49,8 +49,9 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// Takes units of at most `limit` bytes, their start code included.
+    /// Takes units of at most `limit` bytes, their start code included, 64 at least.
     pub fn new(limit: usize) -> Self {
+        let limit = limit.max(64);
         Self { limit, unit: Vec::new(), open: None }
     }
 
@@ -60,20 +61,26 @@ impl Reassembly {
     }
 
     /// The next payload, in the order of their sequence numbers; `gap`: one before it is missing.
-    /// Whole units go to `take`, with their start codes.
+    /// Whole units go to `take`, with their start codes, and whether the payload ends with this one.
     ///
     /// # Errors
     /// What was dropped; where that is an unfinished unit before this payload, the payload has been
     /// taken all the same.
-    pub fn push(&mut self, payload: &[u8], gap: bool, mut take: impl FnMut(&[u8])) -> Result<(), Damage> {
+    pub fn push(
+        &mut self,
+        payload: &[u8],
+        gap: bool,
+        mut take: impl FnMut(&[u8], bool),
+    ) -> Result<(), Damage> {
         let payload = rtp_h264::parse(payload);
         let goes_on = matches!(payload, Ok(Payload::Piece(Fragment { start: false, .. }, _)));
         let before = if self.open.is_some() && (gap || !goes_on) { self.give_up() } else { Ok(()) };
         match payload.map_err(Damage::Payload)? {
-            Payload::Single(unit) => self.whole(unit, &mut take)?,
+            Payload::Single(unit) => self.whole(unit, true, &mut take)?,
             Payload::Several(units) => {
-                for unit in units {
-                    self.whole(unit, &mut take)?;
+                let mut units = units.peekable();
+                while let Some(unit) = units.next() {
+                    self.whole(unit, units.peek().is_none(), &mut take)?;
                 }
             }
             Payload::Piece(fragment, piece) => match (self.piece(fragment, piece, &mut take), before) {
@@ -85,10 +92,10 @@ impl Reassembly {
         before
     }
 
-    fn whole(&mut self, unit: &[u8], take: &mut impl FnMut(&[u8])) -> Result<(), Damage> {
+    fn whole(&mut self, unit: &[u8], ends: bool, take: &mut impl FnMut(&[u8], bool)) -> Result<(), Damage> {
         self.begin();
         self.add(unit)?;
-        take(&self.unit);
+        take(&self.unit, ends);
         Ok(())
     }
 
@@ -96,7 +103,7 @@ impl Reassembly {
         &mut self,
         fragment: Fragment,
         piece: &[u8],
-        take: &mut impl FnMut(&[u8]),
+        take: &mut impl FnMut(&[u8], bool),
     ) -> Result<(), Damage> {
         if fragment.start {
             self.begin();
@@ -109,7 +116,7 @@ impl Reassembly {
         self.add(piece)?;
         if fragment.end {
             self.open = None;
-            take(&self.unit);
+            take(&self.unit, true);
         }
         Ok(())
     }
@@ -123,6 +130,12 @@ impl Reassembly {
         if self.unit.len() + bytes.len() > self.limit {
             self.open = None;
             return Err(Damage::TooLarge);
+        }
+        let room = self.unit.capacity() - self.unit.len();
+        if room < bytes.len() {
+            // Doubled as it grows, and never beyond the limit.
+            let wanted = (2 * self.unit.capacity()).clamp(self.unit.len() + bytes.len(), self.limit);
+            self.unit.reserve_exact(wanted - self.unit.len());
         }
         self.unit.extend_from_slice(bytes);
         Ok(())
@@ -144,7 +157,7 @@ mod tests {
         let mut reassembly = Reassembly::new(limit);
         let (mut units, mut damages) = (Vec::new(), Vec::new());
         for (payload, gap) in payloads {
-            damages.extend(reassembly.push(payload, *gap, |unit| units.push(unit.to_vec())).err());
+            damages.extend(reassembly.push(payload, *gap, |unit, _| units.push(unit.to_vec())).err());
         }
         (units, damages)
     }
@@ -186,8 +199,9 @@ mod tests {
     #[test]
     fn what_is_too_large_or_malformed_is_dropped() {
         let [a, b, c] = PIECES.map(|piece| (piece, false));
-        let (units, damages) = put_together(7, &[a, b, c, SINGLE]);
-        assert_eq!((units, damages), (alloc::vec![single()], alloc::vec![Damage::TooLarge]));
+        let (units, damages) =
+            put_together(64, &[a, (&[&[0x7c, 0x05][..], &[2; 58]].concat(), false), b, c, SINGLE]);
+        assert_eq!((units, damages), (alloc::vec![single()], alloc::vec![Damage::TooLarge, Damage::Stray]));
         let malformed = Damage::Payload(ParseError::RtpPayload);
         assert_eq!(
             put_together(100, &[a, (&[0], false), b]),
@@ -198,17 +212,17 @@ mod tests {
     proptest! {
         #[test]
         fn any_payloads_hold_no_more_than_the_limit(
-            payloads in proptest::collection::vec((proptest::collection::vec(any::<u8>(), 0..30), 0usize..4, any::<bool>()), 0..30),
+            payloads in proptest::collection::vec((proptest::collection::vec(any::<u8>(), 0..70), 0usize..4, any::<bool>()), 0..30),
         ) {
-            let mut reassembly = Reassembly::new(40);
+            let mut reassembly = Reassembly::new(64);
             for (bytes, kind, gap) in &payloads {
                 let heads: [&[u8]; 4] = [&[], &[0x7c, 0x85], &[0x7c, 0x05], &[0x7c, 0x45]];
                 let payload = [heads[*kind], bytes].concat();
-                let _ = reassembly.push(&payload, *gap, |unit| {
-                    assert!(unit.starts_with(&START_CODE) && (5..=40).contains(&unit.len()));
+                let _ = reassembly.push(&payload, *gap, |unit, _| {
+                    assert!(unit.starts_with(&START_CODE) && (5..=64).contains(&unit.len()));
                 });
             }
-            prop_assert!(reassembly.memory() <= 80);
+            prop_assert!(reassembly.memory() <= 64);
         }
     }
 }

@@ -6,13 +6,14 @@
 //! | file | what | from |
 //! |---|---|---|
 //! | `alf` | the source's cutting at slices, MFLOW's and RTP's packets | Scout §4.1, RFC 2250, RFC 6184 |
-//! | `h264` | NAL units put together from RTP | RFC 6184 |
+//! | `h264`, `h264_decoder` | NAL units put together from RTP, and a decoder fed with them | RFC 6184 |
 //! | `source` | the sender over MFLOW: what may be sent, and when | §4.1, §4.2 |
 //! | `picture`, `decoder`, `screen` | decoded pictures, who makes them, who shows them | Scout §4.1 |
 //! | `mpeg`, `display` | the modules | §4.1 |
 //! | `catalogue` | the kinds of modules in graph files | §3.1 |
 //! | `attributes` | what a viewer wishes of a stream | §4.1 |
 //! | `timing`, `output` | when each picture is due; the output queue and what became of each | §4.2 |
+//! | `fall` | what may be discarded early where not all pictures are shown | §4.4 |
 //! | `deadline` | how urgent a path is | §4.3 |
 //! | `reorder` | stamps put right that do not grow in the order of showing | RFC 2250 |
 //! | `trace` | where a picture's time went, and the last missed deadlines | §4.2, §4.3 |
@@ -29,7 +30,9 @@ mod catalogue;
 pub mod deadline;
 mod decoder;
 pub mod display;
+mod fall;
 pub mod h264;
+mod h264_decoder;
 mod model;
 pub mod mpeg;
 mod output;
@@ -45,6 +48,8 @@ pub use attributes::{DEFAULT_OUTPUT, Playing, Wish};
 pub use catalogue::{Library, catalogue};
 pub use decoder::{Coding, DecodeError, Decoder, Unit};
 pub use display::{Display, DisplayStage, Screens};
+pub use fall::Fall;
+pub use h264_decoder::FromRtp;
 pub use model::{Model, Sample};
 pub use mpeg::{Decoded, Decoders, Mpeg, MpegStage};
 pub use output::{Output, OutputOptions, Pace, Shown};

@@ -31,6 +31,8 @@ use crate::alf;
 use crate::attributes::Wish;
 use crate::decoder::{Coding, DecodeError, Decoder, Unit};
 use crate::display::{DisplayStage, PICTURES};
+use crate::fall::Fall;
+use crate::h264_decoder::FromRtp;
 use crate::model::{Model, Sample};
 use crate::picture::Picture;
 use crate::reorder::Reorder;
@@ -84,8 +86,11 @@ impl Module for Mpeg {
     }
 
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<path::Step, CreateError> {
-        let coding = Wish::of(create.attrs).coding;
-        let decoder = self.decoders.open(coding).map_err(|_| CreateError::Missing("a decoder"))?;
+        let wish = Wish::of(create.attrs);
+        let decoder = self.decoders.open(wish.coding).map_err(|_| CreateError::Missing("a decoder"))?;
+        // By RTP, H.264 comes in pieces (RFC 6184).
+        let in_pieces = wish.coding == Coding::H264 && wish.ticks;
+        let decoder = if in_pieces { Box::new(FromRtp::new(decoder)) } else { decoder };
         let stage = MpegStage {
             decoder,
             charged: 0,
@@ -96,6 +101,7 @@ impl Module for Mpeg {
             learning: None,
             tracer: Tracer::default(),
             reorder: Reorder::default(),
+            fall: Fall::default(),
         };
         Ok(path::Step { stage: Some(Box::new(stage)), next: Next::Service(DOWN) })
     }
@@ -159,6 +165,7 @@ pub struct MpegStage {
     learning: Option<Learning>,
     tracer: Tracer,
     reorder: Reorder,
+    fall: Fall,
 }
 
 /// The picture whose cost is being learnt.
@@ -174,6 +181,12 @@ impl MpegStage {
     /// What decoding has come to.
     pub fn decoded(&self) -> Decoded {
         self.decoded
+    }
+
+    /// Where the pictures that others need fall, if each n-th is shown: what may be discarded before it
+    /// comes here.
+    pub fn fall(&self) -> Fall {
+        self.fall
     }
 
     /// Whether it would be in vain to decode a packet of a picture that no other needs.

@@ -191,6 +191,13 @@ impl Output {
         self.is_wanted(slot)
     }
 
+    /// The stamp of the first picture that can still be shown in time at `now`; `None` before the
+    /// display has begun, or where nothing paces it.
+    pub fn earliest(&self, now: Instant) -> Option<u32> {
+        let timing = self.timing?;
+        self.slots.stamp_of(timing.slot_at(now))
+    }
+
     /// Whether a picture's time has passed at `now`.
     pub fn is_past(&mut self, stamp: u32, now: Instant) -> bool {
         let slot = self.slots.of(stamp);

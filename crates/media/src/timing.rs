@@ -65,6 +65,17 @@ impl Slots {
         }
     }
 
+    /// The stamp of the picture in `slot`, once one was seen.
+    pub fn stamp_of(&self, slot: u64) -> Option<u32> {
+        let (stamp, seen) = self.seen?;
+        let distance = slot.wrapping_sub(seen) as i64;
+        let moved = match self.stamps {
+            Stamps::Numbers => distance,
+            Stamps::Ticks(rate) => nearest(distance.saturating_mul(90_000_000), i64::from(rate.0)),
+        };
+        Some(stamp.wrapping_add(moved as u32))
+    }
+
     /// The slot of a picture. Stamps near each other give slots near each other, also where they
     /// wrap.
     pub fn of(&mut self, stamp: u32) -> u64 {
@@ -102,6 +113,12 @@ pub struct Timing {
 }
 
 impl Timing {
+    /// The first slot that is due at `now` or later.
+    pub fn slot_at(&self, now: Instant) -> u64 {
+        let passed = now.since(self.epoch).as_nanos() * u128::from(self.rate.0);
+        self.origin + u64::try_from(passed.div_ceil(1_000_000_000_000)).unwrap_or(u64::MAX >> 1)
+    }
+
     /// When a slot is due; the epoch for one before the origin.
     pub fn due(&self, slot: u64) -> Instant {
         self.epoch + self.rate.time_of(slot.saturating_sub(self.origin))
@@ -132,9 +149,27 @@ mod tests {
     }
 
     #[test]
+    fn a_slot_has_the_stamp_of_its_picture() {
+        for stamps in [Stamps::Numbers, Stamps::Ticks(Rate::from_millis(25_000).unwrap())] {
+            let mut slots = Slots::new(stamps);
+            assert_eq!(slots.stamp_of(7), None);
+            for stamp in [u32::MAX - 7199, u32::MAX - 3599, 0, 3600] {
+                let slot = slots.of(stamp);
+                assert_eq!(slots.stamp_of(slot), Some(stamp));
+            }
+        }
+    }
+
+    #[test]
     fn dues_do_not_drift() {
         let timing = Timing { epoch: Instant::ZERO, origin: 5, rate: Rate::from_millis(29_970).unwrap() };
         assert_eq!(timing.due(5 + 29_970).nanos(), 1_000_000_000_000);
         assert_eq!(timing.due(2), Instant::ZERO);
+        for slot in [5, 6, 77, 40_000] {
+            assert_eq!(
+                timing.slot_at(Instant::from_nanos(timing.due(slot).nanos() - u64::from(slot > 5))),
+                slot
+            );
+        }
     }
 }

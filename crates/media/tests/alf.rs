@@ -248,7 +248,7 @@ fn h264_over_rtp_comes_out_as_it_went_in() {
         let packet = rtp::parse(datagram).unwrap();
         assert_eq!(packet.header.sequence(), 65_530u16.wrapping_add(n as u16));
         markers += usize::from(packet.header.marker());
-        reassembly.push(packet.payload, false, |unit| units.extend_from_slice(unit)).unwrap();
+        reassembly.push(packet.payload, false, |unit, _| units.extend_from_slice(unit)).unwrap();
     }
     assert_eq!((units, markers), (stream, 3));
 }

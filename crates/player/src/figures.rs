@@ -1,6 +1,7 @@
 //! Everything measured of one stream, for reports and experiments.
 
 use silk_media::{Decoded, DisplayStage, Missed, MpegStage, Shown, deadline};
+use silk_path::classify::{Found, Tables};
 use silk_path::{Account, Path};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub struct Figures {
     pub output: (usize, usize),
     /// Packets dropped at the full input queue, and for all other reasons.
     pub dropped: (u64, u64),
+    /// Packets of pictures that were not to be shown, dropped where they are classified.
+    pub discarded: u64,
     /// The mean time a packet takes.
     pub process: Option<Duration>,
     /// The mean round trip to the source; zero: not known.
@@ -35,7 +38,7 @@ pub struct Figures {
 
 impl Figures {
     /// The figures of a path; `None` when it is not one of video.
-    pub fn of(name: &str, path: &Path) -> Option<Self> {
+    pub fn of(name: &str, path: &Path, tables: &Tables) -> Option<Self> {
         let (display, mpeg) = (path.stage::<DisplayStage>()?, path.stage::<MpegStage>()?);
         let full = u64::from(path.state.drops.of(silk_path::DropReason::QueueFull));
         Some(Self {
@@ -47,6 +50,7 @@ impl Figures {
             input: (path.input.len(), path.input.limit()),
             output: (display.output.len(), display.output.options().length),
             dropped: (full, path.state.drops.total() - full),
+            discarded: tables.discarded(Found { domain: 0, index: path.id().index }),
             process: path.state.measure.map(|average| Duration::from_nanos(average.ns())),
             round_trip: Duration::from_nanos(path.state.round_trip.ns()),
             bottleneck: deadline::bottleneck(path),

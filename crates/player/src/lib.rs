@@ -7,10 +7,14 @@
 //! |---|---|---|
 //! | `player` | streams as paths: begun, changed, ended, reported | Scout §4.1 |
 //! | `stream` | what is asked of a stream, and what it became | §4.1 |
+//! | `discard` | what is not to be shown is dropped where it is classified | §4.4 |
+//! | `obey` | what SHELL is told | §4.1 |
 //! | `figures` | everything measured of one stream | §4.2 to §4.4 |
 #![forbid(unsafe_code)]
 
+mod discard;
 mod figures;
+mod obey;
 mod player;
 mod stream;
 

@@ -2,7 +2,7 @@
 
 use crate::figures::Figures;
 use crate::stream::{Begun, Carrier, Order, Refusal, Terms};
-use silk_appliance::{Appliance, Dropped};
+use silk_appliance::Appliance;
 use silk_media::{Budget, DisplayStage, Model, Mpeg, Offer, Playing, Rate, Wish, deadline};
 use silk_path::transform::{Measure, Rule as Transformation};
 use silk_path::{Attr, Attrs, Bell, Event, ModuleId, PathId, Route, Wakeup};
@@ -68,16 +68,20 @@ impl Default for PlayerOptions {
     }
 }
 
-struct Stream {
+pub(crate) struct Stream {
     name: String,
     terms: Terms,
+    pub(crate) carrier: Carrier,
 }
 
 /// A player.
 pub struct Player {
     options: PlayerOptions,
     budget: Budget,
-    streams: BTreeMap<PathId, Stream>,
+    pub(crate) streams: BTreeMap<PathId, Stream>,
+    pub(crate) tended: silk_instant::Instant,
+    /// Streams that a command has ended, for whoever has their screens.
+    pub stopped: Vec<PathId>,
 }
 
 /// What the paths of a video appliance are transformed by: their packets' times are measured
@@ -89,7 +93,12 @@ pub fn rules() -> Vec<Box<dyn Transformation>> {
 impl Player {
     /// A player without streams.
     pub fn new(options: PlayerOptions) -> Self {
-        Self { options, budget: Budget::new(options.share, options.memory), streams: BTreeMap::new() }
+        Self {
+            options,
+            budget: Budget::new(options.share, options.memory),
+            streams: BTreeMap::new(),
+            stopped: Vec::new(),
+        }
     }
 
     /// Begins to play a stream, if it fits.
@@ -108,7 +117,7 @@ impl Player {
         };
         let path = self.create(appliance, order, wish)?;
         self.budget.promise(terms.share, terms.memory);
-        self.streams.insert(path, Stream { name: order.name.clone(), terms });
+        self.streams.insert(path, Stream { name: order.name.clone(), terms, carrier: order.carrier });
         Ok(Begun { path, terms })
     }
 
@@ -141,19 +150,17 @@ impl Player {
         attrs = attrs.with(Attr::InputQueue(order.input_queue));
         // Without deadlines a path comes after all that have one.
         let wakeup = if order.realtime { self.options.rule.wakeup() } else { in_background };
-        appliance.create(route[0], wish.add_to(attrs), silk_sched::Terms::default(), Some(wakeup)).map_err(
-            |dropped| match dropped {
-                Dropped::Create(error) => Refusal::Create(error),
-                Dropped::Terms(refused) => Refusal::Schedule(format!("{refused:?}")),
-            },
-        )
+        appliance
+            .create(route[0], wish.add_to(attrs), silk_sched::Terms::default(), Some(wakeup))
+            .map_err(Refusal::from)
     }
 
     /// Ends a stream. Its last figures, if there was one.
     pub fn end(&mut self, appliance: &mut Appliance, path: PathId) -> Option<Figures> {
         let stream = self.streams.remove(&path)?;
         self.budget.free(stream.terms.share, stream.terms.memory);
-        let figures = appliance.paths().path(path).and_then(|path| Figures::of(&stream.name, path));
+        let figures =
+            appliance.paths().path(path).and_then(|path| Figures::of(&stream.name, path, appliance.tables()));
         appliance.destroy(path);
         figures
     }
@@ -191,7 +198,7 @@ impl Player {
 
     /// What is known of a stream.
     pub fn figures(&self, appliance: &Appliance, path: PathId) -> Option<Figures> {
-        Figures::of(&self.streams.get(&path)?.name, appliance.paths().path(path)?)
+        Figures::of(&self.streams.get(&path)?.name, appliance.paths().path(path)?, appliance.tables())
     }
 
     /// The streams that are over: their sources have ended them and all was shown.

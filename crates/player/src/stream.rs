@@ -1,5 +1,6 @@
 //! What is asked of a stream, and what becomes of that: let in, refused, or offered less.
 
+use silk_appliance::Dropped;
 use silk_media::{Demand, Offer, Wish};
 use silk_path::{CreateError, Endpoint, PathId};
 use std::fmt;
@@ -69,6 +70,15 @@ pub enum Refusal {
     NameTaken,
     /// The graph has no module of this kind.
     NoModule(&'static str),
+}
+
+impl From<Dropped> for Refusal {
+    fn from(dropped: Dropped) -> Self {
+        match dropped {
+            Dropped::Create(error) => Self::Create(error),
+            Dropped::Terms(refused) => Self::Schedule(format!("the schedule refuses it: {refused:?}")),
+        }
+    }
 }
 
 impl fmt::Display for Refusal {

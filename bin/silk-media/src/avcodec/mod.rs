@@ -9,6 +9,8 @@
 mod library;
 mod limits;
 mod picture;
+#[cfg(test)]
+mod tests;
 
 pub use library::{begin, version};
 pub use limits::Limits;
@@ -189,11 +191,7 @@ impl Decoder for AvDecoder {
     }
 
     fn memory(&self) -> u64 {
-        let references = match self.coding {
-            Coding::Mpeg => 2,
-            Coding::H264 => 4,
-        };
-        limits::decoder_bytes(self.size, references) + self.collected.capacity() as u64
+        limits::decoder_bytes(self.coding, self.size) + self.collected.capacity() as u64
     }
 }
 
@@ -217,7 +215,7 @@ fn open(coding: Coding, limits: Limits, feeding: Feeding) -> Result<decoder::Ope
     let mut context = Context::new_with_codec(codec);
     context.set_threading(threading::Config { count: 1, ..threading::Config::kind(threading::Type::None) });
     let mut options = Dictionary::new();
-    options.set("max_pixels", &limits.pixels.to_string());
+    options.set("max_pixels", &limits.library_pixels().to_string());
     // Damaged pictures come out, with what is missing guessed from their neighbours.
     options.set("flags", "+output_corrupt");
     options.set("ec", "guess_mvs+deblock");

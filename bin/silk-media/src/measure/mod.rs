@@ -5,6 +5,9 @@ mod decode;
 mod packets;
 mod peers;
 
+#[cfg(test)]
+pub use packets::packets;
+
 use crate::trouble::Trouble;
 use std::process::ExitCode;
 

@@ -16,6 +16,8 @@ pub fn described(figures: &Figures) -> String {
         (shown.repeated, "repeated"),
         (shown.overflowed, "found the output queue full"),
         (shown.restarts, "restarts of the clock"),
+        (figures.discarded, "packets discarded where they are classified"),
+        (decoded.skipped, "packets skipped"),
         (decoded.too_late, "packets too late to decode"),
         (decoded.damaged, "packets damaged"),
         (figures.dropped.0, "packets found the input queue full"),

@@ -44,6 +44,9 @@ pub struct Options {
     /// The graph of modules, instead of the usual one
     #[arg(long, value_name = "FILE")]
     graph: Option<PathBuf>,
+    /// Wait for commands (SHELL) instead of playing one stream: `silk shell` gives them
+    #[arg(long)]
+    appliance: bool,
     /// The stream is H.264, not MPEG-1 or MPEG-2
     #[arg(long)]
     h264: bool,
@@ -187,7 +190,8 @@ named! {
     }
 }
 
-fn rate(text: &str) -> Result<f64, String> {
+/// Reads pictures in a second.
+pub fn rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
     if (0.001..=1000.0).contains(&rate) { Ok(rate) } else { Err("between 0.001 and 1000".into()) }
 }
@@ -260,7 +264,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
 }
 
 /// Set when somebody wants the program to end.
-fn interrupted() -> Result<Arc<AtomicBool>, Trouble> {
+pub fn interrupted() -> Result<Arc<AtomicBool>, Trouble> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, flag.clone())

@@ -30,8 +30,10 @@ pub(super) fn play(options: &Options, stop: &AtomicBool) -> Result<Vec<Figures>,
     let end = options.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) {
         session.machine.work();
+        session.obey();
+        session.player.tend(&mut session.machine.appliance);
         session.finish_what_is_over()?;
-        if session.player.streams().next().is_none() {
+        if !options.appliance && session.player.streams().next().is_none() {
             break;
         }
         session.sleep();
@@ -80,6 +82,12 @@ impl Session {
 
     /// Begins the streams that the command line names.
     fn begin(&mut self, options: &Options) -> Result<(), Trouble> {
+        if options.appliance {
+            let shell = self.player.open_shell(&mut self.machine.appliance);
+            shell.map_err(|refusal| Trouble::Program(format!("no commands can be taken: {refusal}")))?;
+            let _ = writeln!(stderr(), "silk: waits for commands");
+            return Ok(());
+        }
         for number in 0..options.streams {
             let order = order(options, number);
             self.theatre.entitle(&order.name);
@@ -102,9 +110,16 @@ impl Session {
         }
     }
 
+    /// Does what was commanded from the network.
+    fn obey(&mut self) {
+        let theatre = self.theatre.clone();
+        self.player.obey(&mut self.machine.appliance, |title| theatre.entitle(title));
+    }
+
     fn finish_what_is_over(&mut self) -> Result<(), Trouble> {
         let mut over = self.player.over(&mut self.machine.appliance);
         over.extend(self.theatre.closed());
+        over.append(&mut self.player.stopped);
         over.into_iter().try_for_each(|path| self.finish(path))
     }
 

@@ -32,6 +32,8 @@ mod tcp;
 mod watch;
 mod web;
 
+use crate::media;
+use crate::trouble::Trouble;
 pub use failure::Failure;
 use std::process::ExitCode;
 
@@ -44,6 +46,8 @@ pub enum Bench {
     Paths(paths::Options),
     /// TCP and UDP beside Linux: flows, round trips, connections, floods, bad networks, many connections
     Tcp(tcp::Options),
+    /// Video on paths beside GStreamer and ffmpeg: maximum rates, deadlines, admission (Scout §4)
+    Video(media::Options),
     /// Be one end of the TCP experiment (it starts these itself)
     #[command(subcommand, hide = true)]
     End(ends::End),
@@ -53,13 +57,14 @@ pub enum Bench {
 }
 
 /// Runs one experiment to its end.
-pub fn run(bench: &Bench) -> Result<ExitCode, Failure> {
+pub fn run(bench: &Bench) -> Result<ExitCode, Trouble> {
     let done = match bench {
+        Bench::Video(options) => return media::run(&["bench", "video"], options).map(|never| match never {}),
         Bench::Web(options) => web::run(options),
         Bench::Paths(options) => paths::run(options),
         Bench::Tcp(options) => tcp::run(options),
         Bench::End(end) => ends::run(end),
         Bench::Flood(options) => flood::run(options),
     };
-    done.map(|()| ExitCode::SUCCESS)
+    done.map(|()| ExitCode::SUCCESS).map_err(Trouble::from)
 }

@@ -70,7 +70,7 @@ impl Theatre {
         let tables = Tables::with_room(1024, 0x5eed);
         let owned = Owned { arp: true, icmp: true, fragments: true };
         tables.configure(owned, Domains::default(), &[], &[OURS]).unwrap();
-        let mut setup = Setup::new(tables);
+        let mut setup = Setup::new(tables.clone());
         setup.addresses = vec![(OURS.into(), 24)];
         setup.neighbours_told = true;
         setup.devices = vec![Device::default()];
@@ -82,7 +82,8 @@ impl Theatre {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             seed
         });
-        let appliance = Appliance::new(Parts { paths, end, policy, clock: Box::new(clock.clone()), random });
+        let appliance =
+            Appliance::new(Parts { paths, end, policy, tables, clock: Box::new(clock.clone()), random });
         Self { appliance, clock, source, playing: Vec::new(), seen }
     }
 

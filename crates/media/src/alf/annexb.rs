@@ -1,15 +1,15 @@
 //! H.264 with start codes (ISO 14496-10 Annex B) as far as cutting needs it: where an access
-//! unit begins (§7.4.1.2.3) and of what type its first slice is. The order in which pictures are
-//! shown is not read: access units are numbered as they are coded.
+//! unit begins (§7.4.1.2.3), of what type its first slice is, and when it is shown.
 
 use super::bits::Bits;
+use super::poc::Order;
 use super::{Class, Info};
 use silk_wire::rtp_mpv::{BIDIRECTIONAL, INTRA, PREDICTED};
 
-/// The numbering.
+/// What the parameters told so far.
 #[derive(Debug, Default)]
 pub struct H264 {
-    next: u32,
+    order: Order,
 }
 
 /// What a NAL unit is. A slice whose first macroblock is the picture's first begins a picture:
@@ -30,10 +30,14 @@ pub fn begins(unit: &[u8]) -> bool {
 }
 
 impl H264 {
+    /// A whole NAL unit in front of a picture.
+    pub fn header(&mut self, unit: &[u8]) {
+        self.order.parameters(unit);
+    }
+
     /// A picture's first slice begins.
     pub fn picture(&mut self, slice: &[u8]) -> Info {
-        let number = self.next;
-        self.next = number.wrapping_add(1);
+        let number = self.order.place(slice);
         Info { number, kind: kind(slice), ..Info::default() }
     }
 }

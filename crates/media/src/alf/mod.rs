@@ -13,7 +13,7 @@
 //! | `cutter` | start codes → units → packets |
 //! | `mpeg` | the syntax of ISO 11172-2 and 13818-2 as far as cutting needs it |
 //! | `order` | pictures numbered in the order they are shown |
-//! | `annexb` | the same for H.264 |
+//! | `annexb`, `poc` | the same for H.264 |
 //! | `rtp` | the packets as RTP (RFC 2250, RFC 6184) |
 
 mod annexb;
@@ -21,6 +21,7 @@ mod bits;
 mod cutter;
 mod mpeg;
 mod order;
+mod poc;
 mod rtp;
 
 pub use cutter::Cutter;
@@ -36,7 +37,6 @@ pub struct Packet<'a> {
     /// Its bytes, never none.
     pub bytes: &'a [u8],
     /// The picture's number in the order of showing; wraps. Both fields of a frame have the frame's.
-    /// For H.264 it is the number in the order of decoding.
     pub picture: u32,
     /// The picture's type: 1 I, 2 P, 3 B, 4 D; 0: not known. For a frame in two fields the first
     /// one's. A B picture of H.264 that others are predicted from counts as P.
@@ -157,6 +157,9 @@ struct Info {
     mpv: Option<rtp_mpv::Header>,
 }
 
+/// How much of a slice of H.264 tells its picture's type and place, bytes.
+const SLICE_HEADER: usize = 32;
+
 /// What a unit looks like in one of the codings. Units are given from behind the prefix 00 00 01.
 #[derive(Debug)]
 enum Syntax {
@@ -169,7 +172,7 @@ impl Syntax {
     fn lookahead(&self) -> usize {
         match self {
             Self::Mpeg(_) => 1,
-            Self::H264(_) => 10,
+            Self::H264(_) => SLICE_HEADER,
         }
     }
 
@@ -192,7 +195,7 @@ impl Syntax {
     fn header(&mut self, unit: &[u8]) {
         match self {
             Self::Mpeg(mpeg) => mpeg.header(unit),
-            Self::H264(_) => {}
+            Self::H264(h264) => h264.header(unit),
         }
     }
 

@@ -1,0 +1,95 @@
+//! `silk send`: sends a clip, cut so that a player can use each packet as it comes (application-level
+//! framing, Scout §4.1): over MFLOW, as far as the player lets it, or over RTP, at the clip's rate.
+//! The sender is an ordinary program over Linux's UDP: it runs on any host.
+
+mod clip;
+mod over_mflow;
+mod over_rtp;
+
+use crate::play::rate;
+use crate::trouble::Trouble;
+use clip::Clip;
+use silk_media::Rate;
+use silk_wire::{mflow, rtp};
+use std::io::{Write, stdout};
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+/// What to send and where to.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// The clip: any file that libavformat opens, with MPEG-1, MPEG-2 or H.264 in it
+    clip: PathBuf,
+    /// The player; the usual port where none is named (5544, with --rtp 5004)
+    #[arg(long, value_name = "HOST[:PORT]")]
+    to: String,
+    /// Over RTP (RFC 2250, RFC 6184) instead of MFLOW
+    #[arg(long)]
+    rtp: bool,
+    /// Pictures in a second, instead of the clip's own rate
+    #[arg(long, value_name = "N", value_parser = rate)]
+    fps: Option<f64>,
+    /// As fast as the player takes it, or with --rtp as the network does
+    #[arg(long, conflicts_with = "fps")]
+    fast: bool,
+    /// Begin again at the end, until interrupted
+    #[arg(long = "loop")]
+    again: bool,
+    /// Bytes of a datagram at most, with its headers from UDP's on
+    #[arg(long, value_name = "N", default_value_t = 1480, value_parser = clap::value_parser!(u16).range(256..=8972))]
+    size: u16,
+    /// The local port
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    port: u16,
+}
+
+/// Bytes of UDP's header.
+const UDP: usize = 8;
+
+impl Options {
+    /// Bytes of a packet's payload at most, behind headers of `headers` bytes.
+    fn payload(&self, headers: usize) -> usize {
+        usize::from(self.size) - UDP - headers
+    }
+
+    /// The rate to send at; `None`: as fast as may be.
+    fn rate(&self, clip: &Clip) -> Option<Rate> {
+        let wished = self.fps.and_then(|fps| Rate::from_millis((fps * 1000.0).round() as u32));
+        if self.fast { None } else { Some(wished.unwrap_or(clip.rate())) }
+    }
+}
+
+/// Sends the clip to its end, or until interrupted.
+///
+/// # Errors
+/// A file that is no clip, a host that is not found, a player that says nothing.
+pub fn run(options: &Options, stop: &AtomicBool) -> Result<ExitCode, Trouble> {
+    let usual = if options.rtp { rtp::PORT } else { mflow::PORT };
+    let to = address(&options.to, usual)?;
+    let headers = if options.rtp { silk_media::alf::RTP_HEADERS } else { mflow::HEADER };
+    let clip = Clip::open(&options.clip, options.payload(headers), options.again)?;
+    let socket = socket(to, options.port)?;
+    let report = match options.rtp {
+        true => over_rtp::send(options, clip, &socket, stop)?.to_string(),
+        false => over_mflow::send(options, clip, &socket, stop)?.to_string(),
+    };
+    writeln!(stdout(), "{report}").map_err(|error| Trouble::Unwritable("the report".into(), error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The address that `text` names.
+fn address(text: &str, port: u16) -> Result<SocketAddr, Trouble> {
+    let found = text.to_socket_addrs().or_else(|_| (text, port).to_socket_addrs());
+    let unknown = |why: String| Trouble::Usage(format!("`{text}` is no host, or not found: {why}"));
+    found.map_err(|error| unknown(error.to_string()))?.next().ok_or_else(|| unknown("no address".into()))
+}
+
+fn socket(to: SocketAddr, port: u16) -> Result<UdpSocket, Trouble> {
+    let any: SocketAddr = if to.is_ipv4() { ([0, 0, 0, 0], port).into() } else { ([0u16; 8], port).into() };
+    let failed = |error| Trouble::Program(format!("cannot send to {to}: {error}"));
+    let socket = UdpSocket::bind(any).map_err(failed)?;
+    socket.connect(to).map_err(failed)?;
+    Ok(socket)
+}

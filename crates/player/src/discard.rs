@@ -1,0 +1,75 @@
+//! Early discard (Scout §4.4): packets of pictures that will not be shown, because only each n-th is or
+//! because they are late already, are dropped where they are classified: with XDP before anything is
+//! copied. Here the filters of the streams are kept up.
+
+use crate::player::Player;
+use crate::stream::Carrier;
+use silk_appliance::Appliance;
+use silk_media::{DisplayStage, Fall, MpegStage, mpeg};
+use silk_path::classify::{Filter, Found, Framed};
+use std::time::Duration;
+
+/// How often the filters are looked at: the time of the earliest picture moves on with each.
+const INTERVAL: Duration = Duration::from_millis(5);
+
+impl Player {
+    /// Brings the filters up to date, now and then. Call it whenever the appliance has worked.
+    pub fn tend(&mut self, appliance: &mut Appliance) {
+        let now = appliance.now();
+        if now.since(self.tended) < INTERVAL {
+            return;
+        }
+        self.tended = now;
+        for (id, stream) in &self.streams {
+            let Some(path) = appliance.paths().path(*id) else { continue };
+            let stages = (path.stage::<MpegStage>(), path.stage::<DisplayStage>());
+            let (Some(mpeg), Some(display)) = stages else { continue };
+            let filter = filter(stream.carrier, mpeg.fall(), display.output.earliest(now));
+            set(appliance, Found { domain: 0, index: id.index }, &filter);
+        }
+    }
+}
+
+fn filter(carrier: Carrier, fall: Fall, earliest: Option<u32>) -> Filter {
+    match carrier {
+        Carrier::Mflow => {
+            let every = if fall.only_shown_are_needed() { fall.every() as u16 } else { 1 };
+            Filter { every, not_before: earliest, ..Filter::none(Framed::Mflow) }
+        }
+        Carrier::Rtp => {
+            let types = if fall.no_b_is_shown() { 1 << mpeg::B_PICTURE } else { 0 };
+            Filter { types, not_before: earliest, ..Filter::none(Framed::RtpVideo) }
+        }
+    }
+}
+
+/// Where only the time has moved on, one store; nothing where all is wanted.
+fn set(appliance: &Appliance, path: Found, filter: &Filter) {
+    let tables = appliance.tables();
+    match (tables.filter(path), filter.not_before) {
+        (Some(known), Some(least)) if Filter { not_before: filter.not_before, ..known } == *filter => {
+            tables.discard_before(path, least);
+        }
+        (None, None) if *filter == Filter::none(filter.framed) => {}
+        // Another path has the entry: then what is not wanted is dropped by MPEG.
+        _ => _ = tables.discard(path, filter),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_third_of_the_usual_groups_drops_the_rest() {
+        let mut fall = Fall::default();
+        for n in 0..30 {
+            fall.note(if n % 3 == 0 { 2 } else { mpeg::B_PICTURE }, n % 3 == 0, 3);
+        }
+        let mflow = filter(Carrier::Mflow, fall, None);
+        assert_eq!((mflow.every, mflow.types), (3, 0));
+        let rtp = filter(Carrier::Rtp, fall, Some(9));
+        assert_eq!((rtp.every, rtp.types, rtp.not_before), (1, 8, Some(9)));
+        assert_eq!(filter(Carrier::Rtp, Fall::default(), None), Filter::none(Framed::RtpVideo));
+    }
+}

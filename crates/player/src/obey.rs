@@ -1,0 +1,132 @@
+//! The player does what SHELL was told (Scout §4.1): `mpeg_decode` makes a path at DISPLAY.
+
+use crate::player::Player;
+use crate::stream::{Carrier, Order, Refusal};
+use silk_appliance::Appliance;
+use silk_media::{DEFAULT_OUTPUT, Offer, Playing, Rate, Wish};
+use silk_modules::shell::{self, Command, Fps, Shell, Target};
+use silk_path::{Attrs, Endpoint, PathId};
+use silk_wire::{mflow, rtp};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+impl Player {
+    /// Makes the path that commands come by, where the graph has a SHELL.
+    ///
+    /// # Errors
+    /// The graph has none, or its port is taken.
+    pub fn open_shell(&mut self, appliance: &mut Appliance) -> Result<PathId, Refusal> {
+        let top = appliance.paths().graph().modules().of_kind("shell").ok_or(Refusal::NoModule("shell"))?;
+        appliance.create(top, Attrs::new(), silk_sched::Terms::default(), None).map_err(Refusal::from)
+    }
+
+    /// Does what was commanded since, and answers. `entitle` is told the name of each stream before
+    /// its screen is opened.
+    pub fn obey(&mut self, appliance: &mut Appliance, mut entitle: impl FnMut(&str)) {
+        let orders = appliance.paths_mut().module_mut::<Shell>().map(Shell::orders).unwrap_or_default();
+        for order in orders {
+            let answer = self.done(appliance, &order.command, order.from, &mut entitle);
+            appliance.with(|paths, now, port| shell::answer(paths, now, port, &order, &answer));
+        }
+    }
+
+    fn done(
+        &mut self,
+        appliance: &mut Appliance,
+        command: &Command,
+        from: Endpoint,
+        entitle: &mut dyn FnMut(&str),
+    ) -> String {
+        match command {
+            Command::Decode { .. } => self.decode(appliance, command, from, entitle),
+            Command::List => self.listed(appliance),
+            Command::Stop(target) => self.for_one(target, |player, path| {
+                player.end(appliance, path);
+                player.stopped.push(path);
+                "ok".into()
+            }),
+            Command::Rate(target, fps) => self.for_one(target, |player, path| match rate(*fps) {
+                Some(rate) => done(player.set_rate(appliance, path, rate)),
+                None => "error: max is for mpeg_decode only".into(),
+            }),
+            Command::Every(target, every) => {
+                self.for_one(target, |player, path| done(player.set_every(appliance, path, (*every).into())))
+            }
+        }
+    }
+
+    fn for_one(&mut self, target: &Target, work: impl FnOnce(&mut Self, PathId) -> String) -> String {
+        let path = match target {
+            Target::Name(name) => self.find(name),
+            Target::Path(path) => Some(*path).filter(|path| self.streams().any(|(known, _)| known == *path)),
+        };
+        path.map_or_else(|| "error: no such stream".into(), |path| work(self, path))
+    }
+
+    fn decode(
+        &mut self,
+        appliance: &mut Appliance,
+        command: &Command,
+        _: Endpoint,
+        entitle: &mut dyn FnMut(&str),
+    ) -> String {
+        let Some(order) = order_of(command, self.streams().count()) else { return "error".into() };
+        entitle(&order.name);
+        match self.begin(appliance, &order) {
+            Ok(begun) if begun.terms.offer == Offer::Whole => format!("ok {}", begun.path),
+            Ok(begun) => format!("ok {} with less: {}", begun.path, Refusal::Offered(begun.terms.offer)),
+            Err(refusal) => format!("error: {refusal}"),
+        }
+    }
+
+    /// The streams, a few words each.
+    fn listed(&self, appliance: &Appliance) -> String {
+        let line = |(path, name): (PathId, &str)| {
+            let shown = self.figures(appliance, path).map(|figures| figures.shown).unwrap_or_default();
+            format!("{path} {name} {} shown {} missed {} lost", shown.shown, shown.missed, shown.lost)
+        };
+        let lines: Vec<String> = self.streams().map(line).collect();
+        if lines.is_empty() { "nothing is playing".into() } else { lines.join("; ") }
+    }
+}
+
+fn done(was: bool) -> String {
+    if was { "ok".into() } else { "error: the stream is over".into() }
+}
+
+fn rate(fps: Fps) -> Option<Rate> {
+    match fps {
+        Fps::Millis(millis) => Rate::from_millis(millis),
+        Fps::Max => None,
+    }
+}
+
+/// The order that `mpeg_decode` gives; the stream is the `number`-th.
+fn order_of(command: &Command, number: usize) -> Option<Order> {
+    let Command::Decode { source, fps, every, name, queue, port, rtp: over_rtp } = command else {
+        return None;
+    };
+    let usual = if *over_rtp { rtp::PORT } else { mflow::PORT };
+    let any =
+        if source.is_v6() { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
+    Some(Order {
+        name: name.clone().unwrap_or_else(|| format!("stream{}", number + 1)),
+        carrier: if *over_rtp { Carrier::Rtp } else { Carrier::Mflow },
+        local: Endpoint::new(any, port.unwrap_or(usual)),
+        remote: Some(*source),
+        wish: Wish {
+            playing: match fps {
+                Some(Fps::Max) => Playing::Free,
+                Some(fps) => rate(*fps).map_or(Playing::Own, Playing::At),
+                None => Playing::Own,
+            },
+            every: every.unwrap_or(1).max(1).into(),
+            queue: queue.map_or(DEFAULT_OUTPUT, usize::from),
+            ticks: *over_rtp,
+            ..Wish::default()
+        },
+        demand: None,
+        input_queue: if *over_rtp { 512 } else { 64 },
+        realtime: true,
+        accept_less: true,
+    })
+}
