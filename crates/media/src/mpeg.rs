@@ -193,11 +193,14 @@ impl MpegStage {
     fn is_in_vain(&mut self, cx: &mut Cx<'_, '_>, framing: Framing) -> bool {
         let now = cx.now();
         let Some(display) = cx.above::<DisplayStage>() else { return true };
+        let (wanted, past) =
+            (display.output.wants(framing.stamp), display.output.is_past(framing.stamp, now));
+        if framing.first {
+            self.fall.note(framing.kind, wanted, display.output.options().every);
+        }
         if framing.kind != B_PICTURE {
             return false;
         }
-        let (wanted, past) =
-            (display.output.wants(framing.stamp), display.output.is_past(framing.stamp, now));
         self.decoded.skipped += u64::from(!wanted);
         self.decoded.too_late += u64::from(wanted && past);
         !wanted || past

@@ -98,6 +98,7 @@ impl Player {
             budget: Budget::new(options.share, options.memory),
             streams: BTreeMap::new(),
             stopped: Vec::new(),
+            tended: silk_instant::Instant::ZERO,
         }
     }
 
