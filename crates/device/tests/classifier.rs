@@ -72,8 +72,15 @@ fn filter() -> impl Strategy<Value = Filter> {
     let every = prop_oneof![2 => Just(1), 3 => 0..4u16, 1 => any::<u16>()];
     let types = prop_oneof![2 => Just(0), 2 => 0..16u8, 1 => any::<u8>()];
     let framed = select(vec![Framed::Mflow, Framed::RtpVideo]);
-    (framed, types, every, proptest::option::of(select(&STAMPS[..])))
-        .prop_map(|(framed, types, every, not_before)| Filter { framed, types, every, not_before })
+    let skips = prop_oneof![2 => Just(1 << 3), 2 => 0..16u8, 1 => any::<u8>()];
+    let not_before = proptest::option::of(select(&STAMPS[..]));
+    (framed, types, every, skips, not_before).prop_map(|(framed, types, every, skips, not_before)| Filter {
+        framed,
+        types,
+        every,
+        skips,
+        not_before,
+    })
 }
 
 fn setup() -> impl Strategy<Value = Setup> {

@@ -76,10 +76,11 @@ impl Udp {
     }
 
     fn leave(&mut self, local: Endpoint, remote: Option<Endpoint>, path: PathId) {
+        // The next path of this index wants all its packets.
+        self.tables.discard_nothing(Found { domain: self.domain, index: path.index });
         match remote {
             Some(remote) => {
                 self.tables.flows.remove(&Between { protocol: Protocol::Udp, local, remote });
-                self.tables.discard_nothing(Found { domain: self.domain, index: path.index });
             }
             None => self.bound.leave(&self.tables, Protocol::Udp, local, path),
         }

@@ -117,3 +117,16 @@ fn an_echo_never_answers_an_echo() {
     exchange(&mut client, &mut server);
     assert_eq!(server.drops(echo, DropReason::Unexpected), 1);
 }
+
+#[test]
+fn a_filter_ends_with_its_path_whether_that_has_a_peer_or_not() {
+    use silk_path::classify::{Filter, Found, Framed};
+    let mut host = Host::new(1);
+    for attrs in [local(1, 5000), local(1, 5000).with(Attr::Remote(at(2, 9)))] {
+        let path = host.create("socket", attrs);
+        let found = Found { domain: 0, index: path.index };
+        assert_eq!(host.tables.discard(found, &Filter::none(Framed::Mflow)), Ok(()));
+        host.destroy(path);
+        assert_eq!(host.tables.filter(found), None);
+    }
+}

@@ -415,7 +415,8 @@ static __always_inline int discarded(__u32 value, struct transport *udp, __u32 r
 	default:
 		return 0;
 	}
-	if (!(kind < 8 && what >> 40 >> kind & 1) && !(every > 1 && stamp % every) &&
+	if (!(kind < 8 && what >> 40 >> kind & 1) &&
+	    !(kind < 8 && least >> 40 >> kind & 1 && every > 1 && stamp % every) &&
 	    !(kind == KIND_B && (least & DISCARD_HAS_LEAST) && (__s32)(stamp - (__u32)least) < 0))
 		return 0;
 	__sync_fetch_and_add(&entry->words[2], 1);

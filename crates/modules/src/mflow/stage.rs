@@ -129,7 +129,6 @@ impl MflowStage {
         if let Some(flow) = self.entered.take() {
             let tables = &cx.module::<Mflow>().tables;
             tables.flows.remove(&flow);
-            tables.discard_nothing(self.found);
         }
     }
 

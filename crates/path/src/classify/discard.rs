@@ -36,8 +36,12 @@ pub struct Filter {
     pub framed: Framed,
     /// Bit *k*: no pictures of type *k* (1 I, 2 P, 3 B), for *k* below 8.
     pub types: u8,
-    /// Only pictures whose number this divides; 0 and 1: all. MFLOW alone numbers pictures.
+    /// Of the types in `skips` only pictures whose number this divides; 0 and 1: all. MFLOW alone
+    /// numbers pictures.
     pub every: u16,
+    /// Bit *k*: pictures of type *k* may be skipped. Those that no other needs: B pictures, and I
+    /// pictures of a stream that has nothing else.
+    pub skips: u8,
     /// No B pictures with an older number or time stamp than this, in serial number arithmetic
     /// (RFC 1982).
     pub not_before: Option<u32>,
@@ -56,9 +60,9 @@ struct Seen {
 }
 
 impl Filter {
-    /// A filter that wants everything of this protocol.
+    /// A filter that wants everything of this protocol, and would skip B pictures.
     pub const fn none(framed: Framed) -> Self {
-        Self { framed, types: 0, every: 1, not_before: None }
+        Self { framed, types: 0, every: 1, skips: 1 << KIND_B, not_before: None }
     }
 
     /// Whether the packet with this behind UDP's header is dropped where it is classified.
@@ -68,12 +72,14 @@ impl Filter {
 
     /// Whether a picture of this type, with this number or time stamp, is not wanted.
     pub fn unwanted(&self, kind: u8, stamp: u32) -> bool {
-        let of_type = kind < 8 && self.types >> kind & 1 != 0;
-        let skipped =
-            self.framed == Framed::Mflow && self.every > 1 && !stamp.is_multiple_of(u32::from(self.every));
+        let is_of = |types: u8| kind < 8 && types >> kind & 1 != 0;
+        let skipped = self.framed == Framed::Mflow
+            && self.every > 1
+            && is_of(self.skips)
+            && !stamp.is_multiple_of(u32::from(self.every));
         let late =
             kind == KIND_B && self.not_before.is_some_and(|least| (stamp.wrapping_sub(least) as i32) < 0);
-        of_type || skipped || late
+        is_of(self.types) || skipped || late
     }
 
     fn seen(&self, payload: &[u8]) -> Option<Seen> {
@@ -96,7 +102,8 @@ impl Filter {
         let what = self.framed.number() << DISCARD_FRAMED_SHIFT
             | u64::from(self.types) << DISCARD_TYPES_SHIFT
             | u64::from(self.every) << DISCARD_EVERY_SHIFT;
-        (what, self.not_before.map_or(0, |least| DISCARD_HAS_LEAST | u64::from(least)))
+        let least = self.not_before.map_or(0, |least| DISCARD_HAS_LEAST | u64::from(least));
+        (what, least | u64::from(self.skips) << DISCARD_SKIPS_SHIFT)
     }
 
     fn from_words(what: u64, least: u64) -> Option<Self> {
@@ -109,6 +116,7 @@ impl Filter {
             framed,
             types: (what >> DISCARD_TYPES_SHIFT) as u8,
             every: (what >> DISCARD_EVERY_SHIFT) as u16,
+            skips: (least >> DISCARD_SKIPS_SHIFT) as u8,
             not_before: (least & DISCARD_HAS_LEAST != 0).then_some(least as u32),
         })
     }
@@ -145,7 +153,9 @@ impl Tables {
     /// filter; one store, for whoever shows pictures says so often.
     pub fn discard_before(&self, path: Found, least: u32) {
         if self.filtered(path) {
-            self.entry(path)[1].store(DISCARD_HAS_LEAST | u64::from(least), Release);
+            let word = &self.entry(path)[1];
+            let skips = word.load(Relaxed) & 0xff << DISCARD_SKIPS_SHIFT;
+            word.store(skips | DISCARD_HAS_LEAST | u64::from(least), Release);
         }
     }
 
@@ -240,7 +250,9 @@ mod tests {
         let no_b = Filter { types: 1 << 3, ..MFLOW };
         assert_eq!([1, 2, 3, 200].map(|kind| no_b.drops(&mflow(3, kind, 0))), [false, false, true, false]);
         let third = Filter { every: 3, ..MFLOW };
-        assert_eq!([0, 1, 2, 3].map(|n| third.drops(&mflow(0, 1, n))), [false, true, true, false]);
+        assert_eq!([0, 1, 2, 3].map(|n| third.drops(&mflow(0, 3, n))), [false, true, true, false]);
+        assert!(!third.drops(&mflow(0, 2, 1)), "others are built on it");
+        assert!(Filter { skips: 1 << 1, ..third }.drops(&mflow(0, 1, 1)));
         let late = Filter { not_before: Some(2), ..MFLOW };
         assert_eq!([1, 2, u32::MAX].map(|n| late.drops(&mflow(0, 3, n))), [true, false, true]);
         assert!(!late.drops(&mflow(0, 2, 1)), "others are built on a P picture");
@@ -279,7 +291,7 @@ mod tests {
     fn a_filter_reads_as_it_was_set_and_is_gone_when_it_is_cleared() {
         let tables = Tables::with_room(8, 1);
         for filter in [
-            Filter { types: 0x88, every: 65_535, not_before: Some(u32::MAX), ..MFLOW },
+            Filter { types: 0x88, every: 65_535, skips: 0x81, not_before: Some(u32::MAX), ..MFLOW },
             Filter { not_before: Some(0), ..RTP },
             RTP,
         ] {

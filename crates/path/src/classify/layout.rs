@@ -120,8 +120,8 @@
 //!       advertisement is wanted, or the stream ends); `type = p[2]`, `stamp` the `u32` at `p[8]`.
 //!     * RTP with the header of RFC 2250: `p[0] & `[`RTP_MASK`]` == `[`RTP_PLAIN`] (version 2, no
 //!       extension, no CSRC); `type = p[14] & 7`, `stamp` the `u32` at `p[4]`.
-//!     * Not wanted: `type < 8` and bit `type` of `types` is set; or MFLOW, `every > 1` and
-//!       `stamp % every != 0`; or `type` is [`KIND_B`], bit 32 of word 1 is set and
+//!     * Not wanted: `type < 8` and bit `type` of `types` is set; or MFLOW, `type < 8`, bit `type` of
+//!       `skips` is set, `every > 1` and `stamp % every != 0`; or `type` is [`KIND_B`], bit 32 of word 1 is set and
 //!       `stamp - least`, of 32 bits with a sign, is negative.
 //!
 //!     Whoever drops it adds one to word 2. The answer of `steer` (below) does not depend on this.
@@ -130,7 +130,7 @@
 //! ```text
 //!          63            48 47     40 39      32 31                             0
 //! word 0  |     every      |  types  | protocol |             value              |
-//! word 1  |              0                 | ^ |             least              |
+//! word 1  |       0        |  skips  |   0   ^ |             least              |
 //! word 2  | packets discarded                                                    |
 //! word 3  | 0                                                                    |
 //! ```
@@ -252,6 +252,8 @@ pub const DISCARD_FRAMED_SHIFT: u32 = 32;
 pub const DISCARD_TYPES_SHIFT: u32 = 40;
 /// Where word 0 of an entry keeps which pictures are wanted (16 bits).
 pub const DISCARD_EVERY_SHIFT: u32 = 48;
+/// Where word 1 of an entry keeps the mask of types of which pictures are skipped (8 bits).
+pub const DISCARD_SKIPS_SHIFT: u32 = 40;
 /// In word 1 of an entry: the lower half is in force.
 pub const DISCARD_HAS_LEAST: u64 = 1 << 32;
 /// The protocol of an entry: MFLOW.

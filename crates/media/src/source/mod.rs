@@ -10,12 +10,15 @@
 //! with, which only somebody can do who has seen that packet. An older one than was heard before
 //! changes nothing.
 
+mod schedule;
+
 use alloc::collections::VecDeque;
 use core::time::Duration;
 use silk_instant::Instant;
 use silk_wire::mflow::{self, Advertisement, Data, Packet, after};
 
 use crate::timing::Rate;
+use schedule::Schedule;
 
 /// The most packets on their way, whatever is advertised: what bounds the memory.
 const MOST: u32 = 8192;
@@ -26,8 +29,6 @@ const FIRST: u32 = 2;
 const ASK_LEAST: Duration = Duration::from_millis(100);
 /// The longest.
 const ASK_MOST: Duration = Duration::from_secs(1);
-/// The most that a source catches up of a time when the player let it send nothing.
-const CATCH_UP: Duration = Duration::from_secs(1);
 /// Times the end of the stream is told, where nobody answers.
 const FAREWELLS: u32 = 8;
 
@@ -133,56 +134,6 @@ pub struct SourceFigures {
     pub outstanding: u32,
 }
 
-/// When the pictures are due.
-#[derive(Clone, Copy, Debug)]
-struct Schedule {
-    sending: Sending,
-    ahead: Duration,
-    // When picture `pictures` is due.
-    begun: Instant,
-    // Pictures begun; and packets sent of the last of them.
-    pictures: u64,
-    packets: u32,
-    // Packets that the last picture of each type had: what is expected of the next.
-    usual: [u32; 8],
-}
-
-impl Schedule {
-    fn new(sending: Sending, ahead: Duration, now: Instant) -> Self {
-        Self { sending, ahead, begun: now, pictures: 0, packets: 0, usual: [1; 8] }
-    }
-
-    /// When the next packet is due.
-    fn due(&self, piece: &Piece) -> Instant {
-        let Sending::At(rate) = self.sending else { return Instant::ZERO };
-        let (picture, nth) = if piece.first || self.pictures == 0 {
-            (self.pictures, 0)
-        } else {
-            (self.pictures - 1, self.packets)
-        };
-        let usual = self.usual[usize::from(piece.kind & 7)].max(1);
-        let spread = rate.time_of(1) * nth.min(usual - 1) / usual;
-        let due = self.begun + rate.time_of(picture) + spread;
-        Instant::ZERO + due.since(Instant::ZERO + self.ahead)
-    }
-
-    /// A packet is sent. What the player has held up longer than may be caught up stays late.
-    fn sent(&mut self, piece: &Piece, now: Instant) {
-        let late = now.since(self.due(piece));
-        if matches!(self.sending, Sending::At(_)) && late > CATCH_UP {
-            self.begun += late - CATCH_UP;
-        }
-        if piece.first || self.pictures == 0 {
-            self.pictures += 1;
-            self.packets = 0;
-        }
-        self.packets += 1;
-        if piece.last {
-            self.usual[usize::from(piece.kind & 7)] = self.packets;
-        }
-    }
-}
-
 /// A source.
 pub struct Source {
     options: SourceOptions,
@@ -260,8 +211,7 @@ impl Source {
 
     /// Sends at another rate from `now` on.
     pub fn set_sending(&mut self, sending: Sending, now: Instant) {
-        let usual = self.schedule.usual;
-        self.schedule = Schedule { usual, ..Schedule::new(sending, self.options.ahead, now) };
+        self.schedule.begin_at(sending, now);
     }
 
     /// What is to be done at `now`, where `piece` is the next packet; none: the stream has ended.
@@ -430,5 +380,4 @@ impl Source {
 }
 
 #[cfg(test)]
-#[path = "source_tests.rs"]
 mod tests;
