@@ -258,3 +258,20 @@ fn a_picture_keeps_its_bytes_when_its_decoder_is_gone() {
     assert_eq!(kept.iter().map(|picture| sum(&**picture)).collect::<Vec<_>>(), sums);
     assert!(kept.iter().all(|picture| picture.memory() >= 176 * 144 * 3 / 2));
 }
+
+#[test]
+fn a_stream_that_says_it_has_no_b_pictures_is_shown_without_delay() {
+    for (name, arguments) in [
+        ("clip.m2v", "-c:v mpeg2video -bf 0 -flags +low_delay"),
+        ("clip.mp4", "-c:v libx264 -tune zerolatency"),
+    ] {
+        let Some((_folder, file)) = clip(name, arguments) else { return };
+        let (coding, pictures) = coded(&file);
+        let (mut decoder, mut came) = (decoder(coding), Vec::new());
+        for (picture, stamp) in pictures.iter().zip(0..) {
+            let unit = Unit { bytes: picture, stamp, first: true, last: true, gap: false };
+            decoder.decode(unit, &mut |picture| came.push((stamp, picture.stamp()))).unwrap();
+        }
+        assert_eq!(came, (0..30).map(|stamp| (stamp, stamp)).collect::<Vec<_>>(), "{name}");
+    }
+}

@@ -1,6 +1,7 @@
 //! `silk-media measure`: small measurements on which decisions rest. Each says its question and its
 //! unit, and repeats what it measures in turn.
 
+mod costs;
 mod decode;
 mod packets;
 mod peers;
@@ -16,6 +17,8 @@ use std::process::ExitCode;
 pub enum Measure {
     /// Decoding packet by packet against a whole picture at its last packet: CPU, contents, loss
     Decode(decode::Options),
+    /// What each picture of a clip costs to decode, and how well its bits tell that
+    Costs(costs::Options),
     /// How fast GStreamer and ffmpeg decode a clip that comes over RTP (needs root: hosts in namespaces)
     Peers(peers::Options),
 }
@@ -24,6 +27,7 @@ pub enum Measure {
 pub fn run(measure: &Measure) -> Result<ExitCode, Trouble> {
     match measure {
         Measure::Decode(options) => decode::run(options).map(|()| ExitCode::SUCCESS),
+        Measure::Costs(options) => costs::run(options).map(|()| ExitCode::SUCCESS),
         Measure::Peers(options) => peers::run(options).map(|()| ExitCode::SUCCESS),
     }
 }
