@@ -93,6 +93,7 @@ impl Module for Mpeg {
         let decoder = if in_pieces { Box::new(FromRtp::new(decoder)) } else { decoder };
         let stage = MpegStage {
             decoder,
+            coding: wish.coding,
             charged: 0,
             ready: Vec::new(),
             decoded: Decoded::default(),
@@ -154,6 +155,7 @@ impl Arrivals {
 /// MPEG's part of a path: a decoder.
 pub struct MpegStage {
     decoder: Box<dyn Decoder>,
+    coding: Coding,
     // Bytes of the decoder's own that are charged to the path.
     charged: usize,
     // Pictures on their way from the decoder to the display.
@@ -222,8 +224,12 @@ impl MpegStage {
     }
 
     /// Tells the display the stream's own rate, where a sequence header tells it.
-    fn look_at_sequence(cx: &mut Cx<'_, '_>, bytes: &[u8]) {
-        let rate = alf::sequence(bytes).and_then(|sequence| sequence.rate).and_then(alf::Rate::played);
+    fn look_at_sequence(&self, cx: &mut Cx<'_, '_>, bytes: &[u8]) {
+        let rate = match self.coding {
+            Coding::Mpeg => alf::sequence(bytes).and_then(|sequence| sequence.rate),
+            Coding::H264 => alf::h264_rate(bytes),
+        };
+        let rate = rate.and_then(alf::Rate::played);
         let now = cx.now();
         if let (Some(rate), Some(display)) = (rate, cx.above::<DisplayStage>()) {
             display.output.set_own(rate, now);
@@ -235,7 +241,7 @@ impl MpegStage {
         let freed = cx.above::<DisplayStage>().map_or(Instant::ZERO, |display| display.output.freed());
         let Framing { stamp, first, last, gap, .. } = framing;
         if first {
-            Self::look_at_sequence(cx, bytes);
+            self.look_at_sequence(cx, bytes);
         }
         let start = time(cx);
         let Self { decoder, ready, .. } = self;

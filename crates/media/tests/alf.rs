@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use silk_media::Coding;
-use silk_media::alf::{Cutter, LOOKED_AT, NotVideo, Packet, Part, Rate, RtpSource};
+use silk_media::alf::{Cutter, LOOKED_AT, NotVideo, Packet, Part, Rate, RtpSource, h264_rate};
 use silk_media::h264::Reassembly;
 use silk_wire::{rtp, rtp_mpv};
 
@@ -222,6 +222,22 @@ fn h264_is_cut_into_access_units_of_whole_units() {
     assert_eq!(shape(&packets), expected);
     let parts: Vec<Part> = packets.iter().map(|packet| packet.part).collect();
     assert_eq!(parts, [Part::Whole, Part::Begin, Part::Middle, Part::End, Part::Whole, Part::Whole]);
+}
+
+#[test]
+fn h264_tells_its_rate_however_its_parameters_come() {
+    let parameters = [
+        0x67, 0x64, 0x00, 0x1e, 0xac, 0xd9, 0x40, 0xa0, 0x3d, 0xb0, 0x11, 0x00, 0x00, 0x03, 0x00, 0x01, 0x00,
+        0x00, 0x03, 0x00, 0x32, 0x0f, 0x16, 0x2d, 0x96,
+    ];
+    let rate = Some(Rate { pictures: 50, seconds: 2 });
+    assert_eq!(h264_rate(&parameters), rate, "a payload of RTP");
+    let several = [&[0x78, 0, 1, 0x09, 0, parameters.len() as u8][..], &parameters].concat();
+    assert_eq!(h264_rate(&several), rate, "several in one");
+    let with_codes = [&[0, 0, 0, 1, 9, 0x10, 0, 0, 0, 1][..], &parameters, &[0, 0, 0, 1, 0x68]].concat();
+    assert_eq!(h264_rate(&with_codes), rate, "with start codes");
+    assert_eq!(h264_rate(&h264()), None, "parameters without a rate");
+    assert_eq!(h264_rate(&[]), None);
 }
 
 /// The datagrams of a stream as RTP.

@@ -2,8 +2,9 @@
 //! unit begins (§7.4.1.2.3), of what type its first slice is, and when it is shown.
 
 use super::bits::Bits;
-use super::poc::Order;
-use super::{Class, Info};
+use super::poc::{self, Order};
+use super::{Class, Info, Rate};
+use silk_wire::rtp_h264::{self, Payload};
 use silk_wire::rtp_mpv::{BIDIRECTIONAL, INTRA, PREDICTED};
 
 /// What the parameters told so far.
@@ -41,6 +42,22 @@ impl H264 {
         Info { number, kind: kind(slice), ..Info::default() }
     }
 }
+
+/// The rate that the sequence's parameters in `bytes` tell: NAL units with start codes, or one or
+/// several as RTP carries them (RFC 6184). None where there are no parameters.
+pub fn rate(bytes: &[u8]) -> Option<Rate> {
+    if bytes.starts_with(&[0, 0]) {
+        return super::rtp::units(bytes).take(LOOKED_AT).find_map(poc::rate);
+    }
+    match rtp_h264::parse(bytes).ok()? {
+        Payload::Single(unit) => poc::rate(unit),
+        Payload::Several(mut units) => units.find_map(poc::rate),
+        Payload::Piece(..) => None,
+    }
+}
+
+/// Units of a packet among which parameters are looked for: they stand at its beginning.
+const LOOKED_AT: usize = 4;
 
 /// The type of a slice (ISO 14496-10 table 7-6). What others are predicted from is never told to
 /// be a B picture, which may be left out.

@@ -24,6 +24,7 @@ mod order;
 mod poc;
 mod rtp;
 
+pub use annexb::rate as h264_rate;
 pub use cutter::Cutter;
 pub use mpeg::sequence;
 pub use rtp::{HEADERS as RTP_HEADERS, RtpSource};

@@ -3,6 +3,7 @@
 //! leads to it. Counts of type 0 are read; where they are of another type, or parameters are
 //! missing, pictures are taken to be shown as they are coded.
 
+use super::Rate;
 use super::bits::Bits;
 use alloc::vec::Vec;
 
@@ -20,6 +21,7 @@ struct Sequence {
     // Of the count's lower part; none where the count is of another type.
     count_bits: Option<u32>,
     frames_only: bool,
+    rate: Option<Rate>,
 }
 
 /// What a slice says of its picture.
@@ -158,7 +160,49 @@ fn sequence(bytes: &[u8]) -> Option<(u32, Sequence)> {
     bits.skip(1);
     bits.golomb()?;
     bits.golomb()?;
-    Some((id, Sequence { planes, frame_number_bits, count_bits, frames_only: bits.flag() }))
+    let frames_only = bits.flag();
+    bits.skip(if frames_only { 1 } else { 2 });
+    // How much of the frame is cut off.
+    if bits.flag() {
+        for _ in 0..4 {
+            bits.golomb()?;
+        }
+    }
+    let rate = if bits.flag() { usability(&mut bits) } else { None };
+    Some((id, Sequence { planes, frame_number_bits, count_bits, frames_only, rate }))
+}
+
+/// The rate among the information on the video's usability (§E.1.1); a tick is a field (§E.2.1).
+fn usability(bits: &mut Bits<'_>) -> Option<Rate> {
+    const EXTENDED_SHAPE: u32 = 255;
+    if bits.flag() && bits.number(8) == EXTENDED_SHAPE {
+        bits.skip(32);
+    }
+    if bits.flag() {
+        bits.skip(1);
+    }
+    if bits.flag() {
+        bits.skip(4);
+        if bits.flag() {
+            bits.skip(24);
+        }
+    }
+    if bits.flag() {
+        bits.golomb()?;
+        bits.golomb()?;
+    }
+    if !bits.flag() {
+        return None;
+    }
+    let (ticks, scale) = (bits.number(32), bits.number(32));
+    let seconds = ticks.checked_mul(2)?;
+    (seconds > 0 && scale > 0).then_some(Rate { pictures: scale, seconds })
+}
+
+/// The rate that a NAL unit of sequence parameters tells.
+pub fn rate(unit: &[u8]) -> Option<Rate> {
+    let (_, rest) = unit.split_first().filter(|(first, _)| **first & 0x9f == 7)?;
+    sequence(&unescaped(&rest[..rest.len().min(MOST)]))?.1.rate
 }
 
 /// A number of bits that is sent less four, sixteen at most (§7.4.2.1.1).
@@ -229,6 +273,8 @@ mod tests {
             (id, sequence.planes, sequence.frame_number_bits, sequence.count_bits, sequence.frames_only);
         assert_eq!(read, (0, false, 4, Some(6), true));
         assert_eq!(picture(&PICTURE[1..]), Some((0, 0)));
+        assert_eq!(rate(&SEQUENCE).and_then(Rate::played), crate::Rate::from_millis(25_000));
+        assert_eq!(rate(&PICTURE), None);
     }
 
     /// The first slice of a picture: its type, its count's lower six bits.

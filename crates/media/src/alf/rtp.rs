@@ -89,7 +89,7 @@ impl RtpSource {
 }
 
 /// The NAL units between start codes, without the zeros that may follow each (ISO 14496-10 §B.1).
-fn units(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn units(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     core::iter::from_fn(move || {
         let start = prefix(rest)? + 3;
