@@ -6,6 +6,7 @@ mod avcodec;
 mod clips;
 mod clock;
 mod demux;
+mod man;
 mod measure;
 mod peers;
 mod place;
@@ -68,6 +69,8 @@ enum Command {
     Shell(shell::Options),
     /// Say where the time of the last missed pictures went
     Why(why::Options),
+    /// Print this program's manual page
+    Man(man::Options),
     /// Measure what parts of video cost on this machine, and what they do when something is lost
     #[command(subcommand)]
     Measure(measure::Measure),
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Command::Send(options) => play::interrupted().and_then(|stop| send::run(&options, &stop)),
         Command::Shell(options) => shell::run(&options),
         Command::Why(options) => why::run(&options),
+        Command::Man(options) => man::run(&options),
         Command::Measure(measure) => measure::run(&measure),
     };
     done.unwrap_or_else(|trouble| trouble.tell())

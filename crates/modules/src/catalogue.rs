@@ -22,6 +22,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::time::Duration;
 use silk_path::classify::Tables;
 use silk_path::{BadParameter, Catalogue, Kind, Module, ModuleSpec, Value, network};
 
@@ -140,7 +141,9 @@ impl Catalogue for Modules {
             "rtp" => {
                 let port = number(spec, "port").unwrap_or(silk_wire::rtp::PORT.into()) as u16;
                 let payload = spec.parameter("payload").and_then(text).and_then(rtp::Payload::named);
-                Box::new(Rtp::new(port, payload.unwrap_or_default()))
+                let seconds = number(spec, "silence").and_then(|seconds| u64::try_from(seconds).ok());
+                let silence = seconds.map_or(rtp::SILENCE, Duration::from_secs);
+                Box::new(Rtp::new(port, payload.unwrap_or_default(), silence))
             }
             "mflow" => {
                 let mut bounds = mflow::Bounds::default();

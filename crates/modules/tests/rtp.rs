@@ -7,7 +7,7 @@ use core::time::Duration;
 use proptest::prelude::*;
 use rig::{Host, Options, exchange, graph, ip};
 use silk_modules::rtp::{Counts, RtpStage};
-use silk_path::{Attr, Attrs, DropReason, Endpoint, Framing, Outcome, PathId, Value};
+use silk_path::{Attr, Attrs, DropReason, Endpoint, Event, Framing, Outcome, PathId, Value};
 use silk_wire::{rtp, rtp_mpv};
 
 fn at(n: u8, port: u16) -> Endpoint {
@@ -136,10 +136,28 @@ fn a_second_sender_disturbs_nothing() {
     pair.send(&mpv(header(3, 1000, true), 1, true, SLICE));
     assert_eq!(pair.framings().last().map(|framing| framing.gap), Some(false));
     // When the first is silent for long, the next may begin.
-    pair.player.advance(Duration::from_secs(6));
+    pair.player.advance(Duration::from_secs(4));
+    assert_eq!((pair.state(), pair.player.world.events.len()), ("RECEIVING", 0));
+    pair.player.advance(Duration::from_secs(1));
+    assert_eq!(
+        (pair.state(), &pair.player.world.events[..]),
+        ("WAITING", &[(pair.path, Event::PeerFinished)][..])
+    );
     pair.send(&mpv(other, 1, true, PICTURE));
     let expected = Framing { stamp: 9999, kind: 1, first: true, last: false, gap: true };
     assert_eq!((pair.framings().last(), pair.counts().restarts), (Some(&expected), 1));
+}
+
+#[test]
+fn a_stray_packet_is_no_stream_that_could_end() {
+    let mut pair = Pair::new("mpv");
+    pair.send(&mpv(header(1, 1000, false), 1, true, PICTURE));
+    pair.player.advance(Duration::from_secs(3));
+    pair.send(&mpv(header(9, 1000, false), 1, true, PICTURE));
+    pair.player.advance(Duration::from_secs(4));
+    assert_eq!(pair.state(), "PROBATION");
+    pair.player.advance(Duration::from_secs(4));
+    assert_eq!((pair.state(), &pair.player.world.events[..]), ("WAITING", &[][..]));
 }
 
 #[test]

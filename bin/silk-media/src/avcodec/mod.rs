@@ -41,7 +41,7 @@ pub struct AvDecoder {
     limits: Limits,
     /// The bytes of the picture that is arriving; never more than `limits.bytes`.
     collected: Vec<u8>,
-    /// The picture they belong to, as [`Self::mark`] writes it.
+    /// The picture they belong to, as [`mark`] writes it.
     arriving: Option<i64>,
     /// The rest of the picture that is arriving is not wanted: there was too much of it.
     skipping: bool,
@@ -78,9 +78,7 @@ impl AvDecoder {
 
     /// Takes the bytes of `unit` to those of its picture.
     fn collect(&mut self, unit: Unit<'_>) -> Result<(), DecodeError> {
-        let gap = if unit.gap { GAP } else { 0 };
-        let mark = i64::from(unit.stamp) | self.arriving.unwrap_or(0) & GAP | gap;
-        self.arriving = Some(mark);
+        self.arriving = Some(mark(&unit) | self.arriving.unwrap_or(0) & GAP);
         if self.skipping {
             return Ok(());
         }
@@ -173,7 +171,7 @@ impl AvDecoder {
 impl Decoder for AvDecoder {
     fn decode(&mut self, unit: Unit<'_>, shown: &mut dyn FnMut(Box<dyn Picture>)) -> Result<(), DecodeError> {
         if self.feeding == Feeding::ByPacket {
-            return self.give(unit.bytes, i64::from(unit.stamp) | if unit.gap { GAP } else { 0 }, shown);
+            return self.give(unit.bytes, mark(&unit), shown);
         }
         let before = if self.is_cut_off(&unit) { self.submit(true, shown) } else { Ok(()) };
         let collected = self.collect(unit);
@@ -203,6 +201,13 @@ impl std::fmt::Debug for AvDecoder {
             .field("arriving", &self.arriving)
             .finish_non_exhaustive()
     }
+}
+
+/// What the library carries for the picture of `unit`. What was lost before a picture's first packet was
+/// another's.
+fn mark(unit: &Unit<'_>) -> i64 {
+    let lost = unit.gap && !unit.first;
+    i64::from(unit.stamp) | if lost { GAP } else { 0 }
 }
 
 fn open(coding: Coding, limits: Limits, feeding: Feeding) -> Result<decoder::Opened, Error> {

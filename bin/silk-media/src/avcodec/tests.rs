@@ -134,6 +134,19 @@ fn a_lost_packet_is_made_up_and_told() {
 }
 
 #[test]
+fn what_was_lost_before_a_picture_is_not_its_own() {
+    let Some((_folder, file)) = mpeg() else { return };
+    let (coding, pictures) = coded(&file);
+    // A whole B picture goes missing.
+    let mut some = units(&pictures);
+    some.retain(|unit| unit.stamp != 27);
+    some.iter_mut().filter(|unit| unit.stamp == 28 && unit.first).for_each(|unit| unit.gap = true);
+    let (came, errors) = decode(&mut decoder(coding), some);
+    assert_eq!((came.len(), errors), (29, vec![]));
+    assert!(came.iter().all(|(_, _, concealed)| !concealed));
+}
+
+#[test]
 fn a_picture_without_its_last_packet_is_decoded_when_the_next_begins() {
     let Some((_folder, file)) = mpeg() else { return };
     let (coding, pictures) = coded(&file);

@@ -32,7 +32,7 @@ pub(super) const CLIPS: [Recipe; 4] = [
         size: (352, 240),
         rate: "30000/1001",
         frames: 150,
-        quantiser: 4,
+        quantiser: 5,
         content: "color=c=0x608040:s=1024x240:r=RATE,noise=alls=70:all_seed=11,gblur=sigma=0.7,\
                   scroll=h=0.004,crop=SIZE:0:0",
     },
@@ -45,7 +45,7 @@ pub(super) const CLIPS: [Recipe; 4] = [
         frames: 1345,
         quantiser: 4,
         content: "mandelbrot=s=SIZE:r=RATE:end_scale=0.02:end_pts=1345:maxiter=400,\
-                  noise=alls=16:allf=t:all_seed=12",
+                  noise=alls=14:allf=t:all_seed=12",
     },
     Recipe {
         name: "RedsNightmare",
@@ -64,7 +64,7 @@ pub(super) const CLIPS: [Recipe; 4] = [
         size: (160, 120),
         rate: "30",
         frames: 1758,
-        quantiser: 5,
+        quantiser: 4,
         content: "mandelbrot=s=SIZE:r=RATE:end_scale=0.02:end_pts=1758:maxiter=300",
     },
 ];

@@ -35,6 +35,9 @@ pub struct Options {
 /// Where the peers expect RTP (RFC 3551 §8).
 const PORT: u16 = 5004;
 
+/// So much longer than the clip a peer may take. One that has seen all its pictures ends at once.
+const GRACE: Duration = Duration::from_secs(20);
+
 /// Pictures at the end that nobody waits for: without another behind them they are not known to be whole.
 const BEHIND: u32 = 8;
 
@@ -81,7 +84,7 @@ fn one(
     };
     let receiving = peer.receive(&reception)?;
     let _source = source(&rig.client, options, coding, speed)?;
-    receiving.finish(length / speed + Duration::from_secs(5))
+    receiving.finish(length / speed + GRACE)
 }
 
 /// ffmpeg as a source, at `speed` times the clip's rate. H.264 has its headers in the stream, since no

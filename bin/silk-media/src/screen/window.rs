@@ -10,7 +10,7 @@ use sdl2::keyboard::Keycode;
 use sdl2::pixels::PixelFormatEnum;
 use sdl2::rect::Rect;
 use sdl2::render::{Texture, TextureCreator, WindowCanvas};
-use sdl2::video::WindowContext;
+use sdl2::video::{WindowContext, WindowPos};
 use silk_media::{Picture, Screen};
 use std::env;
 use std::sync::{Arc, mpsc};
@@ -161,6 +161,7 @@ impl Drawing {
         let times = if width <= 400 { 2 } else { 1 };
         let window = self.canvas.window_mut();
         let _ = window.set_size(width * times, height * times);
+        window.set_position(WindowPos::Centered, WindowPos::Centered);
         window.show();
     }
 

@@ -4,13 +4,15 @@
 //! §4.1), and a packet that waits here for an earlier one would be a picture that comes late for
 //! one that may never come. So of packets out of order the late ones are dropped and counted.
 //!
-//! The stream belongs to the source of its first packet, by SSRC and address; a second sender
-//! disturbs nothing, and may take over only when the first was silent for five seconds.
+//! The stream belongs to the source of its first packet, by SSRC and address, and a second sender
+//! disturbs nothing. When its source has been silent for long (compare RFC 3550 §6.3.5) the stream is
+//! over, which the stages above are told; another may begin then.
 //!
 //! # Configuration
 //! `port` — the UDP port; default 5004. Used where the path's attributes say none.
 //! `payload` — `"mpv"` (RFC 2250), `"h264"` (RFC 6184) or `"auto"`, the default: the static
 //! payload type 32 is MPEG video, a dynamic one (96 to 127) H.264.
+//! `silence` — after how many seconds without a packet the stream is over; default 5.
 //!
 //! # Services
 //! `up` (net): MPEG. `down` (net, needed): a datagram protocol, UDP.
@@ -42,11 +44,12 @@ pub use source::Counts;
 use crate::faults::reason;
 use alloc::boxed::Box;
 use core::net::Ipv4Addr;
+use core::time::Duration;
 use payload::Told;
 use silk_path::service::{NET, Service};
 use silk_path::{
-    Attr, Create, CreateError, Cx, DropReason, Endpoint, Message, Module, Next, Parameter, ParameterKind,
-    Stage, Step, Verdict,
+    Attr, Create, CreateError, Cx, DropReason, Endpoint, Event, Message, Module, Next, Parameter,
+    ParameterKind, Stage, Step, Verdict,
 };
 use silk_wire::rtp;
 use source::{Packet, Source};
@@ -58,7 +61,11 @@ const DOWN: u8 = 1;
 pub const PARAMETERS: &[Parameter] = &[
     Parameter { name: "port", kind: ParameterKind::Number(1, 65535), required: false },
     Parameter { name: "payload", kind: ParameterKind::OneOf(&["auto", "mpv", "h264"]), required: false },
+    Parameter { name: "silence", kind: ParameterKind::Number(1, 3600), required: false },
 ];
+
+/// How long a source is silent before its stream is over, where nothing else is said.
+pub const SILENCE: Duration = Duration::from_secs(5);
 
 /// How the payload is carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,12 +105,13 @@ impl Payload {
 pub struct Rtp {
     port: u16,
     payload: Payload,
+    silence: Duration,
 }
 
 impl Rtp {
-    /// The module at this UDP port.
-    pub fn new(port: u16, payload: Payload) -> Self {
-        Self { port, payload }
+    /// The module at this UDP port. A stream is over when its source was silent for `silence`.
+    pub fn new(port: u16, payload: Payload, silence: Duration) -> Self {
+        Self { port, payload, silence }
     }
 }
 
@@ -120,7 +128,13 @@ impl Module for Rtp {
         if create.attrs.local().is_none() {
             create.set(Attr::Local(Endpoint::v4(Ipv4Addr::UNSPECIFIED, self.port)))?;
         }
-        let stage = RtpStage { payload: self.payload, source: None, counts: Counts::default() };
+        let stage = RtpStage {
+            payload: self.payload,
+            silence: self.silence,
+            source: None,
+            counts: Counts::default(),
+            armed: false,
+        };
         Ok(Step { stage: Some(Box::new(stage)), next: Next::Service(DOWN) })
     }
 }
@@ -128,8 +142,11 @@ impl Module for Rtp {
 /// RTP's part of a path.
 pub struct RtpStage {
     payload: Payload,
+    silence: Duration,
     source: Option<Source>,
     counts: Counts,
+    // The timer runs that looks for silence.
+    armed: bool,
 }
 
 impl RtpStage {
@@ -164,10 +181,26 @@ impl RtpStage {
 }
 
 impl Stage for RtpStage {
-    fn up(&mut self, _: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
-        match self.take(msg) {
-            Ok(()) => Verdict::Forward,
-            Err(reason) => reason.into(),
+    fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        if let Err(reason) = self.take(msg) {
+            return reason.into();
+        }
+        if !core::mem::replace(&mut self.armed, true) {
+            cx.arm(cx.now() + self.silence);
+        }
+        Verdict::Forward
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_, '_>) {
+        let heard = self.source.as_ref().map(|source| source.heard);
+        let due = heard.map_or(cx.now(), |heard| heard + self.silence);
+        if due > cx.now() {
+            return cx.arm(due);
+        }
+        self.armed = false;
+        // A stray packet was no stream, and no stream has ended.
+        if self.source.take().is_some_and(|source| source.valid) {
+            cx.raise(Event::PeerFinished);
         }
     }
 

@@ -13,9 +13,6 @@ use silk_wire::rtp::{self, Header};
 const MAX_DROPOUT: u16 = 3000;
 /// Packets behind that count as late; more are a jump (`MAX_MISORDER`).
 const MAX_MISORDER: u16 = 100;
-/// How long a source is silent before another may take its place, ms (compare RFC 3550 §6.3.5).
-const SILENCE: u64 = 5000;
-
 /// What a receiver's report would say (RFC 3550 §6.4.1), and more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -76,7 +73,8 @@ pub struct Source {
     highest: u16,
     /// The number that would confirm a jump.
     jump: Option<u16>,
-    heard: Instant,
+    /// When the last packet came.
+    pub heard: Instant,
     /// Of the last packet passed on: its timestamp, and that it ended its picture.
     stamp: u32,
     ended: bool,
@@ -113,15 +111,17 @@ impl Place {
 }
 
 /// Whether a packet is passed on, and where it stands.
+///
+/// The source that was silent for too long has been taken away before.
 pub fn admit(source: &mut Option<Source>, packet: &Packet, counts: &mut Counts) -> Result<Place, DropReason> {
     let place = match source {
         Some(source) if source.is(packet) => source.take(packet, counts)?,
-        Some(known) if known.holds(packet.arrival) => {
+        Some(known) if known.valid => {
             counts.others += 1;
             return Err(DropReason::RtpSource);
         }
         taken => {
-            let gap = taken.is_some();
+            let gap = counts.passed > 0;
             counts.restarts += u64::from(gap);
             *taken = Some(Source::new(packet));
             counts.received += 1;
@@ -159,11 +159,6 @@ impl Source {
     /// The packet is of this source (RFC 3550 §8.2: an SSRC from another address is another's).
     fn is(&self, packet: &Packet) -> bool {
         packet.header.ssrc() == self.ssrc && packet.from == self.from
-    }
-
-    /// Nobody else may have the stream.
-    fn holds(&self, now: Instant) -> bool {
-        self.valid && now.since(self.heard).as_millis() < SILENCE.into()
     }
 
     fn take(&mut self, packet: &Packet, counts: &mut Counts) -> Result<Place, DropReason> {
@@ -279,11 +274,7 @@ mod tests {
         assert_eq!([from(1, 1, 0), from(2, 7, 1), from(2, 8, 2)], [Ok(false), Ok(true), Ok(false)]);
         assert_eq!(from(1, 2, 3), Err(DropReason::RtpSource));
         assert_eq!(from(2, 9, 4), Ok(false));
-        assert_eq!(
-            [from(1, 3, 5003), from(1, 4, 5004), from(1, 5, 5005)],
-            [Err(DropReason::RtpSource), Ok(true), Ok(false)]
-        );
-        assert_eq!((counts.others, counts.restarts), (2, 2));
+        assert_eq!((counts.others, counts.restarts), (1, 1));
     }
 
     #[test]
