@@ -14,7 +14,7 @@
 //! changes nothing; numbers are remembered for each controller's port, the last 64 in all.
 //!
 //! What is to be done is kept as an [`Order`] for whoever runs the paths, who is told by
-//! [`Event::Readable`](silk_path::Event::Readable) of the path, takes it ([`Shell::orders`]) and
+//! [`Event::Readable`] of the path, takes it ([`Shell::orders`]) and
 //! answers it ([`answer`]).
 //!
 //! # Configuration
