@@ -3,6 +3,7 @@
 //! library. One file or folder per command; this one only says which there are.
 
 mod avcodec;
+mod bench;
 mod clips;
 mod clock;
 mod demux;
@@ -69,6 +70,9 @@ enum Command {
     Shell(shell::Options),
     /// Say where the time of the last missed pictures went
     Why(why::Options),
+    /// Run an experiment
+    #[command(subcommand)]
+    Bench(bench::Which),
     /// Print this program's manual page
     Man(man::Options),
     /// Measure what parts of video cost on this machine, and what they do when something is lost
@@ -83,6 +87,7 @@ fn main() -> ExitCode {
         Command::Send(options) => play::interrupted().and_then(|stop| send::run(&options, &stop)),
         Command::Shell(options) => shell::run(&options),
         Command::Why(options) => why::run(&options),
+        Command::Bench(which) => bench::run(&which),
         Command::Man(options) => man::run(&options),
         Command::Measure(measure) => measure::run(&measure),
     };

@@ -5,6 +5,7 @@ use crate::demux::Unplayable;
 use crate::screen::ScreenError;
 use silk_media::DecodeError;
 use silk_media::alf::NotVideo;
+use silk_testkit::netns::RigError;
 use std::io::{Write, stderr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -59,6 +60,13 @@ impl fmt::Display for Trouble {
 }
 
 impl std::error::Error for Trouble {}
+
+impl Trouble {
+    /// Hosts that could not be set up.
+    pub fn rig(error: RigError) -> Self {
+        Self::Program(error.to_string())
+    }
+}
 
 impl From<Unplayable> for Trouble {
     fn from(why: Unplayable) -> Self {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// A process; killed when this is dropped.
 #[derive(Debug)]
-pub(super) struct Process(Running);
+pub struct Process(Running);
 
 impl Process {
     /// Starts the command. It must become the program itself, without anything in between.

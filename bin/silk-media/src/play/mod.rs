@@ -4,6 +4,7 @@
 mod control;
 mod describe;
 mod file;
+mod json;
 mod network;
 mod report;
 mod screens;
@@ -77,6 +78,9 @@ pub struct Options {
     /// End after so many seconds
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u64>,
+    /// The figures of each stream as JSON, at the end
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
     /// Where `silk why` asks
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
@@ -254,6 +258,9 @@ pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
         }
         None => {
             let figures = network::play(options, &stop)?;
+            if let Some(file) = &options.json {
+                json::write(file, &figures)?;
+            }
             let text = network::report(&figures);
             write!(stdout(), "{text}")
                 .map_err(|error| Trouble::Unwritable("the report".to_owned(), error))?;

@@ -1,0 +1,99 @@
+//! Scout §4.3's experiment for real: Neptune with deadlines beside eight Canyons with long output
+//! queues, the processor nine tenths busy; by deadline, and in turn.
+
+use super::Bench;
+use super::player::{Played, Player, at, source, tell};
+use super::table::{Goal, Samples};
+use crate::trouble::Trouble;
+use silk_player::GRAPH;
+use silk_testkit::netns::{CLIENT, Rig, SERVER};
+use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// The busy part of the CPU.
+const BUSY: f64 = 0.9;
+/// Streams beside the one that is looked at.
+const OTHERS: u16 = 8;
+/// The first port of sources, and of the player's streams.
+const PORT: u16 = 6000;
+
+/// What the experiment needs to know: CPU of a picture of each, and the pictures of the first.
+pub struct Load {
+    /// Of Neptune.
+    pub realtime: Duration,
+    /// Of Canyon.
+    pub other: Duration,
+    /// Pictures of Neptune.
+    pub pictures: u64,
+    /// Neptune's rate.
+    pub rate: f64,
+}
+
+/// Runs both.
+pub fn run(bench: &mut Bench<'_>, load: &Load) -> Result<(), Trouble> {
+    let per_second = (BUSY - load.rate * load.realtime.as_secs_f64()) / f64::from(OTHERS);
+    let others = (per_second / load.other.as_secs_f64().max(1e-6)).clamp(1.0, 1000.0);
+    let (mut missed, mut busy, mut in_turn) = (Samples::default(), Samples::default(), Samples::default());
+    for round in 0..bench.rounds {
+        for schedule in ["deadlines", "in-turn"] {
+            bench.tell(&format!("deadlines, round {} of {}, {schedule}", round + 1, bench.rounds));
+            let (played, share) = one(bench, schedule, load, others)?;
+            let gone = played.figure("neptune", "missed").unwrap_or(load.pictures)
+                + played.figure("neptune", "lost").unwrap_or(0);
+            if schedule == "deadlines" {
+                missed.add(gone as f64);
+                busy.add(share);
+            } else {
+                in_turn.add(gone as f64);
+            }
+        }
+    }
+    let beside = format!("beside {OTHERS} others at {others:.0} pictures/s");
+    bench.table.figure("CPU of the player, by deadline", "silk", &busy);
+    let goal = Goal { must: 0.0, after: 0.0, more: false };
+    bench.table.judged(
+        &format!("missed of {} at {:.0}/s {beside}, by deadline", load.pictures, load.rate),
+        &missed,
+        goal,
+    );
+    bench.table.figure(&format!("missed {beside}, in turn"), "silk", &in_turn);
+    Ok(())
+}
+
+/// One run; what became of the streams, and of the CPU the part that the player used.
+fn one(bench: &Bench<'_>, schedule: &str, load: &Load, others: f64) -> Result<(Played, f64), Trouble> {
+    let rig = Rig::new().map_err(Trouble::rig)?;
+    let graph = bench.scratch.join("video.toml");
+    let controllers = format!("name = \"shell\"\ncontrollers = [\"{CLIENT}/32\"]");
+    fs::write(&graph, GRAPH.replace("name = \"shell\"", &controllers))
+        .map_err(|error| Trouble::Unwritable(graph.display().to_string(), error))?;
+    let graph = graph.display().to_string();
+    let arguments =
+        ["--appliance", "--graph", &graph, "--schedule", schedule, "--priority", "40", "--ring", "8192"];
+    let player = Player::start(&rig.server, bench.cpu, bench.scratch, &arguments)?;
+    let (realtime, other) = (bench.clip("Neptune")?, bench.clip("Canyon")?);
+    let mut sources = Vec::new();
+    for number in 1..=OTHERS {
+        let port = PORT + 2 * number;
+        let fps = format!("{others:.3}");
+        tell(
+            &rig.client,
+            &format!("mpeg_decode {} port={port} name=canyon{number} fps={fps} queue=128", at(port)),
+        )?;
+        let (to, port) = (format!("{SERVER}:{port}"), port.to_string());
+        sources.push(source(&rig.client, &other.file, &["--to", &to, "--port", &port, "--fast", "--loop"])?);
+    }
+    let rate = format!("{:.3}", load.rate);
+    tell(&rig.client, &format!("mpeg_decode {} port={PORT} name=neptune fps={rate} queue=16", at(PORT)))?;
+    let (to, port) = (format!("{SERVER}:{PORT}"), PORT.to_string());
+    let mut neptune = source(&rig.client, &realtime.file, &["--to", &to, "--port", &port, "--fps", &rate])?;
+    let before = player.cpu();
+    let length = Duration::from_secs_f64(load.pictures as f64 / load.rate);
+    neptune.ends(length + Duration::from_secs(5));
+    let share = (player.cpu() - before).as_secs_f64() / length.as_secs_f64();
+    // What its queue still holds.
+    sleep(Duration::from_secs(1));
+    drop(sources);
+    Ok((player.finish(Duration::ZERO)?, share))
+}

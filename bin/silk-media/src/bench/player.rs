@@ -1,0 +1,118 @@
+//! silk's player as one of the systems that are compared: a process of its own, in a host of the
+//! experiment, told what to play on its command line or through its SHELL.
+
+use crate::peers::Process;
+use crate::trouble::Trouble;
+use serde_json::Value;
+use silk_testkit::netns::{CLIENT, Host, INTERFACE, SERVER};
+use std::env::current_exe;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long it may take to open its device.
+const STARTING: Duration = Duration::from_secs(5);
+
+/// A player that runs.
+pub struct Player {
+    process: Process,
+    json: PathBuf,
+    before: Duration,
+}
+
+/// What a player has come to.
+pub struct Played {
+    /// The figures of each stream, in the order they ended.
+    pub streams: Vec<Value>,
+    /// CPU time of the whole process.
+    pub cpu: Duration,
+}
+
+impl Played {
+    /// A figure of the stream called `name`.
+    pub fn figure(&self, name: &str, figure: &str) -> Option<u64> {
+        let stream = self.streams.iter().find(|stream| stream["name"] == name)?;
+        stream[figure].as_u64()
+    }
+}
+
+impl Player {
+    /// Starts one with these arguments, on this CPU.
+    pub fn start(host: &Host, cpu: &str, scratch: &Path, arguments: &[&str]) -> Result<Self, Trouble> {
+        let program = current_exe().map_err(|error| Trouble::Program(format!("who am I? {error}")))?;
+        let json = scratch.join("played.json");
+        let _ = fs::remove_file(&json);
+        let mut command = host.command("taskset");
+        command.args(["-c", cpu]).arg(program).args([
+            "play",
+            "--interface",
+            INTERFACE,
+            "--headless",
+            "--json",
+        ]);
+        command.arg(&json).args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = Process::start(&mut command)?;
+        wait_for_device(host);
+        let before = process.cpu().unwrap_or_default();
+        Ok(Self { process, json, before })
+    }
+
+    /// CPU time of the process since it was ready.
+    pub fn cpu(&self) -> Duration {
+        self.process.cpu().unwrap_or_default().saturating_sub(self.before)
+    }
+
+    /// Waits for its end for `patience`, then ends it.
+    pub fn finish(mut self, patience: Duration) -> Result<Played, Trouble> {
+        if !self.process.ends(patience) {
+            self.process.interrupt();
+            if !self.process.ends(Duration::from_secs(5)) {
+                return Err(Trouble::Program("the player does not end".into()));
+            }
+        }
+        let cpu = self.cpu();
+        let failed = |error: io::Error| Trouble::Unreadable(self.json.display().to_string(), error);
+        let text = fs::read_to_string(&self.json).map_err(failed)?;
+        let told: Value = serde_json::from_str(&text).map_err(|error| failed(error.into()))?;
+        let streams = told["streams"].as_array().cloned().unwrap_or_default();
+        Ok(Played { streams, cpu })
+    }
+}
+
+/// Until the XDP program is attached: then the player takes what comes.
+fn wait_for_device(host: &Host) {
+    let start = Instant::now();
+    while start.elapsed() < STARTING {
+        let link = host.run("ip", ["link", "show", INTERFACE]);
+        if link.is_ok_and(|text| text.contains("xdp")) {
+            break;
+        }
+        sleep(Duration::from_millis(20));
+    }
+    // Its paths are made right after.
+    sleep(Duration::from_millis(100));
+}
+
+/// Starts a source of `clip` on the host `host`, on CPU 0.
+pub fn source(host: &Host, clip: &Path, arguments: &[&str]) -> Result<Process, Trouble> {
+    let program = current_exe().map_err(|error| Trouble::Program(format!("who am I? {error}")))?;
+    let mut command = host.command("taskset");
+    command.args(["-c", "0"]).arg(program).arg("send").arg(clip).args(arguments);
+    Process::start(command.stdout(Stdio::null()).stderr(Stdio::null()))
+}
+
+/// Gives the player a command through its SHELL, from the host `host`.
+pub fn tell(host: &Host, command: &str) -> Result<String, Trouble> {
+    let program = current_exe().map_err(|error| Trouble::Program(format!("who am I? {error}")))?;
+    let mut shell = host.command(program);
+    shell.args(["shell", &SERVER.to_string()]).args(command.split(' '));
+    silk_testkit::netns::output(&mut shell).map_err(|error| Trouble::Program(error.to_string()))
+}
+
+/// Where a source with this port is, as a player is told.
+pub fn at(port: u16) -> String {
+    format!("{CLIENT}:{port}")
+}

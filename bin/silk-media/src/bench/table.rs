@@ -1,0 +1,143 @@
+//! What an experiment has come to: figures with their spread, and those that are to reach something.
+
+use serde_json::{Value, json};
+use std::fmt;
+
+/// Measurements of one thing.
+#[derive(Clone, Debug, Default)]
+pub struct Samples(Vec<f64>);
+
+impl Samples {
+    /// One more.
+    pub fn add(&mut self, value: f64) {
+        self.0.push(value);
+        self.0.sort_by(f64::total_cmp);
+    }
+
+    /// The median; zero of none.
+    pub fn middle(&self) -> f64 {
+        match self.0.len() {
+            0 => 0.0,
+            n if n % 2 == 1 => self.0[n / 2],
+            n => (self.0[n / 2 - 1] + self.0[n / 2]) / 2.0,
+        }
+    }
+}
+
+impl fmt::Display for Samples {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |value: f64| if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") };
+        match (self.0.first(), self.0.last()) {
+            (Some(least), Some(most)) => {
+                write!(f, "{} ({}–{})", shown(self.middle()), shown(*least), shown(*most))
+            }
+            _ => f.write_str("not measured"),
+        }
+    }
+}
+
+/// What is to be reached.
+#[derive(Clone, Copy, Debug)]
+pub struct Goal {
+    /// This at least (or at most).
+    pub must: f64,
+    /// We are after this.
+    pub after: f64,
+    /// More is better.
+    pub more: bool,
+}
+
+struct Row {
+    what: String,
+    system: &'static str,
+    samples: Samples,
+    goal: Option<Goal>,
+}
+
+/// The table.
+#[derive(Default)]
+pub struct Table(Vec<Row>);
+
+impl Table {
+    /// A figure that is only shown.
+    pub fn figure(&mut self, what: &str, system: &'static str, samples: &Samples) {
+        self.0.push(Row { what: what.to_owned(), system, samples: samples.clone(), goal: None });
+    }
+
+    /// A figure that is to reach something.
+    pub fn judged(&mut self, what: &str, samples: &Samples, goal: Goal) {
+        self.0.push(Row {
+            what: what.to_owned(),
+            system: "silk",
+            samples: samples.clone(),
+            goal: Some(goal),
+        });
+    }
+
+    /// As JSON.
+    pub fn json(&self) -> Value {
+        let rows = self.0.iter().map(|row| {
+            json!({
+                "what": row.what,
+                "system": row.system,
+                "samples": row.samples.0,
+                "must": row.goal.map(|goal| goal.must),
+                "after": row.goal.map(|goal| goal.after),
+                "more": row.goal.map(|goal| goal.more),
+                "reached": row.reached(),
+            })
+        });
+        rows.collect()
+    }
+}
+
+impl Row {
+    fn reached(&self) -> Option<bool> {
+        let (goal, middle) = (self.goal?, self.samples.middle());
+        Some(if goal.more { middle >= goal.must } else { middle <= goal.must })
+    }
+}
+
+impl fmt::Display for Table {
+    /// As Markdown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "| what | of | must reach | we are after | measured: median (least–most) | |")?;
+        writeln!(f, "|---|---|---|---|---|---|")?;
+        for row in &self.0 {
+            let sign = |goal: &Goal| if goal.more { "≥" } else { "≤" };
+            let goals = row.goal.map_or_else(
+                || (String::new(), String::new()),
+                |goal| (format!("{} {}", sign(&goal), goal.must), format!("{} {}", sign(&goal), goal.after)),
+            );
+            let verdict = match row.reached() {
+                Some(true) => "reached",
+                Some(false) => "missed",
+                None => "",
+            };
+            writeln!(
+                f,
+                "| {} | {} | {} | {} | {} | {verdict} |",
+                row.what, row.system, goals.0, goals.1, row.samples
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_is_judged_by_the_median() {
+        let mut samples = Samples::default();
+        [3.0, 0.5, 1.1].into_iter().for_each(|value| samples.add(value));
+        let mut table = Table::default();
+        table.judged("rate", &samples, Goal { must: 1.0, after: 1.3, more: true });
+        table.judged("cost", &samples, Goal { must: 1.0, after: 0.5, more: false });
+        let text = table.to_string();
+        assert!(text.contains("| rate | silk | ≥ 1 | ≥ 1.3 | 1.10 (0.50–3.00) | reached |"), "{text}");
+        assert!(text.contains("| cost | silk | ≤ 1 | ≤ 0.5 | 1.10 (0.50–3.00) | missed |"), "{text}");
+        assert_eq!(table.json()[1]["reached"], false);
+    }
+}

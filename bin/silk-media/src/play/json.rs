@@ -1,0 +1,44 @@
+//! The figures of streams as JSON, for experiments.
+
+use crate::trouble::Trouble;
+use serde_json::{Value, json};
+use silk_media::deadline::Bottleneck;
+use silk_player::Figures;
+use std::fs;
+use std::path::Path;
+
+/// Writes them to `file`.
+pub fn write(file: &Path, figures: &[Figures]) -> Result<(), Trouble> {
+    let streams: Vec<Value> = figures.iter().map(stream).collect();
+    let text = json!({ "streams": streams }).to_string();
+    fs::write(file, text).map_err(|error| Trouble::Unwritable(file.display().to_string(), error))
+}
+
+fn stream(figures: &Figures) -> Value {
+    let Figures { name, state, shown, decoded, account, .. } = figures;
+    json!({
+        "name": name,
+        "state": state,
+        "shown": shown.shown,
+        "missed": shown.missed,
+        "lost": shown.lost,
+        "skipped": shown.skipped,
+        "concealed": shown.concealed,
+        "overflowed": shown.overflowed,
+        "restarts": shown.restarts,
+        "behind_most_ns": shown.behind_most,
+        "pictures": decoded.pictures,
+        "decoding_ns": decoded.time,
+        "packets": account.packets_in,
+        "bytes": account.bytes_in,
+        "cpu_ns": account.cpu_path,
+        "memory_peak": account.memory_peak,
+        "discarded": figures.discarded,
+        "input_full": figures.dropped.0,
+        "round_trip_ns": figures.round_trip.as_nanos() as u64,
+        "bottleneck": figures.bottleneck.map(|which| match which {
+            Bottleneck::Execution => "execution",
+            Bottleneck::Network => "network",
+        }),
+    })
+}
