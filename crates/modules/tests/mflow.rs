@@ -268,6 +268,13 @@ fn a_path_without_a_peer_belongs_to_the_first_that_sends() {
     source.send(first, at(2, PLAYER), &bytes);
     exchange(&mut source, &mut player);
     assert_eq!(player.tables.discarded(found), 1);
+    player.advance(Duration::from_secs(5));
+    source.send(second, at(2, PLAYER), &bytes);
+    exchange(&mut source, &mut player);
+    let next = Between { remote: at(1, SOURCE + 1), ..flow };
+    let known = [flow, next].map(|flow| player.tables.flows.lookup(&flow));
+    assert_eq!(known, [None, Some(found)], "who is silent for long may be replaced");
+    let flow = next;
     player.destroy(path);
     assert_eq!((player.tables.flows.lookup(&flow), player.tables.filter(found)), (None, None));
 }

@@ -78,6 +78,16 @@ fn a_command_that_comes_twice_is_done_once() {
 }
 
 #[test]
+fn a_list_that_comes_twice_is_made_twice() {
+    let mut pair = Pair::new(&["10.0.0.1/32"]);
+    for streams in ["one stream", "none"] {
+        pair.say("7 list              ");
+        assert_eq!(pair.answer(streams), [Command::List]);
+        assert_eq!(pair.heard(), [format!("7 {streams}")]);
+    }
+}
+
+#[test]
 fn nobody_else_is_obeyed_or_answered() {
     for controllers in [&["10.0.0.2/32", "fd00::/64"][..], &[]] {
         let mut pair = Pair::new(controllers);

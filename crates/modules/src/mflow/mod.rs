@@ -16,8 +16,8 @@
 //!
 //! # Attributes
 //! Sets `Local` (any of our addresses, `port`) where there is none. Reads `Remote`: without it the
-//! path belongs to the source whose packet comes first, and that flow is entered into the
-//! classifier. Reads `InputQueue`, where the queue begins.
+//! path belongs to the source whose packet comes first, until that was silent for five seconds, and
+//! its flow is entered into the classifier. Reads `InputQueue`, where the queue begins.
 //!
 //! # Example
 //! ```toml

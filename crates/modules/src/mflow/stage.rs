@@ -18,6 +18,8 @@ const HEADROOM: usize = 128;
 const REPEAT_LEAST: Duration = Duration::from_millis(20);
 /// The longest time from one to the next.
 const REPEAT_MOST: Duration = Duration::from_secs(1);
+/// A source that nobody named may be replaced by another after it was silent for so long.
+const SILENCE: Duration = Duration::from_secs(5);
 /// Times it is repeated; a source that lives asks itself.
 const REPEATS: u32 = 8;
 
@@ -101,21 +103,35 @@ impl MflowStage {
         Figures { super_packet: self.window.super_packet(), ..self.figures }
     }
 
-    /// Whether the packet comes from the path's source, which the first is.
+    /// Whether the packet comes from the path's source: the one that its attributes name, or else
+    /// the first that sends, until it has been silent for long.
     fn is_ours(&mut self, cx: &mut Cx<'_, '_>, meta: &Meta) -> bool {
+        let heard = self.last.map(|last| last.arrival);
         match self.ends {
-            Some((remote, _)) => !self.adopts || remote == meta.remote,
-            None => {
-                self.ends = Some((meta.remote, meta.local));
-                if self.adopts {
-                    self.enter(
-                        cx,
-                        Between { protocol: Protocol::Udp, local: meta.local, remote: meta.remote },
-                    );
-                }
-                true
-            }
+            Some((remote, _)) if !self.adopts || remote == meta.remote => return true,
+            Some(_) if heard.is_some_and(|heard| cx.now().since(heard) < SILENCE) => return false,
+            Some(_) => self.forget(cx),
+            None => {}
         }
+        self.ends = Some((meta.remote, meta.local));
+        if self.adopts {
+            self.enter(cx, Between { protocol: Protocol::Udp, local: meta.local, remote: meta.remote });
+        }
+        true
+    }
+
+    /// The source is given up for another.
+    fn forget(&mut self, cx: &mut Cx<'_, '_>) {
+        self.leave(cx);
+        (self.order, self.last) = (Order::default(), None);
+        self.begin_anew();
+    }
+
+    fn begin_anew(&mut self) {
+        self.window.reset();
+        self.figures.begun_anew += 1;
+        self.figures.ended = false;
+        self.gap = true;
     }
 
     /// The source is known now: the classifier takes its packets straight to this path, and
@@ -138,12 +154,7 @@ impl MflowStage {
         let highest = self.window.highest().unwrap_or(data.sequence);
         match self.order.take(data.sequence, highest) {
             Turn::Next(missing) => self.miss(cx, missing.into()),
-            Turn::Anew => {
-                self.window.reset();
-                self.figures.begun_anew += 1;
-                self.figures.ended = false;
-                self.gap = true;
-            }
+            Turn::Anew => self.begin_anew(),
             Turn::Old => {
                 self.figures.old += 1;
                 return Err(DropReason::MflowOld);

@@ -22,6 +22,10 @@ impl Default for Bounds {
 /// not (the source waits for it), so the longer it is, the fewer come for nothing.
 const DISCARDING: u16 = 8;
 
+/// Packets over which the time of one is averaged: a decoder may do nothing for most of a picture's
+/// and everything for its last.
+const PACKETS: u64 = 64;
+
 /// The window of one path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
@@ -30,6 +34,8 @@ pub(super) struct Window {
     super_packet: u16,
     // Packets the queue is to hold.
     queue: u16,
+    // The time a packet takes, ns, over a few pictures; 0: not known.
+    process: u64,
     // The highest number that was advertised; none before the first.
     highest: Option<u32>,
 }
@@ -37,7 +43,7 @@ pub(super) struct Window {
 impl Window {
     /// A window over a queue of `queue` packets, none advertised.
     pub fn new(bounds: Bounds, queue: u16) -> Self {
-        let mut window = Self { bounds, super_packet: 1, queue: 0, highest: None };
+        let mut window = Self { bounds, super_packet: 1, queue: 0, process: 0, highest: None };
         window.hold(queue);
         window
     }
@@ -45,7 +51,11 @@ impl Window {
     /// The queue for what was measured, both in ns: n packets take as long to process as a round
     /// trip lasts, and two super-packets of n fit (Scout §4.2).
     pub fn fit(&mut self, process: u64, round_trip: u64, discarding: bool) {
-        let packets = round_trip.div_ceil(process.max(1)).max(if discarding { DISCARDING.into() } else { 1 });
+        self.process = match self.process {
+            0 => process.max(1),
+            before => (before - before / PACKETS + process / PACKETS).max(1),
+        };
+        let packets = round_trip.div_ceil(self.process).max(if discarding { DISCARDING.into() } else { 1 });
         self.hold(u16::try_from(packets.saturating_mul(2)).unwrap_or(u16::MAX));
     }
 
@@ -115,6 +125,19 @@ mod tests {
         assert_eq!(sizes(500, 10_000, false), (20, 40));
         assert_eq!(sizes(500, 1_000_000, false), (256, 512));
         assert_eq!(window.advance(1), (513, 512));
+    }
+
+    #[test]
+    fn a_decoder_that_works_at_the_end_of_a_picture_does_not_drive_the_queue_up_and_down() {
+        let mut window = window(2, 512);
+        for n in 0..2000 {
+            let process = if n % 10 == 9 { 1_000 } else { 4 };
+            window.fit(process * MICRO, 1_000 * MICRO, false);
+            if n > 500 {
+                // A packet takes 104 µs, on average.
+                assert!((7..=14).contains(&window.super_packet()), "{window:?}");
+            }
+        }
     }
 
     #[test]

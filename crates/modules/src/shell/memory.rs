@@ -7,7 +7,7 @@ use silk_path::Endpoint;
 
 /// Commands that are remembered.
 const COMMANDS: usize = 64;
-/// Bytes of a reply that are remembered: what any but that to `list` needs.
+/// Bytes of a reply that are remembered.
 const BYTES: usize = 256;
 
 /// What is known of a command.

@@ -10,11 +10,11 @@
 //! ```
 //! The commands are those of [`Command`]. A reply is never longer than its command: it is cut,
 //! and `+` stands at its end then; who wants a long one puts blanks behind the command. A command
-//! whose number was done already gets its reply again and is not done again; numbers are
-//! remembered for each controller's port, the last 64 in all.
+//! whose number was done already gets its reply again and is not done again, but for `list`, which
+//! changes nothing; numbers are remembered for each controller's port, the last 64 in all.
 //!
 //! What is to be done is kept as an [`Order`] for whoever runs the paths, who is told by
-//! [`Event::Readable`](silk_path::Event::Readable) of the path, takes it ([`Shell::orders`]) and
+//! [`Event::Readable`] of the path, takes it ([`Shell::orders`]) and
 //! answers it ([`answer`]).
 //!
 //! # Configuration
@@ -168,7 +168,9 @@ impl Shell {
             None => {}
         }
         self.figures.taken += 1;
-        self.memory.begin(meta.remote, number);
+        if command != Command::List {
+            self.memory.begin(meta.remote, number);
+        }
         let (from, local) = (meta.remote, meta.local);
         self.orders.push(Order { command, from, path, local, number, room });
         Ok(None)
