@@ -70,6 +70,7 @@ pub struct Appliance {
     pub events: Vec<(PathId, Event)>,
     drops: DropTotals,
     busy: Duration,
+    frames_taken: u64,
 }
 
 impl Appliance {
@@ -86,6 +87,7 @@ impl Appliance {
             events: Vec::new(),
             drops: DropTotals::default(),
             busy: Duration::ZERO,
+            frames_taken: 0,
         }
     }
 
@@ -107,6 +109,11 @@ impl Appliance {
     /// The classifier's tables.
     pub fn tables(&self) -> &Tables {
         &self.tables
+    }
+
+    /// Frames it has taken from the device.
+    pub fn frames_taken(&self) -> u64 {
+        self.frames_taken
     }
 
     /// Time its paths have run.
@@ -219,7 +226,8 @@ impl Appliance {
     fn receive(&mut self) -> bool {
         let now = self.now();
         let mut frames = std::mem::take(&mut self.frames);
-        let any = self.receive.receive(&mut frames, BATCH) > 0;
+        let taken = self.receive.receive(&mut frames, BATCH);
+        self.frames_taken += taken as u64;
         for frame in frames.drain(..) {
             if let Err(reason) = self.route(frame, now) {
                 self.drops.count(reason);
@@ -227,7 +235,7 @@ impl Appliance {
             }
         }
         self.frames = frames;
-        any
+        taken > 0
     }
 
     /// Puts a frame on the input queue of the path it belongs to.

@@ -19,6 +19,7 @@ use silk_sched::{Policy, Terms};
 use silk_wire::MacAddr;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 /// An appliance with its device.
 pub struct Machine {
@@ -27,6 +28,11 @@ pub struct Machine {
     finder: Option<Finder>,
     /// The XDP program, where there is one: it is detached when this goes.
     pub xdp: Option<xdp::Device>,
+    /// While frames arrive, the device is looked at once in so long, instead of waking for each: what
+    /// arrives together is handled together. A frame waits so long at most; 0 wakes for each.
+    pub nap: Duration,
+    // Frames taken when it last slept.
+    taken: u64,
 }
 
 /// 64 bits nobody else can guess.
@@ -35,6 +41,8 @@ pub fn random() -> u64 {
     OsRng.try_next_u64().unwrap_or(0x9e37_79b9_7f4a_7c15)
 }
 
+/// How long frames may wait where nobody says otherwise: short against a picture's time.
+const NAP: Duration = Duration::from_millis(4);
 /// Turns of work before the other descriptors are looked at again.
 const TURNS: usize = 64;
 
@@ -59,7 +67,8 @@ impl Machine {
         let parts =
             Parts { paths, end, policy, tables, clock: Box::new(Monotonic), random: Box::new(random) };
         let finder = shared.map(Finder::open).transpose().map_err(|error| error.to_string())?;
-        let mut machine = Self { appliance: Appliance::new(parts), finder, xdp: None };
+        let appliance = Appliance::new(parts);
+        let mut machine = Self { appliance, finder, xdp: None, nap: NAP, taken: 0 };
         machine.stand(shared.is_none())?;
         Ok(machine)
     }
@@ -120,16 +129,18 @@ impl Machine {
     /// Sleeps until the device or one of `others` is readable, or something is due; not at all
     /// while there is work. Which of the others are readable.
     pub fn sleep(&mut self, others: &[BorrowedFd<'_>]) -> Vec<bool> {
+        let taken = std::mem::replace(&mut self.taken, self.appliance.frames_taken());
+        let naps = taken != self.taken && !self.nap.is_zero();
         let device = self.appliance.fd();
         let watched = self.finder.iter().map(|finder| PollFd::from_borrowed_fd(finder.fd(), PollFlags::IN));
         let mut ready: Vec<PollFd<'_>> =
             others.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-        ready.push(PollFd::from_borrowed_fd(device, PollFlags::IN));
+        ready.push(PollFd::from_borrowed_fd(device, if naps { PollFlags::empty() } else { PollFlags::IN }));
         ready.extend(watched);
-        let limit = self.appliance.due().map(|due| {
-            let left = due.since(self.appliance.now());
-            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
-        });
+        let left = self.appliance.due().map(|due| due.since(self.appliance.now()));
+        let limit = left.into_iter().chain(naps.then_some(self.nap)).min();
+        let limit =
+            limit.map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() });
         // An interrupted sleep is a short one.
         let _ = poll(&mut ready, limit.as_ref());
         let told: Vec<bool> = ready.iter().map(|fd| !fd.revents().is_empty()).collect();

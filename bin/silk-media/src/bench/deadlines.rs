@@ -15,6 +15,9 @@ use std::time::Duration;
 const BUSY: f64 = 0.9;
 /// Streams beside the one that is looked at.
 const OTHERS: u16 = 8;
+/// Pictures in the others' output queues: as many seconds of decoding as Scout's 128 were on its machine,
+/// or nearly, within a reasonable memory.
+const QUEUE: u32 = 2048;
 /// The first port of sources, and of the player's streams.
 const PORT: u16 = 6000;
 
@@ -32,18 +35,19 @@ pub struct Load {
 
 /// Runs both.
 pub fn run(bench: &mut Bench<'_>, load: &Load) -> Result<(), Trouble> {
-    let per_second = (BUSY - load.rate * load.realtime.as_secs_f64()) / f64::from(OTHERS);
-    let others = (per_second / load.other.as_secs_f64().max(1e-6)).clamp(1.0, 1000.0);
+    let others = others(bench, load)?;
     let (mut missed, mut busy, mut in_turn) = (Samples::default(), Samples::default(), Samples::default());
+    let (mut behind, mut lost) = (Samples::default(), Samples::default());
     for round in 0..bench.rounds {
         for schedule in ["deadlines", "in-turn"] {
             bench.tell(&format!("deadlines, round {} of {}, {schedule}", round + 1, bench.rounds));
             let (played, share) = one(bench, schedule, load, others)?;
-            let gone = played.figure("neptune", "missed").unwrap_or(load.pictures)
-                + played.figure("neptune", "lost").unwrap_or(0);
+            let gone = played.figure("neptune", "missed").unwrap_or(load.pictures);
             if schedule == "deadlines" {
                 missed.add(gone as f64);
                 busy.add(share);
+                behind.add(played.figure("neptune", "behind_most_ns").unwrap_or(0) as f64 / 1e6);
+                lost.add(played.figure("neptune", "lost").unwrap_or(0) as f64);
             } else {
                 in_turn.add(gone as f64);
             }
@@ -51,6 +55,8 @@ pub fn run(bench: &mut Bench<'_>, load: &Load) -> Result<(), Trouble> {
     }
     let beside = format!("beside {OTHERS} others at {others:.0} pictures/s");
     bench.table.figure("CPU of the player, by deadline", "silk", &busy);
+    bench.table.figure("the display behind its clock at most, ms", "silk", &behind);
+    bench.table.figure("pictures lost on the way or in decoding", "silk", &lost);
     let goal = Goal { must: 0.0, after: 0.0, more: false };
     bench.table.judged(
         &format!("missed of {} at {:.0}/s {beside}, by deadline", load.pictures, load.rate),
@@ -61,6 +67,23 @@ pub fn run(bench: &mut Bench<'_>, load: &Load) -> Result<(), Trouble> {
     Ok(())
 }
 
+/// The rate of the others at which the processor is as busy as it is to be: a guess by what pictures
+/// cost alone, put right by two short trials.
+fn others(bench: &Bench<'_>, load: &Load) -> Result<f64, Trouble> {
+    let realtime = load.rate * load.realtime.as_secs_f64();
+    let mut others = (BUSY - realtime) / f64::from(OTHERS) / load.other.as_secs_f64().max(1e-6);
+    for _ in 0..2 {
+        bench.tell(&format!("a trial with the others at {others:.0} pictures/s"));
+        let trial = Load { pictures: (load.rate * TRIAL) as u64, ..*load };
+        let (_, share) = one(bench, "deadlines", &trial, others)?;
+        others = (others * (BUSY - realtime) / (share - realtime).max(0.01)).clamp(1.0, 1000.0);
+    }
+    Ok(others)
+}
+
+/// Seconds of a trial.
+const TRIAL: f64 = 4.0;
+
 /// One run; what became of the streams, and of the CPU the part that the player used.
 fn one(bench: &Bench<'_>, schedule: &str, load: &Load, others: f64) -> Result<(Played, f64), Trouble> {
     let rig = Rig::new().map_err(Trouble::rig)?;
@@ -69,8 +92,7 @@ fn one(bench: &Bench<'_>, schedule: &str, load: &Load, others: f64) -> Result<(P
     fs::write(&graph, GRAPH.replace("name = \"shell\"", &controllers))
         .map_err(|error| Trouble::Unwritable(graph.display().to_string(), error))?;
     let graph = graph.display().to_string();
-    let arguments =
-        ["--appliance", "--graph", &graph, "--schedule", schedule, "--priority", "40", "--ring", "8192"];
+    let arguments = ["--appliance", "--graph", &graph, "--schedule", schedule, "--ring", "8192"];
     let player = Player::start(&rig.server, bench.cpu, bench.scratch, &arguments)?;
     let (realtime, other) = (bench.clip("Neptune")?, bench.clip("Canyon")?);
     let mut sources = Vec::new();
@@ -79,7 +101,7 @@ fn one(bench: &Bench<'_>, schedule: &str, load: &Load, others: f64) -> Result<(P
         let fps = format!("{others:.3}");
         tell(
             &rig.client,
-            &format!("mpeg_decode {} port={port} name=canyon{number} fps={fps} queue=128", at(port)),
+            &format!("mpeg_decode {} port={port} name=canyon{number} fps={fps} queue={QUEUE}", at(port)),
         )?;
         let (to, port) = (format!("{SERVER}:{port}"), port.to_string());
         sources.push(source(&rig.client, &other.file, &["--to", &to, "--port", &port, "--fast", "--loop"])?);
@@ -90,9 +112,10 @@ fn one(bench: &Bench<'_>, schedule: &str, load: &Load, others: f64) -> Result<(P
     let mut neptune = source(&rig.client, &realtime.file, &["--to", &to, "--port", &port, "--fps", &rate])?;
     let before = player.cpu();
     let length = Duration::from_secs_f64(load.pictures as f64 / load.rate);
-    neptune.ends(length + Duration::from_secs(5));
+    neptune.ends(length);
     let share = (player.cpu() - before).as_secs_f64() / length.as_secs_f64();
     // What its queue still holds.
+    neptune.ends(Duration::from_secs(5));
     sleep(Duration::from_secs(1));
     drop(sources);
     Ok((player.finish(Duration::ZERO)?, share))

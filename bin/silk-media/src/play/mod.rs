@@ -107,6 +107,9 @@ struct NetworkArguments {
     /// The router, for `packet` and `tap`
     #[arg(long, value_name = "ADDRESS")]
     gateway: Option<Ipv4Addr>,
+    /// Microseconds that packets may wait to be taken together
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(0..=100_000))]
+    nap: u64,
     /// Packets of the receive ring, a power of two
     #[arg(long, value_name = "N", default_value_t = 4096)]
     ring: u32,

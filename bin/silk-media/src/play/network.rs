@@ -76,7 +76,8 @@ impl Session {
         );
         let player = Player::new(PlayerOptions { rule: options.deadline.into(), ..PlayerOptions::default() });
         let control = options.control.as_deref().map(Control::open).transpose()?;
-        let machine = machine.map_err(Trouble::Program)?;
+        let mut machine = machine.map_err(Trouble::Program)?;
+        machine.nap = Duration::from_micros(options.network.nap);
         Ok(Self { machine, player, theatre: theatre.clone(), control, ended: Vec::new() })
     }
 
