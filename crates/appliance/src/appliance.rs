@@ -8,8 +8,8 @@ use silk_device::{End, Frame, Receive, Received, Transmitted};
 use silk_instant::Instant;
 use silk_path::classify::{Found, Tables, Verdict};
 use silk_path::{
-    Attrs, Checksum, CreateError, DropReason, DropTotals, Event, Message, Meta, ModuleId, PathId, Paths,
-    Request, Statement, Ticket, Wakeup, by_priority,
+    Attrs, Checksum, CreateError, DropReason, DropTotals, Event, Message, Meta, ModuleId, Path, PathId,
+    Paths, Request, Statement, Ticket, Urgency, Wakeup, by_priority,
 };
 use silk_sched::{Member, Policy, Refused, Terms};
 use std::fmt;
@@ -55,6 +55,14 @@ impl fmt::Display for Dropped {
 }
 
 impl std::error::Error for Dropped {}
+
+/// The wake-up callback of paths that carry little and that others wait for, commands and neighbours:
+/// done soon, however much is to be done that has a deadline too.
+pub fn soon(path: &Path, now: Instant) -> Urgency {
+    Urgency { deadline: Some(now + SOON), ..by_priority(path, now) }
+}
+
+const SOON: Duration = Duration::from_millis(5);
 
 /// An appliance.
 pub struct Appliance {

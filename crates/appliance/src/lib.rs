@@ -21,7 +21,7 @@ mod machine;
 mod network;
 mod port;
 
-pub use appliance::{Appliance, Dropped, Parts};
+pub use appliance::{Appliance, Dropped, Parts, soon};
 pub use clock::{Clock, Monotonic, Virtual};
 pub use machine::{Machine, random};
 pub use network::{DeviceKind, Network, NetworkOptions};

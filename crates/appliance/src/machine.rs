@@ -1,7 +1,7 @@
 //! An appliance on a real machine: the paths that stand from the start, the neighbours that Linux
 //! finds for it, and its sleep when there is nothing to do.
 
-use crate::appliance::{Appliance, Parts};
+use crate::appliance::{Appliance, Parts, soon};
 use crate::clock::Monotonic;
 use crate::network::Network;
 use rand_core::{OsRng, TryRngCore};
@@ -109,7 +109,7 @@ impl Machine {
             let attrs = Attrs::new().with(Attr::InputQueue(64));
             let terms = Terms::with_priority(Terms::PRIORITIES - 1);
             self.appliance
-                .create(top, attrs, terms, None)
+                .create(top, attrs, terms, Some(soon))
                 .map_err(|error| format!("no {kind} path: {error}"))?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use crate::player::Player;
 use crate::stream::{Carrier, Order, Refusal};
-use silk_appliance::Appliance;
+use silk_appliance::{Appliance, soon};
 use silk_media::{DEFAULT_OUTPUT, Offer, Playing, Rate, Wish};
 use silk_modules::shell::{self, Command, Fps, Shell, Target};
 use silk_path::{Attrs, Endpoint, PathId};
@@ -16,7 +16,7 @@ impl Player {
     /// The graph has none, or its port is taken.
     pub fn open_shell(&mut self, appliance: &mut Appliance) -> Result<PathId, Refusal> {
         let top = appliance.paths().graph().modules().of_kind("shell").ok_or(Refusal::NoModule("shell"))?;
-        appliance.create(top, Attrs::new(), silk_sched::Terms::default(), None).map_err(Refusal::from)
+        appliance.create(top, Attrs::new(), silk_sched::Terms::default(), Some(soon)).map_err(Refusal::from)
     }
 
     /// Does what was commanded since, and answers. `entitle` is told the name of each stream before
