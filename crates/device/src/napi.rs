@@ -64,7 +64,10 @@ impl fmt::Display for NapiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None { name } => {
-                write!(f, "`{name}` has no NAPI: on a veth it exists only while XDP is attached in its driver")
+                write!(
+                    f,
+                    "`{name}` has no NAPI: on a veth it exists only while XDP is attached in its driver"
+                )
             }
             Self::Netlink(error) => error.fmt(f),
             Self::System { what, source } => write!(f, "could not {what}: {source}"),

@@ -403,7 +403,8 @@ fn large_messages_that_are_held_back_wait_in_the_ring_or_are_lost_and_counted() 
         return;
     }
     rig::with_veth(|| {
-        let (mut left, mut device, tables) = open(Options { mode: Mode::Generic, ring: 2048, ..two_domains() });
+        let (mut left, mut device, tables) =
+            open(Options { mode: Mode::Generic, ring: 2048, ..two_domains() });
         tables.own_port(Protocol::Tcp, None, PORT);
         let end = &mut device.ends[0];
         let payload = [7; 64_000];
@@ -457,7 +458,8 @@ fn jumbo_frames_arrive_whole() {
             rig::ip("link set right mtu 9000");
             let (mut left, mut device, tables) = open(Options { mode, ..two_domains() });
             tables.own_port(Protocol::Udp, None, PORT);
-            let packets = [1500, 1760, 1800, 3800, 3900, 8972].map(|len| rig::datagram(&vec![len as u8; len]));
+            let packets =
+                [1500, 1760, 1800, 3800, 3900, 8972].map(|len| rig::datagram(&vec![len as u8; len]));
             packets.iter().for_each(|packet| rig::send(&mut left, packet));
             let arrived: Vec<_> = rig::arrivals(&mut device.ends[0], 6).into_iter().map(|(_, b)| b).collect();
             assert!(arrived == packets, "{mode:?}: {:?}", arrived.iter().map(Vec::len).collect::<Vec<_>>());

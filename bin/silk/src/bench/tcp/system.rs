@@ -24,6 +24,7 @@ pub enum System {
     /// The same with the largest rings there are, which is about what Linux lets a connection have.
     SilkWide,
     /// silk where Linux receives (`mode = "generic"`), so that large messages arrive whole; steered by RPS.
+    /// A receive ring that holds several of them.
     SilkGeneric,
     /// The same with the largest rings.
     SilkGenericWide,
@@ -94,6 +95,7 @@ impl System {
         let own = match self {
             Self::SilkNoCookies => "[tcp]\nsyn_cookies = false\n",
             Self::SilkWide | Self::SilkGenericWide => LARGE,
+            Self::SilkGeneric => SEVERAL,
             _ => "",
         };
         let generic = matches!(self, Self::SilkGeneric | Self::SilkGenericWide);
@@ -137,6 +139,8 @@ impl System {
 
 /// The largest rings there are.
 const LARGE: &str = "[memory]\nsend_ring = \"4M\"\nreceive_ring = \"4M\"\n";
+/// A receive ring for several messages of 64 KB.
+const SEVERAL: &str = "[memory]\nreceive_ring = \"512K\"\n";
 /// The least rings there are.
 const SMALL: &str = "[memory]\nsend_ring = \"4K\"\nreceive_ring = \"4K\"\n";
 
