@@ -398,6 +398,27 @@ fn a_large_message_arrives_whole_where_linux_receives() {
 }
 
 #[test]
+fn few_large_messages_are_put_together_at_a_time() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    rig::with_veth(|| {
+        let (mut left, mut device, tables) =
+            open(Options { mode: Mode::Generic, ring: 2048, ..two_domains() });
+        tables.own_port(Protocol::Tcp, None, PORT);
+        (0..20).for_each(|_| drop(send_large(&mut left, &[9; 50_000])));
+        let end = &mut device.ends[0];
+        assert!(readable(end.receive.fd(), Duration::from_secs(2)).unwrap());
+        // The interrupt may lag behind on a busy machine.
+        std::thread::sleep(Duration::from_millis(50));
+        let mut frames = Vec::new();
+        assert_eq!([(); 4].map(|()| end.receive.receive(&mut frames, 64)), [8, 8, 4, 0]);
+        assert!(frames.iter().all(|frame| end.receive.bytes(*frame)[frame.range()].len() == 50_054));
+        frames.drain(..).for_each(|frame| end.receive.release(frame));
+    });
+}
+
+#[test]
 fn large_messages_that_are_held_back_wait_in_the_ring_or_are_lost_and_counted() {
     if !rig::root_of_the_machine() {
         return;

@@ -15,6 +15,8 @@ use crate::{Checksum, Frame, HEADROOM, Receive, Received};
 const HINT: usize = 4;
 /// An entry whose packet goes on in the next (`XDP_PKT_CONTD` of linux/if_xdp.h).
 const CONTINUES: u64 = 1;
+/// Long packets that are put together before they are delivered: what stays in a CPU's caches.
+const AT_ONCE: u32 = 8;
 
 /// A queue's part in a receive half.
 pub(super) struct Queue {
@@ -47,6 +49,8 @@ pub(super) struct XdpReceive {
     held: usize,
     /// Packets that were put together of several frames.
     long: Long,
+    /// How many of them this call has put together.
+    long_now: u32,
     /// Which queue is looked at first: in turn, so that none is starved.
     first: usize,
     received: Received,
@@ -62,7 +66,7 @@ struct Entry {
 
 impl XdpReceive {
     pub fn new(parts: Parts) -> Self {
-        Self { parts, held: 0, long: Long::new(), first: 0, received: Received::default() }
+        Self { parts, held: 0, long: Long::new(), long_now: 0, first: 0, received: Received::default() }
     }
 
     /// Takes at most `limit` packets of one queue.
@@ -126,7 +130,11 @@ impl XdpReceive {
     fn put_together(&mut self, queue: usize, start: u32, end: u32) -> Option<(Option<Frame>, u32)> {
         let there = end.wrapping_sub(start);
         let count = (0..there).find(|&at| !self.entry(queue, start.wrapping_add(at)).continues)? + 1;
+        if self.long_now == AT_ONCE {
+            return None;
+        }
         let mut draft = self.long.begin()?;
+        self.long_now += 1;
         let mut path = None;
         for at in 0..count {
             let entry = self.entry(queue, start.wrapping_add(at));
@@ -205,6 +213,7 @@ impl Receive for XdpReceive {
 
     fn receive(&mut self, frames: &mut Vec<Frame>, limit: usize) -> usize {
         let before = frames.len();
+        self.long_now = 0;
         let limit = limit.min(self.parts.share.saturating_sub(self.held));
         let queues = self.parts.queues.len();
         for turn in 0..queues {
