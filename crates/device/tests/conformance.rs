@@ -63,6 +63,7 @@ fn packet() {
         let open = |name| packet::open(name, &options).unwrap();
         conforms("packet", || (open("left"), open("right"), None));
         loss_is_counted((open("left"), open("right"), None));
+        datagrams_apart((open("left"), open("right"), None));
     });
 }
 
@@ -254,6 +255,32 @@ fn flood((mut a, mut b, device): Pair) {
     assert_eq!(sent.frames + sent.dropped(), 20_000);
     assert!(got.frames >= 200);
     assert!(got.frames <= sent.frames);
+    whole_again((a, b, device));
+}
+
+/// What was sent in one call is several datagrams to whoever receives it.
+fn datagrams_apart((mut a, mut b, device): Pair) {
+    let payload: Vec<u8> = (0..250u8).cycle().take(2500).collect();
+    let (packet, mut offload) = rig::unsummed_datagram(&payload);
+    offload.segment = Segment::Udp(1000);
+    offload.header_len = PAYLOAD as u16;
+    rig::send(&mut a, &rig::datagram(b"before"));
+    a.transmit.send(&packet, [&[], &[]], offload);
+    rig::send(&mut a, &rig::datagram(b"after"));
+    let arrived: Vec<_> =
+        rig::arrivals(&mut b, 5).into_iter().map(|(_, bytes)| bytes[PAYLOAD..].to_vec()).collect();
+    let expected: [&[u8]; 5] =
+        [b"before", &payload[..1000], &payload[1000..2000], &payload[2000..], b"after"];
+    assert_eq!(arrived, expected);
+    // They are handed out one at a time to whoever asks for that.
+    a.transmit.send(&packet, [&[], &[]], offload);
+    assert!(readable(b.receive.fd(), Duration::from_secs(2)).unwrap());
+    let mut frames = Vec::new();
+    assert_eq!([(); 4].map(|()| b.receive.receive(&mut frames, 1)), [1, 1, 1, 0]);
+    for frame in frames.drain(..) {
+        assert!(checksum_holds(frame.checksum, &b.receive.bytes(frame)[frame.range()].to_vec(), 6));
+        b.receive.release(frame);
+    }
     whole_again((a, b, device));
 }
 
