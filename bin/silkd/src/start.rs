@@ -16,7 +16,11 @@ use crate::sleep::Sleeper;
 use crate::stack::{self, Link};
 use crate::sys;
 use crate::watchdog::{self, Watched};
+<<<<<<< HEAD
 use silk_config::{Config, DeviceKind, HugePages, Napi, Policy, Source};
+=======
+use silk_config::{Config, DeviceKind, HugePages, Napi, Source, XdpMode};
+>>>>>>> recv
 use silk_device::{End, OpenError, Steered, link, netlink, packet, tap, xdp};
 use silk_path::Endpoint;
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
@@ -161,6 +165,11 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
         only: device.queues.as_ref().map(|queues| queues.iter().map(|queue| u32::from(*queue)).collect()),
         ring: device.ring,
         buckets: BUCKETS,
+        mode: match device.mode {
+            XdpMode::Auto => xdp::Mode::Best,
+            XdpMode::Native => xdp::Mode::Native,
+            XdpMode::Generic => xdp::Mode::Generic,
+        },
         ..xdp::Options::default()
     };
     let mut opened = xdp::open(name, &options).map_err(|error| error.to_string())?;

@@ -342,13 +342,13 @@ impl Appliance {
     /// The path between two ends.
     fn flow(&self, udp: bool, local: silk_path::Endpoint, remote: silk_path::Endpoint) -> Option<PathId> {
         let protocol = u16::from(if udp { silk_wire::ipv4::UDP } else { silk_wire::ipv4::TCP });
-        let is_it = |path: &&silk_path::Path| {
+        let is_it = |path: &&Path| {
             let attrs = &path.state.attrs;
             attrs.local() == Some(local)
                 && attrs.remote() == Some(remote)
                 && attrs.prot_id().is_none_or(|known| known == protocol)
         };
-        self.paths.iter().find(is_it).map(silk_path::Path::id)
+        self.paths.iter().find(is_it).map(Path::id)
     }
 
     /// A frame that was put together from fragments runs up its path at once.

@@ -10,6 +10,7 @@ use rustix::time::Timespec;
 use silk_config::Graph as GraphFile;
 use silk_device::netlink::{Finder, Found};
 use silk_device::xdp;
+use silk_instant::Instant;
 use silk_modules::arp::Arp;
 use silk_modules::nd::Nd;
 use silk_path::classify::Tables;
@@ -31,8 +32,15 @@ pub struct Machine {
     /// While frames arrive, the device is looked at once in so long, instead of waking for each: what
     /// arrives together is handled together. A frame waits so long at most; 0 wakes for each.
     pub nap: Duration,
+    /// It runs at a real-time priority: then it leaves other programs some time, for the kernel stops
+    /// real-time threads for long when they use nearly all (sched(7)).
+    pub real_time: bool,
     // Frames taken when it last slept.
     taken: u64,
+    // When it last slept.
+    slept: Instant,
+    // The last work left nothing to do.
+    idle: bool,
 }
 
 /// 64 bits nobody else can guess.
@@ -43,6 +51,10 @@ pub fn random() -> u64 {
 
 /// How long frames may wait where nobody says otherwise: short against a picture's time.
 const NAP: Duration = Duration::from_millis(4);
+/// How long a real-time player works before it leaves others `BREATH`: together less than the 95 % that
+/// the kernel lets real-time threads have.
+const EFFORT: Duration = Duration::from_micros(9_300);
+const BREATH: Duration = Duration::from_micros(700);
 /// Turns of work before the other descriptors are looked at again.
 const TURNS: usize = 64;
 
@@ -68,7 +80,16 @@ impl Machine {
             Parts { paths, end, policy, tables, clock: Box::new(Monotonic), random: Box::new(random) };
         let finder = shared.map(Finder::open).transpose().map_err(|error| error.to_string())?;
         let appliance = Appliance::new(parts);
-        let mut machine = Self { appliance, finder, xdp: None, nap: NAP, taken: 0 };
+        let mut machine = Self {
+            appliance,
+            finder,
+            xdp: None,
+            nap: NAP,
+            real_time: false,
+            taken: 0,
+            slept: Instant::ZERO,
+            idle: true,
+        };
         machine.stand(shared.is_none())?;
         Ok(machine)
     }
@@ -120,25 +141,31 @@ impl Machine {
         for _ in 0..TURNS {
             let busy = self.appliance.turn();
             self.resolve();
-            if !busy {
+            self.idle = !busy;
+            if self.idle {
                 return;
             }
         }
     }
 
-    /// Sleeps until the device or one of `others` is readable, or something is due; not at all
+    /// Sleeps until the device or one of `others` is readable, or something is due; hardly
     /// while there is work. Which of the others are readable.
     pub fn sleep(&mut self, others: &[BorrowedFd<'_>]) -> Vec<bool> {
         let taken = std::mem::replace(&mut self.taken, self.appliance.frames_taken());
         let naps = taken != self.taken && !self.nap.is_zero();
+        let now = self.appliance.now();
+        let breath = if self.idle { None } else { Some(self.breath(now)) };
+        if breath != Some(Duration::ZERO) {
+            self.slept = now;
+        }
         let device = self.appliance.fd();
         let watched = self.finder.iter().map(|finder| PollFd::from_borrowed_fd(finder.fd(), PollFlags::IN));
         let mut ready: Vec<PollFd<'_>> =
             others.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
         ready.push(PollFd::from_borrowed_fd(device, if naps { PollFlags::empty() } else { PollFlags::IN }));
         ready.extend(watched);
-        let left = self.appliance.due().map(|due| due.since(self.appliance.now()));
-        let limit = left.into_iter().chain(naps.then_some(self.nap)).min();
+        let left = self.appliance.due().map(|due| due.since(now));
+        let limit = breath.or(left.into_iter().chain(naps.then_some(self.nap)).min());
         let limit =
             limit.map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() });
         // An interrupted sleep is a short one.
@@ -148,6 +175,11 @@ impl Machine {
             self.hear();
         }
         told[..others.len()].to_vec()
+    }
+
+    /// How long to sleep although there is work: now and then a little, at a real-time priority.
+    fn breath(&self, now: Instant) -> Duration {
+        if self.real_time && now.since(self.slept) >= EFFORT { BREATH } else { Duration::ZERO }
     }
 
     /// Has Linux find the neighbours that paths wait for.

@@ -20,6 +20,18 @@ words! {
 }
 
 words! {
+    /// Where packets are told apart.
+    pub enum XdpMode {
+        /// In the interface's driver where it can, else in Linux's receive path.
+        Auto = "auto",
+        /// In the driver, before Linux makes anything of a packet.
+        Native = "native",
+        /// In Linux's receive path, where large TCP messages arrive whole.
+        Generic = "generic",
+    }
+}
+
+words! {
     /// In which context the interface's receive processing runs.
     pub enum Napi {
         /// As it is set already.
@@ -49,6 +61,8 @@ pub struct Device {
     pub interface: Option<Interface>,
     /// Which hardware queues to receive from; `None` for all of them (xdp).
     pub queues: Option<Vec<u16>>,
+    /// Where packets are told apart (xdp).
+    pub mode: XdpMode,
     /// Frames in a receive ring; a power of two.
     pub ring: u32,
     /// Largest IP packet; `None` for the interface's own.
@@ -79,6 +93,7 @@ impl Device {
             kind,
             interface: read_interface(&mut section, kind),
             queues: read_queues(&mut section),
+            mode: section.or("mode", XdpMode::Auto),
             ring: read_ring(&mut section),
             mtu: section.between("mtu", 576..=9216),
             address: section.read("address"),
@@ -109,7 +124,7 @@ impl Device {
                     self.kind
                 ),
             );
-            for key in ["queues", "napi", "napi_cpu", "receive"] {
+            for key in ["queues", "mode", "napi", "napi_cpu", "receive"] {
                 section.forbid(key, "only `kind = \"xdp\"` has it");
             }
         }

@@ -26,7 +26,7 @@ pub use address::{Dscp, Interface, Mac, Network, Prefix};
 pub use class::{Class, Limits, PRIORITIES, RULES, Reserve, Rule};
 pub use config::{Config, keys};
 pub use daemon::{Control, Mode};
-pub use device::{Device, DeviceKind, Napi, Receive};
+pub use device::{Device, DeviceKind, Napi, Receive, XdpMode};
 pub use fault::{Drawn, Fault, Faults};
 pub use graph::{Endpoint, Graph, Link, Module, NamedPath, Param};
 pub use memory::{HugePages, Memory};

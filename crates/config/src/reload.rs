@@ -58,6 +58,7 @@ impl Config {
                 address6,
                 gateway6,
                 mac,
+                mode,
                 napi,
                 napi_cpu,
                 receive

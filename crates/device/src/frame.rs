@@ -17,7 +17,7 @@ pub struct Frame {
     /// none or there is no such program (Scout §3.4: the path id at a known place).
     pub path: u32,
     /// The payload bytes of each of the segments this frame was coalesced from; 0 when it
-    /// is one packet as it was on the wire.
+    /// is one packet as it was on the wire, or the device does not know (xdp).
     pub segment: u16,
     /// What is known about the transport checksum.
     pub checksum: Checksum,

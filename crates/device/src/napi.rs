@@ -3,7 +3,7 @@
 //! whatever CPU the sender or the interrupt came by: on a veth pair that is the only way to
 //! have the receiver pay for receiving (SILK §4 charges the server for all its work).
 //!
-//! On a veth the NAPI exists only while an XDP program is attached: open the device first.
+//! On a veth the NAPI exists only while an XDP program is attached in its driver: open the device first.
 //! Turning it off again is refused by some kernels; the interface forgets it when it goes.
 
 use std::fmt;
@@ -64,7 +64,10 @@ impl fmt::Display for NapiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None { name } => {
-                write!(f, "`{name}` has no NAPI: on a veth it exists only while XDP is attached")
+                write!(
+                    f,
+                    "`{name}` has no NAPI: on a veth it exists only while XDP is attached in its driver"
+                )
             }
             Self::Netlink(error) => error.fmt(f),
             Self::System { what, source } => write!(f, "could not {what}: {source}"),

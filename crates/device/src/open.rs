@@ -31,15 +31,6 @@ pub enum OpenError {
         /// What it cannot do.
         what: &'static str,
     },
-    /// The interface's packets are longer than the device can receive.
-    Mtu {
-        /// The interface.
-        name: String,
-        /// Its longest IP packet, in bytes.
-        mtu: u32,
-        /// The longest the device can receive, in bytes.
-        most: u32,
-    },
     /// The kernel refused the XDP program; its verifier's words are included.
     Program(String),
     /// Options that contradict each other.
@@ -84,11 +75,6 @@ impl fmt::Display for OpenError {
             Self::Unsupported { name, what } => {
                 write!(f, "`{name}` cannot {what}: use the device kind `packet` there")
             }
-            Self::Mtu { name, mtu, most } => write!(
-                f,
-                "`{name}` has an MTU of {mtu}, of which AF_XDP takes {most}: \
-                 `ip link set {name} mtu {most}`, or use the device kind `packet`"
-            ),
             Self::Program(why) => write!(f, "the kernel refused the classifier program: {why}"),
             Self::Options(why) => f.write_str(why),
             Self::System { what, source } => write!(f, "could not {what}: {source}"),

@@ -44,3 +44,12 @@ pub struct Received {
     /// Frames that did not fit a buffer or that the device could not make sense of.
     pub malformed: u64,
 }
+
+impl Received {
+    /// Counts a frame that is handed out.
+    pub(crate) fn count(&mut self, frame: Frame) -> Frame {
+        self.frames += 1;
+        self.bytes += u64::from(frame.len);
+        frame
+    }
+}

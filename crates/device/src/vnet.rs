@@ -49,6 +49,19 @@ pub(crate) fn decode(header: &[u8; LEN]) -> (Checksum, u16) {
     (checksum, size)
 }
 
+/// How a received frame is to be cut that is several datagrams (`UDP_SEGMENT`, UDP GRO); `None`
+/// for any other. Where the headers end is not believed: it is where UDP's does.
+pub(crate) fn datagrams(header: &[u8; LEN]) -> Option<Offload> {
+    let field = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
+    let several = header[1] == UDP && field(4) != 0;
+    several.then(|| Offload {
+        segment: Segment::Udp(field(4)),
+        header_len: field(6).saturating_add(8),
+        checksum_start: field(6),
+        checksum_offset: 6,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,6 +72,14 @@ mod tests {
         assert_eq!(header[..2], [NEEDS_CHECKSUM, TCP4]);
         assert_eq!(header[2..], [66u16, 1448, 34, 16].map(u16::to_ne_bytes).concat());
         assert_eq!(decode(&header), (Checksum::Partial, 1448));
+    }
+
+    #[test]
+    fn a_batch_of_datagrams_says_where_to_cut() {
+        let offload = Offload { segment: Segment::Udp(100), header_len: 42, ..Offload::checksum(34, 6) };
+        assert_eq!(datagrams(&encode(offload)), Some(offload));
+        assert_eq!(datagrams(&encode(Offload::tcp4(1448, 34, 66))), None);
+        assert_eq!(datagrams(&encode(Offload::checksum(34, 6))), None);
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! frames of another; it fills its own ring and is dropped there, at interrupt time, counted.
 
 mod fill;
+mod long;
 mod program;
 mod receive;
 mod sockets;
@@ -28,17 +29,19 @@ use crate::netlink::{Interface, Netlink, NetlinkError};
 use crate::packet::{PacketTransmit, Sending};
 use crate::sys::{Arena, Readiness};
 use crate::tables::Tables;
-use crate::{Checksum, End, HEADROOM, OpenError};
+use crate::{Checksum, End, OpenError};
 use program::Program;
 use receive::{Parts, Queue, XdpReceive};
 use sockets::Plan;
 
 pub use program::Counts;
 
-/// Bytes of a frame, with its headroom.
+/// Bytes of a frame, with its headroom, where packets come as they were on the wire.
 const FRAME: u64 = 2048;
-/// The longest IP packet that fits a frame behind the headroom and an Ethernet header.
-const MTU: u32 = FRAME as u32 - HEADROOM as u32 - 14;
+/// The same where they may be longer: a page, the most there is. Fewer frames are fewer to copy.
+const LARGE: u64 = 4096;
+/// Ethernet's header, with a VLAN tag.
+const ETHERNET: u32 = 18;
 /// Frames of each queue that may be in the kernel's hands, neither in a ring nor held: what
 /// one round of a driver takes.
 const IN_FLIGHT: u32 = 512;
@@ -56,8 +59,8 @@ pub struct Options {
     pub queues: Option<u32>,
     /// Serves these hardware queues and no others, whatever `queues` says.
     pub only: Option<Vec<u32>>,
-    /// Entries of each receive ring, a power of two. Each costs 4 KB of frames, for every
-    /// domain on every queue.
+    /// Entries of each receive ring, a power of two. Each costs 4 KB of frames, with
+    /// [`Mode::Generic`] 8 KB, for every domain on every queue.
     pub ring: u32,
     /// Buckets of the flow table, four flows each; a power of two.
     pub buckets: u32,
@@ -75,7 +78,9 @@ pub enum Mode {
     Best,
     /// In the driver, before Linux makes anything of a packet.
     Native,
-    /// In Linux's receive path: works everywhere, saves little.
+    /// In Linux's receive path: works everywhere, saves little for small packets. Large TCP
+    /// messages arrive whole: those that Linux coalesces, and on a veth those of a neighbour that
+    /// leaves them to the device to cut, as it does only while no program is in the driver.
     Generic,
 }
 
@@ -163,15 +168,13 @@ pub fn open(name: &str, options: &Options) -> Result<Device, OpenError> {
     options.check()?;
     let interface = Netlink::open().and_then(|mut netlink| netlink.interface(name));
     let interface = interface.map_err(|error| asked(name, error))?;
-    if interface.mtu > MTU {
-        return Err(OpenError::Mtu { name: name.to_owned(), mtu: interface.mtu, most: MTU });
-    }
     let queues = options.served(&interface);
     let rings = queues.iter().max().map_or(0, |last| last + 1) * options.domains;
     let mut program = Program::load(options.domains, rings, options.buckets)?;
     let tables = program.tables()?;
-    let ends = ends(&interface, options, queues, &mut program)?;
-    program.attach(name, interface.index, options.mode)?;
+    let sockets = sockets(&interface, options, queues, &mut program)?;
+    let mode = program.attach(name, interface.index, options.mode)?;
+    let ends = sockets.ends(&interface, options, mode)?;
     Ok(Device { ends, tables, interface, program })
 }
 
@@ -226,13 +229,21 @@ fn queues_of(interface: &Interface) -> u32 {
     napi::receive_queues(interface).unwrap_or_else(by_sys).clamp(1, interface.receive_queues)
 }
 
-/// The ends of all domains, with their sockets known to the program.
-fn ends(
+/// The device's sockets and their frames.
+struct Sockets {
+    plan: Plan,
+    arena: Arc<Arena>,
+    /// By queue, then by domain.
+    rows: Vec<Vec<Queue>>,
+}
+
+/// The sockets of all domains on all queues, known to the program.
+fn sockets(
     interface: &Interface,
     options: &Options,
     queues: Vec<u32>,
     program: &mut Program,
-) -> Result<Vec<End>, OpenError> {
+) -> Result<Sockets, OpenError> {
     let plan = Plan {
         interface: interface.index,
         queues,
@@ -240,10 +251,11 @@ fn ends(
         ring: options.ring,
         // See the file's head: a ring and a share for each domain, and what is in flight.
         frames_per_queue: options.domains * options.ring * 2 + IN_FLIGHT,
+        frame: if options.mode == Mode::Generic { LARGE } else { FRAME },
     };
     let frames = plan.frames_per_queue.checked_mul(plan.queues.len() as u32);
     let frames = frames.ok_or(OpenError::Options("so many queues need smaller receive rings"))?;
-    let arena = Arena::new(frames, FRAME as usize)
+    let arena = Arena::new(frames, plan.frame as usize)
         .map_err(|source| OpenError::System { what: "find memory for frames", source })?;
     let rows =
         plan.open(&arena).map_err(|error| OpenError::of(&interface.name, "receive by AF_XDP", error))?;
@@ -252,31 +264,48 @@ fn ends(
             program.set_socket(queue * options.domains + domain, socket.fd.as_raw_fd())?;
         }
     }
-    let mut rows: Vec<_> = rows.into_iter().map(Vec::into_iter).collect();
-    let columns = (0..options.domains).map(|_| rows.iter_mut().filter_map(Iterator::next).collect());
-    columns.map(|queues| end(interface, options, &plan, &arena, queues)).collect()
+    Ok(Sockets { plan, arena, rows })
 }
 
-/// One domain's end, of its sockets on every queue.
-fn end(
-    interface: &Interface,
-    options: &Options,
+impl Sockets {
+    /// The ends of all domains, of a program that runs in `mode`.
+    fn ends(self, interface: &Interface, options: &Options, mode: Mode) -> Result<Vec<End>, OpenError> {
+        let Self { plan, arena, rows } = self;
+        // What Linux coalesces has a partial checksum too.
+        let partial = interface.veth || mode == Mode::Generic;
+        let checksum = if partial { Checksum::MaybePartial } else { Checksum::Unknown };
+        let mut rows: Vec<_> = rows.into_iter().map(Vec::into_iter).collect();
+        let columns = (0..plan.domains).map(|_| rows.iter_mut().filter_map(Iterator::next).collect());
+        let receive = |queues| receive(&plan, &arena, queues, interface.mtu + ETHERNET, checksum);
+        columns
+            .map(|queues| {
+                Ok(End {
+                    receive: Box::new(XdpReceive::new(receive(queues)?)),
+                    transmit: Box::new(PacketTransmit::open(&interface.name, &options.sending)?),
+                })
+            })
+            .collect()
+    }
+}
+
+/// One domain's receive half, of its sockets on every queue.
+fn receive(
     plan: &Plan,
     arena: &Arc<Arena>,
     queues: Vec<Queue>,
-) -> Result<End, OpenError> {
+    longest: u32,
+    checksum: Checksum,
+) -> Result<Parts, OpenError> {
     let any = (queues.len() > 1).then(|| Readiness::of(queues.iter().map(|queue| queue.fd.as_fd())));
     let any = any.transpose().map_err(|source| OpenError::System { what: "watch several queues", source })?;
-    let parts = Parts {
+    Ok(Parts {
         queues,
         any,
         holder: arena.holder().ok_or(OpenError::Options("there are more domains than frames can name"))?,
         share: plan.ring as usize,
         frames_per_queue: plan.frames_per_queue,
-        checksum: if interface.veth { Checksum::MaybePartial } else { Checksum::Unknown },
-    };
-    Ok(End {
-        receive: Box::new(XdpReceive::new(parts)),
-        transmit: Box::new(PacketTransmit::open(&interface.name, &options.sending)?),
+        frame: plan.frame,
+        longest,
+        checksum,
     })
 }

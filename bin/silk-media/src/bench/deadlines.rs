@@ -92,7 +92,8 @@ fn one(bench: &Bench<'_>, schedule: &str, load: &Load, others: f64) -> Result<(P
     fs::write(&graph, GRAPH.replace("name = \"shell\"", &controllers))
         .map_err(|error| Trouble::Unwritable(graph.display().to_string(), error))?;
     let graph = graph.display().to_string();
-    let arguments = ["--appliance", "--graph", &graph, "--schedule", schedule, "--ring", "8192"];
+    let arguments =
+        ["--appliance", "--graph", &graph, "--schedule", schedule, "--priority", "40", "--ring", "8192"];
     let player = Player::start(&rig.server, bench.cpu, bench.scratch, &arguments)?;
     let (realtime, other) = (bench.clip("Neptune")?, bench.clip("Canyon")?);
     let mut sources = Vec::new();

@@ -77,6 +77,7 @@ impl Session {
         let player = Player::new(PlayerOptions { rule: options.deadline.into(), ..PlayerOptions::default() });
         let control = options.control.as_deref().map(Control::open).transpose()?;
         let mut machine = machine.map_err(Trouble::Program)?;
+        machine.real_time = options.place.priority.is_some();
         machine.nap = Duration::from_micros(options.network.nap);
         Ok(Self { machine, player, theatre: theatre.clone(), control, ended: Vec::new() })
     }

@@ -75,6 +75,17 @@ pub fn socket(stage: &Stage) -> PathBuf {
     stage.scratch.path().join("control.sock")
 }
 
+/// Where packets are received and told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reception {
+    /// As the interface does.
+    Inherited,
+    /// In its driver, by a kernel thread on the server's CPU.
+    Threaded,
+    /// In Linux's receive path, steered to the server's CPU (RPS) as Linux's own packets are.
+    Generic,
+}
+
 /// How the daemon is set up where an experiment has reasons of its own.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -82,8 +93,8 @@ pub struct Setup {
     pub experiment: Experiment,
     /// The interface it shares with Linux.
     pub interface: &'static str,
-    /// Whether a kernel thread on the server's CPU receives.
-    pub threaded: bool,
+    /// Where packets are received and told apart.
+    pub reception: Reception,
     /// Further sections of the configuration.
     pub more: String,
 }
@@ -91,7 +102,7 @@ pub struct Setup {
 impl Setup {
     /// What the web experiment uses.
     pub fn usual(experiment: Experiment) -> Self {
-        Self { experiment, interface: INTERFACE, threaded: true, more: String::new() }
+        Self { experiment, interface: INTERFACE, reception: Reception::Threaded, more: String::new() }
     }
 }
 
@@ -136,13 +147,16 @@ fn config(setup: &Setup, stage: &Stage) -> String {
     let socket = socket.display();
     let receive = if *experiment == Experiment::Batched { "batched" } else { "prompt" };
     let device = match stage.rights {
-        Rights::Root if setup.threaded => {
+        Rights::Root if setup.reception == Reception::Threaded => {
             format!(
                 "kind = \"xdp\"
 napi = \"threaded\"
 napi_cpu = {SERVER_CPU}
 receive = \"{receive}\""
             )
+        }
+        Rights::Root if setup.reception == Reception::Generic => {
+            "kind = \"xdp\"\nmode = \"generic\"".to_owned()
         }
         Rights::Root => "kind = \"xdp\"".to_owned(),
         _ => format!(

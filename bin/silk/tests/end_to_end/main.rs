@@ -11,6 +11,7 @@ mod clients;
 mod devices;
 mod faults;
 mod files;
+mod generic;
 mod host;
 mod iperf;
 mod listening;

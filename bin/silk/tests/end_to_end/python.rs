@@ -7,8 +7,8 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 use std::time::Duration;
 
-const ECHO: &str = include_str!("echo_server.py");
-const CLIENTS: &str = include_str!("echo_clients.py");
+pub const ECHO: &str = include_str!("echo_server.py");
+pub const CLIENTS: &str = include_str!("echo_clients.py");
 
 #[test]
 fn http_server_serves_every_file_as_it_is() {
@@ -21,7 +21,7 @@ fn http_server_serves_every_file_as_it_is() {
 }
 
 /// Many small conversations at once, then two large ones.
-fn echo(mut clients: impl FnMut() -> Command, address: Ipv4Addr) {
+pub fn echo(mut clients: impl FnMut() -> Command, address: Ipv4Addr) {
     for (count, step) in [("64", "5000"), ("2", "20000000")] {
         let said = text(clients().args(["echo_clients.py", &address.to_string(), "7", count, step]));
         assert_eq!(said.trim(), format!("{count} of {count} came back"));

@@ -1,11 +1,12 @@
 //! The receive half: frames by `recvmmsg`, each with its virtio-net header.
 
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::{Options, PACKET_VNET_HDR, accept};
 use crate::pool::Pool;
 use crate::sys::{self, Filter, ReceiveBatch};
-use crate::{Frame, HEADROOM, OpenError, Receive, Received, vnet};
+use crate::{Checksum, Frame, HEADROOM, OpenError, Receive, Received, segment, vnet};
 
 const PACKET_IGNORE_OUTGOING: i32 = 23;
 const ETH_P_ALL: u16 = 3;
@@ -17,6 +18,11 @@ pub(super) struct PacketReceive {
     pool: Pool,
     /// Buffers of the pool that are offered to the kernel: empty between calls.
     offered: Vec<(u32, Box<[u8]>)>,
+    /// Frames to be handed out: more than the kernel gave where one was several datagrams. Empty but
+    /// after a call that stopped at its limit, whose caller comes again.
+    arrived: VecDeque<Frame>,
+    /// Room to cut those in.
+    packet: Vec<u8>,
     received: Received,
 }
 
@@ -43,12 +49,14 @@ impl PacketReceive {
             batch: ReceiveBatch::new(16),
             pool: Pool::new(options.buffers, options.longest),
             offered: Vec::new(),
+            arrived: VecDeque::new(),
+            packet: Vec::new(),
             received: Received::default(),
         })
     }
 
-    /// One system call's worth of frames.
-    fn receive_batch(&mut self, frames: &mut Vec<Frame>, limit: usize) -> usize {
+    /// One system call's worth of frames, how many it gave.
+    fn receive_batch(&mut self, limit: usize) -> usize {
         let count = limit.min(self.batch.capacity());
         self.offered.extend(std::iter::from_fn(|| self.pool.take()).take(count));
         if self.offered.is_empty() {
@@ -65,15 +73,40 @@ impl PacketReceive {
                 self.pool.put(index, buffer);
                 continue;
             };
+            if let Some(offload) = vnet::datagrams(arrival.header) {
+                let message = buffer.get(HEADROOM..HEADROOM + len).unwrap_or_default();
+                let Self { pool, arrived, received, packet, .. } = self;
+                let cut = segment::cut(message, offload, packet, |packet| match copied(pool, packet) {
+                    Some(frame) => arrived.push_back(received.count(frame)),
+                    None => received.no_buffer += 1,
+                });
+                received.malformed += u64::from(cut.is_err());
+                self.pool.put(index, buffer);
+                continue;
+            }
             let (checksum, segment) = vnet::decode(arrival.header);
             self.pool.hold(index, buffer);
-            self.received.frames += 1;
-            self.received.bytes += len as u64;
             let (offset, len) = (HEADROOM as u32, len as u32);
-            frames.push(Frame { index, offset, len, path: 0, segment, checksum });
+            let frame = Frame { index, offset, len, path: 0, segment, checksum };
+            self.arrived.push_back(self.received.count(frame));
         }
         arrived
     }
+}
+
+/// The ticket of a buffer with a copy of `packet`, where there is one: a part of a frame is no longer than
+/// the frame.
+fn copied(pool: &mut Pool, packet: &[u8]) -> Option<Frame> {
+    let (index, mut buffer) = pool.take()?;
+    let room = buffer.get_mut(HEADROOM..HEADROOM + packet.len());
+    let Some(room) = room else {
+        pool.put(index, buffer);
+        return None;
+    };
+    room.copy_from_slice(packet);
+    pool.hold(index, buffer);
+    let (offset, len) = (HEADROOM as u32, packet.len() as u32);
+    Some(Frame { index, offset, len, path: 0, segment: 0, checksum: Checksum::Unknown })
 }
 
 impl Receive for PacketReceive {
@@ -83,12 +116,15 @@ impl Receive for PacketReceive {
 
     fn receive(&mut self, frames: &mut Vec<Frame>, limit: usize) -> usize {
         let before = frames.len();
+        let mut more = true;
         loop {
+            let room = limit - (frames.len() - before);
+            frames.extend(self.arrived.drain(..room.min(self.arrived.len())));
             let wanted = limit - (frames.len() - before);
-            let arrived = self.receive_batch(frames, wanted);
-            if arrived < self.batch.capacity() {
+            if !more || wanted == 0 {
                 return frames.len() - before;
             }
+            more = self.receive_batch(wanted) == self.batch.capacity();
         }
     }
 

@@ -11,6 +11,9 @@ use super::check;
 use super::mapping::Mapping;
 use super::socket::set_option;
 
+/// Packets may come as chains of frames (`XDP_USE_SG` of linux/if_xdp.h).
+const USE_SG: u16 = 1 << 4;
+
 /// How a socket is bound to its queue.
 #[derive(Clone, Copy)]
 pub(crate) enum Binding<'s> {
@@ -43,7 +46,7 @@ pub(crate) fn register(fd: BorrowedFd<'_>, arena: &Arena, frame: u32) -> io::Res
 /// Binds the socket to a queue of an interface; frames may arrive from then on.
 pub(crate) fn bind(fd: BorrowedFd<'_>, interface: u32, queue: u32, binding: Binding<'_>) -> io::Result<()> {
     let (flags, shared) = match binding {
-        Binding::First => (libc::XDP_USE_NEED_WAKEUP, 0),
+        Binding::First => (libc::XDP_USE_NEED_WAKEUP | USE_SG, 0),
         Binding::Sharing(with) => (libc::XDP_SHARED_UMEM, with.as_raw_fd() as u32),
     };
     let address = libc::sockaddr_xdp {

@@ -63,16 +63,15 @@ impl Program {
         map.set(ring, socket, 0).map_err(refused)
     }
 
-    /// Attaches the program; from here on packets that paths own are silk's.
-    pub fn attach(&mut self, name: &str, interface: u32, mode: Mode) -> Result<(), OpenError> {
-        match mode {
-            Mode::Native => self.attach_as(name, interface, XdpMode::Driver),
-            Mode::Generic => self.attach_as(name, interface, XdpMode::Skb),
-            Mode::Best => self.attach_as(name, interface, XdpMode::Driver).or_else(|error| match error {
-                OpenError::Unsupported { what: NATIVE, .. } => self.attach_as(name, interface, XdpMode::Skb),
-                other => Err(other),
-            }),
+    /// Attaches the program; from here on packets that paths own are silk's. Where it runs.
+    pub fn attach(&mut self, name: &str, interface: u32, mode: Mode) -> Result<Mode, OpenError> {
+        if mode != Mode::Generic {
+            match self.attach_as(name, interface, XdpMode::Driver) {
+                Err(OpenError::Unsupported { what: NATIVE, .. }) if mode == Mode::Best => {}
+                done => return done.map(|()| Mode::Native),
+            }
         }
+        self.attach_as(name, interface, XdpMode::Skb).map(|()| Mode::Generic)
     }
 
     fn attach_as(&mut self, name: &str, interface: u32, mode: XdpMode) -> Result<(), OpenError> {

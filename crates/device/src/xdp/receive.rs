@@ -6,13 +6,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::FRAME;
 use super::fill;
+use super::long::{Long, is_datagram};
 use crate::sys::{Holder, Readiness, Ring, losses, wake};
 use crate::{Checksum, Frame, HEADROOM, Receive, Received};
 
 /// The metadata word that the XDP program writes, in bytes.
 const HINT: usize = 4;
+/// An entry whose packet goes on in the next (`XDP_PKT_CONTD` of linux/if_xdp.h).
+const CONTINUES: u64 = 1;
+/// Long packets that are put together before they are delivered: what stays in a CPU's caches.
+const AT_ONCE: u32 = 8;
 
 /// A queue's part in a receive half.
 pub(super) struct Queue {
@@ -32,6 +36,10 @@ pub(super) struct Parts {
     pub share: usize,
     /// How many frames each queue has.
     pub frames_per_queue: u32,
+    /// Bytes of a frame, with its headroom.
+    pub frame: u64,
+    /// The longest frame that can have been on the wire, with a VLAN tag.
+    pub longest: u32,
     /// What is known of the checksums of frames from this interface.
     pub checksum: Checksum,
 }
@@ -39,38 +47,141 @@ pub(super) struct Parts {
 pub(super) struct XdpReceive {
     parts: Parts,
     held: usize,
+    /// Packets that were put together of several frames.
+    long: Long,
+    /// How many of them this call has put together.
+    long_now: u32,
     /// Which queue is looked at first: in turn, so that none is starved.
     first: usize,
     received: Received,
 }
 
+/// What the kernel says of one frame in a receive ring.
+struct Entry {
+    address: u64,
+    len: u32,
+    /// The packet goes on in the next frame.
+    continues: bool,
+}
+
 impl XdpReceive {
     pub fn new(parts: Parts) -> Self {
-        Self { parts, held: 0, first: 0, received: Received::default() }
+        Self { parts, held: 0, long: Long::new(), long_now: 0, first: 0, received: Received::default() }
     }
 
-    /// Takes at most `limit` frames of one queue.
+    /// Takes at most `limit` packets of one queue.
     fn receive_from(&mut self, queue: usize, frames: &mut Vec<Frame>, limit: usize) {
-        let Parts { queues, holder, checksum, .. } = &mut self.parts;
-        let ring = &queues[queue].receive;
-        let entries = ring.entries();
-        let mask = entries.len() / 2 - 1;
-        let start = ring.consumer().load(Ordering::Relaxed);
-        let there = ring.producer().load(Ordering::Acquire).wrapping_sub(start);
-        let count = (there as usize).min(limit) as u32;
-        for at in 0..count {
-            let entry = start.wrapping_add(at) as usize & mask;
-            let address = entries[entry * 2].load(Ordering::Relaxed);
-            let len = entries[entry * 2 + 1].load(Ordering::Relaxed) as u32;
-            let Some(frame) = hold(holder, address, len, *checksum) else {
+        let ring = &self.parts.queues[queue].receive;
+        let mut at = ring.consumer().load(Ordering::Relaxed);
+        let end = ring.producer().load(Ordering::Acquire);
+        let before = frames.len();
+        while at != end && frames.len() - before < limit {
+            let first = self.entry(queue, at);
+            let taken = if first.continues {
+                self.put_together(queue, at, end)
+            } else {
+                Some((self.hold(&first), 1))
+            };
+            let Some((frame, entries)) = taken else { break };
+            at = at.wrapping_add(entries);
+            let Some(frame) = frame else {
                 self.received.malformed += 1;
                 continue;
             };
+            if self.is_garbled(frame) {
+                self.received.malformed += 1;
+                self.release(frame);
+                continue;
+            }
             self.received.frames += 1;
-            self.received.bytes += u64::from(len);
+            self.received.bytes += u64::from(frame.len);
             frames.push(frame);
         }
-        ring.consumer().store(start.wrapping_add(count), Ordering::Release);
+        self.parts.queues[queue].receive.consumer().store(at, Ordering::Release);
+    }
+
+    fn entry(&self, queue: usize, at: u32) -> Entry {
+        let entries = self.parts.queues[queue].receive.entries();
+        let place = at as usize & (entries.len() / 2 - 1);
+        let rest = entries[place * 2 + 1].load(Ordering::Relaxed);
+        let address = entries[place * 2].load(Ordering::Relaxed);
+        Entry { address, len: rest as u32, continues: rest >> 32 & CONTINUES != 0 }
+    }
+
+    /// The ticket of a packet in one frame; `None` when it was not the kernel's to give.
+    fn hold(&mut self, entry: &Entry) -> Option<Frame> {
+        let (index, offset) = self.place(entry.address)?;
+        let Parts { holder, checksum, .. } = &mut self.parts;
+        if !holder.claim(index) {
+            return None;
+        }
+        self.held += 1;
+        let path = hint(holder.bytes(index), offset);
+        Some(Frame { index, offset: offset as u32, len: entry.len, path, segment: 0, checksum: *checksum })
+    }
+
+    fn place(&self, address: u64) -> Option<(u32, usize)> {
+        let index = u32::try_from(address / self.parts.frame).ok()?;
+        Some((index, (address % self.parts.frame) as usize))
+    }
+
+    /// Puts a packet together of the frames from `start` on: its ticket, `None` when it makes no
+    /// sense, and how many entries it was. `None` when it is not all there, or there is no room now.
+    fn put_together(&mut self, queue: usize, start: u32, end: u32) -> Option<(Option<Frame>, u32)> {
+        let there = end.wrapping_sub(start);
+        let count = (0..there).find(|&at| !self.entry(queue, start.wrapping_add(at)).continues)? + 1;
+        if self.long_now == AT_ONCE {
+            return None;
+        }
+        let mut draft = self.long.begin()?;
+        self.long_now += 1;
+        let mut path = None;
+        for at in 0..count {
+            let entry = self.entry(queue, start.wrapping_add(at));
+            let Some((index, offset)) =
+                self.place(entry.address).filter(|(index, _)| self.parts.holder.claim(*index))
+            else {
+                draft.append(None);
+                continue;
+            };
+            let bytes = self.parts.holder.bytes(index);
+            path = path.or_else(|| Some(hint(bytes, offset)));
+            draft.append(bytes.get(offset..offset + entry.len as usize));
+            self.give_back(index);
+        }
+        let (path, checksum) = (path.unwrap_or(0), self.parts.checksum);
+        let frame = self.long.finish(draft).map(|(index, len)| Frame {
+            index,
+            offset: HEADROOM as u32,
+            len,
+            path,
+            segment: 0,
+            checksum,
+        });
+        Some((frame, count))
+    }
+
+    /// Whether a packet was coalesced of datagrams, which nobody can tell apart again.
+    fn is_garbled(&mut self, frame: Frame) -> bool {
+        frame.len > self.parts.longest
+            && is_datagram(self.bytes(frame).get(frame.range()).unwrap_or_default())
+    }
+
+    /// Gives a frame of ours back to the kernel.
+    fn give_back(&mut self, index: u32) -> bool {
+        // Where the word of the next packet will be read: a driver that writes none must not
+        // leave an old one there.
+        if let Some(hint) = self.parts.holder.bytes(index).get_mut(HEADROOM - HINT..HEADROOM) {
+            hint.fill(0);
+        }
+        if !self.parts.holder.release(index) {
+            return false;
+        }
+        let queue = (index / self.parts.frames_per_queue) as usize;
+        let ring = &self.parts.queues[queue].fill;
+        let frame = self.parts.frame;
+        fill::give(ring.producer(), ring.entries(), frame, u64::from(index) * frame);
+        true
     }
 
     /// Wakes the drivers that ask for it (only those that write to the frames themselves do).
@@ -84,18 +195,12 @@ impl XdpReceive {
     }
 }
 
-/// The ticket of a frame that just arrived; `None` when it was not the kernel's to give.
-fn hold(holder: &mut Holder, address: u64, len: u32, checksum: Checksum) -> Option<Frame> {
-    let index = u32::try_from(address / FRAME).ok()?;
-    let offset = (address % FRAME) as usize;
-    if !holder.claim(index) {
-        return None;
-    }
-    let path = match holder.bytes(index).get(..offset).and_then(|before| before.last_chunk::<HINT>()) {
+/// The word that the XDP program wrote in front of a packet, 0 when there is none.
+fn hint(bytes: &[u8], offset: usize) -> u32 {
+    match bytes.get(..offset).and_then(|before| before.last_chunk::<HINT>()) {
         Some(hint) => u32::from_ne_bytes(*hint),
         None => 0,
-    };
-    Some(Frame { index, offset: offset as u32, len, path, segment: 0, checksum })
+    }
 }
 
 impl Receive for XdpReceive {
@@ -108,6 +213,7 @@ impl Receive for XdpReceive {
 
     fn receive(&mut self, frames: &mut Vec<Frame>, limit: usize) -> usize {
         let before = frames.len();
+        self.long_now = 0;
         let limit = limit.min(self.parts.share.saturating_sub(self.held));
         let queues = self.parts.queues.len();
         for turn in 0..queues {
@@ -116,28 +222,19 @@ impl Receive for XdpReceive {
         }
         self.first = (self.first + 1) % queues;
         self.wake_drivers();
-        let count = frames.len() - before;
-        self.held += count;
-        count
+        frames.len() - before
     }
 
     fn bytes(&mut self, frame: Frame) -> &mut [u8] {
-        self.parts.holder.bytes(frame.index)
+        if Long::has(frame) { self.long.bytes(frame) } else { self.parts.holder.bytes(frame.index) }
     }
 
     fn release(&mut self, frame: Frame) {
-        // Where the word of the next packet will be read: a driver that writes none must not
-        // leave an old one there.
-        if let Some(hint) = self.parts.holder.bytes(frame.index).get_mut(HEADROOM - HINT..HEADROOM) {
-            hint.fill(0);
+        if Long::has(frame) {
+            self.long.release(frame);
+        } else if self.give_back(frame.index) {
+            self.held -= 1;
         }
-        if !self.parts.holder.release(frame.index) {
-            return;
-        }
-        self.held -= 1;
-        let queue = (frame.index / self.parts.frames_per_queue) as usize;
-        let ring = &self.parts.queues[queue].fill;
-        fill::give(ring.producer(), ring.entries(), FRAME, u64::from(frame.index) * FRAME);
     }
 
     fn received(&mut self) -> Received {

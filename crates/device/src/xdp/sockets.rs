@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use super::fill;
 use super::receive::Queue;
-use super::{FRAME, fill};
 use crate::sys::{self, Arena, Binding, Ring, Which};
 
 /// What the sockets are to be like.
@@ -18,6 +18,8 @@ pub(super) struct Plan {
     /// Entries of each receive ring.
     pub ring: u32,
     pub frames_per_queue: u32,
+    /// Bytes of a frame, a power of two.
+    pub frame: u64,
 }
 
 impl Plan {
@@ -47,7 +49,7 @@ impl Plan {
         let size = self.frames_per_queue.next_power_of_two();
         let fd = sys::open_xsk()?;
         if origin.is_none() {
-            sys::register(fd.as_fd(), arena, FRAME as u32)?;
+            sys::register(fd.as_fd(), arena, self.frame as u32)?;
         }
         sys::make_ring(fd.as_fd(), Which::Fill, size)?;
         // Nothing is sent through these sockets, but the kernel wants the ring.
@@ -55,7 +57,7 @@ impl Plan {
         sys::make_ring(fd.as_fd(), Which::Receive, self.ring)?;
         let fill = Ring::map(fd.as_fd(), Which::Fill, size)?;
         for frame in place * self.frames_per_queue..(place + 1) * self.frames_per_queue {
-            fill::give(fill.producer(), fill.entries(), FRAME, u64::from(frame) * FRAME);
+            fill::give(fill.producer(), fill.entries(), self.frame, u64::from(frame) * self.frame);
         }
         let receive = Ring::map(fd.as_fd(), Which::Receive, self.ring)?;
         let binding = origin.map_or(Binding::First, Binding::Sharing);

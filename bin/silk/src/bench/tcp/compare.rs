@@ -51,7 +51,7 @@ const AMONG_FRAMES: &str = "segment, 10 busy of 100 000, from the frame on";
 const FEW_FRAMES: &str = "segment, 10, from the frame on";
 
 /// Every comparison, in the order of the table.
-const QUESTIONS: [Question; 25] = {
+const QUESTIONS: [Question; 32] = {
     use Against::{Itself, Of, System};
     use Row::{Connections, Datagrams, Emulator, Many, PingPong, Receive, Send, SynFlood};
     [
@@ -61,16 +61,23 @@ const QUESTIONS: [Question; 25] = {
         question(Receive, "silk-wide", "goodput", System("linux-napi"), None, true),
         question(Receive, "silk", "goodput", System("linux-no-tso"), None, true),
         question(Receive, "silk", "goodput", System("linux"), None, true),
+        question(Receive, "silk-generic", "goodput", System("linux"), Some((1.0, 1.5)), true),
+        question(Receive, "silk-generic", "goodput", System("linux-napi"), None, true),
+        question(Receive, "silk-generic-wide", "goodput", System("linux"), None, true),
+        question(Receive, "silk-generic-wide", "goodput", System("linux-napi"), None, true),
         question(PingPong, "silk", "p50", System("linux"), Some((1.0, 0.6)), false),
         question(PingPong, "silk", "p99", System("linux"), Some((1.0, 0.6)), false),
         question(PingPong, "silk-preferred", "p50", System("linux"), None, false),
         question(PingPong, "silk-preferred", "p99", System("linux"), None, false),
+        question(PingPong, "silk-generic", "p50", System("linux"), None, false),
+        question(PingPong, "silk-generic", "p99", System("linux"), None, false),
         question(Connections, "silk", "rate", System("linux"), Some((1.0, 2.0)), true),
         question(SynFlood, "silk-preferred", "during", Of("before"), Some((0.9, 0.98)), true),
         question(SynFlood, "silk-no-cookies", "during", Of("before"), None, true),
         question(SynFlood, "linux", "during", Of("before"), None, true),
         question(Datagrams, "silk", "received per core", System("linux"), Some((1.5, 3.0)), true),
         question(Datagrams, "silk", "received per core", System("linux-napi"), None, true),
+        question(Datagrams, "silk-generic", "received per core", System("linux"), None, true),
         question(Emulator, "silk", "*", System("linux"), Some((0.9, 1.0)), true),
         question(Many, "silk-in-process", "bytes each", Itself, Some((2048.0, 1024.0)), false),
         question(Many, "silk-in-process", "time to open all", Itself, None, false),

@@ -76,12 +76,18 @@ impl Row {
         match self {
             Self::Connections | Self::Emulator => &[System::Linux, System::Silk],
             Self::Send => &[System::Linux, System::Silk, System::SilkWide],
-            Self::Receive => {
-                &[System::Linux, System::LinuxNoTso, System::LinuxNapi, System::Silk, System::SilkWide]
-            }
-            Self::PingPong => &[System::Linux, System::Silk, System::SilkPreferred],
+            Self::Receive => &[
+                System::Linux,
+                System::LinuxNoTso,
+                System::LinuxNapi,
+                System::Silk,
+                System::SilkWide,
+                System::SilkGeneric,
+                System::SilkGenericWide,
+            ],
+            Self::PingPong => &[System::Linux, System::Silk, System::SilkPreferred, System::SilkGeneric],
             Self::SynFlood => &[System::Linux, System::SilkPreferred, System::SilkNoCookies],
-            Self::Datagrams => &[System::Linux, System::LinuxNapi, System::Silk],
+            Self::Datagrams => &[System::Linux, System::LinuxNapi, System::Silk, System::SilkGeneric],
             Self::Many => &[System::Linux, System::Silk, System::InProcess],
         }
     }

@@ -1,7 +1,7 @@
 //! The systems that are compared, and how each serves on a stage.
 
 use super::super::ends::Service;
-use super::super::silkd::{self, Experiment, Setup};
+use super::super::silkd::{self, Experiment, Reception, Setup};
 use super::super::stage::{SERVER_CPU, Stage};
 use super::super::system::Serving;
 use super::super::{Failure, napi};
@@ -23,6 +23,11 @@ pub enum System {
     Silk,
     /// The same with the largest rings there are, which is about what Linux lets a connection have.
     SilkWide,
+    /// silk where Linux receives (`mode = "generic"`), so that large messages arrive whole; steered by RPS.
+    /// A receive ring that holds several of them.
+    SilkGeneric,
+    /// The same with the largest rings.
+    SilkGenericWide,
     /// silk with extended paths; the client is a preferred one.
     SilkPreferred,
     /// The same without SYN cookies.
@@ -51,6 +56,8 @@ impl System {
             Self::LinuxNapi => "linux-napi",
             Self::Silk => "silk",
             Self::SilkWide => "silk-wide",
+            Self::SilkGeneric => "silk-generic",
+            Self::SilkGenericWide => "silk-generic-wide",
             Self::SilkPreferred => "silk-preferred",
             Self::SilkNoCookies => "silk-no-cookies",
             Self::InProcess => "silk-in-process",
@@ -71,7 +78,12 @@ impl System {
                 stage.rig.client.run("ethtool", ["-K", INTERFACE, "tso", "off"])?;
             }
             Self::LinuxNapi => napi::receive_in_thread(stage)?,
-            Self::Silk | Self::SilkWide | Self::SilkPreferred | Self::SilkNoCookies => {
+            Self::Silk
+            | Self::SilkWide
+            | Self::SilkGeneric
+            | Self::SilkGenericWide
+            | Self::SilkPreferred
+            | Self::SilkNoCookies => {
                 serving.add(silkd::start(stage, &self.setup(cable))?);
             }
         }
@@ -82,15 +94,19 @@ impl System {
         let experiment = if self.is_preferred() { Experiment::Extended } else { Experiment::Equal };
         let own = match self {
             Self::SilkNoCookies => "[tcp]\nsyn_cookies = false\n",
-            Self::SilkWide => LARGE,
+            Self::SilkWide | Self::SilkGenericWide => LARGE,
+            Self::SilkGeneric => SEVERAL,
             _ => "",
         };
-        let usual = Setup::usual(experiment);
+        let generic = matches!(self, Self::SilkGeneric | Self::SilkGenericWide);
+        let reception = if generic { Reception::Generic } else { Reception::Threaded };
+        let usual = Setup { reception, ..Setup::usual(experiment) };
         match cable {
             Cable::Veth => Setup { more: own.to_owned(), ..usual },
             Cable::Crowded => Setup { more: SMALL.to_owned(), ..usual },
             Cable::Emulated => {
-                Setup { interface: link::INTERFACE, threaded: false, more: link::MEMORY.to_owned(), ..usual }
+                let (interface, reception) = (link::INTERFACE, Reception::Inherited);
+                Setup { interface, reception, more: link::MEMORY.to_owned(), ..usual }
             }
         }
     }
@@ -123,6 +139,8 @@ impl System {
 
 /// The largest rings there are.
 const LARGE: &str = "[memory]\nsend_ring = \"4M\"\nreceive_ring = \"4M\"\n";
+/// A receive ring for several messages of 64 KB.
+const SEVERAL: &str = "[memory]\nreceive_ring = \"512K\"\n";
 /// The least rings there are.
 const SMALL: &str = "[memory]\nsend_ring = \"4K\"\nreceive_ring = \"4K\"\n";
 
