@@ -16,11 +16,7 @@ use crate::sleep::Sleeper;
 use crate::stack::{self, Link};
 use crate::sys;
 use crate::watchdog::{self, Watched};
-<<<<<<< HEAD
-use silk_config::{Config, DeviceKind, HugePages, Napi, Policy, Source};
-=======
-use silk_config::{Config, DeviceKind, HugePages, Napi, Source, XdpMode};
->>>>>>> recv
+use silk_config::{Config, DeviceKind, HugePages, Napi, Policy, Source, XdpMode};
 use silk_device::{End, OpenError, Steered, link, netlink, packet, tap, xdp};
 use silk_path::Endpoint;
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};

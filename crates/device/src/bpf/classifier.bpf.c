@@ -728,12 +728,8 @@ int classify(struct xdp_md *ctx)
 
 	if (!set)
 		return XDP_PASS;
-<<<<<<< HEAD
-	word = verdict(set, (void *)(long)ctx->data, ctx->data_end - ctx->data, (void *)(long)ctx->data_end,
+	word = verdict(set, (void *)(long)ctx->data, bpf_xdp_get_buff_len(ctx), (void *)(long)ctx->data_end,
 		       1);
-=======
-	word = verdict(set, (void *)(long)ctx->data, bpf_xdp_get_buff_len(ctx), (void *)(long)ctx->data_end);
->>>>>>> recv
 	if (word == PASS) {
 		__u64 *all = bpf_map_lookup_elem(&passed, &zero);
 
