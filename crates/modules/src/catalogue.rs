@@ -143,7 +143,7 @@ impl Catalogue for Modules {
                 let payload = spec.parameter("payload").and_then(text).and_then(rtp::Payload::named);
                 let seconds = number(spec, "silence").and_then(|seconds| u64::try_from(seconds).ok());
                 let silence = seconds.map_or(rtp::SILENCE, Duration::from_secs);
-                Box::new(Rtp::new(port, payload.unwrap_or_default(), silence))
+                Box::new(Rtp::new(tables, setup.domain, port, payload.unwrap_or_default(), silence))
             }
             "mflow" => {
                 let mut bounds = mflow::Bounds::default();

@@ -46,6 +46,7 @@ use alloc::boxed::Box;
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use payload::Told;
+use silk_path::classify::{Found, Tables};
 use silk_path::service::{NET, Service};
 use silk_path::{
     Attr, Create, CreateError, Cx, DropReason, Endpoint, Event, Message, Module, Next, Parameter,
@@ -103,15 +104,18 @@ impl Payload {
 
 /// The module.
 pub struct Rtp {
+    tables: Tables,
+    domain: u8,
     port: u16,
     payload: Payload,
     silence: Duration,
 }
 
 impl Rtp {
-    /// The module at this UDP port. A stream is over when its source was silent for `silence`.
-    pub fn new(port: u16, payload: Payload, silence: Duration) -> Self {
-        Self { port, payload, silence }
+    /// The module of domain `domain`, whose flows are in `tables`, at this UDP port. A stream is over
+    /// when its source was silent for `silence`.
+    pub fn new(tables: Tables, domain: u8, port: u16, payload: Payload, silence: Duration) -> Self {
+        Self { tables, domain, port, payload, silence }
     }
 }
 
@@ -129,6 +133,7 @@ impl Module for Rtp {
             create.set(Attr::Local(Endpoint::v4(Ipv4Addr::UNSPECIFIED, self.port)))?;
         }
         let stage = RtpStage {
+            found: Found { domain: self.domain, index: create.id.index },
             payload: self.payload,
             silence: self.silence,
             source: None,
@@ -141,6 +146,7 @@ impl Module for Rtp {
 
 /// RTP's part of a path.
 pub struct RtpStage {
+    found: Found,
     payload: Payload,
     silence: Duration,
     source: Option<Source>,
@@ -161,14 +167,15 @@ impl RtpStage {
     }
 
     /// What a packet says, without the headers it takes off, or why it is dropped.
-    fn take(&mut self, msg: &mut Message<'_>) -> Result<(), DropReason> {
+    fn take(&mut self, msg: &mut Message<'_>, discarded: u64) -> Result<(), DropReason> {
         let packet = rtp::parse(msg.bytes()).map_err(reason)?;
         let (header, payload) = (*packet.header, packet.payload);
         let format = self.payload.of(header.payload_type()).ok_or(DropReason::RtpType)?;
         let told = Told::by(format, payload).map_err(reason)?;
         let (front, length) = (packet.length + told.header, payload.len() - told.header);
         let packet = Packet { header, from: msg.meta.remote, arrival: msg.meta.arrival };
-        let place = source::admit(&mut self.source, &packet, &mut self.counts)?;
+        let unwanted = discarded.saturating_sub(self.counts.discarded);
+        let place = source::admit(&mut self.source, &packet, &mut self.counts, unwanted)?;
         self.counts.uncut += u64::from(!told.cut);
         msg.meta.framing = place.framing(&header, &told);
         if let Some(source) = &mut self.source {
@@ -182,7 +189,7 @@ impl RtpStage {
 
 impl Stage for RtpStage {
     fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
-        if let Err(reason) = self.take(msg) {
+        if let Err(reason) = self.take(msg, cx.module::<Rtp>().tables.discarded(self.found)) {
             return reason.into();
         }
         if !core::mem::replace(&mut self.armed, true) {

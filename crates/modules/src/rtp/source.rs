@@ -20,6 +20,9 @@ pub struct Counts {
     pub received: u64,
     /// Packets there should have been by their sequence numbers.
     pub expected: u64,
+    /// Packets that were discarded where they are classified, because they were not wanted
+    /// (Scout §4.4): not expected, and no gap.
+    pub discarded: u64,
     /// Packets that came after one with a higher number, and were dropped.
     pub late: u64,
     /// Packets that came twice in a row, and were dropped.
@@ -112,10 +115,16 @@ impl Place {
 
 /// Whether a packet is passed on, and where it stands.
 ///
-/// The source that was silent for too long has been taken away before.
-pub fn admit(source: &mut Option<Source>, packet: &Packet, counts: &mut Counts) -> Result<Place, DropReason> {
+/// The source that was silent for too long has been taken away before. `unwanted` packets were
+/// discarded where they are classified, and not accounted for yet.
+pub fn admit(
+    source: &mut Option<Source>,
+    packet: &Packet,
+    counts: &mut Counts,
+    unwanted: u64,
+) -> Result<Place, DropReason> {
     let place = match source {
-        Some(source) if source.is(packet) => source.take(packet, counts)?,
+        Some(source) if source.is(packet) => source.take(packet, counts, unwanted)?,
         Some(known) if known.valid => {
             counts.others += 1;
             return Err(DropReason::RtpSource);
@@ -161,13 +170,13 @@ impl Source {
         packet.header.ssrc() == self.ssrc && packet.from == self.from
     }
 
-    fn take(&mut self, packet: &Packet, counts: &mut Counts) -> Result<Place, DropReason> {
+    fn take(&mut self, packet: &Packet, counts: &mut Counts, unwanted: u64) -> Result<Place, DropReason> {
         let header = &packet.header;
         if header.payload_type() != self.payload_type {
             return Err(DropReason::RtpType);
         }
         self.heard = packet.arrival;
-        let gap = self.order(header.sequence(), counts)?;
+        let gap = self.order(header.sequence(), counts, unwanted)?;
         self.measure(packet, counts);
         let stamp_changed = core::mem::replace(&mut self.stamp, header.timestamp()) != header.timestamp();
         let ended = core::mem::replace(&mut self.ended, header.marker());
@@ -175,7 +184,7 @@ impl Source {
     }
 
     /// RFC 3550 A.1: whether packets are missing before this one, or why it is not passed on.
-    fn order(&mut self, sequence: u16, counts: &mut Counts) -> Result<bool, DropReason> {
+    fn order(&mut self, sequence: u16, counts: &mut Counts, unwanted: u64) -> Result<bool, DropReason> {
         let ahead = sequence.wrapping_sub(self.highest);
         let (gap, expected) = match ahead {
             0 => {
@@ -185,7 +194,10 @@ impl Source {
             }
             1..MAX_DROPOUT => {
                 self.valid |= ahead == 1;
-                (ahead > 1, ahead)
+                let missing = ahead - 1;
+                let explained = unwanted.min(missing.into()) as u16;
+                counts.discarded += u64::from(explained);
+                (missing > explained, ahead - explained)
             }
             _ if ahead > u16::MAX - MAX_MISORDER => {
                 counts.received += 1;
@@ -239,8 +251,9 @@ mod tests {
     /// What becomes of packets of one source: whether there is a gap before each, or why not.
     fn run(sequences: &[u16]) -> (Vec<Result<bool, DropReason>>, Counts) {
         let (mut source, mut counts) = (None, Counts::default());
-        let mut one =
-            |sequence: &u16| admit(&mut source, &packet(1, *sequence, 0), &mut counts).map(|place| place.gap);
+        let mut one = |sequence: &u16| {
+            admit(&mut source, &packet(1, *sequence, 0), &mut counts, 0).map(|place| place.gap)
+        };
         (sequences.iter().map(&mut one).collect(), counts)
     }
 
@@ -269,7 +282,7 @@ mod tests {
         assert_eq!(run(&[1, 30_000, 30_001]).0, [Ok(false), Ok(true), Ok(false)]);
         let (mut source, mut counts) = (None, Counts::default());
         let mut from = |ssrc, sequence, millis| {
-            admit(&mut source, &packet(ssrc, sequence, millis), &mut counts).map(|place| place.gap)
+            admit(&mut source, &packet(ssrc, sequence, millis), &mut counts, 0).map(|place| place.gap)
         };
         assert_eq!([from(1, 1, 0), from(2, 7, 1), from(2, 8, 2)], [Ok(false), Ok(true), Ok(false)]);
         assert_eq!(from(1, 2, 3), Err(DropReason::RtpSource));
@@ -284,7 +297,7 @@ mod tests {
         for (n, late) in [(0u16, 0), (1, 0), (2, 16), (3, 0)] {
             let mut packet = packet(1, n, u64::from(n) * 40 + late);
             packet.header = Header::new(rtp::MPV, false, n, u32::from(n) * 3600, 1);
-            admit(&mut source, &packet, &mut counts).unwrap();
+            admit(&mut source, &packet, &mut counts, 0).unwrap();
         }
         // 16 ms are 1440 ticks: J = 1440 / 16 = 90, then 90 + (1440 - 90) / 16 = 174.
         assert_eq!(counts.jitter(), 174);
@@ -305,5 +318,16 @@ mod tests {
         assert_eq!(framing(true, false, true, true), (true, true));
         assert_eq!(framing(false, true, true, true), (true, false), "a stream from its beginning");
         assert_eq!(framing(false, true, true, false), (false, true), "joined in the middle");
+    }
+
+    #[test]
+    fn what_was_discarded_where_it_is_classified_is_no_gap() {
+        let (mut source, mut counts) = (None, Counts::default());
+        let mut gap = |sequence, unwanted| {
+            admit(&mut source, &packet(1, sequence, 0), &mut counts, unwanted).map(|place| place.gap)
+        };
+        assert_eq!((gap(10, 0), gap(11, 0), gap(14, 2)), (Ok(false), Ok(false), Ok(false)));
+        assert_eq!(gap(18, 1), Ok(true), "two more are missing");
+        assert_eq!((counts.discarded, counts.lost()), (3, 2));
     }
 }

@@ -1,0 +1,200 @@
+//! Video between two hosts in network namespaces: a source on one, a player over XDP on the other. Needs
+//! root and ffmpeg; where one is missing the tests say SKIPPED. What is late on a busy machine is missed,
+//! so pictures are counted however they ended; none may be lost.
+
+use serde_json::Value;
+use silk_testkit::netns::{CLIENT, Host, INTERFACE, PREFERRED, Rig, Running, SERVER, signal};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_silk-media");
+/// Pictures of the clip, of which each third is one that others need.
+const PICTURES: u64 = 90;
+
+struct Stage {
+    rig: Rig,
+    folder: TempDir,
+}
+
+impl Stage {
+    /// Two hosts and a clip, or nothing where that cannot be.
+    fn set() -> Option<Self> {
+        let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = "-nostdin -v error -f lavfi -i testsrc2=s=176x144:r=30 -frames:v 90 -c:v mpeg2video \
+                         -g 15 -bf 2 -b:v 2M -ps 1000";
+        let clip = folder.path().join("clip.m2v");
+        let made = Command::new("ffmpeg").args(arguments.split_whitespace()).arg(clip).status();
+        if !root || !made.is_ok_and(|status| status.success()) {
+            eprintln!("SKIPPED: needs root and ffmpeg");
+            return None;
+        }
+        Some(Self { rig: Rig::new().unwrap(), folder })
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A player on the server, which has opened its device.
+    fn player(&self, arguments: &[&str]) -> Running {
+        let mut command = self.rig.server.command(PROGRAM);
+        command
+            .args(["play", "--interface", INTERFACE, "--headless", "--json"])
+            .arg(self.file("played.json"));
+        command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+        let player = Running::start(&mut command).unwrap();
+        wait(|| has_program(&self.rig.server));
+        sleep(Duration::from_millis(300));
+        player
+    }
+
+    /// Sends the clip from the client, to its end.
+    fn send(&self, arguments: &[&str]) -> Output {
+        let mut command = self.rig.client.command(PROGRAM);
+        command.arg("send").arg(self.file("clip.m2v")).args(arguments).output().unwrap()
+    }
+
+    /// What the player has said at its end.
+    fn played(&self) -> Value {
+        let text = fs::read_to_string(self.file("played.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+fn wait(until: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !until() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never came to be");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether an XDP program is on the host's interface.
+fn has_program(host: &Host) -> bool {
+    host.run("ip", ["link", "show", INTERFACE]).unwrap().contains("xdp")
+}
+
+fn end(mut player: Running) {
+    signal(&[player.id()], "INT");
+    assert!(player.wait(Duration::from_secs(30)).is_some(), "Ctrl-C does not end it");
+}
+
+/// All pictures that came, however they ended.
+fn came(stream: &Value) -> u64 {
+    ["shown", "missed", "overflowed"].iter().map(|figure| stream[figure].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn every_picture_comes_by_mflow_and_the_player_ends_with_the_stream() {
+    let Some(stage) = Stage::set() else { return };
+    let mut player = stage.player(&[]);
+    let sent = stage.send(&["--to", &SERVER.to_string()]);
+    let said = String::from_utf8(sent.stdout).unwrap();
+    assert!(said.contains("the player has taken all"), "{said}{}", String::from_utf8_lossy(&sent.stderr));
+    assert!(player.wait(Duration::from_secs(60)).is_some(), "the player goes on after the stream's end");
+    let stream = &stage.played()["streams"][0];
+    assert_eq!((came(stream), stream["lost"].as_u64()), (PICTURES, Some(0)), "{stream}");
+    assert!(!has_program(&stage.rig.server), "its program stays on the interface");
+}
+
+#[test]
+fn of_each_third_the_rest_is_discarded_where_it_is_classified() {
+    let Some(stage) = Stage::set() else { return };
+    for (over, port) in [(&["--rtp"][..], "5004"), (&[][..], "5544")] {
+        let from = format!("{CLIENT}:6000");
+        let rtp = if over.is_empty() { vec![] } else { vec!["--rtp", port] };
+        let mut player = stage.player(&[&["--every", "3", "--from", &from][..], &rtp].concat());
+        stage.send(&[&["--to", &SERVER.to_string(), "--port", "6000"][..], over].concat());
+        assert!(player.wait(Duration::from_secs(60)).is_some(), "the player goes on after the stream's end");
+        let stream = &stage.played()["streams"][0];
+        // RTP tells nobody that it ends, so its last picture is not known to be whole.
+        assert!((PICTURES / 3 - 1..=PICTURES / 3).contains(&came(stream)), "{stream}");
+        assert!(stream["discarded"].as_u64().unwrap() > 20, "{stream}");
+        assert_eq!(stream["lost"].as_u64(), Some(0), "{stream}");
+    }
+}
+
+#[test]
+fn ffmpeg_is_a_source_with_and_without_slices_that_fit_packets() {
+    let Some(stage) = Stage::set() else { return };
+    let other = stage.file("other.m2v");
+    let arguments =
+        "-nostdin -v error -f lavfi -i testsrc2=s=352x288:r=30 -frames:v 90 -c:v mpeg2video -g 15 -bf 2";
+    assert!(Command::new("ffmpeg").args(arguments.split(' ')).arg(&other).status().unwrap().success());
+    for clip in [stage.file("clip.m2v"), other] {
+        let player = stage.player(&["--rtp", "5004"]);
+        let mut ffmpeg = stage.rig.client.command("ffmpeg");
+        ffmpeg.args(["-nostdin", "-v", "quiet", "-re", "-i"]).arg(&clip);
+        ffmpeg.args(["-c:v", "copy", "-f", "rtp", &format!("rtp://{SERVER}:5004?pkt_size=1400")]);
+        assert!(ffmpeg.stdout(Stdio::null()).status().unwrap().success());
+        sleep(Duration::from_secs(1));
+        end(player);
+        let stream = &stage.played()["streams"][0];
+        assert!(came(stream) >= PICTURES - 3, "{}: {stream}", clip.display());
+    }
+}
+
+#[test]
+fn the_shell_obeys_its_controllers_and_answers_nobody_else() {
+    let Some(stage) = Stage::set() else { return };
+    let graph = stage.file("video.toml");
+    let controllers = format!("name = \"shell\"\ncontrollers = [\"{CLIENT}/32\"]");
+    fs::write(&graph, silk_player::GRAPH.replace("name = \"shell\"", &controllers)).unwrap();
+    let player = stage.player(&["--appliance", "--graph", graph.to_str().unwrap()]);
+    let tell = |command: &str| {
+        let mut shell = stage.rig.client.command(PROGRAM);
+        shell.arg("shell").arg(SERVER.to_string()).args(command.split(' '));
+        String::from_utf8(shell.output().unwrap().stdout).unwrap()
+    };
+    assert_eq!(tell("list"), "nothing is playing\n");
+    assert!(tell(&format!("mpeg_decode {CLIENT}:6000 name=one")).starts_with("ok "));
+    assert!(
+        tell(&format!("mpeg_decode {CLIENT}:6001 name=one port=5600"))
+            .starts_with("error: there is a stream")
+    );
+    stage.send(&["--to", &SERVER.to_string(), "--port", "6000"]);
+    let listed = tell("list");
+    assert!(listed.contains(" one ") && listed.contains(" shown "), "{listed}");
+    assert!(tell("stop two").starts_with("error: no such stream"));
+    assert!(tell("dance").starts_with("error: "));
+    // Another address of the same host is no controller.
+    let stranger = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+                    s.bind(('FROM', 0)); s.settimeout(1); s.sendto(b'7 list' + b' ' * 200, ('TO', 5540))\n\
+                    try: print(s.recv(500))\nexcept TimeoutError: print('silence')";
+    let stranger = stranger.replace("FROM", &PREFERRED.to_string()).replace("TO", &SERVER.to_string());
+    assert_eq!(stage.rig.client.run("python3", ["-c", &stranger]).unwrap(), "silence\n");
+    end(player);
+}
+
+#[test]
+fn a_player_says_why_and_one_that_is_killed_leaves_linux_its_packets() {
+    let Some(stage) = Stage::set() else { return };
+    let socket = stage.file("play.sock");
+    let mut player = stage.player(&["--control", socket.to_str().unwrap()]);
+    let asked = Command::new(PROGRAM).args(["why", "--control"]).arg(&socket).output().unwrap();
+    assert_eq!(String::from_utf8(asked.stdout).unwrap(), "stream: no deadline was missed\n");
+    signal(&[player.id()], "KILL");
+    assert!(player.wait(Duration::from_secs(30)).is_some());
+    wait(|| !has_program(&stage.rig.server));
+    assert!(stage.rig.client.run("ping", ["-c", "1", "-W", "5", &SERVER.to_string()]).is_ok());
+    let asked = Command::new(PROGRAM).args(["why", "--control"]).arg(&socket).output().unwrap();
+    assert_eq!(asked.status.code(), Some(1));
+    assert!(String::from_utf8(asked.stderr).unwrap().contains("no player answers"));
+    // And the next one begins in its place.
+    let again = stage.player(&["--control", socket.to_str().unwrap()]);
+    end(again);
+    assert!(!Path::new(&socket).exists());
+}
+
+#[test]
+fn a_source_without_a_player_says_so() {
+    let Some(stage) = Stage::set() else { return };
+    let sent = stage.send(&["--to", &SERVER.to_string()]);
+    assert_eq!(sent.status.code(), Some(1));
+    assert!(String::from_utf8(sent.stderr).unwrap().contains("no player answers at 10.99.0.1:5544"));
+}
