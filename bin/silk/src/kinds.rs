@@ -1,13 +1,39 @@
-//! The kinds of modules a graph can have: those of `silk-modules`, with no surroundings,
-//! since nothing is made of them here.
+//! The kinds of modules a graph can have: those of `silk-modules` and of video, with no
+//! surroundings and no libraries, since nothing is made of them here.
 
+use silk_media::{Coding, DecodeError, Decoder, Decoders, Library, Screen, Screens};
 use silk_modules::{Setup, catalogue as modules};
-use silk_path::Catalogue;
 use silk_path::classify::Tables;
+use silk_path::{Attrs, Catalogue, PathId};
 
 /// The catalogue to check graphs against.
 pub fn catalogue() -> impl Catalogue {
-    modules(Setup::new(Tables::with_room(1, 0)))
+    silk_media::catalogue(modules(Setup::new(Tables::with_room(1, 0))), Nothing)
+}
+
+/// No decoders and no screens: who only checks needs none.
+struct Nothing;
+
+impl Library for Nothing {
+    fn decoders(&self) -> Box<dyn Decoders> {
+        Box::new(Self)
+    }
+
+    fn screens(&self) -> Box<dyn Screens> {
+        Box::new(Self)
+    }
+}
+
+impl Decoders for Nothing {
+    fn open(&mut self, _: Coding) -> Result<Box<dyn Decoder>, DecodeError> {
+        Err(DecodeError::Unsupported)
+    }
+}
+
+impl Screens for Nothing {
+    fn open(&mut self, _: PathId, _: &Attrs) -> Option<Box<dyn Screen>> {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -26,6 +52,6 @@ mod tests {
                 .unwrap_or_else(|faults| panic!("{faults}"));
             checked += 1;
         }
-        assert!(checked >= 2);
+        assert!(checked >= 3);
     }
 }
