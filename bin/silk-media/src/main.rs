@@ -38,6 +38,7 @@ Examples:
 const SHELL_AFTER: &str = "\
 Commands:
   mpeg_decode HOST:PORT [fps=N|max] [every=N] [name=NAME] [queue=N] [port=N] [over=mflow|rtp]
+              [bits=N size=WxH]     what a picture has on average: is there room for it?
   list
   stop NAME|PATH
   rate NAME|PATH N|max

@@ -3,8 +3,8 @@
 use crate::player::Player;
 use crate::stream::{Carrier, Order, Refusal};
 use silk_appliance::{Appliance, soon};
-use silk_media::{DEFAULT_OUTPUT, Offer, Playing, Rate, Wish};
-use silk_modules::shell::{self, Command, Fps, Shell, Target};
+use silk_media::{DEFAULT_OUTPUT, Demand, Offer, Playing, Rate, Sample, Wish};
+use silk_modules::shell::{self, Command, Fps, Pictures, Shell, Target};
 use silk_path::{Attrs, Endpoint, PathId};
 use silk_wire::{mflow, rtp};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -72,6 +72,9 @@ impl Player {
         let Some(order) = order_of(command, self.streams().count()) else { return "error".into() };
         entitle(&order.name);
         match self.begin(appliance, &order) {
+            Ok(begun) if begun.terms.share > 0.0 && begun.terms.offer == Offer::Whole => {
+                format!("ok {} cpu={:.2}%", begun.path, begun.terms.share * 100.0)
+            }
             Ok(begun) if begun.terms.offer == Offer::Whole => format!("ok {}", begun.path),
             Ok(begun) => format!("ok {} with less: {}", begun.path, Refusal::Offered(begun.terms.offer)),
             Err(refusal) => format!("error: {refusal}"),
@@ -102,31 +105,53 @@ fn rate(fps: Fps) -> Option<Rate> {
 
 /// The order that `mpeg_decode` gives; the stream is the `number`-th.
 fn order_of(command: &Command, number: usize) -> Option<Order> {
-    let Command::Decode { source, fps, every, name, queue, port, rtp: over_rtp } = command else {
+    let Command::Decode { source, fps, every, name, queue, port, rtp: over_rtp, pictures } = command else {
         return None;
     };
     let usual = if *over_rtp { rtp::PORT } else { mflow::PORT };
     let any =
         if source.is_v6() { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) };
+    let playing = match fps {
+        Some(Fps::Max) => Playing::Free,
+        Some(fps) => rate(*fps).map_or(Playing::Own, Playing::At),
+        None => Playing::Own,
+    };
+    let queue = queue.map_or(DEFAULT_OUTPUT, usize::from);
+    let demand = pictures.as_ref().map(|pictures| demand(pictures, playing, queue));
     Some(Order {
         name: name.clone().unwrap_or_else(|| format!("stream{}", number + 1)),
         carrier: if *over_rtp { Carrier::Rtp } else { Carrier::Mflow },
         local: Endpoint::new(any, port.unwrap_or(usual)),
         remote: Some(*source),
         wish: Wish {
-            playing: match fps {
-                Some(Fps::Max) => Playing::Free,
-                Some(fps) => rate(*fps).map_or(Playing::Own, Playing::At),
-                None => Playing::Own,
-            },
+            playing,
             every: every.unwrap_or(1).max(1).into(),
-            queue: queue.map_or(DEFAULT_OUTPUT, usize::from),
+            queue,
             ticks: *over_rtp,
             ..Wish::default()
         },
-        demand: None,
+        demand,
         input_queue: if *over_rtp { 512 } else { 64 },
         realtime: true,
         accept_less: true,
     })
 }
+
+/// What a stream of such pictures will need. One that plays as fast as it can is taken for one at the
+/// usual rate: it has no deadlines, and gets what is left.
+fn demand(pictures: &Pictures, playing: Playing, queue: usize) -> Demand {
+    let (width, height) = (u64::from(pictures.size.0), u64::from(pictures.size.1));
+    let macroblocks = width.div_ceil(16) * height.div_ceil(16);
+    let rate = if let Playing::At(rate) = playing { rate } else { Rate::USUAL };
+    let picture = macroblocks * 16 * 16 * 3 / 2;
+    Demand {
+        rate,
+        mean: Sample { macroblocks: macroblocks as f64, bits: pictures.bits.into() },
+        references: None,
+        // What the decoder keeps for itself, and a full output queue.
+        memory: picture * (queue as u64 + DECODER),
+    }
+}
+
+/// Pictures that a decoder keeps, about.
+const DECODER: u64 = 6;

@@ -87,14 +87,7 @@ const TRIAL: f64 = 4.0;
 /// One run; what became of the streams, and of the CPU the part that the player used.
 fn one(bench: &Bench<'_>, schedule: &str, load: &Load, others: f64) -> Result<(Played, f64), Trouble> {
     let rig = Rig::new().map_err(Trouble::rig)?;
-    let graph = bench.scratch.join("video.toml");
-    let controllers = format!("name = \"shell\"\ncontrollers = [\"{CLIENT}/32\"]");
-    fs::write(&graph, GRAPH.replace("name = \"shell\"", &controllers))
-        .map_err(|error| Trouble::Unwritable(graph.display().to_string(), error))?;
-    let graph = graph.display().to_string();
-    let arguments =
-        ["--appliance", "--graph", &graph, "--schedule", schedule, "--priority", "40", "--ring", "8192"];
-    let player = Player::start(&rig.server, bench.cpu, bench.scratch, &arguments)?;
+    let player = appliance(bench, &rig, schedule)?;
     let (realtime, other) = (bench.clip("Neptune")?, bench.clip("Canyon")?);
     let mut sources = Vec::new();
     for number in 1..=OTHERS {
@@ -120,4 +113,16 @@ fn one(bench: &Bench<'_>, schedule: &str, load: &Load, others: f64) -> Result<(P
     sleep(Duration::from_secs(1));
     drop(sources);
     Ok((player.finish(Duration::ZERO)?, share))
+}
+
+/// A player on the server that takes commands from the client.
+pub fn appliance(bench: &Bench<'_>, rig: &Rig, schedule: &str) -> Result<Player, Trouble> {
+    let graph = bench.scratch.join("video.toml");
+    let controllers = format!("name = \"shell\"\ncontrollers = [\"{CLIENT}/32\"]");
+    fs::write(&graph, GRAPH.replace("name = \"shell\"", &controllers))
+        .map_err(|error| Trouble::Unwritable(graph.display().to_string(), error))?;
+    let graph = graph.display().to_string();
+    let arguments =
+        ["--appliance", "--graph", &graph, "--schedule", schedule, "--priority", "40", "--ring", "8192"];
+    Player::start(&rig.server, bench.cpu, bench.scratch, &arguments)
 }

@@ -1,6 +1,7 @@
 //! `silk bench video`: Scout §4's experiments, beside GStreamer and ffmpeg on the same machine. CPU 0 has
 //! the sources, another CPU the player; they are hosts in network namespaces with a cable between them.
 
+mod admission;
 mod deadlines;
 mod player;
 mod rates;
@@ -21,7 +22,7 @@ use tempfile::TempDir;
 /// Which experiment.
 #[derive(clap::Subcommand, Debug)]
 pub enum Which {
-    /// Video: highest rates, deadlines beside other streams, each third picture
+    /// Video: highest rates, deadlines beside other streams, each third picture, admission
     Video(Options),
 }
 
@@ -54,6 +55,8 @@ enum RowName {
     Deadlines,
     /// Each third picture
     Third,
+    /// What streams will cost, predicted beside measured
+    Admission,
 }
 
 /// An experiment that runs.
@@ -103,6 +106,9 @@ pub fn run(Which::Video(options): &Which) -> Result<ExitCode, Trouble> {
     }
     if wanted(RowName::Third) {
         third::run(&mut bench)?;
+    }
+    if wanted(RowName::Admission) {
+        admission::run(&mut bench)?;
     }
     if let Some(file) = &options.json {
         let text = bench.table.json().to_string();

@@ -6,8 +6,8 @@ use silk_path::{Endpoint, PathId};
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// `mpeg_decode HOST:PORT [fps=N|max] [every=N] [name=…] [queue=N] [port=N] [over=mflow|rtp]`:
-    /// play the stream that comes from there.
+    /// `mpeg_decode HOST:PORT [fps=N|max] [every=N] [name=…] [queue=N] [port=N] [over=mflow|rtp]
+    /// [bits=N size=WxH]`: play the stream that comes from there.
     Decode {
         /// Its source; an IPv6 address in brackets.
         source: Endpoint,
@@ -23,6 +23,8 @@ pub enum Command {
         port: Option<u16>,
         /// It comes over RTP instead of MFLOW.
         rtp: bool,
+        /// What its pictures are like, so that it is known beforehand what they will cost.
+        pictures: Option<Pictures>,
     },
     /// `stop NAME|PATH`: end a stream.
     Stop(Target),
@@ -32,6 +34,15 @@ pub enum Command {
     Rate(Target, Fps),
     /// `every NAME|PATH N`: show only each N-th picture.
     Every(Target, u16),
+}
+
+/// What the pictures of a stream are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pictures {
+    /// Bits of one on average, never 0.
+    pub bits: u32,
+    /// Luma samples in a row and rows, neither 0.
+    pub size: (u16, u16),
 }
 
 /// A stream that plays.

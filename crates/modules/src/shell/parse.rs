@@ -1,7 +1,7 @@
 //! Reads a command. Every byte is hostile: what is not exactly a command is refused with one line
 //! that says why, and nothing panics.
 
-use super::command::{Command, Fps, Target};
+use super::command::{Command, Fps, Pictures, Target};
 use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
@@ -107,6 +107,7 @@ fn decode<'w>(words: &mut impl Iterator<Item = &'w str>) -> Result<Command, Faul
         return Err(Fault::Wrong("HOST:PORT"));
     }
     let (mut rate, mut every, mut name, mut queue, mut port, mut over) = (None, None, None, None, None, None);
+    let (mut bits, mut extent) = (None, None);
     for word in words {
         let (key, value) = word.split_once('=').ok_or(Fault::Wrong("option"))?;
         let again = match key {
@@ -116,13 +117,23 @@ fn decode<'w>(words: &mut impl Iterator<Item = &'w str>) -> Result<Command, Faul
             "queue" => queue.replace(count(Some(value), "queue")?).is_some(),
             "port" => port.replace(count(Some(value), "port")?).is_some(),
             "over" => over.replace(is_rtp(value)?).is_some(),
+            "bits" => {
+                bits.replace(number(value).filter(|bits| *bits > 0).ok_or(Fault::Wrong("bits"))?).is_some()
+            }
+            "size" => extent.replace(size(value)?).is_some(),
             _ => return Err(Fault::Wrong("option")),
         };
         if again {
             return Err(Fault::TooMany);
         }
     }
-    Ok(Command::Decode { source, fps: rate, every, name, queue, port, rtp: over.unwrap_or(false) })
+    let pictures = match (bits, extent) {
+        (Some(bits), Some(size)) => Some(Pictures { bits, size }),
+        (None, None) => None,
+        (Some(_), None) => return Err(Fault::Missing("size")),
+        (None, Some(_)) => return Err(Fault::Missing("bits")),
+    };
+    Ok(Command::Decode { source, fps: rate, every, name, queue, port, rtp: over.unwrap_or(false), pictures })
 }
 
 fn is_rtp(value: &str) -> Result<bool, Fault> {
@@ -143,6 +154,12 @@ fn number<N: FromStr>(word: &str) -> Option<N> {
 fn count(word: Option<&str>, what: &'static str) -> Result<u16, Fault> {
     let word = word.ok_or(Fault::Missing(what))?;
     number(word).filter(|count| *count > 0).ok_or(Fault::Wrong(what))
+}
+
+/// `352x240`.
+fn size(word: &str) -> Result<(u16, u16), Fault> {
+    let (width, height) = word.split_once('x').ok_or(Fault::Wrong("size"))?;
+    Ok((count(Some(width), "size")?, count(Some(height), "size")?))
 }
 
 /// `30`, `29.97` or `max`.
@@ -202,11 +219,12 @@ mod tests {
             queue: None,
             port: None,
             rtp: false,
+            pictures: None,
         };
         assert_eq!(read("1 mpeg_decode 10.0.0.1:6000"), Ok(plain));
         assert_eq!(
             read(
-                "1 mpeg_decode [fd00::1]:6000 queue=128 name=red.1 fps=29.97 every=3 port=5004 over=rtp  \r\n"
+                "1 mpeg_decode [fd00::1]:6000 queue=128 name=red.1 fps=29.97 every=3 port=5004 over=rtp bits=9000 size=352x240  \r\n"
             ),
             Ok(Command::Decode {
                 source: "[fd00::1]:6000".parse().unwrap(),
@@ -216,6 +234,7 @@ mod tests {
                 queue: Some(128),
                 port: Some(5004),
                 rtp: true,
+                pictures: Some(Pictures { bits: 9000, size: (352, 240) }),
             })
         );
         let path = PathId { index: 3, generation: 1 };
@@ -252,6 +271,9 @@ mod tests {
             ("1 mpeg_decode 10.0.0.1:6000 fps=1 fps=2", "too many words"),
             ("1 mpeg_decode 10.0.0.1:6000 name=a$b", "wrong name"),
             ("1 mpeg_decode 10.0.0.1:6000 over=tcp", "wrong over"),
+            ("1 mpeg_decode 10.0.0.1:6000 bits=9", "size is missing"),
+            ("1 mpeg_decode 10.0.0.1:6000 bits=0 size=1x1", "wrong bits"),
+            ("1 mpeg_decode 10.0.0.1:6000 bits=9 size=352", "wrong size"),
             ("1 rate a", "the rate is missing"),
             ("1 rate a 0", "wrong rate"),
             ("1 rate a 1.2345", "wrong rate"),
