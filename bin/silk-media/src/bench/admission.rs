@@ -59,9 +59,9 @@ fn one(bench: &Bench<'_>, judged: &Clip) -> Result<f64, Trouble> {
 
 /// What the clip's pictures are like, as `mpeg_decode` is told.
 fn about(clip: &Clip) -> Result<String, Trouble> {
-    let mut demuxer = Demuxer::open(&clip.file)?;
+    let demuxer = Demuxer::open(&clip.file)?;
     let (mut bytes, mut pictures, mut size) = (0, 0u64, None);
-    while let Some(coded) = demuxer.next() {
+    for coded in demuxer {
         size = size.or_else(|| silk_media::alf::sequence(coded.bytes()));
         bytes += coded.bytes().len() as u64;
         pictures += 1;
