@@ -81,7 +81,7 @@ pub struct Options {
     /// The figures of each stream as JSON, at the end
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Where `silk why` asks
+    /// Where `silk why` asks; /run/silk/play.sock where that is free
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
     #[command(flatten)]

@@ -1,7 +1,7 @@
 //! Playing what comes from the network: an appliance of its own on an interface, a path from the
 //! device to the display for each stream (Scout §4).
 
-use super::control::Control;
+use super::control::{Control, SOCKET};
 use super::screens::Theatre;
 use super::{Options, Place, described};
 use crate::trouble::Trouble;
@@ -11,6 +11,7 @@ use silk_path::{Endpoint, PathId};
 use silk_player::{Carrier, Figures, GRAPH, Order, Player, PlayerOptions, rules};
 use std::io::{Write, stderr};
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -75,7 +76,11 @@ impl Session {
             rules(),
         );
         let player = Player::new(PlayerOptions { rule: options.deadline.into(), ..PlayerOptions::default() });
-        let control = options.control.as_deref().map(Control::open).transpose()?;
+        let control = match &options.control {
+            Some(path) => Some(Control::open(path)?),
+            // Where nobody asked for it, a player that cannot be asked plays all the same.
+            None => Control::open(Path::new(SOCKET)).ok(),
+        };
         let mut machine = machine.map_err(Trouble::Program)?;
         machine.real_time = options.place.priority.is_some();
         machine.nap = Duration::from_micros(options.network.nap);
