@@ -4,12 +4,13 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 SILK := $(TARGET)/release/silk
 OUT := bench/out
 
-.PHONY: help setup build build-video demo bench test
+.PHONY: help setup build build-video demo bench bench-video test
 
 help:
 	@echo "make demo    Apache over Linux, HAProxy and silk in turn, with tables and a page of plots"
 	@echo "make test    every test that runs on one machine"
 	@echo "make bench   the experiments in full, about an hour and a half"
+	@echo "make bench-video   the experiments with video in full, a quarter of an hour"
 	@echo "make setup   install the Debian packages that the others need (they do it themselves)"
 	@echo "make build   build the programs, optimised"
 	@echo "make build-video   build silk-media too, which needs the libraries of FFmpeg and SDL2"
@@ -31,6 +32,10 @@ bench: build
 	@mkdir -p $(OUT)
 	$(SILK) bench web --json $(OUT)/web-full.json --html $(OUT)/web-full.html
 	$(SILK) bench tcp --json $(OUT)/tcp-full.json --html $(OUT)/tcp-full.html
+
+bench-video: build-video
+	@mkdir -p $(OUT)
+	$(SILK) bench video --json $(OUT)/video-full.json
 
 test: setup
 	@scripts/test

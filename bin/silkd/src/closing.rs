@@ -52,8 +52,9 @@ impl Engine {
     pub(crate) fn destroy(&mut self, id: PathId, now: Instant) {
         self.policy.remove(Member(id.index));
         let receive = &mut self.receive;
-        self.paths
-            .destroy_with(id, now, &mut self.port, |ticket| receive.release(crate::engine::frame_of(ticket)));
+        self.paths.destroy_with(id, now, &mut self.port, |ticket| {
+            receive.release(silk_appliance::join::frame_of(ticket))
+        });
     }
 
     /// The program has closed a socket that has a path.

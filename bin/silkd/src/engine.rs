@@ -12,13 +12,12 @@ use crate::sleep::Watch;
 use crate::socket_end::SocketEnd;
 use crate::sockets::Sockets;
 use crate::unblock::Histogram;
+use silk_appliance::join::{frame_of, ticket_of};
 use silk_config::{Keepalive, Listen};
 use silk_device::{End, Frame, Receive};
 use silk_instant::Instant;
 use silk_path::classify::Tables;
-use silk_path::{
-    Bell, Checksum, DropReason, DropTotals, Event, Message, Meta, Outcome, PathId, Paths, Ticket,
-};
+use silk_path::{Bell, DropReason, DropTotals, Event, Message, Meta, Outcome, PathId, Paths, Ticket};
 use silk_sched::{Member, Policy};
 use silk_stream::status;
 use silk_tcp::Algorithm;
@@ -178,18 +177,7 @@ impl Engine {
     /// Puts a frame on the input queue of the path it belongs to.
     fn route(&mut self, frame: Frame, now: Instant) -> Result<(), DropReason> {
         let id = self.path_of(frame)?;
-        let ticket = Ticket {
-            frame: frame.index,
-            offset: frame.offset,
-            len: frame.len,
-            checksum: match frame.checksum {
-                silk_device::Checksum::Unknown => Checksum::Unknown,
-                silk_device::Checksum::MaybePartial => Checksum::MaybePartial,
-                silk_device::Checksum::Partial | silk_device::Checksum::Verified => Checksum::Verified,
-            },
-            arrival: now,
-        };
-        if self.paths.enqueue(id, ticket)? {
+        if self.paths.enqueue(id, ticket_of(frame, now))? {
             self.wake(id, now);
         }
         Ok(())
@@ -395,17 +383,5 @@ impl Engine {
     /// Whether there is nothing to do right now.
     pub fn is_idle(&self) -> bool {
         self.policy.is_idle()
-    }
-}
-
-/// A ticket is a frame's name with less said about it.
-pub(crate) fn frame_of(ticket: Ticket) -> Frame {
-    Frame {
-        index: ticket.frame,
-        offset: ticket.offset,
-        len: ticket.len,
-        path: 0,
-        segment: 0,
-        checksum: silk_device::Checksum::Unknown,
     }
 }

@@ -4,10 +4,10 @@
 use crate::clock;
 use crate::socket_end::SocketEnd;
 use crate::wheel::Wheel;
-use silk_device::{Offload, Segment, Transmit, Transmitted};
+use silk_appliance::join::offload;
+use silk_device::{Transmit, Transmitted};
 use silk_instant::Instant;
-use silk_path::{Checksum, DropReason, Event, Message, PathId, Port, Request};
-use silk_wire::eth;
+use silk_path::{DropReason, Event, Message, PathId, Port, Request};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -163,23 +163,6 @@ impl Port for DomainPort {
 
     fn clock(&mut self) -> Option<Instant> {
         Some(clock::now())
-    }
-}
-
-/// What the device is asked to do for a message.
-fn offload(msg: &Message<'_>) -> Offload {
-    let Checksum::Partial { start, field } = msg.meta.checksum else { return Offload::NONE };
-    // The message counts from the start of its buffer, the device from the frame's.
-    let tcp = start.saturating_sub(msg.head() as u16);
-    if msg.meta.gso_size == 0 {
-        return Offload::checksum(tcp, field - start);
-    }
-    let six = msg.bytes().get(12..14) == Some(&eth::IPV6.to_be_bytes());
-    Offload {
-        segment: if six { Segment::Tcp6(msg.meta.gso_size) } else { Segment::Tcp4(msg.meta.gso_size) },
-        header_len: msg.bytes().len() as u16,
-        checksum_start: tcp,
-        checksum_offset: field - start,
     }
 }
 

@@ -16,6 +16,7 @@ use crate::sleep::Sleeper;
 use crate::stack::{self, Link};
 use crate::sys;
 use crate::watchdog::{self, Watched};
+use silk_appliance::join::tables_of;
 use silk_config::{Config, DeviceKind, HugePages, Napi, Policy, Source, XdpMode};
 use silk_device::{End, OpenError, Steered, link, netlink, packet, tap, xdp};
 use silk_path::Endpoint;
@@ -232,23 +233,6 @@ fn thread_napi(
         eprintln!("silkd: receive processing is not scheduled as it should be: {error}");
         Receiving::default()
     }))
-}
-
-/// The classifier's tables in the words of a device.
-fn tables_of(words: silk_device::Tables) -> Result<Tables, String> {
-    use silk_path::classify::layout::{SETTINGS_SEED, SETTINGS_SEED2};
-    use silk_path::classify::{Store32, Store64};
-    for (word, half) in [SETTINGS_SEED, SETTINGS_SEED2].into_iter().zip(secret()) {
-        words.settings[word].store(half, std::sync::atomic::Ordering::SeqCst);
-    }
-    Tables::from_words(
-        Store64::Lent(words.flows),
-        Store32::Lent(words.ports),
-        Store64::Lent(words.rules),
-        Store64::Lent(words.settings),
-        Store64::Lent(words.discards),
-    )
-    .ok_or_else(|| "the classifier's tables are too small".to_owned())
 }
 
 /// A device whose address is silk's alone.

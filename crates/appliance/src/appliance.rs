@@ -3,6 +3,7 @@
 //! whoever owns it sleeps until [`Appliance::due`] or until the device has something.
 
 use crate::clock::Clock;
+use crate::join::{frame_of, ticket_of};
 use crate::port::Outside;
 use silk_device::{End, Frame, Receive, Received, Transmitted};
 use silk_instant::Instant;
@@ -358,26 +359,5 @@ impl Appliance {
         let end = frame.len();
         let meta = Meta { checksum, arrival: now, ..Meta::default() };
         let _ = self.paths.up(id, now, &mut self.outside, &mut Message::new(frame, 0, end, meta));
-    }
-}
-
-fn ticket_of(frame: Frame, arrival: Instant) -> Ticket {
-    let checksum = match frame.checksum {
-        silk_device::Checksum::Unknown => Checksum::Unknown,
-        silk_device::Checksum::MaybePartial => Checksum::MaybePartial,
-        silk_device::Checksum::Partial | silk_device::Checksum::Verified => Checksum::Verified,
-    };
-    Ticket { frame: frame.index, offset: frame.offset, len: frame.len, checksum, arrival }
-}
-
-/// A ticket is a frame's name with less said about it.
-fn frame_of(ticket: Ticket) -> Frame {
-    Frame {
-        index: ticket.frame,
-        offset: ticket.offset,
-        len: ticket.len,
-        path: 0,
-        segment: 0,
-        checksum: silk_device::Checksum::Unknown,
     }
 }

@@ -11,17 +11,20 @@
 //! | `appliance` | the executor: frames in, paths chosen by the policy, timers, effects out |
 //! | `port` | the world around a path: its device, its timers, what is asked for |
 //! | `clock` | what time it is |
+//! | `join` | what a device's frames and tables mean to paths, for the daemon too |
 //! | `network` | opens a device and says what the modules must know of it |
 //! | `machine` | an appliance on a real machine: its standing paths, its neighbours, its sleep |
 #![forbid(unsafe_code)]
 
 mod appliance;
 mod clock;
+pub mod join;
 mod machine;
 mod network;
 mod port;
 
 pub use appliance::{Appliance, Dropped, Parts, soon};
 pub use clock::{Clock, Monotonic, Virtual};
-pub use machine::{Machine, random};
+pub use join::random;
+pub use machine::{Machine, Unbuildable};
 pub use network::{DeviceKind, Network, NetworkOptions};

@@ -3,8 +3,8 @@
 
 use crate::appliance::{Appliance, Parts, soon};
 use crate::clock::Monotonic;
+use crate::join::random;
 use crate::network::Network;
-use rand_core::{OsRng, TryRngCore};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use silk_config::Graph as GraphFile;
@@ -18,9 +18,29 @@ use silk_path::transform::Rule;
 use silk_path::{Attr, Attrs, Catalogue, Graph, Paths};
 use silk_sched::{Policy, Terms};
 use silk_wire::MacAddr;
+use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
+
+/// Why there is no appliance.
+#[derive(Debug)]
+pub enum Unbuildable {
+    /// The graph file is wrong: every fault, rendered.
+    Graph(String),
+    /// The machine cannot do it, or not now: a sentence.
+    Machine(String),
+}
+
+impl fmt::Display for Unbuildable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Graph(why) | Self::Machine(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Unbuildable {}
 
 /// An appliance with its device.
 pub struct Machine {
@@ -43,12 +63,6 @@ pub struct Machine {
     idle: bool,
 }
 
-/// 64 bits nobody else can guess.
-pub fn random() -> u64 {
-    // After boot the kernel's random numbers do not fail.
-    OsRng.try_next_u64().unwrap_or(0x9e37_79b9_7f4a_7c15)
-}
-
 /// How long frames may wait where nobody says otherwise: short against a picture's time.
 const NAP: Duration = Duration::from_millis(4);
 /// How long a real-time player works before it leaves others `BREATH`: together less than the 95 % that
@@ -63,7 +77,7 @@ impl Machine {
     /// opened network. `catalogue` makes the modules.
     ///
     /// # Errors
-    /// Everything that is wrong with the graph, rendered, or what the machine cannot do.
+    /// [`Unbuildable`].
     pub fn new(
         (end, tables): (silk_device::End, Tables),
         shared: Option<u32>,
@@ -71,14 +85,17 @@ impl Machine {
         catalogue: &impl Catalogue,
         policy: Box<dyn Policy + Send>,
         rules: Vec<Box<dyn Rule>>,
-    ) -> Result<Self, String> {
-        let file = GraphFile::check(name, text, catalogue).map_err(|faults| faults.to_string())?;
-        let graph = Graph::build(&file.spec(), catalogue)
-            .map_err(|faults| faults.iter().map(|fault| format!("{fault:?}\n")).collect::<String>())?;
+    ) -> Result<Self, Unbuildable> {
+        let file = GraphFile::check(name, text, catalogue)
+            .map_err(|faults| Unbuildable::Graph(faults.to_string()))?;
+        let graph = Graph::build(&file.spec(), catalogue).map_err(|faults| {
+            Unbuildable::Graph(faults.iter().map(|fault| format!("{fault:?}\n")).collect())
+        })?;
         let paths = Paths::new(graph, rules);
         let parts =
             Parts { paths, end, policy, tables, clock: Box::new(Monotonic), random: Box::new(random) };
-        let finder = shared.map(Finder::open).transpose().map_err(|error| error.to_string())?;
+        let finder = shared.map(Finder::open).transpose();
+        let finder = finder.map_err(|error| Unbuildable::Machine(error.to_string()))?;
         let appliance = Appliance::new(parts);
         let mut machine = Self {
             appliance,
@@ -90,7 +107,7 @@ impl Machine {
             slept: Instant::ZERO,
             idle: true,
         };
-        machine.stand(shared.is_none())?;
+        machine.stand(shared.is_none()).map_err(Unbuildable::Machine)?;
         Ok(machine)
     }
 
@@ -105,7 +122,7 @@ impl Machine {
         catalogue: impl FnOnce(silk_modules::Setup) -> C,
         policy: Box<dyn Policy + Send>,
         rules: Vec<Box<dyn Rule>>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Unbuildable> {
         let Network { end, setup, interface, xdp } = network;
         let shared = interface.map(|interface| interface.index);
         let tables = setup.tables.clone();

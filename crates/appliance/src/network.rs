@@ -1,14 +1,14 @@
 //! Opens a device for an appliance, and says what its modules must know of it: addresses, routers,
 //! who keeps the neighbours.
 
+use crate::join::{random, tables_of};
 use silk_device::netlink::{Interface, Netlink, NetlinkError};
 use silk_device::{End, link, packet, tap, xdp};
 use silk_modules::{Device, Setup};
 use silk_path::Endpoint;
-use silk_path::classify::layout::{ADDRESSES, ADDRESSES6, SETTINGS_SEED, SETTINGS_SEED2};
-use silk_path::classify::{Domains, Owned, Store32, Store64, Tables};
+use silk_path::classify::layout::{ADDRESSES, ADDRESSES6};
+use silk_path::classify::{Domains, Owned, Tables};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::atomic::Ordering;
 
 /// Which device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,28 +151,13 @@ fn open_own(options: &NetworkOptions) -> Result<Network, String> {
 
 /// A locally administered address.
 fn own_mac() -> [u8; 6] {
-    let [_, _, a, b, c, d, e, _] = crate::random().to_be_bytes();
+    let [_, _, a, b, c, d, e, _] = random().to_be_bytes();
     [2, a, b, c, d, e]
 }
 
 fn tables_in_memory() -> Result<Tables, String> {
     let words = silk_device::Tables::in_memory(BUCKETS);
     tables_of(words.map_err(|error| format!("no memory for the classifier: {error}"))?)
-}
-
-/// The classifier's tables in the words of a device, with a key of their own.
-fn tables_of(words: silk_device::Tables) -> Result<Tables, String> {
-    for word in [SETTINGS_SEED, SETTINGS_SEED2] {
-        words.settings[word].store(crate::random(), Ordering::SeqCst);
-    }
-    Tables::from_words(
-        Store64::Lent(words.flows),
-        Store32::Lent(words.ports),
-        Store64::Lent(words.rules),
-        Store64::Lent(words.settings),
-        Store64::Lent(words.discards),
-    )
-    .ok_or_else(|| "the classifier's tables are too small".to_owned())
 }
 
 fn assemble(end: End, tables: Tables, device: Device, own: Own) -> Result<Network, String> {

@@ -57,4 +57,4 @@ pub use picture::{Picture, Plane};
 pub use screen::Screen;
 pub use source::{Act, Over, Piece, Sending, Source, SourceFigures, SourceOptions};
 pub use timing::{Rate, Slots, Stamps, Timing};
-pub use trace::{Missed, Misses, Step as TraceStep, Trace, Tracer};
+pub use trace::{Missed, Misses, Trace};

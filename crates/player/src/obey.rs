@@ -24,7 +24,7 @@ impl Player {
     pub fn obey(&mut self, appliance: &mut Appliance, mut entitle: impl FnMut(&str)) {
         let orders = appliance.paths_mut().module_mut::<Shell>().map(Shell::orders).unwrap_or_default();
         for order in orders {
-            let answer = self.done(appliance, &order.command, order.from, &mut entitle);
+            let answer = self.done(appliance, &order.command, &mut entitle);
             appliance.with(|paths, now, port| shell::answer(paths, now, port, &order, &answer));
         }
     }
@@ -33,11 +33,10 @@ impl Player {
         &mut self,
         appliance: &mut Appliance,
         command: &Command,
-        from: Endpoint,
         entitle: &mut dyn FnMut(&str),
     ) -> String {
         match command {
-            Command::Decode { .. } => self.decode(appliance, command, from, entitle),
+            Command::Decode { .. } => self.decode(appliance, command, entitle),
             Command::List => self.listed(appliance),
             Command::Stop(target) => self.for_one(target, |player, path| {
                 player.end(appliance, path);
@@ -66,7 +65,6 @@ impl Player {
         &mut self,
         appliance: &mut Appliance,
         command: &Command,
-        _: Endpoint,
         entitle: &mut dyn FnMut(&str),
     ) -> String {
         let Some(order) = order_of(command, self.streams().count()) else { return "error".into() };

@@ -42,7 +42,9 @@ pub fn run(bench: &mut Bench<'_>, load: &Load) -> Result<(), Trouble> {
         for schedule in ["deadlines", "in-turn"] {
             bench.tell(&format!("deadlines, round {} of {}, {schedule}", round + 1, bench.rounds));
             let (played, share) = one(bench, schedule, load, others)?;
-            let gone = played.figure("neptune", "missed").unwrap_or(load.pictures);
+            // One that never came was not there when it was due either.
+            let gone = played.figure("neptune", "missed").unwrap_or(load.pictures)
+                + played.figure("neptune", "lost").unwrap_or(0);
             if schedule == "deadlines" {
                 missed.add(gone as f64);
                 busy.add(share);
@@ -56,14 +58,14 @@ pub fn run(bench: &mut Bench<'_>, load: &Load) -> Result<(), Trouble> {
     let beside = format!("beside {OTHERS} others at {others:.0} pictures/s");
     bench.table.figure("CPU of the player, by deadline", "silk", &busy);
     bench.table.figure("the display behind its clock at most, ms", "silk", &behind);
-    bench.table.figure("pictures lost on the way or in decoding", "silk", &lost);
+    bench.table.figure("of these lost on the way or in decoding", "silk", &lost);
     let goal = Goal { must: 0.0, after: 0.0, more: false };
     bench.table.judged(
-        &format!("missed of {} at {:.0}/s {beside}, by deadline", load.pictures, load.rate),
+        &format!("missed or lost of {} at {:.0}/s {beside}, by deadline", load.pictures, load.rate),
         &missed,
         goal,
     );
-    bench.table.figure(&format!("missed {beside}, in turn"), "silk", &in_turn);
+    bench.table.figure(&format!("missed or lost {beside}, in turn"), "silk", &in_turn);
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use super::control::{Control, SOCKET};
 use super::screens::Theatre;
 use super::{Options, Place, described};
 use crate::trouble::Trouble;
-use silk_appliance::{Machine, Network, NetworkOptions};
+use silk_appliance::{Machine, Network, NetworkOptions, Unbuildable};
 use silk_media::{Coding, Playing, Rate, Wish};
 use silk_path::{Endpoint, PathId};
 use silk_player::{Carrier, Figures, GRAPH, Order, Player, PlayerOptions, rules};
@@ -81,7 +81,10 @@ impl Session {
             // Where nobody asked for it, a player that cannot be asked plays all the same.
             None => Control::open(Path::new(SOCKET)).ok(),
         };
-        let mut machine = machine.map_err(Trouble::Program)?;
+        let mut machine = machine.map_err(|why| match why {
+            Unbuildable::Graph(why) => Trouble::Usage(why),
+            Unbuildable::Machine(why) => Trouble::Program(why),
+        })?;
         machine.real_time = options.place.priority.is_some();
         machine.nap = Duration::from_micros(options.network.nap);
         Ok(Self { machine, player, theatre: theatre.clone(), control, ended: Vec::new() })

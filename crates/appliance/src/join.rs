@@ -1,0 +1,74 @@
+//! Where devices and paths meet: neither crate knows the other, and whoever runs paths on a device, an
+//! appliance or the daemon, says here what the one means to the other.
+
+use rand_core::{OsRng, TryRngCore};
+use silk_device::{Frame, Offload, Segment};
+use silk_instant::Instant;
+use silk_path::classify::layout::{SETTINGS_SEED, SETTINGS_SEED2};
+use silk_path::classify::{Store32, Store64, Tables};
+use silk_path::{Checksum, Message, Ticket};
+use silk_wire::eth;
+use std::sync::atomic::Ordering;
+
+/// 64 bits nobody else can guess.
+pub fn random() -> u64 {
+    // After boot the kernel's random numbers do not fail.
+    OsRng.try_next_u64().unwrap_or(0x9e37_79b9_7f4a_7c15)
+}
+
+/// What waits in a queue for a frame.
+pub fn ticket_of(frame: Frame, arrival: Instant) -> Ticket {
+    let checksum = match frame.checksum {
+        silk_device::Checksum::Unknown => Checksum::Unknown,
+        silk_device::Checksum::MaybePartial => Checksum::MaybePartial,
+        silk_device::Checksum::Partial | silk_device::Checksum::Verified => Checksum::Verified,
+    };
+    Ticket { frame: frame.index, offset: frame.offset, len: frame.len, checksum, arrival }
+}
+
+/// A ticket is a frame's name with less said about it.
+pub fn frame_of(ticket: Ticket) -> Frame {
+    Frame {
+        index: ticket.frame,
+        offset: ticket.offset,
+        len: ticket.len,
+        path: 0,
+        segment: 0,
+        checksum: silk_device::Checksum::Unknown,
+    }
+}
+
+/// What the device is asked to do for a message.
+pub fn offload(msg: &Message<'_>) -> Offload {
+    let Checksum::Partial { start, field } = msg.meta.checksum else { return Offload::NONE };
+    // The message counts from the start of its buffer, the device from the frame's.
+    let transport = start.saturating_sub(msg.head() as u16);
+    if msg.meta.gso_size == 0 {
+        return Offload::checksum(transport, field - start);
+    }
+    let six = msg.bytes().get(12..14) == Some(&eth::IPV6.to_be_bytes());
+    Offload {
+        segment: if six { Segment::Tcp6(msg.meta.gso_size) } else { Segment::Tcp4(msg.meta.gso_size) },
+        header_len: msg.bytes().len() as u16,
+        checksum_start: transport,
+        checksum_offset: field - start,
+    }
+}
+
+/// The classifier's tables in the words of a device, with a key of their own.
+///
+/// # Errors
+/// The device has too few words.
+pub fn tables_of(words: silk_device::Tables) -> Result<Tables, String> {
+    for word in [SETTINGS_SEED, SETTINGS_SEED2] {
+        words.settings[word].store(random(), Ordering::SeqCst);
+    }
+    Tables::from_words(
+        Store64::Lent(words.flows),
+        Store32::Lent(words.ports),
+        Store64::Lent(words.rules),
+        Store64::Lent(words.settings),
+        Store64::Lent(words.discards),
+    )
+    .ok_or_else(|| "the classifier's tables are too small".to_owned())
+}
