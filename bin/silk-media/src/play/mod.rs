@@ -113,6 +113,14 @@ struct NetworkArguments {
     /// Packets of the receive ring, a power of two
     #[arg(long, value_name = "N", default_value_t = 4096)]
     ring: u32,
+    /// Have the receive work done by threads of the kernel on the player's own CPUs, before the player:
+    /// it pays for all it receives (`xdp`)
+    #[arg(long)]
+    receive_threads: bool,
+    /// Packets in a second that are left to Linux where no stream owns them; what is more is dropped at
+    /// once, so that a flood costs little (`xdp`)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    linux_packets: Option<u64>,
 }
 
 impl NetworkArguments {

@@ -5,7 +5,7 @@ use super::control::{Control, SOCKET};
 use super::screens::Theatre;
 use super::{Options, Place, described};
 use crate::trouble::Trouble;
-use silk_appliance::{Machine, Network, NetworkOptions, Unbuildable};
+use silk_appliance::{Machine, Network, NetworkOptions, ReceiveSchedule, Unbuildable};
 use silk_media::{Coding, Playing, Rate, Wish};
 use silk_path::{Endpoint, PathId};
 use silk_player::{Carrier, Figures, GRAPH, Order, Player, PlayerOptions, rules};
@@ -58,6 +58,8 @@ impl Session {
             address: options.network.address,
             gateway: options.network.gateway,
             ring: options.network.ring,
+            receive_threads: options.network.receive_threads.then(|| before(options.place.priority)),
+            linux_packets: options.network.linux_packets,
         });
         let text = options.graph.as_ref().map(|file| {
             std::fs::read_to_string(file)
@@ -177,6 +179,12 @@ fn order(options: &Options, number: u16) -> Order {
         realtime: !options.background,
         accept_less: false,
     }
+}
+
+/// How threads are scheduled that come before a player of this priority.
+fn before(priority: Option<u8>) -> ReceiveSchedule {
+    priority
+        .map_or(ReceiveSchedule::First, |priority| ReceiveSchedule::Fifo(priority.saturating_add(1).min(99)))
 }
 
 /// Puts this thread where the command line says. What is refused is said, and done without.
