@@ -16,7 +16,7 @@
 struct limit {
 	/* Packets in a second; 0: as many as come. */
 	__u64 rate;
-	/* Packets at once, after a second of silence. */
+	/* Packets at once, at first and after a silence. */
 	__u64 burst;
 };
 
@@ -57,9 +57,9 @@ static __always_inline int is_let_in(__u32 number)
 	now = bpf_ktime_get_ns();
 	passed = now - own->since;
 	own->since = now;
-	own->left += (passed < SECOND ? passed : SECOND) * limit->rate;
 	full = limit->burst * SECOND;
-	if (own->left > full)
+	own->left += (passed < SECOND ? passed : SECOND) * limit->rate;
+	if (own->left > full || passed == now)
 		own->left = full;
 	if (own->left < SECOND) {
 		own->dropped++;

@@ -67,7 +67,7 @@ impl Strangers {
 pub struct Limit {
     /// Packets in a second, on each CPU that receives.
     pub rate: u64,
-    /// Packets at once, after a second of silence.
+    /// Packets at once, at first and after a silence.
     pub burst: u64,
 }
 
