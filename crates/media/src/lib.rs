@@ -15,6 +15,7 @@
 //! | `timing`, `output` | when each picture is due; the output queue and what became of each | §4.2 |
 //! | `fall` | what may be discarded early where not all pictures are shown | §4.4 |
 //! | `deadline` | how urgent a path is | §4.3 |
+//! | `retrace` | the display's own clock | §4.2 |
 //! | `reorder` | stamps put right that do not grow in the order of showing | RFC 2250 |
 //! | `trace` | where a picture's time went, and the last missed deadlines | §4.2, §4.3 |
 //! | `model`, `admission` | what a picture costs; which streams fit, and what else they may have | §4.4 |
@@ -38,6 +39,7 @@ pub mod mpeg;
 mod output;
 mod picture;
 mod reorder;
+mod retrace;
 mod screen;
 mod source;
 mod timing;
@@ -54,6 +56,7 @@ pub use model::{Model, Sample};
 pub use mpeg::{Decoded, Decoders, Mpeg, MpegStage};
 pub use output::{Output, OutputOptions, Pace, Shown};
 pub use picture::{Picture, Plane};
+pub use retrace::Retrace;
 pub use screen::Screen;
 pub use source::{Act, Over, Piece, Sending, Source, SourceFigures, SourceOptions};
 pub use timing::{Rate, Slots, Stamps, Timing};

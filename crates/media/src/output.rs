@@ -2,6 +2,7 @@
 //! was due, missed its deadline, or never came. A late picture is counted and never shown.
 
 use crate::picture::Picture;
+use crate::retrace::Retrace;
 use crate::timing::{FIRST, Rate, Slots, Stamps, Timing};
 use crate::trace::{Missed, Misses, Trace};
 use alloc::boxed::Box;
@@ -73,6 +74,8 @@ pub struct Output {
     // Ascending by slot.
     waiting: VecDeque<Waiting>,
     timing: Option<Timing>,
+    // Those of the screen, where it tells them.
+    retrace: Option<Retrace>,
     // The last slot that a picture came for.
     last: Option<u64>,
     // Since when all pictures were late, and for how much of that time their packets were missing.
@@ -103,6 +106,7 @@ impl Output {
             options,
             waiting: VecDeque::new(),
             timing: None,
+            retrace: None,
             last: None,
             late: None,
             ended: false,
@@ -138,6 +142,21 @@ impl Output {
             let next = self.waiting.front().map_or_else(|| self.coming(), |front| front.slot);
             self.timing = Some(Timing { epoch: timing.due(next).max(now), origin: next, rate });
         }
+    }
+
+    /// The screen has its retraces at these times: pictures are shown at them. The first time that they are told, the
+    /// display's clock is moved on to be half-way between them.
+    pub fn set_retrace(&mut self, retrace: Option<Retrace>) {
+        if let (None, Some(new), Some(timing)) = (self.retrace, retrace, &mut self.timing) {
+            timing.epoch = new.between(timing.epoch);
+        }
+        self.retrace = retrace;
+    }
+
+    /// When the picture of `slot` is shown: at the retrace after its time.
+    fn shown_at(&self, timing: Timing, slot: u64) -> Instant {
+        let due = timing.due(slot);
+        self.retrace.map_or(due, |retrace| retrace.from(due))
     }
 
     /// The slot of the next picture that is to be decoded.
@@ -201,7 +220,7 @@ impl Output {
     /// Whether a picture's time has passed at `now`.
     pub fn is_past(&mut self, stamp: u32, now: Instant) -> bool {
         let slot = self.slots.of(stamp);
-        self.timing.is_some_and(|timing| timing.due(slot) < now)
+        self.timing.is_some_and(|timing| self.shown_at(timing, slot) < now)
     }
 
     fn is_wanted(&self, slot: u64) -> bool {
@@ -254,7 +273,7 @@ impl Output {
     fn queue(&mut self, waiting: Waiting, rate: Rate) {
         let ready = waiting.trace.ready;
         let timing = *self.timing.get_or_insert_with(|| begin(&self.options, waiting.slot, rate, ready));
-        let due = timing.due(waiting.slot);
+        let due = self.shown_at(timing, waiting.slot);
         if due < ready && !self.gives_up(&waiting.trace) {
             self.counts.missed += 1;
             return self.note_missed(&waiting, due, Duration::ZERO);
@@ -295,7 +314,7 @@ impl Output {
 
     /// When the display is to look again; `None` while nothing waits.
     pub fn due(&self) -> Option<Instant> {
-        Some(self.timing?.due(self.waiting.front()?.slot))
+        Some(self.shown_at(self.timing?, self.waiting.front()?.slot))
     }
 
     /// When the next picture that is decoded will be shown: the deadline of the work on it
@@ -304,7 +323,7 @@ impl Output {
         let Some(rate) = self.options.pace.rate() else { return now };
         match self.timing {
             None => now + rate.time_of(self.options.ahead.into()),
-            Some(timing) => timing.due(self.coming()),
+            Some(timing) => self.shown_at(timing, self.coming()),
         }
     }
 
@@ -319,7 +338,7 @@ impl Output {
             // Nobody has seen the one before it.
             if let Some(overtaken) = showing.replace(next) {
                 self.counts.missed += 1;
-                let due = self.timing.map_or(now, |timing| timing.due(overtaken.slot));
+                let due = self.timing.map_or(now, |timing| self.shown_at(timing, overtaken.slot));
                 self.note_missed(&overtaken, due, now.since(due));
             }
         }
@@ -327,7 +346,7 @@ impl Output {
             self.freed = now;
         }
         let showing = showing?;
-        let due = self.timing.map_or(now, |timing| timing.due(showing.slot));
+        let due = self.timing.map_or(now, |timing| self.shown_at(timing, showing.slot));
         self.counts.behind_most = self.counts.behind_most.max(now.since(due).as_nanos() as u64);
         self.note_shown(&*showing.picture);
         Some(showing.picture)

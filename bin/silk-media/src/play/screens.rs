@@ -4,7 +4,7 @@
 use super::ScreenOptions;
 use crate::avcodec::{AvDecoder, Limits};
 use crate::screen::{ScreenError, Shown, Sink};
-use silk_media::{Coding, DecodeError, Decoder, Decoders, Library, Picture, Screen, Screens};
+use silk_media::{Coding, DecodeError, Decoder, Decoders, Library, Picture, Retrace, Screen, Screens};
 use silk_path::{Attrs, PathId};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -75,6 +75,10 @@ impl Shared {
 impl Screen for Shared {
     fn show(&mut self, picture: &dyn Picture) {
         self.with(|sink| sink.show(picture));
+    }
+
+    fn retrace(&self) -> Option<Retrace> {
+        self.with(|sink| sink.retrace()).flatten()
     }
 }
 
