@@ -13,6 +13,9 @@ pub struct Retrace {
     pub period: Duration,
 }
 
+/// How much of what was seen is believed: one in so many.
+const GIVE: u64 = 8;
+
 /// The highest rate of a display that is believed, in Hz.
 const MOST: u32 = 1000;
 
@@ -20,6 +23,21 @@ impl Retrace {
     /// The retraces of a display of `hertz` that had one at `at`; `None` where the rate is none.
     pub fn new(at: Instant, hertz: u32) -> Option<Self> {
         (1..=MOST).contains(&hertz).then(|| Self { at, period: Duration::from_secs(1) / hertz })
+    }
+
+    /// The same retraces, of which one was seen at `seen`, give or take what kept the one who saw it: they are moved an
+    /// eighth of the way.
+    pub fn seen(&self, seen: Instant) -> Self {
+        let next = self.from(seen);
+        let early = next.since(seen);
+        let at = if early <= self.period / 2 {
+            Instant::from_nanos(next.nanos() - early.as_nanos() as u64 / GIVE)
+        } else {
+            // The one before is nearer.
+            let late = self.period - early;
+            Instant::from_nanos(seen.nanos() - late.as_nanos() as u64) + late / GIVE as u32
+        };
+        Self { at, ..*self }
     }
 
     /// The first retrace that is not before `due`.
@@ -52,6 +70,17 @@ mod tests {
         let retrace = Retrace { at: Instant::from_nanos(100 * MILLI), period: Duration::from_millis(20) };
         let shown = |due: u64| retrace.from(Instant::from_nanos(due * MILLI)).nanos() / MILLI;
         assert_eq!([100, 101, 120, 139, 79, 80, 81].map(shown), [100, 120, 120, 140, 80, 80, 100]);
+    }
+
+    #[test]
+    fn what_is_seen_late_moves_the_retraces_a_little_and_what_is_seen_often_moves_them_there() {
+        let retrace = Retrace { at: Instant::from_nanos(100 * MILLI), period: Duration::from_millis(20) };
+        let seen = |millis| retrace.seen(Instant::from_nanos(millis * MILLI)).at.nanos();
+        assert_eq!([120, 128, 132].map(seen), [120 * MILLI, 121 * MILLI, 139 * MILLI]);
+        let shifted =
+            (1..100).fold(retrace, |retrace, n| retrace.seen(Instant::from_nanos((106 + n * 40) * MILLI)));
+        let off = shifted.from(Instant::from_nanos(8_000 * MILLI)).nanos() - 8_000 * MILLI;
+        assert!(off.abs_diff(6 * MILLI) < 1000, "{off}");
     }
 
     #[test]

@@ -101,8 +101,12 @@ impl Shared {
     }
 
     /// The window has seen one of its retraces.
-    pub fn tell_retrace(&self, retrace: Option<Retrace>) {
-        self.lock().retrace = retrace;
+    pub fn tell_retrace(&self, seen: Option<Retrace>) {
+        let mut state = self.lock();
+        state.retrace = match (state.retrace, seen) {
+            (Some(known), Some(seen)) if known.period == seen.period => Some(known.seen(seen.at)),
+            (_, seen) => seen,
+        };
     }
 
     /// The window's retraces, as far as they are known.

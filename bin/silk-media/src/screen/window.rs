@@ -24,6 +24,9 @@ const UNSEEN: [&str; 3] = ["dummy", "offscreen", "evdev"];
 /// The renderer's flag that says so.
 const WAITS_FOR_RETRACE: u32 = sdl2::sys::SDL_RendererFlags::SDL_RENDERER_PRESENTVSYNC as u32;
 
+/// The rate of a display that does not tell it, Hz: SDL supposes so too, and waits for that.
+const SUPPOSED: u32 = 60;
+
 /// How often a window without new pictures looks whether it was closed or moved.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -190,8 +193,8 @@ impl Drawing {
         let waits = self.canvas.info().flags & WAITS_FOR_RETRACE != 0;
         let window = self.canvas.window();
         let mode = window.subsystem().current_display_mode(window.display_index().ok()?).ok()?;
-        let hertz = u32::try_from(mode.refresh_rate).ok().filter(|_| waits)?;
-        Retrace::new(now, hertz)
+        let hertz = u32::try_from(mode.refresh_rate).ok().filter(|hertz| *hertz > 0).unwrap_or(SUPPOSED);
+        Retrace::new(now, hertz).filter(|_| waits)
     }
 
     fn look(&mut self) -> Look {
