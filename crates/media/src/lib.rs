@@ -10,6 +10,7 @@
 //! | `source` | the sender over MFLOW: what may be sent, and when | §4.1, §4.2 |
 //! | `picture`, `decoder`, `screen` | decoded pictures, who makes them, who shows them | Scout §4.1 |
 //! | `mpeg`, `display` | the modules | §4.1 |
+//! | `summing` | checksums verified while the data are first read | §4.1 |
 //! | `catalogue` | the kinds of modules in graph files | §3.1 |
 //! | `attributes` | what a viewer wishes of a stream | §4.1 |
 //! | `timing`, `output` | when each picture is due; the output queue and what became of each | §4.2 |
@@ -40,6 +41,7 @@ mod picture;
 mod reorder;
 mod screen;
 mod source;
+mod summing;
 mod timing;
 mod trace;
 

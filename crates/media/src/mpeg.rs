@@ -36,6 +36,7 @@ use crate::h264_decoder::FromRtp;
 use crate::model::{Model, Sample};
 use crate::picture::Picture;
 use crate::reorder::Reorder;
+use crate::summing;
 use crate::trace::{Step, Tracer};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -170,6 +171,24 @@ pub struct MpegStage {
     fall: Fall,
 }
 
+/// How the display sees a picture.
+#[derive(Clone, Copy)]
+struct Sight {
+    // It is one of those that are shown.
+    wanted: bool,
+    // Its time has passed.
+    past: bool,
+    // One of each so many is shown.
+    every: u32,
+}
+
+impl Sight {
+    /// Whether it would be in vain to decode it, if it is of this type: no other picture needs it.
+    fn is_in_vain(self, kind: u8) -> bool {
+        kind == B_PICTURE && (!self.wanted || self.past)
+    }
+}
+
 /// The picture whose cost is being learnt.
 #[derive(Clone, Copy)]
 struct Learning {
@@ -191,21 +210,23 @@ impl MpegStage {
         self.fall
     }
 
-    /// Whether it would be in vain to decode a packet of a picture that no other needs.
-    fn is_in_vain(&mut self, cx: &mut Cx<'_, '_>, framing: Framing) -> bool {
+    /// How the display sees the picture of a packet; `None` without a display.
+    fn sight(&self, cx: &mut Cx<'_, '_>, stamp: u32) -> Option<Sight> {
         let now = cx.now();
-        let Some(display) = cx.above::<DisplayStage>() else { return true };
-        let (wanted, past) =
-            (display.output.wants(framing.stamp), display.output.is_past(framing.stamp, now));
+        let output = &cx.above::<DisplayStage>()?.output;
+        let (wanted, past) = (output.wants(stamp), output.is_past(stamp, now));
+        Some(Sight { wanted, past, every: output.options().every })
+    }
+
+    /// Counts a packet that has arrived as it was sent.
+    fn note(&mut self, framing: Framing, sight: Sight) {
         if framing.first {
-            self.fall.note(framing.kind, wanted, display.output.options().every);
+            self.fall.note(framing.kind, sight.wanted, sight.every);
         }
-        if framing.kind != B_PICTURE {
-            return false;
+        if framing.kind == B_PICTURE {
+            self.decoded.skipped += u64::from(!sight.wanted);
+            self.decoded.too_late += u64::from(sight.wanted && sight.past);
         }
-        self.decoded.skipped += u64::from(!wanted);
-        self.decoded.too_late += u64::from(wanted && past);
-        !wanted || past
     }
 
     /// Learns what the last picture has cost the path as a whole, when another begins.
@@ -236,17 +257,18 @@ impl MpegStage {
         }
     }
 
-    fn decode(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) {
-        let (bytes, framing, arrival) = (msg.bytes(), msg.meta.framing, msg.meta.arrival);
+    /// Decodes a packet that has arrived as it was sent; since `start` its bytes may have been copied to
+    /// where the decoder wants them.
+    fn decode(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>, start: Instant, copied: bool) {
+        let (unit, arrival) = (unit(msg), msg.meta.arrival);
+        let bytes = unit.bytes;
         let freed = cx.above::<DisplayStage>().map_or(Instant::ZERO, |display| display.output.freed());
-        let Framing { stamp, first, last, gap, .. } = framing;
-        if first {
+        if unit.first {
             self.look_at_sequence(cx, bytes);
         }
-        let start = time(cx);
         let Self { decoder, ready, .. } = self;
-        let done =
-            decoder.decode(Unit { bytes, stamp, first, last, gap }, &mut |picture| ready.push(picture));
+        let shown = &mut |picture| ready.push(picture);
+        let done = if copied { decoder.decode_copied(unit, shown) } else { decoder.decode(unit, shown) };
         let end = time(cx);
         self.decoded.packets += 1;
         self.decoded.bytes += bytes.len() as u64;
@@ -277,6 +299,12 @@ impl MpegStage {
     }
 }
 
+/// What a message brings the decoder.
+pub(crate) fn unit<'m>(msg: &'m Message<'_>) -> Unit<'m> {
+    let Framing { stamp, first, last, gap, .. } = msg.meta.framing;
+    Unit { bytes: msg.bytes(), stamp, first, last, gap }
+}
+
 /// Squares of 16 by 16 samples, those at the edges whole.
 fn macroblocks((width, height): (usize, usize)) -> f64 {
     (width.div_ceil(16) * height.div_ceil(16)) as f64
@@ -296,12 +324,26 @@ impl Stage for MpegStage {
         Ok(())
     }
 
+    /// Nothing comes of a packet before its checksum is known to be right.
     fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
-        self.arrivals.add(msg.meta.arrival);
         let framing = msg.meta.framing;
-        if !self.is_in_vain(cx, framing) {
+        let sight = self.sight(cx, framing.stamp);
+        let wanted = sight.filter(|sight| !sight.is_in_vain(framing.kind)).map(|_| time(cx));
+        let taken = match wanted {
+            Some(_) => summing::take(&mut *self.decoder, msg),
+            None => summing::verify(msg).map(|()| false),
+        };
+        let copied = match taken {
+            Ok(copied) => copied,
+            Err(reason) => return reason.into(),
+        };
+        self.arrivals.add(msg.meta.arrival);
+        if let Some(sight) = sight {
+            self.note(framing, sight);
+        }
+        if let Some(start) = wanted {
             self.learn(cx, msg.len(), framing.stamp);
-            self.decode(cx, msg);
+            self.decode(cx, msg, start, copied);
         }
         Verdict::Consumed
     }
@@ -319,6 +361,10 @@ impl Stage for MpegStage {
             self.tracer.add(Step { arrival: now, freed: now, start: now, end: now });
             self.hand_over(cx);
         }
+        true
+    }
+
+    fn sums(&self) -> bool {
         true
     }
 

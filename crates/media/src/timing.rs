@@ -79,21 +79,24 @@ impl Slots {
     /// The slot of a picture. Stamps near each other give slots near each other, also where they
     /// wrap.
     pub fn of(&mut self, stamp: u32) -> u64 {
+        let here = self.look(stamp);
+        if self.seen.is_none_or(|(_, slot)| here > slot) {
+            self.seen = Some((stamp, here));
+        }
+        here
+    }
+
+    /// The same of a picture that may never come.
+    pub fn look(&self, stamp: u32) -> u64 {
         let Some((last, slot)) = self.seen else {
-            let slot = FIRST + if self.stamps == Stamps::Numbers { u64::from(stamp) } else { 0 };
-            self.seen = Some((stamp, slot));
-            return slot;
+            return FIRST + if self.stamps == Stamps::Numbers { u64::from(stamp) } else { 0 };
         };
         let distance = i64::from(stamp.wrapping_sub(last) as i32);
         let moved = match self.stamps {
             Stamps::Numbers => distance,
             Stamps::Ticks(rate) => nearest(distance * i64::from(rate.0), 90_000_000),
         };
-        let here = slot.saturating_add_signed(moved);
-        if moved > 0 {
-            self.seen = Some((stamp, here));
-        }
-        here
+        slot.saturating_add_signed(moved)
     }
 }
 

@@ -66,6 +66,7 @@ pub struct Packet {
 }
 
 /// The source of a stream.
+#[derive(Clone, Copy)]
 pub struct Source {
     pub ssrc: u32,
     pub from: Endpoint,
