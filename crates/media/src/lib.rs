@@ -16,7 +16,7 @@
 //! | `timing`, `output` | when each picture is due; the output queue and what became of each | §4.2 |
 //! | `fall` | what may be discarded early where not all pictures are shown | §4.4 |
 //! | `deadline` | how urgent a path is | §4.3 |
-//! | `reorder` | stamps put right that do not grow in the order of showing | RFC 2250 |
+//! | `placing`, `reorder` | stamps put right that contradict the stream, or do not grow in the order of showing | RFC 2250 |
 //! | `trace` | where a picture's time went, and the last missed deadlines | §4.2, §4.3 |
 //! | `model`, `admission` | what a picture costs; which streams fit, and what else they may have | §4.4 |
 #![no_std]
@@ -38,6 +38,7 @@ mod model;
 pub mod mpeg;
 mod output;
 mod picture;
+mod placing;
 mod reorder;
 mod screen;
 mod source;

@@ -35,6 +35,7 @@ use crate::fall::Fall;
 use crate::h264_decoder::FromRtp;
 use crate::model::{Model, Sample};
 use crate::picture::Picture;
+use crate::placing::Placing;
 use crate::reorder::Reorder;
 use crate::summing;
 use crate::trace::{Step, Tracer};
@@ -102,7 +103,8 @@ impl Module for Mpeg {
             macroblocks: 0.0,
             learning: None,
             tracer: Tracer::default(),
-            reorder: Reorder::default(),
+            placing: (wish.coding == Coding::Mpeg && wish.ticks).then(|| Placing::new(wish.own)),
+            reorder: Reorder::new(if wish.ticks { wish.own.ticks() } else { 1 }),
             fall: Fall::default(),
         };
         Ok(path::Step { stage: Some(Box::new(stage)), next: Next::Service(DOWN) })
@@ -167,6 +169,8 @@ pub struct MpegStage {
     macroblocks: f64,
     learning: Option<Learning>,
     tracer: Tracer,
+    // Of MPEG by RTP.
+    placing: Option<Placing>,
     reorder: Reorder,
     fall: Fall,
 }
@@ -208,6 +212,11 @@ impl MpegStage {
     /// comes here.
     pub fn fall(&self) -> Fall {
         self.fall
+    }
+
+    /// The stamps by which pictures are shown are those that their sender gave them.
+    pub fn stamps_are_senders(&self) -> bool {
+        self.placing.is_none_or(|placing| placing.is_senders()) && self.reorder.is_senders()
     }
 
     /// How the display sees the picture of a packet; `None` without a display.
@@ -326,6 +335,10 @@ impl Stage for MpegStage {
 
     /// Nothing comes of a packet before its checksum is known to be right.
     fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        let mut placing = self.placing;
+        if let Some(placing) = &mut placing {
+            msg.meta.framing.stamp = placing.stamp(&msg.meta.framing, msg.bytes());
+        }
         let framing = msg.meta.framing;
         let sight = self.sight(cx, framing.stamp);
         let wanted = sight.filter(|sight| !sight.is_in_vain(framing.kind)).map(|_| time(cx));
@@ -337,6 +350,7 @@ impl Stage for MpegStage {
             Ok(copied) => copied,
             Err(reason) => return reason.into(),
         };
+        self.placing = placing;
         self.arrivals.add(msg.meta.arrival);
         if let Some(sight) = sight {
             self.note(framing, sight);

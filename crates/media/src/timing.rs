@@ -24,12 +24,20 @@ impl Rate {
         self.0
     }
 
+    /// Ticks of RTP's clock from one picture to the next.
+    pub const fn ticks(self) -> u32 {
+        (TICKS * 1000 / self.0 as u64) as u32
+    }
+
     /// The time of `slots` pictures.
     pub fn time_of(self, slots: u64) -> Duration {
         let nanos = u128::from(slots) * 1_000_000_000_000 / u128::from(self.0);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }
+
+/// Ticks of a second (RFC 2250 §3.1).
+pub(crate) const TICKS: u64 = 90_000;
 
 /// How a stream counts its pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

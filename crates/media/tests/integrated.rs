@@ -359,7 +359,7 @@ fn datagram(carrier: Carrier, number: u32, happening: &Happening) -> Vec<u8> {
                 sequence: number,
                 picture: number / 3,
                 kind: *kind,
-                first: number % 3 == 0,
+                first: number.is_multiple_of(3),
                 last: number % 3 == 2,
                 ends_super: set(0),
                 ends_stream: set(1) && set(2) && set(3) && set(4),
@@ -446,7 +446,9 @@ fn a_damaged_packet_changes_nothing_but_the_count_of_drops() {
         let integrated = player();
         let copied = integrated.copied.clone();
         let state = state_after(integrated, carrier, &packets);
-        assert_eq!(copied.load(Relaxed), 3, "the data were read once");
+        // MFLOW gives itself to a source only when it knows that the packet is right.
+        let first = if carrier == Carrier::Mflow { 1 } else { 0 };
+        assert_eq!(copied.load(Relaxed) + first, 3, "the data were read once");
         assert_eq!((state.drops.of(DropReason::UdpChecksum), state.drops.total()), (3, 3), "{carrier:?}");
         let clean = state_after(player(), carrier, &[whole.clone(), whole.clone(), whole.clone()]);
         assert_eq!((state.given, state.decoded.packets), (clean.given, 3));
