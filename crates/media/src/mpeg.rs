@@ -208,6 +208,11 @@ impl MpegStage {
         self.decoded
     }
 
+    /// How the stream is coded.
+    pub fn coding(&self) -> Coding {
+        self.coding
+    }
+
     /// Where the pictures that others need fall, if each n-th is shown: what may be discarded before it
     /// comes here.
     pub fn fall(&self) -> Fall {

@@ -18,7 +18,9 @@
 //! `up` (net): MPEG. `down` (net, needed): a datagram protocol, UDP.
 //!
 //! # Attributes
-//! Sets `Local` (any of our addresses, `port`) where there is none.
+//! Sets `Local` (any of our addresses, `port`) where there is none. Without `Remote` the flow of the stream's
+//! source is entered into the classifier as soon as two of its packets have come in sequence, and taken
+//! out when the stream is over: what is discarded early is discarded of it too.
 //!
 //! # Example
 //! ```toml
@@ -47,7 +49,7 @@ use alloc::boxed::Box;
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use payload::Told;
-use silk_path::classify::{Found, Tables};
+use silk_path::classify::{Between, Found, Protocol, Tables};
 use silk_path::service::{NET, Service};
 use silk_path::{
     Attr, Create, CreateError, Cx, DropReason, Endpoint, Event, Framing, Message, Module, Next, Parameter,
@@ -137,6 +139,8 @@ impl Module for Rtp {
             found: Found { domain: self.domain, index: create.id.index },
             payload: self.payload,
             silence: self.silence,
+            adopts: create.attrs.remote().is_none(),
+            entered: None,
             source: None,
             counts: Counts::default(),
             armed: false,
@@ -150,6 +154,10 @@ pub struct RtpStage {
     found: Found,
     payload: Payload,
     silence: Duration,
+    // No attribute names the peer: it is the stream's source, once there is one.
+    adopts: bool,
+    // Its flow, and whether this stage has entered that into the classifier.
+    entered: Option<(Between, bool)>,
     source: Option<Source>,
     counts: Counts,
     // The timer runs that looks for silence.
@@ -165,6 +173,28 @@ impl RtpStage {
     /// Whom the stream belongs to: the SSRC and where it sends from.
     pub fn sender(&self) -> Option<(u32, Endpoint)> {
         self.source.as_ref().map(|source| (source.ssrc, source.from))
+    }
+
+    /// The classifier takes the packets of a source that has proved itself straight to this path, and discards
+    /// what is not wanted; `local` is where they arrive. Where it cannot, they come as the first one did.
+    fn follow(&mut self, cx: &mut Cx<'_, '_>, local: Endpoint) {
+        let source = self.source.filter(|source| self.adopts && source.valid);
+        let remote = source.map(|source| source.from);
+        if self.entered.map(|(flow, _)| flow.remote) == remote {
+            return;
+        }
+        self.leave(cx);
+        if let Some(remote) = remote {
+            let flow = Between { protocol: Protocol::Udp, local, remote };
+            let entered = cx.module::<Rtp>().tables.flows.insert(&flow, self.found);
+            self.entered = Some((flow, entered.is_ok()));
+        }
+    }
+
+    fn leave(&mut self, cx: &mut Cx<'_, '_>) {
+        if let Some((flow, true)) = self.entered.take() {
+            cx.module::<Rtp>().tables.flows.remove(&flow);
+        }
     }
 
     /// What a packet says, and where its data begin and how long they are; or why it is dropped. Source and
@@ -218,6 +248,7 @@ impl Stage for RtpStage {
             }
         };
         (self.source, self.counts) = (source, counts);
+        self.follow(cx, msg.meta.local);
         if verdict == Verdict::Consumed && !core::mem::replace(&mut self.armed, true) {
             cx.arm(cx.now() + self.silence);
         }
@@ -232,9 +263,14 @@ impl Stage for RtpStage {
         }
         self.armed = false;
         // A stray packet was no stream, and no stream has ended.
+        self.leave(cx);
         if self.source.take().is_some_and(|source| source.valid) {
             cx.raise(Event::PeerFinished);
         }
+    }
+
+    fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
+        self.leave(cx);
     }
 
     /// A player sends nothing.
