@@ -165,7 +165,8 @@ fn ffmpeg_is_a_source_with_and_without_slices_that_fit_packets() {
     let Some(stage) = Stage::set() else { return };
     let other = stage.file("other.m2v");
     let arguments =
-        "-nostdin -v error -f lavfi -i testsrc2=s=352x288:r=30 -frames:v 90 -c:v mpeg2video -g 15 -bf 2";
+        "-nostdin -v error -f lavfi -i testsrc2=s=352x288:r=30 -frames:v 90 -c:v mpeg2video -g 15 -bf 2 \
+         -q:v 2";
     assert!(Command::new("ffmpeg").args(arguments.split(' ')).arg(&other).status().unwrap().success());
     for (clip, cut) in [(stage.file("clip.m2v"), true), (other, false)] {
         let player = stage.player(&["--rtp", "5004"]);
@@ -179,6 +180,39 @@ fn ffmpeg_is_a_source_with_and_without_slices_that_fit_packets() {
         assert!(came(stream) >= PICTURES - 3, "{}: {stream}", clip.display());
         assert_eq!(stream["cut_at_slices"].as_bool(), Some(cut), "{}: {stream}", clip.display());
     }
+}
+
+#[test]
+fn a_session_description_brings_the_parameters_that_the_stream_leaves_out() {
+    let Some(stage) = Stage::set() else { return };
+    let (clip, description) = (stage.file("clip.mp4"), stage.file("clip.sdp"));
+    let arguments = "-nostdin -v error -f lavfi -i testsrc2=s=176x144:r=25 -frames:v 75 -pix_fmt yuv420p \
+                     -c:v libx264 -g 25 -bf 2";
+    let made = Command::new("ffmpeg").args(arguments.split_whitespace()).arg(&clip).status().unwrap();
+    assert!(made.success());
+    let send = |arguments: &[&str]| {
+        let mut ffmpeg = stage.rig.client.command("ffmpeg");
+        ffmpeg
+            .args(["-nostdin", "-v", "quiet", "-re", "-i"])
+            .arg(&clip)
+            .args(["-c:v", "copy"])
+            .args(arguments);
+        ffmpeg.args(["-f", "rtp", &format!("rtp://{SERVER}:5010?pkt_size=1400")]);
+        assert!(ffmpeg.stdout(Stdio::null()).status().unwrap().success());
+    };
+    send(&["-t", "0.1", "-sdp_file", description.to_str().unwrap()]);
+    let player = stage.player(&["--sdp", description.to_str().unwrap()]);
+    send(&[]);
+    sleep(Duration::from_secs(1));
+    end(player);
+    let stream = &stage.played()["streams"][0];
+    // The decoder still keeps pictures that are shown after others, when the player is ended.
+    assert!((65..=75).contains(&came(stream)), "{stream}");
+    assert_eq!(stream["lost"].as_u64(), Some(0), "{stream}");
+    fs::write(&description, "v=0\no=- 0 0 IN IP4 10.0.0.1\ns=-\nt=0 0\nm=audio 5004 RTP/AVP 0\n").unwrap();
+    let refused = Command::new(PROGRAM).args(["play", "--sdp"]).arg(&description).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("describes no video"));
 }
 
 #[test]

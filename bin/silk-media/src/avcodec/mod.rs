@@ -79,6 +79,14 @@ impl AvDecoder {
         })
     }
 
+    /// Gives the library parameters that are not in the stream, with start codes (H.264). No picture is in
+    /// them, which it complains of; what they are worth shows with the first picture.
+    pub fn prepare(&mut self, parameters: &[u8]) {
+        if !parameters.is_empty() {
+            let _ = self.give(parameters, 0, &mut |_| {});
+        }
+    }
+
     /// Takes the bytes of `unit` to those of its picture.
     fn collect(&mut self, unit: Unit<'_>) -> Result<(), DecodeError> {
         self.arriving = Some(mark(&unit) | self.arriving.unwrap_or(0) & GAP);
