@@ -164,8 +164,7 @@ fn what_gstreamer_sends_is_decoded_and_placed_however_it_is_stamped() {
 fn ffmpeg_is_a_source_with_and_without_slices_that_fit_packets() {
     let Some(stage) = Stage::set() else { return };
     let other = stage.file("other.m2v");
-    let arguments =
-        "-nostdin -v error -f lavfi -i testsrc2=s=352x288:r=30 -frames:v 90 -c:v mpeg2video -g 15 -bf 2 \
+    let arguments = "-nostdin -v error -f lavfi -i testsrc2=s=352x288:r=30 -frames:v 90 -c:v mpeg2video -g 15 -bf 2 \
          -q:v 2";
     assert!(Command::new("ffmpeg").args(arguments.split(' ')).arg(&other).status().unwrap().success());
     for (clip, cut) in [(stage.file("clip.m2v"), true), (other, false)] {
