@@ -68,7 +68,7 @@ fn described(text: &[u8]) -> Result<Described, String> {
 
 /// One stream of video.
 fn video(session: &Session, media: &Media) -> Result<Described, String> {
-    if media.proto != "RTP/AVP" {
+    if !matches!(media.proto.as_str(), "RTP/AVP" | "RTP/AVPF") {
         return Err(format!("describes video over {}; only RTP/AVP is read", quoted(&media.proto)));
     }
     let groups = session.connection.iter().chain(&media.connections);
@@ -181,6 +181,26 @@ mod tests {
                     m=video 5004 RTP/AVP 32\n";
         let expected = Described { port: 5004, coding: Coding::Mpeg, parameters: vec![], rate: None };
         assert_eq!(of(text), Ok(expected));
+    }
+
+    proptest::proptest! {
+        /// Whatever is in the file, it is refused or read, and bounded.
+        #[test]
+        fn any_file_is_refused_or_read(
+            changes in proptest::collection::vec((0usize..400, proptest::num::u8::ANY), 0..8),
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..80),
+        ) {
+            let mut text = FFMPEG.as_bytes().to_vec();
+            for (at, byte) in changes {
+                let at = at % text.len();
+                text[at] = byte;
+            }
+            for text in [text, bytes] {
+                if let Ok(described) = described(&text) {
+                    proptest::prop_assert!(described.port > 0 && described.parameters.len() < 1000);
+                }
+            }
+        }
     }
 
     #[test]

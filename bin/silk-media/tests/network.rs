@@ -103,6 +103,23 @@ fn every_picture_comes_by_mflow_and_the_player_ends_with_the_stream() {
 }
 
 #[test]
+fn checksums_are_verified_while_the_data_are_read_and_on_their_own() {
+    let Some(stage) = Stage::set() else { return };
+    // Else the cable hands packets over without sums.
+    if stage.rig.client.run("ethtool", ["-K", INTERFACE, "tx", "off"]).is_err() {
+        eprintln!("SKIPPED: there is no ethtool");
+        return;
+    }
+    for how in [&[][..], &["--no-ilp"]] {
+        let mut player = stage.player(how);
+        stage.send(&["--to", &SERVER.to_string()]);
+        assert!(player.wait(Duration::from_secs(60)).is_some(), "the player goes on after the stream's end");
+        let stream = &stage.played()["streams"][0];
+        assert_eq!((came(stream), stream["lost"].as_u64()), (PICTURES, Some(0)), "{how:?}: {stream}");
+    }
+}
+
+#[test]
 fn of_each_third_the_rest_is_discarded_where_it_is_classified() {
     let Some(stage) = Stage::set() else { return };
     let from = format!("{CLIENT}:6000");
