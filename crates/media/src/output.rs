@@ -205,9 +205,8 @@ impl Output {
     }
 
     /// Whether a picture is shown at all when it is decoded: it is one of each n-th.
-    pub fn wants(&mut self, stamp: u32) -> bool {
-        let slot = self.slots.of(stamp);
-        self.is_wanted(slot)
+    pub fn wants(&self, stamp: u32) -> bool {
+        self.is_wanted(self.slots.look(stamp))
     }
 
     /// The stamp of the first picture that can still be shown in time at `now`; `None` before the
@@ -218,8 +217,8 @@ impl Output {
     }
 
     /// Whether a picture's time has passed at `now`.
-    pub fn is_past(&mut self, stamp: u32, now: Instant) -> bool {
-        let slot = self.slots.of(stamp);
+    pub fn is_past(&self, stamp: u32, now: Instant) -> bool {
+        let slot = self.slots.look(stamp);
         self.timing.is_some_and(|timing| self.shown_at(timing, slot) < now)
     }
 

@@ -33,7 +33,9 @@ fn stream(figures: &Figures) -> Value {
         "bytes": account.bytes_in,
         "cpu_ns": account.cpu_path,
         "memory_peak": account.memory_peak,
+        "repeated": shown.repeated,
         "discarded": figures.discarded,
+        "cut_at_slices": figures.cut_at_slices,
         "input_full": figures.dropped.0,
         "round_trip_ns": figures.round_trip.as_nanos() as u64,
         "bottleneck": figures.bottleneck.map(|which| match which {

@@ -39,6 +39,9 @@ pub struct Options {
     /// Play what arrives by RTP at this port (MPEG by RFC 2250, H.264 by RFC 6184)
     #[arg(long, value_name = "PORT", conflicts_with = "listen")]
     rtp: Option<u16>,
+    /// Play what a session description (SDP) describes, sent by RTP to its port
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "rtp", "listen", "h264", "appliance", "streams"])]
+    sdp: Option<PathBuf>,
     /// Play what arrives by MFLOW at this port
     #[arg(long, value_name = "PORT", default_value_t = mflow::PORT)]
     listen: u16,
@@ -75,6 +78,9 @@ pub struct Options {
     /// Which queue a stream's deadlines come from
     #[arg(long, value_name = "WHICH", default_value = "bottleneck")]
     deadline: RuleName,
+    /// Sum UDP's checksum on its own, not while the data are first read (integrated layer processing)
+    #[arg(long)]
+    no_ilp: bool,
     /// End after so many seconds
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u64>,

@@ -4,6 +4,7 @@
 use super::control::{Control, SOCKET};
 use super::screens::Theatre;
 use super::{Options, Place, described};
+use crate::sdp::{self, Described};
 use crate::trouble::Trouble;
 use silk_appliance::{Machine, Network, NetworkOptions, ReceiveSchedule, Unbuildable};
 use silk_media::{Coding, Playing, Rate, Wish};
@@ -24,10 +25,12 @@ const RTP_QUEUE: u16 = 512;
 
 /// Plays until every stream is over, its window closed, or `stop` is set. The figures of each.
 pub(super) fn play(options: &Options, stop: &AtomicBool) -> Result<Vec<Figures>, Trouble> {
+    let described = options.sdp.as_deref().map(sdp::read).transpose()?;
     place(&options.place);
-    let theatre = Theatre::new(options.screen.clone());
+    let parameters = described.as_ref().map(|described| described.parameters.clone());
+    let theatre = Theatre::new(options.screen.clone(), parameters.unwrap_or_default());
     let mut session = Session::open(options, &theatre)?;
-    session.begin(options)?;
+    session.begin(options, described.as_ref())?;
     let end = options.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) {
         session.machine.work();
@@ -75,7 +78,7 @@ impl Session {
             (&name, &text),
             |setup| silk_media::catalogue(silk_modules::catalogue(setup), library),
             silk_player::Schedule::from(options.schedule).policy(PATHS),
-            rules(),
+            rules(!options.no_ilp),
         );
         let player = Player::new(PlayerOptions { rule: options.deadline.into(), ..PlayerOptions::default() });
         let control = match &options.control {
@@ -93,7 +96,7 @@ impl Session {
     }
 
     /// Begins the streams that the command line names.
-    fn begin(&mut self, options: &Options) -> Result<(), Trouble> {
+    fn begin(&mut self, options: &Options, described: Option<&Described>) -> Result<(), Trouble> {
         if options.appliance {
             let shell = self.player.open_shell(&mut self.machine.appliance);
             shell.map_err(|refusal| Trouble::Program(format!("no commands can be taken: {refusal}")))?;
@@ -101,7 +104,7 @@ impl Session {
             return Ok(());
         }
         for number in 0..options.streams {
-            let order = order(options, number);
+            let order = order(options, described, number);
             self.theatre.entitle(&order.name);
             if let Err(refusal) = self.player.begin(&mut self.machine.appliance, &order) {
                 let why = self.theatre.failure().map(Trouble::Screen);
@@ -149,11 +152,12 @@ impl Session {
 }
 
 /// The order of the `number`-th stream: each has the next port.
-fn order(options: &Options, number: u16) -> Order {
-    let (carrier, port) = match options.rtp {
+fn order(options: &Options, described: Option<&Described>, number: u16) -> Order {
+    let (carrier, port) = match options.rtp.or(described.map(|described| described.port)) {
         Some(port) => (Carrier::Rtp, port),
         None => (Carrier::Mflow, options.listen),
     };
+    let coding = if options.h264 { Coding::H264 } else { Coding::Mpeg };
     let any = Endpoint::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port + number * 2);
     let millis = |fps: f64| Rate::from_millis((fps * 1000.0).round() as u32);
     let own = options.fps.and_then(millis);
@@ -170,9 +174,9 @@ fn order(options: &Options, number: u16) -> Order {
             },
             every: options.every,
             queue: options.queue,
-            coding: if options.h264 { Coding::H264 } else { Coding::Mpeg },
-            ticks: options.rtp.is_some(),
-            own: Rate::USUAL,
+            coding: described.map_or(coding, |described| described.coding),
+            ticks: carrier == Carrier::Rtp,
+            own: described.and_then(|described| described.rate).unwrap_or(Rate::USUAL),
         },
         demand: None,
         input_queue: if carrier == Carrier::Rtp { RTP_QUEUE } else { MFLOW_QUEUE },
