@@ -3,7 +3,7 @@
 use crate::trouble::Trouble;
 use serde_json::{Value, json};
 use silk_media::deadline::Bottleneck;
-use silk_player::Figures;
+use silk_player::{Figures, Words};
 use std::fs;
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub fn write(file: &Path, figures: &[Figures]) -> Result<(), Trouble> {
 }
 
 fn stream(figures: &Figures) -> Value {
-    let Figures { name, state, shown, decoded, account, .. } = figures;
+    let Figures { name, state, shown, decoded, account, promised, .. } = figures;
     json!({
         "name": name,
         "state": state,
@@ -33,6 +33,14 @@ fn stream(figures: &Figures) -> Value {
         "bytes": account.bytes_in,
         "cpu_ns": account.cpu_path,
         "memory_peak": account.memory_peak,
+        "memory_limit": account.memory_limit(),
+        "memory_promised": promised.memory,
+        "no_memory": decoded.no_memory,
+        "cpu_share": figures.used,
+        "cpu_share_promised": promised.share,
+        "on_trial": figures.on_trial,
+        "refused": figures.refused,
+        "with": Words(promised.offer).to_string(),
         "discarded": figures.discarded,
         "input_full": figures.dropped.0,
         "round_trip_ns": figures.round_trip.as_nanos() as u64,
