@@ -246,6 +246,22 @@ impl Budget {
         self.memory_used = self.memory_used.saturating_add(memory);
     }
 
+    /// A stream that was promised this share at one rate is to have another: the share it is promised then.
+    ///
+    /// # Errors
+    /// It does not fit; this would, and nothing has changed.
+    pub fn change(&mut self, share: f64, from: Rate, to: Rate) -> Result<f64, Offer> {
+        let other = share * f64::from(to.millis()) / f64::from(from.millis());
+        let free = self.free_share() + share;
+        if other > free && to > from {
+            let millis = (f64::from(from.millis()) * free / share) as u32;
+            return Err(Rate::from_millis(millis).map_or(Offer::NoTime, Offer::Slower));
+        }
+        self.free(share, 0);
+        self.promise(other, 0);
+        Ok(other)
+    }
+
     /// A stream has ended: what it was promised is free again.
     pub fn free(&mut self, share: f64, memory: u64) {
         self.share_used = (self.share_used - share).max(0.0);

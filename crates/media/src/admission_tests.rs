@@ -103,6 +103,18 @@ fn what_was_measured_counts_instead_of_the_model() {
 }
 
 #[test]
+fn another_rate_has_another_share_as_long_as_that_fits() {
+    let rate = |millis| Rate::from_millis(millis).unwrap();
+    let mut budget = Budget::new(0.9, 0);
+    budget.promise(0.2, 0);
+    budget.promise(0.5, 0);
+    assert_eq!(budget.change(0.2, rate(10_000), rate(30_000)), Err(Offer::Slower(rate(20_000))));
+    assert_eq!(budget.change(0.2, rate(10_000), rate(15_000)), Ok(0.2 * 15_000.0 / 10_000.0));
+    assert_eq!(budget.change(0.0, rate(10_000), rate(30_000)), Ok(0.0), "nothing is known of its cost");
+    assert!((budget.share_used - 0.8).abs() < 1e-9);
+}
+
+#[test]
 fn memory_is_granted_first() {
     let mut budget = Budget::new(0.9, 3 << 20);
     budget.promise(0.0, 5 << 19);

@@ -45,7 +45,11 @@ impl Player {
                 "ok".into()
             }),
             Command::Rate(target, fps) => self.for_one(target, |player, path| match rate(*fps) {
-                Some(rate) => done(player.set_rate(appliance, path, rate)),
+                Some(rate) => match player.change_rate(appliance, path, rate) {
+                    Ok(was) => done(was),
+                    Err(less) if less.is_less() => format!("offer {}", Words(less)),
+                    Err(less) => format!("error: {}", Refusal::Offered(less)),
+                },
                 None => "error: max is for mpeg_decode only".into(),
             }),
             Command::Every(target, every) => {
@@ -160,5 +164,47 @@ fn told(pictures: &Pictures) -> Told {
     match pictures.bits {
         Bits::Mean(bits) => Told::alike(size, bits.into()),
         Bits::Group(kinds) => Told::group(size, kinds.map(|(count, bits)| (count.into(), bits.into()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silk_media::Offer;
+
+    fn ordered(words: &str) -> Order {
+        let text = format!("1 mpeg_decode 10.0.0.2:6000 {words}");
+        order_of(&shell::parse(text.as_bytes()).unwrap().command, 0).unwrap()
+    }
+
+    #[test]
+    fn what_is_offered_can_be_sent_back_as_it_is() {
+        let rate = Rate::from_millis(12_500).unwrap();
+        let wish = |offer| ordered(&Words(offer).to_string()).wish;
+        assert_eq!(wish(Offer::Every(3)).every, 3);
+        assert!(wish(Offer::WithoutB).without_b);
+        assert_eq!(wish(Offer::Slower(rate)).playing, Playing::At(rate));
+        let slow = Offer::Slower(Rate::from_millis(1_001).unwrap());
+        assert_eq!(Words(slow).to_string(), "fps=1.001");
+    }
+
+    #[test]
+    fn an_order_tells_what_its_pictures_are_like() {
+        let order = ordered("bits=9000,4000,1000 group=1,4,10 size=352x241 less=yes");
+        let told = order.told.unwrap();
+        assert_eq!((told.size, told.pictures.macroblocks, order.accept_less), ((352, 241), 352.0, true));
+        assert_eq!(
+            told.pictures.kinds.map(|kind| (kind.count, kind.bits)),
+            [(1.0, 9000.0), (4.0, 4000.0), (10.0, 1000.0)]
+        );
+        assert_eq!((ordered("").told, ordered("").accept_less), (None, false));
+    }
+
+    #[test]
+    fn what_was_promised_is_told_with_what_it_plays_with() {
+        let whole = Terms { offer: Offer::Whole, share: 0.0312, memory: 4 << 20 };
+        assert_eq!(promised(&whole), "cpu=3.12% memory=4.0MiB");
+        let less = Terms { offer: Offer::WithoutB, ..whole };
+        assert_eq!(promised(&less), "cpu=3.12% memory=4.0MiB without=b");
     }
 }

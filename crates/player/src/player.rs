@@ -197,6 +197,25 @@ impl Player {
         true
     }
 
+    /// As [`Self::set_rate`], where that fits: what the stream was promised of the processor changes with its
+    /// rate.
+    ///
+    /// # Errors
+    /// It does not fit; this would, and nothing has changed.
+    pub fn change_rate(
+        &mut self,
+        appliance: &mut Appliance,
+        path: PathId,
+        rate: Rate,
+    ) -> Result<bool, Offer> {
+        let display = appliance.paths().path(path).and_then(|path| path.stage::<DisplayStage>());
+        let known = display.and_then(|display| display.output.rate());
+        if let (Some(stream), Some(known)) = (self.streams.get_mut(&path), known) {
+            stream.terms.share = self.budget.change(stream.terms.share, known, rate)?;
+        }
+        Ok(self.set_rate(appliance, path, rate))
+    }
+
     /// Shows only each `every`-th picture of a stream. Whether there is one.
     pub fn set_every(&mut self, appliance: &mut Appliance, path: PathId, every: u32) -> bool {
         let path = appliance.paths_mut().path_mut(path).and_then(|path| path.stage_mut::<DisplayStage>());
