@@ -38,15 +38,25 @@ Examples:
 
 const SHELL_AFTER: &str = "\
 Commands:
-  mpeg_decode HOST:PORT [fps=N|max] [every=N] [name=NAME] [queue=N] [port=N] [over=mflow|rtp]
-              [bits=N size=WxH]     what a picture has on average: is there room for it?
+  mpeg_decode HOST:PORT [fps=N|max] [every=N] [without=b] [name=NAME] [queue=N] [port=N]
+              [over=mflow|rtp]
+              [bits=N size=WxH]     bits of a picture on average: is there room for the stream?
+              [bits=I,P,B group=I,P,B size=WxH]   the same by types, and how many a group has
+              [less=yes]            where it does not fit whole, what does
   list
   stop NAME|PATH
   rate NAME|PATH N|max
   every NAME|PATH N
 
-Example:
-  silk shell 10.0.0.1 mpeg_decode 10.0.0.2:5544 fps=30 name=neptune";
+What is answered:
+  ok PATH cpu=3.10% memory=4.0MiB [every=3]   it plays, and what it is promised
+  ok PATH on trial                            it plays, and what it needs will be seen
+  offer every=2 | without=b | fps=12.5        it does not fit; with this it would (--accept)
+  error: …
+
+Examples:
+  silk shell 10.0.0.1 mpeg_decode 10.0.0.2:5544 fps=30 name=neptune
+  silk shell --clip clip.mpg --accept 10.0.0.1 mpeg_decode 10.0.0.2:5544 fps=30";
 
 const PLAY_AFTER: &str = "\
 Examples:

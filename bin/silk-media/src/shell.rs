@@ -1,15 +1,24 @@
-//! `silk shell`: a command for a player on another host, by its SHELL (Scout §4.1).
+//! `silk shell`: a command for a player on another host, by its SHELL (Scout §4.1). Of a clip it can tell
+//! the player beforehand what its pictures are like, and it says what an offer of less means.
 
+use crate::demux::Demuxer;
 use crate::trouble::Trouble;
 use silk_modules::shell::{MAX_REQUEST, PORT};
-use std::io::{Write, stdout};
+use std::io::{Write, stderr, stdout};
 use std::net::{ToSocketAddrs, UdpSocket};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// Whom to tell what.
 #[derive(clap::Args, Debug)]
 pub struct Options {
+    /// Tell the player what the pictures of this clip are like, so that it can say whether they fit
+    #[arg(long, value_name = "CLIP")]
+    clip: Option<PathBuf>,
+    /// Where the stream does not fit whole, play what does
+    #[arg(long)]
+    accept: bool,
     /// The player
     #[arg(value_name = "HOST[:PORT]")]
     host: String,
@@ -28,7 +37,7 @@ const PATIENCE: Duration = Duration::from_millis(400);
 /// # Errors
 /// A host that is not found, a player that does not answer, a command that it refuses.
 pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
-    let Options { host, command } = options;
+    let host = &options.host;
     let unknown = |why| Trouble::Usage(format!("`{host}` is no host, or not found: {why}"));
     let found = host.to_socket_addrs().or_else(|_| (host.as_str(), PORT).to_socket_addrs());
     let to = found.map_err(|error| unknown(error.to_string()))?.next();
@@ -39,22 +48,68 @@ pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
     socket.connect(to).map_err(failed)?;
     socket.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
     let number = silk_appliance::random() as u32;
-    let request = request(number, &command.join(" "));
+    let request = request(number, &command(options)?);
     for _ in 0..TRIES {
         socket.send(request.as_bytes()).map_err(failed)?;
         if let Some(answer) = answer(&socket, number) {
             writeln!(stdout(), "{answer}")
                 .map_err(|error| Trouble::Unwritable("the answer".into(), error))?;
-            return Ok(if answer.starts_with("ok") || command[0] == "list" {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            });
+            if let Some(less) = answer.strip_prefix("offer ") {
+                explain(less);
+            }
+            let done = answer.starts_with("ok") || options.command[0] == "list";
+            return Ok(if done { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
     }
     Err(Trouble::Program(format!(
         "no answer from {to}: does a player with a SHELL run there, and is this host one of its controllers?"
     )))
+}
+
+/// The command, with what the options add to it.
+fn command(options: &Options) -> Result<String, Trouble> {
+    let mut command = options.command.join(" ");
+    if let Some(clip) = &options.clip {
+        command += &about(clip)?;
+    }
+    if options.accept {
+        command += " less=yes";
+    }
+    Ok(command)
+}
+
+/// What the pictures of a clip are like, in the words of `mpeg_decode`.
+fn about(clip: &Path) -> Result<String, Trouble> {
+    let (mut kinds, mut size) = ([(0u64, 0u64); 3], None);
+    for coded in Demuxer::open(clip)? {
+        size = size.or_else(|| silk_media::alf::sequence(coded.bytes()));
+        // What is neither I nor B may be needed.
+        let kind = match coded.kind {
+            1 => 0,
+            3 => 2,
+            _ => 1,
+        };
+        kinds[kind].0 += 1;
+        kinds[kind].1 += coded.bytes().len() as u64 * 8;
+    }
+    let size = size.ok_or_else(|| Trouble::Usage(format!("{} does not tell its size", clip.display())))?;
+    let bits = kinds.map(|(count, bits)| (bits / count.max(1)).to_string()).join(",");
+    let group = kinds.map(|(count, _)| count.min(u16::MAX.into()).to_string()).join(",");
+    Ok(format!(" bits={bits} group={group} size={}x{}", size.width, size.height))
+}
+
+/// Says what an offer is.
+fn explain(less: &str) {
+    let what = match less.split_once('=') {
+        Some(("every", every)) => format!("with only each {every}. picture"),
+        Some(("without", _)) => "without the pictures that no other needs (B)".into(),
+        Some(("fps", fps)) => format!("more slowly, at {fps} pictures a second"),
+        _ => format!("with {less}"),
+    };
+    let _ = writeln!(
+        stderr(),
+        "silk: the stream does not fit whole; {what} it does: give the command with `{less}`, or with `--accept`"
+    );
 }
 
 /// The datagram: as long as may be, for a reply is never longer than its command.

@@ -99,6 +99,10 @@ fn every_picture_comes_by_mflow_and_the_player_ends_with_the_stream() {
     assert!(player.wait(Duration::from_secs(60)).is_some(), "the player goes on after the stream's end");
     let stream = &stage.played()["streams"][0];
     assert_eq!((came(stream), stream["lost"].as_u64()), (PICTURES, Some(0)), "{stream}");
+    // It was promised what memory it needs, and needed no more.
+    let memory = |figure: &str| stream[figure].as_u64().unwrap();
+    assert_eq!((memory("no_memory"), memory("memory_limit")), (0, memory("memory_promised")), "{stream}");
+    assert!(memory("memory_peak") <= memory("memory_promised"), "{stream}");
     assert!(!has_program(&stage.rig.server), "its program stays on the interface");
 }
 
@@ -260,6 +264,96 @@ fn the_shell_obeys_its_controllers_and_answers_nobody_else() {
                     try: print(s.recv(500))\nexcept TimeoutError: print('silence')";
     let stranger = stranger.replace("FROM", &PREFERRED.to_string()).replace("TO", &SERVER.to_string());
     assert_eq!(stage.rig.client.run("python3", ["-c", &stranger]).unwrap(), "silence\n");
+    end(player);
+}
+
+/// A player that takes commands from the client, which may use so many percent of the processor.
+fn commanded(stage: &Stage, share: &str, more: &[&str]) -> Running {
+    let graph = stage.file("video.toml");
+    let controllers = format!("name = \"shell\"\ncontrollers = [\"{CLIENT}/32\"]");
+    fs::write(&graph, silk_player::GRAPH.replace("name = \"shell\"", &controllers)).unwrap();
+    let arguments = ["--appliance", "--graph", graph.to_str().unwrap(), "--share", share];
+    stage.player(&[&arguments[..], more].concat())
+}
+
+/// What the player answers to this order of the clip, as a stream from port 6000 + `number`.
+fn order(stage: &Stage, number: u16, words: &str, options: &[&str]) -> String {
+    let mut shell = stage.rig.client.command(PROGRAM);
+    shell.arg("shell").arg("--clip").arg(stage.file("clip.m2v")).args(options).arg(SERVER.to_string());
+    let port = 6000 + number;
+    shell.args(["mpeg_decode", &format!("{CLIENT}:{port}"), &format!("port={port}")]).args(words.split(' '));
+    String::from_utf8(shell.output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn an_order_that_is_too_large_gets_an_offer_that_is_accepted_and_kept() {
+    const SHARE: f64 = 1.0;
+    let Some(stage) = Stage::set() else { return };
+    let player = commanded(&stage, &SHARE.to_string(), &[]);
+    let send = |number: u16| {
+        let port = (6000 + number).to_string();
+        stage.send(&["--to", &format!("{SERVER}:{port}"), "--port", &port])
+    };
+    // The first teaches what pictures cost here.
+    assert!(order(&stage, 0, "name=teacher", &[]).starts_with("ok "));
+    send(0);
+    let told = order(&stage, 2, "name=probe fps=10", &[]);
+    let cpu: f64 = told.split("cpu=").nth(1).unwrap().split('%').next().unwrap().parse().unwrap();
+    assert!(cpu > 0.0 && told.starts_with("ok "), "{told}");
+    let mut shell = stage.rig.client.command(PROGRAM);
+    assert!(shell.args(["shell", &SERVER.to_string(), "stop", "probe"]).output().unwrap().status.success());
+    // A fifth more than fits.
+    let fps = format!("fps={:.3}", (1.2 * SHARE / cpu * 10.0).min(900.0));
+    let offered = order(&stage, 4, &format!("name=one {fps}"), &[]);
+    let less = offered.strip_prefix("offer ").unwrap_or_else(|| panic!("{offered}")).trim_end();
+    assert!(less.starts_with("every=") || less == "without=b", "{offered}");
+    let accepted = order(&stage, 4, &format!("name=one {fps} {less}"), &[]);
+    assert!(accepted.starts_with("ok ") && accepted.contains("cpu="), "{accepted}");
+    send(4);
+    sleep(Duration::from_secs(1));
+    // What is left of the processor now is still less; who takes what there is gets that at once.
+    let other = order(&stage, 6, &format!("name=two {fps}"), &["--accept"]);
+    assert!(other.starts_with("ok "), "{other}");
+    end(player);
+    let streams = stage.played();
+    let one = streams["streams"].as_array().unwrap().iter().find(|stream| stream["name"] == "one").unwrap();
+    // Of those that are late some are discarded where they are classified, and count as lost.
+    let wanted = came(one) + one["lost"].as_u64().unwrap();
+    assert!((PICTURES / 3 - 2..=PICTURES / 2 + 1).contains(&wanted), "{less}: {one}");
+    assert_eq!(one["no_memory"].as_u64(), Some(0), "{one}");
+    assert!(one["cpu_share_promised"].as_f64().unwrap() <= SHARE / 100.0, "{one}");
+}
+
+#[test]
+fn a_stream_of_which_nothing_was_told_is_tried_and_ended_or_reduced() {
+    let Some(stage) = Stage::set() else { return };
+    for accepts in [false, true] {
+        let accept = if accepts { &["--accept"][..] } else { &[] };
+        let mut player = stage.player(&[&["--share", "0.1"][..], accept].concat());
+        let mut source = stage.rig.client.command(PROGRAM);
+        source.arg("send").arg(stage.file("clip.m2v")).args(["--to", &SERVER.to_string(), "--loop"]);
+        let mut source = Running::start(source.stdout(Stdio::null()).stderr(Stdio::null())).unwrap();
+        if accepts {
+            sleep(Duration::from_secs(6));
+            end(player);
+        } else {
+            assert!(player.wait(Duration::from_secs(60)).is_some_and(|status| !status.success()));
+        }
+        assert!(source.wait(Duration::from_secs(30)).is_some(), "the source is told to stop");
+        let stream = &stage.played()["streams"][0];
+        assert_eq!(stream["refused"].as_bool(), Some(!accepts), "{stream}");
+        assert_eq!(stream["with"] != "", accepts, "{stream}");
+        assert!(came(stream) > 60, "{stream}");
+    }
+}
+
+#[test]
+fn memory_is_granted_before_a_path_is_made() {
+    let Some(stage) = Stage::set() else { return };
+    let player = commanded(&stage, "95", &["--memory", "2"]);
+    let refused = order(&stage, 0, "name=one", &[]);
+    assert!(refused.starts_with("error: there is not enough memory"), "{refused}");
+    assert!(order(&stage, 0, "name=one queue=1", &[]).starts_with("ok "), "a shorter queue would fit");
     end(player);
 }
 

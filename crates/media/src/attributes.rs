@@ -2,6 +2,8 @@
 //! the path's creation at DISPLAY (Scout §4.1).
 
 use crate::Coding;
+use crate::admission::Showing;
+use crate::mpeg::Need;
 use crate::output::{OutputOptions, Pace};
 use crate::timing::{Rate, Stamps};
 use silk_path::{Attr, Attrs};
@@ -9,7 +11,8 @@ use silk_path::{Attr, Attrs};
 // A path has few attributes, so two hold all of it.
 /// The rate to play at in the lower half (see [`Playing::number`]), the stream's own in the upper.
 const RATES: u16 = 0x5600;
-/// `every` in the lowest 16 bits, the queue's length in the next, then the coding and the stamps.
+/// `every` in the lowest 16 bits, the queue's length in the next, then the coding, the stamps and
+/// whether there are no B pictures.
 const HOW: u16 = 0x5601;
 
 /// Pictures that may wait in an output queue where nobody says otherwise.
@@ -17,6 +20,11 @@ pub const DEFAULT_OUTPUT: usize = 16;
 
 /// The longest output queue, in pictures.
 const LONGEST: usize = 4096;
+/// Pictures of a path beside those in its output queue: what a decoder gives at once when it is full,
+/// the one that is shown, and the one that came too late.
+const BESIDE: usize = 8;
+/// Bytes of a path itself, with its stages.
+const PATH: u64 = 128 * 1024;
 /// The most pictures of which one is shown.
 const MOST: u32 = 1000;
 
@@ -58,6 +66,8 @@ pub struct Wish {
     pub playing: Playing,
     /// Show only each n-th picture.
     pub every: u32,
+    /// Show no B pictures, which no other picture needs.
+    pub without_b: bool,
     /// The most pictures in the output queue, and half of it ahead of the display's clock.
     pub queue: usize,
     /// How the stream is coded.
@@ -73,6 +83,7 @@ impl Default for Wish {
         Self {
             playing: Playing::Own,
             every: 1,
+            without_b: false,
             queue: DEFAULT_OUTPUT,
             coding: Coding::Mpeg,
             ticks: false,
@@ -87,9 +98,8 @@ impl Wish {
         let rates = u64::from(self.playing.number()) | u64::from(self.own.millis()) << 32;
         let (every, queue) = (u64::from(self.every.clamp(1, MOST)), self.queue.clamp(1, LONGEST) as u64);
         let (coding, ticks) = (u64::from(self.coding == Coding::H264), u64::from(self.ticks));
-        attrs
-            .with(Attr::User(RATES, rates))
-            .with(Attr::User(HOW, every | queue << 16 | coding << 32 | ticks << 33))
+        let flags = coding << 32 | ticks << 33 | u64::from(self.without_b) << 34;
+        attrs.with(Attr::User(RATES, rates)).with(Attr::User(HOW, every | queue << 16 | flags))
     }
 
     /// The wish in a path's attributes; what they do not say is as by default.
@@ -104,8 +114,20 @@ impl Wish {
             wish.queue = usize::from((how >> 16) as u16).clamp(1, LONGEST);
             wish.coding = if how >> 32 & 1 == 1 { Coding::H264 } else { Coding::Mpeg };
             wish.ticks = how >> 33 & 1 == 1;
+            wish.without_b = how >> 34 & 1 == 1;
         }
         wish
+    }
+
+    /// Which of the stream's pictures are shown.
+    pub fn showing(&self) -> Showing {
+        Showing { every: self.every, without_b: self.without_b }
+    }
+
+    /// The most memory its path may come to hold, by what its decoder and pictures need, bytes.
+    pub fn memory(&self, need: Need) -> u64 {
+        let pictures = (self.queue.clamp(1, LONGEST) + BESIDE) as u64;
+        PATH.saturating_add(need.decoder).saturating_add(need.picture.saturating_mul(pictures))
     }
 
     /// The output queue for it.
@@ -119,6 +141,7 @@ impl Wish {
                 Playing::Free => Pace::Free,
             },
             every: self.every,
+            without_b: self.without_b,
             stamps: if self.ticks { Stamps::Ticks(self.own) } else { Stamps::Numbers },
         }
     }
@@ -133,6 +156,7 @@ mod tests {
         let wish = Wish {
             playing: Playing::At(Rate::from_millis(10_000).unwrap()),
             every: 3,
+            without_b: true,
             queue: 128,
             coding: Coding::H264,
             ticks: true,

@@ -64,8 +64,14 @@ fn measured(path: &Path) -> Option<(Duration, Duration)> {
     Some((Duration::from_nanos(process), Duration::from_nanos(path.state.round_trip.ns())))
 }
 
+/// There is little point in decoding: the output queue is full, or what waits in it must go first, for the
+/// path has no memory for another picture.
 fn hold(path: &Path) -> bool {
-    path.stage::<DisplayStage>().is_some_and(|display| display.output.is_full())
+    let Some(display) = path.stage::<DisplayStage>() else { return false };
+    let picture = path.stage::<MpegStage>().map_or(0, MpegStage::picture_memory);
+    let account = &path.state.account;
+    let no_room = account.memory().saturating_add(picture) > account.memory_limit();
+    display.output.is_full() || (no_room && !display.output.is_empty())
 }
 
 fn urgency(path: &Path, deadline: Option<Instant>) -> Urgency {

@@ -3,7 +3,7 @@
 //! discarded as soon as they arrive (Scout §4.4). Where they fall elsewhere, what others need must be
 //! decoded although it is not shown.
 
-use crate::mpeg::B_PICTURE;
+use crate::mpeg::{B_PICTURE, I_PICTURE};
 
 /// What was seen of a stream's pictures since each n-th is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub struct Fall {
     references: u32,
     hidden: u32,
     shown_b: u32,
+    // Pictures that are built on others.
+    predicted: u32,
 }
 
 /// Reference pictures before anything is believed.
@@ -22,8 +24,9 @@ impl Fall {
     /// A picture of this type begins, which is shown or not, one of each `every`.
     pub fn note(&mut self, kind: u8, shown: bool, every: u32) {
         if every != self.every {
-            *self = Self { every, ..Self::default() };
+            *self = Self { every, predicted: self.predicted, ..Self::default() };
         }
+        self.predicted = self.predicted.saturating_add((kind != I_PICTURE).into());
         match (kind, shown) {
             (0, _) => {}
             (B_PICTURE, shown) => self.shown_b = self.shown_b.saturating_add(shown.into()),
@@ -42,6 +45,11 @@ impl Fall {
     /// All pictures that others need are shown: what is not shown nobody needs.
     pub fn only_shown_are_needed(&self) -> bool {
         self.references >= FEWEST && self.hidden == 0
+    }
+
+    /// Each picture stands alone: nobody needs one that is not shown.
+    pub fn each_stands_alone(&self) -> bool {
+        self.references >= FEWEST && self.predicted == 0
     }
 
     /// No B picture is shown, and all others are.
@@ -76,6 +84,17 @@ mod tests {
         assert!(!seen(3, 2).only_shown_are_needed() && !seen(3, 6).only_shown_are_needed());
         assert!(seen(3, 1).only_shown_are_needed() && !seen(3, 1).no_b_is_shown());
         assert!(!seen(5, 3).no_b_is_shown());
+    }
+
+    #[test]
+    fn where_all_are_i_pictures_each_stands_alone_until_one_does_not() {
+        let mut fall = Fall::default();
+        (0..8).for_each(|n| fall.note(1, n % 3 == 0, 3));
+        assert!(fall.each_stands_alone() && !fall.only_shown_are_needed());
+        fall.note(2, true, 3);
+        assert!(!fall.each_stands_alone());
+        (0..8).for_each(|_| fall.note(1, true, 5));
+        assert!(!fall.each_stands_alone(), "another wish makes no other stream of it");
     }
 
     #[test]

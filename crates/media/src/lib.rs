@@ -19,7 +19,7 @@
 //! | `retrace` | the display's own clock | §4.2 |
 //! | `placing`, `reorder` | stamps put right that contradict the stream, or do not grow in the order of showing | RFC 2250 |
 //! | `trace` | where a picture's time went, and the last missed deadlines | §4.2, §4.3 |
-//! | `model`, `admission` | what a picture costs; which streams fit, and what else they may have | §4.4 |
+//! | `seen`, `model`, `admission` | what pictures were like; what one costs; which streams fit, and what else they may have | §4.4 |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -43,20 +43,21 @@ mod placing;
 mod reorder;
 mod retrace;
 mod screen;
+mod seen;
 mod source;
 mod summing;
 mod timing;
 mod trace;
 
-pub use admission::{Budget, Demand, Offer};
+pub use admission::{Budget, Demand, Kind, Offer, Pictures, Showing};
 pub use attributes::{DEFAULT_OUTPUT, Playing, Wish};
 pub use catalogue::{Library, catalogue};
 pub use decoder::{Coding, DecodeError, Decoder, Unit};
 pub use display::{Display, DisplayStage, Screens};
 pub use fall::Fall;
 pub use h264_decoder::FromRtp;
-pub use model::{Model, Sample};
-pub use mpeg::{Decoded, Decoders, Mpeg, MpegStage};
+pub use model::{Costs, Model, Sample};
+pub use mpeg::{Decoded, Decoders, Mpeg, MpegStage, Need};
 pub use output::{Output, OutputOptions, Pace, Shown};
 pub use picture::{Picture, Plane};
 pub use retrace::Retrace;

@@ -1,6 +1,12 @@
 //! What a picture costs (Scout §4.4): a model of processor time against bits and macroblocks,
 //! fitted from the paths that run, so nobody has to know the machine's speed. There is a good
-//! correlation between a picture's bits and its time; what its size costs besides is fitted too.
+//! correlation between a picture's bits and its time; what its size costs, and what each costs
+//! whatever it is (waking, caches that have gone cold), is fitted too.
+//!
+//! Streams that are alike do not tell these three apart, and what they teach must hold for one that
+//! is not. So the model begins with proportions between the three, as they were measured once
+//! (`docs/design/video.md`), learns the machine's speed at once, and the proportions as far as
+//! the pictures tell them. It must never predict less than nothing, or no number.
 
 /// One picture, as the model sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,39 +17,64 @@ pub struct Sample {
     pub bits: f64,
 }
 
-/// Least squares of time over macroblocks and bits, the oldest pictures forgotten slowly.
+/// What pictures cost, ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Costs {
+    /// Each, whatever it is.
+    pub picture: f64,
+    /// A macroblock.
+    pub macroblock: f64,
+    /// A bit.
+    pub bit: f64,
+}
+
+/// Least squares of the relative error, over what a picture, its macroblocks and its bits cost, the
+/// oldest pictures forgotten slowly.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Model {
-    // Sums of products, each new picture weighing most: m macroblocks, b bits, t time.
-    mm: f64,
-    mb: f64,
-    bb: f64,
-    mt: f64,
-    bt: f64,
-    tt: f64,
+    // Of each picture are kept: what it took by the usual costs would be 1, each part of that a
+    // share, and what it took in truth a multiple of 1. Here are the sums of their products, each
+    // new picture weighing most: shares by shares, shares by truth, the truth, and ones.
+    squares: [[f64; PARTS]; PARTS],
+    across: [f64; PARTS],
+    truth: f64,
+    weight: f64,
     pictures: u64,
 }
 
+/// What a picture's cost is made of: itself, its macroblocks, its bits.
+const PARTS: usize = 3;
+/// Their usual costs, ns: of these only the proportions matter.
+const USUAL: [f64; PARTS] = [150_000.0, 550.0, 1.45];
+/// How much the usual proportions are believed, beside what the pictures say.
+const BELIEF: f64 = 0.05;
 /// What is left of the weight of earlier pictures with each new one: 2 000 pictures, about a
 /// minute, are remembered.
 const KEPT: f64 = 1.0 - 1.0 / 2000.0;
 /// Pictures before which nothing is predicted.
 const FEWEST: u64 = 30;
+/// A picture that took more than so many times the mean was held up by something else, and counts as
+/// so many.
+const OUTLIER: f64 = 5.0;
 
 impl Model {
-    /// A picture took `nanos` of processor time.
+    /// A picture took `nanos` of processor time. What cannot be is not learnt.
     pub fn learn(&mut self, sample: Sample, nanos: f64) {
-        let Sample { macroblocks: m, bits: b } = sample;
-        for (sum, product) in [
-            (&mut self.mm, m * m),
-            (&mut self.mb, m * b),
-            (&mut self.bb, b * b),
-            (&mut self.mt, m * nanos),
-            (&mut self.bt, b * nanos),
-            (&mut self.tt, nanos * nanos),
-        ] {
-            *sum = *sum * KEPT + product;
+        let Some((shares, usual)) = shares(sample) else { return };
+        if !(0.0..=1e15).contains(&nanos) {
+            return;
         }
+        let mean = if self.pictures < FEWEST { f64::INFINITY } else { self.truth / self.weight };
+        let truth = (nanos / usual).min(OUTLIER * mean);
+        for (row, share) in shares.iter().enumerate() {
+            for (column, other) in shares.iter().enumerate() {
+                let sum = &mut self.squares[row][column];
+                *sum = *sum * KEPT + share * other;
+            }
+            self.across[row] = self.across[row] * KEPT + share * truth;
+        }
+        self.truth = self.truth * KEPT + truth;
+        self.weight = self.weight * KEPT + 1.0;
         self.pictures += 1;
     }
 
@@ -52,80 +83,87 @@ impl Model {
         self.pictures
     }
 
-    /// What a macroblock and a bit cost, ns; `None` before enough has been learnt. Neither is below
-    /// zero: where least squares would make one so, the other explains all.
-    pub fn costs(&self) -> Option<(f64, f64)> {
+    /// What pictures cost; `None` before enough has been learnt. None of the three is below zero.
+    pub fn costs(&self) -> Option<Costs> {
         if self.pictures < FEWEST {
             return None;
         }
-        let Self { mm, mb, bb, mt, bt, .. } = *self;
-        let determinant = mm * bb - mb * mb;
-        // Pictures that are all alike do not tell one from the other.
-        if determinant > 1e-6 * mm * bb {
-            let (m, b) = ((mt * bb - bt * mb) / determinant, (bt * mm - mt * mb) / determinant);
-            if m >= 0.0 && b >= 0.0 {
-                return Some((m, b));
-            }
-        }
-        let alone = [(mt, mm, true), (bt, bb, false)];
-        let best = alone.into_iter().filter(|(_, square, _)| *square > 0.0);
-        // What explains more of the time: the larger share of the squares.
-        let best = best.max_by(|a, b| (a.0 * a.0 / a.1).total_cmp(&(b.0 * b.0 / b.1)))?;
-        let cost = best.0 / best.1;
-        Some(if best.2 { (cost, 0.0) } else { (0.0, cost) })
+        let [picture, macroblock, bit] = self.multiples()?;
+        Some(Costs { picture: picture * USUAL[0], macroblock: macroblock * USUAL[1], bit: bit * USUAL[2] })
     }
 
     /// What a picture of this sort will cost, ns.
     pub fn predict(&self, sample: Sample) -> Option<f64> {
-        let (macroblock, bit) = self.costs()?;
-        Some(macroblock * sample.macroblocks + bit * sample.bits)
+        let Costs { picture, macroblock, bit } = self.costs()?;
+        Some(picture + macroblock * sample.macroblocks + bit * sample.bits)
     }
+
+    /// The multiples of the usual costs that fit best, none of them below zero: of all choices of
+    /// parts that cost anything the best whose multiples are so.
+    fn multiples(&self) -> Option<[f64; PARTS]> {
+        let matrix = self.believing();
+        let choices = (1..1 << PARTS).filter_map(|chosen| solve(matrix, self.across, chosen));
+        let possible = choices.filter(|x| x.iter().all(|x| x.is_finite() && *x >= 0.0));
+        possible.min_by(|a, b| self.error(&matrix, a).total_cmp(&self.error(&matrix, b)))
+    }
+
+    /// The squares, and what it adds to the error when the multiples differ from one another.
+    fn believing(&self) -> [[f64; PARTS]; PARTS] {
+        let mut matrix = self.squares;
+        for (row, sums) in matrix.iter_mut().enumerate() {
+            for (column, sum) in sums.iter_mut().enumerate() {
+                let of_itself = if row == column { 1.0 } else { 0.0 };
+                *sum += BELIEF * self.weight * (of_itself - 1.0 / PARTS as f64);
+            }
+        }
+        matrix
+    }
+
+    /// The error of these multiples, but for what is the same for all.
+    fn error(&self, matrix: &[[f64; PARTS]; PARTS], x: &[f64; PARTS]) -> f64 {
+        let products = matrix.iter().zip(x).map(|(row, a)| a * dot(row, x)).sum::<f64>();
+        products - 2.0 * dot(&self.across, x)
+    }
+}
+
+/// What part of a picture's usual cost each of its parts is, and that cost.
+fn shares(sample: Sample) -> Option<([f64; PARTS], f64)> {
+    let Sample { macroblocks, bits } = sample;
+    let possible = |number: f64| (0.0..=1e12).contains(&number);
+    if !possible(macroblocks) || !possible(bits) {
+        return None;
+    }
+    let costs = [USUAL[0], USUAL[1] * macroblocks, USUAL[2] * bits];
+    let usual: f64 = costs.iter().sum();
+    Some((costs.map(|cost| cost / usual), usual))
+}
+
+fn dot(a: &[f64; PARTS], b: &[f64; PARTS]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Solves `matrix` · x = `right` for the chosen parts (a bit each), the others 0, by elimination;
+/// `None` where it has no one solution. The matrix is symmetric and not negative, so its diagonal
+/// serves as pivots.
+fn solve(mut matrix: [[f64; PARTS]; PARTS], mut right: [f64; PARTS], chosen: usize) -> Option<[f64; PARTS]> {
+    let parts = || (0..PARTS).filter(move |part| chosen >> part & 1 == 1);
+    for pivot in parts() {
+        let own = matrix[pivot][pivot];
+        if own <= 1e-12 {
+            return None;
+        }
+        for row in parts().filter(|row| *row != pivot) {
+            let factor = matrix[row][pivot] / own;
+            let taken = matrix[pivot];
+            matrix[row].iter_mut().zip(taken).for_each(|(sum, taken)| *sum -= factor * taken);
+            right[row] -= factor * right[pivot];
+        }
+    }
+    let mut x = [0.0; PARTS];
+    parts().for_each(|part| x[part] = right[part] / matrix[part][part]);
+    Some(x)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sample(macroblocks: f64, bits: f64) -> Sample {
-        Sample { macroblocks, bits }
-    }
-
-    #[test]
-    fn it_finds_the_costs_again() {
-        let mut model = Model::default();
-        for n in 0..300u32 {
-            let sample = sample(if n % 2 == 0 { 330.0 } else { 1350.0 }, f64::from(4000 + n * 37 % 9000));
-            model.learn(sample, 900.0 * sample.macroblocks + 25.0 * sample.bits);
-        }
-        let (macroblock, bit) = model.costs().unwrap();
-        assert!((macroblock - 900.0).abs() < 1.0 && (bit - 25.0).abs() < 0.1, "{macroblock} {bit}");
-    }
-
-    #[test]
-    fn pictures_all_alike_predict_their_like() {
-        let mut model = Model::default();
-        (0..100).for_each(|_| model.learn(sample(330.0, 20_000.0), 1e6));
-        assert!((model.predict(sample(330.0, 20_000.0)).unwrap() - 1e6).abs() < 1.0);
-    }
-
-    #[test]
-    fn nothing_is_predicted_from_little_or_from_nothing() {
-        let mut model = Model::default();
-        (0..FEWEST - 1).for_each(|_| model.learn(sample(330.0, 20_000.0), 1e6));
-        assert_eq!(model.predict(sample(1.0, 1.0)), None);
-        let mut empty = Model::default();
-        (0..100).for_each(|_| empty.learn(sample(0.0, 0.0), 0.0));
-        assert_eq!(empty.costs(), None);
-    }
-
-    #[test]
-    fn no_cost_is_below_zero() {
-        let mut model = Model::default();
-        for n in 0..200u32 {
-            // Fewer bits cost more: a bit would cost less than nothing.
-            model.learn(sample(330.0, f64::from(10_000 + 100 * n)), 1e6 - f64::from(1000 * n));
-        }
-        let (macroblock, bit) = model.costs().unwrap();
-        assert!(macroblock > 0.0 && bit >= 0.0);
-    }
-}
+#[path = "model_tests.rs"]
+mod tests;

@@ -27,16 +27,18 @@
 //! # See also
 //! [`display`](crate::display) above.
 
+use crate::admission::Pictures;
 use crate::alf;
 use crate::attributes::Wish;
 use crate::decoder::{Coding, DecodeError, Decoder, Unit};
 use crate::display::{DisplayStage, PICTURES};
 use crate::fall::Fall;
 use crate::h264_decoder::FromRtp;
-use crate::model::{Model, Sample};
+use crate::model::Model;
 use crate::picture::Picture;
 use crate::placing::Placing;
 use crate::reorder::Reorder;
+use crate::seen::Seen;
 use crate::summing;
 use crate::trace::{Step, Tracer};
 use alloc::boxed::Box;
@@ -52,6 +54,9 @@ use silk_path::{
 pub const SERVICES: &[Service] = &[Service::offered("up", PICTURES), Service::needed("down", NET)];
 const DOWN: u8 = 1;
 
+/// [`Framing::kind`] of an I picture: it needs no other (ISO 13818-2 §6.3.9).
+pub const I_PICTURE: u8 = 1;
+
 /// [`Framing::kind`] of a B picture: no other picture needs it (ISO 13818-2 §6.3.9).
 pub const B_PICTURE: u8 = 3;
 
@@ -62,6 +67,32 @@ pub trait Decoders: Send {
     /// # Errors
     /// When there is none for this coding, or no memory.
     fn open(&mut self, coding: Coding) -> Result<Box<dyn Decoder>, DecodeError>;
+
+    /// The most memory that a stream of pictures of this size (luma samples in a row, rows) needs.
+    /// What is said here is as much as libraries use: pictures with a margin around them, a
+    /// few that others refer to, and a fixed part.
+    fn need(&self, coding: Coding, (width, height): (usize, usize)) -> Need {
+        let rows = height.next_multiple_of(16) as u64;
+        let picture = (width.next_multiple_of(16) as u64 + MARGIN) * rows * 3 / 2;
+        let (references, fixed) = match coding {
+            Coding::Mpeg => (3, 512 * 1024),
+            Coding::H264 => (8, 2048 * 1024),
+        };
+        // Beside pictures, the code of one that is collected, no longer than itself, and 64 KiB.
+        Need { decoder: (references + 1) * picture + fixed + 64 * 1024, picture }
+    }
+}
+
+/// Samples that libraries may leave on both sides of a row.
+const MARGIN: u64 = 128;
+
+/// Memory for a stream, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// What a decoder keeps for itself.
+    pub decoder: u64,
+    /// A picture that has come out.
+    pub picture: u64,
 }
 
 /// The module.
@@ -75,6 +106,11 @@ impl Mpeg {
     /// The module whose paths decode by `decoders`.
     pub fn new(decoders: Box<dyn Decoders>) -> Self {
         Self { decoders, model: Model::default() }
+    }
+
+    /// The most memory that a stream of pictures of this size needs.
+    pub fn need(&self, coding: Coding, size: (usize, usize)) -> Need {
+        self.decoders.need(coding, size)
     }
 }
 
@@ -100,8 +136,9 @@ impl Module for Mpeg {
             ready: Vec::new(),
             decoded: Decoded::default(),
             arrivals: Arrivals::default(),
-            macroblocks: 0.0,
-            learning: None,
+            seen: Seen::default(),
+            size: None,
+            picture: 0,
             tracer: Tracer::default(),
             placing: (wish.coding == Coding::Mpeg && wish.ticks).then(|| Placing::new(wish.own)),
             reorder: Reorder::new(if wish.ticks { wish.own.ticks() } else { 1 }),
@@ -128,7 +165,7 @@ pub struct Decoded {
     pub too_late: u64,
     /// Packets the decoder found damaged.
     pub damaged: u64,
-    /// Pictures there was no memory for.
+    /// Pictures, and packets of such, that the path had no memory for.
     pub no_memory: u64,
 }
 
@@ -165,9 +202,10 @@ pub struct MpegStage {
     ready: Vec<Box<dyn Picture>>,
     decoded: Decoded,
     pub(crate) arrivals: Arrivals,
-    // Of the last picture that came out.
-    macroblocks: f64,
-    learning: Option<Learning>,
+    seen: Seen,
+    // Of the last picture that came out: its size, and its bytes.
+    size: Option<(usize, usize)>,
+    picture: u64,
     tracer: Tracer,
     // Of MPEG by RTP.
     placing: Option<Placing>,
@@ -184,28 +222,36 @@ struct Sight {
     past: bool,
     // One of each so many is shown.
     every: u32,
+    // No other picture needs it.
+    alone: bool,
 }
 
 impl Sight {
-    /// Whether it would be in vain to decode it, if it is of this type: no other picture needs it.
-    fn is_in_vain(self, kind: u8) -> bool {
-        kind == B_PICTURE && (!self.wanted || self.past)
+    /// Whether it would be in vain to decode it: no other picture needs it, and nobody would see it.
+    fn is_in_vain(self) -> bool {
+        self.alone && (!self.wanted || self.past)
     }
-}
-
-/// The picture whose cost is being learnt.
-#[derive(Clone, Copy)]
-struct Learning {
-    stamp: u32,
-    bits: f64,
-    /// What the path had used of the processor when its first packet came, ns.
-    since: u64,
 }
 
 impl MpegStage {
     /// What decoding has come to.
     pub fn decoded(&self) -> Decoded {
         self.decoded
+    }
+
+    /// What the stream's pictures are like, as far as they were seen.
+    pub fn seen(&self) -> Pictures {
+        self.seen.pictures()
+    }
+
+    /// Luma samples in a row and rows of the last picture that came out.
+    pub fn size(&self) -> Option<(usize, usize)> {
+        self.size
+    }
+
+    /// Bytes of the last picture that came out; 0 before the first.
+    pub fn picture_memory(&self) -> u64 {
+        self.picture
     }
 
     /// How the stream is coded.
@@ -225,11 +271,14 @@ impl MpegStage {
     }
 
     /// How the display sees the picture of a packet; `None` without a display.
-    fn sight(&self, cx: &mut Cx<'_, '_>, stamp: u32) -> Option<Sight> {
+    fn sight(&self, cx: &mut Cx<'_, '_>, framing: Framing) -> Option<Sight> {
         let now = cx.now();
+        let Framing { kind, stamp, .. } = framing;
         let output = &cx.above::<DisplayStage>()?.output;
-        let (wanted, past) = (output.wants(stamp), output.is_past(stamp, now));
-        Some(Sight { wanted, past, every: output.options().every })
+        let options = output.options();
+        let wanted = output.wants(stamp) && !(options.without_b && kind == B_PICTURE);
+        let alone = kind == B_PICTURE || (kind == I_PICTURE && self.fall.each_stands_alone());
+        Some(Sight { wanted, past: output.is_past(stamp, now), every: options.every, alone })
     }
 
     /// Counts a packet that has arrived as it was sent.
@@ -237,25 +286,30 @@ impl MpegStage {
         if framing.first {
             self.fall.note(framing.kind, sight.wanted, sight.every);
         }
-        if framing.kind == B_PICTURE {
+        if sight.alone {
             self.decoded.skipped += u64::from(!sight.wanted);
             self.decoded.too_late += u64::from(sight.wanted && sight.past);
         }
     }
 
     /// Learns what the last picture has cost the path as a whole, when another begins.
-    fn learn(&mut self, cx: &mut Cx<'_, '_>, bytes: usize, stamp: u32) {
-        let (bits, used) = (bytes as f64 * 8.0, cx.account().cpu_path);
-        match &mut self.learning {
-            Some(learning) if learning.stamp == stamp => learning.bits += bits,
-            last => {
-                let last = last.replace(Learning { stamp, bits, since: used });
-                if let Some(last) = last.filter(|_| self.macroblocks > 0.0) {
-                    let sample = Sample { macroblocks: self.macroblocks, bits: last.bits };
-                    cx.module::<Mpeg>().model.learn(sample, (used - last.since) as f64);
-                }
-            }
+    fn learn(&mut self, cx: &mut Cx<'_, '_>, bytes: usize, framing: Framing) {
+        let used = cx.account().cpu_path;
+        if let Some((sample, nanos)) = self.seen.packet(framing, bytes, used) {
+            cx.module::<Mpeg>().model.learn(sample, nanos);
         }
+    }
+
+    /// The path pays for what its decoder keeps, as that grows and shrinks.
+    fn pay(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), DropReason> {
+        let memory = self.decoder.memory() as usize;
+        if memory > self.charged {
+            cx.charge(memory - self.charged)?;
+        } else {
+            cx.release(self.charged - memory);
+        }
+        self.charged = memory;
+        Ok(())
     }
 
     /// Tells the display the stream's own rate, where a sequence header tells it.
@@ -300,7 +354,8 @@ impl MpegStage {
         let trace = self.tracer.finish();
         for picture in self.ready.drain(..) {
             self.decoded.pictures += 1;
-            self.macroblocks = macroblocks(picture.size());
+            (self.size, self.picture) = (Some(picture.size()), picture.memory());
+            self.seen.came_out(macroblocks(picture.size()));
             let stamp = self.reorder.leaves(picture.stamp());
             if cx.charge(picture.memory() as usize).is_err() {
                 self.decoded.no_memory += 1;
@@ -332,10 +387,7 @@ fn time(cx: &mut Cx<'_, '_>) -> Instant {
 
 impl Stage for MpegStage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
-        let memory = self.decoder.memory() as usize;
-        cx.charge(memory).map_err(|_| CreateError::Refused(path::Refused::PathMemory))?;
-        self.charged = memory;
-        Ok(())
+        self.pay(cx).map_err(|_| CreateError::Refused(path::Refused::PathMemory))
     }
 
     /// Nothing comes of a packet before its checksum is known to be right.
@@ -345,8 +397,8 @@ impl Stage for MpegStage {
             msg.meta.framing.stamp = placing.stamp(&msg.meta.framing, msg.bytes());
         }
         let framing = msg.meta.framing;
-        let sight = self.sight(cx, framing.stamp);
-        let wanted = sight.filter(|sight| !sight.is_in_vain(framing.kind)).map(|_| time(cx));
+        let sight = self.sight(cx, framing);
+        let wanted = sight.filter(|sight| !sight.is_in_vain()).map(|_| time(cx));
         let taken = match wanted {
             Some(_) => summing::take(&mut *self.decoder, msg),
             None => summing::verify(msg).map(|()| false),
@@ -361,7 +413,11 @@ impl Stage for MpegStage {
             self.note(framing, sight);
         }
         if let Some(start) = wanted {
-            self.learn(cx, msg.len(), framing.stamp);
+            self.learn(cx, msg.len(), framing);
+            if let Err(reason) = self.pay(cx) {
+                self.decoded.no_memory += 1;
+                return Verdict::Drop(reason);
+            }
             self.decode(cx, msg, start, copied);
         }
         Verdict::Consumed

@@ -32,6 +32,8 @@ pub struct OutputOptions {
     pub pace: Pace,
     /// Only each n-th is shown. At least 1.
     pub every: u32,
+    /// No B pictures are shown. What does not come is taken for one, not for lost.
+    pub without_b: bool,
     /// How the stream counts.
     pub stamps: Stamps,
 }
@@ -76,7 +78,8 @@ pub struct Output {
     timing: Option<Timing>,
     // Those of the screen, where it tells them.
     retrace: Option<Retrace>,
-    // The last slot that a picture came for.
+    // The first and the last slot that a picture came for.
+    first: Option<u64>,
     last: Option<u64>,
     // Since when all pictures were late, and for how much of that time their packets were missing.
     late: Option<(Instant, Duration)>,
@@ -107,6 +110,7 @@ impl Output {
             waiting: VecDeque::new(),
             timing: None,
             retrace: None,
+            first: None,
             last: None,
             late: None,
             ended: false,
@@ -124,6 +128,22 @@ impl Output {
     /// Shows only each `every`-th picture from now on.
     pub fn set_every(&mut self, every: u32) {
         self.options.every = every.max(1);
+    }
+
+    /// Shows no B pictures from now on, or shows them again. They do not come here: whoever decodes
+    /// leaves them out.
+    pub fn set_without_b(&mut self, without: bool) {
+        self.options.without_b = without;
+    }
+
+    /// The rate of the display's clock; `None` where nothing paces it.
+    pub fn rate(&self) -> Option<Rate> {
+        self.options.pace.rate()
+    }
+
+    /// How far the stream has come: periods of its pictures from the first to the last that came.
+    pub fn span(&self) -> u64 {
+        self.last.zip(self.first).map_or(0, |(last, first)| last - first)
     }
 
     /// The stream tells its own rate.
@@ -262,11 +282,17 @@ impl Output {
                 self.counts.repeated += 1;
                 return false;
             }
-            Some(last) => self.counts.lost += (slot - last) / every - u64::from((slot - last) >= every),
-            None => {}
+            Some(last) => self.note_missing((slot - last) / every - u64::from((slot - last) >= every)),
+            None => self.first = Some(slot),
         }
         self.last = Some(slot);
         true
+    }
+
+    /// So many pictures that would be shown did not come.
+    fn note_missing(&mut self, missing: u64) {
+        let count = if self.options.without_b { &mut self.counts.skipped } else { &mut self.counts.lost };
+        *count += missing;
     }
 
     fn queue(&mut self, waiting: Waiting, rate: Rate) {

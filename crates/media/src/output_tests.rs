@@ -27,7 +27,8 @@ impl Picture for Blank {
 
 fn output(every: u32, length: usize) -> Output {
     let rate = Rate::from_millis(100_000).unwrap();
-    Output::new(OutputOptions { length, ahead: 1, pace: Pace::Clock(rate), every, stamps: Stamps::Numbers })
+    let (pace, stamps) = (Pace::Clock(rate), Stamps::Numbers);
+    Output::new(OutputOptions { length, ahead: 1, pace, every, without_b: false, stamps })
 }
 
 fn at(millis: u64) -> Instant {
@@ -90,6 +91,16 @@ fn of_several_that_are_due_the_latest_is_shown() {
     assert_eq!(tick(&mut output, 31), Some(2));
     assert_eq!((output.counts().shown, output.counts().missed), (1, 2));
     assert_eq!(output.counts().behind_most, 1_000_000);
+}
+
+#[test]
+fn without_b_pictures_what_does_not_come_is_skipped_and_none_is_lost() {
+    let mut output = output(1, 8);
+    output.set_without_b(true);
+    for n in [0, 3, 6] {
+        output.push(Box::new(Blank(n)), n, ready(0));
+    }
+    assert_eq!((output.counts().skipped, output.counts().lost, output.span()), (4, 0, 6));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::DropReason;
 /// One path's account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Bytes of memory held now. Never above `memory_limit`.
+    /// Bytes of memory held now. Above `memory_limit` only where that was lowered since.
     memory: u64,
     memory_limit: u64,
     /// The most bytes of memory ever held.
@@ -51,6 +51,11 @@ impl Account {
         self.memory_limit
     }
 
+    /// Sets what it may hold. What it holds above that it keeps; it gets no more.
+    pub fn set_memory_limit(&mut self, bytes: u64) {
+        self.memory_limit = bytes;
+    }
+
     /// Charges `bytes`, or refuses them whole.
     pub fn charge(&mut self, bytes: u64) -> Result<(), DropReason> {
         let memory = self.memory.saturating_add(bytes);
@@ -83,6 +88,16 @@ mod tests {
         assert_eq!(account.charge(41), Err(DropReason::NoMemory));
         account.release(10);
         assert_eq!((account.memory(), account.memory_peak), (50, 60));
+    }
+
+    #[test]
+    fn under_a_lower_limit_it_keeps_what_it_has_and_gets_no_more() {
+        let mut account = Account::new(100);
+        account.charge(60).unwrap();
+        account.set_memory_limit(50);
+        assert_eq!((account.charge(1), account.memory()), (Err(DropReason::NoMemory), 60));
+        account.release(20);
+        assert_eq!((account.charge(10), account.memory_limit()), (Ok(()), 50));
     }
 
     #[test]

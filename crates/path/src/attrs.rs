@@ -72,6 +72,9 @@ pub enum Attr {
     Priority(u8),
     /// Tickets that may wait at the bottom (`PATH_SOURCE`'s length).
     InputQueue(u16),
+    /// Bytes of memory that were granted to the path before it was made (Scout §4.4): its limit,
+    /// where its class's is not lower.
+    Memory(u64),
     /// The service bits of the packets sent.
     Tos(u8),
     /// The time to live of the packets sent.
@@ -111,6 +114,7 @@ enum Number {
     Class,
     Priority,
     InputQueue,
+    Memory,
     Tos,
     Ttl,
     MaxSegment,
@@ -141,6 +145,7 @@ impl Attr {
             Self::Class(..) => Number::Class,
             Self::Priority(..) => Number::Priority,
             Self::InputQueue(..) => Number::InputQueue,
+            Self::Memory(..) => Number::Memory,
             Self::Tos(..) => Number::Tos,
             Self::Ttl(..) => Number::Ttl,
             Self::MaxSegment(..) => Number::MaxSegment,
@@ -223,6 +228,8 @@ typed! {
     priority, Priority, u8;
     /// [`Attr::InputQueue`].
     input_queue, InputQueue, u16;
+    /// [`Attr::Memory`].
+    memory, Memory, u64;
     /// [`Attr::Tos`].
     tos, Tos, u8;
     /// [`Attr::Ttl`].

@@ -132,7 +132,8 @@ impl Paths {
         let grown = grow(&mut self.graph.modules, top, &mut create, &mut slots, &mut route);
         slots.reverse();
         let class = self.classes.of(attrs.class().unwrap_or(0));
-        let limit = class.limits.path_memory;
+        let granted = attrs.memory().unwrap_or(u64::MAX);
+        let limit = class.limits.path_memory.min(granted);
         if let Err(error) = grown {
             self.unmade(id, route, &attrs, slots, now, port);
             return Err(error);

@@ -423,6 +423,26 @@ fn a_path_over_its_memory_is_refused_or_drops() {
 }
 
 #[test]
+fn a_path_has_the_memory_that_it_was_granted_and_others_are_none_the_worse() {
+    let mut rig = Rig::new(&[Greedy]);
+    let other = rig.create();
+    let base = rig.paths.path(other).unwrap().state.account.memory();
+    let granted = |bytes| Attrs::new().with(Attr::Memory(bytes));
+    assert_eq!(rig.try_create(granted(base - 1)), Err(CreateError::Refused(Refused::PathMemory)));
+    let path = rig.try_create(granted(base + 1500)).unwrap();
+    assert_eq!(
+        (rig.up(path, b"x"), rig.up(path, b"x")),
+        (Outcome::Done, Outcome::Dropped(DropReason::NoMemory))
+    );
+    assert_eq!((rig.up(other, b"x"), rig.up(other, b"x")), (Outcome::Done, Outcome::Done));
+    rig.paths.path_mut(path).unwrap().state.account.set_memory_limit(base + 3000);
+    assert_eq!(rig.up(path, b"x"), Outcome::Done);
+    // A class's own limit holds for what was granted too.
+    rig.paths.classes.set_limits(0, Limits { path_memory: base - 1, ..Limits::NONE });
+    assert_eq!(rig.try_create(granted(u64::MAX)), Err(CreateError::Refused(Refused::PathMemory)));
+}
+
+#[test]
 fn bells_and_reports_go_down_and_events_go_up_until_someone_is_deaf() {
     let mut rig = Rig::new(&[Pass, Deaf, Pass]);
     let path = rig.create();

@@ -13,38 +13,44 @@ use std::time::Duration;
 const INTERVAL: Duration = Duration::from_millis(5);
 
 impl Player {
-    /// Brings the filters up to date, now and then. Call it whenever the appliance has worked.
+    /// Brings the filters up to date, and looks at what is on trial, now and then. Call it whenever the appliance has worked.
     pub fn tend(&mut self, appliance: &mut Appliance) {
         let now = appliance.now();
         if now.since(self.tended) < INTERVAL {
             return;
         }
         self.tended = now;
+        self.try_streams(appliance);
         for (id, stream) in &self.streams {
             let Some(path) = appliance.paths().path(*id) else { continue };
             let stages = (path.stage::<MpegStage>(), path.stage::<DisplayStage>());
             let (Some(mpeg), Some(display)) = stages else { continue };
             let earliest = display.output.earliest(now);
-            let filter = match stream.carrier {
+            let without_b = display.output.options().without_b;
+            let filter = match stream.order.carrier {
                 // There is nothing in its packets that says which pictures others need.
                 Carrier::Rtp if mpeg.coding() == Coding::H264 => Filter::none(Framed::RtpVideo),
                 // What the sender stamped is not when its pictures are shown.
-                _ if !mpeg.stamps_are_senders() => filter(stream.carrier, mpeg.fall(), None),
-                _ => filter(stream.carrier, mpeg.fall(), earliest),
+                _ if !mpeg.stamps_are_senders() => filter(stream.order.carrier, mpeg.fall(), without_b, None),
+                _ => filter(stream.order.carrier, mpeg.fall(), without_b, earliest),
             };
             set(appliance, Found { domain: 0, index: id.index }, &filter);
         }
     }
 }
 
-fn filter(carrier: Carrier, fall: Fall, earliest: Option<u32>) -> Filter {
+fn filter(carrier: Carrier, fall: Fall, without_b: bool, earliest: Option<u32>) -> Filter {
+    let no_b = 1 << mpeg::B_PICTURE;
     match carrier {
         Carrier::Mflow => {
-            let every = if fall.only_shown_are_needed() { fall.every() as u16 } else { 1 };
-            Filter { every, not_before: earliest, ..Filter::none(Framed::Mflow) }
+            let alone = fall.each_stands_alone();
+            let every = if alone || fall.only_shown_are_needed() { fall.every() as u16 } else { 1 };
+            let skips = if alone { no_b | 1 << mpeg::I_PICTURE } else { no_b };
+            let types = if without_b { no_b } else { 0 };
+            Filter { types, every, skips, not_before: earliest, ..Filter::none(Framed::Mflow) }
         }
         Carrier::Rtp => {
-            let types = if fall.no_b_is_shown() { 1 << mpeg::B_PICTURE } else { 0 };
+            let types = if without_b || fall.no_b_is_shown() { no_b } else { 0 };
             Filter { types, not_before: earliest, ..Filter::none(Framed::RtpVideo) }
         }
     }
@@ -73,10 +79,24 @@ mod tests {
         for n in 0..30 {
             fall.note(if n % 3 == 0 { 2 } else { mpeg::B_PICTURE }, n % 3 == 0, 3);
         }
-        let mflow = filter(Carrier::Mflow, fall, None);
+        let mflow = filter(Carrier::Mflow, fall, false, None);
         assert_eq!((mflow.every, mflow.types), (3, 0));
-        let rtp = filter(Carrier::Rtp, fall, Some(9));
+        let rtp = filter(Carrier::Rtp, fall, false, Some(9));
         assert_eq!((rtp.every, rtp.types, rtp.not_before), (1, 8, Some(9)));
-        assert_eq!(filter(Carrier::Rtp, Fall::default(), None), Filter::none(Framed::RtpVideo));
+        assert_eq!(filter(Carrier::Rtp, Fall::default(), false, None), Filter::none(Framed::RtpVideo));
+    }
+
+    #[test]
+    fn without_b_pictures_they_are_dropped_whatever_carries_them() {
+        let filters = [Carrier::Mflow, Carrier::Rtp].map(|over| filter(over, Fall::default(), true, None));
+        assert_eq!(filters.map(|filter| (filter.types, filter.every)), [(8, 1), (8, 1)]);
+    }
+
+    #[test]
+    fn of_pictures_that_stand_alone_those_that_are_not_shown_are_dropped() {
+        let mut fall = Fall::default();
+        (0..9).for_each(|n| fall.note(mpeg::I_PICTURE, n % 3 == 0, 3));
+        let filter = filter(Carrier::Mflow, fall, false, None);
+        assert_eq!((filter.every, filter.skips), (3, 0b1010));
     }
 }

@@ -1,5 +1,7 @@
 //! Everything measured of one stream, for reports and experiments.
 
+use crate::player::Stream;
+use crate::stream::Terms;
 use silk_media::{Decoded, DisplayStage, Missed, MpegStage, Shown, deadline};
 use silk_modules::rtp::RtpStage;
 use silk_path::classify::{Found, Tables};
@@ -13,6 +15,14 @@ pub struct Figures {
     pub name: String,
     /// What a person wants to see of its path: `PLAYING`.
     pub state: &'static str,
+    /// What it was promised.
+    pub promised: Terms,
+    /// It is on trial, or was to its end: it was promised nothing yet.
+    pub on_trial: bool,
+    /// It was let in on trial, did not fit, and was ended.
+    pub refused: bool,
+    /// Of the processor, what its path uses while it plays at its rate; `None`: not known.
+    pub used: Option<f64>,
     /// What became of its pictures.
     pub shown: Shown,
     /// What decoding has come to.
@@ -42,11 +52,15 @@ pub struct Figures {
 
 impl Figures {
     /// The figures of a path; `None` when it is not one of video.
-    pub fn of(name: &str, path: &Path, tables: &Tables) -> Option<Self> {
+    pub(crate) fn of(stream: &Stream, path: &Path, tables: &Tables) -> Option<Self> {
         let (display, mpeg) = (path.stage::<DisplayStage>()?, path.stage::<MpegStage>()?);
         let full = u64::from(path.state.drops.of(silk_path::DropReason::QueueFull));
         Some(Self {
-            name: name.to_owned(),
+            name: stream.order.name.clone(),
+            promised: stream.terms,
+            on_trial: stream.trial.is_some(),
+            refused: stream.refused,
+            used: used(path),
             state: path.shown_state(),
             shown: display.counts(),
             decoded: mpeg.decoded(),
@@ -66,4 +80,13 @@ impl Figures {
             misses: display.output.misses().iter().copied().collect(),
         })
     }
+}
+
+/// Of the processor, what a path uses while it plays at its rate; `None` before its second picture, or
+/// where nothing paces it.
+pub(crate) fn used(path: &Path) -> Option<f64> {
+    let output = &path.stage::<DisplayStage>()?.output;
+    let span = Some(output.span()).filter(|span| *span > 0)?;
+    let cpu = path.state.account.cpu_path as f64;
+    Some(cpu * f64::from(output.rate()?.millis()) / (span as f64 * 1e12))
 }

@@ -1,10 +1,11 @@
 //! The player does what SHELL was told (Scout §4.1): `mpeg_decode` makes a path at DISPLAY.
 
+use crate::figures::Figures;
 use crate::player::Player;
-use crate::stream::{Carrier, Order, Refusal};
+use crate::stream::{Begun, Carrier, Order, Refusal, Terms, Told, Words};
 use silk_appliance::{Appliance, soon};
-use silk_media::{DEFAULT_OUTPUT, Demand, Offer, Playing, Rate, Sample, Wish};
-use silk_modules::shell::{self, Command, Fps, Pictures, Shell, Target};
+use silk_media::{DEFAULT_OUTPUT, Playing, Rate, Wish};
+use silk_modules::shell::{self, Bits, Command, Fps, Pictures, Shell, Target};
 use silk_path::{Attrs, Endpoint, PathId};
 use silk_wire::{mflow, rtp};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -44,7 +45,11 @@ impl Player {
                 "ok".into()
             }),
             Command::Rate(target, fps) => self.for_one(target, |player, path| match rate(*fps) {
-                Some(rate) => done(player.set_rate(appliance, path, rate)),
+                Some(rate) => match player.change_rate(appliance, path, rate) {
+                    Ok(was) => done(was),
+                    Err(less) if less.is_less() => format!("offer {}", Words(less)),
+                    Err(less) => format!("error: {}", Refusal::Offered(less)),
+                },
                 None => "error: max is for mpeg_decode only".into(),
             }),
             Command::Every(target, every) => {
@@ -70,24 +75,41 @@ impl Player {
         let Some(order) = order_of(command, self.streams().count()) else { return "error".into() };
         entitle(&order.name);
         match self.begin(appliance, &order) {
-            Ok(begun) if begun.terms.share > 0.0 && begun.terms.offer == Offer::Whole => {
-                format!("ok {} cpu={:.2}%", begun.path, begun.terms.share * 100.0)
-            }
-            Ok(begun) if begun.terms.offer == Offer::Whole => format!("ok {}", begun.path),
-            Ok(begun) => format!("ok {} with less: {}", begun.path, Refusal::Offered(begun.terms.offer)),
+            Ok(Begun { path, terms }) if order.told.is_some() => format!("ok {path} {}", promised(&terms)),
+            Ok(begun) => format!("ok {} on trial", begun.path),
+            Err(Refusal::Offered(less)) if less.is_less() => format!("offer {}", Words(less)),
             Err(refusal) => format!("error: {refusal}"),
         }
     }
 
     /// The streams, a few words each.
     fn listed(&self, appliance: &Appliance) -> String {
-        let line = |(path, name): (PathId, &str)| {
-            let shown = self.figures(appliance, path).map(|figures| figures.shown).unwrap_or_default();
-            format!("{path} {name} {} shown {} missed {} lost", shown.shown, shown.missed, shown.lost)
-        };
-        let lines: Vec<String> = self.streams().map(line).collect();
+        let streams = self.streams().filter_map(|(path, _)| Some((path, self.figures(appliance, path)?)));
+        let lines: Vec<String> = streams.map(|(path, figures)| line(path, &figures)).collect();
         if lines.is_empty() { "nothing is playing".into() } else { lines.join("; ") }
     }
+}
+
+/// What a stream was promised, and what it plays with where that is not all: words of `mpeg_decode`.
+fn promised(terms: &Terms) -> String {
+    let Terms { offer, share, memory } = terms;
+    let text = format!("cpu={:.2}% memory={:.1}MiB {}", share * 100.0, mebibytes(*memory), Words(*offer));
+    text.trim_end().into()
+}
+
+/// One stream: what became of its pictures, and what it uses of what it was promised.
+fn line(path: PathId, figures: &Figures) -> String {
+    let Figures { name, shown, promised, account, .. } = figures;
+    let shown = format!("{} shown {} missed {} lost", shown.shown, shown.missed, shown.lost);
+    let percent = |share: f64| format!("{:.2}%", share * 100.0);
+    let used = figures.used.map_or_else(|| "?".into(), percent);
+    let of = if figures.on_trial { "trial".into() } else { percent(promised.share) };
+    let (memory, limit) = (mebibytes(account.memory()), mebibytes(account.memory_limit()));
+    format!("{path} {name} {shown} cpu={used}/{of} memory={memory:.1}/{limit:.1}MiB")
+}
+
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 fn done(was: bool) -> String {
@@ -103,7 +125,9 @@ fn rate(fps: Fps) -> Option<Rate> {
 
 /// The order that `mpeg_decode` gives; the stream is the `number`-th.
 fn order_of(command: &Command, number: usize) -> Option<Order> {
-    let Command::Decode { source, fps, every, name, queue, port, rtp: over_rtp, pictures } = command else {
+    let Command::Decode { source, fps, every, without_b, name, queue, port, rtp: over_rtp, pictures, less } =
+        command
+    else {
         return None;
     };
     let usual = if *over_rtp { rtp::PORT } else { mflow::PORT };
@@ -114,8 +138,6 @@ fn order_of(command: &Command, number: usize) -> Option<Order> {
         Some(fps) => rate(*fps).map_or(Playing::Own, Playing::At),
         None => Playing::Own,
     };
-    let queue = queue.map_or(DEFAULT_OUTPUT, usize::from);
-    let demand = pictures.as_ref().map(|pictures| demand(pictures, playing, queue));
     Some(Order {
         name: name.clone().unwrap_or_else(|| format!("stream{}", number + 1)),
         carrier: if *over_rtp { Carrier::Rtp } else { Carrier::Mflow },
@@ -124,32 +146,65 @@ fn order_of(command: &Command, number: usize) -> Option<Order> {
         wish: Wish {
             playing,
             every: every.unwrap_or(1).max(1).into(),
-            queue,
+            without_b: *without_b,
+            queue: queue.map_or(DEFAULT_OUTPUT, usize::from),
             ticks: *over_rtp,
             ..Wish::default()
         },
-        demand,
+        told: pictures.as_ref().map(told),
         input_queue: if *over_rtp { 512 } else { 64 },
         realtime: true,
-        accept_less: true,
+        accept_less: *less,
     })
 }
 
-/// What a stream of such pictures will need. One that plays as fast as it can is taken for one at the
-/// usual rate: it has no deadlines, and gets what is left.
-fn demand(pictures: &Pictures, playing: Playing, queue: usize) -> Demand {
-    let (width, height) = (u64::from(pictures.size.0), u64::from(pictures.size.1));
-    let macroblocks = width.div_ceil(16) * height.div_ceil(16);
-    let rate = if let Playing::At(rate) = playing { rate } else { Rate::USUAL };
-    let picture = macroblocks * 16 * 16 * 3 / 2;
-    Demand {
-        rate,
-        mean: Sample { macroblocks: macroblocks as f64, bits: pictures.bits.into() },
-        references: None,
-        // What the decoder keeps for itself, and a full output queue.
-        memory: picture * (queue as u64 + DECODER),
+/// What is told of a stream's pictures.
+fn told(pictures: &Pictures) -> Told {
+    let size = (pictures.size.0.into(), pictures.size.1.into());
+    match pictures.bits {
+        Bits::Mean(bits) => Told::alike(size, bits.into()),
+        Bits::Group(kinds) => Told::group(size, kinds.map(|(count, bits)| (count.into(), bits.into()))),
     }
 }
 
-/// Pictures that a decoder keeps, about.
-const DECODER: u64 = 6;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silk_media::Offer;
+
+    fn ordered(words: &str) -> Order {
+        let text = format!("1 mpeg_decode 10.0.0.2:6000 {words}");
+        order_of(&shell::parse(text.as_bytes()).unwrap().command, 0).unwrap()
+    }
+
+    #[test]
+    fn what_is_offered_can_be_sent_back_as_it_is() {
+        let rate = Rate::from_millis(12_500).unwrap();
+        let wish = |offer| ordered(&Words(offer).to_string()).wish;
+        assert_eq!(wish(Offer::Every(3)).every, 3);
+        assert!(wish(Offer::WithoutB).without_b);
+        assert_eq!(wish(Offer::Slower(rate)).playing, Playing::At(rate));
+        let slow = Offer::Slower(Rate::from_millis(1_001).unwrap());
+        assert_eq!(Words(slow).to_string(), "fps=1.001");
+    }
+
+    #[test]
+    fn an_order_tells_what_its_pictures_are_like() {
+        let order = ordered("bits=9000,4000,1000 group=1,4,10 size=352x241 less=yes");
+        let told = order.told.unwrap();
+        assert_eq!((told.size, told.pictures.macroblocks, order.accept_less), ((352, 241), 352.0, true));
+        assert_eq!(
+            told.pictures.kinds.map(|kind| (kind.count, kind.bits)),
+            [(1.0, 9000.0), (4.0, 4000.0), (10.0, 1000.0)]
+        );
+        assert_eq!((ordered("").told, ordered("").accept_less), (None, false));
+    }
+
+    #[test]
+    fn what_was_promised_is_told_with_what_it_plays_with() {
+        let whole = Terms { offer: Offer::Whole, share: 0.0312, memory: 4 << 20 };
+        assert_eq!(promised(&whole), "cpu=3.12% memory=4.0MiB");
+        let less = Terms { offer: Offer::WithoutB, ..whole };
+        assert_eq!(promised(&less), "cpu=3.12% memory=4.0MiB without=b");
+    }
+}

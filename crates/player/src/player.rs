@@ -2,11 +2,12 @@
 
 use crate::figures::Figures;
 use crate::stream::{Begun, Carrier, Order, Refusal, Terms};
+use crate::trial::{Judgement, Trial};
 use silk_appliance::Appliance;
 use silk_media::{Budget, DisplayStage, Model, Mpeg, Offer, Playing, Rate, Wish, deadline};
 use silk_modules::IntegratedLayers;
 use silk_path::transform::{Measure, Rule as Transformation};
-use silk_path::{Attr, Attrs, Bell, Event, ModuleId, PathId, Route, Wakeup};
+use silk_path::{Attr, Attrs, Bell, Event, Limits, ModuleId, PathId, Route, Wakeup};
 use silk_sched::{Edf, Fixed, Policy};
 use std::collections::BTreeMap;
 
@@ -70,19 +71,29 @@ impl Default for PlayerOptions {
 }
 
 pub(crate) struct Stream {
-    name: String,
-    terms: Terms,
-    pub(crate) carrier: Carrier,
+    pub(crate) order: Order,
+    pub(crate) terms: Terms,
+    /// Nothing was told of it: it has to show what it needs.
+    pub(crate) trial: Option<Trial>,
+    /// Luma samples in a row and rows that its memory was granted for, where nothing was told of it.
+    pub(crate) size: Option<(usize, usize)>,
+    /// It did not fit, and is to end.
+    pub(crate) refused: bool,
 }
+
+/// Bytes of memory for the paths that stand beside the streams: commands, neighbours.
+const STANDING: u64 = 16 << 20;
 
 /// A player.
 pub struct Player {
     options: PlayerOptions,
-    budget: Budget,
+    pub(crate) budget: Budget,
     pub(crate) streams: BTreeMap<PathId, Stream>,
     pub(crate) tended: silk_instant::Instant,
     /// Streams that a command has ended, for whoever has their screens.
     pub stopped: Vec<PathId>,
+    /// What became of streams that were let in on trial and do not fit, for whoever tells people.
+    pub judgements: Vec<Judgement>,
 }
 
 /// What the paths of a video appliance are transformed by: their packets' times are measured
@@ -104,6 +115,7 @@ impl Player {
             budget: Budget::new(options.share, options.memory),
             streams: BTreeMap::new(),
             stopped: Vec::new(),
+            judgements: Vec::new(),
             tended: silk_instant::Instant::ZERO,
         }
     }
@@ -113,36 +125,45 @@ impl Player {
     /// # Errors
     /// [`Refusal`]; nothing is left of the stream.
     pub fn begin(&mut self, appliance: &mut Appliance, order: &Order) -> Result<Begun, Refusal> {
-        if self.streams.values().any(|stream| stream.name == order.name) {
+        if self.streams.values().any(|stream| stream.order.name == order.name) {
             return Err(Refusal::NameTaken);
         }
         let terms = self.consider(appliance, order)?;
         let wish = match terms.offer {
-            Offer::References { every } => Wish { every, ..order.wish },
+            Offer::Every(every) => Wish { every, ..order.wish },
+            Offer::WithoutB => Wish { without_b: true, ..order.wish },
             Offer::Slower(rate) => Wish { playing: Playing::At(rate), ..order.wish },
             _ => order.wish,
         };
-        let path = self.create(appliance, order, wish)?;
+        let trial = order.told.is_none().then(Trial::default);
+        // On trial it may have what nobody else was promised.
+        let memory = if trial.is_some() { self.budget.free_memory() } else { terms.memory };
+        let path = self.create(appliance, order, wish.add_to(Attrs::new().with(Attr::Memory(memory))))?;
         self.budget.promise(terms.share, terms.memory);
-        self.streams.insert(path, Stream { name: order.name.clone(), terms, carrier: order.carrier });
+        let order = Order { wish, ..order.clone() };
+        self.streams.insert(path, Stream { order, terms, trial, size: None, refused: false });
         Ok(Begun { path, terms })
     }
 
     /// What the stream can have.
     fn consider(&self, appliance: &mut Appliance, order: &Order) -> Result<Terms, Refusal> {
-        let Some(demand) = order.demand else {
-            return Ok(Terms { offer: Offer::Whole, share: 0.0, memory: 0 });
+        let Some(told) = order.told else {
+            let full = order.realtime && self.budget.free_share() <= 0.0;
+            let on_trial = Terms { offer: Offer::Whole, share: 0.0, memory: 0 };
+            return if full { Err(Refusal::Offered(Offer::NoTime)) } else { Ok(on_trial) };
         };
-        let model = model(appliance);
+        let mpeg = appliance.paths_mut().module_mut::<Mpeg>().ok_or(Refusal::NoModule("mpeg"))?;
+        let demand = order.demand(&told, mpeg.need(order.wish.coding, told.size));
+        // What has no deadlines has no share of the processor either.
+        let model = if order.realtime { mpeg.model } else { Model::default() };
         let offer = self.budget.consider(&demand, &model);
-        let less = matches!(offer, Offer::References { .. } | Offer::Slower(_));
-        if offer != Offer::Whole && !(less && order.accept_less) {
+        if offer != Offer::Whole && !(offer.is_less() && order.accept_less) {
             return Err(Refusal::Offered(offer));
         }
-        Ok(Terms { offer, share: Budget::share_of(&demand, offer, &model), memory: demand.memory })
+        Ok(Terms { offer, share: demand.share(offer, &model).unwrap_or(0.0), memory: demand.memory })
     }
 
-    fn create(&self, appliance: &mut Appliance, order: &Order, wish: Wish) -> Result<PathId, Refusal> {
+    fn create(&self, appliance: &mut Appliance, order: &Order, attrs: Attrs) -> Result<PathId, Refusal> {
         let carrier = match order.carrier {
             Carrier::Mflow => "mflow",
             Carrier::Rtp => "rtp",
@@ -151,23 +172,23 @@ impl Player {
             appliance.paths().graph().modules().of_kind(kind).ok_or(Refusal::NoModule(kind))
         };
         let route = [find("display")?, find("mpeg")?, find(carrier)?, find("udp")?];
-        let mut attrs = Attrs::new().with(Attr::Local(order.local));
+        let mut attrs = attrs.with(Attr::Local(order.local));
         attrs = order.remote.map_or(attrs, |remote| attrs.with(Attr::Remote(remote)));
         attrs = Route::new(&route).map_or(attrs, |route| attrs.with(Attr::PathName(route)));
         attrs = attrs.with(Attr::InputQueue(order.input_queue));
+        let class_memory = self.budget.memory.saturating_add(STANDING);
+        appliance.paths_mut().classes.set_limits(0, Limits { class_memory, ..Limits::NONE });
         // Without deadlines a path comes after all that have one.
         let wakeup = if order.realtime { self.options.rule.wakeup() } else { in_background };
-        appliance
-            .create(route[0], wish.add_to(attrs), silk_sched::Terms::default(), Some(wakeup))
-            .map_err(Refusal::from)
+        appliance.create(route[0], attrs, silk_sched::Terms::default(), Some(wakeup)).map_err(Refusal::from)
     }
 
     /// Ends a stream. Its last figures, if there was one.
     pub fn end(&mut self, appliance: &mut Appliance, path: PathId) -> Option<Figures> {
         let stream = self.streams.remove(&path)?;
         self.budget.free(stream.terms.share, stream.terms.memory);
-        let figures =
-            appliance.paths().path(path).and_then(|path| Figures::of(&stream.name, path, appliance.tables()));
+        let known = appliance.paths().path(path);
+        let figures = known.and_then(|path| Figures::of(&stream, path, appliance.tables()));
         appliance.destroy(path);
         figures
     }
@@ -182,20 +203,45 @@ impl Player {
         true
     }
 
+    /// As [`Self::set_rate`], where that fits: what the stream was promised of the processor changes with its
+    /// rate.
+    ///
+    /// # Errors
+    /// It does not fit; this would, and nothing has changed.
+    pub fn change_rate(
+        &mut self,
+        appliance: &mut Appliance,
+        path: PathId,
+        rate: Rate,
+    ) -> Result<bool, Offer> {
+        let display = appliance.paths().path(path).and_then(|path| path.stage::<DisplayStage>());
+        let known = display.and_then(|display| display.output.rate());
+        if let (Some(stream), Some(known)) = (self.streams.get_mut(&path), known) {
+            stream.terms.share = self.budget.change(stream.terms.share, known, rate)?;
+        }
+        Ok(self.set_rate(appliance, path, rate))
+    }
+
     /// Shows only each `every`-th picture of a stream. Whether there is one.
     pub fn set_every(&mut self, appliance: &mut Appliance, path: PathId, every: u32) -> bool {
         let path = appliance.paths_mut().path_mut(path).and_then(|path| path.stage_mut::<DisplayStage>());
         path.map(|display| display.output.set_every(every)).is_some()
     }
 
+    /// Shows no B pictures of a stream, or shows them again. Whether there is one.
+    pub fn set_without_b(&mut self, appliance: &mut Appliance, path: PathId, without: bool) -> bool {
+        let path = appliance.paths_mut().path_mut(path).and_then(|path| path.stage_mut::<DisplayStage>());
+        path.map(|display| display.output.set_without_b(without)).is_some()
+    }
+
     /// The path of the stream called `name`.
     pub fn find(&self, name: &str) -> Option<PathId> {
-        self.streams.iter().find(|(_, stream)| stream.name == name).map(|(path, _)| *path)
+        self.streams.iter().find(|(_, stream)| stream.order.name == name).map(|(path, _)| *path)
     }
 
     /// The streams and their names.
     pub fn streams(&self) -> impl Iterator<Item = (PathId, &str)> {
-        self.streams.iter().map(|(path, stream)| (*path, stream.name.as_str()))
+        self.streams.iter().map(|(path, stream)| (*path, stream.order.name.as_str()))
     }
 
     /// What was promised of the processor and of memory.
@@ -205,23 +251,20 @@ impl Player {
 
     /// What is known of a stream.
     pub fn figures(&self, appliance: &Appliance, path: PathId) -> Option<Figures> {
-        Figures::of(&self.streams.get(&path)?.name, appliance.paths().path(path)?, appliance.tables())
+        Figures::of(self.streams.get(&path)?, appliance.paths().path(path)?, appliance.tables())
     }
 
-    /// The streams that are over: their sources have ended them and all was shown.
+    /// The streams that are over: their sources have ended them and all was shown, or they were let in on
+    /// trial and do not fit.
     pub fn over(&self, appliance: &mut Appliance) -> Vec<PathId> {
         let ours = |(path, event): &(PathId, Event)| {
             (*event == Event::Closed && self.streams.contains_key(path)).then_some(*path)
         };
-        let over = appliance.events.iter().filter_map(ours).collect();
+        let mut over: Vec<PathId> = appliance.events.iter().filter_map(ours).collect();
         appliance.events.clear();
+        over.extend(self.streams.iter().filter(|(_, stream)| stream.refused).map(|(path, _)| *path));
         over
     }
-}
-
-/// What pictures cost here, as the streams have shown.
-fn model(appliance: &mut Appliance) -> Model {
-    appliance.paths_mut().module_mut::<Mpeg>().map_or_else(Model::default, |mpeg| mpeg.model)
 }
 
 /// A stream without deadlines.

@@ -1,7 +1,7 @@
 //! What is asked of a stream, and what becomes of that: let in, refused, or offered less.
 
 use silk_appliance::Dropped;
-use silk_media::{Demand, Offer, Wish};
+use silk_media::{Demand, Kind, Need, Offer, Pictures, Playing, Rate, Wish};
 use silk_path::{CreateError, Endpoint, PathId};
 use std::fmt;
 
@@ -27,8 +27,8 @@ pub struct Order {
     pub remote: Option<Endpoint>,
     /// How it is to be shown.
     pub wish: Wish,
-    /// What it will need, where its source has told.
-    pub demand: Option<Demand>,
+    /// What its pictures are like, where somebody has told; else it is let in on trial.
+    pub told: Option<Told>,
     /// Packets that may wait at the beginning; MFLOW goes on from there.
     pub input_queue: u16,
     /// It has deadlines; else it gets what the others leave (Scout §4.3).
@@ -37,10 +37,58 @@ pub struct Order {
     pub accept_less: bool,
 }
 
+/// What is told of a stream beforehand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Told {
+    /// What its pictures are like.
+    pub pictures: Pictures,
+    /// Luma samples in a row, and rows.
+    pub size: (usize, usize),
+}
+
+impl Told {
+    /// Pictures of this size, by the bits that all have on average.
+    pub fn alike(size: (usize, usize), bits: f64) -> Self {
+        Self { pictures: Pictures::alike(macroblocks(size), bits), size }
+    }
+
+    /// Pictures of this size, by how many I, P and B pictures there are to each other, and the bits of one.
+    pub fn group(size: (usize, usize), kinds: [(f64, f64); 3]) -> Self {
+        let kinds = kinds.map(|(count, bits)| Kind { count, bits });
+        Self { pictures: Pictures { macroblocks: macroblocks(size), kinds }, size }
+    }
+}
+
+/// Squares of 16 by 16 samples in a picture, those at the edges whole.
+pub(crate) fn macroblocks((width, height): (usize, usize)) -> f64 {
+    width.div_ceil(16) as f64 * height.div_ceil(16) as f64
+}
+
+impl Order {
+    /// What it will need, where a decoder and a picture need so much memory. One that plays as fast as it
+    /// can is taken for one at the usual rate.
+    pub(crate) fn demand(&self, told: &Told, need: Need) -> Demand {
+        let rate = if let Playing::At(rate) = self.wish.playing { rate } else { Rate::USUAL };
+        Demand { pictures: told.pictures, memory: self.wish.memory(need), ..self.demand_at(rate) }
+    }
+
+    /// What it asks for at this rate, whatever its pictures are like.
+    pub(crate) fn demand_at(&self, rate: Rate) -> Demand {
+        Demand {
+            rate,
+            pictures: Pictures::default(),
+            showing: self.wish.showing(),
+            waits: self.carrier == Carrier::Mflow,
+            measured: None,
+            memory: 0,
+        }
+    }
+}
+
 /// On what terms a stream was let in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
-    /// What it was offered.
+    /// What it was offered. Those of a stream on trial are not known yet: it is promised nothing.
     pub offer: Offer,
     /// Of the processor, promised.
     pub share: f64,
@@ -86,11 +134,8 @@ impl fmt::Display for Refusal {
         match self {
             Self::Offered(Offer::NoMemory) => f.write_str("there is not enough memory for its pictures"),
             Self::Offered(Offer::NoTime) => f.write_str("the processor has no time left for it"),
-            Self::Offered(Offer::References { every }) => {
-                write!(f, "it does not fit whole: ask for every={every} (only pictures that others need)")
-            }
-            Self::Offered(Offer::Slower(rate)) => {
-                write!(f, "it does not fit whole: ask for fps={:.1}", f64::from(rate.millis()) / 1000.0)
+            Self::Offered(less @ (Offer::Every(_) | Offer::WithoutB | Offer::Slower(_))) => {
+                write!(f, "it does not fit whole; with {} it would", Words(*less))
             }
             Self::Offered(Offer::Whole) => f.write_str("it fits"),
             Self::Create(error) => error.fmt(f),
@@ -102,3 +147,19 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+/// What is offered, in the words of SHELL's `mpeg_decode`: whoever orders a stream with them gets that.
+/// Nothing where it is all or nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Words(pub Offer);
+
+impl fmt::Display for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Offer::Every(every) => write!(f, "every={every}"),
+            Offer::WithoutB => f.write_str("without=b"),
+            Offer::Slower(rate) => write!(f, "fps={}.{:03}", rate.millis() / 1000, rate.millis() % 1000),
+            Offer::Whole | Offer::NoMemory | Offer::NoTime => Ok(()),
+        }
+    }
+}

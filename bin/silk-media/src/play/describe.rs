@@ -1,7 +1,7 @@
 //! What a player tells people of its streams.
 
 use silk_media::deadline::Bottleneck;
-use silk_player::Figures;
+use silk_player::{Figures, Words};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ pub fn described(figures: &Figures) -> String {
         (decoded.skipped, "packets skipped"),
         (decoded.too_late, "packets too late to decode"),
         (decoded.damaged, "packets damaged"),
+        (decoded.no_memory, "packets and pictures without memory"),
         (figures.dropped.0, "packets found the input queue full"),
         (figures.dropped.1, "packets dropped otherwise"),
     ];
@@ -41,6 +42,7 @@ pub fn described(figures: &Figures) -> String {
         decoded.time as f64 / 1e6 / pictures,
         shown.behind_most as f64 / 1e6
     );
+    let _ = write!(text, "\n  {}", budget(figures));
     let _ = write!(
         text,
         "\n  queues: {} of {} packets, {} of {} pictures; round trip {:.2} ms; bottleneck: {}",
@@ -55,6 +57,29 @@ pub fn described(figures: &Figures) -> String {
             None => "not known yet",
         }
     );
+    text
+}
+
+/// What a stream uses, and what it was promised.
+fn budget(figures: &Figures) -> String {
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let used = figures.used.map_or_else(|| "not known".into(), percent);
+    let promised = match (figures.refused, figures.on_trial) {
+        (true, _) => "refused: it does not fit".into(),
+        (_, true) => "on trial: nothing is promised yet".into(),
+        _ => format!("promised {}", percent(figures.promised.share)),
+    };
+    let account = &figures.account;
+    let mut text = format!(
+        "CPU at its rate: {used}, {promised}; memory: {:.1} MiB, at most {:.1}, may have {:.1}",
+        mebibytes(account.memory()),
+        mebibytes(account.memory_peak),
+        mebibytes(account.memory_limit())
+    );
+    if figures.promised.offer.is_less() {
+        let _ = write!(text, "; with {}", Words(figures.promised.offer));
+    }
     text
 }
 

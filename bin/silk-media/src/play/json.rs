@@ -3,7 +3,7 @@
 use crate::trouble::Trouble;
 use serde_json::{Value, json};
 use silk_media::deadline::Bottleneck;
-use silk_player::Figures;
+use silk_player::{Figures, Words};
 use std::fs;
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub fn write(file: &Path, figures: &[Figures]) -> Result<(), Trouble> {
 }
 
 fn stream(figures: &Figures) -> Value {
-    let Figures { name, state, shown, decoded, account, .. } = figures;
+    let Figures { name, state, shown, decoded, account, promised, .. } = figures;
     json!({
         "name": name,
         "state": state,
@@ -34,6 +34,14 @@ fn stream(figures: &Figures) -> Value {
         "cpu_ns": account.cpu_path,
         "memory_peak": account.memory_peak,
         "repeated": shown.repeated,
+        "memory_limit": account.memory_limit(),
+        "memory_promised": promised.memory,
+        "no_memory": decoded.no_memory,
+        "cpu_share": figures.used,
+        "cpu_share_promised": promised.share,
+        "on_trial": figures.on_trial,
+        "refused": figures.refused,
+        "with": Words(promised.offer).to_string(),
         "discarded": figures.discarded,
         "cut_at_slices": figures.cut_at_slices,
         "input_full": figures.dropped.0,

@@ -60,6 +60,12 @@ pub struct Options {
     /// Show every N-th picture only
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     every: u32,
+    /// Show no B pictures, which no other picture needs
+    #[arg(long, conflicts_with = "file")]
+    without_b: bool,
+    /// Play what fits where a stream does not fit whole: fewer pictures, or a lower rate
+    #[arg(long, conflicts_with = "file")]
+    accept: bool,
     /// As fast as pictures can be decoded
     #[arg(long, conflicts_with = "fps")]
     fast: bool,
@@ -72,6 +78,12 @@ pub struct Options {
     /// Without deadlines: only with what others leave of the processor
     #[arg(long)]
     background: bool,
+    /// Of the processor, what all streams may need together; one that does not fit is ended
+    #[arg(long, value_name = "PERCENT", default_value_t = 95.0, value_parser = percent)]
+    share: f64,
+    /// Memory for all streams; half of the machine's where nothing is said
+    #[arg(long, value_name = "MIB")]
+    memory: Option<u32>,
     /// How streams share the processor
     #[arg(long, value_name = "HOW", default_value = "deadlines")]
     schedule: ScheduleName,
@@ -217,6 +229,12 @@ pub fn rate(text: &str) -> Result<f64, String> {
     if (0.001..=1000.0).contains(&rate) { Ok(rate) } else { Err("between 0.001 and 1000".into()) }
 }
 
+/// Reads a part of the processor; more than all of it lets everything in.
+fn percent(text: &str) -> Result<f64, String> {
+    let percent: f64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+    if (0.01..=100_000.0).contains(&percent) { Ok(percent) } else { Err("between 0.01 and 100000".into()) }
+}
+
 fn network_address(text: &str) -> Result<(Ipv4Addr, u8), String> {
     let wrong = || format!("`{text}` is no address with a prefix, like 10.0.0.9/24");
     let (address, prefix) = text.split_once('/').ok_or_else(wrong)?;
@@ -267,11 +285,11 @@ impl ScreenOptions {
 /// Plays to the end, or until the window is closed or the program interrupted.
 pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
     let stop = interrupted()?;
-    let shown = match &options.file {
+    let played = match &options.file {
         Some(clip) => {
             let report = file::play(clip, options, &stop)?;
             print(&report)?;
-            report.shown
+            report.shown > 0
         }
         None => {
             let figures = network::play(options, &stop)?;
@@ -281,10 +299,11 @@ pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
             let text = network::report(&figures);
             write!(stdout(), "{text}")
                 .map_err(|error| Trouble::Unwritable("the report".to_owned(), error))?;
-            figures.iter().map(|figures| figures.shown.shown).sum()
+            let any_shown = figures.iter().any(|figures| figures.shown.shown > 0);
+            any_shown && !figures.iter().any(|figures| figures.refused)
         }
     };
-    Ok(if shown == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if played { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Set when somebody wants the program to end.

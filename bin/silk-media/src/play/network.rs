@@ -36,6 +36,7 @@ pub(super) fn play(options: &Options, stop: &AtomicBool) -> Result<Vec<Figures>,
         session.machine.work();
         session.obey();
         session.player.tend(&mut session.machine.appliance);
+        session.tell_judgements();
         session.finish_what_is_over()?;
         if !options.appliance && session.player.streams().next().is_none() {
             break;
@@ -80,7 +81,9 @@ impl Session {
             silk_player::Schedule::from(options.schedule).policy(PATHS),
             rules(!options.no_ilp),
         );
-        let player = Player::new(PlayerOptions { rule: options.deadline.into(), ..PlayerOptions::default() });
+        let memory = options.memory.map_or_else(half_of_memory, |mebibytes| u64::from(mebibytes) << 20);
+        let share = options.share / 100.0;
+        let player = Player::new(PlayerOptions { rule: options.deadline.into(), share, memory });
         let control = match &options.control {
             Some(path) => Some(Control::open(path)?),
             // Where nobody asked for it, a player that cannot be asked plays all the same.
@@ -131,6 +134,18 @@ impl Session {
         self.player.obey(&mut self.machine.appliance, |title| theatre.entitle(title));
     }
 
+    /// Says which streams did not fit, and what became of them.
+    fn tell_judgements(&mut self) {
+        for judgement in self.player.judgements.drain(..) {
+            let hint = if judgement.accepted {
+                ""
+            } else {
+                " (--accept takes less, --share and --memory allow more)"
+            };
+            let _ = writeln!(stderr(), "silk: {judgement}{hint}");
+        }
+    }
+
     fn finish_what_is_over(&mut self) -> Result<(), Trouble> {
         let mut over = self.player.over(&mut self.machine.appliance);
         over.extend(self.theatre.closed());
@@ -173,15 +188,16 @@ fn order(options: &Options, described: Option<&Described>, number: u16) -> Order
                 None => Playing::Own,
             },
             every: options.every,
+            without_b: options.without_b,
             queue: options.queue,
             coding: described.map_or(coding, |described| described.coding),
             ticks: carrier == Carrier::Rtp,
             own: described.and_then(|described| described.rate).unwrap_or(Rate::USUAL),
         },
-        demand: None,
+        told: None,
         input_queue: if carrier == Carrier::Rtp { RTP_QUEUE } else { MFLOW_QUEUE },
         realtime: !options.background,
-        accept_less: false,
+        accept_less: options.accept,
     }
 }
 
@@ -189,6 +205,13 @@ fn order(options: &Options, described: Option<&Described>, number: u16) -> Order
 fn before(priority: Option<u8>) -> ReceiveSchedule {
     priority
         .map_or(ReceiveSchedule::First, |priority| ReceiveSchedule::Fifo(priority.saturating_add(1).min(99)))
+}
+
+/// Half of the machine's memory, bytes (proc(5)); a GiB where that is not told.
+fn half_of_memory() -> u64 {
+    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = told.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next());
+    total.and_then(|kibibytes| kibibytes.parse::<u64>().ok()).map_or(1 << 30, |kibibytes| kibibytes * 512)
 }
 
 /// Puts this thread where the command line says. What is refused is said, and done without.

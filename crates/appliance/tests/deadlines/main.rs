@@ -1,6 +1,7 @@
 //! Scout §4.3's experiment in virtual time: a realtime stream beside eight others that share the
 //! processor, decoded at recorded costs, scheduled by their deadlines and in turn.
 
+mod memory;
 mod theatre;
 mod weather;
 

@@ -46,7 +46,7 @@ mod command;
 mod memory;
 mod parse;
 
-pub use command::{Command, Fps, Pictures, Target};
+pub use command::{Bits, Command, Fps, Pictures, Target};
 pub use parse::{Fault, MAX_REQUEST, Malformed, Request, parse};
 
 use alloc::boxed::Box;

@@ -1,7 +1,7 @@
 //! Reads a command. Every byte is hostile: what is not exactly a command is refused with one line
 //! that says why, and nothing panics.
 
-use super::command::{Command, Fps, Pictures, Target};
+use super::command::{Bits, Command, Fps, Pictures, Target};
 use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
@@ -107,7 +107,7 @@ fn decode<'w>(words: &mut impl Iterator<Item = &'w str>) -> Result<Command, Faul
         return Err(Fault::Wrong("HOST:PORT"));
     }
     let (mut rate, mut every, mut name, mut queue, mut port, mut over) = (None, None, None, None, None, None);
-    let (mut bits, mut extent) = (None, None);
+    let (mut bits, mut group, mut extent, mut without, mut less) = (None, None, None, None, None);
     for word in words {
         let (key, value) = word.split_once('=').ok_or(Fault::Wrong("option"))?;
         let again = match key {
@@ -117,9 +117,12 @@ fn decode<'w>(words: &mut impl Iterator<Item = &'w str>) -> Result<Command, Faul
             "queue" => queue.replace(count(Some(value), "queue")?).is_some(),
             "port" => port.replace(count(Some(value), "port")?).is_some(),
             "over" => over.replace(is_rtp(value)?).is_some(),
-            "bits" => {
-                bits.replace(number(value).filter(|bits| *bits > 0).ok_or(Fault::Wrong("bits"))?).is_some()
+            "without" => {
+                without.replace((value == "b").then_some(true).ok_or(Fault::Wrong("without"))?).is_some()
             }
+            "less" => less.replace(yes(value)?).is_some(),
+            "bits" => bits.replace(value).is_some(),
+            "group" => group.replace(value).is_some(),
             "size" => extent.replace(size(value)?).is_some(),
             _ => return Err(Fault::Wrong("option")),
         };
@@ -128,12 +131,47 @@ fn decode<'w>(words: &mut impl Iterator<Item = &'w str>) -> Result<Command, Faul
         }
     }
     let pictures = match (bits, extent) {
-        (Some(bits), Some(size)) => Some(Pictures { bits, size }),
-        (None, None) => None,
+        (Some(bits), Some(size)) => Some(Pictures { bits: bits_of(bits, group)?, size }),
+        (None, None) if group.is_none() => None,
         (Some(_), None) => return Err(Fault::Missing("size")),
-        (None, Some(_)) => return Err(Fault::Missing("bits")),
+        (None, _) => return Err(Fault::Missing("bits")),
     };
-    Ok(Command::Decode { source, fps: rate, every, name, queue, port, rtp: over.unwrap_or(false), pictures })
+    let (without_b, less) = (without.unwrap_or(false), less.unwrap_or(false));
+    let rtp = over.unwrap_or(false);
+    Ok(Command::Decode { source, fps: rate, every, without_b, name, queue, port, rtp, pictures, less })
+}
+
+fn yes(value: &str) -> Result<bool, Fault> {
+    match value {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err(Fault::Wrong("less")),
+    }
+}
+
+/// `93000`, or `200000,150000,60000` with the group `1,4,10`.
+fn bits_of(bits: &str, group: Option<&str>) -> Result<Bits, Fault> {
+    let Some(group) = group else {
+        let mean = number(bits).filter(|bits| *bits > 0).ok_or(Fault::Wrong("bits"))?;
+        return Ok(Bits::Mean(mean));
+    };
+    let bits: [u32; 3] = three(bits).ok_or(Fault::Wrong("bits"))?;
+    let counts: [u16; 3] = three(group).ok_or(Fault::Wrong("group"))?;
+    if counts == [0; 3] {
+        return Err(Fault::Wrong("group"));
+    }
+    let kinds = [0, 1, 2].map(|kind| (counts[kind], bits[kind]));
+    if kinds.iter().any(|(count, bits)| *count > 0 && *bits == 0) {
+        return Err(Fault::Wrong("bits"));
+    }
+    Ok(Bits::Group(kinds))
+}
+
+/// Three numbers with commas between them.
+fn three<N: FromStr + Copy>(word: &str) -> Option<[N; 3]> {
+    let mut numbers = word.split(',').map(number);
+    let three = [numbers.next()??, numbers.next()??, numbers.next()??];
+    numbers.next().is_none().then_some(three)
 }
 
 fn is_rtp(value: &str) -> Result<bool, Fault> {
@@ -215,28 +253,38 @@ mod tests {
             source,
             fps: None,
             every: None,
+            without_b: false,
             name: None,
             queue: None,
             port: None,
             rtp: false,
             pictures: None,
+            less: false,
         };
         assert_eq!(read("1 mpeg_decode 10.0.0.1:6000"), Ok(plain));
         assert_eq!(
             read(
-                "1 mpeg_decode [fd00::1]:6000 queue=128 name=red.1 fps=29.97 every=3 port=5004 over=rtp bits=9000 size=352x240  \r\n"
+                "1 mpeg_decode [fd00::1]:6000 queue=128 name=red.1 fps=29.97 every=3 port=5004 over=rtp bits=9000 size=352x240 without=b less=yes  \r\n"
             ),
             Ok(Command::Decode {
                 source: "[fd00::1]:6000".parse().unwrap(),
                 fps: Some(Fps::Millis(29_970)),
                 every: Some(3),
+                without_b: true,
                 name: Some("red.1".to_string()),
                 queue: Some(128),
                 port: Some(5004),
                 rtp: true,
-                pictures: Some(Pictures { bits: 9000, size: (352, 240) }),
+                pictures: Some(Pictures { bits: Bits::Mean(9000), size: (352, 240) }),
+                less: true,
             })
         );
+        let Ok(Command::Decode { pictures: Some(pictures), .. }) =
+            read("1 mpeg_decode 10.0.0.1:6000 bits=90,40,0 group=1,4,0 size=352x240")
+        else {
+            panic!("no pictures")
+        };
+        assert_eq!(pictures.bits, Bits::Group([(1, 90), (4, 40), (0, 0)]));
         let path = PathId { index: 3, generation: 1 };
         assert_eq!(read("1 stop 3.1"), Ok(Command::Stop(Target::Path(path))));
         assert_eq!(read("1 stop canyon"), Ok(Command::Stop(Target::Name("canyon".to_string()))));
@@ -274,6 +322,14 @@ mod tests {
             ("1 mpeg_decode 10.0.0.1:6000 bits=9", "size is missing"),
             ("1 mpeg_decode 10.0.0.1:6000 bits=0 size=1x1", "wrong bits"),
             ("1 mpeg_decode 10.0.0.1:6000 bits=9 size=352", "wrong size"),
+            ("1 mpeg_decode 10.0.0.1:6000 bits=9,9,9 size=352x240", "wrong bits"),
+            ("1 mpeg_decode 10.0.0.1:6000 bits=9 group=1,1,1 size=352x240", "wrong bits"),
+            ("1 mpeg_decode 10.0.0.1:6000 bits=9,9,0 group=1,1,1 size=352x240", "wrong bits"),
+            ("1 mpeg_decode 10.0.0.1:6000 bits=9,9,9 group=0,0,0 size=352x240", "wrong group"),
+            ("1 mpeg_decode 10.0.0.1:6000 bits=9,9,9 group=1,1,1,1 size=352x240", "wrong group"),
+            ("1 mpeg_decode 10.0.0.1:6000 group=1,1,1", "bits is missing"),
+            ("1 mpeg_decode 10.0.0.1:6000 without=i", "wrong without"),
+            ("1 mpeg_decode 10.0.0.1:6000 less=1", "wrong less"),
             ("1 rate a", "the rate is missing"),
             ("1 rate a 0", "wrong rate"),
             ("1 rate a 1.2345", "wrong rate"),
@@ -297,7 +353,7 @@ mod tests {
         fn what_looks_like_a_command_is_read_or_refused(
             number: u32,
             name in "mpeg_decode|stop|list|rate|every",
-            words in proptest::collection::vec("[a-z0-9.:=\\[\\]-]{0,12}|10\\.0\\.0\\.1:[0-9]{1,6}|(fps|every|name|queue|port|over)=[0-9a-z.]{0,8}", 0..6),
+            words in proptest::collection::vec("[a-z0-9.:=\\[\\]-]{0,12}|10\\.0\\.0\\.1:[0-9]{1,6}|(fps|every|name|queue|port|over|bits|group|size|without|less)=[0-9a-z.,]{0,8}", 0..6),
         ) {
             let text = format!("{number} {name} {}", words.join(" "));
             if let Err(malformed) = parse(text.as_bytes()) {
