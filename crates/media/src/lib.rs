@@ -16,6 +16,7 @@
 //! | `fall` | what may be discarded early where not all pictures are shown | §4.4 |
 //! | `deadline` | how urgent a path is | §4.3 |
 //! | `reorder` | stamps put right that do not grow in the order of showing | RFC 2250 |
+//! | `timeline` | what became of the pictures over time | §4.3 |
 //! | `trace` | where a picture's time went, and the last missed deadlines | §4.2, §4.3 |
 //! | `model`, `admission` | what a picture costs; which streams fit, and what else they may have | §4.4 |
 #![no_std]
@@ -40,6 +41,7 @@ mod picture;
 mod reorder;
 mod screen;
 mod source;
+mod timeline;
 mod timing;
 mod trace;
 
@@ -56,5 +58,6 @@ pub use output::{Output, OutputOptions, Pace, Shown};
 pub use picture::{Picture, Plane};
 pub use screen::Screen;
 pub use source::{Act, Over, Piece, Sending, Source, SourceFigures, SourceOptions};
+pub use timeline::{Stretch, Timeline};
 pub use timing::{Rate, Slots, Stamps, Timing};
 pub use trace::{Missed, Misses, Trace};

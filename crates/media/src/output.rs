@@ -2,6 +2,7 @@
 //! was due, missed its deadline, or never came. A late picture is counted and never shown.
 
 use crate::picture::Picture;
+use crate::timeline::Timeline;
 use crate::timing::{FIRST, Rate, Slots, Stamps, Timing};
 use crate::trace::{Missed, Misses, Trace};
 use alloc::boxed::Box;
@@ -82,6 +83,7 @@ pub struct Output {
     freed: Instant,
     counts: Shown,
     misses: Misses,
+    timeline: Timeline,
 }
 
 impl Pace {
@@ -109,6 +111,7 @@ impl Output {
             freed: Instant::ZERO,
             counts: Shown::default(),
             misses: Misses::default(),
+            timeline: Timeline::default(),
         }
     }
 
@@ -153,6 +156,11 @@ impl Output {
     /// The last pictures that were not ready when they were due.
     pub fn misses(&self) -> &Misses {
         &self.misses
+    }
+
+    /// What became of the pictures over time.
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
     }
 
     /// When it last stopped being full; zero: it never was.
@@ -224,11 +232,11 @@ impl Output {
             self.counts.skipped += 1;
             return None;
         }
-        if !self.follows(slot) {
+        if !self.follows(slot, trace.ready) {
             return None;
         }
         let Some(rate) = self.options.pace.rate() else {
-            self.note_shown(&*picture);
+            self.note_shown(&*picture, trace.ready);
             return Some(picture);
         };
         self.queue(Waiting { slot, stamp, trace, picture }, rate);
@@ -237,14 +245,18 @@ impl Output {
 
     /// Notes that a picture came for `slot`, and what is missing before it. Whether it comes after
     /// all others.
-    fn follows(&mut self, slot: u64) -> bool {
+    fn follows(&mut self, slot: u64, now: Instant) -> bool {
         let every = u64::from(self.options.every);
         match self.last {
             Some(last) if slot <= last => {
                 self.counts.repeated += 1;
                 return false;
             }
-            Some(last) => self.counts.lost += (slot - last) / every - u64::from((slot - last) >= every),
+            Some(last) => {
+                let lost = (slot - last) / every - u64::from((slot - last) >= every);
+                self.counts.lost += lost;
+                self.timeline.at(now).lost += lost;
+            }
             None => {}
         }
         self.last = Some(slot);
@@ -256,8 +268,7 @@ impl Output {
         let timing = *self.timing.get_or_insert_with(|| begin(&self.options, waiting.slot, rate, ready));
         let due = timing.due(waiting.slot);
         if due < ready && !self.gives_up(&waiting.trace) {
-            self.counts.missed += 1;
-            return self.note_missed(&waiting, due, Duration::ZERO);
+            return self.note_missed(&waiting, due, Duration::ZERO, ready);
         }
         if due < ready {
             self.counts.restarts += 1;
@@ -282,14 +293,17 @@ impl Output {
         late >= GIVE_UP && *network > late / 2
     }
 
-    /// Remembers how a picture came to be that was not shown when it was due.
-    fn note_missed(&mut self, waiting: &Waiting, due: Instant, display: Duration) {
+    /// Remembers how a picture came to be that was not shown when it was due, which is known at `now`.
+    fn note_missed(&mut self, waiting: &Waiting, due: Instant, display: Duration, now: Instant) {
+        self.counts.missed += 1;
+        self.timeline.at(now).missed += 1;
         let stamp = waiting.stamp;
         self.misses.add(Missed { stamp, due, trace: waiting.trace, display });
     }
 
-    fn note_shown(&mut self, picture: &dyn Picture) {
+    fn note_shown(&mut self, picture: &dyn Picture, now: Instant) {
         self.counts.shown += 1;
+        self.timeline.at(now).shown += 1;
         self.counts.concealed += u64::from(picture.is_concealed());
     }
 
@@ -318,9 +332,8 @@ impl Output {
             freed(next.picture.memory());
             // Nobody has seen the one before it.
             if let Some(overtaken) = showing.replace(next) {
-                self.counts.missed += 1;
                 let due = self.timing.map_or(now, |timing| timing.due(overtaken.slot));
-                self.note_missed(&overtaken, due, now.since(due));
+                self.note_missed(&overtaken, due, now.since(due), now);
             }
         }
         if was_full && !self.is_full() {
@@ -329,7 +342,7 @@ impl Output {
         let showing = showing?;
         let due = self.timing.map_or(now, |timing| timing.due(showing.slot));
         self.counts.behind_most = self.counts.behind_most.max(now.since(due).as_nanos() as u64);
-        self.note_shown(&*showing.picture);
+        self.note_shown(&*showing.picture, now);
         Some(showing.picture)
     }
 

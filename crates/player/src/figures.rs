@@ -1,6 +1,6 @@
 //! Everything measured of one stream, for reports and experiments.
 
-use silk_media::{Decoded, DisplayStage, Missed, MpegStage, Shown, deadline};
+use silk_media::{Decoded, DisplayStage, Missed, MpegStage, Shown, Timeline, deadline};
 use silk_path::classify::{Found, Tables};
 use silk_path::{Account, Path};
 use std::time::Duration;
@@ -34,6 +34,8 @@ pub struct Figures {
     pub bottleneck: Option<deadline::Bottleneck>,
     /// The last pictures that missed their deadlines.
     pub misses: Vec<Missed>,
+    /// What became of its pictures over time.
+    pub timeline: Timeline,
 }
 
 impl Figures {
@@ -55,6 +57,7 @@ impl Figures {
             round_trip: Duration::from_nanos(path.state.round_trip.ns()),
             bottleneck: deadline::bottleneck(path),
             misses: display.output.misses().iter().copied().collect(),
+            timeline: display.output.timeline().clone(),
         })
     }
 }
