@@ -3,7 +3,6 @@
 //! promised from then on. One that does not fit then plays with less where its order accepts that, and
 //! is ended otherwise. Those that were promised something before it keep that.
 
-use crate::figures::used;
 use crate::player::Player;
 use crate::stream::{Order, Words};
 use silk_appliance::Appliance;
@@ -14,8 +13,9 @@ use std::fmt;
 /// How far a stream's trial has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trial {
-    // Periods of its pictures when it was last looked at.
-    looked: u64,
+    // Periods of its pictures when it was last looked at, and what it had used of the processor then, ns.
+    // Nothing before the first look: a stream's first pictures, for which all memory is new, cost more.
+    looked: Option<(u64, u64)>,
     // Times it was found not to fit.
     strikes: u32,
 }
@@ -90,7 +90,7 @@ impl Player {
         }
     }
 
-    /// Once it has played for a second, it is promised what it uses of the processor.
+    /// Once it has played for two seconds, it is promised what it uses of the processor.
     fn try_processor(&mut self, appliance: &mut Appliance, id: PathId) {
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.order.realtime) else { return };
         let Some(trial) = stream.trial.as_mut() else { return };
@@ -147,12 +147,15 @@ fn demand(appliance: &Appliance, id: PathId, order: &Order, trial: &mut Trial) -
     let path = appliance.paths().path(id)?;
     let (mpeg, display) = (path.stage::<MpegStage>()?, path.stage::<DisplayStage>()?);
     let (rate, span) = (display.output.rate()?, display.output.span());
-    if span < trial.looked + second(rate) {
+    let cpu = path.state.account.cpu_path;
+    let before = trial.looked.map_or(0, |(span, _)| span);
+    if span < before + second(rate) {
         return None;
     }
-    trial.looked = span;
+    let (since, used) = trial.looked.replace((span, cpu))?;
+    let share = cpu.saturating_sub(used) as f64 * f64::from(rate.millis()) / ((span - since) as f64 * 1e12);
     Some(Demand {
-        measured: used(path),
+        measured: Some(share),
         pictures: mpeg.seen(),
         // Its memory has been promised already.
         ..order.demand_at(rate)

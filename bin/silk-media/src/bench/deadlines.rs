@@ -3,6 +3,7 @@
 //! streams.
 
 use super::Bench;
+use super::apache::Apache;
 use super::beside::{Beside, OTHERS, PORT, appliance_arguments};
 use super::peers_deadlines;
 use super::player::{Played, Player, at, source, tell};
@@ -48,6 +49,7 @@ pub fn run(bench: &mut Bench<'_>, load: &Load) -> Result<(), Trouble> {
         load.pictures, load.rate
     );
     schedules(bench, load, &beside, &what)?;
+    with_apache(bench, load, &beside, &what)?;
     if load.rate == load.own {
         peers(bench, load, &beside, &what)?;
     }
@@ -61,7 +63,8 @@ fn schedules(bench: &mut Bench<'_>, load: &Load, beside: &Beside<'_>, what: &str
     for round in 0..bench.rounds {
         for (schedule, line) in ["deadlines", "in-turn"].into_iter().zip(&mut lines) {
             bench.tell(&format!("deadlines, round {} of {}, {schedule}", round + 1, bench.rounds));
-            let (played, share) = one(bench, schedule, load, beside)?;
+            let rig = Rig::new().map_err(Trouble::rig)?;
+            let (played, share) = one(bench, &rig, schedule, load, beside)?;
             // One that never came was not there when it was due either.
             let shown = played.figure("neptune", "shown").unwrap_or(0);
             let gone = load.pictures.saturating_sub(shown) as f64;
@@ -88,6 +91,22 @@ fn schedules(bench: &mut Bench<'_>, load: &Load, beside: &Beside<'_>, what: &str
     Ok(())
 }
 
+/// By deadline again, with Apache under load on the same CPU.
+fn with_apache(bench: &mut Bench<'_>, load: &Load, beside: &Beside<'_>, what: &str) -> Result<(), Trouble> {
+    let (mut gone, mut served) = (Samples::default(), Samples::default());
+    for round in 0..bench.rounds {
+        bench.tell(&format!("deadlines with Apache, round {} of {}", round + 1, bench.rounds));
+        let rig = Rig::new().map_err(Trouble::rig)?;
+        let apache = Apache::under_load(&rig, bench.cpu, bench.scratch)?;
+        let (played, _) = one(bench, &rig, "deadlines", load, beside)?;
+        gone.add(load.pictures.saturating_sub(played.figure("neptune", "shown").unwrap_or(0)) as f64);
+        served.add(apache.finish().unwrap_or(0.0));
+    }
+    bench.table.figure(&format!("{what}, by deadline, with Apache under load on its CPU"), "silk", &gone);
+    bench.table.figure("requests that Apache answered, 1/s", "Apache", &served);
+    Ok(())
+}
+
 fn peers(bench: &mut Bench<'_>, load: &Load, beside: &Beside<'_>, what: &str) -> Result<(), Trouble> {
     for peer in Peer::ALL.into_iter().filter(|peer| peer.is_installed()) {
         let (mut gone, mut busy) = (Samples::default(), Samples::default());
@@ -106,13 +125,13 @@ fn peers(bench: &mut Bench<'_>, load: &Load, beside: &Beside<'_>, what: &str) ->
 /// One run; what became of the streams, and of the CPU the part that the player used.
 fn one(
     bench: &Bench<'_>,
+    rig: &Rig,
     schedule: &str,
     load: &Load,
     beside: &Beside<'_>,
 ) -> Result<(Played, f64), Trouble> {
-    let rig = Rig::new().map_err(Trouble::rig)?;
-    let player = appliance(bench, &rig, schedule)?;
-    let sources = beside.begin(&rig)?;
+    let player = appliance(bench, rig, schedule)?;
+    let sources = beside.begin(rig)?;
     let rate = format!("{:.3}", load.rate);
     tell(&rig.client, &format!("mpeg_decode {} port={PORT} name=neptune fps={rate} queue=16", at(PORT)))?;
     let (to, port) = (format!("{SERVER}:{PORT}"), PORT.to_string());

@@ -2,6 +2,7 @@
 //! the sources, another CPU the player; they are hosts in network namespaces with a cable between them.
 
 mod admission;
+mod apache;
 mod beside;
 mod deadlines;
 mod flood;

@@ -10,7 +10,7 @@ mod gstreamer;
 mod process;
 
 use crate::trouble::Trouble;
-pub use process::Process;
+pub use process::{Process, until};
 use silk_media::Coding;
 use silk_testkit::netns::Host;
 use std::fs::{self, File};

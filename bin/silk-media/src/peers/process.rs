@@ -49,7 +49,7 @@ impl Process {
     }
 }
 
-fn until(patience: Duration, mut done: impl FnMut() -> bool) -> bool {
+pub fn until(patience: Duration, mut done: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     while !done() {
         if start.elapsed() > patience {
