@@ -76,7 +76,7 @@ impl Session {
             (&name, &text),
             |setup| silk_media::catalogue(silk_modules::catalogue(setup), library),
             silk_player::Schedule::from(options.schedule).policy(PATHS),
-            rules(!options.no_ilp),
+            rules(options.ilp),
         );
         let player = Player::new(PlayerOptions { rule: options.deadline.into(), ..PlayerOptions::default() });
         let control = match &options.control {
