@@ -1,7 +1,9 @@
 //! MPEG: decodes a stream packet by packet and puts the pictures into DISPLAY's queue
 //! (Scout §4.1). Its source cuts at slices (application-level framing), so it keeps nothing
 //! between packets but the decoder's own state. What will not be shown is not decoded: pictures
-//! that no other needs (B pictures) and that are skipped by wish or past their time.
+//! that no other needs (B pictures) and that are skipped by wish or past their time. Where UDP leaves its
+//! checksum to whoever reads the data (the rule *integrated layers*), that is this stage; it must
+//! let nothing come of a packet before.
 //!
 //! # Configuration
 //! None.

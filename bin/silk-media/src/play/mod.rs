@@ -90,9 +90,9 @@ pub struct Options {
     /// Which queue a stream's deadlines come from
     #[arg(long, value_name = "WHICH", default_value = "bottleneck")]
     deadline: RuleName,
-    /// Sum UDP's checksum on its own, not while the data are first read (integrated layer processing)
+    /// Sum UDP's checksum while the data are first read (integrated layer processing), not on its own
     #[arg(long)]
-    no_ilp: bool,
+    ilp: bool,
     /// End after so many seconds
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u64>,

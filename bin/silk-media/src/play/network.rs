@@ -88,7 +88,7 @@ impl Session {
             (&name, &text),
             |setup| silk_media::catalogue(silk_modules::catalogue(setup), library),
             silk_player::Schedule::from(options.schedule).policy(PATHS),
-            rules(!options.no_ilp),
+            rules(options.ilp),
         );
         let memory = options.memory.map_or_else(half_of_memory, |mebibytes| u64::from(mebibytes) << 20);
         let share = options.share / 100.0;
