@@ -8,7 +8,7 @@ use std::process::Command;
 const SOURCE: &str = "src/bpf/classifier.bpf.c";
 
 fn main() {
-    println!("cargo::rerun-if-changed={SOURCE}");
+    println!("cargo::rerun-if-changed=src/bpf");
     println!("cargo::rerun-if-env-changed=CLANG");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("classifier.bpf.o");
     let arch = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets CARGO_CFG_TARGET_ARCH");

@@ -13,6 +13,7 @@ mod peers;
 mod place;
 mod play;
 mod screen;
+mod sdp;
 mod send;
 mod shell;
 mod sys;
@@ -60,6 +61,7 @@ Examples:
 const PLAY_AFTER: &str = "\
 Examples:
   silk play --rtp 5004 --interface eth0     what ffmpeg or GStreamer send
+  silk play --sdp clip.sdp --interface eth0   the same, as the sender's description says
   silk play --interface eth0 --from 10.0.0.2:6000
   silk play --interface eth0 --graph graphs/video.toml --appliance
   silk play --file clip.mpg                 in a window, at its own rate

@@ -107,12 +107,33 @@ fn every_picture_comes_by_mflow_and_the_player_ends_with_the_stream() {
 }
 
 #[test]
+fn checksums_are_verified_while_the_data_are_read_and_on_their_own() {
+    let Some(stage) = Stage::set() else { return };
+    // Else the cable hands packets over without sums.
+    if stage.rig.client.run("ethtool", ["-K", INTERFACE, "tx", "off"]).is_err() {
+        eprintln!("SKIPPED: there is no ethtool");
+        return;
+    }
+    for how in [&[][..], &["--no-ilp"]] {
+        let mut player = stage.player(how);
+        stage.send(&["--to", &SERVER.to_string()]);
+        assert!(player.wait(Duration::from_secs(60)).is_some(), "the player goes on after the stream's end");
+        let stream = &stage.played()["streams"][0];
+        assert_eq!((came(stream), stream["lost"].as_u64()), (PICTURES, Some(0)), "{how:?}: {stream}");
+    }
+}
+
+#[test]
 fn of_each_third_the_rest_is_discarded_where_it_is_classified() {
     let Some(stage) = Stage::set() else { return };
-    for (over, port) in [(&["--rtp"][..], "5004"), (&[][..], "5544")] {
-        let from = format!("{CLIENT}:6000");
-        let rtp = if over.is_empty() { vec![] } else { vec!["--rtp", port] };
-        let mut player = stage.player(&[&["--every", "3", "--from", &from][..], &rtp].concat());
+    let from = format!("{CLIENT}:6000");
+    // A stream by RTP belongs to whoever sends first, where nobody is named.
+    for (over, whom) in [
+        (&["--rtp"][..], &["--rtp", "5004", "--from", &from][..]),
+        (&["--rtp"], &["--rtp", "5004"]),
+        (&[], &["--from", &from]),
+    ] {
+        let mut player = stage.player(&[&["--every", "3"], whom].concat());
         stage.send(&[&["--to", &SERVER.to_string(), "--port", "6000"][..], over].concat());
         assert!(player.wait(Duration::from_secs(60)).is_some(), "the player goes on after the stream's end");
         let stream = &stage.played()["streams"][0];
@@ -123,14 +144,51 @@ fn of_each_third_the_rest_is_discarded_where_it_is_classified() {
     }
 }
 
+/// What GStreamer made of these words says, when it is on the client and sends by RTP.
+fn gstreamer(stage: &Stage, pipeline: &str) -> bool {
+    let mut gst = stage.rig.client.command("gst-launch-1.0");
+    gst.arg("-q").args(pipeline.split_whitespace());
+    gst.args(["!", "rtpmpvpay", "!", "udpsink", &format!("host={SERVER}"), "port=5004"]);
+    let sent = gst.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    if !sent {
+        eprintln!("SKIPPED: GStreamer has not what `{pipeline}` needs");
+    }
+    sent
+}
+
+#[test]
+fn what_gstreamer_sends_is_decoded_and_placed_however_it_is_stamped() {
+    let Some(stage) = Stage::set() else { return };
+    // Alive, stamped in the order of coding; and a file, all pictures stamped alike and sent at once.
+    let alive = "videotestsrc is-live=true num-buffers=75 ! video/x-raw,width=176,height=144,framerate=25/1 ! \
+                 videoconvert ! mpeg2enc format=3 b-per-refframe=2 ! mpegvideoparse";
+    let file = format!("filesrc location={} ! mpegvideoparse", stage.file("clip.m2v").display());
+    for (pipeline, pictures) in [(alive, 75), (&file, PICTURES)] {
+        let player = stage.player(&["--rtp", "5004"]);
+        let sent = gstreamer(&stage, pipeline);
+        // What came at once is shown at its own rate.
+        sleep(Duration::from_secs(4));
+        end(player);
+        if !sent {
+            continue;
+        }
+        let stream = &stage.played()["streams"][0];
+        // The last picture is not known to be whole; pictures that fell on one place would be missing.
+        assert!((pictures - 4..=pictures).contains(&came(stream)), "{pipeline}: {stream}");
+        assert!(stream["lost"].as_u64().unwrap() <= 2, "{pipeline}: {stream}");
+        assert_eq!(stream["repeated"].as_u64(), Some(0), "{pipeline}: {stream}");
+        assert_eq!(stream["cut_at_slices"].as_bool(), Some(false), "GStreamer does not: {stream}");
+    }
+}
+
 #[test]
 fn ffmpeg_is_a_source_with_and_without_slices_that_fit_packets() {
     let Some(stage) = Stage::set() else { return };
     let other = stage.file("other.m2v");
-    let arguments =
-        "-nostdin -v error -f lavfi -i testsrc2=s=352x288:r=30 -frames:v 90 -c:v mpeg2video -g 15 -bf 2";
+    let arguments = "-nostdin -v error -f lavfi -i testsrc2=s=352x288:r=30 -frames:v 90 -c:v mpeg2video -g 15 -bf 2 \
+         -q:v 2";
     assert!(Command::new("ffmpeg").args(arguments.split(' ')).arg(&other).status().unwrap().success());
-    for clip in [stage.file("clip.m2v"), other] {
+    for (clip, cut) in [(stage.file("clip.m2v"), true), (other, false)] {
         let player = stage.player(&["--rtp", "5004"]);
         let mut ffmpeg = stage.rig.client.command("ffmpeg");
         ffmpeg.args(["-nostdin", "-v", "quiet", "-re", "-i"]).arg(&clip);
@@ -140,7 +198,41 @@ fn ffmpeg_is_a_source_with_and_without_slices_that_fit_packets() {
         end(player);
         let stream = &stage.played()["streams"][0];
         assert!(came(stream) >= PICTURES - 3, "{}: {stream}", clip.display());
+        assert_eq!(stream["cut_at_slices"].as_bool(), Some(cut), "{}: {stream}", clip.display());
     }
+}
+
+#[test]
+fn a_session_description_brings_the_parameters_that_the_stream_leaves_out() {
+    let Some(stage) = Stage::set() else { return };
+    let (clip, description) = (stage.file("clip.mp4"), stage.file("clip.sdp"));
+    let arguments = "-nostdin -v error -f lavfi -i testsrc2=s=176x144:r=25 -frames:v 75 -pix_fmt yuv420p \
+                     -c:v libx264 -g 25 -bf 2";
+    let made = Command::new("ffmpeg").args(arguments.split_whitespace()).arg(&clip).status().unwrap();
+    assert!(made.success());
+    let send = |arguments: &[&str]| {
+        let mut ffmpeg = stage.rig.client.command("ffmpeg");
+        ffmpeg
+            .args(["-nostdin", "-v", "quiet", "-re", "-i"])
+            .arg(&clip)
+            .args(["-c:v", "copy"])
+            .args(arguments);
+        ffmpeg.args(["-f", "rtp", &format!("rtp://{SERVER}:5010?pkt_size=1400")]);
+        assert!(ffmpeg.stdout(Stdio::null()).status().unwrap().success());
+    };
+    send(&["-t", "0.1", "-sdp_file", description.to_str().unwrap()]);
+    let player = stage.player(&["--sdp", description.to_str().unwrap()]);
+    send(&[]);
+    sleep(Duration::from_secs(1));
+    end(player);
+    let stream = &stage.played()["streams"][0];
+    // The decoder still keeps pictures that are shown after others, when the player is ended.
+    assert!((65..=75).contains(&came(stream)), "{stream}");
+    assert_eq!(stream["lost"].as_u64(), Some(0), "{stream}");
+    fs::write(&description, "v=0\no=- 0 0 IN IP4 10.0.0.1\ns=-\nt=0 0\nm=audio 5004 RTP/AVP 0\n").unwrap();
+    let refused = Command::new(PROGRAM).args(["play", "--sdp"]).arg(&description).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("describes no video"));
 }
 
 #[test]

@@ -107,6 +107,12 @@ impl Classes {
         Terms { priority: priority.min(Terms::PRIORITIES - 1), ..terms }
     }
 
+    /// How many openings a second its classes allow together; `None`: one of them has no limit.
+    pub fn openings(&self, domain: usize) -> Option<u64> {
+        let own = self.classes.iter().filter(|(_, own)| *own == domain);
+        own.map(|(class, _)| class.limits.openings.map(u64::from)).sum()
+    }
+
     /// The name of a class.
     pub fn name(&self, class: usize) -> &str {
         self.classes.get(class).map_or("?", |(class, _)| &class.name)

@@ -40,6 +40,7 @@ mod socket_end;
 mod sockets;
 mod stack;
 mod start;
+mod strangers;
 mod sys;
 mod unblock;
 mod watchdog;

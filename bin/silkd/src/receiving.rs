@@ -10,7 +10,8 @@
 //! * **Yielding** while they use much of a CPU, and nearly all they receive is for lower classes
 //!   ([`FLOODED`]): one of these floods us. They interrupt ordinary work still, but nobody who
 //!   has a priority, and what they use does not count towards the limit at which Linux stops
-//!   all real-time threads.
+//!   all real-time threads. What the XDP program does not let in (`strangers.rs`) costs too little for that,
+//!   and a receive thread that yields loses more of what it should have received.
 //!
 //! Why, and what each costs: `docs/design/fifo-executors.md`.
 

@@ -30,6 +30,12 @@ impl Server {
             return Ok((Vec::new(), restart));
         }
         crate::start::configure(&self.tables, &self.settings, &classes).map_err(refuse)?;
+        if let Err(error) = self.gate.set_openings(&classes) {
+            // It took the old ones before.
+            let _ = crate::start::configure(&self.tables, &self.settings, &self.settings.classes);
+            let _ = self.gate.set_openings(&self.settings.classes);
+            return Err(refuse(error.to_string()));
+        }
         self.settings.config = config;
         self.settings.classes = classes.clone();
         let classes = Arc::new(classes);

@@ -39,6 +39,7 @@ impl Server {
             let demoted = demotion.why.to_owned();
             whole.threads.push(ThreadReport { tid: demotion.tid, priority: 0, demoted });
         }
+        whole.drops.extend(self.gate.drops(self.settings.classes.domains()));
         whole.arena_bytes = self.families.values().map(|f| f.arena.rings_in_use()).sum();
         whole.unserved = self
             .unserved

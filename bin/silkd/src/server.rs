@@ -7,6 +7,7 @@ use crate::family::Family;
 use crate::ports::Ports;
 use crate::settings::Settings;
 use crate::slots::retire;
+use crate::strangers::Gate;
 use crate::watchdog::Watched;
 use crate::wishes::First;
 use rustix::event::epoll;
@@ -68,6 +69,8 @@ pub struct Server {
     pub(crate) report_events: Sender<Event>,
     pub(crate) unserved: BTreeMap<(String, String), u64>,
     pub(crate) tables: Tables,
+    /// What is let in of what belongs to no path.
+    pub(crate) gate: Gate,
     pub(crate) neighbours: Option<Finder>,
     /// The threads whose priority the watchdog may take away.
     pub(crate) watched: Watched,
@@ -89,6 +92,8 @@ pub struct Parts {
     pub event: Arc<OwnedFd>,
     /// The classifier's tables.
     pub tables: Tables,
+    /// What is let in of what belongs to no path.
+    pub gate: Gate,
     /// What the watchdog looks at.
     pub watched: Watched,
 }
@@ -143,6 +148,7 @@ impl Server {
             unserved: BTreeMap::new(),
             event: parts.event,
             tables: parts.tables,
+            gate: parts.gate,
             neighbours: parts.neighbours,
             watched: parts.watched,
         };

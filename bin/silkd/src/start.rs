@@ -14,6 +14,7 @@ use crate::server::{self, Server};
 use crate::settings::Settings;
 use crate::sleep::Sleeper;
 use crate::stack::{self, Link};
+use crate::strangers::Gate;
 use crate::sys;
 use crate::watchdog::{self, Watched};
 use silk_appliance::join::tables_of;
@@ -55,7 +56,7 @@ struct Opened {
     /// The threads that do the receive work, with `napi = "threaded"`.
     receiving: Receiving,
     /// Kept while the daemon runs: dropping it detaches the XDP program.
-    _device: Option<Arc<Mutex<xdp::Device>>>,
+    gate: Gate,
 }
 
 /// Runs the daemon until a signal ends it.
@@ -91,7 +92,8 @@ pub fn run(file: &Path) -> Result<(), Failure> {
         .name("silk-watchdog".into())
         .spawn(move || watchdog::run(&dog, &receiving, limit, f64::from(cap.millionths()) / 1e6))
         .map_err(|e| machine(format!("the watchdog cannot start: {e}")))?;
-    let parts = server::Parts { settings, orders, events, event, signals, neighbours, tables, watched };
+    let gate = opened.gate.clone();
+    let parts = server::Parts { settings, orders, events, event, signals, neighbours, tables, gate, watched };
     let mut server = Server::open(parts).map_err(machine)?;
     let base = i32::from(server.settings().config.scheduler.base_priority);
     // The control thread answers programs that wait; it does little and must not wait itself.
@@ -185,6 +187,9 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
     let (ends, words, interface) =
         (std::mem::take(&mut opened.ends), opened.tables, opened.interface.clone());
     let opened = Arc::new(Mutex::new(opened));
+    let gate = Gate::of(&opened);
+    let limited = gate.set_openings(&settings.classes).and_then(|()| gate.set_linux(device.linux_packets));
+    limited.map_err(|error| error.to_string())?;
     let receiving = match device.napi {
         Napi::Threaded => thread_napi(&interface, &opened, settings)?,
         _ => Receiving::default(),
@@ -204,7 +209,7 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
         },
         interface: Some(interface.index),
         receiving,
-        _device: Some(opened),
+        gate,
     })
 }
 
@@ -293,7 +298,7 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
         },
         interface: None,
         receiving: Receiving::default(),
-        _device: None,
+        gate: Gate::default(),
     })
 }
 

@@ -12,6 +12,7 @@
 //! | `port` | the world around a path: its device, its timers, what is asked for |
 //! | `clock` | what time it is |
 //! | `join` | what a device's frames and tables mean to paths, for the daemon too |
+//! | `receiving` | who does the interface's receive work |
 //! | `network` | opens a device and says what the modules must know of it |
 //! | `machine` | an appliance on a real machine: its standing paths, its neighbours, its sleep |
 #![forbid(unsafe_code)]
@@ -22,9 +23,11 @@ pub mod join;
 mod machine;
 mod network;
 mod port;
+mod receiving;
 
 pub use appliance::{Appliance, Dropped, Parts, soon};
 pub use clock::{Clock, Monotonic, Virtual};
 pub use join::random;
 pub use machine::{Machine, Unbuildable};
 pub use network::{DeviceKind, Network, NetworkOptions};
+pub use silk_device::napi::Schedule as ReceiveSchedule;

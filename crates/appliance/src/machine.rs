@@ -5,6 +5,7 @@ use crate::appliance::{Appliance, Parts, soon};
 use crate::clock::Monotonic;
 use crate::join::random;
 use crate::network::Network;
+use crate::receiving::Receiving;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use silk_config::Graph as GraphFile;
@@ -49,6 +50,8 @@ pub struct Machine {
     finder: Option<Finder>,
     /// The XDP program, where there is one: it is detached when this goes.
     pub xdp: Option<xdp::Device>,
+    // They are ordinary threads again when this goes.
+    _receiving: Option<Receiving>,
     /// While frames arrive, the device is looked at once in so long, instead of waking for each: what
     /// arrives together is handled together. A frame waits so long at most; 0 wakes for each.
     pub nap: Duration,
@@ -101,6 +104,7 @@ impl Machine {
             appliance,
             finder,
             xdp: None,
+            _receiving: None,
             nap: NAP,
             real_time: false,
             taken: 0,
@@ -123,11 +127,11 @@ impl Machine {
         policy: Box<dyn Policy + Send>,
         rules: Vec<Box<dyn Rule>>,
     ) -> Result<Self, Unbuildable> {
-        let Network { end, setup, interface, xdp } = network;
+        let Network { end, setup, interface, xdp, receiving } = network;
         let shared = interface.map(|interface| interface.index);
         let tables = setup.tables.clone();
         let machine = Self::new((end, tables), shared, file, &catalogue(setup), policy, rules)?;
-        Ok(Self { xdp, ..machine })
+        Ok(Self { xdp, _receiving: receiving, ..machine })
     }
 
     /// Makes the paths that stand from the start: ARP and neighbour discovery where the link is

@@ -2,7 +2,10 @@
 //! who keeps the neighbours.
 
 use crate::join::{random, tables_of};
+use crate::receiving::Receiving;
+use silk_device::napi::Schedule;
 use silk_device::netlink::{Interface, Netlink, NetlinkError};
+use silk_device::xdp::{Limit, Strangers};
 use silk_device::{End, link, packet, tap, xdp};
 use silk_modules::{Device, Setup};
 use silk_path::Endpoint;
@@ -34,6 +37,11 @@ pub struct NetworkOptions {
     pub gateway: Option<Ipv4Addr>,
     /// Entries of the receive ring with `Xdp`, a power of two.
     pub ring: u32,
+    /// With `Xdp`: the receive work is done by threads on the appliance's own CPUs, scheduled like this.
+    pub receive_threads: Option<Schedule>,
+    /// With `Xdp`: so many packets in a second that no path owns are left to Linux, on each CPU that
+    /// receives, and as many that neighbours ask by; what is more is dropped at interrupt time. `None`: all.
+    pub linux_packets: Option<u64>,
 }
 
 /// An opened network.
@@ -46,6 +54,8 @@ pub struct Network {
     pub interface: Option<Interface>,
     /// The XDP program, where there is one: dropping it detaches it.
     pub xdp: Option<xdp::Device>,
+    /// The threads that do the receive work, where it has some of its own.
+    pub receiving: Option<Receiving>,
 }
 
 /// Buckets of the flow table: an appliance has few paths.
@@ -91,6 +101,12 @@ fn open_xdp(options: &NetworkOptions) -> Result<Network, String> {
     let mut device = xdp::open(&options.interface, &wish).map_err(|error| error.to_string())?;
     let end = device.ends.pop().ok_or("the device has no end")?;
     let interface = device.interface.clone();
+    for strangers in [Strangers::Linux, Strangers::Neighbours] {
+        let limit = options.linux_packets.map(Limit::per_second);
+        device.limit(strangers, limit).map_err(|error| error.to_string())?;
+    }
+    let receiving = options.receive_threads.map(|schedule| Receiving::start(&interface, schedule));
+    let receiving = receiving.transpose().map_err(|error| error.to_string())?;
     let own = linux_addresses(&interface).map_err(|error| error.to_string())?;
     if own.addresses.is_empty() {
         return Err(format!(
@@ -101,7 +117,7 @@ fn open_xdp(options: &NetworkOptions) -> Result<Network, String> {
     let mtu = u16::try_from(interface.mtu).unwrap_or(u16::MAX);
     let link = Device { address: interface.mac.0, mtu, gso: GSO, checksum_offload: true };
     let network = assemble(end, tables_of(device.tables)?, link, own)?;
-    Ok(Network { interface: Some(interface), xdp: Some(device), ..network })
+    Ok(Network { interface: Some(interface), xdp: Some(device), receiving, ..network })
 }
 
 /// The addresses that Linux has there, as many as the classifier holds.
@@ -175,5 +191,5 @@ fn assemble(end: End, tables: Tables, device: Device, own: Own) -> Result<Networ
         neighbours_told: own.shared,
         ..Setup::new(tables)
     };
-    Ok(Network { end, setup, interface: None, xdp: None })
+    Ok(Network { end, setup, interface: None, xdp: None, receiving: None })
 }

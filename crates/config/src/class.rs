@@ -69,11 +69,14 @@ pub struct Limits {
     pub path_memory: Option<ByteSize>,
     /// Messages in the input queue of one path.
     pub queue: u32,
+    /// TCP segments in a second that belong to no connection, on each CPU that receives (xdp); `None` for
+    /// as many as come.
+    pub openings: Option<u32>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { paths: None, memory: None, path_memory: None, queue: 256 }
+        Self { paths: None, memory: None, path_memory: None, queue: 256, openings: None }
     }
 }
 
@@ -275,6 +278,7 @@ fn read_limits(mut section: Section<'_, '_>) -> Limits {
         memory: section.read("memory"),
         path_memory: section.read("path_memory"),
         queue: section.within("queue", Limits::default().queue, 1..=65536),
+        openings: section.between("openings", 1..=u32::MAX),
     };
     if let (Some(memory), Some(path)) = (limits.memory, limits.path_memory)
         && path > memory

@@ -84,6 +84,9 @@ pub struct Device {
     pub napi_cpu: Option<u16>,
     /// How soon threaded receive processing takes packets in.
     pub receive: Receive,
+    /// Packets in a second that are left to Linux where no path owns them, on each CPU that receives; `None`
+    /// for as many as come (xdp).
+    pub linux_packets: Option<u32>,
 }
 
 impl Device {
@@ -104,6 +107,7 @@ impl Device {
             napi: section.or("napi", Napi::Inherit),
             napi_cpu: section.read("napi_cpu"),
             receive: section.or("receive", Receive::Prompt),
+            linux_packets: section.between("linux_packets", 1..=u32::MAX),
         };
         device.check(&mut section);
         section.finish();
@@ -124,7 +128,7 @@ impl Device {
                     self.kind
                 ),
             );
-            for key in ["queues", "mode", "napi", "napi_cpu", "receive"] {
+            for key in ["queues", "mode", "napi", "napi_cpu", "receive", "linux_packets"] {
                 section.forbid(key, "only `kind = \"xdp\"` has it");
             }
         }

@@ -61,7 +61,8 @@ impl Config {
                 mode,
                 napi,
                 napi_cpu,
-                receive
+                receive,
+                linux_packets
             }
         );
         differences!(

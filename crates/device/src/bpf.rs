@@ -16,7 +16,7 @@ use crate::tables::{BUCKET_WORDS, DISCARDS_WORDS, PORTS, RULES_WORDS, SETTINGS_W
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/classifier.bpf.o"));
 
 /// The most domains the classifier's words can name.
-const DOMAINS: u32 = 64;
+pub(crate) const DOMAINS: u32 = 64;
 
 /// The loaded object. Programs that the kernel holds elsewhere stay when it is dropped, and
 /// their maps with them.

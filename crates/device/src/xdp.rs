@@ -34,7 +34,7 @@ use program::Program;
 use receive::{Parts, Queue, XdpReceive};
 use sockets::Plan;
 
-pub use program::Counts;
+pub use program::{Counts, Limit, Strangers};
 
 /// Bytes of a frame, with its headroom, where packets come as they were on the wire.
 const FRAME: u64 = 2048;
@@ -119,6 +119,20 @@ impl Device {
     /// How many packets the program left to Linux so far.
     pub fn passed(&self) -> u64 {
         self.program.passed().unwrap_or_default()
+    }
+
+    /// Lets in so many packets that belong to no path of their own, or, without a limit, as many as come:
+    /// what a flood of them costs beyond that is the program alone.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn limit(&mut self, strangers: Strangers, limit: Option<Limit>) -> Result<(), OpenError> {
+        self.program.limit(strangers, limit)
+    }
+
+    /// How many of these were dropped so far, since they were more than their limit.
+    pub fn not_let_in(&self, strangers: Strangers) -> u64 {
+        self.program.not_let_in(strangers).unwrap_or_default()
     }
 
     /// Runs the program on a frame as if it had arrived on the first queue, and gives what it

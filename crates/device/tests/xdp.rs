@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rig::{LEFT, PAYLOAD, PORT, RIGHT};
-use silk_device::xdp::{self, Device, Mode, Options};
+use silk_device::xdp::{self, Device, Limit, Mode, Options, Strangers, Tried};
 use silk_device::{End, Offload, OpenError, napi, packet, readable};
 use silk_path::classify::{
     ClassRule, Domains, Filter, Flow, Found, Framed, Owned, Protocol, Store32, Store64, Tables, Verdict,
@@ -194,6 +194,53 @@ fn what_no_path_owns_is_linuxs_before_during_and_after() {
         drop(device);
         rig::send(&mut left, &rig::datagram(b"after"));
         assert!(linux_hears(&socket, b"after"));
+    });
+}
+
+#[test]
+fn a_domain_lets_in_so_many_segments_of_no_connection_and_no_datagram_less() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    rig::with_veth(|| {
+        let (_left, mut device, tables) = open(two_domains());
+        tables.own_port(Protocol::Tcp, None, PORT);
+        tables.own_port(Protocol::Udp, None, PORT);
+        let (opening, _) = rig::tcp_headers(0, 0);
+        let is_let_in = |device: &Device, frame: &[u8]| device.try_frame(frame).unwrap() != Tried::Discarded;
+        assert!((0..50).all(|_| is_let_in(&device, &opening)), "without a limit");
+        // What the clock adds while this runs is next to nothing.
+        device.limit(Strangers::Domain(0), Some(Limit { rate: 1, burst: 20 })).unwrap();
+        let let_in = (0..50).filter(|_| is_let_in(&device, &opening)).count();
+        assert!((20..25).contains(&let_in), "{let_in}");
+        assert_eq!(device.not_let_in(Strangers::Domain(0)), 50 - let_in as u64);
+        assert!(is_let_in(&device, &rig::datagram(b"to a socket")), "datagrams are no openings");
+        assert_eq!(device.try_frame(&datagram_to(OTHER, b"nobody's")).unwrap(), Tried::Pass);
+        device.limit(Strangers::Domain(0), None).unwrap();
+        assert!(is_let_in(&device, &opening));
+    });
+}
+
+#[test]
+fn linux_is_left_so_many_packets_and_neighbours_as_many_of_their_own() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    rig::with_veth(|| {
+        let (_left, mut device, _) = open(two_domains());
+        let theirs = rig::datagram(b"nobody's");
+        let mut question = vec![0xff; 42];
+        question[12..14].copy_from_slice(&[8, 6]);
+        let passed = |device: &Device, frame: &[u8]| {
+            (0..30).filter(|_| device.try_frame(frame).unwrap() == Tried::Pass).count()
+        };
+        assert_eq!(passed(&device, &theirs), 30, "without a limit");
+        for strangers in [Strangers::Linux, Strangers::Neighbours] {
+            device.limit(strangers, Some(Limit { rate: 1, burst: 10 })).unwrap();
+        }
+        assert!((10..15).contains(&passed(&device, &theirs)));
+        assert!((10..15).contains(&passed(&device, &question)), "a flood takes nothing from neighbours");
+        assert!(device.not_let_in(Strangers::Linux) >= 15 && device.not_let_in(Strangers::Neighbours) >= 15);
     });
 }
 

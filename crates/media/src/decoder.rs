@@ -65,6 +65,28 @@ pub trait Decoder: Send {
     /// The first error met; what was decoded in spite of it has been given to `shown`.
     fn decode(&mut self, unit: Unit<'_>, shown: &mut dyn FnMut(Box<dyn Picture>)) -> Result<(), DecodeError>;
 
+    /// Room for the bytes of `unit`, exactly as much, where this decoder would copy them before anything
+    /// else, and not look at them earlier. Then whoever has them may copy them there, and look at them
+    /// on the way (integrated layer processing: Scout §4.1), and go on with [`Self::decode_copied`], or,
+    /// as if it had not asked, with nothing or with something else.
+    fn room(&mut self, unit: &Unit<'_>) -> Option<&mut [u8]> {
+        let _ = unit;
+        None
+    }
+
+    /// As [`Self::decode`], for a unit whose bytes have been copied into the room that was given for it just
+    /// before.
+    ///
+    /// # Errors
+    /// As [`Self::decode`].
+    fn decode_copied(
+        &mut self,
+        unit: Unit<'_>,
+        shown: &mut dyn FnMut(Box<dyn Picture>),
+    ) -> Result<(), DecodeError> {
+        self.decode(unit, shown)
+    }
+
     /// The stream has ended or jumps: what the decoder still holds goes to `shown`, and it begins
     /// anew.
     fn finish(&mut self, shown: &mut dyn FnMut(Box<dyn Picture>));

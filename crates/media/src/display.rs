@@ -109,6 +109,7 @@ impl DisplayStage {
     fn show_due(&mut self, cx: &mut Cx<'_, '_>) {
         let mut freed = core::mem::take(&mut self.unfreed);
         let now = cx.now();
+        self.output.set_retrace(self.screen.retrace());
         if let Some(picture) = self.output.tick(now, |memory| freed += memory) {
             self.screen.show(&*picture);
         }

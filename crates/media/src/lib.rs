@@ -10,12 +10,14 @@
 //! | `source` | the sender over MFLOW: what may be sent, and when | §4.1, §4.2 |
 //! | `picture`, `decoder`, `screen` | decoded pictures, who makes them, who shows them | Scout §4.1 |
 //! | `mpeg`, `display` | the modules | §4.1 |
+//! | `summing` | checksums verified while the data are first read | §4.1 |
 //! | `catalogue` | the kinds of modules in graph files | §3.1 |
 //! | `attributes` | what a viewer wishes of a stream | §4.1 |
 //! | `timing`, `output` | when each picture is due; the output queue and what became of each | §4.2 |
 //! | `fall` | what may be discarded early where not all pictures are shown | §4.4 |
 //! | `deadline` | how urgent a path is | §4.3 |
-//! | `reorder` | stamps put right that do not grow in the order of showing | RFC 2250 |
+//! | `retrace` | the display's own clock | §4.2 |
+//! | `placing`, `reorder` | stamps put right that contradict the stream, or do not grow in the order of showing | RFC 2250 |
 //! | `trace` | where a picture's time went, and the last missed deadlines | §4.2, §4.3 |
 //! | `seen`, `model`, `admission` | what pictures were like; what one costs; which streams fit, and what else they may have | §4.4 |
 #![no_std]
@@ -37,10 +39,13 @@ mod model;
 pub mod mpeg;
 mod output;
 mod picture;
+mod placing;
 mod reorder;
+mod retrace;
 mod screen;
 mod seen;
 mod source;
+mod summing;
 mod timing;
 mod trace;
 
@@ -55,6 +60,7 @@ pub use model::{Costs, Model, Sample};
 pub use mpeg::{Decoded, Decoders, Mpeg, MpegStage, Need};
 pub use output::{Output, OutputOptions, Pace, Shown};
 pub use picture::{Picture, Plane};
+pub use retrace::Retrace;
 pub use screen::Screen;
 pub use source::{Act, Over, Piece, Sending, Source, SourceFigures, SourceOptions};
 pub use timing::{Rate, Slots, Stamps, Timing};

@@ -36,8 +36,10 @@ use crate::fall::Fall;
 use crate::h264_decoder::FromRtp;
 use crate::model::Model;
 use crate::picture::Picture;
+use crate::placing::Placing;
 use crate::reorder::Reorder;
 use crate::seen::Seen;
+use crate::summing;
 use crate::trace::{Step, Tracer};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -138,7 +140,8 @@ impl Module for Mpeg {
             size: None,
             picture: 0,
             tracer: Tracer::default(),
-            reorder: Reorder::default(),
+            placing: (wish.coding == Coding::Mpeg && wish.ticks).then(|| Placing::new(wish.own)),
+            reorder: Reorder::new(if wish.ticks { wish.own.ticks() } else { 1 }),
             fall: Fall::default(),
         };
         Ok(path::Step { stage: Some(Box::new(stage)), next: Next::Service(DOWN) })
@@ -204,8 +207,30 @@ pub struct MpegStage {
     size: Option<(usize, usize)>,
     picture: u64,
     tracer: Tracer,
+    // Of MPEG by RTP.
+    placing: Option<Placing>,
     reorder: Reorder,
     fall: Fall,
+}
+
+/// How the display sees a picture.
+#[derive(Clone, Copy)]
+struct Sight {
+    // No other picture needs it.
+    needless: bool,
+    // It is one of those that are shown.
+    wanted: bool,
+    // Its time has passed.
+    past: bool,
+    // One of each so many is shown.
+    every: u32,
+}
+
+impl Sight {
+    /// Whether it would be in vain to decode it.
+    fn is_in_vain(self) -> bool {
+        self.needless && (!self.wanted || self.past)
+    }
 }
 
 impl MpegStage {
@@ -240,24 +265,32 @@ impl MpegStage {
         self.fall
     }
 
-    /// Whether it would be in vain to decode a packet of a picture that no other needs.
-    fn is_in_vain(&mut self, cx: &mut Cx<'_, '_>, framing: Framing) -> bool {
+    /// The stamps by which pictures are shown are those that their sender gave them.
+    pub fn stamps_are_senders(&self) -> bool {
+        self.placing.is_none_or(|placing| placing.is_senders()) && self.reorder.is_senders()
+    }
+
+    /// How the display sees the picture of a packet; `None` without a display.
+    fn sight(&self, cx: &mut Cx<'_, '_>, framing: Framing) -> Option<Sight> {
         let now = cx.now();
-        let Some(display) = cx.above::<DisplayStage>() else { return true };
-        let options = display.output.options();
-        let left_out = options.without_b && framing.kind == B_PICTURE;
-        let wanted = display.output.wants(framing.stamp) && !left_out;
-        let past = display.output.is_past(framing.stamp, now);
-        if framing.first {
-            self.fall.note(framing.kind, wanted, options.every);
-        }
+        let output = &cx.above::<DisplayStage>()?.output;
+        let options = output.options();
+        let is_b = framing.kind == B_PICTURE;
+        let wanted = output.wants(framing.stamp) && !(options.without_b && is_b);
+        let past = output.is_past(framing.stamp, now);
         let stands_alone = framing.kind == I_PICTURE && self.fall.each_stands_alone();
-        if framing.kind != B_PICTURE && !stands_alone {
-            return false;
+        Some(Sight { needless: is_b || stands_alone, wanted, past, every: options.every })
+    }
+
+    /// Counts a packet that has arrived as it was sent.
+    fn note(&mut self, framing: Framing, sight: Sight) {
+        if framing.first {
+            self.fall.note(framing.kind, sight.wanted, sight.every);
         }
-        self.decoded.skipped += u64::from(!wanted);
-        self.decoded.too_late += u64::from(wanted && past);
-        !wanted || past
+        if sight.needless {
+            self.decoded.skipped += u64::from(!sight.wanted);
+            self.decoded.too_late += u64::from(sight.wanted && sight.past);
+        }
     }
 
     /// Learns what the last picture has cost the path as a whole, when another begins.
@@ -293,17 +326,18 @@ impl MpegStage {
         }
     }
 
-    fn decode(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) {
-        let (bytes, framing, arrival) = (msg.bytes(), msg.meta.framing, msg.meta.arrival);
+    /// Decodes a packet that has arrived as it was sent; since `start` its bytes may have been copied to
+    /// where the decoder wants them.
+    fn decode(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>, start: Instant, copied: bool) {
+        let (unit, arrival) = (unit(msg), msg.meta.arrival);
+        let bytes = unit.bytes;
         let freed = cx.above::<DisplayStage>().map_or(Instant::ZERO, |display| display.output.freed());
-        let Framing { stamp, first, last, gap, .. } = framing;
-        if first {
+        if unit.first {
             self.look_at_sequence(cx, bytes);
         }
-        let start = time(cx);
         let Self { decoder, ready, .. } = self;
-        let done =
-            decoder.decode(Unit { bytes, stamp, first, last, gap }, &mut |picture| ready.push(picture));
+        let shown = &mut |picture| ready.push(picture);
+        let done = if copied { decoder.decode_copied(unit, shown) } else { decoder.decode(unit, shown) };
         let end = time(cx);
         self.decoded.packets += 1;
         self.decoded.bytes += bytes.len() as u64;
@@ -335,6 +369,12 @@ impl MpegStage {
     }
 }
 
+/// What a message brings the decoder.
+pub(crate) fn unit<'m>(msg: &'m Message<'_>) -> Unit<'m> {
+    let Framing { stamp, first, last, gap, .. } = msg.meta.framing;
+    Unit { bytes: msg.bytes(), stamp, first, last, gap }
+}
+
 /// Squares of 16 by 16 samples, those at the edges whole.
 fn macroblocks((width, height): (usize, usize)) -> f64 {
     (width.div_ceil(16) * height.div_ceil(16)) as f64
@@ -351,16 +391,37 @@ impl Stage for MpegStage {
         self.pay(cx).map_err(|_| CreateError::Refused(path::Refused::PathMemory))
     }
 
+    /// Nothing comes of a packet before its checksum is known to be right.
     fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
-        self.arrivals.add(msg.meta.arrival);
+        let mut placing = self.placing;
+        if let Some(placing) = &mut placing {
+            msg.meta.framing.stamp = placing.stamp(&msg.meta.framing, msg.bytes());
+        }
         let framing = msg.meta.framing;
-        if !self.is_in_vain(cx, framing) {
+        let sight = self.sight(cx, framing);
+        let wanted = sight.filter(|sight| !sight.is_in_vain()).map(|_| time(cx));
+        if wanted.is_some()
+            && let Err(reason) = self.pay(cx)
+        {
+            self.decoded.no_memory += 1;
+            return Verdict::Drop(reason);
+        }
+        let taken = match wanted {
+            Some(_) => summing::take(&mut *self.decoder, msg),
+            None => summing::verify(msg).map(|()| false),
+        };
+        let copied = match taken {
+            Ok(copied) => copied,
+            Err(reason) => return reason.into(),
+        };
+        self.placing = placing;
+        self.arrivals.add(msg.meta.arrival);
+        if let Some(sight) = sight {
+            self.note(framing, sight);
+        }
+        if let Some(start) = wanted {
             self.learn(cx, msg.len(), framing);
-            if let Err(reason) = self.pay(cx) {
-                self.decoded.no_memory += 1;
-                return Verdict::Drop(reason);
-            }
-            self.decode(cx, msg);
+            self.decode(cx, msg, start, copied);
         }
         Verdict::Consumed
     }
@@ -378,6 +439,10 @@ impl Stage for MpegStage {
             self.tracer.add(Step { arrival: now, freed: now, start: now, end: now });
             self.hand_over(cx);
         }
+        true
+    }
+
+    fn sums(&self) -> bool {
         true
     }
 

@@ -2,6 +2,7 @@
 //! was due, missed its deadline, or never came. A late picture is counted and never shown.
 
 use crate::picture::Picture;
+use crate::retrace::Retrace;
 use crate::timing::{FIRST, Rate, Slots, Stamps, Timing};
 use crate::trace::{Missed, Misses, Trace};
 use alloc::boxed::Box;
@@ -75,6 +76,8 @@ pub struct Output {
     // Ascending by slot.
     waiting: VecDeque<Waiting>,
     timing: Option<Timing>,
+    // Those of the screen, where it tells them.
+    retrace: Option<Retrace>,
     // The first and the last slot that a picture came for.
     first: Option<u64>,
     last: Option<u64>,
@@ -107,6 +110,7 @@ impl Output {
             waiting: VecDeque::new(),
             timing: None,
             first: None,
+            retrace: None,
             last: None,
             late: None,
             ended: false,
@@ -160,6 +164,21 @@ impl Output {
         }
     }
 
+    /// The screen has its retraces at these times: pictures are shown at them. The first time that they are told, the
+    /// display's clock is moved on to be half-way between them.
+    pub fn set_retrace(&mut self, retrace: Option<Retrace>) {
+        if let (None, Some(new), Some(timing)) = (self.retrace, retrace, &mut self.timing) {
+            timing.epoch = new.between(timing.epoch);
+        }
+        self.retrace = retrace;
+    }
+
+    /// When the picture of `slot` is shown: at the retrace after its time.
+    fn shown_at(&self, timing: Timing, slot: u64) -> Instant {
+        let due = timing.due(slot);
+        self.retrace.map_or(due, |retrace| retrace.from(due))
+    }
+
     /// The slot of the next picture that is to be decoded.
     fn coming(&self) -> u64 {
         self.last.map_or(FIRST, |last| self.aligned(last + 1))
@@ -206,9 +225,8 @@ impl Output {
     }
 
     /// Whether a picture is shown at all when it is decoded: it is one of each n-th.
-    pub fn wants(&mut self, stamp: u32) -> bool {
-        let slot = self.slots.of(stamp);
-        self.is_wanted(slot)
+    pub fn wants(&self, stamp: u32) -> bool {
+        self.is_wanted(self.slots.look(stamp))
     }
 
     /// The stamp of the first picture that can still be shown in time at `now`; `None` before the
@@ -219,9 +237,9 @@ impl Output {
     }
 
     /// Whether a picture's time has passed at `now`.
-    pub fn is_past(&mut self, stamp: u32, now: Instant) -> bool {
-        let slot = self.slots.of(stamp);
-        self.timing.is_some_and(|timing| timing.due(slot) < now)
+    pub fn is_past(&self, stamp: u32, now: Instant) -> bool {
+        let slot = self.slots.look(stamp);
+        self.timing.is_some_and(|timing| self.shown_at(timing, slot) < now)
     }
 
     fn is_wanted(&self, slot: u64) -> bool {
@@ -280,7 +298,7 @@ impl Output {
     fn queue(&mut self, waiting: Waiting, rate: Rate) {
         let ready = waiting.trace.ready;
         let timing = *self.timing.get_or_insert_with(|| begin(&self.options, waiting.slot, rate, ready));
-        let due = timing.due(waiting.slot);
+        let due = self.shown_at(timing, waiting.slot);
         if due < ready && !self.gives_up(&waiting.trace) {
             self.counts.missed += 1;
             return self.note_missed(&waiting, due, Duration::ZERO);
@@ -321,7 +339,7 @@ impl Output {
 
     /// When the display is to look again; `None` while nothing waits.
     pub fn due(&self) -> Option<Instant> {
-        Some(self.timing?.due(self.waiting.front()?.slot))
+        Some(self.shown_at(self.timing?, self.waiting.front()?.slot))
     }
 
     /// When the next picture that is decoded will be shown: the deadline of the work on it
@@ -330,7 +348,7 @@ impl Output {
         let Some(rate) = self.options.pace.rate() else { return now };
         match self.timing {
             None => now + rate.time_of(self.options.ahead.into()),
-            Some(timing) => timing.due(self.coming()),
+            Some(timing) => self.shown_at(timing, self.coming()),
         }
     }
 
@@ -345,7 +363,7 @@ impl Output {
             // Nobody has seen the one before it.
             if let Some(overtaken) = showing.replace(next) {
                 self.counts.missed += 1;
-                let due = self.timing.map_or(now, |timing| timing.due(overtaken.slot));
+                let due = self.timing.map_or(now, |timing| self.shown_at(timing, overtaken.slot));
                 self.note_missed(&overtaken, due, now.since(due));
             }
         }
@@ -353,7 +371,7 @@ impl Output {
             self.freed = now;
         }
         let showing = showing?;
-        let due = self.timing.map_or(now, |timing| timing.due(showing.slot));
+        let due = self.timing.map_or(now, |timing| self.shown_at(timing, showing.slot));
         self.counts.behind_most = self.counts.behind_most.max(now.since(due).as_nanos() as u64);
         self.note_shown(&*showing.picture);
         Some(showing.picture)

@@ -54,6 +54,23 @@ fn pictures_are_shown_when_they_are_due() {
 }
 
 #[test]
+fn pictures_are_shown_at_the_retraces_of_the_screen() {
+    let mut output = output(1, 8);
+    (0..3).for_each(|n| assert!(output.push(Box::new(Blank(n)), n, ready(0)).is_none()));
+    // At 3, 8, 13 ms and so on: the clock's first picture, due at 10 ms, is moved on to 10.5.
+    output.set_retrace(Some(Retrace { at: at(103), period: Duration::from_millis(5) }));
+    assert_eq!((output.due(), tick(&mut output, 12), tick(&mut output, 13)), (Some(at(13)), None, Some(0)));
+    assert_eq!((output.due(), output.deadline(at(13))), (Some(at(23)), at(43)));
+    // The screen's clock runs a little slower than ours: the same retrace, later.
+    output.set_retrace(Some(Retrace { at: at(104), period: Duration::from_millis(5) }));
+    assert_eq!((tick(&mut output, 23), tick(&mut output, 24)), (None, Some(1)));
+    assert_eq!(output.counts().behind_most, 0);
+    // One that is ready by its retrace is in time.
+    output.push(Box::new(Blank(3)), 3, ready(44));
+    assert_eq!((tick(&mut output, 44), output.counts().missed), (Some(3), 1));
+}
+
+#[test]
 fn a_late_picture_is_counted_and_never_shown() {
     let mut output = output(1, 8);
     output.push(Box::new(Blank(0)), 0, ready(0));
@@ -80,7 +97,9 @@ fn of_several_that_are_due_the_latest_is_shown() {
 fn without_b_pictures_what_does_not_come_is_skipped_and_none_is_lost() {
     let mut output = output(1, 8);
     output.set_without_b(true);
-    [0, 3, 6].map(|n| output.push(Box::new(Blank(n)), n, ready(0)));
+    for n in [0, 3, 6] {
+        output.push(Box::new(Blank(n)), n, ready(0));
+    }
     assert_eq!((output.counts().skipped, output.counts().lost, output.span()), (4, 0, 6));
 }
 

@@ -4,28 +4,45 @@
 //! whose stamp does not come after the one before it follows that one by the stream's usual step.
 
 /// What is known of a stream's stamps.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Reorder {
     last: Option<u32>,
-    // The least that one stamp came after another; 0: not known.
+    // The least that one stamp came after another; before that is known, what it should be.
     step: u32,
+    known: bool,
+    // A stamp was put right.
+    changed: bool,
 }
 
 impl Reorder {
+    /// Stamps that should come `step` after each other.
+    pub fn new(step: u32) -> Self {
+        Self { last: None, step: step.max(1), known: false, changed: false }
+    }
+
     /// A picture with this stamp is the next to be shown. The stamp to show it by.
     pub fn leaves(&mut self, own: u32) -> u32 {
         let stamp = match self.last {
             None => own,
             Some(last) => match own.wrapping_sub(last) {
                 distance @ 1..=0x7fff_ffff => {
-                    self.step = if self.step == 0 { distance } else { self.step.min(distance) };
+                    self.step = if self.known { self.step.min(distance) } else { distance };
+                    self.known = true;
                     own
                 }
-                _ => last.wrapping_add(self.step.max(1)),
+                _ => {
+                    self.changed = true;
+                    last.wrapping_add(self.step)
+                }
             },
         };
         self.last = Some(stamp);
         stamp
+    }
+
+    /// All stamps were right so far.
+    pub fn is_senders(&self) -> bool {
+        !self.changed
     }
 }
 
@@ -35,7 +52,7 @@ mod tests {
     use alloc::vec::Vec;
 
     fn shown(own: &[u32]) -> Vec<u32> {
-        let mut reorder = Reorder::default();
+        let mut reorder = Reorder::new(1);
         own.iter().map(|own| reorder.leaves(*own)).collect()
     }
 
@@ -48,6 +65,13 @@ mod tests {
     #[test]
     fn stamps_in_the_order_of_decoding_grow_by_the_usual_step() {
         assert_eq!(shown(&[0, 2, 3, 1, 5, 6, 4, 8, 9, 7]), [0, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    }
+
+    #[test]
+    fn pictures_that_are_all_stamped_alike_come_as_they_should() {
+        let mut reorder = Reorder::new(3000);
+        assert_eq!([7, 7, 7].map(|own| reorder.leaves(own)), [7, 3007, 6007]);
+        assert!(!reorder.is_senders());
     }
 
     #[test]

@@ -24,12 +24,20 @@ impl Rate {
         self.0
     }
 
+    /// Ticks of RTP's clock from one picture to the next.
+    pub const fn ticks(self) -> u32 {
+        (TICKS * 1000 / self.0 as u64) as u32
+    }
+
     /// The time of `slots` pictures.
     pub fn time_of(self, slots: u64) -> Duration {
         let nanos = u128::from(slots) * 1_000_000_000_000 / u128::from(self.0);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }
+
+/// Ticks of a second (RFC 2250 §3.1).
+pub(crate) const TICKS: u64 = 90_000;
 
 /// How a stream counts its pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,21 +87,24 @@ impl Slots {
     /// The slot of a picture. Stamps near each other give slots near each other, also where they
     /// wrap.
     pub fn of(&mut self, stamp: u32) -> u64 {
+        let here = self.look(stamp);
+        if self.seen.is_none_or(|(_, slot)| here > slot) {
+            self.seen = Some((stamp, here));
+        }
+        here
+    }
+
+    /// The same of a picture that may never come.
+    pub fn look(&self, stamp: u32) -> u64 {
         let Some((last, slot)) = self.seen else {
-            let slot = FIRST + if self.stamps == Stamps::Numbers { u64::from(stamp) } else { 0 };
-            self.seen = Some((stamp, slot));
-            return slot;
+            return FIRST + if self.stamps == Stamps::Numbers { u64::from(stamp) } else { 0 };
         };
         let distance = i64::from(stamp.wrapping_sub(last) as i32);
         let moved = match self.stamps {
             Stamps::Numbers => distance,
             Stamps::Ticks(rate) => nearest(distance * i64::from(rate.0), 90_000_000),
         };
-        let here = slot.saturating_add_signed(moved);
-        if moved > 0 {
-            self.seen = Some((stamp, here));
-        }
-        here
+        slot.saturating_add_signed(moved)
     }
 }
 

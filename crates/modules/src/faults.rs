@@ -51,6 +51,6 @@ pub(crate) fn accept(meta: &Meta) -> Accept {
     match meta.checksum {
         Checksum::Verified => Accept::Verified,
         Checksum::MaybePartial => Accept::FullOrPartial,
-        Checksum::Unknown | Checksum::Partial { .. } => Accept::Full,
+        Checksum::Unknown | Checksum::Unsummed { .. } | Checksum::Partial { .. } => Accept::Full,
     }
 }

@@ -18,6 +18,7 @@ mod faults;
 pub mod host;
 pub mod icmp;
 pub mod icmp6;
+mod integrated;
 pub mod ip;
 pub mod ip6;
 mod limit;
@@ -33,4 +34,5 @@ pub mod vnet;
 
 pub use catalogue::{KINDS, Setup, catalogue};
 pub use device::Device;
+pub use integrated::IntegratedLayers;
 pub use template::HeaderTemplate;

@@ -25,10 +25,13 @@
 //! ```
 //!
 //! # See also
-//! [`ip`](crate::ip) below; [`socket`](crate::socket) and [`echo`](crate::echo) above.
+//! [`ip`](crate::ip) below; [`socket`](crate::socket) and [`echo`](crate::echo) above;
+//! [`IntegratedLayers`](crate::IntegratedLayers), by which the stage that reads the data verifies the
+//! checksum.
 
 use crate::bound::Bound;
 use crate::faults::{accept, reason};
+use crate::integrated::refused;
 use alloc::boxed::Box;
 use silk_path::classify::{Answer, Between, Found, Protocol, Tables, View};
 use silk_path::service::{NET, Service};
@@ -36,7 +39,8 @@ use silk_path::{
     Attr, Checksum, Create, CreateError, Cx, DropReason, Endpoint, Event, Message, Module, NOWHERE, Next,
     Parcel, PathId, Report, Stage, Step, Verdict,
 };
-use silk_wire::{checksum, ipv4, udp};
+use silk_wire::checksum::{self, Sum};
+use silk_wire::{ipv4, udp};
 
 /// Its services.
 pub const SERVICES: &[Service] =
@@ -104,7 +108,8 @@ impl Module for Udp {
         let local = create.attrs.local().ok_or(CreateError::Missing("Local"))?;
         let down = if create.attrs.remote().unwrap_or(local).is_v6() { DOWN6 } else { DOWN };
         create.set(Attr::ProtId(ipv4::UDP.into()))?;
-        let stage = UdpStage { local: NOWHERE, remote: create.attrs.remote(), entered: false };
+        let stage =
+            UdpStage { local: NOWHERE, remote: create.attrs.remote(), entered: false, summed_above: false };
         Ok(Step { stage: Some(Box::new(stage)), next: Next::Service(down) })
     }
 
@@ -128,6 +133,26 @@ pub(crate) struct UdpStage {
     pub(crate) remote: Option<Endpoint>,
     // In the classifier.
     entered: bool,
+    // Checksums are verified by whoever reads the data (the rule *integrated layers*).
+    pub(crate) summed_above: bool,
+}
+
+impl UdpStage {
+    /// Verifies the checksum of the datagram, the first `length` bytes of `msg`, or leaves that to the
+    /// stage that reads it.
+    fn sum(&self, pseudo: u16, length: usize, msg: &mut Message<'_>) -> Result<(), DropReason> {
+        let bytes = msg.bytes().get(..length).unwrap_or_default();
+        match (u16::try_from(msg.head()), u16::try_from(length)) {
+            (Ok(start), Ok(length)) if self.summed_above => {
+                msg.meta.checksum = Checksum::Unsummed { pseudo, start, length };
+            }
+            _ if !checksum::is_right(Sum::from_folded(pseudo).bytes(bytes)) => {
+                return Err(DropReason::UdpChecksum);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
 }
 
 impl Stage for UdpStage {
@@ -142,16 +167,23 @@ impl Stage for UdpStage {
     fn up(&mut self, _: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
         let (source, destination) = (msg.meta.remote.ip(), msg.meta.local.ip());
         let pseudo = |length| checksum::pseudo_of(source, destination, ipv4::UDP, length);
-        let (ports, length) = match udp::parse(msg.bytes(), accept(&msg.meta), pseudo) {
+        let (ports, length, unsummed) = match udp::parse_unread(msg.bytes(), accept(&msg.meta), pseudo) {
             Err(fault) => return reason(fault).into(),
             // RFC 8200 §8.1: over IPv6 nobody may leave the checksum out.
-            Ok((header, _)) if source.is_ipv6() && header.is_unsummed() => {
+            Ok((header, ..)) if source.is_ipv6() && header.is_unsummed() => {
                 return Verdict::Drop(DropReason::UdpChecksum);
             }
-            Ok((header, data)) => ((header.source(), header.destination()), data.len()),
+            Ok((header, data, unsummed)) => {
+                ((header.source(), header.destination()), data.len(), unsummed.map(Sum::folded))
+            }
         };
+        if let Some(pseudo) = unsummed
+            && let Err(reason) = self.sum(pseudo, length + udp::HEADER, msg)
+        {
+            return reason.into();
+        }
         if ports.1 != self.local.port() || self.remote.is_some_and(|remote| remote.port() != ports.0) {
-            return Verdict::Drop(DropReason::NotForPath);
+            return refused(msg, DropReason::NotForPath).into();
         }
         msg.meta.remote.set_port(ports.0);
         msg.meta.local.set_port(ports.1);

@@ -7,6 +7,7 @@ use core::time::Duration;
 use proptest::prelude::*;
 use rig::{Host, Options, exchange, graph, ip};
 use silk_modules::rtp::{Counts, RtpStage};
+use silk_path::classify::{Between, Filter, Found, Framed, Protocol};
 use silk_path::{Attr, Attrs, DropReason, Endpoint, Event, Framing, Outcome, PathId, Value};
 use silk_wire::{rtp, rtp_mpv};
 
@@ -93,6 +94,56 @@ fn packets_go_up_without_their_headers_and_say_which_picture_they_are_of() {
         Framing { stamp: 4600, kind: 3, first: true, last: true, gap: false },
     ];
     assert_eq!((pair.framings(), pair.state()), (&expected[..], "RECEIVING"));
+}
+
+#[test]
+fn a_source_that_has_proved_itself_is_known_to_the_classifier_until_the_stream_is_over() {
+    let mut pair = Pair::new("mpv");
+    let flow = |port| Between { protocol: Protocol::Udp, local: at(2, 5004), remote: at(1, port) };
+    let found = Found { domain: 0, index: pair.path.index };
+    let known = |pair: &Pair| [6000, 6001].map(|port| pair.player.tables.flows.lookup(&flow(port)));
+    pair.send(&mpv(header(1, 1000, false), 1, true, PICTURE));
+    assert_eq!(known(&pair), [None, None], "it may be a stray packet");
+    pair.send(&mpv(header(2, 1000, true), 1, true, SLICE));
+    assert_eq!(known(&pair), [Some(found), None]);
+    // What is not wanted is dropped where it is classified now.
+    let no_b = Filter { types: 1 << 3, ..Filter::none(Framed::RtpVideo) };
+    pair.player.tables.discard(found, &no_b).unwrap();
+    pair.send(&mpv(header(3, 4600, true), 3, true, PICTURE));
+    pair.send(&mpv(header(4, 8200, true), 2, true, PICTURE));
+    assert_eq!((pair.went_up().len(), pair.counts().discarded, pair.counts().lost()), (3, 1, 0));
+    // A second sender changes nothing while the first one is heard.
+    let other = pair.sender.create("socket", Attrs::new().with(Attr::Local(at(1, 6001))));
+    let stranger = |pair: &mut Pair, sequence| {
+        let packet = mpv(header(sequence, 0, false), 1, true, PICTURE);
+        assert_eq!(pair.sender.send(other, at(2, 5004), &packet), Outcome::Done);
+        exchange(&mut pair.sender, &mut pair.player);
+    };
+    stranger(&mut pair, 1);
+    stranger(&mut pair, 2);
+    assert_eq!((known(&pair), pair.counts().others), ([Some(found), None], 2));
+    pair.player.advance(Duration::from_secs(6));
+    assert_eq!(known(&pair), [None, None], "it was silent for long");
+    stranger(&mut pair, 3);
+    stranger(&mut pair, 4);
+    assert_eq!(known(&pair), [None, Some(found)]);
+    pair.player.destroy(pair.path);
+    assert_eq!(known(&pair), [None, None]);
+}
+
+#[test]
+fn a_path_with_a_known_peer_has_its_flow_from_udp_alone() {
+    let mut pair = Pair::new("mpv");
+    pair.player.destroy(pair.path);
+    pair.path = pair
+        .player
+        .create("rtp", Attrs::new().with(Attr::Local(at(2, 5004))).with(Attr::Remote(at(1, 6000))));
+    pair.send(&mpv(header(1, 1000, false), 1, true, PICTURE));
+    pair.send(&mpv(header(2, 1000, true), 1, true, SLICE));
+    assert_eq!(pair.went_up().len(), 2);
+    pair.player.advance(Duration::from_secs(6));
+    let flow = Between { protocol: Protocol::Udp, local: at(2, 5004), remote: at(1, 6000) };
+    assert!(pair.player.tables.flows.lookup(&flow).is_some(), "it is not the stage's to remove");
 }
 
 #[test]

@@ -238,7 +238,7 @@ impl fmt::Display for DropReason {
 const SLOTS: usize = 6;
 
 /// A path's drops by reason: the first six reasons it saw, and the rest in one number.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drops {
     // The first `used` slots are in use, each reason once.
     slots: [(DropReason, u32); SLOTS],

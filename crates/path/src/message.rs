@@ -20,8 +20,19 @@ pub enum Checksum {
     /// Received over a device that may hand over a partial checksum (the folded pseudo-header
     /// sum in the field); that and a right one are good.
     MaybePartial,
-    /// Received: the device has verified it.
+    /// Received: the device has verified it, or a stage.
     Verified,
+    /// Received, and to be verified by the stage that reads the data, while it does, before anything
+    /// comes of them (integrated layer processing: Scout §4.1). Only where a transformation rule has
+    /// found such a stage above: [`Stage::sums`](crate::Stage::sums).
+    Unsummed {
+        /// The folded sum of the pseudo-header.
+        pseudo: u16,
+        /// Where in the buffer what it covers starts.
+        start: u16,
+        /// Bytes that it covers.
+        length: u16,
+    },
     /// To be sent: the field holds the folded pseudo-header sum; the device, or the bottom of
     /// the path, sums from `start` and stores at `field`. Both count from the start of the
     /// buffer, so headers pushed later do not move them.
@@ -61,6 +72,20 @@ pub struct Meta {
     pub link: [u8; 6],
     /// Which unit of the application's data it belongs to.
     pub framing: Framing,
+}
+
+/// What a checksum covers that nobody has verified ([`Checksum::Unsummed`]). It is right when the sum of
+/// all of it is 0xffff.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsummed<'m> {
+    /// The folded sum of the pseudo-header.
+    pub pseudo: u16,
+    /// The headers that were popped since.
+    pub before: &'m [u8],
+    /// The bytes in place.
+    pub bytes: &'m [u8],
+    /// What was cut off behind them.
+    pub behind: &'m [u8],
 }
 
 /// No address, no port.
@@ -187,6 +212,31 @@ impl<'m> Message<'m> {
         Ok(&mut self.buf[start..end])
     }
 
+    /// What is still to be summed, where the checksum is [`Checksum::Unsummed`].
+    pub fn unsummed(&self) -> Option<Unsummed<'_>> {
+        let Checksum::Unsummed { pseudo, start, length } = self.meta.checksum else { return None };
+        let (start, bytes) = (usize::from(start), self.bytes());
+        let end = start + usize::from(length);
+        // Headers are popped and padding is cut, so both lie around the bytes in place.
+        let before = self.buf.get(start..self.head).unwrap_or_default();
+        let behind = self.buf.get(self.tail..end).unwrap_or_default();
+        Some(Unsummed { pseudo, before, bytes, behind })
+    }
+
+    /// Lets `is_right` say whether what is still to be summed arrived as it was sent; then it is verified.
+    /// Nothing to do where nothing is to be summed.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn verify(&mut self, is_right: impl FnOnce(Unsummed<'_>) -> bool) -> Result<(), DropReason> {
+        match self.unsummed().map(is_right) {
+            None => return Ok(()),
+            Some(false) => return Err(DropReason::UdpChecksum),
+            Some(true) => self.meta.checksum = Checksum::Verified,
+        }
+        Ok(())
+    }
+
     /// Copies the whole message to the front of `out` and answers its length; `None` when it
     /// does not fit.
     pub fn copy_to(&self, out: &mut [u8]) -> Option<usize> {
@@ -231,6 +281,24 @@ mod tests {
         assert_eq!((msg.len(), msg.copy_to(&mut out)), (7, Some(7)));
         assert_eq!(&out, b"HHabcde");
         assert_eq!(msg.copy_to(&mut out[..6]), None);
+    }
+
+    #[test]
+    fn what_is_to_be_summed_is_all_that_the_checksum_covers() {
+        let mut buf = *b"..UDPdatapad!";
+        let mut msg = Message::new(&mut buf, 2, 12, Meta::default());
+        assert_eq!(msg.unsummed(), None);
+        msg.meta.checksum = Checksum::Unsummed { pseudo: 7, start: 2, length: 10 };
+        let whole = |before, bytes, behind| Some(Unsummed { pseudo: 7, before, bytes, behind });
+        assert_eq!(msg.unsummed(), whole(b"", b"UDPdatapad", b""));
+        msg.pop(3);
+        msg.truncate(4);
+        assert_eq!(msg.unsummed(), whole(b"UDP", b"data", b"pad"));
+        msg.meta.checksum = Checksum::Unsummed { pseudo: 7, start: 90, length: 1 };
+        assert_eq!(msg.unsummed(), whole(b"", b"data", b""));
+        assert_eq!(msg.verify(|_| false), Err(DropReason::UdpChecksum));
+        assert_eq!(msg.verify(|_| true), Ok(()));
+        assert_eq!((msg.meta.checksum, msg.verify(|_| false)), (Checksum::Verified, Ok(())));
     }
 
     #[test]

@@ -80,6 +80,13 @@ pub trait Stage: Any + Send {
         let _ = cx;
     }
 
+    /// Whether this stage takes messages whose checksum nobody has verified
+    /// ([`Checksum::Unsummed`](crate::Checksum::Unsummed)): it sums what it reads, and drops the message as
+    /// [`DropReason::UdpChecksum`] before anything comes of it.
+    fn sums(&self) -> bool {
+        false
+    }
+
     /// The program's buffers, where this stage is the top of a byte stream.
     fn stream(&mut self) -> Option<&mut dyn ByteStream> {
         None

@@ -1,6 +1,7 @@
 //! Transformation rules (Scout §3.2, phase 4): pattern → rewritten path. A rule never changes
 //! what a path means, only what it costs, so a path is the same with and without. The rule
-//! *measure* is here; *header template* knows protocols and lives with their modules.
+//! *measure* is here; *header template* and *integrated layers* know protocols and live with their
+//! modules.
 
 use crate::ModuleId;
 use crate::module::Modules;
@@ -29,6 +30,16 @@ impl Rewrite<'_> {
     /// The stage at `place`, counted from the bottom, when it is a `T`.
     pub fn stage<T: Stage>(&self, place: usize) -> Option<&T> {
         (&*self.slots.get(place)?.stage as &dyn Any).downcast_ref()
+    }
+
+    /// The same, to be changed.
+    pub fn stage_mut<T: Stage>(&mut self, place: usize) -> Option<&mut T> {
+        (&mut *self.slots.get_mut(place)?.stage as &mut dyn Any).downcast_mut()
+    }
+
+    /// Whether the stage at `place` sums what it reads ([`Stage::sums`]).
+    pub fn sums(&self, place: usize) -> bool {
+        self.slots.get(place).is_some_and(|slot| slot.stage.sums())
     }
 
     /// Whether the path's modules, from the bottom, begin with these kinds.

@@ -5,7 +5,7 @@
 use crate::player::Player;
 use crate::stream::Carrier;
 use silk_appliance::Appliance;
-use silk_media::{DisplayStage, Fall, MpegStage, mpeg};
+use silk_media::{Coding, DisplayStage, Fall, MpegStage, mpeg};
 use silk_path::classify::{Filter, Found, Framed};
 use std::time::Duration;
 
@@ -25,8 +25,15 @@ impl Player {
             let Some(path) = appliance.paths().path(*id) else { continue };
             let stages = (path.stage::<MpegStage>(), path.stage::<DisplayStage>());
             let (Some(mpeg), Some(display)) = stages else { continue };
-            let without_b = display.output.options().without_b;
-            let filter = filter(stream.order.carrier, mpeg.fall(), without_b, display.output.earliest(now));
+            let (carrier, without_b) = (stream.order.carrier, display.output.options().without_b);
+            let earliest = display.output.earliest(now);
+            let filter = match carrier {
+                // There is nothing in its packets that says which pictures others need.
+                Carrier::Rtp if mpeg.coding() == Coding::H264 => Filter::none(Framed::RtpVideo),
+                // What the sender stamped is not when its pictures are shown.
+                _ if !mpeg.stamps_are_senders() => filter(carrier, mpeg.fall(), without_b, None),
+                _ => filter(carrier, mpeg.fall(), without_b, earliest),
+            };
             set(appliance, Found { domain: 0, index: id.index }, &filter);
         }
     }

@@ -3,6 +3,7 @@
 use crate::player::Stream;
 use crate::stream::Terms;
 use silk_media::{Decoded, DisplayStage, Missed, MpegStage, Shown, deadline};
+use silk_modules::rtp::RtpStage;
 use silk_path::classify::{Found, Tables};
 use silk_path::{Account, Path};
 use std::time::Duration;
@@ -42,6 +43,9 @@ pub struct Figures {
     pub round_trip: Duration,
     /// Which queue is the bottleneck.
     pub bottleneck: Option<deadline::Bottleneck>,
+    /// The source cuts at slices, so that each packet is of use alone; `None` where that is not known (over
+    /// MFLOW it does).
+    pub cut_at_slices: Option<bool>,
     /// The last pictures that missed their deadlines.
     pub misses: Vec<Missed>,
 }
@@ -68,6 +72,11 @@ impl Figures {
             process: path.state.measure.map(|average| Duration::from_nanos(average.ns())),
             round_trip: Duration::from_nanos(path.state.round_trip.ns()),
             bottleneck: deadline::bottleneck(path),
+            cut_at_slices: path
+                .stage::<RtpStage>()
+                .map(RtpStage::counts)
+                .filter(|counts| counts.passed > 0)
+                .map(|counts| counts.is_cut()),
             misses: display.output.misses().iter().copied().collect(),
         })
     }

@@ -5,6 +5,7 @@ use crate::stream::{Begun, Carrier, Order, Refusal, Terms};
 use crate::trial::{Judgement, Trial};
 use silk_appliance::Appliance;
 use silk_media::{Budget, DisplayStage, Model, Mpeg, Offer, Playing, Rate, Wish, deadline};
+use silk_modules::IntegratedLayers;
 use silk_path::transform::{Measure, Rule as Transformation};
 use silk_path::{Attr, Attrs, Bell, Event, Limits, ModuleId, PathId, Route, Wakeup};
 use silk_sched::{Edf, Fixed, Policy};
@@ -96,9 +97,14 @@ pub struct Player {
 }
 
 /// What the paths of a video appliance are transformed by: their packets' times are measured
-/// (Scout §4.2).
-pub fn rules() -> Vec<Box<dyn Transformation>> {
-    vec![Box::new(Measure::default())]
+/// (Scout §4.2), and, with `integrated_layers`, checksums are verified while the data are first read
+/// (§4.1).
+pub fn rules(integrated_layers: bool) -> Vec<Box<dyn Transformation>> {
+    let mut rules: Vec<Box<dyn Transformation>> = vec![Box::new(Measure::default())];
+    if integrated_layers {
+        rules.push(Box::new(IntegratedLayers));
+    }
+    rules
 }
 
 impl Player {

@@ -44,7 +44,7 @@ impl Theatre {
         setup.devices = vec![Device::default()];
         let kinds = silk_media::catalogue(catalogue(setup), Recorded(clock.clone()));
         let spec = silk_config::Graph::check("video.toml", GRAPH, &kinds).unwrap().spec();
-        let paths = Paths::new(Graph::build(&spec, &kinds).unwrap(), rules());
+        let paths = Paths::new(Graph::build(&spec, &kinds).unwrap(), rules(true));
         let policy = Schedule::Deadlines.policy(64);
         let (clock_of, random) = (Box::new(clock.clone()), Box::new(|| 7));
         let appliance = Appliance::new(Parts { paths, end, policy, tables, clock: clock_of, random });

@@ -7,7 +7,7 @@
 //! ```
 //! A checksum of zero means that the sender computed none; a computed zero is sent as 0xffff.
 
-use crate::checksum::{Accept, Sum, accepted};
+use crate::checksum::{Accept, Sum, accepted_unread, is_right};
 use crate::{ParseError, put, split};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, network_endian::U16};
 
@@ -48,15 +48,30 @@ pub fn parse(
     accept: Accept,
     pseudo: impl FnOnce(u16) -> Sum,
 ) -> Result<(&Header, &[u8]), ParseError> {
+    let (header, data, unsummed) = parse_unread(bytes, accept, pseudo)?;
+    match unsummed {
+        Some(pseudo) if !is_right(pseudo.bytes(&bytes[..HEADER + data.len()])) => {
+            Err(ParseError::UdpChecksum)
+        }
+        _ => Ok((header, data)),
+    }
+}
+
+/// As [`parse`], for whoever sums the datagram later: where its checksum is not known to be good
+/// without a look at the data, the pseudo-header's sum comes with it.
+pub fn parse_unread(
+    bytes: &[u8],
+    accept: Accept,
+    pseudo: impl FnOnce(u16) -> Sum,
+) -> Result<(&Header, &[u8], Option<Sum>), ParseError> {
     let (header, rest) = split::<Header>(bytes, ParseError::UdpTruncated)?;
     let length = header.length.get();
     let data = usize::from(length).checked_sub(HEADER).ok_or(ParseError::UdpLength)?;
     let data = rest.get(..data).ok_or(ParseError::UdpLength)?;
     let field = header.checksum.get();
-    if field != 0 && !accepted(pseudo(length), &bytes[..length.into()], field, accept) {
-        return Err(ParseError::UdpChecksum);
-    }
-    Ok((header, data))
+    // Who is told that it is verified need not even ask.
+    let unsummed = if field == 0 || accept == Accept::Verified { None } else { Some(pseudo(length)) };
+    Ok((header, data, unsummed.filter(|pseudo| !accepted_unread(*pseudo, field, accept))))
 }
 
 /// Writes a header for `data_len` bytes of data to the front of `bytes`, with `checksum` in

@@ -39,8 +39,10 @@ pub struct AvDecoder {
     coding: Coding,
     feeding: Feeding,
     limits: Limits,
-    /// The bytes of the picture that is arriving; never more than `limits.bytes`.
+    /// The bytes of the picture that is arriving, the first `filled`; what is behind them is left from
+    /// others, so that room for more need not be cleared. Never more than `limits.bytes`.
     collected: Vec<u8>,
+    filled: usize,
     /// The picture they belong to, as [`mark`] writes it.
     arriving: Option<i64>,
     /// The rest of the picture that is arriving is not wanted: there was too much of it.
@@ -70,10 +72,19 @@ impl AvDecoder {
             feeding,
             limits,
             collected: Vec::new(),
+            filled: 0,
             arriving: None,
             skipping: false,
             size: (0, 0),
         })
+    }
+
+    /// Gives the library parameters that are not in the stream, with start codes (H.264). No picture is in
+    /// them, which it complains of; what they are worth shows with the first picture.
+    pub fn prepare(&mut self, parameters: &[u8]) {
+        if !parameters.is_empty() {
+            let _ = self.give(parameters, 0, &mut |_| {});
+        }
     }
 
     /// Takes the bytes of `unit` to those of its picture.
@@ -82,13 +93,23 @@ impl AvDecoder {
         if self.skipping {
             return Ok(());
         }
-        if self.collected.len() + unit.bytes.len() > self.limits.bytes {
-            self.collected.clear();
+        let Some(room) = self.room_for(unit.bytes.len()) else {
+            self.filled = 0;
             self.skipping = true;
             return Err(DecodeError::TooLarge);
-        }
-        self.collected.extend_from_slice(unit.bytes);
+        };
+        room.copy_from_slice(unit.bytes);
+        self.filled += unit.bytes.len();
         Ok(())
+    }
+
+    /// Room for so many bytes more of the picture, if it may be so large.
+    fn room_for(&mut self, bytes: usize) -> Option<&mut [u8]> {
+        let end = self.filled.checked_add(bytes).filter(|end| *end <= self.limits.bytes)?;
+        if self.collected.len() < end {
+            self.collected.resize(end, 0);
+        }
+        self.collected.get_mut(self.filled..end)
     }
 
     /// Whether the picture that was arriving ended without its last packet.
@@ -100,14 +121,13 @@ impl AvDecoder {
     fn submit(&mut self, lost: bool, shown: &mut dyn FnMut(Box<dyn Picture>)) -> Result<(), DecodeError> {
         let Some(mark) = self.arriving.take() else { return Ok(()) };
         self.skipping = false;
-        let bytes = std::mem::take(&mut self.collected);
-        let done = if bytes.is_empty() {
+        let (bytes, filled) = (std::mem::take(&mut self.collected), std::mem::take(&mut self.filled));
+        let done = if filled == 0 {
             Ok(())
         } else {
-            self.give(&bytes, mark | if lost { GAP } else { 0 }, shown)
+            self.give(&bytes[..filled], mark | if lost { GAP } else { 0 }, shown)
         };
         self.collected = bytes;
-        self.collected.clear();
         done
     }
 
@@ -177,6 +197,23 @@ impl Decoder for AvDecoder {
         let collected = self.collect(unit);
         let decoded = if unit.last { self.submit(false, shown) } else { Ok(()) };
         before.and(collected).and(decoded)
+    }
+
+    fn room(&mut self, unit: &Unit<'_>) -> Option<&mut [u8]> {
+        if self.feeding == Feeding::ByPacket || self.skipping || self.is_cut_off(unit) {
+            return None;
+        }
+        self.room_for(unit.bytes.len())
+    }
+
+    fn decode_copied(
+        &mut self,
+        unit: Unit<'_>,
+        shown: &mut dyn FnMut(Box<dyn Picture>),
+    ) -> Result<(), DecodeError> {
+        self.arriving = Some(mark(&unit) | self.arriving.unwrap_or(0) & GAP);
+        self.filled += unit.bytes.len();
+        if unit.last { self.submit(false, shown) } else { Ok(()) }
     }
 
     fn finish(&mut self, shown: &mut dyn FnMut(Box<dyn Picture>)) {

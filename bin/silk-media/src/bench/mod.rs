@@ -3,6 +3,7 @@
 
 mod admission;
 mod deadlines;
+mod flood;
 mod player;
 mod rates;
 mod table;
@@ -53,6 +54,8 @@ enum RowName {
     Rates,
     /// Deadlines beside other streams
     Deadlines,
+    /// Deadlines during a flood of small packets
+    Flood,
     /// Each third picture
     Third,
     /// What streams will cost, predicted beside measured
@@ -99,10 +102,13 @@ pub fn run(Which::Video(options): &Which) -> Result<ExitCode, Trouble> {
         let of = |name| clips.iter().zip(&costs).find(|(clip, _)| clip.name == name).map(|(_, cost)| *cost);
         (realtime, other) = (of("Neptune").unwrap_or(realtime), of("Canyon").unwrap_or(other));
     }
+    let pictures = Demuxer::open(&bench.clip("Neptune")?.file)?.count() as u64;
+    let rate = if options.quick { 120.0 } else { 30.0 };
     if wanted(RowName::Deadlines) {
-        let pictures = Demuxer::open(&bench.clip("Neptune")?.file)?.count() as u64;
-        let rate = if options.quick { 120.0 } else { 30.0 };
         deadlines::run(&mut bench, &Load { realtime, other, pictures, rate })?;
+    }
+    if wanted(RowName::Flood) {
+        flood::run(&mut bench, pictures)?;
     }
     if wanted(RowName::Third) {
         third::run(&mut bench)?;

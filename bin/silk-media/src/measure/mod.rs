@@ -3,6 +3,7 @@
 
 mod costs;
 mod decode;
+mod layers;
 mod packets;
 mod peers;
 
@@ -19,6 +20,8 @@ pub enum Measure {
     Decode(decode::Options),
     /// What each picture of a clip costs to decode, and how well its bits tell that
     Costs(costs::Options),
+    /// What it saves to sum UDP's checksum while the data are first read (integrated layer processing)
+    Layers(layers::Options),
     /// How fast GStreamer and ffmpeg decode a clip that comes over RTP (needs root: hosts in namespaces)
     Peers(peers::Options),
 }
@@ -28,6 +31,7 @@ pub fn run(measure: &Measure) -> Result<ExitCode, Trouble> {
     match measure {
         Measure::Decode(options) => decode::run(options).map(|()| ExitCode::SUCCESS),
         Measure::Costs(options) => costs::run(options).map(|()| ExitCode::SUCCESS),
+        Measure::Layers(options) => layers::run(options).map(|()| ExitCode::SUCCESS),
         Measure::Peers(options) => peers::run(options).map(|()| ExitCode::SUCCESS),
     }
 }

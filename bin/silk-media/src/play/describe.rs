@@ -27,6 +27,9 @@ pub fn described(figures: &Figures) -> String {
     for (count, what) in also.into_iter().filter(|(count, _)| *count > 0) {
         let _ = write!(text, ", {count} {what}");
     }
+    if figures.cut_at_slices == Some(false) {
+        text.push_str("; its sender does not cut at slices: what is lost costs more than its packet");
+    }
     let pictures = decoded.pictures.max(1) as f64;
     let cpu = Duration::from_nanos(account.cpu_path).as_secs_f64();
     let _ = write!(

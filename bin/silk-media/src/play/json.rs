@@ -41,7 +41,9 @@ fn stream(figures: &Figures) -> Value {
         "on_trial": figures.on_trial,
         "refused": figures.refused,
         "with": Words(promised.offer).to_string(),
+        "repeated": shown.repeated,
         "discarded": figures.discarded,
+        "cut_at_slices": figures.cut_at_slices,
         "input_full": figures.dropped.0,
         "round_trip_ns": figures.round_trip.as_nanos() as u64,
         "bottleneck": figures.bottleneck.map(|which| match which {

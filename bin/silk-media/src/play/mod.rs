@@ -39,6 +39,9 @@ pub struct Options {
     /// Play what arrives by RTP at this port (MPEG by RFC 2250, H.264 by RFC 6184)
     #[arg(long, value_name = "PORT", conflicts_with = "listen")]
     rtp: Option<u16>,
+    /// Play what a session description (SDP) describes, sent by RTP to its port
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "rtp", "listen", "h264", "appliance", "streams"])]
+    sdp: Option<PathBuf>,
     /// Play what arrives by MFLOW at this port
     #[arg(long, value_name = "PORT", default_value_t = mflow::PORT)]
     listen: u16,
@@ -87,6 +90,9 @@ pub struct Options {
     /// Which queue a stream's deadlines come from
     #[arg(long, value_name = "WHICH", default_value = "bottleneck")]
     deadline: RuleName,
+    /// Sum UDP's checksum on its own, not while the data are first read (integrated layer processing)
+    #[arg(long)]
+    no_ilp: bool,
     /// End after so many seconds
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u64>,
@@ -125,6 +131,14 @@ struct NetworkArguments {
     /// Packets of the receive ring, a power of two
     #[arg(long, value_name = "N", default_value_t = 4096)]
     ring: u32,
+    /// Have the receive work done by threads of the kernel on the player's own CPUs, before the player:
+    /// it pays for all it receives (`xdp`)
+    #[arg(long)]
+    receive_threads: bool,
+    /// Packets in a second that are left to Linux where no stream owns them; what is more is dropped at
+    /// once, so that a flood costs little (`xdp`)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    linux_packets: Option<u64>,
 }
 
 impl NetworkArguments {

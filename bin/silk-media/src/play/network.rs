@@ -4,8 +4,9 @@
 use super::control::{Control, SOCKET};
 use super::screens::Theatre;
 use super::{Options, Place, described};
+use crate::sdp::{self, Described};
 use crate::trouble::Trouble;
-use silk_appliance::{Machine, Network, NetworkOptions, Unbuildable};
+use silk_appliance::{Machine, Network, NetworkOptions, ReceiveSchedule, Unbuildable};
 use silk_media::{Coding, Playing, Rate, Wish};
 use silk_path::{Endpoint, PathId};
 use silk_player::{Carrier, Figures, GRAPH, Order, Player, PlayerOptions, rules};
@@ -24,10 +25,12 @@ const RTP_QUEUE: u16 = 512;
 
 /// Plays until every stream is over, its window closed, or `stop` is set. The figures of each.
 pub(super) fn play(options: &Options, stop: &AtomicBool) -> Result<Vec<Figures>, Trouble> {
+    let described = options.sdp.as_deref().map(sdp::read).transpose()?;
     place(&options.place);
-    let theatre = Theatre::new(options.screen.clone());
+    let parameters = described.as_ref().map(|described| described.parameters.clone());
+    let theatre = Theatre::new(options.screen.clone(), parameters.unwrap_or_default());
     let mut session = Session::open(options, &theatre)?;
-    session.begin(options)?;
+    session.begin(options, described.as_ref())?;
     let end = options.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) {
         session.machine.work();
@@ -59,6 +62,8 @@ impl Session {
             address: options.network.address,
             gateway: options.network.gateway,
             ring: options.network.ring,
+            receive_threads: options.network.receive_threads.then(|| before(options.place.priority)),
+            linux_packets: options.network.linux_packets,
         });
         let text = options.graph.as_ref().map(|file| {
             std::fs::read_to_string(file)
@@ -74,7 +79,7 @@ impl Session {
             (&name, &text),
             |setup| silk_media::catalogue(silk_modules::catalogue(setup), library),
             silk_player::Schedule::from(options.schedule).policy(PATHS),
-            rules(),
+            rules(!options.no_ilp),
         );
         let memory = options.memory.map_or_else(half_of_memory, |mebibytes| u64::from(mebibytes) << 20);
         let share = options.share / 100.0;
@@ -94,7 +99,7 @@ impl Session {
     }
 
     /// Begins the streams that the command line names.
-    fn begin(&mut self, options: &Options) -> Result<(), Trouble> {
+    fn begin(&mut self, options: &Options, described: Option<&Described>) -> Result<(), Trouble> {
         if options.appliance {
             let shell = self.player.open_shell(&mut self.machine.appliance);
             shell.map_err(|refusal| Trouble::Program(format!("no commands can be taken: {refusal}")))?;
@@ -102,7 +107,7 @@ impl Session {
             return Ok(());
         }
         for number in 0..options.streams {
-            let order = order(options, number);
+            let order = order(options, described, number);
             self.theatre.entitle(&order.name);
             if let Err(refusal) = self.player.begin(&mut self.machine.appliance, &order) {
                 let why = self.theatre.failure().map(Trouble::Screen);
@@ -162,11 +167,12 @@ impl Session {
 }
 
 /// The order of the `number`-th stream: each has the next port.
-fn order(options: &Options, number: u16) -> Order {
-    let (carrier, port) = match options.rtp {
+fn order(options: &Options, described: Option<&Described>, number: u16) -> Order {
+    let (carrier, port) = match options.rtp.or(described.map(|described| described.port)) {
         Some(port) => (Carrier::Rtp, port),
         None => (Carrier::Mflow, options.listen),
     };
+    let coding = if options.h264 { Coding::H264 } else { Coding::Mpeg };
     let any = Endpoint::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port + number * 2);
     let millis = |fps: f64| Rate::from_millis((fps * 1000.0).round() as u32);
     let own = options.fps.and_then(millis);
@@ -184,9 +190,9 @@ fn order(options: &Options, number: u16) -> Order {
             every: options.every,
             without_b: options.without_b,
             queue: options.queue,
-            coding: if options.h264 { Coding::H264 } else { Coding::Mpeg },
-            ticks: options.rtp.is_some(),
-            own: Rate::USUAL,
+            coding: described.map_or(coding, |described| described.coding),
+            ticks: carrier == Carrier::Rtp,
+            own: described.and_then(|described| described.rate).unwrap_or(Rate::USUAL),
         },
         told: None,
         input_queue: if carrier == Carrier::Rtp { RTP_QUEUE } else { MFLOW_QUEUE },
@@ -200,6 +206,12 @@ fn half_of_memory() -> u64 {
     let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total = told.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next());
     total.and_then(|kibibytes| kibibytes.parse::<u64>().ok()).map_or(1 << 30, |kibibytes| kibibytes * 512)
+}
+
+/// How threads are scheduled that come before a player of this priority.
+fn before(priority: Option<u8>) -> ReceiveSchedule {
+    priority
+        .map_or(ReceiveSchedule::First, |priority| ReceiveSchedule::Fifo(priority.saturating_add(1).min(99)))
 }
 
 /// Puts this thread where the command line says. What is refused is said, and done without.

@@ -4,7 +4,7 @@
 use super::ScreenOptions;
 use crate::avcodec::{AvDecoder, Limits};
 use crate::screen::{ScreenError, Shown, Sink};
-use silk_media::{Coding, DecodeError, Decoder, Decoders, Library, Picture, Screen, Screens};
+use silk_media::{Coding, DecodeError, Decoder, Decoders, Library, Picture, Retrace, Screen, Screens};
 use silk_path::{Attrs, PathId};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,6 +14,8 @@ pub struct Theatre(Arc<Mutex<Inner>>);
 
 struct Inner {
     options: ScreenOptions,
+    /// What decoders are to have before their streams.
+    parameters: Vec<u8>,
     /// The title of the next screen.
     title: String,
     screens: Vec<Shared>,
@@ -28,9 +30,9 @@ struct Shared {
 }
 
 impl Theatre {
-    /// Screens as `options` say.
-    pub fn new(options: ScreenOptions) -> Self {
-        let inner = Inner { options, title: "silk".into(), screens: Vec::new(), failed: None };
+    /// Screens as `options` say; decoders have `parameters` of their streams from the beginning.
+    pub fn new(options: ScreenOptions, parameters: Vec<u8>) -> Self {
+        let inner = Inner { options, parameters, title: "silk".into(), screens: Vec::new(), failed: None };
         Self(Arc::new(Mutex::new(inner)))
     }
 
@@ -76,6 +78,10 @@ impl Screen for Shared {
     fn show(&mut self, picture: &dyn Picture) {
         self.with(|sink| sink.show(picture));
     }
+
+    fn retrace(&self) -> Option<Retrace> {
+        self.with(|sink| sink.retrace()).flatten()
+    }
 }
 
 impl Screens for Theatre {
@@ -97,15 +103,22 @@ impl Screens for Theatre {
     }
 }
 
-impl Decoders for Limits {
+/// Makes the decoders of paths.
+struct Prepared {
+    parameters: Vec<u8>,
+}
+
+impl Decoders for Prepared {
     fn open(&mut self, coding: Coding) -> Result<Box<dyn Decoder>, DecodeError> {
-        Ok(Box::new(AvDecoder::new(coding, *self)?))
+        let mut decoder = AvDecoder::new(coding, Limits::default())?;
+        decoder.prepare(&self.parameters);
+        Ok(Box::new(decoder))
     }
 }
 
 impl Library for Theatre {
     fn decoders(&self) -> Box<dyn Decoders> {
-        Box::new(Limits::default())
+        Box::new(Prepared { parameters: self.with(|inner| inner.parameters.clone()) })
     }
 
     fn screens(&self) -> Box<dyn Screens> {

@@ -2,7 +2,7 @@
 //! The player never waits: it replaces a picture that was not shown yet, and counts it.
 
 use super::Shown;
-use silk_media::Picture;
+use silk_media::{Picture, Retrace};
 use std::mem;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -43,6 +43,7 @@ struct State {
     /// The player has ended, or nobody looks any more.
     closed: bool,
     shown: Shown,
+    retrace: Option<Retrace>,
 }
 
 /// The place where pictures change hands.
@@ -97,6 +98,20 @@ impl Shared {
         }
         mem::swap(mine, &mut state.newest);
         Next::Show
+    }
+
+    /// The window has seen one of its retraces.
+    pub fn tell_retrace(&self, seen: Option<Retrace>) {
+        let mut state = self.lock();
+        state.retrace = match (state.retrace, seen) {
+            (Some(known), Some(seen)) if known.period == seen.period => Some(known.seen(seen.at)),
+            (_, seen) => seen,
+        };
+    }
+
+    /// The window's retraces, as far as they are known.
+    pub fn retrace(&self) -> Option<Retrace> {
+        self.lock().retrace
     }
 
     /// Ends it for both.

@@ -11,7 +11,8 @@ use sdl2::pixels::PixelFormatEnum;
 use sdl2::rect::Rect;
 use sdl2::render::{Texture, TextureCreator, WindowCanvas};
 use sdl2::video::{WindowContext, WindowPos};
-use silk_media::{Picture, Screen};
+use silk_appliance::{Clock, Monotonic};
+use silk_media::{Picture, Retrace, Screen};
 use std::env;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -19,6 +20,12 @@ use std::time::{Duration, Instant};
 
 /// The drivers of SDL that show nothing.
 const UNSEEN: [&str; 3] = ["dummy", "offscreen", "evdev"];
+
+/// The renderer's flag that says so.
+const WAITS_FOR_RETRACE: u32 = sdl2::sys::SDL_RendererFlags::SDL_RENDERER_PRESENTVSYNC as u32;
+
+/// The rate of a display that does not tell it, Hz: SDL supposes so too, and waits for that.
+const SUPPOSED: u32 = 60;
 
 /// How often a window without new pictures looks whether it was closed or moved.
 const LOOK: Duration = Duration::from_millis(20);
@@ -59,6 +66,10 @@ impl Window {
 impl Screen for Window {
     fn show(&mut self, picture: &dyn Picture) {
         self.shared.leave(picture);
+    }
+
+    fn retrace(&self) -> Option<Retrace> {
+        self.shared.retrace()
     }
 }
 
@@ -125,6 +136,8 @@ impl Drawing {
                         let _ = self.canvas.window_mut().set_title(&title);
                     }
                     self.draw(texture.as_ref(), copied.size);
+                    // What was drawn is on the screen from a retrace on, and until then it was waited.
+                    shared.tell_retrace(self.retrace(Monotonic.now()));
                 }
             }
             match self.look() {
@@ -173,6 +186,15 @@ impl Drawing {
         // What cannot be drawn now is drawn with the next picture.
         let _ = self.canvas.copy(texture, None, place);
         self.canvas.present();
+    }
+
+    /// The retraces of the display that the window is on, one of which was now; `None` where drawing waits for none.
+    fn retrace(&self, now: silk_instant::Instant) -> Option<Retrace> {
+        let waits = self.canvas.info().flags & WAITS_FOR_RETRACE != 0;
+        let window = self.canvas.window();
+        let mode = window.subsystem().current_display_mode(window.display_index().ok()?).ok()?;
+        let hertz = u32::try_from(mode.refresh_rate).ok().filter(|hertz| *hertz > 0).unwrap_or(SUPPOSED);
+        Retrace::new(now, hertz).filter(|_| waits)
     }
 
     fn look(&mut self) -> Look {

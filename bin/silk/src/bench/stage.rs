@@ -11,7 +11,7 @@ use std::fs::{self, Permissions};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -127,6 +127,14 @@ pub struct Stage<'e> {
 }
 
 impl<'e> Stage<'e> {
+    /// A command that floods the server from the clients' CPU, as far as the clients leave it idle: one that
+    /// took turns with the preferred client would be a measurement of that CPU.
+    pub fn flooder(&self) -> Command {
+        let mut command = self.rig.client.command("chrt");
+        command.args(["--idle", "0", "taskset", "-c", CLIENT_CPU]);
+        command
+    }
+
     /// Builds the hosts.
     pub fn new(scratch: &'e Scratch, watch: &'e Watch, rights: Rights) -> Result<Self, Failure> {
         allow_cubic();

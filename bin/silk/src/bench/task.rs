@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, CpuShares};
 use super::counters::Moment;
-use super::load::{CLIENT_CPU, Clients, Load, RATE_LIMIT, Seen};
+use super::load::{Clients, Load, RATE_LIMIT, Seen};
 use super::stage::Stage;
 use super::system::System;
 use super::{Failure, silkd};
@@ -146,8 +146,8 @@ fn start_flood(stage: &Stage, seconds: u64) -> Result<Running, Failure> {
     let report = stage.scratch.path().join("flood.out");
     let out = fs::File::create(&report).map_err(Failure::file(&report))?;
     let myself = std::env::current_exe().map_err(Failure::file("/proc/self/exe"))?;
-    let mut command = stage.rig.client.command("taskset");
-    command.args(["-c", CLIENT_CPU]).arg(myself).args(["bench", "flood"]);
+    let mut command = stage.flooder();
+    command.arg(myself).args(["bench", "flood"]);
     command.args(["--from", &CLIENT.to_string(), "--to", &format!("{SERVER}:80")]);
     command.args(["--seconds", &seconds.to_string()]).stdout(out);
     Ok(Running::start(&mut command)?)

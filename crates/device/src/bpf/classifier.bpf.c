@@ -4,6 +4,7 @@
 // anything is queued. It evaluates the specification of crates/path/src/classify/layout.rs,
 // word for word; a property test demands the same answers of both, so neither changes alone.
 // It must never take a packet that no path owns, and writes to a table nothing but counts.
+// Beside it stands what is not let in at all (limits.h).
 
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -49,6 +50,8 @@
 #define HINT_FRAGMENT 2
 #define HINT_CONTROL 3
 #define HINT_DISCARD 4
+/* Never written before a frame: beyond its domain's limit. */
+#define HINT_LIMITED 5
 
 #define DISCARDS 256
 #define DISCARD_WORDS 4
@@ -174,6 +177,8 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } passed SEC(".maps");
+
+#include "limits.h"
 
 struct ethernet {
 	__u8 destination[6];
@@ -434,6 +439,14 @@ static __always_inline __u32 found(__u32 value, __u8 protocol, struct transport 
 	return value;
 }
 
+/* The word of a packet for the listeners of a domain. `early`: there may be too many such segments. */
+static __always_inline __u32 listens(__u32 domain, __u8 protocol, int early)
+{
+	if (early && protocol == IPPROTO_TCP && !is_let_in(domain & DOMAIN_MASK))
+		return hint(domain, HINT_LIMITED);
+	return hint(domain, HINT_LISTEN);
+}
+
 static __always_inline __u32 ports_verdict(struct settings *set, __u64 word, struct ipv4 *ip,
 					   struct transport *ends, __u32 room, void *end, int early)
 {
@@ -446,7 +459,8 @@ static __always_inline __u32 ports_verdict(struct settings *set, __u64 word, str
 	local = local_index(set, word, ip->destination);
 	if (local == ADDRESSES || !owns_port(ends->destination_port, local, ip->protocol))
 		return PASS;
-	return hint(rule_domain(word, ip->source, ends->destination_port, ip->tos >> 2), HINT_LISTEN);
+	return listens(rule_domain(word, ip->source, ends->destination_port, ip->tos >> 2), ip->protocol,
+		       early);
 }
 
 /* The flow that an ICMP error quotes at `quote`, 0 when there is none. `room` is what is left
@@ -586,7 +600,7 @@ static __always_inline __u32 ports6_verdict(struct settings *set, __u64 word, st
 	if (local == ADDRESSES6 || !owns_port(ends->destination_port, 15 - local, protocol))
 		return PASS;
 	dscp = (ip->version_class << 2 | ip->class_flow >> 6) & 0x3f;
-	return hint(rule6_domain(word, ip, ends->destination_port, dscp), HINT_LISTEN);
+	return listens(rule6_domain(word, ip, ends->destination_port, dscp), protocol, early);
 }
 
 /* The flow that an ICMPv6 error quotes at `quote`, 0 when there is none. */
@@ -718,6 +732,36 @@ static __always_inline int write_hint(struct xdp_md *ctx, __u32 word)
 	return 1;
 }
 
+/* Whether a packet that is Linux's is one of those by which neighbours find each other. */
+static __always_inline int finds_neighbours(struct ethernet *eth, void *end)
+{
+	struct ipv6 *ip = (void *)(eth + 1);
+	struct transport *icmp = (void *)(ip + 1);
+
+	if ((void *)ip > end)
+		return 0;
+	if (eth->type == bpf_htons(ETH_P_ARP))
+		return 1;
+	return eth->type == bpf_htons(ETH_P_IPV6) && (void *)(icmp + 1) <= end &&
+	       ip->next_header == IPPROTO_ICMPV6 && icmp->icmp_type >= ND_FIRST &&
+	       icmp->icmp_type <= ND_LAST;
+}
+
+/* What becomes of a packet that no path owns. */
+static __always_inline int leave(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	__u64 *all;
+	int neighbours = finds_neighbours((void *)(long)ctx->data, (void *)(long)ctx->data_end);
+
+	if (!is_let_in(neighbours ? LIMIT_NEIGHBOURS : LIMIT_LINUX))
+		return XDP_DROP;
+	all = bpf_map_lookup_elem(&passed, &zero);
+	if (all)
+		++*all;
+	return XDP_PASS;
+}
+
 SEC("xdp.frags")
 int classify(struct xdp_md *ctx)
 {
@@ -730,14 +774,11 @@ int classify(struct xdp_md *ctx)
 		return XDP_PASS;
 	word = verdict(set, (void *)(long)ctx->data, bpf_xdp_get_buff_len(ctx), (void *)(long)ctx->data_end,
 		       1);
-	if (word == PASS) {
-		__u64 *all = bpf_map_lookup_elem(&passed, &zero);
-
-		if (all)
-			++*all;
-		return XDP_PASS;
-	}
+	if (word == PASS)
+		return leave(ctx);
 	domain = word >> DOMAIN_SHIFT & DOMAIN_MASK;
+	if (word == hint(domain, HINT_LIMITED))
+		return XDP_DROP;
 	of = bpf_map_lookup_elem(&counts, &domain);
 	if (!of)
 		return XDP_PASS;

@@ -3,14 +3,14 @@
 //! packet is Linux's again.
 
 use aya::Ebpf;
-use aya::maps::{MapData, PerCpuArray, XskMap};
+use aya::maps::{Array, MapData, PerCpuArray, XskMap};
 use aya::programs::links::FdLink;
 use aya::programs::{ProgramError, TestRun, TestRunOptions, TestRunResult, Xdp, XdpMode};
 use std::time::Duration;
 
 use super::Mode;
 use crate::OpenError;
-use crate::bpf::{Object, missing, refused};
+use crate::bpf::{DOMAINS, Object, missing, refused};
 use crate::tables::Tables;
 
 /// The classifier program: loaded, and once attached, attached until dropped.
@@ -38,6 +38,49 @@ pub struct Counts {
     /// Packets of a flow that its path did not want: dropped at once, and in no other count.
     pub discarded: u64,
 }
+
+/// Packets that belong to no path of their own, as far as they can be limited (`bpf/limits.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strangers {
+    /// TCP segments for the listeners of this domain that no connection owns: those that open one, and
+    /// whatever else is sent to an open port.
+    Domain(u32),
+    /// Packets that are Linux's, but for the next.
+    Linux,
+    /// Packets by which neighbours find each other, where Linux answers them: ARP and neighbour discovery.
+    Neighbours,
+}
+
+impl Strangers {
+    /// Where its limit is.
+    fn number(self) -> u32 {
+        match self {
+            Self::Domain(domain) => domain.min(DOMAINS - 1),
+            Self::Linux => DOMAINS,
+            Self::Neighbours => DOMAINS + 1,
+        }
+    }
+}
+
+/// How many of them are let in; what is more is dropped at interrupt time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Packets in a second, on each CPU that receives.
+    pub rate: u64,
+    /// Packets at once, at first and after a silence.
+    pub burst: u64,
+}
+
+impl Limit {
+    /// At most so many in a second: evenly, but for a tenth of them.
+    pub fn per_second(rate: u64) -> Self {
+        let rate = rate.clamp(1, MOST);
+        Self { rate, burst: rate.div_ceil(10) }
+    }
+}
+
+/// The highest rate: no interface comes near it, and the program's sums fit into their words.
+const MOST: u64 = 1 << 32;
 
 /// What a driver without XDP cannot do.
 const NATIVE: &str = "attach an XDP program";
@@ -107,6 +150,20 @@ impl Program {
     pub fn passed(&self) -> Option<u64> {
         let map = PerCpuArray::<_, u64>::try_from(self.object.ebpf.map("passed")?).ok()?;
         Some(map.get(&0, 0).ok()?.iter().sum())
+    }
+
+    /// Lets in so many of the strangers, or, without a limit, as many as come.
+    pub fn limit(&mut self, strangers: Strangers, limit: Option<Limit>) -> Result<(), OpenError> {
+        let map = self.object.ebpf.map_mut("limits").ok_or_else(|| missing("limits"))?;
+        let mut map = Array::<&mut MapData, [u64; 2]>::try_from(map).map_err(refused)?;
+        let words = limit.map_or([0, 0], |limit| [limit.rate, limit.burst]);
+        map.set(strangers.number(), words, 0).map_err(refused)
+    }
+
+    /// How many of the strangers it dropped so far, since they were more than their limit.
+    pub fn not_let_in(&self, strangers: Strangers) -> Option<u64> {
+        let map = PerCpuArray::<_, [u64; 3]>::try_from(self.object.ebpf.map("allowances")?).ok()?;
+        Some(map.get(&strangers.number(), 0).ok()?.iter().map(|[_, _, dropped]| dropped).sum())
     }
 
     /// Runs the program on one frame without an interface; gives its action and the frame

@@ -26,7 +26,9 @@ mod rtp;
 
 pub use annexb::rate as h264_rate;
 pub use cutter::Cutter;
+pub(crate) use mpeg::heading;
 pub use mpeg::sequence;
+pub(crate) use order::Order;
 pub use rtp::{HEADERS as RTP_HEADERS, RtpSource};
 
 use core::fmt;

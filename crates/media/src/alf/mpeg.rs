@@ -48,6 +48,43 @@ pub fn sequence(bytes: &[u8]) -> Option<Sequence> {
     mpeg.sequence
 }
 
+/// What the headers say that a picture begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heading {
+    /// The picture's number in the order of showing; wraps.
+    pub number: u32,
+    /// Pictures in a second, where a sequence header says so.
+    pub rate: Option<Rate>,
+    /// A group of pictures begins with it.
+    pub group: bool,
+}
+
+/// Headers that a picture may begin with: those of sequence, group and picture with extensions and
+/// matrices take less.
+const HEADERS: usize = 512;
+
+/// The heading of a picture that begins with `bytes`, and comes next in `order`.
+pub fn heading(bytes: &[u8], order: &mut Order) -> Option<Heading> {
+    let bytes = &bytes[..bytes.len().min(HEADERS)];
+    let mut mpeg = Mpeg { order: *order, ..Mpeg::default() };
+    let mut group = false;
+    let starts = bytes.windows(4).enumerate().filter(|(_, four)| four.starts_with(&[0, 0, 1]));
+    for (at, four) in starts {
+        match class(&four[3..]) {
+            Class::Slice => break,
+            _ => {
+                group |= four[3] == GROUP;
+                mpeg.header(&bytes[at + 3..]);
+            }
+        }
+    }
+    mpeg.picture?;
+    let number = mpeg.picture().number;
+    let before = core::mem::replace(order, mpeg.order);
+    let group = group || before.base() != order.base();
+    Some(Heading { number, rate: mpeg.sequence.and_then(|sequence| sequence.rate), group })
+}
+
 impl Mpeg {
     /// What the last sequence header told.
     pub fn sequence(&self) -> Option<Sequence> {
@@ -182,6 +219,24 @@ mod tests {
         mpeg.header(&[EXTENSION, 0x14, 0x82, 0x80, 0x01, 0x00, 0x22]);
         assert_eq!(mpeg.sequence(), told, "an extension counts once");
         assert_eq!(super::rate(0), None);
+    }
+
+    #[test]
+    fn a_picture_is_headed_by_its_number() {
+        let group = [0, 0, 1, GROUP, 0, 8, 0, 0x40];
+        let picture = |reference: u8, kind: u8| [0, 0, 1, PICTURE, 0, reference << 6 | kind << 3, 0xff, 0xf8];
+        let slice = [0, 0, 1, 1, 0, 0, 1, PICTURE];
+        let sequence = [0, 0, 1, SEQUENCE, 0x16, 0x01, 0x20, 0x13, 0xff, 0xff, 0xe0, 0x18];
+        let mut order = Order::default();
+        let mut head = |parts: &[&[u8]]| heading(&parts.concat(), &mut order);
+        let first = head(&[&sequence, &group, &picture(2, 1), &slice]);
+        let rate = Some(Rate { pictures: 25, seconds: 1 });
+        assert_eq!(first, Some(Heading { number: 2, rate, group: true }));
+        let other = |number| Some(Heading { number, rate: None, group: false });
+        assert_eq!([head(&[&picture(0, 3)]), head(&[&picture(1, 3), &slice])], [other(0), other(1)]);
+        assert_eq!(head(&[&slice]), None);
+        let next = head(&[&group, &picture(0, 1)]);
+        assert_eq!(next, Some(Heading { number: 3, rate: None, group: true }));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct Place {
 }
 
 /// The numbering.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Order {
     // The number of the picture with the reference 0 of this group.
     base: u32,
@@ -48,6 +48,11 @@ impl Order {
         self.base = self.next;
         self.anchor = None;
         self.open = None;
+    }
+
+    /// The number of the picture with the reference 0 of this group.
+    pub fn base(&self) -> u32 {
+        self.base
     }
 
     /// The number that follows the highest one so far.

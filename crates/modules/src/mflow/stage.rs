@@ -1,10 +1,13 @@
 //! MFLOW's part of a path. A packet is carried up by this stage itself, so that when the run
-//! returns the packet has been processed, and the advertisement that follows is true.
+//! returns the packet has been processed, and the advertisement that follows is true. Nothing of the
+//! stage changes before that: where checksums are verified above (the rule *integrated layers*), it
+//! is not known before whether the packet has arrived as it was sent.
 
 use super::Mflow;
 use super::order::{Order, Turn};
 use super::window::{Bounds, Window};
 use crate::faults::reason;
+use crate::integrated::{refused, verify};
 use core::time::Duration;
 use silk_instant::Instant;
 use silk_path::classify::{Between, Found, Protocol};
@@ -57,6 +60,53 @@ struct Last {
     arrival: Instant,
 }
 
+/// Whose a packet is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// The path's source: the one that its attributes name, or else the first that sends.
+    Source,
+    /// One that the path can have: it has no source, or its own has been silent for long.
+    Newcomer,
+    /// Another's.
+    Other,
+}
+
+/// What would become of a packet that has arrived as it was sent.
+struct Look {
+    turn: Turn,
+    // The order with it.
+    order: Order,
+    // Packets missing before it that were lost, and that were discarded early.
+    lost: u64,
+    explained: u64,
+    // The latter in all.
+    explained_in_all: u64,
+    // Something is missing before it.
+    gap: bool,
+}
+
+impl Look {
+    fn is_taken(&self) -> bool {
+        matches!(self.turn, Turn::Next(_) | Turn::Anew)
+    }
+
+    fn framing(&self, data: &Data) -> Framing {
+        let Data { picture, kind, first, last, .. } = *data;
+        Framing { stamp: picture, kind, first, last, gap: self.gap }
+    }
+}
+
+/// What is to be done with a packet's data.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// They go up the path.
+    Wanted,
+    /// Nobody wants to see their picture.
+    Unwanted,
+    /// There are none.
+    Empty,
+}
+
 /// MFLOW's part of a path.
 pub struct MflowStage {
     found: Found,
@@ -103,21 +153,25 @@ impl MflowStage {
         Figures { super_packet: self.window.super_packet(), ..self.figures }
     }
 
-    /// Whether the packet comes from the path's source: the one that its attributes name, or else
-    /// the first that sends, until it has been silent for long.
-    fn is_ours(&mut self, cx: &mut Cx<'_, '_>, meta: &Meta) -> bool {
+    /// Whose a packet with this is.
+    fn owner(&self, now: Instant, meta: &Meta) -> Owner {
         let heard = self.last.map(|last| last.arrival);
         match self.ends {
-            Some((remote, _)) if !self.adopts || remote == meta.remote => return true,
-            Some(_) if heard.is_some_and(|heard| cx.now().since(heard) < SILENCE) => return false,
-            Some(_) => self.forget(cx),
-            None => {}
+            Some((remote, _)) if !self.adopts || remote == meta.remote => Owner::Source,
+            Some(_) if heard.is_some_and(|heard| now.since(heard) < SILENCE) => Owner::Other,
+            _ => Owner::Newcomer,
+        }
+    }
+
+    /// The path belongs to the sender of a packet with this from now on.
+    fn adopt(&mut self, cx: &mut Cx<'_, '_>, meta: &Meta) {
+        if self.ends.is_some() {
+            self.forget(cx);
         }
         self.ends = Some((meta.remote, meta.local));
         if self.adopts {
             self.enter(cx, Between { protocol: Protocol::Udp, local: meta.local, remote: meta.remote });
         }
-        true
     }
 
     /// The source is given up for another.
@@ -148,12 +202,26 @@ impl MflowStage {
         }
     }
 
-    /// Takes the packet in its turn; the reason why not, else. What goes up has its place in
-    /// `framing`.
-    fn take(&mut self, cx: &mut Cx<'_, '_>, data: &Data) -> Result<Framing, DropReason> {
+    /// What would become of the packet; nothing does yet.
+    fn look(&self, cx: &mut Cx<'_, '_>, data: &Data) -> Look {
         let highest = self.window.highest().unwrap_or(data.sequence);
-        match self.order.take(data.sequence, highest) {
-            Turn::Next(missing) => self.miss(cx, missing.into()),
+        let mut order = self.order;
+        let turn = order.take(data.sequence, highest);
+        let missing = if let Turn::Next(missing) = turn { u64::from(missing) } else { 0 };
+        let discarded = if missing > 0 { cx.module::<Mflow>().tables.discarded(self.found) } else { 0 };
+        // Those that were discarded early left no gap. A filter that was cleared and set again counts
+        // from the beginning.
+        let before = if missing > 0 { self.explained.min(discarded) } else { self.explained };
+        let explained = missing.min(discarded.saturating_sub(before));
+        let gap = self.gap || turn == Turn::Anew || missing > explained;
+        Look { order, turn, lost: missing - explained, explained, explained_in_all: before + explained, gap }
+    }
+
+    /// It becomes of the packet. The reason why it is not taken, where it is not.
+    fn take(&mut self, look: &Look) -> Result<(), DropReason> {
+        self.order = look.order;
+        match look.turn {
+            Turn::Next(_) => {}
             Turn::Anew => self.begin_anew(),
             Turn::Old => {
                 self.figures.old += 1;
@@ -164,46 +232,21 @@ impl MflowStage {
                 return Err(DropReason::MflowBeyond);
             }
         }
+        self.explained = look.explained_in_all;
+        self.figures.discarded += look.explained;
+        self.figures.lost += look.lost;
         self.figures.received += 1;
-        Ok(Framing {
-            stamp: data.picture,
-            kind: data.kind,
-            first: data.first,
-            last: data.last,
-            gap: self.gap,
-        })
+        Ok(())
     }
 
-    /// So many packets have not come: those that were discarded early left no gap.
-    fn miss(&mut self, cx: &mut Cx<'_, '_>, missing: u64) {
-        if missing == 0 {
-            return;
-        }
-        let discarded = cx.module::<Mflow>().tables.discarded(self.found);
-        // A filter that was cleared and set again counts from the beginning.
-        self.explained = self.explained.min(discarded);
-        let explained = missing.min(discarded - self.explained);
-        self.explained += explained;
-        self.figures.discarded += explained;
-        self.figures.lost += missing - explained;
-        self.gap |= missing > explained;
-    }
-
-    /// Carries what is wanted up to the end of the path.
-    fn carry(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>, framing: Framing) {
-        if msg.is_empty() {
-            return;
-        }
+    /// What is to be done with the data of the packet, where it is taken.
+    fn use_of(&self, cx: &mut Cx<'_, '_>, data: &Data, msg: &Message<'_>) -> Use {
         let filter = cx.module::<Mflow>().tables.filter(self.found);
-        if filter.is_some_and(|filter| filter.unwanted(framing.kind, framing.stamp)) {
-            self.figures.unwanted += 1;
-            cx.count_drop(DropReason::MflowUnwanted);
-            return;
+        match filter {
+            _ if msg.len() <= HEADER => Use::Empty,
+            Some(filter) if filter.unwanted(data.kind, data.picture) => Use::Unwanted,
+            _ => Use::Wanted,
         }
-        self.gap = false;
-        msg.meta.framing = framing;
-        // A drop above has been counted there.
-        let _ = cx.up(msg);
     }
 
     /// The queue follows what was measured.
@@ -246,30 +289,25 @@ impl MflowStage {
         let _ = cx.down(&mut Message::new(&mut buffer, HEADROOM, HEADROOM + ADVERTISEMENT, meta));
     }
 
-    /// After this long without a packet the last advertisement is repeated.
-    fn patience(&self) -> Duration {
-        let round_trips = Duration::from_micros(self.figures.round_trip.into()) * 4;
-        (round_trips.max(REPEAT_LEAST) * (1 << self.repeats.min(16))).min(REPEAT_MOST)
-    }
-}
-
-impl Stage for MflowStage {
-    fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
-        let data = match mflow::parse(msg.bytes()) {
-            Ok(Packet::Data(data, _)) => data,
-            Ok(Packet::Advertisement(_)) => return Verdict::Drop(DropReason::Unexpected),
-            Err(fault) => return reason(fault).into(),
-        };
-        if !self.is_ours(cx, &msg.meta) {
-            return Verdict::Drop(DropReason::NotForPath);
-        }
+    /// The packet has arrived as it was sent, and what is above has done with it: now it becomes of it.
+    fn processed(
+        &mut self,
+        cx: &mut Cx<'_, '_>,
+        data: &Data,
+        look: &Look,
+        purpose: Use,
+        arrival: Instant,
+    ) -> Verdict {
         let asked = data.ends_super || data.ends_stream;
-        let taken = self.take(cx, &data);
-        if let Ok(framing) = taken {
-            self.last = Some(Last { clock: data.clock, arrival: msg.meta.arrival });
+        let taken = self.take(look);
+        if taken.is_ok() {
+            self.gap = look.gap && purpose != Use::Wanted;
+            self.last = Some(Last { clock: data.clock, arrival });
             self.heard = true;
-            msg.pop(HEADER);
-            self.carry(cx, msg, framing);
+            if purpose == Use::Unwanted {
+                self.figures.unwanted += 1;
+                cx.count_drop(DropReason::MflowUnwanted);
+            }
             self.fit(cx, data.round_trip);
             if data.ends_stream && !core::mem::replace(&mut self.figures.ended, true) {
                 cx.raise(Event::PeerFinished);
@@ -283,7 +321,46 @@ impl Stage for MflowStage {
             let at = cx.now() + self.patience();
             cx.arm(at);
         }
-        taken.map_or_else(Verdict::Drop, |_| Verdict::Consumed)
+        taken.map_or_else(Verdict::Drop, |()| Verdict::Consumed)
+    }
+
+    /// After this long without a packet the last advertisement is repeated.
+    fn patience(&self) -> Duration {
+        let round_trips = Duration::from_micros(self.figures.round_trip.into()) * 4;
+        (round_trips.max(REPEAT_LEAST) * (1 << self.repeats.min(16))).min(REPEAT_MOST)
+    }
+}
+
+impl Stage for MflowStage {
+    fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        let data = match mflow::parse(msg.bytes()) {
+            Ok(Packet::Data(data, _)) => data,
+            Ok(Packet::Advertisement(_)) => return refused(msg, DropReason::Unexpected).into(),
+            Err(fault) => return refused(msg, reason(fault)).into(),
+        };
+        let owner = self.owner(cx.now(), &msg.meta);
+        if owner == Owner::Other {
+            return refused(msg, DropReason::NotForPath).into();
+        }
+        if owner == Owner::Newcomer {
+            if let Err(reason) = verify(msg) {
+                return reason.into();
+            }
+            self.adopt(cx, &msg.meta);
+        }
+        let look = self.look(cx, &data);
+        let purpose = if look.is_taken() { self.use_of(cx, &data, msg) } else { Use::Empty };
+        if purpose == Use::Wanted {
+            msg.pop(HEADER);
+            msg.meta.framing = look.framing(&data);
+            if cx.up(msg) == Err(DropReason::UdpChecksum) {
+                // Nothing has come of it, and the drop has been counted there; so have others.
+                return Verdict::Consumed;
+            }
+        } else if let Err(reason) = verify(msg) {
+            return reason.into();
+        }
+        self.processed(cx, &data, &look, purpose, msg.meta.arrival)
     }
 
     fn down(&mut self, _: &mut Cx<'_, '_>, _: &mut Message<'_>) -> Verdict {

@@ -18,7 +18,9 @@
 //! `up` (net): MPEG. `down` (net, needed): a datagram protocol, UDP.
 //!
 //! # Attributes
-//! Sets `Local` (any of our addresses, `port`) where there is none.
+//! Sets `Local` (any of our addresses, `port`) where there is none. Without `Remote` the flow of the stream's
+//! source is entered into the classifier as soon as two of its packets have come in sequence, and taken
+//! out when the stream is over: what is discarded early is discarded of it too.
 //!
 //! # Example
 //! ```toml
@@ -42,14 +44,15 @@ mod source;
 pub use source::Counts;
 
 use crate::faults::reason;
+use crate::integrated::verify;
 use alloc::boxed::Box;
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use payload::Told;
-use silk_path::classify::{Found, Tables};
+use silk_path::classify::{Between, Found, Protocol, Tables};
 use silk_path::service::{NET, Service};
 use silk_path::{
-    Attr, Create, CreateError, Cx, DropReason, Endpoint, Event, Message, Module, Next, Parameter,
+    Attr, Create, CreateError, Cx, DropReason, Endpoint, Event, Framing, Message, Module, Next, Parameter,
     ParameterKind, Stage, Step, Verdict,
 };
 use silk_wire::rtp;
@@ -136,6 +139,8 @@ impl Module for Rtp {
             found: Found { domain: self.domain, index: create.id.index },
             payload: self.payload,
             silence: self.silence,
+            adopts: create.attrs.remote().is_none(),
+            entered: None,
             source: None,
             counts: Counts::default(),
             armed: false,
@@ -149,6 +154,10 @@ pub struct RtpStage {
     found: Found,
     payload: Payload,
     silence: Duration,
+    // No attribute names the peer: it is the stream's source, once there is one.
+    adopts: bool,
+    // Its flow, and whether this stage has entered that into the classifier.
+    entered: Option<(Between, bool)>,
     source: Option<Source>,
     counts: Counts,
     // The timer runs that looks for silence.
@@ -166,36 +175,84 @@ impl RtpStage {
         self.source.as_ref().map(|source| (source.ssrc, source.from))
     }
 
-    /// What a packet says, without the headers it takes off, or why it is dropped.
-    fn take(&mut self, msg: &mut Message<'_>, discarded: u64) -> Result<(), DropReason> {
+    /// The classifier takes the packets of a source that has proved itself straight to this path, and discards
+    /// what is not wanted; `local` is where they arrive. Where it cannot, they come as the first one did.
+    fn follow(&mut self, cx: &mut Cx<'_, '_>, local: Endpoint) {
+        let source = self.source.filter(|source| self.adopts && source.valid);
+        let remote = source.map(|source| source.from);
+        if self.entered.map(|(flow, _)| flow.remote) == remote {
+            return;
+        }
+        self.leave(cx);
+        if let Some(remote) = remote {
+            let flow = Between { protocol: Protocol::Udp, local, remote };
+            let entered = cx.module::<Rtp>().tables.flows.insert(&flow, self.found);
+            self.entered = Some((flow, entered.is_ok()));
+        }
+    }
+
+    fn leave(&mut self, cx: &mut Cx<'_, '_>) {
+        if let Some((flow, true)) = self.entered.take() {
+            cx.module::<Rtp>().tables.flows.remove(&flow);
+        }
+    }
+
+    /// What a packet says, and where its data begin and how long they are; or why it is dropped. Source and
+    /// counts are as they are with it.
+    fn look(
+        &self,
+        msg: &Message<'_>,
+        discarded: u64,
+        (source, counts): (&mut Option<Source>, &mut Counts),
+    ) -> Result<(Framing, usize, usize), DropReason> {
         let packet = rtp::parse(msg.bytes()).map_err(reason)?;
         let (header, payload) = (*packet.header, packet.payload);
         let format = self.payload.of(header.payload_type()).ok_or(DropReason::RtpType)?;
         let told = Told::by(format, payload).map_err(reason)?;
         let (front, length) = (packet.length + told.header, payload.len() - told.header);
         let packet = Packet { header, from: msg.meta.remote, arrival: msg.meta.arrival };
-        let unwanted = discarded.saturating_sub(self.counts.discarded);
-        let place = source::admit(&mut self.source, &packet, &mut self.counts, unwanted)?;
-        self.counts.uncut += u64::from(!told.cut);
-        msg.meta.framing = place.framing(&header, &told);
-        if let Some(source) = &mut self.source {
-            source.told(&msg.meta.framing);
+        let unwanted = discarded.saturating_sub(counts.discarded);
+        let place = source::admit(source, &packet, counts, unwanted)?;
+        counts.uncut += u64::from(!told.cut);
+        let framing = place.framing(&header, &told);
+        if let Some(source) = source {
+            source.told(&framing);
         }
-        msg.pop(front);
-        msg.truncate(length);
-        Ok(())
+        Ok((framing, front, length))
     }
 }
 
 impl Stage for RtpStage {
+    /// The packet is carried up by this stage itself, and nothing of the stage changes before that: where
+    /// checksums are verified above (the rule *integrated layers*), it is not known before whether the
+    /// packet has arrived as it was sent.
     fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
-        if let Err(reason) = self.take(msg, cx.module::<Rtp>().tables.discarded(self.found)) {
-            return reason.into();
-        }
-        if !core::mem::replace(&mut self.armed, true) {
+        let discarded = cx.module::<Rtp>().tables.discarded(self.found);
+        let (mut source, mut counts) = (self.source, self.counts);
+        let verdict = match self.look(msg, discarded, (&mut source, &mut counts)) {
+            Ok((framing, front, length)) => {
+                msg.meta.framing = framing;
+                msg.pop(front);
+                msg.truncate(length);
+                if cx.up(msg) == Err(DropReason::UdpChecksum) {
+                    // Nothing has come of it, and the drop has been counted there; so have others.
+                    return Verdict::Consumed;
+                }
+                Verdict::Consumed
+            }
+            Err(reason) => {
+                if let Err(wrong) = verify(msg) {
+                    return wrong.into();
+                }
+                reason.into()
+            }
+        };
+        (self.source, self.counts) = (source, counts);
+        self.follow(cx, msg.meta.local);
+        if verdict == Verdict::Consumed && !core::mem::replace(&mut self.armed, true) {
             cx.arm(cx.now() + self.silence);
         }
-        Verdict::Forward
+        verdict
     }
 
     fn timer(&mut self, cx: &mut Cx<'_, '_>) {
@@ -206,9 +263,14 @@ impl Stage for RtpStage {
         }
         self.armed = false;
         // A stray packet was no stream, and no stream has ended.
+        self.leave(cx);
         if self.source.take().is_some_and(|source| source.valid) {
             cx.raise(Event::PeerFinished);
         }
+    }
+
+    fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
+        self.leave(cx);
     }
 
     /// A player sends nothing.

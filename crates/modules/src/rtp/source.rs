@@ -52,9 +52,10 @@ impl Counts {
         self.jitter / 16
     }
 
-    /// Whether the sender cuts at slices: all but one packet in a hundred begin at one.
+    /// Whether the sender cuts at slices: nine packets in ten begin at one (97 % of ffmpeg's where slices
+    /// are made to fit, 72 % where they are not).
     pub fn is_cut(&self) -> bool {
-        self.uncut * 100 <= self.passed
+        self.uncut * 10 <= self.passed
     }
 }
 
@@ -66,6 +67,7 @@ pub struct Packet {
 }
 
 /// The source of a stream.
+#[derive(Clone, Copy)]
 pub struct Source {
     pub ssrc: u32,
     pub from: Endpoint,

@@ -28,9 +28,9 @@ pub enum System {
     SilkGeneric,
     /// The same with the largest rings.
     SilkGenericWide,
-    /// silk with extended paths; the client is a preferred one.
+    /// silk with extended paths; the client is a preferred one, and others may open only so many connections.
     SilkPreferred,
-    /// The same without SYN cookies.
+    /// Without that limit and without SYN cookies.
     SilkNoCookies,
     /// silk's modules in this process, without devices and programs.
     InProcess,
@@ -46,6 +46,9 @@ pub enum Cable {
     /// The veth pair, with so many connections that their rings have to be small.
     Crowded,
 }
+
+/// What a class may open in a second that is not the preferred one: several times what the server serves.
+const FEW: &str = "[class.limits]\nopenings = 20000\n";
 
 impl System {
     /// The name in tables and JSON.
@@ -93,6 +96,7 @@ impl System {
     fn setup(self, cable: Cable) -> Setup {
         let experiment = if self.is_preferred() { Experiment::Extended } else { Experiment::Equal };
         let own = match self {
+            Self::SilkPreferred => FEW,
             Self::SilkNoCookies => "[tcp]\nsyn_cookies = false\n",
             Self::SilkWide | Self::SilkGenericWide => LARGE,
             Self::SilkGeneric => SEVERAL,

@@ -201,8 +201,8 @@ impl Turn {
 
     fn flood(&self, stage: &Stage, kind: &str) -> Result<Part, Failure> {
         let mac = stage.rig.server.run("cat", [format!("/sys/class/net/{INTERFACE}/address")])?;
-        let mut command = stage.rig.client.command("taskset");
-        command.args(["-c", CLIENT_CPU]).arg(silkd::beside("silk")).args(["bench", "end", "flood", kind]);
+        let mut command = stage.flooder();
+        command.arg(silkd::beside("silk")).args(["bench", "end", "flood", kind]);
         command.args(["--to", &format!("{SERVER}:{PORT}"), "--mac", mac.trim(), "--interface", INTERFACE]);
         command.args(["--milliseconds", FLOOD]);
         Part::start(stage, "flood", &mut command)
