@@ -1,13 +1,14 @@
-# Two commands do everything, set-up included: `make demo` and `make test`.
+# A command each does everything, set-up included: `make demo`, `make demo-video` and `make test`.
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 SILK := $(TARGET)/release/silk
 OUT := bench/out
 
-.PHONY: help setup build build-video demo bench bench-video test
+.PHONY: help setup build build-video demo demo-video bench bench-video test
 
 help:
 	@echo "make demo    Apache over Linux, HAProxy and silk in turn, with tables and a page of plots"
+	@echo "make demo-video   two windows beside a load, by deadline and in turn, with a page of pictures and plots"
 	@echo "make test    every test that runs on one machine"
 	@echo "make bench   the experiments in full, about an hour and a half"
 	@echo "make bench-video   the experiments with video in full, a quarter of an hour"
@@ -28,6 +29,10 @@ demo: build
 	@mkdir -p $(OUT)
 	$(SILK) bench web --quick --json $(OUT)/web.json --html $(OUT)/web.html
 
+demo-video: build-video
+	@mkdir -p $(OUT)
+	$(TARGET)/release/silk-media demo --html $(OUT)/video-demo.html
+
 bench: build
 	@mkdir -p $(OUT)
 	$(SILK) bench web --json $(OUT)/web-full.json --html $(OUT)/web-full.html
@@ -35,7 +40,7 @@ bench: build
 
 bench-video: build-video
 	@mkdir -p $(OUT)
-	$(SILK) bench video --json $(OUT)/video-full.json
+	$(SILK) bench video --json $(OUT)/video-full.json --html $(OUT)/video-full.html
 
 test: setup
 	@scripts/test

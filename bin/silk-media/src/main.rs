@@ -6,7 +6,9 @@ mod avcodec;
 mod bench;
 mod clips;
 mod clock;
+mod demo;
 mod demux;
+mod machine;
 mod man;
 mod measure;
 mod peers;
@@ -17,6 +19,7 @@ mod sdp;
 mod send;
 mod shell;
 mod sys;
+mod timeline;
 mod trouble;
 mod why;
 
@@ -83,6 +86,8 @@ enum Command {
     Shell(shell::Options),
     /// Say where the time of the last missed pictures went
     Why(why::Options),
+    /// Show two streams in windows beside a load, by deadline and in turn, and write a page about it
+    Demo(demo::Options),
     /// Run an experiment
     #[command(subcommand)]
     Bench(bench::Which),
@@ -100,6 +105,7 @@ fn main() -> ExitCode {
         Command::Send(options) => play::interrupted().and_then(|stop| send::run(&options, &stop)),
         Command::Shell(options) => shell::run(&options),
         Command::Why(options) => why::run(&options),
+        Command::Demo(options) => demo::run(&options),
         Command::Bench(which) => bench::run(&which),
         Command::Man(options) => man::run(&options),
         Command::Measure(measure) => measure::run(&measure),

@@ -18,6 +18,7 @@
 //! | `deadline` | how urgent a path is | §4.3 |
 //! | `retrace` | the display's own clock | §4.2 |
 //! | `placing`, `reorder` | stamps put right that contradict the stream, or do not grow in the order of showing | RFC 2250 |
+//! | `timeline` | what became of the pictures over time | §4.3 |
 //! | `trace` | where a picture's time went, and the last missed deadlines | §4.2, §4.3 |
 //! | `seen`, `model`, `admission` | what pictures were like; what one costs; which streams fit, and what else they may have | §4.4 |
 #![no_std]
@@ -46,6 +47,7 @@ mod screen;
 mod seen;
 mod source;
 mod summing;
+mod timeline;
 mod timing;
 mod trace;
 
@@ -63,5 +65,6 @@ pub use picture::{Picture, Plane};
 pub use retrace::Retrace;
 pub use screen::Screen;
 pub use source::{Act, Over, Piece, Sending, Source, SourceFigures, SourceOptions};
+pub use timeline::{Stretch, Timeline};
 pub use timing::{Rate, Slots, Stamps, Timing};
 pub use trace::{Missed, Misses, Trace};

@@ -216,20 +216,20 @@ pub struct MpegStage {
 /// How the display sees a picture.
 #[derive(Clone, Copy)]
 struct Sight {
-    // No other picture needs it.
-    needless: bool,
     // It is one of those that are shown.
     wanted: bool,
     // Its time has passed.
     past: bool,
     // One of each so many is shown.
     every: u32,
+    // No other picture needs it.
+    alone: bool,
 }
 
 impl Sight {
-    /// Whether it would be in vain to decode it.
+    /// Whether it would be in vain to decode it: no other picture needs it, and nobody would see it.
     fn is_in_vain(self) -> bool {
-        self.needless && (!self.wanted || self.past)
+        self.alone && (!self.wanted || self.past)
     }
 }
 
@@ -273,13 +273,12 @@ impl MpegStage {
     /// How the display sees the picture of a packet; `None` without a display.
     fn sight(&self, cx: &mut Cx<'_, '_>, framing: Framing) -> Option<Sight> {
         let now = cx.now();
+        let Framing { kind, stamp, .. } = framing;
         let output = &cx.above::<DisplayStage>()?.output;
         let options = output.options();
-        let is_b = framing.kind == B_PICTURE;
-        let wanted = output.wants(framing.stamp) && !(options.without_b && is_b);
-        let past = output.is_past(framing.stamp, now);
-        let stands_alone = framing.kind == I_PICTURE && self.fall.each_stands_alone();
-        Some(Sight { needless: is_b || stands_alone, wanted, past, every: options.every })
+        let wanted = output.wants(stamp) && !(options.without_b && kind == B_PICTURE);
+        let alone = kind == B_PICTURE || (kind == I_PICTURE && self.fall.each_stands_alone());
+        Some(Sight { wanted, past: output.is_past(stamp, now), every: options.every, alone })
     }
 
     /// Counts a packet that has arrived as it was sent.
@@ -287,7 +286,7 @@ impl MpegStage {
         if framing.first {
             self.fall.note(framing.kind, sight.wanted, sight.every);
         }
-        if sight.needless {
+        if sight.alone {
             self.decoded.skipped += u64::from(!sight.wanted);
             self.decoded.too_late += u64::from(sight.wanted && sight.past);
         }
@@ -400,12 +399,6 @@ impl Stage for MpegStage {
         let framing = msg.meta.framing;
         let sight = self.sight(cx, framing);
         let wanted = sight.filter(|sight| !sight.is_in_vain()).map(|_| time(cx));
-        if wanted.is_some()
-            && let Err(reason) = self.pay(cx)
-        {
-            self.decoded.no_memory += 1;
-            return Verdict::Drop(reason);
-        }
         let taken = match wanted {
             Some(_) => summing::take(&mut *self.decoder, msg),
             None => summing::verify(msg).map(|()| false),
@@ -421,6 +414,10 @@ impl Stage for MpegStage {
         }
         if let Some(start) = wanted {
             self.learn(cx, msg.len(), framing);
+            if let Err(reason) = self.pay(cx) {
+                self.decoded.no_memory += 1;
+                return Verdict::Drop(reason);
+            }
             self.decode(cx, msg, start, copied);
         }
         Verdict::Consumed

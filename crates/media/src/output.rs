@@ -3,6 +3,7 @@
 
 use crate::picture::Picture;
 use crate::retrace::Retrace;
+use crate::timeline::Timeline;
 use crate::timing::{FIRST, Rate, Slots, Stamps, Timing};
 use crate::trace::{Missed, Misses, Trace};
 use alloc::boxed::Box;
@@ -88,6 +89,7 @@ pub struct Output {
     freed: Instant,
     counts: Shown,
     misses: Misses,
+    timeline: Timeline,
 }
 
 impl Pace {
@@ -109,14 +111,15 @@ impl Output {
             options,
             waiting: VecDeque::new(),
             timing: None,
-            first: None,
             retrace: None,
+            first: None,
             last: None,
             late: None,
             ended: false,
             freed: Instant::ZERO,
             counts: Shown::default(),
             misses: Misses::default(),
+            timeline: Timeline::default(),
         }
     }
 
@@ -194,6 +197,11 @@ impl Output {
         &self.misses
     }
 
+    /// What became of the pictures over time.
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
     /// When it last stopped being full; zero: it never was.
     pub fn freed(&self) -> Instant {
         self.freed
@@ -262,11 +270,11 @@ impl Output {
             self.counts.skipped += 1;
             return None;
         }
-        if !self.follows(slot) {
+        if !self.follows(slot, trace.ready) {
             return None;
         }
         let Some(rate) = self.options.pace.rate() else {
-            self.note_shown(&*picture);
+            self.note_shown(&*picture, trace.ready);
             return Some(picture);
         };
         self.queue(Waiting { slot, stamp, trace, picture }, rate);
@@ -275,14 +283,14 @@ impl Output {
 
     /// Notes that a picture came for `slot`, and what is missing before it. Whether it comes after
     /// all others.
-    fn follows(&mut self, slot: u64) -> bool {
+    fn follows(&mut self, slot: u64, now: Instant) -> bool {
         let every = u64::from(self.options.every);
         match self.last {
             Some(last) if slot <= last => {
                 self.counts.repeated += 1;
                 return false;
             }
-            Some(last) => self.note_missing((slot - last) / every - u64::from((slot - last) >= every)),
+            Some(last) => self.note_missing((slot - last) / every - u64::from((slot - last) >= every), now),
             None => self.first = Some(slot),
         }
         self.last = Some(slot);
@@ -290,9 +298,13 @@ impl Output {
     }
 
     /// So many pictures that would be shown did not come.
-    fn note_missing(&mut self, missing: u64) {
-        let count = if self.options.without_b { &mut self.counts.skipped } else { &mut self.counts.lost };
-        *count += missing;
+    fn note_missing(&mut self, missing: u64, now: Instant) {
+        if self.options.without_b {
+            self.counts.skipped += missing;
+        } else {
+            self.counts.lost += missing;
+            self.timeline.at(now).lost += missing;
+        }
     }
 
     fn queue(&mut self, waiting: Waiting, rate: Rate) {
@@ -300,8 +312,7 @@ impl Output {
         let timing = *self.timing.get_or_insert_with(|| begin(&self.options, waiting.slot, rate, ready));
         let due = self.shown_at(timing, waiting.slot);
         if due < ready && !self.gives_up(&waiting.trace) {
-            self.counts.missed += 1;
-            return self.note_missed(&waiting, due, Duration::ZERO);
+            return self.note_missed(&waiting, due, Duration::ZERO, ready);
         }
         if due < ready {
             self.counts.restarts += 1;
@@ -326,14 +337,17 @@ impl Output {
         late >= GIVE_UP && *network > late / 2
     }
 
-    /// Remembers how a picture came to be that was not shown when it was due.
-    fn note_missed(&mut self, waiting: &Waiting, due: Instant, display: Duration) {
+    /// Remembers how a picture came to be that was not shown when it was due, which is known at `now`.
+    fn note_missed(&mut self, waiting: &Waiting, due: Instant, display: Duration, now: Instant) {
+        self.counts.missed += 1;
+        self.timeline.at(now).missed += 1;
         let stamp = waiting.stamp;
         self.misses.add(Missed { stamp, due, trace: waiting.trace, display });
     }
 
-    fn note_shown(&mut self, picture: &dyn Picture) {
+    fn note_shown(&mut self, picture: &dyn Picture, now: Instant) {
         self.counts.shown += 1;
+        self.timeline.at(now).shown += 1;
         self.counts.concealed += u64::from(picture.is_concealed());
     }
 
@@ -362,9 +376,8 @@ impl Output {
             freed(next.picture.memory());
             // Nobody has seen the one before it.
             if let Some(overtaken) = showing.replace(next) {
-                self.counts.missed += 1;
                 let due = self.timing.map_or(now, |timing| self.shown_at(timing, overtaken.slot));
-                self.note_missed(&overtaken, due, now.since(due));
+                self.note_missed(&overtaken, due, now.since(due), now);
             }
         }
         if was_full && !self.is_full() {
@@ -373,7 +386,7 @@ impl Output {
         let showing = showing?;
         let due = self.timing.map_or(now, |timing| self.shown_at(timing, showing.slot));
         self.counts.behind_most = self.counts.behind_most.max(now.since(due).as_nanos() as u64);
-        self.note_shown(&*showing.picture);
+        self.note_shown(&*showing.picture, now);
         Some(showing.picture)
     }
 

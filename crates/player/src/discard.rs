@@ -25,14 +25,14 @@ impl Player {
             let Some(path) = appliance.paths().path(*id) else { continue };
             let stages = (path.stage::<MpegStage>(), path.stage::<DisplayStage>());
             let (Some(mpeg), Some(display)) = stages else { continue };
-            let (carrier, without_b) = (stream.order.carrier, display.output.options().without_b);
             let earliest = display.output.earliest(now);
-            let filter = match carrier {
+            let without_b = display.output.options().without_b;
+            let filter = match stream.order.carrier {
                 // There is nothing in its packets that says which pictures others need.
                 Carrier::Rtp if mpeg.coding() == Coding::H264 => Filter::none(Framed::RtpVideo),
                 // What the sender stamped is not when its pictures are shown.
-                _ if !mpeg.stamps_are_senders() => filter(carrier, mpeg.fall(), without_b, None),
-                _ => filter(carrier, mpeg.fall(), without_b, earliest),
+                _ if !mpeg.stamps_are_senders() => filter(stream.order.carrier, mpeg.fall(), without_b, None),
+                _ => filter(stream.order.carrier, mpeg.fall(), without_b, earliest),
             };
             set(appliance, Found { domain: 0, index: id.index }, &filter);
         }

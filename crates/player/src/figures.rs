@@ -2,7 +2,7 @@
 
 use crate::player::Stream;
 use crate::stream::Terms;
-use silk_media::{Decoded, DisplayStage, Missed, MpegStage, Shown, deadline};
+use silk_media::{Decoded, DisplayStage, Missed, MpegStage, Shown, Timeline, deadline};
 use silk_modules::rtp::RtpStage;
 use silk_path::classify::{Found, Tables};
 use silk_path::{Account, Path};
@@ -48,6 +48,8 @@ pub struct Figures {
     pub cut_at_slices: Option<bool>,
     /// The last pictures that missed their deadlines.
     pub misses: Vec<Missed>,
+    /// What became of its pictures over time.
+    pub timeline: Timeline,
 }
 
 impl Figures {
@@ -78,6 +80,7 @@ impl Figures {
                 .filter(|counts| counts.passed > 0)
                 .map(|counts| counts.is_cut()),
             misses: display.output.misses().iter().copied().collect(),
+            timeline: display.output.timeline().clone(),
         })
     }
 }

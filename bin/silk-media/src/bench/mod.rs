@@ -2,21 +2,30 @@
 //! the sources, another CPU the player; they are hosts in network namespaces with a cable between them.
 
 mod admission;
+mod beside;
 mod deadlines;
 mod flood;
+mod page;
+mod peers_deadlines;
 mod player;
+mod plot;
 mod rates;
 mod table;
 mod third;
+
+pub use beside::{Beside, OTHERS, PORT, appliance_arguments};
+pub use player::{Played, Player, at, source, tell, why};
 
 use crate::clips::{self, Clip};
 use crate::demux::Demuxer;
 use crate::trouble::Trouble;
 use deadlines::Load;
+use serde_json::Value;
 use std::fs;
 use std::io::{Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 use table::Table;
 use tempfile::TempDir;
 
@@ -39,6 +48,12 @@ pub struct Options {
     /// The table as JSON too
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// A page of plots too
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Measure nothing: the page of an earlier run, from its JSON
+    #[arg(long, value_name = "FILE", requires = "html", conflicts_with_all = ["json", "only"])]
+    show: Option<PathBuf>,
     /// A folder for the clips, made there once
     #[arg(long, value_name = "FOLDER", default_value = "/var/tmp/silk-clips")]
     clips: PathBuf,
@@ -65,6 +80,8 @@ enum RowName {
 /// An experiment that runs.
 pub struct Bench<'a> {
     clips: &'a [Clip],
+    /// What others are played beside.
+    load: &'a Clip,
     scratch: &'a Path,
     cpu: &'a str,
     rounds: u32,
@@ -83,29 +100,35 @@ impl Bench<'_> {
     }
 }
 
-/// What a picture costs where the highest rates are not measured: enough to choose a load by.
-const GUESSED: [u64; 2] = [600, 120];
+/// What a picture of Neptune costs where the highest rates are not measured: enough to choose a load by.
+const GUESSED: Duration = Duration::from_micros(600);
+/// Neptune's own rate, and the one of a quick look at its deadlines.
+const RATES: [f64; 2] = [30.0, 120.0];
 
 /// Runs the experiments and prints the table.
 pub fn run(Which::Video(options): &Which) -> Result<ExitCode, Trouble> {
+    if let Some(file) = &options.show {
+        return show(file, options);
+    }
     let clips = clips::generated(&options.clips)?;
+    let load = clips::load(&options.clips)?;
     let scratch = TempDir::with_prefix("silk-bench-")
         .map_err(|error| Trouble::Unwritable("a folder of its own".into(), error))?;
     let rounds = if options.quick { 1 } else { 3 };
-    let mut bench =
-        Bench { clips: &clips, scratch: scratch.path(), cpu: &options.cpu, rounds, table: Table::default() };
+    let (scratch, table) = (scratch.path(), Table::default());
+    let mut bench = Bench { clips: &clips, load: &load, scratch, cpu: &options.cpu, rounds, table };
     let wanted = |row| options.only.is_empty() || options.only.contains(&row);
-    let micros = std::time::Duration::from_micros;
-    let (mut realtime, mut other) = (micros(GUESSED[0]), micros(GUESSED[1]));
+    let mut realtime = GUESSED;
     if wanted(RowName::Rates) {
         let costs = rates::run(&mut bench)?;
-        let of = |name| clips.iter().zip(&costs).find(|(clip, _)| clip.name == name).map(|(_, cost)| *cost);
-        (realtime, other) = (of("Neptune").unwrap_or(realtime), of("Canyon").unwrap_or(other));
+        let neptune = clips.iter().zip(&costs).find(|(clip, _)| clip.name == "Neptune");
+        realtime = neptune.map_or(realtime, |(_, cost)| *cost);
     }
     let pictures = Demuxer::open(&bench.clip("Neptune")?.file)?.count() as u64;
-    let rate = if options.quick { 120.0 } else { 30.0 };
     if wanted(RowName::Deadlines) {
-        deadlines::run(&mut bench, &Load { realtime, other, pictures, rate })?;
+        let [own, quick] = RATES;
+        let rate = if options.quick { quick } else { own };
+        deadlines::run(&mut bench, &Load { realtime, pictures, rate, own })?;
     }
     if wanted(RowName::Flood) {
         flood::run(&mut bench, pictures)?;
@@ -116,10 +139,24 @@ pub fn run(Which::Video(options): &Which) -> Result<ExitCode, Trouble> {
     if wanted(RowName::Admission) {
         admission::run(&mut bench)?;
     }
-    if let Some(file) = &options.json {
-        let text = bench.table.json().to_string();
-        fs::write(file, text).map_err(|error| Trouble::Unwritable(file.display().to_string(), error))?;
-    }
+    let rows = bench.table.json();
+    write_to(options.json.as_deref(), || Value::from(rows.clone()).to_string())?;
+    write_to(options.html.as_deref(), || page::page(&rows))?;
     write!(stdout(), "{}", bench.table).map_err(|error| Trouble::Unwritable("the table".into(), error))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Makes the page of an earlier run.
+fn show(file: &Path, options: &Options) -> Result<ExitCode, Trouble> {
+    let unreadable = |error| Trouble::Unreadable(file.display().to_string(), error);
+    let text = fs::read_to_string(file).map_err(unreadable)?;
+    let rows: Vec<Value> = serde_json::from_str(&text).map_err(|error| unreadable(error.into()))?;
+    write_to(options.html.as_deref(), || page::page(&rows))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a file, where one is wished.
+fn write_to(file: Option<&Path>, text: impl FnOnce() -> String) -> Result<(), Trouble> {
+    let Some(file) = file else { return Ok(()) };
+    fs::write(file, text()).map_err(|error| Trouble::Unwritable(file.display().to_string(), error))
 }

@@ -9,7 +9,7 @@ use std::env::current_exe;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ pub struct Player {
 }
 
 /// What a player has come to.
+#[derive(Clone, Debug)]
 pub struct Played {
     /// The figures of each stream, in the order they ended.
     pub streams: Vec<Value>,
@@ -34,27 +35,42 @@ pub struct Played {
 impl Played {
     /// A figure of the stream called `name`.
     pub fn figure(&self, name: &str, figure: &str) -> Option<u64> {
-        let stream = self.streams.iter().find(|stream| stream["name"] == name)?;
-        stream[figure].as_u64()
+        self.stream(name)[figure].as_u64()
+    }
+
+    /// The figures of the stream called `name`; nothing where there is none.
+    pub fn stream(&self, name: &str) -> &Value {
+        self.streams.iter().find(|stream| stream["name"] == name).unwrap_or(&Value::Null)
     }
 }
 
 impl Player {
-    /// Starts one with these arguments, on this CPU.
+    /// Starts one with these arguments, on this CPU, whose pictures nobody sees.
     pub fn start(host: &Host, cpu: &str, scratch: &Path, arguments: &[&str]) -> Result<Self, Trouble> {
-        let program = current_exe().map_err(|error| Trouble::Program(format!("who am I? {error}")))?;
+        let mut command = host.command("taskset");
+        command.args(["-c", cpu]).arg(this_program()?).args(["play", "--headless"]).args(arguments);
+        Self::start_command(host, scratch, command)
+    }
+
+    /// Starts one with these arguments, whose streams keep to this CPU and whose windows are on this display.
+    pub fn start_in_windows(
+        host: &Host,
+        (cpu, display): (&str, &str),
+        scratch: &Path,
+        arguments: &[&str],
+    ) -> Result<Self, Trouble> {
+        let mut command = host.command(this_program()?);
+        command.args(["play", "--cpu", cpu]).args(arguments);
+        // Drawn by this program alone, so that it is known what it costs, and whom.
+        command.env("DISPLAY", display).env("SDL_VIDEODRIVER", "x11").env("SDL_RENDER_DRIVER", "software");
+        Self::start_command(host, scratch, command)
+    }
+
+    fn start_command(host: &Host, scratch: &Path, mut command: Command) -> Result<Self, Trouble> {
         let json = scratch.join("played.json");
         let _ = fs::remove_file(&json);
-        let mut command = host.command("taskset");
-        command.args(["-c", cpu]).arg(program).args([
-            "play",
-            "--interface",
-            INTERFACE,
-            "--headless",
-            "--json",
-        ]);
-        command.arg(&json).args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
-        let process = Process::start(&mut command)?;
+        command.args(["--interface", INTERFACE, "--json"]).arg(&json);
+        let process = Process::start(command.stdout(Stdio::null()).stderr(Stdio::null()))?;
         wait_for_device(host);
         let before = process.cpu().unwrap_or_default();
         Ok(Self { process, json, before })
@@ -96,20 +112,40 @@ fn wait_for_device(host: &Host) {
     sleep(Duration::from_millis(100));
 }
 
+fn this_program() -> Result<PathBuf, Trouble> {
+    current_exe().map_err(|error| Trouble::Program(format!("who am I? {error}")))
+}
+
 /// Starts a source of `clip` on the host `host`, on CPU 0.
 pub fn source(host: &Host, clip: &Path, arguments: &[&str]) -> Result<Process, Trouble> {
-    let program = current_exe().map_err(|error| Trouble::Program(format!("who am I? {error}")))?;
     let mut command = host.command("taskset");
-    command.args(["-c", "0"]).arg(program).arg("send").arg(clip).args(arguments);
+    command.args(["-c", "0"]).arg(this_program()?).arg("send").arg(clip).args(arguments);
     Process::start(command.stdout(Stdio::null()).stderr(Stdio::null()))
 }
 
 /// Gives the player a command through its SHELL, from the host `host`.
 pub fn tell(host: &Host, command: &str) -> Result<String, Trouble> {
-    let program = current_exe().map_err(|error| Trouble::Program(format!("who am I? {error}")))?;
-    let mut shell = host.command(program);
+    let mut shell = host.command(this_program()?);
     shell.args(["shell", &SERVER.to_string()]).args(command.split(' '));
-    silk_testkit::netns::output(&mut shell).map_err(|error| Trouble::Program(error.to_string()))
+    let done = shell.stdin(Stdio::null()).output();
+    let done = done.map_err(|error| Trouble::Program(format!("`silk shell` cannot be started: {error}")))?;
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    if done.status.success() {
+        return Ok(said);
+    }
+    let why = String::from_utf8_lossy(&done.stderr);
+    Err(Trouble::Program(format!(
+        "the player does not do `{command}`: {}{}",
+        said.trim_end(),
+        why.trim_end()
+    )))
+}
+
+/// What the player whose socket is `control` says of the last missed deadlines of a stream.
+pub fn why(control: &str, stream: &str) -> Result<String, Trouble> {
+    let mut why = Command::new(this_program()?);
+    why.args(["why", stream, "--control", control]);
+    silk_testkit::netns::output(&mut why).map_err(|error| Trouble::Program(error.to_string()))
 }
 
 /// Where a source with this port is, as a player is told.

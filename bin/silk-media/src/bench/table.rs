@@ -52,6 +52,8 @@ struct Row {
     system: &'static str,
     samples: Samples,
     goal: Option<Goal>,
+    /// A player's timeline, of one of the rounds.
+    timeline: Value,
 }
 
 /// The table.
@@ -61,21 +63,28 @@ pub struct Table(Vec<Row>);
 impl Table {
     /// A figure that is only shown.
     pub fn figure(&mut self, what: &str, system: &'static str, samples: &Samples) {
-        self.0.push(Row { what: what.to_owned(), system, samples: samples.clone(), goal: None });
+        self.add(what, system, samples, None);
     }
 
     /// A figure that is to reach something.
     pub fn judged(&mut self, what: &str, samples: &Samples, goal: Goal) {
-        self.0.push(Row {
-            what: what.to_owned(),
-            system: "silk",
-            samples: samples.clone(),
-            goal: Some(goal),
-        });
+        self.add(what, "silk", samples, Some(goal));
+    }
+
+    fn add(&mut self, what: &str, system: &'static str, samples: &Samples, goal: Option<Goal>) {
+        let (what, samples) = (what.to_owned(), samples.clone());
+        self.0.push(Row { what, system, samples, goal, timeline: Value::Null });
+    }
+
+    /// What the last figure came from over time: a player's timeline.
+    pub fn over_time(&mut self, timeline: Value) {
+        if let Some(row) = self.0.last_mut() {
+            row.timeline = timeline;
+        }
     }
 
     /// As JSON.
-    pub fn json(&self) -> Value {
+    pub fn json(&self) -> Vec<Value> {
         let rows = self.0.iter().map(|row| {
             json!({
                 "what": row.what,
@@ -85,6 +94,7 @@ impl Table {
                 "after": row.goal.map(|goal| goal.after),
                 "more": row.goal.map(|goal| goal.more),
                 "reached": row.reached(),
+                "timeline": row.timeline,
             })
         });
         rows.collect()

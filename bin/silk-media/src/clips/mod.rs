@@ -6,7 +6,7 @@ mod footage;
 mod recipe;
 
 use crate::trouble::Trouble;
-use recipe::{CLIPS, Recipe};
+use recipe::{CLIPS, LOAD, Recipe};
 use std::fs;
 use std::io::{self, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -36,6 +36,7 @@ pub struct Clip {
 /// Makes what is missing, and tells of each clip.
 pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
     let mut clips = generated(&options.folder)?;
+    clips.push(load(&options.folder)?);
     if options.footage {
         clips.extend(footage::footage(&options.folder)?);
     }
@@ -52,6 +53,15 @@ pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
 pub fn generated(folder: &Path) -> Result<Vec<Clip>, Trouble> {
     create(folder)?;
     CLIPS.iter().map(|recipe| clip(folder, recipe)).collect()
+}
+
+/// The clip in `folder` that others are played beside; made where it is not there.
+///
+/// # Errors
+/// As [`generated`].
+pub fn load(folder: &Path) -> Result<Clip, Trouble> {
+    create(folder)?;
+    clip(folder, &LOAD)
 }
 
 fn clip(folder: &Path, recipe: &Recipe) -> Result<Clip, Trouble> {

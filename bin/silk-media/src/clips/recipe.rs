@@ -70,6 +70,19 @@ pub(super) const CLIPS: [Recipe; 4] = [
     },
 ];
 
+/// A load for the experiment with deadlines: large pictures of few bits. Decoding one costs a millisecond and comes
+/// with its last packet, of three or four: what has to wait for others in turn waits long.
+pub(super) const LOAD: Recipe = Recipe {
+    name: "Fog",
+    file: "fog",
+    shows: "a large soft picture that grows",
+    size: (1280, 720),
+    rate: "24",
+    frames: 120,
+    quantiser: 31,
+    content: "mandelbrot=s=SIZE:r=RATE:end_scale=0.02:end_pts=1500:maxiter=200,gblur=sigma=3",
+};
+
 impl Recipe {
     /// ffmpeg's arguments but for the file.
     pub(super) fn arguments(&self) -> Vec<String> {

@@ -51,10 +51,11 @@ pub fn run(options: &Options) -> Result<(), Trouble> {
     for peer in Peer::ALL.into_iter().filter(|peer| peer.is_installed()) {
         let seen = one(options, peer, coding, (pictures, speed, length))?;
         let line = format!(
-            "{}: {} of {pictures} pictures, {} dropped, {:.1} s, {:.3} ms of CPU each: {:.0} pictures/s at most",
+            "{}: {} of {pictures} pictures, {} dropped, {} late, {:.1} s, {:.3} ms of CPU each: {:.0} pictures/s at most",
             peer.name(),
             seen.pictures,
             seen.dropped,
+            seen.late,
             seen.wall.as_secs_f64(),
             1000.0 / seen.maximum_rate(),
             seen.maximum_rate()

@@ -70,6 +70,8 @@ pub struct Seen {
     pub pictures: u64,
     /// Pictures decoded and dropped since they were late.
     pub dropped: u64,
+    /// Pictures shown after they were due, where that has to be found out from outside.
+    pub late: u64,
     /// From the time it was ready to its end.
     pub wall: Duration,
     /// CPU time of the process within that.
@@ -77,6 +79,11 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// Of so many pictures, not shown in time: dropped, late, or never seen.
+    pub fn gone(&self, wanted: u64) -> u64 {
+        self.late + self.dropped.max(wanted.saturating_sub(self.pictures))
+    }
+
     /// Pictures that it could decode in a second of one CPU.
     pub fn maximum_rate(&self) -> f64 {
         self.pictures as f64 / self.cpu.as_secs_f64().max(1e-9)
@@ -133,6 +140,11 @@ impl Peer {
 }
 
 impl Receiving {
+    /// CPU time of the process since it was ready.
+    pub fn cpu(&self) -> Duration {
+        self.process.cpu().unwrap_or_default().saturating_sub(self.before)
+    }
+
     /// Waits until it has seen all its pictures. Where it has not `patience` later, since some were lost,
     /// it is told to end.
     ///
@@ -149,7 +161,7 @@ impl Receiving {
             }
             wall = wall.max(self.since.elapsed());
         }
-        let cpu = self.process.cpu().unwrap_or_default().saturating_sub(self.before);
+        let cpu = self.cpu();
         let said = fs::read_to_string(&self.said).unwrap_or_default();
         let counted = match self.peer {
             Peer::Gstreamer => gstreamer::counts(&said, complete.then_some(self.wanted.into())),
@@ -157,7 +169,11 @@ impl Receiving {
         };
         let silent = || Trouble::Program(format!("{} showed nothing: {}", self.peer.name(), said.trim_end()));
         let (pictures, dropped) = counted.ok_or_else(silent)?;
-        Ok(Seen { pictures, dropped, wall, cpu })
+        let late = match self.peer {
+            Peer::Gstreamer => 0,
+            Peer::Ffmpeg => ffmpeg::late(&said),
+        };
+        Ok(Seen { pictures, dropped, late, wall, cpu })
     }
 }
 

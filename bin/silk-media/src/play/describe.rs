@@ -1,5 +1,6 @@
 //! What a player tells people of its streams.
 
+use silk_media::Missed;
 use silk_media::deadline::Bottleneck;
 use silk_player::{Figures, Words};
 use std::fmt::Write;
@@ -83,6 +84,11 @@ fn budget(figures: &Figures) -> String {
     text
 }
 
+/// How long after it was due a picture was ready to be seen.
+pub(super) fn late(missed: &Missed) -> Duration {
+    missed.trace.ready.since(missed.due) + missed.display
+}
+
 /// The last missed deadlines of a stream, and where the time of each went, in milliseconds.
 pub fn misses(figures: &Figures) -> String {
     if figures.misses.is_empty() {
@@ -94,8 +100,7 @@ pub fn misses(figures: &Figures) -> String {
     );
     for missed in &figures.misses {
         let trace = &missed.trace;
-        let late = trace.ready.since(missed.due) + missed.display;
-        let parts = [late, trace.network, trace.queue, trace.processor, trace.decode, missed.display];
+        let parts = [late(missed), trace.network, trace.queue, trace.processor, trace.decode, missed.display];
         let _ = write!(text, "{:>10}", missed.stamp);
         for part in parts {
             let _ = write!(text, " {:>8.2}", part.as_secs_f64() * 1e3);

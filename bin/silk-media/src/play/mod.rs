@@ -249,6 +249,9 @@ pub struct ScreenOptions {
     /// In a window (closing it, Escape or Ctrl-C ends the command)
     #[arg(long)]
     window: bool,
+    /// Only these streams in windows, beside each other; the others are counted
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    window_of: Vec<String>,
     /// Nowhere: only count
     #[arg(long)]
     headless: bool,
@@ -275,8 +278,14 @@ impl ScreenOptions {
             Self { y4m: Some(file), .. } => Box::new(Y4m::create(file, rate)?),
             Self { png: Some(folder), .. } => Box::new(Pngs::create(folder)?),
             Self { sum: true, .. } => Box::new(Headless::summing()),
-            Self { window: true, .. } => Box::new(Window::open(title)?),
-            Self { headless: false, .. } if has_screen => Box::new(Window::open(title)?),
+            Self { window_of, .. } if !window_of.is_empty() => {
+                match window_of.iter().position(|name| name == title) {
+                    Some(number) => Box::new(Window::open(title, Some(number))?),
+                    None => Box::new(Headless::default()),
+                }
+            }
+            Self { window: true, .. } => Box::new(Window::open(title, None)?),
+            Self { headless: false, .. } if has_screen => Box::new(Window::open(title, None)?),
             _ => Box::new(Headless::default()),
         })
     }
@@ -292,15 +301,15 @@ pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
             report.shown > 0
         }
         None => {
-            let figures = network::play(options, &stop)?;
+            let played = network::play(options, &stop)?;
             if let Some(file) = &options.json {
-                json::write(file, &figures)?;
+                json::write(file, &played)?;
             }
-            let text = network::report(&figures);
+            let text = network::report(&played);
             write!(stdout(), "{text}")
                 .map_err(|error| Trouble::Unwritable("the report".to_owned(), error))?;
-            let any_shown = figures.iter().any(|figures| figures.shown.shown > 0);
-            any_shown && !figures.iter().any(|figures| figures.refused)
+            let all = || played.iter().map(|played| &played.figures);
+            all().any(|figures| figures.shown.shown > 0) && !all().any(|figures| figures.refused)
         }
     };
     Ok(if played { ExitCode::SUCCESS } else { ExitCode::FAILURE })

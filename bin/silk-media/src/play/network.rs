@@ -4,6 +4,7 @@
 use super::control::{Control, SOCKET};
 use super::screens::Theatre;
 use super::{Options, Place, described};
+use crate::screen::Shown;
 use crate::sdp::{self, Described};
 use crate::trouble::Trouble;
 use silk_appliance::{Machine, Network, NetworkOptions, ReceiveSchedule, Unbuildable};
@@ -24,7 +25,7 @@ const MFLOW_QUEUE: u16 = 64;
 const RTP_QUEUE: u16 = 512;
 
 /// Plays until every stream is over, its window closed, or `stop` is set. The figures of each.
-pub(super) fn play(options: &Options, stop: &AtomicBool) -> Result<Vec<Figures>, Trouble> {
+pub(super) fn play(options: &Options, stop: &AtomicBool) -> Result<Vec<Played>, Trouble> {
     let described = options.sdp.as_deref().map(sdp::read).transpose()?;
     place(&options.place);
     let parameters = described.as_ref().map(|described| described.parameters.clone());
@@ -46,12 +47,20 @@ pub(super) fn play(options: &Options, stop: &AtomicBool) -> Result<Vec<Figures>,
     session.end()
 }
 
+/// A stream that is over.
+pub(super) struct Played {
+    /// Its last figures.
+    pub figures: Figures,
+    /// What its screen did with its pictures.
+    pub screen: Option<Shown>,
+}
+
 struct Session {
     machine: Machine,
     player: Player,
     theatre: Theatre,
     control: Option<Control>,
-    ended: Vec<Figures>,
+    ended: Vec<Played>,
 }
 
 impl Session {
@@ -154,12 +163,13 @@ impl Session {
     }
 
     fn finish(&mut self, path: PathId) -> Result<(), Trouble> {
-        self.ended.extend(self.player.end(&mut self.machine.appliance, path));
-        self.theatre.end(path).transpose()?;
+        let figures = self.player.end(&mut self.machine.appliance, path);
+        let screen = self.theatre.end(path).transpose()?;
+        self.ended.extend(figures.map(|figures| Played { figures, screen }));
         Ok(())
     }
 
-    fn end(mut self) -> Result<Vec<Figures>, Trouble> {
+    fn end(mut self) -> Result<Vec<Played>, Trouble> {
         let left: Vec<PathId> = self.player.streams().map(|(path, _)| path).collect();
         left.into_iter().try_for_each(|path| self.finish(path))?;
         Ok(self.ended)
@@ -201,17 +211,17 @@ fn order(options: &Options, described: Option<&Described>, number: u16) -> Order
     }
 }
 
+/// How threads are scheduled that come before a player of this priority.
+fn before(priority: Option<u8>) -> ReceiveSchedule {
+    priority
+        .map_or(ReceiveSchedule::First, |priority| ReceiveSchedule::Fifo(priority.saturating_add(1).min(99)))
+}
+
 /// Half of the machine's memory, bytes (proc(5)); a GiB where that is not told.
 fn half_of_memory() -> u64 {
     let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total = told.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next());
     total.and_then(|kibibytes| kibibytes.parse::<u64>().ok()).map_or(1 << 30, |kibibytes| kibibytes * 512)
-}
-
-/// How threads are scheduled that come before a player of this priority.
-fn before(priority: Option<u8>) -> ReceiveSchedule {
-    priority
-        .map_or(ReceiveSchedule::First, |priority| ReceiveSchedule::Fifo(priority.saturating_add(1).min(99)))
 }
 
 /// Puts this thread where the command line says. What is refused is said, and done without.
@@ -229,6 +239,6 @@ fn place(place: &Place) {
 }
 
 /// A line for each stream.
-pub(super) fn report(figures: &[Figures]) -> String {
-    figures.iter().map(|figures| described(figures) + "\n").collect()
+pub(super) fn report(played: &[Played]) -> String {
+    played.iter().map(|played| described(&played.figures) + "\n").collect()
 }

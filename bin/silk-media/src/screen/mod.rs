@@ -1,12 +1,14 @@
 //! Where pictures go: nowhere (they are counted), a file of raw pictures, PNG files, a window. A
 //! screen never waits for anybody and never fails while it plays: what went wrong is told at its end.
 
+mod drawing;
 mod headless;
 mod pngs;
 mod rgb;
 mod shared;
 #[cfg(test)]
 mod still;
+mod tile;
 mod window;
 mod y4m;
 

@@ -1,10 +1,10 @@
-//! What a player and the thread of its window share: the newest picture, and whether anybody looks.
+//! What a player and the thread of the windows share: the newest picture, and whether anybody looks.
 //! The player never waits: it replaces a picture that was not shown yet, and counts it.
 
 use super::Shown;
 use silk_media::{Picture, Retrace};
 use std::mem;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A copy of a picture, whose memory is used again for the next. (The decoder's own must not wait
@@ -42,6 +42,8 @@ struct State {
     waits: bool,
     /// The player has ended, or nobody looks any more.
     closed: bool,
+    /// The window is not there any more.
+    gone: bool,
     shown: Shown,
     retrace: Option<Retrace>,
 }
@@ -50,7 +52,31 @@ struct State {
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     state: Mutex<State>,
+    /// Somebody waits for the window to go.
+    went: Condvar,
+    bell: Arc<Bell>,
+}
+
+/// What wakes the thread of the windows.
+#[derive(Debug, Default)]
+pub(super) struct Bell {
+    rung: Mutex<bool>,
     changed: Condvar,
+}
+
+impl Bell {
+    /// There is something to do.
+    pub fn ring(&self) {
+        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_one();
+    }
+
+    /// Waits until it rings, at most so long.
+    pub fn wait(&self, patience: Duration) {
+        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(rung, patience, |rung| !*rung);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
+    }
 }
 
 /// What a window's thread is to do.
@@ -65,6 +91,11 @@ pub(super) enum Next {
 }
 
 impl Shared {
+    /// Nothing has been shown. `bell` rings whenever there is something to do for the window.
+    pub fn new(bell: Arc<Bell>) -> Self {
+        Self { bell, ..Self::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // A picture that was half copied when its player panicked is still a picture.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -80,16 +111,14 @@ impl Shared {
         if !state.closed {
             state.newest.copy(picture);
             state.waits = true;
-            self.changed.notify_one();
+            drop(state);
+            self.bell.ring();
         }
     }
 
-    /// Takes the newest picture into `mine`, waiting for one at most so long.
-    pub fn take(&self, mine: &mut Copied, patience: Duration) -> Next {
-        let state = self.lock();
-        let idle = |state: &mut State| !state.waits && !state.closed;
-        let waited = self.changed.wait_timeout_while(state, patience, idle);
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    /// Takes the newest picture into `mine`, if there is a new one.
+    pub fn take(&self, mine: &mut Copied) -> Next {
+        let mut state = self.lock();
         if state.closed {
             return Next::End;
         }
@@ -117,7 +146,19 @@ impl Shared {
     /// Ends it for both.
     pub fn close(&self) {
         self.lock().closed = true;
-        self.changed.notify_all();
+        self.bell.ring();
+    }
+
+    /// The window is not there any more.
+    pub fn go(&self) {
+        self.lock().gone = true;
+        self.went.notify_all();
+    }
+
+    /// Waits until the window has gone, at most so long.
+    pub fn wait_gone(&self, patience: Duration) {
+        // Whoever drew it may have died.
+        let _ = self.went.wait_timeout_while(self.lock(), patience, |state| !state.gone);
     }
 
     /// Whether it has ended.
@@ -140,9 +181,9 @@ mod tests {
     fn the_newest_picture_wins_and_the_one_before_is_counted() {
         let (shared, mut mine) = (Shared::default(), Copied::default());
         [1, 2, 3].iter().for_each(|luma| shared.leave(&Still::grey(4, 2, *luma)));
-        assert_eq!(shared.take(&mut mine, Duration::ZERO), Next::Show);
+        assert_eq!(shared.take(&mut mine), Next::Show);
         assert_eq!((mine.size, mine.planes), ((4, 2), [vec![3; 8], vec![128; 2], vec![128; 2]]));
-        assert_eq!(shared.take(&mut Copied::default(), Duration::ZERO), Next::Nothing);
+        assert_eq!(shared.take(&mut Copied::default()), Next::Nothing);
         assert_eq!(shared.shown(), Shown { pictures: 3, replaced: 2, sum: None });
     }
 
@@ -151,7 +192,7 @@ mod tests {
         let shared = Shared::default();
         shared.close();
         shared.leave(&Still::grey(4, 2, 1));
-        assert_eq!(shared.take(&mut Copied::default(), Duration::from_secs(60)), Next::End);
+        assert_eq!(shared.take(&mut Copied::default()), Next::End);
         assert_eq!(shared.shown(), Shown { pictures: 1, replaced: 1, sum: None });
     }
 }

@@ -6,10 +6,9 @@ use super::machine::QUIET;
 use super::plot::{colour, response_times, throughput};
 use super::ratio::{GOALS, Goal, Ratio, loads, sizes, systems};
 use super::table;
+use silk_page::{Page, escaped, html_table, section};
 use std::collections::BTreeSet;
-use std::fmt::Display;
 
-const STYLE: &str = include_str!("page.css");
 const METHOD: &str = include_str!("method.html");
 
 /// The whole page.
@@ -23,23 +22,20 @@ pub fn page(results: &Results) -> String {
         section("All figures", &figures(cells)),
         section("How it was measured", METHOD),
     ];
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>silk: the preferred request stays fast</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         <header>\n<h1>The preferred request stays fast</h1>\n\
-         <p>Debian’s Apache, unmodified, over Linux, behind HAProxy, and on silk’s paths. One preferred \
-         client beside up to {} standard clients; a new connection for each request.</p>\n{}</header>\n\
-         <main>\n{}</main>\n</body>\n</html>\n",
+    let lead = format!(
+        "<p>Debian’s Apache, unmodified, over Linux, behind HAProxy, and on silk’s paths. One preferred \
+         client beside up to {} standard clients; a new connection for each request.</p>\n{}",
         cells.iter().map(|cell| cell.clients).max().unwrap_or(0),
         machine(results),
-        parts.concat(),
-    )
-}
-
-/// A part of a page with its heading.
-pub fn section(title: &str, content: &str) -> String {
-    format!("<section>\n<h2>{title}</h2>\n{content}</section>\n")
+    );
+    Page {
+        title: "silk: the preferred request stays fast",
+        heading: "The preferred request stays fast",
+        lead: &lead,
+        main: &parts.concat(),
+        ..Page::default()
+    }
+    .text()
 }
 
 fn incomplete(results: &Results) -> String {
@@ -65,9 +61,7 @@ fn machine(results: &Results) -> String {
             machine.busy_before * 100.0
         )
     });
-    let items: String =
-        facts.iter().chain(&noisy).map(|fact| format!("<li>{}</li>", escaped(fact))).collect();
-    format!("<ul class=\"machine\">{items}</ul>\n")
+    silk_page::facts(facts.into_iter().chain(noisy))
 }
 
 /// A row for each goal and load, a column for each file size; the peers stand small below silk's figure.
@@ -148,12 +142,7 @@ fn throughput_section(cells: &[Cell]) -> String {
 }
 
 fn legend(cells: &[Cell]) -> String {
-    let item = |system: &str| {
-        let plotters::style::RGBColor(red, green, blue) = colour(system);
-        format!("<li><i style=\"background:rgb({red},{green},{blue})\"></i>{}</li>", escaped(system))
-    };
-    let items: String = systems(cells).into_iter().map(item).collect();
-    format!("<ul class=\"legend\">{items}</ul>\n")
+    silk_page::legend(systems(cells).into_iter().map(|system| (system, colour(system))))
 }
 
 fn figures(cells: &[Cell]) -> String {
@@ -168,41 +157,4 @@ fn figures(cells: &[Cell]) -> String {
         )
     };
     loads(cells).into_iter().map(one).collect()
-}
-
-/// A table whose first row is its head; `class` names a cell's class from its row and column.
-pub fn html_table(rows: &[Vec<String>], class: impl Fn(&[String], usize) -> String) -> String {
-    let mut text = "<div class=\"table\"><table>\n".to_owned();
-    for (number, row) in rows.iter().enumerate() {
-        let tag = if number == 0 { "th" } else { "td" };
-        text += "<tr>";
-        for (column, cell) in row.iter().enumerate() {
-            text += &format!("<{tag} class=\"{}\">{}</{tag}>", class(row, column), escaped(cell));
-        }
-        text += "</tr>\n";
-    }
-    text + "</table></div>\n"
-}
-
-/// Text that is no markup, whatever it is.
-pub fn escaped(text: impl Display) -> String {
-    text.to_string().replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_program_printed_cannot_become_markup() {
-        assert_eq!(escaped("<b>&\"</b>"), "&lt;b&gt;&amp;&quot;&lt;/b&gt;");
-    }
-
-    #[test]
-    fn a_verdict_is_the_class_of_its_cell() {
-        let rows = [vec!["goal".into(), String::new()], vec!["a".into(), "missed".into()]];
-        let class = |row: &[String], column: usize| if column == 1 { row[1].clone() } else { String::new() };
-        let html = html_table(&rows, class);
-        assert!(html.contains("<td class=\"\">a</td><td class=\"missed\">missed</td>"), "{html}");
-    }
 }

@@ -1,21 +1,13 @@
-//! The experiment's plots, as SVG: response time against the number of standard clients (SILK figures 5
+//! The experiment's plots: response time against the number of standard clients (SILK figures 5
 //! and 6), and throughput per file size (SILK table 3).
 
 use super::cell::Cell;
 use super::ratio::{loads, sizes, systems};
 use super::table::middle;
-use plotters::coord::Shift;
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
-use plotters::prelude::*;
-use std::error::Error;
-
-/// Any fault of the drawing library.
-type Drawn<T> = Result<T, Box<dyn Error + Send + Sync>>;
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
-const TEXT: RGBColor = RGBColor(90, 96, 105);
-const GRID: RGBColor = RGBColor(228, 231, 235);
-const FONT: &str = "sans-serif";
+use silk_page::plotters;
+use silk_page::plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use silk_page::plotters::prelude::*;
+use silk_page::{Drawn, FONT, GRID, Groups, TEXT, svg};
 
 /// Each system's colour, told apart also by the colour-blind (Okabe and Ito's palette).
 pub fn colour(system: &str) -> RGBColor {
@@ -132,17 +124,6 @@ fn centred_above() -> plotters::style::text_anchor::Pos {
     Pos::new(HPos::Center, VPos::Bottom)
 }
 
-/// Draws on a fresh picture and returns its text.
-fn svg(size: (u32, u32), draw: impl FnOnce(&Area) -> Drawn<()>) -> Drawn<String> {
-    let mut text = String::new();
-    {
-        let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
-        draw(&area)?;
-        area.present()?;
-    }
-    Ok(text)
-}
-
 fn points(cells: &[Cell], system: &str, kb: u32) -> Vec<Point> {
     let of = |cell: &&Cell| cell.system == system && cell.kb == kb && cell.flood_pps.is_none();
     let cells: Vec<&Cell> = cells.iter().filter(of).collect();
@@ -206,33 +187,6 @@ impl Ranged for Clients {
 impl ValueFormatter<f64> for Clients {
     fn format(value: &f64) -> String {
         format!("{value:.0}")
-    }
-}
-
-/// The axis of groups of bars: one unit for each, with its label in the middle.
-struct Groups(usize);
-
-impl Ranged for Groups {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        let share = value / self.0.max(1) as f64;
-        limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
-        (0..self.0).map(|group| group as f64 + 0.5).collect()
-    }
-
-    fn range(&self) -> std::ops::Range<f64> {
-        0.0..self.0 as f64
-    }
-}
-
-impl ValueFormatter<f64> for Groups {
-    fn format(value: &f64) -> String {
-        format!("{value}")
     }
 }
 

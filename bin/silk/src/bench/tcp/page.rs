@@ -1,10 +1,9 @@
 //! The TCP experiment as one HTML page that needs nothing but itself.
 
-use super::super::page::{escaped, html_table, section};
 use super::results::Results;
 use super::table;
+use silk_page::{Page, escaped, html_table, section};
 
-const STYLE: &str = include_str!("../page.css");
 /// The names are long: they rather take two lines than push the figures out of sight.
 const NARROW: &str = "td:first-child, td:nth-child(2), td:nth-child(4) { white-space: normal; }\n";
 
@@ -25,12 +24,12 @@ pub fn page(results: &Results) -> String {
     }
     parts += &section("What was to be reached", &html_table(&table::goals(results), verdict));
     parts += &section("All figures", &html_table(&table::figures(results), ours));
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>silk: TCP and UDP beside Linux</title>\n<style>\n{STYLE}{NARROW}</style>\n</head>\n<body>\n\
-         <header>\n<h1>TCP and UDP beside Linux</h1>\n<p>{}</p>\n</header>\n<main>\n{parts}</main>\n</body>\n\
-         </html>\n",
-        escaped(table::method(results)),
-    )
+    Page {
+        title: "silk: TCP and UDP beside Linux",
+        heading: "TCP and UDP beside Linux",
+        lead: &format!("<p>{}</p>\n", escaped(table::method(results))),
+        style: NARROW,
+        main: &parts,
+    }
+    .text()
 }

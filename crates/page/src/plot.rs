@@ -1,0 +1,59 @@
+//! How plots look, as SVG: their colours and letters, and the axis of groups of bars.
+
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::prelude::*;
+use std::error::Error;
+
+/// Drawn, or any fault of the drawing library.
+pub type Drawn<T> = Result<T, Box<dyn Error + Send + Sync>>;
+/// Where a plot is drawn.
+pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// The colour of letters.
+pub const TEXT: RGBColor = RGBColor(90, 96, 105);
+/// The colour of lines that help reading.
+pub const GRID: RGBColor = RGBColor(228, 231, 235);
+/// The font: the page's own.
+pub const FONT: &str = "sans-serif";
+
+/// Draws on a fresh picture and returns its text.
+/// # Errors
+/// Any fault of the drawing library.
+pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn<()>) -> Drawn<String> {
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        draw(&area)?;
+        area.present()?;
+    }
+    Ok(text)
+}
+
+/// The axis of groups of bars: one unit for each, with its label in the middle.
+#[derive(Clone, Copy, Debug)]
+pub struct Groups(pub usize);
+
+impl Ranged for Groups {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        let share = value / self.0.max(1) as f64;
+        limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
+        (0..self.0).map(|group| group as f64 + 0.5).collect()
+    }
+
+    fn range(&self) -> std::ops::Range<f64> {
+        0.0..self.0 as f64
+    }
+}
+
+impl ValueFormatter<f64> for Groups {
+    fn format(value: &f64) -> String {
+        format!("{value}")
+    }
+}
