@@ -101,5 +101,7 @@ pub fn appliance_arguments(scratch: &Path, schedule: &str) -> Result<Vec<String>
     let graph = graph.display().to_string();
     let arguments =
         ["--appliance", "--graph", &graph, "--schedule", schedule, "--priority", "40", "--ring", "8192"];
-    Ok(arguments.map(str::to_owned).into())
+    // The load is as it is wanted, whether it fits or not.
+    let everything = ["--share", "1000"];
+    Ok(arguments.into_iter().chain(everything).map(str::to_owned).collect())
 }
