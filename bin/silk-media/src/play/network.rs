@@ -26,6 +26,7 @@ const RTP_QUEUE: u16 = 512;
 /// Plays until every stream is over, its window closed, or `stop` is set. The figures of each.
 pub(super) fn play(options: &Options, stop: &AtomicBool) -> Result<Vec<Played>, Trouble> {
     place(&options.place);
+    options.screen.prepare();
     let theatre = Theatre::new(options.screen.clone());
     let mut session = Session::open(options, &theatre)?;
     session.begin(options)?;
