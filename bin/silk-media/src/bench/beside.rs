@@ -16,11 +16,14 @@ pub const BUSY: f64 = 0.9;
 pub const OTHERS: u16 = 8;
 /// Pictures in the others' output queues, Scout's number: what a player may work ahead, and in turn does.
 pub const QUEUE: u32 = 128;
+/// Pictures in the others' output queues while their cost is found out: none is worked ahead then.
+const SHORT: u32 = 4;
 /// The first port of sources, and of the player's streams.
 pub const PORT: u16 = 6000;
-/// How long the trial of the others' rate takes: less than it takes to fill their queues, so that the player is busy
-/// all the time, as in the experiment. One that waits in between uses more for a picture.
+/// How long a trial of the others' rate takes, and how many there are: what a picture costs depends on how many
+/// there are.
 const TRIAL: Duration = Duration::from_secs(4);
+const TRIALS: u32 = 2;
 
 /// The others.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +62,7 @@ impl<'a> Beside<'a> {
     }
 
     /// Their rate at which they need what [`BUSY`] leaves beside a stream of this part of the processor, by what
-    /// their pictures cost in a trial at this one's rate. `wait` waits, or is interrupted.
+    /// their pictures cost in trials, the first of them at this one's rate. `wait` waits, or is interrupted.
     ///
     /// # Errors
     /// As [`Self::begin`], or as `player`, or as `wait`.
@@ -69,15 +72,20 @@ impl<'a> Beside<'a> {
         player: impl Fn(&Rig) -> Result<Player, Trouble>,
         wait: impl Fn(Duration) -> Result<(), Trouble>,
     ) -> Result<f64, Trouble> {
-        let rig = Rig::new().map_err(Trouble::rig)?;
-        let player = player(&rig)?;
-        let sources = self.begin(&rig)?;
-        wait(TRIAL)?;
-        drop(sources);
-        let played = player.finish(Duration::ZERO)?;
-        let pictures: u64 = played.streams.iter().filter_map(|stream| stream["pictures"].as_u64()).sum();
-        let each = played.cpu.as_secs_f64() / pictures.max(1) as f64;
-        Ok(((BUSY - realtime) / f64::from(OTHERS) / each.max(1e-6)).clamp(1.0, 1000.0))
+        let mut rate = self.rate;
+        for _ in 0..TRIALS {
+            let rig = Rig::new().map_err(Trouble::rig)?;
+            let player = player(&rig)?;
+            let trial = Self { rate, queue: SHORT, ..self };
+            let sources = trial.begin(&rig)?;
+            wait(TRIAL)?;
+            drop(sources);
+            let played = player.finish(Duration::ZERO)?;
+            let pictures: u64 = played.streams.iter().filter_map(|stream| stream["pictures"].as_u64()).sum();
+            let each = played.cpu.as_secs_f64() / pictures.max(1) as f64;
+            rate = ((BUSY - realtime) / f64::from(OTHERS) / each.max(1e-6)).clamp(1.0, 1000.0);
+        }
+        Ok(rate)
     }
 }
 

@@ -39,8 +39,8 @@ pub struct Options {
     cpu: String,
 }
 
-/// The others' pictures a second, for the trial.
-const GUESS: f64 = 90.0;
+/// The others' pictures a second, for the first trial.
+const GUESS: f64 = 60.0;
 /// What the two streams in windows need of the processor, about.
 const WINDOWS: f64 = 0.04;
 
