@@ -14,11 +14,13 @@
 //! | `join` | what a device's frames and tables mean to paths, for the daemon too |
 //! | `receiving` | who does the interface's receive work |
 //! | `network` | opens a device and says what the modules must know of it |
+//! | `debt` | what a program at a real-time priority leaves to others |
 //! | `machine` | an appliance on a real machine: its standing paths, its neighbours, its sleep |
 #![forbid(unsafe_code)]
 
 mod appliance;
 mod clock;
+mod debt;
 pub mod join;
 mod machine;
 mod network;

@@ -3,6 +3,7 @@
 
 use crate::appliance::{Appliance, Parts, soon};
 use crate::clock::Monotonic;
+use crate::debt::Debt;
 use crate::join::random;
 use crate::network::Network;
 use crate::receiving::Receiving;
@@ -60,18 +61,16 @@ pub struct Machine {
     pub real_time: bool,
     // Frames taken when it last slept.
     taken: u64,
-    // When it last slept.
-    slept: Instant,
+    // What it owes other programs.
+    debt: Debt,
+    // When it last woke.
+    woke: Instant,
     // The last work left nothing to do.
     idle: bool,
 }
 
 /// How long frames may wait where nobody says otherwise: short against a picture's time.
 const NAP: Duration = Duration::from_millis(4);
-/// How long a real-time player works before it leaves others `BREATH`: together less than the 95 % that
-/// the kernel lets real-time threads have.
-const EFFORT: Duration = Duration::from_micros(9_300);
-const BREATH: Duration = Duration::from_micros(700);
 /// Turns of work before the other descriptors are looked at again.
 const TURNS: usize = 64;
 
@@ -108,7 +107,8 @@ impl Machine {
             nap: NAP,
             real_time: false,
             taken: 0,
-            slept: Instant::ZERO,
+            debt: Debt::default(),
+            woke: Instant::ZERO,
             idle: true,
         };
         machine.stand(shared.is_none()).map_err(Unbuildable::Machine)?;
@@ -175,32 +175,30 @@ impl Machine {
         let taken = std::mem::replace(&mut self.taken, self.appliance.frames_taken());
         let naps = taken != self.taken && !self.nap.is_zero();
         let now = self.appliance.now();
-        let breath = if self.idle { None } else { Some(self.breath(now)) };
-        if breath != Some(Duration::ZERO) {
-            self.slept = now;
-        }
+        self.debt.worked(now.since(self.woke));
+        let breath = Some(self.debt.due()).filter(|due| self.real_time && !due.is_zero());
+        // What arrives must not cut short what others are owed.
+        let deaf = naps || breath.is_some();
         let device = self.appliance.fd();
         let watched = self.finder.iter().map(|finder| PollFd::from_borrowed_fd(finder.fd(), PollFlags::IN));
         let mut ready: Vec<PollFd<'_>> =
             others.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-        ready.push(PollFd::from_borrowed_fd(device, if naps { PollFlags::empty() } else { PollFlags::IN }));
+        ready.push(PollFd::from_borrowed_fd(device, if deaf { PollFlags::empty() } else { PollFlags::IN }));
         ready.extend(watched);
         let left = self.appliance.due().map(|due| due.since(now));
-        let limit = breath.or(left.into_iter().chain(naps.then_some(self.nap)).min());
+        let busy = (!self.idle).then_some(Duration::ZERO);
+        let limit = breath.or(busy).or(left.into_iter().chain(naps.then_some(self.nap)).min());
         let limit =
             limit.map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() });
         // An interrupted sleep is a short one.
         let _ = poll(&mut ready, limit.as_ref());
+        self.woke = self.appliance.now();
+        self.debt.slept(self.woke.since(now));
         let told: Vec<bool> = ready.iter().map(|fd| !fd.revents().is_empty()).collect();
         if told.get(others.len() + 1) == Some(&true) {
             self.hear();
         }
         told[..others.len()].to_vec()
-    }
-
-    /// How long to sleep although there is work: now and then a little, at a real-time priority.
-    fn breath(&self, now: Instant) -> Duration {
-        if self.real_time && now.since(self.slept) >= EFFORT { BREATH } else { Duration::ZERO }
     }
 
     /// Has Linux find the neighbours that paths wait for.

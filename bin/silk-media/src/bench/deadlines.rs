@@ -45,7 +45,7 @@ pub fn run(bench: &mut Bench<'_>, load: &Load) -> Result<(), Trouble> {
     )?;
     let beside = Beside { rate, ..guess };
     let what = format!(
-        "of {} at {:.0}/s beside {OTHERS} others at {rate:.0} pictures/s, missed or lost",
+        "{} pictures at {:.0}/s beside {OTHERS} others at {rate:.0}/s, missed or lost",
         load.pictures, load.rate
     );
     schedules(bench, load, &beside, &what)?;

@@ -43,6 +43,9 @@ pub struct Options {
     /// One round instead of three, and the deadlines at four times the rate
     #[arg(long)]
     quick: bool,
+    /// So many rounds
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: Option<u32>,
     /// Only these
     #[arg(long, value_name = "ROW", value_delimiter = ',')]
     only: Vec<RowName>,
@@ -115,7 +118,7 @@ pub fn run(Which::Video(options): &Which) -> Result<ExitCode, Trouble> {
     let load = clips::load(&options.clips)?;
     let scratch = TempDir::with_prefix("silk-bench-")
         .map_err(|error| Trouble::Unwritable("a folder of its own".into(), error))?;
-    let rounds = if options.quick { 1 } else { 3 };
+    let rounds = options.rounds.unwrap_or(if options.quick { 1 } else { 3 });
     let (scratch, table) = (scratch.path(), Table::default());
     let mut bench = Bench { clips: &clips, load: &load, scratch, cpu: &options.cpu, rounds, table };
     let wanted = |row| options.only.is_empty() || options.only.contains(&row);

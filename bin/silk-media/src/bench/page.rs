@@ -10,7 +10,7 @@ use silk_page::{Drawn, Page, escaped, facts, html_table, legend, section};
 const METHOD: &str = include_str!("method.html");
 /// The names of rows are long: they rather take two lines than push the figures out of sight.
 const STYLE: &str = "td:first-child { white-space: normal; min-width: 22em; }\n\
-                     .plots figcaption { padding-left: 0; }\n";
+                     figure.narrow { max-width: 640px; }\n";
 
 /// The colour of a system, told apart also by the colour-blind (Okabe and Ito's palette).
 pub fn colour(system: &str) -> RGBColor {
@@ -168,12 +168,12 @@ fn deadlines(rows: &[Value]) -> Option<String> {
     let time = match lines.is_empty() {
         true => String::new(),
         false => format!(
-            "<h3>Over time, of one round</h3>\n{names}<figure>{}</figure>\n",
+            "<h3>Over time, of one round</h3>\n{names}<figure class=\"narrow\">{}</figure>\n",
             drawn(over_time(&lines, "pictures not shown in time"))
         ),
     };
     Some(format!(
-        "<p>Pictures not shown in time {}. Lower is better.</p>\n<figure class=\"wide\">{columns}</figure>\n{time}",
+        "<p>Pictures not shown in time, of {}. Lower is better.</p>\n<figure class=\"wide\">{columns}</figure>\n{time}",
         escaped(about)
     ))
 }
@@ -193,7 +193,7 @@ fn third(rows: &[Value]) -> Option<String> {
         rows.iter().filter(of).map(|row| ("each third ÷ all", system(row), row)).collect();
     (!found.is_empty()).then(|| {
         let svg = drawn(bars(&found, "part of the CPU"));
-        format!("<p>CPU of the whole process against that for all pictures: what is left out is dropped in XDP.</p>\n<figure>{svg}</figure>\n")
+        format!("<p>CPU of the whole process against that for all pictures: what is left out is dropped in XDP.</p>\n<figure class=\"narrow\">{svg}</figure>\n")
     })
 }
 
@@ -207,7 +207,7 @@ fn admission(rows: &[Value]) -> Option<String> {
         format!(
             "<p>What the player says a stream will cost, from what SHELL is told of it, divided by what it then costs; a \
              point for each round. The line is where both are the same, the band 15 % to either side.</p>\n\
-             <figure>{svg}</figure>\n"
+             <figure class=\"narrow\">{svg}</figure>\n"
         )
     })
 }
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_page_has_each_part_that_was_measured_and_no_markup_of_others() {
         let timeline = json!({ "each_ns": 1_000_000_000, "shown_missed_lost": [[30, 0, 0], [9, 20, 1]] });
-        let what = "of 1345 at 30/s beside 8 others at 85 pictures/s, missed or lost";
+        let what = "1345 pictures at 30/s beside 8 others at 85/s, missed or lost";
         let rows = [
             json!({ "what": "<Flower>, pictures/s", "system": "silk", "samples": [1400.0, 1300.0, 1500.0] }),
             json!({ "what": "<Flower>, pictures/s", "system": "ffmpeg", "samples": [900.0] }),

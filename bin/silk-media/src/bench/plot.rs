@@ -15,7 +15,8 @@ pub fn bars(figures: &[Figure<'_>], what: &str) -> Drawn<String> {
     let groups = groups(figures);
     let most = figures.iter().flat_map(|(.., row)| samples(row)).fold(0.0, f64::max);
     let high = if most > 0.0 { most * 1.15 } else { 1.0 };
-    svg((1190, 300), |area| {
+    let size = if groups.len() > 1 { (1190, 300) } else { (580, 300) };
+    svg(size, |area| {
         let mut chart = chart(area).build_cartesian_2d(Groups(groups.len()), 0.0..high)?;
         chart
             .configure_mesh()

@@ -267,13 +267,19 @@ pub struct ScreenOptions {
 }
 
 impl ScreenOptions {
+    /// Begins what takes long for the screens that may be asked for. What fails is told when one is.
+    pub fn prepare(&self) {
+        let elsewhere = self.headless || self.sum || self.y4m.is_some() || self.png.is_some();
+        if self.window || !self.window_of.is_empty() || (!elsewhere && has_screen()) {
+            let _ = Window::prepare();
+        }
+    }
+
     /// Opens the screen that was asked for.
     ///
     /// # Errors
     /// Where it cannot be opened.
     pub fn open(&self, title: &str, rate: (u32, u32)) -> Result<Box<dyn Sink>, ScreenError> {
-        let has_screen =
-            ["DISPLAY", "WAYLAND_DISPLAY"].map(|name| env::var_os(name).is_some()).contains(&true);
         Ok(match self {
             Self { y4m: Some(file), .. } => Box::new(Y4m::create(file, rate)?),
             Self { png: Some(folder), .. } => Box::new(Pngs::create(folder)?),
@@ -285,10 +291,15 @@ impl ScreenOptions {
                 }
             }
             Self { window: true, .. } => Box::new(Window::open(title, None)?),
-            Self { headless: false, .. } if has_screen => Box::new(Window::open(title, None)?),
+            Self { headless: false, .. } if has_screen() => Box::new(Window::open(title, None)?),
             _ => Box::new(Headless::default()),
         })
     }
+}
+
+/// Whether the environment names a screen.
+fn has_screen() -> bool {
+    ["DISPLAY", "WAYLAND_DISPLAY"].map(|name| env::var_os(name).is_some()).contains(&true)
 }
 
 /// Plays to the end, or until the window is closed or the program interrupted.

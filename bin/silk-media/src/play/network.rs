@@ -28,6 +28,7 @@ const RTP_QUEUE: u16 = 512;
 pub(super) fn play(options: &Options, stop: &AtomicBool) -> Result<Vec<Played>, Trouble> {
     let described = options.sdp.as_deref().map(sdp::read).transpose()?;
     place(&options.place);
+    options.screen.prepare();
     let parameters = described.as_ref().map(|described| described.parameters.clone());
     let theatre = Theatre::new(options.screen.clone(), parameters.unwrap_or_default());
     let mut session = Session::open(options, &theatre)?;

@@ -5,7 +5,7 @@ use super::tile::tile;
 use sdl2::VideoSubsystem;
 use sdl2::pixels::PixelFormatEnum;
 use sdl2::rect::Rect;
-use sdl2::render::{TextureCreator, WindowCanvas};
+use sdl2::render::{Texture, TextureCreator, WindowCanvas};
 use sdl2::video::{WindowContext, WindowPos};
 use silk_media::Retrace;
 use std::time::Instant;
@@ -21,6 +21,7 @@ pub(super) struct Drawing {
     number: Option<usize>,
     canvas: WindowCanvas,
     textures: TextureCreator<WindowContext>,
+    texture: Option<Texture>,
     picture: Copied,
     /// The size of pictures that the window was given its own for.
     shaped: (usize, usize),
@@ -40,7 +41,16 @@ impl Drawing {
         let canvas = builder.build().map_err(|error| error.to_string())?;
         let textures = canvas.texture_creator();
         let (picture, rate) = (Copied::default(), Rate::default());
-        Ok(Self { title: title.to_owned(), number, canvas, textures, picture, shaped: (0, 0), rate })
+        Ok(Self {
+            title: title.to_owned(),
+            number,
+            canvas,
+            textures,
+            texture: None,
+            picture,
+            shaped: (0, 0),
+            rate,
+        })
     }
 
     /// What SDL calls it in its events.
@@ -55,38 +65,42 @@ impl Drawing {
 
     /// Shows the picture that it was given.
     pub fn show(&mut self) -> Result<(), String> {
-        if self.shaped != self.picture.size {
-            self.shape(self.picture.size.0 as u32, self.picture.size.1 as u32);
-            self.shaped = self.picture.size;
-        }
+        self.load()?;
         if let Some(fps) = self.rate.count(Instant::now()) {
             let title = format!("{} – {fps:.1} pictures/s", self.title);
             // A title with a zero in it stays as it was.
             let _ = self.canvas.window_mut().set_title(&title);
         }
-        self.draw()
+        self.draw();
+        Ok(())
     }
 
     /// Draws its picture, if it has one yet.
-    pub fn draw(&mut self) -> Result<(), String> {
-        let Copied { size: (width, height), planes: [y, cb, cr] } = &self.picture;
-        if *width == 0 {
-            return Ok(());
-        }
-        let size = (*width as u32, *height as u32);
-        // A texture lives no longer than its window's textures; a new one for each picture costs next to nothing.
-        let mut texture = self
-            .textures
-            .create_texture_streaming(PixelFormatEnum::IYUV, size.0, size.1)
-            .map_err(|error| error.to_string())?;
-        let chroma = self.picture.chroma_width();
-        texture.update_yuv(None, y, *width, cb, chroma, cr, chroma).map_err(|error| error.to_string())?;
+    pub fn draw(&mut self) {
+        let Some(texture) = &self.texture else { return };
+        let (width, height) = self.picture.size;
+        let size = (width as u32, height as u32);
         let place = fitted(self.canvas.output_size().unwrap_or(size), size);
         self.canvas.clear();
         // What cannot be drawn now is drawn with the next picture.
-        let _ = self.canvas.copy(&texture, None, place);
+        let _ = self.canvas.copy(texture, None, place);
         self.canvas.present();
-        Ok(())
+    }
+
+    /// Brings the picture's samples into the texture, a new one where the size is another: the one before goes with
+    /// the window.
+    fn load(&mut self) -> Result<(), String> {
+        let (width, height) = self.picture.size;
+        if self.shaped != (width, height) {
+            let made =
+                self.textures.create_texture_streaming(PixelFormatEnum::IYUV, width as u32, height as u32);
+            self.texture = Some(made.map_err(|error| error.to_string())?);
+            self.shape(width as u32, height as u32);
+            self.shaped = (width, height);
+        }
+        let (Some(texture), [y, cb, cr]) = (&mut self.texture, &self.picture.planes) else { return Ok(()) };
+        let chroma = self.picture.chroma_width();
+        texture.update_yuv(None, y, width, cb, chroma, cr, chroma).map_err(|error| error.to_string())
     }
 
     /// The retraces of the display that the window is on, one of which was now; `None` where drawing waits for none.

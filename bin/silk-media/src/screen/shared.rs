@@ -44,6 +44,8 @@ struct State {
     closed: bool,
     /// The window is not there any more.
     gone: bool,
+    /// Why it cannot be had.
+    failed: Option<String>,
     shown: Shown,
     retrace: Option<Retrace>,
 }
@@ -147,6 +149,18 @@ impl Shared {
     pub fn close(&self) {
         self.lock().closed = true;
         self.bell.ring();
+    }
+
+    /// There can be no window.
+    pub fn fail(&self, why: String) {
+        self.lock().failed = Some(why);
+        self.close();
+        self.go();
+    }
+
+    /// Why there could be no window.
+    pub fn failed(&self) -> Option<String> {
+        self.lock().failed.clone()
     }
 
     /// The window is not there any more.

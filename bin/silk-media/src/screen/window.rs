@@ -30,21 +30,25 @@ const CLOSING: Duration = Duration::from_secs(1);
 pub struct Window(Arc<Shared>);
 
 impl Window {
-    /// Opens a window called `title`, in the middle, or beside others where it is the `number`-th (the first is 0).
-    /// It takes the size of the first picture.
+    /// Begins what takes long, for windows that will be opened while others play.
     ///
     /// # Errors
     /// Where there is no screen, or SDL cannot use it.
+    pub fn prepare() -> Result<(), ScreenError> {
+        windows().map(drop)
+    }
+
+    /// Opens a window called `title`, in the middle, or beside others where it is the `number`-th (the first is 0).
+    /// It takes the size of the first picture. Nobody waits for it: others may be playing.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`]. That this window cannot be had is told at its end.
     pub fn open(title: &str, number: Option<usize>) -> Result<Self, ScreenError> {
-        let windows = WINDOWS.get_or_init(Windows::start).as_ref();
-        let Windows { orders, bell } = windows.map_err(|why| ScreenError::NoWindow(why.clone()))?;
+        let Windows { orders, bell } = windows()?;
         let shared = Arc::new(Shared::new(bell.clone()));
-        let (opened, answer) = mpsc::channel();
-        let order = Order { title: title.to_owned(), number, shared: shared.clone(), opened };
-        let died = || "the thread of the windows died".to_owned();
-        orders.send(order).map_err(|_| ScreenError::NoWindow(died()))?;
+        let order = Order { title: title.to_owned(), number, shared: shared.clone() };
+        orders.send(order).map_err(|_| ScreenError::NoWindow(DIED.into()))?;
         bell.ring();
-        answer.recv().unwrap_or_else(|_| Err(died())).map_err(ScreenError::NoWindow)?;
         Ok(Self(shared))
     }
 }
@@ -65,7 +69,10 @@ impl Sink for Window {
     }
 
     fn end(self: Box<Self>) -> Result<Shown, ScreenError> {
-        Ok(self.0.shown())
+        match self.0.failed() {
+            Some(why) => Err(ScreenError::NoWindow(why)),
+            None => Ok(self.0.shown()),
+        }
     }
 }
 
@@ -79,6 +86,12 @@ impl Drop for Window {
 /// The thread of all windows; it lives as long as the program.
 static WINDOWS: OnceLock<Result<Windows, String>> = OnceLock::new();
 
+const DIED: &str = "the thread of the windows died";
+
+fn windows() -> Result<&'static Windows, ScreenError> {
+    WINDOWS.get_or_init(Windows::start).as_ref().map_err(|why| ScreenError::NoWindow(why.clone()))
+}
+
 /// How that thread is told of something new.
 struct Windows {
     orders: Sender<Order>,
@@ -90,22 +103,30 @@ struct Order {
     title: String,
     number: Option<usize>,
     shared: Arc<Shared>,
-    opened: Sender<Result<(), String>>,
 }
 
 impl Windows {
+    /// Starts the thread, and waits until it has a screen.
     fn start() -> Result<Self, String> {
         let (orders, taken) = mpsc::channel();
+        let (begun, answer) = mpsc::channel();
         let bell = Arc::new(Bell::default());
         let theirs = bell.clone();
         let run = move || {
             // Where the player has a CPU and a priority of its own, they are for decoding. What is refused is
             // done without.
             let _ = place::be_ordinary();
-            Drawer { orders: taken, bell: theirs, stage: None, open: Vec::new() }.run();
+            let stage = begin();
+            // Whoever started this waits for the answer.
+            let _ = begun.send(stage.as_ref().map(drop).map_err(Clone::clone));
+            if let Ok((video, events)) = stage {
+                Drawer { orders: taken, bell: theirs, video, events, open: Vec::new() }.run();
+            }
         };
         let thread = thread::Builder::new().name("windows".to_owned()).spawn(run);
-        thread.map_err(|error| error.to_string()).map(|_| Self { orders, bell })
+        thread.map_err(|error| error.to_string())?;
+        answer.recv().map_err(|_| DIED.to_owned())??;
+        Ok(Self { orders, bell })
     }
 }
 
@@ -113,7 +134,8 @@ impl Windows {
 struct Drawer {
     orders: Receiver<Order>,
     bell: Arc<Bell>,
-    stage: Option<(VideoSubsystem, EventPump)>,
+    video: VideoSubsystem,
+    events: EventPump,
     open: Vec<(Arc<Shared>, Drawing)>,
 }
 
@@ -135,26 +157,16 @@ impl Drawer {
     }
 
     fn obey(&mut self, order: Order) {
-        let Order { title, number, shared, opened } = order;
-        let drawing = self.stage().and_then(|(video, _)| Drawing::open(video, &title, number));
-        let answer = drawing.map(|drawing| self.open.push((shared.clone(), drawing)));
-        // Whoever asked and does not wait for the answer has closed it.
-        let _ = opened.send(answer);
-    }
-
-    /// SDL, begun with the first window.
-    fn stage(&mut self) -> Result<&mut (VideoSubsystem, EventPump), String> {
-        let stage = match self.stage.take() {
-            Some(stage) => stage,
-            None => begin()?,
-        };
-        Ok(self.stage.insert(stage))
+        let Order { title, number, shared } = order;
+        match Drawing::open(&self.video, &title, number) {
+            Ok(drawing) => self.open.push((shared, drawing)),
+            Err(why) => shared.fail(why),
+        }
     }
 
     /// Does what happened to windows.
     fn look(&mut self) {
-        let Some((_, events)) = &mut self.stage else { return };
-        for event in events.poll_iter() {
+        for event in self.events.poll_iter() {
             let closes = matches!(
                 event,
                 Event::Quit { .. }
@@ -167,8 +179,7 @@ impl Drawer {
             {
                 match event {
                     _ if closes => shared.close(),
-                    // What cannot be drawn now is drawn with the next picture.
-                    Event::Window { .. } => _ = drawing.draw(),
+                    Event::Window { .. } => drawing.draw(),
                     _ => {}
                 }
             }
@@ -178,19 +189,22 @@ impl Drawer {
 
 /// Shows what is new; whether the window stays open.
 fn shown(shared: &Shared, drawing: &mut Drawing) -> bool {
-    let stays = match shared.take(drawing.picture()) {
-        Next::End => false,
-        Next::Nothing => true,
+    let shown = match shared.take(drawing.picture()) {
+        Next::End => {
+            shared.go();
+            return false;
+        }
+        Next::Nothing => Ok(()),
         Next::Show => {
             let shown = drawing.show();
             // What was drawn is on the screen from a retrace on, and until then it was waited.
             shared.tell_retrace(drawing.retrace(Monotonic.now()));
-            shown.is_ok()
+            shown
         }
     };
-    if !stays {
-        shared.close();
-        shared.go();
+    let stays = shown.is_ok();
+    if let Err(why) = shown {
+        shared.fail(why);
     }
     stays
 }
