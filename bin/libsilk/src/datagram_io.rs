@@ -5,6 +5,7 @@ use crate::address::ANY;
 use crate::errno::Answer;
 use crate::family;
 use crate::naming::{self, Server};
+use crate::settings::flag;
 use crate::signals;
 use crate::socket::{Socket, shape};
 use crate::state;
@@ -13,7 +14,7 @@ use crate::vectors::Vectors;
 use crate::wait::{self, Change, Deadline};
 use crate::wishes;
 use silk_control::{Kind, Reply};
-use silk_stream::{Datagram, Slot, pop_datagram, push_datagram};
+use silk_stream::{Bytes, Datagram, Slot, pop_datagram, push_datagram};
 use std::ffi::c_int;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -30,7 +31,14 @@ pub struct Arrived {
     pub whole: usize,
     /// Its sender.
     pub peer: SocketAddr,
+    /// Bytes of each but the last where it is several datagrams (`UDP_GRO`), else 0.
+    pub segment: u32,
 }
+
+/// The most datagrams that are received at once, as Linux has it.
+const COALESCED: usize = 64;
+/// Linux's `UDP_MAX_SEGMENTS`: the most that are sent at once.
+const SEGMENTS: usize = 128;
 
 /// Receives one datagram.
 ///
@@ -53,7 +61,7 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived>
             return Err(errno);
         }
         if socket.shut.load(Relaxed) & shut::READ != 0 {
-            return Ok(Arrived { copied: 0, whole: 0, peer: ANY });
+            return Ok(Arrived { copied: 0, whole: 0, peer: ANY, segment: 0 });
         }
         if socket.is_nonblocking(flags) {
             return Err(libc::EAGAIN);
@@ -82,10 +90,37 @@ fn take(socket: &Socket, slot: &Slot, into: &Vectors, flags: c_int) -> Answer<Op
     let whole = datagram.len as usize;
     let copied = whole.min(into.total());
     into.fill(0, copied, ring, at);
+    let mut arrived = Arrived { copied, whole, peer: datagram.peer, segment: 0 };
+    let (mut next, end) = (next, read.wrapping_add(there));
+    if socket.settings.has_flag(flag::COALESCE) && whole > 0 && copied == whole {
+        next = take_more(&mut arrived, ring, (next, end), into);
+    }
     if flags & libc::MSG_PEEK == 0 {
         advance(socket, slot, next);
     }
-    Ok(Some(Arrived { copied, whole, peer: datagram.peer }))
+    Ok(Some(arrived))
+}
+
+/// Takes the datagrams behind the first that are from its sender and as long, and one shorter at last,
+/// as far as they fit (`UDP_GRO`); the read index behind them.
+fn take_more(arrived: &mut Arrived, ring: Bytes<'_>, (mut next, end): (u32, u32), into: &Vectors) -> u32 {
+    let size = arrived.whole;
+    for _ in 1..COALESCED {
+        let Some((more, at, behind)) = pop_datagram(ring, next, end.wrapping_sub(next)) else { break };
+        let len = more.len as usize;
+        let room = into.total().min(MOST) - arrived.copied;
+        if more.peer != arrived.peer || len == 0 || len > size || len > room {
+            break;
+        }
+        into.fill(arrived.copied, len, ring, at);
+        arrived.copied += len;
+        (next, arrived.segment) = (behind, size as u32);
+        if len < size {
+            break;
+        }
+    }
+    arrived.whole = arrived.copied;
+    next
 }
 
 /// Bytes of the next datagram (`FIONREAD`).
@@ -95,16 +130,26 @@ pub fn next_length(slot: &Slot) -> u32 {
         .map_or(0, |(datagram, ..)| datagram.len)
 }
 
-/// Sends one datagram, to `peer` or to whom the socket is connected.
+/// Sends one datagram, to `peer` or to whom the socket is connected; or several, of `segment` bytes
+/// each, where that or `UDP_SEGMENT` says so.
 ///
 /// # Errors
 /// As `sendto(2)`.
-pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, flags: c_int) -> Answer {
+pub fn send(
+    socket: &Socket,
+    from: &Vectors,
+    peer: Option<SocketAddr>,
+    segment: Option<u16>,
+    flags: c_int,
+) -> Answer {
     if flags & libc::MSG_OOB != 0 {
         return Err(libc::EOPNOTSUPP);
     }
     let total = from.total();
-    if total > MOST || (wishes::refuses_fragments(&socket.settings) && total > wishes::whole_datagram()) {
+    let segment = segment_of(socket, segment, total)?;
+    if total > MOST
+        || (segment == 0 && wishes::refuses_fragments(&socket.settings) && total > wishes::whole_datagram())
+    {
         return Err(libc::EMSGSIZE);
     }
     let mut deadline = None;
@@ -120,7 +165,7 @@ pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, flags: c_
             return Err(errno);
         }
         let to = destination(socket, slot, peer)?;
-        if put(socket, slot, from, to)? {
+        if put(socket, slot, from, to, segment)? {
             return Ok(total);
         }
         let space = Datagram::space(total as u32);
@@ -141,6 +186,20 @@ pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, flags: c_
     }
 }
 
+/// Into datagrams of how many bytes what is sent is cut; 0: it is one. They are never cut up further.
+fn segment_of(socket: &Socket, asked: Option<u16>, total: usize) -> Answer<u16> {
+    let set = asked.map_or_else(|| socket.settings.segment.load(Relaxed), u32::from);
+    let Some(size) = u16::try_from(set).ok().filter(|size| *size > 0) else { return Ok(0) };
+    let each = usize::from(size);
+    if total > MOST || each.min(total) > wishes::whole_datagram() {
+        return Err(libc::EMSGSIZE);
+    }
+    if total > each * SEGMENTS {
+        return Err(libc::EINVAL);
+    }
+    Ok(if total > each { size } else { 0 })
+}
+
 fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer<SocketAddr> {
     match peer {
         Some(peer) if peer.is_ipv6() && !socket.is(shape::INET6) => Err(libc::ENETUNREACH),
@@ -153,11 +212,11 @@ fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer
 }
 
 /// Writes the record; `false` when there is no room.
-fn put(socket: &Socket, slot: &Slot, from: &Vectors, to: SocketAddr) -> Answer<bool> {
+fn put(socket: &Socket, slot: &Slot, from: &Vectors, to: SocketAddr, segment: u16) -> Answer<bool> {
     let _turn = socket.writing.turn();
     let bytes = state::send_ring(slot)?;
     let write = slot.tx_write.load(Relaxed);
-    match push_datagram(bytes, write, state::writable(slot), to, &from.slices()) {
+    match push_datagram(bytes, write, state::writable(slot), to, segment, &from.slices()) {
         None => Ok(false),
         Some(next) => {
             // As in `stream_io`: the ring's look must not overtake the store.

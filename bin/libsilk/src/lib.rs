@@ -33,6 +33,7 @@ mod accept;
 mod address;
 mod bell;
 mod close;
+mod control;
 mod datagram_io;
 mod descriptor;
 mod environment;

@@ -2,6 +2,7 @@
 //! answered from its slot; what has no meaning here goes to the kernel's part of the socket,
 //! so that it reads back as it was set, and is told loudly.
 
+use crate::control;
 use crate::errno::{Answer, check};
 use crate::family::{self, Family};
 use crate::real;
@@ -47,6 +48,8 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
         (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) if v6 => Place::Flag(flag::ONLY_INET6),
         (libc::IPPROTO_IP, libc::IP_PKTINFO) => Place::Flag(flag::PACKET_INFO),
         (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO) => Place::Flag(flag::PACKET_INFO),
+        (control::UDP, control::UDP_SEGMENT) if is_udp(socket) => Place::Number(&settings.segment),
+        (control::UDP, control::UDP_GRO) if is_udp(socket) => Place::Flag(flag::COALESCE),
         (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => Place::Stream(option::KEEPALIVE),
         (libc::SOL_SOCKET, libc::SO_BROADCAST) => Place::Stream(option::BROADCAST),
         (libc::IPPROTO_TCP, libc::TCP_NODELAY) => Place::Stream(option::NODELAY),
@@ -67,6 +70,11 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
         (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => Place::Congestion,
         _ => return wishes::place(level, name).map(Place::Wish),
     })
+}
+
+/// Whether its datagrams are UDP's.
+fn is_udp(socket: &Socket) -> bool {
+    socket.is(shape::DATAGRAM) && !socket.is(shape::SCOUT)
 }
 
 /// Reads a value of the program's.
@@ -112,6 +120,7 @@ fn number_to_keep(socket: &Socket, level: c_int, name: c_int, number: c_int) -> 
     let fits = match (level, name) {
         (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE | libc::TCP_KEEPINTVL) => (1..=32_767).contains(&number),
         (libc::IPPROTO_TCP, libc::TCP_KEEPCNT) => (1..=127).contains(&number),
+        (control::UDP, control::UDP_SEGMENT) => u16::try_from(number).is_ok(),
         _ => number >= 0,
     };
     fits.then_some(number.unsigned_abs()).ok_or(libc::EINVAL)

@@ -47,7 +47,7 @@ mod stage;
 pub(crate) use path_mtu::LEAST as LEAST_MTU;
 pub use reassembly::Limits as ReassemblyLimits;
 pub use routes::{Address, Route, Routes};
-pub(crate) use stage::{IpStage, add_pseudo_header, complete_checksum};
+pub(crate) use stage::{IpStage, add_pseudo_header, complete_checksum, packet_len};
 
 use alloc::boxed::Box;
 use core::net::Ipv4Addr;

@@ -16,7 +16,7 @@ use silk_path::{
     Bell, Checksum, CreateError, Cx, Discovery, DropReason, Message, Meta, Report, Request, Resolution,
     Stage, Verdict,
 };
-use silk_wire::{MacAddr, checksum, eth, icmp, ipv4};
+use silk_wire::{MacAddr, checksum, eth, icmp, ipv4, udp};
 
 /// Room in front of a message that is sent from here.
 const HEADROOM: usize = 64;
@@ -320,8 +320,9 @@ impl Stage for IpStage {
         add_pseudo_header(msg, source.into(), destination.into(), protocol);
         let mut header = self.header(source, destination, protocol, self.service_of(msg.meta.tos), length);
         let mtu = if self.discovery == Discovery::Probe { self.device_mtu } else { self.mtu };
-        if length + ipv4::HEADER > mtu.into() && msg.meta.gso_size == 0 {
+        if packet_len(&msg.meta, protocol, length) + ipv4::HEADER > mtu.into() {
             return match protocol {
+                _ if msg.meta.gso_size > 0 => Verdict::Drop(DropReason::TooBig),
                 ipv4::TCP => Verdict::Drop(DropReason::TooBig),
                 _ if matches!(self.discovery, Discovery::Do | Discovery::Probe) => {
                     Verdict::Drop(DropReason::TooBig)
@@ -409,6 +410,16 @@ fn partial(msg: &Message<'_>) -> Option<(usize, usize)> {
     Some((usize::from(start).checked_sub(msg.head())?, usize::from(field).checked_sub(msg.head())?))
 }
 
+/// Bytes above IP of the longest packet that a message of `length` bytes becomes. TCP cuts its own to
+/// fit, so it may have none; a program's datagrams (`UDP_SEGMENT`) are checked.
+pub(crate) fn packet_len(meta: &Meta, protocol: u8, length: usize) -> usize {
+    match (meta.gso_size, protocol) {
+        (0, _) => length,
+        (size, ipv4::UDP) => length.min(usize::from(size) + udp::HEADER),
+        _ => 0,
+    }
+}
+
 /// Puts the folded sum of the pseudo-header where a transport protocol left room for it.
 pub(crate) fn add_pseudo_header(msg: &mut Message<'_>, source: IpAddr, destination: IpAddr, protocol: u8) {
     let Some((_, field)) = partial(msg) else { return };
@@ -423,7 +434,7 @@ pub(crate) fn complete_checksum(msg: &mut Message<'_>) -> Option<()> {
     let Some((start, field)) = partial(msg) else { return Some(()) };
     let mut whole = vec![0; msg.len()];
     msg.copy_to(&mut whole)?;
-    let sum = silk_wire::udp::seal(checksum::Sum::ZERO.bytes(whole.get(start..)?));
+    let sum = udp::seal(checksum::Sum::ZERO.bytes(whole.get(start..)?));
     msg.bytes_mut().get_mut(field..field + 2)?.copy_from_slice(&sum.to_be_bytes());
     msg.meta.checksum = Checksum::Verified;
     Some(())

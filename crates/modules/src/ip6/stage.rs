@@ -7,7 +7,7 @@ use crate::faults::reason;
 use crate::ip::held::{self, Held};
 use crate::ip::next_hop::{Hop, NextHop};
 use crate::ip::reassembly::{self, Piece};
-use crate::ip::{add_pseudo_header, complete_checksum};
+use crate::ip::{add_pseudo_header, complete_checksum, packet_len};
 use crate::template::ECN;
 use alloc::boxed::Box;
 use alloc::vec;
@@ -331,8 +331,9 @@ impl Stage for Ip6Stage {
             destination,
             payload_len: length as u16,
         };
-        if length + ipv6::HEADER > self.mtu.into() && msg.meta.gso_size == 0 {
+        if packet_len(&msg.meta, protocol, length) + ipv6::HEADER > self.mtu.into() {
             return match protocol {
+                _ if msg.meta.gso_size > 0 => Verdict::Drop(DropReason::TooBig),
                 ipv4::TCP => Verdict::Drop(DropReason::TooBig),
                 _ => self.send_pieces(cx, msg, header),
             };
