@@ -3,7 +3,9 @@
 
 use crate::address::ANY;
 use crate::errno::Answer;
+use crate::error_queue::{self, Told};
 use crate::family;
+use crate::groups;
 use crate::naming::{self, Server};
 use crate::settings::flag;
 use crate::signals;
@@ -14,7 +16,7 @@ use crate::vectors::Vectors;
 use crate::wait::{self, Change, Deadline};
 use crate::wishes;
 use silk_control::{Kind, Reply};
-use silk_stream::{Bytes, Datagram, Slot, pop_datagram, push_datagram};
+use silk_stream::{Bytes, Datagram, Slot, option, pop_datagram, push_datagram};
 use std::ffi::c_int;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -33,6 +35,8 @@ pub struct Arrived {
     pub peer: SocketAddr,
     /// Bytes of each but the last where it is several datagrams (`UDP_GRO`), else 0.
     pub segment: u32,
+    /// It is what an error quotes (`MSG_ERRQUEUE`); the sender is then whom it was for.
+    pub error: Option<Told>,
 }
 
 /// The most datagrams that are received at once, as Linux has it.
@@ -46,7 +50,7 @@ const SEGMENTS: usize = 128;
 /// As `recvfrom(2)`.
 pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived> {
     if flags & libc::MSG_ERRQUEUE != 0 {
-        return Err(libc::EAGAIN);
+        return error_queue::take(socket, into);
     }
     if flags & libc::MSG_OOB != 0 {
         return Err(libc::EOPNOTSUPP);
@@ -61,7 +65,7 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived>
             return Err(errno);
         }
         if socket.shut.load(Relaxed) & shut::READ != 0 {
-            return Ok(Arrived { copied: 0, whole: 0, peer: ANY, segment: 0 });
+            return Ok(Arrived { copied: 0, whole: 0, peer: ANY, segment: 0, error: None });
         }
         if socket.is_nonblocking(flags) {
             return Err(libc::EAGAIN);
@@ -90,7 +94,7 @@ fn take(socket: &Socket, slot: &Slot, into: &Vectors, flags: c_int) -> Answer<Op
     let whole = datagram.len as usize;
     let copied = whole.min(into.total());
     into.fill(0, copied, ring, at);
-    let mut arrived = Arrived { copied, whole, peer: datagram.peer, segment: 0 };
+    let mut arrived = Arrived { copied, whole, peer: datagram.peer, segment: 0, error: None };
     let (mut next, end) = (next, read.wrapping_add(there));
     if socket.settings.has_flag(flag::COALESCE) && whole > 0 && copied == whole {
         next = take_more(&mut arrived, ring, (next, end), into);
@@ -146,10 +150,8 @@ pub fn send(
         return Err(libc::EOPNOTSUPP);
     }
     let total = from.total();
-    let segment = segment_of(socket, segment, total)?;
-    if total > MOST
-        || (segment == 0 && wishes::refuses_fragments(&socket.settings) && total > wishes::whole_datagram())
-    {
+    let segment = segment_of(socket, segment);
+    if total > MOST {
         return Err(libc::EMSGSIZE);
     }
     let mut deadline = None;
@@ -165,6 +167,10 @@ pub fn send(
             return Err(errno);
         }
         let to = destination(socket, slot, peer)?;
+        if !may_send_to(socket, to) {
+            return Err(libc::EACCES);
+        }
+        let segment = fits(socket, slot, to, total, segment)?;
         if put(socket, slot, from, to, segment)? {
             return Ok(total);
         }
@@ -186,18 +192,31 @@ pub fn send(
     }
 }
 
-/// Into datagrams of how many bytes what is sent is cut; 0: it is one. They are never cut up further.
-fn segment_of(socket: &Socket, asked: Option<u16>, total: usize) -> Answer<u16> {
-    let set = asked.map_or_else(|| socket.settings.segment.load(Relaxed), u32::from);
-    let Some(size) = u16::try_from(set).ok().filter(|size| *size > 0) else { return Ok(0) };
-    let each = usize::from(size);
-    if total > MOST || each.min(total) > wishes::whole_datagram() {
+/// Into datagrams of how many bytes what is sent is to be cut; 0: it is one.
+fn segment_of(socket: &Socket, asked: Option<u16>) -> u16 {
+    let set = || u16::try_from(socket.settings.segment.load(Relaxed)).unwrap_or(0);
+    asked.unwrap_or_else(set)
+}
+
+/// Whether `total` bytes to `to` may leave, cut into datagrams of `segment` bytes, which are never cut
+/// up further. What is left of `segment`: nothing where there is nothing to cut.
+fn fits(socket: &Socket, slot: &Slot, to: SocketAddr, total: usize, segment: u16) -> Answer<u16> {
+    let each = if segment == 0 { total } else { total.min(segment.into()) };
+    let mtu = wishes::most_of_packet(socket, slot, to.is_ipv6(), segment > 0);
+    if each + wishes::headers(to.is_ipv6()) > mtu {
+        error_queue::refused(socket, to, mtu);
         return Err(libc::EMSGSIZE);
     }
-    if total > each * SEGMENTS {
+    if segment > 0 && total > usize::from(segment) * SEGMENTS {
         return Err(libc::EINVAL);
     }
-    Ok(if total > each { size } else { 0 })
+    Ok(if total > segment.into() { segment } else { 0 })
+}
+
+/// Whether the program has asked for leave to speak with everyone, if it wants to (`SO_BROADCAST`).
+pub fn may_send_to(socket: &Socket, to: SocketAddr) -> bool {
+    let asked = socket.settings.stream.load(Relaxed) & option::BROADCAST != 0;
+    asked || socket.is(shape::SCOUT) || !groups::is_broadcast(to)
 }
 
 fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer<SocketAddr> {

@@ -20,6 +20,10 @@ pub mod flag {
     pub const PACKET_INFO: u32 = 16;
     /// `UDP_GRO`: several datagrams of one sender may be received at once.
     pub const COALESCE: u32 = 32;
+    /// `IP_MULTICAST_LOOP` off.
+    pub const NO_LOOP: u32 = 64;
+    /// `IPV6_MULTICAST_LOOP` off.
+    pub const NO_LOOP6: u32 = 128;
 }
 
 /// How many words [`Settings::words`] has.

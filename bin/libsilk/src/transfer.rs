@@ -159,6 +159,9 @@ pub unsafe fn receive_message(socket: &Socket, message: *mut msghdr, flags: c_in
     }
     let got = datagram_io::receive(socket, &into, flags)?;
     message.msg_flags = if got.whole > got.copied { libc::MSG_TRUNC } else { 0 };
+    if got.error.is_some() {
+        message.msg_flags |= libc::MSG_ERRQUEUE;
+    }
     // SAFETY: the name has `msg_namelen` bytes, or is null.
     unsafe {
         let name = message.msg_name.cast();
@@ -169,6 +172,10 @@ pub unsafe fn receive_message(socket: &Socket, message: *mut msghdr, flags: c_in
     }
     // SAFETY: the control buffer has `msg_controllen` bytes, or is null.
     let mut telling = unsafe { Telling::new(message) };
+    if let Some(told) = &got.error {
+        told.put(socket.is(shape::INET6), &mut telling);
+        return Ok(got.copied);
+    }
     if socket.settings.has_flag(flag::PACKET_INFO) {
         packet_info(socket, &mut telling)?;
     }

@@ -2,6 +2,7 @@
 //! data that either changes: an order carries everything that is needed.
 
 use crate::classes::Classes;
+use crate::datagram_errors::Reported;
 use crate::family_end::ThreadEnd;
 use crate::scout::Recipe;
 use silk_control::{Refusal, Report, SlotNumber};
@@ -172,6 +173,8 @@ pub enum Command {
         /// Its transport checksum may be partial.
         maybe_partial: bool,
     },
+    /// What the network said of a datagram of a socket of this domain, heard in another.
+    Reported(Box<Reported>),
     /// The last holder closed the socket, in an orderly way.
     Close {
         /// The socket.

@@ -176,6 +176,8 @@ impl Engine {
                 let priority = attrs.priority().map_or_else(|| self.classes.priority(class), u32::from);
                 self.show_priority(name, priority);
                 end.change_status(status::CONNECTED, 0);
+                let mtu = self.paths.path(id).and_then(|path| path.state.attrs.path_mtu());
+                end.slot().path_mtu.store(mtu.map_or(0, u32::from), SeqCst);
                 let options = options_of(&mut end);
                 self.port.put_datagrams(id, end);
                 for bell in options {

@@ -4,7 +4,9 @@
 
 use crate::command::{Rings, SocketName};
 use silk_path::{ByteStream, Incoming, Outgoing};
-use silk_stream::{Arena, Bytes, Datagram, RingPlace, Slot, free, status, used, waiting, wish};
+use silk_stream::{
+    Arena, Bytes, Datagram, ERRORS, RingPlace, Slot, SocketError, free, status, used, waiting, wish,
+};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
@@ -168,11 +170,29 @@ impl SocketEnd {
     // RFC 9293 MUST-47, SHLD-20, SHLD-25.
     pub fn note_soft_error(&mut self, errno: i32) {
         self.soft_error = errno;
-        if self.slot().wishes[wish::SOFT_ERRORS].load(Relaxed) != 0 {
-            self.slot().error.store(errno.unsigned_abs(), SeqCst);
-            self.to_program.news = true;
-            self.from_program.news = true;
-            self.told_error = true;
+        let wishes = [wish::SOFT_ERRORS, wish::SOFT_ERRORS6];
+        if wishes.iter().any(|wish| self.slot().wishes[*wish].load(Relaxed) != 0) {
+            self.tell_error(errno);
+        }
+    }
+
+    /// The program is to hear of an error that ends nothing.
+    pub fn tell_error(&mut self, errno: i32) {
+        self.slot().error.store(errno.unsigned_abs(), SeqCst);
+        self.to_program.news = true;
+        self.from_program.news = true;
+        self.told_error = true;
+    }
+
+    /// Puts an error into the socket's queue, with the head of the datagram; one that finds no room
+    /// is lost.
+    pub fn queue_error(&self, error: &SocketError, data: &[u8]) {
+        let Side { arena, slot: number, .. } = &self.to_program.side;
+        let (slot, Some(queue)) = (self.slot(), arena.errors(*number)) else { return };
+        let write = slot.error_write.load(Relaxed);
+        if write.wrapping_sub(slot.error_read.load(SeqCst)) < ERRORS {
+            queue.put(write, error, data);
+            slot.error_write.store(write.wrapping_add(1), SeqCst);
         }
     }
 

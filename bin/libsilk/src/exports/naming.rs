@@ -3,6 +3,7 @@
 use crate::accept;
 use crate::address;
 use crate::errno::{done, int};
+use crate::groups;
 use crate::naming::{self, or_linux};
 use crate::options;
 use crate::real;
@@ -146,6 +147,11 @@ pub unsafe extern "C" fn setsockopt(
                     return result;
                 }
                 // What Linux has taken is well formed, though perhaps not known here.
+                if let Some(Ok(asked)) = groups::read(level, name, value, len)
+                    && socket.early.note(asked)
+                {
+                    return result;
+                }
                 match options::remember(socket, level, name, value, len) {
                     Ok(true) => 0,
                     Ok(false) | Err(_) => {

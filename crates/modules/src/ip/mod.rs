@@ -47,7 +47,7 @@ mod stage;
 pub(crate) use path_mtu::LEAST as LEAST_MTU;
 pub use reassembly::Limits as ReassemblyLimits;
 pub use routes::{Address, Route, Routes};
-pub(crate) use stage::{IpStage, add_pseudo_header, complete_checksum, packet_len};
+pub(crate) use stage::{GROUP_TTL, IpStage, add_pseudo_header, complete_checksum, packet_len};
 
 use alloc::boxed::Box;
 use core::net::Ipv4Addr;
@@ -137,6 +137,9 @@ impl Module for Ip {
         let Ok(packet) = ipv4::parse_quoted(view.bytes()) else { return Answer::Pass };
         let header = packet.header;
         if header.total_len() < header.header_len() || header.total_len() > view.bytes().len() {
+            return Answer::Pass;
+        }
+        if view.group && (header.is_fragment() || header.protocol != ipv4::UDP) {
             return Answer::Pass;
         }
         if header.is_fragment() {

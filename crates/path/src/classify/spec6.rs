@@ -97,7 +97,12 @@ impl Tables {
         if packet.protocol == ICMP {
             return self.verdict_for_icmp6(packet.destination, packet.payload, group);
         }
-        let protocol = flow_protocol(packet.protocol).filter(|_| !group)?;
+        if group {
+            let local = Endpoint::v6(packet.destination, be16(packet.payload, 2)?);
+            let datagram = packet.protocol == 17 && packet.payload.len() >= 8;
+            return datagram.then(|| self.group_listener(local, packet.source.into(), packet.dscp)).flatten();
+        }
+        let protocol = flow_protocol(packet.protocol)?;
         let least = if protocol == Protocol::Tcp { 20 } else { 8 };
         if packet.payload.len() < least {
             return None;
@@ -119,9 +124,10 @@ impl Tables {
         if group || !self.is_local(IpAddr::V6(local)) {
             return None;
         }
-        match quoted_flow(message).and_then(|flow| self.flows.lookup(&flow)) {
+        let quoted = quoted_flow(message);
+        match quoted.and_then(|flow| self.flows.lookup(&flow)) {
             Some(found) => Some(Verdict::Control { domain: found.domain }),
-            None => self.owned().icmp.then(|| self.control()),
+            None => self.quoted_port(quoted),
         }
     }
 }
