@@ -175,6 +175,13 @@ pub enum Command {
     },
     /// What the network said of a datagram of a socket of this domain, heard in another.
     Reported(Box<Reported>),
+    /// Tell the link that packets to a group are heard here from now on, or not.
+    Group {
+        /// The group.
+        group: IpAddr,
+        /// They are.
+        joined: bool,
+    },
     /// The last holder closed the socket, in an orderly way.
     Close {
         /// The socket.

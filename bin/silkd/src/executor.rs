@@ -185,6 +185,7 @@ impl Executor {
                 engine.has_come();
                 engine.reported(true, *said, now);
             }
+            Command::Group { group, joined } => engine.tell_of_group(group, joined, now),
             Command::Close { socket, generation } => engine.close(socket, Some(generation), false, now),
             Command::ProcessGone { family, process } => engine.process_gone(family, process, now),
             Command::Neighbour { address, link } => engine.resolved(address, link, now),

@@ -3,8 +3,9 @@
 //! as on Linux unless a socket asks otherwise. A shared interface is Linux's to tell routers of
 //! groups on, and each socket's descriptor of Linux's joins beside it.
 
-use crate::command::SocketName;
+use crate::command::{Command, SocketName};
 use crate::server::Server;
+use crate::stack;
 use silk_control::{Refusal, Reply, SlotNumber};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -63,7 +64,9 @@ impl Server {
         }
         let by_address = at.0.filter(|at| !at.is_unspecified());
         let ours = by_address.is_none_or(|at| self.settings.addresses.contains(&at));
-        if !ours || (at.1 != 0 && at.1 != self.settings.interface) {
+        // Linux knows silk's own interface by no number, or by one that is not told here.
+        let own = stack::owns_link(&self.settings.config);
+        if !ours || (!own && at.1 != 0 && at.1 != self.settings.interface) {
             return Ok(Reply::NotOurs);
         }
         let name = SocketName { family, slot };
@@ -78,6 +81,7 @@ impl Server {
                     return Err(refuse(libc::ENOBUFS, "the classifier holds no more groups"));
                 }
                 self.groups.enter(group, name);
+                self.tell_link(group, true);
             }
             (false, true) => self.leave(group, name),
         }
@@ -87,6 +91,26 @@ impl Server {
     fn leave(&mut self, group: IpAddr, name: SocketName) {
         if self.groups.leave(group, name) {
             self.tables.ignore(group);
+            self.tell_link(group, false);
+        }
+    }
+
+    /// Where the interface is silk's, the domain that answers for it tells of its groups.
+    fn tell_link(&self, group: IpAddr, joined: bool) {
+        let control = usize::from(self.tables.domains().control);
+        let ours = stack::owns_link(&self.settings.config);
+        if let Some(orders) = self.orders.get(control).filter(|_| ours) {
+            // An executor that has ended says so at the daemon's end.
+            let _ = orders.give(Command::Group { group, joined });
+        }
+    }
+
+    /// The groups through which neighbours ask for our addresses: a switch may want to know of them.
+    pub fn join_standing_groups(&self) {
+        for address in &self.settings.addresses {
+            if let IpAddr::V6(address) = address {
+                self.tell_link(silk_wire::ipv6::solicited_node(*address).into(), true);
+            }
         }
     }
 

@@ -98,6 +98,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
         .map_err(|e| machine(format!("the watchdog cannot start: {e}")))?;
     let parts = server::Parts { settings, orders, events, event, signals, neighbours, tables, watched };
     let mut server = Server::open(parts).map_err(machine)?;
+    server.join_standing_groups();
     let base = i32::from(server.settings().config.scheduler.base_priority);
     // The control thread answers programs that wait; it does little and must not wait itself.
     let _ = priority::set(0, Scheduling::Fifo(base));

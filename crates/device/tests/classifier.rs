@@ -166,7 +166,7 @@ fn ipv4(upper: impl Strategy<Value = (u8, Vec<u8>)>) -> impl Strategy<Value = Ve
 
 fn transport() -> impl Strategy<Value = (u8, Vec<u8>)> {
     let len = prop_oneof![Just(8usize), Just(20), 4..40usize];
-    (select(vec![6, 17, 17]), select(&PORTS[..]), select(&PORTS[..]), len).prop_map(
+    (select(vec![2, 6, 17, 17, 6, 17, 17]), select(&PORTS[..]), select(&PORTS[..]), len).prop_map(
         |(protocol, source, destination, len)| {
             let mut bytes = [source.to_be_bytes(), destination.to_be_bytes()].concat();
             bytes.resize(len, 0);
@@ -246,7 +246,7 @@ fn ipv6(upper: impl Strategy<Value = (u8, Vec<u8>)>) -> impl Strategy<Value = Ve
 
 /// An ICMPv6 message; errors quote a packet, often one of a flow.
 fn icmp6() -> impl Strategy<Value = (u8, Vec<u8>)> {
-    let kind = select(vec![1u8, 2, 3, 4, 5, 128, 132, 133, 135, 137, 138]);
+    let kind = select(vec![1u8, 2, 3, 4, 5, 128, 129, 130, 132, 133, 135, 137, 138]);
     (kind, ipv6(transport()), 0..90usize).prop_map(|(kind, quote, keep)| {
         let mut bytes = vec![kind, 0, 0, 0, 0, 0, 0, 0];
         bytes.extend(&quote[..keep.min(quote.len())]);

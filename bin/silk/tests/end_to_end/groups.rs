@@ -2,7 +2,7 @@
 //! takes. The same program says the same over Linux's own stack and over silk.
 
 use crate::host::{Silk, within};
-use silk_testkit::netns::{SERVER, SERVER6};
+use silk_testkit::netns::{INTERFACE, SERVER, SERVER6};
 use std::process::Command;
 use std::time::Duration;
 
@@ -45,4 +45,52 @@ fn groups_and_broadcasts_are_what_they_are_on_linux() {
     let linux = heard(&silk, silk.on_linux("python3"), here);
     assert!(linux.0.contains("group from"), "{linux:?}");
     assert_eq!(heard(&silk, silk.on_paths("python3"), here), linux);
+}
+
+#[test]
+fn over_a_packet_socket_they_are_too() {
+    let Some(silk) = on_packet_socket() else { return };
+    let linux = heard(&silk, silk.on_linux("python3"), [&*SERVER.to_string(), &*SERVER6.to_string()]);
+    let ours = heard(&silk, silk.on_paths("python3"), ["10.99.0.9", "fd99::9"]);
+    assert_eq!((ours.0, ours.1.replace("10.99.0.9", "10.99.0.1")), linux);
+}
+
+#[test]
+fn routers_hear_of_groups_from_whoever_owns_the_interface() {
+    let (Some(own), expected) = (on_packet_socket(), "four hears; joined; left; six hears; joined; left")
+    else {
+        return;
+    };
+    assert_eq!(reported(&own, "10.99.0.9"), expected, "silk's own interface");
+    drop(own);
+    let Some(shared) = Silk::start() else { return };
+    assert_eq!(reported(&shared, &SERVER.to_string()), expected, "Linux's interface");
+}
+
+/// A daemon with an address of its own behind a packet socket.
+fn on_packet_socket() -> Option<Silk> {
+    let device = format!(
+        "kind = \"packet\"\ninterface = \"{INTERFACE}\"\naddress = \"10.99.0.9/24\"\naddress6 = \"fd99::9/64\"\n"
+    );
+    Silk::start_with(&device, "[[class]]\nname = \"all\"\ndefault = true\n")
+}
+
+/// What the link is told by `address` of the groups of a program that joins and ends, in order of the words.
+fn reported(silk: &Silk, address: &str) -> String {
+    silk.write("reports.py", include_str!("reports.py"));
+    let mut watcher =
+        silk.start_logged(silk.on_peer("python3").args(["reports.py", "watch", address]), "watcher");
+    assert!(within(PATIENCE, || silk.log("watcher").contains("watching")), "{}", silk.log("watcher"));
+    let _joiner = silk.start_logged(silk.on_paths("python3").args(["reports.py", "join"]), "joiner");
+    assert!(within(PATIENCE * 2, || watcher.ended().is_some()), "{}", silk.log("watcher"));
+    let log = silk.log("watcher");
+    let of = |family: &str| {
+        let mut said: Vec<_> = log
+            .lines()
+            .filter_map(|line| line.split_once(' ').filter(|(_, which)| *which == family))
+            .collect();
+        said.sort_unstable();
+        format!("{family} {}", said.iter().map(|(said, _)| *said).collect::<Vec<_>>().join("; "))
+    };
+    format!("{}; {}", of("four"), of("six"))
 }

@@ -69,7 +69,8 @@
 #define ICMP_PARAMETER_PROBLEM 12
 
 #define ICMP6_LAST_ERROR 4
-#define ND_FIRST 133
+/* MLD's too. */
+#define ND_FIRST 130
 #define ND_LAST 137
 
 /* What is not silk's: no domain and no hint. */
@@ -533,6 +534,8 @@ static __always_inline __u32 ipv4_verdict(struct settings *set, __u64 word, void
 	transport = packet + header;
 	if (room < 8 || (void *)(transport + 1) > end)
 		return PASS;
+	if (ip->protocol == IPPROTO_IGMP)
+		return word & OWN_ARP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
 	if (group)
 		return ip->protocol == IPPROTO_UDP ? group_verdict(set, word, ip, transport) : PASS;
 	if (ip->protocol == IPPROTO_UDP || (ip->protocol == IPPROTO_TCP && room >= 20))

@@ -44,6 +44,7 @@ pub(crate) mod reassembly;
 mod routes;
 mod stage;
 
+pub(crate) use group::multicast;
 pub(crate) use path_mtu::LEAST as LEAST_MTU;
 pub use reassembly::Limits as ReassemblyLimits;
 pub use routes::{Address, Route, Routes};
@@ -59,7 +60,7 @@ use silk_path::{
     Attr, Create, CreateError, Endpoint, Module, NOWHERE, Next, Parameter, ParameterKind, Parcel, PathId,
     Step,
 };
-use silk_wire::{eth, ipv4};
+use silk_wire::{eth, igmp, ipv4};
 
 /// Its services.
 pub const SERVICES: &[Service] =
@@ -138,6 +139,10 @@ impl Module for Ip {
         let header = packet.header;
         if header.total_len() < header.header_len() || header.total_len() > view.bytes().len() {
             return Answer::Pass;
+        }
+        if header.protocol == igmp::PROTOCOL && !header.is_fragment() {
+            let ours = Verdict::Control { domain: self.tables.domains().control };
+            return if self.tables.owned().arp { Answer::Found(ours) } else { Answer::Pass };
         }
         if view.group && (header.is_fragment() || header.protocol != ipv4::UDP) {
             return Answer::Pass;

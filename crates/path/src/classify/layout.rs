@@ -77,7 +77,7 @@
 //! `IPv4` and `IPv6` are the numbers of local addresses. Behind them, as far as the words go, stand the
 //! groups that are heard: of IPv4 and, in words 11 on, of IPv6; 0 where there is none. Address or group
 //! *k* of IPv4 has bit *k* of a port's half, of IPv6 bit 15 - *k*.
-//! `flags`: [`OWN_ARP`] (neighbour discovery too), [`OWN_ICMP`], [`OWN_FRAGMENTS`]. `default`, `fragment` and `control`
+//! `flags`: [`OWN_ARP`] (neighbour discovery, IGMP and MLD too), [`OWN_ICMP`], [`OWN_FRAGMENTS`]. `default`, `fragment` and `control`
 //! are domains. One store of word 0 switches bank, counts and domains at once: a reload is
 //! all or nothing.
 //!
@@ -87,6 +87,7 @@
 //! 2. IPv4: `len >= 34`, version 4, `ihl*4 >= 20`, `ihl*4 <= total length`,
 //!    `14 + total length <= len`; else pass. Options are skipped. `l4 = 14 + ihl*4`,
 //!    `room = total length - ihl*4`.
+//!    IGMP (2) with `room >= 8` that is no fragment: control if OWN_ARP, else pass, whatever its destination.
 //!    A group destination (bit 0 of the frame's first byte): UDP with `room >= 8` that is no fragment, to
 //!    group *i* whose bit the ports table has: listen, as in 4; else pass.
 //! 3. A fragment (more-fragments or offset not 0): if OWN_FRAGMENTS and the destination is one
@@ -108,7 +109,7 @@
 //!    options (60), `(second byte + 1) * 8` bytes each, and a fragment header (44, 8 bytes) without
 //!    offset and more-fragments. At most [`EXTENSIONS`] headers of together at most
 //!    [`EXTENSION_BYTES`] bytes, none beyond `end`; else pass. `room = end - at`.
-//! 8. Neighbour discovery (58 behind at most these headers, `room >= 8`, type 133 to 137): control if
+//! 8. Neighbour discovery and MLD (58 behind at most these headers, `room >= 8`, type 130 to 137): control if
 //!    OWN_ARP, else pass, whatever its destination. Any other packet with a group destination: as in 2, with the
 //!    groups of IPv6.
 //! 9. A fragment header with an offset or more-fragments: as in 3, with the local IPv6 addresses.

@@ -12,6 +12,7 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 pub(super) const ETH: usize = 14;
 const IPV4: usize = 20;
 const UDP: usize = 8;
+const IGMP: u8 = 2;
 
 pub(super) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
@@ -45,6 +46,7 @@ pub(crate) fn parcel(frame: &[u8]) -> Option<Parcel> {
     }
     match packet.protocol {
         1 => Some(Parcel::Icmp),
+        IGMP => Some(Parcel::Groups),
         number => {
             let local = Endpoint::v4(packet.destination, be16(packet.payload, 2)?);
             Some(Parcel::Listen(flow_protocol(number)?, local))
@@ -101,6 +103,9 @@ impl Tables {
     /// Where an IPv4 packet belongs; `group`: it was sent to a group of stations.
     fn classify_ip(&self, bytes: &[u8], group: bool) -> Option<Verdict> {
         let packet = packet(bytes, false)?;
+        if packet.protocol == IGMP && !packet.fragment && packet.payload.len() >= 8 {
+            return self.owned().arp.then(|| self.control());
+        }
         if group {
             let local = SocketAddrV4::new(packet.destination, be16(packet.payload, 2)?);
             let datagram = packet.protocol == 17 && !packet.fragment && packet.payload.len() >= UDP;

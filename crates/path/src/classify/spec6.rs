@@ -75,6 +75,7 @@ pub(super) fn parcel(bytes: &[u8]) -> Option<Parcel> {
         return Some(Parcel::Fragment6);
     }
     match (packet.protocol, *packet.payload.first()?) {
+        (ICMP, 130..=132) => Some(Parcel::Groups6),
         (ICMP, 133..=137) => Some(Parcel::Discovery),
         (ICMP, _) => Some(Parcel::Icmp6),
         (number, _) => {
@@ -118,7 +119,7 @@ impl Tables {
         if message.len() < 8 {
             return None;
         }
-        if matches!(message[0], 133..=137) {
+        if matches!(message[0], 130..=137) {
             return self.owned().arp.then(|| self.control());
         }
         if group || !self.is_local(IpAddr::V6(local)) {
