@@ -100,7 +100,7 @@ impl Refused {
 /// Remembers that a datagram to `peer` was too large, if the program wants to know.
 pub fn refused(socket: &Socket, peer: SocketAddr, mtu: usize) {
     let asked = if peer.is_ipv6() { wish::SOFT_ERRORS6 } else { wish::SOFT_ERRORS };
-    if socket.settings.wishes[asked].load(Relaxed) != 0 {
+    if socket.settings.wish(asked) != 0 {
         socket.refused.set(peer, u32::try_from(mtu).unwrap_or(u32::MAX));
     }
 }

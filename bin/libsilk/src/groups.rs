@@ -133,6 +133,11 @@ fn in_linux(fd: c_int, asked: &Membership) -> Answer<()> {
     check(unsafe { real::setsockopt(fd, level, name, value.as_ptr().cast(), len) }).map(drop)
 }
 
+/// Whether silk's interface is its own, and not one that Linux has too.
+pub fn is_interface_silks_own() -> bool {
+    family::join().is_ok() && wishes::usual().is_some_and(|usual| usual.interface.load(Relaxed) == 0)
+}
+
 /// Groups that are remembered of a socket before it is decided who serves it.
 const EARLY: usize = 4;
 
@@ -159,6 +164,9 @@ impl Early {
                 store(place, Ipv6Addr::UNSPECIFIED, 0);
             }
             return true;
+        }
+        if !asked.join {
+            return false;
         }
         let free =
             self.0.iter().find(|place| place.ip[1].load(Relaxed) == 0 && place.ip[0].load(Relaxed) == 0);
@@ -234,6 +242,7 @@ mod tests {
         let early = Early::new();
         let asked = |n, join| Membership { group: IpAddr::from([239, 0, 0, n]), at: (None, 0), join };
         assert!((0..4).all(|n| early.note(asked(n, true))));
-        assert!(!early.note(asked(9, true)) && early.note(asked(1, false)) && early.note(asked(9, true)));
+        assert!(!early.note(asked(9, true)) && !early.note(asked(9, false)));
+        assert!(early.note(asked(1, false)) && early.note(asked(9, true)));
     }
 }

@@ -487,10 +487,7 @@ fn number(socket: &Socket, slot: &Slot, level: c_int, name: c_int) -> Option<c_i
             Place::Flag(bit) => c_int::from(settings.has_flag(bit)),
             Place::Stream(bit) => c_int::from(settings.stream.load(Relaxed) & bit != 0),
             Place::Number(cell) => signed(cell.load(Relaxed)),
-            Place::Wish(place) => {
-                let word = settings.wishes.get(place).map_or(0, |cell| cell.load(Relaxed));
-                wishes::number(place, word, wishes::usual())
-            }
+            Place::Wish(place) => wishes::number(place, settings.wish(place), wishes::usual()),
             Place::Linger | Place::Time(_) | Place::Congestion | Place::PacingRate => return None,
         },
     })

@@ -142,6 +142,11 @@ impl Settings {
         self.cells().zip(words).for_each(|(cell, word)| cell.store(word, Relaxed));
     }
 
+    /// One word of the wishes.
+    pub fn wish(&self, place: usize) -> u32 {
+        self.wishes.get(place).map_or(0, |cell| cell.load(Relaxed))
+    }
+
     /// The wishes alone.
     pub fn wished(&self) -> [u32; wish::COUNT] {
         self.wishes.each_ref().map(|cell| cell.load(Relaxed))

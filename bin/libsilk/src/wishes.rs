@@ -157,7 +157,7 @@ pub fn most_of_packet(socket: &Socket, slot: &Slot, v6: bool, whole: bool) -> us
         return usize::MAX;
     }
     let place = if v6 { wish::DISCOVERY6 } else { wish::DISCOVERY };
-    let wished = socket.settings.wishes[place].load(Relaxed).checked_sub(1).map(u32::cast_signed);
+    let wished = socket.settings.wish(place).checked_sub(1).map(u32::cast_signed);
     match wished {
         Some(libc::IP_PMTUDISC_PROBE | INTERFACE) => link_mtu(),
         Some(libc::IP_PMTUDISC_DO) => path_mtu(socket, slot),

@@ -1,4 +1,4 @@
-"""Groups and everyone: groups.py listen FOUR SIX | say WHERE TEXT. The listener tells what its calls
+"""Groups and everyone: groups.py listen FOUR SIX | say WHERE PORT TEXT | hear. The listener tells what its calls
 answer and hears what others send to groups; FOUR and SIX are an address of each IP to send from."""
 import errno
 import socket
@@ -7,7 +7,8 @@ import sys
 import time
 
 GROUP, OTHER, EARLY, GROUP6 = "239.1.2.3", "239.1.2.4", "239.1.2.5", "ff15::99"
-PORT = 4300
+# One for each socket: with silk a port is free a moment after its socket was closed.
+PORT, PORT_EARLY, PORT6 = 4300, 4301, 4302
 
 
 def attempt(call, *arguments):
@@ -66,7 +67,7 @@ def four(address):
 def early(address):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(EARLY) + socket.inet_aton(address))
-    s.bind(("", PORT))
+    s.bind(("", PORT_EARLY))
     ready("early")
     print(hear(s))
     s.close()
@@ -75,7 +76,7 @@ def early(address):
 def six(address):
     s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
     s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    s.bind(("", PORT))
+    s.bind(("", PORT6))
     index = socket.if_nametoindex("eth0")
     mreq = socket.inet_pton(socket.AF_INET6, GROUP6) + struct.pack("=I", index)
     put = lambda option, value: attempt(s.setsockopt, socket.IPPROTO_IPV6, option, value)
@@ -100,7 +101,7 @@ def permission(address):
 
 
 if sys.argv[1] == "say":
-    where, what = sys.argv[2:4]
+    where, port, what = sys.argv[2:5]
     s = socket.socket(socket.AF_INET6 if ":" in where else socket.AF_INET, socket.SOCK_DGRAM)
     if ":" in where:
         s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, socket.if_nametoindex("eth0"))
@@ -108,7 +109,7 @@ if sys.argv[1] == "say":
         s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
         s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("10.99.0.2"))
         s.bind(("10.99.0.2", 0))
-    s.sendto(what.encode(), (where, PORT))
+    s.sendto(what.encode(), (where, int(port)))
 elif sys.argv[1] == "hear":
     # What comes for a group and for everyone, on the peer.
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -8,16 +8,16 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What is sent when the listener is ready for it, and whereto.
-const SAID: [(&str, &str); 8] = [
-    ("group", "239.1.2.3"),
-    ("other", "239.1.2.4"),
-    ("everyone", "255.255.255.255"),
-    ("network", "10.99.0.255"),
-    ("group-again", "239.1.2.3"),
-    ("other-again", "239.1.2.4"),
-    ("early", "239.1.2.5"),
-    ("six", "ff15::99"),
+/// What is sent when the listener is ready for it, and whereto: an address and a port.
+const SAID: [(&str, &str, &str); 8] = [
+    ("group", "239.1.2.3", "4300"),
+    ("other", "239.1.2.4", "4300"),
+    ("everyone", "255.255.255.255", "4300"),
+    ("network", "10.99.0.255", "4300"),
+    ("group-again", "239.1.2.3", "4300"),
+    ("other-again", "239.1.2.4", "4300"),
+    ("early", "239.1.2.5", "4301"),
+    ("six", "ff15::99", "4302"),
 ];
 
 /// What the listener says, and what the peer hears of it.
@@ -26,9 +26,9 @@ fn heard(silk: &Silk, mut listener: Command, here: [&str; 2]) -> (String, String
     let _listener = silk.start_logged(listener.args(["groups.py", "listen", here[0], here[1]]), "listener");
     let ready =
         |step: &str| within(PATIENCE, || silk.log("listener").contains(&format!("ready for {step}\n")));
-    for (step, to) in SAID {
+    for (step, to, port) in SAID {
         assert!(ready(step), "{step}: {}", silk.log("listener"));
-        let said = silk.on_peer("python3").args(["groups.py", "say", to, step]).status();
+        let said = silk.on_peer("python3").args(["groups.py", "say", to, port, step]).status();
         assert!(said.is_ok_and(|status| status.success()), "{step}");
     }
     let _peer = silk.start_logged(silk.on_peer("python3").args(["groups.py", "hear"]), "peer");

@@ -140,7 +140,8 @@ impl Module for Ip {
         if header.total_len() < header.header_len() || header.total_len() > view.bytes().len() {
             return Answer::Pass;
         }
-        if header.protocol == igmp::PROTOCOL && !header.is_fragment() {
+        let payload = header.total_len() - header.header_len();
+        if header.protocol == igmp::PROTOCOL && !header.is_fragment() && payload >= igmp::HEADER {
             let ours = Verdict::Control { domain: self.tables.domains().control };
             return if self.tables.owned().arp { Answer::Found(ours) } else { Answer::Pass };
         }
