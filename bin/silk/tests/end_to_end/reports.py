@@ -54,7 +54,7 @@ def watch(address):
     s.bind(("eth0", 0))
     s.settimeout(0.2)
     print("watching", flush=True)
-    seen, asked, end = set(), False, time.time() + 20
+    seen, asked, end = set(), False, time.time() + 60
     while time.time() < end and len(seen) < 6:
         try:
             frame, whence = s.recvfrom(2000)
@@ -79,8 +79,8 @@ def join():
     six.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     six.bind(("", 4401))
     six.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, GROUP6 + struct.pack("=I", socket.if_nametoindex("eth0")))
-    time.sleep(6)
-    # A socket that ends leaves its groups.
+    # A program that is ended leaves its groups.
+    time.sleep(120)
 
 
 watch(socket.inet_aton(sys.argv[2])) if sys.argv[1] == "watch" else join()

@@ -5,6 +5,7 @@ import hashlib
 import socket
 import struct
 import sys
+import time
 
 SEGMENT, GRO, UDP = 103, 104, 17
 DATA = bytes(n % 251 for n in range(60000))
@@ -45,6 +46,9 @@ def receive():
 
 
 def send():
+    # Until the neighbour's address is known no large datagram waits for it.
+    s.sendto(b"first", (address, 9))
+    time.sleep(1)
     s.connect((address, port))
     s.setsockopt(UDP, SEGMENT, 1400)
     print(attempt(s.send, DATA), attempt(s.send, DATA[:1400]), attempt(s.send, DATA[:20]))
