@@ -48,7 +48,7 @@ pub unsafe fn parse(addr: *const sockaddr, len: socklen_t) -> Answer<SocketAddr>
 }
 
 /// The C form: the bytes and how many of them count.
-fn bytes(address: SocketAddr, inet6: bool) -> ([u8; 28], usize) {
+pub fn bytes(address: SocketAddr, inet6: bool) -> ([u8; 28], usize) {
     let mut all = [0; 28];
     let mut put = |at: usize, part: &[u8]| {
         all.iter_mut().skip(at).zip(part).for_each(|(to, from)| *to = *from);

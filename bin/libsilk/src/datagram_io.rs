@@ -3,8 +3,11 @@
 
 use crate::address::ANY;
 use crate::errno::Answer;
+use crate::error_queue::{self, Told};
 use crate::family;
+use crate::groups;
 use crate::naming::{self, Server};
+use crate::settings::flag;
 use crate::signals;
 use crate::socket::{Socket, shape};
 use crate::state;
@@ -13,7 +16,7 @@ use crate::vectors::Vectors;
 use crate::wait::{self, Change, Deadline};
 use crate::wishes;
 use silk_control::{Kind, Reply};
-use silk_stream::{Datagram, Slot, pop_datagram, push_datagram};
+use silk_stream::{Bytes, Datagram, Slot, option, pop_datagram, push_datagram};
 use std::ffi::c_int;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -30,7 +33,16 @@ pub struct Arrived {
     pub whole: usize,
     /// Its sender.
     pub peer: SocketAddr,
+    /// Bytes of each but the last where it is several datagrams (`UDP_GRO`), else 0.
+    pub segment: u32,
+    /// It is what an error quotes (`MSG_ERRQUEUE`); the sender is then whom it was for.
+    pub error: Option<Told>,
 }
+
+/// The most datagrams that are received at once, as Linux has it.
+const COALESCED: usize = 64;
+/// Linux's `UDP_MAX_SEGMENTS`: the most that are sent at once.
+const SEGMENTS: usize = 128;
 
 /// Receives one datagram.
 ///
@@ -38,7 +50,7 @@ pub struct Arrived {
 /// As `recvfrom(2)`.
 pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived> {
     if flags & libc::MSG_ERRQUEUE != 0 {
-        return Err(libc::EAGAIN);
+        return error_queue::take(socket, into);
     }
     if flags & libc::MSG_OOB != 0 {
         return Err(libc::EOPNOTSUPP);
@@ -53,7 +65,7 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived>
             return Err(errno);
         }
         if socket.shut.load(Relaxed) & shut::READ != 0 {
-            return Ok(Arrived { copied: 0, whole: 0, peer: ANY });
+            return Ok(Arrived { copied: 0, whole: 0, peer: ANY, segment: 0, error: None });
         }
         if socket.is_nonblocking(flags) {
             return Err(libc::EAGAIN);
@@ -82,10 +94,37 @@ fn take(socket: &Socket, slot: &Slot, into: &Vectors, flags: c_int) -> Answer<Op
     let whole = datagram.len as usize;
     let copied = whole.min(into.total());
     into.fill(0, copied, ring, at);
+    let mut arrived = Arrived { copied, whole, peer: datagram.peer, segment: 0, error: None };
+    let (mut next, end) = (next, read.wrapping_add(there));
+    if socket.settings.has_flag(flag::COALESCE) && whole > 0 && copied == whole {
+        next = take_more(&mut arrived, ring, (next, end), into);
+    }
     if flags & libc::MSG_PEEK == 0 {
         advance(socket, slot, next);
     }
-    Ok(Some(Arrived { copied, whole, peer: datagram.peer }))
+    Ok(Some(arrived))
+}
+
+/// Takes the datagrams behind the first that are from its sender and as long, and one shorter at last,
+/// as far as they fit (`UDP_GRO`); the read index behind them.
+fn take_more(arrived: &mut Arrived, ring: Bytes<'_>, (mut next, end): (u32, u32), into: &Vectors) -> u32 {
+    let size = arrived.whole;
+    for _ in 1..COALESCED {
+        let Some((more, at, behind)) = pop_datagram(ring, next, end.wrapping_sub(next)) else { break };
+        let len = more.len as usize;
+        let room = into.total().min(MOST) - arrived.copied;
+        if more.peer != arrived.peer || len == 0 || len > size || len > room {
+            break;
+        }
+        into.fill(arrived.copied, len, ring, at);
+        arrived.copied += len;
+        (next, arrived.segment) = (behind, size as u32);
+        if len < size {
+            break;
+        }
+    }
+    arrived.whole = arrived.copied;
+    next
 }
 
 /// Bytes of the next datagram (`FIONREAD`).
@@ -95,16 +134,24 @@ pub fn next_length(slot: &Slot) -> u32 {
         .map_or(0, |(datagram, ..)| datagram.len)
 }
 
-/// Sends one datagram, to `peer` or to whom the socket is connected.
+/// Sends one datagram, to `peer` or to whom the socket is connected; or several, of `segment` bytes
+/// each, where that or `UDP_SEGMENT` says so.
 ///
 /// # Errors
 /// As `sendto(2)`.
-pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, flags: c_int) -> Answer {
+pub fn send(
+    socket: &Socket,
+    from: &Vectors,
+    peer: Option<SocketAddr>,
+    segment: Option<u16>,
+    flags: c_int,
+) -> Answer {
     if flags & libc::MSG_OOB != 0 {
         return Err(libc::EOPNOTSUPP);
     }
     let total = from.total();
-    if total > MOST || (wishes::refuses_fragments(&socket.settings) && total > wishes::whole_datagram()) {
+    let segment = segment_of(socket, segment);
+    if total > MOST {
         return Err(libc::EMSGSIZE);
     }
     let mut deadline = None;
@@ -120,7 +167,11 @@ pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, flags: c_
             return Err(errno);
         }
         let to = destination(socket, slot, peer)?;
-        if put(socket, slot, from, to)? {
+        if !may_send_to(socket, to) {
+            return Err(libc::EACCES);
+        }
+        let segment = fits(socket, slot, to, total, segment)?;
+        if put(socket, slot, from, to, segment)? {
             return Ok(total);
         }
         let space = Datagram::space(total as u32);
@@ -141,6 +192,33 @@ pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, flags: c_
     }
 }
 
+/// Into datagrams of how many bytes what is sent is to be cut; 0: it is one.
+fn segment_of(socket: &Socket, asked: Option<u16>) -> u16 {
+    let set = || u16::try_from(socket.settings.segment.load(Relaxed)).unwrap_or(0);
+    asked.unwrap_or_else(set)
+}
+
+/// Whether `total` bytes to `to` may leave, cut into datagrams of `segment` bytes, which are never cut
+/// up further. What is left of `segment`: nothing where there is nothing to cut.
+fn fits(socket: &Socket, slot: &Slot, to: SocketAddr, total: usize, segment: u16) -> Answer<u16> {
+    let each = if segment == 0 { total } else { total.min(segment.into()) };
+    let mtu = wishes::most_of_packet(socket, slot, to.is_ipv6(), segment > 0);
+    if each + wishes::headers(to.is_ipv6()) > mtu {
+        error_queue::refused(socket, to, mtu);
+        return Err(libc::EMSGSIZE);
+    }
+    if segment > 0 && total > usize::from(segment) * SEGMENTS {
+        return Err(libc::EINVAL);
+    }
+    Ok(if total > segment.into() { segment } else { 0 })
+}
+
+/// Whether the program has asked for leave to speak with everyone, if it wants to (`SO_BROADCAST`).
+pub fn may_send_to(socket: &Socket, to: SocketAddr) -> bool {
+    let asked = socket.settings.stream.load(Relaxed) & option::BROADCAST != 0;
+    asked || socket.is(shape::SCOUT) || !groups::is_broadcast(to)
+}
+
 fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer<SocketAddr> {
     match peer {
         Some(peer) if peer.is_ipv6() && !socket.is(shape::INET6) => Err(libc::ENETUNREACH),
@@ -153,11 +231,11 @@ fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer
 }
 
 /// Writes the record; `false` when there is no room.
-fn put(socket: &Socket, slot: &Slot, from: &Vectors, to: SocketAddr) -> Answer<bool> {
+fn put(socket: &Socket, slot: &Slot, from: &Vectors, to: SocketAddr, segment: u16) -> Answer<bool> {
     let _turn = socket.writing.turn();
     let bytes = state::send_ring(slot)?;
     let write = slot.tx_write.load(Relaxed);
-    match push_datagram(bytes, write, state::writable(slot), to, &from.slices()) {
+    match push_datagram(bytes, write, state::writable(slot), to, segment, &from.slices()) {
         None => Ok(false),
         Some(next) => {
             // As in `stream_io`: the ring's look must not overtake the store.

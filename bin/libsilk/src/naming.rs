@@ -4,6 +4,7 @@
 
 use crate::accept;
 use crate::address::{self, ANY};
+use crate::datagram_io;
 use crate::environment;
 use crate::epoll;
 use crate::errno::{Answer, check, last};
@@ -70,6 +71,7 @@ fn decided(socket: &'static Socket, reply: Reply, role: Role) -> Answer<Server> 
             socket.serve(slot, generation, role);
             options::pass_on_all(socket);
             options::tell_foreign(socket)?;
+            socket.early.tell(socket);
             epoll::now_served(socket);
             Ok(Server::Silk)
         }
@@ -218,6 +220,9 @@ pub unsafe fn connect(socket: &'static Socket, addr: *const sockaddr, len: sockl
     };
     if socket.is_served() && !socket.is(shape::DATAGRAM) && progress(socket)? {
         return Ok(Server::Silk);
+    }
+    if socket.is(shape::DATAGRAM) && socket.is_served() && !datagram_io::may_send_to(socket, peer) {
+        return Err(libc::EACCES);
     }
     let bound = socket.is_served().then(|| socket.name().0);
     if bound.is_none() && !join(socket)? {

@@ -2,8 +2,10 @@
 //! answered from its slot; what has no meaning here goes to the kernel's part of the socket,
 //! so that it reads back as it was set, and is told loudly.
 
+use crate::control;
 use crate::errno::{Answer, check};
 use crate::family::{self, Family};
+use crate::groups;
 use crate::real;
 use crate::settings::{Settings, flag};
 use crate::socket::{Role, Socket, shape};
@@ -47,6 +49,10 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
         (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) if v6 => Place::Flag(flag::ONLY_INET6),
         (libc::IPPROTO_IP, libc::IP_PKTINFO) => Place::Flag(flag::PACKET_INFO),
         (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO) => Place::Flag(flag::PACKET_INFO),
+        (control::UDP, control::UDP_SEGMENT) if is_udp(socket) => Place::Number(&settings.segment),
+        (control::UDP, control::UDP_GRO) if is_udp(socket) => Place::Flag(flag::COALESCE),
+        (libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP) => Place::Flag(flag::NO_LOOP),
+        (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_LOOP) if v6 => Place::Flag(flag::NO_LOOP6),
         (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => Place::Stream(option::KEEPALIVE),
         (libc::SOL_SOCKET, libc::SO_BROADCAST) => Place::Stream(option::BROADCAST),
         (libc::IPPROTO_TCP, libc::TCP_NODELAY) => Place::Stream(option::NODELAY),
@@ -65,8 +71,14 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
         (libc::SOL_SOCKET, libc::SO_INCOMING_CPU) => Place::Number(&settings.incoming_cpu),
         (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE) => Place::PacingRate,
         (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => Place::Congestion,
+        (libc::IPPROTO_IPV6, _) if !v6 => return None,
         _ => return wishes::place(level, name).map(Place::Wish),
     })
+}
+
+/// Whether its datagrams are UDP's.
+fn is_udp(socket: &Socket) -> bool {
+    socket.is(shape::DATAGRAM) && !socket.is(shape::SCOUT)
 }
 
 /// Reads a value of the program's.
@@ -112,6 +124,7 @@ fn number_to_keep(socket: &Socket, level: c_int, name: c_int, number: c_int) -> 
     let fits = match (level, name) {
         (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE | libc::TCP_KEEPINTVL) => (1..=32_767).contains(&number),
         (libc::IPPROTO_TCP, libc::TCP_KEEPCNT) => (1..=127).contains(&number),
+        (control::UDP, control::UDP_SEGMENT) => u16::try_from(number).is_ok(),
         _ => number >= 0,
     };
     fits.then_some(number.unsigned_abs()).ok_or(libc::EINVAL)
@@ -137,6 +150,9 @@ pub unsafe fn remember(
     // SAFETY: as the caller promises.
     unsafe {
         match place {
+            Place::Flag(bit @ (flag::NO_LOOP | flag::NO_LOOP6)) => {
+                settings.set_flag(bit, input_number(level, value, len)? == 0);
+            }
             Place::Flag(bit) => settings.set_flag(bit, input::<c_int>(value, len)? != 0),
             Place::Stream(bit) if input::<c_int>(value, len)? != 0 => {
                 settings.stream.fetch_or(bit, Relaxed);
@@ -210,13 +226,16 @@ pub unsafe fn set(
         return Err(libc::ENOPROTOOPT);
     }
     // SAFETY: as the caller promises.
+    if let Some(asked) = unsafe { groups::read(level, name, value, len) }
+        && groups::change(socket, fd, asked?)?.is_some()
+    {
+        return Ok(());
+    }
+    // SAFETY: as the caller promises.
     if unsafe { remember(socket, level, name, value, len) }? {
         let uncork = name == libc::TCP_CORK || name == libc::TCP_NODELAY;
         if level == libc::IPPROTO_TCP && name == libc::TCP_DEFER_ACCEPT && socket.role() == Role::Listener {
             return crate::naming::listen_on(socket);
-        }
-        if (level, name) == (libc::IPPROTO_IP, libc::IP_RECVERR) && socket.role() == Role::Datagram {
-            unserved::tell("the error queue of a datagram socket (IP_RECVERR)", libc::ENOPROTOOPT)?;
         }
         if let (Some(family), Ok(slot)) = (family::joined(), socket.slot()) {
             if pass_on(socket, slot, family) && socket.role() == Role::Listener {
@@ -380,6 +399,15 @@ pub unsafe fn get(
             (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
                 return output(&wishes::congestion(socket, Some(slot)), value, len);
             }
+            (libc::IPPROTO_IP, libc::IP_MTU) | (libc::IPPROTO_IPV6, libc::IPV6_MTU) => {
+                let mtu = if socket.role() == Role::Datagram {
+                    Some(wishes::path_mtu(socket, slot)).filter(|_| socket.is(shape::CONNECTED))
+                } else {
+                    tcp_info::path_mtu(socket, slot).map(|mtu| mtu as usize)
+                };
+                let mtu = mtu.ok_or(libc::ENOTCONN)?;
+                return output(&c_int::try_from(mtu).unwrap_or(c_int::MAX), value, len);
+            }
             (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE) => {
                 let rate = wishes::pacing_rate(&socket.settings);
                 if !len.is_null() && *len >= 8 {
@@ -455,13 +483,11 @@ fn number(socket: &Socket, slot: &Slot, level: c_int, name: c_int) -> Option<c_i
             or_default(settings.keep_count.load(Relaxed), usual(|usual| &usual.keep_count))
         }
         _ => match place(socket, level, name)? {
+            Place::Flag(bit @ (flag::NO_LOOP | flag::NO_LOOP6)) => c_int::from(!settings.has_flag(bit)),
             Place::Flag(bit) => c_int::from(settings.has_flag(bit)),
             Place::Stream(bit) => c_int::from(settings.stream.load(Relaxed) & bit != 0),
             Place::Number(cell) => signed(cell.load(Relaxed)),
-            Place::Wish(place) => {
-                let word = settings.wishes.get(place).map_or(0, |cell| cell.load(Relaxed));
-                wishes::number(place, word, wishes::usual())
-            }
+            Place::Wish(place) => wishes::number(place, settings.wish(place), wishes::usual()),
             Place::Linger | Place::Time(_) | Place::Congestion | Place::PacingRate => return None,
         },
     })

@@ -2,6 +2,7 @@
 //! `datagram_poll` would.
 
 use crate::accept;
+use crate::error_queue;
 use crate::socket::{Role, Socket, shape};
 use crate::state;
 use crate::stream_io::shut;
@@ -73,8 +74,8 @@ fn stream(socket: &Socket, slot: &Slot) -> u32 {
 
 fn datagram(socket: &Socket, slot: &Slot) -> u32 {
     let mut ready = 0;
-    if state::has_error(slot) {
-        ready |= FAILED | IN;
+    if state::has_error(slot) || error_queue::is_waiting(socket, slot) {
+        ready |= FAILED;
     }
     if state::is_dead() {
         ready |= HUNG_UP | OUT;

@@ -18,12 +18,18 @@ pub mod flag {
     pub const OUT_OF_BAND_INLINE: u32 = 8;
     /// `IP_PKTINFO` or `IPV6_RECVPKTINFO`: `recvmsg` says where a datagram arrived.
     pub const PACKET_INFO: u32 = 16;
+    /// `UDP_GRO`: several datagrams of one sender may be received at once.
+    pub const COALESCE: u32 = 32;
+    /// `IP_MULTICAST_LOOP` off.
+    pub const NO_LOOP: u32 = 64;
+    /// `IPV6_MULTICAST_LOOP` off.
+    pub const NO_LOOP6: u32 = 128;
 }
 
 /// How many words [`Settings::words`] has.
 pub const WORDS: usize = OWN + wish::COUNT;
 /// Those of them that are not wishes.
-const OWN: usize = 14;
+const OWN: usize = 15;
 
 /// The options.
 pub struct Settings {
@@ -55,6 +61,8 @@ pub struct Settings {
     pub service: AtomicU32,
     /// `SO_INCOMING_CPU` as set, plus one.
     pub incoming_cpu: AtomicU32,
+    /// `UDP_SEGMENT`, bytes of each datagram; 0: what is sent is one.
+    pub segment: AtomicU32,
     /// As [`silk_stream::Slot::wishes`].
     pub wishes: [AtomicU32; wish::COUNT],
 }
@@ -77,6 +85,7 @@ impl Settings {
             defer_accept: AtomicU32::new(0),
             service: AtomicU32::new(0),
             incoming_cpu: AtomicU32::new(0),
+            segment: AtomicU32::new(0),
             wishes: [const { AtomicU32::new(0) }; wish::COUNT],
         }
     }
@@ -98,6 +107,7 @@ impl Settings {
             defer_accept,
             service,
             incoming_cpu,
+            segment,
             wishes,
         } = self;
         let own: [&AtomicU32; OWN] = [
@@ -115,6 +125,7 @@ impl Settings {
             defer_accept,
             service,
             incoming_cpu,
+            segment,
         ];
         own.into_iter().chain(wishes)
     }
@@ -129,6 +140,11 @@ impl Settings {
     /// Sets all of them.
     pub fn set(&self, words: [u32; WORDS]) {
         self.cells().zip(words).for_each(|(cell, word)| cell.store(word, Relaxed));
+    }
+
+    /// One word of the wishes.
+    pub fn wish(&self, place: usize) -> u32 {
+        self.wishes.get(place).map_or(0, |cell| cell.load(Relaxed))
     }
 
     /// The wishes alone.

@@ -7,7 +7,9 @@
 //! wait therefore ends with a new look at [`Socket::slot`].
 
 use crate::errno::Answer;
+use crate::error_queue::Refused;
 use crate::family;
+use crate::groups::Early;
 use crate::lock::Lock;
 use crate::settings::{self, Settings};
 use silk_control::Kind;
@@ -88,6 +90,10 @@ pub struct Socket {
     /// Options set before it was decided who serves it, of those that silk knows nothing of:
     /// level in the upper half, name in the lower.
     pub foreign: [AtomicU32; 4],
+    /// What was refused because it was too large, and nobody has heard why yet.
+    pub refused: Refused,
+    /// The groups it has joined before it was decided who serves it.
+    pub early: Early,
     /// Readers take turns.
     pub reading: Lock,
     /// Writers take turns.
@@ -112,6 +118,8 @@ impl Socket {
             crowd: AtomicU32::new(0),
             watched: AtomicU32::new(0),
             foreign: [const { AtomicU32::new(0) }; 4],
+            refused: Refused::new(),
+            early: Early::new(),
             reading: Lock::new(),
             writing: Lock::new(),
             settings: Settings::new(),
@@ -259,6 +267,8 @@ pub fn make(state: u32, shape: u32, flags: u32) -> Option<&'static Socket> {
     socket.crowd.store(0, Ordering::Relaxed);
     socket.watched.store(0, Ordering::Relaxed);
     socket.settings.set([0; settings::WORDS]);
+    socket.refused.take();
+    socket.early.clear();
     socket.foreign.iter().for_each(|word| word.store(0, Ordering::Relaxed));
     socket.reading.force_open();
     socket.writing.force_open();

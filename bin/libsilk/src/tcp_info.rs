@@ -54,6 +54,12 @@ pub fn segment(socket: &Socket, slot: &Slot) -> u32 {
     known(socket, slot).map_or(0, SharedInfo::segment)
 }
 
+/// Bytes of the largest packet that the way to the peer takes.
+pub fn path_mtu(socket: &Socket, slot: &Slot) -> Option<u32> {
+    ask(socket, slot);
+    known(socket, slot).map(SharedInfo::path_mtu).filter(|mtu| *mtu > 0)
+}
+
 /// The CPU that processes the socket's packets, plus one, as it was last told.
 pub fn incoming_cpu(socket: &Socket, slot: &Slot) -> Option<u32> {
     known(socket, slot).map(|record| record.cpu.load(Relaxed)).filter(|cpu| *cpu > 0)

@@ -2,6 +2,7 @@
 //! forms of messages, names and control data.
 
 use crate::address;
+use crate::control::{self, Telling};
 use crate::datagram_io;
 use crate::errno::Answer;
 use crate::family;
@@ -45,7 +46,7 @@ pub fn send(socket: &Socket, from: &Vectors, flags: c_int) -> Answer {
     match socket.role() {
         Role::Stream => stream_io::send(socket, from, flags),
         Role::Listener => Err(libc::EPIPE),
-        Role::Datagram => datagram_io::send(socket, from, None, flags),
+        Role::Datagram => datagram_io::send(socket, from, None, None, flags),
     }
 }
 
@@ -108,7 +109,7 @@ pub unsafe fn send_to(
     }
     // SAFETY: as the caller promises.
     let peer = unsafe { peer(to, to_len) }?;
-    datagram_io::send(socket, from, peer, flags)
+    datagram_io::send(socket, from, peer, None, flags)
 }
 
 /// Decides about an undecided datagram socket that is about to send.
@@ -151,7 +152,6 @@ pub unsafe fn receive_message(socket: &Socket, message: *mut msghdr, flags: c_in
     let count = c_int::try_from(message.msg_iovlen).map_err(|_| libc::EMSGSIZE)?;
     // SAFETY: as the caller promises.
     let into = unsafe { Vectors::at(message.msg_iov, count) }?;
-    let room = message.msg_controllen;
     if socket.role() != Role::Datagram {
         let got = receive(socket, &into, flags)?;
         (message.msg_namelen, message.msg_controllen, message.msg_flags) = (0, 0, 0);
@@ -159,6 +159,9 @@ pub unsafe fn receive_message(socket: &Socket, message: *mut msghdr, flags: c_in
     }
     let got = datagram_io::receive(socket, &into, flags)?;
     message.msg_flags = if got.whole > got.copied { libc::MSG_TRUNC } else { 0 };
+    if got.error.is_some() {
+        message.msg_flags |= libc::MSG_ERRQUEUE;
+    }
     // SAFETY: the name has `msg_namelen` bytes, or is null.
     unsafe {
         let name = message.msg_name.cast();
@@ -167,20 +170,24 @@ pub unsafe fn receive_message(socket: &Socket, message: *mut msghdr, flags: c_in
             message.msg_namelen = 0;
         }
     }
-    message.msg_controllen = 0;
+    // SAFETY: the control buffer has `msg_controllen` bytes, or is null.
+    let mut telling = unsafe { Telling::new(message) };
+    if let Some(told) = &got.error {
+        told.put(socket.is(shape::INET6), &mut telling);
+        return Ok(got.copied);
+    }
     if socket.settings.has_flag(flag::PACKET_INFO) {
-        // SAFETY: the control buffer has `room` bytes, or is null.
-        unsafe { packet_info(socket, message, room)? };
+        packet_info(socket, &mut telling)?;
+    }
+    if got.segment > 0 {
+        telling.put(control::UDP, control::UDP_GRO, c_int::try_from(got.segment).unwrap_or(0));
     }
     Ok(length(got, flags))
 }
 
 /// Says where a datagram arrived (`IP_PKTINFO`): at the socket's own address, or silk's, over silk's
 /// interface.
-///
-/// # Safety
-/// `message`'s control buffer must have `room` bytes or be null.
-unsafe fn packet_info(socket: &Socket, message: &mut msghdr, room: usize) -> Answer<()> {
+fn packet_info(socket: &Socket, telling: &mut Telling<'_>) -> Answer<()> {
     let usual = wishes::usual();
     let known = |pick: fn(&Usual) -> &AtomicU32| usual.map_or(0, |usual| pick(usual).load(Relaxed));
     let interface = known(|usual| &usual.interface);
@@ -194,42 +201,21 @@ unsafe fn packet_info(socket: &Socket, message: &mut msghdr, room: usize) -> Ans
         IpAddr::V6(_) if !v6 => return Ok(()),
         IpAddr::V6(local) => (Ipv4Addr::UNSPECIFIED, local),
     };
-    let size = if v6 { size_of::<libc::in6_pktinfo>() } else { size_of::<libc::in_pktinfo>() };
-    // SAFETY: computes a size.
-    let space = unsafe { libc::CMSG_SPACE(size as u32) } as usize;
-    if message.msg_control.is_null() || room < space {
-        message.msg_flags |= libc::MSG_CTRUNC;
-        return Ok(());
-    }
-    message.msg_controllen = space;
-    // SAFETY: the buffer holds a header with `size` bytes of data, as was just checked.
-    unsafe {
-        let header = libc::CMSG_FIRSTHDR(message);
-        if header.is_null() {
-            return Ok(());
-        }
-        (*header).cmsg_len = libc::CMSG_LEN(size as u32) as usize;
-        let data = libc::CMSG_DATA(header);
-        if v6 {
-            ((*header).cmsg_level, (*header).cmsg_type) = (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO);
-            let address = libc::in6_addr { s6_addr: wide.octets() };
-            data.cast::<libc::in6_pktinfo>()
-                .write_unaligned(libc::in6_pktinfo { ipi6_addr: address, ipi6_ifindex: interface });
-        } else {
-            ((*header).cmsg_level, (*header).cmsg_type) = (libc::IPPROTO_IP, libc::IP_PKTINFO);
-            let address = libc::in_addr { s_addr: u32::from(v4).to_be() };
-            data.cast::<libc::in_pktinfo>().write_unaligned(libc::in_pktinfo {
-                ipi_ifindex: interface.cast_signed(),
-                ipi_spec_dst: address,
-                ipi_addr: address,
-            });
-        }
+    if v6 {
+        let address = libc::in6_addr { s6_addr: wide.octets() };
+        let info = libc::in6_pktinfo { ipi6_addr: address, ipi6_ifindex: interface };
+        telling.put(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, info);
+    } else {
+        let address = libc::in_addr { s_addr: u32::from(v4).to_be() };
+        let interface = interface.cast_signed();
+        let info = libc::in_pktinfo { ipi_ifindex: interface, ipi_spec_dst: address, ipi_addr: address };
+        telling.put(libc::IPPROTO_IP, libc::IP_PKTINFO, info);
     }
     Ok(())
 }
 
-/// `sendmsg(2)`. Control data are ignored: what they could ask for (`IP_PKTINFO`, …) is the
-/// path's business.
+/// `sendmsg(2)`. Control data but UDP's are ignored: what they could ask for (`IP_PKTINFO`, …) is
+/// the path's business.
 ///
 /// # Errors
 /// As Linux.
@@ -243,7 +229,12 @@ pub unsafe fn send_message(socket: &Socket, message: *const msghdr, flags: c_int
     // SAFETY: as the caller promises.
     unsafe {
         let from = Vectors::at(message.msg_iov, count)?;
-        send_to(socket, &from, flags, message.msg_name.cast(), message.msg_namelen)
+        if socket.role() != Role::Datagram {
+            return send(socket, &from, flags);
+        }
+        let asked = control::asked(message)?;
+        let peer = peer(message.msg_name.cast(), message.msg_namelen)?;
+        datagram_io::send(socket, &from, peer, asked.segment, flags)
     }
 }
 

@@ -68,6 +68,18 @@ impl<'a> Vectors<'a> {
         }
     }
 
+    /// Copies the head of `bytes` into the buffers, as far as they go; how many bytes that is.
+    pub fn put(&self, bytes: &[u8]) -> usize {
+        let mut rest = bytes;
+        for (start, len) in self.pieces(0, bytes.len()) {
+            let (head, tail) = rest.split_at(len.min(rest.len()));
+            // SAFETY: `new`'s caller vouches for the buffer.
+            unsafe { slice::from_raw_parts_mut(start, len) }.copy_from_slice(head);
+            rest = tail;
+        }
+        bytes.len() - rest.len()
+    }
+
     /// Copies bytes `skip..skip + len` of the buffers into the ring at `at`.
     pub fn drain(&self, skip: usize, len: usize, ring: Bytes<'_>, mut at: u32) {
         for (start, len) in self.pieces(skip, len) {

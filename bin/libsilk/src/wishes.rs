@@ -4,7 +4,7 @@
 use crate::errno::Answer;
 use crate::family;
 use crate::settings::Settings;
-use crate::socket::{Role, Socket};
+use crate::socket::{Role, Socket, shape};
 use silk_stream::{Slot, Usual, wish};
 use std::ffi::c_int;
 use std::sync::atomic::AtomicU32;
@@ -19,6 +19,8 @@ const LONGEST_LINGER: c_int = 120;
 const MOST_SYNS: c_int = 127;
 /// The time to live of packets that nobody wished otherwise for.
 const USUAL_TTL: c_int = 64;
+/// That of packets to groups.
+const USUAL_GROUP_TTL: c_int = 1;
 
 /// The algorithms of the daemon, by their numbers (`silk_tcp::Algorithm`).
 const ALGORITHMS: [&[u8]; 3] = [b"cubic", b"reno", b"bbr"];
@@ -35,6 +37,11 @@ pub fn place(level: c_int, name: c_int) -> Option<usize> {
         (libc::IPPROTO_IP, libc::IP_TTL) => wish::TTL,
         (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER) => wish::DISCOVERY,
         (libc::IPPROTO_IP, libc::IP_RECVERR) => wish::SOFT_ERRORS,
+        (libc::IPPROTO_IP, libc::IP_MULTICAST_TTL) => wish::GROUP_TTL,
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) => wish::SOFT_ERRORS6,
+        (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER) => wish::DISCOVERY6,
+        (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS) => wish::HOPS,
+        (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_HOPS) => wish::GROUP_HOPS,
         _ => return None,
     })
 }
@@ -56,13 +63,16 @@ pub fn word(place: usize, number: c_int) -> Answer<u32> {
         wish::LINGER => Ok(number.min(LONGEST_LINGER).unsigned_abs() + 1),
         wish::MAX_SEGMENT if number == 0 => Ok(0),
         wish::MAX_SEGMENT => within(LEAST_SEGMENT, MOST_SEGMENT),
-        wish::QUICK_ACK | wish::SOFT_ERRORS => Ok(match (place, number != 0) {
+        wish::QUICK_ACK | wish::SOFT_ERRORS | wish::SOFT_ERRORS6 => Ok(match (place, number != 0) {
             (wish::QUICK_ACK, on) => 1 + u32::from(on),
             (_, on) => u32::from(on),
         }),
-        wish::TTL if number == -1 => Ok(0),
+        wish::TTL | wish::HOPS | wish::GROUP_TTL | wish::GROUP_HOPS if number == -1 => Ok(0),
+        wish::HOPS | wish::GROUP_TTL | wish::GROUP_HOPS => within(0, 255).map(|word| word + 1),
         wish::TTL => within(1, 255),
-        wish::DISCOVERY => within(libc::IP_PMTUDISC_DO - 2, libc::IP_PMTUDISC_PROBE + 2).map(|word| word + 1),
+        wish::DISCOVERY | wish::DISCOVERY6 => {
+            within(libc::IP_PMTUDISC_DO - 2, libc::IP_PMTUDISC_PROBE + 2).map(|word| word + 1)
+        }
         _ => Ok(number.cast_unsigned()),
     }
 }
@@ -81,8 +91,12 @@ pub fn number(place: usize, word: u32, usual: Option<&Usual>) -> c_int {
         // As with Linux, whose sockets begin with quick acknowledgements.
         (wish::QUICK_ACK, _) => c_int::from(word != 1),
         (wish::TTL, _) => or(USUAL_TTL),
-        (wish::DISCOVERY, 0) => libc::IP_PMTUDISC_WANT,
-        (wish::DISCOVERY, _) => signed(word - 1),
+        (wish::HOPS, 0) => USUAL_TTL,
+        (wish::GROUP_TTL | wish::GROUP_HOPS, 0) => USUAL_GROUP_TTL,
+        (wish::DISCOVERY | wish::DISCOVERY6, 0) => libc::IP_PMTUDISC_WANT,
+        (wish::HOPS | wish::GROUP_TTL | wish::GROUP_HOPS | wish::DISCOVERY | wish::DISCOVERY6, _) => {
+            signed(word - 1)
+        }
         _ => word.cast_signed(),
     }
 }
@@ -131,16 +145,38 @@ pub fn pacing_rate(settings: &Settings) -> u64 {
     !(u64::from(high) << 32 | u64::from(low))
 }
 
-/// Whether datagrams that do not fit the link are refused instead of cut up (`IP_MTU_DISCOVER`).
-pub fn refuses_fragments(settings: &Settings) -> bool {
-    let word = settings.wishes[wish::DISCOVERY].load(Relaxed);
-    [libc::IP_PMTUDISC_DO, libc::IP_PMTUDISC_PROBE].iter().any(|value| word == value.unsigned_abs() + 1)
+/// Bytes of the headers of IP and UDP.
+pub fn headers(v6: bool) -> usize {
+    if v6 { 48 } else { 28 }
 }
 
-/// The most bytes of a datagram that the link takes whole: its MTU without the headers of IPv4 and UDP.
-pub fn whole_datagram() -> usize {
-    let mtu = usual().map_or(0, |usual| usual.mtu.load(Relaxed));
-    if mtu == 0 { usize::MAX } else { mtu.saturating_sub(28) as usize }
+/// The most bytes of IP that a datagram of this socket may be (`IP_MTU_DISCOVER`): what the path takes
+/// as far as it is known, or the link, where nobody may cut it up; else anything.
+pub fn most_of_packet(socket: &Socket, slot: &Slot, v6: bool, whole: bool) -> usize {
+    if socket.is(shape::SCOUT) {
+        return usize::MAX;
+    }
+    let place = if v6 { wish::DISCOVERY6 } else { wish::DISCOVERY };
+    let wished = socket.settings.wish(place).checked_sub(1).map(u32::cast_signed);
+    match wished {
+        Some(libc::IP_PMTUDISC_PROBE | INTERFACE) => link_mtu(),
+        Some(libc::IP_PMTUDISC_DO) => path_mtu(socket, slot),
+        _ if whole => path_mtu(socket, slot),
+        _ => usize::MAX,
+    }
+}
+
+/// `IP_PMTUDISC_INTERFACE`.
+const INTERFACE: c_int = 4;
+
+/// The MTU of the way to a connected socket's peer, as far as it is known.
+pub fn path_mtu(socket: &Socket, slot: &Slot) -> usize {
+    let known = slot.path_mtu.load(Relaxed);
+    if known > 0 && socket.is(shape::CONNECTED) { link_mtu().min(known as usize) } else { link_mtu() }
+}
+
+fn link_mtu() -> usize {
+    usual().map(|usual| usual.mtu.load(Relaxed) as usize).filter(|mtu| *mtu > 0).unwrap_or(usize::MAX)
 }
 
 /// What the daemon gives to sockets that wish nothing.

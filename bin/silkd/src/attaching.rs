@@ -190,6 +190,11 @@ fn show_usual(settings: &Settings, usual: &Usual) {
     usual.keep_count.store(tcp.keepalive.probes.into(), SeqCst);
     usual.mtu.store(settings.mtu.into(), SeqCst);
     usual.interface.store(settings.interface, SeqCst);
+    usual
+        .broadcasts
+        .iter()
+        .zip(settings.broadcasts())
+        .for_each(|(to, everyone)| to.store(everyone.into(), SeqCst));
     let first = settings.addresses.iter().find_map(|address| match address {
         IpAddr::V4(address) => Some(u32::from(*address)),
         IpAddr::V6(_) => None,

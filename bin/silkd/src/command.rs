@@ -2,6 +2,7 @@
 //! data that either changes: an order carries everything that is needed.
 
 use crate::classes::Classes;
+use crate::datagram_errors::Reported;
 use crate::family_end::ThreadEnd;
 use crate::scout::Recipe;
 use silk_control::{Refusal, Report, SlotNumber};
@@ -171,6 +172,15 @@ pub enum Command {
         bytes: Box<[u8]>,
         /// Its transport checksum may be partial.
         maybe_partial: bool,
+    },
+    /// What the network said of a datagram of a socket of this domain, heard in another.
+    Reported(Box<Reported>),
+    /// Tell the link that packets to a group are heard here from now on, or not.
+    Group {
+        /// The group.
+        group: IpAddr,
+        /// They are.
+        joined: bool,
     },
     /// The last holder closed the socket, in an orderly way.
     Close {

@@ -12,9 +12,9 @@ use silk_instant::Instant;
 use silk_path::classify::{Verdict, skip_extensions};
 use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, PathId, Wishes};
 use silk_sched::Member;
-use silk_stream::{request, status};
+use silk_stream::{Datagram, request, status};
 use silk_wire::{ipv4, ipv6, ndp};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -60,6 +60,8 @@ impl Sibling {
     }
 }
 
+/// Datagrams that one record may be: Linux's `UDP_MAX_SEGMENTS`.
+const SEGMENTS: usize = 128;
 /// Datagrams that are sent of a socket that is closed; more are its loss.
 const LAST_WORDS: usize = 1024;
 
@@ -174,6 +176,8 @@ impl Engine {
                 let priority = attrs.priority().map_or_else(|| self.classes.priority(class), u32::from);
                 self.show_priority(name, priority);
                 end.change_status(status::CONNECTED, 0);
+                let mtu = self.paths.path(id).and_then(|path| path.state.attrs.path_mtu());
+                end.slot().path_mtu.store(mtu.map_or(0, u32::from), SeqCst);
                 let options = options_of(&mut end);
                 self.port.put_datagrams(id, end);
                 for bell in options {
@@ -220,7 +224,7 @@ impl Engine {
                 self.paths.bell(path, now, &mut self.port, Bell::Wishes(wishes));
             });
         }
-        while left > 0 && end.pop_datagram(|to, data| self.send_one((id, twin), to, data, now)) {
+        while left > 0 && end.pop_datagram(|to, data| self.send_record((id, twin), to, data, now)) {
             left -= 1;
         }
         let name = end.name;
@@ -235,11 +239,30 @@ impl Engine {
         }
     }
 
-    /// Sends a datagram over the first path of its socket, or over the second, which is IPv6's.
-    fn send_one(&mut self, ids: (PathId, Option<PathId>), to: SocketAddr, data: [&[u8]; 2], now: Instant) {
-        let remote = Endpoint::new(to.ip().to_canonical(), to.port());
+    /// Sends what a program wrote over the first path of its socket, or over the second, which is
+    /// IPv6's. What is several datagrams (`UDP_SEGMENT`) the device cuts up, where it can.
+    fn send_record(&mut self, ids: (PathId, Option<PathId>), to: Datagram, data: [&[u8]; 2], now: Instant) {
+        let remote = Endpoint::new(to.peer.ip().to_canonical(), to.peer.port());
         let id = ids.1.filter(|_| remote.is_v6()).unwrap_or(ids.0);
-        let meta = Meta { remote, arrival: now, ..Meta::default() };
+        let (whole, size) = (to.len as usize, usize::from(to.segment));
+        if size == 0 || whole <= size {
+            return self.send_one(id, remote, 0, data, now);
+        }
+        if whole > size * SEGMENTS {
+            return self.drops.count(DropReason::TooBig);
+        }
+        let device_cuts = self.paths.path(id).is_some_and(|path| path.state.attrs.gso().unwrap_or(0) > 0);
+        if device_cuts {
+            return self.send_one(id, remote, to.segment, data, now);
+        }
+        for at in (0..whole).step_by(size) {
+            self.send_one(id, remote, 0, part(data, at, size), now);
+        }
+    }
+
+    /// Sends a datagram, or several that the device cuts into such of `segment` bytes.
+    fn send_one(&mut self, id: PathId, remote: Endpoint, segment: u16, data: [&[u8]; 2], now: Instant) {
+        let meta = Meta { remote, gso_size: segment, arrival: now, ..Meta::default() };
         let mut headroom = std::mem::take(&mut self.headroom);
         let mut message = Message::outgoing(&mut headroom, data, meta);
         let _ = self.paths.down(id, now, &mut self.port, &mut message);
@@ -258,7 +281,7 @@ impl Engine {
                 });
             }
             let mut left = LAST_WORDS;
-            while left > 0 && end.pop_datagram(|to, data| self.send_one((id, twin), to, data, now)) {
+            while left > 0 && end.pop_datagram(|to, data| self.send_record((id, twin), to, data, now)) {
                 left -= 1;
             }
         }
@@ -339,6 +362,13 @@ impl Engine {
     }
 }
 
+/// At most `size` bytes from `at` on, of bytes in two pieces.
+fn part(data: [&[u8]; 2], at: usize, size: usize) -> [&[u8]; 2] {
+    let first = data[0].len();
+    let piece = |of: usize, from: usize, to: usize| data[of].get(from..to.min(data[of].len())).unwrap_or(&[]);
+    [piece(0, at, at + size), piece(1, at.saturating_sub(first), (at + size).saturating_sub(first))]
+}
+
 /// Whether an Ethernet frame carries an answer of ARP's (RFC 826) or of neighbour discovery's
 /// (RFC 4861 §4.4).
 fn is_answer(frame: &[u8]) -> bool {
@@ -367,4 +397,16 @@ fn udp_port(frame: &[u8]) -> Option<(bool, u16)> {
     };
     let port = datagram.get(2..4)?;
     Some((six, u16::from_be_bytes([port[0], port[1]])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_in_two_pieces_is_cut_wherever_the_pieces_meet() {
+        let data = [b"abcd".as_slice(), b"efg"];
+        let cut: Vec<_> = (0..7).step_by(3).map(|at| part(data, at, 3).concat()).collect();
+        assert_eq!(cut, [b"abc".as_slice(), b"def", b"g"]);
+    }
 }

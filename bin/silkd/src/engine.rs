@@ -313,6 +313,10 @@ impl Engine {
 
     /// Something became true of a path. Whether the path has ended.
     fn take_event(&mut self, id: PathId, event: Event) -> bool {
+        // What the network says of datagrams is told elsewhere, with more of it.
+        if matches!(event, Event::Unreachable(_)) && self.port.datagrams(id).is_some() {
+            return false;
+        }
         let Some(end) = self.end_of(id) else {
             return matches!(event, Event::Closed | Event::TimeWait);
         };

@@ -181,6 +181,11 @@ impl Executor {
             }
             Command::Scout { socket, rings, recipe } => engine.open_scout(socket, rings, &recipe, now),
             Command::Frame { bytes, maybe_partial } => engine.passed_on(bytes, maybe_partial, now),
+            Command::Reported(said) => {
+                engine.has_come();
+                engine.reported(true, *said, now);
+            }
+            Command::Group { group, joined } => engine.tell_of_group(group, joined, now),
             Command::Close { socket, generation } => engine.close(socket, Some(generation), false, now),
             Command::ProcessGone { family, process } => engine.process_gone(family, process, now),
             Command::Neighbour { address, link } => engine.resolved(address, link, now),

@@ -213,7 +213,11 @@ impl Server {
             return Ok(Reply::NotOurs);
         }
         let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-        let source = if dissolve { slot.map(|_| nowhere) } else { self.settings.source_for(remote) };
+        // What nobody has bound yet speaks with groups over Linux, where that has the address too.
+        let to_group = slot.is_some() || crate::stack::owns_link(&self.settings.config);
+        let group = || self.settings.source_for_group(remote).filter(|_| to_group);
+        let source =
+            if dissolve { slot.map(|_| nowhere) } else { self.settings.source_for(remote).or_else(group) };
         let Some(source) = source else { return Ok(Reply::NotOurs) };
         let (slot, generation) = match slot {
             Some(slot) => {

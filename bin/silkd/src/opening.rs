@@ -4,6 +4,7 @@
 use crate::acceptance::{Brought, bring, call_one};
 use crate::classes::terms_of;
 use crate::command::{ListenerHold, Rings, SocketName};
+use crate::datagram_errors::Reported;
 use crate::engine::Engine;
 use crate::family_end::FamilyEnd;
 use crate::slots::{clear, place_rings, retire, store_address};
@@ -202,15 +203,8 @@ impl Engine {
                 self.paths.report(id, now, &mut self.port, silk_path::Report::Resolved);
                 self.conclude(id, now);
             }
-            Request::Report { udp, local, remote, report } => {
-                let protocol =
-                    if udp { silk_path::classify::Protocol::Udp } else { silk_path::classify::Protocol::Tcp };
-                let flow = silk_path::classify::Between { protocol, local, remote };
-                let found = self.tables.flows.lookup(&flow).filter(|f| usize::from(f.domain) == self.domain);
-                if let Some(id) = found.and_then(|f| self.paths.at(f.index)) {
-                    self.paths.report(id, now, &mut self.port, report);
-                    self.conclude(id, now);
-                }
+            Request::Report { udp, local, remote, report, quoted } => {
+                self.reported(udp, Reported { local, remote, report, quoted }, now);
             }
             Request::Arrived { mut frame, checksum } => self.reassembled(&mut frame, checksum, now),
         }

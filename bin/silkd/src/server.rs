@@ -4,6 +4,7 @@
 
 use crate::command::{Command, Event, Orders};
 use crate::family::Family;
+use crate::groups::Groups;
 use crate::ports::Ports;
 use crate::settings::Settings;
 use crate::slots::retire;
@@ -64,6 +65,8 @@ pub struct Server {
     pub(crate) next_family: u32,
     pub(crate) orders: Vec<Orders>,
     pub(crate) ports: Ports,
+    /// Who is in which group.
+    pub(crate) groups: Groups,
     pub(crate) events: Receiver<Event>,
     pub(crate) event: Arc<OwnedFd>,
     pub(crate) report_events: Sender<Event>,
@@ -143,6 +146,7 @@ impl Server {
             next_family: 0,
             orders: parts.orders,
             ports: Ports::default(),
+            groups: Groups::default(),
             events: parts.events.1,
             report_events: parts.events.0,
             unserved: BTreeMap::new(),
@@ -229,6 +233,7 @@ impl Server {
                     if let Some(socket) = gone {
                         self.give_port_back(&socket);
                     }
+                    self.leave_groups(name);
                 }
                 Event::Prioritised { peer, outcome } => {
                     let reply = outcome.map_or_else(Reply::Refused, |()| Reply::Done);
@@ -410,6 +415,9 @@ impl Server {
                     Ok(()) => return None,
                     Err(refusal) => Reply::Refused(refusal),
                 }
+            }
+            Request::Group { slot, group, at, join } => {
+                self.group((family, process), slot, group, at, join).unwrap_or_else(Reply::Refused)
             }
             Request::Scout { name } => self.scout(family, process, &name).unwrap_or_else(Reply::Refused),
             Request::Unserved { what } => {

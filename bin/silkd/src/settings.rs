@@ -7,7 +7,7 @@ use crate::scout::Recipe;
 use crate::stack;
 use silk_config::{Config, Prefix};
 use silk_control::Kind;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 /// The settings.
@@ -76,6 +76,22 @@ impl Settings {
         sides.each().filter_map(|six| self.first_source(six)).map(Place::from).collect()
     }
 
+    /// The addresses that mean everyone on one of the interface's networks.
+    pub fn broadcasts(&self) -> impl Iterator<Item = Ipv4Addr> + '_ {
+        self.networks.iter().filter_map(|(network, length)| match network {
+            IpAddr::V4(network) if *length < 31 => Some(Ipv4Addr::from(
+                u32::from(*network) | u32::MAX.checked_shr((*length).into()).unwrap_or(0),
+            )),
+            _ => None,
+        })
+    }
+
+    /// The address to send to a group from, or to everyone.
+    pub fn source_for_group(&self, group: IpAddr) -> Option<IpAddr> {
+        let everyone = matches!(group, IpAddr::V4(group) if group.is_broadcast());
+        self.first_source(group.is_ipv6()).filter(|_| everyone || group.is_multicast())
+    }
+
     /// The address to connect to `remote` from, or `None` when that is Linux's business.
     // RFC 9293 MUST-46.
     pub fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
@@ -116,7 +132,7 @@ fn same_network(a: IpAddr, b: IpAddr, length: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{Ipv4Addr, Ipv6Addr};
+    use std::net::Ipv6Addr;
 
     fn settings(device: &str) -> Settings {
         let text = format!("[device]\n{device}\n[[class]]\nname = \"all\"\ndefault = true\n");

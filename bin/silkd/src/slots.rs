@@ -36,6 +36,9 @@ pub fn clear(record: &silk_stream::Slot) -> u32 {
         &record.receive_limit,
         &record.service,
         &record.info,
+        &record.error_write,
+        &record.error_read,
+        &record.path_mtu,
     ] {
         word.store(0, SeqCst);
     }

@@ -4,7 +4,9 @@
 
 use crate::command::{Rings, SocketName};
 use silk_path::{ByteStream, Incoming, Outgoing};
-use silk_stream::{Arena, Bytes, RingPlace, Slot, free, status, used, waiting, wish};
+use silk_stream::{
+    Arena, Bytes, Datagram, ERRORS, RingPlace, Slot, SocketError, free, status, used, waiting, wish,
+};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
@@ -168,11 +170,29 @@ impl SocketEnd {
     // RFC 9293 MUST-47, SHLD-20, SHLD-25.
     pub fn note_soft_error(&mut self, errno: i32) {
         self.soft_error = errno;
-        if self.slot().wishes[wish::SOFT_ERRORS].load(Relaxed) != 0 {
-            self.slot().error.store(errno.unsigned_abs(), SeqCst);
-            self.to_program.news = true;
-            self.from_program.news = true;
-            self.told_error = true;
+        let wishes = [wish::SOFT_ERRORS, wish::SOFT_ERRORS6];
+        if wishes.iter().any(|wish| self.slot().wishes[*wish].load(Relaxed) != 0) {
+            self.tell_error(errno);
+        }
+    }
+
+    /// The program is to hear of an error that ends nothing.
+    pub fn tell_error(&mut self, errno: i32) {
+        self.slot().error.store(errno.unsigned_abs(), SeqCst);
+        self.to_program.news = true;
+        self.from_program.news = true;
+        self.told_error = true;
+    }
+
+    /// Puts an error into the socket's queue, with the head of the datagram; one that finds no room
+    /// is lost.
+    pub fn queue_error(&self, error: &SocketError, data: &[u8]) {
+        let Side { arena, slot: number, .. } = &self.to_program.side;
+        let (slot, Some(queue)) = (self.slot(), arena.errors(*number)) else { return };
+        let write = slot.error_write.load(Relaxed);
+        if write.wrapping_sub(slot.error_read.load(SeqCst)) < ERRORS {
+            queue.put(write, error, data);
+            slot.error_write.store(write.wrapping_add(1), SeqCst);
         }
     }
 
@@ -197,7 +217,7 @@ impl SocketEnd {
     pub fn push_datagram(&mut self, peer: SocketAddr, data: &[&[u8]]) -> bool {
         let to = &mut self.to_program;
         let room = to.free();
-        let Some(write) = silk_stream::push_datagram(to.side.bytes(), to.write, room, peer, data) else {
+        let Some(write) = silk_stream::push_datagram(to.side.bytes(), to.write, room, peer, 0, data) else {
             self.slot().drops.fetch_add(1, Relaxed);
             return false;
         };
@@ -205,10 +225,10 @@ impl SocketEnd {
         true
     }
 
-    /// Hands the next datagram the program has written to `send`: to whom, and its bytes in
-    /// at most two pieces. `false` when there is none. A malformed record empties the ring;
+    /// Hands the next datagram the program has written to `send`: what it says of itself, and its
+    /// bytes in at most two pieces. `false` when there is none. A malformed record empties the ring;
     /// it is the program's mistake and its loss.
-    pub fn pop_datagram(&mut self, send: impl FnOnce(SocketAddr, [&[u8]; 2])) -> bool {
+    pub fn pop_datagram(&mut self, send: impl FnOnce(Datagram, [&[u8]; 2])) -> bool {
         let from = &mut self.from_program;
         from.look();
         let there = from.write.wrapping_sub(from.read);
@@ -219,7 +239,7 @@ impl SocketEnd {
         let next = match silk_stream::pop_datagram(ring, from.read, there) {
             None => from.write,
             Some((datagram, at, next)) => {
-                send(datagram.peer, ring.peek(at, datagram.len as usize));
+                send(datagram, ring.peek(at, datagram.len as usize));
                 next
             }
         };
@@ -519,10 +539,10 @@ mod tests {
         let peer = "10.0.0.9:53".parse().unwrap();
         assert!(end.push_datagram(peer, &[b"query"]));
         let ring = end.from_program.side.bytes();
-        let write = silk_stream::push_datagram(ring, 0, 4096, peer, &[b"answer"]).unwrap();
+        let write = silk_stream::push_datagram(ring, 0, 4096, peer, 0, &[b"answer"]).unwrap();
         end.slot().tx_write.store(write + 8, SeqCst);
         let mut seen = Vec::new();
-        while end.pop_datagram(|to, parts| seen.push((to, parts.concat()))) {}
+        while end.pop_datagram(|to, parts| seen.push((to.peer, parts.concat()))) {}
         assert_eq!(seen, [(peer, b"answer".to_vec())]);
         assert_eq!(end.slot().tx_read.load(SeqCst), write + 8);
     }

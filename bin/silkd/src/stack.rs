@@ -194,6 +194,8 @@ impl Engine {
             ("icmp", nothing, true),
             ("tcp", listen, true),
             ("nd", nothing, owns_link),
+            ("igmp", nothing, owns_link),
+            ("mld", nothing, owns_link && six),
             ("ip6", nothing, true),
             ("icmp6", nothing, true),
             ("tcp", listen6, six),

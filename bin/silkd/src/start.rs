@@ -76,6 +76,11 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     settings.recipes = stack::recipes(&settings.config).map_err(Failure::Configuration)?;
     let mut opened = open(&mut settings).map_err(machine)?;
     configure(&opened.tables, &settings, &settings.classes).map_err(machine)?;
+    // What is sent to everyone comes to sockets that are bound to any address, as far as there is room.
+    settings
+        .broadcasts()
+        .chain([Ipv4Addr::BROADCAST])
+        .for_each(|everyone| _ = opened.tables.hear(everyone.into()));
     let neighbours = opened.interface.map(netlink::Finder::open).transpose();
     let neighbours = neighbours.map_err(|error| machine(error.to_string()))?;
     let events = channel();
@@ -95,6 +100,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let gate = opened.gate.clone();
     let parts = server::Parts { settings, orders, events, event, signals, neighbours, tables, gate, watched };
     let mut server = Server::open(parts).map_err(machine)?;
+    server.join_standing_groups();
     let base = i32::from(server.settings().config.scheduler.base_priority);
     // The control thread answers programs that wait; it does little and must not wait itself.
     let _ = priority::set(0, Scheduling::Fifo(base));

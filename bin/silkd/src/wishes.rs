@@ -50,13 +50,22 @@ pub fn of(slot: &Slot) -> Wishes {
         pacing_rate: Some(rate).filter(|rate| !matches!(*rate, 0 | u64::MAX)),
         quick_ack: words[wish::QUICK_ACK] == 2,
         ttl: some(wish::TTL).and_then(|ttl| u8::try_from(ttl).ok()),
-        discovery: match words[wish::DISCOVERY] {
-            1 => Discovery::Dont,
-            3 => Discovery::Do,
-            4 | 5 => Discovery::Probe,
-            6 => Discovery::Dont,
-            _ => Discovery::Want,
-        },
+        discovery: discovery(words[wish::DISCOVERY]),
+        hops: some(wish::HOPS).and_then(|word| u8::try_from(word - 1).ok()),
+        discovery6: discovery(words[wish::DISCOVERY6]),
+        group_ttl: some(wish::GROUP_TTL).and_then(|word| u8::try_from(word - 1).ok()),
+        group_hops: some(wish::GROUP_HOPS).and_then(|word| u8::try_from(word - 1).ok()),
+    }
+}
+
+/// What Linux's number plus one means.
+fn discovery(word: u32) -> Discovery {
+    match word {
+        1 => Discovery::Dont,
+        3 => Discovery::Do,
+        4 | 5 => Discovery::Probe,
+        6 => Discovery::Dont,
+        _ => Discovery::Want,
     }
 }
 

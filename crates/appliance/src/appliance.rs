@@ -329,7 +329,7 @@ impl Appliance {
             Request::Wake(id) => {
                 self.paths.report(id, now, &mut self.outside, silk_path::Report::Resolved);
             }
-            Request::Report { udp, local, remote, report } => {
+            Request::Report { udp, local, remote, report, .. } => {
                 if let Some(id) = self.flow(udp, local, remote) {
                     self.paths.report(id, now, &mut self.outside, report);
                 }

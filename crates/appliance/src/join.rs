@@ -7,7 +7,7 @@ use silk_instant::Instant;
 use silk_path::classify::layout::{SETTINGS_SEED, SETTINGS_SEED2};
 use silk_path::classify::{Store32, Store64, Tables};
 use silk_path::{Checksum, Message, Ticket};
-use silk_wire::eth;
+use silk_wire::{eth, udp};
 use std::sync::atomic::Ordering;
 
 /// 64 bits nobody else can guess.
@@ -45,6 +45,13 @@ pub fn offload(msg: &Message<'_>) -> Offload {
     let transport = start.saturating_sub(msg.head() as u16);
     if msg.meta.gso_size == 0 {
         return Offload::checksum(transport, field - start);
+    }
+    if usize::from(field - start) == udp::CHECKSUM {
+        return Offload {
+            segment: Segment::Udp(msg.meta.gso_size),
+            header_len: transport + udp::HEADER as u16,
+            ..Offload::checksum(transport, field - start)
+        };
     }
     let six = msg.bytes().get(12..14) == Some(&eth::IPV6.to_be_bytes());
     Offload {

@@ -3,7 +3,7 @@
 
 use crate::report::Report;
 use serde::{Deserialize, Serialize};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// A slot's number in its family's arena.
 pub type SlotNumber = u32;
@@ -12,7 +12,7 @@ pub type ProcessNumber = u32;
 /// An event set's number in its family.
 pub type BellNumber = u32;
 /// The words of a slot's wishes (`silk_stream::wish`).
-pub type Wishes = [u32; 12];
+pub type Wishes = [u32; 17];
 /// What lets a process join a family: given by the daemon, hard to guess.
 pub type FamilyToken = u64;
 
@@ -120,6 +120,18 @@ pub enum Request {
     Scout {
         /// The path's name in the graph.
         name: String,
+    },
+    /// A datagram socket joins a group or leaves it. Answered by [`Reply::Done`], or
+    /// [`Reply::NotOurs`] when another interface is meant.
+    Group {
+        /// The socket.
+        slot: SlotNumber,
+        /// The group.
+        group: IpAddr,
+        /// The interface: an address of it, and its number; neither (`None`, 0): any.
+        at: (Option<IpAddr>, u32),
+        /// Join, else leave.
+        join: bool,
     },
     /// Something the library had to leave to Linux; counted and logged once (no answer).
     Unserved {

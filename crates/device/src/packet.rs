@@ -111,13 +111,14 @@ const RETURN: u16 = 0x06;
 const ACCEPT: Filter = (RETURN, 0, 0, u32::MAX);
 const REFUSE: Filter = (RETURN, 0, 0, 0);
 
-/// The socket filter: no VLAN tag, and with `addresses` only ARP and IP to those; of IPv6 also
-/// what goes to a group, for neighbours ask through one.
+/// The socket filter: no VLAN tag, and with `addresses` only ARP and IP to those, and to
+/// groups: neighbours ask through one.
 fn accept(addresses: &[IpAddr]) -> Vec<Filter> {
     const LOAD_WORD: u16 = 0x20;
     const LOAD_HALF: u16 = 0x28;
     const LOAD_BYTE: u16 = 0x30;
     const JUMP_EQUAL: u16 = 0x15;
+    const JUMP_SET: u16 = 0x45;
     const JUMP: u16 = 0x05;
     const VLAN_TAG_PRESENT: u32 = -0x1000i32 as u32 + 48;
 
@@ -125,7 +126,8 @@ fn accept(addresses: &[IpAddr]) -> Vec<Filter> {
     if !addresses.is_empty() {
         program.extend([(LOAD_HALF, 0, 0, 12), (JUMP_EQUAL, 0, 1, 0x0806), ACCEPT]);
         let mut six = vec![(LOAD_BYTE, 0, 0, 38), (JUMP_EQUAL, 0, 1, 0xff), ACCEPT];
-        let mut four = vec![(LOAD_WORD, 0, 0, 30)];
+        // What is for a group of stations, beside what is for us.
+        let mut four = vec![(LOAD_BYTE, 0, 0, 0), (JUMP_SET, 0, 1, 1), ACCEPT, (LOAD_WORD, 0, 0, 30)];
         for &address in addresses {
             match address {
                 IpAddr::V4(address) => four.extend([(JUMP_EQUAL, 0, 1, address.to_bits()), ACCEPT]),
@@ -165,7 +167,7 @@ mod tests {
     fn the_filter_grows_with_the_addresses() {
         assert_eq!(accept(&[]).len(), 4);
         let four = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        assert_eq!(accept(&[four, four]).len(), 20);
-        assert_eq!(accept(&[four, four, IpAddr::V6(Ipv6Addr::LOCALHOST)]).len(), 29);
+        assert_eq!(accept(&[four, four]).len(), 23);
+        assert_eq!(accept(&[four, four, IpAddr::V6(Ipv6Addr::LOCALHOST)]).len(), 32);
     }
 }

@@ -42,6 +42,15 @@ fn either() -> impl Strategy<Value = IpAddr> {
     prop_oneof![address().prop_map(IpAddr::V4), address6().prop_map(IpAddr::V6)]
 }
 
+/// Groups, and everyone on a network.
+const GROUPS: [Ipv4Addr; 2] = [Ipv4Addr::new(239, 1, 2, 3), Ipv4Addr::new(10, 0, 0, 255)];
+const GROUPS6: [Ipv6Addr; 2] =
+    [Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00, 1), Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, 0, 0x99)];
+
+fn group() -> impl Strategy<Value = IpAddr> {
+    prop_oneof![select(&GROUPS[..]).prop_map(IpAddr::V4), select(&GROUPS6[..]).prop_map(IpAddr::V6), either()]
+}
+
 /// Two ends of one family.
 fn ends() -> impl Strategy<Value = (Endpoint, Endpoint)> {
     let ips = prop_oneof![
@@ -63,6 +72,7 @@ struct Setup {
     domains: Domains,
     rules: Vec<ClassRule>,
     addresses: Vec<IpAddr>,
+    groups: Vec<IpAddr>,
     ports: Vec<(Protocol, Option<IpAddr>, u16)>,
     flows: Vec<(Between, Found, Option<Filter>)>,
 }
@@ -115,14 +125,16 @@ fn setup() -> impl Strategy<Value = Setup> {
         (vec(address(), 0..=8usize), vec(address6(), 0..=layout::ADDRESSES6)).prop_map(|(four, six)| {
             four.into_iter().map(IpAddr::V4).chain(six.into_iter().map(IpAddr::V6)).collect()
         }),
+        vec(group(), 0..5),
         vec(port, 0..6),
         vec(flow, 1..40),
     )
-        .prop_map(|(owned, domains, rules, addresses, ports, flows)| Setup {
+        .prop_map(|(owned, domains, rules, addresses, groups, ports, flows)| Setup {
             owned,
             domains,
             rules,
             addresses,
+            groups,
             ports,
             flows,
         })
@@ -131,7 +143,7 @@ fn setup() -> impl Strategy<Value = Setup> {
 /// An IPv4 packet: nearly always well formed, with every field that is looked at.
 fn ipv4(upper: impl Strategy<Value = (u8, Vec<u8>)>) -> impl Strategy<Value = Vec<u8>> {
     (
-        (address(), address()),
+        (address(), prop_oneof![8 => address(), 2 => select(&GROUPS[..])]),
         prop_oneof![12 => Just(5u8), 1 => 0..16u8],
         select(vec![0u8, 0x28, 0xb8, 0xff]),
         prop_oneof![12 => select(vec![0u16, 0x4000]), 1 => select(vec![0x2000, 0x2001, 1, 0x1fff, 0x8000]), 1 => any::<u16>()],
@@ -154,7 +166,7 @@ fn ipv4(upper: impl Strategy<Value = (u8, Vec<u8>)>) -> impl Strategy<Value = Ve
 
 fn transport() -> impl Strategy<Value = (u8, Vec<u8>)> {
     let len = prop_oneof![Just(8usize), Just(20), 4..40usize];
-    (select(vec![6, 17, 17]), select(&PORTS[..]), select(&PORTS[..]), len).prop_map(
+    (select(vec![2, 6, 17, 17, 6, 17, 17]), select(&PORTS[..]), select(&PORTS[..]), len).prop_map(
         |(protocol, source, destination, len)| {
             let mut bytes = [source.to_be_bytes(), destination.to_be_bytes()].concat();
             bytes.resize(len, 0);
@@ -208,9 +220,8 @@ fn extensions() -> impl Strategy<Value = Vec<(u8, Vec<u8>)>> {
 
 /// An IPv6 packet: nearly always well formed, with every field that is looked at.
 fn ipv6(upper: impl Strategy<Value = (u8, Vec<u8>)>) -> impl Strategy<Value = Vec<u8>> {
-    let group = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00, 1);
     (
-        (address6(), prop_oneof![8 => address6(), 1 => Just(group)]),
+        (address6(), prop_oneof![8 => address6(), 2 => select(&GROUPS6[..])]),
         prop_oneof![12 => select(vec![0x6000u16, 0x6a00, 0x6b80, 0x6fff]), 1 => any::<u16>()],
         prop_oneof![12 => Just(0i16), 1 => -40..40i16],
         extensions(),
@@ -235,7 +246,7 @@ fn ipv6(upper: impl Strategy<Value = (u8, Vec<u8>)>) -> impl Strategy<Value = Ve
 
 /// An ICMPv6 message; errors quote a packet, often one of a flow.
 fn icmp6() -> impl Strategy<Value = (u8, Vec<u8>)> {
-    let kind = select(vec![1u8, 2, 3, 4, 5, 128, 132, 133, 135, 137, 138]);
+    let kind = select(vec![1u8, 2, 3, 4, 5, 128, 129, 130, 132, 133, 135, 137, 138]);
     (kind, ipv6(transport()), 0..90usize).prop_map(|(kind, quote, keep)| {
         let mut bytes = vec![kind, 0, 0, 0, 0, 0, 0, 0];
         bytes.extend(&quote[..keep.min(quote.len())]);
@@ -334,6 +345,10 @@ fn prepare(shared: &silk_device::Tables, seed: u64, setup: &Setup) -> Tables {
     )
     .expect("the device's tables have the layout's sizes");
     tables.configure(setup.owned, setup.domains, &setup.rules, &setup.addresses).expect("as many as fit");
+    for &group in &setup.groups {
+        // There may be no room.
+        let _ = tables.hear(group);
+    }
     for &(protocol, address, port) in &setup.ports {
         tables.own_port(protocol, address, port);
     }

@@ -8,9 +8,11 @@ use crate::eth::{self, Eth};
 use crate::host::{self, Host};
 use crate::icmp::{self, Icmp};
 use crate::icmp6::{self, Icmp6};
+use crate::igmp::{self, Igmp};
 use crate::ip::{self, Ip, ReassemblyLimits, Routes};
 use crate::ip6::{self, Ip6};
 use crate::mflow::{self, Mflow};
+use crate::mld::{self, Mld};
 use crate::nd::{self, Nd};
 use crate::rtp::{self, Rtp};
 use crate::shell::{self, Shell};
@@ -79,6 +81,8 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "nd", services: nd::SERVICES, parameters: nd::PARAMETERS },
     Kind { name: "ip6", services: ip6::SERVICES, parameters: ip6::PARAMETERS },
     Kind { name: "icmp6", services: icmp6::SERVICES, parameters: &[] },
+    Kind { name: "igmp", services: igmp::SERVICES, parameters: igmp::PARAMETERS },
+    Kind { name: "mld", services: mld::SERVICES, parameters: mld::PARAMETERS },
     Kind { name: "tcp", services: tcp::SERVICES, parameters: &[] },
     Kind { name: "udp", services: udp::SERVICES, parameters: &[] },
     Kind { name: "host", services: host::SERVICES, parameters: &[] },
@@ -133,6 +137,16 @@ impl Catalogue for Modules {
                 Box::new(Ip6::new(tables, routes, hops, errors, setup.reassembly))
             }
             "icmp6" => Box::new(Icmp6::new(tables)),
+            "igmp" => {
+                let ours: Vec<Ipv4Addr> =
+                    self.addresses(spec, four).iter().map(|(address, _)| *address).collect();
+                Box::new(Igmp::new(&ours))
+            }
+            "mld" => {
+                let ours: Vec<Ipv6Addr> =
+                    self.addresses(spec, six).iter().map(|(address, _)| *address).collect();
+                Box::new(Mld::new(&ours))
+            }
             "tcp" => Box::new(Tcp::new(tables, setup.domain, &setup.tcp)),
             "udp" => Box::new(Udp::new(tables, setup.domain)),
             "host" => Box::<Host>::default(),

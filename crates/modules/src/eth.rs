@@ -61,9 +61,6 @@ impl Module for Eth {
     fn classify(&self, view: &mut View<'_>) -> Answer {
         let Ok((header, _)) = eth::parse(view.bytes()) else { return Answer::Pass };
         view.group = header.destination.is_group();
-        if view.group && !matches!(header.kind(), eth::ARP | eth::IPV6) {
-            return Answer::Pass;
-        }
         view.advance(eth::HEADER);
         Answer::Ask { service: UP, protocol: Some(header.kind()) }
     }

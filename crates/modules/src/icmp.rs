@@ -34,7 +34,7 @@ use silk_path::classify::{Answer, Tables, View};
 use silk_path::service::{NET, Service};
 use silk_path::{
     Attr, Create, CreateError, Cx, DropReason, Endpoint, Message, Meta, Module, Next, Parameter,
-    ParameterKind, Parcel, PathId, Report, Request, Stage, Step, Verdict,
+    ParameterKind, Parcel, PathId, Quoted, Report, Request, Stage, Step, Verdict,
 };
 use silk_wire::icmp::{self, Unreachable};
 use silk_wire::{eth, ipv4};
@@ -153,8 +153,8 @@ impl Stage for IcmpStage {
         let request = match icmp::parse(msg.bytes()) {
             Err(fault) => return reason(fault).into(),
             Ok(icmp::Message::EchoRequest { .. }) => None,
-            Ok(icmp::Message::Unreachable { reason, quote }) => Some(unreachable(reason, &quote)),
-            Ok(icmp::Message::Exceeded { quote }) => Some(told(&quote, |sequence, remote| {
+            Ok(icmp::Message::Unreachable { reason, quote }) => Some(unreachable(reason, &quote, msg)),
+            Ok(icmp::Message::Exceeded { quote }) => Some(told(&quote, msg, |sequence, remote| {
                 Report::Unreachable { errno: errno::HOST, hard: false, sequence, remote }
             })),
             Ok(icmp::Message::EchoReply { .. } | icmp::Message::Other { .. }) => {
@@ -197,12 +197,12 @@ fn echo(cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
 }
 
 /// What a router's "unreachable" tells the path that sent the quoted packet.
-fn unreachable(reason: Unreachable, quote: &icmp::Quote<'_>) -> Option<Request> {
-    told(quote, |sequence, remote| {
+fn unreachable(reason: Unreachable, quote: &icmp::Quote<'_>, msg: &Message<'_>) -> Option<Request> {
+    told(quote, msg, |sequence, remote| {
         let (errno, hard) = match reason {
             Unreachable::TooBig(mtu) => {
                 let mtu = if mtu == 0 { plateau(quote.header.total_len()) } else { mtu };
-                return Report::PathMtu { mtu, sequence };
+                return Report::PathMtu { mtu, sequence, remote };
             }
             Unreachable::Network => (errno::NETWORK, false),
             Unreachable::Protocol => (errno::PROTO, true),
@@ -215,13 +215,30 @@ fn unreachable(reason: Unreachable, quote: &icmp::Quote<'_>) -> Option<Request> 
 }
 
 /// A report to the flow that the quoted packet belongs to.
-fn told(quote: &icmp::Quote<'_>, report: impl FnOnce(u32, Endpoint) -> Report) -> Option<Request> {
+fn told(
+    quote: &icmp::Quote<'_>,
+    msg: &Message<'_>,
+    report: impl FnOnce(u32, Endpoint) -> Report,
+) -> Option<Request> {
     let (source, destination) = quote.ports()?;
     let local = Endpoint::v4(quote.header.source(), source);
     let remote = Endpoint::v4(quote.header.destination(), destination);
     let udp = quote.header.protocol == ipv4::UDP;
-    Some(Request::Report { udp, local, remote, report: report(quote.sequence(), remote) })
+    let quoted = udp.then(|| quoted(msg, quote.rest)).flatten();
+    Some(Request::Report { udp, local, remote, report: report(quote.sequence(), remote), quoted })
 }
+
+/// The error as the sender of the datagram may want to see it: `msg` is the message, `data` what it
+/// quotes of the datagram's own bytes.
+pub(crate) fn quoted(msg: &Message<'_>, data: &[u8]) -> Option<Box<Quoted>> {
+    let [kind, code, _, _, a, b, c, d, ..] = *msg.bytes() else { return None };
+    let data = data.get(..QUOTED).unwrap_or(data).to_vec();
+    let offender = msg.meta.remote.ip();
+    Some(Box::new(Quoted { kind: (kind, code), info: u32::from_be_bytes([a, b, c, d]), offender, data }))
+}
+
+/// Bytes of a datagram that are kept of what an error quotes.
+const QUOTED: usize = 256;
 
 /// The next smaller of the usual MTUs, for a router that does not say its own (RFC 1191 §7).
 fn plateau(total_len: usize) -> u16 {

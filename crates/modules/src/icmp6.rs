@@ -28,7 +28,7 @@
 //! [`ip6`](crate::ip6), which acts on a path's MTU; [`nd`](crate::nd), which has the rest of ICMPv6.
 
 use crate::faults::{accept, reason};
-use crate::icmp::errno;
+use crate::icmp::{errno, quoted};
 use alloc::boxed::Box;
 use silk_path::classify::{Answer, Tables, View};
 use silk_path::service::{NET, Service};
@@ -99,7 +99,7 @@ impl Stage for Icmp6Stage {
         let request = match icmpv6::parse(msg.bytes(), accept(&msg.meta), pseudo) {
             Err(fault) => return reason(fault).into(),
             Ok(icmpv6::Message::EchoRequest { .. }) => return echo(cx, msg),
-            Ok(message) => match report_of(&message) {
+            Ok(message) => match report_of(&message, msg) {
                 Some(request) => request,
                 None => return Verdict::Drop(DropReason::IcmpIgnored),
             },
@@ -138,9 +138,9 @@ fn echo(cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
 
 /// What an error tells the path that sent the quoted packet: `None` when the message is no error,
 /// `Some(None)` when the packet was none of ours.
-fn report_of(message: &icmpv6::Message<'_>) -> Option<Option<Request>> {
+fn report_of(message: &icmpv6::Message<'_>, msg: &Message<'_>) -> Option<Option<Request>> {
     let unreachable = |quote: &Quote<'_>, errno, hard| {
-        told(quote, |sequence, remote| Report::Unreachable { errno, hard, sequence, remote })
+        told(quote, msg, |sequence, remote| Report::Unreachable { errno, hard, sequence, remote })
     };
     match message {
         icmpv6::Message::Unreachable { reason, quote } => {
@@ -153,9 +153,8 @@ fn report_of(message: &icmpv6::Message<'_>) -> Option<Option<Request>> {
             Some(unreachable(quote, errno, hard))
         }
         // RFC 8201 §4: what is below the least MTU of IPv6 is raised to it by who acts on it.
-        icmpv6::Message::TooBig { mtu, quote } => Some(told(quote, |sequence, _| Report::PathMtu {
-            mtu: u16::try_from(*mtu).unwrap_or(u16::MAX),
-            sequence,
+        icmpv6::Message::TooBig { mtu, quote } => Some(told(quote, msg, |sequence, remote| {
+            Report::PathMtu { mtu: u16::try_from(*mtu).unwrap_or(u16::MAX), sequence, remote }
         })),
         icmpv6::Message::Exceeded { quote } => Some(unreachable(quote, errno::HOST, false)),
         // RFC 9293 §3.9.2.2: an unknown next header is a hard error.
@@ -165,10 +164,15 @@ fn report_of(message: &icmpv6::Message<'_>) -> Option<Option<Request>> {
 }
 
 /// A report to the flow that the quoted packet belongs to.
-fn told(quote: &Quote<'_>, report: impl FnOnce(u32, Endpoint) -> Report) -> Option<Request> {
+fn told(
+    quote: &Quote<'_>,
+    msg: &Message<'_>,
+    report: impl FnOnce(u32, Endpoint) -> Report,
+) -> Option<Request> {
     let (source, destination) = quote.ports()?;
     let local = Endpoint::v6(quote.header.source(), source);
     let remote = Endpoint::v6(quote.header.destination(), destination);
     let udp = quote.protocol == ipv4::UDP;
-    Some(Request::Report { udp, local, remote, report: report(quote.sequence(), remote) })
+    let quoted = udp.then(|| quoted(msg, quote.rest)).flatten();
+    Some(Request::Report { udp, local, remote, report: report(quote.sequence(), remote), quoted })
 }

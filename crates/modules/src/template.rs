@@ -7,7 +7,7 @@
 
 use crate::eth::EthStage;
 use crate::faults::accept;
-use crate::ip::IpStage;
+use crate::ip::{IpStage, packet_len};
 use crate::udp::{MAX_DATA, UdpStage};
 use crate::vnet;
 use alloc::boxed::Box;
@@ -135,7 +135,9 @@ impl Template {
         let length = msg.len() + usize::from(self.length) - eth::HEADER;
         let (tos, own) = (self.header[TOS], msg.meta.tos & !self.changing());
         now < self.until
-            && (length <= self.mtu.into() || (msg.meta.gso_size > 0 && length <= ipv4::MAX))
+            && packet_len(&msg.meta, self.header[PROTOCOL], length - ipv4::HEADER) + ipv4::HEADER
+                <= self.mtu.into()
+            && length <= ipv4::MAX
             && (own == tos || (tos != 0 && own == 0))
             && (!self.has_udp() || msg.len() <= MAX_DATA)
             && msg.headroom() >= self.length.into()

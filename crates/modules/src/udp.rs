@@ -11,7 +11,8 @@
 //! # Attributes
 //! Reads `Local` (the port is needed) and `Remote`: with it the path hears this peer alone and
 //! has an exact entry in the classifier; without it the path takes what comes to the port of
-//! its address, and answers and sends to whom each message names. Sets `ProtId` to 17.
+//! its address, and answers and sends to whom each message names. Sets `ProtId` to 17, and `Groups`
+//! where it waits at any address of ours: what is sent to a group is for it too.
 //!
 //! # Example
 //! ```toml
@@ -108,6 +109,10 @@ impl Module for Udp {
         let local = create.attrs.local().ok_or(CreateError::Missing("Local"))?;
         let down = if create.attrs.remote().unwrap_or(local).is_v6() { DOWN6 } else { DOWN };
         create.set(Attr::ProtId(ipv4::UDP.into()))?;
+        // What is sent to groups and to everyone is for whoever waits at any address.
+        if create.attrs.remote().is_none() && local.ip().is_unspecified() {
+            create.set(Attr::Groups(true))?;
+        }
         let stage =
             UdpStage { local: NOWHERE, remote: create.attrs.remote(), entered: false, summed_above: false };
         Ok(Step { stage: Some(Box::new(stage)), next: Next::Service(down) })

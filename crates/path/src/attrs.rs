@@ -62,6 +62,8 @@ pub enum Attr {
     Device(u8),
     /// The largest IP packet, in bytes.
     Mtu(u16),
+    /// The largest IP packet that the way to the one peer takes, as far as routers have said.
+    PathMtu(u16),
     /// The largest message the device cuts up itself, in bytes; 0 or absent: none.
     Gso(u32),
     /// The device completes transport checksums.
@@ -109,6 +111,7 @@ enum Number {
     Groups,
     Device,
     Mtu,
+    PathMtu,
     Gso,
     ChecksumOffload,
     Class,
@@ -140,6 +143,7 @@ impl Attr {
             Self::Groups(..) => Number::Groups,
             Self::Device(..) => Number::Device,
             Self::Mtu(..) => Number::Mtu,
+            Self::PathMtu(..) => Number::PathMtu,
             Self::Gso(..) => Number::Gso,
             Self::ChecksumOffload(..) => Number::ChecksumOffload,
             Self::Class(..) => Number::Class,
@@ -218,6 +222,8 @@ typed! {
     device, Device, u8;
     /// [`Attr::Mtu`].
     mtu, Mtu, u16;
+    /// [`Attr::PathMtu`].
+    path_mtu, PathMtu, u16;
     /// [`Attr::Gso`].
     gso, Gso, u32;
     /// [`Attr::ChecksumOffload`].

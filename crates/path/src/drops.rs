@@ -58,6 +58,8 @@ reasons! {
     ArpUnsupported = "arp: unsupported",
     /// An ARP packet that asks or tells nothing we may act on.
     ArpIgnored = "arp: ignored",
+    /// A question after groups that is malformed, not for us or not from this link.
+    GroupIgnored = "groups: ignored",
     /// The next hop's address is not known yet and another message waits for it already.
     ArpPending = "arp: waiting for an answer",
     /// The next hop does not answer.

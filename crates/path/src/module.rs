@@ -148,6 +148,10 @@ pub enum Parcel {
     Icmp,
     /// ICMP of IPv6.
     Icmp6,
+    /// IGMP.
+    Groups,
+    /// MLD.
+    Groups6,
     /// A fragment, for the path that leads up to IP.
     Fragment,
     /// A fragment of an IPv6 packet.

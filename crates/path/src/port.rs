@@ -2,8 +2,9 @@
 //! a [`Port`] that whoever runs the path provides, the daemon's executor or a test. A port
 //! must never run the path that calls it; what asks for that is a [`Request`], done after.
 
-use crate::signal::{Event, Report};
+use crate::signal::{Event, Quoted, Report};
 use crate::{Attrs, Checksum, DropReason, Endpoint, Message, ModuleId, PathId};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use silk_instant::Instant;
@@ -42,6 +43,8 @@ pub enum Request {
         remote: Endpoint,
         /// What it said.
         report: Report,
+        /// For a datagram: the message.
+        quoted: Option<Box<Quoted>>,
     },
     /// A frame that was put together from fragments: classify it and run its path. The bytes
     /// are an Ethernet frame.

@@ -3,6 +3,8 @@
 
 use crate::Endpoint;
 use crate::wishes::Wishes;
+use alloc::vec::Vec;
+use core::net::IpAddr;
 
 /// What the program's end asks of the path; goes down until a stage takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +72,19 @@ pub enum Event {
     Unfinished,
 }
 
+/// An ICMP error about a datagram, as its sender may want to see it (`IP_RECVERR`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quoted {
+    /// The message's type and code.
+    pub kind: (u8, u8),
+    /// The word behind its checksum: for a packet that was too big, the MTU.
+    pub info: u32,
+    /// Who sent it.
+    pub offender: IpAddr,
+    /// What it quotes behind the headers.
+    pub data: Vec<u8>,
+}
+
 /// What the network has told about packets that a path sent; goes down from the top, because the
 /// stage that sent them can tell a forged report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +97,8 @@ pub enum Report {
         mtu: u16,
         /// What the error quotes.
         sequence: u32,
+        /// Whom the packet was for.
+        remote: Endpoint,
     },
     /// The destination cannot be reached.
     Unreachable {

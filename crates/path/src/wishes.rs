@@ -38,4 +38,12 @@ pub struct Wishes {
     pub ttl: Option<u8>,
     /// What becomes of packets that are too large (`IP_MTU_DISCOVER`).
     pub discovery: Discovery,
+    /// The hop limit of the packets over IPv6 (`IPV6_UNICAST_HOPS`).
+    pub hops: Option<u8>,
+    /// As `discovery`, over IPv6 (`IPV6_MTU_DISCOVER`).
+    pub discovery6: Discovery,
+    /// The time to live of packets to groups (`IP_MULTICAST_TTL`): one hop where nothing is wished.
+    pub group_ttl: Option<u8>,
+    /// The hop limit of packets to groups over IPv6 (`IPV6_MULTICAST_HOPS`).
+    pub group_hops: Option<u8>,
 }

@@ -5,6 +5,7 @@
 //! and ring memory in chunks from a shared counter, and keeps what comes back for itself. A
 //! part of the arena is kept for each higher domain, which the lower ones cannot take.
 
+use crate::errors::ErrorQueue;
 use crate::layout::{
     Bell, DOMAINS, Doorbell, Header, Listener, MAGIC, RINGS_AT, Records, SLOTS, Slot, Thread,
 };
@@ -218,6 +219,11 @@ impl Arena {
     /// What was last told about a socket.
     pub fn info(&self, number: u32) -> Option<&SharedInfo> {
         self.records().info.0.get(number as usize)
+    }
+
+    /// What the network said of a datagram socket's datagrams.
+    pub fn errors(&self, number: u32) -> Option<&ErrorQueue> {
+        self.records().errors.0.get(number as usize)
     }
 
     /// The ring at `place`, `size` bytes; `None` unless it lies wholly among the rings and

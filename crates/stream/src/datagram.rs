@@ -7,7 +7,7 @@
 use crate::ring::Bytes;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Bytes before the data of each datagram: length (4), port (4), address (16).
+/// Bytes before the data of each datagram: length (4), port (2), segment (2), address (16).
 pub const RECORD_HEADER: u32 = 24;
 
 /// A datagram's header as it was read.
@@ -15,6 +15,9 @@ pub const RECORD_HEADER: u32 = 24;
 pub struct Datagram {
     /// Bytes of data.
     pub len: u32,
+    /// Where it is several datagrams for one peer: bytes of data of each but the last; 0: it is one
+    /// (`UDP_SEGMENT`).
+    pub segment: u16,
     /// The peer: where it came from, or where it goes.
     pub peer: SocketAddr,
 }
@@ -26,8 +29,16 @@ impl Datagram {
     }
 }
 
-/// Writes a datagram at `write` when `free` bytes suffice; the new write index.
-pub fn push(ring: Bytes<'_>, write: u32, free: u32, peer: SocketAddr, data: &[&[u8]]) -> Option<u32> {
+/// Writes a datagram, or several of `segment` bytes each, at `write` when `free` bytes suffice; the
+/// new write index.
+pub fn push(
+    ring: Bytes<'_>,
+    write: u32,
+    free: u32,
+    peer: SocketAddr,
+    segment: u16,
+    data: &[&[u8]],
+) -> Option<u32> {
     let len: usize = data.iter().map(|part| part.len()).sum();
     let len = u32::try_from(len).ok().filter(|len| *len <= 65_535)?;
     if Datagram::space(len) > free {
@@ -36,6 +47,7 @@ pub fn push(ring: Bytes<'_>, write: u32, free: u32, peer: SocketAddr, data: &[&[
     let mut header = [0; RECORD_HEADER as usize];
     header[..4].copy_from_slice(&len.to_le_bytes());
     header[4..6].copy_from_slice(&peer.port().to_le_bytes());
+    header[6..8].copy_from_slice(&segment.to_le_bytes());
     let address = match peer.ip() {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
         IpAddr::V6(v6) => v6,
@@ -63,9 +75,14 @@ pub fn pop(ring: Bytes<'_>, read: u32, used: u32) -> Option<(Datagram, u32, u32)
         return None;
     }
     let port = u16::from_le_bytes([header[4], header[5]]);
+    let segment = u16::from_le_bytes([header[6], header[7]]);
     let address = Ipv6Addr::from(<[u8; 16]>::try_from(&header[8..]).ok()?);
     let peer = SocketAddr::new(address.to_canonical(), port);
-    Some((Datagram { len, peer }, read.wrapping_add(RECORD_HEADER), read.wrapping_add(Datagram::space(len))))
+    Some((
+        Datagram { len, segment, peer },
+        read.wrapping_add(RECORD_HEADER),
+        read.wrapping_add(Datagram::space(len)),
+    ))
 }
 
 #[cfg(test)]
@@ -82,9 +99,9 @@ mod tests {
         let mut memory = [0; 64];
         let ring = ring(&mut memory);
         let peer = "10.0.0.1:53".parse().unwrap();
-        let write = push(ring, 40, 64, peer, &[b"hel", b"lo"]).unwrap();
+        let write = push(ring, 40, 64, peer, 2, &[b"hel", b"lo"]).unwrap();
         let (datagram, at, next) = pop(ring, 40, write - 40).unwrap();
-        assert_eq!(datagram, Datagram { len: 5, peer });
+        assert_eq!(datagram, Datagram { len: 5, segment: 2, peer });
         assert_eq!(ring.peek(at, 5).concat(), b"hello");
         assert_eq!(next, write);
     }
@@ -93,7 +110,7 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         let mut memory = [0; 64];
         let ring = ring(&mut memory);
-        assert_eq!(push(ring, 0, 31, "1.2.3.4:5".parse().unwrap(), &[b"x"]), None);
+        assert_eq!(push(ring, 0, 31, "1.2.3.4:5".parse().unwrap(), 0, &[b"x"]), None);
     }
 
     #[test]

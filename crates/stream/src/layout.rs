@@ -6,11 +6,12 @@
 
 use crate::accept::{AcceptQueue, Waiters};
 use crate::dirty::DirtySet;
+use crate::errors::ErrorQueue;
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::tcp_info::SharedInfo;
 
 /// First word of an arena: `SILK` in the low bytes, the layout's version above.
-pub const MAGIC: u64 = 0x0004_0000_4b4c_4953;
+pub const MAGIC: u64 = 0x0005_0000_4b4c_4953;
 /// Sockets in one arena.
 pub const SLOTS: u32 = crate::dirty::MARKS;
 /// Threads of one family that may wait in `accept` at one time.
@@ -98,8 +99,18 @@ pub mod wish {
     pub const NOT_SENT: usize = 10;
     /// `IP_RECVERR`: errors that do not end the connection are told, too.
     pub const SOFT_ERRORS: usize = 11;
+    /// `IPV6_RECVERR`.
+    pub const SOFT_ERRORS6: usize = 12;
+    /// `IPV6_MTU_DISCOVER`: Linux's number plus one.
+    pub const DISCOVERY6: usize = 13;
+    /// `IPV6_UNICAST_HOPS`, plus one.
+    pub const HOPS: usize = 14;
+    /// `IP_MULTICAST_TTL`, plus one.
+    pub const GROUP_TTL: usize = 15;
+    /// `IPV6_MULTICAST_HOPS`, plus one.
+    pub const GROUP_HOPS: usize = 16;
     /// How many words there are.
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = 17;
 }
 
 /// Bits of [`Slot::waiting`] (CM §4.2 `waiting_for_IO`).
@@ -191,7 +202,11 @@ pub struct Slot {
     pub info: AtomicU32,
     /// Datagrams dropped because the ring was full.
     pub drops: AtomicU32,
-    _pad1: [AtomicU32; 6],
+    /// Errors written to [`Records::errors`] since the start.
+    pub error_write: AtomicU32,
+    /// What a connected datagram socket's path takes, bytes of IP; zero: as much as the link.
+    pub path_mtu: AtomicU32,
+    _pad1: [AtomicU32; 4],
 
     // Written by the program.
     /// Bytes read from the receive ring since the start (`N_read`).
@@ -224,7 +239,8 @@ pub struct Slot {
     pub receive_limit: AtomicU32,
     /// `IP_TOS`.
     pub service: AtomicU32,
-    _pad2: AtomicU32,
+    /// Errors read from [`Records::errors`] since the start.
+    pub error_read: AtomicU32,
 
     /// The event sets that watch this socket, a bit each (`0..BELLS`), by the program.
     pub bells: [AtomicU64; BELLS as usize / 64],
@@ -333,6 +349,9 @@ pub struct Usual {
     /// An address of silk's as a number in host byte order, for what arrives at a socket that is
     /// bound to all of them.
     pub address: AtomicU32,
+    /// The addresses that mean everyone on one of silk's networks, as numbers in host byte order;
+    /// zero: none.
+    pub broadcasts: [AtomicU32; 4],
 }
 
 /// The first page: what the arena is. Written by the daemon before it is shared.
@@ -369,6 +388,9 @@ pub struct Records {
     pub slot: Table<Slot, { SLOTS as usize }>,
     /// What was last told about each socket; memory only where somebody asked.
     pub info: Table<SharedInfo, { SLOTS as usize }>,
+    /// What the network said of the datagrams of each socket; memory only where it did, and where
+    /// the program wants to know.
+    pub errors: Table<ErrorQueue, { SLOTS as usize }>,
 }
 
 /// A table of records that is only ever found in zeroed shared memory.
@@ -396,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_five_cache_lines() {
-        assert_eq!(size_of::<Slot>(), 320);
+    fn a_slot_is_six_cache_lines() {
+        assert_eq!(size_of::<Slot>(), 384);
     }
 }

@@ -25,6 +25,7 @@ mod arena;
 #[cfg(not(loom))]
 mod datagram;
 mod dirty;
+mod errors;
 mod layout;
 #[cfg(not(loom))]
 mod ring;
@@ -36,9 +37,10 @@ pub mod wake;
 pub use accept::{AcceptQueue, OWNER_NOBODY, OWNER_QUEUED, Waiters};
 #[cfg(not(loom))]
 pub use arena::{Arena, AttachError, CreateError, Pool, RingPlace, Sizes};
-#[cfg(not(loom))]
 pub use datagram::{Datagram, RECORD_HEADER, pop as pop_datagram, push as push_datagram};
 pub use dirty::{DirtySet, MARKS};
+#[cfg(not(loom))]
+pub use errors::{ERRORS, ErrorQueue, QUOTED, SocketError};
 pub use layout::*;
 #[cfg(not(loom))]
 pub use ring::{Bytes, free, used};

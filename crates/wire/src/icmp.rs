@@ -122,6 +122,8 @@ pub struct Quote<'a> {
     pub header: &'a ipv4::Header,
     /// The first bytes of its payload: the ports, and for TCP the sequence number.
     pub payload: &'a [u8; QUOTE],
+    /// What is quoted behind them.
+    pub rest: &'a [u8],
 }
 
 impl Quote<'_> {
@@ -160,8 +162,8 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, ParseError> {
 
 fn quote(data: &[u8]) -> Result<Quote<'_>, ParseError> {
     let packet = ipv4::parse_quoted(data).map_err(|_| ParseError::IcmpQuote)?;
-    let payload = packet.payload.first_chunk().ok_or(ParseError::IcmpQuote)?;
-    Ok(Quote { header: packet.header, payload })
+    let (payload, rest) = packet.payload.split_first_chunk().ok_or(ParseError::IcmpQuote)?;
+    Ok(Quote { header: packet.header, payload, rest })
 }
 
 /// Turns the echo request in `bytes` into its reply, in place.

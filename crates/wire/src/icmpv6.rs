@@ -145,6 +145,8 @@ pub struct Quote<'a> {
     pub protocol: u8,
     /// The first bytes of its payload.
     pub payload: &'a [u8; QUOTE],
+    /// What is quoted behind them.
+    pub rest: &'a [u8],
 }
 
 impl Quote<'_> {
@@ -187,8 +189,8 @@ pub fn parse(bytes: &[u8], accept: Accept, pseudo: Sum) -> Result<Message<'_>, P
 
 fn quote(data: &[u8]) -> Result<Quote<'_>, ParseError> {
     let (header, protocol, payload) = ipv6::parse_quoted(data).map_err(|_| ParseError::IcmpQuote)?;
-    let payload = payload.first_chunk().ok_or(ParseError::IcmpQuote)?;
-    Ok(Quote { header, protocol, payload })
+    let (payload, rest) = payload.split_first_chunk().ok_or(ParseError::IcmpQuote)?;
+    Ok(Quote { header, protocol, payload, rest })
 }
 
 /// Turns the echo request in `bytes` into its reply, in place; the checksum is left zero, to be

@@ -151,7 +151,7 @@ fn check_fragment(header: &Header) -> Result<(), ParseError> {
     if header.is_fragment() && !(whole && fits) { Err(ParseError::Ipv4Fragment) } else { Ok(()) }
 }
 
-/// What a header to be written says. Options are never sent.
+/// What a header to be written says. Of options the router alert alone is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Emit {
     /// DSCP and ECN.
@@ -200,6 +200,21 @@ impl Emit {
     pub fn emit(&self, bytes: &mut [u8]) {
         put(&self.header(), bytes);
         let checksum = Sum::ZERO.bytes(&bytes[..HEADER]).checksum();
+        bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
+    }
+
+    /// Writes the header with the router alert option (RFC 2113), which routers look at, to the front
+    /// of `bytes`, which must have room for [`HEADER`] and four bytes.
+    pub fn emit_alert(&self, bytes: &mut [u8]) {
+        let longer = HEADER + 4;
+        let header = Header {
+            version_ihl: 0x46,
+            total_len: U16::new(self.payload_len.saturating_add(longer as u16)),
+            ..self.header()
+        };
+        put(&header, bytes);
+        bytes[HEADER..longer].copy_from_slice(&[148, 4, 0, 0]);
+        let checksum = Sum::ZERO.bytes(&bytes[..longer]).checksum();
         bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
     }
 

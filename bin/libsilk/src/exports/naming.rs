@@ -3,6 +3,7 @@
 use crate::accept;
 use crate::address;
 use crate::errno::{done, int};
+use crate::groups;
 use crate::naming::{self, or_linux};
 use crate::options;
 use crate::real;
@@ -142,10 +143,18 @@ pub unsafe extern "C" fn setsockopt(
                 let result = real::setsockopt(fd, level, name, value, len);
                 // Which algorithms Linux has, and lets this program choose, is Linux's affair.
                 let congestion = (level, name) == (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
-                if result != 0 && !congestion {
+                let asked = groups::read(level, name, value, len);
+                // Of silk's own address and interface Linux knows nothing.
+                let own = matches!(asked, Some(Ok(_))) && groups::is_interface_silks_own();
+                if result != 0 && !congestion && !own {
                     return result;
                 }
                 // What Linux has taken is well formed, though perhaps not known here.
+                if let Some(Ok(asked)) = asked
+                    && socket.early.note(asked)
+                {
+                    return 0;
+                }
                 match options::remember(socket, level, name, value, len) {
                     Ok(true) => 0,
                     Ok(false) | Err(_) => {

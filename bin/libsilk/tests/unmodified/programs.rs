@@ -56,6 +56,11 @@ fn datagrams_behave_as_on_linux() {
 }
 
 #[test]
+fn several_datagrams_in_a_call_behave_as_on_linux() {
+    Daemon::start(2).c("segments");
+}
+
+#[test]
 fn descriptors_and_processes_behave_as_on_linux() {
     Daemon::start(2).c("process");
 }

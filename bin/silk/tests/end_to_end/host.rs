@@ -78,6 +78,14 @@ impl Silk {
         assert!(within(PATIENCE, ready), "silkd is not ready:\n{}", self.log("silkd"));
     }
 
+    /// Ends the daemon and starts it again.
+    pub fn restart_daemon(&mut self, limit: Duration) {
+        if let Some(daemon) = self.daemon.take() {
+            daemon.stop(limit);
+        }
+        self.start_daemon();
+    }
+
     fn config(&self) -> String {
         let socket = self.path("control.sock");
         let Self { device, classes, .. } = self;

@@ -72,7 +72,8 @@
 #define ICMP_PARAMETER_PROBLEM 12
 
 #define ICMP6_LAST_ERROR 4
-#define ND_FIRST 133
+/* MLD's too. */
+#define ND_FIRST 130
 #define ND_LAST 137
 
 /* What is not silk's: no domain and no hint. */
@@ -298,14 +299,20 @@ static __always_inline __u32 flow(struct settings *set, __u32 local, __u16 local
 	return find_flow(set, bucket_mask, key, want);
 }
 
-/* Which local address this is, ADDRESSES when it is none. */
-static __always_inline __u32 local_index(struct settings *set, __u64 word, __u32 address)
+/* Which local address this is, ADDRESSES when it is none. With `group`: which of the groups. */
+static __always_inline __u32 local_index(struct settings *set, __u64 word, __u32 address, int group)
 {
 	__u32 count = word >> ADDRESS_COUNT_SHIFT & 0xff;
+	__u32 first = group ? count : 0, behind = count;
 
+	if (group) {
+		if (!address)
+			return ADDRESSES;
+		behind = ADDRESSES - (ADDRESSES - count < ADDRESSES6 ? ADDRESSES - count : ADDRESSES6);
+	}
 #pragma unroll
 	for (__u32 i = 0; i < ADDRESSES; i++)
-		if (i < count && set->addresses[i] == address)
+		if (i >= first && i < behind && set->addresses[i] == address)
 			return i;
 	return ADDRESSES;
 }
@@ -456,52 +463,71 @@ static __always_inline __u32 ports_verdict(struct settings *set, __u64 word, str
 
 	if (value)
 		return found(value, ip->protocol, ends, room, end, early);
-	local = local_index(set, word, ip->destination);
+	local = local_index(set, word, ip->destination, 0);
 	if (local == ADDRESSES || !owns_port(ends->destination_port, local, ip->protocol))
 		return PASS;
 	return listens(rule_domain(word, ip->source, ends->destination_port, ip->tos >> 2), ip->protocol,
 		       early);
 }
 
-/* The flow that an ICMP error quotes at `quote`, 0 when there is none. `room` is what is left
- * of the packet there. */
-static __always_inline __u32 quoted_flow(struct settings *set, void *quote, __u32 room, void *end)
+/* A datagram to a group. */
+static __always_inline __u32 group_verdict(struct settings *set, __u64 word, struct ipv4 *ip,
+					   struct transport *ends)
+{
+	__u32 local = local_index(set, word, ip->destination, 1);
+
+	if (local == ADDRESSES || !owns_port(ends->destination_port, local, IPPROTO_UDP))
+		return PASS;
+	return hint(rule_domain(word, ip->source, ends->destination_port, ip->tos >> 2), HINT_LISTEN);
+}
+
+/* Where the packet that an ICMP error quotes at `quote` was sent, PASS when it was none of ours. `room`
+ * is what is left of the packet there. */
+static __always_inline __u32 quoted_flow(struct settings *set, __u64 word, void *quote, __u32 room, void *end)
 {
 	struct ipv4 *ip = quote;
 	struct transport *ends;
-	__u32 header;
+	__u32 header, value;
 
 	if (room < sizeof(*ip) || (void *)(ip + 1) > end)
-		return 0;
+		return PASS;
 	header = (ip->version_ihl & 0xf) * 4;
 	if (ip->version_ihl >> 4 != 4 || header < sizeof(*ip) || room < header + 8)
-		return 0;
+		return PASS;
 	if (ip->fragment & bpf_htons(0x1fff))
-		return 0;
+		return PASS;
 	if (ip->protocol != IPPROTO_TCP && ip->protocol != IPPROTO_UDP)
-		return 0;
+		return PASS;
 	ends = quote + header;
 	if ((void *)(ends + 1) > end)
-		return 0;
-	return flow(set, ip->source, ends->source_port, ip->destination, ends->destination_port,
-		    ip->protocol);
+		return PASS;
+	value = flow(set, ip->source, ends->source_port, ip->destination, ends->destination_port,
+		     ip->protocol);
+	if (value)
+		return hint(value >> DOMAIN_SHIFT, HINT_CONTROL);
+	if (ip->protocol != IPPROTO_UDP)
+		return PASS;
+	value = local_index(set, word, ip->source, 0);
+	if (value == ADDRESSES || !owns_port(ends->source_port, value, IPPROTO_UDP))
+		return PASS;
+	return hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL);
 }
 
 static __always_inline __u32 icmp_verdict(struct settings *set, __u64 word, __u8 type, void *quote,
 					  __u32 room, void *end)
 {
 	if (type == ICMP_UNREACHABLE || type == ICMP_TIME_EXCEEDED || type == ICMP_PARAMETER_PROBLEM) {
-		__u32 value = quoted_flow(set, quote, room, end);
+		__u32 verdict = quoted_flow(set, word, quote, room, end);
 
-		if (value)
-			return hint(value >> DOMAIN_SHIFT, HINT_CONTROL);
+		if (verdict != PASS)
+			return verdict;
 	}
 	return word & OWN_ICMP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
 }
 
 /* `len` is what the packet has from its IP header on; `end` is where its readable bytes end. */
 static __always_inline __u32 ipv4_verdict(struct settings *set, __u64 word, void *packet, __u32 len,
-					  void *end, int early)
+					  void *end, int group, int early)
 {
 	struct ipv4 *ip = packet;
 	struct transport *transport;
@@ -514,7 +540,7 @@ static __always_inline __u32 ipv4_verdict(struct settings *set, __u64 word, void
 	if (ip->version_ihl >> 4 != 4 || header < sizeof(*ip) || header > total || total > len)
 		return PASS;
 	if (ip->fragment & bpf_htons(0x3fff)) {
-		if (!(word & OWN_FRAGMENTS) || local_index(set, word, ip->destination) == ADDRESSES)
+		if (group || !(word & OWN_FRAGMENTS) || local_index(set, word, ip->destination, 0) == ADDRESSES)
 			return PASS;
 		return hint(domain_of(word, FRAGMENT_SHIFT), HINT_FRAGMENT);
 	}
@@ -522,9 +548,13 @@ static __always_inline __u32 ipv4_verdict(struct settings *set, __u64 word, void
 	transport = packet + header;
 	if (room < 8 || (void *)(transport + 1) > end)
 		return PASS;
+	if (ip->protocol == IPPROTO_IGMP)
+		return word & OWN_ARP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
+	if (group)
+		return ip->protocol == IPPROTO_UDP ? group_verdict(set, word, ip, transport) : PASS;
 	if (ip->protocol == IPPROTO_UDP || (ip->protocol == IPPROTO_TCP && room >= 20))
 		return ports_verdict(set, word, ip, transport, room, end, early);
-	if (ip->protocol == IPPROTO_ICMP && local_index(set, word, ip->destination) != ADDRESSES)
+	if (ip->protocol == IPPROTO_ICMP && local_index(set, word, ip->destination, 0) != ADDRESSES)
 		return icmp_verdict(set, word, transport->icmp_type, transport + 1, room - 8, end);
 	return PASS;
 }
@@ -572,15 +602,21 @@ static __always_inline __u32 flow6(struct settings *set, const __u64 *local, __u
 	return find_flow(set, bucket_mask, key, want);
 }
 
-/* Which local address this is, ADDRESSES6 when it is none. */
-static __always_inline __u32 local6_index(struct settings *set, __u64 word, struct ipv6 *ip)
+/* Which local address this is, ADDRESSES6 when it is none. With `group`: which of the groups. */
+static __always_inline __u32 local6_index(struct settings *set, __u64 word, const __u64 *address, int group)
 {
-	__u32 count = word >> ADDRESS6_COUNT_SHIFT & 0xff;
-	__u64 first = ip->destination[0], second = ip->destination[1];
+	__u32 count = word >> ADDRESS6_COUNT_SHIFT & 0xff, four = word >> ADDRESS_COUNT_SHIFT & 0xff;
+	__u64 first = address[0], second = address[1];
+	__u32 from = group ? count : 0, behind = count;
 
+	if (group) {
+		if (!(first | second))
+			return ADDRESSES6;
+		behind = ADDRESSES - four < ADDRESSES6 ? ADDRESSES - four : ADDRESSES6;
+	}
 #pragma unroll
 	for (__u32 i = 0; i < ADDRESSES6; i++)
-		if (i < count && set->addresses6[2 * i] == first && set->addresses6[2 * i + 1] == second)
+		if (i >= from && i < behind && set->addresses6[2 * i] == first && set->addresses6[2 * i + 1] == second)
 			return i;
 	return ADDRESSES6;
 }
@@ -596,25 +632,46 @@ static __always_inline __u32 ports6_verdict(struct settings *set, __u64 word, st
 
 	if (value)
 		return found(value, protocol, ends, room, end, early);
-	local = local6_index(set, word, ip);
+	local = local6_index(set, word, ip->destination, 0);
 	if (local == ADDRESSES6 || !owns_port(ends->destination_port, 15 - local, protocol))
 		return PASS;
 	dscp = (ip->version_class << 2 | ip->class_flow >> 6) & 0x3f;
 	return listens(rule6_domain(word, ip, ends->destination_port, dscp), protocol, early);
 }
 
-/* The flow that an ICMPv6 error quotes at `quote`, 0 when there is none. */
-static __always_inline __u32 quoted_flow6(struct settings *set, void *quote, __u32 room, void *end)
+/* A datagram to a group. */
+static __always_inline __u32 group6_verdict(struct settings *set, __u64 word, struct ipv6 *ip,
+					    struct transport *ends)
+{
+	__u32 local = local6_index(set, word, ip->destination, 1);
+	__u8 dscp = (ip->version_class << 2 | ip->class_flow >> 6) & 0x3f;
+
+	if (local == ADDRESSES6 || !owns_port(ends->destination_port, 15 - local, IPPROTO_UDP))
+		return PASS;
+	return hint(rule6_domain(word, ip, ends->destination_port, dscp), HINT_LISTEN);
+}
+
+/* Where the packet that an ICMPv6 error quotes at `quote` was sent, PASS when it was none of ours. */
+static __always_inline __u32 quoted_flow6(struct settings *set, __u64 word, void *quote, __u32 room, void *end)
 {
 	struct ipv6 *ip = quote;
 	struct transport *ends = (void *)(ip + 1);
+	__u32 value;
 
 	if (room < sizeof(*ip) + 8 || (void *)(ends + 1) > end || ip->version_class >> 4 != 6)
-		return 0;
+		return PASS;
 	if (ip->next_header != IPPROTO_TCP && ip->next_header != IPPROTO_UDP)
-		return 0;
-	return flow6(set, ip->source, ends->source_port, ip->destination, ends->destination_port,
-		     ip->next_header);
+		return PASS;
+	value = flow6(set, ip->source, ends->source_port, ip->destination, ends->destination_port,
+		      ip->next_header);
+	if (value)
+		return hint(value >> DOMAIN_SHIFT, HINT_CONTROL);
+	if (ip->next_header != IPPROTO_UDP)
+		return PASS;
+	value = local6_index(set, word, ip->source, 0);
+	if (value == ADDRESSES6 || !owns_port(ends->source_port, 15 - value, IPPROTO_UDP))
+		return PASS;
+	return hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL);
 }
 
 /* Steps 7 to 10 of the specification. */
@@ -662,7 +719,7 @@ static __always_inline __u32 ipv6_verdict(struct settings *set, __u64 word, void
 			return PASS;
 	}
 	if (fragment) {
-		if (group || !(word & OWN_FRAGMENTS) || local6_index(set, word, ip) == ADDRESSES6)
+		if (group || !(word & OWN_FRAGMENTS) || local6_index(set, word, ip->destination, 0) == ADDRESSES6)
 			return PASS;
 		return hint(domain_of(word, FRAGMENT_SHIFT), HINT_FRAGMENT);
 	}
@@ -670,18 +727,20 @@ static __always_inline __u32 ipv6_verdict(struct settings *set, __u64 word, void
 	transport = (void *)(ip + 1) + at;
 	if (room < 8 || (void *)(transport + 1) > end)
 		return PASS;
+	if (group && protocol == IPPROTO_UDP)
+		return group6_verdict(set, word, ip, transport);
 	if (protocol == IPPROTO_UDP || (protocol == IPPROTO_TCP && room >= 20))
 		return group ? PASS : ports6_verdict(set, word, ip, protocol, transport, room, end, early);
 	if (protocol != IPPROTO_ICMPV6)
 		return PASS;
 	if (transport->icmp_type >= ND_FIRST && transport->icmp_type <= ND_LAST)
 		return word & OWN_ARP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
-	if (group || local6_index(set, word, ip) == ADDRESSES6)
+	if (group || local6_index(set, word, ip->destination, 0) == ADDRESSES6)
 		return PASS;
 	if (transport->icmp_type >= 1 && transport->icmp_type <= ICMP6_LAST_ERROR) {
-		value = quoted_flow6(set, transport + 1, room - 8, end);
-		if (value)
-			return hint(value >> DOMAIN_SHIFT, HINT_CONTROL);
+		value = quoted_flow6(set, word, transport + 1, room - 8, end);
+		if (value != PASS)
+			return value;
 	}
 	return word & OWN_ICMP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
 }
@@ -700,9 +759,9 @@ static __always_inline __u32 verdict(struct settings *set, void *packet, __u32 l
 	if (eth->type == bpf_htons(ETH_P_IPV6))
 		return ipv6_verdict(set, word, eth + 1, len - sizeof(*eth), end, eth->destination[0] & 1,
 				    early);
-	if (eth->type != bpf_htons(ETH_P_IP) || eth->destination[0] & 1)
+	if (eth->type != bpf_htons(ETH_P_IP))
 		return PASS;
-	return ipv4_verdict(set, word, eth + 1, len - sizeof(*eth), end, early);
+	return ipv4_verdict(set, word, eth + 1, len - sizeof(*eth), end, eth->destination[0] & 1, early);
 }
 
 static __always_inline void count(struct counts *of, __u32 word)

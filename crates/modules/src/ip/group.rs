@@ -3,7 +3,7 @@
 use core::net::Ipv4Addr;
 
 /// The group address of a multicast destination (RFC 1112 §6.4).
-pub(super) fn multicast(destination: Ipv4Addr) -> [u8; 6] {
+pub(crate) fn multicast(destination: Ipv4Addr) -> [u8; 6] {
     let [_, b, c, d] = destination.octets();
     [0x01, 0x00, 0x5e, b & 0x7f, c, d]
 }

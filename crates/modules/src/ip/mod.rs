@@ -44,10 +44,11 @@ pub(crate) mod reassembly;
 mod routes;
 mod stage;
 
+pub(crate) use group::multicast;
 pub(crate) use path_mtu::LEAST as LEAST_MTU;
 pub use reassembly::Limits as ReassemblyLimits;
 pub use routes::{Address, Route, Routes};
-pub(crate) use stage::{IpStage, add_pseudo_header, complete_checksum};
+pub(crate) use stage::{GROUP_TTL, IpStage, add_pseudo_header, complete_checksum, packet_len};
 
 use alloc::boxed::Box;
 use core::net::Ipv4Addr;
@@ -59,7 +60,7 @@ use silk_path::{
     Attr, Create, CreateError, Endpoint, Module, NOWHERE, Next, Parameter, ParameterKind, Parcel, PathId,
     Step,
 };
-use silk_wire::{eth, ipv4};
+use silk_wire::{eth, igmp, ipv4};
 
 /// Its services.
 pub const SERVICES: &[Service] =
@@ -137,6 +138,14 @@ impl Module for Ip {
         let Ok(packet) = ipv4::parse_quoted(view.bytes()) else { return Answer::Pass };
         let header = packet.header;
         if header.total_len() < header.header_len() || header.total_len() > view.bytes().len() {
+            return Answer::Pass;
+        }
+        let payload = header.total_len() - header.header_len();
+        if header.protocol == igmp::PROTOCOL && !header.is_fragment() && payload >= igmp::HEADER {
+            let ours = Verdict::Control { domain: self.tables.domains().control };
+            return if self.tables.owned().arp { Answer::Found(ours) } else { Answer::Pass };
+        }
+        if view.group && (header.is_fragment() || header.protocol != ipv4::UDP) {
             return Answer::Pass;
         }
         if header.is_fragment() {

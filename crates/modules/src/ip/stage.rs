@@ -5,6 +5,7 @@ use super::fragment::Pieces;
 use super::group::multicast;
 use super::held::{self, Held};
 use super::next_hop::{Hop, NextHop};
+use super::path_mtu::LEAST;
 use super::reassembly::{self, Piece};
 use super::{Ip, Key, RES, impossible_source};
 use crate::faults::reason;
@@ -13,11 +14,13 @@ use alloc::boxed::Box;
 use alloc::vec;
 use core::net::{IpAddr, Ipv4Addr};
 use silk_path::{
-    Bell, Checksum, CreateError, Cx, Discovery, DropReason, Message, Meta, Report, Request, Resolution,
+    Attr, Bell, Checksum, CreateError, Cx, Discovery, DropReason, Message, Meta, Report, Request, Resolution,
     Stage, Verdict,
 };
-use silk_wire::{MacAddr, checksum, eth, icmp, ipv4};
+use silk_wire::{MacAddr, checksum, eth, icmp, ipv4, udp};
 
+/// How far packets to a group go that nobody wished otherwise for (RFC 1112 §6.1).
+pub(crate) const GROUP_TTL: u8 = 1;
 /// Room in front of a message that is sent from here.
 const HEADROOM: usize = 64;
 
@@ -28,6 +31,7 @@ pub(crate) struct IpStage {
     ttl: u8,
     usual_ttl: u8,
     discovery: Discovery,
+    group_ttl: u8,
     /// The service bits of packets that bring none of their own.
     pub(crate) tos: u8,
     /// The one peer, where there is one.
@@ -50,6 +54,7 @@ impl IpStage {
             ttl,
             usual_ttl: ttl,
             discovery: Discovery::Want,
+            group_ttl: GROUP_TTL,
             tos: 0,
             remote,
             local: None,
@@ -74,7 +79,7 @@ impl IpStage {
     ) -> ipv4::Emit {
         ipv4::Emit {
             tos,
-            ttl: self.ttl,
+            ttl: if destination.is_multicast() { self.group_ttl } else { self.ttl },
             protocol,
             source,
             destination,
@@ -124,6 +129,23 @@ impl IpStage {
         })
     }
 
+    /// Lets whoever runs the path see its MTU.
+    fn show_mtu(&self, cx: &mut Cx<'_, '_>) {
+        if self.remote.is_some() {
+            // Where there is no room for it, it is not seen.
+            let _ = cx.attrs_mut().set(Attr::PathMtu(self.mtu));
+        }
+    }
+
+    /// The MTU of the way to a destination, for a packet of `length` bytes above IP.
+    fn mtu_to(&self, cx: &mut Cx<'_, '_>, destination: Ipv4Addr, length: usize) -> u16 {
+        if self.remote.is_some() || length + ipv4::HEADER <= LEAST.into() {
+            return self.mtu;
+        }
+        let now = cx.now();
+        cx.module::<Ip>().path_mtus.of(now, destination).unwrap_or(u16::MAX).min(self.mtu)
+    }
+
     /// Keeps a copy of the one message that may wait.
     fn hold(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Verdict {
         if self.held.is_some() || msg.len() > held::MOST || cx.charge(Held::cost(msg)).is_err() {
@@ -156,12 +178,15 @@ impl IpStage {
             Some(remote) => remote,
             None => meta.remote.ipv4().ok_or(DropReason::IpNoRoute)?,
         };
-        let ours = || meta.local.ipv4().filter(|ours| !ours.is_unspecified());
-        let source = match self.local.or_else(ours) {
-            Some(local) => local,
-            None => cx.module::<Ip>().routes.lookup(destination).ok_or(DropReason::IpNoRoute)?.source,
-        };
-        Ok((source, destination))
+        let routes = &cx.module::<Ip>().routes;
+        // What was sent to everyone is answered by one.
+        let ours = || meta.local.ipv4().filter(|ours| routes.is_ours(*ours));
+        let routed = || routes.lookup(destination).map(|route| route.source);
+        // A group has no route of its own: it is on the link.
+        let first =
+            || routes.addresses().next().filter(|_| destination.is_multicast() || destination.is_broadcast());
+        let source = self.local.or_else(ours).or_else(routed).or_else(first);
+        Ok((source.ok_or(DropReason::IpNoRoute)?, destination))
     }
 
     /// Sends a datagram in fragments.
@@ -196,8 +221,10 @@ impl IpStage {
         {
             return Err(DropReason::NotForPath);
         }
-        let routes = &cx.module::<Ip>().routes;
-        if self.local.is_none() && !routes.is_ours(destination) && !routes.is_broadcast(destination) {
+        let ip = cx.module::<Ip>();
+        let routes = &ip.routes;
+        let heard = || routes.is_broadcast(destination) || ip.tables.is_heard(destination);
+        if self.local.is_none() && !routes.is_ours(destination) && !heard() {
             return Err(DropReason::IpNotForUs);
         }
         if self.remote.is_none()
@@ -265,6 +292,8 @@ impl Stage for IpStage {
         let ip = cx.module::<Ip>();
         self.mtu =
             self.remote.and_then(|to| ip.path_mtus.of(now, to)).unwrap_or(u16::MAX).min(self.device_mtu);
+        self.show_mtu(cx);
+        let ip = cx.module::<Ip>();
         match self.remote {
             None if self.protocol == 0 => ip.fragments = Some(path),
             None => {}
@@ -319,14 +348,19 @@ impl Stage for IpStage {
         msg.meta.link = link;
         add_pseudo_header(msg, source.into(), destination.into(), protocol);
         let mut header = self.header(source, destination, protocol, self.service_of(msg.meta.tos), length);
-        let mtu = if self.discovery == Discovery::Probe { self.device_mtu } else { self.mtu };
-        if length + ipv4::HEADER > mtu.into() && msg.meta.gso_size == 0 {
+        let mtu = if self.discovery == Discovery::Probe {
+            self.device_mtu
+        } else {
+            self.mtu_to(cx, destination, length)
+        };
+        if packet_len(&msg.meta, protocol, length) + ipv4::HEADER > mtu.into() {
             return match protocol {
+                _ if msg.meta.gso_size > 0 => Verdict::Drop(DropReason::TooBig),
                 ipv4::TCP => Verdict::Drop(DropReason::TooBig),
                 _ if matches!(self.discovery, Discovery::Do | Discovery::Probe) => {
                     Verdict::Drop(DropReason::TooBig)
                 }
-                _ => self.send_pieces(cx, msg, header, self.mtu),
+                _ => self.send_pieces(cx, msg, header, mtu),
             };
         }
         if !header.dont_fragment {
@@ -365,6 +399,7 @@ impl Stage for IpStage {
             Bell::Wishes(wishes) => {
                 self.ttl = wishes.ttl.unwrap_or(self.usual_ttl);
                 self.discovery = wishes.discovery;
+                self.group_ttl = wishes.group_ttl.unwrap_or(GROUP_TTL);
             }
             _ => {}
         }
@@ -378,10 +413,14 @@ impl Stage for IpStage {
                 self.send_held(cx);
                 false
             }
-            (Report::PathMtu { mtu, .. }, Some(remote)) => {
+            (Report::PathMtu { mtu, remote: told, .. }, remote) => {
                 let now = cx.now();
+                let Some(remote) = remote.or(told.ipv4()) else { return true };
                 let mtu = cx.module::<Ip>().path_mtus.learn(now, remote, mtu);
-                self.mtu = self.mtu.min(mtu);
+                if self.remote.is_some() {
+                    self.mtu = self.mtu.min(mtu);
+                    self.show_mtu(cx);
+                }
                 true
             }
             _ => true,
@@ -409,6 +448,16 @@ fn partial(msg: &Message<'_>) -> Option<(usize, usize)> {
     Some((usize::from(start).checked_sub(msg.head())?, usize::from(field).checked_sub(msg.head())?))
 }
 
+/// Bytes above IP of the longest packet that a message of `length` bytes becomes. TCP cuts its own to
+/// fit, so it may have none; a program's datagrams (`UDP_SEGMENT`) are checked.
+pub(crate) fn packet_len(meta: &Meta, protocol: u8, length: usize) -> usize {
+    match (meta.gso_size, protocol) {
+        (0, _) => length,
+        (size, ipv4::UDP) => length.min(usize::from(size) + udp::HEADER),
+        _ => 0,
+    }
+}
+
 /// Puts the folded sum of the pseudo-header where a transport protocol left room for it.
 pub(crate) fn add_pseudo_header(msg: &mut Message<'_>, source: IpAddr, destination: IpAddr, protocol: u8) {
     let Some((_, field)) = partial(msg) else { return };
@@ -423,7 +472,7 @@ pub(crate) fn complete_checksum(msg: &mut Message<'_>) -> Option<()> {
     let Some((start, field)) = partial(msg) else { return Some(()) };
     let mut whole = vec![0; msg.len()];
     msg.copy_to(&mut whole)?;
-    let sum = silk_wire::udp::seal(checksum::Sum::ZERO.bytes(whole.get(start..)?));
+    let sum = udp::seal(checksum::Sum::ZERO.bytes(whole.get(start..)?));
     msg.bytes_mut().get_mut(field..field + 2)?.copy_from_slice(&sum.to_be_bytes());
     msg.meta.checksum = Checksum::Verified;
     Some(())

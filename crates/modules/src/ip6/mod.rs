@@ -52,7 +52,7 @@ use silk_path::{
     Attr, Create, CreateError, Endpoint, Module, NOWHERE, Next, Parameter, ParameterKind, Parcel, PathId,
     Step,
 };
-use silk_wire::{eth, ipv6};
+use silk_wire::{eth, ipv4, ipv6};
 use stage::Ip6Stage;
 
 /// Its services.
@@ -166,7 +166,7 @@ impl Module for Ip6 {
             let verdict = Verdict::Fragment { domain: self.tables.domains().fragment };
             return if ours { Answer::Found(verdict) } else { Answer::Pass };
         }
-        if view.group && protocol != ipv6::ICMP {
+        if view.group && !matches!(protocol, ipv6::ICMP | ipv4::UDP) {
             return Answer::Pass;
         }
         view.advance(view.bytes().len() - rest.len());

@@ -7,13 +7,14 @@ use crate::faults::reason;
 use crate::ip::held::{self, Held};
 use crate::ip::next_hop::{Hop, NextHop};
 use crate::ip::reassembly::{self, Piece};
-use crate::ip::{add_pseudo_header, complete_checksum};
+use crate::ip::{GROUP_TTL, add_pseudo_header, complete_checksum, packet_len};
 use crate::template::ECN;
 use alloc::boxed::Box;
 use alloc::vec;
 use core::net::Ipv6Addr;
 use silk_path::{
-    Bell, Checksum, CreateError, Cx, DropReason, Message, Meta, Report, Request, Resolution, Stage, Verdict,
+    Attr, Bell, Checksum, CreateError, Cx, Discovery, DropReason, Message, Meta, Report, Request, Resolution,
+    Stage, Verdict,
 };
 use silk_wire::extension::{FRAGMENT, FRAGMENT_HEADER, Fragment, Refused};
 use silk_wire::{MacAddr, eth, icmpv6, ipv4, ipv6, tcp};
@@ -35,6 +36,11 @@ pub(super) struct Ip6Stage {
     next_hop: NextHop,
     // The path's MTU.
     mtu: u16,
+    device_mtu: u16,
+    // What the program wishes: hop limits, and what becomes of packets that are too large.
+    usual_hops: u8,
+    group_hops: u8,
+    discovery: Discovery,
     // Names the path to routers (RFC 6437 §3).
     flow_label: u32,
     held: Option<Box<Held>>,
@@ -50,6 +56,10 @@ impl Ip6Stage {
             local: None,
             next_hop: NextHop::default(),
             mtu: 0,
+            device_mtu: 0,
+            usual_hops: hops,
+            group_hops: GROUP_TTL,
+            discovery: Discovery::Want,
             flow_label: 0,
             held: None,
         }
@@ -81,6 +91,23 @@ impl Ip6Stage {
             let route = cx.module::<Ip6>().routes.lookup(destination)?;
             Some(Hop::Station(route.next_hop(destination).into()))
         })
+    }
+
+    /// Lets whoever runs the path see its MTU.
+    fn show_mtu(&self, cx: &mut Cx<'_, '_>) {
+        if self.remote.is_some() {
+            // Where there is no room for it, it is not seen.
+            let _ = cx.attrs_mut().set(Attr::PathMtu(self.mtu));
+        }
+    }
+
+    /// The MTU of the way to a destination, for a packet of `length` bytes above IP.
+    fn mtu_to(&self, cx: &mut Cx<'_, '_>, destination: Ipv6Addr, length: usize) -> u16 {
+        if self.remote.is_some() || length + ipv6::HEADER <= ipv6::MIN_MTU.into() {
+            return self.mtu;
+        }
+        let now = cx.now();
+        cx.module::<Ip6>().path_mtus.of(now, destination).unwrap_or(u16::MAX).min(self.mtu)
     }
 
     /// Keeps a copy of the one message that may wait.
@@ -115,22 +142,30 @@ impl Ip6Stage {
             Some(remote) => remote,
             None => meta.remote.ipv6().ok_or(DropReason::IpNoRoute)?,
         };
-        let ours = || meta.local.ipv6().filter(|ours| !ours.is_unspecified());
-        let source = match self.local.or_else(ours) {
-            Some(local) => local,
-            None => cx.module::<Ip6>().routes.lookup(destination).ok_or(DropReason::IpNoRoute)?.source,
-        };
-        Ok((source, destination))
+        let routes = &cx.module::<Ip6>().routes;
+        // What was sent to a group is answered by one.
+        let ours = || meta.local.ipv6().filter(|ours| routes.is_ours(*ours));
+        let routed = || routes.lookup(destination).map(|route| route.source);
+        // A group has no route of its own: it is on the link.
+        let first = || routes.addresses().next().filter(|_| destination.is_multicast());
+        let source = self.local.or_else(ours).or_else(routed).or_else(first);
+        Ok((source.ok_or(DropReason::IpNoRoute)?, destination))
     }
 
     /// Sends a datagram in fragments.
-    fn send_pieces(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>, header: ipv6::Emit) -> Verdict {
+    fn send_pieces(
+        &mut self,
+        cx: &mut Cx<'_, '_>,
+        msg: &mut Message<'_>,
+        header: ipv6::Emit,
+        mtu: u16,
+    ) -> Verdict {
         if complete_checksum(msg).is_none() {
             return Verdict::Drop(DropReason::Unexpected);
         }
         // Nobody may guess the next one (RFC 7739 §5).
         let identification = cx.port().random() as u32;
-        let mut pieces = Pieces::new(msg, header, identification, self.mtu);
+        let mut pieces = Pieces::new(msg, header, identification, mtu);
         let meta = Meta { checksum: Checksum::Verified, ..msg.meta };
         while let Some((buffer, head, tail)) = pieces.next() {
             if cx.down(&mut Message::new(buffer, head, tail, meta)).is_err() {
@@ -150,8 +185,9 @@ impl Ip6Stage {
         {
             return Err(DropReason::NotForPath);
         }
-        let routes = &cx.module::<Ip6>().routes;
-        if self.local.is_none() && !routes.is_ours(destination) {
+        let ip = cx.module::<Ip6>();
+        let routes = &ip.routes;
+        if self.local.is_none() && !routes.is_ours(destination) && !ip.tables.is_heard(destination) {
             return Err(DropReason::IpNotForUs);
         }
         let impossible = || impossible_source(source) || source.is_unspecified() || routes.is_ours(source);
@@ -261,12 +297,14 @@ impl Stage for Ip6Stage {
         self.local = attrs.local().and_then(|local| local.ipv6()).filter(|local| !local.is_unspecified());
         self.next_hop.fixed = attrs.next_hop();
         self.class = self.settable(attrs.tos().unwrap_or(0));
-        let device_mtu = attrs.mtu().unwrap_or(ipv6::MIN_MTU);
+        self.device_mtu = attrs.mtu().unwrap_or(ipv6::MIN_MTU);
         let (now, path) = (cx.now(), cx.path());
         self.flow_label = cx.port().random() as u32 & 0xf_ffff;
         let ip = cx.module::<Ip6>();
         let known = self.remote.and_then(|to| ip.path_mtus.of(now, to));
-        self.mtu = known.unwrap_or(u16::MAX).min(device_mtu);
+        self.mtu = known.unwrap_or(u16::MAX).min(self.device_mtu);
+        self.show_mtu(cx);
+        let ip = cx.module::<Ip6>();
         match self.remote {
             None if self.protocol == 0 => ip.fragments = Some(path),
             None => {}
@@ -326,15 +364,22 @@ impl Stage for Ip6Stage {
             traffic_class: self.class_of(msg.meta.tos),
             flow_label: self.flow_label,
             next_header: protocol,
-            hop_limit: self.hops,
+            hop_limit: if destination.is_multicast() { self.group_hops } else { self.hops },
             source,
             destination,
             payload_len: length as u16,
         };
-        if length + ipv6::HEADER > self.mtu.into() && msg.meta.gso_size == 0 {
+        let whole = matches!(self.discovery, Discovery::Do | Discovery::Probe);
+        let mtu = if self.discovery == Discovery::Probe {
+            self.device_mtu
+        } else {
+            self.mtu_to(cx, destination, length)
+        };
+        if packet_len(&msg.meta, protocol, length) + ipv6::HEADER > mtu.into() {
             return match protocol {
+                _ if msg.meta.gso_size > 0 || whole => Verdict::Drop(DropReason::TooBig),
                 ipv4::TCP => Verdict::Drop(DropReason::TooBig),
-                _ => self.send_pieces(cx, msg, header),
+                _ => self.send_pieces(cx, msg, header, mtu),
             };
         }
         match msg.push(ipv6::HEADER) {
@@ -363,8 +408,14 @@ impl Stage for Ip6Stage {
 
     // RFC 9293 SHLD-21.
     fn bell(&mut self, _: &mut Cx<'_, '_>, bell: Bell) -> bool {
-        if let Bell::Service(class) = bell {
-            self.class = self.settable(class);
+        match bell {
+            Bell::Service(class) => self.class = self.settable(class),
+            Bell::Wishes(wishes) => {
+                self.hops = wishes.hops.unwrap_or(self.usual_hops);
+                self.group_hops = wishes.group_hops.unwrap_or(GROUP_TTL);
+                self.discovery = wishes.discovery6;
+            }
+            _ => {}
         }
         true
     }
@@ -376,10 +427,14 @@ impl Stage for Ip6Stage {
                 self.send_held(cx);
                 false
             }
-            (Report::PathMtu { mtu, .. }, Some(remote)) => {
+            (Report::PathMtu { mtu, remote: told, .. }, remote) => {
                 let now = cx.now();
+                let Some(remote) = remote.or(told.ipv6()) else { return true };
                 let mtu = cx.module::<Ip6>().path_mtus.learn(now, remote, mtu);
-                self.mtu = self.mtu.min(mtu);
+                if self.remote.is_some() {
+                    self.mtu = self.mtu.min(mtu);
+                    self.show_mtu(cx);
+                }
                 true
             }
             _ => true,

@@ -351,7 +351,7 @@ impl Host {
                 Request::Destroy(path) => _ = self.paths.destroy(path, now, &mut self.world),
                 Request::Resolve(address) => self.world.asked.push(address),
                 Request::Wake(path) => _ = self.paths.report(path, now, &mut self.world, Report::Resolved),
-                Request::Report { udp, local, remote, report } => self.report(udp, local, remote, report),
+                Request::Report { udp, local, remote, report, .. } => self.report(udp, local, remote, report),
                 Request::Arrived { frame, checksum } => _ = self.run_frame(&frame, checksum),
             }
         }

@@ -74,17 +74,22 @@
 //! word 10   | second half of the fingerprints' key                                        |
 //! word 11+2k| first half of local IPv6 address k; word 12+2k: the second                  |
 //! ```
-//! `IPv4` and `IPv6` are the numbers of local addresses.
-//! `flags`: [`OWN_ARP`] (neighbour discovery too), [`OWN_ICMP`], [`OWN_FRAGMENTS`]. `default`, `fragment` and `control`
+//! `IPv4` and `IPv6` are the numbers of local addresses. Behind them, as far as the words go, stand the
+//! groups that are heard: of IPv4 and, in words 11 on, of IPv6; 0 where there is none. Address or group
+//! *k* of IPv4 has bit *k* of a port's half, of IPv6 bit 15 - *k*.
+//! `flags`: [`OWN_ARP`] (neighbour discovery, IGMP and MLD too), [`OWN_ICMP`], [`OWN_FRAGMENTS`]. `default`, `fragment` and `control`
 //! are domains. One store of word 0 switches bank, counts and domains at once: a reload is
 //! all or nothing.
 //!
 //! # The specification both sides evaluate, on an Ethernet frame of `len` bytes
 //! 1. `len < 14`: pass. ARP (0x0806): control if OWN_ARP, else pass. IPv6 (0x86dd): step 7. Not
-//!    IPv4 (0x0800): pass. A group destination (bit 0 of the first byte): pass.
+//!    IPv4 (0x0800): pass.
 //! 2. IPv4: `len >= 34`, version 4, `ihl*4 >= 20`, `ihl*4 <= total length`,
 //!    `14 + total length <= len`; else pass. Options are skipped. `l4 = 14 + ihl*4`,
 //!    `room = total length - ihl*4`.
+//!    IGMP (2) with `room >= 8` that is no fragment: control if OWN_ARP, else pass, whatever its destination.
+//!    A group destination (bit 0 of the frame's first byte): UDP with `room >= 8` that is no fragment, to
+//!    group *i* whose bit the ports table has: listen, as in 4; else pass.
 //! 3. A fragment (more-fragments or offset not 0): if OWN_FRAGMENTS and the destination is one
 //!    of the local addresses, fragment; else pass.
 //! 4. TCP (6) with `room >= 20`, UDP (17) with `room >= 8`; (less room: pass). Flow found:
@@ -95,21 +100,25 @@
 //!    at `q = l4 + 8`: if `room >= 8 + 20`, its version is 4, `qhl = ihl*4 >= 20`,
 //!    `room >= 8 + qhl + 8`, its fragment offset is 0 and its protocol is TCP or UDP, look up
 //!    the flow with local = quoted source, remote = quoted destination; found: control, in the
-//!    flow's domain. In all other cases: control in the control domain if OWN_ICMP, else pass.
+//!    flow's domain. Not found, UDP, and the quoted source is local address *i* whose bit the ports
+//!    table has for the quoted source port: control in the control domain.
+//!    In all other cases: control in the control domain if OWN_ICMP, else pass.
 //! 6. Anything else: pass.
 //! 7. IPv6: `len >= 54`, version 6, `54 + payload length <= len`; else pass. `at = 54`, `end = 54 +
 //!    payload length`; extension headers are skipped: hop-by-hop (0), routing (43) and destination
 //!    options (60), `(second byte + 1) * 8` bytes each, and a fragment header (44, 8 bytes) without
 //!    offset and more-fragments. At most [`EXTENSIONS`] headers of together at most
 //!    [`EXTENSION_BYTES`] bytes, none beyond `end`; else pass. `room = end - at`.
-//! 8. Neighbour discovery (58 behind at most these headers, `room >= 8`, type 133 to 137): control if
-//!    OWN_ARP, else pass, whatever its destination. Any other packet with a group destination: pass.
+//! 8. Neighbour discovery and MLD (58 behind at most these headers, `room >= 8`, type 130 to 137): control if
+//!    OWN_ARP, else pass, whatever its destination. Any other packet with a group destination: as in 2, with the
+//!    groups of IPv6.
 //! 9. A fragment header with an offset or more-fragments: as in 3, with the local IPv6 addresses.
 //!    TCP and UDP: as in 4, with these and the fingerprint.
 //! 10. ICMPv6 (58) with `room >= 8` to a local IPv6 address. Types 1 to 4 quote a packet of ours at
 //!     `q = at + 8`: if `room >= 8 + 48`, its version is 6 and its next header TCP or UDP, look up
 //!     the flow with local = quoted source, remote = quoted destination; found: control, in the
-//!     flow's domain. In all other cases: control in the control domain if OWN_ICMP, else pass.
+//!     flow's domain. Not found: as in 5.
+//!     In all other cases: control in the control domain if OWN_ICMP, else pass.
 //!     Anything else: pass.
 //!
 //! 11. Early discard, of a UDP packet whose flow was found in 4 or 9 with an index that is not

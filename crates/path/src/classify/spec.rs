@@ -12,6 +12,7 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 pub(super) const ETH: usize = 14;
 const IPV4: usize = 20;
 const UDP: usize = 8;
+const IGMP: u8 = 2;
 
 pub(super) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
@@ -45,6 +46,7 @@ pub(crate) fn parcel(frame: &[u8]) -> Option<Parcel> {
     }
     match packet.protocol {
         1 => Some(Parcel::Icmp),
+        IGMP => Some(Parcel::Groups),
         number => {
             let local = Endpoint::v4(packet.destination, be16(packet.payload, 2)?);
             Some(Parcel::Listen(flow_protocol(number)?, local))
@@ -88,7 +90,7 @@ impl Tables {
     fn try_classify(&self, frame: &[u8]) -> Option<Verdict> {
         match be16(frame, 12)? {
             0x0806 => self.owned().arp.then(|| self.control()),
-            0x0800 if frame[0] & 1 == 0 => self.classify_ip(frame.get(ETH..)?),
+            0x0800 => self.classify_ip(frame.get(ETH..)?, frame[0] & 1 != 0),
             0x86dd => self.classify_ip6(frame.get(ETH..)?, frame[0] & 1 != 0),
             _ => None,
         }
@@ -98,9 +100,19 @@ impl Tables {
         Verdict::Control { domain: self.domains().control }
     }
 
-    /// Where an IPv4 packet belongs.
-    fn classify_ip(&self, bytes: &[u8]) -> Option<Verdict> {
+    /// Where an IPv4 packet belongs; `group`: it was sent to a group of stations.
+    fn classify_ip(&self, bytes: &[u8], group: bool) -> Option<Verdict> {
         let packet = packet(bytes, false)?;
+        if packet.protocol == IGMP && !packet.fragment && packet.payload.len() >= 8 {
+            return self.owned().arp.then(|| self.control());
+        }
+        if group {
+            let local = SocketAddrV4::new(packet.destination, be16(packet.payload, 2)?);
+            let datagram = packet.protocol == 17 && !packet.fragment && packet.payload.len() >= UDP;
+            return datagram
+                .then(|| self.group_listener(local.into(), packet.source.into(), packet.dscp))
+                .flatten();
+        }
         if packet.fragment {
             let ours = self.owned().fragments && self.is_local(packet.destination);
             return ours.then(|| Verdict::Fragment { domain: self.domains().fragment });
@@ -148,16 +160,37 @@ impl Tables {
         owned.then(|| Verdict::Listen { domain: self.domain_for(source, local.port(), dscp) })
     }
 
+    /// Where a datagram to a group belongs.
+    pub fn group_listener(&self, local: Endpoint, source: IpAddr, dscp: u8) -> Option<Verdict> {
+        let owned = self.owns_port_of_group(Protocol::Udp, local.ip(), local.port());
+        owned.then(|| Verdict::Listen { domain: self.domain_for(source, local.port(), dscp) })
+    }
+
+    /// Where an error belongs that quotes a packet of no flow: to the control domain, where a datagram
+    /// socket that speaks with anybody may have sent it.
+    pub(super) fn quoted_port(&self, quoted: Option<Between>) -> Option<Verdict> {
+        let sent = quoted.is_some_and(|flow| {
+            flow.protocol == Protocol::Udp
+                && self.is_local(flow.local.ip())
+                && self.owns_port(Protocol::Udp, flow.local.ip(), flow.local.port())
+        });
+        (sent || self.owned().icmp).then(|| self.control())
+    }
+
     /// Where an ICMP message to `local` belongs: for an error, the domain of the flow it is
     /// about.
     pub fn verdict_for_icmp(&self, local: Ipv4Addr, message: &[u8]) -> Option<Verdict> {
         if message.len() < 8 || !self.is_local(local) {
             return None;
         }
-        let quoted = self.quoted_flow(message).and_then(|flow| self.flows.lookup(&flow));
-        match quoted {
+        let quoted = self.quoted_flow(message);
+        match quoted.and_then(|flow| self.flows.lookup(&flow)) {
             Some(found) => Some(Verdict::Control { domain: found.domain }),
-            None => self.owned().icmp.then(|| self.control()),
+            None => self.quoted_port(quoted.map(|flow| Between {
+                protocol: flow.protocol,
+                local: flow.local.into(),
+                remote: flow.remote.into(),
+            })),
         }
     }
 

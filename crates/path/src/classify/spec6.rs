@@ -75,6 +75,7 @@ pub(super) fn parcel(bytes: &[u8]) -> Option<Parcel> {
         return Some(Parcel::Fragment6);
     }
     match (packet.protocol, *packet.payload.first()?) {
+        (ICMP, 130..=132) => Some(Parcel::Groups6),
         (ICMP, 133..=137) => Some(Parcel::Discovery),
         (ICMP, _) => Some(Parcel::Icmp6),
         (number, _) => {
@@ -97,7 +98,12 @@ impl Tables {
         if packet.protocol == ICMP {
             return self.verdict_for_icmp6(packet.destination, packet.payload, group);
         }
-        let protocol = flow_protocol(packet.protocol).filter(|_| !group)?;
+        if group {
+            let local = Endpoint::v6(packet.destination, be16(packet.payload, 2)?);
+            let datagram = packet.protocol == 17 && packet.payload.len() >= 8;
+            return datagram.then(|| self.group_listener(local, packet.source.into(), packet.dscp)).flatten();
+        }
+        let protocol = flow_protocol(packet.protocol)?;
         let least = if protocol == Protocol::Tcp { 20 } else { 8 };
         if packet.payload.len() < least {
             return None;
@@ -113,15 +119,16 @@ impl Tables {
         if message.len() < 8 {
             return None;
         }
-        if matches!(message[0], 133..=137) {
+        if matches!(message[0], 130..=137) {
             return self.owned().arp.then(|| self.control());
         }
         if group || !self.is_local(IpAddr::V6(local)) {
             return None;
         }
-        match quoted_flow(message).and_then(|flow| self.flows.lookup(&flow)) {
+        let quoted = quoted_flow(message);
+        match quoted.and_then(|flow| self.flows.lookup(&flow)) {
             Some(found) => Some(Verdict::Control { domain: found.domain }),
-            None => self.owned().icmp.then(|| self.control()),
+            None => self.quoted_port(quoted),
         }
     }
 }

@@ -509,7 +509,9 @@ impl Network {
             let Some((datagram, at, next)) = pop_datagram(bytes, read, there) else { break };
             let data = bytes.peek(at, datagram.len as usize).concat();
             from.tx_read.store(next, SeqCst);
-            self.deliver(slot, datagram.peer, &data);
+            let each = if datagram.segment > 0 { datagram.segment.into() } else { data.len().max(1) };
+            let all = data.chunks(each).chain(data.is_empty().then_some(&[][..]));
+            all.for_each(|data| self.deliver(slot, datagram.peer, data));
             self.tell(slot, false, true);
         }
     }
@@ -529,7 +531,8 @@ impl Network {
         let record = self.arena.slot(to).unwrap();
         let write = record.rx_write.load(SeqCst);
         let room = free(write, record.rx_read.load(SeqCst), RING);
-        if let Some(next) = push_datagram(ring(&self.arena, &record.rx_place), write, room, source, &[data]) {
+        let bytes = ring(&self.arena, &record.rx_place);
+        if let Some(next) = push_datagram(bytes, write, room, source, 0, &[data]) {
             record.rx_write.store(next, SeqCst);
             self.tell(to, true, false);
         }

@@ -1,0 +1,160 @@
+//! Control data of messages (`cmsg(3)`): what a program asks with a datagram, and what it is told
+//! with one. Only what the buffer's length allows is read or written.
+
+use crate::errno::Answer;
+use libc::{c_int, cmsghdr, msghdr};
+
+/// `SOL_UDP`, and its options.
+pub const UDP: c_int = libc::SOL_UDP;
+/// Send: cut into datagrams of so many bytes.
+pub const UDP_SEGMENT: c_int = libc::UDP_SEGMENT;
+/// Receive: several datagrams at once, told of how many bytes each.
+pub const UDP_GRO: c_int = libc::UDP_GRO;
+
+/// Writes control data into a message that is received.
+pub struct Telling<'a> {
+    message: &'a mut msghdr,
+    room: usize,
+}
+
+impl<'a> Telling<'a> {
+    /// Nothing told yet: the message's control buffer is taken to be as long as the program says.
+    ///
+    /// # Safety
+    /// The control buffer must have `msg_controllen` writable bytes, or be null.
+    pub unsafe fn new(message: &'a mut msghdr) -> Self {
+        let room = if message.msg_control.is_null() { 0 } else { message.msg_controllen };
+        message.msg_controllen = 0;
+        Self { message, room }
+    }
+
+    /// Tells `value`; what there is no room for is marked as missing, as Linux does.
+    pub fn put<T: Copy>(&mut self, level: c_int, kind: c_int, value: T) {
+        let size = size_of::<T>() as u32;
+        // SAFETY: these compute sizes.
+        let (space, length) = unsafe { (libc::CMSG_SPACE(size) as usize, libc::CMSG_LEN(size) as usize) };
+        let used = self.message.msg_controllen;
+        if self.room - used < length {
+            self.message.msg_flags |= libc::MSG_CTRUNC;
+            return;
+        }
+        // SAFETY: `length` bytes are left behind those used, by `new`'s caller's word; the entry is
+        // written without a claim of how it is aligned.
+        unsafe {
+            let at = self.message.msg_control.cast::<u8>().add(used);
+            let header = cmsghdr { cmsg_len: length as _, cmsg_level: level, cmsg_type: kind };
+            at.cast::<cmsghdr>().write_unaligned(header);
+            at.add(libc::CMSG_LEN(0) as usize).cast::<T>().write_unaligned(value);
+        }
+        self.message.msg_controllen = (used + space).min(self.room);
+    }
+}
+
+/// What a program asks with one message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// `UDP_SEGMENT`.
+    pub segment: Option<u16>,
+}
+
+/// Reads what a program asks with a message of UDP.
+///
+/// # Errors
+/// `EINVAL` for control data that are malformed, or of UDP and unknown.
+///
+/// # Safety
+/// The message must be valid, with all it points to.
+pub unsafe fn asked(message: &msghdr) -> Answer<Asked> {
+    let mut asked = Asked::default();
+    if message.msg_control.is_null() {
+        return Ok(asked);
+    }
+    // SAFETY: the buffer has so many bytes, by the caller's word.
+    let bytes =
+        unsafe { std::slice::from_raw_parts(message.msg_control.cast::<u8>(), message.msg_controllen) };
+    for entry in Entries(bytes) {
+        let (level, kind, data) = entry?;
+        match (level, kind) {
+            (UDP, UDP_SEGMENT) => {
+                let two = <[u8; 2]>::try_from(data).map_err(|_| libc::EINVAL)?;
+                asked.segment = Some(u16::from_ne_bytes(two));
+            }
+            (UDP, _) => return Err(libc::EINVAL),
+            _ => {}
+        }
+    }
+    Ok(asked)
+}
+
+/// The entries of a control buffer: level, type and data of each.
+struct Entries<'a>(&'a [u8]);
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Answer<(c_int, c_int, &'a [u8])>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // SAFETY: computes a size.
+        let front = unsafe { libc::CMSG_LEN(0) } as usize;
+        // As Linux: what is shorter than a header ends the list.
+        let head = self.0.get(..front)?;
+        let word = |at: usize| head.get(at..at + 4)?.try_into().ok().map(c_int::from_ne_bytes);
+        let length = head.get(..8)?.try_into().ok().map(usize::from_ne_bytes)?;
+        let (level, kind) = (word(8)?, word(12)?);
+        let Some(data) = self.0.get(front..length) else {
+            self.0 = &[];
+            return Some(Err(libc::EINVAL));
+        };
+        self.0 = self.0.get(length.next_multiple_of(size_of::<usize>())..).unwrap_or(&[]);
+        Some(Ok((level, kind, data)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(control: &mut [u8]) -> msghdr {
+        // SAFETY: a message of zeroes is an empty one.
+        let mut message: msghdr = unsafe { std::mem::zeroed() };
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = control.len();
+        message
+    }
+
+    #[test]
+    fn what_is_told_reads_back_as_what_is_asked() {
+        let mut control = [0; 64];
+        let mut told = message(&mut control);
+        // SAFETY: the buffer is that long.
+        let mut telling = unsafe { Telling::new(&mut told) };
+        telling.put(libc::IPPROTO_IP, libc::IP_TTL, 5);
+        telling.put(UDP, UDP_SEGMENT, 1200u16);
+        assert_eq!((told.msg_controllen, told.msg_flags), (48, 0));
+        // SAFETY: as above.
+        assert_eq!(unsafe { asked(&told) }, Ok(Asked { segment: Some(1200) }));
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_is_marked() {
+        let mut control = [0; 30];
+        let mut told = message(&mut control);
+        // SAFETY: the buffer is that long.
+        let mut telling = unsafe { Telling::new(&mut told) };
+        telling.put(UDP, UDP_GRO, 1);
+        telling.put(UDP, UDP_GRO, 2);
+        assert_eq!((told.msg_controllen, told.msg_flags), (24, libc::MSG_CTRUNC));
+    }
+
+    #[test]
+    fn a_lying_length_or_an_unknown_option_of_udp_is_refused() {
+        for (length, kind, size) in [(2usize, 103, 24), (99, 103, 24), (20, 103, 24), (18, 99, 24)] {
+            let mut control = [0u8; 24];
+            control[..8].copy_from_slice(&length.to_ne_bytes());
+            control[8..12].copy_from_slice(&UDP.to_ne_bytes());
+            control[12..16].copy_from_slice(&i32::to_ne_bytes(kind));
+            let told = message(&mut control[..size]);
+            // SAFETY: the buffer is that long.
+            assert_eq!(unsafe { asked(&told) }, Err(libc::EINVAL), "{length} {kind}");
+        }
+    }
+}

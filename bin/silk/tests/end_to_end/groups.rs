@@ -1,0 +1,101 @@
+//! Groups and broadcasts: joined and left, heard and sent to, and the leave that speaking with everyone
+//! takes. The same program says the same over Linux's own stack and over silk.
+
+use crate::host::{Silk, within};
+use silk_testkit::netns::{INTERFACE, SERVER, SERVER6};
+use std::process::Command;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is sent when the listener is ready for it, and whereto: an address and a port.
+const SAID: [(&str, &str, &str); 8] = [
+    ("group", "239.1.2.3", "4300"),
+    ("other", "239.1.2.4", "4300"),
+    ("everyone", "255.255.255.255", "4300"),
+    ("network", "10.99.0.255", "4300"),
+    ("group-again", "239.1.2.3", "4300"),
+    ("other-again", "239.1.2.4", "4300"),
+    ("early", "239.1.2.5", "4301"),
+    ("six", "ff15::99", "4302"),
+];
+
+/// What the listener says, and what the peer hears of it.
+fn heard(silk: &Silk, mut listener: Command, here: [&str; 2]) -> (String, String) {
+    silk.write("groups.py", include_str!("groups.py"));
+    // Linux sends nothing to a group that no route leads to.
+    silk.rig.server.ip(["route", "replace", "239.0.0.0/8", "dev", INTERFACE]).unwrap();
+    let _listener = silk.start_logged(listener.args(["groups.py", "listen", here[0], here[1]]), "listener");
+    let ready =
+        |step: &str| within(PATIENCE, || silk.log("listener").contains(&format!("ready for {step}\n")));
+    for (step, to, port) in SAID {
+        assert!(ready(step), "{step}: {}", silk.log("listener"));
+        let said = silk.on_peer("python3").args(["groups.py", "say", to, port, step]).status();
+        assert!(said.is_ok_and(|status| status.success()), "{step}");
+    }
+    let _peer = silk.start_logged(silk.on_peer("python3").args(["groups.py", "hear"]), "peer");
+    assert!(ready("word"), "{}", silk.log("listener"));
+    assert!(within(PATIENCE, || silk.log("peer").lines().count() == 3), "{}", silk.log("peer"));
+    assert!(within(PATIENCE, || silk.log("listener").contains("to a group")), "{}", silk.log("listener"));
+    (silk.log("listener"), silk.log("peer"))
+}
+
+#[test]
+fn groups_and_broadcasts_are_what_they_are_on_linux() {
+    let Some(silk) = Silk::start() else { return };
+    let here = [&*SERVER.to_string(), &*SERVER6.to_string()];
+    let linux = heard(&silk, silk.on_linux("python3"), here);
+    assert!(linux.0.contains("group from"), "{linux:?}");
+    assert_eq!(heard(&silk, silk.on_paths("python3"), here), linux);
+}
+
+#[test]
+fn over_a_packet_socket_they_are_too() {
+    let Some(silk) = on_packet_socket() else { return };
+    let linux = heard(&silk, silk.on_linux("python3"), [&*SERVER.to_string(), &*SERVER6.to_string()]);
+    let ours = heard(&silk, silk.on_paths("python3"), ["10.99.0.9", "fd99::9"]);
+    assert_eq!((ours.0, ours.1.replace("10.99.0.9", "10.99.0.1")), linux);
+}
+
+#[test]
+fn routers_hear_of_groups_from_whoever_owns_the_interface() {
+    let (Some(own), expected) = (on_packet_socket(), "four hears; joined; left; six hears; joined; left")
+    else {
+        return;
+    };
+    assert_eq!(reported(&own, "10.99.0.9"), expected, "silk's own interface");
+    drop(own);
+    let Some(shared) = Silk::start() else { return };
+    assert_eq!(reported(&shared, &SERVER.to_string()), expected, "Linux's interface");
+}
+
+/// A daemon with an address of its own behind a packet socket.
+fn on_packet_socket() -> Option<Silk> {
+    let device = format!(
+        "kind = \"packet\"\ninterface = \"{INTERFACE}\"\naddress = \"10.99.0.9/24\"\naddress6 = \"fd99::9/64\"\n"
+    );
+    Silk::start_with(&device, "[[class]]\nname = \"all\"\ndefault = true\n")
+}
+
+/// What the link is told by `address` of the groups of a program that joins and ends, in order of the words.
+fn reported(silk: &Silk, address: &str) -> String {
+    silk.write("reports.py", include_str!("reports.py"));
+    let mut watcher =
+        silk.start_logged(silk.on_peer("python3").args(["reports.py", "watch", address]), "watcher");
+    assert!(within(PATIENCE, || silk.log("watcher").contains("watching")), "{}", silk.log("watcher"));
+    let joiner = silk.start_logged(silk.on_paths("python3").args(["reports.py", "join"]), "joiner");
+    let heard = || ["hears four", "hears six"].iter().all(|words| silk.log("watcher").contains(words));
+    assert!(within(PATIENCE * 2, heard), "{}", silk.log("watcher"));
+    joiner.stop(Duration::from_secs(5));
+    assert!(within(PATIENCE * 2, || watcher.ended().is_some()), "{}", silk.log("watcher"));
+    let log = silk.log("watcher");
+    let of = |family: &str| {
+        let mut said: Vec<_> = log
+            .lines()
+            .filter_map(|line| line.split_once(' ').filter(|(_, which)| *which == family))
+            .collect();
+        said.sort_unstable();
+        format!("{family} {}", said.iter().map(|(said, _)| *said).collect::<Vec<_>>().join("; "))
+    };
+    format!("{}; {}", of("four"), of("six"))
+}

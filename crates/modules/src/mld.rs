@@ -1,0 +1,212 @@
+//! MLD: tells routers and switches which groups of IPv6 are heard here (RFC 3810, and what older routers
+//! understand), where silk owns the interface; of our own addresses, too, through whose groups
+//! neighbours ask for them. Queries come from anybody on the link: they must be answered within
+//! their time and never more than once. A question for single sources is answered as one for the group.
+//!
+//! # Configuration
+//! `address` — our addresses, a list; default: the interface's. Reports come from the link-local one.
+//!
+//! # Services
+//! `down` (net, needed): ETH.
+//!
+//! # Attributes
+//! Sets `ProtId` to 0x86dd and `Groups` on its own path, which takes every message of MLD.
+//!
+//! # Example
+//! ```toml
+//! [[module]]
+//! name = "mld"
+//! kind = "mld"
+//!
+//! [[link]]
+//! from = "mld.down"
+//! to = "eth.up"
+//! ```
+//!
+//! # See also
+//! [`igmp`](crate::igmp), which does so for IPv4; [`nd`](crate::nd), whom neighbours ask through groups.
+
+use crate::faults::accept;
+use crate::membership::Membership;
+use alloc::boxed::Box;
+use core::net::Ipv6Addr;
+use silk_instant::Instant;
+use silk_path::service::{NET, Service};
+use silk_path::{
+    Attr, Checksum, Create, CreateError, Cx, DropReason, Message, Meta, Module, Next, Parameter,
+    ParameterKind, Parcel, PathId, Port, Report, Request, Stage, Step, Verdict,
+};
+use silk_wire::igmp::{Sort, Version};
+use silk_wire::{checksum, eth, extension, icmpv6, ipv6, mld};
+
+/// Its services.
+pub const SERVICES: &[Service] = &[Service::needed("down", NET)];
+/// Its parameters.
+pub const PARAMETERS: &[Parameter] =
+    &[Parameter { name: "address", kind: ParameterKind::List(&ParameterKind::Network), required: false }];
+
+/// Room in front of a packet for headers below IP.
+const HEADROOM: usize = 64;
+/// Records of one report: it fits every link.
+const RECORDS: usize = 50;
+/// Bytes of IP's header with the router alert.
+const HEADER: usize = ipv6::HEADER + mld::ALERT.len();
+
+/// The module.
+pub struct Mld {
+    source: Ipv6Addr,
+    groups: Membership<Ipv6Addr>,
+    path: Option<PathId>,
+}
+
+impl Mld {
+    /// The module of a host with these addresses.
+    pub fn new(addresses: &[Ipv6Addr]) -> Self {
+        // RFC 3810 §5.2.13: where there is none yet, from nobody.
+        let source = addresses.iter().copied().find(Ipv6Addr::is_unicast_link_local);
+        Self { source: source.unwrap_or(Ipv6Addr::UNSPECIFIED), groups: Membership::default(), path: None }
+    }
+
+    /// From now on packets to the group are heard, or not.
+    pub fn change(&mut self, now: Instant, group: Ipv6Addr, joined: bool, port: &mut dyn Port) {
+        // Of nobody's business beyond the host, and what all are in (RFC 3810 §6).
+        let scope = group.octets()[1] & 15;
+        if scope > 1 && group != mld::ALL_NODES {
+            self.groups.change(now, group, joined);
+            self.path.iter().for_each(|path| port.request(Request::Wake(*path)));
+        }
+    }
+}
+
+impl Module for Mld {
+    fn kind(&self) -> &'static str {
+        "mld"
+    }
+
+    fn services(&self) -> &'static [Service] {
+        SERVICES
+    }
+
+    fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
+        create.set(Attr::ProtId(eth::IPV6))?;
+        create.set(Attr::Groups(true))?;
+        Ok(Step { stage: Some(Box::new(MldStage)), next: Next::Service(0) })
+    }
+
+    fn takes(&self, parcel: &Parcel) -> Option<PathId> {
+        if *parcel == Parcel::Groups6 { self.path } else { None }
+    }
+}
+
+/// MLD's part of its path.
+struct MldStage;
+
+impl MldStage {
+    /// Takes a query in: one of a neighbour, that no router has forwarded, behind a router alert (RFC
+    /// 3810 §6.2).
+    fn hear(cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Option<()> {
+        let packet = ipv6::parse(msg.bytes()).ok()?;
+        let header = packet.header;
+        let (source, destination) = (header.source(), header.destination());
+        let near = header.hop_limit == 1 && source.is_unicast_link_local();
+        let alert = header.next_header == extension::HOP_BY_HOP && packet.headers_len == HEADER;
+        if !near || !alert || packet.protocol != ipv6::ICMP || packet.fragment.is_some() {
+            return None;
+        }
+        let pseudo = checksum::pseudo6(source, destination, ipv6::ICMP, packet.payload.len() as u16);
+        icmpv6::parse(packet.payload, accept(&msg.meta), pseudo).ok()?;
+        let query = mld::parse(packet.payload)?;
+        if destination != query.group.unwrap_or(mld::ALL_NODES) {
+            return None;
+        }
+        let (now, random) = (cx.now(), cx.port().random());
+        cx.module::<Mld>().groups.asked(now, &query, random);
+        let deadline = cx.module::<Mld>().groups.deadline();
+        cx.arm(deadline);
+        Some(())
+    }
+
+    /// Tells what is due.
+    fn tell(cx: &mut Cx<'_, '_>) {
+        let now = cx.now();
+        let (module, port) = cx.module_and_port::<Mld>();
+        let (source, version) = (module.source, module.groups.version(now));
+        let told = module.groups.due(now, || port.random());
+        let deadline = module.groups.deadline();
+        cx.arm(deadline);
+        if version == Version::Three {
+            for records in told.chunks(RECORDS) {
+                let mut message = [0; mld::HEADER + RECORDS * mld::RECORD];
+                if let Some(length) = mld::emit_report(records, &mut message) {
+                    send(cx, source, mld::REPORTS, &mut message[..length]);
+                }
+            }
+            return;
+        }
+        for (group, sort) in told {
+            let to = if sort == Sort::Left { mld::ALL_ROUTERS } else { group };
+            send(cx, source, to, &mut mld::old(group, sort));
+        }
+    }
+}
+
+/// Sends a message, with the router alert and one hop to go.
+fn send(cx: &mut Cx<'_, '_>, source: Ipv6Addr, destination: Ipv6Addr, message: &mut [u8]) {
+    let mut buffer = [0; HEADROOM + HEADER + mld::HEADER + RECORDS * mld::RECORD];
+    let (start, end) = (HEADROOM + HEADER, HEADROOM + HEADER + message.len());
+    let length = message.len() as u16;
+    icmpv6::seal(checksum::pseudo6(source, destination, ipv6::ICMP, length), message);
+    let header = ipv6::Emit {
+        next_header: extension::HOP_BY_HOP,
+        hop_limit: 1,
+        source,
+        destination,
+        payload_len: length + mld::ALERT.len() as u16,
+        ..ipv6::Emit::default()
+    };
+    header.emit(&mut buffer[HEADROOM..]);
+    buffer[HEADROOM + ipv6::HEADER..start].copy_from_slice(&mld::ALERT);
+    buffer[start..end].copy_from_slice(message);
+    let meta = Meta { link: ipv6::group(destination), checksum: Checksum::Verified, ..Meta::default() };
+    // A drop has been counted; a change is told again, and who asked asks again.
+    let _ = cx.down(&mut Message::new(&mut buffer, HEADROOM, end, meta));
+}
+
+impl Stage for MldStage {
+    fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
+        let path = cx.path();
+        cx.module::<Mld>().path = Some(path);
+        Ok(())
+    }
+
+    fn start(&mut self, cx: &mut Cx<'_, '_>) {
+        Self::tell(cx);
+    }
+
+    fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        Self::hear(cx, msg).map_or(Verdict::Drop(DropReason::GroupIgnored), |()| Verdict::Consumed)
+    }
+
+    fn down(&mut self, _: &mut Cx<'_, '_>, _: &mut Message<'_>) -> Verdict {
+        Verdict::Drop(DropReason::Unexpected)
+    }
+
+    fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {
+        if report == Report::Resolved {
+            Self::tell(cx);
+        }
+        false
+    }
+
+    fn timer(&mut self, cx: &mut Cx<'_, '_>) {
+        Self::tell(cx);
+    }
+
+    fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
+        let path = cx.path();
+        let mld = cx.module::<Mld>();
+        if mld.path == Some(path) {
+            mld.path = None;
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! A host tells the link which groups it hears: when it joins and leaves, and when a router asks.
+
+mod rig;
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::time::Duration;
+use rig::{Host, Options, graph6, mac};
+use silk_modules::igmp::Igmp;
+use silk_modules::mld::Mld;
+use silk_path::{Attrs, DropReason, PathId};
+use silk_wire::{checksum, eth, icmpv6, igmp, ipv4, ipv6, mld};
+
+const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
+const GROUP6: Ipv6Addr = Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, 0, 0x99);
+const ROUTER6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 9);
+
+/// A host that owns its interface, and its paths of IGMP and MLD.
+fn host() -> (Host, PathId, PathId) {
+    let graph = graph6()
+        .module("igmp", "igmp", &[])
+        .module("mld", "mld", &[])
+        .link("igmp.down", "eth.up")
+        .link("mld.down", "eth.up");
+    let setup = |setup: &mut silk_modules::Setup| {
+        setup.addresses.push((ipv6::link_local(mac(1)).into(), 64));
+    };
+    let mut host = Host::with(1, Options { graph, setup, ..Options::six() });
+    let paths = (host.create("igmp", Attrs::new()), host.create("mld", Attrs::new()));
+    host.advance(Duration::from_secs(5));
+    host.sent();
+    (host, paths.0, paths.1)
+}
+
+/// The host joins a group or leaves it.
+fn change(host: &mut Host, group: IpAddr, joined: bool) {
+    let now = host.world.now;
+    match group {
+        IpAddr::V4(group) => {
+            let module = host.paths.module_mut::<Igmp>().unwrap();
+            module.change(now, group, joined, &mut host.world);
+        }
+        IpAddr::V6(group) => {
+            let module = host.paths.module_mut::<Mld>().unwrap();
+            module.change(now, group, joined, &mut host.world);
+        }
+    }
+    host.settle();
+}
+
+/// What a frame says of one group: its Ethernet destination, the message's first byte, and the first
+/// record's sort and group.
+fn said(frame: &[u8]) -> ([u8; 6], u8, u8, IpAddr) {
+    let link = frame[..6].try_into().unwrap();
+    if frame[12..14] == eth::IPV4.to_be_bytes() {
+        let packet = ipv4::parse(&frame[eth::HEADER..]).unwrap();
+        assert_eq!((packet.header.protocol, packet.header.ttl, packet.options), (2, 1, &[148, 4, 0, 0][..]));
+        assert_eq!(checksum::Sum::ZERO.bytes(packet.payload).folded(), 0xffff);
+        let group: [u8; 4] = packet.payload[12..16].try_into().unwrap();
+        return (link, packet.payload[0], packet.payload[8], Ipv4Addr::from(group).into());
+    }
+    let packet = ipv6::parse(&frame[eth::HEADER..]).unwrap();
+    assert_eq!((packet.protocol, packet.header.hop_limit, packet.headers_len), (ipv6::ICMP, 1, 48));
+    let (source, destination) = (packet.header.source(), packet.header.destination());
+    assert_eq!(source, ipv6::link_local(mac(1)));
+    let pseudo = checksum::pseudo6(source, destination, ipv6::ICMP, packet.payload.len() as u16);
+    assert!(icmpv6::parse(packet.payload, silk_wire::Accept::Full, pseudo).is_ok());
+    let group: [u8; 16] = packet.payload[12..28].try_into().unwrap();
+    (link, packet.payload[0], packet.payload[8], Ipv6Addr::from(group).into())
+}
+
+/// A router's question for all groups, of version 3, in an Ethernet frame.
+fn query(ttl: u8) -> Vec<u8> {
+    let mut message = vec![0x11, 10, 0, 0, 0, 0, 0, 0, 2, 125, 0, 0];
+    let sum = checksum::Sum::ZERO.bytes(&message).checksum();
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    let mut frame = vec![0; eth::HEADER + ipv4::HEADER + 4];
+    frame[..6].copy_from_slice(&[1, 0, 0x5e, 0, 0, 1]);
+    frame[6..14].copy_from_slice(&[2, 0, 0, 0, 0, 9, 8, 0]);
+    let header = ipv4::Emit {
+        ttl,
+        protocol: igmp::PROTOCOL,
+        source: Ipv4Addr::new(10, 0, 0, 9),
+        destination: igmp::ALL_SYSTEMS,
+        payload_len: message.len() as u16,
+        ..ipv4::Emit::default()
+    };
+    header.emit_alert(&mut frame[eth::HEADER..]);
+    frame.extend(message);
+    frame
+}
+
+/// The same over IPv6, from this address.
+fn query6(source: Ipv6Addr) -> Vec<u8> {
+    let mut message = vec![130, 0, 0, 0, 3, 0xe8, 0, 0];
+    message.extend([0; 16]);
+    message.extend([2, 125, 0, 0]);
+    icmpv6::seal(checksum::pseudo6(source, mld::ALL_NODES, ipv6::ICMP, 28), &mut message);
+    let mut frame = vec![0; eth::HEADER + ipv6::HEADER];
+    frame[..6].copy_from_slice(&[0x33, 0x33, 0, 0, 0, 1]);
+    frame[6..14].copy_from_slice(&[2, 0, 0, 0, 0, 9, 0x86, 0xdd]);
+    let header = ipv6::Emit {
+        next_header: 0,
+        hop_limit: 1,
+        source,
+        destination: mld::ALL_NODES,
+        payload_len: 36,
+        ..ipv6::Emit::default()
+    };
+    header.emit(&mut frame[eth::HEADER..]);
+    frame.extend(mld::ALERT);
+    frame.extend(message);
+    frame
+}
+
+#[test]
+fn joining_and_leaving_are_told_twice() {
+    let (mut host, ..) = host();
+    for (group, link, kind) in [
+        (IpAddr::from(GROUP), [1, 0, 0x5e, 0, 0, 22], 0x22),
+        (GROUP6.into(), [0x33, 0x33, 0, 0, 0, 0x16], 143),
+    ] {
+        for (joined, sort) in [(true, 4), (false, 3)] {
+            change(&mut host, group, joined);
+            host.advance(Duration::from_secs(2));
+            let all: Vec<_> = host.sent().iter().map(|frame| said(frame)).collect();
+            assert_eq!(all, [(link, kind, sort, group); 2]);
+        }
+    }
+}
+
+#[test]
+fn a_router_that_asks_is_answered_within_its_time() {
+    let (mut host, ..) = host();
+    change(&mut host, GROUP.into(), true);
+    change(&mut host, GROUP6.into(), true);
+    host.advance(Duration::from_secs(2));
+    host.sent();
+    host.arrive(&query(1));
+    host.arrive(&query6(ROUTER6));
+    assert_eq!(host.sent(), Vec::<Vec<u8>>::new());
+    host.advance(Duration::from_secs(1));
+    let mut all: Vec<_> = host.sent().iter().map(|frame| said(frame)).map(|said| (said.2, said.3)).collect();
+    all.sort_unstable();
+    assert_eq!(all, [(2, IpAddr::from(GROUP)), (2, GROUP6.into())]);
+}
+
+#[test]
+fn questions_from_beyond_the_link_are_ignored() {
+    let (mut host, igmp, mld) = host();
+    change(&mut host, GROUP.into(), true);
+    host.advance(Duration::from_secs(2));
+    host.sent();
+    host.arrive(&query(2));
+    host.arrive(&query6("fd00::9".parse().unwrap()));
+    host.advance(Duration::from_secs(2));
+    assert_eq!(host.sent(), Vec::<Vec<u8>>::new());
+    assert_eq!([igmp, mld].map(|path| host.drops(path, DropReason::GroupIgnored)), [1, 1]);
+}
