@@ -23,6 +23,9 @@ const REPEAT_LEAST: Duration = Duration::from_millis(20);
 const REPEAT_MOST: Duration = Duration::from_secs(1);
 /// A source that nobody named may be replaced by another after it was silent for so long.
 const SILENCE: Duration = Duration::from_secs(5);
+/// Places in the input queue beside those for what was advertised: for the questions of a source that waits, which
+/// must not take the place of its data.
+const QUESTIONS: u16 = 8;
 /// Times it is repeated; a source that lives asks itself.
 const REPEATS: u32 = 8;
 
@@ -270,7 +273,7 @@ impl MflowStage {
             return;
         };
         let (highest, queue) = self.window.advance(processed);
-        cx.set_input_limit(queue);
+        cx.set_input_limit(queue.saturating_add(QUESTIONS));
         let now = cx.now();
         let now = cx.port().clock().unwrap_or(now);
         let advertisement = Advertisement {
