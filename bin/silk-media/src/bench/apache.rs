@@ -44,7 +44,7 @@ impl Apache {
         server.args(["-c", cpu, "apache2", "-DFOREGROUND", "-f"]).arg(config);
         let server = quiet(&mut server)?;
         let mut clients = rig.client.command("taskset");
-        clients.args(["-c", "0", "ab", "-q", "-r", "-c", CLIENTS, "-t", "3600", "-n", "1000000000"]);
+        clients.args(["-c", "0", "ab", "-q", "-r", "-c", CLIENTS, "-t", "3600", "-n", "1000000"]);
         clients.arg(format!("http://{SERVER}/file")).stdout(out).stderr(Stdio::null());
         // Where it does not listen yet, a client says so and ends.
         let listens = || rig.server.run("ss", ["-Hltn", "sport = :80"]).is_ok_and(|told| !told.is_empty());
