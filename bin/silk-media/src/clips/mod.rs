@@ -6,7 +6,7 @@ mod footage;
 mod recipe;
 
 use crate::trouble::Trouble;
-use recipe::{CLIPS, LOAD, Recipe};
+use recipe::{CLIPS, HEAVY, LOAD, Recipe};
 use std::fs;
 use std::io::{self, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -62,6 +62,15 @@ pub fn generated(folder: &Path) -> Result<Vec<Clip>, Trouble> {
 pub fn load(folder: &Path) -> Result<Clip, Trouble> {
     create(folder)?;
     clip(folder, &LOAD)
+}
+
+/// The clip in `folder` that the demonstration has beside its windows; made where it is not there.
+///
+/// # Errors
+/// As [`generated`].
+pub fn heavy(folder: &Path) -> Result<Clip, Trouble> {
+    create(folder)?;
+    clip(folder, &HEAVY)
 }
 
 fn clip(folder: &Path, recipe: &Recipe) -> Result<Clip, Trouble> {

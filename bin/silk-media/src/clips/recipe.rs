@@ -83,6 +83,9 @@ pub(super) const LOAD: Recipe = Recipe {
     content: "mandelbrot=s=SIZE:r=RATE:end_scale=0.02:end_pts=1500:maxiter=200,gblur=sigma=3",
 };
 
+/// The same for the demonstration, where the contrast must be plain: each packet costs half as much again.
+pub(super) const HEAVY: Recipe = Recipe { name: "Bank", file: "bank", size: (1920, 1080), ..LOAD };
+
 impl Recipe {
     /// ffmpeg's arguments but for the file.
     pub(super) fn arguments(&self) -> Vec<String> {

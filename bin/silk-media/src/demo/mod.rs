@@ -39,8 +39,10 @@ pub struct Options {
     cpu: String,
 }
 
+/// Pictures in the queues of the others: half of what the experiment has, for it is half of the memory.
+const QUEUE: u32 = 64;
 /// The others' pictures a second, for the first trial.
-const GUESS: f64 = 60.0;
+const GUESS: f64 = 30.0;
 /// What the two streams in windows need of the processor, about.
 const WINDOWS: f64 = 0.04;
 
@@ -52,14 +54,14 @@ pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
     let stop = interrupted()?;
     tell("makes the clips, where they are not there yet");
     let clips = clips::generated(&options.clips)?;
-    let load = clips::load(&options.clips)?;
+    let load = clips::heavy(&options.clips)?;
     let scratch = TempDir::with_prefix("silk-demo-")
         .map_err(|error| Trouble::Unwritable("a folder of its own".into(), error))?;
     let display = Display::open()?;
     tell(&display.described());
     let mut stage = Stage {
         clips: &clips,
-        beside: Beside::new(&load.file, GUESS),
+        beside: Beside { queue: QUEUE, ..Beside::new(&load.file, GUESS) },
         display: &display,
         scratch: scratch.path(),
         cpu: &options.cpu,
