@@ -179,7 +179,7 @@ impl Output {
     /// When the picture of `slot` is shown: at the retrace after its time.
     fn shown_at(&self, timing: Timing, slot: u64) -> Instant {
         let due = timing.due(slot);
-        self.retrace.map_or(due, |retrace| retrace.from(due))
+        self.retrace.map_or(due, |retrace| retrace.at_or_after(due))
     }
 
     /// The slot of the next picture that is to be decoded.

@@ -28,7 +28,7 @@ impl Retrace {
     /// The same retraces, of which one was seen at `seen`, give or take what kept the one who saw it: they are moved an
     /// eighth of the way.
     pub fn seen(&self, seen: Instant) -> Self {
-        let next = self.from(seen);
+        let next = self.at_or_after(seen);
         let early = next.since(seen);
         let at = if early <= self.period / 2 {
             Instant::from_nanos(next.nanos() - early.as_nanos() as u64 / GIVE)
@@ -41,7 +41,7 @@ impl Retrace {
     }
 
     /// The first retrace that is not before `due`.
-    pub fn from(&self, due: Instant) -> Instant {
+    pub fn at_or_after(&self, due: Instant) -> Instant {
         let period = self.period.as_nanos().max(1) as u64;
         let into = if due >= self.at {
             due.since(self.at).as_nanos() as u64 % period
@@ -54,7 +54,7 @@ impl Retrace {
     /// The first time from `due` on that is half-way between two retraces: pictures that are due there are
     /// shown at the same one, however much the clocks differ by.
     pub fn between(&self, due: Instant) -> Instant {
-        Self { at: self.at + self.period / 2, ..*self }.from(due)
+        Self { at: self.at + self.period / 2, ..*self }.at_or_after(due)
     }
 }
 
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn a_picture_is_shown_at_the_retrace_it_is_due_at_or_the_next() {
         let retrace = Retrace { at: Instant::from_nanos(100 * MILLI), period: Duration::from_millis(20) };
-        let shown = |due: u64| retrace.from(Instant::from_nanos(due * MILLI)).nanos() / MILLI;
+        let shown = |due: u64| retrace.at_or_after(Instant::from_nanos(due * MILLI)).nanos() / MILLI;
         assert_eq!([100, 101, 120, 139, 79, 80, 81].map(shown), [100, 120, 120, 140, 80, 80, 100]);
     }
 
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!([120, 128, 132].map(seen), [120 * MILLI, 121 * MILLI, 139 * MILLI]);
         let shifted =
             (1..100).fold(retrace, |retrace, n| retrace.seen(Instant::from_nanos((106 + n * 40) * MILLI)));
-        let off = shifted.from(Instant::from_nanos(8_000 * MILLI)).nanos() - 8_000 * MILLI;
+        let off = shifted.at_or_after(Instant::from_nanos(8_000 * MILLI)).nanos() - 8_000 * MILLI;
         assert!(off.abs_diff(6 * MILLI) < 1000, "{off}");
     }
 
@@ -98,11 +98,11 @@ mod tests {
         fn no_picture_waits_for_as_long_as_a_period(at in 0u64..1 << 50, due in 0u64..1 << 50, hertz in 1u32..=240) {
             let retrace = Retrace::new(Instant::from_nanos(at), hertz).unwrap();
             let due = Instant::from_nanos(due);
-            let shown = retrace.from(due);
+            let shown = retrace.at_or_after(due);
             prop_assert!(shown >= due && shown.since(due) < retrace.period);
             let between = retrace.between(due);
             prop_assert!(between >= due && between.since(due) < retrace.period);
-            prop_assert!(retrace.from(between).since(between) >= retrace.period / 2);
+            prop_assert!(retrace.at_or_after(between).since(between) >= retrace.period / 2);
             let apart = shown.nanos().abs_diff(at);
             prop_assert_eq!(apart % retrace.period.as_nanos() as u64, 0);
         }
