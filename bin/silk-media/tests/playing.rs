@@ -140,6 +140,18 @@ fn what_cannot_be_played_is_told_and_the_status_is_2() {
 }
 
 #[test]
+fn what_only_xdp_has_is_asked_of_no_other_device() {
+    for flag in [&["--receive-threads"][..], &["--linux-packets", "9"]] {
+        let arguments =
+            ["play", "--headless", "--interface", "lo", "--device", "tap", "--address", "10.9.9.9/24"];
+        let output = silk_media(&[&arguments, flag].concat()).output().unwrap();
+        let (status, out, err) = said(&output);
+        assert_eq!((status, out), (2, ""), "{err}");
+        assert!(err.contains(&format!("only `--device xdp` has {}", flag[0])), "{err}");
+    }
+}
+
+#[test]
 fn a_playlist_may_not_make_the_player_ask_other_hosts() {
     let folder = tempfile::tempdir().unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -142,6 +142,16 @@ struct NetworkArguments {
 }
 
 impl NetworkArguments {
+    /// What only one kind of device has is asked of no other.
+    fn check(&self) -> Result<(), Trouble> {
+        let asked =
+            [("--receive-threads", self.receive_threads), ("--linux-packets", self.linux_packets.is_some())];
+        match asked.into_iter().find(|(_, asked)| *asked && !matches!(self.device, DeviceName::Xdp)) {
+            Some((flag, _)) => Err(Trouble::Usage(format!("only `--device xdp` has {flag}: leave it out"))),
+            None => Ok(()),
+        }
+    }
+
     fn interface(&self) -> Result<String, Trouble> {
         if let Some(name) = &self.interface {
             return Ok(name.clone());

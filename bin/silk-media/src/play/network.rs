@@ -26,6 +26,7 @@ const RTP_QUEUE: u16 = 512;
 
 /// Plays until every stream is over, its window closed, or `stop` is set. The figures of each.
 pub(super) fn play(options: &Options, stop: &AtomicBool) -> Result<Vec<Played>, Trouble> {
+    options.network.check()?;
     let described = options.sdp.as_deref().map(sdp::read).transpose()?;
     place(&options.place);
     options.screen.prepare();
