@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use silk_page::plotters::prelude::*;
-use silk_page::{Area, Drawn, FONT, GRID, TEXT, svg};
+use silk_page::{Drawn, chart, quiet, svg};
 
 /// A line of a plot: a figure at each time, in seconds.
 pub type Line = Vec<(f64, f64)>;
@@ -64,13 +64,7 @@ pub fn over_time(lines: &[(RGBColor, Line)], what: &str) -> Drawn<String> {
     let (long, high) = all().fold((1.0f64, 10.0f64), |most, at| (most.0.max(at.0), most.1.max(at.1)));
     svg((580, 260), |area| {
         let mut chart = chart(area).build_cartesian_2d(0.0..long, -high * 0.02..high * 1.1)?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .bold_line_style(GRID)
-            .light_line_style(TRANSPARENT)
-            .axis_style(GRID)
-            .label_style((FONT, 13, &TEXT))
+        quiet(chart.configure_mesh())
             .x_desc("seconds")
             .y_desc(what)
             .x_label_formatter(&|time| format!("{time:.0}"))
@@ -81,13 +75,6 @@ pub fn over_time(lines: &[(RGBColor, Line)], what: &str) -> Drawn<String> {
         }
         Ok(())
     })
-}
-
-/// A chart with room for its labels.
-pub fn chart<'a, 'b>(area: &'a Area<'b>) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
-    let mut chart = ChartBuilder::on(area);
-    chart.margin(6).margin_right(14).x_label_area_size(40).y_label_area_size(58);
-    chart
 }
 
 #[cfg(test)]

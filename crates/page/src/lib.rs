@@ -6,5 +6,5 @@ mod html;
 mod plot;
 
 pub use html::{Page, escaped, facts, html_table, legend, section};
-pub use plot::{Area, Drawn, FONT, GRID, Groups, TEXT, svg};
+pub use plot::{Area, Drawn, FONT, GRID, Groups, TEXT, chart, quiet, svg};
 pub use plotters;

@@ -1,5 +1,6 @@
 //! How plots look, as SVG: their colours and letters, and the axis of groups of bars.
 
+use plotters::chart::MeshStyle;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use plotters::prelude::*;
@@ -28,6 +29,26 @@ pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn<()>) -> Drawn
         area.present()?;
     }
     Ok(text)
+}
+
+/// A chart with room for its labels.
+pub fn chart<'a, 'b>(area: &'a Area<'b>) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
+    let mut chart = ChartBuilder::on(area);
+    chart.margin(6).margin_right(14).x_label_area_size(40).y_label_area_size(58);
+    chart
+}
+
+/// A chart's mesh with the lines and letters that all have: level lines alone, and quiet ones.
+pub fn quiet<'m, 'a, 'b, X, Y>(
+    mut mesh: MeshStyle<'m, 'a, X, Y, SVGBackend<'b>>,
+) -> MeshStyle<'m, 'a, X, Y, SVGBackend<'b>>
+where
+    X: Ranged + ValueFormatter<X::ValueType>,
+    Y: Ranged + ValueFormatter<Y::ValueType>,
+{
+    mesh.disable_x_mesh().bold_line_style(GRID).light_line_style(TRANSPARENT).axis_style(GRID);
+    mesh.label_style((FONT, 13, &TEXT)).axis_desc_style((FONT, 13, &TEXT));
+    mesh
 }
 
 /// The axis of groups of bars: one unit for each, with its label in the middle.

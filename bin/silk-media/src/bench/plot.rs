@@ -1,11 +1,10 @@
 //! The plots of the experiments: bars beside each other, and points about a line.
 
 use super::page::{colour, middle, samples};
-use crate::timeline::chart;
 use serde_json::Value;
 use silk_page::plotters::prelude::*;
 use silk_page::plotters::style::text_anchor::{HPos, Pos, VPos};
-use silk_page::{Area, Drawn, FONT, GRID, Groups, TEXT, svg};
+use silk_page::{Area, Drawn, FONT, Groups, TEXT, chart, quiet, svg};
 
 /// A figure: its group, its system, its row.
 type Figure<'r> = (&'r str, &'r str, &'r Value);
@@ -18,13 +17,7 @@ pub fn bars(figures: &[Figure<'_>], what: &str) -> Drawn<String> {
     let size = if groups.len() > 1 { (1190, 300) } else { (580, 300) };
     svg(size, |area| {
         let mut chart = chart(area).build_cartesian_2d(Groups(groups.len()), 0.0..high)?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .bold_line_style(GRID)
-            .light_line_style(TRANSPARENT)
-            .axis_style(GRID)
-            .label_style((FONT, 13, &TEXT))
+        quiet(chart.configure_mesh())
             .y_labels(6)
             .y_desc(what)
             .x_label_formatter(&|at| {
@@ -61,13 +54,7 @@ pub fn deviations(figures: &[Figure<'_>]) -> Drawn<String> {
         let mut chart = chart(area).build_cartesian_2d(Groups(groups.len()), 0.0..most * 1.1)?;
         chart
             .draw_series([Rectangle::new([(0.0, 0.85), (wide, 1.15)], colour("silk").mix(0.12).filled())])?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .bold_line_style(GRID)
-            .light_line_style(TRANSPARENT)
-            .axis_style(GRID)
-            .label_style((FONT, 13, &TEXT))
+        quiet(chart.configure_mesh())
             .y_desc("predicted ÷ measured")
             .x_label_formatter(&|at| {
                 groups.get(*at as usize).map_or(String::new(), |name| (*name).to_owned())

@@ -1,10 +1,10 @@
 //! The demonstration's plots: pictures over time, and where the time of missed pictures went.
 
 use super::show::Run;
-use crate::timeline::{Line, chart, gone, over_time, shown};
+use crate::timeline::{Line, gone, over_time, shown};
 use serde_json::Value;
 use silk_page::plotters::prelude::*;
-use silk_page::{Drawn, FONT, GRID, TEXT, svg};
+use silk_page::{Drawn, chart, quiet, svg};
 
 /// The colour of a run, told apart also by the colour-blind (Okabe and Ito's palette).
 pub fn colour(schedule: &str) -> RGBColor {
@@ -42,13 +42,7 @@ pub fn where_time_went(run: &Run, stream: &str) -> Drawn<String> {
     let high = misses.iter().map(sum).fold(1.0, f64::max) * 1.08;
     svg((1190, 280), |area| {
         let mut chart = chart(area).build_cartesian_2d(0.0..misses.len().max(1) as f64, 0.0..high)?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .bold_line_style(GRID)
-            .light_line_style(TRANSPARENT)
-            .axis_style(GRID)
-            .label_style((FONT, 13, &TEXT))
+        quiet(chart.configure_mesh())
             .x_labels(misses.len().min(16) + 1)
             .x_desc("picture")
             .y_desc("milliseconds")

@@ -7,7 +7,7 @@ use super::table::middle;
 use silk_page::plotters;
 use silk_page::plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use silk_page::plotters::prelude::*;
-use silk_page::{Drawn, FONT, GRID, Groups, TEXT, svg};
+use silk_page::{Drawn, FONT, Groups, TEXT, chart, quiet, svg};
 
 /// Each system's colour, told apart also by the colour-blind (Okabe and Ito's palette).
 pub fn colour(system: &str) -> RGBColor {
@@ -39,20 +39,9 @@ pub fn response_times(cells: &[Cell], kb: u32) -> Drawn<String> {
     let low = below(all().map(|p| p.least).fold(f64::INFINITY, f64::min));
     let high = above(all().map(|p| p.greatest).fold(0.0, f64::max));
     svg((390, 290), |area| {
-        let mut chart = ChartBuilder::on(area)
-            .margin(6)
-            .margin_right(14)
-            .x_label_area_size(40)
-            .y_label_area_size(58)
-            .build_cartesian_2d(Clients { most, at: clients.clone() }, (low..high).log_scale())?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .bold_line_style(GRID)
-            .light_line_style(TRANSPARENT)
-            .axis_style(GRID)
-            .label_style((FONT, 13, &TEXT))
-            .axis_desc_style((FONT, 13, &TEXT))
+        let mut chart =
+            chart(area).build_cartesian_2d(Clients { most, at: clients.clone() }, (low..high).log_scale())?;
+        quiet(chart.configure_mesh())
             .x_desc("standard clients")
             .y_label_formatter(&|time| format!("{time} ms"))
             .draw()?;
@@ -83,19 +72,8 @@ pub fn throughput(cells: &[Cell]) -> Drawn<String> {
     let most = rates.iter().copied().fold(1.0, f64::max) * 1.15;
     let groups = sizes.len().max(1) as f64;
     svg((1190, 320), |area| {
-        let mut chart = ChartBuilder::on(area)
-            .margin(6)
-            .x_label_area_size(40)
-            .y_label_area_size(64)
-            .build_cartesian_2d(Groups(sizes.len()), 0.0..most)?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .bold_line_style(GRID)
-            .light_line_style(TRANSPARENT)
-            .axis_style(GRID)
-            .label_style((FONT, 13, &TEXT))
-            .axis_desc_style((FONT, 13, &TEXT))
+        let mut chart = chart(area).build_cartesian_2d(Groups(sizes.len()), 0.0..most)?;
+        quiet(chart.configure_mesh())
             .y_labels(6)
             .x_desc(format!("file size, {clients} standard clients"))
             .y_desc("requests per second")
