@@ -28,8 +28,9 @@ pub(crate) struct Object {
 
 impl Object {
     /// Loads it for `domains` domains, with a flow table of `buckets` buckets, a power of two,
-    /// and room for `sockets` sockets.
-    pub fn load(domains: u32, sockets: u32, buckets: u32) -> Result<Self, OpenError> {
+    /// and room for `sockets` sockets. `in_linux`: its packets are Linux's socket buffers, which say how
+    /// they were merged (`bpf/merged.h`).
+    pub fn load(domains: u32, sockets: u32, buckets: u32, in_linux: bool) -> Result<Self, OpenError> {
         if !(1..=DOMAINS).contains(&domains) {
             return Err(OpenError::Options("a device serves 1 to 64 domains"));
         }
@@ -38,12 +39,13 @@ impl Object {
                 "the flow table has a power of two of buckets, from 4 to 16777216",
             ));
         }
-        let mask = buckets - 1;
+        let (mask, in_linux) = (buckets - 1, u32::from(in_linux));
         let ebpf = EbpfLoader::new()
             .map_max_entries("flows", buckets)
             .map_max_entries("sockets", sockets)
             .override_global("domains", &domains, true)
             .override_global("bucket_mask", &mask, true)
+            .override_global("in_linux", &in_linux, true)
             .load(OBJECT)
             .map_err(refused)?;
         Ok(Self { ebpf, buckets })

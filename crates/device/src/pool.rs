@@ -41,6 +41,24 @@ impl Pool {
         self.held[index as usize] = true;
     }
 
+    /// The index of a buffer that now holds a copy of `packet`, behind the headroom; `None` where all are in
+    /// use, or it is longer than they are.
+    pub fn hold_copy(&mut self, packet: &[u8]) -> Option<u32> {
+        let (index, mut buffer) = self.take()?;
+        let Some(room) = buffer.get_mut(HEADROOM..HEADROOM + packet.len()) else {
+            self.put(index, buffer);
+            return None;
+        };
+        room.copy_from_slice(packet);
+        self.hold(index, buffer);
+        Some(index)
+    }
+
+    /// How many buffers are free.
+    pub fn left(&self) -> usize {
+        self.free.len()
+    }
+
     /// The buffer of a held frame, empty for any other.
     pub fn bytes(&mut self, frame: Frame) -> &mut [u8] {
         match self.held.get(frame.index as usize) {

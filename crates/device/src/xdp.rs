@@ -16,6 +16,7 @@
 
 mod fill;
 mod long;
+mod merged;
 mod program;
 mod receive;
 mod sockets;
@@ -30,7 +31,7 @@ use crate::packet::{PacketTransmit, Sending};
 use crate::sys::{Arena, Readiness};
 use crate::tables::Tables;
 use crate::{Checksum, End, OpenError};
-use program::Program;
+use program::{NATIVE, Program};
 use receive::{Parts, Queue, XdpReceive};
 use sockets::Plan;
 
@@ -182,14 +183,25 @@ pub fn open(name: &str, options: &Options) -> Result<Device, OpenError> {
     options.check()?;
     let interface = Netlink::open().and_then(|mut netlink| netlink.interface(name));
     let interface = interface.map_err(|error| asked(name, error))?;
-    let queues = options.served(&interface);
+    match options.mode {
+        Mode::Best => match open_in(&interface, options, Mode::Native) {
+            Err(OpenError::Unsupported { what: NATIVE, .. }) => open_in(&interface, options, Mode::Generic),
+            opened => opened,
+        },
+        mode => open_in(&interface, options, mode),
+    }
+}
+
+/// The same with the program in this place.
+fn open_in(interface: &Interface, options: &Options, mode: Mode) -> Result<Device, OpenError> {
+    let queues = options.served(interface);
     let rings = queues.iter().max().map_or(0, |last| last + 1) * options.domains;
-    let mut program = Program::load(options.domains, rings, options.buckets)?;
+    let mut program = Program::load(options.domains, rings, options.buckets, mode)?;
     let tables = program.tables()?;
-    let sockets = sockets(&interface, options, queues, &mut program)?;
-    let mode = program.attach(name, interface.index, options.mode)?;
-    let ends = sockets.ends(&interface, options, mode)?;
-    Ok(Device { ends, tables, interface, program })
+    let sockets = sockets(interface, options, queues, mode, &mut program)?;
+    program.attach(interface, mode)?;
+    let ends = sockets.ends(interface, options, mode)?;
+    Ok(Device { ends, tables, interface: interface.clone(), program })
 }
 
 impl Options {
@@ -256,6 +268,7 @@ fn sockets(
     interface: &Interface,
     options: &Options,
     queues: Vec<u32>,
+    mode: Mode,
     program: &mut Program,
 ) -> Result<Sockets, OpenError> {
     let plan = Plan {
@@ -265,7 +278,7 @@ fn sockets(
         ring: options.ring,
         // See the file's head: a ring and a share for each domain, and what is in flight.
         frames_per_queue: options.domains * options.ring * 2 + IN_FLIGHT,
-        frame: if options.mode == Mode::Generic { LARGE } else { FRAME },
+        frame: if mode == Mode::Generic { LARGE } else { FRAME },
     };
     let frames = plan.frames_per_queue.checked_mul(plan.queues.len() as u32);
     let frames = frames.ok_or(OpenError::Options("so many queues need smaller receive rings"))?;

@@ -180,6 +180,7 @@ struct {
 } passed SEC(".maps");
 
 #include "limits.h"
+#include "merged.h"
 
 struct ethernet {
 	__u8 destination[6];
@@ -776,15 +777,20 @@ static __always_inline void count(struct counts *of, __u32 word)
 		of->control++;
 }
 
-/* Writes the word right before the frame: the known place of Scout 3.4. A driver without
- * metadata leaves the receiver to classify again. */
+/* Writes the word right before the frame: the known place of Scout 3.4; before it, where the packet is
+ * several, how long each is. A driver without metadata leaves the receiver to classify again. */
 static __always_inline int write_hint(struct xdp_md *ctx, __u32 word)
 {
-	__u32 *place;
+	__u32 segment = merged(ctx), *place;
 
-	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*place)))
+	if (bpf_xdp_adjust_meta(ctx, segment ? -2 * (int)sizeof(*place) : -(int)sizeof(*place)))
 		return 0;
 	place = (void *)(long)ctx->data_meta;
+	if (segment) {
+		if ((void *)(place + 1) > (void *)(long)ctx->data)
+			return 0;
+		*place++ = segment;
+	}
 	if ((void *)(place + 1) > (void *)(long)ctx->data)
 		return 0;
 	*place = word;

@@ -97,14 +97,7 @@ impl PacketReceive {
 /// The ticket of a buffer with a copy of `packet`, where there is one: a part of a frame is no longer than
 /// the frame.
 fn copied(pool: &mut Pool, packet: &[u8]) -> Option<Frame> {
-    let (index, mut buffer) = pool.take()?;
-    let room = buffer.get_mut(HEADROOM..HEADROOM + packet.len());
-    let Some(room) = room else {
-        pool.put(index, buffer);
-        return None;
-    };
-    room.copy_from_slice(packet);
-    pool.hold(index, buffer);
+    let index = pool.hold_copy(packet)?;
     let (offset, len) = (HEADROOM as u32, packet.len() as u32);
     Some(Frame { index, offset, len, path: 0, segment: 0, checksum: Checksum::Unknown })
 }

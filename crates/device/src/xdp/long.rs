@@ -3,8 +3,7 @@
 //! once. Messages that Linux coalesced (GRO), or that a veth's neighbour left for the device to
 //! cut, come like this where the XDP program runs in Linux's receive path; so do jumbo frames.
 //!
-//! How long the segments were that a packet was coalesced of, XDP does not tell. TCP need not know.
-//! Datagrams could not be told apart again, so one that was coalesced must never be handed up.
+//! Datagrams are told apart again afterwards (`merged.rs`).
 
 use crate::pool::Pool;
 use crate::{Frame, HEADROOM};
@@ -86,17 +85,6 @@ fn unmarked(frame: Frame) -> Frame {
     Frame { index: frame.index & !MARK, ..frame }
 }
 
-/// Whether the Ethernet frame `packet` is one UDP datagram, of IPv4 or IPv6 without extension
-/// headers.
-pub(super) fn is_datagram(packet: &[u8]) -> bool {
-    const UDP: u8 = 17;
-    match packet.get(12..14) {
-        Some([0x08, 0x00]) => packet.get(23) == Some(&UDP),
-        Some([0x86, 0xdd]) => packet.get(20) == Some(&UDP),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,18 +131,5 @@ mod tests {
         assert!(long.begin().is_none());
         long.release(ticket(index));
         assert!(long.begin().is_some());
-    }
-
-    #[test]
-    fn datagrams_are_known_in_either_ip() {
-        let packet = |kind: [u8; 2], at: usize, protocol: u8| {
-            let mut packet = vec![0; 60];
-            packet[12..14].copy_from_slice(&kind);
-            packet[at] = protocol;
-            packet
-        };
-        assert!(is_datagram(&packet([8, 0], 23, 17)) && is_datagram(&packet([0x86, 0xdd], 20, 17)));
-        assert!(!is_datagram(&packet([8, 0], 23, 6)) && !is_datagram(&packet([8, 6], 23, 17)));
-        assert!(!is_datagram(&[0; 13]));
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::Mode;
 use crate::OpenError;
 use crate::bpf::{DOMAINS, Object, missing, refused};
+use crate::netlink::Interface;
 use crate::tables::Tables;
 
 /// The classifier program: loaded, and once attached, attached until dropped.
@@ -83,15 +84,21 @@ impl Limit {
 const MOST: u64 = 1 << 32;
 
 /// What a driver without XDP cannot do.
-const NATIVE: &str = "attach an XDP program";
+pub(super) const NATIVE: &str = "attach an XDP program";
 
 impl Program {
     /// Loads the program for `domains` domains and `rings` rings in all, with a flow table of
-    /// `buckets` buckets, a power of two.
-    pub fn load(domains: u32, rings: u32, buckets: u32) -> Result<Self, OpenError> {
-        let mut object = Object::load(domains, rings, buckets)?;
-        classifier(&mut object.ebpf)?.load().map_err(refused)?;
-        Ok(Self { object, link: None })
+    /// `buckets` buckets, a power of two, to run in `mode`.
+    pub fn load(domains: u32, rings: u32, buckets: u32, mode: Mode) -> Result<Self, OpenError> {
+        let load = |in_linux| {
+            let mut object = Object::load(domains, rings, buckets, in_linux)?;
+            classifier(&mut object.ebpf)?.load().map_err(refused)?;
+            Ok(Self { object, link: None })
+        };
+        // A kernel that is locked down lets no program read its memory: datagrams that were merged are
+        // then known by their length alone.
+        let in_linux = mode == Mode::Generic;
+        load(in_linux).or_else(|error| if in_linux { load(false) } else { Err(error) })
     }
 
     /// The tables that it reads.
@@ -106,23 +113,15 @@ impl Program {
         map.set(ring, socket, 0).map_err(refused)
     }
 
-    /// Attaches the program; from here on packets that paths own are silk's. Where it runs.
-    pub fn attach(&mut self, name: &str, interface: u32, mode: Mode) -> Result<Mode, OpenError> {
-        if mode != Mode::Generic {
-            match self.attach_as(name, interface, XdpMode::Driver) {
-                Err(OpenError::Unsupported { what: NATIVE, .. }) if mode == Mode::Best => {}
-                done => return done.map(|()| Mode::Native),
-            }
-        }
-        self.attach_as(name, interface, XdpMode::Skb).map(|()| Mode::Generic)
-    }
-
-    fn attach_as(&mut self, name: &str, interface: u32, mode: XdpMode) -> Result<(), OpenError> {
+    /// Attaches the program in `mode`; from here on packets that paths own are silk's.
+    pub fn attach(&mut self, interface: &Interface, mode: Mode) -> Result<(), OpenError> {
+        let name = &interface.name;
+        let flags = if mode == Mode::Generic { XdpMode::Skb } else { XdpMode::Driver };
         let program = classifier(&mut self.object.ebpf)?;
-        let id = program.attach_to_if_index(interface, mode).map_err(|error| match error {
+        let id = program.attach_to_if_index(interface.index, flags).map_err(|error| match error {
             ProgramError::SyscallError(error) if error.io_error.raw_os_error() == Some(libc::ERANGE) => {
                 let what = "run an XDP program while its MTU or its peer's is so large";
-                OpenError::Unsupported { name: name.to_owned(), what }
+                OpenError::Unsupported { name: name.clone(), what }
             }
             ProgramError::SyscallError(error) => OpenError::of(name, NATIVE, error.io_error),
             other => refused(other),
@@ -131,7 +130,7 @@ impl Program {
         // Anything else than a bpf_link would outlive a daemon that is killed.
         let what = "hold an XDP program by a link that ends with the daemon";
         let link = FdLink::try_from(link);
-        self.link = Some(link.map_err(|_| OpenError::Unsupported { name: name.to_owned(), what })?);
+        self.link = Some(link.map_err(|_| OpenError::Unsupported { name: name.clone(), what })?);
         Ok(())
     }
 

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::fill;
-use super::long::{Long, is_datagram};
+use super::long::Long;
+use super::merged::{Merged, is_datagram};
 use crate::sys::{Holder, Readiness, Ring, losses, wake};
 use crate::{Checksum, Frame, HEADROOM, Receive, Received};
 
-/// The metadata word that the XDP program writes, in bytes.
-const HINT: usize = 4;
+/// The two words that the XDP program may write before a packet, in bytes: how long each packet is where it is
+/// several, and the path's word.
+const METADATA: usize = 8;
 /// An entry whose packet goes on in the next (`XDP_PKT_CONTD` of linux/if_xdp.h).
 const CONTINUES: u64 = 1;
 /// Long packets that are put together before they are delivered: what stays in a CPU's caches.
@@ -51,6 +53,8 @@ pub(super) struct XdpReceive {
     long: Long,
     /// How many of them this call has put together.
     long_now: u32,
+    /// Datagrams of packets that were several; nothing before the first.
+    merged: Option<Merged>,
     /// Which queue is looked at first: in turn, so that none is starved.
     first: usize,
     received: Received,
@@ -66,7 +70,15 @@ struct Entry {
 
 impl XdpReceive {
     pub fn new(parts: Parts) -> Self {
-        Self { parts, held: 0, long: Long::new(), long_now: 0, first: 0, received: Received::default() }
+        Self {
+            parts,
+            held: 0,
+            long: Long::new(),
+            long_now: 0,
+            merged: None,
+            first: 0,
+            received: Received::default(),
+        }
     }
 
     /// Takes at most `limit` packets of one queue.
@@ -75,7 +87,8 @@ impl XdpReceive {
         let mut at = ring.consumer().load(Ordering::Relaxed);
         let end = ring.producer().load(Ordering::Acquire);
         let before = frames.len();
-        while at != end && frames.len() - before < limit {
+        while at != end && frames.len() - before < limit && self.merged.as_ref().is_none_or(Merged::has_room)
+        {
             let first = self.entry(queue, at);
             let taken = if first.continues {
                 self.put_together(queue, at, end)
@@ -88,9 +101,9 @@ impl XdpReceive {
                 self.received.malformed += 1;
                 continue;
             };
-            if self.is_garbled(frame) {
-                self.received.malformed += 1;
-                self.release(frame);
+            if self.is_several(frame) {
+                self.tell_apart(frame);
+                self.take_merged(frames, limit - (frames.len() - before));
                 continue;
             }
             self.received.frames += 1;
@@ -116,8 +129,8 @@ impl XdpReceive {
             return None;
         }
         self.held += 1;
-        let path = hint(holder.bytes(index), offset);
-        Some(Frame { index, offset: offset as u32, len: entry.len, path, segment: 0, checksum: *checksum })
+        let (path, segment) = metadata(holder.bytes(index), offset);
+        Some(Frame { index, offset: offset as u32, len: entry.len, path, segment, checksum: *checksum })
     }
 
     fn place(&self, address: u64) -> Option<(u32, usize)> {
@@ -135,7 +148,7 @@ impl XdpReceive {
         }
         let mut draft = self.long.begin()?;
         self.long_now += 1;
-        let mut path = None;
+        let mut before = None;
         for at in 0..count {
             let entry = self.entry(queue, start.wrapping_add(at));
             let Some((index, offset)) =
@@ -145,34 +158,58 @@ impl XdpReceive {
                 continue;
             };
             let bytes = self.parts.holder.bytes(index);
-            path = path.or_else(|| Some(hint(bytes, offset)));
+            before = before.or_else(|| Some(metadata(bytes, offset)));
             draft.append(bytes.get(offset..offset + entry.len as usize));
             self.give_back(index);
         }
-        let (path, checksum) = (path.unwrap_or(0), self.parts.checksum);
+        let ((path, segment), checksum) = (before.unwrap_or((0, 0)), self.parts.checksum);
         let frame = self.long.finish(draft).map(|(index, len)| Frame {
             index,
             offset: HEADROOM as u32,
             len,
             path,
-            segment: 0,
+            segment,
             checksum,
         });
         Some((frame, count))
     }
 
-    /// Whether a packet was coalesced of datagrams, which nobody can tell apart again.
-    fn is_garbled(&mut self, frame: Frame) -> bool {
-        frame.len > self.parts.longest
+    /// Whether a packet is several datagrams: it says so, or it is longer than any can have been on the wire.
+    fn is_several(&mut self, frame: Frame) -> bool {
+        (frame.segment > 0 || frame.len > self.parts.longest)
             && is_datagram(self.bytes(frame).get(frame.range()).unwrap_or_default())
+    }
+
+    /// Makes a packet that is several datagrams those that it was, as far as it says how long they are.
+    fn tell_apart(&mut self, frame: Frame) {
+        let longest = self.parts.longest;
+        let mut merged = self.merged.take().unwrap_or_else(|| Merged::new(longest));
+        let packet = self.bytes(frame).get(frame.range()).unwrap_or_default();
+        match merged.cut(packet, frame.segment, frame.path) {
+            Ok(lost) => self.received.no_buffer += lost,
+            Err(_) => self.received.malformed += 1,
+        }
+        self.merged = Some(merged);
+        self.release(frame);
+    }
+
+    /// Hands up datagrams of packets that were several.
+    fn take_merged(&mut self, frames: &mut Vec<Frame>, limit: usize) {
+        let Some(merged) = &mut self.merged else { return };
+        let before = frames.len();
+        merged.take(frames, limit);
+        for frame in &frames[before..] {
+            self.received.frames += 1;
+            self.received.bytes += u64::from(frame.len);
+        }
     }
 
     /// Gives a frame of ours back to the kernel.
     fn give_back(&mut self, index: u32) -> bool {
         // Where the word of the next packet will be read: a driver that writes none must not
         // leave an old one there.
-        if let Some(hint) = self.parts.holder.bytes(index).get_mut(HEADROOM - HINT..HEADROOM) {
-            hint.fill(0);
+        if let Some(words) = self.parts.holder.bytes(index).get_mut(HEADROOM - METADATA..HEADROOM) {
+            words.fill(0);
         }
         if !self.parts.holder.release(index) {
             return false;
@@ -195,12 +232,13 @@ impl XdpReceive {
     }
 }
 
-/// The word that the XDP program wrote in front of a packet, 0 when there is none.
-fn hint(bytes: &[u8], offset: usize) -> u32 {
-    match bytes.get(..offset).and_then(|before| before.last_chunk::<HINT>()) {
-        Some(hint) => u32::from_ne_bytes(*hint),
-        None => 0,
-    }
+/// What the XDP program wrote in front of a packet, each 0 where it wrote nothing: the path's word, and the
+/// payload bytes of each packet where it is several.
+fn metadata(bytes: &[u8], offset: usize) -> (u32, u16) {
+    let before = bytes.get(..offset).and_then(|before| before.last_chunk::<METADATA>());
+    let Some(&[a, b, c, d, path @ ..]) = before else { return (0, 0) };
+    let segment = u32::from_ne_bytes([a, b, c, d]);
+    (u32::from_ne_bytes(path), u16::try_from(segment).unwrap_or(0))
 }
 
 impl Receive for XdpReceive {
@@ -214,7 +252,9 @@ impl Receive for XdpReceive {
     fn receive(&mut self, frames: &mut Vec<Frame>, limit: usize) -> usize {
         let before = frames.len();
         self.long_now = 0;
-        let limit = limit.min(self.parts.share.saturating_sub(self.held));
+        // What the last call had no more place for: the rings may be empty since.
+        self.take_merged(frames, limit);
+        let limit = limit.min(frames.len() - before + self.parts.share.saturating_sub(self.held));
         let queues = self.parts.queues.len();
         for turn in 0..queues {
             let left = limit - (frames.len() - before);
@@ -226,11 +266,17 @@ impl Receive for XdpReceive {
     }
 
     fn bytes(&mut self, frame: Frame) -> &mut [u8] {
-        if Long::has(frame) { self.long.bytes(frame) } else { self.parts.holder.bytes(frame.index) }
+        match &mut self.merged {
+            Some(merged) if Merged::has(frame) => merged.bytes(frame),
+            _ if Long::has(frame) => self.long.bytes(frame),
+            _ => self.parts.holder.bytes(frame.index),
+        }
     }
 
     fn release(&mut self, frame: Frame) {
-        if Long::has(frame) {
+        if Merged::has(frame) {
+            self.merged.iter_mut().for_each(|merged| merged.release(frame));
+        } else if Long::has(frame) {
             self.long.release(frame);
         } else if self.give_back(frame.index) {
             self.held -= 1;
