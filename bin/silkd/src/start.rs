@@ -170,11 +170,7 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
         only: device.queues.as_ref().map(|queues| queues.iter().map(|queue| u32::from(*queue)).collect()),
         ring: device.ring,
         buckets: BUCKETS,
-        mode: match device.mode {
-            XdpMode::Auto => xdp::Mode::Best,
-            XdpMode::Native => xdp::Mode::Native,
-            XdpMode::Generic => xdp::Mode::Generic,
-        },
+        mode: mode(device, name),
         ..xdp::Options::default()
     };
     let mut opened = xdp::open(name, &options).map_err(|error| error.to_string())?;
@@ -217,6 +213,21 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
         receiving,
         gate,
     })
+}
+
+/// Where the XDP program runs. On a veth a program in the driver takes the neighbour's segmentation offload, which
+/// costs more than it saves there; but only with it has a veth a thread to receive by.
+fn mode(device: &silk_config::Device, name: &str) -> xdp::Mode {
+    let is_veth = || {
+        let interface = netlink::Netlink::open().and_then(|mut kernel| kernel.interface(name));
+        interface.is_ok_and(|interface| interface.veth)
+    };
+    match device.mode {
+        XdpMode::Native => xdp::Mode::Native,
+        XdpMode::Generic => xdp::Mode::Generic,
+        XdpMode::Auto if device.napi == Napi::Inherit && is_veth() => xdp::Mode::Generic,
+        XdpMode::Auto => xdp::Mode::Best,
+    }
 }
 
 /// Receive processing in a thread of its own, on its CPU, scheduled like the executor of the

@@ -1,7 +1,7 @@
 //! Debian's Apache, with a process for each connection and with threads.
 
 use crate::files::{fetch_all, hammer, site};
-use crate::host::{Silk, text, within};
+use crate::host::{MODES, Silk, text, within};
 use silk_testkit::netns::{Running, SERVER, signal};
 use std::time::Duration;
 
@@ -30,15 +30,17 @@ pub fn apache_at(silk: &Silk, listen: &str, model: &str, settings: &str) -> Runn
 
 #[test]
 fn prefork_serves_every_file_as_it_is() {
-    let Some(silk) = Silk::start() else { return };
-    site(&silk);
-    // Apache ends spare processes by connecting to itself, which goes over Linux's loopback.
-    let limits = "StartServers 8\nMaxRequestWorkers 32\nMaxSpareServers 32";
-    let server = apache(&silk, "prefork", limits);
-    fetch_all(&silk, 80);
-    hammer(&silk, 80);
-    server.stop(Duration::from_secs(5));
-    silk.linux_saw_nothing();
+    for mode in MODES {
+        let Some(silk) = Silk::start_in(mode) else { return };
+        site(&silk);
+        // Apache ends spare processes by connecting to itself, which goes over Linux's loopback.
+        let limits = "StartServers 8\nMaxRequestWorkers 32\nMaxSpareServers 32";
+        let server = apache(&silk, "prefork", limits);
+        fetch_all(&silk, 80);
+        hammer(&silk, 80);
+        server.stop(Duration::from_secs(5));
+        silk.linux_saw_nothing();
+    }
 }
 
 #[test]

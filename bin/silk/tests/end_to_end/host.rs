@@ -35,11 +35,19 @@ pub struct Said {
     pub ok: bool,
 }
 
+/// Both places where the XDP program can run.
+pub const MODES: [&str; 2] = ["native", "generic"];
+
 impl Silk {
     /// Hosts with a running daemon, or `None` with a loud word where the machine cannot.
     pub fn start() -> Option<Self> {
+        Self::start_in("auto")
+    }
+
+    /// The same with its XDP program in that place.
+    pub fn start_in(mode: &str) -> Option<Self> {
         Self::start_with(
-            &format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n"),
+            &format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\nmode = \"{mode}\"\n"),
             &format!(
                 "[[class]]\nname = \"preferred\"\npriority = 2\nsource = [\"{PREFERRED}/32\"]\n\n\
                  [[class]]\nname = \"standard\"\npriority = 0\ndefault = true\n"

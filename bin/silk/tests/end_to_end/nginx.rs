@@ -1,7 +1,7 @@
 //! nginx: epoll, several workers, and a reload while it serves.
 
 use crate::files::{fetch_all, hammer, site};
-use crate::host::{Silk, within};
+use crate::host::{MODES, Silk, within};
 use silk_testkit::netns::{Running, signal};
 use std::time::Duration;
 
@@ -29,13 +29,15 @@ pub fn nginx_at(silk: &Silk, listen: &str, workers: u32) -> Running {
 
 #[test]
 fn one_worker_serves_every_file_as_it_is() {
-    let Some(silk) = Silk::start() else { return };
-    site(&silk);
-    let server = nginx(&silk, 1);
-    fetch_all(&silk, 80);
-    hammer(&silk, 80);
-    server.stop(Duration::from_secs(5));
-    silk.linux_saw_nothing();
+    for mode in MODES {
+        let Some(silk) = Silk::start_in(mode) else { return };
+        site(&silk);
+        let server = nginx(&silk, 1);
+        fetch_all(&silk, 80);
+        hammer(&silk, 80);
+        server.stop(Duration::from_secs(5));
+        silk.linux_saw_nothing();
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Several datagrams in one call (`UDP_SEGMENT`, `UDP_GRO`), with Linux's own stack on the other side.
 
-use crate::host::{Silk, text, within};
+use crate::host::{MODES, Silk, text, within};
 use silk_testkit::netns::{CLIENT, CLIENT6, INTERFACE, SERVER, SERVER6};
 use std::process::Command;
 use std::time::Duration;
@@ -40,8 +40,10 @@ fn both_ways(silk: &Silk, here: [&str; 2]) {
 
 #[test]
 fn several_datagrams_in_a_call_cross_the_wire_as_single_ones() {
-    let Some(silk) = Silk::start() else { return };
-    both_ways(&silk, [&SERVER.to_string(), &SERVER6.to_string()]);
+    for mode in MODES {
+        let Some(silk) = Silk::start_in(mode) else { return };
+        both_ways(&silk, [&SERVER.to_string(), &SERVER6.to_string()]);
+    }
 }
 
 #[test]
