@@ -148,7 +148,7 @@ fn bind_to(socket: &'static Socket, local: SocketAddr) -> Answer<Server> {
     decided(socket, reply, role_of(socket))
 }
 
-/// `bind` or `connect` of a `PF_SCOUT` socket: its address is the name of a path.
+/// `bind` or `connect` of a `PF_SCOUT` socket: its address is the name of a path, which either builds.
 ///
 /// # Safety
 /// `addr` points to `len` readable bytes or is null.
@@ -162,8 +162,18 @@ unsafe fn scout(socket: &'static Socket, addr: *const sockaddr, len: socklen_t) 
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
     let name = std::str::from_utf8(name).map_err(|_| libc::EINVAL)?.to_owned();
     family::join()?;
-    let reply = family::ask(&Request::Scout { name }, &[])?;
-    decided(socket, reply, role_of(socket))
+    let reply = family::ask(&Request::Scout { kind: socket.kind(), name }, &[])?;
+    let server = decided(socket, reply, role_of(socket))?;
+    socket.shape.fetch_or(shape::BOUND, Relaxed);
+    // A byte stream that names its remote end connects; one that does not is to listen.
+    let connects = || socket.slot().is_ok_and(|slot| slot.status.load(SeqCst) != 0);
+    if socket.kind() == Kind::Stream && connects() {
+        if socket.is_nonblocking(0) {
+            return Err(libc::EINPROGRESS);
+        }
+        finish(socket)?;
+    }
+    Ok(server)
 }
 
 /// `listen(2)` of a socket that silk serves, or of one that was never bound.

@@ -143,6 +143,8 @@ pub enum Command {
         local: Endpoint,
         /// The remote end.
         peer: Endpoint,
+        /// The path's priority, where it is not that of its class.
+        priority: Option<u8>,
     },
     /// Open a datagram socket, or change whom it hears.
     Datagram {

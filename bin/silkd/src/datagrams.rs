@@ -11,7 +11,6 @@ use silk_device::Frame;
 use silk_instant::Instant;
 use silk_path::classify::{Verdict, skip_extensions};
 use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, PathId, Wishes};
-use silk_sched::Member;
 use silk_stream::{Datagram, request, status};
 use silk_wire::{ipv4, ipv6, ndp};
 use std::net::Ipv4Addr;
@@ -169,10 +168,7 @@ impl Engine {
         match self.paths.create(top, attrs, None, now, &mut self.port) {
             Ok(id) => {
                 self.admit(id, class);
-                // A path of the graph may name a priority of its own.
-                if let Some(priority) = attrs.priority() {
-                    let _ = self.policy.admit(Member(id.index), self.classes.terms(class, priority));
-                }
+                self.admit_with(id, class, attrs.priority());
                 let priority = attrs.priority().map_or_else(|| self.classes.priority(class), u32::from);
                 self.show_priority(name, priority);
                 end.change_status(status::CONNECTED, 0);

@@ -173,8 +173,8 @@ impl Executor {
             }
             Command::Unlisten(name) => engine.unlisten(name, now),
             Command::Host(arrived) => engine.host_passed_on(arrived, now),
-            Command::Connect { socket, rings, local, peer } => {
-                engine.connect(socket, rings, local, peer, now)
+            Command::Connect { socket, rings, local, peer, priority } => {
+                engine.connect(socket, rings, (local, peer), priority, now);
             }
             Command::Datagram { socket, rings, locals, peer, domain } => {
                 engine.open_datagram(socket, rings, &locals, peer, domain, now);

@@ -256,7 +256,7 @@ impl Server {
         if let Some(record) = record.filter(|_| kind == Kind::Stream) {
             first.store(record);
         }
-        self.join_up(family, slot, kind, local, (!dissolve).then_some(peer))?;
+        self.join_up(family, slot, (kind, first.priority), local, (!dissolve).then_some(peer))?;
         Ok(Reply::Socket { slot, generation })
     }
 
@@ -265,7 +265,7 @@ impl Server {
         &mut self,
         family: u32,
         slot: SlotNumber,
-        kind: Kind,
+        (kind, priority): (Kind, Option<u8>),
         local: Endpoint,
         peer: Option<Endpoint>,
     ) -> Result<(), Refusal> {
@@ -287,7 +287,7 @@ impl Server {
         }
         let socket = SocketName { family, slot };
         if let Some(orders) = self.orders.get(domain) {
-            let _ = orders.give(Command::Connect { socket, rings, local, peer });
+            let _ = orders.give(Command::Connect { socket, rings, local, peer, priority });
         }
         Ok(())
     }
@@ -307,44 +307,6 @@ impl Server {
             return Ok(());
         }
         self.open_datagram(family, slot, local, peer)
-    }
-
-    /// A socket of `PF_SCOUT`: the path of this name, in the domain of its addresses' class.
-    pub(crate) fn scout(&mut self, family: u32, process: u32, name: &str) -> Result<Reply, Refusal> {
-        let Some(recipe) = self.settings.recipes.iter().find(|recipe| recipe.name == name).cloned() else {
-            let why =
-                format!("the graph has no path named `{name}`: its [[path]] sections name those it has");
-            return Err(Refusal { errno: libc::EADDRNOTAVAIL, why });
-        };
-        let local = recipe.attrs.local();
-        let named = local.map(|local| (local, Sides::of(local.ip())));
-        if let Some((local, sides)) = named {
-            let places = self.settings.reserve_at(Kind::Datagram, local.ip(), sides);
-            self.ports.take(Kind::Datagram, &places, local.port(), false)?;
-        }
-        let (slot, generation) = self.new_slot(family, process, Kind::Datagram, named).inspect_err(|_| {
-            if let Some((local, sides)) = named {
-                self.ports.give_back(Kind::Datagram, sides, local.port());
-            }
-        })?;
-        let rings = self.rings(family, slot)?;
-        let remote = recipe.attrs.remote().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |remote| remote.ip());
-        let domain = self.settings.classes.domain_of(remote, 0, local.map_or(0, |local| local.port()));
-        if let Some(known) = self.families.get_mut(&family) {
-            if let Some(entry) = known.sockets.get_mut(&slot) {
-                entry.state = State::Served { domain };
-            }
-            if let Some(record) = known.arena.slot(slot) {
-                record.domain.store(domain as u32, SeqCst);
-                record.status.store(status::CONNECTED, SeqCst);
-            }
-        }
-        let socket = SocketName { family, slot };
-        if let Some(orders) = self.orders.get(domain) {
-            // An executor that has ended says so at the daemon's end.
-            let _ = orders.give(Command::Scout { socket, rings, recipe: Box::new(recipe) });
-        }
-        Ok(Reply::Socket { slot, generation })
     }
 
     /// A socket's port is free again.

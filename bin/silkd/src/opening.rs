@@ -54,6 +54,14 @@ impl Engine {
         }
     }
 
+    /// Gives a path of the graph the priority that it names.
+    pub(crate) fn admit_with(&mut self, id: PathId, class: usize, priority: Option<u8>) {
+        if let Some(priority) = priority {
+            // What the policy has no room for stays on its class's terms.
+            let _ = self.policy.admit(Member(id.index), self.classes.terms(class, priority));
+        }
+    }
+
     /// Listening paths have a priority of their own among the paths of their domain
     /// (SILK §4.2: above the standard connections, below the preferred ones).
     fn admit_listener(&mut self, id: PathId) {
@@ -359,7 +367,14 @@ impl Engine {
     }
 
     /// A program connects.
-    pub fn connect(&mut self, name: SocketName, rings: Rings, local: Endpoint, peer: Endpoint, now: Instant) {
+    pub fn connect(
+        &mut self,
+        name: SocketName,
+        rings: Rings,
+        (local, peer): (Endpoint, Endpoint),
+        priority: Option<u8>,
+        now: Instant,
+    ) {
         let Some(family) = self.families.get(&name.family) else { return };
         let Some(end) = SocketEnd::new(&family.arena, name, rings) else { return };
         let Some(top) = self.top() else { return };
@@ -376,7 +391,8 @@ impl Engine {
         match self.paths.create(top, attrs, Some(Box::new(end)), now, &mut self.port) {
             Ok(id) => {
                 self.admit(id, class);
-                self.show_priority(name, self.classes.priority(class));
+                self.admit_with(id, class, priority);
+                self.show_priority(name, priority.map_or_else(|| self.classes.priority(class), u32::from));
                 self.sockets.insert(name, Socket::on(id, true));
                 self.apply_first_wishes(id, now);
                 // The SYN leaves with the first look at the path.

@@ -397,7 +397,7 @@ impl Server {
                 self.listen(family, process, slot, backlog, defer_accept).unwrap_or_else(Reply::Refused)
             }
             Request::Connect { kind, slot, peer, service, wishes } => {
-                let first = First { service, wishes };
+                let first = First { service, wishes, priority: None };
                 self.connect(family, process, kind, slot, peer, first).unwrap_or_else(Reply::Refused)
             }
             Request::Release { slot, generation } => {
@@ -419,7 +419,9 @@ impl Server {
             Request::Group { slot, group, at, join } => {
                 self.group((family, process), slot, group, at, join).unwrap_or_else(Reply::Refused)
             }
-            Request::Scout { name } => self.scout(family, process, &name).unwrap_or_else(Reply::Refused),
+            Request::Scout { kind, name } => {
+                self.scout(family, process, (kind, &name)).unwrap_or_else(Reply::Refused)
+            }
             Request::Unserved { what } => {
                 let program = self.families.get(&family)?.program.clone();
                 // Bounded: a program cannot make the daemon remember without end.

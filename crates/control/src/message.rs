@@ -118,6 +118,8 @@ pub enum Request {
     /// A socket of `PF_SCOUT`: build the path of this name, which the graph must allow
     /// (SILK §3.1). Answered by [`Reply::Socket`].
     Scout {
+        /// What the program means to exchange over it.
+        kind: Kind,
         /// The path's name in the graph.
         name: String,
     },

@@ -97,7 +97,10 @@ impl Silk {
     fn config(&self) -> String {
         let socket = self.path("control.sock");
         let Self { device, classes, .. } = self;
-        format!("[device]\n{device}\n[control]\nsocket = \"{}\"\n\n{classes}", socket.display())
+        // A test may bring a graph of its own.
+        let graph = self.path("graph.toml");
+        let graph = if graph.exists() { format!("graph = \"{}\"\n", graph.display()) } else { String::new() };
+        format!("{graph}[device]\n{device}\n[control]\nsocket = \"{}\"\n\n{classes}", socket.display())
     }
 
     /// The daemon.

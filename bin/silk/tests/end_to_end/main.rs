@@ -17,6 +17,7 @@ mod host;
 mod iperf;
 mod listening;
 mod modes;
+mod named_paths;
 mod names;
 mod netem;
 mod nginx;

@@ -189,7 +189,7 @@ impl Network {
                 Reply::Done
             }
             Request::SetPriority { .. } => refused(libc::EPERM),
-            Request::Scout { name } if name == "echo" => {
+            Request::Scout { name, .. } if name == "echo" => {
                 let slot = self.make(Kind::Datagram, Some(process), SocketAddr::from((HERE, 9)));
                 self.open(slot, status::CONNECTED);
                 self.sockets.get_mut(&slot).unwrap().peer = Some(SocketAddr::from((HERE, 9)));

@@ -1,0 +1,84 @@
+//! Sockets of `PF_SCOUT`: programs build paths of the daemon's graph by their names (SILK §3.1), byte streams
+//! that listen and that connect, and messages.
+
+use crate::host::{Silk, text, within};
+use crate::python::{CLIENTS, ECHO};
+use silk_testkit::netns::{CLIENT, SERVER};
+use std::time::Duration;
+
+/// A server's graph, with paths that have names.
+fn graph() -> String {
+    let path = |name: &str, attributes: &str| {
+        let attributes = attributes.replace("PEER", &CLIENT.to_string());
+        format!("\n[[path]]\nname = \"{name}\"\nmodule = \"socket\"\n{attributes}\n")
+    };
+    [
+        include_str!("../../../../graphs/web.toml").to_owned(),
+        path("echo", "protocol = 6\nlocal_port = 4200"),
+        path("home", "protocol = 6\nremote = \"PEER:4201\"\npriority = 2"),
+        path("nobody", "protocol = 6\nremote = \"PEER:4299\""),
+        path("question", "protocol = 17\nlocal_port = 4203\nremote = \"PEER:4202\""),
+    ]
+    .concat()
+}
+
+fn start() -> Option<Silk> {
+    let mut silk = Silk::start()?;
+    silk.write("graph.toml", graph());
+    silk.write("named_paths.py", include_str!("named_paths.py"));
+    silk.restart_daemon(Duration::from_secs(10));
+    Some(silk)
+}
+
+/// What the program says of what it did on paths.
+fn told(silk: &Silk, arguments: &[&str]) -> String {
+    text(silk.on_paths("python3").arg("named_paths.py").args(arguments))
+}
+
+#[test]
+fn a_named_byte_stream_listens() {
+    let Some(silk) = start() else { return };
+    let mut server = silk.on_paths("python3");
+    let _server = silk.start_logged(server.args(["named_paths.py", "serve", "echo"]), "server");
+    let ready = within(Duration::from_secs(20), || silk.log("server").contains("ready"));
+    assert!(ready, "{}", silk.log("server"));
+    assert_eq!(silk.log("server").trim(), "built 0 0 ready");
+    silk.write("echo_clients.py", CLIENTS);
+    let said =
+        text(silk.on_peer("python3").args(["echo_clients.py", &SERVER.to_string(), "4200", "3", "300000"]));
+    assert_eq!(said.trim(), "3 of 3 came back");
+    silk.linux_saw_nothing();
+}
+
+#[test]
+fn a_named_byte_stream_connects_with_its_priority() {
+    let Some(silk) = start() else { return };
+    silk.write("echo_server.py", ECHO);
+    let _server = silk.serve_on_peer("python3", &["echo_server.py", "4201"], 4201);
+    for _ in 0..2 {
+        assert_eq!(told(&silk, &["call", "home"]), "built 0 priority 2\ncame back\n");
+    }
+    silk.linux_saw_nothing();
+}
+
+#[test]
+fn a_named_path_carries_messages() {
+    let Some(silk) = start() else { return };
+    let answer = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('', 4202)); \
+                  print('ready', flush=True); said, whose = s.recvfrom(99); \
+                  s.sendto(said + b' of port %d' % whose[1], whose)";
+    let _server = silk.start_logged(silk.on_peer("python3").args(["-c", answer]), "server");
+    assert!(within(Duration::from_secs(20), || silk.log("server").contains("ready")));
+    assert_eq!(told(&silk, &["ask", "question"]), "built 0 question of port 4203\n");
+}
+
+#[test]
+fn what_cannot_be_built_is_said_and_leaves_nothing() {
+    let Some(silk) = start() else { return };
+    let before = silk.kept();
+    let said = told(&silk, &["refusals"]);
+    let expected = "home EPROTOTYPE\nquestion EPROTOTYPE\nnowhere EADDRNOTAVAIL\nnobody ECONNREFUSED\n\
+                    echo 0 EADDRINUSE 0\n";
+    assert_eq!(said, expected);
+    assert!(within(Duration::from_secs(10), || silk.kept() == before), "{}", silk.report());
+}
