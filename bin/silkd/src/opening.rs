@@ -215,6 +215,8 @@ impl Engine {
                 self.reported(udp, Reported { local, remote, report, quoted }, now);
             }
             Request::Arrived { mut frame, checksum } => self.reassembled(&mut frame, checksum, now),
+            // Addresses and routers are configured, or Linux's.
+            Request::Routers { .. } => {}
         }
     }
 

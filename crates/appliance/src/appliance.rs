@@ -335,8 +335,9 @@ impl Appliance {
                 }
             }
             Request::Arrived { mut frame, checksum } => self.reassembled(&mut frame, checksum, now),
-            // Only listening paths ask for others, and an appliance has none.
+            // Only listening paths ask for others, and an appliance has none; its addresses are configured.
             Request::Create { .. } => self.drops.count(DropReason::NoPath),
+            Request::Routers { .. } => {}
         }
     }
 

@@ -45,6 +45,8 @@ pub struct Setup {
     pub gateway6: Option<Ipv6Addr>,
     /// Neighbours' addresses are told, not asked for: the interface is shared with Linux.
     pub neighbours_told: bool,
+    /// Routers of IPv6 are asked for, and what they advertise is heeded (RFC 4861 §6.3).
+    pub heeds_routers: bool,
     /// What reassembly may hold.
     pub reassembly: ReassemblyLimits,
     /// What the neighbour cache may hold.
@@ -64,6 +66,7 @@ impl Setup {
             gateway: None,
             gateway6: None,
             neighbours_told: false,
+            heeds_routers: false,
             reassembly: ReassemblyLimits::default(),
             neighbours: CacheLimits::default(),
             tcp: tcp::Parameters::default(),
@@ -127,7 +130,8 @@ impl Catalogue for Modules {
                 let ours: Vec<Ipv6Addr> =
                     self.addresses(spec, six).iter().map(|(address, _)| *address).collect();
                 let told = flag(spec, "told").unwrap_or(setup.neighbours_told);
-                Box::new(Nd::new(&ours, told, setup.neighbours))
+                let routers = flag(spec, "routers").unwrap_or(setup.heeds_routers);
+                Box::new(Nd::new(&ours, told, setup.neighbours).heeding_routers(routers))
             }
             "ip6" => {
                 let gateway = address(spec, "gateway").or(setup.gateway6);

@@ -6,7 +6,7 @@ use crate::signal::{Event, Quoted, Report};
 use crate::{Attrs, Checksum, DropReason, Endpoint, Message, ModuleId, PathId};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 use silk_instant::Instant;
 
 // A request is made once per connection and moved once: a box would cost more than its size.
@@ -53,6 +53,13 @@ pub enum Request {
         frame: Vec<u8>,
         /// What is known of its transport checksum.
         checksum: Checksum,
+    },
+    /// What the routers of a link of our own tell is this from now on (RFC 4861 §6.3).
+    Routers {
+        /// Our addresses by their prefixes, each with the length of its network on the link.
+        addresses: Vec<(Ipv6Addr, u8)>,
+        /// Who leads beyond the link.
+        router: Option<Ipv6Addr>,
     },
 }
 

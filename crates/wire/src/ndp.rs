@@ -27,9 +27,19 @@ pub const REDIRECT: u8 = 137;
 /// Bytes of a solicitation or an advertisement with its link address.
 pub const MESSAGE: usize = 32;
 
+/// Bytes of a router solicitation with its link address.
+pub const QUESTION: usize = 16;
+
 const SOURCE_LINK: u8 = 1;
 const TARGET_LINK: u8 = 2;
+const PREFIX: u8 = 3;
 const MTU: u8 = 5;
+
+/// Bytes of a router's advertisement before its options.
+const ROUTER_HEADER: usize = 16;
+/// A prefix is on the link; addresses may be made of it.
+const ON_LINK: u8 = 0x80;
+const AUTONOMOUS: u8 = 0x40;
 
 const ROUTER: u8 = 0x80;
 const SOLICITED: u8 = 0x40;
@@ -80,6 +90,46 @@ pub enum Message {
     Redirect,
 }
 
+/// What a router tells of a prefix (RFC 4861 §4.6.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    /// The network; what is behind its prefix means nothing.
+    pub network: Ipv6Addr,
+    /// The prefix's length, at most 128.
+    pub length: u8,
+    /// Its addresses are on the link.
+    pub on_link: bool,
+    /// Stations make their own addresses of it (RFC 4862).
+    pub autonomous: bool,
+    /// How long all that holds, seconds; [`FOREVER`].
+    pub valid: u32,
+    /// How long such addresses are to be preferred, seconds; [`FOREVER`].
+    pub preferred: u32,
+}
+
+/// Seconds that never end.
+pub const FOREVER: u32 = u32::MAX;
+
+/// The prefixes in a router's advertisement that [`parse`] has accepted, in order.
+pub fn prefixes(message: &[u8]) -> impl Iterator<Item = Prefix> + '_ {
+    options_of(message.get(ROUTER_HEADER..).unwrap_or_default()).filter_map(Result::ok).filter_map(prefix)
+}
+
+fn prefix((kind, option): (u8, &[u8])) -> Option<Prefix> {
+    let [_, _, length, flags, v0, v1, v2, v3, p0, p1, p2, p3, _, _, _, _, network @ ..] = option else {
+        return None;
+    };
+    let network: [u8; 16] = network.try_into().ok()?;
+    (kind == PREFIX && *length <= 128).then(|| Prefix {
+        network: network.into(),
+        length: *length,
+        on_link: flags & ON_LINK != 0,
+        autonomous: flags & AUTONOMOUS != 0,
+        valid: u32::from_be_bytes([*v0, *v1, *v2, *v3]),
+        preferred: u32::from_be_bytes([*p0, *p1, *p2, *p3]),
+    })
+}
+
 /// What the options of a message say.
 #[derive(Clone, Copy, Default)]
 struct Options {
@@ -100,7 +150,7 @@ pub fn parse(hop_limit: u8, bytes: &[u8]) -> Result<Message, ParseError> {
             Ok(Message::RouterSolicitation)
         }
         ROUTER_ADVERTISEMENT => {
-            let found = options(bytes, 16)?;
+            let found = options(bytes, ROUTER_HEADER)?;
             let [_, _, _, _, hop_limit, _, high, low, ..] = *bytes else {
                 return Err(ParseError::NdTruncated);
             };
@@ -139,11 +189,9 @@ fn target(bytes: &[u8]) -> Result<Ipv6Addr, ParseError> {
 
 /// The options from `at` on. One of length zero spoils the message (RFC 4861 §4.6).
 fn options(bytes: &[u8], at: usize) -> Result<Options, ParseError> {
-    let mut rest = bytes.get(at..).ok_or(ParseError::NdTruncated)?;
     let mut found = Options::default();
-    while let [kind, units, ..] = *rest {
-        let length = usize::from(units) * 8;
-        let option = rest.get(..length).filter(|option| !option.is_empty()).ok_or(ParseError::NdMalformed)?;
+    for option in options_of(bytes.get(at..).ok_or(ParseError::NdTruncated)?) {
+        let (kind, option) = option?;
         let link = || option.get(2..8).and_then(|mac| mac.try_into().ok()).map(MacAddr);
         match kind {
             SOURCE_LINK => found.source = link(),
@@ -154,9 +202,31 @@ fn options(bytes: &[u8], at: usize) -> Result<Options, ParseError> {
             }
             _ => {}
         }
-        rest = &rest[length..];
     }
-    if rest.is_empty() { Ok(found) } else { Err(ParseError::NdMalformed) }
+    Ok(found)
+}
+
+/// Each option's type, and all of its bytes; after one that spoils the message nothing.
+fn options_of(mut rest: &[u8]) -> impl Iterator<Item = Result<(u8, &[u8]), ParseError>> {
+    core::iter::from_fn(move || {
+        let whole = core::mem::take(&mut rest);
+        let kind = *whole.first()?;
+        let length = usize::from(*whole.get(1).unwrap_or(&0)) * 8;
+        if length == 0 || length > whole.len() {
+            return Some(Err(ParseError::NdMalformed));
+        }
+        rest = &whole[length..];
+        Some(Ok((kind, &whole[..length])))
+    })
+}
+
+/// Writes the question whether there is a router to the front of `bytes`, which has room for [`QUESTION`] bytes. The
+/// checksum is zero.
+pub fn emit_router_solicitation(link: MacAddr, bytes: &mut [u8]) {
+    bytes[..QUESTION].fill(0);
+    bytes[0] = ROUTER_SOLICITATION;
+    [bytes[8], bytes[9]] = [SOURCE_LINK, 1];
+    bytes[10..QUESTION].copy_from_slice(&link.0);
 }
 
 /// Writes a question for `target` to the front of `bytes` and answers its length. `link` is our
@@ -244,13 +314,47 @@ mod tests {
         assert_eq!(parse(255, &bytes), Ok(expected));
     }
 
+    #[test]
+    fn a_router_tells_of_prefixes() {
+        let mut bytes = [0; 16 + 8 + 32 + 32];
+        (bytes[0], bytes[7]) = (134, 9);
+        (bytes[16], bytes[17]) = (5, 1);
+        let known = Prefix {
+            network: Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0),
+            length: 64,
+            on_link: true,
+            autonomous: true,
+            valid: 86_400,
+            preferred: FOREVER,
+        };
+        for (at, length) in [(24, 64), (56, 129)] {
+            bytes[at..at + 4].copy_from_slice(&[3, 4, length, 0xc0]);
+            bytes[at + 4..at + 8].copy_from_slice(&known.valid.to_be_bytes());
+            bytes[at + 8..at + 12].copy_from_slice(&known.preferred.to_be_bytes());
+            bytes[at + 16..at + 32].copy_from_slice(&known.network.octets());
+        }
+        let expected = Message::Router { lifetime: 9, hop_limit: 0, link: None, mtu: Some(0) };
+        assert_eq!(parse(255, &bytes), Ok(expected));
+        assert!(prefixes(&bytes).eq([known]), "one is longer than an address");
+    }
+
+    #[test]
+    fn routers_are_asked_with_our_address() {
+        let mut bytes = [0xaa; QUESTION];
+        emit_router_solicitation(MAC, &mut bytes);
+        assert_eq!(parse(255, &bytes), Ok(Message::RouterSolicitation));
+        assert_eq!(bytes[8..], [1, 1, 2, 0, 0, 0, 0, 9]);
+    }
+
     proptest! {
         #[test]
         fn any_bytes_parse_or_are_refused(mut bytes in proptest::collection::vec(any::<u8>(), 0..100), kind in 133u8..138) {
             if let [first, code, ..] = &mut *bytes {
                 (*first, *code) = (kind, 0);
             }
-            let _ = parse(255, &bytes);
+            if parse(255, &bytes).is_ok() {
+                prop_assert!(prefixes(&bytes).all(|prefix| prefix.length <= 128));
+            }
         }
     }
 }

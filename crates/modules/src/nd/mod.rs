@@ -3,12 +3,15 @@
 //! what no router can have forwarded is read (hop limit 255), and it must never learn from what
 //! was not asked for: that only updates an entry that is in use. Redirects are ignored, as RFC
 //! 4861 §8.3 allows. Where silk owns the interface it asks first whether somebody else has its
-//! addresses (RFC 4862 §5.4), using them meanwhile (RFC 4429).
+//! addresses (RFC 4862 §5.4), using them meanwhile (RFC 4429). What routers tell it heeds where it is
+//! to: then it says which addresses it makes of their prefixes, and who leads beyond the link, to
+//! whoever runs the graph ([`Request::Routers`]).
 //!
 //! # Configuration
 //! `address` — our addresses, a list; default: the interface's.
 //! `told` — addresses are told by whoever runs the graph instead of asked for on the link;
 //! default: as the interface is shared with Linux or not.
+//! `routers` — what routers advertise is heeded; default: as the device is configured.
 //!
 //! # Services
 //! `res` (resolve, provider): IP6. `down` (net, needed): ETH.
@@ -32,6 +35,7 @@
 //! [`ip6`](crate::ip6), whose addresses it translates; [`arp`](crate::arp), which does so for
 //! IPv4; [`eth`](crate::eth) below.
 
+mod routers;
 mod stage;
 
 use crate::arp::wake;
@@ -39,6 +43,7 @@ use crate::cache::{Cache, CacheLimits};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
+use routers::Routers;
 use silk_instant::Instant;
 use silk_path::service::{NET, RESOLVER, Service};
 use silk_path::{
@@ -56,15 +61,18 @@ const DOWN: u8 = 1;
 pub const PARAMETERS: &[Parameter] = &[
     Parameter { name: "address", kind: ParameterKind::List(&ParameterKind::Network), required: false },
     Parameter { name: "told", kind: ParameterKind::Flag, required: false },
+    Parameter { name: "routers", kind: ParameterKind::Flag, required: false },
 ];
 
 /// The module.
 pub struct Nd {
-    // Ours, each until when somebody else may still object to it.
-    addresses: Vec<(Ipv6Addr, Instant)>,
+    // Ours, each until when somebody else may still object to it; `None`: nobody has been asked.
+    addresses: Vec<(Ipv6Addr, Option<Instant>)>,
     cache: Cache<Ipv6Addr>,
     // Addresses are told (`learn`), not asked for.
     told: bool,
+    // What routers tell, where that is heeded.
+    routers: Option<Routers>,
     // The path that asks and answers.
     path: Option<PathId>,
 }
@@ -73,8 +81,24 @@ impl Nd {
     /// The module with these addresses of ours; with `told`, it asks whoever runs the graph
     /// ([`Request::Resolve`]) instead of the link.
     pub fn new(addresses: &[Ipv6Addr], told: bool, limits: CacheLimits) -> Self {
-        let addresses = addresses.iter().map(|address| (*address, Instant::ZERO)).collect();
-        Self { addresses, cache: Cache::new(limits), told, path: None }
+        let addresses = addresses.iter().map(|address| (*address, None)).collect();
+        Self { addresses, cache: Cache::new(limits), told, routers: None, path: None }
+    }
+
+    /// The same, and it asks for routers and heeds what they advertise, where `heeds`.
+    #[must_use]
+    pub fn heeding_routers(self, heeds: bool) -> Self {
+        Self { routers: heeds.then(Routers::new), ..self }
+    }
+
+    /// Our addresses are these from now on. Of those that are new it is asked whether they are ours alone.
+    pub fn become_these(&mut self, addresses: &[Ipv6Addr], port: &mut dyn Port) {
+        self.addresses.retain(|(ours, _)| addresses.contains(ours));
+        let new: Vec<_> = addresses.iter().filter(|address| !self.is_ours(**address)).copied().collect();
+        self.addresses.extend(new.into_iter().map(|address| (address, None)));
+        if let Some(path) = self.path {
+            port.request(Request::Wake(path));
+        }
     }
 
     /// Takes in what somebody else found out: the neighbour's address, or that there is none.

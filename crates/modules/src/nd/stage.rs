@@ -1,20 +1,22 @@
 //! ND's own path: answers who asks for us, learns from who answers us, sends the requests that the
 //! cache has marked, and asks at first whether our addresses are ours alone.
 
-use super::Nd;
+use super::{Nd, Routers};
 use crate::arp::wake;
 use crate::faults::{accept, reason};
 use core::net::Ipv6Addr;
 use core::time::Duration;
-use silk_path::{Checksum, CreateError, Cx, DropReason, Message, Meta, Report, Stage, Verdict};
+use silk_instant::Instant;
+use silk_path::{Checksum, CreateError, Cx, DropReason, Message, Meta, Report, Request, Stage, Verdict};
 use silk_wire::{MacAddr, checksum, icmpv6, ipv6, ndp};
 
 /// Room in front of a message for headers.
 const HEADROOM: usize = 64;
 /// How long an objection to an address of ours is waited for (RFC 4861 §10: RetransTimer).
 const PROBATION: Duration = Duration::from_secs(1);
-/// Everybody on the link.
+/// Everybody on the link, and its routers.
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
 
 /// ND's part of its path.
 #[derive(Default)]
@@ -117,7 +119,7 @@ impl NdStage {
         let Some(at) = nd.addresses.iter().position(|(ours, _)| *ours == address) else {
             return Err(DropReason::NdIgnored);
         };
-        if now < nd.addresses[at].1 {
+        if nd.addresses[at].1.is_none_or(|until| now < until) {
             nd.addresses.swap_remove(at);
             return Err(DropReason::NdIgnored);
         }
@@ -131,13 +133,53 @@ impl NdStage {
         send(cx, ours, to, link, &mut message);
     }
 
+    /// A router tells of itself and of prefixes (RFC 4861 §6.1.2, §6.3.4).
+    fn routed(
+        &self,
+        cx: &mut Cx<'_, '_>,
+        heard: &Heard,
+        lifetime: u16,
+        prefixes: impl Iterator<Item = ndp::Prefix>,
+    ) -> Result<(), DropReason> {
+        if !heard.source.is_unicast_link_local() {
+            return Err(DropReason::NdMalformed);
+        }
+        let now = cx.now();
+        let routers = cx.module::<Nd>().routers.as_mut().ok_or(DropReason::NdIgnored)?;
+        if routers.hear(now, (heard.source, lifetime), prefixes, self.ours) {
+            tell(cx);
+        }
+        self.rearm(cx);
+        Ok(())
+    }
+
     /// Sends every request that is due, and sets the timer for the next.
     fn ask(&mut self, cx: &mut Cx<'_, '_>) {
+        self.probe(cx);
         while let Some((target, known)) = cx.module::<Nd>().cache.next_request() {
             self.solicit(cx, target, known);
         }
-        let deadline = cx.module::<Nd>().cache.deadline();
+        let now = cx.now();
+        if cx.module::<Nd>().routers.as_mut().is_some_and(|routers| routers.asks(now)) {
+            self.ask_for_routers(cx);
+        }
+        self.rearm(cx);
+    }
+
+    fn rearm(&self, cx: &mut Cx<'_, '_>) {
+        let nd = cx.module::<Nd>();
+        let routers = nd.routers.as_ref().map_or(Instant::FAR, Routers::deadline);
+        let deadline = nd.cache.deadline().min(routers);
         cx.arm(deadline);
+    }
+
+    /// Asks whether there is a router (RFC 4861 §6.3.7).
+    fn ask_for_routers(&self, cx: &mut Cx<'_, '_>) {
+        let source = cx.module::<Nd>().addresses().find(Ipv6Addr::is_unicast_link_local);
+        let Some(source) = source else { return };
+        let mut message = [0; ndp::QUESTION];
+        ndp::emit_router_solicitation(self.ours, &mut message);
+        send(cx, source, ALL_ROUTERS, MacAddr(ipv6::group(ALL_ROUTERS)), &mut message);
     }
 
     /// Asks for `target`: everybody, or the station where it was (RFC 4861 §7.3.1).
@@ -153,19 +195,26 @@ impl NdStage {
         send(cx, source, to, link, &mut message);
     }
 
-    /// Asks whether our addresses are free (RFC 4862 §5.4.2).
+    /// Asks whether those of our addresses are free of which it has not been asked (RFC 4862 §5.4.2).
     fn probe(&self, cx: &mut Cx<'_, '_>) {
         let until = cx.now() + PROBATION;
-        for n in 0..cx.module::<Nd>().addresses.len() {
-            let nd = cx.module::<Nd>();
-            nd.addresses[n].1 = until;
-            let target = nd.addresses[n].0;
+        let new = |(_, until): &&mut (Ipv6Addr, Option<Instant>)| until.is_none();
+        while let Some((target, asked)) = cx.module::<Nd>().addresses.iter_mut().find(new) {
+            *asked = Some(until);
+            let target = *target;
             let group = ipv6::solicited_node(target);
             let mut message = [0; ndp::MESSAGE];
             let length = ndp::emit_solicitation(target, None, &mut message);
             send(cx, Ipv6Addr::UNSPECIFIED, group, MacAddr(ipv6::group(group)), &mut message[..length]);
         }
     }
+}
+
+/// Says what is now told by routers.
+fn tell(cx: &mut Cx<'_, '_>) {
+    let Some(routers) = &cx.module::<Nd>().routers else { return };
+    let (addresses, router) = (routers.addresses().collect(), routers.router());
+    cx.request(Request::Routers { addresses, router });
 }
 
 /// Sends a message of neighbour discovery.
@@ -198,7 +247,6 @@ impl Stage for NdStage {
     }
 
     fn start(&mut self, cx: &mut Cx<'_, '_>) {
-        self.probe(cx);
         self.ask(cx);
     }
 
@@ -212,8 +260,12 @@ impl Stage for NdStage {
             ndp::Message::Advertisement { target, link, solicited, overrides, .. } => {
                 self.advertised(cx, &heard, target, link, (solicited, overrides))
             }
-            // Routers are configured, and redirects are not followed.
-            _ => Err(DropReason::NdIgnored),
+            ndp::Message::Router { lifetime, .. } => {
+                let message = msg.bytes().get(ipv6::HEADER..).unwrap_or_default();
+                self.routed(cx, &heard, lifetime, ndp::prefixes(message))
+            }
+            // Nobody asks a host for routers, and redirects are not followed.
+            ndp::Message::RouterSolicitation | ndp::Message::Redirect => Err(DropReason::NdIgnored),
         };
         done.map_or_else(Verdict::Drop, |()| Verdict::Consumed)
     }
@@ -233,6 +285,9 @@ impl Stage for NdStage {
         let now = cx.now();
         let (nd, port) = cx.module_and_port::<Nd>();
         wake(nd.cache.expire(now), port);
+        if nd.routers.as_mut().is_some_and(|routers| routers.expire(now)) {
+            tell(cx);
+        }
         self.ask(cx);
     }
 

@@ -40,6 +40,9 @@ pub type Buffers = (Box<dyn ByteStream>, Handle);
 /// What left at the top: the path, who sent it, and the bytes.
 pub type Delivered = (PathId, Endpoint, Vec<u8>);
 
+/// Addresses with the lengths of their networks' prefixes, and a router.
+pub type Routed = (Vec<(Ipv6Addr, u8)>, Option<Ipv6Addr>);
+
 /// What a host's stages caused.
 #[derive(Default)]
 pub struct World {
@@ -54,6 +57,8 @@ pub struct World {
     pub requests: VecDeque<Request>,
     pub timers: BTreeMap<PathId, Instant>,
     pub asked: Vec<IpAddr>,
+    /// What routers told, each time it changed: our addresses, and who leads beyond the link.
+    pub routed: Vec<Routed>,
     /// The device refuses this many messages.
     pub full: usize,
     random: u64,
@@ -353,6 +358,7 @@ impl Host {
                 Request::Wake(path) => _ = self.paths.report(path, now, &mut self.world, Report::Resolved),
                 Request::Report { udp, local, remote, report, .. } => self.report(udp, local, remote, report),
                 Request::Arrived { frame, checksum } => _ = self.run_frame(&frame, checksum),
+                Request::Routers { addresses, router } => self.world.routed.push((addresses, router)),
             }
         }
     }

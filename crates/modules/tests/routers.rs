@@ -1,0 +1,139 @@
+//! What routers of IPv6 tell a host that has its link for itself: who leads beyond the link, and its
+//! addresses there.
+
+mod rig;
+
+use core::net::Ipv6Addr;
+use core::time::Duration;
+use rig::{Host, Options, mac};
+use silk_modules::nd::Nd;
+use silk_path::{DropReason, Outcome};
+use silk_wire::{MacAddr, checksum, eth, icmpv6, ipv6, ndp};
+
+const OURS: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
+const ROUTER: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 9);
+const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+
+/// A host with a link-local address.
+fn host(heeds: bool) -> Host {
+    let setup = |setup: &mut silk_modules::Setup| setup.addresses.push((OURS.into(), 64));
+    let heeding = |setup: &mut silk_modules::Setup| {
+        setup.addresses.push((OURS.into(), 64));
+        setup.heeds_routers = true;
+    };
+    Host::with(1, Options { setup: if heeds { heeding } else { setup }, ..Options::six() })
+}
+
+/// The address that host 1 makes of a prefix: its link address is 2:0:0:0:0:1.
+fn made(prefix: u16) -> Ipv6Addr {
+    let [a, b, c, d, e, f] = mac(1);
+    let of = |high, low| u16::from_be_bytes([high, low]);
+    Ipv6Addr::new(0x2001, 0xdb8, prefix, 0, of(a ^ 2, b), of(c, 0xff), of(0xfe, d), of(e, f))
+}
+
+/// A router's advertisement from `source` with one prefix, that holds for `valid` seconds.
+fn advertisement(source: Ipv6Addr, hop_limit: u8, lifetime: u16, (prefix, valid): (u16, u32)) -> Vec<u8> {
+    let mut message = vec![0; 48];
+    message[0] = ndp::ROUTER_ADVERTISEMENT;
+    message[6..8].copy_from_slice(&lifetime.to_be_bytes());
+    message[16..20].copy_from_slice(&[3, 4, 64, 0xc0]);
+    message[20..24].copy_from_slice(&valid.to_be_bytes());
+    message[24..28].copy_from_slice(&valid.to_be_bytes());
+    message[32..38].copy_from_slice(&[0x20, 0x01, 0x0d, 0xb8, (prefix >> 8) as u8, prefix as u8]);
+    icmpv6::seal(checksum::pseudo6(source, ALL_NODES, ipv6::ICMP, 48), &mut message);
+    let mut frame = vec![0; eth::HEADER + ipv6::HEADER];
+    eth::Header::new(MacAddr(ipv6::group(ALL_NODES)), MacAddr(mac(9)), eth::IPV6).emit(&mut frame);
+    let destination = ALL_NODES;
+    ipv6::Emit {
+        next_header: ipv6::ICMP,
+        source,
+        destination,
+        hop_limit,
+        payload_len: 48,
+        ..Default::default()
+    }
+    .emit(&mut frame[eth::HEADER..]);
+    frame.extend(message);
+    frame
+}
+
+/// The messages of neighbour discovery that a host has sent, with whom they are for.
+fn said(host: &mut Host) -> Vec<(Ipv6Addr, ndp::Message)> {
+    let sent = host.sent().into_iter();
+    sent.filter_map(|frame| {
+        let packet =
+            ipv6::parse(&frame[eth::HEADER..]).ok().filter(|packet| packet.protocol == ipv6::ICMP)?;
+        let message = ndp::parse(packet.header.hop_limit, packet.payload).ok()?;
+        Some((packet.header.destination(), message))
+    })
+    .collect()
+}
+
+fn questions(host: &mut Host) -> usize {
+    said(host).iter().filter(|(_, message)| *message == ndp::Message::RouterSolicitation).count()
+}
+
+#[test]
+fn a_router_and_its_prefix_are_told_once_and_until_they_end() {
+    let mut host = host(true);
+    host.settle();
+    let told = advertisement(ROUTER, 255, 1800, (7, 86_400));
+    assert_eq!(host.arrive(&told), Some(Outcome::Done));
+    assert_eq!(host.arrive(&told), Some(Outcome::Done));
+    host.settle();
+    assert_eq!(host.world.routed, [(vec![(made(7), 64)], Some(ROUTER))]);
+    host.advance(Duration::from_secs(1801));
+    assert_eq!(host.world.routed.last(), Some(&(vec![(made(7), 64)], None)));
+    host.advance(Duration::from_secs(86_400));
+    assert_eq!(host.world.routed.last(), Some(&(vec![], None)));
+}
+
+#[test]
+fn an_address_that_is_made_is_asked_for_before_anybody_answers_for_it() {
+    let mut host = host(true);
+    host.settle();
+    said(&mut host);
+    let nd = host.paths.module_mut::<Nd>().unwrap();
+    nd.become_these(&[OURS, made(7)], &mut host.world);
+    host.settle();
+    let probe = ndp::Message::Solicitation { target: made(7), link: None };
+    assert_eq!(said(&mut host), [(ipv6::solicited_node(made(7)), probe)], "of ours it was asked before");
+    let nd = host.paths.module_mut::<Nd>().unwrap();
+    assert!(nd.addresses().eq([OURS, made(7)]));
+}
+
+#[test]
+fn routers_are_asked_for_until_one_answers() {
+    let mut host = host(true);
+    host.settle();
+    assert_eq!(questions(&mut host), 1);
+    host.advance(Duration::from_secs(5));
+    assert_eq!(questions(&mut host), 1);
+    host.arrive(&advertisement(ROUTER, 255, 0, (7, 0)));
+    host.advance(Duration::from_secs(60));
+    assert_eq!(questions(&mut host), 0);
+}
+
+#[test]
+fn what_no_router_of_this_link_can_have_said_is_dropped() {
+    let mut host = host(true);
+    host.settle();
+    let wide = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 9);
+    for (source, hop_limit, why) in
+        [(ROUTER, 254, DropReason::NdForwarded), (wide, 255, DropReason::NdMalformed)]
+    {
+        let outcome = host.arrive(&advertisement(source, hop_limit, 1800, (7, 9)));
+        assert_eq!(outcome, Some(Outcome::Dropped(why)));
+    }
+    assert!(host.world.routed.is_empty());
+}
+
+#[test]
+fn who_is_configured_asks_for_no_routers_and_heeds_none() {
+    let mut host = host(false);
+    host.settle();
+    assert_eq!(questions(&mut host), 0);
+    let outcome = host.arrive(&advertisement(ROUTER, 255, 1800, (7, 9)));
+    assert_eq!(outcome, Some(Outcome::Dropped(DropReason::NdIgnored)));
+    assert!(host.world.routed.is_empty());
+}
