@@ -77,7 +77,7 @@ const QUESTIONS: [Question; 32] = {
         question(SynFlood, "linux", "during", Of("before"), None, true),
         question(Datagrams, "silk", "received per core", System("linux"), Some((1.5, 3.0)), true),
         question(Datagrams, "silk", "received per core", System("linux-napi"), None, true),
-        question(Datagrams, "silk-generic", "received per core", System("linux"), None, true),
+        question(Datagrams, "silk-generic", "received per core", System("linux"), Some((1.5, 3.0)), true),
         question(Emulator, "silk", "*", System("linux"), Some((0.9, 1.0)), true),
         question(Many, "silk-in-process", "bytes each", Itself, Some((2048.0, 1024.0)), false),
         question(Many, "silk-in-process", "time to open all", Itself, None, false),
