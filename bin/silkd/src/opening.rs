@@ -17,6 +17,7 @@ use silk_path::classify::Verdict;
 use silk_path::{Attr, Attrs, Bell, CreateError, DropReason, Endpoint, ModuleId, PathId, Request, Wishes};
 use silk_sched::{Member, Terms};
 use silk_stream::{OWNER_NOBODY, kind, status};
+use silk_appliance::join::stranger;
 use silk_wire::ipv4;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -31,7 +32,7 @@ impl Engine {
         let bytes = self.receive.bytes(frame);
         let bytes = bytes.get(frame.range()).ok_or(DropReason::EthTruncated)?;
         let verdict = Verdict::from_hint(frame.path).unwrap_or_else(|| self.paths.graph().classify(bytes));
-        self.paths.target(bytes, verdict).ok_or(DropReason::NoPath)
+        self.paths.target(bytes, verdict).ok_or_else(|| stranger(bytes, &self.tables))
     }
 
     /// As [`Self::path_of`], for a frame whose path may just have been made.

@@ -6,6 +6,8 @@
 //! How long the segments were that a packet was coalesced of, XDP does not tell. TCP need not know.
 //! Datagrams could not be told apart again, so one that was coalesced must never be handed up.
 
+use silk_wire::eth;
+
 use crate::pool::Pool;
 use crate::{Frame, HEADROOM};
 
@@ -90,9 +92,9 @@ fn unmarked(frame: Frame) -> Frame {
 /// headers.
 pub(super) fn is_datagram(packet: &[u8]) -> bool {
     const UDP: u8 = 17;
-    match packet.get(12..14) {
-        Some([0x08, 0x00]) => packet.get(23) == Some(&UDP),
-        Some([0x86, 0xdd]) => packet.get(20) == Some(&UDP),
+    match eth::frame(packet) {
+        Ok(eth::Frame { kind: eth::IPV4, payload, .. }) => payload.get(9) == Some(&UDP),
+        Ok(eth::Frame { kind: eth::IPV6, payload, .. }) => payload.get(6) == Some(&UDP),
         _ => false,
     }
 }
@@ -156,5 +158,8 @@ mod tests {
         assert!(is_datagram(&packet([8, 0], 23, 17)) && is_datagram(&packet([0x86, 0xdd], 20, 17)));
         assert!(!is_datagram(&packet([8, 0], 23, 6)) && !is_datagram(&packet([8, 6], 23, 17)));
         assert!(!is_datagram(&[0; 13]));
+        let mut tagged = packet([8, 0], 23, 17);
+        tagged.splice(12..12, [0x81, 0, 0, 100]);
+        assert!(is_datagram(&tagged));
     }
 }
