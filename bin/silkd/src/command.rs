@@ -6,6 +6,7 @@ use crate::datagram_errors::Reported;
 use crate::family_end::ThreadEnd;
 use crate::scout::Recipe;
 use silk_control::{Refusal, Report, SlotNumber};
+use silk_device::netlink::Standing;
 use silk_path::Endpoint;
 use silk_stream::{Arena, RingPlace, wake};
 use std::net::IpAddr;
@@ -205,6 +206,8 @@ pub enum Command {
         /// Its address on the link.
         link: Option<[u8; 6]>,
     },
+    /// The addresses and routers of the interface that Linux shares are these now.
+    Routes(Arc<Standing>),
     /// Give a socket's path another priority (SILK §5.3).
     Priority {
         /// Whom to answer: a lifeline of the control thread's.

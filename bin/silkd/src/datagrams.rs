@@ -12,7 +12,7 @@ use silk_instant::Instant;
 use silk_path::classify::{Verdict, skip_extensions};
 use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, PathId, Wishes};
 use silk_stream::{Datagram, request, status};
-use silk_wire::{ipv4, ipv6, ndp};
+use silk_wire::{eth, ipv4, ipv6, ndp};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -368,10 +368,11 @@ fn part(data: [&[u8]; 2], at: usize, size: usize) -> [&[u8]; 2] {
 /// Whether an Ethernet frame carries an answer of ARP's (RFC 826) or of neighbour discovery's
 /// (RFC 4861 §4.4).
 fn is_answer(frame: &[u8]) -> bool {
-    match frame.get(12..14) {
-        Some([8, 6]) => frame.get(20..22) == Some(&[0, 2]),
-        Some([0x86, 0xdd]) => {
-            frame.get(20) == Some(&ipv6::ICMP) && frame.get(54) == Some(&ndp::ADVERTISEMENT)
+    let Ok(eth::Frame { kind, payload, .. }) = eth::frame(frame) else { return false };
+    match kind {
+        eth::ARP => payload.get(6..8) == Some(&[0, 2]),
+        eth::IPV6 => {
+            payload.get(6) == Some(&ipv6::ICMP) && payload.get(ipv6::HEADER) == Some(&ndp::ADVERTISEMENT)
         }
         _ => false,
     }
@@ -379,12 +380,12 @@ fn is_answer(frame: &[u8]) -> bool {
 
 /// Whether a UDP packet in an Ethernet frame is of IPv6, and its destination port.
 fn udp_port(frame: &[u8]) -> Option<(bool, u16)> {
-    let packet = frame.get(14..)?;
-    let (six, datagram) = match frame.get(12..14)? {
-        [8, 0] if *packet.get(9)? == ipv4::UDP => {
+    let eth::Frame { kind, payload: packet, .. } = eth::frame(frame).ok()?;
+    let (six, datagram) = match kind {
+        eth::IPV4 if *packet.get(9)? == ipv4::UDP => {
             (false, packet.get(usize::from(packet.first()? & 15) * 4..)?)
         }
-        [0x86, 0xdd] => {
+        eth::IPV6 => {
             let (protocol, fragment, datagram) =
                 skip_extensions(*packet.get(6)?, packet.get(ipv6::HEADER..)?)?;
             (true, Some(datagram).filter(|_| protocol == ipv4::UDP && !fragment)?)

@@ -27,6 +27,11 @@ impl Groups {
         self.0.iter().filter(move |(_, members)| members.contains(&name)).map(|(group, _)| *group)
     }
 
+    /// All that somebody is in.
+    pub fn all(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.0.keys().copied()
+    }
+
     fn enter(&mut self, group: IpAddr, name: SocketName) {
         self.0.entry(group).or_default().push(name);
     }

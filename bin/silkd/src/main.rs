@@ -22,6 +22,7 @@ mod host;
 mod host_socket;
 mod info;
 mod linux_share;
+mod moving;
 mod naming;
 mod neighbours;
 mod opening;

@@ -11,6 +11,7 @@ use crate::slots::{clear, place_rings, retire, store_address};
 use crate::socket_end::SocketEnd;
 use crate::sockets::Socket;
 use crate::wishes;
+use silk_appliance::join::stranger;
 use silk_device::Frame;
 use silk_instant::Instant;
 use silk_path::classify::Verdict;
@@ -31,7 +32,7 @@ impl Engine {
         let bytes = self.receive.bytes(frame);
         let bytes = bytes.get(frame.range()).ok_or(DropReason::EthTruncated)?;
         let verdict = Verdict::from_hint(frame.path).unwrap_or_else(|| self.paths.graph().classify(bytes));
-        self.paths.target(bytes, verdict).ok_or(DropReason::NoPath)
+        self.paths.target(bytes, verdict).ok_or_else(|| stranger(bytes, &self.tables))
     }
 
     /// As [`Self::path_of`], for a frame whose path may just have been made.

@@ -24,6 +24,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc::{Receiver, Sender};
+use std::time::Instant;
 
 /// epoll data of what is no lifeline.
 const LISTENER: u64 = 0;
@@ -75,6 +76,8 @@ pub struct Server {
     /// What is let in of what belongs to no path.
     pub(crate) gate: Gate,
     pub(crate) neighbours: Option<Finder>,
+    /// When it was last looked how the interface stands.
+    pub(crate) looked: Option<Instant>,
     /// The threads whose priority the watchdog may take away.
     pub(crate) watched: Watched,
 }
@@ -154,6 +157,7 @@ impl Server {
             tables: parts.tables,
             gate: parts.gate,
             neighbours: parts.neighbours,
+            looked: None,
             watched: parts.watched,
         };
         server.watch(server.socket.as_fd(), LISTENER).map_err(failed)?;
@@ -183,6 +187,7 @@ impl Server {
                 other => other?,
             };
             self.take_events();
+            self.follow_link();
             for event in &ready {
                 match event.data.u64() {
                     LISTENER => self.welcome(),

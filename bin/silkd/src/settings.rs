@@ -20,15 +20,20 @@ pub struct Settings {
     pub classes: Classes,
     /// The device turned out to have one receive ring for all classes.
     pub joined: bool,
-    /// The local addresses that are silk's.
+    /// The local addresses that are silk's, in the order that the classifier has them; also those that
+    /// the interface had once.
     pub addresses: Vec<IpAddr>,
-    /// Networks that are reached over silk's interface: prefix and length. Whatever is not
-    /// in one of them, or behind the gateway, is Linux's to reach.
+    /// Networks that are reached over silk's interface: its address there now, and the prefix's
+    /// length. Whatever is not in one of them, or behind a router, is Linux's to reach.
     pub networks: Vec<(IpAddr, u8)>,
+    /// Addresses of the interface for which the classifier has no room.
+    pub beyond: Vec<IpAddr>,
     /// The paths that sockets of `PF_SCOUT` can build.
     pub recipes: Vec<Recipe>,
-    /// Whether a default route of IPv4 leads over silk's interface, and one of IPv6.
-    pub default_route: [bool; 2],
+    /// The router of the default route over silk's interface, of IPv4 and of IPv6.
+    pub routers: [Option<IpAddr>; 2],
+    /// The graph speaks IPv6.
+    pub speaks_v6: bool,
     /// Bytes of the largest IP packet of the link.
     pub mtu: u16,
     /// Linux's number of the interface that it shares; zero: it shares none.
@@ -46,8 +51,10 @@ impl Settings {
             joined: false,
             addresses: Vec::new(),
             networks: Vec::new(),
+            beyond: Vec::new(),
             recipes: Vec::new(),
-            default_route: [false; 2],
+            routers: [None; 2],
+            speaks_v6: false,
             mtu: 0,
             interface: 0,
         }
@@ -99,21 +106,30 @@ impl Settings {
         if remote.is_loopback() || remote.is_multicast() || broadcast || self.addresses.contains(&remote) {
             return None;
         }
-        let on_link =
-            self.networks.iter().filter(|(network, length)| same_network(*network, remote, *length));
-        if let Some((ours, _)) = on_link.max_by_key(|(_, length)| *length) {
-            // The first address of IPv4, as ever; of IPv6, the one of that network.
-            return if remote.is_ipv6() { Some(*ours) } else { self.first_source(false) };
+        if let Some(ours) = self.beside(remote) {
+            return Some(ours);
         }
-        let narrow = matches!(remote, IpAddr::V6(remote) if remote.is_unicast_link_local());
-        let reached = self.default_route[usize::from(remote.is_ipv6())] && !narrow;
-        self.first_source(remote.is_ipv6()).filter(|_| reached)
+        let router = self.routers[usize::from(remote.is_ipv6())].filter(|_| is_wide(remote))?;
+        self.beside(router).filter(|ours| is_wide(*ours)).or_else(|| self.first_source(remote.is_ipv6()))
+    }
+
+    /// Our address on the link's smallest network that `neighbour` is in: of several, of IPv4 the first, as
+    /// with Linux.
+    fn beside(&self, neighbour: IpAddr) -> Option<IpAddr> {
+        let on_link = || {
+            let all = self.networks.iter();
+            all.filter(|(network, length)| same_network(*network, neighbour, *length))
+        };
+        let longest = on_link().map(|(_, length)| *length).max()?;
+        let mut nearest = on_link().filter(|(_, length)| *length == longest).map(|(ours, _)| *ours);
+        if neighbour.is_ipv6() { nearest.next_back() } else { nearest.next() }
     }
 
     /// The first address of a family that means something beyond the link.
     fn first_source(&self, six: bool) -> Option<IpAddr> {
-        let wide = |ours: &IpAddr| !matches!(ours, IpAddr::V6(ours) if ours.is_unicast_link_local());
-        self.addresses.iter().filter(|ours| wide(ours)).find(|ours| ours.is_ipv6() == six).copied()
+        let there = |ours: &IpAddr| self.networks.iter().any(|(address, _)| address == ours);
+        let all = self.addresses.iter().filter(|ours| ours.is_ipv6() == six);
+        all.copied().find(|ours| is_wide(*ours) && there(ours))
     }
 
     /// How many waiting threads ordinary connections leave for higher classes, in a family
@@ -122,6 +138,11 @@ impl Settings {
         let worth_it = self.config.scheduler.extend && self.classes.domains() > 1;
         if worth_it && threads >= 8 { 2 } else { 0 }
     }
+}
+
+/// Whether an address means something beyond its link.
+fn is_wide(address: IpAddr) -> bool {
+    !matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
 /// Whether two addresses begin with the same `length` bits.
@@ -139,7 +160,8 @@ mod tests {
         let config = Config::parse("test", &text).unwrap_or_else(|faults| panic!("{faults}"));
         let (four, six) = (IpAddr::from([10, 0, 0, 1]), "2001:db8::1".parse().unwrap());
         let addresses = vec![four, "fe80::1".parse().unwrap(), six];
-        Settings { addresses, ..Settings::new(config, PathBuf::new()) }
+        let networks = addresses.iter().map(|address| (*address, if address.is_ipv6() { 64 } else { 24 }));
+        Settings { networks: networks.collect(), addresses, ..Settings::new(config, PathBuf::new()) }
     }
 
     #[test]
@@ -169,20 +191,31 @@ mod tests {
     #[test]
     fn a_neighbour_is_reached_from_the_address_of_its_network_and_the_world_from_a_wide_one() {
         let mut settings = settings("interface = \"eth0\"");
-        let lengths = [24, 64, 64];
-        settings.networks = settings.addresses.iter().copied().zip(lengths).collect();
         let from = |settings: &Settings, text: &str| settings.source_for(text.parse().unwrap());
         assert_eq!(from(&settings, "fe80::9"), Some(settings.addresses[1]));
         assert_eq!(from(&settings, "2001:db8::9"), Some(settings.addresses[2]));
         assert_eq!(from(&settings, "2001:db8:1::9"), None);
-        settings.default_route = [false, true];
+        settings.routers[1] = Some(IpAddr::from([0xfe80, 0, 0, 0, 0, 0, 0, 0xfe]));
         assert_eq!(from(&settings, "2001:db8:1::9"), Some(settings.addresses[2]));
         assert_eq!(from(&settings, "192.0.2.1"), None);
     }
 
     #[test]
+    fn of_several_networks_and_addresses_the_nearest_first_is_connected_from() {
+        let mut settings = settings("interface = \"eth0\"");
+        for address in ["10.0.0.5", "10.0.9.1"] {
+            settings.addresses.push(address.parse().unwrap());
+            settings.networks.push((address.parse().unwrap(), 24));
+        }
+        settings.routers[0] = Some(IpAddr::from([10, 0, 9, 254]));
+        let from = |text: &str| settings.source_for(text.parse().unwrap()).unwrap().to_string();
+        assert_eq!(["10.0.0.9", "10.0.9.9", "192.0.2.1"].map(from), ["10.0.0.1", "10.0.9.1", "10.0.9.1"]);
+    }
+
+    #[test]
     fn this_machine_is_reached_over_linux() {
-        let settings = Settings { default_route: [true; 2], ..settings("interface = \"eth0\"") };
+        let routers = [Some(IpAddr::from([10, 0, 0, 254])), Some("fe80::fe".parse().unwrap())];
+        let settings = Settings { routers, ..settings("interface = \"eth0\"") };
         let here = ["127.0.0.1", "10.0.0.1", "::1", "2001:db8::1"];
         assert_eq!(here.map(|address| settings.source_for(address.parse().unwrap())), [None; 4]);
         assert!(settings.source_for(IpAddr::from([192, 0, 2, 1])).is_some());

@@ -20,11 +20,10 @@ use crate::watchdog::{self, Watched};
 use silk_appliance::join::tables_of;
 use silk_config::{Config, DeviceKind, HugePages, Napi, Policy, Source, XdpMode};
 use silk_device::{End, OpenError, Steered, link, netlink, packet, tap, xdp};
-use silk_path::Endpoint;
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::wake;
 use silk_wire::ipv6;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
@@ -88,6 +87,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let ends = std::mem::take(&mut opened.ends);
     let (orders, threads) = executors(&settings, &opened, ends, &events.0, &event).map_err(machine)?;
     let name = settings.config.device.interface.as_ref().map_or("a link", |name| name.as_str()).to_owned();
+    let vlan = settings.config.device.vlan.map_or(String::new(), |vlan| format!(" VLAN {vlan}"));
     let (domains, socket) = (settings.classes.domains(), settings.config.control.socket.clone());
     let tables = opened.tables.clone();
     let watched = Watched::default();
@@ -105,7 +105,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     // The control thread answers programs that wait; it does little and must not wait itself.
     let _ = priority::set(0, Scheduling::Fifo(base));
     println!(
-        "silkd: ready on {name}, {domains} domain{}, control socket {}",
+        "silkd: ready on {name}{vlan}, {domains} domain{}, control socket {}",
         if domains == 1 { "" } else { "s" },
         socket.display()
     );
@@ -146,7 +146,8 @@ fn open(settings: &mut Settings) -> Result<Opened, String> {
     };
     settings.addresses = opened.link.addresses.iter().map(|(address, _)| *address).collect();
     settings.networks = opened.link.addresses.clone();
-    settings.default_route = [opened.link.gateway.is_some(), opened.link.gateway6.is_some()];
+    settings.routers = [opened.link.gateway.map(IpAddr::from), opened.link.gateway6.map(IpAddr::from)];
+    settings.speaks_v6 = stack::speaks_v6(&settings.config)?;
     settings.mtu = opened.link.device.mtu;
     settings.interface = opened.interface.unwrap_or(0);
     if settings.addresses.iter().all(IpAddr::is_ipv6) {
@@ -176,16 +177,10 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
     let mut opened = xdp::open(name, &options).map_err(|error| error.to_string())?;
     let told = |error: netlink::NetlinkError| error.to_string();
     let mut kernel = netlink::Netlink::open().map_err(told)?;
-    let addresses = kernel.addresses(opened.interface.index).map_err(told)?;
-    let addresses =
-        served(addresses.iter().map(|l| (l.address, l.prefix)), stack::speaks_v6(&settings.config)?);
-    // Any far address shows where the default route leads; nothing is sent there.
-    let mut beyond = |far: IpAddr| {
-        let route = kernel.route(far, None).ok();
-        route.filter(|r| r.interface == opened.interface.index).and_then(|r| r.gateway)
-    };
-    let gateway = beyond(Ipv4Addr::new(192, 0, 2, 1).into());
-    let gateway6 = beyond(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into());
+    let vlan = device.vlan.unwrap_or(0);
+    let shared = shared(&mut kernel, &opened.interface, vlan)?;
+    let standing = kernel.standing(shared.index).map_err(told)?;
+    let addresses = served(standing.addresses.into_iter(), stack::speaks_v6(&settings.config)?);
     let (ends, words, interface) =
         (std::mem::take(&mut opened.ends), opened.tables, opened.interface.clone());
     let opened = Arc::new(Mutex::new(opened));
@@ -196,20 +191,20 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
         Napi::Threaded => thread_napi(&interface, &opened, settings)?,
         _ => Receiving::default(),
     };
-    let tables = tables_of(words)?;
-    let mtu = device.mtu.map_or(interface.mtu, u32::from).min(u32::from(u16::MAX)) as u16;
+    let tables = tables_of(words, vlan)?;
+    let mtu = device.mtu.map_or(shared.mtu, u32::from).min(u32::from(u16::MAX)) as u16;
     Ok(Opened {
         ends,
         tables,
         link: Link {
-            device: silk_modules::Device { address: interface.mac.0, mtu, gso: GSO, checksum_offload: true },
+            device: silk_modules::Device { address: shared.mac.0, mtu, gso: GSO, checksum_offload: true },
             addresses,
-            gateway: gateway.and_then(|gateway| Endpoint::new(gateway, 0).ipv4()),
-            gateway6: gateway6.and_then(|gateway| Endpoint::new(gateway, 0).ipv6()),
+            gateway: standing.gateway,
+            gateway6: standing.gateway6,
             shared: true,
             secret: secret(),
         },
-        interface: Some(interface.index),
+        interface: Some(shared.index),
         receiving,
         gate,
     })
@@ -228,6 +223,31 @@ fn mode(device: &silk_config::Device, name: &str) -> xdp::Mode {
         XdpMode::Auto if device.napi == Napi::Inherit && is_veth() => xdp::Mode::Generic,
         XdpMode::Auto => xdp::Mode::Best,
     }
+}
+
+/// The interface whose addresses and routes are shared with Linux: that of the device, or Linux's for the
+/// virtual LAN `vlan` of it.
+fn shared(
+    kernel: &mut netlink::Netlink,
+    device: &netlink::Interface,
+    vlan: u16,
+) -> Result<netlink::Interface, String> {
+    if vlan == 0 {
+        return Ok(device.clone());
+    }
+    let found = kernel.vlan(device.index, vlan).map_err(|error| error.to_string())?;
+    let found = found.ok_or_else(|| {
+        format!(
+            "Linux has no interface for VLAN {vlan} of `{0}`, whose addresses silk would share: \
+             `ip link add link {0} name {0}.{vlan} type vlan id {vlan}`, give it an address and set it up, \
+             then start again",
+            device.name
+        )
+    })?;
+    if let Some(why) = silk_device::vlan::kept_apart(kernel, device) {
+        eprintln!("silkd: packets of VLAN {vlan} will be Linux's: {why}");
+    }
+    Ok(found)
 }
 
 /// Receive processing in a thread of its own, on its CPU, scheduled like the executor of the
@@ -261,6 +281,7 @@ fn thread_napi(
 fn open_own(settings: &mut Settings) -> Result<Opened, String> {
     let device = settings.config.device.clone();
     let name = device.interface.as_ref().map_or("", |name| name.as_str());
+    let vlan = device.vlan.unwrap_or(0);
     let network = device.address.ok_or("the device has no address")?;
     let ((ends, words), mac, mtu, offload) = match device.kind {
         DeviceKind::Packet => {
@@ -270,7 +291,7 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
             let mac = device.mac.map_or(interface.mac.0, |mac| mac.0);
             let addresses =
                 own_addresses(&device, network.address, mac).into_iter().map(|(ip, _)| ip).collect();
-            let options = packet::Options { addresses, ..packet::Options::default() };
+            let options = packet::Options { addresses, vlan, ..packet::Options::default() };
             let opened = open_ends(
                 settings,
                 |domains| packet::open_domains(name, domains, BUCKETS, &options),
@@ -296,7 +317,7 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
     let mtu = device.mtu.map_or(mtu, u32::from).min(u32::from(u16::MAX)) as u16;
     Ok(Opened {
         ends,
-        tables: tables_of(words)?,
+        tables: tables_of(words, vlan)?,
         link: Link {
             device: silk_modules::Device {
                 address: mac,

@@ -3,7 +3,7 @@
 //! whoever owns it sleeps until [`Appliance::due`] or until the device has something.
 
 use crate::clock::Clock;
-use crate::join::{frame_of, ticket_of};
+use crate::join::{frame_of, stranger, ticket_of};
 use crate::port::Outside;
 use silk_device::{End, Frame, Receive, Received, Transmitted};
 use silk_instant::Instant;
@@ -258,7 +258,7 @@ impl Appliance {
             self.receive.release(frame);
             return Ok(());
         }
-        let id = self.paths.target(bytes, verdict).ok_or(DropReason::NoPath)?;
+        let id = self.paths.target(bytes, verdict).ok_or_else(|| stranger(bytes, &self.tables))?;
         if self.paths.enqueue(id, ticket_of(frame, now))? {
             self.ready(id, now);
         }

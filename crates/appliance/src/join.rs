@@ -4,9 +4,9 @@
 use rand_core::{OsRng, TryRngCore};
 use silk_device::{Frame, Offload, Segment};
 use silk_instant::Instant;
-use silk_path::classify::layout::{SETTINGS_SEED, SETTINGS_SEED2};
+use silk_path::classify::layout::{SETTINGS_SEED, SETTINGS_SEED2, SETTINGS_VLAN};
 use silk_path::classify::{Store32, Store64, Tables};
-use silk_path::{Checksum, Message, Ticket};
+use silk_path::{Checksum, DropReason, Message, Ticket};
 use silk_wire::{eth, udp};
 use std::sync::atomic::Ordering;
 
@@ -53,7 +53,7 @@ pub fn offload(msg: &Message<'_>) -> Offload {
             ..Offload::checksum(transport, field - start)
         };
     }
-    let six = msg.bytes().get(12..14) == Some(&eth::IPV6.to_be_bytes());
+    let six = eth::frame(msg.bytes()).is_ok_and(|frame| frame.kind == eth::IPV6);
     Offload {
         segment: if six { Segment::Tcp6(msg.meta.gso_size) } else { Segment::Tcp4(msg.meta.gso_size) },
         header_len: msg.bytes().len() as u16,
@@ -62,11 +62,21 @@ pub fn offload(msg: &Message<'_>) -> Offload {
     }
 }
 
-/// The classifier's tables in the words of a device, with a key of their own.
+/// Why a frame has no path: it is of another VLAN than the tables', or nobody's.
+pub fn stranger(frame: &[u8], tables: &Tables) -> DropReason {
+    match eth::frame(frame) {
+        Ok(frame) if frame.vid != tables.vlan() => DropReason::EthVlan,
+        _ => DropReason::NoPath,
+    }
+}
+
+/// The classifier's tables in the words of a device, with a key of their own, for frames of the
+/// virtual LAN `vlan`, 0: for those of none.
 ///
 /// # Errors
 /// The device has too few words.
-pub fn tables_of(words: silk_device::Tables) -> Result<Tables, String> {
+pub fn tables_of(words: silk_device::Tables, vlan: u16) -> Result<Tables, String> {
+    words.settings[SETTINGS_VLAN].store(vlan.into(), Ordering::SeqCst);
     for word in [SETTINGS_SEED, SETTINGS_SEED2] {
         words.settings[word].store(random(), Ordering::SeqCst);
     }

@@ -116,7 +116,7 @@ fn open_xdp(options: &NetworkOptions) -> Result<Network, String> {
     }
     let mtu = u16::try_from(interface.mtu).unwrap_or(u16::MAX);
     let link = Device { address: interface.mac.0, mtu, gso: GSO, checksum_offload: true };
-    let network = assemble(end, tables_of(device.tables)?, link, own)?;
+    let network = assemble(end, tables_of(device.tables, 0)?, link, own)?;
     Ok(Network { interface: Some(interface), xdp: Some(device), receiving, ..network })
 }
 
@@ -173,7 +173,7 @@ fn own_mac() -> [u8; 6] {
 
 fn tables_in_memory() -> Result<Tables, String> {
     let words = silk_device::Tables::in_memory(BUCKETS);
-    tables_of(words.map_err(|error| format!("no memory for the classifier: {error}"))?)
+    tables_of(words.map_err(|error| format!("no memory for the classifier: {error}"))?, 0)
 }
 
 fn assemble(end: End, tables: Tables, device: Device, own: Own) -> Result<Network, String> {

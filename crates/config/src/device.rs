@@ -76,6 +76,9 @@ pub struct Device {
     pub address6: Option<Network<Ipv6Addr>>,
     /// Where packets for other networks go over IPv6.
     pub gateway6: Option<Ipv6Addr>,
+    /// The virtual LAN whose frames are silk's, 1 to 4094 (IEEE 802.1Q-2018 §9.6); `None`: frames
+    /// without a tag are.
+    pub vlan: Option<u16>,
     /// The hardware address, where silk has its own.
     pub mac: Option<Mac>,
     /// In which context receive processing runs (xdp).
@@ -103,6 +106,7 @@ impl Device {
             gateway: section.read("gateway"),
             address6: section.read("address6"),
             gateway6: section.read("gateway6"),
+            vlan: section.between("vlan", 1..=4094),
             mac: section.read("mac"),
             napi: section.or("napi", Napi::Inherit),
             napi_cpu: section.read("napi_cpu"),

@@ -57,6 +57,7 @@ impl Config {
                 gateway,
                 address6,
                 gateway6,
+                vlan,
                 mac,
                 mode,
                 napi,

@@ -44,6 +44,7 @@ mod sys;
 mod tables;
 pub mod tap;
 mod transmit;
+pub mod vlan;
 mod vnet;
 pub mod xdp;
 

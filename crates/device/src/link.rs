@@ -7,6 +7,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use silk_wire::eth;
+
 use crate::pool::Pool;
 use crate::sys::Event;
 use crate::{
@@ -17,7 +19,7 @@ use crate::{
 /// How the link behaves, both ways alike.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The longest frame without its Ethernet header, in bytes.
+    /// The longest frame without its Ethernet header and tag, in bytes.
     pub mtu: usize,
     /// How many frames may be on their way in each direction; one more is a counted drop.
     pub queue: usize,
@@ -41,7 +43,7 @@ pub fn pair(options: &Options) -> io::Result<(End, End)> {
 }
 
 fn end(options: &Options, arrives: &Arc<Wire>, departs: &Arc<Wire>) -> End {
-    let largest = if options.cut { options.mtu + ETHERNET } else { LARGEST };
+    let largest = if options.cut { options.mtu + ETHERNET + TAG } else { LARGEST };
     End {
         receive: Box::new(LinkReceive {
             wire: arrives.clone(),
@@ -59,9 +61,10 @@ fn end(options: &Options, arrives: &Arc<Wire>, departs: &Arc<Wire>) -> End {
     }
 }
 
-const ETHERNET: usize = 14;
-/// An Ethernet header and the longest IP packet.
-const LARGEST: usize = ETHERNET + 65_535;
+const ETHERNET: usize = eth::HEADER;
+const TAG: usize = eth::TAG;
+/// An Ethernet header with a tag, and the longest IP packet.
+const LARGEST: usize = ETHERNET + TAG + 65_535;
 
 /// One direction.
 struct Wire {
@@ -163,7 +166,8 @@ struct LinkTransmit {
 
 impl LinkTransmit {
     fn carry(&mut self, offload: Offload) -> Result<(), Refusal> {
-        let longest = self.options.mtu + ETHERNET;
+        let tagged = eth::frame(&self.message).is_ok_and(|frame| frame.header.kind() == eth::TAGGED);
+        let longest = self.options.mtu + ETHERNET + if tagged { TAG } else { 0 };
         let whole = offload.segment == Segment::Whole;
         if self.message.len() > if whole { longest } else { LARGEST } {
             return Err(Refusal::TooLong);

@@ -7,6 +7,7 @@ pub(crate) mod generic;
 mod interface;
 mod neighbour;
 mod route;
+mod standing;
 mod watch;
 
 use std::fmt;
@@ -22,6 +23,7 @@ pub use finder::{Finder, Found};
 pub use interface::{Interface, LocalAddress};
 pub use neighbour::{Neighbour, Reach};
 pub use route::Route;
+pub use standing::Standing;
 pub use watch::{Change, Watch};
 
 /// Questions to the kernel about its network. Answers are at hand in the kernel, so asking

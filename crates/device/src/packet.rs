@@ -7,13 +7,17 @@
 //! every connection with a reset, for one it has not it answers nothing (as long as it does
 //! not forward: leave `net.ipv4.ip_forward` off there). Say the addresses in
 //! [`Options::addresses`]: the socket then takes only ARP, neighbour discovery and packets to those
-//! addresses, and never one with a VLAN tag, which the kernel strips before we could see it.
+//! addresses. Of one VLAN, [`Options::vlan`], it takes no others: the kernel takes tags (IEEE
+//! 802.1Q-2018 §9.6) out of frames before a socket sees them, but the socket's filter may ask for them,
+//! so that what it has let through had that one, which is put back.
 
 mod receive;
 mod transmit;
 
 use std::net::IpAddr;
 use std::os::fd::AsFd;
+
+use silk_wire::eth;
 
 use crate::bpf::Object;
 use crate::sys::{self, Filter};
@@ -27,6 +31,8 @@ pub(crate) use transmit::PacketTransmit;
 pub struct Options {
     /// silk's own addresses, which Linux must not have; none: every frame is taken.
     pub addresses: Vec<IpAddr>,
+    /// The VLAN whose frames are taken, 1 to 4094; 0: those without a tag.
+    pub vlan: u16,
     /// How many received frames may be held.
     pub buffers: u32,
     /// The longest frame that is received, in bytes. Linux coalesces TCP up to the default.
@@ -53,8 +59,9 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             addresses: Vec::new(),
+            vlan: 0,
             buffers: 256,
-            longest: 14 + 65_535,
+            longest: eth::HEADER + 65_535,
             waiting: 16 << 20,
             sending: Sending::default(),
         }
@@ -97,7 +104,7 @@ pub fn open_domains(
     let mut ends = Vec::new();
     for receiver in receivers {
         // Only now: until all were members, packets would have come to the wrong ones.
-        sys::filter(receiver.fd.as_fd(), &accept(&options.addresses))
+        sys::filter(receiver.fd.as_fd(), &accept(options.vlan, &options.addresses))
             .map_err(|error| OpenError::of(interface, "choose packets", error))?;
         let transmit = Box::new(PacketTransmit::open(interface, &options.sending)?);
         ends.push(End { receive: Box::new(receiver), transmit });
@@ -111,18 +118,32 @@ const RETURN: u16 = 0x06;
 const ACCEPT: Filter = (RETURN, 0, 0, u32::MAX);
 const REFUSE: Filter = (RETURN, 0, 0, 0);
 
-/// The socket filter: no VLAN tag, and with `addresses` only ARP and IP to those, and to
+/// The socket filter: frames of this VLAN, and with `addresses` only ARP and IP to those, and to
 /// groups: neighbours ask through one.
-fn accept(addresses: &[IpAddr]) -> Vec<Filter> {
+fn accept(vlan: u16, addresses: &[IpAddr]) -> Vec<Filter> {
     const LOAD_WORD: u16 = 0x20;
     const LOAD_HALF: u16 = 0x28;
     const LOAD_BYTE: u16 = 0x30;
     const JUMP_EQUAL: u16 = 0x15;
     const JUMP_SET: u16 = 0x45;
     const JUMP: u16 = 0x05;
-    const VLAN_TAG_PRESENT: u32 = -0x1000i32 as u32 + 48;
+    const AND: u16 = 0x54;
+    // What linux/filter.h calls SKF_AD_VLAN_TAG, …_TAG_PRESENT and …_TPID.
+    const TCI: u32 = -0x1000i32 as u32 + 44;
+    const HAS_TAG: u32 = -0x1000i32 as u32 + 48;
+    const PROTOCOL: u32 = -0x1000i32 as u32 + 60;
 
-    let mut program = vec![(LOAD_WORD, 0, 0, VLAN_TAG_PRESENT), (JUMP_EQUAL, 1, 0, 0), REFUSE];
+    // Of a frame without a tag the VID reads as 0.
+    let mut program = vec![
+        (LOAD_WORD, 0, 0, HAS_TAG),
+        (JUMP_EQUAL, 2, 0, 0),
+        (LOAD_WORD, 0, 0, PROTOCOL),
+        (JUMP_EQUAL, 0, 3, eth::TAGGED.into()),
+        (LOAD_WORD, 0, 0, TCI),
+        (AND, 0, 0, eth::VID.into()),
+        (JUMP_EQUAL, 1, 0, vlan.into()),
+        REFUSE,
+    ];
     if !addresses.is_empty() {
         program.extend([(LOAD_HALF, 0, 0, 12), (JUMP_EQUAL, 0, 1, 0x0806), ACCEPT]);
         let mut six = vec![(LOAD_BYTE, 0, 0, 38), (JUMP_EQUAL, 0, 1, 0xff), ACCEPT];
@@ -165,9 +186,9 @@ mod tests {
 
     #[test]
     fn the_filter_grows_with_the_addresses() {
-        assert_eq!(accept(&[]).len(), 4);
+        assert_eq!(accept(0, &[]).len(), 9);
         let four = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        assert_eq!(accept(&[four, four]).len(), 23);
-        assert_eq!(accept(&[four, four, IpAddr::V6(Ipv6Addr::LOCALHOST)]).len(), 32);
+        assert_eq!(accept(0, &[four, four]).len(), 28);
+        assert_eq!(accept(0, &[four, four, IpAddr::V6(Ipv6Addr::LOCALHOST)]).len(), 37);
     }
 }

@@ -3,10 +3,10 @@
 //! nothing about the bytes: an offload that does not fit them is refused.
 
 use silk_wire::checksum::Sum;
+use silk_wire::eth;
 
 use crate::{Offload, Refusal, Segment};
 
-const ETHERNET: usize = 14;
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
@@ -44,10 +44,14 @@ pub(crate) fn cut(
 }
 
 /// Where the headers of a message lie. Invariants, of a message to be cut:
-/// `ETHERNET + 20 <= transport`, `transport + 8 (UDP) or 20 (TCP) <= headers <= message.len()`;
+/// `network + 20 <= transport`, `transport + 8 (UDP) or 20 (TCP) <= headers <= message.len()`;
 /// of any with a checksum to complete: `checksum + 2 <= message.len()`.
 struct Layout {
     segment: Segment,
+    /// Where IP's header begins: behind Ethernet's, and a tag if there is one.
+    network: usize,
+    /// What Ethernet says follows.
+    kind: u16,
     transport: usize,
     headers: usize,
     /// Where the checksum field is, in bytes from the start of the frame.
@@ -65,8 +69,12 @@ struct Place {
 impl Layout {
     fn of(message: &[u8], offload: Offload) -> Result<Self, Refusal> {
         let transport = usize::from(offload.checksum_start);
+        let (network, kind) = eth::frame(message)
+            .map_or((message.len(), 0), |frame| (message.len() - frame.payload.len(), frame.kind));
         let layout = Self {
             segment: offload.segment,
+            network,
+            kind,
             transport,
             headers: usize::from(offload.header_len),
             checksum: transport + usize::from(offload.checksum_offset),
@@ -79,30 +87,30 @@ impl Layout {
         let checksum_fits = transport == 0 || layout.checksum + 2 <= message.len();
         let headers_fit = offload.segment == Segment::Whole
             || offload.segment.size() > 0
-                && layout.network_fits(message)
+                && layout.network_fits()
                 && transport + shortest <= layout.headers
                 && layout.headers <= message.len();
         if checksum_fits && headers_fit { Ok(layout) } else { Err(Refusal::Malformed) }
     }
 
-    fn network_fits(&self, message: &[u8]) -> bool {
-        let shortest = if self.is_ipv6(message) { 40 } else { 20 };
-        self.transport >= ETHERNET + shortest
+    fn network_fits(&self) -> bool {
+        let shortest = if self.is_ipv6() { 40 } else { 20 };
+        self.transport >= self.network + shortest
     }
 
-    fn is_ipv6(&self, packet: &[u8]) -> bool {
+    fn is_ipv6(&self) -> bool {
         match self.segment {
             Segment::Tcp6(_) => true,
-            Segment::Udp(_) => packet.get(12..14) == Some(&[0x86, 0xdd]),
+            Segment::Udp(_) => self.kind == eth::IPV6,
             Segment::Whole | Segment::Tcp4(_) => false,
         }
     }
 
     /// Turns a copy of the headers and one packet's payload into that packet.
     fn patch(&self, packet: &mut [u8], place: Place) {
-        if self.is_ipv6(packet) {
-            let len = packet.len() - ETHERNET - 40;
-            put16(packet, ETHERNET + 4, len as u16);
+        if self.is_ipv6() {
+            let len = packet.len() - self.network - 40;
+            put16(packet, self.network + 4, len as u16);
         } else {
             self.patch_ipv4(packet, place.at);
         }
@@ -116,13 +124,14 @@ impl Layout {
     }
 
     fn patch_ipv4(&self, packet: &mut [u8], at: usize) {
-        let len = packet.len() - ETHERNET;
-        let identification = take16(packet, ETHERNET + 4).wrapping_add(at as u16);
-        put16(packet, ETHERNET + 2, len as u16);
-        put16(packet, ETHERNET + 4, identification);
-        put16(packet, ETHERNET + 10, 0);
-        let sum = Sum::ZERO.bytes(&packet[ETHERNET..self.transport]);
-        put16(packet, ETHERNET + 10, sum.checksum());
+        let network = self.network;
+        let len = packet.len() - network;
+        let identification = take16(packet, network + 4).wrapping_add(at as u16);
+        put16(packet, network + 2, len as u16);
+        put16(packet, network + 4, identification);
+        put16(packet, network + 10, 0);
+        let sum = Sum::ZERO.bytes(&packet[network..self.transport]);
+        put16(packet, network + 10, sum.checksum());
     }
 
     fn patch_tcp(&self, packet: &mut [u8], place: &Place) {
@@ -141,10 +150,11 @@ impl Layout {
 
     /// Writes the pseudo-header's sum, with this packet's length, into the checksum field.
     fn pseudo_header(&self, packet: &mut [u8]) {
-        let (addresses, protocol) = if self.is_ipv6(packet) {
-            (ETHERNET + 8..ETHERNET + 40, packet[ETHERNET + 6])
+        let network = self.network;
+        let (addresses, protocol) = if self.is_ipv6() {
+            (network + 8..network + 40, packet[network + 6])
         } else {
-            (ETHERNET + 12..ETHERNET + 20, packet[ETHERNET + 9])
+            (network + 12..network + 20, packet[network + 9])
         };
         let len = packet.len() - self.transport;
         let sum = Sum::ZERO.bytes(&packet[addresses]).word(protocol.into()).word(len as u16);
@@ -174,6 +184,7 @@ mod tests {
     use silk_wire::checksum;
     use std::net::Ipv4Addr;
 
+    const ETHERNET: usize = eth::HEADER;
     const TCP: usize = ETHERNET + 20;
     const HEADERS: usize = TCP + 32;
 

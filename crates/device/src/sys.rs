@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 mod arena;
+mod ethtool;
 mod event;
 mod mapping;
 mod receive_batch;
@@ -14,6 +15,7 @@ mod tun;
 mod xsk;
 
 pub(crate) use arena::{Arena, Holder};
+pub(crate) use ethtool::tags_apart;
 pub use event::readable;
 pub(crate) use event::{Event, Readiness, silence};
 pub(crate) use mapping::Mapping;

@@ -15,7 +15,7 @@ pub(crate) const PORTS: usize = 65_536;
 /// Words (`u64`) of the rules table.
 pub(crate) const RULES_WORDS: usize = 768;
 /// Words (`u64`) of the settings.
-pub(crate) const SETTINGS_WORDS: usize = 27;
+pub(crate) const SETTINGS_WORDS: usize = 28;
 /// Words (`u64`) of the discards.
 pub(crate) const DISCARDS_WORDS: usize = 1024;
 

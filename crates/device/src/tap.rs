@@ -6,6 +6,8 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use silk_wire::eth;
+
 use crate::bpf::Object;
 use crate::pool::Pool;
 use crate::{
@@ -62,8 +64,9 @@ fn end(file: File, options: &Options) -> End {
     }
 }
 
-/// An Ethernet header and the longest IP packet. The driver itself would take more.
-const LONGEST: usize = 14 + 65_535;
+/// An Ethernet header with a tag, which Linux puts where it belongs, and the longest IP packet. The
+/// driver itself would take more.
+const LONGEST: usize = eth::HEADER + eth::TAG + 65_535;
 
 struct TapReceive {
     file: Arc<File>,

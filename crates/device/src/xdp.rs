@@ -6,8 +6,10 @@
 //! Sending is the `packet` device's: AF_PACKET with virtio-net headers, so that a large TCP
 //! message leaves as one.
 //!
-//! **VLANs.** Where the hardware strips VLAN tags, no XDP program sees them: turn that off
-//! (`ethtool -K IF rxvlan off`) where tagged packets may carry addresses of silk's.
+//! **VLANs.** No XDP program sees a tag that is not in the frame: where the hardware strips tags, turn
+//! that off (`ethtool -K IF rxvlan off`), and on a veth have its neighbour write them
+//! (`ethtool -K PEER txvlan off`), both where silk's frames are tagged and where tagged packets may
+//! carry addresses of silk's. [`crate::vlan`] sees some of it.
 //!
 //! **The frames.** Every queue has frames of its own: for each domain a full receive ring and
 //! as many again that the domain may hold, and some for the kernel's hands. A domain can have

@@ -278,6 +278,57 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
+/// What stands between a frame's addresses and its kind.
+#[derive(Clone, Copy, Debug)]
+enum Tagging {
+    /// What its owner's virtual LAN asks for, with some priority.
+    Right(u8),
+    /// Whatever there was.
+    None,
+    /// Some tag, of this kind.
+    One([u8; 2], u16),
+    /// Its owner's behind another, or one that is cut short.
+    Two(u16),
+    Short(u16, usize),
+}
+
+/// Few values, as the tables have them.
+const VLANS: [u16; 4] = [0, 1, 100, 4094];
+
+fn tagging() -> impl Strategy<Value = Tagging> {
+    let tci =
+        || (select(vec![0u16, 1, 100, 101, 4094, 4095]), 0..16u16).prop_map(|(vid, high)| vid | high << 12);
+    let kind = select(vec![[0x81, 0], [0x88, 0xa8]]);
+    prop_oneof![
+        8 => any::<u8>().prop_map(Tagging::Right),
+        1 => Just(Tagging::None),
+        2 => (kind, tci()).prop_map(|(kind, tci)| Tagging::One(kind, tci)),
+        1 => tci().prop_map(Tagging::Two),
+        1 => (tci(), 14..20usize).prop_map(|(tci, keep)| Tagging::Short(tci, keep)),
+    ]
+}
+
+/// Gives a frame its tags.
+fn tag(frame: &mut Vec<u8>, tagging: Tagging, vlan: u16) {
+    let mut put =
+        |kind: [u8; 2], tci: u16| drop(frame.splice(12..12, kind.into_iter().chain(tci.to_be_bytes())));
+    match tagging {
+        Tagging::Right(priority) if vlan != 0 || priority & 1 == 1 => {
+            put([0x81, 0], vlan | u16::from(priority >> 4) << 12);
+        }
+        Tagging::Right(_) | Tagging::None => {}
+        Tagging::One(kind, tci) => put(kind, tci),
+        Tagging::Two(tci) => {
+            put([0x81, 0], tci);
+            put([0x81, 0], vlan);
+        }
+        Tagging::Short(tci, keep) => {
+            put([0x81, 0], tci);
+            frame.truncate(keep);
+        }
+    }
+}
+
 /// Makes a frame one of a flow, where it is long enough, and what looks like video the video that
 /// the flow's filter is about.
 fn aim(frame: &mut [u8], flow: Option<&(Between, Found, Option<Filter>)>) {
@@ -324,7 +375,7 @@ fn clear(tables: &silk_device::Tables) {
 }
 
 /// Both classifiers' tables, which are the same memory, as `setup` says.
-fn prepare(shared: &silk_device::Tables, seed: u64, setup: &Setup) -> Tables {
+fn prepare(shared: &silk_device::Tables, seed: u64, vlan: u16, setup: &Setup) -> Tables {
     clear(shared);
     shared.settings[layout::SETTINGS_SEED].store(seed, Ordering::Relaxed);
     shared.settings[layout::SETTINGS_SEED2].store(!seed, Ordering::Relaxed);
@@ -336,6 +387,7 @@ fn prepare(shared: &silk_device::Tables, seed: u64, setup: &Setup) -> Tables {
     shared.settings[layout::SETTINGS_ADDRESSES6..]
         .iter()
         .for_each(|word| word.store(stale, Ordering::Relaxed));
+    shared.settings[layout::SETTINGS_VLAN].store(vlan.into(), Ordering::Relaxed);
     let tables = Tables::from_words(
         Store64::Lent(shared.flows),
         Store32::Lent(shared.ports),
@@ -402,13 +454,17 @@ fn the_xdp_program_and_the_classifier_in_user_space_agree() {
             ..ProptestConfig::default()
         });
         let aimed = proptest::option::weighted(0.5, any::<proptest::sample::Index>());
-        let frames = proptest::collection::vec((frame(), aimed), 60);
-        let seen_ref = std::cell::RefCell::new(&mut seen);
+        let frames = proptest::collection::vec((frame(), aimed, tagging()), 60);
+        // Of those with a tag, too.
+        let mut tagged = [0u32; 6];
+        let seen_ref = std::cell::RefCell::new((&mut seen, &mut tagged));
         runner
-            .run(&(any::<u64>(), setup(), frames), |(seed, setup, frames)| {
-                let tables = prepare(&device.tables, seed, &setup);
-                for (mut frame, of_flow) in frames {
+            .run(&(any::<u64>(), select(&VLANS[..]), setup(), frames), |(seed, vlan, setup, frames)| {
+                let tables = prepare(&device.tables, seed, vlan, &setup);
+                for (mut frame, of_flow, tagging) in frames {
                     aim(&mut frame, of_flow.map(|nth| nth.get(&setup.flows)));
+                    let six = usize::from(frame[12] == 0x86);
+                    tag(&mut frame, tagging, vlan);
                     let expected = tables.classify(&frame);
                     let kind = match expected {
                         Verdict::Path { .. } => 0,
@@ -418,7 +474,8 @@ fn the_xdp_program_and_the_classifier_in_user_space_agree() {
                         Verdict::Pass => 4,
                         Verdict::Discard { .. } => 5,
                     };
-                    seen_ref.borrow_mut()[usize::from(frame[12] == 0x86)][kind] += 1;
+                    seen_ref.borrow_mut().0[six][kind] += 1;
+                    seen_ref.borrow_mut().1[kind] += u32::from(frame[12..14] == [0x81, 0]);
                     let before = discarded(&tables, expected);
                     let tried = device.try_frame(&frame).expect("the program runs");
                     let counted = discarded(&tables, expected).map(|after| after - before.unwrap_or(0));
@@ -435,5 +492,6 @@ fn the_xdp_program_and_the_classifier_in_user_space_agree() {
             seen.iter().flatten().all(|&count| count > 100),
             "every kind of answer was asked for: {seen:?}"
         );
+        assert!(tagged.iter().all(|&count| count > 100), "of tagged frames too: {tagged:?}");
     });
 }

@@ -3,11 +3,12 @@
 mod rig;
 
 use std::net::SocketAddrV4;
+use std::sync::atomic::Ordering;
 
 use rig::{LEFT, PAYLOAD, PORT, RIGHT};
 use silk_device::{End, Steered, packet, tap};
 use silk_path::classify::{
-    ClassRule, Domains, Flow, Found, Owned, Protocol, Store32, Store64, Tables, Verdict,
+    ClassRule, Domains, Flow, Found, Owned, Protocol, Store32, Store64, Tables, Verdict, layout,
 };
 
 const DOMAINS: u32 = 3;
@@ -20,7 +21,7 @@ fn packet() {
     rig::with_veth(|| {
         let left = packet::open("left", &packet::Options::default()).unwrap();
         let options = packet::Options { addresses: vec![RIGHT.into()], ..packet::Options::default() };
-        every_domain_gets_its_own(left, packet::open_domains("right", DOMAINS, 64, &options).unwrap());
+        every_domain_gets_its_own(left, packet::open_domains("right", DOMAINS, 64, &options).unwrap(), 0);
     });
 }
 
@@ -33,11 +34,50 @@ fn tap() {
         let ours = tap::open_domains("tap0", DOMAINS, 64, &tap::Options::default()).unwrap();
         rig::ip("link set tap0 up");
         let linux = packet::open("tap0", &packet::Options::default()).unwrap();
-        every_domain_gets_its_own(linux, ours);
+        every_domain_gets_its_own(linux, ours, 0);
     });
 }
 
-fn every_domain_gets_its_own(mut linux: End, mut ours: Steered) {
+const VLAN: u16 = 100;
+
+#[test]
+fn packets_of_one_vlan() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    rig::with_veth(|| {
+        let left = packet::open("left", &packet::Options::default()).unwrap();
+        let options =
+            packet::Options { addresses: vec![RIGHT.into()], vlan: VLAN, ..packet::Options::default() };
+        let right = packet::open_domains("right", DOMAINS, 64, &options).unwrap();
+        right.tables.settings[layout::SETTINGS_VLAN].store(VLAN.into(), Ordering::Relaxed);
+        every_domain_gets_its_own(left, right, VLAN);
+    });
+}
+
+#[test]
+fn a_tap_with_one_vlan() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    for offload in ["on", "off"] {
+        rig::with_namespace(move || {
+            let ours = tap::open_domains("tap0", DOMAINS, 64, &tap::Options::default()).unwrap();
+            ours.tables.settings[layout::SETTINGS_VLAN].store(VLAN.into(), Ordering::Relaxed);
+            rig::run("ethtool", &format!("-K tap0 txvlan {offload}"));
+            rig::ip(&format!("link add link tap0 name tap0.{VLAN} type vlan id {VLAN}"));
+            rig::ip("link set tap0 up");
+            rig::ip(&format!("link set tap0.{VLAN} up"));
+            let name = format!("tap0.{VLAN}");
+            // Linux writes the tag, or leaves it beside the frame, whose way to the queue is the same.
+            every_domain_gets_its_own(packet::open(&name, &packet::Options::default()).unwrap(), ours, 0);
+        });
+    }
+}
+
+/// With `tag`, what is sent from Linux's side has that tag already.
+fn every_domain_gets_its_own(mut linux: End, mut ours: Steered, tag: u16) {
+    let vlan = ours.tables.settings[layout::SETTINGS_VLAN].load(Ordering::Relaxed) as u16;
     let tables = Tables::from_words(
         Store64::Lent(ours.tables.flows),
         Store32::Lent(ours.tables.ports),
@@ -50,14 +90,15 @@ fn every_domain_gets_its_own(mut linux: End, mut ours: Steered) {
     let domains = Domains { control: 0, ..Domains::default() };
     tables.configure(Owned { arp: true, ..Owned::default() }, domains, &[rule], &[RIGHT]).unwrap();
     let mut domain_of = |packet: &[u8]| {
-        rig::send(&mut linux, packet);
+        rig::send(&mut linux, &rig::on_vlan(packet, tag));
+        let packet = rig::on_vlan(packet, vlan);
         std::thread::sleep(std::time::Duration::from_millis(20));
         let mut of = Vec::new();
         for (domain, end) in ours.ends.iter_mut().enumerate() {
             let mut frames = Vec::new();
             end.receive.receive(&mut frames, 8);
             for frame in frames {
-                assert_eq!(end.receive.bytes(frame)[frame.range()], *packet);
+                assert_eq!(end.receive.bytes(frame)[frame.range()], packet);
                 end.receive.release(frame);
                 of.push(domain);
             }
@@ -66,7 +107,7 @@ fn every_domain_gets_its_own(mut linux: End, mut ours: Steered) {
     };
 
     let packet = rig::datagram(b"whose?");
-    assert_eq!(tables.classify(&packet), Verdict::Pass);
+    assert_eq!(tables.classify(&rig::on_vlan(&packet, vlan)), Verdict::Pass);
     assert_eq!(domain_of(&packet), [0], "nobody's go to the control domain");
     tables.own_port(Protocol::Udp, None, PORT);
     assert_eq!(domain_of(&packet), [1], "a class rule");

@@ -112,7 +112,7 @@ impl Catalogue for Modules {
         let (setup, tables) = (&self.0, self.0.tables.clone());
         Ok(match spec.kind.as_str() {
             "vnet" => Box::new(self.vnet(spec)?),
-            "eth" => Box::new(Eth),
+            "eth" => Box::new(Eth::new(&tables)),
             "arp" => {
                 let ours: Vec<Ipv4Addr> =
                     self.addresses(spec, four).iter().map(|(address, _)| *address).collect();
@@ -123,7 +123,7 @@ impl Catalogue for Modules {
                 let routes =
                     Routes::new(&self.addresses(spec, four), address(spec, "gateway").or(setup.gateway));
                 let ttl = number(spec, "ttl").unwrap_or(64) as u8;
-                Box::new(Ip::new(tables, routes, ttl, setup.reassembly))
+                Box::new(Ip::new(tables, routes.fixed(has_routes(spec)), ttl, setup.reassembly))
             }
             "icmp" => Box::new(Icmp::new(tables, number(spec, "errors").unwrap_or(1000) as u32)),
             "nd" => {
@@ -138,7 +138,7 @@ impl Catalogue for Modules {
                 let routes = Routes::new(&self.addresses(spec, six), gateway);
                 let hops = number(spec, "hops").unwrap_or(64) as u8;
                 let errors = number(spec, "errors").unwrap_or(1000) as u32;
-                Box::new(Ip6::new(tables, routes, hops, errors, setup.reassembly))
+                Box::new(Ip6::new(tables, routes.fixed(has_routes(spec)), hops, errors, setup.reassembly))
             }
             "icmp6" => Box::new(Icmp6::new(tables)),
             "igmp" => {
@@ -204,6 +204,11 @@ impl Modules {
             None => self.0.addresses.iter().copied().filter_map(of).collect(),
         }
     }
+}
+
+/// Whether the graph itself says which addresses or which router a module of IP has.
+fn has_routes(spec: &ModuleSpec) -> bool {
+    ["address", "gateway"].iter().any(|name| spec.parameter(name).is_some())
 }
 
 fn four(address: IpAddr) -> Option<Ipv4Addr> {

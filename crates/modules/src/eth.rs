@@ -1,8 +1,10 @@
-//! ETH: Ethernet II framing (RFC 894). It adds and takes off the header and hears only what
-//! is for its station. It must never change what it carries.
+//! ETH: Ethernet II framing (RFC 894), with the tag of a virtual LAN where the frames that are ours have
+//! one (IEEE 802.1Q-2018 §9.6). It adds and takes off the header and hears only what
+//! is for its station and of its VLAN; without one, frames that a tag gives a priority alone are taken as
+//! those without a tag are. It must never change what it carries.
 //!
 //! # Configuration
-//! None: its address is the device's.
+//! None: its address is the device's, its VLAN that of the classifier's tables.
 //!
 //! # Services
 //! `up` (net): IP, ARP, IP6, ND. `down` (net, needed): the device, VNET.
@@ -28,7 +30,7 @@
 
 use crate::faults::reason;
 use alloc::boxed::Box;
-use silk_path::classify::{Answer, View};
+use silk_path::classify::{Answer, Tables, View};
 use silk_path::service::{NET, Service};
 use silk_path::{Create, CreateError, Cx, DropReason, Message, Module, Next, Stage, Step, Verdict};
 use silk_wire::{MacAddr, eth};
@@ -40,7 +42,16 @@ const DOWN: u8 = 1;
 
 /// The module.
 #[derive(Default)]
-pub struct Eth;
+pub struct Eth {
+    vlan: u16,
+}
+
+impl Eth {
+    /// The module for the frames that these tables are about.
+    pub fn new(tables: &Tables) -> Self {
+        Self { vlan: tables.vlan() }
+    }
+}
 
 impl Module for Eth {
     fn kind(&self) -> &'static str {
@@ -53,16 +64,19 @@ impl Module for Eth {
 
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
         let kind = create.attrs.prot_id().ok_or(CreateError::Missing("ProtId"))?;
-        let stage =
-            Box::new(EthStage { source: MacAddr::ZERO, kind, groups: create.attrs.groups() == Some(true) });
+        let groups = create.attrs.groups() == Some(true);
+        let stage = Box::new(EthStage { source: MacAddr::ZERO, vlan: self.vlan, kind, groups });
         Ok(Step { stage: Some(stage), next: Next::Service(DOWN) })
     }
 
     fn classify(&self, view: &mut View<'_>) -> Answer {
-        let Ok((header, _)) = eth::parse(view.bytes()) else { return Answer::Pass };
-        view.group = header.destination.is_group();
-        view.advance(eth::HEADER);
-        Answer::Ask { service: UP, protocol: Some(header.kind()) }
+        let Some(frame) = eth::frame(view.bytes()).ok().filter(|frame| frame.vid == self.vlan) else {
+            return Answer::Pass;
+        };
+        let (group, kind) = (frame.header.destination.is_group(), frame.kind);
+        view.group = group;
+        view.advance(view.bytes().len() - frame.payload.len());
+        Answer::Ask { service: UP, protocol: Some(kind) }
     }
 }
 
@@ -70,21 +84,27 @@ impl Module for Eth {
 pub(crate) struct EthStage {
     /// The device's address.
     pub(crate) source: MacAddr,
+    /// The virtual LAN of its frames, 0: of none.
+    pub(crate) vlan: u16,
     kind: u16,
     // Frames to groups are heard.
     groups: bool,
 }
 
 impl EthStage {
-    /// Whether a frame with this header is for a path of ours.
-    fn check(&self, header: &eth::Header) -> Result<(), DropReason> {
+    /// Whether a frame is for a path of ours.
+    fn check(&self, frame: &eth::Frame<'_>) -> Result<(), DropReason> {
+        let header = frame.header;
+        if frame.vid != self.vlan {
+            return Err(DropReason::EthVlan);
+        }
         // A group may be asked for an address, but no packet for a host goes to a group
         // (RFC 1122 §3.3.6).
         let group = header.destination.is_group() && (self.kind == eth::ARP || self.groups);
         if header.destination != self.source && !group {
             return Err(DropReason::EthNotForUs);
         }
-        if header.kind() != self.kind { Err(DropReason::EthKind) } else { Ok(()) }
+        if frame.kind != self.kind { Err(DropReason::EthKind) } else { Ok(()) }
     }
 }
 
@@ -96,22 +116,22 @@ impl Stage for EthStage {
     }
 
     fn up(&mut self, _: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
-        let source = match eth::parse(msg.bytes()) {
+        let (source, length) = match eth::frame(msg.bytes()) {
             Err(fault) => return reason(fault).into(),
-            Ok((header, _)) => match self.check(header) {
+            Ok(frame) => match self.check(&frame) {
                 Err(reason) => return reason.into(),
-                Ok(()) => header.source,
+                Ok(()) => (frame.header.source, msg.bytes().len() - frame.payload.len()),
             },
         };
-        msg.pop(eth::HEADER);
+        msg.pop(length);
         msg.meta.link = source.0;
         Verdict::Forward
     }
 
     fn down(&mut self, _: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
         let header = eth::Header::new(MacAddr(msg.meta.link), self.source, self.kind);
-        match msg.push(eth::HEADER) {
-            Ok(bytes) => header.emit(bytes),
+        match msg.push(eth::length(self.vlan)) {
+            Ok(bytes) => header.emit_on(self.vlan, bytes),
             Err(reason) => return reason.into(),
         }
         Verdict::Forward

@@ -18,10 +18,8 @@ use silk_path::{Bell, Checksum, Cx, Endpoint, Event, Message, Report, Slot, Stag
 use silk_wire::checksum::{Sum, pseudo};
 use silk_wire::{MacAddr, eth, ipv4, udp};
 
-/// ETH and IP.
-const SHORT: usize = eth::HEADER + ipv4::HEADER;
-/// ETH, IP and UDP.
-const LONG: usize = SHORT + udp::HEADER;
+/// The longest: ETH with a tag, IP and UDP.
+const LONGEST: usize = eth::HEADER + eth::TAG + ipv4::HEADER + udp::HEADER;
 
 /// The rule.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,12 +50,16 @@ struct Template {
     inner: Vec<Slot>,
     // Where ETH is in `inner`.
     eth: u8,
-    // Bytes of `header` in use: SHORT, or LONG with UDP.
+    // Bytes of ETH's header, with a tag where the frames have one.
+    link: u8,
+    // Bytes of `header` in use: ETH's, IP's and perhaps UDP's.
     length: u8,
+    // UDP is among the stages.
+    has_udp: bool,
     // VNET is among the stages: checksums are completed here.
     completes: bool,
     // Lengths and checksums zero.
-    header: [u8; LONG],
+    header: [u8; LONGEST],
     // The folded sum of the IP header, and of the pseudo-header without its length.
     ip_sum: u16,
     pseudo_sum: u16,
@@ -72,13 +74,15 @@ impl Template {
     fn new(inner: Vec<Slot>, at: usize, ports: Option<(Endpoint, Endpoint)>) -> Self {
         let nowhere = silk_path::NOWHERE;
         let (local, remote) = ports.unwrap_or((nowhere, nowhere));
-        let length = if ports.is_some() { LONG } else { SHORT };
+        let has_udp = ports.is_some();
         let mut template = Self {
             inner,
             eth: at as u8,
-            length: length as u8,
+            link: 0,
+            length: 0,
+            has_udp,
             completes: at > 0,
-            header: [0; LONG],
+            header: [0; LONGEST],
             ip_sum: 0,
             pseudo_sum: 0,
             mtu: 0,
@@ -86,6 +90,9 @@ impl Template {
             local,
             remote,
         };
+        let link = eth::length(template.below().map_or(0, |eth| eth.vlan));
+        template.link = link as u8;
+        template.length = (link + ipv4::HEADER + if has_udp { udp::HEADER } else { 0 }) as u8;
         template.refresh();
         template
     }
@@ -94,70 +101,78 @@ impl Template {
         (&*self.inner.get(usize::from(self.eth) + 1)?.stage as &dyn core::any::Any).downcast_ref()
     }
 
-    fn source(&self) -> Option<MacAddr> {
-        let stage = &*self.inner.get(usize::from(self.eth))?.stage as &dyn core::any::Any;
-        Some(stage.downcast_ref::<EthStage>()?.source)
+    fn below(&self) -> Option<&EthStage> {
+        (&*self.inner.get(usize::from(self.eth))?.stage as &dyn core::any::Any).downcast_ref()
     }
 
-    fn has_udp(&self) -> bool {
-        usize::from(self.length) == LONG
+    /// Where this of IP's header is in the frame.
+    fn ip_at(&self, field: usize) -> usize {
+        usize::from(self.link) + field
+    }
+
+    /// Where IP's header ends in the frame.
+    fn ip_end(&self) -> usize {
+        self.ip_at(ipv4::HEADER)
     }
 
     /// The service bits that differ from packet to packet: TCP's ECN field (RFC 3168 §6.1.5).
     fn changing(&self) -> u8 {
-        if self.header[PROTOCOL] == ipv4::TCP { ECN } else { 0 }
+        if self.header[self.ip_at(PROTOCOL)] == ipv4::TCP { ECN } else { 0 }
     }
 
     /// Takes over what the stages know now.
     fn refresh(&mut self) {
-        let (Some(source), Some(ip)) = (self.source(), self.ip()) else { return };
+        let (Some(below), Some(ip)) = (self.below(), self.ip()) else { return };
+        let (source, vlan) = (below.source, below.vlan);
         let (Some(local), Some(remote)) = (ip.local, ip.remote) else { return };
         let (protocol, tos, mtu) = (ip.protocol, ip.tos, ip.mtu);
         let emit = ip.header(local, remote, protocol, tos, 0);
         // Packets that may be cut up on the way each need an identification of their own.
         let until = if emit.dont_fragment { ip.next_hop.until } else { Instant::ZERO };
         let link = MacAddr(ip.next_hop.link);
-        eth::Header::new(link, source, eth::IPV4).emit(&mut self.header);
-        emit.emit(&mut self.header[eth::HEADER..]);
-        self.header[LENGTH..LENGTH + 2].fill(0);
-        self.header[CHECKSUM..CHECKSUM + 2].fill(0);
-        self.ip_sum = Sum::ZERO.bytes(&self.header[eth::HEADER..SHORT]).folded();
+        eth::Header::new(link, source, eth::IPV4).emit_on(vlan, &mut self.header);
+        let (at, end) = (self.ip_at(0), self.ip_end());
+        emit.emit(&mut self.header[at..]);
+        self.header[at + LENGTH..][..2].fill(0);
+        self.header[at + CHECKSUM..][..2].fill(0);
+        self.ip_sum = Sum::ZERO.bytes(&self.header[at..end]).folded();
         self.pseudo_sum = pseudo(local, remote, protocol, 0).folded();
         (self.mtu, self.until) = (mtu, until);
         self.local.set_ip(local);
         self.remote.set_ip(remote);
         let ports = (self.local.port(), self.remote.port());
-        udp::emit(ports.0, ports.1, 0, 0, &mut self.header[SHORT..]);
+        udp::emit(ports.0, ports.1, 0, 0, &mut self.header[end..]);
     }
 
     /// Whether the template fits this message on its way down.
     fn fits(&self, now: Instant, msg: &Message<'_>) -> bool {
-        let length = msg.len() + usize::from(self.length) - eth::HEADER;
-        let (tos, own) = (self.header[TOS], msg.meta.tos & !self.changing());
+        let length = msg.len() + usize::from(self.length - self.link);
+        let (tos, own) = (self.header[self.ip_at(TOS)], msg.meta.tos & !self.changing());
         now < self.until
-            && packet_len(&msg.meta, self.header[PROTOCOL], length - ipv4::HEADER) + ipv4::HEADER
+            && packet_len(&msg.meta, self.header[self.ip_at(PROTOCOL)], length - ipv4::HEADER) + ipv4::HEADER
                 <= self.mtu.into()
             && length <= ipv4::MAX
             && (own == tos || (tos != 0 && own == 0))
-            && (!self.has_udp() || msg.len() <= MAX_DATA)
+            && (!self.has_udp || msg.len() <= MAX_DATA)
             && msg.headroom() >= self.length.into()
     }
 
     /// Prepends the header. `None`: the device refuses the checksum.
     fn prepend(&self, msg: &mut Message<'_>) -> Option<()> {
         let (payload, ecn) = (msg.len(), msg.meta.tos & self.changing());
-        let total = (payload + usize::from(self.length) - eth::HEADER) as u16;
+        let total = (payload + usize::from(self.length - self.link)) as u16;
+        let (at, end) = (self.ip_at(0), self.ip_end());
         let transport = total - ipv4::HEADER as u16;
         let sum = Sum::from_folded(self.pseudo_sum).word(transport).folded();
         let bytes = msg.push(self.length.into()).ok()?;
         bytes.copy_from_slice(&self.header[..self.length.into()]);
-        bytes[LENGTH..LENGTH + 2].copy_from_slice(&total.to_be_bytes());
-        bytes[TOS] |= ecn;
+        bytes[at + LENGTH..][..2].copy_from_slice(&total.to_be_bytes());
+        bytes[at + TOS] |= ecn;
         let checksum = Sum::from_folded(self.ip_sum).word(total).word(ecn.into()).checksum();
-        bytes[CHECKSUM..CHECKSUM + 2].copy_from_slice(&checksum.to_be_bytes());
-        if self.has_udp() {
-            bytes[SHORT + 4..SHORT + 6].copy_from_slice(&transport.to_be_bytes());
-            let start = (msg.head() + SHORT) as u16;
+        bytes[at + CHECKSUM..][..2].copy_from_slice(&checksum.to_be_bytes());
+        if self.has_udp {
+            bytes[end + 4..end + 6].copy_from_slice(&transport.to_be_bytes());
+            let start = (msg.head() + end) as u16;
             msg.meta.checksum = Checksum::Partial { start, field: start + udp::CHECKSUM as u16 };
         }
         if let Checksum::Partial { start, field } = msg.meta.checksum {
@@ -177,24 +192,37 @@ impl Template {
         let (bytes, header) = (msg.bytes(), &self.header);
         // The one length check.
         let (head, rest) = bytes.split_at_checked(self.length.into())?;
-        let total = usize::from(u16::from_be_bytes([head[LENGTH], head[LENGTH + 1]]));
+        let (ip, own) = (&head[self.ip_at(0)..], &header[self.ip_at(0)..]);
+        let total = usize::from(u16::from_be_bytes([ip[LENGTH], ip[LENGTH + 1]]));
         let expected = head[..6] == header[6..12]
-            && head[12..15] == header[12..15]
-            && head[FRAGMENT] & 0x3f == 0
-            && head[FRAGMENT + 1] == 0
-            && head[PROTOCOL] == header[PROTOCOL]
-            && head[26..30] == header[30..34]
-            && head[30..34] == header[26..30];
-        let payload = (total + eth::HEADER).checked_sub(self.length.into()).filter(|n| *n <= rest.len())?;
-        let sound = expected && Sum::ZERO.bytes(&head[eth::HEADER..SHORT]).folded() == 0xffff;
-        if !sound || (self.has_udp() && !self.recognise_udp(msg, SHORT + total - ipv4::HEADER)) {
+            && self.recognise_kind(head)
+            && ip[0] == own[0]
+            && ip[FRAGMENT] & 0x3f == 0
+            && ip[FRAGMENT + 1] == 0
+            && ip[PROTOCOL] == own[PROTOCOL]
+            && ip[12..16] == own[16..20]
+            && ip[16..20] == own[12..16];
+        let headers = usize::from(self.length - self.link);
+        let payload = total.checked_sub(headers).filter(|n| *n <= rest.len())?;
+        let sound = expected && Sum::ZERO.bytes(&ip[..ipv4::HEADER]).folded() == 0xffff;
+        if !sound || (self.has_udp && !self.recognise_udp(msg, self.ip_at(total))) {
             return None;
         }
         Some(payload)
     }
 
+    /// Whether kind and tag are the path's; the tag's priority (IEEE 802.1Q-2018 §9.6) may be any.
+    fn recognise_kind(&self, head: &[u8]) -> bool {
+        let header = &self.header;
+        if usize::from(self.link) == eth::HEADER {
+            return head[12..14] == header[12..14];
+        }
+        let vid = |bytes: &[u8]| [bytes[14] & (eth::VID >> 8) as u8, bytes[15]];
+        head[12..14] == header[12..14] && vid(head) == vid(header) && head[16..18] == header[16..18]
+    }
+
     fn recognise_udp(&self, msg: &Message<'_>, end: usize) -> bool {
-        let Some(datagram) = msg.bytes().get(SHORT..end) else { return false };
+        let Some(datagram) = msg.bytes().get(self.ip_end()..end) else { return false };
         let sum = |length| Sum::from_folded(self.pseudo_sum).word(length);
         let Ok((header, data)) = udp::parse(datagram, accept(&msg.meta), sum) else { return false };
         let ports = (header.source(), header.destination());
@@ -204,11 +232,12 @@ impl Template {
 
 /// The ECN field of the service bits (RFC 3168 §5).
 pub(crate) const ECN: u8 = 3;
-const TOS: usize = eth::HEADER + 1;
-const LENGTH: usize = eth::HEADER + 2;
-const FRAGMENT: usize = eth::HEADER + 6;
-const PROTOCOL: usize = eth::HEADER + 9;
-const CHECKSUM: usize = eth::HEADER + 10;
+// Where things are in IP's header.
+const TOS: usize = 1;
+const LENGTH: usize = 2;
+const FRAGMENT: usize = 6;
+const PROTOCOL: usize = 9;
+const CHECKSUM: usize = 10;
 
 impl Stage for Template {
     fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
@@ -220,8 +249,8 @@ impl Stage for Template {
         let mut source = [0; 6];
         source.copy_from_slice(&msg.bytes()[6..12]);
         msg.meta.link = source;
-        msg.meta.tos = msg.bytes()[TOS];
-        msg.meta.protocol = self.header[PROTOCOL];
+        msg.meta.tos = msg.bytes()[self.ip_at(TOS)];
+        msg.meta.protocol = self.header[self.ip_at(PROTOCOL)];
         msg.pop(self.length.into());
         msg.truncate(payload);
         msg.meta.remote = self.remote;
@@ -255,8 +284,8 @@ impl Stage for Template {
     }
 
     fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {
-        let end = self.inner.len() - usize::from(self.has_udp());
-        if let (Report::Unreachable { errno, .. }, true) = (report, self.has_udp()) {
+        let end = self.inner.len() - usize::from(self.has_udp);
+        if let (Report::Unreachable { errno, .. }, true) = (report, self.has_udp) {
             // In UDP's place, so that the stages above hear of it too.
             cx.raise(Event::Unreachable(errno));
         }

@@ -16,9 +16,13 @@ fn at(n: u8, port: u16) -> Endpoint {
 }
 
 fn host(n: u8, template: bool, offload: bool) -> Host {
+    host_on(0, n, template, offload)
+}
+
+fn host_on(vlan: u16, n: u8, template: bool, offload: bool) -> Host {
     let rules: Vec<Box<dyn Rule>> = if template { vec![Box::new(HeaderTemplate)] } else { Vec::new() };
     let device = Device { checksum_offload: offload, ..Device::default() };
-    Host::with(n, Options { rules, device, ..Options::default() })
+    Host::with(n, Options { rules, device, vlan, ..Options::default() })
 }
 
 fn udp(host: &mut Host, port: u16, to: Endpoint) -> PathId {
@@ -57,8 +61,13 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// All that can be seen of the path afterwards.
-fn play(template: bool, offload: bool, steps: &[Step]) -> impl PartialEq + core::fmt::Debug + use<> {
-    let (mut here, mut there) = (host(1, template, offload), host(2, false, false));
+fn play(
+    vlan: u16,
+    template: bool,
+    offload: bool,
+    steps: &[Step],
+) -> impl PartialEq + core::fmt::Debug + use<> {
+    let (mut here, mut there) = (host_on(vlan, 1, template, offload), host_on(vlan, 2, false, false));
     let path = udp(&mut here, 5000, at(2, 9));
     let peer = udp(&mut there, 9, at(1, 5000));
     let mut said = Vec::new();
@@ -103,14 +112,22 @@ fn play(template: bool, offload: bool, steps: &[Step]) -> impl PartialEq + core:
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
     #[test]
-    fn with_and_without_are_the_same(steps in proptest::collection::vec(step(), 1..12), offload: bool) {
-        prop_assert_eq!(play(true, offload, &steps), play(false, offload, &steps));
+    fn with_and_without_are_the_same(
+        steps in proptest::collection::vec(step(), 1..12),
+        offload: bool,
+        vlan in proptest::sample::select(vec![0u16, 0x164]),
+    ) {
+        prop_assert_eq!(play(vlan, true, offload, &steps), play(vlan, false, offload, &steps));
     }
 }
 
 #[test]
 fn a_stream_over_a_template_is_the_same_stream() {
-    let (mut client, mut server) = (host(1, true, false), host(2, true, true));
+    [0, 100].map(stream_on);
+}
+
+fn stream_on(vlan: u16) {
+    let (mut client, mut server) = (host_on(vlan, 1, true, false), host_on(vlan, 2, true, true));
     server.streams = || Some(stream(100_000, 65_536));
     server.create("socket", Attrs::new().with(Attr::Listen(true)).with(Attr::Local(at(2, 80))));
     let (buffers, handle) = stream(100_000, 65_536);

@@ -50,6 +50,8 @@ reasons! {
     EthTruncated = "eth: truncated",
     /// For another station.
     EthNotForUs = "eth: for another station",
+    /// Of another virtual LAN, or of none where there is to be one (IEEE 802.1Q-2018 §9.6).
+    EthVlan = "eth: of another VLAN",
     /// A kind no module above handles.
     EthKind = "eth: unknown kind",
     /// Shorter than an ARP packet.

@@ -57,6 +57,11 @@ impl Silk {
 
     /// As [`Self::start`], with these keys of `[device]` and these classes.
     pub fn start_with(device: &str, classes: &str) -> Option<Self> {
+        Self::start_on(|_| {}, device, classes)
+    }
+
+    /// The same, on hosts whose network has been prepared so.
+    pub fn start_on(prepare: impl FnOnce(&Rig), device: &str, classes: &str) -> Option<Self> {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         for program in ["silkd", "libsilk.so"] {
             if !beside(program).exists() {
@@ -67,6 +72,7 @@ impl Silk {
             Ok(rig) => rig,
             Err(error) => return skipped(&format!("no network namespaces: {error}")),
         };
+        prepare(&rig);
         let folder = TempDir::with_prefix("silk-test-").expect("a folder for the test");
         open_to_all(folder.path());
         let (device, classes) = (device.to_owned(), classes.to_owned());

@@ -13,6 +13,9 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#define TAGGED 0x8100
+#define VID 0x0fff
+
 #define BUCKET_WORDS 8
 #define VALUE_VALID (1U << 31)
 #define VALUE_UDP (1U << 30)
@@ -125,6 +128,7 @@ struct settings {
 	__u32 addresses[ADDRESSES];
 	__u64 seed2;
 	__u64 addresses6[2 * ADDRESSES6];
+	__u64 vlan;
 };
 
 struct {
@@ -185,6 +189,12 @@ struct {
 struct ethernet {
 	__u8 destination[6];
 	__u8 source[6];
+	__u16 type;
+} __attribute__((packed));
+
+/* Of a virtual LAN, behind Ethernet's header. */
+struct tag {
+	__u16 tci;
 	__u16 type;
 } __attribute__((packed));
 
@@ -746,23 +756,44 @@ static __always_inline __u32 ipv6_verdict(struct settings *set, __u64 word, void
 	return word & OWN_ICMP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
 }
 
-/* The metadata word of a packet, PASS when it is not silk's. `early`, known when this is compiled:
- * what its path does not want is to be discarded. */
-static __always_inline __u32 verdict(struct settings *set, void *packet, __u32 len, void *end, int early)
+/* The metadata word of the payload of Ethernet, of this type and VLAN; PASS when it is not silk's.
+ * `len` is the payload's. `early`, known when this is compiled: what its path does not want is to be
+ * discarded. */
+static __always_inline __u32 verdict(struct settings *set, __u16 vid, __u16 type, int group, void *payload,
+				     __u32 len, void *end, int early)
 {
-	struct ethernet *eth = packet;
 	__u64 word = *(volatile __u64 *)&set->word;
 
-	if ((void *)(eth + 1) > end)
+	if (vid != set->vlan)
 		return PASS;
-	if (eth->type == bpf_htons(ETH_P_ARP))
+	if (type == bpf_htons(ETH_P_ARP))
 		return word & OWN_ARP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
-	if (eth->type == bpf_htons(ETH_P_IPV6))
-		return ipv6_verdict(set, word, eth + 1, len - sizeof(*eth), end, eth->destination[0] & 1,
-				    early);
-	if (eth->type != bpf_htons(ETH_P_IP))
+	if (type == bpf_htons(ETH_P_IPV6))
+		return ipv6_verdict(set, word, payload, len, end, group, early);
+	if (type != bpf_htons(ETH_P_IP))
 		return PASS;
-	return ipv4_verdict(set, word, eth + 1, len - sizeof(*eth), end, eth->destination[0] & 1, early);
+	return ipv4_verdict(set, word, payload, len, end, group, early);
+}
+
+/* The same for a whole frame, at interrupt time. */
+static __always_inline __u32 frame_verdict(struct settings *set, void *frame, __u32 len, void *end)
+{
+	struct ethernet *eth = frame;
+	struct tag *tag = (void *)(eth + 1);
+	void *payload = tag;
+	__u16 vid = 0, type;
+
+	if ((void *)tag > end)
+		return PASS;
+	type = eth->type;
+	if (type == bpf_htons(TAGGED)) {
+		if ((void *)(tag + 1) > end)
+			return PASS;
+		vid = bpf_ntohs(tag->tci) & VID;
+		type = tag->type;
+		payload = tag + 1;
+	}
+	return verdict(set, vid, type, eth->destination[0] & 1, payload, len - (payload - frame), end, 1);
 }
 
 static __always_inline void count(struct counts *of, __u32 word)
@@ -817,8 +848,14 @@ static __always_inline int leave(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
 	__u64 *all;
-	int neighbours = finds_neighbours((void *)(long)ctx->data, (void *)(long)ctx->data_end);
+	void *end = (void *)(long)ctx->data_end;
+	struct ethernet *eth = (void *)(long)ctx->data;
+	int neighbours;
 
+	/* Behind a tag all is where it was, but later. */
+	if ((void *)(eth + 1) <= end && eth->type == bpf_htons(TAGGED))
+		eth = (void *)eth + sizeof(struct tag);
+	neighbours = finds_neighbours(eth, end);
 	if (!is_let_in(neighbours ? LIMIT_NEIGHBOURS : LIMIT_LINUX))
 		return XDP_DROP;
 	all = bpf_map_lookup_elem(&passed, &zero);
@@ -837,8 +874,8 @@ int classify(struct xdp_md *ctx)
 
 	if (!set)
 		return XDP_PASS;
-	word = verdict(set, (void *)(long)ctx->data, bpf_xdp_get_buff_len(ctx), (void *)(long)ctx->data_end,
-		       1);
+	word = frame_verdict(set, (void *)(long)ctx->data, bpf_xdp_get_buff_len(ctx),
+			     (void *)(long)ctx->data_end);
 	if (word == PASS)
 		return leave(ctx);
 	domain = word >> DOMAIN_SHIFT & DOMAIN_MASK;
@@ -866,12 +903,14 @@ int classify(struct xdp_md *ctx)
  * ICMP, the quoted IP and its ports. What IPv4 needs is less. */
 #define HEAD (14 + 40 + EXTENSION_BYTES + 8 + 40 + 8)
 
-/* Copies the packet's headers from Ethernet's on, and answers the packet's length; 0: they cannot
- * be read. Whatever is behind Ethernet's may lie outside of the packet's first piece of memory,
- * where only offsets from its data on lead. A tap's data begin with Ethernet's header, those of a
- * packet socket behind it. */
-static __always_inline __u32 load(struct __sk_buff *skb, __u8 *head)
+/* Copies the packet's headers from Ethernet's on, but for a tag, whose VLAN goes to `vid`, and answers
+ * how much is behind Ethernet's; 0: they cannot be read. Whatever is behind it may lie outside of the
+ * packet's first piece of memory, where only offsets from its data on lead. A tap's data begin with
+ * Ethernet's header, those of a packet socket behind it. A tag is mostly kept apart by Linux. */
+static __always_inline __u32 load(struct __sk_buff *skb, __u8 *head, __u16 *vid)
 {
+	struct ethernet *eth = (void *)head;
+	struct tag tag;
 	__u8 first[ETH_HLEN], differs = 0;
 	__u32 at = 0, len, i;
 
@@ -884,12 +923,22 @@ static __always_inline __u32 load(struct __sk_buff *skb, __u8 *head)
 		if (!differs)
 			at = ETH_HLEN;
 	}
+	if (skb->vlan_present) {
+		/* Another protocol's tag is none of ours, whatever it says. */
+		*vid = skb->vlan_proto == bpf_htons(TAGGED) ? skb->vlan_tci & VID : 0xffff;
+	} else if (eth->type == bpf_htons(TAGGED)) {
+		if (bpf_skb_load_bytes(skb, at, &tag, sizeof(tag)))
+			return 0;
+		*vid = bpf_ntohs(tag.tci) & VID;
+		eth->type = tag.type;
+		at += sizeof(tag);
+	}
 	len = skb->len - at;
 	if (len > HEAD - ETH_HLEN)
 		len = HEAD - ETH_HLEN;
 	if (!len || bpf_skb_load_bytes(skb, at, head + ETH_HLEN, len))
 		return 0;
-	return skb->len - at + ETH_HLEN;
+	return skb->len - at;
 }
 
 /* The same for devices whose packets Linux hands over: the fan-out of a packet socket, or the
@@ -900,12 +949,14 @@ int steer(struct __sk_buff *skb)
 {
 	/* What is behind Ethernet's header is to be aligned. */
 	__u8 room[HEAD + 2] __attribute__((aligned(8))) = {}, *head = room + 2;
-	__u32 zero = 0, len = load(skb, head), word, domain;
+	struct ethernet *eth = (void *)head;
+	__u16 vid = 0;
+	__u32 zero = 0, len = load(skb, head, &vid), word, domain;
 	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
 
 	if (!set || !len)
 		return 0;
-	word = verdict(set, head, len, head + HEAD, 0);
+	word = verdict(set, vid, eth->type, eth->destination[0] & 1, eth + 1, len, head + HEAD, 0);
 	domain = word == PASS ? domain_of(set->word, CONTROL_SHIFT) : word >> DOMAIN_SHIFT & DOMAIN_MASK;
 	return domain < domains ? domain : 0;
 }

@@ -1,6 +1,7 @@
-//! Finds neighbours where Linux shares the interface: asks the kernel, and hears when it knows.
+//! Finds neighbours where Linux shares the interface: asks the kernel, and hears when it knows, and when
+//! the interface's addresses or routes may have changed.
 
-use super::{Change, Neighbour, Netlink, NetlinkError, Reach, Watch};
+use super::{Change, Neighbour, Netlink, NetlinkError, Reach, Standing, Watch};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -15,6 +16,8 @@ pub struct Finder {
     interface: u32,
     /// Asked for and not answered yet.
     waiting: BTreeSet<IpAddr>,
+    /// Addresses or routes have changed since they were asked for.
+    moved: bool,
 }
 
 impl Finder {
@@ -24,7 +27,7 @@ impl Finder {
     /// What the kernel said.
     pub fn open(interface: u32) -> Result<Self, NetlinkError> {
         let (netlink, watch) = (Netlink::open()?, Watch::open()?);
-        Ok(Self { netlink, watch, interface, waiting: BTreeSet::new() })
+        Ok(Self { netlink, watch, interface, waiting: BTreeSet::new(), moved: true })
     }
 
     /// Readable when something changed.
@@ -48,11 +51,28 @@ impl Finder {
     /// What the kernel has found out since.
     pub fn changes(&mut self) -> Vec<Found> {
         let changes = self.watch.changes().unwrap_or_default();
+        let moves = |change: &Change| matches!(change, Change::Addresses | Change::Routes | Change::Missed);
+        self.moved |= changes.iter().any(moves);
         let neighbours = changes.into_iter().filter_map(|change| match change {
             Change::Neighbour(neighbour) => Some(neighbour),
             _ => None,
         });
         neighbours.collect::<Vec<Neighbour>>().iter().filter_map(|neighbour| self.answer(neighbour)).collect()
+    }
+
+    /// Whether addresses or routes may have changed since [`Self::standing`] was asked.
+    pub fn has_moved(&self) -> bool {
+        self.moved
+    }
+
+    /// How the interface stands now.
+    ///
+    /// # Errors
+    /// What the kernel said; it may be asked again.
+    pub fn standing(&mut self) -> Result<Standing, NetlinkError> {
+        let standing = self.netlink.standing(self.interface)?;
+        self.moved = false;
+        Ok(standing)
     }
 
     fn answer(&mut self, neighbour: &Neighbour) -> Option<Found> {

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
-use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, VlanProtocol,
+};
 use silk_wire::MacAddr;
 
 use super::{Netlink, NetlinkError};
@@ -27,6 +29,10 @@ pub struct Interface {
     pub veth: bool,
     /// How many receive queues it has at most.
     pub receive_queues: u32,
+    /// The interface beneath it, or at a veth's other end, in the same network namespace.
+    pub below: Option<u32>,
+    /// Which virtual LAN of the one beneath it is (IEEE 802.1Q); 0: it is none.
+    pub vlan: u16,
 }
 
 /// An address that Linux has.
@@ -45,6 +51,27 @@ impl Netlink {
     pub fn interface(&mut self, name: &str) -> Result<Interface, NetlinkError> {
         let mut question = LinkMessage::default();
         question.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        self.one(question)
+    }
+
+    /// The interface with this index.
+    pub fn interface_at(&mut self, index: u32) -> Result<Interface, NetlinkError> {
+        let mut question = LinkMessage::default();
+        question.header.index = index;
+        self.one(question)
+    }
+
+    /// Linux's interface for the virtual LAN `vid` of the interface with this index.
+    pub fn vlan(&mut self, of: u32, vid: u16) -> Result<Option<Interface>, NetlinkError> {
+        let answers = self.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
+        let mut all = answers.into_iter().filter_map(|answer| match answer {
+            RouteNetlinkMessage::NewLink(link) => Some(Interface::of(link)),
+            _ => None,
+        });
+        Ok(all.find(|interface| interface.below == Some(of) && interface.vlan == vid))
+    }
+
+    fn one(&mut self, question: LinkMessage) -> Result<Interface, NetlinkError> {
         self.ask(0, RouteNetlinkMessage::GetLink(question))?
             .into_iter()
             .find_map(|answer| match answer {
@@ -75,7 +102,10 @@ impl Interface {
             running: link.header.flags.contains(LinkFlags::Up | LinkFlags::LowerUp),
             veth: false,
             receive_queues: 1,
+            below: None,
+            vlan: 0,
         };
+        let mut elsewhere = false;
         for attribute in link.attributes {
             match attribute {
                 LinkAttribute::IfName(name) => interface.name = name,
@@ -84,12 +114,24 @@ impl Interface {
                 LinkAttribute::NumRxQueues(queues) => interface.receive_queues = queues.max(1),
                 LinkAttribute::LinkInfo(info) => {
                     interface.veth = info.contains(&LinkInfo::Kind(InfoKind::Veth));
+                    interface.vlan = info.iter().find_map(vid).unwrap_or(0);
                 }
+                LinkAttribute::Link(index) => interface.below = Some(index),
+                LinkAttribute::LinkNetNsId(_) => elsewhere = true,
                 _ => {}
             }
         }
+        interface.below = interface.below.filter(|_| !elsewhere);
         interface
     }
+}
+
+/// The VID of an interface for a virtual LAN of IEEE 802.1Q, not of another protocol's.
+fn vid(info: &LinkInfo) -> Option<u16> {
+    let LinkInfo::Data(InfoData::Vlan(all)) = info else { return None };
+    let customer = all.contains(&InfoVlan::Protocol(VlanProtocol::Ieee8021Q));
+    let id = all.iter().find_map(|one| if let InfoVlan::Id(id) = one { Some(*id) } else { None });
+    id.filter(|_| customer)
 }
 
 /// A hardware address, zero unless it is one of Ethernet.

@@ -11,8 +11,8 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 use super::{Interface, Neighbour, NetlinkError, messages};
 
-/// The multicast groups (rtnetlink.h): links, neighbours, IPv4 addresses, IPv4 routes.
-const GROUPS: u32 = 1 << 0 | 1 << 2 | 1 << 4 | 1 << 6;
+/// The multicast groups (rtnetlink.h): links, neighbours, addresses and routes of IPv4 and of IPv6.
+const GROUPS: u32 = 1 << 0 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 8 | 1 << 10;
 
 /// A subscription to changes.
 pub struct Watch {

@@ -1,7 +1,9 @@
-//! The receive half: frames by `recvmmsg`, each with its virtio-net header.
+//! The receive half: frames by `recvmmsg`, each with its virtio-net header, and its tag put back.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use silk_wire::eth;
 
 use super::{Options, PACKET_VNET_HDR, accept};
 use crate::pool::Pool;
@@ -23,13 +25,15 @@ pub(super) struct PacketReceive {
     arrived: VecDeque<Frame>,
     /// Room to cut those in.
     packet: Vec<u8>,
+    /// The VLAN of every frame, 0: of none.
+    vlan: u16,
     received: Received,
 }
 
 impl PacketReceive {
     /// With the filter that the options ask for.
     pub fn open(interface: &str, options: &Options) -> Result<Self, OpenError> {
-        Self::with_filter(interface, options, &accept(&options.addresses))
+        Self::with_filter(interface, options, &accept(options.vlan, &options.addresses))
     }
 
     /// With another filter for now.
@@ -51,6 +55,7 @@ impl PacketReceive {
             offered: Vec::new(),
             arrived: VecDeque::new(),
             packet: Vec::new(),
+            vlan: options.vlan,
             received: Received::default(),
         })
     }
@@ -75,18 +80,20 @@ impl PacketReceive {
             };
             if let Some(offload) = vnet::datagrams(arrival.header) {
                 let message = buffer.get(HEADROOM..HEADROOM + len).unwrap_or_default();
-                let Self { pool, arrived, received, packet, .. } = self;
-                let cut = segment::cut(message, offload, packet, |packet| match copied(pool, packet) {
-                    Some(frame) => arrived.push_back(received.count(frame)),
-                    None => received.no_buffer += 1,
-                });
+                let Self { pool, arrived, received, packet, vlan, .. } = self;
+                let cut =
+                    segment::cut(message, offload, packet, |packet| match copied(pool, packet, *vlan) {
+                        Some(frame) => arrived.push_back(received.count(frame)),
+                        None => received.no_buffer += 1,
+                    });
                 received.malformed += u64::from(cut.is_err());
                 self.pool.put(index, buffer);
                 continue;
             }
             let (checksum, segment) = vnet::decode(arrival.header);
+            let (mut buffer, vlan) = (buffer, self.vlan);
+            let (offset, len) = tagged(&mut buffer, len, vlan);
             self.pool.hold(index, buffer);
-            let (offset, len) = (HEADROOM as u32, len as u32);
             let frame = Frame { index, offset, len, path: 0, segment, checksum };
             self.arrived.push_back(self.received.count(frame));
         }
@@ -94,12 +101,28 @@ impl PacketReceive {
     }
 }
 
+/// Puts the tag back that Linux has taken out of the frame of `len` bytes behind the headroom: addresses
+/// move into the headroom. Where the frame begins now, and its length.
+fn tagged(buffer: &mut [u8], len: usize, vlan: u16) -> (u32, u32) {
+    const ADDRESSES: usize = 12;
+    if vlan == 0 || len < eth::HEADER {
+        return (HEADROOM as u32, len as u32);
+    }
+    let start = HEADROOM - eth::TAG;
+    buffer.copy_within(HEADROOM..HEADROOM + ADDRESSES, start);
+    let tag = &mut buffer[start + ADDRESSES..HEADROOM + ADDRESSES];
+    tag[..2].copy_from_slice(&eth::TAGGED.to_be_bytes());
+    tag[2..].copy_from_slice(&vlan.to_be_bytes());
+    (start as u32, (len + eth::TAG) as u32)
+}
+
 /// The ticket of a buffer with a copy of `packet`, where there is one: a part of a frame is no longer than
 /// the frame.
-fn copied(pool: &mut Pool, packet: &[u8]) -> Option<Frame> {
+fn copied(pool: &mut Pool, packet: &[u8], vlan: u16) -> Option<Frame> {
     let index = pool.hold_copy(packet)?;
-    let (offset, len) = (HEADROOM as u32, packet.len() as u32);
-    Some(Frame { index, offset, len, path: 0, segment: 0, checksum: Checksum::Unknown })
+    let frame = Frame { index, offset: 0, len: 0, path: 0, segment: 0, checksum: Checksum::Unknown };
+    let (offset, len) = tagged(pool.bytes(frame), packet.len(), vlan);
+    Some(Frame { offset, len, ..frame })
 }
 
 impl Receive for PacketReceive {

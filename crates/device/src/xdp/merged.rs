@@ -4,6 +4,8 @@
 
 use std::collections::VecDeque;
 
+use silk_wire::{eth, ipv4, ipv6};
+
 use crate::pool::Pool;
 use crate::{Checksum, Frame, Offload, Refusal, Segment, segment};
 
@@ -14,8 +16,7 @@ const COUNT: u32 = 512;
 const IN_ONE: usize = 128;
 /// Set in the index of a ticket whose datagram was one of several.
 const MARK: u32 = 1 << 30;
-/// Bytes of Ethernet's header and of UDP's.
-const ETHERNET: u16 = 14;
+/// Bytes of UDP's header.
 const UDP: u16 = 8;
 
 /// A domain's buffers for such datagrams.
@@ -83,13 +84,13 @@ fn unmarked(frame: Frame) -> Frame {
 /// How the Ethernet frame `packet` is to be cut; `None` where it is not UDP over IPv4, or over IPv6 without
 /// extension headers, which are never merged.
 fn offload(packet: &[u8], segment: u16) -> Option<Offload> {
-    const PROTOCOL: u8 = 17;
-    let ip = match packet.get(12..14)? {
-        [0x08, 0x00] if packet.get(23) == Some(&PROTOCOL) => u16::from(packet.get(14)? & 0xf) * 4,
-        [0x86, 0xdd] if packet.get(20) == Some(&PROTOCOL) => 40,
+    let eth::Frame { kind, payload, .. } = eth::frame(packet).ok()?;
+    let ip = match kind {
+        eth::IPV4 if payload.get(9) == Some(&ipv4::UDP) => usize::from(payload[0] & 0xf) * 4,
+        eth::IPV6 if payload.get(6) == Some(&ipv4::UDP) => ipv6::HEADER,
         _ => return None,
     };
-    let transport = ETHERNET + ip;
+    let transport = u16::try_from(packet.len() - payload.len() + ip).ok()?;
     Some(Offload {
         segment: Segment::Udp(segment),
         header_len: transport + UDP,
@@ -120,6 +121,9 @@ mod tests {
         assert!(is_datagram(&frame([8, 0], 23, 17, 0)) && is_datagram(&frame([0x86, 0xdd], 20, 17, 0)));
         assert!(!is_datagram(&frame([8, 0], 23, 6, 0)) && !is_datagram(&frame([8, 6], 23, 17, 0)));
         assert!(!is_datagram(&[0; 13]));
+        let mut tagged = frame([8, 0], 23, 17, 0);
+        tagged.splice(12..12, [0x81, 0, 0, 100]);
+        assert!(is_datagram(&tagged));
     }
 
     #[test]

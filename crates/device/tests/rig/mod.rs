@@ -69,8 +69,22 @@ fn say(what: &str) {
 
 /// Runs `ip` with the words of `arguments`.
 pub fn ip(arguments: &str) {
-    let done = Command::new("ip").args(arguments.split(' ')).output().expect("iproute2 is installed");
-    assert!(done.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&done.stderr));
+    run("ip", arguments);
+}
+
+/// Runs a program with the words of `arguments`.
+pub fn run(program: &str, arguments: &str) {
+    let done = Command::new(program).args(arguments.split(' ')).output().expect("it is installed");
+    assert!(done.status.success(), "{program} {arguments}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// The same frame with the tag of a virtual LAN; with 0 as it is.
+pub fn on_vlan(frame: &[u8], vlan: u16) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    if vlan != 0 {
+        frame.splice(12..12, [[0x81, 0], vlan.to_be_bytes()].concat());
+    }
+    frame
 }
 
 pub const LEFT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);

@@ -24,7 +24,8 @@ pub(crate) enum Hop {
 /// The next hop of one path.
 #[derive(Default)]
 pub(crate) struct NextHop {
-    /// The router, or the peer itself; only with a fixed peer, else it is found for each packet.
+    /// The router, or the peer itself, as the routes have it now or last had it; only with a fixed
+    /// peer, else it is found for each packet.
     pub fixed: Option<IpAddr>,
     /// Its Ethernet address, good until then.
     pub link: [u8; 6],
@@ -54,7 +55,10 @@ impl NextHop {
             Some(Hop::Station(station)) => Some(station),
             None => None,
         };
-        let hop = self.fixed.or(found).ok_or(Resolution::Failed)?;
+        let hop = found.or(self.fixed).ok_or(Resolution::Failed)?;
+        if let Some(fixed) = &mut self.fixed {
+            *fixed = hop;
+        }
         match ask(cx, service, hop, meta) {
             Resolution::Known(link) => {
                 (self.link, self.until) = (link, now + FRESH);

@@ -74,12 +74,14 @@ pub struct Routes<A = Ipv4Addr> {
     addresses: Vec<(A, u8)>,
     // Longest prefix first.
     routes: Vec<Route<A>>,
+    // The graph has said what they are.
+    fixed: bool,
 }
 
 impl<A: Address> Routes<A> {
     /// Our addresses on the first link, each network on the link, and a router for the rest.
     pub fn new(addresses: &[(A, u8)], gateway: Option<A>) -> Self {
-        let mut routes = Self { addresses: addresses.to_vec(), routes: Vec::new() };
+        let mut routes = Self { addresses: addresses.to_vec(), routes: Vec::new(), fixed: false };
         for (address, prefix) in addresses {
             routes.add(Route {
                 network: *address,
@@ -97,6 +99,19 @@ impl<A: Address> Routes<A> {
             routes.add(Route { network: A::UNSPECIFIED, prefix: 0, gateway: Some(gateway), source, link: 0 });
         }
         routes
+    }
+
+    /// The same, as a graph has written them down: they do not change.
+    #[must_use]
+    pub fn fixed(self, fixed: bool) -> Self {
+        Self { fixed, ..self }
+    }
+
+    /// Other routes from now on, where they may change.
+    pub fn become_these(&mut self, other: Self) {
+        if !self.fixed {
+            *self = other;
+        }
     }
 
     /// Adds a route.
@@ -181,6 +196,16 @@ mod tests {
         assert_eq!(hop("2001:db8:1::9"), Some((six("fe80::fe"), six("2001:db8::1"))));
         assert_eq!(hop("fe80::9"), Some((six("fe80::9"), six("fe80::1"))));
         assert_eq!(hop("2001:db8::9"), Some((six("2001:db8::9"), six("2001:db8::1"))));
+    }
+
+    #[test]
+    fn routes_change_unless_a_graph_has_written_them_down() {
+        let other = || Routes::new(&[(ip(10, 9, 0, 1), 24)], None);
+        for (fixed, ours) in [(false, ip(10, 9, 0, 1)), (true, ip(10, 0, 0, 1))] {
+            let mut routes = routes().fixed(fixed);
+            routes.become_these(other());
+            assert!(routes.is_ours(ours));
+        }
     }
 
     #[test]

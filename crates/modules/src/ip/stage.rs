@@ -241,14 +241,15 @@ impl IpStage {
         let packet = ipv4::parse(msg.bytes()).map_err(reason)?;
         cx.charge(reassembly::cost(packet.payload)).map_err(|_| DropReason::IpFragmentLimit)?;
         let now = cx.now();
-        let reassembly = &mut cx.module::<Ip>().reassembly;
-        let before = reassembly.memory() + reassembly::cost(packet.payload);
         let piece = Piece {
             offset: packet.header.fragment_offset(),
             more: packet.header.more_fragments(),
             payload: packet.payload,
         };
-        let front = eth::HEADER + ipv4::HEADER;
+        let vlan = cx.module::<Ip>().tables.vlan();
+        let reassembly = &mut cx.module::<Ip>().reassembly;
+        let before = reassembly.memory() + reassembly::cost(packet.payload);
+        let (link, front) = (eth::length(vlan), eth::length(vlan) + ipv4::HEADER);
         let result = reassembly.insert(now, (Key::of(packet.header), *packet.header), piece, front);
         let (after, deadline) = (reassembly.memory(), reassembly.deadline());
         cx.release(before - after);
@@ -256,9 +257,9 @@ impl IpStage {
         if let Some(whole) = result? {
             let mut frame = whole.bytes;
             let payload = (frame.len() - front) as u16;
-            ipv4::emit_reassembled(&whole.header, payload, &mut frame[eth::HEADER..]);
+            ipv4::emit_reassembled(&whole.header, payload, &mut frame[link..]);
             let ours = MacAddr(cx.attrs().link_address().unwrap_or_default());
-            eth::Header::new(ours, MacAddr(msg.meta.link), eth::IPV4).emit(&mut frame);
+            eth::Header::new(ours, MacAddr(msg.meta.link), eth::IPV4).emit_on(vlan, &mut frame);
             cx.request(Request::Arrived { frame, checksum: msg.meta.checksum });
         }
         Ok(())

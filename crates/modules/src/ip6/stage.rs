@@ -257,15 +257,16 @@ impl Ip6Stage {
         }
         cx.charge(reassembly::cost(packet.payload)).map_err(|_| DropReason::IpFragmentLimit)?;
         let now = cx.now();
-        let reassembly = &mut cx.module::<Ip6>().reassembly;
-        let before = reassembly.memory() + reassembly::cost(packet.payload);
         let piece = Piece { offset: fragment.offset, more: fragment.more, payload: packet.payload };
         let key = Key {
             source: packet.header.source(),
             destination: packet.header.destination(),
             identification: fragment.identification,
         };
-        let front = eth::HEADER + ipv6::HEADER;
+        let vlan = cx.module::<Ip6>().tables.vlan();
+        let reassembly = &mut cx.module::<Ip6>().reassembly;
+        let before = reassembly.memory() + reassembly::cost(packet.payload);
+        let (link, front) = (eth::length(vlan), eth::length(vlan) + ipv6::HEADER);
         let result = reassembly.insert(now, (key, (*packet.header, packet.protocol)), piece, front);
         let (after, deadline) = (reassembly.memory(), reassembly.deadline());
         cx.release(before - after);
@@ -273,9 +274,9 @@ impl Ip6Stage {
         if let Some(whole) = result? {
             let (mut frame, (header, protocol)) = (whole.bytes, whole.header);
             let payload = (frame.len() - front) as u16;
-            ipv6::emit_reassembled(&header, protocol, payload, &mut frame[eth::HEADER..]);
+            ipv6::emit_reassembled(&header, protocol, payload, &mut frame[link..]);
             let ours = MacAddr(cx.attrs().link_address().unwrap_or_default());
-            eth::Header::new(ours, MacAddr(msg.meta.link), eth::IPV6).emit(&mut frame);
+            eth::Header::new(ours, MacAddr(msg.meta.link), eth::IPV6).emit_on(vlan, &mut frame);
             cx.request(Request::Arrived { frame, checksum: msg.meta.checksum });
         }
         Ok(())

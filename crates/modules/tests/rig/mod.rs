@@ -180,11 +180,20 @@ pub struct Options {
     pub setup: fn(&mut Setup),
     /// With IPv6 too.
     pub six: bool,
+    /// The virtual LAN of the host's frames, 0: of none.
+    pub vlan: u16,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { device: Device::default(), rules: Vec::new(), graph: graph(), setup: |_| {}, six: false }
+        Self {
+            device: Device::default(),
+            rules: Vec::new(),
+            graph: graph(),
+            setup: |_| {},
+            six: false,
+            vlan: 0,
+        }
     }
 }
 
@@ -200,7 +209,7 @@ impl Host {
     }
 
     pub fn with(n: u8, options: Options) -> Self {
-        let tables = Tables::with_room(1024, 0x5eed);
+        let tables = Tables::with_room(1024, 0x5eed).on_vlan(options.vlan);
         let mut ours: Vec<IpAddr> = vec![ip(n).into()];
         ours.extend(options.six.then(|| IpAddr::from(ip6(n))));
         let owned = Owned { arp: true, icmp: true, fragments: true };

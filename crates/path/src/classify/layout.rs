@@ -73,6 +73,7 @@
 //! word 2+k  | local IPv4 address 2k+1       | local IPv4 address 2k                       |
 //! word 10   | second half of the fingerprints' key                                        |
 //! word 11+2k| first half of local IPv6 address k; word 12+2k: the second                  |
+//! word 27   | the virtual LAN whose frames are ours, 1 to 4094; 0: untagged frames are    |
 //! ```
 //! `IPv4` and `IPv6` are the numbers of local addresses. Behind them, as far as the words go, stand the
 //! groups that are heard: of IPv4 and, in words 11 on, of IPv6; 0 where there is none. Address or group
@@ -82,8 +83,10 @@
 //! all or nothing.
 //!
 //! # The specification both sides evaluate, on an Ethernet frame of `len` bytes
-//! 1. `len < 14`: pass. ARP (0x0806): control if OWN_ARP, else pass. IPv6 (0x86dd): step 7. Not
-//!    IPv4 (0x0800): pass.
+//! 1. `len < 14`: pass. With a tag of IEEE 802.1Q (0x8100; `len < 18`: pass) its lower twelve bits are
+//!    the frame's VID, the kind follows the tag, and all that follows is meant as if the tag were not there
+//!    (a second tag is a kind like others). Without one the VID is 0. If it is not settings word 27: pass.
+//!    ARP (0x0806): control if OWN_ARP, else pass. IPv6 (0x86dd): step 7. Not IPv4 (0x0800): pass.
 //! 2. IPv4: `len >= 34`, version 4, `ihl*4 >= 20`, `ihl*4 <= total length`,
 //!    `14 + total length <= len`; else pass. Options are skipped. `l4 = 14 + ihl*4`,
 //!    `room = total length - ihl*4`.
@@ -205,7 +208,9 @@ pub const ADDRESSES: usize = 16;
 /// Of these, local IPv6 addresses.
 pub const ADDRESSES6: usize = 8;
 /// Words (`u64`) of the settings.
-pub const SETTINGS_WORDS: usize = SETTINGS_ADDRESSES6 + 2 * ADDRESSES6;
+pub const SETTINGS_WORDS: usize = SETTINGS_VLAN + 1;
+/// The word of the settings that holds the virtual LAN.
+pub const SETTINGS_VLAN: usize = SETTINGS_ADDRESSES6 + 2 * ADDRESSES6;
 /// The word of the settings that holds the second half of the fingerprints' key.
 pub const SETTINGS_SEED2: usize = SETTINGS_ADDRESSES + ADDRESSES / 2;
 /// The first word of the settings that holds IPv6 addresses.

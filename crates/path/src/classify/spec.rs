@@ -10,6 +10,9 @@ use crate::module::Parcel;
 use core::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 
 pub(super) const ETH: usize = 14;
+const TAGGED: u16 = 0x8100;
+const TAG: usize = 4;
+const VID: u16 = 0xfff;
 const IPV4: usize = 20;
 const UDP: usize = 8;
 const IGMP: u8 = 2;
@@ -33,14 +36,33 @@ struct Packet<'p> {
     payload: &'p [u8],
 }
 
+/// A frame as far as Ethernet and a tag say what it is.
+struct Framed<'p> {
+    vid: u16,
+    kind: u16,
+    payload: &'p [u8],
+}
+
+/// Step 1 of the specification.
+#[inline]
+fn framed(frame: &[u8]) -> Option<Framed<'_>> {
+    let kind = be16(frame, 12)?;
+    if kind != TAGGED {
+        return Some(Framed { vid: 0, kind, payload: frame.get(ETH..)? });
+    }
+    let (vid, kind) = (be16(frame, ETH)? & VID, be16(frame, ETH + 2)?);
+    Some(Framed { vid, kind, payload: frame.get(ETH + TAG..)? })
+}
+
 /// Which module is to be asked whose a frame is that has no exact entry.
 pub(crate) fn parcel(frame: &[u8]) -> Option<Parcel> {
-    match be16(frame, 12)? {
+    let Framed { kind, payload, .. } = framed(frame)?;
+    match kind {
         0x0806 => return Some(Parcel::Arp),
-        0x86dd => return spec6::parcel(frame.get(ETH..)?),
+        0x86dd => return spec6::parcel(payload),
         _ => {}
     }
-    let packet = packet(frame.get(ETH..)?, false)?;
+    let packet = packet(payload, false)?;
     if packet.fragment {
         return Some(Parcel::Fragment);
     }
@@ -88,10 +110,12 @@ impl Tables {
     }
 
     fn try_classify(&self, frame: &[u8]) -> Option<Verdict> {
-        match be16(frame, 12)? {
+        let Framed { vid, kind, payload } = framed(frame)?;
+        match kind {
+            _ if vid != self.vlan() => None,
             0x0806 => self.owned().arp.then(|| self.control()),
-            0x0800 => self.classify_ip(frame.get(ETH..)?, frame[0] & 1 != 0),
-            0x86dd => self.classify_ip6(frame.get(ETH..)?, frame[0] & 1 != 0),
+            0x0800 => self.classify_ip(payload, frame[0] & 1 != 0),
+            0x86dd => self.classify_ip6(payload, frame[0] & 1 != 0),
             _ => None,
         }
     }

@@ -90,11 +90,13 @@ pub struct Tables {
     rules: Store64,
     settings: Store64,
     pub(super) discards: Store64,
+    // As the settings had it when this was made.
+    vlan: u16,
 }
 
 impl Tables {
     /// The tables in words that somebody else holds; `None` when one is too short. Both
-    /// seeds are read from the settings, so they must be there already.
+    /// seeds and the virtual LAN are read from the settings, so they must be there already.
     pub fn from_words(
         flows: Store64,
         ports: Store32,
@@ -110,7 +112,8 @@ impl Tables {
             return None;
         }
         let seeds = [SETTINGS_SEED, SETTINGS_SEED2].map(|word| settings[word].load(Acquire));
-        Some(Self { flows: Flows::new(flows, seeds)?, ports, rules, settings, discards })
+        let vlan = settings[SETTINGS_VLAN].load(Acquire) as u16;
+        Some(Self { flows: Flows::new(flows, seeds)?, ports, rules, settings, discards, vlan })
     }
 
     /// Tables in memory of their own with room for about `flows` flows.
@@ -124,7 +127,20 @@ impl Tables {
             rules: Store::zeroed(RULES_WORDS),
             settings,
             discards: Store::zeroed(DISCARDS_WORDS),
+            vlan: 0,
         }
+    }
+
+    /// The same tables for frames of the virtual LAN `vid`, 0: for those without a tag.
+    #[must_use]
+    pub fn on_vlan(self, vid: u16) -> Self {
+        self.settings[SETTINGS_VLAN].store(vid.into(), Release);
+        Self { vlan: vid, ..self }
+    }
+
+    /// The virtual LAN whose frames are ours (IEEE 802.1Q-2018 §9.6); 0: frames without a tag are.
+    pub fn vlan(&self) -> u16 {
+        self.vlan
     }
 
     /// Takes everything over at once: flags, domains, rules and local addresses of either

@@ -1,0 +1,241 @@
+//! Addresses and routers that change while the daemon runs, where Linux shares the interface: new addresses
+//! are served too, addresses that are gone are connected from no more, and the default route is
+//! followed, by connections that exist too. It must never move an address in the classifier's tables, whose
+//! ports know addresses by their places.
+
+use crate::command::Command;
+use crate::engine::Engine;
+use crate::server::Server;
+use crate::settings::Settings;
+use silk_device::netlink::Standing;
+use silk_modules::ip::{Ip, Routes};
+use silk_modules::ip6::Ip6;
+use silk_path::classify::layout::{ADDRESSES, ADDRESSES6};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The least time between two looks: routes may change often, and the control thread has other work.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What has changed of an interface.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Moves {
+    /// Addresses that are silk's from now on.
+    pub new: Vec<IpAddr>,
+    /// Addresses that Linux has no more.
+    pub gone: Vec<IpAddr>,
+    /// Addresses for which the classifier has no room, each told once.
+    pub beyond: Vec<IpAddr>,
+    /// The networks on the link are others.
+    pub networks: bool,
+    /// The routers, where one of them changed: of IPv4, of IPv6.
+    pub routers: Option<[Option<IpAddr>; 2]>,
+}
+
+impl Settings {
+    /// Takes over how the interface stands now.
+    pub fn follow(&mut self, standing: &Standing) -> Moves {
+        let mut moves = Moves::default();
+        let of = |all: &[(IpAddr, u8)]| all.iter().map(|(address, _)| *address).collect::<Vec<_>>();
+        let (before, now) = (of(&self.networks), of(&standing.addresses));
+        moves.gone = before.iter().filter(|address| !now.contains(address)).copied().collect();
+        for address in now.iter().copied() {
+            if self.addresses.contains(&address) {
+                // One that comes back has its place still.
+                moves.new.extend((!before.contains(&address)).then_some(address));
+            } else if self.has_room(address) {
+                self.addresses.push(address);
+                moves.new.push(address);
+            } else if (address.is_ipv4() || self.speaks_v6) && !self.beyond.contains(&address) {
+                moves.beyond.push(address);
+            }
+        }
+        self.beyond.retain(|address| now.contains(address));
+        self.beyond.extend(&moves.beyond);
+        let mut networks = standing.addresses.clone();
+        networks.retain(|(address, _)| self.addresses.contains(address));
+        moves.networks = networks != self.networks;
+        self.networks = networks;
+        let routers = [standing.gateway.map(IpAddr::from), standing.gateway6.map(IpAddr::from)];
+        if routers != self.routers {
+            (self.routers, moves.routers) = (routers, Some(routers));
+        }
+        moves
+    }
+
+    /// Whether the classifier has a place for one more address. Those of IPv4 never take one of IPv6's,
+    /// whose ports would be others' then.
+    fn has_room(&self, address: IpAddr) -> bool {
+        let six = self.addresses.iter().filter(|ours| ours.is_ipv6()).count();
+        let four = self.addresses.len() - six;
+        match address {
+            IpAddr::V4(_) => four < ADDRESSES - ADDRESSES6,
+            IpAddr::V6(_) => self.speaks_v6 && six < ADDRESSES6.min(ADDRESSES.saturating_sub(four)),
+        }
+    }
+}
+
+impl Server {
+    /// Looks how the interface stands, if something has changed and the last look was not just now.
+    pub(crate) fn follow_link(&mut self) {
+        let Some(finder) = self.neighbours.as_mut().filter(|finder| finder.has_moved()) else { return };
+        if self.looked.is_some_and(|looked| looked.elapsed() < PAUSE) {
+            return;
+        }
+        self.looked = Some(Instant::now());
+        let Ok(standing) = finder.standing() else { return };
+        let known = standing.addresses.iter().any(|(address, _)| address.is_ipv4());
+        if !known {
+            // An interface that is just being configured anew; it is looked at again when it is.
+            return;
+        }
+        let moves = self.settings.follow(&standing);
+        if moves == Moves::default() {
+            return;
+        }
+        if moves.new.iter().any(|address| !self.tables.is_local(*address)) {
+            self.serve_new_addresses();
+        }
+        let standing = Arc::new(Standing { addresses: self.settings.networks.clone(), ..standing });
+        self.tell_all(|| Command::Routes(standing.clone()));
+        self.tell_of_moves(&moves);
+    }
+
+    /// The classifier learns the new addresses. Groups stand behind them and are written down again.
+    fn serve_new_addresses(&self) {
+        if let Err(why) = crate::start::configure(&self.tables, &self.settings, &self.settings.classes) {
+            return eprintln!("silkd: new addresses are Linux's: {why}");
+        }
+        let groups = self.settings.broadcasts().chain([Ipv4Addr::BROADCAST]).map(IpAddr::from);
+        // Those that were joined first: the others are heard as far as there is room.
+        for group in self.groups.all().chain(groups) {
+            let _ = self.tables.hear(group);
+        }
+    }
+
+    fn tell_of_moves(&self, moves: &Moves) {
+        moves.new.iter().for_each(|address| eprintln!("silkd: {address} is an address of silk's now"));
+        moves.gone.iter().for_each(|address| eprintln!("silkd: {address} is gone from the interface"));
+        let beyond = moves.beyond.iter();
+        beyond.for_each(|address| eprintln!("silkd: {address} is Linux's: the classifier holds no more"));
+        for (router, family) in moves.routers.iter().flatten().zip(["IPv4", "IPv6"]) {
+            match router {
+                Some(router) => eprintln!("silkd: what is far is reached by {router} over {family}"),
+                None => eprintln!("silkd: no default route of {family} leads over the interface"),
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// The interface's addresses and routers are these now.
+    pub fn follow(&mut self, standing: &Standing) {
+        let (mut four, mut six) = (Vec::new(), Vec::new());
+        for (address, prefix) in &standing.addresses {
+            match address {
+                IpAddr::V4(address) => four.push((*address, *prefix)),
+                IpAddr::V6(address) => six.push((*address, *prefix)),
+            }
+        }
+        if let Some(ip) = self.paths.module_mut::<Ip>() {
+            ip.routes.become_these(Routes::new(&four, standing.gateway));
+        }
+        if let Some(ip) = self.paths.module_mut::<Ip6>() {
+            ip.routes.become_these(Routes::new(&six, standing.gateway6));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silk_config::Config;
+    use std::path::PathBuf;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn settings() -> Settings {
+        let text = "[device]\ninterface = \"eth0\"\n[[class]]\nname = \"all\"\ndefault = true\n";
+        let config = Config::parse("test", text).unwrap_or_else(|faults| panic!("{faults}"));
+        let mut settings = Settings::new(config, PathBuf::new());
+        settings.speaks_v6 = true;
+        settings.addresses = vec![ip("10.0.0.1"), ip("fd00::1")];
+        settings.networks = vec![(ip("10.0.0.1"), 24), (ip("fd00::1"), 64)];
+        settings
+    }
+
+    fn standing(addresses: &[(&str, u8)], router: Option<&str>) -> Standing {
+        Standing {
+            addresses: addresses.iter().map(|(address, length)| (ip(address), *length)).collect(),
+            gateway: router.map(|router| router.parse().unwrap()),
+            gateway6: None,
+        }
+    }
+
+    const BOTH: [(&str, u8); 2] = [("10.0.0.1", 24), ("fd00::1", 64)];
+
+    #[test]
+    fn what_stands_as_it_did_is_no_move() {
+        assert_eq!(settings().follow(&standing(&BOTH, None)), Moves::default());
+    }
+
+    #[test]
+    fn a_new_address_comes_behind_those_there_are() {
+        let mut settings = settings();
+        let all = [("10.0.9.1", 24), ("10.0.0.1", 24), ("fd00::1", 64)];
+        assert_eq!(
+            settings.follow(&standing(&all, None)),
+            Moves { new: vec![ip("10.0.9.1")], networks: true, ..Moves::default() }
+        );
+        assert_eq!(settings.addresses, [ip("10.0.0.1"), ip("fd00::1"), ip("10.0.9.1")]);
+        assert_eq!(settings.source_for(ip("10.0.9.7")), Some(ip("10.0.9.1")));
+    }
+
+    #[test]
+    fn nobody_connects_from_an_address_that_is_gone_until_it_is_back() {
+        let mut settings = settings();
+        let all = [("10.0.0.1", 24), ("10.0.9.1", 24)];
+        settings.follow(&standing(&all, None));
+        let moves = settings.follow(&standing(&all[1..], None));
+        assert_eq!(moves, Moves { gone: vec![ip("10.0.0.1")], networks: true, ..Moves::default() });
+        assert_eq!(settings.source_for(ip("10.0.9.7")), Some(ip("10.0.9.1")));
+        assert_eq!(settings.source_for(ip("10.0.0.7")), None);
+        let moves = settings.follow(&standing(&all, None));
+        assert_eq!(moves, Moves { new: vec![ip("10.0.0.1")], networks: true, ..Moves::default() });
+        assert_eq!(settings.addresses.len(), 3, "it has its place still");
+    }
+
+    #[test]
+    fn the_default_route_is_followed() {
+        let mut settings = settings();
+        let far = ip("192.0.2.7");
+        assert_eq!(settings.source_for(far), None);
+        let moves = settings.follow(&standing(&BOTH, Some("10.0.0.254")));
+        assert_eq!(moves.routers, Some([Some(ip("10.0.0.254")), None]));
+        assert_eq!(settings.source_for(far), Some(ip("10.0.0.1")));
+        assert_eq!(settings.follow(&standing(&BOTH, None)).routers, Some([None, None]));
+        assert_eq!(settings.source_for(far), None);
+    }
+
+    #[test]
+    fn an_address_beyond_the_tables_is_linuxs() {
+        let mut settings = settings();
+        let many: Vec<String> = (1..=9).map(|n| format!("10.0.0.{n}")).collect();
+        let all: Vec<(&str, u8)> = many.iter().map(|address| (address.as_str(), 24)).collect();
+        let moves = settings.follow(&standing(&all, None));
+        assert_eq!((moves.new.len(), moves.beyond), (7, vec![ip("10.0.0.9")]));
+        assert_eq!(settings.networks.len(), 8);
+        assert_eq!(settings.follow(&standing(&all, None)), Moves::default(), "it was told");
+    }
+
+    #[test]
+    fn a_network_may_become_larger() {
+        let mut settings = settings();
+        let moves = settings.follow(&standing(&[("10.0.0.1", 16), BOTH[1]], None));
+        assert_eq!(moves, Moves { networks: true, ..Moves::default() });
+        assert_eq!(settings.source_for(ip("10.0.9.7")), Some(ip("10.0.0.1")));
+    }
+}
