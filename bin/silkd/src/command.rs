@@ -9,7 +9,7 @@ use silk_control::{Refusal, Report, SlotNumber};
 use silk_device::netlink::Standing;
 use silk_path::Endpoint;
 use silk_stream::{Arena, RingPlace, wake};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -250,6 +250,13 @@ pub enum Event {
     },
     /// A path needs the Ethernet address of a neighbour: Linux is to find it.
     Resolve(IpAddr),
+    /// What routers of a link of silk's own advertise is this from now on.
+    Routers {
+        /// The addresses made of their prefixes, each with the length of its network on the link.
+        addresses: Vec<(Ipv6Addr, u8)>,
+        /// Who leads beyond the link.
+        router: Option<Ipv6Addr>,
+    },
 }
 
 /// The control thread's way to an executor.

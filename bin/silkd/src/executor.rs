@@ -194,7 +194,7 @@ impl Executor {
                 engine.tell_control(Event::Prioritised { peer, outcome });
             }
             Command::Classes(classes) => engine.set_classes(classes),
-            Command::Routes(standing) => engine.follow(&standing),
+            Command::Routes(standing) => engine.follow(&standing, now),
             Command::Report(to) => {
                 let _ = to.send(engine.report());
             }

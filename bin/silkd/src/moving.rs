@@ -1,6 +1,6 @@
-//! Addresses and routers that change while the daemon runs, where Linux shares the interface: new addresses
-//! are served too, addresses that are gone are connected from no more, and the default route is
-//! followed, by connections that exist too. It must never move an address in the classifier's tables, whose
+//! Addresses and routers that change while the daemon runs, because Linux shares the interface, or because
+//! routers of IPv6 advertise them on a link of silk's own: new addresses are served too, addresses that
+//! are gone are connected from no more, and the default route is followed, by connections that exist too. It must never move an address in the classifier's tables, whose
 //! ports know addresses by their places.
 
 use crate::command::Command;
@@ -10,8 +10,9 @@ use crate::settings::Settings;
 use silk_device::netlink::Standing;
 use silk_modules::ip::{Ip, Routes};
 use silk_modules::ip6::Ip6;
+use silk_modules::nd::Nd;
 use silk_path::classify::layout::{ADDRESSES, ADDRESSES6};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,8 +30,8 @@ pub struct Moves {
     pub beyond: Vec<IpAddr>,
     /// The networks on the link are others.
     pub networks: bool,
-    /// The routers, where one of them changed: of IPv4, of IPv6.
-    pub routers: Option<[Option<IpAddr>; 2]>,
+    /// The routers that are others now, and of which IP.
+    pub routers: Vec<(&'static str, Option<IpAddr>)>,
 }
 
 impl Settings {
@@ -58,9 +59,9 @@ impl Settings {
         moves.networks = networks != self.networks;
         self.networks = networks;
         let routers = [standing.gateway.map(IpAddr::from), standing.gateway6.map(IpAddr::from)];
-        if routers != self.routers {
-            (self.routers, moves.routers) = (routers, Some(routers));
-        }
+        let known = std::mem::replace(&mut self.routers, routers);
+        let both = ["IPv4", "IPv6"].into_iter().zip(routers).zip(known);
+        moves.routers = both.filter(|((_, now), before)| now != before).map(|(router, _)| router).collect();
         moves
     }
 
@@ -90,6 +91,19 @@ impl Server {
             // An interface that is just being configured anew; it is looked at again when it is.
             return;
         }
+        self.take_over(standing);
+    }
+
+    /// Routers advertise this on a link of silk's own: beside it stands what is configured.
+    pub(crate) fn follow_routers(&mut self, made: &[(Ipv6Addr, u8)], router: Option<Ipv6Addr>) {
+        let device = &self.settings.config.device;
+        let (gateway, gateway6) = (device.gateway, device.gateway6.or(router));
+        let mut addresses = self.settings.configured.clone();
+        addresses.extend(made.iter().map(|(address, length)| (IpAddr::from(*address), *length)));
+        self.take_over(Standing { addresses, gateway, gateway6 });
+    }
+
+    fn take_over(&mut self, standing: Standing) {
         let moves = self.settings.follow(&standing);
         if moves == Moves::default() {
             return;
@@ -119,7 +133,7 @@ impl Server {
         moves.gone.iter().for_each(|address| eprintln!("silkd: {address} is gone from the interface"));
         let beyond = moves.beyond.iter();
         beyond.for_each(|address| eprintln!("silkd: {address} is Linux's: the classifier holds no more"));
-        for (router, family) in moves.routers.iter().flatten().zip(["IPv4", "IPv6"]) {
+        for (family, router) in &moves.routers {
             match router {
                 Some(router) => eprintln!("silkd: what is far is reached by {router} over {family}"),
                 None => eprintln!("silkd: no default route of {family} leads over the interface"),
@@ -130,7 +144,7 @@ impl Server {
 
 impl Engine {
     /// The interface's addresses and routers are these now.
-    pub fn follow(&mut self, standing: &Standing) {
+    pub fn follow(&mut self, standing: &Standing, now: silk_instant::Instant) {
         let (mut four, mut six) = (Vec::new(), Vec::new());
         for (address, prefix) in &standing.addresses {
             match address {
@@ -144,6 +158,11 @@ impl Engine {
         if let Some(ip) = self.paths.module_mut::<Ip6>() {
             ip.routes.become_these(Routes::new(&six, standing.gateway6));
         }
+        let addresses: Vec<_> = six.iter().map(|(address, _)| *address).collect();
+        if let Some(nd) = self.paths.module_mut::<Nd>() {
+            nd.become_these(&addresses, &mut self.port);
+        }
+        self.answer_requests(now);
     }
 }
 
@@ -214,9 +233,9 @@ mod tests {
         let far = ip("192.0.2.7");
         assert_eq!(settings.source_for(far), None);
         let moves = settings.follow(&standing(&BOTH, Some("10.0.0.254")));
-        assert_eq!(moves.routers, Some([Some(ip("10.0.0.254")), None]));
+        assert_eq!(moves.routers, [("IPv4", Some(ip("10.0.0.254")))]);
         assert_eq!(settings.source_for(far), Some(ip("10.0.0.1")));
-        assert_eq!(settings.follow(&standing(&BOTH, None)).routers, Some([None, None]));
+        assert_eq!(settings.follow(&standing(&BOTH, None)).routers, [("IPv4", None)]);
         assert_eq!(settings.source_for(far), None);
     }
 

@@ -3,7 +3,7 @@
 
 use crate::acceptance::{Brought, bring, call_one};
 use crate::classes::terms_of;
-use crate::command::{ListenerHold, Rings, SocketName};
+use crate::command::{Event, ListenerHold, Rings, SocketName};
 use crate::datagram_errors::Reported;
 use crate::engine::Engine;
 use crate::family_end::FamilyEnd;
@@ -216,8 +216,9 @@ impl Engine {
                 self.reported(udp, Reported { local, remote, report, quoted }, now);
             }
             Request::Arrived { mut frame, checksum } => self.reassembled(&mut frame, checksum, now),
-            // Addresses and routers are configured, or Linux's.
-            Request::Routers { .. } => {}
+            Request::Routers { addresses, router } => {
+                self.tell_control(Event::Routers { addresses, router });
+            }
         }
     }
 

@@ -249,6 +249,7 @@ impl Server {
                         self.tell_neighbour(answer);
                     }
                 }
+                Event::Routers { addresses, router } => self.follow_routers(&addresses, router),
             }
         }
     }

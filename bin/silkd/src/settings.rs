@@ -26,6 +26,8 @@ pub struct Settings {
     /// Networks that are reached over silk's interface: its address there now, and the prefix's
     /// length. Whatever is not in one of them, or behind a router, is Linux's to reach.
     pub networks: Vec<(IpAddr, u8)>,
+    /// The networks that the link had at first.
+    pub configured: Vec<(IpAddr, u8)>,
     /// Addresses of the interface for which the classifier has no room.
     pub beyond: Vec<IpAddr>,
     /// The paths that sockets of `PF_SCOUT` can build.
@@ -51,6 +53,7 @@ impl Settings {
             joined: false,
             addresses: Vec::new(),
             networks: Vec::new(),
+            configured: Vec::new(),
             beyond: Vec::new(),
             recipes: Vec::new(),
             routers: [None; 2],

@@ -48,6 +48,9 @@ pub fn paths(settings: &Settings, link: &Link, tables: &Tables, domain: usize) -
         gateway: link.gateway,
         gateway6: link.gateway6,
         neighbours_told: link.shared,
+        // Where neighbour discovery arrives.
+        heeds_routers: settings.config.device.router_advertisements
+            && domain == settings.classes.domain(settings.classes.default),
         tcp: tcp::Parameters {
             config: tcp_config(&settings.config, link.device.mtu),
             secret: link.secret,

@@ -146,6 +146,7 @@ fn open(settings: &mut Settings) -> Result<Opened, String> {
     };
     settings.addresses = opened.link.addresses.iter().map(|(address, _)| *address).collect();
     settings.networks = opened.link.addresses.clone();
+    settings.configured = opened.link.addresses.clone();
     settings.routers = [opened.link.gateway.map(IpAddr::from), opened.link.gateway6.map(IpAddr::from)];
     settings.speaks_v6 = stack::speaks_v6(&settings.config)?;
     settings.mtu = opened.link.device.mtu;
@@ -291,7 +292,14 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
             let mac = device.mac.map_or(interface.mac.0, |mac| mac.0);
             let addresses =
                 own_addresses(&device, network.address, mac).into_iter().map(|(ip, _)| ip).collect();
-            let options = packet::Options { addresses, vlan, ..packet::Options::default() };
+            if device.router_advertisements && device.mac.is_none() && linux_heeds_routers(name) {
+                return Err(format!(
+                    "Linux heeds the routers on `{name}` too and would have the same addresses: \
+                     `sysctl net.ipv6.conf.{name}.accept_ra=0`, or give silk a `mac` of its own"
+                ));
+            }
+            let station = device.router_advertisements.then(|| ipv6::station(mac));
+            let options = packet::Options { addresses, station, vlan, ..packet::Options::default() };
             let opened = open_ends(
                 settings,
                 |domains| packet::open_domains(name, domains, BUCKETS, &options),
@@ -340,12 +348,20 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
     })
 }
 
+/// Whether Linux makes addresses of what routers advertise on the interface.
+fn linux_heeds_routers(interface: &str) -> bool {
+    let setting = std::fs::read_to_string(format!("/proc/sys/net/ipv6/conf/{interface}/accept_ra"));
+    setting.is_ok_and(|setting| setting.trim() != "0")
+}
+
 /// The addresses of a device that is silk's alone: those of the configuration, and with one of
-/// IPv6 the link-local one that goes with it (RFC 4291 §2.1).
+/// IPv6, or where routers give some, the link-local one that goes with it (RFC 4291 §2.1).
 fn own_addresses(device: &silk_config::Device, four: Ipv4Addr, mac: [u8; 6]) -> Vec<(IpAddr, u8)> {
     let mut addresses = vec![(four.into(), device.address.map_or(32, |network| network.prefix.length()))];
     if let Some(six) = device.address6 {
         addresses.push((six.address.into(), six.prefix.length()));
+    }
+    if device.address6.is_some() || device.router_advertisements {
         addresses.push((ipv6::link_local(mac).into(), 64));
     }
     addresses

@@ -76,6 +76,9 @@ pub struct Device {
     pub address6: Option<Network<Ipv6Addr>>,
     /// Where packets for other networks go over IPv6.
     pub gateway6: Option<Ipv6Addr>,
+    /// What routers of IPv6 advertise is heeded: addresses are made of their prefixes, and they lead to
+    /// other networks where there is no `gateway6` (not xdp).
+    pub router_advertisements: bool,
     /// The virtual LAN whose frames are silk's, 1 to 4094 (IEEE 802.1Q-2018 §9.6); `None`: frames
     /// without a tag are.
     pub vlan: Option<u16>,
@@ -106,6 +109,7 @@ impl Device {
             gateway: section.read("gateway"),
             address6: section.read("address6"),
             gateway6: section.read("gateway6"),
+            router_advertisements: section.or("router_advertisements", false),
             vlan: section.between("vlan", 1..=4094),
             mac: section.read("mac"),
             napi: section.or("napi", Napi::Inherit),
@@ -121,7 +125,7 @@ impl Device {
     /// What goes with what.
     fn check(&self, section: &mut Section<'_, '_>) {
         if self.kind == DeviceKind::Xdp {
-            for key in ["address", "gateway", "address6", "gateway6", "mac"] {
+            for key in ["address", "gateway", "address6", "gateway6", "router_advertisements", "mac"] {
                 section.forbid(key, "with `kind = \"xdp\"` Linux's own addresses and routes are used");
             }
         } else {
@@ -148,8 +152,9 @@ impl Device {
             let message = format!("{gateway} cannot be reached directly from {}", address.prefix);
             section.notes.fault(section.span_of("gateway"), message);
         }
-        if self.gateway6.is_some() && self.address6.is_none() && self.kind != DeviceKind::Xdp {
-            section.forbid("gateway6", "it needs an `address6`");
+        let six = self.address6.is_some() || self.router_advertisements;
+        if self.gateway6.is_some() && !six && self.kind != DeviceKind::Xdp {
+            section.forbid("gateway6", "it needs an `address6`, or `router_advertisements = true`");
         }
     }
 }

@@ -57,6 +57,7 @@ impl Config {
                 gateway,
                 address6,
                 gateway6,
+                router_advertisements,
                 vlan,
                 mac,
                 mode,

@@ -31,6 +31,8 @@ pub(crate) use transmit::PacketTransmit;
 pub struct Options {
     /// silk's own addresses, which Linux must not have; none: every frame is taken.
     pub addresses: Vec<IpAddr>,
+    /// Addresses of IPv6 that end in this are silk's too, whatever network they are in.
+    pub station: Option<[u8; 8]>,
     /// The VLAN whose frames are taken, 1 to 4094; 0: those without a tag.
     pub vlan: u16,
     /// How many received frames may be held.
@@ -59,6 +61,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             addresses: Vec::new(),
+            station: None,
             vlan: 0,
             buffers: 256,
             longest: eth::HEADER + 65_535,
@@ -104,7 +107,7 @@ pub fn open_domains(
     let mut ends = Vec::new();
     for receiver in receivers {
         // Only now: until all were members, packets would have come to the wrong ones.
-        sys::filter(receiver.fd.as_fd(), &accept(options.vlan, &options.addresses))
+        sys::filter(receiver.fd.as_fd(), &accept(options))
             .map_err(|error| OpenError::of(interface, "choose packets", error))?;
         let transmit = Box::new(PacketTransmit::open(interface, &options.sending)?);
         ends.push(End { receive: Box::new(receiver), transmit });
@@ -118,9 +121,10 @@ const RETURN: u16 = 0x06;
 const ACCEPT: Filter = (RETURN, 0, 0, u32::MAX);
 const REFUSE: Filter = (RETURN, 0, 0, 0);
 
-/// The socket filter: frames of this VLAN, and with `addresses` only ARP and IP to those, and to
+/// The socket filter: frames of one VLAN, and with addresses only ARP and IP to those, and to
 /// groups: neighbours ask through one.
-fn accept(vlan: u16, addresses: &[IpAddr]) -> Vec<Filter> {
+fn accept(options: &Options) -> Vec<Filter> {
+    let Options { addresses, station, vlan, .. } = options;
     const LOAD_WORD: u16 = 0x20;
     const LOAD_HALF: u16 = 0x28;
     const LOAD_BYTE: u16 = 0x30;
@@ -141,7 +145,7 @@ fn accept(vlan: u16, addresses: &[IpAddr]) -> Vec<Filter> {
         (JUMP_EQUAL, 0, 3, eth::TAGGED.into()),
         (LOAD_WORD, 0, 0, TCI),
         (AND, 0, 0, eth::VID.into()),
-        (JUMP_EQUAL, 1, 0, vlan.into()),
+        (JUMP_EQUAL, 1, 0, u32::from(*vlan)),
         REFUSE,
     ];
     if !addresses.is_empty() {
@@ -149,6 +153,14 @@ fn accept(vlan: u16, addresses: &[IpAddr]) -> Vec<Filter> {
         let mut six = vec![(LOAD_BYTE, 0, 0, 38), (JUMP_EQUAL, 0, 1, 0xff), ACCEPT];
         // What is for a group of stations, beside what is for us.
         let mut four = vec![(LOAD_BYTE, 0, 0, 0), (JUMP_SET, 0, 1, 1), ACCEPT, (LOAD_WORD, 0, 0, 30)];
+        let [high, low] = station.map_or([0; 2], |station| {
+            let (words, _) = station.as_chunks();
+            [0, 1].map(|at| u32::from_be_bytes(words[at]))
+        });
+        if station.is_some() {
+            six.extend([(LOAD_WORD, 0, 0, 46), (JUMP_EQUAL, 0, 3, high)]);
+            six.extend([(LOAD_WORD, 0, 0, 50), (JUMP_EQUAL, 0, 1, low), ACCEPT]);
+        }
         for &address in addresses {
             match address {
                 IpAddr::V4(address) => four.extend([(JUMP_EQUAL, 0, 1, address.to_bits()), ACCEPT]),
@@ -186,9 +198,14 @@ mod tests {
 
     #[test]
     fn the_filter_grows_with_the_addresses() {
-        assert_eq!(accept(0, &[]).len(), 9);
+        let length = |addresses: &[IpAddr]| {
+            accept(&Options { addresses: addresses.to_vec(), ..Options::default() }).len()
+        };
+        assert_eq!(length(&[]), 9);
         let four = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        assert_eq!(accept(0, &[four, four]).len(), 28);
-        assert_eq!(accept(0, &[four, four, IpAddr::V6(Ipv6Addr::LOCALHOST)]).len(), 37);
+        assert_eq!(length(&[four, four]), 28);
+        assert_eq!(length(&[four, four, IpAddr::V6(Ipv6Addr::LOCALHOST)]), 37);
+        let own = Options { addresses: vec![four, four], station: Some([1; 8]), ..Options::default() };
+        assert_eq!(accept(&own).len(), 33);
     }
 }

@@ -123,7 +123,7 @@ proptest! {
 
 #[test]
 fn a_stream_over_a_template_is_the_same_stream() {
-    [0, 100].map(stream_on);
+    [0, 100].into_iter().for_each(stream_on);
 }
 
 fn stream_on(vlan: u16) {

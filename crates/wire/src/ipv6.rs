@@ -210,14 +210,15 @@ pub const fn group(destination: Ipv6Addr) -> [u8; 6] {
     [0x33, 0x33, a, b, c, d]
 }
 
-/// The link-local address that an Ethernet address makes (RFC 4862 §5.3, RFC 2464 §4 and §5).
-pub const fn link_local(mac: [u8; 6]) -> Ipv6Addr {
+/// The end of the addresses of the station with that Ethernet address (RFC 4291 App. A, RFC 2464 §4).
+pub const fn station(mac: [u8; 6]) -> [u8; 8] {
     let [a, b, c, d, e, f] = mac;
-    Ipv6Addr::new(0xfe80, 0, 0, 0, word_of(a ^ 2, b), word_of(c, 0xff), word_of(0xfe, d), word_of(e, f))
+    [a ^ 2, b, c, 0xff, 0xfe, d, e, f]
 }
 
-const fn word_of(high: u8, low: u8) -> u16 {
-    (high as u16) << 8 | low as u16
+/// The link-local address that an Ethernet address makes (RFC 4862 §5.3, RFC 2464 §4 and §5).
+pub const fn link_local(mac: [u8; 6]) -> Ipv6Addr {
+    Ipv6Addr::from_bits(0xfe80 << 112 | u64::from_be_bytes(station(mac)) as u128)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! Needs root, and the daemon and the preload library beside the command (`cargo build` makes them); where
 //! that is missing each test says SKIPPED aloud.
 
+mod advertised;
 mod apache;
 mod bench;
 mod clients;

@@ -33,7 +33,7 @@ pub(super) struct PacketReceive {
 impl PacketReceive {
     /// With the filter that the options ask for.
     pub fn open(interface: &str, options: &Options) -> Result<Self, OpenError> {
-        Self::with_filter(interface, options, &accept(options.vlan, &options.addresses))
+        Self::with_filter(interface, options, &accept(options))
     }
 
     /// With another filter for now.

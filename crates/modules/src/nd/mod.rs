@@ -91,8 +91,13 @@ impl Nd {
         Self { routers: heeds.then(Routers::new), ..self }
     }
 
-    /// Our addresses are these from now on. Of those that are new it is asked whether they are ours alone.
+    /// Our addresses are these from now on. Of those that are new it is asked whether they are ours alone. (The
+    /// groups through which they are asked for are known: they end as the link-local address does.) Where
+    /// Linux shares the interface it minds them itself.
     pub fn become_these(&mut self, addresses: &[Ipv6Addr], port: &mut dyn Port) {
+        if self.told {
+            return;
+        }
         self.addresses.retain(|(ours, _)| addresses.contains(ours));
         let new: Vec<_> = addresses.iter().filter(|address| !self.is_ours(**address)).copied().collect();
         self.addresses.extend(new.into_iter().map(|address| (address, None)));

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::net::Ipv6Addr;
 use core::time::Duration;
 use silk_instant::Instant;
-use silk_wire::{MacAddr, ndp};
+use silk_wire::{MacAddr, ipv6, ndp};
 
 /// Routers that are remembered.
 const ROUTERS: usize = 4;
@@ -144,11 +144,10 @@ fn is_usable(prefix: &ndp::Prefix) -> bool {
         && !network.is_unspecified()
 }
 
-/// The address of the station with that link address (RFC 4291 App. A: modified EUI-64).
-fn address(network: Ipv6Addr, MacAddr([a, b, c, d, e, f]): MacAddr) -> Ipv6Addr {
-    let [one, two, three, four, ..] = network.segments();
-    let station = [[a ^ 2, b], [c, 0xff], [0xfe, d], [e, f]].map(u16::from_be_bytes);
-    Ipv6Addr::new(one, two, three, four, station[0], station[1], station[2], station[3])
+/// The address of the station with that link address.
+fn address(network: Ipv6Addr, MacAddr(link): MacAddr) -> Ipv6Addr {
+    let station = u128::from(u64::from_be_bytes(ipv6::station(link)));
+    Ipv6Addr::from_bits(network.to_bits() >> 64 << 64 | station)
 }
 
 #[cfg(test)]

@@ -1,0 +1,89 @@
+//! A link of silk's own where a router of IPv6 advertises itself: silk makes an address of its prefix, is reached
+//! by it, and reaches by the router what is far.
+
+use crate::host::{Silk, within};
+use crate::python::CLIENTS;
+use silk_testkit::netns::{INTERFACE, Running};
+use std::process::Command;
+use std::time::Duration;
+
+/// Where everybody on the link is, and somebody far away.
+const PREFIX: &str = "2001:db8:7::";
+const FAR: &str = "2001:db8:99::1";
+/// An echo server of IPv6.
+const SERVER: &str = "import asyncio, sys\n\
+    async def echo(reader, writer):\n\
+    \x20   while data := await reader.read(65536):\n\
+    \x20       writer.write(data)\n\
+    \x20       await writer.drain()\n\
+    \x20   writer.close()\n\
+    async def main():\n\
+    \x20   async with await asyncio.start_server(echo, sys.argv[1], 7) as server:\n\
+    \x20       print('ready', flush=True)\n\
+    \x20       await server.serve_forever()\n\
+    asyncio.run(main())\n";
+
+fn start(more: &str) -> Option<Silk> {
+    let device =
+        format!("kind = \"packet\"\ninterface = \"{INTERFACE}\"\naddress = \"10.99.0.9/24\"\n{more}\n");
+    let silk = Silk::start_with(&device, "[[class]]\nname = \"all\"\ndefault = true\n")?;
+    silk.rig.client.ip(["address", "add", &format!("{PREFIX}1/64"), "dev", INTERFACE, "nodad"]).unwrap();
+    silk.rig.client.ip(["address", "add", &format!("{FAR}/128"), "dev", "lo", "nodad"]).unwrap();
+    silk.write("advertise.py", include_str!("advertise.py"));
+    silk.write("server.py", SERVER);
+    silk.write("echo_clients.py", CLIENTS);
+    Some(silk)
+}
+
+fn advertise(silk: &Silk, lifetime: &str) -> Running {
+    let arguments = ["advertise.py", INTERFACE, PREFIX, lifetime];
+    silk.start_logged(silk.on_peer("python3").args(arguments), "router")
+}
+
+fn says(silk: &Silk, what: &str) {
+    let said = within(Duration::from_secs(20), || silk.log("silkd").contains(what));
+    assert!(said, "{what}:\n{}{}", silk.log("silkd"), silk.log("router"));
+}
+
+fn serve(silk: &Silk, mut python: Command, address: &str, name: &str) -> Running {
+    let server = silk.start_logged(python.args(["server.py", address]), name);
+    assert!(within(Duration::from_secs(20), || silk.log(name).contains("ready")), "{}", silk.log(name));
+    server
+}
+
+fn all_come_back(mut python: Command, address: &str) {
+    let said = crate::host::text(python.args(["echo_clients.py", address, "7", "4", "50000"]));
+    assert_eq!(said.trim(), "4 of 4 came back");
+}
+
+#[test]
+fn an_address_and_a_router_come_by_advertisement_and_go() {
+    // With Linux's own it would be Linux's address too.
+    let Some(silk) = start("router_advertisements = true\nmac = \"02:00:00:00:00:5a\"") else { return };
+    let router = advertise(&silk, "60");
+    says(&silk, "is an address of silk's now");
+    says(&silk, "what is far is reached by fe80::");
+    assert!(!silk.log("silkd").contains("IPv4"), "{}", silk.log("silkd"));
+    let said = silk.log("silkd");
+    let ours = said.lines().find_map(|line| line.strip_suffix(" is an address of silk's now"));
+    let ours = ours.and_then(|line| line.strip_prefix("silkd: ")).expect("it was said");
+    assert_eq!(ours, "2001:db8:7::ff:fe00:5a");
+    let _ours = serve(&silk, silk.on_paths("python3"), "::", "ours");
+    all_come_back(silk.on_peer("python3"), ours);
+    let _far = serve(&silk, silk.on_peer("python3"), FAR, "far");
+    all_come_back(silk.on_paths("python3"), FAR);
+    router.stop(Duration::from_secs(5));
+    let _router = advertise(&silk, "0");
+    says(&silk, "no default route of IPv6");
+    // The prefix is still there.
+    all_come_back(silk.on_peer("python3"), ours);
+}
+
+#[test]
+fn who_is_not_to_heed_routers_does_not() {
+    let Some(silk) = start("address6 = \"2001:db8:7::9/64\"") else { return };
+    let _router = advertise(&silk, "60");
+    let _ours = serve(&silk, silk.on_paths("python3"), "::", "ours");
+    all_come_back(silk.on_peer("python3"), "2001:db8:7::9");
+    assert!(!silk.log("silkd").contains("is an address of silk's now"), "{}", silk.log("silkd"));
+}
