@@ -149,8 +149,7 @@ impl Template {
         let length = msg.len() + usize::from(self.length - self.link);
         let (tos, own) = (self.header[self.ip_at(TOS)], msg.meta.tos & !self.changing());
         now < self.until
-            && packet_len(&msg.meta, self.header[self.ip_at(PROTOCOL)], length - ipv4::HEADER)
-                + ipv4::HEADER
+            && packet_len(&msg.meta, self.header[self.ip_at(PROTOCOL)], length - ipv4::HEADER) + ipv4::HEADER
                 <= self.mtu.into()
             && length <= ipv4::MAX
             && (own == tos || (tos != 0 && own == 0))

@@ -83,7 +83,8 @@ fn the_default_route_is_followed_by_new_connections_and_by_those_that_exist() {
     assert!(within(Duration::from_secs(10), || received() > before + 20), "what exists follows");
     assert!(slow.wait(Duration::from_secs(30)).is_some_and(|ended| ended.success()), "{}", silk.log("slow"));
     assert!(std::fs::read(silk.path("slow")).unwrap() == content(5_000_000));
-    let got = bytes(silk.on_paths("curl").args(["-sSf", "--max-time", "20", &format!("http://{FAR}:8080/1449")]));
+    let got =
+        bytes(silk.on_paths("curl").args(["-sSf", "--max-time", "20", &format!("http://{FAR}:8080/1449")]));
     assert!(got == content(1449));
     near.ip(["route", "del", "default"]).unwrap();
     hears(&silk, "no default route of IPv4 leads over the interface");

@@ -81,10 +81,11 @@ impl PacketReceive {
             if let Some(offload) = vnet::datagrams(arrival.header) {
                 let message = buffer.get(HEADROOM..HEADROOM + len).unwrap_or_default();
                 let Self { pool, arrived, received, packet, vlan, .. } = self;
-                let cut = segment::cut(message, offload, packet, |packet| match copied(pool, packet, *vlan) {
-                    Some(frame) => arrived.push_back(received.count(frame)),
-                    None => received.no_buffer += 1,
-                });
+                let cut =
+                    segment::cut(message, offload, packet, |packet| match copied(pool, packet, *vlan) {
+                        Some(frame) => arrived.push_back(received.count(frame)),
+                        None => received.no_buffer += 1,
+                    });
                 received.malformed += u64::from(cut.is_err());
                 self.pool.put(index, buffer);
                 continue;
