@@ -29,8 +29,8 @@ pub struct Moves {
     pub beyond: Vec<IpAddr>,
     /// The networks on the link are others.
     pub networks: bool,
-    /// The routers, where one of them changed: of IPv4, of IPv6.
-    pub routers: Option<[Option<IpAddr>; 2]>,
+    /// The router of IPv4 and that of IPv6, where it is another now, or none.
+    pub routers: [Option<Option<IpAddr>>; 2],
 }
 
 impl Settings {
@@ -58,9 +58,8 @@ impl Settings {
         moves.networks = networks != self.networks;
         self.networks = networks;
         let routers = [standing.gateway.map(IpAddr::from), standing.gateway6.map(IpAddr::from)];
-        if routers != self.routers {
-            (self.routers, moves.routers) = (routers, Some(routers));
-        }
+        let before = std::mem::replace(&mut self.routers, routers);
+        moves.routers = [0, 1].map(|family| Some(routers[family]).filter(|now| *now != before[family]));
         moves
     }
 
@@ -119,10 +118,11 @@ impl Server {
         moves.gone.iter().for_each(|address| eprintln!("silkd: {address} is gone from the interface"));
         let beyond = moves.beyond.iter();
         beyond.for_each(|address| eprintln!("silkd: {address} is Linux's: the classifier holds no more"));
-        for (router, family) in moves.routers.iter().flatten().zip(["IPv4", "IPv6"]) {
+        for (router, family) in moves.routers.iter().zip(["IPv4", "IPv6"]) {
             match router {
-                Some(router) => eprintln!("silkd: what is far is reached by {router} over {family}"),
-                None => eprintln!("silkd: no default route of {family} leads over the interface"),
+                Some(Some(router)) => eprintln!("silkd: what is far is reached by {router} over {family}"),
+                Some(None) => eprintln!("silkd: no default route of {family} leads over the interface"),
+                None => {}
             }
         }
     }
@@ -214,9 +214,9 @@ mod tests {
         let far = ip("192.0.2.7");
         assert_eq!(settings.source_for(far), None);
         let moves = settings.follow(&standing(&BOTH, Some("10.0.0.254")));
-        assert_eq!(moves.routers, Some([Some(ip("10.0.0.254")), None]));
+        assert_eq!(moves.routers, [Some(Some(ip("10.0.0.254"))), None]);
         assert_eq!(settings.source_for(far), Some(ip("10.0.0.1")));
-        assert_eq!(settings.follow(&standing(&BOTH, None)).routers, Some([None, None]));
+        assert_eq!(settings.follow(&standing(&BOTH, None)).routers, [Some(None), None]);
         assert_eq!(settings.source_for(far), None);
     }
 

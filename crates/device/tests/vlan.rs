@@ -34,7 +34,8 @@ fn message_is_carried(from: &mut End, to: &mut End) {
     from.transmit.flush();
     assert_eq!(from.transmit.transmitted().dropped(), 0);
     let mut got = Vec::new();
-    for (frame, bytes) in std::iter::repeat_with(|| arrivals(to, 1)).take_while(|some| !some.is_empty()).flatten()
+    for (frame, bytes) in
+        std::iter::repeat_with(|| arrivals(to, 1)).take_while(|some| !some.is_empty()).flatten()
     {
         assert_eq!(bytes[12..18], [0x81, 0, 0, VLAN as u8, 8, 0]);
         assert!(
