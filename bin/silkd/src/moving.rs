@@ -30,8 +30,8 @@ pub struct Moves {
     pub beyond: Vec<IpAddr>,
     /// The networks on the link are others.
     pub networks: bool,
-    /// The routers that are others now, and of which IP.
-    pub routers: Vec<(&'static str, Option<IpAddr>)>,
+    /// The router of IPv4 and that of IPv6, where it is another now, or none.
+    pub routers: [Option<Option<IpAddr>>; 2],
 }
 
 impl Settings {
@@ -59,9 +59,8 @@ impl Settings {
         moves.networks = networks != self.networks;
         self.networks = networks;
         let routers = [standing.gateway.map(IpAddr::from), standing.gateway6.map(IpAddr::from)];
-        let known = std::mem::replace(&mut self.routers, routers);
-        let both = ["IPv4", "IPv6"].into_iter().zip(routers).zip(known);
-        moves.routers = both.filter(|((_, now), before)| now != before).map(|(router, _)| router).collect();
+        let before = std::mem::replace(&mut self.routers, routers);
+        moves.routers = [0, 1].map(|family| Some(routers[family]).filter(|now| *now != before[family]));
         moves
     }
 
@@ -133,10 +132,11 @@ impl Server {
         moves.gone.iter().for_each(|address| eprintln!("silkd: {address} is gone from the interface"));
         let beyond = moves.beyond.iter();
         beyond.for_each(|address| eprintln!("silkd: {address} is Linux's: the classifier holds no more"));
-        for (family, router) in &moves.routers {
+        for (router, family) in moves.routers.iter().zip(["IPv4", "IPv6"]) {
             match router {
-                Some(router) => eprintln!("silkd: what is far is reached by {router} over {family}"),
-                None => eprintln!("silkd: no default route of {family} leads over the interface"),
+                Some(Some(router)) => eprintln!("silkd: what is far is reached by {router} over {family}"),
+                Some(None) => eprintln!("silkd: no default route of {family} leads over the interface"),
+                None => {}
             }
         }
     }
@@ -233,9 +233,9 @@ mod tests {
         let far = ip("192.0.2.7");
         assert_eq!(settings.source_for(far), None);
         let moves = settings.follow(&standing(&BOTH, Some("10.0.0.254")));
-        assert_eq!(moves.routers, [("IPv4", Some(ip("10.0.0.254")))]);
+        assert_eq!(moves.routers, [Some(Some(ip("10.0.0.254"))), None]);
         assert_eq!(settings.source_for(far), Some(ip("10.0.0.1")));
-        assert_eq!(settings.follow(&standing(&BOTH, None)).routers, [("IPv4", None)]);
+        assert_eq!(settings.follow(&standing(&BOTH, None)).routers, [Some(None), None]);
         assert_eq!(settings.source_for(far), None);
     }
 

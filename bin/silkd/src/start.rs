@@ -226,8 +226,9 @@ fn mode(device: &silk_config::Device, name: &str) -> xdp::Mode {
     }
 }
 
-/// The interface whose addresses and routes are shared with Linux: that of the device, or Linux's for the
-/// virtual LAN `vlan` of it.
+/// The interface whose addresses and routes are shared with Linux: Linux's for the virtual LAN `vlan` of the
+/// device's, or that itself. It is itself, too, where something else than such an interface moves tags
+/// (a program of traffic control, on a kernel without VLANs), which is the operator's to know.
 fn shared(
     kernel: &mut netlink::Netlink,
     device: &netlink::Interface,
@@ -237,14 +238,15 @@ fn shared(
         return Ok(device.clone());
     }
     let found = kernel.vlan(device.index, vlan).map_err(|error| error.to_string())?;
-    let found = found.ok_or_else(|| {
-        format!(
-            "Linux has no interface for VLAN {vlan} of `{0}`, whose addresses silk would share: \
-             `ip link add link {0} name {0}.{vlan} type vlan id {vlan}`, give it an address and set it up, \
-             then start again",
+    let found = found.unwrap_or_else(|| {
+        eprintln!(
+            "silkd: Linux has no interface for VLAN {vlan} of `{0}`, so the addresses of `{0}` itself are \
+             shared; if that is not meant: `ip link add link {0} name {0}.{vlan} type vlan id {vlan}`, \
+             give it the addresses, set it up, and start again",
             device.name
-        )
-    })?;
+        );
+        device.clone()
+    });
     if let Some(why) = silk_device::vlan::kept_apart(kernel, device) {
         eprintln!("silkd: packets of VLAN {vlan} will be Linux's: {why}");
     }

@@ -300,7 +300,7 @@ fn tagging() -> impl Strategy<Value = Tagging> {
         || (select(vec![0u16, 1, 100, 101, 4094, 4095]), 0..16u16).prop_map(|(vid, high)| vid | high << 12);
     let kind = select(vec![[0x81, 0], [0x88, 0xa8]]);
     prop_oneof![
-        8 => any::<u8>().prop_map(Tagging::Right),
+        16 => any::<u8>().prop_map(Tagging::Right),
         1 => Just(Tagging::None),
         2 => (kind, tci()).prop_map(|(kind, tci)| Tagging::One(kind, tci)),
         1 => tci().prop_map(Tagging::Two),
@@ -449,7 +449,7 @@ fn the_xdp_program_and_the_classifier_in_user_space_agree() {
         // By family and kind.
         let mut seen = [[0u32; 6]; 2];
         let mut runner = TestRunner::new(ProptestConfig {
-            cases: 2000,
+            cases: 2600,
             failure_persistence: None,
             ..ProptestConfig::default()
         });
@@ -492,6 +492,6 @@ fn the_xdp_program_and_the_classifier_in_user_space_agree() {
             seen.iter().flatten().all(|&count| count > 100),
             "every kind of answer was asked for: {seen:?}"
         );
-        assert!(tagged.iter().all(|&count| count > 100), "of tagged frames too: {tagged:?}");
+        assert!(tagged.iter().all(|&count| count > 20), "of tagged frames too: {tagged:?}");
     });
 }

@@ -70,6 +70,7 @@ fn the_default_route_is_followed_by_new_connections_and_by_those_that_exist() {
     assert!(within(Duration::from_secs(10), || silk.connections().len() == 1), "{}", silk.log("slow"));
     // The router becomes another station, that of the same host: an interface on top of its own.
     far.ip(["link", "add", "link", INTERFACE, "name", "router", "type", "macvlan"]).unwrap();
+    far.set(&format!("/proc/sys/net/ipv4/conf/{INTERFACE}/arp_ignore"), "1").unwrap();
     far.ip(["addr", "add", &format!("{PEER}/24"), "dev", "router"]).unwrap();
     far.ip(["link", "set", "router", "up"]).unwrap();
     near.ip(["addr", "add", &format!("{LATER}/24"), "dev", INTERFACE]).unwrap();

@@ -156,3 +156,29 @@ impl LocalAddress {
         Some(Self { interface: message.header.index, address, prefix: message.header.prefix_len })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_for_a_vlan_says_which_and_of_which_and_a_providers_is_none() {
+        let link = |protocol| {
+            let mut link = LinkMessage::default();
+            let data = InfoData::Vlan(vec![InfoVlan::Protocol(protocol), InfoVlan::Id(100)]);
+            let info = vec![LinkInfo::Kind(InfoKind::Vlan), LinkInfo::Data(data)];
+            link.attributes = vec![LinkAttribute::Link(7), LinkAttribute::LinkInfo(info)];
+            let interface = Interface::of(link);
+            (interface.vlan, interface.below)
+        };
+        assert_eq!(link(VlanProtocol::Ieee8021Q), (100, Some(7)));
+        assert_eq!(link(VlanProtocol::Ieee8021Ad), (0, Some(7)));
+    }
+
+    #[test]
+    fn what_is_in_another_namespace_is_not_beneath() {
+        let mut link = LinkMessage::default();
+        link.attributes = vec![LinkAttribute::LinkNetNsId(1), LinkAttribute::Link(7)];
+        assert_eq!(Interface::of(link).below, None);
+    }
+}

@@ -294,6 +294,27 @@ mod tests {
     }
 
     #[test]
+    fn frames_of_its_virtual_lan_alone_are_looked_at() {
+        let packet = frame(&ip(6, THERE, HERE, 20));
+        let on = |vid: u16| {
+            let mut tagged = packet.clone();
+            tagged.splice(12..12, [[0x81, 0], (vid | 0xe000).to_be_bytes()].concat());
+            tagged
+        };
+        for (vlan, ours, others) in [(0, on(0), on(100)), (100, on(100), packet.clone())] {
+            let tables = tables().on_vlan(vlan);
+            tables.own_port(Protocol::Tcp, None, 80);
+            assert_eq!(tables.classify(&ours), Verdict::Listen { domain: 1 });
+            assert_eq!(tables.classify(&others), Verdict::Pass);
+            assert_eq!(tables.classify(&on(101)), Verdict::Pass);
+            assert!(
+                matches!(parcel(&ours), Some(Parcel::Listen(Protocol::Tcp, local)) if local == HERE.into())
+            );
+            assert_eq!(tables.classify(&ours[..17]), Verdict::Pass);
+        }
+    }
+
+    #[test]
     fn a_rule_chooses_the_listen_path() {
         let tables = tables();
         tables.own_port(Protocol::Tcp, None, 81);
