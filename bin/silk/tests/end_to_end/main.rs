@@ -18,6 +18,7 @@ mod host;
 mod iperf;
 mod listening;
 mod names;
+mod narrowing;
 mod netem;
 mod nginx;
 mod options;
