@@ -19,6 +19,7 @@ mod listening;
 mod modes;
 mod named_paths;
 mod names;
+mod narrowing;
 mod netem;
 mod nginx;
 mod options;
