@@ -166,8 +166,8 @@ impl Engine {
         let named = self.sockets.remove(name).is_some_and(|socket| socket.named);
         let Some(family) = self.families.get_mut(&name.family) else { return };
         retire(&family.arena, name.slot);
-        family.pool.return_ring(end.rings.rx);
-        family.pool.return_ring(end.rings.tx);
+        family.pool.return_ring(end.rings().rx);
+        family.pool.return_ring(end.rings().tx);
         family.pool.return_slot(name.slot);
         if named {
             let _ = self.events.send(Told::SocketGone { name });

@@ -6,6 +6,7 @@ use crate::clock;
 use crate::command::{Event as Told, FamilyIndex, ListenerHold, SocketName};
 use crate::datagrams::Sibling;
 use crate::family_end::{FamilyEnd, ThreadEnd};
+use crate::giving_back::GivingBack;
 use crate::host::Host;
 use crate::port::DomainPort;
 use crate::sleep::Watch;
@@ -86,6 +87,8 @@ pub struct Engine {
     pub(crate) usual_congestion: Algorithm,
     pub(crate) families: BTreeMap<FamilyIndex, FamilyEnd>,
     pub(crate) sockets: Sockets,
+    /// Memory that nobody needs.
+    pub(crate) giving_back: GivingBack,
     /// The listening sockets by their listen path's index.
     pub(crate) listeners: BTreeMap<u32, Vec<Arc<ListenerHold>>>,
     /// The listen paths that were told that as many connections wait as may.
@@ -136,6 +139,7 @@ impl Engine {
             usual_congestion: parts.congestion,
             families: BTreeMap::new(),
             sockets: Sockets::default(),
+            giving_back: GivingBack::default(),
             listeners: BTreeMap::new(),
             fully_queued: BTreeSet::new(),
             accepted: Vec::new(),
@@ -201,6 +205,7 @@ impl Engine {
             }
         }
         self.due = due;
+        self.give_back(now);
     }
 
     /// Lets the policy choose activities until none is ready or `budget` of them have run.
@@ -381,7 +386,7 @@ impl Engine {
 
     /// When this domain wants to be woken even if nothing happens.
     pub fn due(&self) -> Option<Instant> {
-        [self.port.due(), self.host.due()].into_iter().flatten().min()
+        [self.port.due(), self.host.due(), self.giving_back.due()].into_iter().flatten().min()
     }
 
     /// Whether there is nothing to do right now.

@@ -17,6 +17,7 @@ mod engine;
 mod executor;
 mod family;
 mod family_end;
+mod giving_back;
 mod groups;
 mod host;
 mod host_socket;

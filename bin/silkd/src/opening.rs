@@ -248,7 +248,7 @@ impl Engine {
             .with(Attr::Class(class as u8))
             .with(Attr::InputQueue(self.input_queue(class)))
             .with(Attr::Owner(u64::from(name.family) << 32 | u64::from(name.slot)));
-        let rings = end.rings;
+        let rings = end.rings();
         match self.paths.create(top, attrs, Some(Box::new(end)), now, &mut self.port) {
             Ok(id) => {
                 self.admit(id, class);
@@ -339,6 +339,7 @@ impl Engine {
     /// gone, is reset.
     pub(crate) fn bring_accepted(&mut self, now: Instant) {
         while let Some((name, hold)) = self.accepted.pop() {
+            self.giving_back.wake(now);
             match self.bring_one(name, &hold) {
                 Some(Brought::Handed(thread)) => self.serve(name, thread),
                 Some(Brought::Queued) => {}
@@ -382,6 +383,7 @@ impl Engine {
         let Some(family) = self.families.get(&name.family) else { return };
         let Some(end) = SocketEnd::new(&family.arena, name, rings) else { return };
         let Some(top) = self.top() else { return };
+        self.giving_back.wake(now);
         let class = self.classes.class_of(peer.ip(), 0, local.port());
         let service = end.slot().service.load(SeqCst) as u8;
         let attrs = if service == 0 { Attrs::new() } else { Attrs::new().with(Attr::Tos(service)) };

@@ -40,6 +40,10 @@ pub struct ToProgram {
     limit: u32,
     /// The program has not been told of all of it.
     news: bool,
+    /// `write` when somebody last looked for what is idle.
+    looked_at: u32,
+    /// `write` when the ring last gave its memory back.
+    empty_at: u32,
 }
 
 /// What comes from the program.
@@ -62,8 +66,6 @@ pub struct FromProgram {
 pub struct SocketEnd {
     /// Which socket.
     pub name: SocketName,
-    /// Its rings, as the daemon's book has them.
-    pub rings: Rings,
     /// Bits of [`status`]. Ours; the slot has a copy.
     status: u32,
     /// `IP_TOS` as the path has it.
@@ -86,12 +88,18 @@ impl SocketEnd {
         let side = |ring| Side { arena: arena.clone(), slot: name.slot, ring };
         Some(Self {
             name,
-            rings,
             status: slot.status.load(Relaxed),
             service: 0,
             soft_error: 0,
             told_error: false,
-            to_program: ToProgram { side: side(rings.rx), write: 0, limit: rings.rx.size, news: false },
+            to_program: ToProgram {
+                side: side(rings.rx),
+                write: 0,
+                limit: rings.rx.size,
+                news: false,
+                looked_at: u32::MAX,
+                empty_at: u32::MAX,
+            },
             from_program: FromProgram {
                 side: side(rings.tx),
                 read: 0,
@@ -101,6 +109,11 @@ impl SocketEnd {
                 news: false,
             },
         })
+    }
+
+    /// Its rings, as the daemon's book has them.
+    pub fn rings(&self) -> Rings {
+        Rings { rx: self.to_program.side.ring, tx: self.from_program.side.ring }
     }
 
     /// The shared control block.
@@ -113,9 +126,25 @@ impl SocketEnd {
         self.from_program.look()
     }
 
+    /// A period is over in which nothing has arrived, and the program has read all that had: the ring
+    /// gives its memory back. Only we write there, and it reads nothing that it has not been told of;
+    /// where it writes itself, nobody knows whether it has just begun. Whether there was any.
+    pub fn give_back(&mut self) -> bool {
+        let to_program = &mut self.to_program;
+        let write = to_program.write;
+        let idle = std::mem::replace(&mut to_program.looked_at, write) == write;
+        let read = to_program.side.slot().rx_read.load(SeqCst) == write;
+        if !idle || !read || to_program.empty_at == write {
+            return false;
+        }
+        to_program.empty_at = write;
+        to_program.side.arena.give_back(to_program.side.ring);
+        true
+    }
+
     /// Bytes the program has not read yet.
     pub fn unread(&self) -> u32 {
-        used(self.to_program.write, self.slot().rx_read.load(SeqCst), self.rings.rx.size)
+        used(self.to_program.write, self.slot().rx_read.load(SeqCst), self.rings().rx.size)
     }
 
     /// Sets and clears bits of [`status`], which is news for everybody.
@@ -136,7 +165,7 @@ impl SocketEnd {
     /// the peer may be waiting for a window (CM §4.2 `B_start`). `true` when it has read so
     /// much in this very moment that it may not have seen that it was asked.
     pub fn ask_for_room(&self) -> bool {
-        let (size, half) = (self.rings.rx.size, self.to_program.limit / 2);
+        let (size, half) = (self.rings().rx.size, self.to_program.limit / 2);
         // The program counts what is free of the whole ring.
         let full = size - self.to_program.limit;
         let note = if self.to_program.room() < half as usize { full + half } else { 0 };
@@ -149,7 +178,7 @@ impl SocketEnd {
     /// Takes over the program's `SO_RCVBUF`: the peer is offered no more room than that. What
     /// it has been offered already is taken all the same.
     pub fn limit_receiving(&mut self) {
-        let size = self.rings.rx.size;
+        let size = self.rings().rx.size;
         self.to_program.limit = match self.slot().receive_limit.load(Relaxed) {
             0 => size,
             set => set.max(LEAST_WINDOW).min(size),
@@ -275,10 +304,10 @@ impl SocketEnd {
         let level = |word: &std::sync::atomic::AtomicU32, size: u32| word.load(Relaxed).min(size);
         let read_over = self.status & (status::FAILED | status::PEER_FIN) != 0;
         let write_over = self.status & (status::FAILED | status::SEND_CLOSED) != 0;
-        let room = free(slot.tx_write.load(SeqCst), self.from_program.read, self.rings.tx.size);
+        let room = free(slot.tx_write.load(SeqCst), self.from_program.read, self.rings().tx.size);
         let reader =
-            readable && (read_over || error || self.unread() >= level(&slot.wake_read, self.rings.rx.size));
-        let room = room >= level(&slot.wake_write, self.rings.tx.size) && self.from_program.sends_enough();
+            readable && (read_over || error || self.unread() >= level(&slot.wake_read, self.rings().rx.size));
+        let room = room >= level(&slot.wake_write, self.rings().tx.size) && self.from_program.sends_enough();
         let writer = writable && (write_over || error || room);
         let bits = if reader { waiting::READ } else { 0 } | if writer { waiting::WRITE } else { 0 };
         sleeping & bits != 0 && slot.waiting.fetch_and(!bits, SeqCst) & bits != 0
@@ -414,6 +443,21 @@ mod tests {
         outgoing.consume(2);
         assert_eq!(outgoing.len(), 3);
         assert_eq!(end.slot().tx_read.load(SeqCst), 2);
+    }
+
+    #[test]
+    fn a_receive_ring_that_was_read_and_is_idle_gives_its_memory_back() {
+        let mut end = end();
+        assert_eq!(end.split().0.write(b"hello"), 5);
+        assert_eq!([end.give_back(), end.give_back()], [false, false], "not read yet");
+        end.slot().rx_read.store(5, SeqCst);
+        assert_eq!(end.to_program.side.bytes().peek(0, 5).concat(), b"hello");
+        assert_eq!([end.give_back(), end.give_back()], [true, false]);
+        assert_eq!(end.to_program.side.bytes().peek(0, 5).concat(), [0; 5]);
+        assert_eq!(end.split().0.write(b"more"), 4);
+        assert_eq!(end.to_program.side.bytes().peek(5, 4).concat(), b"more");
+        end.slot().rx_read.store(9, SeqCst);
+        assert_eq!([end.give_back(), end.give_back()], [false, true], "what just came is not idle");
     }
 
     #[test]

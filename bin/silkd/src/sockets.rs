@@ -92,6 +92,16 @@ impl Sockets {
             .collect()
     }
 
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.values().flatten().all(Option::is_none)
+    }
+
+    /// All sockets of a family are in slots below this.
+    pub fn slots_of(&self, family: FamilyIndex) -> u32 {
+        self.0.get(&family).map_or(0, |slots| slots.len() as u32)
+    }
+
     /// Forgets a family, whose sockets are all gone.
     pub fn remove_family(&mut self, family: FamilyIndex) {
         self.0.remove(&family);

@@ -6,7 +6,8 @@ use crate::engine::Engine;
 use crate::scout::Recipe;
 use crate::settings::Settings;
 use silk_config::{
-    Config, Congestion, DeviceKind, Ecn, Graph as GraphFile, Percent, Policy as PolicyName, Source,
+    Config, Congestion, DeviceKind, Ecn, Graph as GraphFile, MtuProbing, Percent, Policy as PolicyName,
+    Source,
 };
 use silk_modules::{Device, HeaderTemplate, Setup, catalogue, tcp};
 use silk_path::classify::Tables;
@@ -119,6 +120,11 @@ fn tcp_config(config: &Config, mtu: u16) -> silk_tcp::Config {
             Ecn::Off => silk_tcp::Ecn::Off,
             Ecn::Accept => silk_tcp::Ecn::Accept,
             Ecn::Ask => silk_tcp::Ecn::Ask,
+        },
+        mtu_probing: match tcp.mtu_probing {
+            MtuProbing::Off => silk_tcp::MtuProbing::Off,
+            MtuProbing::BlackHoles => silk_tcp::MtuProbing::BlackHoles,
+            MtuProbing::Always => silk_tcp::MtuProbing::Always,
         },
         initial_window: tcp.initial_window,
         min_rto: tcp.min_rto,

@@ -34,5 +34,5 @@ pub use reload::Reload;
 pub use scheduler::{Listen, Policy, Scheduler};
 pub use silk_path::Value;
 pub use source::{LONGEST, Source, Unreadable};
-pub use tcp::{Congestion, Ecn, Keepalive, Tcp};
+pub use tcp::{Congestion, Ecn, Keepalive, MtuProbing, Tcp};
 pub use value::{ByteSize, Percent};

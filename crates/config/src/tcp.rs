@@ -28,6 +28,18 @@ words! {
     }
 }
 
+words! {
+    /// When the path MTU is searched by probing (RFC 4821, RFC 8899).
+    pub enum MtuProbing {
+        /// Never.
+        Off = "off",
+        /// When large segments vanish.
+        BlackHoles = "black-holes",
+        /// On every connection, from small segments on.
+        Always = "always",
+    }
+}
+
 /// `[tcp]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tcp {
@@ -41,6 +53,8 @@ pub struct Tcp {
     pub sack: bool,
     /// When to use explicit congestion notification (RFC 3168).
     pub ecn: Ecn,
+    /// When the path MTU is searched by probing (RFC 4821, RFC 8899).
+    pub mtu_probing: MtuProbing,
     /// The initial congestion window in segments (RFC 6928).
     pub initial_window: u16,
     /// The smallest retransmission time-out (RFC 6298).
@@ -92,6 +106,7 @@ impl Tcp {
             timestamps: section.or("timestamps", true),
             sack: section.or("sack", true),
             ecn: section.or("ecn", Ecn::Accept),
+            mtu_probing: section.or("mtu_probing", MtuProbing::BlackHoles),
             initial_window: section.within("initial_window", 10, 1..=100),
             min_rto: section.within("min_rto", millis(200), millis(1)..=seconds(1)),
             delayed_ack: section.within("delayed_ack", millis(40), millis(0)..=millis(500)),

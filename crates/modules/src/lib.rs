@@ -31,6 +31,7 @@ pub mod rtp;
 pub mod shell;
 pub mod socket;
 pub mod tcp;
+mod telling;
 mod template;
 pub mod udp;
 pub mod vnet;

@@ -27,16 +27,15 @@
 //! [`igmp`](crate::igmp), which does so for IPv4; [`nd`](crate::nd), whom neighbours ask through groups.
 
 use crate::faults::accept;
-use crate::membership::Membership;
-use alloc::boxed::Box;
+use crate::telling::{Telling, Tells, Told};
 use core::net::Ipv6Addr;
 use silk_instant::Instant;
 use silk_path::service::{NET, Service};
 use silk_path::{
-    Attr, Checksum, Create, CreateError, Cx, DropReason, Message, Meta, Module, Next, Parameter,
-    ParameterKind, Parcel, PathId, Port, Report, Request, Stage, Step, Verdict,
+    Attr, Checksum, Create, CreateError, Cx, Message, Meta, Module, Next, Parameter, ParameterKind, Parcel,
+    PathId, Port, Step,
 };
-use silk_wire::igmp::{Sort, Version};
+use silk_wire::igmp::{Query, Sort, Version};
 use silk_wire::{checksum, eth, extension, icmpv6, ipv6, mld};
 
 /// Its services.
@@ -53,18 +52,14 @@ const RECORDS: usize = 50;
 const HEADER: usize = ipv6::HEADER + mld::ALERT.len();
 
 /// The module.
-pub struct Mld {
-    source: Ipv6Addr,
-    groups: Membership<Ipv6Addr>,
-    path: Option<PathId>,
-}
+pub struct Mld(Told<Ipv6Addr>);
 
 impl Mld {
     /// The module of a host with these addresses.
     pub fn new(addresses: &[Ipv6Addr]) -> Self {
         // RFC 3810 §5.2.13: where there is none yet, from nobody.
         let source = addresses.iter().copied().find(Ipv6Addr::is_unicast_link_local);
-        Self { source: source.unwrap_or(Ipv6Addr::UNSPECIFIED), groups: Membership::default(), path: None }
+        Self(Told::new(source.unwrap_or(Ipv6Addr::UNSPECIFIED)))
     }
 
     /// From now on packets to the group are heard, or not.
@@ -72,8 +67,7 @@ impl Mld {
         // Of nobody's business beyond the host, and what all are in (RFC 3810 §6).
         let scope = group.octets()[1] & 15;
         if scope > 1 && group != mld::ALL_NODES {
-            self.groups.change(now, group, joined);
-            self.path.iter().for_each(|path| port.request(Request::Wake(*path)));
+            self.0.change(now, group, joined, port);
         }
     }
 }
@@ -90,21 +84,24 @@ impl Module for Mld {
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
         create.set(Attr::ProtId(eth::IPV6))?;
         create.set(Attr::Groups(true))?;
-        Ok(Step { stage: Some(Box::new(MldStage)), next: Next::Service(0) })
+        Ok(Step { stage: Some(Telling::<Self>::boxed()), next: Next::Service(0) })
     }
 
     fn takes(&self, parcel: &Parcel) -> Option<PathId> {
-        if *parcel == Parcel::Groups6 { self.path } else { None }
+        if *parcel == Parcel::Groups6 { self.0.path } else { None }
     }
 }
 
-/// MLD's part of its path.
-struct MldStage;
+impl Tells for Mld {
+    type Address = Ipv6Addr;
+    const RECORDS: usize = RECORDS;
 
-impl MldStage {
-    /// Takes a query in: one of a neighbour, that no router has forwarded, behind a router alert (RFC
-    /// 3810 §6.2).
-    fn hear(cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Option<()> {
+    fn told(&mut self) -> &mut Told<Ipv6Addr> {
+        &mut self.0
+    }
+
+    /// One of a neighbour, that no router has forwarded, behind a router alert (RFC 3810 §6.2).
+    fn question(msg: &Message<'_>) -> Option<Query<Ipv6Addr>> {
         let packet = ipv6::parse(msg.bytes()).ok()?;
         let header = packet.header;
         let (source, destination) = (header.source(), header.destination());
@@ -116,37 +113,19 @@ impl MldStage {
         let pseudo = checksum::pseudo6(source, destination, ipv6::ICMP, packet.payload.len() as u16);
         icmpv6::parse(packet.payload, accept(&msg.meta), pseudo).ok()?;
         let query = mld::parse(packet.payload)?;
-        if destination != query.group.unwrap_or(mld::ALL_NODES) {
-            return None;
-        }
-        let (now, random) = (cx.now(), cx.port().random());
-        cx.module::<Mld>().groups.asked(now, &query, random);
-        let deadline = cx.module::<Mld>().groups.deadline();
-        cx.arm(deadline);
-        Some(())
+        (destination == query.group.unwrap_or(mld::ALL_NODES)).then_some(query)
     }
 
-    /// Tells what is due.
-    fn tell(cx: &mut Cx<'_, '_>) {
-        let now = cx.now();
-        let (module, port) = cx.module_and_port::<Mld>();
-        let (source, version) = (module.source, module.groups.version(now));
-        let told = module.groups.due(now, || port.random());
-        let deadline = module.groups.deadline();
-        cx.arm(deadline);
-        if version == Version::Three {
-            for records in told.chunks(RECORDS) {
-                let mut message = [0; mld::HEADER + RECORDS * mld::RECORD];
-                if let Some(length) = mld::emit_report(records, &mut message) {
-                    send(cx, source, mld::REPORTS, &mut message[..length]);
-                }
-            }
-            return;
+    fn report(cx: &mut Cx<'_, '_>, source: Ipv6Addr, records: &[(Ipv6Addr, Sort)]) {
+        let mut message = [0; mld::HEADER + RECORDS * mld::RECORD];
+        if let Some(length) = mld::emit_report(records, &mut message) {
+            send(cx, source, mld::REPORTS, &mut message[..length]);
         }
-        for (group, sort) in told {
-            let to = if sort == Sort::Left { mld::ALL_ROUTERS } else { group };
-            send(cx, source, to, &mut mld::old(group, sort));
-        }
+    }
+
+    fn report_old(cx: &mut Cx<'_, '_>, source: Ipv6Addr, _: Version, (group, sort): (Ipv6Addr, Sort)) {
+        let to = if sort == Sort::Left { mld::ALL_ROUTERS } else { group };
+        send(cx, source, to, &mut mld::old(group, sort));
     }
 }
 
@@ -170,43 +149,4 @@ fn send(cx: &mut Cx<'_, '_>, source: Ipv6Addr, destination: Ipv6Addr, message: &
     let meta = Meta { link: ipv6::group(destination), checksum: Checksum::Verified, ..Meta::default() };
     // A drop has been counted; a change is told again, and who asked asks again.
     let _ = cx.down(&mut Message::new(&mut buffer, HEADROOM, end, meta));
-}
-
-impl Stage for MldStage {
-    fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
-        let path = cx.path();
-        cx.module::<Mld>().path = Some(path);
-        Ok(())
-    }
-
-    fn start(&mut self, cx: &mut Cx<'_, '_>) {
-        Self::tell(cx);
-    }
-
-    fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
-        Self::hear(cx, msg).map_or(Verdict::Drop(DropReason::GroupIgnored), |()| Verdict::Consumed)
-    }
-
-    fn down(&mut self, _: &mut Cx<'_, '_>, _: &mut Message<'_>) -> Verdict {
-        Verdict::Drop(DropReason::Unexpected)
-    }
-
-    fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {
-        if report == Report::Resolved {
-            Self::tell(cx);
-        }
-        false
-    }
-
-    fn timer(&mut self, cx: &mut Cx<'_, '_>) {
-        Self::tell(cx);
-    }
-
-    fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
-        let path = cx.path();
-        let mld = cx.module::<Mld>();
-        if mld.path == Some(path) {
-            mld.path = None;
-        }
-    }
 }

@@ -125,7 +125,8 @@ impl Template {
         let (Some(below), Some(ip)) = (self.below(), self.ip()) else { return };
         let (source, vlan) = (below.source, below.vlan);
         let (Some(local), Some(remote)) = (ip.local, ip.remote) else { return };
-        let (protocol, tos, mtu) = (ip.protocol, ip.tos, ip.mtu);
+        let (protocol, tos) = (ip.protocol, ip.tos);
+        let mtu = if protocol == ipv4::TCP { ip.device_mtu } else { ip.mtu };
         let emit = ip.header(local, remote, protocol, tos, 0);
         // Packets that may be cut up on the way each need an identification of their own.
         let until = if emit.dont_fragment { ip.next_hop.until } else { Instant::ZERO };

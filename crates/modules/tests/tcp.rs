@@ -287,6 +287,28 @@ fn a_path_mtu_is_believed_only_for_what_is_outstanding() {
     assert_eq!(client.drops(c.client, DropReason::IcmpQuote), 1);
 }
 
+// RFC 1191 §6.2.
+#[test]
+fn what_routers_said_of_a_path_is_known_to_the_next_connection() {
+    let (mut client, mut server, c) = connected();
+    c.client_end.write(&[1; 3000]);
+    client.bell(c.client, Bell::Sent);
+    let big = client.sent().into_iter().find(|frame| frame.len() > 1400).unwrap();
+    assert!(server.refuse(&big, Unreachable::TooBig(1000)));
+    settle_icmp(&mut server, &mut client);
+    client.sent();
+    let (path, end) = connect(&mut client, 5001, at(2, 80));
+    settle(&mut client, &mut server);
+    client.world.sent.clear();
+    end.write(&[1; 3000]);
+    client.bell(path, Bell::Sent);
+    let frames = client.sent();
+    let longest = frames.iter().map(Vec::len).max().unwrap();
+    assert!(longest > 900 && longest <= 1000 + 14, "{longest}");
+    frames.iter().for_each(|frame| _ = server.arrive(frame));
+    assert_eq!(server.handles.last().unwrap().read().len(), 3000);
+}
+
 // RFC 9293 MUST-47, SHLD-25.
 #[test]
 fn what_the_network_says_of_outstanding_text_is_told_and_the_connection_goes_on() {

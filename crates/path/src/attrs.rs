@@ -1,10 +1,9 @@
 //! Attributes (Scout §3.2): typed name/value pairs given to path creation, added to and
-//! rewritten by the modules on the way, and kept on the path. Few and small, so they sit
-//! inline; setting one never allocates.
+//! rewritten by the modules on the way, and kept on the path. Each has its own place, so asking
+//! for one is a load, all together are small, and setting one never allocates.
 
 use crate::path::MAX_STAGES;
 use crate::{Endpoint, ModuleId};
-use core::mem::discriminant;
 use core::net::IpAddr;
 
 /// The modules a path is made to lead through, from its top: Scout's `PA_PATHNAME`. Where a
@@ -99,106 +98,55 @@ pub enum Attr {
     User(u16, u64),
 }
 
-/// The names alone, numbered for the mask of those present.
-#[derive(Clone, Copy)]
-enum Number {
-    PathName,
-    Remote,
-    Local,
-    ProtId,
-    NextHop,
-    LinkAddress,
-    Groups,
-    Device,
-    Mtu,
-    PathMtu,
-    Gso,
-    ChecksumOffload,
-    Class,
-    Priority,
-    InputQueue,
-    Memory,
-    Tos,
-    Ttl,
-    MaxSegment,
-    Listen,
-    Backlog,
-    Handshake,
-    Host,
-    Owner,
-    ProcessTime,
-    User,
-}
-
-impl Attr {
-    #[inline]
-    fn number(&self) -> Number {
-        match self {
-            Self::PathName(..) => Number::PathName,
-            Self::Remote(..) => Number::Remote,
-            Self::Local(..) => Number::Local,
-            Self::ProtId(..) => Number::ProtId,
-            Self::NextHop(..) => Number::NextHop,
-            Self::LinkAddress(..) => Number::LinkAddress,
-            Self::Groups(..) => Number::Groups,
-            Self::Device(..) => Number::Device,
-            Self::Mtu(..) => Number::Mtu,
-            Self::PathMtu(..) => Number::PathMtu,
-            Self::Gso(..) => Number::Gso,
-            Self::ChecksumOffload(..) => Number::ChecksumOffload,
-            Self::Class(..) => Number::Class,
-            Self::Priority(..) => Number::Priority,
-            Self::InputQueue(..) => Number::InputQueue,
-            Self::Memory(..) => Number::Memory,
-            Self::Tos(..) => Number::Tos,
-            Self::Ttl(..) => Number::Ttl,
-            Self::MaxSegment(..) => Number::MaxSegment,
-            Self::Listen(..) => Number::Listen,
-            Self::Backlog(..) => Number::Backlog,
-            Self::Handshake(..) => Number::Handshake,
-            Self::Host(..) => Number::Host,
-            Self::Owner(..) => Number::Owner,
-            Self::ProcessTime(..) => Number::ProcessTime,
-            Self::User(..) => Number::User,
-        }
-    }
-}
-
-/// The most attributes of one path.
-pub const MAX_ATTRS: usize = 16;
+/// The most attributes of one path with keys of a module's own.
+pub const MAX_USER: usize = 2;
 
 /// No room for another attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttrsFull;
 
-/// The attributes of one path, each name once.
-#[derive(Clone, Copy, Debug)]
-pub struct Attrs {
-    // The first `length` are set, no two of the same name.
-    items: [Attr; MAX_ATTRS],
-    length: u8,
-    // Bit n: there is an attribute whose name has the number n. Most questions are about one
-    // that is not there.
-    present: u32,
-}
-
-impl Default for Attrs {
-    fn default() -> Self {
-        Self { items: [Attr::Listen(false); MAX_ATTRS], length: 0, present: 0 }
-    }
-}
-
 macro_rules! typed {
-    ($($(#[doc = $doc:literal])* $method:ident, $variant:ident, $kind:ty;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident, $variant:ident, $kind:ty;)*) => {
+        /// The attributes of one path, each name once.
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct Attrs {
+            $($name: Option<$kind>,)*
+            user: [Option<Own>; MAX_USER],
+        }
+
         impl Attrs {
             $($(#[doc = $doc])*
-            pub fn $method(&self) -> Option<$kind> {
-                const NUMBER: u32 = Number::$variant as u32;
-                if self.present & 1 << NUMBER == 0 {
-                    return None;
-                }
-                self.iter().find_map(|attr| if let Attr::$variant(value) = attr { Some(*value) } else { None })
+            #[inline]
+            pub fn $name(&self) -> Option<$kind> {
+                self.$name
             })*
+
+            /// Sets `attr`, in place of one of the same name.
+            ///
+            /// # Errors
+            /// There is no room for another with a key of a module's own.
+            #[inline]
+            pub fn set(&mut self, attr: Attr) -> Result<(), AttrsFull> {
+                match attr {
+                    $(Attr::$variant(value) => self.$name = Some(value),)*
+                    Attr::User(key, value) => return self.set_user(key, value),
+                }
+                Ok(())
+            }
+
+            /// Removes the attribute of the same name as `attr`, whatever its value.
+            pub fn remove(&mut self, attr: &Attr) {
+                match attr {
+                    $(Attr::$variant(_) => self.$name = None,)*
+                    Attr::User(key, _) => self.remove_user(*key),
+                }
+            }
+
+            /// The attributes, in the order of their names.
+            pub fn iter(&self) -> impl Iterator<Item = Attr> + '_ {
+                let user = self.user.iter().flatten().map(|own| Attr::User(own.key, own.value()));
+                [$(self.$name.map(Attr::$variant),)*].into_iter().flatten().chain(user)
+            }
         }
     };
 }
@@ -256,14 +204,31 @@ typed! {
     process_time, ProcessTime, u64;
 }
 
+/// A number under a module's own key. In halves, so that it takes no more than twelve bytes.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    key: u16,
+    halves: [u32; 2],
+}
+
+impl Own {
+    const fn new(key: u16, value: u64) -> Self {
+        Self { key, halves: [(value >> 32) as u32, value as u32] }
+    }
+
+    const fn value(self) -> u64 {
+        (self.halves[0] as u64) << 32 | self.halves[1] as u64
+    }
+}
+
 impl Attrs {
     /// None set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With `attr` set, for building; one too many is left out (there is room for
-    /// [`MAX_ATTRS`]).
+    /// With `attr` set, for building; one too many with a key of a module's own is left out (there
+    /// is room for [`MAX_USER`]).
     #[must_use]
     #[inline]
     pub fn with(mut self, attr: Attr) -> Self {
@@ -271,51 +236,22 @@ impl Attrs {
         self
     }
 
-    /// Sets `attr`, in place of one of the same name.
-    #[inline]
-    pub fn set(&mut self, attr: Attr) -> Result<(), AttrsFull> {
-        match self.position(&attr) {
-            Some(at) => self.items[at] = attr,
-            None => {
-                *self.items.get_mut(usize::from(self.length)).ok_or(AttrsFull)? = attr;
-                self.length += 1;
-                self.present |= 1 << attr.number() as u32;
-            }
-        }
+    /// The number under a module's own key.
+    pub fn user(&self, key: u16) -> Option<u64> {
+        self.user.iter().flatten().find(|own| own.key == key).map(|own| own.value())
+    }
+
+    fn set_user(&mut self, key: u16, value: u64) -> Result<(), AttrsFull> {
+        let known = self.user.iter().position(|own| own.is_some_and(|own| own.key == key));
+        let at = known.or_else(|| self.user.iter().position(Option::is_none)).ok_or(AttrsFull)?;
+        self.user[at] = Some(Own::new(key, value));
         Ok(())
     }
 
-    /// Removes the attribute of the same name as `attr`, whatever its value.
-    pub fn remove(&mut self, attr: &Attr) {
-        if let Some(at) = self.position(attr) {
-            self.length -= 1;
-            self.items[at] = self.items[usize::from(self.length)];
-            self.present = self.iter().fold(0, |present, attr| present | 1 << attr.number() as u32);
+    fn remove_user(&mut self, key: u16) {
+        for own in self.user.iter_mut().filter(|own| own.is_some_and(|own| own.key == key)) {
+            *own = None;
         }
-    }
-
-    /// The attributes, in no order.
-    pub fn iter(&self) -> core::slice::Iter<'_, Attr> {
-        self.items[..usize::from(self.length)].iter()
-    }
-
-    /// The number under a module's own key.
-    pub fn user(&self, key: u16) -> Option<u64> {
-        self.iter().find_map(|attr| match attr {
-            Attr::User(k, value) if *k == key => Some(*value),
-            _ => None,
-        })
-    }
-
-    #[inline]
-    fn position(&self, attr: &Attr) -> Option<usize> {
-        if self.present & 1 << attr.number() as u32 == 0 {
-            return None;
-        }
-        self.iter().position(|known| match (known, attr) {
-            (Attr::User(a, _), Attr::User(b, _)) => a == b,
-            _ => discriminant(known) == discriminant(attr),
-        })
     }
 }
 
@@ -326,29 +262,30 @@ mod tests {
     #[test]
     fn a_name_is_there_once() {
         let attrs = Attrs::new().with(Attr::Mtu(1500)).with(Attr::Class(2)).with(Attr::Mtu(1400));
-        assert_eq!((attrs.mtu(), attrs.class(), attrs.iter().count()), (Some(1400), Some(2), 2));
+        assert_eq!(attrs.iter().collect::<alloc::vec::Vec<_>>(), [Attr::Mtu(1400), Attr::Class(2)]);
+        assert_eq!((attrs.mtu(), attrs.class(), attrs.gso()), (Some(1400), Some(2), None));
     }
 
     #[test]
     fn user_keys_are_names_of_their_own() {
-        let mut attrs = Attrs::new().with(Attr::User(1, 10)).with(Attr::User(2, 20));
+        let mut attrs = Attrs::new().with(Attr::User(1, 10)).with(Attr::User(2, u64::MAX - 1));
         attrs.remove(&Attr::User(1, 0));
-        assert_eq!((attrs.user(1), attrs.user(2)), (None, Some(20)));
+        assert_eq!((attrs.user(1), attrs.user(2)), (None, Some(u64::MAX - 1)));
     }
 
     #[test]
     fn one_too_many_is_refused() {
         let mut attrs = Attrs::new();
-        for key in 0..MAX_ATTRS as u16 {
+        for key in 0..MAX_USER as u16 {
             assert_eq!(attrs.set(Attr::User(key, 0)), Ok(()));
         }
-        assert_eq!(attrs.set(Attr::Mtu(1500)), Err(AttrsFull));
-        assert_eq!(attrs.set(Attr::User(3, 7)), Ok(()), "replacing needs no room");
+        assert_eq!(attrs.set(Attr::User(9, 0)), Err(AttrsFull));
+        assert_eq!(attrs.set(Attr::User(0, 1)), Ok(()));
     }
 
     #[test]
     fn attributes_are_small() {
-        assert!(size_of::<Attr>() <= 24 && size_of::<Attrs>() <= 24 * MAX_ATTRS + 8);
+        assert!(size_of::<Attr>() <= 24 && size_of::<Attrs>() <= 216, "{}", size_of::<Attrs>());
     }
 
     #[test]

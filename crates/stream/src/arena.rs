@@ -3,7 +3,8 @@
 //!
 //! The book is split by domain, so that executors never meet: each takes slots in blocks
 //! and ring memory in chunks from a shared counter, and keeps what comes back for itself. A
-//! part of the arena is kept for each higher domain, which the lower ones cannot take.
+//! part of the arena is kept for each higher domain, which the lower ones cannot take. What has
+//! not been needed for a while gives its memory back to the kernel and keeps its place.
 
 use crate::errors::ErrorQueue;
 use crate::layout::{
@@ -226,6 +227,19 @@ impl Arena {
         self.records().errors.0.get(number as usize)
     }
 
+    /// Gives the memory of a ring back to the kernel: its bytes are zero from now on, and take memory
+    /// again once they are written. Nobody may be reading or writing it. Smaller rings than a page,
+    /// and what the kernel refuses, stay as they are.
+    pub fn give_back(&self, ring: RingPlace) {
+        if ring.size < 4096 || self.ring(ring.place, ring.size).is_none() {
+            return;
+        }
+        let (Ok(start), length) = (ring.place.try_into(), ring.size.into()) else { return };
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: a descriptor of our own; the mapping stays, and its length.
+        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, start, length) };
+    }
+
     /// The ring at `place`, `size` bytes; `None` unless it lies wholly among the rings and
     /// its size is a power of two (or zero).
     pub fn ring(&self, place: u64, size: u32) -> Option<Bytes<'_>> {
@@ -277,12 +291,43 @@ const SLOT_BLOCK: u32 = 64;
 pub struct Pool {
     arena: Arc<Arena>,
     slots: Vec<u32>,
-    rings: BTreeMap<u32, Vec<u64>>,
+    rings: BTreeMap<u32, Free>,
     chunk: (u64, u64),
     /// No slot block is taken that ends behind this.
     slots_end: u32,
     /// No chunk is taken that ends behind this.
     chunks_end: u64,
+}
+
+/// The free rings of one size. The last returned is the first taken, so those that nobody needs
+/// gather at the front.
+#[derive(Debug, Default)]
+struct Free {
+    places: Vec<u64>,
+    /// So many at the front have no memory.
+    empty: usize,
+    /// So many were free all the time since the last period began.
+    idle: usize,
+}
+
+impl Free {
+    fn take(&mut self) -> Option<u64> {
+        let place = self.places.pop();
+        self.idle = self.idle.min(self.places.len());
+        self.empty = self.empty.min(self.places.len());
+        place
+    }
+}
+
+/// What is left to be given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Left {
+    /// Nothing.
+    Nothing,
+    /// What may be needed soon; another period shows.
+    Later,
+    /// More at once.
+    More,
 }
 
 /// Where a ring lies.
@@ -341,7 +386,7 @@ impl Pool {
     /// first; `None` when the arena is full, but for what is kept for higher domains.
     pub fn take_ring(&mut self, size: u32) -> Option<RingPlace> {
         debug_assert!(size.is_power_of_two() && u64::from(size) <= CHUNK);
-        let place = match self.rings.get_mut(&size).and_then(Vec::pop) {
+        let place = match self.rings.get_mut(&size).and_then(Free::take) {
             Some(place) => place,
             None => self.carve(size)?,
         };
@@ -352,7 +397,29 @@ impl Pool {
     /// Gives a ring back; any domain's book may take any ring.
     pub fn return_ring(&mut self, ring: RingPlace) {
         self.arena.rings_in_use.fetch_sub(u64::from(ring.size), Ordering::Relaxed);
-        self.rings.entry(ring.size).or_default().push(ring.place);
+        self.rings.entry(ring.size).or_default().places.push(ring.place);
+    }
+
+    /// A period is over: gives the memory of rings back that were free all the time, at most `most` of
+    /// them. As long as it answers [`Left::More`] the period is not counted as over.
+    pub fn give_back(&mut self, most: usize) -> Left {
+        let (mut left, mut most) = (Left::Nothing, most);
+        for (size, free) in &mut self.rings {
+            while free.empty < free.idle && most > 0 {
+                self.arena.give_back(RingPlace { place: free.places[free.empty], size: *size });
+                free.empty += 1;
+                most -= 1;
+            }
+            left = left.max(match free.places.len() {
+                _ if free.empty < free.idle => Left::More,
+                all if free.empty < all => Left::Later,
+                _ => Left::Nothing,
+            });
+        }
+        if left != Left::More {
+            self.rings.values_mut().for_each(|free| free.idle = free.places.len());
+        }
+        left
     }
 
     fn carve(&mut self, size: u32) -> Option<u64> {
@@ -408,6 +475,37 @@ mod tests {
         rings.into_iter().for_each(|r| pool.return_ring(r));
         assert_eq!(pool.arena().rings_in_use(), 0);
         assert!(pool.take_ring(2 << 20).is_some());
+    }
+
+    /// Bytes of memory that the arena takes.
+    fn memory(arena: &Arena) -> i64 {
+        // SAFETY: fstat fills the buffer it is given.
+        unsafe {
+            let mut stat: libc::stat = std::mem::zeroed();
+            assert_eq!(libc::fstat(arena.file().as_raw_fd(), &mut stat), 0);
+            stat.st_blocks * 512
+        }
+    }
+
+    #[test]
+    fn rings_that_are_free_for_a_period_give_their_memory_back() {
+        let mut pool = Pool::new(arena());
+        let before = memory(pool.arena());
+        let rings: Vec<_> = (0..4).map(|_| pool.take_ring(64 << 10).unwrap()).collect();
+        for ring in &rings {
+            pool.arena().ring(ring.place, ring.size).unwrap().write(0, &[7; 64 << 10]);
+        }
+        assert_eq!(memory(pool.arena()) - before, 256 << 10);
+        rings.iter().for_each(|ring| pool.return_ring(*ring));
+        assert_eq!((pool.give_back(9), memory(pool.arena()) - before), (Left::Later, 256 << 10));
+        // One is used again meanwhile.
+        let used = pool.take_ring(64 << 10).unwrap();
+        pool.return_ring(used);
+        assert_eq!((pool.give_back(2), memory(pool.arena()) - before), (Left::More, 128 << 10));
+        assert_eq!((pool.give_back(2), memory(pool.arena()) - before), (Left::Later, 64 << 10));
+        assert_eq!((pool.give_back(2), memory(pool.arena()) - before), (Left::Nothing, 0));
+        let again = pool.take_ring(64 << 10).unwrap();
+        assert_eq!(pool.arena().ring(again.place, again.size).unwrap().peek(0, 3).concat(), [0; 3]);
     }
 
     #[test]

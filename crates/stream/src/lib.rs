@@ -36,7 +36,7 @@ pub mod wake;
 
 pub use accept::{AcceptQueue, OWNER_NOBODY, OWNER_QUEUED, Waiters};
 #[cfg(not(loom))]
-pub use arena::{Arena, AttachError, CreateError, Pool, RingPlace, Sizes};
+pub use arena::{Arena, AttachError, CreateError, Left, Pool, RingPlace, Sizes};
 #[cfg(not(loom))]
 pub use datagram::{Datagram, RECORD_HEADER, pop as pop_datagram, push as push_datagram};
 pub use dirty::{DirtySet, MARKS};

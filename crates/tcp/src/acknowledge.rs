@@ -35,17 +35,24 @@ impl Connection {
             return Err(DropReason::AckTooOld);
         }
         let before = self.outstanding();
+        self.recovery.original = false;
         let (held, lost) = (self.recovery.held(before), self.recovery.lost_ever());
         if self.sack {
-            let dsack = seg.options.sack.duplicate(seg.ack).is_some();
-            self.counters.received_twice = self.counters.received_twice.wrapping_add(dsack.into());
-            self.recovery.on_sack(now, &seg.options.sack, dsack, before);
+            let dsack = seg.options.sack.duplicate(seg.ack);
+            self.counters.received_twice = self.counters.received_twice.wrapping_add(dsack.is_some().into());
+            self.recovery.on_sack(now, &seg.options.sack, dsack.is_some(), before);
         }
         let mut progress = Progress::NONE;
         if seg.ack.after(self.snd.una) {
             progress |= self.advance(now, seg, tx);
         } else if self.is_duplicate(seg) {
             self.on_duplicate(now);
+        }
+        if self.undo.is_some() {
+            if let Some(twice) = seg.options.sack.duplicate(seg.ack).filter(|_| self.sack) {
+                self.note_received_twice(twice);
+            }
+            self.weigh_frto(before);
         }
         if self.sack {
             self.on_sack_acknowledgement(now, seg, before);
@@ -111,6 +118,9 @@ impl Connection {
         self.ecn.advance(seg.ack);
         self.snd.stalled_since = Instant::FAR;
         self.snd.timeouts = 0;
+        if self.path_search.is_some() {
+            self.weigh_probe(now);
+        }
         let impatient = self.recovery.is_impatient();
         self.grow_window(now, seg, octets, flight);
         if !impatient || self.snd.is_idle() || self.recovery.phase() == Phase::Open {

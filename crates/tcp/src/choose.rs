@@ -12,6 +12,7 @@ use crate::buffer::SendBuffer;
 use crate::congestion::Congestion;
 use crate::connection::{Connection, Owed};
 use crate::options::{Options, SackBlocks};
+use crate::path_mtu::{Attempt, Room};
 use crate::recovery::{Hole, Outstanding};
 use crate::sender::Fin;
 use crate::seq::SeqNumber;
@@ -75,6 +76,12 @@ impl Connection {
             return self.probe(out, tx, mss);
         }
         let most = most.min(self.portion_at_once(now, mss)?);
+        if self.is_trying_new_text() {
+            let fresh = self.fresh(now, out, tx, mss, most);
+            if let Some(tried) = self.tries_new_text(fresh) {
+                return tried;
+            }
+        }
         if !self.recovery.is_calm()
             && let Some(hole) = self.recovery.next_lost(out)
             && let Some(text) = self.again(hole, out, mss, most)
@@ -167,6 +174,14 @@ impl Connection {
         let window = self.snd.usable_window();
         let congestion = self.congestion_budget(out);
         self.snd.cwnd_limited = congestion < window.min(unsent);
+        if self.path_search.is_some() {
+            let room = Room { out, mss, unsent, now: window.min(congestion) };
+            match self.path_probe(now, room) {
+                Attempt::Nothing => {}
+                Attempt::Wait => return None,
+                Attempt::Send(probe) => return Some(probe),
+            }
+        }
         let len = self.portion(Allowance { unsent, window, congestion, most, mss });
         // The FIN needs its place in the window like any octet.
         let fin = fin && len == unsent && len < window;

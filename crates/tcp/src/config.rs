@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use crate::congestion::Algorithm;
 use crate::ecn::Ecn;
+use crate::path_mtu::MtuProbing;
 
 /// Parameters of connections and listeners.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct Config {
     /// Largest segment our end of the path takes, in octets of text and options: the MTU less 40
     /// for IPv4. Offered in the SYN (RFC 9293 §3.7.1).
     pub mss: u16,
+    /// When to find out by probing what the path takes (RFC 4821, RFC 8899).
+    pub mtu_probing: MtuProbing,
     /// Octets of window offered at first. The receive buffer must have room for them: a SYN
     /// promises them before there is a buffer.
     pub receive_window: u32,
@@ -88,6 +91,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             mss: 1460,
+            mtu_probing: MtuProbing::BlackHoles,
             receive_window: 64 << 10,
             receive_window_max: 4 << 20,
             window_scaling: true,
@@ -130,6 +134,7 @@ pub(crate) struct Limits {
     pub(crate) syn_retries: u8,
     pub(crate) retries: u8,
     pub(crate) orphan_retries: u8,
+    pub(crate) mtu_probing: MtuProbing,
     delayed_ack_ms: u32,
     fin_wait_2_ms: u32,
     time_wait_ms: u32,
@@ -146,6 +151,7 @@ impl Limits {
             syn_retries: config.syn_retries,
             retries: config.retries,
             orphan_retries: config.orphan_retries,
+            mtu_probing: config.mtu_probing,
             delayed_ack_ms: millis(config.delayed_ack),
             fin_wait_2_ms: millis(config.fin_wait_2),
             time_wait_ms: millis(config.time_wait),

@@ -22,6 +22,7 @@ use crate::progress::Progress;
 use crate::receiver::Receiver;
 use crate::recovery::{Outstanding, Recovery};
 use crate::rto::Rto;
+use crate::search::Search;
 use crate::sender::{Fin, Sender};
 use crate::seq::SeqNumber;
 use crate::stamps::Timestamps;
@@ -102,6 +103,8 @@ pub struct Connection {
     pub(crate) congestion: Controller,
     /// While a recovery may turn out not to be needed.
     pub(crate) undo: Option<Box<Undo>>,
+    /// Since the path was found, or suspected, to take less than the link does.
+    pub(crate) path_search: Option<Box<Search>>,
     pub(crate) timers: Timers,
     pub(crate) limits: Limits,
     pub(crate) keepalive: Keepalive,
@@ -160,6 +163,7 @@ impl Connection {
             recovery: Recovery::new(iss),
             congestion: Controller::new(config.congestion, initial),
             undo: None,
+            path_search: None,
             timers: Timers::new(),
             limits: Limits::new(config),
             keepalive: Keepalive::new(config.keepalive),
@@ -187,6 +191,7 @@ impl Connection {
     pub(crate) fn establish(&mut self, now: Instant) {
         self.state = State::Established;
         self.last_heard = now;
+        self.begin_probing(now);
         let segments = if self.syn_lost { 1 } else { self.limits.initial_window };
         self.congestion.start(initial_window(segments, self.snd.mss));
         if self.syn_lost {
@@ -246,6 +251,7 @@ impl Connection {
         self.rcv.duplicate_acks = 0;
         self.recovery = Recovery::new(self.snd.nxt);
         self.undo = None;
+        self.path_search = None;
         why | Progress::CLOSED
     }
 
@@ -324,18 +330,6 @@ impl Connection {
         self.limits.set_max_pacing_rate(rate);
     }
 
-    /// The path now takes segments of `mss` octets: the MTU less 40 (RFC 1191 §3). What was sent in
-    /// larger ones is sent again at once and without blaming congestion (§6.5). Before believing an
-    /// ICMP message, ask [`Connection::is_outstanding`].
-    pub fn set_path_mtu(&mut self, now: Instant, mss: u16) {
-        let before = self.snd.mss;
-        self.snd.path_mss = mss.max(48);
-        self.snd.mss = self.snd.peer_mss.min(self.snd.path_mss);
-        if self.snd.mss < before && self.state.may_transmit() && !self.snd.is_idle() {
-            self.recovery.start_anew(now, self.outstanding());
-        }
-    }
-
     /// Whether `seq`, quoted by an ICMP message, is outstanding; others are forged or too late (RFC
     /// 5927 §4.1).
     pub fn is_outstanding(&self, seq: SeqNumber) -> bool {
@@ -361,7 +355,13 @@ impl Connection {
     /// Bytes of memory the connection holds: itself, text out of order, the scoreboard.
     pub fn memory(&self) -> usize {
         let undo = self.undo.as_ref().map_or(0, |_| size_of::<Undo>());
-        size_of::<Self>() + undo + self.rcv.memory() + self.recovery.memory() + self.congestion.memory()
+        let search = self.path_search.as_ref().map_or(0, |_| size_of::<Search>());
+        size_of::<Self>()
+            + undo
+            + search
+            + self.rcv.memory()
+            + self.recovery.memory()
+            + self.congestion.memory()
     }
 
     /// What is left to remember in TIME-WAIT; `None` in other states. Poll for transmission first.

@@ -248,6 +248,11 @@ impl Flight {
         self.stretches[at].fate = Fate::Lost;
     }
 
+    /// So many octets were lost for a reason that says nothing of the path's load.
+    pub(crate) fn excuse(&mut self, octets: u32) {
+        self.lost_ever = self.lost_ever.wrapping_sub(octets);
+    }
+
     /// What is lost is under way after all.
     pub(crate) fn forgive(&mut self) {
         self.lost = 0;

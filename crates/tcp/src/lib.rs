@@ -62,9 +62,10 @@
 //! | `sender`, `receiver`, `reassembly`, `tuning` | the two halves' variables | RFC 9293 §3.3.1 |
 //! | `flight`, `rack`, `minimum`, `tail` | what is outstanding, and which of it is lost | RFC 8985, RFC 2018 |
 //! | `losses`, `recovery`, `newreno`, `prr` | the repair of losses | RFC 6675, RFC 6582, RFC 6937 |
-//! | `undo` | repairs that were not needed | RFC 3522, RFC 4015 |
+//! | `undo`, `frto` | repairs that were not needed | RFC 3522, RFC 3708, RFC 4015, RFC 5682 |
 //! | `congestion`, `cubic`, `hystart`, `reno` | the congestion window | RFC 5681, RFC 9438, RFC 9406 |
 //! | `bbr`, `bbr_probing`, `path_model`, `rate`, `pacing` | the rate of sending | draft-ietf-ccwg-bbr |
+//! | `path_mtu`, `search` | how large segments may be | RFC 1191, RFC 4821, RFC 8899 |
 //! | `ecn` | marks instead of drops | RFC 3168 |
 //! | `rto`, `timers`, `timeout`, `keepalive` | time | RFC 6298, RFC 9293 §3.8 |
 //! | `stamps`, `challenge`, `isn` | defences | RFC 7323, RFC 5961, RFC 6528 |
@@ -91,6 +92,7 @@ mod cookie;
 mod cubic;
 mod ecn;
 mod flight;
+mod frto;
 mod handshake;
 mod hystart;
 mod info;
@@ -103,6 +105,7 @@ mod newreno;
 mod options;
 mod pacing;
 mod path_model;
+mod path_mtu;
 mod predict;
 mod progress;
 mod prr;
@@ -113,6 +116,7 @@ mod receiver;
 mod recovery;
 mod reno;
 mod rto;
+mod search;
 mod segment;
 mod sender;
 mod seq;
@@ -139,6 +143,7 @@ pub use ecn::{Codepoint, Ecn};
 pub use info::{Info, Repair};
 pub use isn::IsnSecret;
 pub use options::{MalformedOption, Options, SackBlocks};
+pub use path_mtu::MtuProbing;
 pub use progress::{DropReason, Progress};
 pub use reno::Reno;
 pub use segment::{Flags, Header, Segment, Transmit, reset_for};

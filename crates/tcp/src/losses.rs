@@ -19,7 +19,7 @@ impl Connection {
     /// A duplicate acknowledgement of a peer without SACK.
     pub(crate) fn on_duplicate(&mut self, now: Instant) {
         let out = self.outstanding();
-        if self.recovery.on_duplicate(out) {
+        if self.recovery.on_duplicate(out) && !self.repair_probe(now, out) {
             self.start_fast(now, out);
         }
     }
@@ -42,6 +42,10 @@ impl Connection {
     fn detect_losses(&mut self, now: Instant, out: Outstanding) {
         let detected = self.recovery.detect(now, self.rto.srtt(), out);
         if self.recovery.is_overdue() {
+            if !self.repair_probe(now, out) {
+                self.start_fast(now, out);
+            }
+        } else if self.lost_more_than_probe(out) {
             self.start_fast(now, out);
         } else if detected.repair_lost && self.recovery.phase() == Phase::Fast {
             // A retransmission that is lost is a second sign of congestion (RFC 5681 §4.3).
@@ -69,6 +73,8 @@ impl Connection {
     pub(crate) fn on_echo(&mut self, seg: &Segment, before: Outstanding) {
         if self.ecn.is_echo(seg.flags, seg.ack) && self.recovery.phase() == Phase::Open {
             self.reduce(before);
+            // What the mark asks for is not undone.
+            self.undo = None;
         }
     }
 

@@ -81,6 +81,9 @@ pub(crate) struct Recovery {
     pub(crate) force: bool,
     /// A partial acknowledgement came in this episode.
     pub(crate) partial: bool,
+    /// The last acknowledgement brought text that had been given up for lost with the time-out, and
+    /// that was not sent again.
+    pub(crate) original: bool,
     /// Duplicate acknowledgements since SND.UNA moved; always zero with SACK.
     pub(crate) dupacks: u16,
     /// RecoveryPoint, or RFC 6582's `recover`: SND.NXT when the loss was noticed.
@@ -101,6 +104,7 @@ impl Recovery {
             sack: false,
             force: false,
             partial: false,
+            original: false,
             dupacks: 0,
             point: iss,
             episode: None,
@@ -138,10 +142,13 @@ impl Recovery {
     /// Takes the peer's blocks. `dsack` when the first reports what arrived twice.
     pub(crate) fn on_sack(&mut self, now: Instant, blocks: &SackBlocks, dsack: bool, out: Outstanding) {
         self.rack.on_ack(dsack, out);
-        let Self { flight, rack, .. } = self;
+        let Self { flight, rack, phase, point, original, .. } = self;
         for block in blocks.iter() {
-            // What is echoed is an older segment's timestamp (RFC 7323 §4.3).
-            flight.hold(block, out, |sending| rack.on_delivered(now, sending, Echo::NONE));
+            flight.hold(block, out, |sending| {
+                // What is echoed is an older segment's timestamp (RFC 7323 §4.3).
+                rack.on_delivered(now, sending, Echo::NONE);
+                *original |= is_original(*phase, *point, sending);
+            });
         }
     }
 
@@ -177,6 +184,14 @@ impl Recovery {
     pub(crate) fn start_anew(&mut self, now: Instant, out: Outstanding) {
         self.start(Phase::Loss, now, out, 0);
         self.lose_all(out.una);
+    }
+
+    /// A probe of the path's MTU that ends at `end` is lost, and is sent again in smaller pieces.
+    pub(crate) fn start_probe_repair(&mut self, now: Instant, out: Outstanding, end: SeqNumber) {
+        self.start(Phase::Loss, now, out, 0);
+        self.flight.lose_first(Outstanding { mss: end - out.una, ..out });
+        // No sign of congestion, whoever asks.
+        self.flight.excuse(end - out.una);
     }
 
     fn start(&mut self, phase: Phase, now: Instant, out: Outstanding, flight: u32) {
@@ -227,10 +242,11 @@ impl Recovery {
         octets: u32,
         out: Outstanding,
     ) -> Option<Sending> {
-        let Self { flight, rack, .. } = self;
+        let Self { flight, rack, phase, point, original, .. } = self;
         let mut last = None;
         flight.advance(out.una - octets, out.una, |sending| {
             rack.on_delivered(now, sending, echo);
+            *original |= is_original(*phase, *point, sending);
             if sending.again || !last.is_some_and(|last: Sending| last.again) {
                 last = Some(sending);
             }
@@ -280,7 +296,12 @@ impl Recovery {
 
     /// The next lost octets to send again, before any new data.
     pub(crate) fn next_lost(&self, out: Outstanding) -> Option<Hole> {
-        let (start, end) = self.flight.first_lost(out.una).filter(|_| self.phase != Phase::Open)?;
+        self.first_lost(out).filter(|_| self.phase != Phase::Open)
+    }
+
+    /// The first lost octets, whether or not anything is done about them yet.
+    pub(crate) fn first_lost(&self, out: Outstanding) -> Option<Hole> {
+        let (start, end) = self.flight.first_lost(out.una)?;
         Some(Hole { start, end })
     }
 
@@ -327,6 +348,11 @@ impl Recovery {
     pub(crate) fn memory(&self) -> usize {
         self.flight.memory() + self.episode.as_ref().map_or(0, |_| size_of::<Episode>())
     }
+}
+
+/// Whether it was sent before the time-out and not since.
+fn is_original(phase: Phase, point: SeqNumber, sending: Sending) -> bool {
+    phase == Phase::Loss && !sending.again && sending.end.at_or_before(point)
 }
 
 #[cfg(test)]

@@ -69,9 +69,11 @@ impl Connection {
 
     // RFC 6298 §5.4, §5.5, §5.6.
     fn on_text_timeout(&mut self, now: Instant) -> Progress {
-        let out = self.outstanding();
         let first = self.snd.timeouts == 0;
         self.snd.timeouts = self.snd.timeouts.saturating_add(1);
+        self.on_probe_timed_out(now);
+        self.suspect_black_hole(now);
+        let out = self.outstanding();
         if first {
             self.snd.stalled_since = now;
         }
@@ -79,6 +81,7 @@ impl Connection {
         if first || self.recovery.phase() != Phase::Loss {
             self.remember_for_undo();
         }
+        self.start_frto(first);
         self.congestion.on_timeout(out.octets().min(self.congestion.window()), out.mss, first);
         self.ecn.on_reduced(out.nxt);
         self.recovery.start_loss(now, self.rto.srtt(), out);

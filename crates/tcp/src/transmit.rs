@@ -155,7 +155,8 @@ impl Connection {
             self.counters.segments_again = self.counters.segments_again.wrapping_add(segments);
             self.counters.octets_again += u64::from(text.len);
             self.recovery.sent_again(now, hole, end, self.snd.una);
-            self.note_for_undo(now);
+            self.probe_sent_again(hole);
+            self.note_for_undo(now, text.len);
         } else {
             self.note_first_sent(now, text, end);
         }

@@ -1,8 +1,9 @@
-//! Undoing a recovery that was not needed: the Eifel detection (RFC 3522) sees by the echoed
-//! timestamp that what was sent again had arrived the first time, late or out of order; then the
+//! Undoing a recovery that was not needed. That what was sent again had arrived the first time, late
+//! or out of order, is seen by the echoed timestamp (Eifel, RFC 3522), by the peer's reports that it
+//! had all of it before (D-SACK, RFC 2883, RFC 3708), or after a time-out by `frto`. Then the
 //! congestion window and threshold are what they were (RFC 4015), and what was given up for lost is
-//! under way again. It needs timestamps. Evidence that one retransmission was needed ends the
-//! matter: nothing is undone by halves.
+//! under way again. Evidence that one retransmission was needed ends the matter: nothing is undone
+//! by halves.
 
 use alloc::boxed::Box;
 
@@ -11,8 +12,10 @@ use silk_instant::Instant;
 use crate::congestion::{Congestion, Controller};
 use crate::connection::Connection;
 use crate::flight::Sending;
+use crate::frto::Frto;
 use crate::recovery::Phase;
 use crate::segment::Segment;
+use crate::seq::SeqNumber;
 
 /// What is remembered while a recovery may turn out not to be needed.
 #[derive(Clone, Debug)]
@@ -21,6 +24,17 @@ pub(crate) struct Undo {
     before: Controller,
     /// RetransmitTS (RFC 3522 §3.2, step 2): when something was first sent again.
     first_again: Option<Instant>,
+    /// SND.UNA and SND.NXT when it began: what is sent again lies between them.
+    range: (SeqNumber, SeqNumber),
+    /// Octets that were sent again.
+    again: u32,
+    /// Octets of those that the peer had before.
+    had: u32,
+    /// SND.NXT when the recovery was over. Until something later is acknowledged the peer may still
+    /// say that it was not needed.
+    over_at: Option<SeqNumber>,
+    /// What a time-out's first acknowledgements say.
+    pub(crate) frto: Frto,
 }
 
 impl Connection {
@@ -29,19 +43,47 @@ impl Connection {
     pub(crate) fn remember_for_undo(&mut self) {
         let first = self.recovery.phase() == Phase::Open;
         // A controller with a model of the path does not take a loss for more than it is.
-        let may = first && self.stamps.on && !self.congestion.models_the_path();
-        self.undo = may.then(|| Box::new(Undo { before: self.congestion.clone(), first_again: None }));
+        let may = first && !self.congestion.models_the_path();
+        self.undo = may.then(|| {
+            let (before, range) = (self.congestion.clone(), (self.snd.una, self.snd.nxt));
+            Box::new(Undo {
+                before,
+                first_again: None,
+                range,
+                again: 0,
+                had: 0,
+                over_at: None,
+                frto: Frto::Off,
+            })
+        });
     }
 
-    /// Something was sent again.
-    pub(crate) fn note_for_undo(&mut self, now: Instant) {
+    /// So many octets were sent again.
+    pub(crate) fn note_for_undo(&mut self, now: Instant, octets: u32) {
         if let Some(undo) = &mut self.undo {
             undo.first_again.get_or_insert(now);
+            undo.again += octets;
+        }
+    }
+
+    /// The peer received these octets twice. Once that is so for all that was sent again, and nothing
+    /// else is lost, the recovery was a mistake (RFC 3708 §2).
+    pub(crate) fn note_received_twice(&mut self, (start, end): (SeqNumber, SeqNumber)) {
+        let Some(undo) = &mut self.undo else { return };
+        if start.before(undo.range.0) || end.after(undo.range.1) || !start.before(end) {
+            return;
+        }
+        undo.had = undo.had.saturating_add(end - start);
+        if undo.again > 0 && undo.had >= undo.again && self.recovery.flight.lost() == 0 {
+            self.undo_recovery();
         }
     }
 
     /// What was sent again is acknowledged: by what arrived when?
     pub(crate) fn weigh_for_undo(&mut self, seg: &Segment, arrived: Sending, phase: Phase) {
+        if !self.stamps.on {
+            return;
+        }
         let Some(first_again) = self.undo.as_ref().and_then(|undo| undo.first_again) else { return };
         if arrived.again && !self.stamps.echo(seg.options.timestamp).is_before(first_again) {
             self.undo = None;
@@ -55,16 +97,21 @@ impl Connection {
         }
     }
 
-    /// A recovery is over, one way or the other.
+    /// Text was acknowledged. Once a recovery is over, only the peer's reports can still undo it, and
+    /// those come soon.
     pub(crate) fn forget_undo(&mut self) {
+        let Some(undo) = &mut self.undo else { return };
         if self.recovery.phase() == Phase::Open {
-            self.undo = None;
+            let over_at = *undo.over_at.get_or_insert(self.snd.nxt);
+            if !self.sack || undo.again == 0 || self.snd.una.after(over_at) {
+                self.undo = None;
+            }
         }
     }
 
     /// RFC 4015 §3.2, with the whole window as Linux has it. The time-out stays backed off until a
     /// round trip is measured: this one may be the wait for a lost acknowledgement (`measure`).
-    fn undo_recovery(&mut self) {
+    pub(crate) fn undo_recovery(&mut self) {
         let Some(mut undo) = self.undo.take() else { return };
         // Its time starts again: what passed meanwhile was no congestion avoidance.
         undo.before.on_idle(u32::MAX);

@@ -39,7 +39,7 @@ fn run(conditions: &Conditions, seed: u64, packets: &[(u64, usize)]) -> (Vec<(In
         receive_until(&mut link, now);
         link.send(now, packet(index as u16, *len));
         let c = link.counts();
-        let gone = c.arrived + c.overflowed + c.managed + c.lost;
+        let gone = c.arrived + c.too_long + c.overflowed + c.managed + c.lost;
         assert_eq!(c.sent + c.duplicated, gone + link.under_way() as u64);
     }
     receive_until(&mut link, Instant::FAR);
@@ -63,6 +63,17 @@ fn without_conditions_nothing_happens() {
     let expected = (0..20).map(|n| (Instant::from_millis(u64::from(n) + 1), packet(n, 100)));
     assert_eq!(arrived, expected.collect::<Vec<_>>());
     assert_eq!(counts, Counts { sent: 20, arrived: 20, ..Counts::default() });
+}
+
+#[test]
+fn what_is_too_long_vanishes_for_as_long_as_the_way_is_narrow() {
+    let mut link = Link::new(&Conditions { longest: NonZeroU64::new(100), ..Conditions::default() }, 1);
+    [100, 101].into_iter().for_each(|len| link.send(Instant::ZERO, packet(1, len)));
+    assert_eq!((link.arrive(Instant::ZERO).map(|packet| packet.len()), link.under_way()), (Some(100), 0));
+    link.set_longest(None);
+    link.send(Instant::ZERO, packet(2, 101));
+    assert_eq!(link.arrive(Instant::ZERO).map(|packet| packet.len()), Some(101));
+    assert_eq!(link.counts(), Counts { sent: 3, arrived: 2, too_long: 1, ..Counts::default() });
 }
 
 #[test]
@@ -142,8 +153,10 @@ prop_compose! {
         (share, length, bursts) in (chance(), 1.0..20.0, any::<bool>()),
         (rate, queue, codel) in (0u64..20_000_000, 0usize..100, any::<bool>()),
         (delay, jitter, reorder_by) in (0u64..50, 0u64..20, 0u64..20),
+        longest in 0u64..3_000,
     ) -> Conditions {
         Conditions {
+            longest: NonZeroU64::new(longest),
             duplicate,
             queue,
             discipline: if codel { Discipline::CoDel } else { Discipline::DropTail },
@@ -172,7 +185,7 @@ proptest! {
         let (arrived, c) = run(&conditions, seed, &packets);
         prop_assert_eq!(c.arrived, arrived.len() as u64);
         prop_assert_eq!(c.sent, packets.len() as u64);
-        prop_assert_eq!(c.sent + c.duplicated, c.arrived + c.overflowed + c.managed + c.lost);
+        prop_assert_eq!(c.sent + c.duplicated, c.arrived + c.too_long + c.overflowed + c.managed + c.lost);
     }
 
     /// The same seed gives the same outcome.

@@ -19,6 +19,9 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use way::Way;
 
+/// Bytes of a frame before its packet.
+const ETHERNET: u64 = 14;
+
 /// What the link is like: the same in both directions.
 #[derive(clap::Args, Debug)]
 pub struct Options {
@@ -55,6 +58,9 @@ pub struct Options {
     /// How long those are held back at most
     #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = quantity::time)]
     reorder_by: Duration,
+    /// The largest IP packet that gets through; larger ones vanish, and no router says so
+    #[arg(long, value_name = "BYTES", value_parser = quantity::size)]
+    mtu: Option<NonZeroU64>,
     /// How many packets may wait for the rate
     #[arg(long, value_name = "PACKETS", default_value_t = Conditions::QUEUE)]
     queue: usize,
@@ -69,6 +75,7 @@ pub struct Options {
 impl Options {
     fn conditions(&self) -> Conditions {
         Conditions {
+            longest: self.mtu.map(|mtu| mtu.saturating_add(ETHERNET)),
             duplicate: self.duplicate,
             queue: self.queue,
             discipline: if self.codel { Discipline::CoDel } else { Discipline::DropTail },

@@ -39,6 +39,13 @@ pub fn length(text: &str) -> Result<f64, String> {
     length.ok_or_else(|| "the length of a burst is a number of packets, 1 at least".into())
 }
 
+/// The bytes of an IP packet: what IPv4 demands of every link at least (RFC 791 §3.2).
+pub fn size(text: &str) -> Result<NonZeroU64, String> {
+    let bytes = number(text, &[("", 1.0)]).filter(|bytes| (68.0..=65_535.0).contains(bytes));
+    let bytes = bytes.and_then(|bytes| NonZeroU64::new(bytes as u64));
+    bytes.ok_or_else(|| "a packet has a number of bytes, 68 at least".into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +59,7 @@ mod tests {
             (time("1.5ms"), time("20us")),
             (Ok(Duration::from_micros(1_500)), Ok(Duration::from_micros(20)))
         );
+        assert_eq!(size("1400").map(NonZeroU64::get), Ok(1_400));
         assert_eq!((share("1%"), share("100%"), length("4.5")), (Ok(0.01), Ok(1.0), Ok(4.5)));
     }
 
@@ -68,6 +76,7 @@ mod tests {
         for text in ["1", "101%", "-1%", "%", "NaN%"] {
             assert!(share(text).is_err(), "{text}");
         }
+        assert!(size("67").is_err() && size("65536").is_err() && size("1k").is_err());
         assert!(length("0.5").is_err() && length("").is_err() && length("NaN").is_err());
     }
 }

@@ -78,8 +78,8 @@ mod tests {
         assert_eq!((way.next_event(), right.receive.receive(&mut frames, 200)), (None, 100));
         let first = |frame: &Frame| right.receive.bytes(*frame)[frame.range()][0];
         assert_eq!(frames.iter().map(first).collect::<Vec<_>>(), (0..100).collect::<Vec<u8>>());
-        let counts =
-            "sent 100, arrived 100, lost 0, overflowed 0, managed 0, duplicated 0, corrupted 0, held back 0";
+        let counts = "sent 100, arrived 100, too long 0, lost 0, overflowed 0, managed 0, duplicated 0, \
+                      corrupted 0, held back 0";
         assert_eq!(way.summary(), format!("{counts}; refused by Linux 0"));
     }
 }

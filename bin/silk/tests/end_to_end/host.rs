@@ -100,6 +100,12 @@ impl Silk {
         self.start_daemon();
     }
 
+    /// Starts the daemon again, with these keys of `[device]`.
+    pub fn move_to(&mut self, device: &str) {
+        device.clone_into(&mut self.device);
+        self.restart_daemon(PATIENCE);
+    }
+
     fn config(&self) -> String {
         let socket = self.path("control.sock");
         let Self { device, classes, .. } = self;

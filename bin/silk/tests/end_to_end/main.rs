@@ -21,6 +21,7 @@ mod modes;
 mod moving;
 mod named_paths;
 mod names;
+mod narrowing;
 mod netem;
 mod nginx;
 mod options;

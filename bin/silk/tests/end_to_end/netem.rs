@@ -88,7 +88,8 @@ impl Counted {
     }
 }
 
-fn connect(host: &Host, own: (&str, &str), other: (&str, &str)) {
+/// Gives `wan` on a host its addresses, and tells it the other's.
+pub fn connect(host: &Host, own: (&str, &str), other: (&str, &str)) {
     host.ip(["link", "set", "wan", "address", own.0]).unwrap();
     host.ip(["addr", "add", &format!("{}/24", own.1), "dev", "wan"]).unwrap();
     host.ip(["neigh", "add", other.1, "lladdr", other.0, "dev", "wan", "nud", "permanent"]).unwrap();

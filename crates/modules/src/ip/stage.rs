@@ -41,7 +41,8 @@ pub(crate) struct IpStage {
     pub(crate) next_hop: NextHop,
     /// The path's MTU.
     pub(crate) mtu: u16,
-    device_mtu: u16,
+    /// The link's MTU.
+    pub(crate) device_mtu: u16,
     // The next fragmented datagram's.
     identification: u16,
     held: Option<Box<Held>>,
@@ -349,7 +350,8 @@ impl Stage for IpStage {
         msg.meta.link = link;
         add_pseudo_header(msg, source.into(), destination.into(), protocol);
         let mut header = self.header(source, destination, protocol, self.service_of(msg.meta.tos), length);
-        let mtu = if self.discovery == Discovery::Probe {
+        // TCP finds out what its paths take, and probes them with larger packets.
+        let mtu = if self.discovery == Discovery::Probe || protocol == ipv4::TCP {
             self.device_mtu
         } else {
             self.mtu_to(cx, destination, length)

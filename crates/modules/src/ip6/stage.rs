@@ -371,7 +371,8 @@ impl Stage for Ip6Stage {
             payload_len: length as u16,
         };
         let whole = matches!(self.discovery, Discovery::Do | Discovery::Probe);
-        let mtu = if self.discovery == Discovery::Probe {
+        // TCP finds out what its paths take, and probes them with larger packets.
+        let mtu = if self.discovery == Discovery::Probe || protocol == ipv4::TCP {
             self.device_mtu
         } else {
             self.mtu_to(cx, destination, length)

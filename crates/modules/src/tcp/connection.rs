@@ -88,6 +88,15 @@ impl ConnectionStage {
         result.map_err(reasons::reason)
     }
 
+    /// What routers said to earlier connections (RFC 1191 §6.2), once the SYNs have offered what the
+    /// link takes.
+    fn recall_path_mtu(&mut self, cx: &mut Cx<'_, '_>) {
+        let (link, path) = (cx.attrs().mtu(), cx.attrs().path_mtu());
+        if let Some(mtu) = path.filter(|path| link.is_some_and(|link| *path < link)) {
+            self.connection.on_packet_too_big(cx.now(), mtu.saturating_sub(headers(&self.key.remote)));
+        }
+    }
+
     /// Sends whatever is to be sent, sets the timer, settles the account.
     fn pump(&mut self, cx: &mut Cx<'_, '_>) {
         let now = cx.now();
@@ -179,7 +188,7 @@ impl Stage for ConnectionStage {
         self.key.local = attrs.local().ok_or(CreateError::Missing("Local"))?;
         self.gso = attrs.gso().unwrap_or(0).min(GSO_MAX);
         if let Some(mtu) = attrs.mtu() {
-            self.connection.set_path_mtu(cx.now(), mtu.saturating_sub(headers(&self.key.remote)));
+            self.connection.set_link_mtu(cx.now(), mtu.saturating_sub(headers(&self.key.remote)));
         }
         let path = cx.path();
         let module = cx.module::<Tcp>();
@@ -194,12 +203,17 @@ impl Stage for ConnectionStage {
     fn start(&mut self, cx: &mut Cx<'_, '_>) {
         if core::mem::take(&mut self.active) {
             self.pump(cx);
+        } else {
+            self.recall_path_mtu(cx);
         }
     }
 
     // RFC 9293 MUST-58, MUST-59.
     fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
         let result = self.receive(cx, msg);
+        if result.is_ok_and(|progress| progress.contains(Progress::ESTABLISHED)) {
+            self.recall_path_mtu(cx);
+        }
         // One acknowledgement does for all that came together, and what a series of
         // acknowledgements lets go leaves at once. A drop may have to be answered for itself.
         if !msg.meta.more || result.is_err() {
@@ -267,7 +281,7 @@ impl Stage for ConnectionStage {
             Report::PathMtu { mtu, .. } => {
                 let six = self.key.remote.is_v6();
                 let mtu = mtu.max(if six { ipv6::MIN_MTU } else { crate::ip::LEAST_MTU });
-                self.connection.set_path_mtu(cx.now(), mtu.saturating_sub(headers(&self.key.remote)));
+                self.connection.on_packet_too_big(cx.now(), mtu.saturating_sub(headers(&self.key.remote)));
                 self.pump(cx);
                 true
             }

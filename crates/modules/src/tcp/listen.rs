@@ -177,7 +177,7 @@ fn ask_for_path(cx: &mut Cx<'_, '_>, key: Key, half: Established) -> Verdict {
                 | Attr::Ttl(_)
                 | Attr::InputQueue(_)
         ) {
-            attrs = attrs.with(*attr);
+            attrs = attrs.with(attr);
         }
     }
     let by = cx.path();

@@ -147,7 +147,7 @@ fn perform(solo: &mut Solo, act: Act) {
         Act::Shutdown(true) => solo.connection.shutdown_write(),
         Act::Shutdown(false) => solo.connection.shutdown_read(),
         Act::Pace(rate) => solo.connection.set_max_pacing_rate(rate.map(u64::from)),
-        Act::Mtu(mss) => solo.connection.set_path_mtu(solo.now, mss),
+        Act::Mtu(mss) => solo.connection.on_packet_too_big(solo.now, mss),
         Act::Tune(nodelay, cork) => {
             solo.connection.set_nodelay(nodelay);
             solo.connection.set_cork(cork);

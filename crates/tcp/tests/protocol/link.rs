@@ -148,6 +148,11 @@ impl Link {
         self.link.send(now, packet.encode());
     }
 
+    /// The way now takes packets of so many bytes.
+    pub fn set_longest(&mut self, longest: Option<NonZeroU64>) {
+        self.link.set_longest(longest);
+    }
+
     pub fn next_event(&self) -> Option<Instant> {
         self.link.next_event()
     }

@@ -11,6 +11,7 @@ mod hostile;
 mod link;
 mod loss;
 mod matrix;
+mod narrowing;
 mod opening;
 mod options;
 mod pacing;

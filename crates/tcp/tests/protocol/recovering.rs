@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use silk_tcp::{Config, Options, Progress, Segment};
+use silk_tcp::{Config, MtuProbing, Options, Progress, Segment};
 
 use crate::solo::{OURS, Solo, THEIRS, ack, plain, sacked, stamped, text, with_sack, with_timestamps};
 
@@ -164,7 +164,7 @@ fn duplicates_without_news_are_no_sign_of_loss_with_sack() {
 // RFC 9293 MUST-19; RFC 5681 §3.1; RFC 6298 §5.1, §5.4, §5.5, §5.6.
 #[test]
 fn a_timeout_starts_again_from_one_segment_and_doubles() {
-    let mut solo = ten_outstanding(&plain());
+    let mut solo = ten_outstanding(&Config { mtu_probing: MtuProbing::Off, ..plain() });
     let mut waits = vec![];
     for _ in 0..4 {
         waits.push(solo.next_timeout().unwrap().0.as_millis());

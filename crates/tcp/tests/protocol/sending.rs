@@ -242,11 +242,11 @@ fn a_smaller_path_mtu_sends_again_in_smaller_pieces() {
     solo.write(3_000);
     solo.sent();
     let cwnd = solo.connection.info().cwnd;
-    solo.connection.set_path_mtu(solo.now, 500);
+    solo.connection.on_packet_too_big(solo.now, 500);
     assert_eq!(solo.text_sent()[..2], [(OURS, 500), (OURS + 500, 500)]);
     assert_eq!((solo.connection.info().cwnd, solo.connection.info().timeouts), (cwnd, 0));
-    solo.connection.set_path_mtu(solo.now, 9_000);
-    assert_eq!(solo.connection.info().mss, 1_000);
+    solo.connection.on_packet_too_big(solo.now, 9_000);
+    assert_eq!(solo.connection.info().mss, 500, "nobody can say that it takes more");
 }
 
 // RFC 9293 MUST-65; RFC 2018 §2; RFC 7323 §3.2.

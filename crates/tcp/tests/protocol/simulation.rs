@@ -114,6 +114,8 @@ fn conditions(dice: &mut Dice) -> Conditions {
         jitter: delay.mul_f64(chance(dice, 1.0)),
         reorder: chance(dice, 0.3),
         reorder_by: millis(dice, 0..=100),
+        // Some ways take less than the hosts' links do, and say nothing.
+        longest: if dice.falls(0.1) { NonZeroU64::new(dice.within(600..=1_600)) } else { None },
     }
 }
 

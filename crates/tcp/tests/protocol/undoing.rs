@@ -1,4 +1,4 @@
-//! Recoveries that were not needed: RFC 3522, RFC 4015.
+//! Recoveries that were not needed: RFC 3522, RFC 3708, RFC 4015, RFC 5682.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use silk_tcp::{Config, Info, Options, Repair, Segment};
 
 use crate::link::Weather;
 use crate::pair::{Pair, pattern};
-use crate::solo::{OURS, Solo, ack, sacked, with_sack};
+use crate::solo::{OURS, Solo, ack, plain, sacked, with_sack};
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -135,4 +135,100 @@ fn a_network_that_only_reorders_costs_nothing_in_the_end() {
         })
         .sum();
     assert!(undone > 0, "nothing was ever undone");
+}
+
+/// Ten segments of 1 000 octets are outstanding to a peer without timestamps, and the first was sent
+/// again after a time-out; how the windows were before.
+fn timed_out(config: &Config) -> (Solo, (u32, u32)) {
+    let mut solo = Solo::established(config);
+    solo.write(10_000);
+    assert_eq!(solo.sent().len(), 10);
+    let before = windows(&solo.connection.info());
+    while solo.connection.info().timeouts == 0 {
+        solo.sent();
+        solo.next_timeout().expect("a deadline");
+    }
+    assert_eq!(solo.text_sent(), [(OURS, 1_000)]);
+    (solo, before)
+}
+
+// RFC 5682 §2.1, §3.1.
+#[test]
+fn without_timestamps_new_text_shows_that_a_time_out_was_only_a_delay() {
+    for config in [plain(), with_sack()] {
+        let (mut solo, before) = timed_out(&config);
+        solo.write(5_000);
+        solo.arrive(ack(OURS + 1_000)).unwrap();
+        assert_eq!(solo.text_sent(), [(OURS + 10_000, 1_000), (OURS + 11_000, 1_000)]);
+        solo.arrive(ack(OURS + 2_000)).unwrap();
+        let info = solo.connection.info();
+        assert_eq!((info.undone, info.repair, info.lost), (1, Repair::Open, 0));
+        assert!(info.cwnd >= before.0 && info.ssthresh == before.1, "{info:?}");
+        assert!(solo.text_sent().iter().all(|(seq, _)| *seq >= OURS + 12_000), "nothing is sent again");
+    }
+}
+
+#[test]
+fn without_timestamps_a_time_out_that_was_needed_stays() {
+    let (mut solo, _) = timed_out(&with_sack());
+    solo.write(5_000);
+    solo.arrive(ack(OURS + 1_000)).unwrap();
+    assert_eq!(solo.text_sent().len(), 2);
+    solo.arrive(sacked(ack(OURS + 1_000), &[(OURS + 10_000, OURS + 11_000)])).unwrap();
+    assert_eq!(solo.text_sent()[0], (OURS + 1_000, 1_000));
+    assert_eq!((solo.connection.info().undone, solo.connection.info().repair), (0, Repair::Loss));
+    let (mut old, _) = timed_out(&plain());
+    old.write(5_000);
+    old.arrive(ack(OURS + 1_000)).unwrap();
+    assert_eq!(old.text_sent().len(), 2);
+    old.arrive(ack(OURS + 1_000)).unwrap();
+    assert_eq!(old.text_sent()[0], (OURS + 1_000, 1_000));
+    assert_eq!(old.connection.info().undone, 0);
+}
+
+#[test]
+fn where_there_is_no_new_text_what_is_lost_is_sent_again_at_once() {
+    let (mut solo, _) = timed_out(&with_sack());
+    solo.arrive(ack(OURS + 1_000)).unwrap();
+    assert_eq!(solo.text_sent(), [(OURS + 1_000, 1_000), (OURS + 2_000, 1_000)]);
+}
+
+/// Fast recovery has begun and the first of ten segments was sent again, without timestamps; how the
+/// windows were before.
+fn recovering() -> (Solo, (u32, u32)) {
+    let mut solo = Solo::established(&with_sack());
+    solo.write(10_000);
+    assert_eq!(solo.sent().len(), 10);
+    let before = windows(&solo.connection.info());
+    solo.now += 20 * MILLI;
+    solo.arrive(sacked(ack(OURS), &[(OURS + 1_000, OURS + 6_000)])).unwrap();
+    assert_eq!(solo.text_sent(), [(OURS, 1_000)]);
+    solo.now += 2 * MILLI;
+    solo.arrive(ack(OURS + 10_000)).unwrap();
+    assert!(windows(&solo.connection.info()).1 < before.1);
+    (solo, before)
+}
+
+// RFC 3708 §2.
+#[test]
+fn a_peer_that_had_all_that_was_sent_again_gives_the_window_back() {
+    let (mut solo, before) = recovering();
+    solo.now += 18 * MILLI;
+    solo.arrive(sacked(ack(OURS + 10_000), &[(OURS, OURS + 1_000)])).unwrap();
+    let info = solo.connection.info();
+    assert_eq!((info.undone, windows(&info)), (1, before));
+}
+
+#[test]
+fn a_report_of_something_else_or_too_late_gives_nothing_back() {
+    let (mut solo, _) = recovering();
+    solo.arrive(sacked(ack(OURS + 10_000), &[(OURS - 500, OURS + 500)])).unwrap();
+    assert_eq!(solo.connection.info().undone, 0);
+    solo.arrive(sacked(ack(OURS + 10_000), &[(OURS, OURS + 500)])).unwrap();
+    assert_eq!(solo.connection.info().undone, 0, "half of it");
+    solo.write(1_000);
+    solo.sent();
+    solo.arrive(ack(OURS + 11_000)).unwrap();
+    solo.arrive(sacked(ack(OURS + 11_000), &[(OURS + 500, OURS + 1_000)])).unwrap();
+    assert_eq!(solo.connection.info().undone, 0, "a round trip later");
 }

@@ -9,6 +9,9 @@ use super::Loss;
 /// packet, from 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conditions {
+    /// The longest packet that the link takes, in bytes as they are given to it, link header
+    /// included; longer ones vanish and nobody is told (a black hole, RFC 2923 §2.1).
+    pub longest: Option<NonZeroU64>,
     /// Packets that enter twice, as from a switch that floods.
     pub duplicate: f64,
     /// Packets that may wait for the transmitter; at least one may.
@@ -51,6 +54,7 @@ impl Default for Conditions {
     /// A line without length, limit or fault.
     fn default() -> Self {
         Self {
+            longest: None,
             duplicate: 0.0,
             queue: Self::QUEUE,
             discipline: Discipline::DropTail,

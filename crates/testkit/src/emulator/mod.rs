@@ -38,14 +38,16 @@ use queue::Queue;
 /// Packets that a line carries at most: 100 Gb/s times 10 ms, or 1 Gb/s times 1 s, of full frames.
 const LINE: usize = 100_000;
 
-/// What became of packets. `sent + duplicated` is the sum of `arrived`, `overflowed`, `managed`,
-/// `lost`, and those that are still under way.
+/// What became of packets. `sent + duplicated` is the sum of `arrived`, `too_long`, `overflowed`,
+/// `managed`, `lost`, and those that are still under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets that were given to the link.
     pub sent: u64,
     /// Copies that it made of them.
     pub duplicated: u64,
+    /// Longer than the link takes.
+    pub too_long: u64,
     /// Dropped because the queue, or the line, was full.
     pub overflowed: u64,
     /// Dropped by CoDel.
@@ -62,11 +64,10 @@ pub struct Counts {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { sent, duplicated, overflowed, managed, lost, corrupted, held_back, arrived } = self;
-        write!(
-            f,
-            "sent {sent}, arrived {arrived}, lost {lost}, overflowed {overflowed}, managed {managed}, "
-        )?;
+        let Self { sent, duplicated, too_long, overflowed, managed, lost, corrupted, held_back, arrived } =
+            self;
+        write!(f, "sent {sent}, arrived {arrived}, too long {too_long}, lost {lost}, ")?;
+        write!(f, "overflowed {overflowed}, managed {managed}, ")?;
         write!(f, "duplicated {duplicated}, corrupted {corrupted}, held back {held_back}")
     }
 }
@@ -108,11 +109,20 @@ impl Link {
     pub fn send(&mut self, now: Instant, packet: Vec<u8>) {
         self.transmit_until(now);
         self.counts.sent += 1;
+        if self.conditions.longest.is_some_and(|longest| packet.len() as u64 > longest.get()) {
+            self.counts.too_long += 1;
+            return;
+        }
         if self.dice.falls(self.conditions.duplicate) {
             self.counts.duplicated += 1;
             self.enter(now, packet.clone());
         }
         self.enter(now, packet);
+    }
+
+    /// From now on the link takes packets of so many bytes at most: its way leads elsewhere.
+    pub fn set_longest(&mut self, longest: Option<NonZeroU64>) {
+        self.conditions.longest = longest;
     }
 
     /// The next packet that has arrived by `now`.

@@ -1,0 +1,94 @@
+//! Memory that nobody needs goes back to Linux: that of rings which no connection has, and of the
+//! receive rings of connections that have been silent. Once in a period everything is looked at, a
+//! little at a time, so that no packet waits for it. It must never touch where a program may just be
+//! writing, so send rings keep their memory as long as their connections live.
+
+use crate::command::{FamilyIndex, SocketName};
+use crate::engine::Engine;
+use silk_instant::Instant;
+use silk_stream::Left;
+use std::ops::Bound::{Excluded, Unbounded};
+use std::time::Duration;
+
+/// What was not needed for so long is given back.
+const PERIOD: Duration = Duration::from_secs(30);
+/// Between two parts of the work.
+const PAUSE: Duration = Duration::from_millis(1);
+/// Sockets that are looked at in one part.
+const SOCKETS: u32 = 256;
+/// Rings that are given back in one part: each is a system call of some microseconds.
+const RINGS: usize = 2;
+
+/// How far the looking has come.
+#[derive(Debug)]
+pub struct GivingBack {
+    /// When it goes on; `FAR` while there is nothing to look at.
+    at: Instant,
+    /// The next socket; `None`: the free rings are next.
+    next: Option<(FamilyIndex, u32)>,
+}
+
+impl Default for GivingBack {
+    fn default() -> Self {
+        Self { at: Instant::FAR, next: None }
+    }
+}
+
+impl GivingBack {
+    /// When there is something to do.
+    pub fn due(&self) -> Option<Instant> {
+        Some(self.at).filter(|at| *at != Instant::FAR)
+    }
+
+    /// A connection has begun: sooner or later there will be.
+    pub fn wake(&mut self, now: Instant) {
+        self.at = self.at.min(now + PERIOD);
+    }
+}
+
+impl Engine {
+    /// Does a part of the work, when it is due.
+    pub(crate) fn give_back(&mut self, now: Instant) {
+        if now < self.giving_back.at {
+            return;
+        }
+        match self.giving_back.next {
+            Some((family, slot)) => self.giving_back.next = self.look_at_sockets(family, slot),
+            None => return self.look_at_free_rings(now),
+        }
+        self.giving_back.at = now + PAUSE;
+    }
+
+    /// Looks at some sockets of a family from `slot` on; where to go on.
+    fn look_at_sockets(&mut self, family: FamilyIndex, slot: u32) -> Option<(FamilyIndex, u32)> {
+        let mut given = 0;
+        for slot in slot..slot.saturating_add(SOCKETS) {
+            if given == RINGS {
+                return Some((family, slot));
+            }
+            let path = self.sockets.get(SocketName { family, slot }).and_then(|socket| socket.path);
+            if let Some(path) = path {
+                given += usize::from(self.end_of(path).is_some_and(|end| end.give_back()));
+            }
+        }
+        if slot.saturating_add(SOCKETS) < self.sockets.slots_of(family) {
+            return Some((family, slot + SOCKETS));
+        }
+        let next = self.families.range((Excluded(family), Unbounded)).next();
+        next.map(|(family, _)| (*family, 0))
+    }
+
+    /// Looks at the rings that nobody has; then the period is over.
+    fn look_at_free_rings(&mut self, now: Instant) {
+        let left = self.families.values_mut().map(|family| family.pool.give_back(RINGS)).max();
+        let (first, sockets) = (self.families.keys().next().copied(), !self.sockets.is_empty());
+        self.giving_back = match left.unwrap_or(Left::Nothing) {
+            Left::More => GivingBack { at: now + PAUSE, next: None },
+            Left::Later => GivingBack { at: now + PERIOD, next: first.map(|family| (family, 0)) },
+            Left::Nothing if sockets => {
+                GivingBack { at: now + PERIOD, next: first.map(|family| (family, 0)) }
+            }
+            Left::Nothing => GivingBack::default(),
+        };
+    }
+}
