@@ -308,7 +308,7 @@ mod tests {
             assert_eq!(tables.classify(&others), Verdict::Pass);
             assert_eq!(tables.classify(&on(101)), Verdict::Pass);
             assert!(
-                matches!(parcel(&ours), Some(Parcel::Listen(Protocol::Tcp, local)) if local == HERE.into())
+                matches!(parcel(&ours), Some(Parcel::Listen(Protocol::Tcp, local)) if local == Endpoint::from(HERE))
             );
             assert_eq!(tables.classify(&ours[..17]), Verdict::Pass);
         }
