@@ -19,6 +19,9 @@ const SOCKETS: u32 = 256;
 /// Rings that are given back in one part: each is a system call of some microseconds.
 const RINGS: usize = 2;
 
+/// Where a period's looking begins.
+const FIRST: Option<(FamilyIndex, u32)> = Some((0, 0));
+
 /// How far the looking has come.
 #[derive(Debug)]
 pub struct GivingBack {
@@ -30,7 +33,7 @@ pub struct GivingBack {
 
 impl Default for GivingBack {
     fn default() -> Self {
-        Self { at: Instant::FAR, next: None }
+        Self { at: Instant::FAR, next: FIRST }
     }
 }
 
@@ -81,14 +84,10 @@ impl Engine {
     /// Looks at the rings that nobody has; then the period is over.
     fn look_at_free_rings(&mut self, now: Instant) {
         let left = self.families.values_mut().map(|family| family.pool.give_back(RINGS)).max();
-        let (first, sockets) = (self.families.keys().next().copied(), !self.sockets.is_empty());
         self.giving_back = match left.unwrap_or(Left::Nothing) {
             Left::More => GivingBack { at: now + PAUSE, next: None },
-            Left::Later => GivingBack { at: now + PERIOD, next: first.map(|family| (family, 0)) },
-            Left::Nothing if sockets => {
-                GivingBack { at: now + PERIOD, next: first.map(|family| (family, 0)) }
-            }
-            Left::Nothing => GivingBack::default(),
+            Left::Nothing if self.sockets.is_empty() => GivingBack::default(),
+            Left::Nothing | Left::Later => GivingBack { at: now + PERIOD, next: FIRST },
         };
     }
 }

@@ -234,10 +234,10 @@ impl Arena {
         if ring.size < 4096 || self.ring(ring.place, ring.size).is_none() {
             return;
         }
-        let (Ok(start), length) = (ring.place.try_into(), ring.size.into()) else { return };
+        let Ok(start) = ring.place.try_into() else { return };
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         // SAFETY: a descriptor of our own; the mapping stays, and its length.
-        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, start, length) };
+        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, start, ring.size.into()) };
     }
 
     /// The ring at `place`, `size` bytes; `None` unless it lies wholly among the rings and

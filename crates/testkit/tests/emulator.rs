@@ -68,7 +68,9 @@ fn without_conditions_nothing_happens() {
 #[test]
 fn what_is_too_long_vanishes_for_as_long_as_the_way_is_narrow() {
     let mut link = Link::new(&Conditions { longest: NonZeroU64::new(100), ..Conditions::default() }, 1);
-    [100, 101].into_iter().for_each(|len| link.send(Instant::ZERO, packet(1, len)));
+    for len in [100, 101] {
+        link.send(Instant::ZERO, packet(1, len));
+    }
     assert_eq!((link.arrive(Instant::ZERO).map(|packet| packet.len()), link.under_way()), (Some(100), 0));
     link.set_longest(None);
     link.send(Instant::ZERO, packet(2, 101));
