@@ -34,16 +34,16 @@
 
 mod stage;
 
-use crate::arp::wake;
-use crate::cache::{Cache, CacheLimits};
+use crate::cache::CacheLimits;
+use crate::neighbours::Neighbours;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
 use silk_instant::Instant;
 use silk_path::service::{NET, RESOLVER, Service};
 use silk_path::{
-    Attr, Create, CreateError, Module, Next, Parameter, ParameterKind, Parcel, PathId, Port, Request,
-    Resolution, Resolve, Step,
+    Attr, Create, CreateError, Module, Next, Parameter, ParameterKind, Parcel, PathId, Port, Resolution,
+    Resolve, Step,
 };
 use silk_wire::{MacAddr, eth};
 use stage::NdStage;
@@ -62,11 +62,7 @@ pub const PARAMETERS: &[Parameter] = &[
 pub struct Nd {
     // Ours, each until when somebody else may still object to it.
     addresses: Vec<(Ipv6Addr, Instant)>,
-    cache: Cache<Ipv6Addr>,
-    // Addresses are told (`learn`), not asked for.
-    told: bool,
-    // The path that asks and answers.
-    path: Option<PathId>,
+    neighbours: Neighbours<Ipv6Addr>,
 }
 
 impl Nd {
@@ -74,22 +70,18 @@ impl Nd {
     /// ([`Request::Resolve`]) instead of the link.
     pub fn new(addresses: &[Ipv6Addr], told: bool, limits: CacheLimits) -> Self {
         let addresses = addresses.iter().map(|address| (*address, Instant::ZERO)).collect();
-        Self { addresses, cache: Cache::new(limits), told, path: None }
+        Self { addresses, neighbours: Neighbours::new(told, limits) }
     }
 
     /// Takes in what somebody else found out: the neighbour's address, or that there is none.
     /// Whoever waited is woken.
     pub fn learn(&mut self, now: Instant, address: Ipv6Addr, link: Option<MacAddr>, port: &mut dyn Port) {
-        let waiters = match link {
-            Some(link) => self.cache.learn(now, address, link),
-            None => self.cache.fail(now, address),
-        };
-        wake(waiters, port);
+        self.neighbours.learn(now, address, link, port);
     }
 
     /// Neighbours known or asked for.
     pub fn entries(&self) -> usize {
-        self.cache.len()
+        self.neighbours.cache.len()
     }
 
     /// The addresses that we answer for: ours, but those that another station has as well.
@@ -105,15 +97,7 @@ impl Nd {
 impl Resolve for Nd {
     fn resolve(&mut self, now: Instant, address: IpAddr, waiter: PathId, port: &mut dyn Port) -> Resolution {
         let IpAddr::V6(address) = address else { return Resolution::Failed };
-        let (answer, ask) = self.cache.lookup(now, address, waiter);
-        match (ask, self.told, self.path) {
-            (false, ..) => {}
-            (true, true, _) => port.request(Request::Resolve(address.into())),
-            // The path sends what the cache has marked.
-            (true, false, Some(path)) => port.request(Request::Wake(path)),
-            (true, false, None) => {}
-        }
-        answer
+        self.neighbours.resolve(now, address, waiter, port)
     }
 }
 
@@ -133,7 +117,7 @@ impl Module for Nd {
     }
 
     fn takes(&self, parcel: &Parcel) -> Option<PathId> {
-        if *parcel == Parcel::Discovery { self.path } else { None }
+        if *parcel == Parcel::Discovery { self.neighbours.path } else { None }
     }
 
     fn resolver(&mut self) -> Option<&mut dyn Resolve> {
