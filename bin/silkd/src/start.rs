@@ -17,14 +17,14 @@ use crate::stack::{self, Link};
 use crate::strangers::Gate;
 use crate::sys;
 use crate::watchdog::{self, Watched};
-use silk_appliance::join::tables_of;
 use silk_config::{Config, DeviceKind, HugePages, Napi, Policy, Source, XdpMode};
-use silk_device::{End, OpenError, Steered, link, netlink, packet, tap, xdp};
-use silk_path::Endpoint;
+use silk_device::{End, OpenError, Steered, netlink, packet, tap, xdp};
+use silk_executor::join::{random, tables_of};
+use silk_executor::link::{self, Addresses, GSO, own_mac, tables_in_memory};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::wake;
 use silk_wire::ipv6;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
@@ -44,8 +44,6 @@ pub enum Failure {
 const BUCKETS: u32 = 1 << 17;
 /// Paths one domain can have.
 const PATHS: u32 = 1 << 20;
-/// The largest TCP message a Linux device cuts up itself, bytes with headers.
-const GSO: u32 = 65_000;
 /// An opened device.
 struct Opened {
     ends: Vec<End>,
@@ -144,9 +142,10 @@ fn open(settings: &mut Settings) -> Result<Opened, String> {
         DeviceKind::Xdp => open_xdp(settings)?,
         _ => open_own(settings)?,
     };
-    settings.addresses = opened.link.addresses.iter().map(|(address, _)| *address).collect();
-    settings.networks = opened.link.addresses.clone();
-    settings.default_route = [opened.link.gateway.is_some(), opened.link.gateway6.is_some()];
+    let Addresses { own, gateway, gateway6 } = &opened.link.addresses;
+    settings.addresses = own.iter().map(|(address, _)| *address).collect();
+    settings.networks = own.clone();
+    settings.default_route = [gateway.is_some(), gateway6.is_some()];
     settings.mtu = opened.link.device.mtu;
     settings.interface = opened.interface.unwrap_or(0);
     if settings.addresses.iter().all(IpAddr::is_ipv6) {
@@ -158,8 +157,7 @@ fn open(settings: &mut Settings) -> Result<Opened, String> {
 }
 
 fn secret() -> [u64; 2] {
-    use rand_core::TryRngCore;
-    std::array::from_fn(|_| rand_core::OsRng.try_next_u64().unwrap_or(0))
+    std::array::from_fn(|_| random())
 }
 
 fn open_xdp(settings: &Settings) -> Result<Opened, String> {
@@ -178,18 +176,8 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
         ..xdp::Options::default()
     };
     let mut opened = xdp::open(name, &options).map_err(|error| error.to_string())?;
-    let told = |error: netlink::NetlinkError| error.to_string();
-    let mut kernel = netlink::Netlink::open().map_err(told)?;
-    let addresses = kernel.addresses(opened.interface.index).map_err(told)?;
-    let addresses =
-        served(addresses.iter().map(|l| (l.address, l.prefix)), stack::speaks_v6(&settings.config)?);
-    // Any far address shows where the default route leads; nothing is sent there.
-    let mut beyond = |far: IpAddr| {
-        let route = kernel.route(far, None).ok();
-        route.filter(|r| r.interface == opened.interface.index).and_then(|r| r.gateway)
-    };
-    let gateway = beyond(Ipv4Addr::new(192, 0, 2, 1).into());
-    let gateway6 = beyond(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into());
+    let six = stack::speaks_v6(&settings.config)?;
+    let addresses = link::of_linux(&opened.interface, six).map_err(|error| error.to_string())?;
     let (ends, words, interface) =
         (std::mem::take(&mut opened.ends), opened.tables, opened.interface.clone());
     let opened = Arc::new(Mutex::new(opened));
@@ -208,8 +196,6 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
         link: Link {
             device: silk_modules::Device { address: interface.mac.0, mtu, gso: GSO, checksum_offload: true },
             addresses,
-            gateway: gateway.and_then(|gateway| Endpoint::new(gateway, 0).ipv4()),
-            gateway6: gateway6.and_then(|gateway| Endpoint::new(gateway, 0).ipv6()),
             shared: true,
             secret: secret(),
         },
@@ -277,8 +263,9 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
             (opened, own_mac(), 1500, true)
         }
         _ => {
-            let pair = link::pair(&link::Options::default()).map_err(|e| e.to_string())?;
-            ((vec![pair.0], tables_in_memory()?), own_mac(), 1500, false)
+            let pair =
+                silk_device::link::pair(&silk_device::link::Options::default()).map_err(|e| e.to_string())?;
+            ((vec![pair.0], tables_in_memory(BUCKETS)?), own_mac(), 1500, false)
         }
     };
     let mac = device.mac.map_or(mac, |mac| mac.0);
@@ -293,12 +280,14 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
                 gso: if offload { GSO } else { 0 },
                 checksum_offload: offload,
             },
-            addresses: served(
-                own_addresses(&device, network.address, mac).into_iter(),
-                stack::speaks_v6(&settings.config)?,
-            ),
-            gateway: device.gateway,
-            gateway6: device.gateway6,
+            addresses: Addresses {
+                own: link::served(
+                    own_addresses(&device, network.address, mac).into_iter(),
+                    stack::speaks_v6(&settings.config)?,
+                ),
+                gateway: device.gateway,
+                gateway6: device.gateway6,
+            },
             shared: false,
             secret: secret(),
         },
@@ -317,15 +306,6 @@ fn own_addresses(device: &silk_config::Device, four: Ipv4Addr, mac: [u8; 6]) -> 
         addresses.push((ipv6::link_local(mac).into(), 64));
     }
     addresses
-}
-
-/// Of these addresses those that silk serves: of IPv6 as many as the classifier holds, and none
-/// where the graph does not speak it.
-fn served(all: impl Iterator<Item = (IpAddr, u8)>, six: bool) -> Vec<(IpAddr, u8)> {
-    use silk_path::classify::layout::{ADDRESSES, ADDRESSES6};
-    let (four, mut wide): (Vec<_>, Vec<_>) = all.partition(|(address, _)| address.is_ipv4());
-    wide.truncate(if six { ADDRESSES6.min(ADDRESSES.saturating_sub(four.len())) } else { 0 });
-    four.into_iter().chain(wide).collect()
 }
 
 type Ends = (Vec<End>, silk_device::Tables);
@@ -351,17 +331,7 @@ fn open_ends(
             Err(error) => return Err(error.to_string()),
         }
     }
-    Ok((vec![one().map_err(|error| error.to_string())?], tables_in_memory()?))
-}
-
-fn tables_in_memory() -> Result<silk_device::Tables, String> {
-    silk_device::Tables::in_memory(BUCKETS).map_err(|e| format!("no memory for the classifier: {e}"))
-}
-
-/// A locally administered address.
-fn own_mac() -> [u8; 6] {
-    let [_, _, a, b, c, d, e, _] = secret()[0].to_be_bytes();
-    [2, a, b, c, d, e]
+    Ok((vec![one().map_err(|error| error.to_string())?], tables_in_memory(BUCKETS)?))
 }
 
 /// Writes addresses, rules and domains into the classifier's tables, all at once.
