@@ -20,6 +20,7 @@ mod listening;
 mod names;
 mod netem;
 mod nginx;
+mod openings;
 mod options;
 mod own_machine;
 mod priority;
