@@ -7,7 +7,6 @@ use crate::slots::retire;
 use crate::socket_end::{SocketEnd, Wake};
 use silk_instant::Instant;
 use silk_path::{Bell, PathId};
-use silk_sched::Member;
 use silk_stream::request;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -21,7 +20,7 @@ impl Engine {
         {
             self.write_info(id, name);
         }
-        let class = self.paths.path(id).map_or(0, |path| path.state.class);
+        let class = self.core.paths.path(id).map_or(0, |path| path.state.class);
         self.destroy(id, now);
         let Some(mut end) = end else { return };
         let name = end.name;
@@ -50,11 +49,7 @@ impl Engine {
 
     /// Destroys a path and gives its frames back.
     pub(crate) fn destroy(&mut self, id: PathId, now: Instant) {
-        self.policy.remove(Member(id.index));
-        let receive = &mut self.receive;
-        self.paths.destroy_with(id, now, &mut self.port, |ticket| {
-            receive.release(silk_appliance::join::frame_of(ticket))
-        });
+        self.core.destroy(id, now);
     }
 
     /// The program has closed a socket that has a path.
@@ -64,7 +59,7 @@ impl Engine {
         socket.closed = true;
         let path = socket.path;
         if let Some(id) = path {
-            self.paths.charge_cpu(id, 0, cpu);
+            self.core.paths.charge_cpu(id, 0, cpu);
         }
     }
 
@@ -86,7 +81,7 @@ impl Engine {
         let cpu = self.served(name);
         let Some(socket) = self.sockets.find(name) else { return };
         let (class, end) = (socket.past_class, socket.end.take());
-        self.paths.charge_past(class, cpu);
+        self.core.paths.charge_past(class, cpu);
         if let Some(end) = end {
             self.free(&end);
         }
@@ -103,7 +98,7 @@ impl Engine {
         }
         match socket.path {
             None => self.close_ended(name),
-            Some(id) if self.port.datagrams(id).is_some() => self.close_datagrams(id, name, now),
+            Some(id) if self.core.port.datagrams(id).is_some() => self.close_datagrams(id, name, now),
             Some(id) => {
                 let unread = self.end_of(id).is_some_and(|end| {
                     end.look();
@@ -112,8 +107,8 @@ impl Engine {
                 // Data nobody will read is a reset (RFC 2525 §2.17), as is a process's death.
                 let bell = if abort || unread { Bell::Abort } else { Bell::Close };
                 self.closed(name);
-                self.paths.bell(id, now, &mut self.port, Bell::Sent);
-                self.paths.bell(id, now, &mut self.port, bell);
+                self.core.paths.bell(id, now, &mut self.core.port, Bell::Sent);
+                self.core.paths.bell(id, now, &mut self.core.port, bell);
                 self.settle(id, now);
             }
         }
@@ -154,9 +149,9 @@ impl Engine {
 
     /// Takes the socket's end out of a path that is about to be destroyed.
     fn take_end(&mut self, id: PathId) -> Option<Box<SocketEnd>> {
-        match self.paths.path_mut(id)?.take_stream() {
+        match self.core.paths.path_mut(id)?.take_stream() {
             Some(stream) => (stream as Box<dyn std::any::Any>).downcast().ok(),
-            None => self.port.take_datagrams(id),
+            None => self.core.port.take_datagrams(id),
         }
     }
 

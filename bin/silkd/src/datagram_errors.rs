@@ -79,8 +79,8 @@ impl Engine {
     pub(crate) fn reported(&mut self, udp: bool, said: Reported, now: Instant) {
         let protocol = if udp { Protocol::Udp } else { Protocol::Tcp };
         let flow = Between { protocol, local: said.local, remote: said.remote };
-        let found = self.tables.flows.lookup(&flow).filter(|f| usize::from(f.domain) == self.domain);
-        if let Some(id) = found.and_then(|found| self.paths.at(found.index)) {
+        let found = self.core.tables.flows.lookup(&flow).filter(|f| usize::from(f.domain) == self.domain);
+        if let Some(id) = found.and_then(|found| self.core.paths.at(found.index)) {
             return self.report_to(id, &said, now);
         }
         // A datagram socket that speaks with anybody is known by its port alone.
@@ -95,7 +95,7 @@ impl Engine {
                 if let Some(sibling) = self.siblings.get(domain)
                     && let Err(reason) = sibling.give(|| Command::Reported(Box::new(said)))
                 {
-                    self.drops.count(reason);
+                    self.core.drops.count(reason);
                 }
             }
             None => {}
@@ -106,7 +106,7 @@ impl Engine {
     fn unconnected(&self, name: SocketName, local: Endpoint) -> Option<PathId> {
         let socket = self.sockets.get(name)?;
         let sends = |id: &PathId| {
-            self.paths.path(*id).is_some_and(|path| {
+            self.core.paths.path(*id).is_some_and(|path| {
                 let ours = path.state.attrs.local().filter(|ours| ours.is_v6() == local.is_v6());
                 let fits = ours.is_some_and(|ours| ours.ip().is_unspecified() || ours.ip() == local.ip());
                 fits && path.state.attrs.remote().is_none()
@@ -116,7 +116,7 @@ impl Engine {
     }
 
     fn report_to(&mut self, id: PathId, said: &Reported, now: Instant) {
-        self.paths.report(id, now, &mut self.port, said.report);
+        self.core.paths.report(id, now, &mut self.core.port, said.report);
         if let Some(quoted) = &said.quoted {
             self.tell_of_datagram(id, said.remote, quoted);
         }
@@ -125,9 +125,9 @@ impl Engine {
 
     /// Tells a datagram socket of an error, as far as Linux would.
     fn tell_of_datagram(&mut self, id: PathId, remote: Endpoint, quoted: &Quoted) {
-        let Some(path) = self.paths.path(id) else { return };
+        let Some(path) = self.core.paths.path(id) else { return };
         let (connected, mtu) = (path.state.attrs.remote().is_some(), path.state.attrs.path_mtu());
-        let Some(end) = self.port.datagrams(id) else { return };
+        let Some(end) = self.core.port.datagrams(id) else { return };
         end.slot().path_mtu.store(mtu.map_or(0, u32::from), Relaxed);
         let ((errno, hard), wishes) = (meaning(quoted), crate::wishes::of(end.slot()));
         let asked = if remote.is_v6() { wish::SOFT_ERRORS6 } else { wish::SOFT_ERRORS };

@@ -88,9 +88,9 @@ impl Engine {
             self.homes.insert((local.is_v6(), local.port()), (name, domain));
         }
         let Some(local) = locals.first().copied().filter(|_| domain == self.domain) else { return };
-        let Some(top) = self.paths.graph().modules().of_kind("socket") else { return };
+        let Some(top) = self.core.paths.graph().modules().of_kind("socket") else { return };
         let before = self.sockets.find(name).and_then(|socket| socket.path);
-        let kept = before.and_then(|id| self.port.take_datagrams(id));
+        let kept = before.and_then(|id| self.core.port.take_datagrams(id));
         self.drop_twin(name, now);
         if let Some(id) = before {
             self.destroy(id, now);
@@ -115,10 +115,10 @@ impl Engine {
     /// The second path of a socket that hears both families.
     fn add_twin(&mut self, name: SocketName, top: ModuleId, attrs: Attrs, class: usize, now: Instant) {
         let Some(first) = self.sockets.find(name).and_then(|socket| socket.path) else { return };
-        match self.paths.create(top, attrs, None, now, &mut self.port) {
+        match self.core.paths.create(top, attrs, None, now, &mut self.core.port) {
             Ok(twin) => {
                 self.admit(twin, class);
-                self.port.pair(first, twin);
+                self.core.port.pair(first, twin);
                 if let Some(socket) = self.sockets.find(name) {
                     socket.twin = Some(twin);
                 }
@@ -132,7 +132,7 @@ impl Engine {
     /// That path ends.
     fn drop_twin(&mut self, name: SocketName, now: Instant) {
         if let Some(twin) = self.sockets.find(name).and_then(|socket| socket.twin.take()) {
-            self.port.part(twin);
+            self.core.port.part(twin);
             self.destroy(twin, now);
         }
     }
@@ -148,7 +148,7 @@ impl Engine {
             .with(Attr::InputQueue(self.input_queue(class)))
             .with(Attr::Class(class as u8))
             .with(Attr::Owner(u64::from(name.family) << 32 | u64::from(name.slot)));
-        let Some(top) = self.paths.graph().modules().find(&recipe.module) else {
+        let Some(top) = self.core.paths.graph().modules().find(&recipe.module) else {
             end.fail(libc::EPROTONOSUPPORT);
             return self.keep_ended(name, end);
         };
@@ -165,19 +165,19 @@ impl Engine {
         mut end: Box<SocketEnd>,
         now: Instant,
     ) {
-        match self.paths.create(top, attrs, None, now, &mut self.port) {
+        match self.core.paths.create(top, attrs, None, now, &mut self.core.port) {
             Ok(id) => {
                 self.admit(id, class);
                 self.admit_with(id, class, attrs.priority());
                 let priority = attrs.priority().map_or_else(|| self.classes.priority(class), u32::from);
                 self.show_priority(name, priority);
                 end.change_status(status::CONNECTED, 0);
-                let mtu = self.paths.path(id).and_then(|path| path.state.attrs.path_mtu());
+                let mtu = self.core.paths.path(id).and_then(|path| path.state.attrs.path_mtu());
                 end.slot().path_mtu.store(mtu.map_or(0, u32::from), SeqCst);
                 let options = options_of(&mut end);
-                self.port.put_datagrams(id, end);
+                self.core.port.put_datagrams(id, end);
                 for bell in options {
-                    self.paths.bell(id, now, &mut self.port, bell);
+                    self.core.paths.bell(id, now, &mut self.core.port, bell);
                 }
                 // The program may have rung before the path was there to hear it.
                 self.sockets.insert(name, Socket { rung: true, ..Socket::on(id, true) });
@@ -203,28 +203,28 @@ impl Engine {
 
     /// Sends what the program has written to a datagram socket.
     pub(crate) fn send_datagrams(&mut self, id: PathId, now: Instant) {
-        let Some(mut end) = self.port.take_datagrams(id) else { return };
+        let Some(mut end) = self.core.port.take_datagrams(id) else { return };
         let asked = end.slot().request.swap(0, SeqCst);
         if asked & request::OPTIONS != 0
             && let Some(service) = end.new_service()
         {
-            self.paths.bell(id, now, &mut self.port, Bell::Service(service));
+            self.core.paths.bell(id, now, &mut self.core.port, Bell::Service(service));
             if let Some(twin) = self.sockets.find(end.name).and_then(|socket| socket.twin) {
-                self.paths.bell(twin, now, &mut self.port, Bell::Service(service));
+                self.core.paths.bell(twin, now, &mut self.core.port, Bell::Service(service));
             }
         }
         let (mut left, twin) = (SENDING, self.sockets.find(end.name).and_then(|socket| socket.twin));
         if asked & request::WISHES != 0 {
             let wishes = crate::wishes::of(end.slot());
             [Some(id), twin].into_iter().flatten().for_each(|path| {
-                self.paths.bell(path, now, &mut self.port, Bell::Wishes(wishes));
+                self.core.paths.bell(path, now, &mut self.core.port, Bell::Wishes(wishes));
             });
         }
         while left > 0 && end.pop_datagram(|to, data| self.send_record((id, twin), to, data, now)) {
             left -= 1;
         }
         let name = end.name;
-        self.port.put_datagrams(id, end);
+        self.core.port.put_datagrams(id, end);
         if asked & request::CLOSE != 0 {
             self.close_datagrams(id, name, now);
         } else if left == 0 {
@@ -245,9 +245,10 @@ impl Engine {
             return self.send_one(id, remote, 0, data, now);
         }
         if whole > size * SEGMENTS {
-            return self.drops.count(DropReason::TooBig);
+            return self.core.drops.count(DropReason::TooBig);
         }
-        let device_cuts = self.paths.path(id).is_some_and(|path| path.state.attrs.gso().unwrap_or(0) > 0);
+        let device_cuts =
+            self.core.paths.path(id).is_some_and(|path| path.state.attrs.gso().unwrap_or(0) > 0);
         if device_cuts {
             return self.send_one(id, remote, to.segment, data, now);
         }
@@ -261,19 +262,19 @@ impl Engine {
         let meta = Meta { remote, gso_size: segment, arrival: now, ..Meta::default() };
         let mut headroom = std::mem::take(&mut self.headroom);
         let mut message = Message::outgoing(&mut headroom, data, meta);
-        let _ = self.paths.down(id, now, &mut self.port, &mut message);
+        let _ = self.core.paths.down(id, now, &mut self.core.port, &mut message);
         self.headroom = headroom;
     }
 
     /// A datagram socket's path ends with its socket.
     pub(crate) fn close_datagrams(&mut self, id: PathId, name: SocketName, now: Instant) {
         let twin = self.sockets.find(name).and_then(|socket| socket.twin);
-        let mut end = self.port.take_datagrams(id);
+        let mut end = self.core.port.take_datagrams(id);
         if let Some(end) = &mut end {
             // What a program sends as its last word is sent, and as it wished.
             for bell in options_of(end) {
                 [Some(id), twin].into_iter().flatten().for_each(|path| {
-                    self.paths.bell(path, now, &mut self.port, bell);
+                    self.core.paths.bell(path, now, &mut self.core.port, bell);
                 });
             }
             let mut left = LAST_WORDS;
@@ -283,7 +284,7 @@ impl Engine {
         }
         self.drop_twin(name, now);
         let cpu = self.served(name);
-        self.paths.charge_cpu(id, 0, cpu);
+        self.core.paths.charge_cpu(id, 0, cpu);
         self.destroy(id, now);
         self.homes.retain(|_, (known, _)| *known != name);
         if let Some(end) = end {
@@ -294,7 +295,7 @@ impl Engine {
     /// A frame that no path of this domain takes: passed on if a socket of another domain
     /// does.
     pub(crate) fn pass_on(&mut self, frame: Frame) -> Result<(), DropReason> {
-        let bytes = self.receive.bytes(frame);
+        let bytes = self.core.device.bytes(frame);
         let bytes = bytes.get(frame.range()).ok_or(DropReason::EthTruncated)?;
         let port = udp_port(bytes).ok_or(DropReason::NoPath)?;
         let (_, domain) = *self.homes.get(&port).ok_or(DropReason::UdpNoPort)?;
@@ -305,25 +306,25 @@ impl Engine {
 
     /// An answer to ARP or neighbour discovery arrives in one domain; another may have asked.
     pub(crate) fn spread_answer(&mut self, frame: Frame) {
-        let bytes = self.receive.bytes(frame);
+        let bytes = self.core.device.bytes(frame);
         let Some(bytes) = bytes.get(frame.range()).filter(|bytes| is_answer(bytes)) else { return };
         for (_, sibling) in self.siblings.iter().enumerate().filter(|(domain, _)| *domain != self.domain) {
             if let Err(reason) = sibling.pass(bytes, false) {
-                self.drops.count(reason);
+                self.core.drops.count(reason);
             }
         }
     }
 
     /// A packet that was put together from fragments, which arrive in one domain for all.
     pub(crate) fn reassembled(&mut self, bytes: &mut [u8], checksum: Checksum, now: Instant) {
-        let domain = match self.paths.graph().classify(bytes) {
+        let domain = match self.core.paths.graph().classify(bytes) {
             Verdict::Path { domain, .. } => Some(usize::from(domain)),
             _ => udp_port(bytes).and_then(|port| Some(self.homes.get(&port)?.1)),
         };
         let sibling = domain.filter(|domain| *domain != self.domain).and_then(|n| self.siblings.get(n));
         match sibling.map(|sibling| sibling.pass(bytes, false)) {
             None => self.arrived(bytes, checksum, now),
-            Some(Err(reason)) => self.drops.count(reason),
+            Some(Err(reason)) => self.core.drops.count(reason),
             Some(Ok(())) => {}
         }
     }
@@ -346,15 +347,9 @@ impl Engine {
 
     /// A frame that is in no ring: put together from fragments, or passed on.
     pub(crate) fn arrived(&mut self, bytes: &mut [u8], checksum: Checksum, now: Instant) {
-        let verdict = self.paths.graph().classify(bytes);
-        let Some(id) = self.paths.target(bytes, verdict) else {
-            return self.drops.count(DropReason::NoPath);
-        };
-        let length = bytes.len();
-        let meta = Meta { checksum, arrival: now, ..Meta::default() };
-        let mut message = Message::new(bytes, 0, length, meta);
-        let _ = self.paths.up(id, now, &mut self.port, &mut message);
-        self.conclude(id, now);
+        if let Some(id) = self.core.arrive(bytes, checksum, now) {
+            self.conclude(id, now);
+        }
     }
 }
 

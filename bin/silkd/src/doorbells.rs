@@ -55,12 +55,12 @@ impl Engine {
         let id = socket.path.unwrap_or(id);
         let (rung, ready) = (std::mem::take(&mut socket.rung), std::mem::take(&mut socket.ready));
         if ready {
-            self.paths.report(id, now, &mut self.port, Report::Ready);
+            self.core.paths.report(id, now, &mut self.core.port, Report::Ready);
         }
         if !rung {
             return;
         }
-        if self.port.datagrams(id).is_some() {
+        if self.core.port.datagrams(id).is_some() {
             return self.send_datagrams(id, now);
         }
         let Some(end) = self.end_of(id) else { return };
@@ -86,20 +86,20 @@ impl Engine {
         }
         if !is_last {
             if new_bytes {
-                self.paths.bell(id, now, &mut self.port, Bell::Sent);
+                self.core.paths.bell(id, now, &mut self.core.port, Bell::Sent);
             }
             self.answer_request(id, name, asked, now);
         }
         // A closed socket has nothing more to read.
         if asked & request::CLOSE == 0 {
-            self.paths.bell(id, now, &mut self.port, Bell::Read);
+            self.core.paths.bell(id, now, &mut self.core.port, Bell::Read);
         }
     }
 
     /// The bits a program has set in its slot's `request`.
     fn answer_request(&mut self, id: PathId, name: SocketName, asked: u32, now: Instant) {
         let mut ring = |bell| {
-            self.paths.bell(id, now, &mut self.port, bell);
+            self.core.paths.bell(id, now, &mut self.core.port, bell);
         };
         if asked & request::SHUT_READ != 0 {
             ring(Bell::ShutdownRead);
@@ -125,7 +125,7 @@ impl Engine {
     fn apply_service(&mut self, id: PathId, now: Instant) {
         if let Some(service) = self.end_of(id).and_then(SocketEnd::new_service) {
             // The two lowest bits are ECN's, which TCP would have to negotiate (RFC 3168 §6.1).
-            self.paths.bell(id, now, &mut self.port, Bell::Service(service & !3));
+            self.core.paths.bell(id, now, &mut self.core.port, Bell::Service(service & !3));
         }
     }
 
@@ -148,7 +148,7 @@ impl Engine {
             Bell::Cork(options & option::CORK != 0),
             Bell::KeepAlive(keep),
         ] {
-            self.paths.bell(id, now, &mut self.port, bell);
+            self.core.paths.bell(id, now, &mut self.core.port, bell);
         }
     }
 }

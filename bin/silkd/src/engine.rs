@@ -2,7 +2,6 @@
 //! run to completion, effects out (design §6). One thread owns it; nothing in it waits.
 
 use crate::classes::Classes;
-use crate::clock;
 use crate::command::{Event as Told, FamilyIndex, ListenerHold, SocketName};
 use crate::datagrams::Sibling;
 use crate::family_end::{FamilyEnd, ThreadEnd};
@@ -13,13 +12,14 @@ use crate::sleep::Watch;
 use crate::socket_end::SocketEnd;
 use crate::sockets::Sockets;
 use crate::unblock::Histogram;
-use silk_appliance::join::{frame_of, ticket_of};
 use silk_config::{Keepalive, Listen};
-use silk_device::{End, Frame, Receive};
+use silk_device::End;
+use silk_executor::join::frame_of;
+use silk_executor::{Dispatch, clock};
 use silk_instant::Instant;
 use silk_path::classify::Tables;
-use silk_path::{Bell, DropReason, DropTotals, Event, Message, Meta, Outcome, PathId, Paths, Ticket};
-use silk_sched::{Member, Policy};
+use silk_path::{Bell, DropReason, Event, Outcome, PathId, Paths, Ticket};
+use silk_sched::Policy;
 use silk_stream::status;
 use silk_tcp::Algorithm;
 use std::any::Any;
@@ -27,10 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
 
-/// Frames taken from the ring in one go.
-pub const BATCH: usize = 64;
 /// Messages of one path before the policy is asked again.
 pub(crate) const BURST: usize = 16;
 
@@ -73,10 +70,8 @@ pub struct Parts {
 /// The engine.
 pub struct Engine {
     pub(crate) domain: usize,
-    pub(crate) paths: Paths,
-    pub(crate) port: DomainPort,
-    pub(crate) receive: Box<dyn Receive>,
-    pub(crate) policy: Box<dyn Policy + Send>,
+    /// The paths with their end of the device and their policy. The classifier's tables are all domains'.
+    pub(crate) core: Dispatch<DomainPort>,
     pub(crate) classes: Arc<Classes>,
     pub(crate) extend: bool,
     pub(crate) base: i32,
@@ -95,8 +90,6 @@ pub struct Engine {
     pub(crate) fully_queued: BTreeSet<u32>,
     /// Accepted connections to be brought to their programs once the run that made them ends.
     pub(crate) accepted: Vec<(SocketName, Arc<ListenerHold>)>,
-    /// The classifier's tables, shared by all domains.
-    pub(crate) tables: Tables,
     /// The way to the control thread.
     pub(crate) events: Sender<Told>,
     /// What wakes the control thread.
@@ -110,12 +103,7 @@ pub struct Engine {
     /// The paths whose answers other domains wait for: those of ARP and neighbour discovery, where
     /// they are ours and there are other domains.
     pub(crate) answers: Vec<PathId>,
-    /// Drops that belong to no path.
-    pub(crate) drops: DropTotals,
     pub(crate) unblock: Histogram,
-    /// Time that paths have run since somebody took it.
-    pub(crate) used: Duration,
-    frames: Vec<Frame>,
     due: Vec<u32>,
     /// Room for the headers of a message that a doorbell sends.
     pub(crate) headroom: Vec<u8>,
@@ -124,12 +112,12 @@ pub struct Engine {
 impl Engine {
     /// An engine without paths.
     pub fn new(parts: Parts) -> Self {
+        let port = DomainPort::new(parts.end.transmit, clock::now());
+        let ask = |paths: &Paths, _: &Tables, frame: &[u8]| paths.graph().classify(frame);
+        let device = parts.end.receive;
         Self {
             domain: parts.domain,
-            paths: parts.paths,
-            port: DomainPort::new(parts.end.transmit, clock::now()),
-            receive: parts.end.receive,
-            policy: parts.policy,
+            core: Dispatch::new(parts.paths, port, device, parts.policy, parts.tables, ask),
             classes: parts.classes,
             extend: parts.extend,
             base: parts.base,
@@ -143,64 +131,46 @@ impl Engine {
             listeners: BTreeMap::new(),
             fully_queued: BTreeSet::new(),
             accepted: Vec::new(),
-            tables: parts.tables,
             events: parts.events,
             control_event: parts.control_event,
             siblings: parts.siblings,
             host: Host::new(parts.watch),
             homes: BTreeMap::new(),
             answers: Vec::new(),
-            drops: DropTotals::default(),
             unblock: Histogram::default(),
-            used: Duration::ZERO,
-            frames: Vec::with_capacity(BATCH),
             due: Vec::new(),
             headroom: vec![0; 256],
         }
     }
 
-    /// Takes a batch of frames to the input queues of their paths. How many there were.
+    /// Takes a batch of frames to the input queues of their paths, or to another domain. How many there were.
     pub fn receive(&mut self, now: Instant) -> usize {
-        let mut frames = std::mem::take(&mut self.frames);
-        let count = self.receive.receive(&mut frames, BATCH);
-        for frame in frames.drain(..) {
-            match self.route(frame, now) {
-                Ok(()) => {}
-                Err(reason) => {
-                    if reason != DropReason::NoPath || self.pass_on(frame).is_err() {
-                        self.drops.count(reason);
-                    }
-                    self.receive.release(frame);
-                }
+        let count = self.core.receive(now);
+        let mut astray = std::mem::take(&mut self.core.astray);
+        for (frame, reason) in astray.drain(..) {
+            if reason != DropReason::NoPath || self.pass_on(frame).is_err() {
+                self.core.turn_away(frame, reason);
+            } else {
+                self.core.device.release(frame);
             }
         }
-        self.frames = frames;
+        self.core.astray = astray;
         count
-    }
-
-    /// Puts a frame on the input queue of the path it belongs to.
-    fn route(&mut self, frame: Frame, now: Instant) -> Result<(), DropReason> {
-        let id = self.path_of(frame)?;
-        if self.paths.enqueue(id, ticket_of(frame, now))? {
-            self.wake(id, now);
-        }
-        Ok(())
     }
 
     /// The policy is told that a path has work.
     pub(crate) fn wake(&mut self, id: PathId, now: Instant) {
-        let deadline = self.paths.wake(id, now).and_then(|urgency| urgency.deadline);
-        self.policy.ready(Member(id.index), now, deadline);
+        self.core.wake(id, now);
     }
 
     /// Marks the paths whose timers may be due as ready.
     pub fn expire(&mut self, now: Instant) {
         self.try_again(now);
         let mut due = std::mem::take(&mut self.due);
-        self.port.expire(now, &mut due);
+        self.core.port.expire(now, &mut due);
         for index in due.drain(..) {
-            if let Some(id) = self.paths.at(index) {
-                self.paths.expire(id, now, &mut self.port);
+            if let Some(id) = self.core.paths.at(index) {
+                self.core.paths.expire(id, now, &mut self.core.port);
                 self.settle(id, now);
             }
         }
@@ -212,17 +182,12 @@ impl Engine {
     pub fn run(&mut self, budget: usize) -> usize {
         let mut start = clock::now();
         for ran in 0..budget {
-            let Some(member) = self.policy.next(start) else { return ran };
-            if let Some(id) = self.paths.at(member.0) {
+            let Some(member) = self.core.choose(start) else { return ran };
+            if let Some(id) = self.core.path_at(member, start) {
                 self.activity(id, start);
                 let end = clock::now();
-                let used = end.since(start);
-                self.paths.charge_cpu(id, used.as_nanos() as u64, 0);
-                self.policy.charge(member, used, end);
-                self.used += used;
+                self.core.charge(id, member, start, end);
                 start = end;
-            } else {
-                self.policy.charge(member, Duration::ZERO, start);
             }
         }
         budget
@@ -232,17 +197,20 @@ impl Engine {
     fn activity(&mut self, id: PathId, now: Instant) {
         self.answer_bell(id, now);
         self.accept_from_linux(id, now);
-        let more =
-            self.paths.path_mut(id).is_some_and(|path| path.input.len() > 1 && path.stream_mut().is_some());
+        let more = self
+            .core
+            .paths
+            .path_mut(id)
+            .is_some_and(|path| path.input.len() > 1 && path.stream_mut().is_some());
         for _ in 0..BURST {
-            let Some(ticket) = self.paths.dequeue(id) else { break };
+            let Some(ticket) = self.core.paths.dequeue(id) else { break };
             self.deliver(id, ticket, more, now);
         }
         if more {
-            self.paths.bell(id, now, &mut self.port, Bell::Sent);
+            self.core.paths.bell(id, now, &mut self.core.port, Bell::Sent);
         }
         self.settle(id, now);
-        if self.paths.path(id).is_some_and(|path| !path.input.is_empty()) {
+        if self.core.has_input(id) {
             self.wake(id, now);
         }
     }
@@ -262,27 +230,19 @@ impl Engine {
             }
             false => id,
         };
-        if self.up(current, ticket, more, now) == Outcome::Handoff {
+        if self.core.up(current, ticket, more, now) == Outcome::Handoff {
             self.answer_requests(now);
             match self.classify_again(frame) {
                 Ok(made) if made != current => {
-                    let _ = self.up(made, ticket, false, now);
+                    let _ = self.core.up(made, ticket, false, now);
                     self.settle(made, now);
                 }
-                _ => self.drops.count(DropReason::NoPath),
+                _ => self.core.drops.count(DropReason::NoPath),
             }
         } else if current != id {
             self.settle(current, now);
         }
-        self.receive.release(frame);
-    }
-
-    fn up(&mut self, id: PathId, ticket: Ticket, more: bool, now: Instant) -> Outcome {
-        let frame = frame_of(ticket);
-        let bytes = self.receive.bytes(frame);
-        let meta = Meta { checksum: ticket.checksum, arrival: ticket.arrival, more, ..Meta::default() };
-        let mut message = Message::new(bytes, frame.range().start, frame.range().end, meta);
-        self.paths.up(id, now, &mut self.port, &mut message)
+        self.core.device.release(frame);
     }
 
     /// After a run: what became true goes to the program's end, what was asked for is done.
@@ -295,13 +255,13 @@ impl Engine {
     /// What became true goes to the program's end; a path that has ended is destroyed.
     pub(crate) fn conclude(&mut self, id: PathId, now: Instant) {
         let mut finished = false;
-        let events = std::mem::take(&mut self.port.events);
+        let events = std::mem::take(&mut self.core.port.events);
         for (path, event) in &events {
             finished |= self.take_event(*path, *event);
         }
         let mut events = events;
         events.clear();
-        self.port.events = events;
+        self.core.port.events = events;
         self.tell_program(id);
         if finished {
             self.finish(id, now);
@@ -310,16 +270,16 @@ impl Engine {
 
     /// The end of the socket at the top of a path.
     pub(crate) fn end_of(&mut self, id: PathId) -> Option<&mut SocketEnd> {
-        match self.paths.path_mut(id)?.stream_mut() {
+        match self.core.paths.path_mut(id)?.stream_mut() {
             Some(stream) => (stream as &mut dyn Any).downcast_mut(),
-            None => self.port.datagrams(id),
+            None => self.core.port.datagrams(id),
         }
     }
 
     /// Something became true of a path. Whether the path has ended.
     fn take_event(&mut self, id: PathId, event: Event) -> bool {
         // What the network says of datagrams is told elsewhere, with more of it.
-        if matches!(event, Event::Unreachable(_)) && self.port.datagrams(id).is_some() {
+        if matches!(event, Event::Unreachable(_)) && self.core.port.datagrams(id).is_some() {
             return false;
         }
         let Some(end) = self.end_of(id) else {
@@ -386,11 +346,11 @@ impl Engine {
 
     /// When this domain wants to be woken even if nothing happens.
     pub fn due(&self) -> Option<Instant> {
-        [self.port.due(), self.host.due(), self.giving_back.due()].into_iter().flatten().min()
+        [self.core.port.due(), self.host.due(), self.giving_back.due()].into_iter().flatten().min()
     }
 
     /// Whether there is nothing to do right now.
     pub fn is_idle(&self) -> bool {
-        self.policy.is_idle()
+        self.core.policy.is_idle()
     }
 }

@@ -2,15 +2,15 @@
 //! the timers; lets the policy choose activities; sends what they produced; sleeps only after
 //! announcing it and looking once more. It does not spin.
 
-use crate::clock;
 use crate::command::{Command, Event, FamilyIndex};
-use crate::engine::{BATCH, Engine};
+use crate::engine::Engine;
 use crate::family_end::FamilyEnd;
 use crate::linux_share::{LinuxShare, Turn};
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
 use crate::sleep::Sleeper;
 use crate::sys;
+use silk_executor::{BATCH, clock};
 use silk_instant::Instant;
 use silk_stream::Arena;
 use std::sync::atomic::Ordering::SeqCst;
@@ -71,7 +71,7 @@ impl Executor {
                 return;
             }
             self.engine.run(budget);
-            self.engine.port.flush(now);
+            self.engine.core.port.flush(now);
             self.engine.wake_programs();
             if gives_way {
                 std::thread::yield_now();
@@ -100,7 +100,7 @@ impl Executor {
 
     /// Begins or ends Linux's turn. What the kernel refuses leaves the shares to it.
     fn share(&mut self, linux: &mut LinuxShare, usual: Scheduling) {
-        let used = std::mem::take(&mut self.engine.used);
+        let used = std::mem::take(&mut self.engine.core.used);
         let _ = match linux.ran(used, clock::now()) {
             Turn::Same => Ok(()),
             Turn::Linux => priority::set(0, Scheduling::Idle),
@@ -148,7 +148,7 @@ impl Executor {
         let now = clock::now();
         let families: Vec<FamilyIndex> = self.engine.families.keys().copied().collect();
         families.into_iter().for_each(|family| self.engine.family_gone(family, now));
-        self.engine.port.flush(now);
+        self.engine.core.port.flush(now);
     }
 
     fn obey(&mut self, command: Command) {

@@ -2,10 +2,10 @@
 //! and how to reach its threads and event sets.
 
 use crate::acceptance::Manner;
-use crate::clock;
 use crate::cpu_time::CpuTime;
 use crate::priority;
 use crate::unblock::Histogram;
+use silk_executor::clock;
 use silk_instant::Instant;
 use silk_stream::{Arena, BELLS, Bell, Listener, Pool, Slot, THREADS, wake};
 use std::cell::RefCell;

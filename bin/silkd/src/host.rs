@@ -95,7 +95,7 @@ impl Engine {
     pub(crate) fn listen_on_linux(&mut self, id: PathId, hold: &ListenerHold, defer_accept: u32) {
         let accepts = self.domain == self.classes.domain(self.classes.default);
         let Some(linux) = hold.linux.as_ref().filter(|_| accepts) else { return };
-        if self.paths.module_mut::<host::Host>().is_none() {
+        if self.core.paths.module_mut::<host::Host>().is_none() {
             return;
         }
         let listens = listen(linux, hold, defer_accept).and_then(|()| self.host.watch.add(linux, id.index));
@@ -107,7 +107,7 @@ impl Engine {
 
     /// Something has changed at the socket of Linux's that the path of this index has.
     pub fn stirred(&mut self, index: u32, now: Instant) {
-        let Some(id) = self.paths.at(index) else { return };
+        let Some(id) = self.core.paths.at(index) else { return };
         if self.host.listeners.contains_key(&index) {
             self.host.stirred.insert(index);
             self.wake(id, now);
@@ -154,7 +154,7 @@ impl Engine {
                 // None is left; or the port has been given back.
                 Err(Errno::AGAIN | Errno::INVAL) => return,
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    self.drops.count(DropReason::HostDescriptors);
+                    self.core.drops.count(DropReason::HostDescriptors);
                     return self.host.pause(id.index, now);
                 }
                 // That one has ended already.
@@ -183,7 +183,7 @@ impl Engine {
         match self.siblings.get(domain).filter(|_| domain != self.domain) {
             Some(sibling) => {
                 if let Err(reason) = sibling.give(|| Command::Host(arrived)) {
-                    self.drops.count(reason);
+                    self.core.drops.count(reason);
                 }
             }
             None => self.open_host(arrived, now),
@@ -208,15 +208,15 @@ impl Engine {
         if let Some(id) = self.begin_host(attrs, &hold, &socket, now) {
             if self.host.watch.add(&socket, id.index).is_err() {
                 // Nobody would tell what arrives.
-                self.paths.bell(id, now, &mut self.port, Bell::Abort);
+                self.core.paths.bell(id, now, &mut self.core.port, Bell::Abort);
             }
             return self.settle(id, now);
         }
-        if let Some(module) = self.paths.module_mut::<host::Host>() {
+        if let Some(module) = self.core.paths.module_mut::<host::Host>() {
             module.withdraw();
         }
         reset(&socket);
-        self.drops.count(DropReason::HostRefused);
+        self.core.drops.count(DropReason::HostRefused);
     }
 
     fn begin_host(
@@ -229,7 +229,7 @@ impl Engine {
         // Its program may have closed it while the connection was on its way here.
         self.listeners.values().flatten().find(|known| Arc::ptr_eq(known, hold))?;
         let top = self.top()?;
-        self.paths.module_mut::<host::Host>()?.offer(Box::new(LinuxSocket(socket.clone())));
+        self.core.paths.module_mut::<host::Host>()?.offer(Box::new(LinuxSocket(socket.clone())));
         self.take_connection(top, attrs, hold, now)
     }
 }

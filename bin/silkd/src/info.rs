@@ -1,9 +1,9 @@
 //! What TCP knows of a connection, for `TCP_INFO`: written into the arena when the program asks,
 //! so that packets cost nothing for it.
 
-use crate::clock;
 use crate::command::SocketName;
 use crate::engine::Engine;
+use silk_executor::clock;
 use silk_instant::Instant;
 use silk_modules::tcp::ConnectionStage;
 use silk_path::{Path, PathId};
@@ -43,7 +43,7 @@ impl Engine {
     pub(crate) fn write_info(&self, id: PathId, name: SocketName) {
         let family = self.families.get(&name.family);
         let shared = family.and_then(|family| family.arena.info(name.slot));
-        let (Some(shared), Some(path)) = (shared, self.paths.path(id)) else { return };
+        let (Some(shared), Some(path)) = (shared, self.core.paths.path(id)) else { return };
         shared.store(&self.tcp_info(path));
         shared.cpu.store(u32::try_from(rustix::thread::sched_getcpu()).map_or(0, |cpu| cpu + 1), Relaxed);
     }

@@ -6,7 +6,6 @@ mod acceptance;
 mod accounts;
 mod attaching;
 mod classes;
-mod clock;
 mod closing;
 mod command;
 mod cpu_time;

@@ -152,15 +152,15 @@ impl Engine {
                 IpAddr::V6(address) => six.push((*address, *prefix)),
             }
         }
-        if let Some(ip) = self.paths.module_mut::<Ip>() {
+        if let Some(ip) = self.core.paths.module_mut::<Ip>() {
             ip.routes.become_these(Routes::new(&four, standing.gateway));
         }
-        if let Some(ip) = self.paths.module_mut::<Ip6>() {
+        if let Some(ip) = self.core.paths.module_mut::<Ip6>() {
             ip.routes.become_these(Routes::new(&six, standing.gateway6));
         }
         let addresses: Vec<_> = six.iter().map(|(address, _)| *address).collect();
-        if let Some(nd) = self.paths.module_mut::<Nd>() {
-            nd.become_these(&addresses, &mut self.port);
+        if let Some(nd) = self.core.paths.module_mut::<Nd>() {
+            nd.become_these(&addresses, &mut self.core.port);
         }
         self.answer_requests(now);
     }

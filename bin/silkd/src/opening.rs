@@ -11,10 +11,8 @@ use crate::slots::{clear, place_rings, retire, store_address};
 use crate::socket_end::SocketEnd;
 use crate::sockets::Socket;
 use crate::wishes;
-use silk_appliance::join::stranger;
 use silk_device::Frame;
 use silk_instant::Instant;
-use silk_path::classify::Verdict;
 use silk_path::{Attr, Attrs, Bell, CreateError, DropReason, Endpoint, ModuleId, PathId, Request, Wishes};
 use silk_sched::{Member, Terms};
 use silk_stream::{OWNER_NOBODY, kind, status};
@@ -26,23 +24,14 @@ use std::sync::atomic::Ordering::SeqCst;
 const LISTEN_QUEUE: u16 = 1024;
 
 impl Engine {
-    /// The path a frame belongs to, by what the XDP program wrote in front of it, or else by
-    /// asking the modules.
-    pub(crate) fn path_of(&mut self, frame: Frame) -> Result<PathId, DropReason> {
-        let bytes = self.receive.bytes(frame);
-        let bytes = bytes.get(frame.range()).ok_or(DropReason::EthTruncated)?;
-        let verdict = Verdict::from_hint(frame.path).unwrap_or_else(|| self.paths.graph().classify(bytes));
-        self.paths.target(bytes, verdict).ok_or_else(|| stranger(bytes, &self.tables))
-    }
-
-    /// As [`Self::path_of`], for a frame whose path may just have been made.
+    /// The path of a frame whose path may just have been made.
     pub(crate) fn classify_again(&mut self, frame: Frame) -> Result<PathId, DropReason> {
-        self.path_of(Frame { path: 0, ..frame })
+        self.core.path_of(Frame { path: 0, ..frame })
     }
 
     /// The module at the top of sockets' paths.
     pub(crate) fn top(&self) -> Option<ModuleId> {
-        self.paths.graph().modules().of_kind("socket")
+        self.core.paths.graph().modules().of_kind("socket")
     }
 
     /// Lets a path into the schedule on its class's terms.
@@ -50,8 +39,9 @@ impl Engine {
         let terms = self.classes.classes.get(class).map_or_else(Terms::default, |(class, _)| terms_of(class));
         // What a policy cannot keep of the terms it refuses whole: then the path runs on the
         // default ones rather than not at all.
-        if self.policy.admit(Member(id.index), terms).is_err() {
-            let _ = self.policy.admit(Member(id.index), Terms { weight: terms.weight, ..Terms::default() });
+        if self.core.policy.admit(Member(id.index), terms).is_err() {
+            let _ =
+                self.core.policy.admit(Member(id.index), Terms { weight: terms.weight, ..Terms::default() });
         }
     }
 
@@ -59,7 +49,7 @@ impl Engine {
     pub(crate) fn admit_with(&mut self, id: PathId, class: usize, priority: Option<u8>) {
         if let Some(priority) = priority {
             // What the policy has no room for stays on its class's terms.
-            let _ = self.policy.admit(Member(id.index), self.classes.terms(class, priority));
+            let _ = self.core.policy.admit(Member(id.index), self.classes.terms(class, priority));
         }
     }
 
@@ -67,8 +57,8 @@ impl Engine {
     /// (SILK §4.2: above the standard connections, below the preferred ones).
     fn admit_listener(&mut self, id: PathId) {
         let priority = self.listen.priority.min(Terms::PRIORITIES - 1);
-        if self.policy.admit(Member(id.index), Terms::with_priority(priority)).is_err() {
-            let _ = self.policy.admit(Member(id.index), Terms::default());
+        if self.core.policy.admit(Member(id.index), Terms::with_priority(priority)).is_err() {
+            let _ = self.core.policy.admit(Member(id.index), Terms::default());
         }
     }
 
@@ -107,11 +97,11 @@ impl Engine {
             .with(Attr::Backlog(self.listen.syn_backlog.min(u32::from(u16::MAX)) as u16))
             .with(Attr::InputQueue(LISTEN_QUEUE))
             .with(Attr::Class(class as u8));
-        match self.paths.create(top, attrs, None, now, &mut self.port) {
+        match self.core.paths.create(top, attrs, None, now, &mut self.core.port) {
             Ok(id) => {
                 self.admit_listener(id);
-                self.paths.bell(id, now, &mut self.port, Bell::DeferAccept(defer_accept));
-                self.paths.bell(id, now, &mut self.port, Bell::Wishes(wishes));
+                self.core.paths.bell(id, now, &mut self.core.port, Bell::DeferAccept(defer_accept));
+                self.core.paths.bell(id, now, &mut self.core.port, Bell::Wishes(wishes));
                 if on_linux {
                     self.listen_on_linux(id, hold, defer_accept);
                 }
@@ -119,9 +109,9 @@ impl Engine {
             }
             // Several sockets share the port (SO_REUSEPORT): they share the listen path.
             Err(CreateError::Overlap { .. }) => {
-                let Self { listeners, paths, .. } = self;
+                let Self { listeners, core, .. } = self;
                 let is_it = |index: u32| {
-                    let path = paths.at(index).and_then(|id| paths.path(id));
+                    let path = core.paths.at(index).and_then(|id| core.paths.path(id));
                     path.and_then(|path| path.state.attrs.local()) == Some(end)
                 };
                 if let Some((_, holds)) = listeners.iter_mut().find(|(index, _)| is_it(**index)) {
@@ -140,10 +130,10 @@ impl Engine {
             let Some(hold) = holds.iter().find(|hold| hold.name == name) else { continue };
             hold.backlog.store(backlog, SeqCst);
             self.host.change_terms(*index, hold, defer_accept);
-            if let Some(id) = self.paths.at(*index) {
-                self.paths.bell(id, now, &mut self.port, Bell::DeferAccept(defer_accept));
+            if let Some(id) = self.core.paths.at(*index) {
+                self.core.paths.bell(id, now, &mut self.core.port, Bell::DeferAccept(defer_accept));
                 let wishes = self.wishes_of(hold);
-                self.paths.bell(id, now, &mut self.port, Bell::Wishes(wishes));
+                self.core.paths.bell(id, now, &mut self.core.port, Bell::Wishes(wishes));
             }
         }
     }
@@ -171,7 +161,7 @@ impl Engine {
             self.listeners.remove(&index);
             self.fully_queued.remove(&index);
             self.host.forget(index);
-            if let Some(id) = self.paths.at(index) {
+            if let Some(id) = self.core.paths.at(index) {
                 self.destroy(id, now);
             }
         }
@@ -191,14 +181,14 @@ impl Engine {
 
     /// Does what paths have asked for during their run.
     pub(crate) fn answer_requests(&mut self, now: Instant) {
-        while !self.port.requests.is_empty() {
-            let mut requests = std::mem::take(&mut self.port.requests);
+        while !self.core.port.requests.is_empty() {
+            let mut requests = std::mem::take(&mut self.core.port.requests);
             for request in requests.drain(..) {
                 self.answer_one(request, now);
             }
             // Keeps the allocation, and whatever the answers have asked for in turn.
-            if self.port.requests.is_empty() {
-                self.port.requests = requests;
+            if self.core.port.requests.is_empty() {
+                self.core.port.requests = requests;
             }
         }
     }
@@ -209,7 +199,7 @@ impl Engine {
             Request::Destroy(id) => self.destroy(id, now),
             Request::Resolve(address) => self.resolve(address),
             Request::Wake(id) => {
-                self.paths.report(id, now, &mut self.port, silk_path::Report::Resolved);
+                self.core.paths.report(id, now, &mut self.core.port, silk_path::Report::Resolved);
                 self.conclude(id, now);
             }
             Request::Report { udp, local, remote, report, quoted } => {
@@ -240,7 +230,7 @@ impl Engine {
     ) -> Option<PathId> {
         let (local, remote) = (attrs.local()?, attrs.remote()?);
         let Some((name, end)) = self.new_socket(hold, local, remote) else {
-            self.drops.count(DropReason::NoMemory);
+            self.core.drops.count(DropReason::NoMemory);
             return None;
         };
         let class = self.classes.class_of(remote.ip(), attrs.tos().unwrap_or(0) >> 2, local.port());
@@ -249,7 +239,7 @@ impl Engine {
             .with(Attr::InputQueue(self.input_queue(class)))
             .with(Attr::Owner(u64::from(name.family) << 32 | u64::from(name.slot)));
         let rings = end.rings();
-        match self.paths.create(top, attrs, Some(Box::new(end)), now, &mut self.port) {
+        match self.core.paths.create(top, attrs, Some(Box::new(end)), now, &mut self.core.port) {
             Ok(id) => {
                 self.admit(id, class);
                 self.show_priority(name, self.classes.priority(class));
@@ -298,7 +288,7 @@ impl Engine {
         } else {
             self.fully_queued.remove(&id.index);
         }
-        self.paths.bell(id, now, &mut self.port, Bell::AcceptFull(full));
+        self.core.paths.bell(id, now, &mut self.core.port, Bell::AcceptFull(full));
     }
 
     /// A slot with rings, for a connection that a program of the listener's family will
@@ -394,7 +384,7 @@ impl Engine {
             .with(Attr::Class(class as u8))
             .with(Attr::InputQueue(self.input_queue(class)))
             .with(Attr::Owner(u64::from(name.family) << 32 | u64::from(name.slot)));
-        match self.paths.create(top, attrs, Some(Box::new(end)), now, &mut self.port) {
+        match self.core.paths.create(top, attrs, Some(Box::new(end)), now, &mut self.core.port) {
             Ok(id) => {
                 self.admit(id, class);
                 self.admit_with(id, class, priority);
@@ -402,7 +392,7 @@ impl Engine {
                 self.sockets.insert(name, Socket::on(id, true));
                 self.apply_first_wishes(id, now);
                 // The SYN leaves with the first look at the path.
-                self.paths.bell(id, now, &mut self.port, Bell::Sent);
+                self.core.paths.bell(id, now, &mut self.core.port, Bell::Sent);
                 self.settle(id, now);
             }
             Err(error) => self.refuse(name, rings, &error),

@@ -1,11 +1,11 @@
 //! The world around a domain's paths: its device, its clock, its timers, and what is to be
 //! done after a run.
 
-use crate::clock;
 use crate::socket_end::SocketEnd;
 use crate::wheel::Wheel;
-use silk_appliance::join::offload;
 use silk_device::{Transmit, Transmitted};
+use silk_executor::clock;
+use silk_executor::join::offload;
 use silk_instant::Instant;
 use silk_path::{DropReason, Event, Message, PathId, Port, Request};
 use std::collections::BTreeMap;

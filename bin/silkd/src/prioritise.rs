@@ -72,7 +72,7 @@ impl Engine {
         let Some(socket) = self.sockets.find(name) else {
             return refuse(libc::EBADF, "there is no such socket");
         };
-        let Some((id, path)) = socket.path.and_then(|id| Some((id, self.paths.path(id)?))) else {
+        let Some((id, path)) = socket.path.and_then(|id| Some((id, self.core.paths.path(id)?))) else {
             return refuse(libc::ENOTCONN, "that socket has no path any more");
         };
         let class = usize::from(path.state.class);
@@ -89,7 +89,7 @@ impl Engine {
             }
         };
         let terms = self.classes.terms(class, priority);
-        if let Err(refused) = self.policy.admit(Member(id.index), terms) {
+        if let Err(refused) = self.core.policy.admit(Member(id.index), terms) {
             return refuse(
                 libc::EBUSY,
                 format!("priority {priority} has terms that cannot be kept: {refused}"),
@@ -108,7 +108,7 @@ impl Engine {
     }
 
     fn note_priority(&mut self, id: PathId, name: SocketName, priority: u8) {
-        if let Some(path) = self.paths.path_mut(id) {
+        if let Some(path) = self.core.paths.path_mut(id) {
             // The attribute is there already, or there is room: paths have few.
             let _ = path.state.attrs.set(Attr::Priority(priority));
         }

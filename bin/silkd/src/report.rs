@@ -13,8 +13,8 @@ impl Engine {
         self.collect_unblock_times();
         let class = self.classes.classes.iter().find(|(_, domain)| *domain == self.domain);
         let class = class.map_or_else(|| "?".to_owned(), |(class, _)| class.name.clone());
-        let holders = self.paths.iter().map(|path| self.holder(path)).collect();
-        let paths: Vec<PathReport> = self.paths.iter().map(|path| self.describe(path)).collect();
+        let holders = self.core.paths.iter().map(|path| self.holder(path)).collect();
+        let paths: Vec<PathReport> = self.core.paths.iter().map(|path| self.describe(path)).collect();
         let report = Report {
             classes: self.class_reports(&paths),
             paths,
@@ -50,7 +50,7 @@ impl Engine {
 
     fn describe(&self, path: &Path) -> PathReport {
         let (state, attrs) = (&path.state, &path.state.attrs);
-        let modules = self.paths.graph().modules();
+        let modules = self.core.paths.graph().modules();
         let class = usize::from(attrs.class().unwrap_or(0));
         let owner = attrs.owner();
         let info = crate::info::of(path);
@@ -111,17 +111,17 @@ impl Engine {
             }
             report
         };
-        self.paths.classes.iter().enumerate().map(report).collect()
+        self.core.paths.classes.iter().enumerate().map(report).collect()
     }
 
     /// Drops of no path, of paths that are gone, and of the device.
     fn drop_counts(&mut self) -> Vec<DropCount> {
-        let mut counts: Vec<DropCount> = of_totals(&self.drops).collect();
-        for class in self.paths.classes.iter() {
+        let mut counts: Vec<DropCount> = of_totals(&self.core.drops).collect();
+        for class in self.core.paths.classes.iter() {
             counts.extend(of_totals(&class.past_drops));
         }
-        let received = self.receive.received();
-        let sent = self.port.transmitted();
+        let received = self.core.device.received();
+        let sent = self.core.port.transmitted();
         for (reason, count) in [
             ("device: receive ring full", received.ring_full),
             ("device: no buffer", received.no_buffer),

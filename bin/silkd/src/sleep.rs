@@ -129,7 +129,7 @@ impl Sleeper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock;
+    use silk_executor::clock;
     use silk_stream::wake;
     use std::os::fd::AsFd;
     use std::time::Duration;

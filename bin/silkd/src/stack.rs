@@ -9,12 +9,13 @@ use silk_config::{
     Config, Congestion, DeviceKind, Ecn, Graph as GraphFile, MtuProbing, Percent, Policy as PolicyName,
     Source,
 };
+use silk_device::netlink::Standing;
 use silk_modules::{Device, HeaderTemplate, Setup, catalogue, tcp};
 use silk_path::classify::Tables;
 use silk_path::transform::{Measure, Rule};
 use silk_path::{Attr, Attrs, Catalogue, Endpoint, Graph, Limits, Paths};
 use silk_sched::{Bert, DeadlineWorkahead, Edf, Fixed, Member, Policy, Terms, Wfq};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 /// The graph of a server, unless the configuration names another.
@@ -25,12 +26,8 @@ const WEB: &str = include_str!("../../../graphs/web.toml");
 pub struct Link {
     /// The device as the modules see it.
     pub device: Device,
-    /// Our addresses with their prefixes.
-    pub addresses: Vec<(IpAddr, u8)>,
-    /// The router for everything beyond over IPv4.
-    pub gateway: Option<Ipv4Addr>,
-    /// The router for everything beyond over IPv6.
-    pub gateway6: Option<Ipv6Addr>,
+    /// Our addresses, and the routers.
+    pub standing: Standing,
     /// Linux shares the interface and keeps the neighbours.
     pub shared: bool,
     /// 128 random bits for initial sequence numbers, the same in all domains.
@@ -45,9 +42,9 @@ pub fn paths(settings: &Settings, link: &Link, tables: &Tables, domain: usize) -
     let setup = Setup {
         domain: domain as u8,
         devices: vec![link.device],
-        addresses: link.addresses.clone(),
-        gateway: link.gateway,
-        gateway6: link.gateway6,
+        addresses: link.standing.addresses.clone(),
+        gateway: link.standing.gateway,
+        gateway6: link.standing.gateway6,
         neighbours_told: link.shared,
         // Where neighbour discovery arrives.
         heeds_routers: settings.config.device.router_advertisements
@@ -182,7 +179,7 @@ pub fn owns_link(config: &Config) -> bool {
 impl Engine {
     /// Takes new classes and limits over. Paths keep the class they were made in.
     pub fn set_classes(&mut self, classes: Arc<Classes>) {
-        set_limits(&mut self.paths, &classes);
+        set_limits(&mut self.core.paths, &classes);
         self.classes = classes;
     }
 
@@ -192,11 +189,11 @@ impl Engine {
     /// # Errors
     /// Which path could not be made, and why.
     pub fn stand(&mut self, owns_link: bool) -> Result<(), String> {
-        let now = crate::clock::now();
+        let now = silk_executor::clock::now();
         let nothing = Attrs::new();
         let listen = nothing.with(Attr::Listen(true));
         let listen6 = listen.with(Attr::Local(Endpoint::v6(Ipv6Addr::UNSPECIFIED, 0)));
-        let six = self.paths.graph().modules().of_kind("ip6").is_some();
+        let six = self.core.paths.graph().modules().of_kind("ip6").is_some();
         for (kind, attrs, wanted) in [
             ("arp", nothing, owns_link),
             ("ip", nothing, true),
@@ -209,19 +206,23 @@ impl Engine {
             ("icmp6", nothing, true),
             ("tcp", listen6, six),
         ] {
-            let Some(top) = self.paths.graph().modules().of_kind(kind).filter(|_| wanted) else { continue };
+            let Some(top) = self.core.paths.graph().modules().of_kind(kind).filter(|_| wanted) else {
+                continue;
+            };
             let attrs = attrs.with(Attr::InputQueue(256)).with(Attr::Class(self.classes.default as u8));
             let id = self
+                .core
                 .paths
-                .create(top, attrs, None, now, &mut self.port)
+                .create(top, attrs, None, now, &mut self.core.port)
                 .map_err(|error| format!("no {kind} path: {error}"))?;
             if matches!(kind, "arp" | "nd") && self.siblings.len() > 1 {
                 self.answers.push(id);
             }
             let highest = Terms::PRIORITIES - 1;
-            self.policy
+            self.core
+                .policy
                 .admit(Member(id.index), Terms::with_priority(highest))
-                .or_else(|_| self.policy.admit(Member(id.index), Terms::default()))
+                .or_else(|_| self.core.policy.admit(Member(id.index), Terms::default()))
                 .map_err(|refused| format!("the policy refuses the {kind} path: {refused}"))?;
         }
         Ok(())

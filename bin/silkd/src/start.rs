@@ -17,9 +17,11 @@ use crate::stack::{self, Link};
 use crate::strangers::Gate;
 use crate::sys;
 use crate::watchdog::{self, Watched};
-use silk_appliance::join::tables_of;
 use silk_config::{Config, DeviceKind, HugePages, Napi, Policy, Source, XdpMode};
-use silk_device::{End, OpenError, Steered, link, netlink, packet, tap, xdp};
+use silk_device::netlink::Standing;
+use silk_device::{End, OpenError, Steered, netlink, packet, tap, xdp};
+use silk_executor::join::{random, tables_of};
+use silk_executor::link::{self, GSO, own_mac, tables_in_memory};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::wake;
 use silk_wire::ipv6;
@@ -43,8 +45,6 @@ pub enum Failure {
 const BUCKETS: u32 = 1 << 17;
 /// Paths one domain can have.
 const PATHS: u32 = 1 << 20;
-/// The largest TCP message a Linux device cuts up itself, bytes with headers.
-const GSO: u32 = 65_000;
 /// An opened device.
 struct Opened {
     ends: Vec<End>,
@@ -144,10 +144,11 @@ fn open(settings: &mut Settings) -> Result<Opened, String> {
         DeviceKind::Xdp => open_xdp(settings)?,
         _ => open_own(settings)?,
     };
-    settings.addresses = opened.link.addresses.iter().map(|(address, _)| *address).collect();
-    settings.networks = opened.link.addresses.clone();
-    settings.configured = opened.link.addresses.clone();
-    settings.routers = [opened.link.gateway.map(IpAddr::from), opened.link.gateway6.map(IpAddr::from)];
+    let Standing { addresses, gateway, gateway6 } = &opened.link.standing;
+    settings.addresses = addresses.iter().map(|(address, _)| *address).collect();
+    settings.networks = addresses.clone();
+    settings.configured = addresses.clone();
+    settings.routers = [gateway.map(IpAddr::from), gateway6.map(IpAddr::from)];
     settings.speaks_v6 = stack::speaks_v6(&settings.config)?;
     settings.mtu = opened.link.device.mtu;
     settings.interface = opened.interface.unwrap_or(0);
@@ -160,8 +161,7 @@ fn open(settings: &mut Settings) -> Result<Opened, String> {
 }
 
 fn secret() -> [u64; 2] {
-    use rand_core::TryRngCore;
-    std::array::from_fn(|_| rand_core::OsRng.try_next_u64().unwrap_or(0))
+    std::array::from_fn(|_| random())
 }
 
 fn open_xdp(settings: &Settings) -> Result<Opened, String> {
@@ -180,8 +180,8 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
     let mut kernel = netlink::Netlink::open().map_err(told)?;
     let vlan = device.vlan.unwrap_or(0);
     let shared = shared(&mut kernel, &opened.interface, vlan)?;
-    let standing = kernel.standing(shared.index).map_err(told)?;
-    let addresses = served(standing.addresses.into_iter(), stack::speaks_v6(&settings.config)?);
+    let six = stack::speaks_v6(&settings.config)?;
+    let standing = link::served(kernel.standing(shared.index).map_err(told)?, six);
     let (ends, words, interface) =
         (std::mem::take(&mut opened.ends), opened.tables, opened.interface.clone());
     let opened = Arc::new(Mutex::new(opened));
@@ -199,9 +199,7 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
         tables,
         link: Link {
             device: silk_modules::Device { address: shared.mac.0, mtu, gso: GSO, checksum_offload: true },
-            addresses,
-            gateway: standing.gateway,
-            gateway6: standing.gateway6,
+            standing,
             shared: true,
             secret: secret(),
         },
@@ -319,8 +317,9 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
             (opened, own_mac(), 1500, true)
         }
         _ => {
-            let pair = link::pair(&link::Options::default()).map_err(|e| e.to_string())?;
-            ((vec![pair.0], tables_in_memory()?), own_mac(), 1500, false)
+            let pair =
+                silk_device::link::pair(&silk_device::link::Options::default()).map_err(|e| e.to_string())?;
+            ((vec![pair.0], tables_in_memory(BUCKETS)?), own_mac(), 1500, false)
         }
     };
     let mac = device.mac.map_or(mac, |mac| mac.0);
@@ -335,12 +334,14 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
                 gso: if offload { GSO } else { 0 },
                 checksum_offload: offload,
             },
-            addresses: served(
-                own_addresses(&device, network.address, mac).into_iter(),
+            standing: link::served(
+                Standing {
+                    addresses: own_addresses(&device, network.address, mac),
+                    gateway: device.gateway,
+                    gateway6: device.gateway6,
+                },
                 stack::speaks_v6(&settings.config)?,
             ),
-            gateway: device.gateway,
-            gateway6: device.gateway6,
             shared: false,
             secret: secret(),
         },
@@ -369,15 +370,6 @@ fn own_addresses(device: &silk_config::Device, four: Ipv4Addr, mac: [u8; 6]) -> 
     addresses
 }
 
-/// Of these addresses those that silk serves: of IPv6 as many as the classifier holds, and none
-/// where the graph does not speak it.
-fn served(all: impl Iterator<Item = (IpAddr, u8)>, six: bool) -> Vec<(IpAddr, u8)> {
-    use silk_path::classify::layout::{ADDRESSES, ADDRESSES6};
-    let (four, mut wide): (Vec<_>, Vec<_>) = all.partition(|(address, _)| address.is_ipv4());
-    wide.truncate(if six { ADDRESSES6.min(ADDRESSES.saturating_sub(four.len())) } else { 0 });
-    four.into_iter().chain(wide).collect()
-}
-
 type Ends = (Vec<End>, silk_device::Tables);
 
 /// The ends of a device whose packets Linux hands over, with the classifier's tables: one for
@@ -401,17 +393,7 @@ fn open_ends(
             Err(error) => return Err(error.to_string()),
         }
     }
-    Ok((vec![one().map_err(|error| error.to_string())?], tables_in_memory()?))
-}
-
-fn tables_in_memory() -> Result<silk_device::Tables, String> {
-    silk_device::Tables::in_memory(BUCKETS).map_err(|e| format!("no memory for the classifier: {e}"))
-}
-
-/// A locally administered address.
-fn own_mac() -> [u8; 6] {
-    let [_, _, a, b, c, d, e, _] = secret()[0].to_be_bytes();
-    [2, a, b, c, d, e]
+    Ok((vec![one().map_err(|error| error.to_string())?], tables_in_memory(BUCKETS)?))
 }
 
 /// Writes addresses, rules and domains into the classifier's tables, all at once.

@@ -3,10 +3,10 @@
 //! too long loses it, and so does the hungriest when all of them together use more of a CPU
 //! than they may. Past Linux's own limit (95 %) *every* real-time thread would stop for 50 ms.
 
-use crate::clock;
 use crate::cpu_time::CpuTime;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
+use silk_executor::clock;
 use silk_instant::Instant;
 use silk_stream::Arena;
 use std::sync::atomic::AtomicU32;

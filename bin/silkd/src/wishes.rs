@@ -93,7 +93,7 @@ impl Engine {
     pub(crate) fn apply_wishes(&mut self, id: PathId, now: Instant) {
         if let Some(wishes) = self.wishes_now(id) {
             for bell in [Bell::Wishes(wishes), Bell::Sent] {
-                self.paths.bell(id, now, &mut self.port, bell);
+                self.core.paths.bell(id, now, &mut self.core.port, bell);
             }
         }
     }
@@ -101,12 +101,12 @@ impl Engine {
     /// As [`Self::apply_wishes`], of a path that has just been made and so does as it is configured.
     pub(crate) fn apply_first_wishes(&mut self, id: PathId, now: Instant) {
         if let Some(wishes) = self.wishes_now(id).filter(|wishes| *wishes != Wishes::default()) {
-            self.paths.bell(id, now, &mut self.port, Bell::Wishes(wishes));
+            self.core.paths.bell(id, now, &mut self.core.port, Bell::Wishes(wishes));
         }
     }
 
     fn wishes_now(&mut self, id: PathId) -> Option<Wishes> {
-        let class = self.paths.path(id).map_or(0, |path| usize::from(path.state.class));
+        let class = self.core.paths.path(id).map_or(0, |path| usize::from(path.state.class));
         let end = self.end_of(id)?;
         let wishes = of(end.slot());
         end.limit_not_sent();

@@ -1,25 +1,22 @@
-//! The executor of an appliance: takes frames to the input queues of their paths, lets the policy
-//! choose a path, runs one of its messages to completion, and looks again. Nothing in it waits;
-//! whoever owns it sleeps until [`Appliance::due`] or until the device has something.
+//! The executor of an appliance: one message of one path at a time, to completion, for its policy may choose
+//! another after each. Nothing in it waits; whoever owns it sleeps until [`Appliance::due`] or until the device has something.
 
 use crate::clock::Clock;
-use crate::join::{frame_of, stranger, ticket_of};
 use crate::port::Outside;
-use silk_device::{End, Frame, Receive, Received, Transmitted};
+use silk_device::{End, Received, Transmitted};
+use silk_executor::Dispatch;
+use silk_executor::join::frame_of;
 use silk_instant::Instant;
-use silk_path::classify::{Found, Tables, Verdict};
+use silk_path::classify::Tables;
 use silk_path::{
-    Attrs, Checksum, CreateError, DropReason, DropTotals, Event, Message, Meta, ModuleId, Path, PathId,
-    Paths, Request, Statement, Ticket, Urgency, Wakeup, by_priority,
+    Attrs, CreateError, DropReason, DropTotals, Event, ModuleId, Path, PathId, Paths, Request, Statement,
+    Ticket, Urgency, Wakeup, by_priority,
 };
 use silk_sched::{Member, Policy, Refused, Terms};
 use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
-
-/// Frames taken from the device in one go.
-const BATCH: usize = 64;
 
 /// What an appliance is made of.
 pub struct Parts {
@@ -67,57 +64,46 @@ const SOON: Duration = Duration::from_millis(5);
 
 /// An appliance.
 pub struct Appliance {
-    paths: Paths,
-    outside: Outside,
-    receive: Box<dyn Receive>,
-    policy: Box<dyn Policy + Send>,
-    tables: Tables,
-    frames: Vec<Frame>,
+    core: Dispatch<Outside>,
     /// Neighbours whose link addresses a path waits for, where Linux finds them.
     pub wanted: Vec<IpAddr>,
     /// What became true of paths, for whoever made them.
     pub events: Vec<(PathId, Event)>,
-    drops: DropTotals,
-    busy: Duration,
     frames_taken: u64,
 }
 
 impl Appliance {
     /// An appliance without paths.
     pub fn new(parts: Parts) -> Self {
+        let Parts { paths, end, policy, tables, clock, random } = parts;
+        let outside = Outside::new(end.transmit, clock, random);
+        let ask = |_: &Paths, tables: &Tables, frame: &[u8]| tables.classify(frame);
         Self {
-            paths: parts.paths,
-            outside: Outside::new(parts.end.transmit, parts.clock, parts.random),
-            receive: parts.end.receive,
-            policy: parts.policy,
-            tables: parts.tables,
-            frames: Vec::with_capacity(BATCH),
+            core: Dispatch::new(paths, outside, end.receive, policy, tables, ask),
             wanted: Vec::new(),
             events: Vec::new(),
-            drops: DropTotals::default(),
-            busy: Duration::ZERO,
             frames_taken: 0,
         }
     }
 
     /// What time it is.
     pub fn now(&self) -> Instant {
-        self.outside.clock.now()
+        self.core.port.clock.now()
     }
 
     /// The paths.
     pub fn paths(&self) -> &Paths {
-        &self.paths
+        &self.core.paths
     }
 
     /// The paths, to be changed.
     pub fn paths_mut(&mut self) -> &mut Paths {
-        &mut self.paths
+        &mut self.core.paths
     }
 
     /// The classifier's tables.
     pub fn tables(&self) -> &Tables {
-        &self.tables
+        &self.core.tables
     }
 
     /// Frames it has taken from the device.
@@ -127,32 +113,32 @@ impl Appliance {
 
     /// Time its paths have run.
     pub fn busy(&self) -> Duration {
-        self.busy
+        self.core.used
     }
 
     /// Frames that belong to no path, and what stages dropped of others'.
     pub fn drops(&self) -> &DropTotals {
-        &self.drops
+        &self.core.drops
     }
 
     /// What the device received.
     pub fn received(&mut self) -> Received {
-        self.receive.received()
+        self.core.device.received()
     }
 
     /// What the device sent.
     pub fn transmitted(&self) -> Transmitted {
-        self.outside.transmitted()
+        self.core.port.transmitted()
     }
 
     /// Readable when frames have arrived.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.receive.fd()
+        self.core.device.fd()
     }
 
     /// When it wants to run even if no frame arrives.
     pub fn due(&self) -> Option<Instant> {
-        self.outside.due()
+        self.core.port.due()
     }
 
     /// Creates a path that begins at module `top`, scheduled on these terms and by this wake-up
@@ -168,12 +154,13 @@ impl Appliance {
         wakeup: Option<Wakeup>,
     ) -> Result<PathId, Dropped> {
         let now = self.now();
-        let id = self.paths.create(top, attrs, None, now, &mut self.outside).map_err(Dropped::Create)?;
-        if let Err(refused) = self.policy.admit(Member(id.index), terms) {
+        let id =
+            self.core.paths.create(top, attrs, None, now, &mut self.core.port).map_err(Dropped::Create)?;
+        if let Err(refused) = self.core.policy.admit(Member(id.index), terms) {
             self.destroy(id);
             return Err(Dropped::Terms(refused));
         }
-        if let Some(path) = self.paths.path_mut(id) {
+        if let Some(path) = self.core.paths.path_mut(id) {
             path.wakeup = wakeup.unwrap_or(by_priority);
         }
         self.settle(now);
@@ -183,10 +170,7 @@ impl Appliance {
     /// Ends a path: what was left to tell of it, if it was there.
     pub fn destroy(&mut self, id: PathId) -> Option<Statement> {
         let now = self.now();
-        self.policy.remove(Member(id.index));
-        let receive = &mut self.receive;
-        let statement =
-            self.paths.destroy_with(id, now, &mut self.outside, |ticket| receive.release(frame_of(ticket)));
+        let statement = self.core.destroy(id, now);
         self.settle(now);
         statement
     }
@@ -197,22 +181,29 @@ impl Appliance {
         let expired = self.expire();
         let arrived = self.receive();
         let ran = self.run();
-        self.outside.flush();
+        self.core.port.flush();
         expired || arrived || ran
     }
 
     /// The path may have work again that it was told to hold: its output queue has been drained.
     pub fn wake(&mut self, id: PathId) {
         let now = self.now();
-        if self.paths.path(id).is_some_and(|path| !path.input.is_empty()) {
-            self.ready(id, now);
+        if self.core.has_input(id) {
+            self.core.wake(id, now);
         }
+    }
+
+    /// A neighbour's link address, or that it has none.
+    pub(crate) fn learn(&mut self, address: IpAddr, link: Option<[u8; 6]>) {
+        let now = self.now();
+        self.core.learn(address, link, now);
+        self.settle(now);
     }
 
     /// Runs `work` on the paths with the port they run with, and does what was asked for.
     pub fn with<R>(&mut self, work: impl FnOnce(&mut Paths, Instant, &mut dyn silk_path::Port) -> R) -> R {
         let now = self.now();
-        let done = work(&mut self.paths, now, &mut self.outside);
+        let done = work(&mut self.core.paths, now, &mut self.core.port);
         self.settle(now);
         done
     }
@@ -220,10 +211,10 @@ impl Appliance {
     fn expire(&mut self) -> bool {
         let mut any = false;
         let now = self.now();
-        while let Some(index) = self.outside.expire(now) {
+        while let Some(index) = self.core.port.expire(now) {
             any = true;
-            if let Some(id) = self.paths.at(index) {
-                self.paths.expire(id, now, &mut self.outside);
+            if let Some(id) = self.core.paths.at(index) {
+                self.core.paths.expire(id, now, &mut self.core.port);
                 self.settle(now);
                 // A timer may have drained the path's output queue.
                 self.wake(id);
@@ -233,91 +224,46 @@ impl Appliance {
     }
 
     fn receive(&mut self) -> bool {
-        let now = self.now();
-        let mut frames = std::mem::take(&mut self.frames);
-        let taken = self.receive.receive(&mut frames, BATCH);
+        let taken = self.core.receive(self.now());
         self.frames_taken += taken as u64;
-        for frame in frames.drain(..) {
-            if let Err(reason) = self.route(frame, now) {
-                self.drops.count(reason);
-                self.receive.release(frame);
-            }
-        }
-        self.frames = frames;
+        let mut astray = std::mem::take(&mut self.core.astray);
+        astray.drain(..).for_each(|(frame, reason)| self.core.turn_away(frame, reason));
+        self.core.astray = astray;
         taken > 0
-    }
-
-    /// Puts a frame on the input queue of the path it belongs to.
-    fn route(&mut self, frame: Frame, now: Instant) -> Result<(), DropReason> {
-        let bytes = self.receive.bytes(frame);
-        let bytes = bytes.get(frame.range()).ok_or(DropReason::EthTruncated)?;
-        let verdict = Verdict::from_hint(frame.path).unwrap_or_else(|| self.tables.classify(bytes));
-        if let Verdict::Discard { domain, index } = verdict {
-            // Counted with the path that did not want it, and no drop.
-            self.tables.count_discard(Found { domain, index });
-            self.receive.release(frame);
-            return Ok(());
-        }
-        let id = self.paths.target(bytes, verdict).ok_or_else(|| stranger(bytes, &self.tables))?;
-        if self.paths.enqueue(id, ticket_of(frame, now))? {
-            self.ready(id, now);
-        }
-        Ok(())
-    }
-
-    /// Tells the policy that a path has work, unless the path says to hold it.
-    fn ready(&mut self, id: PathId, now: Instant) {
-        let Some(urgency) = self.paths.wake(id, now) else { return };
-        if !urgency.hold {
-            self.policy.ready(Member(id.index), now, urgency.deadline);
-        }
     }
 
     /// One message of the path that the policy chooses, run to completion.
     fn run(&mut self) -> bool {
         let start = self.now();
-        let Some(member) = self.policy.next(start) else { return false };
-        if let Some(id) = self.paths.at(member.0) {
-            if let Some(ticket) = self.paths.dequeue(id) {
+        let Some(member) = self.core.choose(start) else { return false };
+        if let Some(id) = self.core.path_at(member, start) {
+            if let Some(ticket) = self.core.paths.dequeue(id) {
                 self.deliver(id, ticket, start);
             }
             let end = self.now();
-            self.account(id, member, start, end);
-            if self.paths.path(id).is_some_and(|path| !path.input.is_empty()) {
-                self.ready(id, end);
+            self.core.charge(id, member, start, end);
+            if self.core.has_input(id) {
+                self.core.wake(id, end);
             }
-        } else {
-            self.policy.charge(member, Duration::ZERO, start);
         }
         true
     }
 
-    fn account(&mut self, id: PathId, member: Member, start: Instant, end: Instant) {
-        let used = end.since(start);
-        self.busy += used;
-        self.paths.charge_cpu(id, used.as_nanos() as u64, 0);
-        self.policy.charge(member, used, end);
-    }
-
     fn deliver(&mut self, id: PathId, ticket: Ticket, now: Instant) {
-        let frame = frame_of(ticket);
-        let bytes = self.receive.bytes(frame);
-        let meta = Meta { checksum: ticket.checksum, arrival: ticket.arrival, ..Meta::default() };
-        let mut message = Message::new(bytes, frame.range().start, frame.range().end, meta);
         // What a stage dropped has been counted there; nothing here makes paths of messages.
-        let _ = self.paths.up(id, now, &mut self.outside, &mut message);
-        self.receive.release(frame);
+        let _ = self.core.up(id, ticket, false, now);
+        self.core.device.release(frame_of(ticket));
         self.settle(now);
     }
 
     /// After a run: does what was asked for, and keeps what became true.
     fn settle(&mut self, now: Instant) {
-        while !self.outside.requests.is_empty() {
-            for request in std::mem::take(&mut self.outside.requests) {
+        while !self.core.port.requests.is_empty() {
+            for request in std::mem::take(&mut self.core.port.requests) {
                 self.answer(request, now);
             }
         }
-        self.events.append(&mut self.outside.events);
+        self.events.append(&mut self.core.port.events);
     }
 
     fn answer(&mut self, request: Request, now: Instant) {
@@ -327,16 +273,18 @@ impl Appliance {
             }
             Request::Resolve(address) => self.wanted.push(address),
             Request::Wake(id) => {
-                self.paths.report(id, now, &mut self.outside, silk_path::Report::Resolved);
+                self.core.paths.report(id, now, &mut self.core.port, silk_path::Report::Resolved);
             }
             Request::Report { udp, local, remote, report, .. } => {
                 if let Some(id) = self.flow(udp, local, remote) {
-                    self.paths.report(id, now, &mut self.outside, report);
+                    self.core.paths.report(id, now, &mut self.core.port, report);
                 }
             }
-            Request::Arrived { mut frame, checksum } => self.reassembled(&mut frame, checksum, now),
+            Request::Arrived { mut frame, checksum } => {
+                let _ = self.core.arrive(&mut frame, checksum, now);
+            }
             // Only listening paths ask for others, and an appliance has none; its addresses are configured.
-            Request::Create { .. } => self.drops.count(DropReason::NoPath),
+            Request::Create { .. } => self.core.drops.count(DropReason::NoPath),
             Request::Routers { .. } => {}
         }
     }
@@ -350,15 +298,6 @@ impl Appliance {
                 && attrs.remote() == Some(remote)
                 && attrs.prot_id().is_none_or(|known| known == protocol)
         };
-        self.paths.iter().find(is_it).map(Path::id)
-    }
-
-    /// A frame that was put together from fragments runs up its path at once.
-    fn reassembled(&mut self, frame: &mut [u8], checksum: Checksum, now: Instant) {
-        let verdict = self.tables.classify(frame);
-        let Some(id) = self.paths.target(frame, verdict) else { return self.drops.count(DropReason::NoPath) };
-        let end = frame.len();
-        let meta = Meta { checksum, arrival: now, ..Meta::default() };
-        let _ = self.paths.up(id, now, &mut self.outside, &mut Message::new(frame, 0, end, meta));
+        self.core.paths.iter().find(is_it).map(Path::id)
     }
 }

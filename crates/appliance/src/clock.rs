@@ -1,6 +1,5 @@
 //! What time it is: the machine's clock, or a test's.
 
-use rustix::time::{ClockId, clock_gettime};
 use silk_instant::Instant;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,8 +17,7 @@ pub struct Monotonic;
 
 impl Clock for Monotonic {
     fn now(&self) -> Instant {
-        let time = clock_gettime(ClockId::Monotonic);
-        Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+        silk_executor::clock::now()
     }
 }
 

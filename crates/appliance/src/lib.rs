@@ -8,10 +8,9 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `appliance` | the executor: frames in, paths chosen by the policy, timers, effects out |
+//! | `appliance` | the executor: a message of the chosen path at a time, timers, effects out |
 //! | `port` | the world around a path: its device, its timers, what is asked for |
 //! | `clock` | what time it is |
-//! | `join` | what a device's frames and tables mean to paths, for the daemon too |
 //! | `receiving` | who does the interface's receive work |
 //! | `network` | opens a device and says what the modules must know of it |
 //! | `debt` | what a program at a real-time priority leaves to others |
@@ -21,7 +20,6 @@
 mod appliance;
 mod clock;
 mod debt;
-pub mod join;
 mod machine;
 mod network;
 mod port;
@@ -29,7 +27,7 @@ mod receiving;
 
 pub use appliance::{Appliance, Dropped, Parts, soon};
 pub use clock::{Clock, Monotonic, Virtual};
-pub use join::random;
 pub use machine::{Machine, Unbuildable};
 pub use network::{DeviceKind, Network, NetworkOptions};
 pub use silk_device::napi::Schedule as ReceiveSchedule;
+pub use silk_executor::random;

@@ -4,24 +4,20 @@
 use crate::appliance::{Appliance, Parts, soon};
 use crate::clock::Monotonic;
 use crate::debt::Debt;
-use crate::join::random;
 use crate::network::Network;
 use crate::receiving::Receiving;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use silk_config::Graph as GraphFile;
-use silk_device::netlink::{Finder, Found};
+use silk_device::netlink::Finder;
 use silk_device::xdp;
+use silk_executor::random;
 use silk_instant::Instant;
-use silk_modules::arp::Arp;
-use silk_modules::nd::Nd;
 use silk_path::classify::Tables;
 use silk_path::transform::Rule;
 use silk_path::{Attr, Attrs, Catalogue, Graph, Paths};
 use silk_sched::{Policy, Terms};
-use silk_wire::MacAddr;
 use std::fmt;
-use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -204,30 +200,14 @@ impl Machine {
     /// Has Linux find the neighbours that paths wait for.
     fn resolve(&mut self) {
         for address in std::mem::take(&mut self.appliance.wanted) {
-            if let Some(found) = self.finder.as_mut().and_then(|finder| finder.ask(address)) {
-                self.learn(found);
+            if let Some((address, link)) = self.finder.as_mut().and_then(|finder| finder.ask(address)) {
+                self.appliance.learn(address, link);
             }
         }
     }
 
     fn hear(&mut self) {
         let found = self.finder.as_mut().map(Finder::changes).unwrap_or_default();
-        found.into_iter().for_each(|found| self.learn(found));
-    }
-
-    fn learn(&mut self, (address, link): Found) {
-        let link = link.map(MacAddr);
-        self.appliance.with(|paths, now, port| match address {
-            IpAddr::V4(address) => {
-                if let Some(arp) = paths.module_mut::<Arp>() {
-                    arp.learn(now, address, link, port);
-                }
-            }
-            IpAddr::V6(address) => {
-                if let Some(nd) = paths.module_mut::<Nd>() {
-                    nd.learn(now, address, link, port);
-                }
-            }
-        });
+        found.into_iter().for_each(|(address, link)| self.appliance.learn(address, link));
     }
 }

@@ -1,17 +1,16 @@
 //! Opens a device for an appliance, and says what its modules must know of it: addresses, routers,
 //! who keeps the neighbours.
 
-use crate::join::{random, tables_of};
 use crate::receiving::Receiving;
 use silk_device::napi::Schedule;
-use silk_device::netlink::{Interface, Netlink, NetlinkError};
+use silk_device::netlink::{Interface, Netlink, Standing};
 use silk_device::xdp::{Limit, Strangers};
-use silk_device::{End, link, packet, tap, xdp};
+use silk_device::{End, packet, tap, xdp};
+use silk_executor::join::tables_of;
+use silk_executor::link::{self, GSO, own_mac, tables_in_memory};
 use silk_modules::{Device, Setup};
-use silk_path::Endpoint;
-use silk_path::classify::layout::{ADDRESSES, ADDRESSES6};
 use silk_path::classify::{Domains, Owned, Tables};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Which device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +59,6 @@ pub struct Network {
 
 /// Buckets of the flow table: an appliance has few paths.
 const BUCKETS: u32 = 1 << 10;
-/// The largest message a Linux device cuts up itself, bytes with headers.
-const GSO: u32 = 65_000;
 
 impl Network {
     /// Opens the network.
@@ -80,20 +77,12 @@ impl Network {
     /// # Errors
     /// No memory.
     pub fn on_link(address: (Ipv4Addr, u8)) -> Result<(Self, End), String> {
-        let (end, other) = link::pair(&link::Options::default()).map_err(|error| error.to_string())?;
-        let own =
-            Own { addresses: vec![(address.0.into(), address.1)], gateway: [None, None], shared: false };
-        Ok((assemble(end, tables_in_memory()?, Device::default(), own)?, other))
+        let pair = silk_device::link::pair(&silk_device::link::Options::default());
+        let (end, other) = pair.map_err(|error| error.to_string())?;
+        let standing = Standing { addresses: vec![(address.0.into(), address.1)], ..Standing::default() };
+        let tables = tables_of(tables_in_memory(BUCKETS)?, 0)?;
+        Ok((assemble(end, tables, Device::default(), standing, false)?, other))
     }
-}
-
-/// What is known of our addresses.
-struct Own {
-    addresses: Vec<(IpAddr, u8)>,
-    /// The routers, over IPv4 and IPv6.
-    gateway: [Option<IpAddr>; 2],
-    /// Linux has the addresses too.
-    shared: bool,
 }
 
 fn open_xdp(options: &NetworkOptions) -> Result<Network, String> {
@@ -107,8 +96,9 @@ fn open_xdp(options: &NetworkOptions) -> Result<Network, String> {
     }
     let receiving = options.receive_threads.map(|schedule| Receiving::start(&interface, schedule));
     let receiving = receiving.transpose().map_err(|error| error.to_string())?;
-    let own = linux_addresses(&interface).map_err(|error| error.to_string())?;
-    if own.addresses.is_empty() {
+    let standing = Netlink::open().and_then(|mut kernel| kernel.standing(interface.index));
+    let standing = link::served(standing.map_err(|error| error.to_string())?, true);
+    if standing.addresses.is_empty() {
         return Err(format!(
             "`{}` has no address: give it one (`ip address add`), then start again",
             options.interface
@@ -116,26 +106,8 @@ fn open_xdp(options: &NetworkOptions) -> Result<Network, String> {
     }
     let mtu = u16::try_from(interface.mtu).unwrap_or(u16::MAX);
     let link = Device { address: interface.mac.0, mtu, gso: GSO, checksum_offload: true };
-    let network = assemble(end, tables_of(device.tables, 0)?, link, own)?;
+    let network = assemble(end, tables_of(device.tables, 0)?, link, standing, true)?;
     Ok(Network { interface: Some(interface), xdp: Some(device), receiving, ..network })
-}
-
-/// The addresses that Linux has there, as many as the classifier holds.
-fn linux_addresses(interface: &Interface) -> Result<Own, NetlinkError> {
-    let mut kernel = Netlink::open()?;
-    let all = kernel.addresses(interface.index)?;
-    let (mut addresses, mut six): (Vec<_>, Vec<_>) =
-        all.iter().map(|local| (local.address, local.prefix)).partition(|(address, _)| address.is_ipv4());
-    six.truncate(ADDRESSES6.min(ADDRESSES.saturating_sub(addresses.len())));
-    addresses.extend(six);
-    // Any far address shows where the default route leads; nothing is sent there.
-    let far: [IpAddr; 2] =
-        [Ipv4Addr::new(192, 0, 2, 1).into(), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into()];
-    let gateway = far.map(|far| {
-        let route = kernel.route(far, None).ok().filter(|route| route.interface == interface.index);
-        route.and_then(|route| route.gateway)
-    });
-    Ok(Own { addresses, gateway, shared: true })
 }
 
 fn open_own(options: &NetworkOptions) -> Result<Network, String> {
@@ -156,39 +128,32 @@ fn open_own(options: &NetworkOptions) -> Result<Network, String> {
             (end, interface.mac.0, u16::try_from(interface.mtu).unwrap_or(u16::MAX))
         }
     };
-    let own = Own {
-        addresses: vec![(address.into(), prefix)],
-        gateway: [options.gateway.map(IpAddr::from), None],
-        shared: false,
-    };
+    let addresses = vec![(address.into(), prefix)];
+    let standing = Standing { addresses, gateway: options.gateway, gateway6: None };
     let link = Device { address: mac, mtu, gso: GSO, checksum_offload: true };
-    assemble(end, tables_in_memory()?, link, own)
+    assemble(end, tables_of(tables_in_memory(BUCKETS)?, 0)?, link, standing, false)
 }
 
-/// A locally administered address.
-fn own_mac() -> [u8; 6] {
-    let [_, _, a, b, c, d, e, _] = random().to_be_bytes();
-    [2, a, b, c, d, e]
-}
-
-fn tables_in_memory() -> Result<Tables, String> {
-    let words = silk_device::Tables::in_memory(BUCKETS);
-    tables_of(words.map_err(|error| format!("no memory for the classifier: {error}"))?, 0)
-}
-
-fn assemble(end: End, tables: Tables, device: Device, own: Own) -> Result<Network, String> {
-    let owned = Owned { arp: !own.shared, icmp: !own.shared, fragments: !own.shared };
-    let addresses: Vec<IpAddr> = own.addresses.iter().map(|(address, _)| *address).collect();
+/// `shared`: Linux has the addresses too.
+fn assemble(
+    end: End,
+    tables: Tables,
+    device: Device,
+    standing: Standing,
+    shared: bool,
+) -> Result<Network, String> {
+    let owned = Owned { arp: !shared, icmp: !shared, fragments: !shared };
+    let Standing { addresses, gateway, gateway6 } = standing;
+    let here: Vec<IpAddr> = addresses.iter().map(|(address, _)| *address).collect();
     tables
-        .configure(owned, Domains::default(), &[], &addresses)
+        .configure(owned, Domains::default(), &[], &here)
         .map_err(|_| "the interface has more addresses than the classifier holds".to_owned())?;
-    let [four, six] = own.gateway.map(|gateway| gateway.map(|address| Endpoint::new(address, 0)));
     let setup = Setup {
         devices: vec![device],
-        addresses: own.addresses,
-        gateway: four.and_then(|end| end.ipv4()),
-        gateway6: six.and_then(|end| end.ipv6()),
-        neighbours_told: own.shared,
+        addresses,
+        gateway,
+        gateway6,
+        neighbours_told: shared,
         ..Setup::new(tables)
     };
     Ok(Network { end, setup, interface: None, xdp: None, receiving: None })

@@ -1,8 +1,8 @@
 //! The world around an appliance's paths: its device, its timers, and what they ask for.
 
 use crate::clock::Clock;
-use crate::join::offload;
 use silk_device::{Transmit, Transmitted};
+use silk_executor::join::offload;
 use silk_instant::Instant;
 use silk_path::{DropReason, Event, Message, PathId, Port, Request};
 use std::collections::{BTreeMap, BTreeSet};

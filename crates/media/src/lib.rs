@@ -9,6 +9,7 @@
 //! | `h264`, `h264_decoder` | NAL units put together from RTP, and a decoder fed with them | RFC 6184 |
 //! | `source` | the sender over MFLOW: what may be sent, and when | §4.1, §4.2 |
 //! | `picture`, `decoder`, `screen` | decoded pictures, who makes them, who shows them | Scout §4.1 |
+//! | `blank` | pictures of nothing, for simulations | |
 //! | `mpeg`, `display` | the modules | §4.1 |
 //! | `summing` | checksums verified while the data are first read | §4.1 |
 //! | `catalogue` | the kinds of modules in graph files | §3.1 |
@@ -29,6 +30,7 @@ extern crate alloc;
 mod admission;
 pub mod alf;
 mod attributes;
+mod blank;
 mod catalogue;
 pub mod deadline;
 mod decoder;
@@ -53,6 +55,7 @@ mod trace;
 
 pub use admission::{Budget, Demand, Kind, Offer, Pictures, Showing};
 pub use attributes::{DEFAULT_OUTPUT, Playing, Wish};
+pub use blank::{Blank, Dark};
 pub use catalogue::{Library, catalogue};
 pub use decoder::{Coding, DecodeError, Decoder, Unit};
 pub use display::{Display, DisplayStage, Screens};

@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use silk_instant::Instant;
 use silk_media::{
-    Coding, DecodeError, Decoded, Decoder, Decoders, DisplayStage, Library, MpegStage, Picture, Plane,
-    Screen, Screens, Shown, Unit, Wish,
+    Blank, Coding, Dark, DecodeError, Decoded, Decoder, Decoders, DisplayStage, Library, MpegStage, Picture,
+    Screens, Shown, Unit, Wish,
 };
 use silk_modules::mflow::{Figures, MflowStage};
 use silk_modules::rtp::{Counts, RtpStage};
@@ -49,7 +49,7 @@ impl Decoder for Keeper {
         let Unit { bytes, stamp, first, last, gap } = unit;
         self.given.lock().unwrap().push((bytes.to_vec(), stamp, first, last, gap));
         if last {
-            shown(Box::new(Blank(stamp)));
+            shown(Box::new(Blank { stamp, size: (16, 16) }));
         }
         Ok(())
     }
@@ -79,41 +79,9 @@ impl Decoder for Keeper {
     }
 }
 
-struct Blank(u32);
-
-impl Picture for Blank {
-    fn stamp(&self) -> u32 {
-        self.0
-    }
-
-    fn size(&self) -> (usize, usize) {
-        (16, 16)
-    }
-
-    fn planes(&self) -> [Plane<'_>; 3] {
-        [Plane { bytes: &[], stride: 0, width: 0, height: 0 }; 3]
-    }
-
-    fn memory(&self) -> u64 {
-        384
-    }
-}
-
 impl Decoders for Keeper {
     fn open(&mut self, _: Coding) -> Result<Box<dyn Decoder>, DecodeError> {
         Ok(Box::new(self.clone()))
-    }
-}
-
-struct Dark;
-
-impl Screen for Dark {
-    fn show(&mut self, _: &dyn Picture) {}
-}
-
-impl Screens for Dark {
-    fn open(&mut self, _: PathId, _: &Attrs) -> Option<Box<dyn Screen>> {
-        Some(Box::new(Dark))
     }
 }
 

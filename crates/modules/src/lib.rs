@@ -27,6 +27,7 @@ mod membership;
 pub mod mflow;
 pub mod mld;
 pub mod nd;
+mod neighbours;
 pub mod rtp;
 pub mod shell;
 pub mod socket;

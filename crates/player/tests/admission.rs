@@ -5,12 +5,12 @@ use silk_appliance::{Appliance, Clock, Parts, Virtual};
 use silk_device::{End, Offload, link};
 use silk_instant::Instant;
 use silk_media::{
-    Coding, DecodeError, Decoder, Decoders, DisplayStage, Library, Offer, Picture, Plane, Playing, Rate,
-    Screen, Screens, Unit, Wish,
+    Blank, Coding, Dark, DecodeError, Decoder, Decoders, DisplayStage, Library, Offer, Picture, Playing,
+    Rate, Screens, Unit, Wish,
 };
 use silk_modules::{Device, Setup, catalogue};
 use silk_path::classify::{Domains, Owned, Tables};
-use silk_path::{Attrs, Endpoint, Graph, PathId, Paths};
+use silk_path::{Endpoint, Graph, PathId, Paths};
 use silk_player::{Carrier, GRAPH, Order, Player, PlayerOptions, Refusal, Schedule, Told, rules};
 use silk_wire::checksum::Sum;
 use silk_wire::mflow::{Data, HEADER};
@@ -141,7 +141,7 @@ impl Library for Recorded {
     }
 
     fn screens(&self) -> Box<dyn Screens> {
-        Box::new(Nowhere)
+        Box::new(Dark)
     }
 }
 
@@ -155,7 +155,7 @@ impl Decoder for Recorded {
     fn decode(&mut self, unit: Unit<'_>, shown: &mut dyn FnMut(Box<dyn Picture>)) -> Result<(), DecodeError> {
         let cost = unit.bytes.first_chunk().copied().ok_or(DecodeError::Malformed)?;
         self.0.spend(Duration::from_nanos(u64::from_be_bytes(cost)));
-        shown(Box::new(Blank(unit.stamp)));
+        shown(Box::new(Blank { stamp: unit.stamp, size: SIZE }));
         Ok(())
     }
 
@@ -164,38 +164,6 @@ impl Decoder for Recorded {
     fn memory(&self) -> u64 {
         1000
     }
-}
-
-struct Blank(u32);
-
-impl Picture for Blank {
-    fn stamp(&self) -> u32 {
-        self.0
-    }
-
-    fn size(&self) -> (usize, usize) {
-        SIZE
-    }
-
-    fn planes(&self) -> [Plane<'_>; 3] {
-        [Plane { bytes: &[], stride: 0, width: 0, height: 0 }; 3]
-    }
-
-    fn memory(&self) -> u64 {
-        (SIZE.0 * SIZE.1 * 3 / 2) as u64
-    }
-}
-
-struct Nowhere;
-
-impl Screens for Nowhere {
-    fn open(&mut self, _: PathId, _: &Attrs) -> Option<Box<dyn Screen>> {
-        Some(Box::new(Self))
-    }
-}
-
-impl Screen for Nowhere {
-    fn show(&mut self, _: &dyn Picture) {}
 }
 
 /// A picture's: at this rate 10 % of the processor.

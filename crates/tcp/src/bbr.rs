@@ -163,15 +163,15 @@ impl Bbr {
         percent(u64::try_from(rate).unwrap_or(u64::MAX), STARTUP_GAIN)
     }
 
-    /// BBRSetPacingRate() (§4.6.2): in Startup it only rises.
+    /// BBRSetPacingRate() (§4.6.2): in Startup it only rises. It is a full segment in a second at least: a path
+    /// that stood still for minutes has been as slow as that, and pauses of minutes, by which it would then be
+    /// probed, keep nobody from harm.
     fn set_pacing_rate(&mut self, rtt: Duration) {
-        if self.pacing_rate.is_none() {
-            self.pacing_rate = Some(self.initial_rate(rtt));
-        }
+        let before = self.pacing_rate.unwrap_or_else(|| self.initial_rate(rtt));
         let rate = percent(percent(self.model.bw(), self.gains().0), MARGIN);
-        if rate > 0 && (self.full_bw_reached || rate > self.pacing_rate.unwrap_or(0)) {
-            self.pacing_rate = Some(rate);
-        }
+        let changes = rate > 0 && (self.full_bw_reached || rate > before);
+        let rate = if changes { rate } else { before };
+        self.pacing_rate = Some(rate.max(self.mss.into()));
     }
 
     /// BBRSetCwnd() (§4.6.4).

@@ -49,6 +49,17 @@ fn three_rounds_without_a_quarter_more_bandwidth_end_the_startup() {
 }
 
 #[test]
+fn a_path_that_stood_still_is_tried_with_a_segment_a_second() {
+    let mut rounds = Rounds::new();
+    // Ten segments in ten minutes: 17 octets a second.
+    for _ in 0..12 {
+        rounds.round(Duration::from_secs(600), 0);
+        assert_eq!(rounds.bbr.pacing_rate(), Some(u64::from(MSS)));
+    }
+    assert!(rounds.bbr.full_bw_reached && rounds.bbr.delivery_rate() < Some(20), "{:?}", rounds.bbr);
+}
+
+#[test]
 fn a_probe_for_bandwidth_follows_and_ends() {
     let mut rounds = Rounds::new();
     let mut seen = alloc::vec![];

@@ -1,6 +1,7 @@
-//! What tests share: hosts to run real programs on, and the weather between hosts. What is about
-//! weather is pure: time and the seed are arguments.
+//! What tests and experiments share: hosts to run real programs on, one of those programs, and the weather
+//! between hosts. What is about weather is pure: time and the seed are arguments.
 
+pub mod apache;
 pub mod dice;
 pub mod emulator;
 pub mod netns;

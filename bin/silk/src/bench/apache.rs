@@ -4,13 +4,12 @@
 use super::Failure;
 use super::rights::Rights;
 use super::stage::{SERVER_CPU, Stage};
+use silk_testkit::apache::{Apache, USER, standing};
 use silk_testkit::netns::Running;
 use std::fs::{self, File};
 
 /// Processes that wait for requests (SILK §4.2 uses 100 and stays below them with its clients).
 const PROCESSES: u32 = 128;
-/// Where Debian keeps Apache's modules.
-const MODULES: &str = "/usr/lib/apache2/modules";
 
 /// Starts Apache on the server, listening at `address`, with `runner` in front of its command line.
 pub fn start(stage: &Stage, address: &str, runner: &[&str]) -> Result<Running, Failure> {
@@ -31,39 +30,23 @@ pub fn log(stage: &Stage) -> String {
     read("apache.out") + &read("apache.err")
 }
 
-fn config(stage: &Stage, address: &str) -> String {
-    let folder = stage.scratch.path().display();
-    let site = stage.scratch.site();
-    let site = site.display();
-    let user = if stage.rights == Rights::Root { "User www-data\nGroup www-data" } else { "" };
-    format!(
-        "ServerRoot {folder}
-ServerName server
-Listen {address}
-ListenBacklog 8192
-PidFile {folder}/apache.pid
-DefaultRuntimeDir {folder}
-ErrorLog {folder}/apache.err
-{user}
-LoadModule mpm_prefork_module {MODULES}/mod_mpm_prefork.so
-LoadModule authz_core_module {MODULES}/mod_authz_core.so
-ServerLimit {PROCESSES}
-StartServers {PROCESSES}
-MinSpareServers {PROCESSES}
-MaxSpareServers {PROCESSES}
-MaxRequestWorkers {PROCESSES}
+/// What differs from Apache's defaults beside the number of processes, and what must not differ from them.
+const SETTINGS: &str = "ListenBacklog 8192
 MaxConnectionsPerChild 0
 KeepAlive On
 EnableMMAP On
 EnableSendfile Off
-DocumentRoot {site}
-<Directory />
-    Options FollowSymLinks
-    AllowOverride None
-    Require all granted
-</Directory>
-"
-    )
+";
+
+fn config(stage: &Stage, address: &str) -> String {
+    let apache = Apache {
+        folder: stage.scratch.path(),
+        listen: address,
+        model: "prefork",
+        user: (stage.rights == Rights::Root).then_some(USER),
+        settings: &(SETTINGS.to_owned() + &standing(PROCESSES)),
+    };
+    apache.configuration()
 }
 
 /// Apache refuses to serve as root, and cannot become another user where there is only one: there it

@@ -2,11 +2,9 @@
 
 use crate::files::{fetch_all, hammer, site};
 use crate::host::{MODES, Silk, text, within};
+use silk_testkit::apache::{Apache, USER};
 use silk_testkit::netns::{Running, SERVER, signal};
 use std::time::Duration;
-
-/// Apache's modules, as Debian installs them.
-const MODULES: &str = "/usr/lib/apache2/modules";
 
 /// Apache on silk's host with this processing model and these settings.
 pub fn apache(silk: &Silk, model: &str, settings: &str) -> Running {
@@ -16,14 +14,7 @@ pub fn apache(silk: &Silk, model: &str, settings: &str) -> Running {
 /// The same, listening there.
 pub fn apache_at(silk: &Silk, listen: &str, model: &str, settings: &str) -> Running {
     let folder = silk.path("");
-    let folder = folder.display();
-    let config = format!(
-        "ServerRoot {folder}\nServerName test\nListen {listen}\nPidFile {folder}/apache.pid\n\
-         DefaultRuntimeDir {folder}\nErrorLog {folder}/error.log\nUser www-data\nGroup www-data\n\
-         LoadModule mpm_{model}_module {MODULES}/mod_mpm_{model}.so\n\
-         LoadModule authz_core_module {MODULES}/mod_authz_core.so\n\
-         {settings}\nDocumentRoot {folder}/site\n<Directory />\nRequire all granted\n</Directory>\n"
-    );
+    let config = Apache { folder: &folder, listen, model, user: Some(USER), settings }.configuration();
     let config = silk.write("apache.conf", config);
     silk.serve("apache2", &["-DFOREGROUND", "-f", &config.to_string_lossy()], 80)
 }
@@ -72,7 +63,7 @@ fn a_graceful_restart_loses_nothing() {
     fetch_all(&silk, 80);
     signal(&[server.id()], "USR1");
     let resumed =
-        || std::fs::read_to_string(silk.path("error.log")).unwrap().matches("resuming").count() == 2;
+        || std::fs::read_to_string(silk.path("apache.err")).unwrap().matches("resuming").count() == 2;
     assert!(within(Duration::from_secs(10), resumed), "Apache did not restart");
     fetch_all(&silk, 80);
     server.stop(Duration::from_secs(5));

@@ -24,6 +24,7 @@ mod names;
 mod narrowing;
 mod netem;
 mod nginx;
+mod openings;
 mod options;
 mod own_machine;
 mod priority;

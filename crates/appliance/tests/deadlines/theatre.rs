@@ -5,7 +5,7 @@ use silk_appliance::{Appliance, Clock, Parts, Virtual};
 use silk_device::{End, Offload, link};
 use silk_instant::Instant;
 use silk_media::{
-    Coding, DecodeError, Decoder, Decoders, DisplayStage, Library, Picture, Plane, Rate, Screen, Screens,
+    Blank, Coding, DecodeError, Decoder, Decoders, DisplayStage, Library, Picture, Rate, Screen, Screens,
     Shown, Unit, Wish,
 };
 use silk_modules::{Device, Setup, catalogue};
@@ -311,7 +311,7 @@ impl Decoder for Recorded {
         let cost = unit.bytes.first_chunk().copied().ok_or(DecodeError::Malformed)?;
         self.0.spend(Duration::from_nanos(u64::from_be_bytes(cost)));
         if unit.last {
-            shown(Box::new(Blank(unit.stamp)));
+            shown(Box::new(Blank { stamp: unit.stamp, size: (352, 240) }));
         }
         Ok(())
     }
@@ -320,26 +320,6 @@ impl Decoder for Recorded {
 
     fn memory(&self) -> u64 {
         0
-    }
-}
-
-struct Blank(u32);
-
-impl Picture for Blank {
-    fn stamp(&self) -> u32 {
-        self.0
-    }
-
-    fn size(&self) -> (usize, usize) {
-        (352, 240)
-    }
-
-    fn planes(&self) -> [Plane<'_>; 3] {
-        [Plane { bytes: &[], stride: 0, width: 0, height: 0 }; 3]
-    }
-
-    fn memory(&self) -> u64 {
-        352 * 240 * 3 / 2
     }
 }
 

@@ -207,7 +207,7 @@ pub fn rate(unit: &[u8]) -> Option<Rate> {
 
 /// A number of bits that is sent less four, sixteen at most (§7.4.2.1.1).
 fn four_more(less: u32) -> Option<u32> {
-    (less <= 12).then_some(less + 4)
+    less.checked_add(4).filter(|bits| *bits <= 16)
 }
 
 /// §7.3.2.1.1.1.
@@ -304,6 +304,14 @@ mod tests {
         expected.extend((1..40).flat_map(|p| [2 * p, 2 * p - 1]));
         expected.extend([79, 81, 80]);
         assert_eq!(numbers, expected);
+    }
+
+    #[test]
+    fn parameters_with_the_largest_numbers_are_refused() {
+        let mut order = Order::default();
+        // Frame numbers of 2^32 + 2 bits.
+        order.parameters(&[0x67, 66, 0, 30, 0x80, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]);
+        assert!(order.sequences.is_empty());
     }
 
     #[test]

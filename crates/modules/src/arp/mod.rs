@@ -32,7 +32,7 @@ mod stage;
 
 pub use crate::cache::CacheLimits;
 
-use crate::cache::Cache;
+use crate::neighbours::Neighbours;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
@@ -40,8 +40,8 @@ use silk_instant::Instant;
 use silk_path::classify::{Answer, Tables, Verdict, View};
 use silk_path::service::{NET, RESOLVER, Service};
 use silk_path::{
-    Attr, Create, CreateError, Module, Next, Parameter, ParameterKind, Parcel, PathId, Port, Request,
-    Resolution, Resolve, Step,
+    Attr, Create, CreateError, Module, Next, Parameter, ParameterKind, Parcel, PathId, Port, Resolution,
+    Resolve, Step,
 };
 use silk_wire::{MacAddr, eth};
 use stage::ArpStage;
@@ -60,55 +60,32 @@ pub const PARAMETERS: &[Parameter] = &[
 pub struct Arp {
     tables: Tables,
     addresses: Vec<Ipv4Addr>,
-    cache: Cache<Ipv4Addr>,
-    // Addresses are told (`learn`), not asked for.
-    told: bool,
-    // The path that asks and answers.
-    path: Option<PathId>,
+    neighbours: Neighbours<Ipv4Addr>,
 }
 
 impl Arp {
     /// The module with these addresses of ours; with `told`, it asks whoever runs the graph
     /// ([`Request::Resolve`]) instead of the link.
     pub fn new(tables: Tables, addresses: &[Ipv4Addr], told: bool, limits: CacheLimits) -> Self {
-        Self { tables, addresses: addresses.to_vec(), cache: Cache::new(limits), told, path: None }
+        Self { tables, addresses: addresses.to_vec(), neighbours: Neighbours::new(told, limits) }
     }
 
     /// Takes in what somebody else found out: the neighbour's address, or that there is none.
     /// Whoever waited is woken.
     pub fn learn(&mut self, now: Instant, address: Ipv4Addr, link: Option<MacAddr>, port: &mut dyn Port) {
-        let waiters = match link {
-            Some(link) => self.cache.learn(now, address, link),
-            None => self.cache.fail(now, address),
-        };
-        wake(waiters, port);
+        self.neighbours.learn(now, address, link, port);
     }
 
     /// Neighbours known or asked for.
     pub fn entries(&self) -> usize {
-        self.cache.len()
-    }
-}
-
-/// Wakes the paths that waited for an answer.
-pub(crate) fn wake(waiters: Vec<PathId>, port: &mut dyn Port) {
-    for path in waiters {
-        port.request(Request::Wake(path));
+        self.neighbours.cache.len()
     }
 }
 
 impl Resolve for Arp {
     fn resolve(&mut self, now: Instant, address: IpAddr, waiter: PathId, port: &mut dyn Port) -> Resolution {
         let IpAddr::V4(address) = address else { return Resolution::Failed };
-        let (answer, ask) = self.cache.lookup(now, address, waiter);
-        match (ask, self.told, self.path) {
-            (false, ..) => {}
-            (true, true, _) => port.request(Request::Resolve(address.into())),
-            // The path sends what the cache has marked.
-            (true, false, Some(path)) => port.request(Request::Wake(path)),
-            (true, false, None) => {}
-        }
-        answer
+        self.neighbours.resolve(now, address, waiter, port)
     }
 }
 
@@ -136,7 +113,7 @@ impl Module for Arp {
     }
 
     fn takes(&self, parcel: &Parcel) -> Option<PathId> {
-        if *parcel == Parcel::Arp { self.path } else { None }
+        if *parcel == Parcel::Arp { self.neighbours.path } else { None }
     }
 
     fn resolver(&mut self) -> Option<&mut dyn Resolve> {

@@ -1,7 +1,7 @@
 //! ARP's own path: answers who asks for us, learns from who answers us, and sends the
 //! requests that the cache has marked.
 
-use super::{Arp, wake};
+use super::Arp;
 use crate::faults::reason;
 use core::net::Ipv4Addr;
 use silk_path::{CreateError, Cx, DropReason, Message, Meta, Report, Stage, Verdict};
@@ -32,17 +32,17 @@ impl ArpStage {
         }
         // A probe (RFC 5227 §1.1) has no sender's address: nothing to learn.
         if !packet.sender.is_unspecified() {
-            wake(arp.cache.update(now, packet.sender, packet.sender_mac), port);
+            arp.neighbours.update(now, packet.sender, packet.sender_mac, port);
         }
         Ok(arp.addresses.contains(&packet.target))
     }
 
     /// Sends every request that is due, and sets the timer for the next.
     fn ask(&mut self, cx: &mut Cx<'_, '_>) {
-        while let Some((target, _)) = cx.module::<Arp>().cache.next_request() {
+        while let Some((target, _)) = cx.module::<Arp>().neighbours.cache.next_request() {
             self.send_request(cx, target);
         }
-        let deadline = cx.module::<Arp>().cache.deadline();
+        let deadline = cx.module::<Arp>().neighbours.cache.deadline();
         cx.arm(deadline);
     }
 
@@ -67,7 +67,7 @@ impl Stage for ArpStage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         self.ours = MacAddr(cx.attrs().link_address().ok_or(CreateError::Missing("LinkAddress"))?);
         let path = cx.path();
-        cx.module::<Arp>().path = Some(path);
+        cx.module::<Arp>().neighbours.path = Some(path);
         self.ask(cx);
         Ok(())
     }
@@ -113,15 +113,12 @@ impl Stage for ArpStage {
     fn timer(&mut self, cx: &mut Cx<'_, '_>) {
         let now = cx.now();
         let (arp, port) = cx.module_and_port::<Arp>();
-        wake(arp.cache.expire(now), port);
+        arp.neighbours.expire(now, port);
         self.ask(cx);
     }
 
     fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
         let path = cx.path();
-        let arp = cx.module::<Arp>();
-        if arp.path == Some(path) {
-            arp.path = None;
-        }
+        cx.module::<Arp>().neighbours.part(path);
     }
 }

@@ -2,12 +2,13 @@
 //! the message itself is gone when the run ends. The only thing on a path that waits in the
 //! middle, and there is never more than one.
 
+use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use silk_path::{Checksum, Message, Meta};
+use silk_path::{Checksum, Cx, DropReason, Message, Meta, Verdict};
 
 /// The longest message that waits.
-pub(crate) const MOST: usize = 2048;
+const MOST: usize = 2048;
 /// Room in front of it for headers.
 const HEADROOM: usize = 64;
 
@@ -20,12 +21,12 @@ pub(crate) struct Held {
 
 impl Held {
     /// What holding `msg` costs, in bytes.
-    pub fn cost(msg: &Message<'_>) -> usize {
+    fn cost(msg: &Message<'_>) -> usize {
         HEADROOM + msg.len()
     }
 
     /// A copy of `msg`, which is at most [`MOST`] bytes.
-    pub fn copy(msg: &Message<'_>) -> Self {
+    fn copy(msg: &Message<'_>) -> Self {
         let mut bytes = vec![0; Self::cost(msg)];
         msg.copy_to(&mut bytes[HEADROOM..]);
         let mut meta = msg.meta;
@@ -38,7 +39,7 @@ impl Held {
     }
 
     /// Bytes it takes.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.bytes.len()
     }
 
@@ -46,6 +47,28 @@ impl Held {
     pub fn message(&mut self) -> Message<'_> {
         let end = self.bytes.len();
         Message::new(&mut self.bytes, HEADROOM, end, self.meta)
+    }
+}
+
+/// Its place on the path, whose account it is charged to.
+#[derive(Default)]
+pub(crate) struct Waiting(Option<Box<Held>>);
+
+impl Waiting {
+    /// Keeps a copy of a message, or drops it for this reason where there is no room.
+    pub fn hold(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>, full: DropReason) -> Verdict {
+        if self.0.is_some() || msg.len() > MOST || cx.charge(Held::cost(msg)).is_err() {
+            return Verdict::Drop(full);
+        }
+        self.0 = Some(Box::new(Held::copy(msg)));
+        Verdict::Consumed
+    }
+
+    /// Takes out what waits.
+    pub fn take(&mut self, cx: &mut Cx<'_, '_>) -> Option<Box<Held>> {
+        let held = self.0.take()?;
+        cx.release(held.len());
+        Some(held)
     }
 }
 

@@ -3,14 +3,13 @@
 
 use super::fragment::Pieces;
 use super::group::multicast;
-use super::held::{self, Held};
+use super::held::Waiting;
 use super::next_hop::{Hop, NextHop};
 use super::path_mtu::LEAST;
 use super::reassembly::{self, Piece};
 use super::{Ip, Key, RES, impossible_source};
 use crate::faults::reason;
 use crate::template::ECN;
-use alloc::boxed::Box;
 use alloc::vec;
 use core::net::{IpAddr, Ipv4Addr};
 use silk_path::{
@@ -45,7 +44,7 @@ pub(crate) struct IpStage {
     pub(crate) device_mtu: u16,
     // The next fragmented datagram's.
     identification: u16,
-    held: Option<Box<Held>>,
+    held: Waiting,
 }
 
 impl IpStage {
@@ -63,7 +62,7 @@ impl IpStage {
             mtu: 0,
             device_mtu: 0,
             identification: 0,
-            held: None,
+            held: Waiting::default(),
         }
     }
 
@@ -147,19 +146,9 @@ impl IpStage {
         cx.module::<Ip>().path_mtus.of(now, destination).unwrap_or(u16::MAX).min(self.mtu)
     }
 
-    /// Keeps a copy of the one message that may wait.
-    fn hold(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Verdict {
-        if self.held.is_some() || msg.len() > held::MOST || cx.charge(Held::cost(msg)).is_err() {
-            return Verdict::Drop(DropReason::ArpPending);
-        }
-        self.held = Some(Box::new(Held::copy(msg)));
-        Verdict::Consumed
-    }
-
     /// Sends the message that waited, or drops it when its next hop does not answer.
     fn send_held(&mut self, cx: &mut Cx<'_, '_>) {
-        let Some(mut held) = self.held.take() else { return };
-        cx.release(held.len());
+        let Some(mut held) = self.held.take(cx) else { return };
         self.send(cx, &mut held.message());
     }
 
@@ -339,7 +328,7 @@ impl Stage for IpStage {
         };
         let link = match self.resolve(cx, destination, &msg.meta) {
             Ok(link) => link,
-            Err(Resolution::Pending) => return self.hold(cx, msg),
+            Err(Resolution::Pending) => return self.held.hold(cx, msg, DropReason::ArpPending),
             Err(_) => return Verdict::Drop(DropReason::ArpFailed),
         };
         let protocol = if self.protocol == 0 { msg.meta.protocol } else { self.protocol };
@@ -431,9 +420,7 @@ impl Stage for IpStage {
     }
 
     fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
-        if let Some(held) = self.held.take() {
-            cx.release(held.len());
-        }
+        let _ = self.held.take(cx);
         let path = cx.path();
         let ip = cx.module::<Ip>();
         if ip.fragments == Some(path) {

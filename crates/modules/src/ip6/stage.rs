@@ -4,12 +4,11 @@
 use super::fragment::Pieces;
 use super::{Ip6, Key, RES, impossible_source};
 use crate::faults::reason;
-use crate::ip::held::{self, Held};
+use crate::ip::held::Waiting;
 use crate::ip::next_hop::{Hop, NextHop};
 use crate::ip::reassembly::{self, Piece};
 use crate::ip::{GROUP_TTL, add_pseudo_header, complete_checksum, packet_len};
 use crate::template::ECN;
-use alloc::boxed::Box;
 use alloc::vec;
 use core::net::Ipv6Addr;
 use silk_path::{
@@ -43,7 +42,7 @@ pub(super) struct Ip6Stage {
     discovery: Discovery,
     // Names the path to routers (RFC 6437 §3).
     flow_label: u32,
-    held: Option<Box<Held>>,
+    held: Waiting,
 }
 
 impl Ip6Stage {
@@ -61,7 +60,7 @@ impl Ip6Stage {
             group_hops: GROUP_TTL,
             discovery: Discovery::Want,
             flow_label: 0,
-            held: None,
+            held: Waiting::default(),
         }
     }
 
@@ -110,19 +109,9 @@ impl Ip6Stage {
         cx.module::<Ip6>().path_mtus.of(now, destination).unwrap_or(u16::MAX).min(self.mtu)
     }
 
-    /// Keeps a copy of the one message that may wait.
-    fn hold(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Verdict {
-        if self.held.is_some() || msg.len() > held::MOST || cx.charge(Held::cost(msg)).is_err() {
-            return Verdict::Drop(DropReason::NdPending);
-        }
-        self.held = Some(Box::new(Held::copy(msg)));
-        Verdict::Consumed
-    }
-
     /// Sends the message that waited, or drops it when its next hop does not answer.
     fn send_held(&mut self, cx: &mut Cx<'_, '_>) {
-        let Some(mut held) = self.held.take() else { return };
-        cx.release(held.len());
+        let Some(mut held) = self.held.take(cx) else { return };
         self.send(cx, &mut held.message());
     }
 
@@ -351,7 +340,7 @@ impl Stage for Ip6Stage {
         };
         let link = match self.resolve(cx, destination, &msg.meta) {
             Ok(link) => link,
-            Err(Resolution::Pending) => return self.hold(cx, msg),
+            Err(Resolution::Pending) => return self.held.hold(cx, msg, DropReason::NdPending),
             Err(_) => return Verdict::Drop(DropReason::NdFailed),
         };
         let protocol = if self.protocol == 0 { msg.meta.protocol } else { self.protocol };
@@ -444,9 +433,7 @@ impl Stage for Ip6Stage {
     }
 
     fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
-        if let Some(held) = self.held.take() {
-            cx.release(held.len());
-        }
+        let _ = self.held.take(cx);
         let path = cx.path();
         let ip = cx.module::<Ip6>();
         if ip.fragments == Some(path) {

@@ -38,8 +38,8 @@
 mod routers;
 mod stage;
 
-use crate::arp::wake;
-use crate::cache::{Cache, CacheLimits};
+use crate::cache::CacheLimits;
+use crate::neighbours::Neighbours;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
@@ -68,13 +68,9 @@ pub const PARAMETERS: &[Parameter] = &[
 pub struct Nd {
     // Ours, each until when somebody else may still object to it; `None`: nobody has been asked.
     addresses: Vec<(Ipv6Addr, Option<Instant>)>,
-    cache: Cache<Ipv6Addr>,
-    // Addresses are told (`learn`), not asked for.
-    told: bool,
+    neighbours: Neighbours<Ipv6Addr>,
     // What routers tell, where that is heeded.
     routers: Option<Routers>,
-    // The path that asks and answers.
-    path: Option<PathId>,
 }
 
 impl Nd {
@@ -82,7 +78,7 @@ impl Nd {
     /// ([`Request::Resolve`]) instead of the link.
     pub fn new(addresses: &[Ipv6Addr], told: bool, limits: CacheLimits) -> Self {
         let addresses = addresses.iter().map(|address| (*address, None)).collect();
-        Self { addresses, cache: Cache::new(limits), told, routers: None, path: None }
+        Self { addresses, neighbours: Neighbours::new(told, limits), routers: None }
     }
 
     /// The same, and it asks for routers and heeds what they advertise, where `heeds`.
@@ -95,13 +91,13 @@ impl Nd {
     /// groups through which they are asked for are known: they end as the link-local address does.) Where
     /// Linux shares the interface it minds them itself.
     pub fn become_these(&mut self, addresses: &[Ipv6Addr], port: &mut dyn Port) {
-        if self.told {
+        if self.neighbours.told {
             return;
         }
         self.addresses.retain(|(ours, _)| addresses.contains(ours));
         let new: Vec<_> = addresses.iter().filter(|address| !self.is_ours(**address)).copied().collect();
         self.addresses.extend(new.into_iter().map(|address| (address, None)));
-        if let Some(path) = self.path {
+        if let Some(path) = self.neighbours.path {
             port.request(Request::Wake(path));
         }
     }
@@ -109,16 +105,12 @@ impl Nd {
     /// Takes in what somebody else found out: the neighbour's address, or that there is none.
     /// Whoever waited is woken.
     pub fn learn(&mut self, now: Instant, address: Ipv6Addr, link: Option<MacAddr>, port: &mut dyn Port) {
-        let waiters = match link {
-            Some(link) => self.cache.learn(now, address, link),
-            None => self.cache.fail(now, address),
-        };
-        wake(waiters, port);
+        self.neighbours.learn(now, address, link, port);
     }
 
     /// Neighbours known or asked for.
     pub fn entries(&self) -> usize {
-        self.cache.len()
+        self.neighbours.cache.len()
     }
 
     /// The addresses that we answer for: ours, but those that another station has as well.
@@ -134,15 +126,7 @@ impl Nd {
 impl Resolve for Nd {
     fn resolve(&mut self, now: Instant, address: IpAddr, waiter: PathId, port: &mut dyn Port) -> Resolution {
         let IpAddr::V6(address) = address else { return Resolution::Failed };
-        let (answer, ask) = self.cache.lookup(now, address, waiter);
-        match (ask, self.told, self.path) {
-            (false, ..) => {}
-            (true, true, _) => port.request(Request::Resolve(address.into())),
-            // The path sends what the cache has marked.
-            (true, false, Some(path)) => port.request(Request::Wake(path)),
-            (true, false, None) => {}
-        }
-        answer
+        self.neighbours.resolve(now, address, waiter, port)
     }
 }
 
@@ -162,7 +146,7 @@ impl Module for Nd {
     }
 
     fn takes(&self, parcel: &Parcel) -> Option<PathId> {
-        if *parcel == Parcel::Discovery { self.path } else { None }
+        if *parcel == Parcel::Discovery { self.neighbours.path } else { None }
     }
 
     fn resolver(&mut self) -> Option<&mut dyn Resolve> {

@@ -2,7 +2,6 @@
 //! cache has marked, and asks at first whether our addresses are ours alone.
 
 use super::{Nd, Routers};
-use crate::arp::wake;
 use crate::faults::{accept, reason};
 use core::net::Ipv6Addr;
 use core::time::Duration;
@@ -74,7 +73,7 @@ impl NdStage {
             return Err(DropReason::NdIgnored);
         }
         if link.is_some() {
-            wake(nd.cache.update(now, heard.source, station), port);
+            nd.neighbours.update(now, heard.source, station, port);
         }
         if !nd.is_ours(target) {
             return Err(DropReason::NdIgnored);
@@ -103,11 +102,11 @@ impl NdStage {
         let link = link.unwrap_or(heard.link);
         // RFC 4861 §7.2.5: without the override flag another address than the known one is not
         // taken over.
-        let other = nd.cache.known(target).is_some_and(|known| known != link);
+        let other = nd.neighbours.cache.known(target).is_some_and(|known| known != link);
         if !link.is_unicast() || (other && !overrides) {
             return Err(DropReason::NdIgnored);
         }
-        wake(nd.cache.update(now, target, link), port);
+        nd.neighbours.update(now, target, link, port);
         Ok(())
     }
 
@@ -156,7 +155,7 @@ impl NdStage {
     /// Sends every request that is due, and sets the timer for the next.
     fn ask(&mut self, cx: &mut Cx<'_, '_>) {
         self.probe(cx);
-        while let Some((target, known)) = cx.module::<Nd>().cache.next_request() {
+        while let Some((target, known)) = cx.module::<Nd>().neighbours.cache.next_request() {
             self.solicit(cx, target, known);
         }
         let now = cx.now();
@@ -169,7 +168,7 @@ impl NdStage {
     fn rearm(&self, cx: &mut Cx<'_, '_>) {
         let nd = cx.module::<Nd>();
         let routers = nd.routers.as_ref().map_or(Instant::FAR, Routers::deadline);
-        let deadline = nd.cache.deadline().min(routers);
+        let deadline = nd.neighbours.cache.deadline().min(routers);
         cx.arm(deadline);
     }
 
@@ -242,7 +241,7 @@ impl Stage for NdStage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         self.ours = MacAddr(cx.attrs().link_address().ok_or(CreateError::Missing("LinkAddress"))?);
         let path = cx.path();
-        cx.module::<Nd>().path = Some(path);
+        cx.module::<Nd>().neighbours.path = Some(path);
         Ok(())
     }
 
@@ -284,7 +283,7 @@ impl Stage for NdStage {
     fn timer(&mut self, cx: &mut Cx<'_, '_>) {
         let now = cx.now();
         let (nd, port) = cx.module_and_port::<Nd>();
-        wake(nd.cache.expire(now), port);
+        nd.neighbours.expire(now, port);
         if nd.routers.as_mut().is_some_and(|routers| routers.expire(now)) {
             tell(cx);
         }
@@ -293,9 +292,6 @@ impl Stage for NdStage {
 
     fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
         let path = cx.path();
-        let nd = cx.module::<Nd>();
-        if nd.path == Some(path) {
-            nd.path = None;
-        }
+        cx.module::<Nd>().neighbours.part(path);
     }
 }

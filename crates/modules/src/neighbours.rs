@@ -1,0 +1,69 @@
+//! What ARP and ND have in common: the cache, whom to ask for what is not in it, and who is woken by an
+//! answer. How one asks and what of the answers may be believed is each protocol's own.
+
+use crate::cache::{Cache, CacheLimits};
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use silk_instant::Instant;
+use silk_path::{PathId, Port, Request, Resolution};
+use silk_wire::MacAddr;
+
+/// The neighbours of one IP.
+pub(crate) struct Neighbours<A> {
+    pub cache: Cache<A>,
+    /// Addresses are told (`learn`), not asked for.
+    pub told: bool,
+    /// The path that asks and answers.
+    pub path: Option<PathId>,
+}
+
+impl<A: Copy + Ord + Into<IpAddr>> Neighbours<A> {
+    /// None known; with `told`, whoever runs the graph is asked ([`Request::Resolve`]) and not the link.
+    pub fn new(told: bool, limits: CacheLimits) -> Self {
+        Self { cache: Cache::new(limits), told, path: None }
+    }
+
+    /// The neighbour's address, or what to wait for.
+    pub fn resolve(&mut self, now: Instant, address: A, waiter: PathId, port: &mut dyn Port) -> Resolution {
+        let (answer, ask) = self.cache.lookup(now, address, waiter);
+        match (ask, self.told, self.path) {
+            (false, ..) => {}
+            (true, true, _) => port.request(Request::Resolve(address.into())),
+            // The path sends what the cache has marked.
+            (true, false, Some(path)) => port.request(Request::Wake(path)),
+            (true, false, None) => {}
+        }
+        answer
+    }
+
+    /// Takes in what somebody else found out: the neighbour's address, or that there is none.
+    pub fn learn(&mut self, now: Instant, address: A, link: Option<MacAddr>, port: &mut dyn Port) {
+        let waiters = match link {
+            Some(link) => self.cache.learn(now, address, link),
+            None => self.cache.fail(now, address),
+        };
+        wake(waiters, port);
+    }
+
+    /// Takes in what the neighbour itself has said, if anybody wants to know it.
+    pub fn update(&mut self, now: Instant, address: A, link: MacAddr, port: &mut dyn Port) {
+        wake(self.cache.update(now, address, link), port);
+    }
+
+    /// Forgets what is old and gives up what nobody answers.
+    pub fn expire(&mut self, now: Instant, port: &mut dyn Port) {
+        wake(self.cache.expire(now), port);
+    }
+
+    /// That path has ended.
+    pub fn part(&mut self, path: PathId) {
+        if self.path == Some(path) {
+            self.path = None;
+        }
+    }
+}
+
+/// Wakes the paths that waited for an answer.
+fn wake(waiters: Vec<PathId>, port: &mut dyn Port) {
+    waiters.into_iter().for_each(|path| port.request(Request::Wake(path)));
+}
