@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use silk_tcp::{Config, Flags, Options, Progress, Segment};
+use silk_tcp::{Algorithm, Config, Flags, Options, Progress, Segment};
 
 use crate::buffers::Count;
 use crate::solo::{OURS, Solo, THEIRS, ack, plain, stamped, text, with_sack, with_timestamps};
@@ -247,6 +247,22 @@ fn a_smaller_path_mtu_sends_again_in_smaller_pieces() {
     assert_eq!((solo.connection.info().cwnd, solo.connection.info().timeouts), (cwnd, 0));
     solo.connection.set_path_mtu(solo.now, 9_000);
     assert_eq!(solo.connection.info().mss, 1_000);
+}
+
+#[test]
+fn a_path_that_takes_larger_segments_than_the_window_gets_one_at_a_time() {
+    for congestion in [Algorithm::Cubic, Algorithm::Reno, Algorithm::Bbr] {
+        let mut solo = Solo::opening(&Config { mss: 500, congestion, ..plain() });
+        // A lost SYN leaves a window of one segment.
+        solo.next_timeout();
+        solo.sent();
+        let seg = solo.syn_ack(Options { mss: Some(1_000), ..Options::default() });
+        solo.arrive(seg).unwrap();
+        solo.sent();
+        solo.connection.set_path_mtu(solo.now, 1_000);
+        solo.write(1_500);
+        assert_eq!(solo.text_sent(), [(OURS, 1_000)], "{congestion:?}, {:?}", solo.connection.info().cwnd);
+    }
 }
 
 // RFC 9293 MUST-65; RFC 2018 §2; RFC 7323 §3.2.
