@@ -6,10 +6,12 @@
 //! that is missing each test says SKIPPED aloud.
 
 mod apache;
+mod behaviour;
 mod bench;
 mod clients;
 mod devices;
 mod errors;
+mod far;
 mod faults;
 mod files;
 mod generic;
