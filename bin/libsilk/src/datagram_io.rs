@@ -52,9 +52,6 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived>
     if flags & libc::MSG_ERRQUEUE != 0 {
         return error_queue::take(socket, into);
     }
-    if flags & libc::MSG_OOB != 0 {
-        return Err(libc::EOPNOTSUPP);
-    }
     let mut deadline = None;
     loop {
         let slot = socket.slot()?;
@@ -223,6 +220,10 @@ fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer
     match peer {
         Some(peer) if peer.is_ipv6() && !socket.is(shape::INET6) => Err(libc::ENETUNREACH),
         Some(peer) if peer.port() == 0 && !socket.is(shape::SCOUT) => Err(libc::EINVAL),
+        // Its path leads to one peer. Linux would send it to the other all the same.
+        Some(peer) if socket.is(shape::CONNECTED) && peer != crate::address::shared(&slot.peer) => {
+            Err(libc::EISCONN)
+        }
         Some(peer) => Ok(peer),
         None if socket.is(shape::SCOUT) => Ok(ANY),
         None if socket.is(shape::CONNECTED) => Ok(crate::address::shared(&slot.peer)),

@@ -122,7 +122,7 @@ pub unsafe fn ioctl(socket: &Socket, fd: c_int, request: c_ulong, arg: usize) ->
     let slot = socket.slot()?;
     let listens = socket.role() == Role::Listener;
     let answer = match request {
-        libc::FIONREAD if listens => return Err(libc::EINVAL),
+        libc::FIONREAD | libc::TIOCOUTQ | NOT_SENT if listens => return Err(libc::EINVAL),
         libc::FIONREAD if socket.role() == Role::Datagram => datagram_io::next_length(slot),
         libc::FIONREAD => state::readable(slot),
         libc::TIOCOUTQ | NOT_SENT => state::unsent(slot),

@@ -23,6 +23,12 @@ const SETS: usize = 1024;
 /// not hear of it.
 pub const MARKER: u64 = 0x5117_be11_7e57_ab1e;
 
+/// `EPOLLEXCLUSIVE`, and what may be asked for with it.
+const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
+const BESIDE_EXCLUSIVE: u32 = EXCLUSIVE
+    | (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLERR | libc::EPOLLHUP | libc::EPOLLWAKEUP | libc::EPOLLET)
+        as u32;
+
 static TABLE: [Epoll; SETS] = [const { Epoll::new() }; SETS];
 
 /// One event set.
@@ -141,6 +147,9 @@ pub unsafe fn control(set: &Epoll, epfd: c_int, op: c_int, fd: c_int, event: *mu
     match op {
         libc::EPOLL_CTL_ADD => {
             let asked = asked.ok_or(libc::EFAULT)?;
+            if asked.events & EXCLUSIVE != 0 && asked.events & !BESIDE_EXCLUSIVE != 0 {
+                return Err(libc::EINVAL);
+            }
             if inner.find(fd).is_some() {
                 return Err(libc::EEXIST);
             }
@@ -150,7 +159,14 @@ pub unsafe fn control(set: &Epoll, epfd: c_int, op: c_int, fd: c_int, event: *mu
             }
             inner.add(Member::new(socket, fd, Home::Silk, asked));
         }
-        libc::EPOLL_CTL_MOD => inner.find(fd).ok_or(libc::ENOENT)?.change(asked.ok_or(libc::EFAULT)?),
+        libc::EPOLL_CTL_MOD => {
+            let asked = asked.ok_or(libc::EFAULT)?;
+            let member = inner.find(fd).ok_or(libc::ENOENT)?;
+            if (asked.events | member.asked()) & EXCLUSIVE != 0 {
+                return Err(libc::EINVAL);
+            }
+            member.change(asked);
+        }
         libc::EPOLL_CTL_DEL => inner.remove(fd).then_some(()).ok_or(libc::ENOENT)?,
         _ => return Err(libc::EINVAL),
     }

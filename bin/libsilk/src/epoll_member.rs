@@ -88,6 +88,11 @@ impl Member {
         (self.spent, self.fresh) = (false, true);
     }
 
+    /// What is asked for.
+    pub fn asked(&self) -> u32 {
+        self.events
+    }
+
     fn slot(&self) -> Option<&'static Slot> {
         let slot = family::joined()?.arena.slot(self.slot.0)?;
         (slot.generation.load(Relaxed) == self.slot.1).then_some(slot)

@@ -9,6 +9,7 @@ use crate::environment;
 use crate::epoll;
 use crate::errno::{Answer, check, last};
 use crate::family;
+use crate::groups;
 use crate::options;
 use crate::real;
 use crate::settings::flag;
@@ -122,7 +123,7 @@ pub unsafe fn bind(socket: &'static Socket, addr: *const sockaddr, len: socklen_
         return unsafe { scout(socket, addr, len) };
     }
     // SAFETY: as the caller promises. What is no address is Linux's to refuse.
-    let Ok(local) = (unsafe { address::parse(addr, len) }) else { return Ok(Server::Linux) };
+    let Ok(local) = (unsafe { named(socket, addr, len, false) }) else { return Ok(Server::Linux) };
     if !join(socket)? {
         return Ok(Server::Linux);
     }
@@ -131,6 +132,25 @@ pub unsafe fn bind(socket: &'static Socket, addr: *const sockaddr, len: socklen_
         socket.settings.set_flag(flag::ONLY_INET6, true);
     }
     bind_to(socket, local)
+}
+
+/// The address that `bind` or `connect` names: of the socket's own family, or of IPv4 too where a
+/// socket of IPv6 `takes_both`.
+///
+/// # Safety
+/// As [`address::parse`].
+unsafe fn named(
+    socket: &Socket,
+    addr: *const sockaddr,
+    len: socklen_t,
+    takes_both: bool,
+) -> Answer<SocketAddr> {
+    // SAFETY: as the caller promises; `parse` has seen that the family's bytes are there.
+    let (address, family) =
+        unsafe { (address::parse(addr, len)?, addr.cast::<libc::sa_family_t>().read_unaligned()) };
+    let six = i32::from(family) == libc::AF_INET6;
+    let fits = six == socket.is(shape::INET6) || (!six && takes_both);
+    if fits { Ok(address) } else { Err(libc::EAFNOSUPPORT) }
 }
 
 fn bind_to(socket: &'static Socket, local: SocketAddr) -> Answer<Server> {
@@ -221,7 +241,7 @@ pub unsafe fn connect(socket: &'static Socket, addr: *const sockaddr, len: sockl
         return unsafe { scout(socket, addr, len) };
     }
     // SAFETY: as the caller promises.
-    let peer = match unsafe { address::parse(addr, len) } {
+    let peer = match unsafe { named(socket, addr, len, socket.is(shape::DATAGRAM)) } {
         Ok(peer) => plain(peer),
         // AF_UNSPEC dissolves a datagram socket's association.
         Err(_) if socket.is_served() && socket.is(shape::DATAGRAM) => ANY,
@@ -230,6 +250,9 @@ pub unsafe fn connect(socket: &'static Socket, addr: *const sockaddr, len: sockl
     };
     if socket.is_served() && !socket.is(shape::DATAGRAM) && progress(socket)? {
         return Ok(Server::Silk);
+    }
+    if !socket.is(shape::DATAGRAM) && groups::is_broadcast(peer) {
+        return Err(libc::ENETUNREACH);
     }
     if socket.is(shape::DATAGRAM) && socket.is_served() && !datagram_io::may_send_to(socket, peer) {
         return Err(libc::EACCES);
@@ -305,7 +328,8 @@ fn progress(socket: &Socket) -> Answer<bool> {
     if socket.is_nonblocking(0) {
         return Err(libc::EALREADY);
     }
-    finish(socket)?;
+    // Who has waited in vain is told so the first time only.
+    finish(socket).map_err(|errno| if errno == libc::EINPROGRESS { libc::EALREADY } else { errno })?;
     Ok(true)
 }
 
@@ -342,7 +366,9 @@ pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
         _ => return Err(libc::EINVAL),
     };
     let slot = socket.slot()?;
-    if socket.role() == Role::Stream && state::status(slot) & (status::CONNECTED | status::CONNECTING) == 0 {
+    let now = state::status(slot);
+    let begun = now & (status::CONNECTED | status::CONNECTING) != 0;
+    if socket.role() == Role::Stream && (!begun || is_over(now)) {
         return Err(libc::ENOTCONN);
     }
     if socket.role() == Role::Datagram && !socket.is(shape::CONNECTED) {
@@ -359,6 +385,12 @@ pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
     wait::disturb(slot);
     epoll::changed(socket);
     Ok(())
+}
+
+/// Whether nothing is left of a connection (`TCP_CLOSE`): it has failed, or both streams have ended and
+/// been acknowledged.
+fn is_over(now: u32) -> bool {
+    now & (status::FAILED | status::SEND_CLOSED) != 0
 }
 
 /// `getsockname(2)` of a socket that silk serves.
@@ -379,10 +411,13 @@ pub fn peer(socket: &Socket) -> Answer<SocketAddr> {
         Role::Listener => false,
         Role::Datagram => socket.is(shape::CONNECTED),
         Role::Stream => {
-            state::status(slot) & status::CONNECTED != 0 && slot.status.load(SeqCst) & status::FAILED == 0
+            let now = state::status(slot);
+            now & status::CONNECTED != 0 && !is_over(now)
         }
     };
-    if connected { Ok(address::shared(&slot.peer)) } else { Err(libc::ENOTCONN) }
+    let peer = address::shared(&slot.peer);
+    // A datagram socket that is connected to port 0 has no peer.
+    if connected && peer.port() != 0 { Ok(peer) } else { Err(libc::ENOTCONN) }
 }
 
 /// Passes a call on to Linux, where silk does not serve the socket.

@@ -225,6 +225,10 @@ pub unsafe fn set(
     if level == libc::IPPROTO_TCP && socket.is(shape::DATAGRAM) {
         return Err(libc::ENOPROTOOPT);
     }
+    if (level, name) == (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) && socket.is(shape::INET6) {
+        // Its port has been taken for one version of IP or for both.
+        return Err(libc::EINVAL);
+    }
     // SAFETY: as the caller promises.
     if let Some(asked) = unsafe { groups::read(level, name, value, len) }
         && groups::change(socket, fd, asked?)?.is_some()

@@ -83,8 +83,12 @@ fn datagram(socket: &Socket, slot: &Slot) -> u32 {
     if state::readable(slot) > 0 {
         ready |= IN;
     }
-    if socket.shut.load(Relaxed) & shut::READ != 0 {
+    let shut = socket.shut.load(Relaxed);
+    if shut & shut::READ != 0 {
         ready |= IN | READ_HUNG_UP;
+    }
+    if shut & shut::READ != 0 && shut & shut::WRITE != 0 {
+        ready |= HUNG_UP;
     }
     if socket.is(shape::SCOUT) || state::writable(slot) >= state::worthwhile(slot) {
         ready |= OUT;

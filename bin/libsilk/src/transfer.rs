@@ -10,7 +10,7 @@ use crate::settings::flag;
 use crate::socket::{Role, Socket, shape};
 use crate::stream_io;
 use crate::unserved;
-use crate::vectors::Vectors;
+use crate::vectors::{self, Vectors};
 use crate::wishes;
 use libc::{msghdr, sockaddr, socklen_t};
 use silk_stream::Usual;
@@ -139,6 +139,12 @@ pub unsafe fn decide(
     Ok(socket.is_served())
 }
 
+/// How many buffers a message has.
+fn count_of(message: &msghdr) -> Answer<c_int> {
+    let count = c_int::try_from(message.msg_iovlen).ok();
+    count.filter(|count| *count <= vectors::MOST as c_int).ok_or(libc::EMSGSIZE)
+}
+
 /// `recvmsg(2)`.
 ///
 /// # Errors
@@ -149,7 +155,7 @@ pub unsafe fn decide(
 pub unsafe fn receive_message(socket: &Socket, message: *mut msghdr, flags: c_int) -> Answer {
     // SAFETY: as the caller promises.
     let message = unsafe { message.as_mut() }.ok_or(libc::EFAULT)?;
-    let count = c_int::try_from(message.msg_iovlen).map_err(|_| libc::EMSGSIZE)?;
+    let count = count_of(message)?;
     // SAFETY: as the caller promises.
     let into = unsafe { Vectors::at(message.msg_iov, count) }?;
     if socket.role() != Role::Datagram {
@@ -225,7 +231,7 @@ fn packet_info(socket: &Socket, telling: &mut Telling<'_>) -> Answer<()> {
 pub unsafe fn send_message(socket: &Socket, message: *const msghdr, flags: c_int) -> Answer {
     // SAFETY: as the caller promises.
     let message = unsafe { message.as_ref() }.ok_or(libc::EFAULT)?;
-    let count = c_int::try_from(message.msg_iovlen).map_err(|_| libc::EMSGSIZE)?;
+    let count = count_of(message)?;
     // SAFETY: as the caller promises.
     unsafe {
         let from = Vectors::at(message.msg_iov, count)?;

@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use std::slice;
 
 /// `IOV_MAX`.
-const MOST: usize = 1024;
+pub const MOST: usize = 1024;
 
 /// A list of buffers. As in Linux they may be used while the call that got them lasts.
 #[derive(Clone, Copy)]

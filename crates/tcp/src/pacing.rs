@@ -71,9 +71,10 @@ impl Connection {
         }
     }
 
-    /// The congestion window's say in what may be sent.
+    /// The congestion window's say in what may be sent. It has room for a segment at least, also when
+    /// the path came to take larger ones (RFC 5681 §3.1): with less the connection would stand still.
     pub(crate) fn congestion_budget(&self, out: Outstanding) -> u32 {
-        let window = self.congestion.window();
+        let window = self.congestion.window().max(out.mss);
         if self.congestion.models_the_path() {
             return window.saturating_sub(self.recovery.pipe(out));
         }

@@ -57,11 +57,13 @@ impl Silk {
 
     /// As [`Self::start`], with these keys of `[device]` and these classes.
     pub fn start_with(device: &str, classes: &str) -> Option<Self> {
-        Self::start_on(|_| {}, device, classes)
+        let mut silk = Self::without_daemon(device, classes)?;
+        silk.start_daemon();
+        Some(silk)
     }
 
-    /// The same, on hosts whose network has been prepared so.
-    pub fn start_on(prepare: impl FnOnce(&Rig), device: &str, classes: &str) -> Option<Self> {
+    /// As [`Self::start_with`], but for the daemon, which is still to be started.
+    pub fn without_daemon(device: &str, classes: &str) -> Option<Self> {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         for program in ["silkd", "libsilk.so"] {
             if !beside(program).exists() {
@@ -72,13 +74,10 @@ impl Silk {
             Ok(rig) => rig,
             Err(error) => return skipped(&format!("no network namespaces: {error}")),
         };
-        prepare(&rig);
         let folder = TempDir::with_prefix("silk-test-").expect("a folder for the test");
         open_to_all(folder.path());
         let (device, classes) = (device.to_owned(), classes.to_owned());
-        let mut silk = Self { daemon: None, rig, folder, device, classes, _turn: turn };
-        silk.start_daemon();
-        Some(silk)
+        Some(Self { daemon: None, rig, folder, device, classes, _turn: turn })
     }
 
     /// Starts the daemon and waits until it says that it is ready.

@@ -7,10 +7,12 @@
 
 mod advertised;
 mod apache;
+mod behaviour;
 mod bench;
 mod clients;
 mod devices;
 mod errors;
+mod far;
 mod faults;
 mod files;
 mod groups;

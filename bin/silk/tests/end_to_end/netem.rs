@@ -4,6 +4,7 @@
 use crate::host::{bytes, said, skipped, text, within};
 use silk_testkit::netns::{Host, Rig, Running, signal};
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -28,16 +29,11 @@ impl Cable {
             Err(error) => return skipped(&format!("no network namespaces: {error}")),
         };
         let folder = TempDir::with_prefix("silk-test-").unwrap();
-        let log = File::create(folder.path().join("netem.log")).unwrap();
-        let side = |host: &Host| format!("{}:wan", host.namespace());
         for host in [&rig.server, &rig.client] {
             host.set("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap();
         }
-        let mut command = Command::new(env!("CARGO_BIN_EXE_silk"));
-        command.args(["netem", "--left", &side(&rig.server), "--right", &side(&rig.client)]).args(properties);
-        let command = Running::start(command.stderr(log.try_clone().unwrap()).stdout(log)).unwrap();
+        let command = join(&rig, &folder.path().join("netem.log"), properties);
         let cable = Self { command, folder, rig };
-        assert!(within(PATIENCE, || cable.log().contains("are joined")), "not joined: {}", cable.log());
         let [left, right] = [("02:00:00:00:00:01", LEFT), ("02:00:00:00:00:02", RIGHT)];
         connect(&cable.rig.server, left, right);
         connect(&cable.rig.client, right, left);
@@ -86,6 +82,18 @@ impl Counted {
         words.find(|word| *word == name);
         words.next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name}: {}", self.line))
     }
+}
+
+/// Joins the hosts of a rig by a cable with these properties; what it says goes into this file.
+pub fn join(rig: &Rig, log: &Path, properties: &[&str]) -> Running {
+    let side = |host: &Host| format!("{}:wan", host.namespace());
+    let out = File::create(log).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_silk"));
+    command.args(["netem", "--left", &side(&rig.server), "--right", &side(&rig.client)]).args(properties);
+    let running = Running::start(command.stderr(out.try_clone().unwrap()).stdout(out)).unwrap();
+    let said = || fs::read_to_string(log).unwrap();
+    assert!(within(PATIENCE, || said().contains("are joined")), "not joined: {}", said());
+    running
 }
 
 /// Gives `wan` on a host its addresses, and tells it the other's.

@@ -55,7 +55,9 @@ const CLASSES: &str = "[[class]]\nname = \"preferred\"\npriority = 2\nsource = \
 fn start(written: bool, device: &str) -> Option<Silk> {
     let folder = TempDir::with_prefix("silk-tag-").unwrap();
     let mover = mover(folder.path())?;
-    let silk = Silk::start_on(|rig| on_a_vlan(rig, &mover, written), device, CLASSES)?;
+    let mut silk = Silk::without_daemon(device, CLASSES)?;
+    on_a_vlan(&silk.rig, &mover, written);
+    silk.start_daemon();
     site(&silk);
     silk.write("echo_server.py", ECHO);
     silk.write("echo_clients.py", CLIENTS);

@@ -58,6 +58,11 @@ impl Handle {
         self.to_send.lock().unwrap().extend_from_slice(bytes);
     }
 
+    /// Bytes that the program has written and that do not fit the ring yet.
+    pub fn unsent(&self) -> usize {
+        self.to_send.lock().unwrap().len()
+    }
+
     /// The program takes everything that has arrived.
     pub fn read(&self) -> Vec<u8> {
         let mut buffers = self.program.0.lock().unwrap();

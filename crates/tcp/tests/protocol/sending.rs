@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use silk_tcp::{Config, Flags, Options, Progress, Segment};
+use silk_tcp::{Algorithm, Config, Flags, Options, Progress, Segment};
 
 use crate::buffers::Count;
 use crate::solo::{OURS, Solo, THEIRS, ack, plain, stamped, text, with_sack, with_timestamps};
@@ -247,6 +247,26 @@ fn a_smaller_path_mtu_sends_again_in_smaller_pieces() {
     assert_eq!((solo.connection.info().cwnd, solo.connection.info().timeouts), (cwnd, 0));
     solo.connection.on_packet_too_big(solo.now, 9_000);
     assert_eq!(solo.connection.info().mss, 500, "nobody can say that it takes more");
+}
+
+// RFC 5681 §3.1.
+#[test]
+fn a_path_that_takes_larger_segments_than_the_window_gets_one_at_a_time() {
+    for congestion in [Algorithm::Cubic, Algorithm::Reno] {
+        let mut solo = Solo::established(&Config { congestion, ..plain() });
+        solo.connection.on_packet_too_big(solo.now, 500);
+        solo.write(400);
+        solo.sent();
+        // A time-out leaves a window of one segment, and the acknowledgement adds what it is for.
+        solo.next_timeout();
+        solo.sent();
+        solo.arrive(ack(OURS + 400)).unwrap();
+        solo.connection.set_link_mtu(solo.now, 1_000);
+        let info = solo.connection.info();
+        assert!(info.cwnd < 1_000 && info.mss == 1_000, "{info:?}");
+        solo.write(1_500);
+        assert_eq!(solo.text_sent(), [(OURS + 400, 1_000)], "{congestion:?}");
+    }
 }
 
 // RFC 9293 MUST-65; RFC 2018 §2; RFC 7323 §3.2.

@@ -1,0 +1,199 @@
+"""Datagrams: to whom, from whom, how long, and what is lost of them."""
+from suite import *
+
+
+def asked(w, end, text="b'hello'"):
+    """The peer sends to a socket."""
+    settle()
+    w.peer.do(f"u.sendto({text}, ({w.own!r}, {end.getsockname()[1]}))")
+
+
+@case
+def to_nobody(w):
+    end = w.udp()
+    w.result("send", attempt(end.send, b"x"))
+    w.result("recv", attempt(end.recv, 1, socket.MSG_DONTWAIT))
+    w.result("port 0", attempt(end.sendto, b"x", (w.there, 0)))
+    w.result("connect to port 0", attempt(end.connect, (w.there, 0)))
+    w.result("no route", attempt(w.udp().sendto, b"x", ("2001:db8::1" if w.six else "192.0.2.1", 9)))
+    w.result("getpeername", attempt(end.getpeername))
+    w.result("shutdown", attempt(w.udp(w.port()).shutdown, socket.SHUT_RD))
+
+
+@case
+def empty_ones(w):
+    end = w.udp(w.port())
+    to = w.peer_udp()
+    w.result("sendto", attempt(end.sendto, b"", to))
+    w.result("peer reads", w.peer.tell("u.recv(10)"))
+    asked(w, end, "b''")
+    w.result("poll", readable(end))
+    w.result("recv", attempt(end.recv, 10))
+    w.result("recv again", attempt(end.recv, 10, socket.MSG_DONTWAIT))
+
+
+@case
+def too_short_a_buffer(w):
+    end = w.udp(w.port())
+    w.peer_udp()
+    for _ in range(6):
+        asked(w, end)
+    time.sleep(0.2)
+    w.result("peek", attempt(end.recv, 2, socket.MSG_PEEK))
+    w.result("recv", attempt(end.recv, 2))
+    data, extra, flags, who = end.recvmsg(2)
+    w.result("recvmsg", (data, flags == socket.MSG_TRUNC, who[:2] == w.peer.tell("u.getsockname()[:2]")))
+    room = ctypes.create_string_buffer(9)
+    w.result("MSG_TRUNC", (C.recv(end.fileno(), room, 2, socket.MSG_TRUNC), room.value))
+    flags = socket.MSG_TRUNC | socket.MSG_PEEK
+    w.result("MSG_TRUNC and MSG_PEEK", (C.recv(end.fileno(), room, 0, flags), C.recv(end.fileno(), room, 9, 0)))
+    parts = [bytearray(1), bytearray(2)]
+    octets, _, flags, _ = end.recvmsg_into(parts)
+    w.result("parts", (octets, bytes(parts[0]), bytes(parts[1]), flags == socket.MSG_TRUNC))
+    w.result("waiting for all", attempt(end.recv, 100, socket.MSG_WAITALL))
+
+
+@case
+def too_long_ones(w):
+    end = w.udp(w.port())
+    to = w.peer_udp()
+    w.result("the longest", attempt(end.sendto, bytes(65_507 + 20 * w.six), to))
+    w.result("one more", attempt(end.sendto, bytes(65_508 + 20 * w.six), to))
+    w.result("several packets", attempt(end.sendto, bytes(4000), to))
+
+
+@case
+def connected_ones(w):
+    end = w.udp()
+    to = w.peer_udp()
+    w.result("connect", attempt(end.connect, to))
+    w.result("own address", end.getsockname()[0] == w.own)
+    w.result("send", attempt(end.send, b"hello"))
+    w.result("peer reads", w.peer.tell("u.recv(10)"))
+    w.result("sendto the peer", attempt(end.sendto, b"again", to))
+    w.peer.do("u.recv(10); v = u")
+    other = w.peer_udp()
+    w.result("sendto another", attempt(end.sendto, b"hello", other))
+    w.result("the other reads", w.peer.tell("outcome(u.recv, 10)"))
+    asked(w, end)
+    time.sleep(0.2)
+    w.result("from another", attempt(end.recv, 10, socket.MSG_DONTWAIT))
+    w.result("connect elsewhere", attempt(end.connect, other))
+    asked(w, end)
+    w.result("recv", attempt(end.recv, 10))
+
+
+@case
+def disconnected_ones(w):
+    port = w.port()
+    end = w.udp(port)
+    to = w.peer_udp()
+    end.connect(to)
+    unspecified = struct.pack("=H26x", socket.AF_UNSPEC)
+    w.result("connect to nobody", answer(C.connect(end.fileno(), unspecified, 16)))
+    w.result("getpeername", attempt(end.getpeername))
+    w.result("the port stays", end.getsockname()[1] == port)
+    w.result("the address stays", end.getsockname()[0] == w.own)
+    w.result("send", attempt(end.send, b"x"))
+    w.peer_udp()
+    asked(w, end)
+    w.result("recv from anybody", attempt(end.recv, 10) if wait_for(lambda: polled(end) & 1) else "nothing")
+    w.result("sendto", attempt(end.sendto, b"hello", to))
+
+
+@case
+def shut_down_ones(w):
+    end = w.udp()
+    end.connect(w.peer_udp())
+    w.result("reading", attempt(end.shutdown, socket.SHUT_RD))
+    w.result("poll", words(polled(end)))
+    w.result("recv", attempt(end.recv, 10))
+    w.result("writing", attempt(end.shutdown, socket.SHUT_WR))
+    w.result("send", attempt(end.send, b"x"))
+    w.result("poll then", words(polled(end)))
+
+
+@case
+def a_reader_that_is_shut_down(w):
+    end = w.udp()
+    end.connect(w.peer_udp())
+    threading.Timer(0.3, lambda: end.shutdown(socket.SHUT_RD)).start()
+    w.result("recv", attempt(end.recv, 10))
+
+
+@case
+def waiting_for_one(w):
+    end = w.udp(w.port())
+    end.setsockopt(SOL, socket.SO_RCVTIMEO, struct.pack("ll", 0, 200_000))
+    w.result("recv", attempt(end.recv, 10))
+    end.setblocking(False)
+    w.result("recv without waiting", attempt(end.recv, 10))
+    w.result("urgent", attempt(end.recv, 10, socket.MSG_OOB))
+    w.result("sending urgent", attempt(end.sendto, b"x", socket.MSG_OOB, (w.there, 9)))
+
+
+@case
+def how_much_is_there(w):
+    def waiting(end):
+        return struct.unpack("i", fcntl.ioctl(end, termios.FIONREAD, b"\0" * 4))[0]
+    end = w.udp(w.port())
+    w.peer_udp()
+    w.result("nothing", waiting(end))
+    asked(w, end)
+    asked(w, end, "b'longer than that'")
+    time.sleep(0.2)
+    w.result("two", waiting(end))
+    end.recv(1)
+    w.result("one", waiting(end))
+
+
+@case
+def refused_ones(w):
+    end = w.udp()
+    end.connect((w.there, 1))
+    end.send(b"x")
+    w.result("poll", events(end, select.POLLERR))
+    w.result("send", attempt(end.send, b"x"))
+    wait_for(lambda: polled(end) & select.POLLERR)
+    w.result("SO_ERROR", error_of(end))
+    w.result("recv", attempt(end.recv, 1, socket.MSG_DONTWAIT))
+
+
+@case
+def to_everyone(w):
+    if w.six:
+        return
+    end = w.udp()
+    w.result("without permission", attempt(end.sendto, b"x", ("10.99.0.255", 9)))
+    w.result("connect", attempt(end.connect, ("10.99.0.255", 9)))
+    end.setsockopt(SOL, socket.SO_BROADCAST, 1)
+    w.result("with permission", attempt(end.sendto, b"x", ("10.99.0.255", 9)))
+
+
+@case
+def epoll_by_edge_of_datagrams(w):
+    end = w.udp(w.port())
+    w.peer_udp()
+    e = select.epoll()
+    e.register(end, select.EPOLLIN | select.EPOLLET)
+    asked(w, end)
+    w.result("one", [words(event) for _, event in e.poll(PATIENCE)])
+    w.result("again", [words(event) for _, event in e.poll(0.2)])
+    asked(w, end)
+    w.result("another", [words(event) for _, event in e.poll(PATIENCE)])
+    end.recv(10)
+    w.result("one taken", [words(event) for _, event in e.poll(0.2)])
+
+
+@case
+def a_process_and_its_child(w):
+    end = w.udp(w.port())
+    to = w.peer_udp()
+    pid = os.fork()
+    if pid == 0:
+        end.sendto(b"from the child", to)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    w.result("peer reads", w.peer.tell("u.recv(100)"))
+    asked(w, end)
+    w.result("recv", attempt(end.recv, 100))

@@ -1,0 +1,376 @@
+"""How connections end: in order, by halves, by a reset, and what calls tell of it."""
+from suite import *
+
+
+@case
+def shutdown_of_what_is_not_connected(w):
+    w.result("new", attempt(w.tcp().shutdown, socket.SHUT_RDWR))
+    w.result("bound", attempt(w.tcp(w.port()).shutdown, socket.SHUT_RDWR))
+    end = w.connected()
+    w.result("no such direction", attempt(end.shutdown, 7))
+
+
+@case
+def shutdown_of_writing(w):
+    end = w.connected()
+    end.sendall(b"last words")
+    w.result("shutdown", attempt(end.shutdown, socket.SHUT_WR))
+    w.result("peer reads", w.peer.tell("all_of(e, 100)"))
+    w.result("poll", words(polled(end)))
+    w.result("send", attempt(end.send, b"x"))
+    w.result("shutdown again", attempt(end.shutdown, socket.SHUT_WR))
+    w.peer.do("e.sendall(b'answer')")
+    w.result("poll with an answer", readable(end))
+    w.result("recv", attempt(end.recv, 100))
+    w.peer.do("e.close()")
+    w.result("poll at the end", events(end, select.POLLHUP))
+    w.result("recv at the end", attempt(end.recv, 100))
+    wait_for(lambda: attempt(end.getpeername) == "ENOTCONN")
+    w.result("getpeername", attempt(lambda: end.getpeername() and "a name"))
+    w.result("shutdown at the end", attempt(end.shutdown, socket.SHUT_RD))
+
+
+@case
+def shutdown_of_reading(w):
+    end = w.connected()
+    w.result("shutdown", attempt(end.shutdown, socket.SHUT_RD))
+    w.result("poll", words(polled(end)))
+    w.result("recv", attempt(end.recv, 100))
+    w.result("send", attempt(end.send, b"still here"))
+    w.result("peer reads", w.peer.tell("outcome(e.recv, 100)"))
+    w.peer.do("e.sendall(b'unwanted')")
+    time.sleep(0.2)
+    w.result("recv of what comes later", attempt(end.recv, 100))
+    w.result("recv then", attempt(end.recv, 100))
+    w.result("peer sends more", w.peer.tell("outcome(e.send, b'more')"))
+
+
+@case
+def shutdown_of_reading_with_data_there(w):
+    end = w.connected()
+    w.peer.do("e.sendall(b'waiting')")
+    readable(end)
+    end.shutdown(socket.SHUT_RD)
+    w.result("poll", words(polled(end)))
+    w.result("recv", attempt(end.recv, 100))
+    w.result("recv again", attempt(end.recv, 100))
+
+
+@case
+def shutdown_of_both(w):
+    end = w.connected()
+    w.result("shutdown", attempt(end.shutdown, socket.SHUT_RDWR))
+    w.result("poll", events(end, select.POLLHUP))
+    w.result("recv", attempt(end.recv, 100))
+    w.result("send", attempt(end.send, b"x"))
+    w.result("peer reads", w.peer.tell("outcome(e.recv, 100)"))
+    w.peer.do("e.close()")
+    time.sleep(0.2)
+    w.result("again", attempt(end.shutdown, socket.SHUT_RDWR))
+
+
+@case
+def the_peer_shuts_writing_down(w):
+    end = w.connected()
+    w.peer.do("e.sendall(b'all'); e.shutdown(socket.SHUT_WR)")
+    w.result("poll", events(end, select.POLLRDHUP))
+    w.result("recv", attempt(end.recv, 100))
+    w.result("poll of an empty one", words(polled(end)))
+    w.result("recv at the end", attempt(end.recv, 100))
+    w.result("recv once more", attempt(end.recv, 100))
+    w.result("send", attempt(end.send, b"thanks"))
+    w.result("peer reads", w.peer.tell("e.recv(100)"))
+    w.result("getpeername", attempt(end.getpeername) != "ENOTCONN")
+
+
+@case
+def the_peer_closes(w):
+    end = w.connected()
+    w.peer.do("e.close()")
+    w.result("poll", events(end, select.POLLRDHUP))
+    w.result("recv", attempt(end.recv, 100))
+    w.result("send", attempt(end.send, b"x"))
+    w.result("poll after the reset", events(end, select.POLLHUP))
+    w.result("send again", attempt(end.send, b"x"))
+    w.result("SO_ERROR", error_of(end))
+    w.result("recv again", attempt(end.recv, 100))
+    w.result("getpeername", attempt(end.getpeername))
+
+
+@case
+def reset_with_data_there(w):
+    end = w.connected()
+    w.peer.do("e.sendall(b'waiting')")
+    readable(end)
+    w.peer.do("reset(e)")
+    w.result("poll", events(end, select.POLLHUP))
+    for step in ("recv", "recv again", "third recv"):
+        w.result(step, attempt(end.recv, 100))
+    w.result("SO_ERROR", error_of(end))
+    w.result("send", attempt(end.send, b"x"))
+    w.result("poll then", words(polled(end)))
+    w.result("shutdown", attempt(end.shutdown, socket.SHUT_WR))
+    w.result("getpeername", attempt(end.getpeername))
+    w.result("getsockname", end.getsockname()[0] == w.own)
+
+
+def reset_connection(w):
+    end = w.connected()
+    w.peer.do("reset(e)")
+    events(end, select.POLLHUP)
+    return end
+
+
+@case
+def reset_heard_from_so_error(w):
+    end = reset_connection(w)
+    w.result("SO_ERROR", error_of(end))
+    w.result("SO_ERROR again", error_of(end))
+    w.result("recv", attempt(end.recv, 100))
+    w.result("send", attempt(end.send, b"x"))
+    w.result("poll", words(polled(end)))
+
+
+@case
+def reset_heard_from_send(w):
+    end = reset_connection(w)
+    w.result("send", attempt(end.send, b"x"))
+    w.result("send again", attempt(end.send, b"x"))
+    w.result("recv", attempt(end.recv, 100))
+
+
+@case
+def reset_heard_from_peeking(w):
+    end = reset_connection(w)
+    w.result("peek", attempt(end.recv, 1, socket.MSG_PEEK))
+    w.result("recv", attempt(end.recv, 1))
+
+
+@case
+def reset_then_connect_again(w):
+    end = reset_connection(w)
+    w.result("connect", attempt(end.connect, w.peer_listens()))
+    w.result("once more", attempt(end.connect, w.peer_listens()))
+
+
+@case
+def close_with_data_unread(w):
+    end = w.connected()
+    w.peer.do("e.sendall(b'unread')")
+    readable(end)
+    end.close()
+    w.result("peer reads", w.peer.tell("outcome(e.recv, 100)"))
+
+
+@case
+def close_and_data_that_comes_later(w):
+    end = w.connected()
+    end.close()
+    w.result("peer reads", w.peer.tell("outcome(e.recv, 100)"))
+    w.result("peer sends", w.peer.tell("outcome(e.send, b'late')"))
+    time.sleep(0.2)
+    w.result("peer sends again", w.peer.tell("outcome(e.send, b'late')"))
+
+
+@case
+def linger_of_no_time(w):
+    end = w.connected()
+    end.sendall(b"data")
+    w.peer.do("time.sleep(0.1)")
+    end.setsockopt(SOL, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    end.close()
+    time.sleep(0.2)
+    w.result("peer reads", w.peer.tell("outcome(e.recv, 100)"))
+    w.result("peer reads on", w.peer.tell("outcome(e.recv, 100)"))
+
+
+def full(w):
+    """A connection whose peer does not read, and as much sent as goes."""
+    end = w.connected()
+    end.setblocking(False)
+    for _ in range(200):
+        try:
+            while True:
+                end.send(bytes(65536))
+        except BlockingIOError:
+            time.sleep(0.01)
+    end.setblocking(True)
+    return end
+
+
+@case
+def linger(w):
+    end = w.connected()
+    end.setsockopt(SOL, socket.SO_LINGER, struct.pack("ii", 1, 5))
+    end.sendall(b"data")
+    began = time.monotonic()
+    end.close()
+    w.result("waits for nothing", time.monotonic() - began < 2)
+    w.result("peer reads", w.peer.tell("all_of(e, 100)"))
+    end = full(w)
+    end.setsockopt(SOL, socket.SO_LINGER, struct.pack("ii", 1, 1))
+    began = time.monotonic()
+    end.close()
+    w.result("waits for what is not sent", time.monotonic() - began > 0.9)
+
+
+@case
+def signal_of_a_broken_pipe(w):
+    def child(end, flags):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        end.shutdown(socket.SHUT_WR)
+        C.send(end.fileno(), b"x", 1, flags)
+        os._exit(ctypes.get_errno())
+    for name, flag in (("send", 0), ("MSG_NOSIGNAL", socket.MSG_NOSIGNAL)):
+        end = w.connected()
+        pid = os.fork()
+        if pid == 0:
+            child(end, flag)
+        _, status = os.waitpid(pid, 0)
+        signalled = os.WIFSIGNALED(status)
+        told = signal.Signals(os.WTERMSIG(status)).name if signalled else name_of(os.WEXITSTATUS(status))
+        w.result(name, told)
+
+
+def blocked(call, *arguments):
+    """A thread that is in a call."""
+    said = []
+    thread = threading.Thread(target=lambda: said.append(attempt(call, *arguments)), daemon=True)
+    thread.start()
+    time.sleep(0.2)
+    return thread, said
+
+
+def outcome_of(thread, said, patience=PATIENCE):
+    thread.join(patience)
+    return said[0] if said else "still blocked"
+
+
+@case
+def shutdown_while_another_thread_reads(w):
+    end = w.connected()
+    reader = blocked(end.recv, 10)
+    end.shutdown(socket.SHUT_RD)
+    w.result("recv", outcome_of(*reader))
+
+
+@case
+def shutdown_while_another_thread_accepts(w):
+    listener = w.listener()
+    accepting = blocked(listener.accept)
+    listener.shutdown(socket.SHUT_RD)
+    w.result("accept", outcome_of(*accepting))
+
+
+@case
+def shutdown_while_another_thread_polls(w):
+    end = w.connected()
+    p = select.poll()
+    p.register(end, select.POLLIN)
+    polling = blocked(lambda: [words(event) for _, event in p.poll(5000)])
+    end.shutdown(socket.SHUT_RDWR)
+    w.result("poll", outcome_of(*polling))
+
+
+@case
+def close_while_another_thread_reads(w):
+    end = w.connected()
+    reader = blocked(C.recv, end.fileno(), ctypes.create_string_buffer(10), 10, 0)
+    os.close(end.detach())
+    w.result("recv at first", outcome_of(*reader, 0.3))
+    w.peer.tell("outcome(e.sendall, b'hello')")
+    w.result("recv when data come", outcome_of(*reader))
+
+
+@case
+def close_while_another_thread_accepts(w):
+    listener = w.listener()
+    where = listener.getsockname()[:2]
+    accepting = blocked(lambda fd: C.accept(fd, None, None) >= 0, listener.fileno())
+    os.close(listener.detach())
+    w.result("accept at first", outcome_of(*accepting, 0.3))
+    w.peer.tell(f"outcome(socket.create_connection, {where!r}) and None")
+    w.result("accept when somebody comes", outcome_of(*accepting, 1))
+
+
+@case
+def reset_while_another_thread_reads(w):
+    end = w.connected()
+    reader = blocked(end.recv, 10)
+    w.peer.do("reset(e)")
+    w.result("recv", outcome_of(*reader))
+
+
+@case
+def signal_while_reading(w):
+    end = w.connected()
+    signal.signal(signal.SIGUSR1, lambda *_: None)
+    signal.siginterrupt(signal.SIGUSR1, True)
+    main = threading.main_thread().ident
+    threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGUSR1)).start()
+    w.result("interrupting", answer(C.recv(end.fileno(), ctypes.create_string_buffer(9), 9, 0)))
+    signal.siginterrupt(signal.SIGUSR1, False)
+    threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGUSR1)).start()
+    later = threading.Timer(0.8, lambda: w.peer.do("e.sendall(b'hello')"))
+    later.start()
+    w.result("restarting", answer(C.recv(end.fileno(), ctypes.create_string_buffer(9), 9, 0)))
+    later.join()
+
+
+@case
+def ends_of_a_forked_process(w):
+    end = w.connected()
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        end.sendall(b"from the child")
+        os.read(ours, 1)
+        os._exit(0)
+    w.result("peer reads", w.peer.tell("e.recv(100)"))
+    end.sendall(b"and the parent")
+    end.close()
+    w.result("peer reads on", w.peer.tell("e.recv(100)"))
+    w.result("the end has come", w.peer.tell("(e.settimeout(0.3), outcome(e.recv, 100))[1]"))
+    os.write(theirs, b"x")
+    os.waitpid(pid, 0)
+    w.result("now it has", w.peer.tell("(e.settimeout(5), outcome(e.recv, 100))[1]"))
+
+
+@case
+def duplicates(w):
+    end = w.connected()
+    twin = socket.socket(fileno=os.dup(end.fileno()))
+    end.setblocking(False)
+    w.result("flags are shared", attempt(C.recv, twin.fileno(), ctypes.create_string_buffer(1), 1, 0) == -1)
+    end.close()
+    w.result("send of the twin", attempt(twin.send, b"hello"))
+    w.result("peer reads", w.peer.tell("e.recv(100)"))
+    other = os.dup2(twin.fileno(), 77)
+    twin.shutdown(socket.SHUT_WR)
+    w.result("write of the third", attempt(os.write, other, b"x"))
+    twin.close()
+    w.peer.do("e.sendall(b'answer')")
+    readable(other)
+    w.result("read of the third", attempt(os.read, other, 100))
+    os.close(other)
+
+
+@case
+def process_that_dies(w):
+    """Linux closes what a process leaves behind in order."""
+    port = w.port()
+    w.peer.do(f"l = socket.create_server((address, {port}), family=family)")
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        end = w.tcp()
+        end.connect((w.there, port))
+        end.sendall(b"last words")
+        os.write(theirs, b"x")
+        time.sleep(60)
+    os.read(ours, 1)
+    w.peer.do("e = taken(l)")
+    w.result("peer reads", w.peer.tell("e.recv(100)"))
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    w.result("peer reads the end", w.peer.tell("outcome(e.recv, 100)"))

@@ -1,0 +1,12 @@
+"""The behavioural suite: main.py OWN PEER SOCKET [FILE or CASE …]. It makes system calls and says what they answer,
+a line for each, `case: step = result`; the helper on PEER listens at SOCKET. Its words are compared between
+Linux's own stack and silk's."""
+import connecting
+import datagrams
+import ending
+import moving
+import naming
+import watching
+from suite import run, sys
+
+run(*sys.argv[1:4], sys.argv[4:])

@@ -1,0 +1,274 @@
+"""How octets are moved: flags, time-outs, counts, vectors, and the calls that are not for sockets."""
+import array
+import stat
+
+from suite import *
+
+SIOCATMARK = 0x8905
+
+
+@case
+def empty_and_full(w):
+    end = w.connected()
+    end.setblocking(False)
+    w.result("recv", attempt(end.recv, 1))
+    w.result("send", attempt(end.send, b"hello"))
+    w.result("an empty send", attempt(end.send, b""))
+    w.result("an empty recv", attempt(end.recv, 0))
+    try:
+        while True:
+            end.send(bytes(1 << 20))
+    except BlockingIOError as error:
+        w.result("send to a full one", name_of(error.errno))
+    # The peer's buffer may still take some.
+    wait_for(lambda: not polled(end) & select.POLLOUT and attempt(end.send, bytes(1 << 20)) == "EAGAIN")
+    w.result("poll", words(polled(end)))
+    w.peer.do("e.settimeout(0.5)\ntry:\n while e.recv(1 << 20): pass\nexcept TimeoutError: pass")
+    w.result("poll when the peer has read", events(end, select.POLLOUT))
+
+
+@case
+def peeking(w):
+    end = w.connected()
+    w.peer.do("e.sendall(b'hello')")
+    readable(end)
+    w.result("peek", attempt(end.recv, 3, socket.MSG_PEEK))
+    w.result("peek again", attempt(end.recv, 100, socket.MSG_PEEK))
+    w.result("recv", attempt(end.recv, 100))
+    w.result("peek at nothing", attempt(end.recv, 100, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+    w.peer.do("e.close()")
+    events(end, select.POLLRDHUP)
+    w.result("peek at the end", attempt(end.recv, 100, socket.MSG_PEEK))
+
+
+@case
+def waiting_for_all(w):
+    end = w.connected()
+    w.peer.do("import threading; threading.Timer(0.2, lambda: e.sendall(b'world')).start(); e.sendall(b'hello ')")
+    w.result("recv", attempt(end.recv, 11, socket.MSG_WAITALL))
+    w.peer.do("e.sendall(b'short'); e.close()")
+    w.result("recv at the end", attempt(end.recv, 100, socket.MSG_WAITALL))
+    w.result("recv behind it", attempt(end.recv, 100, socket.MSG_WAITALL))
+
+
+@case
+def waiting_for_all_but_not_long(w):
+    end = w.connected()
+    end.setsockopt(SOL, socket.SO_RCVTIMEO, struct.pack("ll", 0, 300_000))
+    w.peer.do("e.sendall(b'some')")
+    w.result("recv", attempt(end.recv, 100, socket.MSG_WAITALL))
+    w.result("recv again", attempt(end.recv, 100, socket.MSG_WAITALL))
+    w.peer.do("e.sendall(b'more')")
+    readable(end)
+    flags = socket.MSG_WAITALL | socket.MSG_DONTWAIT
+    w.result("without waiting", attempt(end.recv, 100, flags))
+
+
+@case
+def truncating_a_stream(w):
+    end = w.connected()
+    w.peer.do("e.sendall(b'discard keep')")
+    readable(end)
+    room = ctypes.create_string_buffer(b"untouched")
+    w.result("recv", answer(C.recv(end.fileno(), room, 8, socket.MSG_TRUNC)))
+    w.result("buffer", room.value)
+    w.result("recv of the rest", attempt(end.recv, 100))
+
+
+@case
+def urgent_data(w):
+    end = w.connected()
+    w.result("recv of none", attempt(end.recv, 1, socket.MSG_OOB))
+    w.result("SIOCATMARK", ioctl(end, SIOCATMARK))
+    w.result("send", attempt(end.send, b"!", socket.MSG_OOB))
+    w.peer.do("e.send(b'abc'); e.send(b'd', socket.MSG_OOB)")
+    w.result("poll", events(end, select.POLLPRI))
+    w.result("recv of it", attempt(end.recv, 1, socket.MSG_OOB | socket.MSG_DONTWAIT))
+    w.result("recv of the stream", attempt(end.recv, 100))
+
+
+def ioctl(end, request):
+    room = array.array("i", [-1])
+    try:
+        fcntl.ioctl(end.fileno(), request, room)
+    except OSError as error:
+        return name_of(error.errno)
+    return room[0]
+
+
+@case
+def receive_time_out(w):
+    end = w.connected()
+    end.setsockopt(SOL, socket.SO_RCVTIMEO, struct.pack("ll", 0, 200_000))
+    w.result("recv", attempt(end.recv, 1))
+    w.result("read", attempt(os.read, end.fileno(), 1))
+    w.result("told", struct.unpack("ll", end.getsockopt(SOL, socket.SO_RCVTIMEO, 16)))
+
+
+@case
+def send_time_out(w):
+    end = w.connected()
+    end.setsockopt(SOL, socket.SO_SNDTIMEO, struct.pack("ll", 0, 300_000))
+    sent = end.send(bytes(64 << 20))
+    w.result("some was sent", 0 < sent < 64 << 20)
+    w.result("send again", wait_for(lambda: attempt(end.send, bytes(64 << 20)) == "EAGAIN"))
+
+
+@case
+def low_water_mark(w):
+    end = w.connected()
+    end.setsockopt(SOL, socket.SO_RCVLOWAT, 5)
+    w.peer.do("e.sendall(b'abc')")
+    time.sleep(0.2)
+    w.result("poll below", words(polled(end)))
+    w.result("recv that may not wait", attempt(end.recv, 2, socket.MSG_DONTWAIT))
+    w.peer.do("e.sendall(b'defgh')")
+    w.result("poll at it", readable(end))
+    w.result("recv", attempt(end.recv, 100))
+    w.result("told", end.getsockopt(SOL, socket.SO_RCVLOWAT))
+    w.peer.do("e.sendall(b'x'); e.close()")
+    w.result("poll below at the end", events(end, select.POLLIN))
+
+
+@case
+def counts(w):
+    end = w.connected()
+    w.result("FIONREAD of none", ioctl(end, termios.FIONREAD))
+    w.peer.do("e.sendall(b'hello')")
+    wait_for(lambda: ioctl(end, termios.FIONREAD) == 5)
+    w.result("FIONREAD", ioctl(end, termios.FIONREAD))
+    end.sendall(b"hello")
+    wait_for(lambda: ioctl(end, termios.TIOCOUTQ) == 0)
+    w.result("TIOCOUTQ when all has arrived", ioctl(end, termios.TIOCOUTQ))
+    w.result("of a new one", (ioctl(w.tcp(), termios.FIONREAD), ioctl(w.tcp(), termios.TIOCOUTQ)))
+    listener = w.listener()
+    w.result("of a listener", (ioctl(listener, termios.FIONREAD), ioctl(listener, termios.TIOCOUTQ)))
+    w.peer.do("e.recv(10); e.close()")
+    events(end, select.POLLRDHUP)
+    w.result("FIONREAD at the end", ioctl(end, termios.FIONREAD))
+    end.shutdown(socket.SHUT_WR)
+    wait_for(lambda: ioctl(end, termios.TIOCOUTQ) == 0)
+    w.result("TIOCOUTQ at the end", ioctl(end, termios.TIOCOUTQ))
+
+
+@case
+def blocking_by_ioctl(w):
+    end = w.connected()
+    fcntl.ioctl(end.fileno(), termios.FIONBIO, array.array("i", [1]))
+    w.result("recv", attempt(end.recv, 1))
+    w.result("O_NONBLOCK", bool(fcntl.fcntl(end, fcntl.F_GETFL) & os.O_NONBLOCK))
+    w.result("access mode", fcntl.fcntl(end, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR)
+
+
+@case
+def not_connected(w):
+    end = w.tcp()
+    w.result("recv", attempt(end.recv, 1))
+    w.result("send", attempt(end.send, b"x"))
+    w.result("read", attempt(os.read, end.fileno(), 1))
+    w.result("write", attempt(os.write, end.fileno(), b"x"))
+    listener = w.listener()
+    w.result("recv of a listener", attempt(listener.recv, 1))
+    w.result("send of a listener", attempt(listener.send, b"x"))
+
+
+@case
+def vectors(w):
+    end = w.connected()
+    w.result("sendmsg", attempt(end.sendmsg, [b"one ", b"", b"two ", b"three"]))
+    w.result("writev", attempt(os.writev, end.fileno(), [b" four", b" five"]))
+    w.result("peer reads", w.peer.tell("all_of(e, 23)"))
+    w.result("too many", attempt(end.sendmsg, [b"x"] * 1025))
+    w.result("none", attempt(end.sendmsg, []))
+    w.peer.do("e.sendall(b'abcdefgh')")
+    readable(end)
+    parts = [bytearray(3), bytearray(0), bytearray(4)]
+    octets, extra, flags, who = end.recvmsg_into(parts, 100)
+    w.result("recvmsg", (octets, bytes(parts[0]), bytes(parts[2]), extra, flags))
+    w.result("who", who)
+    more = [bytearray(1), bytearray(9)]
+    w.result("readv", (os.readv(end.fileno(), more), bytes(more[0])))
+
+
+@case
+def to_whom_and_from_whom(w):
+    end = w.connected()
+    w.result("sendto", attempt(end.sendto, b"hello", (w.there, 1)))
+    w.result("peer reads", w.peer.tell("outcome(e.recv, 10)"))
+    w.peer.do("e.sendall(b'abc')")
+    readable(end)
+    w.result("recvfrom", attempt(end.recvfrom, 10))
+    w.result("error queue", attempt(end.recvmsg, 10, 100, socket.MSG_ERRQUEUE))
+
+
+@case
+def calls_for_files(w):
+    end = w.connected()
+    fd = end.fileno()
+    w.result("lseek", attempt(os.lseek, fd, 0, os.SEEK_SET))
+    w.result("pread", attempt(os.pread, fd, 1, 0))
+    w.result("pwrite", attempt(os.pwrite, fd, b"x", 0))
+    w.result("ftruncate", attempt(os.ftruncate, fd, 0))
+    w.result("fsync", attempt(os.fsync, fd))
+    w.result("isatty", os.isatty(fd))
+    w.result("is a socket", stat.S_ISSOCK(os.fstat(fd).st_mode))
+    w.result("sendfile", send_a_file(end))
+    w.result("peer reads", w.peer.tell("all_of(e, 8)"))
+
+
+def send_a_file(end):
+    name = os.path.abspath("a-file")
+    with open(name, "wb+") as file:
+        file.write(b"contents!")
+        file.flush()
+        sent = attempt(os.sendfile, end.fileno(), file.fileno(), 1, 100)
+    os.unlink(name)
+    return sent
+
+
+@case
+def bad_arguments(w):
+    end = w.connected()
+    fd = end.fileno()
+    w.result("recv with an unknown flag", attempt(end.recv, 1, 0x8000000 | socket.MSG_DONTWAIT))
+    w.result("option with too little", attempt(end.setsockopt, TCP, socket.TCP_NODELAY, b"\1"))
+    w.result("unknown option", attempt(end.setsockopt, TCP, 999, 1))
+    w.result("unknown option asked for", attempt(end.getsockopt, TCP, 999))
+    w.result("unknown level", attempt(end.getsockopt, 999, 1))
+    w.result("an option to be read only", attempt(end.setsockopt, SOL, socket.SO_TYPE, 1))
+    os.close(os.dup(fd))
+    w.result("a closed descriptor", attempt(os.read, 999, 1))
+
+
+@case
+def what_a_socket_is(w):
+    names = ("SO_TYPE", "SO_DOMAIN", "SO_PROTOCOL", "SO_ACCEPTCONN", "SO_ERROR", "SO_KEEPALIVE", "SO_REUSEADDR",
+             "SO_BROADCAST", "SO_OOBINLINE", "SO_RCVLOWAT")
+    for kind, end in (("new", socket.socket(w.family)), ("listener", w.listener()), ("connection", w.connected())):
+        w.result(kind, [end.getsockopt(SOL, getattr(socket, name)) for name in names])
+    w.result("datagrams", [w.udp(w.port()).getsockopt(SOL, getattr(socket, name)) for name in names])
+
+
+@case
+def many_messages_at_once(w):
+    """sendmmsg and recvmmsg, by hand: a vector of one buffer each."""
+    end = w.udp()
+    end.connect(w.peer_udp())
+    texts = [ctypes.create_string_buffer(text) for text in (b"one", b"two", b"three")]
+    w.result("sendmmsg", answer(C.sendmmsg(end.fileno(), messages(texts), 3, 0)))
+    w.result("peer reads", w.peer.tell("[u.recv(100) for _ in range(3)]"))
+    w.peer.do("me = %r; [u.sendto(text, me) for text in (b'uno', b'due')]" % (end.getsockname()[:2],))
+    time.sleep(0.2)
+    room = [ctypes.create_string_buffer(9) for _ in range(3)]
+    w.result("recvmmsg", answer(C.recvmmsg(end.fileno(), messages(room), 3, socket.MSG_DONTWAIT, None)))
+    w.result("texts", [text.value for text in room])
+
+
+def messages(buffers):
+    packed = b""
+    keep = messages.keep = []
+    for text in buffers:
+        vector = ctypes.create_string_buffer(struct.pack("PN", ctypes.addressof(text), len(text) - 1))
+        keep.append(vector)
+        packed += struct.pack("PIxxxxPNPNixxxxIxxxx", 0, 0, ctypes.addressof(vector), 1, 0, 0, 0, 0)
+    return ctypes.create_string_buffer(packed)

@@ -1,0 +1,63 @@
+"""The other end of the behavioural suite, over Linux's own stack: peer.py SOCKET. It runs what it is told,
+one line of JSON after the other over a Unix socket: `{"do": statements}` or `{"tell": expression}`."""
+import json
+import os
+import socket
+import struct
+import sys
+import time
+
+
+def reset(end):
+    """Closes a connection by a reset."""
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    end.close()
+
+
+def taken(listener):
+    """The next connection of a listener."""
+    return listener.accept()[0]
+
+
+def all_of(end, octets):
+    """So many octets, or fewer before the end of the stream."""
+    got = b""
+    while len(got) < octets and (more := end.recv(octets - len(got))):
+        got += more
+    return got
+
+
+def outcome(call, *arguments):
+    """What a call answers, or the name of its error."""
+    try:
+        answer = call(*arguments)
+        return "socket" if isinstance(answer, socket.socket) else answer
+    except OSError as error:
+        return type(error).__name__ if error.errno is None else os.strerror(error.errno)
+
+
+def serve(path):
+    control = socket.socket(socket.AF_UNIX)
+    control.bind(path)
+    control.listen()
+    print("listening", flush=True)
+    end, _ = control.accept()
+    end.settimeout(None)
+    known = None
+    for line in end.makefile():
+        told = json.loads(line)
+        if "case" in told:
+            # Sockets of the case before are closed with its names.
+            known = dict(globals())
+            known["address"], known["family"] = told["address"], getattr(socket, told["family"])
+            answer = None
+        elif "do" in told:
+            # What it cannot do shows in what the other end hears.
+            answer = outcome(exec, told["do"], known)
+        else:
+            answer = outcome(eval, told["tell"], known)
+        end.sendall(json.dumps(repr(answer)).encode() + b"\n")
+
+
+socket.setdefaulttimeout(5)
+serve(sys.argv[1])

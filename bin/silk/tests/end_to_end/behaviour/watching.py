@@ -1,0 +1,253 @@
+"""poll, select and epoll: what they tell of sockets, and when."""
+from suite import *
+
+
+@case
+def poll_of_each_state(w):
+    w.result("new", words(polled(w.tcp())))
+    w.result("bound", words(polled(w.tcp(w.port()))))
+    listener = w.listener()
+    w.result("listening", words(polled(listener)))
+    w.peer_connects(listener)
+    w.result("somebody waits", readable(listener))
+    w.result("connected", words(polled(w.connected())))
+    w.result("datagrams", words(polled(w.udp(w.port()))))
+    w.result("new datagrams", words(polled(socket.socket(w.family, socket.SOCK_DGRAM))))
+    p = select.poll()
+    p.register(999, select.POLLIN)
+    w.result("no descriptor", [words(event) for _, event in p.poll(0)])
+
+
+@case
+def poll_that_asks_for_nothing(w):
+    end = w.connected()
+    w.peer.do("e.close()")
+    time.sleep(0.2)
+    w.result("the peer has ended", words(polled(end, 0)))
+    end = w.connected()
+    w.peer.do("reset(e)")
+    w.result("reset", events(end, select.POLLHUP, 0))
+
+
+def selected(end):
+    read, write, other = select.select([end], [end], [end], 0)
+    return "".join(name for name, which in (("r", read), ("w", write), ("x", other)) if which)
+
+
+@case
+def select_of_each_state(w):
+    w.result("new", selected(w.tcp()))
+    w.result("listening", selected(w.listener()))
+    end = w.connected()
+    w.result("connected", selected(end))
+    w.peer.do("e.sendall(b'x')")
+    readable(end)
+    w.result("with data", selected(end))
+    end = w.connected()
+    w.peer.do("e.close()")
+    readable(end)
+    w.result("the peer has closed", selected(end))
+    end = w.connected()
+    w.peer.do("reset(e)")
+    events(end, select.POLLHUP)
+    w.result("reset", selected(end))
+    refused = w.tcp()
+    refused.setblocking(False)
+    refused.connect_ex((w.there, 1))
+    events(refused, select.POLLHUP)
+    w.result("refused", selected(refused))
+
+
+def epoll_with(end, wanted):
+    e = select.epoll()
+    e.register(end, wanted)
+    return e
+
+
+def told(e, wait=0):
+    return [words(event) for _, event in e.poll(wait)]
+
+
+@case
+def epoll_by_level(w):
+    end = w.connected()
+    e = epoll_with(end, select.EPOLLIN | select.EPOLLRDHUP)
+    w.result("nothing", told(e))
+    w.peer.do("e.sendall(b'hello')")
+    w.result("data", told(e, PATIENCE))
+    w.result("still", told(e))
+    end.recv(2)
+    w.result("some left", told(e))
+    end.recv(10)
+    w.result("none left", told(e))
+    w.peer.do("e.close()")
+    w.result("the peer has closed", told(e, PATIENCE))
+    w.result("still so", told(e))
+
+
+@case
+def epoll_by_edge(w):
+    end = w.connected()
+    e = epoll_with(end, select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET)
+    w.result("at first", told(e))
+    w.result("again", told(e))
+    w.peer.do("e.sendall(b'hello')")
+    w.result("data", told(e, PATIENCE))
+    w.result("data again", told(e, 0.2))
+    w.peer.do("e.sendall(b'more')")
+    w.result("more data", told(e, PATIENCE))
+    end.recv(100)
+    w.result("nothing more", told(e, 0.2))
+    w.peer.do("e.shutdown(socket.SHUT_WR)")
+    w.result("the end", told(e, PATIENCE))
+    w.result("the end again", told(e, 0.2))
+    e.modify(end, select.EPOLLIN | select.EPOLLET)
+    w.result("asked anew", told(e))
+    w.peer.do("reset(e)")
+    w.result("reset", told(e, PATIENCE))
+
+
+@case
+def epoll_once(w):
+    end = w.connected()
+    e = epoll_with(end, select.EPOLLIN | select.EPOLLONESHOT)
+    w.peer.do("e.sendall(b'hello')")
+    w.result("data", told(e, PATIENCE))
+    w.result("again", told(e, 0.2))
+    w.peer.do("e.close()")
+    w.result("the peer has closed", told(e, 0.2))
+    e.modify(end, select.EPOLLIN | select.EPOLLONESHOT)
+    w.result("asked anew", told(e, PATIENCE))
+
+
+@case
+def epoll_without_being_asked(w):
+    end = w.connected()
+    e = epoll_with(end, 0)
+    w.peer.do("e.close()")
+    w.result("the peer has closed", told(e, 0.2))
+    attempt(end.send, b"x")
+    w.result("and has reset", told(e, PATIENCE))
+
+
+@case
+def epoll_of_room_by_edge(w):
+    end = w.connected()
+    end.setblocking(False)
+    e = epoll_with(end, select.EPOLLOUT | select.EPOLLET)
+    told(e)
+    wait_for(lambda: attempt(end.send, bytes(1 << 20)) == "EAGAIN")
+    time.sleep(0.2)
+    wait_for(lambda: attempt(end.send, bytes(1 << 20)) == "EAGAIN")
+    told(e)
+    w.peer.do("e.settimeout(0.5)\ntry:\n while e.recv(1 << 20): pass\nexcept TimeoutError: pass")
+    w.result("room", told(e, PATIENCE))
+
+
+@case
+def epoll_of_a_connect(w):
+    end = w.tcp()
+    end.setblocking(False)
+    end.connect_ex(w.peer_listens())
+    e = epoll_with(end, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
+    w.result("connected", told(e, PATIENCE))
+    end = w.tcp()
+    e = epoll_with(end, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
+    w.result("new", told(e))
+    end.setblocking(False)
+    end.connect_ex((w.there, 1))
+    w.result("refused", told(e, PATIENCE))
+
+
+@case
+def epoll_of_a_listener(w):
+    listener = w.listener()
+    e = epoll_with(listener, select.EPOLLIN | select.EPOLLET)
+    w.peer_connects(listener)
+    w.result("one", told(e, PATIENCE))
+    w.result("one again", told(e, 0.2))
+    w.peer_connects(listener, "second")
+    w.result("another", told(e, PATIENCE))
+    listener.accept()
+    w.result("one taken", told(e, 0.2))
+
+
+@case
+def epoll_that_is_exclusive(w):
+    listener = w.listener()
+    exclusive = 1 << 28
+    e = select.epoll()
+    w.result("add", attempt(e.register, listener, select.EPOLLIN | exclusive))
+    w.result("with another wish", attempt(lambda: epoll_with(w.listener(), select.EPOLLONESHOT | exclusive) and "ok"))
+    w.peer_connects(listener)
+    w.result("told", told(e, PATIENCE))
+    w.result("changed", attempt(e.modify, listener, select.EPOLLIN | exclusive))
+
+
+@case
+def epoll_and_its_members(w):
+    end = w.connected()
+    e = epoll_with(end, select.EPOLLIN)
+    w.result("twice", attempt(e.register, end, select.EPOLLIN))
+    w.result("a stranger changed", attempt(e.modify, w.tcp(), select.EPOLLIN))
+    w.result("a stranger removed", attempt(e.unregister, w.listener()))
+    twin = os.dup(end.fileno())
+    w.result("its twin", attempt(e.register, twin, select.EPOLLOUT))
+    w.result("told", told(e, PATIENCE))
+    w.peer.do("e.sendall(b'x')")
+    readable(end)
+    w.result("both", sorted(told(e)))
+    w.result("at most one", len(e.poll(0, 1)))
+    end.close()
+    w.result("one is closed", sorted(told(e)))
+    os.close(twin)
+    w.result("both are", told(e, 0.2))
+    w.result("no descriptor", attempt(e.register, 999, select.EPOLLIN))
+    w.result("itself", attempt(e.register, e.fileno(), select.EPOLLIN))
+
+
+@case
+def epoll_in_an_epoll(w):
+    end = w.connected()
+    inner = epoll_with(end, select.EPOLLIN)
+    outer = epoll_with(inner, select.EPOLLIN)
+    w.result("nothing", told(outer))
+    w.peer.do("e.sendall(b'x')")
+    w.result("outer", told(outer, PATIENCE))
+    w.result("inner", told(inner))
+    w.result("poll of the inner", words(polled(inner, select.POLLIN)))
+    end.recv(10)
+    w.result("nothing again", told(outer, 0.2))
+
+
+@case
+def epoll_and_other_descriptors(w):
+    end = w.connected()
+    ours, theirs = os.pipe()
+    e = epoll_with(end, select.EPOLLIN)
+    e.register(ours, select.EPOLLIN)
+    os.write(theirs, b"x")
+    w.result("pipe", told(e, PATIENCE))
+    w.peer.do("e.sendall(b'x')")
+    readable(end)
+    w.result("both", sorted(told(e, PATIENCE) + told(e, PATIENCE))[:2])
+    os.read(ours, 1)
+    w.result("socket", told(e, PATIENCE))
+
+
+@case
+def who_is_woken(w):
+    """A wait that begins before there is anything to hear."""
+    end = w.connected()
+    threading.Timer(0.3, lambda: w.peer.do("e.sendall(b'x')")).start()
+    p = select.poll()
+    p.register(end, select.POLLIN)
+    w.result("poll", [words(event) for _, event in p.poll(5000)])
+    end.recv(1)
+    time.sleep(0.1)
+    threading.Timer(0.3, lambda: w.peer.do("e.sendall(b'x')")).start()
+    w.result("select", [len(which) for which in select.select([end], [], [], 5)])
+    end.recv(1)
+    time.sleep(0.1)
+    threading.Timer(0.3, lambda: w.peer.do("e.close()")).start()
+    w.result("epoll", told(epoll_with(end, select.EPOLLRDHUP), 5))

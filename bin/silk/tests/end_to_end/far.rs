@@ -1,0 +1,93 @@
+//! Silk and Linux over the emulated link (`silk netem`): connections in both roles, over both versions of
+//! IP, on networks that delay, lose, repeat, break and reorder. Every stream arrives whole both ways, and
+//! every connection ends in order whoever ends its half first.
+
+use crate::host::{Silk, within};
+use crate::netem::join;
+use silk_testkit::netns::{Host, Running};
+use std::process::Command;
+use std::time::Duration;
+
+/// Silk's addresses on the link, and the peer's, with what each is at on Ethernet.
+const OURS: [&str; 3] = ["02:00:00:00:00:01", "10.98.0.1", "fd98::1"];
+const PEERS: [&str; 3] = ["02:00:00:00:00:02", "10.98.0.2", "fd98::2"];
+/// One port for each way to end.
+const PORTS: [&str; 2] = ["7000", "7001"];
+/// A bad network may need many time-outs, one after the other.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Hosts that are joined by an emulated link alone, and the daemon on it.
+struct Far {
+    silk: Silk,
+    _link: Running,
+}
+
+fn address(host: &Host, own: [&str; 3], other: [&str; 3]) {
+    host.ip(["link", "set", "wan", "address", own[0]]).unwrap();
+    host.ip(["address", "add", &format!("{}/24", own[1]), "dev", "wan"]).unwrap();
+    host.ip(["address", "add", &format!("{}/64", own[2]), "dev", "wan", "nodad"]).unwrap();
+    for at in &other[1..] {
+        host.ip(["neigh", "add", at, "lladdr", other[0], "dev", "wan", "nud", "permanent"]).unwrap();
+    }
+}
+
+fn start(properties: &str) -> Option<Far> {
+    let class = "[[class]]\nname = \"standard\"\ndefault = true\n";
+    let mut silk = Silk::without_daemon("kind = \"xdp\"\ninterface = \"wan\"\n", class)?;
+    let properties: Vec<&str> = properties.split_whitespace().collect();
+    let link = join(&silk.rig, &silk.path("netem.log"), &properties);
+    address(&silk.rig.server, OURS, PEERS);
+    address(&silk.rig.client, PEERS, OURS);
+    silk.start_daemon();
+    silk.write("streams.py", include_str!("streams.py"));
+    Some(Far { silk, _link: link })
+}
+
+/// Starts the program in one role; it logs under this name.
+fn streams(silk: &Silk, mut python: Command, at: &str, role: &str, name: &str) -> Running {
+    silk.start_logged(python.args(["streams.py", at, role]).args(PORTS), name)
+}
+
+/// Every connection at once: in both roles and over both versions of IP, ended either way.
+fn carry(properties: &str) {
+    let Some(Far { silk, _link }) = start(properties) else { return };
+    let mut running = Vec::new();
+    for (ours, peers) in [(OURS[1], PEERS[1]), (OURS[2], PEERS[2])] {
+        let [here, there] = [format!("silk serves {ours}"), format!("Linux serves {peers}")];
+        running.push((streams(&silk, silk.on_paths("python3"), ours, "serve", &here), here));
+        running.push((streams(&silk, silk.on_peer("python3"), peers, "serve", &there), there));
+    }
+    let ready = |name: &str| silk.log(name).matches("ready").count() == PORTS.len();
+    for (_, name) in &running {
+        assert!(within(PATIENCE, || ready(name)), "{name}: {}", silk.log(name));
+    }
+    for (ours, peers) in [(OURS[1], PEERS[1]), (OURS[2], PEERS[2])] {
+        let [here, there] = [format!("silk connects to {peers}"), format!("Linux connects to {ours}")];
+        running.push((streams(&silk, silk.on_paths("python3"), peers, "connect", &here), here));
+        running.push((streams(&silk, silk.on_peer("python3"), ours, "connect", &there), there));
+    }
+    for (program, name) in &mut running {
+        let ended = program.wait(PATIENCE).is_some_and(|status| status.success());
+        let log = silk.log(name);
+        assert!(ended && log.matches("whole").count() == PORTS.len(), "{name}: {log}");
+    }
+    silk.linux_saw_nothing();
+}
+
+#[test]
+fn streams_are_whole_over_a_long_way() {
+    carry("--rate 100mbit --delay 20ms --jitter 5ms --queue 300 --seed 1");
+}
+
+#[test]
+fn streams_are_whole_over_a_way_that_loses() {
+    carry("--rate 50mbit --delay 3ms --loss 3% --burst 2 --queue 200 --codel --seed 2");
+}
+
+#[test]
+fn streams_are_whole_over_a_way_that_confuses() {
+    carry(
+        "--rate 50mbit --delay 2ms --jitter 2ms --duplicate 3% --corrupt 2% --reorder 10% --reorder-by 8ms \
+         --queue 200 --seed 3",
+    );
+}

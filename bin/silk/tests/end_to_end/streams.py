@@ -1,0 +1,60 @@
+"""Both ends of connections that carry a stream each way, the same on both stacks.
+
+streams.py ADDRESS serve PORT…      takes one connection at each port
+streams.py ADDRESS connect PORT…    opens one to each port of ADDRESS
+
+All connections are carried at once. Who connects ends its stream first (port even) or when the other
+has ended (port odd), and who takes does the contrary. It says `PORT whole` of each, or what is wrong with it.
+"""
+import socket
+import sys
+import threading
+
+OCTETS = 300_000
+
+
+def family(at):
+    return socket.AF_INET6 if ":" in at else socket.AF_INET
+
+
+def pattern(port, salt):
+    return bytes((n * 31 + (n >> 8) * 7 + port + salt) & 255 for n in range(OCTETS))
+
+
+def read_all(end):
+    got = bytearray()
+    while data := end.recv(1 << 16):
+        got += data
+    return bytes(got)
+
+
+def carry(end, port, own, other, waits):
+    """Sends one stream and reads the other at the same time."""
+    def send():
+        end.sendall(pattern(port, own))
+        if not waits:
+            end.shutdown(socket.SHUT_WR)
+    sender = threading.Thread(target=send)
+    sender.start()
+    got = read_all(end)
+    sender.join()
+    whole = got == pattern(port, other)
+    end.close()
+    print(port, "whole" if whole else f"{len(got)} octets, not what was sent", flush=True)
+
+
+def serve(at, port):
+    listener = socket.create_server((at, port), family=family(at))
+    print("ready", port, flush=True)
+    end, _ = listener.accept()
+    carry(end, port, 1, 2, port % 2 == 0)
+
+
+def connect(at, port):
+    carry(socket.create_connection((at, port), 60), port, 2, 1, port % 2 == 1)
+
+
+what = {"serve": serve, "connect": connect}[sys.argv[2]]
+threads = [threading.Thread(target=what, args=(sys.argv[1], int(port))) for port in sys.argv[3:]]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
