@@ -3,6 +3,7 @@
 
 use crate::peers::Process;
 use crate::trouble::Trouble;
+use silk_testkit::apache;
 use silk_testkit::netns::{Rig, SERVER};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,8 +16,6 @@ const PROCESSES: u32 = 32;
 const CLIENTS: &str = "16";
 /// Bytes of the file that they ask for.
 const FILE: usize = 1024;
-/// Where Debian keeps Apache's modules.
-const MODULES: &str = "/usr/lib/apache2/modules";
 
 /// Apache and its clients; both end when this is dropped.
 pub struct Apache {
@@ -79,28 +78,9 @@ fn rate(told: &str) -> Option<f64> {
 }
 
 fn configuration(folder: &Path) -> String {
-    let folder = folder.display();
-    format!(
-        "ServerRoot {folder}
-ServerName server
-Listen {SERVER}:80
-PidFile {folder}/apache.pid
-DefaultRuntimeDir {folder}
-ErrorLog {folder}/apache.err
-User www-data
-Group www-data
-LoadModule mpm_prefork_module {MODULES}/mod_mpm_prefork.so
-LoadModule authz_core_module {MODULES}/mod_authz_core.so
-StartServers {PROCESSES}
-MinSpareServers {PROCESSES}
-MaxSpareServers {PROCESSES}
-MaxRequestWorkers {PROCESSES}
-DocumentRoot {folder}/site
-<Directory {folder}/site>
-    Require all granted
-</Directory>
-"
-    )
+    let (listen, settings) = (format!("{SERVER}:80"), apache::standing(PROCESSES));
+    let user = Some(apache::USER);
+    apache::Apache { folder, listen: &listen, model: "prefork", user, settings: &settings }.configuration()
 }
 
 #[cfg(test)]

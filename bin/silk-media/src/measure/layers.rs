@@ -11,7 +11,7 @@ use crate::demux::{Coded, Demuxer};
 use crate::trouble::Trouble;
 use silk_instant::Instant;
 use silk_media::{
-    Coding, DecodeError, Decoder, Decoders, Library, MpegStage, Picture, Playing, Screen, Screens, Unit, Wish,
+    Coding, Dark, DecodeError, Decoder, Decoders, Library, MpegStage, Picture, Playing, Screens, Unit, Wish,
 };
 use silk_modules::{Device, Setup};
 use silk_path::classify::{Domains, Owned, Tables};
@@ -244,7 +244,7 @@ impl Port for Outside {
     }
 }
 
-/// What decodes and shows: libavcodec, or nothing; and nothing.
+/// What decodes: libavcodec, or nothing. Nothing is shown.
 struct Plain {
     decodes: bool,
 }
@@ -255,7 +255,7 @@ impl Library for Plain {
     }
 
     fn screens(&self) -> Box<dyn Screens> {
-        Box::new(Self { decodes: self.decodes })
+        Box::new(Dark)
     }
 }
 
@@ -267,16 +267,6 @@ impl Decoders for Plain {
             Box::new(Collector::default())
         })
     }
-}
-
-impl Screens for Plain {
-    fn open(&mut self, _: PathId, _: &Attrs) -> Option<Box<dyn Screen>> {
-        Some(Box::new(Self { decodes: self.decodes }))
-    }
-}
-
-impl Screen for Plain {
-    fn show(&mut self, _: &dyn Picture) {}
 }
 
 /// Collects the bytes of each picture, as a decoder does, and throws them away.
