@@ -11,6 +11,7 @@ mod command;
 mod cpu_time;
 mod datagram_errors;
 mod datagrams;
+mod device;
 mod doorbells;
 mod engine;
 mod executor;

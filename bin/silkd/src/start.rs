@@ -4,33 +4,28 @@
 use crate::classes::Classes;
 use crate::command::Orders;
 use crate::datagrams::Sibling;
+use crate::device::{self, Opened};
 use crate::engine::{Engine, Parts};
 use crate::executor::{Executor, Placement};
 use crate::host_socket;
 use crate::linux_share::LinuxShare;
 use crate::priority::{self, Scheduling};
-use crate::receiving::Receiving;
 use crate::server::{self, Server};
 use crate::settings::Settings;
 use crate::sleep::Sleeper;
-use crate::stack::{self, Link};
-use crate::strangers::Gate;
+use crate::stack;
 use crate::sys;
 use crate::watchdog::{self, Watched};
-use silk_config::{Config, DeviceKind, HugePages, Napi, Policy, Source, XdpMode};
-use silk_device::netlink::Standing;
-use silk_device::{End, OpenError, Steered, netlink, packet, tap, xdp};
-use silk_executor::join::{random, tables_of};
-use silk_executor::link::{self, GSO, own_mac, tables_in_memory};
+use silk_config::{Config, HugePages, Policy, Source};
+use silk_device::{End, netlink};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::wake;
-use silk_wire::ipv6;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// Why the daemon did not start, or ended.
@@ -41,22 +36,8 @@ pub enum Failure {
     Machine(String),
 }
 
-/// Buckets of the flow table: a quarter of a million connections at half load.
-const BUCKETS: u32 = 1 << 17;
 /// Paths one domain can have.
 const PATHS: u32 = 1 << 20;
-/// An opened device.
-struct Opened {
-    ends: Vec<End>,
-    tables: Tables,
-    link: Link,
-    /// The interface's number, where Linux shares it.
-    interface: Option<u32>,
-    /// The threads that do the receive work, with `napi = "threaded"`.
-    receiving: Receiving,
-    /// Kept while the daemon runs: dropping it detaches the XDP program.
-    gate: Gate,
-}
 
 /// Runs the daemon until a signal ends it.
 ///
@@ -73,7 +54,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
         allow_huge_pages();
     }
     settings.recipes = stack::recipes(&settings.config).map_err(Failure::Configuration)?;
-    let mut opened = open(&mut settings).map_err(machine)?;
+    let mut opened = device::open(&mut settings).map_err(machine)?;
     configure(&opened.tables, &settings, &settings.classes).map_err(machine)?;
     // What is sent to everyone comes to sockets that are bound to any address, as far as there is room.
     settings
@@ -136,264 +117,6 @@ fn allow_huge_pages() {
             eprintln!("silkd: streams are in small pages, which costs large transfers: {HUGE_PAGES}: {error}")
         }
     }
-}
-
-/// Opens the configured device and learns from it which addresses are ours.
-fn open(settings: &mut Settings) -> Result<Opened, String> {
-    let opened = match settings.config.device.kind {
-        DeviceKind::Xdp => open_xdp(settings)?,
-        _ => open_own(settings)?,
-    };
-    let Standing { addresses, gateway, gateway6 } = &opened.link.standing;
-    settings.addresses = addresses.iter().map(|(address, _)| *address).collect();
-    settings.networks = addresses.clone();
-    settings.configured = addresses.clone();
-    settings.routers = [gateway.map(IpAddr::from), gateway6.map(IpAddr::from)];
-    settings.speaks_v6 = stack::speaks_v6(&settings.config)?;
-    settings.mtu = opened.link.device.mtu;
-    settings.interface = opened.interface.unwrap_or(0);
-    if settings.addresses.iter().all(IpAddr::is_ipv6) {
-        return Err(
-            "the interface has no IPv4 address: give it one (`ip address add`), then start again".into()
-        );
-    }
-    Ok(opened)
-}
-
-fn secret() -> [u64; 2] {
-    std::array::from_fn(|_| random())
-}
-
-fn open_xdp(settings: &Settings) -> Result<Opened, String> {
-    let device = &settings.config.device;
-    let name = device.interface.as_ref().map_or("", |name| name.as_str());
-    let options = xdp::Options {
-        domains: settings.classes.domains() as u32,
-        only: device.queues.as_ref().map(|queues| queues.iter().map(|queue| u32::from(*queue)).collect()),
-        ring: device.ring,
-        buckets: BUCKETS,
-        mode: mode(device, name),
-        ..xdp::Options::default()
-    };
-    let mut opened = xdp::open(name, &options).map_err(|error| error.to_string())?;
-    let told = |error: netlink::NetlinkError| error.to_string();
-    let mut kernel = netlink::Netlink::open().map_err(told)?;
-    let vlan = device.vlan.unwrap_or(0);
-    let shared = shared(&mut kernel, &opened.interface, vlan)?;
-    let six = stack::speaks_v6(&settings.config)?;
-    let standing = link::served(kernel.standing(shared.index).map_err(told)?, six);
-    let (ends, words, interface) =
-        (std::mem::take(&mut opened.ends), opened.tables, opened.interface.clone());
-    let opened = Arc::new(Mutex::new(opened));
-    let gate = Gate::of(&opened);
-    let limited = gate.set_openings(&settings.classes).and_then(|()| gate.set_linux(device.linux_packets));
-    limited.map_err(|error| error.to_string())?;
-    let receiving = match device.napi {
-        Napi::Threaded => thread_napi(&interface, &opened, settings)?,
-        _ => Receiving::default(),
-    };
-    let tables = tables_of(words, vlan)?;
-    let mtu = device.mtu.map_or(shared.mtu, u32::from).min(u32::from(u16::MAX)) as u16;
-    Ok(Opened {
-        ends,
-        tables,
-        link: Link {
-            device: silk_modules::Device { address: shared.mac.0, mtu, gso: GSO, checksum_offload: true },
-            standing,
-            shared: true,
-            secret: secret(),
-        },
-        interface: Some(shared.index),
-        receiving,
-        gate,
-    })
-}
-
-/// Where the XDP program runs. On a veth a program in the driver takes the neighbour's segmentation offload, which
-/// costs more than it saves there; but only with it has a veth a thread to receive by.
-fn mode(device: &silk_config::Device, name: &str) -> xdp::Mode {
-    let is_veth = || {
-        let interface = netlink::Netlink::open().and_then(|mut kernel| kernel.interface(name));
-        interface.is_ok_and(|interface| interface.veth)
-    };
-    match device.mode {
-        XdpMode::Native => xdp::Mode::Native,
-        XdpMode::Generic => xdp::Mode::Generic,
-        XdpMode::Auto if device.napi == Napi::Inherit && is_veth() => xdp::Mode::Generic,
-        XdpMode::Auto => xdp::Mode::Best,
-    }
-}
-
-/// The interface whose addresses and routes are shared with Linux: Linux's for the virtual LAN `vlan` of the
-/// device's, or that itself. It is itself, too, where something else than such an interface moves tags
-/// (a program of traffic control, on a kernel without VLANs), which is the operator's to know.
-fn shared(
-    kernel: &mut netlink::Netlink,
-    device: &netlink::Interface,
-    vlan: u16,
-) -> Result<netlink::Interface, String> {
-    if vlan == 0 {
-        return Ok(device.clone());
-    }
-    let found = kernel.vlan(device.index, vlan).map_err(|error| error.to_string())?;
-    let found = found.unwrap_or_else(|| {
-        eprintln!(
-            "silkd: Linux has no interface for VLAN {vlan} of `{0}`, so the addresses of `{0}` itself are \
-             shared; if that is not meant: `ip link add link {0} name {0}.{vlan} type vlan id {vlan}`, \
-             give it the addresses, set it up, and start again",
-            device.name
-        );
-        device.clone()
-    });
-    if let Some(why) = silk_device::vlan::kept_apart(kernel, device) {
-        eprintln!("silkd: packets of VLAN {vlan} will be Linux's: {why}");
-    }
-    Ok(found)
-}
-
-/// Receive processing in a thread of its own, on its CPU, scheduled like the executor of the
-/// highest domain while that has work. It is the interrupt of all others; what nothing may
-/// overtake need not be interrupted to learn what else has arrived, and lets it run when it
-/// blocks or yields.
-fn thread_napi(
-    interface: &netlink::Interface,
-    opened: &Arc<Mutex<xdp::Device>>,
-    settings: &Settings,
-) -> Result<Receiving, String> {
-    let device = &settings.config.device;
-    let highest = settings.classes.priorities.iter().copied().max().unwrap_or(0);
-    let failed = |error: silk_device::napi::NapiError| format!("napi = \"threaded\": {error}");
-    let threads = silk_device::napi::make_threaded(interface).map_err(failed)?;
-    if let Some(cpu) = device.napi_cpu {
-        threads.iter().try_for_each(|thread| thread.pin(&[cpu.into()])).map_err(failed)?;
-    }
-    let priority = match priority::extended(settings.config.scheduler.base_priority.into(), highest) {
-        Scheduling::Fifo(priority) => u8::try_from(priority).ok(),
-        Scheduling::Ordinary | Scheduling::Batch | Scheduling::Idle => None,
-    };
-    let wish = (priority, device.receive);
-    Ok(Receiving::start(threads, wish, opened, settings.classes.domains() as u32).unwrap_or_else(|error| {
-        eprintln!("silkd: receive processing is not scheduled as it should be: {error}");
-        Receiving::default()
-    }))
-}
-
-/// A device whose address is silk's alone.
-fn open_own(settings: &mut Settings) -> Result<Opened, String> {
-    let device = settings.config.device.clone();
-    let name = device.interface.as_ref().map_or("", |name| name.as_str());
-    let vlan = device.vlan.unwrap_or(0);
-    let network = device.address.ok_or("the device has no address")?;
-    let ((ends, words), mac, mtu, offload) = match device.kind {
-        DeviceKind::Packet => {
-            // What of IPv6 is ours is known once the device's address is.
-            let told = |error: netlink::NetlinkError| error.to_string();
-            let interface = netlink::Netlink::open().and_then(|mut n| n.interface(name)).map_err(told)?;
-            let mac = device.mac.map_or(interface.mac.0, |mac| mac.0);
-            let addresses =
-                own_addresses(&device, network.address, mac).into_iter().map(|(ip, _)| ip).collect();
-            if device.router_advertisements && device.mac.is_none() && linux_heeds_routers(name) {
-                return Err(format!(
-                    "Linux heeds the routers on `{name}` too and would have the same addresses: \
-                     `sysctl net.ipv6.conf.{name}.accept_ra=0`, or give silk a `mac` of its own"
-                ));
-            }
-            let station = device.router_advertisements.then(|| ipv6::station(mac));
-            let options = packet::Options { addresses, station, vlan, ..packet::Options::default() };
-            let opened = open_ends(
-                settings,
-                |domains| packet::open_domains(name, domains, BUCKETS, &options),
-                || packet::open(name, &options),
-            )?;
-            (opened, interface.mac.0, interface.mtu, true)
-        }
-        DeviceKind::Tap => {
-            let options = tap::Options::default();
-            let opened = open_ends(
-                settings,
-                |domains| tap::open_domains(name, domains, BUCKETS, &options),
-                || tap::open(name, &options),
-            )?;
-            (opened, own_mac(), 1500, true)
-        }
-        _ => {
-            let pair =
-                silk_device::link::pair(&silk_device::link::Options::default()).map_err(|e| e.to_string())?;
-            ((vec![pair.0], tables_in_memory(BUCKETS)?), own_mac(), 1500, false)
-        }
-    };
-    let mac = device.mac.map_or(mac, |mac| mac.0);
-    let mtu = device.mtu.map_or(mtu, u32::from).min(u32::from(u16::MAX)) as u16;
-    Ok(Opened {
-        ends,
-        tables: tables_of(words, vlan)?,
-        link: Link {
-            device: silk_modules::Device {
-                address: mac,
-                mtu,
-                gso: if offload { GSO } else { 0 },
-                checksum_offload: offload,
-            },
-            standing: link::served(
-                Standing {
-                    addresses: own_addresses(&device, network.address, mac),
-                    gateway: device.gateway,
-                    gateway6: device.gateway6,
-                },
-                stack::speaks_v6(&settings.config)?,
-            ),
-            shared: false,
-            secret: secret(),
-        },
-        interface: None,
-        receiving: Receiving::default(),
-        gate: Gate::default(),
-    })
-}
-
-/// Whether Linux makes addresses of what routers advertise on the interface.
-fn linux_heeds_routers(interface: &str) -> bool {
-    let setting = std::fs::read_to_string(format!("/proc/sys/net/ipv6/conf/{interface}/accept_ra"));
-    setting.is_ok_and(|setting| setting.trim() != "0")
-}
-
-/// The addresses of a device that is silk's alone: those of the configuration, and with one of
-/// IPv6, or where routers give some, the link-local one that goes with it (RFC 4291 §2.1).
-fn own_addresses(device: &silk_config::Device, four: Ipv4Addr, mac: [u8; 6]) -> Vec<(IpAddr, u8)> {
-    let mut addresses = vec![(four.into(), device.address.map_or(32, |network| network.prefix.length()))];
-    if let Some(six) = device.address6 {
-        addresses.push((six.address.into(), six.prefix.length()));
-    }
-    if device.address6.is_some() || device.router_advertisements {
-        addresses.push((ipv6::link_local(mac).into(), 64));
-    }
-    addresses
-}
-
-type Ends = (Vec<End>, silk_device::Tables);
-
-/// The ends of a device whose packets Linux hands over, with the classifier's tables: one for
-/// each domain, Linux choosing among them; or one for all classes, where we may not load the
-/// program that chooses.
-fn open_ends(
-    settings: &mut Settings,
-    several: impl FnOnce(u32) -> Result<Steered, OpenError>,
-    one: impl FnOnce() -> Result<End, OpenError>,
-) -> Result<Ends, String> {
-    let domains = settings.classes.domains() as u32;
-    if domains > 1 {
-        match several(domains) {
-            Ok(Steered { ends, tables }) => return Ok((ends, tables)),
-            Err(OpenError::Privilege { what }) => {
-                eprintln!(
-                    "silkd: all classes share one domain, for silkd is not allowed to {what} (CAP_BPF)"
-                );
-                settings.join_classes();
-            }
-            Err(error) => return Err(error.to_string()),
-        }
-    }
-    Ok((vec![one().map_err(|error| error.to_string())?], tables_in_memory(BUCKETS)?))
 }
 
 /// Writes addresses, rules and domains into the classifier's tables, all at once.
