@@ -123,6 +123,7 @@ def low_water_mark(w):
     w.result("poll below", words(polled(end)))
     w.result("recv that may not wait", attempt(end.recv, 2, socket.MSG_DONTWAIT))
     w.peer.do("e.sendall(b'defgh')")
+    time.sleep(0.2)
     w.result("poll at it", readable(end))
     w.result("recv", attempt(end.recv, 100))
     w.result("told", end.getsockopt(SOL, socket.SO_RCVLOWAT))
