@@ -121,20 +121,32 @@ impl Engine {
             let Some(slot) = arena.slot(name.slot) else { continue };
             if slot.owner.load(SeqCst) == process && slot.holders.load(SeqCst) <= 1 {
                 // What it had closed before it died is closed as it asked.
-                let asked = slot.request.load(SeqCst);
-                let abort = asked & request::CLOSE == 0 || asked & request::ABORT != 0;
-                self.close(name, None, abort, now);
+                self.close(name, None, !self.asked_to_close(name), now);
             }
         }
     }
 
-    /// A family has died: everything of it is reset and freed.
+    /// Whether the program has asked that a socket be closed in order, and not been heard yet.
+    fn asked_to_close(&self, name: SocketName) -> bool {
+        let slot = self.families.get(&name.family).and_then(|family| family.arena.slot(name.slot));
+        let asked = slot.map_or(0, |slot| slot.request.load(SeqCst));
+        asked & request::CLOSE != 0 && asked & request::ABORT == 0
+    }
+
+    /// A family has died: everything of it is reset and freed, but for what it had closed: that
+    /// sends what is left of its text, and its path ends by itself, as on Linux.
     pub fn family_gone(&mut self, family: FamilyIndex, now: Instant) {
         let listening = self.listeners.values().flatten().map(|hold| hold.name);
         for name in listening.filter(|name| name.family == family).collect::<Vec<_>>() {
             self.unlisten(name, now);
         }
         for name in self.sockets.of_family(family) {
+            if self.asked_to_close(name) {
+                self.close(name, None, false, now);
+            }
+            if self.sockets.get(name).is_some_and(|socket| socket.closed) {
+                continue;
+            }
             self.close(name, None, true, now);
             // Whatever a reset leaves to be sent later is not worth a dead program's memory.
             if let Some(id) = self.sockets.find(name).and_then(|socket| socket.path) {
