@@ -3,9 +3,9 @@
 //! kernel may have no interfaces for VLANs; what of Linux's is on silk's own host has the same.
 
 use crate::files::{content, fetch_each, site};
-use crate::host::{Silk, said, skipped, within};
+use crate::host::{Silk, bytes, said, skipped, text, within};
 use crate::python::{CLIENTS, ECHO, echo};
-use silk_testkit::netns::{CLIENT, CLIENT6, Host, INTERFACE, Rig, SERVER, SERVER6};
+use silk_testkit::netns::{CLIENT, CLIENT6, Host, INTERFACE, PREFERRED, Rig, SERVER, SERVER6};
 use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -175,4 +175,19 @@ fn without_an_interface_of_linuxs_the_daemon_says_whose_addresses_it_takes() {
     let Some(silk) = shared("native") else { return };
     let said = silk.log("silkd");
     assert!(said.contains("`ip link add link eth0 name eth0.100 type vlan id 100`"), "{said}");
+}
+
+#[test]
+fn a_preferred_client_has_its_class_on_a_vlan() {
+    let Some(silk) = shared("native") else { return };
+    let _server = silk.serve("python3", &["-m", "http.server", "80", "--directory", "site"], 80);
+    let url = format!("http://{SERVER}/5000000");
+    let from = PREFERRED.to_string();
+    let slow = ["-sSf", "--limit-rate", "500k", "--max-time", "20", "--interface", &from, &url];
+    let mut curl = silk.on_peer("curl");
+    let _curl = silk.start_logged(curl.args(slow).args(["-o", "/dev/null"]), "curl");
+    let shown = || silk.connections().iter().any(|path| path["class"] == "preferred");
+    assert!(within(Duration::from_secs(10), shown), "{}", text(silk.on_peer("ss").arg("-tin")));
+    let got = bytes(silk.on_peer("curl").args(["-sSf", &format!("http://{SERVER}/1449")]));
+    assert!(got == content(1449));
 }
