@@ -233,7 +233,7 @@ impl Congestion for Controller {
         matches!(self, Self::Bbr(_))
     }
     fn pacing_rate(&self) -> Option<u64> {
-        if let Self::Bbr(bbr) = self { bbr.pacing_rate() } else { None }
+        self.inner().pacing_rate()
     }
     fn delivery_rate(&self) -> Option<u64> {
         self.inner().delivery_rate()

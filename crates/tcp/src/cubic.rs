@@ -119,8 +119,9 @@ impl Cubic {
     /// Slow start; the first one ends when HyStart++ says so.
     // RFC 9293 MUST-19; RFC 5681 §3.1.
     fn slow_start(&mut self, acked: &Acked) {
+        let window = self.window();
         let octets = match &mut self.stage {
-            Stage::First(hystart) => hystart.on_ack(acked),
+            Stage::First(hystart) => hystart.on_ack(acked, window),
             Stage::Avoidance(_) => Some(acked.bytes),
         };
         match octets {
@@ -154,6 +155,13 @@ impl Congestion for Cubic {
 
     fn ssthresh(&self) -> u32 {
         self.ssthresh
+    }
+
+    fn pacing_rate(&self) -> Option<u64> {
+        match &self.stage {
+            Stage::First(hystart) if self.in_slow_start() => hystart.pacing_rate(),
+            _ => None,
+        }
     }
 
     fn on_ack(&mut self, acked: &Acked) {

@@ -2,7 +2,7 @@
 //! overflows. A round is a window's worth of acknowledgements; when the least round trip of one is
 //! clearly above that of the one before, the window grows by a quarter of slow start's pace
 //! (conservative slow start). If the round trip shrinks again it was a mistake; after five rounds
-//! slow start is over.
+//! slow start is over. What trains of acknowledgements tell of the path's rate ends it sooner (`train`).
 //!
 //! What an acknowledgement may open is not limited (§4.2's L): the limit of eight segments was
 //! written for peers that acknowledge every second one. Today's aggregate what they receive and
@@ -11,6 +11,7 @@
 
 use crate::congestion::Acked;
 use crate::seq::SeqNumber;
+use crate::train::Train;
 
 /// MIN_RTT_THRESH and MAX_RTT_THRESH of §4.3 in µs.
 const MIN_RTT_THRESH: u32 = 4_000;
@@ -41,6 +42,7 @@ pub(crate) struct HyStart {
     css_rounds: u8,
     /// The first round has begun.
     begun: bool,
+    train: Train,
 }
 
 impl HyStart {
@@ -53,6 +55,7 @@ impl HyStart {
             samples: 0,
             css_rounds: 0,
             begun: false,
+            train: Train::NONE,
         }
     }
 
@@ -60,9 +63,17 @@ impl HyStart {
         self.css_rounds > 0
     }
 
-    /// Octets by which an acknowledgement opens the window; `None` when slow start is over.
-    pub(crate) fn on_ack(&mut self, acked: &Acked) -> Option<u32> {
+    /// Octets per second at which to send, where the path's rate is known.
+    pub(crate) fn pacing_rate(&self) -> Option<u64> {
+        self.train.pacing_rate()
+    }
+
+    /// Octets by which an acknowledgement opens a window of so many; `None` when slow start is over.
+    pub(crate) fn on_ack(&mut self, acked: &Acked, window: u32) -> Option<u32> {
         if !self.begun || acked.una.at_or_after(self.window_end) {
+            if self.train.is_filled() {
+                return None;
+            }
             self.start_round(acked.nxt);
         }
         if let Some(rtt) = acked.rtt {
@@ -72,6 +83,11 @@ impl HyStart {
         }
         if self.samples >= N_RTT_SAMPLE {
             self.judge();
+        }
+        let round_trip = self.last_round_min.min(self.current_round_min);
+        self.train.on_ack(acked.now, acked.bytes, window, round_trip);
+        if self.train.is_filled() {
+            return Some(0);
         }
         let divisor = if self.is_conservative() { CSS_GROWTH_DIVISOR } else { 1 };
         (self.css_rounds <= CSS_ROUNDS).then_some(acked.bytes / divisor)
@@ -83,6 +99,7 @@ impl HyStart {
         self.current_round_min = UNKNOWN;
         self.samples = 0;
         self.begun = true;
+        self.train.start_round();
         if self.is_conservative() {
             self.css_rounds = self.css_rounds.saturating_add(1);
         }
@@ -127,7 +144,7 @@ mod tests {
                     let (una, nxt) = (SeqNumber::new(self.1), SeqNumber::new(end));
                     self.1 += MSS;
                     let rtt = Some(Duration::from_millis(millis));
-                    self.0.on_ack(&Acked { rtt, una, nxt, ..acked(MSS, MSS) })
+                    self.0.on_ack(&Acked { rtt, una, nxt, ..acked(MSS, MSS) }, 10 * MSS)
                 })
                 .collect()
         }
@@ -177,6 +194,6 @@ mod tests {
     #[test]
     fn one_acknowledgement_of_a_whole_window_opens_as_much() {
         let mut hystart = HyStart::new();
-        assert_eq!(hystart.on_ack(&acked(100 * MSS, MSS)), Some(100 * MSS));
+        assert_eq!(hystart.on_ack(&acked(100 * MSS, MSS), 100 * MSS), Some(100 * MSS));
     }
 }

@@ -63,7 +63,7 @@
 //! | `flight`, `rack`, `minimum`, `tail` | what is outstanding, and which of it is lost | RFC 8985, RFC 2018 |
 //! | `losses`, `recovery`, `newreno`, `prr` | the repair of losses | RFC 6675, RFC 6582, RFC 6937 |
 //! | `undo`, `frto` | repairs that were not needed | RFC 3522, RFC 3708, RFC 4015, RFC 5682 |
-//! | `congestion`, `cubic`, `hystart`, `reno` | the congestion window | RFC 5681, RFC 9438, RFC 9406 |
+//! | `congestion`, `cubic`, `hystart`, `train`, `reno` | the congestion window | RFC 5681, RFC 9438, RFC 9406 |
 //! | `bbr`, `bbr_probing`, `path_model`, `rate`, `pacing` | the rate of sending | draft-ietf-ccwg-bbr |
 //! | `path_mtu`, `search` | how large segments may be | RFC 1191, RFC 4821, RFC 8899 |
 //! | `ecn` | marks instead of drops | RFC 3168 |
@@ -129,6 +129,7 @@ mod text;
 pub mod time_wait;
 mod timeout;
 mod timers;
+mod train;
 mod transmit;
 mod tuning;
 mod undo;
