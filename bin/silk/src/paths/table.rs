@@ -217,6 +217,30 @@ PATH    CLASS      PRI  STATE        LOCAL        PEER           QUEUED  CPU    
     }
 
     #[test]
+    fn of_several_interfaces_each_path_says_its_own() {
+        let mut report = report();
+        let last = |report: &Report| {
+            let told = paths(report);
+            told.lines()
+                .skip(1)
+                .take(3)
+                .map(|line| line.rsplit("  ").next().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        report.paths[1].drops.clear();
+        report.paths.push(PathReport {
+            modules: report.paths[0].modules.clone(),
+            id: 6,
+            ..Default::default()
+        });
+        let modules = "vnet eth ip tcp socket";
+        report.paths[0].device = "eth0".into();
+        assert_eq!(last(&report), [modules; 3]);
+        report.paths[1].device = "eth1".into();
+        assert_eq!(last(&report), [&format!("eth1: {modules}"), &format!("eth0: {modules}"), modules]);
+    }
+
+    #[test]
     fn what_concerns_all_stands_below() {
         let report = Report {
             classes: vec![ClassReport {

@@ -19,11 +19,14 @@ const FAR: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 9);
 /// Large enough that it takes seconds at the rate it is fetched with.
 const LARGE: usize = 5_000_000;
 
-/// A daemon on both interfaces, the first with these keys, with files to serve.
-fn start_with(keys: &str) -> Option<Silk> {
+/// One class for all.
+const ONE: &str = "[[class]]\nname = \"standard\"\ndefault = true\n";
+
+/// A daemon on both interfaces, the first with these keys, with these classes, and files to serve.
+fn start_with(keys: &str, classes: &str) -> Option<Silk> {
     let of = |interface| format!("[[device]]\nkind = \"xdp\"\ninterface = \"{interface}\"\n");
     let devices = format!("{}{keys}\n{}", of(INTERFACE), of(INTERFACE_B));
-    let mut silk = Silk::without_daemon(&devices, "[[class]]\nname = \"standard\"\ndefault = true\n")?;
+    let mut silk = Silk::without_daemon(&devices, classes)?;
     silk.rig.add_second().unwrap();
     silk.start_daemon();
     assert!(silk.log("silkd").contains("ready on eth0, eth1"), "{}", silk.log("silkd"));
@@ -33,7 +36,7 @@ fn start_with(keys: &str) -> Option<Silk> {
 }
 
 fn start() -> Option<Silk> {
-    start_with("")
+    start_with("", ONE)
 }
 
 /// Starts Python's server of files over both IPs, on silk.
@@ -197,9 +200,37 @@ fn one_that_is_down_or_gone_leaves_the_other_as_it_is() {
 }
 
 #[test]
+fn classes_are_told_apart_on_both() {
+    let preferred =
+        format!("[[class]]\nname = \"preferred\"\npriority = 2\nsource = [\"{CLIENT_B}/32\"]\n\n");
+    let Some(silk) = start_with("", &format!("{preferred}{ONE}")) else { return };
+    let _server = serve(&silk);
+    for (curl, at, class) in
+        [(silk.on_peer("curl"), SERVER, "standard"), (silk.on_second("curl"), SERVER_B, "preferred")]
+    {
+        let slow = slowly(&silk, curl, at);
+        let classes = || silk.connections().iter().map(|path| path["class"].clone()).collect::<Vec<_>>();
+        assert!(within(PATIENCE, || classes() == [class]), "{:?}", classes());
+        ends_well(&silk, slow);
+    }
+    // A datagram socket is in the class of its port; one of its askers is received in the other.
+    let mut python = silk.on_paths("python3");
+    let _datagrams =
+        silk.start_logged(python.args(["both_families.py", "datagrams", "0.0.0.0", "53"]), "server");
+    assert!(within(PATIENCE, || silk.log("server").contains("ready")), "{}", silk.log("server"));
+    for (mut python, at, from) in
+        [(silk.on_peer("python3"), SERVER, CLIENT), (silk.on_second("python3"), SERVER_B, CLIENT_B)]
+    {
+        let answer = text(python.args(["both_families.py", "send", &at.to_string(), "53"]));
+        assert_eq!(answer.trim(), format!("{from} hello"));
+    }
+    silk.linux_saw_nothing();
+}
+
+#[test]
 fn each_has_its_own_keys() {
     for mode in crate::host::MODES {
-        let Some(silk) = start_with(&format!("mode = \"{mode}\"\nqueues = [0]\nring = 512\n")) else {
+        let Some(silk) = start_with(&format!("mode = \"{mode}\"\nqueues = [0]\nring = 512\n"), ONE) else {
             return;
         };
         let _server = serve(&silk);
