@@ -73,8 +73,8 @@
 //! word 2+k  | local IPv4 address 2k+1       | local IPv4 address 2k                       |
 //! word 10   | second half of the fingerprints' key                                        |
 //! word 11+2k| first half of local IPv6 address k; word 12+2k: the second                  |
-//! word 27   | 16 bits for each device, the first's lowest: the virtual LAN whose frames    |
-//!           | are ours over it, 1 to 4094; 0: untagged frames are                          |
+//! word 27   | 16 bits for each device, the first's lowest: the virtual LAN whose          |
+//!           | frames are ours over it, 1 to 4094; 0: untagged frames are                  |
 //! ```
 //! `IPv4` and `IPv6` are the numbers of local addresses. Behind them, as far as the words go, stand the
 //! groups that are heard: of IPv4 and, in words 11 on, of IPv6; 0 where there is none. Address or group
