@@ -202,7 +202,7 @@ impl Host {
         let graph = Graph::build(&spec, &WithPolice::new(catalogue(setup))).expect("a sound graph");
         let (mut paths, mut world) = (Paths::new(graph, Vec::new()), World::default());
         let arp = paths.module_mut::<Arp>().expect("in the graph");
-        arp.learn(Instant::ZERO, THERE, Some(THEIR_MAC), &mut world);
+        arp.learn(Instant::ZERO, (0, THERE), Some(THEIR_MAC), &mut world);
         let top = paths.graph().modules().find("echo").expect("in the graph");
         let echo = paths.create(top, Attrs::new(), None, Instant::ZERO, &mut world).expect("a path");
         Self { tables, paths, world, echo }

@@ -109,17 +109,25 @@ pub fn change(socket: &Socket, fd: c_int, asked: Membership) -> Answer<Option<()
     Ok(Some(()))
 }
 
-/// The same with the socket's descriptor of Linux's, on silk's interface, where they share it.
+/// The same with the socket's descriptor of Linux's, on the interface of silk's that the program named, or its
+/// first, where they share it.
 fn in_linux(fd: c_int, asked: &Membership) -> Answer<()> {
     let interface = wishes::usual().map_or(0, |usual| usual.interface.load(Relaxed));
     if interface == 0 {
         return Ok(());
     }
+    let (by_address, number) = asked.at;
+    let interface = if number == 0 { interface } else { number };
     let mut value = [0; 20];
     let (level, name, len) = match asked.group {
         IpAddr::V4(group) => {
             value[..4].copy_from_slice(&group.octets());
-            value[8..12].copy_from_slice(&interface.to_ne_bytes());
+            match by_address {
+                Some(IpAddr::V4(at)) if number == 0 && !at.is_unspecified() => {
+                    value[4..8].copy_from_slice(&at.octets());
+                }
+                _ => value[8..12].copy_from_slice(&interface.to_ne_bytes()),
+            }
             let name = if asked.join { libc::IP_ADD_MEMBERSHIP } else { libc::IP_DROP_MEMBERSHIP };
             (libc::IPPROTO_IP, name, 12)
         }

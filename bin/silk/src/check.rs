@@ -42,9 +42,11 @@ fn describe(source: &Source) -> Result<(String, Option<PathBuf>), Faults> {
         return Ok((format!("a graph of {modules} modules and {links} links, without a fault"), None));
     }
     let config = Config::try_from(source)?;
-    let device = match &config.device.interface {
-        Some(interface) => format!("{} on {interface}", config.device.kind),
-        None => config.device.kind.to_string(),
+    let interfaces: Vec<_> = config.devices().filter_map(|device| device.interface.as_ref()).collect();
+    let interfaces: Vec<&str> = interfaces.into_iter().map(|name| name.as_str()).collect();
+    let device = match &interfaces[..] {
+        [] => config.device.kind.to_string(),
+        interfaces => format!("{} on {}", config.device.kind, interfaces.join(", ")),
     };
     let classes: Vec<&str> = config.classes.iter().map(|class| &*class.name).collect();
     let (policy, classes) = (config.scheduler.policy, classes.join(", "));

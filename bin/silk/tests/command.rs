@@ -154,7 +154,7 @@ mld
     down - eth.up
 eth
     down - vnet.up
-vnet  device = 0
+vnet
 host
 ";
     assert_eq!(said(&silk(&["graph", "graphs/web.toml"])), (0, expected, ""));

@@ -189,7 +189,7 @@ fn show_usual(settings: &Settings, usual: &Usual) {
     usual.keep_interval.store(seconds(tcp.keepalive.interval), SeqCst);
     usual.keep_count.store(tcp.keepalive.probes.into(), SeqCst);
     usual.mtu.store(settings.mtu.into(), SeqCst);
-    usual.interface.store(settings.interface, SeqCst);
+    usual.interface.store(settings.links.first().map_or(0, |link| link.interface), SeqCst);
     usual
         .broadcasts
         .iter()

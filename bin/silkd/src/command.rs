@@ -173,6 +173,8 @@ pub enum Command {
     Frame {
         /// The Ethernet frame.
         bytes: Box<[u8]>,
+        /// The device that it came over.
+        device: u8,
         /// Its transport checksum may be partial.
         maybe_partial: bool,
     },
@@ -201,13 +203,15 @@ pub enum Command {
     },
     /// Linux has found a neighbour's Ethernet address, or not.
     Neighbour {
+        /// The device that it is beside.
+        device: u8,
         /// The neighbour.
         address: IpAddr,
         /// Its address on the link.
         link: Option<[u8; 6]>,
     },
-    /// The addresses and routers of the interface that Linux shares are these now.
-    Routes(Arc<Standing>),
+    /// The addresses and routers of the interfaces that Linux shares are these now, by device.
+    Routes(Arc<[Standing]>),
     /// Give a socket's path another priority (SILK §5.3).
     Priority {
         /// Whom to answer: a lifeline of the control thread's.
@@ -249,7 +253,12 @@ pub enum Event {
         outcome: Result<(), Refusal>,
     },
     /// A path needs the Ethernet address of a neighbour: Linux is to find it.
-    Resolve(IpAddr),
+    Resolve {
+        /// The device that it is beside.
+        device: u8,
+        /// The neighbour.
+        address: IpAddr,
+    },
     /// What routers of a link of silk's own advertise is this from now on.
     Routers {
         /// The addresses made of their prefixes, each with the length of its network on the link.

@@ -37,8 +37,8 @@ pub struct Sibling {
 
 impl Sibling {
     /// Passes a frame on, unless too many are on their way.
-    fn pass(&self, bytes: &[u8], maybe_partial: bool) -> Result<(), DropReason> {
-        self.give(|| Command::Frame { bytes: bytes.into(), maybe_partial })
+    fn pass(&self, bytes: &[u8], device: u8, maybe_partial: bool) -> Result<(), DropReason> {
+        self.give(|| Command::Frame { bytes: bytes.into(), device, maybe_partial })
     }
 
     /// Gives an order of one domain to another, unless too many are on their way. Who obeys it
@@ -301,7 +301,7 @@ impl Engine {
         let (_, domain) = *self.homes.get(&port).ok_or(DropReason::UdpNoPort)?;
         let sibling =
             self.siblings.get(domain).filter(|_| domain != self.domain).ok_or(DropReason::NoPath)?;
-        sibling.pass(bytes, frame.checksum == silk_device::Checksum::MaybePartial)
+        sibling.pass(bytes, frame.device, frame.checksum == silk_device::Checksum::MaybePartial)
     }
 
     /// An answer to ARP or neighbour discovery arrives in one domain; another may have asked.
@@ -309,31 +309,32 @@ impl Engine {
         let bytes = self.core.device.bytes(frame);
         let Some(bytes) = bytes.get(frame.range()).filter(|bytes| is_answer(bytes)) else { return };
         for (_, sibling) in self.siblings.iter().enumerate().filter(|(domain, _)| *domain != self.domain) {
-            if let Err(reason) = sibling.pass(bytes, false) {
+            if let Err(reason) = sibling.pass(bytes, frame.device, false) {
                 self.core.drops.count(reason);
             }
         }
     }
 
-    /// A packet that was put together from fragments, which arrive in one domain for all.
+    /// A packet that was put together from fragments, which arrive in one domain for all, and over one device:
+    /// where there are several, fragments are Linux's.
     pub(crate) fn reassembled(&mut self, bytes: &mut [u8], checksum: Checksum, now: Instant) {
         let domain = match self.core.paths.graph().classify(bytes) {
             Verdict::Path { domain, .. } => Some(usize::from(domain)),
             _ => udp_port(bytes).and_then(|port| Some(self.homes.get(&port)?.1)),
         };
         let sibling = domain.filter(|domain| *domain != self.domain).and_then(|n| self.siblings.get(n));
-        match sibling.map(|sibling| sibling.pass(bytes, false)) {
-            None => self.arrived(bytes, checksum, now),
+        match sibling.map(|sibling| sibling.pass(bytes, 0, false)) {
+            None => self.arrived(bytes, 0, checksum, now),
             Some(Err(reason)) => self.core.drops.count(reason),
             Some(Ok(())) => {}
         }
     }
 
     /// A frame that another domain has passed on.
-    pub fn passed_on(&mut self, mut bytes: Box<[u8]>, maybe_partial: bool, now: Instant) {
+    pub fn passed_on(&mut self, mut bytes: Box<[u8]>, device: u8, maybe_partial: bool, now: Instant) {
         self.has_come();
         let checksum = if maybe_partial { Checksum::MaybePartial } else { Checksum::Unknown };
-        self.arrived(&mut bytes, checksum, now);
+        self.arrived(&mut bytes, device, checksum, now);
         // Paths may have waited for what has just been learnt.
         self.answer_requests(now);
     }
@@ -345,9 +346,9 @@ impl Engine {
         }
     }
 
-    /// A frame that is in no ring: put together from fragments, or passed on.
-    pub(crate) fn arrived(&mut self, bytes: &mut [u8], checksum: Checksum, now: Instant) {
-        if let Some(id) = self.core.arrive(bytes, checksum, now) {
+    /// A frame that is in no ring and came over this device: put together from fragments, or passed on.
+    pub(crate) fn arrived(&mut self, bytes: &mut [u8], device: u8, checksum: Checksum, now: Instant) {
+        if let Some(id) = self.core.arrive(bytes, device, checksum, now) {
             self.conclude(id, now);
         }
     }

@@ -1,10 +1,10 @@
-//! Opens the device that is configured, and learns from it what the modules must know of the link: addresses,
+//! Opens the devices that are configured, and learns from them what the modules must know of the links: addresses,
 //! routers, who keeps the neighbours, and where packets are received.
 
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
-use crate::settings::Settings;
-use crate::stack::{self, Link};
+use crate::settings::{Link, Settings};
+use crate::stack::{self, Links};
 use crate::strangers::Gate;
 use silk_config::{DeviceKind, Napi, XdpMode};
 use silk_device::netlink::Standing;
@@ -12,6 +12,7 @@ use silk_device::{End, OpenError, Steered, netlink, packet, tap, xdp};
 use silk_executor::join::{random, tables_of};
 use silk_executor::link::{self, GSO, own_mac, tables_in_memory};
 use silk_path::classify::Tables;
+use silk_path::classify::layout::DEVICES;
 use silk_wire::ipv6;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
@@ -19,36 +20,35 @@ use std::sync::{Arc, Mutex};
 /// Buckets of the flow table: a quarter of a million connections at half load.
 const BUCKETS: u32 = 1 << 17;
 
-/// An opened device.
+/// The opened devices.
 pub struct Opened {
-    /// One for each domain.
-    pub ends: Vec<End>,
+    /// Of each device one for each domain.
+    pub ends: Vec<Vec<End>>,
     /// The classifier's tables.
     pub tables: Tables,
     /// What the modules must know.
-    pub link: Link,
-    /// The interface's number, where Linux shares it.
-    pub interface: Option<u32>,
+    pub links: Links,
+    /// The interfaces' numbers, where Linux shares them.
+    pub interfaces: Vec<u32>,
     /// The threads that do the receive work, with `napi = "threaded"`.
     pub receiving: Receiving,
     /// Kept while the daemon runs: dropping it detaches the XDP program.
     pub gate: Gate,
 }
 
-/// Opens the configured device and learns from it which addresses are ours.
+/// Opens the configured devices and learns from them which addresses are ours.
 pub fn open(settings: &mut Settings) -> Result<Opened, String> {
     let opened = match settings.config.device.kind {
         DeviceKind::Xdp => open_xdp(settings)?,
         _ => open_own(settings)?,
     };
-    let Standing { addresses, gateway, gateway6 } = &opened.link.standing;
-    settings.addresses = addresses.iter().map(|(address, _)| *address).collect();
-    settings.networks = addresses.clone();
-    settings.configured = addresses.clone();
-    settings.routers = [gateway.map(IpAddr::from), gateway6.map(IpAddr::from)];
+    let interfaces = opened.interfaces.iter().copied().chain(std::iter::repeat(0));
+    let links = opened.links.standings.iter().zip(interfaces);
+    settings.links = links.map(|(standing, interface)| link_of(standing, interface)).collect();
+    settings.addresses = settings.networks().map(|(address, _)| *address).collect();
+    settings.configured = settings.links.first().map_or(Vec::new(), |link| link.networks.clone());
     settings.speaks_v6 = stack::speaks_v6(&settings.config)?;
-    settings.mtu = opened.link.device.mtu;
-    settings.interface = opened.interface.unwrap_or(0);
+    settings.mtu = opened.links.mtu();
     if settings.addresses.iter().all(IpAddr::is_ipv6) {
         return Err(
             "the interface has no IPv4 address: give it one (`ip address add`), then start again".into()
@@ -57,12 +57,58 @@ pub fn open(settings: &mut Settings) -> Result<Opened, String> {
     Ok(opened)
 }
 
+fn link_of(standing: &Standing, interface: u32) -> Link {
+    let routers = [standing.gateway.map(IpAddr::from), standing.gateway6.map(IpAddr::from)];
+    Link { interface, networks: standing.addresses.clone(), routers }
+}
+
 fn secret() -> [u64; 2] {
     std::array::from_fn(|_| random())
 }
 
 fn open_xdp(settings: &Settings) -> Result<Opened, String> {
-    let device = &settings.config.device;
+    let wishes: Vec<_> = settings.config.devices().map(|device| wish(settings, device)).collect();
+    let mut opened = xdp::open_all(&wishes).map_err(|error| error.to_string())?;
+    let told = |error: netlink::NetlinkError| error.to_string();
+    let mut kernel = netlink::Netlink::open().map_err(told)?;
+    let mut ends = vec![std::mem::take(&mut opened.ends)];
+    let mut interfaces = vec![opened.interface.clone()];
+    for further in &mut opened.further {
+        ends.push(std::mem::take(&mut further.ends));
+        interfaces.push(further.interface.clone());
+    }
+    let words = opened.tables;
+    let opened = Arc::new(Mutex::new(opened));
+    let gate = Gate::of(&opened);
+    gate.set_openings(&settings.classes).map_err(|error| error.to_string())?;
+    let (mut devices, mut standings, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut vlans, mut receiving) = ([0; DEVICES], Receiving::default());
+    for (number, (device, interface)) in (0u32..).zip(settings.config.devices().zip(&interfaces)) {
+        gate.set_linux(number, device.linux_packets).map_err(|error| error.to_string())?;
+        let vlan = device.vlan.unwrap_or(0);
+        let shared = shared(&mut kernel, interface, vlan)?;
+        standings.push(kernel.standing(shared.index).map_err(told)?);
+        numbers.push(shared.index);
+        let mtu = device.mtu.map_or(shared.mtu, u32::from).min(u32::from(u16::MAX)) as u16;
+        devices.push(silk_modules::Device { address: shared.mac.0, mtu, gso: GSO, checksum_offload: true });
+        vlans.iter_mut().skip(number as usize).take(1).for_each(|of| *of = vlan);
+        if device.napi == Napi::Threaded {
+            receiving = receiving.and(thread_napi(device, interface, &opened, settings)?);
+        }
+    }
+    link::serve_all(&mut standings, stack::speaks_v6(&settings.config)?);
+    Ok(Opened {
+        ends,
+        tables: tables_of(words, vlans)?,
+        links: Links { devices, standings, shared: true, secret: secret() },
+        interfaces: numbers,
+        receiving,
+        gate,
+    })
+}
+
+/// How a device is to be opened.
+fn wish<'c>(settings: &Settings, device: &'c silk_config::Device) -> (&'c str, xdp::Options) {
     let name = device.interface.as_ref().map_or("", |name| name.as_str());
     let options = xdp::Options {
         domains: settings.classes.domains() as u32,
@@ -72,38 +118,7 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
         mode: mode(device, name),
         ..xdp::Options::default()
     };
-    let mut opened = xdp::open(name, &options).map_err(|error| error.to_string())?;
-    let told = |error: netlink::NetlinkError| error.to_string();
-    let mut kernel = netlink::Netlink::open().map_err(told)?;
-    let vlan = device.vlan.unwrap_or(0);
-    let shared = shared(&mut kernel, &opened.interface, vlan)?;
-    let six = stack::speaks_v6(&settings.config)?;
-    let standing = link::served(kernel.standing(shared.index).map_err(told)?, six);
-    let (ends, words, interface) =
-        (std::mem::take(&mut opened.ends), opened.tables, opened.interface.clone());
-    let opened = Arc::new(Mutex::new(opened));
-    let gate = Gate::of(&opened);
-    let limited = gate.set_openings(&settings.classes).and_then(|()| gate.set_linux(device.linux_packets));
-    limited.map_err(|error| error.to_string())?;
-    let receiving = match device.napi {
-        Napi::Threaded => thread_napi(&interface, &opened, settings)?,
-        _ => Receiving::default(),
-    };
-    let tables = tables_of(words, vlan)?;
-    let mtu = device.mtu.map_or(shared.mtu, u32::from).min(u32::from(u16::MAX)) as u16;
-    Ok(Opened {
-        ends,
-        tables,
-        link: Link {
-            device: silk_modules::Device { address: shared.mac.0, mtu, gso: GSO, checksum_offload: true },
-            standing,
-            shared: true,
-            secret: secret(),
-        },
-        interface: Some(shared.index),
-        receiving,
-        gate,
-    })
+    (name, options)
 }
 
 /// Where the XDP program runs. On a veth a program in the driver takes the neighbour's segmentation offload, which
@@ -153,11 +168,11 @@ fn shared(
 /// overtake need not be interrupted to learn what else has arrived, and lets it run when it
 /// blocks or yields.
 fn thread_napi(
+    device: &silk_config::Device,
     interface: &netlink::Interface,
     opened: &Arc<Mutex<xdp::Device>>,
     settings: &Settings,
 ) -> Result<Receiving, String> {
-    let device = &settings.config.device;
     let highest = settings.classes.priorities.iter().copied().max().unwrap_or(0);
     let failed = |error: silk_device::napi::NapiError| format!("napi = \"threaded\": {error}");
     let threads = silk_device::napi::make_threaded(interface).map_err(failed)?;
@@ -221,28 +236,19 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
     };
     let mac = device.mac.map_or(mac, |mac| mac.0);
     let mtu = device.mtu.map_or(mtu, u32::from).min(u32::from(u16::MAX)) as u16;
+    let standing = Standing {
+        addresses: own_addresses(&device, network.address, mac),
+        gateway: device.gateway,
+        gateway6: device.gateway6,
+    };
+    let standings = vec![link::served(standing, stack::speaks_v6(&settings.config)?)];
+    let gso = if offload { GSO } else { 0 };
+    let devices = vec![silk_modules::Device { address: mac, mtu, gso, checksum_offload: offload }];
     Ok(Opened {
-        ends,
-        tables: tables_of(words, vlan)?,
-        link: Link {
-            device: silk_modules::Device {
-                address: mac,
-                mtu,
-                gso: if offload { GSO } else { 0 },
-                checksum_offload: offload,
-            },
-            standing: link::served(
-                Standing {
-                    addresses: own_addresses(&device, network.address, mac),
-                    gateway: device.gateway,
-                    gateway6: device.gateway6,
-                },
-                stack::speaks_v6(&settings.config)?,
-            ),
-            shared: false,
-            secret: secret(),
-        },
-        interface: None,
+        ends: vec![ends],
+        tables: tables_of(words, [vlan; DEVICES])?,
+        links: Links { devices, standings, shared: false, secret: secret() },
+        interfaces: Vec::new(),
         receiving: Receiving::default(),
         gate: Gate::default(),
     })

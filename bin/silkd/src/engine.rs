@@ -13,7 +13,7 @@ use crate::socket_end::SocketEnd;
 use crate::sockets::Sockets;
 use crate::unblock::Histogram;
 use silk_config::{Keepalive, Listen};
-use silk_device::End;
+use silk_device::{Receive, Transmit};
 use silk_executor::join::frame_of;
 use silk_executor::{Dispatch, clock};
 use silk_instant::Instant;
@@ -37,8 +37,12 @@ pub struct Parts {
     pub domain: usize,
     /// Its paths, none yet.
     pub paths: Paths,
-    /// Its end of the device.
-    pub end: End,
+    /// Where its frames arrive, of all devices.
+    pub receive: Box<dyn Receive>,
+    /// Where its frames leave, by device.
+    pub transmits: Vec<Box<dyn Transmit>>,
+    /// The interfaces' names, by device.
+    pub devices: Arc<[String]>,
     /// How its paths are ordered.
     pub policy: Box<dyn Policy + Send>,
     /// The classes in force.
@@ -72,6 +76,8 @@ pub struct Engine {
     pub(crate) domain: usize,
     /// The paths with their end of the device and their policy. The classifier's tables are all domains'.
     pub(crate) core: Dispatch<DomainPort>,
+    /// The interfaces' names, by device.
+    pub(crate) devices: Arc<[String]>,
     pub(crate) classes: Arc<Classes>,
     pub(crate) extend: bool,
     pub(crate) base: i32,
@@ -112,12 +118,13 @@ pub struct Engine {
 impl Engine {
     /// An engine without paths.
     pub fn new(parts: Parts) -> Self {
-        let port = DomainPort::new(parts.end.transmit, clock::now());
-        let ask = |paths: &Paths, _: &Tables, frame: &[u8]| paths.graph().classify(frame);
-        let device = parts.end.receive;
+        let port = DomainPort::new(parts.transmits, clock::now());
+        let ask =
+            |paths: &Paths, _: &Tables, frame: &[u8], device| paths.graph().classify_over(frame, device);
         Self {
             domain: parts.domain,
-            core: Dispatch::new(parts.paths, port, device, parts.policy, parts.tables, ask),
+            core: Dispatch::new(parts.paths, port, parts.receive, parts.policy, parts.tables, ask),
+            devices: parts.devices,
             classes: parts.classes,
             extend: parts.extend,
             base: parts.base,

@@ -180,7 +180,9 @@ impl Executor {
                 engine.open_datagram(socket, rings, &locals, peer, domain, now);
             }
             Command::Scout { socket, rings, recipe } => engine.open_scout(socket, rings, &recipe, now),
-            Command::Frame { bytes, maybe_partial } => engine.passed_on(bytes, maybe_partial, now),
+            Command::Frame { bytes, device, maybe_partial } => {
+                engine.passed_on(bytes, device, maybe_partial, now);
+            }
             Command::Reported(said) => {
                 engine.has_come();
                 engine.reported(true, *said, now);
@@ -188,13 +190,13 @@ impl Executor {
             Command::Group { group, joined } => engine.tell_of_group(group, joined, now),
             Command::Close { socket, generation } => engine.close(socket, Some(generation), false, now),
             Command::ProcessGone { family, process } => engine.process_gone(family, process, now),
-            Command::Neighbour { address, link } => engine.resolved(address, link, now),
+            Command::Neighbour { device, address, link } => engine.resolved((device, address), link, now),
             Command::Priority { peer, socket, priority } => {
                 let outcome = engine.prioritise(socket, priority);
                 engine.tell_control(Event::Prioritised { peer, outcome });
             }
             Command::Classes(classes) => engine.set_classes(classes),
-            Command::Routes(standing) => engine.follow(&standing, now),
+            Command::Routes(standings) => engine.follow(&standings, now),
             Command::Report(to) => {
                 let _ = to.send(engine.report());
             }

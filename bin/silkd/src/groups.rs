@@ -71,7 +71,8 @@ impl Server {
         let ours = by_address.is_none_or(|at| self.settings.addresses.contains(&at));
         // Linux knows silk's own interface by no number, or by one that is not told here.
         let own = stack::owns_link(&self.settings.config);
-        if !ours || (!own && at.1 != 0 && at.1 != self.settings.interface) {
+        let named = at.1 == 0 || self.settings.links.iter().any(|link| link.interface == at.1);
+        if !ours || (!own && !named) {
             return Ok(Reply::NotOurs);
         }
         let name = SocketName { family, slot };

@@ -7,7 +7,7 @@ use crate::command::Command;
 use crate::engine::Engine;
 use crate::server::Server;
 use crate::settings::Settings;
-use silk_device::netlink::Standing;
+use silk_device::netlink::{Finder, Standing};
 use silk_modules::ip::{Ip, Routes};
 use silk_modules::ip6::Ip6;
 use silk_modules::nd::Nd;
@@ -35,11 +35,12 @@ pub struct Moves {
 }
 
 impl Settings {
-    /// Takes over how the interface stands now.
-    pub fn follow(&mut self, standing: &Standing) -> Moves {
+    /// Takes over how the interface of each device stands now.
+    pub fn follow(&mut self, standings: &[Standing]) -> Moves {
         let mut moves = Moves::default();
-        let of = |all: &[(IpAddr, u8)]| all.iter().map(|(address, _)| *address).collect::<Vec<_>>();
-        let (before, now) = (of(&self.networks), of(&standing.addresses));
+        let before: Vec<IpAddr> = self.networks().map(|(address, _)| *address).collect();
+        let now = standings.iter().flat_map(|standing| &standing.addresses);
+        let now: Vec<IpAddr> = now.map(|(address, _)| *address).collect();
         moves.gone = before.iter().filter(|address| !now.contains(address)).copied().collect();
         for address in now.iter().copied() {
             if self.addresses.contains(&address) {
@@ -54,13 +55,17 @@ impl Settings {
         }
         self.beyond.retain(|address| now.contains(address));
         self.beyond.extend(&moves.beyond);
-        let mut networks = standing.addresses.clone();
-        networks.retain(|(address, _)| self.addresses.contains(address));
-        moves.networks = networks != self.networks;
-        self.networks = networks;
-        let routers = [standing.gateway.map(IpAddr::from), standing.gateway6.map(IpAddr::from)];
-        let before = std::mem::replace(&mut self.routers, routers);
-        moves.routers = [0, 1].map(|family| Some(routers[family]).filter(|now| *now != before[family]));
+        let routers = |of: &Self| [false, true].map(|six| of.router(six).map(|(_, router)| router));
+        let before = routers(self);
+        for (link, standing) in self.links.iter_mut().zip(standings) {
+            let mut networks = standing.addresses.clone();
+            networks.retain(|(address, _)| self.addresses.contains(address));
+            let routers = [standing.gateway.map(IpAddr::from), standing.gateway6.map(IpAddr::from)];
+            moves.networks |= networks != link.networks;
+            (link.networks, link.routers) = (networks, routers);
+        }
+        let now = routers(self);
+        moves.routers = [0, 1].map(|family| Some(now[family]).filter(|now| *now != before[family]));
         moves
     }
 
@@ -77,20 +82,21 @@ impl Settings {
 }
 
 impl Server {
-    /// Looks how the interface stands, if something has changed and the last look was not just now.
+    /// Looks how the interfaces stand, if something has changed and the last look was not just now.
     pub(crate) fn follow_link(&mut self) {
-        let Some(finder) = self.neighbours.as_mut().filter(|finder| finder.has_moved()) else { return };
-        if self.looked.is_some_and(|looked| looked.elapsed() < PAUSE) {
+        let moved = self.neighbours.iter().any(Finder::has_moved);
+        if !moved || self.looked.is_some_and(|looked| looked.elapsed() < PAUSE) {
             return;
         }
         self.looked = Some(Instant::now());
-        let Ok(standing) = finder.standing() else { return };
-        let known = standing.addresses.iter().any(|(address, _)| address.is_ipv4());
-        if !known {
-            // An interface that is just being configured anew; it is looked at again when it is.
+        let standings: Result<Vec<Standing>, _> = self.neighbours.iter_mut().map(Finder::standing).collect();
+        let Ok(standings) = standings else { return };
+        let mut addresses = standings.iter().flat_map(|standing| &standing.addresses);
+        if !addresses.any(|(address, _)| address.is_ipv4()) {
+            // They are just being configured anew, and looked at again when they are.
             return;
         }
-        self.take_over(standing);
+        self.take_over(standings);
     }
 
     /// Routers advertise this on a link of silk's own: beside it stands what is configured.
@@ -99,19 +105,22 @@ impl Server {
         let (gateway, gateway6) = (device.gateway, device.gateway6.or(router));
         let mut addresses = self.settings.configured.clone();
         addresses.extend(made.iter().map(|(address, length)| (IpAddr::from(*address), *length)));
-        self.take_over(Standing { addresses, gateway, gateway6 });
+        self.take_over(vec![Standing { addresses, gateway, gateway6 }]);
     }
 
-    fn take_over(&mut self, standing: Standing) {
-        let moves = self.settings.follow(&standing);
+    fn take_over(&mut self, mut standings: Vec<Standing>) {
+        let moves = self.settings.follow(&standings);
         if moves == Moves::default() {
             return;
         }
         if moves.new.iter().any(|address| !self.tables.is_local(*address)) {
             self.serve_new_addresses();
         }
-        let standing = Arc::new(Standing { addresses: self.settings.networks.clone(), ..standing });
-        self.tell_all(|| Command::Routes(standing.clone()));
+        for (standing, link) in standings.iter_mut().zip(&self.settings.links) {
+            standing.addresses.clone_from(&link.networks);
+        }
+        let standings: Arc<[Standing]> = standings.into();
+        self.tell_all(|| Command::Routes(standings.clone()));
         self.tell_of_moves(&moves);
     }
 
@@ -132,10 +141,12 @@ impl Server {
         moves.gone.iter().for_each(|address| eprintln!("silkd: {address} is gone from the interface"));
         let beyond = moves.beyond.iter();
         beyond.for_each(|address| eprintln!("silkd: {address} is Linux's: the classifier holds no more"));
+        let interface =
+            if self.settings.links.len() > 1 { "an interface of silk's" } else { "the interface" };
         for (router, family) in moves.routers.iter().zip(["IPv4", "IPv6"]) {
             match router {
                 Some(Some(router)) => eprintln!("silkd: what is far is reached by {router} over {family}"),
-                Some(None) => eprintln!("silkd: no default route of {family} leads over the interface"),
+                Some(None) => eprintln!("silkd: no default route of {family} leads over {interface}"),
                 None => {}
             }
         }
@@ -143,22 +154,27 @@ impl Server {
 }
 
 impl Engine {
-    /// The interface's addresses and routers are these now.
-    pub fn follow(&mut self, standing: &Standing, now: silk_instant::Instant) {
-        let (mut four, mut six) = (Vec::new(), Vec::new());
-        for (address, prefix) in &standing.addresses {
-            match address {
-                IpAddr::V4(address) => four.push((*address, *prefix)),
-                IpAddr::V6(address) => six.push((*address, *prefix)),
+    /// The addresses and routers of the interfaces are these now, by device.
+    pub fn follow(&mut self, standings: &[Standing], now: silk_instant::Instant) {
+        let (mut routes, mut routes6) = (Routes::default(), Routes::default());
+        for (device, standing) in (0..).zip(standings) {
+            let (mut four, mut six) = (Vec::new(), Vec::new());
+            for (address, prefix) in &standing.addresses {
+                match address {
+                    IpAddr::V4(address) => four.push((*address, *prefix)),
+                    IpAddr::V6(address) => six.push((*address, *prefix)),
+                }
             }
+            routes.add_link(device, &four, standing.gateway);
+            routes6.add_link(device, &six, standing.gateway6);
         }
+        let addresses: Vec<Ipv6Addr> = routes6.addresses().collect();
         if let Some(ip) = self.core.paths.module_mut::<Ip>() {
-            ip.routes.become_these(Routes::new(&four, standing.gateway));
+            ip.routes.become_these(routes);
         }
         if let Some(ip) = self.core.paths.module_mut::<Ip6>() {
-            ip.routes.become_these(Routes::new(&six, standing.gateway6));
+            ip.routes.become_these(routes6);
         }
-        let addresses: Vec<_> = six.iter().map(|(address, _)| *address).collect();
         if let Some(nd) = self.core.paths.module_mut::<Nd>() {
             nd.become_these(&addresses, &mut self.core.port);
         }
@@ -169,6 +185,7 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Link;
     use silk_config::Config;
     use std::path::PathBuf;
 
@@ -182,16 +199,17 @@ mod tests {
         let mut settings = Settings::new(config, PathBuf::new());
         settings.speaks_v6 = true;
         settings.addresses = vec![ip("10.0.0.1"), ip("fd00::1")];
-        settings.networks = vec![(ip("10.0.0.1"), 24), (ip("fd00::1"), 64)];
+        let networks = vec![(ip("10.0.0.1"), 24), (ip("fd00::1"), 64)];
+        settings.links = vec![Link { networks, ..Link::default() }];
         settings
     }
 
-    fn standing(addresses: &[(&str, u8)], router: Option<&str>) -> Standing {
-        Standing {
+    fn standing(addresses: &[(&str, u8)], router: Option<&str>) -> [Standing; 1] {
+        [Standing {
             addresses: addresses.iter().map(|(address, length)| (ip(address), *length)).collect(),
             gateway: router.map(|router| router.parse().unwrap()),
             gateway6: None,
-        }
+        }]
     }
 
     const BOTH: [(&str, u8); 2] = [("10.0.0.1", 24), ("fd00::1", 64)];
@@ -246,8 +264,27 @@ mod tests {
         let all: Vec<(&str, u8)> = many.iter().map(|address| (address.as_str(), 24)).collect();
         let moves = settings.follow(&standing(&all, None));
         assert_eq!((moves.new.len(), moves.beyond), (7, vec![ip("10.0.0.9")]));
-        assert_eq!(settings.networks.len(), 8);
+        assert_eq!(settings.networks().count(), 8);
         assert_eq!(settings.follow(&standing(&all, None)), Moves::default(), "it was told");
+    }
+
+    #[test]
+    fn of_several_interfaces_one_may_lose_all_while_the_others_stay_as_they_are() {
+        let mut settings = settings();
+        settings.addresses.push(ip("10.0.1.1"));
+        settings.links.push(Link { networks: vec![(ip("10.0.1.1"), 24)], ..Link::default() });
+        let both = |second: &[(&str, u8)], router| [standing(&BOTH, None), standing(second, router)].concat();
+        let here = [("10.0.1.1", 24)];
+        assert_eq!(settings.follow(&both(&here, None)), Moves::default());
+        let routed = settings.follow(&both(&here, Some("10.0.1.254"))).routers;
+        assert_eq!(routed, [Some(Some(ip("10.0.1.254"))), None]);
+        assert_eq!(settings.source_for(ip("192.0.2.7")), Some(ip("10.0.1.1")));
+        let moves = settings.follow(&both(&[], None));
+        assert_eq!((moves.gone, moves.routers), (vec![ip("10.0.1.1")], [Some(None), None]));
+        assert_eq!(
+            ["10.0.0.9", "10.0.1.9"].map(|to| settings.source_for(ip(to))),
+            [Some(ip("10.0.0.1")), None]
+        );
     }
 
     #[test]

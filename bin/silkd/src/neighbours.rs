@@ -10,9 +10,9 @@ use silk_modules::mld::Mld;
 use std::net::IpAddr;
 
 impl Engine {
-    /// A path needs a neighbour's link address: the control thread has it found.
-    pub(crate) fn resolve(&mut self, address: IpAddr) {
-        self.tell_control(Told::Resolve(address));
+    /// A path needs the link address of a neighbour beside a device: the control thread has it found.
+    pub(crate) fn resolve(&mut self, device: u8, address: IpAddr) {
+        self.tell_control(Told::Resolve { device, address });
     }
 
     /// A group is heard here from now on, or not: where the link is ours, it is told so.
@@ -32,9 +32,9 @@ impl Engine {
         self.answer_requests(now);
     }
 
-    /// A neighbour's link address, or that it has none.
-    pub fn resolved(&mut self, address: IpAddr, link: Option<[u8; 6]>, now: Instant) {
-        self.core.learn(address, link, now);
+    /// The link address of a neighbour beside a device, or that it has none.
+    pub fn resolved(&mut self, neighbour: (u8, IpAddr), link: Option<[u8; 6]>, now: Instant) {
+        self.core.learn(neighbour, link, now);
         self.answer_requests(now);
     }
 }

@@ -197,7 +197,7 @@ impl Engine {
         match request {
             Request::Create { top, attrs, by } => self.accept(top, attrs, by, now),
             Request::Destroy(id) => self.destroy(id, now),
-            Request::Resolve(address) => self.resolve(address),
+            Request::Resolve { device, address } => self.resolve(device, address),
             Request::Wake(id) => {
                 self.core.paths.report(id, now, &mut self.core.port, silk_path::Report::Resolved);
                 self.conclude(id, now);

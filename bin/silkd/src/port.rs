@@ -3,7 +3,7 @@
 
 use crate::socket_end::SocketEnd;
 use crate::wheel::Wheel;
-use silk_device::{Transmit, Transmitted};
+use silk_device::Transmit;
 use silk_executor::clock;
 use silk_executor::join::offload;
 use silk_instant::Instant;
@@ -17,7 +17,8 @@ const LAZY: Duration = Duration::from_millis(20);
 
 /// The port of one domain.
 pub struct DomainPort {
-    transmit: Box<dyn Transmit>,
+    /// Of each device, by number.
+    transmits: Vec<Box<dyn Transmit>>,
     wheel: Wheel<u32>,
     /// For each path index, the instant it is in the wheel for; FAR: it is not.
     armed: Vec<Instant>,
@@ -37,10 +38,10 @@ pub struct DomainPort {
 }
 
 impl DomainPort {
-    /// The port of a domain that sends through `transmit`.
-    pub fn new(transmit: Box<dyn Transmit>, now: Instant) -> Self {
+    /// The port of a domain that sends through these, one of each device.
+    pub fn new(transmits: Vec<Box<dyn Transmit>>, now: Instant) -> Self {
         Self {
-            transmit,
+            transmits,
             wheel: Wheel::new(now),
             armed: Vec::new(),
             events: Vec::with_capacity(64),
@@ -57,7 +58,7 @@ impl DomainPort {
     pub fn flush(&mut self, now: Instant) {
         if std::mem::take(&mut self.sent) || self.lazy <= now {
             self.lazy = Instant::FAR;
-            self.transmit.flush();
+            self.transmits.iter_mut().for_each(|transmit| transmit.flush());
         }
     }
 
@@ -79,9 +80,10 @@ impl DomainPort {
         });
     }
 
-    /// What the device did with what was sent.
-    pub fn transmitted(&self) -> Transmitted {
-        self.transmit.transmitted()
+    /// What the devices did with what was sent: how much was refused, and how much of that for want of room.
+    pub fn refused(&self) -> (u64, u64) {
+        let all = self.transmits.iter().map(|transmit| transmit.transmitted());
+        all.fold((0, 0), |(dropped, full), sent| (dropped + sent.dropped(), full + sent.full))
     }
 
     /// Puts the ring of a datagram socket at the top of its path.
@@ -121,7 +123,9 @@ impl DomainPort {
 
 impl Port for DomainPort {
     fn transmit(&mut self, _: PathId, msg: &Message<'_>) -> Result<(), DropReason> {
-        self.transmit.send(msg.bytes(), msg.ext(), offload(msg));
+        let transmit = self.transmits.get_mut(usize::from(msg.meta.link.device));
+        let transmit = transmit.ok_or(DropReason::DeviceRefused)?;
+        transmit.send(msg.bytes(), msg.ext(), offload(msg));
         if !msg.meta.lazy {
             self.sent = true;
         } else if self.lazy == Instant::FAR {

@@ -103,10 +103,10 @@ struct Shared {
     state: Mutex<State>,
 }
 
-/// The receive threads of an interface; shared by the executors above the ordinary and the
+/// The receive threads of each interface that has some; shared by the executors above the ordinary and the
 /// watchdog.
 #[derive(Clone, Default)]
-pub struct Receiving(Option<Arc<Shared>>);
+pub struct Receiving(Vec<Arc<Shared>>);
 
 impl Receiving {
     /// These threads, prompt at first if the highest domain has this real-time priority and
@@ -130,7 +130,7 @@ impl Receiving {
         }
         let sums = Sums::default();
         let state = State { manner, quiet: Duration::ZERO, window: Duration::ZERO, sums };
-        Ok(Self(Some(Arc::new(Shared {
+        Ok(Self(vec![Arc::new(Shared {
             threads,
             priority,
             serving: manner,
@@ -139,18 +139,26 @@ impl Receiving {
             wanted: AtomicBool::new(true),
             batched: AtomicBool::new(false),
             state: Mutex::new(state),
-        }))))
+        })]))
+    }
+
+    /// The threads of both.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
     }
 
     /// A class above the ordinary has work. Costs nothing unless it is the first in a while.
     pub fn want_prompt(&self) {
-        let Some(shared) = &self.0 else { return };
-        if !shared.wanted.load(Relaxed) {
-            shared.wanted.store(true, Relaxed);
-        }
-        if shared.batched.load(Relaxed) {
-            let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-            shared.change(&mut state, shared.serving);
+        for shared in &self.0 {
+            if !shared.wanted.load(Relaxed) {
+                shared.wanted.store(true, Relaxed);
+            }
+            if shared.batched.load(Relaxed) {
+                let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+                shared.change(&mut state, shared.serving);
+            }
         }
     }
 
@@ -158,7 +166,7 @@ impl Receiving {
     /// each, because these interrupt nobody and a higher class may wait for what they receive.
     pub fn needs_turns(&self) -> bool {
         let batched = |shared: &Arc<Shared>| shared.priority.is_some() && shared.serving == Manner::Batched;
-        self.0.as_ref().is_some_and(batched)
+        self.0.iter().any(batched)
     }
 
     /// Lets them be as they were: the daemon ends.
@@ -171,19 +179,7 @@ impl Receiving {
 
     /// Looks what is wanted and what it has cost; `passed` since the last look.
     pub fn look(&self, passed: Duration) {
-        let Some(shared) = self.0.as_ref().filter(|shared| shared.priority.is_some()) else { return };
-        let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let wanted = shared.wanted.swap(false, Relaxed);
-        state.quiet = if wanted { Duration::ZERO } else { state.quiet + passed };
-        state.window += passed;
-        let mut load = None;
-        if state.window >= WINDOW {
-            let now = shared.sums();
-            load = Some(now.since(state.sums, state.window));
-            (state.window, state.sums) = (Duration::ZERO, now);
-        }
-        let manner = next(state.manner, state.quiet, load, shared.serving);
-        shared.change(&mut state, manner);
+        self.0.iter().filter(|shared| shared.priority.is_some()).for_each(|shared| shared.look(passed));
     }
 }
 
@@ -208,6 +204,22 @@ fn schedule(manner: Manner, priority: Option<u8>) -> Schedule {
 }
 
 impl Shared {
+    fn look(&self, passed: Duration) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = self.wanted.swap(false, Relaxed);
+        state.quiet = if wanted { Duration::ZERO } else { state.quiet + passed };
+        state.window += passed;
+        let mut load = None;
+        if state.window >= WINDOW {
+            let now = self.sums();
+            load = Some(now.since(state.sums, state.window));
+            (state.window, state.sums) = (Duration::ZERO, now);
+        }
+        let manner = next(state.manner, state.quiet, load, self.serving);
+        self.change(&mut state, manner);
+    }
+
+    /// What its threads have used, and what has come over all interfaces, which the program counts together.
     fn sums(&self) -> Sums {
         let device = self.device.lock().unwrap_or_else(PoisonError::into_inner);
         let received = |domain| {

@@ -3,7 +3,7 @@
 use crate::command::{Holder, SocketName};
 use crate::engine::Engine;
 use silk_control::{ClassReport, DropCount, PathReport, Report, TcpReport, ThreadReport};
-use silk_path::{ClassUse, DropReason, DropTotals, Path};
+use silk_path::{Attrs, ClassUse, DropReason, DropTotals, Path};
 use silk_stream::TcpInfo;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -59,6 +59,7 @@ impl Engine {
             id: u64::from(state.id.generation) << 32 | (self.domain as u64) << 24 | u64::from(state.id.index),
             class: self.classes.name(class).to_owned(),
             priority: attrs.priority().map_or_else(|| self.priority(), u32::from),
+            device: self.device_of(attrs),
             modules: path.modules().map(|module| modules.name(module).to_owned()).collect(),
             local: attrs.local().map_or(String::new(), |address| address.to_string()),
             peer: attrs.remote().map_or(String::new(), |address| address.to_string()),
@@ -78,6 +79,13 @@ impl Engine {
             retransmits: info.map_or(0, |info| info.segments_again.into()),
             tcp: info.map(|info| Box::new(tcp_report(info.algorithm.name(), &self.tcp_info(path)))),
         }
+    }
+
+    /// The interface at the bottom of a path; that of the one device also where the path has none of its own.
+    fn device_of(&self, attrs: &Attrs) -> String {
+        let only = (self.devices.len() == 1).then_some(0);
+        let number = attrs.device().or(only).map(usize::from);
+        number.and_then(|number| self.devices.get(number)).cloned().unwrap_or_default()
     }
 
     /// CPU time of the thread that serves a socket now, which is charged when it is done, ns.
@@ -121,13 +129,13 @@ impl Engine {
             counts.extend(of_totals(&class.past_drops));
         }
         let received = self.core.device.received();
-        let sent = self.core.port.transmitted();
+        let (refused, full) = self.core.port.refused();
         for (reason, count) in [
             ("device: receive ring full", received.ring_full),
             ("device: no buffer", received.no_buffer),
             ("device: malformed", received.malformed),
-            ("device: transmit queue full", sent.full),
-            ("device: refused", sent.dropped() - sent.full),
+            ("device: transmit queue full", full),
+            ("device: refused", refused - full),
         ] {
             if count > 0 {
                 counts.push(DropCount { reason: reason.to_owned(), count });

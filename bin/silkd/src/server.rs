@@ -30,6 +30,7 @@ use std::time::Instant;
 const LISTENER: u64 = 0;
 const EVENTS: u64 = 1;
 const SIGNALS: u64 = 2;
+/// Of the first device; the others' follow.
 const NEIGHBOURS: u64 = 3;
 const FIRST_LIFELINE: u64 = 16;
 
@@ -75,7 +76,7 @@ pub struct Server {
     pub(crate) tables: Tables,
     /// What is let in of what belongs to no path.
     pub(crate) gate: Gate,
-    pub(crate) neighbours: Option<Finder>,
+    pub(crate) neighbours: Vec<Finder>,
     /// When it was last looked how the interface stands.
     pub(crate) looked: Option<Instant>,
     /// The threads whose priority the watchdog may take away.
@@ -92,8 +93,8 @@ pub struct Parts {
     pub events: (Sender<Event>, Receiver<Event>),
     /// Becomes readable on SIGINT, SIGTERM and SIGHUP.
     pub signals: OwnedFd,
-    /// Where executors ask for neighbours to be found, if Linux keeps them.
-    pub neighbours: Option<Finder>,
+    /// Where executors ask for neighbours to be found, by device, if Linux keeps them.
+    pub neighbours: Vec<Finder>,
     /// What wakes the control thread when there are events.
     pub event: Arc<OwnedFd>,
     /// The classifier's tables.
@@ -163,8 +164,8 @@ impl Server {
         server.watch(server.socket.as_fd(), LISTENER).map_err(failed)?;
         server.watch(server.signals.as_fd(), SIGNALS).map_err(failed)?;
         server.watch(server.event.as_fd(), EVENTS).map_err(failed)?;
-        if let Some(neighbours) = &server.neighbours {
-            server.watch(neighbours.fd(), NEIGHBOURS).map_err(failed)?;
+        for (finder, name) in server.neighbours.iter().zip(NEIGHBOURS..FIRST_LIFELINE) {
+            server.watch(finder.fd(), name).map_err(failed)?;
         }
         Ok(server)
     }
@@ -192,7 +193,7 @@ impl Server {
                 match event.data.u64() {
                     LISTENER => self.welcome(),
                     EVENTS => silk_stream::wake::drain(self.event.as_fd()),
-                    NEIGHBOURS => self.hear_neighbours(),
+                    name @ NEIGHBOURS..FIRST_LIFELINE => self.hear_neighbours((name - NEIGHBOURS) as u8),
                     SIGNALS => {
                         if self.signalled() {
                             return Ok(Ended::Signal);
@@ -244,9 +245,10 @@ impl Server {
                     let reply = outcome.map_or_else(Reply::Refused, |()| Reply::Done);
                     self.reply(peer, &reply, &[]);
                 }
-                Event::Resolve(address) => {
-                    if let Some(answer) = self.neighbours.as_mut().and_then(|n| n.ask(address)) {
-                        self.tell_neighbour(answer);
+                Event::Resolve { device, address } => {
+                    let finder = self.neighbours.get_mut(usize::from(device));
+                    if let Some(answer) = finder.and_then(|finder| finder.ask(address)) {
+                        self.tell_neighbour(device, answer);
                     }
                 }
                 Event::Routers { addresses, router } => self.follow_routers(&addresses, router),
@@ -254,13 +256,14 @@ impl Server {
         }
     }
 
-    fn hear_neighbours(&mut self) {
-        let answers = self.neighbours.as_mut().map(Finder::changes).unwrap_or_default();
-        answers.into_iter().for_each(|answer| self.tell_neighbour(answer));
+    fn hear_neighbours(&mut self, device: u8) {
+        let finder = self.neighbours.get_mut(usize::from(device));
+        let answers = finder.map(Finder::changes).unwrap_or_default();
+        answers.into_iter().for_each(|answer| self.tell_neighbour(device, answer));
     }
 
-    fn tell_neighbour(&self, (address, link): Found) {
-        self.tell_all(|| Command::Neighbour { address, link });
+    fn tell_neighbour(&self, device: u8, (address, link): Found) {
+        self.tell_all(|| Command::Neighbour { device, address, link });
     }
 
     /// The settings in force.

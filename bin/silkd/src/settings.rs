@@ -23,23 +23,49 @@ pub struct Settings {
     /// The local addresses that are silk's, in the order that the classifier has them; also those that
     /// the interface had once.
     pub addresses: Vec<IpAddr>,
-    /// Networks that are reached over silk's interface: its address there now, and the prefix's
-    /// length. Whatever is not in one of them, or behind a router, is Linux's to reach.
-    pub networks: Vec<(IpAddr, u8)>,
-    /// The networks that the link had at first.
+    /// What is on the link of each device.
+    pub links: Vec<Link>,
+    /// The networks that the first link had at first.
     pub configured: Vec<(IpAddr, u8)>,
     /// Addresses of the interface for which the classifier has no room.
     pub beyond: Vec<IpAddr>,
     /// The paths that sockets of `PF_SCOUT` can build.
     pub recipes: Vec<Recipe>,
-    /// The router of the default route over silk's interface, of IPv4 and of IPv6.
-    pub routers: [Option<IpAddr>; 2],
     /// The graph speaks IPv6.
     pub speaks_v6: bool,
-    /// Bytes of the largest IP packet of the link.
+    /// Bytes of the largest IP packet that every link takes.
     pub mtu: u16,
+}
+
+/// What is on the link of one device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Link {
     /// Linux's number of the interface that it shares; zero: it shares none.
     pub interface: u32,
+    /// Networks that are reached over it: our address there now, and the prefix's
+    /// length. Whatever is in none of any link, nor behind a router, is Linux's to reach.
+    pub networks: Vec<(IpAddr, u8)>,
+    /// The router of the default route where that leads over it, of IPv4 and of IPv6.
+    pub routers: [Option<IpAddr>; 2],
+}
+
+impl Link {
+    /// Our address on the link's smallest network that `neighbour` is in, and the length of its prefix: of several,
+    /// of IPv4 the first, as with Linux.
+    fn beside(&self, neighbour: IpAddr) -> Option<(IpAddr, u8)> {
+        let on_link = || {
+            let all = self.networks.iter().copied();
+            all.filter(|(network, length)| same_network(*network, neighbour, *length))
+        };
+        let longest = on_link().map(|(_, length)| length).max()?;
+        let mut nearest = on_link().filter(|(_, length)| *length == longest);
+        if neighbour.is_ipv6() { nearest.next_back() } else { nearest.next() }
+    }
+
+    /// Whether an address of ours is on it.
+    fn has(&self, ours: IpAddr) -> bool {
+        self.networks.iter().any(|(address, _)| *address == ours)
+    }
 }
 
 impl Settings {
@@ -52,14 +78,12 @@ impl Settings {
             classes,
             joined: false,
             addresses: Vec::new(),
-            networks: Vec::new(),
+            links: Vec::new(),
             configured: Vec::new(),
             beyond: Vec::new(),
             recipes: Vec::new(),
-            routers: [None; 2],
             speaks_v6: false,
             mtu: 0,
-            interface: 0,
         }
     }
 
@@ -86,9 +110,19 @@ impl Settings {
         sides.each().filter_map(|six| self.first_source(six)).map(Place::from).collect()
     }
 
-    /// The addresses that mean everyone on one of the interface's networks.
+    /// The networks of all links, with our addresses there.
+    pub fn networks(&self) -> impl Iterator<Item = &(IpAddr, u8)> + '_ {
+        self.links.iter().flat_map(|link| &link.networks)
+    }
+
+    /// The router of the default route of a family, of IPv4 or `six`, and which link it is on.
+    pub fn router(&self, six: bool) -> Option<(&Link, IpAddr)> {
+        self.links.iter().find_map(|link| Some((link, link.routers[usize::from(six)]?)))
+    }
+
+    /// The addresses that mean everyone on one of the networks.
     pub fn broadcasts(&self) -> impl Iterator<Item = Ipv4Addr> + '_ {
-        self.networks.iter().filter_map(|(network, length)| match network {
+        self.networks().filter_map(|(network, length)| match network {
             IpAddr::V4(network) if *length < 31 => Some(Ipv4Addr::from(
                 u32::from(*network) | u32::MAX.checked_shr((*length).into()).unwrap_or(0),
             )),
@@ -112,27 +146,27 @@ impl Settings {
         if let Some(ours) = self.beside(remote) {
             return Some(ours);
         }
-        let router = self.routers[usize::from(remote.is_ipv6())].filter(|_| is_wide(remote))?;
-        self.beside(router).filter(|ours| is_wide(*ours)).or_else(|| self.first_source(remote.is_ipv6()))
+        let (link, router) = self.router(remote.is_ipv6()).filter(|_| is_wide(remote))?;
+        let beside = link.beside(router).map(|(ours, _)| ours).filter(|ours| is_wide(*ours));
+        beside.or_else(|| self.first_source_on(remote.is_ipv6(), |ours| link.has(ours)))
     }
 
-    /// Our address on the link's smallest network that `neighbour` is in: of several, of IPv4 the first, as
-    /// with Linux.
+    /// Our address on the smallest network of all links that `neighbour` is in; of equal ones, on the first.
     fn beside(&self, neighbour: IpAddr) -> Option<IpAddr> {
-        let on_link = || {
-            let all = self.networks.iter();
-            all.filter(|(network, length)| same_network(*network, neighbour, *length))
-        };
-        let longest = on_link().map(|(_, length)| *length).max()?;
-        let mut nearest = on_link().filter(|(_, length)| *length == longest).map(|(ours, _)| *ours);
-        if neighbour.is_ipv6() { nearest.next_back() } else { nearest.next() }
+        let all = self.links.iter().filter_map(|link| link.beside(neighbour));
+        // The maximum of several equals would be the last.
+        all.rev().max_by_key(|(_, length)| *length).map(|(ours, _)| ours)
     }
 
-    /// The first address of a family that means something beyond the link.
+    /// The first address of a family that means something beyond its link.
     fn first_source(&self, six: bool) -> Option<IpAddr> {
-        let there = |ours: &IpAddr| self.networks.iter().any(|(address, _)| address == ours);
+        self.first_source_on(six, |ours| self.links.iter().any(|link| link.has(ours)))
+    }
+
+    /// The same of those that are `there`.
+    fn first_source_on(&self, six: bool, there: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
         let all = self.addresses.iter().filter(|ours| ours.is_ipv6() == six);
-        all.copied().find(|ours| is_wide(*ours) && there(ours))
+        all.copied().find(|ours| is_wide(*ours) && there(*ours))
     }
 
     /// How many waiting threads ordinary connections leave for higher classes, in a family
@@ -164,7 +198,8 @@ mod tests {
         let (four, six) = (IpAddr::from([10, 0, 0, 1]), "2001:db8::1".parse().unwrap());
         let addresses = vec![four, "fe80::1".parse().unwrap(), six];
         let networks = addresses.iter().map(|address| (*address, if address.is_ipv6() { 64 } else { 24 }));
-        Settings { networks: networks.collect(), addresses, ..Settings::new(config, PathBuf::new()) }
+        let links = vec![Link { networks: networks.collect(), ..Link::default() }];
+        Settings { links, addresses, ..Settings::new(config, PathBuf::new()) }
     }
 
     #[test]
@@ -198,7 +233,7 @@ mod tests {
         assert_eq!(from(&settings, "fe80::9"), Some(settings.addresses[1]));
         assert_eq!(from(&settings, "2001:db8::9"), Some(settings.addresses[2]));
         assert_eq!(from(&settings, "2001:db8:1::9"), None);
-        settings.routers[1] = Some(IpAddr::from([0xfe80, 0, 0, 0, 0, 0, 0, 0xfe]));
+        settings.links[0].routers[1] = Some(IpAddr::from([0xfe80, 0, 0, 0, 0, 0, 0, 0xfe]));
         assert_eq!(from(&settings, "2001:db8:1::9"), Some(settings.addresses[2]));
         assert_eq!(from(&settings, "192.0.2.1"), None);
     }
@@ -208,17 +243,33 @@ mod tests {
         let mut settings = settings("interface = \"eth0\"");
         for address in ["10.0.0.5", "10.0.9.1"] {
             settings.addresses.push(address.parse().unwrap());
-            settings.networks.push((address.parse().unwrap(), 24));
+            settings.links[0].networks.push((address.parse().unwrap(), 24));
         }
-        settings.routers[0] = Some(IpAddr::from([10, 0, 9, 254]));
+        settings.links[0].routers[0] = Some(IpAddr::from([10, 0, 9, 254]));
         let from = |text: &str| settings.source_for(text.parse().unwrap()).unwrap().to_string();
         assert_eq!(["10.0.0.9", "10.0.9.9", "192.0.2.1"].map(from), ["10.0.0.1", "10.0.9.1", "10.0.9.1"]);
     }
 
     #[test]
+    fn of_several_links_the_nearest_network_and_the_link_of_the_router_are_connected_from() {
+        let mut settings = settings("interface = \"eth0\"");
+        let networks: [(&str, u8); 3] = [("10.0.0.129", 25), ("fe80::2", 64), ("fd00::2", 64)];
+        let networks: Vec<(IpAddr, u8)> =
+            networks.map(|(ours, length)| (ours.parse().unwrap(), length)).into();
+        settings.addresses.extend(networks.iter().map(|(ours, _)| *ours));
+        settings.links.push(Link { networks, ..Link::default() });
+        settings.links[1].routers = [Some(IpAddr::from([10, 0, 0, 200])), Some("fe80::fe".parse().unwrap())];
+        let from = |text: &str| settings.source_for(text.parse().unwrap()).unwrap().to_string();
+        assert_eq!(["10.0.0.9", "10.0.0.130"].map(from), ["10.0.0.1", "10.0.0.129"]);
+        assert_eq!(["192.0.2.1", "2001:db8:1::9"].map(from), ["10.0.0.129", "fd00::2"]);
+        assert_eq!(["2001:db8::9", "fd00::9", "fe80::9"].map(from), ["2001:db8::1", "fd00::2", "fe80::1"]);
+    }
+
+    #[test]
     fn this_machine_is_reached_over_linux() {
         let routers = [Some(IpAddr::from([10, 0, 0, 254])), Some("fe80::fe".parse().unwrap())];
-        let settings = Settings { routers, ..settings("interface = \"eth0\"") };
+        let mut settings = settings("interface = \"eth0\"");
+        settings.links[0].routers = routers;
         let here = ["127.0.0.1", "10.0.0.1", "::1", "2001:db8::1"];
         assert_eq!(here.map(|address| settings.source_for(address.parse().unwrap())), [None; 4]);
         assert!(settings.source_for(IpAddr::from([192, 0, 2, 1])).is_some());

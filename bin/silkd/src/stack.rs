@@ -10,10 +10,10 @@ use silk_config::{
     Source,
 };
 use silk_device::netlink::Standing;
-use silk_modules::{Device, HeaderTemplate, Setup, catalogue, tcp};
+use silk_modules::{Device, HeaderTemplate, LinkSetup, Setup, catalogue, tcp};
 use silk_path::classify::Tables;
 use silk_path::transform::{Measure, Rule};
-use silk_path::{Attr, Attrs, Catalogue, Endpoint, Graph, Limits, Paths};
+use silk_path::{Attr, Attrs, Catalogue, Endpoint, Graph, Limits, ModuleSpec, Paths};
 use silk_sched::{Bert, DeadlineWorkahead, Edf, Fixed, Member, Policy, Terms, Wfq};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -21,43 +21,60 @@ use std::sync::Arc;
 /// The graph of a server, unless the configuration names another.
 const WEB: &str = include_str!("../../../graphs/web.toml");
 
-/// What is known of the link.
+/// What is known of the links.
 #[derive(Clone, Debug)]
-pub struct Link {
-    /// The device as the modules see it.
-    pub device: Device,
-    /// Our addresses, and the routers.
-    pub standing: Standing,
-    /// Linux shares the interface and keeps the neighbours.
+pub struct Links {
+    /// The devices as the modules see them. There is at least one.
+    pub devices: Vec<Device>,
+    /// Our addresses and the routers on the link of each.
+    pub standings: Vec<Standing>,
+    /// Linux shares the interfaces and keeps the neighbours.
     pub shared: bool,
     /// 128 random bits for initial sequence numbers, the same in all domains.
     pub secret: [u64; 2],
+}
+
+impl Links {
+    /// The largest IP packet that every one of them takes, bytes.
+    pub fn mtu(&self) -> u16 {
+        self.devices.iter().map(|device| device.mtu).min().unwrap_or(0)
+    }
 }
 
 /// The paths of one domain, none yet, through the graph of a server.
 ///
 /// # Errors
 /// Everything that is wrong with the graph.
-pub fn paths(settings: &Settings, link: &Link, tables: &Tables, domain: usize) -> Result<Paths, String> {
+pub fn paths(settings: &Settings, links: &Links, tables: &Tables, domain: usize) -> Result<Paths, String> {
+    let mut standings = links.standings.iter().cloned();
+    let first = standings.next().unwrap_or_default();
+    let further = |Standing { addresses, gateway, gateway6 }| LinkSetup { addresses, gateway, gateway6 };
     let setup = Setup {
         domain: domain as u8,
-        devices: vec![link.device],
-        addresses: link.standing.addresses.clone(),
-        gateway: link.standing.gateway,
-        gateway6: link.standing.gateway6,
-        neighbours_told: link.shared,
+        devices: links.devices.clone(),
+        addresses: first.addresses,
+        gateway: first.gateway,
+        gateway6: first.gateway6,
+        further: standings.map(further).collect(),
+        neighbours_told: links.shared,
         // Where neighbour discovery arrives.
         heeds_routers: settings.config.device.router_advertisements
             && domain == settings.classes.domain(settings.classes.default),
         tcp: tcp::Parameters {
-            config: tcp_config(&settings.config, link.device.mtu),
-            secret: link.secret,
+            config: tcp_config(&settings.config, links.mtu()),
+            secret: links.secret,
             time_wait: settings.config.tcp.time_wait_max as usize,
         },
         ..Setup::new(tables.clone())
     };
     let catalogue = catalogue(setup);
     let file = graph_file(&settings.config, &catalogue)?;
+    let named = |module: &ModuleSpec| module.kind == "vnet" && module.parameter("device").is_some();
+    if links.devices.len() > 1 && file.spec().modules.iter().any(named) {
+        return Err("the graph's vnet names one `device`, and there are several: leave the key out, and it \
+                    stands for all"
+            .to_owned());
+    }
     let graph = Graph::build(&file.spec(), &catalogue)
         .map_err(|faults| faults.iter().map(|fault| format!("{fault:?}\n")).collect::<String>())?;
     let rules: Vec<Box<dyn Rule>> = vec![Box::new(HeaderTemplate), Box::new(Measure::default())];

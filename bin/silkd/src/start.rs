@@ -16,8 +16,8 @@ use crate::sleep::Sleeper;
 use crate::stack;
 use crate::sys;
 use crate::watchdog::{self, Watched};
-use silk_config::{Config, HugePages, Policy, Source};
-use silk_device::{End, netlink};
+use silk_config::{Config, Device, HugePages, Policy, Source};
+use silk_device::{End, Receive, Transmit, netlink, several};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::wake;
 use std::net::Ipv4Addr;
@@ -61,14 +61,14 @@ pub fn run(file: &Path) -> Result<(), Failure> {
         .broadcasts()
         .chain([Ipv4Addr::BROADCAST])
         .for_each(|everyone| _ = opened.tables.hear(everyone.into()));
-    let neighbours = opened.interface.map(netlink::Finder::open).transpose();
+    let neighbours: Result<Vec<_>, _> =
+        opened.interfaces.iter().copied().map(netlink::Finder::open).collect();
     let neighbours = neighbours.map_err(|error| machine(error.to_string()))?;
     let events = channel();
     let event = wake::event().map(Arc::new).map_err(|e| machine(format!("no eventfd: {e}")))?;
     let ends = std::mem::take(&mut opened.ends);
     let (orders, threads) = executors(&settings, &opened, ends, &events.0, &event).map_err(machine)?;
-    let name = settings.config.device.interface.as_ref().map_or("a link", |name| name.as_str()).to_owned();
-    let vlan = settings.config.device.vlan.map_or(String::new(), |vlan| format!(" VLAN {vlan}"));
+    let names = settings.config.devices().map(named).collect::<Vec<_>>().join(", ");
     let (domains, socket) = (settings.classes.domains(), settings.config.control.socket.clone());
     let tables = opened.tables.clone();
     let watched = Watched::default();
@@ -86,7 +86,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     // The control thread answers programs that wait; it does little and must not wait itself.
     let _ = priority::set(0, Scheduling::Fifo(base));
     println!(
-        "silkd: ready on {name}{vlan}, {domains} domain{}, control socket {}",
+        "silkd: ready on {names}, {domains} domain{}, control socket {}",
         if domains == 1 { "" } else { "s" },
         socket.display()
     );
@@ -97,6 +97,12 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     }
     opened.receiving.end();
     ended.map(drop).map_err(|e| machine(format!("cannot wait for requests: {e}")))
+}
+
+/// A device as messages name it.
+fn named(device: &Device) -> String {
+    let name = device.interface.as_ref().map_or("a link", |name| name.as_str());
+    device.vlan.map_or(name.to_owned(), |vlan| format!("{name} VLAN {vlan}"))
 }
 
 /// Where Linux says whether shared memory may be in huge pages.
@@ -145,19 +151,39 @@ pub fn configure(tables: &Tables, settings: &Settings, classes: &Classes) -> Res
     })
 }
 
+/// Where a domain's frames arrive, and where they leave over each device.
+type DomainEnd = (Box<dyn Receive>, Vec<Box<dyn Transmit>>);
+
+/// The ends of each domain, from those of each device.
+fn domain_ends(devices: Vec<Vec<End>>) -> std::io::Result<Vec<DomainEnd>> {
+    let domains = devices.first().map_or(0, Vec::len);
+    let mut all: Vec<_> = devices.into_iter().map(Vec::into_iter).collect();
+    let mut of_domain =
+        || all.iter_mut().filter_map(Iterator::next).map(|end| (end.receive, end.transmit)).unzip();
+    (0..domains)
+        .map(|_| {
+            let (receives, transmits) = of_domain();
+            Ok((several(receives)?, transmits))
+        })
+        .collect()
+}
+
 type Started = (Vec<Orders>, Vec<JoinHandle<()>>);
 
 /// Starts an executor for each domain.
 fn executors(
     settings: &Settings,
     opened: &Opened,
-    ends: Vec<End>,
+    ends: Vec<Vec<End>>,
     events: &std::sync::mpsc::Sender<crate::command::Event>,
     control_event: &Arc<std::os::fd::OwnedFd>,
 ) -> Result<Started, String> {
     let failed = |e: std::io::Error| format!("an executor cannot start: {e}");
     let mut ways = Vec::new();
-    for _ in &ends {
+    let domains = domain_ends(ends).map_err(failed)?;
+    let interface = |device: &Device| device.interface.as_ref().map_or("", |name| name.as_str()).to_owned();
+    let devices: Arc<[String]> = settings.config.devices().map(interface).collect();
+    for _ in &domains {
         let event = wake::event().map(Arc::new).map_err(failed)?;
         let (orders, queue) = Orders::new(event);
         ways.push((orders, queue, Arc::new(AtomicUsize::new(0))));
@@ -171,12 +197,14 @@ fn executors(
         ways.iter().map(sibling).collect()
     };
     let (mut parts, mut sleepers) = (Vec::new(), Vec::new());
-    for ((domain, end), (way, ..)) in ends.into_iter().enumerate().zip(&ways) {
-        let sleeper = Sleeper::new(&[end.receive.fd(), way.event().as_fd()]).map_err(failed)?;
+    for ((domain, (receive, transmits)), (way, ..)) in domains.into_iter().enumerate().zip(&ways) {
+        let sleeper = Sleeper::new(&[receive.fd(), way.event().as_fd()]).map_err(failed)?;
         parts.push(Parts {
             domain,
-            paths: stack::paths(settings, &opened.link, &opened.tables, domain)?,
-            end,
+            paths: stack::paths(settings, &opened.links, &opened.tables, domain)?,
+            receive,
+            transmits,
+            devices: devices.clone(),
             policy: stack::policy(&settings.config, PATHS),
             classes: Arc::new(settings.classes.clone()),
             extend: settings.config.scheduler.extend,

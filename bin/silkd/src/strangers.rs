@@ -8,7 +8,7 @@ use silk_device::OpenError;
 use silk_device::xdp::{Device, Limit, Strangers};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The interface's XDP program, where there is one.
+/// The interfaces' XDP program, where there is one.
 #[derive(Clone, Default)]
 pub struct Gate(Option<Arc<Mutex<Device>>>);
 
@@ -30,22 +30,24 @@ impl Gate {
         })
     }
 
-    /// Leaves so many packets in a second to Linux, beside those of neighbours, of which there may be as many.
+    /// Leaves so many packets in a second to Linux of the interface with this number, beside those of neighbours,
+    /// of which there may be as many.
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn set_linux(&self, packets: Option<u32>) -> Result<(), OpenError> {
+    pub fn set_linux(&self, number: u32, packets: Option<u32>) -> Result<(), OpenError> {
         let Some(mut device) = self.device() else { return Ok(()) };
         let limit = packets.map(|packets| Limit::per_second(packets.into()));
-        device.limit(Strangers::Linux, limit)?;
-        device.limit(Strangers::Neighbours, limit)
+        device.limit(Strangers::Linux(number), limit)?;
+        device.limit(Strangers::Neighbours(number), limit)
     }
 
     /// What was not let in.
     pub fn drops(&self, domains: usize) -> Vec<DropCount> {
         let Some(device) = self.device() else { return Vec::new() };
         let openings = (0..domains).map(|domain| device.not_let_in(Strangers::Domain(domain as u32))).sum();
-        let linux = device.not_let_in(Strangers::Linux) + device.not_let_in(Strangers::Neighbours);
+        let of = |n| device.not_let_in(Strangers::Linux(n)) + device.not_let_in(Strangers::Neighbours(n));
+        let linux = (0..=device.further.len() as u32).map(of).sum();
         let counts =
             [("device: beyond the openings of its class", openings), ("device: beyond Linux's share", linux)];
         let counts = counts.map(|(reason, count)| DropCount { reason: reason.into(), count });

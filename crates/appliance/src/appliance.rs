@@ -77,7 +77,7 @@ impl Appliance {
     pub fn new(parts: Parts) -> Self {
         let Parts { paths, end, policy, tables, clock, random } = parts;
         let outside = Outside::new(end.transmit, clock, random);
-        let ask = |_: &Paths, tables: &Tables, frame: &[u8]| tables.classify(frame);
+        let ask = |_: &Paths, tables: &Tables, frame: &[u8], device| tables.classify_over(frame, device);
         Self {
             core: Dispatch::new(paths, outside, end.receive, policy, tables, ask),
             wanted: Vec::new(),
@@ -196,7 +196,7 @@ impl Appliance {
     /// A neighbour's link address, or that it has none.
     pub(crate) fn learn(&mut self, address: IpAddr, link: Option<[u8; 6]>) {
         let now = self.now();
-        self.core.learn(address, link, now);
+        self.core.learn((0, address), link, now);
         self.settle(now);
     }
 
@@ -271,7 +271,7 @@ impl Appliance {
             Request::Destroy(id) => {
                 self.destroy(id);
             }
-            Request::Resolve(address) => self.wanted.push(address),
+            Request::Resolve { address, .. } => self.wanted.push(address),
             Request::Wake(id) => {
                 self.core.paths.report(id, now, &mut self.core.port, silk_path::Report::Resolved);
             }
@@ -281,7 +281,7 @@ impl Appliance {
                 }
             }
             Request::Arrived { mut frame, checksum } => {
-                let _ = self.core.arrive(&mut frame, checksum, now);
+                let _ = self.core.arrive(&mut frame, 0, checksum, now);
             }
             // Only listening paths ask for others, and an appliance has none; its addresses are configured.
             Request::Create { .. } => self.core.drops.count(DropReason::NoPath),

@@ -9,6 +9,7 @@ use silk_device::{End, packet, tap, xdp};
 use silk_executor::join::tables_of;
 use silk_executor::link::{self, GSO, own_mac, tables_in_memory};
 use silk_modules::{Device, Setup};
+use silk_path::classify::layout::DEVICES;
 use silk_path::classify::{Domains, Owned, Tables};
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -80,7 +81,7 @@ impl Network {
         let pair = silk_device::link::pair(&silk_device::link::Options::default());
         let (end, other) = pair.map_err(|error| error.to_string())?;
         let standing = Standing { addresses: vec![(address.0.into(), address.1)], ..Standing::default() };
-        let tables = tables_of(tables_in_memory(BUCKETS)?, 0)?;
+        let tables = tables_of(tables_in_memory(BUCKETS)?, [0; DEVICES])?;
         Ok((assemble(end, tables, Device::default(), standing, false)?, other))
     }
 }
@@ -90,7 +91,7 @@ fn open_xdp(options: &NetworkOptions) -> Result<Network, String> {
     let mut device = xdp::open(&options.interface, &wish).map_err(|error| error.to_string())?;
     let end = device.ends.pop().ok_or("the device has no end")?;
     let interface = device.interface.clone();
-    for strangers in [Strangers::Linux, Strangers::Neighbours] {
+    for strangers in [Strangers::Linux(0), Strangers::Neighbours(0)] {
         let limit = options.linux_packets.map(Limit::per_second);
         device.limit(strangers, limit).map_err(|error| error.to_string())?;
     }
@@ -106,7 +107,7 @@ fn open_xdp(options: &NetworkOptions) -> Result<Network, String> {
     }
     let mtu = u16::try_from(interface.mtu).unwrap_or(u16::MAX);
     let link = Device { address: interface.mac.0, mtu, gso: GSO, checksum_offload: true };
-    let network = assemble(end, tables_of(device.tables, 0)?, link, standing, true)?;
+    let network = assemble(end, tables_of(device.tables, [0; DEVICES])?, link, standing, true)?;
     Ok(Network { interface: Some(interface), xdp: Some(device), receiving, ..network })
 }
 
@@ -131,7 +132,7 @@ fn open_own(options: &NetworkOptions) -> Result<Network, String> {
     let addresses = vec![(address.into(), prefix)];
     let standing = Standing { addresses, gateway: options.gateway, gateway6: None };
     let link = Device { address: mac, mtu, gso: GSO, checksum_offload: true };
-    assemble(end, tables_of(tables_in_memory(BUCKETS)?, 0)?, link, standing, false)
+    assemble(end, tables_of(tables_in_memory(BUCKETS)?, [0; DEVICES])?, link, standing, false)
 }
 
 /// `shared`: Linux has the addresses too.

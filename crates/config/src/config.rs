@@ -3,7 +3,7 @@
 
 use crate::class::{self, Class, Rule};
 use crate::daemon::Control;
-use crate::device::Device;
+use crate::device::{self, Device};
 use crate::fault::{Fault, Faults};
 use crate::memory::Memory;
 use crate::read::{Notes, Section};
@@ -21,8 +21,10 @@ use toml::de::DeTable;
 pub struct Config {
     /// The file of the module graph; `None` for that of a server, which is built in.
     pub graph: Option<PathBuf>,
-    /// `[device]`.
+    /// `[device]`, or the first `[[device]]`.
     pub device: Device,
+    /// Each further `[[device]]`: with any, all are `xdp`.
+    pub further: Vec<Device>,
     /// `[scheduler]`.
     pub scheduler: Scheduler,
     /// `[listen]`.
@@ -46,6 +48,11 @@ impl Config {
         let mut notes = Notes::default();
         let config = parse_document(text, &mut notes, Self::read);
         if notes.faults.is_empty() { Ok(config) } else { Err(Faults::new(name, text, notes.faults)) }
+    }
+
+    /// All devices, by number.
+    pub fn devices(&self) -> impl Iterator<Item = &Device> {
+        std::iter::once(&self.device).chain(&self.further)
     }
 
     /// The rules of all classes with the place of their class in [`Config::classes`]; the
@@ -72,7 +79,7 @@ impl Config {
             file.notes.missing(start..start, "there is no `[device]`".to_owned(), help.to_owned());
         }
         let graph = file.read("graph");
-        let device = Device::read(file.table("device", "[device]"));
+        let (device, further) = device::read_all(&mut file);
         let scheduler = Scheduler::read(file.table("scheduler", "[scheduler]"));
         let listen = Listen::read(file.table("listen", "[listen]"), &scheduler);
         let placed = file.tables("class", "[[class]]", |section| Class::read(section, &scheduler));
@@ -84,6 +91,7 @@ impl Config {
         let config = Self {
             graph,
             device,
+            further,
             scheduler,
             listen,
             classes,

@@ -2,8 +2,9 @@
 //! Whether the interface exists is found out when it is opened, not here.
 
 use crate::address::{Interface, Mac, Network};
-use crate::read::{Section, words};
+use crate::read::{Notes, Section, words};
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 
 words! {
     /// How frames come and go.
@@ -95,6 +96,58 @@ pub struct Device {
     pub linux_packets: Option<u32>,
 }
 
+/// The most interfaces that one daemon serves: as many as its classifier tells apart.
+const MOST: usize = 4;
+
+/// `[device]`, or each `[[device]]`: the first, and the further ones.
+pub(crate) fn read_all(file: &mut Section<'_, '_>) -> (Device, Vec<Device>) {
+    if !file.is_list("device") {
+        return (Device::read(file.table("device", "[device]")), Vec::new());
+    }
+    let place = file.span_of("device");
+    let mut all = file.tables("device", "[[device]]", |section| {
+        let spans = [section.span_of("kind"), section.span_of("interface")];
+        (Device::read(section), spans)
+    });
+    if all.is_empty() {
+        let help = "say at least where: `[device]` and `interface = \"eth0\"`";
+        file.notes.missing(place.clone(), "there is no device in the list".to_owned(), help.to_owned());
+        return (Device::read(Section::new("[[device]]", place, None, file.notes)), Vec::new());
+    }
+    check_all(&all, file.notes);
+    let (first, _) = all.remove(0);
+    (first, all.into_iter().map(|(device, _)| device).collect())
+}
+
+/// What goes with what among several. Of each the places of its kind and its interface.
+fn check_all(all: &[(Device, [Range<usize>; 2])], notes: &mut Notes) {
+    if all.len() == 1 {
+        return;
+    }
+    for (n, (device, [kind, interface])) in all.iter().enumerate() {
+        if device.kind != DeviceKind::Xdp {
+            let message = format!("a device of `kind = \"{}\"` must be the only one", device.kind);
+            let help = "several interfaces are served together with `kind = \"xdp\"` alone, where their addresses \
+                        are Linux's";
+            notes.advise(kind.clone(), message, help);
+        }
+        let name = device.interface.as_ref().filter(|_| device.kind == DeviceKind::Xdp);
+        if let Some(name) =
+            name.filter(|_| all[..n].iter().any(|(before, _)| before.interface == device.interface))
+        {
+            notes.advise(
+                interface.clone(),
+                format!("`{name}` is named twice"),
+                "each interface has one `[[device]]`",
+            );
+        }
+        if n == MOST {
+            let message = format!("there are {} devices", all.len());
+            notes.advise(kind.clone(), message, format!("one daemon serves {MOST} interfaces at most"));
+        }
+    }
+}
+
 impl Device {
     pub(crate) fn read(mut section: Section<'_, '_>) -> Self {
         let kind = section.or("kind", DeviceKind::Xdp);
@@ -179,7 +232,7 @@ fn read_queues(section: &mut Section<'_, '_>) -> Option<Vec<u16>> {
     use toml::de::DeValue;
     struct Queues(Option<Vec<u16>>);
     impl crate::read::Value for Queues {
-        fn read(value: &toml::Spanned<DeValue<'_>>, notes: &mut crate::read::Notes) -> Option<Self> {
+        fn read(value: &toml::Spanned<DeValue<'_>>, notes: &mut Notes) -> Option<Self> {
             match value.get_ref() {
                 DeValue::String(text) if text == "all" => Some(Self(None)),
                 DeValue::Array(array) if array.is_empty() => {

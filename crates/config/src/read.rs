@@ -186,6 +186,12 @@ impl<'a, 'i> Section<'a, 'i> {
         }
     }
 
+    /// Whether the value of `key` is a list.
+    pub(crate) fn is_list(&self, key: &str) -> bool {
+        let value = self.table.and_then(|table| table.get(key));
+        value.is_some_and(|value| matches!(value.get_ref(), DeValue::Array(_)))
+    }
+
     /// The table `key`, or an empty one.
     pub(crate) fn table(&mut self, key: &'static str, name: &str) -> Section<'_, 'i> {
         let raw = self.raw(key);

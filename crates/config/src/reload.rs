@@ -38,7 +38,7 @@ impl Config {
     /// What differs in `new`.
     pub fn differences(&self, new: &Self) -> Reload {
         let mut keys = Vec::new();
-        let Self { graph, device, scheduler, listen, classes, memory, tcp, control } = self;
+        let Self { graph, device, further, scheduler, listen, classes, memory, tcp, control } = self;
         if *graph != new.graph {
             keys.push("graph");
         }
@@ -67,6 +67,9 @@ impl Config {
                 linux_packets
             }
         );
+        if *further != new.further {
+            keys.push("device");
+        }
         differences!(
             keys,
             "scheduler",

@@ -54,6 +54,9 @@ pub struct PathReport {
     pub class: String,
     /// Its priority.
     pub priority: u32,
+    /// The interface at its bottom; empty where it has all of several, or none.
+    #[serde(default)]
+    pub device: String,
     /// The modules it crosses, device first.
     pub modules: Vec<String>,
     /// The local address and port, where it has one.

@@ -18,6 +18,20 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/cl
 /// The most domains the classifier's words can name.
 pub(crate) const DOMAINS: u32 = 64;
 
+/// The most interfaces that one program can be attached to.
+pub(crate) const LINKS: usize = 4;
+
+/// What the program must know of an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LinkPlan {
+    /// Its index.
+    pub interface: u32,
+    /// The first of its rings.
+    pub first_ring: u32,
+    /// Its packets are Linux's socket buffers, which say how they were merged (`bpf/merged.h`).
+    pub in_linux: bool,
+}
+
 /// The loaded object. Programs that the kernel holds elsewhere stay when it is dropped, and
 /// their maps with them.
 pub(crate) struct Object {
@@ -28,9 +42,11 @@ pub(crate) struct Object {
 
 impl Object {
     /// Loads it for `domains` domains, with a flow table of `buckets` buckets, a power of two,
-    /// and room for `sockets` sockets. `in_linux`: its packets are Linux's socket buffers, which say how
-    /// they were merged (`bpf/merged.h`).
-    pub fn load(domains: u32, sockets: u32, buckets: u32, in_linux: bool) -> Result<Self, OpenError> {
+    /// and room for `sockets` sockets, to tell apart packets of these interfaces; of none: of whichever.
+    pub fn load(domains: u32, sockets: u32, buckets: u32, links: &[LinkPlan]) -> Result<Self, OpenError> {
+        if links.len() > LINKS {
+            return Err(OpenError::Options("a device is at most four interfaces"));
+        }
         if !(1..=DOMAINS).contains(&domains) {
             return Err(OpenError::Options("a device serves 1 to 64 domains"));
         }
@@ -39,13 +55,20 @@ impl Object {
                 "the flow table has a power of two of buckets, from 4 to 16777216",
             ));
         }
-        let (mask, in_linux) = (buckets - 1, u32::from(in_linux));
+        let of = |what: fn(&LinkPlan) -> u32| std::array::from_fn(|n| links.get(n).map_or(0, what));
+        let interfaces: [u32; LINKS] = of(|link| link.interface);
+        let first_rings: [u32; LINKS] = of(|link| link.first_ring);
+        let in_linux = links.iter().rev().fold(0, |bits, link| bits << 1 | u32::from(link.in_linux));
+        let (mask, count) = (buckets - 1, links.len().max(1) as u32);
         let ebpf = EbpfLoader::new()
             .map_max_entries("flows", buckets)
             .map_max_entries("sockets", sockets)
             .override_global("domains", &domains, true)
             .override_global("bucket_mask", &mask, true)
             .override_global("in_linux", &in_linux, true)
+            .override_global("links", &count, true)
+            .override_global("interfaces", &interfaces, true)
+            .override_global("first_rings", &first_rings, true)
             .load(OBJECT)
             .map_err(refused)?;
         Ok(Self { ebpf, buckets })

@@ -117,7 +117,7 @@ impl LinkReceive {
         self.received.frames += 1;
         self.received.bytes += len as u64;
         let (segment, checksum) = (carried.segment, carried.checksum);
-        Some(Frame { index, offset: HEADROOM as u32, len: len as u32, path: 0, segment, checksum })
+        Some(Frame { index, device: 0, offset: HEADROOM as u32, len: len as u32, path: 0, segment, checksum })
     }
 }
 

@@ -95,7 +95,7 @@ pub fn open_domains(
     buckets: u32,
     options: &Options,
 ) -> Result<Steered, OpenError> {
-    let mut object = Object::load(domains, 1, buckets, false)?;
+    let mut object = Object::load(domains, 1, buckets, &[])?;
     let tables = object.tables()?;
     let nothing = [REFUSE];
     let receivers: Result<Vec<_>, _> =

@@ -41,7 +41,7 @@ pub fn open(name: &str, options: &Options) -> Result<End, OpenError> {
 /// classifier, whose tables are given, which one a packet belongs to. What belongs to none of
 /// silk's paths arrives in the control domain.
 pub fn open_domains(name: &str, domains: u32, buckets: u32, options: &Options) -> Result<Steered, OpenError> {
-    let mut object = Object::load(domains, 1, buckets, false)?;
+    let mut object = Object::load(domains, 1, buckets, &[])?;
     let tables = object.tables()?;
     let queues: Result<Vec<_>, _> = (0..domains).map(|_| open_queue(name, options, true)).collect();
     let queues = queues?;
@@ -91,7 +91,7 @@ impl TapReceive {
         self.pool.hold(index, buffer);
         self.received.frames += 1;
         self.received.bytes += len as u64;
-        Some(Frame { index, offset: HEADROOM as u32, len: len as u32, path: 0, segment, checksum })
+        Some(Frame { index, device: 0, offset: HEADROOM as u32, len: len as u32, path: 0, segment, checksum })
     }
 }
 

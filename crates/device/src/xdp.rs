@@ -27,6 +27,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::bpf::LinkPlan;
 use crate::napi;
 use crate::netlink::{Interface, Netlink, NetlinkError};
 use crate::packet::{PacketTransmit, Sending};
@@ -110,7 +111,17 @@ pub struct Device {
     pub tables: Tables,
     /// The interface as it was found.
     pub interface: Interface,
+    /// The interfaces after the first, where it was opened on several.
+    pub further: Vec<Further>,
     program: Program,
+}
+
+/// One interface more of a device that is several. The tables and the program are those of all.
+pub struct Further {
+    /// As [`Device::ends`].
+    pub ends: Vec<End>,
+    /// As [`Device::interface`].
+    pub interface: Interface,
 }
 
 impl Device {
@@ -141,10 +152,17 @@ impl Device {
     /// Runs the program on a frame as if it had arrived on the first queue, and gives what it
     /// decided, without delivering anything. For tests: it needs no traffic.
     pub fn try_frame(&self, frame: &[u8]) -> Result<Tried, OpenError> {
+        self.try_frame_over(0, frame)
+    }
+
+    /// The same over the interface with this number, from 0.
+    pub fn try_frame_over(&self, number: usize, frame: &[u8]) -> Result<Tried, OpenError> {
         const XDP_DROP: u32 = 1;
         const XDP_PASS: u32 = 2;
         let mut out = Vec::new();
-        let action = self.program.run(frame, &mut out)?;
+        let further = number.checked_sub(1).and_then(|number| self.further.get(number));
+        let interface = further.map_or(&self.interface, |further| &further.interface);
+        let action = self.program.run(frame, interface.index, &mut out)?;
         let hint = match out.len().checked_sub(frame.len()) {
             Some(4) => u32::from_ne_bytes([out[0], out[1], out[2], out[3]]),
             _ => 0,
@@ -182,28 +200,88 @@ pub enum Tried {
 
 /// Opens the device on the interface `name`.
 pub fn open(name: &str, options: &Options) -> Result<Device, OpenError> {
-    options.check()?;
-    let interface = Netlink::open().and_then(|mut netlink| netlink.interface(name));
-    let interface = interface.map_err(|error| asked(name, error))?;
-    match options.mode {
-        Mode::Best => match open_in(&interface, options, Mode::Native) {
-            Err(OpenError::Unsupported { what: NATIVE, .. }) => open_in(&interface, options, Mode::Generic),
-            opened => opened,
-        },
-        mode => open_in(&interface, options, mode),
+    open_all(&[(name, options.clone())])
+}
+
+/// Opens the device on several interfaces, each with options of its own, but for the domains and the flow table,
+/// which are the first one's.
+pub fn open_all(named: &[(&str, Options)]) -> Result<Device, OpenError> {
+    let Some((_, first)) = named.first() else {
+        return Err(OpenError::Options("at least one interface is to be served"));
+    };
+    let mut links = Vec::new();
+    for (name, options) in named {
+        options.check()?;
+        let interface = Netlink::open().and_then(|mut netlink| netlink.interface(name));
+        let interface = interface.map_err(|error| asked(name, error))?;
+        if links.iter().any(|link: &Link| link.interface.index == interface.index) {
+            return Err(OpenError::Options("an interface is served once"));
+        }
+        let mode = if options.mode == Mode::Best { Mode::Native } else { options.mode };
+        let options = Options { domains: first.domains, buckets: first.buckets, ..options.clone() };
+        links.push(Link { queues: options.served(&interface), interface, options, mode });
+    }
+    loop {
+        match open_in(&links) {
+            Err(OpenError::Unsupported { name, what: NATIVE }) => {
+                // In Linux's receive path, where the driver cannot and that was left open.
+                let best = |link: &&mut Link| {
+                    link.interface.name == name
+                        && link.options.mode == Mode::Best
+                        && link.mode == Mode::Native
+                };
+                let Some(link) = links.iter_mut().find(best) else {
+                    return Err(OpenError::Unsupported { name, what: NATIVE });
+                };
+                link.mode = Mode::Generic;
+            }
+            opened => return opened,
+        }
     }
 }
 
-/// The same with the program in this place.
-fn open_in(interface: &Interface, options: &Options, mode: Mode) -> Result<Device, OpenError> {
-    let queues = options.served(interface);
-    let rings = queues.iter().max().map_or(0, |last| last + 1) * options.domains;
-    let mut program = Program::load(options.domains, rings, options.buckets, mode)?;
+/// An interface that is to be served.
+struct Link {
+    interface: Interface,
+    options: Options,
+    /// The hardware queues.
+    queues: Vec<u32>,
+    /// Where the program runs.
+    mode: Mode,
+}
+
+impl Link {
+    /// Rings that it needs: one for each domain on each queue, numbered from queue 0 on.
+    fn rings(&self) -> u32 {
+        self.queues.iter().max().map_or(0, |last| last + 1) * self.options.domains
+    }
+}
+
+/// The same with the program in these places.
+fn open_in(links: &[Link]) -> Result<Device, OpenError> {
+    let (domains, buckets) =
+        links.first().map_or((1, 4), |first| (first.options.domains, first.options.buckets));
+    let mut rings = 0;
+    let mut plans = Vec::new();
+    for link in links {
+        let in_linux = link.mode == Mode::Generic;
+        plans.push(LinkPlan { interface: link.interface.index, first_ring: rings, in_linux });
+        rings += link.rings();
+    }
+    let mut program = Program::load(domains, rings, buckets, &plans)?;
     let tables = program.tables()?;
-    let sockets = sockets(interface, options, queues, mode, &mut program)?;
-    program.attach(interface, mode)?;
-    let ends = sockets.ends(interface, options, mode)?;
-    Ok(Device { ends, tables, interface: interface.clone(), program })
+    let mut all = Vec::new();
+    for (link, plan) in links.iter().zip(&plans) {
+        all.push(sockets(link, plan.first_ring, &mut program)?);
+    }
+    links.iter().try_for_each(|link| program.attach(&link.interface, link.mode))?;
+    let mut opened = Vec::new();
+    for (link, sockets) in links.iter().zip(all) {
+        let ends = sockets.ends(&link.interface, &link.options, link.mode)?;
+        opened.push(Further { ends, interface: link.interface.clone() });
+    }
+    let Further { ends, interface } = opened.remove(0);
+    Ok(Device { ends, tables, interface, further: opened, program })
 }
 
 impl Options {
@@ -265,22 +343,17 @@ struct Sockets {
     rows: Vec<Vec<Queue>>,
 }
 
-/// The sockets of all domains on all queues, known to the program.
-fn sockets(
-    interface: &Interface,
-    options: &Options,
-    queues: Vec<u32>,
-    mode: Mode,
-    program: &mut Program,
-) -> Result<Sockets, OpenError> {
+/// The sockets of all domains on all queues of an interface, known to the program, its rings from `first_ring` on.
+fn sockets(link: &Link, first_ring: u32, program: &mut Program) -> Result<Sockets, OpenError> {
+    let Link { interface, options, .. } = link;
     let plan = Plan {
         interface: interface.index,
-        queues,
+        queues: link.queues.clone(),
         domains: options.domains,
         ring: options.ring,
         // See the file's head: a ring and a share for each domain, and what is in flight.
         frames_per_queue: options.domains * options.ring * 2 + IN_FLIGHT,
-        frame: if mode == Mode::Generic { LARGE } else { FRAME },
+        frame: if link.mode == Mode::Generic { LARGE } else { FRAME },
     };
     let frames = plan.frames_per_queue.checked_mul(plan.queues.len() as u32);
     let frames = frames.ok_or(OpenError::Options("so many queues need smaller receive rings"))?;
@@ -290,7 +363,7 @@ fn sockets(
         plan.open(&arena).map_err(|error| OpenError::of(&interface.name, "receive by AF_XDP", error))?;
     for (queue, row) in plan.queues.iter().zip(&rows) {
         for (domain, socket) in (0..).zip(row) {
-            program.set_socket(queue * options.domains + domain, socket.fd.as_raw_fd())?;
+            program.set_socket(first_ring + queue * options.domains + domain, socket.fd.as_raw_fd())?;
         }
     }
     Ok(Sockets { plan, arena, rows })

@@ -235,12 +235,14 @@ fn linux_is_left_so_many_packets_and_neighbours_as_many_of_their_own() {
             (0..30).filter(|_| device.try_frame(frame).unwrap() == Tried::Pass).count()
         };
         assert_eq!(passed(&device, &theirs), 30, "without a limit");
-        for strangers in [Strangers::Linux, Strangers::Neighbours] {
+        for strangers in [Strangers::Linux(0), Strangers::Neighbours(0)] {
             device.limit(strangers, Some(Limit { rate: 1, burst: 10 })).unwrap();
         }
         assert!((10..15).contains(&passed(&device, &theirs)));
         assert!((10..15).contains(&passed(&device, &question)), "a flood takes nothing from neighbours");
-        assert!(device.not_let_in(Strangers::Linux) >= 15 && device.not_let_in(Strangers::Neighbours) >= 15);
+        assert!(
+            device.not_let_in(Strangers::Linux(0)) >= 15 && device.not_let_in(Strangers::Neighbours(0)) >= 15
+        );
     });
 }
 

@@ -10,7 +10,7 @@ use silk_modules::arp::Arp;
 use silk_modules::nd::Nd;
 use silk_path::classify::{Found, Tables, Verdict};
 use silk_path::{
-    Checksum, DropReason, DropTotals, Message, Meta, Outcome, PathId, Paths, Port, Statement, Ticket,
+    Checksum, DropReason, DropTotals, Message, Meta, Outcome, PathId, Paths, Port, Statement, Station, Ticket,
 };
 use silk_sched::{Member, Policy};
 use silk_wire::MacAddr;
@@ -20,8 +20,8 @@ use std::time::Duration;
 /// Frames taken from the device in one go.
 pub const BATCH: usize = 64;
 
-/// Who says which path a frame is for that the device has not classified.
-pub type Classify = fn(&Paths, &Tables, &[u8]) -> Verdict;
+/// Who says which path a frame is for that the device with this number has not classified.
+pub type Classify = fn(&Paths, &Tables, &[u8], u8) -> Verdict;
 
 /// The paths with what they run on. `P` is the world around them.
 pub struct Dispatch<P> {
@@ -113,13 +113,13 @@ impl<P: Port> Dispatch<P> {
     /// The same; `None` where its path does not want it, which is counted with the path and is no drop.
     fn place_of(&mut self, frame: Frame) -> Result<Option<PathId>, DropReason> {
         let bytes = self.device.bytes(frame).get(frame.range()).ok_or(DropReason::EthTruncated)?;
-        let asked = || (self.classify)(&self.paths, &self.tables, bytes);
+        let asked = || (self.classify)(&self.paths, &self.tables, bytes, frame.device);
         let verdict = Verdict::from_hint(frame.path).unwrap_or_else(asked);
         if let Verdict::Discard { domain, index } = verdict {
             self.tables.count_discard(Found { domain, index });
             return Ok(None);
         }
-        self.paths.target(bytes, verdict).map(Some).ok_or_else(|| stranger(bytes, &self.tables))
+        self.paths.target(bytes, verdict).map(Some).ok_or_else(|| stranger(bytes, frame.device, &self.tables))
     }
 
     /// Tells the policy that a path has work, unless the path says to hold it.
@@ -161,36 +161,44 @@ impl<P: Port> Dispatch<P> {
     pub fn up(&mut self, id: PathId, ticket: Ticket, more: bool, now: Instant) -> Outcome {
         let frame = frame_of(ticket);
         let bytes = self.device.bytes(frame);
-        let meta = Meta { checksum: ticket.checksum, arrival: ticket.arrival, more, ..Meta::default() };
+        let link = Station::over(ticket.device);
+        let meta = Meta { checksum: ticket.checksum, arrival: ticket.arrival, more, link, ..Meta::default() };
         let mut message = Message::new(bytes, frame.range().start, frame.range().end, meta);
         self.paths.up(id, now, &mut self.port, &mut message)
     }
 
     /// Runs a frame that is in no ring, put together from fragments or passed on, up its path at once: which.
-    pub fn arrive(&mut self, frame: &mut [u8], checksum: Checksum, now: Instant) -> Option<PathId> {
-        let verdict = (self.classify)(&self.paths, &self.tables, frame);
+    /// It came over this device.
+    pub fn arrive(
+        &mut self,
+        frame: &mut [u8],
+        device: u8,
+        checksum: Checksum,
+        now: Instant,
+    ) -> Option<PathId> {
+        let verdict = (self.classify)(&self.paths, &self.tables, frame, device);
         let Some(id) = self.paths.target(frame, verdict) else {
             self.drops.count(DropReason::NoPath);
             return None;
         };
         let end = frame.len();
-        let meta = Meta { checksum, arrival: now, ..Meta::default() };
+        let meta = Meta { checksum, arrival: now, link: Station::over(device), ..Meta::default() };
         let _ = self.paths.up(id, now, &mut self.port, &mut Message::new(frame, 0, end, meta));
         Some(id)
     }
 
-    /// A neighbour's link address, or that it has none, where somebody else finds neighbours.
-    pub fn learn(&mut self, address: IpAddr, link: Option<[u8; 6]>, now: Instant) {
+    /// The link address of a neighbour beside a device, or that it has none, where somebody else finds neighbours.
+    pub fn learn(&mut self, (device, address): (u8, IpAddr), link: Option<[u8; 6]>, now: Instant) {
         let link = link.map(MacAddr);
         match address {
             IpAddr::V4(address) => {
                 if let Some(arp) = self.paths.module_mut::<Arp>() {
-                    arp.learn(now, address, link, &mut self.port);
+                    arp.learn(now, (device, address), link, &mut self.port);
                 }
             }
             IpAddr::V6(address) => {
                 if let Some(nd) = self.paths.module_mut::<Nd>() {
-                    nd.learn(now, address, link, &mut self.port);
+                    nd.learn(now, (device, address), link, &mut self.port);
                 }
             }
         }

@@ -4,7 +4,7 @@
 use rand_core::{OsRng, TryRngCore};
 use silk_device::{Frame, Offload, Segment};
 use silk_instant::Instant;
-use silk_path::classify::layout::{SETTINGS_SEED, SETTINGS_SEED2, SETTINGS_VLAN};
+use silk_path::classify::layout::{DEVICES, SETTINGS_SEED, SETTINGS_SEED2, SETTINGS_VLAN, vlans_word};
 use silk_path::classify::{Store32, Store64, Tables};
 use silk_path::{Checksum, DropReason, Message, Ticket};
 use silk_wire::{eth, udp};
@@ -23,13 +23,15 @@ pub fn ticket_of(frame: Frame, arrival: Instant) -> Ticket {
         silk_device::Checksum::MaybePartial => Checksum::MaybePartial,
         silk_device::Checksum::Partial | silk_device::Checksum::Verified => Checksum::Verified,
     };
-    Ticket { frame: frame.index, offset: frame.offset, len: frame.len, checksum, arrival }
+    let Frame { index, device, offset, len, .. } = frame;
+    Ticket { frame: index, offset, len, device, checksum, arrival }
 }
 
 /// A ticket is a frame's name with less said about it.
 pub fn frame_of(ticket: Ticket) -> Frame {
     Frame {
         index: ticket.frame,
+        device: ticket.device,
         offset: ticket.offset,
         len: ticket.len,
         path: 0,
@@ -62,21 +64,21 @@ pub fn offload(msg: &Message<'_>) -> Offload {
     }
 }
 
-/// Why a frame has no path: it is of another VLAN than the tables', or nobody's.
-pub fn stranger(frame: &[u8], tables: &Tables) -> DropReason {
+/// Why a frame that came over this device has no path: it is of another VLAN than the tables', or nobody's.
+pub fn stranger(frame: &[u8], device: u8, tables: &Tables) -> DropReason {
     match eth::frame(frame) {
-        Ok(frame) if frame.vid != tables.vlan() => DropReason::EthVlan,
+        Ok(frame) if frame.vid != tables.vlan(device) => DropReason::EthVlan,
         _ => DropReason::NoPath,
     }
 }
 
-/// The classifier's tables in the words of a device, with a key of their own, for frames of the
-/// virtual LAN `vlan`, 0: for those of none.
+/// The classifier's tables in the words of a device, with a key of their own, for frames of
+/// these virtual LANs, one for each interface, 0: for those of none.
 ///
 /// # Errors
 /// The device has too few words.
-pub fn tables_of(words: silk_device::Tables, vlan: u16) -> Result<Tables, String> {
-    words.settings[SETTINGS_VLAN].store(vlan.into(), Ordering::SeqCst);
+pub fn tables_of(words: silk_device::Tables, vlans: [u16; DEVICES]) -> Result<Tables, String> {
+    words.settings[SETTINGS_VLAN].store(vlans_word(vlans), Ordering::SeqCst);
     for word in [SETTINGS_SEED, SETTINGS_SEED2] {
         words.settings[word].store(random(), Ordering::SeqCst);
     }

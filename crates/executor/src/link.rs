@@ -10,12 +10,23 @@ pub const GSO: u32 = 65_000;
 
 /// How a link stands, as far as it can be served: of addresses of IPv6 as many as the classifier holds, and none
 /// without `six`.
-pub fn served(standing: Standing, six: bool) -> Standing {
-    let all = standing.addresses.into_iter();
-    let (mut four, mut wide): (Vec<_>, Vec<_>) = all.partition(|(address, _)| address.is_ipv4());
-    wide.truncate(if six { ADDRESSES6.min(ADDRESSES.saturating_sub(four.len())) } else { 0 });
-    four.append(&mut wide);
-    Standing { addresses: four, ..standing }
+pub fn served(mut standing: Standing, six: bool) -> Standing {
+    serve_all(std::slice::from_mut(&mut standing), six);
+    standing
+}
+
+/// The same of several links, whose addresses the classifier holds together: what there is no room for is left
+/// out, on the last link first.
+pub fn serve_all(standings: &mut [Standing], six: bool) {
+    let four = standings.iter().flat_map(|link| &link.addresses).filter(|(address, _)| address.is_ipv4());
+    let mut room = if six { ADDRESSES6.min(ADDRESSES.saturating_sub(four.count())) } else { 0 };
+    for link in standings {
+        let all = std::mem::take(&mut link.addresses).into_iter();
+        let (four, mut wide): (Vec<_>, Vec<_>) = all.partition(|(address, _)| address.is_ipv4());
+        wide.truncate(room);
+        room -= wide.len();
+        link.addresses = [four, wide].concat();
+    }
 }
 
 /// A locally administered address of a link.
@@ -50,6 +61,16 @@ mod tests {
         let room = ADDRESSES6.min(ADDRESSES - four.len());
         assert_eq!(of(&both, true), [&four[..], &six[..room]].concat());
         assert_eq!(of(&six, true), six[..ADDRESSES6.min(12)]);
+    }
+
+    #[test]
+    fn several_links_share_the_room() {
+        let six = |n: u16, count: u16| -> Vec<(IpAddr, u8)> {
+            (1..=count).map(|m| (IpAddr::from([0xfd00, n, 0, 0, 0, 0, 0, m]), 64)).collect()
+        };
+        let mut links = [six(1, 5), six(2, 5)].map(|addresses| Standing { addresses, ..Standing::default() });
+        serve_all(&mut links, true);
+        assert_eq!(links.map(|link| link.addresses), [six(1, 5), six(2, ADDRESSES6 as u16 - 5)]);
     }
 
     #[test]

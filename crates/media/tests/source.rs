@@ -211,7 +211,8 @@ impl Rig {
             self.source.hear(now, &bytes);
         }
         while let Some(bytes) = self.there.arrive(now) {
-            let ticket = Ticket { frame: 0, offset: 0, len: 0, checksum: Checksum::Unknown, arrival: now };
+            let ticket =
+                Ticket { frame: 0, offset: 0, len: 0, device: 0, checksum: Checksum::Unknown, arrival: now };
             if self.paths.enqueue(self.path, ticket).is_ok() {
                 self.waiting.push_back(bytes);
             }

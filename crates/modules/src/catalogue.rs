@@ -37,12 +37,14 @@ pub struct Setup {
     pub domain: u8,
     /// The devices, by number.
     pub devices: Vec<Device>,
-    /// Our addresses of either family with their prefixes.
+    /// Our addresses of either family with their prefixes, on the first device's link.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// The router for everything beyond the link.
+    /// The router for everything beyond that link.
     pub gateway: Option<Ipv4Addr>,
-    /// The router for everything beyond the link over IPv6.
+    /// The router for everything beyond that link over IPv6.
     pub gateway6: Option<Ipv6Addr>,
+    /// What is on the links of the devices after the first.
+    pub further: Vec<LinkSetup>,
     /// Neighbours' addresses are told, not asked for: the interface is shared with Linux.
     pub neighbours_told: bool,
     /// Routers of IPv6 are asked for, and what they advertise is heeded (RFC 4861 §6.3).
@@ -55,6 +57,17 @@ pub struct Setup {
     pub tcp: tcp::Parameters,
 }
 
+/// What is on one link more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkSetup {
+    /// Our addresses of either family there with their prefixes.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// The router for everything beyond, where it leads there.
+    pub gateway: Option<Ipv4Addr>,
+    /// The same over IPv6.
+    pub gateway6: Option<Ipv6Addr>,
+}
+
 impl Setup {
     /// One device of the usual sort, no addresses: enough to check a graph.
     pub fn new(tables: Tables) -> Self {
@@ -65,6 +78,7 @@ impl Setup {
             addresses: Vec::new(),
             gateway: None,
             gateway6: None,
+            further: Vec::new(),
             neighbours_told: false,
             heeds_routers: false,
             reassembly: ReassemblyLimits::default(),
@@ -112,7 +126,7 @@ impl Catalogue for Modules {
         let (setup, tables) = (&self.0, self.0.tables.clone());
         Ok(match spec.kind.as_str() {
             "vnet" => Box::new(self.vnet(spec)?),
-            "eth" => Box::new(Eth::new(&tables)),
+            "eth" => Box::new(Eth::new(tables, &setup.devices)),
             "arp" => {
                 let ours: Vec<Ipv4Addr> =
                     self.addresses(spec, four).iter().map(|(address, _)| *address).collect();
@@ -120,10 +134,11 @@ impl Catalogue for Modules {
                 Box::new(Arp::new(tables, &ours, told, setup.neighbours))
             }
             "ip" => {
-                let routes =
-                    Routes::new(&self.addresses(spec, four), address(spec, "gateway").or(setup.gateway));
+                let gateway = address(spec, "gateway").or(setup.gateway);
+                let further = |link: &LinkSetup| link.gateway;
+                let routes = self.routes(spec, four, gateway, further);
                 let ttl = number(spec, "ttl").unwrap_or(64) as u8;
-                Box::new(Ip::new(tables, routes.fixed(has_routes(spec)), ttl, setup.reassembly))
+                Box::new(Ip::new(tables, routes, ttl, setup.reassembly))
             }
             "icmp" => Box::new(Icmp::new(tables, number(spec, "errors").unwrap_or(1000) as u32)),
             "nd" => {
@@ -135,10 +150,11 @@ impl Catalogue for Modules {
             }
             "ip6" => {
                 let gateway = address(spec, "gateway").or(setup.gateway6);
-                let routes = Routes::new(&self.addresses(spec, six), gateway);
+                let further = |link: &LinkSetup| link.gateway6;
+                let routes = self.routes(spec, six, gateway, further);
                 let hops = number(spec, "hops").unwrap_or(64) as u8;
                 let errors = number(spec, "errors").unwrap_or(1000) as u32;
-                Box::new(Ip6::new(tables, routes.fixed(has_routes(spec)), hops, errors, setup.reassembly))
+                Box::new(Ip6::new(tables, routes, hops, errors, setup.reassembly))
             }
             "icmp6" => Box::new(Icmp6::new(tables)),
             "igmp" => {
@@ -186,7 +202,7 @@ impl Catalogue for Modules {
 
 impl Modules {
     fn vnet(&self, spec: &ModuleSpec) -> Result<Vnet, BadParameter> {
-        let number = number(spec, "device").unwrap_or(0);
+        let Some(number) = number(spec, "device") else { return Ok(Vnet::of_all(&self.0.devices)) };
         let devices = self.0.devices.len();
         let device = usize::try_from(number).ok().and_then(|n| self.0.devices.get(n));
         let device = device.ok_or_else(|| BadParameter {
@@ -194,6 +210,26 @@ impl Modules {
             what: format!("there is no device {number}: there are {devices}"),
         })?;
         Ok(Vnet::new(number as u8, *device))
+    }
+
+    /// The routes of a family: as the graph says, or over every link that there is.
+    fn routes<A: ip::Address>(
+        &self,
+        spec: &ModuleSpec,
+        family: fn(IpAddr) -> Option<A>,
+        gateway: Option<A>,
+        further: impl Fn(&LinkSetup) -> Option<A>,
+    ) -> Routes<A> {
+        let mut routes = Routes::new(&self.addresses(spec, family), gateway);
+        if has_routes(spec) {
+            return routes.fixed(true);
+        }
+        for (number, link) in (1..).zip(&self.0.further) {
+            let of = |&(address, prefix): &(IpAddr, u8)| Some((family(address)?, prefix));
+            let addresses: Vec<_> = link.addresses.iter().filter_map(of).collect();
+            routes.add_link(number, &addresses, further(link));
+        }
+        routes
     }
 
     /// Our addresses of a family: the parameter's, or the surroundings'.

@@ -13,6 +13,19 @@ pub struct Device {
     pub checksum_offload: bool,
 }
 
+impl Device {
+    /// What both can, with the address of the first.
+    #[must_use]
+    pub fn and(self, other: &Self) -> Self {
+        Self {
+            address: self.address,
+            mtu: self.mtu.min(other.mtu),
+            gso: self.gso.min(other.gso),
+            checksum_offload: self.checksum_offload && other.checksum_offload,
+        }
+    }
+}
+
 impl Default for Device {
     /// An Ethernet without any help.
     fn default() -> Self {

@@ -4,7 +4,7 @@
 //! those without a tag are. It must never change what it carries.
 //!
 //! # Configuration
-//! None: its address is the device's, its VLAN that of the classifier's tables.
+//! None: its address is the device's, its VLAN that of the classifier's tables for it.
 //!
 //! # Services
 //! `up` (net): IP, ARP, IP6, ND. `down` (net, needed): the device, VNET.
@@ -28,8 +28,10 @@
 //! # See also
 //! [`vnet`](crate::vnet) below; [`ip`](crate::ip), [`arp`](crate::arp), [`ip6`](crate::ip6) and [`nd`](crate::nd) above.
 
+use crate::Device;
 use crate::faults::reason;
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use silk_path::classify::{Answer, Tables, View};
 use silk_path::service::{NET, Service};
 use silk_path::{Create, CreateError, Cx, DropReason, Message, Module, Next, Stage, Step, Verdict};
@@ -41,16 +43,34 @@ const UP: u8 = 0;
 const DOWN: u8 = 1;
 
 /// The module.
-#[derive(Default)]
 pub struct Eth {
-    vlan: u16,
+    tables: Tables,
+    // Our address at each device.
+    stations: Vec<MacAddr>,
 }
 
 impl Eth {
-    /// The module for the frames that these tables are about.
-    pub fn new(tables: &Tables) -> Self {
-        Self { vlan: tables.vlan() }
+    /// The module for the frames that these tables are about, over these devices.
+    pub fn new(tables: Tables, devices: &[Device]) -> Self {
+        Self { tables, stations: devices.iter().map(|device| MacAddr(device.address)).collect() }
     }
+
+    /// Our place at a device, where there is one.
+    fn place(&self, device: u8) -> Option<Place> {
+        let address = *self.stations.get(usize::from(device))?;
+        Some(Place { device, address, vlan: self.tables.vlan(device) })
+    }
+}
+
+/// Where we are at a device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    /// Which device.
+    pub device: u8,
+    /// Our address there.
+    pub address: MacAddr,
+    /// The virtual LAN of its frames, 0: of none.
+    pub vlan: u16,
 }
 
 impl Module for Eth {
@@ -65,12 +85,13 @@ impl Module for Eth {
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
         let kind = create.attrs.prot_id().ok_or(CreateError::Missing("ProtId"))?;
         let groups = create.attrs.groups() == Some(true);
-        let stage = Box::new(EthStage { source: MacAddr::ZERO, vlan: self.vlan, kind, groups });
+        let stage = Box::new(EthStage { place: Place::default(), kind, groups });
         Ok(Step { stage: Some(stage), next: Next::Service(DOWN) })
     }
 
     fn classify(&self, view: &mut View<'_>) -> Answer {
-        let Some(frame) = eth::frame(view.bytes()).ok().filter(|frame| frame.vid == self.vlan) else {
+        let vlan = self.tables.vlan(view.device);
+        let Some(frame) = eth::frame(view.bytes()).ok().filter(|frame| frame.vid == vlan) else {
             return Answer::Pass;
         };
         let (group, kind) = (frame.header.destination.is_group(), frame.kind);
@@ -82,26 +103,33 @@ impl Module for Eth {
 
 /// ETH's part of a path.
 pub(crate) struct EthStage {
-    /// The device's address.
-    pub(crate) source: MacAddr,
-    /// The virtual LAN of its frames, 0: of none.
-    pub(crate) vlan: u16,
+    /// Where the path's last message left, or its first will.
+    pub(crate) place: Place,
     kind: u16,
     // Frames to groups are heard.
     groups: bool,
 }
 
 impl EthStage {
-    /// Whether a frame is for a path of ours.
-    fn check(&self, frame: &eth::Frame<'_>) -> Result<(), DropReason> {
+    /// Where a message came, or is to leave. A path mostly stays with one device.
+    fn place_of(&self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Result<Place, DropReason> {
+        let device = msg.meta.link.device;
+        if device == self.place.device {
+            return Ok(self.place);
+        }
+        cx.module::<Eth>().place(device).ok_or(DropReason::DeviceRefused)
+    }
+
+    /// Whether a frame that came there is for a path of ours.
+    fn check(&self, place: Place, frame: &eth::Frame<'_>) -> Result<(), DropReason> {
         let header = frame.header;
-        if frame.vid != self.vlan {
+        if frame.vid != place.vlan {
             return Err(DropReason::EthVlan);
         }
         // A group may be asked for an address, but no packet for a host goes to a group
         // (RFC 1122 §3.3.6).
         let group = header.destination.is_group() && (self.kind == eth::ARP || self.groups);
-        if header.destination != self.source && !group {
+        if header.destination != place.address && !group {
             return Err(DropReason::EthNotForUs);
         }
         if frame.kind != self.kind { Err(DropReason::EthKind) } else { Ok(()) }
@@ -111,27 +139,37 @@ impl EthStage {
 impl Stage for EthStage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         let address = cx.attrs().link_address().ok_or(CreateError::Missing("LinkAddress"))?;
-        self.source = MacAddr(address);
+        let device = cx.attrs().device().unwrap_or(0);
+        let vlan = cx.module::<Eth>().tables.vlan(device);
+        self.place = Place { device, address: MacAddr(address), vlan };
         Ok(())
     }
 
-    fn up(&mut self, _: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+    fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        let place = match self.place_of(cx, msg) {
+            Ok(place) => place,
+            Err(reason) => return reason.into(),
+        };
         let (source, length) = match eth::frame(msg.bytes()) {
             Err(fault) => return reason(fault).into(),
-            Ok(frame) => match self.check(&frame) {
+            Ok(frame) => match self.check(place, &frame) {
                 Err(reason) => return reason.into(),
                 Ok(()) => (frame.header.source, msg.bytes().len() - frame.payload.len()),
             },
         };
         msg.pop(length);
-        msg.meta.link = source.0;
+        msg.meta.link.address = source.0;
         Verdict::Forward
     }
 
-    fn down(&mut self, _: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
-        let header = eth::Header::new(MacAddr(msg.meta.link), self.source, self.kind);
-        match msg.push(eth::length(self.vlan)) {
-            Ok(bytes) => header.emit_on(self.vlan, bytes),
+    fn down(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        self.place = match self.place_of(cx, msg) {
+            Ok(place) => place,
+            Err(reason) => return reason.into(),
+        };
+        let header = eth::Header::new(MacAddr(msg.meta.link.address), self.place.address, self.kind);
+        match msg.push(eth::length(self.place.vlan)) {
+            Ok(bytes) => header.emit_on(self.place.vlan, bytes),
             Err(reason) => return reason.into(),
         }
         Verdict::Forward

@@ -34,7 +34,7 @@ use silk_path::classify::{Answer, Tables, View};
 use silk_path::service::{NET, Service};
 use silk_path::{
     Attr, Create, CreateError, Cx, DropReason, Endpoint, Message, Meta, Module, Next, Parameter,
-    ParameterKind, Parcel, PathId, Quoted, Report, Request, Stage, Step, Verdict,
+    ParameterKind, Parcel, PathId, Quoted, Report, Request, Stage, Station, Step, Verdict,
 };
 use silk_wire::icmp::{self, Unreachable};
 use silk_wire::{eth, ipv4};
@@ -100,7 +100,7 @@ impl Icmp {
         let end = HEADROOM + icmp::HEADER + quoted;
         buffer.get_mut(HEADROOM + icmp::HEADER..end)?.copy_from_slice(&bytes[..quoted]);
         icmp::emit_unreachable(why, &mut buffer[HEADROOM..end]);
-        let mut meta = Meta { link: ethernet.source.0, ..Meta::default() };
+        let mut meta = Meta { link: Station::at(ethernet.source.0), ..Meta::default() };
         meta.remote.set_ip(source);
         meta.local.set_ip(destination);
         Some(Message::new(buffer, HEADROOM, end, meta))

@@ -33,7 +33,7 @@ use silk_instant::Instant;
 use silk_path::service::{NET, Service};
 use silk_path::{
     Attr, Checksum, Create, CreateError, Cx, Message, Meta, Module, Next, Parameter, ParameterKind, Parcel,
-    PathId, Port, Step,
+    PathId, Port, Station, Step,
 };
 use silk_wire::igmp::{self, Query, Sort, Version};
 use silk_wire::{eth, ipv4};
@@ -137,7 +137,8 @@ fn send(cx: &mut Cx<'_, '_>, source: Ipv4Addr, destination: Ipv4Addr, message: &
     };
     header.emit_alert(&mut buffer[HEADROOM..]);
     buffer[start..end].copy_from_slice(message);
-    let meta = Meta { link: multicast(destination), checksum: Checksum::Verified, ..Meta::default() };
+    let meta =
+        Meta { link: Station::at(multicast(destination)), checksum: Checksum::Verified, ..Meta::default() };
     // A drop has been counted; a change is told again, and who asked asks again.
     let _ = cx.down(&mut Message::new(&mut buffer, HEADROOM, end, meta));
 }

@@ -37,7 +37,7 @@ mod template;
 pub mod udp;
 pub mod vnet;
 
-pub use catalogue::{KINDS, Setup, catalogue};
+pub use catalogue::{KINDS, LinkSetup, Setup, catalogue};
 pub use device::Device;
 pub use integrated::IntegratedLayers;
 pub use template::HeaderTemplate;

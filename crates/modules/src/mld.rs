@@ -33,7 +33,7 @@ use silk_instant::Instant;
 use silk_path::service::{NET, Service};
 use silk_path::{
     Attr, Checksum, Create, CreateError, Cx, Message, Meta, Module, Next, Parameter, ParameterKind, Parcel,
-    PathId, Port, Step,
+    PathId, Port, Station, Step,
 };
 use silk_wire::igmp::{Query, Sort, Version};
 use silk_wire::{checksum, eth, extension, icmpv6, ipv6, mld};
@@ -146,7 +146,8 @@ fn send(cx: &mut Cx<'_, '_>, source: Ipv6Addr, destination: Ipv6Addr, message: &
     header.emit(&mut buffer[HEADROOM..]);
     buffer[HEADROOM + ipv6::HEADER..start].copy_from_slice(&mld::ALERT);
     buffer[start..end].copy_from_slice(message);
-    let meta = Meta { link: ipv6::group(destination), checksum: Checksum::Verified, ..Meta::default() };
+    let meta =
+        Meta { link: Station::at(ipv6::group(destination)), checksum: Checksum::Verified, ..Meta::default() };
     // A drop has been counted; a change is told again, and who asked asks again.
     let _ = cx.down(&mut Message::new(&mut buffer, HEADROOM, end, meta));
 }

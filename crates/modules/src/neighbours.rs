@@ -8,9 +8,9 @@ use silk_instant::Instant;
 use silk_path::{PathId, Port, Request, Resolution};
 use silk_wire::MacAddr;
 
-/// The neighbours of one IP.
+/// The neighbours of one IP, each beside a device: an address may mean another station on each link.
 pub(crate) struct Neighbours<A> {
-    pub cache: Cache<A>,
+    pub cache: Cache<(u8, A)>,
     /// Addresses are told (`learn`), not asked for.
     pub told: bool,
     /// The path that asks and answers.
@@ -24,11 +24,19 @@ impl<A: Copy + Ord + Into<IpAddr>> Neighbours<A> {
     }
 
     /// The neighbour's address, or what to wait for.
-    pub fn resolve(&mut self, now: Instant, address: A, waiter: PathId, port: &mut dyn Port) -> Resolution {
+    pub fn resolve(
+        &mut self,
+        now: Instant,
+        address: (u8, A),
+        waiter: PathId,
+        port: &mut dyn Port,
+    ) -> Resolution {
         let (answer, ask) = self.cache.lookup(now, address, waiter);
         match (ask, self.told, self.path) {
             (false, ..) => {}
-            (true, true, _) => port.request(Request::Resolve(address.into())),
+            (true, true, _) => {
+                port.request(Request::Resolve { device: address.0, address: address.1.into() });
+            }
             // The path sends what the cache has marked.
             (true, false, Some(path)) => port.request(Request::Wake(path)),
             (true, false, None) => {}
@@ -37,7 +45,7 @@ impl<A: Copy + Ord + Into<IpAddr>> Neighbours<A> {
     }
 
     /// Takes in what somebody else found out: the neighbour's address, or that there is none.
-    pub fn learn(&mut self, now: Instant, address: A, link: Option<MacAddr>, port: &mut dyn Port) {
+    pub fn learn(&mut self, now: Instant, address: (u8, A), link: Option<MacAddr>, port: &mut dyn Port) {
         let waiters = match link {
             Some(link) => self.cache.learn(now, address, link),
             None => self.cache.fail(now, address),
@@ -46,7 +54,7 @@ impl<A: Copy + Ord + Into<IpAddr>> Neighbours<A> {
     }
 
     /// Takes in what the neighbour itself has said, if anybody wants to know it.
-    pub fn update(&mut self, now: Instant, address: A, link: MacAddr, port: &mut dyn Port) {
+    pub fn update(&mut self, now: Instant, address: (u8, A), link: MacAddr, port: &mut dyn Port) {
         wake(self.cache.update(now, address, link), port);
     }
 

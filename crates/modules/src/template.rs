@@ -50,6 +50,8 @@ struct Template {
     inner: Vec<Slot>,
     // Where ETH is in `inner`.
     eth: u8,
+    // The device that the header is for.
+    device: u8,
     // Bytes of ETH's header, with a tag where the frames have one.
     link: u8,
     // Bytes of `header` in use: ETH's, IP's and perhaps UDP's.
@@ -78,6 +80,7 @@ impl Template {
         let mut template = Self {
             inner,
             eth: at as u8,
+            device: 0,
             link: 0,
             length: 0,
             has_udp,
@@ -90,9 +93,6 @@ impl Template {
             local,
             remote,
         };
-        let link = eth::length(template.below().map_or(0, |eth| eth.vlan));
-        template.link = link as u8;
-        template.length = (link + ipv4::HEADER + if has_udp { udp::HEADER } else { 0 }) as u8;
         template.refresh();
         template
     }
@@ -123,15 +123,20 @@ impl Template {
     /// Takes over what the stages know now.
     fn refresh(&mut self) {
         let (Some(below), Some(ip)) = (self.below(), self.ip()) else { return };
-        let (source, vlan) = (below.source, below.vlan);
+        let place = below.place;
         let (Some(local), Some(remote)) = (ip.local, ip.remote) else { return };
         let (protocol, tos) = (ip.protocol, ip.tos);
         let mtu = if protocol == ipv4::TCP { ip.device_mtu } else { ip.mtu };
         let emit = ip.header(local, remote, protocol, tos, 0);
         // Packets that may be cut up on the way each need an identification of their own.
-        let until = if emit.dont_fragment { ip.next_hop.until } else { Instant::ZERO };
-        let link = MacAddr(ip.next_hop.link);
-        eth::Header::new(link, source, eth::IPV4).emit_on(vlan, &mut self.header);
+        let good = emit.dont_fragment && ip.next_hop.link.device == place.device;
+        let until = if good { ip.next_hop.until } else { Instant::ZERO };
+        let station = MacAddr(ip.next_hop.link.address);
+        let link = eth::length(place.vlan);
+        let header = eth::Header::new(station, place.address, eth::IPV4);
+        (self.device, self.link) = (place.device, link as u8);
+        self.length = (link + ipv4::HEADER + if self.has_udp { udp::HEADER } else { 0 }) as u8;
+        header.emit_on(place.vlan, &mut self.header);
         let (at, end) = (self.ip_at(0), self.ip_end());
         emit.emit(&mut self.header[at..]);
         self.header[at + LENGTH..][..2].fill(0);
@@ -165,6 +170,7 @@ impl Template {
         let (at, end) = (self.ip_at(0), self.ip_end());
         let transport = total - ipv4::HEADER as u16;
         let sum = Sum::from_folded(self.pseudo_sum).word(transport).folded();
+        msg.meta.link.device = self.device;
         let bytes = msg.push(self.length.into()).ok()?;
         bytes.copy_from_slice(&self.header[..self.length.into()]);
         bytes[at + LENGTH..][..2].copy_from_slice(&total.to_be_bytes());
@@ -249,7 +255,7 @@ impl Stage for Template {
         };
         let mut source = [0; 6];
         source.copy_from_slice(&msg.bytes()[6..12]);
-        msg.meta.link = source;
+        msg.meta.link.address = source;
         msg.meta.tos = msg.bytes()[self.ip_at(TOS)];
         msg.meta.protocol = self.header[self.ip_at(PROTOCOL)];
         msg.pop(self.length.into());

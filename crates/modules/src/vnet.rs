@@ -1,22 +1,24 @@
 //! VNET: the bottom end of a path, a device (SILK §3.1's VNET, an instance of GenericNet).
 //! It says what the device can do and completes checksums where the device does not; beyond
-//! it, whoever runs the path transmits. It must never hold a message back.
+//! it, whoever runs the path transmits. Of several devices a path has the one of its route; a path without one
+//! peer, such as a listening one, has all of them, and each message its own: what it says of them is what all of
+//! them can. It must never hold a message back.
 //!
 //! # Configuration
-//! `device` — which device, a number from 0; default 0.
+//! `device` — this device alone, a number from 0; default: all that there are.
 //!
 //! # Services
 //! `up` (net): what speaks the device's link protocol, ETH.
 //!
 //! # Attributes
-//! Sets `Device`, `Mtu`, `LinkAddress`, `Gso` and `ChecksumOffload`. Reads none.
+//! Sets `Device` where it is one, `Mtu`, `LinkAddress`, `Gso` and `ChecksumOffload`. Reads `Device`, that of the
+//! route.
 //!
 //! # Example
 //! ```toml
 //! [[module]]
 //! name = "net0"
 //! kind = "vnet"
-//! device = 0
 //! ```
 //!
 //! # See also
@@ -24,6 +26,8 @@
 
 use crate::Device;
 use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
 use silk_path::classify::{Answer, View};
 use silk_path::service::{NET, Service};
 use silk_path::{
@@ -40,14 +44,38 @@ pub const PARAMETERS: &[Parameter] =
 
 /// The module.
 pub struct Vnet {
-    number: u8,
-    device: Device,
+    // The first one's number; the others follow. There is at least one.
+    first: u8,
+    devices: Vec<Device>,
 }
 
 impl Vnet {
     /// The module of device `number`.
     pub fn new(number: u8, device: Device) -> Self {
-        Self { number, device }
+        Self { first: number, devices: vec![device] }
+    }
+
+    /// The module of all these devices, numbered from 0; of none: of one like no other.
+    pub fn of_all(devices: &[Device]) -> Self {
+        let devices = if devices.is_empty() { vec![Device::default()] } else { devices.to_vec() };
+        Self { first: 0, devices }
+    }
+
+    /// What a path to `wanted` has at its bottom, or one to anywhere: its number, if it is one, and what it can.
+    fn bottom(&self, wanted: Option<u8>) -> Result<(Option<u8>, Device), CreateError> {
+        let [first, others @ ..] = &self.devices[..] else {
+            return Err(CreateError::NotForPaths("vnet without a device"));
+        };
+        if others.is_empty() {
+            return Ok((Some(self.first), *first));
+        }
+        let Some(number) = wanted else {
+            return Ok((None, others.iter().fold(*first, |all, device| all.and(device))));
+        };
+        let device = self.devices.get(usize::from(number));
+        device
+            .map(|device| (Some(number), *device))
+            .ok_or(CreateError::NotForPaths("there is no such device"))
     }
 }
 
@@ -61,13 +89,16 @@ impl Module for Vnet {
     }
 
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
-        create.set(Attr::Device(self.number))?;
-        create.set(Attr::Mtu(self.device.mtu))?;
-        create.set(Attr::LinkAddress(self.device.address))?;
-        create.set(Attr::Gso(self.device.gso))?;
-        create.set(Attr::ChecksumOffload(self.device.checksum_offload))?;
+        let (number, device) = self.bottom(create.attrs.device())?;
+        if let Some(number) = number {
+            create.set(Attr::Device(number))?;
+        }
+        create.set(Attr::Mtu(device.mtu))?;
+        create.set(Attr::LinkAddress(device.address))?;
+        create.set(Attr::Gso(device.gso))?;
+        create.set(Attr::ChecksumOffload(device.checksum_offload))?;
         let complete = || -> Box<dyn Stage> { Box::new(Complete) };
-        Ok(Step { stage: (!self.device.checksum_offload).then(complete), next: Next::End })
+        Ok(Step { stage: (!device.checksum_offload).then(complete), next: Next::End })
     }
 
     fn classify(&self, _: &mut View<'_>) -> Answer {
@@ -123,6 +154,18 @@ fn sum_parts(parts: [&[u8]; 3]) -> Sum {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_path_has_the_device_of_its_route_or_what_all_of_them_can() {
+        let small = Device { mtu: 1400, gso: 0, checksum_offload: true, ..Device::default() };
+        let large = Device { address: [2, 0, 0, 0, 0, 2], mtu: 9000, gso: 65_000, checksum_offload: true };
+        let both = Vnet::of_all(&[large, small]);
+        assert_eq!(both.bottom(Some(1)), Ok((Some(1), small)));
+        assert_eq!(both.bottom(None), Ok((None, Device { mtu: 1400, gso: 0, ..large })));
+        assert!(both.bottom(Some(2)).is_err());
+        assert_eq!(Vnet::of_all(&[large]).bottom(None), Ok((Some(0), large)));
+        assert_eq!(Vnet::new(3, small).bottom(Some(0)), Ok((Some(3), small)), "the graph says so");
+    }
 
     proptest! {
         #[test]

@@ -124,7 +124,7 @@ fn neighbours_may_be_told_instead_of_asked_for() {
     assert_eq!((host.sent().len(), &host.world.asked[..]), (0, &[ip(9).into()][..]));
     let now = host.world.now;
     let arp = host.paths.module_mut::<Arp>().unwrap();
-    arp.learn(now, ip(9), Some(MacAddr(mac(9))), &mut host.world);
+    arp.learn(now, (0, ip(9)), Some(MacAddr(mac(9))), &mut host.world);
     host.settle();
     assert_eq!(host.sent().len(), 1);
 }
@@ -275,7 +275,7 @@ fn time_to_live_is_the_configurations() {
     let mut host = Host::with(1, Options { graph: spec, ..Options::default() });
     let now = host.world.now;
     let arp = host.paths.module_mut::<Arp>().unwrap();
-    arp.learn(now, ip(2), Some(MacAddr(mac(2))), &mut host.world);
+    arp.learn(now, (0, ip(2)), Some(MacAddr(mac(2))), &mut host.world);
     let socket = host.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))).with(Attr::Tos(0xb8)));
     host.send(socket, at(2, 7), b"x");
     let frame = host.sent().remove(0);
@@ -288,7 +288,7 @@ fn only_a_path_that_hears_of_its_mtu_forbids_fragments() {
     let mut host = Host::new(1);
     let now = host.world.now;
     let arp = host.paths.module_mut::<Arp>().unwrap();
-    arp.learn(now, ip(2), Some(MacAddr(mac(2))), &mut host.world);
+    arp.learn(now, (0, ip(2)), Some(MacAddr(mac(2))), &mut host.world);
     let open = host.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))));
     let connected =
         host.create("socket", Attrs::new().with(Attr::Local(at(1, 5001))).with(Attr::Remote(at(2, 9))));

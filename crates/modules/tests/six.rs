@@ -30,7 +30,7 @@ fn pair() -> (Host, Host) {
     for (host, n) in [(&mut a, 2), (&mut b, 1)] {
         let now = host.world.now;
         let nd = host.paths.module_mut::<Nd>().unwrap();
-        nd.learn(now, ip6(n), Some(MacAddr(mac(n))), &mut host.world);
+        nd.learn(now, (0, ip6(n)), Some(MacAddr(mac(n))), &mut host.world);
         host.advance(Duration::from_secs(2));
     }
     (a, b)
@@ -444,7 +444,7 @@ fn a_device_that_completes_checksums_is_left_to_it() {
     host.sent();
     let now = host.world.now;
     let nd = host.paths.module_mut::<Nd>().unwrap();
-    nd.learn(now, ip6(2), Some(MacAddr(mac(2))), &mut host.world);
+    nd.learn(now, (0, ip6(2)), Some(MacAddr(mac(2))), &mut host.world);
     let socket = host.create("socket", local(1, 5000));
     host.send(socket, at(2, 7), b"partial");
     let (_, packet) = packets(&mut host).remove(0);

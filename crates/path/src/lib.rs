@@ -93,7 +93,7 @@ pub use drops::{DropReason, DropTotals, Drops};
 pub use endpoint::Endpoint;
 pub use framing::Framing;
 pub use graph::*;
-pub use message::{Checksum, Message, Meta, NOWHERE, Unsummed};
+pub use message::{Checksum, Message, Meta, NOWHERE, Station, Unsummed};
 pub use module::{
     Create, CreateError, Module, ModuleId, Modules, Next, Parcel, Peer, Resolution, Resolve, Step,
 };

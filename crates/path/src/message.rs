@@ -44,6 +44,32 @@ pub enum Checksum {
     },
 }
 
+/// A station beside us: its Ethernet address, and the device that leads to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Station {
+    /// Which device: a number from 0, as in [`Attr::Device`](crate::Attr::Device).
+    pub device: u8,
+    /// Its Ethernet address; zero: not known.
+    pub address: [u8; 6],
+}
+
+impl Station {
+    /// The station with this address at the first device, which may be the only one.
+    pub const fn at(address: [u8; 6]) -> Self {
+        Self { device: 0, address }
+    }
+
+    /// Some station at a device: nobody knows which.
+    pub const fn over(device: u8) -> Self {
+        Self { device, address: [0; 6] }
+    }
+
+    /// Whether the address is known.
+    pub fn is_known(self) -> bool {
+        self.address != [0; 6]
+    }
+}
+
 /// What is known of a message beside its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Meta {
@@ -68,8 +94,8 @@ pub struct Meta {
     pub local: Endpoint,
     /// The network protocol's number of what the message carries (IP's protocol field).
     pub protocol: u8,
-    /// The Ethernet address it came from, or is to go to next.
-    pub link: [u8; 6],
+    /// The station it came from, or is to go to next: over which device in any case.
+    pub link: Station,
     /// Which unit of the application's data it belongs to.
     pub framing: Framing,
 }
@@ -105,7 +131,7 @@ impl Default for Meta {
             remote: NOWHERE,
             local: NOWHERE,
             protocol: 0,
-            link: [0; 6],
+            link: Station::over(0),
             framing: Framing::default(),
         }
     }

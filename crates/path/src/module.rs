@@ -162,8 +162,15 @@ pub enum Parcel {
 
 /// Scout's `nsProvider`: translates a neighbour's network address into its link address.
 pub trait Resolve {
-    /// The link address of `address`; `waiter` is told when that changes from pending.
-    fn resolve(&mut self, now: Instant, address: IpAddr, waiter: PathId, port: &mut dyn Port) -> Resolution;
+    /// The link address of a neighbour, which is named by the device that it is beside and its address; `waiter`
+    /// is told when that changes from pending.
+    fn resolve(
+        &mut self,
+        now: Instant,
+        neighbour: (u8, IpAddr),
+        waiter: PathId,
+        port: &mut dyn Port,
+    ) -> Resolution;
 }
 
 /// A module. Implementations are plain data and code; they read no clock and do no I/O.

@@ -29,7 +29,12 @@ pub enum Request {
     Destroy(PathId),
     /// Find the Ethernet address of this neighbour and tell the resolver: only from a
     /// resolver that does not ask the link itself.
-    Resolve(IpAddr),
+    Resolve {
+        /// The device that it is beside.
+        device: u8,
+        /// Its address.
+        address: IpAddr,
+    },
     /// Tell a path that its next hop is resolved, or is not going to be.
     Wake(PathId),
     /// Tell the path of this flow what the network said about a packet it sent. `udp` or TCP,

@@ -16,6 +16,8 @@ pub struct Ticket {
     pub offset: u32,
     /// How many bytes.
     pub len: u32,
+    /// Which device it came over: what `frame` names is that device's.
+    pub device: u8,
     /// What is known of the checksum.
     pub checksum: Checksum,
     /// When it arrived.
@@ -146,7 +148,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn ticket(frame: u32) -> Ticket {
-        Ticket { frame, offset: 0, len: 0, checksum: Checksum::Unknown, arrival: Instant::ZERO }
+        Ticket { frame, offset: 0, len: 0, device: 0, checksum: Checksum::Unknown, arrival: Instant::ZERO }
     }
 
     #[test]

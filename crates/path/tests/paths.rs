@@ -472,8 +472,14 @@ fn a_timer_runs_once_when_due_and_its_event_reaches_the_port() {
 fn a_full_queue_drops_at_once_and_its_tickets_are_given_back() {
     let mut rig = Rig::new(&[Pass]);
     let path = rig.try_create(Attrs::new().with(Attr::InputQueue(2))).unwrap();
-    let ticket =
-        |frame| Ticket { frame, offset: 0, len: 0, checksum: Checksum::Unknown, arrival: Instant::ZERO };
+    let ticket = |frame| Ticket {
+        frame,
+        offset: 0,
+        len: 0,
+        device: 0,
+        checksum: Checksum::Unknown,
+        arrival: Instant::ZERO,
+    };
     assert_eq!(rig.paths.enqueue(path, ticket(1)), Ok(true));
     assert_eq!(rig.paths.enqueue(path, ticket(2)), Ok(false));
     assert_eq!(rig.paths.enqueue(path, ticket(3)), Err(DropReason::QueueFull));

@@ -1,5 +1,6 @@
 //! Two hosts on one machine: a pair of network namespaces joined by a veth cable, for the end-to-end
-//! tests and the web experiment (SILK §4's server and traffic generators).
+//! tests and the web experiment (SILK §4's server and traffic generators); and where a test wants it, a third at
+//! a second cable.
 //!
 //! Everything is done by calling `ip` from iproute2, so the file needs no `unsafe` and a person can
 //! repeat each step by hand. It must never touch a namespace, an interface or a process that a rig did
@@ -28,6 +29,16 @@ pub const CLIENT6: Ipv6Addr = Ipv6Addr::new(0xfd99, 0, 0, 0, 0, 0, 0, 2);
 pub const PREFERRED6: Ipv6Addr = Ipv6Addr::new(0xfd99, 0, 0, 0, 0, 0, 0, 3);
 /// The name of the cable's interface, the same inside both hosts.
 pub const INTERFACE: &str = "eth0";
+/// The name of the second cable's interface on the server; the host at its other end calls it [`INTERFACE`].
+pub const INTERFACE_B: &str = "eth1";
+/// The server's address on the second cable.
+pub const SERVER_B: Ipv4Addr = Ipv4Addr::new(10, 97, 0, 1);
+/// The address of the host at its other end.
+pub const CLIENT_B: Ipv4Addr = Ipv4Addr::new(10, 97, 0, 2);
+/// The server's IPv6 address on the second cable.
+pub const SERVER6_B: Ipv6Addr = Ipv6Addr::new(0xfd97, 0, 0, 0, 0, 0, 0, 1);
+/// The IPv6 address of the host at its other end.
+pub const CLIENT6_B: Ipv6Addr = Ipv6Addr::new(0xfd97, 0, 0, 0, 0, 0, 0, 2);
 
 /// Numbers the rigs of this process, so that tests may run at the same time.
 static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -73,6 +84,9 @@ pub struct Rig {
     pub server: Host,
     /// The host with the addresses [`CLIENT`] and [`PREFERRED`], and their like of IPv6.
     pub client: Host,
+    /// The host with the addresses [`CLIENT_B`] and [`CLIENT6_B`], once there is one.
+    pub second: Option<Host>,
+    number: u32,
 }
 
 impl Rig {
@@ -80,21 +94,38 @@ impl Rig {
     pub fn new() -> Result<Self, RigError> {
         remove_stale()?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = |role| format!("silk-{}-{number}-{role}", std::process::id());
-        let server = Host::new(name("server"))?;
-        let client = Host::new(name("client"))?;
-        let (near, far) = (server.namespace.as_str(), client.namespace.as_str());
-        ip([
-            "link", "add", INTERFACE, "netns", near, "type", "veth", "peer", "name", INTERFACE, "netns", far,
-        ])?;
-        server.connect(&[SERVER.into(), SERVER6.into()])?;
+        let server = Host::new(name(number, "server"))?;
+        let client = Host::new(name(number, "client"))?;
+        cable(&server, INTERFACE, &client)?;
+        server.connect(INTERFACE, &[SERVER.into(), SERVER6.into()])?;
         let v6 = [PREFERRED6.into(), CLIENT6.into()];
-        client.connect(&[&[CLIENT.into(), PREFERRED.into()][..], &v6].concat())?;
-        Ok(Self { server, client })
+        client.connect(INTERFACE, &[&[CLIENT.into(), PREFERRED.into()][..], &v6].concat())?;
+        Ok(Self { server, client, second: None, number })
+    }
+
+    /// Joins a third host to the server by a cable of its own.
+    pub fn add_second(&mut self) -> Result<(), RigError> {
+        let second = Host::new(name(self.number, "second"))?;
+        cable(&self.server, INTERFACE_B, &second)?;
+        self.server.connect(INTERFACE_B, &[SERVER_B.into(), SERVER6_B.into()])?;
+        second.connect(INTERFACE, &[CLIENT_B.into(), CLIENT6_B.into()])?;
+        self.second = Some(second);
+        Ok(())
     }
 }
 
-/// One host: a network namespace with one cable.
+/// What a host of this process's rig is called.
+fn name(number: u32, role: &str) -> String {
+    format!("silk-{}-{number}-{role}", std::process::id())
+}
+
+/// A cable from an interface of one host to [`INTERFACE`] of the other.
+fn cable(from: &Host, interface: &str, to: &Host) -> Result<(), RigError> {
+    let (near, far) = (from.namespace.as_str(), to.namespace.as_str());
+    ip(["link", "add", interface, "netns", near, "type", "veth", "peer", "name", INTERFACE, "netns", far])
+}
+
+/// One host: a network namespace with a cable, the server with two where there is a third host.
 #[derive(Debug)]
 pub struct Host {
     namespace: String,
@@ -108,15 +139,15 @@ impl Host {
         Ok(host)
     }
 
-    /// Gives the host its addresses and brings its end of the cable up. Without duplicate address
+    /// Gives the host its addresses on a cable and brings its end of that up. Without duplicate address
     /// detection, IPv6 addresses are ready at once and a test need not wait for them.
-    fn connect(&self, addresses: &[IpAddr]) -> Result<(), RigError> {
-        self.set(&format!("/proc/sys/net/ipv6/conf/{INTERFACE}/accept_dad"), "0").ok();
+    fn connect(&self, interface: &str, addresses: &[IpAddr]) -> Result<(), RigError> {
+        self.set(&format!("/proc/sys/net/ipv6/conf/{interface}/accept_dad"), "0").ok();
         for address in addresses {
             let length = if address.is_ipv6() { 64 } else { 24 };
-            self.ip(["addr", "add", &format!("{address}/{length}"), "dev", INTERFACE])?;
+            self.ip(["addr", "add", &format!("{address}/{length}"), "dev", interface])?;
         }
-        self.ip(["link", "set", INTERFACE, "up"])
+        self.ip(["link", "set", interface, "up"])
     }
 
     /// The namespace's name, as `ip netns` shows it.
@@ -249,7 +280,7 @@ fn maker(namespace: &str) -> Option<u32> {
     let mut parts = namespace.strip_prefix("silk-")?.split('-');
     let process = parts.next()?.parse().ok()?;
     let _number: u32 = parts.next()?.parse().ok()?;
-    (matches!(parts.next()?, "server" | "client") && parts.next().is_none()).then_some(process)
+    (matches!(parts.next()?, "server" | "client" | "second") && parts.next().is_none()).then_some(process)
 }
 
 /// Ends every process of a namespace and the namespace. A program may fork while it is being killed,
@@ -297,6 +328,7 @@ mod tests {
     fn only_a_rigs_name_has_a_maker() {
         assert_eq!(maker("silk-41-0-server"), Some(41));
         assert_eq!(maker("silk-41-7-client"), Some(41));
+        assert_eq!(maker("silk-41-7-second"), Some(41));
         for other in ["silk-41-server", "silk-x-0-server", "silk-41-0-router", "silk-41-0-server-2", "other"]
         {
             assert_eq!(maker(other), None, "{other}");

@@ -2,7 +2,7 @@
 //! programs: nothing of them reaches the terminal as a command.
 
 use silk_control::{DropCount, PathReport, Report};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// The paths, the highest priority first, and below them what concerns them all.
@@ -11,7 +11,10 @@ pub fn paths(report: &Report) -> String {
     let mut paths: Vec<&PathReport> = report.paths.iter().collect();
     paths
         .sort_by_key(|path| (std::cmp::Reverse(path.priority), std::cmp::Reverse(path.cpu_path_ns), path.id));
-    rows.extend(paths.into_iter().map(row));
+    let devices: BTreeSet<&str> =
+        paths.iter().map(|path| &*path.device).filter(|name| !name.is_empty()).collect();
+    let several = devices.len() > 1;
+    rows.extend(paths.into_iter().map(|path| row(path, several)));
     let mut out = aligned(&rows);
     let memory: u64 = report.paths.iter().map(|path| path.memory).sum();
     let paths = counted(report.paths.len() as u64, "path");
@@ -84,8 +87,11 @@ const HEADINGS: [&str; 13] = [
 
 const CLASS_HEADINGS: [&str; 8] = ["CLASS", "PATHS NOW", "REFUSED", "CPU", "PROGRAMS", "IN", "OUT", "MEMORY"];
 
-fn row(path: &PathReport) -> [String; 13] {
-    let mut last = path.modules.iter().map(|module| plain(module)).collect::<Vec<_>>().join(" ");
+/// A path; with `several` interfaces, its own before its modules.
+fn row(path: &PathReport, several: bool) -> [String; 13] {
+    let device = Some(format!("{}:", plain(&path.device))).filter(|_| several && !path.device.is_empty());
+    let modules = path.modules.iter().map(|module| plain(module));
+    let mut last = device.into_iter().chain(modules).collect::<Vec<_>>().join(" ");
     if !path.drops.is_empty() {
         let _ = write!(last, "  drops: {}", drops(&path.drops));
     }
@@ -208,6 +214,30 @@ PATH    CLASS      PRI  STATE        LOCAL        PEER           QUEUED  CPU    
 2 paths, 64.0K charged to them, 0 in rings
 "
         );
+    }
+
+    #[test]
+    fn of_several_interfaces_each_path_says_its_own() {
+        let mut report = report();
+        let last = |report: &Report| {
+            let told = paths(report);
+            told.lines()
+                .skip(1)
+                .take(3)
+                .map(|line| line.rsplit("  ").next().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        report.paths[1].drops.clear();
+        report.paths.push(PathReport {
+            modules: report.paths[0].modules.clone(),
+            id: 6,
+            ..Default::default()
+        });
+        let modules = "vnet eth ip tcp socket";
+        report.paths[0].device = "eth0".into();
+        assert_eq!(last(&report), [modules; 3]);
+        report.paths[1].device = "eth1".into();
+        assert_eq!(last(&report), [&format!("eth1: {modules}"), &format!("eth0: {modules}"), modules]);
     }
 
     #[test]

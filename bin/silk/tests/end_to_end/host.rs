@@ -111,7 +111,9 @@ impl Silk {
         // A test may bring a graph of its own.
         let graph = self.path("graph.toml");
         let graph = if graph.exists() { format!("graph = \"{}\"\n", graph.display()) } else { String::new() };
-        format!("{graph}[device]\n{device}\n[control]\nsocket = \"{}\"\n\n{classes}", socket.display())
+        // Several devices bring their own headings.
+        let heading = if device.starts_with("[[device]]") { "" } else { "[device]\n" };
+        format!("{graph}{heading}{device}\n[control]\nsocket = \"{}\"\n\n{classes}", socket.display())
     }
 
     /// The daemon.
@@ -154,6 +156,14 @@ impl Silk {
     /// A command on the peer, over Linux's own stack.
     pub fn on_peer(&self, program: &str) -> Command {
         let mut command = self.rig.client.command(program);
+        command.current_dir(self.folder.path());
+        command
+    }
+
+    /// A command on the host at the second cable, over Linux's own stack.
+    pub fn on_second(&self, program: &str) -> Command {
+        let host = self.rig.second.as_ref().expect("there is a second cable");
+        let mut command = host.command(program);
         command.current_dir(self.folder.path());
         command
     }

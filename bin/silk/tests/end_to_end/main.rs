@@ -17,6 +17,7 @@ mod faults;
 mod files;
 mod groups;
 mod host;
+mod interfaces;
 mod iperf;
 mod listening;
 mod modes;

@@ -85,6 +85,39 @@
 /* One receive ring for each domain on each hardware queue: queue * domains + domain. */
 const volatile __u32 domains = 1;
 
+/* The most interfaces it can be attached to. */
+#define LINKS 4
+/* How many they are, which, and where the rings of each begin. Set when it is loaded: with one, the kernel
+ * leaves out all that tells them apart. */
+const volatile __u32 links = 1;
+const volatile __u32 interfaces[LINKS];
+const volatile __u32 first_rings[LINKS];
+
+/* 1 where both are the same, else 0: without a branch, after each side of which the verifier would walk
+ * through all that follows. */
+static __always_inline __u32 same(__u32 a, __u32 b)
+{
+	__u64 less = (__u64)(a ^ b) - 1;
+
+	/* Or the compiler finds out what it is. */
+	asm volatile("" : "+r"(less));
+	return less >> 63;
+}
+
+/* The place of an interface among them; 0 for one that is none of them. */
+static __always_inline __u32 link_of(struct xdp_md *ctx)
+{
+	__u32 interface, link = 0;
+
+	if (links > 1) {
+		interface = ctx->ingress_ifindex;
+		/* There is no interface 0, which stands for those that are not there. */
+		for (__u32 i = 1; i < LINKS; i++)
+			link |= same(interface, interfaces[i]) * i;
+	}
+	return link & (LINKS - 1);
+}
+
 struct bucket {
 	__u64 words[BUCKET_WORDS];
 };
@@ -128,7 +161,8 @@ struct settings {
 	__u32 addresses[ADDRESSES];
 	__u64 seed2;
 	__u64 addresses6[2 * ADDRESSES6];
-	__u64 vlan;
+	/* 16 bits for each interface. */
+	__u64 vlans;
 };
 
 struct {
@@ -756,15 +790,15 @@ static __always_inline __u32 ipv6_verdict(struct settings *set, __u64 word, void
 	return word & OWN_ICMP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
 }
 
-/* The metadata word of the payload of Ethernet, of this type and VLAN; PASS when it is not silk's.
- * `len` is the payload's. `early`, known when this is compiled: what its path does not want is to be
+/* The metadata word of the payload of Ethernet, of this type and VLAN, that came over interface `link`; PASS
+ * when it is not silk's. `len` is the payload's. `early`, known when this is compiled: what its path does not want is to be
  * discarded. */
-static __always_inline __u32 verdict(struct settings *set, __u16 vid, __u16 type, int group, void *payload,
-				     __u32 len, void *end, int early)
+static __always_inline __u32 verdict(struct settings *set, __u32 link, __u16 vid, __u16 type, int group,
+				     void *payload, __u32 len, void *end, int early)
 {
 	__u64 word = *(volatile __u64 *)&set->word;
 
-	if (vid != set->vlan)
+	if (vid != (__u16)(set->vlans >> 16 * link))
 		return PASS;
 	if (type == bpf_htons(ETH_P_ARP))
 		return word & OWN_ARP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
@@ -776,7 +810,7 @@ static __always_inline __u32 verdict(struct settings *set, __u16 vid, __u16 type
 }
 
 /* The same for a whole frame, at interrupt time. */
-static __always_inline __u32 frame_verdict(struct settings *set, void *frame, __u32 len, void *end)
+static __always_inline __u32 frame_verdict(struct settings *set, __u32 link, void *frame, __u32 len, void *end)
 {
 	struct ethernet *eth = frame;
 	struct tag *tag = (void *)(eth + 1);
@@ -793,7 +827,8 @@ static __always_inline __u32 frame_verdict(struct settings *set, void *frame, __
 		type = tag->type;
 		payload = tag + 1;
 	}
-	return verdict(set, vid, type, eth->destination[0] & 1, payload, len - (payload - frame), end, 1);
+	return verdict(set, link, vid, type, eth->destination[0] & 1, payload, len - (payload - frame), end,
+		       1);
 }
 
 static __always_inline void count(struct counts *of, __u32 word)
@@ -810,9 +845,9 @@ static __always_inline void count(struct counts *of, __u32 word)
 
 /* Writes the word right before the frame: the known place of Scout 3.4; before it, where the packet is
  * several, how long each is. A driver without metadata leaves the receiver to classify again. */
-static __always_inline int write_hint(struct xdp_md *ctx, __u32 word)
+static __always_inline int write_hint(struct xdp_md *ctx, __u32 link, __u32 word)
 {
-	__u32 segment = merged(ctx), *place;
+	__u32 segment = merged(ctx, link), *place;
 
 	if (bpf_xdp_adjust_meta(ctx, segment ? -2 * (int)sizeof(*place) : -(int)sizeof(*place)))
 		return 0;
@@ -844,7 +879,7 @@ static __always_inline int finds_neighbours(struct ethernet *eth, void *end)
 }
 
 /* What becomes of a packet that no path owns. */
-static __always_inline int leave(struct xdp_md *ctx)
+static __always_inline int leave(struct xdp_md *ctx, __u32 link)
 {
 	__u32 zero = 0;
 	__u64 *all;
@@ -856,7 +891,7 @@ static __always_inline int leave(struct xdp_md *ctx)
 	if ((void *)(eth + 1) <= end && eth->type == bpf_htons(TAGGED))
 		eth = (void *)eth + sizeof(struct tag);
 	neighbours = finds_neighbours(eth, end);
-	if (!is_let_in(neighbours ? LIMIT_NEIGHBOURS : LIMIT_LINUX))
+	if (!is_let_in(neighbours ? LIMIT_NEIGHBOURS(link) : LIMIT_LINUX(link)))
 		return XDP_DROP;
 	all = bpf_map_lookup_elem(&passed, &zero);
 	if (all)
@@ -867,17 +902,17 @@ static __always_inline int leave(struct xdp_md *ctx)
 SEC("xdp.frags")
 int classify(struct xdp_md *ctx)
 {
-	__u32 zero = 0, word, domain, ring;
+	__u32 zero = 0, link = link_of(ctx), word, domain, ring;
 	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
 	struct counts *of;
 	int action;
 
 	if (!set)
 		return XDP_PASS;
-	word = frame_verdict(set, (void *)(long)ctx->data, bpf_xdp_get_buff_len(ctx),
+	word = frame_verdict(set, link, (void *)(long)ctx->data, bpf_xdp_get_buff_len(ctx),
 			     (void *)(long)ctx->data_end);
 	if (word == PASS)
-		return leave(ctx);
+		return leave(ctx, link);
 	domain = word >> DOMAIN_SHIFT & DOMAIN_MASK;
 	if (word == hint(domain, HINT_LIMITED))
 		return XDP_DROP;
@@ -889,10 +924,10 @@ int classify(struct xdp_md *ctx)
 		return XDP_DROP;
 	}
 	count(of, word);
-	if (!write_hint(ctx, word))
+	if (!write_hint(ctx, link, word))
 		of->no_hint++;
 	/* A domain without a ring must not land in that of the next queue's first domain. */
-	ring = domain < domains ? ctx->rx_queue_index * domains + domain : ~0U;
+	ring = domain < domains ? first_rings[link] + ctx->rx_queue_index * domains + domain : ~0U;
 	action = bpf_redirect_map(&sockets, ring, XDP_DROP);
 	if (action != XDP_REDIRECT)
 		of->no_ring++;
@@ -956,7 +991,7 @@ int steer(struct __sk_buff *skb)
 
 	if (!set || !len)
 		return 0;
-	word = verdict(set, vid, eth->type, eth->destination[0] & 1, eth + 1, len, head + HEAD, 0);
+	word = verdict(set, 0, vid, eth->type, eth->destination[0] & 1, eth + 1, len, head + HEAD, 0);
 	domain = word == PASS ? domain_of(set->word, CONTROL_SHIFT) : word >> DOMAIN_SHIFT & DOMAIN_MASK;
 	return domain < domains ? domain : 0;
 }

@@ -5,10 +5,10 @@
 // no part of the classification, which is the same whatever is let in. Without limits, as all
 // are at first, nothing is counted.
 
-/* The limits by number: of each domain's listeners, then of Linux, then of neighbours. */
-#define LIMIT_LINUX (DOMAIN_MASK + 1)
-#define LIMIT_NEIGHBOURS (DOMAIN_MASK + 2)
-#define LIMITS (DOMAIN_MASK + 3)
+/* The limits by number: of each domain's listeners, then for each interface of Linux and of neighbours. */
+#define LIMIT_LINUX(link) (DOMAIN_MASK + 1 + 2 * (link))
+#define LIMIT_NEIGHBOURS(link) (DOMAIN_MASK + 2 + 2 * (link))
+#define LIMITS LIMIT_LINUX(LINKS)
 
 #define SECOND 1000000000ULL
 

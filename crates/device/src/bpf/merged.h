@@ -7,7 +7,7 @@
 
 #include <bpf/bpf_core_read.h>
 
-/* Whether the program runs in Linux's receive path. Set when it is loaded. */
+/* Over which interfaces the program runs in Linux's receive path, a bit for each. Set when it is loaded. */
 const volatile __u32 in_linux = 0;
 
 #define CACHE_LINE 64
@@ -23,14 +23,14 @@ struct skb_shared_info {
 } __attribute__((preserve_access_index));
 
 /* The payload bytes of each of the packets that this one was merged of, 0 when it is one alone. */
-static __always_inline __u32 merged(struct xdp_md *ctx)
+static __always_inline __u32 merged(struct xdp_md *ctx, __u32 link)
 {
 	struct xdp_buff *buffer = (void *)ctx;
 	__u32 tail = bpf_core_type_size(struct skb_shared_info);
 	struct skb_shared_info *info;
 	__u16 size = 0;
 
-	if (!in_linux)
+	if (!(in_linux >> link & 1))
 		return 0;
 	tail = (tail + CACHE_LINE - 1) & ~(CACHE_LINE - 1);
 	info = BPF_CORE_READ(buffer, data_hard_start) + BPF_CORE_READ(buffer, frame_sz) - tail;

@@ -94,7 +94,7 @@ impl PacketReceive {
             let (mut buffer, vlan) = (buffer, self.vlan);
             let (offset, len) = tagged(&mut buffer, len, vlan);
             self.pool.hold(index, buffer);
-            let frame = Frame { index, offset, len, path: 0, segment, checksum };
+            let frame = Frame { index, device: 0, offset, len, path: 0, segment, checksum };
             self.arrived.push_back(self.received.count(frame));
         }
         arrived
@@ -120,7 +120,8 @@ fn tagged(buffer: &mut [u8], len: usize, vlan: u16) -> (u32, u32) {
 /// the frame.
 fn copied(pool: &mut Pool, packet: &[u8], vlan: u16) -> Option<Frame> {
     let index = pool.hold_copy(packet)?;
-    let frame = Frame { index, offset: 0, len: 0, path: 0, segment: 0, checksum: Checksum::Unknown };
+    let frame =
+        Frame { index, device: 0, offset: 0, len: 0, path: 0, segment: 0, checksum: Checksum::Unknown };
     let (offset, len) = tagged(pool.bytes(frame), packet.len(), vlan);
     Some(Frame { offset, len, ..frame })
 }

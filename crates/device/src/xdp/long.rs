@@ -91,7 +91,7 @@ mod tests {
     use crate::Checksum;
 
     fn ticket(index: u32) -> Frame {
-        Frame { index, offset: 0, len: 0, path: 0, segment: 0, checksum: Checksum::Unknown }
+        Frame { index, device: 0, offset: 0, len: 0, path: 0, segment: 0, checksum: Checksum::Unknown }
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Merged {
             Some(index) => {
                 let (offset, len) = (crate::HEADROOM as u32, datagram.len() as u32);
                 let (index, checksum) = (index | MARK, Checksum::Unknown);
-                waiting.push_back(Frame { index, offset, len, path, segment: 0, checksum });
+                waiting.push_back(Frame { index, device: 0, offset, len, path, segment: 0, checksum });
             }
             None => lost += 1,
         })?;

@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use super::Mode;
 use crate::OpenError;
-use crate::bpf::{DOMAINS, Object, missing, refused};
+use crate::bpf::{DOMAINS, LINKS, LinkPlan, Object, missing, refused};
 use crate::netlink::Interface;
 use crate::tables::Tables;
 
 /// The classifier program: loaded, and once attached, attached until dropped.
 pub(crate) struct Program {
     object: Object,
-    link: Option<FdLink>,
+    /// To each interface.
+    links: Vec<FdLink>,
 }
 
 /// What the program did with the packets of one domain.
@@ -46,10 +47,11 @@ pub enum Strangers {
     /// TCP segments for the listeners of this domain that no connection owns: those that open one, and
     /// whatever else is sent to an open port.
     Domain(u32),
-    /// Packets that are Linux's, but for the next.
-    Linux,
-    /// Packets by which neighbours find each other, where Linux answers them: ARP and neighbour discovery.
-    Neighbours,
+    /// Packets over the interface with this number that are Linux's, but for the next.
+    Linux(u32),
+    /// Packets over that interface by which neighbours find each other, where Linux answers them: ARP and
+    /// neighbour discovery.
+    Neighbours(u32),
 }
 
 impl Strangers {
@@ -57,8 +59,8 @@ impl Strangers {
     fn number(self) -> u32 {
         match self {
             Self::Domain(domain) => domain.min(DOMAINS - 1),
-            Self::Linux => DOMAINS,
-            Self::Neighbours => DOMAINS + 1,
+            Self::Linux(link) => DOMAINS + 2 * link.min(LINKS as u32 - 1),
+            Self::Neighbours(link) => DOMAINS + 1 + 2 * link.min(LINKS as u32 - 1),
         }
     }
 }
@@ -87,18 +89,18 @@ const MOST: u64 = 1 << 32;
 pub(super) const NATIVE: &str = "attach an XDP program";
 
 impl Program {
-    /// Loads the program for `domains` domains and `rings` rings in all, with a flow table of
-    /// `buckets` buckets, a power of two, to run in `mode`.
-    pub fn load(domains: u32, rings: u32, buckets: u32, mode: Mode) -> Result<Self, OpenError> {
-        let load = |in_linux| {
-            let mut object = Object::load(domains, rings, buckets, in_linux)?;
+    /// Loads the program for `domains` domains and these interfaces with `rings` rings in all, with a flow table
+    /// of `buckets` buckets, a power of two.
+    pub fn load(domains: u32, rings: u32, buckets: u32, links: &[LinkPlan]) -> Result<Self, OpenError> {
+        let load = |links: &[LinkPlan]| {
+            let mut object = Object::load(domains, rings, buckets, links)?;
             classifier(&mut object.ebpf)?.load().map_err(refused)?;
-            Ok(Self { object, link: None })
+            Ok(Self { object, links: Vec::new() })
         };
         // A kernel that is locked down lets no program read its memory: datagrams that were merged are
         // then known by their length alone.
-        let in_linux = mode == Mode::Generic;
-        load(in_linux).or_else(|error| if in_linux { load(false) } else { Err(error) })
+        let blind: Vec<LinkPlan> = links.iter().map(|link| LinkPlan { in_linux: false, ..*link }).collect();
+        load(links).or_else(|error| if links == blind { Err(error) } else { load(&blind) })
     }
 
     /// The tables that it reads.
@@ -106,7 +108,8 @@ impl Program {
         self.object.tables()
     }
 
-    /// Lets the program choose the socket for ring `ring` (queue × domains + domain).
+    /// Lets the program choose the socket for ring `ring`: of the first interface's queue × domains + domain,
+    /// then the next one's.
     pub fn set_socket(&mut self, ring: u32, socket: impl std::os::fd::AsRawFd) -> Result<(), OpenError> {
         let map = self.object.ebpf.map_mut("sockets").ok_or_else(|| missing("sockets"))?;
         let mut map = XskMap::<&mut MapData>::try_from(map).map_err(refused)?;
@@ -130,7 +133,7 @@ impl Program {
         // Anything else than a bpf_link would outlive a daemon that is killed.
         let what = "hold an XDP program by a link that ends with the daemon";
         let link = FdLink::try_from(link);
-        self.link = Some(link.map_err(|_| OpenError::Unsupported { name: name.clone(), what })?);
+        self.links.push(link.map_err(|_| OpenError::Unsupported { name: name.clone(), what })?);
         Ok(())
     }
 
@@ -165,12 +168,16 @@ impl Program {
         Some(map.get(&strangers.number(), 0).ok()?.iter().map(|[_, _, dropped]| dropped).sum())
     }
 
-    /// Runs the program on one frame without an interface; gives its action and the frame
-    /// with the metadata before it.
-    pub fn run(&self, frame: &[u8], room: &mut Vec<u8>) -> Result<u32, OpenError> {
+    /// Runs the program on one frame as if it had come over the first queue of the interface with this index;
+    /// gives its action and the frame with the metadata before it.
+    pub fn run(&self, frame: &[u8], interface: u32, room: &mut Vec<u8>) -> Result<u32, OpenError> {
         room.resize(frame.len() + 256, 0);
         let data_out = Some(room.as_mut_slice());
-        let ran = self.test_run(TestRunOptions { data_in: Some(frame), data_out, ..Default::default() })?;
+        // `struct xdp_md`: data, data_end, data_meta, ingress_ifindex, rx_queue_index, egress_ifindex.
+        let context = [0, frame.len() as u32, 0, interface, 0, 0].map(u32::to_ne_bytes).concat();
+        let options =
+            TestRunOptions { data_in: Some(frame), data_out, ctx_in: Some(&context), ..Default::default() };
+        let ran = self.test_run(options)?;
         room.truncate(ran.data_size_out as usize);
         Ok(ran.return_value)
     }

@@ -130,7 +130,15 @@ impl XdpReceive {
         }
         self.held += 1;
         let (path, segment) = metadata(holder.bytes(index), offset);
-        Some(Frame { index, offset: offset as u32, len: entry.len, path, segment, checksum: *checksum })
+        Some(Frame {
+            index,
+            device: 0,
+            offset: offset as u32,
+            len: entry.len,
+            path,
+            segment,
+            checksum: *checksum,
+        })
     }
 
     fn place(&self, address: u64) -> Option<(u32, usize)> {
@@ -165,6 +173,7 @@ impl XdpReceive {
         let ((path, segment), checksum) = (before.unwrap_or((0, 0)), self.parts.checksum);
         let frame = self.long.finish(draft).map(|(index, len)| Frame {
             index,
+            device: 0,
             offset: HEADROOM as u32,
             len,
             path,

@@ -70,10 +70,16 @@ impl Arp {
         Self { tables, addresses: addresses.to_vec(), neighbours: Neighbours::new(told, limits) }
     }
 
-    /// Takes in what somebody else found out: the neighbour's address, or that there is none.
-    /// Whoever waited is woken.
-    pub fn learn(&mut self, now: Instant, address: Ipv4Addr, link: Option<MacAddr>, port: &mut dyn Port) {
-        self.neighbours.learn(now, address, link, port);
+    /// Takes in what somebody else found out: the Ethernet address of the neighbour with this address beside
+    /// this device, or that there is none. Whoever waited is woken.
+    pub fn learn(
+        &mut self,
+        now: Instant,
+        neighbour: (u8, Ipv4Addr),
+        link: Option<MacAddr>,
+        port: &mut dyn Port,
+    ) {
+        self.neighbours.learn(now, neighbour, link, port);
     }
 
     /// Neighbours known or asked for.
@@ -83,9 +89,15 @@ impl Arp {
 }
 
 impl Resolve for Arp {
-    fn resolve(&mut self, now: Instant, address: IpAddr, waiter: PathId, port: &mut dyn Port) -> Resolution {
+    fn resolve(
+        &mut self,
+        now: Instant,
+        (device, address): (u8, IpAddr),
+        waiter: PathId,
+        port: &mut dyn Port,
+    ) -> Resolution {
         let IpAddr::V4(address) = address else { return Resolution::Failed };
-        self.neighbours.resolve(now, address, waiter, port)
+        self.neighbours.resolve(now, (device, address), waiter, port)
     }
 }
 

@@ -4,11 +4,14 @@
 use super::Arp;
 use crate::faults::reason;
 use core::net::Ipv4Addr;
-use silk_path::{CreateError, Cx, DropReason, Message, Meta, Report, Stage, Verdict};
+use silk_path::{CreateError, Cx, DropReason, Message, Meta, Report, Stage, Station, Verdict};
 use silk_wire::{MacAddr, arp, arp::Operation};
 
 /// Room in front of a request for headers.
 const HEADROOM: usize = 64;
+
+/// The device whose link it speaks on: where there are several, they are Linux's, which finds the neighbours.
+const FIRST: u8 = 0;
 
 /// ARP's part of its path.
 #[derive(Default)]
@@ -32,14 +35,14 @@ impl ArpStage {
         }
         // A probe (RFC 5227 §1.1) has no sender's address: nothing to learn.
         if !packet.sender.is_unspecified() {
-            arp.neighbours.update(now, packet.sender, packet.sender_mac, port);
+            arp.neighbours.update(now, (FIRST, packet.sender), packet.sender_mac, port);
         }
         Ok(arp.addresses.contains(&packet.target))
     }
 
     /// Sends every request that is due, and sets the timer for the next.
     fn ask(&mut self, cx: &mut Cx<'_, '_>) {
-        while let Some((target, _)) = cx.module::<Arp>().neighbours.cache.next_request() {
+        while let Some(((_, target), _)) = cx.module::<Arp>().neighbours.cache.next_request() {
             self.send_request(cx, target);
         }
         let deadline = cx.module::<Arp>().neighbours.cache.deadline();
@@ -57,7 +60,7 @@ impl ArpStage {
         };
         let mut buffer = [0; HEADROOM + arp::PACKET];
         packet.emit(&mut buffer[HEADROOM..]);
-        let meta = Meta { link: MacAddr::BROADCAST.0, ..Meta::default() };
+        let meta = Meta { link: Station::at(MacAddr::BROADCAST.0), ..Meta::default() };
         // A drop has been counted; the request goes out again in a second.
         let _ = cx.down(&mut Message::new(&mut buffer, HEADROOM, HEADROOM + arp::PACKET, meta));
     }
@@ -93,7 +96,7 @@ impl Stage for ArpStage {
         };
         reply.emit(msg.bytes_mut());
         msg.truncate(arp::PACKET);
-        msg.meta.link = packet.sender_mac.0;
+        msg.meta.link.address = packet.sender_mac.0;
         // A drop has been counted below.
         let _ = cx.down(msg);
         Verdict::Consumed

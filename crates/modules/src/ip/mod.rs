@@ -9,14 +9,14 @@
 //! `ttl` — hops our packets may take, 1 to 255; default 64.
 //!
 //! # Services
-//! `up` (net): TCP, UDP, ICMP. `down` (net, needed): ETH; with several, a route names the one.
+//! `up` (net): TCP, UDP, ICMP. `down` (net, needed): ETH.
 //! `res` (resolve, client, wanted): ARP. Without it packets go to the sender of what they
 //! answer, or to everyone on the link.
 //!
 //! # Attributes
 //! Reads `ProtId` (which protocol is above; absent on the path that takes fragments),
 //! `Remote`, `Local`, `Mtu` and `Tos`. Sets `ProtId` to 0x0800, and with a `Remote` also
-//! `Local` and `NextHop`.
+//! `Local`, `NextHop` and `Device`, the route's.
 //!
 //! # Example
 //! ```toml
@@ -119,18 +119,21 @@ impl Module for Ip {
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
         let protocol = create.attrs.prot_id().unwrap_or(0) as u8;
         let remote = create.attrs.remote().and_then(|remote| remote.ipv4());
-        let mut down = Next::Service(DOWN);
         if let Some(remote) = remote {
-            let route = self.routes.lookup(remote).ok_or(CreateError::NoRoute(remote.into()))?;
-            create.set(Attr::NextHop(route.next_hop(remote).into()))?;
-            down = Next::Link(DOWN, route.link);
             let local = create.attrs.local().unwrap_or(NOWHERE);
+            let route = self.routes.lookup_from(remote, local.ipv4());
+            let route = route.ok_or(CreateError::NoRoute(remote.into()))?;
+            create.set(Attr::NextHop(route.next_hop(remote).into()))?;
+            create.set(Attr::Device(route.link))?;
             if local.ip().is_unspecified() {
                 create.set(Attr::Local(Endpoint::v4(route.source, local.port())))?;
             }
         }
         create.set(Attr::ProtId(eth::IPV4))?;
-        Ok(Step { stage: Some(Box::new(IpStage::new(protocol, remote, self.ttl))), next: down })
+        Ok(Step {
+            stage: Some(Box::new(IpStage::new(protocol, remote, self.ttl))),
+            next: Next::Service(DOWN),
+        })
     }
 
     fn classify(&self, view: &mut View<'_>) -> Answer {

@@ -1,5 +1,6 @@
-//! Where packets go: our addresses, the networks on the link, and the routers beyond. Longest
-//! prefix first; few routes, so a sorted list. Filled by a configuration or from the kernel.
+//! Where packets go: our addresses, the networks on each link, and the routers beyond. A link is what a
+//! device leads to, and has its number. Longest prefix first; few routes, so a sorted list. Filled by a
+//! configuration or from the kernel.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -49,7 +50,7 @@ pub struct Route<A = Ipv4Addr> {
     pub gateway: Option<A>,
     /// The address our packets carry.
     pub source: A,
-    /// Which of the links below IP.
+    /// The device that leads there.
     pub link: u8,
 }
 
@@ -71,34 +72,44 @@ fn network<A: Address>(address: A, prefix: u8) -> u128 {
 /// The routes, and our own addresses with their prefixes.
 #[derive(Clone, Debug)]
 pub struct Routes<A = Ipv4Addr> {
-    addresses: Vec<(A, u8)>,
+    // With the prefix's length and the link.
+    addresses: Vec<(A, u8, u8)>,
     // Longest prefix first.
     routes: Vec<Route<A>>,
     // The graph has said what they are.
     fixed: bool,
 }
 
+impl<A> Default for Routes<A> {
+    /// No address of ours, and nowhere to go.
+    fn default() -> Self {
+        Self { addresses: Vec::new(), routes: Vec::new(), fixed: false }
+    }
+}
+
 impl<A: Address> Routes<A> {
-    /// Our addresses on the first link, each network on the link, and a router for the rest.
+    /// Our addresses on the one link, each network on the link, and a router for the rest.
     pub fn new(addresses: &[(A, u8)], gateway: Option<A>) -> Self {
-        let mut routes = Self { addresses: addresses.to_vec(), routes: Vec::new(), fixed: false };
-        for (address, prefix) in addresses {
-            routes.add(Route {
-                network: *address,
-                prefix: *prefix,
-                gateway: None,
-                source: *address,
-                link: 0,
-            });
+        let mut routes = Self::default();
+        routes.add_link(0, addresses, gateway);
+        routes
+    }
+
+    /// Beside what is there already, another link with our addresses on it, each network there, and its
+    /// router for the rest, where an earlier link has none.
+    pub fn add_link(&mut self, link: u8, addresses: &[(A, u8)], gateway: Option<A>) {
+        for &(address, prefix) in addresses {
+            self.addresses.push((address, prefix, link));
+            self.add(Route { network: address, prefix, gateway: None, source: address, link });
         }
         // Beyond the link, an address that means something there.
         let mut wide = addresses.iter().map(|(address, _)| *address).filter(|ours| !ours.is_link_local());
         if let (Some(gateway), Some(source)) = (gateway, wide.next()) {
-            let same_network = routes.lookup(gateway).map(|route| route.source);
+            let mut beside = self.routes.iter().filter(|route| route.link == link && route.contains(gateway));
+            let same_network = beside.next().map(|route| route.source);
             let source = same_network.filter(|ours| !ours.is_link_local()).unwrap_or(source);
-            routes.add(Route { network: A::UNSPECIFIED, prefix: 0, gateway: Some(gateway), source, link: 0 });
+            self.add(Route { network: A::UNSPECIFIED, prefix: 0, gateway: Some(gateway), source, link });
         }
-        routes
     }
 
     /// The same, as a graph has written them down: they do not change.
@@ -120,23 +131,44 @@ impl<A: Address> Routes<A> {
         self.routes.insert(at, route);
     }
 
-    /// The route to `destination`. There is none to an address of our own: the device does
-    /// not lead there.
+    /// The route to `destination`. There is none to an address of our own: no device
+    /// leads there.
     pub fn lookup(&self, destination: A) -> Option<&Route<A>> {
+        self.lookup_from(destination, None)
+    }
+
+    /// The same for packets from `source`: a destination that means something on its own link alone (RFC 4007
+    /// §6) is on that of the source.
+    pub fn lookup_from(&self, destination: A, source: Option<A>) -> Option<&Route<A>> {
         if self.is_ours(destination) || destination == A::UNSPECIFIED {
             return None;
         }
-        self.routes.iter().find(|route| route.contains(destination))
+        let own = source.filter(|_| destination.is_link_local()).and_then(|source| self.link_of(source));
+        let fits =
+            |route: &&Route<A>| own.is_none_or(|link| route.link == link) && route.contains(destination);
+        self.routes.iter().find(fits)
+    }
+
+    /// The device to send to a group by, or to everyone on a network: the one on whose network they are, or
+    /// else the one that our address `source` belongs to.
+    pub fn link_to_group(&self, group: A, source: A) -> u8 {
+        let network = self.routes.iter().find(|route| route.prefix > 0 && route.contains(group));
+        network.map(|route| route.link).or_else(|| self.link_of(source)).unwrap_or(0)
+    }
+
+    /// The link that an address of ours is on.
+    fn link_of(&self, address: A) -> Option<u8> {
+        self.addresses.iter().find(|(ours, ..)| *ours == address).map(|(.., link)| *link)
     }
 
     /// Whether the address is ours.
     pub fn is_ours(&self, address: A) -> bool {
-        self.addresses.iter().any(|(ours, _)| *ours == address)
+        self.addresses.iter().any(|(ours, ..)| *ours == address)
     }
 
     /// Our addresses.
     pub fn addresses(&self) -> impl Iterator<Item = A> + '_ {
-        self.addresses.iter().map(|(address, _)| *address)
+        self.addresses.iter().map(|(address, ..)| *address)
     }
 }
 
@@ -144,7 +176,7 @@ impl Routes {
     /// Whether everyone on one of our networks is meant (RFC 1122 §3.2.1.3 c, d).
     pub fn is_broadcast(&self, address: Ipv4Addr) -> bool {
         address.is_broadcast()
-            || self.addresses.iter().any(|(ours, prefix)| {
+            || self.addresses.iter().any(|(ours, prefix, _)| {
                 let host = u32::MAX.checked_shr(u32::from(*prefix)).unwrap_or(0);
                 *prefix < 31 && u32::from(*ours) | host == u32::from(address)
             })
@@ -196,6 +228,41 @@ mod tests {
         assert_eq!(hop("2001:db8:1::9"), Some((six("fe80::fe"), six("2001:db8::1"))));
         assert_eq!(hop("fe80::9"), Some((six("fe80::9"), six("fe80::1"))));
         assert_eq!(hop("2001:db8::9"), Some((six("2001:db8::9"), six("2001:db8::1"))));
+    }
+
+    #[test]
+    fn each_link_has_its_networks_and_the_first_with_a_router_leads_to_the_rest() {
+        let mut routes = Routes::new(&[(ip(10, 0, 0, 1), 24)], None);
+        routes.add_link(1, &[(ip(10, 0, 1, 1), 24)], Some(ip(10, 0, 1, 254)));
+        routes.add_link(2, &[(ip(10, 0, 2, 1), 24)], Some(ip(10, 0, 2, 254)));
+        let way = |to| routes.lookup(to).map(|route| (route.link, route.next_hop(to), route.source));
+        assert_eq!(way(ip(10, 0, 0, 9)), Some((0, ip(10, 0, 0, 9), ip(10, 0, 0, 1))));
+        assert_eq!(way(ip(10, 0, 1, 9)), Some((1, ip(10, 0, 1, 9), ip(10, 0, 1, 1))));
+        assert_eq!(way(ip(8, 8, 8, 8)), Some((1, ip(10, 0, 1, 254), ip(10, 0, 1, 1))));
+        assert!(routes.is_ours(ip(10, 0, 2, 1)) && routes.is_broadcast(ip(10, 0, 1, 255)));
+    }
+
+    #[test]
+    fn what_means_something_on_its_link_alone_is_on_the_link_of_the_source() {
+        let six = |text: &str| text.parse::<Ipv6Addr>().unwrap();
+        let mut routes = Routes::new(&[(six("fe80::1"), 64)], None);
+        routes.add_link(1, &[(six("fe80::2"), 64), (six("fd00::2"), 64)], None);
+        let link =
+            |to: &str, from: &str| routes.lookup_from(six(to), Some(six(from))).map(|route| route.link);
+        assert_eq!([link("fe80::9", "fe80::1"), link("fe80::9", "fe80::2")], [Some(0), Some(1)]);
+        assert_eq!(link("fd00::9", "fe80::1"), Some(1), "wherever it comes from");
+        assert_eq!(routes.lookup(six("fe80::9")).map(|route| route.link), Some(0));
+        let group = |from: &str| routes.link_to_group(six("ff02::1"), six(from));
+        assert_eq!([group("fe80::1"), group("fd00::2")], [0, 1]);
+    }
+
+    #[test]
+    fn everyone_on_a_network_is_reached_over_its_link() {
+        let mut routes = Routes::new(&[(ip(10, 0, 0, 1), 24)], Some(ip(10, 0, 0, 254)));
+        routes.add_link(1, &[(ip(10, 0, 1, 1), 24)], None);
+        assert_eq!(routes.link_to_group(ip(10, 0, 1, 255), ip(10, 0, 0, 1)), 1);
+        assert_eq!(routes.link_to_group(Ipv4Addr::BROADCAST, ip(10, 0, 1, 1)), 1);
+        assert_eq!(routes.link_to_group(ip(239, 1, 2, 3), ip(10, 0, 0, 1)), 0);
     }
 
     #[test]

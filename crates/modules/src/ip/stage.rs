@@ -14,7 +14,7 @@ use alloc::vec;
 use core::net::{IpAddr, Ipv4Addr};
 use silk_path::{
     Attr, Bell, Checksum, CreateError, Cx, Discovery, DropReason, Message, Meta, Report, Request, Resolution,
-    Stage, Verdict,
+    Stage, Station, Verdict,
 };
 use silk_wire::{MacAddr, checksum, eth, icmp, ipv4, udp};
 
@@ -110,22 +110,23 @@ impl IpStage {
         self.identification
     }
 
-    /// The link address for packets to `destination`.
+    /// The station that packets from `source` to `destination` are handed to.
     fn resolve(
         &mut self,
         cx: &mut Cx<'_, '_>,
-        destination: Ipv4Addr,
+        (source, destination): (Ipv4Addr, Ipv4Addr),
         meta: &Meta,
-    ) -> Result<[u8; 6], Resolution> {
+    ) -> Result<Station, Resolution> {
         self.next_hop.resolve(cx, RES, meta, |cx| {
             let routes = &cx.module::<Ip>().routes;
-            if routes.is_broadcast(destination) {
-                return Some(Hop::Group(MacAddr::BROADCAST.0));
+            let everyone = routes.is_broadcast(destination).then_some(MacAddr::BROADCAST.0);
+            let group = everyone.or_else(|| destination.is_multicast().then(|| multicast(destination)));
+            if let Some(address) = group {
+                let device = routes.link_to_group(destination, source);
+                return Some(Hop::Group(Station { device, address }));
             }
-            if destination.is_multicast() {
-                return Some(Hop::Group(multicast(destination)));
-            }
-            Some(Hop::Station(routes.lookup(destination)?.next_hop(destination).into()))
+            let route = routes.lookup_from(destination, Some(source))?;
+            Some(Hop::Station(route.link, route.next_hop(destination).into()))
         })
     }
 
@@ -236,7 +237,7 @@ impl IpStage {
             more: packet.header.more_fragments(),
             payload: packet.payload,
         };
-        let vlan = cx.module::<Ip>().tables.vlan();
+        let vlan = cx.module::<Ip>().tables.vlan(msg.meta.link.device);
         let reassembly = &mut cx.module::<Ip>().reassembly;
         let before = reassembly.memory() + reassembly::cost(packet.payload);
         let (link, front) = (eth::length(vlan), eth::length(vlan) + ipv4::HEADER);
@@ -249,7 +250,7 @@ impl IpStage {
             let payload = (frame.len() - front) as u16;
             ipv4::emit_reassembled(&whole.header, payload, &mut frame[link..]);
             let ours = MacAddr(cx.attrs().link_address().unwrap_or_default());
-            eth::Header::new(ours, MacAddr(msg.meta.link), eth::IPV4).emit_on(vlan, &mut frame);
+            eth::Header::new(ours, MacAddr(msg.meta.link.address), eth::IPV4).emit_on(vlan, &mut frame);
             cx.request(Request::Arrived { frame, checksum: msg.meta.checksum });
         }
         Ok(())
@@ -274,7 +275,7 @@ impl Stage for IpStage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         let attrs = cx.attrs();
         self.local = attrs.local().and_then(|local| local.ipv4()).filter(|local| !local.is_unspecified());
-        self.next_hop.fixed = attrs.next_hop();
+        self.next_hop.fixed = attrs.next_hop().map(|hop| (attrs.device().unwrap_or(0), hop));
         self.tos = self.service(attrs.tos().unwrap_or(0));
         self.ttl = attrs.ttl().unwrap_or(self.ttl);
         self.device_mtu = attrs.mtu().unwrap_or(ipv4::MIN_MTU);
@@ -289,7 +290,10 @@ impl Stage for IpStage {
             None if self.protocol == 0 => ip.fragments = Some(path),
             None => {}
             // Asked for early; whatever comes of it, the first message finds out.
-            Some(remote) => drop(self.resolve(cx, remote, &Meta::default())),
+            Some(remote) => {
+                let local = self.local.unwrap_or(Ipv4Addr::UNSPECIFIED);
+                let _ = self.resolve(cx, (local, remote), &Meta::default());
+            }
         }
         Ok(())
     }
@@ -326,7 +330,7 @@ impl Stage for IpStage {
             Ok(addresses) => addresses,
             Err(reason) => return reason.into(),
         };
-        let link = match self.resolve(cx, destination, &msg.meta) {
+        let link = match self.resolve(cx, (source, destination), &msg.meta) {
             Ok(link) => link,
             Err(Resolution::Pending) => return self.held.hold(cx, msg, DropReason::ArpPending),
             Err(_) => return Verdict::Drop(DropReason::ArpFailed),

@@ -13,7 +13,7 @@ use alloc::vec;
 use core::net::Ipv6Addr;
 use silk_path::{
     Attr, Bell, Checksum, CreateError, Cx, Discovery, DropReason, Message, Meta, Report, Request, Resolution,
-    Stage, Verdict,
+    Stage, Station, Verdict,
 };
 use silk_wire::extension::{FRAGMENT, FRAGMENT_HEADER, Fragment, Refused};
 use silk_wire::{MacAddr, eth, icmpv6, ipv4, ipv6, tcp};
@@ -76,19 +76,21 @@ impl Ip6Stage {
         if self.protocol == ipv4::TCP { class & !ECN } else { class }
     }
 
-    /// The link address for packets to `destination`.
+    /// The station that packets from `source` to `destination` are handed to.
     fn resolve(
         &mut self,
         cx: &mut Cx<'_, '_>,
-        destination: Ipv6Addr,
+        (source, destination): (Ipv6Addr, Ipv6Addr),
         meta: &Meta,
-    ) -> Result<[u8; 6], Resolution> {
+    ) -> Result<Station, Resolution> {
         self.next_hop.resolve(cx, RES, meta, |cx| {
+            let routes = &cx.module::<Ip6>().routes;
             if destination.is_multicast() {
-                return Some(Hop::Group(ipv6::group(destination)));
+                let device = routes.link_to_group(destination, source);
+                return Some(Hop::Group(Station { device, address: ipv6::group(destination) }));
             }
-            let route = cx.module::<Ip6>().routes.lookup(destination)?;
-            Some(Hop::Station(route.next_hop(destination).into()))
+            let route = routes.lookup_from(destination, Some(source))?;
+            Some(Hop::Station(route.link, route.next_hop(destination).into()))
         })
     }
 
@@ -212,7 +214,7 @@ impl Ip6Stage {
         error: icmpv6::Error,
         header: &ipv6::Header,
         quote: &[&[u8]],
-        link: [u8; 6],
+        link: Station,
     ) {
         let now = cx.now();
         if !cx.module::<Ip6>().errors.take(now) {
@@ -252,7 +254,7 @@ impl Ip6Stage {
             destination: packet.header.destination(),
             identification: fragment.identification,
         };
-        let vlan = cx.module::<Ip6>().tables.vlan();
+        let vlan = cx.module::<Ip6>().tables.vlan(msg.meta.link.device);
         let reassembly = &mut cx.module::<Ip6>().reassembly;
         let before = reassembly.memory() + reassembly::cost(packet.payload);
         let (link, front) = (eth::length(vlan), eth::length(vlan) + ipv6::HEADER);
@@ -265,7 +267,7 @@ impl Ip6Stage {
             let payload = (frame.len() - front) as u16;
             ipv6::emit_reassembled(&header, protocol, payload, &mut frame[link..]);
             let ours = MacAddr(cx.attrs().link_address().unwrap_or_default());
-            eth::Header::new(ours, MacAddr(msg.meta.link), eth::IPV6).emit_on(vlan, &mut frame);
+            eth::Header::new(ours, MacAddr(msg.meta.link.address), eth::IPV6).emit_on(vlan, &mut frame);
             cx.request(Request::Arrived { frame, checksum: msg.meta.checksum });
         }
         Ok(())
@@ -277,7 +279,7 @@ impl Ip6Stage {
         let length = (FRAGMENT_HEADER + bytes.len()) as u16;
         ipv6::emit_reassembled(header, FRAGMENT, length, &mut front);
         Fragment { identification: 0, offset: 0, more: true }.emit(protocol, &mut front[ipv6::HEADER..]);
-        self.send_error(cx, icmpv6::Error::ReassemblyExceeded, header, &[&front, bytes], [0; 6]);
+        self.send_error(cx, icmpv6::Error::ReassemblyExceeded, header, &[&front, bytes], Station::default());
     }
 }
 
@@ -285,7 +287,7 @@ impl Stage for Ip6Stage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         let attrs = cx.attrs();
         self.local = attrs.local().and_then(|local| local.ipv6()).filter(|local| !local.is_unspecified());
-        self.next_hop.fixed = attrs.next_hop();
+        self.next_hop.fixed = attrs.next_hop().map(|hop| (attrs.device().unwrap_or(0), hop));
         self.class = self.settable(attrs.tos().unwrap_or(0));
         self.device_mtu = attrs.mtu().unwrap_or(ipv6::MIN_MTU);
         let (now, path) = (cx.now(), cx.path());
@@ -299,7 +301,10 @@ impl Stage for Ip6Stage {
             None if self.protocol == 0 => ip.fragments = Some(path),
             None => {}
             // Asked for early; whatever comes of it, the first message finds out.
-            Some(remote) => drop(self.resolve(cx, remote, &Meta::default())),
+            Some(remote) => {
+                let local = self.local.unwrap_or(Ipv6Addr::UNSPECIFIED);
+                let _ = self.resolve(cx, (local, remote), &Meta::default());
+            }
         }
         Ok(())
     }
@@ -338,7 +343,7 @@ impl Stage for Ip6Stage {
             Ok(addresses) => addresses,
             Err(reason) => return reason.into(),
         };
-        let link = match self.resolve(cx, destination, &msg.meta) {
+        let link = match self.resolve(cx, (source, destination), &msg.meta) {
             Ok(link) => link,
             Err(Resolution::Pending) => return self.held.hold(cx, msg, DropReason::NdPending),
             Err(_) => return Verdict::Drop(DropReason::NdFailed),

@@ -102,10 +102,16 @@ impl Nd {
         }
     }
 
-    /// Takes in what somebody else found out: the neighbour's address, or that there is none.
-    /// Whoever waited is woken.
-    pub fn learn(&mut self, now: Instant, address: Ipv6Addr, link: Option<MacAddr>, port: &mut dyn Port) {
-        self.neighbours.learn(now, address, link, port);
+    /// Takes in what somebody else found out: the Ethernet address of the neighbour with this address beside
+    /// this device, or that there is none. Whoever waited is woken.
+    pub fn learn(
+        &mut self,
+        now: Instant,
+        neighbour: (u8, Ipv6Addr),
+        link: Option<MacAddr>,
+        port: &mut dyn Port,
+    ) {
+        self.neighbours.learn(now, neighbour, link, port);
     }
 
     /// Neighbours known or asked for.
@@ -124,9 +130,15 @@ impl Nd {
 }
 
 impl Resolve for Nd {
-    fn resolve(&mut self, now: Instant, address: IpAddr, waiter: PathId, port: &mut dyn Port) -> Resolution {
+    fn resolve(
+        &mut self,
+        now: Instant,
+        (device, address): (u8, IpAddr),
+        waiter: PathId,
+        port: &mut dyn Port,
+    ) -> Resolution {
         let IpAddr::V6(address) = address else { return Resolution::Failed };
-        self.neighbours.resolve(now, address, waiter, port)
+        self.neighbours.resolve(now, (device, address), waiter, port)
     }
 }
 

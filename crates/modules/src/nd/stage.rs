@@ -6,7 +6,9 @@ use crate::faults::{accept, reason};
 use core::net::Ipv6Addr;
 use core::time::Duration;
 use silk_instant::Instant;
-use silk_path::{Checksum, CreateError, Cx, DropReason, Message, Meta, Report, Request, Stage, Verdict};
+use silk_path::{
+    Checksum, CreateError, Cx, DropReason, Message, Meta, Report, Request, Stage, Station, Verdict,
+};
 use silk_wire::{MacAddr, checksum, icmpv6, ipv6, ndp};
 
 /// Room in front of a message for headers.
@@ -16,6 +18,9 @@ const PROBATION: Duration = Duration::from_secs(1);
 /// Everybody on the link, and its routers.
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
+
+/// The device whose link it speaks on: where there are several, they are Linux's, which finds the neighbours.
+const FIRST: u8 = 0;
 
 /// ND's part of its path.
 #[derive(Default)]
@@ -47,7 +52,7 @@ impl NdStage {
         if crate::ip6::impossible_source(source) {
             return Err(DropReason::IpBadSource);
         }
-        Ok(Heard { message, source, destination, link: MacAddr(msg.meta.link) })
+        Ok(Heard { message, source, destination, link: MacAddr(msg.meta.link.address) })
     }
 
     /// Somebody asks for an address.
@@ -73,7 +78,7 @@ impl NdStage {
             return Err(DropReason::NdIgnored);
         }
         if link.is_some() {
-            nd.neighbours.update(now, heard.source, station, port);
+            nd.neighbours.update(now, (FIRST, heard.source), station, port);
         }
         if !nd.is_ours(target) {
             return Err(DropReason::NdIgnored);
@@ -102,11 +107,11 @@ impl NdStage {
         let link = link.unwrap_or(heard.link);
         // RFC 4861 §7.2.5: without the override flag another address than the known one is not
         // taken over.
-        let other = nd.neighbours.cache.known(target).is_some_and(|known| known != link);
+        let other = nd.neighbours.cache.known((FIRST, target)).is_some_and(|known| known != link);
         if !link.is_unicast() || (other && !overrides) {
             return Err(DropReason::NdIgnored);
         }
-        nd.neighbours.update(now, target, link, port);
+        nd.neighbours.update(now, (FIRST, target), link, port);
         Ok(())
     }
 
@@ -155,7 +160,7 @@ impl NdStage {
     /// Sends every request that is due, and sets the timer for the next.
     fn ask(&mut self, cx: &mut Cx<'_, '_>) {
         self.probe(cx);
-        while let Some((target, known)) = cx.module::<Nd>().neighbours.cache.next_request() {
+        while let Some(((_, target), known)) = cx.module::<Nd>().neighbours.cache.next_request() {
             self.solicit(cx, target, known);
         }
         let now = cx.now();
@@ -232,7 +237,7 @@ fn send(cx: &mut Cx<'_, '_>, source: Ipv6Addr, destination: Ipv6Addr, link: MacA
     let (start, end) = (HEADROOM + ipv6::HEADER, HEADROOM + ipv6::HEADER + length);
     header.emit(&mut buffer[HEADROOM..]);
     buffer[start..end].copy_from_slice(message);
-    let meta = Meta { link: link.0, checksum: Checksum::Verified, ..Meta::default() };
+    let meta = Meta { link: Station::at(link.0), checksum: Checksum::Verified, ..Meta::default() };
     // A drop has been counted; who asked asks again.
     let _ = cx.down(&mut Message::new(&mut buffer, HEADROOM, end, meta));
 }

@@ -2,7 +2,7 @@
 //! checksum left to IP (which knows the pseudo-header) and the device.
 
 use super::Key;
-use silk_path::{Checksum, DropReason, Message, Meta};
+use silk_path::{Checksum, DropReason, Message, Meta, Station};
 use silk_tcp::{Codepoint, Header, Options, Segment, SeqNumber};
 use silk_wire::{ipv4, tcp};
 
@@ -37,7 +37,7 @@ pub(super) fn bare<'b>(
     headroom: &'b mut [u8; HEADROOM],
     key: &Key,
     header: &Header,
-    link: [u8; 6],
+    link: Station,
 ) -> Result<Message<'b>, DropReason> {
     let meta = Meta { remote: key.remote, local: key.local, protocol: ipv4::TCP, link, ..Meta::default() };
     let mut msg = Message::outgoing(headroom, [&[], &[]], meta);

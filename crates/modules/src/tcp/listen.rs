@@ -10,7 +10,7 @@ use silk_instant::Instant;
 use silk_path::classify::Protocol;
 use silk_path::{
     Attr, Attrs, Bell, CreateError, Cx, DropReason, Endpoint, Message, NOWHERE, Report, Request, Stage,
-    Verdict, Wishes,
+    Station, Verdict, Wishes,
 };
 use silk_tcp::listen::{Admission, Established, ListenAction, SynTable};
 use silk_tcp::time_wait::TimeWaitAction;
@@ -18,7 +18,7 @@ use silk_tcp::{Config, Header, IsnSecret, Segment, SeqNumber, reset_for};
 use silk_wire::{checksum, ipv4, tcp};
 
 /// Nothing is answered: IP asks the resolver.
-const NO_LINK: [u8; 6] = [0; 6];
+const NO_LINK: Station = Station::over(0);
 
 /// TCP's part of a listening path.
 pub(super) struct ListenStage {
@@ -84,7 +84,7 @@ impl ListenStage {
         key: Key,
         segment: &Segment<'_>,
         iss_floor: Option<SeqNumber>,
-        link: [u8; 6],
+        link: Station,
     ) -> Verdict {
         if self.local.is_none_or(|local| local.port() != key.local.port()) {
             return match reset_for(segment) {
@@ -140,7 +140,7 @@ impl ListenStage {
 }
 
 /// Sends a segment without text back; `link` is where what it answers came from.
-fn reply(cx: &mut Cx<'_, '_>, key: &Key, header: &Header, link: [u8; 6]) -> Verdict {
+fn reply(cx: &mut Cx<'_, '_>, key: &Key, header: &Header, link: Station) -> Verdict {
     let mut headroom = [0; HEADROOM];
     match bare(&mut headroom, key, header, link) {
         // A drop on the way down has been counted there; the peer will ask again.
@@ -151,7 +151,7 @@ fn reply(cx: &mut Cx<'_, '_>, key: &Key, header: &Header, link: [u8; 6]) -> Verd
 }
 
 /// Sends a reset back, as long as that is not too many.
-fn reset(cx: &mut Cx<'_, '_>, key: &Key, header: &Header, link: [u8; 6]) -> Verdict {
+fn reset(cx: &mut Cx<'_, '_>, key: &Key, header: &Header, link: Station) -> Verdict {
     let now = cx.now();
     match cx.module::<Tcp>().resets.allow(now) {
         true => reply(cx, key, header, link),

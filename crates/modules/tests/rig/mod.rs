@@ -15,7 +15,7 @@ use silk_path::classify::{Domains, Found, Owned, Tables, Verdict};
 use silk_path::transform::Rule;
 use silk_path::{
     Attr, Attrs, Bell, ByteStream, Checksum, CreateError, DropReason, Endpoint, Event, Framing, Graph,
-    GraphSpec, Message, Meta, ModuleId, Outcome, PathId, Paths, Port, Report, Request, Value,
+    GraphSpec, Message, Meta, ModuleId, Outcome, PathId, Paths, Port, Report, Request, Station, Value,
 };
 use silk_wire::icmp::Unreachable;
 use std::collections::{BTreeMap, VecDeque};
@@ -50,6 +50,8 @@ pub struct World {
     pub sent: VecDeque<Vec<u8>>,
     /// The segment size of each frame sent; 0: an ordinary one.
     pub gso: VecDeque<u16>,
+    /// The device that each frame sent left by.
+    pub over: VecDeque<u8>,
     pub delivered: Vec<Delivered>,
     /// Which unit of the application's data each of these belongs to.
     pub framings: Vec<Framing>,
@@ -74,6 +76,7 @@ impl Port for World {
         msg.copy_to(&mut frame).expect("sized for it");
         self.sent.push_back(frame);
         self.gso.push_back(msg.meta.gso_size);
+        self.over.push_back(msg.meta.link.device);
         Ok(())
     }
 
@@ -125,6 +128,8 @@ pub struct Host {
     pub passed: usize,
     /// More frames follow the one that arrives.
     pub more: bool,
+    /// The device that frames arrive over.
+    pub over: u8,
     pub n: u8,
 }
 
@@ -236,6 +241,7 @@ impl Host {
             handles: Vec::new(),
             passed: 0,
             more: false,
+            over: 0,
             n,
         };
         for top in ["arp", "icmp", "ip", "tcp"] {
@@ -284,8 +290,12 @@ impl Host {
     }
 
     fn run_frame(&mut self, frame: &[u8], checksum: Checksum) -> Option<Outcome> {
-        let verdict = self.tables.classify(frame);
-        assert_eq!(verdict, self.paths.graph().classify(frame), "the tables and the modules agree");
+        let verdict = self.tables.classify_over(frame, self.over);
+        assert_eq!(
+            verdict,
+            self.paths.graph().classify_over(frame, self.over),
+            "the tables and the modules agree"
+        );
         if let Verdict::Discard { domain, index } = verdict {
             self.tables.count_discard(Found { domain, index });
             return None;
@@ -302,7 +312,8 @@ impl Host {
         buffer.extend_from_slice(frame);
         let end = buffer.len();
         let now = self.world.now;
-        let meta = Meta { checksum, arrival: now, more: self.more, ..Meta::default() };
+        let link = Station::over(self.over);
+        let meta = Meta { checksum, arrival: now, more: self.more, link, ..Meta::default() };
         let mut msg = Message::new(&mut buffer, HEADROOM, end, meta);
         let outcome = self.paths.up(path, now, &mut self.world, &mut msg);
         if outcome == Outcome::Handoff {
@@ -363,7 +374,7 @@ impl Host {
                     }
                 }
                 Request::Destroy(path) => _ = self.paths.destroy(path, now, &mut self.world),
-                Request::Resolve(address) => self.world.asked.push(address),
+                Request::Resolve { address, .. } => self.world.asked.push(address),
                 Request::Wake(path) => _ = self.paths.report(path, now, &mut self.world, Report::Resolved),
                 Request::Report { udp, local, remote, report, .. } => self.report(udp, local, remote, report),
                 Request::Arrived { frame, checksum } => _ = self.run_frame(&frame, checksum),
@@ -406,6 +417,7 @@ impl Host {
     /// All frames sent since the last time.
     pub fn sent(&mut self) -> Vec<Vec<u8>> {
         self.world.gso.clear();
+        self.world.over.clear();
         self.world.sent.drain(..).collect()
     }
 }

@@ -73,7 +73,8 @@
 //! word 2+k  | local IPv4 address 2k+1       | local IPv4 address 2k                       |
 //! word 10   | second half of the fingerprints' key                                        |
 //! word 11+2k| first half of local IPv6 address k; word 12+2k: the second                  |
-//! word 27   | the virtual LAN whose frames are ours, 1 to 4094; 0: untagged frames are    |
+//! word 27   | 16 bits for each device, the first's lowest: the virtual LAN whose          |
+//!           | frames are ours over it, 1 to 4094; 0: untagged frames are                  |
 //! ```
 //! `IPv4` and `IPv6` are the numbers of local addresses. Behind them, as far as the words go, stand the
 //! groups that are heard: of IPv4 and, in words 11 on, of IPv6; 0 where there is none. Address or group
@@ -85,7 +86,8 @@
 //! # The specification both sides evaluate, on an Ethernet frame of `len` bytes
 //! 1. `len < 14`: pass. With a tag of IEEE 802.1Q (0x8100; `len < 18`: pass) its lower twelve bits are
 //!    the frame's VID, the kind follows the tag, and all that follows is meant as if the tag were not there
-//!    (a second tag is a kind like others). Without one the VID is 0. If it is not settings word 27: pass.
+//!    (a second tag is a kind like others). Without one the VID is 0. If it is not that of the device in
+//!    settings word 27: pass.
 //!    ARP (0x0806): control if OWN_ARP, else pass. IPv6 (0x86dd): step 7. Not IPv4 (0x0800): pass.
 //! 2. IPv4: `len >= 34`, version 4, `ihl*4 >= 20`, `ihl*4 <= total length`,
 //!    `14 + total length <= len`; else pass. Options are skipped. `l4 = 14 + ihl*4`,
@@ -209,8 +211,20 @@ pub const ADDRESSES: usize = 16;
 pub const ADDRESSES6: usize = 8;
 /// Words (`u64`) of the settings.
 pub const SETTINGS_WORDS: usize = SETTINGS_VLAN + 1;
-/// The word of the settings that holds the virtual LAN.
+/// The word of the settings that holds the virtual LANs.
 pub const SETTINGS_VLAN: usize = SETTINGS_ADDRESSES6 + 2 * ADDRESSES6;
+/// The most devices that the tables can be about.
+pub const DEVICES: usize = 4;
+
+/// The virtual LANs of all devices in [`SETTINGS_VLAN`]: the first one's in the lowest 16 bits.
+pub fn vlans_word(vlans: [u16; DEVICES]) -> u64 {
+    vlans.iter().rev().fold(0, |word, vlan| word << 16 | u64::from(*vlan))
+}
+
+/// The virtual LANs that are in that word.
+pub fn vlans_of(word: u64) -> [u16; DEVICES] {
+    core::array::from_fn(|device| (word >> (16 * device)) as u16)
+}
 /// The word of the settings that holds the second half of the fingerprints' key.
 pub const SETTINGS_SEED2: usize = SETTINGS_ADDRESSES + ADDRESSES / 2;
 /// The first word of the settings that holds IPv6 addresses.

@@ -129,13 +129,16 @@ pub struct View<'p> {
     pub dscp: u8,
     /// It was sent to a group of stations; filled in by ETH.
     pub group: bool,
+    /// The device it came over.
+    pub device: u8,
 }
 
 impl<'p> View<'p> {
-    /// The whole frame.
-    pub fn new(frame: &'p [u8]) -> Self {
+    /// The whole frame, which came over this device.
+    pub fn new(frame: &'p [u8], device: u8) -> Self {
         let nowhere = crate::message::NOWHERE;
-        Self { frame, start: 0, end: frame.len(), remote: nowhere, local: nowhere, dscp: 0, group: false }
+        let (start, end) = (0, frame.len());
+        Self { frame, start, end, remote: nowhere, local: nowhere, dscp: 0, group: false, device }
     }
 
     /// What has not been looked at.

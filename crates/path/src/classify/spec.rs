@@ -104,15 +104,20 @@ pub(super) fn flow_protocol(number: u8) -> Option<Protocol> {
 }
 
 impl Tables {
-    /// Where an Ethernet frame belongs.
+    /// Where an Ethernet frame belongs that came over the first device, which may be the only one.
     pub fn classify(&self, frame: &[u8]) -> Verdict {
-        self.try_classify(frame).unwrap_or(Verdict::Pass)
+        self.classify_over(frame, 0)
     }
 
-    fn try_classify(&self, frame: &[u8]) -> Option<Verdict> {
+    /// Where an Ethernet frame belongs that came over this device.
+    pub fn classify_over(&self, frame: &[u8], device: u8) -> Verdict {
+        self.try_classify(frame, device).unwrap_or(Verdict::Pass)
+    }
+
+    fn try_classify(&self, frame: &[u8], device: u8) -> Option<Verdict> {
         let Framed { vid, kind, payload } = framed(frame)?;
         match kind {
-            _ if vid != self.vlan() => None,
+            _ if vid != self.vlan(device) => None,
             0x0806 => self.owned().arp.then(|| self.control()),
             0x0800 => self.classify_ip(payload, frame[0] & 1 != 0),
             0x86dd => self.classify_ip6(payload, frame[0] & 1 != 0),

@@ -91,7 +91,7 @@ pub struct Tables {
     settings: Store64,
     pub(super) discards: Store64,
     // As the settings had it when this was made.
-    vlan: u16,
+    vlans: [u16; DEVICES],
 }
 
 impl Tables {
@@ -112,8 +112,8 @@ impl Tables {
             return None;
         }
         let seeds = [SETTINGS_SEED, SETTINGS_SEED2].map(|word| settings[word].load(Acquire));
-        let vlan = settings[SETTINGS_VLAN].load(Acquire) as u16;
-        Some(Self { flows: Flows::new(flows, seeds)?, ports, rules, settings, discards, vlan })
+        let vlans = vlans_of(settings[SETTINGS_VLAN].load(Acquire));
+        Some(Self { flows: Flows::new(flows, seeds)?, ports, rules, settings, discards, vlans })
     }
 
     /// Tables in memory of their own with room for about `flows` flows.
@@ -127,20 +127,27 @@ impl Tables {
             rules: Store::zeroed(RULES_WORDS),
             settings,
             discards: Store::zeroed(DISCARDS_WORDS),
-            vlan: 0,
+            vlans: [0; DEVICES],
         }
     }
 
-    /// The same tables for frames of the virtual LAN `vid`, 0: for those without a tag.
+    /// The same tables for frames of the virtual LAN `vid`, 0: for those without a tag, over whichever device.
     #[must_use]
     pub fn on_vlan(self, vid: u16) -> Self {
-        self.settings[SETTINGS_VLAN].store(vid.into(), Release);
-        Self { vlan: vid, ..self }
+        self.on_vlans([vid; DEVICES])
     }
 
-    /// The virtual LAN whose frames are ours (IEEE 802.1Q-2018 §9.6); 0: frames without a tag are.
-    pub fn vlan(&self) -> u16 {
-        self.vlan
+    /// The same tables for frames of these virtual LANs, one for each device.
+    #[must_use]
+    pub fn on_vlans(self, vlans: [u16; DEVICES]) -> Self {
+        self.settings[SETTINGS_VLAN].store(vlans_word(vlans), Release);
+        Self { vlans, ..self }
+    }
+
+    /// The virtual LAN whose frames are ours over this device (IEEE 802.1Q-2018 §9.6); 0: frames without a
+    /// tag are.
+    pub fn vlan(&self, device: u8) -> u16 {
+        self.vlans.get(usize::from(device)).copied().unwrap_or(0)
     }
 
     /// Takes everything over at once: flags, domains, rules and local addresses of either

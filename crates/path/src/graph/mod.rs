@@ -69,10 +69,16 @@ impl Graph {
     }
 
     /// Classifies an Ethernet frame by asking the modules, from the bottom up (Scout §3.4).
-    /// Answers the same as the compiled tables, only slower; changes nothing.
+    /// Answers the same as the compiled tables, only slower; changes nothing. The frame came over the
+    /// first device, which may be the only one.
     pub fn classify(&self, frame: &[u8]) -> Verdict {
+        self.classify_over(frame, 0)
+    }
+
+    /// The same for a frame that came over this device.
+    pub fn classify_over(&self, frame: &[u8], device: u8) -> Verdict {
         for bottom in &self.bottoms {
-            let mut view = View::new(frame);
+            let mut view = View::new(frame, device);
             match self.ask(*bottom, &mut view) {
                 Verdict::Pass => {}
                 verdict => return verdict,

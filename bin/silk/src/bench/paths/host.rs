@@ -240,7 +240,7 @@ impl Host {
 /// Lets a host know a neighbour. All stations have the same hardware address: nothing here looks at it twice.
 pub fn neighbour(host: &mut Host, address: Ipv4Addr) {
     let arp = host.paths.module_mut::<Arp>().expect("the graph has it");
-    arp.learn(NOW, address, Some(MacAddr(Device::default().address)), &mut host.world);
+    arp.learn(NOW, (0, address), Some(MacAddr(Device::default().address)), &mut host.world);
 }
 
 /// A path to the peer from this port of ours.

@@ -1,0 +1,197 @@
+//! A host on two links, the second of them a virtual LAN: paths without a peer answer over the one that asked,
+//! paths with one go by the device of their route, and follow it.
+
+mod rig;
+
+use core::net::{IpAddr, Ipv4Addr};
+use core::time::Duration;
+use rig::{Host, Options, ip, mac, stream};
+use silk_modules::arp::Arp;
+use silk_modules::ip::{Ip, Routes};
+use silk_modules::{Device, HeaderTemplate, LinkSetup, Setup};
+use silk_path::classify::{Domains, Owned};
+use silk_path::{Attr, Attrs, Endpoint, PathId};
+use silk_wire::{MacAddr, eth};
+
+/// The VLAN of the second link.
+const VLAN: u16 = 7;
+/// What the last number of our Ethernet address at the second device is.
+const SECOND: u8 = 12;
+
+/// An address on the second link.
+fn beyond(n: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 1, n)
+}
+
+/// 10.0.0.2 on the first link, 10.0.1.2 on the second; whoever runs it tells it of neighbours.
+fn host() -> Host {
+    let setup = |setup: &mut Setup| {
+        setup.devices.push(Device { address: mac(SECOND), ..Device::default() });
+        let addresses = vec![(beyond(2).into(), 24)];
+        setup.further = vec![LinkSetup { addresses, ..LinkSetup::default() }];
+        (setup.gateway, setup.neighbours_told) = (None, true);
+        setup.tables = setup.tables.clone().on_vlans([0, VLAN, 0, 0]);
+    };
+    let rules: Vec<Box<dyn silk_path::transform::Rule>> = vec![Box::new(HeaderTemplate)];
+    let mut host = Host::with(2, Options { setup, rules, ..Options::default() });
+    host.tables = host.tables.clone().on_vlans([0, VLAN, 0, 0]);
+    own(&host, &[ip(2), beyond(2)]);
+    host
+}
+
+/// A station of the second link.
+fn peer() -> Host {
+    let setup = |setup: &mut Setup| {
+        (setup.addresses, setup.gateway) = (vec![(beyond(9).into(), 24)], None);
+    };
+    let host = Host::with(9, Options { setup, vlan: VLAN, ..Options::default() });
+    own(&host, &[beyond(9)]);
+    host
+}
+
+fn own(host: &Host, addresses: &[Ipv4Addr]) {
+    let addresses: Vec<IpAddr> = addresses.iter().copied().map(IpAddr::V4).collect();
+    let owned = Owned { arp: true, icmp: true, fragments: true };
+    host.tables.configure(owned, Domains::default(), &[], &addresses).unwrap();
+}
+
+fn knows(host: &mut Host, device: u8, address: Ipv4Addr, station: u8) {
+    let now = host.world.now;
+    let arp = host.paths.module_mut::<Arp>().unwrap();
+    arp.learn(now, (device, address), Some(MacAddr(mac(station))), &mut host.world);
+    host.settle();
+}
+
+/// The frames that it has sent: over which device, from which station to which, on which VLAN.
+fn left(host: &mut Host) -> Vec<(u8, u8, u8, u16)> {
+    let over: Vec<u8> = host.world.over.iter().copied().collect();
+    let frames = host.sent().into_iter().zip(over);
+    let told = frames.map(|(frame, over)| {
+        let read = eth::frame(&frame).unwrap();
+        (over, read.header.source.0[5], read.header.destination.0[5], read.vid)
+    });
+    told.collect()
+}
+
+/// Carries frames between the host's second device and its peer there until both are silent.
+fn exchange(host: &mut Host, peer: &mut Host) {
+    for _ in 0..100 {
+        let over: Vec<u8> = host.world.over.iter().copied().collect();
+        assert!(over.iter().all(|device| *device == 1), "{over:?}");
+        let (out, back) = (host.sent(), peer.sent());
+        if out.is_empty() && back.is_empty() {
+            return;
+        }
+        out.iter().for_each(|frame| _ = peer.arrive(frame));
+        host.over = 1;
+        back.iter().for_each(|frame| _ = host.arrive(frame));
+    }
+    panic!("the hosts never fall silent");
+}
+
+fn socket(host: &mut Host, at: Ipv4Addr, peer: Option<Endpoint>) -> PathId {
+    let attrs = Attrs::new().with(Attr::Local(Endpoint::v4(at, 5000)));
+    host.create("socket", peer.map_or(attrs, |peer| attrs.with(Attr::Remote(peer))))
+}
+
+#[test]
+fn a_path_without_a_peer_answers_over_the_device_that_asked() {
+    let (mut host, mut peer) = (host(), peer());
+    let echo = host.create("echo", Attrs::new());
+    assert_eq!(host.paths.path(echo).unwrap().state.attrs.device(), None);
+    let asking = socket(&mut peer, beyond(9), None);
+    knows(&mut peer, 0, beyond(2), SECOND);
+    peer.send(asking, Endpoint::v4(beyond(2), 7), b"hello");
+    host.over = 1;
+    for frame in peer.sent() {
+        host.arrive(&frame);
+    }
+    assert_eq!(left(&mut host), [(1, SECOND, 9, VLAN)]);
+}
+
+#[test]
+fn a_frame_for_the_one_device_that_came_over_the_other_is_nobodys() {
+    let (mut host, mut peer) = (host(), peer());
+    host.create("echo", Attrs::new());
+    let asking = socket(&mut peer, beyond(9), None);
+    knows(&mut peer, 0, beyond(2), SECOND);
+    peer.send(asking, Endpoint::v4(beyond(2), 7), b"hello");
+    for frame in peer.sent() {
+        assert_eq!(host.arrive(&frame), None, "of another VLAN");
+    }
+    assert_eq!((host.passed, left(&mut host)), (1, vec![]));
+}
+
+#[test]
+fn a_path_to_anywhere_sends_each_datagram_by_the_device_of_its_route() {
+    let mut host = host();
+    let path = socket(&mut host, Ipv4Addr::UNSPECIFIED, None);
+    knows(&mut host, 0, ip(1), 1);
+    knows(&mut host, 1, beyond(9), 9);
+    for to in [ip(1), beyond(9), ip(1)] {
+        host.send(path, Endpoint::v4(to, 9), b"hello");
+    }
+    assert_eq!(left(&mut host), [(0, 2, 1, 0), (1, SECOND, 9, VLAN), (0, 2, 1, 0)]);
+    host.send(path, Endpoint::v4(Ipv4Addr::new(10, 0, 1, 255), 9), b"everyone");
+    assert_eq!(left(&mut host), [(1, SECOND, 0xff, VLAN)]);
+}
+
+#[test]
+fn a_neighbour_of_one_device_is_none_of_the_other() {
+    let mut host = host();
+    let path = socket(&mut host, Ipv4Addr::UNSPECIFIED, None);
+    knows(&mut host, 0, beyond(9), 9);
+    host.send(path, Endpoint::v4(beyond(9), 9), b"hello");
+    assert_eq!((left(&mut host), host.world.asked.clone()), (vec![], vec![IpAddr::V4(beyond(9))]));
+    knows(&mut host, 1, beyond(9), 8);
+    assert_eq!(left(&mut host), [(1, SECOND, 8, VLAN)]);
+}
+
+#[test]
+fn a_connection_is_made_over_the_second_device_and_stays_there() {
+    let (mut host, mut peer) = (host(), peer());
+    host.streams = || Some(stream(100_000, 4096));
+    let local = Endpoint::v4(Ipv4Addr::UNSPECIFIED, 80);
+    host.create(
+        "socket",
+        Attrs::new().with(Attr::Listen(true)).with(Attr::Local(local)).with(Attr::Owner(7)),
+    );
+    let (buffers, _handle) = stream(100_000, 4096);
+    knows(&mut peer, 0, beyond(2), SECOND);
+    let attrs = Attrs::new()
+        .with(Attr::ProtId(6))
+        .with(Attr::Local(Endpoint::v4(Ipv4Addr::UNSPECIFIED, 5000)))
+        .with(Attr::Remote(Endpoint::v4(beyond(2), 80)));
+    peer.try_create("socket", attrs, Some(buffers)).unwrap();
+    exchange(&mut host, &mut peer);
+    for _ in 0..10 {
+        peer.advance(Duration::from_millis(100));
+        host.advance(Duration::from_millis(100));
+        exchange(&mut host, &mut peer);
+    }
+    let made = *host.created.last().expect("accepted");
+    assert_eq!(host.paths.path(made).unwrap().state.attrs.device(), Some(1));
+}
+
+#[test]
+fn a_path_follows_its_route_to_another_device_with_its_template() {
+    let mut host = host();
+    let path = socket(&mut host, ip(2), Some(Endpoint::v4(ip(1), 9)));
+    knows(&mut host, 0, ip(1), 1);
+    let nobody = Endpoint::v4(Ipv4Addr::UNSPECIFIED, 0);
+    for _ in 0..3 {
+        host.send(path, nobody, b"hello");
+    }
+    assert_eq!(left(&mut host), [(0, 2, 1, 0); 3]);
+    let mut routes = Routes::default();
+    routes.add_link(0, &[], None);
+    routes.add_link(1, &[(ip(2), 24), (beyond(2), 24)], None);
+    host.paths.module_mut::<Ip>().unwrap().routes.become_these(routes);
+    knows(&mut host, 1, ip(1), 3);
+    host.advance(Duration::from_secs(2));
+    for _ in 0..3 {
+        host.send(path, nobody, b"hello");
+    }
+    assert_eq!(left(&mut host), [(1, SECOND, 3, VLAN); 3]);
+    assert_eq!(host.paths.path(path).unwrap().state.attrs.device(), Some(1));
+}
