@@ -1,10 +1,11 @@
 //! Files to be served, and the comparison of what arrives with what was there.
 
 use crate::host::{Silk, bytes, text};
-use silk_testkit::netns::SERVER;
+use silk_testkit::netns::{Running, SERVER};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;
+use std::time::Duration;
 
 /// From nothing to more than any ring holds, around the sizes of segments and rings.
 pub const SIZES: [usize; 8] = [0, 1, 1448, 1449, 50_000, 65_536, 700_000, 5_000_000];
@@ -41,6 +42,30 @@ pub fn fetch_each(curl: impl Fn() -> Command, at: impl Into<IpAddr>, port: u16) 
         let url = format!("http://{at}/{size}");
         let got = bytes(curl().args(["-sSf", "--globoff", "--max-time", "20", &url]));
         assert!(got == content(size), "{url}: {} bytes arrived, not the right ones", got.len());
+    }
+}
+
+/// A fetch of `size` bytes that takes long, for whoever looks at its connection meanwhile.
+pub struct Slowly {
+    size: usize,
+    reader: Running,
+}
+
+impl Slowly {
+    /// Begins to fetch the largest file by this Python.
+    pub fn fetch(silk: &Silk, mut python: Command, at: impl Into<IpAddr>, port: u16) -> Self {
+        let script = silk.write("slow_reader.py", include_str!("slow_reader.py"));
+        let size = SIZES.into_iter().max().unwrap_or(0);
+        let url = format!("http://{}/{size}", SocketAddr::new(at.into(), port));
+        python.arg(script).arg(url).arg(silk.path("slow"));
+        Self { size, reader: silk.start_logged(&mut python, "slow") }
+    }
+
+    /// Waits until it is done, and compares.
+    pub fn ends_well(mut self, silk: &Silk) {
+        let ended = self.reader.wait(Duration::from_secs(60));
+        assert!(ended.is_some_and(|ended| ended.success()), "{}", silk.log("slow"));
+        assert!(fs::read(silk.path("slow")).unwrap() == content(self.size));
     }
 }
 

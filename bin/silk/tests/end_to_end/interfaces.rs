@@ -1,13 +1,12 @@
 //! Two interfaces of one daemon, each with a peer of its own: servers and clients over either, answers by the way
 //! of the route, and one of them that goes away while the other serves on.
 
-use crate::files::{content, fetch_each, site};
+use crate::files::{Slowly, content, fetch_each, site};
 use crate::host::{Silk, bytes, said, text, within};
 use silk_testkit::netns::{
     CLIENT, CLIENT_B, CLIENT6, CLIENT6_B, INTERFACE, INTERFACE_B, Running, SERVER, SERVER_B, SERVER6,
     SERVER6_B,
 };
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
 use std::time::Duration;
@@ -16,8 +15,6 @@ const BOTH: &str = include_str!("both_families.py");
 const PATIENCE: Duration = Duration::from_secs(10);
 /// An address of the second peer's beyond its link.
 const FAR: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 9);
-/// Large enough that it takes seconds at the rate it is fetched with.
-const LARGE: usize = 5_000_000;
 
 /// One class for all.
 const ONE: &str = "[[class]]\nname = \"standard\"\ndefault = true\n";
@@ -61,20 +58,6 @@ fn fetches(mut curl: Command, at: impl Into<IpAddr>, port: u16) -> bool {
     got.ok && got.bytes == content(50_000)
 }
 
-/// Starts a fetch of the large file that takes its time.
-fn slowly(silk: &Silk, mut curl: Command, at: Ipv4Addr) -> Running {
-    let url = format!("http://{at}/{LARGE}");
-    let words = ["-sSf", "--max-time", "60", "--limit-rate", "1M", "-o", "slow", &url];
-    silk.start_logged(curl.args(words), "slow")
-}
-
-/// Waits until it is done, and compares.
-fn ends_well(silk: &Silk, mut slow: Running) {
-    let ended = slow.wait(Duration::from_secs(60));
-    assert!(ended.is_some_and(|ended| ended.success()), "{}", silk.log("slow"));
-    assert!(fs::read(silk.path("slow")).unwrap() == content(LARGE));
-}
-
 #[test]
 fn a_server_is_reached_over_each_interface_and_told_apart_there() {
     let Some(silk) = start() else { return };
@@ -83,10 +66,10 @@ fn a_server_is_reached_over_each_interface_and_told_apart_there() {
     fetch_each(|| silk.on_peer("curl"), SERVER6, 80);
     fetch_each(|| silk.on_second("curl"), SERVER_B, 80);
     fetch_each(|| silk.on_second("curl"), SERVER6_B, 80);
-    for (curl, at, interface) in
-        [(silk.on_peer("curl"), SERVER, INTERFACE), (silk.on_second("curl"), SERVER_B, INTERFACE_B)]
+    for (python, at, interface) in
+        [(silk.on_peer("python3"), SERVER, INTERFACE), (silk.on_second("python3"), SERVER_B, INTERFACE_B)]
     {
-        let slow = slowly(&silk, curl, at);
+        let slow = Slowly::fetch(&silk, python, at, 80);
         let over = || silk.connections().iter().map(|path| path["device"].clone()).collect::<Vec<_>>();
         assert!(within(PATIENCE, || over() == [interface]), "{:?}", over());
         drop(slow);
@@ -183,7 +166,7 @@ fn one_that_is_down_or_gone_leaves_the_other_as_it_is() {
         |silk: &Silk| fetches(silk.on_second("curl"), SERVER_B, 80),
     );
     assert!(here(&silk) && there(&silk));
-    let slow = slowly(&silk, silk.on_peer("curl"), SERVER);
+    let slow = Slowly::fetch(&silk, silk.on_peer("python3"), SERVER, 80);
     silk.rig.server.ip(["link", "set", INTERFACE_B, "down"]).unwrap();
     assert!(here(&silk));
     silk.rig.server.ip(["link", "set", INTERFACE_B, "up"]).unwrap();
@@ -191,7 +174,7 @@ fn one_that_is_down_or_gone_leaves_the_other_as_it_is() {
     silk.rig.server.ip(["link", "del", INTERFACE_B]).unwrap();
     let gone = format!("{SERVER_B} is gone from the interface");
     assert!(within(PATIENCE, || silk.log("silkd").contains(&gone)), "{}", silk.log("silkd"));
-    ends_well(&silk, slow);
+    slow.ends_well(&silk);
     fetch_each(|| silk.on_peer("curl"), SERVER, 80);
     fetch_each(|| silk.on_peer("curl"), SERVER6, 80);
     assert!(silk.daemon().ended().is_none());
@@ -205,13 +188,13 @@ fn classes_are_told_apart_on_both() {
         format!("[[class]]\nname = \"preferred\"\npriority = 2\nsource = [\"{CLIENT_B}/32\"]\n\n");
     let Some(silk) = start_with("", &format!("{preferred}{ONE}")) else { return };
     let _server = serve(&silk);
-    for (curl, at, class) in
-        [(silk.on_peer("curl"), SERVER, "standard"), (silk.on_second("curl"), SERVER_B, "preferred")]
+    for (python, at, class) in
+        [(silk.on_peer("python3"), SERVER, "standard"), (silk.on_second("python3"), SERVER_B, "preferred")]
     {
-        let slow = slowly(&silk, curl, at);
+        let slow = Slowly::fetch(&silk, python, at, 80);
         let classes = || silk.connections().iter().map(|path| path["class"].clone()).collect::<Vec<_>>();
         assert!(within(PATIENCE, || classes() == [class]), "{:?}", classes());
-        ends_well(&silk, slow);
+        slow.ends_well(&silk);
     }
     // A datagram socket is in the class of its port; one of its askers is received in the other.
     let mut python = silk.on_paths("python3");

@@ -1,6 +1,6 @@
 //! Addresses and routes of a shared interface that change while the daemon runs.
 
-use crate::files::{content, fetch_each, site};
+use crate::files::{Slowly, content, fetch_each, site};
 use crate::host::{Silk, bytes, said, text, within};
 use silk_testkit::netns::{CLIENT, INTERFACE, SERVER};
 use std::net::Ipv4Addr;
@@ -63,10 +63,7 @@ fn the_default_route_is_followed_by_new_connections_and_by_those_that_exist() {
     let _there = silk.serve_on_peer("python3", &["-m", "http.server", "8080", "--directory", "site"], 8080);
     near.ip(["route", "add", "default", "via", &CLIENT.to_string()]).unwrap();
     hears(&silk, &format!("what is far is reached by {CLIENT} over IPv4"));
-    let url = format!("http://{FAR}:8080/5000000");
-    let fetch = ["-sSf", "--max-time", "30", "--limit-rate", "1M", &url];
-    let mut slow = silk.on_paths("curl");
-    let mut slow = silk.start_logged(slow.args(fetch).args(["-o", "slow"]), "slow");
+    let slow = Slowly::fetch(&silk, silk.on_paths("python3"), FAR, 8080);
     assert!(within(Duration::from_secs(10), || silk.connections().len() == 1), "{}", silk.log("slow"));
     // The router becomes another station, that of the same host: an interface on top of its own.
     far.ip(["link", "add", "link", INTERFACE, "name", "router", "type", "macvlan"]).unwrap();
@@ -82,10 +79,9 @@ fn the_default_route_is_followed_by_new_connections_and_by_those_that_exist() {
     };
     let before = received();
     assert!(within(Duration::from_secs(10), || received() > before + 20), "what exists follows");
-    assert!(slow.wait(Duration::from_secs(30)).is_some_and(|ended| ended.success()), "{}", silk.log("slow"));
-    assert!(std::fs::read(silk.path("slow")).unwrap() == content(5_000_000));
-    let got =
-        bytes(silk.on_paths("curl").args(["-sSf", "--max-time", "20", &format!("http://{FAR}:8080/1449")]));
+    slow.ends_well(&silk);
+    let url = format!("http://{FAR}:8080/1449");
+    let got = bytes(silk.on_paths("curl").args(["-sSf", "--max-time", "20", &url]));
     assert!(got == content(1449));
     near.ip(["route", "del", "default"]).unwrap();
     hears(&silk, "no default route of IPv4 leads over the interface");

@@ -2,7 +2,7 @@
 //! address, and programs on paths reach their neighbours.
 
 use crate::apache::apache;
-use crate::files::{content, fetch_all, fetch_each, hammer, hammer_from, site};
+use crate::files::{Slowly, content, fetch_all, fetch_each, hammer, hammer_from, site};
 use crate::host::{Silk, bytes, said, text, within};
 use crate::iperf;
 use crate::redis::redis;
@@ -107,9 +107,7 @@ fn a_slow_reader_gets_all_of_it() {
     let Some(silk) = Silk::start() else { return };
     site(&silk);
     let server = apache(&silk, "prefork", "");
-    let url = format!("http://{LOOPBACK}/5000000");
-    let got = bytes(silk.on_linux("curl").args(["-sSf", "--limit-rate", "2M", &url]));
-    assert!(got == content(5_000_000), "{} bytes arrived, not the right ones", got.len());
+    Slowly::fetch(&silk, silk.on_linux("python3"), LOOPBACK, 80).ends_well(&silk);
     server.stop(Duration::from_secs(5));
 }
 
