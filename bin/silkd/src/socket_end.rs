@@ -33,7 +33,7 @@ impl Side {
     /// `None` where there is no such ring in the arena.
     fn new(arena: &Arc<Arena>, slot: u32, ring: RingPlace) -> Option<Self> {
         arena.ring(ring.place, ring.size)?;
-        let place = u32::try_from(ring.place / LINE).ok().filter(|_| ring.place % LINE == 0)?;
+        let place = u32::try_from(ring.place / LINE).ok().filter(|_| ring.place.is_multiple_of(LINE))?;
         Some(Self { arena: arena.clone(), slot, place, size: ring.size, news: false })
     }
 

@@ -108,8 +108,8 @@ pub struct AttrsFull;
 
 macro_rules! typed {
     ($($(#[doc = $doc:literal])* $name:ident, $variant:ident, $kind:ty, $blank:expr;)*) => {
-        /// The bit of each name in [`Attrs`].
-        enum Name { $($variant,)* User }
+        /// The place of each name's bit in [`Attrs`].
+        enum Bit { $($variant,)* User }
 
         /// The attributes of one path, each name once.
         // Which are set is told apart from the values, so that they lie close together.
@@ -131,7 +131,7 @@ macro_rules! typed {
             $($(#[doc = $doc])*
             #[inline]
             pub fn $name(&self) -> Option<$kind> {
-                self.has(Name::$variant).then_some(self.$name)
+                self.has(Bit::$variant).then_some(self.$name)
             })*
 
             /// Sets `attr`, in place of one of the same name.
@@ -142,7 +142,7 @@ macro_rules! typed {
             pub fn set(&mut self, attr: Attr) -> Result<(), AttrsFull> {
                 match attr {
                     $(Attr::$variant(value) => {
-                        self.set |= 1 << Name::$variant as u32;
+                        self.set |= 1 << Bit::$variant as u32;
                         self.$name = value;
                     })*
                     Attr::User(key, value) => return self.set_user(key, value),
@@ -153,7 +153,7 @@ macro_rules! typed {
             /// Removes the attribute of the same name as `attr`, whatever its value.
             pub fn remove(&mut self, attr: &Attr) {
                 match attr {
-                    $(Attr::$variant(_) => self.set &= !(1 << Name::$variant as u32),)*
+                    $(Attr::$variant(_) => self.set &= !(1 << Bit::$variant as u32),)*
                     Attr::User(key, _) => self.remove_user(*key),
                 }
             }
@@ -221,7 +221,7 @@ typed! {
 }
 
 // Names and keys of modules' own have a bit each.
-const _: () = assert!(Name::User as usize + MAX_USER <= u32::BITS as usize);
+const _: () = assert!(Bit::User as usize + MAX_USER <= u32::BITS as usize);
 
 impl fmt::Debug for Attrs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -250,13 +250,13 @@ impl Attrs {
     }
 
     #[inline]
-    const fn has(&self, name: Name) -> bool {
-        self.set & 1 << name as u32 != 0
+    const fn has(&self, bit: Bit) -> bool {
+        self.set & 1 << bit as u32 != 0
     }
 
     /// The bit of the place `at` for a module's own.
     const fn user_bit(at: usize) -> u32 {
-        1 << (Name::User as usize + at)
+        1 << (Bit::User as usize + at)
     }
 
     /// The places of modules' own that are taken.

@@ -88,10 +88,9 @@ mod tests {
                     model.copy_within(collapsed.., 1);
                     model[0] = earliest;
                     // What is behind the last stage means nothing any more.
-                    for place in MAX_STAGES - collapsed + 1..MAX_STAGES {
-                        model[place] = Instant::FAR;
-                        deadlines.set(place, Instant::FAR);
-                    }
+                    let last = MAX_STAGES - collapsed;
+                    model[last + 1..].fill(Instant::FAR);
+                    (last + 1..MAX_STAGES).for_each(|place| deadlines.set(place, Instant::FAR));
                 }
                 prop_assert_eq!(core::array::from_fn::<_, MAX_STAGES, _>(|at| deadlines.of(at)), model);
                 prop_assert_eq!(deadlines.earliest(), *model.iter().min().unwrap());
