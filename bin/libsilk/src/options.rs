@@ -310,7 +310,11 @@ pub fn pass_on(socket: &Socket, slot: &Slot, family: &Family) -> bool {
 
 /// Whether any wish differed.
 fn pass_on_wishes(settings: &Settings, slot: &Slot) -> bool {
-    settings.wishes.iter().zip(&slot.wishes).fold(false, |changed, (from, to)| copy(from, to) | changed)
+    let (now, before) = (settings.wished(), slot.wishes.words());
+    if now != before {
+        slot.wishes.put_all(&now);
+    }
+    now != before
 }
 
 fn copy(from: &AtomicU32, to: &AtomicU32) -> bool {

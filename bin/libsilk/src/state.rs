@@ -88,7 +88,7 @@ const PORTION: u32 = 64 << 10;
 /// Whether as much is written and not sent as the program wants (`TCP_NOTSENT_LOWAT`).
 #[inline]
 pub fn is_held_back(slot: &Slot) -> bool {
-    match slot.wishes[wish::NOT_SENT].load(Relaxed) {
+    match slot.wishes.word(wish::NOT_SENT) {
         0 => false,
         limit => slot.tx_write.load(Relaxed).wrapping_sub(slot.tx_sent.load(SeqCst)) >= limit,
     }
@@ -97,7 +97,7 @@ pub fn is_held_back(slot: &Slot) -> bool {
 /// Bytes that a stream takes now: room in the ring, as far as what is not sent allows.
 #[inline]
 pub fn takes(slot: &Slot) -> u32 {
-    if slot.wishes[wish::NOT_SENT].load(Relaxed) == 0 {
+    if slot.wishes.word(wish::NOT_SENT) == 0 {
         return writable(slot);
     }
     if is_held_back(slot) { 0 } else { writable(slot).min(PORTION) }

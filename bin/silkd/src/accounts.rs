@@ -29,7 +29,7 @@ impl Engine {
         let used = || self.families.get(&name.family)?.thread(thread)?.cpu.used();
         let cpu = extended.then(used).flatten();
         if let Some(socket) = self.sockets.find(name) {
-            socket.thread = Some((thread, cpu.unwrap_or(0)));
+            socket.serve_by(thread, cpu.unwrap_or(0));
         }
     }
 
@@ -53,7 +53,7 @@ impl Engine {
     pub(crate) fn served(&mut self, name: SocketName) -> u64 {
         let Some(socket) = self.sockets.find(name) else { return 0 };
         let raised = socket.raised.take();
-        let Some((thread, began)) = socket.thread.take() else { return 0 };
+        let Some((thread, began)) = socket.end_service() else { return 0 };
         if let Some(priority) = raised {
             self.release_thread(name, thread, priority);
         }

@@ -1,11 +1,12 @@
 //! What the control thread tells the executors, and what they tell it. The two never share
 //! data that either changes: an order carries everything that is needed.
 
+use crate::answer::Answer;
 use crate::classes::Classes;
 use crate::datagram_errors::Reported;
 use crate::family_end::ThreadEnd;
 use crate::scout::Recipe;
-use silk_control::{Refusal, Report, SlotNumber};
+use silk_control::{Refusal, Reply, Report, SlotNumber};
 use silk_device::netlink::Standing;
 use silk_path::Endpoint;
 use silk_stream::{Arena, RingPlace, wake};
@@ -120,6 +121,8 @@ pub enum Command {
         hold: Arc<ListenerHold>,
         /// Seconds a connection without data may be kept back (`TCP_DEFER_ACCEPT`).
         defer_accept: u32,
+        /// Waits until it is obeyed.
+        answer: Arc<Answer>,
     },
     /// A socket that listens goes on under other terms.
     ListenOn {
@@ -129,6 +132,8 @@ pub enum Command {
         backlog: u32,
         /// As in [`Command::Listen`].
         defer_accept: u32,
+        /// Waits until it is obeyed.
+        answer: Arc<Answer>,
     },
     /// Listen no longer: connections not yet accepted are reset.
     Unlisten(SocketName),
@@ -159,6 +164,8 @@ pub enum Command {
         peer: Option<Endpoint>,
         /// The domain that serves it.
         domain: usize,
+        /// Waits until it is obeyed.
+        answer: Arc<Answer>,
     },
     /// Build a path of the graph for a socket of `PF_SCOUT`.
     Scout {
@@ -168,6 +175,8 @@ pub enum Command {
         rings: Rings,
         /// The path.
         recipe: Box<Recipe>,
+        /// Waits until it is obeyed.
+        answer: Arc<Answer>,
     },
     /// A frame that another domain's ring received for a socket of this one.
     Frame {
@@ -251,6 +260,13 @@ pub enum Event {
         peer: u64,
         /// The answer.
         outcome: Result<(), Refusal>,
+    },
+    /// Every executor has obeyed what a lifeline waits for.
+    Answered {
+        /// The lifeline.
+        peer: u64,
+        /// What it is told.
+        reply: Reply,
     },
     /// A path needs the Ethernet address of a neighbour: Linux is to find it.
     Resolve {

@@ -131,7 +131,7 @@ impl Engine {
         end.slot().path_mtu.store(mtu.map_or(0, u32::from), Relaxed);
         let ((errno, hard), wishes) = (meaning(quoted), crate::wishes::of(end.slot()));
         let asked = if remote.is_v6() { wish::SOFT_ERRORS6 } else { wish::SOFT_ERRORS };
-        let asked = end.slot().wishes[asked].load(Relaxed) != 0;
+        let asked = end.slot().wishes.word(asked) != 0;
         let discovery = if remote.is_v6() { wishes.discovery6 } else { wishes.discovery };
         let indifferent = errno == libc::EMSGSIZE && discovery == Discovery::Dont;
         let told = if remote.is_v6() { asked } else { asked && !indifferent };

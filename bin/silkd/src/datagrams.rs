@@ -180,7 +180,9 @@ impl Engine {
                     self.core.paths.bell(id, now, &mut self.core.port, bell);
                 }
                 // The program may have rung before the path was there to hear it.
-                self.sockets.insert(name, Socket { rung: true, ..Socket::on(id, true) });
+                let mut socket = Socket::on(id, true);
+                socket.rung = true;
+                self.sockets.insert(name, socket);
                 self.tell_program(id);
                 self.wake(id, now);
             }

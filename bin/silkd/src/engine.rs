@@ -323,7 +323,7 @@ impl Engine {
             self.wake(id, clock::now());
         }
         let Some(wake) = news else { return };
-        let served_by = self.sockets.find(name).and_then(|socket| socket.thread).map(|(thread, _)| thread);
+        let served_by = self.sockets.find(name).and_then(|socket| socket.thread()).map(|(thread, _)| thread);
         let Some(family) = self.families.get(&name.family) else { return };
         let Some(slot) = family.arena.slot(name.slot) else { return };
         if wake.threads {

@@ -167,19 +167,27 @@ impl Executor {
                 }
             }
             Command::Thread { family, thread, end } => engine.set_thread(family, thread, end),
-            Command::Listen { hold, defer_accept } => engine.listen(&hold, defer_accept, now),
-            Command::ListenOn { socket, backlog, defer_accept } => {
+            Command::Listen { hold, defer_accept, answer } => {
+                engine.listen(&hold, defer_accept, now);
+                drop(answer);
+            }
+            Command::ListenOn { socket, backlog, defer_accept, answer } => {
                 engine.listen_on(socket, backlog, defer_accept, now);
+                drop(answer);
             }
             Command::Unlisten(name) => engine.unlisten(name, now),
             Command::Host(arrived) => engine.host_passed_on(arrived, now),
             Command::Connect { socket, rings, local, peer, priority } => {
                 engine.connect(socket, rings, (local, peer), priority, now);
             }
-            Command::Datagram { socket, rings, locals, peer, domain } => {
+            Command::Datagram { socket, rings, locals, peer, domain, answer } => {
                 engine.open_datagram(socket, rings, &locals, peer, domain, now);
+                drop(answer);
             }
-            Command::Scout { socket, rings, recipe } => engine.open_scout(socket, rings, &recipe, now),
+            Command::Scout { socket, rings, recipe, answer } => {
+                engine.open_scout(socket, rings, &recipe, now);
+                drop(answer);
+            }
             Command::Frame { bytes, device, maybe_partial } => {
                 engine.passed_on(bytes, device, maybe_partial, now);
             }

@@ -4,6 +4,7 @@
 
 mod acceptance;
 mod accounts;
+mod answer;
 mod attaching;
 mod classes;
 mod closing;

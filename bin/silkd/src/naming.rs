@@ -1,7 +1,8 @@
 //! Sockets that have a name at the control thread: bound, listening, connecting, datagram. It
 //! reserves their ports, sets up their slots, and hands them to the executors.
 
-use crate::command::{Command, ListenerHold, Rings, SocketName};
+use crate::answer::Answer;
+use crate::command::{Command, Holder, ListenerHold, Rings, SocketName};
 use crate::family::{Socket, State};
 use crate::ports::Sides;
 use crate::server::Server;
@@ -41,6 +42,7 @@ impl Server {
         kind: Kind,
         (local, only_v6): (SocketAddr, bool),
         reuse_port: bool,
+        answer: &Arc<Answer>,
     ) -> Result<Reply, Refusal> {
         let Some((local, sides)) = self.ours(local, only_v6) else { return Ok(Reply::NotOurs) };
         let places = self.settings.reserve_at(kind, local.ip(), sides);
@@ -51,7 +53,7 @@ impl Server {
                 self.ports.give_back(kind, sides, port);
             })?;
         if kind == Kind::Datagram {
-            self.open_datagram(family, slot, local, None)?;
+            self.open_datagram(family, slot, local, None, answer)?;
         }
         Ok(Reply::Socket { slot, generation })
     }
@@ -123,6 +125,7 @@ impl Server {
         slot: SlotNumber,
         local: Endpoint,
         peer: Option<Endpoint>,
+        answer: &Arc<Answer>,
     ) -> Result<(), Refusal> {
         let rings = self.rings(family, slot)?;
         let anybody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
@@ -137,9 +140,23 @@ impl Server {
             record.domain.store(domain as u32, SeqCst);
             record.status.store(status::CONNECTED, SeqCst);
         }
-        // Every domain may receive for it; one serves it.
-        self.tell_all(|| Command::Datagram { socket, rings, locals: locals.clone(), peer, domain });
+        self.tell_of_datagram((socket, rings), &locals, peer, domain, answer);
         Ok(())
+    }
+
+    /// Every domain may receive for a datagram socket; one serves it.
+    fn tell_of_datagram(
+        &self,
+        (socket, rings): (SocketName, Rings),
+        locals: &[Endpoint],
+        peer: Option<Endpoint>,
+        domain: usize,
+        answer: &Arc<Answer>,
+    ) {
+        self.tell_all(|| {
+            let (locals, answer) = (locals.to_vec(), answer.clone());
+            Command::Datagram { socket, rings, locals, peer, domain, answer }
+        });
     }
 
     /// The ends of a datagram socket whose address is `local` now.
@@ -156,6 +173,7 @@ impl Server {
         slot: SlotNumber,
         backlog: u32,
         defer_accept: u32,
+        answer: &Arc<Answer>,
     ) -> Result<Reply, Refusal> {
         let stranger = || Refusal { errno: libc::EBADF, why: "that socket is not this process's".into() };
         let domains = self.orders.len();
@@ -165,7 +183,7 @@ impl Server {
         let backlog = backlog.clamp(1, self.settings.config.listen.backlog);
         if socket.state == State::Listening {
             let socket = SocketName { family, slot };
-            self.tell_all(|| Command::ListenOn { socket, backlog, defer_accept });
+            self.tell_all(|| Command::ListenOn { socket, backlog, defer_accept, answer: answer.clone() });
             return Ok(Reply::Done);
         }
         let (sides, ready) = (socket.sides, socket.state == State::Bound && socket.kind == Kind::Stream);
@@ -193,18 +211,18 @@ impl Server {
             linux: self.ports.linux(sides, local.port()),
             events: self.report_events.clone(),
         });
-        self.tell_all(|| Command::Listen { hold: hold.clone(), defer_accept });
+        self.tell_all(|| Command::Listen { hold: hold.clone(), defer_accept, answer: answer.clone() });
         Ok(Reply::Done)
     }
 
     pub(crate) fn connect(
         &mut self,
-        family: u32,
-        process: u32,
+        (family, process): Holder,
         kind: Kind,
         slot: Option<SlotNumber>,
         peer: SocketAddr,
         first: First,
+        answer: &Arc<Answer>,
     ) -> Result<Reply, Refusal> {
         let remote = peer.ip().to_canonical();
         let dissolve = kind == Kind::Datagram && remote.is_unspecified();
@@ -256,7 +274,7 @@ impl Server {
         if let Some(record) = record.filter(|_| kind == Kind::Stream) {
             first.store(record);
         }
-        self.join_up(family, slot, (kind, first.priority), local, (!dissolve).then_some(peer))?;
+        self.join_up(family, slot, (kind, first.priority), local, (!dissolve).then_some(peer), answer)?;
         Ok(Reply::Socket { slot, generation })
     }
 
@@ -268,13 +286,14 @@ impl Server {
         (kind, priority): (Kind, Option<u8>),
         local: Endpoint,
         peer: Option<Endpoint>,
+        answer: &Arc<Answer>,
     ) -> Result<(), Refusal> {
         if let Some(record) = self.families.get(&family).and_then(|f| f.arena.slot(slot)) {
             store_address(&record.local, local);
             store_address(&record.peer, peer.unwrap_or(silk_path::NOWHERE));
         }
         let Some(peer) = peer.filter(|_| kind == Kind::Stream) else {
-            return self.open_datagram_again(family, slot, local, peer);
+            return self.open_datagram_again(family, slot, local, peer, answer);
         };
         let rings = self.rings(family, slot)?;
         let domain = self.settings.classes.domain_of(peer.ip(), 0, local.port());
@@ -298,15 +317,16 @@ impl Server {
         slot: SlotNumber,
         local: Endpoint,
         peer: Option<Endpoint>,
+        answer: &Arc<Answer>,
     ) -> Result<(), Refusal> {
         let open = self.families.get(&family).and_then(|f| f.sockets.get(&slot)).map(|s| (s.rings, s.state));
         if let Some((Some(rings), State::Served { domain })) = open {
             let socket = SocketName { family, slot };
             let locals = self.datagram_ends(socket, local);
-            self.tell_all(|| Command::Datagram { socket, rings, locals: locals.clone(), peer, domain });
+            self.tell_of_datagram((socket, rings), &locals, peer, domain, answer);
             return Ok(());
         }
-        self.open_datagram(family, slot, local, peer)
+        self.open_datagram(family, slot, local, peer, answer)
     }
 
     /// A socket's port is free again.

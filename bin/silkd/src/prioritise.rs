@@ -96,7 +96,7 @@ impl Engine {
             );
         }
         self.note_priority(id, name, priority);
-        self.lead_thread(name, priority.into());
+        self.lead_thread(name, priority);
         Ok(())
     }
 
@@ -124,20 +124,20 @@ impl Engine {
     }
 
     /// The thread that serves a socket follows its path's priority.
-    fn lead_thread(&mut self, name: SocketName, priority: u32) {
+    fn lead_thread(&mut self, name: SocketName, priority: u8) {
         if !self.extend || !self.classes.are_apart() {
             return;
         }
         let Some(family) = self.families.get(&name.family) else { return };
         let said = family.arena.slot(name.slot).and_then(|slot| slot.thread.load(SeqCst).checked_sub(1));
         let Some(socket) = self.sockets.find(name) else { return };
-        let before = socket.thread.map(|(thread, _)| thread);
+        let before = socket.thread().map(|(thread, _)| thread);
         // Whoever asks says that it serves the socket.
         let Some(thread) = said.or(before).filter(|n| family.thread(*n).is_some()) else { return };
         let own = self.classes.priorities[self.domain];
-        let raised = std::mem::replace(&mut socket.raised, (priority > own).then_some(priority));
+        let raised = std::mem::replace(&mut socket.raised, (u32::from(priority) > own).then_some(priority));
         // A thread we may not raise serves all the same, at its own priority.
-        family.extend(thread, self.base, priority, self.domain);
+        family.extend(thread, self.base, priority.into(), self.domain);
         if before != Some(thread) {
             if let (Some(before), Some(raised)) = (before, raised) {
                 self.release_thread(name, before, raised);
@@ -147,10 +147,10 @@ impl Engine {
     }
 
     /// A thread is done with a socket for which it had been raised above its class.
-    pub(crate) fn release_thread(&self, name: SocketName, thread: u32, raised: u32) {
+    pub(crate) fn release_thread(&self, name: SocketName, thread: u32, raised: u8) {
         let Some(family) = self.families.get(&name.family) else { return };
         // Meanwhile it may serve another, or have lost its priority to the watchdog.
-        if family.priority_of(thread) == Some(raised) && family.rank_of(thread) == Some(self.domain) {
+        if family.priority_of(thread) == Some(raised.into()) && family.rank_of(thread) == Some(self.domain) {
             let manner = self.manner();
             family.extend(thread, manner.base, manner.extend_to.unwrap_or(0), manner.rank);
         }

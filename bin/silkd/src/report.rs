@@ -92,7 +92,7 @@ impl Engine {
     fn running_for(&self, owner: u64) -> u64 {
         let name = SocketName { family: (owner >> 32) as u32, slot: owner as u32 };
         let used = || {
-            let (thread, began) = self.sockets.get(name)?.thread.filter(|(_, began)| *began > 0)?;
+            let (thread, began) = self.sockets.get(name)?.thread().filter(|(_, began)| *began > 0)?;
             Some(self.families.get(&name.family)?.thread(thread)?.cpu.used()?.saturating_sub(began))
         };
         used().unwrap_or(0)

@@ -3,6 +3,7 @@
 //! stream: it connects where it names its remote end, and is bound, to listen, where it does not. Any
 //! other carries messages.
 
+use crate::answer::Answer;
 use crate::command::{Command, SocketName};
 use crate::family::State;
 use crate::ports::Sides;
@@ -14,6 +15,7 @@ use silk_path::{Attr, Attrs, Endpoint, Value};
 use silk_stream::status;
 use silk_wire::ipv4;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
 /// A path that programs can ask for by name.
@@ -89,6 +91,7 @@ impl Server {
         family: u32,
         process: u32,
         (kind, name): (Kind, &str),
+        answer: &Arc<Answer>,
     ) -> Result<Reply, Refusal> {
         let Some(recipe) = self.settings.recipes.iter().find(|recipe| recipe.name == name).cloned() else {
             let why =
@@ -96,14 +99,20 @@ impl Server {
             return Err(Refusal { errno: libc::EADDRNOTAVAIL, why });
         };
         match (recipe.kind(), kind) {
-            (Kind::Stream, Kind::Stream) => self.scout_stream(family, process, &recipe),
-            (Kind::Datagram, Kind::Datagram) => self.scout_messages(family, process, recipe),
+            (Kind::Stream, Kind::Stream) => self.scout_stream(family, process, &recipe, answer),
+            (Kind::Datagram, Kind::Datagram) => self.scout_messages(family, process, recipe, answer),
             (Kind::Stream, _) => Err(other_kind(name, "bytes", "SOCK_STREAM")),
             (Kind::Datagram, _) => Err(other_kind(name, "messages", "SOCK_DGRAM")),
         }
     }
 
-    fn scout_messages(&mut self, family: u32, process: u32, recipe: Recipe) -> Result<Reply, Refusal> {
+    fn scout_messages(
+        &mut self,
+        family: u32,
+        process: u32,
+        recipe: Recipe,
+        answer: &Arc<Answer>,
+    ) -> Result<Reply, Refusal> {
         let local = recipe.attrs.local();
         let named = local.map(|local| (local, Sides::of(local.ip())));
         if let Some((local, sides)) = named {
@@ -130,18 +139,31 @@ impl Server {
         let socket = SocketName { family, slot };
         if let Some(orders) = self.orders.get(domain) {
             // An executor that has ended says so at the daemon's end.
-            let _ = orders.give(Command::Scout { socket, rings, recipe: Box::new(recipe) });
+            let _ = orders.give(Command::Scout {
+                socket,
+                rings,
+                recipe: Box::new(recipe),
+                answer: answer.clone(),
+            });
         }
         Ok(Reply::Socket { slot, generation })
     }
 
-    fn scout_stream(&mut self, family: u32, process: u32, recipe: &Recipe) -> Result<Reply, Refusal> {
+    fn scout_stream(
+        &mut self,
+        family: u32,
+        process: u32,
+        recipe: &Recipe,
+        answer: &Arc<Answer>,
+    ) -> Result<Reply, Refusal> {
         let attrs = &recipe.attrs;
         let bound = match attrs.local() {
-            Some(local) => match self.bind(family, process, Kind::Stream, (address(local), false), false)? {
-                Reply::Socket { slot, generation } => Some((slot, generation)),
-                _ => return Err(elsewhere(&recipe.name, "local")),
-            },
+            Some(local) => {
+                match self.bind(family, process, Kind::Stream, (address(local), false), false, answer)? {
+                    Reply::Socket { slot, generation } => Some((slot, generation)),
+                    _ => return Err(elsewhere(&recipe.name, "local")),
+                }
+            }
             None => None,
         };
         let Some(remote) = attrs.remote() else {
@@ -150,7 +172,7 @@ impl Server {
         };
         let slot = bound.map(|(slot, _)| slot);
         let first = First::of_path(attrs.tos().unwrap_or(0), attrs.priority());
-        let connected = self.connect(family, process, Kind::Stream, slot, address(remote), first);
+        let connected = self.connect((family, process), Kind::Stream, slot, address(remote), first, answer);
         match connected {
             Ok(reply @ Reply::Socket { .. }) => return Ok(reply),
             Ok(_) => {}

@@ -2,6 +2,7 @@
 //! process's lifeline, the executors' events and the signals; nothing here is on the path
 //! of data.
 
+use crate::answer::Answer;
 use crate::command::{Command, Event, Orders};
 use crate::family::Family;
 use crate::groups::Groups;
@@ -192,7 +193,11 @@ impl Server {
             for event in &ready {
                 match event.data.u64() {
                     LISTENER => self.welcome(),
-                    EVENTS => silk_stream::wake::drain(self.event.as_fd()),
+                    EVENTS => {
+                        silk_stream::wake::drain(self.event.as_fd());
+                        // What came since the last look was drained with it.
+                        self.take_events();
+                    }
                     name @ NEIGHBOURS..FIRST_LIFELINE => self.hear_neighbours((name - NEIGHBOURS) as u8),
                     SIGNALS => {
                         if self.signalled() {
@@ -245,6 +250,7 @@ impl Server {
                     let reply = outcome.map_or_else(Reply::Refused, |()| Reply::Done);
                     self.reply(peer, &reply, &[]);
                 }
+                Event::Answered { peer, reply } => self.reply(peer, &reply, &[]),
                 Event::Resolve { device, address } => {
                     let finder = self.neighbours.get_mut(usize::from(device));
                     if let Some(answer) = finder.and_then(|finder| finder.ask(address)) {
@@ -399,15 +405,23 @@ impl Server {
                 return None;
             }
             Request::Bind { kind, local, reuse_port, only_v6, .. } => {
-                let local = (local, only_v6);
-                self.bind(family, process, kind, local, reuse_port).unwrap_or_else(Reply::Refused)
+                let bind = |server: &mut Self, answer: &_| {
+                    server.bind(family, process, kind, (local, only_v6), reuse_port, answer)
+                };
+                return self.when_obeyed(number, bind);
             }
             Request::Listen { slot, backlog, defer_accept } => {
-                self.listen(family, process, slot, backlog, defer_accept).unwrap_or_else(Reply::Refused)
+                let listen = |server: &mut Self, answer: &_| {
+                    server.listen(family, process, slot, backlog, defer_accept, answer)
+                };
+                return self.when_obeyed(number, listen);
             }
             Request::Connect { kind, slot, peer, service, wishes } => {
                 let first = First { service, wishes, priority: None };
-                self.connect(family, process, kind, slot, peer, first).unwrap_or_else(Reply::Refused)
+                let connect = |server: &mut Self, answer: &_| {
+                    server.connect((family, process), kind, slot, peer, first, answer)
+                };
+                return self.when_obeyed(number, connect);
             }
             Request::Release { slot, generation } => {
                 let known = self.families.get_mut(&family)?;
@@ -429,7 +443,9 @@ impl Server {
                 self.group((family, process), slot, group, at, join).unwrap_or_else(Reply::Refused)
             }
             Request::Scout { kind, name } => {
-                self.scout(family, process, (kind, &name)).unwrap_or_else(Reply::Refused)
+                let scout =
+                    |server: &mut Self, answer: &_| server.scout(family, process, (kind, &name), answer);
+                return self.when_obeyed(number, scout);
             }
             Request::Unserved { what } => {
                 let program = self.families.get(&family)?.program.clone();
@@ -446,6 +462,20 @@ impl Server {
             }
             Request::Attach { .. } | Request::Found | Request::Report | Request::Reload => return None,
         })
+    }
+
+    /// Does something whose answer waits until the executors that it gives orders to have obeyed;
+    /// `None` when it follows.
+    fn when_obeyed(
+        &mut self,
+        number: u64,
+        what: impl FnOnce(&mut Self, &Arc<Answer>) -> Result<Reply, Refusal>,
+    ) -> Option<Reply> {
+        let answer = Answer::to(number, &self.report_events, &self.event);
+        match what(self, &answer) {
+            Ok(reply) => answer.leave(reply),
+            Err(refusal) => Some(Reply::Refused(refusal)),
+        }
     }
 
     pub(crate) fn tell_all(&self, command: impl Fn() -> Command) {

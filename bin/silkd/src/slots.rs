@@ -42,7 +42,7 @@ pub fn clear(record: &silk_stream::Slot) -> u32 {
     ] {
         word.store(0, SeqCst);
     }
-    record.wishes.iter().for_each(|word| word.store(0, SeqCst));
+    record.wishes.put_all(&Default::default());
     record.bells.iter().for_each(|word| word.store(0, SeqCst));
     record.generation.store(generation, SeqCst);
     generation

@@ -14,20 +14,39 @@ use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 /// The least room a peer is offered, bytes, however little the program asks for.
 const LEAST_WINDOW: u32 = 4096;
 
+/// Bytes of a cache line, of which all rings have whole ones.
+const LINE: u64 = 64;
+
 /// One ring of a socket, as its daemon's end sees it.
 struct Side {
     arena: Arc<Arena>,
     slot: u32,
-    ring: RingPlace,
+    /// Where the ring lies in the arena, in cache lines.
+    place: u32,
+    /// Its bytes.
+    size: u32,
+    /// The program has not been told of all that has come, or that there is more room.
+    news: bool,
 }
 
 impl Side {
+    /// `None` where there is no such ring in the arena.
+    fn new(arena: &Arc<Arena>, slot: u32, ring: RingPlace) -> Option<Self> {
+        arena.ring(ring.place, ring.size)?;
+        let place = u32::try_from(ring.place / LINE).ok().filter(|_| ring.place.is_multiple_of(LINE))?;
+        Some(Self { arena: arena.clone(), slot, place, size: ring.size, news: false })
+    }
+
+    fn ring(&self) -> RingPlace {
+        RingPlace { place: u64::from(self.place) * LINE, size: self.size }
+    }
+
     fn slot(&self) -> &Slot {
         self.arena.slot(self.slot).expect("checked when the end was made; arenas do not shrink")
     }
 
     fn bytes(&self) -> Bytes<'_> {
-        self.arena.ring(self.ring.place, self.ring.size).expect("checked when the end was made")
+        self.arena.ring(self.ring().place, self.size).expect("checked when the end was made")
     }
 }
 
@@ -38,8 +57,6 @@ pub struct ToProgram {
     write: u32,
     /// The most unread bytes the peer is offered room for (`SO_RCVBUF`).
     limit: u32,
-    /// The program has not been told of all of it.
-    news: bool,
     /// `write` when somebody last looked for what is idle.
     looked_at: u32,
     /// `write` when the ring last gave its memory back.
@@ -58,8 +75,6 @@ pub struct FromProgram {
     sent: u32,
     /// The bytes not yet sent from which on the socket is not writable (`TCP_NOTSENT_LOWAT`).
     not_sent: u32,
-    /// The program has not been told that there is more room.
-    news: bool,
 }
 
 /// The end.
@@ -83,9 +98,6 @@ impl SocketEnd {
     /// slot or its rings do not lie in the arena.
     pub fn new(arena: &Arc<Arena>, name: SocketName, rings: Rings) -> Option<Self> {
         let slot = arena.slot(name.slot)?;
-        arena.ring(rings.rx.place, rings.rx.size)?;
-        arena.ring(rings.tx.place, rings.tx.size)?;
-        let side = |ring| Side { arena: arena.clone(), slot: name.slot, ring };
         Some(Self {
             name,
             status: slot.status.load(Relaxed),
@@ -93,27 +105,25 @@ impl SocketEnd {
             soft_error: 0,
             told_error: false,
             to_program: ToProgram {
-                side: side(rings.rx),
+                side: Side::new(arena, name.slot, rings.rx)?,
                 write: 0,
                 limit: rings.rx.size,
-                news: false,
                 looked_at: u32::MAX,
                 empty_at: u32::MAX,
             },
             from_program: FromProgram {
-                side: side(rings.tx),
+                side: Side::new(arena, name.slot, rings.tx)?,
                 read: 0,
                 write: 0,
                 sent: 0,
                 not_sent: u32::MAX,
-                news: false,
             },
         })
     }
 
     /// Its rings, as the daemon's book has them.
     pub fn rings(&self) -> Rings {
-        Rings { rx: self.to_program.side.ring, tx: self.from_program.side.ring }
+        Rings { rx: self.to_program.side.ring(), tx: self.from_program.side.ring() }
     }
 
     /// The shared control block.
@@ -138,21 +148,21 @@ impl SocketEnd {
             return false;
         }
         to_program.empty_at = write;
-        to_program.side.arena.give_back(to_program.side.ring);
+        to_program.side.arena.give_back(to_program.side.ring());
         true
     }
 
     /// Bytes the program has not read yet.
     pub fn unread(&self) -> u32 {
-        used(self.to_program.write, self.slot().rx_read.load(SeqCst), self.rings().rx.size)
+        used(self.to_program.write, self.slot().rx_read.load(SeqCst), self.to_program.side.size)
     }
 
     /// Sets and clears bits of [`status`], which is news for everybody.
     pub fn change_status(&mut self, set: u32, clear: u32) {
         self.status = (self.status | set) & !clear;
         self.slot().status.store(self.status, SeqCst);
-        self.to_program.news = true;
-        self.from_program.news = true;
+        self.to_program.side.news = true;
+        self.from_program.side.news = true;
     }
 
     /// The connection has failed with `errno`.
@@ -165,7 +175,7 @@ impl SocketEnd {
     /// the peer may be waiting for a window (CM §4.2 `B_start`). `true` when it has read so
     /// much in this very moment that it may not have seen that it was asked.
     pub fn ask_for_room(&self) -> bool {
-        let (size, half) = (self.rings().rx.size, self.to_program.limit / 2);
+        let (size, half) = (self.to_program.side.size, self.to_program.limit / 2);
         // The program counts what is free of the whole ring.
         let full = size - self.to_program.limit;
         let note = if self.to_program.room() < half as usize { full + half } else { 0 };
@@ -178,7 +188,7 @@ impl SocketEnd {
     /// Takes over the program's `SO_RCVBUF`: the peer is offered no more room than that. What
     /// it has been offered already is taken all the same.
     pub fn limit_receiving(&mut self) {
-        let size = self.rings().rx.size;
+        let size = self.to_program.side.size;
         self.to_program.limit = match self.slot().receive_limit.load(Relaxed) {
             0 => size,
             set => set.max(LEAST_WINDOW).min(size),
@@ -187,7 +197,7 @@ impl SocketEnd {
 
     /// Takes over the program's `TCP_NOTSENT_LOWAT`.
     pub fn limit_not_sent(&mut self) {
-        self.from_program.not_sent = match self.slot().wishes[wish::NOT_SENT].load(Relaxed) {
+        self.from_program.not_sent = match self.slot().wishes.word(wish::NOT_SENT) {
             0 => u32::MAX,
             set => set,
         };
@@ -200,7 +210,7 @@ impl SocketEnd {
     pub fn note_soft_error(&mut self, errno: i32) {
         self.soft_error = errno;
         let wishes = [wish::SOFT_ERRORS, wish::SOFT_ERRORS6];
-        if wishes.iter().any(|wish| self.slot().wishes[*wish].load(Relaxed) != 0) {
+        if wishes.iter().any(|wish| self.slot().wishes.word(*wish) != 0) {
             self.tell_error(errno);
         }
     }
@@ -208,8 +218,8 @@ impl SocketEnd {
     /// The program is to hear of an error that ends nothing.
     pub fn tell_error(&mut self, errno: i32) {
         self.slot().error.store(errno.unsigned_abs(), SeqCst);
-        self.to_program.news = true;
-        self.from_program.news = true;
+        self.to_program.side.news = true;
+        self.from_program.side.news = true;
         self.told_error = true;
     }
 
@@ -278,12 +288,12 @@ impl SocketEnd {
 
     /// Whether the program is to be told something; asked once after each run.
     pub fn take_news(&mut self) -> Option<Wake> {
-        let (readable, writable) = (self.to_program.news, self.from_program.news);
+        let (readable, writable) = (self.to_program.side.news, self.from_program.side.news);
         if !readable && !writable {
             return None;
         }
-        self.to_program.news = false;
-        self.from_program.news = false;
+        self.to_program.side.news = false;
+        self.from_program.side.news = false;
         // Event sets are told of more room only where somebody waits for it: nearly every
         // acknowledgement makes some.
         let bells = readable || self.slot().waiting.load(SeqCst) & waiting::WRITE != 0;
@@ -304,10 +314,11 @@ impl SocketEnd {
         let level = |word: &std::sync::atomic::AtomicU32, size: u32| word.load(Relaxed).min(size);
         let read_over = self.status & (status::FAILED | status::PEER_FIN) != 0;
         let write_over = self.status & (status::FAILED | status::SEND_CLOSED) != 0;
-        let room = free(slot.tx_write.load(SeqCst), self.from_program.read, self.rings().tx.size);
-        let reader =
-            readable && (read_over || error || self.unread() >= level(&slot.wake_read, self.rings().rx.size));
-        let room = room >= level(&slot.wake_write, self.rings().tx.size) && self.from_program.sends_enough();
+        let room = free(slot.tx_write.load(SeqCst), self.from_program.read, self.from_program.side.size);
+        let reader = readable
+            && (read_over || error || self.unread() >= level(&slot.wake_read, self.to_program.side.size));
+        let room =
+            room >= level(&slot.wake_write, self.from_program.side.size) && self.from_program.sends_enough();
         let writer = writable && (write_over || error || room);
         let bits = if reader { waiting::READ } else { 0 } | if writer { waiting::WRITE } else { 0 };
         sleeping & bits != 0 && slot.waiting.fetch_and(!bits, SeqCst) & bits != 0
@@ -325,19 +336,19 @@ pub struct Wake {
 
 impl ToProgram {
     fn free(&self) -> u32 {
-        free(self.write, self.side.slot().rx_read.load(SeqCst), self.side.ring.size)
+        free(self.write, self.side.slot().rx_read.load(SeqCst), self.side.size)
     }
 
     fn advance(&mut self, write: u32) {
         self.write = write;
         self.side.slot().rx_write.store(write, Release);
-        self.news = true;
+        self.side.news = true;
     }
 }
 
 impl Incoming for ToProgram {
     fn room(&self) -> usize {
-        self.free().saturating_sub(self.side.ring.size - self.limit) as usize
+        self.free().saturating_sub(self.side.size - self.limit) as usize
     }
 
     fn write(&mut self, bytes: &[u8]) -> usize {
@@ -352,7 +363,7 @@ impl Incoming for ToProgram {
 
 impl FromProgram {
     fn look(&mut self) -> bool {
-        let claimed = used(self.side.slot().tx_write.load(SeqCst), self.read, self.side.ring.size);
+        let claimed = used(self.side.slot().tx_write.load(SeqCst), self.read, self.side.size);
         let known = self.write.wrapping_sub(self.read);
         if claimed > known {
             self.write = self.read.wrapping_add(claimed);
@@ -370,19 +381,19 @@ impl FromProgram {
     fn show_sent(&mut self) {
         if self.not_sent != u32::MAX {
             self.side.slot().tx_sent.store(self.sent, SeqCst);
-            self.news = true;
+            self.side.news = true;
         }
     }
 
     fn give_back(&mut self, read: u32) {
         self.read = read;
-        if used(self.sent, read, self.side.ring.size) != self.sent.wrapping_sub(read) {
+        if used(self.sent, read, self.side.size) != self.sent.wrapping_sub(read) {
             // What is gone was sent.
             self.sent = read;
             self.show_sent();
         }
         self.side.slot().tx_read.store(read, Release);
-        self.news = true;
+        self.side.news = true;
     }
 }
 
@@ -429,6 +440,12 @@ mod tests {
         let slot = pool.take_slot().unwrap();
         let rings = Rings { rx: pool.take_ring(4096).unwrap(), tx: pool.take_ring(4096).unwrap() };
         SocketEnd::new(&arena, SocketName { family: 0, slot }, rings).unwrap()
+    }
+
+    /// Each connection has one. What is beyond 104 bytes takes the C library's allocator 128 for each.
+    #[test]
+    fn an_end_is_small() {
+        assert!(size_of::<SocketEnd>() <= 104, "{}", size_of::<SocketEnd>());
     }
 
     #[test]
@@ -517,7 +534,7 @@ mod tests {
         let mut end = end();
         end.note_soft_error(libc::EHOSTUNREACH);
         assert_eq!((end.slot().error.load(SeqCst), end.take_news()), (0, None));
-        end.slot().wishes[wish::SOFT_ERRORS].store(1, Relaxed);
+        end.slot().wishes.put(wish::SOFT_ERRORS, 1);
         end.slot().waiting.store(waiting::READ, SeqCst);
         end.slot().wake_read.store(1, SeqCst);
         end.note_soft_error(libc::EHOSTUNREACH);
@@ -546,7 +563,7 @@ mod tests {
     #[test]
     fn a_writer_that_limits_what_is_not_sent_is_woken_when_half_of_it_is() {
         let mut end = end();
-        end.slot().wishes[wish::NOT_SENT].store(1000, Relaxed);
+        end.slot().wishes.put(wish::NOT_SENT, 1000);
         end.limit_not_sent();
         end.slot().tx_write.store(1200, SeqCst);
         end.look();

@@ -5,6 +5,7 @@ use crate::command::{FamilyIndex, SocketName};
 use crate::socket_end::SocketEnd;
 use silk_path::PathId;
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 /// A socket of this domain.
 pub struct Socket {
@@ -18,10 +19,11 @@ pub struct Socket {
     pub past_class: u8,
     /// The program has closed it.
     pub closed: bool,
-    /// The thread that serves it, and the CPU time it had used when it began.
-    pub thread: Option<(u32, u64)>,
+    // The thread that serves it, plus one, and the CPU time it had used when it began.
+    thread: Option<NonZeroU32>,
+    began: u64,
     /// The priority that thread has for this socket alone, above its class's.
-    pub raised: Option<u32>,
+    pub raised: Option<u8>,
     /// What the program has rung for and the path has not been told yet.
     pub rung: bool,
     /// Something has changed at its socket of Linux's and the path has not been told yet.
@@ -45,11 +47,29 @@ impl Socket {
             past_class: 0,
             closed: false,
             thread: None,
+            began: 0,
             raised: None,
             rung: false,
             ready: false,
             named,
         }
+    }
+
+    /// The thread that serves it, and the CPU time it had used when it began.
+    pub fn thread(&self) -> Option<(u32, u64)> {
+        self.thread.map(|thread| (thread.get() - 1, self.began))
+    }
+
+    /// This thread, which has used so much CPU time, serves it from now on.
+    pub fn serve_by(&mut self, thread: u32, used: u64) {
+        (self.thread, self.began) = (NonZeroU32::new(thread.wrapping_add(1)), used);
+    }
+
+    /// Nobody serves it any more; who did.
+    pub fn end_service(&mut self) -> Option<(u32, u64)> {
+        let served = self.thread();
+        self.thread = None;
+        served
     }
 }
 
@@ -105,5 +125,27 @@ impl Sockets {
     /// Forgets a family, whose sockets are all gone.
     pub fn remove_family(&mut self, family: FamilyIndex) {
         self.0.remove(&family);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each connection has one. What is beyond 56 bytes takes the C library's allocator 80 for each.
+    #[test]
+    fn a_socket_is_small() {
+        assert!(size_of::<Socket>() <= 56, "{}", size_of::<Socket>());
+    }
+
+    #[test]
+    fn the_first_thread_is_one_as_any() {
+        let mut socket = Socket::without_path(false);
+        assert_eq!(socket.thread(), None);
+        socket.serve_by(0, 7);
+        assert_eq!(
+            (socket.thread(), socket.end_service(), socket.thread()),
+            (Some((0, 7)), Some((0, 7)), None)
+        );
     }
 }

@@ -33,18 +33,18 @@ impl First {
     /// Writes it into the slot, where the executor reads it.
     pub fn store(&self, slot: &Slot) {
         slot.service.store(self.service, SeqCst);
-        slot.wishes.iter().zip(self.wishes).for_each(|(to, from)| to.store(from, SeqCst));
+        slot.wishes.put_all(&self.wishes);
     }
 }
 
 /// Gives a new connection the wishes of the listening socket it came to, as Linux does.
 pub fn inherit(from: &Slot, to: &Slot) {
-    to.wishes.iter().zip(&from.wishes).for_each(|(to, from)| to.store(from.load(Relaxed), Relaxed));
+    to.wishes.put_all(&from.wishes.words());
 }
 
 /// What a slot wishes.
 pub fn of(slot: &Slot) -> Wishes {
-    let words = slot.wishes.each_ref().map(|word| word.load(Relaxed));
+    let words = slot.wishes.words();
     let some = |place: usize| Some(words[place]).filter(|word| *word != 0);
     let rate = !(u64::from(words[wish::PACING_HIGH]) << 32 | u64::from(words[wish::PACING_LOW]));
     Wishes {
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn what_a_program_scribbles_is_kept_within_bounds() {
         let slot = Slot::default();
-        slot.wishes.iter().for_each(|word| word.store(u32::MAX, Relaxed));
+        slot.wishes.put_all(&[u32::MAX; wish::COUNT]);
         let wild = of(&slot);
         assert_eq!((wild.congestion, wild.max_segment, wild.ttl, wild.pacing_rate), (None, None, None, None));
         assert_eq!((wild.syn_retries, wild.linger), (Some(127), Some(120)));
@@ -151,8 +151,8 @@ mod tests {
     #[test]
     fn a_connection_inherits_what_its_listener_wished() {
         let (from, to) = (Slot::default(), Slot::default());
-        from.wishes[wish::CONGESTION].store(3, Relaxed);
-        from.wishes[wish::LINGER].store(1, Relaxed);
+        from.wishes.put(wish::CONGESTION, 3);
+        from.wishes.put(wish::LINGER, 1);
         inherit(&from, &to);
         assert_eq!((of(&to).congestion, of(&to).linger), (Some(2), Some(0)));
     }

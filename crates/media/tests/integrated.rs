@@ -226,7 +226,7 @@ impl Player {
         let path = self.paths.path(self.path).unwrap();
         let (local, remote) = (Endpoint::v4(OURS, PORT), Endpoint::v4(THEIRS, 6000));
         State {
-            drops: path.state.drops,
+            drops: path.state.drops.clone(),
             mflow: path.stage::<MflowStage>().map(MflowStage::figures),
             rtp: path.stage::<RtpStage>().map(|stage| (stage.counts(), stage.sender())),
             decoded: path.stage::<MpegStage>().unwrap().decoded(),

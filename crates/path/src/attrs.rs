@@ -3,7 +3,8 @@
 //! for one is a load, all together are small, and setting one never allocates.
 
 use crate::path::MAX_STAGES;
-use crate::{Endpoint, ModuleId};
+use crate::{Endpoint, ModuleId, NOWHERE};
+use core::fmt;
 use core::net::IpAddr;
 
 /// The modules a path is made to lead through, from its top: Scout's `PA_PATHNAME`. Where a
@@ -106,19 +107,31 @@ pub const MAX_USER: usize = 2;
 pub struct AttrsFull;
 
 macro_rules! typed {
-    ($($(#[doc = $doc:literal])* $name:ident, $variant:ident, $kind:ty;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident, $variant:ident, $kind:ty, $blank:expr;)*) => {
+        /// The place of each name's bit in [`Attrs`].
+        enum Bit { $($variant,)* User }
+
         /// The attributes of one path, each name once.
-        #[derive(Clone, Copy, Debug, Default)]
+        // Which are set is told apart from the values, so that they lie close together.
+        #[derive(Clone, Copy)]
         pub struct Attrs {
-            $($name: Option<$kind>,)*
-            user: [Option<Own>; MAX_USER],
+            set: u32,
+            $($name: $kind,)*
+            user_keys: [u16; MAX_USER],
+            user_values: [u64; MAX_USER],
+        }
+
+        impl Default for Attrs {
+            fn default() -> Self {
+                Self { set: 0, $($name: $blank,)* user_keys: [0; MAX_USER], user_values: [0; MAX_USER] }
+            }
         }
 
         impl Attrs {
             $($(#[doc = $doc])*
             #[inline]
             pub fn $name(&self) -> Option<$kind> {
-                self.$name
+                self.has(Bit::$variant).then_some(self.$name)
             })*
 
             /// Sets `attr`, in place of one of the same name.
@@ -128,7 +141,10 @@ macro_rules! typed {
             #[inline]
             pub fn set(&mut self, attr: Attr) -> Result<(), AttrsFull> {
                 match attr {
-                    $(Attr::$variant(value) => self.$name = Some(value),)*
+                    $(Attr::$variant(value) => {
+                        self.set |= 1 << Bit::$variant as u32;
+                        self.$name = value;
+                    })*
                     Attr::User(key, value) => return self.set_user(key, value),
                 }
                 Ok(())
@@ -137,15 +153,15 @@ macro_rules! typed {
             /// Removes the attribute of the same name as `attr`, whatever its value.
             pub fn remove(&mut self, attr: &Attr) {
                 match attr {
-                    $(Attr::$variant(_) => self.$name = None,)*
+                    $(Attr::$variant(_) => self.set &= !(1 << Bit::$variant as u32),)*
                     Attr::User(key, _) => self.remove_user(*key),
                 }
             }
 
             /// The attributes, in the order of their names.
             pub fn iter(&self) -> impl Iterator<Item = Attr> + '_ {
-                let user = self.user.iter().flatten().map(|own| Attr::User(own.key, own.value()));
-                [$(self.$name.map(Attr::$variant),)*].into_iter().flatten().chain(user)
+                let user = self.places().map(|at| Attr::User(self.user_keys[at], self.user_values[at]));
+                [$(self.$name().map(Attr::$variant),)*].into_iter().flatten().chain(user)
             }
         }
     };
@@ -153,71 +169,63 @@ macro_rules! typed {
 
 typed! {
     /// [`Attr::PathName`].
-    path_name, PathName, Route;
+    path_name, PathName, Route, Route::default();
     /// [`Attr::Remote`].
-    remote, Remote, Endpoint;
+    remote, Remote, Endpoint, NOWHERE;
     /// [`Attr::Local`].
-    local, Local, Endpoint;
+    local, Local, Endpoint, NOWHERE;
     /// [`Attr::ProtId`].
-    prot_id, ProtId, u16;
+    prot_id, ProtId, u16, 0;
     /// [`Attr::NextHop`].
-    next_hop, NextHop, IpAddr;
+    next_hop, NextHop, IpAddr, NOWHERE.ip();
     /// [`Attr::LinkAddress`].
-    link_address, LinkAddress, [u8; 6];
+    link_address, LinkAddress, [u8; 6], [0; 6];
     /// [`Attr::Groups`].
-    groups, Groups, bool;
+    groups, Groups, bool, false;
     /// [`Attr::Device`].
-    device, Device, u8;
+    device, Device, u8, 0;
     /// [`Attr::Mtu`].
-    mtu, Mtu, u16;
+    mtu, Mtu, u16, 0;
     /// [`Attr::PathMtu`].
-    path_mtu, PathMtu, u16;
+    path_mtu, PathMtu, u16, 0;
     /// [`Attr::Gso`].
-    gso, Gso, u32;
+    gso, Gso, u32, 0;
     /// [`Attr::ChecksumOffload`].
-    checksum_offload, ChecksumOffload, bool;
+    checksum_offload, ChecksumOffload, bool, false;
     /// [`Attr::Class`].
-    class, Class, u8;
+    class, Class, u8, 0;
     /// [`Attr::Priority`].
-    priority, Priority, u8;
+    priority, Priority, u8, 0;
     /// [`Attr::InputQueue`].
-    input_queue, InputQueue, u16;
+    input_queue, InputQueue, u16, 0;
     /// [`Attr::Memory`].
-    memory, Memory, u64;
+    memory, Memory, u64, 0;
     /// [`Attr::Tos`].
-    tos, Tos, u8;
+    tos, Tos, u8, 0;
     /// [`Attr::Ttl`].
-    ttl, Ttl, u8;
+    ttl, Ttl, u8, 0;
     /// [`Attr::MaxSegment`].
-    max_segment, MaxSegment, u16;
+    max_segment, MaxSegment, u16, 0;
     /// [`Attr::Listen`].
-    listen, Listen, bool;
+    listen, Listen, bool, false;
     /// [`Attr::Backlog`].
-    backlog, Backlog, u16;
+    backlog, Backlog, u16, 0;
     /// [`Attr::Handshake`].
-    handshake, Handshake, u32;
+    handshake, Handshake, u32, 0;
     /// [`Attr::Host`].
-    host, Host, bool;
+    host, Host, bool, false;
     /// [`Attr::Owner`].
-    owner, Owner, u64;
+    owner, Owner, u64, 0;
     /// [`Attr::ProcessTime`].
-    process_time, ProcessTime, u64;
+    process_time, ProcessTime, u64, 0;
 }
 
-/// A number under a module's own key. In halves, so that it takes no more than twelve bytes.
-#[derive(Clone, Copy, Debug)]
-struct Own {
-    key: u16,
-    halves: [u32; 2],
-}
+// Names and keys of modules' own have a bit each.
+const _: () = assert!(Bit::User as usize + MAX_USER <= u32::BITS as usize);
 
-impl Own {
-    const fn new(key: u16, value: u64) -> Self {
-        Self { key, halves: [(value >> 32) as u32, value as u32] }
-    }
-
-    const fn value(self) -> u64 {
-        (self.halves[0] as u64) << 32 | self.halves[1] as u64
+impl fmt::Debug for Attrs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
     }
 }
 
@@ -238,20 +246,36 @@ impl Attrs {
 
     /// The number under a module's own key.
     pub fn user(&self, key: u16) -> Option<u64> {
-        self.user.iter().flatten().find(|own| own.key == key).map(|own| own.value())
+        self.places().find(|at| self.user_keys[*at] == key).map(|at| self.user_values[at])
+    }
+
+    #[inline]
+    const fn has(&self, bit: Bit) -> bool {
+        self.set & 1 << bit as u32 != 0
+    }
+
+    /// The bit of the place `at` for a module's own.
+    const fn user_bit(at: usize) -> u32 {
+        1 << (Bit::User as usize + at)
+    }
+
+    /// The places of modules' own that are taken.
+    fn places(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..MAX_USER).filter(|at| self.set & Self::user_bit(*at) != 0)
     }
 
     fn set_user(&mut self, key: u16, value: u64) -> Result<(), AttrsFull> {
-        let known = self.user.iter().position(|own| own.is_some_and(|own| own.key == key));
-        let at = known.or_else(|| self.user.iter().position(Option::is_none)).ok_or(AttrsFull)?;
-        self.user[at] = Some(Own::new(key, value));
+        let known = self.places().find(|at| self.user_keys[*at] == key);
+        let free = || (0..MAX_USER).find(|at| self.set & Self::user_bit(*at) == 0);
+        let at = known.or_else(free).ok_or(AttrsFull)?;
+        self.set |= Self::user_bit(at);
+        (self.user_keys[at], self.user_values[at]) = (key, value);
         Ok(())
     }
 
     fn remove_user(&mut self, key: u16) {
-        for own in self.user.iter_mut().filter(|own| own.is_some_and(|own| own.key == key)) {
-            *own = None;
-        }
+        let known = self.places().find(|at| self.user_keys[*at] == key);
+        self.set &= !known.map_or(0, Self::user_bit);
     }
 }
 
@@ -285,7 +309,7 @@ mod tests {
 
     #[test]
     fn attributes_are_small() {
-        assert!(size_of::<Attr>() <= 24 && size_of::<Attrs>() <= 216, "{}", size_of::<Attrs>());
+        assert!(size_of::<Attr>() <= 24 && size_of::<Attrs>() <= 152, "{}", size_of::<Attrs>());
     }
 
     #[test]

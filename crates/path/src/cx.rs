@@ -193,7 +193,7 @@ impl<'e> Cx<'_, 'e> {
 
     /// Sets this stage's timer, in place of what was set before; [`Instant::FAR`] stops it.
     pub fn arm(&mut self, at: Instant) {
-        self.env.state.deadlines[self.place] = at;
+        self.env.state.deadlines.set(self.place, at);
     }
 
     /// Tells the stages above, and at last the port, what became true.

@@ -132,7 +132,7 @@ pub(crate) fn tell(env: &mut Env<'_>, run: &mut Run<'_>, report: Report) {
 pub(crate) fn expire(env: &mut Env<'_>, run: &mut Run<'_>) {
     let places = 0..run.slots.len();
     walk(env, run, places, |stage, cx| {
-        if cx.env.state.deadlines[cx.place] <= cx.env.now {
+        if cx.env.state.deadlines.of(cx.place) <= cx.env.now {
             cx.arm(silk_instant::Instant::FAR);
             stage.timer(cx);
         }

@@ -2,6 +2,7 @@
 //! enum for the whole house, so that a counter has one name everywhere; a path keeps a
 //! bounded list of the reasons it has seen.
 
+use alloc::boxed::Box;
 use core::fmt;
 
 macro_rules! reasons {
@@ -242,15 +243,19 @@ impl fmt::Display for DropReason {
 const SLOTS: usize = 6;
 
 /// A path's drops by reason: the first six reasons it saw, and the rest in one number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drops {
+/// Most paths never drop anything, and have no memory for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Drops(Option<Box<List>>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct List {
     // The first `used` slots are in use, each reason once.
     slots: [(DropReason, u32); SLOTS],
     used: u8,
     other: u32,
 }
 
-impl Default for Drops {
+impl Default for List {
     fn default() -> Self {
         Self { slots: [(DropReason::QueueFull, 0); SLOTS], used: 0, other: 0 }
     }
@@ -259,25 +264,26 @@ impl Default for Drops {
 impl Drops {
     /// Counts one drop.
     pub fn count(&mut self, reason: DropReason) {
-        let used = usize::from(self.used);
-        if let Some((_, n)) = self.slots[..used].iter_mut().find(|(known, _)| *known == reason) {
+        let List { slots, used, other } = &mut **self.0.get_or_insert_default();
+        let known = usize::from(*used);
+        if let Some((_, n)) = slots[..known].iter_mut().find(|(known, _)| *known == reason) {
             *n = n.saturating_add(1);
-        } else if let Some(slot) = self.slots.get_mut(used) {
+        } else if let Some(slot) = slots.get_mut(known) {
             *slot = (reason, 1);
-            self.used += 1;
+            *used += 1;
         } else {
-            self.other = self.other.saturating_add(1);
+            *other = other.saturating_add(1);
         }
     }
 
     /// The reasons seen and how often, first seen first.
     pub fn iter(&self) -> impl Iterator<Item = (DropReason, u32)> + '_ {
-        self.slots[..usize::from(self.used)].iter().copied()
+        self.0.iter().flat_map(|list| &list.slots[..usize::from(list.used)]).copied()
     }
 
     /// Drops for reasons beyond the list.
     pub fn other(&self) -> u32 {
-        self.other
+        self.0.as_ref().map_or(0, |list| list.other)
     }
 
     /// How often for this reason.
@@ -287,7 +293,7 @@ impl Drops {
 
     /// All drops.
     pub fn total(&self) -> u64 {
-        self.iter().map(|(_, n)| u64::from(n)).sum::<u64>() + u64::from(self.other)
+        self.iter().map(|(_, n)| u64::from(n)).sum::<u64>() + u64::from(self.other())
     }
 }
 

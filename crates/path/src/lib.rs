@@ -65,6 +65,7 @@ mod admit;
 mod attrs;
 pub mod classify;
 mod cx;
+mod deadlines;
 mod drive;
 mod drops;
 mod endpoint;

@@ -2,11 +2,13 @@
 //! wake-up callback.
 
 use crate::account::Account;
+use crate::deadlines::Deadlines;
 use crate::queue::Queue;
 use crate::stage::Slot;
 use crate::{Attrs, Drops, ModuleId, Route};
 use alloc::vec::Vec;
 use core::fmt;
+use core::num::NonZeroU64;
 use silk_instant::Instant;
 
 /// The most stages of one path.
@@ -32,17 +34,28 @@ impl fmt::Display for PathId {
 
 /// The average time a message takes, kept by the *measure* transformation: exponentially
 /// weighted, an eighth for the newest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Average(u64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Average(
+    // One more than it is, so that "not measured" takes no room beside it.
+    NonZeroU64,
+);
+
+impl Default for Average {
+    fn default() -> Self {
+        Self(NonZeroU64::MIN)
+    }
+}
 
 impl Average {
     /// Takes one more measurement, in ns, into the average.
     pub fn add(&mut self, ns: u64) {
-        self.0 = if self.0 == 0 { ns } else { self.0 - self.0 / 8 + ns / 8 };
+        let before = self.ns();
+        let now = if before == 0 { ns } else { before - before / 8 + ns / 8 };
+        self.0 = NonZeroU64::MIN.saturating_add(now);
     }
     /// The average, in ns.
     pub fn ns(self) -> u64 {
-        self.0
+        self.0.get() - 1
     }
 }
 
@@ -69,18 +82,19 @@ pub struct PathState {
     /// The round trip to the other side and back, where a protocol of the path measures it
     /// (Scout §4.2); 0: nobody does.
     pub round_trip: Average,
-    // One timer per stage, by place; FAR: off.
-    pub(crate) deadlines: [Instant; MAX_STAGES],
+    pub(crate) deadlines: Deadlines,
     // What the port was told last.
     pub(crate) armed: Instant,
     // Memory charged at creation, given back by destruction.
     pub(crate) base_memory: u64,
+    // It has begun and has not ended.
+    pub(crate) live: bool,
 }
 
 impl PathState {
     /// When the earliest timer is due; [`Instant::FAR`]: none is set.
     pub fn deadline(&self) -> Instant {
-        self.deadlines.iter().copied().min().unwrap_or(Instant::FAR)
+        self.deadlines.earliest()
     }
 }
 
@@ -133,9 +147,10 @@ impl Path {
             drops: Drops::default(),
             measure: None,
             round_trip: Average::default(),
-            deadlines: [Instant::FAR; MAX_STAGES],
+            deadlines: Deadlines::OFF,
             armed: Instant::FAR,
             base_memory: 0,
+            live: false,
         };
         let queue = || Queue::new(DEFAULT_QUEUE);
         Self { state, slots: Vec::new(), input: queue(), output: queue(), wakeup: by_priority }
@@ -161,9 +176,10 @@ impl Path {
             drops: Drops::default(),
             measure: None,
             round_trip: Average::default(),
-            deadlines: [Instant::FAR; MAX_STAGES],
+            deadlines: Deadlines::OFF,
             armed: Instant::FAR,
             base_memory: 0,
+            live: true,
         };
         self.slots = slots;
         (self.input, self.output) = (Queue::new(queue), Queue::new(queue));
@@ -215,6 +231,13 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Idle connections are many: what is added here is added a hundred thousand times.
+    #[test]
+    fn a_path_is_small() {
+        assert!(size_of::<Path>() <= 368, "{}", size_of::<Path>());
+        assert!(size_of::<Slot>() <= 24, "{}", size_of::<Slot>());
+    }
 
     #[test]
     fn an_average_follows_slowly() {

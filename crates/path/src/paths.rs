@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use silk_instant::Instant;
 
 /// What was left to tell of a path when it ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Statement {
     /// Its last account; the memory is zero.
     pub account: Account,
@@ -37,12 +37,9 @@ pub struct Paths {
     pub classes: Classes,
     /// The tickets of all queues.
     pub tickets: Tickets,
-    // Emptied stage lists, to be used again.
-    spare: Vec<Vec<Slot>>,
+    // The list of the next path's stages while it is made: when it is, the path gets one of its length.
+    scratch: Vec<Slot>,
 }
-
-/// Emptied stage lists kept for reuse.
-const SPARE: usize = 256;
 
 impl Paths {
     /// No paths yet, through `graph`, with these transformation rules.
@@ -53,7 +50,7 @@ impl Paths {
             rules,
             classes: Classes::default(),
             tickets: Tickets::default(),
-            spare: Vec::new(),
+            scratch: Vec::new(),
         }
     }
 
@@ -126,7 +123,7 @@ impl Paths {
     ) -> Result<PathId, CreateError> {
         let id = self.table.vacant().ok_or(CreateError::TableFull)?;
         let (mut attrs, mut stream) = (attrs, stream);
-        let mut slots = self.spare.pop().unwrap_or_default();
+        let mut slots = core::mem::take(&mut self.scratch);
         let mut create = Create { now, id, attrs: &mut attrs, stream: &mut stream };
         let mut route = Route::default();
         let grown = grow(&mut self.graph.modules, top, &mut create, &mut slots, &mut route);
@@ -145,7 +142,7 @@ impl Paths {
 
     /// Phases 2 to 4: the stages, a path now, are admitted, established, and transformed.
     fn make(&mut self, id: PathId, now: Instant, port: &mut dyn Port) -> Result<PathId, CreateError> {
-        let Self { table, graph, classes, rules, .. } = self;
+        let Self { table, graph, classes, rules, scratch, .. } = self;
         let path = table.get_mut(id).ok_or(CreateError::Gone)?;
         let class = classes.of_mut(path.state.class);
         let memory = footprint(&path.slots);
@@ -163,7 +160,11 @@ impl Paths {
             made = Err(Refused::PathMemory.into());
         }
         match made {
-            Ok(()) => _ = self.with(id, now, port, drive::start),
+            Ok(()) => {
+                let exact = path.slots.drain(..).collect();
+                *scratch = core::mem::replace(&mut path.slots, exact);
+                self.with(id, now, port, drive::start);
+            }
             Err(error) => {
                 self.destroy(id, now, port);
                 return Err(error);
@@ -187,7 +188,6 @@ impl Paths {
         path.renew(id, route, attrs, slots, 0);
         let (mut env, mut run) = open(&mut path, &mut self.graph.modules, &mut self.classes, now, port);
         drive::dissolve(&mut env, &mut run);
-        self.recycle(path.slots);
     }
 
     /// Ends a path: its stages give back what they hold, its tickets go to `release`, and its
@@ -215,23 +215,16 @@ impl Paths {
         if path.state.armed != Instant::FAR {
             port.arm(id, Instant::FAR);
         }
-        let statement = Statement { account: path.state.account, drops: path.state.drops };
-        let slots = core::mem::take(&mut path.slots);
+        let statement =
+            Statement { account: path.state.account, drops: core::mem::take(&mut path.state.drops) };
+        path.slots = Vec::new();
         self.table.vacate(id);
-        self.recycle(slots);
         Some(statement)
     }
 
     /// As [`Self::destroy_with`], for a path whose queues are empty.
     pub fn destroy(&mut self, id: PathId, now: Instant, port: &mut dyn Port) -> Option<Statement> {
         self.destroy_with(id, now, port, |_| {})
-    }
-
-    fn recycle(&mut self, mut slots: Vec<Slot>) {
-        slots.clear();
-        if self.spare.len() < SPARE {
-            self.spare.push(slots);
-        }
     }
 
     /// Runs a message that arrived at the bottom up the path, to completion.

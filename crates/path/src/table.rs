@@ -8,25 +8,17 @@ use alloc::vec::Vec;
 
 const CHUNK: usize = 64;
 
-/// A place for a path. The path is made and ended in place: moving one costs more than the
-/// rest of what the table does.
-struct Entry {
-    generation: u32,
-    live: bool,
-    path: Path,
-}
-
-impl Default for Entry {
-    fn default() -> Self {
-        Self { generation: 0, live: false, path: Path::vacant() }
-    }
+/// Whether the path in this place is the one of that id.
+fn is(path: &Path, id: PathId) -> bool {
+    path.state.live && path.state.id.generation == id.generation
 }
 
 /// Paths by their ids.
 #[derive(Default)]
 pub(crate) struct Table {
-    // Of CHUNK entries each.
-    chunks: Vec<Box<[Entry]>>,
+    // Places for CHUNK paths each. A path is made and ended in its place: moving one costs more than
+    // the rest of what the table does. Where one has ended, it has its successor's generation already.
+    chunks: Vec<Box<[Path]>>,
     // Free indices; the last is used next, while its entry is still in the cache.
     free: Vec<u32>,
     live: usize,
@@ -40,12 +32,12 @@ impl Table {
             if first + CHUNK > INDEX_LISTEN as usize {
                 return None;
             }
-            let chunk: Box<[Entry]> = (0..CHUNK).map(|_| Entry::default()).collect();
+            let chunk: Box<[Path]> = (0..CHUNK).map(|_| Path::vacant()).collect();
             self.chunks.push(chunk);
             self.free.extend((first as u32..(first + CHUNK) as u32).rev());
         }
         let index = *self.free.last()?;
-        Some(PathId { index, generation: self.entry(index)?.generation })
+        Some(PathId { index, generation: self.place(index)?.state.id.generation })
     }
 
     /// The place of the id that [`Self::vacant`] has just given; it is live from now on and the
@@ -53,25 +45,20 @@ impl Table {
     pub fn occupy(&mut self) -> Option<&mut Path> {
         let index = self.free.pop()?;
         self.live += 1;
-        let entry = self.entry_mut(index)?;
-        entry.live = true;
-        Some(&mut entry.path)
+        self.place_mut(index)
     }
 
     pub fn get(&self, id: PathId) -> Option<&Path> {
-        let entry = self.entry(id.index)?;
-        (entry.live && entry.generation == id.generation).then_some(&entry.path)
+        self.place(id.index).filter(|path| is(path, id))
     }
 
     pub fn get_mut(&mut self, id: PathId) -> Option<&mut Path> {
-        let entry = self.entry_mut(id.index)?;
-        (entry.live && entry.generation == id.generation).then_some(&mut entry.path)
+        self.place_mut(id.index).filter(|path| is(path, id))
     }
 
     /// The id of the live path with this index.
     pub fn at(&self, index: u32) -> Option<PathId> {
-        let entry = self.entry(index)?;
-        entry.live.then(|| entry.path.id())
+        self.place(index).filter(|path| path.state.live).map(Path::id)
     }
 
     /// Frees the place of a path that has ended; its id is never used again.
@@ -81,9 +68,9 @@ impl Table {
         }
         self.live -= 1;
         self.free.push(id.index);
-        if let Some(entry) = self.entry_mut(id.index) {
-            entry.live = false;
-            entry.generation = entry.generation.wrapping_add(1);
+        if let Some(path) = self.place_mut(id.index) {
+            path.state.live = false;
+            path.state.id.generation = id.generation.wrapping_add(1);
         }
     }
 
@@ -92,14 +79,14 @@ impl Table {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Path> {
-        self.chunks.iter().flat_map(|chunk| chunk.iter()).filter(|entry| entry.live).map(|entry| &entry.path)
+        self.chunks.iter().flat_map(|chunk| chunk.iter()).filter(|path| path.state.live)
     }
 
-    fn entry(&self, index: u32) -> Option<&Entry> {
+    fn place(&self, index: u32) -> Option<&Path> {
         self.chunks.get(index as usize / CHUNK)?.get(index as usize % CHUNK)
     }
 
-    fn entry_mut(&mut self, index: u32) -> Option<&mut Entry> {
+    fn place_mut(&mut self, index: u32) -> Option<&mut Path> {
         self.chunks.get_mut(index as usize / CHUNK)?.get_mut(index as usize % CHUNK)
     }
 }

@@ -10,7 +10,6 @@ use crate::stage::{Slot, Stage};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
-use silk_instant::Instant;
 
 /// A path about to be transformed.
 pub struct Rewrite<'a> {
@@ -56,10 +55,7 @@ impl Rewrite<'_> {
         if count == 0 || count > self.slots.len() {
             return;
         }
-        let deadlines = &mut self.state.deadlines;
-        let earliest = deadlines[..count].iter().copied().min().unwrap_or(Instant::FAR);
-        deadlines.copy_within(count.., 1);
-        deadlines[0] = earliest;
+        self.state.deadlines.collapse(count);
         let module = self.slots[count - 1].module;
         let inner: Vec<Slot> = self.slots.drain(..count).collect();
         let stage = make(inner);

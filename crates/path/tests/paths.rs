@@ -331,7 +331,7 @@ fn a_drop_is_counted_once_wherever_it_happens() {
     let path = rig.create();
     assert_eq!(rig.up(path, b"lost"), Outcome::Done, "the stage that carried it on consumed it");
     assert_eq!(rig.take_log().last().unwrap(), "carried Err(Unexpected) b");
-    let drops = rig.paths.path(path).unwrap().state.drops;
+    let drops = &rig.paths.path(path).unwrap().state.drops;
     assert_eq!((drops.of(DropReason::Unexpected), drops.total()), (1, 1));
 }
 

@@ -7,11 +7,12 @@
 use crate::accept::{AcceptQueue, Waiters};
 use crate::dirty::DirtySet;
 use crate::errors::ErrorQueue;
-use crate::sync::{AtomicU32, AtomicU64};
+use crate::sync::Ordering::Relaxed;
+use crate::sync::{AtomicU16, AtomicU32, AtomicU64};
 use crate::tcp_info::SharedInfo;
 
 /// First word of an arena: `SILK` in the low bytes, the layout's version above.
-pub const MAGIC: u64 = 0x0005_0000_4b4c_4953;
+pub const MAGIC: u64 = 0x0006_0000_4b4c_4953;
 /// Sockets in one arena.
 pub const SLOTS: u32 = crate::dirty::MARKS;
 /// Threads of one family that may wait in `accept` at one time.
@@ -75,28 +76,30 @@ pub mod request {
 /// What few programs set, as words of [`Slot::wishes`]: it is looked at when
 /// [`request::WISHES`] says so. A word that is zero wishes nothing.
 pub mod wish {
-    /// `TCP_CONGESTION`: the algorithm's number plus one.
-    pub const CONGESTION: usize = 0;
     /// `TCP_USER_TIMEOUT`, ms.
-    pub const USER_TIMEOUT: usize = 1;
-    /// `TCP_SYNCNT`.
-    pub const SYN_RETRIES: usize = 2;
-    /// `TCP_LINGER2`: seconds plus one.
-    pub const LINGER: usize = 3;
-    /// `TCP_MAXSEG`, bytes.
-    pub const MAX_SEGMENT: usize = 4;
+    pub const USER_TIMEOUT: usize = 0;
     /// `SO_MAX_PACING_RATE`, bytes per second, with every bit inverted: the low half.
-    pub const PACING_LOW: usize = 5;
+    pub const PACING_LOW: usize = 1;
     /// The high half.
-    pub const PACING_HIGH: usize = 6;
-    /// `TCP_QUICKACK`: 1 off, 2 on.
-    pub const QUICK_ACK: usize = 7;
-    /// `IP_TTL`.
-    pub const TTL: usize = 8;
-    /// `IP_MTU_DISCOVER`: Linux's number plus one.
-    pub const DISCOVERY: usize = 9;
+    pub const PACING_HIGH: usize = 2;
     /// `TCP_NOTSENT_LOWAT`: the bytes not yet sent from which on a socket is not writable.
-    pub const NOT_SENT: usize = 10;
+    pub const NOT_SENT: usize = 3;
+    /// How many of them are whole words; those that follow are half as wide in a slot.
+    pub const WIDE: usize = 4;
+    /// `TCP_CONGESTION`: the algorithm's number plus one.
+    pub const CONGESTION: usize = 4;
+    /// `TCP_SYNCNT`.
+    pub const SYN_RETRIES: usize = 5;
+    /// `TCP_LINGER2`: seconds plus one.
+    pub const LINGER: usize = 6;
+    /// `TCP_MAXSEG`, bytes.
+    pub const MAX_SEGMENT: usize = 7;
+    /// `TCP_QUICKACK`: 1 off, 2 on.
+    pub const QUICK_ACK: usize = 8;
+    /// `IP_TTL`.
+    pub const TTL: usize = 9;
+    /// `IP_MTU_DISCOVER`: Linux's number plus one.
+    pub const DISCOVERY: usize = 10;
     /// `IP_RECVERR`: errors that do not end the connection are told, too.
     pub const SOFT_ERRORS: usize = 11;
     /// `IPV6_RECVERR`.
@@ -131,6 +134,46 @@ pub mod option {
     pub const KEEPALIVE: u32 = 4;
     /// `SO_BROADCAST`.
     pub const BROADCAST: u32 = 16;
+}
+
+/// What is wished of one socket, as [`wish`] names it.
+#[repr(C)]
+#[derive(Default)]
+pub struct Wished {
+    wide: [AtomicU32; wish::WIDE],
+    narrow: [AtomicU16; wish::COUNT - wish::WIDE],
+}
+
+impl Wished {
+    /// The word in this place of [`wish`]; zero where there is none.
+    #[inline]
+    pub fn word(&self, place: usize) -> u32 {
+        match self.wide.get(place) {
+            Some(word) => word.load(Relaxed),
+            None => {
+                self.narrow.get(place.wrapping_sub(wish::WIDE)).map_or(0, |word| word.load(Relaxed).into())
+            }
+        }
+    }
+
+    /// Writes the word in this place; one too large for it as the largest that fits.
+    pub fn put(&self, place: usize, word: u32) {
+        if let Some(wide) = self.wide.get(place) {
+            wide.store(word, Relaxed);
+        } else if let Some(narrow) = self.narrow.get(place.wrapping_sub(wish::WIDE)) {
+            narrow.store(u16::try_from(word).unwrap_or(u16::MAX), Relaxed);
+        }
+    }
+
+    /// All words.
+    pub fn words(&self) -> [u32; wish::COUNT] {
+        std::array::from_fn(|place| self.word(place))
+    }
+
+    /// Writes all words.
+    pub fn put_all(&self, words: &[u32; wish::COUNT]) {
+        words.iter().enumerate().for_each(|(place, word)| self.put(place, *word));
+    }
 }
 
 /// An address as sockets have it; IPv4 as IPv4-mapped IPv6 (RFC 4291 §2.5.5.2).
@@ -250,7 +293,7 @@ pub struct Slot {
     pub peer: SharedAddress,
 
     /// What the program wishes beyond the usual, by the program: see [`wish`].
-    pub wishes: [AtomicU32; wish::COUNT],
+    pub wishes: Wished,
 }
 
 /// By which the programs of a family tell one domain's executor that sockets have work.
@@ -418,7 +461,22 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_six_cache_lines() {
-        assert_eq!(size_of::<Slot>(), 384);
+    fn a_slot_is_five_cache_lines() {
+        assert_eq!(size_of::<Slot>(), 320);
+    }
+
+    #[test]
+    fn wishes_read_back_and_what_does_not_fit_is_the_largest() {
+        let wished = Wished::default();
+        let words = std::array::from_fn(|place| place as u32 + 1);
+        wished.put_all(&words);
+        assert_eq!(wished.words(), words);
+        wished.put(wish::PACING_HIGH, u32::MAX);
+        wished.put(wish::LINGER, 70_000);
+        wished.put(wish::COUNT, 1);
+        assert_eq!(
+            [wish::PACING_HIGH, wish::LINGER, wish::COUNT].map(|place| wished.word(place)),
+            [u32::MAX, 65_535, 0]
+        );
     }
 }

@@ -39,7 +39,10 @@ impl Connection {
         let (held, lost) = (self.recovery.held(before), self.recovery.lost_ever());
         if self.sack {
             let dsack = seg.options.sack.duplicate(seg.ack);
-            self.counters.received_twice = self.counters.received_twice.wrapping_add(dsack.is_some().into());
+            if dsack.is_some() {
+                let received_twice = &mut self.counters.mishaps().received_twice;
+                *received_twice = received_twice.wrapping_add(1);
+            }
             self.recovery.on_sack(now, &seg.options.sack, dsack.is_some(), before);
         }
         let mut progress = Progress::NONE;

@@ -137,7 +137,7 @@ pub trait Congestion {
 /// No window grows beyond what sequence arithmetic can hold.
 pub(crate) const MAX_WINDOW: u32 = 1 << 30;
 
-/// A connection's controller, without an allocation of its own.
+/// A connection's controller.
 #[derive(Clone, Debug)]
 pub(crate) enum Controller {
     Cubic(Cubic),
@@ -181,7 +181,11 @@ impl Controller {
 
     /// Bytes of memory held outside of the connection itself.
     pub(crate) fn memory(&self) -> usize {
-        if let Self::Bbr(bbr) = self { size_of::<Bbr>() + bbr.memory() } else { 0 }
+        match self {
+            Self::Cubic(cubic) => cubic.memory(),
+            Self::Reno(_) => 0,
+            Self::Bbr(bbr) => size_of::<Bbr>() + bbr.memory(),
+        }
     }
 
     /// Starts with another initial window, once the handshake has told its size.

@@ -362,6 +362,7 @@ impl Connection {
             + self.rcv.memory()
             + self.recovery.memory()
             + self.congestion.memory()
+            + self.counters.memory()
     }
 
     /// What is left to remember in TIME-WAIT; `None` in other states. Poll for transmission first.
@@ -375,5 +376,18 @@ impl Connection {
         let stamp = if self.stamps.on { Options::TIMESTAMP_BYTES as u32 } else { 0 };
         let mss = u32::from(self.snd.mss).saturating_sub(stamp).max(8);
         Outstanding { una: self.snd.una, nxt: self.snd.nxt, mss }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Idle connections are many: what few of them ever need has a place of its own.
+    #[test]
+    fn a_connection_is_small_and_holds_nothing_while_it_is_idle() {
+        let idle = Connection::connect(&Config::default(), SeqNumber::default(), Instant::ZERO);
+        assert!(size_of::<Connection>() <= 552, "{}", size_of::<Connection>());
+        assert_eq!(idle.memory(), size_of::<Connection>());
     }
 }

@@ -3,6 +3,7 @@
 //! Before the first loss HyStart++ looks for the end of slow start (§4.10).
 //! All windows are in octets; time is the argument's.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use silk_instant::Instant;
@@ -38,7 +39,8 @@ struct Curve {
 enum Stage {
     /// The first slow start.
     First(HyStart),
-    Avoidance(Curve),
+    // In a place of its own: most connections end before.
+    Avoidance(Box<Curve>),
 }
 
 /// Growth along a cubic, reduction by 0.7.
@@ -96,6 +98,11 @@ impl Cubic {
         Self { cwnd: initial as f64, stage: Stage::First(HyStart::new()), ssthresh: u32::MAX }
     }
 
+    /// Bytes of memory held outside of the connection itself.
+    pub(crate) fn memory(&self) -> usize {
+        if let Stage::Avoidance(_) = self.stage { size_of::<Curve>() } else { 0 }
+    }
+
     /// Takes over the threshold of the algorithm that had the connection before.
     pub(crate) fn resume(&mut self, ssthresh: u32) {
         self.ssthresh = ssthresh;
@@ -111,7 +118,7 @@ impl Cubic {
         loop {
             match self.stage {
                 Stage::Avoidance(ref mut curve) => return curve,
-                Stage::First(_) => self.stage = Stage::Avoidance(Curve::NEW),
+                Stage::First(_) => self.stage = Stage::Avoidance(Box::new(Curve::NEW)),
             }
         }
     }

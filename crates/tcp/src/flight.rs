@@ -16,8 +16,6 @@ use crate::seq::SeqNumber;
 const MOST_SENT: usize = 512;
 /// With so many stretches no further block is believed; what it covers is sent again at worst.
 const MOST: usize = 1024;
-/// Room for so many stretches is kept when nothing is outstanding.
-const KEPT: usize = 16;
 
 /// What is known of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +146,8 @@ impl Flight {
         if self.held > 0 && self.stretches.front().is_some_and(|first| first.fate == Fate::Held) {
             self.forget_held();
         }
-        if self.stretches.is_empty() && self.stretches.capacity() > KEPT {
+        // What is idle has no memory for what it may send one day.
+        if self.stretches.is_empty() {
             self.stretches = VecDeque::new();
         }
     }

@@ -1,6 +1,7 @@
 //! What a connection tells about itself: for `TCP_INFO`, for `silk paths`, and for tests. Reading
 //! it changes nothing.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use silk_instant::Instant;
@@ -12,21 +13,40 @@ use crate::recovery::Phase;
 use crate::state::State;
 
 /// Running totals of a connection.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) octets_acked: u64,
     pub(crate) octets_received: u64,
-    pub(crate) octets_again: u64,
     pub(crate) segments_in: u32,
     pub(crate) segments_out: u32,
-    pub(crate) segments_again: u32,
     pub(crate) text_in: u32,
     pub(crate) text_out: u32,
+    /// Of what has gone wrong; none yet.
+    mishaps: Option<Box<Mishaps>>,
+}
+
+/// Totals of what goes wrong on the way. Most connections end without any.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mishaps {
+    pub(crate) octets_again: u64,
+    pub(crate) segments_again: u32,
     pub(crate) out_of_order: u32,
     pub(crate) received_twice: u32,
     pub(crate) fast_recoveries: u32,
     pub(crate) timeouts: u32,
     pub(crate) undone: u32,
+}
+
+impl Counters {
+    /// What has gone wrong, to count more.
+    pub(crate) fn mishaps(&mut self) -> &mut Mishaps {
+        self.mishaps.get_or_insert_default()
+    }
+
+    /// Bytes of memory held outside of the connection itself.
+    pub(crate) fn memory(&self) -> usize {
+        self.mishaps.as_ref().map_or(0, |_| size_of::<Mishaps>())
+    }
 }
 
 /// What is done about losses at one moment; the numbers are those of Linux's `TCP_INFO`.
@@ -155,18 +175,21 @@ impl Connection {
         let Counters {
             octets_acked,
             octets_received,
-            octets_again,
             segments_in,
             segments_out,
-            segments_again,
             text_in,
             text_out: text_segments_out,
+            ref mishaps,
+        } = self.counters;
+        let Mishaps {
+            octets_again,
+            segments_again,
             out_of_order,
             received_twice,
             fast_recoveries,
             timeouts,
             undone,
-        } = self.counters;
+        } = mishaps.as_deref().copied().unwrap_or_default();
         Info {
             state: self.state,
             repair: self.repair(),

@@ -64,7 +64,8 @@ impl Connection {
         self.remember_for_undo();
         self.reduce(out);
         self.recovery.start_fast(now, out);
-        self.counters.fast_recoveries = self.counters.fast_recoveries.wrapping_add(1);
+        let fast_recoveries = &mut self.counters.mishaps().fast_recoveries;
+        *fast_recoveries = fast_recoveries.wrapping_add(1);
         self.restart_timer(now);
     }
 

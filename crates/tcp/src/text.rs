@@ -154,7 +154,8 @@ impl Connection {
         let limit = OVERHEAD * self.rcv.tuning.limit() as usize + 4096;
         let reassembly = self.rcv.reassembly.get_or_insert_with(|| Box::new(Reassembly::default()));
         reassembly.insert(seq, text, limit).map_err(|_| DropReason::ReassemblyFull)?;
-        self.counters.out_of_order = self.counters.out_of_order.wrapping_add(1);
+        let out_of_order = &mut self.counters.mishaps().out_of_order;
+        *out_of_order = out_of_order.wrapping_add(1);
         Ok(Progress::NONE)
     }
 

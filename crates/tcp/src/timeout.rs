@@ -86,7 +86,8 @@ impl Connection {
         self.ecn.on_reduced(out.nxt);
         self.recovery.start_loss(now, self.rto.srtt(), out);
         self.rto.back_off();
-        self.counters.timeouts = self.counters.timeouts.wrapping_add(1);
+        let timeouts = &mut self.counters.mishaps().timeouts;
+        *timeouts = timeouts.wrapping_add(1);
         self.wait(Wait::Timeout, now + self.rto.current());
         Progress::NONE
     }

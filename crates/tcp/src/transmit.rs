@@ -152,8 +152,9 @@ impl Connection {
         self.pace(now, out, text.len);
         self.timers.cancel(Timer::Persist);
         if let Some(hole) = text.again {
-            self.counters.segments_again = self.counters.segments_again.wrapping_add(segments);
-            self.counters.octets_again += u64::from(text.len);
+            let mishaps = self.counters.mishaps();
+            mishaps.segments_again = mishaps.segments_again.wrapping_add(segments);
+            mishaps.octets_again += u64::from(text.len);
             self.recovery.sent_again(now, hole, end, self.snd.una);
             self.probe_sent_again(hole);
             self.note_for_undo(now, text.len);

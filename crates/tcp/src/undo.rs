@@ -119,6 +119,7 @@ impl Connection {
             self.congestion = undo.before;
         }
         self.recovery.forgive();
-        self.counters.undone = self.counters.undone.wrapping_add(1);
+        let undone = &mut self.counters.mishaps().undone;
+        *undone = undone.wrapping_add(1);
     }
 }

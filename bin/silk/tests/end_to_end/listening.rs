@@ -1,7 +1,7 @@
-//! What a listening socket is told after it has begun to listen.
+//! From when on a socket is served, and what a listening one is told after it has begun to listen.
 
 use crate::host::{Silk, text, within};
-use silk_testkit::netns::SERVER;
+use silk_testkit::netns::{CLIENT, PREFERRED, SERVER};
 use std::time::Duration;
 
 #[test]
@@ -42,4 +42,39 @@ fn a_full_backlog_lets_peers_try_again_instead_of_resetting_them() {
         silk.log("crowd")
     );
     assert_eq!(silk.log("crowd"), "12 of 12 were served\n");
+}
+
+/// Rounds of each kind, every one on a port of its own.
+const ROUNDS: &str = "100";
+
+/// Peers of both classes come to a hundred ports, each the moment the program has it; none is refused and
+/// nothing of theirs is lost.
+fn served_at_once(kind: &str) {
+    let Some(silk) = Silk::start() else { return };
+    silk.write("at_once.py", include_str!("at_once.py"));
+    text(silk.on_linux("mkfifo").args(["ports", "peers"]));
+    let mut peers = silk.on_peer("python3");
+    peers.args(["at_once.py", "visit", kind]).args([SERVER, CLIENT, PREFERRED].map(|at| at.to_string()));
+    let mut peers = silk.start_logged(&mut peers, "peers");
+    let mut server = silk.on_paths("python3");
+    let mut server = silk.start_logged(server.args(["at_once.py", "serve", kind, ROUNDS]), "server");
+    let ended = server.wait(Duration::from_secs(60)).is_some_and(|status| status.success());
+    assert!(ended, "{}{}", silk.log("server"), silk.log("peers"));
+    peers.wait(Duration::from_secs(20));
+    assert_eq!((silk.log("server"), silk.log("peers")), ("100 rounds\n".into(), "100 visits\n".into()));
+}
+
+#[test]
+fn whoever_comes_the_moment_a_program_listens_is_served() {
+    served_at_once("listen");
+}
+
+#[test]
+fn a_datagram_to_a_port_that_was_just_bound_arrives() {
+    served_at_once("bind");
+}
+
+#[test]
+fn a_datagram_of_a_peer_that_was_just_connected_to_arrives() {
+    served_at_once("connect");
 }

@@ -22,7 +22,6 @@ const PIECE_COST: usize = 64;
 /// TCP's part of a connection's path.
 pub struct ConnectionStage {
     connection: Connection,
-    key: Key,
     // Opened by us: the SYN is still to be sent when the path is established.
     active: bool,
     // The classifier leads to this path.
@@ -31,11 +30,11 @@ pub struct ConnectionStage {
     ended: bool,
     gso: u32,
     // Bytes charged for what the connection holds beside itself.
-    charged: usize,
+    charged: u32,
 }
 
-pub(super) fn opened(connection: Connection, key: Key, active: bool) -> Box<ConnectionStage> {
-    Box::new(ConnectionStage { connection, key, active, entered: false, ended: false, gso: 0, charged: 0 })
+pub(super) fn opened(connection: Connection, active: bool) -> Box<ConnectionStage> {
+    Box::new(ConnectionStage { connection, active, entered: false, ended: false, gso: 0, charged: 0 })
 }
 
 impl ConnectionStage {
@@ -64,19 +63,19 @@ impl ConnectionStage {
 
     /// Takes one segment in.
     fn receive(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Result<Progress, DropReason> {
-        let (source, destination) = (self.key.remote.ip(), self.key.local.ip());
+        let key = Key::of(cx.attrs());
+        let (source, destination) = (key.remote.ip(), key.local.ip());
         let pseudo = |length| checksum::pseudo_of(source, destination, ipv4::TCP, length);
         let read = tcp::parse(msg.bytes(), faults::accept(&msg.meta), pseudo).map_err(faults::reason)?;
-        if read.header.source() != self.key.remote.port()
-            || read.header.destination() != self.key.local.port()
-        {
+        if read.header.source() != key.remote.port() || read.header.destination() != key.local.port() {
             return Err(DropReason::NotForPath);
         }
         let segment = segment(&read, msg.meta.tos)?;
         // What may have to be kept out of order is charged before it is taken.
         let might_keep = if segment.payload.is_empty() { 0 } else { segment.payload.len() + PIECE_COST };
         cx.charge(might_keep)?;
-        self.charged += might_keep;
+        // A segment is no longer than IP's packet.
+        self.charged += might_keep as u32;
         let now = cx.now();
         let result = match cx.stream_and_down() {
             Some((stream, _)) => {
@@ -93,13 +92,14 @@ impl ConnectionStage {
     fn recall_path_mtu(&mut self, cx: &mut Cx<'_, '_>) {
         let (link, path) = (cx.attrs().mtu(), cx.attrs().path_mtu());
         if let Some(mtu) = path.filter(|path| link.is_some_and(|link| *path < link)) {
-            self.connection.on_packet_too_big(cx.now(), mtu.saturating_sub(headers(&self.key.remote)));
+            let headers = headers(&Key::of(cx.attrs()).remote);
+            self.connection.on_packet_too_big(cx.now(), mtu.saturating_sub(headers));
         }
     }
 
     /// Sends whatever is to be sent, sets the timer, settles the account.
     fn pump(&mut self, cx: &mut Cx<'_, '_>) {
-        let now = cx.now();
+        let (now, key) = (cx.now(), Key::of(cx.attrs()));
         if let Some((stream, mut down)) = cx.stream_and_down() {
             let (incoming, outgoing) = stream.split();
             while let Some(transmit) = {
@@ -115,8 +115,7 @@ impl ConnectionStage {
                 let meta = Meta { gso_size, tos, lazy, ..Meta::default() };
                 let mut headroom = [0; HEADROOM];
                 let mut msg = Message::outgoing(&mut headroom, text, meta);
-                let sent =
-                    write_header(&mut msg, &self.key, &transmit.header).and_then(|()| down.send(&mut msg));
+                let sent = write_header(&mut msg, &key, &transmit.header).and_then(|()| down.send(&mut msg));
                 if sent.is_err() {
                     // Counted below. To the machine it is a loss like any other; asking for more
                     // would only lose more.
@@ -132,10 +131,11 @@ impl ConnectionStage {
     /// Charges, or gives back, what the connection holds beside itself.
     fn settle(&mut self, cx: &mut Cx<'_, '_>) {
         let held = self.connection.memory().saturating_sub(size_of::<Connection>());
-        if held < self.charged {
-            cx.release(self.charged - held);
+        let (held, charged) = (u32::try_from(held).unwrap_or(u32::MAX), self.charged);
+        if held < charged {
+            cx.release((charged - held) as usize);
             self.charged = held;
-        } else if held > self.charged && cx.charge(held - self.charged).is_ok() {
+        } else if held > charged && cx.charge((held - charged) as usize).is_ok() {
             self.charged = held;
         }
     }
@@ -174,7 +174,7 @@ impl ConnectionStage {
         cx.arm(Instant::FAR);
         if let (Some(left), true) = (self.connection.time_wait(), self.entered) {
             self.entered = false;
-            let (now, key) = (cx.now(), self.key);
+            let (now, key) = (cx.now(), Key::of(cx.attrs()));
             let (module, port) = cx.module_and_port::<Tcp>();
             module.begin_time_wait(now, key, left, port);
         }
@@ -185,14 +185,15 @@ impl ConnectionStage {
 impl Stage for ConnectionStage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         let attrs = *cx.attrs();
-        self.key.local = attrs.local().ok_or(CreateError::Missing("Local"))?;
+        attrs.local().ok_or(CreateError::Missing("Local"))?;
+        let key = Key::of(&attrs);
         self.gso = attrs.gso().unwrap_or(0).min(GSO_MAX);
         if let Some(mtu) = attrs.mtu() {
-            self.connection.set_link_mtu(cx.now(), mtu.saturating_sub(headers(&self.key.remote)));
+            self.connection.set_link_mtu(cx.now(), mtu.saturating_sub(headers(&key.remote)));
         }
         let path = cx.path();
         let module = cx.module::<Tcp>();
-        crate::bound::enter_flow(&module.tables, &self.key.flow(), module.found(path))?;
+        crate::bound::enter_flow(&module.tables, &key.flow(), module.found(path))?;
         self.entered = true;
         if cx.stream_and_down().is_none() {
             return Err(CreateError::Missing("a stream"));
@@ -279,9 +280,9 @@ impl Stage for ConnectionStage {
                 false
             }
             Report::PathMtu { mtu, .. } => {
-                let six = self.key.remote.is_v6();
-                let mtu = mtu.max(if six { ipv6::MIN_MTU } else { crate::ip::LEAST_MTU });
-                self.connection.on_packet_too_big(cx.now(), mtu.saturating_sub(headers(&self.key.remote)));
+                let remote = Key::of(cx.attrs()).remote;
+                let mtu = mtu.max(if remote.is_v6() { ipv6::MIN_MTU } else { crate::ip::LEAST_MTU });
+                self.connection.on_packet_too_big(cx.now(), mtu.saturating_sub(headers(&remote)));
                 self.pump(cx);
                 true
             }
@@ -303,9 +304,9 @@ impl Stage for ConnectionStage {
     }
 
     fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
-        cx.release(core::mem::take(&mut self.charged));
+        cx.release(core::mem::take(&mut self.charged) as usize);
         if core::mem::take(&mut self.entered) {
-            let flow = self.key.flow();
+            let flow = Key::of(cx.attrs()).flow();
             cx.module::<Tcp>().tables.flows.remove(&flow);
         }
     }
@@ -318,4 +319,16 @@ impl Stage for ConnectionStage {
 fn keepalive_config((idle, interval, probes): (u32, u32, u8)) -> KeepaliveConfig {
     let seconds = |n: u32| Duration::from_secs(n.into());
     KeepaliveConfig { idle: seconds(idle), interval: seconds(interval), probes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each connection has one.
+    #[test]
+    fn a_connection_has_little_beside_the_machine() {
+        let beside = size_of::<ConnectionStage>() - size_of::<Connection>();
+        assert!(beside <= 16, "{beside}");
+    }
 }

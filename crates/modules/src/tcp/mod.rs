@@ -51,7 +51,8 @@ use silk_instant::Instant;
 use silk_path::classify::{Answer, Between, Found, Protocol, Tables, View, layout::INDEX_LISTEN};
 use silk_path::service::{NET, STREAM, Service};
 use silk_path::{
-    Attr, Create, CreateError, Endpoint, Module, NOWHERE, Next, Parcel, PathId, Port, Request, Stage, Step,
+    Attr, Attrs, Create, CreateError, Endpoint, Module, NOWHERE, Next, Parcel, PathId, Port, Request, Stage,
+    Step,
 };
 use silk_tcp::time_wait::{TimeWait, TimeWaitTable};
 use silk_tcp::{Config, IsnSecret};
@@ -86,6 +87,12 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    /// That of a connection's path.
+    fn of(attrs: &Attrs) -> Self {
+        let end = |end: Option<Endpoint>| end.unwrap_or(NOWHERE);
+        Self { local: end(attrs.local()), remote: end(attrs.remote()) }
+    }
+
     fn flow(&self) -> Between {
         Between { protocol: Protocol::Tcp, local: self.local, remote: self.remote }
     }
@@ -203,7 +210,7 @@ impl Tcp {
                     let config = Config { mss: most, ..self.config.clone() };
                     silk_tcp::Connection::from_handshake(half, &config, create.now)
                 };
-                opened(connection, key, false)
+                opened(connection, false)
             }
             None => {
                 // A new incarnation from our side ends the old one's wait (RFC 6191 §4).
@@ -213,7 +220,7 @@ impl Tcp {
                 let iss = self.secret.iss(create.now, &key);
                 let mss = create.attrs.max_segment().map_or(most, |mss| mss.min(most));
                 let config = Config { mss, ..self.config.clone() };
-                opened(silk_tcp::Connection::connect(&config, iss, create.now), key, true)
+                opened(silk_tcp::Connection::connect(&config, iss, create.now), true)
             }
         };
         create.set(Attr::ProtId(ipv4::TCP.into()))?;

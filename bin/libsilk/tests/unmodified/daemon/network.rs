@@ -112,7 +112,7 @@ impl Network {
         record.owner.store(holder.unwrap_or(OWNER_NOBODY), SeqCst);
         record.holders.store(1, SeqCst);
         record.path.store(1000 + u64::from(slot), SeqCst);
-        record.wishes.iter().for_each(|word| word.store(0, SeqCst));
+        record.wishes.put_all(&Default::default());
         let info = TcpInfo { state: 1, snd_mss: 1448, pmtu: 1500, ..TcpInfo::default() };
         self.arena.info(slot).unwrap().store(&info);
         put(&record.local, local);

@@ -1,0 +1,90 @@
+//! An answer that waits for executors: orders carry it, whoever has obeyed lets go of it, and the
+//! last to do so sends the control thread to give it. So a program hears that it listens, or that a
+//! datagram socket has its address, when every executor knows; the control thread waits for nobody.
+//! An executor that ends lets go with its orders; an answer to a program that has ended is nobody's.
+
+use crate::command::Event;
+use silk_control::Reply;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
+
+/// What a lifeline of the control thread's is to be told, once every order that holds it was obeyed.
+#[derive(Debug)]
+pub struct Answer {
+    /// The lifeline.
+    peer: u64,
+    /// The words, as soon as the control thread has them.
+    reply: OnceLock<Reply>,
+    events: Sender<Event>,
+    control: Arc<OwnedFd>,
+}
+
+impl Answer {
+    /// An answer to `peer`, which goes to the control thread by `events` and wakes it by `control`.
+    pub fn to(peer: u64, events: &Sender<Event>, control: &Arc<OwnedFd>) -> Arc<Self> {
+        let (events, control) = (events.clone(), control.clone());
+        Arc::new(Self { peer, reply: OnceLock::new(), events, control })
+    }
+
+    /// Leaves the words to whoever obeys last; back, where nobody had to obey.
+    pub fn leave(self: Arc<Self>, reply: Reply) -> Option<Reply> {
+        // Orders are given by the caller alone, so nobody can come to hold it meanwhile.
+        if Arc::strong_count(&self) == 1 {
+            return Some(reply);
+        }
+        // Nobody else sets it.
+        let _ = self.reply.set(reply);
+        None
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let Some(reply) = self.reply.take() {
+            // The control thread may be gone at the end of the daemon.
+            let _ = self.events.send(Event::Answered { peer: self.peer, reply });
+            silk_stream::wake::notify(self.control.as_fd());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{EventfdFlags, eventfd};
+    use std::sync::mpsc::{Receiver, channel};
+
+    fn answer() -> (Arc<Answer>, Receiver<Event>) {
+        let (events, heard) = channel();
+        let control = Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap());
+        (Answer::to(7, &events, &control), heard)
+    }
+
+    #[test]
+    fn the_last_of_several_to_obey_gives_it() {
+        let (answer, heard) = answer();
+        let orders = [answer.clone(), answer.clone()];
+        assert_eq!(answer.leave(Reply::Done), None);
+        let [first, last] = orders;
+        drop(first);
+        assert!(heard.try_recv().is_err());
+        drop(last);
+        assert!(matches!(heard.try_recv(), Ok(Event::Answered { peer: 7, reply: Reply::Done })));
+    }
+
+    #[test]
+    fn what_nobody_has_to_obey_is_answered_at_once() {
+        let (answer, heard) = answer();
+        assert_eq!(answer.leave(Reply::Done), Some(Reply::Done));
+        assert!(heard.try_recv().is_err());
+    }
+
+    #[test]
+    fn orders_of_a_refused_request_say_nothing() {
+        let (answer, heard) = answer();
+        let order = answer.clone();
+        drop((answer, order));
+        assert!(heard.try_recv().is_err());
+    }
+}
