@@ -192,6 +192,8 @@ pub enum Command {
         /// Which use of its slot.
         generation: u32,
     },
+    /// Reset the socket's connection and let go of the socket, which stays the program's.
+    Disconnect(SocketName),
     /// A process died: reset what it alone held.
     ProcessGone {
         /// The family.
@@ -238,6 +240,11 @@ pub enum Event {
     },
     /// A connected or datagram socket is gone; its slot has been returned.
     SocketGone {
+        /// The socket.
+        name: SocketName,
+    },
+    /// The executor has let go of a socket that the program keeps ([`Command::Disconnect`]).
+    Disconnected {
         /// The socket.
         name: SocketName,
     },

@@ -171,7 +171,10 @@ impl Executor {
             Command::ListenOn { socket, backlog, defer_accept } => {
                 engine.listen_on(socket, backlog, defer_accept, now);
             }
-            Command::Unlisten(name) => engine.unlisten(name, now),
+            Command::Unlisten(name) => {
+                engine.unlisten(name, now);
+                engine.wake_control();
+            }
             Command::Host(arrived) => engine.host_passed_on(arrived, now),
             Command::Connect { socket, rings, local, peer, priority } => {
                 engine.connect(socket, rings, (local, peer), priority, now);
@@ -187,6 +190,7 @@ impl Executor {
             }
             Command::Group { group, joined } => engine.tell_of_group(group, joined, now),
             Command::Close { socket, generation } => engine.close(socket, Some(generation), false, now),
+            Command::Disconnect(socket) => engine.disconnect(socket, now),
             Command::ProcessGone { family, process } => engine.process_gone(family, process, now),
             Command::Neighbour { address, link } => engine.resolved(address, link, now),
             Command::Priority { peer, socket, priority } => {

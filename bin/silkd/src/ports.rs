@@ -146,6 +146,15 @@ impl Ports {
         self.taken.get(&(false, six, port))?.linux.clone()
     }
 
+    /// The one socket that listens on a stream port does so no longer, and keeps the port.
+    pub fn end_listening(&self, sides: Sides, port: u16) {
+        let taken = sides.each().filter_map(|six| self.taken.get(&(false, six, port)));
+        for linux in taken.filter(|taken| taken.users == 1).filter_map(|taken| taken.linux.as_ref()) {
+            // One that does not listen is not connected either, which is all that Linux could say.
+            let _ = shutdown(linux, Shutdown::Both);
+        }
+    }
+
     /// One socket uses the port no longer.
     pub fn give_back(&mut self, kind: Kind, sides: Sides, port: u16) {
         for six in sides.each() {
