@@ -4,6 +4,7 @@
 use crate::classes::Classes;
 use crate::datagram_errors::Reported;
 use crate::family_end::ThreadEnd;
+use crate::ports::Reserved;
 use crate::scout::Recipe;
 use silk_control::{Refusal, Report, SlotNumber};
 use silk_device::netlink::Standing;
@@ -45,7 +46,7 @@ pub struct ListenerHold {
     pub backlog: AtomicU32,
     /// Linux's socket of the same address and port, where Linux has the address: what comes to
     /// the machine otherwise than over silk's device arrives there.
-    pub linux: Option<Arc<OwnedFd>>,
+    pub linux: Option<Arc<Reserved>>,
     /// Where to report that it is free.
     pub events: Sender<Event>,
 }

@@ -29,11 +29,10 @@ impl Server {
         let refuse = |errno, why: &str| Err(Refusal { errno, why: why.into() });
         let held = self.families.get_mut(&family).and_then(|f| f.sockets.get_mut(&slot));
         let held = held.filter(|socket| socket.kind == Kind::Stream && socket.holders.contains(&process));
-        let Some((socket, local)) = held.and_then(|socket| socket.local.map(|local| (socket, local))) else {
+        let Some(socket) = held.filter(|socket| socket.local.is_some()) else {
             return refuse(libc::EOPNOTSUPP, "only a socket that was bound or has connected can begin again");
         };
-        let (before, sides) = (socket.state, socket.sides);
-        socket.state = State::Leaving { peer };
+        let before = std::mem::replace(&mut socket.state, State::Leaving { peer });
         let name = SocketName { family, slot };
         match before {
             State::Bound => {
@@ -45,7 +44,6 @@ impl Server {
                 if let Some(record) = self.families.get(&family).and_then(|f| f.arena.slot(slot)) {
                     record.kind.store(kind::STREAM, SeqCst);
                 }
-                self.ports.end_listening(sides, local.port());
                 self.tell_all(|| Command::Unlisten(name));
             }
             State::Served { domain } => {

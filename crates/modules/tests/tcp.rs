@@ -2,7 +2,7 @@
 
 mod rig;
 
-use core::net::{Ipv4Addr, Ipv6Addr};
+use core::net::Ipv4Addr;
 use core::time::Duration;
 use rig::{Handle, Host, Options, exchange, ip, stream};
 use silk_modules::tcp::{ConnectionStage, Tcp};
@@ -455,18 +455,6 @@ fn a_neighbour_that_is_not_there_refuses_a_connection_in_three_seconds() {
     client.advance(Duration::from_millis(200));
     assert!(client.world.events.contains(&(path, unreachable)));
     assert_eq!(state(&client, path), "CLOSED");
-}
-
-#[test]
-fn over_ipv6_too_a_neighbour_that_is_not_there_refuses() {
-    let mut client = Host::with(1, Options { six: true, ..Options::default() });
-    let local = Endpoint::v6(Ipv6Addr::UNSPECIFIED, 5000);
-    let to = Endpoint::new(rig::ip6(9).into(), 80);
-    let attrs = Attrs::new().with(Attr::ProtId(6)).with(Attr::Local(local)).with(Attr::Remote(to));
-    let (buffers, _) = stream(4096, 4096);
-    let path = client.try_create("socket", attrs, Some(buffers)).unwrap();
-    client.advance(Duration::from_secs(4));
-    assert!(client.world.events.contains(&(path, Event::Unreachable(113))));
 }
 
 /// Marks a frame as having met congestion (RFC 3168 §5), as a router would.
