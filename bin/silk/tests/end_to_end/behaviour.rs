@@ -107,6 +107,29 @@ fn over_ipv6_too() {
     compare([&SERVER6.to_string(), &CLIENT6.to_string()], &["connecting", "datagrams", "naming"]);
 }
 
+/// Its `close` comes when the executor has not heard of it yet.
+#[test]
+fn connections_that_are_closed_at_once_are_gone() {
+    const CLOSING: &str = "import socket, sys, time
+for n in range(200):
+    end = socket.socket()
+    end.setblocking(False)
+    end.connect_ex((sys.argv[1], 9))
+    end.close()
+print('closed', flush=True)
+time.sleep(60)
+";
+    let Some(silk) = Silk::start() else { return };
+    // Nobody answers, so that they would stay for minutes.
+    silk.rig.client.run("ip", ["route", "add", "blackhole", &format!("{SERVER}/32")]).unwrap();
+    let paths = || silk.kept().0;
+    let before = paths();
+    let mut program = silk.on_paths("python3");
+    let _program = silk.start_logged(program.args(["-c", CLOSING, &CLIENT.to_string()]), "closing");
+    assert!(within(Duration::from_secs(20), || silk.log("closing").contains("closed")));
+    assert!(within(Duration::from_secs(20), || paths() == before), "{} more paths", paths() - before);
+}
+
 #[test]
 fn every_difference_is_explained() {
     for section in fs::read_to_string(LISTED).unwrap().split("\n## ").skip(1) {
