@@ -367,9 +367,12 @@ def signal_while_waiting_otherwise(w):
             later = threading.Timer(0.6, lambda: w.peer.tell(f"outcome(lambda: {comes}) and None"))
             first.start()
             later.start()
-            w.result(f"{name}, {'ending' if ends else 'restarting'}", answer(call()))
+            told = answer(call())
+            w.result(f"{name}, {'ending' if ends else 'restarting'}", told)
             first.join()
             later.join()
+            # What nobody has taken must not be met by the next call.
+            assert told != "EINTR" or wait_for(lambda: polled(end, 1) or polled(listener, 1))
             empty(lambda: end.recv(100, socket.MSG_DONTWAIT))
             listener.setblocking(False)
             empty(listener.accept)
