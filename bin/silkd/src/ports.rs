@@ -231,6 +231,10 @@ fn reserve(kind: Kind, place: Place, port: u16) -> Result<(OwnedFd, u16), Errno>
     }
     bind(&fd, &SocketAddr::new(place.address, port))?;
     let local = SocketAddr::try_from(getsockname(&fd)?).map_err(|_| Errno::AFNOSUPPORT)?;
+    if kind == Kind::Stream && port == 0 {
+        // A port that Linux has chosen is lost when its socket ends to listen, one that was named is not.
+        return reserve(kind, place, local.port());
+    }
     Ok((fd, local.port()))
 }
 
