@@ -10,15 +10,13 @@ use crate::address;
 use crate::errno::Answer;
 use crate::family::{self, Family};
 use crate::internal;
-use crate::signals;
 use crate::socket::{self, Role, Socket, shape, state as stage};
-use crate::stream_io::shut;
 use crate::table::{self, Entry};
 use crate::thread;
-use crate::wait::{Change, Deadline, announce, now, sleep};
+use crate::wait::{Change, Deadline, announce, nap, sleep};
 use libc::{sockaddr, socklen_t};
-use silk_stream::wake::{self, WaitEntry, Woken};
-use silk_stream::{AcceptQueue, Listener, Slot, Thread, request};
+use silk_stream::wake::{self, Woken};
+use silk_stream::{AcceptQueue, Listener, Slot, Thread, kind, request};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
@@ -110,12 +108,13 @@ fn take(socket: &Socket, family: &Family, listener: &Listener) -> Answer<Taken> 
 }
 
 /// A dead daemon is told as a network that is down, which servers take for what it is; a
-/// listener that was shut down accepts nothing, as on Linux.
+/// listener that was shut down, by whichever process of the family, accepts nothing, as on Linux.
 fn may_accept(socket: &Socket, family: &Family) -> Answer<()> {
     if family.is_dead() {
         return Err(libc::ENETDOWN);
     }
-    if socket.shut.load(Relaxed) & shut::READ != 0 { Err(libc::EINVAL) } else { Ok(()) }
+    let listens = socket.slot()?.kind.load(SeqCst) == kind::LISTENER;
+    if listens && socket.role() == Role::Listener { Ok(()) } else { Err(libc::EINVAL) }
 }
 
 fn handed(thread: &Thread) -> Option<Taken> {
@@ -288,7 +287,7 @@ fn doze(
 ) -> Answer<Option<Taken>> {
     may_accept(socket, family)?;
     let slot = socket.slot()?;
-    let words = [WaitEntry::new(&thread.wake, seen), WaitEntry::new(&slot.event, slot.event.load(SeqCst))];
+    let words = [(&thread.wake, seen), (&slot.event, slot.event.load(SeqCst))];
     let [own, _] = &words;
     // The daemon wakes one waiter for each ordinary connection, unless they are few enough to
     // be kept for preferred ones. Where this process keeps none after all, the daemon, which
@@ -301,13 +300,12 @@ fn doze(
             return Ok(None);
         }
     }
-    let mut look = deadline.next_look().ok_or(libc::EAGAIN)?;
+    let mut limit = deadline.nap().ok_or(libc::EAGAIN)?;
     if crowd.is_thin() {
-        look = look.min(now() + THIN_LOOK);
+        limit = limit.min(THIN_LOOK);
     }
-    let woken = wake::wait_any(if apart { &words } else { std::slice::from_ref(own) }, Some(look));
-    match woken {
-        Woken::Interrupted if deadline.is_set() || signals::end_waits() => Err(libc::EINTR),
+    match nap(if apart { &words } else { std::slice::from_ref(own) }, deadline.is_set(), limit) {
+        Woken::Interrupted => Err(libc::EINTR),
         Woken::TimedOut => {
             family.feel_pulse();
             Ok(None)
@@ -316,7 +314,6 @@ fn doze(
             thread::report_wake(thread);
             Ok(None)
         }
-        Woken::Interrupted => Ok(None),
     }
 }
 

@@ -47,6 +47,17 @@ pub unsafe fn parse(addr: *const sockaddr, len: socklen_t) -> Answer<SocketAddr>
     }
 }
 
+/// Whether a program names nobody (`AF_UNSPEC`).
+///
+/// # Safety
+/// As [`parse`].
+pub unsafe fn is_unspecified(addr: *const sockaddr, len: socklen_t) -> bool {
+    // SAFETY: the caller gives `len` bytes, which are looked at where the family is among them.
+    !addr.is_null()
+        && len as usize >= size_of::<sa_family_t>()
+        && i32::from(unsafe { addr.cast::<sa_family_t>().read_unaligned() }) == libc::AF_UNSPEC
+}
+
 /// The C form: the bytes and how many of them count.
 pub fn bytes(address: SocketAddr, inet6: bool) -> ([u8; 28], usize) {
     let mut all = [0; 28];

@@ -23,6 +23,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 /// The most a UDP datagram over IPv4 carries (RFC 768, RFC 791).
 const MOST: usize = 65_507;
+/// Over IPv6, whose header does not count (RFC 8200 §3).
+const MOST6: usize = 65_527;
 
 /// A datagram that was received.
 #[derive(Clone, Copy, Debug)]
@@ -143,14 +145,8 @@ pub fn send(
     segment: Option<u16>,
     flags: c_int,
 ) -> Answer {
-    if flags & libc::MSG_OOB != 0 {
-        return Err(libc::EOPNOTSUPP);
-    }
     let total = from.total();
     let segment = segment_of(socket, segment);
-    if total > MOST {
-        return Err(libc::EMSGSIZE);
-    }
     let mut deadline = None;
     loop {
         let slot = socket.slot()?;
@@ -164,6 +160,13 @@ pub fn send(
             return Err(errno);
         }
         let to = destination(socket, slot, peer)?;
+        if flags & libc::MSG_OOB != 0 && to.is_ipv4() {
+            // As Linux, which takes no notice of it over IPv6.
+            return Err(libc::EOPNOTSUPP);
+        }
+        if total > if to.is_ipv6() { MOST6 } else { MOST } {
+            return Err(libc::EMSGSIZE);
+        }
         if !may_send_to(socket, to) {
             return Err(libc::EACCES);
         }

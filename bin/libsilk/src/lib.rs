@@ -15,7 +15,7 @@
 //! | what is known | `table` descriptor → `socket`, `epoll`; `settings`; `family`, `environment` |
 //! | moving data | `stream_io`, `datagram_io`, `sendfile`; `transfer` picks; `vectors` are the program's buffers |
 //! | waiting | `wait` on one socket, `accept`, `poll`, `select`, `epoll*`; `readiness` says what holds; `bell`, `thread` |
-//! | naming | `naming` socket to connect, `options`, `close`, `descriptor` |
+//! | naming | `naming` socket to connect, `disconnect`, `options`, `close`, `descriptor` |
 //! | processes | `process` fork, `exec` |
 //! | the edge | `exports`: the C symbols; `real`: what lies behind them |
 //!
@@ -36,6 +36,7 @@ mod close;
 mod control;
 mod datagram_io;
 mod descriptor;
+mod disconnect;
 mod environment;
 mod epoll;
 mod epoll_member;

@@ -2,9 +2,9 @@
 //! `shutdown` and the names of both ends. Each socket starts as the kernel's, undecided; its
 //! first address decides, by the daemon's word, whether silk serves it or Linux does.
 
-use crate::accept;
 use crate::address::{self, ANY};
 use crate::datagram_io;
+use crate::disconnect;
 use crate::environment;
 use crate::epoll;
 use crate::errno::{Answer, check, last};
@@ -241,6 +241,11 @@ pub unsafe fn connect(socket: &'static Socket, addr: *const sockaddr, len: sockl
         return unsafe { scout(socket, addr, len) };
     }
     // SAFETY: as the caller promises.
+    let nobody = unsafe { address::is_unspecified(addr, len) };
+    if nobody && socket.is_served() && socket.role() != Role::Datagram {
+        return disconnect::by_program(socket).map(|()| Server::Silk);
+    }
+    // SAFETY: as the caller promises.
     let peer = match unsafe { named(socket, addr, len, socket.is(shape::DATAGRAM)) } {
         Ok(peer) => plain(peer),
         // AF_UNSPEC dissolves a datagram socket's association.
@@ -316,14 +321,20 @@ fn progress(socket: &Socket) -> Answer<bool> {
     let slot = socket.slot()?;
     let now = state::status(slot);
     if now & (status::CONNECTED | status::CONNECTING | status::FAILED) == 0 {
+        // What was told of an earlier connection is past.
+        state::take_error(slot);
         return Ok(false);
     }
+    // Whose connection has ended by a reset is connected all the same, to Linux.
+    if socket.is(shape::GREETED) && !state::is_dead() {
+        return Err(libc::EISCONN);
+    }
     if now & status::FAILED != 0 {
-        return Err(state::take_error(slot).unwrap_or(libc::ECONNABORTED));
+        return Err(disconnect::of_failed(socket, slot));
     }
     if now & status::CONNECTED != 0 {
-        let greeted = socket.shape.fetch_or(shape::GREETED, Relaxed) & shape::GREETED != 0;
-        return if greeted { Err(libc::EISCONN) } else { Ok(true) };
+        socket.shape.fetch_or(shape::GREETED, Relaxed);
+        return Ok(true);
     }
     if socket.is_nonblocking(0) {
         return Err(libc::EALREADY);
@@ -341,7 +352,7 @@ fn finish(socket: &Socket) -> Answer<()> {
         let slot = socket.slot()?;
         let now = state::status(slot);
         if now & status::FAILED != 0 {
-            return Err(state::take_error(slot).unwrap_or(libc::ECONNABORTED));
+            return Err(disconnect::of_failed(socket, slot));
         }
         if now & status::CONNECTED != 0 {
             socket.shape.fetch_or(shape::GREETED, Relaxed);
@@ -374,12 +385,20 @@ pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
     if socket.role() == Role::Datagram && !socket.is(shape::CONNECTED) {
         return Err(libc::ENOTCONN);
     }
-    socket.shut.fetch_or(bits, SeqCst);
-    let family = family::joined().ok_or(libc::ENOTCONN)?;
     match socket.role() {
-        Role::Stream => family.request(socket.name().0, slot, asked),
-        Role::Listener => accept::disturb(family, slot),
-        Role::Datagram => {}
+        // A listener has nothing to write.
+        Role::Listener if bits & shut::READ == 0 => return Ok(()),
+        Role::Listener => return disconnect::by_program(socket),
+        // What is not connected yet is given up, whichever direction is meant.
+        Role::Stream if now & status::CONNECTING != 0 && !socket.is(shape::SCOUT) => {
+            return disconnect::by_program(socket);
+        }
+        Role::Stream | Role::Datagram => {}
+    }
+    socket.shut.fetch_or(bits, SeqCst);
+    if socket.role() == Role::Stream {
+        let family = family::joined().ok_or(libc::ENOTCONN)?;
+        family.request(socket.name().0, slot, asked);
     }
     // Whoever sleeps in this process reads or polls what has ended just now.
     wait::disturb(slot);

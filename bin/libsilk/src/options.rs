@@ -65,6 +65,7 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
         (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) if v6 => Place::Number(&settings.service),
         (libc::SOL_SOCKET, libc::SO_RCVBUF) => Place::Number(&settings.receive_buffer),
         (libc::SOL_SOCKET, libc::SO_SNDBUF) => Place::Number(&settings.send_buffer),
+        (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => Place::Number(&settings.low_water),
         (libc::SOL_SOCKET, libc::SO_LINGER) => Place::Linger,
         (libc::SOL_SOCKET, libc::SO_RCVTIMEO) => Place::Time(&settings.receive_timeout),
         (libc::SOL_SOCKET, libc::SO_SNDTIMEO) => Place::Time(&settings.send_timeout),
@@ -119,6 +120,8 @@ fn number_to_keep(socket: &Socket, level: c_int, name: c_int, number: c_int) -> 
             return Ok(number.cast_unsigned() & own);
         }
         (libc::SOL_SOCKET, libc::SO_INCOMING_CPU) => return Ok(number.wrapping_add(1).cast_unsigned()),
+        // Below zero is all that there can be.
+        (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => return Ok(u32::try_from(number).unwrap_or(u32::MAX)),
         _ => {}
     }
     let fits = match (level, name) {
@@ -470,7 +473,9 @@ fn number(socket: &Socket, slot: &Slot, level: c_int, name: c_int) -> Option<c_i
         // As Linux: twice what was set, as far as it is granted; else the rings' sizes.
         (libc::SOL_SOCKET, libc::SO_RCVBUF) => buffer(&slot.rx_size, &settings.receive_buffer),
         (libc::SOL_SOCKET, libc::SO_SNDBUF) => buffer(&slot.tx_size, &settings.send_buffer),
-        (libc::SOL_SOCKET, libc::SO_RCVLOWAT | libc::SO_SNDLOWAT) => 1,
+        (libc::SOL_SOCKET, libc::SO_RCVLOWAT) if datagram => or_default(settings.low_water.load(Relaxed), 1),
+        (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => signed(state::low_water(socket, slot)),
+        (libc::SOL_SOCKET, libc::SO_SNDLOWAT) => 1,
         (libc::SOL_SOCKET, libc::SO_INCOMING_CPU) => {
             tcp_info::ask(socket, slot);
             let cpu =

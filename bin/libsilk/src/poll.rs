@@ -6,11 +6,12 @@ use crate::errno::{Answer, check};
 use crate::family;
 use crate::readiness;
 use crate::real;
+use crate::signals;
 use crate::socket::Socket;
 use crate::table;
-use crate::wait::{Deadline, asleep};
+use crate::wait::{Deadline, asleep, nap};
 use libc::{pollfd, sigset_t, timespec};
-use silk_stream::wake::{self, WaitEntry, Woken};
+use silk_stream::wake::Woken;
 use std::cell::RefCell;
 use std::ffi::{c_int, c_short};
 use std::ptr;
@@ -64,7 +65,9 @@ pub unsafe fn poll(fds: &mut [pollfd], limit: Option<Duration>, mask: *const sig
         return total(ready + kernels);
     }
     let deadline = Deadline::after(limit);
-    if pure && count <= FEW && mask.is_null() {
+    // Several words are waited for by a call that handlers with SA_RESTART do not end.
+    let ends = count == 1 || !signals::may_restart();
+    if pure && count <= FEW && mask.is_null() && ends {
         return on_words(fds, deadline);
     }
     // SAFETY: as the caller promises.
@@ -83,11 +86,11 @@ fn on_words(fds: &mut [pollfd], deadline: Deadline) -> Answer<c_int> {
         for (place, socket) in ours(fds) {
             let (Ok(slot), Some(one)) = (socket.slot(), fds.get(place)) else { continue };
             readiness::announce(socket, slot, u32::from(one.events.cast_unsigned()));
-            words.push(WaitEntry::new(&slot.event, slot.event.load(SeqCst)));
+            words.push((&slot.event, slot.event.load(SeqCst)));
         }
         let ready = look(fds);
-        let Some(next) = deadline.next_look().filter(|_| ready == 0) else { return total(ready) };
-        match asleep(|| wake::wait_any(&words, Some(next))) {
+        let Some(limit) = deadline.nap().filter(|_| ready == 0) else { return total(ready) };
+        match asleep(|| nap(&words, true, limit)) {
             Woken::Changed => crate::thread::report_wake_if_known(),
             Woken::Interrupted => return Err(libc::EINTR),
             Woken::TimedOut => feel_pulse(),

@@ -27,7 +27,6 @@ pub fn of(socket: &Socket) -> u32 {
         Err(_) => FAILED | HUNG_UP,
         Ok(slot) => match socket.role() {
             Role::Listener if state::is_dead() => FAILED | HUNG_UP,
-            Role::Listener if socket.shut.load(Relaxed) != 0 => IN | OUT | READ_HUNG_UP | HUNG_UP,
             Role::Listener => {
                 if accept::is_waiting(slot) {
                     IN
@@ -60,7 +59,7 @@ fn stream(socket: &Socket, slot: &Slot) -> u32 {
     if state::has_error(slot) {
         ready |= FAILED;
     }
-    if state::readable(slot) > 0 {
+    if state::readable(slot) >= state::low_water(socket, slot) {
         ready |= IN;
     }
     let room = has(status::CONNECTED)
@@ -99,7 +98,8 @@ fn datagram(socket: &Socket, slot: &Slot) -> u32 {
 /// Says in the slot that somebody waits for what `interest` names.
 pub fn announce(socket: &Socket, slot: &Slot, interest: u32) {
     // Errors and hang-ups wake both kinds of sleepers, and are always waited for.
-    wait::announce(slot, Change::Readable(1));
+    let least = if socket.role() == Role::Stream { state::low_water(socket, slot) } else { 1 };
+    wait::announce(slot, Change::Readable(least));
     if interest & OUT != 0 && socket.role() != Role::Listener {
         wait::announce(slot, Change::Writable(state::worthwhile(slot)));
     }

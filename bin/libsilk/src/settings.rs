@@ -29,7 +29,7 @@ pub mod flag {
 /// How many words [`Settings::words`] has.
 pub const WORDS: usize = OWN + wish::COUNT;
 /// Those of them that are not wishes.
-const OWN: usize = 15;
+const OWN: usize = 16;
 
 /// The options.
 pub struct Settings {
@@ -63,6 +63,8 @@ pub struct Settings {
     pub incoming_cpu: AtomicU32,
     /// `UDP_SEGMENT`, bytes of each datagram; 0: what is sent is one.
     pub segment: AtomicU32,
+    /// `SO_RCVLOWAT`; zero: one byte.
+    pub low_water: AtomicU32,
     /// As [`silk_stream::Slot::wishes`].
     pub wishes: [AtomicU32; wish::COUNT],
 }
@@ -86,6 +88,7 @@ impl Settings {
             service: AtomicU32::new(0),
             incoming_cpu: AtomicU32::new(0),
             segment: AtomicU32::new(0),
+            low_water: AtomicU32::new(0),
             wishes: [const { AtomicU32::new(0) }; wish::COUNT],
         }
     }
@@ -108,6 +111,7 @@ impl Settings {
             service,
             incoming_cpu,
             segment,
+            low_water,
             wishes,
         } = self;
         let own: [&AtomicU32; OWN] = [
@@ -126,6 +130,7 @@ impl Settings {
             service,
             incoming_cpu,
             segment,
+            low_water,
         ];
         own.into_iter().chain(wishes)
     }

@@ -1,7 +1,8 @@
 //! What a signal does to a call that waits. Linux restarts a socket call after a handler
-//! that was installed with `SA_RESTART` and ends it with `EINTR` otherwise. A wait of ours
-//! only learns that *some* handler ran, so it is ended if the program has any handler
-//! without `SA_RESTART`; calls with a time limit, and `poll` and its kin, always end.
+//! that was installed with `SA_RESTART` and ends it with `EINTR` otherwise; calls with a time
+//! limit, and `poll` and its kin, always end. Of the kernel's waits on words `futex_waitv(2)` is
+//! restarted as those calls are, and `futex(2)` with a limit always ends; so whoever waits takes the
+//! one that does as Linux would, if the program has handlers for which that matters.
 
 use crate::real;
 use std::ffi::c_int;
@@ -9,10 +10,17 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Signals that have a handler without `SA_RESTART`, a bit each.
 static ENDING: AtomicU64 = AtomicU64::new(0);
+/// Signals that have one with it.
+static RESTARTING: AtomicU64 = AtomicU64::new(0);
 
-/// Whether a wait that a handler interrupted is to be ended.
-pub fn end_waits() -> bool {
+/// Whether a handler may run after which a call on a socket ends.
+pub fn may_end() -> bool {
     ENDING.load(Relaxed) != 0
+}
+
+/// Whether one may run after which it is restarted.
+pub fn may_restart() -> bool {
+    RESTARTING.load(Relaxed) != 0
 }
 
 /// Signals of the program's own faults: they never arrive during a wait.
@@ -25,10 +33,13 @@ pub fn note(signal: c_int, handler: libc::sighandler_t, restarts: bool) {
         return;
     }
     let Some(bit) = u32::try_from(signal - 1).ok().and_then(|n| 1u64.checked_shl(n)) else { return };
-    if handler != libc::SIG_IGN && handler != libc::SIG_DFL && !restarts {
-        ENDING.fetch_or(bit, Relaxed);
-    } else {
-        ENDING.fetch_and(!bit, Relaxed);
+    let caught = handler != libc::SIG_IGN && handler != libc::SIG_DFL;
+    for (signals, is) in [(&ENDING, caught && !restarts), (&RESTARTING, caught && restarts)] {
+        if is {
+            signals.fetch_or(bit, Relaxed);
+        } else {
+            signals.fetch_and(!bit, Relaxed);
+        }
     }
 }
 
@@ -80,13 +91,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_handlers_that_do_not_restart_end_waits() {
+    fn a_signal_has_one_handler_which_restarts_or_not() {
         note(libc::SIGSEGV, 4096, false);
         note(libc::SIGUSR1, 4096, true);
-        assert!(!end_waits());
+        assert_eq!((may_end(), may_restart()), (false, true));
         note(libc::SIGUSR1, 4096, false);
-        assert!(end_waits());
+        assert_eq!((may_end(), may_restart()), (true, false));
         note(libc::SIGUSR1, libc::SIG_IGN, false);
-        assert!(!end_waits());
+        assert_eq!((may_end(), may_restart()), (false, false));
     }
 }

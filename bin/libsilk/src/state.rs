@@ -3,6 +3,7 @@
 
 use crate::errno::Answer;
 use crate::family;
+use crate::socket::Socket;
 use silk_stream::{Bytes, Slot, status, used, wish};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -60,6 +61,27 @@ pub fn send_ring(slot: &Slot) -> Answer<Bytes<'static>> {
 #[inline]
 pub fn readable(slot: &Slot) -> u32 {
     used(slot.rx_write.load(Acquire), slot.rx_read.load(Relaxed), slot.rx_size.load(Relaxed))
+}
+
+/// The most unread bytes the peer is offered room for: `SO_RCVBUF`, where it was set.
+fn receive_limit(slot: &Slot) -> u32 {
+    let size = slot.rx_size.load(Relaxed);
+    match slot.receive_limit.load(Relaxed) {
+        0 => size,
+        set => set.min(size),
+    }
+}
+
+/// How many bytes make a stream readable (`SO_RCVLOWAT`): as in Linux half of what there can be at
+/// most, for nobody may wait for more than comes.
+#[inline]
+pub fn low_water(socket: &Socket, slot: &Slot) -> u32 {
+    match socket.settings.low_water.load(Relaxed) {
+        0 | 1 => 1,
+        // Before there is a ring nothing can come.
+        set if slot.rx_size.load(Relaxed) == 0 => set,
+        set => set.min(receive_limit(slot) / 2).max(1),
+    }
 }
 
 /// The least a program can limit its send ring to, bytes: that of Linux.

@@ -33,16 +33,22 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
         return Err(libc::EINVAL);
     }
     let want = into.total();
-    let all = flags & libc::MSG_WAITALL != 0 && flags & libc::MSG_PEEK == 0;
+    let peeks = flags & libc::MSG_PEEK != 0;
+    let all = flags & libc::MSG_WAITALL != 0 && !peeks;
     let mut deadline = None;
     let mut got = 0;
     loop {
         let slot = socket.slot()?;
+        let least = match (all, peeks) {
+            (true, _) => want,
+            (_, true) => want.min(1),
+            _ => want.min(state::low_water(socket, slot) as usize),
+        };
         // Before the ring: what arrived before the end is in the ring by the time the end
         // shows here.
         let status = state::status(slot);
         got += take(socket, slot, into, got, want - got, flags)?;
-        if got == want || (got > 0 && !all) {
+        if got >= least {
             return Ok(got);
         }
         if let Some(end) = ended(socket, slot, status) {
@@ -52,7 +58,7 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
             return if got > 0 { Ok(got) } else { Err(libc::EAGAIN) };
         }
         let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.receive_limit()));
-        let level = if all { (want - got).min(slot.rx_size.load(Relaxed) as usize / 2) as u32 } else { 1 };
+        let level = (least - got).min(slot.rx_size.load(Relaxed) as usize / 2).max(1) as u32;
         let ready = |slot: &Slot| state::readable(slot) >= level || may_have_ended(socket, slot);
         match wait::sleep(socket, slot, Change::Readable(level), limit, ready) {
             Err(_) if got > 0 => return Ok(got),
@@ -79,7 +85,9 @@ fn ended(socket: &Socket, slot: &Slot, status: u32) -> Option<Answer> {
         // What the network says of a connection that goes on (`IP_RECVERR`) is told once.
         return state::take_error(slot).map(Err);
     }
+    // A broken pipe is a writer's affair: the stream had ended before.
     if status & status::FAILED != 0
+        && slot.error.load(Relaxed) != libc::EPIPE.unsigned_abs()
         && let Some(errno) = state::take_error(slot)
     {
         return Some(Err(errno));

@@ -7,7 +7,7 @@ use crate::signals;
 use crate::socket::Socket;
 use crate::state;
 use crate::thread;
-use silk_stream::wake::{self, Woken};
+use silk_stream::wake::{self, WaitEntry, Woken};
 use silk_stream::{Slot, waiting};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -43,11 +43,6 @@ impl Deadline {
     pub fn nap(self) -> Option<Duration> {
         let Some(end) = self.0 else { return Some(PATIENCE) };
         end.checked_sub(now()).filter(|left| !left.is_zero()).map(|left| left.min(PATIENCE))
-    }
-
-    /// The end of the next piece of sleep, on CLOCK_MONOTONIC; `None` when the time is up.
-    pub fn next_look(self) -> Option<Duration> {
-        Some(now() + self.nap()?)
     }
 }
 
@@ -95,15 +90,14 @@ pub fn sleep(
     if ready(slot) || !socket.is_served() {
         return Ok(());
     }
-    let nap = deadline.nap().ok_or(libc::EAGAIN)?;
-    let woken = asleep(|| wake::wait(&slot.event, seen, Some(nap)));
+    let limit = deadline.nap().ok_or(libc::EAGAIN)?;
+    let woken = asleep(|| nap(&[(&slot.event, seen)], deadline.is_set(), limit));
     match woken {
         Woken::Changed => {
             thread::report_wake_if_known();
             Ok(())
         }
-        Woken::Interrupted if deadline.is_set() || signals::end_waits() => Err(libc::EINTR),
-        Woken::Interrupted => Ok(()),
+        Woken::Interrupted => Err(libc::EINTR),
         Woken::TimedOut => {
             if let Some(family) = family::joined() {
                 family.feel_pulse();
@@ -111,6 +105,21 @@ pub fn sleep(
             Ok(())
         }
     }
+}
+
+/// Sleeps while the words are what they were, for at most `limit`. It is interrupted by any handler if
+/// it `ends` so (of several words, by one that does not restart), else by one without `SA_RESTART`.
+pub fn nap(words: &[(&AtomicU32, u32)], ends: bool, limit: Duration) -> Woken {
+    if let [(word, seen)] = *words
+        && (ends || !signals::may_end())
+    {
+        return match wake::wait(word, seen, Some(limit)) {
+            Woken::Interrupted if !ends => Woken::Changed,
+            other => other,
+        };
+    }
+    let entries: Vec<_> = words.iter().map(|(word, seen)| WaitEntry::new(word, *seen)).collect();
+    wake::wait_any(&entries, Some(now() + limit))
 }
 
 /// How many threads of this process sleep on slots.

@@ -171,13 +171,19 @@ impl Engine {
     pub(crate) fn free(&mut self, end: &SocketEnd) {
         let name = end.name;
         let named = self.sockets.remove(name).is_some_and(|socket| socket.named);
+        self.return_rings(end);
         let Some(family) = self.families.get_mut(&name.family) else { return };
         retire(&family.arena, name.slot);
-        family.pool.return_ring(end.rings().rx);
-        family.pool.return_ring(end.rings().tx);
         family.pool.return_slot(name.slot);
         if named {
             let _ = self.events.send(Told::SocketGone { name });
         }
+    }
+
+    /// The rings of a socket return to the family's book.
+    pub(crate) fn return_rings(&mut self, end: &SocketEnd) {
+        let Some(family) = self.families.get_mut(&end.name.family) else { return };
+        family.pool.return_ring(end.rings().rx);
+        family.pool.return_ring(end.rings().tx);
     }
 }

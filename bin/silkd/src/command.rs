@@ -5,6 +5,7 @@ use crate::answer::Answer;
 use crate::classes::Classes;
 use crate::datagram_errors::Reported;
 use crate::family_end::ThreadEnd;
+use crate::ports::Reserved;
 use crate::scout::Recipe;
 use silk_control::{Refusal, Reply, Report, SlotNumber};
 use silk_device::netlink::Standing;
@@ -46,7 +47,7 @@ pub struct ListenerHold {
     pub backlog: AtomicU32,
     /// Linux's socket of the same address and port, where Linux has the address: what comes to
     /// the machine otherwise than over silk's device arrives there.
-    pub linux: Option<Arc<OwnedFd>>,
+    pub linux: Option<Arc<Reserved>>,
     /// Where to report that it is free.
     pub events: Sender<Event>,
 }
@@ -203,6 +204,8 @@ pub enum Command {
         /// Which use of its slot.
         generation: u32,
     },
+    /// Reset the socket's connection and let go of the socket, which stays the program's.
+    Disconnect(SocketName),
     /// A process died: reset what it alone held.
     ProcessGone {
         /// The family.
@@ -251,6 +254,11 @@ pub enum Event {
     },
     /// A connected or datagram socket is gone; its slot has been returned.
     SocketGone {
+        /// The socket.
+        name: SocketName,
+    },
+    /// The executor has let go of a socket that the program keeps ([`Command::Disconnect`]).
+    Disconnected {
         /// The socket.
         name: SocketName,
     },

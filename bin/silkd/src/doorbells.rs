@@ -110,6 +110,9 @@ impl Engine {
         if asked & request::CLOSE != 0 {
             ring(if asked & request::ABORT != 0 { Bell::Abort } else { Bell::Close });
         }
+        if asked & request::SHUT_WRITE != 0 {
+            self.end_of(id).into_iter().for_each(SocketEnd::finish);
+        }
         if asked & request::TAKEN != 0 {
             self.taken(name);
         }

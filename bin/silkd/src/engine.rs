@@ -295,7 +295,7 @@ impl Engine {
         match event {
             Event::Connected => end.change_status(status::CONNECTED, status::CONNECTING),
             Event::PeerFinished => end.change_status(status::PEER_FIN, 0),
-            Event::Reset => end.fail(libc::ECONNRESET),
+            Event::Reset => end.reset(),
             Event::Refused => end.fail(libc::ECONNREFUSED),
             Event::TimedOut => end.time_out(),
             Event::SoftError(errno) => end.note_soft_error(errno),

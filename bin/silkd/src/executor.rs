@@ -175,7 +175,10 @@ impl Executor {
                 engine.listen_on(socket, backlog, defer_accept, now);
                 drop(answer);
             }
-            Command::Unlisten(name) => engine.unlisten(name, now),
+            Command::Unlisten(name) => {
+                engine.unlisten(name, now);
+                engine.wake_control();
+            }
             Command::Host(arrived) => engine.host_passed_on(arrived, now),
             Command::Connect { socket, rings, local, peer, priority } => {
                 engine.connect(socket, rings, (local, peer), priority, now);
@@ -197,6 +200,7 @@ impl Executor {
             }
             Command::Group { group, joined } => engine.tell_of_group(group, joined, now),
             Command::Close { socket, generation } => engine.close(socket, Some(generation), false, now),
+            Command::Disconnect(socket) => engine.disconnect(socket, now),
             Command::ProcessGone { family, process } => engine.process_gone(family, process, now),
             Command::Neighbour { device, address, link } => engine.resolved((device, address), link, now),
             Command::Priority { peer, socket, priority } => {

@@ -82,6 +82,11 @@ pub enum State {
     },
     /// Accepted by a program; every executor may be asked.
     Accepted,
+    /// Executors still let go of what it was; it will be bound again.
+    Leaving {
+        /// The lifeline that waits for that.
+        peer: u64,
+    },
 }
 
 impl Family {
@@ -151,13 +156,13 @@ impl Family {
     }
 
     /// `process` lets go of a socket. `Some` when it was the last holder, with the socket. It
-    /// is then forgotten here, unless an executor serves it: that says when it is gone.
+    /// is then forgotten here, unless an executor has something of it: that says when it is gone.
     pub fn release(&mut self, process: ProcessNumber, slot: SlotNumber) -> Option<Socket> {
         let socket = self.sockets.get_mut(&slot)?;
         let place = socket.holders.iter().position(|holder| *holder == process)?;
         socket.holders.swap_remove(place);
         match (socket.holders.is_empty(), socket.state) {
-            (true, State::Served { .. }) => Some(socket.clone()),
+            (true, State::Served { .. } | State::Leaving { .. }) => Some(socket.clone()),
             (true, _) => self.sockets.remove(&slot),
             (false, _) => {
                 mirror_holders(&self.arena, slot, socket);

@@ -7,6 +7,7 @@ use crate::command::{Arrived, Command, ListenerHold};
 use crate::datagrams::Sibling;
 use crate::engine::{BURST, Engine};
 use crate::host_socket::{LinuxSocket, accept, reset};
+use crate::ports::Reserved;
 use crate::sleep::Watch;
 use crate::sys;
 use rustix::io::Errno;
@@ -29,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub struct Host {
     watch: Watch,
     /// Linux's listening sockets, by the index of the listen path.
-    listeners: BTreeMap<u32, Arc<OwnedFd>>,
+    listeners: BTreeMap<u32, Arc<Reserved>>,
     /// Those that may have a connection.
     stirred: BTreeSet<u32>,
     /// Those that wait for [`PAUSE`] to be over, and when that is; FAR: none does.
@@ -66,7 +67,9 @@ impl Host {
     /// The listen path ends.
     pub fn forget(&mut self, index: u32) {
         if let Some(linux) = self.listeners.remove(&index) {
-            self.watch.remove(linux);
+            self.watch.remove(&linux);
+            // Its socket may begin again, with the port that it has.
+            linux.end_listening();
         }
         self.stirred.remove(&index);
         self.paused.remove(&index);
@@ -78,10 +81,14 @@ impl Host {
     }
 }
 
-fn listen(linux: &OwnedFd, hold: &ListenerHold, defer_accept: u32) -> io::Result<()> {
+fn listen(linux: &Reserved, hold: &ListenerHold, defer_accept: u32) -> io::Result<()> {
     let backlog = hold.backlog.load(SeqCst).min(i32::MAX as u32) as i32;
     sys::defer_accept(linux.as_fd(), defer_accept)?;
-    Ok(rustix::net::listen(linux, backlog)?)
+    match linux.listen(backlog) {
+        // The program has closed its socket meanwhile.
+        Err(Errno::INVAL) => Ok(()),
+        other => Ok(other?),
+    }
 }
 
 fn complain(hold: &ListenerHold, error: &io::Error) {

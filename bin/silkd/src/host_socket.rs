@@ -102,9 +102,9 @@ pub fn allow_many() {
 ///
 /// # Errors
 /// The kernel's; `AGAIN`: there is none.
-pub fn accept(listener: &OwnedFd) -> Result<(OwnedFd, Endpoint, Endpoint), Errno> {
+pub fn accept(listener: impl AsFd) -> Result<(OwnedFd, Endpoint, Endpoint), Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let (socket, remote) = retry_on_intr(|| acceptfrom_with(listener, flags))?;
+    let (socket, remote) = retry_on_intr(|| acceptfrom_with(&listener, flags))?;
     let end = |address: SocketAddrAny| {
         let address = SocketAddr::try_from(address).map_err(|_| Errno::CONNABORTED)?;
         // A socket of both families has IPv4 peers under mapped addresses.

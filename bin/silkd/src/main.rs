@@ -13,6 +13,7 @@ mod cpu_time;
 mod datagram_errors;
 mod datagrams;
 mod device;
+mod disconnecting;
 mod doorbells;
 mod engine;
 mod executor;

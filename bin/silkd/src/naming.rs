@@ -6,7 +6,7 @@ use crate::command::{Command, Holder, ListenerHold, Rings, SocketName};
 use crate::family::{Socket, State};
 use crate::ports::Sides;
 use crate::server::Server;
-use crate::slots::{clear, place_rings, retire, store_address};
+use crate::slots::{clear, place_rings, store_address};
 use crate::wishes::First;
 use silk_control::{Kind, Refusal, Reply, SlotNumber};
 use silk_path::Endpoint;
@@ -14,6 +14,11 @@ use silk_stream::{RANKS, kind, status};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+/// Every address of the same IP.
+fn any_like(address: IpAddr) -> IpAddr {
+    if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
+}
 
 impl Server {
     /// Our own form of an address and what it stands for, or `None` when it is Linux's business.
@@ -250,7 +255,9 @@ impl Server {
             }
             None => {
                 let port = self.ports.take(kind, &[source.into()], 0, false)?;
-                let (local, sides) = (Endpoint::new(source, port), Sides::of(source));
+                // The program has asked for no address: a stream's lasts as long as its connection.
+                let address = if kind == Kind::Stream { any_like(source) } else { source };
+                let (local, sides) = (Endpoint::new(address, port), Sides::of(source));
                 self.new_slot(family, process, kind, Some((local, sides))).inspect_err(|_| {
                     self.ports.give_back(kind, sides, port);
                 })?
@@ -340,20 +347,16 @@ impl Server {
     pub(crate) fn close(&mut self, family: u32, slot: SlotNumber, socket: &Socket) {
         let name = SocketName { family, slot };
         match socket.state {
-            State::Bound => {
-                if let Some(known) = self.families.get_mut(&family) {
-                    retire(&known.arena, slot);
-                    known.pool.return_slot(slot);
-                }
-            }
+            State::Bound => self.retire(name),
             State::Listening => self.tell_all(|| Command::Unlisten(name)),
             State::Served { .. } | State::Accepted => {
                 let generation = socket.generation;
                 self.tell_all(|| Command::Close { socket: name, generation });
             }
+            State::Leaving { .. } => {}
         }
-        // A served socket keeps its port until its executor has done with it.
-        if !matches!(socket.state, State::Served { .. }) {
+        // A socket keeps its port until the executors have done with it.
+        if !matches!(socket.state, State::Served { .. } | State::Leaving { .. }) {
             self.give_port_back(socket);
         }
     }

@@ -389,11 +389,15 @@ impl Engine {
                 self.admit(id, class);
                 self.admit_with(id, class, priority);
                 self.show_priority(name, priority.map_or_else(|| self.classes.priority(class), u32::from));
-                self.sockets.insert(name, Socket::on(id, true));
+                // The program may have rung before the path was there to hear it.
+                let mut socket = Socket::on(id, true);
+                socket.rung = true;
+                self.sockets.insert(name, socket);
                 self.apply_first_wishes(id, now);
                 // The SYN leaves with the first look at the path.
                 self.core.paths.bell(id, now, &mut self.core.port, Bell::Sent);
                 self.settle(id, now);
+                self.wake(id, now);
             }
             Err(error) => self.refuse(name, rings, &error),
         }
@@ -415,6 +419,8 @@ impl Engine {
         socket.end = Some(Box::new(end));
         self.sockets.insert(name, socket);
         self.tell_ended(name, wake);
+        // The program may have closed it already.
+        self.answer_ended(name);
     }
 }
 

@@ -6,14 +6,14 @@
 
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, Shutdown, SocketFlags, SocketType, bind, getsockname, ipproto, shutdown, socket_with,
-    sockopt,
+    AddressFamily, Shutdown, SocketFlags, SocketType, bind, getsockname, ipproto, listen, shutdown,
+    socket_with, sockopt,
 };
 use silk_control::{Kind, Refusal};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// At which IPs a socket has its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,21 +61,53 @@ pub struct Ports {
     taken: BTreeMap<(bool, bool, u16), Reservation>,
 }
 
+/// Linux's socket that holds a port. An executor may hold it a little longer than the port is ours,
+/// and must not listen then: whoever takes the port next could not.
+#[derive(Debug)]
+pub struct Reserved {
+    socket: OwnedFd,
+    given_back: Mutex<bool>,
+}
+
+impl Reserved {
+    /// Listens, or goes on with another backlog, unless the port has been given back.
+    ///
+    /// # Errors
+    /// The kernel's; `EINVAL` where it has been.
+    pub fn listen(&self, backlog: i32) -> Result<(), Errno> {
+        let given_back = self.given_back.lock().unwrap_or_else(PoisonError::into_inner);
+        if *given_back { Err(Errno::INVAL) } else { listen(&self.socket, backlog) }
+    }
+
+    /// Listens no longer, and keeps the port.
+    pub fn end_listening(&self) {
+        // One that does not listen is not connected either, which is all that Linux could say.
+        let _ = shutdown(&self.socket, Shutdown::Both);
+    }
+
+    fn give_back(&self) {
+        *self.given_back.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.end_listening();
+    }
+}
+
+impl AsFd for Reserved {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
 struct Reservation {
     /// Linux's socket that holds the port; `None` when the address is not Linux's at all.
-    linux: Option<Arc<OwnedFd>>,
+    linux: Option<Arc<Reserved>>,
     users: u32,
     shared: bool,
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        // An executor may hold the socket a little longer. It must not listen then: whoever
-        // takes the port next could not.
         // One that holds the port at the other IP too ends with the first of the two.
-        if let Some(linux) = &self.linux {
-            let _ = shutdown(linux, Shutdown::Both);
-        }
+        self.linux.iter().for_each(|linux| linux.give_back());
     }
 }
 
@@ -118,7 +150,7 @@ impl Ports {
             return Err(in_use(port, "a program on silk has it at one of the two IPs"));
         }
         let (linux, port) = match reserve(kind, place, port) {
-            Ok((fd, port)) => (Some(Arc::new(fd)), port),
+            Ok((socket, port)) => (Some(Arc::new(Reserved { socket, given_back: Mutex::new(false) })), port),
             Err(Errno::ADDRNOTAVAIL) => (None, self.free_port(datagram, place.sides, port)?),
             Err(Errno::ADDRINUSE) => {
                 return Err(in_use(
@@ -141,7 +173,7 @@ impl Ports {
     }
 
     /// Linux's socket that holds a stream port at these sides.
-    pub fn linux(&self, sides: Sides, port: u16) -> Option<Arc<OwnedFd>> {
+    pub fn linux(&self, sides: Sides, port: u16) -> Option<Arc<Reserved>> {
         let six = sides.each().next()?;
         self.taken.get(&(false, six, port))?.linux.clone()
     }
@@ -199,6 +231,10 @@ fn reserve(kind: Kind, place: Place, port: u16) -> Result<(OwnedFd, u16), Errno>
     }
     bind(&fd, &SocketAddr::new(place.address, port))?;
     let local = SocketAddr::try_from(getsockname(&fd)?).map_err(|_| Errno::AFNOSUPPORT)?;
+    if kind == Kind::Stream && port == 0 {
+        // A port that Linux has chosen is lost when its socket ends to listen, one that was named is not.
+        return reserve(kind, place, local.port());
+    }
     Ok((fd, local.port()))
 }
 
@@ -238,12 +274,18 @@ mod tests {
         let mut ports = Ports::default();
         let port = ports.take(Kind::Stream, &[HERE.into()], 0, false).unwrap();
         let held = ports.linux(FOUR, port).unwrap();
-        rustix::net::listen(&held, 8).unwrap();
-        assert!(std::net::TcpStream::connect((HERE, port)).is_ok());
+        let connects = || std::net::TcpStream::connect((HERE, port)).is_ok();
+        held.listen(8).unwrap();
+        assert!(connects());
+        held.end_listening();
+        assert!(!connects());
+        held.listen(8).unwrap();
+        assert!(connects());
         ports.give_back(Kind::Stream, FOUR, port);
-        assert!(std::net::TcpStream::connect((HERE, port)).is_err());
+        assert!(!connects());
+        assert_eq!(held.listen(8), Err(Errno::INVAL));
         assert_eq!(ports.take(Kind::Stream, &[HERE.into()], port, false), Ok(port));
-        rustix::net::listen(ports.linux(FOUR, port).unwrap(), 8).unwrap();
+        ports.linux(FOUR, port).unwrap().listen(8).unwrap();
     }
 
     #[test]

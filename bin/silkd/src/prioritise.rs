@@ -42,7 +42,9 @@ impl Server {
         // What a program writes into its arena leads at most to an executor that knows nothing
         // of the socket.
         let domain = match named.map(|socket| socket.state) {
-            Some(State::Bound) => return refuse(libc::ENOTCONN, "that socket has no path yet"),
+            Some(State::Bound | State::Leaving { .. }) => {
+                return refuse(libc::ENOTCONN, "that socket has no path yet");
+            }
             Some(State::Listening) => {
                 return refuse(libc::EOPNOTSUPP, "listening paths have the priority of [listen]");
             }
@@ -104,6 +106,11 @@ impl Engine {
     pub(crate) fn tell_control(&self, what: Event) {
         // It may be gone at the end of the daemon.
         let _ = self.events.send(what);
+        self.wake_control();
+    }
+
+    /// There may be events for the control thread.
+    pub(crate) fn wake_control(&self) {
         silk_stream::wake::notify(self.control_event.as_fd());
     }
 

@@ -8,7 +8,6 @@ use crate::family::Family;
 use crate::groups::Groups;
 use crate::ports::Ports;
 use crate::settings::Settings;
-use crate::slots::retire;
 use crate::strangers::Gate;
 use crate::watchdog::Watched;
 use crate::wishes::First;
@@ -188,16 +187,16 @@ impl Server {
                 Err(rustix::io::Errno::INTR) => continue,
                 other => other?,
             };
+            // Before they are taken: what is told of later wakes again.
+            if ready.iter().any(|event| event.data.u64() == EVENTS) {
+                silk_stream::wake::drain(self.event.as_fd());
+            }
             self.take_events();
             self.follow_link();
             for event in &ready {
                 match event.data.u64() {
                     LISTENER => self.welcome(),
-                    EVENTS => {
-                        silk_stream::wake::drain(self.event.as_fd());
-                        // What came since the last look was drained with it.
-                        self.take_events();
-                    }
+                    EVENTS => {}
                     name @ NEIGHBOURS..FIRST_LIFELINE => self.hear_neighbours((name - NEIGHBOURS) as u8),
                     SIGNALS => {
                         if self.signalled() {
@@ -233,16 +232,18 @@ impl Server {
         while let Ok(event) = self.events.try_recv() {
             match event {
                 Event::ListenerFree { name, listener } => {
-                    if let Some(family) = self.families.get_mut(&name.family) {
-                        family.return_listener(listener);
-                        retire(&family.arena, name.slot);
-                        family.pool.return_slot(name.slot);
+                    let Some(family) = self.families.get_mut(&name.family) else { continue };
+                    family.return_listener(listener);
+                    if !self.has_left(name) {
+                        self.retire(name);
                     }
                 }
+                Event::Disconnected { name } => _ = self.has_left(name),
                 Event::SocketGone { name } => {
                     let gone = self.families.get_mut(&name.family).and_then(|f| f.sockets.remove(&name.slot));
                     if let Some(socket) = gone {
                         self.give_port_back(&socket);
+                        self.answer_in_vain(&socket);
                     }
                     self.leave_groups(name);
                 }
@@ -436,6 +437,14 @@ impl Server {
                 // The executor answers.
                 match self.prioritise(number, (family, process), slot, priority) {
                     Ok(()) => return None,
+                    Err(refusal) => Reply::Refused(refusal),
+                }
+            }
+            Request::Disconnect { slot } => {
+                // Who lets go of it last answers.
+                match self.disconnect(number, (family, process), slot) {
+                    Ok(true) => Reply::Done,
+                    Ok(false) => return None,
                     Err(refusal) => Reply::Refused(refusal),
                 }
             }

@@ -10,35 +10,18 @@ use std::sync::atomic::Ordering::SeqCst;
 /// Makes a slot as new and counts its use; the new generation.
 pub fn clear(record: &silk_stream::Slot) -> u32 {
     let generation = record.generation.load(SeqCst).wrapping_add(1);
+    begin_again(record);
     for word in [
-        &record.rx_write,
-        &record.tx_read,
-        &record.rx_read,
-        &record.tx_write,
-        &record.status,
-        &record.error,
         &record.waiting,
         &record.wake_read,
         &record.wake_write,
-        &record.request,
-        &record.thread,
-        &record.rx_note,
-        &record.rx_size,
-        &record.tx_size,
         &record.keep_idle,
         &record.keep_interval,
         &record.keep_count,
-        &record.tx_sent,
-        &record.congestion,
-        &record.drops,
         &record.options,
         &record.send_limit,
         &record.receive_limit,
         &record.service,
-        &record.info,
-        &record.error_write,
-        &record.error_read,
-        &record.path_mtu,
     ] {
         word.store(0, SeqCst);
     }
@@ -46,6 +29,32 @@ pub fn clear(record: &silk_stream::Slot) -> u32 {
     record.bells.iter().for_each(|word| word.store(0, SeqCst));
     record.generation.store(generation, SeqCst);
     generation
+}
+
+/// Forgets the connection that a slot had: what the program has set, and who watches, stays.
+pub fn begin_again(record: &silk_stream::Slot) {
+    for word in [
+        &record.status,
+        &record.rx_size,
+        &record.tx_size,
+        &record.rx_write,
+        &record.tx_read,
+        &record.rx_read,
+        &record.tx_write,
+        &record.error,
+        &record.request,
+        &record.thread,
+        &record.rx_note,
+        &record.tx_sent,
+        &record.congestion,
+        &record.drops,
+        &record.info,
+        &record.error_write,
+        &record.error_read,
+        &record.path_mtu,
+    ] {
+        word.store(0, SeqCst);
+    }
 }
 
 /// Marks a slot as free.

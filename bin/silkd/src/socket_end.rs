@@ -89,6 +89,8 @@ pub struct SocketEnd {
     soft_error: i32,
     /// An error that ends nothing is to be told.
     told_error: bool,
+    /// The program writes no more.
+    finished: bool,
     to_program: ToProgram,
     from_program: FromProgram,
 }
@@ -104,6 +106,7 @@ impl SocketEnd {
             service: 0,
             soft_error: 0,
             told_error: false,
+            finished: false,
             to_program: ToProgram {
                 side: Side::new(arena, name.slot, rings.rx)?,
                 write: 0,
@@ -169,6 +172,18 @@ impl SocketEnd {
     pub fn fail(&mut self, errno: i32) {
         self.slot().error.store(errno.unsigned_abs(), SeqCst);
         self.change_status(status::FAILED | status::PEER_FIN | status::SEND_CLOSED, status::CONNECTING);
+    }
+
+    /// The program writes no more.
+    pub fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    /// The peer has reset the connection. Behind its own end of the stream only a writer can be
+    /// disappointed: its pipe is broken, as Linux has it.
+    pub fn reset(&mut self) {
+        let read = self.status & status::PEER_FIN != 0 && !self.finished;
+        self.fail(if read { libc::EPIPE } else { libc::ECONNRESET });
     }
 
     /// Asks the program to ring once half the ring is free, while less than that is, because
@@ -556,6 +571,21 @@ mod tests {
                 end.forget_soft_error();
             }
             end.time_out();
+            assert_eq!(end.slot().error.load(SeqCst), errno.unsigned_abs());
+        }
+    }
+
+    #[test]
+    fn a_reset_behind_the_peers_end_breaks_the_pipe_of_who_still_writes() {
+        for (peer_ended, finished, errno) in
+            [(false, false, libc::ECONNRESET), (true, false, libc::EPIPE), (true, true, libc::ECONNRESET)]
+        {
+            let mut end = end();
+            end.change_status(if peer_ended { status::PEER_FIN } else { 0 }, 0);
+            if finished {
+                end.finish();
+            }
+            end.reset();
             assert_eq!(end.slot().error.load(SeqCst), errno.unsigned_abs());
         }
     }

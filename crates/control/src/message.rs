@@ -147,6 +147,13 @@ pub enum Request {
     Report,
     /// `silk reload`: read the configuration file again. Answered by [`Reply::Reloaded`].
     Reload,
+    /// A bound or connected stream socket is to be what it was when it was bound: its connection
+    /// is reset, or it listens no longer. Answered by [`Reply::Done`] when nothing of that is left,
+    /// and it can connect or listen again.
+    Disconnect {
+        /// The socket.
+        slot: SlotNumber,
+    },
 }
 
 /// What the daemon answers.

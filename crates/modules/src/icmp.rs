@@ -238,7 +238,7 @@ pub(crate) fn quoted(msg: &Message<'_>, data: &[u8]) -> Option<Box<Quoted>> {
 }
 
 /// Bytes of a datagram that are kept of what an error quotes.
-const QUOTED: usize = 256;
+pub(crate) const QUOTED: usize = 256;
 
 /// The next smaller of the usual MTUs, for a router that does not say its own (RFC 1191 §7).
 fn plateau(total_len: usize) -> u16 {

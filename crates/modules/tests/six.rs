@@ -335,6 +335,16 @@ fn connection() -> (Host, Host, PathId, Handle) {
 }
 
 #[test]
+fn a_neighbour_that_is_not_there_refuses_a_connection() {
+    let (mut client, _) = pair();
+    let (path, _) = connected(&mut client, at(9, 80));
+    client.advance(Duration::from_millis(2900));
+    assert!(!client.world.events.contains(&(path, Event::Unreachable(113))), "it is still asked for");
+    client.advance(Duration::from_millis(200));
+    assert!(client.world.events.contains(&(path, Event::Unreachable(113))));
+}
+
+#[test]
 fn a_request_and_its_answer_over_tcp() {
     let (mut client, mut server, path, client_end) = connection();
     let server_end = server.handles[0].clone();

@@ -445,6 +445,18 @@ fn answers_go_back_where_the_question_came_from_while_nobody_is_resolved() {
     assert_eq!(server.drops(listener, DropReason::ArpPending), 0);
 }
 
+#[test]
+fn a_neighbour_that_is_not_there_refuses_a_connection_in_three_seconds() {
+    let unreachable = Event::Unreachable(113);
+    let mut client = Host::new(1);
+    let (path, _) = connect(&mut client, 5000, at(9, 80));
+    client.advance(Duration::from_millis(2900));
+    assert!(!client.world.events.contains(&(path, unreachable)), "it is still asked for");
+    client.advance(Duration::from_millis(200));
+    assert!(client.world.events.contains(&(path, unreachable)));
+    assert_eq!(state(&client, path), "CLOSED");
+}
+
 /// Marks a frame as having met congestion (RFC 3168 §5), as a router would.
 fn mark(frame: &mut [u8]) {
     frame[15] |= 3;

@@ -221,6 +221,11 @@ static void connecting(void)
 	settle();
 	fd = socket(AF_INET, SOCK_STREAM, 0);
 	FAILS(connect(fd, (struct sockaddr *)&a, sizeof a), ECONNREFUSED);
+	/* It may try again, and is as new until then. */
+	p.fd = fd;
+	CHECK(poll(&p, 1, 0) == 1 && p.revents == (POLLOUT | POLLHUP));
+	FAILS(recv(fd, &v, 1, 0), ENOTCONN);
+	FAILS(connect(fd, (struct sockaddr *)&a, sizeof a), ECONNREFUSED);
 	close(fd);
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	if (connect(fd, (struct sockaddr *)&a, sizeof a) == -1 && errno == EINPROGRESS) {

@@ -2,10 +2,17 @@
 //! the message itself is gone when the run ends. The only thing on a path that waits in the
 //! middle, and there is never more than one.
 
+use crate::icmp::{QUOTED, errno};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use silk_path::{Checksum, Cx, DropReason, Message, Meta, Verdict};
+use core::net::IpAddr;
+use silk_path::{Checksum, Cx, DropReason, Endpoint, Message, Meta, Quoted, Report, Request, Verdict};
+use silk_wire::{ipv4, udp};
+
+/// ICMP's "host unreachable" (RFC 792), and ICMPv6's "address unreachable" (RFC 4443 §3.1).
+const HOST_UNREACHABLE: (u8, u8) = (3, 1);
+const ADDRESS_UNREACHABLE6: (u8, u8) = (1, 3);
 
 /// The longest message that waits.
 const MOST: usize = 2048;
@@ -70,6 +77,34 @@ impl Waiting {
         cx.release(held.len());
         Some(held)
     }
+}
+
+/// What the sender of a message is told whose next hop does not answer: what a router says of a host
+/// on its link that does not (RFC 1812 §5.3.6), with the certainty of one who has asked himself.
+/// `message` begins with the header above IP. `None`: nobody is to be told.
+pub(crate) fn unreached(
+    message: &Message<'_>,
+    protocol: u8,
+    local: IpAddr,
+    remote: IpAddr,
+) -> Option<Request> {
+    let bytes = message.bytes();
+    let [a, b, c, d, e, f, g, h] = *bytes.first_chunk()?;
+    let remote = Endpoint::new(remote, u16::from_be_bytes([c, d]));
+    let sequence = u32::from_be_bytes([e, f, g, h]);
+    let quoted = || {
+        let kind = if local.is_ipv6() { ADDRESS_UNREACHABLE6 } else { HOST_UNREACHABLE };
+        let data = bytes[udp::HEADER..].iter().copied().take(QUOTED).collect();
+        Box::new(Quoted { kind, info: 0, offender: local, data })
+    };
+    let udp = protocol == ipv4::UDP;
+    (udp || protocol == ipv4::TCP).then(|| Request::Report {
+        udp,
+        local: Endpoint::new(local, u16::from_be_bytes([a, b])),
+        remote,
+        report: Report::Unreachable { errno: errno::HOST, hard: true, sequence, remote },
+        quoted: udp.then(quoted),
+    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use super::fragment::Pieces;
 use super::group::multicast;
-use super::held::Waiting;
+use super::held::{Waiting, unreached};
 use super::next_hop::{Hop, NextHop};
 use super::path_mtu::LEAST;
 use super::reassembly::{self, Piece};
@@ -147,20 +147,31 @@ impl IpStage {
         cx.module::<Ip>().path_mtus.of(now, destination).unwrap_or(u16::MAX).min(self.mtu)
     }
 
-    /// Sends the message that waited, or drops it when its next hop does not answer.
+    /// Sends the message that waited, or drops it when its next hop does not answer, and tells its
+    /// sender.
     fn send_held(&mut self, cx: &mut Cx<'_, '_>) {
         let Some(mut held) = self.held.take(cx) else { return };
-        self.send(cx, &mut held.message());
+        let mut message = held.message();
+        if self.send(cx, &mut message) == Err(DropReason::ArpFailed)
+            && let Ok((local, remote)) = self.addresses(cx, &message.meta)
+            && let Some(told) = unreached(&message, self.protocol, local.into(), remote.into())
+        {
+            cx.request(told);
+        }
     }
 
     /// Sends a message that begins here. A drop is counted.
-    fn send(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) {
+    fn send(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Result<(), DropReason> {
         match self.down(cx, msg) {
             // A drop below has been counted there.
             Verdict::Forward => _ = cx.down(msg),
-            Verdict::Drop(reason) => cx.count_drop(reason),
+            Verdict::Drop(reason) => {
+                cx.count_drop(reason);
+                return Err(reason);
+            }
             Verdict::Consumed | Verdict::Handoff => {}
         }
+        Ok(())
     }
 
     /// The addresses a packet of this message carries: source and destination.
@@ -267,7 +278,8 @@ impl IpStage {
         meta.remote.set_ip(header.source());
         meta.local.set_ip(header.destination());
         let end = buffer.len();
-        self.send(cx, &mut Message::new(&mut buffer, HEADROOM, end, meta));
+        // A drop has been counted.
+        let _ = self.send(cx, &mut Message::new(&mut buffer, HEADROOM, end, meta));
     }
 }
 

@@ -4,7 +4,7 @@
 use super::fragment::Pieces;
 use super::{Ip6, Key, RES, impossible_source};
 use crate::faults::reason;
-use crate::ip::held::Waiting;
+use crate::ip::held::{Waiting, unreached};
 use crate::ip::next_hop::{Hop, NextHop};
 use crate::ip::reassembly::{self, Piece};
 use crate::ip::{GROUP_TTL, add_pseudo_header, complete_checksum, packet_len};
@@ -111,20 +111,31 @@ impl Ip6Stage {
         cx.module::<Ip6>().path_mtus.of(now, destination).unwrap_or(u16::MAX).min(self.mtu)
     }
 
-    /// Sends the message that waited, or drops it when its next hop does not answer.
+    /// Sends the message that waited, or drops it when its next hop does not answer, and tells its
+    /// sender.
     fn send_held(&mut self, cx: &mut Cx<'_, '_>) {
         let Some(mut held) = self.held.take(cx) else { return };
-        self.send(cx, &mut held.message());
+        let mut message = held.message();
+        if self.send(cx, &mut message) == Err(DropReason::NdFailed)
+            && let Ok((local, remote)) = self.addresses(cx, &message.meta)
+            && let Some(told) = unreached(&message, self.protocol, local.into(), remote.into())
+        {
+            cx.request(told);
+        }
     }
 
     /// Sends a message that begins here. A drop is counted.
-    fn send(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) {
+    fn send(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Result<(), DropReason> {
         match self.down(cx, msg) {
             // A drop below has been counted there.
             Verdict::Forward => _ = cx.down(msg),
-            Verdict::Drop(reason) => cx.count_drop(reason),
+            Verdict::Drop(reason) => {
+                cx.count_drop(reason);
+                return Err(reason);
+            }
             Verdict::Consumed | Verdict::Handoff => {}
         }
+        Ok(())
     }
 
     /// The addresses a packet of this message carries: source and destination.
@@ -234,7 +245,8 @@ impl Ip6Stage {
         let end = buffer.len();
         let mut report = Self::new(ipv6::ICMP, None, self.hops);
         (report.mtu, report.flow_label) = (self.mtu, self.flow_label);
-        report.send(cx, &mut Message::new(&mut buffer, HEADROOM, end, meta));
+        // A drop has been counted.
+        let _ = report.send(cx, &mut Message::new(&mut buffer, HEADROOM, end, meta));
     }
 
     /// Takes a fragment into reassembly; what becomes whole is classified again (Scout §3.4).

@@ -196,6 +196,7 @@ impl Network {
                 self.named(slot)
             }
             Request::Scout { .. } => refused(libc::EPROTONOSUPPORT),
+            Request::Disconnect { slot } => self.disconnect(slot),
             Request::Unserved { what } => {
                 self.seen.unserved.lock().unwrap().push(what);
                 return None;
@@ -272,6 +273,24 @@ impl Network {
             Some((on, number)) => self.establish(slot, peer, on, number),
         }
         named
+    }
+
+    /// A connection that failed, or a listener, begins again. What still speaks with somebody is not
+    /// taken apart here.
+    fn disconnect(&mut self, slot: u32) -> Reply {
+        let record = self.arena.slot(slot).unwrap();
+        let Some(socket) = self.sockets.get_mut(&slot).filter(|socket| socket.other.is_none()) else {
+            return refused(libc::EOPNOTSUPP);
+        };
+        for ring in socket.rings.take().into_iter().flatten() {
+            self.pool.return_ring(ring);
+        }
+        socket.state = State::Bound;
+        record.kind.store(kind::STREAM, SeqCst);
+        for word in [&record.status, &record.error, &record.rx_size, &record.tx_size] {
+            word.store(0, SeqCst);
+        }
+        Reply::Done
     }
 
     fn establish(&mut self, slot: u32, at: SocketAddr, on: u32, number: u32) {

@@ -89,6 +89,8 @@ def while_connecting(w):
         w.result("bind", attempt(end.bind, (w.own, w.port())))
         w.result("own port is known", end.getsockname()[1] > 0)
         w.result("shutdown", attempt(end.shutdown, socket.SHUT_WR))
+        w.result("poll after", words(polled(end)))
+        w.result("SO_ERROR after", error_of(end))
     finally:
         os_route(w, "del")
 

@@ -98,6 +98,26 @@ def the_peer_closes(w):
 
 
 @case
+def reset_behind_the_peers_end(w):
+    for call in ("recv", "connect", "SO_ERROR"):
+        end = w.connected()
+        w.peer.do("e.close()")
+        events(end, select.POLLRDHUP)
+        end.send(b"x")
+        w.result(f"poll before {call}", events(end, select.POLLHUP))
+        argument = {"recv": 1, "connect": (w.there, 1)}.get(call)
+        w.result(call, attempt(getattr(end, call), argument) if argument else error_of(end))
+        w.result(f"recv after {call}", attempt(end.recv, 1))
+        w.result(f"send after {call}", attempt(end.send, b"x"))
+    end = w.connected()
+    w.peer.do("e.shutdown(socket.SHUT_WR)")
+    events(end, select.POLLRDHUP)
+    end.shutdown(socket.SHUT_WR)
+    w.peer.do("reset(e)")
+    w.result("with both ended", error_of(end))
+
+
+@case
 def reset_with_data_there(w):
     end = w.connected()
     w.peer.do("e.sendall(b'waiting')")
@@ -315,6 +335,48 @@ def signal_while_reading(w):
     later.start()
     w.result("restarting", answer(C.recv(end.fileno(), ctypes.create_string_buffer(9), 9, 0)))
     later.join()
+
+
+@case
+def signal_while_waiting_otherwise(w):
+    """What is waited for comes half a second after the signal."""
+    signal.signal(signal.SIGUSR1, lambda *_: None)
+    main = threading.main_thread().ident
+    end, other, listener = w.connected(), w.udp(w.port()), w.listener()
+    end.setsockopt(SOL, socket.SO_RCVTIMEO, struct.pack("ll", 5, 0))
+    where = listener.getsockname()[:2]
+
+    def poll_of(*ends):
+        waits = b"".join(struct.pack("ihh", one.fileno(), select.POLLIN, 0) for one in ends)
+        return lambda: C.poll(ctypes.create_string_buffer(waits), len(ends), 5000)
+
+    def empty(call):
+        while attempt(call) != "EAGAIN":
+            pass
+    send = "e.sendall(b'hello')"
+    calls = {
+        "accept": (lambda: min(C.accept(listener.fileno(), None, None), 0), f"socket.create_connection({where!r})"),
+        "recv with a limit": (lambda: C.recv(end.fileno(), ctypes.create_string_buffer(9), 9, 0), send),
+        "poll": (poll_of(end), send),
+        "poll of two": (poll_of(end, other), send),
+    }
+    for ends in (True, False):
+        signal.siginterrupt(signal.SIGUSR1, ends)
+        for name, (call, comes) in calls.items():
+            first = threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGUSR1))
+            later = threading.Timer(0.6, lambda: w.peer.tell(f"outcome(lambda: {comes}) and None"))
+            first.start()
+            later.start()
+            told = answer(call())
+            w.result(f"{name}, {'ending' if ends else 'restarting'}", told)
+            first.join()
+            later.join()
+            # What nobody has taken must not be met by the next call.
+            assert told != "EINTR" or wait_for(lambda: polled(end, 1) or polled(listener, 1))
+            empty(lambda: end.recv(100, socket.MSG_DONTWAIT))
+            listener.setblocking(False)
+            empty(listener.accept)
+            listener.setblocking(True)
 
 
 @case

@@ -1,0 +1,67 @@
+//! A stream socket that begins again: its connection failed, or the program takes it apart, or a
+//! listener is shut down. It is then as it was when it was bound, with the slot, the descriptors and
+//! the event sets that it has.
+
+use crate::accept;
+use crate::epoll;
+use crate::errno::Answer;
+use crate::family;
+use crate::socket::{Role, Socket, shape};
+use crate::state;
+use crate::wait;
+use silk_control::Request;
+use silk_stream::{Slot, status};
+use std::ffi::c_int;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+/// `connect` with `AF_UNSPEC`, and `shutdown` of a listener or of a connection that is not open yet.
+///
+/// # Errors
+/// `EOPNOTSUPP` where the socket was accepted, or is one of `PF_SCOUT`; `ECONNRESET` when the daemon
+/// is gone.
+pub fn by_program(socket: &Socket) -> Answer<()> {
+    let slot = socket.slot()?;
+    let now = state::status(slot);
+    let listened = socket.role() == Role::Listener;
+    let over = status::FAILED | status::SEND_CLOSED;
+    let alive = !listened && now & (status::CONNECTED | status::CONNECTING) != 0 && now & over == 0;
+    begin_again(socket, slot)?;
+    if alive {
+        // As Linux has it, what was alive has been reset: by whom is not said.
+        slot.error.store(libc::ECONNRESET.unsigned_abs(), SeqCst);
+    }
+    wait::disturb(slot);
+    epoll::changed(socket);
+    Ok(())
+}
+
+/// Why a connection has failed before the program knew that it was open, told once; the socket can
+/// then try again.
+pub fn of_failed(socket: &Socket, slot: &Slot) -> c_int {
+    let why = state::take_error(slot).unwrap_or(libc::ECONNABORTED);
+    // If it cannot, it stays at its end, where nothing but closing it makes sense.
+    let _ = begin_again(socket, slot);
+    why
+}
+
+fn begin_again(socket: &Socket, slot: &Slot) -> Answer<()> {
+    if socket.is(shape::SCOUT) {
+        return Err(libc::EOPNOTSUPP);
+    }
+    let family = family::joined().ok_or(libc::ECONNRESET)?;
+    let (number, generation) = socket.name();
+    let role = socket.role();
+    socket.set_role(Role::Stream);
+    family::ask(&Request::Disconnect { slot: number }, &[]).inspect_err(|_| socket.set_role(role))?;
+    if role == Role::Listener {
+        accept::disturb(family, slot);
+    }
+    socket.shape.fetch_and(!shape::GREETED, Relaxed);
+    socket.shut.store(0, SeqCst);
+    if !socket.is_served() {
+        // Another thread has closed it meanwhile, when its slot still had a connection to be closed.
+        family::tell(&Request::Release { slot: number, generation });
+        return Err(libc::EBADF);
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! A stream socket that ends what it does and goes on: a connection that failed, or that the program
+//! takes apart (`connect` with `AF_UNSPEC`), and a listener that is shut down. It is then as it was
+//! when it was bound. The executors let go of it first; whoever asked is answered when they have.
+
+use crate::command::{Command, Event, SocketName};
+use crate::engine::Engine;
+use crate::family::{Socket, State};
+use crate::server::{Server, refused};
+use crate::slots::{begin_again, retire, store_address};
+use silk_control::{Kind, Refusal, Reply, SlotNumber};
+use silk_instant::Instant;
+use silk_path::{Bell, NOWHERE};
+use silk_stream::{kind, request};
+use std::sync::atomic::Ordering::SeqCst;
+
+impl Server {
+    /// Begins to take a socket's connection apart, or to end its listening. Whether nothing was to
+    /// be done; else `peer` is answered later.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` where the process does not hold the socket by name (it was accepted, say),
+    /// `EALREADY` where somebody does it already.
+    pub(crate) fn disconnect(
+        &mut self,
+        peer: u64,
+        (family, process): (u32, u32),
+        slot: SlotNumber,
+    ) -> Result<bool, Refusal> {
+        let refuse = |errno, why: &str| Err(Refusal { errno, why: why.into() });
+        let held = self.families.get_mut(&family).and_then(|f| f.sockets.get_mut(&slot));
+        let held = held.filter(|socket| socket.kind == Kind::Stream && socket.holders.contains(&process));
+        let Some(socket) = held.filter(|socket| socket.local.is_some()) else {
+            return refuse(libc::EOPNOTSUPP, "only a socket that was bound or has connected can begin again");
+        };
+        let before = std::mem::replace(&mut socket.state, State::Leaving { peer });
+        let name = SocketName { family, slot };
+        match before {
+            State::Bound => {
+                socket.state = before;
+                return Ok(true);
+            }
+            State::Listening => {
+                // Whoever waits for connections in another process sees that there will be none.
+                if let Some(record) = self.families.get(&family).and_then(|f| f.arena.slot(slot)) {
+                    record.kind.store(kind::STREAM, SeqCst);
+                }
+                self.tell_all(|| Command::Unlisten(name));
+            }
+            State::Served { domain } => {
+                if let Some(orders) = self.orders.get(domain) {
+                    // An executor that has ended says so at the daemon's end.
+                    let _ = orders.give(Command::Disconnect(name));
+                }
+            }
+            State::Accepted | State::Leaving { .. } => {
+                socket.state = before;
+                return refuse(libc::EALREADY, "that socket cannot begin again now");
+            }
+        }
+        Ok(false)
+    }
+
+    /// The executors have let go of a socket. Whether it was to begin again; so it does, or it is
+    /// gone if nobody holds it any more.
+    pub(crate) fn has_left(&mut self, name: SocketName) -> bool {
+        let Some(known) = self.families.get_mut(&name.family) else { return false };
+        let Some(socket) = known.sockets.get_mut(&name.slot) else { return false };
+        let State::Leaving { peer } = socket.state else { return false };
+        (socket.state, socket.rings) = (State::Bound, None);
+        if socket.holders.is_empty() {
+            let socket = known.sockets.remove(&name.slot);
+            socket.iter().for_each(|socket| self.close(name.family, name.slot, socket));
+            return true;
+        }
+        if let (Some(record), Some(local)) = (known.arena.slot(name.slot), socket.local) {
+            begin_again(record);
+            // What the program has set is told to its next path.
+            record.request.store(request::OPTIONS | request::WISHES, SeqCst);
+            store_address(&record.local, local);
+            store_address(&record.peer, NOWHERE);
+        }
+        self.reply(peer, &Reply::Done, &[]);
+        true
+    }
+
+    /// A socket has been closed while it was to begin again.
+    pub(crate) fn answer_in_vain(&self, socket: &Socket) {
+        if let State::Leaving { peer } = socket.state {
+            self.reply(peer, &refused(libc::EBADF, "that socket has been closed".into()), &[]);
+        }
+    }
+
+    /// A slot is free again.
+    pub(crate) fn retire(&mut self, name: SocketName) {
+        if let Some(known) = self.families.get_mut(&name.family) {
+            retire(&known.arena, name.slot);
+            known.pool.return_slot(name.slot);
+        }
+    }
+}
+
+impl Engine {
+    /// The connection of a socket is reset and forgotten; the socket stays the program's.
+    pub fn disconnect(&mut self, name: SocketName, now: Instant) {
+        let open = self.sockets.find(name).filter(|socket| !socket.closed).and_then(|socket| socket.path);
+        if let Some(id) = open {
+            self.core.paths.bell(id, now, &mut self.core.port, Bell::Abort);
+            self.settle(id, now);
+        }
+        if self.sockets.get(name).is_some_and(|socket| socket.closed) {
+            // It is told of when it is gone.
+            return;
+        }
+        let cpu = self.served(name);
+        if let Some(mut socket) = self.sockets.remove(name) {
+            self.core.paths.charge_past(socket.past_class, cpu);
+            socket.end.take().iter().for_each(|end| self.return_rings(end));
+        }
+        self.tell_control(Event::Disconnected { name });
+    }
+}
