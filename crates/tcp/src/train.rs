@@ -14,6 +14,8 @@
 
 use silk_instant::Instant;
 
+/// Round trips below it, in µs, say more of how hosts take turns than of the path.
+const NEAR: u32 = 4_000;
 /// So many acknowledgements are needed behind the first.
 const LEAST_ACKS: u8 = 4;
 /// A train takes this part of the round trip at least, and a pause of as much ends it.
@@ -65,6 +67,9 @@ impl Train {
 
     /// An acknowledgement of `octets` that finds this window; `round_trip` is the least known, in µs.
     pub(crate) fn on_ack(&mut self, now: Instant, octets: u32, window: u32, round_trip: u32) {
+        if round_trip < NEAR {
+            return;
+        }
         let now = (now.nanos() / 1_000) as u32;
         if self.acks == 0 || now.wrapping_sub(self.last) > round_trip / PART {
             (self.first, self.octets, self.acks) = (now, 0, 1);
@@ -74,7 +79,7 @@ impl Train {
         }
         self.last = now;
         let took = now.wrapping_sub(self.first);
-        if self.acks > LEAST_ACKS && took >= (round_trip / PART).max(1) {
+        if self.acks > LEAST_ACKS && took >= round_trip / PART {
             let first = self.rate == 0;
             self.rate = (u64::from(self.octets) * 1_000 / u64::from(took)).min(u64::from(u32::MAX)) as u32;
             self.judge(window, round_trip, first);
