@@ -20,6 +20,8 @@ const STARTING: Duration = Duration::from_secs(5);
 pub struct Player {
     process: Process,
     json: PathBuf,
+    // What it says.
+    log: PathBuf,
     before: Duration,
 }
 
@@ -67,13 +69,15 @@ impl Player {
     }
 
     fn start_command(host: &Host, scratch: &Path, mut command: Command) -> Result<Self, Trouble> {
-        let json = scratch.join("played.json");
+        let (json, log) = (scratch.join("played.json"), scratch.join("player.log"));
         let _ = fs::remove_file(&json);
+        let words =
+            fs::File::create(&log).map_err(|error| Trouble::Unreadable(log.display().to_string(), error))?;
         command.args(["--interface", INTERFACE, "--json"]).arg(&json);
-        let process = Process::start(command.stdout(Stdio::null()).stderr(Stdio::null()))?;
+        let process = Process::start(command.stdout(Stdio::null()).stderr(words))?;
         wait_for_device(host);
         let before = process.cpu().unwrap_or_default();
-        Ok(Self { process, json, before })
+        Ok(Self { process, json, log, before })
     }
 
     /// CPU time of the process since it was ready.
@@ -91,7 +95,11 @@ impl Player {
         }
         let cpu = self.cpu();
         let failed = |error: io::Error| Trouble::Unreadable(self.json.display().to_string(), error);
-        let text = fs::read_to_string(&self.json).map_err(failed)?;
+        let Ok(text) = fs::read_to_string(&self.json) else {
+            let words = fs::read_to_string(&self.log).unwrap_or_default();
+            let last = words.lines().last().unwrap_or("it said nothing");
+            return Err(Trouble::Program(format!("the player has not played: {last}")));
+        };
         let told: Value = serde_json::from_str(&text).map_err(|error| failed(error.into()))?;
         let streams = told["streams"].as_array().cloned().unwrap_or_default();
         Ok(Played { streams, cpu })
