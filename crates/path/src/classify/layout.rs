@@ -1,6 +1,7 @@
 //! The layout of the classifier's tables, word for word, and the hash (Scout §3.4, design §4).
 //! The XDP program implements the same words in C and a property test demands the same
-//! answers, so nothing here may change without changing `classifier.bpf.c` in the same commit.
+//! answers, so nothing here may change without changing `layout.h` and `tables.h` of the device's `bpf` in the
+//! same commit.
 //!
 //! **Byte order.** Addresses and ports are kept *as they stand on the wire*, loaded
 //! little-endian: address 10.0.0.1 is the `u32` `0x0100_000a`, port 80 the `u16` `0x5000`.
