@@ -141,7 +141,7 @@ fn what_cannot_be_played_is_told_and_the_status_is_2() {
 
 #[test]
 fn what_only_xdp_has_is_asked_of_no_other_device() {
-    for flag in [&["--receive-threads"][..], &["--linux-packets", "9"]] {
+    for flag in [&["--receive-here"][..], &["--linux-packets", "9"]] {
         let arguments =
             ["play", "--headless", "--interface", "lo", "--device", "tap", "--address", "10.9.9.9/24"];
         let output = silk_media(&[&arguments, flag].concat()).output().unwrap();

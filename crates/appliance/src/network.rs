@@ -37,8 +37,8 @@ pub struct NetworkOptions {
     pub gateway: Option<Ipv4Addr>,
     /// Entries of the receive ring with `Xdp`, a power of two.
     pub ring: u32,
-    /// With `Xdp`: the receive work is done by threads on the appliance's own CPUs, scheduled like this.
-    pub receive_threads: Option<Schedule>,
+    /// With `Xdp`: the receive work is done on the appliance's own CPUs; where threads do it, scheduled like this.
+    pub receive_here: Option<Schedule>,
     /// With `Xdp`: so many packets in a second that no path owns are left to Linux, on each CPU that
     /// receives, and as many that neighbours ask by; what is more is dropped at interrupt time. `None`: all.
     pub linux_packets: Option<u64>,
@@ -54,7 +54,7 @@ pub struct Network {
     pub interface: Option<Interface>,
     /// The XDP program, where there is one: dropping it detaches it.
     pub xdp: Option<xdp::Device>,
-    /// The threads that do the receive work, where it has some of its own.
+    /// The receive work, where it is done on the appliance's own CPUs.
     pub receiving: Option<Receiving>,
 }
 
@@ -87,7 +87,11 @@ impl Network {
 }
 
 fn open_xdp(options: &NetworkOptions) -> Result<Network, String> {
-    let wish = xdp::Options { ring: options.ring, buckets: BUCKETS, ..xdp::Options::default() };
+    let mode = match options.receive_here {
+        Some(_) => Receiving::mode(&interface_called(&options.interface)?),
+        None => xdp::Mode::Best,
+    };
+    let wish = xdp::Options { ring: options.ring, buckets: BUCKETS, mode, ..xdp::Options::default() };
     let mut device = xdp::open(&options.interface, &wish).map_err(|error| error.to_string())?;
     let end = device.ends.pop().ok_or("the device has no end")?;
     let interface = device.interface.clone();
@@ -95,8 +99,8 @@ fn open_xdp(options: &NetworkOptions) -> Result<Network, String> {
         let limit = options.linux_packets.map(Limit::per_second);
         device.limit(strangers, limit).map_err(|error| error.to_string())?;
     }
-    let receiving = options.receive_threads.map(|schedule| Receiving::start(&interface, schedule));
-    let receiving = receiving.transpose().map_err(|error| error.to_string())?;
+    let receiving =
+        options.receive_here.map(|schedule| Receiving::start(&interface, schedule)).transpose()?;
     let standing = Netlink::open().and_then(|mut kernel| kernel.standing(interface.index));
     let standing = link::served(standing.map_err(|error| error.to_string())?, true);
     if standing.addresses.is_empty() {
@@ -122,8 +126,7 @@ fn open_own(options: &NetworkOptions) -> Result<Network, String> {
             (end, own_mac(), 1500)
         }
         _ => {
-            let interface = Netlink::open().and_then(|mut kernel| kernel.interface(name));
-            let interface = interface.map_err(|error| error.to_string())?;
+            let interface = interface_called(name)?;
             let wish = packet::Options { addresses: vec![address.into()], ..packet::Options::default() };
             let end = packet::open(name, &wish).map_err(|error| error.to_string())?;
             (end, interface.mac.0, u16::try_from(interface.mtu).unwrap_or(u16::MAX))
@@ -133,6 +136,10 @@ fn open_own(options: &NetworkOptions) -> Result<Network, String> {
     let standing = Standing { addresses, gateway: options.gateway, gateway6: None };
     let link = Device { address: mac, mtu, gso: GSO, checksum_offload: true };
     assemble(end, tables_of(tables_in_memory(BUCKETS)?, [0; DEVICES])?, link, standing, false)
+}
+
+fn interface_called(name: &str) -> Result<Interface, String> {
+    Netlink::open().and_then(|mut kernel| kernel.interface(name)).map_err(|error| error.to_string())
 }
 
 /// `shared`: Linux has the addresses too.

@@ -1,28 +1,56 @@
-//! Who does the receive work of an appliance's interface: whatever CPU the packets come by, or threads of
-//! the kernel on the appliance's own CPUs (threaded NAPI), which then pays for all it receives.
-//! They are the interrupt of the appliance and come before it: what they only drop must not wait behind
-//! what they are to deliver.
+//! Who does the receive work of an appliance's interface: whatever CPU the packets come by, or the
+//! appliance's own CPUs, which then pay for all they receive. Where the driver has threads for it
+//! (threaded NAPI), these are the interrupt of the appliance and come before it: what they only drop must not
+//! wait behind what they are to deliver. On a veth Linux steers the packets to the CPUs instead, whose queue is as
+//! long as the machine says: a veth's own keeps 256 packets, too few for a flood while a hypervisor has the CPU.
 
 use rustix::thread::sched_getaffinity;
 use silk_device::napi::{self, NapiError, Schedule, Thread};
 use silk_device::netlink::Interface;
+use silk_device::steering::Steering;
+use silk_device::xdp::Mode;
 
-/// Threads that do the receive work while this lives; ordinary ones again when it goes.
+/// The receive work on the appliance's own CPUs while this lives; as it was when it goes.
 #[derive(Debug)]
-pub struct Receiving(Vec<Thread>);
+pub enum Receiving {
+    /// By threads of the kernel's.
+    Threads(Threads),
+    /// In softirqs, steered there.
+    Steered(Steering),
+}
+
+/// Threads that do the receive work, ordinary ones again when this goes.
+#[derive(Debug)]
+pub struct Threads(Vec<Thread>);
 
 impl Receiving {
-    /// Has the interface's receive work done by threads on the CPUs that this one may run on, scheduled
-    /// like this.
+    /// Where the XDP program has to run for this.
+    #[must_use]
+    pub fn mode(interface: &Interface) -> Mode {
+        if interface.veth { Mode::Generic } else { Mode::Best }
+    }
+
+    /// Has the interface's receive work done on the CPUs that this thread may run on, by threads scheduled like
+    /// this where it has some.
     ///
     /// # Errors
-    /// The interface has no threads, or the kernel refuses.
-    pub fn start(interface: &Interface, schedule: Schedule) -> Result<Self, NapiError> {
-        let threads = Self(napi::make_threaded(interface)?);
+    /// Why the kernel refuses, and what to do, as a sentence.
+    pub fn start(interface: &Interface, schedule: Schedule) -> Result<Self, String> {
         let cpus = own_cpus();
+        if interface.veth {
+            let steering = Steering::start(interface, &cpus);
+            return steering.map(Self::Steered).map_err(|error| error.to_string());
+        }
+        Threads::start(interface, schedule, &cpus).map(Self::Threads).map_err(|error| error.to_string())
+    }
+}
+
+impl Threads {
+    fn start(interface: &Interface, schedule: Schedule, cpus: &[usize]) -> Result<Self, NapiError> {
+        let threads = Self(napi::make_threaded(interface)?);
         for thread in &threads.0 {
             if !cpus.is_empty() {
-                thread.pin(&cpus)?;
+                thread.pin(cpus)?;
             }
             thread.schedule(schedule)?;
         }
@@ -30,7 +58,7 @@ impl Receiving {
     }
 }
 
-impl Drop for Receiving {
+impl Drop for Threads {
     fn drop(&mut self) {
         for thread in &self.0 {
             // One that is gone went with the interface.

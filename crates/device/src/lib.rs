@@ -41,6 +41,7 @@ mod pool;
 mod receive;
 mod segment;
 mod several;
+pub mod steering;
 mod sys;
 mod tables;
 pub mod tap;

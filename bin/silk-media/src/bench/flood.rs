@@ -4,6 +4,7 @@
 //! look at each packet of the flood.
 
 use super::Bench;
+use super::backlog::Backlog;
 use super::player::{Player, at, source};
 use super::table::{Goal, Samples};
 use crate::peers::Process;
@@ -30,13 +31,20 @@ enum Receiver {
     Player,
 }
 
+/// Ticks of `/proc/stat` in a second: what Linux tells user space, whatever its own are.
+const TICKS: f64 = 100.0;
+
 /// The stream's rate.
 const RATE: f64 = 30.0;
 
 /// A stream of `pictures` beside the flood, both ways.
 pub fn run(bench: &mut Bench<'_>, pictures: u64) -> Result<(), Trouble> {
+    let backlog = Backlog::long();
+    if backlog.is_none() {
+        bench.tell("this machine's queue of steered packets stays as it is: only root on the host sets it");
+    }
     for (receiver, whose) in [(Receiver::Sender, "sender's"), (Receiver::Player, "player's")] {
-        let (mut gone, mut speed) = (Samples::default(), Samples::default());
+        let (mut gone, mut speed, mut taken) = (Samples::default(), Samples::default(), Samples::default());
         for round in 0..bench.rounds {
             bench.tell(&format!(
                 "flood, received by the {whose} CPU, round {} of {}",
@@ -46,8 +54,14 @@ pub fn run(bench: &mut Bench<'_>, pictures: u64) -> Result<(), Trouble> {
             let one = one(bench, receiver, pictures)?;
             gone.add(one.gone as f64);
             speed.add(one.speed);
+            taken.add(one.taken);
         }
         bench.table.figure(&format!("flood, received by the {whose} CPU: packets/s"), "silk", &speed);
+        bench.table.figure(
+            &format!("flood, received by the {whose} CPU: share of the player's that a hypervisor took"),
+            "silk",
+            &taken,
+        );
         let what =
             format!("missed or lost of {pictures} at {RATE}/s beside the flood, received by the {whose} CPU");
         bench.table.judged(&what, &gone, Goal { must: 0.0, after: 0.0, more: false });
@@ -60,6 +74,8 @@ struct Flooded {
     gone: u64,
     /// Packets of the flood that arrived in a second.
     speed: f64,
+    /// How much of the player's CPU a hypervisor took, 0 to 1.
+    taken: f64,
 }
 
 fn one(bench: &Bench<'_>, receiver: Receiver, pictures: u64) -> Result<Flooded, Trouble> {
@@ -69,25 +85,26 @@ fn one(bench: &Bench<'_>, receiver: Receiver, pictures: u64) -> Result<Flooded, 
     let mut arguments = vec!["--from", &from, "--fps", &rate, "--priority", "40", "--ring", "4096"];
     arguments.extend(["--linux-packets", LINUX_PACKETS]);
     if let Receiver::Player = receiver {
-        arguments.push("--receive-threads");
+        arguments.push("--receive-here");
     }
     let player = Player::start(&rig.server, bench.cpu, bench.scratch, &arguments)?;
     let length = Duration::from_secs_f64(pictures as f64 / RATE);
     let flood = start(&rig, length + Duration::from_secs(2))?;
     sleep(Duration::from_secs(1));
-    let before = arrived(&rig);
+    let (before, taken) = (arrived(&rig), stolen(bench.cpu));
     let clip = bench.clip("Neptune")?;
     let arguments = ["--to", &SERVER.to_string(), "--port", &PORT.to_string(), "--fps", &rate];
     let mut source = source(&rig.client, &clip.file, &arguments)?;
     sleep(length);
     let speed = (arrived(&rig) - before) as f64 / length.as_secs_f64();
+    let taken = (stolen(bench.cpu) - taken) / length.as_secs_f64();
     source.ends(Duration::from_secs(10));
     drop(flood);
     let played = player.finish(Duration::from_secs(3))?;
     let figure = |name| played.figure("stream", name).unwrap_or(0);
     // What was neither shown nor counted never came.
     let gone = pictures.saturating_sub(figure("shown")).max(figure("missed") + figure("lost"));
-    Ok(Flooded { gone, speed })
+    Ok(Flooded { gone, speed, taken })
 }
 
 /// Floods the server from the sources' CPU for so long.
@@ -123,4 +140,12 @@ fn silk() -> Result<PathBuf, Trouble> {
 fn arrived(rig: &Rig) -> u64 {
     let told = rig.server.run("cat", [&format!("/sys/class/net/{INTERFACE}/statistics/rx_packets")]);
     told.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Seconds for which a hypervisor has had the CPU (proc(5), `steal`).
+fn stolen(cpu: &str) -> f64 {
+    let told = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let line = told.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")));
+    let ticks: f64 = line.and_then(|line| line.split(' ').nth(7)?.parse().ok()).unwrap_or(0.0);
+    ticks / TICKS
 }

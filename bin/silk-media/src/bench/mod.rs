@@ -3,6 +3,7 @@
 
 mod admission;
 mod apache;
+mod backlog;
 mod beside;
 mod deadlines;
 mod flood;

@@ -131,10 +131,14 @@ struct NetworkArguments {
     /// Packets of the receive ring, a power of two
     #[arg(long, value_name = "N", default_value_t = 4096)]
     ring: u32,
-    /// Have the receive work done by threads of the kernel on the player's own CPUs, before the player:
-    /// it pays for all it receives (`xdp`)
+    /// Have the receive work done on the player's own CPUs, before the player: it pays for all it receives
+    /// (`xdp`)
+    ///
+    /// By threads of the kernel; on a veth Linux steers the packets there instead. How much may wait for the
+    /// CPU then is the machine's to say: beside floods set net.core.netdev_max_backlog to 20000 and
+    /// net.core.flow_limit_cpu_bitmap to all CPUs.
     #[arg(long)]
-    receive_threads: bool,
+    receive_here: bool,
     /// Packets in a second that are left to Linux where no stream owns them; what is more is dropped at
     /// once, so that a flood costs little (`xdp`)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -145,7 +149,7 @@ impl NetworkArguments {
     /// What only one kind of device has is asked of no other.
     fn check(&self) -> Result<(), Trouble> {
         let asked =
-            [("--receive-threads", self.receive_threads), ("--linux-packets", self.linux_packets.is_some())];
+            [("--receive-here", self.receive_here), ("--linux-packets", self.linux_packets.is_some())];
         match asked.into_iter().find(|(_, asked)| *asked && !matches!(self.device, DeviceName::Xdp)) {
             Some((flag, _)) => Err(Trouble::Usage(format!("only `--device xdp` has {flag}: leave it out"))),
             None => Ok(()),

@@ -73,7 +73,7 @@ impl Session {
             address: options.network.address,
             gateway: options.network.gateway,
             ring: options.network.ring,
-            receive_threads: options.network.receive_threads.then(|| before(options.place.priority)),
+            receive_here: options.network.receive_here.then(|| before(options.place.priority)),
             linux_packets: options.network.linux_packets,
         });
         let text = options.graph.as_ref().map(|file| {

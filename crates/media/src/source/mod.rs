@@ -25,8 +25,12 @@ const MOST: u32 = 8192;
 /// Packets that may be sent before anything was heard (Scout §4.2: a queue has two places at
 /// least).
 const FIRST: u32 = 2;
-/// The shortest time after which a source that may send nothing asks whether it may.
-const ASK_LEAST: Duration = Duration::from_millis(100);
+/// The shortest time after which a source that may send nothing asks whether it may. A lost packet that was
+/// to be answered stops the stream for so long, and a lost question for twice that: a player who is eight
+/// pictures ahead must not miss one for it.
+const ASK_LEAST: Duration = Duration::from_millis(20);
+/// The same while no round trip is known.
+const ASK_FIRST: Duration = Duration::from_millis(100);
 /// The longest.
 const ASK_MOST: Duration = Duration::from_secs(1);
 /// Times the end of the stream is told, where nobody answers.
@@ -287,7 +291,10 @@ impl Source {
 
     /// How long to wait for a word before the player is asked for one.
     fn interval(&self) -> Duration {
-        let least = (Duration::from_nanos(self.smoothed) * 3).max(ASK_LEAST);
+        let least = match self.smoothed {
+            0 => ASK_FIRST,
+            known => (Duration::from_nanos(known) * 3).max(ASK_LEAST),
+        };
         (least * (1 << self.asks.min(8))).min(ASK_MOST)
     }
 

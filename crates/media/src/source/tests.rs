@@ -162,6 +162,24 @@ fn who_hears_nothing_asks_and_gives_up_in_the_end() {
 }
 
 #[test]
+fn over_a_known_short_round_trip_it_asks_before_the_player_runs_out_of_pictures() {
+    let mut source = Source::new(free(), millis(0));
+    let sent = burst(&mut source, millis(0));
+    source.hear(millis(1), &bytes(&word(&sent[1], 4)));
+    assert_eq!(burst(&mut source, millis(1)).len(), 4);
+    let mut asked = Vec::new();
+    let mut now = millis(1);
+    while now < millis(200) {
+        match source.next(now, Some(&CLIP)) {
+            Act::Wait(at) => now = at,
+            Act::Ask(_) => asked.push(now.millis()),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(asked, [21, 61, 141]);
+}
+
+#[test]
 fn a_player_that_stops_or_is_told_the_end_ends_it() {
     let mut source = Source::new(free(), millis(0));
     let sent = burst(&mut source, millis(0));
