@@ -259,6 +259,9 @@ pub unsafe fn connect(socket: &'static Socket, addr: *const sockaddr, len: sockl
     if !socket.is(shape::DATAGRAM) && groups::is_broadcast(peer) {
         return Err(libc::ENETUNREACH);
     }
+    if socket.settings.has_flag(flag::ONLY_INET6) && peer.is_ipv4() && peer != ANY {
+        return Err(libc::ENETUNREACH);
+    }
     if socket.is(shape::DATAGRAM) && socket.is_served() && !datagram_io::may_send_to(socket, peer) {
         return Err(libc::EACCES);
     }

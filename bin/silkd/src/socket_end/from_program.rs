@@ -1,0 +1,83 @@
+//! The half of a socket's end that comes from the program: what it has written, what of it was sent, and
+//! what is done with.
+
+use super::side::Side;
+use silk_path::Outgoing;
+use silk_stream::used;
+use std::sync::atomic::Ordering::{Release, SeqCst};
+
+/// What comes from the program.
+pub struct FromProgram {
+    pub(super) side: Side,
+    /// Bytes done with: `N_read`. Ours alone; the slot has a copy.
+    pub(super) read: u32,
+    /// How far the program had written when we last looked. Never moves backwards, whatever
+    /// the program says, and never more than the ring's size ahead of `read`.
+    pub(super) write: u32,
+    /// How far the bytes have been sent once at least: between `read` and `write`.
+    pub(super) sent: u32,
+    /// The bytes not yet sent from which on the socket is not writable (`TCP_NOTSENT_LOWAT`).
+    pub(super) not_sent: u32,
+}
+
+impl FromProgram {
+    pub fn look(&mut self) -> bool {
+        let claimed = used(self.side.slot().tx_write.load(SeqCst), self.read, self.side.size);
+        let known = self.write.wrapping_sub(self.read);
+        if claimed > known {
+            self.write = self.read.wrapping_add(claimed);
+        }
+        claimed > known
+    }
+
+    /// What the program wrote beyond what was sent is half of what it may be, as Linux wants it
+    /// before it wakes a writer.
+    pub fn sends_enough(&self) -> bool {
+        let waits = self.side.slot().tx_write.load(SeqCst).wrapping_sub(self.sent);
+        self.not_sent == u32::MAX || u64::from(waits) * 2 < u64::from(self.not_sent)
+    }
+
+    pub fn show_sent(&mut self) {
+        if self.not_sent != u32::MAX {
+            self.side.slot().tx_sent.store(self.sent, SeqCst);
+            self.side.news = true;
+        }
+    }
+
+    pub fn give_back(&mut self, read: u32) {
+        self.read = read;
+        if used(self.sent, read, self.side.size) != self.sent.wrapping_sub(read) {
+            // What is gone was sent.
+            self.sent = read;
+            self.show_sent();
+        }
+        self.side.slot().tx_read.store(read, Release);
+        self.side.news = true;
+    }
+}
+
+impl Outgoing for FromProgram {
+    fn len(&self) -> usize {
+        self.write.wrapping_sub(self.read) as usize
+    }
+
+    fn peek(&self, offset: usize, len: usize) -> [&[u8]; 2] {
+        let there = self.len();
+        let offset = offset.min(there);
+        self.side.bytes().peek(self.read.wrapping_add(offset as u32), len.min(there - offset))
+    }
+
+    fn consume(&mut self, n: usize) {
+        let n = n.min(self.len());
+        if n > 0 {
+            self.give_back(self.read.wrapping_add(n as u32));
+        }
+    }
+
+    fn sent(&mut self, n: usize) {
+        let sent = self.read.wrapping_add(n.min(self.len()) as u32);
+        if std::mem::replace(&mut self.sent, sent) != sent {
+            self.show_sent();
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! One ring of a socket, with where it lies in the arena.
+
+use silk_stream::{Arena, Bytes, RingPlace, Slot};
+use std::sync::Arc;
+
+/// Bytes of a cache line, of which all rings have whole ones.
+const LINE: u64 = 64;
+
+/// One ring of a socket, as its daemon's end sees it.
+pub(super) struct Side {
+    pub arena: Arc<Arena>,
+    pub slot: u32,
+    /// Where the ring lies in the arena, in cache lines.
+    pub place: u32,
+    /// Its bytes.
+    pub size: u32,
+    /// The program has not been told of all that has come, or that there is more room.
+    pub news: bool,
+}
+
+impl Side {
+    /// `None` where there is no such ring in the arena.
+    pub fn new(arena: &Arc<Arena>, slot: u32, ring: RingPlace) -> Option<Self> {
+        arena.ring(ring.place, ring.size)?;
+        let place = u32::try_from(ring.place / LINE).ok().filter(|_| ring.place.is_multiple_of(LINE))?;
+        Some(Self { arena: arena.clone(), slot, place, size: ring.size, news: false })
+    }
+
+    pub fn ring(&self) -> RingPlace {
+        RingPlace { place: u64::from(self.place) * LINE, size: self.size }
+    }
+
+    pub fn slot(&self) -> &Slot {
+        self.arena.slot(self.slot).expect("checked when the end was made; arenas do not shrink")
+    }
+
+    pub fn bytes(&self) -> Bytes<'_> {
+        self.arena.ring(self.ring().place, self.size).expect("checked when the end was made")
+    }
+}

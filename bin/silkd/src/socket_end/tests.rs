@@ -1,0 +1,193 @@
+//! A socket's end beside a program that behaves and one that does not.
+
+use super::*;
+use silk_stream::{Pool, Sizes};
+
+fn end() -> SocketEnd {
+    let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1, huge_pages: false }).unwrap();
+    let mut pool = Pool::new(arena.clone());
+    let slot = pool.take_slot().unwrap();
+    let rings = Rings { rx: pool.take_ring(4096).unwrap(), tx: pool.take_ring(4096).unwrap() };
+    SocketEnd::new(&arena, SocketName { family: 0, slot }, rings).unwrap()
+}
+
+/// Each connection has one. What is beyond 104 bytes takes the C library's allocator 128 for each.
+#[test]
+fn an_end_is_small() {
+    assert!(size_of::<SocketEnd>() <= 104, "{}", size_of::<SocketEnd>());
+}
+
+#[test]
+fn what_the_program_writes_is_there_until_it_is_consumed() {
+    let mut end = end();
+    end.from_program.side.bytes().write(0, b"hello");
+    end.slot().tx_write.store(5, SeqCst);
+    assert!(end.look());
+    assert!(!end.look());
+    let (_, outgoing) = end.split();
+    assert_eq!(outgoing.peek(1, 9).concat(), b"ello");
+    outgoing.consume(2);
+    assert_eq!(outgoing.len(), 3);
+    assert_eq!(end.slot().tx_read.load(SeqCst), 2);
+}
+
+#[test]
+fn a_receive_ring_that_was_read_and_is_idle_gives_its_memory_back() {
+    let mut end = end();
+    assert_eq!(end.split().0.write(b"hello"), 5);
+    assert_eq!([end.give_back(), end.give_back()], [false, false], "not read yet");
+    end.slot().rx_read.store(5, SeqCst);
+    assert_eq!(end.to_program.side.bytes().peek(0, 5).concat(), b"hello");
+    assert_eq!([end.give_back(), end.give_back()], [true, false]);
+    assert_eq!(end.to_program.side.bytes().peek(0, 5).concat(), [0; 5]);
+    assert_eq!(end.split().0.write(b"more"), 4);
+    assert_eq!(end.to_program.side.bytes().peek(5, 4).concat(), b"more");
+    end.slot().rx_read.store(9, SeqCst);
+    assert_eq!([end.give_back(), end.give_back()], [false, true], "what just came is not idle");
+}
+
+#[test]
+fn a_program_that_takes_bytes_back_or_claims_too_many_changes_nothing_else() {
+    let mut end = end();
+    end.slot().tx_write.store(100, SeqCst);
+    end.look();
+    end.slot().tx_write.store(50, SeqCst);
+    end.look();
+    assert_eq!(end.split().1.len(), 100);
+    end.slot().tx_write.store(u32::MAX, SeqCst);
+    end.look();
+    assert_eq!(end.split().1.len(), 4096);
+    end.slot().rx_read.store(77, SeqCst);
+    assert_eq!(end.split().0.room(), 0);
+}
+
+#[test]
+fn a_reader_is_woken_at_its_level_and_once() {
+    let mut end = end();
+    end.slot().wake_read.store(4, SeqCst);
+    end.slot().waiting.store(waiting::READ, SeqCst);
+    end.split().0.write(b"abc");
+    assert_eq!(end.take_news(), Some(Wake { threads: false, bells: true }));
+    end.split().0.write(b"d");
+    assert_eq!(end.take_news(), Some(Wake { threads: true, bells: true }));
+    assert_eq!(end.take_news(), None);
+    assert_eq!(end.slot().waiting.load(SeqCst), 0);
+}
+
+#[test]
+fn a_smaller_receive_buffer_offers_less_and_takes_what_was_offered() {
+    let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1, huge_pages: false }).unwrap();
+    let mut pool = Pool::new(arena.clone());
+    let slot = pool.take_slot().unwrap();
+    let rings = Rings { rx: pool.take_ring(16384).unwrap(), tx: pool.take_ring(4096).unwrap() };
+    let mut end = SocketEnd::new(&arena, SocketName { family: 0, slot }, rings).unwrap();
+    end.slot().receive_limit.store(1, SeqCst);
+    end.limit_receiving();
+    assert_eq!(end.split().0.room(), 4096);
+    assert_eq!(end.split().0.write(&[7; 8000]), 8000);
+    assert_eq!(end.split().0.room(), 0);
+    assert!(!end.ask_for_room());
+    assert_eq!(end.slot().rx_note.load(SeqCst), 12288 + 2048);
+    end.slot().rx_read.store(6000, SeqCst);
+    assert_eq!(end.split().0.room(), 2096);
+    assert!(!end.ask_for_room());
+    assert_eq!(end.slot().rx_note.load(SeqCst), 0, "there is room enough");
+    end.slot().receive_limit.store(0, SeqCst);
+    end.limit_receiving();
+    assert_eq!(end.split().0.room(), 16384 - 2000);
+}
+
+// RFC 9293 MUST-47, SHLD-20.
+#[test]
+fn an_error_that_ends_nothing_is_told_to_whoever_asked_for_it() {
+    let mut end = end();
+    end.note_soft_error(libc::EHOSTUNREACH);
+    assert_eq!((end.slot().error.load(SeqCst), end.take_news()), (0, None));
+    end.slot().wishes.put(wish::SOFT_ERRORS, 1);
+    end.slot().waiting.store(waiting::READ, SeqCst);
+    end.slot().wake_read.store(1, SeqCst);
+    end.note_soft_error(libc::EHOSTUNREACH);
+    assert_eq!(end.slot().error.load(SeqCst), libc::EHOSTUNREACH.unsigned_abs());
+    assert_eq!(end.take_news(), Some(Wake { threads: true, bells: true }));
+    assert_eq!(end.slot().status.load(SeqCst) & status::FAILED, 0);
+}
+
+#[test]
+fn a_silent_peer_is_told_as_what_the_network_said_last() {
+    for (said, acknowledged, errno) in [
+        (0, false, libc::ETIMEDOUT),
+        (libc::EHOSTUNREACH, false, libc::EHOSTUNREACH),
+        (libc::EHOSTUNREACH, true, libc::ETIMEDOUT),
+    ] {
+        let mut end = end();
+        end.note_soft_error(said);
+        if acknowledged {
+            end.forget_soft_error();
+        }
+        end.time_out();
+        assert_eq!(end.slot().error.load(SeqCst), errno.unsigned_abs());
+    }
+}
+
+#[test]
+fn a_reset_behind_the_peers_end_breaks_the_pipe_of_who_still_writes() {
+    for (peer_ended, finished, errno) in
+        [(false, false, libc::ECONNRESET), (true, false, libc::EPIPE), (true, true, libc::ECONNRESET)]
+    {
+        let mut end = end();
+        end.change_status(if peer_ended { status::PEER_FIN } else { 0 }, 0);
+        if finished {
+            end.finish();
+        }
+        end.reset();
+        assert_eq!(end.slot().error.load(SeqCst), errno.unsigned_abs());
+    }
+}
+
+#[test]
+fn a_writer_that_limits_what_is_not_sent_is_woken_when_half_of_it_is() {
+    let mut end = end();
+    end.slot().wishes.put(wish::NOT_SENT, 1000);
+    end.limit_not_sent();
+    end.slot().tx_write.store(1200, SeqCst);
+    end.look();
+    let waits = |end: &SocketEnd| {
+        end.slot().waiting.store(waiting::WRITE, SeqCst);
+        end.slot().wake_write.store(1, SeqCst);
+    };
+    waits(&end);
+    end.from_program.sent(700);
+    assert_eq!(end.slot().tx_sent.load(SeqCst), 700);
+    assert_eq!(end.take_news(), Some(Wake { threads: false, bells: true }), "500 are not sent");
+    end.from_program.sent(701);
+    assert_eq!(end.take_news(), Some(Wake { threads: true, bells: true }));
+    // What is acknowledged was sent, whoever sent it.
+    waits(&end);
+    end.from_program.consume(1200);
+    assert_eq!((end.slot().tx_sent.load(SeqCst), end.slot().tx_read.load(SeqCst)), (1200, 1200));
+    assert_eq!(end.take_news(), Some(Wake { threads: true, bells: true }));
+}
+
+#[test]
+fn a_service_is_new_once() {
+    let mut end = end();
+    assert_eq!(end.new_service(), None);
+    end.slot().service.store(0x48, SeqCst);
+    assert_eq!([end.new_service(), end.new_service()], [Some(0x48), None]);
+    end.slot().service.store(0, SeqCst);
+    assert_eq!(end.new_service(), Some(0));
+}
+
+#[test]
+fn datagrams_pass_in_both_directions_and_a_malformed_one_empties_the_ring() {
+    let mut end = end();
+    let peer = "10.0.0.9:53".parse().unwrap();
+    assert!(end.push_datagram(peer, &[b"query"]));
+    let ring = end.from_program.side.bytes();
+    let write = silk_stream::push_datagram(ring, 0, 4096, peer, 0, &[b"answer"]).unwrap();
+    end.slot().tx_write.store(write + 8, SeqCst);
+    let mut seen = Vec::new();
+    while end.pop_datagram(|to, parts| seen.push((to.peer, parts.concat()))) {}
+    assert_eq!(seen, [(peer, b"answer".to_vec())]);
+    assert_eq!(end.slot().tx_read.load(SeqCst), write + 8);
+}

@@ -1,0 +1,47 @@
+//! The half of a socket's end that goes to the program: what has arrived, and how much room a peer is
+//! offered.
+
+use super::side::Side;
+use silk_path::Incoming;
+use silk_stream::free;
+use std::sync::atomic::Ordering::{Release, SeqCst};
+
+/// What goes to the program.
+pub struct ToProgram {
+    pub(super) side: Side,
+    /// Bytes written so far: `N_write`. Ours alone; the slot has a copy.
+    pub(super) write: u32,
+    /// The most unread bytes the peer is offered room for (`SO_RCVBUF`).
+    pub(super) limit: u32,
+    /// `write` when somebody last looked for what is idle.
+    pub(super) looked_at: u32,
+    /// `write` when the ring last gave its memory back.
+    pub(super) empty_at: u32,
+}
+
+impl ToProgram {
+    pub fn free(&self) -> u32 {
+        free(self.write, self.side.slot().rx_read.load(SeqCst), self.side.size)
+    }
+
+    pub fn advance(&mut self, write: u32) {
+        self.write = write;
+        self.side.slot().rx_write.store(write, Release);
+        self.side.news = true;
+    }
+}
+
+impl Incoming for ToProgram {
+    fn room(&self) -> usize {
+        self.free().saturating_sub(self.side.size - self.limit) as usize
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> usize {
+        let taken = bytes.len().min(self.free() as usize);
+        if taken > 0 {
+            self.side.bytes().write(self.write, &bytes[..taken]);
+            self.advance(self.write.wrapping_add(taken as u32));
+        }
+        taken
+    }
+}
