@@ -5,8 +5,8 @@
 
 use crate::command::Event;
 use silk_control::Reply;
+use silk_stream::mail::Sender;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 
 /// What a lifeline of the control thread's is to be told, once every order that holds it was obeyed.
@@ -53,38 +53,38 @@ impl Drop for Answer {
 mod tests {
     use super::*;
     use rustix::event::{EventfdFlags, eventfd};
-    use std::sync::mpsc::{Receiver, channel};
+    use silk_stream::mail::{Receiver, mail};
 
     fn answer() -> (Arc<Answer>, Receiver<Event>) {
-        let (events, heard) = channel();
+        let (events, heard) = mail();
         let control = Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap());
         (Answer::to(7, &events, &control), heard)
     }
 
     #[test]
     fn the_last_of_several_to_obey_gives_it() {
-        let (answer, heard) = answer();
+        let (answer, mut heard) = answer();
         let orders = [answer.clone(), answer.clone()];
         assert_eq!(answer.leave(Reply::Done), None);
         let [first, last] = orders;
         drop(first);
-        assert!(heard.try_recv().is_err());
+        assert!(heard.receive().is_err());
         drop(last);
-        assert!(matches!(heard.try_recv(), Ok(Event::Answered { peer: 7, reply: Reply::Done })));
+        assert!(matches!(heard.receive(), Ok(Event::Answered { peer: 7, reply: Reply::Done })));
     }
 
     #[test]
     fn what_nobody_has_to_obey_is_answered_at_once() {
-        let (answer, heard) = answer();
+        let (answer, mut heard) = answer();
         assert_eq!(answer.leave(Reply::Done), Some(Reply::Done));
-        assert!(heard.try_recv().is_err());
+        assert!(heard.receive().is_err());
     }
 
     #[test]
     fn orders_of_a_refused_request_say_nothing() {
-        let (answer, heard) = answer();
+        let (answer, mut heard) = answer();
         let order = answer.clone();
         drop((answer, order));
-        assert!(heard.try_recv().is_err());
+        assert!(heard.receive().is_err());
     }
 }

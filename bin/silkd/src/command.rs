@@ -10,12 +10,13 @@ use crate::scout::Recipe;
 use silk_control::{Refusal, Reply, Report, SlotNumber};
 use silk_device::netlink::Standing;
 use silk_path::Endpoint;
+use silk_stream::mail::{Receiver, Sender, Undelivered, mail};
 use silk_stream::{Arena, RingPlace, wake};
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::sync::mpsc::{Receiver, SendError, Sender, channel};
+use std::thread::Thread;
 
 /// A family's place in every executor's tables.
 pub type FamilyIndex = u32;
@@ -237,7 +238,12 @@ pub enum Command {
     Classes(Arc<Classes>),
     /// Say what you are doing: the report, and for each of its paths the family and the
     /// process that hold it, zero for none.
-    Report(Sender<(Report, Vec<Holder>)>),
+    Report {
+        /// Where to.
+        to: Sender<(Report, Vec<Holder>)>,
+        /// Who waits for it.
+        waiting: Thread,
+    },
     /// The daemon ends: reset everything, then return.
     Stop,
 }
@@ -302,7 +308,7 @@ impl Orders {
     /// A way to give orders, and the executor's end of it. `event` is what the executor
     /// sleeps on.
     pub fn new(event: Arc<OwnedFd>) -> (Self, Receiver<Command>) {
-        let (queue, orders) = channel();
+        let (queue, orders) = mail();
         (Self { queue, event }, orders)
     }
 
@@ -310,7 +316,7 @@ impl Orders {
     ///
     /// # Errors
     /// The executor has ended.
-    pub fn give(&self, command: Command) -> Result<(), SendError<Command>> {
+    pub fn give(&self, command: Command) -> Result<(), Undelivered<Command>> {
         self.queue.send(command)?;
         wake::notify(self.event.as_fd());
         Ok(())

@@ -11,6 +11,7 @@ use silk_device::Frame;
 use silk_instant::Instant;
 use silk_path::classify::{Verdict, skip_extensions};
 use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, PathId, Wishes};
+use silk_stream::mail::Sender;
 use silk_stream::{Datagram, request, status};
 use silk_wire::{eth, ipv4, ipv6, ndp};
 use std::net::Ipv4Addr;
@@ -18,7 +19,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::mpsc::Sender;
 
 /// Frames, and connections over Linux, that may be on their way to another domain.
 const FORWARDED: usize = 256;

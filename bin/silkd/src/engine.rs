@@ -20,13 +20,13 @@ use silk_instant::Instant;
 use silk_path::classify::Tables;
 use silk_path::{Bell, DropReason, Event, Outcome, PathId, Paths, Ticket};
 use silk_sched::Policy;
+use silk_stream::mail::Sender;
 use silk_stream::status;
 use silk_tcp::Algorithm;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 
 /// Messages of one path before the policy is asked again.
 pub(crate) const BURST: usize = 16;

@@ -13,9 +13,9 @@ use crate::sys;
 use silk_executor::{BATCH, clock};
 use silk_instant::Instant;
 use silk_stream::Arena;
+use silk_stream::mail::{Nothing, Receiver};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::fence;
-use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 /// Activities between two looks at the ring.
@@ -132,13 +132,13 @@ impl Executor {
     /// Obeys what the control thread has ordered; `false` when it is the end.
     fn take_orders(&mut self) -> bool {
         loop {
-            match self.orders.try_recv() {
-                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => {
+            match self.orders.receive() {
+                Ok(Command::Stop) | Err(Nothing::Ever) => {
                     self.stop();
                     return false;
                 }
                 Ok(command) => self.obey(command),
-                Err(TryRecvError::Empty) => return true,
+                Err(Nothing::Yet) => return true,
             }
         }
     }
@@ -209,8 +209,9 @@ impl Executor {
             }
             Command::Classes(classes) => engine.set_classes(classes),
             Command::Routes(standings) => engine.follow(&standings, now),
-            Command::Report(to) => {
+            Command::Report { to, waiting } => {
                 let _ = to.send(engine.report());
+                waiting.unpark();
             }
             Command::Stop => {}
         }

@@ -3,8 +3,12 @@
 use crate::command::Command;
 use crate::server::Server;
 use silk_control::{Reply, Report, ThreadReport, UnservedReport};
-use std::sync::mpsc::channel;
-use std::time::Duration;
+use silk_stream::mail::{Nothing, Receiver, mail};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long an executor may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Server {
     /// Collects what the executors know and sends it in parts that fit a message.
@@ -22,13 +26,13 @@ impl Server {
     }
 
     pub(crate) fn collect(&self) -> Report {
-        let (to_us, reports) = channel();
-        self.tell_all(|| Command::Report(to_us.clone()));
+        let (to_us, mut reports) = mail();
+        self.tell_all(|| Command::Report { to: to_us.clone(), waiting: thread::current() });
         drop(to_us);
         let mut whole = Report::default();
         // An executor that does not answer in time is left out rather than waited for.
         for _ in &self.orders {
-            let Ok((mut part, holders)) = reports.recv_timeout(Duration::from_secs(2)) else { break };
+            let Some((mut part, holders)) = next(&mut reports, PATIENCE) else { break };
             for (path, (family, process)) in part.paths.iter_mut().zip(holders) {
                 let process = self.families.get(&family).and_then(|f| f.processes.get(&process));
                 path.pid = process.and_then(|p| p.pid).unwrap_or(0);
@@ -51,5 +55,19 @@ impl Server {
             })
             .collect();
         whole
+    }
+}
+
+/// What comes next, within so long; whoever sends it unparks this thread.
+fn next<T>(messages: &mut Receiver<T>, patience: Duration) -> Option<T> {
+    let end = Instant::now() + patience;
+    loop {
+        match messages.receive() {
+            Ok(message) => return Some(message),
+            Err(Nothing::Ever) => return None,
+            Err(Nothing::Yet) => thread::park_timeout(
+                end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?,
+            ),
+        }
     }
 }

@@ -18,12 +18,12 @@ use rustix::net::{
 use silk_control::{Lifeline, Received, Refusal, Reply, Request, WireError};
 use silk_device::netlink::{Finder, Found};
 use silk_path::classify::Tables;
+use silk_stream::mail::{Receiver, Sender};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
 /// epoll data of what is no lifeline.
@@ -229,7 +229,7 @@ impl Server {
     }
 
     fn take_events(&mut self) {
-        while let Ok(event) = self.events.try_recv() {
+        while let Ok(event) = self.events.receive() {
             match event {
                 Event::ListenerFree { name, listener } => {
                     let Some(family) = self.families.get_mut(&name.family) else { continue };

@@ -19,13 +19,13 @@ use crate::watchdog::{self, Watched};
 use silk_config::{Config, Device, HugePages, Policy, Source};
 use silk_device::{End, Receive, Transmit, netlink, several};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
+use silk_stream::mail::mail;
 use silk_stream::wake;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
 /// Why the daemon did not start, or ended.
@@ -64,7 +64,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let neighbours: Result<Vec<_>, _> =
         opened.interfaces.iter().copied().map(netlink::Finder::open).collect();
     let neighbours = neighbours.map_err(|error| machine(error.to_string()))?;
-    let events = channel();
+    let events = mail();
     let event = wake::event().map(Arc::new).map_err(|e| machine(format!("no eventfd: {e}")))?;
     let ends = std::mem::take(&mut opened.ends);
     let (orders, threads) = executors(&settings, &opened, ends, &events.0, &event).map_err(machine)?;
@@ -175,7 +175,7 @@ fn executors(
     settings: &Settings,
     opened: &Opened,
     ends: Vec<Vec<End>>,
-    events: &std::sync::mpsc::Sender<crate::command::Event>,
+    events: &silk_stream::mail::Sender<crate::command::Event>,
     control_event: &Arc<std::os::fd::OwnedFd>,
 ) -> Result<Started, String> {
     let failed = |e: std::io::Error| format!("an executor cannot start: {e}");

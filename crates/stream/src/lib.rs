@@ -17,7 +17,10 @@
 //! | `waiting_for_IO` | [`Slot::waiting`] |
 //! | `active`, `B_start` | [`Doorbell::sleeping`]; [`Slot::rx_note`] |
 //!
-//! `unsafe` is used to map memory and to copy bytes in and out of it, nowhere else.
+//! [`mail`] is what the threads of the daemon tell each other by: like everything here it lets no side wait for
+//! another.
+//!
+//! `unsafe` is used to map memory, to copy bytes in and out of it, and for the letters of `mail`, nowhere else.
 
 mod accept;
 #[cfg(not(loom))]
@@ -27,6 +30,7 @@ mod datagram;
 mod dirty;
 mod errors;
 mod layout;
+pub mod mail;
 #[cfg(not(loom))]
 mod ring;
 mod sync;
