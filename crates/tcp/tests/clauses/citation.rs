@@ -50,7 +50,7 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) {
 /// The citations of one file.
 pub fn in_source(file: &Path, text: &str) -> Vec<Citation> {
     let tests_only = file.iter().any(|part| part == "tests")
-        || file.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("_tests"));
+        || file.file_stem().is_some_and(|stem| stem == "tests" || stem.to_string_lossy().ends_with("_tests"));
     let mut citations = Vec::new();
     let mut comment = Comment::default();
     let (mut item, mut test) = (String::new(), tests_only);
