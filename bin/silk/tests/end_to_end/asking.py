@@ -86,11 +86,11 @@ def answer(connection, words):
 
 def work(seconds):
     """Computes without sleeping until it has lost its real-time priority, at most so long. Who is not
-    real-time works for a tenth of it."""
-    began = time.monotonic()
+    real-time works for a tenth of it. By its own time on a CPU: a hypervisor's does not count."""
+    began = time.thread_time()
     if os.sched_getscheduler(0) == os.SCHED_OTHER:
         seconds /= 10
-    while time.monotonic() - began < seconds:
+    while time.thread_time() - began < seconds:
         if seconds > 5 and os.sched_getscheduler(0) == os.SCHED_OTHER:
             return "demoted"
     return "worked"
