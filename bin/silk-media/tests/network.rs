@@ -107,6 +107,24 @@ fn every_picture_comes_by_mflow_and_the_player_ends_with_the_stream() {
 }
 
 #[test]
+fn a_player_that_receives_itself_is_steered_its_packets_and_leaves_the_interface_as_it_was() {
+    let Some(stage) = Stage::set() else { return };
+    let file = format!("/sys/class/net/{INTERFACE}/queues/rx-0/rps_cpus");
+    let mask = || {
+        let told = stage.rig.server.run("cat", [&file]).unwrap();
+        u32::from_str_radix(told.trim().rsplit(',').next().unwrap(), 16).unwrap()
+    };
+    assert_eq!(mask(), 0);
+    let mut player = stage.player(&["--receive-here", "--cpu", "0"]);
+    assert_eq!(mask(), 1, "CPU 0 is not who receives");
+    stage.send(&["--to", &SERVER.to_string()]);
+    assert!(player.wait(Duration::from_secs(60)).is_some(), "the player goes on after the stream's end");
+    let stream = &stage.played()["streams"][0];
+    assert_eq!((came(stream), stream["lost"].as_u64()), (PICTURES, Some(0)), "{stream}");
+    assert_eq!(mask(), 0, "it leaves the packets steered");
+}
+
+#[test]
 fn checksums_are_verified_while_the_data_are_read_and_on_their_own() {
     let Some(stage) = Stage::set() else { return };
     // Else the cable hands packets over without sums.

@@ -38,6 +38,12 @@ impl Receiving {
     pub fn start(interface: &Interface, schedule: Schedule) -> Result<Self, String> {
         let cpus = own_cpus();
         if interface.veth {
+            if cpus.is_empty() {
+                return Err(
+                    "the kernel does not say on which CPUs this runs, so packets cannot be steered there"
+                        .into(),
+                );
+            }
             let steering = Steering::start(interface, &cpus);
             return steering.map(Self::Steered).map_err(|error| error.to_string());
         }

@@ -40,6 +40,7 @@ pub mod packet;
 mod pool;
 mod receive;
 mod segment;
+pub mod settings;
 mod several;
 pub mod steering;
 mod sys;

@@ -8,6 +8,7 @@
 //! others nothing, even while the CPU is gone for milliseconds, as in a virtual machine it may be.
 
 use crate::netlink::Interface;
+use crate::settings::Settings;
 use std::fmt;
 use std::fmt::Write as _;
 use std::fs;
@@ -17,8 +18,7 @@ use std::path::{Path, PathBuf};
 /// An interface's steering; what it was before is put back when this goes.
 #[derive(Debug)]
 pub struct Steering {
-    // The masks' files, and what they said.
-    before: Vec<(PathBuf, String)>,
+    _masks: Settings,
 }
 
 /// Why an interface's packets cannot be steered.
@@ -75,27 +75,16 @@ impl Steering {
             return Err(SteeringError::Elsewhere { name: interface.name.clone() });
         }
         let mask = mask(cpus);
-        let mut steering = Self { before: Vec::new() };
-        for file in masks(&folder.join("queues"))? {
-            let was = read(&file)?;
-            fs::write(&file, &mask).map_err(|source| SteeringError::File { file: file.clone(), source })?;
-            steering.before.push((file, was));
+        let mut masks = Settings::default();
+        for file in mask_files(&folder.join("queues"))? {
+            masks.set(&file, &mask).map_err(|source| SteeringError::File { file, source })?;
         }
-        Ok(steering)
-    }
-}
-
-impl Drop for Steering {
-    fn drop(&mut self) {
-        for (file, was) in &self.before {
-            // One that is gone went with the interface.
-            let _ = fs::write(file, was);
-        }
+        Ok(Self { _masks: masks })
     }
 }
 
 /// The file of each receive queue's mask.
-fn masks(queues: &Path) -> Result<Vec<PathBuf>, SteeringError> {
+fn mask_files(queues: &Path) -> Result<Vec<PathBuf>, SteeringError> {
     let failed = |source| SteeringError::File { file: queues.to_owned(), source };
     let mut files = Vec::new();
     for queue in fs::read_dir(queues).map_err(failed)? {

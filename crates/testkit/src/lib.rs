@@ -1,7 +1,8 @@
-//! What tests and experiments share: hosts to run real programs on, one of those programs, and the weather
-//! between hosts. What is about weather is pure: time and the seed are arguments.
+//! What tests and experiments share: hosts to run real programs on, one of those programs, how a CPU spends its
+//! time, and the weather between hosts. What is about weather is pure: time and the seed are arguments.
 
 pub mod apache;
 pub mod dice;
 pub mod emulator;
 pub mod netns;
+pub mod ticks;

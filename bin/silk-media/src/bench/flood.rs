@@ -4,12 +4,13 @@
 //! look at each packet of the flood.
 
 use super::Bench;
-use super::backlog::Backlog;
+use super::backlog;
 use super::player::{Player, at, source};
 use super::table::{Goal, Samples};
 use crate::peers::Process;
 use crate::trouble::Trouble;
 use silk_testkit::netns::{INTERFACE, Rig, SERVER};
+use silk_testkit::ticks::Ticks;
 use std::env::current_exe;
 use std::fs;
 use std::path::PathBuf;
@@ -31,17 +32,14 @@ enum Receiver {
     Player,
 }
 
-/// Ticks of `/proc/stat` in a second: what Linux tells user space, whatever its own are.
-const TICKS: f64 = 100.0;
-
 /// The stream's rate.
 const RATE: f64 = 30.0;
 
 /// A stream of `pictures` beside the flood, both ways.
 pub fn run(bench: &mut Bench<'_>, pictures: u64) -> Result<(), Trouble> {
-    let backlog = Backlog::long();
-    if backlog.is_none() {
-        bench.tell("this machine's queue of steered packets stays as it is: only root on the host sets it");
+    let backlog = backlog::long();
+    if let Err(error) = &backlog {
+        bench.tell(&format!("the machine's queue of steered packets stays as it is: {error}"));
     }
     for (receiver, whose) in [(Receiver::Sender, "sender's"), (Receiver::Player, "player's")] {
         let (mut gone, mut speed, mut taken) = (Samples::default(), Samples::default(), Samples::default());
@@ -91,13 +89,13 @@ fn one(bench: &Bench<'_>, receiver: Receiver, pictures: u64) -> Result<Flooded, 
     let length = Duration::from_secs_f64(pictures as f64 / RATE);
     let flood = start(&rig, length + Duration::from_secs(2))?;
     sleep(Duration::from_secs(1));
-    let (before, taken) = (arrived(&rig), stolen(bench.cpu));
+    let (before, taken) = (arrived(&rig), Ticks::now(bench.cpu));
     let clip = bench.clip("Neptune")?;
     let arguments = ["--to", &SERVER.to_string(), "--port", &PORT.to_string(), "--fps", &rate];
     let mut source = source(&rig.client, &clip.file, &arguments)?;
     sleep(length);
     let speed = (arrived(&rig) - before) as f64 / length.as_secs_f64();
-    let taken = (stolen(bench.cpu) - taken) / length.as_secs_f64();
+    let taken = Ticks::now(bench.cpu).since(&taken).stolen_share();
     source.ends(Duration::from_secs(10));
     drop(flood);
     let played = player.finish(Duration::from_secs(3))?;
@@ -140,12 +138,4 @@ fn silk() -> Result<PathBuf, Trouble> {
 fn arrived(rig: &Rig) -> u64 {
     let told = rig.server.run("cat", [&format!("/sys/class/net/{INTERFACE}/statistics/rx_packets")]);
     told.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
-}
-
-/// Seconds for which a hypervisor has had the CPU (proc(5), `steal`).
-fn stolen(cpu: &str) -> f64 {
-    let told = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let line = told.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")));
-    let ticks: f64 = line.and_then(|line| line.split(' ').nth(7)?.parse().ok()).unwrap_or(0.0);
-    ticks / TICKS
 }
