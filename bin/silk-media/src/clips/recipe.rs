@@ -20,6 +20,8 @@ pub(super) struct Recipe {
     pub frames: u32,
     /// The quantiser, 1 to 31: how coarse the picture is, and how few its bits.
     pub quantiser: u32,
+    /// Pictures from one that stands alone to the next.
+    pub group: u32,
     /// ffmpeg's source and filters, where `SIZE` and `RATE` stand for the above.
     pub content: &'static str,
 }
@@ -34,6 +36,7 @@ pub(super) const CLIPS: [Recipe; 4] = [
         rate: "30000/1001",
         frames: 150,
         quantiser: 6,
+        group: GROUP,
         content: "color=c=0x608040:s=1024x240:r=RATE,noise=alls=70:all_seed=11,gblur=sigma=0.7,\
                   scroll=h=0.004,crop=SIZE:0:0",
     },
@@ -45,6 +48,7 @@ pub(super) const CLIPS: [Recipe; 4] = [
         rate: "30",
         frames: 1345,
         quantiser: 4,
+        group: GROUP,
         content: "mandelbrot=s=SIZE:r=RATE:end_scale=0.02:end_pts=1345:maxiter=400,\
                   noise=alls=13:allf=t:all_seed=12",
     },
@@ -56,6 +60,7 @@ pub(super) const CLIPS: [Recipe; 4] = [
         rate: "25",
         frames: 1210,
         quantiser: 3,
+        group: GROUP,
         content: "mandelbrot=s=SIZE:r=RATE:end_scale=0.02:end_pts=1210:maxiter=300",
     },
     Recipe {
@@ -66,24 +71,26 @@ pub(super) const CLIPS: [Recipe; 4] = [
         rate: "30",
         frames: 1758,
         quantiser: 4,
+        group: GROUP,
         content: "mandelbrot=s=SIZE:r=RATE:end_scale=0.02:end_pts=1758:maxiter=300",
     },
 ];
 
-/// A load for the experiment with deadlines: large pictures of few bits. Decoding one costs a millisecond and comes
-/// with its last packet, of three or four: what has to wait for others in turn waits long.
+/// A load for the experiment with deadlines: large pictures of so few bits that most come in one packet. That one
+/// costs what decoding a picture does, half a millisecond and more: what has to wait for others in turn waits long.
 pub(super) const LOAD: Recipe = Recipe {
     name: "Fog",
     file: "fog",
-    shows: "a large soft picture that grows",
+    shows: "a large soft picture in which hardly anything moves",
     size: (1280, 720),
     rate: "24",
     frames: 120,
     quantiser: 31,
-    content: "mandelbrot=s=SIZE:r=RATE:end_scale=0.02:end_pts=1500:maxiter=200,gblur=sigma=3",
+    group: 120,
+    content: "mandelbrot=s=SIZE:r=RATE:end_scale=0.02:end_pts=30000:maxiter=20,gblur=sigma=20",
 };
 
-/// The same for the demonstration, where the contrast must be plain: each packet costs half as much again.
+/// The same for the demonstration, where the contrast must be plain: each packet costs twice as much.
 pub(super) const HEAVY: Recipe = Recipe { name: "Bank", file: "bank", size: (1920, 1080), ..LOAD };
 
 impl Recipe {
@@ -97,22 +104,23 @@ impl Recipe {
             .replace("SIZE", &format!("{width}x{height}"))
             .replace("RATE", self.rate);
         let source = format!("-f lavfi -i {content} -frames:v {}", self.frames);
-        let arguments = format!("{source} {} -q:v {}", CODING.join(" "), self.quantiser);
+        let arguments = format!("{source} {} -g {} -q:v {}", CODING.join(" "), self.group, self.quantiser);
         arguments.split(' ').map(str::to_owned).collect()
     }
 }
 
-/// MPEG-1 as it was coded then: groups IBBPBB… of fifteen with no cuts in between, slices of at most
-/// 1 000 bytes where they can be so small. One thread, and nothing that tells when or by whom, so
-/// that every run makes the same bytes.
-pub(super) const CODING: [&str; 20] = [
+/// Pictures in a group as they were coded then.
+pub(super) const GROUP: u32 = 15;
+
+/// MPEG-1 as it was coded then: groups IBBPBB… with no cuts in between, slices of at most 1 000 bytes
+/// where they can be so small. One thread, and nothing that tells when or by whom, so that every run
+/// makes the same bytes.
+pub(super) const CODING: [&str; 18] = [
     "-an",
     "-c:v",
     "mpeg1video",
     "-pix_fmt",
     "yuv420p",
-    "-g",
-    "15",
     "-bf",
     "2",
     "-b_strategy",
