@@ -90,8 +90,8 @@ fn windows(runs: &[Run]) -> String {
         format!("<h3>{}</h3>\n<div class=\"pair\">\n{wholes}</div>\n{rows}", spoken(run.schedule))
     };
     format!(
-        "<p>As they were on the screen, and below that ten looks at each, a tenth of a second apart. One that is \
-         pale showed the same picture as the look before.</p>\n{}",
+        "<p>As they were on the screen two seconds after the beginning, and below that ten looks at each, a tenth of \
+         a second apart. One that is pale showed the same picture as the look before.</p>\n{}",
         runs.iter().map(of_run).collect::<String>()
     )
 }

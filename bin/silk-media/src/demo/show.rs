@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 pub const SHOWN: [(&str, &str, f64); 2] = [("neptune", "Neptune", 30.0), ("flower", "Flower", 29.97)];
 /// Their first port; the others' are below.
 const WINDOWS: u16 = PORT + 100;
+/// When the windows are looked at: while the others fill their queues, which in turn they do first.
+const LOOKED: Duration = Duration::from_secs(2);
 /// Looks at the windows one after the other, and the time from one to the next.
 const LOOKS: u32 = 10;
 const BETWEEN: Duration = Duration::from_millis(100);
@@ -103,7 +105,7 @@ impl Stage<'_> {
         let others = self.beside.begin(&rig)?;
         let shown = self.begin(&rig)?;
         let (start, before) = (Instant::now(), player.cpu());
-        self.wait_until(start + self.length / 3)?;
+        self.wait_until(start + LOOKED)?;
         let seen = self.look()?;
         self.wait_until(start + self.length)?;
         let share = (player.cpu() - before).as_secs_f64() / start.elapsed().as_secs_f64();
