@@ -21,7 +21,7 @@
 //! | `placing`, `reorder` | stamps put right that contradict the stream, or do not grow in the order of showing | RFC 2250 |
 //! | `timeline` | what became of the pictures over time | §4.3 |
 //! | `trace` | where a picture's time went, and the last missed deadlines | §4.2, §4.3 |
-//! | `seen`, `model`, `admission` | what pictures were like; what one costs; which streams fit, and what else they may have | §4.4 |
+//! | `seen`, `smallest`, `model`, `admission` | what pictures were like; what the smallest one costs; what any one costs; which streams fit, and what else they may have | §4.4 |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -47,6 +47,7 @@ mod reorder;
 mod retrace;
 mod screen;
 mod seen;
+mod smallest;
 mod source;
 mod summing;
 mod timeline;
@@ -67,6 +68,7 @@ pub use output::{Output, OutputOptions, Pace, Shown};
 pub use picture::{Picture, Plane};
 pub use retrace::Retrace;
 pub use screen::Screen;
+pub use smallest::Smallest;
 pub use source::{Act, Over, Piece, Sending, Source, SourceFigures, SourceOptions};
 pub use timeline::{Stretch, Timeline};
 pub use timing::{Rate, Slots, Stamps, Timing};

@@ -4,9 +4,12 @@
 //! whatever it is (waking, caches that have gone cold), is fitted too.
 //!
 //! Streams that are alike do not tell these three apart, and what they teach must hold for one that
-//! is not. So the model begins with proportions between the three, as they were measured once
+//! is not. So what a picture costs whatever it is comes from pictures of one macroblock (`smallest.rs`), where
+//! they are decoded; and the model begins with proportions between the costs, as they were measured once
 //! (`docs/design/video.md`), learns the machine's speed at once, and the proportions as far as
 //! the pictures tell them. It must never predict less than nothing, or no number.
+
+use core::ops::Range;
 
 /// One picture, as the model sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +43,9 @@ pub struct Model {
     truth: f64,
     weight: f64,
     pictures: u64,
+    // What the smallest pictures took on average, ns, and how many there were.
+    smallest: f64,
+    smallest_pictures: u64,
 }
 
 /// What a picture's cost is made of: itself, its macroblocks, its bits.
@@ -56,6 +62,9 @@ const FEWEST: u64 = 30;
 /// A picture that took more than so many times the mean was held up by something else, and counts as
 /// so many.
 const OUTLIER: f64 = 5.0;
+/// What the smallest picture costs is a mean over so many, and known after [`FEWEST_SMALLEST`].
+const SMALLEST_OVER: u64 = 64;
+const FEWEST_SMALLEST: u64 = 8;
 
 impl Model {
     /// A picture took `nanos` of processor time. What cannot be is not learnt.
@@ -76,6 +85,21 @@ impl Model {
         self.truth = self.truth * KEPT + truth;
         self.weight = self.weight * KEPT + 1.0;
         self.pictures += 1;
+    }
+
+    /// A picture of next to nothing took `nanos` of processor time. What cannot be is not learnt.
+    pub fn learn_smallest(&mut self, nanos: f64) {
+        if !(0.0..=1e15).contains(&nanos) {
+            return;
+        }
+        let most = if self.smallest_known() { OUTLIER * self.smallest } else { f64::INFINITY };
+        self.smallest_pictures += 1;
+        let over = self.smallest_pictures.min(SMALLEST_OVER) as f64;
+        self.smallest += (nanos.min(most) - self.smallest) / over;
+    }
+
+    fn smallest_known(&self) -> bool {
+        self.smallest_pictures >= FEWEST_SMALLEST
     }
 
     /// Pictures it has learnt from.
@@ -99,21 +123,30 @@ impl Model {
     }
 
     /// The multiples of the usual costs that fit best, none of them below zero: of all choices of
-    /// parts that cost anything the best whose multiples are so.
+    /// parts that cost anything the best whose multiples are so. What the smallest picture costs is no choice.
     fn multiples(&self) -> Option<[f64; PARTS]> {
-        let matrix = self.believing();
-        let choices = (1..1 << PARTS).filter_map(|chosen| solve(matrix, self.across, chosen));
-        let possible = choices.filter(|x| x.iter().all(|x| x.is_finite() && *x >= 0.0));
+        let known = self.smallest_known().then(|| self.smallest / USUAL[0]);
+        let free = if known.is_some() { 1..PARTS } else { 0..PARTS };
+        let (matrix, known) = (self.believing(free.clone()), known.unwrap_or(0.0));
+        let mut right = self.across;
+        right.iter_mut().zip(&matrix).for_each(|(sum, row)| *sum -= row[0] * known);
+        let all: usize = free.map(|part| 1 << part).sum();
+        let choices = (0..1 << PARTS).filter(|chosen| chosen & !all == 0);
+        let fits = choices.filter_map(|chosen| solve(matrix, right, chosen)).map(|[picture, size, bits]| {
+            // It is 0 unless it was chosen.
+            [picture + known, size, bits]
+        });
+        let possible = fits.filter(|x| x.iter().all(|x| x.is_finite() && *x >= 0.0));
         possible.min_by(|a, b| self.error(&matrix, a).total_cmp(&self.error(&matrix, b)))
     }
 
-    /// The squares, and what it adds to the error when the multiples differ from one another.
-    fn believing(&self) -> [[f64; PARTS]; PARTS] {
+    /// The squares, and what it adds to the error when the multiples of these parts differ from one another.
+    fn believing(&self, parts: Range<usize>) -> [[f64; PARTS]; PARTS] {
         let mut matrix = self.squares;
-        for (row, sums) in matrix.iter_mut().enumerate() {
-            for (column, sum) in sums.iter_mut().enumerate() {
+        for row in parts.clone() {
+            for column in parts.clone() {
                 let of_itself = if row == column { 1.0 } else { 0.0 };
-                *sum += BELIEF * self.weight * (of_itself - 1.0 / PARTS as f64);
+                matrix[row][column] += BELIEF * self.weight * (of_itself - 1.0 / parts.len() as f64);
             }
         }
         matrix

@@ -75,6 +75,31 @@ fn no_cost_is_below_zero() {
     assert!(picture >= 0.0 && macroblock >= 0.0 && bit >= 0.0);
 }
 
+#[test]
+fn the_smallest_picture_tells_what_streams_that_are_alike_do_not() {
+    // Waking costs a fifth of what is usual: the processor is busy, and its caches are warm.
+    let truth = Costs { picture: 30_000.0, macroblock: 550.0, bit: 1.45 };
+    let alike = |n: u32| sample(330.0, f64::from(60_000 + n * 1_000 % 120_000));
+    let small = sample(80.0, 20_000.0);
+    let mut model = Model::default();
+    (0..500).for_each(|n| model.learn(alike(n), cost(truth, alike(n))));
+    let ratio = |model: &Model| model.predict(small).unwrap() / cost(truth, small);
+    assert!(ratio(&model) > 1.2, "{}", ratio(&model));
+    (0..FEWEST_SMALLEST).for_each(|_| model.learn_smallest(truth.picture));
+    model.learn_smallest(1e9);
+    (0..SMALLEST_OVER).for_each(|_| model.learn_smallest(truth.picture));
+    assert!((0.95..1.05).contains(&ratio(&model)), "{}", ratio(&model));
+}
+
+#[test]
+fn pictures_that_cost_no_more_than_the_smallest_cost_what_it_does() {
+    let mut model = Model::default();
+    (0..100).for_each(|_| model.learn(sample(330.0, 20_000.0), 10_000.0));
+    (0..100).for_each(|_| model.learn_smallest(50_000.0));
+    let Costs { picture, macroblock, bit } = model.costs().unwrap();
+    assert!((picture - 50_000.0).abs() < 1.0 && macroblock == 0.0 && bit == 0.0);
+}
+
 fn any_number() -> impl Strategy<Value = f64> {
     prop_oneof![any::<f64>(), 0.0..1e6, Just(0.0)]
 }
@@ -84,9 +109,11 @@ proptest! {
     #[test]
     fn what_is_predicted_is_a_number(
         taught in proptest::collection::vec((any_number(), any_number(), any_number()), 30..200),
+        smallest in proptest::collection::vec(any_number(), 0..20),
         (macroblocks, bits) in (0.0..1e7, 0.0..1e10),
     ) {
         let mut model = Model::default();
+        smallest.into_iter().for_each(|nanos| model.learn_smallest(nanos));
         for (macroblocks, bits, nanos) in taught {
             model.learn(sample(macroblocks, bits), nanos);
         }

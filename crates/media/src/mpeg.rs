@@ -40,7 +40,8 @@ use crate::model::Model;
 use crate::picture::Picture;
 use crate::placing::Placing;
 use crate::reorder::Reorder;
-use crate::seen::Seen;
+use crate::seen::{Seen, Used};
+use crate::smallest::Smallest;
 use crate::summing;
 use crate::trace::{Step, Tracer};
 use alloc::boxed::Box;
@@ -69,6 +70,12 @@ pub trait Decoders: Send {
     /// # Errors
     /// When there is none for this coding, or no memory.
     fn open(&mut self, coding: Coding) -> Result<Box<dyn Decoder>, DecodeError>;
+
+    /// A decoder of MPEG video to find out with, now and then, what the smallest picture costs (Scout §4.4). `None`
+    /// where decoding takes no time of a processor, as in simulations.
+    fn smallest(&mut self) -> Option<Box<dyn Decoder>> {
+        None
+    }
 
     /// The most memory that a stream of pictures of this size (luma samples in a row, rows) needs.
     /// What is said here is as much as libraries use: pictures with a margin around them, a
@@ -100,14 +107,17 @@ pub struct Need {
 /// The module.
 pub struct Mpeg {
     decoders: Box<dyn Decoders>,
+    // What tells the cost of the smallest picture; `None` where that cannot be decoded.
+    smallest: Option<Smallest>,
     /// What pictures cost, learnt from all paths.
     pub model: Model,
 }
 
 impl Mpeg {
     /// The module whose paths decode by `decoders`.
-    pub fn new(decoders: Box<dyn Decoders>) -> Self {
-        Self { decoders, model: Model::default() }
+    pub fn new(mut decoders: Box<dyn Decoders>) -> Self {
+        let smallest = decoders.smallest().and_then(Smallest::new);
+        Self { decoders, smallest, model: Model::default() }
     }
 
     /// The most memory that a stream of pictures of this size needs.
@@ -296,10 +306,33 @@ impl MpegStage {
 
     /// Learns what the last picture has cost the path as a whole, when another begins.
     fn learn(&mut self, cx: &mut Cx<'_, '_>, bytes: usize, framing: Framing) {
-        let used = cx.account().cpu_path;
-        if let Some((sample, nanos)) = self.seen.packet(framing, bytes, used) {
-            cx.module::<Mpeg>().model.learn(sample, nanos);
+        let used = Used { path: cx.account().cpu_path, decoding: self.decoded.time };
+        if let Some((sample, Used { path, decoding })) = self.seen.packet(framing, bytes, used) {
+            let mpeg = cx.module::<Mpeg>();
+            mpeg.model.learn(sample, path as f64);
+            if let Some(smallest) = &mut mpeg.smallest {
+                smallest.add_beside(path.saturating_sub(decoding) as f64);
+            }
         }
+    }
+
+    /// Before a picture is decoded: now and then the smallest one in its place, to learn what that costs. Whether
+    /// it was.
+    fn learn_smallest(&mut self, cx: &mut Cx<'_, '_>) -> bool {
+        let Some(start) = cx.port().clock() else { return false };
+        let Some(mut smallest) = cx.module::<Mpeg>().smallest.take_if(|smallest| smallest.is_due(start))
+        else {
+            return false;
+        };
+        self.seen.disturb();
+        if !smallest.again() {
+            return true;
+        }
+        let decoding = time(cx).since(start).as_nanos() as f64;
+        let mpeg = cx.module::<Mpeg>();
+        mpeg.model.learn_smallest(smallest.whole(decoding));
+        mpeg.smallest = Some(smallest);
+        true
     }
 
     /// The path pays for what its decoder keeps, as that grows and shrinks.
@@ -420,6 +453,9 @@ impl Stage for MpegStage {
                 self.decoded.no_memory += 1;
                 return Verdict::Drop(reason);
             }
+            // Most decoders wait for a picture's last packet, so that one brings the cost.
+            let later = framing.last && self.learn_smallest(cx);
+            let start = if later { time(cx) } else { start };
             self.decode(cx, msg, start, copied);
         }
         Verdict::Consumed

@@ -275,3 +275,10 @@ fn a_stream_that_says_it_has_no_b_pictures_is_shown_without_delay() {
         assert_eq!(came, (0..30).map(|stamp| (stamp, stamp)).collect::<Vec<_>>(), "{name}");
     }
 }
+
+#[test]
+fn the_smallest_picture_is_decoded_again_and_again() {
+    let mut smallest =
+        silk_media::Smallest::new(Box::new(decoder(Coding::Mpeg))).expect("the first picture is decoded");
+    assert!((0..100).all(|_| smallest.again()));
+}

@@ -1,5 +1,7 @@
 //! Admission (Scout §4.4): what the player says a stream will cost, from its picture's size and bits alone,
-//! against what it then costs. The other three clips have taught it before.
+//! against what it then costs. The other three clips play meanwhile, and have taught it for a while before: they keep
+//! a good part of the processor busy, as when it matters who is let in, and what a picture costs on a machine that is
+//! shared with others changes by half within a minute.
 
 use super::Bench;
 use super::deadlines::appliance;
@@ -9,12 +11,17 @@ use crate::clips::Clip;
 use crate::demux::Demuxer;
 use crate::trouble::Trouble;
 use silk_testkit::netns::{Rig, SERVER};
+use std::fmt;
+use std::thread::sleep;
 use std::time::Duration;
 
 /// The first port of sources, and of the player's streams.
 const PORT: u16 = 6000;
-/// The rate that all are played at: so many times their own that it does not take long.
-const RATE: &str = "120";
+/// Pictures a second of the judged one, and of each of the others: many times their own.
+const RATE: f64 = 120.0;
+const OTHERS: f64 = 360.0;
+/// How long the others play before the prediction, and the judged one at least after it: as often as it takes whole.
+const LENGTH: Duration = Duration::from_secs(10);
 
 /// Each clip is predicted once a round.
 pub fn run(bench: &mut Bench<'_>) -> Result<(), Trouble> {
@@ -38,34 +45,58 @@ fn one(bench: &Bench<'_>, judged: &Clip) -> Result<f64, Trouble> {
     let rig = Rig::new().map_err(Trouble::rig)?;
     let player = appliance(bench, &rig, "deadlines")?;
     let teachers = bench.clips.iter().filter(|clip| clip.name != judged.name);
-    let mut predicted = 0.0;
-    for (number, clip) in teachers.chain([judged]).enumerate() {
-        let port = PORT + 2 * number as u16;
-        let about = about(clip)?;
-        let command = format!("mpeg_decode {} port={port} name={} fps={RATE} {about}", at(port), clip.name);
+    let play = |clip: &Clip, number: u16, rate: f64| {
+        let (port, about) = (PORT + 2 * number, About::of(clip)?);
+        let command = format!("mpeg_decode {} port={port} name={} fps={rate} {about}", at(port), clip.name);
         let answer = tell(&rig.client, &command)?;
-        predicted =
-            answer.split("cpu=").nth(1).and_then(|text| text.split('%').next()?.parse().ok()).unwrap_or(0.0);
         let (to, port) = (format!("{SERVER}:{port}"), port.to_string());
-        let mut source = source(&rig.client, &clip.file, &["--to", &to, "--port", &port, "--fps", RATE])?;
-        source.ends(Duration::from_secs(60));
-    }
+        let arguments = ["--to", &to, "--port", &port, "--fps", &rate.to_string(), "--loop"];
+        Ok((answer, source(&rig.client, &clip.file, &arguments)?))
+    };
+    let taught = teachers
+        .zip(1..)
+        .map(|(clip, number)| play(clip, number, OTHERS))
+        .collect::<Result<Vec<_>, Trouble>>()?;
+    sleep(LENGTH);
+    let (answer, stream) = play(judged, 0, RATE)?;
+    let once = Duration::from_secs_f64(About::of(judged)?.pictures as f64 / RATE);
+    sleep(once.mul_f64((LENGTH.as_secs_f64() / once.as_secs_f64()).ceil()));
+    drop((taught, stream));
+    let predicted: Option<f64> =
+        answer.split("cpu=").nth(1).and_then(|text| text.split('%').next()?.parse().ok());
+    let unsaid =
+        || Trouble::Program(format!("the player does not say what {} will cost: {answer}", judged.name));
+    let predicted = predicted.ok_or_else(unsaid)?;
     let played = player.finish(Duration::from_secs(1))?;
     let figure = |figure| played.figure(judged.name, figure).unwrap_or(0) as f64;
-    let rate: f64 = RATE.parse().unwrap_or(1.0);
-    let measured = figure("cpu_ns") / figure("pictures").max(1.0) * rate / 1e9 * 100.0;
+    let measured = figure("cpu_ns") / figure("pictures").max(1.0) * RATE / 1e9 * 100.0;
     Ok(predicted / measured.max(1e-9))
 }
 
-/// What the clip's pictures are like, as `mpeg_decode` is told.
-fn about(clip: &Clip) -> Result<String, Trouble> {
-    let demuxer = Demuxer::open(&clip.file)?;
-    let (mut bytes, mut pictures, mut size) = (0, 0u64, None);
-    for coded in demuxer {
-        size = size.or_else(|| silk_media::alf::sequence(coded.bytes()));
-        bytes += coded.bytes().len() as u64;
-        pictures += 1;
+/// What a clip's pictures are like, as `mpeg_decode` is told.
+struct About {
+    pictures: u64,
+    bits: u64,
+    size: (u32, u32),
+}
+
+impl About {
+    fn of(clip: &Clip) -> Result<Self, Trouble> {
+        let demuxer = Demuxer::open(&clip.file)?;
+        let (mut bytes, mut pictures, mut size) = (0, 0u64, None);
+        for coded in demuxer {
+            size = size.or_else(|| silk_media::alf::sequence(coded.bytes()));
+            bytes += coded.bytes().len() as u64;
+            pictures += 1;
+        }
+        let size = size.ok_or_else(|| Trouble::Program(format!("{} does not tell its size", clip.name)))?;
+        Ok(Self { pictures, bits: bytes * 8 / pictures.max(1), size: (size.width, size.height) })
     }
-    let size = size.ok_or_else(|| Trouble::Program(format!("{} does not tell its size", clip.name)))?;
-    Ok(format!("bits={} size={}x{}", bytes * 8 / pictures.max(1), size.width, size.height))
+}
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bits, size: (width, height), .. } = self;
+        write!(f, "bits={bits} size={width}x{height}")
+    }
 }

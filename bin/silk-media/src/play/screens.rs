@@ -111,8 +111,14 @@ struct Prepared {
 impl Decoders for Prepared {
     fn open(&mut self, coding: Coding) -> Result<Box<dyn Decoder>, DecodeError> {
         let mut decoder = AvDecoder::new(coding, Limits::default())?;
-        decoder.prepare(&self.parameters);
+        if coding == Coding::H264 {
+            decoder.prepare(&self.parameters);
+        }
         Ok(Box::new(decoder))
+    }
+
+    fn smallest(&mut self) -> Option<Box<dyn Decoder>> {
+        self.open(Coding::Mpeg).ok()
     }
 }
 
