@@ -12,11 +12,15 @@ use crate::peers::Peer;
 use crate::trouble::Trouble;
 use serde_json::Value;
 use silk_testkit::netns::{Rig, SERVER};
+use silk_testkit::ticks::Ticks;
 use std::thread::sleep;
 use std::time::Duration;
 
 /// The others' pictures a second, for the first trial.
 const GUESS: f64 = 60.0;
+/// A run is made again where a hypervisor had more of the CPU than this, up to so many times in all.
+const DISTURBED: f64 = 0.03;
+const TRIES: u32 = 4;
 
 /// What the experiment needs to know of Neptune.
 pub struct Load {
@@ -58,13 +62,15 @@ pub fn run(bench: &mut Bench<'_>, load: &Load) -> Result<(), Trouble> {
 
 fn schedules(bench: &mut Bench<'_>, load: &Load, beside: &Beside<'_>, what: &str) -> Result<(), Trouble> {
     let (mut missed, mut busy, mut in_turn) = (Samples::default(), Samples::default(), Samples::default());
-    let (mut behind, mut lost) = (Samples::default(), Samples::default());
+    let (mut behind, mut lost, mut taken) = (Samples::default(), Samples::default(), Samples::default());
     let mut lines = [Value::Null, Value::Null];
     for round in 0..bench.rounds {
         for (schedule, line) in ["deadlines", "in-turn"].into_iter().zip(&mut lines) {
             bench.tell(&format!("deadlines, round {} of {}, {schedule}", round + 1, bench.rounds));
-            let rig = Rig::new().map_err(Trouble::rig)?;
-            let (played, share) = one(bench, &rig, schedule, load, beside)?;
+            let Run { played, share, stolen } = undisturbed(bench, |bench| {
+                let rig = Rig::new().map_err(Trouble::rig)?;
+                one(bench, &rig, schedule, load, beside)
+            })?;
             // One that never came was not there when it was due either.
             let shown = played.figure("neptune", "shown").unwrap_or(0);
             let gone = load.pictures.saturating_sub(shown) as f64;
@@ -72,6 +78,7 @@ fn schedules(bench: &mut Bench<'_>, load: &Load, beside: &Beside<'_>, what: &str
             if schedule == "deadlines" {
                 missed.add(gone);
                 busy.add(share);
+                taken.add(stolen);
                 behind.add(played.figure("neptune", "behind_most_ns").unwrap_or(0) as f64 / 1e6);
                 lost.add(played.figure("neptune", "lost").unwrap_or(0) as f64);
             } else {
@@ -80,6 +87,7 @@ fn schedules(bench: &mut Bench<'_>, load: &Load, beside: &Beside<'_>, what: &str
         }
     }
     bench.table.figure("CPU of the player, by deadline", "silk", &busy);
+    bench.table.figure("CPU of the player, by deadline: share that a hypervisor took", "silk", &taken);
     bench.table.figure("the display behind its clock at most, ms", "silk", &behind);
     bench.table.figure("of these lost on the way or in decoding", "silk", &lost);
     let goal = Goal { must: 0.0, after: 0.0, more: false };
@@ -96,11 +104,16 @@ fn with_apache(bench: &mut Bench<'_>, load: &Load, beside: &Beside<'_>, what: &s
     let (mut gone, mut served) = (Samples::default(), Samples::default());
     for round in 0..bench.rounds {
         bench.tell(&format!("deadlines with Apache, round {} of {}", round + 1, bench.rounds));
-        let rig = Rig::new().map_err(Trouble::rig)?;
-        let apache = Apache::under_load(&rig, bench.cpu, bench.scratch)?;
-        let (played, _) = one(bench, &rig, "deadlines", load, beside)?;
+        let mut answered = 0.0;
+        let Run { played, .. } = undisturbed(bench, |bench| {
+            let rig = Rig::new().map_err(Trouble::rig)?;
+            let apache = Apache::under_load(&rig, bench.cpu, bench.scratch)?;
+            let run = one(bench, &rig, "deadlines", load, beside);
+            answered = apache.finish().unwrap_or(0.0);
+            run
+        })?;
         gone.add(load.pictures.saturating_sub(played.figure("neptune", "shown").unwrap_or(0)) as f64);
-        served.add(apache.finish().unwrap_or(0.0));
+        served.add(answered);
     }
     bench.table.figure(&format!("{what}, by deadline, with Apache under load on its CPU"), "silk", &gone);
     bench.table.figure("requests that Apache answered, 1/s", "Apache", &served);
@@ -122,14 +135,40 @@ fn peers(bench: &mut Bench<'_>, load: &Load, beside: &Beside<'_>, what: &str) ->
     Ok(())
 }
 
-/// One run; what became of the streams, and of the CPU the part that the player used.
+/// What one run has come to.
+struct Run {
+    played: Played,
+    // Of the CPU, the part that the player used, and the part that a hypervisor had.
+    share: f64,
+    stolen: f64,
+}
+
+/// Makes a run again where a hypervisor had more than [`DISTURBED`] of the CPU: what is left of it is less than the
+/// streams need then, whoever schedules them. The last of [`TRIES`] counts, whatever it was.
+fn undisturbed(
+    bench: &Bench<'_>,
+    mut run: impl FnMut(&Bench<'_>) -> Result<Run, Trouble>,
+) -> Result<Run, Trouble> {
+    let mut last = run(bench)?;
+    for _ in 1..TRIES {
+        if last.stolen <= DISTURBED {
+            break;
+        }
+        let Run { stolen, .. } = last;
+        bench.tell(&format!("again, for a hypervisor had {stolen:.2} of the player's CPU"));
+        last = run(bench)?;
+    }
+    Ok(last)
+}
+
+/// One run on these hosts.
 fn one(
     bench: &Bench<'_>,
     rig: &Rig,
     schedule: &str,
     load: &Load,
     beside: &Beside<'_>,
-) -> Result<(Played, f64), Trouble> {
+) -> Result<Run, Trouble> {
     let player = appliance(bench, rig, schedule)?;
     let sources = beside.begin(rig)?;
     let rate = format!("{:.3}", load.rate);
@@ -137,15 +176,16 @@ fn one(
     let (to, port) = (format!("{SERVER}:{PORT}"), PORT.to_string());
     let clip = &bench.clip("Neptune")?.file;
     let mut neptune = source(&rig.client, clip, &["--to", &to, "--port", &port, "--fps", &rate])?;
-    let before = player.cpu();
+    let (before, taken) = (player.cpu(), Ticks::now(bench.cpu));
     let length = Duration::from_secs_f64(load.pictures as f64 / load.rate);
     neptune.ends(length);
     let share = (player.cpu() - before).as_secs_f64() / length.as_secs_f64();
+    let stolen = Ticks::now(bench.cpu).since(&taken).stolen_share();
     // What its queue still holds.
     neptune.ends(Duration::from_secs(5));
     sleep(Duration::from_secs(1));
     drop(sources);
-    Ok((player.finish(Duration::ZERO)?, share))
+    Ok(Run { played: player.finish(Duration::ZERO)?, share, stolen })
 }
 
 /// A player on the server that takes commands from the client.

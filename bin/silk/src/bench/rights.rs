@@ -53,7 +53,11 @@ impl Rights {
         self == Self::Root
             || !matches!(
                 system,
-                System::LinuxNapi | System::SilkPath | System::SilkExtended | System::SilkBatched
+                System::LinuxNapi
+                    | System::SilkPath
+                    | System::SilkExtended
+                    | System::SilkPrompt
+                    | System::SilkBatched
             )
     }
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// Which of SILK's three experiments, or of its variants.
+/// Which of SILK's three experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Experiment {
     /// One class for everybody (§4.1).
@@ -21,8 +21,6 @@ pub enum Experiment {
     Path,
     /// Programs run at the priority of the path they serve (§4.3).
     Extended,
-    /// The same with `receive = "batched"`.
-    Batched,
 }
 
 /// Preferred threads that were unblocked, and how long until they ran.
@@ -80,10 +78,12 @@ pub fn socket(stage: &Stage) -> PathBuf {
 pub enum Reception {
     /// As the interface does.
     Inherited,
-    /// In its driver, by a kernel thread on the server's CPU.
-    Threaded,
+    /// In its driver, by a kernel thread on the server's CPU that interrupts ordinary work.
+    Prompt,
+    /// The same, but the thread interrupts nothing.
+    Batched,
     /// In Linux's receive path, steered to the server's CPU (RPS) as Linux's own packets are.
-    Generic,
+    Steered,
 }
 
 /// How the daemon is set up where an experiment has reasons of its own.
@@ -100,9 +100,9 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// What the web experiment uses.
+    /// What the web experiment uses: packets that come as Linux's own do.
     pub fn usual(experiment: Experiment) -> Self {
-        Self { experiment, interface: INTERFACE, reception: Reception::Threaded, more: String::new() }
+        Self { experiment, interface: INTERFACE, reception: Reception::Steered, more: String::new() }
     }
 }
 
@@ -140,31 +140,22 @@ pub fn beside(program: &str) -> PathBuf {
     here.with_file_name(program)
 }
 
-/// The receive work is charged to the server's CPU by a threaded NAPI that is pinned there.
+/// The receive work is charged to the server's CPU: packets are steered there, or a threaded NAPI is pinned there.
 fn config(setup: &Setup, stage: &Stage) -> String {
     let Setup { experiment, interface, more, .. } = setup;
     let socket = socket(stage);
     let socket = socket.display();
-    let receive = if *experiment == Experiment::Batched { "batched" } else { "prompt" };
-    let device = match stage.rights {
-        Rights::Root if setup.reception == Reception::Threaded => {
-            format!(
-                "kind = \"xdp\"
-napi = \"threaded\"
-napi_cpu = {SERVER_CPU}
-receive = \"{receive}\""
-            )
-        }
-        Rights::Root if setup.reception == Reception::Generic => {
-            "kind = \"xdp\"\nmode = \"generic\"".to_owned()
-        }
-        Rights::Root => "kind = \"xdp\"".to_owned(),
-        _ => format!(
-            "kind = \"packet\"
-address = \"{SERVER}/24\""
-        ),
+    let threaded = |receive| {
+        format!("kind = \"xdp\"\nnapi = \"threaded\"\nnapi_cpu = {SERVER_CPU}\nreceive = \"{receive}\"")
     };
-    let extend = matches!(experiment, Experiment::Extended | Experiment::Batched);
+    let device = match (stage.rights, setup.reception) {
+        (Rights::Root, Reception::Prompt) => threaded("prompt"),
+        (Rights::Root, Reception::Batched) => threaded("batched"),
+        (Rights::Root, Reception::Steered) => "kind = \"xdp\"\nmode = \"generic\"".to_owned(),
+        (Rights::Root, Reception::Inherited) => "kind = \"xdp\"".to_owned(),
+        _ => format!("kind = \"packet\"\naddress = \"{SERVER}/24\""),
+    };
+    let extend = *experiment == Experiment::Extended;
     let preferred = match experiment {
         Experiment::Equal => String::new(),
         _ => format!("[[class]]\nname = \"preferred\"\npriority = 2\nsource = [\"{PREFERRED}/32\"]\n\n"),

@@ -1,6 +1,6 @@
 //! The systems that are compared, and how each is put on a stage.
 
-use super::silkd::{Experiment, Setup};
+use super::silkd::{Experiment, Reception, Setup};
 use super::stage::Stage;
 use super::{Failure, apache, haproxy, napi, silkd};
 use clap::ValueEnum;
@@ -25,25 +25,28 @@ pub enum System {
     SilkPath,
     /// Extended paths (SILK §4.3)
     SilkExtended,
-    /// The same, and received packets interrupt no ordinary work
+    /// The same, received by a thread that interrupts ordinary work
+    SilkPrompt,
+    /// The same, received by a thread that interrupts no ordinary work
     SilkBatched,
 }
 
 impl System {
     /// All of them, in the order of a round.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Linux,
         Self::LinuxNapi,
         Self::Haproxy,
         Self::SilkEqual,
         Self::SilkPath,
         Self::SilkExtended,
+        Self::SilkPrompt,
         Self::SilkBatched,
     ];
 
     /// Those of a short run: SILK's three experiments and their two peers.
-    pub const QUICK: [Self; 6] =
-        [Self::Linux, Self::Haproxy, Self::SilkEqual, Self::SilkPath, Self::SilkExtended, Self::SilkBatched];
+    pub const QUICK: [Self; 5] =
+        [Self::Linux, Self::Haproxy, Self::SilkEqual, Self::SilkPath, Self::SilkExtended];
 
     /// The name in options, tables and JSON.
     pub fn name(self) -> &'static str {
@@ -54,6 +57,7 @@ impl System {
             Self::SilkEqual => "silk-equal",
             Self::SilkPath => "silk-path",
             Self::SilkExtended => "silk-extended",
+            Self::SilkPrompt => "silk-prompt",
             Self::SilkBatched => "silk-batched",
         }
     }
@@ -75,6 +79,7 @@ impl System {
     /// Starts the system's programs on the stage and waits until they serve the file of `kb`.
     pub fn start(self, stage: &Stage, kb: u32, maxconn: u32) -> Result<Serving, Failure> {
         let mut serving = Serving::nothing();
+        let extended = |reception| Setup { reception, ..Setup::usual(Experiment::Extended) };
         match self {
             Self::Linux => serving.programs.push(apache::start(stage, EVERYWHERE, &[])?),
             Self::LinuxNapi => {
@@ -85,10 +90,11 @@ impl System {
                 serving.programs.push(apache::start(stage, haproxy::BACKEND, &[])?);
                 serving.programs.push(haproxy::start(stage, maxconn)?);
             }
-            Self::SilkEqual => serving.on_paths(stage, Experiment::Equal)?,
-            Self::SilkPath => serving.on_paths(stage, Experiment::Path)?,
-            Self::SilkExtended => serving.on_paths(stage, Experiment::Extended)?,
-            Self::SilkBatched => serving.on_paths(stage, Experiment::Batched)?,
+            Self::SilkEqual => serving.on_paths(stage, &Setup::usual(Experiment::Equal))?,
+            Self::SilkPath => serving.on_paths(stage, &Setup::usual(Experiment::Path))?,
+            Self::SilkExtended => serving.on_paths(stage, &extended(Reception::Steered))?,
+            Self::SilkPrompt => serving.on_paths(stage, &extended(Reception::Prompt))?,
+            Self::SilkBatched => serving.on_paths(stage, &extended(Reception::Batched))?,
         }
         if stage.serves(kb)? {
             return Ok(serving);
@@ -124,8 +130,8 @@ impl Serving {
         self.programs.push(program);
     }
 
-    fn on_paths(&mut self, stage: &Stage, experiment: Experiment) -> Result<(), Failure> {
-        self.programs.push(silkd::start(stage, &Setup::usual(experiment))?);
+    fn on_paths(&mut self, stage: &Stage, setup: &Setup) -> Result<(), Failure> {
+        self.programs.push(silkd::start(stage, setup)?);
         let runner = silkd::runner(stage);
         let runner: Vec<&str> = runner.iter().map(String::as_str).collect();
         self.programs.push(apache::start(stage, EVERYWHERE, &runner)?);

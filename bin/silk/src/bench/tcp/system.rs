@@ -103,7 +103,7 @@ impl System {
             _ => "",
         };
         let generic = matches!(self, Self::SilkGeneric | Self::SilkGenericWide);
-        let reception = if generic { Reception::Generic } else { Reception::Threaded };
+        let reception = if generic { Reception::Steered } else { Reception::Prompt };
         let usual = Setup { reception, ..Setup::usual(experiment) };
         match cable {
             Cable::Veth => Setup { more: own.to_owned(), ..usual },
