@@ -36,40 +36,45 @@ pub struct Load {
 
 /// Runs all.
 pub fn run(bench: &mut Bench<'_>, load: &Load) -> Result<(), Trouble> {
-    bench.tell("trials of how much the others can be");
-    let guess = Beside::new(&bench.load.file, GUESS);
-    let realtime = load.rate * load.realtime.as_secs_f64();
-    let rate = guess.rate_beside(
-        realtime,
-        |rig| appliance(bench, rig, "deadlines"),
-        |time| {
-            sleep(time);
-            Ok(())
-        },
-    )?;
-    let beside = Beside { rate, ..guess };
     let what = format!(
-        "{} pictures at {:.0}/s beside {OTHERS} others at {rate:.0}/s, missed or lost",
+        "{} pictures at {:.0}/s beside {OTHERS} others, nine tenths of the CPU in all, missed or lost",
         load.pictures, load.rate
     );
-    schedules(bench, load, &beside, &what)?;
-    with_apache(bench, load, &beside, &what)?;
+    schedules(bench, load, &what)?;
+    with_apache(bench, load, &what)?;
     if load.rate == load.own {
-        peers(bench, load, &beside, &what)?;
+        peers(bench, load, &what)?;
     }
     Ok(())
 }
 
-fn schedules(bench: &mut Bench<'_>, load: &Load, beside: &Beside<'_>, what: &str) -> Result<(), Trouble> {
+/// The others at a rate at which the processor is nine tenths busy now: on a machine that is shared, another one than some
+/// minutes ago.
+fn calibrated<'a>(bench: &Bench<'a>, load: &Load) -> Result<Beside<'a>, Trouble> {
+    bench.tell("trials of how much the others can be");
+    let guess = Beside::new(&bench.load.file, GUESS);
+    let realtime = load.rate * load.realtime.as_secs_f64();
+    let wait = |time| {
+        sleep(time);
+        Ok(())
+    };
+    let rate = guess.rate_beside(realtime, |rig| appliance(bench, rig, "deadlines"), wait)?;
+    Ok(Beside { rate, ..guess })
+}
+
+fn schedules(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Trouble> {
     let (mut missed, mut busy, mut in_turn) = (Samples::default(), Samples::default(), Samples::default());
     let (mut behind, mut lost, mut taken) = (Samples::default(), Samples::default(), Samples::default());
     let mut lines = [Value::Null, Value::Null];
+    let mut rates = Samples::default();
     for round in 0..bench.rounds {
+        let beside = calibrated(bench, load)?;
+        rates.add(beside.rate);
         for (schedule, line) in ["deadlines", "in-turn"].into_iter().zip(&mut lines) {
             bench.tell(&format!("deadlines, round {} of {}, {schedule}", round + 1, bench.rounds));
             let Run { played, share, stolen } = undisturbed(bench, |bench| {
                 let rig = Rig::new().map_err(Trouble::rig)?;
-                one(bench, &rig, schedule, load, beside)
+                one(bench, &rig, schedule, load, &beside)
             })?;
             // One that never came was not there when it was due either.
             let shown = played.figure("neptune", "shown").unwrap_or(0);
@@ -86,6 +91,7 @@ fn schedules(bench: &mut Bench<'_>, load: &Load, beside: &Beside<'_>, what: &str
             }
         }
     }
+    bench.table.figure("pictures/s of each of the others", "silk", &rates);
     bench.table.figure("CPU of the player, by deadline", "silk", &busy);
     bench.table.figure("CPU of the player, by deadline: share that a hypervisor took", "silk", &taken);
     bench.table.figure("the display behind its clock at most, ms", "silk", &behind);
@@ -100,15 +106,16 @@ fn schedules(bench: &mut Bench<'_>, load: &Load, beside: &Beside<'_>, what: &str
 }
 
 /// By deadline again, with Apache under load on the same CPU.
-fn with_apache(bench: &mut Bench<'_>, load: &Load, beside: &Beside<'_>, what: &str) -> Result<(), Trouble> {
+fn with_apache(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Trouble> {
     let (mut gone, mut served) = (Samples::default(), Samples::default());
     for round in 0..bench.rounds {
+        let beside = calibrated(bench, load)?;
         bench.tell(&format!("deadlines with Apache, round {} of {}", round + 1, bench.rounds));
         let mut answered = 0.0;
         let Run { played, .. } = undisturbed(bench, |bench| {
             let rig = Rig::new().map_err(Trouble::rig)?;
             let apache = Apache::under_load(&rig, bench.cpu, bench.scratch)?;
-            let run = one(bench, &rig, "deadlines", load, beside);
+            let run = one(bench, &rig, "deadlines", load, &beside);
             answered = apache.finish().unwrap_or(0.0);
             run
         })?;
@@ -120,12 +127,13 @@ fn with_apache(bench: &mut Bench<'_>, load: &Load, beside: &Beside<'_>, what: &s
     Ok(())
 }
 
-fn peers(bench: &mut Bench<'_>, load: &Load, beside: &Beside<'_>, what: &str) -> Result<(), Trouble> {
+fn peers(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Trouble> {
+    let beside = calibrated(bench, load)?;
     for peer in Peer::ALL.into_iter().filter(|peer| peer.is_installed()) {
         let (mut gone, mut busy) = (Samples::default(), Samples::default());
         for round in 0..bench.rounds {
             bench.tell(&format!("deadlines, round {} of {}, {}", round + 1, bench.rounds, peer.name()));
-            let seen = peers_deadlines::one(bench, peer, load, beside)?;
+            let seen = peers_deadlines::one(bench, peer, load, &beside)?;
             gone.add(seen.gone as f64);
             busy.add(seen.share);
         }
