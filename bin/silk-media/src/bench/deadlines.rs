@@ -64,15 +64,17 @@ fn calibrated<'a>(bench: &Bench<'a>, load: &Load) -> Result<Beside<'a>, Trouble>
 
 fn schedules(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Trouble> {
     let (mut missed, mut busy, mut in_turn) = (Samples::default(), Samples::default(), Samples::default());
-    let (mut behind, mut lost, mut taken) = (Samples::default(), Samples::default(), Samples::default());
+    let (mut behind, mut lost) = (Samples::default(), Samples::default());
+    let mut taken = [Taken::default(), Taken::default()];
     let mut lines = [Value::Null, Value::Null];
     let mut rates = Samples::default();
     for round in 0..bench.rounds {
         let beside = calibrated(bench, load)?;
         rates.add(beside.rate);
-        for (schedule, line) in ["deadlines", "in-turn"].into_iter().zip(&mut lines) {
+        for ((schedule, line), taken) in ["deadlines", "in-turn"].into_iter().zip(&mut lines).zip(&mut taken)
+        {
             bench.tell(&format!("deadlines, round {} of {}, {schedule}", round + 1, bench.rounds));
-            let Run { played, share, stolen } = undisturbed(bench, |bench| {
+            let (played, share) = undisturbed(bench, taken, |bench| {
                 let rig = Rig::new().map_err(Trouble::rig)?;
                 one(bench, &rig, schedule, load, &beside)
             })?;
@@ -83,7 +85,6 @@ fn schedules(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Troub
             if schedule == "deadlines" {
                 missed.add(gone);
                 busy.add(share);
-                taken.add(stolen);
                 behind.add(played.figure("neptune", "behind_most_ns").unwrap_or(0) as f64 / 1e6);
                 lost.add(played.figure("neptune", "lost").unwrap_or(0) as f64);
             } else {
@@ -93,7 +94,9 @@ fn schedules(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Troub
     }
     bench.table.figure("pictures/s of each of the others", "silk", &rates);
     bench.table.figure("CPU of the player, by deadline", "silk", &busy);
-    bench.table.figure("CPU of the player, by deadline: share that a hypervisor took", "silk", &taken);
+    for (taken, what) in taken.iter().zip(["by deadline", "in turn"]) {
+        taken.tell(bench, what, "silk");
+    }
     bench.table.figure("the display behind its clock at most, ms", "silk", &behind);
     bench.table.figure("of these lost on the way or in decoding", "silk", &lost);
     let goal = Goal { must: 0.0, after: 0.0, more: false };
@@ -107,12 +110,12 @@ fn schedules(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Troub
 
 /// By deadline again, with Apache under load on the same CPU.
 fn with_apache(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Trouble> {
-    let (mut gone, mut served) = (Samples::default(), Samples::default());
+    let (mut gone, mut served, mut taken) = (Samples::default(), Samples::default(), Taken::default());
     for round in 0..bench.rounds {
         let beside = calibrated(bench, load)?;
         bench.tell(&format!("deadlines with Apache, round {} of {}", round + 1, bench.rounds));
         let mut answered = 0.0;
-        let Run { played, .. } = undisturbed(bench, |bench| {
+        let (played, _) = undisturbed(bench, &mut taken, |bench| {
             let rig = Rig::new().map_err(Trouble::rig)?;
             let apache = Apache::under_load(&rig, bench.cpu, bench.scratch)?;
             let run = one(bench, &rig, "deadlines", load, &beside);
@@ -123,6 +126,7 @@ fn with_apache(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Tro
         served.add(answered);
     }
     bench.table.figure(&format!("{what}, by deadline, with Apache under load on its CPU"), "silk", &gone);
+    taken.tell(bench, "by deadline, with Apache", "silk");
     bench.table.figure("requests that Apache answered, 1/s", "Apache", &served);
     Ok(())
 }
@@ -130,53 +134,66 @@ fn with_apache(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Tro
 fn peers(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Trouble> {
     let beside = calibrated(bench, load)?;
     for peer in Peer::ALL.into_iter().filter(|peer| peer.is_installed()) {
-        let (mut gone, mut busy) = (Samples::default(), Samples::default());
+        let (mut gone, mut busy, mut taken) = (Samples::default(), Samples::default(), Taken::default());
         for round in 0..bench.rounds {
             bench.tell(&format!("deadlines, round {} of {}, {}", round + 1, bench.rounds, peer.name()));
-            let seen = peers_deadlines::one(bench, peer, load, &beside)?;
+            let run = |bench: &Bench<'_>| peers_deadlines::one(bench, peer, load, &beside);
+            let seen = undisturbed(bench, &mut taken, run)?;
             gone.add(seen.gone as f64);
             busy.add(seen.share);
         }
         bench.table.figure(what, peer.name(), &gone);
         bench.table.figure("CPU of its nine processes", peer.name(), &busy);
+        taken.tell(bench, "its nine processes", peer.name());
     }
     Ok(())
 }
 
-/// What one run has come to.
-struct Run {
-    played: Played,
-    // Of the CPU, the part that the player used, and the part that a hypervisor had.
-    share: f64,
-    stolen: f64,
-}
-
-/// Makes a run again where a hypervisor had more than [`DISTURBED`] of the CPU: what is left of it is less than the
-/// streams need then, whoever schedules them. The last of [`TRIES`] counts, whatever it was.
-fn undisturbed(
+/// Makes a run again where a hypervisor had more than [`DISTURBED`] of the CPU: what is left of it is less
+/// than the streams need then, whoever schedules them. The last of [`TRIES`] counts, whatever it was.
+fn undisturbed<T>(
     bench: &Bench<'_>,
-    mut run: impl FnMut(&Bench<'_>) -> Result<Run, Trouble>,
-) -> Result<Run, Trouble> {
-    let mut last = run(bench)?;
-    for _ in 1..TRIES {
-        if last.stolen <= DISTURBED {
-            break;
+    taken: &mut Taken,
+    mut run: impl FnMut(&Bench<'_>) -> Result<T, Trouble>,
+) -> Result<T, Trouble> {
+    let mut tries = 1;
+    loop {
+        let before = Ticks::now(bench.cpu);
+        let done = run(bench)?;
+        let stolen = Ticks::now(bench.cpu).since(&before).stolen_share();
+        if stolen <= DISTURBED || tries == TRIES {
+            taken.shares.add(stolen);
+            taken.again.add(f64::from(tries - 1));
+            return Ok(done);
         }
-        let Run { stolen, .. } = last;
         bench.tell(&format!("again, for a hypervisor had {stolen:.2} of the player's CPU"));
-        last = run(bench)?;
+        tries += 1;
     }
-    Ok(last)
 }
 
-/// One run on these hosts.
+/// What a hypervisor did to runs.
+#[derive(Default)]
+struct Taken {
+    // Its share of the CPU in those that count, and how many were made before each of them.
+    shares: Samples,
+    again: Samples,
+}
+
+impl Taken {
+    fn tell(&self, bench: &mut Bench<'_>, what: &str, system: &'static str) {
+        bench.table.figure(&format!("{what}: share of the CPU that a hypervisor took"), system, &self.shares);
+        bench.table.figure(&format!("{what}: runs made again for that"), system, &self.again);
+    }
+}
+
+/// One run on these hosts; what became of the streams, and of the CPU the part that the player used.
 fn one(
     bench: &Bench<'_>,
     rig: &Rig,
     schedule: &str,
     load: &Load,
     beside: &Beside<'_>,
-) -> Result<Run, Trouble> {
+) -> Result<(Played, f64), Trouble> {
     let player = appliance(bench, rig, schedule)?;
     let sources = beside.begin(rig)?;
     let rate = format!("{:.3}", load.rate);
@@ -184,16 +201,15 @@ fn one(
     let (to, port) = (format!("{SERVER}:{PORT}"), PORT.to_string());
     let clip = &bench.clip("Neptune")?.file;
     let mut neptune = source(&rig.client, clip, &["--to", &to, "--port", &port, "--fps", &rate])?;
-    let (before, taken) = (player.cpu(), Ticks::now(bench.cpu));
+    let before = player.cpu();
     let length = Duration::from_secs_f64(load.pictures as f64 / load.rate);
     neptune.ends(length);
     let share = (player.cpu() - before).as_secs_f64() / length.as_secs_f64();
-    let stolen = Ticks::now(bench.cpu).since(&taken).stolen_share();
     // What its queue still holds.
     neptune.ends(Duration::from_secs(5));
     sleep(Duration::from_secs(1));
     drop(sources);
-    Ok(Run { played: player.finish(Duration::ZERO)?, share, stolen })
+    Ok((player.finish(Duration::ZERO)?, share))
 }
 
 /// A player on the server that takes commands from the client.
