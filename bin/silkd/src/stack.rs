@@ -64,6 +64,7 @@ pub fn paths(settings: &Settings, links: &Links, tables: &Tables, domain: usize)
             config: tcp_config(&settings.config, links.mtu()),
             secret: links.secret,
             time_wait: settings.config.tcp.time_wait_max as usize,
+            share_windows: settings.config.tcp.share_windows,
         },
         ..Setup::new(tables.clone())
     };

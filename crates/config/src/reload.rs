@@ -86,8 +86,8 @@ impl Config {
             Memory { arena, receive_ring, send_ring, total, huge_pages }
         );
         differences!(keys, "tcp", tcp, new.tcp, Tcp {
-            congestion, window_scaling, timestamps, sack, ecn, mtu_probing, initial_window, min_rto, delayed_ack,
-            syn_retries, syn_ack_retries, syn_cookies, retries, fin_wait, time_wait, time_wait_max,
+            congestion, window_scaling, timestamps, sack, ecn, mtu_probing, initial_window, share_windows, min_rto,
+            delayed_ack, syn_retries, syn_ack_retries, syn_cookies, retries, fin_wait, time_wait, time_wait_max,
         } except { keepalive });
         differences!(
             keys,

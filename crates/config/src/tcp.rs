@@ -57,6 +57,8 @@ pub struct Tcp {
     pub mtu_probing: MtuProbing,
     /// The initial congestion window in segments (RFC 6928).
     pub initial_window: u16,
+    /// Connections to one peer share what they find out of the way there (RFC 9040).
+    pub share_windows: bool,
     /// The smallest retransmission time-out (RFC 6298).
     pub min_rto: Duration,
     /// How long an acknowledgement may wait for company (RFC 9293 §3.8.6.3).
@@ -108,6 +110,7 @@ impl Tcp {
             ecn: section.or("ecn", Ecn::Accept),
             mtu_probing: section.or("mtu_probing", MtuProbing::BlackHoles),
             initial_window: section.within("initial_window", 10, 1..=100),
+            share_windows: section.or("share_windows", true),
             min_rto: section.within("min_rto", millis(200), millis(1)..=seconds(1)),
             delayed_ack: section.within("delayed_ack", millis(40), millis(0)..=millis(500)),
             syn_retries: section.within("syn_retries", 6, 0..=20),

@@ -309,6 +309,29 @@ fn what_routers_said_of_a_path_is_known_to_the_next_connection() {
     assert_eq!(server.handles.last().unwrap().read().len(), 3000);
 }
 
+// RFC 9040.
+#[test]
+fn the_next_connection_to_a_peer_begins_with_what_the_last_one_found_room_for() {
+    const ANSWER: usize = 40_000;
+    let (mut client, mut server) = (Host::new(1), Host::new(2));
+    listen(&mut server, 80);
+    server.streams = || Some(stream(100_000, 1 << 16));
+    let mut sent_at_once = |port| {
+        let (_, end) = connect(&mut client, port, at(2, 80));
+        settle(&mut client, &mut server);
+        let path = *server.created.last().expect("accepted");
+        server.handles.last().expect("accepted").write(&vec![7; ANSWER]);
+        server.bell(path, Bell::Sent);
+        let segments = server.sent();
+        segments.iter().for_each(|segment| _ = client.arrive(segment));
+        settle(&mut client, &mut server);
+        assert_eq!(end.read().len(), ANSWER);
+        segments.len()
+    };
+    let [first, second, third] = [5000, 5001, 5002].map(&mut sent_at_once);
+    assert!(first == 10 && second > first && third == ANSWER.div_ceil(1448), "{first}, {second}, {third}");
+}
+
 // RFC 9293 MUST-47, SHLD-25.
 #[test]
 fn what_the_network_says_of_outstanding_text_is_told_and_the_connection_goes_on() {

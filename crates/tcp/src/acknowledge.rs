@@ -2,6 +2,8 @@
 //! losses and time, and the window that comes with it. An acknowledgement of what was never sent,
 //! or of the far past, changes nothing (RFC 5961 §5.2).
 
+use core::time::Duration;
+
 use silk_instant::Instant;
 
 use crate::buffer::SendBuffer;
@@ -194,12 +196,17 @@ impl Connection {
     /// 6298 §3), but by its timestamp.
     pub(crate) fn measure_syn(&mut self, now: Instant, seg: &Segment) {
         if !self.syn_lost {
-            self.rto.sample(now - self.snd.last_sent);
+            self.first_round_trip(now, now - self.snd.last_sent);
         } else if let Some((_, echo)) = seg.options.timestamp
             && let Some(rtt) = self.stamps.round_trip(now, echo)
         {
             self.rto.sample(rtt);
         }
+    }
+
+    pub(crate) fn first_round_trip(&mut self, now: Instant, round_trip: Duration) {
+        self.rto.sample(round_trip);
+        self.recovery.rack.on_handshake(now, round_trip);
     }
 
     /// Our FIN is acknowledged.

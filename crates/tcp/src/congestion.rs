@@ -11,6 +11,7 @@ use crate::bbr::Bbr;
 use crate::cubic::Cubic;
 use crate::reno::Reno;
 use crate::seq::SeqNumber;
+use crate::train::is_near;
 
 /// Which algorithm a connection uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -195,6 +196,18 @@ impl Controller {
             Self::Reno(reno) => reno.start(initial),
             Self::Bbr(bbr) => bbr.start(initial),
         }
+    }
+
+    /// Starts with a window that is known to fit, over a path with this round trip: a far one gets it spread over
+    /// the round trip. Whether the algorithm does.
+    pub(crate) fn begin(&mut self, window: u32, round_trip: Duration) -> bool {
+        match self {
+            Self::Cubic(cubic) => cubic.begin(window, round_trip),
+            Self::Reno(reno) if is_near(round_trip) => reno.start(window),
+            // BBR finds out by itself, from what a small window does to the path.
+            Self::Reno(_) | Self::Bbr(_) => return false,
+        }
+        true
     }
 
     fn inner(&self) -> &dyn Congestion {

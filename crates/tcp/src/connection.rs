@@ -139,7 +139,7 @@ impl Connection {
         connection.snd.una = half.iss + 1;
         connection.snd.set_window(half.irs, half.iss + 1, half.window);
         if let Some(round_trip) = half.round_trip {
-            connection.rto.sample(round_trip);
+            connection.first_round_trip(now, round_trip);
         }
         connection.agree(&half.agreed, config.mss);
         connection.establish(now);

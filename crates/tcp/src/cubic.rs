@@ -113,6 +113,14 @@ impl Cubic {
         self.cwnd = f64::from(initial);
     }
 
+    /// Nothing was acknowledged yet; the window is to be this, which is known to fit.
+    pub(crate) fn begin(&mut self, window: u32, round_trip: Duration) {
+        self.start(window);
+        if let Stage::First(hystart) = &mut self.stage {
+            hystart.spread(window, round_trip);
+        }
+    }
+
     /// The curve, which begins here if the first slow start has lasted until now.
     fn curve(&mut self) -> &mut Curve {
         loop {

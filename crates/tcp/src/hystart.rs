@@ -9,6 +9,8 @@
 //! acknowledge a whole window at once; under that limit slow start was linear, and 500 KB took 12
 //! round trips where Linux, which has no limit either, took 8.
 
+use core::time::Duration;
+
 use crate::congestion::Acked;
 use crate::seq::SeqNumber;
 use crate::train::Train;
@@ -68,6 +70,11 @@ impl HyStart {
         self.train.pacing_rate()
     }
 
+    /// The first window is spread over the round trip, if that is a far one.
+    pub(crate) fn spread(&mut self, window: u32, round_trip: Duration) {
+        self.train.spread(window, round_trip);
+    }
+
     /// Octets by which an acknowledgement opens a window of so many; `None` when slow start is over.
     pub(crate) fn on_ack(&mut self, acked: &Acked, window: u32) -> Option<u32> {
         if !self.begun || acked.una.at_or_after(self.window_end) {
@@ -125,7 +132,6 @@ mod tests {
     use super::*;
     use crate::congestion::acked;
     use alloc::vec::Vec;
-    use core::time::Duration;
 
     const MSS: u32 = 1_000;
 

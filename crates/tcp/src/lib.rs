@@ -64,6 +64,7 @@
 //! | `losses`, `recovery`, `newreno`, `prr` | the repair of losses | RFC 6675, RFC 6582, RFC 6937 |
 //! | `undo`, `frto` | repairs that were not needed | RFC 3522, RFC 3708, RFC 4015, RFC 5682 |
 //! | `congestion`, `cubic`, `hystart`, `train`, `reno` | the congestion window | RFC 5681, RFC 9438, RFC 9406 |
+//! | `ensemble` | what connections to one peer share | RFC 9040 |
 //! | `bbr`, `bbr_probing`, `path_model`, `rate`, `pacing` | the rate of sending | draft-ietf-ccwg-bbr |
 //! | `path_mtu`, `search` | how large segments may be | RFC 1191, RFC 4821, RFC 8899 |
 //! | `ecn` | marks instead of drops | RFC 3168 |
@@ -91,6 +92,7 @@ mod connection;
 mod cookie;
 mod cubic;
 mod ecn;
+pub mod ensemble;
 mod flight;
 mod frto;
 mod handshake;

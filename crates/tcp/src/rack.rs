@@ -91,6 +91,11 @@ impl Rack {
         }
     }
 
+    /// The handshake took so long: as good a round trip as any, and the least where acknowledgements are delayed.
+    pub(crate) fn on_handshake(&mut self, now: Instant, round_trip: Duration) {
+        self.min_rtt.update(now, round_trip.as_micros().min(u32::MAX.into()) as u32, MIN_RTT_WINDOW);
+    }
+
     /// An acknowledgement came; with a D-SACK it says that the window was too small, which counts
     /// once in a round trip (§6.2, step 4).
     pub(crate) fn on_ack(&mut self, dsack: bool, out: Outstanding) {
@@ -262,6 +267,15 @@ mod tests {
         assert_eq!((rack.xmit_ts, rack.rtt()), (at(0), 40 * MILLI));
         rack.on_delivered(at(81), sending(1_000, 41, true), Echo::NONE);
         assert_eq!((rack.xmit_ts, rack.rtt()), (at(41), 40 * MILLI));
+    }
+
+    #[test]
+    fn the_handshake_tells_how_soon_is_too_soon() {
+        // Acknowledgements of text are delayed; that of a tail's probe is not.
+        let mut rack = rack();
+        rack.on_handshake(at(1_050), 20 * MILLI);
+        rack.on_delivered(at(1_130), sending(300, 1_105, true), Echo::NONE);
+        assert_eq!(rack.youngest(), (at(1_105), 25 * MILLI));
     }
 
     #[test]

@@ -12,6 +12,8 @@
 //! the path busy, and less than most queues hold. What the window then allows is still sent at that
 //! rate, in one more round.
 
+use core::time::Duration;
+
 use silk_instant::Instant;
 
 /// Round trips below it, in µs, say more of how hosts take turns than of the path.
@@ -22,6 +24,11 @@ const LEAST_ACKS: u8 = 4;
 const PART: u32 = 16;
 /// The pace above the rate that is known, in thousandths of it: so much faster a path would show itself to be.
 const GAIN: u64 = 1_125;
+
+/// Whether a path's round trip is so short that nothing is paced.
+pub(crate) fn is_near(round_trip: Duration) -> bool {
+    round_trip < Duration::from_micros(NEAR as u64)
+}
 
 /// The watch over trains of acknowledgements. Times are in µs and wrap, rates in octets per ms.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +50,8 @@ pub(crate) struct Train {
 enum State {
     /// Nothing yet.
     Open,
+    /// The first window fits.
+    Spread,
     /// Two rounds agreed on its rate.
     Known,
     /// The round began with that knowledge, so its text came at a pace.
@@ -55,8 +64,22 @@ impl Train {
     pub(crate) const NONE: Self =
         Self { first: 0, last: 0, octets: 0, acks: 0, rate: 0, before: 0, state: State::Open };
 
+    /// A first window that is known to fit is spread over the round trip, until the first acknowledgement: it
+    /// was proven by text that came at the path's pace, and not at once.
+    pub(crate) fn spread(&mut self, window: u32, round_trip: Duration) {
+        if !is_near(round_trip) {
+            let millis = round_trip.as_millis().max(1) as u64;
+            self.rate = u32::try_from(u64::from(window) / millis).unwrap_or(u32::MAX);
+            self.state = State::Spread;
+        }
+    }
+
     /// A round trip begins.
     pub(crate) fn start_round(&mut self) {
+        if self.state == State::Spread {
+            *self = Self::NONE;
+            return;
+        }
         (self.before, self.rate, self.acks) = (self.rate, 0, 0);
         self.state = match self.state {
             _ if self.before == 0 => State::Open,
@@ -104,7 +127,7 @@ impl Train {
         match self.state {
             State::Open => None,
             State::Known | State::Paced => Some(rate * GAIN),
-            State::Filled => Some(rate * 1_000),
+            State::Spread | State::Filled => Some(rate * 1_000),
         }
     }
 
@@ -117,7 +140,6 @@ impl Train {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::time::Duration;
 
     const ROUND_TRIP: u32 = 100_000;
     const SEGMENT: u32 = 1_000;

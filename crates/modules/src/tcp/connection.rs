@@ -10,7 +10,10 @@ use crate::faults;
 use alloc::boxed::Box;
 use core::time::Duration;
 use silk_instant::Instant;
-use silk_path::{Bell, CreateError, Cx, DropReason, Event, Message, Meta, Report, Stage, Verdict, Wishes};
+use silk_path::{
+    Bell, CreateError, Cx, DropReason, Endpoint, Event, Message, Meta, Report, Stage, Verdict, Wishes,
+};
+use silk_tcp::ensemble::Member;
 use silk_tcp::{Algorithm, Connection, Flags, Info, KeepaliveConfig, Progress, SeqNumber, State};
 use silk_wire::{checksum, ipv4, ipv6, tcp};
 
@@ -31,10 +34,20 @@ pub struct ConnectionStage {
     gso: u32,
     // Bytes charged for what the connection holds beside itself.
     charged: u32,
+    // Its place among those to the same peer.
+    member: Member,
 }
 
 pub(super) fn opened(connection: Connection, active: bool) -> Box<ConnectionStage> {
-    Box::new(ConnectionStage { connection, active, entered: false, ended: false, gso: 0, charged: 0 })
+    Box::new(ConnectionStage {
+        connection,
+        active,
+        entered: false,
+        ended: false,
+        gso: 0,
+        charged: 0,
+        member: Member::NONE,
+    })
 }
 
 impl ConnectionStage {
@@ -100,6 +113,7 @@ impl ConnectionStage {
     /// Sends whatever is to be sent, sets the timer, settles the account.
     fn pump(&mut self, cx: &mut Cx<'_, '_>) {
         let (now, key) = (cx.now(), Key::of(cx.attrs()));
+        self.begin_together(cx, key.remote);
         if let Some((stream, mut down)) = cx.stream_and_down() {
             let (incoming, outgoing) = stream.split();
             while let Some(transmit) = {
@@ -124,8 +138,30 @@ impl ConnectionStage {
             }
             outgoing.sent(self.connection.octets_outstanding() as usize);
         }
+        self.go_on_together(cx, key.remote);
         cx.arm(self.connection.poll_timeout().unwrap_or(Instant::FAR));
         self.settle(cx);
+    }
+
+    /// What is proven of the way to the peer is where the first text begins.
+    fn begin_together(&mut self, cx: &mut Cx<'_, '_>, peer: Endpoint) {
+        let text = cx.stream_and_down().map_or(0, |(stream, _)| stream.split().1.len());
+        if self.connection.outgrows_first_window(text) && !self.member.is_some() {
+            let now = cx.now();
+            if let Some(ensembles) = &mut cx.module::<Tcp>().ensembles {
+                self.member = ensembles.begin(now, peer.ip(), &mut self.connection);
+            }
+        }
+    }
+
+    /// The others to the peer are told what became of this one.
+    fn go_on_together(&mut self, cx: &mut Cx<'_, '_>, peer: Endpoint) {
+        if self.member.is_some() || self.connection.outgrows_initial_window() {
+            let now = cx.now();
+            if let Some(ensembles) = &mut cx.module::<Tcp>().ensembles {
+                ensembles.follow(now, peer.ip(), &self.connection, &mut self.member);
+            }
+        }
     }
 
     /// Charges, or gives back, what the connection holds beside itself.
@@ -305,6 +341,10 @@ impl Stage for ConnectionStage {
 
     fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
         cx.release(core::mem::take(&mut self.charged) as usize);
+        let member = core::mem::replace(&mut self.member, Member::NONE);
+        if let (true, Some(ensembles)) = (member.is_some(), &mut cx.module::<Tcp>().ensembles) {
+            ensembles.leave(member);
+        }
         if core::mem::take(&mut self.entered) {
             let flow = Key::of(cx.attrs()).flow();
             cx.module::<Tcp>().tables.flows.remove(&flow);

@@ -54,6 +54,7 @@ use silk_path::{
     Attr, Attrs, Create, CreateError, Endpoint, Module, NOWHERE, Next, Parcel, PathId, Port, Request, Stage,
     Step,
 };
+use silk_tcp::ensemble::Ensembles;
 use silk_tcp::time_wait::{TimeWait, TimeWaitTable};
 use silk_tcp::{Config, IsnSecret};
 use silk_wire::{ipv4, ipv6};
@@ -107,12 +108,14 @@ pub struct Parameters {
     pub secret: [u64; 2],
     /// The most connections in TIME-WAIT.
     pub time_wait: usize,
+    /// Connections to one peer share what they find out of the way there (RFC 9040).
+    pub share_windows: bool,
 }
 
 impl Default for Parameters {
     /// The usual ones. The secret is not secret: for checking graphs and for tests.
     fn default() -> Self {
-        Self { config: Config::default(), secret: [0; 2], time_wait: 16_384 }
+        Self { config: Config::default(), secret: [0; 2], time_wait: 16_384, share_windows: true }
     }
 }
 
@@ -131,6 +134,8 @@ pub struct Tcp {
     // Handshakes whose paths have been asked for.
     pending: Pending,
     resets: Resets,
+    // What connections know together of the ways to their peers; none where they share nothing.
+    ensembles: Option<Ensembles>,
 }
 
 impl Tcp {
@@ -147,6 +152,7 @@ impl Tcp {
             stray: [None; 2],
             pending: Pending::default(),
             resets: Resets::default(),
+            ensembles: parameters.share_windows.then(|| Ensembles::new(secret)),
         }
     }
 

@@ -19,6 +19,7 @@ mod pair;
 mod racking;
 mod recovering;
 mod sending;
+mod sharing;
 mod simulation;
 mod solo;
 mod undoing;

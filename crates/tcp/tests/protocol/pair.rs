@@ -1,10 +1,14 @@
 //! Two hosts on a link, with a program on each: a client that opens, and a server that listens.
 //! `drive` runs them from event to event until nothing is left to happen.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
 use std::time::Duration;
 
 use silk_instant::Instant;
+use silk_tcp::ensemble::{Ensembles, Member};
 use silk_tcp::listen::{Admission, ListenAction, SynTable};
 use silk_tcp::time_wait::{TimeWaitAction, TimeWaitTable};
 use silk_tcp::{
@@ -15,6 +19,9 @@ use silk_testkit::emulator::Conditions;
 
 use crate::buffers::{Rx, Tx};
 use crate::link::{Link, Packet, Weather};
+
+/// Where the other host is, for what connections share.
+const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// What the program of a host does.
 pub struct Program {
@@ -45,6 +52,8 @@ pub struct Host {
     pub sent: Vec<(Instant, Header)>,
     /// The largest text for one transmission (segmentation offload).
     pub offload: usize,
+    /// What it shares with other connections, if it does.
+    pub shares: Option<(Rc<RefCell<Ensembles>>, Member)>,
 }
 
 impl Host {
@@ -67,6 +76,7 @@ impl Host {
             drops: vec![],
             sent: vec![],
             offload: 65_000,
+            shares: None,
         }
     }
 
@@ -95,6 +105,7 @@ impl Host {
     }
 
     fn transmit(&mut self, now: Instant, link: &mut Link) {
+        self.begin_together(now);
         while let Some(connection) = &mut self.connection
             && let Some(transmit) = connection.poll_transmit(now, &self.tx, &self.rx, self.offload)
         {
@@ -103,9 +114,27 @@ impl Host {
                 self.sent.push((now, packet.header));
             }
         }
+        self.go_on_together(now);
         if let Some(record) = self.connection.as_ref().and_then(Connection::time_wait) {
             self.time_wait.insert(now, 1, record);
             self.connection = None;
+        }
+    }
+
+    fn begin_together(&mut self, now: Instant) {
+        if let (Some(connection), Some((all, member))) = (&mut self.connection, &mut self.shares)
+            && connection.outgrows_first_window(self.tx.0.len())
+            && !member.is_some()
+        {
+            *member = all.borrow_mut().begin(now, PEER, connection);
+        }
+    }
+
+    fn go_on_together(&mut self, now: Instant) {
+        if let (Some(connection), Some((all, member))) = (&self.connection, &mut self.shares)
+            && (member.is_some() || connection.outgrows_initial_window())
+        {
+            all.borrow_mut().follow(now, PEER, connection, member);
         }
     }
 

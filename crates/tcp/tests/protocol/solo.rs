@@ -73,8 +73,13 @@ impl Solo {
 
     /// An established connection to a peer with a window of 20 000.
     pub fn established(config: &Config) -> Self {
+        Self::established_after(config, Duration::from_millis(10))
+    }
+
+    /// The same, with a handshake that took so long.
+    pub fn established_after(config: &Config, round_trip: Duration) -> Self {
         let mut solo = Self::opening(config);
-        solo.now += Duration::from_millis(10);
+        solo.now += round_trip;
         let seg = solo.syn_ack(offer(config));
         let agrees = if config.ecn == Ecn::Ask { Flags::ECE } else { Flags::NONE };
         let progress = solo.arrive(Segment { flags: seg.flags | agrees, ..seg });

@@ -1,0 +1,442 @@
+//! What connections to one peer share of what they find out about the way there (RFC 9040 §6 and §7, ensemble
+//! and temporal sharing; the aggregate is the macroflow of RFC 3124).
+//!
+//! Every connection finds out anew how much a path takes, in slow start, although the one before it knew.
+//! Here all connections to a peer are added up. What they had outstanding together and what then arrived
+//! without a loss is *proven*. A connection whose first text is more than an initial window begins with what is
+//! proven, less what the others have outstanding or were promised: until the first loss with twice as much, as
+//! one connection in slow start would, and then with seven tenths. A loss leaves nothing proven, until a round
+//! trip without; what is not proven again halves every ten seconds, for the path may have changed. From there slow
+//! start goes on; that it should end there (a shared ssthresh) took longer and lost more, in virtual time.
+//!
+//! Connections that never have more than an initial window outstanding are not counted: they use, and tell,
+//! nothing.
+
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use core::time::Duration;
+
+use silk_instant::Instant;
+
+use crate::agree::initial_window;
+use crate::congestion::{Congestion, MAX_WINDOW};
+use crate::connection::Connection;
+use crate::isn::IsnSecret;
+use crate::table::Table;
+
+/// The most peers that something is known of.
+const PEERS: usize = 4096;
+/// What is proven halves in this time.
+const HALF: Duration = Duration::from_secs(10);
+/// The part of it that new connections may use where something was lost (RFC 9438 §4.6).
+const BETA: (u64, u64) = (7, 10);
+/// After so many halves nothing is left that is worth to be known.
+const HALVES: u32 = 8;
+/// Peers looked at to make room, each time room is needed.
+const SEARCH: usize = 4;
+/// No member, no peer.
+const NONE: u32 = u32::MAX;
+
+/// What is known of the way to a peer.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    /// Members.
+    members: u32,
+    /// Octets that they have outstanding, all together.
+    outstanding: u64,
+    /// Octets that new ones were promised and have not sent.
+    promised: u64,
+    /// Octets that were outstanding and all arrived.
+    proven: u64,
+    /// When that was so last.
+    when: Instant,
+    /// Nothing was lost yet.
+    slow_start: bool,
+    /// The round: what was outstanding when it began, and how much of it has not arrived yet.
+    round: u64,
+    left: u64,
+}
+
+impl Way {
+    const fn new(now: Instant) -> Self {
+        Self {
+            members: 0,
+            outstanding: 0,
+            promised: 0,
+            proven: 0,
+            when: now,
+            slow_start: true,
+            round: 0,
+            left: 0,
+        }
+    }
+
+    /// What is still taken for proven.
+    fn proven(&self, now: Instant) -> u64 {
+        let halves = (now - self.when).as_secs() / HALF.as_secs();
+        if halves < HALVES.into() { self.proven >> halves } else { 0 }
+    }
+
+    /// What a new member may have outstanding.
+    fn room(&self, now: Instant) -> u32 {
+        let proven = self.proven(now);
+        let fits = if self.slow_start { 2 * proven } else { proven * BETA.0 / BETA.1 };
+        let room = fits.saturating_sub(self.outstanding).saturating_sub(self.promised);
+        room.min(MAX_WINDOW.into()) as u32
+    }
+
+    /// So much has arrived; `before` was outstanding until then.
+    fn arrived(&mut self, now: Instant, octets: u32, before: u64) {
+        if self.left == 0 {
+            (self.round, self.left) = (before, before);
+        }
+        self.left = self.left.saturating_sub(octets.into());
+        if self.left == 0 && self.round >= self.proven(now) {
+            (self.proven, self.when) = (self.round, now);
+        }
+    }
+
+    fn lost(&mut self) {
+        (self.proven, self.round, self.left, self.slow_start) = (0, 0, 0, false);
+    }
+}
+
+/// What was last seen of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    /// Octets outstanding.
+    outstanding: u32,
+    /// Octets that were acknowledged and that were taken for lost, ever, modulo 2³².
+    acknowledged: u32,
+    lost: u32,
+}
+
+/// A connection of an ensemble.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Its way; in a free entry the next free one.
+    way: u32,
+    seen: Seen,
+    /// What is left of what it was promised.
+    promise: u32,
+}
+
+/// Names a connection's entry among the members, if it has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member(u32);
+
+impl Member {
+    /// None.
+    pub const NONE: Self = Self(NONE);
+
+    /// Whether the connection is a member.
+    pub fn is_some(self) -> bool {
+        self != Self::NONE
+    }
+}
+
+impl Connection {
+    /// Whether this much text is more than the window takes, while nothing is known of the path yet: no text
+    /// was acknowledged, or lost.
+    pub fn outgrows_first_window(&self, octets: usize) -> bool {
+        octets > self.congestion.window() as usize && self.is_in_first_window()
+    }
+
+    fn is_in_first_window(&self) -> bool {
+        self.counters.octets_acked == 0 && self.octets_lost() == 0 && self.state.is_synchronized()
+    }
+
+    /// Begins with this window, if it is larger and nothing speaks against it. What is new of it.
+    // RFC 5681 §3.1: a SYN that was lost leaves one segment.
+    fn begin_with(&mut self, window: u32) -> u32 {
+        let round_trip = self.rto.srtt();
+        let known = !self.syn_lost && !round_trip.is_zero() && self.is_in_first_window();
+        if !known || window <= self.congestion.window() || !self.congestion.begin(window, round_trip) {
+            return 0;
+        }
+        window.saturating_sub(self.octets_outstanding())
+    }
+
+    fn octets_acknowledged(&self) -> u32 {
+        self.counters.octets_acked as u32
+    }
+
+    fn octets_lost(&self) -> u32 {
+        self.recovery.lost_ever()
+    }
+
+    /// Whether more is outstanding than an initial window.
+    pub fn outgrows_initial_window(&self) -> bool {
+        self.octets_outstanding() > initial_window(self.limits.initial_window, self.snd.mss)
+    }
+}
+
+/// The ensembles of one host's connections, by peer. Bounded, but for the members, which are connections.
+#[derive(Debug)]
+pub struct Ensembles {
+    ways: Table<IpAddr, Way>,
+    members: Vec<Entry>,
+    free: u32,
+}
+
+impl Ensembles {
+    /// Nobody yet. The secret keeps outsiders from filling one bucket.
+    pub fn new(secret: IsnSecret) -> Self {
+        Self { ways: Table::new(secret, PEERS, 1), members: Vec::new(), free: NONE }
+    }
+
+    /// The first text of a connection to `peer` is more than its window takes: it begins with what is proven to
+    /// fit, and is a member from then on, if anything is known of the peer. Whether it is one.
+    pub fn begin(&mut self, now: Instant, peer: IpAddr, connection: &mut Connection) -> Member {
+        let Some(at) = self.ways.find(&peer) else { return Member::NONE };
+        let room = self.ways.get(at).map_or(0, |(_, way)| way.room(now));
+        let promise = connection.begin_with(room);
+        self.join(at, promise)
+    }
+
+    /// What has become of a connection since. One that is no member becomes one, if there is room.
+    pub fn follow(&mut self, now: Instant, peer: IpAddr, connection: &Connection, member: &mut Member) {
+        let seen = Seen {
+            outstanding: connection.octets_outstanding(),
+            acknowledged: connection.octets_acknowledged(),
+            lost: connection.octets_lost(),
+        };
+        if !member.is_some() {
+            let Some(at) = self.ways.find(&peer).or_else(|| self.make_way(now, peer)) else { return };
+            *member = self.join(at, 0);
+            // What it did before nobody has seen.
+            if let Some(entry) = self.members.get_mut(member.0 as usize) {
+                entry.seen = Seen { outstanding: 0, ..seen };
+            }
+        }
+        self.see(now, *member, seen);
+    }
+
+    /// The connection is over.
+    pub fn leave(&mut self, member: Member) {
+        let Some(entry) = self.members.get_mut(member.0 as usize) else { return };
+        let left = *entry;
+        entry.way = core::mem::replace(&mut self.free, member.0);
+        if let Some(way) = self.ways.get_mut(left.way) {
+            way.members -= 1;
+            way.outstanding -= u64::from(left.seen.outstanding);
+            way.promised -= u64::from(left.promise);
+        }
+    }
+
+    /// Bytes of memory held.
+    pub fn memory(&self) -> usize {
+        self.ways.memory() + self.members.capacity() * size_of::<Entry>()
+    }
+
+    fn see(&mut self, now: Instant, member: Member, seen: Seen) {
+        let Some(entry) = self.members.get_mut(member.0 as usize) else { return };
+        let Some(way) = self.ways.get_mut(entry.way) else { return };
+        let before = core::mem::replace(&mut entry.seen, seen);
+        let arrived = seen.acknowledged.wrapping_sub(before.acknowledged);
+        let sent = (seen.outstanding.wrapping_sub(before.outstanding)).wrapping_add(arrived);
+        // A promise is for the first round trip.
+        let kept = if arrived > 0 { 0 } else { entry.promise.saturating_sub(sent) };
+        way.promised -= u64::from(core::mem::replace(&mut entry.promise, kept) - kept);
+        let outstanding = way.outstanding;
+        way.outstanding = outstanding - u64::from(before.outstanding) + u64::from(seen.outstanding);
+        if seen.lost != before.lost {
+            way.lost();
+        } else if arrived > 0 {
+            way.arrived(now, arrived, outstanding);
+            let (at, until) = (entry.way, now + HALF * HALVES);
+            self.ways.reschedule(at, 0, until);
+        }
+    }
+
+    fn join(&mut self, at: u32, promise: u32) -> Member {
+        let entry = Entry { way: at, seen: Seen::default(), promise };
+        let member = match self.members.get_mut(self.free as usize) {
+            Some(vacant) => {
+                let next = core::mem::replace(vacant, entry).way;
+                core::mem::replace(&mut self.free, next)
+            }
+            None => {
+                self.members.push(entry);
+                (self.members.len() - 1) as u32
+            }
+        };
+        if let Some(way) = self.ways.get_mut(at) {
+            way.members += 1;
+            way.promised += u64::from(promise);
+        }
+        Member(member)
+    }
+
+    /// A peer that nothing is known of, if there is room or one that can be forgotten.
+    fn make_way(&mut self, now: Instant, peer: IpAddr) -> Option<u32> {
+        let until = now + HALF * HALVES;
+        for _ in 0..SEARCH {
+            let Some((oldest, due)) = self.ways.first() else { break };
+            if due > now && !self.ways.is_full() {
+                break;
+            }
+            if self.ways.get(oldest).is_some_and(|(_, way)| way.members == 0) {
+                self.ways.remove(oldest);
+            } else {
+                self.ways.reschedule(oldest, 0, until);
+            }
+        }
+        self.ways.insert(peer, Way::new(now), 0, until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::Ipv4Addr;
+    use proptest::prelude::*;
+    use std::vec;
+
+    const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+
+    fn at(seconds: u64) -> Instant {
+        Instant::from_millis(1_000 * seconds)
+    }
+
+    /// Connections to one peer, as they are seen.
+    struct Peer {
+        all: Ensembles,
+        way: u32,
+    }
+
+    impl Peer {
+        fn new() -> Self {
+            let mut all = Ensembles::new(IsnSecret::new([1, 2]));
+            let way = all.make_way(at(1), PEER).unwrap();
+            Self { all, way }
+        }
+
+        fn room(&self, now: Instant) -> u32 {
+            self.all.ways.get(self.way).unwrap().1.room(now)
+        }
+
+        /// A connection that sends so much at once, all of which arrives.
+        fn delivers(&mut self, now: Instant, octets: u32) {
+            let member = self.all.join(self.way, 0);
+            self.all.see(now, member, Seen { outstanding: octets, ..Seen::default() });
+            self.all.see(now, member, Seen { acknowledged: octets, ..Seen::default() });
+            self.all.leave(member);
+        }
+
+        /// A connection of which something is lost.
+        fn loses(&mut self, now: Instant) {
+            let member = self.all.join(self.way, 0);
+            self.all.see(now, member, Seen { outstanding: 9_000, ..Seen::default() });
+            self.all.see(now, member, Seen { acknowledged: 1_000, outstanding: 8_000, lost: 1_000 });
+            self.all.leave(member);
+        }
+    }
+
+    #[test]
+    fn who_comes_next_begins_with_twice_what_has_arrived() {
+        let mut peer = Peer::new();
+        assert_eq!(peer.room(at(1)), 0);
+        peer.delivers(at(1), 40_000);
+        assert_eq!(peer.room(at(1)), 80_000);
+        // Less is no news.
+        peer.delivers(at(2), 10_000);
+        assert_eq!(peer.room(at(2)), 80_000);
+    }
+
+    #[test]
+    fn a_loss_leaves_nothing_and_later_less_than_arrived() {
+        let mut peer = Peer::new();
+        peer.delivers(at(1), 40_000);
+        peer.loses(at(2));
+        assert_eq!(peer.room(at(2)), 0);
+        peer.delivers(at(3), 20_000);
+        assert_eq!(peer.room(at(3)), 14_000);
+    }
+
+    #[test]
+    fn what_is_proven_halves_every_ten_seconds() {
+        let mut peer = Peer::new();
+        peer.delivers(at(1), 40_000);
+        assert_eq!(
+            [10, 11, 21, 80, 81].map(|second| peer.room(at(second))),
+            [80_000, 40_000, 20_000, 624, 0]
+        );
+        peer.delivers(at(21), 11_000);
+        assert_eq!(peer.room(at(21)), 22_000, "it is more than what is left of the first");
+    }
+
+    #[test]
+    fn what_others_have_outstanding_or_were_promised_is_taken() {
+        let mut peer = Peer::new();
+        peer.delivers(at(1), 50_000);
+        let first = peer.all.join(peer.way, 60_000);
+        assert_eq!(peer.room(at(1)), 40_000);
+        peer.all.see(at(1), first, Seen { outstanding: 25_000, ..Seen::default() });
+        assert_eq!(peer.room(at(1)), 40_000, "it is outstanding instead of promised");
+        peer.all.see(at(2), first, Seen { outstanding: 20_000, acknowledged: 5_000, lost: 0 });
+        assert_eq!(peer.room(at(2)), 80_000, "a promise ends with the round trip");
+        peer.all.leave(first);
+        assert_eq!(peer.room(at(2)), 100_000);
+    }
+
+    #[test]
+    fn several_prove_together_what_none_had_alone() {
+        let mut peer = Peer::new();
+        let members: Vec<_> = (0..4).map(|_| peer.all.join(peer.way, 0)).collect();
+        for member in &members {
+            peer.all.see(at(1), *member, Seen { outstanding: 10_000, ..Seen::default() });
+        }
+        for member in &members {
+            peer.all.see(at(1), *member, Seen { acknowledged: 10_000, ..Seen::default() });
+        }
+        assert_eq!(peer.room(at(1)), 80_000);
+    }
+
+    #[test]
+    fn peers_are_bounded_and_those_with_members_stay() {
+        let mut all = Ensembles::new(IsnSecret::new([1, 2]));
+        let address = |number: u32| IpAddr::V4(Ipv4Addr::from_bits(number));
+        let kept = all.make_way(at(1), address(0)).unwrap();
+        let member = all.join(kept, 0);
+        for number in 1..3 * PEERS as u32 {
+            assert!(all.make_way(at(1), address(number)).is_some(), "{number}");
+        }
+        assert_eq!((all.ways.len(), all.ways.find(&address(0))), (PEERS, Some(kept)));
+        all.leave(member);
+        all.make_way(at(100), address(1 << 20));
+        all.make_way(at(200), address(1 << 21));
+        assert!(all.ways.len() < PEERS, "what is old is forgotten a few at a time");
+    }
+
+    proptest! {
+        /// Whatever connections do, the sums are those of the members, and end at nothing.
+        #[test]
+        fn the_sums_are_those_of_the_members(
+            steps in prop::collection::vec((0usize..6, 0u8..3, 0u32..1 << 30, any::<u32>(), 0u32..3), 0..200)
+        ) {
+            let mut peer = Peer::new();
+            let mut members = vec![Member::NONE; 6];
+            for (step, (which, what, outstanding, acknowledged, lost)) in steps.into_iter().enumerate() {
+                let member = &mut members[which];
+                match what {
+                    0 if member.is_some() => peer.all.leave(core::mem::replace(member, Member::NONE)),
+                    _ if !member.is_some() => *member = peer.all.join(peer.way, outstanding),
+                    _ => peer.all.see(at(step as u64), *member, Seen { outstanding, acknowledged, lost }),
+                }
+                let entries = || {
+                    let live = members.iter().filter(|member| member.is_some());
+                    live.map(|member| peer.all.members[member.0 as usize])
+                };
+                let (_, way) = *peer.all.ways.get(peer.way).unwrap();
+                prop_assert_eq!(way.members as usize, entries().count());
+                prop_assert_eq!(way.outstanding, entries().map(|it| u64::from(it.seen.outstanding)).sum::<u64>());
+                prop_assert_eq!(way.promised, entries().map(|it| u64::from(it.promise)).sum::<u64>());
+            }
+            members.into_iter().filter(|member| member.is_some()).for_each(|member| peer.all.leave(member));
+            let (_, way) = *peer.all.ways.get(peer.way).unwrap();
+            prop_assert_eq!((way.members, way.outstanding, way.promised), (0, 0, 0));
+            prop_assert!(peer.all.members.len() <= 6);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What connections to one peer share (RFC 9040): answers in succession, each on a connection of its own.
+
+use std::cell::RefCell;
+use std::num::NonZeroU64;
+use std::rc::Rc;
+use std::time::Duration;
+
+use silk_instant::Instant;
+use silk_tcp::ensemble::{Ensembles, Member};
+use silk_tcp::{Algorithm, Config, IsnSecret, Progress};
+use silk_testkit::emulator::{Conditions, Loss};
+
+use crate::pair::{Pair, pattern};
+
+/// What became of one answer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Answer {
+    /// From the handshake's end to its last octet.
+    took: Duration,
+    /// Octets sent again.
+    again: u64,
+}
+
+/// So many answers of so many octets, one after the other; between them nothing happens for `pause`.
+fn answers(
+    bottleneck: &Conditions,
+    config: &Config,
+    octets: usize,
+    pause: Duration,
+    shares: bool,
+) -> Vec<Answer> {
+    let all = Rc::new(RefCell::new(Ensembles::new(IsnSecret::new([1, 2]))));
+    let back = Conditions { delay: bottleneck.delay, ..Conditions::default() };
+    let mut now = Instant::from_millis(1_000);
+    let answer = |seed| {
+        let ways = [back.clone(), bottleneck.clone()];
+        let mut pair = Pair::over(&[config.clone(), config.clone()], &ways, seed);
+        pair.now = now;
+        pair.server.shares = shares.then(|| (all.clone(), Member::NONE));
+        let limit = Duration::from_secs(120);
+        pair.drive_until(limit, |pair| pair.server.progress.contains(Progress::ESTABLISHED));
+        let begun = pair.now;
+        pair.server.program.to_write = pattern(octets, 3);
+        pair.drive_until(limit, |pair| pair.client.program.received.len() == octets);
+        let took = pair.now - begun;
+        pair.drive_for(Duration::from_secs(1));
+        let again = pair.server.connection().info().octets_again;
+        if let Some((all, member)) = pair.server.shares {
+            all.borrow_mut().leave(member);
+        }
+        now = pair.now + pause;
+        Answer { took, again }
+    };
+    (0..8).map(answer).collect()
+}
+
+fn config(congestion: Algorithm) -> Config {
+    Config { congestion, receive_window: 1 << 20, receive_window_max: 1 << 20, ..Config::default() }
+}
+
+/// 100 Mb/s behind a queue of so many packets.
+fn bottleneck(round_trip: u64, queue: usize) -> Conditions {
+    let rate = NonZeroU64::new(100_000_000);
+    Conditions { rate, queue, delay: Duration::from_micros(round_trip * 500), ..Conditions::default() }
+}
+
+const NO_PAUSE: Duration = Duration::ZERO;
+
+fn together(answers: &[Answer]) -> Duration {
+    answers.iter().map(|answer| answer.took).sum()
+}
+
+#[test]
+fn answers_over_a_far_path_come_to_take_one_round_trip() {
+    let path = bottleneck(40, 250);
+    let answers = answers(&path, &config(Algorithm::Cubic), 200_000, NO_PAUSE, true);
+    assert!(answers[0].took > Duration::from_millis(140), "{answers:?}");
+    // One way to the client, and the window is spread over a whole one.
+    assert!(answers[3].took < Duration::from_millis(60), "{answers:?}");
+    assert!(answers.iter().all(|answer| answer.again == 0), "{answers:?}");
+}
+
+#[test]
+fn a_queue_that_runs_over_is_remembered() {
+    let answers = answers(&bottleneck(1, 20), &config(Algorithm::Cubic), 50_000, NO_PAUSE, true);
+    let lossy = answers.iter().filter(|answer| answer.again > 0).count();
+    assert_eq!(lossy, 1, "{answers:?}");
+    // Its last segments were lost, with nothing behind them: the tail's probe, and no time-out.
+    assert!(answers.iter().all(|answer| answer.took < Duration::from_millis(20)), "{answers:?}");
+}
+
+#[test]
+fn what_is_long_ago_is_forgotten() {
+    let took =
+        |pause| together(&answers(&bottleneck(40, 250), &config(Algorithm::Cubic), 200_000, pause, true));
+    let alone = together(&answers(&bottleneck(40, 250), &config(Algorithm::Cubic), 200_000, NO_PAUSE, false));
+    assert_eq!(took(Duration::from_secs(90)), alone);
+    assert!(took(Duration::from_secs(20)) < alone);
+}
+
+#[test]
+fn algorithms_that_pace_nothing_or_find_out_themselves_begin_as_ever() {
+    for algorithm in [Algorithm::Reno, Algorithm::Bbr] {
+        let answers = |shares| answers(&bottleneck(40, 250), &config(algorithm), 200_000, NO_PAUSE, shares);
+        assert_eq!(answers(true), answers(false), "{algorithm:?}");
+    }
+}
+
+/// Whatever the path's queue is like, and whether packets are lost by chance: sharing is no slower by more than
+/// it can gain, and over all of these networks it takes two thirds.
+#[test]
+fn sharing_takes_less_time_over_most_networks_and_little_more_over_any() {
+    let mut sums = [Duration::ZERO; 2];
+    for (round_trip, queue) in [(1, 20), (1, 250), (20, 10), (20, 40), (40, 40), (100, 20), (100, 100)] {
+        for octets in [50_000, 200_000, 1_000_000] {
+            for loss in [Loss::NONE, Loss::random(0.01)] {
+                let path = Conditions { loss, ..bottleneck(round_trip, queue) };
+                let took =
+                    |shares| together(&answers(&path, &config(Algorithm::Cubic), octets, NO_PAUSE, shares));
+                let (alone, shared) = (took(false), took(true));
+                let what = format!(
+                    "{round_trip} ms, {queue} packets, {octets} octets, {loss:?}: {alone:?}, {shared:?}"
+                );
+                assert!(shared < alone.mul_f64(1.25), "{what}");
+                sums[0] += alone;
+                sums[1] += shared;
+            }
+        }
+    }
+    assert!(sums[1] * 3 < sums[0] * 2, "{sums:?}");
+}
