@@ -309,27 +309,37 @@ fn what_routers_said_of_a_path_is_known_to_the_next_connection() {
     assert_eq!(server.handles.last().unwrap().read().len(), 3000);
 }
 
-// RFC 9040.
-#[test]
-fn the_next_connection_to_a_peer_begins_with_what_the_last_one_found_room_for() {
-    const ANSWER: usize = 40_000;
-    let (mut client, mut server) = (Host::new(1), Host::new(2));
+/// Segments that leave at once for an answer, on each of three connections, one after the other.
+fn sent_at_once(setup: fn(&mut Setup)) -> [usize; 3] {
+    let (mut client, mut server) = (Host::new(1), Host::with(2, Options { setup, ..Options::default() }));
     listen(&mut server, 80);
     server.streams = || Some(stream(100_000, 1 << 16));
-    let mut sent_at_once = |port| {
+    [5000, 5001, 5002].map(|port| {
         let (_, end) = connect(&mut client, port, at(2, 80));
         settle(&mut client, &mut server);
         let path = *server.created.last().expect("accepted");
-        server.handles.last().expect("accepted").write(&vec![7; ANSWER]);
+        server.handles.last().expect("accepted").write(&[7; ANSWER]);
         server.bell(path, Bell::Sent);
         let segments = server.sent();
         segments.iter().for_each(|segment| _ = client.arrive(segment));
         settle(&mut client, &mut server);
         assert_eq!(end.read().len(), ANSWER);
         segments.len()
-    };
-    let [first, second, third] = [5000, 5001, 5002].map(&mut sent_at_once);
+    })
+}
+
+const ANSWER: usize = 40_000;
+
+// RFC 9040.
+#[test]
+fn the_next_connection_to_a_peer_begins_with_what_the_last_one_found_room_for() {
+    let [first, second, third] = sent_at_once(|_| {});
     assert!(first == 10 && second > first && third == ANSWER.div_ceil(1448), "{first}, {second}, {third}");
+}
+
+#[test]
+fn connections_that_are_to_share_nothing_begin_with_an_initial_window() {
+    assert_eq!(sent_at_once(|setup| setup.tcp.share_windows = false), [10; 3]);
 }
 
 // RFC 9293 MUST-47, SHLD-25.

@@ -1,5 +1,5 @@
-//! What connections to one peer share of what they find out about the way there (RFC 9040 §6 and §7, ensemble
-//! and temporal sharing; the aggregate is the macroflow of RFC 3124).
+//! What connections to one peer share of what they find out about the way there (RFC 9040 §6 and §7, temporal
+//! and ensemble sharing; the aggregate is the macroflow of RFC 3124).
 //!
 //! Every connection finds out anew how much a path takes, in slow start, although the one before it knew.
 //! Here all connections to a peer are added up. What they had outstanding together and what then arrived
@@ -96,6 +96,7 @@ impl Way {
         }
     }
 
+    /// Something was lost: what has arrived says nothing of what fits now.
     fn lost(&mut self) {
         (self.proven, self.round, self.left, self.slow_start) = (0, 0, 0, false);
     }
@@ -146,7 +147,8 @@ impl Connection {
         self.counters.octets_acked == 0 && self.octets_lost() == 0 && self.state.is_synchronized()
     }
 
-    /// Begins with this window, if it is larger and nothing speaks against it. What is new of it.
+    /// Begins with this window, if it is larger and nothing speaks against it. How much of it may still be sent; 0
+    /// where it does not.
     // RFC 5681 §3.1: a SYN that was lost leaves one segment.
     fn begin_with(&mut self, window: u32) -> u32 {
         let round_trip = self.rto.srtt();
@@ -222,11 +224,6 @@ impl Ensembles {
             way.outstanding -= u64::from(left.seen.outstanding);
             way.promised -= u64::from(left.promise);
         }
-    }
-
-    /// Bytes of memory held.
-    pub fn memory(&self) -> usize {
-        self.ways.memory() + self.members.capacity() * size_of::<Entry>()
     }
 
     fn see(&mut self, now: Instant, member: Member, seen: Seen) {

@@ -145,8 +145,11 @@ impl ConnectionStage {
 
     /// What is proven of the way to the peer is where the first text begins.
     fn begin_together(&mut self, cx: &mut Cx<'_, '_>, peer: Endpoint) {
+        if self.member.is_some() {
+            return;
+        }
         let text = cx.stream_and_down().map_or(0, |(stream, _)| stream.split().1.len());
-        if self.connection.outgrows_first_window(text) && !self.member.is_some() {
+        if self.connection.outgrows_first_window(text) {
             let now = cx.now();
             if let Some(ensembles) = &mut cx.module::<Tcp>().ensembles {
                 self.member = ensembles.begin(now, peer.ip(), &mut self.connection);
