@@ -65,7 +65,7 @@ pub struct Arp {
 
 impl Arp {
     /// The module with these addresses of ours; with `told`, it asks whoever runs the graph
-    /// ([`Request::Resolve`]) instead of the link.
+    /// ([`Request::Resolve`](silk_path::Request::Resolve)) instead of the link.
     pub fn new(tables: Tables, addresses: &[Ipv4Addr], told: bool, limits: CacheLimits) -> Self {
         Self { tables, addresses: addresses.to_vec(), neighbours: Neighbours::new(told, limits) }
     }
