@@ -299,13 +299,19 @@ fn the_manual_has_every_command() {
 
 /// A copy of the command in a folder of its own, and there a program `silk-media` that tells how it was
 /// called.
+///
+/// Another process makes both: what is open for writing here goes along to the children that the other tests
+/// start meanwhile, and until they are other programs, nobody can execute it (`ETXTBSY`).
 fn beside_media() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
+    let made = Command::new("sh")
+        .args(["-ec", r#"cp "$0" silk; printf '%s\n' '#!/bin/sh' 'echo "$@"' 'exit 7' > silk-media; chmod +x silk-media"#])
+        .arg(env!("CARGO_BIN_EXE_silk"))
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
     let command = folder.path().join("silk");
-    std::fs::copy(env!("CARGO_BIN_EXE_silk"), &command).unwrap();
-    let media = folder.path().join("silk-media");
-    std::fs::write(&media, "#!/bin/sh\necho \"$@\"\nexit 7\n").unwrap();
-    std::fs::set_permissions(&media, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     (folder, command)
 }
 
