@@ -51,7 +51,7 @@ pub struct Model {
 /// What a picture's cost is made of: itself, its macroblocks, its bits.
 const PARTS: usize = 3;
 /// Their usual costs, ns: of these only the proportions matter.
-const USUAL: [f64; PARTS] = [150_000.0, 550.0, 1.45];
+const USUAL: [f64; PARTS] = [50_000.0, 200.0, 2.0];
 /// How much the usual proportions are believed, beside what the pictures say.
 const BELIEF: f64 = 0.05;
 /// What is left of the weight of earlier pictures with each new one: 2 000 pictures, about a
