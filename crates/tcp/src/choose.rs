@@ -246,9 +246,14 @@ impl Connection {
         }
     }
 
+    /// Nothing is outstanding, and nothing was sent for longer than the time-out.
+    pub(crate) fn has_rested(&self, now: Instant) -> bool {
+        self.snd.is_idle() && now - self.snd.last_sent > self.rto.current()
+    }
+
     /// RFC 5681 §4.1: after an idle time longer than the time-out the window says nothing any more.
     fn restart_after_idle(&mut self, now: Instant, out: Outstanding) {
-        if self.snd.is_idle() && now - self.snd.last_sent > self.rto.current() {
+        if self.has_rested(now) {
             let initial = initial_window(self.limits.initial_window, self.snd.mss).max(out.mss);
             self.congestion.on_idle(initial);
         }

@@ -198,16 +198,18 @@ impl Controller {
         }
     }
 
-    /// Starts with a window that is known to fit, over a path with this round trip: a far one gets it spread over
-    /// the round trip. Whether the algorithm does.
+    /// Begins, or begins again, with a window that is known to fit, over a path with this round trip: a far one gets it
+    /// spread over the round trip. Whether the algorithm does.
     pub(crate) fn begin(&mut self, window: u32, round_trip: Duration) -> bool {
         match self {
             Self::Cubic(cubic) => cubic.begin(window, round_trip),
-            Self::Reno(reno) if is_near(round_trip) => reno.start(window),
+            Self::Reno(reno) if is_near(round_trip) && reno.ssthresh() == u32::MAX => {
+                reno.start(window);
+                true
+            }
             // BBR finds out by itself, from what a small window does to the path.
-            Self::Reno(_) | Self::Bbr(_) => return false,
+            Self::Reno(_) | Self::Bbr(_) => false,
         }
-        true
     }
 
     fn inner(&self) -> &dyn Congestion {

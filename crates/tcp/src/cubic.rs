@@ -113,12 +113,15 @@ impl Cubic {
         self.cwnd = f64::from(initial);
     }
 
-    /// Nothing was acknowledged yet; the window is to be this, which is known to fit.
-    pub(crate) fn begin(&mut self, window: u32, round_trip: Duration) {
-        self.start(window);
-        if let Stage::First(hystart) = &mut self.stage {
-            hystart.spread(window, round_trip);
+    /// Nothing is outstanding yet; the window is to be this, which is known to fit. Whether it is: the first slow start
+    /// may know better.
+    pub(crate) fn begin(&mut self, window: u32, round_trip: Duration) -> bool {
+        let Stage::First(hystart) = &mut self.stage else { return false };
+        let begins = self.ssthresh == u32::MAX && hystart.spread(window, round_trip);
+        if begins {
+            self.start(window);
         }
+        begins
     }
 
     /// The curve, which begins here if the first slow start has lasted until now.
@@ -208,6 +211,12 @@ impl Congestion for Cubic {
     }
 
     fn on_idle(&mut self, initial: u32) {
+        if let Stage::First(hystart) = &self.stage
+            && hystart.is_over()
+        {
+            self.ssthresh = self.window();
+            self.curve();
+        }
         self.cwnd = self.cwnd.min(f64::from(initial));
         self.forget_epoch();
     }

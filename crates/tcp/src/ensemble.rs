@@ -3,11 +3,15 @@
 //!
 //! Every connection finds out anew how much a path takes, in slow start, although the one before it knew.
 //! Here all connections to a peer are added up. What they had outstanding together and what then arrived
-//! without a loss is *proven*. A connection whose first text is more than an initial window begins with what is
+//! without a loss is *proven*. A connection whose text is more than its window takes begins with what is
 //! proven, less what the others have outstanding or were promised: until the first loss with twice as much, as
 //! one connection in slow start would, and then with seven tenths. A loss leaves nothing proven, until a round
 //! trip without; what is not proven again halves every ten seconds, for the path may have changed. From there slow
 //! start goes on; that it should end there (a shared ssthresh) took longer and lost more, in virtual time.
+//!
+//! A connection that is kept open begins so with each of its answers, also after a rest in which its window lost its
+//! meaning (RFC 5681 §4.1): as long as it lost nothing itself, and found out nothing of the path that says more than
+//! this does.
 //!
 //! Connections that never have more than an initial window outstanding are not counted: they use, and tell,
 //! nothing.
@@ -77,12 +81,12 @@ impl Way {
         if halves < HALVES.into() { self.proven >> halves } else { 0 }
     }
 
-    /// What a new member may have outstanding.
-    fn room(&self, now: Instant) -> u32 {
+    /// What a member may have outstanding that has, and was promised, so much of it all already.
+    fn room(&self, now: Instant, own: u64) -> u32 {
         let proven = self.proven(now);
         let fits = if self.slow_start { 2 * proven } else { proven * BETA.0 / BETA.1 };
-        let room = fits.saturating_sub(self.outstanding).saturating_sub(self.promised);
-        room.min(MAX_WINDOW.into()) as u32
+        let others = (self.outstanding + self.promised).saturating_sub(own);
+        fits.saturating_sub(others).min(MAX_WINDOW.into()) as u32
     }
 
     /// So much has arrived; `before` was outstanding until then.
@@ -137,25 +141,34 @@ impl Member {
 }
 
 impl Connection {
-    /// Whether this much text is more than the window takes, while nothing is known of the path yet: no text
-    /// was acknowledged, or lost.
-    pub fn outgrows_first_window(&self, octets: usize) -> bool {
-        octets > self.congestion.window() as usize && self.is_in_first_window()
+    /// Whether this much text is more than the window takes, where that may be a larger one: little is outstanding,
+    /// and nothing was ever lost.
+    pub fn outgrows_window(&self, now: Instant, octets: usize) -> bool {
+        !self.outgrows_initial_window()
+            && self.octets_lost() == 0
+            && self.state.is_synchronized()
+            && octets > self.window_after_rest(now) as usize
     }
 
-    fn is_in_first_window(&self) -> bool {
-        self.counters.octets_acked == 0 && self.octets_lost() == 0 && self.state.is_synchronized()
+    /// The window, as it will be once it is used.
+    fn window_after_rest(&self, now: Instant) -> u32 {
+        let window = self.congestion.window();
+        if self.has_rested(now) { window.min(self.initial_window()) } else { window }
     }
 
-    /// Begins with this window, if it is larger and nothing speaks against it. How much of it may still be sent; 0
-    /// where it does not.
+    /// Begins, or begins again, with this window, if it is larger and nothing speaks against it. How much of it may
+    /// still be sent; 0 where it does not.
     // RFC 5681 §3.1: a SYN that was lost leaves one segment.
-    fn begin_with(&mut self, window: u32) -> u32 {
-        let round_trip = self.rto.srtt();
-        let known = !self.syn_lost && !round_trip.is_zero() && self.is_in_first_window();
-        if !known || window <= self.congestion.window() || !self.congestion.begin(window, round_trip) {
+    fn begin_with(&mut self, now: Instant, window: u32) -> u32 {
+        let (smooth, least) = (self.rto.srtt(), self.recovery.rack.min_rtt());
+        // The smoothed one has what waited in the path's queue in it.
+        let round_trip = if least.is_zero() { smooth } else { least };
+        let known = !self.syn_lost && !smooth.is_zero();
+        if !known || window <= self.window_after_rest(now) || !self.congestion.begin(window, round_trip) {
             return 0;
         }
+        // The rest is over, and takes nothing of this window.
+        self.snd.last_sent = now;
         window.saturating_sub(self.octets_outstanding())
     }
 
@@ -169,7 +182,11 @@ impl Connection {
 
     /// Whether more is outstanding than an initial window.
     pub fn outgrows_initial_window(&self) -> bool {
-        self.octets_outstanding() > initial_window(self.limits.initial_window, self.snd.mss)
+        self.octets_outstanding() > self.initial_window()
+    }
+
+    fn initial_window(&self) -> u32 {
+        initial_window(self.limits.initial_window, self.snd.mss)
     }
 }
 
@@ -187,13 +204,24 @@ impl Ensembles {
         Self { ways: Table::new(secret, PEERS, 1), members: Vec::new(), free: NONE }
     }
 
-    /// The first text of a connection to `peer` is more than its window takes: it begins with what is proven to
-    /// fit, and is a member from then on, if anything is known of the peer. Whether it is one.
-    pub fn begin(&mut self, now: Instant, peer: IpAddr, connection: &mut Connection) -> Member {
-        let Some(at) = self.ways.find(&peer) else { return Member::NONE };
-        let room = self.ways.get(at).map_or(0, |(_, way)| way.room(now));
-        let promise = connection.begin_with(room);
-        self.join(at, promise)
+    /// The text of a connection to `peer` is more than its window takes: it begins with what is proven to
+    /// fit, and is a member from then on, if anything is known of the peer.
+    pub fn begin(&mut self, now: Instant, peer: IpAddr, connection: &mut Connection, member: &mut Member) {
+        let entry = self.members.get(member.0 as usize).copied();
+        let Some(at) = entry.map(|entry| entry.way).or_else(|| self.ways.find(&peer)) else { return };
+        let Some((_, way)) = self.ways.get(at) else { return };
+        let own = entry.map_or(0, |entry| u64::from(entry.seen.outstanding) + u64::from(entry.promise));
+        let promise = connection.begin_with(now, way.room(now, own));
+        match self.members.get_mut(member.0 as usize) {
+            None => *member = self.join(at, promise),
+            Some(_) if promise == 0 => {}
+            Some(entry) => {
+                let before = core::mem::replace(&mut entry.promise, promise);
+                if let Some(way) = self.ways.get_mut(at) {
+                    way.promised = way.promised - u64::from(before) + u64::from(promise);
+                }
+            }
+        }
     }
 
     /// What has become of a connection since. One that is no member becomes one, if there is room.
@@ -310,7 +338,7 @@ mod tests {
         }
 
         fn room(&self, now: Instant) -> u32 {
-            self.all.ways.get(self.way).unwrap().1.room(now)
+            self.all.ways.get(self.way).unwrap().1.room(now, 0)
         }
 
         /// A connection that sends so much at once, all of which arrives.
@@ -375,6 +403,16 @@ mod tests {
         assert_eq!(peer.room(at(2)), 80_000, "a promise ends with the round trip");
         peer.all.leave(first);
         assert_eq!(peer.room(at(2)), 100_000);
+    }
+
+    #[test]
+    fn who_begins_again_counts_itself_out() {
+        let mut peer = Peer::new();
+        peer.delivers(at(1), 50_000);
+        let member = peer.all.join(peer.way, 0);
+        peer.all.see(at(1), member, Seen { outstanding: 10_000, ..Seen::default() });
+        let (_, way) = *peer.all.ways.get(peer.way).unwrap();
+        assert_eq!([way.room(at(1), 0), way.room(at(1), 10_000)], [90_000, 100_000]);
     }
 
     #[test]

@@ -70,9 +70,15 @@ impl HyStart {
         self.train.pacing_rate()
     }
 
-    /// The first window is spread over the round trip, if that is a far one.
-    pub(crate) fn spread(&mut self, window: u32, round_trip: Duration) {
-        self.train.spread(window, round_trip);
+    /// A window that is known to fit is spread over the round trip, if that is a far one. Whether it is the best that
+    /// is known: no round said that the path is nearly full, or what its rate is.
+    pub(crate) fn spread(&mut self, window: u32, round_trip: Duration) -> bool {
+        !self.is_conservative() && self.train.spread(window, round_trip)
+    }
+
+    /// Slow start is over as soon as the next acknowledgement comes.
+    pub(crate) fn is_over(&self) -> bool {
+        self.train.is_filled() || self.css_rounds > CSS_ROUNDS
     }
 
     /// Octets by which an acknowledgement opens a window of so many; `None` when slow start is over.

@@ -50,7 +50,7 @@ pub(crate) struct Train {
 enum State {
     /// Nothing yet.
     Open,
-    /// The first window fits.
+    /// The window that it begins with fits.
     Spread,
     /// Two rounds agreed on its rate.
     Known,
@@ -64,14 +64,19 @@ impl Train {
     pub(crate) const NONE: Self =
         Self { first: 0, last: 0, octets: 0, acks: 0, rate: 0, before: 0, state: State::Open };
 
-    /// A first window that is known to fit is spread over the round trip, until the first acknowledgement: it
-    /// was proven by text that came at the path's pace, and not at once.
-    pub(crate) fn spread(&mut self, window: u32, round_trip: Duration) {
+    /// A window that is known to fit is spread over the round trip, until the first acknowledgement that finds it
+    /// used up: it was proven by text that came at the path's pace, and not at once. Whether it is: not where the path's rate
+    /// is known.
+    pub(crate) fn spread(&mut self, window: u32, round_trip: Duration) -> bool {
+        if !matches!(self.state, State::Open | State::Spread) {
+            return false;
+        }
         if !is_near(round_trip) {
             let millis = round_trip.as_millis().max(1) as u64;
             self.rate = u32::try_from(u64::from(window) / millis).unwrap_or(u32::MAX);
             self.state = State::Spread;
         }
+        true
     }
 
     /// A round trip begins.

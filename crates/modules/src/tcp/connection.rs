@@ -143,17 +143,13 @@ impl ConnectionStage {
         self.settle(cx);
     }
 
-    /// What is proven of the way to the peer is where the first text begins.
+    /// What is proven of the way to the peer is where the first text begins, and what comes after a pause.
     fn begin_together(&mut self, cx: &mut Cx<'_, '_>, peer: Endpoint) {
-        if self.member.is_some() {
-            return;
-        }
-        let text = cx.stream_and_down().map_or(0, |(stream, _)| stream.split().1.len());
-        if self.connection.outgrows_first_window(text) {
-            let now = cx.now();
-            if let Some(ensembles) = &mut cx.module::<Tcp>().ensembles {
-                self.member = ensembles.begin(now, peer.ip(), &mut self.connection);
-            }
+        let (now, text) = (cx.now(), cx.stream_and_down().map_or(0, |(stream, _)| stream.split().1.len()));
+        if self.connection.outgrows_window(now, text)
+            && let Some(ensembles) = &mut cx.module::<Tcp>().ensembles
+        {
+            ensembles.begin(now, peer.ip(), &mut self.connection, &mut self.member);
         }
     }
 

@@ -123,10 +123,9 @@ impl Host {
 
     fn begin_together(&mut self, now: Instant) {
         if let (Some(connection), Some((all, member))) = (&mut self.connection, &mut self.shares)
-            && connection.outgrows_first_window(self.tx.0.len())
-            && !member.is_some()
+            && connection.outgrows_window(now, self.tx.0.len())
         {
-            *member = all.borrow_mut().begin(now, PEER, connection);
+            all.borrow_mut().begin(now, PEER, connection, member);
         }
     }
 

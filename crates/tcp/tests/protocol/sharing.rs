@@ -1,4 +1,5 @@
-//! What connections to one peer share (RFC 9040): answers in succession, each on a connection of its own.
+//! What connections to one peer share (RFC 9040): answers in succession, each on a connection of its own, or all on
+//! one that is kept open.
 
 use std::cell::RefCell;
 use std::num::NonZeroU64;
@@ -54,6 +55,28 @@ fn answers(
     (0..8).map(answer).collect()
 }
 
+/// Answers of these sizes on one connection that is kept open; after each nothing happens for `pause`. The last one's
+/// time from when it is written.
+fn kept(bottleneck: &Conditions, config: &Config, sizes: &[usize], pause: Duration, shares: bool) -> Answer {
+    let all = Rc::new(RefCell::new(Ensembles::new(IsnSecret::new([1, 2]))));
+    let back = Conditions { delay: bottleneck.delay, ..Conditions::default() };
+    let mut pair = Pair::over(&[config.clone(), config.clone()], &[back, bottleneck.clone()], 1);
+    pair.server.shares = shares.then_some((all, Member::NONE));
+    let limit = Duration::from_secs(120);
+    pair.drive_until(limit, |pair| pair.server.progress.contains(Progress::ESTABLISHED));
+    let (mut octets, mut again, mut last) = (0, 0, Duration::ZERO);
+    for size in sizes {
+        again = pair.server.connection().info().octets_again;
+        let begun = pair.now;
+        pair.server.program.to_write = pattern(*size, 3);
+        octets += size;
+        pair.drive_until(limit, |pair| pair.client.program.received.len() == octets);
+        last = pair.now - begun;
+        pair.drive_for(pause);
+    }
+    Answer { took: last, again: pair.server.connection().info().octets_again - again }
+}
+
 fn config(congestion: Algorithm) -> Config {
     Config { congestion, receive_window: 1 << 20, receive_window_max: 1 << 20, ..Config::default() }
 }
@@ -96,6 +119,59 @@ fn what_is_long_ago_is_forgotten() {
     let alone = together(&answers(&bottleneck(40, 250), &config(Algorithm::Cubic), 200_000, NO_PAUSE, false));
     assert_eq!(took(Duration::from_secs(90)), alone);
     assert!(took(Duration::from_secs(20)) < alone);
+}
+
+/// 200 KB and so on in each of four answers, with three seconds between them, or behind a small one.
+#[test]
+fn on_a_connection_that_is_kept_open_a_rest_takes_nothing_of_what_is_proven() {
+    let rest = Duration::from_secs(3);
+    let mut sums = [Duration::ZERO; 2];
+    for (round_trip, mega_bits) in [(1, 100), (1, 1_000), (10, 100), (40, 20), (40, 1_000), (100, 100)] {
+        let rate = NonZeroU64::new(mega_bits * 1_000_000);
+        let path = Conditions { rate, ..bottleneck(round_trip, 250) };
+        for sizes in [[50_000; 4], [200_000; 4], [1_000, 200_000, 1_000, 200_000], [1_000_000; 4]] {
+            let last = |shares| kept(&path, &config(Algorithm::Cubic), &sizes, rest, shares);
+            let (alone, shared) = (last(false), last(true));
+            let what = format!("{round_trip} ms, {mega_bits} Mb/s, {sizes:?}: {alone:?}, {shared:?}");
+            assert!(shared.took <= alone.took && shared.again <= alone.again, "{what}");
+            sums[0] += alone.took;
+            sums[1] += shared.took;
+        }
+    }
+    assert!(sums[1] * 4 < sums[0] * 3, "{sums:?}");
+}
+
+/// The first slow start has found that the path is full, and its answer is over: what it found is the threshold of the
+/// slow start after the rest, and not the window that the rest leaves.
+#[test]
+fn a_path_that_was_just_filled_is_filled_again_after_a_rest() {
+    let path = Conditions { rate: NonZeroU64::new(20_000_000), ..bottleneck(100, 250) };
+    let config = config(Algorithm::Cubic);
+    let last = |rest| kept(&path, &config, &[1_000_000; 4], Duration::from_secs(rest), false).took;
+    assert!(
+        last(3) < last(0) + Duration::from_millis(400),
+        "four round trips more: {:?}",
+        (last(0), last(3))
+    );
+}
+
+#[test]
+fn a_near_peer_gets_it_at_once_after_a_rest() {
+    let rate = NonZeroU64::new(1_000_000_000);
+    let path = Conditions { rate, ..bottleneck(1, 250) };
+    for algorithm in [Algorithm::Cubic, Algorithm::Reno] {
+        let last = |shares| kept(&path, &config(algorithm), &[50_000; 4], Duration::from_secs(3), shares);
+        let (alone, shared) = (last(false), last(true));
+        assert!(shared.took < Duration::from_millis(1), "one way: {alone:?}, {shared:?}");
+        assert!(alone.took > Duration::from_millis(2), "three round trips: {alone:?}, {shared:?}");
+    }
+}
+
+#[test]
+fn a_connection_that_lost_something_begins_again_as_ever() {
+    let path = bottleneck(40, 12);
+    let last = |shares| kept(&path, &config(Algorithm::Cubic), &[200_000; 4], Duration::from_secs(3), shares);
+    assert_eq!(last(true), last(false));
 }
 
 #[test]
