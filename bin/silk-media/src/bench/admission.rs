@@ -7,6 +7,7 @@ use super::Bench;
 use super::deadlines::appliance;
 use super::player::{at, source, tell};
 use super::table::{Goal, Samples};
+use super::undisturbed::{Taken, undisturbed};
 use crate::clips::Clip;
 use crate::demux::Demuxer;
 use crate::trouble::Trouble;
@@ -25,17 +26,18 @@ const LENGTH: Duration = Duration::from_secs(10);
 
 /// Each clip is predicted once a round.
 pub fn run(bench: &mut Bench<'_>) -> Result<(), Trouble> {
-    let mut all = Samples::default();
+    let (mut all, mut taken) = (Samples::default(), Taken::default());
     for judged in bench.clips {
         let mut ratio = Samples::default();
         for round in 0..bench.rounds {
             bench.tell(&format!("admission of {}, round {} of {}", judged.name, round + 1, bench.rounds));
-            let one = one(bench, judged)?;
+            let one = undisturbed(bench, &mut taken, |bench| one(bench, judged))?;
             ratio.add(one);
             all.add((one - 1.0).abs());
         }
         bench.table.figure(&format!("{}: predicted ÷ measured CPU", judged.name), "silk", &ratio);
     }
+    taken.tell(bench, "admission", "silk");
     let goal = Goal { must: 0.15, after: 0.05, more: false };
     bench.table.judged("CPU of a stream, predicted beside measured: off by", &all, goal);
     Ok(())

@@ -8,19 +8,16 @@ use super::beside::{Beside, OTHERS, PORT, appliance_arguments};
 use super::peers_deadlines;
 use super::player::{Played, Player, at, source, tell};
 use super::table::{Goal, Samples};
+use super::undisturbed::{Taken, undisturbed};
 use crate::peers::Peer;
 use crate::trouble::Trouble;
 use serde_json::Value;
 use silk_testkit::netns::{Rig, SERVER};
-use silk_testkit::ticks::Ticks;
 use std::thread::sleep;
 use std::time::Duration;
 
 /// The others' pictures a second, for the first trial.
 const GUESS: f64 = 60.0;
-/// A run is made again where a hypervisor had more of the CPU than this, up to so many times in all.
-const DISTURBED: f64 = 0.03;
-const TRIES: u32 = 4;
 
 /// What the experiment needs to know of Neptune.
 pub struct Load {
@@ -147,43 +144,6 @@ fn peers(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Trouble> 
         taken.tell(bench, "its nine processes", peer.name());
     }
     Ok(())
-}
-
-/// Makes a run again where a hypervisor had more than [`DISTURBED`] of the CPU: what is left of it is less
-/// than the streams need then, whoever schedules them. The last of [`TRIES`] counts, whatever it was.
-fn undisturbed<T>(
-    bench: &Bench<'_>,
-    taken: &mut Taken,
-    mut run: impl FnMut(&Bench<'_>) -> Result<T, Trouble>,
-) -> Result<T, Trouble> {
-    let mut tries = 1;
-    loop {
-        let before = Ticks::now(bench.cpu);
-        let done = run(bench)?;
-        let stolen = Ticks::now(bench.cpu).since(&before).stolen_share();
-        if stolen <= DISTURBED || tries == TRIES {
-            taken.shares.add(stolen);
-            taken.again.add(f64::from(tries - 1));
-            return Ok(done);
-        }
-        bench.tell(&format!("again, for a hypervisor had {stolen:.2} of the player's CPU"));
-        tries += 1;
-    }
-}
-
-/// What a hypervisor did to runs.
-#[derive(Default)]
-struct Taken {
-    // Its share of the CPU in those that count, and how many were made before each of them.
-    shares: Samples,
-    again: Samples,
-}
-
-impl Taken {
-    fn tell(&self, bench: &mut Bench<'_>, what: &str, system: &'static str) {
-        bench.table.figure(&format!("{what}: share of the CPU that a hypervisor took"), system, &self.shares);
-        bench.table.figure(&format!("{what}: runs made again for that"), system, &self.again);
-    }
 }
 
 /// One run on these hosts; what became of the streams, and of the CPU the part that the player used.

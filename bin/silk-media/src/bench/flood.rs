@@ -7,10 +7,10 @@ use super::Bench;
 use super::backlog;
 use super::player::{Player, at, source};
 use super::table::{Goal, Samples};
+use super::undisturbed::{Taken, undisturbed};
 use crate::peers::Process;
 use crate::trouble::Trouble;
 use silk_testkit::netns::{INTERFACE, Rig, SERVER};
-use silk_testkit::ticks::Ticks;
 use std::env::current_exe;
 use std::fs;
 use std::path::PathBuf;
@@ -42,24 +42,19 @@ pub fn run(bench: &mut Bench<'_>, pictures: u64) -> Result<(), Trouble> {
         bench.tell(&format!("the machine's queue of steered packets stays as it is: {error}"));
     }
     for (receiver, whose) in [(Receiver::Sender, "sender's"), (Receiver::Player, "player's")] {
-        let (mut gone, mut speed, mut taken) = (Samples::default(), Samples::default(), Samples::default());
+        let (mut gone, mut speed, mut taken) = (Samples::default(), Samples::default(), Taken::default());
         for round in 0..bench.rounds {
             bench.tell(&format!(
                 "flood, received by the {whose} CPU, round {} of {}",
                 round + 1,
                 bench.rounds
             ));
-            let one = one(bench, receiver, pictures)?;
+            let one = undisturbed(bench, &mut taken, |bench| one(bench, receiver, pictures))?;
             gone.add(one.gone as f64);
             speed.add(one.speed);
-            taken.add(one.taken);
         }
         bench.table.figure(&format!("flood, received by the {whose} CPU: packets/s"), "silk", &speed);
-        bench.table.figure(
-            &format!("flood, received by the {whose} CPU: share of the player's that a hypervisor took"),
-            "silk",
-            &taken,
-        );
+        taken.tell(bench, &format!("flood, received by the {whose} CPU"), "silk");
         let what =
             format!("missed or lost of {pictures} at {RATE}/s beside the flood, received by the {whose} CPU");
         bench.table.judged(&what, &gone, Goal { must: 0.0, after: 0.0, more: false });
@@ -72,8 +67,6 @@ struct Flooded {
     gone: u64,
     /// Packets of the flood that arrived in a second.
     speed: f64,
-    /// How much of the player's CPU a hypervisor took, 0 to 1.
-    taken: f64,
 }
 
 fn one(bench: &Bench<'_>, receiver: Receiver, pictures: u64) -> Result<Flooded, Trouble> {
@@ -89,20 +82,19 @@ fn one(bench: &Bench<'_>, receiver: Receiver, pictures: u64) -> Result<Flooded, 
     let length = Duration::from_secs_f64(pictures as f64 / RATE);
     let flood = start(&rig, length + Duration::from_secs(2))?;
     sleep(Duration::from_secs(1));
-    let (before, taken) = (arrived(&rig), Ticks::now(bench.cpu));
+    let before = arrived(&rig);
     let clip = bench.clip("Neptune")?;
     let arguments = ["--to", &SERVER.to_string(), "--port", &PORT.to_string(), "--fps", &rate];
     let mut source = source(&rig.client, &clip.file, &arguments)?;
     sleep(length);
     let speed = (arrived(&rig) - before) as f64 / length.as_secs_f64();
-    let taken = Ticks::now(bench.cpu).since(&taken).stolen_share();
     source.ends(Duration::from_secs(10));
     drop(flood);
     let played = player.finish(Duration::from_secs(3))?;
     let figure = |name| played.figure("stream", name).unwrap_or(0);
     // What was neither shown nor counted never came.
     let gone = pictures.saturating_sub(figure("shown")).max(figure("missed") + figure("lost"));
-    Ok(Flooded { gone, speed, taken })
+    Ok(Flooded { gone, speed })
 }
 
 /// Floods the server from the sources' CPU for so long.

@@ -14,6 +14,7 @@ mod plot;
 mod rates;
 mod table;
 mod third;
+mod undisturbed;
 
 pub use beside::{Beside, OTHERS, PORT, appliance_arguments};
 pub use player::{Played, Player, at, source, tell, why};
