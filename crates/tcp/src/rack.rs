@@ -154,15 +154,17 @@ impl Rack {
     }
 
     /// The retransmission timer went off: what was sent long enough ago is lost, whether or not
-    /// anything younger arrived (§6.3).
+    /// anything younger arrived (§6.3). What was sent before the time-out that is over is late, however long the last
+    /// round trip was: or else a single long one would leave each segment a time-out of its own.
     pub(crate) fn mark_losses_on_timeout(
         &self,
         now: Instant,
         window: Duration,
+        timeout: Duration,
         out: Outstanding,
         flight: &mut Flight,
     ) {
-        let patience = self.rtt() + window;
+        let patience = (self.rtt() + window).min(timeout);
         flight.lose_first(out);
         flight.judge(
             out.una,

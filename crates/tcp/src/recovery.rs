@@ -169,12 +169,12 @@ impl Recovery {
         self.start(Phase::Fast, now, out, flight);
     }
 
-    /// The timer went off. Without SACK all is lost (RFC 5681 §3.1).
-    pub(crate) fn start_loss(&mut self, now: Instant, srtt: Duration, out: Outstanding) {
+    /// The timer went off, after `timeout`. Without SACK all is lost (RFC 5681 §3.1).
+    pub(crate) fn start_loss(&mut self, now: Instant, srtt: Duration, timeout: Duration, out: Outstanding) {
         self.start(Phase::Loss, now, out, 0);
         if self.sack {
             let window = self.rack.reordering_window(true, srtt);
-            self.rack.mark_losses_on_timeout(now, window, out, &mut self.flight);
+            self.rack.mark_losses_on_timeout(now, window, timeout, out, &mut self.flight);
         } else {
             self.lose_all(out.una);
         }

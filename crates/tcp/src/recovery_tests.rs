@@ -2,6 +2,7 @@
 
 use super::*;
 
+const TIMEOUT: Duration = Duration::from_millis(200);
 const MSS: u32 = 1000;
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -73,7 +74,7 @@ fn a_partial_acknowledgement_reveals_the_next_hole() {
 #[test]
 fn duplicates_after_a_timeout_do_not_start_another_episode_without_sack() {
     let (mut recovery, first) = ten(false);
-    recovery.start_loss(at(50), MILLI, first);
+    recovery.start_loss(at(50), MILLI, TIMEOUT, first);
     recovery.on_ack(at(60), Echo::NONE, 10_000, out(10_001, 10_001));
     assert_eq!(recovery.phase(), Phase::Open);
     recovery.sent_new(at(60), seq(14_001), 4_000);
@@ -114,16 +115,25 @@ fn a_timeout_spares_what_was_sent_a_moment_ago() {
     let (mut recovery, first) = ten(true);
     recovery.on_ack(at(20), Echo::NONE, 1_000, out(1_001, 10_001));
     // A round trip of 20 ms: of nine segments those sent until 5 ms are overdue at 25 ms.
-    recovery.start_loss(at(25), MILLI, out(1_001, first.nxt.raw()));
+    recovery.start_loss(at(25), MILLI, TIMEOUT, out(1_001, first.nxt.raw()));
     assert_eq!(next(&recovery, out(1_001, 10_001)), Some((1_001, 6_001)));
     assert_eq!(recovery.pipe(out(1_001, 10_001)), 4_000);
+}
+
+/// (Found by `fuzz/fuzz_targets/tcp_legal.rs`.)
+#[test]
+fn a_timeout_spares_nothing_that_is_older_than_it_after_one_long_round_trip() {
+    let (mut recovery, first) = ten(true);
+    recovery.on_ack(at(900_000), Echo::NONE, 1_000, out(1_001, first.nxt.raw()));
+    recovery.start_loss(at(900_200), MILLI, TIMEOUT, out(1_001, first.nxt.raw()));
+    assert_eq!(recovery.pipe(out(1_001, 10_001)), 0);
 }
 
 #[test]
 fn after_a_timeout_what_is_held_is_not_sent_again() {
     let (mut recovery, out) = ten(true);
     sack(&mut recovery, 20, &[(2_001, 3_001)], out);
-    recovery.start_loss(at(300), MILLI, out);
+    recovery.start_loss(at(300), MILLI, TIMEOUT, out);
     assert_eq!(recovery.pipe(out), 0);
     assert_eq!(send(&mut recovery, 300, out), Some((1, 2_001)));
     assert_eq!(send(&mut recovery, 300, out), Some((3_001, 10_001)));

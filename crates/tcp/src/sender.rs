@@ -113,9 +113,11 @@ impl Sender {
         (self.una + self.wnd).since(self.nxt)
     }
 
-    /// Window updates only from newer segments (RFC 9293 §3.10.7.4, fifth).
+    /// Window updates only from newer segments (RFC 9293 §3.10.7.4, fifth). What acknowledges more is newer also where
+    /// its text was sent before, and is sent again: to keep the window of an earlier acknowledgement with it would
+    /// reach beyond what the peer ever offered.
     pub(crate) fn update_window(&mut self, seq: SeqNumber, ack: SeqNumber, window: u32) {
-        if self.wl1.before(seq) || (self.wl1 == seq && self.wl2.at_or_before(ack)) {
+        if self.wl2.before(ack) || (self.wl2 == ack && self.wl1.at_or_before(seq)) {
             self.set_window(seq, ack, window);
         }
     }
@@ -157,6 +159,18 @@ mod tests {
         assert_eq!(sender.wnd, 9_000);
         sender.update_window(SeqNumber::new(500), SeqNumber::new(100), 10);
         assert_eq!((sender.wnd, sender.max_wnd), (10, 9_000));
+        // It was sent before the one that acknowledged more, whatever its text is.
+        sender.update_window(SeqNumber::new(501), SeqNumber::new(99), 20);
+        assert_eq!(sender.wnd, 10);
+    }
+
+    #[test]
+    fn text_that_is_sent_again_with_a_newer_acknowledgement_brings_its_window() {
+        let mut sender = Sender { una: SeqNumber::new(100), ..sender() };
+        sender.set_window(SeqNumber::new(500), SeqNumber::new(100), 9_000);
+        sender.una = SeqNumber::new(5_100);
+        sender.update_window(SeqNumber::new(400), SeqNumber::new(5_100), 4_000);
+        assert_eq!((sender.una + sender.wnd).raw(), 9_100);
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl Connection {
         self.start_frto(first);
         self.congestion.on_timeout(out.octets().min(self.congestion.window()), out.mss, first);
         self.ecn.on_reduced(out.nxt);
-        self.recovery.start_loss(now, self.rto.srtt(), out);
+        self.recovery.start_loss(now, self.rto.srtt(), self.rto.current(), out);
         self.rto.back_off();
         let timeouts = &mut self.counters.mishaps().timeouts;
         *timeouts = timeouts.wrapping_add(1);

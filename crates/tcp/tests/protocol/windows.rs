@@ -224,6 +224,21 @@ fn the_peer_is_told_when_the_program_has_read_enough() {
     assert_eq!(solo.sent()[0].header.window, 10_000);
 }
 
+/// The peer's text is lost and sent again, with an acknowledgement and a window that are newer than those of what it sent
+/// behind: its right edge has not moved. (Found by `fuzz/fuzz_targets/tcp_legal.rs`.)
+#[test]
+fn a_window_that_comes_with_text_that_is_sent_again_is_the_newer_one() {
+    let mut solo = Solo::established(&Config { nodelay: true, ..plain() });
+    solo.write(20_000);
+    solo.arrive(Segment { window: 6_000, ..text(THEIRS + 100, &[1; 100]) }).unwrap();
+    solo.sent();
+    solo.arrive(Segment { ack: SeqNumber::new(OURS + 2_000), window: 4_000, ..text(THEIRS, &[1; 100]) })
+        .unwrap();
+    let sent = solo.text_sent();
+    let edge = sent.iter().map(|(seq, len)| seq + *len as u32).max().unwrap_or(0);
+    assert!(edge <= OURS + 6_000, "sends {sent:?}, may up to {}", OURS + 6_000);
+}
+
 #[test]
 fn a_window_update_that_was_lost_is_found_by_probing() {
     let mut pair =
