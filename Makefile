@@ -11,7 +11,7 @@ help:
 	@echo "make demo-video   two windows beside a load, by deadline and in turn, with a page of pictures and plots"
 	@echo "make test    every test that runs on one machine"
 	@echo "make bench   the experiments in full, about an hour and a half"
-	@echo "make bench-video   the experiments with video in full, half an hour"
+	@echo "make bench-video   the experiments with video in full, half an hour and more"
 	@echo "make setup   install the Debian packages that the others need (they do it themselves)"
 	@echo "make build   build the programs, optimised"
 	@echo "make build-video   build silk-media too, which needs the libraries of FFmpeg and SDL2"

@@ -116,6 +116,16 @@ struct Seen {
     lost: u32,
 }
 
+impl Seen {
+    fn of(connection: &Connection) -> Self {
+        Self {
+            outstanding: connection.octets_outstanding(),
+            acknowledged: connection.octets_acknowledged(),
+            lost: connection.octets_lost(),
+        }
+    }
+}
+
 /// A connection of an ensemble.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -207,37 +217,34 @@ impl Ensembles {
     /// The text of a connection to `peer` is more than its window takes: it begins with what is proven to
     /// fit, and is a member from then on, if anything is known of the peer.
     pub fn begin(&mut self, now: Instant, peer: IpAddr, connection: &mut Connection, member: &mut Member) {
-        let entry = self.members.get(member.0 as usize).copied();
-        let Some(at) = entry.map(|entry| entry.way).or_else(|| self.ways.find(&peer)) else { return };
-        let Some((_, way)) = self.ways.get(at) else { return };
-        let own = entry.map_or(0, |entry| u64::from(entry.seen.outstanding) + u64::from(entry.promise));
+        if !member.is_some() {
+            let Some(at) = self.ways.find(&peer) else { return };
+            *member = self.join(at, Seen::of(connection));
+        }
+        let Some(entry) = self.members.get(member.0 as usize) else { return };
+        let Some((_, way)) = self.ways.get(entry.way) else { return };
+        let own = u64::from(entry.seen.outstanding) + u64::from(entry.promise);
         let promise = connection.begin_with(now, way.room(now, own));
-        match self.members.get_mut(member.0 as usize) {
-            None => *member = self.join(at, promise),
-            Some(_) if promise == 0 => {}
-            Some(entry) => {
-                let before = core::mem::replace(&mut entry.promise, promise);
-                if let Some(way) = self.ways.get_mut(at) {
-                    way.promised = way.promised - u64::from(before) + u64::from(promise);
-                }
-            }
+        if promise > 0 {
+            self.promise(*member, promise);
+        }
+    }
+
+    /// What a member may send now, before anything of it has arrived.
+    fn promise(&mut self, member: Member, octets: u32) {
+        let Some(entry) = self.members.get_mut(member.0 as usize) else { return };
+        let before = core::mem::replace(&mut entry.promise, octets);
+        if let Some(way) = self.ways.get_mut(entry.way) {
+            way.promised = way.promised - u64::from(before) + u64::from(octets);
         }
     }
 
     /// What has become of a connection since. One that is no member becomes one, if there is room.
     pub fn follow(&mut self, now: Instant, peer: IpAddr, connection: &Connection, member: &mut Member) {
-        let seen = Seen {
-            outstanding: connection.octets_outstanding(),
-            acknowledged: connection.octets_acknowledged(),
-            lost: connection.octets_lost(),
-        };
+        let seen = Seen::of(connection);
         if !member.is_some() {
             let Some(at) = self.ways.find(&peer).or_else(|| self.make_way(now, peer)) else { return };
-            *member = self.join(at, 0);
-            // What it did before nobody has seen.
-            if let Some(entry) = self.members.get_mut(member.0 as usize) {
-                entry.seen = Seen { outstanding: 0, ..seen };
-            }
+            *member = self.join(at, seen);
         }
         self.see(now, *member, seen);
     }
@@ -274,8 +281,9 @@ impl Ensembles {
         }
     }
 
-    fn join(&mut self, at: u32, promise: u32) -> Member {
-        let entry = Entry { way: at, seen: Seen::default(), promise };
+    /// One more member. What it did before nobody has seen.
+    fn join(&mut self, at: u32, seen: Seen) -> Member {
+        let entry = Entry { way: at, seen: Seen { outstanding: 0, ..seen }, promise: 0 };
         let member = match self.members.get_mut(self.free as usize) {
             Some(vacant) => {
                 let next = core::mem::replace(vacant, entry).way;
@@ -288,7 +296,6 @@ impl Ensembles {
         };
         if let Some(way) = self.ways.get_mut(at) {
             way.members += 1;
-            way.promised += u64::from(promise);
         }
         Member(member)
     }

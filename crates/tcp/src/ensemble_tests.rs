@@ -30,7 +30,7 @@ impl Peer {
 
     /// A connection that sends so much at once, all of which arrives.
     fn delivers(&mut self, now: Instant, octets: u32) {
-        let member = self.all.join(self.way, 0);
+        let member = self.all.join(self.way, Seen::default());
         self.all.see(now, member, Seen { outstanding: octets, ..Seen::default() });
         self.all.see(now, member, Seen { acknowledged: octets, ..Seen::default() });
         self.all.leave(member);
@@ -38,7 +38,7 @@ impl Peer {
 
     /// A connection of which something is lost.
     fn loses(&mut self, now: Instant) {
-        let member = self.all.join(self.way, 0);
+        let member = self.all.join(self.way, Seen::default());
         self.all.see(now, member, Seen { outstanding: 9_000, ..Seen::default() });
         self.all.see(now, member, Seen { acknowledged: 1_000, outstanding: 8_000, lost: 1_000 });
         self.all.leave(member);
@@ -79,11 +79,14 @@ fn what_is_proven_halves_every_ten_seconds() {
 fn what_others_have_outstanding_or_were_promised_is_taken() {
     let mut peer = Peer::new();
     peer.delivers(at(1), 50_000);
-    let first = peer.all.join(peer.way, 60_000);
+    // Small answers have passed before.
+    let before = Seen { acknowledged: 7_000, ..Seen::default() };
+    let first = peer.all.join(peer.way, before);
+    peer.all.promise(first, 60_000);
     assert_eq!(peer.room(at(1)), 40_000);
-    peer.all.see(at(1), first, Seen { outstanding: 25_000, ..Seen::default() });
+    peer.all.see(at(1), first, Seen { outstanding: 25_000, ..before });
     assert_eq!(peer.room(at(1)), 40_000, "it is outstanding instead of promised");
-    peer.all.see(at(2), first, Seen { outstanding: 20_000, acknowledged: 5_000, lost: 0 });
+    peer.all.see(at(2), first, Seen { outstanding: 20_000, acknowledged: 12_000, lost: 0 });
     assert_eq!(peer.room(at(2)), 80_000, "a promise ends with the round trip");
     peer.all.leave(first);
     assert_eq!(peer.room(at(2)), 100_000);
@@ -93,7 +96,7 @@ fn what_others_have_outstanding_or_were_promised_is_taken() {
 fn who_begins_again_counts_itself_out() {
     let mut peer = Peer::new();
     peer.delivers(at(1), 50_000);
-    let member = peer.all.join(peer.way, 0);
+    let member = peer.all.join(peer.way, Seen::default());
     peer.all.see(at(1), member, Seen { outstanding: 10_000, ..Seen::default() });
     let (_, way) = *peer.all.ways.get(peer.way).unwrap();
     assert_eq!([way.room(at(1), 0), way.room(at(1), 10_000)], [90_000, 100_000]);
@@ -102,7 +105,7 @@ fn who_begins_again_counts_itself_out() {
 #[test]
 fn several_prove_together_what_none_had_alone() {
     let mut peer = Peer::new();
-    let members: Vec<_> = (0..4).map(|_| peer.all.join(peer.way, 0)).collect();
+    let members: Vec<_> = (0..4).map(|_| peer.all.join(peer.way, Seen::default())).collect();
     for member in &members {
         peer.all.see(at(1), *member, Seen { outstanding: 10_000, ..Seen::default() });
     }
@@ -117,7 +120,7 @@ fn peers_are_bounded_and_those_with_members_stay() {
     let mut all = Ensembles::new(IsnSecret::new([1, 2]));
     let address = |number: u32| IpAddr::V4(Ipv4Addr::from_bits(number));
     let kept = all.make_way(at(1), address(0)).unwrap();
-    let member = all.join(kept, 0);
+    let member = all.join(kept, Seen::default());
     for number in 1..3 * PEERS as u32 {
         assert!(all.make_way(at(1), address(number)).is_some(), "{number}");
     }
@@ -140,7 +143,10 @@ proptest! {
             let member = &mut members[which];
             match what {
                 0 if member.is_some() => peer.all.leave(core::mem::replace(member, Member::NONE)),
-                _ if !member.is_some() => *member = peer.all.join(peer.way, outstanding),
+                _ if !member.is_some() => {
+                    *member = peer.all.join(peer.way, Seen { outstanding, acknowledged, lost });
+                    peer.all.promise(*member, outstanding);
+                }
                 _ => peer.all.see(at(step as u64), *member, Seen { outstanding, acknowledged, lost }),
             }
             let entries = || {
