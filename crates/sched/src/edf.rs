@@ -1,14 +1,28 @@
 //! Earliest deadline first (Scout §3.3, §4.3; Liu and Layland 1973): the natural policy
-//! for a path that moves data from one queue to another at a known rate. It must never run
-//! a later deadline before an earlier one. Members with the same deadline, or with none,
-//! run in the order they became ready.
+//! for a path that moves data from one queue to another at a known rate. While every deadline
+//! is met with time to spare it never runs a later one before an earlier one. Members with the same deadline, or
+//! with none, run in the order they became ready.
+//!
+//! Where more is asked for than there is, that order alone makes *all* members late, and each of
+//! them most of the time: whoever is late has the earliest deadline. So while a deadline is all but missed,
+//! and for a while after it, a member that uses no more than an equal part of the processor, and whose
+//! deadline is near, comes before those that use more: what is missing is missing where it is asked for
+//! (max-min fairness; docs/design/overload.md).
 
 use crate::heap::Heap;
+use crate::recent::Recent;
 use crate::reserve::{Book, WHOLE};
 use crate::{Member, Policy, Refused, Terms};
 use alloc::vec::Vec;
 use core::time::Duration;
 use silk_instant::Instant;
+
+/// Where the earliest deadline is nearer than this, or has passed, there may be too little for all.
+const SCARCE: Duration = Duration::from_millis(5);
+/// And for so long after that.
+const LASTS: Duration = Duration::from_secs(1);
+/// How far before its deadline a light member then comes first.
+const NEAR: Duration = Duration::from_millis(100);
 
 /// Earliest deadline first, with admission by utilisation for members that reserve.
 #[derive(Debug)]
@@ -17,6 +31,11 @@ pub struct Edf {
     members: Vec<Option<Slot>>,
     /// Ready members by deadline, then by arrival.
     ready: Heap,
+    /// Those of them that were light when they became ready.
+    light: Heap,
+    recent: Recent,
+    /// Until when light members come first.
+    scarce: Instant,
     arrivals: u64,
     book: Book,
 }
@@ -37,11 +56,31 @@ impl Edf {
 
     /// The same, with `capacity` millionths of the processor open to reservations.
     pub fn with_capacity(limit: u32, capacity: u32) -> Self {
-        Self { limit, members: Vec::new(), ready: Heap::default(), arrivals: 0, book: Book::new(capacity) }
+        Self {
+            limit,
+            members: Vec::new(),
+            ready: Heap::default(),
+            light: Heap::default(),
+            recent: Recent::default(),
+            scarce: Instant::ZERO,
+            arrivals: 0,
+            book: Book::new(capacity),
+        }
     }
 
     fn slot(&self, member: Member) -> Option<Slot> {
         self.members.get(member.index()).copied().flatten()
+    }
+
+    /// Who runs now.
+    fn choose(&mut self, now: Instant) -> Option<Member> {
+        let (first, id) = self.ready.peek()?;
+        if deadline_of(first) < now + SCARCE {
+            self.scarce = now + LASTS;
+        }
+        let near = |key| deadline_of(key) < now + NEAR;
+        let light = self.light.peek().filter(|(key, _)| now < self.scarce && near(*key));
+        Some(Member(light.map_or(id, |(_, id)| id)))
     }
 }
 
@@ -64,6 +103,8 @@ impl Policy for Edf {
         if self.members.len() <= member.index() {
             self.members.resize(member.index() + 1, None);
             self.ready.reach(member.index() + 1);
+            self.light.reach(member.index() + 1);
+            self.recent.reach(member.index() + 1);
         }
         self.members[member.index()] = Some(Slot { delay: terms.delay, reserved });
         Ok(())
@@ -73,6 +114,8 @@ impl Policy for Edf {
         let Some(slot) = self.slot(member) else { return };
         self.book.release(slot.reserved);
         self.ready.remove(member.0);
+        self.light.remove(member.0);
+        self.recent.forget(member.index());
         self.members[member.index()] = None;
     }
 
@@ -81,16 +124,27 @@ impl Policy for Edf {
         let deadline = deadline.or(slot.delay.map(|delay| now + delay)).unwrap_or(Instant::FAR);
         let waiting = self.ready.key(member.0);
         if waiting.is_none_or(|key| deadline < deadline_of(key)) {
-            self.ready.set(member.0, key(deadline, self.arrivals));
+            let key = key(deadline, self.arrivals);
             self.arrivals += 1;
+            self.ready.set(member.0, key);
+            if self.recent.is_light(member.index(), now) {
+                self.light.set(member.0, key);
+            } else {
+                self.light.remove(member.0);
+            }
         }
     }
 
-    fn next(&mut self, _now: Instant) -> Option<Member> {
-        self.ready.pop().map(|(_, id)| Member(id))
+    fn next(&mut self, now: Instant) -> Option<Member> {
+        let member = self.choose(now)?;
+        self.ready.remove(member.0);
+        self.light.remove(member.0);
+        Some(member)
     }
 
-    fn charge(&mut self, _member: Member, _used: Duration, _now: Instant) {}
+    fn charge(&mut self, member: Member, used: Duration, now: Instant) {
+        self.recent.charge(member.index(), used, now);
+    }
 
     fn is_idle(&self) -> bool {
         self.ready.is_empty()
@@ -138,6 +192,55 @@ mod tests {
         edf.ready(Member(1), NOW, at(8));
         edf.ready(Member(1), NOW, at(2));
         assert_eq!(order(&mut edf), [1, 0]);
+    }
+
+    /// Members 0 and 1 have used nine times what member 2 has.
+    fn with_a_light_one() -> Edf {
+        let mut edf = of(3);
+        for (id, millis) in [(0, 90), (1, 90), (2, 10)] {
+            edf.charge(Member(id), Duration::from_millis(millis), Instant::from_millis(100));
+        }
+        edf
+    }
+
+    #[test]
+    fn when_a_deadline_has_passed_a_light_member_whose_own_is_near_comes_first() {
+        let mut edf = with_a_light_one();
+        let now = Instant::from_millis(200);
+        for (id, deadline) in [(0, 199), (1, 190), (2, 290)] {
+            edf.ready(Member(id), now, at(deadline));
+        }
+        let order: Vec<_> = core::iter::from_fn(|| edf.next(now)).map(|member| member.0).collect();
+        assert_eq!(order, [2, 1, 0]);
+        assert!(edf.is_idle());
+    }
+
+    #[test]
+    fn while_no_deadline_is_missed_or_its_own_is_far_a_light_member_waits_for_its_turn() {
+        let mut edf = with_a_light_one();
+        let now = Instant::from_millis(200);
+        for (first, own) in [(206, 290), (190, 301)] {
+            edf.ready(Member(2), now, at(own));
+            edf.ready(Member(0), now, at(first));
+            assert_eq!([edf.next(now), edf.next(now)], [Some(Member(0)), Some(Member(2))], "{first} {own}");
+        }
+    }
+
+    #[test]
+    fn a_while_after_the_last_missed_deadline_the_order_is_that_of_deadlines_again() {
+        let mut edf = with_a_light_one();
+        let mut order = |millis: u64, first: u64| {
+            let now = Instant::from_millis(millis);
+            for (id, millis) in [(0, 9), (1, 9), (2, 1)] {
+                edf.charge(Member(id), Duration::from_millis(millis), now);
+            }
+            edf.ready(Member(0), now, at(first));
+            edf.ready(Member(2), now, at(millis + 90));
+            [edf.next(now), edf.next(now)].map(|member| member.map(|member| member.0))
+        };
+        assert_eq!(order(200, 199), [Some(2), Some(0)]);
+        assert_eq!(order(1100, 1150), [Some(2), Some(0)]);
+        assert_eq!(order(1300, 1350), [Some(0), Some(2)]);
     }
 
     #[test]

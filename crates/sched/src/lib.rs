@@ -8,7 +8,7 @@
 //! | policy | orders by | promise |
 //! |---|---|---|
 //! | [`Fixed`] | priority, then arrival | never a lower priority before a higher one |
-//! | [`Edf`] | deadline | never a later deadline before an earlier one |
+//! | [`Edf`] | deadline | never a later deadline before an earlier one, as long as none has passed |
 //! | [`Wfq`] | virtual finish | each member within one quantum of its ideal share |
 //! | [`Bert`] | virtual finish, with stealing | reservations hold; important deadlines take from the unimportant |
 //! | [`DeadlineWorkahead`] | critical, interactive, workahead, background | work ahead never delays what is due |
@@ -28,6 +28,7 @@ mod fixed;
 mod fluid;
 mod heap;
 mod queue;
+mod recent;
 mod reserve;
 mod shares;
 mod terms;

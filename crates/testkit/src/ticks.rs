@@ -1,5 +1,10 @@
 //! How a CPU has spent its time, the hypervisor's share included (proc(5), `/proc/stat`).
 
+use std::time::Duration;
+
+/// A tick of `/proc/stat`: `sysconf(_SC_CLK_TCK)` is 100 on every Linux that this runs on.
+const TICK: Duration = Duration::from_millis(10);
+
 /// A CPU's time since the machine started, in ticks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ticks {
@@ -33,6 +38,11 @@ impl Ticks {
         }
     }
 
+    /// The time in which a hypervisor had it.
+    pub fn stolen(&self) -> Duration {
+        TICK.saturating_mul(u32::try_from(self.stolen).unwrap_or(u32::MAX))
+    }
+
     fn all(&self) -> f64 {
         (self.busy + self.idle + self.stolen).max(1) as f64
     }
@@ -58,5 +68,6 @@ mod tests {
         let after = "cpu0 1 0 0 0 0 0 0 0 0 0\ncpu1 30 0 15 110 15 5 5 20 0 0\n";
         let spent = Ticks::of(after, "1").unwrap().since(&Ticks::of(before, "1").unwrap());
         assert_eq!((spent.busy_share(), spent.stolen_share()), (0.4, 0.2));
+        assert_eq!(spent.stolen(), Duration::from_millis(200));
     }
 }

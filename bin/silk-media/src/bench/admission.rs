@@ -7,7 +7,7 @@ use super::Bench;
 use super::deadlines::appliance;
 use super::player::{at, source, tell};
 use super::table::{Goal, Samples};
-use super::undisturbed::{Taken, undisturbed};
+use super::undisturbed::{Taken, any, undisturbed};
 use crate::clips::Clip;
 use crate::demux::Demuxer;
 use crate::trouble::Trouble;
@@ -31,7 +31,7 @@ pub fn run(bench: &mut Bench<'_>) -> Result<(), Trouble> {
         let mut ratio = Samples::default();
         for round in 0..bench.rounds {
             bench.tell(&format!("admission of {}, round {} of {}", judged.name, round + 1, bench.rounds));
-            let one = undisturbed(bench, &mut taken, |bench| one(bench, judged))?;
+            let (one, _) = undisturbed(bench, &mut taken, |bench| one(bench, judged), any)?;
             ratio.add(one);
             all.add((one - 1.0).abs());
         }

@@ -4,11 +4,14 @@
 
 use super::Bench;
 use super::apache::Apache;
-use super::beside::{Beside, OTHERS, PORT, appliance_arguments};
+use super::beside::{BUSY, Beside, OTHERS, PORT, appliance_arguments};
+use super::missed::{missed, told};
+use super::pace::Pace;
 use super::peers_deadlines;
 use super::player::{Played, Player, at, source, tell};
+use super::stolen::Stolen;
 use super::table::{Goal, Samples};
-use super::undisturbed::{Taken, undisturbed};
+use super::undisturbed::{Taken, any, undisturbed};
 use crate::peers::Peer;
 use crate::trouble::Trouble;
 use serde_json::Value;
@@ -16,8 +19,10 @@ use silk_testkit::netns::{Rig, SERVER};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// The others' pictures a second, for the first trial.
-const GUESS: f64 = 60.0;
+/// How much less than they should the streams may ask for in a run that counts. More makes it only harder.
+const LESS: f64 = 0.03;
+/// The name of the stream that is looked at.
+const NEPTUNE: &str = "neptune";
 
 /// What the experiment needs to know of Neptune.
 pub struct Load {
@@ -45,97 +50,128 @@ pub fn run(bench: &mut Bench<'_>, load: &Load) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// The others at a rate at which the processor is nine tenths busy now: on a machine that is shared, another one than some
-/// minutes ago.
-fn calibrated<'a>(bench: &Bench<'a>, load: &Load) -> Result<Beside<'a>, Trouble> {
-    bench.tell("trials of how much the others can be");
-    let guess = Beside::new(&bench.load.file, GUESS);
-    let realtime = load.rate * load.realtime.as_secs_f64();
-    let wait = |time| {
-        sleep(time);
-        Ok(())
-    };
-    let rate = guess.rate_beside(realtime, |rig| appliance(bench, rig, "deadlines"), wait)?;
-    Ok(Beside { rate, ..guess })
+/// Rows of what the runs of one kind came to.
+#[derive(Default)]
+struct Runs {
+    gone: Samples,
+    asked: Samples,
+    used: Samples,
+    behind: Samples,
+    lost: Samples,
+    taken: Taken,
+    missed: Vec<Value>,
+    timeline: Value,
+}
+
+impl Runs {
+    fn add(&mut self, round: u32, load: &Load, run: &Run, stolen: &Stolen) {
+        let figure = |name| run.played.figure(NEPTUNE, name).unwrap_or(0);
+        // One that never came was not there when it was due either.
+        self.gone.add(load.pictures.saturating_sub(figure("shown")) as f64);
+        self.asked.add(run.asked);
+        self.used.add(run.used);
+        self.behind.add(figure("behind_most_ns") as f64 / 1e6);
+        self.lost.add(figure("lost") as f64);
+        self.missed.extend(missed(round, NEPTUNE, &run.played, stolen));
+        self.timeline = run.played.stream(NEPTUNE)["timeline"].clone();
+    }
+
+    /// All but what was missed.
+    fn tell(&self, bench: &mut Bench<'_>, what: &str) {
+        let rows = [
+            ("of the CPU, what all streams asked for", &self.asked),
+            ("of the CPU, what the player used", &self.used),
+            ("the display behind its clock at most, ms", &self.behind),
+            ("of the pictures missed, lost on the way or in decoding", &self.lost),
+        ];
+        for (row, samples) in rows {
+            bench.table.figure(&format!("{what}: {row}"), "silk", samples);
+        }
+        self.taken.tell(bench, what, "silk");
+    }
+
+    /// Those that were missed and should not have been, one by one.
+    fn tell_missed(&self, bench: &Bench<'_>) {
+        self.missed.iter().for_each(|missed| bench.tell(&told(missed)));
+    }
 }
 
 fn schedules(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Trouble> {
-    let (mut missed, mut busy, mut in_turn) = (Samples::default(), Samples::default(), Samples::default());
-    let (mut behind, mut lost) = (Samples::default(), Samples::default());
-    let mut taken = [Taken::default(), Taken::default()];
-    let mut lines = [Value::Null, Value::Null];
-    let mut rates = Samples::default();
+    let (mut by_deadline, mut in_turn, mut rates) = (Runs::default(), Runs::default(), Samples::default());
+    let mut pace = Pace::default();
     for round in 0..bench.rounds {
-        let beside = calibrated(bench, load)?;
-        rates.add(beside.rate);
-        for ((schedule, line), taken) in ["deadlines", "in-turn"].into_iter().zip(&mut lines).zip(&mut taken)
-        {
-            bench.tell(&format!("deadlines, round {} of {}, {schedule}", round + 1, bench.rounds));
-            let (played, share) = undisturbed(bench, taken, |bench| {
-                let rig = Rig::new().map_err(Trouble::rig)?;
-                one(bench, &rig, schedule, load, &beside)
-            })?;
-            // One that never came was not there when it was due either.
-            let shown = played.figure("neptune", "shown").unwrap_or(0);
-            let gone = load.pictures.saturating_sub(shown) as f64;
-            *line = played.stream("neptune")["timeline"].clone();
-            if schedule == "deadlines" {
-                missed.add(gone);
-                busy.add(share);
-                behind.add(played.figure("neptune", "behind_most_ns").unwrap_or(0) as f64 / 1e6);
-                lost.add(played.figure("neptune", "lost").unwrap_or(0) as f64);
-            } else {
-                in_turn.add(gone);
-            }
-        }
+        bench.tell(&format!("deadlines, round {} of {}", round + 1, bench.rounds));
+        let mut rate = 0.0;
+        let run = |bench: &Bench<'_>| {
+            let beside = pace.others(bench, load, false)?;
+            rate = beside.rate;
+            let run = one(bench, &Rig::new().map_err(Trouble::rig)?, "deadlines", load, &beside)?;
+            pace.follow(run.asked);
+            Ok(run)
+        };
+        let (run, stolen) = undisturbed(bench, &mut by_deadline.taken, run, Run::meant)?;
+        by_deadline.add(round, load, &run, &stolen);
+        rates.add(rate);
+        bench.tell(&format!("deadlines, round {} of {}, in turn", round + 1, bench.rounds));
+        let run = |bench: &Bench<'_>| {
+            let beside = Beside::new(&bench.load.file, rate);
+            one(bench, &Rig::new().map_err(Trouble::rig)?, "in-turn", load, &beside)
+        };
+        let (run, stolen) = undisturbed(bench, &mut in_turn.taken, run, any)?;
+        in_turn.add(round, load, &run, &stolen);
     }
     bench.table.figure("pictures/s of each of the others", "silk", &rates);
-    bench.table.figure("CPU of the player, by deadline", "silk", &busy);
-    for (taken, what) in taken.iter().zip(["by deadline", "in turn"]) {
-        taken.tell(bench, what, "silk");
-    }
-    bench.table.figure("the display behind its clock at most, ms", "silk", &behind);
-    bench.table.figure("of these lost on the way or in decoding", "silk", &lost);
     let goal = Goal { must: 0.0, after: 0.0, more: false };
-    let [by_deadline, by_turn] = lines;
-    bench.table.judged(&format!("{what}, by deadline"), &missed, goal);
-    bench.table.over_time(by_deadline);
-    bench.table.figure(&format!("{what}, in turn"), "silk", &in_turn);
-    bench.table.over_time(by_turn);
+    by_deadline.tell(bench, "by deadline");
+    bench.table.judged(&format!("{what}, by deadline"), &by_deadline.gone, goal);
+    by_deadline.tell_missed(bench);
+    bench.table.over_time(by_deadline.timeline);
+    bench.table.missed(by_deadline.missed);
+    in_turn.tell(bench, "in turn");
+    bench.table.figure(&format!("{what}, in turn"), "silk", &in_turn.gone);
+    bench.table.over_time(in_turn.timeline);
     Ok(())
 }
 
 /// By deadline again, with Apache under load on the same CPU.
 fn with_apache(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Trouble> {
-    let (mut gone, mut served, mut taken) = (Samples::default(), Samples::default(), Taken::default());
+    let (mut runs, mut served, mut pace) = (Runs::default(), Samples::default(), Pace::default());
     for round in 0..bench.rounds {
-        let beside = calibrated(bench, load)?;
         bench.tell(&format!("deadlines with Apache, round {} of {}", round + 1, bench.rounds));
         let mut answered = 0.0;
-        let (played, _) = undisturbed(bench, &mut taken, |bench| {
+        let run = |bench: &Bench<'_>| {
+            let beside = pace.others(bench, load, true)?;
             let rig = Rig::new().map_err(Trouble::rig)?;
             let apache = Apache::under_load(&rig, bench.cpu, bench.scratch)?;
-            let run = one(bench, &rig, "deadlines", load, &beside);
+            let run = one(bench, &rig, "deadlines", load, &beside)?;
             answered = apache.finish().unwrap_or(0.0);
-            run
-        })?;
-        gone.add(load.pictures.saturating_sub(played.figure("neptune", "shown").unwrap_or(0)) as f64);
+            pace.follow(run.asked);
+            Ok(run)
+        };
+        let (run, stolen) = undisturbed(bench, &mut runs.taken, run, Run::meant)?;
+        runs.add(round, load, &run, &stolen);
         served.add(answered);
     }
-    bench.table.figure(&format!("{what}, by deadline, with Apache under load on its CPU"), "silk", &gone);
-    taken.tell(bench, "by deadline, with Apache", "silk");
+    runs.tell(bench, "with Apache");
+    bench.table.figure(
+        &format!("{what}, by deadline, with Apache under load on its CPU"),
+        "silk",
+        &runs.gone,
+    );
+    runs.tell_missed(bench);
+    bench.table.missed(runs.missed);
     bench.table.figure("requests that Apache answered, 1/s", "Apache", &served);
     Ok(())
 }
 
 fn peers(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Trouble> {
-    let beside = calibrated(bench, load)?;
+    let beside = Pace::default().others(bench, load, false)?;
     for peer in Peer::ALL.into_iter().filter(|peer| peer.is_installed()) {
         let (mut gone, mut busy, mut taken) = (Samples::default(), Samples::default(), Taken::default());
         for round in 0..bench.rounds {
             bench.tell(&format!("deadlines, round {} of {}, {}", round + 1, bench.rounds, peer.name()));
             let run = |bench: &Bench<'_>| peers_deadlines::one(bench, peer, load, &beside);
-            let seen = undisturbed(bench, &mut taken, run)?;
+            let (seen, _) = undisturbed(bench, &mut taken, run, any)?;
             gone.add(seen.gone as f64);
             busy.add(seen.share);
         }
@@ -146,30 +182,65 @@ fn peers(bench: &mut Bench<'_>, load: &Load, what: &str) -> Result<(), Trouble> 
     Ok(())
 }
 
-/// One run on these hosts; what became of the streams, and of the CPU the part that the player used.
+/// One run.
+struct Run {
+    /// What became of the streams.
+    played: Played,
+    /// Of the CPU, what the player used while Neptune's source sent.
+    used: f64,
+    /// Of the CPU, what all streams at their rates would use, at what a picture of each cost in this run. The player
+    /// cannot use more than there is: what it used tells only of streams that did not ask for more.
+    asked: f64,
+}
+
+impl Run {
+    /// Whether the streams asked for nine tenths of the CPU, as they should, or more.
+    fn meant(&self) -> Result<(), String> {
+        let asked = self.asked;
+        let meant = asked >= BUSY - LESS;
+        if meant { Ok(()) } else { Err(format!("the streams asked for {asked:.2} of the CPU alone")) }
+    }
+}
+
+/// A run on these hosts.
 fn one(
     bench: &Bench<'_>,
     rig: &Rig,
     schedule: &str,
     load: &Load,
     beside: &Beside<'_>,
-) -> Result<(Played, f64), Trouble> {
+) -> Result<Run, Trouble> {
     let player = appliance(bench, rig, schedule)?;
     let sources = beside.begin(rig)?;
     let rate = format!("{:.3}", load.rate);
-    tell(&rig.client, &format!("mpeg_decode {} port={PORT} name=neptune fps={rate} queue=16", at(PORT)))?;
+    tell(&rig.client, &format!("mpeg_decode {} port={PORT} name={NEPTUNE} fps={rate} queue=16", at(PORT)))?;
     let (to, port) = (format!("{SERVER}:{PORT}"), PORT.to_string());
     let clip = &bench.clip("Neptune")?.file;
     let mut neptune = source(&rig.client, clip, &["--to", &to, "--port", &port, "--fps", &rate])?;
     let before = player.cpu();
     let length = Duration::from_secs_f64(load.pictures as f64 / load.rate);
     neptune.ends(length);
-    let share = (player.cpu() - before).as_secs_f64() / length.as_secs_f64();
+    let used = (player.cpu() - before).as_secs_f64() / length.as_secs_f64();
     // What its queue still holds.
     neptune.ends(Duration::from_secs(5));
     sleep(Duration::from_secs(1));
     drop(sources);
-    Ok((player.finish(Duration::ZERO)?, share))
+    let played = player.finish(Duration::ZERO)?;
+    let rate = |name: &str| if name == NEPTUNE { load.rate } else { beside.rate };
+    let asked = asked(&played.streams, played.cpu, rate);
+    Ok(Run { played, used, asked })
+}
+
+/// What streams at these rates ask for of a CPU of which a player used so much for them: of what it used beside their
+/// paths each has a share by its path's.
+fn asked(streams: &[Value], used: Duration, rate: impl Fn(&str) -> f64) -> f64 {
+    let figure = |stream: &Value, name: &str| stream[name].as_f64().unwrap_or(0.0);
+    let paths: f64 = streams.iter().map(|stream| figure(stream, "cpu_ns")).sum();
+    let each = streams.iter().map(|stream| {
+        let picture = figure(stream, "cpu_ns") / figure(stream, "pictures").max(1.0);
+        rate(stream["name"].as_str().unwrap_or_default()) * picture / 1e9
+    });
+    each.sum::<f64>() * used.as_secs_f64() * 1e9 / paths.max(1.0)
 }
 
 /// A player on the server that takes commands from the client.
@@ -177,4 +248,23 @@ pub fn appliance(bench: &Bench<'_>, rig: &Rig, schedule: &str) -> Result<Player,
     let arguments = appliance_arguments(bench.scratch, schedule)?;
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     Player::start(&rig.server, bench.cpu, bench.scratch, &arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_streams_ask_for_is_what_their_rates_cost_whatever_they_got() {
+        // Of a second of a CPU, 0.8 s in paths: one of ten pictures at 10/s, one that got 20 of the 30 it asked for.
+        let streams = [
+            json!({ "name": NEPTUNE, "cpu_ns": 200_000_000, "pictures": 10 }),
+            json!({ "name": "other", "cpu_ns": 600_000_000, "pictures": 20 }),
+        ];
+        let rate = |name: &str| if name == NEPTUNE { 10.0 } else { 30.0 };
+        let asked = asked(&streams, Duration::from_millis(880), rate);
+        assert!((asked - 1.1 * (0.2 + 0.9)).abs() < 1e-9, "{asked}");
+        assert_eq!(super::asked(&[], Duration::ZERO, rate), 0.0);
+    }
 }

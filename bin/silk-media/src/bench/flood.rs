@@ -5,9 +5,10 @@
 
 use super::Bench;
 use super::backlog;
-use super::player::{Player, at, source};
+use super::missed::{missed, told};
+use super::player::{Played, Player, at, source};
 use super::table::{Goal, Samples};
-use super::undisturbed::{Taken, undisturbed};
+use super::undisturbed::{Taken, any, undisturbed};
 use crate::peers::Process;
 use crate::trouble::Trouble;
 use silk_testkit::netns::{INTERFACE, Rig, SERVER};
@@ -32,7 +33,8 @@ enum Receiver {
     Player,
 }
 
-/// The stream's rate.
+/// The stream's name, where nobody gives it one, and its rate.
+const STREAM: &str = "stream";
 const RATE: f64 = 30.0;
 
 /// A stream of `pictures` beside the flood, both ways.
@@ -43,13 +45,15 @@ pub fn run(bench: &mut Bench<'_>, pictures: u64) -> Result<(), Trouble> {
     }
     for (receiver, whose) in [(Receiver::Sender, "sender's"), (Receiver::Player, "player's")] {
         let (mut gone, mut speed, mut taken) = (Samples::default(), Samples::default(), Taken::default());
+        let mut why = Vec::new();
         for round in 0..bench.rounds {
             bench.tell(&format!(
                 "flood, received by the {whose} CPU, round {} of {}",
                 round + 1,
                 bench.rounds
             ));
-            let one = undisturbed(bench, &mut taken, |bench| one(bench, receiver, pictures))?;
+            let (one, stolen) = undisturbed(bench, &mut taken, |bench| one(bench, receiver, pictures), any)?;
+            why.extend(missed(round, STREAM, &one.played, &stolen));
             gone.add(one.gone as f64);
             speed.add(one.speed);
         }
@@ -58,11 +62,14 @@ pub fn run(bench: &mut Bench<'_>, pictures: u64) -> Result<(), Trouble> {
         let what =
             format!("missed or lost of {pictures} at {RATE}/s beside the flood, received by the {whose} CPU");
         bench.table.judged(&what, &gone, Goal { must: 0.0, after: 0.0, more: false });
+        why.iter().for_each(|missed| bench.tell(&told(missed)));
+        bench.table.missed(why);
     }
     Ok(())
 }
 
 struct Flooded {
+    played: Played,
     /// Pictures missed or lost.
     gone: u64,
     /// Packets of the flood that arrived in a second.
@@ -91,10 +98,10 @@ fn one(bench: &Bench<'_>, receiver: Receiver, pictures: u64) -> Result<Flooded, 
     source.ends(Duration::from_secs(10));
     drop(flood);
     let played = player.finish(Duration::from_secs(3))?;
-    let figure = |name| played.figure("stream", name).unwrap_or(0);
+    let figure = |name| played.figure(STREAM, name).unwrap_or(0);
     // What was neither shown nor counted never came.
     let gone = pictures.saturating_sub(figure("shown")).max(figure("missed") + figure("lost"));
-    Ok(Flooded { gone, speed })
+    Ok(Flooded { played, gone, speed })
 }
 
 /// Floods the server from the sources' CPU for so long.

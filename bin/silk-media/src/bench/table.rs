@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::fmt;
 
-/// Measurements of one thing.
+/// Measurements of one thing, in the order they were made: those of one round have the same place in all rows.
 #[derive(Clone, Debug, Default)]
 pub struct Samples(Vec<f64>);
 
@@ -11,15 +11,22 @@ impl Samples {
     /// One more.
     pub fn add(&mut self, value: f64) {
         self.0.push(value);
-        self.0.sort_by(f64::total_cmp);
+    }
+
+    /// From the least to the greatest.
+    fn sorted(&self) -> Vec<f64> {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted
     }
 
     /// The median; zero of none.
     pub fn middle(&self) -> f64 {
-        match self.0.len() {
+        let sorted = self.sorted();
+        match sorted.len() {
             0 => 0.0,
-            n if n % 2 == 1 => self.0[n / 2],
-            n => (self.0[n / 2 - 1] + self.0[n / 2]) / 2.0,
+            n if n % 2 == 1 => sorted[n / 2],
+            n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
         }
     }
 }
@@ -27,11 +34,12 @@ impl Samples {
 impl fmt::Display for Samples {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |value: f64| if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") };
-        match (self.0.first(), self.0.last()) {
-            (Some(least), Some(most)) => {
-                write!(f, "{} ({}–{})", shown(self.middle()), shown(*least), shown(*most))
+        match self.sorted().as_slice() {
+            [] => f.write_str("not measured"),
+            sorted @ [least, ..] => {
+                let most = sorted[sorted.len() - 1];
+                write!(f, "{} ({}–{})", shown(self.middle()), shown(*least), shown(most))
             }
-            _ => f.write_str("not measured"),
         }
     }
 }
@@ -54,6 +62,8 @@ struct Row {
     goal: Option<Goal>,
     /// A player's timeline, of one of the rounds.
     timeline: Value,
+    /// Pictures that missed their deadlines, of all rounds.
+    missed: Vec<Value>,
 }
 
 /// The table.
@@ -73,13 +83,20 @@ impl Table {
 
     fn add(&mut self, what: &str, system: &'static str, samples: &Samples, goal: Option<Goal>) {
         let (what, samples) = (what.to_owned(), samples.clone());
-        self.0.push(Row { what, system, samples, goal, timeline: Value::Null });
+        self.0.push(Row { what, system, samples, goal, timeline: Value::Null, missed: Vec::new() });
     }
 
     /// What the last figure came from over time: a player's timeline.
     pub fn over_time(&mut self, timeline: Value) {
         if let Some(row) = self.0.last_mut() {
             row.timeline = timeline;
+        }
+    }
+
+    /// What was missed in the last figure, and why.
+    pub fn missed(&mut self, missed: Vec<Value>) {
+        if let Some(row) = self.0.last_mut() {
+            row.missed = missed;
         }
     }
 
@@ -95,6 +112,7 @@ impl Table {
                 "more": row.goal.map(|goal| goal.more),
                 "reached": row.reached(),
                 "timeline": row.timeline,
+                "missed": row.missed,
             })
         });
         rows.collect()

@@ -67,6 +67,7 @@ fn missed(missed: &Missed) -> Value {
     let nanos = |part: Duration| part.as_nanos() as u64;
     json!({
         "picture": missed.stamp,
+        "due_ns": missed.due.nanos(),
         "late_ns": nanos(late(missed)),
         "network_ns": nanos(trace.network),
         "queue_ns": nanos(trace.queue),

@@ -54,3 +54,34 @@ fn in_turn_most_pictures_miss_their_time() {
     assert_eq!(neptune.shown + neptune.missed, 1345, "each was shown or missed");
     assert!(neptune.missed > 1345 / 2, "only {} of 1345 missed", neptune.missed);
 }
+
+/// A stream of the load that real experiments use: small and far from its share, beside heavy ones with long queues.
+const LIGHT: Film = Film { pictures: 900, rate: 30_000, queue: 16, packets: 14, cost_ns: 600_000 };
+
+/// What became of [`LIGHT`] beside eight streams that ask for so many thousandths of the processor, and of the first of
+/// these.
+fn light_beside_heavy(thousandths: u64) -> (Shown, Shown) {
+    let cost_ns = thousandths * 1_000_000_000 / 1000 / 8 / 180;
+    let heavy = Film { pictures: 5400, rate: 180_000, queue: 128, packets: 1, cost_ns };
+    let mut theatre = Theatre::new(Box::new(Edf::new(64)), Virtual::default());
+    let light = theatre.play(LIGHT, deadline::by_output);
+    let others: Vec<_> = (0..8).map(|_| theatre.play(heavy, deadline::by_output)).collect();
+    theatre.run();
+    (theatre.shown(light), theatre.shown(others[0]))
+}
+
+#[test]
+fn a_light_stream_and_heavy_ones_that_fit_miss_nothing() {
+    let (light, heavy) = light_beside_heavy(900);
+    assert_eq!((light.shown, light.missed, heavy.shown, heavy.missed), (900, 0, 5400, 0));
+}
+
+/// By deadlines alone it missed 467, 755, 836, 864 and 886 of 900: it was as late as those that asked for too much.
+#[test]
+fn where_more_is_asked_for_than_there_is_the_light_stream_misses_nothing() {
+    for thousandths in [1000, 1050, 1150, 1300, 2000] {
+        let (light, heavy) = light_beside_heavy(thousandths);
+        assert!(heavy.missed > 1000, "{thousandths}: there was enough for all: {heavy:?}");
+        assert_eq!((light.shown, light.missed), (900, 0), "{thousandths}");
+    }
+}
