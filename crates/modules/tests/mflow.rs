@@ -98,7 +98,7 @@ impl Pair {
 }
 
 /// Places beside those of what was advertised: a source that waits asks, and its questions take no data's place.
-const QUESTIONS: usize = 8;
+const QUESTIONS: usize = 24;
 
 #[test]
 fn packets_arrive_in_order_with_their_framing_and_the_source_is_told() {
