@@ -18,6 +18,7 @@ mod screen;
 mod sdp;
 mod send;
 mod shell;
+mod stop;
 mod sys;
 mod timeline;
 mod trouble;

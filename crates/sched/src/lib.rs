@@ -8,7 +8,7 @@
 //! | policy | orders by | promise |
 //! |---|---|---|
 //! | [`Fixed`] | priority, then arrival | never a lower priority before a higher one |
-//! | [`Edf`] | deadline | never a later deadline before an earlier one, as long as none has passed |
+//! | [`Edf`] | deadline | never a later deadline before an earlier one, while all are met with time to spare |
 //! | [`Wfq`] | virtual finish | each member within one quantum of its ideal share |
 //! | [`Bert`] | virtual finish, with stealing | reservations hold; important deadlines take from the unimportant |
 //! | [`DeadlineWorkahead`] | critical, interactive, workahead, background | work ahead never delays what is due |

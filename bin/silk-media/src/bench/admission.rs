@@ -13,7 +13,6 @@ use crate::demux::Demuxer;
 use crate::trouble::Trouble;
 use silk_testkit::netns::{Rig, SERVER};
 use std::fmt;
-use std::thread::sleep;
 use std::time::Duration;
 
 /// The first port of sources, and of the player's streams.
@@ -59,10 +58,10 @@ fn one(bench: &Bench<'_>, judged: &Clip) -> Result<f64, Trouble> {
         .zip(1..)
         .map(|(clip, number)| play(clip, number, OTHERS))
         .collect::<Result<Vec<_>, Trouble>>()?;
-    sleep(LENGTH);
+    bench.stop.pause(LENGTH)?;
     let (answer, stream) = play(judged, 0, RATE)?;
     let once = Duration::from_secs_f64(About::of(judged)?.pictures as f64 / RATE);
-    sleep(once.mul_f64((LENGTH.as_secs_f64() / once.as_secs_f64()).ceil()));
+    bench.stop.pause(once.mul_f64((LENGTH.as_secs_f64() / once.as_secs_f64()).ceil()))?;
     drop((taught, stream));
     let predicted: Option<f64> =
         answer.split("cpu=").nth(1).and_then(|text| text.split('%').next()?.parse().ok());

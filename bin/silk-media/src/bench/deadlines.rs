@@ -16,7 +16,6 @@ use crate::peers::Peer;
 use crate::trouble::Trouble;
 use serde_json::Value;
 use silk_testkit::netns::{Rig, SERVER};
-use std::thread::sleep;
 use std::time::Duration;
 
 /// How much less than they should the streams may ask for in a run that counts. More makes it only harder.
@@ -219,11 +218,11 @@ fn one(
     let mut neptune = source(&rig.client, clip, &["--to", &to, "--port", &port, "--fps", &rate])?;
     let before = player.cpu();
     let length = Duration::from_secs_f64(load.pictures as f64 / load.rate);
-    neptune.ends(length);
+    bench.stop.ends(&mut neptune, length)?;
     let used = (player.cpu() - before).as_secs_f64() / length.as_secs_f64();
     // What its queue still holds.
-    neptune.ends(Duration::from_secs(5));
-    sleep(Duration::from_secs(1));
+    bench.stop.ends(&mut neptune, Duration::from_secs(5))?;
+    bench.stop.pause(Duration::from_secs(1))?;
     drop(sources);
     let played = player.finish(Duration::ZERO)?;
     let rate = |name: &str| if name == NEPTUNE { load.rate } else { beside.rate };

@@ -16,7 +16,6 @@ use std::env::current_exe;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::thread::sleep;
 use std::time::Duration;
 
 /// The source's port.
@@ -88,14 +87,14 @@ fn one(bench: &Bench<'_>, receiver: Receiver, pictures: u64) -> Result<Flooded, 
     let player = Player::start(&rig.server, bench.cpu, bench.scratch, &arguments)?;
     let length = Duration::from_secs_f64(pictures as f64 / RATE);
     let flood = start(&rig, length + Duration::from_secs(2))?;
-    sleep(Duration::from_secs(1));
+    bench.stop.pause(Duration::from_secs(1))?;
     let before = arrived(&rig);
     let clip = bench.clip("Neptune")?;
     let arguments = ["--to", &SERVER.to_string(), "--port", &PORT.to_string(), "--fps", &rate];
     let mut source = source(&rig.client, &clip.file, &arguments)?;
-    sleep(length);
+    bench.stop.pause(length)?;
     let speed = (arrived(&rig) - before) as f64 / length.as_secs_f64();
-    source.ends(Duration::from_secs(10));
+    bench.stop.ends(&mut source, Duration::from_secs(10))?;
     drop(flood);
     let played = player.finish(Duration::from_secs(3))?;
     let figure = |name| played.figure(STREAM, name).unwrap_or(0);

@@ -24,6 +24,7 @@ pub use player::{Played, Player, at, source, tell, why};
 
 use crate::clips::{self, Clip};
 use crate::demux::Demuxer;
+use crate::stop::Stop;
 use crate::trouble::Trouble;
 use deadlines::Load;
 use serde_json::Value;
@@ -93,6 +94,7 @@ pub struct Bench<'a> {
     load: &'a Clip,
     scratch: &'a Path,
     cpu: &'a str,
+    stop: &'a Stop,
     rounds: u32,
     table: Table,
 }
@@ -121,38 +123,48 @@ pub fn run(Which::Video(options): &Which) -> Result<ExitCode, Trouble> {
     }
     let clips = clips::generated(&options.clips)?;
     let load = clips::load(&options.clips)?;
-    let scratch = TempDir::with_prefix("silk-bench-")
+    // As `silk bench` calls its own, which removes those whose maker is gone.
+    let scratch = TempDir::with_prefix(format!("silk-bench-{}-", std::process::id()))
         .map_err(|error| Trouble::Unwritable("a folder of its own".into(), error))?;
     let rounds = options.rounds.unwrap_or(if options.quick { 1 } else { 3 });
-    let (scratch, table) = (scratch.path(), Table::default());
-    let mut bench = Bench { clips: &clips, load: &load, scratch, cpu: &options.cpu, rounds, table };
+    let (scratch, table, stop) = (scratch.path(), Table::default(), Stop::on_signals()?);
+    let (cpu, stop) = (options.cpu.as_str(), &stop);
+    let mut bench = Bench { clips: &clips, load: &load, scratch, cpu, stop, rounds, table };
+    // What else has failed has, where it was interrupted, failed for that.
+    let done = measure(&mut bench, options);
+    stop.check().and(done)?;
+    let rows = bench.table.json();
+    write_to(options.json.as_deref(), || Value::from(rows.clone()).to_string())?;
+    write_to(options.html.as_deref(), || page::page(&rows))?;
+    write!(stdout(), "{}", bench.table).map_err(|error| Trouble::Unwritable("the table".into(), error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The experiments that are wanted.
+fn measure(bench: &mut Bench<'_>, options: &Options) -> Result<(), Trouble> {
     let wanted = |row| options.only.is_empty() || options.only.contains(&row);
     let mut realtime = GUESSED;
     if wanted(RowName::Rates) {
-        let costs = rates::run(&mut bench)?;
-        let neptune = clips.iter().zip(&costs).find(|(clip, _)| clip.name == "Neptune");
+        let costs = rates::run(bench)?;
+        let neptune = bench.clips.iter().zip(&costs).find(|(clip, _)| clip.name == "Neptune");
         realtime = neptune.map_or(realtime, |(_, cost)| *cost);
     }
     let pictures = Demuxer::open(&bench.clip("Neptune")?.file)?.count() as u64;
     if wanted(RowName::Deadlines) {
         let [own, quick] = RATES;
         let rate = if options.quick { quick } else { own };
-        deadlines::run(&mut bench, &Load { realtime, pictures, rate, own })?;
+        deadlines::run(bench, &Load { realtime, pictures, rate, own })?;
     }
     if wanted(RowName::Flood) {
-        flood::run(&mut bench, pictures)?;
+        flood::run(bench, pictures)?;
     }
     if wanted(RowName::Third) {
-        third::run(&mut bench)?;
+        third::run(bench)?;
     }
     if wanted(RowName::Admission) {
-        admission::run(&mut bench)?;
+        admission::run(bench)?;
     }
-    let rows = bench.table.json();
-    write_to(options.json.as_deref(), || Value::from(rows.clone()).to_string())?;
-    write_to(options.html.as_deref(), || page::page(&rows))?;
-    write!(stdout(), "{}", bench.table).map_err(|error| Trouble::Unwritable("the table".into(), error))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Makes the page of an earlier run.

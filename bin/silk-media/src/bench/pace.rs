@@ -9,7 +9,6 @@ use super::deadlines::{Load, appliance};
 use crate::trouble::Trouble;
 use silk_testkit::netns::Rig;
 use std::cell::RefCell;
-use std::thread::sleep;
 
 /// The others' pictures a second, for the first trial.
 const GUESS: f64 = 60.0;
@@ -56,9 +55,5 @@ fn trials(bench: &Bench<'_>, load: &Load, others: Beside<'_>, with_apache: bool)
         }
         appliance(bench, rig, "deadlines")
     };
-    let wait = |time| {
-        sleep(time);
-        Ok(())
-    };
-    others.rate_beside(realtime, player, wait)
+    others.rate_beside(realtime, player, |time| bench.stop.pause(time))
 }

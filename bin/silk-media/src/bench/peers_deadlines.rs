@@ -47,9 +47,9 @@ pub fn one(bench: &Bench<'_>, peer: Peer, load: &Load, beside: &Beside<'_>) -> R
     let cpu = |all: &[Receiving]| all.iter().map(Receiving::cpu).sum::<Duration>();
     let before = cpu(&others);
     let length = Duration::from_secs_f64(load.pictures as f64 / load.own);
-    source.ends(length);
+    bench.stop.ends(&mut source, length)?;
     let used = cpu(&others) - before + neptune.cpu();
-    source.ends(Duration::from_secs(5));
+    bench.stop.ends(&mut source, Duration::from_secs(5))?;
     let gone = neptune.finish(Duration::from_secs(3))?.gone(wanted);
     drop((sources, others));
     Ok(Outcome { gone, share: used.as_secs_f64() / length.as_secs_f64() })

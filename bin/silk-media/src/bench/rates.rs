@@ -58,7 +58,7 @@ fn ours(bench: &Bench<'_>, clip: &Clip) -> Result<f64, Trouble> {
     let rig = Rig::new().map_err(Trouble::rig)?;
     let player =
         Player::start(&rig.server, bench.cpu, bench.scratch, &["--rtp", "5004", "--fast", "--ring", "8192"])?;
-    let length = send(&rig, clip)?;
+    let length = send(bench, &rig, clip)?;
     let played = player.finish(length + Duration::from_secs(4))?;
     let pictures = played.figure("stream", "shown").unwrap_or(0);
     Ok(pictures as f64 / played.cpu.as_secs_f64().max(1e-9))
@@ -76,18 +76,18 @@ fn theirs(bench: &Bench<'_>, clip: &Clip, peer: Peer) -> Result<f64, Trouble> {
         paced: false,
         scratch: bench.scratch,
     })?;
-    let length = send(&rig, clip)?;
+    let length = send(bench, &rig, clip)?;
     Ok(receiving.finish(length + Duration::from_secs(4))?.maximum_rate())
 }
 
 /// Sends the clip from the other host to its end; how long it took at most.
-fn send(rig: &Rig, clip: &Clip) -> Result<Duration, Trouble> {
+fn send(bench: &Bench<'_>, rig: &Rig, clip: &Clip) -> Result<Duration, Trouble> {
     let demuxer = Demuxer::open(&clip.file)?;
     let (pictures, rate) = demuxer.rate();
     let own = f64::from(pictures) / f64::from(rate);
     let length = Duration::from_secs_f64(demuxer.count() as f64 / own / SPEED);
     let fps = format!("{:.3}", (own * SPEED).min(1000.0));
     let mut source = source(&rig.client, &clip.file, &["--to", &SERVER.to_string(), "--rtp", "--fps", &fps])?;
-    source.ends(length + Duration::from_secs(10));
+    bench.stop.ends(&mut source, length + Duration::from_secs(10))?;
     Ok(length)
 }

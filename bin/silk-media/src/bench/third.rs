@@ -36,6 +36,6 @@ fn one(bench: &Bench<'_>, every: &str) -> Result<Played, Trouble> {
     let clip = bench.clip("Neptune")?;
     let arguments = ["--to", &SERVER.to_string(), "--port", &PORT.to_string(), "--fps", "240"];
     let mut source = source(&rig.client, &clip.file, &arguments)?;
-    source.ends(Duration::from_secs(60));
+    bench.stop.ends(&mut source, Duration::from_secs(60))?;
     player.finish(Duration::from_secs(3))
 }

@@ -12,7 +12,7 @@ mod show;
 
 use crate::bench::Beside;
 use crate::clips;
-use crate::play::interrupted;
+use crate::stop::Stop;
 use crate::trouble::Trouble;
 use screen::Display;
 use show::Stage;
@@ -51,7 +51,7 @@ const WINDOWS: f64 = 0.04;
 /// # Errors
 /// What cannot be set up, and an interruption.
 pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
-    let stop = interrupted()?;
+    let stop = Stop::on_signals()?;
     tell("makes the clips, where they are not there yet");
     let clips = clips::generated(&options.clips)?;
     let load = clips::heavy(&options.clips)?;

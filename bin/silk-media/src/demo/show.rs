@@ -6,11 +6,10 @@ use super::screen::Display;
 use crate::bench::{Beside, PORT, Played, Player, appliance_arguments, at, source, tell, why};
 use crate::clips::Clip;
 use crate::peers::Process;
+use crate::stop::Stop;
 use crate::trouble::Trouble;
 use silk_testkit::netns::{Rig, SERVER};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// The streams in windows, their clips, and their pictures a second.
@@ -40,7 +39,7 @@ pub struct Stage<'a> {
     /// How long a run takes.
     pub length: Duration,
     /// Set when it is to end.
-    pub stop: &'a AtomicBool,
+    pub stop: &'a Stop,
 }
 
 /// A window at one time, and a row of looks at it.
@@ -91,7 +90,7 @@ impl Stage<'_> {
     /// # Errors
     /// What does not work, and an interruption.
     pub fn calibrated(&self, windows: f64) -> Result<f64, Trouble> {
-        let wait = |time| self.wait_until(Instant::now() + time);
+        let wait = |time| self.stop.pause(time);
         self.beside.rate_beside(windows, |rig| self.player(rig, "deadlines"), wait)
     }
 
@@ -105,9 +104,9 @@ impl Stage<'_> {
         let others = self.beside.begin(&rig)?;
         let shown = self.begin(&rig)?;
         let (start, before) = (Instant::now(), player.cpu());
-        self.wait_until(start + LOOKED)?;
+        self.stop.wait_until(start + LOOKED)?;
         let seen = self.look()?;
-        self.wait_until(start + self.length)?;
+        self.stop.wait_until(start + self.length)?;
         let share = (player.cpu() - before).as_secs_f64() / start.elapsed().as_secs_f64();
         let why = why(&self.control(), SHOWN[0].0)?;
         let played = player.finish(Duration::ZERO)?;
@@ -149,24 +148,9 @@ impl Stage<'_> {
             for (row, window) in rows.iter_mut().zip(&windows) {
                 row.push(self.display.look(*window)?);
             }
-            self.wait_until(next)?;
+            self.stop.wait_until(next)?;
         }
         Ok(SHOWN.iter().zip(&rows).filter_map(|((name, ..), row)| Seen::of(name, row)).collect())
-    }
-
-    fn wait_until(&self, when: Instant) -> Result<(), Trouble> {
-        while Instant::now() < when {
-            self.go_on()?;
-            sleep((when - Instant::now().min(when)).min(Duration::from_millis(50)));
-        }
-        self.go_on()
-    }
-
-    fn go_on(&self) -> Result<(), Trouble> {
-        match self.stop.load(Ordering::Relaxed) {
-            true => Err(Trouble::Program("interrupted".into())),
-            false => Ok(()),
-        }
     }
 }
 

@@ -1,0 +1,92 @@
+//! Waiting that a person can end: what was made for an experiment is removed by its guards then, as at the end.
+
+use crate::peers::Process;
+use crate::play::interrupted;
+use crate::trouble::Trouble;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How often a wait looks whether it is to end.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Knows whether the program was told to end.
+#[derive(Debug)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// One that hears this process's signals: SIGINT and SIGTERM.
+    ///
+    /// # Errors
+    /// They cannot be caught.
+    pub fn on_signals() -> Result<Self, Trouble> {
+        interrupted().map(Self)
+    }
+
+    /// Fails once the program was told to end.
+    ///
+    /// # Errors
+    /// It was.
+    pub fn check(&self) -> Result<(), Trouble> {
+        let told = self.0.load(Ordering::Relaxed);
+        if told { Err(Trouble::Program("interrupted".into())) } else { Ok(()) }
+    }
+
+    /// Lets time pass until `when`.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn wait_until(&self, when: Instant) -> Result<(), Trouble> {
+        while Instant::now() < when {
+            self.check()?;
+            sleep(when.saturating_duration_since(Instant::now()).min(GLANCE));
+        }
+        self.check()
+    }
+
+    /// Lets so much time pass.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn pause(&self, time: Duration) -> Result<(), Trouble> {
+        self.wait_until(Instant::now() + time)
+    }
+
+    /// Waits for the end of a process, at most so long; whether it has ended.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn ends(&self, process: &mut Process, patience: Duration) -> Result<bool, Trouble> {
+        let last = Instant::now() + patience;
+        loop {
+            self.check()?;
+            let left = last.saturating_duration_since(Instant::now());
+            if process.ends(left.min(GLANCE)) {
+                return Ok(true);
+            }
+            if left.is_zero() {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_wait_goes_to_its_end_or_to_the_interruption() {
+        let stop = Stop(Arc::default());
+        let begun = Instant::now();
+        stop.pause(Duration::from_millis(20)).unwrap();
+        assert!(begun.elapsed() >= Duration::from_millis(20));
+        let mut process = Process::start(Command::new("sleep").arg("1000")).unwrap();
+        assert!(!stop.ends(&mut process, Duration::from_millis(1)).unwrap());
+        stop.0.store(true, Ordering::Relaxed);
+        assert!(stop.pause(Duration::from_secs(1000)).is_err());
+        assert!(stop.ends(&mut process, Duration::from_secs(1000)).is_err());
+    }
+}
