@@ -1,0 +1,162 @@
+//! Packets longer than a frame: large TCP messages, datagrams that were sent or merged as one, and jumbo frames.
+
+use super::{open, rig, two_domains};
+use rig::{PAYLOAD, PORT};
+use silk_device::xdp::{Mode, Options};
+use silk_device::{End, readable};
+use silk_path::classify::{Protocol, Verdict};
+use std::time::Duration;
+
+/// A large TCP message from the left end, whose checksum and cutting are left to others.
+fn send_large(left: &mut End, payload: &[u8]) -> Vec<u8> {
+    let (headers, offload) = rig::tcp_headers(payload.len(), 1400);
+    left.transmit.send(&headers, [payload, &[]], offload);
+    left.transmit.flush();
+    [&headers[..], payload].concat()
+}
+
+#[test]
+fn a_large_message_arrives_whole_where_linux_receives() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    rig::with_veth(|| {
+        let (mut left, mut device, tables) = open(Options { mode: Mode::Generic, ..two_domains() });
+        tables.own_port(Protocol::Tcp, None, PORT);
+        let payload: Vec<u8> = (0..64_000u32).map(|at| (at % 251) as u8).collect();
+        // More often than there are frames for it.
+        for _ in 0..200 {
+            let message = send_large(&mut left, &payload);
+            let arrived = rig::arrivals(&mut device.ends[0], 1);
+            assert!(matches!(&arrived[..], [(_, bytes)] if *bytes == message));
+            let frame = arrived[0].0;
+            assert_eq!(Verdict::from_hint(frame.path), Some(Verdict::Listen { domain: 0 }));
+            assert_eq!((frame.checksum, frame.segment), (silk_device::Checksum::MaybePartial, 1400));
+        }
+        assert_eq!(device.ends[0].receive.received().bytes, 200 * 64_054);
+    });
+}
+
+#[test]
+fn few_large_messages_are_put_together_at_a_time() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    rig::with_veth(|| {
+        let (mut left, mut device, tables) =
+            open(Options { mode: Mode::Generic, ring: 2048, ..two_domains() });
+        tables.own_port(Protocol::Tcp, None, PORT);
+        (0..20).for_each(|_| drop(send_large(&mut left, &[9; 50_000])));
+        let end = &mut device.ends[0];
+        assert!(readable(end.receive.fd(), Duration::from_secs(2)).unwrap());
+        // The interrupt may lag behind on a busy machine.
+        std::thread::sleep(Duration::from_millis(50));
+        let mut frames = Vec::new();
+        assert_eq!([(); 4].map(|()| end.receive.receive(&mut frames, 64)), [8, 8, 4, 0]);
+        assert!(frames.iter().all(|frame| end.receive.bytes(*frame)[frame.range()].len() == 50_054));
+        frames.drain(..).for_each(|frame| end.receive.release(frame));
+    });
+}
+
+#[test]
+fn large_messages_that_are_held_back_wait_in_the_ring_or_are_lost_and_counted() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    rig::with_veth(|| {
+        let (mut left, mut device, tables) =
+            open(Options { mode: Mode::Generic, ring: 2048, ..two_domains() });
+        tables.own_port(Protocol::Tcp, None, PORT);
+        let end = &mut device.ends[0];
+        let payload = [7; 64_000];
+        let mut held = Vec::new();
+        for _ in 0..300 {
+            send_large(&mut left, &payload);
+            end.receive.receive(&mut held, 64);
+        }
+        assert_eq!(held.len(), 64, "as many as there are buffers");
+        for frame in held.drain(..) {
+            assert_eq!(end.receive.bytes(frame)[frame.range()][54..], payload);
+            end.receive.release(frame);
+        }
+        let waited = rig::arrivals(end, usize::MAX).len() as u64;
+        assert_eq!(waited, 2048 / 17, "as many as the ring has entries for");
+        assert_eq!(64 + waited + end.receive.received().ring_full, 300);
+    });
+}
+
+#[test]
+fn datagrams_that_were_sent_in_one_call_arrive_one_by_one() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    let (large, small): (Vec<u8>, Vec<u8>) = ((0..3500).map(|at| at as u8).collect(), (0..250).collect());
+    for mode in [Mode::Native, Mode::Generic] {
+        let batches = [(large.clone(), 1000u16), (small.clone(), 100)];
+        rig::with_veth(move || {
+            let (mut left, mut device, tables) = open(Options { mode, ..two_domains() });
+            tables.own_port(Protocol::Udp, None, PORT);
+            let mut expected = Vec::new();
+            for (payload, size) in &batches {
+                let (packet, mut offload) = rig::unsummed_datagram(payload);
+                offload.segment = silk_device::Segment::Udp(*size);
+                offload.header_len = PAYLOAD as u16;
+                left.transmit.send(&packet, [&[], &[]], offload);
+                left.transmit.flush();
+                expected.extend(payload.chunks(usize::from(*size)).map(<[u8]>::to_vec));
+            }
+            rig::send(&mut left, &rig::datagram(b"alone"));
+            expected.push(b"alone".to_vec());
+            let arrived = rig::arrivals(&mut device.ends[0], expected.len());
+            let payloads: Vec<_> = arrived.iter().map(|(_, bytes)| bytes[PAYLOAD..].to_vec()).collect();
+            assert!(payloads == expected, "{mode:?}");
+            let hint = |frame: &silk_device::Frame| Verdict::from_hint(frame.path);
+            assert!(
+                arrived.iter().all(|(frame, _)| hint(frame) == Some(Verdict::Listen { domain: 0 })),
+                "{mode:?}"
+            );
+            assert_eq!(device.ends[0].receive.received().malformed, 0);
+        });
+    }
+}
+
+#[test]
+fn merged_datagrams_beyond_the_limit_come_with_the_next_call() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    rig::with_veth(|| {
+        let (mut left, mut device, tables) = open(Options { mode: Mode::Generic, ..two_domains() });
+        tables.own_port(Protocol::Udp, None, PORT);
+        let (packet, mut offload) = rig::unsummed_datagram(&[5; 1200]);
+        offload.segment = silk_device::Segment::Udp(100);
+        offload.header_len = PAYLOAD as u16;
+        left.transmit.send(&packet, [&[], &[]], offload);
+        left.transmit.flush();
+        let end = &mut device.ends[0];
+        assert!(readable(end.receive.fd(), Duration::from_secs(2)).unwrap());
+        let mut frames = Vec::new();
+        assert_eq!([(); 4].map(|()| end.receive.receive(&mut frames, 5)), [5, 5, 2, 0]);
+        frames.drain(..).for_each(|frame| end.receive.release(frame));
+    });
+}
+
+#[test]
+fn jumbo_frames_arrive_whole() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    for mode in [Mode::Native, Mode::Generic] {
+        rig::with_veth(move || {
+            rig::ip("link set left mtu 9000");
+            rig::ip("link set right mtu 9000");
+            let (mut left, mut device, tables) = open(Options { mode, ..two_domains() });
+            tables.own_port(Protocol::Udp, None, PORT);
+            let packets =
+                [1500, 1760, 1800, 3800, 3900, 8972].map(|len| rig::datagram(&vec![len as u8; len]));
+            packets.iter().for_each(|packet| rig::send(&mut left, packet));
+            let arrived: Vec<_> = rig::arrivals(&mut device.ends[0], 6).into_iter().map(|(_, b)| b).collect();
+            assert!(arrived == packets, "{mode:?}: {:?}", arrived.iter().map(Vec::len).collect::<Vec<_>>());
+        });
+    }
+}
