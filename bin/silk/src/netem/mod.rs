@@ -43,7 +43,7 @@ pub struct Options {
     /// The share of packets that is lost, like 1%
     #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = quantity::share)]
     loss: f64,
-    /// Losses come in bursts of so many packets on the average
+    /// Losses come in bursts of so many packets on the average, however much time is between them
     #[arg(long, value_name = "PACKETS", value_parser = quantity::length)]
     burst: Option<f64>,
     /// The share of packets that arrives twice

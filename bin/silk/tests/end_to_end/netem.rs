@@ -146,6 +146,9 @@ fn a_download_through_a_bad_network_is_whole() {
     let _server = cable.rig.client.spawn("python3", serve).unwrap();
     let up = || cable.rig.client.run("bash", ["-c", "exec 3<>/dev/tcp/127.0.0.1/80"]).is_ok();
     assert!(within(PATIENCE, up), "the server does not start");
+    // A burst is counted in packets. A sender that has nothing left but to try again, each time after
+    // twice as long, would stay in it for its whole patience: pings let the line go on.
+    let _pings = cable.rig.server.spawn("ping", ["-q", "-i", "0.01", RIGHT]).unwrap();
     let mut curl = cable.rig.server.command("curl");
     let got = bytes(curl.args(["-sSf", "--max-time", "60", &format!("http://{RIGHT}/content")]));
     assert!(got == content, "{} of {} bytes", got.len(), content.len());
