@@ -6,8 +6,10 @@
 
 use crate::epoll;
 use crate::family;
+use crate::files;
 use crate::internal;
 use crate::lock::{Guarded, Lock};
+use crate::mappings;
 use crate::socket;
 use silk_control::{Lifeline, Reply, Request};
 use std::os::fd::AsFd;
@@ -16,6 +18,9 @@ use std::os::fd::AsFd;
 static FORKING: Lock = Lock::new();
 /// The child's lifeline and number, between the preparation and the fork.
 static CHILD: Guarded<Option<(Lifeline, u32)>> = Guarded::new(None);
+
+/// What nobody may be in the middle of, in the order in which they are taken.
+const LOCKS: [fn() -> &'static Lock; 3] = [mappings::lock, files::lock, family::line_lock];
 
 unsafe extern "C" {
     fn pthread_atfork(
@@ -38,7 +43,7 @@ extern "C" fn prepare() {
         *CHILD.lock() = child;
     }
     epoll::hold_all();
-    family::line_lock().hold();
+    LOCKS.iter().for_each(|lock| lock().hold());
 }
 
 fn expect_child() -> Option<(Lifeline, u32)> {
@@ -48,7 +53,7 @@ fn expect_child() -> Option<(Lifeline, u32)> {
 }
 
 extern "C" fn in_parent() {
-    family::line_lock().open();
+    LOCKS.iter().for_each(|lock| lock().open());
     epoll::open_all();
     if let Some((line, _)) = CHILD.lock().take() {
         internal::close(line.into_descriptor());
@@ -57,7 +62,7 @@ extern "C" fn in_parent() {
 }
 
 extern "C" fn in_child() {
-    family::line_lock().force_open();
+    LOCKS.iter().for_each(|lock| lock().force_open());
     epoll::force_open_all();
     for socket in socket::used() {
         socket.reading.force_open();

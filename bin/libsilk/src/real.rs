@@ -98,6 +98,12 @@ real! {
     fn epoll_create1(flags: c_int) -> c_int;
     fn epoll_ctl(epfd: c_int, op: c_int, fd: c_int, event: *mut epoll_event) -> c_int;
     fn epoll_pwait(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: c_int, mask: *const sigset_t) -> c_int;
+    fn mmap(at: usize, len: size_t, allowed: c_int, flags: c_int, fd: c_int, offset: off_t) -> usize;
+    fn munmap(at: usize, len: size_t) -> c_int;
+    fn mprotect(at: usize, len: size_t, allowed: c_int) -> c_int;
+    fn pkey_mprotect(at: usize, len: size_t, allowed: c_int, key: c_int) -> c_int;
+    fn mremap(at: usize, len: size_t, new_len: size_t, flags: c_int, to: usize) -> usize;
+    fn remap_file_pages(at: usize, len: size_t, allowed: c_int, page: size_t, flags: c_int) -> c_int;
     fn fork() -> pid_t;
     fn execve(path: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
     fn execvpe(file: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> c_int;

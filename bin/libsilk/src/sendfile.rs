@@ -1,7 +1,9 @@
-//! `sendfile` to a socket of ours: the file is read straight into the send ring, one copy as
-//! in the kernel.
+//! `sendfile` to a socket of ours: a reference to the file, or what it says is read straight into the
+//! send ring.
 
 use crate::errno::{Answer, check_size};
+use crate::files;
+use crate::mappings::{LEAST, Part, identify};
 use crate::real;
 use crate::socket::{Role, Socket};
 use crate::state;
@@ -34,17 +36,26 @@ pub unsafe fn send(socket: &Socket, file: c_int, at: *mut off_t, count: usize) -
     let done = Cell::new(0usize);
     let sent = stream_io::send_with(socket, count.min(MOST), 0, |slot, _, room| {
         let ring = state::send_ring(slot)?;
+        let at = start.map(|start| start.saturating_add(off_t::try_from(done.get()).unwrap_or(off_t::MAX)));
+        if room >= LEAST
+            && let Some(part) = part_of(file, at, room)
+            && files::refer(slot, ring, slot.tx_write.load(Relaxed), &part)
+        {
+            if at.is_none() {
+                // SAFETY: no memory is involved.
+                unsafe { libc::lseek(file, off_t::try_from(part.len).unwrap_or(0), libc::SEEK_CUR) };
+            }
+            done.set(done.get() + part.len);
+            return Ok(part.len);
+        }
         let vectors = ring.vectors(slot.tx_write.load(Relaxed), room);
         let parts = if vectors.last().is_some_and(|second| second.iov_len > 0) { 2 } else { 1 };
         // SAFETY: the vectors name `room` free bytes of the ring, which nobody else writes;
         // the second one only if it has any.
         let got = check_size(unsafe {
-            match start {
+            match at {
                 None => real::readv(file, vectors.as_ptr(), parts),
-                Some(start) => {
-                    let from = start.saturating_add(off_t::try_from(done.get()).unwrap_or(off_t::MAX));
-                    real::preadv(file, vectors.as_ptr(), parts, from)
-                }
+                Some(at) => real::preadv(file, vectors.as_ptr(), parts, at),
             }
         })?;
         done.set(done.get() + got);
@@ -55,4 +66,14 @@ pub unsafe fn send(socket: &Socket, file: c_int, at: *mut off_t, count: usize) -
         unsafe { at.write_unaligned(start + off_t::try_from(sent).unwrap_or(0)) };
     }
     Ok(sent)
+}
+
+/// At most `most` bytes of a regular file from `at` on, or from where it stands.
+fn part_of(file: c_int, at: Option<off_t>, most: usize) -> Option<Part> {
+    let (device, inode, length) = identify(file)?;
+    // SAFETY: no memory is involved.
+    let at = at.unwrap_or_else(|| unsafe { libc::lseek(file, 0, libc::SEEK_CUR) });
+    let offset = u64::try_from(at).ok()?;
+    let len = usize::try_from(length.checked_sub(offset)?).ok()?.min(most);
+    Some(Part { device, inode, offset, len, fd: file })
 }

@@ -3,6 +3,8 @@
 
 use crate::errno::Answer;
 use crate::family;
+use crate::files;
+use crate::mappings::{self, LEAST};
 use crate::signals;
 use crate::socket::Socket;
 use crate::state;
@@ -140,7 +142,11 @@ pub fn ring(socket: &Socket, slot: &Slot) {
 /// As `send(2)`; `SIGPIPE` is raised unless the flags forbid it.
 pub fn send(socket: &Socket, from: &Vectors, flags: c_int) -> Answer {
     send_with(socket, from.total(), flags, |slot, sent, room| {
-        from.drain(sent, room, state::send_ring(slot)?, slot.tx_write.load(Relaxed));
+        let ring = state::send_ring(slot)?;
+        from.drain(sent, room, ring, slot.tx_write.load(Relaxed), |at, start, len| {
+            let part = if len >= LEAST { mappings::find(start.addr(), len) } else { None };
+            part.filter(|part| files::refer(slot, ring, at, part)).map_or(0, |part| part.len)
+        });
         Ok(room)
     })
 }

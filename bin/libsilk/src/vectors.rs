@@ -48,8 +48,8 @@ impl<'a> Vectors<'a> {
         self.0.iter().fold(0usize, |sum, one| sum.saturating_add(one.iov_len)).min(isize::MAX as usize)
     }
 
-    /// The pieces of bytes `skip..skip + len`.
-    fn pieces(&self, mut skip: usize, mut len: usize) -> impl Iterator<Item = (*mut u8, usize)> {
+    /// The pieces of bytes `skip..skip + len`: where they begin, and how long they are.
+    pub fn pieces(&self, mut skip: usize, mut len: usize) -> impl Iterator<Item = (*mut u8, usize)> {
         self.0.iter().filter_map(move |one| {
             let jump = skip.min(one.iov_len);
             skip -= jump;
@@ -80,11 +80,21 @@ impl<'a> Vectors<'a> {
         bytes.len() - rest.len()
     }
 
-    /// Copies bytes `skip..skip + len` of the buffers into the ring at `at`.
-    pub fn drain(&self, skip: usize, len: usize, ring: Bytes<'_>, mut at: u32) {
+    /// Copies bytes `skip..skip + len` of the buffers into the ring at `at`, but for those that
+    /// `instead` has put there otherwise: it is told of each piece, and says how many of its bytes.
+    pub fn drain(
+        &self,
+        skip: usize,
+        len: usize,
+        ring: Bytes<'_>,
+        mut at: u32,
+        instead: impl Fn(u32, *mut u8, usize) -> usize,
+    ) {
         for (start, len) in self.pieces(skip, len) {
+            let done = instead(at, start, len).min(len);
             // SAFETY: `new`'s caller vouches for the buffer.
-            ring.write(at, unsafe { slice::from_raw_parts(start, len) });
+            let rest = unsafe { slice::from_raw_parts(start.add(done), len - done) };
+            ring.write(at.wrapping_add(done as u32), rest);
             at = at.wrapping_add(len as u32);
         }
     }

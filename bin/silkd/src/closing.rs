@@ -15,7 +15,7 @@ impl Engine {
     /// closed it.
     pub(crate) fn finish(&mut self, id: PathId, now: Instant) {
         let end = self.take_end(id);
-        if let Some(name) = end.as_ref().map(|end| end.name)
+        if let Some(name) = end.as_ref().map(|end| end.name())
             && self.sockets.find(name).is_some_and(|socket| !socket.closed)
         {
             self.write_info(id, name);
@@ -23,7 +23,7 @@ impl Engine {
         let class = self.core.paths.path(id).map_or(0, |path| path.state.class);
         self.destroy(id, now);
         let Some(mut end) = end else { return };
-        let name = end.name;
+        let name = end.name();
         let Some(socket) = self.sockets.find(name) else { return };
         socket.path = None;
         socket.past_class = class;
@@ -100,10 +100,8 @@ impl Engine {
             None => self.close_ended(name),
             Some(id) if self.core.port.datagrams(id).is_some() => self.close_datagrams(id, name, now),
             Some(id) => {
-                let unread = self.end_of(id).is_some_and(|end| {
-                    end.look();
-                    end.unread() > 0
-                });
+                self.look(id);
+                let unread = self.end_of(id).is_some_and(|end| end.unread() > 0);
                 // Data nobody will read is a reset (RFC 2525 §2.17), as is a process's death.
                 let bell = if abort || unread { Bell::Abort } else { Bell::Close };
                 self.closed(name);
@@ -169,7 +167,7 @@ impl Engine {
 
     /// A slot and its rings return to the family's book.
     pub(crate) fn free(&mut self, end: &SocketEnd) {
-        let name = end.name;
+        let name = end.name();
         let named = self.sockets.remove(name).is_some_and(|socket| socket.named);
         self.return_rings(end);
         let Some(family) = self.families.get_mut(&name.family) else { return };
@@ -182,7 +180,7 @@ impl Engine {
 
     /// The rings of a socket return to the family's book.
     pub(crate) fn return_rings(&mut self, end: &SocketEnd) {
-        let Some(family) = self.families.get_mut(&end.name.family) else { return };
+        let Some(family) = self.families.get_mut(&end.name().family) else { return };
         family.pool.return_ring(end.rings().rx);
         family.pool.return_ring(end.rings().tx);
     }

@@ -5,13 +5,14 @@ use crate::answer::Answer;
 use crate::classes::Classes;
 use crate::datagram_errors::Reported;
 use crate::family_end::ThreadEnd;
+use crate::files::Obeyed;
 use crate::ports::Reserved;
 use crate::scout::Recipe;
 use silk_control::{Refusal, Reply, Report, SlotNumber};
 use silk_device::netlink::Standing;
 use silk_path::Endpoint;
 use silk_stream::mail::{Receiver, Sender, Undelivered, mail};
-use silk_stream::{Arena, RingPlace, wake};
+use silk_stream::{Arena, Leased, RingPlace, wake};
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -125,6 +126,18 @@ pub enum Command {
         defer_accept: u32,
         /// Waits until it is obeyed.
         answer: Arc<Answer>,
+    },
+    /// A file that programs may refer to is at this place from now on, or no file any more: what
+    /// refers to that is copied first.
+    File {
+        /// The family.
+        family: FamilyIndex,
+        /// The place among the family's files.
+        place: u32,
+        /// The file, and which use of the place it is.
+        file: Option<(u32, Arc<Leased>)>,
+        /// Waits until it is obeyed.
+        obeyed: Arc<Obeyed>,
     },
     /// A socket that listens goes on under other terms.
     ListenOn {
@@ -274,6 +287,13 @@ pub enum Event {
         peer: u64,
         /// The answer.
         outcome: Result<(), Refusal>,
+    },
+    /// Every executor knows what file is at a place, or that none is ([`Command::File`]).
+    FileKnown {
+        /// The family.
+        family: FamilyIndex,
+        /// The place.
+        place: u32,
     },
     /// Every executor has obeyed what a lifeline waits for.
     Answered {

@@ -211,11 +211,11 @@ impl Engine {
             && let Some(service) = end.new_service()
         {
             self.core.paths.bell(id, now, &mut self.core.port, Bell::Service(service));
-            if let Some(twin) = self.sockets.find(end.name).and_then(|socket| socket.twin) {
+            if let Some(twin) = self.sockets.find(end.name()).and_then(|socket| socket.twin) {
                 self.core.paths.bell(twin, now, &mut self.core.port, Bell::Service(service));
             }
         }
-        let (mut left, twin) = (SENDING, self.sockets.find(end.name).and_then(|socket| socket.twin));
+        let (mut left, twin) = (SENDING, self.sockets.find(end.name()).and_then(|socket| socket.twin));
         if asked & request::WISHES != 0 {
             let wishes = crate::wishes::of(end.slot());
             [Some(id), twin].into_iter().flatten().for_each(|path| {
@@ -225,7 +225,7 @@ impl Engine {
         while left > 0 && end.pop_datagram(|to, data| self.send_record((id, twin), to, data, now)) {
             left -= 1;
         }
-        let name = end.name;
+        let name = end.name();
         self.core.port.put_datagrams(id, end);
         if asked & request::CLOSE != 0 {
             self.close_datagrams(id, name, now);

@@ -49,7 +49,7 @@ impl Engine {
 
     /// An end of a path has rung, the program's or Linux's: tells the path what for.
     pub(crate) fn answer_bell(&mut self, id: PathId, now: Instant) {
-        let Some(name) = self.end_of(id).map(|end| end.name) else { return };
+        let Some(name) = self.end_of(id).map(|end| end.name()) else { return };
         let Some(socket) = self.sockets.find(name) else { return };
         // What arrived at a socket's other path may be why this one is looked at.
         let id = socket.path.unwrap_or(id);
@@ -63,9 +63,15 @@ impl Engine {
         if self.core.port.datagrams(id).is_some() {
             return self.send_datagrams(id, now);
         }
-        let Some(end) = self.end_of(id) else { return };
         // Bytes before requests: a cork that was set before they were written is then seen.
-        let (new_bytes, asked) = (end.look(), end.slot().request.swap(0, SeqCst));
+        let new_bytes = self.look(id);
+        let Some(end) = self.end_of(id) else { return };
+        if end.is_nonsense() {
+            end.fail(libc::ECONNRESET);
+            self.core.paths.bell(id, now, &mut self.core.port, Bell::Abort);
+        }
+        let Some(end) = self.end_of(id) else { return };
+        let asked = end.slot().request.swap(0, SeqCst);
         let is_last = asked & (request::SHUT_WRITE | request::CLOSE) != 0;
         if asked & request::OPTIONS != 0 {
             self.apply_service(id, now);
@@ -73,9 +79,7 @@ impl Engine {
         if is_last {
             // Whatever was written before the end is to leave before the FIN, and the FIN rides
             // on the last of it, so nothing else may let it go first.
-            if let Some(end) = self.end_of(id) {
-                end.look();
-            }
+            self.look(id);
             self.answer_request(id, name, asked, now);
         }
         if asked & request::OPTIONS != 0 {

@@ -115,6 +115,14 @@ pub struct Engine {
     pub(crate) headroom: Vec<u8>,
 }
 
+/// The end of the socket at the top of a path.
+pub(crate) fn end_in(core: &mut Dispatch<DomainPort>, id: PathId) -> Option<&mut SocketEnd> {
+    match core.paths.path_mut(id)?.stream_mut() {
+        Some(stream) => (stream as &mut dyn Any).downcast_mut(),
+        None => core.port.datagrams(id),
+    }
+}
+
 impl Engine {
     /// An engine without paths.
     pub fn new(parts: Parts) -> Self {
@@ -277,10 +285,7 @@ impl Engine {
 
     /// The end of the socket at the top of a path.
     pub(crate) fn end_of(&mut self, id: PathId) -> Option<&mut SocketEnd> {
-        match self.core.paths.path_mut(id)?.stream_mut() {
-            Some(stream) => (stream as &mut dyn Any).downcast_mut(),
-            None => self.core.port.datagrams(id),
-        }
+        end_in(&mut self.core, id)
     }
 
     /// Something became true of a path. Whether the path has ended.
@@ -314,7 +319,7 @@ impl Engine {
     /// Wakes and rings whoever watches the socket of a path, if there is news.
     pub(crate) fn tell_program(&mut self, id: PathId) {
         let Some(end) = self.end_of(id) else { return };
-        let (name, read_meanwhile) = (end.name, end.ask_for_room());
+        let (name, read_meanwhile) = (end.name(), end.ask_for_room());
         let news = end.take_news();
         if read_meanwhile {
             if let Some(socket) = self.sockets.find(name) {

@@ -171,6 +171,10 @@ impl Executor {
                 engine.listen(&hold, defer_accept, now);
                 drop(answer);
             }
+            Command::File { family, place, file, obeyed } => {
+                engine.set_file(family, place, file);
+                drop(obeyed);
+            }
             Command::ListenOn { socket, backlog, defer_accept, answer } => {
                 engine.listen_on(socket, backlog, defer_accept, now);
                 drop(answer);

@@ -3,6 +3,7 @@
 //! anything leaves nothing behind.
 
 use crate::command::{FamilyIndex, Rings};
+use crate::files::Places;
 use crate::ports::Sides;
 use silk_control::{FamilyToken, Kind, ProcessNumber, SlotNumber};
 use silk_path::Endpoint;
@@ -32,6 +33,8 @@ pub struct Family {
     /// Sockets that have a name at the control thread: bound, listening, connecting,
     /// datagram, and accepted ones with several holders.
     pub sockets: BTreeMap<SlotNumber, Socket>,
+    /// The files that they may send by reference.
+    pub files: Places,
     next_process: ProcessNumber,
     threads: Numbers,
     bells: Numbers,
@@ -102,6 +105,7 @@ impl Family {
             processes: BTreeMap::new(),
             founders: 0,
             sockets: BTreeMap::new(),
+            files: Places::default(),
             next_process: 1,
             threads: Numbers::new(THREADS),
             bells: Numbers::new(BELLS),

@@ -3,6 +3,7 @@
 
 use crate::acceptance::Manner;
 use crate::cpu_time::CpuTime;
+use crate::files::Files;
 use crate::priority;
 use crate::unblock::Histogram;
 use silk_executor::clock;
@@ -49,6 +50,8 @@ pub struct FamilyEnd {
     pub arena: Arc<Arena>,
     /// This executor's slots and rings.
     pub pool: Pool,
+    /// The files that its programs may send by reference.
+    pub files: Files,
     threads: Vec<Option<ThreadEnd>>,
     bells: Vec<Option<Arc<OwnedFd>>>,
     /// The priority each thread has now, plus one; shared by the executors.
@@ -64,6 +67,7 @@ impl FamilyEnd {
         Self {
             pool: Pool::of_domain(arena.clone(), domain, domains),
             arena,
+            files: Files::default(),
             threads: vec![None; THREADS as usize],
             bells: vec![None; BELLS as usize],
             priorities,

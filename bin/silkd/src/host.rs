@@ -125,7 +125,7 @@ impl Engine {
 
     /// A path is to look at its socket of Linux's.
     pub(crate) fn stir(&mut self, id: PathId, now: Instant) {
-        let Some(name) = self.end_of(id).map(|end| end.name) else { return };
+        let Some(name) = self.end_of(id).map(|end| end.name()) else { return };
         if let Some(socket) = self.sockets.find(name) {
             socket.ready = true;
             self.wake(id, now);

@@ -19,6 +19,7 @@ mod engine;
 mod executor;
 mod family;
 mod family_end;
+mod files;
 mod giving_back;
 mod groups;
 mod host;

@@ -79,6 +79,8 @@ pub struct Server {
     pub(crate) neighbours: Vec<Finder>,
     /// When it was last looked how the interface stands.
     pub(crate) looked: Option<Instant>,
+    /// When it was last looked which files are still there, and which are still used.
+    pub(crate) files_looked_at: [Instant; 2],
     /// The threads whose priority the watchdog may take away.
     pub(crate) watched: Watched,
 }
@@ -91,7 +93,7 @@ pub struct Parts {
     pub orders: Vec<Orders>,
     /// Where the executors report.
     pub events: (Sender<Event>, Receiver<Event>),
-    /// Becomes readable on SIGINT, SIGTERM and SIGHUP.
+    /// Becomes readable on SIGINT, SIGTERM, SIGHUP and SIGIO.
     pub signals: OwnedFd,
     /// Where executors ask for neighbours to be found, by device, if Linux keeps them.
     pub neighbours: Vec<Finder>,
@@ -159,6 +161,7 @@ impl Server {
             gate: parts.gate,
             neighbours: parts.neighbours,
             looked: None,
+            files_looked_at: [Instant::now(); 2],
             watched: parts.watched,
         };
         server.watch(server.socket.as_fd(), LISTENER).map_err(failed)?;
@@ -193,6 +196,7 @@ impl Server {
             }
             self.take_events();
             self.follow_link();
+            self.look_at_files_now_and_then(Instant::now());
             for event in &ready {
                 match event.data.u64() {
                     LISTENER => self.welcome(),
@@ -215,8 +219,13 @@ impl Server {
         let Ok(length) = rustix::io::read(&self.signals, &mut info) else { return false };
         let number =
             info.get(..4).filter(|_| length == 128).map(|n| i32::from_ne_bytes([n[0], n[1], n[2], n[3]]));
-        if number != Some(libc::SIGHUP) {
-            return true;
+        match number {
+            Some(libc::SIGHUP) => {}
+            Some(libc::SIGIO) => {
+                self.let_go_of_files(false);
+                return false;
+            }
+            _ => return true,
         }
         match self.reload() {
             Ok((applied, restart)) => {
@@ -251,6 +260,7 @@ impl Server {
                     let reply = outcome.map_or_else(Reply::Refused, |()| Reply::Done);
                     self.reply(peer, &reply, &[]);
                 }
+                Event::FileKnown { family, place } => self.file_known(family, place),
                 Event::Answered { peer, reply } => self.reply(peer, &reply, &[]),
                 Event::Resolve { device, address } => {
                     let finder = self.neighbours.get_mut(usize::from(device));
@@ -448,6 +458,7 @@ impl Server {
                     Err(refusal) => Reply::Refused(refusal),
                 }
             }
+            Request::File => self.serve_file(family, fds.pop()),
             Request::Group { slot, group, at, join } => {
                 self.group((family, process), slot, group, at, join).unwrap_or_else(Reply::Refused)
             }

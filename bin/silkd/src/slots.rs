@@ -41,6 +41,7 @@ pub fn begin_again(record: &silk_stream::Slot) {
         &record.tx_read,
         &record.rx_read,
         &record.tx_write,
+        &record.tx_reference,
         &record.error,
         &record.request,
         &record.thread,

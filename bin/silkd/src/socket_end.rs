@@ -3,10 +3,12 @@
 //! and writes to; nothing is copied but what arrives.
 
 mod from_program;
+mod references;
 mod side;
 mod to_program;
 
-use crate::command::{Rings, SocketName};
+use crate::command::{FamilyIndex, Rings, SocketName};
+use crate::files::Files;
 use from_program::FromProgram;
 use side::Side;
 use silk_path::{ByteStream, Incoming, Outgoing};
@@ -21,8 +23,8 @@ const LEAST_WINDOW: u32 = 4096;
 
 /// The end.
 pub struct SocketEnd {
-    /// Which socket.
-    pub name: SocketName,
+    /// Whose socket it is; its slot is in both halves.
+    family: FamilyIndex,
     /// Bits of [`status`]. Ours; the slot has a copy.
     status: u32,
     /// `IP_TOS` as the path has it.
@@ -43,7 +45,7 @@ impl SocketEnd {
     pub fn new(arena: &Arc<Arena>, name: SocketName, rings: Rings) -> Option<Self> {
         let slot = arena.slot(name.slot)?;
         Some(Self {
-            name,
+            family: name.family,
             status: slot.status.load(Relaxed),
             service: 0,
             soft_error: 0,
@@ -62,8 +64,14 @@ impl SocketEnd {
                 write: 0,
                 sent: 0,
                 not_sent: u32::MAX,
+                references: None,
             },
         })
+    }
+
+    /// Which socket it is the end of.
+    pub fn name(&self) -> SocketName {
+        SocketName { family: self.family, slot: self.to_program.side.slot }
     }
 
     /// Its rings, as the daemon's book has them.
@@ -76,9 +84,20 @@ impl SocketEnd {
         self.to_program.side.slot()
     }
 
-    /// Looks how far the program has written. Whether there is anything new.
-    pub fn look(&mut self) -> bool {
-        self.from_program.look()
+    /// Looks how far the program has written, of these files too. Whether there is anything new.
+    pub fn look(&mut self, files: &Files) -> bool {
+        self.from_program.look(files)
+    }
+
+    /// Whether the program has referred to what there is not, so that nobody knows what it has written.
+    pub fn is_nonsense(&self) -> bool {
+        self.from_program.is_nonsense()
+    }
+
+    /// The file at this place is about to change: what was written by reference to it is copied into
+    /// the ring, where it has its room.
+    pub fn keep_copy_of(&mut self, place: u32, files: &Files) {
+        self.from_program.keep_copy_of(place, files);
     }
 
     /// A period is over in which nothing has arrived, and the program has read all that had: the ring
@@ -226,7 +245,7 @@ impl SocketEnd {
     /// it is the program's mistake and its loss.
     pub fn pop_datagram(&mut self, send: impl FnOnce(Datagram, [&[u8]; 2])) -> bool {
         let from = &mut self.from_program;
-        from.look();
+        from.look_at_bytes();
         let there = from.write.wrapping_sub(from.read);
         if there == 0 {
             return false;
@@ -299,3 +318,5 @@ impl ByteStream for SocketEnd {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_references;

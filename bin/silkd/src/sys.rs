@@ -36,7 +36,7 @@ pub fn pin(cpus: &[usize]) -> io::Result<()> {
     .map(drop)
 }
 
-/// Blocks SIGINT, SIGTERM and SIGHUP for this thread and those it starts, and makes them
+/// Blocks SIGINT, SIGTERM, SIGHUP and SIGIO for this thread and those it starts, and makes them
 /// readable instead.
 ///
 /// # Errors
@@ -47,7 +47,7 @@ pub fn signals() -> io::Result<OwnedFd> {
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         check(libc::sigemptyset(&mut set))?;
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGIO] {
             check(libc::sigaddset(&mut set, signal))?;
         }
         check(libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()))?;

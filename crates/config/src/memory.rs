@@ -26,6 +26,8 @@ pub struct Memory {
     pub total: ByteSize,
     /// Whether streams are in huge pages.
     pub huge_pages: HugePages,
+    /// Files that are kept in memory to be sent by reference, of all programs together; 0: none.
+    pub files: ByteSize,
 }
 
 impl Memory {
@@ -40,6 +42,7 @@ impl Memory {
                 ByteSize::mib(8)..=ByteSize::mib(1 << 20),
             ),
             huge_pages: section.or("huge_pages", HugePages::Auto),
+            files: section.within("files", ByteSize::mib(64), ByteSize::bytes(0)..=ByteSize::mib(64 << 10)),
         };
         memory.check(&mut section);
         section.finish();

@@ -154,6 +154,9 @@ pub enum Request {
         /// The socket.
         slot: SlotNumber,
     },
+    /// Bytes of a file are to be sent by reference. Carries a descriptor of the file, open for reading.
+    /// Answered by [`Reply::Done`]; the file then shows in the arena, soon.
+    File,
 }
 
 /// What the daemon answers.

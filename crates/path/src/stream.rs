@@ -19,8 +19,9 @@ pub trait Outgoing {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// The `len` bytes from `offset` on, in at most two slices; fewer when there are fewer.
-    fn peek(&self, offset: usize, len: usize) -> [&[u8]; 2];
+    /// The `len` bytes from `offset` on, in at most two slices; fewer when there are fewer. What lies
+    /// in more pieces is put together first.
+    fn peek(&mut self, offset: usize, len: usize) -> [&[u8]; 2];
     /// Gives the first `n` bytes back to the program: they are acknowledged.
     fn consume(&mut self, n: usize);
     /// The first `n` bytes have been sent once at least.

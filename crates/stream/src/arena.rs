@@ -8,7 +8,7 @@
 
 use crate::errors::ErrorQueue;
 use crate::layout::{
-    Bell, DOMAINS, Doorbell, Header, Listener, MAGIC, RINGS_AT, Records, SLOTS, Slot, Thread,
+    Bell, DOMAINS, Doorbell, Header, Listener, MAGIC, RINGS_AT, Records, SLOTS, SharedFile, Slot, Thread,
 };
 use crate::ring::Bytes;
 use crate::tcp_info::SharedInfo;
@@ -205,6 +205,24 @@ impl Arena {
     /// An event set.
     pub fn bell(&self, number: u32) -> Option<&Bell> {
         self.records().bell.0.get(number as usize)
+    }
+
+    /// A place for a file that is sent by reference.
+    pub fn file_place(&self, number: u32) -> Option<&SharedFile> {
+        self.records().file.0.get(number as usize)
+    }
+
+    /// The place and its use from which a file is sent by reference, and how long it is.
+    pub fn find_file(&self, device: u64, inode: u64) -> Option<(u32, u32, u64)> {
+        self.records().file.0.iter().zip(0..).find_map(|(file, number)| {
+            let generation = file.generation.load(Ordering::SeqCst);
+            let is =
+                file.inode.load(Ordering::Relaxed) == inode && file.device.load(Ordering::Relaxed) == device;
+            let length = file.length.load(Ordering::Relaxed);
+            // Not given to another meanwhile.
+            let still = generation != 0 && is && file.generation.load(Ordering::SeqCst) == generation;
+            still.then_some((number, generation, length))
+        })
     }
 
     /// A listening socket's shared part.

@@ -12,7 +12,7 @@ use crate::sync::{AtomicU16, AtomicU32, AtomicU64};
 use crate::tcp_info::SharedInfo;
 
 /// First word of an arena: `SILK` in the low bytes, the layout's version above.
-pub const MAGIC: u64 = 0x0006_0000_4b4c_4953;
+pub const MAGIC: u64 = 0x0007_0000_4b4c_4953;
 /// Sockets in one arena.
 pub const SLOTS: u32 = crate::dirty::MARKS;
 /// Threads of one family that may wait in `accept` at one time.
@@ -21,6 +21,8 @@ pub const THREADS: u32 = Waiters::CAPACITY;
 pub const BELLS: u32 = 256;
 /// Listening sockets of one family.
 pub const LISTENERS: u32 = 256;
+/// Files of one family that can be sent by reference at one time.
+pub const FILES: u32 = 64;
 /// Domains, and so priorities, that one daemon can have.
 pub const DOMAINS: usize = 16;
 
@@ -294,6 +296,9 @@ pub struct Slot {
 
     /// What the program wishes beyond the usual, by the program: see [`wish`].
     pub wishes: Wished,
+    /// The index at which the newest [`crate::Reference`] of the send ring begins, with every bit
+    /// inverted, so that zero means none at first; by the program, before [`Slot::tx_write`].
+    pub tx_reference: AtomicU32,
 }
 
 /// By which the programs of a family tell one domain's executor that sockets have work.
@@ -369,6 +374,20 @@ pub struct Listener {
     pub queue: [AcceptQueue; RANKS],
 }
 
+/// A file that programs of the family may send by reference, by the daemon.
+#[repr(C)]
+#[derive(Default)]
+pub struct SharedFile {
+    /// Counts the uses of this place; zero while no file is to be sent from it.
+    pub generation: AtomicU32,
+    /// Which file it is: the device that it is on.
+    pub device: AtomicU64,
+    /// And its inode there.
+    pub inode: AtomicU64,
+    /// Its length, bytes, which does not change meanwhile.
+    pub length: AtomicU64,
+}
+
 /// The daemon's defaults for what programs can set.
 #[repr(C)]
 #[derive(Default)]
@@ -425,6 +444,8 @@ pub struct Records {
     pub thread: Table<Thread, { THREADS as usize }>,
     /// Event sets.
     pub bell: Table<Bell, { BELLS as usize }>,
+    /// Files.
+    pub file: Table<SharedFile, { FILES as usize }>,
     /// Listening sockets.
     pub listener: Table<Listener, { LISTENERS as usize }>,
     /// Sockets.

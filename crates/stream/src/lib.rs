@@ -30,7 +30,10 @@ mod datagram;
 mod dirty;
 mod errors;
 mod layout;
+#[cfg(not(loom))]
+mod leased;
 pub mod mail;
+mod reference;
 #[cfg(not(loom))]
 mod ring;
 mod sync;
@@ -47,6 +50,9 @@ pub use dirty::{DirtySet, MARKS};
 #[cfg(not(loom))]
 pub use errors::{ERRORS, ErrorQueue, QUOTED, SocketError};
 pub use layout::*;
+#[cfg(not(loom))]
+pub use leased::Leased;
+pub use reference::Reference;
 #[cfg(not(loom))]
 pub use ring::{Bytes, free, used};
 pub use tcp_info::{INFO_WORDS, SharedInfo, TcpInfo};

@@ -4,6 +4,7 @@
 mod checked;
 mod descriptors;
 mod execs;
+mod memory;
 mod messages;
 mod naming;
 mod processes;

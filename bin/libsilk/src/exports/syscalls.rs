@@ -1,7 +1,8 @@
 //! `syscall(2)`: programs that avoid the C library's wrappers still meet ours.
 
 use super::{
-    descriptors as d, execs, messages as m, naming as n, processes, reading as r, waiting as w, writing as o,
+    descriptors as d, execs, memory, messages as m, naming as n, processes, reading as r, waiting as w,
+    writing as o,
 };
 use crate::errno::{int, set};
 use crate::family;
@@ -70,6 +71,10 @@ pub unsafe extern "C" fn syscall(
             libc::SYS_epoll_pwait => {
                 w::epoll_pwait(fd, pointer(b), c as c_int, len.cast_signed(), pointer(f)).into()
             }
+            libc::SYS_mmap => memory::mmap(a, b, c as c_int, e as c_int, f as c_int, g as off_t) as c_long,
+            libc::SYS_munmap => memory::munmap(a, b).into(),
+            libc::SYS_mprotect => memory::mprotect(a, b, c as c_int).into(),
+            libc::SYS_mremap => memory::mremap(a, b, c, e as c_int, f) as c_long,
             libc::SYS_exit_group => processes::_exit(fd),
             libc::SYS_execve => execs::execve(pointer(a), pointer(b), pointer(c)).into(),
             libc::SYS_io_uring_setup if family::joined().is_some() => no_ring(),

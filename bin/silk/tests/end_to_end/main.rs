@@ -9,6 +9,7 @@ mod advertised;
 mod apache;
 mod behaviour;
 mod bench;
+mod by_reference;
 mod clients;
 mod devices;
 mod errors;

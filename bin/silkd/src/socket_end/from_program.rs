@@ -1,7 +1,9 @@
 //! The half of a socket's end that comes from the program: what it has written, what of it was sent, and
 //! what is done with.
 
+use super::references::References;
 use super::side::Side;
+use crate::files::Files;
 use silk_path::Outgoing;
 use silk_stream::used;
 use std::sync::atomic::Ordering::{Release, SeqCst};
@@ -18,16 +20,55 @@ pub struct FromProgram {
     pub(super) sent: u32,
     /// The bytes not yet sent from which on the socket is not writable (`TCP_NOTSENT_LOWAT`).
     pub(super) not_sent: u32,
+    /// What of it is bytes of files, once the program has referred to any.
+    pub(super) references: Option<Box<References>>,
 }
 
 impl FromProgram {
-    pub fn look(&mut self) -> bool {
+    /// Looks how far the program has written. Whether there is anything new.
+    pub fn look(&mut self, files: &Files) -> bool {
+        let known = self.write;
+        let more = self.look_at_bytes();
+        if more {
+            self.look_at_references(known, files);
+        }
+        more | self.references.as_mut().is_some_and(|known| std::mem::take(&mut known.unheard))
+    }
+
+    /// The same of a socket that knows no files.
+    pub fn look_at_bytes(&mut self) -> bool {
         let claimed = used(self.side.slot().tx_write.load(SeqCst), self.read, self.side.size);
         let known = self.write.wrapping_sub(self.read);
         if claimed > known {
             self.write = self.read.wrapping_add(claimed);
         }
         claimed > known
+    }
+
+    /// Takes the references among the bytes from `known` on.
+    fn look_at_references(&mut self, known: u32, files: &Files) {
+        // The program stores this before it says how far it has written.
+        let newest = self.side.slot().tx_reference.load(SeqCst);
+        if newest != self.references.as_ref().map_or(0, |known| known.newest) {
+            let mut references = self.references.take().unwrap_or_default();
+            references.take_in(newest, known..self.write, self.side.bytes(), files);
+            self.references = Some(references);
+        }
+    }
+
+    pub fn is_nonsense(&self) -> bool {
+        self.references.as_ref().is_some_and(|references| references.nonsense)
+    }
+
+    pub fn keep_copy_of(&mut self, place: u32, files: &Files) {
+        if self.references.is_none() && self.side.slot().tx_reference.load(SeqCst) == 0 {
+            return;
+        }
+        let unheard = self.look(files);
+        let references = self.references.get_or_insert_default();
+        references.keep_copy_of(place, self.read, self.side.bytes());
+        // Whoever rings for them finds that they are new.
+        references.unheard = unheard;
     }
 
     /// What the program wrote beyond what was sent is half of what it may be, as Linux wants it
@@ -46,6 +87,9 @@ impl FromProgram {
 
     pub fn give_back(&mut self, read: u32) {
         self.read = read;
+        if let Some(references) = &mut self.references {
+            references.forget_before(read);
+        }
         if used(self.sent, read, self.side.size) != self.sent.wrapping_sub(read) {
             // What is gone was sent.
             self.sent = read;
@@ -61,10 +105,15 @@ impl Outgoing for FromProgram {
         self.write.wrapping_sub(self.read) as usize
     }
 
-    fn peek(&self, offset: usize, len: usize) -> [&[u8]; 2] {
+    fn peek(&mut self, offset: usize, len: usize) -> [&[u8]; 2] {
         let there = self.len();
         let offset = offset.min(there);
-        self.side.bytes().peek(self.read.wrapping_add(offset as u32), len.min(there - offset))
+        let (at, len) = (self.read.wrapping_add(offset as u32), len.min(there - offset));
+        let ring = self.side.bytes();
+        match &mut self.references {
+            Some(references) if references.are_there() => references.peek(at, len, ring),
+            _ => ring.peek(at, len),
+        }
     }
 
     fn consume(&mut self, n: usize) {

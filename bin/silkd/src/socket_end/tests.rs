@@ -22,8 +22,8 @@ fn what_the_program_writes_is_there_until_it_is_consumed() {
     let mut end = end();
     end.from_program.side.bytes().write(0, b"hello");
     end.slot().tx_write.store(5, SeqCst);
-    assert!(end.look());
-    assert!(!end.look());
+    assert!(end.look(&Files::default()));
+    assert!(!end.look(&Files::default()));
     let (_, outgoing) = end.split();
     assert_eq!(outgoing.peek(1, 9).concat(), b"ello");
     outgoing.consume(2);
@@ -50,12 +50,12 @@ fn a_receive_ring_that_was_read_and_is_idle_gives_its_memory_back() {
 fn a_program_that_takes_bytes_back_or_claims_too_many_changes_nothing_else() {
     let mut end = end();
     end.slot().tx_write.store(100, SeqCst);
-    end.look();
+    end.look(&Files::default());
     end.slot().tx_write.store(50, SeqCst);
-    end.look();
+    end.look(&Files::default());
     assert_eq!(end.split().1.len(), 100);
     end.slot().tx_write.store(u32::MAX, SeqCst);
-    end.look();
+    end.look(&Files::default());
     assert_eq!(end.split().1.len(), 4096);
     end.slot().rx_read.store(77, SeqCst);
     assert_eq!(end.split().0.room(), 0);
@@ -150,7 +150,7 @@ fn a_writer_that_limits_what_is_not_sent_is_woken_when_half_of_it_is() {
     end.slot().wishes.put(wish::NOT_SENT, 1000);
     end.limit_not_sent();
     end.slot().tx_write.store(1200, SeqCst);
-    end.look();
+    end.look(&Files::default());
     let waits = |end: &SocketEnd| {
         end.slot().waiting.store(waiting::WRITE, SeqCst);
         end.slot().wake_write.store(1, SeqCst);

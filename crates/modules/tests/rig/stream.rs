@@ -104,7 +104,7 @@ impl Outgoing for Ring {
         self.length
     }
 
-    fn peek(&self, offset: usize, len: usize) -> [&[u8]; 2] {
+    fn peek(&mut self, offset: usize, len: usize) -> [&[u8]; 2] {
         let len = len.min(self.length - offset.min(self.length));
         let start = (self.start + offset) % self.bytes.len();
         let first = len.min(self.bytes.len() - start);

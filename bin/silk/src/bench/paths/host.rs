@@ -153,7 +153,7 @@ impl Outgoing for Writing {
         self.written.load(Ordering::Relaxed) - self.consumed
     }
 
-    fn peek(&self, offset: usize, len: usize) -> [&[u8]; 2] {
+    fn peek(&mut self, offset: usize, len: usize) -> [&[u8]; 2] {
         let len = len.min(self.len().saturating_sub(offset)).min(TEXT.len());
         [&TEXT[..len], &[]]
     }

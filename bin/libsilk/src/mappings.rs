@@ -1,0 +1,97 @@
+//! Which of the program's memory is which file: what it has mapped to read, and neither unmapped nor
+//! made writable since. A program that writes from there to a stream writes the file's bytes, which
+//! can then be sent from the file ([`crate::files`]).
+//!
+//! What is mapped otherwise than by the C library's functions is not known, and copied like all else.
+
+use crate::family;
+use crate::lock::{Guarded, Lock};
+use libc::{c_int, off_t};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+/// The least that is worth it, bytes.
+pub const LEAST: usize = 16 << 10;
+/// Mappings that are remembered at one time; of programs with more, the rest is copied.
+const MOST: usize = 64;
+
+/// A part of a file, and where it may be open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The device that the file is on.
+    pub device: u64,
+    /// Its inode there.
+    pub inode: u64,
+    /// Where the part begins, bytes.
+    pub offset: u64,
+    /// Its length, bytes.
+    pub len: usize,
+    /// The descriptor that it was mapped from; it may be another file's by now.
+    pub fd: c_int,
+}
+
+struct Mapping {
+    start: usize,
+    part: Part,
+}
+
+impl Mapping {
+    /// The place of an address in it.
+    fn holds(&self, address: usize) -> Option<usize> {
+        address.checked_sub(self.start).filter(|skip| *skip < self.part.len)
+    }
+}
+
+static MAPPINGS: Guarded<Vec<Mapping>> = Guarded::new(Vec::new());
+/// How many there are, for those who need not look further.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// The identity and length of a regular file; `None` of everything else.
+pub fn identify(fd: c_int) -> Option<(u64, u64, u64)> {
+    let mut about = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: fstat fills the structure where it succeeds.
+    let about =
+        unsafe { if libc::fstat(fd, about.as_mut_ptr()) == 0 { about.assume_init() } else { return None } };
+    let is_file = about.st_mode & libc::S_IFMT == libc::S_IFREG;
+    is_file.then_some((about.st_dev, about.st_ino, u64::try_from(about.st_size).ok()?))
+}
+
+/// The program has mapped something.
+pub fn note(start: usize, len: usize, allowed: c_int, flags: c_int, fd: c_int, offset: off_t) {
+    let plain = allowed == libc::PROT_READ && flags & libc::MAP_ANONYMOUS == 0 && fd >= 0;
+    if !plain || len < LEAST || start == usize::MAX || family::joined().is_none() {
+        return;
+    }
+    let Some((device, inode, _)) = identify(fd) else { return };
+    let Ok(offset) = u64::try_from(offset) else { return };
+    let mut mappings = MAPPINGS.lock();
+    if mappings.len() < MOST {
+        mappings.push(Mapping { start, part: Part { device, inode, offset, len, fd } });
+        COUNT.store(mappings.len(), SeqCst);
+    }
+}
+
+/// The program does something else with its memory from `start` on.
+pub fn forget(start: usize, len: usize) {
+    if COUNT.load(SeqCst) == 0 {
+        return;
+    }
+    let end = start.saturating_add(len);
+    let mut mappings = MAPPINGS.lock();
+    mappings.retain(|one| one.start >= end || one.start.saturating_add(one.part.len) <= start);
+    COUNT.store(mappings.len(), SeqCst);
+}
+
+/// The part of a file that the memory from `start` on is, as far as it goes.
+pub fn find(start: usize, len: usize) -> Option<Part> {
+    if COUNT.load(SeqCst) == 0 {
+        return None;
+    }
+    let mappings = MAPPINGS.lock();
+    let (part, skip) = mappings.iter().find_map(|one| Some((one.part, one.holds(start)?)))?;
+    Some(Part { offset: part.offset.checked_add(skip as u64)?, len: len.min(part.len - skip), ..part })
+}
+
+/// The lock, to be held across a fork.
+pub fn lock() -> &'static Lock {
+    MAPPINGS.bare()
+}
