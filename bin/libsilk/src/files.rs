@@ -13,8 +13,9 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// Files about which is remembered how often they were sent.
 const NOTED: usize = 32;
-/// A file that the daemon did not want is offered again after so many times.
-const AGAIN: u32 = 256;
+/// A file that the daemon did not want, or does not want any more since somebody changed it, is offered
+/// again after so many times.
+const AGAIN: u32 = 16;
 
 struct Noted {
     device: u64,
@@ -70,7 +71,7 @@ fn is_worth_asking(part: &Part) -> bool {
         return false;
     };
     known.times = known.times.wrapping_add(1);
-    known.times == 2 || known.times.is_multiple_of(AGAIN)
+    known.times % AGAIN == 2
 }
 
 /// The lock, to be held across a fork.

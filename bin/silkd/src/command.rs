@@ -5,7 +5,7 @@ use crate::answer::Answer;
 use crate::classes::Classes;
 use crate::datagram_errors::Reported;
 use crate::family_end::ThreadEnd;
-use crate::files::Obeyed;
+use crate::files::{FileKnown, Obeyed};
 use crate::ports::Reserved;
 use crate::scout::Recipe;
 use silk_control::{Refusal, Reply, Report, SlotNumber};
@@ -288,13 +288,8 @@ pub enum Event {
         /// The answer.
         outcome: Result<(), Refusal>,
     },
-    /// Every executor knows what file is at a place, or that none is ([`Command::File`]).
-    FileKnown {
-        /// The family.
-        family: FamilyIndex,
-        /// The place.
-        place: u32,
-    },
+    /// Every executor has obeyed a [`Command::File`].
+    FileKnown(FileKnown),
     /// Every executor has obeyed what a lifeline waits for.
     Answered {
         /// The lifeline.

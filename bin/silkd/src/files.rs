@@ -58,7 +58,7 @@ struct Place {
 
 impl Places {
     /// Bytes that they keep in memory.
-    fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.places.iter().flatten().map(|place| place.file.length()).sum()
     }
 
@@ -71,11 +71,21 @@ impl Places {
     }
 }
 
+/// What every executor knows of a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileKnown {
+    family: FamilyIndex,
+    place: u32,
+    /// Which use of the place is meant.
+    generation: u32,
+    /// That its file is there; else that it is there no more.
+    is_there: bool,
+}
+
 /// Tells the control thread that every order which holds it was obeyed.
 #[derive(Debug)]
 pub struct Obeyed {
-    family: FamilyIndex,
-    place: u32,
+    known: FileKnown,
     events: Sender<Event>,
     control: Arc<OwnedFd>,
 }
@@ -83,7 +93,7 @@ pub struct Obeyed {
 impl Drop for Obeyed {
     fn drop(&mut self) {
         // The control thread may be gone at the end of the daemon.
-        let _ = self.events.send(Event::FileKnown { family: self.family, place: self.place });
+        let _ = self.events.send(Event::FileKnown(self.known));
         silk_stream::wake::notify(self.control.as_fd());
     }
 }
@@ -116,29 +126,30 @@ impl Server {
         known.files.generation = known.files.generation.wrapping_add(1).max(1);
         let generation = known.files.generation;
         known.files.places[place] = Some(Place { file: file.clone(), generation, leaving: false });
-        self.tell_of_file(family, place as u32, Some((generation, file)));
+        let is_there = FileKnown { family, place: place as u32, generation, is_there: true };
+        self.tell_of_file(is_there, Some((generation, file)));
         Reply::Done
     }
 
-    fn tell_of_file(&self, family: FamilyIndex, place: u32, file: Option<(u32, Arc<Leased>)>) {
-        let (events, control) = (self.report_events.clone(), self.event.clone());
-        let obeyed = Arc::new(Obeyed { family, place, events, control });
+    fn tell_of_file(&self, known: FileKnown, file: Option<(u32, Arc<Leased>)>) {
+        let FileKnown { family, place, .. } = known;
+        let obeyed = Obeyed { known, events: self.report_events.clone(), control: self.event.clone() };
+        let obeyed = Arc::new(obeyed);
         self.tell_all(|| Command::File { family, place, file: file.clone(), obeyed: obeyed.clone() });
     }
 
-    /// Every executor knows what is at a place now, or that nothing is.
-    pub(crate) fn file_known(&mut self, family: FamilyIndex, place: u32) {
-        let Some(known) = self.families.get_mut(&family) else { return };
-        let at = place as usize;
-        let Some(file) = known.files.places.get_mut(at) else { return };
-        match file {
-            Some(Place { leaving: true, .. }) => *file = None,
-            Some(Place { file, generation, .. }) => {
-                if let Some(shared) = known.arena.file_place(place) {
-                    show(shared, file, *generation);
-                }
-            }
-            None => {}
+    /// Every executor knows what is at a place, or that it is there no more.
+    pub(crate) fn file_known(&mut self, known: FileKnown) {
+        let Some(family) = self.families.get_mut(&known.family) else { return };
+        let Some(place) = family.files.places.get_mut(known.place as usize) else { return };
+        // The place may have been given to another meanwhile.
+        let Some(meant) = place.as_mut().filter(|place| place.generation == known.generation) else { return };
+        if !known.is_there {
+            *place = None;
+        } else if !meant.leaving
+            && let Some(shared) = family.arena.file_place(known.place)
+        {
+            show(shared, &meant.file, meant.generation);
         }
     }
 
@@ -171,11 +182,26 @@ impl Server {
                     shared.generation.store(0, SeqCst);
                 }
                 file.leaving = true;
-                leaving.push((*family, place));
+                leaving.push(FileKnown {
+                    family: *family,
+                    place,
+                    generation: file.generation,
+                    is_there: false,
+                });
             }
         }
-        for (family, place) in leaving {
-            self.tell_of_file(family, place, None);
+        leaving.into_iter().for_each(|known| self.tell_of_file(known, None));
+    }
+
+    /// A family is gone, which may have closed connections that go on sending: nothing of those may be in
+    /// files any more, for which nobody looks from here on.
+    pub(crate) fn let_go_of_all_files(&self, family: FamilyIndex) {
+        let Some(known) = self.families.get(&family) else { return };
+        for (place, file) in (0..).zip(&known.files.places) {
+            if let Some(file) = file {
+                let known = FileKnown { family, place, generation: file.generation, is_there: false };
+                self.tell_of_file(known, None);
+            }
         }
     }
 }
@@ -185,9 +211,13 @@ impl Engine {
     pub(crate) fn set_file(&mut self, family: FamilyIndex, place: u32, file: Option<(u32, Arc<Leased>)>) {
         if file.is_none() {
             for name in self.sockets.of_family(family) {
-                let path = self.sockets.get(name).and_then(|socket| socket.path);
-                let Some(end) = path.and_then(|path| end_in(&mut self.core, path)) else { continue };
-                if let Some(family) = self.families.get(&family) {
+                let Some(socket) = self.sockets.find(name) else { continue };
+                // A socket whose path is gone keeps what it had, and with it the file.
+                let end = match socket.path {
+                    Some(path) => end_in(&mut self.core, path),
+                    None => socket.end.as_deref_mut(),
+                };
+                if let (Some(end), Some(family)) = (end, self.families.get(&family)) {
                     end.keep_copy_of(place, &family.files);
                 }
             }

@@ -45,6 +45,7 @@ impl Server {
         }
         whole.drops.extend(self.gate.drops(self.settings.classes.domains()));
         whole.arena_bytes = self.families.values().map(|f| f.arena.rings_in_use()).sum();
+        whole.file_bytes = self.families.values().map(|family| family.files.bytes()).sum();
         whole.unserved = self
             .unserved
             .iter()

@@ -260,7 +260,7 @@ impl Server {
                     let reply = outcome.map_or_else(Reply::Refused, |()| Reply::Done);
                     self.reply(peer, &reply, &[]);
                 }
-                Event::FileKnown { family, place } => self.file_known(family, place),
+                Event::FileKnown(known) => self.file_known(known),
                 Event::Answered { peer, reply } => self.reply(peer, &reply, &[]),
                 Event::Resolve { device, address } => {
                     let finder = self.neighbours.get_mut(usize::from(device));

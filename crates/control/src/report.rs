@@ -20,6 +20,9 @@ pub struct Report {
     pub unblock_ns: Vec<UnblockReport>,
     /// Bytes of arena memory in use, over all families.
     pub arena_bytes: u64,
+    /// Bytes of files that are kept in memory to be sent by reference, over all families.
+    #[serde(default)]
+    pub file_bytes: u64,
 }
 
 impl Report {
@@ -42,6 +45,7 @@ impl Report {
         self.unserved.extend(part.unserved);
         self.unblock_ns.extend(part.unblock_ns);
         self.arena_bytes += part.arena_bytes;
+        self.file_bytes += part.file_bytes;
     }
 }
 

@@ -18,8 +18,12 @@ pub fn paths(report: &Report) -> String {
     let mut out = aligned(&rows);
     let memory: u64 = report.paths.iter().map(|path| path.memory).sum();
     let paths = counted(report.paths.len() as u64, "path");
-    let _ =
-        writeln!(out, "\n{paths}, {} charged to them, {} in rings", bytes(memory), bytes(report.arena_bytes));
+    let files = match report.file_bytes {
+        0 => String::new(),
+        kept => format!(", {} in files that are sent by reference", bytes(kept)),
+    };
+    let rings = bytes(report.arena_bytes);
+    let _ = writeln!(out, "\n{paths}, {} charged to them, {rings} in rings{files}", bytes(memory));
     if !report.classes.is_empty() {
         let _ = writeln!(out, "\nsince the start, paths that are gone included:\n{}", classes(report));
     }

@@ -123,6 +123,20 @@ fn what_is_deleted_or_whose_program_is_gone_is_let_go_of() {
 }
 
 #[test]
+fn what_a_program_that_is_gone_has_sent_arrives_as_it_was() {
+    let Some(mut silk) = silk_with_file("") else { return };
+    let server = nginx_at(&silk, "listen 80;", 1);
+    fetch_until_kept(&mut silk, SIZE);
+    assert_eq!(silk.report()["file_bytes"], SIZE);
+    let waiting = Waiting::ask(&silk);
+    server.stop(Duration::from_secs(5));
+    let gone = within(PATIENCE, || !is_kept(&mut silk, &SIZE.to_string()));
+    assert!(gone, "a file is kept for nobody");
+    silk.write(&format!("site/{SIZE}"), b"other bytes");
+    assert!(waiting.goes_on(&silk).ends_with(&content(SIZE)), "not the file as it was");
+}
+
+#[test]
 fn without_room_for_files_all_is_copied() {
     let Some(mut silk) = silk_with_file("[memory]\nfiles = \"0\"\n") else { return };
     let server = nginx_at(&silk, "listen 80;", 1);
@@ -152,6 +166,15 @@ fn memory_that_is_no_file_any_more_is_sent_as_it_is() {
     for (how, byte) in [("written", 1), ("mapped", 2), ("moved", 3)] {
         assert!(said(how) == vec![byte; SIZE], "{how}: not what the memory held");
     }
+    assert!(said("file") == content(SIZE) && keeps(daemon, &file));
+    // Whose peer is gone keeps no file from changing, though its program has not heard of it.
+    let ask = format!("exec 3<>/dev/tcp/{SERVER}/7000; echo held >&3; head -c 1 <&3");
+    bytes(silk.on_peer("bash").args(["-c", &ask]));
+    let writer = std::thread::spawn({
+        let file = file.clone();
+        move || fs::write(file, content(SIZE)).unwrap()
+    });
+    assert!(within(PATIENCE, || writer.is_finished()), "the file is held");
     assert!(said("file") == content(SIZE));
     drop(server);
 }

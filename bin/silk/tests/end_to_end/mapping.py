@@ -1,7 +1,8 @@
 """`mapping.py FILE` sends, to each peer of port 7000, the memory that it has mapped the file to: as it is (`file`),
 after it was made writable and filled with ones (`written`), with other memory mapped in its place, full of twos
-(`mapped`), or with other memory moved there, full of threes (`moved`)."""
-import ctypes, os, socket, sys
+(`mapped`), or with other memory moved there, full of threes (`moved`). After `held` it keeps the file and the
+connection until somebody else connects, whatever becomes of them."""
+import ctypes, os, select, socket, sys
 
 c = ctypes.CDLL(None, use_errno=True)
 for name in ("mmap", "mremap"):
@@ -40,6 +41,8 @@ with socket.create_server(("", 7000)) as listening:
             at = map(0, READ, PRIVATE, file.fileno())
             become(at, how)
             sent = 0
-            while sent < size:
+            while 0 <= sent < size:
                 sent += c.send(there.fileno(), ctypes.c_void_p(at + sent), ctypes.c_size_t(size - sent), 0)
+            if how == "held":
+                select.select([listening], [], [])
             assert c.munmap(ctypes.c_void_p(at), length) == 0

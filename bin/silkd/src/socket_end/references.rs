@@ -89,6 +89,9 @@ impl References {
         while self.list.front().is_some_and(|one| one.is_before(index)) {
             self.list.pop_front();
         }
+        if self.list.is_empty() {
+            self.together = Vec::new();
+        }
     }
 
     /// The bytes at `at`, in at most two slices.
