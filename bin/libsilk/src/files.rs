@@ -45,6 +45,12 @@ pub fn refer(slot: &Slot, ring: Bytes<'_>, at: u32, part: &Part) -> bool {
     true
 }
 
+/// Whether a part of a file is sent by reference now, as far as can be said before it is.
+pub fn is_known(part: &Part) -> bool {
+    let family = family::joined().filter(|_| part.len >= LEAST);
+    family.is_some_and(|family| family.arena.find_file(part.device, part.inode).is_some())
+}
+
 /// Asks the daemon to know a file, where it is sent often enough.
 fn offer(part: &Part) {
     if !is_worth_asking(part) {

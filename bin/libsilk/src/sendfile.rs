@@ -34,7 +34,9 @@ pub unsafe fn send(socket: &Socket, file: c_int, at: *mut off_t, count: usize) -
         return Err(libc::EINVAL);
     }
     let done = Cell::new(0usize);
-    let sent = stream_io::send_with(socket, count.min(MOST), 0, |slot, _, room| {
+    let is_copied = || !part_of(file, start, count).is_some_and(|part| files::is_known(&part));
+    let portion = stream_io::portion(is_copied);
+    let sent = stream_io::send_with(socket, count.min(MOST), 0, portion, |slot, _, room| {
         let ring = state::send_ring(slot)?;
         let at = start.map(|start| start.saturating_add(off_t::try_from(done.get()).unwrap_or(off_t::MAX)));
         if room >= LEAST

@@ -141,7 +141,12 @@ pub fn ring(socket: &Socket, slot: &Slot) {
 /// # Errors
 /// As `send(2)`; `SIGPIPE` is raised unless the flags forbid it.
 pub fn send(socket: &Socket, from: &Vectors, flags: c_int) -> Answer {
-    send_with(socket, from.total(), flags, |slot, sent, room| {
+    let is_copied = |(start, len): &(*mut u8, usize)| {
+        *len < LEAST || mappings::find(start.addr(), *len).is_none_or(|part| !files::is_known(&part))
+    };
+    let copied = || from.pieces(0, usize::MAX).filter(is_copied).map(|(_, len)| len).sum::<usize>();
+    let portion = portion(|| from.total() > PORTION && copied() > PORTION);
+    send_with(socket, from.total(), flags, portion, |slot, sent, room| {
         let ring = state::send_ring(slot)?;
         from.drain(sent, room, ring, slot.tx_write.load(Relaxed), |at, start, len| {
             let part = if len >= LEAST { mappings::find(start.addr(), len) } else { None };
@@ -154,8 +159,17 @@ pub fn send(socket: &Socket, from: &Vectors, flags: c_int) -> Answer {
 /// Bytes after which a raised thread lets its path's executor run.
 const PORTION: usize = 128 << 10;
 
+/// How much is handed over at once. The executor of a raised thread's path has the thread's own
+/// priority and runs when it yields: what is long and has to be copied is handed over in portions,
+/// so that the first are on their way while the next are copied. Ordinary threads would only let
+/// each other run.
+pub fn portion(is_copied: impl FnOnce() -> bool) -> usize {
+    if thread::is_raised() && is_copied() { PORTION } else { usize::MAX }
+}
+
 /// Sends `want` bytes that `put` places into the ring: it is told how many have been sent
-/// and for how many there is room, and says how many it placed (zero: there are no more).
+/// and for how many there is room, at [`most`](portion) so many at once, and says how many it placed
+/// (zero: there are no more).
 ///
 /// # Errors
 /// As [`send`], and those of `put`.
@@ -163,6 +177,7 @@ pub fn send_with(
     socket: &Socket,
     want: usize,
     flags: c_int,
+    most: usize,
     put: impl Fn(&Slot, usize, usize) -> Answer,
 ) -> Answer {
     if flags & (libc::MSG_OOB | libc::MSG_FASTOPEN) != 0 {
@@ -170,10 +185,6 @@ pub fn send_with(
     }
     let mut deadline = None;
     let mut sent = 0;
-    // The executor of a raised thread's path has the thread's own priority and runs when it
-    // yields: what is long is handed over in portions, so that the first are on their way
-    // while the next are copied. Ordinary threads would only let each other run.
-    let most = if thread::is_raised() { PORTION } else { usize::MAX };
     loop {
         let slot = socket.slot()?;
         if let Err(errno) = may_send(socket, slot) {
