@@ -164,7 +164,6 @@ impl Server {
             }
         }
         if self.families.get(&index).is_some_and(Family::is_deserted) {
-            self.let_go_of_all_files(index);
             let family = self.families.remove(&index);
             for socket in family.into_iter().flat_map(|f| f.sockets.into_values()) {
                 self.give_port_back(&socket);

@@ -134,6 +134,8 @@ impl Engine {
     /// A family has died: everything of it is reset and freed, but for what it had closed: that
     /// sends what is left of its text, and its path ends by itself, as on Linux.
     pub fn family_gone(&mut self, family: FamilyIndex, now: Instant) {
+        // Nobody looks after its files from here on.
+        self.keep_copies(family, None);
         let listening = self.listeners.values().flatten().map(|hold| hold.name);
         for name in listening.filter(|name| name.family == family).collect::<Vec<_>>() {
             self.unlisten(name, now);

@@ -4,11 +4,13 @@
 
 use crate::command::{Command, Event, FamilyIndex};
 use crate::engine::{Engine, end_in};
+use crate::family_end::FamilyEnd;
 use crate::server::{Server, refused};
 use silk_control::Reply;
 use silk_path::PathId;
 use silk_stream::mail::Sender;
-use silk_stream::{FILES, Leased, SharedFile};
+use silk_stream::{Leased, SharedFile, places_of_file};
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -36,22 +38,19 @@ impl Files {
 }
 
 /// The files of a family as the control thread knows them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Places {
-    places: [Option<Place>; FILES as usize],
+    /// By their places.
+    places: BTreeMap<u32, Place>,
     generation: u32,
-}
-
-impl Default for Places {
-    fn default() -> Self {
-        Self { places: [const { None }; FILES as usize], generation: 0 }
-    }
 }
 
 #[derive(Debug)]
 struct Place {
     file: Arc<Leased>,
     generation: u32,
+    /// Nobody had sent it for a while when that was last looked at.
+    idle: bool,
     /// The executors are letting go of it.
     leaving: bool,
 }
@@ -59,15 +58,20 @@ struct Place {
 impl Places {
     /// Bytes that they keep in memory.
     pub fn bytes(&self) -> u64 {
-        self.places.iter().flatten().map(|place| place.file.length()).sum()
+        self.places.values().map(|place| place.file.length()).sum()
     }
 
-    fn free(&self) -> Option<usize> {
-        self.places.iter().position(Option::is_none)
-    }
-
-    fn has(&self, identity: (u64, u64)) -> bool {
-        self.places.iter().flatten().any(|place| place.file.identity() == identity)
+    /// A free place for a file; none where those in which it would be found are taken, by itself too.
+    fn free_for(&self, (device, inode): (u64, u64)) -> Option<u32> {
+        let mut free = None;
+        for place in places_of_file(device, inode) {
+            match self.places.get(&place) {
+                Some(other) if other.file.identity() == (device, inode) => return None,
+                Some(_) => {}
+                None => free = Some(place),
+            }
+        }
+        free
     }
 }
 
@@ -98,6 +102,8 @@ impl Drop for Obeyed {
     }
 }
 
+/// Files of which is let go at one time without need, at most: every socket is looked at for each.
+const SOME: u32 = 8;
 /// Between two looks for files that are not there any more.
 const SECOND: Duration = Duration::from_secs(1);
 /// Between two looks for files that are not used any more.
@@ -113,20 +119,20 @@ impl Server {
         let Some(known) = self.families.get_mut(&family) else {
             return no(libc::ESRCH, "its program is gone".into());
         };
-        let Some(place) = known.files.free() else {
-            return no(libc::ENOSPC, format!("{FILES} files of this program are sent by reference"));
-        };
         let file = match Leased::take(file.as_fd(), room) {
             Ok(file) => Arc::new(file),
             Err(error) => return no(error.raw_os_error().unwrap_or(libc::EOPNOTSUPP), error.to_string()),
         };
-        if known.files.has(file.identity()) {
-            return Reply::Done;
-        }
+        let Some(place) = known.files.free_for(file.identity()) else {
+            return no(libc::ENOSPC, "its places are taken".into());
+        };
         known.files.generation = known.files.generation.wrapping_add(1).max(1);
         let generation = known.files.generation;
-        known.files.places[place] = Some(Place { file: file.clone(), generation, leaving: false });
-        let is_there = FileKnown { family, place: place as u32, generation, is_there: true };
+        known
+            .files
+            .places
+            .insert(place, Place { file: file.clone(), generation, idle: false, leaving: false });
+        let is_there = FileKnown { family, place, generation, is_there: true };
         self.tell_of_file(is_there, Some((generation, file)));
         Reply::Done
     }
@@ -141,68 +147,57 @@ impl Server {
     /// Every executor knows what is at a place, or that it is there no more.
     pub(crate) fn file_known(&mut self, known: FileKnown) {
         let Some(family) = self.families.get_mut(&known.family) else { return };
-        let Some(place) = family.files.places.get_mut(known.place as usize) else { return };
+        let Some(place) = family.files.places.get(&known.place) else { return };
         // The place may have been given to another meanwhile.
-        let Some(meant) = place.as_mut().filter(|place| place.generation == known.generation) else { return };
+        if place.generation != known.generation {
+            return;
+        }
         if !known.is_there {
-            *place = None;
-        } else if !meant.leaving
+            family.files.places.remove(&known.place);
+        } else if !place.leaving
             && let Some(shared) = family.arena.file_place(known.place)
         {
-            show(shared, &meant.file, meant.generation);
+            show(shared, &place.file, place.generation);
         }
     }
 
-    /// Looks each second which files are still there, and each minute which are still used.
+    /// Looks each second which files are still there, and each minute which were sent meanwhile.
     pub(crate) fn look_at_files_now_and_then(&mut self, now: Instant) {
         let [there, used] = &mut self.files_looked_at;
         if now < *there + SECOND {
             return;
         }
         *there = now;
-        let unused = now >= *used + PERIOD;
-        if unused {
+        if now >= *used + PERIOD {
             *used = now;
+            let files = self.families.values_mut().flat_map(|family| family.files.places.values_mut());
+            files.for_each(|place| place.idle = !place.file.was_used());
         }
-        self.let_go_of_files(unused);
+        self.let_go_of_files(SOME);
     }
 
-    /// Lets go of files that somebody wants to change or has deleted, and of those that were not sent
-    /// since this was last asked for.
-    pub(crate) fn let_go_of_files(&mut self, unused: bool) {
+    /// Lets go of files that somebody wants to change, and of at most `most` others that have been
+    /// deleted or that nobody sends any more.
+    pub(crate) fn let_go_of_files(&mut self, mut most: u32) {
         let mut leaving = Vec::new();
         for (family, known) in &mut self.families {
-            for (place, file) in (0..).zip(&mut known.files.places) {
-                let Some(file) = file.as_mut().filter(|file| !file.leaving) else { continue };
-                if file.file.is_wanted() && (!unused || file.file.was_used()) {
-                    continue;
+            for (place, file) in known.files.places.iter_mut().filter(|(_, file)| !file.leaving) {
+                if file.file.is_left_alone() {
+                    if most == 0 || (!file.idle && file.file.has_name()) {
+                        continue;
+                    }
+                    most -= 1;
                 }
                 // No program refers to it from here on.
-                if let Some(shared) = known.arena.file_place(place) {
+                if let Some(shared) = known.arena.file_place(*place) {
                     shared.generation.store(0, SeqCst);
                 }
                 file.leaving = true;
-                leaving.push(FileKnown {
-                    family: *family,
-                    place,
-                    generation: file.generation,
-                    is_there: false,
-                });
+                let (family, place, generation) = (*family, *place, file.generation);
+                leaving.push(FileKnown { family, place, generation, is_there: false });
             }
         }
         leaving.into_iter().for_each(|known| self.tell_of_file(known, None));
-    }
-
-    /// A family is gone, which may have closed connections that go on sending: nothing of those may be in
-    /// files any more, for which nobody looks from here on.
-    pub(crate) fn let_go_of_all_files(&self, family: FamilyIndex) {
-        let Some(known) = self.families.get(&family) else { return };
-        for (place, file) in (0..).zip(&known.files.places) {
-            if let Some(file) = file {
-                let known = FileKnown { family, place, generation: file.generation, is_there: false };
-                self.tell_of_file(known, None);
-            }
-        }
     }
 }
 
@@ -210,20 +205,27 @@ impl Engine {
     /// A file is at a place from now on, or none.
     pub(crate) fn set_file(&mut self, family: FamilyIndex, place: u32, file: Option<(u32, Arc<Leased>)>) {
         if file.is_none() {
-            for name in self.sockets.of_family(family) {
-                let Some(socket) = self.sockets.find(name) else { continue };
-                // A socket whose path is gone keeps what it had, and with it the file.
-                let end = match socket.path {
-                    Some(path) => end_in(&mut self.core, path),
-                    None => socket.end.as_deref_mut(),
-                };
-                if let (Some(end), Some(family)) = (end, self.families.get(&family)) {
-                    end.keep_copy_of(place, &family.files);
-                }
-            }
+            self.keep_copies(family, Some(place));
         }
         if let Some(family) = self.families.get_mut(&family) {
             family.files.set(place, file);
+        }
+    }
+
+    /// What a family's programs have written by reference, to the file at one place or to all, is copied
+    /// into their rings.
+    pub(crate) fn keep_copies(&mut self, family: FamilyIndex, place: Option<u32>) {
+        let Some(FamilyEnd { files, .. }) = self.families.get(&family) else { return };
+        for name in self.sockets.of_family(family) {
+            let Some(socket) = self.sockets.find(name) else { continue };
+            // A socket whose path is gone keeps what it had, and with it the file.
+            let end = match socket.path {
+                Some(path) => end_in(&mut self.core, path),
+                None => socket.end.as_deref_mut(),
+            };
+            if let Some(end) = end {
+                end.keep_copy_of(place, files);
+            }
         }
     }
 

@@ -222,7 +222,7 @@ impl Server {
         match number {
             Some(libc::SIGHUP) => {}
             Some(libc::SIGIO) => {
-                self.let_go_of_files(false);
+                self.let_go_of_files(0);
                 return false;
             }
             _ => return true,

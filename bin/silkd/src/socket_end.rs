@@ -94,9 +94,9 @@ impl SocketEnd {
         self.from_program.is_nonsense()
     }
 
-    /// The file at this place is about to change: what was written by reference to it is copied into
-    /// the ring, where it has its room.
-    pub fn keep_copy_of(&mut self, place: u32, files: &Files) {
+    /// The file at this place, or every one, is about to change: what was written by reference to it is
+    /// copied into the ring, where it has its room.
+    pub fn keep_copy_of(&mut self, place: Option<u32>, files: &Files) {
         self.from_program.keep_copy_of(place, files);
     }
 

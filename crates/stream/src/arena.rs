@@ -9,6 +9,7 @@
 use crate::errors::ErrorQueue;
 use crate::layout::{
     Bell, DOMAINS, Doorbell, Header, Listener, MAGIC, RINGS_AT, Records, SLOTS, SharedFile, Slot, Thread,
+    places_of_file,
 };
 use crate::ring::Bytes;
 use crate::tcp_info::SharedInfo;
@@ -214,7 +215,8 @@ impl Arena {
 
     /// The place and its use from which a file is sent by reference, and how long it is.
     pub fn find_file(&self, device: u64, inode: u64) -> Option<(u32, u32, u64)> {
-        self.records().file.0.iter().zip(0..).find_map(|(file, number)| {
+        places_of_file(device, inode).find_map(|number| {
+            let file = self.file_place(number)?;
             let generation = file.generation.load(Ordering::SeqCst);
             let is =
                 file.inode.load(Ordering::Relaxed) == inode && file.device.load(Ordering::Relaxed) == device;

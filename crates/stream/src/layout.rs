@@ -21,8 +21,10 @@ pub const THREADS: u32 = Waiters::CAPACITY;
 pub const BELLS: u32 = 256;
 /// Listening sockets of one family.
 pub const LISTENERS: u32 = 256;
-/// Files of one family that can be sent by reference at one time.
-pub const FILES: u32 = 64;
+/// Places for files of one family that are sent by reference.
+pub const FILES: u32 = 1024;
+/// In how many of them one file may be.
+pub const WAYS: u32 = 8;
 /// Domains, and so priorities, that one daemon can have.
 pub const DOMAINS: usize = 16;
 
@@ -457,6 +459,14 @@ pub struct Records {
     pub errors: Table<ErrorQueue, { SLOTS as usize }>,
 }
 
+/// The places in which the file of this device and inode may be, by which it is found.
+pub fn places_of_file(device: u64, inode: u64) -> std::ops::Range<u32> {
+    // Fibonacci hashing: inodes of a folder are often neighbours.
+    let mixed = (device.rotate_left(32) ^ inode).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let first = (mixed >> 32) as u32 % (FILES / WAYS) * WAYS;
+    first..first + WAYS
+}
+
 /// A table of records that is only ever found in zeroed shared memory.
 #[repr(C)]
 pub struct Table<T, const N: usize>(pub [T; N]);
@@ -484,6 +494,17 @@ mod tests {
     #[test]
     fn a_slot_is_five_cache_lines() {
         assert_eq!(size_of::<Slot>(), 320);
+    }
+
+    #[test]
+    fn neighbouring_files_are_spread_over_all_places() {
+        let mut found = [0; FILES as usize];
+        for inode in 0..u64::from(FILES) {
+            let places = places_of_file(0xfe00, 10_396_302 + inode);
+            assert_eq!(places.len(), WAYS as usize);
+            places.for_each(|place| found[place as usize] += 1);
+        }
+        assert!(found.iter().all(|files| (4..=16).contains(files)), "{found:?}");
     }
 
     #[test]

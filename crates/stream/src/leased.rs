@@ -99,12 +99,15 @@ impl Leased {
         self.length as u64
     }
 
-    /// Whether nobody waits to change the file, and somebody can still find it: what has been
-    /// deleted would keep its room on the disk.
-    pub fn is_wanted(&self) -> bool {
+    /// Whether nobody waits to change the file.
+    pub fn is_left_alone(&self) -> bool {
         // SAFETY: fcntl without arguments, on a descriptor of our own.
-        let lease = unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_GETLEASE) };
-        lease == libc::F_RDLCK && self.file.metadata().is_ok_and(|about| about.nlink() > 0)
+        unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_GETLEASE) == libc::F_RDLCK }
+    }
+
+    /// Whether somebody can still find it: what has been deleted would keep its room on the disk.
+    pub fn has_name(&self) -> bool {
+        self.file.metadata().is_ok_and(|about| about.nlink() > 0)
     }
 
     /// `len` bytes from `offset` on; `None` where there are not so many.
@@ -199,10 +202,10 @@ mod tests {
     fn who_wants_to_change_it_waits_until_it_is_given_back() {
         let file = Scratch::new("changed", b"old");
         let leased = take(&file.0).unwrap();
-        assert!(leased.is_wanted());
+        assert!(leased.is_left_alone() && leased.has_name());
         let path = file.0.clone();
         let writer = std::thread::spawn(move || fs::write(path, b"new").unwrap());
-        while leased.is_wanted() {
+        while leased.is_left_alone() {
             std::thread::yield_now();
         }
         assert_eq!((leased.bytes(0, 3), writer.is_finished()), (Some(b"old".as_slice()), false));
@@ -212,11 +215,11 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_file_is_not_wanted() {
+    fn a_deleted_file_has_no_name() {
         let file = Scratch::new("deleted", b"bytes");
         let leased = take(&file.0).unwrap();
         fs::remove_file(&file.0).unwrap();
-        assert!(!leased.is_wanted());
+        assert!(leased.is_left_alone() && !leased.has_name());
     }
 
     #[test]

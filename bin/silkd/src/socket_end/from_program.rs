@@ -60,7 +60,7 @@ impl FromProgram {
         self.references.as_ref().is_some_and(|references| references.nonsense)
     }
 
-    pub fn keep_copy_of(&mut self, place: u32, files: &Files) {
+    pub fn keep_copy_of(&mut self, place: Option<u32>, files: &Files) {
         if self.references.is_none() && self.side.slot().tx_reference.load(SeqCst) == 0 {
             return;
         }

@@ -130,11 +130,11 @@ impl References {
         }
     }
 
-    /// Copies what lies in the file at this place into the ring, from `read` on: the places of what is
-    /// before are free, and may have been written again.
-    pub fn keep_copy_of(&mut self, place: u32, read: u32, ring: Bytes<'_>) {
+    /// Copies what lies in the file at this place, or in every one, into the ring, from `read` on: the
+    /// places of what is before are free, and may have been written again.
+    pub fn keep_copy_of(&mut self, place: Option<u32>, read: u32, ring: Bytes<'_>) {
         self.list.retain(|one| {
-            let is_there = one.reference.file == place;
+            let is_there = place.is_none_or(|place| one.reference.file == place);
             if is_there {
                 let done =
                     if read.wrapping_sub(one.at) < one.reference.len { read.wrapping_sub(one.at) } else { 0 };

@@ -112,9 +112,9 @@ fn a_file_that_is_about_to_change_is_copied_and_heard_of_later() {
     both.copy(b"head");
     both.refer(5, 2000);
     let (files, end) = (&both.files, &mut both.end);
-    end.keep_copy_of(PLACE.0 + 1, files);
+    end.keep_copy_of(Some(PLACE.0 + 1), files);
     assert!(end.from_program.references.as_ref().unwrap().are_there());
-    end.keep_copy_of(PLACE.0, files);
+    end.keep_copy_of(Some(PLACE.0), files);
     assert!(!end.from_program.references.as_ref().unwrap().are_there());
     both.files.set(PLACE.0, None);
     assert!(both.look(), "nobody has rung for it yet");
@@ -221,7 +221,7 @@ proptest! {
                 }
                 Step::Copied => {
                     let rung = !fresh.is_empty();
-                    both.end.keep_copy_of(PLACE.0, &both.files);
+                    both.end.keep_copy_of(None, &both.files);
                     prop_assert_eq!(both.look(), rung);
                     seen.append(&mut fresh);
                 }
