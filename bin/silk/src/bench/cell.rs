@@ -73,6 +73,13 @@ pub struct Cell {
     pub unblock_us: Option<f64>,
     /// How busy the CPUs were.
     pub cpu: CpuShares,
+    /// How often it had been measured before, when a hypervisor took part.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub again: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Cell {

@@ -271,6 +271,7 @@ mod tests {
             flood_pps: None,
             unblock_us: None,
             cpu: CpuShares::default(),
+            again: 0,
         }
     }
 

@@ -55,6 +55,7 @@ impl Task {
             flood_pps: both.flood_pps,
             unblock_us,
             cpu: both.cpu,
+            again: 0,
         })
     }
 
