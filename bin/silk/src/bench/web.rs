@@ -91,10 +91,12 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if results.incomplete.is_empty() { Ok(()) } else { Err(Failure::Incomplete(results.incomplete)) }
 }
 
-/// The share of the CPUs that a hypervisor may have had where a cell counts at once, and how often it
-/// is measured again otherwise.
+/// The share of the CPUs that a hypervisor may have had where a cell counts at once.
 const DISTURBED: f64 = 0.03;
-const AGAIN: u32 = 3;
+/// How often cells are measured again in a whole run, for those that were disturbed.
+const TRIES: u32 = 24;
+/// Before a cell is measured again: what disturbs often lasts for some seconds.
+const PAUSE: Duration = Duration::from_secs(4);
 
 /// Requests before anything is measured, of the smallest size and of the largest.
 const WARM_UP: [u64; 2] = [3000, 1000];
@@ -212,9 +214,10 @@ impl Plan {
         let in_round: usize = self.systems.iter().map(|system| self.cells(*system).len()).sum();
         let progress = Progress::new(in_round as u64 * u64::from(self.rounds));
         let mut measured = Measured::default();
+        let tries = std::cell::Cell::new(TRIES);
         for round in 1..=self.rounds {
             for system in &self.systems {
-                let turn = Turn { system: *system, round, plan: self, progress: &progress };
+                let turn = Turn { system: *system, round, plan: self, progress: &progress, tries: &tries };
                 match turn.take(&scratch, watch, &mut measured.cells) {
                     Err(Failure::Interrupted) => return Err(Failure::Interrupted),
                     Err(failure) => measured.incomplete.push(format!("{turn}: {failure}")),
@@ -240,6 +243,8 @@ struct Turn<'p> {
     round: u32,
     plan: &'p Plan,
     progress: &'p Progress,
+    /// What is left of [`TRIES`].
+    tries: &'p std::cell::Cell<u32>,
 }
 
 impl fmt::Display for Turn<'_> {
@@ -280,12 +285,14 @@ impl Turn<'_> {
             let before = Moment::now(None);
             let cell = task.measure(stage, self.system, self.round, self.plan.seconds)?;
             let stolen = before.cpu_until(&Moment::now(None)).stolen;
-            if stolen <= DISTURBED || again == AGAIN || cell.failed > 0 {
+            if stolen <= DISTURBED || self.tries.get() == 0 || cell.failed > 0 {
                 return Ok(Cell { again, ..cell });
             }
             again += 1;
+            self.tries.set(self.tries.get() - 1);
             self.progress
                 .says(format!("{self}: {task}, again, for a hypervisor took {:.0} %", stolen * 100.0));
+            stage.watch.pause(PAUSE)?;
         }
     }
 
