@@ -53,7 +53,6 @@ impl Leased {
     /// The kernel's (`EAGAIN`: somebody has it open for writing; `EACCES`: it is somebody else's), or
     /// that it is not a file of the kind that can be served so.
     pub fn take(theirs: BorrowedFd<'_>, most: u64) -> io::Result<Self> {
-        // A lease belongs to what was opened, which theirs to close or to give back.
         // SAFETY: fcntl with plain arguments; fstatfs fills the structure it is given.
         let (mode, kind) = unsafe {
             let mode = check(libc::fcntl(theirs.as_raw_fd(), libc::F_GETFL))?;
@@ -76,6 +75,7 @@ impl Leased {
         if !theirs.metadata()?.is_file() {
             return Err(refused("it is no regular file"));
         }
+        // Opened anew: a lease belongs to who has opened a file, and theirs is theirs to give back.
         let file = File::open(format!("/proc/self/fd/{}", theirs.as_raw_fd()))?;
         // SAFETY: fcntl with plain arguments, on a descriptor of our own.
         check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) })?;
