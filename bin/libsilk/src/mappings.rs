@@ -95,3 +95,41 @@ pub fn find(start: usize, len: usize) -> Option<Part> {
 pub fn lock() -> &'static Lock {
     MAPPINGS.bare()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As if the program had mapped 32 KB of a file there, from its second page on.
+    fn mapped(start: usize) -> Part {
+        let part = Part { device: 1, inode: 2, offset: 4096, len: 32 << 10, fd: 3 };
+        let mut mappings = MAPPINGS.lock();
+        mappings.push(Mapping { start, part });
+        COUNT.store(mappings.len(), SeqCst);
+        part
+    }
+
+    #[test]
+    fn memory_is_the_part_of_the_file_that_was_mapped_there() {
+        const START: usize = 0x10_0000;
+        let part = mapped(START);
+        let at = |skip: usize, len| find(START + skip, len).map(|part| (part.offset, part.len));
+        assert_eq!([at(0, 10), at(100, 50)], [Some((4096, 10)), Some((4196, 50))]);
+        assert_eq!(at(part.len - 5, 50), Some((4096 + part.len as u64 - 5, 5)), "as far as it goes");
+        assert_eq!([at(part.len, 1), find(START - 1, 10).map(|part| (part.offset, part.len))], [None, None]);
+    }
+
+    #[test]
+    fn what_touches_a_mapping_ends_it_and_what_lies_beside_does_not() {
+        const START: usize = 0x20_0000;
+        let end = START + mapped(START).len;
+        for (from, len, stays) in
+            [(START - 1, 1, true), (end, 9, true), (START + 1, 1, false), (end - 1, 9, false)]
+        {
+            forget(START, usize::MAX);
+            mapped(START);
+            forget(from, len);
+            assert_eq!(find(START, 1).is_some(), stays, "{from:#x} {len}");
+        }
+    }
+}
