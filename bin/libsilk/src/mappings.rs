@@ -41,7 +41,9 @@ impl Mapping {
     }
 }
 
-static MAPPINGS: Guarded<Vec<Mapping>> = Guarded::new(Vec::new());
+/// An array: memory asked for under this lock would be asked of the program's own allocator, which
+/// may come back here by `munmap`.
+static MAPPINGS: Guarded<[Option<Mapping>; MOST]> = Guarded::new([const { None }; MOST]);
 /// How many there are, for those who need not look further.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
@@ -63,10 +65,14 @@ pub fn note(start: usize, len: usize, allowed: c_int, flags: c_int, fd: c_int, o
     }
     let Some((device, inode, _)) = identify(fd) else { return };
     let Ok(offset) = u64::try_from(offset) else { return };
+    remember(Mapping { start, part: Part { device, inode, offset, len, fd } });
+}
+
+fn remember(mapping: Mapping) {
     let mut mappings = MAPPINGS.lock();
-    if mappings.len() < MOST {
-        mappings.push(Mapping { start, part: Part { device, inode, offset, len, fd } });
-        COUNT.store(mappings.len(), SeqCst);
+    if let Some(free) = mappings.iter_mut().find(|place| place.is_none()) {
+        *free = Some(mapping);
+        COUNT.fetch_add(1, SeqCst);
     }
 }
 
@@ -77,8 +83,12 @@ pub fn forget(start: usize, len: usize) {
     }
     let end = start.saturating_add(len);
     let mut mappings = MAPPINGS.lock();
-    mappings.retain(|one| one.start >= end || one.start.saturating_add(one.part.len) <= start);
-    COUNT.store(mappings.len(), SeqCst);
+    for place in mappings.iter_mut() {
+        let touches = |one: &mut Mapping| one.start < end && start < one.start.saturating_add(one.part.len);
+        if place.take_if(touches).is_some() {
+            COUNT.fetch_sub(1, SeqCst);
+        }
+    }
 }
 
 /// The part of a file that the memory from `start` on is, as far as it goes.
@@ -87,7 +97,7 @@ pub fn find(start: usize, len: usize) -> Option<Part> {
         return None;
     }
     let mappings = MAPPINGS.lock();
-    let (part, skip) = mappings.iter().find_map(|one| Some((one.part, one.holds(start)?)))?;
+    let (part, skip) = mappings.iter().flatten().find_map(|one| Some((one.part, one.holds(start)?)))?;
     Some(Part { offset: part.offset.checked_add(skip as u64)?, len: len.min(part.len - skip), ..part })
 }
 
@@ -103,9 +113,7 @@ mod tests {
     /// As if the program had mapped 32 KB of a file there, from its second page on.
     fn mapped(start: usize) -> Part {
         let part = Part { device: 1, inode: 2, offset: 4096, len: 32 << 10, fd: 3 };
-        let mut mappings = MAPPINGS.lock();
-        mappings.push(Mapping { start, part });
-        COUNT.store(mappings.len(), SeqCst);
+        remember(Mapping { start, part });
         part
     }
 

@@ -6,10 +6,10 @@
 //! The pages are locked in memory, so that no executor ever waits for a disk, and a lease keeps
 //! everybody from cutting the file under them.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -66,17 +66,15 @@ impl Leased {
         if !KNOWN.contains(&kind) {
             return Err(refused("its file system may have to ask somebody else"));
         }
-        // SAFETY: a descriptor of our own is duplicated and then owned by nobody else.
-        let theirs = unsafe {
-            OwnedFd::from_raw_fd(check(libc::fcntl(theirs.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 0))?)
-        };
-        let theirs = File::from(theirs);
+        let theirs = File::from(theirs.try_clone_to_owned()?);
         // What is no file of data may wait to be opened.
         if !theirs.metadata()?.is_file() {
             return Err(refused("it is no regular file"));
         }
-        // Opened anew: a lease belongs to who has opened a file, and theirs is theirs to give back.
-        let file = File::open(format!("/proc/self/fd/{}", theirs.as_raw_fd()))?;
+        // Opened anew: a lease belongs to who has opened a file, and theirs is theirs to give back. Somebody's
+        // lease for writing would let us wait, for as long as he likes.
+        let anew = format!("/proc/self/fd/{}", theirs.as_raw_fd());
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(anew)?;
         // SAFETY: fcntl with plain arguments, on a descriptor of our own.
         check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) })?;
         // From here on nobody changes it.
@@ -156,7 +154,7 @@ impl Drop for Leased {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::{self, OpenOptions};
+    use std::fs;
     use std::os::fd::AsFd;
     use std::path::{Path, PathBuf};
 
@@ -220,6 +218,17 @@ mod tests {
         let leased = take(&file.0).unwrap();
         fs::remove_file(&file.0).unwrap();
         assert!(leased.is_left_alone() && !leased.has_name());
+    }
+
+    #[test]
+    fn who_has_a_lease_for_writing_keeps_nobody_waiting() {
+        let file = Scratch::new("theirs", b"bytes");
+        expect_breaks();
+        let theirs = File::open(&file.0).unwrap();
+        // SAFETY: fcntl with plain arguments, on a descriptor of our own.
+        check(unsafe { libc::fcntl(theirs.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) }).unwrap();
+        // Who waits gets the file when the kernel breaks the lease.
+        assert_eq!(Leased::take(theirs.as_fd(), 10).unwrap_err().raw_os_error(), Some(libc::EAGAIN));
     }
 
     #[test]

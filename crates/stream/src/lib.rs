@@ -20,7 +20,8 @@
 //! [`mail`] is what the threads of the daemon tell each other by: like everything here it lets no side wait for
 //! another.
 //!
-//! `unsafe` is used to map memory, to copy bytes in and out of it, and for the letters of `mail`, nowhere else.
+//! `unsafe` is used to map memory and files, to take leases on these, to copy bytes in and out, and for the letters
+//! of `mail`, nowhere else.
 
 mod accept;
 #[cfg(not(loom))]
