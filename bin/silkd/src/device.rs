@@ -116,6 +116,7 @@ fn wish<'c>(settings: &Settings, device: &'c silk_config::Device) -> (&'c str, x
         ring: device.ring,
         buckets: BUCKETS,
         mode: mode(device, name),
+        vlan: device.vlan.unwrap_or(0),
         ..xdp::Options::default()
     };
     (name, options)
@@ -131,6 +132,7 @@ fn mode(device: &silk_config::Device, name: &str) -> xdp::Mode {
     match device.mode {
         XdpMode::Native => xdp::Mode::Native,
         XdpMode::Generic => xdp::Mode::Generic,
+        XdpMode::Ingress => xdp::Mode::Ingress,
         XdpMode::Auto if device.napi == Napi::Inherit && is_veth() => xdp::Mode::Generic,
         XdpMode::Auto => xdp::Mode::Best,
     }

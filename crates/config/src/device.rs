@@ -29,6 +29,8 @@ words! {
         Native = "native",
         /// In Linux's receive path, where large TCP messages arrive whole.
         Generic = "generic",
+        /// At the ingress of Linux's traffic control: as `Generic`, but nothing is copied for it.
+        Ingress = "ingress",
     }
 }
 

@@ -1,6 +1,6 @@
 //! The classifier's BPF object, `bpf/classifier.bpf.c`: loading it and reaching its maps. It
-//! holds two programs of one specification: `classify` for XDP and `steer`, which only chooses
-//! among the queues of a packet socket or a tap. aya loads it, because it is Rust all the way
+//! holds three programs of one specification: `classify` for XDP, `ingress` for traffic control, and `steer`,
+//! which only chooses among the queues of a packet socket or a tap. aya loads it, because it is Rust all the way
 //! down: no libelf and no libbpf in the daemon, one licence with ours.
 
 use std::os::fd::AsFd;
@@ -30,6 +30,8 @@ pub(crate) struct LinkPlan {
     pub first_ring: u32,
     /// Its packets are Linux's socket buffers, which say how they were merged (`bpf/merged.h`).
     pub in_linux: bool,
+    /// They are told apart at the ingress of traffic control, and there are no rings.
+    pub at_ingress: bool,
 }
 
 /// The loaded object. Programs that the kernel holds elsewhere stay when it is dropped, and
@@ -62,7 +64,7 @@ impl Object {
         let (mask, count) = (buckets - 1, links.len().max(1) as u32);
         let ebpf = EbpfLoader::new()
             .map_max_entries("flows", buckets)
-            .map_max_entries("sockets", sockets)
+            .map_max_entries("sockets", sockets.max(1))
             .override_global("domains", &domains, true)
             .override_global("bucket_mask", &mask, true)
             .override_global("in_linux", &in_linux, true)

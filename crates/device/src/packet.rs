@@ -20,10 +20,10 @@ use std::os::fd::AsFd;
 use silk_wire::eth;
 
 use crate::bpf::Object;
-use crate::sys::{self, Filter};
+use crate::sys::{self, Chooser, Filter};
 use crate::{End, OpenError, Steered};
-use receive::PacketReceive;
 
+pub(crate) use receive::PacketReceive;
 pub(crate) use transmit::PacketTransmit;
 
 /// How the device is opened.
@@ -101,13 +101,13 @@ pub fn open_domains(
     let receivers: Result<Vec<_>, _> =
         (0..domains).map(|_| PacketReceive::with_filter(interface, options, &nothing)).collect();
     let receivers = receivers?;
-    let fds = receivers.iter().map(|receiver| receiver.fd.as_fd());
-    sys::fan_out(fds, object.steering()?.as_fd())
+    let fds = receivers.iter().map(|receiver| receiver.socket(0));
+    sys::fan_out(fds, &Chooser::Program(object.steering()?.as_fd()))
         .map_err(|error| OpenError::of(interface, "spread packets over domains", error))?;
     let mut ends = Vec::new();
     for receiver in receivers {
         // Only now: until all were members, packets would have come to the wrong ones.
-        sys::filter(receiver.fd.as_fd(), &accept(options))
+        sys::filter(receiver.socket(0), &accept(options))
             .map_err(|error| OpenError::of(interface, "choose packets", error))?;
         let transmit = Box::new(PacketTransmit::open(interface, &options.sending)?);
         ends.push(End { receive: Box::new(receiver), transmit });
@@ -119,7 +119,8 @@ const PACKET_VNET_HDR: i32 = 15;
 
 const RETURN: u16 = 0x06;
 const ACCEPT: Filter = (RETURN, 0, 0, u32::MAX);
-const REFUSE: Filter = (RETURN, 0, 0, 0);
+/// What lets nothing through.
+pub(crate) const REFUSE: Filter = (RETURN, 0, 0, 0);
 
 /// The socket filter: frames of one VLAN, and with addresses only ARP and IP to those, and to
 /// groups: neighbours ask through one.

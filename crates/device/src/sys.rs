@@ -23,8 +23,8 @@ pub(crate) use receive_batch::ReceiveBatch;
 pub(crate) use schedule::{pin, schedule};
 pub(crate) use send_batch::SendBatch;
 pub(crate) use socket::{
-    Filter, bind_packet, fan_out, filter, interface_index, packet_drops, packet_socket, receive_buffer,
-    send_buffer, send_parts, set_packet_option,
+    Chooser, Filter, bind_packet, fan_out, filter, interface_index, packet_drops, packet_socket,
+    receive_buffer, send_buffer, send_parts, set_packet_option,
 };
 pub(crate) use tun::{open_tap, read_parts, steer_tap, write_parts};
 pub(crate) use xsk::{

@@ -17,6 +17,7 @@
 //! frames of another; it fills its own ring and is dropped there, at interrupt time, counted.
 
 mod fill;
+mod ingress;
 mod long;
 mod merged;
 mod program;
@@ -70,11 +71,13 @@ pub struct Options {
     pub buckets: u32,
     /// Where the program runs.
     pub mode: Mode,
+    /// The VLAN of the packets, as the tables say it; 0: those without a tag. Only [`Mode::Ingress`] needs it here.
+    pub vlan: u16,
     /// How to send.
     pub sending: Sending,
 }
 
-/// Where the XDP program runs.
+/// Where packets are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// In the driver where it can, else as `Generic`.
@@ -86,6 +89,10 @@ pub enum Mode {
     /// messages arrive whole: those that Linux coalesces, and on a veth those of a neighbour that
     /// leaves them to the device to cut, as it does only while no program is in the driver.
     Generic,
+    /// At the ingress of Linux's traffic control, where nothing has to be copied for it: what is silk's is
+    /// marked, and copied once when it is received. Large messages arrive whole too. It needs Linux 6.6,
+    /// and an interface that is not part of a bridge, a bond or the like.
+    Ingress,
 }
 
 impl Default for Options {
@@ -97,6 +104,7 @@ impl Default for Options {
             ring: 2048,
             buckets: 1 << 16,
             mode: Mode::Best,
+            vlan: 0,
             sending: Sending::default(),
         }
     }
@@ -111,6 +119,8 @@ pub struct Device {
     pub tables: Tables,
     /// The interface as it was found.
     pub interface: Interface,
+    /// Where its packets are told apart; never [`Mode::Best`].
+    pub mode: Mode,
     /// The interfaces after the first, where it was opened on several.
     pub further: Vec<Further>,
     program: Program,
@@ -122,6 +132,8 @@ pub struct Further {
     pub ends: Vec<End>,
     /// As [`Device::interface`].
     pub interface: Interface,
+    /// As [`Device::mode`].
+    pub mode: Mode,
 }
 
 impl Device {
@@ -159,19 +171,23 @@ impl Device {
     pub fn try_frame_over(&self, number: usize, frame: &[u8]) -> Result<Tried, OpenError> {
         const XDP_DROP: u32 = 1;
         const XDP_PASS: u32 = 2;
-        let mut out = Vec::new();
+        const TC_DROP: u32 = 2;
+        const TC_NEXT: u32 = u32::MAX;
         let further = number.checked_sub(1).and_then(|number| self.further.get(number));
-        let interface = further.map_or(&self.interface, |further| &further.interface);
-        let action = self.program.run(frame, interface.index, &mut out)?;
-        let hint = match out.len().checked_sub(frame.len()) {
-            Some(4) => u32::from_ne_bytes([out[0], out[1], out[2], out[3]]),
-            _ => 0,
-        };
-        Ok(match (action, hint) {
+        let (interface, mode) =
+            further.map_or((&self.interface, self.mode), |further| (&further.interface, further.mode));
+        if mode == Mode::Ingress {
+            return Ok(match self.program.run_at_ingress(frame, interface.index)? {
+                (TC_NEXT, _) => Tried::Pass,
+                (TC_DROP, _) => Tried::Discarded,
+                (_, hint) => Tried::Taken { hint },
+            });
+        }
+        Ok(match self.program.run(frame, interface.index)? {
             (XDP_PASS, _) => Tried::Pass,
             // What has no ring is dropped too, but with its word in front.
             (XDP_DROP, 0) => Tried::Discarded,
-            _ => Tried::Taken { hint },
+            (_, hint) => Tried::Taken { hint },
         })
     }
 }
@@ -253,6 +269,9 @@ struct Link {
 impl Link {
     /// Rings that it needs: one for each domain on each queue, numbered from queue 0 on.
     fn rings(&self) -> u32 {
+        if self.mode == Mode::Ingress {
+            return 0;
+        }
         self.queues.iter().max().map_or(0, |last| last + 1) * self.options.domains
     }
 }
@@ -264,24 +283,24 @@ fn open_in(links: &[Link]) -> Result<Device, OpenError> {
     let mut rings = 0;
     let mut plans = Vec::new();
     for link in links {
-        let in_linux = link.mode == Mode::Generic;
-        plans.push(LinkPlan { interface: link.interface.index, first_ring: rings, in_linux });
+        let (in_linux, at_ingress) = (link.mode == Mode::Generic, link.mode == Mode::Ingress);
+        plans.push(LinkPlan { interface: link.interface.index, first_ring: rings, in_linux, at_ingress });
         rings += link.rings();
     }
     let mut program = Program::load(domains, rings, buckets, &plans)?;
     let tables = program.tables()?;
-    let mut all = Vec::new();
+    let mut opened = Vec::new();
     for (link, plan) in links.iter().zip(&plans) {
-        all.push(sockets(link, plan.first_ring, &mut program)?);
+        let Link { interface, options, mode, .. } = link;
+        let ends = match mode {
+            Mode::Ingress => ingress::ends(interface, options)?,
+            _ => sockets(link, plan.first_ring, &mut program)?.ends(interface, options, *mode)?,
+        };
+        opened.push(Further { ends, interface: interface.clone(), mode: *mode });
     }
     links.iter().try_for_each(|link| program.attach(&link.interface, link.mode))?;
-    let mut opened = Vec::new();
-    for (link, sockets) in links.iter().zip(all) {
-        let ends = sockets.ends(&link.interface, &link.options, link.mode)?;
-        opened.push(Further { ends, interface: link.interface.clone() });
-    }
-    let Further { ends, interface } = opened.remove(0);
-    Ok(Device { ends, tables, interface, further: opened, program })
+    let Further { ends, interface, mode } = opened.remove(0);
+    Ok(Device { ends, tables, interface, mode, further: opened, program })
 }
 
 impl Options {

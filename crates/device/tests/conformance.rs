@@ -94,7 +94,7 @@ fn xdp() {
         return;
     }
     rig::with_veth(|| {
-        for mode in [Mode::Native, Mode::Generic] {
+        for mode in [Mode::Native, Mode::Generic, Mode::Ingress] {
             let xdp_pair = |domains| xdp_pair(domains, mode);
             conforms("xdp, receiving", || xdp_pair(1));
             conforms("xdp, receiving for the last of three domains", || xdp_pair(3));

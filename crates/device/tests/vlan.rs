@@ -113,9 +113,10 @@ fn xdp() {
         return;
     }
     rig::with_veth(|| {
-        for mode in [Mode::Native, Mode::Generic] {
+        for mode in [Mode::Native, Mode::Generic, Mode::Ingress] {
             let mut linux = packet::open("left", &packet::Options::default()).unwrap();
-            let mut device = xdp::open("right", &xdp::Options { mode, ..xdp::Options::default() }).unwrap();
+            let mut device =
+                xdp::open("right", &xdp::Options { mode, vlan: VLAN, ..Default::default() }).unwrap();
             device.tables.settings[layout::SETTINGS_VLAN].store(VLAN.into(), Ordering::Relaxed);
             rig::own_port(&device.tables, 0);
             let mut ours = device.ends.pop().unwrap();

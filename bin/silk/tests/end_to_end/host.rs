@@ -35,8 +35,8 @@ pub struct Said {
     pub ok: bool,
 }
 
-/// Both places where the XDP program can run.
-pub const MODES: [&str; 2] = ["native", "generic"];
+/// The places where packets can be told apart.
+pub const MODES: [&str; 3] = ["native", "generic", "ingress"];
 
 impl Silk {
     /// Hosts with a running daemon, or `None` with a loud word where the machine cannot.

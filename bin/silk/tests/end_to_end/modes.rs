@@ -1,4 +1,4 @@
-//! The XDP program in either place: in the driver, where a veth's peer loses its segmentation offload, and in
+//! Packets told apart in each place: in the driver, where a veth's peer loses its segmentation offload, and in
 //! Linux's receive path, where its messages arrive whole, up to 64 KB. Programs notice nothing of it.
 
 use crate::files::{fetch_all, site};
@@ -15,7 +15,7 @@ fn peer_keeps_its_offload(silk: &Silk) -> bool {
 #[test]
 fn the_peers_offload_is_lost_in_the_driver_alone() {
     let threaded = "auto\"\nnapi = \"threaded";
-    for (mode, keeps) in [("generic", true), ("native", false), ("auto", true), (threaded, false)] {
+    for (mode, keeps) in [("generic", true), ("ingress", true), ("native", false), ("auto", true), (threaded, false)] {
         let Some(silk) = Silk::start_in(mode) else { return };
         assert_eq!(peer_keeps_its_offload(&silk), keeps, "{mode}");
     }

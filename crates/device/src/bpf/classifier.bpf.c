@@ -134,54 +134,64 @@ static __always_inline int finds_neighbours(struct ethernet *eth, void *end)
 	       icmp->icmp_type <= ND_LAST;
 }
 
-/* What becomes of a packet that no path owns. */
-static __always_inline int leave(struct xdp_md *ctx, __u32 link)
+/* Whether a packet that no path owns is let in to Linux. Behind a tag all is where it was, but later: `eth` is
+ * then where Ethernet's header would begin without it. */
+static __always_inline int is_left(struct ethernet *eth, void *end, __u32 link)
 {
 	__u32 zero = 0;
 	__u64 *all;
-	void *end = (void *)(long)ctx->data_end;
-	struct ethernet *eth = (void *)(long)ctx->data;
-	int neighbours;
 
-	/* Behind a tag all is where it was, but later. */
-	if ((void *)(eth + 1) <= end && eth->type == bpf_htons(TAGGED))
-		eth = (void *)eth + sizeof(struct tag);
-	neighbours = finds_neighbours(eth, end);
-	if (!is_let_in(neighbours ? LIMIT_NEIGHBOURS(link) : LIMIT_LINUX(link)))
-		return XDP_DROP;
+	if (!is_let_in(finds_neighbours(eth, end) ? LIMIT_NEIGHBOURS(link) : LIMIT_LINUX(link)))
+		return 0;
 	all = bpf_map_lookup_elem(&passed, &zero);
 	if (all)
 		++*all;
-	return XDP_PASS;
+	return 1;
 }
 
+/* The counts of the domain of a packet that a path owns, which is counted; 0: it is to be dropped. */
+static __always_inline struct counts *taken(__u32 word)
+{
+	__u32 domain = word >> DOMAIN_SHIFT & DOMAIN_MASK;
+	struct counts *of = bpf_map_lookup_elem(&counts, &domain);
+
+	if (!of || word == hint(domain, HINT_LIMITED))
+		return 0;
+	if (word == hint(domain, HINT_DISCARD)) {
+		of->discarded++;
+		return 0;
+	}
+	count(of, word);
+	return of;
+}
+
+/* In the interface's driver, or where Linux asks the same program. */
 SEC("xdp.frags")
 int classify(struct xdp_md *ctx)
 {
-	__u32 zero = 0, link = link_of(ctx), word, domain, ring;
+	__u32 zero = 0, link = 0, word, domain, ring;
 	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
+	struct ethernet *eth = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
 	struct counts *of;
 	int action;
 
 	if (!set)
 		return XDP_PASS;
-	word = frame_verdict(set, link, (void *)(long)ctx->data, bpf_xdp_get_buff_len(ctx),
-			     (void *)(long)ctx->data_end);
-	if (word == PASS)
-		return leave(ctx, link);
-	domain = word >> DOMAIN_SHIFT & DOMAIN_MASK;
-	if (word == hint(domain, HINT_LIMITED))
-		return XDP_DROP;
-	of = bpf_map_lookup_elem(&counts, &domain);
-	if (!of)
-		return XDP_PASS;
-	if (word == hint(domain, HINT_DISCARD)) {
-		of->discarded++;
-		return XDP_DROP;
+	if (links > 1)
+		link = link_of(ctx->ingress_ifindex);
+	word = frame_verdict(set, link, eth, bpf_xdp_get_buff_len(ctx), end);
+	if (word == PASS) {
+		if ((void *)(eth + 1) <= end && eth->type == bpf_htons(TAGGED))
+			eth = (void *)eth + sizeof(struct tag);
+		return is_left(eth, end, link) ? XDP_PASS : XDP_DROP;
 	}
-	count(of, word);
+	of = taken(word);
+	if (!of)
+		return XDP_DROP;
 	if (!write_hint(ctx, link, word))
 		of->no_hint++;
+	domain = word >> DOMAIN_SHIFT & DOMAIN_MASK;
 	/* A domain without a ring must not land in that of the next queue's first domain. */
 	ring = domain < domains ? first_rings[link] + ctx->rx_queue_index * domains + domain : ~0U;
 	action = bpf_redirect_map(&sockets, ring, XDP_DROP);
@@ -191,5 +201,6 @@ int classify(struct xdp_md *ctx)
 }
 
 #include "steer.h"
+#include "ingress.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";

@@ -21,13 +21,12 @@ static __always_inline __u32 same(__u32 a, __u32 b)
 	return less >> 63;
 }
 
-/* The place of an interface among them; 0 for one that is none of them. */
-static __always_inline __u32 link_of(struct xdp_md *ctx)
+/* The place of the interface with this index among them; 0 for one that is none of them. */
+static __always_inline __u32 link_of(__u32 interface)
 {
-	__u32 interface, link = 0;
+	__u32 link = 0;
 
 	if (links > 1) {
-		interface = ctx->ingress_ifindex;
 		/* There is no interface 0, which stands for those that are not there. */
 		for (__u32 i = 1; i < LINKS; i++)
 			link |= same(interface, interfaces[i]) * i;

@@ -1,21 +1,28 @@
-//! The receive half: frames by `recvmmsg`, each with its virtio-net header, and its tag put back.
+//! The receive half: frames by `recvmmsg`, each with its virtio-net header, and its tag put back. Of one socket,
+//! or of several, each of one protocol.
 
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use silk_wire::eth;
 
 use super::{Options, PACKET_VNET_HDR, accept};
 use crate::pool::Pool;
-use crate::sys::{self, Filter, ReceiveBatch};
+use crate::sys::{self, Filter, Readiness, ReceiveBatch};
 use crate::{Checksum, Frame, HEADROOM, OpenError, Receive, Received, segment, vnet};
 
 const PACKET_IGNORE_OUTGOING: i32 = 23;
 const ETH_P_ALL: u16 = 3;
 
-/// Receives through a packet socket.
-pub(super) struct PacketReceive {
-    pub fd: OwnedFd,
+/// Receives through packet sockets.
+pub(crate) struct PacketReceive {
+    /// One for each protocol that is received.
+    sockets: Vec<OwnedFd>,
+    /// Readable when any of them is; `None` where there is one.
+    any: Option<Readiness>,
+    /// Which is looked at first: in turn.
+    first: usize,
     batch: ReceiveBatch<{ vnet::LEN }>,
     pool: Pool,
     /// Buffers of the pool that are offered to the kernel: empty between calls.
@@ -31,25 +38,42 @@ pub(super) struct PacketReceive {
 }
 
 impl PacketReceive {
-    /// With the filter that the options ask for.
+    /// All that arrives, with the filter that the options ask for.
     pub fn open(interface: &str, options: &Options) -> Result<Self, OpenError> {
         Self::with_filter(interface, options, &accept(options))
     }
 
     /// With another filter for now.
     pub fn with_filter(interface: &str, options: &Options, filter: &[Filter]) -> Result<Self, OpenError> {
-        let what = "receive raw frames";
-        let of = |error| OpenError::of(interface, what, error);
+        Self::of_protocols(interface, options, filter, &[ETH_P_ALL])
+    }
+
+    /// Of these protocols alone, a socket for each, what passes the filter. Linux delivers these after the ingress
+    /// of traffic control, and all protocols together before it.
+    pub fn of_protocols(
+        interface: &str,
+        options: &Options,
+        filter: &[Filter],
+        protocols: &[u16],
+    ) -> Result<Self, OpenError> {
+        let of = |error| OpenError::of(interface, "receive raw frames", error);
         let index = sys::interface_index(interface).map_err(of)?;
-        let fd = sys::packet_socket().map_err(of)?;
-        sys::set_packet_option(fd.as_fd(), PACKET_VNET_HDR, 1).map_err(of)?;
-        sys::set_packet_option(fd.as_fd(), PACKET_IGNORE_OUTGOING, 1).map_err(of)?;
-        sys::receive_buffer(fd.as_fd(), options.waiting).map_err(of)?;
-        // Before it is bound: afterwards frames would already have passed.
-        sys::filter(fd.as_fd(), filter).map_err(of)?;
-        sys::bind_packet(fd.as_fd(), index, ETH_P_ALL).map_err(of)?;
+        let open = |&protocol: &u16| {
+            let fd = sys::packet_socket()?;
+            sys::set_packet_option(fd.as_fd(), PACKET_VNET_HDR, 1)?;
+            sys::set_packet_option(fd.as_fd(), PACKET_IGNORE_OUTGOING, 1)?;
+            sys::receive_buffer(fd.as_fd(), options.waiting)?;
+            // Before it is bound: afterwards frames would already have passed.
+            sys::filter(fd.as_fd(), filter)?;
+            sys::bind_packet(fd.as_fd(), index, protocol)?;
+            Ok(fd)
+        };
+        let sockets = protocols.iter().map(open).collect::<io::Result<Vec<_>>>().map_err(of)?;
+        let any = (sockets.len() > 1).then(|| Readiness::of(sockets.iter().map(AsFd::as_fd)));
         Ok(Self {
-            fd,
+            sockets,
+            any: any.transpose().map_err(of)?,
+            first: 0,
             batch: ReceiveBatch::new(16),
             pool: Pool::new(options.buffers, options.longest),
             offered: Vec::new(),
@@ -60,15 +84,20 @@ impl PacketReceive {
         })
     }
 
-    /// One system call's worth of frames, how many it gave.
-    fn receive_batch(&mut self, limit: usize) -> usize {
+    /// The socket of the protocol at this place among those it was opened for.
+    pub fn socket(&self, place: usize) -> BorrowedFd<'_> {
+        self.sockets[place].as_fd()
+    }
+
+    /// One system call's worth of frames of one socket, how many it gave.
+    fn receive_batch(&mut self, socket: usize, limit: usize) -> usize {
         let count = limit.min(self.batch.capacity());
         self.offered.extend(std::iter::from_fn(|| self.pool.take()).take(count));
         if self.offered.is_empty() {
             return 0;
         }
         let buffers = self.offered.iter_mut().map(|(_, buffer)| &mut **buffer);
-        let arrived = self.batch.receive(self.fd.as_fd(), buffers, HEADROOM).unwrap_or(0);
+        let arrived = self.batch.receive(self.sockets[socket].as_fd(), buffers, HEADROOM).unwrap_or(0);
         let unused = self.offered.drain(arrived..).rev();
         unused.for_each(|(index, buffer)| self.pool.put(index, buffer));
         for (at, (index, buffer)) in self.offered.drain(..).enumerate() {
@@ -128,20 +157,26 @@ fn copied(pool: &mut Pool, packet: &[u8], vlan: u16) -> Option<Frame> {
 
 impl Receive for PacketReceive {
     fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        match &self.any {
+            Some(any) => any.as_fd(),
+            None => self.sockets[0].as_fd(),
+        }
     }
 
     fn receive(&mut self, frames: &mut Vec<Frame>, limit: usize) -> usize {
         let before = frames.len();
-        let mut more = true;
+        let count = self.sockets.len();
+        let mut turn = 0;
         loop {
             let room = limit - (frames.len() - before);
             frames.extend(self.arrived.drain(..room.min(self.arrived.len())));
             let wanted = limit - (frames.len() - before);
-            if !more || wanted == 0 {
+            if turn == count || wanted == 0 {
+                self.first = (self.first + turn.max(1)) % count;
                 return frames.len() - before;
             }
-            more = self.receive_batch(wanted) == self.batch.capacity();
+            let got = self.receive_batch((self.first + turn) % count, wanted);
+            turn += usize::from(got < self.batch.capacity());
         }
     }
 
@@ -154,7 +189,8 @@ impl Receive for PacketReceive {
     }
 
     fn received(&mut self) -> Received {
-        self.received.ring_full += u64::from(sys::packet_drops(self.fd.as_fd()).unwrap_or(0));
+        let drops = self.sockets.iter().filter_map(|socket| sys::packet_drops(socket.as_fd()).ok());
+        self.received.ring_full += drops.map(u64::from).sum::<u64>();
         self.received
     }
 }

@@ -67,26 +67,42 @@ pub(crate) fn receive_buffer(fd: BorrowedFd<'_>, bytes: i32) -> io::Result<()> {
 
 /// Attaches a classic BPF filter: the socket sees only what it accepts.
 pub(crate) fn filter(fd: BorrowedFd<'_>, program: &[Filter]) -> io::Result<()> {
+    set_filter(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
+}
+
+fn set_filter(fd: BorrowedFd<'_>, level: i32, option: i32, program: &[Filter]) -> io::Result<()> {
     let code: Vec<_> =
         program.iter().map(|&(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k }).collect();
     let len = u16::try_from(code.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     // The kernel only reads it.
     let program = libc::sock_fprog { len, filter: code.as_ptr().cast_mut() };
-    set_option(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+    set_option(fd, level, option, &program)
 }
 
-/// Makes bound packet sockets members of one fan-out, in which `program` says by its result
-/// which member a packet goes to.
+/// What says by its result which member of a fan-out a packet goes to.
+pub(crate) enum Chooser<'c> {
+    /// A loaded program.
+    Program(BorrowedFd<'c>),
+    /// A classic filter.
+    Filter(&'c [Filter]),
+}
+
+/// Makes bound packet sockets members of one fan-out.
 pub(crate) fn fan_out<'f>(
     sockets: impl Iterator<Item = BorrowedFd<'f>>,
-    program: BorrowedFd<'_>,
+    chooser: &Chooser<'_>,
 ) -> io::Result<()> {
     const PACKET_FANOUT: i32 = 18;
     const PACKET_FANOUT_DATA: i32 = 22;
+    const BY_FILTER: i32 = 6;
     const BY_PROGRAM: i32 = 7;
     const UNIQUE: i32 = 0x2000;
     const IGNORE_OUTGOING: i32 = 0x4000;
-    let kind = BY_PROGRAM | IGNORE_OUTGOING;
+    let by = match chooser {
+        Chooser::Program(_) => BY_PROGRAM,
+        Chooser::Filter(_) => BY_FILTER,
+    };
+    let kind = by | IGNORE_OUTGOING;
     let mut group = None;
     for fd in sockets {
         let joined = match group {
@@ -97,7 +113,14 @@ pub(crate) fn fan_out<'f>(
         set_packet_option(fd, PACKET_FANOUT, joined)?;
         if group.is_none() {
             group = Some(packet_option(fd, PACKET_FANOUT)? & 0xffff);
-            set_packet_option(fd, PACKET_FANOUT_DATA, program.as_raw_fd())?;
+            match chooser {
+                Chooser::Program(program) => {
+                    set_packet_option(fd, PACKET_FANOUT_DATA, program.as_raw_fd())?;
+                }
+                Chooser::Filter(filter) => {
+                    set_filter(fd, libc::SOL_PACKET, PACKET_FANOUT_DATA, filter)?;
+                }
+            }
         }
     }
     Ok(())

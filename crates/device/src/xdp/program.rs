@@ -1,11 +1,15 @@
-//! Loading and attaching the classifier program, and its maps. The attachment is a bpf_link
-//! of this process: when the process ends, however it ends, the program is gone and every
+//! Loading and attaching the classifier's programs, for drivers and for traffic control's ingress, and their
+//! maps. The attachment is a bpf_link of this process: when the process ends, however it ends, the program is gone and every
 //! packet is Linux's again.
 
 use aya::Ebpf;
 use aya::maps::{Array, MapData, PerCpuArray, XskMap};
 use aya::programs::links::FdLink;
-use aya::programs::{ProgramError, TestRun, TestRunOptions, TestRunResult, Xdp, XdpMode};
+use aya::programs::tc::TcAttachOptions;
+use aya::programs::{
+    LinkOrder, ProgramError, SchedClassifier, TcAttachType, TestRun, TestRunOptions, TestRunResult, Xdp,
+    XdpMode,
+};
 use std::time::Duration;
 
 use super::Mode;
@@ -14,7 +18,7 @@ use crate::bpf::{DOMAINS, LINKS, LinkPlan, Object, missing, refused};
 use crate::netlink::Interface;
 use crate::tables::Tables;
 
-/// The classifier program: loaded, and once attached, attached until dropped.
+/// The classifier's programs: loaded, and once attached, attached until dropped.
 pub(crate) struct Program {
     object: Object,
     /// To each interface.
@@ -87,6 +91,8 @@ const MOST: u64 = 1 << 32;
 
 /// What a driver without XDP cannot do.
 pub(super) const NATIVE: &str = "attach an XDP program";
+/// What a Linux before 6.6 cannot do.
+pub(super) const INGRESS: &str = "attach a program at the ingress of traffic control";
 
 impl Program {
     /// Loads the program for `domains` domains and these interfaces with `rings` rings in all, with a flow table
@@ -94,7 +100,12 @@ impl Program {
     pub fn load(domains: u32, rings: u32, buckets: u32, links: &[LinkPlan]) -> Result<Self, OpenError> {
         let load = |links: &[LinkPlan]| {
             let mut object = Object::load(domains, rings, buckets, links)?;
-            classifier(&mut object.ebpf)?.load().map_err(refused)?;
+            if links.iter().any(|link| !link.at_ingress) {
+                classifier(&mut object.ebpf)?.load().map_err(refused)?;
+            }
+            if links.iter().any(|link| link.at_ingress) {
+                at_ingress(&mut object.ebpf)?.load().map_err(refused)?;
+            }
             Ok(Self { object, links: Vec::new() })
         };
         // A kernel that is locked down lets no program read its memory: datagrams that were merged are
@@ -116,9 +127,12 @@ impl Program {
         map.set(ring, socket, 0).map_err(refused)
     }
 
-    /// Attaches the program in `mode`; from here on packets that paths own are silk's.
+    /// Attaches the program of `mode`; from here on packets that paths own are silk's.
     pub fn attach(&mut self, interface: &Interface, mode: Mode) -> Result<(), OpenError> {
         let name = &interface.name;
+        if mode == Mode::Ingress {
+            return self.attach_at_ingress(name);
+        }
         let flags = if mode == Mode::Generic { XdpMode::Skb } else { XdpMode::Driver };
         let program = classifier(&mut self.object.ebpf)?;
         let id = program.attach_to_if_index(interface.index, flags).map_err(|error| match error {
@@ -134,6 +148,24 @@ impl Program {
         let what = "hold an XDP program by a link that ends with the daemon";
         let link = FdLink::try_from(link);
         self.links.push(link.map_err(|_| OpenError::Unsupported { name: name.clone(), what })?);
+        Ok(())
+    }
+
+    /// The same at the ingress of traffic control, before all who are there.
+    fn attach_at_ingress(&mut self, name: &str) -> Result<(), OpenError> {
+        let program = at_ingress(&mut self.object.ebpf)?;
+        let order = TcAttachOptions::TcxOrder(LinkOrder::first());
+        let id =
+            program.attach_with_options(name, TcAttachType::Ingress, order).map_err(|error| match error {
+                ProgramError::SyscallError(error) if error.io_error.raw_os_error() == Some(libc::EINVAL) => {
+                    OpenError::Unsupported { name: name.to_owned(), what: INGRESS }
+                }
+                ProgramError::SyscallError(error) => OpenError::of(name, INGRESS, error.io_error),
+                other => refused(other),
+            })?;
+        let link = program.take_link(id).map_err(refused)?;
+        let unsupported = |_| OpenError::Unsupported { name: name.to_owned(), what: INGRESS };
+        self.links.push(FdLink::try_from(link).map_err(unsupported)?);
         Ok(())
     }
 
@@ -168,35 +200,63 @@ impl Program {
         Some(map.get(&strangers.number(), 0).ok()?.iter().map(|[_, _, dropped]| dropped).sum())
     }
 
-    /// Runs the program on one frame as if it had come over the first queue of the interface with this index;
-    /// gives its action and the frame with the metadata before it.
-    pub fn run(&self, frame: &[u8], interface: u32, room: &mut Vec<u8>) -> Result<u32, OpenError> {
-        room.resize(frame.len() + 256, 0);
-        let data_out = Some(room.as_mut_slice());
+    /// Runs the XDP program on one frame as if it had come over the first queue of the interface with this index;
+    /// gives its action and the word before the frame, 0 where there is none.
+    pub fn run(&self, frame: &[u8], interface: u32) -> Result<(u32, u32), OpenError> {
+        let mut room = vec![0; frame.len() + 256];
         // `struct xdp_md`: data, data_end, data_meta, ingress_ifindex, rx_queue_index, egress_ifindex.
         let context = [0, frame.len() as u32, 0, interface, 0, 0].map(u32::to_ne_bytes).concat();
-        let options =
-            TestRunOptions { data_in: Some(frame), data_out, ctx_in: Some(&context), ..Default::default() };
-        let ran = self.test_run(options)?;
-        room.truncate(ran.data_size_out as usize);
-        Ok(ran.return_value)
+        let ran = self.test_xdp(TestRunOptions {
+            data_in: Some(frame),
+            data_out: Some(&mut room),
+            ctx_in: Some(&context),
+            ..Default::default()
+        })?;
+        let word = room.first_chunk().filter(|_| ran.data_size_out as usize == frame.len() + 4);
+        Ok((ran.return_value, word.map_or(0, |word| u32::from_ne_bytes(*word))))
     }
 
-    /// How long the program takes for the frame, on average of `times` runs.
+    /// The same with the program at the ingress of traffic control: its action, and the mark that it gave the
+    /// frame.
+    pub fn run_at_ingress(&self, frame: &[u8], interface: u32) -> Result<(u32, u32), OpenError> {
+        // `struct __sk_buff`, as much of it as is set and read.
+        const MARK: usize = 8;
+        const INTERFACE: usize = 40;
+        let mut context = [0; 192];
+        context[INTERFACE..INTERFACE + 4].copy_from_slice(&interface.to_ne_bytes());
+        let mut after = [0; 192];
+        let program: &SchedClassifier = self.program("ingress")?.try_into().map_err(refused)?;
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            ctx_in: Some(&context),
+            ctx_out: Some(&mut after),
+            ..Default::default()
+        };
+        let ran = program.test_run(options).map_err(refused)?;
+        let mark = after[MARK..].first_chunk().map_or(0, |mark| u32::from_ne_bytes(*mark));
+        Ok((ran.return_value, mark))
+    }
+
+    /// How long the XDP program takes for the frame, on average of `times` runs.
     pub fn time(&self, frame: &[u8], times: u32) -> Result<Duration, OpenError> {
         let options = TestRunOptions { data_in: Some(frame), repeat: times, ..Default::default() };
-        Ok(self.test_run(options)?.duration)
+        Ok(self.test_xdp(options)?.duration)
     }
 
-    fn test_run(&self, options: TestRunOptions<'_>) -> Result<TestRunResult, OpenError> {
-        let program: &Xdp = match self.object.ebpf.program("classify") {
-            Some(program) => program.try_into().map_err(refused)?,
-            None => return Err(missing("classify")),
-        };
+    fn test_xdp(&self, options: TestRunOptions<'_>) -> Result<TestRunResult, OpenError> {
+        let program: &Xdp = self.program("classify")?.try_into().map_err(refused)?;
         program.test_run(options).map_err(refused)
+    }
+
+    fn program(&self, name: &'static str) -> Result<&aya::programs::Program, OpenError> {
+        self.object.ebpf.program(name).ok_or_else(|| missing(name))
     }
 }
 
 fn classifier(ebpf: &mut Ebpf) -> Result<&mut Xdp, OpenError> {
     ebpf.program_mut("classify").ok_or_else(|| missing("classify"))?.try_into().map_err(refused)
+}
+
+fn at_ingress(ebpf: &mut Ebpf) -> Result<&mut SchedClassifier, OpenError> {
+    ebpf.program_mut("ingress").ok_or_else(|| missing("ingress"))?.try_into().map_err(refused)
 }

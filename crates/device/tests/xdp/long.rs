@@ -91,7 +91,7 @@ fn datagrams_that_were_sent_in_one_call_arrive_one_by_one() {
         return;
     }
     let (large, small): (Vec<u8>, Vec<u8>) = ((0..3500).map(|at| at as u8).collect(), (0..250).collect());
-    for mode in [Mode::Native, Mode::Generic] {
+    for mode in [Mode::Native, Mode::Generic, Mode::Ingress] {
         let batches = [(large.clone(), 1000u16), (small.clone(), 100)];
         rig::with_veth(move || {
             let (mut left, mut device, tables) = open(Options { mode, ..two_domains() });
@@ -146,7 +146,7 @@ fn jumbo_frames_arrive_whole() {
     if !rig::root_of_the_machine() {
         return;
     }
-    for mode in [Mode::Native, Mode::Generic] {
+    for mode in [Mode::Native, Mode::Generic, Mode::Ingress] {
         rig::with_veth(move || {
             rig::ip("link set left mtu 9000");
             rig::ip("link set right mtu 9000");

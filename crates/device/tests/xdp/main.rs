@@ -61,7 +61,7 @@ fn a_packet_of_a_path_brings_the_paths_word() {
     if !rig::root_of_the_machine() {
         return;
     }
-    for mode in [Mode::Native, Mode::Generic] {
+    for mode in [Mode::Native, Mode::Generic, Mode::Ingress] {
         rig::with_veth(move || {
             let (mut left, mut device, tables) = open(Options { mode, ..two_domains() });
             let flow = Flow {
@@ -143,7 +143,7 @@ fn what_a_path_does_not_want_never_reaches_its_ring() {
     if !rig::root_of_the_machine() {
         return;
     }
-    for mode in [Mode::Native, Mode::Generic] {
+    for mode in [Mode::Native, Mode::Generic, Mode::Ingress] {
         rig::with_veth(move || {
             let (mut left, mut device, tables) = open(Options { mode, ..two_domains() });
             let (local, remote) = (SocketAddrV4::new(RIGHT, PORT), SocketAddrV4::new(LEFT, 0x3039));

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//
+// The same at the ingress of traffic control, where Linux has made a socket buffer of a packet and before any
+// protocol of its own sees it. Nothing is copied: what is silk's is marked with its word and said to be for
+// another host, which Linux's IP drops at first sight, and a packet socket that asks for the mark
+// receives (crates/device/src/xdp/ingress.rs). A mark and a kind are no part of the packet, so a program
+// that is gone leaves nothing behind.
+
+#include <linux/if_packet.h>
+
+/* What a program here answers (linux/bpf.h has it since Linux 6.6). */
+#define INGRESS_NEXT (-1)
+#define INGRESS_PASS 0
+#define INGRESS_DROP 2
+
+/* Whether a packet is TCP right behind an IP without options, its ports within reach: the rest is not looked at,
+ * and is mostly in other pieces of memory, from which it would have to be copied. */
+static __always_inline int is_plain_tcp(struct ethernet *eth, void *end)
+{
+	struct ipv4 *four = (void *)(eth + 1);
+	struct ipv6 *six = (void *)(eth + 1);
+
+	if ((void *)(four + 1) + sizeof(struct transport) > end)
+		return 0;
+	if (eth->type == bpf_htons(ETH_P_IP))
+		return four->version_ihl == 0x45 && four->protocol == IPPROTO_TCP;
+	return eth->type == bpf_htons(ETH_P_IPV6) &&
+	       (void *)(six + 1) + sizeof(struct transport) <= end && six->next_header == IPPROTO_TCP;
+}
+
+/* Linux keeps tags apart: the VLAN of the one it took; none of ours for another protocol's, whatever it says. */
+static __always_inline __u16 vlan_of(struct __sk_buff *skb)
+{
+	if (!skb->vlan_present)
+		return 0;
+	return skb->vlan_proto == bpf_htons(TAGGED) ? skb->vlan_tci & VID : 0xffff;
+}
+
+SEC("classifier")
+int ingress(struct __sk_buff *skb)
+{
+	__u32 zero = 0, link = 0, word, head = HEAD;
+	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
+	struct ethernet *eth = (void *)(long)skb->data;
+	void *end = (void *)(long)skb->data_end;
+
+	if (!set)
+		return INGRESS_NEXT;
+	if (links > 1)
+		link = link_of(skb->ifindex);
+	if (head > skb->len)
+		head = skb->len;
+	if ((void *)eth + head > end && !is_plain_tcp(eth, end)) {
+		/* One that cannot be read is looked at as far as it can. */
+		bpf_skb_pull_data(skb, head);
+		eth = (void *)(long)skb->data;
+		end = (void *)(long)skb->data_end;
+	}
+	if ((void *)(eth + 1) > end)
+		return INGRESS_NEXT;
+	word = verdict(set, link, vlan_of(skb), eth->type, eth->destination[0] & 1, eth + 1,
+		       skb->len - sizeof(*eth), end, 1);
+	if (word == PASS)
+		return is_left(eth, end, link) ? INGRESS_NEXT : INGRESS_DROP;
+	if (!taken(word))
+		return INGRESS_DROP;
+	/* Or an interface of Linux's for that VLAN would have it. The receiver knows which it was. */
+	if (skb->vlan_present)
+		bpf_skb_vlan_pop(skb);
+	skb->mark = word;
+	bpf_skb_change_type(skb, PACKET_OTHERHOST);
+	return INGRESS_PASS;
+}
