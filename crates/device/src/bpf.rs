@@ -4,6 +4,7 @@
 //! down: no libelf and no libbpf in the daemon, one licence with ours.
 
 use std::os::fd::AsFd;
+use std::sync::atomic::AtomicU64;
 
 use aya::maps::Map;
 use aya::programs::{ProgramFd, SocketFilter};
@@ -87,6 +88,16 @@ impl Object {
             self.map("discards", DISCARDS_WORDS * 8)?,
         )
         .ok_or_else(|| OpenError::Program("its tables have other sizes than ours".into()))
+    }
+
+    /// How many packets the program at the ingress has marked, of an interface's place and a domain: IPv4, IPv6.
+    pub fn marked(&self, link: usize, domain: u32) -> Result<[&'static AtomicU64; 2], OpenError> {
+        let mapping = self.map("marked", LINKS * DOMAINS as usize * 2 * 8)?;
+        let place = (link * DOMAINS as usize + domain as usize) * 2;
+        match mapping.words64(place * 8, 2) {
+            Some([four, six]) => Ok([four, six]),
+            _ => Err(missing("marked")),
+        }
     }
 
     fn map(&self, name: &'static str, len: usize) -> Result<&'static Mapping, OpenError> {

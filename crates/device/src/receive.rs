@@ -13,6 +13,12 @@ pub trait Receive: Send {
     /// [`Watch`](crate::netlink::Watch) tells of that.
     fn fd(&self) -> BorrowedFd<'_>;
 
+    /// The same as the descriptors that it is made of, where there are several: to watch each costs less for each
+    /// packet.
+    fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.fd()]
+    }
+
     /// Appends at most `limit` tickets to `frames` and says how many; never waits. Also the
     /// moment at which released buffers go back to the kernel, so an executor that released
     /// frames calls it once more before it sleeps (it does, to look once more).

@@ -16,7 +16,7 @@ pub fn several(mut ends: Vec<Box<dyn Receive>>) -> io::Result<Box<dyn Receive>> 
     match ends.len() {
         1 => Ok(ends.remove(0)),
         _ => {
-            let any = Readiness::of(ends.iter().map(|end| end.fd()))?;
+            let any = Readiness::of(ends.iter().flat_map(|end| end.fds()))?;
             Ok(Box::new(Several { ends, any, first: 0 }))
         }
     }
@@ -47,6 +47,10 @@ impl Several {
 impl Receive for Several {
     fn fd(&self) -> BorrowedFd<'_> {
         self.any.as_fd()
+    }
+
+    fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        self.ends.iter().flat_map(|end| end.fds()).collect()
     }
 
     fn receive(&mut self, frames: &mut Vec<Frame>, limit: usize) -> usize {

@@ -19,7 +19,7 @@ pub(crate) use ethtool::tags_apart;
 pub use event::readable;
 pub(crate) use event::{Event, Readiness, silence};
 pub(crate) use mapping::Mapping;
-pub(crate) use receive_batch::ReceiveBatch;
+pub(crate) use receive_batch::{ReceiveBatch, tell_marks};
 pub(crate) use schedule::{pin, schedule};
 pub(crate) use send_batch::SendBatch;
 pub(crate) use socket::{

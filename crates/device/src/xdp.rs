@@ -290,10 +290,10 @@ fn open_in(links: &[Link]) -> Result<Device, OpenError> {
     let mut program = Program::load(domains, rings, buckets, &plans)?;
     let tables = program.tables()?;
     let mut opened = Vec::new();
-    for (link, plan) in links.iter().zip(&plans) {
+    for (place, (link, plan)) in links.iter().zip(&plans).enumerate() {
         let Link { interface, options, mode, .. } = link;
         let ends = match mode {
-            Mode::Ingress => ingress::ends(interface, options)?,
+            Mode::Ingress => ingress::ends(interface, options, (place, &program))?,
             _ => sockets(link, plan.first_ring, &mut program)?.ends(interface, options, *mode)?,
         };
         opened.push(Further { ends, interface: interface.clone(), mode: *mode });

@@ -15,7 +15,9 @@ fn peer_keeps_its_offload(silk: &Silk) -> bool {
 #[test]
 fn the_peers_offload_is_lost_in_the_driver_alone() {
     let threaded = "auto\"\nnapi = \"threaded";
-    for (mode, keeps) in [("generic", true), ("ingress", true), ("native", false), ("auto", true), (threaded, false)] {
+    for (mode, keeps) in
+        [("generic", true), ("ingress", true), ("native", false), ("auto", true), (threaded, false)]
+    {
         let Some(silk) = Silk::start_in(mode) else { return };
         assert_eq!(peer_keeps_its_offload(&silk), keeps, "{mode}");
     }

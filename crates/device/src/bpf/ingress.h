@@ -36,10 +36,30 @@ static __always_inline __u16 vlan_of(struct __sk_buff *skb)
 	return skb->vlan_proto == bpf_htons(TAGGED) ? skb->vlan_tci & VID : 0xffff;
 }
 
+/* How many packets were marked, by link, domain and whether they are IPv6: the receiver reads it to know
+ * whether there is anything, without asking the kernel. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, LINKS * (DOMAIN_MASK + 1) * 2);
+	__type(key, __u32);
+	__type(value, __u64);
+} marked SEC(".maps");
+
+static __always_inline void count_marked(__u32 link, __u32 word, int six)
+{
+	__u32 place = (link * (DOMAIN_MASK + 1) + (word >> DOMAIN_SHIFT & DOMAIN_MASK)) * 2 + six;
+	__u64 *of = bpf_map_lookup_elem(&marked, &place);
+
+	if (of)
+		__sync_fetch_and_add(of, 1);
+}
+
 SEC("classifier")
 int ingress(struct __sk_buff *skb)
 {
 	__u32 zero = 0, link = 0, word, head = HEAD;
+	int six;
 	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
 	struct ethernet *eth = (void *)(long)skb->data;
 	void *end = (void *)(long)skb->data_end;
@@ -58,6 +78,7 @@ int ingress(struct __sk_buff *skb)
 	}
 	if ((void *)(eth + 1) > end)
 		return INGRESS_NEXT;
+	six = eth->type == bpf_htons(ETH_P_IPV6);
 	word = verdict(set, link, vlan_of(skb), eth->type, eth->destination[0] & 1, eth + 1,
 		       skb->len - sizeof(*eth), end, 1);
 	if (word == PASS)
@@ -67,6 +88,7 @@ int ingress(struct __sk_buff *skb)
 	/* Or an interface of Linux's for that VLAN would have it. The receiver knows which it was. */
 	if (skb->vlan_present)
 		bpf_skb_vlan_pop(skb);
+	count_marked(link, word, six);
 	skb->mark = word;
 	bpf_skb_change_type(skb, PACKET_OTHERHOST);
 	return INGRESS_PASS;

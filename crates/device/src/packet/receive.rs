@@ -1,9 +1,12 @@
 //! The receive half: frames by `recvmmsg`, each with its virtio-net header, and its tag put back. Of one socket,
 //! or of several, each of one protocol.
 
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use silk_wire::eth;
 
@@ -18,9 +21,9 @@ const ETH_P_ALL: u16 = 3;
 /// Receives through packet sockets.
 pub(crate) struct PacketReceive {
     /// One for each protocol that is received.
-    sockets: Vec<OwnedFd>,
-    /// Readable when any of them is; `None` where there is one.
-    any: Option<Readiness>,
+    sockets: Vec<Socket>,
+    /// Readable when any of them is; made when it is asked for.
+    any: OnceCell<Readiness>,
     /// Which is looked at first: in turn.
     first: usize,
     batch: ReceiveBatch<{ vnet::LEN }>,
@@ -35,6 +38,38 @@ pub(crate) struct PacketReceive {
     /// The VLAN of every frame, 0: of none.
     vlan: u16,
     received: Received,
+}
+
+/// A packet socket, and how many packets it was promised.
+struct Socket {
+    fd: OwnedFd,
+    /// Somebody counts what will come to it, at the latest right after.
+    promised: Option<&'static AtomicU64>,
+    /// How many of those have come or are lost.
+    settled: u64,
+}
+
+impl Socket {
+    /// Whether it is not known that nothing is there.
+    fn may_have(&self) -> bool {
+        self.promised.is_none_or(|promised| promised.load(Relaxed) != self.settled)
+    }
+
+    /// So many of those have come, or are known to be lost.
+    fn settle(&mut self, count: u64) {
+        if let Some(promised) = self.promised {
+            // Never more than there were: somebody else may send here too.
+            let open = promised.load(Relaxed).wrapping_sub(self.settled);
+            self.settled = self.settled.wrapping_add(open.min(count));
+        }
+    }
+
+    /// How many the kernel has had no place for since this was last asked.
+    fn lost(&mut self) -> u64 {
+        let lost = sys::packet_drops(self.fd.as_fd()).map_or(0, u64::from);
+        self.settle(lost);
+        lost
+    }
 }
 
 impl PacketReceive {
@@ -66,13 +101,12 @@ impl PacketReceive {
             // Before it is bound: afterwards frames would already have passed.
             sys::filter(fd.as_fd(), filter)?;
             sys::bind_packet(fd.as_fd(), index, protocol)?;
-            Ok(fd)
+            Ok(Socket { fd, promised: None, settled: 0 })
         };
         let sockets = protocols.iter().map(open).collect::<io::Result<Vec<_>>>().map_err(of)?;
-        let any = (sockets.len() > 1).then(|| Readiness::of(sockets.iter().map(AsFd::as_fd)));
         Ok(Self {
             sockets,
-            any: any.transpose().map_err(of)?,
+            any: OnceCell::new(),
             first: 0,
             batch: ReceiveBatch::new(16),
             pool: Pool::new(options.buffers, options.longest),
@@ -86,20 +120,38 @@ impl PacketReceive {
 
     /// The socket of the protocol at this place among those it was opened for.
     pub fn socket(&self, place: usize) -> BorrowedFd<'_> {
-        self.sockets[place].as_fd()
+        self.sockets[place].fd.as_fd()
+    }
+
+    /// From now on each socket is asked only when more packets were promised than have come, and their marks are the
+    /// words of their paths.
+    pub fn promise<const N: usize>(&mut self, counts: [&'static AtomicU64; N]) -> io::Result<()> {
+        for (socket, count) in self.sockets.iter_mut().zip(counts) {
+            sys::tell_marks(socket.fd.as_fd())?;
+            (socket.promised, socket.settled) = (Some(count), count.load(Relaxed));
+        }
+        Ok(())
     }
 
     /// One system call's worth of frames of one socket, how many it gave.
     fn receive_batch(&mut self, socket: usize, limit: usize) -> usize {
+        if !self.sockets[socket].may_have() {
+            return 0;
+        }
         let count = limit.min(self.batch.capacity());
         self.offered.extend(std::iter::from_fn(|| self.pool.take()).take(count));
         if self.offered.is_empty() {
             return 0;
         }
         let buffers = self.offered.iter_mut().map(|(_, buffer)| &mut **buffer);
-        let arrived = self.batch.receive(self.sockets[socket].as_fd(), buffers, HEADROOM).unwrap_or(0);
+        let arrived = self.batch.receive(self.sockets[socket].fd.as_fd(), buffers, HEADROOM).unwrap_or(0);
         let unused = self.offered.drain(arrived..).rev();
         unused.for_each(|(index, buffer)| self.pool.put(index, buffer));
+        match &mut self.sockets[socket] {
+            // What was promised is lost, or will be here at once.
+            socket if arrived == 0 && socket.promised.is_some() => self.received.ring_full += socket.lost(),
+            socket => socket.settle(arrived as u64),
+        }
         for (at, (index, buffer)) in self.offered.drain(..).enumerate() {
             let arrival = self.batch.arrival(at);
             let Some(len) = arrival.len else {
@@ -107,12 +159,13 @@ impl PacketReceive {
                 self.pool.put(index, buffer);
                 continue;
             };
+            let path = arrival.mark;
             if let Some(offload) = vnet::datagrams(arrival.header) {
                 let message = buffer.get(HEADROOM..HEADROOM + len).unwrap_or_default();
                 let Self { pool, arrived, received, packet, vlan, .. } = self;
                 let cut =
                     segment::cut(message, offload, packet, |packet| match copied(pool, packet, *vlan) {
-                        Some(frame) => arrived.push_back(received.count(frame)),
+                        Some(frame) => arrived.push_back(received.count(Frame { path, ..frame })),
                         None => received.no_buffer += 1,
                     });
                 received.malformed += u64::from(cut.is_err());
@@ -123,7 +176,7 @@ impl PacketReceive {
             let (mut buffer, vlan) = (buffer, self.vlan);
             let (offset, len) = tagged(&mut buffer, len, vlan);
             self.pool.hold(index, buffer);
-            let frame = Frame { index, device: 0, offset, len, path: 0, segment, checksum };
+            let frame = Frame { index, device: 0, offset, len, path, segment, checksum };
             self.arrived.push_back(self.received.count(frame));
         }
         arrived
@@ -157,10 +210,19 @@ fn copied(pool: &mut Pool, packet: &[u8], vlan: u16) -> Option<Frame> {
 
 impl Receive for PacketReceive {
     fn fd(&self) -> BorrowedFd<'_> {
-        match &self.any {
-            Some(any) => any.as_fd(),
-            None => self.sockets[0].as_fd(),
+        let all = || Readiness::of(self.sockets.iter().map(|socket| socket.fd.as_fd()));
+        match self.sockets.len() {
+            1 => self.socket(0),
+            _ => match self.any.get() {
+                Some(any) => any.as_fd(),
+                // Of one of them there is still to be heard when no more descriptors can be had.
+                None => all().map_or(self.socket(0), |any| self.any.get_or_init(|| any).as_fd()),
+            },
         }
+    }
+
+    fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        self.sockets.iter().map(|socket| socket.fd.as_fd()).collect()
     }
 
     fn receive(&mut self, frames: &mut Vec<Frame>, limit: usize) -> usize {
@@ -189,8 +251,7 @@ impl Receive for PacketReceive {
     }
 
     fn received(&mut self) -> Received {
-        let drops = self.sockets.iter().filter_map(|socket| sys::packet_drops(socket.as_fd()).ok());
-        self.received.ring_full += drops.map(u64::from).sum::<u64>();
+        self.received.ring_full += self.sockets.iter_mut().map(Socket::lost).sum::<u64>();
         self.received
     }
 }

@@ -7,6 +7,7 @@
 use std::os::fd::AsFd;
 
 use super::Options;
+use super::program::Program;
 use crate::bpf::DOMAINS;
 use crate::netlink::Interface;
 use crate::packet::{self, PacketReceive, PacketTransmit, REFUSE};
@@ -52,12 +53,22 @@ const DOMAIN: [Filter; 4] = [
     (RETURN_SUM, 0, 0, 0),
 ];
 
-/// The ends of all domains of an interface; before the program is attached nothing is marked.
-pub(super) fn ends(interface: &Interface, options: &Options) -> Result<Vec<End>, OpenError> {
+/// The ends of all domains of an interface, the one at `place` among those of `program`; before that is attached nothing
+/// is marked.
+pub(super) fn ends(
+    interface: &Interface,
+    options: &Options,
+    (place, program): (usize, &Program),
+) -> Result<Vec<End>, OpenError> {
     let name = &interface.name;
     let waiting = options.ring.saturating_mul(WAITING).min(i32::MAX as u32) as i32;
     let sockets = packet::Options { vlan: options.vlan, waiting, ..packet::Options::default() };
-    let open = |_| PacketReceive::of_protocols(name, &sockets, &[REFUSE], &PROTOCOLS);
+    let open = |domain| {
+        let mut receiver = PacketReceive::of_protocols(name, &sockets, &[REFUSE], &PROTOCOLS)?;
+        let told = receiver.promise(program.marked(place, domain)?);
+        told.map_err(|error| OpenError::of(name, "be told of marks", error))?;
+        Ok(receiver)
+    };
     let receivers = (0..options.domains).map(open).collect::<Result<Vec<_>, _>>()?;
     for protocol in 0..PROTOCOLS.len() {
         let members = receivers.iter().map(|receiver| receiver.socket(protocol));

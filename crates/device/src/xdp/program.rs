@@ -10,6 +10,7 @@ use aya::programs::{
     LinkOrder, ProgramError, SchedClassifier, TcAttachType, TestRun, TestRunOptions, TestRunResult, Xdp,
     XdpMode,
 };
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use super::Mode;
@@ -117,6 +118,11 @@ impl Program {
     /// The tables that it reads.
     pub fn tables(&self) -> Result<Tables, OpenError> {
         self.object.tables()
+    }
+
+    /// How many packets it has marked at the ingress of the interface at this place, for a domain: IPv4, IPv6.
+    pub fn marked(&self, place: usize, domain: u32) -> Result<[&'static AtomicU64; 2], OpenError> {
+        self.object.marked(place, domain)
     }
 
     /// Lets the program choose the socket for ring `ring`: of the first interface's queue × domains + domain,
