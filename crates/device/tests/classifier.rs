@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestRunner;
-use silk_device::xdp::{self, Tried};
+use silk_device::xdp::{self, Mode, Tried};
 use silk_path::Endpoint;
 use silk_path::classify::{
     Between, ClassRule, Domains, Filter, Found, Framed, Owned, Protocol, Store32, Store64, Tables, Verdict,
@@ -440,22 +440,38 @@ fn discarded(tables: &Tables, verdict: Verdict) -> Option<u64> {
 
 #[test]
 fn the_xdp_program_and_the_classifier_in_user_space_agree() {
-    agree(&["right"], 2600, 100);
+    agree(Mode::Best, &["right"], 2600, 100);
+}
+
+#[test]
+fn so_do_the_program_at_the_ingress_and_the_classifier() {
+    agree(Mode::Ingress, &["right"], 1300, 40);
+    agree(Mode::Ingress, &["right", "left"], 650, 20);
 }
 
 #[test]
 fn so_they_do_over_several_interfaces_each_with_a_vlan_of_its_own() {
-    agree(&["right", "left", "near", "far"], 1300, 40);
+    agree(Mode::Best, &["right", "left", "near", "far"], 1300, 40);
+}
+
+/// Whether the kernel runs a program on this frame as on a socket buffer: not where the network's header is cut short.
+fn is_tried(frame: &[u8]) -> bool {
+    let header = match frame.get(12..14) {
+        Some([0x08, 0x00]) => 20,
+        Some([0x86, 0xdd]) => 40,
+        _ => 1,
+    };
+    frame.len() >= 14 + header
 }
 
 /// Asks both about as many frames over these interfaces, until of each kind of answer so many were given.
-fn agree(interfaces: &'static [&'static str], cases: u32, least: u32) {
+fn agree(mode: Mode, interfaces: &'static [&'static str], cases: u32, least: u32) {
     if !rig::root_of_the_machine() {
         return;
     }
     rig::with_veth(move || {
         rig::ip("link add near type veth peer name far");
-        let options = xdp::Options { domains: 8, ring: 64, buckets: 4, ..xdp::Options::default() };
+        let options = xdp::Options { mode, domains: 8, ring: 64, buckets: 4, ..xdp::Options::default() };
         let named: Vec<_> = interfaces.iter().map(|name| (*name, options.clone())).collect();
         let device = xdp::open_all(&named).unwrap();
         assert_eq!(device.further.len() + 1, interfaces.len());
@@ -483,6 +499,9 @@ fn agree(interfaces: &'static [&'static str], cases: u32, least: u32) {
                         aim(&mut frame, of_flow.map(|nth| nth.get(&setup.flows)));
                         let six = usize::from(frame[12] == 0x86);
                         tag(&mut frame, tagging, vlans[over]);
+                        if mode == Mode::Ingress && !is_tried(&frame) {
+                            continue;
+                        }
                         let expected = tables.classify_over(&frame, over as u8);
                         let kind = match expected {
                             Verdict::Path { .. } => 0,

@@ -65,26 +65,22 @@ static __always_inline __u32 verdict(struct settings *set, __u32 link, __u16 vid
 	return ipv4_verdict(set, word, payload, len, end, group, early);
 }
 
-/* The same for a whole frame, at interrupt time. */
-static __always_inline __u32 frame_verdict(struct settings *set, __u32 link, void *frame, __u32 len, void *end)
+/* What is behind Ethernet's header and a tag, its VLAN and type; 0: they are not all there. */
+static __always_inline void *payload_of(struct ethernet *eth, void *end, __u16 *vid, __u16 *type)
 {
-	struct ethernet *eth = frame;
 	struct tag *tag = (void *)(eth + 1);
-	void *payload = tag;
-	__u16 vid = 0, type;
 
+	*vid = 0;
 	if ((void *)tag > end)
-		return PASS;
-	type = eth->type;
-	if (type == bpf_htons(TAGGED)) {
-		if ((void *)(tag + 1) > end)
-			return PASS;
-		vid = bpf_ntohs(tag->tci) & VID;
-		type = tag->type;
-		payload = tag + 1;
-	}
-	return verdict(set, link, vid, type, eth->destination[0] & 1, payload, len - (payload - frame), end,
-		       1);
+		return 0;
+	*type = eth->type;
+	if (*type != bpf_htons(TAGGED))
+		return tag;
+	if ((void *)(tag + 1) > end)
+		return 0;
+	*vid = bpf_ntohs(tag->tci) & VID;
+	*type = tag->type;
+	return tag + 1;
 }
 
 static __always_inline void count(struct counts *of, __u32 word)
@@ -134,13 +130,15 @@ static __always_inline int finds_neighbours(struct ethernet *eth, void *end)
 	       icmp->icmp_type <= ND_LAST;
 }
 
-/* Whether a packet that no path owns is let in to Linux. Behind a tag all is where it was, but later: `eth` is
- * then where Ethernet's header would begin without it. */
+/* Whether a packet that no path owns is let in to Linux. */
 static __always_inline int is_left(struct ethernet *eth, void *end, __u32 link)
 {
 	__u32 zero = 0;
 	__u64 *all;
 
+	/* Behind a tag all is where it was, but later. */
+	if ((void *)(eth + 1) <= end && eth->type == bpf_htons(TAGGED))
+		eth = (void *)eth + sizeof(struct tag);
 	if (!is_let_in(finds_neighbours(eth, end) ? LIMIT_NEIGHBOURS(link) : LIMIT_LINUX(link)))
 		return 0;
 	all = bpf_map_lookup_elem(&passed, &zero);
@@ -169,10 +167,11 @@ static __always_inline struct counts *taken(__u32 word)
 SEC("xdp.frags")
 int classify(struct xdp_md *ctx)
 {
-	__u32 zero = 0, link = 0, word, domain, ring;
+	__u32 zero = 0, link = 0, word = PASS, domain, ring;
 	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
 	struct ethernet *eth = (void *)(long)ctx->data;
-	void *end = (void *)(long)ctx->data_end;
+	void *end = (void *)(long)ctx->data_end, *payload;
+	__u16 vid, type;
 	struct counts *of;
 	int action;
 
@@ -180,12 +179,12 @@ int classify(struct xdp_md *ctx)
 		return XDP_PASS;
 	if (links > 1)
 		link = link_of(ctx->ingress_ifindex);
-	word = frame_verdict(set, link, eth, bpf_xdp_get_buff_len(ctx), end);
-	if (word == PASS) {
-		if ((void *)(eth + 1) <= end && eth->type == bpf_htons(TAGGED))
-			eth = (void *)eth + sizeof(struct tag);
+	payload = payload_of(eth, end, &vid, &type);
+	if (payload)
+		word = verdict(set, link, vid, type, eth->destination[0] & 1, payload,
+			       bpf_xdp_get_buff_len(ctx) - (payload - (void *)eth), end, 1);
+	if (word == PASS)
 		return is_left(eth, end, link) ? XDP_PASS : XDP_DROP;
-	}
 	of = taken(word);
 	if (!of)
 		return XDP_DROP;

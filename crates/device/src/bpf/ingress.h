@@ -28,14 +28,6 @@ static __always_inline int is_plain_tcp(struct ethernet *eth, void *end)
 	       (void *)(six + 1) + sizeof(struct transport) <= end && six->next_header == IPPROTO_TCP;
 }
 
-/* Linux keeps tags apart: the VLAN of the one it took; none of ours for another protocol's, whatever it says. */
-static __always_inline __u16 vlan_of(struct __sk_buff *skb)
-{
-	if (!skb->vlan_present)
-		return 0;
-	return skb->vlan_proto == bpf_htons(TAGGED) ? skb->vlan_tci & VID : 0xffff;
-}
-
 /* How many packets were marked, by link, domain and whether they are IPv6: the receiver reads it to know
  * whether there is anything, without asking the kernel. */
 struct {
@@ -58,11 +50,11 @@ static __always_inline void count_marked(__u32 link, __u32 word, int six)
 SEC("classifier")
 int ingress(struct __sk_buff *skb)
 {
-	__u32 zero = 0, link = 0, word, head = HEAD;
-	int six;
+	__u32 zero = 0, link = 0, word = PASS, head = HEAD;
 	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
 	struct ethernet *eth = (void *)(long)skb->data;
-	void *end = (void *)(long)skb->data_end;
+	void *end = (void *)(long)skb->data_end, *payload;
+	__u16 vid, type;
 
 	if (!set)
 		return INGRESS_NEXT;
@@ -76,19 +68,21 @@ int ingress(struct __sk_buff *skb)
 		eth = (void *)(long)skb->data;
 		end = (void *)(long)skb->data_end;
 	}
-	if ((void *)(eth + 1) > end)
-		return INGRESS_NEXT;
-	six = eth->type == bpf_htons(ETH_P_IPV6);
-	word = verdict(set, link, vlan_of(skb), eth->type, eth->destination[0] & 1, eth + 1,
-		       skb->len - sizeof(*eth), end, 1);
+	payload = payload_of(eth, end, &vid, &type);
+	/* Linux keeps tags apart. One of another protocol is none of ours, whatever it says, nor is one of two. */
+	if (skb->vlan_present)
+		vid = skb->vlan_proto == bpf_htons(TAGGED) && payload == eth + 1 ? skb->vlan_tci & VID : 0xffff;
+	if (payload)
+		word = verdict(set, link, vid, type, eth->destination[0] & 1, payload,
+			       skb->len - (payload - (void *)eth), end, 1);
 	if (word == PASS)
 		return is_left(eth, end, link) ? INGRESS_NEXT : INGRESS_DROP;
 	if (!taken(word))
 		return INGRESS_DROP;
 	/* Or an interface of Linux's for that VLAN would have it. The receiver knows which it was. */
-	if (skb->vlan_present)
+	if (skb->vlan_present || payload != eth + 1)
 		bpf_skb_vlan_pop(skb);
-	count_marked(link, word, six);
+	count_marked(link, word, type == bpf_htons(ETH_P_IPV6));
 	skb->mark = word;
 	bpf_skb_change_type(skb, PACKET_OTHERHOST);
 	return INGRESS_PASS;
