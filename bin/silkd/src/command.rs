@@ -10,7 +10,7 @@ use crate::ports::Reserved;
 use crate::scout::Recipe;
 use silk_control::{Refusal, Reply, Report, SlotNumber};
 use silk_device::netlink::Standing;
-use silk_path::Endpoint;
+use silk_path::{Checksum, Endpoint};
 use silk_stream::mail::{Receiver, Sender, Undelivered, mail};
 use silk_stream::{Arena, Leased, RingPlace, wake};
 use std::net::{IpAddr, Ipv6Addr};
@@ -199,8 +199,8 @@ pub enum Command {
         bytes: Box<[u8]>,
         /// The device that it came over.
         device: u8,
-        /// Its transport checksum may be partial.
-        maybe_partial: bool,
+        /// What is known of its transport checksum.
+        checksum: Checksum,
     },
     /// What the network said of a datagram of a socket of this domain, heard in another.
     Reported(Box<Reported>),

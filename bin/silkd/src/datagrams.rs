@@ -8,6 +8,7 @@ use crate::scout::Recipe;
 use crate::socket_end::SocketEnd;
 use crate::sockets::Socket;
 use silk_device::Frame;
+use silk_executor::join::checksum_of;
 use silk_instant::Instant;
 use silk_path::classify::{Verdict, skip_extensions};
 use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, PathId, Wishes};
@@ -37,8 +38,8 @@ pub struct Sibling {
 
 impl Sibling {
     /// Passes a frame on, unless too many are on their way.
-    fn pass(&self, bytes: &[u8], device: u8, maybe_partial: bool) -> Result<(), DropReason> {
-        self.give(|| Command::Frame { bytes: bytes.into(), device, maybe_partial })
+    fn pass(&self, bytes: &[u8], device: u8, checksum: Checksum) -> Result<(), DropReason> {
+        self.give(|| Command::Frame { bytes: bytes.into(), device, checksum })
     }
 
     /// Gives an order of one domain to another, unless too many are on their way. Who obeys it
@@ -303,7 +304,7 @@ impl Engine {
         let (_, domain) = *self.homes.get(&port).ok_or(DropReason::UdpNoPort)?;
         let sibling =
             self.siblings.get(domain).filter(|_| domain != self.domain).ok_or(DropReason::NoPath)?;
-        sibling.pass(bytes, frame.device, frame.checksum == silk_device::Checksum::MaybePartial)
+        sibling.pass(bytes, frame.device, checksum_of(frame))
     }
 
     /// An answer to ARP or neighbour discovery arrives in one domain; another may have asked.
@@ -311,7 +312,7 @@ impl Engine {
         let bytes = self.core.device.bytes(frame);
         let Some(bytes) = bytes.get(frame.range()).filter(|bytes| is_answer(bytes)) else { return };
         for (_, sibling) in self.siblings.iter().enumerate().filter(|(domain, _)| *domain != self.domain) {
-            if let Err(reason) = sibling.pass(bytes, frame.device, false) {
+            if let Err(reason) = sibling.pass(bytes, frame.device, checksum_of(frame)) {
                 self.core.drops.count(reason);
             }
         }
@@ -325,7 +326,7 @@ impl Engine {
             _ => udp_port(bytes).and_then(|port| Some(self.homes.get(&port)?.1)),
         };
         let sibling = domain.filter(|domain| *domain != self.domain).and_then(|n| self.siblings.get(n));
-        match sibling.map(|sibling| sibling.pass(bytes, 0, false)) {
+        match sibling.map(|sibling| sibling.pass(bytes, 0, checksum)) {
             None => self.arrived(bytes, 0, checksum, now),
             Some(Err(reason)) => self.core.drops.count(reason),
             Some(Ok(())) => {}
@@ -333,9 +334,8 @@ impl Engine {
     }
 
     /// A frame that another domain has passed on.
-    pub fn passed_on(&mut self, mut bytes: Box<[u8]>, device: u8, maybe_partial: bool, now: Instant) {
+    pub fn passed_on(&mut self, mut bytes: Box<[u8]>, device: u8, checksum: Checksum, now: Instant) {
         self.has_come();
-        let checksum = if maybe_partial { Checksum::MaybePartial } else { Checksum::Unknown };
         self.arrived(&mut bytes, device, checksum, now);
         // Paths may have waited for what has just been learnt.
         self.answer_requests(now);

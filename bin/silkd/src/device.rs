@@ -72,10 +72,10 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
     let told = |error: netlink::NetlinkError| error.to_string();
     let mut kernel = netlink::Netlink::open().map_err(told)?;
     let mut ends = vec![std::mem::take(&mut opened.ends)];
-    let mut interfaces = vec![opened.interface.clone()];
+    let mut interfaces = vec![(opened.interface.clone(), opened.mode)];
     for further in &mut opened.further {
         ends.push(std::mem::take(&mut further.ends));
-        interfaces.push(further.interface.clone());
+        interfaces.push((further.interface.clone(), further.mode));
     }
     let words = opened.tables;
     let opened = Arc::new(Mutex::new(opened));
@@ -83,10 +83,10 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
     gate.set_openings(&settings.classes).map_err(|error| error.to_string())?;
     let (mut devices, mut standings, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
     let (mut vlans, mut receiving) = ([0; DEVICES], Receiving::default());
-    for (number, (device, interface)) in (0u32..).zip(settings.config.devices().zip(&interfaces)) {
+    for (number, (device, (interface, mode))) in (0u32..).zip(settings.config.devices().zip(&interfaces)) {
         gate.set_linux(number, device.linux_packets).map_err(|error| error.to_string())?;
         let vlan = device.vlan.unwrap_or(0);
-        let shared = shared(&mut kernel, interface, vlan)?;
+        let shared = shared(&mut kernel, (interface, *mode), vlan)?;
         standings.push(kernel.standing(shared.index).map_err(told)?);
         numbers.push(shared.index);
         let mtu = device.mtu.map_or(shared.mtu, u32::from).min(u32::from(u16::MAX)) as u16;
@@ -122,7 +122,7 @@ fn wish<'c>(settings: &Settings, device: &'c silk_config::Device) -> (&'c str, x
     (name, options)
 }
 
-/// Where the XDP program runs. On a veth a program in the driver takes the neighbour's segmentation offload, which
+/// Where packets are told apart. On a veth a program in the driver takes the neighbour's segmentation offload, which
 /// costs more than it saves there; but only with it has a veth a thread to receive by.
 fn mode(device: &silk_config::Device, name: &str) -> xdp::Mode {
     let is_veth = || {
@@ -133,7 +133,7 @@ fn mode(device: &silk_config::Device, name: &str) -> xdp::Mode {
         XdpMode::Native => xdp::Mode::Native,
         XdpMode::Generic => xdp::Mode::Generic,
         XdpMode::Ingress => xdp::Mode::Ingress,
-        XdpMode::Auto if device.napi == Napi::Inherit && is_veth() => xdp::Mode::Generic,
+        XdpMode::Auto if device.napi == Napi::Inherit && is_veth() => xdp::Mode::Linux,
         XdpMode::Auto => xdp::Mode::Best,
     }
 }
@@ -143,7 +143,7 @@ fn mode(device: &silk_config::Device, name: &str) -> xdp::Mode {
 /// (a program of traffic control, on a kernel without VLANs), which is the operator's to know.
 fn shared(
     kernel: &mut netlink::Netlink,
-    device: &netlink::Interface,
+    (device, mode): (&netlink::Interface, xdp::Mode),
     vlan: u16,
 ) -> Result<netlink::Interface, String> {
     if vlan == 0 {
@@ -159,7 +159,8 @@ fn shared(
         );
         device.clone()
     });
-    if let Some(why) = silk_device::vlan::kept_apart(kernel, device) {
+    let kept_apart = || silk_device::vlan::kept_apart(kernel, device);
+    if let Some(why) = (mode != xdp::Mode::Ingress).then(kept_apart).flatten() {
         eprintln!("silkd: packets of VLAN {vlan} will be Linux's: {why}");
     }
     Ok(found)

@@ -195,8 +195,8 @@ impl Executor {
                 engine.open_scout(socket, rings, &recipe, now);
                 drop(answer);
             }
-            Command::Frame { bytes, device, maybe_partial } => {
-                engine.passed_on(bytes, device, maybe_partial, now);
+            Command::Frame { bytes, device, checksum } => {
+                engine.passed_on(bytes, device, checksum, now);
             }
             Command::Reported(said) => {
                 engine.has_come();

@@ -16,13 +16,18 @@ pub fn random() -> u64 {
     OsRng.try_next_u64().unwrap_or(0x9e37_79b9_7f4a_7c15)
 }
 
-/// What waits in a queue for a frame.
-pub fn ticket_of(frame: Frame, arrival: Instant) -> Ticket {
-    let checksum = match frame.checksum {
+/// What paths are told of a frame's checksum.
+pub fn checksum_of(frame: Frame) -> Checksum {
+    match frame.checksum {
         silk_device::Checksum::Unknown => Checksum::Unknown,
         silk_device::Checksum::MaybePartial => Checksum::MaybePartial,
         silk_device::Checksum::Partial | silk_device::Checksum::Verified => Checksum::Verified,
-    };
+    }
+}
+
+/// What waits in a queue for a frame.
+pub fn ticket_of(frame: Frame, arrival: Instant) -> Ticket {
+    let checksum = checksum_of(frame);
     let Frame { index, device, offset, len, .. } = frame;
     Ticket { frame: index, offset, len, device, checksum, arrival }
 }

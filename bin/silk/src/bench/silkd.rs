@@ -151,8 +151,7 @@ fn config(setup: &Setup, stage: &Stage) -> String {
     let device = match (stage.rights, setup.reception) {
         (Rights::Root, Reception::Prompt) => threaded("prompt"),
         (Rights::Root, Reception::Batched) => threaded("batched"),
-        (Rights::Root, Reception::Steered) => "kind = \"xdp\"\nmode = \"generic\"".to_owned(),
-        (Rights::Root, Reception::Inherited) => "kind = \"xdp\"".to_owned(),
+        (Rights::Root, Reception::Steered | Reception::Inherited) => "kind = \"xdp\"".to_owned(),
         _ => format!("kind = \"packet\"\naddress = \"{SERVER}/24\""),
     };
     let extend = *experiment == Experiment::Extended;

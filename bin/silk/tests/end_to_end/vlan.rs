@@ -162,12 +162,22 @@ fn the_untagged_do_not_reach_it() {
 /// Where the tag is beside the frame XDP does not see it: Linux's TCP serves, and nothing is lost.
 #[test]
 fn tags_that_xdp_cannot_see_leave_packets_to_linux() {
-    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\nvlan = 100\n");
+    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\nmode = \"generic\"\nvlan = 100\n");
     let Some(silk) = start(false, &device) else { return };
     let _server = silk.serve("python3", &["-m", "http.server", "80", "--directory", "site"], 80);
     fetch_each(|| silk.on_peer("curl"), SERVER, 80);
     let snmp = silk.rig.server.run("nstat", ["-asz", "TcpPassiveOpens"]).unwrap();
     assert!(!snmp.contains(" 0 "), "{snmp}");
+}
+
+/// At the ingress of traffic control it is seen there too.
+#[test]
+fn tags_beside_the_frame_are_seen_at_the_ingress() {
+    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\nmode = \"ingress\"\nvlan = 100\n");
+    let Some(silk) = start(false, &device) else { return };
+    let _server = silk.serve("python3", &["-m", "http.server", "80", "--directory", "site"], 80);
+    fetch_each(|| silk.on_peer("curl"), SERVER, 80);
+    silk.linux_saw_nothing();
 }
 
 #[test]

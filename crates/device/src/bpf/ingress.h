@@ -47,8 +47,9 @@ static __always_inline void count_marked(__u32 link, __u32 word, int six)
 		__sync_fetch_and_add(of, 1);
 }
 
+/* By this name another daemon knows that the interface is taken. */
 SEC("classifier")
-int ingress(struct __sk_buff *skb)
+int silk_ingress(struct __sk_buff *skb)
 {
 	__u32 zero = 0, link = 0, word = PASS, head = HEAD;
 	struct settings *set = bpf_map_lookup_elem(&settings, &zero);

@@ -31,6 +31,8 @@ pub struct Interface {
     pub receive_queues: u32,
     /// The interface beneath it, or at a veth's other end, in the same network namespace.
     pub below: Option<u32>,
+    /// It is part of a bridge, a bond or the like, which has what arrives.
+    pub enslaved: bool,
     /// Which virtual LAN of the one beneath it is (IEEE 802.1Q); 0: it is none.
     pub vlan: u16,
 }
@@ -103,6 +105,7 @@ impl Interface {
             veth: false,
             receive_queues: 1,
             below: None,
+            enslaved: false,
             vlan: 0,
         };
         let mut elsewhere = false;
@@ -117,6 +120,7 @@ impl Interface {
                     interface.vlan = info.iter().find_map(vid).unwrap_or(0);
                 }
                 LinkAttribute::Link(index) => interface.below = Some(index),
+                LinkAttribute::Controller(index) => interface.enslaved = index != 0,
                 LinkAttribute::LinkNetNsId(_) => elsewhere = true,
                 _ => {}
             }

@@ -91,9 +91,11 @@ impl Limit {
 const MOST: u64 = 1 << 32;
 
 /// What a driver without XDP cannot do.
-pub(super) const NATIVE: &str = "attach an XDP program";
+const NATIVE: &str = "attach an XDP program";
+/// The program for the ingress.
+const AT_INGRESS: &str = "silk_ingress";
 /// What a Linux before 6.6 cannot do.
-pub(super) const INGRESS: &str = "attach a program at the ingress of traffic control";
+const INGRESS: &str = "attach a program at the ingress of traffic control";
 
 impl Program {
     /// Loads the program for `domains` domains and these interfaces with `rings` rings in all, with a flow table
@@ -137,7 +139,7 @@ impl Program {
     pub fn attach(&mut self, interface: &Interface, mode: Mode) -> Result<(), OpenError> {
         let name = &interface.name;
         if mode == Mode::Ingress {
-            return self.attach_at_ingress(name);
+            return self.attach_at_ingress(interface);
         }
         let flags = if mode == Mode::Generic { XdpMode::Skb } else { XdpMode::Driver };
         let program = classifier(&mut self.object.ebpf)?;
@@ -158,19 +160,30 @@ impl Program {
     }
 
     /// The same at the ingress of traffic control, before all who are there.
-    fn attach_at_ingress(&mut self, name: &str) -> Result<(), OpenError> {
+    fn attach_at_ingress(&mut self, Interface { name, enslaved, .. }: &Interface) -> Result<(), OpenError> {
+        if *enslaved {
+            // What is above takes packets before sockets of single protocols see them.
+            let what = "have its packets told apart at the ingress while it is part of another";
+            return Err(OpenError::Unsupported { name: name.clone(), what });
+        }
+        // The kernel would have both, and the second would find nothing.
+        let others =
+            SchedClassifier::query_tcx(name, TcAttachType::Ingress).map_or(Vec::new(), |(_, all)| all);
+        if others.iter().any(|other| other.name_as_str() == Some(AT_INGRESS)) {
+            return Err(OpenError::Taken { name: name.clone(), what: INGRESS });
+        }
         let program = at_ingress(&mut self.object.ebpf)?;
         let order = TcAttachOptions::TcxOrder(LinkOrder::first());
         let id =
             program.attach_with_options(name, TcAttachType::Ingress, order).map_err(|error| match error {
                 ProgramError::SyscallError(error) if error.io_error.raw_os_error() == Some(libc::EINVAL) => {
-                    OpenError::Unsupported { name: name.to_owned(), what: INGRESS }
+                    OpenError::Unsupported { name: name.clone(), what: INGRESS }
                 }
                 ProgramError::SyscallError(error) => OpenError::of(name, INGRESS, error.io_error),
                 other => refused(other),
             })?;
         let link = program.take_link(id).map_err(refused)?;
-        let unsupported = |_| OpenError::Unsupported { name: name.to_owned(), what: INGRESS };
+        let unsupported = |_| OpenError::Unsupported { name: name.clone(), what: INGRESS };
         self.links.push(FdLink::try_from(link).map_err(unsupported)?);
         Ok(())
     }
@@ -231,7 +244,7 @@ impl Program {
         let mut context = [0; 192];
         context[INTERFACE..INTERFACE + 4].copy_from_slice(&interface.to_ne_bytes());
         let mut after = [0; 192];
-        let program: &SchedClassifier = self.program("ingress")?.try_into().map_err(refused)?;
+        let program: &SchedClassifier = self.program(AT_INGRESS)?.try_into().map_err(refused)?;
         let options = TestRunOptions {
             data_in: Some(frame),
             ctx_in: Some(&context),
@@ -264,5 +277,5 @@ fn classifier(ebpf: &mut Ebpf) -> Result<&mut Xdp, OpenError> {
 }
 
 fn at_ingress(ebpf: &mut Ebpf) -> Result<&mut SchedClassifier, OpenError> {
-    ebpf.program_mut("ingress").ok_or_else(|| missing("ingress"))?.try_into().map_err(refused)
+    ebpf.program_mut(AT_INGRESS).ok_or_else(|| missing(AT_INGRESS))?.try_into().map_err(refused)
 }

@@ -174,6 +174,25 @@ fn what_a_path_does_not_want_never_reaches_its_ring() {
 }
 
 #[test]
+fn part_of_a_bridge_its_packets_are_told_apart_before_the_bridge_has_them() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    rig::with_veth(|| {
+        let open_in = |mode| xdp::open("right", &Options { mode, ..two_domains() });
+        let alone = open_in(Mode::Linux).unwrap();
+        assert_eq!(alone.mode, Mode::Ingress);
+        assert!(matches!(open_in(Mode::Ingress).err(), Some(OpenError::Taken { .. })));
+        drop(alone);
+        rig::ip("link add bridge type bridge");
+        rig::ip("link set right master bridge");
+        let error = open_in(Mode::Ingress).err().expect("the bridge has the packets");
+        assert!(matches!(error, OpenError::Unsupported { .. }), "{error}");
+        assert_eq!(open_in(Mode::Linux).unwrap().mode, Mode::Generic);
+    });
+}
+
+#[test]
 fn what_no_path_owns_is_linuxs_before_during_and_after() {
     if !rig::root_of_the_machine() {
         return;

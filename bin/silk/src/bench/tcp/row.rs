@@ -82,12 +82,12 @@ impl Row {
                 System::LinuxNapi,
                 System::Silk,
                 System::SilkWide,
-                System::SilkGeneric,
-                System::SilkGenericWide,
+                System::SilkSteered,
+                System::SilkSteeredWide,
             ],
-            Self::PingPong => &[System::Linux, System::Silk, System::SilkPreferred, System::SilkGeneric],
+            Self::PingPong => &[System::Linux, System::Silk, System::SilkPreferred, System::SilkSteered],
             Self::SynFlood => &[System::Linux, System::SilkPreferred, System::SilkNoCookies],
-            Self::Datagrams => &[System::Linux, System::LinuxNapi, System::Silk, System::SilkGeneric],
+            Self::Datagrams => &[System::Linux, System::LinuxNapi, System::Silk, System::SilkSteered],
             Self::Many => &[System::Linux, System::Silk, System::InProcess],
         }
     }

@@ -23,11 +23,11 @@ pub enum System {
     Silk,
     /// The same with the largest rings there are, which is about what Linux lets a connection have.
     SilkWide,
-    /// silk where Linux receives (`mode = "generic"`), so that large messages arrive whole; steered by RPS.
+    /// silk where Linux receives, as on a veth by itself, so that large messages arrive whole; steered by RPS.
     /// A receive ring that holds several of them.
-    SilkGeneric,
+    SilkSteered,
     /// The same with the largest rings.
-    SilkGenericWide,
+    SilkSteeredWide,
     /// silk with extended paths; the client is a preferred one, and others may open only so many connections.
     SilkPreferred,
     /// Without that limit and without SYN cookies.
@@ -59,8 +59,8 @@ impl System {
             Self::LinuxNapi => "linux-napi",
             Self::Silk => "silk",
             Self::SilkWide => "silk-wide",
-            Self::SilkGeneric => "silk-generic",
-            Self::SilkGenericWide => "silk-generic-wide",
+            Self::SilkSteered => "silk-steered",
+            Self::SilkSteeredWide => "silk-steered-wide",
             Self::SilkPreferred => "silk-preferred",
             Self::SilkNoCookies => "silk-no-cookies",
             Self::InProcess => "silk-in-process",
@@ -83,8 +83,8 @@ impl System {
             Self::LinuxNapi => napi::receive_in_thread(stage)?,
             Self::Silk
             | Self::SilkWide
-            | Self::SilkGeneric
-            | Self::SilkGenericWide
+            | Self::SilkSteered
+            | Self::SilkSteeredWide
             | Self::SilkPreferred
             | Self::SilkNoCookies => {
                 serving.add(silkd::start(stage, &self.setup(cable))?);
@@ -98,12 +98,12 @@ impl System {
         let own = match self {
             Self::SilkPreferred => FEW,
             Self::SilkNoCookies => "[tcp]\nsyn_cookies = false\n",
-            Self::SilkWide | Self::SilkGenericWide => LARGE,
-            Self::SilkGeneric => SEVERAL,
+            Self::SilkWide | Self::SilkSteeredWide => LARGE,
+            Self::SilkSteered => SEVERAL,
             _ => "",
         };
-        let generic = matches!(self, Self::SilkGeneric | Self::SilkGenericWide);
-        let reception = if generic { Reception::Steered } else { Reception::Prompt };
+        let steered = matches!(self, Self::SilkSteered | Self::SilkSteeredWide);
+        let reception = if steered { Reception::Steered } else { Reception::Prompt };
         let usual = Setup { reception, ..Setup::usual(experiment) };
         match cable {
             Cable::Veth => Setup { more: own.to_owned(), ..usual },
