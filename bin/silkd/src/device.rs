@@ -133,7 +133,7 @@ fn mode(device: &silk_config::Device, name: &str) -> xdp::Mode {
         XdpMode::Native => xdp::Mode::Native,
         XdpMode::Generic => xdp::Mode::Generic,
         XdpMode::Ingress => xdp::Mode::Ingress,
-        XdpMode::Auto if device.napi == Napi::Inherit && is_veth() => xdp::Mode::Linux,
+        XdpMode::Auto if device.napi == Napi::Inherit && is_veth() => xdp::Mode::Generic,
         XdpMode::Auto => xdp::Mode::Best,
     }
 }

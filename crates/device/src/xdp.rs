@@ -35,7 +35,7 @@ use crate::packet::{PacketTransmit, Sending};
 use crate::sys::{Arena, Readiness};
 use crate::tables::Tables;
 use crate::{Checksum, End, OpenError};
-use program::Program;
+use program::{NATIVE, Program};
 use receive::{Parts, Queue, XdpReceive};
 use sockets::Plan;
 
@@ -80,11 +80,9 @@ pub struct Options {
 /// Where packets are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// In the driver where it can, else as `Linux`.
+    /// In the driver where it can, else as `Generic`.
     #[default]
     Best,
-    /// As `Ingress` where that can be, else as `Generic`.
-    Linux,
     /// In the driver, before Linux makes anything of a packet.
     Native,
     /// In Linux's receive path: works everywhere, saves little for small packets. Large TCP
@@ -121,7 +119,7 @@ pub struct Device {
     pub tables: Tables,
     /// The interface as it was found.
     pub interface: Interface,
-    /// Where its packets are told apart; neither [`Mode::Best`] nor [`Mode::Linux`].
+    /// Where its packets are told apart; never [`Mode::Best`].
     pub mode: Mode,
     /// The interfaces after the first, where it was opened on several.
     pub further: Vec<Further>,
@@ -235,24 +233,23 @@ pub fn open_all(named: &[(&str, Options)]) -> Result<Device, OpenError> {
         if links.iter().any(|link: &Link| link.interface.index == interface.index) {
             return Err(OpenError::Options("an interface is served once"));
         }
-        let mode = match options.mode {
-            Mode::Best => Mode::Native,
-            Mode::Linux => Mode::Ingress,
-            chosen => chosen,
-        };
+        let mode = if options.mode == Mode::Best { Mode::Native } else { options.mode };
         let options = Options { domains: first.domains, buckets: first.buckets, ..options.clone() };
         links.push(Link { queues: options.served(&interface), interface, options, mode });
     }
     loop {
         match open_in(&links) {
-            Err(OpenError::Unsupported { name, what }) => {
-                // Elsewhere, where that was left open.
-                let next = links.iter_mut().find_map(|link| {
-                    let next = link.next().filter(|_| link.interface.name == name)?;
-                    Some((link, next))
-                });
-                let Some((link, next)) = next else { return Err(OpenError::Unsupported { name, what }) };
-                link.mode = next;
+            Err(OpenError::Unsupported { name, what: NATIVE }) => {
+                // In Linux's receive path, where the driver cannot and that was left open.
+                let best = |link: &&mut Link| {
+                    link.interface.name == name
+                        && link.options.mode == Mode::Best
+                        && link.mode == Mode::Native
+                };
+                let Some(link) = links.iter_mut().find(best) else {
+                    return Err(OpenError::Unsupported { name, what: NATIVE });
+                };
+                link.mode = Mode::Generic;
             }
             opened => return opened,
         }
@@ -270,15 +267,6 @@ struct Link {
 }
 
 impl Link {
-    /// Where packets may be told apart when they cannot be where they were to be.
-    fn next(&self) -> Option<Mode> {
-        match (self.options.mode, self.mode) {
-            (Mode::Best, Mode::Native) => Some(Mode::Ingress),
-            (Mode::Best | Mode::Linux, Mode::Ingress) => Some(Mode::Generic),
-            _ => None,
-        }
-    }
-
     /// Rings that it needs: one for each domain on each queue, numbered from queue 0 on.
     fn rings(&self) -> u32 {
         if self.mode == Mode::Ingress {

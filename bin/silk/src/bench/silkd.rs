@@ -82,8 +82,10 @@ pub enum Reception {
     Prompt,
     /// The same, but the thread interrupts nothing.
     Batched,
-    /// In Linux's receive path, steered to the server's CPU (RPS) as Linux's own packets are.
+    /// By XDP in Linux's receive path, steered to the server's CPU (RPS) as Linux's own packets are.
     Steered,
+    /// The same at the ingress of traffic control.
+    Marked,
 }
 
 /// How the daemon is set up where an experiment has reasons of its own.
@@ -151,7 +153,9 @@ fn config(setup: &Setup, stage: &Stage) -> String {
     let device = match (stage.rights, setup.reception) {
         (Rights::Root, Reception::Prompt) => threaded("prompt"),
         (Rights::Root, Reception::Batched) => threaded("batched"),
-        (Rights::Root, Reception::Steered | Reception::Inherited) => "kind = \"xdp\"".to_owned(),
+        (Rights::Root, Reception::Steered) => "kind = \"xdp\"\nmode = \"generic\"".to_owned(),
+        (Rights::Root, Reception::Marked) => "kind = \"xdp\"\nmode = \"ingress\"".to_owned(),
+        (Rights::Root, Reception::Inherited) => "kind = \"xdp\"".to_owned(),
         _ => format!("kind = \"packet\"\naddress = \"{SERVER}/24\""),
     };
     let extend = *experiment == Experiment::Extended;

@@ -91,7 +91,7 @@ impl Limit {
 const MOST: u64 = 1 << 32;
 
 /// What a driver without XDP cannot do.
-const NATIVE: &str = "attach an XDP program";
+pub(super) const NATIVE: &str = "attach an XDP program";
 /// The program for the ingress.
 const AT_INGRESS: &str = "silk_ingress";
 /// What a Linux before 6.6 cannot do.

@@ -174,13 +174,13 @@ fn what_a_path_does_not_want_never_reaches_its_ring() {
 }
 
 #[test]
-fn part_of_a_bridge_its_packets_are_told_apart_before_the_bridge_has_them() {
+fn an_ingress_that_another_daemon_or_a_bridge_has_is_refused() {
     if !rig::root_of_the_machine() {
         return;
     }
     rig::with_veth(|| {
         let open_in = |mode| xdp::open("right", &Options { mode, ..two_domains() });
-        let alone = open_in(Mode::Linux).unwrap();
+        let alone = open_in(Mode::Ingress).unwrap();
         assert_eq!(alone.mode, Mode::Ingress);
         assert!(matches!(open_in(Mode::Ingress).err(), Some(OpenError::Taken { .. })));
         drop(alone);
@@ -188,7 +188,7 @@ fn part_of_a_bridge_its_packets_are_told_apart_before_the_bridge_has_them() {
         rig::ip("link set right master bridge");
         let error = open_in(Mode::Ingress).err().expect("the bridge has the packets");
         assert!(matches!(error, OpenError::Unsupported { .. }), "{error}");
-        assert_eq!(open_in(Mode::Linux).unwrap().mode, Mode::Generic);
+        assert_eq!(open_in(Mode::Generic).unwrap().mode, Mode::Generic);
     });
 }
 

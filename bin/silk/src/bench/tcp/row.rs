@@ -86,7 +86,9 @@ impl Row {
                 System::SilkSteeredWide,
             ],
             Self::PingPong => &[System::Linux, System::Silk, System::SilkPreferred, System::SilkSteered],
-            Self::SynFlood => &[System::Linux, System::SilkPreferred, System::SilkNoCookies],
+            Self::SynFlood => {
+                &[System::Linux, System::SilkPreferred, System::SilkSteeredPreferred, System::SilkNoCookies]
+            }
             Self::Datagrams => &[System::Linux, System::LinuxNapi, System::Silk, System::SilkSteered],
             Self::Many => &[System::Linux, System::Silk, System::InProcess],
         }

@@ -23,14 +23,16 @@ pub enum System {
     Silk,
     /// The same with the largest rings there are, which is about what Linux lets a connection have.
     SilkWide,
-    /// silk where Linux receives, as on a veth by itself, so that large messages arrive whole; steered by RPS.
+    /// silk at the ingress of traffic control (`mode = "ingress"`), so that large messages arrive whole; steered by RPS.
     /// A receive ring that holds several of them.
     SilkSteered,
     /// The same with the largest rings.
     SilkSteeredWide,
     /// silk with extended paths; the client is a preferred one, and others may open only so many connections.
     SilkPreferred,
-    /// Without that limit and without SYN cookies.
+    /// The same, received as [`Self::SilkSteered`] does.
+    SilkSteeredPreferred,
+    /// [`Self::SilkPreferred`] without that limit and without SYN cookies.
     SilkNoCookies,
     /// silk's modules in this process, without devices and programs.
     InProcess,
@@ -62,6 +64,7 @@ impl System {
             Self::SilkSteered => "silk-steered",
             Self::SilkSteeredWide => "silk-steered-wide",
             Self::SilkPreferred => "silk-preferred",
+            Self::SilkSteeredPreferred => "silk-steered-preferred",
             Self::SilkNoCookies => "silk-no-cookies",
             Self::InProcess => "silk-in-process",
         }
@@ -69,7 +72,7 @@ impl System {
 
     /// Whether its clients come from the preferred address.
     pub fn is_preferred(self) -> bool {
-        matches!(self, Self::SilkPreferred | Self::SilkNoCookies)
+        matches!(self, Self::SilkPreferred | Self::SilkSteeredPreferred | Self::SilkNoCookies)
     }
 
     /// Prepares the hosts, and starts the daemon where there is one.
@@ -86,6 +89,7 @@ impl System {
             | Self::SilkSteered
             | Self::SilkSteeredWide
             | Self::SilkPreferred
+            | Self::SilkSteeredPreferred
             | Self::SilkNoCookies => {
                 serving.add(silkd::start(stage, &self.setup(cable))?);
             }
@@ -96,14 +100,14 @@ impl System {
     fn setup(self, cable: Cable) -> Setup {
         let experiment = if self.is_preferred() { Experiment::Extended } else { Experiment::Equal };
         let own = match self {
-            Self::SilkPreferred => FEW,
+            Self::SilkPreferred | Self::SilkSteeredPreferred => FEW,
             Self::SilkNoCookies => "[tcp]\nsyn_cookies = false\n",
             Self::SilkWide | Self::SilkSteeredWide => LARGE,
             Self::SilkSteered => SEVERAL,
             _ => "",
         };
-        let steered = matches!(self, Self::SilkSteered | Self::SilkSteeredWide);
-        let reception = if steered { Reception::Steered } else { Reception::Prompt };
+        let steered = matches!(self, Self::SilkSteered | Self::SilkSteeredWide | Self::SilkSteeredPreferred);
+        let reception = if steered { Reception::Marked } else { Reception::Prompt };
         let usual = Setup { reception, ..Setup::usual(experiment) };
         match cable {
             Cable::Veth => Setup { more: own.to_owned(), ..usual },
