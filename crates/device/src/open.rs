@@ -73,7 +73,10 @@ impl fmt::Display for OpenError {
                 write!(f, "cannot {what} on `{name}`: another program has it; stop that one first")
             }
             Self::Unsupported { name, what } => {
-                write!(f, "`{name}` cannot {what}: use the device kind `packet` there")
+                write!(
+                    f,
+                    "`{name}` cannot {what}: try `mode = \"generic\"`, or the device kind `packet`, there"
+                )
             }
             Self::Program(why) => write!(f, "the kernel refused the classifier program: {why}"),
             Self::Options(why) => f.write_str(why),
