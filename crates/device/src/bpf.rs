@@ -1,5 +1,5 @@
 //! The classifier's BPF object, `bpf/classifier.bpf.c`: loading it and reaching its maps. It
-//! holds three programs of one specification: `classify` for XDP, `ingress` for traffic control, and `steer`,
+//! holds three programs of one specification: `classify` for XDP, `silk_ingress` for traffic control, and `steer`,
 //! which only chooses among the queues of a packet socket or a tap. aya loads it, because it is Rust all the way
 //! down: no libelf and no libbpf in the daemon, one licence with ours.
 

@@ -3,6 +3,9 @@
 //! AF_XDP socket for each domain on each hardware queue, all sharing one UMEM. Everything
 //! that no path owns stays Linux's, which shares the interface and its addresses.
 //!
+//! Where [`Mode`] says so the same is decided at the ingress of traffic control instead, and what is silk's
+//! arrives by packet sockets (`ingress.rs`): no frames, no rings, and tags are seen wherever Linux keeps them.
+//!
 //! Sending is the `packet` device's: AF_PACKET with virtio-net headers, so that a large TCP
 //! message leaves as one.
 //!
@@ -179,7 +182,8 @@ impl Device {
         if mode == Mode::Ingress {
             return Ok(match self.program.run_at_ingress(frame, interface.index)? {
                 (TC_NEXT, _) => Tried::Pass,
-                (TC_DROP, _) => Tried::Discarded,
+                // What has no socket is dropped too, but with its mark.
+                (TC_DROP, 0) => Tried::Discarded,
                 (_, hint) => Tried::Taken { hint },
             });
         }

@@ -445,8 +445,8 @@ fn the_xdp_program_and_the_classifier_in_user_space_agree() {
 
 #[test]
 fn so_do_the_program_at_the_ingress_and_the_classifier() {
-    agree(Mode::Ingress, &["right"], 1300, 40);
-    agree(Mode::Ingress, &["right", "left"], 650, 20);
+    agree(Mode::Ingress, &["right"], 2600, 40);
+    agree(Mode::Ingress, &["right", "left"], 1300, 20);
 }
 
 #[test]

@@ -55,6 +55,7 @@ int silk_ingress(struct __sk_buff *skb)
 	struct settings *set = bpf_map_lookup_elem(&settings, &zero);
 	struct ethernet *eth = (void *)(long)skb->data;
 	void *end = (void *)(long)skb->data_end, *payload;
+	struct counts *of;
 	__u16 vid, type;
 
 	if (!set)
@@ -78,13 +79,19 @@ int silk_ingress(struct __sk_buff *skb)
 			       skb->len - (payload - (void *)eth), end, 1);
 	if (word == PASS)
 		return is_left(eth, end, link) ? INGRESS_NEXT : INGRESS_DROP;
-	if (!taken(word))
+	of = taken(word);
+	if (!of)
 		return INGRESS_DROP;
+	skb->mark = word;
+	/* A domain without sockets must not land in another's. */
+	if ((word >> DOMAIN_SHIFT & DOMAIN_MASK) >= domains) {
+		of->no_ring++;
+		return INGRESS_DROP;
+	}
 	/* Or an interface of Linux's for that VLAN would have it. The receiver knows which it was. */
 	if (skb->vlan_present || payload != eth + 1)
 		bpf_skb_vlan_pop(skb);
 	count_marked(link, word, type == bpf_htons(ETH_P_IPV6));
-	skb->mark = word;
 	bpf_skb_change_type(skb, PACKET_OTHERHOST);
 	return INGRESS_PASS;
 }

@@ -43,7 +43,7 @@ pub(crate) struct PacketReceive {
 /// A packet socket, and how many packets it was promised.
 struct Socket {
     fd: OwnedFd,
-    /// Somebody counts what will come to it, at the latest right after.
+    /// Counts what is sent to it, each before it comes; `None`: nobody does.
     promised: Option<&'static AtomicU64>,
     /// How many of those have come or are lost.
     settled: u64,
