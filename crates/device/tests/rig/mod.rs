@@ -19,14 +19,23 @@ use std::sync::{Mutex, PoisonError};
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Runs the test in a fresh network namespace, with the veth pair `left` and `right`, both up
-/// and without addresses. Without root it says that it does nothing.
+/// and without addresses; what is sent arrives. Without root it says that it does nothing.
 pub fn with_veth(test: impl FnOnce() + Send + 'static) {
     with_namespace(|| {
         ip("link add left type veth peer name right");
-        ip("link set left up");
-        ip("link set right up");
+        up();
         test();
     });
+}
+
+/// Brings both ends of the pair up.
+pub fn up() {
+    ip("link set left up");
+    ip("link set right up");
+    // Linux takes note of the carrier later, by a work of its own, and until then drops what is sent without a
+    // word (the discipline `noop`). It does it before it answers a question about the link (`rtnl_getlink`).
+    ip("link show left");
+    ip("link show right");
 }
 
 /// Runs the test in a fresh network namespace, when no other test of this program has one.

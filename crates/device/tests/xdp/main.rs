@@ -319,8 +319,7 @@ fn a_queue_that_is_not_served_loses_what_paths_own() {
 fn with_queues() {
     let queues = "numtxqueues 4 numrxqueues 4";
     rig::ip(&format!("link add left {queues} type veth peer name right {queues}"));
-    rig::ip("link set left up");
-    rig::ip("link set right up");
+    rig::up();
 }
 
 /// Sends packets of flows enough for every queue; Linux spreads them by hash.
