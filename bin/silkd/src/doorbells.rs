@@ -11,16 +11,19 @@ use std::sync::atomic::Ordering::SeqCst;
 
 impl Engine {
     /// Takes what a family has rung for to the paths.
-    pub fn take_doorbells(&mut self, now: Instant) {
+    pub fn take_doorbells(&mut self, now: Instant) -> bool {
+        let mut rang = false;
         let families: Vec<FamilyIndex> = self.families.keys().copied().collect();
         for index in families {
             let Some(family) = self.families.get(&index) else { continue };
             let arena = family.arena.clone();
             let Some(doorbell) = arena.doorbell(self.domain) else { continue };
             if doorbell.set.is_marked() {
+                rang = true;
                 doorbell.set.take(|slot| self.rung(SocketName { family: index, slot }, now));
             }
         }
+        rang
     }
 
     /// A socket has rung.

@@ -1,11 +1,14 @@
 //! A domain's thread (design §6): takes a batch from the ring, the doorbells, the orders and
 //! the timers; lets the policy choose activities; sends what they produced; sleeps only after
-//! announcing it and looking once more. It does not spin.
+//! announcing it and looking once more, and where more is likely to come at once not before it has waited for it
+//! (`anticipation.rs`).
 
+use crate::anticipation::{Anticipation, Idle};
 use crate::command::{Command, Event, FamilyIndex};
 use crate::engine::Engine;
 use crate::family_end::FamilyEnd;
 use crate::linux_share::{LinuxShare, Turn};
+use crate::ordinary::Ordinary;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
 use crate::sleep::Sleeper;
@@ -14,6 +17,7 @@ use silk_executor::{BATCH, clock};
 use silk_instant::Instant;
 use silk_stream::Arena;
 use silk_stream::mail::{Nothing, Receiver};
+use std::io;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::fence;
 use std::time::Duration;
@@ -32,6 +36,8 @@ pub struct Placement {
     pub scheduling: Scheduling,
     /// Linux's share, where the policy divides the processor.
     pub linux: Option<LinuxShare>,
+    /// It may stay awake for what comes soon.
+    pub anticipates: bool,
 }
 
 /// The executor.
@@ -42,13 +48,15 @@ pub struct Executor {
     domain: usize,
     /// The threads that bring it packets.
     receiving: Receiving,
+    anticipation: Anticipation,
 }
 
 impl Executor {
     /// An executor that sleeps by `sleeper`, which its device's ring and what programs and the
     /// control thread write wake. `receiving` are the threads that bring it packets.
     pub fn new(engine: Engine, orders: Receiver<Command>, sleeper: Sleeper, receiving: Receiving) -> Self {
-        Self { domain: engine.domain, engine, orders, sleeper, receiving }
+        let anticipation = Anticipation::new();
+        Self { domain: engine.domain, engine, orders, sleeper, receiving, anticipation }
     }
 
     /// Runs until it is told to stop.
@@ -57,6 +65,9 @@ impl Executor {
         let ordinary = !matches!(placement.scheduling, Scheduling::Fifo(_));
         let gives_way = ordinary && self.receiving.needs_turns();
         let budget = if gives_way { SHORT_BUDGET } else { BUDGET };
+        // Who has the receive threads' priority lets them run by giving way; whose priority is another cannot.
+        let beside = placement.anticipates && self.receiving.run_beside(placement.scheduling);
+        let beside = beside.then(Ordinary::start).and_then(|started| started.map_err(no_ordinary).ok());
         let mut linux = placement.linux;
         loop {
             let now = clock::now();
@@ -66,11 +77,14 @@ impl Executor {
             if frames > 0 && !ordinary {
                 self.receiving.want_prompt();
             }
-            self.engine.take_doorbells(now);
+            let rang = self.engine.take_doorbells(now);
             if !self.take_orders() {
                 return;
             }
-            self.engine.run(budget);
+            let ran = self.engine.run(budget);
+            if frames > 0 || rang || ran > 0 {
+                self.anticipation.worked();
+            }
             self.engine.core.port.flush(now);
             self.engine.wake_programs();
             if gives_way {
@@ -80,11 +94,15 @@ impl Executor {
                 self.share(linux, placement.scheduling);
             }
             if frames < BATCH && self.engine.is_idle() {
+                if beside.as_ref().is_some_and(|ordinary| self.stays_awake(ordinary.ran())) {
+                    continue;
+                }
                 // Whoever wakes it must not find it behind everything else.
                 if linux.as_mut().is_some_and(|linux| linux.rest(clock::now())) {
                     let _ = priority::set(0, placement.scheduling);
                 }
                 let slept = self.sleep();
+                self.anticipation.slept(slept);
                 linux.iter_mut().for_each(|linux| linux.slept(slept));
             }
         }
@@ -106,6 +124,16 @@ impl Executor {
             Turn::Linux => priority::set(0, Scheduling::Idle),
             Turn::Paths => priority::set(0, usual),
         };
+    }
+
+    /// Whether it has waited a little instead of going to sleep.
+    fn stays_awake(&mut self, ordinary: Instant) -> bool {
+        match self.anticipation.idle(clock::now(), ordinary) {
+            Idle::Look => std::thread::yield_now(),
+            Idle::Nap(time) => std::thread::sleep(time),
+            Idle::Sleep => return false,
+        }
+        true
     }
 
     /// Announces the sleep, looks once more, and sleeps if there is still nothing. For how long.
@@ -220,6 +248,12 @@ impl Executor {
             Command::Stop => {}
         }
     }
+}
+
+fn no_ordinary(error: io::Error) {
+    eprintln!(
+        "silkd: an executor does not anticipate, since it cannot see whether ordinary programs run: {error}"
+    );
 }
 
 /// Until the first sleep nobody needs to ring.

@@ -5,6 +5,7 @@
 mod acceptance;
 mod accounts;
 mod answer;
+mod anticipation;
 mod attaching;
 mod classes;
 mod closing;
@@ -30,6 +31,7 @@ mod moving;
 mod naming;
 mod neighbours;
 mod opening;
+mod ordinary;
 mod port;
 mod ports;
 mod prioritise;

@@ -7,15 +7,16 @@
 //! * **Batched** while no such class has been served for [`QUIET`], or always where that is
 //!   configured: ordinary work is not interrupted, and what has come together is received
 //!   together, whenever an ordinary thread sleeps.
-//! * **Yielding** while they use much of a CPU, and nearly all they receive is for lower classes
-//!   ([`FLOODED`]): one of these floods us. They interrupt ordinary work still, but nobody who
-//!   has a priority, and what they use does not count towards the limit at which Linux stops
-//!   all real-time threads. What the XDP program does not let in (`strangers.rs`) costs too little for that,
-//!   and a receive thread that yields loses more of what it should have received.
+//! * **Yielding** where batched is configured, while they use much of a CPU, and nearly all they receive is for lower
+//!   classes ([`FLOODED`]): one of these floods us. They interrupt ordinary work then, or packets would be lost while
+//!   it has its slice, but nobody who has a priority. Prompt threads stay as they are: what they have the priority of
+//!   lets them run often enough (`anticipation.rs`), and a thread that yields loses more of what it should
+//!   have received.
 //!
 //! Why, and what each costs: `docs/design/fifo-executors.md`.
 
 use crate::cpu_time::CpuTime;
+use crate::priority::Scheduling;
 use silk_config::Receive;
 use silk_device::napi::{NapiError, Schedule, Thread};
 use silk_device::xdp::{Counts, Device};
@@ -169,6 +170,16 @@ impl Receiving {
         self.0.iter().any(batched)
     }
 
+    /// Whether some of them run at this real-time priority while that is served: whoever has it and looks for what
+    /// they bring, again and again, need only let them run in between.
+    pub fn run_beside(&self, scheduling: Scheduling) -> bool {
+        let same = |shared: &Arc<Shared>| {
+            let priority = shared.priority.map(|priority| Scheduling::Fifo(priority.into()));
+            shared.serving == Manner::Prompt && priority == Some(scheduling)
+        };
+        self.0.iter().any(same)
+    }
+
     /// Lets them be as they were: the daemon ends.
     pub fn end(&self) {
         for (thread, _) in self.0.iter().flat_map(|shared| &shared.threads) {
@@ -188,6 +199,7 @@ impl Receiving {
 fn next(manner: Manner, quiet: Duration, load: Option<Load>, serving: Manner) -> Manner {
     match (manner, load) {
         _ if quiet >= QUIET => Manner::Batched,
+        _ if serving == Manner::Prompt => Manner::Prompt,
         (Manner::Yielding, Some(load)) if !load.is_above(FLOODED.1) => serving,
         (Manner::Yielding, _) => Manner::Yielding,
         (_, Some(load)) if load.is_above(FLOODED.0) => Manner::Yielding,
@@ -255,29 +267,29 @@ mod tests {
     #[test]
     fn without_a_call_for_a_second_ordinary_work_is_left_alone() {
         let almost = QUIET - Duration::from_nanos(1);
-        let next = |manner, quiet, load| next(manner, quiet, load, Prompt);
-        assert_eq!([Prompt, Yielding].map(|manner| next(manner, almost, None)), [Prompt, Yielding]);
         let flood = Some(Load { cpu: 90, lower: 99 });
-        assert_eq!([Prompt, Yielding, Batched].map(|manner| next(manner, QUIET, flood)), [Batched; 3]);
-        assert_eq!(next(Batched, Duration::ZERO, None), Prompt);
+        for serving in [Prompt, Batched] {
+            let next = |manner, quiet, load| next(manner, quiet, load, serving);
+            assert_eq!(next(serving, almost, None), serving);
+            assert_eq!([Prompt, Yielding, Batched].map(|manner| next(manner, QUIET, flood)), [Batched; 3]);
+            assert_eq!(next(Batched, Duration::ZERO, None), serving);
+        }
     }
 
     #[test]
-    fn a_flood_makes_it_yield_until_it_is_well_over() {
-        let next = |manner, load| next(manner, Duration::ZERO, load, Prompt);
-        let after = |manner, cpu, lower| next(manner, Some(Load { cpu, lower }));
-        assert_eq!([40, 41].map(|cpu| after(Prompt, cpu, 99)), [Prompt, Yielding]);
-        assert_eq!([26, 25].map(|cpu| after(Yielding, cpu, 99)), [Yielding, Prompt]);
-        assert_eq!(after(Prompt, 90, 50), Prompt, "half of it is for the highest class");
-        assert_eq!(next(Yielding, None), Yielding, "a window is not over");
+    fn a_flood_leaves_prompt_ones_as_they_are() {
+        let flood = Some(Load { cpu: 90, lower: 99 });
+        assert_eq!([Prompt, Batched].map(|manner| next(manner, Duration::ZERO, flood, Prompt)), [Prompt; 2]);
     }
 
     #[test]
-    fn where_it_is_configured_they_are_batched_but_for_floods() {
+    fn a_flood_makes_batched_ones_yield_until_it_is_well_over() {
         let next = |manner, load| next(manner, Duration::ZERO, load, Batched);
-        assert_eq!(next(Batched, None), Batched);
-        assert_eq!(next(Batched, Some(Load { cpu: 50, lower: 99 })), Yielding);
-        assert_eq!(next(Yielding, Some(Load { cpu: 10, lower: 99 })), Batched);
+        let after = |manner, cpu, lower| next(manner, Some(Load { cpu, lower }));
+        assert_eq!([40, 41].map(|cpu| after(Batched, cpu, 99)), [Batched, Yielding]);
+        assert_eq!([26, 25].map(|cpu| after(Yielding, cpu, 99)), [Yielding, Batched]);
+        assert_eq!(after(Batched, 90, 50), Batched, "half of it is for the highest class");
+        assert_eq!(next(Yielding, None), Yielding, "a window is not over");
     }
 
     #[test]

@@ -249,5 +249,7 @@ fn placement(settings: &Settings, domain: usize) -> Placement {
     let cpus = scheduler.cpus.iter().flatten().map(|cpu| usize::from(*cpu)).collect();
     let divides = matches!(scheduler.policy, Policy::Wfq | Policy::Bert);
     let linux = divides.then(|| LinuxShare::new(scheduler.linux_share, scheduler.quantum));
-    Placement { cpus, scheduling, linux }
+    // Programs below it would wait for an executor that waits, and Linux's share is measured by who sleeps.
+    let anticipates = scheduler.extend && linux.is_none();
+    Placement { cpus, scheduling, linux, anticipates }
 }

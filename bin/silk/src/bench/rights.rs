@@ -56,7 +56,7 @@ impl Rights {
                 System::LinuxNapi
                     | System::SilkPath
                     | System::SilkExtended
-                    | System::SilkPrompt
+                    | System::SilkSteered
                     | System::SilkBatched
             )
     }

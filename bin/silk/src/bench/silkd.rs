@@ -102,9 +102,9 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// What the web experiment uses: packets that come as Linux's own do.
+    /// What the experiments use.
     pub fn usual(experiment: Experiment) -> Self {
-        Self { experiment, interface: INTERFACE, reception: Reception::Steered, more: String::new() }
+        Self { experiment, interface: INTERFACE, reception: Reception::Prompt, more: String::new() }
     }
 }
 

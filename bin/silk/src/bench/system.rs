@@ -25,8 +25,8 @@ pub enum System {
     SilkPath,
     /// Extended paths (SILK §4.3)
     SilkExtended,
-    /// The same, received by a thread that interrupts ordinary work
-    SilkPrompt,
+    /// The same, with Linux's packet steering instead of a threaded NAPI
+    SilkSteered,
     /// The same, received by a thread that interrupts no ordinary work
     SilkBatched,
 }
@@ -40,7 +40,7 @@ impl System {
         Self::SilkEqual,
         Self::SilkPath,
         Self::SilkExtended,
-        Self::SilkPrompt,
+        Self::SilkSteered,
         Self::SilkBatched,
     ];
 
@@ -57,7 +57,7 @@ impl System {
             Self::SilkEqual => "silk-equal",
             Self::SilkPath => "silk-path",
             Self::SilkExtended => "silk-extended",
-            Self::SilkPrompt => "silk-prompt",
+            Self::SilkSteered => "silk-steered",
             Self::SilkBatched => "silk-batched",
         }
     }
@@ -92,8 +92,8 @@ impl System {
             }
             Self::SilkEqual => serving.on_paths(stage, &Setup::usual(Experiment::Equal))?,
             Self::SilkPath => serving.on_paths(stage, &Setup::usual(Experiment::Path))?,
-            Self::SilkExtended => serving.on_paths(stage, &extended(Reception::Steered))?,
-            Self::SilkPrompt => serving.on_paths(stage, &extended(Reception::Prompt))?,
+            Self::SilkExtended => serving.on_paths(stage, &Setup::usual(Experiment::Extended))?,
+            Self::SilkSteered => serving.on_paths(stage, &extended(Reception::Steered))?,
             Self::SilkBatched => serving.on_paths(stage, &extended(Reception::Batched))?,
         }
         if stage.serves(kb)? {

@@ -6,6 +6,7 @@
 //! that is missing each test says SKIPPED aloud.
 
 mod advertised;
+mod anticipation;
 mod apache;
 mod behaviour;
 mod bench;

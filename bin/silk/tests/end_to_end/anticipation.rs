@@ -1,0 +1,77 @@
+//! An executor that waits for a preferred client awake: where it does, and that others get their part beside it.
+
+use crate::apache::apache;
+use crate::files::site;
+use crate::host::{Silk, skipped, text};
+use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, SERVER};
+use std::fs;
+use std::time::Duration;
+
+/// A daemon on one CPU, whose receive thread is there too, with two classes and this in `[scheduler]`.
+fn daemon(scheduler: &str) -> Option<Silk> {
+    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\nnapi = \"threaded\"\nnapi_cpu = 0\n");
+    let classes = format!(
+        "[scheduler]\ncpus = [0]\n{scheduler}\n\n\
+         [[class]]\nname = \"preferred\"\npriority = 2\nsource = \"{PREFERRED}\"\n\n\
+         [[class]]\nname = \"standard\"\npriority = 0\ndefault = true\n"
+    );
+    Silk::start_with(&device, &classes)
+}
+
+/// Whether the daemon looks whether ordinary programs run, as it does where it anticipates.
+fn looks_at_ordinary_programs(silk: &mut Silk) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{}/task", silk.daemon().id())).unwrap();
+    let named = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+    tasks.flatten().any(|task| named(task).trim() == "silk-ordinary")
+}
+
+#[test]
+fn it_anticipates_where_programs_run_at_the_priority_of_their_paths() {
+    for (scheduler, anticipates) in
+        [("extend = true", true), ("extend = false", false), ("policy = \"wfq\"\nextend = true", false)]
+    {
+        let Some(mut silk) = daemon(scheduler) else { return };
+        assert_eq!(looks_at_ordinary_programs(&mut silk), anticipates, "{scheduler}");
+    }
+}
+
+#[test]
+fn a_preferred_client_without_a_pause_leaves_others_their_part() {
+    const ASKED: &str = "20000";
+    let Some(silk) = daemon("extend = true") else { return };
+    if silk.log("silkd").contains("cannot be scheduled") {
+        let _: Option<()> = skipped("no real-time priorities");
+        return;
+    }
+    site(&silk);
+    let server = apache(&silk, "prefork", "StartServers 8\nMaxRequestWorkers 32\nMaxSpareServers 32");
+    let url = format!("http://{SERVER}:80/1448");
+    let mut preferred = silk.on_peer("ab");
+    preferred.args(["-q", "-B", &PREFERRED.to_string(), "-n", ASKED, "-c", "1", &url]);
+    let mut preferred = silk.start_logged(&mut preferred, "preferred");
+    let mut answered = 0;
+    while preferred.ended().is_none() {
+        let mut ordinary = silk.on_peer("curl");
+        let from = CLIENT.to_string();
+        ordinary.args([
+            "-sf",
+            "--max-time",
+            "20",
+            "--interface",
+            &from,
+            "-o",
+            "/dev/null",
+            "-w",
+            "%{size_download}",
+        ]);
+        assert_eq!(text(ordinary.arg(&url)), "1448");
+        answered += 1;
+    }
+    let report = silk.log("preferred");
+    let count = |name: &str| report.lines().find(|line| line.starts_with(name))?.split_whitespace().last();
+    assert_eq!(count("Complete requests:"), Some(ASKED), "{report}");
+    assert_eq!(count("Failed requests:"), Some("0"), "{report}");
+    assert!(answered > 0, "nobody asked beside it");
+    server.stop(Duration::from_secs(5));
+    silk.linux_saw_nothing();
+}
