@@ -3,12 +3,11 @@
 //! announcing it and looking once more, and where more is likely to come at once not before it has waited for it
 //! (`anticipation.rs`).
 
-use crate::anticipation::{Anticipation, Idle};
+use crate::anticipation::Anticipation;
 use crate::command::{Command, Event, FamilyIndex};
 use crate::engine::Engine;
 use crate::family_end::FamilyEnd;
 use crate::linux_share::{LinuxShare, Turn};
-use crate::ordinary::Ordinary;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
 use crate::sleep::Sleeper;
@@ -17,7 +16,6 @@ use silk_executor::{BATCH, clock};
 use silk_instant::Instant;
 use silk_stream::Arena;
 use silk_stream::mail::{Nothing, Receiver};
-use std::io;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::fence;
 use std::time::Duration;
@@ -55,7 +53,7 @@ impl Executor {
     /// An executor that sleeps by `sleeper`, which its device's ring and what programs and the
     /// control thread write wake. `receiving` are the threads that bring it packets.
     pub fn new(engine: Engine, orders: Receiver<Command>, sleeper: Sleeper, receiving: Receiving) -> Self {
-        let anticipation = Anticipation::new();
+        let anticipation = Anticipation::default();
         Self { domain: engine.domain, engine, orders, sleeper, receiving, anticipation }
     }
 
@@ -66,8 +64,7 @@ impl Executor {
         let gives_way = ordinary && self.receiving.needs_turns();
         let budget = if gives_way { SHORT_BUDGET } else { BUDGET };
         // Who has the receive threads' priority lets them run by giving way; whose priority is another cannot.
-        let beside = placement.anticipates && self.receiving.run_beside(placement.scheduling);
-        let beside = beside.then(Ordinary::start).and_then(|started| started.map_err(no_ordinary).ok());
+        let anticipates = placement.anticipates && self.receiving.run_beside(placement.scheduling);
         let mut linux = placement.linux;
         loop {
             let now = clock::now();
@@ -94,7 +91,8 @@ impl Executor {
                 self.share(linux, placement.scheduling);
             }
             if frames < BATCH && self.engine.is_idle() {
-                if beside.as_ref().is_some_and(|ordinary| self.stays_awake(ordinary.ran())) {
+                if anticipates && self.anticipation.looks_on(clock::now()) {
+                    std::thread::yield_now();
                     continue;
                 }
                 // Whoever wakes it must not find it behind everything else.
@@ -124,16 +122,6 @@ impl Executor {
             Turn::Linux => priority::set(0, Scheduling::Idle),
             Turn::Paths => priority::set(0, usual),
         };
-    }
-
-    /// Whether it has waited a little instead of going to sleep.
-    fn stays_awake(&mut self, ordinary: Instant) -> bool {
-        match self.anticipation.idle(clock::now(), ordinary) {
-            Idle::Look => std::thread::yield_now(),
-            Idle::Nap(time) => std::thread::sleep(time),
-            Idle::Sleep => return false,
-        }
-        true
     }
 
     /// Announces the sleep, looks once more, and sleeps if there is still nothing. For how long.
@@ -248,12 +236,6 @@ impl Executor {
             Command::Stop => {}
         }
     }
-}
-
-fn no_ordinary(error: io::Error) {
-    eprintln!(
-        "silkd: an executor does not anticipate, since it cannot see whether ordinary programs run: {error}"
-    );
 }
 
 /// Until the first sleep nobody needs to ring.

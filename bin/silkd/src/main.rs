@@ -31,7 +31,6 @@ mod moving;
 mod naming;
 mod neighbours;
 mod opening;
-mod ordinary;
 mod port;
 mod ports;
 mod prioritise;

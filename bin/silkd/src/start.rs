@@ -253,3 +253,24 @@ fn placement(settings: &Settings, domain: usize) -> Placement {
     let anticipates = scheduler.extend && linux.is_none();
     Placement { cpus, scheduling, linux, anticipates }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    #[test]
+    fn who_anticipates_keeps_the_processor_from_nobody_it_needs() {
+        let anticipates = |scheduler: &str| {
+            let text = format!(
+                "[device]\ninterface = \"eth0\"\n[scheduler]\n{scheduler}\n[[class]]\nname = \"preferred\"\n\
+                 priority = 2\nsource = \"10.0.0.0/24\"\n[[class]]\nname = \"all\"\ndefault = true\n"
+            );
+            let config = Config::parse("test", &text).unwrap_or_else(|faults| panic!("{faults}"));
+            placement(&Settings::new(config, PathBuf::new()), 1).anticipates
+        };
+        assert!(anticipates("extend = true"));
+        assert!(!anticipates("extend = false"), "its programs are ordinary ones");
+        assert!(!anticipates("extend = true\npolicy = \"wfq\""), "Linux has its share while it sleeps");
+    }
+}

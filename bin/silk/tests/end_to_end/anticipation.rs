@@ -1,44 +1,26 @@
-//! An executor that waits for a preferred client awake: where it does, and that others get their part beside it.
+//! An executor that waits for a preferred client awake: others get their part beside it.
 
 use crate::apache::apache;
 use crate::files::site;
 use crate::host::{Silk, skipped, text};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, SERVER};
-use std::fs;
 use std::time::Duration;
 
-/// A daemon on one CPU, whose receive thread is there too, with two classes and this in `[scheduler]`.
-fn daemon(scheduler: &str) -> Option<Silk> {
+/// A daemon on one CPU, whose receive thread is there too, with two classes.
+fn daemon() -> Option<Silk> {
     let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\nnapi = \"threaded\"\nnapi_cpu = 0\n");
     let classes = format!(
-        "[scheduler]\ncpus = [0]\n{scheduler}\n\n\
+        "[scheduler]\ncpus = [0]\nextend = true\n\n\
          [[class]]\nname = \"preferred\"\npriority = 2\nsource = \"{PREFERRED}\"\n\n\
          [[class]]\nname = \"standard\"\npriority = 0\ndefault = true\n"
     );
     Silk::start_with(&device, &classes)
 }
 
-/// Whether the daemon looks whether ordinary programs run, as it does where it anticipates.
-fn looks_at_ordinary_programs(silk: &mut Silk) -> bool {
-    let tasks = fs::read_dir(format!("/proc/{}/task", silk.daemon().id())).unwrap();
-    let named = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-    tasks.flatten().any(|task| named(task).trim() == "silk-ordinary")
-}
-
-#[test]
-fn it_anticipates_where_programs_run_at_the_priority_of_their_paths() {
-    for (scheduler, anticipates) in
-        [("extend = true", true), ("extend = false", false), ("policy = \"wfq\"\nextend = true", false)]
-    {
-        let Some(mut silk) = daemon(scheduler) else { return };
-        assert_eq!(looks_at_ordinary_programs(&mut silk), anticipates, "{scheduler}");
-    }
-}
-
 #[test]
 fn a_preferred_client_without_a_pause_leaves_others_their_part() {
     const ASKED: &str = "20000";
-    let Some(silk) = daemon("extend = true") else { return };
+    let Some(silk) = daemon() else { return };
     if silk.log("silkd").contains("cannot be scheduled") {
         let _: Option<()> = skipped("no real-time priorities");
         return;
