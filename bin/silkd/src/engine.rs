@@ -240,6 +240,8 @@ impl Engine {
         // connection may have been made since it was classified.
         let current = match self.listeners.contains_key(&id.index) {
             true => {
+                // Those made in this run count, or one too many would be made and reset.
+                self.bring_accepted(now);
                 self.tell_fullness(id, now);
                 self.classify_again(frame).unwrap_or(id)
             }

@@ -266,15 +266,16 @@ impl Engine {
         holds.iter().rev().find(|hold| !self.is_full(hold)).or(holds.last()).cloned()
     }
 
-    /// Whether as many connections wait to be accepted as a listening socket's backlog allows.
+    /// Whether as many connections wait to be accepted as a listening socket's backlog allows, or its program's
+    /// arena has no room for one more.
     fn is_full(&self, hold: &ListenerHold) -> bool {
-        let listener =
-            self.families.get(&hold.name.family).and_then(|family| family.arena.listener(hold.listener));
-        let queue = listener.and_then(|listener| listener.queue.get(self.domain));
+        let Some(family) = self.families.get(&hold.name.family) else { return false };
+        let queue = family.arena.listener(hold.listener).and_then(|listener| listener.queue.get(self.domain));
         queue.is_some_and(|queue| queue.len() >= hold.backlog.load(SeqCst))
+            || !family.pool.has_room(self.rings.into())
     }
 
-    /// Tells a listen path when as many connections wait as may, and when there is room again:
+    /// Tells a listen path when there is no room for one more connection, and when there is again:
     /// meanwhile it takes neither SYNs nor last acknowledgements, and the peers try again, as
     /// with Linux. A connection that was made could only be reset.
     pub(crate) fn tell_fullness(&mut self, id: PathId, now: Instant) {

@@ -414,6 +414,28 @@ impl Pool {
         Some(RingPlace { place, size })
     }
 
+    /// Whether a slot and rings of these sizes can be taken, if nobody takes them before.
+    pub fn has_room(&self, sizes: [u32; 2]) -> bool {
+        let arena = &self.arena;
+        let slots = arena.next_slot.load(Ordering::Relaxed) + SLOT_BLOCK <= self.slots_end;
+        let mut chunks = self.chunks_end.saturating_sub(arena.next_chunk.load(Ordering::Relaxed)) / CHUNK;
+        let free = |size| self.rings.get(&size).map_or(0, |free| free.places.len());
+        let [one, other] = sizes;
+        // Of the same size the second needs one more.
+        let lacks = [free(one) == 0, free(other) <= usize::from(one == other)];
+        let mut chunk = self.chunk;
+        let mut carves = |size: u32| {
+            let (place, rest) = carved(chunk, size).or_else(|| {
+                chunks = chunks.checked_sub(1)?;
+                carved((0, CHUNK), size)
+            })?;
+            chunk = rest;
+            Some(place)
+        };
+        let rings = sizes.into_iter().zip(lacks).all(|(size, lacks)| !lacks || carves(size).is_some());
+        rings && (slots || !self.slots.is_empty())
+    }
+
     /// Gives a ring back; any domain's book may take any ring.
     pub fn return_ring(&mut self, ring: RingPlace) {
         self.arena.rings_in_use.fetch_sub(u64::from(ring.size), Ordering::Relaxed);
@@ -443,17 +465,23 @@ impl Pool {
     }
 
     fn carve(&mut self, size: u32) -> Option<u64> {
-        let (next, end) = self.chunk;
-        let aligned = next.next_multiple_of(u64::from(size).min(4096));
-        if aligned + u64::from(size) <= end {
-            self.chunk.0 = aligned + u64::from(size);
-            return Some(aligned);
-        }
-        let next = |chunk: u64| Some(chunk + CHUNK).filter(|end| *end <= self.chunks_end);
-        let chunk = self.arena.next_chunk.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
-        self.chunk = (chunk + u64::from(size), chunk + CHUNK);
-        Some(chunk)
+        let place = carved(self.chunk, size).or_else(|| {
+            let next = |chunk: u64| Some(chunk + CHUNK).filter(|end| *end <= self.chunks_end);
+            let chunk =
+                self.arena.next_chunk.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
+            carved((chunk, chunk + CHUNK), size)
+        });
+        let (place, rest) = place?;
+        self.chunk = rest;
+        Some(place)
     }
+}
+
+/// Where a ring of `size` bytes lies in a piece of the arena, and what is left of that; `None` when it is too large.
+fn carved((next, end): (u64, u64), size: u32) -> Option<(u64, (u64, u64))> {
+    let place = next.next_multiple_of(u64::from(size).min(4096));
+    let rest = place + u64::from(size);
+    (rest <= end).then_some((place, (rest, end)))
 }
 
 #[cfg(test)]
@@ -462,6 +490,40 @@ mod tests {
 
     fn arena() -> Arc<Arena> {
         Arena::create(Sizes { rings: 8 << 20, domains: 2, huge_pages: false }).unwrap()
+    }
+
+    #[test]
+    fn there_is_room_exactly_as_long_as_it_can_be_taken() {
+        for sizes in [[64 << 10, 512 << 10], [1 << 20, 1 << 20], [4 << 20, 4 << 20], [4 << 10, 4 << 20]] {
+            let mut pool = Pool::new(arena());
+            let mut taken = Vec::new();
+            let take = |pool: &mut Pool| {
+                let slot = pool.take_slot()?;
+                Some((slot, pool.take_ring(sizes[0])?, pool.take_ring(sizes[1])?))
+            };
+            while pool.has_room(sizes) {
+                taken.push(take(&mut pool).unwrap());
+            }
+            assert!(!taken.is_empty(), "{sizes:?}");
+            // One that goes makes room for one.
+            let (slot, one, other) = taken.pop().unwrap();
+            pool.return_slot(slot);
+            pool.return_ring(one);
+            pool.return_ring(other);
+            assert!(pool.has_room(sizes), "{sizes:?}");
+            assert!(take(&mut pool).is_some());
+            assert!(!pool.has_room(sizes), "{sizes:?}");
+            assert_eq!(take(&mut pool), None, "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn without_slots_there_is_no_room() {
+        let mut pool = Pool::new(arena());
+        while pool.take_slot().is_some() {}
+        assert!(!pool.has_room([4096, 4096]));
+        pool.return_slot(3);
+        assert!(pool.has_room([4096, 4096]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! From when on a socket is served, and what a listening one is told after it has begun to listen.
 
 use crate::host::{Silk, text, within};
-use silk_testkit::netns::{CLIENT, PREFERRED, SERVER};
+use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, SERVER};
 use std::time::Duration;
 
 #[test]
@@ -22,16 +22,15 @@ fn a_deferred_accept_waits_for_data_even_if_it_was_asked_for_late() {
     );
 }
 
-#[test]
-fn a_full_backlog_lets_peers_try_again_instead_of_resetting_them() {
-    let Some(silk) = Silk::start() else { return };
+/// More peers come to a server that does not accept yet than there is room for: all are served in the end.
+fn all_are_served_in_the_end(silk: &Silk, backlog: &str, peers: &str) {
     silk.write("late_accepting.py", include_str!("late_accepting.py"));
     silk.write("crowd.py", include_str!("crowd.py"));
     let mut server = silk.on_paths("python3");
-    let _server = silk.start_logged(server.args(["late_accepting.py", "12"]), "server");
+    let _server = silk.start_logged(server.args(["late_accepting.py", backlog, peers]), "server");
     assert!(within(Duration::from_secs(10), || silk.log("server").contains("listening")));
     let mut crowd = silk.on_peer("python3");
-    let mut crowd = silk.start_logged(crowd.args(["crowd.py", &SERVER.to_string(), "12"]), "crowd");
+    let mut crowd = silk.start_logged(crowd.args(["crowd.py", &SERVER.to_string(), peers]), "crowd");
     // Drops of the listening path show that it was full when the server begins to accept.
     let full = || silk.report().to_string().contains("accept queue full");
     assert!(within(Duration::from_secs(20), full), "{}", silk.report());
@@ -41,7 +40,21 @@ fn a_full_backlog_lets_peers_try_again_instead_of_resetting_them() {
         "{}",
         silk.log("crowd")
     );
-    assert_eq!(silk.log("crowd"), "12 of 12 were served\n");
+    assert_eq!(silk.log("crowd"), format!("{peers} of {peers} were served\n"));
+}
+
+#[test]
+fn a_full_backlog_lets_peers_try_again_instead_of_resetting_them() {
+    let Some(silk) = Silk::start() else { return };
+    all_are_served_in_the_end(&silk, "2", "12");
+}
+
+#[test]
+fn full_memory_does_so_too() {
+    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n");
+    let classes = "[memory]\narena = \"8M\"\n\n[[class]]\nname = \"all\"\ndefault = true\n";
+    let Some(silk) = Silk::start_with(&device, classes) else { return };
+    all_are_served_in_the_end(&silk, "100", "24");
 }
 
 /// Rounds of each kind, every one on a port of its own.
