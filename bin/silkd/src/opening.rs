@@ -215,7 +215,8 @@ impl Engine {
     /// A handshake has completed.
     fn accept(&mut self, top: ModuleId, attrs: Attrs, by: PathId, now: Instant) {
         let Some(hold) = self.next_listener(by) else { return };
-        // Without a path the peer tries again.
+        // Without a path (its class has as many as it may) the handshake is forgotten: what the peer sends next is
+        // answered with a reset.
         let _ = self.take_connection(top, attrs, &hold, now);
     }
 
