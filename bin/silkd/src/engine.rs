@@ -24,7 +24,7 @@ use silk_stream::mail::Sender;
 use silk_stream::status;
 use silk_tcp::Algorithm;
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -92,8 +92,8 @@ pub struct Engine {
     pub(crate) giving_back: GivingBack,
     /// The listening sockets by their listen path's index.
     pub(crate) listeners: BTreeMap<u32, Vec<Arc<ListenerHold>>>,
-    /// The listen paths that were told that as many connections wait as may.
-    pub(crate) fully_queued: BTreeSet<u32>,
+    /// Why the listen paths take no connection, as far as they were told.
+    pub(crate) full: BTreeMap<u32, DropReason>,
     /// Accepted connections to be brought to their programs once the run that made them ends.
     pub(crate) accepted: Vec<(SocketName, Arc<ListenerHold>)>,
     /// The way to the control thread.
@@ -144,7 +144,7 @@ impl Engine {
             sockets: Sockets::default(),
             giving_back: GivingBack::default(),
             listeners: BTreeMap::new(),
-            fully_queued: BTreeSet::new(),
+            full: BTreeMap::new(),
             accepted: Vec::new(),
             events: parts.events,
             control_event: parts.control_event,

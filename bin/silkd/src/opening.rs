@@ -159,7 +159,7 @@ impl Engine {
         }
         for index in left {
             self.listeners.remove(&index);
-            self.fully_queued.remove(&index);
+            self.full.remove(&index);
             self.host.forget(index);
             if let Some(id) = self.core.paths.at(index) {
                 self.destroy(id, now);
@@ -264,16 +264,18 @@ impl Engine {
         // Several share a port: they take turns, as far as they have room.
         holds.rotate_left(1);
         let holds = self.listeners.get(&by.index)?;
-        holds.iter().rev().find(|hold| !self.is_full(hold)).or(holds.last()).cloned()
+        holds.iter().rev().find(|hold| self.fullness(hold).is_none()).or(holds.last()).cloned()
     }
 
-    /// Whether as many connections wait to be accepted as a listening socket's backlog allows, or its program's
-    /// arena has no room for one more.
-    fn is_full(&self, hold: &ListenerHold) -> bool {
-        let Some(family) = self.families.get(&hold.name.family) else { return false };
-        let queue = family.arena.listener(hold.listener).and_then(|listener| listener.queue.get(self.domain));
-        queue.is_some_and(|queue| queue.len() >= hold.backlog.load(SeqCst))
-            || !family.pool.has_room(self.rings.into())
+    /// Why a listening socket's program can take no connection more: as many wait to be accepted as its backlog
+    /// allows, or its arena has no room for one.
+    fn fullness(&self, hold: &ListenerHold) -> Option<DropReason> {
+        let family = self.families.get(&hold.name.family)?;
+        let queue = family.arena.listener(hold.listener)?.queue.get(self.domain)?;
+        if queue.len() >= hold.backlog.load(SeqCst) {
+            return Some(DropReason::TcpAcceptQueue);
+        }
+        (!family.pool.has_room(self.rings.into())).then_some(DropReason::NoMemory)
     }
 
     /// Tells a listen path when there is no room for one more connection, and when there is again:
@@ -281,16 +283,17 @@ impl Engine {
     /// with Linux. A connection that was made could only be reset.
     pub(crate) fn tell_fullness(&mut self, id: PathId, now: Instant) {
         let holds = self.listeners.get(&id.index);
-        let full = holds.is_some_and(|holds| holds.iter().all(|hold| self.is_full(hold)));
-        if full == self.fully_queued.contains(&id.index) {
+        let reasons = holds.map(|holds| holds.iter().map(|hold| self.fullness(hold)));
+        // Of several sockets that share a port the first that has room takes it.
+        let full = reasons.and_then(|mut reasons| reasons.try_fold(None, |_, why| why.map(Some)).flatten());
+        if full == self.full.get(&id.index).copied() {
             return;
         }
-        if full {
-            self.fully_queued.insert(id.index);
-        } else {
-            self.fully_queued.remove(&id.index);
+        match full {
+            Some(why) => _ = self.full.insert(id.index, why),
+            None => _ = self.full.remove(&id.index),
         }
-        self.core.paths.bell(id, now, &mut self.core.port, Bell::AcceptFull(full));
+        self.core.paths.bell(id, now, &mut self.core.port, Bell::Full(full));
     }
 
     /// A slot with rings, for a connection that a program of the listener's family will

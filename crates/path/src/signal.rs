@@ -1,8 +1,8 @@
 //! What travels a path without being a message: *bells*, from the program's end down, and
 //! *events*, from the protocols up. Small, copied, never queued.
 
-use crate::Endpoint;
 use crate::wishes::Wishes;
+use crate::{DropReason, Endpoint};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
@@ -38,8 +38,9 @@ pub enum Bell {
     /// A listening path: seconds to wait for the first text of a connection
     /// (`TCP_DEFER_ACCEPT`), 0: none.
     DeferAccept(u32),
-    /// A listening path: the program's accept queue is full (`true`) or has room again.
-    AcceptFull(bool),
+    /// A listening path: the program can take no connection for this reason, its accept queue or its memory being
+    /// full, or can again.
+    Full(Option<DropReason>),
 }
 
 /// What has become true; goes up, and from the top to whoever runs the path.

@@ -137,7 +137,7 @@ fn a_low_class_that_takes_all_the_memory_leaves_some_to_the_preferred() {
         return;
     };
     silk.write("holder.py", HOLDER);
-    let _server = silk.serve("python3", &["holder.py", "serve", "7"], 7);
+    let _server = silk.serve("python3", &["holder.py", "greet", "7"], 7);
     let kept = |source: Ipv4Addr, name, count: &str| {
         let mut client = silk.on_peer("python3");
         client.args(["holder.py", "many", "7", &SERVER.to_string(), &source.to_string(), count]);

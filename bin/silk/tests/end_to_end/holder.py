@@ -1,14 +1,15 @@
-"""`serve PORT` takes connections and keeps them; `wait PORT HOST` opens one and says how its wait ends;
-`many PORT HOST SOURCE COUNT` opens many, says how many are not refused, and holds them."""
-import select, socket, sys, time
+"""`serve PORT` takes connections and keeps them, `greet PORT` sends each a byte, too; `wait PORT HOST` opens one and says
+how its wait ends; `many PORT HOST SOURCE COUNT` tries to open many, says how many are greeted, and holds them."""
+import socket, sys, time
 
 
-def serve(port):
+def serve(port, greeting=b""):
     server = socket.create_server(("0.0.0.0", port))
     print("listening", flush=True)
     kept = []
     while True:
         kept.append(server.accept())
+        kept[-1][0].sendall(greeting)
 
 
 def wait(port, host):
@@ -21,18 +22,27 @@ def wait(port, host):
 
 
 def many(port, host, source, count):
-    connections = [socket.create_connection((host, port), source_address=(source, 0)) for _ in range(count)]
+    connections = [socket.socket() for _ in range(count)]
     for connection in connections:
-        connection.sendall(b"x")
-    time.sleep(2)  # What is refused hears of it when it sends its byte again.
-    ended, _, _ = select.select(connections, [], [], 0)
-    print("kept", count - len(ended), flush=True)
+        connection.setblocking(False)
+        connection.bind((source, 0))
+        connection.connect_ex((host, port))
+    time.sleep(4)  # Whoever finds no room tries again, after 1 s and 2 s more.
+    greeted = 0
+    for connection in connections:
+        try:
+            greeted += connection.recv(1) == b"k"
+        except OSError:
+            pass
+    print("kept", greeted, flush=True)
     time.sleep(60)
 
 
 match sys.argv[1:]:
     case ["serve", port]:
         serve(int(port))
+    case ["greet", port]:
+        serve(int(port), b"k")
     case ["wait", port, host]:
         wait(int(port), host)
     case ["many", port, host, source, count]:

@@ -27,7 +27,8 @@ pub(super) struct ListenStage {
     // Over IPv6.
     six: bool,
     halves: SynTable<Key>,
-    accept_full: bool,
+    // Why the program can take no connection now.
+    full: Option<DropReason>,
     // What counts where the program wishes nothing else: SYN-ACKs sent again, and the MSS of the link.
     usual_retries: u8,
     link_mss: u16,
@@ -46,7 +47,7 @@ impl ListenStage {
     ) -> Self {
         let halves = SynTable::new(config.clone(), secret, backlog);
         let (usual_retries, link_mss) = (config.syn_ack_retries, config.mss);
-        Self { local, six, halves, accept_full: false, usual_retries, link_mss, entered: false, charged: 0 }
+        Self { local, six, halves, full: None, usual_retries, link_mss, entered: false, charged: 0 }
     }
 
     /// What is to be done with a segment, TIME-WAIT first.
@@ -95,7 +96,7 @@ impl ListenStage {
                 None => Verdict::Drop(DropReason::TcpNoPort),
             };
         }
-        let admission = Admission { accept_queue_full: self.accept_full, iss_floor };
+        let admission = Admission { accept_queue_full: self.full.is_some(), iss_floor };
         match self.halves.on_segment(cx.now(), key, segment, admission) {
             ListenAction::Reply(header) => reply(cx, &key, &header, link),
             ListenAction::Reset(header) => reset(cx, &key, &header, link),
@@ -108,6 +109,9 @@ impl ListenStage {
                 reply(cx, &key, &header, link)
             }
             ListenAction::Established(half) => ask_for_path(cx, key, half),
+            ListenAction::Drop(why @ silk_tcp::DropReason::AcceptQueueFull) => {
+                self.full.unwrap_or(reason(why)).into()
+            }
             ListenAction::Drop(why) => reason(why).into(),
         }
     }
@@ -228,7 +232,7 @@ impl Stage for ListenStage {
 
     fn bell(&mut self, _: &mut Cx<'_, '_>, bell: Bell) -> bool {
         match bell {
-            Bell::AcceptFull(full) => self.accept_full = full,
+            Bell::Full(why) => self.full = why,
             Bell::Backlog(backlog) => self.halves.set_backlog(usize::from(backlog).max(1)),
             Bell::DeferAccept(limit) => {
                 let config = Config { defer_accept: seconds(limit), ..self.halves.config().clone() };
