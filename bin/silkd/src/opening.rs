@@ -283,9 +283,9 @@ impl Engine {
     /// with Linux. A connection that was made could only be reset.
     pub(crate) fn tell_fullness(&mut self, id: PathId, now: Instant) {
         let holds = self.listeners.get(&id.index);
-        let reasons = holds.map(|holds| holds.iter().map(|hold| self.fullness(hold)));
-        // Of several sockets that share a port the first that has room takes it.
-        let full = reasons.and_then(|mut reasons| reasons.try_fold(None, |_, why| why.map(Some)).flatten());
+        // Several may share a port: as long as one has room, there is room.
+        let reasons = holds.into_iter().flatten().map(|hold| self.fullness(hold));
+        let full = reasons.reduce(Option::and).flatten();
         if full == self.full.get(&id.index).copied() {
             return;
         }

@@ -17,7 +17,7 @@ pub fn colour(system: &str) -> RGBColor {
         "haproxy" => RGBColor(213, 94, 0),
         "silk-equal" => RGBColor(86, 180, 233),
         "silk-path" => RGBColor(0, 94, 162),
-        "silk-steered" => RGBColor(230, 159, 0),
+        "silk-generic" => RGBColor(230, 159, 0),
         "silk-batched" => RGBColor(204, 121, 167),
         _ => RGBColor(0, 158, 115),
     }

@@ -56,7 +56,7 @@ impl Rights {
                 System::LinuxNapi
                     | System::SilkPath
                     | System::SilkExtended
-                    | System::SilkSteered
+                    | System::SilkGeneric
                     | System::SilkBatched
             )
     }

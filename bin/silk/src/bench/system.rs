@@ -26,7 +26,7 @@ pub enum System {
     /// Extended paths (SILK §4.3)
     SilkExtended,
     /// The same, with Linux's packet steering instead of a threaded NAPI
-    SilkSteered,
+    SilkGeneric,
     /// The same, received by a thread that interrupts no ordinary work
     SilkBatched,
 }
@@ -40,7 +40,7 @@ impl System {
         Self::SilkEqual,
         Self::SilkPath,
         Self::SilkExtended,
-        Self::SilkSteered,
+        Self::SilkGeneric,
         Self::SilkBatched,
     ];
 
@@ -57,7 +57,7 @@ impl System {
             Self::SilkEqual => "silk-equal",
             Self::SilkPath => "silk-path",
             Self::SilkExtended => "silk-extended",
-            Self::SilkSteered => "silk-steered",
+            Self::SilkGeneric => "silk-generic",
             Self::SilkBatched => "silk-batched",
         }
     }
@@ -93,7 +93,7 @@ impl System {
             Self::SilkEqual => serving.on_paths(stage, &Setup::usual(Experiment::Equal))?,
             Self::SilkPath => serving.on_paths(stage, &Setup::usual(Experiment::Path))?,
             Self::SilkExtended => serving.on_paths(stage, &Setup::usual(Experiment::Extended))?,
-            Self::SilkSteered => serving.on_paths(stage, &extended(Reception::Steered))?,
+            Self::SilkGeneric => serving.on_paths(stage, &extended(Reception::Steered))?,
             Self::SilkBatched => serving.on_paths(stage, &extended(Reception::Batched))?,
         }
         if stage.serves(kb)? {
