@@ -329,6 +329,21 @@ fn tag(frame: &mut Vec<u8>, tagging: Tagging, vlan: u16) {
     }
 }
 
+/// A flow of the frame's family, if there is one, and of the other otherwise: what is laid out for
+/// one family is hardly ever video in the other.
+fn flow_for<'a, T>(
+    flows: &'a [(Between, Found, T)],
+    nth: proptest::sample::Index,
+    frame: &[u8],
+) -> Option<&'a (Between, Found, T)> {
+    let six = frame[12] == 0x86;
+    let of_family = |flow: &&(Between, Found, T)| flow.0.local.is_v6() == six;
+    match flows.iter().filter(of_family).count() {
+        0 => Some(nth.get(flows)),
+        count => flows.iter().filter(of_family).nth(nth.index(count)),
+    }
+}
+
 /// Makes a frame one of a flow, where it is long enough, and what looks like video the video that
 /// the flow's filter is about.
 fn aim(frame: &mut [u8], flow: Option<&(Between, Found, Option<Filter>)>) {
@@ -496,7 +511,8 @@ fn agree(mode: Mode, interfaces: &'static [&'static str], cases: u32, least: u32
                 |(seed, vlans, setup, frames)| {
                     let tables = prepare(&device.tables, seed, vlans, &setup);
                     for (mut frame, of_flow, tagging, over) in frames {
-                        aim(&mut frame, of_flow.map(|nth| nth.get(&setup.flows)));
+                        let of_flow = of_flow.and_then(|nth| flow_for(&setup.flows, nth, &frame));
+                        aim(&mut frame, of_flow);
                         let six = usize::from(frame[12] == 0x86);
                         tag(&mut frame, tagging, vlans[over]);
                         if mode == Mode::Ingress && !is_tried(&frame) {
