@@ -34,6 +34,8 @@ mod layout;
 #[cfg(not(loom))]
 mod leased;
 pub mod mail;
+#[cfg(not(loom))]
+mod pool;
 mod reference;
 #[cfg(not(loom))]
 mod ring;
@@ -44,7 +46,7 @@ pub mod wake;
 
 pub use accept::{AcceptQueue, OWNER_NOBODY, OWNER_QUEUED, Waiters};
 #[cfg(not(loom))]
-pub use arena::{Arena, AttachError, CreateError, Left, Pool, RingPlace, Sizes};
+pub use arena::{Arena, AttachError, CreateError, RingPlace, Sizes};
 #[cfg(not(loom))]
 pub use datagram::{Datagram, RECORD_HEADER, pop as pop_datagram, push as push_datagram};
 pub use dirty::{DirtySet, MARKS};
@@ -53,6 +55,8 @@ pub use errors::{ERRORS, ErrorQueue, QUOTED, SocketError};
 pub use layout::*;
 #[cfg(not(loom))]
 pub use leased::Leased;
+#[cfg(not(loom))]
+pub use pool::{Left, Pool};
 pub use reference::Reference;
 #[cfg(not(loom))]
 pub use ring::{Bytes, free, used};

@@ -1,0 +1,313 @@
+//! The daemon's private books of which slots and rings of an arena are in use.
+//!
+//! They are split by domain, so that executors never meet: each takes slots in blocks
+//! and ring memory in chunks from a shared counter, and keeps what comes back for itself. A
+//! part of the arena is kept for each higher domain, which the lower ones cannot take. What has
+//! not been needed for a while gives its memory back to the kernel and keeps its place.
+
+use crate::arena::{Arena, RingPlace};
+use crate::layout::{RINGS_AT, SLOTS};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Ring memory is taken from the arena in pieces of this size, bytes.
+pub(crate) const CHUNK: u64 = 4 << 20;
+/// Slots are taken from the arena in blocks of this many.
+const SLOT_BLOCK: u32 = 64;
+
+/// What the books of one arena share: how much of it has been taken.
+pub(crate) struct Taken {
+    /// The next slot block and ring chunk that nobody has taken yet.
+    slot: AtomicU32,
+    chunk: AtomicU64,
+    /// Bytes of rings that were given out and not returned.
+    pub rings: AtomicU64,
+}
+
+impl Default for Taken {
+    fn default() -> Self {
+        Self { slot: AtomicU32::new(0), chunk: AtomicU64::new(RINGS_AT as u64), rings: AtomicU64::new(0) }
+    }
+}
+
+/// One domain's private book of an arena: its free slots and rings.
+pub struct Pool {
+    arena: Arc<Arena>,
+    slots: Vec<u32>,
+    rings: BTreeMap<u32, Free>,
+    chunk: (u64, u64),
+    /// No slot block is taken that ends behind this.
+    slots_end: u32,
+    /// No chunk is taken that ends behind this.
+    chunks_end: u64,
+}
+
+/// The free rings of one size. The last returned is the first taken, so those that nobody needs
+/// gather at the front.
+#[derive(Debug, Default)]
+struct Free {
+    places: Vec<u64>,
+    /// So many at the front have no memory.
+    empty: usize,
+    /// So many were free all the time since the last period began.
+    idle: usize,
+}
+
+impl Free {
+    fn take(&mut self) -> Option<u64> {
+        let place = self.places.pop();
+        self.idle = self.idle.min(self.places.len());
+        self.empty = self.empty.min(self.places.len());
+        place
+    }
+}
+
+/// What is left to be given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Left {
+    /// Nothing.
+    Nothing,
+    /// What may be needed soon; another period shows.
+    Later,
+    /// More at once.
+    More,
+}
+
+impl Pool {
+    /// An empty book that may take all there is.
+    pub fn new(arena: Arc<Arena>) -> Self {
+        Self::of_domain(arena, 0, 1)
+    }
+
+    /// An empty book for `domain` of `domains`, of which the last is the highest. Half of the
+    /// arena is divided among the domains, in parts that those below cannot take: connections
+    /// of a low class that come and stay must not use up what a higher class will need.
+    pub fn of_domain(arena: Arc<Arena>, domain: usize, domains: usize) -> Self {
+        let (above, parts) = (domains.saturating_sub(domain + 1) as u64, 2 * domains as u64);
+        let rings = arena.length() as u64 - RINGS_AT as u64;
+        let chunks_end = arena.length() as u64 - rings / parts * above / CHUNK * CHUNK;
+        let blocks = u64::from(SLOTS / SLOT_BLOCK);
+        let slots_end = SLOTS - (blocks / parts * above) as u32 * SLOT_BLOCK;
+        Self { arena, slots: Vec::new(), rings: BTreeMap::new(), chunk: (0, 0), slots_end, chunks_end }
+    }
+
+    /// The arena it books.
+    pub fn arena(&self) -> &Arc<Arena> {
+        &self.arena
+    }
+
+    /// A free slot, the most recently returned first (its lines are warm).
+    pub fn take_slot(&mut self) -> Option<u32> {
+        if self.slots.is_empty() {
+            let next = |first: u32| Some(first + SLOT_BLOCK).filter(|end| *end <= self.slots_end);
+            let first =
+                self.arena.taken.slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
+            self.slots.extend((first..first + SLOT_BLOCK).rev());
+        }
+        self.slots.pop()
+    }
+
+    /// Gives a slot back; any domain's book may take any slot.
+    pub fn return_slot(&mut self, slot: u32) {
+        self.slots.push(slot);
+    }
+
+    /// How many slots of the arena have ever been used: all live ones are below it.
+    pub fn slots_touched(&self) -> u32 {
+        self.arena.taken.slot.load(Ordering::Relaxed)
+    }
+
+    /// A ring of `size` bytes (a power of two, at most 4 MiB), the most recently returned
+    /// first; `None` when the arena is full, but for what is kept for higher domains.
+    pub fn take_ring(&mut self, size: u32) -> Option<RingPlace> {
+        debug_assert!(size.is_power_of_two() && u64::from(size) <= CHUNK);
+        let place = match self.rings.get_mut(&size).and_then(Free::take) {
+            Some(place) => place,
+            None => self.carve(size)?,
+        };
+        self.arena.taken.rings.fetch_add(u64::from(size), Ordering::Relaxed);
+        Some(RingPlace { place, size })
+    }
+
+    /// Whether a slot and rings of these sizes can be taken, if nobody takes them before.
+    pub fn has_room(&self, sizes: [u32; 2]) -> bool {
+        let arena = &self.arena;
+        let slots = arena.taken.slot.load(Ordering::Relaxed) + SLOT_BLOCK <= self.slots_end;
+        let mut chunks = self.chunks_end.saturating_sub(arena.taken.chunk.load(Ordering::Relaxed)) / CHUNK;
+        let free = |size| self.rings.get(&size).map_or(0, |free| free.places.len());
+        let [one, other] = sizes;
+        // Of the same size the second needs one more.
+        let lacks = [free(one) == 0, free(other) <= usize::from(one == other)];
+        let mut chunk = self.chunk;
+        let mut carves = |size: u32| {
+            let (place, rest) = carved(chunk, size).or_else(|| {
+                chunks = chunks.checked_sub(1)?;
+                carved((0, CHUNK), size)
+            })?;
+            chunk = rest;
+            Some(place)
+        };
+        let rings = sizes.into_iter().zip(lacks).all(|(size, lacks)| !lacks || carves(size).is_some());
+        rings && (slots || !self.slots.is_empty())
+    }
+
+    /// Gives a ring back; any domain's book may take any ring.
+    pub fn return_ring(&mut self, ring: RingPlace) {
+        self.arena.taken.rings.fetch_sub(u64::from(ring.size), Ordering::Relaxed);
+        self.rings.entry(ring.size).or_default().places.push(ring.place);
+    }
+
+    /// A period is over: gives the memory of rings back that were free all the time, at most `most` of
+    /// them. As long as it answers [`Left::More`] the period is not counted as over.
+    pub fn give_back(&mut self, most: usize) -> Left {
+        let (mut left, mut most) = (Left::Nothing, most);
+        for (size, free) in &mut self.rings {
+            while free.empty < free.idle && most > 0 {
+                self.arena.give_back(RingPlace { place: free.places[free.empty], size: *size });
+                free.empty += 1;
+                most -= 1;
+            }
+            left = left.max(match free.places.len() {
+                _ if free.empty < free.idle => Left::More,
+                all if free.empty < all => Left::Later,
+                _ => Left::Nothing,
+            });
+        }
+        if left != Left::More {
+            self.rings.values_mut().for_each(|free| free.idle = free.places.len());
+        }
+        left
+    }
+
+    fn carve(&mut self, size: u32) -> Option<u64> {
+        let place = carved(self.chunk, size).or_else(|| {
+            let next = |chunk: u64| Some(chunk + CHUNK).filter(|end| *end <= self.chunks_end);
+            let chunk =
+                self.arena.taken.chunk.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
+            carved((chunk, chunk + CHUNK), size)
+        });
+        let (place, rest) = place?;
+        self.chunk = rest;
+        Some(place)
+    }
+}
+
+/// Where a ring of `size` bytes lies in a piece of the arena, and what is left of that; `None` when it is too large.
+fn carved((next, end): (u64, u64), size: u32) -> Option<(u64, (u64, u64))> {
+    let place = next.next_multiple_of(u64::from(size).min(4096));
+    let rest = place + u64::from(size);
+    (rest <= end).then_some((place, (rest, end)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::Sizes;
+    use std::os::fd::AsRawFd;
+
+    fn arena() -> Arc<Arena> {
+        Arena::create(Sizes { rings: 8 << 20, domains: 2, huge_pages: false }).unwrap()
+    }
+
+    #[test]
+    fn there_is_room_exactly_as_long_as_it_can_be_taken() {
+        for sizes in [[64 << 10, 512 << 10], [1 << 20, 1 << 20], [4 << 20, 4 << 20], [4 << 10, 4 << 20]] {
+            let mut pool = Pool::new(arena());
+            let mut taken = Vec::new();
+            let take = |pool: &mut Pool| {
+                let slot = pool.take_slot()?;
+                Some((slot, pool.take_ring(sizes[0])?, pool.take_ring(sizes[1])?))
+            };
+            while pool.has_room(sizes) {
+                taken.push(take(&mut pool).unwrap());
+            }
+            assert!(!taken.is_empty(), "{sizes:?}");
+            // One that goes makes room for one.
+            let (slot, one, other) = taken.pop().unwrap();
+            pool.return_slot(slot);
+            pool.return_ring(one);
+            pool.return_ring(other);
+            assert!(pool.has_room(sizes), "{sizes:?}");
+            assert!(take(&mut pool).is_some());
+            assert!(!pool.has_room(sizes), "{sizes:?}");
+            assert_eq!(take(&mut pool), None, "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn without_slots_there_is_no_room() {
+        let mut pool = Pool::new(arena());
+        while pool.take_slot().is_some() {}
+        assert!(!pool.has_room([4096, 4096]));
+        pool.return_slot(3);
+        assert!(pool.has_room([4096, 4096]));
+    }
+
+    #[test]
+    fn every_ring_comes_back() {
+        let mut pool = Pool::new(arena());
+        let rings: Vec<_> = (0..4).map_while(|_| pool.take_ring(2 << 20)).collect();
+        assert_eq!(rings.len(), 4);
+        assert_eq!(pool.take_ring(2 << 20), None);
+        assert_eq!(pool.arena().rings_in_use(), 8 << 20);
+        rings.into_iter().for_each(|r| pool.return_ring(r));
+        assert_eq!(pool.arena().rings_in_use(), 0);
+        assert!(pool.take_ring(2 << 20).is_some());
+    }
+
+    /// Bytes of memory that the arena takes.
+    fn memory(arena: &Arena) -> i64 {
+        // SAFETY: fstat fills the buffer it is given.
+        unsafe {
+            let mut stat: libc::stat = std::mem::zeroed();
+            assert_eq!(libc::fstat(arena.file().as_raw_fd(), &mut stat), 0);
+            stat.st_blocks * 512
+        }
+    }
+
+    #[test]
+    fn rings_that_are_free_for_a_period_give_their_memory_back() {
+        let mut pool = Pool::new(arena());
+        let before = memory(pool.arena());
+        let rings: Vec<_> = (0..4).map(|_| pool.take_ring(64 << 10).unwrap()).collect();
+        for ring in &rings {
+            pool.arena().ring(ring.place, ring.size).unwrap().write(0, &[7; 64 << 10]);
+        }
+        assert_eq!(memory(pool.arena()) - before, 256 << 10);
+        rings.iter().for_each(|ring| pool.return_ring(*ring));
+        assert_eq!((pool.give_back(9), memory(pool.arena()) - before), (Left::Later, 256 << 10));
+        // One is used again meanwhile.
+        let used = pool.take_ring(64 << 10).unwrap();
+        pool.return_ring(used);
+        assert_eq!((pool.give_back(2), memory(pool.arena()) - before), (Left::More, 128 << 10));
+        assert_eq!((pool.give_back(2), memory(pool.arena()) - before), (Left::Later, 64 << 10));
+        assert_eq!((pool.give_back(2), memory(pool.arena()) - before), (Left::Nothing, 0));
+        let again = pool.take_ring(64 << 10).unwrap();
+        assert_eq!(pool.arena().ring(again.place, again.size).unwrap().peek(0, 3).concat(), [0; 3]);
+    }
+
+    #[test]
+    fn two_domains_never_share_a_slot_or_a_ring() {
+        let arena = arena();
+        let (mut a, mut b) = (Pool::new(arena.clone()), Pool::new(arena));
+        assert_ne!(a.take_slot(), b.take_slot());
+        assert_ne!(a.take_ring(4096), b.take_ring(4096));
+    }
+
+    #[test]
+    fn a_low_domain_leaves_rings_and_slots_for_the_higher() {
+        let arena = Arena::create(Sizes { rings: 64 << 20, domains: 2, huge_pages: false }).unwrap();
+        let (mut low, mut high) =
+            (Pool::of_domain(arena.clone(), 0, 2), Pool::of_domain(arena.clone(), 1, 2));
+        let all = |pool: &mut Pool| std::iter::from_fn(|| pool.take_ring(4 << 20)).count();
+        assert_eq!((all(&mut low), all(&mut high)), (12, 4));
+        let all = |pool: &mut Pool| std::iter::from_fn(|| pool.take_slot()).count() as u32;
+        assert_eq!((all(&mut low), all(&mut high)), (SLOTS / 4 * 3, SLOTS / 4));
+        assert_eq!(high.slots_touched(), SLOTS);
+        // A program that is alone may have all of it, and a small arena has nothing to keep.
+        assert_eq!(Pool::new(arena.clone()).chunks_end, arena.length() as u64);
+        let small = self::arena();
+        assert_eq!(Pool::of_domain(small.clone(), 0, 2).chunks_end, small.length() as u64);
+    }
+}
