@@ -4,9 +4,12 @@
 //! * **Prompt**, at the priority of the highest domain, while a class above the ordinary is
 //!   served: each packet may be one that it waits for. That is three interrupts for each
 //!   ordinary request.
-//! * **Batched** while no such class has been served for [`QUIET`], or always where that is
-//!   configured: ordinary work is not interrupted, and what has come together is received
-//!   together, whenever an ordinary thread sleeps.
+//! * **Batched** where that is configured instead: ordinary work is not interrupted, and what has come together is
+//!   received together, the next time an ordinary thread sleeps.
+//! * **Fair** where there is no such class, or none has been served for [`QUIET`]: batched too, but only one thread among
+//!   those it brings packets to. One that came before them would receive all that a flood brings and leave them no time to
+//!   take it (receive livelock: Mogul and Ramakrishnan, USENIX 1996); so what is too much is lost where it costs
+//!   nothing, before it is received.
 //! * **Yielding** where batched is configured, while they use much of a CPU, and nearly all they receive is for lower
 //!   classes ([`FLOODED`]): one of these floods us. They interrupt ordinary work then, or packets would be lost while
 //!   it has its slice, but nobody who has a priority. Prompt threads stay as they are: what they have the priority of
@@ -38,6 +41,7 @@ const WINDOW: Duration = Duration::from_millis(200);
 enum Manner {
     Prompt,
     Batched,
+    Fair,
     Yielding,
 }
 
@@ -99,8 +103,8 @@ struct Shared {
     domains: u32,
     /// A class above the ordinary has had work since the last look.
     wanted: AtomicBool,
-    /// The threads are batched: whoever wants them prompt has to say so.
-    batched: AtomicBool,
+    /// The threads are fair: whoever wants them to be otherwise has to say so.
+    fair: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -110,8 +114,8 @@ struct Shared {
 pub struct Receiving(Vec<Arc<Shared>>);
 
 impl Receiving {
-    /// These threads, prompt at first if the highest domain has this real-time priority and
-    /// `receive` says so, and batched otherwise.
+    /// These threads, at first as `receive` says if the highest domain has this real-time priority, and fair
+    /// otherwise.
     ///
     /// # Errors
     /// The kernel refuses to schedule one of them so.
@@ -124,7 +128,8 @@ impl Receiving {
         let threads: Vec<_> = threads.into_iter().map(|thread| (thread, CpuTime::of(thread.pid))).collect();
         let manner = match (priority, receive) {
             (Some(_), Receive::Prompt) => Manner::Prompt,
-            _ => Manner::Batched,
+            (Some(_), Receive::Batched) => Manner::Batched,
+            (None, _) => Manner::Fair,
         };
         for (thread, _) in &threads {
             thread.schedule(schedule(manner, priority))?;
@@ -138,7 +143,7 @@ impl Receiving {
             device: device.clone(),
             domains,
             wanted: AtomicBool::new(true),
-            batched: AtomicBool::new(false),
+            fair: AtomicBool::new(manner == Manner::Fair),
             state: Mutex::new(state),
         })]))
     }
@@ -156,7 +161,7 @@ impl Receiving {
             if !shared.wanted.load(Relaxed) {
                 shared.wanted.store(true, Relaxed);
             }
-            if shared.batched.load(Relaxed) {
+            if shared.fair.load(Relaxed) {
                 let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
                 shared.change(&mut state, shared.serving);
             }
@@ -198,7 +203,7 @@ impl Receiving {
 /// the end of a window, and the manner for serving such a class.
 fn next(manner: Manner, quiet: Duration, load: Option<Load>, serving: Manner) -> Manner {
     match (manner, load) {
-        _ if quiet >= QUIET => Manner::Batched,
+        _ if quiet >= QUIET => Manner::Fair,
         _ if serving == Manner::Prompt => Manner::Prompt,
         (Manner::Yielding, Some(load)) if !load.is_above(FLOODED.1) => serving,
         (Manner::Yielding, _) => Manner::Yielding,
@@ -211,7 +216,8 @@ fn schedule(manner: Manner, priority: Option<u8>) -> Schedule {
     match (manner, priority) {
         (Manner::Prompt, Some(priority)) => Schedule::Fifo(priority),
         (Manner::Yielding, Some(_)) => Schedule::First,
-        _ => Schedule::Batch,
+        (Manner::Batched, Some(_)) => Schedule::Batch,
+        _ => Schedule::Fair,
     }
 }
 
@@ -251,7 +257,7 @@ impl Shared {
             return;
         }
         state.manner = manner;
-        self.batched.store(manner != self.serving && manner == Manner::Batched, Relaxed);
+        self.fair.store(manner == Manner::Fair, Relaxed);
         for (thread, _) in &self.threads {
             // The first time was allowed; a thread that is gone went with the interface.
             let _ = thread.schedule(schedule(manner, self.priority));
@@ -262,7 +268,7 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Manner::{Batched, Prompt, Yielding};
+    use Manner::{Batched, Fair, Prompt, Yielding};
 
     #[test]
     fn without_a_call_for_a_second_ordinary_work_is_left_alone() {
@@ -271,8 +277,8 @@ mod tests {
         for serving in [Prompt, Batched] {
             let next = |manner, quiet, load| next(manner, quiet, load, serving);
             assert_eq!(next(serving, almost, None), serving);
-            assert_eq!([Prompt, Yielding, Batched].map(|manner| next(manner, QUIET, flood)), [Batched; 3]);
-            assert_eq!(next(Batched, Duration::ZERO, None), serving);
+            assert_eq!([Prompt, Yielding, Batched, Fair].map(|manner| next(manner, QUIET, flood)), [Fair; 4]);
+            assert_eq!(next(Fair, Duration::ZERO, None), serving);
         }
     }
 

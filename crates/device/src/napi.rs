@@ -28,6 +28,8 @@ pub struct Thread {
 pub enum Schedule {
     /// As any ordinary thread.
     Other,
+    /// As an ordinary thread that never interrupts another: `SCHED_BATCH`.
+    Fair,
     /// As the ordinary thread that interrupts all others: the lowest nice value and the
     /// shortest slice.
     First,
@@ -189,6 +191,7 @@ impl Thread {
         let (policy, priority, nice, slice) = match schedule {
             Schedule::Other => (libc::SCHED_OTHER, 0, 0, 0),
             Schedule::First => (libc::SCHED_OTHER, 0, -20, SHORTEST),
+            Schedule::Fair => (libc::SCHED_BATCH, 0, 0, 0),
             Schedule::Batch => (libc::SCHED_BATCH, 0, -20, 0),
             Schedule::Fifo(priority) => (libc::SCHED_FIFO, priority.into(), 0, 0),
         };

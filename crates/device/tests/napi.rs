@@ -37,8 +37,14 @@ fn the_receive_work_can_be_placed() {
         assert!(said("taskset", threads[0]).trim_end().ends_with(": 1"), "one bit: CPU 0");
         let chrt = said("chrt", threads[0]);
         assert!(chrt.contains("SCHED_FIFO") && chrt.trim_end().ends_with(": 7"), "{chrt}");
-        threads[0].schedule(Schedule::Batch).unwrap();
-        assert!(said("chrt", threads[0]).contains("SCHED_BATCH"));
+        for (schedule, nice) in [(Schedule::Batch, "-20"), (Schedule::Fair, "0")] {
+            threads[0].schedule(schedule).unwrap();
+            assert!(said("chrt", threads[0]).contains("SCHED_BATCH"));
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", threads[0].pid)).unwrap();
+            // Behind the name, which may have spaces; proc(5) counts from 1.
+            let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+            assert_eq!(fields[19 - 3], nice, "{schedule:?}: {stat}");
+        }
         threads[0].schedule(Schedule::First).unwrap();
         assert!(said("chrt", threads[0]).contains("SCHED_OTHER"));
         assert!(threads[0].pin(&[100_000]).is_err());
