@@ -71,6 +71,8 @@ pub struct PathState {
     pub route: Route,
     /// Its class, which its memory is charged to: fixed at creation.
     pub class: u8,
+    /// One message of so many is measured; 0: each. Of a path that is measured.
+    pub measures_one_of: u8,
     /// Its attributes.
     pub attrs: Attrs,
     /// What it has used.
@@ -92,6 +94,15 @@ pub struct PathState {
 }
 
 impl PathState {
+    /// Whether the message that has just been counted is to be measured: the first is, and of the others as many as are
+    /// asked for, in steps of the golden ratio, so that no rhythm of theirs is mistaken for all of them.
+    pub(crate) fn measures(&self) -> bool {
+        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+        let chosen =
+            self.account.packets_in.wrapping_mul(GOLDEN) <= u64::MAX / u64::from(self.measures_one_of.max(1));
+        self.measure.is_some_and(|average| chosen || average.ns() == 0)
+    }
+
     /// When the earliest timer is due; [`Instant::FAR`]: none is set.
     pub fn deadline(&self) -> Instant {
         self.deadlines.earliest()
@@ -146,6 +157,7 @@ impl Path {
             account: Account::new(0),
             drops: Drops::default(),
             measure: None,
+            measures_one_of: 0,
             round_trip: Average::default(),
             deadlines: Deadlines::OFF,
             armed: Instant::FAR,
@@ -175,6 +187,7 @@ impl Path {
             account: Account::new(memory_limit),
             drops: Drops::default(),
             measure: None,
+            measures_one_of: 0,
             round_trip: Average::default(),
             deadlines: Deadlines::OFF,
             armed: Instant::FAR,

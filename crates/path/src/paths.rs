@@ -232,7 +232,7 @@ impl Paths {
         let Some(path) = self.table.get_mut(id) else { return Outcome::Dropped(DropReason::NoPath) };
         path.state.account.packets_in += 1;
         path.state.account.bytes_in += msg.len() as u64;
-        let start = path.state.measure.and_then(|_| port.clock());
+        let start = if path.state.measures() { port.clock() } else { None };
         let (mut env, mut run) = open(path, &mut self.graph.modules, &mut self.classes, now, port);
         let outcome = drive::climb(&mut env, &mut run, 0, msg);
         if let Some(start) = start {

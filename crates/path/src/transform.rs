@@ -80,11 +80,14 @@ pub trait Rule: Send {
 }
 
 /// The rule *measure* (Scout §4.2): the average time each message takes is kept as the path's
-/// attribute `ProcessTime`. For every path, or those of one class.
+/// attribute `ProcessTime`. For every path, or those of one class; by all of its messages, or by some, since each
+/// that is measured asks for the time twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measure {
     /// Only paths of this class.
     pub class: Option<u8>,
+    /// One message of so many is measured, in no pattern; 0: each.
+    pub one_of: u8,
 }
 
 impl Rule for Measure {
@@ -97,6 +100,6 @@ impl Rule for Measure {
     }
 
     fn apply(&self, path: &mut Rewrite<'_>) {
-        path.state.measure = Some(Average::default());
+        (path.state.measure, path.state.measures_one_of) = (Some(Average::default()), self.one_of);
     }
 }

@@ -338,11 +338,30 @@ fn the_wake_up_callback_says_how_urgent_the_path_is() {
 
 #[test]
 fn measuring_is_a_transformation() {
-    let rules: Vec<Box<dyn Rule>> = vec![Box::new(transform::Measure { class: Some(0) })];
+    let rules: Vec<Box<dyn Rule>> = vec![Box::new(transform::Measure { class: Some(0), one_of: 0 })];
     let mut rig = Rig::with_rules(&[Pass], rules);
     let path = rig.create();
     rig.up(path, b"x");
     assert_eq!(rig.paths.path(path).unwrap().state.attrs.process_time(), Some(500));
+}
+
+#[test]
+fn one_message_of_so_many_is_measured_whatever_their_rhythm() {
+    for (one_of, rhythm) in [(8, 8), (8, 5), (4, 16), (1, 3)] {
+        let rules: Vec<Box<dyn Rule>> = vec![Box::new(transform::Measure { class: None, one_of })];
+        let mut rig = Rig::with_rules(&[Pass], rules);
+        let path = rig.create();
+        let mut measured = vec![0usize; rhythm];
+        for n in 0..4096 {
+            let before = rig.world.ticks;
+            rig.up(path, b"x");
+            measured[n % rhythm] += ((rig.world.ticks - before) / 2) as usize;
+            assert!(n > 0 || measured[0] == 1, "the first always is");
+        }
+        let expected = 4096 / rhythm / usize::from(one_of);
+        let near = |&count: &usize| count.abs_diff(expected) <= expected / 4;
+        assert!(measured.iter().all(near), "one of {one_of}: {measured:?}, {expected} of each expected");
+    }
 }
 
 /// A rule that puts the two lowest stages into one.
