@@ -88,7 +88,7 @@ pub trait Port {
     /// 64 bits nobody else can guess.
     fn random(&mut self) -> u64;
 
-    /// What time it is *now*, for the *measure* transformation, which is the only one to ask.
+    /// What time it is *now*, for the *measure* transformation and for stages that work for long.
     /// A port without a clock answers nothing and nothing is measured.
     fn clock(&mut self) -> Option<Instant> {
         None
