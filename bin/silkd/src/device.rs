@@ -184,7 +184,7 @@ fn thread_napi(
     }
     let priority = match priority::extended(settings.config.scheduler.base_priority.into(), highest) {
         Scheduling::Fifo(priority) => u8::try_from(priority).ok(),
-        Scheduling::Ordinary | Scheduling::Batch | Scheduling::Idle => None,
+        Scheduling::Ordinary | Scheduling::Batch | Scheduling::Idle | Scheduling::First => None,
     };
     let wish = (priority, device.receive);
     Ok(Receiving::start(threads, wish, opened, settings.classes.domains() as u32).unwrap_or_else(|error| {

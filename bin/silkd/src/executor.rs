@@ -11,6 +11,7 @@ use crate::linux_share::{LinuxShare, Turn};
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
 use crate::sleep::Sleeper;
+use crate::stepping_down::RealTime;
 use crate::sys;
 use silk_executor::{BATCH, clock};
 use silk_instant::Instant;
@@ -46,20 +47,28 @@ pub struct Executor {
     domain: usize,
     /// The threads that bring it packets.
     receiving: Receiving,
+    /// The executors that step down together.
+    real_time: RealTime,
     anticipation: Anticipation,
 }
 
 impl Executor {
     /// An executor that sleeps by `sleeper`, which its device's ring and what programs and the
-    /// control thread write wake. `receiving` are the threads that bring it packets.
-    pub fn new(engine: Engine, orders: Receiver<Command>, sleeper: Sleeper, receiving: Receiving) -> Self {
+    /// control thread write wake. `receiving` are the threads that bring it packets; `real_time` it joins if it has such a
+    /// priority.
+    pub fn new(
+        engine: Engine,
+        orders: Receiver<Command>,
+        sleeper: Sleeper,
+        (receiving, real_time): (Receiving, RealTime),
+    ) -> Self {
         let anticipation = Anticipation::default();
-        Self { domain: engine.domain, engine, orders, sleeper, receiving, anticipation }
+        Self { domain: engine.domain, engine, orders, sleeper, receiving, real_time, anticipation }
     }
 
     /// Runs until it is told to stop.
     pub fn run(mut self, placement: &Placement) {
-        place(placement);
+        place(placement, &self.real_time);
         let ordinary = !matches!(placement.scheduling, Scheduling::Fifo(_));
         let gives_way = ordinary && self.receiving.needs_turns();
         let budget = if gives_way { SHORT_BUDGET } else { BUDGET };
@@ -91,7 +100,8 @@ impl Executor {
                 self.share(linux, placement.scheduling);
             }
             if frames < BATCH && self.engine.is_idle() {
-                if anticipates && self.anticipation.looks_on(clock::now()) {
+                // Among ordinary threads, who gives way is late to come back.
+                if anticipates && !self.real_time.is_down() && self.anticipation.looks_on(clock::now()) {
                     std::thread::yield_now();
                     continue;
                 }
@@ -246,17 +256,19 @@ fn mark_awake(arena: &Arena, domain: usize) {
 }
 
 /// Puts the calling thread where it belongs. What is refused is said and done without.
-fn place(placement: &Placement) {
+fn place(placement: &Placement, real_time: &RealTime) {
     if !placement.cpus.is_empty()
         && let Err(error) = sys::pin(&placement.cpus)
     {
         eprintln!("silkd: an executor cannot be kept on CPUs {:?}: {error}", placement.cpus);
     }
-    if let Err(error) = priority::set(0, placement.scheduling) {
-        eprintln!(
-            "silkd: an executor cannot be scheduled as {:?}: {error}; run as root, outside of CPU cgroups without \
-             real-time time, for priorities to hold",
-            placement.scheduling
-        );
+    match (priority::set(0, placement.scheduling), placement.scheduling) {
+        // Where the policy divides the processor it gives Linux its share.
+        (Ok(()), usual @ Scheduling::Fifo(_)) if placement.linux.is_none() => real_time.join(usual),
+        (Ok(()), _) => {}
+        (Err(error), wanted) => eprintln!(
+            "silkd: an executor cannot be scheduled as {wanted:?}: {error}; run as root, outside of CPU cgroups without \
+             real-time time, for priorities to hold"
+        ),
     }
 }

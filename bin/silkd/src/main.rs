@@ -48,6 +48,7 @@ mod socket_end;
 mod sockets;
 mod stack;
 mod start;
+mod stepping_down;
 mod strangers;
 mod sys;
 mod unblock;

@@ -16,6 +16,8 @@ pub enum Scheduling {
     Batch,
     /// `SCHED_IDLE`: only when nothing else wants to run.
     Idle,
+    /// An executor that has stepped down: before all other ordinary threads.
+    First,
     /// `SCHED_FIFO` at this priority.
     Fifo(i32),
 }
@@ -40,6 +42,7 @@ pub fn extended(base: i32, priority: u32) -> Scheduling {
 pub fn set(tid: u32, scheduling: Scheduling) -> io::Result<()> {
     let (policy, priority) = match scheduling {
         Scheduling::Ordinary => (libc::SCHED_OTHER, 0),
+        Scheduling::First => return silk_device::Schedule::First.set(tid),
         Scheduling::Batch => (libc::SCHED_BATCH, 0),
         Scheduling::Idle => (libc::SCHED_IDLE, 0),
         Scheduling::Fifo(priority) => (libc::SCHED_FIFO, priority),

@@ -21,7 +21,8 @@
 use crate::cpu_time::CpuTime;
 use crate::priority::Scheduling;
 use silk_config::Receive;
-use silk_device::napi::{NapiError, Schedule, Thread};
+use silk_device::Schedule;
+use silk_device::napi::{NapiError, Thread};
 use silk_device::xdp::{Counts, Device};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -62,6 +63,10 @@ impl Load {
 
 struct State {
     manner: Manner,
+    /// Whoever has a real-time priority is an ordinary thread for now (`stepping_down.rs`).
+    down: bool,
+    /// The daemon has.
+    ended: bool,
     /// How long nobody above the ordinary has had work.
     quiet: Duration,
     /// How much of the window has passed.
@@ -135,7 +140,8 @@ impl Receiving {
             thread.schedule(schedule(manner, priority))?;
         }
         let sums = Sums::default();
-        let state = State { manner, quiet: Duration::ZERO, window: Duration::ZERO, sums };
+        let state =
+            State { manner, down: false, ended: false, quiet: Duration::ZERO, window: Duration::ZERO, sums };
         Ok(Self(vec![Arc::new(Shared {
             threads,
             priority,
@@ -185,11 +191,31 @@ impl Receiving {
         self.0.iter().any(same)
     }
 
-    /// Lets them be as they were: the daemon ends.
+    /// CPU time that those have used since the start, ns, that have a real-time priority while a class above the
+    /// ordinary is served.
+    pub fn used(&self) -> u64 {
+        self.real_time().flat_map(|shared| &shared.threads).filter_map(|(_, time)| time.used()).sum()
+    }
+
+    /// Lets these step `down` among the ordinary threads, or up again.
+    pub fn step(&self, down: bool) {
+        for shared in self.real_time() {
+            let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.down = down;
+            shared.apply(&state);
+        }
+    }
+
+    fn real_time(&self) -> impl Iterator<Item = &Arc<Shared>> {
+        self.0.iter().filter(|shared| shared.priority.is_some() && shared.serving == Manner::Prompt)
+    }
+
+    /// Lets them be as they were, whatever is wanted of them later: the daemon ends.
     pub fn end(&self) {
-        for (thread, _) in self.0.iter().flat_map(|shared| &shared.threads) {
-            // A thread that is gone went with the interface.
-            let _ = thread.schedule(Schedule::Other);
+        for shared in &self.0 {
+            let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.ended = true;
+            shared.apply(&state);
         }
     }
 
@@ -257,10 +283,19 @@ impl Shared {
             return;
         }
         state.manner = manner;
-        self.fair.store(manner == Manner::Fair, Relaxed);
+        self.apply(state);
+    }
+
+    fn apply(&self, state: &State) {
+        self.fair.store(state.manner == Manner::Fair, Relaxed);
+        let schedule = match schedule(state.manner, self.priority) {
+            _ if state.ended => Schedule::Other,
+            Schedule::Fifo(_) if state.down => Schedule::First,
+            other => other,
+        };
         for (thread, _) in &self.threads {
             // The first time was allowed; a thread that is gone went with the interface.
-            let _ = thread.schedule(schedule(manner, self.priority));
+            let _ = thread.schedule(schedule);
         }
     }
 }

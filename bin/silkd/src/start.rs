@@ -14,6 +14,7 @@ use crate::server::{self, Server};
 use crate::settings::Settings;
 use crate::sleep::Sleeper;
 use crate::stack;
+use crate::stepping_down::{RealTime, SteppingDown};
 use crate::sys;
 use crate::watchdog::{self, Watched};
 use silk_config::{Config, Device, HugePages, Policy, Source};
@@ -67,16 +68,19 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let events = mail();
     let event = wake::event().map(Arc::new).map_err(|e| machine(format!("no eventfd: {e}")))?;
     let ends = std::mem::take(&mut opened.ends);
-    let (orders, threads) = executors(&settings, &opened, ends, &events.0, &event).map_err(machine)?;
+    let real_time = RealTime::default();
+    let (orders, threads) =
+        executors(&settings, &opened, ends, &events.0, &event, &real_time).map_err(machine)?;
     let names = settings.config.devices().map(named).collect::<Vec<_>>().join(", ");
     let (domains, socket) = (settings.classes.domains(), settings.config.control.socket.clone());
     let tables = opened.tables.clone();
     let watched = Watched::default();
     let (limit, cap) = (settings.config.scheduler.watchdog, settings.config.scheduler.realtime_cap);
     let (dog, receiving) = (watched.clone(), opened.receiving.clone());
+    let stepping = SteppingDown::new(real_time, receiving.clone());
     std::thread::Builder::new()
         .name("silk-watchdog".into())
-        .spawn(move || watchdog::run(&dog, &receiving, limit, f64::from(cap.millionths()) / 1e6))
+        .spawn(move || watchdog::run(&dog, &receiving, stepping, limit, f64::from(cap.millionths()) / 1e6))
         .map_err(|e| machine(format!("the watchdog cannot start: {e}")))?;
     let gate = opened.gate.clone();
     let parts = server::Parts { settings, orders, events, event, signals, neighbours, tables, gate, watched };
@@ -177,6 +181,7 @@ fn executors(
     ends: Vec<Vec<End>>,
     events: &silk_stream::mail::Sender<crate::command::Event>,
     control_event: &Arc<std::os::fd::OwnedFd>,
+    real_time: &RealTime,
 ) -> Result<Started, String> {
     let failed = |e: std::io::Error| format!("an executor cannot start: {e}");
     let mut ways = Vec::new();
@@ -231,7 +236,7 @@ fn executors(
         let placement = placement(settings, domain);
         let mut engine = Engine::new(parts);
         engine.stand(stack::owns_link(&settings.config))?;
-        let executor = Executor::new(engine, queue, sleeper, opened.receiving.clone());
+        let executor = Executor::new(engine, queue, sleeper, (opened.receiving.clone(), real_time.clone()));
         let thread = std::thread::Builder::new().name(format!("silk-domain-{domain}"));
         threads.push(thread.spawn(move || executor.run(&placement)).map_err(failed)?);
         orders.push(way);

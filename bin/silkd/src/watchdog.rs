@@ -6,8 +6,8 @@
 use crate::cpu_time::CpuTime;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
+use crate::stepping_down::SteppingDown;
 use silk_executor::clock;
-use silk_instant::Instant;
 use silk_stream::Arena;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
@@ -31,8 +31,10 @@ struct Thread {
     /// Its family's priorities, plus one; zero: none.
     priorities: Arc<[AtomicU32]>,
     arena: Arc<Arena>,
-    /// CPU time when last looked at, ns; `None`: it had no priority then.
+    /// CPU time when last asked for, ns; `None`: it had no priority then.
     used: Option<u64>,
+    /// CPU time since the last look.
+    in_look: Duration,
     /// How long it has not slept.
     awake: Duration,
     /// CPU time in this window.
@@ -79,6 +81,7 @@ impl Watched {
             priorities,
             arena,
             used: None,
+            in_look: Duration::ZERO,
             awake: Duration::ZERO,
             in_window: Duration::ZERO,
         };
@@ -90,14 +93,19 @@ impl Watched {
         self.lock().demotions.clone()
     }
 
+    /// What they have used at real-time priorities since this was last asked.
+    fn used(&self) -> Duration {
+        let mut state = self.lock();
+        state.threads.retain(|thread| thread.cpu.strong_count() > 0);
+        state.threads.iter_mut().map(Thread::account).sum()
+    }
+
     /// Looks at every thread; `passed` since the last look.
     fn look(&self, passed: Duration, limit: Duration, cap: f64) {
         let mut state = self.lock();
         let State { threads, demotions, window } = &mut *state;
-        threads.retain(|thread| thread.cpu.strong_count() > 0);
         for thread in threads.iter_mut() {
-            let Some(ran) = thread.ran() else { continue };
-            thread.in_window += ran;
+            let ran = std::mem::take(&mut thread.in_look);
             let slept = ran.as_nanos() * 100 < passed.as_nanos() * AWAKE;
             thread.awake = if slept { Duration::ZERO } else { thread.awake + passed };
             if thread.awake >= limit {
@@ -122,12 +130,20 @@ impl Thread {
         self.priorities.get(self.number as usize).is_some_and(|p| p.load(SeqCst) != 0)
     }
 
-    /// CPU time since the last look, if it had a priority then and has one now.
-    fn ran(&mut self) -> Option<Duration> {
+    /// Takes to its accounts what it has used since the last time, and tells.
+    fn account(&mut self) -> Duration {
         if !self.has_priority() {
             self.forget();
-            return None;
+            return Duration::ZERO;
         }
+        let ran = self.ran().unwrap_or_default();
+        self.in_look += ran;
+        self.in_window += ran;
+        ran
+    }
+
+    /// CPU time since it was last asked for, if it had a priority then.
+    fn ran(&mut self) -> Option<Duration> {
         let now = self.cpu.upgrade()?.used()?;
         let before = self.used.replace(now)?;
         Some(Duration::from_nanos(now.saturating_sub(before)))
@@ -135,7 +151,8 @@ impl Thread {
 
     /// What it did with a priority it has no longer.
     fn forget(&mut self) {
-        (self.used, self.awake, self.in_window) = (None, Duration::ZERO, Duration::ZERO);
+        (self.used, self.awake) = (None, Duration::ZERO);
+        (self.in_look, self.in_window) = (Duration::ZERO, Duration::ZERO);
     }
 
     fn demote(&mut self, why: &'static str, demotions: &mut Vec<Demotion>) {
@@ -158,17 +175,22 @@ impl Thread {
 }
 
 /// Runs until the daemon ends. `limit`: how long a thread may run without sleeping; `cap`:
-/// the part of a CPU all of them may use. It looks after the receive threads as well.
-pub fn run(watched: &Watched, receiving: &Receiving, limit: Duration, cap: f64) {
+/// the part of a CPU all of them may use. It looks after the receive threads as well, and lets
+/// the daemon's own threads step down in time.
+pub fn run(watched: &Watched, receiving: &Receiving, mut own: SteppingDown, limit: Duration, cap: f64) {
     // Without the right to, there are no real-time threads to watch either.
     let _ = priority::set(0, Scheduling::Fifo(priority::HIGHEST));
-    let mut last: Instant = clock::now();
+    let (mut asked, mut looked) = (clock::now(), clock::now());
     loop {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(own.next_look().unwrap_or(LOOK));
         let now = clock::now();
-        watched.look(now.since(last), limit, cap);
-        receiving.look(now.since(last));
-        last = now;
+        own.look(now.since(asked), watched.used());
+        asked = now;
+        if now.since(looked) >= LOOK {
+            watched.look(now.since(looked), limit, cap);
+            receiving.look(now.since(looked));
+            looked = now;
+        }
     }
 }
 
@@ -204,6 +226,11 @@ mod tests {
         (watched, cpu, priorities)
     }
 
+    fn look(watched: &Watched, passed: Duration, limit: Duration, cap: f64) {
+        watched.used();
+        watched.look(passed, limit, cap);
+    }
+
     fn wait_until_it_has_worked(cpu: &CpuTime) {
         let before = cpu.used();
         while cpu.used().unwrap_or(0) <= before.unwrap_or(0) + 1000 {}
@@ -215,10 +242,10 @@ mod tests {
         let (watched, cpu, priorities) = one(&busy);
         wait_until_it_has_worked(&cpu);
         priorities[0].store(3, SeqCst);
-        watched.look(Duration::from_nanos(1), Duration::from_nanos(1), 1e18);
+        look(&watched, Duration::from_nanos(1), Duration::from_nanos(1), 1e18);
         assert!(watched.demotions().is_empty(), "one look compares nothing");
         wait_until_it_has_worked(&cpu);
-        watched.look(Duration::from_nanos(100), Duration::from_nanos(100), 1e18);
+        look(&watched, Duration::from_nanos(100), Duration::from_nanos(100), 1e18);
         assert_eq!(priorities[0].load(SeqCst), 0);
         assert_eq!(watched.demotions()[0].tid, busy.0.id());
     }
@@ -229,11 +256,11 @@ mod tests {
         let (watched, cpu, priorities) = one(&busy);
         wait_until_it_has_worked(&cpu);
         priorities[0].store(3, SeqCst);
-        watched.look(WINDOW, Duration::from_secs(9), 1e-9);
+        look(&watched, WINDOW, Duration::from_secs(9), 1e-9);
         wait_until_it_has_worked(&cpu);
-        watched.look(Duration::from_nanos(10), Duration::from_secs(9), 1e-9);
+        look(&watched, Duration::from_nanos(10), Duration::from_secs(9), 1e-9);
         assert!(watched.demotions().is_empty(), "a window is not over");
-        watched.look(WINDOW, Duration::from_secs(9), 1e-9);
+        look(&watched, WINDOW, Duration::from_secs(9), 1e-9);
         assert!(watched.demotions()[0].why.contains("realtime_cap"));
     }
 
@@ -243,12 +270,12 @@ mod tests {
         let (watched, cpu, _) = one(&busy);
         wait_until_it_has_worked(&cpu);
         for _ in 0..3 {
-            watched.look(Duration::from_nanos(1), Duration::from_nanos(1), 0.0);
+            look(&watched, Duration::from_nanos(1), Duration::from_nanos(1), 0.0);
         }
         assert!(watched.demotions().is_empty());
         assert_eq!(watched.lock().threads.len(), 1);
         drop(cpu);
-        watched.look(Duration::from_nanos(1), Duration::from_nanos(1), 0.0);
+        look(&watched, Duration::from_nanos(1), Duration::from_nanos(1), 0.0);
         assert_eq!(watched.lock().threads.len(), 0);
     }
 }

@@ -29,5 +29,5 @@ pub use appliance::{Appliance, Dropped, Parts, soon};
 pub use clock::{Clock, Monotonic, Virtual};
 pub use machine::{Machine, Unbuildable};
 pub use network::{DeviceKind, Network, NetworkOptions};
-pub use silk_device::napi::Schedule as ReceiveSchedule;
+pub use silk_device::Schedule as ReceiveSchedule;
 pub use silk_executor::random;

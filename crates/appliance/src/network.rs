@@ -2,10 +2,9 @@
 //! who keeps the neighbours.
 
 use crate::receiving::Receiving;
-use silk_device::napi::Schedule;
 use silk_device::netlink::{Interface, Netlink, Standing};
 use silk_device::xdp::{Limit, Strangers};
-use silk_device::{End, packet, tap, xdp};
+use silk_device::{End, Schedule, packet, tap, xdp};
 use silk_executor::join::tables_of;
 use silk_executor::link::{self, GSO, own_mac, tables_in_memory};
 use silk_modules::{Device, Setup};

@@ -5,7 +5,8 @@
 //! long as the machine says: a veth's own keeps 256 packets, too few for a flood while a hypervisor has the CPU.
 
 use rustix::thread::sched_getaffinity;
-use silk_device::napi::{self, NapiError, Schedule, Thread};
+use silk_device::Schedule;
+use silk_device::napi::{self, NapiError, Thread};
 use silk_device::netlink::Interface;
 use silk_device::steering::Steering;
 use silk_device::xdp::Mode;

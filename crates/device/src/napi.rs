@@ -12,6 +12,7 @@ use std::io;
 
 use crate::netlink::generic::{Attribute, Family};
 use crate::netlink::{Interface, NetlinkError};
+use crate::schedule::Schedule;
 use crate::sys;
 
 /// One thread that polls one queue of an interface.
@@ -22,26 +23,6 @@ pub struct Thread {
     /// The thread's process id.
     pub pid: u32,
 }
-
-/// How a thread is scheduled (sched(7)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Schedule {
-    /// As any ordinary thread.
-    Other,
-    /// As an ordinary thread that never interrupts another: `SCHED_BATCH`.
-    Fair,
-    /// As the ordinary thread that interrupts all others: the lowest nice value and the
-    /// shortest slice.
-    First,
-    /// As the ordinary thread that is chosen next whenever another sleeps, and that never
-    /// interrupts one: `SCHED_BATCH` with the lowest nice value.
-    Batch,
-    /// First in, first out, at this real-time priority, 1 to 99.
-    Fifo(u8),
-}
-
-/// The shortest slice that Linux gives, ns.
-const SHORTEST: u64 = 100_000;
 
 /// Why the receive work could not be placed.
 #[derive(Debug)]
@@ -188,14 +169,6 @@ impl Thread {
     /// Schedules the thread.
     pub fn schedule(self, schedule: Schedule) -> Result<(), NapiError> {
         let what = "prioritise a receive thread";
-        let (policy, priority, nice, slice) = match schedule {
-            Schedule::Other => (libc::SCHED_OTHER, 0, 0, 0),
-            Schedule::First => (libc::SCHED_OTHER, 0, -20, SHORTEST),
-            Schedule::Fair => (libc::SCHED_BATCH, 0, 0, 0),
-            Schedule::Batch => (libc::SCHED_BATCH, 0, -20, 0),
-            Schedule::Fifo(priority) => (libc::SCHED_FIFO, priority.into(), 0, 0),
-        };
-        sys::schedule(self.pid, policy, priority, nice, slice)
-            .map_err(|source| NapiError::System { what, source })
+        schedule.set(self.pid).map_err(|source| NapiError::System { what, source })
     }
 }

@@ -4,7 +4,8 @@ mod rig;
 
 use std::process::Command;
 
-use silk_device::napi::{self, NapiError, Schedule, Thread};
+use silk_device::Schedule;
+use silk_device::napi::{self, NapiError, Thread};
 use silk_device::netlink::Netlink;
 use silk_device::xdp;
 
