@@ -26,6 +26,9 @@ const BUDGET: usize = 32;
 /// The same where the receive threads run only between turns.
 const SHORT_BUDGET: usize = 12;
 
+/// Messages sent until the receive threads are to take in what was sent back: half of what a veth's ring holds.
+const BURST: u32 = 128;
+
 /// How an executor's thread runs.
 #[derive(Clone, Debug)]
 pub struct Placement {
@@ -95,6 +98,9 @@ impl Executor {
             self.engine.wake_programs();
             if gives_way {
                 std::thread::yield_now();
+            } else if ordinary && self.engine.core.port.burst >= BURST {
+                self.engine.core.port.burst = 0;
+                self.receiving.hurry();
             }
             if let Some(linux) = &mut linux {
                 self.share(linux, placement.scheduling);

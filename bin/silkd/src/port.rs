@@ -29,6 +29,8 @@ pub struct DomainPort {
     random: Random,
     /// Something was sent since the last flush that somebody waits for.
     sent: bool,
+    /// How many messages were sent since this was last taken.
+    pub burst: u32,
     /// When the first of what nobody waits for is to leave at the latest; FAR: there is none.
     lazy: Instant,
     /// The rings of datagram sockets, by their path's index.
@@ -48,6 +50,7 @@ impl DomainPort {
             requests: Vec::with_capacity(64),
             random: Random::default(),
             sent: false,
+            burst: 0,
             lazy: Instant::FAR,
             datagrams: BTreeMap::new(),
             twins: BTreeMap::new(),
@@ -126,6 +129,7 @@ impl Port for DomainPort {
         let transmit = self.transmits.get_mut(usize::from(msg.meta.link.device));
         let transmit = transmit.ok_or(DropReason::DeviceRefused)?;
         transmit.send(msg.bytes(), msg.ext(), offload(msg));
+        self.burst = self.burst.saturating_add(1);
         if !msg.meta.lazy {
             self.sent = true;
         } else if self.lazy == Instant::FAR {

@@ -9,7 +9,8 @@
 //! * **Fair** where there is no such class, or none has been served for [`QUIET`]: batched too, but only one thread among
 //!   those it brings packets to. One that came before them would receive all that a flood brings and leave them no time to
 //!   take it (receive livelock: Mogul and Ramakrishnan, USENIX 1996); so what is too much is lost where it costs
-//!   nothing, before it is received.
+//!   nothing, before it is received. What comes back for what an executor sends it lets them take in before it sends
+//!   more ([`Receiving::hurry`]).
 //! * **Yielding** where batched is configured, while they use much of a CPU, and nearly all they receive is for lower
 //!   classes ([`FLOODED`]): one of these floods us. They interrupt ordinary work then, or packets would be lost while
 //!   it has its slice, but nobody who has a priority. Prompt threads stay as they are: what they have the priority of
@@ -67,6 +68,8 @@ struct State {
     down: bool,
     /// The daemon has.
     ended: bool,
+    /// The threads are fair, and before all others for a moment.
+    hurried: bool,
     /// How long nobody above the ordinary has had work.
     quiet: Duration,
     /// How much of the window has passed.
@@ -136,12 +139,10 @@ impl Receiving {
             (Some(_), Receive::Batched) => Manner::Batched,
             (None, _) => Manner::Fair,
         };
+        let state = State::new(manner);
         for (thread, _) in &threads {
-            thread.schedule(schedule(manner, priority))?;
+            thread.schedule(state.schedule(priority))?;
         }
-        let sums = Sums::default();
-        let state =
-            State { manner, down: false, ended: false, quiet: Duration::ZERO, window: Duration::ZERO, sums };
         Ok(Self(vec![Arc::new(Shared {
             threads,
             priority,
@@ -191,6 +192,21 @@ impl Receiving {
         self.0.iter().any(same)
     }
 
+    /// An ordinary executor on the same CPU has sent much, and fair threads that want to run take in at once what was sent back meanwhile:
+    /// who becomes the first of the ordinary threads interrupts whoever runs. Otherwise they would wait for their turn, behind programs
+    /// that answer what has come before, and a veth's ring of 256 packets run over. (To give way instead, `sched_yield`, would give away
+    /// a whole slice, to whatever else wants to run.)
+    pub fn hurry(&self) {
+        let fair = |shared: &&Arc<Shared>| shared.fair.load(Relaxed);
+        let mut hurried = false;
+        for shared in self.0.iter().filter(fair) {
+            hurried |= shared.hurry(true);
+        }
+        if hurried {
+            self.0.iter().for_each(|shared| _ = shared.hurry(false));
+        }
+    }
+
     /// CPU time that those have used since the start, ns, that have a real-time priority while a class above the
     /// ordinary is served.
     pub fn used(&self) -> u64 {
@@ -238,12 +254,30 @@ fn next(manner: Manner, quiet: Duration, load: Option<Load>, serving: Manner) ->
     }
 }
 
-fn schedule(manner: Manner, priority: Option<u8>) -> Schedule {
-    match (manner, priority) {
-        (Manner::Prompt, Some(priority)) => Schedule::Fifo(priority),
-        (Manner::Yielding, Some(_)) => Schedule::First,
-        (Manner::Batched, Some(_)) => Schedule::Batch,
-        _ => Schedule::Fair,
+impl State {
+    fn new(manner: Manner) -> Self {
+        Self {
+            manner,
+            down: false,
+            ended: false,
+            hurried: false,
+            quiet: Duration::ZERO,
+            window: Duration::ZERO,
+            sums: Sums::default(),
+        }
+    }
+
+    /// How the threads are scheduled, where the highest domain has this real-time priority.
+    fn schedule(&self, priority: Option<u8>) -> Schedule {
+        match (self.manner, priority) {
+            _ if self.ended => Schedule::Other,
+            (Manner::Prompt, Some(_)) if self.down => Schedule::First,
+            (Manner::Prompt, Some(priority)) => Schedule::Fifo(priority),
+            (Manner::Yielding, Some(_)) => Schedule::First,
+            (Manner::Batched, Some(_)) => Schedule::Batch,
+            _ if self.hurried => Schedule::First,
+            _ => Schedule::Fair,
+        }
     }
 }
 
@@ -286,13 +320,19 @@ impl Shared {
         self.apply(state);
     }
 
+    /// Begins or ends a hurry; whether there is one now.
+    fn hurry(&self, begin: bool) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let hurried = begin && state.manner == Manner::Fair;
+        if std::mem::replace(&mut state.hurried, hurried) != hurried {
+            self.apply(&state);
+        }
+        hurried
+    }
+
     fn apply(&self, state: &State) {
         self.fair.store(state.manner == Manner::Fair, Relaxed);
-        let schedule = match schedule(state.manner, self.priority) {
-            _ if state.ended => Schedule::Other,
-            Schedule::Fifo(_) if state.down => Schedule::First,
-            other => other,
-        };
+        let schedule = state.schedule(self.priority);
         for (thread, _) in &self.threads {
             // The first time was allowed; a thread that is gone went with the interface.
             let _ = thread.schedule(schedule);
@@ -334,6 +374,24 @@ mod tests {
     }
 
     #[test]
+    fn a_manner_is_a_way_to_be_scheduled_and_exceptions_last_as_long_as_they_are_wanted() {
+        let manners = [Prompt, Batched, Fair, Yielding];
+        let all = |change: fn(&mut State)| {
+            manners.map(|manner| {
+                let mut state = State::new(manner);
+                change(&mut state);
+                state.schedule(Some(14))
+            })
+        };
+        let (fifo, first) = (Schedule::Fifo(14), Schedule::First);
+        assert_eq!(all(|_| ()), [fifo, Schedule::Batch, Schedule::Fair, first]);
+        assert_eq!(all(|state| state.down = true), [first, Schedule::Batch, Schedule::Fair, first]);
+        assert_eq!(all(|state| state.hurried = true), [fifo, Schedule::Batch, first, first]);
+        assert_eq!(all(|state| (state.ended, state.hurried) = (true, true)), [Schedule::Other; 4]);
+        assert_eq!(State::new(Fair).schedule(None), Schedule::Fair);
+    }
+
+    #[test]
     fn a_load_is_what_a_window_brought() {
         let before = Sums { cpu: 1_000_000, packets: 100, lower: 100 };
         let now = Sums { cpu: 51_000_000, packets: 500, lower: 400 };
@@ -345,6 +403,7 @@ mod tests {
     fn who_has_no_such_threads_does_nothing() {
         let none = Receiving::default();
         none.want_prompt();
+        none.hurry();
         none.look(QUIET);
         assert!(!none.needs_turns());
     }
