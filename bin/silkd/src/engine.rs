@@ -341,10 +341,10 @@ impl Engine {
         }
     }
 
-    /// Wakes the programs' threads that the last turn has news for.
-    pub fn wake_programs(&self) {
+    /// Wakes the programs' threads that the last turn has news for; whether there are any.
+    pub fn wake_programs(&self) -> bool {
         let lead = (self.extend && self.classes.are_apart()).then(|| self.manner());
-        self.families.values().for_each(|family| family.wake_all(lead));
+        self.families.values().fold(false, |any, family| family.wake_all(lead) | any)
     }
 
     /// A thread came or went. Connections that it was called for are another's.

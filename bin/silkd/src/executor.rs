@@ -3,7 +3,7 @@
 //! announcing it and looking once more, and where more is likely to come at once not before it has waited for it
 //! (`anticipation.rs`).
 
-use crate::anticipation::Anticipation;
+use crate::anticipation::{Anticipation, PATIENCE};
 use crate::command::{Command, Event, FamilyIndex};
 use crate::engine::Engine;
 use crate::family_end::FamilyEnd;
@@ -28,6 +28,18 @@ const SHORT_BUDGET: usize = 12;
 
 /// Messages sent until the receive threads are to take in what was sent back: half of what a veth's ring holds.
 const BURST: u32 = 128;
+
+/// Nobody else had the processor while it was given away, if it was for no longer.
+const ALONE: Duration = Duration::from_nanos(1_200);
+
+/// What an executor that has nothing to do does.
+enum Rest {
+    /// It looks again.
+    None,
+    /// It sleeps, fetching packets first.
+    Fetching,
+    Asleep,
+}
 
 /// How an executor's thread runs.
 #[derive(Clone, Debug)]
@@ -78,6 +90,13 @@ impl Executor {
         // Who has the receive threads' priority lets them run by giving way; whose priority is another cannot.
         let anticipates = placement.anticipates && self.receiving.run_beside(placement.scheduling);
         let mut linux = placement.linux;
+        // Real-time threads that do not anticipate are not to keep the processor either, and Linux's share is measured by who sleeps.
+        if linux.is_none()
+            && (ordinary || anticipates)
+            && let Some(napi) = self.receiving.fetchable(placement.scheduling)
+        {
+            self.sleeper.learn_to_fetch(napi, PATIENCE);
+        }
         loop {
             let now = clock::now();
             self.hear_linux(now);
@@ -95,7 +114,7 @@ impl Executor {
                 self.anticipation.worked();
             }
             self.engine.core.port.flush(now);
-            self.engine.wake_programs();
+            let woke = self.engine.wake_programs();
             if gives_way {
                 std::thread::yield_now();
             } else if ordinary && self.engine.core.port.burst >= BURST {
@@ -106,20 +125,36 @@ impl Executor {
                 self.share(linux, placement.scheduling);
             }
             if frames < BATCH && self.engine.is_idle() {
-                // Among ordinary threads, who gives way is late to come back.
-                if anticipates && !self.real_time.is_down() && self.anticipation.looks_on(clock::now()) {
-                    std::thread::yield_now();
-                    continue;
-                }
+                let fetching = match self.rest(anticipates && !self.real_time.is_down(), woke) {
+                    Rest::None => continue,
+                    Rest::Fetching => true,
+                    Rest::Asleep => false,
+                };
                 // Whoever wakes it must not find it behind everything else.
                 if linux.as_mut().is_some_and(|linux| linux.rest(clock::now())) {
                     let _ = priority::set(0, placement.scheduling);
                 }
-                let slept = self.sleep();
-                self.anticipation.slept(slept);
+                let slept = self.sleep(fetching);
                 linux.iter_mut().for_each(|linux| linux.slept(slept));
             }
         }
+    }
+
+    /// How to rest: there is nothing to do, but programs' threads may have something that it has just woken, if it `woke` some. Where it
+    /// runs `beside` them and the receive thread, at the same real-time priority, they have had their turn when this returns; among ordinary
+    /// threads, who gives way is late to come back.
+    fn rest(&mut self, beside: bool, woke: bool) -> Rest {
+        let fetches = self.sleeper.can_fetch() && self.anticipation.fetches();
+        if !beside {
+            return if fetches && !woke { Rest::Fetching } else { Rest::Asleep };
+        }
+        let before = clock::now();
+        if !self.anticipation.looks_on(before) {
+            return Rest::Asleep;
+        }
+        std::thread::yield_now();
+        // A receive thread that has been called keeps the packets that it was called for to itself: let it come first.
+        if fetches && clock::now().since(before) <= ALONE { Rest::Fetching } else { Rest::None }
     }
 
     /// Takes to the paths what Linux's sockets have told since.
@@ -140,17 +175,25 @@ impl Executor {
         };
     }
 
-    /// Announces the sleep, looks once more, and sleeps if there is still nothing. For how long.
-    fn sleep(&mut self) -> Duration {
+    /// Announces the sleep, looks once more, and sleeps if there is still nothing, `fetching` packets first or not. For how long.
+    fn sleep(&mut self, fetching: bool) -> Duration {
         self.announce(1);
         fence(SeqCst);
         let now = clock::now();
-        let nothing = self.engine.receive(now) == 0 && !self.engine.has_rung() && self.engine.is_idle();
+        // Packets end a sleep at once if it begins by fetching them.
+        let nothing =
+            (fetching || self.engine.receive(now) == 0) && !self.engine.has_rung() && self.engine.is_idle();
         if nothing {
-            self.sleeper.sleep(now, self.engine.due());
+            self.sleeper.sleep(now, self.engine.due(), fetching);
         }
         self.announce(0);
-        if nothing { clock::now().since(now) } else { Duration::ZERO }
+        let slept = if nothing { clock::now().since(now) } else { Duration::ZERO };
+        if fetching && nothing {
+            self.anticipation.fetched(slept);
+        } else {
+            self.anticipation.slept(slept);
+        }
+        slept
     }
 
     fn announce(&self, sleeping: u32) {

@@ -191,9 +191,11 @@ impl FamilyEnd {
     /// Wakes everybody who is to be woken. The executor does so when it has sent what its turn
     /// has produced: a thread of its own priority could not run before anyway, and would only
     /// wait longer. With `lead` a thread that waits for events gets the priority of what wakes
-    /// it.
-    pub fn wake_all(&self, lead: Option<Manner>) {
-        for waking in self.waking.borrow_mut().drain(..) {
+    /// it. Whether there was anybody.
+    pub fn wake_all(&self, lead: Option<Manner>) -> bool {
+        let mut waking = self.waking.borrow_mut();
+        let any = !waking.is_empty();
+        for waking in waking.drain(..) {
             match waking {
                 Waking::Thread(number) => {
                     let Some(record) = self.arena.thread(number) else { continue };
@@ -220,6 +222,7 @@ impl FamilyEnd {
                 }
             }
         }
+        any
     }
 
     /// The thread that sleeps on a bell follows the class that rings it. One that is awake

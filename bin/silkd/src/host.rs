@@ -245,10 +245,12 @@ impl Engine {
 mod tests {
     use super::*;
     use crate::sleep::Sleeper;
+    use std::os::fd::AsFd;
 
     #[test]
     fn the_first_pause_to_end_is_when_the_domain_wants_to_be_woken() {
-        let mut host = Host::new(Sleeper::new(&[]).unwrap().watch());
+        let event = silk_stream::wake::event().unwrap();
+        let mut host = Host::new(Sleeper::new(&[], event.as_fd()).unwrap().watch());
         assert_eq!(host.due(), None);
         let now = Instant::from_nanos(5);
         host.pause(3, now);

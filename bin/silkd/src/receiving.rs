@@ -192,6 +192,15 @@ impl Receiving {
         self.0.iter().any(same)
     }
 
+    /// The NAPI whose packets an executor may fetch that is scheduled like this: only that of the highest domain, so that no two get in
+    /// each other's way, and where there is only one NAPI.
+    pub fn fetchable(&self, scheduling: Scheduling) -> Option<u32> {
+        let [shared] = &self.0[..] else { return None };
+        let [(thread, _)] = &shared.threads[..] else { return None };
+        let is_highest = shared.priority.is_none() || self.run_beside(scheduling);
+        is_highest.then_some(thread.napi)
+    }
+
     /// An ordinary executor on the same CPU has sent much, and fair threads that want to run take in at once what was sent back meanwhile:
     /// who becomes the first of the ordinary threads interrupts whoever runs. Otherwise they would wait for their turn, behind programs
     /// that answer what has come before, and a veth's ring of 256 packets run over. (To give way instead, `sched_yield`, would give away
@@ -406,5 +415,6 @@ mod tests {
         none.hurry();
         none.look(QUIET);
         assert!(!none.needs_turns());
+        assert_eq!(none.fetchable(Scheduling::Batch), None);
     }
 }

@@ -2,11 +2,15 @@
 //! eventfd (programs and the control thread write it), one timerfd, and the sockets of Linux's
 //! that its paths have. All are edge-triggered, so waking costs no read; what is to be done is
 //! found by looking, but for those sockets, which may be many and are told by name.
+//!
+//! One that may fetch packets itself can also sleep on the same by `io_uring`, and fetches them for a moment before
+//! (`anticipation.rs` says when).
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
+use silk_device::busy_poll::BusyPoll;
 use silk_instant::Instant;
 use std::io;
 use std::mem::MaybeUninit;
@@ -14,12 +18,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is no socket of Linux's.
-const SOURCE: u64 = 0;
-const TIMER: u64 = 1;
-/// Sockets come after these: by the index of their path.
-const FIRST: u64 = 2;
-/// How many sockets are heard of at once; the others the next time.
+/// What a sleep ends by besides rings: the event, the timer, sockets of Linux's.
+const EVENTS: usize = 3;
+/// How many of what is ready is heard of at once; of sockets the others the next time.
 const MOST: usize = 64;
 /// How long a busy executor does not ask Linux's sockets.
 const DEAF: Duration = Duration::from_millis(1);
@@ -36,7 +37,7 @@ impl Watch {
     /// The kernel's, such as too many watched.
     pub fn add(&self, socket: impl AsFd, path: u32) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        Ok(epoll::add(&self.0, socket, EventData::new_u64(FIRST + u64::from(path)), flags)?)
+        Ok(epoll::add(&self.0, socket, EventData::new_u64(path.into()), flags)?)
     }
 
     /// The executor is told no more.
@@ -48,8 +49,17 @@ impl Watch {
 
 /// The sleeper.
 pub struct Sleeper {
-    epoll: Arc<OwnedFd>,
+    /// All of the following.
+    epoll: OwnedFd,
+    /// Of the device: readable while it has something.
+    rings: Vec<OwnedFd>,
+    /// What programs and the control thread write.
+    event: OwnedFd,
+    /// The sockets of Linux's.
+    sockets: Arc<OwnedFd>,
     timer: OwnedFd,
+    /// The other way to sleep.
+    fetching: Option<BusyPoll>,
     /// When the timer will fire; FAR: it is off, or has fired.
     set: Instant,
     /// How often it slept: what a busy executor rarely does.
@@ -61,25 +71,49 @@ pub struct Sleeper {
 }
 
 impl Sleeper {
-    /// A sleeper that is woken by any of `sources` becoming readable.
+    /// A sleeper that is woken by any of a device's `rings` having something, and by `event` being written to.
     ///
     /// # Errors
     /// The kernel's, such as too many open files.
-    pub fn new(sources: &[BorrowedFd<'_>]) -> io::Result<Self> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+    pub fn new(rings: &[BorrowedFd<'_>], event: BorrowedFd<'_>) -> io::Result<Self> {
+        let [epoll, sockets] = [epoll::create(CreateFlags::CLOEXEC)?, epoll::create(CreateFlags::CLOEXEC)?];
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        for source in sources {
-            epoll::add(&epoll, source, EventData::new_u64(SOURCE), EventFlags::IN | EventFlags::ET)?;
+        let events: [_; EVENTS] = [event, timer.as_fd(), sockets.as_fd()];
+        for (place, source) in rings.iter().chain(&events).enumerate() {
+            epoll::add(&epoll, source, EventData::new_u64(place as u64), EventFlags::IN | EventFlags::ET)?;
         }
-        epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN | EventFlags::ET)?;
-        let (epoll, stirred) = (Arc::new(epoll), Vec::with_capacity(MOST));
-        Ok(Self { epoll, timer, set: Instant::FAR, sleeps: 0, stirred, asked: Instant::FAR })
+        let rings = rings.iter().map(BorrowedFd::try_clone_to_owned).collect::<io::Result<_>>()?;
+        Ok(Self {
+            epoll,
+            rings,
+            event: event.try_clone_to_owned()?,
+            sockets: Arc::new(sockets),
+            timer,
+            fetching: None,
+            set: Instant::FAR,
+            sleeps: 0,
+            stirred: Vec::with_capacity(MOST),
+            asked: Instant::FAR,
+        })
     }
 
     /// What sockets of Linux's are added to.
     pub fn watch(&self) -> Watch {
-        Watch(self.epoll.clone())
+        Watch(self.sockets.clone())
+    }
+
+    /// From now on it can fetch packets that `napi` has, for `patience` before it sleeps; only the calling thread may let it sleep then.
+    /// Where the kernel cannot do that it stays as it is.
+    pub fn learn_to_fetch(&mut self, napi: u32, patience: Duration) {
+        let rings: Vec<_> = self.rings.iter().map(AsFd::as_fd).collect();
+        let events: [_; EVENTS] = [self.event.as_fd(), self.timer.as_fd(), self.sockets.as_fd()];
+        self.fetching = BusyPoll::new(napi, patience, (&rings, &events)).ok();
+    }
+
+    /// Whether it can fetch packets.
+    pub fn can_fetch(&self) -> bool {
+        self.fetching.is_some()
     }
 
     /// Asks the sockets of Linux's, now and then, while the executor has no time to sleep.
@@ -88,13 +122,13 @@ impl Sleeper {
             self.asked = now;
         } else if now.since(self.asked) >= DEAF {
             self.asked = now;
-            self.wait(Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+            self.hear_sockets();
         }
     }
 
-    /// Sleeps until a source becomes readable or `due` has come. The caller has announced its
+    /// Sleeps until a source becomes readable or `due` has come; `fetching` if it is to, and can. The caller has announced its
     /// sleep and looked once more. The timer is touched only to make it earlier.
-    pub fn sleep(&mut self, now: Instant, due: Option<Instant>) {
+    pub fn sleep(&mut self, now: Instant, due: Option<Instant>, fetching: bool) {
         if self.set <= now {
             self.set = Instant::FAR;
         }
@@ -102,16 +136,23 @@ impl Sleeper {
             self.arm(due.max(Instant::from_nanos(1)));
         }
         self.sleeps += 1;
-        self.wait(None);
+        let sockets = self.rings.len() + EVENTS - 1;
+        let mut stirred = false;
+        let mut news = |place| stirred |= place == sockets;
+        match self.fetching.as_mut().filter(|_| fetching) {
+            Some(fetching) => fetching.sleep(news),
+            None => _ = wait(&self.epoll, None, |place| news(place as usize)),
+        }
+        if stirred {
+            self.hear_sockets();
+        }
         self.asked = Instant::FAR;
     }
 
-    fn wait(&mut self, limit: Option<&Timespec>) {
-        let mut ready = [const { MaybeUninit::uninit() }; MOST];
-        // EINTR is a wake-up like any other; nothing else can fail on descriptors we hold.
-        let Ok((ready, _)) = epoll::wait(&self.epoll, &mut ready, limit) else { return };
-        let paths = ready.iter().filter_map(|event| event.data.u64().checked_sub(FIRST));
-        self.stirred.extend(paths.map(|path| path as u32));
+    /// Hears of all sockets of Linux's at which something has changed.
+    fn hear_sockets(&mut self) {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        while wait(&self.sockets, Some(&at_once), |path| self.stirred.push(path as u32)) == MOST {}
     }
 
     fn arm(&mut self, at: Instant) {
@@ -126,52 +167,95 @@ impl Sleeper {
     }
 }
 
+/// Waits until something is ready, or for so long: how much is, each `told` by what it was added with.
+fn wait(epoll: &OwnedFd, limit: Option<&Timespec>, told: impl FnMut(u64)) -> usize {
+    let mut ready = [const { MaybeUninit::uninit() }; MOST];
+    // EINTR is a wake-up like any other; nothing else can fail on descriptors we hold.
+    let Ok((ready, _)) = epoll::wait(epoll, &mut ready, limit) else { return 0 };
+    ready.iter().map(|event| event.data.u64()).for_each(told);
+    ready.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use silk_executor::clock;
     use silk_stream::wake;
-    use std::os::fd::AsFd;
-    use std::time::Duration;
+    use std::io::{Write, stderr};
+
+    /// A NAPI that is not there.
+    const NOBODY: u32 = u32::MAX;
+    const WAYS: [bool; 2] = [false, true];
+
+    /// Sleepers without a device, and what programs would write to, asleep in one way and the other.
+    fn in_both_ways(test: impl Fn(Sleeper, BorrowedFd<'_>, bool)) {
+        for fetching in WAYS {
+            let event = wake::event().unwrap();
+            let mut sleeper = Sleeper::new(&[], event.as_fd()).unwrap();
+            if fetching {
+                sleeper.learn_to_fetch(NOBODY, Duration::from_micros(1));
+                if !sleeper.can_fetch() {
+                    let _ = writeln!(stderr(), "SKIPPED, tests nothing: io_uring cannot poll NAPIs here");
+                    return;
+                }
+            }
+            test(sleeper, event.as_fd(), fetching);
+        }
+    }
 
     #[test]
     fn a_written_event_ends_the_sleep_each_time() {
-        let event = wake::event().unwrap();
-        let mut sleeper = Sleeper::new(&[event.as_fd()]).unwrap();
-        for _ in 0..3 {
-            wake::notify(event.as_fd());
-            sleeper.sleep(clock::now(), None);
-        }
-        assert_eq!(sleeper.sleeps, 3);
+        in_both_ways(|mut sleeper, event, fetching| {
+            for _ in 0..3 {
+                wake::notify(event);
+                sleeper.sleep(clock::now(), None, fetching);
+            }
+            assert_eq!(sleeper.sleeps, 3);
+        });
     }
 
     #[test]
     fn a_socket_of_linuxs_is_told_by_its_path_asleep_and_awake() {
-        let mut sleeper = Sleeper::new(&[]).unwrap();
-        let event = wake::event().unwrap();
-        sleeper.watch().add(&event, 7).unwrap();
-        sleeper.sleep(clock::now(), None);
-        assert_eq!(std::mem::take(&mut sleeper.stirred), [7]);
-        wake::notify(event.as_fd());
-        let woken = clock::now();
-        sleeper.ask(woken);
-        assert!(sleeper.stirred.is_empty(), "it has just slept");
-        sleeper.ask(woken + DEAF);
-        assert_eq!(std::mem::take(&mut sleeper.stirred), [7]);
-        sleeper.watch().remove(&event);
-        wake::notify(event.as_fd());
-        sleeper.ask(woken + 2 * DEAF);
-        assert!(sleeper.stirred.is_empty());
+        in_both_ways(|mut sleeper, _, fetching| {
+            let socket = wake::event().unwrap();
+            sleeper.watch().add(&socket, 7).unwrap();
+            sleeper.sleep(clock::now(), None, fetching);
+            assert_eq!(std::mem::take(&mut sleeper.stirred), [7]);
+            wake::notify(socket.as_fd());
+            let woken = clock::now();
+            sleeper.ask(woken);
+            assert!(sleeper.stirred.is_empty(), "it has just slept");
+            sleeper.ask(woken + DEAF);
+            assert_eq!(std::mem::take(&mut sleeper.stirred), [7]);
+            sleeper.watch().remove(&socket);
+            wake::notify(socket.as_fd());
+            sleeper.ask(woken + 2 * DEAF);
+            assert!(sleeper.stirred.is_empty());
+        });
+    }
+
+    #[test]
+    fn more_sockets_than_are_told_at_once_are_told_all_the_same() {
+        in_both_ways(|mut sleeper, _, fetching| {
+            let sockets: Vec<_> = (0..2 * MOST).map(|_| wake::event().unwrap()).collect();
+            for (path, socket) in sockets.iter().enumerate() {
+                sleeper.watch().add(socket, path as u32).unwrap();
+            }
+            sleeper.sleep(clock::now(), None, fetching);
+            sleeper.stirred.sort_unstable();
+            assert!(sleeper.stirred.iter().copied().eq(0..2 * MOST as u32), "{:?}", sleeper.stirred);
+        });
     }
 
     #[test]
     fn what_is_due_ends_the_sleep() {
-        let mut sleeper = Sleeper::new(&[]).unwrap();
-        let due = clock::now() + Duration::from_millis(2);
-        while clock::now() < due {
-            sleeper.sleep(clock::now(), Some(due));
-        }
-        sleeper.sleep(clock::now(), Some(Instant::from_nanos(5)));
-        assert!(sleeper.sleeps >= 2);
+        in_both_ways(|mut sleeper, _, fetching| {
+            let due = clock::now() + Duration::from_millis(2);
+            while clock::now() < due {
+                sleeper.sleep(clock::now(), Some(due), fetching);
+            }
+            sleeper.sleep(clock::now(), Some(Instant::from_nanos(5)), fetching);
+            assert!(sleeper.sleeps >= 2);
+        });
     }
 }

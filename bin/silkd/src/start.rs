@@ -203,8 +203,7 @@ fn executors(
     };
     let (mut parts, mut sleepers) = (Vec::new(), Vec::new());
     for ((domain, (receive, transmits)), (way, ..)) in domains.into_iter().enumerate().zip(&ways) {
-        let sources: Vec<_> = receive.fds().into_iter().chain([way.event().as_fd()]).collect();
-        let sleeper = Sleeper::new(&sources).map_err(failed)?;
+        let sleeper = Sleeper::new(&receive.fds(), way.event().as_fd()).map_err(failed)?;
         parts.push(Parts {
             domain,
             paths: stack::paths(settings, &opened.links, &opened.tables, domain)?,

@@ -30,6 +30,7 @@
 #![deny(unsafe_code)]
 
 mod bpf;
+pub mod busy_poll;
 mod frame;
 pub mod link;
 pub mod napi;

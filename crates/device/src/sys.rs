@@ -12,6 +12,7 @@ mod schedule;
 mod send_batch;
 mod socket;
 mod tun;
+mod uring;
 mod xsk;
 
 pub(crate) use arena::{Arena, Holder};
@@ -27,6 +28,7 @@ pub(crate) use socket::{
     receive_buffer, send_buffer, send_parts, set_packet_option,
 };
 pub(crate) use tun::{open_tap, read_parts, steer_tap, write_parts};
+pub(crate) use uring::{Napi, Uring};
 pub(crate) use xsk::{
     Binding, Ring, Which, bind as bind_xsk, losses, make_ring, open as open_xsk, register, wake,
 };

@@ -1,6 +1,7 @@
 //! What only the `xdp` device promises: the path's word comes with the packet, domains do not
 //! disturb each other, and what no path owns is Linux's, before, during and after.
 
+mod fetching;
 mod long;
 #[path = "../rig/mod.rs"]
 mod rig;

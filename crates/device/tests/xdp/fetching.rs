@@ -1,0 +1,58 @@
+//! Who expects packets fetches them.
+
+use super::*;
+use silk_device::busy_poll::BusyPoll;
+use std::io::Write;
+
+/// How often a thread has fallen asleep.
+fn sleeps(thread: napi::Thread) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", thread.pid)).unwrap();
+    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count.unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn while_somebody_polls_the_receive_thread_sleeps_and_then_brings_packets_again() {
+    const PACKETS: usize = 40;
+    const PAUSE: Duration = Duration::from_millis(2);
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    rig::with_veth(|| {
+        let (mut left, mut device, tables) = open(two_domains());
+        tables.own_port(Protocol::Udp, None, PORT);
+        let receiver = napi::make_threaded(&device.interface).unwrap()[0];
+        let mut right = device.ends.remove(0);
+        // Longer than a packet takes to come.
+        let mut poll = match BusyPoll::new(receiver.napi, 20 * PAUSE, (&right.receive.fds(), &[])) {
+            Ok(poll) => poll,
+            Err(error) => {
+                let why = "SKIPPED, nothing tested: io_uring cannot poll NAPIs here";
+                let _ = writeln!(std::io::stderr(), "{why}: {error}");
+                return;
+            }
+        };
+        let before = sleeps(receiver);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..PACKETS {
+                    std::thread::sleep(PAUSE);
+                    rig::send(&mut left, &rig::datagram(b"fetched"));
+                }
+            });
+            let (mut frames, mut come) = (Vec::new(), 0);
+            while come < PACKETS {
+                poll.sleep(|_| ());
+                right.receive.receive(&mut frames, 64);
+                come += frames.drain(..).map(|frame| right.receive.release(frame)).count();
+            }
+        });
+        let woken = sleeps(receiver) - before;
+        assert!(
+            woken < PACKETS as u64 / 2,
+            "the receive thread was woken {woken} times for {PACKETS} packets"
+        );
+        rig::send(&mut left, &rig::datagram(b"brought"));
+        assert_eq!(rig::arrivals(&mut right, 1).len(), 1);
+    });
+}
