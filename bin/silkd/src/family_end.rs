@@ -44,6 +44,27 @@ enum Waking {
     Bell(u32),
 }
 
+/// All of them.
+#[derive(Default)]
+struct Wakings {
+    list: Vec<Waking>,
+    /// The event sets among them, a bit each. One is rung once a turn, whatever has happened to how many of its sockets: who wakes up
+    /// looks at all that happened and sleeps again, and would be woken for each of the others in vain.
+    bells: [u64; BELLS as usize / 64],
+}
+
+impl Wakings {
+    fn bell(&mut self, number: u32) {
+        let (word, bit) = (number as usize / 64, 1 << (number % 64));
+        if let Some(word) = self.bells.get_mut(word)
+            && *word & bit == 0
+        {
+            *word |= bit;
+            self.list.push(Waking::Bell(number));
+        }
+    }
+}
+
 /// The family.
 pub struct FamilyEnd {
     /// What it shares with the daemon.
@@ -56,7 +77,7 @@ pub struct FamilyEnd {
     bells: Vec<Option<Arc<OwnedFd>>>,
     /// The priority each thread has now, plus one; shared by the executors.
     priorities: Arc<[AtomicU32]>,
-    waking: RefCell<Vec<Waking>>,
+    waking: RefCell<Wakings>,
     /// Of each listener, whom we last saw called, and since when.
     calls: RefCell<BTreeMap<u32, (u32, Instant)>>,
 }
@@ -145,13 +166,13 @@ impl FamilyEnd {
 
     /// A thread that sleeps in `accept` is to be woken.
     pub fn wake_thread(&self, number: u32) {
-        self.waking.borrow_mut().push(Waking::Thread(number));
+        self.waking.borrow_mut().list.push(Waking::Thread(number));
     }
 
     /// Every thread that sleeps on a socket is to be woken. `served_by` is the thread that
     /// serves it, whose wake-up is timed (SILK Table 2).
     pub fn wake_sleepers(&self, slot: u32, served_by: Option<u32>) {
-        self.waking.borrow_mut().push(Waking::Sleepers { slot, served_by });
+        self.waking.borrow_mut().list.push(Waking::Sleepers { slot, served_by });
     }
 
     /// The event sets that watch a socket are to be told.
@@ -163,7 +184,7 @@ impl FamilyEnd {
                 bits &= bits - 1;
                 if let Some(shared) = self.arena.bell(bell) {
                     shared.set.mark(number);
-                    self.waking.borrow_mut().push(Waking::Bell(bell));
+                    self.waking.borrow_mut().bell(bell);
                 }
             }
         }
@@ -194,8 +215,9 @@ impl FamilyEnd {
     /// it. Whether there was anybody.
     pub fn wake_all(&self, lead: Option<Manner>) -> bool {
         let mut waking = self.waking.borrow_mut();
-        let any = !waking.is_empty();
-        for waking in waking.drain(..) {
+        let any = !waking.list.is_empty();
+        waking.bells = Default::default();
+        for waking in waking.list.drain(..) {
             match waking {
                 Waking::Thread(number) => {
                     let Some(record) = self.arena.thread(number) else { continue };
@@ -243,5 +265,43 @@ impl FamilyEnd {
                 nanos => into.add(nanos),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silk_stream::Sizes;
+
+    /// How often `event` was written since it was last asked.
+    fn written(event: &OwnedFd) -> u64 {
+        let mut count = [0; 8];
+        rustix::io::read(event, &mut count).map_or(0, |_| u64::from_ne_bytes(count))
+    }
+
+    #[test]
+    fn an_event_set_is_rung_once_a_turn_however_many_of_its_sockets_have_news() {
+        const SET: u32 = 70;
+        const SOCKETS: u32 = 20;
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1, huge_pages: false }).unwrap();
+        let mut family = FamilyEnd::new(arena.clone(), Arc::from([]), (0, 1));
+        let event = Arc::new(wake::event().unwrap());
+        family.set_bell(SET, Some(event.clone()));
+        let bell = arena.bell(SET).unwrap();
+        for turn in 0..3 {
+            bell.armed.store(1, SeqCst);
+            for number in 0..SOCKETS {
+                let slot = arena.slot(number).unwrap();
+                slot.bells[SET as usize / 64].store(1 << (SET % 64), SeqCst);
+                family.ring_bells(number, slot);
+            }
+            assert_eq!(family.waking.borrow().list.len(), 1, "turn {turn}");
+            assert!(family.wake_all(None));
+            assert_eq!(written(&event), 1, "turn {turn}");
+            let mut told = 0;
+            bell.set.take(|_| told += 1);
+            assert_eq!(told, SOCKETS, "turn {turn}");
+        }
+        assert!(!family.wake_all(None), "nobody has news");
     }
 }
