@@ -51,9 +51,9 @@ const AMONG_FRAMES: &str = "segment, 10 busy of 100 000, from the frame on";
 const FEW_FRAMES: &str = "segment, 10, from the frame on";
 
 /// Every comparison, in the order of the table.
-const QUESTIONS: [Question; 33] = {
+const QUESTIONS: [Question; 41] = {
     use Against::{Itself, Of, System};
-    use Row::{Connections, Datagrams, Emulator, Many, PingPong, Receive, Send, SynFlood};
+    use Row::{Connections, Datagrams, Emulator, Kept, Many, PingPong, Receive, Send, SynFlood};
     [
         question(Send, "silk", "goodput", System("linux"), Some((0.9, 1.2)), true),
         question(Send, "silk-wide", "goodput", System("linux"), None, true),
@@ -88,6 +88,14 @@ const QUESTIONS: [Question; 33] = {
         question(Many, "silk-in-process", MANY_FRAMES, Of(FEW_FRAMES), Some((1.3, 1.0)), false),
         question(Many, "silk", "real: time to open 8 000", System("linux"), None, false),
         question(Many, "silk", "real: bytes each", Itself, Some((2048.0, 1024.0)), false),
+        question(Kept, "silk", "16 connections: rate", System("linux"), None, true),
+        question(Kept, "silk", "16 connections: p99", System("linux"), None, false),
+        question(Kept, "silk", "100 connections: rate", System("linux"), None, true),
+        question(Kept, "silk", "100 connections: p99", System("linux"), None, false),
+        question(Kept, "silk", "500 connections: rate", System("linux"), None, true),
+        question(Kept, "silk", "500 connections: p99", System("linux"), None, false),
+        question(Kept, "silk", "100 connections: rate", System("linux-napi"), None, true),
+        question(Kept, "silk", "500 connections: rate", System("linux-napi"), None, true),
     ]
 };
 

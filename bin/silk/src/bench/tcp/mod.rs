@@ -1,11 +1,12 @@
 //! `silk bench tcp`: what TCP and UDP over silk do beside Linux's, in one run: one flow each way, round
-//! trips, connections, a flood of SYNs, datagrams, bad networks, many connections.
+//! trips, connections, a flood of SYNs, datagrams, bad networks, many connections, requests over kept ones.
 //!
 //! Systems take turns, row by row and round by round, each on hosts of its own: a slow minute of the machine
 //! is everybody's. Both use CUBIC; all work of the server, receive processing included, is done on one CPU,
 //! all of the client on the other. What fails is named and ends the run with an error; it never counts.
 
 mod compare;
+mod kept;
 mod link;
 mod page;
 mod results;
@@ -38,7 +39,7 @@ pub struct Options {
     /// A short run: two short rounds, and only the corners of the bad networks
     #[arg(long)]
     quick: bool,
-    /// The rows to measure, by name or by letter (a to h)
+    /// The rows to measure, by name or by letter (a to i)
     #[arg(long, value_delimiter = ',', value_enum)]
     rows: Vec<Row>,
     /// Rounds over all rows
@@ -138,8 +139,10 @@ impl Plan {
     }
 
     fn check(&self) -> Result<(), Failure> {
-        let needed = ["ip", "taskset", "chrt", "setpriv", "ethtool"];
-        let missing: Vec<_> = needed.into_iter().filter(|program| !web::is_installed(program)).collect();
+        let usual = ["ip", "taskset", "chrt", "setpriv", "ethtool"];
+        let kept: &[_] = if self.rows.contains(&Row::Kept) { &["nginx", "wrk", "curl"] } else { &[] };
+        let needed = usual.iter().chain(kept).copied();
+        let missing: Vec<_> = needed.filter(|program| !web::is_installed(program)).collect();
         if !missing.is_empty() {
             return Err(Failure::Missing(missing));
         }

@@ -33,6 +33,9 @@ pub enum Row {
     /// A hundred thousand idle connections, in process; eight thousand real ones
     #[value(alias = "h")]
     Many,
+    /// Requests over kept connections, nginx and wrk
+    #[value(alias = "i")]
+    Kept,
 }
 
 /// What distinguishes the measurements of one row.
@@ -42,11 +45,13 @@ pub enum Case {
     Only,
     /// The network.
     Over(Link),
+    /// The number of connections.
+    Kept(u32),
 }
 
 impl Row {
     /// All of them, in the order of a round.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Send,
         Self::Receive,
         Self::PingPong,
@@ -55,6 +60,7 @@ impl Row {
         Self::Datagrams,
         Self::Emulator,
         Self::Many,
+        Self::Kept,
     ];
 
     /// How it reads in a table.
@@ -68,6 +74,7 @@ impl Row {
             Self::Datagrams => "datagrams of 64 bytes, receiving",
             Self::Emulator => "goodput over a bad network",
             Self::Many => "many connections",
+            Self::Kept => "requests over kept connections",
         }
     }
 
@@ -91,6 +98,7 @@ impl Row {
             }
             Self::Datagrams => &[System::Linux, System::LinuxNapi, System::Silk, System::SilkSteered],
             Self::Many => &[System::Linux, System::Silk, System::InProcess],
+            Self::Kept => &[System::Linux, System::LinuxNapi, System::Silk],
         }
     }
 
@@ -98,6 +106,8 @@ impl Row {
     pub fn cases(self, quick: bool) -> Vec<Case> {
         match self {
             Self::Emulator => Link::all(quick).into_iter().map(Case::Over).collect(),
+            Self::Kept if quick => vec![Case::Kept(100)],
+            Self::Kept => [16, 100, 500].map(Case::Kept).to_vec(),
             _ => vec![Case::Only],
         }
     }

@@ -132,12 +132,14 @@ impl System {
     /// A command that is one of the ends, on the server's CPU, over this system.
     pub fn end_on_server(self, stage: &Stage, end: &[String]) -> std::process::Command {
         let mut command = stage.rig.server.command("taskset");
-        command.args(["-c", SERVER_CPU]);
-        if self.is_silk() {
-            command.args(silkd::runner(stage));
-        }
+        command.args(["-c", SERVER_CPU]).args(self.runner(stage));
         command.arg(silkd::beside("silk")).args(["bench", "end"]).args(end);
         command
+    }
+
+    /// What stands before the command line of a program that is to serve over this system.
+    pub fn runner(self, stage: &Stage) -> Vec<String> {
+        if self.is_silk() { silkd::runner(stage) } else { Vec::new() }
     }
 
     fn is_silk(self) -> bool {

@@ -1,6 +1,7 @@
 //! One system's turn in one row: hosts of its own, the server's end over that system, the client's end,
 //! and what it saw.
 
+use super::super::counters::Moment;
 use super::super::ends::{Figure, Seen, Service, Unit};
 use super::super::load::{CLIENT_CPU, CLIENT_PRIORITY};
 use super::super::rights::Rights;
@@ -8,6 +9,7 @@ use super::super::stage::{SERVER_CPU, Scratch, Stage};
 use super::super::system::Serving;
 use super::super::watch::Watch;
 use super::super::{Failure, silkd};
+use super::kept;
 use super::link::{self, Link};
 use super::results::Measurement;
 use super::row::{Case, Row};
@@ -47,8 +49,10 @@ pub struct Turn {
 impl fmt::Display for Turn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "round {}, {}", self.round, self.row.title())?;
-        if let Case::Over(link) = self.case {
-            write!(f, " ({link})")?;
+        match self.case {
+            Case::Only => {}
+            Case::Over(link) => write!(f, " ({link})")?,
+            Case::Kept(connections) => write!(f, " ({connections})")?,
         }
         write!(f, ", {}", self.system.name())
     }
@@ -76,6 +80,7 @@ impl Turn {
             Row::Emulator => self.emulated(&stage)?,
             Row::Many if self.system == System::InProcess => self.crowd(&stage)?,
             Row::Many => self.held(&stage)?,
+            Row::Kept => self.kept(&stage)?,
         };
         Ok(self.measurements(seen))
     }
@@ -174,6 +179,18 @@ impl Turn {
         let seen = Part::start(stage, "hold", &mut command)?.seen(stage, CROWDING)?;
         self.still_serves(&mut serving, stage)?;
         Ok(vec![seen])
+    }
+
+    /// Requests over so many connections.
+    fn kept(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
+        let Case::Kept(connections) = self.case else { return Ok(Vec::new()) };
+        let mut serving = self.system.prepare(stage, Cable::Crowded)?;
+        serving.add(kept::serve(stage, &self.system.runner(stage))?);
+        let before = Moment::now(None);
+        let figures = kept::ask(stage, connections, self.milliseconds)?;
+        let cpu = before.cpu_until(&Moment::now(None));
+        self.still_serves(&mut serving, stage)?;
+        Ok(vec![Seen { figures, cpu }])
     }
 
     /// A command that is one end of the client's.

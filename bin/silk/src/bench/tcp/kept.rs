@@ -1,0 +1,141 @@
+//! Requests over connections that are kept: Debian's nginx, unmodified, one process that waits for all of them
+//! at once (`epoll`), and `wrk`, whose clients ask again as soon as they are answered.
+
+use super::super::Failure;
+use super::super::ends::{Figure, Unit};
+use super::super::load::CLIENT_CPU;
+use super::super::stage::{SERVER_CPU, Stage};
+use super::system::PORT;
+use silk_testkit::netns::{Running, SERVER};
+use std::fs::{self, File};
+use std::time::Duration;
+
+/// Longer than the longest wait after a loss that is mended.
+const PATIENCE: &str = "10s";
+
+/// Starts nginx on the server's CPU, with `runner` in front of its command line, and waits until it answers.
+pub fn serve(stage: &Stage, runner: &[String]) -> Result<Running, Failure> {
+    let config = stage.scratch.write("nginx.conf", &config(&stage.scratch.path().display().to_string()))?;
+    let log = stage.scratch.path().join("serve.txt");
+    let out = File::create(&log).map_err(Failure::file(&log))?;
+    let errors = out.try_clone().map_err(Failure::file(&log))?;
+    let mut command = stage.rig.server.command("taskset");
+    command.args(["-c", SERVER_CPU]).args(runner).args(["nginx", "-c"]).arg(config);
+    let nginx = Running::start(command.stdout(out).stderr(errors))?;
+    let answers = || stage.rig.client.run("curl", ["-sf", "--max-time", "2", &address()]).ok();
+    match stage.watch.until(Duration::from_secs(10), answers)? {
+        Some(_) => Ok(nginx),
+        None => Err(Failure::NotServing { system: "nginx", log: stage.said() }),
+    }
+}
+
+fn address() -> String {
+    format!("http://{SERVER}:{PORT}/")
+}
+
+fn config(folder: &str) -> String {
+    format!(
+        "daemon off;\nmaster_process off;\nworker_rlimit_nofile 8192;\npid {folder}/nginx.pid;\nerror_log stderr;\n\
+         events {{ worker_connections 4096; }}\n\
+         http {{\n  access_log off;\n  keepalive_requests 1000000000;\n  keepalive_timeout 600s;\n  server {{\n    \
+         listen {PORT} backlog=4096;\n    location / {{ return 200 \"hello\"; }}\n  }}\n}}\n"
+    )
+}
+
+/// So many clients ask for whole seconds: what they saw.
+pub fn ask(stage: &Stage, connections: u32, milliseconds: u64) -> Result<Vec<Figure>, Failure> {
+    let report = stage.scratch.path().join("wrk.txt");
+    let out = File::create(&report).map_err(Failure::file(&report))?;
+    let errors = out.try_clone().map_err(Failure::file(&report))?;
+    let seconds = milliseconds.div_ceil(1000);
+    let mut command = stage.rig.client.command("taskset");
+    command.args(["-c", CLIENT_CPU, "wrk", "--latency", "-t", "1", "--timeout", PATIENCE]);
+    command.args(["-c", &connections.to_string(), "-d", &format!("{seconds}s"), &address()]);
+    let mut clients = Running::start(command.stdout(out).stderr(errors))?;
+    stage.ends(&mut clients, Duration::from_secs(seconds), "wrk")?;
+    let said = fs::read_to_string(&report).map_err(Failure::file(&report))?;
+    match Report::read(&said) {
+        Some(Report { failed: 0, rate, p99 }) => Ok(vec![
+            Figure::new(format!("{connections} connections: rate"), rate, Unit::PerSecond),
+            Figure::new(format!("{connections} connections: p99"), p99, Unit::Micros),
+        ]),
+        Some(Report { failed, .. }) => {
+            Err(Failure::Unanswered { task: format!("{connections} kept connections"), failed })
+        }
+        None => Err(Failure::NoReport(said)),
+    }
+}
+
+/// What wrk says.
+#[derive(Debug, PartialEq)]
+struct Report {
+    /// Requests per second.
+    rate: f64,
+    /// The 99th percentile of the times, µs. wrk counts a long one as often as a client that did not wait for it
+    /// would have asked meanwhile.
+    p99: f64,
+    /// Requests that failed.
+    failed: u64,
+}
+
+impl Report {
+    fn read(said: &str) -> Option<Self> {
+        let after = |name: &str| said.lines().find_map(|line| line.trim().strip_prefix(name)).map(str::trim);
+        let counts = |line: &str| -> u64 {
+            line.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse::<u64>().ok()).sum()
+        };
+        Some(Self {
+            rate: after("Requests/sec:")?.parse().ok()?,
+            p99: micros(after("99%")?)?,
+            failed: ["Socket errors:", "Non-2xx or 3xx responses:"]
+                .into_iter()
+                .filter_map(after)
+                .map(counts)
+                .sum(),
+        })
+    }
+}
+
+/// A time with its unit, in µs.
+fn micros(time: &str) -> Option<f64> {
+    let number = time.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &time[number.len()..] {
+        "us" => 1.0,
+        "ms" => 1e3,
+        "s" => 1e6,
+        "m" => 60e6,
+        _ => return None,
+    };
+    Some(number.parse::<f64>().ok()? * unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "Running 3s test @ http://10.98.0.2:7000/\n  1 threads and 16 connections\n  \
+        Thread Stats   Avg      Stdev     Max   +/- Stdev\n    Latency    90.29us   97.34us   4.18ms   98.94%\n    \
+        Req/Sec   174.21k     2.04k  176.35k    93.55%\n  Latency Distribution\n     50%   79.00us\n     75%   86.00us\n     \
+        90%  116.00us\n     99%    1.46ms\n  537093 requests in 3.10s, 81.96MB read\n";
+    const RATE: &str = "Requests/sec: 173255.51\nTransfer/sec:     26.44MB\n";
+
+    #[test]
+    fn what_wrk_says_is_understood() {
+        let read = |more: &str| Report::read(&format!("{SAID}{more}{RATE}"));
+        let good = Report { rate: 173_255.51, p99: 1_460.0, failed: 0 };
+        assert_eq!(read(""), Some(good));
+        let failed = |more| read(more).map(|report| report.failed);
+        assert_eq!(failed("  Socket errors: connect 1, read 20, write 0, timeout 300\n"), Some(321));
+        assert_eq!(failed("  Non-2xx or 3xx responses: 7\n"), Some(7));
+        assert_eq!(Report::read(SAID), None, "it was ended before it had a rate");
+    }
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(micros("79.00us"), Some(79.0));
+        assert_eq!(micros("1.46ms"), Some(1_460.0));
+        assert_eq!(micros("2.71s"), Some(2_710_000.0));
+        assert_eq!(micros("1.50m"), Some(90_000_000.0));
+        assert_eq!(["", "ms", "12", "12h"].map(micros), [None; 4]);
+    }
+}
