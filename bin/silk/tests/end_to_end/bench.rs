@@ -31,7 +31,7 @@ fn both_systems_answer_and_are_compared() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = TempDir::new().unwrap();
     let json = folder.path().join("tcp.json");
-    let done = said(&mut bench("send,c,d,datagrams", &json));
+    let done = said(&mut bench("send,c,d,datagrams,kept", &json));
     assert!(done.ok, "{}", done.errors);
     let results: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
     let measured = |row: &str, system: &str, of: &str| {
@@ -44,6 +44,7 @@ fn both_systems_answer_and_are_compared() {
             assert!(measured(row, system, of) > 0.0, "{row} {system}");
         }
         assert!(measured("datagrams", system, "received") > 0.0);
+        assert!(measured("kept", system, "100 connections: rate") > 0.0);
     }
     let judged: Vec<&Value> = results["comparisons"].as_array().unwrap().iter().collect();
     assert!(judged.iter().any(|one| one["row"] == "send" && one["against"] == "linux"), "{judged:?}");
