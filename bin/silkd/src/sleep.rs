@@ -139,8 +139,11 @@ impl Sleeper {
         let sockets = self.rings.len() + EVENTS - 1;
         let mut stirred = false;
         let mut news = |place| stirred |= place == sockets;
-        match self.fetching.as_mut().filter(|_| fetching) {
-            Some(fetching) => fetching.sleep(news),
+        let fetched = self.fetching.as_mut().filter(|_| fetching).map(|fetching| fetching.sleep(&mut news));
+        match fetched {
+            Some(Ok(())) => {}
+            // What cannot sleep would only keep the processor busy.
+            Some(Err(_)) => self.fetching = None,
             None => _ = wait(&self.epoll, None, |place| news(place as usize)),
         }
         if stirred {

@@ -47,12 +47,17 @@ impl BusyPoll {
 
     /// Sleeps until a ring has something, or an event has been written to since the last sleep; now and then it ends sooner. Calls
     /// `news` with the place of each that ended it: rings come first, then events, as they were given.
-    pub fn sleep(&mut self, mut news: impl FnMut(usize)) {
+    ///
+    /// # Errors
+    /// The kernel's, such as a lack of memory: then it has not slept. A signal is none, it ends the sleep.
+    pub fn sleep(&mut self, mut news: impl FnMut(usize)) -> io::Result<()> {
         for (name, watched) in self.watched.iter_mut().enumerate().filter(|(_, watched)| !watched.armed) {
             watched.armed = self.ring.watch(watched.fd.as_fd(), name as u64, watched.is_ring);
         }
-        // A signal is a reason to look again, as news is.
-        let _ = self.ring.wait();
+        match self.ring.wait() {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
         for (name, more) in self.ring.news() {
             let name = name as usize;
             if let Some(watched) = self.watched.get_mut(name) {
@@ -60,6 +65,7 @@ impl BusyPoll {
                 news(name);
             }
         }
+        Ok(())
     }
 }
 
@@ -150,7 +156,7 @@ mod tests {
         /// What ended a sleep.
         fn ended_by(&mut self) -> Vec<usize> {
             let mut news = Vec::new();
-            self.sleep(|place| news.push(place));
+            self.sleep(|place| news.push(place)).unwrap();
             news
         }
     }

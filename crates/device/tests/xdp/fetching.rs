@@ -42,7 +42,7 @@ fn while_somebody_polls_the_receive_thread_sleeps_and_then_brings_packets_again(
             });
             let (mut frames, mut come) = (Vec::new(), 0);
             while come < PACKETS {
-                poll.sleep(|_| ());
+                poll.sleep(|_| ()).unwrap();
                 right.receive.receive(&mut frames, 64);
                 come += frames.drain(..).map(|frame| right.receive.release(frame)).count();
             }
