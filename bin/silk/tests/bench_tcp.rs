@@ -78,7 +78,7 @@ fn what_could_not_be_measured_is_an_error() {
 #[test]
 fn what_is_wrong_with_a_command_line_or_a_file_is_said() {
     for (arguments, why) in [
-        (&["--rows", "i"][..], "invalid value 'i' for '--rows <ROWS>'"),
+        (&["--rows", "z"][..], "invalid value 'z' for '--rows <ROWS>'"),
         (&["--rounds", "0"], "invalid value '0' for '--rounds <ROUNDS>'"),
         (&["--show", "a", "--json", "b"], "'--show <FILE>' cannot be used with '--json <FILE>'"),
     ] {
