@@ -62,7 +62,7 @@ pub fn ask(stage: &Stage, connections: u32, milliseconds: u64) -> Result<Vec<Fig
         Some(Report { failed, .. }) => {
             Err(Failure::Unanswered { task: format!("{connections} kept connections"), failed })
         }
-        None => Err(Failure::NoReport(said)),
+        None => Err(Failure::Program { what: "`wrk`".to_owned(), said }),
     }
 }
 
