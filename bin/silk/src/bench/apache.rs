@@ -6,22 +6,18 @@ use super::rights::Rights;
 use super::stage::{SERVER_CPU, Stage};
 use silk_testkit::apache::{Apache, USER, standing};
 use silk_testkit::netns::Running;
-use std::fs::{self, File};
+use std::fs;
 
 /// Processes that wait for requests (SILK §4.2 uses 100 and stays below them with its clients).
 const PROCESSES: u32 = 128;
 
 /// Starts Apache on the server, listening at `address`, with `runner` in front of its command line.
 pub fn start(stage: &Stage, address: &str, runner: &[&str]) -> Result<Running, Failure> {
-    let folder = stage.scratch.path();
     let config = stage.scratch.write("apache.conf", &config(stage, address))?;
-    let log = folder.join("apache.out");
-    let out = File::create(&log).map_err(Failure::file(&log))?;
-    let errors = out.try_clone().map_err(Failure::file(&log))?;
     let mut command = stage.rig.server.command("taskset");
     command.args(["-c", SERVER_CPU]).args(user(stage.rights)).args(runner);
     command.args(["apache2", "-DFOREGROUND", "-f"]).arg(config);
-    Ok(Running::start(command.stdout(out).stderr(errors))?)
+    stage.scratch.start(&mut command, "apache.out")
 }
 
 /// What Apache said since it was started.

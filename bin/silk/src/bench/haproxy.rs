@@ -4,7 +4,6 @@
 use super::Failure;
 use super::stage::{SERVER_CPU, Stage};
 use silk_testkit::netns::{PREFERRED, Running, SERVER};
-use std::fs::File;
 
 /// Where Apache listens behind HAProxy, on the server's own loopback.
 pub const BACKEND: &str = "127.0.0.1:8080";
@@ -12,12 +11,9 @@ pub const BACKEND: &str = "127.0.0.1:8080";
 /// Starts HAProxy on the server, passing at most `maxconn` requests to Apache at a time.
 pub fn start(stage: &Stage, maxconn: u32) -> Result<Running, Failure> {
     let config = stage.scratch.write("haproxy.cfg", &config(maxconn))?;
-    let log = stage.scratch.path().join("haproxy.out");
-    let out = File::create(&log).map_err(Failure::file(&log))?;
-    let errors = out.try_clone().map_err(Failure::file(&log))?;
     let mut command = stage.rig.server.command("taskset");
     command.args(["-c", SERVER_CPU, "haproxy", "-db", "-f"]).arg(config);
-    Ok(Running::start(command.stdout(out).stderr(errors))?)
+    stage.scratch.start(&mut command, "haproxy.out")
 }
 
 /// Connections to Apache are kept and used again, which is HAProxy's best case.

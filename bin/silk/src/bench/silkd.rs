@@ -7,7 +7,7 @@ use serde::Deserialize;
 use silk_control::SOCKET_VARIABLE;
 use silk_testkit::netns::{INTERFACE, PREFERRED, Running, SERVER, output};
 use std::env;
-use std::fs::{self, File};
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -115,19 +115,16 @@ pub fn start(stage: &Stage, setup: &Setup) -> Result<Running, Failure> {
         stage.rig.server.ip(["addr", "flush", "dev", INTERFACE])?;
     }
     let config = stage.scratch.write("silk.toml", &config(setup, stage))?;
-    let log = stage.scratch.path().join("silkd.out");
-    let out = File::create(&log).map_err(Failure::file(&log))?;
-    let errors = out.try_clone().map_err(Failure::file(&log))?;
     let mut command = stage.rig.server.command("taskset");
     command.args(["-c", SERVER_CPU]).arg(beside("silkd")).arg("--config").arg(config);
-    let mut daemon = Running::start(command.stdout(out).stderr(errors))?;
+    let mut daemon = stage.scratch.start(&mut command, "silkd.out")?;
     let ready = || {
-        let ready = self::log(stage).contains("ready");
+        let ready = log(stage).contains("ready");
         (ready || daemon.ended().is_some()).then_some(ready)
     };
     match stage.watch.until(Duration::from_secs(10), ready)? {
         Some(true) => Ok(daemon),
-        _ => Err(Failure::NotServing { system: "silkd", log: self::log(stage) }),
+        _ => Err(Failure::NotServing { system: "silkd", log: log(stage) }),
     }
 }
 

@@ -81,6 +81,14 @@ impl Scratch {
         Ok(path)
     }
 
+    /// Starts a program. What it says goes to this file of the folder.
+    pub fn start(&self, command: &mut Command, log: &str) -> Result<Running, Failure> {
+        let log = self.path().join(log);
+        let out = fs::File::create(&log).map_err(Failure::file(&log))?;
+        let errors = out.try_clone().map_err(Failure::file(&log))?;
+        Ok(Running::start(command.stdout(out).stderr(errors))?)
+    }
+
     fn random_file(&self, kb: u32) -> Result<(), Failure> {
         let path = self.site().join(format!("{kb}.bin"));
         let mut bytes = Vec::new();

@@ -7,7 +7,7 @@ use super::super::load::CLIENT_CPU;
 use super::super::stage::{SERVER_CPU, Stage};
 use super::system::PORT;
 use silk_testkit::netns::{Running, SERVER};
-use std::fs::{self, File};
+use std::fs;
 use std::time::Duration;
 
 /// Longer than the longest wait after a loss that is mended.
@@ -16,12 +16,9 @@ const PATIENCE: &str = "10s";
 /// Starts nginx on the server's CPU, with `runner` in front of its command line, and waits until it answers.
 pub fn serve(stage: &Stage, runner: &[String]) -> Result<Running, Failure> {
     let config = stage.scratch.write("nginx.conf", &config(&stage.scratch.path().display().to_string()))?;
-    let log = stage.scratch.path().join("serve.txt");
-    let out = File::create(&log).map_err(Failure::file(&log))?;
-    let errors = out.try_clone().map_err(Failure::file(&log))?;
     let mut command = stage.rig.server.command("taskset");
     command.args(["-c", SERVER_CPU]).args(runner).args(["nginx", "-c"]).arg(config);
-    let nginx = Running::start(command.stdout(out).stderr(errors))?;
+    let nginx = stage.scratch.start(&mut command, "serve.txt")?;
     let answers = || stage.rig.client.run("curl", ["-sf", "--max-time", "2", &address()]).ok();
     match stage.watch.until(Duration::from_secs(10), answers)? {
         Some(_) => Ok(nginx),
@@ -44,15 +41,14 @@ fn config(folder: &str) -> String {
 
 /// So many clients ask for whole seconds: what they saw.
 pub fn ask(stage: &Stage, connections: u32, milliseconds: u64) -> Result<Vec<Figure>, Failure> {
-    let report = stage.scratch.path().join("wrk.txt");
-    let out = File::create(&report).map_err(Failure::file(&report))?;
-    let errors = out.try_clone().map_err(Failure::file(&report))?;
+    const REPORT: &str = "wrk.txt";
     let seconds = milliseconds.div_ceil(1000);
     let mut command = stage.rig.client.command("taskset");
     command.args(["-c", CLIENT_CPU, "wrk", "--latency", "-t", "1", "--timeout", PATIENCE]);
     command.args(["-c", &connections.to_string(), "-d", &format!("{seconds}s"), &address()]);
-    let mut clients = Running::start(command.stdout(out).stderr(errors))?;
+    let mut clients = stage.scratch.start(&mut command, REPORT)?;
     stage.ends(&mut clients, Duration::from_secs(seconds), "wrk")?;
+    let report = stage.scratch.path().join(REPORT);
     let said = fs::read_to_string(&report).map_err(Failure::file(&report))?;
     match Report::read(&said) {
         Some(Report { failed: 0, rate, p99 }) => Ok(vec![

@@ -5,7 +5,7 @@ use super::super::load::CLIENT_CPU;
 use super::super::stage::Stage;
 use super::super::{Failure, silkd};
 use silk_testkit::netns::{Host, Running};
-use std::fs::{self, File};
+use std::fs;
 use std::net::Ipv4Addr;
 use std::process::Command;
 use std::time::Duration;
@@ -53,12 +53,9 @@ impl Link {
             // Nothing but what is measured draws from the seed.
             host.set("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")?;
         }
-        let log = stage.scratch.path().join("netem.txt");
-        let out = File::create(&log).map_err(Failure::file(&log))?;
-        let errors = out.try_clone().map_err(Failure::file(&log))?;
-        let mut command = self.command(server, client, seed);
-        let mut running = Running::start(command.stdout(out).stderr(errors))?;
-        let said = || fs::read_to_string(&log).unwrap_or_default();
+        const LOG: &str = "netem.txt";
+        let mut running = stage.scratch.start(&mut self.command(server, client, seed), LOG)?;
+        let said = || fs::read_to_string(stage.scratch.path().join(LOG)).unwrap_or_default();
         let joined = || (said().contains("are joined") || running.ended().is_some()).then_some(());
         stage.watch.until(Duration::from_secs(10), joined)?;
         if !said().contains("are joined") {

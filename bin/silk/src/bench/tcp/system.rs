@@ -8,7 +8,6 @@ use super::super::{Failure, napi};
 use super::link;
 use clap::ValueEnum;
 use silk_testkit::netns::{INTERFACE, Running};
-use std::fs::File;
 
 /// One of the compared systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,10 +122,7 @@ impl System {
     pub fn serve(self, stage: &Stage, service: Service) -> Result<Running, Failure> {
         let service = service.to_possible_value().map(|value| value.get_name().to_owned());
         let end = ["serve".to_owned(), service.unwrap_or_default(), "--at".into(), format!("0.0.0.0:{PORT}")];
-        let log = stage.scratch.path().join("serve.txt");
-        let out = File::create(&log).map_err(Failure::file(&log))?;
-        let errors = out.try_clone().map_err(Failure::file(&log))?;
-        Ok(Running::start(self.end_on_server(stage, &end).stdout(out).stderr(errors))?)
+        stage.scratch.start(&mut self.end_on_server(stage, &end), "serve.txt")
     }
 
     /// A command that is one of the ends, on the server's CPU, over this system.
