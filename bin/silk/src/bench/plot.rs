@@ -43,10 +43,7 @@ pub fn response_times(cells: &[Cell], kb: u32) -> Drawn<String> {
     svg((390, 290), |area| {
         let mut chart =
             chart(area).build_cartesian_2d(Clients { most, at: clients.clone() }, (low..high).log_scale())?;
-        quiet(chart.configure_mesh())
-            .x_desc("standard clients")
-            .y_label_formatter(&|time| format!("{time} ms"))
-            .draw()?;
+        quiet(chart.configure_mesh()).x_desc("standard clients").y_label_formatter(&milliseconds).draw()?;
         for (system, points) in &lines {
             let line = colour(system);
             let over = points.iter().map(|p| (f64::from(p.clients), p.greatest));
@@ -170,9 +167,22 @@ impl ValueFormatter<f64> for Clients {
     }
 }
 
+/// A time on an axis: a mark, which is a round number but for what its calculation has added far behind the point.
+fn milliseconds(time: &f64) -> String {
+    let shown = format!("{time:.6}");
+    format!("{} ms", shown.trim_end_matches('0').trim_end_matches('.'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn marks_are_the_round_numbers_that_they_are() {
+        let shown =
+            [0.7000000000000001, 0.30000000000000004, 0.05, 1.0, 20.0, 0.001].map(|time| milliseconds(&time));
+        assert_eq!(shown, ["0.7 ms", "0.3 ms", "0.05 ms", "1 ms", "20 ms", "0.001 ms"]);
+    }
 
     #[test]
     fn round_bounds_enclose_a_figure() {
