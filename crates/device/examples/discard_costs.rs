@@ -48,6 +48,7 @@ fn main() {
         let device = xdp::open("right", &xdp::Options { domains: 1, ..Default::default() }).unwrap();
         let tables = Tables::from_words(
             Store64::Lent(device.tables.flows),
+            Store64::Lent(device.tables.homes),
             Store32::Lent(device.tables.ports),
             Store64::Lent(device.tables.rules),
             Store64::Lent(device.tables.settings),

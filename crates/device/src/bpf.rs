@@ -12,7 +12,9 @@ use aya::{Ebpf, EbpfLoader};
 
 use crate::OpenError;
 use crate::sys::Mapping;
-use crate::tables::{BUCKET_WORDS, DISCARDS_WORDS, PORTS, RULES_WORDS, SETTINGS_WORDS, Tables, leak};
+use crate::tables::{
+    BUCKET_WORDS, DISCARDS_WORDS, PORTS, RULES_WORDS, SETTINGS_WORDS, Tables, homes_lines, homes_words, leak,
+};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/classifier.bpf.o"));
 
@@ -65,6 +67,7 @@ impl Object {
         let (mask, count) = (buckets - 1, links.len().max(1) as u32);
         let ebpf = EbpfLoader::new()
             .map_max_entries("flows", buckets)
+            .map_max_entries("homes", homes_lines(buckets))
             .map_max_entries("sockets", sockets.max(1))
             .override_global("domains", &domains, true)
             .override_global("bucket_mask", &mask, true)
@@ -82,6 +85,7 @@ impl Object {
         Tables::from_mappings(
             self.buckets,
             self.map("flows", self.buckets as usize * BUCKET_WORDS * 8)?,
+            self.map("homes", homes_words(self.buckets) * 8)?,
             self.map("ports", PORTS * 4)?,
             self.map("rules", RULES_WORDS * 8)?,
             self.map("settings", SETTINGS_WORDS * 8)?,

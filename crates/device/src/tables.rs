@@ -19,12 +19,24 @@ pub(crate) const SETTINGS_WORDS: usize = 28;
 /// Words (`u64`) of the discards.
 pub(crate) const DISCARDS_WORDS: usize = 1024;
 
+/// Lines of 64 bytes that the homes of so many buckets take, a byte for each.
+pub(crate) fn homes_lines(buckets: u32) -> u32 {
+    buckets.div_ceil(64)
+}
+
+/// Words (`u64`) of as many lines.
+pub(crate) fn homes_words(buckets: u32) -> usize {
+    homes_lines(buckets) as usize * 8
+}
+
 /// The tables, all zero when new: no path owns anything. They stay for the life of the
 /// process, for classifiers on every thread refer to them; a daemon makes them once.
 #[derive(Clone, Copy, Debug)]
 pub struct Tables {
     /// The flow table.
     pub flows: &'static [AtomicU64],
+    /// How many flows are at home in each bucket of it, a byte each.
+    pub homes: &'static [AtomicU64],
     /// The ports table.
     pub ports: &'static [AtomicU32],
     /// The rules table, both banks.
@@ -43,6 +55,7 @@ impl Tables {
         Self::from_mappings(
             buckets,
             anonymous(buckets as usize * BUCKET_WORDS)?,
+            anonymous(homes_words(buckets))?,
             anonymous(PORTS / 2)?,
             anonymous(RULES_WORDS)?,
             anonymous(SETTINGS_WORDS)?,
@@ -56,6 +69,7 @@ impl Tables {
     pub(crate) fn from_mappings(
         buckets: u32,
         flows: &'static Mapping,
+        homes: &'static Mapping,
         ports: &'static Mapping,
         rules: &'static Mapping,
         settings: &'static Mapping,
@@ -66,6 +80,7 @@ impl Tables {
         }
         Some(Self {
             flows: flows.words64(0, buckets as usize * BUCKET_WORDS)?,
+            homes: homes.words64(0, homes_words(buckets))?,
             ports: ports.words32(0, PORTS)?,
             rules: rules.words64(0, RULES_WORDS)?,
             settings: settings.words64(0, SETTINGS_WORDS)?,
@@ -89,6 +104,7 @@ mod tests {
         let tables = Tables::in_memory(1 << 16).unwrap();
         assert_eq!(tables.flows.len(), 8 << 16);
         assert!(tables.flows.iter().all(|word| word.load(Ordering::Relaxed) == 0));
+        assert_eq!(tables.homes.len(), (1 << 16) / 8);
         assert!(tables.ports.iter().all(|word| word.load(Ordering::Relaxed) == 0));
         assert_eq!(tables.flows.as_ptr() as usize % 64, 0, "a bucket is a cache line");
     }

@@ -382,6 +382,7 @@ fn clear(tables: &silk_device::Tables) {
     tables
         .flows
         .iter()
+        .chain(tables.homes)
         .chain(tables.rules)
         .chain(tables.settings)
         .chain(tables.discards)
@@ -405,6 +406,7 @@ fn prepare(shared: &silk_device::Tables, seed: u64, vlans: [u16; layout::DEVICES
     shared.settings[layout::SETTINGS_VLAN].store(layout::vlans_word(vlans), Ordering::Relaxed);
     let tables = Tables::from_words(
         Store64::Lent(shared.flows),
+        Store64::Lent(shared.homes),
         Store32::Lent(shared.ports),
         Store64::Lent(shared.rules),
         Store64::Lent(shared.settings),

@@ -73,6 +73,7 @@ fn every_domain_gets_its_own(mut linux: End, mut ours: Steered, tag: u16) {
     let vlan = ours.tables.settings[layout::SETTINGS_VLAN].load(Ordering::Relaxed) as u16;
     let tables = Tables::from_words(
         Store64::Lent(ours.tables.flows),
+        Store64::Lent(ours.tables.homes),
         Store32::Lent(ours.tables.ports),
         Store64::Lent(ours.tables.rules),
         Store64::Lent(ours.tables.settings),

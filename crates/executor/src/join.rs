@@ -89,6 +89,7 @@ pub fn tables_of(words: silk_device::Tables, vlans: [u16; DEVICES]) -> Result<Ta
     }
     Tables::from_words(
         Store64::Lent(words.flows),
+        Store64::Lent(words.homes),
         Store32::Lent(words.ports),
         Store64::Lent(words.rules),
         Store64::Lent(words.settings),

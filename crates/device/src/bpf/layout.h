@@ -7,6 +7,7 @@
 #define VID 0x0fff
 
 #define BUCKET_WORDS 8
+#define HOMES_PER_LINE 64
 #define VALUE_VALID (1U << 31)
 #define VALUE_UDP (1U << 30)
 #define DOMAIN_SHIFT 24
@@ -83,6 +84,19 @@ struct {
 	__type(key, __u32);
 	__type(value, struct bucket);
 } flows SEC(".maps");
+
+/* A byte for each bucket. */
+struct homes_line {
+	__u8 counts[HOMES_PER_LINE];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct homes_line);
+} homes SEC(".maps");
 
 /* An array rounds its elements up to eight bytes, so sixteen ports share one element. */
 struct ports_line {

@@ -32,6 +32,15 @@ static __always_inline __u32 in_bucket(__u32 index, __u64 key, __u64 want)
 	return 0;
 }
 
+/* Whether no flow is at home in this bucket. */
+static __always_inline int is_empty(__u32 bucket)
+{
+	__u32 line_index = bucket / HOMES_PER_LINE;
+	struct homes_line *line = bpf_map_lookup_elem(&homes, &line_index);
+
+	return !line || !*(volatile __u8 *)&line->counts[bucket % HOMES_PER_LINE];
+}
+
 static __always_inline __u32 find_flow(struct settings *set, __u32 mask, __u64 key, __u64 want)
 {
 	__u64 h = (key ^ set->seed) * HASH_K1;
@@ -42,6 +51,8 @@ static __always_inline __u32 find_flow(struct settings *set, __u32 mask, __u64 k
 	h ^= h >> 32;
 	first = (__u32)h & mask;
 	second = (__u32)(h >> 32) & mask;
+	if (is_empty(first))
+		return 0;
 	value = in_bucket(first, key, want);
 	if (!value)
 		value = in_bucket(first ^ 1, key, want);

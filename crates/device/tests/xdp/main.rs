@@ -26,6 +26,7 @@ fn open(options: Options) -> (End, Device, Tables) {
     let device = xdp::open("right", &options).unwrap();
     let tables = Tables::from_words(
         Store64::Lent(device.tables.flows),
+        Store64::Lent(device.tables.homes),
         Store32::Lent(device.tables.ports),
         Store64::Lent(device.tables.rules),
         Store64::Lent(device.tables.settings),

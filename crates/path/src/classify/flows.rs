@@ -3,6 +3,7 @@
 //! look up. The layout and the rules for readers and writers stand in [`layout`](super::layout).
 
 use super::fingerprint::{fingerprint, second_half};
+use super::homes::Homes;
 use super::layout::*;
 use super::store::{Store, Store64};
 use super::{Protocol, Verdict};
@@ -117,6 +118,7 @@ pub enum FlowError {
 #[derive(Clone, Debug)]
 pub struct Flows {
     words: Store64,
+    homes: Homes,
     mask: u64,
     seed: u64,
     // The key of the names of flows over IPv6.
@@ -130,21 +132,23 @@ const BATCH: usize = 16;
 
 impl Flows {
     /// A table in `words`, as many whole buckets of it as make a power of two; `None` when it
-    /// has not [`MIN_BUCKETS`]. All users of the table must have the same seeds.
-    pub fn new(words: Store64, [seed, second]: [u64; 2]) -> Option<Self> {
+    /// has not [`MIN_BUCKETS`], or `homes` has not a byte for each of them. All users of the table must have
+    /// the same seeds.
+    pub fn new(words: Store64, homes: Store64, [seed, second]: [u64; 2]) -> Option<Self> {
         let buckets = words.len() / BUCKET_WORDS;
         if buckets < MIN_BUCKETS {
             return None;
         }
-        let mask = (1u64 << buckets.ilog2()) - 1;
-        Some(Self { words, mask, seed, secret: [seed, second] })
+        let buckets = 1usize << buckets.ilog2();
+        let homes = Homes::new(homes, buckets)?;
+        Some(Self { words, homes, mask: buckets as u64 - 1, seed, secret: [seed, second] })
     }
 
     /// A table in memory of its own with room for about `flows` flows at half load.
     pub fn with_room(flows: usize, seed: u64) -> Self {
         let buckets = (2 * flows).div_ceil(BUCKET_ENTRIES).next_power_of_two().max(MIN_BUCKETS);
-        let (words, mask) = (Store::zeroed(buckets * BUCKET_WORDS), buckets as u64 - 1);
-        Self { words, mask, seed, secret: [seed, second_half(seed)] }
+        let (words, homes) = (Store::zeroed(buckets * BUCKET_WORDS), Homes::zeroed(buckets));
+        Self { words, homes, mask: buckets as u64 - 1, seed, secret: [seed, second_half(seed)] }
     }
 
     /// The second half of the key that [`Self::with_room`] takes.
@@ -155,11 +159,6 @@ impl Flows {
     /// Buckets of the table.
     pub fn buckets(&self) -> usize {
         self.mask as usize + 1
-    }
-
-    /// Words that a table for about `flows` flows at half load needs.
-    pub fn words_for(flows: usize) -> usize {
-        (2 * flows).div_ceil(BUCKET_ENTRIES).next_power_of_two().max(MIN_BUCKETS) * BUCKET_WORDS
     }
 
     /// Finds a flow.
@@ -178,8 +177,10 @@ impl Flows {
             for (flow, hash_) in flows.iter().zip(&mut hashes) {
                 let (key, want) = flow.words(self.secret);
                 *hash_ = hash(self.seed, key, want);
-                let [first, ..] = buckets(*hash_, self.mask);
-                touched |= self.words[first * BUCKET_WORDS].load(Relaxed);
+                let home = home(*hash_, self.mask);
+                if !self.homes.is_empty(home) {
+                    touched |= self.words[home * BUCKET_WORDS].load(Relaxed);
+                }
             }
             core::hint::black_box(touched);
             for ((flow, hash), found) in flows.iter().zip(hashes).zip(found) {
@@ -200,6 +201,8 @@ impl Flows {
             Survey::Taken => return Err(FlowError::Overlap),
             Survey::Free(first) => self.claim(hash, first).ok_or(FlowError::Full)?,
         };
+        let home = home(hash, self.mask);
+        self.homes.enter(home);
         self.words[at].store(key, Relaxed);
         self.words[at + 1].store(state(want, found), Release);
         // The entry must be visible before the table is searched again, or two writers could
@@ -207,6 +210,7 @@ impl Flows {
         fence(SeqCst);
         if self.twin(at, key, want, hash) {
             self.words[at + 1].store(0, Release);
+            self.homes.leave(home);
             return Err(FlowError::Overlap);
         }
         Ok(())
@@ -215,17 +219,30 @@ impl Flows {
     /// Points a flow somewhere else; answers whether it was there.
     pub fn replace(&self, flow: &impl Key, found: Found) -> bool {
         let (key, want) = flow.words(self.secret);
-        let Some((at, _)) = self.find(key, want, hash(self.seed, key, want)) else { return false };
-        self.words[at + 1].store(state(want, found), Release);
-        true
+        self.change(key, want, hash(self.seed, key, want), state(want, found))
     }
 
     /// Removes a flow; answers whether it was there.
     pub fn remove(&self, flow: &impl Key) -> bool {
         let (key, want) = flow.words(self.secret);
-        let Some((at, _)) = self.find(key, want, hash(self.seed, key, want)) else { return false };
-        self.words[at + 1].store(0, Release);
-        true
+        let hash = hash(self.seed, key, want);
+        let removed = self.change(key, want, hash, 0);
+        if removed {
+            self.homes.leave(home(hash, self.mask));
+        }
+        removed
+    }
+
+    /// Gives a flow's entry another state; answers whether it was there. Of two threads that remove it one is
+    /// told so.
+    fn change(&self, key: u64, want: u64, hash: u64, to: u64) -> bool {
+        while let Some((at, value)) = self.find(key, want, hash) {
+            let now = want | u64::from(value) << 32;
+            if self.words[at + 1].compare_exchange(now, to, Release, Relaxed).is_ok() {
+                return true;
+            }
+        }
+        false
     }
 
     /// Entries in use: reads the whole table.
@@ -244,6 +261,9 @@ impl Flows {
 
     /// The place and value of a key.
     fn find(&self, key: u64, want: u64, hash: u64) -> Option<(usize, u32)> {
+        if self.homes.is_empty(home(hash, self.mask)) {
+            return None;
+        }
         for (at, bucket) in self.buckets_of(hash) {
             for (n, entry) in bucket.chunks_exact(ENTRY_WORDS).enumerate() {
                 if let Some(value) = read(entry, key, want) {
@@ -456,6 +476,17 @@ mod tests {
         let wins = wins.into_inner();
         assert_eq!(wins, flows.count(), "never both let in");
         assert!(wins <= 4096 && wins > 0);
+        let removed = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let gone = (0..4096).filter(|n| flows.remove(&flow(*n))).count();
+                    removed.fetch_add(gone, Relaxed);
+                });
+            }
+        });
+        assert_eq!(removed.into_inner(), wins, "each is removed by one of them");
+        assert!((0..flows.buckets()).all(|bucket| flows.homes.is_empty(bucket)), "and counted no more");
     }
 
     #[test]

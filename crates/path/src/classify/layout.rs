@@ -41,6 +41,13 @@
 //! * [`INDEX_LISTEN`] as the index means: owned by silk, but handled by the domain's listen
 //!   path (TIME-WAIT keeps its entry this way after its path is gone).
 //!
+//! # Homes: `homes`, a byte for each bucket, the first one's lowest in its `u64`
+//! A flow's home is `b1`, whichever bucket it stands in. Byte `b` counts the flows whose home is `b`; one that
+//! has reached [`HOME_FULL`] stays so.
+//! * Reader: a flow whose home has a count of 0 is not in the table; no bucket is looked at.
+//! * Writer: adds one before the entry becomes valid, and takes one away after word 1 was 0 again, by
+//!   compare-and-swap of the word.
+//!
 //! # Ports table: `ports`, 65536 `u32`, indexed by the local port's number
 //! ```text
 //!  31                         16 15                          0
@@ -170,6 +177,10 @@ pub const BUCKET_ENTRIES: usize = 4;
 pub const BUCKET_WORDS: usize = ENTRY_WORDS * BUCKET_ENTRIES;
 /// The fewest buckets of a table.
 pub const MIN_BUCKETS: usize = 4;
+/// Buckets whose flows are counted in one word (`u64`) of the homes.
+pub const HOMES_PER_WORD: usize = 8;
+/// The highest count of a home, and the bits of one.
+pub const HOME_FULL: u64 = 0xff;
 
 /// In a value: the entry is complete.
 pub const VALUE_VALID: u32 = 1 << 31;
@@ -315,6 +326,11 @@ pub const fn hash(seed: u64, key: u64, want: u64) -> u64 {
     h ^= want;
     h = h.wrapping_mul(HASH_K2);
     h ^ (h >> 32)
+}
+
+/// The bucket that a key is counted in: the first of the four.
+pub const fn home(hash: u64, mask: u64) -> usize {
+    buckets(hash, mask)[0]
 }
 
 /// The four buckets a key may be in, in probing order.

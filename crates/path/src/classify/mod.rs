@@ -6,6 +6,7 @@
 mod discard;
 mod fingerprint;
 mod flows;
+mod homes;
 pub mod layout;
 pub(crate) mod spec;
 mod spec6;

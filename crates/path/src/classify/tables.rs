@@ -99,6 +99,7 @@ impl Tables {
     /// seeds and the virtual LAN are read from the settings, so they must be there already.
     pub fn from_words(
         flows: Store64,
+        homes: Store64,
         ports: Store32,
         rules: Store64,
         settings: Store64,
@@ -113,7 +114,7 @@ impl Tables {
         }
         let seeds = [SETTINGS_SEED, SETTINGS_SEED2].map(|word| settings[word].load(Acquire));
         let vlans = vlans_of(settings[SETTINGS_VLAN].load(Acquire));
-        Some(Self { flows: Flows::new(flows, seeds)?, ports, rules, settings, discards, vlans })
+        Some(Self { flows: Flows::new(flows, homes, seeds)?, ports, rules, settings, discards, vlans })
     }
 
     /// Tables in memory of their own with room for about `flows` flows.
@@ -557,13 +558,12 @@ mod tests {
     #[test]
     fn short_tables_are_refused() {
         let words = |n| Store64::zeroed(n);
-        let made = |[flows, ports, rules, settings, discards]: [usize; 5]| {
-            let ports = Store32::zeroed(ports);
-            let made =
-                Tables::from_words(words(flows), ports, words(rules), words(settings), words(discards));
-            made.is_some()
+        let made = |[flows, homes, ports, rules, settings, discards]: [usize; 6]| {
+            let [flows, homes, rules, settings, discards] =
+                [flows, homes, rules, settings, discards].map(words);
+            Tables::from_words(flows, homes, Store32::zeroed(ports), rules, settings, discards).is_some()
         };
-        let enough = [32, PORTS, RULES_WORDS, SETTINGS_WORDS, DISCARDS_WORDS];
+        let enough = [32, 1, PORTS, RULES_WORDS, SETTINGS_WORDS, DISCARDS_WORDS];
         assert!(made(enough));
         for short in 0..enough.len() {
             let mut sizes = enough;
