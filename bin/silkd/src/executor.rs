@@ -8,6 +8,7 @@ use crate::command::{Command, Event, FamilyIndex};
 use crate::engine::Engine;
 use crate::family_end::FamilyEnd;
 use crate::linux_share::{LinuxShare, Turn};
+use crate::overrun::Overrun;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
 use crate::sleep::Sleeper;
@@ -65,6 +66,7 @@ pub struct Executor {
     /// The executors that step down together.
     real_time: RealTime,
     anticipation: Anticipation,
+    overrun: Overrun,
 }
 
 impl Executor {
@@ -77,8 +79,8 @@ impl Executor {
         sleeper: Sleeper,
         (receiving, real_time): (Receiving, RealTime),
     ) -> Self {
-        let anticipation = Anticipation::default();
-        Self { domain: engine.domain, engine, orders, sleeper, receiving, real_time, anticipation }
+        let (anticipation, overrun) = Default::default();
+        Self { domain: engine.domain, engine, orders, sleeper, receiving, real_time, anticipation, overrun }
     }
 
     /// Runs until it is told to stop.
@@ -121,6 +123,9 @@ impl Executor {
                 self.engine.core.port.burst = 0;
                 self.receiving.hurry();
             }
+            if ordinary {
+                self.relieve(frames, now);
+            }
             if let Some(linux) = &mut linux {
                 self.share(linux, placement.scheduling);
             }
@@ -157,6 +162,19 @@ impl Executor {
         if fetches && clock::now().since(before) <= ALONE { Rest::Fetching } else { Rest::None }
     }
 
+    /// Holds the receive threads back for a while where they have received more than there was room for. `frames` more have been taken.
+    fn relieve(&mut self, frames: usize, now: Instant) {
+        if self.overrun.took(frames) {
+            let received = self.engine.core.device.received();
+            if self.overrun.lost(received.ring_full + received.no_buffer, now) {
+                self.receiving.hold_back(true);
+            }
+        }
+        if self.overrun.ends(now) {
+            self.receiving.hold_back(false);
+        }
+    }
+
     /// Takes to the paths what Linux's sockets have told since.
     fn hear_linux(&mut self, now: Instant) {
         self.sleeper.ask(now);
@@ -184,10 +202,14 @@ impl Executor {
         let nothing =
             (fetching || self.engine.receive(now) == 0) && !self.engine.has_rung() && self.engine.is_idle();
         if nothing {
-            self.sleeper.sleep(now, self.engine.due(), fetching);
+            let due = [self.engine.due(), self.overrun.wakes(now)].into_iter().flatten().min();
+            self.sleeper.sleep(now, due, fetching);
         }
         self.announce(0);
         let slept = if nothing { clock::now().since(now) } else { Duration::ZERO };
+        if nothing {
+            self.overrun.slept(slept);
+        }
         if fetching && nothing {
             self.anticipation.fetched(slept);
         } else {

@@ -31,6 +31,7 @@ mod moving;
 mod naming;
 mod neighbours;
 mod opening;
+mod overrun;
 mod port;
 mod ports;
 mod prioritise;

@@ -10,7 +10,8 @@
 //!   those it brings packets to. One that came before them would receive all that a flood brings and leave them no time to
 //!   take it (receive livelock: Mogul and Ramakrishnan, USENIX 1996); so what is too much is lost where it costs
 //!   nothing, before it is received. What comes back for what an executor sends it lets them take in before it sends
-//!   more ([`Receiving::hurry`]).
+//!   more ([`Receiving::hurry`]); and while they bring more than there is room for they are behind all others
+//!   ([`Receiving::hold_back`]).
 //! * **Yielding** where batched is configured, while they use much of a CPU, and nearly all they receive is for lower
 //!   classes ([`FLOODED`]): one of these floods us. They interrupt ordinary work then, or packets would be lost while
 //!   it has its slice, but nobody who has a priority. Prompt threads stay as they are: what they have the priority of
@@ -70,6 +71,8 @@ struct State {
     ended: bool,
     /// The threads are fair, and before all others for a moment.
     hurried: bool,
+    /// Fair threads run only while nobody else does.
+    held_back: bool,
     /// How long nobody above the ordinary has had work.
     quiet: Duration,
     /// How much of the window has passed.
@@ -216,6 +219,15 @@ impl Receiving {
         }
     }
 
+    /// Lets fair threads run only while nobody else does, or as before: they have received what there was no room for.
+    pub fn hold_back(&self, back: bool) {
+        for shared in &self.0 {
+            let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.held_back = back;
+            shared.apply(&state);
+        }
+    }
+
     /// CPU time that those have used since the start, ns, that have a real-time priority while a class above the
     /// ordinary is served.
     pub fn used(&self) -> u64 {
@@ -270,6 +282,7 @@ impl State {
             down: false,
             ended: false,
             hurried: false,
+            held_back: false,
             quiet: Duration::ZERO,
             window: Duration::ZERO,
             sums: Sums::default(),
@@ -285,6 +298,7 @@ impl State {
             (Manner::Yielding, Some(_)) => Schedule::First,
             (Manner::Batched, Some(_)) => Schedule::Batch,
             _ if self.hurried => Schedule::First,
+            _ if self.held_back => Schedule::Last,
             _ => Schedule::Fair,
         }
     }
@@ -332,7 +346,7 @@ impl Shared {
     /// Begins or ends a hurry; whether there is one now.
     fn hurry(&self, begin: bool) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let hurried = begin && state.manner == Manner::Fair;
+        let hurried = begin && state.manner == Manner::Fair && !state.held_back;
         if std::mem::replace(&mut state.hurried, hurried) != hurried {
             self.apply(&state);
         }
@@ -396,6 +410,7 @@ mod tests {
         assert_eq!(all(|_| ()), [fifo, Schedule::Batch, Schedule::Fair, first]);
         assert_eq!(all(|state| state.down = true), [first, Schedule::Batch, Schedule::Fair, first]);
         assert_eq!(all(|state| state.hurried = true), [fifo, Schedule::Batch, first, first]);
+        assert_eq!(all(|state| state.held_back = true), [fifo, Schedule::Batch, Schedule::Last, first]);
         assert_eq!(all(|state| (state.ended, state.hurried) = (true, true)), [Schedule::Other; 4]);
         assert_eq!(State::new(Fair).schedule(None), Schedule::Fair);
     }

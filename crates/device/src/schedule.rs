@@ -17,6 +17,8 @@ pub enum Schedule {
     /// As the ordinary thread that is chosen next whenever another sleeps, and that never
     /// interrupts one: `SCHED_BATCH` with the lowest nice value.
     Batch,
+    /// As the thread that runs only while no ordinary one does: `SCHED_IDLE`.
+    Last,
     /// First in, first out, at this real-time priority, 1 to 99.
     Fifo(u8),
 }
@@ -35,6 +37,7 @@ impl Schedule {
             Self::First => (libc::SCHED_OTHER, 0, -20, SHORTEST),
             Self::Fair => (libc::SCHED_BATCH, 0, 0, 0),
             Self::Batch => (libc::SCHED_BATCH, 0, -20, 0),
+            Self::Last => (libc::SCHED_IDLE, 0, 0, 0),
             Self::Fifo(priority) => (libc::SCHED_FIFO, priority.into(), 0, 0),
         };
         sys::schedule(thread, policy, priority, nice, slice)

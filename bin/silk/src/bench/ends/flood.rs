@@ -3,11 +3,11 @@
 
 use super::super::watch::Watch;
 use super::MacAddress;
-use super::frames::{datagram, syn};
+use super::frames::{SYN, datagrams, syn};
 use super::window::{Figure, Seen, Unit, Window};
 use clap::ValueEnum;
+use silk_device::Offload;
 use silk_device::packet::{self, Options, Sending};
-use silk_device::{Offload, Transmit};
 use silk_testkit::netns::CLIENT;
 use silk_wire::MacAddr;
 use std::io;
@@ -40,15 +40,22 @@ pub fn flood(
     milliseconds: u64,
 ) -> io::Result<Seen> {
     let macs = [own_address(interface)?, server];
-    let sending = Sending { bypass_qdisc: true, ..Sending::default() };
+    // Who goes past the queueing discipline must cut messages up by himself.
+    let sending = Sending { bypass_qdisc: kind == Kind::Syns, ..Sending::default() };
     let options = Options { addresses: vec![UNUSED.into()], buffers: 16, sending, ..Options::default() };
     let mut transmit = packet::open(interface, &options).map_err(io::Error::other)?.transmit;
     let mut random = Random(0x5eed_f100d);
+    let (message, cut) = datagrams(macs, SocketAddrV4::new(CLIENT, 9), to, BURST as usize);
     let window = Window::open(milliseconds);
     let watch = Watch::on_signals();
     while !window.is_over() && watch.check().is_ok() {
-        for _ in 0..BURST {
-            send(&mut *transmit, kind, macs, to, random.next());
+        match kind {
+            Kind::Syns => {
+                for _ in 0..BURST {
+                    transmit.send(&stranger(macs, to, random.next()), [&[], &[]], Offload::NONE);
+                }
+            }
+            Kind::Datagrams => transmit.send(&message, [&[], &[]], cut),
         }
         transmit.flush();
     }
@@ -57,7 +64,8 @@ pub fn flood(
     if sent.down + sent.malformed > 0 {
         return Err(io::Error::other(format!("frames did not leave: {sent:?}")));
     }
-    Ok(Seen { figures: vec![Figure::new("sent", sent.frames as f64 / seconds, Unit::PerSecond)], cpu })
+    let packets = sent.frames * if kind == Kind::Datagrams { BURST.into() } else { 1 };
+    Ok(Seen { figures: vec![Figure::new("sent", packets as f64 / seconds, Unit::PerSecond)], cpu })
 }
 
 /// The interface's own hardware address.
@@ -66,20 +74,11 @@ fn own_address(interface: &str) -> io::Result<MacAddr> {
     text.trim().parse::<MacAddress>().map(|address| address.0).map_err(io::Error::other)
 }
 
-fn send(transmit: &mut dyn Transmit, kind: Kind, macs: [MacAddr; 2], to: SocketAddrV4, random: u64) {
-    match kind {
-        Kind::Syns => {
-            let from = SocketAddrV4::new(
-                Ipv4Addr::from(NOWHERE + (random as u32 % ADDRESSES)),
-                (random >> 32) as u16 | 1024,
-            );
-            transmit.send(&syn(macs, from, to, (random >> 20) as u32), [&[], &[]], Offload::NONE);
-        }
-        Kind::Datagrams => {
-            let frame = datagram(macs, SocketAddrV4::new(CLIENT, 9), to);
-            transmit.send(&frame, [&[], &[]], Offload::NONE);
-        }
-    }
+/// A SYN from an address and a port that `random` chooses.
+fn stranger(macs: [MacAddr; 2], to: SocketAddrV4, random: u64) -> [u8; SYN] {
+    let address = Ipv4Addr::from(NOWHERE + (random as u32 % ADDRESSES));
+    let from = SocketAddrV4::new(address, (random >> 32) as u16 | 1024);
+    syn(macs, from, to, (random >> 20) as u32)
 }
 
 /// Numbers that look random (xorshift64*, Vigna 2016): the same ones in each run.

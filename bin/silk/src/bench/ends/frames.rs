@@ -1,5 +1,6 @@
 //! Frames that are made by hand, for floods: SYNs from addresses nobody has, and small datagrams.
 
+use silk_device::{Offload, Segment};
 use silk_wire::checksum::pseudo;
 use silk_wire::{MacAddr, eth, ipv4, tcp, udp};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -13,9 +14,12 @@ const BEHIND: usize = IP + ipv4::HEADER;
 /// A SYN's only option: a maximum segment size of 1 460 bytes.
 const MSS: [u8; 4] = [2, 4, 5, 180];
 
+/// Bytes of a SYN's frame.
+pub const SYN: usize = BEHIND + tcp::HEADER + MSS.len();
+
 /// A SYN with its checksum, from `from`.
-pub fn syn(macs: [MacAddr; 2], from: SocketAddrV4, to: SocketAddrV4, seq: u32) -> [u8; BEHIND + 24] {
-    let mut frame = [0; BEHIND + 24];
+pub fn syn(macs: [MacAddr; 2], from: SocketAddrV4, to: SocketAddrV4, seq: u32) -> [u8; SYN] {
+    let mut frame = [0; SYN];
     headers(&mut frame, macs, (*from.ip(), *to.ip()), ipv4::TCP);
     let segment = &mut frame[BEHIND..];
     segment[tcp::HEADER..].copy_from_slice(&MSS);
@@ -34,15 +38,25 @@ pub fn syn(macs: [MacAddr; 2], from: SocketAddrV4, to: SocketAddrV4, seq: u32) -
     frame
 }
 
-/// A datagram that is an IP packet of 64 bytes.
-pub fn datagram(macs: [MacAddr; 2], from: SocketAddrV4, to: SocketAddrV4) -> [u8; BEHIND + 44] {
-    let mut frame = [0; BEHIND + udp::HEADER + DATA];
-    headers(&mut frame, macs, (*from.ip(), *to.ip()), ipv4::UDP);
-    let datagram = &mut frame[BEHIND..];
-    udp::emit(from.port(), to.port(), DATA as u16, 0, datagram);
-    let whole = pseudo(*from.ip(), *to.ip(), ipv4::UDP, datagram.len() as u16).bytes(datagram);
-    datagram[udp::CHECKSUM..udp::CHECKSUM + 2].copy_from_slice(&udp::seal(whole).to_be_bytes());
-    frame
+/// `count` datagrams that are IP packets of 64 bytes each, as one message, and how to cut it up.
+pub fn datagrams(
+    macs: [MacAddr; 2],
+    from: SocketAddrV4,
+    to: SocketAddrV4,
+    count: usize,
+) -> (Vec<u8>, Offload) {
+    let mut message = vec![0; BEHIND + udp::HEADER + count * DATA];
+    headers(&mut message, macs, (*from.ip(), *to.ip()), ipv4::UDP);
+    let length = (message.len() - BEHIND) as u16;
+    let unfinished = pseudo(*from.ip(), *to.ip(), ipv4::UDP, length).folded();
+    udp::emit(from.port(), to.port(), (count * DATA) as u16, unfinished, &mut message[BEHIND..]);
+    let offload = Offload {
+        segment: Segment::Udp(DATA as u16),
+        header_len: (BEHIND + udp::HEADER) as u16,
+        checksum_start: BEHIND as u16,
+        checksum_offset: 6,
+    };
+    (message, offload)
 }
 
 /// The headers of Ethernet, from the first station to the second, and IP.
@@ -72,9 +86,11 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_is_a_packet_of_64_bytes() {
-        let frame = datagram(MACS, FROM, TO);
-        assert_eq!(ipv4::parse(&frame[IP..]).unwrap().header.total_len(), 64);
-        assert_eq!(pseudo(*FROM.ip(), *TO.ip(), ipv4::UDP, 44).bytes(&frame[BEHIND..]).folded(), 0xffff);
+    fn datagrams_are_packets_of_64_bytes() {
+        let (message, offload) = datagrams(MACS, FROM, TO, 3);
+        let packet = ipv4::parse(&message[IP..]).unwrap();
+        assert_eq!(usize::from(packet.header.total_len()), ipv4::HEADER + udp::HEADER + 3 * DATA);
+        assert_eq!(offload.segment.size() as usize + udp::HEADER + ipv4::HEADER, 64);
+        assert_eq!(usize::from(offload.header_len), message.len() - 3 * DATA);
     }
 }

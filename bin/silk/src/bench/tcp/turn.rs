@@ -123,11 +123,13 @@ impl Turn {
         let during = self.measured(stage, &client, SERVER)?;
         let flood = flood.enough(stage)?;
         self.still_serves(&mut serving, stage)?;
-        Ok(vec![renamed(before, "rate", "before"), renamed(during, "rate", "during"), flood])
+        Ok(vec![in_phase(before, "before"), in_phase(during, "during"), flood])
     }
 
     /// A flood of datagrams to a program that counts them.
     fn datagrams(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
+        // They leave the client as they would a machine that is not this one: one by one, and complete.
+        stage.rig.client.run("ethtool", ["-K", INTERFACE, "tx", "off", "sg", "off"])?;
         let mut serving = self.system.prepare(stage, Cable::Veth)?;
         let at = format!("0.0.0.0:{PORT}");
         let time = self.milliseconds.to_string();
@@ -274,14 +276,14 @@ impl Part {
     }
 }
 
-fn renamed(mut seen: Seen, from: &str, to: &str) -> Seen {
-    seen.figures.retain_mut(|figure| {
-        let is_it = figure.of == from;
-        if is_it {
-            to.clone_into(&mut figure.of);
-        }
-        is_it
-    });
+/// What was seen in a phase: its rate is known by the phase's name, times by that and their own.
+fn in_phase(mut seen: Seen, phase: &str) -> Seen {
+    for figure in &mut seen.figures {
+        figure.of = match figure.of.as_str() {
+            "rate" => phase.to_owned(),
+            time => format!("{phase}: {time}"),
+        };
+    }
     seen
 }
 
