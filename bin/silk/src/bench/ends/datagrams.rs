@@ -34,10 +34,5 @@ pub fn gather(at: SocketAddrV4, milliseconds: u64) -> io::Result<Seen> {
         count += some()?;
     }
     let (seconds, cpu) = window.close();
-    let rate = count as f64 / seconds;
-    let figures = vec![
-        Figure::new("received", rate, Unit::PerSecond),
-        Figure::new("received per core", rate / cpu.server.max(f64::MIN_POSITIVE), Unit::PerSecond),
-    ];
-    Ok(Seen { figures, cpu })
+    Ok(Seen { figures: vec![Figure::new("received", count as f64 / seconds, Unit::PerSecond)], cpu })
 }

@@ -12,6 +12,7 @@ use silk_testkit::netns::CLIENT;
 use silk_wire::MacAddr;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::{Duration, Instant};
 
 /// Frames between two looks at the clock, and two system calls.
 const BURST: u32 = 64;
@@ -31,13 +32,14 @@ pub enum Kind {
     Datagrams,
 }
 
-/// Floods until it is told that it is enough (SIGINT), and says how many frames left per second.
+/// Floods until it is told that it is enough (SIGINT), and says how many frames left per second: `per_second` at
+/// most.
 pub fn flood(
     kind: Kind,
-    to: SocketAddrV4,
-    server: MacAddr,
+    (to, server): (SocketAddrV4, MacAddr),
     interface: &str,
     milliseconds: u64,
+    per_second: Option<u32>,
 ) -> io::Result<Seen> {
     let macs = [own_address(interface)?, server];
     // Who goes past the queueing discipline must cut messages up by himself.
@@ -48,7 +50,17 @@ pub fn flood(
     let (message, cut) = datagrams(macs, SocketAddrV4::new(CLIENT, 9), to, BURST as usize);
     let window = Window::open(milliseconds);
     let watch = Watch::on_signals();
+    let between = per_second.map(|rate| Duration::from_secs(1) * BURST / rate.max(1));
+    let mut next = Instant::now();
     while !window.is_over() && watch.check().is_ok() {
+        if let Some(between) = between {
+            if Instant::now() < next {
+                std::hint::spin_loop();
+                continue;
+            }
+            // Up to twice as long: what comes as regularly as the timer that tells how busy a CPU is hides from it.
+            next += between * (random.next() as u8).into() / 128;
+        }
         match kind {
             Kind::Syns => {
                 for _ in 0..BURST {

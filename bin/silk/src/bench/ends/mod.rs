@@ -82,7 +82,7 @@ pub enum End {
         #[arg(long)]
         milliseconds: u64,
     },
-    /// Send frames made by hand, as fast as one CPU can
+    /// Send frames made by hand, as fast as one CPU can or as often as is said
     Flood {
         /// What to send
         #[arg(value_enum)]
@@ -99,6 +99,9 @@ pub enum End {
         /// How long at most, in milliseconds
         #[arg(long)]
         milliseconds: u64,
+        /// How many in a second at most
+        #[arg(long)]
+        per_second: Option<u32>,
     },
 }
 
@@ -145,8 +148,8 @@ pub fn run(end: &End) -> Result<(), Failure> {
         End::Hold { target, connections, daemon } => hold::hold(target, *connections, *daemon),
         End::Crowd { connections, milliseconds } => crowd::crowd(*connections, *milliseconds),
         End::Gather { at, milliseconds } => datagrams::gather(*at, *milliseconds),
-        End::Flood { kind, to, mac, interface, milliseconds } => {
-            flood::flood(*kind, *to, mac.0, interface, *milliseconds)
+        End::Flood { kind, to, mac, interface, milliseconds, per_second } => {
+            flood::flood(*kind, (*to, mac.0), interface, *milliseconds, *per_second)
         }
     };
     let seen = seen.map_err(Failure::End)?;

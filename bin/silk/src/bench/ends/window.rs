@@ -74,6 +74,16 @@ pub struct Seen {
     pub cpu: CpuShares,
 }
 
+impl Seen {
+    /// The highest of all figures called `of`, as if it alone had been seen: `of` at most.
+    pub fn best(all: &[Self], of: &str) -> Option<Self> {
+        let figures = all.iter().flat_map(|seen| seen.figures.iter().map(|figure| (figure, seen.cpu)));
+        let named = figures.filter(|(figure, _)| figure.of == of);
+        let (best, cpu) = named.max_by(|a, b| a.0.value.total_cmp(&b.0.value))?;
+        Some(Self { figures: vec![Figure::new(format!("{of} at most"), best.value, best.unit)], cpu })
+    }
+}
+
 /// A time that is being measured.
 pub struct Window {
     began: Moment,

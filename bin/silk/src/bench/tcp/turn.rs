@@ -26,6 +26,8 @@ use std::time::Duration;
 const RAMP: u64 = 500;
 /// The longest that a flood may last, in milliseconds: longer than anything is waited for.
 const FLOOD: &str = "600000";
+/// Datagrams that are sent in a second, before as many as can be.
+const OFFERED: [u32; 6] = [600_000, 800_000, 1_000_000, 1_200_000, 1_400_000, 1_600_000];
 /// How much longer than it measures an end may take: until its server has started.
 const STARTING: Duration = Duration::from_secs(10);
 
@@ -118,7 +120,7 @@ impl Turn {
         serving.add(self.system.serve(stage, Service::Answer)?);
         let client = Client { end: "ask", urgent: true, ramp: RAMP };
         let before = self.measured(stage, &client, SERVER)?;
-        let flood = self.flood(stage, "syns")?;
+        let flood = self.flood(stage, "syns", None)?;
         stage.watch.pause(Duration::from_millis(RAMP))?;
         let during = self.measured(stage, &client, SERVER)?;
         let flood = flood.enough(stage)?;
@@ -126,21 +128,35 @@ impl Turn {
         Ok(vec![in_phase(before, "before"), in_phase(during, "during"), flood])
     }
 
-    /// A flood of datagrams to a program that counts them.
+    /// Datagrams to a program that counts them: so many in a second, then more, then all that can be sent.
     fn datagrams(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
         // They leave the client as they would a machine that is not this one: one by one, and complete.
         stage.rig.client.run("ethtool", ["-K", INTERFACE, "tx", "off", "sg", "off"])?;
         let mut serving = self.system.prepare(stage, Cable::Veth)?;
+        let mut seen =
+            OFFERED.iter().map(|rate| self.offered(stage, Some(*rate))).collect::<Result<Vec<_>, _>>()?;
+        seen.push(self.offered(stage, None)?);
+        self.still_serves(&mut serving, stage)?;
+        let mut best = Seen::best(&seen, "received").into_iter().collect::<Vec<_>>();
+        for (seen, rate) in seen.into_iter().zip(OFFERED.map(Some).into_iter().chain([None])) {
+            let offered =
+                rate.map_or("all that can be sent".to_owned(), |rate| format!("{} 000 sent", rate / 1000));
+            best.push(in_phase(seen, &offered));
+        }
+        Ok(best)
+    }
+
+    /// What is received while so many are sent in a second, or as many as one CPU can.
+    fn offered(&self, stage: &Stage, rate: Option<u32>) -> Result<Seen, Failure> {
         let at = format!("0.0.0.0:{PORT}");
         let time = self.milliseconds.to_string();
         let end = ["gather", "--at", &at, "--milliseconds", &time].map(str::to_owned);
         let mut gather = self.system.end_on_server(stage, &end);
         let gather = Part::start(stage, "gather", &mut gather)?;
-        let flood = self.flood(stage, "datagrams")?;
-        let seen = gather.seen(stage, STARTING + Duration::from_millis(RAMP + self.milliseconds))?;
-        let flood = flood.enough(stage)?;
-        self.still_serves(&mut serving, stage)?;
-        Ok(vec![seen, flood])
+        let flood = self.flood(stage, "datagrams", rate)?;
+        let mut seen = gather.seen(stage, STARTING + Duration::from_millis(RAMP + self.milliseconds))?;
+        seen.figures.extend(flood.enough(stage)?.figures);
+        Ok(seen)
     }
 
     /// A flow over a bad network, from its first byte on: slow start counts.
@@ -219,12 +235,15 @@ impl Turn {
         part.seen(stage, STARTING + Duration::from_millis(client.ramp + self.milliseconds))
     }
 
-    fn flood(&self, stage: &Stage, kind: &str) -> Result<Part, Failure> {
+    fn flood(&self, stage: &Stage, kind: &str, rate: Option<u32>) -> Result<Part, Failure> {
         let mac = stage.rig.server.run("cat", [format!("/sys/class/net/{INTERFACE}/address")])?;
         let mut command = stage.flooder();
         command.arg(silkd::beside("silk")).args(["bench", "end", "flood", kind]);
         command.args(["--to", &format!("{SERVER}:{PORT}"), "--mac", mac.trim(), "--interface", INTERFACE]);
         command.args(["--milliseconds", FLOOD]);
+        if let Some(rate) = rate {
+            command.args(["--per-second", &rate.to_string()]);
+        }
         Part::start(stage, "flood", &mut command)
     }
 
@@ -276,12 +295,12 @@ impl Part {
     }
 }
 
-/// What was seen in a phase: its rate is known by the phase's name, times by that and their own.
+/// What was seen in a phase: its rate is known by the phase's name, the rest by that and their own.
 fn in_phase(mut seen: Seen, phase: &str) -> Seen {
     for figure in &mut seen.figures {
         figure.of = match figure.of.as_str() {
             "rate" => phase.to_owned(),
-            time => format!("{phase}: {time}"),
+            other => format!("{phase}: {other}"),
         };
     }
     seen
