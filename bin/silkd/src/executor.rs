@@ -123,7 +123,7 @@ impl Executor {
                 self.engine.core.port.burst = 0;
                 self.receiving.hurry();
             }
-            if ordinary {
+            if ordinary && self.receiving.are_fair() {
                 self.relieve(frames, now);
             }
             if let Some(linux) = &mut linux {

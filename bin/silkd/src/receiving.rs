@@ -219,6 +219,11 @@ impl Receiving {
         }
     }
 
+    /// Whether some of them are fair now.
+    pub fn are_fair(&self) -> bool {
+        self.0.iter().any(|shared| shared.fair.load(Relaxed))
+    }
+
     /// Lets fair threads run only while nobody else does, or as before: they have received what there was no room for.
     pub fn hold_back(&self, back: bool) {
         for shared in &self.0 {
@@ -428,7 +433,9 @@ mod tests {
         let none = Receiving::default();
         none.want_prompt();
         none.hurry();
+        none.hold_back(true);
         none.look(QUIET);
+        assert!(!none.are_fair());
         assert!(!none.needs_turns());
         assert_eq!(none.fetchable(Scheduling::Batch), None);
     }

@@ -46,6 +46,8 @@ fn the_receive_work_can_be_placed() {
             let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
             assert_eq!(fields[19 - 3], nice, "{schedule:?}: {stat}");
         }
+        threads[0].schedule(Schedule::Last).unwrap();
+        assert!(said("chrt", threads[0]).contains("SCHED_IDLE"));
         threads[0].schedule(Schedule::First).unwrap();
         assert!(said("chrt", threads[0]).contains("SCHED_OTHER"));
         assert!(threads[0].pin(&[100_000]).is_err());

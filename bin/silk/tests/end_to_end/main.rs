@@ -31,6 +31,7 @@ mod netem;
 mod nginx;
 mod openings;
 mod options;
+mod overrun;
 mod own_machine;
 mod priority;
 mod python;

@@ -89,7 +89,7 @@ mod tests {
     fn datagrams_are_packets_of_64_bytes() {
         let (message, offload) = datagrams(MACS, FROM, TO, 3);
         let packet = ipv4::parse(&message[IP..]).unwrap();
-        assert_eq!(usize::from(packet.header.total_len()), ipv4::HEADER + udp::HEADER + 3 * DATA);
+        assert_eq!(packet.header.total_len(), ipv4::HEADER + udp::HEADER + 3 * DATA);
         assert_eq!(offload.segment.size() as usize + udp::HEADER + ipv4::HEADER, 64);
         assert_eq!(usize::from(offload.header_len), message.len() - 3 * DATA);
     }
