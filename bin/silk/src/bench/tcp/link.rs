@@ -8,6 +8,7 @@ use silk_testkit::netns::{Host, Running};
 use std::fs;
 use std::net::Ipv4Addr;
 use std::process::Command;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// The name of the link's interface on both hosts.
@@ -35,6 +36,21 @@ pub struct Link {
 impl std::fmt::Display for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} ms, {} %", self.rtt, f64::from(self.loss) / 10.0)
+    }
+}
+
+impl FromStr for Link {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const FORM: &str = "a network is its round trip in ms (1 to 1000), a stroke and its loss in percent, such as 100/0.1";
+        let (rtt, loss) = text.split_once('/').ok_or(FORM)?;
+        let rtt = rtt.parse().ok().filter(|rtt| (1..=1000).contains(rtt)).ok_or(FORM)?;
+        let percent: f64 = loss.parse().map_err(|_| FORM)?;
+        // A tenth of a percent is the least that there is.
+        let loss = (percent * 10.0).round();
+        let exact = (0.0..=500.0).contains(&loss) && (loss - percent * 10.0).abs() < 1e-9;
+        if exact { Ok(Self { rtt, loss: loss as u32 }) } else { Err("a loss is 0 to 50 percent, in tenths") }
     }
 }
 
@@ -98,5 +114,14 @@ mod tests {
         assert_eq!(names(true), ["1 ms, 0 %", "1 ms, 1 %", "100 ms, 0 %", "100 ms, 1 %"]);
         assert_eq!(names(false).len(), 12);
         assert_eq!(names(false)[1], "1 ms, 0.1 %");
+    }
+
+    #[test]
+    fn a_network_is_written_with_a_stroke() {
+        assert_eq!("100/0.1".parse(), Ok(Link { rtt: 100, loss: 1 }));
+        assert_eq!("1/3".parse(), Ok(Link { rtt: 1, loss: 30 }));
+        for wrong in ["", "100", "/1", "100/", "0/1", "1001/1", "1/0.05", "1/-1", "1/51", "1/nan", "x/1"] {
+            assert!(wrong.parse::<Link>().is_err(), "{wrong}");
+        }
     }
 }

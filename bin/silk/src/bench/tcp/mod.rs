@@ -25,6 +25,7 @@ use super::stage::Scratch;
 use super::watch::Watch;
 use super::{Failure, web};
 use clap::builder::RangedU64ValueParser;
+use link::Link;
 use results::{Measurement, Results};
 use row::Row;
 use std::fs;
@@ -42,6 +43,9 @@ pub struct Options {
     /// The rows to measure, by name or by letter (a to i)
     #[arg(long, value_delimiter = ',', value_enum)]
     rows: Vec<Row>,
+    /// Only these bad networks: the round trip in ms, a stroke, the loss each way in percent, such as 100/0.1
+    #[arg(long, value_name = "MS/PERCENT", value_delimiter = ',')]
+    networks: Vec<Link>,
     /// Rounds over all rows
     #[arg(long, value_parser = RangedU64ValueParser::<u32>::new().range(1..=1000))]
     rounds: Option<u32>,
@@ -121,6 +125,7 @@ fn measure(options: &Options) -> Result<Results, Failure> {
 /// The options with their defaults filled in.
 struct Plan {
     rows: Vec<Row>,
+    networks: Vec<Link>,
     rounds: u32,
     seconds: u64,
     quick: bool,
@@ -131,6 +136,11 @@ impl Plan {
     fn new(options: &Options) -> Self {
         Self {
             rows: if options.rows.is_empty() { Row::ALL.to_vec() } else { options.rows.clone() },
+            networks: if options.networks.is_empty() {
+                Link::all(options.quick)
+            } else {
+                options.networks.clone()
+            },
             rounds: options.rounds.unwrap_or(if options.quick { 2 } else { 5 }),
             seconds: options.seconds.unwrap_or(if options.quick { 1 } else { 3 }),
             quick: options.quick,
@@ -153,7 +163,7 @@ impl Plan {
     fn turns(&self, round: u32) -> Vec<Turn> {
         let mut turns = Vec::new();
         for &row in &self.rows {
-            for case in row.cases(self.quick) {
+            for case in row.cases(self.quick, &self.networks) {
                 let seconds = if row == Row::Emulator { (2 * self.seconds).max(3) } else { self.seconds };
                 let milliseconds = 1000 * seconds;
                 let turn = |&system| Turn { row, case, system, round, milliseconds };
