@@ -139,8 +139,9 @@ impl Turn {
         self.still_serves(&mut serving, stage)?;
         let mut best = Seen::best(&seen, "received").into_iter().collect::<Vec<_>>();
         for (seen, rate) in seen.into_iter().zip(OFFERED.map(Some).into_iter().chain([None])) {
-            let offered =
-                rate.map_or("all that can be sent".to_owned(), |rate| format!("{} 000 sent", rate / 1000));
+            let offered = rate.map_or("all that can be sent".to_owned(), |rate| {
+                format!("{:.1} million sent", f64::from(rate) / 1e6)
+            });
             best.push(in_phase(seen, &offered));
         }
         Ok(best)
@@ -155,7 +156,10 @@ impl Turn {
         let gather = Part::start(stage, "gather", &mut gather)?;
         let flood = self.flood(stage, "datagrams", rate)?;
         let mut seen = gather.seen(stage, STARTING + Duration::from_millis(RAMP + self.milliseconds))?;
-        seen.figures.extend(flood.enough(stage)?.figures);
+        let flood = flood.enough(stage)?;
+        if rate.is_none() {
+            seen.figures.extend(flood.figures);
+        }
         Ok(seen)
     }
 
