@@ -15,7 +15,7 @@ pub fn colour(system: &str) -> RGBColor {
         "linux" => RGBColor(110, 110, 110),
         "linux-napi" => RGBColor(176, 160, 130),
         "haproxy" => RGBColor(213, 94, 0),
-        "silk-equal" => RGBColor(86, 180, 233),
+        "silk-equal" | "silk-steered" => RGBColor(86, 180, 233),
         "silk-path" => RGBColor(0, 94, 162),
         "silk-generic" => RGBColor(230, 159, 0),
         "silk-batched" => RGBColor(204, 121, 167),

@@ -9,6 +9,7 @@ mod compare;
 mod kept;
 mod link;
 mod page;
+mod plot;
 mod results;
 mod row;
 mod system;

@@ -4,6 +4,7 @@
 use super::super::cell::CpuShares;
 use super::super::ends::Unit;
 use super::super::machine::Machine;
+use super::super::ratio::median;
 use super::compare::Comparison;
 use super::row::Row;
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,15 @@ pub struct Measurement {
 pub struct Group<'r> {
     /// The measurements, of which there is at least one.
     pub of: Vec<&'r Measurement>,
+}
+
+impl Group<'_> {
+    /// The middle of the rounds.
+    pub fn middle(&self) -> f64 {
+        let mut values: Vec<f64> = self.of.iter().map(|one| one.value).collect();
+        values.sort_by(f64::total_cmp);
+        median(&values)
+    }
 }
 
 /// Measurements that differ in their round alone, in the order in which they were first made.

@@ -28,6 +28,10 @@ const RAMP: u64 = 500;
 const FLOOD: &str = "600000";
 /// Datagrams that are sent in a second, before as many as can be.
 const OFFERED: [u32; 6] = [600_000, 800_000, 1_000_000, 1_200_000, 1_400_000, 1_600_000];
+/// What a figure's name says behind their number, in millions.
+pub const MILLIONS: &str = " million sent";
+/// And of the last, which has none.
+pub const ALL_SENT: &str = "all that can be sent";
 /// How much longer than it measures an end may take: until its server has started.
 const STARTING: Duration = Duration::from_secs(10);
 
@@ -139,9 +143,8 @@ impl Turn {
         self.still_serves(&mut serving, stage)?;
         let mut best = Seen::best(&seen, "received").into_iter().collect::<Vec<_>>();
         for (seen, rate) in seen.into_iter().zip(OFFERED.map(Some).into_iter().chain([None])) {
-            let offered = rate.map_or("all that can be sent".to_owned(), |rate| {
-                format!("{:.1} million sent", f64::from(rate) / 1e6)
-            });
+            let named = |rate| format!("{:.1}{MILLIONS}", f64::from(rate) / 1e6);
+            let offered = rate.map_or_else(|| ALL_SENT.to_owned(), named);
             best.push(in_phase(seen, &offered));
         }
         Ok(best)
