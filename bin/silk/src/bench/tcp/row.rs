@@ -47,7 +47,14 @@ pub enum Case {
     Over(Link),
     /// The number of connections.
     Kept(u32),
+    /// Datagrams that are sent in a second, before as many as can be.
+    Offered(&'static [u32]),
 }
+
+/// What is offered to a program that receives datagrams.
+const OFFERED: [u32; 6] = [600_000, 800_000, 1_000_000, 1_200_000, 1_400_000, 1_600_000];
+/// The same in a short run.
+const OFFERED_BRIEFLY: [u32; 2] = [800_000, 1_200_000];
 
 impl Row {
     /// All of them, in the order of a round.
@@ -106,6 +113,8 @@ impl Row {
     pub fn cases(self, quick: bool, networks: &[Link]) -> Vec<Case> {
         match self {
             Self::Emulator => networks.iter().copied().map(Case::Over).collect(),
+            Self::Datagrams if quick => vec![Case::Offered(&OFFERED_BRIEFLY)],
+            Self::Datagrams => vec![Case::Offered(&OFFERED)],
             Self::Kept if quick => vec![Case::Kept(100)],
             Self::Kept => [16, 100, 500].map(Case::Kept).to_vec(),
             _ => vec![Case::Only],

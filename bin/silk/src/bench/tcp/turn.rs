@@ -26,8 +26,6 @@ use std::time::Duration;
 const RAMP: u64 = 500;
 /// The longest that a flood may last, in milliseconds: longer than anything is waited for.
 const FLOOD: &str = "600000";
-/// Datagrams that are sent in a second, before as many as can be.
-const OFFERED: [u32; 6] = [600_000, 800_000, 1_000_000, 1_200_000, 1_400_000, 1_600_000];
 /// What a figure's name says behind their number, in millions.
 pub const MILLIONS: &str = " million sent";
 /// And of the last, which has none.
@@ -56,7 +54,7 @@ impl fmt::Display for Turn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "round {}, {}", self.round, self.row.title())?;
         match self.case {
-            Case::Only => {}
+            Case::Only | Case::Offered(_) => {}
             Case::Over(link) => write!(f, " ({link})")?,
             Case::Kept(connections) => write!(f, " ({connections})")?,
         }
@@ -134,18 +132,17 @@ impl Turn {
 
     /// Datagrams to a program that counts them: so many in a second, then more, then all that can be sent.
     fn datagrams(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
+        let Case::Offered(rates) = self.case else { return Ok(Vec::new()) };
         // They leave the client as they would a machine that is not this one: one by one, and complete.
         stage.rig.client.run("ethtool", ["-K", INTERFACE, "tx", "off", "sg", "off"])?;
         let mut serving = self.system.prepare(stage, Cable::Veth)?;
-        let mut seen =
-            OFFERED.iter().map(|rate| self.offered(stage, Some(*rate))).collect::<Result<Vec<_>, _>>()?;
-        seen.push(self.offered(stage, None)?);
+        let rates: Vec<Option<u32>> = rates.iter().copied().map(Some).chain([None]).collect();
+        let seen = rates.iter().map(|rate| self.offered(stage, *rate)).collect::<Result<Vec<_>, _>>()?;
         self.still_serves(&mut serving, stage)?;
-        let mut best = Seen::best(&seen, "received").into_iter().collect::<Vec<_>>();
-        for (seen, rate) in seen.into_iter().zip(OFFERED.map(Some).into_iter().chain([None])) {
+        let mut best: Vec<Seen> = Seen::best(&seen, "received").into_iter().collect();
+        for (seen, rate) in seen.into_iter().zip(rates) {
             let named = |rate| format!("{:.1}{MILLIONS}", f64::from(rate) / 1e6);
-            let offered = rate.map_or_else(|| ALL_SENT.to_owned(), named);
-            best.push(in_phase(seen, &offered));
+            best.push(in_phase(seen, &rate.map_or_else(|| ALL_SENT.to_owned(), named)));
         }
         Ok(best)
     }
