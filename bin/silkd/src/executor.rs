@@ -206,9 +206,10 @@ impl Executor {
             self.sleeper.sleep(now, due, fetching);
         }
         self.announce(0);
-        let slept = if nothing { clock::now().since(now) } else { Duration::ZERO };
+        let awake = clock::now();
+        let slept = if nothing { awake.since(now) } else { Duration::ZERO };
         if nothing {
-            self.overrun.slept(slept);
+            self.overrun.slept(slept, awake);
         }
         if fetching && nothing {
             self.anticipation.fetched(slept);

@@ -14,6 +14,9 @@ const CROWD: usize = 256;
 const PAUSE: Duration = Duration::from_millis(100);
 /// It ends with a sleep that was this long: nothing comes any more, or others keep the thread from bringing it.
 const SILENCE: Duration = Duration::from_millis(10);
+/// A thread that runs only when nobody else does brings nothing beside a program that computes. So for this long there is no other pause after one
+/// that ended so, for twice as long after the next, and for the longer of these times at most.
+const VAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(1600));
 
 /// What an executor knows of it.
 #[derive(Debug, Default)]
@@ -24,6 +27,10 @@ pub struct Overrun {
     lost: u64,
     /// When the pause ends, in one.
     until: Option<Instant>,
+    /// There is no other before.
+    not_before: Instant,
+    /// How long after the last one that ended early; zero after one that did not.
+    vain: Duration,
 }
 
 impl Overrun {
@@ -41,18 +48,19 @@ impl Overrun {
     pub fn lost(&mut self, lost: u64, now: Instant) -> bool {
         let more = lost > self.lost;
         self.lost = lost;
-        let begins = more && self.until.is_none();
+        let begins = more && self.until.is_none() && now >= self.not_before;
         if begins {
             self.until = Some(now + PAUSE);
         }
         begins
     }
 
-    /// The executor has slept this long: there was nothing more to take.
-    pub fn slept(&mut self, slept: Duration) {
+    /// The executor has slept this long until `now`: there was nothing more to take.
+    pub fn slept(&mut self, slept: Duration, now: Instant) {
         self.taken = 0;
-        if slept >= SILENCE {
-            self.until = self.until.map(|_| Instant::ZERO);
+        if slept >= SILENCE && self.until.is_some() {
+            self.vain = (2 * self.vain).clamp(VAIN.0, VAIN.1);
+            (self.until, self.not_before) = (Some(now), now + self.vain);
         }
     }
 
@@ -61,6 +69,9 @@ impl Overrun {
         let over = self.until.is_some_and(|until| until <= now);
         if over {
             self.until = None;
+            if self.not_before <= now {
+                self.vain = Duration::ZERO;
+            }
         }
         over
     }
@@ -82,7 +93,7 @@ mod tests {
         let mut overrun = Overrun::default();
         assert!(!overrun.took(CROWD - 1));
         assert!(overrun.took(1) && !overrun.took(CROWD - 1));
-        overrun.slept(SILENCE);
+        overrun.slept(SILENCE, NOW);
         assert!(!overrun.took(CROWD - 1), "those before the sleep were not too many");
     }
 
@@ -92,7 +103,7 @@ mod tests {
         assert!(!overrun.lost(0, NOW) && overrun.wakes(NOW).is_none());
         assert!(overrun.lost(7, NOW));
         assert!(!overrun.lost(9, NOW), "there is one already");
-        overrun.slept(SILENCE / 2);
+        overrun.slept(SILENCE / 2, NOW);
         assert!(!overrun.ends(NOW + PAUSE / 2) && overrun.wakes(NOW).is_some());
         assert!(overrun.ends(NOW + PAUSE) && !overrun.ends(NOW + PAUSE));
         assert!(!overrun.lost(9, NOW + PAUSE), "these are known");
@@ -100,14 +111,26 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_in_which_nothing_comes_is_over() {
+    fn a_pause_in_which_nothing_comes_is_over_and_none_follows_soon() {
         let mut overrun = Overrun::default();
-        overrun.slept(SILENCE);
+        overrun.slept(SILENCE, NOW);
         assert!(!overrun.ends(NOW), "there is none");
         assert!(overrun.lost(1, NOW));
         assert_eq!(overrun.wakes(NOW), Some(NOW + SILENCE));
         assert_eq!(overrun.wakes(NOW + (PAUSE - SILENCE / 2)), Some(NOW + PAUSE));
-        overrun.slept(SILENCE);
+        overrun.slept(SILENCE, NOW + SILENCE);
         assert!(overrun.ends(NOW + SILENCE) && overrun.wakes(NOW).is_none());
+        assert!(!overrun.lost(2, NOW + VAIN.0), "it was in vain");
+        let mut now = NOW + SILENCE + VAIN.0;
+        assert!(overrun.lost(3, now), "but may be tried again");
+        now += SILENCE;
+        overrun.slept(SILENCE, now);
+        assert!(overrun.ends(now) && !overrun.lost(4, now + VAIN.0), "and again in vain");
+        now += 2 * VAIN.0;
+        assert!(overrun.lost(5, now) && overrun.ends(now + PAUSE), "this one brought something");
+        assert!(overrun.lost(6, now + PAUSE));
+        now += PAUSE + SILENCE;
+        overrun.slept(SILENCE, now);
+        assert!(overrun.ends(now) && overrun.lost(7, now + VAIN.0), "all is forgotten");
     }
 }
