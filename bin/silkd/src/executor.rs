@@ -123,7 +123,7 @@ impl Executor {
                 self.engine.core.port.burst = 0;
                 self.receiving.hurry();
             }
-            if ordinary && self.receiving.are_fair() {
+            if ordinary {
                 self.relieve(frames, now);
             }
             if let Some(linux) = &mut linux {
@@ -164,12 +164,13 @@ impl Executor {
 
     /// Holds the receive threads back for a while where they have received more than there was room for. `frames` more have been taken.
     fn relieve(&mut self, frames: usize, now: Instant) {
-        if self.overrun.took(frames) {
+        if self.overrun.took(frames) && self.receiving.are_fair() {
             let received = self.engine.core.device.received();
             if self.overrun.lost(received.ring_full + received.no_buffer, now) {
                 self.receiving.hold_back(true);
             }
         }
+        // Also where they are not fair any more: a pause that is over would end every sleep.
         if self.overrun.ends(now) {
             self.receiving.hold_back(false);
         }

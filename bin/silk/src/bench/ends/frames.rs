@@ -71,6 +71,7 @@ fn headers(frame: &mut [u8], [from, to]: [MacAddr; 2], ips: (Ipv4Addr, Ipv4Addr)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use silk_wire::checksum::Sum;
 
     const MACS: [MacAddr; 2] = [MacAddr([2, 0, 0, 0, 0, 2]), MacAddr([2, 0, 0, 0, 0, 1])];
     const FROM: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 18, 3, 4), 40_000);
@@ -87,10 +88,17 @@ mod tests {
 
     #[test]
     fn datagrams_are_packets_of_64_bytes() {
-        let (message, offload) = datagrams(MACS, FROM, TO, 3);
+        let (mut message, offload) = datagrams(MACS, FROM, TO, 3);
         let packet = ipv4::parse(&message[IP..]).unwrap();
         assert_eq!(packet.header.total_len(), ipv4::HEADER + udp::HEADER + 3 * DATA);
         assert_eq!(offload.segment.size() as usize + udp::HEADER + ipv4::HEADER, 64);
         assert_eq!(usize::from(offload.header_len), message.len() - 3 * DATA);
+        // As whoever cuts it up completes it.
+        let start = usize::from(offload.checksum_start);
+        let field = start + usize::from(offload.checksum_offset);
+        let checksum = Sum::ZERO.bytes(&message[start..]).checksum();
+        message[field..field + 2].copy_from_slice(&checksum.to_be_bytes());
+        let length = message[start..].len() as u16;
+        assert_eq!(pseudo(*FROM.ip(), *TO.ip(), ipv4::UDP, length).bytes(&message[start..]).folded(), 0xffff);
     }
 }
