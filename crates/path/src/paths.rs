@@ -101,10 +101,8 @@ impl Paths {
             Verdict::Path { index, .. } => self.at(index),
             Verdict::Discard { .. } | Verdict::Pass => None,
             _ => {
-                let parcel = spec::parcel(frame);
-                // Not copied out of the option: the processor would wait for what was just written.
-                let parcel = parcel.as_ref()?;
-                self.graph.modules.iter().find_map(|(_, _, module)| module.takes(parcel))
+                let parcel = spec::parcel(frame)?;
+                self.graph.modules.iter().find_map(|(_, _, module)| module.takes(&parcel))
             }
         }
     }

@@ -52,17 +52,18 @@ impl Holder {
     /// Takes a frame that the kernel just handed over; `false` when it is not the kernel's to
     /// hand over.
     pub fn claim(&mut self, index: u32) -> bool {
-        self.arena.owners.get(index as usize).is_some_and(|owner| {
-            owner.compare_exchange(KERNEL, self.id, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-        })
+        self.change(index, KERNEL, self.id)
     }
 
     /// Gives a frame back, for the caller to tell the kernel; `false` when it is not ours.
     pub fn release(&mut self, index: u32) -> bool {
-        // What is ours nobody else changes, so this needs no exchange.
-        let owner = self.arena.owners.get(index as usize);
-        let ours = owner.filter(|owner| owner.load(Ordering::Relaxed) == self.id);
-        ours.map(|owner| owner.store(KERNEL, Ordering::Release)).is_some()
+        self.change(index, self.id, KERNEL)
+    }
+
+    fn change(&self, index: u32, from: u8, to: u8) -> bool {
+        self.arena.owners.get(index as usize).is_some_and(|owner| {
+            owner.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        })
     }
 
     /// The bytes of a frame that we own, none of any other.
