@@ -93,7 +93,7 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
         devices.push(silk_modules::Device { address: shared.mac.0, mtu, gso: GSO, checksum_offload: true });
         vlans.iter_mut().skip(number as usize).take(1).for_each(|of| *of = vlan);
         if device.napi == Napi::Threaded {
-            receiving = receiving.and(thread_napi(device, interface, &opened, settings)?);
+            receiving = receiving.and(thread_napi((number, device), interface, &opened, settings)?);
         }
     }
     link::serve_all(&mut standings, stack::speaks_v6(&settings.config)?);
@@ -171,7 +171,7 @@ fn shared(
 /// overtake need not be interrupted to learn what else has arrived, and lets it run when it
 /// blocks or yields.
 fn thread_napi(
-    device: &silk_config::Device,
+    (number, device): (u32, &silk_config::Device),
     interface: &netlink::Interface,
     opened: &Arc<Mutex<xdp::Device>>,
     settings: &Settings,
@@ -187,10 +187,12 @@ fn thread_napi(
         Scheduling::Ordinary | Scheduling::Batch | Scheduling::Idle | Scheduling::First => None,
     };
     let wish = (priority, device.receive);
-    Ok(Receiving::start(threads, wish, opened, settings.classes.domains() as u32).unwrap_or_else(|error| {
-        eprintln!("silkd: receive processing is not scheduled as it should be: {error}");
-        Receiving::default()
-    }))
+    Ok(Receiving::start((number, threads), wish, opened, settings.classes.domains() as u32).unwrap_or_else(
+        |error| {
+            eprintln!("silkd: receive processing is not scheduled as it should be: {error}");
+            Receiving::default()
+        },
+    ))
 }
 
 /// A device whose address is silk's alone.

@@ -8,6 +8,7 @@ use crate::command::{Command, Event, FamilyIndex};
 use crate::engine::Engine;
 use crate::family_end::FamilyEnd;
 use crate::linux_share::{LinuxShare, Turn};
+use crate::only_queue::OnlyQueue;
 use crate::overrun::Overrun;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
@@ -67,6 +68,8 @@ pub struct Executor {
     real_time: RealTime,
     anticipation: Anticipation,
     overrun: Overrun,
+    /// Where it may fetch packets from.
+    only_queue: OnlyQueue,
 }
 
 impl Executor {
@@ -79,8 +82,9 @@ impl Executor {
         sleeper: Sleeper,
         (receiving, real_time): (Receiving, RealTime),
     ) -> Self {
-        let (anticipation, overrun) = Default::default();
-        Self { domain: engine.domain, engine, orders, sleeper, receiving, real_time, anticipation, overrun }
+        let (anticipation, overrun, only_queue) = Default::default();
+        let domain = engine.domain;
+        Self { domain, engine, orders, sleeper, receiving, real_time, anticipation, overrun, only_queue }
     }
 
     /// Runs until it is told to stop.
@@ -93,19 +97,21 @@ impl Executor {
         let anticipates = placement.anticipates && self.receiving.run_beside(placement.scheduling);
         let mut linux = placement.linux;
         // Real-time threads that do not anticipate are not to keep the processor either, and Linux's share is measured by who sleeps.
-        if linux.is_none()
-            && (ordinary || anticipates)
-            && let Some(napi) = self.receiving.fetchable(placement.scheduling)
-        {
-            self.sleeper.learn_to_fetch(napi, PATIENCE);
+        if linux.is_none() && (ordinary || anticipates) {
+            self.only_queue = OnlyQueue::among(self.receiving.fetchable(placement.scheduling));
         }
         loop {
             let now = clock::now();
             self.hear_linux(now);
             self.engine.expire(now);
             let frames = self.engine.receive(now);
-            if frames > 0 && !ordinary {
-                self.receiving.want_prompt();
+            // Also what came when it looked once more before it slept.
+            let brought = self.engine.core.device.brought();
+            if !brought.is_empty() {
+                self.only_queue.brought(brought);
+                if !ordinary {
+                    self.receiving.want_prompt(brought);
+                }
             }
             let rang = self.engine.take_doorbells(now);
             if !self.take_orders() {
@@ -149,7 +155,7 @@ impl Executor {
     /// runs `beside` them and the receive thread, at the same real-time priority, they have had their turn when this returns; among ordinary
     /// threads, who gives way is late to come back.
     fn rest(&mut self, beside: bool, woke: bool) -> Rest {
-        let fetches = self.sleeper.can_fetch() && self.anticipation.fetches();
+        let fetches = self.anticipation.fetches() && self.sleeper.can_fetch(self.only_queue.napi(), PATIENCE);
         if !beside {
             return if fetches && !woke { Rest::Fetching } else { Rest::Asleep };
         }

@@ -30,6 +30,7 @@ mod linux_share;
 mod moving;
 mod naming;
 mod neighbours;
+mod only_queue;
 mod opening;
 mod overrun;
 mod port;

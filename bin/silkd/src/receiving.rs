@@ -1,13 +1,13 @@
 //! How the threads that do the receive work are scheduled while the daemon runs. They are the
 //! interrupt of all others, and what that may cost depends on who is served:
 //!
-//! * **Prompt**, at the priority of the highest domain, while a class above the ordinary is
-//!   served: each packet may be one that it waits for. That is three interrupts for each
-//!   ordinary request.
+//! * **Prompt**, at the priority of the highest domain, while it brings packets of a class above the
+//!   ordinary: each may be one that it waits for. That is three interrupts for each
+//!   ordinary request that comes by the same queue.
 //! * **Batched** where that is configured instead: ordinary work is not interrupted, and what has come together is
 //!   received together, the next time an ordinary thread sleeps.
-//! * **Fair** where there is no such class, or none has been served for [`QUIET`]: batched too, but only one thread among
-//!   those it brings packets to. One that came before them would receive all that a flood brings and leave them no time to
+//! * **Fair** where there is no such class, or the thread has brought nothing for one for [`QUIET`]: batched too, but only one thread
+//!   among those it brings packets to. One that came before them would receive all that a flood brings and leave them no time to
 //!   take it (receive livelock: Mogul and Ramakrishnan, USENIX 1996); so what is too much is lost where it costs
 //!   nothing, before it is received. What comes back for what an executor sends it lets them take in before it sends
 //!   more ([`Receiving::hurry`]); and while they bring more than there is room for they are behind all others
@@ -18,14 +18,17 @@
 //!   lets them run often enough (`anticipation.rs`), and a thread that yields loses more of what it should
 //!   have received.
 //!
-//! Why, and what each costs: `docs/design/fifo-executors.md`.
+//! Each thread for itself, since it polls one hardware queue: a device that puts the packets of a class on a queue of their own
+//! keeps all others from interrupting it, and from being in its way (`docs/design/queues.md`).
+//!
+//! Why, and what each manner costs: `docs/design/fifo-executors.md`.
 
 use crate::cpu_time::CpuTime;
 use crate::priority::Scheduling;
 use silk_config::Receive;
-use silk_device::Schedule;
 use silk_device::napi::{NapiError, Thread};
 use silk_device::xdp::{Counts, Device};
+use silk_device::{Queues, Schedule};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,12 +76,16 @@ struct State {
     hurried: bool,
     /// Fair threads run only while nobody else does.
     held_back: bool,
-    /// How long nobody above the ordinary has had work.
+    /// How long it has brought nothing to anybody above the ordinary.
     quiet: Duration,
     /// How much of the window has passed.
     window: Duration,
     /// What had been used and received when it began.
     sums: Sums,
+    /// CPU time that the thread used while it was prompt, ns, until it was last another.
+    prompt: u64,
+    /// What it had used in all when it became prompt; `None`: it is not.
+    prompt_since: Option<u64>,
 }
 
 /// What the threads have used and the program received since the start.
@@ -103,59 +110,64 @@ impl Sums {
     }
 }
 
+/// A receive thread.
 struct Shared {
-    threads: Vec<(Thread, CpuTime)>,
+    thread: Thread,
+    time: CpuTime,
+    /// By which queues its packets come.
+    queues: Queues,
     /// The real-time priority of the highest domain; `None`: all are ordinary.
     priority: Option<u8>,
-    /// How they receive while a class above the ordinary is served.
+    /// How it receives while a class above the ordinary is served.
     serving: Manner,
     /// Tells how many packets came for which domain.
     device: Arc<Mutex<Device>>,
     domains: u32,
-    /// A class above the ordinary has had work since the last look.
+    /// It has brought work to a class above the ordinary since the last look.
     wanted: AtomicBool,
-    /// The threads are fair: whoever wants them to be otherwise has to say so.
+    /// It is fair: whoever wants it to be otherwise has to say so.
     fair: AtomicBool,
     state: Mutex<State>,
 }
 
-/// The receive threads of each interface that has some; shared by the executors above the ordinary and the
-/// watchdog.
+/// The receive threads of all interfaces; shared by the executors and the watchdog.
 #[derive(Clone, Default)]
 pub struct Receiving(Vec<Arc<Shared>>);
 
 impl Receiving {
-    /// These threads, at first as `receive` says if the highest domain has this real-time priority, and fair
-    /// otherwise.
+    /// These threads of the device with this number, at first as `receive` says if the highest domain has this real-time priority, and
+    /// fair otherwise.
     ///
     /// # Errors
     /// The kernel refuses to schedule one of them so.
     pub fn start(
-        threads: Vec<Thread>,
+        (number, threads): (u32, Vec<Thread>),
         (priority, receive): (Option<u8>, Receive),
         device: &Arc<Mutex<Device>>,
         domains: u32,
     ) -> Result<Self, NapiError> {
-        let threads: Vec<_> = threads.into_iter().map(|thread| (thread, CpuTime::of(thread.pid))).collect();
         let manner = match (priority, receive) {
             (Some(_), Receive::Prompt) => Manner::Prompt,
             (Some(_), Receive::Batched) => Manner::Batched,
             (None, _) => Manner::Fair,
         };
-        let state = State::new(manner);
-        for (thread, _) in &threads {
+        let shared = |thread: Thread| {
+            let state = State::new(manner);
             thread.schedule(state.schedule(priority))?;
-        }
-        Ok(Self(vec![Arc::new(Shared {
-            threads,
-            priority,
-            serving: manner,
-            device: device.clone(),
-            domains,
-            wanted: AtomicBool::new(true),
-            fair: AtomicBool::new(manner == Manner::Fair),
-            state: Mutex::new(state),
-        })]))
+            Ok(Arc::new(Shared {
+                thread,
+                time: CpuTime::of(thread.pid),
+                queues: thread.queue.map_or(Queues::all_of(number), |queue| Queues::one(number, queue)),
+                priority,
+                serving: manner,
+                device: device.clone(),
+                domains,
+                wanted: AtomicBool::new(true),
+                fair: AtomicBool::new(manner == Manner::Fair),
+                state: Mutex::new(state),
+            }))
+        };
+        threads.into_iter().map(shared).collect::<Result<_, _>>().map(Self)
     }
 
     /// The threads of both.
@@ -165,9 +177,9 @@ impl Receiving {
         self
     }
 
-    /// A class above the ordinary has work. Costs nothing unless it is the first in a while.
-    pub fn want_prompt(&self) {
-        for shared in &self.0 {
+    /// A class above the ordinary has work, which came by these queues. Costs nothing unless it is the first in a while.
+    pub fn want_prompt(&self, brought: Queues) {
+        for shared in self.0.iter().filter(|shared| shared.queues.meets(brought)) {
             if !shared.wanted.load(Relaxed) {
                 shared.wanted.store(true, Relaxed);
             }
@@ -195,13 +207,15 @@ impl Receiving {
         self.0.iter().any(same)
     }
 
-    /// The NAPI whose packets an executor may fetch that is scheduled like this: only that of the highest domain, so that no two get in
-    /// each other's way, and where there is only one NAPI.
-    pub fn fetchable(&self, scheduling: Scheduling) -> Option<u32> {
-        let [shared] = &self.0[..] else { return None };
-        let [(thread, _)] = &shared.threads[..] else { return None };
-        let is_highest = shared.priority.is_none() || self.run_beside(scheduling);
-        is_highest.then_some(thread.napi)
+    /// The NAPIs whose packets an executor may fetch that is scheduled like this, and the queues by which they come: only that of the
+    /// highest domain, so that no two get in each other's way. Which queue a NAPI has must be known where there are several.
+    pub fn fetchable(&self, scheduling: Scheduling) -> Vec<(Queues, u32)> {
+        let alone = self.0.len() == 1;
+        let may = |shared: &&Arc<Shared>| {
+            (shared.priority.is_none() || self.run_beside(scheduling))
+                && (alone || shared.thread.queue.is_some())
+        };
+        self.0.iter().filter(may).map(|shared| (shared.queues, shared.thread.napi)).collect()
     }
 
     /// An ordinary executor on the same CPU has sent much, and fair threads that want to run take in at once what was sent back meanwhile:
@@ -233,10 +247,9 @@ impl Receiving {
         }
     }
 
-    /// CPU time that those have used since the start, ns, that have a real-time priority while a class above the
-    /// ordinary is served.
+    /// CPU time that they have used since the start, ns, while they had a real-time priority or had stepped down from it.
     pub fn used(&self) -> u64 {
-        self.real_time().flat_map(|shared| &shared.threads).filter_map(|(_, time)| time.used()).sum()
+        self.real_time().map(|shared| shared.used_while_prompt()).sum()
     }
 
     /// Lets these step `down` among the ordinary threads, or up again.
@@ -263,7 +276,8 @@ impl Receiving {
 
     /// Looks what is wanted and what it has cost; `passed` since the last look.
     pub fn look(&self, passed: Duration) {
-        self.0.iter().filter(|shared| shared.priority.is_some()).for_each(|shared| shared.look(passed));
+        let used = || self.0.iter().filter_map(|shared| shared.time.used()).sum();
+        self.0.iter().filter(|shared| shared.priority.is_some()).for_each(|shared| shared.look(passed, used));
     }
 }
 
@@ -291,10 +305,12 @@ impl State {
             quiet: Duration::ZERO,
             window: Duration::ZERO,
             sums: Sums::default(),
+            prompt: 0,
+            prompt_since: (manner == Manner::Prompt).then_some(0),
         }
     }
 
-    /// How the threads are scheduled, where the highest domain has this real-time priority.
+    /// How the thread is scheduled, where the highest domain has this real-time priority.
     fn schedule(&self, priority: Option<u8>) -> Schedule {
         match (self.manner, priority) {
             _ if self.ended => Schedule::Other,
@@ -310,14 +326,15 @@ impl State {
 }
 
 impl Shared {
-    fn look(&self, passed: Duration) {
+    /// `used` tells the CPU time of all receive threads.
+    fn look(&self, passed: Duration, used: impl Fn() -> u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = self.wanted.swap(false, Relaxed);
         state.quiet = if wanted { Duration::ZERO } else { state.quiet + passed };
         state.window += passed;
         let mut load = None;
-        if state.window >= WINDOW {
-            let now = self.sums();
+        if state.window >= WINDOW && self.serving == Manner::Batched {
+            let now = self.sums(used());
             load = Some(now.since(state.sums, state.window));
             (state.window, state.sums) = (Duration::ZERO, now);
         }
@@ -325,19 +342,15 @@ impl Shared {
         self.change(&mut state, manner);
     }
 
-    /// What its threads have used, and what has come over all interfaces, which the program counts together.
-    fn sums(&self) -> Sums {
+    /// What the threads have used, and what has come over all interfaces, which the program counts together.
+    fn sums(&self, cpu: u64) -> Sums {
         let device = self.device.lock().unwrap_or_else(PoisonError::into_inner);
         let received = |domain| {
             let Counts { path, listen, fragment, control, .. } = device.counts(domain);
             path + listen + fragment + control
         };
         let lower = (0..self.domains.saturating_sub(1)).map(received).sum();
-        Sums {
-            cpu: self.threads.iter().filter_map(|(_, time)| time.used()).sum(),
-            packets: lower + received(self.domains.saturating_sub(1)),
-            lower,
-        }
+        Sums { cpu, packets: lower + received(self.domains.saturating_sub(1)), lower }
     }
 
     fn change(&self, state: &mut State, manner: Manner) {
@@ -345,7 +358,23 @@ impl Shared {
             return;
         }
         state.manner = manner;
+        self.keep_account(state);
         self.apply(state);
+    }
+
+    /// Begins or ends the account of what the thread uses while it is prompt.
+    fn keep_account(&self, state: &mut State) {
+        let used = self.time.used().unwrap_or(0);
+        if let Some(since) = state.prompt_since.take() {
+            state.prompt += used.saturating_sub(since);
+        }
+        state.prompt_since = (state.manner == Manner::Prompt).then_some(used);
+    }
+
+    fn used_while_prompt(&self) -> u64 {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = state.prompt_since.zip(self.time.used());
+        state.prompt + open.map_or(0, |(since, used)| used.saturating_sub(since))
     }
 
     /// Begins or ends a hurry; whether there is one now.
@@ -360,11 +389,8 @@ impl Shared {
 
     fn apply(&self, state: &State) {
         self.fair.store(state.manner == Manner::Fair, Relaxed);
-        let schedule = state.schedule(self.priority);
-        for (thread, _) in &self.threads {
-            // The first time was allowed; a thread that is gone went with the interface.
-            let _ = thread.schedule(schedule);
-        }
+        // The first time was allowed; a thread that is gone went with the interface.
+        let _ = self.thread.schedule(state.schedule(self.priority));
     }
 }
 
@@ -431,12 +457,12 @@ mod tests {
     #[test]
     fn who_has_no_such_threads_does_nothing() {
         let none = Receiving::default();
-        none.want_prompt();
+        none.want_prompt(Queues::ALL);
         none.hurry();
         none.hold_back(true);
         none.look(QUIET);
         assert!(!none.are_fair());
         assert!(!none.needs_turns());
-        assert_eq!(none.fetchable(Scheduling::Batch), None);
+        assert_eq!(none.fetchable(Scheduling::Batch), []);
     }
 }

@@ -47,6 +47,15 @@ impl Watch {
     }
 }
 
+/// The other way to sleep.
+enum Fetching {
+    /// Nobody has asked for it.
+    NotYet,
+    Can(Box<BusyPoll>),
+    /// The kernel cannot, or could once and failed.
+    Never,
+}
+
 /// The sleeper.
 pub struct Sleeper {
     /// All of the following.
@@ -59,7 +68,7 @@ pub struct Sleeper {
     sockets: Arc<OwnedFd>,
     timer: OwnedFd,
     /// The other way to sleep.
-    fetching: Option<BusyPoll>,
+    fetching: Fetching,
     /// When the timer will fire; FAR: it is off, or has fired.
     set: Instant,
     /// How often it slept: what a busy executor rarely does.
@@ -90,7 +99,7 @@ impl Sleeper {
             event: event.try_clone_to_owned()?,
             sockets: Arc::new(sockets),
             timer,
-            fetching: None,
+            fetching: Fetching::NotYet,
             set: Instant::FAR,
             sleeps: 0,
             stirred: Vec::with_capacity(MOST),
@@ -103,17 +112,22 @@ impl Sleeper {
         Watch(self.sockets.clone())
     }
 
-    /// From now on it can fetch packets that `napi` has, for `patience` before it sleeps; only the calling thread may let it sleep then.
-    /// Where the kernel cannot do that it stays as it is.
-    pub fn learn_to_fetch(&mut self, napi: u32, patience: Duration) {
-        let rings: Vec<_> = self.rings.iter().map(AsFd::as_fd).collect();
-        let events: [_; EVENTS] = [self.event.as_fd(), self.timer.as_fd(), self.sockets.as_fd()];
-        self.fetching = BusyPoll::new(napi, patience, (&rings, &events)).ok();
-    }
-
-    /// Whether it can fetch packets.
-    pub fn can_fetch(&self) -> bool {
-        self.fetching.is_some()
+    /// Whether its next sleep can begin with fetching packets that `napi` has, for `patience`; if there is one, only the calling thread may
+    /// let it sleep from now on. What the kernel cannot do it is asked for once.
+    pub fn can_fetch(&mut self, napi: Option<u32>, patience: Duration) -> bool {
+        let Some(napi) = napi else { return false };
+        if let Fetching::NotYet = self.fetching {
+            let rings: Vec<_> = self.rings.iter().map(AsFd::as_fd).collect();
+            let events: [_; EVENTS] = [self.event.as_fd(), self.timer.as_fd(), self.sockets.as_fd()];
+            let poll = BusyPoll::new(napi, patience, (&rings, &events));
+            self.fetching = poll.map_or(Fetching::Never, |poll| Fetching::Can(Box::new(poll)));
+        }
+        let Fetching::Can(poll) = &mut self.fetching else { return false };
+        let can = poll.turn_to(napi).is_ok();
+        if !can {
+            self.fetching = Fetching::Never;
+        }
+        can
     }
 
     /// Asks the sockets of Linux's, now and then, while the executor has no time to sleep.
@@ -139,12 +153,14 @@ impl Sleeper {
         let sockets = self.rings.len() + EVENTS - 1;
         let mut stirred = false;
         let mut news = |place| stirred |= place == sockets;
-        let fetched = self.fetching.as_mut().filter(|_| fetching).map(|fetching| fetching.sleep(&mut news));
-        match fetched {
-            Some(Ok(())) => {}
-            // What cannot sleep would only keep the processor busy.
-            Some(Err(_)) => self.fetching = None,
-            None => _ = wait(&self.epoll, None, |place| news(place as usize)),
+        match &mut self.fetching {
+            Fetching::Can(poll) if fetching => {
+                if poll.sleep(&mut news).is_err() {
+                    // What cannot sleep would only keep the processor busy.
+                    self.fetching = Fetching::Never;
+                }
+            }
+            _ => _ = wait(&self.epoll, None, |place| news(place as usize)),
         }
         if stirred {
             self.hear_sockets();
@@ -195,12 +211,9 @@ mod tests {
         for fetching in WAYS {
             let event = wake::event().unwrap();
             let mut sleeper = Sleeper::new(&[], event.as_fd()).unwrap();
-            if fetching {
-                sleeper.learn_to_fetch(NOBODY, Duration::from_micros(1));
-                if !sleeper.can_fetch() {
-                    let _ = writeln!(stderr(), "SKIPPED, tests nothing: io_uring cannot poll NAPIs here");
-                    return;
-                }
+            if fetching && !sleeper.can_fetch(Some(NOBODY), Duration::from_micros(1)) {
+                let _ = writeln!(stderr(), "SKIPPED, tests nothing: io_uring cannot poll NAPIs here");
+                return;
             }
             test(sleeper, event.as_fd(), fetching);
         }

@@ -10,10 +10,16 @@ use std::time::Duration;
 
 use crate::sys::{Napi, Uring};
 
+/// Operations on the list of NAPIs that are polled.
+const ADD: u8 = 1;
+const REMOVE: u8 = 2;
+
 /// Descriptors that a thread sleeps on, fetching packets for a moment before. Only the thread that made it can use it.
 pub struct BusyPoll {
     ring: Uring,
     watched: Vec<Watched>,
+    /// The NAPI that is polled.
+    napi: u32,
 }
 
 struct Watched {
@@ -37,12 +43,26 @@ impl BusyPoll {
         let ring = Uring::new(entries)?;
         let busy_poll = u32::try_from(patience.as_micros()).map_err(|_| io::ErrorKind::InvalidInput)?;
         ring.napi(Napi { busy_poll, parameter: 1, ..Napi::default() })?;
-        ring.napi(Napi { operation: 1, parameter: napi, ..Napi::default() })?;
+        ring.napi(Napi { operation: ADD, parameter: napi, ..Napi::default() })?;
         let kinds = rings.iter().map(|fd| (fd, true)).chain(events.iter().map(|fd| (fd, false)));
         let watch = |(fd, is_ring): (&BorrowedFd<'_>, _)| {
             Ok(Watched { fd: fd.try_clone_to_owned()?, is_ring, armed: false })
         };
-        Ok(Self { ring, watched: kinds.map(watch).collect::<io::Result<_>>()? })
+        Ok(Self { ring, watched: kinds.map(watch).collect::<io::Result<_>>()?, napi })
+    }
+
+    /// Whose packets are fetched from now on: this NAPI's.
+    ///
+    /// # Errors
+    /// The kernel's, such as a lack of memory. Then none is polled, or still the other.
+    pub fn turn_to(&mut self, napi: u32) -> io::Result<()> {
+        if napi == self.napi {
+            return Ok(());
+        }
+        self.ring.napi(Napi { operation: REMOVE, parameter: self.napi, ..Napi::default() })?;
+        self.ring.napi(Napi { operation: ADD, parameter: napi, ..Napi::default() })?;
+        self.napi = napi;
+        Ok(())
     }
 
     /// Sleeps until a ring has something, or an event has been written to since the last sleep; now and then it ends sooner. Calls

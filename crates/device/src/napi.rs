@@ -22,6 +22,8 @@ pub struct Thread {
     pub napi: u32,
     /// The thread's process id.
     pub pid: u32,
+    /// The receive queue that it polls, from 0; `None` where that cannot be known, or it polls several.
+    pub queue: Option<u32>,
 }
 
 /// Why the receive work could not be placed.
@@ -70,8 +72,10 @@ impl std::error::Error for NapiError {
 
 // The `netdev` family: commands and attributes.
 const QUEUE_GET: u8 = 10;
+const QUEUE_ID: u16 = 1;
 const QUEUE_INTERFACE: u16 = 2;
 const QUEUE_TYPE: u16 = 3;
+const QUEUE_NAPI: u16 = 4;
 const RECEIVE: u32 = 0;
 const NAPI_GET: u8 = 11;
 const NAPI_SET: u8 = 14;
@@ -83,10 +87,36 @@ const THREADED: u16 = 8;
 /// How many receive queues of the interface are in use; `None` where the kernel does not say
 /// (before 6.8, or while the interface is down).
 pub fn receive_queues(interface: &Interface) -> Option<u32> {
-    let of = [(QUEUE_INTERFACE, interface.index.to_ne_bytes().to_vec())];
-    let queues = Family::open("netdev").ok()?.dump(QUEUE_GET, &of).ok()?;
-    let count = queues.iter().filter(|queue| number(queue, QUEUE_TYPE) == Some(RECEIVE)).count();
+    let count = queues(&mut Family::open("netdev").ok()?, interface)?.len();
     u32::try_from(count).ok().filter(|&count| count > 0)
+}
+
+/// A receive queue: its number, and its NAPI's where the driver tells.
+type Queue = (u32, Option<u32>);
+
+/// The receive queues in use, in order; `None` where the kernel does not say.
+fn queues(family: &mut Family, interface: &Interface) -> Option<Vec<Queue>> {
+    let of = [(QUEUE_INTERFACE, interface.index.to_ne_bytes().to_vec())];
+    let all = family.dump(QUEUE_GET, &of).ok()?;
+    let receive = all.iter().filter(|queue| number(queue, QUEUE_TYPE) == Some(RECEIVE));
+    let mut queues: Vec<_> =
+        receive.filter_map(|queue| Some((number(queue, QUEUE_ID)?, number(queue, QUEUE_NAPI)))).collect();
+    queues.sort_unstable();
+    Some(queues)
+}
+
+/// The queue that a NAPI polls, one of `napis` in ascending order. A driver that does not tell has mostly made one for each
+/// queue, in order: veth has.
+fn polled(napi: u32, napis: &[u32], queues: &[Queue]) -> Option<u32> {
+    let mut own = queues.iter().filter(|(_, by)| *by == Some(napi));
+    match (own.next(), own.next()) {
+        (Some((queue, _)), None) => Some(*queue),
+        (None, _) if queues.len() == napis.len() && queues.iter().all(|(_, by)| by.is_none()) => {
+            let place = napis.binary_search(&napi).ok()?;
+            queues.get(place).map(|(queue, _)| *queue)
+        }
+        _ => None,
+    }
 }
 
 /// Moves the receive work of the interface to threads of its own, and gives them.
@@ -119,16 +149,22 @@ fn make_threaded_by_netlink(interface: &Interface) -> Result<(), NapiError> {
     Ok(())
 }
 
-/// The threads that do the receive work of the interface: none when it is not threaded.
+/// The threads that do the receive work of the interface, in the order of their NAPIs: none when it is not threaded.
 pub fn threads(interface: &Interface) -> Result<Vec<Thread>, NapiError> {
     match Family::open("netdev") {
         Ok(mut family) => {
             let all = napis(&mut family, interface)?;
+            let queues = queues(&mut family, interface).unwrap_or_default();
+            let mut ids: Vec<u32> = all.iter().filter_map(|napi| number(napi, ID)).collect();
+            ids.sort_unstable();
             let thread = |napi: &Vec<Attribute>| {
                 let pid = number(napi, PID).filter(|&pid| pid != 0)?;
-                Some(Thread { napi: number(napi, ID)?, pid })
+                let napi = number(napi, ID)?;
+                Some(Thread { napi, pid, queue: polled(napi, &ids, &queues) })
             };
-            Ok(all.iter().filter_map(thread).collect())
+            let mut threads: Vec<_> = all.iter().filter_map(thread).collect();
+            threads.sort_unstable_by_key(|thread| thread.napi);
+            Ok(threads)
         }
         // Kernels before 6.9 say it only by the threads' names.
         Err(_) => Ok(threads_named(&interface.name)),
@@ -154,7 +190,7 @@ fn threads_named(interface: &str) -> Vec<Thread> {
         let pid = process.file_name().to_str()?.parse().ok()?;
         let name = fs::read_to_string(process.path().join("comm")).ok()?;
         let napi = name.trim_end().strip_prefix(&prefix)?.parse().ok()?;
-        Some(Thread { napi, pid })
+        Some(Thread { napi, pid, queue: None })
     };
     processes.filter_map(thread).collect()
 }
@@ -170,5 +206,27 @@ impl Thread {
     pub fn schedule(self, schedule: Schedule) -> Result<(), NapiError> {
         let what = "prioritise a receive thread";
         schedule.set(self.pid).map_err(|source| NapiError::System { what, source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_that_tells_is_believed() {
+        let queues = [(0, Some(20)), (1, Some(10)), (2, Some(10))];
+        assert_eq!(polled(20, &[10, 20], &queues), Some(0));
+        assert_eq!(polled(10, &[10, 20], &queues), None, "it polls two");
+        assert_eq!(polled(30, &[10, 20, 30], &queues), None, "it polls none, for sending perhaps");
+    }
+
+    #[test]
+    fn one_that_does_not_has_a_napi_for_each_queue_in_order_or_nothing_is_known() {
+        let queues = [(0, None), (1, None)];
+        assert_eq!([10, 20].map(|napi| polled(napi, &[10, 20], &queues)), [Some(0), Some(1)]);
+        assert_eq!(polled(10, &[10, 20, 30], &queues), None);
+        assert_eq!(polled(10, &[10, 20], &[]), None, "the kernel does not say");
+        assert_eq!(polled(15, &[10, 20], &queues), None, "there is no such");
     }
 }

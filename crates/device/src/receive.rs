@@ -3,7 +3,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::Frame;
+use crate::{Frame, Queues};
 
 /// One domain's arriving frames. Tickets name buffers of this device alone; each ticket is
 /// released exactly once, in any order.
@@ -30,6 +30,12 @@ pub trait Receive: Send {
 
     /// Gives the buffer back. A ticket that this end does not hold is ignored.
     fn release(&mut self, frame: Frame);
+
+    /// The hardware queues that have brought frames since this was last asked, with the device as the first; all of them where it
+    /// does not know.
+    fn brought(&mut self) -> Queues {
+        Queues::ALL
+    }
 
     /// What happened so far. It may ask the kernel, so not for every packet.
     fn received(&mut self) -> Received;

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::sys::Readiness;
-use crate::{Frame, Receive, Received};
+use crate::{Frame, Queues, Receive, Received};
 
 /// These receive halves as one, numbered from 0 as [`Frame::device`] says; one alone stays itself.
 ///
@@ -89,6 +89,11 @@ impl Receive for Several {
         }
     }
 
+    fn brought(&mut self) -> Queues {
+        let each = (0..).zip(&mut self.ends).map(|(device, end)| end.brought().on(device));
+        each.fold(Queues::default(), |all, of| all | of)
+    }
+
     fn received(&mut self) -> Received {
         let all = self.ends.iter_mut().map(|end| end.received());
         all.fold(Received::default(), |sum, of| Received {
@@ -134,6 +139,8 @@ mod tests {
             assert!(both.bytes(*frame).is_empty(), "it has been given back");
         }
         assert_eq!(both.received().frames, 2);
+        // A device in memory does not tell.
+        assert_eq!(both.brought(), Queues::all_of(0) | Queues::all_of(1));
         let stranger = Frame { device: 2, ..frames[0] };
         assert!(both.bytes(stranger).is_empty());
     }

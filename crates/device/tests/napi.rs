@@ -29,6 +29,7 @@ fn the_receive_work_can_be_placed() {
         assert_eq!(napi::threads(&right).unwrap(), []);
         let threads = napi::make_threaded(&device.interface).unwrap();
         assert_eq!(threads.len(), 1);
+        assert_eq!(threads[0].queue, Some(0));
         assert_eq!(napi::threads(&right).unwrap(), threads);
         let left = Netlink::open().unwrap().interface("left").unwrap();
         assert_eq!(napi::threads(&left).unwrap(), []);

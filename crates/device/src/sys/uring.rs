@@ -15,10 +15,10 @@ pub(crate) struct Napi {
     pub busy_poll: u32,
     /// Whether interrupts are kept away for longer.
     pub prefer: u8,
-    /// 0: how NAPIs are polled; 1: one more is polled.
+    /// 0: how NAPIs are polled; 1: one more is polled; 2: one less.
     pub operation: u8,
     pub padding: [u8; 2],
-    /// Of operation 0: whether NAPIs are named (1). Of operation 1: its number.
+    /// Of operation 0: whether NAPIs are named (1). Of the others: its number.
     pub parameter: u32,
     pub reserved: u32,
 }

@@ -10,7 +10,7 @@ use super::fill;
 use super::long::Long;
 use super::merged::{Merged, is_datagram};
 use crate::sys::{Holder, Readiness, Ring, losses, wake};
-use crate::{Checksum, Frame, HEADROOM, Receive, Received};
+use crate::{Checksum, Frame, HEADROOM, Queues, Receive, Received};
 
 /// The two words that the XDP program may write before a packet, in bytes: how long each packet is where it is
 /// several, and the path's word.
@@ -22,6 +22,8 @@ const AT_ONCE: u32 = 8;
 
 /// A queue's part in a receive half.
 pub(super) struct Queue {
+    /// Which one, from 0.
+    pub number: u32,
     pub fd: OwnedFd,
     pub receive: Ring,
     /// The ring all sockets of the queue give frames back through.
@@ -57,6 +59,8 @@ pub(super) struct XdpReceive {
     merged: Option<Merged>,
     /// Which queue is looked at first: in turn, so that none is starved.
     first: usize,
+    /// Which queues have brought something since that was last asked.
+    brought: Queues,
     received: Received,
 }
 
@@ -77,6 +81,7 @@ impl XdpReceive {
             long_now: 0,
             merged: None,
             first: 0,
+            brought: Queues::default(),
             received: Received::default(),
         }
     }
@@ -87,6 +92,9 @@ impl XdpReceive {
         let mut at = ring.consumer().load(Ordering::Relaxed);
         let end = ring.producer().load(Ordering::Acquire);
         let before = frames.len();
+        if at != end {
+            self.brought |= Queues::one(0, self.parts.queues[queue].number);
+        }
         while at != end && frames.len() - before < limit && self.merged.as_ref().is_none_or(Merged::has_room)
         {
             let first = self.entry(queue, at);
@@ -258,6 +266,10 @@ impl Receive for XdpReceive {
         }
     }
 
+    fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        self.parts.queues.iter().map(|queue| queue.fd.as_fd()).collect()
+    }
+
     fn receive(&mut self, frames: &mut Vec<Frame>, limit: usize) -> usize {
         let before = frames.len();
         self.long_now = 0;
@@ -290,6 +302,10 @@ impl Receive for XdpReceive {
         } else if self.give_back(frame.index) {
             self.held -= 1;
         }
+    }
+
+    fn brought(&mut self) -> Queues {
+        std::mem::take(&mut self.brought)
     }
 
     fn received(&mut self) -> Received {

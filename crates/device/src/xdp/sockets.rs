@@ -62,7 +62,7 @@ impl Plan {
         let receive = Ring::map(fd.as_fd(), Which::Receive, self.ring)?;
         let binding = origin.map_or(Binding::First, Binding::Sharing);
         sys::bind_xsk(fd.as_fd(), self.interface, queue, binding)?;
-        Ok(Queue { fd, receive, fill: Arc::new(fill) })
+        Ok(Queue { number: queue, fd, receive, fill: Arc::new(fill) })
     }
 
     fn open_next(&self, queue: u32, first: &Queue) -> io::Result<Queue> {
@@ -70,6 +70,6 @@ impl Plan {
         sys::make_ring(fd.as_fd(), Which::Receive, self.ring)?;
         let receive = Ring::map(fd.as_fd(), Which::Receive, self.ring)?;
         sys::bind_xsk(fd.as_fd(), self.interface, queue, Binding::Sharing(first.fd.as_fd()))?;
-        Ok(Queue { fd, receive, fill: first.fill.clone() })
+        Ok(Queue { number: queue, fd, receive, fill: first.fill.clone() })
     }
 }

@@ -5,7 +5,7 @@ use silk_device::busy_poll::BusyPoll;
 use std::io::Write;
 
 /// How often a thread has fallen asleep.
-fn sleeps(thread: napi::Thread) -> u64 {
+pub fn sleeps(thread: napi::Thread) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", thread.pid)).unwrap();
     let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
     count.unwrap().trim().parse().unwrap()

@@ -3,6 +3,7 @@
 
 mod fetching;
 mod long;
+mod queues;
 #[path = "../rig/mod.rs"]
 mod rig;
 
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use rig::{LEFT, PAYLOAD, PORT, RIGHT};
 use silk_device::xdp::{self, Device, Limit, Mode, Options, Strangers, Tried};
-use silk_device::{End, Offload, OpenError, napi, packet, readable};
+use silk_device::{End, Offload, OpenError, Queues, napi, packet, readable};
 use silk_path::classify::{
     ClassRule, Domains, Filter, Flow, Found, Framed, Owned, Protocol, Store32, Store64, Tables, Verdict,
 };
@@ -286,6 +287,8 @@ fn every_hardware_queue_is_served() {
         queues.sort_unstable();
         queues.dedup();
         assert!(queues.len() > 1, "packets came over queues {queues:?}");
+        let brought = queues.iter().map(|queue| Queues::one(0, *queue)).fold(Queues::default(), |a, b| a | b);
+        assert_eq!(device.ends[0].receive.brought(), brought);
         let mut arrived: Vec<_> = arrived.into_iter().map(|(_, bytes)| bytes).collect();
         arrived.sort_unstable();
         wanted.sort_unstable();
