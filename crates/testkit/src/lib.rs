@@ -4,5 +4,6 @@
 pub mod apache;
 pub mod dice;
 pub mod emulator;
+pub mod flow_steering;
 pub mod netns;
 pub mod ticks;

@@ -29,7 +29,7 @@ pub const CLIENT6: Ipv6Addr = Ipv6Addr::new(0xfd99, 0, 0, 0, 0, 0, 0, 2);
 pub const PREFERRED6: Ipv6Addr = Ipv6Addr::new(0xfd99, 0, 0, 0, 0, 0, 0, 3);
 /// The name of the cable's interface, the same inside both hosts.
 pub const INTERFACE: &str = "eth0";
-/// The name of the second cable's interface on the server; the host at its other end calls it [`INTERFACE`].
+/// The name of a second cable's interface on the server or the client; the host at its other end calls it [`INTERFACE`].
 pub const INTERFACE_B: &str = "eth1";
 /// The server's address on the second cable.
 pub const SERVER_B: Ipv4Addr = Ipv4Addr::new(10, 97, 0, 1);
@@ -92,11 +92,16 @@ pub struct Rig {
 impl Rig {
     /// Builds both hosts and brings the cable up. Needs root, or root in a user namespace of its own.
     pub fn new() -> Result<Self, RigError> {
+        Self::with_queues(1)
+    }
+
+    /// The same with so many queues each way at both ends of the cable.
+    pub fn with_queues(queues: u32) -> Result<Self, RigError> {
         remove_stale()?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let server = Host::new(name(number, "server"))?;
         let client = Host::new(name(number, "client"))?;
-        cable(&server, INTERFACE, &client)?;
+        cable((&server, INTERFACE), &client, queues)?;
         server.connect(INTERFACE, &[SERVER.into(), SERVER6.into()])?;
         let v6 = [PREFERRED6.into(), CLIENT6.into()];
         client.connect(INTERFACE, &[&[CLIENT.into(), PREFERRED.into()][..], &v6].concat())?;
@@ -106,11 +111,21 @@ impl Rig {
     /// Joins a third host to the server by a cable of its own.
     pub fn add_second(&mut self) -> Result<(), RigError> {
         let second = Host::new(name(self.number, "second"))?;
-        cable(&self.server, INTERFACE_B, &second)?;
+        cable((&self.server, INTERFACE_B), &second, 1)?;
         self.server.connect(INTERFACE_B, &[SERVER_B.into(), SERVER6_B.into()])?;
         second.connect(INTERFACE, &[CLIENT_B.into(), CLIENT6_B.into()])?;
         self.second = Some(second);
         Ok(())
+    }
+
+    /// A host that is joined to the client by a cable of its own, [`INTERFACE_B`] there. Nobody has an address on that, so
+    /// whatever is sent there is thrown away.
+    pub fn bystander(&self) -> Result<Host, RigError> {
+        let bystander = Host::new(name(self.number, "bystander"))?;
+        cable((&self.client, INTERFACE_B), &bystander, 1)?;
+        self.client.ip(["link", "set", INTERFACE_B, "up"])?;
+        bystander.ip(["link", "set", INTERFACE, "up"])?;
+        Ok(bystander)
     }
 }
 
@@ -119,10 +134,13 @@ fn name(number: u32, role: &str) -> String {
     format!("silk-{}-{number}-{role}", std::process::id())
 }
 
-/// A cable from an interface of one host to [`INTERFACE`] of the other.
-fn cable(from: &Host, interface: &str, to: &Host) -> Result<(), RigError> {
-    let (near, far) = (from.namespace.as_str(), to.namespace.as_str());
-    ip(["link", "add", interface, "netns", near, "type", "veth", "peer", "name", INTERFACE, "netns", far])
+/// A cable from an interface of one host to [`INTERFACE`] of the other, with so many queues each way.
+fn cable((from, interface): (&Host, &str), to: &Host, queues: u32) -> Result<(), RigError> {
+    let end = |name, host: &Host| {
+        format!("{name} netns {} numrxqueues {queues} numtxqueues {queues}", host.namespace)
+    };
+    let all = format!("link add {} type veth peer name {}", end(interface, from), end(INTERFACE, to));
+    output(Command::new("ip").args(all.split(' '))).map(drop)
 }
 
 /// One host: a network namespace with a cable, the server with two where there is a third host.
@@ -280,7 +298,8 @@ fn maker(namespace: &str) -> Option<u32> {
     let mut parts = namespace.strip_prefix("silk-")?.split('-');
     let process = parts.next()?.parse().ok()?;
     let _number: u32 = parts.next()?.parse().ok()?;
-    (matches!(parts.next()?, "server" | "client" | "second") && parts.next().is_none()).then_some(process)
+    (matches!(parts.next()?, "server" | "client" | "second" | "bystander") && parts.next().is_none())
+        .then_some(process)
 }
 
 /// Ends every process of a namespace and the namespace. A program may fork while it is being killed,
@@ -329,6 +348,7 @@ mod tests {
         assert_eq!(maker("silk-41-0-server"), Some(41));
         assert_eq!(maker("silk-41-7-client"), Some(41));
         assert_eq!(maker("silk-41-7-second"), Some(41));
+        assert_eq!(maker("silk-41-7-bystander"), Some(41));
         for other in ["silk-41-server", "silk-x-0-server", "silk-41-0-router", "silk-41-0-server-2", "other"]
         {
             assert_eq!(maker(other), None, "{other}");

@@ -58,6 +58,8 @@ impl Rights {
                     | System::SilkExtended
                     | System::SilkGeneric
                     | System::SilkBatched
+                    | System::SilkQueues
+                    | System::LinuxQueues
             )
     }
 }

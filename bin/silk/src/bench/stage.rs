@@ -6,7 +6,7 @@ use super::load::CLIENT_CPU;
 use super::rights::Rights;
 use super::watch::Watch;
 use super::{Failure, apache, silkd};
-use silk_testkit::netns::{Host, INTERFACE, Rig, Running};
+use silk_testkit::netns::{Host, INTERFACE, PREFERRED, Rig, Running};
 use std::fs::{self, Permissions};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -132,6 +132,26 @@ pub struct Stage<'e> {
     pub rights: Rights,
     /// Whether real-time priorities are granted.
     pub realtime: bool,
+    /// What puts the preferred client's packets on their queue.
+    _steering: Option<Running>,
+}
+
+/// How many receive queues the hosts' interfaces have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queues {
+    /// One, for everybody.
+    One,
+    /// Two: packets of the preferred address arrive by the second, as a network card's flow steering would have it.
+    ByClass,
+}
+
+impl Queues {
+    fn count(self) -> u32 {
+        match self {
+            Self::One => 1,
+            Self::ByClass => 2,
+        }
+    }
 }
 
 impl<'e> Stage<'e> {
@@ -144,14 +164,23 @@ impl<'e> Stage<'e> {
     }
 
     /// Builds the hosts.
-    pub fn new(scratch: &'e Scratch, watch: &'e Watch, rights: Rights) -> Result<Self, Failure> {
+    pub fn new(
+        scratch: &'e Scratch,
+        watch: &'e Watch,
+        rights: Rights,
+        queues: Queues,
+    ) -> Result<Self, Failure> {
         allow_cubic();
-        let rig = Rig::new()?;
+        let rig = Rig::with_queues(queues.count())?;
         for (host, cpu) in [(&rig.server, SERVER_CPU), (&rig.client, CLIENT_CPU)] {
             SETTINGS.iter().for_each(|(name, value)| offer(host, &format!("/proc/sys/net/{name}"), value));
-            receive_on(host, cpu);
+            (0..queues.count()).for_each(|queue| receive_on(host, queue, cpu));
         }
-        Ok(Self { rig, scratch, watch, rights, realtime: rights.realtime() })
+        let _steering = match queues {
+            Queues::One => None,
+            Queues::ByClass => Some(steer(&rig.client, scratch, watch)?),
+        };
+        Ok(Self { rig, scratch, watch, rights, realtime: rights.realtime(), _steering })
     }
 
     /// What silkd and the servers have said.
@@ -180,10 +209,26 @@ impl<'e> Stage<'e> {
     }
 }
 
-/// Steers a host's processing of received packets to one CPU (receive packet steering).
-fn receive_on(host: &Host, cpu: &str) {
+/// Starts what puts the preferred client's packets on the second queue, and waits until it does.
+fn steer(client: &Host, scratch: &Scratch, watch: &Watch) -> Result<Running, Failure> {
+    const LOG: &str = "steer.txt";
+    let mut command = client.command(silkd::beside("silk"));
+    command.args(["bench", "end", "steer", "--interface", INTERFACE, "--queue", "1"]);
+    command.args(["--source", &PREFERRED.to_string()]);
+    let mut steering = scratch.start(&mut command, LOG)?;
+    let said = || fs::read_to_string(scratch.path().join(LOG)).unwrap_or_default();
+    let steers = || (said().contains("steers") || steering.ended().is_some()).then_some(());
+    watch.until(Duration::from_secs(10), steers)?;
+    if said().contains("steers") {
+        return Ok(steering);
+    }
+    Err(Failure::Program { what: "`silk bench end steer`".into(), said: said() })
+}
+
+/// Steers a host's processing of packets that it receives by a queue to one CPU (receive packet steering).
+fn receive_on(host: &Host, queue: u32, cpu: &str) {
     let mask = 1 << cpu.parse::<u32>().unwrap_or(0);
-    offer(host, &format!("/sys/class/net/{INTERFACE}/queues/rx-0/rps_cpus"), &format!("{mask:x}"));
+    offer(host, &format!("/sys/class/net/{INTERFACE}/queues/rx-{queue}/rps_cpus"), &format!("{mask:x}"));
 }
 
 /// Sets what this machine lets us set: inside a user namespace some settings are refused, for every

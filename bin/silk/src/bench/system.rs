@@ -1,7 +1,7 @@
 //! The systems that are compared, and how each is put on a stage.
 
 use super::silkd::{Experiment, Reception, Setup};
-use super::stage::Stage;
+use super::stage::{Queues, Stage};
 use super::{Failure, apache, haproxy, napi, silkd};
 use clap::ValueEnum;
 use silk_testkit::netns::Running;
@@ -29,11 +29,15 @@ pub enum System {
     SilkGeneric,
     /// The same, received by a thread that interrupts no ordinary work
     SilkBatched,
+    /// Extended paths, and a receive queue of its own for the preferred client
+    SilkQueues,
+    /// Apache over Linux's own stack with these queues
+    LinuxQueues,
 }
 
 impl System {
     /// All of them, in the order of a round.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Linux,
         Self::LinuxNapi,
         Self::Haproxy,
@@ -42,11 +46,13 @@ impl System {
         Self::SilkExtended,
         Self::SilkGeneric,
         Self::SilkBatched,
+        Self::SilkQueues,
+        Self::LinuxQueues,
     ];
 
-    /// Those of a short run: SILK's three experiments and their two peers.
-    pub const QUICK: [Self; 5] =
-        [Self::Linux, Self::Haproxy, Self::SilkEqual, Self::SilkPath, Self::SilkExtended];
+    /// Those of a short run: SILK's three experiments and their two peers, and the third with a queue for each class.
+    pub const QUICK: [Self; 6] =
+        [Self::Linux, Self::Haproxy, Self::SilkEqual, Self::SilkPath, Self::SilkExtended, Self::SilkQueues];
 
     /// The name in options, tables and JSON.
     pub fn name(self) -> &'static str {
@@ -59,12 +65,22 @@ impl System {
             Self::SilkExtended => "silk-extended",
             Self::SilkGeneric => "silk-generic",
             Self::SilkBatched => "silk-batched",
+            Self::SilkQueues => "silk-queues",
+            Self::LinuxQueues => "linux-queues",
         }
     }
 
     /// Whether it is one of silk's.
     pub fn is_silk(self) -> bool {
-        !matches!(self, Self::Linux | Self::LinuxNapi | Self::Haproxy)
+        !matches!(self, Self::Linux | Self::LinuxNapi | Self::LinuxQueues | Self::Haproxy)
+    }
+
+    /// The receive queues that it has.
+    pub fn queues(self) -> Queues {
+        match self {
+            Self::SilkQueues | Self::LinuxQueues => Queues::ByClass,
+            _ => Queues::One,
+        }
     }
 
     /// Programs that must be installed for it.
@@ -81,7 +97,7 @@ impl System {
         let mut serving = Serving::nothing();
         let extended = |reception| Setup { reception, ..Setup::usual(Experiment::Extended) };
         match self {
-            Self::Linux => serving.programs.push(apache::start(stage, EVERYWHERE, &[])?),
+            Self::Linux | Self::LinuxQueues => serving.programs.push(apache::start(stage, EVERYWHERE, &[])?),
             Self::LinuxNapi => {
                 napi::receive_in_thread(stage)?;
                 serving.programs.push(apache::start(stage, EVERYWHERE, &[])?);
@@ -92,7 +108,9 @@ impl System {
             }
             Self::SilkEqual => serving.on_paths(stage, &Setup::usual(Experiment::Equal))?,
             Self::SilkPath => serving.on_paths(stage, &Setup::usual(Experiment::Path))?,
-            Self::SilkExtended => serving.on_paths(stage, &Setup::usual(Experiment::Extended))?,
+            Self::SilkExtended | Self::SilkQueues => {
+                serving.on_paths(stage, &Setup::usual(Experiment::Extended))?;
+            }
             Self::SilkGeneric => serving.on_paths(stage, &extended(Reception::Steered))?,
             Self::SilkBatched => serving.on_paths(stage, &extended(Reception::Batched))?,
         }

@@ -11,7 +11,7 @@ use super::evidence::Place;
 use super::machine::{Machine, QUIET};
 use super::progress::Progress;
 use super::rights::{self, Rights};
-use super::stage::{Scratch, Stage};
+use super::stage::{Queues, Scratch, Stage};
 use super::system::{Serving, System};
 use super::task::Task;
 use super::watch::Watch;
@@ -190,9 +190,11 @@ impl Plan {
     /// Cells of one system in one round.
     fn cells(&self, system: System) -> Vec<Task> {
         let task = |kb| move |clients: &u32| Task { kb, clients: *clients, flood: false };
-        let mut cells: Vec<Task> =
-            self.sizes.iter().flat_map(|kb| self.clients.iter().map(task(*kb))).collect();
-        if self.flood && matches!(system, System::Linux | System::SilkExtended) {
+        // What a queue is worth is a matter of packets, not of bytes.
+        let sizes = if system.queues() == Queues::One { &self.sizes[..] } else { &self.sizes[..1] };
+        let mut cells: Vec<Task> = sizes.iter().flat_map(|kb| self.clients.iter().map(task(*kb))).collect();
+        let preferring = matches!(system, System::SilkExtended | System::SilkQueues);
+        if self.flood && (preferring || matches!(system, System::Linux | System::LinuxQueues)) {
             cells.extend(self.sizes.first().map(|kb| Task { kb: *kb, clients: 0, flood: true }));
         }
         cells
@@ -256,7 +258,7 @@ impl fmt::Display for Turn<'_> {
 impl Turn<'_> {
     fn take(&self, scratch: &Scratch, watch: &Watch, cells: &mut Vec<Cell>) -> Result<(), Failure> {
         self.progress.says(format!("{self}: starting"));
-        let stage = Stage::new(scratch, watch, self.plan.rights)?;
+        let stage = Stage::new(scratch, watch, self.plan.rights, self.system.queues())?;
         let mut serving = self.system.start(&stage, self.plan.sizes[0], self.plan.maxconn)?;
         for (task, requests) in self.plan.warming() {
             task.warm_up(&stage, requests)?;

@@ -18,7 +18,9 @@ use super::Failure;
 pub use flood::Kind;
 use serde_json::to_string;
 pub use serve::Service;
+use silk_testkit::flow_steering::FlowSteering;
 use silk_wire::MacAddr;
+use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 pub use window::{Figure, Seen, Unit};
@@ -102,6 +104,21 @@ pub enum End {
         /// How many in a second at most
         #[arg(long)]
         per_second: Option<u32>,
+        /// Let programs where packets leave choose their queue
+        #[arg(long)]
+        steered: bool,
+    },
+    /// Put packets of one sender on a queue of their own, until it is ended
+    Steer {
+        /// The interface that they leave by
+        #[arg(long)]
+        interface: String,
+        /// The sender
+        #[arg(long)]
+        source: Ipv4Addr,
+        /// The queue, from 0
+        #[arg(long)]
+        queue: u16,
     },
 }
 
@@ -148,13 +165,26 @@ pub fn run(end: &End) -> Result<(), Failure> {
         End::Hold { target, connections, daemon } => hold::hold(target, *connections, *daemon),
         End::Crowd { connections, milliseconds } => crowd::crowd(*connections, *milliseconds),
         End::Gather { at, milliseconds } => datagrams::gather(*at, *milliseconds),
-        End::Flood { kind, to, mac, interface, milliseconds, per_second } => {
-            flood::flood(*kind, (*to, mac.0), interface, *milliseconds, *per_second)
+        End::Flood { kind, to, mac, interface, milliseconds, per_second, steered } => {
+            flood::flood(*kind, (*to, mac.0), interface, *milliseconds, *per_second, *steered)
+        }
+        End::Steer { interface, source, queue } => {
+            steer(interface, *source, *queue).map(|never| match never {})
         }
     };
     let seen = seen.map_err(Failure::End)?;
     println!("{}", to_string(&seen).map_err(|error| Failure::End(io::Error::from(error)))?);
     Ok(())
+}
+
+/// Steers until the process is ended.
+fn steer(interface: &str, source: Ipv4Addr, queue: u16) -> io::Result<Infallible> {
+    let refused = |error: Box<dyn std::error::Error>| io::Error::other(error.to_string());
+    let _steering = FlowSteering::start(interface, source, queue).map_err(refused)?;
+    println!("steers what comes from {source} to queue {queue}");
+    loop {
+        std::thread::park();
+    }
 }
 
 #[cfg(test)]

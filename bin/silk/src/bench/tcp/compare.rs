@@ -51,7 +51,7 @@ const AMONG_FRAMES: &str = "segment, 10 busy of 100 000, from the frame on";
 const FEW_FRAMES: &str = "segment, 10, from the frame on";
 
 /// Every comparison, in the order of the table.
-const QUESTIONS: [Question; 44] = {
+const QUESTIONS: [Question; 48] = {
     use Against::{Itself, Of, System};
     use Row::{Connections, Datagrams, Emulator, Kept, Many, PingPong, Receive, Send, SynFlood};
     [
@@ -73,7 +73,11 @@ const QUESTIONS: [Question; 44] = {
         question(PingPong, "silk-steered", "p99", System("linux"), None, false),
         question(Connections, "silk", "rate", System("linux"), Some((1.0, 2.0)), true),
         question(SynFlood, "silk-preferred", "during", Of("before"), Some((0.9, 0.98)), true),
+        question(SynFlood, "silk-preferred", "during", Of("elsewhere"), None, true),
+        question(SynFlood, "silk-queues-preferred", "during", Of("before"), Some((0.9, 0.98)), true),
+        question(SynFlood, "silk-queues-preferred", "during", Of("elsewhere"), None, true),
         question(SynFlood, "silk-steered-preferred", "during", Of("before"), Some((0.9, 0.98)), true),
+        question(SynFlood, "linux", "during", Of("elsewhere"), None, true),
         question(SynFlood, "silk-no-cookies", "during", Of("before"), None, true),
         question(SynFlood, "linux", "during", Of("before"), None, true),
         question(Datagrams, "silk", "received at most", System("linux"), Some((1.5, 3.0)), true),

@@ -100,9 +100,13 @@ impl Row {
                 System::SilkSteeredWide,
             ],
             Self::PingPong => &[System::Linux, System::Silk, System::SilkPreferred, System::SilkSteered],
-            Self::SynFlood => {
-                &[System::Linux, System::SilkPreferred, System::SilkSteeredPreferred, System::SilkNoCookies]
-            }
+            Self::SynFlood => &[
+                System::Linux,
+                System::SilkPreferred,
+                System::SilkQueuesPreferred,
+                System::SilkSteeredPreferred,
+                System::SilkNoCookies,
+            ],
             Self::Datagrams => &[System::Linux, System::LinuxNapi, System::Silk, System::SilkSteered],
             Self::Many => &[System::Linux, System::Silk, System::InProcess],
             Self::Kept => &[System::Linux, System::LinuxNapi, System::Silk],

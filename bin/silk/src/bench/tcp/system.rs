@@ -2,7 +2,7 @@
 
 use super::super::ends::Service;
 use super::super::silkd::{self, Experiment, Reception, Setup};
-use super::super::stage::{SERVER_CPU, Stage};
+use super::super::stage::{Queues, SERVER_CPU, Stage};
 use super::super::system::Serving;
 use super::super::{Failure, napi};
 use super::link;
@@ -31,6 +31,8 @@ pub enum System {
     SilkPreferred,
     /// The same, received as [`Self::SilkSteered`] does.
     SilkSteeredPreferred,
+    /// [`Self::SilkPreferred`] with a receive queue of its own for the preferred client.
+    SilkQueuesPreferred,
     /// [`Self::SilkPreferred`] without that limit and without SYN cookies.
     SilkNoCookies,
     /// silk's modules in this process, without devices and programs.
@@ -64,6 +66,7 @@ impl System {
             Self::SilkSteeredWide => "silk-steered-wide",
             Self::SilkPreferred => "silk-preferred",
             Self::SilkSteeredPreferred => "silk-steered-preferred",
+            Self::SilkQueuesPreferred => "silk-queues-preferred",
             Self::SilkNoCookies => "silk-no-cookies",
             Self::InProcess => "silk-in-process",
         }
@@ -71,7 +74,18 @@ impl System {
 
     /// Whether its clients come from the preferred address.
     pub fn is_preferred(self) -> bool {
-        matches!(self, Self::SilkPreferred | Self::SilkSteeredPreferred | Self::SilkNoCookies)
+        matches!(
+            self,
+            Self::SilkPreferred
+                | Self::SilkSteeredPreferred
+                | Self::SilkQueuesPreferred
+                | Self::SilkNoCookies
+        )
+    }
+
+    /// The receive queues that it has.
+    pub fn queues(self) -> Queues {
+        if self == Self::SilkQueuesPreferred { Queues::ByClass } else { Queues::One }
     }
 
     /// Prepares the hosts, and starts the daemon where there is one.
@@ -89,6 +103,7 @@ impl System {
             | Self::SilkSteeredWide
             | Self::SilkPreferred
             | Self::SilkSteeredPreferred
+            | Self::SilkQueuesPreferred
             | Self::SilkNoCookies => {
                 serving.add(silkd::start(stage, &self.setup(cable))?);
             }
@@ -99,7 +114,7 @@ impl System {
     fn setup(self, cable: Cable) -> Setup {
         let experiment = if self.is_preferred() { Experiment::Extended } else { Experiment::Equal };
         let own = match self {
-            Self::SilkPreferred | Self::SilkSteeredPreferred => FEW,
+            Self::SilkPreferred | Self::SilkSteeredPreferred | Self::SilkQueuesPreferred => FEW,
             Self::SilkNoCookies => "[tcp]\nsyn_cookies = false\n",
             Self::SilkWide | Self::SilkSteeredWide => LARGE,
             Self::SilkSteered => SEVERAL,

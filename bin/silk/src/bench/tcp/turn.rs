@@ -5,7 +5,7 @@ use super::super::counters::Moment;
 use super::super::ends::{Figure, Seen, Service, Unit};
 use super::super::load::{CLIENT_CPU, CLIENT_PRIORITY};
 use super::super::rights::Rights;
-use super::super::stage::{SERVER_CPU, Scratch, Stage};
+use super::super::stage::{Queues, SERVER_CPU, Scratch, Stage};
 use super::super::system::Serving;
 use super::super::watch::Watch;
 use super::super::{Failure, silkd};
@@ -14,7 +14,7 @@ use super::link::{self, Link};
 use super::results::Measurement;
 use super::row::{Case, Row};
 use super::system::{Cable, PORT, System};
-use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Running, SERVER, signal};
+use silk_testkit::netns::{CLIENT, Host, INTERFACE, INTERFACE_B, PREFERRED, Running, SERVER, signal};
 use std::fmt;
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
@@ -72,7 +72,7 @@ struct Client {
 impl Turn {
     /// Measures, on hosts that are made for it.
     pub fn take(&self, scratch: &Scratch, watch: &Watch) -> Result<Vec<Measurement>, Failure> {
-        let stage = Stage::new(scratch, watch, Rights::Root)?;
+        let stage = Stage::new(scratch, watch, Rights::Root, self.system.queues())?;
         let client = |end, urgent| Client { end, urgent, ramp: RAMP };
         let seen = match self.row {
             Row::Send => self.between(&stage, Service::Give, &client("draw", false))?,
@@ -113,8 +113,10 @@ impl Turn {
         Ok(vec![seen])
     }
 
-    /// A preferred client, first alone and then beside a flood of SYNs.
+    /// A preferred client: alone, then beside a flood of SYNs to another host, which costs it what its own host has to do for the
+    /// flood, and then beside one to the server.
     fn flooded(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
+        let bystander = stage.rig.bystander()?;
         // Answers to addresses nobody has go to the client, which drops them.
         stage.rig.server.ip(["route", "add", "default", "via", &CLIENT.to_string()])?;
         stage.rig.server.set("/proc/sys/net/ipv4/tcp_syncookies", "1")?;
@@ -122,12 +124,22 @@ impl Turn {
         serving.add(self.system.serve(stage, Service::Answer)?);
         let client = Client { end: "ask", urgent: true, ramp: RAMP };
         let before = self.measured(stage, &client, SERVER)?;
-        let flood = self.flood(stage, "syns", None)?;
-        stage.watch.pause(Duration::from_millis(RAMP))?;
-        let during = self.measured(stage, &client, SERVER)?;
-        let flood = flood.enough(stage)?;
-        self.still_serves(&mut serving, stage)?;
-        Ok(vec![in_phase(before, "before"), in_phase(during, "during"), flood])
+        let mut beside = |flood: Part| {
+            stage.watch.pause(Duration::from_millis(RAMP))?;
+            let seen = self.measured(stage, &client, SERVER)?;
+            let flood = flood.enough(stage)?;
+            self.still_serves(&mut serving, stage)?;
+            Ok::<_, Failure>((seen, flood))
+        };
+        let (elsewhere, _) =
+            beside(Part::start(stage, "flood", &mut flood_to(stage, &bystander, INTERFACE_B, "syns")?)?)?;
+        let (during, flood) = beside(self.flood(stage, "syns", None)?)?;
+        Ok(vec![
+            in_phase(before, "before"),
+            in_phase(elsewhere, "elsewhere"),
+            in_phase(during, "during"),
+            flood,
+        ])
     }
 
     /// Datagrams to a program that counts them: so many in a second, then more, then all that can be sent.
@@ -240,13 +252,12 @@ impl Turn {
     }
 
     fn flood(&self, stage: &Stage, kind: &str, rate: Option<u32>) -> Result<Part, Failure> {
-        let mac = stage.rig.server.run("cat", [format!("/sys/class/net/{INTERFACE}/address")])?;
-        let mut command = stage.flooder();
-        command.arg(silkd::beside("silk")).args(["bench", "end", "flood", kind]);
-        command.args(["--to", &format!("{SERVER}:{PORT}"), "--mac", mac.trim(), "--interface", INTERFACE]);
-        command.args(["--milliseconds", FLOOD]);
+        let mut command = flood_to(stage, &stage.rig.server, INTERFACE, kind)?;
         if let Some(rate) = rate {
             command.args(["--per-second", &rate.to_string()]);
+        }
+        if self.system.queues() == Queues::ByClass {
+            command.arg("--steered");
         }
         Part::start(stage, "flood", &mut command)
     }
@@ -257,6 +268,16 @@ impl Turn {
         }
         Err(Failure::Ended { system: self.system.name(), log: stage.said() })
     }
+}
+
+/// The command that floods a host through an interface of the client's.
+fn flood_to(stage: &Stage, host: &Host, interface: &str, kind: &str) -> Result<Command, Failure> {
+    let mac = host.run("cat", [format!("/sys/class/net/{INTERFACE}/address")])?;
+    let mut command = stage.flooder();
+    command.arg(silkd::beside("silk")).args(["bench", "end", "flood", kind]);
+    command.args(["--to", &format!("{SERVER}:{PORT}"), "--mac", mac.trim(), "--interface", interface]);
+    command.args(["--milliseconds", FLOOD]);
+    Ok(command)
 }
 
 /// An end at work, which will say what it saw.
