@@ -25,7 +25,9 @@
 
 use crate::cpu_time::CpuTime;
 use crate::priority::Scheduling;
+use crate::settings::Settings;
 use silk_config::Receive;
+use silk_control::ReceiverReport;
 use silk_device::napi::{NapiError, Thread};
 use silk_device::xdp::{Counts, Device};
 use silk_device::{Queues, Schedule};
@@ -49,6 +51,19 @@ enum Manner {
     Batched,
     Fair,
     Yielding,
+}
+
+impl Manner {
+    /// Its name in reports, of a thread that is `held_back` or not.
+    fn name(self, held_back: bool) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Batched => "batched",
+            Self::Fair if held_back => "held back",
+            Self::Fair => "fair",
+            Self::Yielding => "yielding",
+        }
+    }
 }
 
 /// What receiving has cost and brought in a window, in hundredths.
@@ -112,6 +127,8 @@ impl Sums {
 
 /// A receive thread.
 struct Shared {
+    /// Which device's.
+    number: u32,
     thread: Thread,
     time: CpuTime,
     /// By which queues its packets come.
@@ -155,6 +172,7 @@ impl Receiving {
             let state = State::new(manner);
             thread.schedule(state.schedule(priority))?;
             Ok(Arc::new(Shared {
+                number,
                 thread,
                 time: CpuTime::of(thread.pid),
                 queues: thread.queue.map_or(Queues::all_of(number), |queue| Queues::one(number, queue)),
@@ -263,6 +281,22 @@ impl Receiving {
 
     fn real_time(&self) -> impl Iterator<Item = &Arc<Shared>> {
         self.0.iter().filter(|shared| shared.priority.is_some() && shared.serving == Manner::Prompt)
+    }
+
+    /// What they are like now.
+    pub fn report(&self, settings: &Settings) -> Vec<ReceiverReport> {
+        let named = |number: u32| settings.config.devices().nth(number as usize)?.interface.as_ref();
+        let one = |shared: &Arc<Shared>| {
+            let state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+            ReceiverReport {
+                device: named(shared.number).map_or_else(String::new, |name| name.as_str().to_owned()),
+                queue: shared.thread.queue,
+                tid: shared.thread.pid,
+                manner: state.manner.name(state.held_back).to_owned(),
+                cpu_ns: shared.time.used().unwrap_or(0),
+            }
+        };
+        self.0.iter().map(one).collect()
     }
 
     /// Lets them be as they were, whatever is wanted of them later: the daemon ends.

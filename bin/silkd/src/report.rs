@@ -20,6 +20,7 @@ impl Engine {
             paths,
             drops: self.drop_counts(),
             threads: self.threads(),
+            receivers: Vec::new(),
             unserved: Vec::new(),
             unblock_ns: vec![self.unblock.report(&class)],
             arena_bytes: 0,

@@ -43,6 +43,7 @@ impl Server {
             let demoted = demotion.why.to_owned();
             whole.threads.push(ThreadReport { tid: demotion.tid, priority: 0, demoted });
         }
+        whole.receivers = self.receiving.report(&self.settings);
         whole.drops.extend(self.gate.drops(self.settings.classes.domains()));
         whole.arena_bytes = self.families.values().map(|f| f.arena.rings_in_use()).sum();
         whole.file_bytes = self.families.values().map(|family| family.files.bytes()).sum();

@@ -7,6 +7,7 @@ use crate::command::{Command, Event, Orders};
 use crate::family::Family;
 use crate::groups::Groups;
 use crate::ports::Ports;
+use crate::receiving::Receiving;
 use crate::settings::Settings;
 use crate::strangers::Gate;
 use crate::watchdog::Watched;
@@ -83,6 +84,8 @@ pub struct Server {
     pub(crate) files_looked_at: [Instant; 2],
     /// The threads whose priority the watchdog may take away.
     pub(crate) watched: Watched,
+    /// The threads that receive.
+    pub(crate) receiving: Receiving,
 }
 
 /// What the server is made of.
@@ -105,6 +108,8 @@ pub struct Parts {
     pub gate: Gate,
     /// What the watchdog looks at.
     pub watched: Watched,
+    /// The threads that receive.
+    pub receiving: Receiving,
 }
 
 impl Server {
@@ -163,6 +168,7 @@ impl Server {
             looked: None,
             files_looked_at: [Instant::now(); 2],
             watched: parts.watched,
+            receiving: parts.receiving,
         };
         server.watch(server.socket.as_fd(), LISTENER).map_err(failed)?;
         server.watch(server.signals.as_fd(), SIGNALS).map_err(failed)?;

@@ -83,7 +83,19 @@ pub fn run(file: &Path) -> Result<(), Failure> {
         .spawn(move || watchdog::run(&dog, &receiving, stepping, limit, f64::from(cap.millionths()) / 1e6))
         .map_err(|e| machine(format!("the watchdog cannot start: {e}")))?;
     let gate = opened.gate.clone();
-    let parts = server::Parts { settings, orders, events, event, signals, neighbours, tables, gate, watched };
+    let receiving = opened.receiving.clone();
+    let parts = server::Parts {
+        settings,
+        orders,
+        events,
+        event,
+        signals,
+        neighbours,
+        tables,
+        gate,
+        watched,
+        receiving,
+    };
     let mut server = Server::open(parts).map_err(machine)?;
     server.join_standing_groups();
     let base = i32::from(server.settings().config.scheduler.base_priority);

@@ -17,7 +17,8 @@ pub use message::{
     BellNumber, FamilyToken, Kind, ProcessNumber, Refusal, Reply, Request, SlotNumber, Wishes,
 };
 pub use report::{
-    ClassReport, DropCount, PathReport, Report, TcpReport, ThreadReport, UnblockReport, UnservedReport,
+    ClassReport, DropCount, PathReport, ReceiverReport, Report, TcpReport, ThreadReport, UnblockReport,
+    UnservedReport,
 };
 pub use wire::{Lifeline, MESSAGE, Received, WireError};
 

@@ -14,6 +14,9 @@ pub struct Report {
     pub drops: Vec<DropCount>,
     /// Threads whose priority follows their paths.
     pub threads: Vec<ThreadReport>,
+    /// The kernel's threads that receive, with `napi = "threaded"`.
+    #[serde(default)]
+    pub receivers: Vec<ReceiverReport>,
     /// What had to be left to Linux.
     pub unserved: Vec<UnservedReport>,
     /// Time from unblocking a program's thread to its running, a row for each class.
@@ -42,6 +45,7 @@ impl Report {
             }
         }
         self.threads.extend(part.threads);
+        self.receivers.extend(part.receivers);
         self.unserved.extend(part.unserved);
         self.unblock_ns.extend(part.unblock_ns);
         self.arena_bytes += part.arena_bytes;
@@ -245,6 +249,21 @@ pub struct ThreadReport {
     pub priority: u32,
     /// Why it was demoted, empty if it was not.
     pub demoted: String,
+}
+
+/// A thread of the kernel's that receives.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiverReport {
+    /// The interface.
+    pub device: String,
+    /// The hardware queue that it polls, where that is known.
+    pub queue: Option<u32>,
+    /// Kernel id.
+    pub tid: u32,
+    /// How it is scheduled now: `prompt`, `batched`, `fair`, `yielding`, or `held back`.
+    pub manner: String,
+    /// CPU time, ns.
+    pub cpu_ns: u64,
 }
 
 /// Something the library left to Linux.

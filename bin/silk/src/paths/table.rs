@@ -30,6 +30,9 @@ pub fn paths(report: &Report) -> String {
     if !report.drops.is_empty() {
         let _ = writeln!(out, "drops of no path, or of paths that are gone: {}", drops(&report.drops));
     }
+    if !report.receivers.is_empty() {
+        let _ = writeln!(out, "\nthreads that receive:\n{}", receivers(report));
+    }
     for thread in report.threads.iter().filter(|thread| !thread.demoted.is_empty()) {
         let _ = writeln!(out, "thread {} was demoted: {}", thread.tid, plain(&thread.demoted));
     }
@@ -67,6 +70,21 @@ fn classes(report: &Report) -> String {
             bytes(class.bytes[0]),
             bytes(class.bytes[1]),
             bytes(class.memory),
+        ]
+    }));
+    aligned(&rows)
+}
+
+/// How the threads that receive are scheduled.
+fn receivers(report: &Report) -> String {
+    let mut rows = vec![["DEVICE", "QUEUE", "THREAD", "MANNER", "CPU"].map(str::to_owned)];
+    rows.extend(report.receivers.iter().map(|receiver| {
+        [
+            plain(&receiver.device),
+            receiver.queue.map_or_else(|| "-".to_owned(), |queue| queue.to_string()),
+            receiver.tid.to_string(),
+            plain(&receiver.manner),
+            time(receiver.cpu_ns),
         ]
     }));
     aligned(&rows)

@@ -64,13 +64,18 @@ impl Silk {
 
     /// As [`Self::start_with`], but for the daemon, which is still to be started.
     pub fn without_daemon(device: &str, classes: &str) -> Option<Self> {
+        Self::with_queues(1, device, classes)
+    }
+
+    /// The same with so many queues each way at both ends of the cable.
+    pub fn with_queues(queues: u32, device: &str, classes: &str) -> Option<Self> {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         for program in ["silkd", "libsilk.so"] {
             if !beside(program).exists() {
                 return skipped(&format!("{} is not built", beside(program).display()));
             }
         }
-        let rig = match Rig::new() {
+        let rig = match Rig::with_queues(queues) {
             Ok(rig) => rig,
             Err(error) => return skipped(&format!("no network namespaces: {error}")),
         };

@@ -35,6 +35,7 @@ mod overrun;
 mod own_machine;
 mod priority;
 mod python;
+mod queues;
 mod redis;
 mod segments;
 mod six;

@@ -1,0 +1,70 @@
+//! A receive queue of its own for a preferred client: the thread that polls it interrupts all others while it has work, and
+//! the others' thread interrupts nobody.
+
+use crate::host::{Silk, beside, skipped, text, within};
+use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, SERVER};
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::time::Duration;
+
+/// How long anything here may take.
+const LONG: Duration = Duration::from_secs(20);
+
+/// Queues and manners of the threads that receive.
+fn receivers(silk: &Silk) -> Vec<(u64, String)> {
+    let report = silk.report();
+    let receivers = report["receivers"].as_array().expect("they are told").iter();
+    let told = receivers.map(|of| (of["queue"].as_u64().expect("it is known"), of["manner"].clone()));
+    told.map(|(queue, manner)| (queue, manner.as_str().expect("a word").to_owned())).collect()
+}
+
+fn are(silk: &Silk, manners: [&str; 2]) -> bool {
+    receivers(silk) == [(0, manners[0].to_owned()), (1, manners[1].to_owned())]
+}
+
+/// One request from this address.
+fn ask(silk: &Silk, from: Ipv4Addr) {
+    let mut curl: Command = silk.on_peer("curl");
+    curl.args(["-sf", "--max-time", "20", "--interface", &from.to_string()]);
+    assert!(text(curl.arg(format!("http://{SERVER}:8000/"))).contains("Directory listing"));
+}
+
+#[test]
+fn only_the_queue_that_brings_preferred_packets_is_received_promptly() {
+    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\nnapi = \"threaded\"\n");
+    let classes = format!(
+        "[[class]]\nname = \"preferred\"\npriority = 2\nsource = \"{PREFERRED}\"\n\n\
+         [[class]]\nname = \"standard\"\npriority = 0\ndefault = true\n"
+    );
+    let Some(mut silk) = Silk::with_queues(2, &device, &classes) else { return };
+    silk.start_daemon();
+    if silk.log("silkd").contains("cannot be scheduled") {
+        let _: Option<()> = skipped("no real-time priorities");
+        return;
+    }
+    let mut steer = silk.on_peer(&beside("silk").display().to_string());
+    steer.args(["bench", "end", "steer", "--interface", INTERFACE, "--queue", "1"]);
+    let steering = silk.start_logged(steer.args(["--source", &PREFERRED.to_string()]), "steer");
+    assert!(within(LONG, || silk.log("steer").contains("steers")), "{}", silk.log("steer"));
+    let server = silk.serve("python3", &["-u", "-m", "http.server", "8000"], 8000);
+
+    // Where nobody preferred has asked for a while, nobody is interrupted.
+    assert!(within(LONG, || are(&silk, ["fair"; 2])), "{:?}", receivers(&silk));
+    let prompt = || {
+        ask(&silk, PREFERRED);
+        ask(&silk, CLIENT);
+        are(&silk, ["fair", "prompt"])
+    };
+    assert!(within(LONG, prompt), "{:?}", receivers(&silk));
+    assert!(within(LONG, || are(&silk, ["fair"; 2])), "{:?}", receivers(&silk));
+
+    // Without steering its packets come by the first queue, or by both.
+    drop(steering);
+    let first = || {
+        ask(&silk, PREFERRED);
+        receivers(&silk).first() == Some(&(0, "prompt".to_owned()))
+    };
+    assert!(within(LONG, first), "{:?}", receivers(&silk));
+    drop(server);
+    silk.linux_saw_nothing();
+}
