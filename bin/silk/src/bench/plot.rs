@@ -2,7 +2,7 @@
 //! and 6), and throughput per file size (SILK table 3).
 
 use super::cell::Cell;
-use super::ratio::{loads, sizes, systems};
+use super::ratio::{loads, sizes, systems, systems_of};
 use super::table::middle;
 use silk_page::plotters;
 use silk_page::plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
@@ -19,6 +19,8 @@ pub fn colour(system: &str) -> RGBColor {
         "silk-path" => RGBColor(0, 94, 162),
         "silk-generic" => RGBColor(230, 159, 0),
         "silk-batched" => RGBColor(204, 121, 167),
+        "silk-queues" => RGBColor(0, 0, 0),
+        "linux-queues" => RGBColor(180, 180, 180),
         _ => RGBColor(0, 158, 115),
     }
 }
@@ -34,7 +36,7 @@ struct Point {
 /// The preferred client's mean response time against the number of standard clients, for one file size.
 pub fn response_times(cells: &[Cell], kb: u32) -> Drawn<String> {
     let lines: Vec<(&str, Vec<Point>)> =
-        systems(cells).into_iter().map(|system| (system, points(cells, system, kb))).collect();
+        systems_of(cells, kb).into_iter().map(|system| (system, points(cells, system, kb))).collect();
     let clients: Vec<u32> = lines.iter().flat_map(|(_, points)| points.iter().map(|p| p.clients)).collect();
     let most = clients.iter().copied().max().unwrap_or(1).max(1);
     let all = || lines.iter().flat_map(|(_, points)| points);

@@ -169,6 +169,12 @@ pub fn systems(cells: &[Cell]) -> Vec<&str> {
     systems
 }
 
+/// Those that were measured with this file size.
+pub fn systems_of(cells: &[Cell], kb: u32) -> Vec<&str> {
+    let has_some = |system: &&str| cells.iter().any(|cell| cell.kb == kb && cell.system == **system);
+    systems(cells).into_iter().filter(has_some).collect()
+}
+
 /// Every comparison that the cells allow.
 pub fn ratios(cells: &[Cell]) -> Vec<Ratio> {
     let mut ratios = Vec::new();
@@ -324,6 +330,33 @@ mod tests {
         let unloaded = cell("linux", 0, 1, 50.0, 0.0);
         let failed = Cell { failed: 1, ..cell("linux", 96, 1, 100.0, 1000.0) };
         assert_eq!(of(&ratios(&[unloaded, failed]), Measure::LoadedOverUnloaded, "linux"), [0.0; 0]);
+    }
+
+    #[test]
+    fn a_system_is_told_only_where_it_was_measured() {
+        let cells = [
+            cell("linux", 0, 1, 100.0, 0.0),
+            Cell { kb: 50, ..cell("linux", 0, 1, 100.0, 0.0) },
+            cell("silk-queues", 0, 1, 50.0, 0.0),
+        ];
+        assert_eq!(systems_of(&cells, 1), ["linux", "silk-queues"]);
+        assert_eq!(systems_of(&cells, 50), ["linux"]);
+    }
+
+    #[test]
+    fn two_goals_of_one_measure_make_one_comparison_for_each_system() {
+        let flooded = |system| Cell { flood_pps: Some(1e5), ..cell(system, 0, 1, 300.0, 0.0) };
+        let cells = ["linux", "silk-extended", "silk-queues"]
+            .map(|system| (cell(system, 0, 1, 100.0, 0.0), flooded(system)));
+        let cells: Vec<Cell> = cells.into_iter().flat_map(|(alone, flooded)| [alone, flooded]).collect();
+        let floods: Vec<_> = ratios(&cells)
+            .into_iter()
+            .filter(|ratio| ratio.measure == Measure::FloodedOverUnloaded)
+            .collect();
+        assert_eq!(
+            floods.iter().map(|ratio| &*ratio.system).collect::<Vec<_>>(),
+            ["linux", "silk-extended", "silk-queues"]
+        );
     }
 
     #[test]

@@ -164,3 +164,26 @@ impl Drop for Serving {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_of_the_results_knows_every_system() {
+        let schema: serde_json::Value =
+            serde_json::from_str(include_str!("../../../../bench/schema.json")).expect("it is JSON");
+        let known = schema["$defs"]["system"]["enum"].as_array().expect("a list");
+        assert_eq!(*known, System::ALL.map(System::name));
+    }
+
+    #[test]
+    fn a_system_has_queues_by_class_where_it_says_so() {
+        let by_class: Vec<_> = System::ALL
+            .into_iter()
+            .filter(|system| system.queues() == Queues::ByClass)
+            .map(System::name)
+            .collect();
+        assert_eq!(by_class, ["silk-queues", "linux-queues"]);
+    }
+}

@@ -1,7 +1,7 @@
 //! The experiment as text: what each system did, and what was to be reached.
 
 use super::cell::{Cell, Results};
-use super::ratio::{GOALS, Goal, Ratio, loads, median, sizes, systems};
+use super::ratio::{GOALS, Goal, Ratio, loads, median, sizes, systems_of};
 
 /// Both tables.
 pub fn tables(results: &Results) -> String {
@@ -23,7 +23,7 @@ pub fn figures(cells: &[Cell], clients: u32) -> Vec<Vec<String>> {
     let head = ["file", "system", "preferred alone", &beside, "p50", "p99", "max", "standard/s", "failed"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for kb in sizes(cells) {
-        for system in systems(cells) {
+        for system in systems_of(cells, kb) {
             let of = |clients| {
                 move |cell: &&Cell| {
                     cell.kb == kb
