@@ -31,7 +31,7 @@ pub fn paths(report: &Report) -> String {
         let _ = writeln!(out, "drops of no path, or of paths that are gone: {}", drops(&report.drops));
     }
     if !report.receivers.is_empty() {
-        let _ = writeln!(out, "\nthreads that receive:\n{}", receivers(report));
+        let _ = writeln!(out, "threads that receive:\n{}", receivers(report));
     }
     for thread in report.threads.iter().filter(|thread| !thread.demoted.is_empty()) {
         let _ = writeln!(out, "thread {} was demoted: {}", thread.tid, plain(&thread.demoted));
@@ -195,7 +195,7 @@ fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use silk_control::{ClassReport, ThreadReport, UnblockReport, UnservedReport};
+    use silk_control::{ClassReport, ReceiverReport, ThreadReport, UnblockReport, UnservedReport};
 
     fn drop(reason: &str, count: u64) -> DropCount {
         DropCount { reason: reason.to_owned(), count }
@@ -273,6 +273,22 @@ PATH    CLASS      PRI  STATE        LOCAL        PEER           QUEUED  CPU    
                 ..Default::default()
             }],
             drops: vec![drop("bad checksum", 1), drop("bad checksum", 2), drop("\x1b[2J", 1)],
+            receivers: vec![
+                ReceiverReport {
+                    device: "eth0".into(),
+                    queue: Some(1),
+                    tid: 7,
+                    manner: "prompt".into(),
+                    cpu_ns: 900,
+                },
+                ReceiverReport {
+                    device: "eth1".into(),
+                    queue: None,
+                    tid: 8,
+                    manner: "held back".into(),
+                    cpu_ns: 0,
+                },
+            ],
             threads: vec![ThreadReport { tid: 9, priority: 2, demoted: "it never slept".into() }],
             unserved: vec![UnservedReport { program: "nginx".into(), what: "AF_INET6".into(), count: 4 }],
             unblock_ns: vec![UnblockReport {
@@ -297,6 +313,11 @@ PATH    CLASS      PRI  STATE        LOCAL        PEER           QUEUED  CPU    
                 "gold   3          0        2.0us  0ns       1.0K  0    0",
                 "",
                 "drops of no path, or of paths that are gone: \u{fffd}[2J 1, bad checksum 3",
+                "threads that receive:",
+                "DEVICE  QUEUE  THREAD  MANNER     CPU",
+                "eth0    1      7       prompt     900ns",
+                "eth1    -      8       held back  0ns",
+                "",
                 "thread 9 was demoted: it never slept",
                 "threads of class gold: 1.5us from unblocked to running on average, 2.0us at p99, 3.0us at most",
                 "4 calls left to Linux: `silk paths --not-accelerated` says which",
