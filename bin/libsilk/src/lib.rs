@@ -15,12 +15,13 @@
 //! | what is known | `table` descriptor → `socket`, `epoll`; `settings`; `family`, `environment` |
 //! | moving data | `stream_io`, `datagram_io`, `sendfile`; `transfer` picks; `vectors` are the program's buffers |
 //! | waiting | `wait` on one socket, `accept`, `poll`, `select`, `epoll*`; `readiness` says what holds; `bell`, `thread` |
+//! | streams of stdio | `stdio` |
 //! | naming | `naming` socket to connect, `disconnect`, `options`, `close`, `descriptor` |
 //! | processes | `process` fork, `exec` |
 //! | the edge | `exports`: the C symbols; `real`: what lies behind them |
 //!
-//! Limits: the C library's own calls do not pass here, so stdio streams on sockets
-//! (`fdopen`) and `posix_spawn`ed children do not see silk's sockets; one connection used by
+//! Limits: the C library's own calls do not pass here, so standard input and output that are a socket's, `dprintf` and
+//! `posix_spawn`ed children do not see silk's sockets; one connection used by
 //! two processes at the same moment is not locked between them; a pointer that Linux would
 //! answer with `EFAULT` faults.
 
@@ -63,6 +64,7 @@ mod settings;
 mod signals;
 mod socket;
 mod state;
+mod stdio;
 mod stream_io;
 mod table;
 mod tcp_info;

@@ -11,6 +11,7 @@ use crate::internal;
 use crate::lock::{Guarded, Lock};
 use crate::mappings;
 use crate::socket;
+use crate::stdio;
 use silk_control::{Lifeline, Reply, Request};
 use std::os::fd::AsFd;
 
@@ -20,7 +21,7 @@ static FORKING: Lock = Lock::new();
 static CHILD: Guarded<Option<(Lifeline, u32)>> = Guarded::new(None);
 
 /// What nobody may be in the middle of, in the order in which they are taken.
-const LOCKS: [fn() -> &'static Lock; 3] = [mappings::lock, files::lock, family::line_lock];
+const LOCKS: [fn() -> &'static Lock; 4] = [mappings::lock, files::lock, stdio::lock, family::line_lock];
 
 unsafe extern "C" {
     fn pthread_atfork(

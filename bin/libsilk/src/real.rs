@@ -98,6 +98,10 @@ real! {
     fn epoll_create1(flags: c_int) -> c_int;
     fn epoll_ctl(epfd: c_int, op: c_int, fd: c_int, event: *mut epoll_event) -> c_int;
     fn epoll_pwait(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: c_int, mask: *const sigset_t) -> c_int;
+    fn fdopen(fd: c_int, mode: *const c_char) -> usize;
+    fn fclose(stream: usize) -> c_int;
+    fn fileno(stream: usize) -> c_int;
+    fn fileno_unlocked(stream: usize) -> c_int;
     fn mmap(at: usize, len: size_t, allowed: c_int, flags: c_int, fd: c_int, offset: off_t) -> usize;
     fn munmap(at: usize, len: size_t) -> c_int;
     fn mprotect(at: usize, len: size_t, allowed: c_int) -> c_int;

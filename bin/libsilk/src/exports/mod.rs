@@ -9,6 +9,10 @@ mod messages;
 mod naming;
 mod processes;
 mod reading;
+mod streams;
 mod syscalls;
 mod waiting;
 mod writing;
+
+pub use reading::read;
+pub use writing::write;

@@ -61,6 +61,11 @@ fn several_datagrams_in_a_call_behave_as_on_linux() {
 }
 
 #[test]
+fn streams_of_stdio_behave_as_on_linux() {
+    Daemon::start(2).c("stdio");
+}
+
+#[test]
 fn descriptors_and_processes_behave_as_on_linux() {
     Daemon::start(2).c("process");
 }

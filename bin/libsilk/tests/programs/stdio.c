@@ -1,0 +1,88 @@
+/* Streams of stdio that are made of a socket. */
+#include "check.h"
+
+static void lines(void)
+{
+	int fds[2];
+	char line[64];
+	pair(fds);
+	FILE *one = fdopen(fds[0], "r+"), *in = fdopen(fds[1], "r"), *out = fdopen(dup(fds[1]), "w");
+	CHECK(one && in && out);
+	CHECK(fileno(one) == fds[0] && fileno(in) == fds[1] && fileno_unlocked(in) == fds[1]);
+	CHECK(fileno(out) != fds[1] && fileno(out) > 2 && fileno(stderr) == 2);
+	CHECK(fprintf(one, "%s %d\n", "hello", 42) == 9 && fflush(one) == 0);
+	CHECK(fgets(line, sizeof line, in) && !strcmp(line, "hello 42\n"));
+	CHECK(fputs("first\nsecond\n", out) >= 0 && fflush(out) == 0);
+	CHECK(fgets(line, sizeof line, one) && !strcmp(line, "first\n"));
+	CHECK(fgetc(one) == 's' && ungetc('S', one) == 'S');
+	CHECK(fgets(line, sizeof line, one) && !strcmp(line, "Second\n"));
+	CHECK(fseek(one, 0, SEEK_SET) == -1 && errno == ESPIPE);
+	CHECK(fclose(out) == 0);
+	CHECK(shutdown(fileno(in), SHUT_WR) == 0);
+	CHECK(fgetc(one) == EOF && feof(one) && !ferror(one));
+	clearerr(one);
+	CHECK(fclose(one) == 0);
+	CHECK(fgetc(in) == EOF && feof(in));
+	CHECK(fclose(in) == 0);
+	FAILS(read(fds[0], line, 1), EBADF);
+	FAILS(read(fds[1], line, 1), EBADF);
+}
+
+static void much(void)
+{
+	static char sent[300000], got[300000];
+	int fds[2], status;
+	pair(fds);
+	for (unsigned i = 0; i < sizeof sent; i++)
+		sent[i] = i * 7 + i / 251;
+	fflush(NULL);
+	pid_t child = fork();
+	if (!child) {
+		close(fds[0]);
+		FILE *out = fdopen(fds[1], "w");
+		_exit(fwrite(sent, 1, sizeof sent, out) != sizeof sent || fclose(out));
+	}
+	close(fds[1]);
+	FILE *in = fdopen(fds[0], "r");
+	CHECK(fread(got, 1, sizeof got, in) == sizeof got && !memcmp(got, sent, sizeof got));
+	CHECK(fgetc(in) == EOF && fclose(in) == 0);
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void faults(void)
+{
+	int fds[2], flags;
+	char c;
+	pair(fds);
+	FILE *in = fdopen(fds[0], "r");
+	flags = fcntl(fds[0], F_GETFL);
+	CHECK(fcntl(fileno(in), F_SETFL, flags | O_NONBLOCK) == 0);
+	errno = 0;
+	CHECK(fgetc(in) == EOF && ferror(in) && !feof(in));
+	clearerr(in);
+	CHECK(write(fds[1], "x", 1) == 1);
+	settle();
+	CHECK(fread(&c, 1, 1, in) == 1 && c == 'x');
+	FILE *out = fdopen(fds[1], "w");
+	signal(SIGPIPE, SIG_IGN);
+	CHECK(shutdown(fileno(out), SHUT_WR) == 0);
+	CHECK(fputc('y', out) == 'y' && !ferror(out));
+	CHECK(fflush(out) == EOF && errno == EPIPE && ferror(out));
+	CHECK(fclose(in) == 0);
+	(void)fclose(out);
+	FAILS(close(fds[1]), EBADF);
+	/* A stream that is none of a socket is as it was, also at an address that one had. */
+	FILE *file = tmpfile();
+	CHECK(file && fileno(file) > 2 && fputs("file", file) >= 0 && fflush(file) == 0);
+	CHECK(lseek(fileno(file), 0, SEEK_CUR) == 4 && fclose(file) == 0);
+	CHECK(!fdopen(-1, "r") && errno == EBADF);
+}
+
+int main(int argc, char **argv)
+{
+	begin(argc, argv);
+	lines();
+	much();
+	faults();
+	return end();
+}
