@@ -13,7 +13,7 @@ use crate::internal;
 use crate::real;
 use crate::socket::{self, Role, Socket, state as stage};
 use crate::table::{self, Entry};
-use crate::{close, settings, thread};
+use crate::{close, settings, stdio, thread};
 use libc::c_char;
 use silk_control::{FAMILY_VARIABLE, SOCKET_VARIABLE};
 use std::collections::BTreeMap;
@@ -210,6 +210,7 @@ pub fn resume() {
     if restore(&words).is_none() {
         family::say(&"the sockets of before the exec could not be taken over");
     }
+    (0..=2).for_each(stdio::take_over);
 }
 
 fn read(number: c_int) -> Option<Vec<u32>> {

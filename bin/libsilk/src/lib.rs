@@ -20,7 +20,7 @@
 //! | processes | `process` fork, `exec` |
 //! | the edge | `exports`: the C symbols; `real`: what lies behind them |
 //!
-//! Limits: the C library's own calls do not pass here, so standard input and output that are a socket's, `dprintf` and
+//! Limits: the C library's own calls do not pass here, so `dprintf` and
 //! `posix_spawn`ed children do not see silk's sockets; one connection used by
 //! two processes at the same moment is not locked between them; a pointer that Linux would
 //! answer with `EFAULT` faults.
@@ -85,6 +85,7 @@ extern "C" fn begin() {
 
 /// Called when the program ends by `exit` or by returning, after its own destructors.
 extern "C" fn end() {
+    stdio::flush();
     close::everything();
 }
 

@@ -1,6 +1,7 @@
-//! Streams of the C library's stdio that are made of a socket (`fdopen`). The C library reads and writes what is below a stream
-//! by calls of its own, which do not pass here. So such a stream gets functions of ours instead (`fopencookie(3)`), and is told apart by
-//! its address when its descriptor is asked for (`fileno`).
+//! Streams of the C library's stdio that are made of a socket: by `fdopen`, or because it became the descriptor of
+//! standard input, output or error (`dup2`), as a program's that inetd starts. The C library reads and writes what is below a stream by calls of
+//! its own, which do not pass here. So such a stream gets functions of ours instead (`fopencookie(3)`), and is told apart by its
+//! address when its descriptor is asked for (`fileno`).
 
 use crate::close;
 use crate::errno;
@@ -21,6 +22,13 @@ struct Functions {
 
 unsafe extern "C" {
     fn fopencookie(cookie: *mut c_void, mode: *const c_char, functions: Functions) -> *mut FILE;
+    fn ftrylockfile(stream: *mut FILE) -> c_int;
+    fn funlockfile(stream: *mut FILE);
+    fn fflush_unlocked(stream: *mut FILE) -> c_int;
+    /// Which streams are the program's standard ones; the C library lets everybody write there.
+    static mut stdin: *mut FILE;
+    static mut stdout: *mut FILE;
+    static mut stderr: *mut FILE;
 }
 
 /// Streams that are made of a socket, by address, with their descriptors.
@@ -54,6 +62,34 @@ pub unsafe fn open(fd: c_int, mode: *const c_char) -> *mut FILE {
     stream
 }
 
+/// The standard stream of this descriptor, if it is one's, becomes one of ours where that is a socket's now. It stays so: what its
+/// functions call serves whatever else the descriptor becomes.
+pub fn take_over(fd: c_int) {
+    if !(0..=2).contains(&fd) || !matches!(table::entry(fd), Some(Entry::Socket(_))) {
+        return;
+    }
+    // SAFETY: the program's own threads change these words only while no other uses the stream, which the program must see to, as
+    // here: a descriptor below a stream in use is no more replaced than the stream is.
+    unsafe {
+        let (place, mode) = match fd {
+            0 => (&raw mut stdin, c"r"),
+            1 => (&raw mut stdout, c"w"),
+            _ => (&raw mut stderr, c"w"),
+        };
+        if descriptor(*place).is_some() {
+            return;
+        }
+        let stream = open(fd, mode.as_ptr());
+        if stream.is_null() {
+            return;
+        }
+        if fd == 2 {
+            libc::setvbuf(stream, std::ptr::null_mut(), libc::_IONBF, 0);
+        }
+        *place = stream;
+    }
+}
+
 /// The descriptor of a stream that is made of a socket.
 pub fn descriptor(stream: *mut FILE) -> Option<c_int> {
     STREAMS.lock().iter().find(|(at, _)| *at == stream as usize).map(|(_, fd)| *fd)
@@ -62,6 +98,22 @@ pub fn descriptor(stream: *mut FILE) -> Option<c_int> {
 /// A stream ends: its address may soon be another's.
 pub fn forget(stream: *mut FILE) {
     STREAMS.lock().retain(|(at, _)| *at != stream as usize);
+}
+
+/// The program ends: what it has written to streams goes to their sockets while there are any. The C library does the same later.
+pub fn flush() {
+    let streams: Vec<usize> = STREAMS.lock().iter().map(|(at, _)| *at).collect();
+    for stream in streams {
+        let stream = stream as *mut FILE;
+        // SAFETY: it has not been closed, or it would not be known. One that another thread is reading or writing is left alone, as the C
+        // library does.
+        unsafe {
+            if ftrylockfile(stream) == 0 {
+                fflush_unlocked(stream);
+                funlockfile(stream);
+            }
+        }
+    }
 }
 
 fn descriptor_in(cookie: *mut c_void) -> c_int {

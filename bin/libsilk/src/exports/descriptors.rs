@@ -4,6 +4,7 @@ use crate::close as closing;
 use crate::descriptor;
 use crate::errno::{check, done, int};
 use crate::real;
+use crate::stdio;
 use crate::table;
 use libc::{c_int, c_uint, c_ulong};
 
@@ -65,7 +66,9 @@ pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
     // SAFETY: as above.
-    int(descriptor::replace(fd, to, || unsafe { real::dup2(fd, to) }))
+    let made = descriptor::replace(fd, to, || unsafe { real::dup2(fd, to) });
+    stdio::take_over(to);
+    int(made)
 }
 
 /// # Safety
@@ -73,7 +76,9 @@ pub unsafe extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     // SAFETY: as above.
-    int(descriptor::replace(fd, to, || unsafe { real::dup3(fd, to, flags) }))
+    let made = descriptor::replace(fd, to, || unsafe { real::dup3(fd, to, flags) });
+    stdio::take_over(to);
+    int(made)
 }
 
 /// # Safety

@@ -78,9 +78,51 @@ static void faults(void)
 	CHECK(!fdopen(-1, "r") && errno == EBADF);
 }
 
+/* Answers its peer as a program does that inetd starts. */
+static int served(void)
+{
+	char line[64];
+	if (!fgets(line, sizeof line, stdin))
+		return 3;
+	fprintf(stderr, "got ");
+	printf("%s", line);
+	puts("bye");
+	/* The C library writes the rest when the program ends. */
+	return 0;
+}
+
+static void standard(char *self, int exec)
+{
+	int fds[2], status;
+	char line[64];
+	pair(fds);
+	fflush(NULL);
+	pid_t child = fork();
+	if (!child) {
+		if (dup2(fds[1], 0) != 0 || dup2(fds[1], 1) != 1 || dup2(fds[1], 2) != 2)
+			_exit(4);
+		close(fds[0]), close(fds[1]);
+		if (exec)
+			execl(self, self, host, "served", NULL);
+		exit(exec ? 5 : served());
+	}
+	close(fds[1]);
+	FILE *peer = fdopen(fds[0], "r+");
+	CHECK(fputs("hello\n", peer) >= 0 && fflush(peer) == 0);
+	CHECK(fgets(line, sizeof line, peer) && !strcmp(line, "got hello\n"));
+	CHECK(fgets(line, sizeof line, peer) && !strcmp(line, "bye\n"));
+	CHECK(!fgets(line, sizeof line, peer) && feof(peer));
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+	CHECK(fclose(peer) == 0);
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 2)
+		return served();
 	begin(argc, argv);
+	standard(argv[0], 0);
+	standard(argv[0], 1);
 	lines();
 	much();
 	faults();
