@@ -70,6 +70,8 @@ pub struct Executor {
     overrun: Overrun,
     /// Where it may fetch packets from.
     only_queue: OnlyQueue,
+    /// Packets came when it looked once more before it slept.
+    looked_in_time: bool,
 }
 
 impl Executor {
@@ -83,8 +85,18 @@ impl Executor {
         (receiving, real_time): (Receiving, RealTime),
     ) -> Self {
         let (anticipation, overrun, only_queue) = Default::default();
-        let domain = engine.domain;
-        Self { domain, engine, orders, sleeper, receiving, real_time, anticipation, overrun, only_queue }
+        Self {
+            domain: engine.domain,
+            engine,
+            orders,
+            sleeper,
+            receiving,
+            real_time,
+            anticipation,
+            overrun,
+            only_queue,
+            looked_in_time: false,
+        }
     }
 
     /// Runs until it is told to stop.
@@ -105,9 +117,8 @@ impl Executor {
             self.hear_linux(now);
             self.engine.expire(now);
             let frames = self.engine.receive(now);
-            // Also what came when it looked once more before it slept.
-            let brought = self.engine.core.device.brought();
-            if !brought.is_empty() {
+            if frames > 0 || std::mem::take(&mut self.looked_in_time) {
+                let brought = self.engine.core.device.brought();
                 self.only_queue.brought(brought);
                 if !ordinary {
                     self.receiving.want_prompt(brought);
@@ -206,8 +217,8 @@ impl Executor {
         fence(SeqCst);
         let now = clock::now();
         // Packets end a sleep at once if it begins by fetching them.
-        let nothing =
-            (fetching || self.engine.receive(now) == 0) && !self.engine.has_rung() && self.engine.is_idle();
+        self.looked_in_time = !fetching && self.engine.receive(now) > 0;
+        let nothing = !self.looked_in_time && !self.engine.has_rung() && self.engine.is_idle();
         if nothing {
             let due = [self.engine.due(), self.overrun.wakes(now)].into_iter().flatten().min();
             self.sleeper.sleep(now, due, fetching);

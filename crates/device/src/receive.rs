@@ -31,8 +31,8 @@ pub trait Receive: Send {
     /// Gives the buffer back. A ticket that this end does not hold is ignored.
     fn release(&mut self, frame: Frame);
 
-    /// The hardware queues that have brought frames since this was last asked, with the device as the first; all of them where it
-    /// does not know.
+    /// The hardware queues that have brought frames since this was last asked, with the device as the first. Where it does not know
+    /// that, all of them, whether there were frames or not.
     fn brought(&mut self) -> Queues {
         Queues::ALL
     }
