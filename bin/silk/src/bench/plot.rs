@@ -66,11 +66,12 @@ pub fn throughput(cells: &[Cell]) -> Drawn<String> {
     let clients = loads(cells).first().copied().unwrap_or(0);
     let rate = |system: &str, kb: u32| {
         let of = |cell: &&Cell| cell.system == system && cell.kb == kb && cell.clients == clients;
-        middle(cells.iter().filter(of), |cell| cell.standard_rps).unwrap_or(0.0)
+        middle(cells.iter().filter(of), |cell| cell.standard_rps)
     };
-    let rates: Vec<f64> =
+    // None where a system was not measured with that size: it has no bar then, and not one of zero.
+    let rates: Vec<Option<f64>> =
         sizes.iter().flat_map(|kb| systems.iter().map(|system| rate(system, *kb))).collect();
-    let most = rates.iter().copied().fold(1.0, f64::max) * 1.15;
+    let most = rates.iter().flatten().copied().fold(1.0, f64::max) * 1.15;
     let groups = sizes.len().max(1) as f64;
     svg((1190, 320), |area| {
         let mut chart = chart(area).build_cartesian_2d(Groups(sizes.len()), 0.0..most)?;
@@ -84,7 +85,9 @@ pub fn throughput(cells: &[Cell]) -> Drawn<String> {
             .y_label_formatter(&|rate| format!("{rate:.0}"))
             .draw()?;
         let width = 0.8 / systems.len().max(1) as f64;
-        for (number, rate) in rates.iter().enumerate() {
+        for (number, rate) in
+            rates.iter().enumerate().filter_map(|(number, rate)| Some((number, rate.as_ref()?)))
+        {
             let (group, bar) = (number / systems.len(), number % systems.len());
             let left = group as f64 + 0.1 + bar as f64 * width;
             let corners = [(left + 0.01, 0.0), (left + width - 0.01, *rate)];
@@ -204,5 +207,28 @@ mod tests {
     fn plots_without_cells_are_empty_pictures() {
         assert!(response_times(&[], 1).unwrap().starts_with("<svg"));
         assert!(throughput(&[]).unwrap().starts_with("<svg"));
+    }
+
+    #[test]
+    fn what_was_not_measured_has_no_bar() {
+        use crate::bench::cell::{CpuShares, Micros};
+        let cell = |system: &str, kb| Cell {
+            system: system.into(),
+            kb,
+            clients: 96,
+            round: 1,
+            preferred_us: Micros::default(),
+            preferred_rps: 0.0,
+            standard_rps: 1000.0,
+            standard_rps_beside: 0.0,
+            failed: 0,
+            flood_pps: None,
+            unblock_us: None,
+            cpu: CpuShares::default(),
+            again: 0,
+        };
+        let bars = |cells: &[Cell]| throughput(cells).unwrap().matches("<rect").count();
+        let all = [cell("linux", 1), cell("linux", 50), cell("silk-queues", 1), cell("silk-queues", 50)];
+        assert_eq!(bars(&all[..3]) + 1, bars(&all));
     }
 }
