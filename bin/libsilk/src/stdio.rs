@@ -10,6 +10,8 @@ use crate::lock::{Guarded, Lock};
 use crate::real;
 use crate::table::{self, Entry};
 use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 
 /// The functions of a stream, as `fopencookie(3)` takes them.
 #[repr(C)]
@@ -33,6 +35,8 @@ unsafe extern "C" {
 
 /// Streams that are made of a socket, by address, with their descriptors.
 static STREAMS: Guarded<Vec<(usize, c_int)>> = Guarded::new(Vec::new());
+/// Whether there has ever been one: programs without need not look further, nor take the lock in a signal handler.
+static ANY: AtomicBool = AtomicBool::new(false);
 
 /// To be held across a fork.
 pub fn lock() -> &'static Lock {
@@ -58,6 +62,7 @@ pub unsafe fn open(fd: c_int, mode: *const c_char) -> *mut FILE {
         // One that was closed in another way than by `fclose` was there before.
         streams.retain(|(at, _)| *at != stream as usize);
         streams.push((stream as usize, fd));
+        ANY.store(true, SeqCst);
     }
     stream
 }
@@ -92,12 +97,17 @@ pub fn take_over(fd: c_int) {
 
 /// The descriptor of a stream that is made of a socket.
 pub fn descriptor(stream: *mut FILE) -> Option<c_int> {
+    if !ANY.load(SeqCst) {
+        return None;
+    }
     STREAMS.lock().iter().find(|(at, _)| *at == stream as usize).map(|(_, fd)| *fd)
 }
 
 /// A stream ends: its address may soon be another's.
 pub fn forget(stream: *mut FILE) {
-    STREAMS.lock().retain(|(at, _)| *at != stream as usize);
+    if ANY.load(SeqCst) {
+        STREAMS.lock().retain(|(at, _)| *at != stream as usize);
+    }
 }
 
 /// The program ends: what it has written to streams goes to their sockets while there are any. The C library does the same later.
