@@ -178,11 +178,11 @@ impl Engine {
         self.core.wake(id, now);
     }
 
-    /// Marks the paths whose timers may be due as ready.
+    /// Runs the paths' timers that are due.
     pub fn expire(&mut self, now: Instant) {
         self.try_again(now);
         let mut due = std::mem::take(&mut self.due);
-        self.core.port.expire(now, &mut due);
+        self.core.port.timers.expire(now, &mut due);
         for index in due.drain(..) {
             if let Some(id) = self.core.paths.at(index) {
                 self.core.paths.expire(id, now, &mut self.core.port);
@@ -358,9 +358,9 @@ impl Engine {
         }
     }
 
-    /// When this domain wants to be woken even if nothing happens.
-    pub fn due(&self) -> Option<Instant> {
-        [self.core.port.due(), self.host.due(), self.giving_back.due()].into_iter().flatten().min()
+    /// When this domain wants to be woken even if nothing happens. It is `now`.
+    pub fn due(&mut self, now: Instant) -> Option<Instant> {
+        [self.core.port.due(now), self.host.due(), self.giving_back.due()].into_iter().flatten().min()
     }
 
     /// Whether there is nothing to do right now.

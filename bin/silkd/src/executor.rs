@@ -220,7 +220,7 @@ impl Executor {
         self.looked_in_time = !fetching && self.engine.receive(now) > 0;
         let nothing = !self.looked_in_time && !self.engine.has_rung() && self.engine.is_idle();
         if nothing {
-            let due = [self.engine.due(), self.overrun.wakes(now)].into_iter().flatten().min();
+            let due = [self.engine.due(now), self.overrun.wakes(now)].into_iter().flatten().min();
             self.sleeper.sleep(now, due, fetching);
         }
         self.announce(0);

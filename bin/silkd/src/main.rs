@@ -53,6 +53,7 @@ mod start;
 mod stepping_down;
 mod strangers;
 mod sys;
+mod timers;
 mod unblock;
 mod watchdog;
 mod wheel;

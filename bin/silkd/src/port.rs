@@ -2,7 +2,7 @@
 //! done after a run.
 
 use crate::socket_end::SocketEnd;
-use crate::wheel::Wheel;
+use crate::timers::Timers;
 use silk_device::Transmit;
 use silk_executor::clock;
 use silk_executor::join::offload;
@@ -19,9 +19,8 @@ const LAZY: Duration = Duration::from_millis(20);
 pub struct DomainPort {
     /// Of each device, by number.
     transmits: Vec<Box<dyn Transmit>>,
-    wheel: Wheel<u32>,
-    /// For each path index, the instant it is in the wheel for; FAR: it is not.
-    armed: Vec<Instant>,
+    /// The paths' timers.
+    pub timers: Timers,
     /// What became true in the running activity.
     pub events: Vec<(PathId, Event)>,
     /// What is to be done after it.
@@ -44,8 +43,7 @@ impl DomainPort {
     pub fn new(transmits: Vec<Box<dyn Transmit>>, now: Instant) -> Self {
         Self {
             transmits,
-            wheel: Wheel::new(now),
-            armed: Vec::new(),
+            timers: Timers::new(now),
             events: Vec::with_capacity(64),
             requests: Vec::with_capacity(64),
             random: Random::default(),
@@ -65,22 +63,10 @@ impl DomainPort {
         }
     }
 
-    /// When this domain wants to be woken even if nothing happens.
-    pub fn due(&self) -> Option<Instant> {
+    /// When this domain wants to be woken even if nothing happens. It is `now`.
+    pub fn due(&mut self, now: Instant) -> Option<Instant> {
         let lazy = Some(self.lazy).filter(|at| *at != Instant::FAR);
-        [self.wheel.next(), lazy].into_iter().flatten().min()
-    }
-
-    /// Puts the indices of the paths whose timers may be due at `now` into `due`.
-    pub fn expire(&mut self, now: Instant, due: &mut Vec<u32>) {
-        let armed = &mut self.armed;
-        self.wheel.advance(now, |index, at| {
-            // An entry that was overtaken by an earlier one is not the armed one any more.
-            if armed.get(index as usize) == Some(&at) {
-                armed[index as usize] = Instant::FAR;
-                due.push(index);
-            }
-        });
+        [self.timers.next(now), lazy].into_iter().flatten().min()
     }
 
     /// What the devices did with what was sent: how much was refused, and how much of that for want of room.
@@ -147,14 +133,7 @@ impl Port for DomainPort {
     }
 
     fn arm(&mut self, path: PathId, at: Instant) {
-        let index = path.index as usize;
-        if index >= self.armed.len() {
-            self.armed.resize(index + 1, Instant::FAR);
-        }
-        if at < self.armed[index] {
-            self.armed[index] = at;
-            self.wheel.arm(path.index, at);
-        }
+        self.timers.set(path.index, at);
     }
 
     fn event(&mut self, path: PathId, event: Event) {

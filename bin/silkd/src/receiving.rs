@@ -265,6 +265,11 @@ impl Receiving {
         }
     }
 
+    /// Whether they serve a domain with a real-time priority.
+    pub fn serve_priority(&self) -> bool {
+        self.0.iter().any(|shared| shared.priority.is_some())
+    }
+
     /// CPU time that they have used since the start, ns, while they had a real-time priority or had stepped down from it.
     pub fn used(&self) -> u64 {
         self.real_time().map(|shared| shared.used_while_prompt()).sum()

@@ -108,6 +108,10 @@ impl RealTime {
         self.0.down.load(Relaxed)
     }
 
+    fn any(&self) -> bool {
+        !self.0.executors.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// CPU time they have used since the start, ns.
     fn used(&self) -> u64 {
         let executors = self.0.executors.lock().unwrap_or_else(PoisonError::into_inner);
@@ -137,6 +141,11 @@ impl SteppingDown {
     /// Of these threads.
     pub fn new(executors: RealTime, receiving: Receiving) -> Self {
         Self { executors, receiving, part: Part::default(), used: 0 }
+    }
+
+    /// Whether there is anybody who would have to step down.
+    pub fn may_be_needed(&self) -> bool {
+        self.executors.any() || self.receiving.serve_priority()
     }
 
     /// When to look next, if it is urgent.
@@ -274,6 +283,8 @@ mod tests {
         executors.join(usual);
         let tid = executors.0.executors.lock().unwrap()[0].time.tid();
         let mut stepping = SteppingDown::new(executors.clone(), Receiving::default());
+        assert!(stepping.may_be_needed());
+        assert!(!SteppingDown::new(RealTime::default(), Receiving::default()).may_be_needed());
         let (fifo, other) = (libc::SCHED_FIFO.to_string(), libc::SCHED_OTHER.to_string());
         assert_eq!(scheduled(tid).0, fifo);
         assert_eq!(stepping.next_look(), None);

@@ -16,6 +16,9 @@ use std::time::Duration;
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often it looks whether anybody has a real-time priority, while nobody has: a thread that is given one just then loses it
+/// in time all the same.
+const RARE_LOOK: Duration = Duration::from_millis(200);
 /// Over how long it is counted what all of them use: less than the second in which Linux counts,
 /// so that the hungriest is demoted before Linux stops all.
 const WINDOW: Duration = Duration::from_millis(800);
@@ -100,6 +103,11 @@ impl Watched {
         state.threads.iter_mut().map(Thread::account).sum()
     }
 
+    /// Whether one of them has a real-time priority.
+    fn any(&self) -> bool {
+        self.lock().threads.iter().any(Thread::has_priority)
+    }
+
     /// Looks at every thread; `passed` since the last look.
     fn look(&self, passed: Duration, limit: Duration, cap: f64) {
         let mut state = self.lock();
@@ -182,7 +190,8 @@ pub fn run(watched: &Watched, receiving: &Receiving, mut own: SteppingDown, limi
     let _ = priority::set(0, Scheduling::Fifo(priority::HIGHEST));
     let (mut asked, mut looked) = (clock::now(), clock::now());
     loop {
-        std::thread::sleep(own.next_look().unwrap_or(LOOK));
+        let usual = if own.may_be_needed() || watched.any() { LOOK } else { RARE_LOOK };
+        std::thread::sleep(own.next_look().unwrap_or(usual));
         let now = clock::now();
         own.look(now.since(asked), watched.used());
         asked = now;

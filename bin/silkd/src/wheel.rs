@@ -4,7 +4,8 @@
 //! Arming costs a push and cancelling nothing: an entry carries the instant it was armed
 //! for, and its owner, asked when it comes up, knows whether that is still what it wants.
 //! TCP re-arms on nearly every segment, so a path that asks for a later time than it is
-//! armed for stays where it is and is armed again when it comes up.
+//! armed for stays where it is and is armed again when it comes up, or a moment before
+//! ([`Wheel::revise`]).
 
 use silk_instant::Instant;
 
@@ -12,6 +13,8 @@ const TICK_BITS: u32 = 20;
 const LEVEL_BITS: u32 = 6;
 const LEVELS: usize = 4;
 const SLOTS: usize = 1 << LEVEL_BITS;
+/// A slot that holds no more is looked through.
+const FEW: usize = 16;
 
 /// The wheel. `K` names who is to be woken.
 pub struct Wheel<K> {
@@ -35,41 +38,63 @@ impl<K: Copy> Wheel<K> {
     /// Wakes `key` at `at` or up to a tick later. What lies beyond the wheel's range waits at
     /// its end and is placed again from there.
     pub fn arm(&mut self, key: K, at: Instant) {
-        // Rounded up, so that nothing is woken before its time.
-        let due = ((at.nanos() >> TICK_BITS) + 1).max(self.tick + 1);
         let last = (1 << (LEVEL_BITS * LEVELS as u32)) - 1;
-        let ahead = (due - self.tick).min(last);
-        let due = self.tick + ahead;
+        let ahead = due(at).saturating_sub(self.tick).clamp(1, last);
         let level = ((63 - ahead.leading_zeros()) / LEVEL_BITS) as usize;
-        let place = (due >> (LEVEL_BITS * level as u32)) as usize % SLOTS;
+        let place = place(level, self.tick + ahead);
         self.slot[level][place].push((key, at));
         self.occupied[level] |= 1 << place;
     }
 
-    /// When the earliest entry may come up, not later than it really does.
+    /// When the earliest entry may come up, not later than it really does: exactly, where its slot holds few.
     pub fn next(&self) -> Option<Instant> {
-        (0..LEVELS)
-            .filter(|level| self.occupied[*level] != 0)
-            .map(|level| {
-                let shift = LEVEL_BITS * level as u32;
-                let here = (self.tick >> shift) as usize % SLOTS;
-                let turned = self.occupied[level].rotate_right(here as u32);
-                // The slot at our own place in an upper level is a full turn away.
-                let ahead = match turned & !1 {
-                    0 => SLOTS as u64,
-                    later => u64::from(later.trailing_zeros()),
-                };
-                ((self.tick >> shift) + ahead) << shift
-            })
-            .min()
-            .map(|tick| Instant::from_nanos(tick << TICK_BITS))
+        let earliest = |(level, begins): (usize, u64)| {
+            let (entries, length) =
+                (&self.slot[level][place(level, begins)], 1 << (LEVEL_BITS * level as u32));
+            let first = entries.iter().filter(|_| entries.len() <= FEW).map(|(_, at)| due(*at)).min();
+            first.map_or(begins, |first| first.clamp(begins, begins + length))
+        };
+        self.firsts().map(earliest).min().map(|tick| Instant::from_nanos(tick << TICK_BITS))
     }
 
-    /// Moves on to `now` and hands out who has come up, with the instant armed for.
-    pub fn advance(&mut self, now: Instant, mut each: impl FnMut(K, Instant)) {
+    /// The first slot of each level that holds something: the level, and the tick at which it begins.
+    fn firsts(&self) -> impl Iterator<Item = (usize, u64)> + use<K> {
+        let (tick, occupied) = (self.tick, self.occupied);
+        (0..LEVELS).filter(move |level| occupied[*level] != 0).map(move |level| {
+            let shift = LEVEL_BITS * level as u32;
+            let turned = occupied[level].rotate_right(place(level, tick) as u32);
+            // The slot at our own place in an upper level is a full turn away.
+            let ahead = match turned & !1 {
+                0 => SLOTS as u64,
+                later => u64::from(later.trailing_zeros()),
+            };
+            (level, ((tick >> shift) + ahead) << shift)
+        })
+    }
+
+    /// Asks about the entries of the first slots that come up until then, where these hold few: when each is wanted now, `None` if not at all.
+    pub fn revise(&mut self, until: Instant, mut each: impl FnMut(K, Instant) -> Option<Instant>) {
+        let until = until.nanos() >> TICK_BITS;
+        for (level, begins) in self.firsts().filter(|(_, begins)| *begins <= until) {
+            let place = place(level, begins);
+            if self.slot[level][place].len() > FEW {
+                continue;
+            }
+            self.occupied[level] &= !(1 << place);
+            let mut entries =
+                std::mem::replace(&mut self.slot[level][place], std::mem::take(&mut self.spare));
+            for (key, at) in entries.drain(..) {
+                each(key, at).into_iter().for_each(|at| self.arm(key, at));
+            }
+            self.spare = entries;
+        }
+    }
+
+    /// Moves on to `now` and hands out who has come up, with the instant armed for, who may say when to come up again.
+    pub fn advance(&mut self, now: Instant, mut each: impl FnMut(K, Instant) -> Option<Instant>) {
         let until = now.nanos() >> TICK_BITS;
         while self.tick < until {
-            let Some(next) = self.next().map(|at| at.nanos() >> TICK_BITS) else {
+            let Some(next) = self.firsts().map(|(_, begins)| begins).min() else {
                 self.tick = until;
                 return;
             };
@@ -85,7 +110,9 @@ impl<K: Copy> Wheel<K> {
             if self.occupied[0] & (1 << place) != 0 {
                 self.occupied[0] &= !(1 << place);
                 let mut due = std::mem::replace(&mut self.slot[0][place], std::mem::take(&mut self.spare));
-                due.drain(..).for_each(|(key, at)| each(key, at));
+                for (key, at) in due.drain(..) {
+                    each(key, at).into_iter().for_each(|at| self.arm(key, at));
+                }
                 self.spare = due;
             }
         }
@@ -97,7 +124,7 @@ impl<K: Copy> Wheel<K> {
         if self.tick & ((1 << shift) - 1) != 0 {
             return;
         }
-        let place = (self.tick >> shift) as usize % SLOTS;
+        let place = place(level, self.tick);
         self.occupied[level] &= !(1 << place);
         for (key, at) in std::mem::take(&mut self.slot[level][place]) {
             // Due this very tick: level 0 of this tick is emptied right after.
@@ -112,9 +139,21 @@ impl<K: Copy> Wheel<K> {
     }
 }
 
+/// The first tick at which what is wanted at `at` is not woken before its time.
+fn due(at: Instant) -> u64 {
+    (at.nanos() >> TICK_BITS) + 1
+}
+
+/// Which slot of its level holds a tick.
+fn place(level: usize, tick: u64) -> usize {
+    (tick >> (LEVEL_BITS * level as u32)) as usize % SLOTS
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
     use std::time::Duration;
 
     fn run_until(wheel: &mut Wheel<u32>, now: Instant) -> Vec<u32> {
@@ -122,6 +161,7 @@ mod tests {
         wheel.advance(now, |key, at| {
             assert!(at <= now, "{key} woken at {now}, before {at}");
             woken.push(key);
+            None
         });
         woken
     }
@@ -162,5 +202,83 @@ mod tests {
         wheel.arm(1, far);
         assert_eq!(run_until(&mut wheel, Instant::from_millis(99_999_000)), []);
         assert_eq!(run_until(&mut wheel, Instant::from_millis(100_000_010)), [1]);
+    }
+
+    #[test]
+    fn of_few_it_tells_exactly_when_the_first_comes_up() {
+        let mut wheel = Wheel::new(Instant::ZERO);
+        for ms in [40, 200, 5_000, 900_000, 15_000_000] {
+            let at = Instant::from_millis(ms);
+            wheel.arm(1, at);
+            let next = wheel.next().unwrap();
+            assert!(next > at && next.since(at) <= Duration::from_nanos(1 << TICK_BITS), "{ms} ms: {next}");
+            wheel.revise(next, |_, _| None);
+            assert_eq!(wheel.next(), None, "{ms} ms");
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Arm(u64),
+        Revise(u64, u64),
+        Advance(u64),
+        /// As long as it says.
+        Sleep,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let us = || prop_oneof![0..5_000u64, 0..300_000u64, 0..30_000_000_000u64];
+        let step = prop_oneof![
+            4 => us().prop_map(Step::Arm),
+            1 => (0..20_000u64, us()).prop_map(|(within, after)| Step::Revise(within, after)),
+            1 => us().prop_map(Step::Advance),
+            2 => Just(Step::Sleep),
+        ];
+        prop::collection::vec(step, 1..200)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Beside a list that is searched.
+        #[test]
+        fn everybody_is_woken_within_two_ticks_and_nobody_early(steps in steps()) {
+            let tick = Duration::from_nanos(1 << TICK_BITS);
+            let mut now = Instant::from_millis(77);
+            let mut wheel = Wheel::new(now);
+            // Each entry has a name of its own.
+            let (mut names, mut want) = (0.., BTreeMap::new());
+            for step in steps {
+                match step {
+                    Step::Arm(after) => {
+                        let (name, at) = (names.next().unwrap(), now + Duration::from_micros(after));
+                        want.insert(name, at);
+                        wheel.arm(name, at);
+                    }
+                    Step::Revise(within, after) => wheel.revise(now + Duration::from_micros(within), |name, at| {
+                        assert_eq!(want[&name], at);
+                        // Every third goes, the others are put off.
+                        let at = (name % 3 != 0).then_some(at + Duration::from_micros(after));
+                        want.remove(&name);
+                        at.map(|at| *want.entry(name).or_insert(at))
+                    }),
+                    Step::Advance(_) | Step::Sleep => {
+                        now = match (step, wheel.next()) {
+                            (Step::Advance(after), _) => now + Duration::from_micros(after),
+                            (_, next) => next.map_or(now, |next| next.max(now)),
+                        };
+                        wheel.advance(now, |name, at| {
+                            assert!(at <= now && want.remove(&name) == Some(at), "{name} woken at {now}, wanted at {at}");
+                            None
+                        });
+                        prop_assert!(want.values().all(|at| *at + tick >= now), "somebody was forgotten");
+                    }
+                }
+                if let Some(first) = want.values().min() {
+                    let next = wheel.next().unwrap();
+                    prop_assert!(next <= (*first + tick).max(now + tick), "it sleeps until {next}, and {first} is wanted");
+                }
+            }
+        }
     }
 }
