@@ -168,6 +168,14 @@ impl Host {
         self.ip(["link", "set", interface, "up"])
     }
 
+    /// Lets so many packets wait at this host's end of a cable while there is no room at the other (since Linux 6.16); otherwise, and before
+    /// that, a veth loses them.
+    pub fn queue(&self, interface: &str, packets: u32) -> Result<(), RigError> {
+        let packets = packets.to_string();
+        let queue = ["qdisc", "replace", "dev", interface, "root", "pfifo", "limit", &packets];
+        output(Command::new("tc").args(["-n", &self.namespace]).args(queue)).map(drop)
+    }
+
     /// The namespace's name, as `ip netns` shows it.
     pub fn namespace(&self) -> &str {
         &self.namespace

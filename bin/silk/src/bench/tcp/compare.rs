@@ -51,7 +51,7 @@ const AMONG_FRAMES: &str = "segment, 10 busy of 100 000, from the frame on";
 const FEW_FRAMES: &str = "segment, 10, from the frame on";
 
 /// Every comparison, in the order of the table.
-const QUESTIONS: [Question; 48] = {
+const QUESTIONS: [Question; 50] = {
     use Against::{Itself, Of, System};
     use Row::{Connections, Datagrams, Emulator, Kept, Many, PingPong, Receive, Send, SynFlood};
     [
@@ -101,6 +101,8 @@ const QUESTIONS: [Question; 48] = {
         question(Kept, "silk", "100 connections: p99", System("linux"), None, false),
         question(Kept, "silk", "500 connections: rate", System("linux"), None, true),
         question(Kept, "silk", "500 connections: p99", System("linux"), None, false),
+        question(Kept, "silk", "500 connections, queued: rate", System("linux"), None, true),
+        question(Kept, "silk", "500 connections, queued: p99", System("linux"), None, false),
         question(Kept, "silk", "100 connections: rate", System("linux-napi"), None, true),
         question(Kept, "silk", "500 connections: rate", System("linux-napi"), None, true),
     ]

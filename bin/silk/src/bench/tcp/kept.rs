@@ -6,9 +6,35 @@ use super::super::ends::{Figure, Unit};
 use super::super::load::CLIENT_CPU;
 use super::super::stage::{SERVER_CPU, Stage};
 use super::system::PORT;
-use silk_testkit::netns::{Running, SERVER};
+use silk_testkit::netns::{INTERFACE, Running, SERVER};
 use std::fs;
 use std::time::Duration;
+
+/// How many packets wait at the clients' end of the cable, where they do: as many as before a network card.
+const QUEUE: u32 = 1000;
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Clients {
+    /// Over so many connections.
+    pub connections: u32,
+    /// What they send waits while the server's end of the cable is full, instead of being lost.
+    pub queued: bool,
+}
+
+impl Clients {
+    /// So many, whose cable loses what the server does not receive in time, as a veth does.
+    pub fn so_many(connections: u32) -> Self {
+        Self { connections, queued: false }
+    }
+}
+
+impl std::fmt::Display for Clients {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let queued = if self.queued { ", queued" } else { "" };
+        write!(f, "{} connections{queued}", self.connections)
+    }
+}
 
 /// Longer than the longest wait after a loss that is mended.
 const PATIENCE: &str = "10s";
@@ -39,24 +65,27 @@ fn config(folder: &str) -> String {
     )
 }
 
-/// So many clients ask for whole seconds: what they saw.
-pub fn ask(stage: &Stage, connections: u32, milliseconds: u64) -> Result<Vec<Figure>, Failure> {
+/// The clients ask for whole seconds: what they saw.
+pub fn ask(stage: &Stage, clients: Clients, milliseconds: u64) -> Result<Vec<Figure>, Failure> {
     const REPORT: &str = "wrk.txt";
+    if clients.queued {
+        stage.rig.client.queue(INTERFACE, QUEUE)?;
+    }
     let seconds = milliseconds.div_ceil(1000);
     let mut command = stage.rig.client.command("taskset");
     command.args(["-c", CLIENT_CPU, "wrk", "--latency", "-t", "1", "--timeout", PATIENCE]);
-    command.args(["-c", &connections.to_string(), "-d", &format!("{seconds}s"), &address()]);
-    let mut clients = stage.scratch.start(&mut command, REPORT)?;
-    stage.ends(&mut clients, Duration::from_secs(seconds), "wrk")?;
+    command.args(["-c", &clients.connections.to_string(), "-d", &format!("{seconds}s"), &address()]);
+    let mut wrk = stage.scratch.start(&mut command, REPORT)?;
+    stage.ends(&mut wrk, Duration::from_secs(seconds), "wrk")?;
     let report = stage.scratch.path().join(REPORT);
     let said = fs::read_to_string(&report).map_err(Failure::file(&report))?;
     match Report::read(&said) {
         Some(Report { failed: 0, rate, p99 }) => Ok(vec![
-            Figure::new(format!("{connections} connections: rate"), rate, Unit::PerSecond),
-            Figure::new(format!("{connections} connections: p99"), p99, Unit::Micros),
+            Figure::new(format!("{clients}: rate"), rate, Unit::PerSecond),
+            Figure::new(format!("{clients}: p99"), p99, Unit::Micros),
         ]),
         Some(Report { failed, .. }) => {
-            Err(Failure::Unanswered { task: format!("{connections} kept connections"), failed })
+            Err(Failure::Unanswered { task: format!("kept connections ({clients})"), failed })
         }
         None => Err(Failure::Program { what: "`wrk`".to_owned(), said }),
     }

@@ -1,5 +1,6 @@
 //! The rows of the table: what is measured, over which systems, in which cases.
 
+use super::kept::Clients;
 use super::link::Link;
 use super::system::System;
 use clap::ValueEnum;
@@ -45,8 +46,8 @@ pub enum Case {
     Only,
     /// The network.
     Over(Link),
-    /// The number of connections.
-    Kept(u32),
+    /// Who asks.
+    Kept(Clients),
     /// Datagrams that are sent in a second, before as many as can be.
     Offered(&'static [u32]),
 }
@@ -119,8 +120,11 @@ impl Row {
             Self::Emulator => networks.iter().copied().map(Case::Over).collect(),
             Self::Datagrams if quick => vec![Case::Offered(&OFFERED_BRIEFLY)],
             Self::Datagrams => vec![Case::Offered(&OFFERED)],
-            Self::Kept if quick => vec![Case::Kept(100)],
-            Self::Kept => [16, 100, 500].map(Case::Kept).to_vec(),
+            Self::Kept if quick => vec![Case::Kept(Clients::so_many(100))],
+            Self::Kept => {
+                let many = Clients { connections: 500, queued: true };
+                [16, 100, 500].map(Clients::so_many).into_iter().chain([many]).map(Case::Kept).collect()
+            }
             _ => vec![Case::Only],
         }
     }

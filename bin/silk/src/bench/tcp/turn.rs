@@ -56,7 +56,7 @@ impl fmt::Display for Turn {
         match self.case {
             Case::Only | Case::Offered(_) => {}
             Case::Over(link) => write!(f, " ({link})")?,
-            Case::Kept(connections) => write!(f, " ({connections})")?,
+            Case::Kept(clients) => write!(f, " ({clients})")?,
         }
         write!(f, ", {}", self.system.name())
     }
@@ -215,13 +215,13 @@ impl Turn {
         Ok(vec![seen])
     }
 
-    /// Requests over so many connections.
+    /// Requests over connections that are kept.
     fn kept(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
-        let Case::Kept(connections) = self.case else { return Ok(Vec::new()) };
+        let Case::Kept(clients) = self.case else { return Ok(Vec::new()) };
         let mut serving = self.system.prepare(stage, Cable::Crowded)?;
         serving.add(kept::serve(stage, &self.system.runner(stage))?);
         let before = Moment::now(None);
-        let figures = kept::ask(stage, connections, self.milliseconds);
+        let figures = kept::ask(stage, clients, self.milliseconds);
         let cpu = before.cpu_until(&Moment::now(None));
         // Where the server is gone, that is what happened, and not that its clients were not answered.
         self.still_serves(&mut serving, stage)?;
