@@ -11,23 +11,23 @@ use crate::errno::{Answer, check, last};
 use crate::family;
 use crate::internal;
 use crate::real;
-use crate::socket::{self, Role, Socket, state as stage};
+use crate::record;
+use crate::socket::Socket;
 use crate::table::{self, Entry};
-use crate::{close, settings, stdio, thread};
+use crate::{close, stdio, thread};
 use libc::c_char;
 use silk_control::{FAMILY_VARIABLE, SOCKET_VARIABLE};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsStr, c_int};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// The variable that carries the number.
 const VARIABLE: &str = "SILK_EXEC";
 /// First word of the file.
 const MAGIC: u32 = 0x5117_0001;
-/// Words of one socket's record.
-const RECORD: usize = 7 + settings::WORDS;
+/// Words of one socket: its descriptor, its place in the old image's table, its record.
+const ENTRY: usize = 2 + record::WORDS;
 /// The most words a file may have.
 const MOST: usize = 16 << 20;
 
@@ -183,19 +183,8 @@ fn describe(token: u64, own: &[c_int]) -> Vec<u32> {
     let carried: Vec<_> = carried.collect();
     words.push(carried.len() as u32);
     for (fd, socket) in carried {
-        let (slot, generation) = socket.name();
-        let role = match socket.role() {
-            Role::Stream => 0,
-            Role::Listener => 1,
-            Role::Datagram => 2,
-        };
-        let shape = socket.shape.load(Relaxed);
-        let flags = socket.flags.load(Relaxed);
-        let shut = socket.shut.load(Relaxed) << 2 | role;
-        words.extend([fd.cast_unsigned(), socket.index(), shape, flags, shut, slot, generation]);
-        // An undecided socket is told from a served one by its mark in the last word.
-        words.extend(socket.settings.words());
-        words.push(u32::from(socket.is_served()));
+        words.extend([fd.cast_unsigned(), socket.index()]);
+        words.extend(record::describe(socket));
     }
     words
 }
@@ -240,8 +229,8 @@ fn restore(words: &[u32]) -> Option<()> {
     family::resume(line, arena, events, u64::from(high) << 32 | u64::from(low), process).ok()?;
     let (carried, records) = rest.split_first()?;
     let mut known = BTreeMap::new();
-    for record in records.chunks_exact(RECORD + 1).take(*carried as usize) {
-        restore_one(record, &mut known)?;
+    for entry in records.chunks_exact(ENTRY).take(*carried as usize) {
+        restore_one(entry, &mut known)?;
     }
     // What only closed-on-exec descriptors named.
     known.into_values().filter(|socket| socket.drop_descriptor()).for_each(close::let_go);
@@ -258,19 +247,12 @@ fn adopt(fd: c_int) -> Option<OwnedFd> {
     }
 }
 
-fn restore_one(record: &[u32], known: &mut BTreeMap<u32, &'static Socket>) -> Option<()> {
-    let &[fd, index, shape, flags, mixed, slot, generation, ref rest @ ..] = record else { return None };
-    let (options, served) = rest.split_last_chunk::<1>()?;
+fn restore_one(entry: &[u32], known: &mut BTreeMap<u32, &'static Socket>) -> Option<()> {
+    let &[fd, index, ref words @ ..] = entry else { return None };
     let socket = match known.get(&index) {
         Some(socket) => *socket,
         None => {
-            let socket = socket::make(stage::UNDECIDED, shape, flags)?;
-            socket.settings.set(options.try_into().ok()?);
-            socket.shut.store(mixed >> 2, Relaxed);
-            if *served == [1] {
-                let role = [Role::Stream, Role::Listener, Role::Datagram].get(mixed as usize & 3).copied()?;
-                socket.serve(slot, generation, role);
-            }
+            let socket = record::restore(words)?;
             known.insert(index, socket);
             socket
         }

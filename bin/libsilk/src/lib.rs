@@ -17,7 +17,7 @@
 //! | waiting | `wait` on one socket, `accept`, `poll`, `select`, `epoll*`; `readiness` says what holds; `bell`, `thread` |
 //! | streams of stdio | `stdio` |
 //! | naming | `naming` socket to connect, `disconnect`, `options`, `close`, `descriptor` |
-//! | processes | `process` fork, `exec` |
+//! | processes | `process` fork, `exec`, `passing` to another (`SCM_RIGHTS`); `record` is a socket in words |
 //! | the edge | `exports`: the C symbols; `real`: what lies behind them |
 //!
 //! Limits: the C library's own calls do not pass here, so `dprintf` and
@@ -54,10 +54,12 @@ mod lock;
 mod mappings;
 mod naming;
 mod options;
+mod passing;
 mod poll;
 mod process;
 mod readiness;
 mod real;
+mod record;
 mod select;
 mod sendfile;
 mod settings;

@@ -5,7 +5,6 @@ use crate::address;
 use crate::control::{self, Telling};
 use crate::datagram_io;
 use crate::errno::Answer;
-use crate::family;
 use crate::settings::flag;
 use crate::socket::{Role, Socket, shape};
 use crate::stream_io;
@@ -16,7 +15,6 @@ use libc::{msghdr, sockaddr, socklen_t};
 use silk_stream::Usual;
 use std::ffi::c_int;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// `read`, `recv` and their kin: no name is wanted.
@@ -242,36 +240,4 @@ pub unsafe fn send_message(socket: &Socket, message: *const msghdr, flags: c_int
         let peer = peer(message.msg_name.cast(), message.msg_namelen)?;
         datagram_io::send(socket, &from, peer, asked.segment, flags)
     }
-}
-
-/// Whether a message to somebody else carries one of our descriptors (`SCM_RIGHTS`), of
-/// which only the kernel's empty part would arrive.
-///
-/// # Safety
-/// `message` must be valid or null.
-pub unsafe fn passes_a_socket(message: *const msghdr) -> bool {
-    // SAFETY: as the caller promises.
-    let Some(header) = (unsafe { message.as_ref() }).filter(|_| family::joined().is_some()) else {
-        return false;
-    };
-    if header.msg_control.is_null() || header.msg_controllen == 0 {
-        return false;
-    }
-    // SAFETY: the macros walk the control buffer, which the caller vouches for, within its
-    // length; the data of an SCM_RIGHTS entry are descriptors.
-    unsafe {
-        let mut at = libc::CMSG_FIRSTHDR(header);
-        while !at.is_null() {
-            if (*at).cmsg_level == libc::SOL_SOCKET && (*at).cmsg_type == libc::SCM_RIGHTS {
-                let bytes = (*at).cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
-                let data = libc::CMSG_DATA(at).cast::<c_int>();
-                let numbers = (0..bytes / size_of::<c_int>()).map(|n| data.add(n).read_unaligned());
-                if numbers.into_iter().any(|fd| crate::table::served(fd).is_some()) {
-                    return true;
-                }
-            }
-            at = libc::CMSG_NXTHDR(ptr::from_ref(header).cast_mut(), at);
-        }
-    }
-    false
 }

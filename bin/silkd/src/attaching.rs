@@ -160,7 +160,10 @@ impl Server {
                 for (slot, socket) in last {
                     self.close(index, slot, &socket);
                 }
-                self.tell_all(|| Command::ProcessGone { family: index, process });
+                // Of a socket that was on its way no executor knows who held it.
+                if gone.ticket.is_none() {
+                    self.tell_all(|| Command::ProcessGone { family: index, process });
+                }
             }
         }
         if self.families.get(&index).is_some_and(Family::is_deserted) {
@@ -173,7 +176,7 @@ impl Server {
     }
 }
 
-fn random_token() -> u64 {
+pub(crate) fn random_token() -> u64 {
     // The kernel's random numbers do not fail once the machine has booted.
     rand_core::TryRngCore::try_next_u64(&mut rand_core::OsRng).unwrap_or_else(|_| std::process::id().into())
 }

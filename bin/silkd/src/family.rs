@@ -50,6 +50,8 @@ pub struct Process {
     pub threads: Vec<u32>,
     /// The event sets it has made.
     pub bells: Vec<u32>,
+    /// It is no process but a socket that is passed to one: what lets that take it, and which it is.
+    pub ticket: Option<(u64, SlotNumber)>,
 }
 
 /// A socket the control thread knows.
@@ -127,36 +129,82 @@ impl Family {
         number
     }
 
-    /// The child holds whatever its parent holds. Accepted connections get an entry of
-    /// their own, now that they have several holders.
+    /// The child holds whatever its parent holds.
     pub fn inherit(&mut self, parent: ProcessNumber, child: ProcessNumber) {
-        for slot in 0..self.pool.slots_touched() {
-            if self.sockets.contains_key(&slot) {
-                continue;
-            }
-            let Some(record) = self.arena.slot(slot) else { continue };
-            use std::sync::atomic::Ordering::SeqCst;
-            if record.owner.load(SeqCst) == parent && record.kind.load(SeqCst) == silk_stream::kind::STREAM {
-                self.sockets.insert(
-                    slot,
-                    Socket {
-                        kind: Kind::Stream,
-                        generation: record.generation.load(SeqCst),
-                        local: None,
-                        sides: Sides::BOTH,
-                        state: State::Accepted,
-                        holders: vec![parent],
-                        rings: None,
-                    },
-                );
-            }
-        }
+        (0..self.pool.slots_touched()).for_each(|slot| self.note_accepted(parent, slot));
         for (slot, socket) in &mut self.sockets {
             if socket.holders.contains(&parent) {
                 socket.holders.push(child);
                 mirror_holders(&self.arena, *slot, socket);
             }
         }
+    }
+
+    /// A connection that `owner` has accepted gets an entry of its own, now that it is to have several holders.
+    fn note_accepted(&mut self, owner: ProcessNumber, slot: SlotNumber) {
+        use std::sync::atomic::Ordering::SeqCst;
+        let Some(record) = self.arena.slot(slot) else { return };
+        // Its last holder has ended that by the slot, and the executor has used the slot again since.
+        let is_over = |known: &Socket| {
+            known.state == State::Accepted && known.generation != record.generation.load(SeqCst)
+        };
+        if self.sockets.get(&slot).is_some_and(|known| !is_over(known)) {
+            return;
+        }
+        self.sockets.remove(&slot);
+        if record.owner.load(SeqCst) == owner && record.kind.load(SeqCst) == silk_stream::kind::STREAM {
+            self.sockets.insert(
+                slot,
+                Socket {
+                    kind: Kind::Stream,
+                    generation: record.generation.load(SeqCst),
+                    local: None,
+                    sides: Sides::BOTH,
+                    state: State::Accepted,
+                    holders: vec![owner],
+                    rings: None,
+                },
+            );
+        }
+    }
+
+    /// `process` passes a socket to another: who holds it on its way, as if that were a process. `None`: it is not its own.
+    pub fn pass(
+        &mut self,
+        process: ProcessNumber,
+        (slot, generation): (SlotNumber, u32),
+        ticket: u64,
+    ) -> Option<ProcessNumber> {
+        self.note_accepted(process, slot);
+        let is_its = |socket: &&Socket| socket.generation == generation && socket.holders.contains(&process);
+        self.sockets.get(&slot).filter(is_its)?;
+        let carrier = self.join(None);
+        self.processes.entry(carrier).and_modify(|known| known.ticket = Some((ticket, slot)));
+        let socket = self.sockets.get_mut(&slot)?;
+        socket.holders.push(carrier);
+        mirror_holders(&self.arena, slot, socket);
+        Some(carrier)
+    }
+
+    /// `process` has received a socket that was passed to it, and holds it now; once more, if it did already. Whether it had been.
+    pub fn take(
+        &mut self,
+        process: ProcessNumber,
+        (slot, generation): (SlotNumber, u32),
+        ticket: u64,
+    ) -> bool {
+        let carrier = self.processes.iter().find(|(_, known)| known.ticket == Some((ticket, slot)));
+        let carrier = carrier.map(|(carrier, _)| *carrier);
+        let Some(socket) = self.sockets.get_mut(&slot).filter(|socket| socket.generation == generation)
+        else {
+            return false;
+        };
+        let place = socket.holders.iter().position(|holder| Some(*holder) == carrier);
+        if let Some(place) = place {
+            socket.holders[place] = process;
+            mirror_holders(&self.arena, slot, socket);
+        }
+        place.is_some()
     }
 
     /// `process` lets go of a socket. `Some` when it was the last holder, with the socket. It
@@ -178,14 +226,20 @@ impl Family {
     /// Everything a process held, let go. Returns the sockets of which it was the last
     /// holder, and the records and bells that are free again.
     pub fn leave(&mut self, process: ProcessNumber) -> (Vec<(SlotNumber, Socket)>, Process) {
-        let slots: Vec<_> = self
-            .sockets
-            .iter()
-            .filter(|(_, socket)| socket.holders.contains(&process))
-            .map(|(slot, _)| *slot)
-            .collect();
-        let last = slots.into_iter().filter_map(|slot| Some((slot, self.release(process, slot)?))).collect();
         let gone = self.processes.remove(&process).unwrap_or_default();
+        let held =
+            |(slot, socket): (&SlotNumber, &Socket)| socket.holders.contains(&process).then_some(*slot);
+        let slots = match gone.ticket {
+            Some((_, slot)) => vec![slot],
+            None => self.sockets.iter().filter_map(held).collect(),
+        };
+        let mut last = Vec::new();
+        for slot in slots {
+            // It may hold one several times.
+            while self.sockets.get(&slot).is_some_and(|socket| socket.holders.contains(&process)) {
+                last.extend(self.release(process, slot).map(|socket| (slot, socket)));
+            }
+        }
         gone.threads.iter().for_each(|n| self.threads.give_back(*n));
         gone.bells.iter().for_each(|n| self.bells.give_back(*n));
         (last, gone)
@@ -240,7 +294,8 @@ impl Family {
 /// Tells the library whether a close needs a message, and the executors who is left.
 fn mirror_holders(arena: &Arena, slot: SlotNumber, socket: &Socket) {
     use std::sync::atomic::Ordering::SeqCst;
-    let Some(record) = arena.slot(slot) else { return };
+    let is_its = |record: &&silk_stream::Slot| record.generation.load(SeqCst) == socket.generation;
+    let Some(record) = arena.slot(slot).filter(is_its) else { return };
     if let [last] = socket.holders[..] {
         record.owner.store(last, SeqCst);
     }
@@ -295,12 +350,19 @@ mod tests {
         }
     }
 
+    /// A slot with a socket that `holder` holds.
+    fn held(family: &mut Family, holder: ProcessNumber) -> SlotNumber {
+        let slot = family.pool.take_slot().unwrap();
+        family.arena.slot(slot).unwrap().generation.store(1, SeqCst);
+        family.sockets.insert(slot, socket(holder));
+        slot
+    }
+
     #[test]
     fn a_childs_copy_outlives_its_parent() {
         let mut family = family();
         let parent = family.join(Some(1));
-        let slot = family.pool.take_slot().unwrap();
-        family.sockets.insert(slot, socket(parent));
+        let slot = held(&mut family, parent);
         let child = family.join(Some(2));
         family.inherit(parent, child);
         let (last, _) = family.leave(parent);
@@ -326,6 +388,73 @@ mod tests {
         assert_eq!(record.holders.load(SeqCst), 2);
         assert!(family.release(child, slot).is_none());
         assert!(family.release(parent, slot).is_some_and(|s| s.state == State::Accepted));
+    }
+
+    #[test]
+    fn a_socket_on_its_way_is_held_until_it_is_taken_and_then_by_who_has_it() {
+        let mut family = family();
+        let [sender, receiver] = [family.join(Some(1)), family.join(Some(2))];
+        let slot = held(&mut family, sender);
+        let holders = |family: &Family| family.arena.slot(slot).unwrap().holders.load(SeqCst);
+        assert_eq!(family.pass(receiver, (slot, 1), 99), None, "not its own");
+        assert_eq!(family.pass(sender, (slot, 2), 99), None, "another use of the slot");
+        let carrier = family.pass(sender, (slot, 1), 99).unwrap();
+        assert_eq!(holders(&family), 2);
+        assert!(family.release(sender, slot).is_none(), "it is on its way");
+        assert!(!family.take(receiver, (slot, 1), 98) && !family.take(receiver, (slot, 2), 99));
+        assert!(family.take(receiver, (slot, 1), 99));
+        assert!(!family.take(receiver, (slot, 1), 99), "once");
+        assert!(family.leave(carrier).0.is_empty());
+        assert_eq!(family.arena.slot(slot).unwrap().owner.load(SeqCst), receiver);
+        assert_eq!(family.leave(receiver).0.len(), 1);
+    }
+
+    #[test]
+    fn a_socket_that_nobody_takes_goes_with_the_message() {
+        let mut family = family();
+        let sender = family.join(Some(1));
+        let slot = held(&mut family, sender);
+        let carrier = family.pass(sender, (slot, 1), 99).unwrap();
+        assert!(family.leave(sender).0.is_empty());
+        assert!(!family.is_deserted());
+        assert_eq!(family.leave(carrier).0.len(), 1);
+        assert!(family.is_deserted());
+    }
+
+    #[test]
+    fn who_passes_to_itself_holds_it_twice() {
+        let mut family = family();
+        let own = family.join(Some(1));
+        let slot = held(&mut family, own);
+        let carrier = family.pass(own, (slot, 1), 99).unwrap();
+        assert!(family.take(own, (slot, 1), 99));
+        family.leave(carrier);
+        assert!(family.release(own, slot).is_none());
+        assert_eq!(family.arena.slot(slot).unwrap().holders.load(SeqCst), 1);
+        family.sockets.get_mut(&slot).unwrap().holders.push(own);
+        assert_eq!(family.leave(own).0.len(), 1);
+    }
+
+    #[test]
+    fn an_accepted_connection_that_is_over_does_not_stand_for_the_next_of_its_slot() {
+        let mut family = family();
+        let [parent, child, other] = [(); 3].map(|()| family.join(None));
+        let slot = family.pool.take_slot().unwrap();
+        let arena = family.arena.clone();
+        let record = arena.slot(slot).unwrap();
+        record.kind.store(silk_stream::kind::STREAM, SeqCst);
+        record.owner.store(parent, SeqCst);
+        [child, other].into_iter().for_each(|child| family.inherit(parent, child));
+        // It has ended, and the parent accepts the next.
+        record.generation.fetch_add(1, SeqCst);
+        record.owner.store(parent, SeqCst);
+        record.holders.store(1, SeqCst);
+        assert!(family.leave(child).0.is_empty());
+        assert_eq!(record.holders.load(SeqCst), 1);
+        let generation = record.generation.load(SeqCst);
+        assert!(family.pass(parent, (slot, generation), 99).is_some());
+        assert_eq!(family.sockets[&slot].generation, generation);
+        assert_eq!(record.holders.load(SeqCst), 2);
     }
 
     #[test]

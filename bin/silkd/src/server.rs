@@ -3,6 +3,7 @@
 //! of data.
 
 use crate::answer::Answer;
+use crate::attaching::random_token;
 use crate::command::{Command, Event, Orders};
 use crate::family::Family;
 use crate::groups::Groups;
@@ -397,6 +398,25 @@ impl Server {
                 known.inherit(process, child);
                 self.adopt(Lifeline::from_descriptor(line), Some((family, Member::Process(child))));
                 Reply::Forked { process: child }
+            }
+            Request::Pass { slot, generation } => {
+                let Some(line) = fds.pop() else {
+                    return Some(refused(libc::EINVAL, "to pass a socket needs a lifeline".into()));
+                };
+                let ticket = random_token();
+                let carrier = self.families.get_mut(&family)?.pass(process, (slot, generation), ticket);
+                let Some(carrier) = carrier else {
+                    return Some(refused(libc::EBADF, "that socket is not this process's".into()));
+                };
+                self.adopt(Lifeline::from_descriptor(line), Some((family, Member::Process(carrier))));
+                Reply::Passed { ticket }
+            }
+            Request::Take { ticket, slot, generation } => {
+                if self.families.get_mut(&family)?.take(process, (slot, generation), ticket) {
+                    Reply::Done
+                } else {
+                    refused(libc::EBADF, "no such socket was passed to a process of this program".into())
+                }
             }
             Request::Thread { tid } => self.thread(number, family, process, tid),
             Request::ThreadGone { thread } => {

@@ -10,12 +10,14 @@
 #![forbid(unsafe_code)]
 
 mod message;
+mod parcel;
 mod report;
 mod wire;
 
 pub use message::{
     BellNumber, FamilyToken, Kind, ProcessNumber, Refusal, Reply, Request, SlotNumber, Wishes,
 };
+pub use parcel::{Parcel, parcel};
 pub use report::{
     ClassReport, DropCount, PathReport, ReceiverReport, Report, TcpReport, ThreadReport, UnblockReport,
     UnservedReport,

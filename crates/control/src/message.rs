@@ -41,6 +41,25 @@ pub enum Request {
     /// The sender is about to fork. Carries the daemon's end of a new lifeline; the child
     /// holds everything the parent holds. Answered by [`Reply::Forked`].
     Fork,
+    /// The sender passes a socket to another process (`SCM_RIGHTS`). Carries the daemon's end of a
+    /// lifeline that holds the socket on its way, and whose other end goes in its place. Answered by
+    /// [`Reply::Passed`].
+    Pass {
+        /// The socket.
+        slot: SlotNumber,
+        /// The use of the slot that is meant.
+        generation: u32,
+    },
+    /// The sender has received a socket: it holds it instead of that lifeline. Answered by
+    /// [`Reply::Done`].
+    Take {
+        /// Which lifeline.
+        ticket: u64,
+        /// The socket.
+        slot: SlotNumber,
+        /// The use of the slot that is meant.
+        generation: u32,
+    },
     /// A thread will wait in `accept`. Answered by [`Reply::Thread`].
     Thread {
         /// Its kernel id; must belong to the sender.
@@ -175,6 +194,11 @@ pub enum Reply {
     Forked {
         /// The child's number.
         process: ProcessNumber,
+    },
+    /// To `Pass`.
+    Passed {
+        /// What lets a process take the socket, if it is of the family.
+        ticket: u64,
     },
     /// To `Thread`.
     Thread {

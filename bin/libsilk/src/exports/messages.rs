@@ -1,10 +1,10 @@
 //! `sendmsg`, `recvmsg` and their plural forms.
 
 use crate::errno::{Answer, int, size};
+use crate::passing;
 use crate::real;
 use crate::table;
 use crate::transfer;
-use crate::unserved;
 use crate::wait::Deadline;
 use libc::{c_int, c_uint, mmsghdr, msghdr, ssize_t, timespec};
 use std::time::Duration;
@@ -19,7 +19,13 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> s
     // SAFETY: the program keeps the contract of the function it calls; so throughout.
     unsafe {
         match table::served(fd) {
-            None => real::recvmsg(fd, msg, flags),
+            None => {
+                let got = real::recvmsg(fd, msg, flags);
+                if got >= 0 {
+                    passing::received(msg, flags);
+                }
+                got
+            }
             Some(socket) => size(transfer::receive_message(socket, msg, flags)),
         }
     }
@@ -33,6 +39,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) ->
     unsafe {
         match serving(fd, flags, msg) {
             Err(errno) => size(Err(errno)),
+            Ok(None) if passing::is_passed_by(msg) => passing::send(fd, msg, flags),
             Ok(None) => real::sendmsg(fd, msg, flags),
             Ok(Some(socket)) => size(transfer::send_message(socket, msg, flags)),
         }
@@ -48,13 +55,7 @@ unsafe fn serving(
     flags: c_int,
     msg: *const msghdr,
 ) -> Answer<Option<&'static crate::socket::Socket>> {
-    let Some(socket) = table::socket(fd) else {
-        // SAFETY: as the caller promises.
-        if unsafe { transfer::passes_a_socket(msg) } {
-            unserved::tell("sendmsg(SCM_RIGHTS) of a socket", libc::EINVAL)?;
-        }
-        return Ok(None);
-    };
+    let Some(socket) = table::socket(fd) else { return Ok(None) };
     if socket.is_served() {
         return Ok(Some(socket));
     }
@@ -74,7 +75,8 @@ pub unsafe extern "C" fn sendmmsg(fd: c_int, msgs: *mut mmsghdr, count: c_uint, 
         let first = if count == 0 || msgs.is_null() { std::ptr::null() } else { &raw const (*msgs).msg_hdr };
         match serving(fd, flags, first) {
             Err(errno) => return int(Err(errno)),
-            Ok(None) => return real::sendmmsg(fd, msgs, count, flags),
+            Ok(None) if !passing_any(msgs, count) => return real::sendmmsg(fd, msgs, count, flags),
+            Ok(None) => {}
             Ok(Some(_)) => {}
         }
         each(msgs, count, |message| usize::try_from(sendmsg(fd, &message.msg_hdr, flags)).ok())
@@ -94,7 +96,11 @@ pub unsafe extern "C" fn recvmmsg(
     // SAFETY: as above.
     unsafe {
         if table::served(fd).is_none() {
-            return real::recvmmsg(fd, msgs, count, flags, limit);
+            let got = real::recvmmsg(fd, msgs, count, flags, limit);
+            for n in 0..usize::try_from(got).unwrap_or(0) {
+                passing::received(&raw const (*msgs.add(n)).msg_hdr, flags);
+            }
+            return got;
         }
         // As in Linux the limit is looked at between the messages only.
         let limit =
@@ -109,6 +115,16 @@ pub unsafe extern "C" fn recvmmsg(
             got
         })
     }
+}
+
+/// Whether one of so many messages passes a socket of ours.
+///
+/// # Safety
+/// `msgs` is null or has `count` entries, each valid with all it points to.
+unsafe fn passing_any(msgs: *const mmsghdr, count: c_uint) -> bool {
+    let count = if msgs.is_null() { 0 } else { count.min(MOST) };
+    // SAFETY: as the caller promises.
+    (0..count as usize).any(|n| unsafe { passing::is_passed_by(&raw const (*msgs.add(n)).msg_hdr) })
 }
 
 /// Moves messages until one fails; how many were moved, or the first one's error, which the

@@ -66,6 +66,11 @@ fn streams_of_stdio_behave_as_on_linux() {
 }
 
 #[test]
+fn sockets_that_are_passed_to_another_process_behave_as_on_linux() {
+    Daemon::start(2).c("passing");
+}
+
+#[test]
 fn descriptors_and_processes_behave_as_on_linux() {
     Daemon::start(2).c("process");
 }

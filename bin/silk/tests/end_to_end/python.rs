@@ -1,7 +1,7 @@
 //! Python's servers: asyncio, which waits in epoll, and http.server, which waits in select.
 
 use crate::files::{fetch_all, site};
-use crate::host::{Silk, text};
+use crate::host::{Silk, text, within};
 use silk_testkit::netns::{CLIENT, SERVER};
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -35,6 +35,22 @@ fn an_asyncio_server_echoes_what_it_gets() {
     silk.write("echo_clients.py", CLIENTS);
     let server = silk.serve("python3", &["echo_server.py", "7"], 7);
     echo(|| silk.on_peer("python3"), SERVER);
+    server.stop(Duration::from_secs(5));
+    silk.linux_saw_nothing();
+}
+
+#[test]
+fn connections_and_a_listening_socket_are_passed_to_other_processes() {
+    let Some(silk) = Silk::start() else { return };
+    silk.write("passing.py", include_str!("passing.py"));
+    silk.write("echo_clients.py", CLIENTS);
+    let server = silk.serve("python3", &["passing.py", "7"], 7);
+    for _ in 0..2 {
+        echo(|| silk.on_peer("python3"), SERVER);
+    }
+    assert_eq!(silk.report()["unserved"], serde_json::json!([]));
+    // The listening socket, and no connection: whoever was passed one has let go of it.
+    assert!(within(Duration::from_secs(5), || silk.connections().is_empty()));
     server.stop(Duration::from_secs(5));
     silk.linux_saw_nothing();
 }

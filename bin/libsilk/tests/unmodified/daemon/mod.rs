@@ -291,6 +291,11 @@ impl Loop {
                 self.network.fork(process, child);
                 Some(Reply::Forked { process: child })
             }
+            Request::Pass { slot, .. } => {
+                let carrier = self.take_process();
+                self.lines.push((Lifeline::from_descriptor(got.descriptors.pop().unwrap()), carrier));
+                Some(self.network.pass(process, slot, carrier))
+            }
             Request::Bell => Some(self.network.bell(process, got.descriptors.pop().unwrap())),
             request => self.network.serve(process, request),
         };

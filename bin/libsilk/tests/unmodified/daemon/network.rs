@@ -184,6 +184,16 @@ impl Network {
                 }
                 return None;
             }
+            // A ticket is the number of who carries it.
+            Request::Take { ticket, slot, .. } => {
+                let socket = self.sockets.get_mut(&slot);
+                let place =
+                    socket.and_then(|s| s.holders.iter_mut().find(|holder| u64::from(**holder) == ticket));
+                let Some(holder) = place else { return Some(refused(libc::EBADF)) };
+                *holder = process;
+                self.show_holders(slot);
+                Reply::Done
+            }
             Request::SetPriority { slot, priority } if priority < 8 => {
                 self.arena.slot(slot).unwrap().priority.store(priority, SeqCst);
                 Reply::Done
@@ -383,6 +393,29 @@ impl Network {
         }
     }
 
+    pub fn pass(&mut self, process: u32, slot: u32, carrier: u32) -> Reply {
+        let record = self.arena.slot(slot).unwrap();
+        let Some(socket) = self.sockets.get_mut(&slot) else { return refused(libc::EBADF) };
+        if record.owner.load(SeqCst) == process && socket.holders.is_empty() {
+            socket.holders.push(process);
+        }
+        if !socket.holders.contains(&process) {
+            return refused(libc::EBADF);
+        }
+        socket.holders.push(carrier);
+        self.show_holders(slot);
+        Reply::Passed { ticket: carrier.into() }
+    }
+
+    fn show_holders(&self, slot: u32) {
+        let Some(socket) = self.sockets.get(&slot) else { return };
+        let record = self.arena.slot(slot).unwrap();
+        record.holders.store(socket.holders.len() as u32, SeqCst);
+        if let [last] = socket.holders[..] {
+            record.owner.store(last, SeqCst);
+        }
+    }
+
     pub fn process_gone(&mut self, process: u32) {
         // What it asked for before it ended comes first.
         self.work();
@@ -394,23 +427,24 @@ impl Network {
             let Some(socket) = self.sockets.get(&slot).filter(|socket| !socket.closing) else { continue };
             if socket.holders.is_empty() && record.owner.load(SeqCst) == process {
                 self.end(slot, true);
-            } else {
-                self.release(process, slot);
+                continue;
             }
+            // It may hold one several times.
+            let times = socket.holders.iter().filter(|holder| **holder == process).count();
+            (0..times).for_each(|_| self.release(process, slot));
         }
     }
 
     fn release(&mut self, process: u32, slot: u32) {
         let Some(socket) = self.sockets.get_mut(&slot) else { return };
-        let before = socket.holders.len();
-        socket.holders.retain(|holder| *holder != process);
-        let record = self.arena.slot(slot).unwrap();
-        record.holders.store(socket.holders.len() as u32, SeqCst);
-        if before > 0 && socket.holders.is_empty() {
+        let Some(place) = socket.holders.iter().position(|holder| *holder == process) else { return };
+        socket.holders.swap_remove(place);
+        let is_over = socket.holders.is_empty();
+        self.show_holders(slot);
+        if is_over {
+            let record = self.arena.slot(slot).unwrap();
             let unread = record.rx_write.load(SeqCst) != record.rx_read.load(SeqCst);
             self.end(slot, unread);
-        } else if let [last] = socket.holders[..] {
-            record.owner.store(last, SeqCst);
         }
     }
 

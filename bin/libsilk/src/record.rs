@@ -1,0 +1,85 @@
+//! A socket in words: what a process leaves to its next image, or gives to the process that it passes the socket to.
+
+use crate::settings;
+use crate::socket::{self, Role, Socket, state as stage};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// How many words there are.
+pub const WORDS: usize = BEFORE + settings::WORDS + 1;
+/// Those before the options: shape, flags, what is shut down with the role, slot, generation.
+const BEFORE: usize = 5;
+/// What a socket does, by its number.
+const ROLES: [Role; 3] = [Role::Stream, Role::Listener, Role::Datagram];
+
+/// A socket that silk serves, or of which it is not decided yet who does.
+pub fn describe(socket: &Socket) -> Vec<u32> {
+    let (slot, generation) = socket.name();
+    let role = ROLES.iter().position(|role| *role == socket.role()).unwrap_or(0) as u32;
+    let mut words = Vec::with_capacity(WORDS);
+    let shut = socket.shut.load(Relaxed) << 2 | role;
+    words.extend([socket.shape.load(Relaxed), socket.flags.load(Relaxed), shut, slot, generation]);
+    words.extend(socket.settings.words());
+    // An undecided socket is told from a served one by its mark in the last word.
+    words.push(u32::from(socket.is_served()));
+    words
+}
+
+/// The shape of the socket in these words.
+pub fn shape(words: &[u32]) -> Option<u32> {
+    words.first().copied()
+}
+
+/// The slot of the socket in these words and its use.
+pub fn name(words: &[u32]) -> Option<(u32, u32)> {
+    words.get(3..5).and_then(|name| Some((*name.first()?, *name.last()?)))
+}
+
+/// Makes the socket, with one descriptor; `None` if these are no such words, or there are too many sockets.
+pub fn restore(words: &[u32]) -> Option<&'static Socket> {
+    let words: &[u32; WORDS] = words.try_into().ok()?;
+    let &[shape, flags, mixed, slot, generation, ref rest @ ..] = words;
+    let (options, served) = rest.split_last_chunk::<1>()?;
+    let role = ROLES.get(mixed as usize & 3).copied()?;
+    let socket = socket::make(stage::UNDECIDED, shape, flags)?;
+    socket.settings.set(options.try_into().ok()?);
+    socket.shut.store(mixed >> 2, Relaxed);
+    if *served == [1] {
+        socket.serve(slot, generation, role);
+    }
+    Some(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::flag;
+
+    #[test]
+    fn a_socket_is_the_same_again() {
+        let socket = socket::make(stage::UNDECIDED, 3, 2048).unwrap();
+        socket.settings.flags.store(flag::REUSE_PORT, Relaxed);
+        socket.shut.store(2, Relaxed);
+        let undecided = describe(socket);
+        assert_eq!(undecided.len(), WORDS);
+        assert!(restore(&undecided).is_some_and(Socket::is_undecided));
+        for role in ROLES {
+            socket.serve(77, 5, role);
+            let words = describe(socket);
+            assert_eq!((shape(&words), name(&words)), (Some(3), Some((77, 5))));
+            let again = restore(&words).unwrap();
+            assert!(again.is_served() && again.index() != socket.index());
+            assert_eq!((again.role(), again.name(), describe(again)), (role, (77, 5), words));
+        }
+    }
+
+    #[test]
+    fn other_words_are_no_socket() {
+        let socket = socket::make(stage::UNDECIDED, 0, 0).unwrap();
+        let words = describe(socket);
+        assert!(restore(&words[1..]).is_none() && restore(&[]).is_none());
+        let mut strange = words.clone();
+        strange[2] = 3;
+        assert!(restore(&strange).is_none(), "a role that there is not");
+        assert_eq!(name(&words[..4]), None);
+    }
+}
