@@ -1,5 +1,5 @@
 //! What the environment says: where the daemon listens, which family to join, whether to be
-//! strict, and the name of the program. Read once, at load, before the program can change it.
+//! strict, the name of the program and whose it is. Read once, at load, before the program can change it.
 
 use silk_control::{DEFAULT_SOCKET, FAMILY_VARIABLE, SOCKET_VARIABLE, STRICT_VARIABLE};
 use std::env;
@@ -12,6 +12,7 @@ struct Environment {
     family: Option<u64>,
     strict: bool,
     preload: Option<OsString>,
+    user: u32,
 }
 
 static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
@@ -22,7 +23,18 @@ fn environment() -> &'static Environment {
         family: env::var(FAMILY_VARIABLE).ok().and_then(|token| token.trim().parse().ok()),
         strict: env::var_os(STRICT_VARIABLE).is_some_and(|value| value == "1"),
         preload: env::var_os("LD_PRELOAD"),
+        user: user(),
     })
+}
+
+fn user() -> u32 {
+    // SAFETY: asks for a number.
+    unsafe { libc::geteuid() }
+}
+
+/// Whether the process is another user's than when it began.
+pub fn is_anothers() -> bool {
+    environment().user != user()
 }
 
 /// Reads it all.

@@ -20,7 +20,7 @@ use silk_control::{FAMILY_VARIABLE, SOCKET_VARIABLE};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsStr, c_int};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// The variable that carries the number.
 const VARIABLE: &str = "SILK_EXEC";
@@ -49,7 +49,8 @@ impl Luggage {
     pub unsafe fn pack(envp: *const *const c_char) -> Self {
         // SAFETY: as the caller promises.
         let mut pointers = unsafe { variables(envp) };
-        let (file, kept_open) = if has_sockets_to_keep() { keep() } else { (None, Vec::new()) };
+        let (file, kept_open) =
+            if has_sockets_to_keep() || is_locked_out() { keep() } else { (None, Vec::new()) };
         // SAFETY: the pointers are those of C strings.
         let mut owned: Vec<CString> = unsafe { missing(&pointers) };
         if let Some(file) = &file {
@@ -127,7 +128,7 @@ fn is_carried(socket: &Socket) -> bool {
     socket.is_served() || socket.is_undecided()
 }
 
-/// Whether any socket survives the exec; if none does, the hang-up of the lifeline is all the
+/// Whether any socket survives the exec; if none does, the hang-up of the lifeline is mostly all the
 /// daemon needs to hear.
 fn has_sockets_to_keep() -> bool {
     family::joined().is_some()
@@ -138,6 +139,15 @@ fn has_sockets_to_keep() -> bool {
             }
             _ => false,
         })
+}
+
+/// Whether the new image could not join the family by itself: the program has given up the rights to, or the way to the daemon.
+fn is_locked_out() -> bool {
+    let Ok(path) = CString::new(environment::socket_path().into_os_string().into_vec()) else { return false };
+    // SAFETY: a C string.
+    let may = || unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_EACCESS) } == 0;
+    // A new user may have capabilities until the exec that open every door, and none afterwards.
+    family::joined().is_some_and(|family| !family.is_dead() && (environment::is_anothers() || !may()))
 }
 
 fn close_on_exec(fd: c_int, on: bool) {

@@ -6,9 +6,9 @@
 
 use crate::errno;
 use libc::{
-    c_char, c_int, c_long, c_ulong, c_void, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t,
-    pid_t, pollfd, sigaction as Action, sighandler_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t,
-    timespec, timeval,
+    c_char, c_int, c_long, c_ulong, c_void, epoll_event, fd_set, gid_t, iovec, mmsghdr, msghdr, nfds_t,
+    off_t, pid_t, pollfd, sigaction as Action, sighandler_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t,
+    timespec, timeval, uid_t,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -88,6 +88,17 @@ real! {
     fn close_range(first: libc::c_uint, last: libc::c_uint, flags: c_int) -> c_int;
     fn dup(fd: c_int) -> c_int;
     fn dup2(fd: c_int, to: c_int) -> c_int;
+    fn setuid(id: uid_t) -> c_int;
+    fn seteuid(id: uid_t) -> c_int;
+    fn setreuid(real: uid_t, effective: uid_t) -> c_int;
+    fn setresuid(real: uid_t, effective: uid_t, saved: uid_t) -> c_int;
+    fn setgid(id: gid_t) -> c_int;
+    fn setegid(id: gid_t) -> c_int;
+    fn setregid(real: gid_t, effective: gid_t) -> c_int;
+    fn setresgid(real: gid_t, effective: gid_t, saved: gid_t) -> c_int;
+    fn setgroups(count: size_t, groups: *const gid_t) -> c_int;
+    fn initgroups(user: *const c_char, group: gid_t) -> c_int;
+    fn chroot(path: *const c_char) -> c_int;
     fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int;
     fn fcntl(fd: c_int, command: c_int, arg: usize) -> c_int;
     fn ioctl(fd: c_int, request: c_ulong, arg: usize) -> c_int;

@@ -27,6 +27,7 @@ mod host;
 mod host_socket;
 mod info;
 mod linux_share;
+mod low_ports;
 mod moving;
 mod naming;
 mod neighbours;

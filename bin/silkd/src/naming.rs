@@ -4,6 +4,7 @@
 use crate::answer::Answer;
 use crate::command::{Command, Holder, ListenerHold, Rings, SocketName};
 use crate::family::{Socket, State};
+use crate::low_ports;
 use crate::ports::Sides;
 use crate::server::Server;
 use crate::slots::{clear, place_rings, store_address};
@@ -50,6 +51,17 @@ impl Server {
         answer: &Arc<Answer>,
     ) -> Result<Reply, Refusal> {
         let Some((local, sides)) = self.ours(local, only_v6) else { return Ok(Reply::NotOurs) };
+        let known = self.families.get(&family).and_then(|family| family.processes.get(&process));
+        if !low_ports::may_bind(known.and_then(|process| process.pid), local.port()) {
+            return Err(Refusal {
+                errno: libc::EACCES,
+                why: format!(
+                    "port {} is for programs with CAP_NET_BIND_SERVICE, which this one has not, or has given up; start it as \
+                     root, or lower net.ipv4.ip_unprivileged_port_start",
+                    local.port()
+                ),
+            });
+        }
         let places = self.settings.reserve_at(kind, local.ip(), sides);
         let port = self.ports.take(kind, &places, local.port(), reuse_port)?;
         let local = Endpoint::new(local.ip(), port);

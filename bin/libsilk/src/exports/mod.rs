@@ -2,6 +2,7 @@
 //! is then translation only: C's arguments to ours, our answer to `errno`.
 
 mod checked;
+mod credentials;
 mod descriptors;
 mod execs;
 mod memory;

@@ -1,8 +1,8 @@
 //! `syscall(2)`: programs that avoid the C library's wrappers still meet ours.
 
 use super::{
-    descriptors as d, execs, memory, messages as m, naming as n, processes, reading as r, waiting as w,
-    writing as o,
+    credentials, descriptors as d, execs, memory, messages as m, naming as n, processes, reading as r,
+    waiting as w, writing as o,
 };
 use crate::errno::{int, set};
 use crate::family;
@@ -77,6 +77,18 @@ pub unsafe extern "C" fn syscall(
             libc::SYS_mremap => memory::mremap(a, b, c, e as c_int, f) as c_long,
             libc::SYS_exit_group => processes::_exit(fd),
             libc::SYS_execve => execs::execve(pointer(a), pointer(b), pointer(c)).into(),
+            // Of the calling thread alone, as the kernel does it.
+            libc::SYS_setuid
+            | libc::SYS_setreuid
+            | libc::SYS_setresuid
+            | libc::SYS_setgid
+            | libc::SYS_setregid
+            | libc::SYS_setresgid
+            | libc::SYS_setgroups
+            | libc::SYS_chroot => {
+                credentials::before_rights_go();
+                real::syscall(number, a, b, c, e, f, g)
+            }
             libc::SYS_io_uring_setup if family::joined().is_some() => no_ring(),
             #[cfg(target_arch = "x86_64")]
             libc::SYS_poll => w::poll(pointer(a), b as _, c as c_int).into(),

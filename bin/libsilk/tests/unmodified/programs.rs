@@ -2,6 +2,7 @@
 //! they would see on Linux.
 
 use crate::daemon::Daemon;
+use std::sync::atomic::Ordering::SeqCst;
 
 /// A server thread and a client in one program.
 const ECHO: &str = r#"
@@ -68,6 +69,13 @@ fn streams_of_stdio_behave_as_on_linux() {
 #[test]
 fn sockets_that_are_passed_to_another_process_behave_as_on_linux() {
     Daemon::start(2).c("passing");
+}
+
+#[test]
+fn whoever_gives_up_the_way_to_the_daemon_has_joined_before() {
+    let daemon = Daemon::start(2);
+    daemon.c("rights");
+    assert_eq!(daemon.seen.processes.load(SeqCst), 2, "the program and its child");
 }
 
 #[test]

@@ -56,6 +56,20 @@ fn connections_and_a_listening_socket_are_passed_to_other_processes() {
 }
 
 #[test]
+fn who_has_given_up_its_rights_is_served_and_has_no_low_port() {
+    let Some(silk) = Silk::start() else { return };
+    silk.write("unprivileged.py", include_str!("unprivileged.py"));
+    silk.write("echo_clients.py", CLIENTS);
+    let server = silk.serve("python3", &["unprivileged.py", "7000"], 7000);
+    let clients = |count, step| {
+        text(silk.on_peer("python3").args(["echo_clients.py", &SERVER.to_string(), "7000", count, step]))
+    };
+    assert_eq!(clients("16", "5000").trim(), "16 of 16 came back");
+    server.stop(Duration::from_secs(5));
+    silk.linux_saw_nothing();
+}
+
+#[test]
 fn asyncio_clients_on_paths_are_echoed() {
     let Some(silk) = Silk::start() else { return };
     silk.write("echo_server.py", ECHO);

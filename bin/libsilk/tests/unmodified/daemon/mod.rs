@@ -5,7 +5,9 @@
 mod network;
 
 use network::Network;
-use silk_control::{Lifeline, Received, Refusal, Reply, Request, WireError};
+use silk_control::{
+    FAMILY_VARIABLE, Lifeline, Received, Refusal, Reply, Request, SOCKET_VARIABLE, WireError,
+};
 use silk_stream::{Arena, Sizes, wake};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -62,7 +64,8 @@ impl Daemon {
         let mut command = Command::new(program);
         command
             .env("LD_PRELOAD", library())
-            .env("SILK_SOCKET", self.folder.join("control"))
+            .env(SOCKET_VARIABLE, self.folder.join("control"))
+            .env(FAMILY_VARIABLE, "7")
             .stdin(Stdio::null());
         // SAFETY: one system call between fork and exec: whoever outlives the test is killed.
         unsafe {

@@ -1,0 +1,27 @@
+"""Gives up its rights before its first socket, is refused a low port, and then sends back what it receives at a high one."""
+import asyncio, os, socket, sys
+
+
+async def echo(reader, writer):
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+async def main():
+    server = await asyncio.start_server(echo, "0.0.0.0", int(sys.argv[1]))
+    await server.serve_forever()
+
+
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+for kind in socket.SOCK_STREAM, socket.SOCK_DGRAM:
+    with socket.socket(socket.AF_INET, kind) as low:
+        try:
+            low.bind(("0.0.0.0", 81))
+            sys.exit("it was given a low port")
+        except PermissionError:
+            pass
+asyncio.run(main())
