@@ -3,6 +3,7 @@
 
 use crate::command::{Event as Told, FamilyIndex, SocketName};
 use crate::engine::Engine;
+use crate::opening::give_back;
 use crate::slots::retire;
 use crate::socket_end::{SocketEnd, Wake};
 use silk_instant::Instant;
@@ -167,23 +168,17 @@ impl Engine {
         }
     }
 
-    /// A slot and its rings return to the family's book.
+    /// A slot and its rings return to the book that they are from: this domain's, or the control thread's, or that would have none for
+    /// the next one day.
     pub(crate) fn free(&mut self, end: &SocketEnd) {
         let name = end.name();
         let named = self.sockets.remove(name).is_some_and(|socket| socket.named);
-        self.return_rings(end);
         let Some(family) = self.families.get_mut(&name.family) else { return };
-        retire(&family.arena, name.slot);
-        family.pool.return_slot(name.slot);
         if named {
+            retire(&family.arena, name.slot);
             let _ = self.events.send(Told::SocketGone { name });
+        } else {
+            give_back(family, name, end.rings());
         }
-    }
-
-    /// The rings of a socket return to the family's book.
-    pub(crate) fn return_rings(&mut self, end: &SocketEnd) {
-        let Some(family) = self.families.get_mut(&end.name().family) else { return };
-        family.pool.return_ring(end.rings().rx);
-        family.pool.return_ring(end.rings().tx);
     }
 }

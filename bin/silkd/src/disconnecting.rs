@@ -66,7 +66,10 @@ impl Server {
         let Some(known) = self.families.get_mut(&name.family) else { return false };
         let Some(socket) = known.sockets.get_mut(&name.slot) else { return false };
         let State::Leaving { peer } = socket.state else { return false };
-        (socket.state, socket.rings) = (State::Bound, None);
+        socket.state = State::Bound;
+        let rings = socket.rings.take();
+        known.return_rings(rings);
+        let Some(socket) = known.sockets.get(&name.slot) else { return false };
         if socket.holders.is_empty() {
             let socket = known.sockets.remove(&name.slot);
             socket.iter().for_each(|socket| self.close(name.family, name.slot, socket));
@@ -112,9 +115,8 @@ impl Engine {
             return;
         }
         let cpu = self.served(name);
-        if let Some(mut socket) = self.sockets.remove(name) {
+        if let Some(socket) = self.sockets.remove(name) {
             self.core.paths.charge_past(socket.past_class, cpu);
-            socket.end.take().iter().for_each(|end| self.return_rings(end));
         }
         self.tell_control(Event::Disconnected { name });
     }

@@ -245,6 +245,14 @@ impl Family {
         (last, gone)
     }
 
+    /// What a socket had of the arena's rings is there for others again.
+    pub fn return_rings(&mut self, rings: Option<Rings>) {
+        if let Some(Rings { rx, tx }) = rings {
+            self.pool.return_ring(rx);
+            self.pool.return_ring(tx);
+        }
+    }
+
     /// How many threads it has that wait in `accept` now and then.
     pub fn thread_count(&self) -> usize {
         self.processes.values().map(|process| process.threads.len()).sum()

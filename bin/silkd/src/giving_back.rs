@@ -5,6 +5,7 @@
 
 use crate::command::{FamilyIndex, SocketName};
 use crate::engine::Engine;
+use crate::server::Server;
 use silk_instant::Instant;
 use silk_stream::Left;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -18,6 +19,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 const SOCKETS: u32 = 256;
 /// Rings that are given back in one part: each is a system call of some microseconds.
 const RINGS: usize = 2;
+/// The same of the control thread, for which no packet waits.
+const MANY: usize = 64;
 
 /// Where a period's looking begins.
 const FIRST: Option<(FamilyIndex, u32)> = Some((0, 0));
@@ -46,6 +49,19 @@ impl GivingBack {
     /// A connection has begun: sooner or later there will be.
     pub fn wake(&mut self, now: Instant) {
         self.at = self.at.min(now + PERIOD);
+    }
+}
+
+impl Server {
+    /// The same of the control thread's books, of which connections that programs open have their rings.
+    pub(crate) fn give_back_now_and_then(&mut self, now: std::time::Instant) {
+        if now < self.rings_looked_at + PERIOD {
+            return;
+        }
+        let left = self.families.values_mut().map(|family| family.pool.give_back(MANY)).max();
+        if left != Some(Left::More) {
+            self.rings_looked_at = now;
+        }
     }
 }
 

@@ -70,7 +70,8 @@ impl Server {
                 self.ports.give_back(kind, sides, port);
             })?;
         if kind == Kind::Datagram {
-            self.open_datagram(family, slot, local, None, answer)?;
+            let opened = self.open_datagram(family, slot, local, None, answer);
+            opened.inspect_err(|_| self.unmake(family, slot))?;
         }
         Ok(Reply::Socket { slot, generation })
     }
@@ -254,6 +255,7 @@ impl Server {
         let source =
             if dissolve { slot.map(|_| nowhere) } else { self.settings.source_for(remote).or_else(group) };
         let Some(source) = source else { return Ok(Reply::NotOurs) };
+        let is_new = slot.is_none();
         let (slot, generation) = match slot {
             Some(slot) => {
                 let known = self.families.get(&family).and_then(|f| f.sockets.get(&slot));
@@ -293,7 +295,13 @@ impl Server {
         if let Some(record) = record.filter(|_| kind == Kind::Stream) {
             first.store(record);
         }
-        self.join_up(family, slot, (kind, first.priority), local, (!dissolve).then_some(peer), answer)?;
+        let joined =
+            self.join_up(family, slot, (kind, first.priority), local, (!dissolve).then_some(peer), answer);
+        joined.inspect_err(|_| {
+            if is_new {
+                self.unmake(family, slot)
+            }
+        })?;
         Ok(Reply::Socket { slot, generation })
     }
 
@@ -355,11 +363,22 @@ impl Server {
         }
     }
 
+    /// A socket was made in vain: no program will ever know of it.
+    pub(crate) fn unmake(&mut self, family: u32, slot: SlotNumber) {
+        let known = self.families.get_mut(&family);
+        if let Some(socket) = known.and_then(|known| known.sockets.remove(&slot)) {
+            self.close(family, slot, &socket);
+        }
+    }
+
     /// The last holder let go of a socket that is named here.
     pub(crate) fn close(&mut self, family: u32, slot: SlotNumber, socket: &Socket) {
         let name = SocketName { family, slot };
         match socket.state {
-            State::Bound => self.retire(name),
+            State::Bound => {
+                self.families.get_mut(&family).into_iter().for_each(|known| known.return_rings(socket.rings));
+                self.retire(name);
+            }
             State::Listening => self.tell_all(|| Command::Unlisten(name)),
             State::Served { .. } | State::Accepted => {
                 let generation = socket.generation;

@@ -438,8 +438,8 @@ fn take_rings(family: &mut FamilyEnd, receive: u32, send: u32) -> Option<Rings> 
     Some(Rings { rx, tx })
 }
 
-/// A slot and its rings return unused.
-fn give_back(family: &mut FamilyEnd, name: SocketName, rings: Rings) {
+/// A slot and its rings return to the domain's book.
+pub(crate) fn give_back(family: &mut FamilyEnd, name: SocketName, rings: Rings) {
     retire(&family.arena, name.slot);
     family.pool.return_ring(rings.rx);
     family.pool.return_ring(rings.tx);

@@ -124,7 +124,7 @@ impl Server {
                 self.ports.give_back(Kind::Datagram, sides, local.port());
             }
         })?;
-        let rings = self.rings(family, slot)?;
+        let rings = self.rings(family, slot).inspect_err(|_| self.unmake(family, slot))?;
         let remote = recipe.attrs.remote().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |remote| remote.ip());
         let domain = self.settings.classes.domain_of(remote, 0, local.map_or(0, |local| local.port()));
         if let Some(known) = self.families.get_mut(&family) {
@@ -177,21 +177,12 @@ impl Server {
             Ok(reply @ Reply::Socket { .. }) => return Ok(reply),
             Ok(_) => {}
             Err(refusal) => {
-                self.forget(family, process, slot);
+                slot.into_iter().for_each(|slot| self.unmake(family, slot));
                 return Err(refusal);
             }
         }
-        self.forget(family, process, slot);
+        slot.into_iter().for_each(|slot| self.unmake(family, slot));
         Err(elsewhere(&recipe.name, "remote"))
-    }
-
-    /// A socket that was bound for nothing.
-    fn forget(&mut self, family: u32, process: u32, slot: Option<silk_control::SlotNumber>) {
-        let Some(slot) = slot else { return };
-        let socket = self.families.get_mut(&family).and_then(|known| known.release(process, slot));
-        if let Some(socket) = socket {
-            self.close(family, slot, &socket);
-        }
     }
 }
 

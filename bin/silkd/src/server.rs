@@ -83,6 +83,8 @@ pub struct Server {
     pub(crate) looked: Option<Instant>,
     /// When it was last looked which files are still there, and which are still used.
     pub(crate) files_looked_at: [Instant; 2],
+    /// When the free rings in the families' books were looked at last.
+    pub(crate) rings_looked_at: Instant,
     /// The threads whose priority the watchdog may take away.
     pub(crate) watched: Watched,
     /// The threads that receive.
@@ -168,6 +170,7 @@ impl Server {
             neighbours: parts.neighbours,
             looked: None,
             files_looked_at: [Instant::now(); 2],
+            rings_looked_at: Instant::now(),
             watched: parts.watched,
             receiving: parts.receiving,
         };
@@ -204,6 +207,7 @@ impl Server {
             self.take_events();
             self.follow_link();
             self.look_at_files_now_and_then(Instant::now());
+            self.give_back_now_and_then(Instant::now());
             for event in &ready {
                 match event.data.u64() {
                     LISTENER => self.welcome(),
@@ -256,7 +260,13 @@ impl Server {
                 }
                 Event::Disconnected { name } => _ = self.has_left(name),
                 Event::SocketGone { name } => {
-                    let gone = self.families.get_mut(&name.family).and_then(|f| f.sockets.remove(&name.slot));
+                    let known = self.families.get_mut(&name.family);
+                    let gone = known.and_then(|known| {
+                        let socket = known.sockets.remove(&name.slot)?;
+                        known.return_rings(socket.rings);
+                        known.pool.return_slot(name.slot);
+                        Some(socket)
+                    });
                     if let Some(socket) = gone {
                         self.give_port_back(&socket);
                         self.answer_in_vain(&socket);

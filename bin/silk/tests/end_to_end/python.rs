@@ -78,3 +78,17 @@ fn asyncio_clients_on_paths_are_echoed() {
     echo(|| silk.on_paths("python3"), CLIENT);
     silk.linux_saw_nothing();
 }
+
+#[test]
+fn what_clients_had_is_there_for_the_next() {
+    // Rings for a dozen sockets.
+    let classes = "[memory]\narena = \"8M\"\n\n[[class]]\nname = \"all\"\ndefault = true\n";
+    let Some(silk) = Silk::start_with("interface = \"eth0\"\n", classes) else { return };
+    silk.write("echo_server.py", ECHO);
+    silk.write("many_times.py", include_str!("many_times.py"));
+    let _server = silk.serve_on_peer("python3", &["echo_server.py", "7"], 7);
+    let said = text(silk.on_paths("python3").args(["many_times.py", &CLIENT.to_string(), "7", "300"]));
+    assert_eq!(said.trim(), "all");
+    assert!(within(Duration::from_secs(5), || silk.kept().2 == 0), "{:?}", silk.kept());
+    silk.linux_saw_nothing();
+}
