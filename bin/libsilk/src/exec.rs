@@ -12,7 +12,7 @@ use crate::family;
 use crate::internal;
 use crate::real;
 use crate::record;
-use crate::socket::Socket;
+use crate::socket::{self, Socket};
 use crate::table::{self, Entry};
 use crate::{close, stdio, thread};
 use libc::c_char;
@@ -141,13 +141,16 @@ fn has_sockets_to_keep() -> bool {
         })
 }
 
-/// Whether the new image could not join the family by itself: the program has given up the rights to, or the way to the daemon.
+/// Whether the new image could not join the family by itself, and is to be of it: the program has given up the rights to, or the way to
+/// the daemon, and has had no socket. One that has had some does not share them with what it executes for others, as `sshd` does: the
+/// family's memory has all that its sockets send and receive.
 fn is_locked_out() -> bool {
     let Ok(path) = CString::new(environment::socket_path().into_os_string().into_vec()) else { return false };
     // SAFETY: a C string.
     let may = || unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_EACCESS) } == 0;
     // A new user may have capabilities until the exec that open every door, and none afterwards.
-    family::joined().is_some_and(|family| !family.is_dead() && (environment::is_anothers() || !may()))
+    let joined = family::joined().is_some_and(|family| !family.is_dead() && !socket::has_served());
+    joined && (environment::is_anothers() || !may())
 }
 
 fn close_on_exec(fd: c_int, on: bool) {

@@ -15,7 +15,7 @@ use crate::settings::{self, Settings};
 use silk_control::Kind;
 use silk_stream::Slot;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Sockets one process can have at one time; further ones are Linux's.
 const SOCKETS: usize = 1 << 17;
@@ -25,6 +25,8 @@ static SLAB: [Socket; SOCKETS] = [const { Socket::new() }; SOCKETS];
 static FREE: AtomicU64 = AtomicU64::new(0);
 /// Records that have never been used start here.
 static FRESH: AtomicU32 = AtomicU32::new(0);
+/// Silk has served a socket of this process, or of one that it was forked from.
+static SERVED: AtomicBool = AtomicBool::new(false);
 
 /// How far a socket has come.
 pub mod state {
@@ -153,6 +155,7 @@ impl Socket {
         self.slot.store(slot, Ordering::Relaxed);
         self.generation.store(generation, Ordering::Relaxed);
         self.set_role(role);
+        SERVED.store(true, Ordering::Relaxed);
         self.state.store(state::SERVED, Ordering::Release);
     }
 
@@ -241,6 +244,11 @@ impl Socket {
             }
         }
     }
+}
+
+/// Whether silk has ever served a socket of this process, or of one that it was forked from.
+pub fn has_served() -> bool {
+    SERVED.load(Ordering::Relaxed)
 }
 
 /// The record at `index`.

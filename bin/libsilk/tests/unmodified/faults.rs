@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 /// Waits until `count` is `wanted`, for as long as a test may take.
-fn becomes(count: &AtomicU32, wanted: u32) -> u32 {
+pub fn becomes(count: &AtomicU32, wanted: u32) -> u32 {
     for _ in 0..200 {
         if count.load(SeqCst) == wanted {
             break;

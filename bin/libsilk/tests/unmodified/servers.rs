@@ -2,6 +2,7 @@
 //! What they serve is compared byte for byte.
 
 use crate::daemon::Daemon;
+use crate::faults::becomes;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -189,6 +190,7 @@ while True:
 ",
     ]);
     let _server = daemon.server(command);
+    assert_eq!(becomes(&daemon.seen.live, 1), 1, "its socket");
     let said =
         daemon.client("dig", &["+short", "+noedns", "+time=2", "-p", "5300", "@10.77.0.1", "host.test"]);
     assert_eq!(said, "10.9.8.7");

@@ -2,15 +2,9 @@
 each connection to in turn (SCM_RIGHTS). They are forked before there is a socket. The first is passed the listening socket as
 well, and accepts too, half of the time at least."""
 import asyncio, os, socket, sys
+from echo_server import echo
 
 WORKERS = 3
-
-
-async def echo(reader, writer):
-    while data := await reader.read(65536):
-        writer.write(data)
-        await writer.drain()
-    writer.close()
 
 
 async def work(inbox):

@@ -42,6 +42,7 @@ fn an_asyncio_server_echoes_what_it_gets() {
 #[test]
 fn connections_and_a_listening_socket_are_passed_to_other_processes() {
     let Some(silk) = Silk::start() else { return };
+    silk.write("echo_server.py", ECHO);
     silk.write("passing.py", include_str!("passing.py"));
     silk.write("echo_clients.py", CLIENTS);
     let server = silk.serve("python3", &["passing.py", "7"], 7);
@@ -58,6 +59,7 @@ fn connections_and_a_listening_socket_are_passed_to_other_processes() {
 #[test]
 fn who_has_given_up_its_rights_is_served_and_has_no_low_port() {
     let Some(silk) = Silk::start() else { return };
+    silk.write("echo_server.py", ECHO);
     silk.write("unprivileged.py", include_str!("unprivileged.py"));
     silk.write("echo_clients.py", CLIENTS);
     let server = silk.serve("python3", &["unprivileged.py", "7000"], 7000);

@@ -1,18 +1,6 @@
 """Gives up its rights before its first socket, is refused a low port, and then sends back what it receives at a high one."""
 import asyncio, os, socket, sys
-
-
-async def echo(reader, writer):
-    while data := await reader.read(65536):
-        writer.write(data)
-        await writer.drain()
-    writer.close()
-
-
-async def main():
-    server = await asyncio.start_server(echo, "0.0.0.0", int(sys.argv[1]))
-    await server.serve_forever()
-
+from echo_server import main
 
 os.setgroups([])
 os.setgid(65534)
