@@ -12,7 +12,7 @@ use crate::family;
 use crate::internal;
 use crate::real;
 use crate::record;
-use crate::socket::shape;
+use crate::socket::{Socket, shape};
 use crate::table::{self, Entry};
 use crate::unserved;
 use libc::{c_int, msghdr, ssize_t};
@@ -108,7 +108,7 @@ pub unsafe fn send(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
 }
 
 /// What goes in a socket's place; `None`: the kernel's part of it, for it is Linux's, or will be.
-fn pack(socket: &crate::socket::Socket) -> Answer<Option<OwnedFd>> {
+fn pack(socket: &Socket) -> Answer<Option<OwnedFd>> {
     if !socket.is_served() {
         if socket.is_undecided() {
             unserved::tell("sendmsg(SCM_RIGHTS) of a socket without an address", libc::EINVAL)?;

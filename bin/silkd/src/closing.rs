@@ -168,8 +168,8 @@ impl Engine {
         }
     }
 
-    /// A slot and its rings return to the book that they are from: this domain's, or the control thread's, or that would have none for
-    /// the next one day.
+    /// A slot and its rings return to the book that they are from, this domain's or the control thread's. In another, the one they are
+    /// from would run out of them.
     pub(crate) fn free(&mut self, end: &SocketEnd) {
         let name = end.name();
         let named = self.sockets.remove(name).is_some_and(|socket| socket.named);

@@ -67,15 +67,14 @@ impl Server {
         let Some(socket) = known.sockets.get_mut(&name.slot) else { return false };
         let State::Leaving { peer } = socket.state else { return false };
         socket.state = State::Bound;
-        let rings = socket.rings.take();
+        let (rings, local, is_held) = (socket.rings.take(), socket.local, !socket.holders.is_empty());
         known.return_rings(rings);
-        let Some(socket) = known.sockets.get(&name.slot) else { return false };
-        if socket.holders.is_empty() {
+        if !is_held {
             let socket = known.sockets.remove(&name.slot);
             socket.iter().for_each(|socket| self.close(name.family, name.slot, socket));
             return true;
         }
-        if let (Some(record), Some(local)) = (known.arena.slot(name.slot), socket.local) {
+        if let (Some(record), Some(local)) = (known.arena.slot(name.slot), local) {
             begin_again(record);
             // What the program has set is told to its next path.
             record.request.store(request::OPTIONS | request::WISHES, SeqCst);
