@@ -128,6 +128,7 @@ socket
     stream - tcp.up
     net - udp.up
     host - host.up
+    host_net - host.net
 icmp
     down - ip.up
 icmp6

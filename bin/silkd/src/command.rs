@@ -179,6 +179,8 @@ pub enum Command {
         peer: Option<Endpoint>,
         /// The domain that serves it.
         domain: usize,
+        /// Linux's socket that holds its port, where Linux has the address too.
+        linux: Option<Arc<Reserved>>,
         /// Waits until it is obeyed.
         answer: Arc<Answer>,
     },

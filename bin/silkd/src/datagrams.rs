@@ -4,16 +4,18 @@
 
 use crate::command::{Command, Rings, SocketName};
 use crate::engine::Engine;
+use crate::ports::Reserved;
 use crate::scout::Recipe;
 use crate::socket_end::SocketEnd;
 use crate::sockets::Socket;
 use silk_device::Frame;
 use silk_executor::join::checksum_of;
 use silk_instant::Instant;
+use silk_modules::host;
 use silk_path::classify::{Verdict, skip_extensions};
 use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, PathId, Wishes};
 use silk_stream::mail::Sender;
-use silk_stream::{Datagram, request, status};
+use silk_stream::{Datagram, Slot, request, status};
 use silk_wire::{eth, ipv4, ipv6, ndp};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -68,21 +70,26 @@ const LAST_WORDS: usize = 1024;
 /// The options that a new path of a socket that has had another, or none, must hear of.
 fn options_of(end: &mut SocketEnd) -> impl Iterator<Item = Bell> + use<> {
     let _ = end.new_service();
-    let service = end.slot().service.load(SeqCst) as u8;
-    let wishes = crate::wishes::of(end.slot());
+    options_in(end.slot())
+}
+
+/// The options that a socket's program has set.
+pub(crate) fn options_in(slot: &Slot) -> impl Iterator<Item = Bell> + use<> {
+    let service = slot.service.load(SeqCst) as u8;
+    let wishes = crate::wishes::of(slot);
     let service = (service != 0).then_some(Bell::Service(service));
     service.into_iter().chain((wishes != Wishes::default()).then_some(Bell::Wishes(wishes)))
 }
 
 impl Engine {
-    /// A datagram socket was opened, or hears somebody else from now on.
+    /// A datagram socket was opened, or hears somebody else from now on; `linux` holds its port.
     pub fn open_datagram(
         &mut self,
-        name: SocketName,
-        rings: Rings,
+        (name, rings): (SocketName, Rings),
         locals: &[Endpoint],
         peer: Option<Endpoint>,
         domain: usize,
+        linux: Option<&Arc<Reserved>>,
         now: Instant,
     ) {
         for local in locals {
@@ -94,6 +101,7 @@ impl Engine {
         let kept = before.and_then(|id| self.core.port.take_datagrams(id));
         self.drop_twin(name, now);
         if let Some(id) = before {
+            self.end_hearing_linux(id, now);
             self.destroy(id, now);
         }
         let fresh = || SocketEnd::new(&self.families.get(&name.family)?.arena, name, rings).map(Box::new);
@@ -106,10 +114,34 @@ impl Engine {
             .with(Attr::Class(class as u8));
         if let Some(peer) = peer {
             attrs = attrs.with(Attr::Remote(peer));
+            let linux = linux.filter(|_| self.is_elsewhere(peer));
+            if linux.is_some_and(|linux| self.offer_datagrams(linux)) {
+                attrs = attrs.with(Attr::Host(true));
+            }
         }
         self.put_on_path(name, top, attrs, class, end, now);
         if let [_, other] = locals {
             self.add_twin(name, top, attrs.with(Attr::Local(*other)), class, now);
+        }
+        let path = self.sockets.find(name).and_then(|socket| socket.path);
+        if let (Some(first), Some(linux)) = (path, linux) {
+            self.hear_linux(name, first, linux);
+        }
+    }
+
+    /// The paths of a datagram socket: over silk's devices, one for each family that it hears, and over Linux.
+    fn paths_of(&self, name: SocketName) -> impl Iterator<Item = PathId> + use<> {
+        let socket = self.sockets.get(name);
+        let first = socket.and_then(|socket| socket.path);
+        let over_linux =
+            first.and_then(|first| self.path_over_linux(first)).filter(|path| Some(*path) != first);
+        [first, socket.and_then(|socket| socket.twin), over_linux].into_iter().flatten()
+    }
+
+    /// Tells all paths of a datagram socket of an option.
+    fn tell_paths_of(&mut self, name: SocketName, bell: Bell, now: Instant) {
+        for path in self.paths_of(name) {
+            self.core.paths.bell(path, now, &mut self.core.port, bell);
         }
     }
 
@@ -189,6 +221,9 @@ impl Engine {
             }
             Err(error) => {
                 eprintln!("silkd: domain {}: no path for a datagram socket: {error}", self.domain);
+                if let Some(module) = self.core.paths.module_mut::<host::Host>() {
+                    module.withdraw();
+                }
                 end.fail(libc::EADDRNOTAVAIL);
                 self.keep_ended(name, end);
             }
@@ -207,26 +242,19 @@ impl Engine {
     /// Sends what the program has written to a datagram socket.
     pub(crate) fn send_datagrams(&mut self, id: PathId, now: Instant) {
         let Some(mut end) = self.core.port.take_datagrams(id) else { return };
-        let asked = end.slot().request.swap(0, SeqCst);
+        let (name, asked) = (end.name(), end.slot().request.swap(0, SeqCst));
         if asked & request::OPTIONS != 0
             && let Some(service) = end.new_service()
         {
-            self.core.paths.bell(id, now, &mut self.core.port, Bell::Service(service));
-            if let Some(twin) = self.sockets.find(end.name()).and_then(|socket| socket.twin) {
-                self.core.paths.bell(twin, now, &mut self.core.port, Bell::Service(service));
-            }
+            self.tell_paths_of(name, Bell::Service(service), now);
         }
-        let (mut left, twin) = (SENDING, self.sockets.find(end.name()).and_then(|socket| socket.twin));
         if asked & request::WISHES != 0 {
-            let wishes = crate::wishes::of(end.slot());
-            [Some(id), twin].into_iter().flatten().for_each(|path| {
-                self.core.paths.bell(path, now, &mut self.core.port, Bell::Wishes(wishes));
-            });
+            self.tell_paths_of(name, Bell::Wishes(crate::wishes::of(end.slot())), now);
         }
+        let (mut left, twin) = (SENDING, self.sockets.get(name).and_then(|socket| socket.twin));
         while left > 0 && end.pop_datagram(|to, data| self.send_record((id, twin), to, data, now)) {
             left -= 1;
         }
-        let name = end.name();
         self.core.port.put_datagrams(id, end);
         if asked & request::CLOSE != 0 {
             self.close_datagrams(id, name, now);
@@ -242,7 +270,8 @@ impl Engine {
     /// IPv6's. What is several datagrams (`UDP_SEGMENT`) the device cuts up, where it can.
     fn send_record(&mut self, ids: (PathId, Option<PathId>), to: Datagram, data: [&[u8]; 2], now: Instant) {
         let remote = Endpoint::new(to.peer.ip().to_canonical(), to.peer.port());
-        let id = ids.1.filter(|_| remote.is_v6()).unwrap_or(ids.0);
+        let over_linux = self.leaves_over_linux(ids.0, remote, now);
+        let id = over_linux.or(ids.1.filter(|_| remote.is_v6())).unwrap_or(ids.0);
         let (whole, size) = (to.len as usize, usize::from(to.segment));
         if size == 0 || whole <= size {
             return self.send_one(id, remote, 0, data, now);
@@ -276,9 +305,7 @@ impl Engine {
         if let Some(end) = &mut end {
             // What a program sends as its last word is sent, and as it wished.
             for bell in options_of(end) {
-                [Some(id), twin].into_iter().flatten().for_each(|path| {
-                    self.core.paths.bell(path, now, &mut self.core.port, bell);
-                });
+                self.tell_paths_of(name, bell, now);
             }
             let mut left = LAST_WORDS;
             while left > 0 && end.pop_datagram(|to, data| self.send_record((id, twin), to, data, now)) {
@@ -286,6 +313,7 @@ impl Engine {
             }
         }
         self.drop_twin(name, now);
+        self.end_hearing_linux(id, now);
         let cpu = self.served(name);
         self.core.paths.charge_cpu(id, 0, cpu);
         self.destroy(id, now);

@@ -102,7 +102,7 @@ pub struct Engine {
     pub(crate) control_event: Arc<OwnedFd>,
     /// The way to every domain's executor.
     pub(crate) siblings: Vec<Sibling>,
-    /// What comes over Linux's own TCP.
+    /// What comes over Linux's own TCP and UDP.
     pub(crate) host: Host,
     /// Which datagram socket has which local port over IPv6 or not, and the domain that serves it.
     pub(crate) homes: BTreeMap<(bool, u16), (SocketName, usize)>,
@@ -211,7 +211,7 @@ impl Engine {
     /// One activity: the path's doorbell, then a bounded batch of its messages.
     fn activity(&mut self, id: PathId, now: Instant) {
         self.answer_bell(id, now);
-        self.accept_from_linux(id, now);
+        self.attend_to_linux(id, now);
         let more = self
             .core
             .paths

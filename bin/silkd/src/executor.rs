@@ -303,8 +303,8 @@ impl Executor {
             Command::Connect { socket, rings, local, peer, priority } => {
                 engine.connect(socket, rings, (local, peer), priority, now);
             }
-            Command::Datagram { socket, rings, locals, peer, domain, answer } => {
-                engine.open_datagram(socket, rings, &locals, peer, domain, now);
+            Command::Datagram { socket, rings, locals, peer, domain, linux, answer } => {
+                engine.open_datagram((socket, rings), &locals, peer, domain, linux.as_ref(), now);
                 drop(answer);
             }
             Command::Scout { socket, rings, recipe, answer } => {

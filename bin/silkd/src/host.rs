@@ -1,11 +1,12 @@
 //! What comes to a listening socket over Linux's own TCP: from this machine itself, over its
 //! other interfaces. Linux's socket of the same port listens too; the domain of the default
 //! class accepts from it, and the domain of the peer's class makes a path of each connection,
-//! with HOST at the bottom.
+//! with HOST at the bottom. (Of datagrams: `host_datagrams.rs`.)
 
 use crate::command::{Arrived, Command, ListenerHold};
 use crate::datagrams::Sibling;
 use crate::engine::{BURST, Engine};
+use crate::host_datagrams::OverLinux;
 use crate::host_socket::{LinuxSocket, accept, reset};
 use crate::ports::Reserved;
 use crate::sleep::Watch;
@@ -28,11 +29,15 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// What one domain keeps of it.
 pub struct Host {
-    watch: Watch,
+    pub(crate) watch: Watch,
     /// Linux's listening sockets, by the index of the listen path.
     listeners: BTreeMap<u32, Arc<Reserved>>,
-    /// Those that may have a connection.
-    stirred: BTreeSet<u32>,
+    /// Linux's datagram sockets, by the index of their sockets' first paths.
+    pub(crate) datagrams: BTreeMap<u32, OverLinux>,
+    /// Where a datagram lies between two copies; empty until there is one.
+    pub(crate) piece: Vec<u8>,
+    /// Those of both that may have something.
+    pub(crate) stirred: BTreeSet<u32>,
     /// Those that wait for [`PAUSE`] to be over, and when that is; FAR: none does.
     paused: BTreeSet<u32>,
     again: Instant,
@@ -44,6 +49,8 @@ impl Host {
         Self {
             watch,
             listeners: BTreeMap::new(),
+            datagrams: BTreeMap::new(),
+            piece: Vec::new(),
             stirred: BTreeSet::new(),
             paused: BTreeSet::new(),
             again: Instant::FAR,
@@ -115,7 +122,7 @@ impl Engine {
     /// Something has changed at the socket of Linux's that the path of this index has.
     pub fn stirred(&mut self, index: u32, now: Instant) {
         let Some(id) = self.core.paths.at(index) else { return };
-        if self.host.listeners.contains_key(&index) {
+        if self.host.listeners.contains_key(&index) || self.host.datagrams.contains_key(&index) {
             self.host.stirred.insert(index);
             self.wake(id, now);
         } else {
@@ -143,17 +150,24 @@ impl Engine {
         }
     }
 
-    /// Takes a bounded number of connections from Linux's socket of a listen path.
-    pub(crate) fn accept_from_linux(&mut self, id: PathId, now: Instant) {
+    /// Takes a bounded part of what Linux's socket has for a path, if that has stirred.
+    pub(crate) fn attend_to_linux(&mut self, id: PathId, now: Instant) {
         if self.host.stirred.is_empty() || !self.host.stirred.remove(&id.index) {
             return;
         }
-        let Some(linux) = self.host.listeners.get(&id.index).cloned() else { return };
+        match self.host.listeners.get(&id.index).cloned() {
+            Some(linux) => self.accept_from_linux(id, &linux, now),
+            None => self.receive_from_linux(id, now),
+        }
+    }
+
+    /// Takes a bounded number of connections from Linux's socket of a listen path.
+    fn accept_from_linux(&mut self, id: PathId, linux: &Reserved, now: Instant) {
         for _ in 0..BURST {
             if self.has_no_room(id) || self.siblings.iter().any(Sibling::is_busy) {
                 return self.host.pause(id.index, now);
             }
-            match accept(&linux) {
+            match accept(linux) {
                 Ok((socket, local, remote)) => {
                     let Some(hold) = self.next_listener(id) else { return };
                     self.pass_to_class(Arrived { hold, socket, local, remote }, now);

@@ -1,16 +1,17 @@
-//! A connection over Linux's own TCP, as HOST's stage uses it: system calls on a socket that
-//! never waits, and what their errors mean for a path.
+//! A connection over Linux's own TCP, and a datagram socket of Linux's, as HOST's stages use them:
+//! system calls on a socket that never waits, and what their errors mean for a path.
 
+use crate::ports::Reserved;
 use rustix::io::{Errno, IoSlice, read, retry_on_intr};
 use rustix::net::{
-    SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags, acceptfrom_with, getsockname,
-    sendmsg, shutdown, sockopt,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags,
+    acceptfrom_with, getsockname, recvfrom, sendmsg, sendmsg_addr, shutdown, sockopt,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use silk_modules::host::{HostFault, HostSocket};
+use silk_modules::host::{HostDatagrams, HostFault, HostSocket};
 use silk_path::{Bell, Endpoint, Event, Wishes};
 use silk_tcp::Algorithm;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +51,68 @@ impl HostSocket for LinuxSocket {
             _ => Ok(()),
         };
     }
+}
+
+/// A socket that holds a datagram port.
+pub struct LinuxDatagrams {
+    socket: Arc<Reserved>,
+    /// It is IPv6's, so that IPv4's addresses have to be mapped.
+    six: bool,
+}
+
+impl LinuxDatagrams {
+    /// To send by this socket.
+    pub fn new(socket: Arc<Reserved>) -> Self {
+        let six = sockopt::socket_domain(&socket) == Ok(AddressFamily::INET6);
+        Self { socket, six }
+    }
+}
+
+impl HostDatagrams for LinuxDatagrams {
+    fn send(&mut self, to: Endpoint, pieces: [&[u8]; 3]) -> bool {
+        let address = match to.ip() {
+            IpAddr::V4(address) if self.six => address.to_ipv6_mapped().into(),
+            address => address,
+        };
+        let (to, pieces) = (SocketAddr::new(address, to.port()), pieces.map(IoSlice::new));
+        let flags = SendFlags::NOSIGNAL;
+        let send = || sendmsg_addr(&self.socket, &to, &pieces, &mut SendAncillaryBuffer::default(), flags);
+        match retry_on_intr(send) {
+            // What Linux says here of one that was sent before.
+            Err(Errno::CONNREFUSED) => retry_on_intr(send).is_ok(),
+            sent => sent.is_ok(),
+        }
+    }
+
+    fn set(&mut self, option: Bell) {
+        // What Linux refuses the program would not have got from it either.
+        match option {
+            Bell::Service(bits) => {
+                let _ = sockopt::set_ip_tos(&self.socket, bits);
+                if self.six {
+                    let _ = sockopt::set_ipv6_tclass(&self.socket, bits.into());
+                }
+            }
+            Bell::Wishes(Wishes { ttl: Some(ttl), .. }) => {
+                let _ = sockopt::set_ip_ttl(&self.socket, ttl.into());
+                if self.six {
+                    let _ = sockopt::set_ipv6_unicast_hops(&self.socket, Some(ttl));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The next datagram that a socket has heard: how long it is, and who sent it.
+///
+/// # Errors
+/// The kernel's; `AGAIN`: there is none.
+pub fn receive(socket: impl AsFd, into: &mut [u8]) -> Result<(usize, Endpoint), Errno> {
+    let (length, _, from) = retry_on_intr(|| recvfrom(&socket, &mut *into, RecvFlags::DONTWAIT))?;
+    // One that has been shut down hears nothing, from nobody.
+    let from = SocketAddr::try_from(from.ok_or(Errno::AGAIN)?).map_err(|_| Errno::AFNOSUPPORT)?;
+    Ok((length, Endpoint::new(from.ip().to_canonical(), from.port())))
 }
 
 fn set_keepalive(socket: &OwnedFd, keep: Option<(u32, u32, u8)>) -> Result<(), Errno> {
@@ -119,7 +182,7 @@ pub fn accept(listener: impl AsFd) -> Result<(OwnedFd, Endpoint, Endpoint), Errn
 mod tests {
     use super::*;
     use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
 
     /// A connection of Linux's: silk's end, and the peer.
     fn pair() -> (LinuxSocket, TcpStream) {
@@ -187,5 +250,29 @@ mod tests {
         assert_eq!(sockopt::tcp_keepcnt(fd), Ok(3));
         assert_eq!(sockopt::ip_tos(fd), Ok(0x48));
         assert_eq!((sockopt::tcp_user_timeout(fd), sockopt::ip_ttl(fd)), (Ok(7_000), Ok(9)));
+    }
+
+    #[test]
+    fn datagrams_leave_in_one_piece_and_are_heard_with_their_senders_of_either_ip() {
+        for (ours, theirs) in
+            [("127.0.0.1:0", "127.0.0.1:0"), ("[::]:0", "127.0.0.1:0"), ("[::]:0", "[::1]:0")]
+        {
+            let socket = UdpSocket::bind(ours).unwrap();
+            let port = socket.local_addr().unwrap().port();
+            let reserved = Arc::new(Reserved::new(socket.into()));
+            let mut datagrams = LinuxDatagrams::new(reserved.clone());
+            let peer = UdpSocket::bind(theirs).unwrap();
+            let from = Endpoint::from(peer.local_addr().unwrap());
+            peer.send_to(b"question", (peer.local_addr().unwrap().ip(), port)).unwrap();
+            let mut bytes = [0; 16];
+            assert_eq!(receive(&*reserved, &mut bytes), Ok((8, from)), "{ours} {theirs}");
+            assert_eq!(receive(&*reserved, &mut bytes), Err(Errno::AGAIN));
+            assert!(datagrams.send(from, [b"an ", b"ans", b"wer"]));
+            let (length, _) = peer.recv_from(&mut bytes).unwrap();
+            assert_eq!(&bytes[..length], b"an answer");
+            assert!(!datagrams.send(from, [&[0; 40_000], &[0; 40_000], b""]), "longer than any");
+            datagrams.set(Bell::Service(0x48));
+            assert_eq!(sockopt::ip_tos(&reserved), Ok(0x48));
+        }
     }
 }

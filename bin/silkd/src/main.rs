@@ -24,6 +24,7 @@ mod files;
 mod giving_back;
 mod groups;
 mod host;
+mod host_datagrams;
 mod host_socket;
 mod info;
 mod linux_share;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 /// Every address of the same IP.
-fn any_like(address: IpAddr) -> IpAddr {
+pub(crate) fn any_like(address: IpAddr) -> IpAddr {
     if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
 }
 
@@ -62,7 +62,7 @@ impl Server {
                 ),
             });
         }
-        let places = self.settings.reserve_at(kind, local.ip(), sides);
+        let places = self.settings.reserve_at(local.ip(), sides);
         let port = self.ports.take(kind, &places, local.port(), reuse_port)?;
         let local = Endpoint::new(local.ip(), port);
         let (slot, generation) =
@@ -171,9 +171,13 @@ impl Server {
         domain: usize,
         answer: &Arc<Answer>,
     ) {
+        let known = self.families.get(&socket.family).and_then(|f| f.sockets.get(&socket.slot));
+        let linux = known.and_then(|known| {
+            self.ports.linux(Kind::Datagram, known.sides, known.local.map_or(0, |local| local.port()))
+        });
         self.tell_all(|| {
-            let (locals, answer) = (locals.to_vec(), answer.clone());
-            Command::Datagram { socket, rings, locals, peer, domain, answer }
+            let (locals, linux, answer) = (locals.to_vec(), linux.clone(), answer.clone());
+            Command::Datagram { socket, rings, locals, peer, domain, linux, answer }
         });
     }
 
@@ -226,7 +230,7 @@ impl Server {
             listener,
             ends: Self::ends(local, sides),
             backlog: AtomicU32::new(backlog),
-            linux: self.ports.linux(sides, local.port()),
+            linux: self.ports.linux(Kind::Stream, sides, local.port()),
             events: self.report_events.clone(),
         });
         self.tell_all(|| Command::Listen { hold: hold.clone(), defer_accept, answer: answer.clone() });
@@ -252,8 +256,16 @@ impl Server {
         // What nobody has bound yet speaks with groups over Linux, where that has the address too.
         let to_group = slot.is_some() || crate::stack::owns_link(&self.settings.config);
         let group = || self.settings.source_for_group(remote).filter(|_| to_group);
-        let source =
-            if dissolve { slot.map(|_| nowhere) } else { self.settings.source_for(remote).or_else(group) };
+        // A datagram socket that has its port already hears of Linux's datagrams too.
+        let over_linux = || {
+            let named = kind == Kind::Datagram && slot.is_some();
+            self.settings.source_over_linux(remote).filter(|_| named && !remote.is_multicast())
+        };
+        let source = if dissolve {
+            slot.map(|_| nowhere)
+        } else {
+            self.settings.source_for(remote).or_else(group).or_else(over_linux)
+        };
         let Some(source) = source else { return Ok(Reply::NotOurs) };
         let is_new = slot.is_none();
         let (slot, generation) = match slot {

@@ -1,8 +1,8 @@
 //! The local ports silk uses, kept apart from Linux's (SILK §5.1 leaves this to the
 //! administrator). Every port of ours is also bound as a socket of Linux's, so neither side
 //! can give a port away that the other has; if the daemon dies, the kernel closes them and
-//! answers newcomers with RST. Where a program listens, so does that socket, for what does not
-//! come over silk's device (`host.rs`).
+//! answers newcomers with RST. Where a program listens, so does that socket, and of datagrams it is
+//! read, for what does not come over silk's device (`host.rs`, `host_datagrams.rs`).
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -70,6 +70,11 @@ pub struct Reserved {
 }
 
 impl Reserved {
+    /// One that has its port.
+    pub fn new(socket: OwnedFd) -> Self {
+        Self { socket, given_back: Mutex::new(false) }
+    }
+
     /// Listens, or goes on with another backlog, unless the port has been given back.
     ///
     /// # Errors
@@ -150,7 +155,7 @@ impl Ports {
             return Err(in_use(port, "a program on silk has it at one of the two IPs"));
         }
         let (linux, port) = match reserve(kind, place, port) {
-            Ok((socket, port)) => (Some(Arc::new(Reserved { socket, given_back: Mutex::new(false) })), port),
+            Ok((socket, port)) => (Some(Arc::new(Reserved::new(socket))), port),
             Err(Errno::ADDRNOTAVAIL) => (None, self.free_port(datagram, place.sides, port)?),
             Err(Errno::ADDRINUSE) => {
                 return Err(in_use(
@@ -172,10 +177,10 @@ impl Ports {
         Ok(port)
     }
 
-    /// Linux's socket that holds a stream port at these sides.
-    pub fn linux(&self, sides: Sides, port: u16) -> Option<Arc<Reserved>> {
+    /// Linux's socket that holds a port at these sides.
+    pub fn linux(&self, kind: Kind, sides: Sides, port: u16) -> Option<Arc<Reserved>> {
         let six = sides.each().next()?;
-        self.taken.get(&(false, six, port))?.linux.clone()
+        self.taken.get(&(kind == Kind::Datagram, six, port))?.linux.clone()
     }
 
     /// One socket uses the port no longer.
@@ -225,9 +230,11 @@ fn reserve(kind: Kind, place: Place, port: u16) -> Result<(OwnedFd, u16), Errno>
     if six {
         sockopt::set_ipv6_v6only(&fd, !place.sides.four)?;
     }
-    if kind == Kind::Stream {
+    match kind {
         // So that connections of Linux's in TIME-WAIT do not count as users of the port.
-        sockopt::set_socket_reuseaddr(&fd, true)?;
+        Kind::Stream => sockopt::set_socket_reuseaddr(&fd, true)?,
+        // What groups others have joined is not for this one.
+        Kind::Datagram => crate::sys::hear_no_others_groups(fd.as_fd(), six)?,
     }
     bind(&fd, &SocketAddr::new(place.address, port))?;
     let local = SocketAddr::try_from(getsockname(&fd)?).map_err(|_| Errno::AFNOSUPPORT)?;
@@ -264,16 +271,16 @@ mod tests {
         assert!(ports.take(Kind::Stream, &[HERE.into()], port, false).is_err());
         assert_eq!(ports.take(Kind::Stream, &[HERE.into()], port, true), Ok(port));
         ports.give_back(Kind::Stream, FOUR, port);
-        assert!(ports.linux(FOUR, port).is_some());
+        assert!(ports.linux(Kind::Stream, FOUR, port).is_some());
         ports.give_back(Kind::Stream, FOUR, port);
-        assert!(ports.linux(FOUR, port).is_none());
+        assert!(ports.linux(Kind::Stream, FOUR, port).is_none());
     }
 
     #[test]
     fn a_port_that_is_given_back_is_free_even_while_an_executor_holds_its_socket() {
         let mut ports = Ports::default();
         let port = ports.take(Kind::Stream, &[HERE.into()], 0, false).unwrap();
-        let held = ports.linux(FOUR, port).unwrap();
+        let held = ports.linux(Kind::Stream, FOUR, port).unwrap();
         let connects = || std::net::TcpStream::connect((HERE, port)).is_ok();
         held.listen(8).unwrap();
         assert!(connects());
@@ -285,7 +292,7 @@ mod tests {
         assert!(!connects());
         assert_eq!(held.listen(8), Err(Errno::INVAL));
         assert_eq!(ports.take(Kind::Stream, &[HERE.into()], port, false), Ok(port));
-        ports.linux(FOUR, port).unwrap().listen(8).unwrap();
+        ports.linux(Kind::Stream, FOUR, port).unwrap().listen(8).unwrap();
     }
 
     #[test]

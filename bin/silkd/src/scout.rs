@@ -116,7 +116,7 @@ impl Server {
         let local = recipe.attrs.local();
         let named = local.map(|local| (local, Sides::of(local.ip())));
         if let Some((local, sides)) = named {
-            let places = self.settings.reserve_at(Kind::Datagram, local.ip(), sides);
+            let places = self.settings.reserve_at(local.ip(), sides);
             self.ports.take(Kind::Datagram, &places, local.port(), false)?;
         }
         let (slot, generation) = self.new_slot(family, process, Kind::Datagram, named).inspect_err(|_| {

@@ -2,11 +2,11 @@
 //! (the interface's addresses, its MTU).
 
 use crate::classes::Classes;
+use crate::naming::any_like;
 use crate::ports::{Place, Sides};
 use crate::scout::Recipe;
 use crate::stack;
 use silk_config::{Config, Prefix};
-use silk_control::Kind;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
@@ -98,12 +98,11 @@ impl Settings {
         self.addresses.iter().any(IpAddr::is_ipv6)
     }
 
-    /// Where a socket bound to `address`, which stands for `sides`, reserves its port. Streams can
-    /// be served at every address of Linux's, so they need all of them; where silk's is its own
-    /// alone, and for datagrams, there is nothing to be had from the others.
-    pub fn reserve_at(&self, kind: Kind, address: IpAddr, sides: Sides) -> Vec<Place> {
-        let everywhere = kind == Kind::Stream && !stack::owns_link(&self.config);
-        if everywhere || !address.is_unspecified() {
+    /// Where a socket bound to `address`, which stands for `sides`, reserves its port. It can be served
+    /// at every address of Linux's, so it needs all of them; where silk's is its own alone, there is
+    /// nothing to be had from the others.
+    pub fn reserve_at(&self, address: IpAddr, sides: Sides) -> Vec<Place> {
+        if !stack::owns_link(&self.config) || !address.is_unspecified() {
             return vec![Place { address, sides }];
         }
         // A port cannot be reserved at a link-local address without naming the link.
@@ -149,6 +148,13 @@ impl Settings {
         let (link, router) = self.router(remote.is_ipv6()).filter(|_| is_wide(remote))?;
         let beside = link.beside(router).map(|(ours, _)| ours).filter(|ours| is_wide(*ours));
         beside.or_else(|| self.first_source_on(remote.is_ipv6(), |ours| link.has(ours)))
+    }
+
+    /// The address to speak to `remote` from over Linux, where Linux has ours too and `remote` is here, or
+    /// nobody's of whom silk knows where: then Linux knows.
+    pub fn source_over_linux(&self, remote: IpAddr) -> Option<IpAddr> {
+        let here = remote.is_loopback() || self.addresses.contains(&remote);
+        (!stack::owns_link(&self.config)).then(|| if here { remote } else { any_like(remote) })
     }
 
     /// Our address on the smallest network of all links that `neighbour` is in; of equal ones, on the first.
@@ -203,27 +209,25 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_port_of_every_address_is_reserved_at_all_of_linuxs_where_it_shares_the_interface() {
+    fn a_port_of_every_address_is_reserved_at_all_of_linuxs_where_it_shares_the_interface() {
         let (any, own) = (IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::from([10, 0, 0, 1]));
-        let at = |settings: &Settings, kind, address: IpAddr| {
-            settings.reserve_at(kind, address, Sides::of(address))
-        };
+        let at = |settings: &Settings, address: IpAddr| settings.reserve_at(address, Sides::of(address));
         let shared = settings("kind = \"xdp\"\ninterface = \"eth0\"");
-        assert_eq!(at(&shared, Kind::Stream, any), [any.into()]);
-        assert_eq!(at(&shared, Kind::Datagram, any), [own.into()]);
-        assert_eq!(at(&shared, Kind::Stream, own), [own.into()]);
+        assert_eq!(at(&shared, any), [any.into()]);
+        assert_eq!(at(&shared, own), [own.into()]);
         let alone = settings("kind = \"tap\"\ninterface = \"tap0\"\naddress = \"10.0.0.1/24\"");
-        assert_eq!(at(&alone, Kind::Stream, any), [own.into()]);
+        assert_eq!(at(&alone, any), [own.into()]);
     }
 
     #[test]
     fn a_port_of_both_ips_is_reserved_as_one_or_at_an_address_of_each() {
         let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
         let shared = settings("kind = \"xdp\"\ninterface = \"eth0\"");
-        let both = |kind| shared.reserve_at(kind, any, Sides::BOTH);
-        assert_eq!(both(Kind::Stream), [Place { address: any, sides: Sides::BOTH }]);
-        let wide: Vec<Place> = [shared.addresses[0], shared.addresses[2]].map(Place::from).into();
-        assert_eq!(both(Kind::Datagram), wide);
+        assert_eq!(shared.reserve_at(any, Sides::BOTH), [Place { address: any, sides: Sides::BOTH }]);
+        let alone =
+            settings("kind = \"tap\"\ninterface = \"tap0\"\naddress = [\"10.0.0.1/24\", \"2001:db8::1/64\"]");
+        let wide: Vec<Place> = [alone.addresses[0], alone.addresses[2]].map(Place::from).into();
+        assert_eq!(alone.reserve_at(any, Sides::BOTH), wide);
     }
 
     #[test]

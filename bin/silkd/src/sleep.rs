@@ -37,8 +37,19 @@ impl Watch {
     /// # Errors
     /// The kernel's, such as too many watched.
     pub fn add(&self, socket: impl AsFd, path: u32) -> io::Result<()> {
-        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        Ok(epoll::add(&self.0, socket, EventData::new_u64(path.into()), flags)?)
+        self.add_for(socket, path, EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP)
+    }
+
+    /// The same, of what arrives there alone.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn add_readable(&self, socket: impl AsFd, path: u32) -> io::Result<()> {
+        self.add_for(socket, path, EventFlags::IN)
+    }
+
+    fn add_for(&self, socket: impl AsFd, path: u32, changes: EventFlags) -> io::Result<()> {
+        Ok(epoll::add(&self.0, socket, EventData::new_u64(path.into()), changes | EventFlags::ET)?)
     }
 
     /// The executor is told no more.

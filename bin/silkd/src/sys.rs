@@ -1,6 +1,7 @@
 //! The few system calls without a safe wrapper in the libraries used. All `unsafe` of the
 //! daemon is here.
 
+use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -63,13 +64,34 @@ pub fn signals() -> io::Result<OwnedFd> {
 /// The kernel's.
 pub fn defer_accept(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
     let seconds = libc::c_int::try_from(seconds).unwrap_or(libc::c_int::MAX);
+    set_option(socket, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, seconds)
+}
+
+/// `IP_MULTICAST_ALL`, and of a socket of IPv6 `IPV6_MULTICAST_ALL` too: the socket hears of the groups
+/// that it has joined itself, which are none.
+///
+/// # Errors
+/// The kernel's.
+pub fn hear_no_others_groups(socket: BorrowedFd<'_>, six: bool) -> Result<(), Errno> {
+    let off = |level, option| set_option(socket, level, option, 0);
+    let set = off(libc::IPPROTO_IP, libc::IP_MULTICAST_ALL)
+        .and_then(|()| if six { off(libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_ALL) } else { Ok(()) });
+    set.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
+}
+
+fn set_option(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
     // SAFETY: the kernel reads one int, which outlives the call; the descriptor is open.
     check(unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_DEFER_ACCEPT,
-            (&raw const seconds).cast(),
+            level,
+            option,
+            (&raw const value).cast(),
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     })

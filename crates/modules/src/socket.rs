@@ -8,7 +8,7 @@
 //!
 //! # Services
 //! `net` (net, wanted): a datagram protocol, UDP. `stream` (stream, client, wanted): a stream
-//! protocol, TCP. `host` (stream, client, wanted): Linux's own TCP, HOST.
+//! protocol, TCP. `host` (stream, client, wanted): Linux's own TCP, HOST. `host_net` (net, wanted): its own UDP.
 //!
 //! # Attributes
 //! With `Host`, the path leads to HOST. Else reads `ProtId`: IP's number of the protocol below, 6 for TCP, 17 for UDP; without it, TCP
@@ -40,10 +40,12 @@ pub const SERVICES: &[Service] = &[
     Service::wanted("net", NET),
     Service::wanted("stream", STREAM_USER),
     Service::wanted("host", STREAM_USER),
+    Service::wanted("host_net", NET),
 ];
 const DATAGRAMS: u8 = 0;
 const STREAMS: u8 = 1;
 const HOST: u8 = 2;
+const HOST_NET: u8 = 3;
 
 /// The module.
 #[derive(Default)]
@@ -74,7 +76,10 @@ impl Module for Socket {
             (true, None) if !listens => return Err(CreateError::Missing("a stream")),
             // A listening path: nothing arrives that a program would read.
             (true, None) => Step { stage: None, next: Next::Service(STREAMS) },
-            (false, _) => Step { stage: Some(Box::new(DatagramEnd)), next: Next::Service(DATAGRAMS) },
+            (false, _) => Step {
+                stage: Some(Box::new(DatagramEnd)),
+                next: Next::Service(if over_host { HOST_NET } else { DATAGRAMS }),
+            },
         })
     }
 }

@@ -3,8 +3,11 @@
 mod rig;
 
 use rig::{Handle, Host, Options, graph, ip, stream};
-use silk_modules::host::{HostFault, HostSocket};
-use silk_path::{Attr, Attrs, Bell, CreateError, Endpoint, Event, PathId, Report};
+use silk_modules::host::{HostDatagrams, HostFault, HostSocket};
+use silk_path::{
+    Attr, Attrs, Bell, CreateError, DropReason, Endpoint, Event, Message, Meta, Outcome, PathId, Report,
+};
+use silk_wire::ipv4;
 use std::collections::VecDeque;
 
 use std::sync::{Arc, Mutex};
@@ -278,4 +281,108 @@ fn without_a_connection_there_is_no_path() {
     let mut rig = over_linux(10, 0);
     let (buffers, _) = stream(10, 10);
     assert_eq!(rig.host.try_create("socket", attrs(), Some(buffers)), Err(CreateError::Gone));
+}
+
+/// What Linux was given; it takes datagrams that are not empty.
+#[derive(Default)]
+struct Given {
+    datagrams: Vec<(Endpoint, Vec<u8>)>,
+    options: Vec<Bell>,
+}
+
+#[derive(Clone, Default)]
+struct Mail(Arc<Mutex<Given>>);
+
+impl Mail {
+    fn with<T>(&self, see: impl FnOnce(&mut Given) -> T) -> T {
+        see(&mut self.0.lock().unwrap())
+    }
+}
+
+impl HostDatagrams for Mail {
+    fn send(&mut self, to: Endpoint, pieces: [&[u8]; 3]) -> bool {
+        let bytes = pieces.concat();
+        let takes = !bytes.is_empty();
+        if takes {
+            self.with(|given| given.datagrams.push((to, bytes)));
+        }
+        takes
+    }
+
+    fn set(&mut self, option: Bell) {
+        self.with(|given| given.options.push(option));
+    }
+}
+
+/// A path of datagrams over Linux, of a socket that hears `remote` alone, or everybody.
+fn datagrams(remote: Option<Endpoint>) -> (Host, PathId, Mail) {
+    let graph = graph().module("host", "host", &[]).link("socket.host_net", "host.net");
+    let mut host = Host::with(1, Options { graph, ..Options::default() });
+    let mail = Mail::default();
+    let module = host.paths.module_mut::<silk_modules::host::Host>().unwrap();
+    module.offer_datagrams(Box::new(mail.clone()));
+    let mut attrs = Attrs::new()
+        .with(Attr::Host(true))
+        .with(Attr::ProtId(ipv4::UDP.into()))
+        .with(Attr::Local(Endpoint::v4(ip(1), 53)));
+    if let Some(remote) = remote {
+        attrs = attrs.with(Attr::Remote(remote));
+    }
+    let path = host.try_create("socket", attrs, None).unwrap();
+    (host, path, mail)
+}
+
+fn arrives(host: &mut Host, path: PathId, from: Endpoint, data: &mut [u8]) -> Outcome {
+    let (now, length) = (host.world.now, data.len());
+    let meta = Meta { remote: from, ..Meta::default() };
+    host.paths.up(path, now, &mut host.world, &mut Message::new(data, 0, length, meta))
+}
+
+fn leaves(host: &mut Host, path: PathId, to: Endpoint, data: [&[u8]; 2]) -> Outcome {
+    let meta = Meta { remote: to, ..Meta::default() };
+    let now = host.world.now;
+    host.paths.down(path, now, &mut host.world, &mut Message::outgoing(&mut [], data, meta))
+}
+
+#[test]
+fn datagrams_pass_both_ways_with_their_senders_and_are_counted() {
+    let (mut host, path, mail) = datagrams(None);
+    let peer = Endpoint::v4(ip(1), 4000);
+    assert_eq!(arrives(&mut host, path, peer, &mut b"question".to_vec()), Outcome::Done);
+    assert_eq!(host.world.delivered, [(path, peer, b"question".to_vec())]);
+    assert_eq!(leaves(&mut host, path, peer, [b"the ", b"answer"]), Outcome::Done);
+    assert_eq!(mail.with(|given| given.datagrams.clone()), [(peer, b"the answer".to_vec())]);
+    let account = host.paths.path(path).unwrap().state.account;
+    assert_eq!((account.packets_in, account.packets_out), (1, 1));
+    assert_eq!((account.bytes_in, account.bytes_out), (8, 10));
+    host.bell(path, Bell::Service(0x48));
+    assert_eq!(mail.with(|given| given.options.clone()), [Bell::Service(0x48)]);
+}
+
+#[test]
+fn who_has_one_peer_hears_and_speaks_to_nobody_else() {
+    let [peer, other] = [4000, 4001].map(|port| Endpoint::v4(ip(1), port));
+    let (mut host, path, mail) = datagrams(Some(peer));
+    let heard = [peer, other].map(|from| arrives(&mut host, path, from, &mut b"x".to_vec()));
+    assert_eq!(heard, [Outcome::Done, Outcome::Dropped(DropReason::NotForPath)]);
+    leaves(&mut host, path, other, [b"y", b""]);
+    assert_eq!(mail.with(|given| given.datagrams.clone()), [(peer, b"y".to_vec())]);
+}
+
+#[test]
+fn what_linux_does_not_take_is_dropped_and_counted() {
+    let (mut host, path, _) = datagrams(None);
+    let peer = Endpoint::v4(ip(1), 4000);
+    assert_eq!(leaves(&mut host, path, peer, [b"", b""]), Outcome::Dropped(DropReason::HostDatagram));
+    let path = host.paths.path(path).unwrap();
+    assert_eq!((path.state.drops.of(DropReason::HostDatagram), path.state.account.packets_out), (1, 0));
+}
+
+#[test]
+fn a_path_of_datagrams_is_not_made_over_a_connection() {
+    let graph = graph().module("host", "host", &[]).link("socket.host_net", "host.net");
+    let mut host = Host::with(1, Options { graph, ..Options::default() });
+    offer(&mut host, &Socket::default());
+    let attrs = attrs().with(Attr::ProtId(ipv4::UDP.into()));
+    assert_eq!(host.try_create("socket", attrs, None).unwrap_err(), CreateError::Gone);
 }

@@ -225,6 +225,8 @@ reasons! {
     RtpJump = "rtp: jump not confirmed",
     /// A connection over Linux's own TCP that could not become a path: it was reset.
     HostRefused = "host: connection refused",
+    /// A datagram that Linux's own UDP did not take.
+    HostDatagram = "host: datagram refused",
     /// The daemon has no descriptor left for a connection over Linux's own TCP, which waits.
     HostDescriptors = "host: no descriptor",
     /// The program's ring is full.

@@ -1,17 +1,18 @@
-//! HOST: the bottom end of a path over Linux's own TCP: a connection that came to the machine
-//! another way than over silk's device, from the machine itself above all. Linux keeps the
-//! protocol; HOST moves the bytes between Linux's socket and the program's buffers. It must
-//! never wait, and must never take more from one side than the other has room for.
+//! HOST: the bottom end of a path over a socket of Linux's own: a connection, or datagrams, that came
+//! to the machine another way than over silk's device, from the machine itself above all. Linux keeps
+//! the protocol; HOST moves the bytes between Linux's socket and the program's. It must never wait, and
+//! of a stream it must never take more from one side than the other has room for.
 //!
 //! # Configuration
 //! None.
 //!
 //! # Services
-//! `up` (stream, provider): SOCKET.
+//! `up` (stream, provider): SOCKET, for a connection. `net` (net): SOCKET, for datagrams.
 //!
 //! # Attributes
-//! None of its own: [`Host`](silk_path::Attr::Host) leads here, and the connection is the one
-//! that the module was [offered](Host::offer) last.
+//! [`Host`](silk_path::Attr::Host) leads here. Reads `ProtId`: 17 is a path of datagrams, which hears
+//! nobody but its `Remote`, where it has one. The socket is the one that the module was
+//! [offered](Host::offer) last.
 //!
 //! # Example
 //! ```toml
@@ -22,22 +23,29 @@
 //! [[link]]
 //! from = "socket.host"
 //! to = "host.up"
+//!
+//! [[link]]
+//! from = "socket.host_net"
+//! to = "host.net"
 //! ```
 //!
 //! # See also
-//! [`socket`](crate::socket) above; [`tcp`](crate::tcp), which it stands in for.
+//! [`socket`](crate::socket) above; [`tcp`](crate::tcp) and [`udp`](crate::udp), which it stands in for.
 
+mod datagrams;
 mod stage;
 
+pub use datagrams::DatagramStage;
 pub use stage::HostStage;
 
 use alloc::boxed::Box;
 use alloc::vec;
-use silk_path::service::{STREAM, Service};
-use silk_path::{Bell, Create, CreateError, Event, Module, Next, Step};
+use silk_path::service::{NET, STREAM, Service};
+use silk_path::{Bell, Create, CreateError, Endpoint, Event, Module, Next, Step};
+use silk_wire::ipv4;
 
 /// Its services.
-pub const SERVICES: &[Service] = &[Service::offered("up", STREAM)];
+pub const SERVICES: &[Service] = &[Service::offered("up", STREAM), Service::offered("net", NET)];
 
 /// The most bytes that are read at once.
 const PIECE: usize = 64 << 10;
@@ -57,6 +65,20 @@ pub trait HostSocket: Send {
     fn set(&mut self, option: Bell);
 }
 
+/// A datagram socket of Linux's: what HOST's stage does to the world. No call ever waits.
+pub trait HostDatagrams: Send {
+    /// Sends the pieces as one datagram; whether Linux took it.
+    fn send(&mut self, to: Endpoint, pieces: [&[u8]; 3]) -> bool;
+    /// Passes on an option of the program's, if Linux has the like.
+    fn set(&mut self, option: Bell);
+}
+
+/// What a path is about to be created over.
+enum Offered {
+    Connection(Box<dyn HostSocket>),
+    Datagrams(Box<dyn HostDatagrams>),
+}
+
 /// Why nothing was read or sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostFault {
@@ -68,8 +90,8 @@ pub enum HostFault {
 
 /// The module.
 pub struct Host {
-    // The connection whose path is about to be created.
-    offered: Option<Box<dyn HostSocket>>,
+    // What the path that is about to be created leads to.
+    offered: Option<Offered>,
     // Where bytes lie between two copies; empty only while a stage has it.
     piece: Box<[u8]>,
 }
@@ -83,7 +105,12 @@ impl Default for Host {
 impl Host {
     /// The connection of the path that is created next.
     pub fn offer(&mut self, socket: Box<dyn HostSocket>) {
-        self.offered = Some(socket);
+        self.offered = Some(Offered::Connection(socket));
+    }
+
+    /// The datagram socket of the path that is created next.
+    pub fn offer_datagrams(&mut self, socket: Box<dyn HostDatagrams>) {
+        self.offered = Some(Offered::Datagrams(socket));
     }
 
     /// There is no such path after all.
@@ -101,8 +128,17 @@ impl Module for Host {
         SERVICES
     }
 
-    fn create_stage(&mut self, _: &mut Create<'_>) -> Result<Step, CreateError> {
-        let socket = self.offered.take().ok_or(CreateError::Gone)?;
-        Ok(Step { stage: Some(Box::new(HostStage::new(socket))), next: Next::End })
+    fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
+        let of_datagrams = create.attrs.prot_id() == Some(ipv4::UDP.into());
+        match (self.offered.take(), of_datagrams) {
+            (Some(Offered::Connection(socket)), false) => {
+                Ok(Step { stage: Some(Box::new(HostStage::new(socket))), next: Next::End })
+            }
+            (Some(Offered::Datagrams(socket)), true) => {
+                let stage = DatagramStage::new(socket, create.attrs.remote());
+                Ok(Step { stage: Some(Box::new(stage)), next: Next::End })
+            }
+            _ => Err(CreateError::Gone),
+        }
     }
 }

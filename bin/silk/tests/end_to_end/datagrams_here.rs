@@ -1,0 +1,115 @@
+//! Datagrams that come another way than over silk's device: from the machine itself, over an interface that is
+//! Linux's, and in fragments. A socket on paths hears and answers them as it does all others.
+
+use crate::host::{Silk, said, within};
+use serde_json::Value;
+use silk_testkit::netns::{CLIENT, CLIENT6, Running, SERVER, SERVER_B, SERVER6, signal};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::process::Command;
+use std::time::Duration;
+
+const PORT: u16 = 7000;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn start() -> Option<Silk> {
+    let silk = Silk::start()?;
+    silk.write("here.py", include_str!("here.py"));
+    Some(silk)
+}
+
+/// Starts whoever sends all back.
+fn serve(silk: &Silk, mut python: Command, at: impl Into<IpAddr>) -> Running {
+    python.args(["here.py", "serve", &at.into().to_string(), &PORT.to_string()]);
+    let server = silk.start_logged(&mut python, "server");
+    assert!(within(PATIENCE, || silk.log("server").contains("ready")), "{}", silk.log("server"));
+    server
+}
+
+/// Sends datagrams of all lengths to `at` and compares what comes back.
+fn ask(silk: &Silk, mut python: Command, at: impl Into<IpAddr>, how: &str) {
+    python.args(["here.py", "ask", &at.into().to_string(), &PORT.to_string(), how]);
+    let said = said(&mut python);
+    let heard = || format!("{}the server heard:\n{}{}", said.errors, silk.log("server"), silk.report());
+    assert_eq!((said.ok, &said.bytes[..]), (true, &b"all came back\n"[..]), "{}", heard());
+}
+
+/// The paths over Linux's own sockets.
+fn over_linux(silk: &Silk) -> Vec<Value> {
+    let report = silk.report();
+    let paths = report["paths"].as_array().unwrap();
+    paths.iter().filter(|path| path["modules"][0] == "host").cloned().collect()
+}
+
+#[test]
+fn a_server_is_asked_by_its_own_machine_at_every_address() {
+    let Some(silk) = start() else { return };
+    let _server = serve(&silk, silk.on_paths("python3"), Ipv6Addr::UNSPECIFIED);
+    assert_eq!(over_linux(&silk).len(), 0, "made when it is needed");
+    let here: [IpAddr; 4] =
+        [Ipv4Addr::LOCALHOST.into(), SERVER.into(), Ipv6Addr::LOCALHOST.into(), SERVER6.into()];
+    for at in here {
+        ask(&silk, silk.on_linux("python3"), at, "plain");
+        ask(&silk, silk.on_linux("python3"), at, "connected");
+        ask(&silk, silk.on_paths("python3"), at, "plain");
+    }
+    ask(&silk, silk.on_peer("python3"), SERVER, "plain");
+    let [path] = &over_linux(&silk)[..] else { panic!("{}", silk.report()) };
+    assert_eq!(path["modules"], serde_json::json!(["host", "socket"]), "{path}");
+    // Six of each who asks here, and the three that came to the device in fragments; those are answered there.
+    assert_eq!(path["packets"], serde_json::json!([12 * 6 + 3, 12 * 6]), "{path}");
+    assert!(!silk.log("silkd").contains("panic"), "{}", silk.log("silkd"));
+}
+
+#[test]
+fn a_peer_at_an_interface_of_linuxs_asks_and_is_answered_there() {
+    let Some(mut silk) = start() else { return };
+    silk.rig.add_second().unwrap();
+    let _server = serve(&silk, silk.on_paths("python3"), Ipv4Addr::UNSPECIFIED);
+    ask(&silk, silk.on_second("python3"), SERVER_B, "connected");
+    ask(&silk, silk.on_peer("python3"), SERVER, "connected");
+}
+
+#[test]
+fn fragments_of_a_peer_are_heard_whoever_asks() {
+    let Some(silk) = start() else { return };
+    let server = serve(&silk, silk.on_paths("python3"), SERVER);
+    ask(&silk, silk.on_peer("python3"), SERVER, "plain");
+    drop(server);
+    let server = serve(&silk, silk.on_peer("python3"), CLIENT);
+    for how in ["plain", "bound", "connected", "both"] {
+        ask(&silk, silk.on_paths("python3"), CLIENT, how);
+    }
+    drop(server);
+    let _server = serve(&silk, silk.on_peer("python3"), CLIENT6);
+    for how in ["plain", "bound", "connected", "both"] {
+        ask(&silk, silk.on_paths("python3"), CLIENT6, how);
+    }
+}
+
+#[test]
+fn a_bound_socket_asks_its_own_machine() {
+    let Some(silk) = start() else { return };
+    let server = serve(&silk, silk.on_linux("python3"), Ipv4Addr::LOCALHOST);
+    for how in ["bound", "both"] {
+        ask(&silk, silk.on_paths("python3"), Ipv4Addr::LOCALHOST, how);
+    }
+    drop(server);
+    let _server = serve(&silk, silk.on_paths("python3"), SERVER);
+    for how in ["bound", "both"] {
+        ask(&silk, silk.on_paths("python3"), SERVER, how);
+    }
+}
+
+#[test]
+fn a_program_that_dies_leaves_neither_path_nor_port() {
+    let Some(silk) = start() else { return };
+    let before = silk.kept();
+    let server = serve(&silk, silk.on_paths("python3"), Ipv4Addr::UNSPECIFIED);
+    ask(&silk, silk.on_linux("python3"), Ipv4Addr::LOCALHOST, "plain");
+    let bind = format!("import socket; socket.socket(type=socket.SOCK_DGRAM).bind(('', {PORT}))");
+    let taken = || !said(silk.on_linux("python3").args(["-c", &bind])).ok;
+    assert!(taken());
+    signal(&[server.id()], "KILL");
+    assert!(within(PATIENCE, || silk.kept() == before), "{:?} instead of {before:?}", silk.kept());
+    assert!(within(PATIENCE, || !taken()));
+}

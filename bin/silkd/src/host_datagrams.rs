@@ -1,0 +1,248 @@
+//! Datagrams of a socket on silk that come, or leave, another way than over silk's device: from this
+//! machine itself, over its other interfaces, and in fragments, which Linux puts together. Linux's
+//! socket that holds the port hears them. They are a path of their own beside that of the device, with
+//! HOST at its bottom, which is made when there is first something for it.
+
+use crate::command::SocketName;
+use crate::datagrams::options_in;
+use crate::engine::{BURST, Engine};
+use crate::host_socket::{LinuxDatagrams, receive};
+use crate::ports::Reserved;
+use rustix::io::Errno;
+use silk_instant::Instant;
+use silk_modules::host;
+use silk_modules::ip::{Address, Ip, Routes};
+use silk_modules::ip6::Ip6;
+use silk_path::{Attr, Attrs, Checksum, Endpoint, Message, Meta, PathId};
+use silk_wire::ipv4;
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// The longest datagram, with room to spare.
+const LONGEST: usize = 64 << 10;
+/// Whom one socket has heard so and would else answer over silk's device: the last of them.
+const HEARD: usize = 64;
+
+/// What a datagram socket has of Linux.
+pub struct OverLinux {
+    socket: SocketName,
+    linux: Arc<Reserved>,
+    /// The path, once there is one.
+    path: Option<PathId>,
+    /// Those from beyond silk's own networks, the latest at the end: no route says that they are to be
+    /// answered this way.
+    heard: VecDeque<Endpoint>,
+}
+
+impl OverLinux {
+    fn note(&mut self, remote: Endpoint) {
+        if !self.heard.contains(&remote) {
+            if self.heard.len() == HEARD {
+                self.heard.pop_front();
+            }
+            self.heard.push_back(remote);
+        }
+    }
+}
+
+/// Where an address is, seen from silk's devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whereabouts {
+    /// Here, or where none of them leads.
+    Elsewhere,
+    /// On a network of theirs, or a group.
+    Beside,
+    /// Beyond a router.
+    Beyond,
+}
+
+fn find<A: Address>(routes: &Routes<A>, address: A) -> Whereabouts {
+    match routes.lookup(address).map(|route| route.gateway.is_some()) {
+        None => Whereabouts::Elsewhere,
+        Some(false) => Whereabouts::Beside,
+        Some(true) => Whereabouts::Beyond,
+    }
+}
+
+impl Engine {
+    fn whereabouts(&mut self, address: IpAddr) -> Whereabouts {
+        if address.is_loopback() {
+            return Whereabouts::Elsewhere;
+        }
+        let everyone = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+        if everyone || address.is_multicast() {
+            return Whereabouts::Beside;
+        }
+        let paths = &mut self.core.paths;
+        let found = match address {
+            IpAddr::V4(address) => paths.module_mut::<Ip>().map(|ip| find(&ip.routes, address)),
+            IpAddr::V6(address) => paths.module_mut::<Ip6>().map(|ip| find(&ip.routes, address)),
+        };
+        found.unwrap_or(Whereabouts::Elsewhere)
+    }
+
+    /// Whether a peer is reached over Linux alone.
+    pub(crate) fn is_elsewhere(&mut self, peer: Endpoint) -> bool {
+        self.whereabouts(peer.ip()) == Whereabouts::Elsewhere
+    }
+
+    /// What leads to Linux's socket, for the path that is created next. Whether the graph has a use for it.
+    pub(crate) fn offer_datagrams(&mut self, linux: &Arc<Reserved>) -> bool {
+        let module = self.core.paths.module_mut::<host::Host>();
+        module.map(|module| module.offer_datagrams(Box::new(LinuxDatagrams::new(linux.clone())))).is_some()
+    }
+
+    /// What Linux's socket hears is for the datagram socket whose first path this is, too.
+    pub(crate) fn hear_linux(&mut self, socket: SocketName, first: PathId, linux: &Arc<Reserved>) {
+        if self.core.paths.module_mut::<host::Host>().is_none() {
+            return;
+        }
+        // Several sockets may share a port: one of them hears.
+        if self.host.watch.add_readable(linux, first.index).is_ok() {
+            let own = self.core.paths.path(first).is_some_and(|path| path.state.attrs.host() == Some(true));
+            let path = own.then_some(first);
+            let over = OverLinux { socket, linux: linux.clone(), path, heard: VecDeque::new() };
+            self.host.datagrams.insert(first.index, over);
+        }
+    }
+
+    /// It no longer is; the path over Linux ends.
+    pub(crate) fn end_hearing_linux(&mut self, first: PathId, now: Instant) {
+        let Some(over) = self.host.datagrams.remove(&first.index) else { return };
+        self.host.watch.remove(&over.linux);
+        self.host.stirred.remove(&first.index);
+        if let Some(path) = over.path.filter(|path| *path != first) {
+            self.core.port.part(path);
+            self.destroy(path, now);
+        }
+    }
+
+    /// The path over Linux of a socket that has one.
+    pub(crate) fn path_over_linux(&self, first: PathId) -> Option<PathId> {
+        self.host.datagrams.get(&first.index)?.path
+    }
+
+    /// The same; made, if it is the first time.
+    fn make_path_over_linux(&mut self, first: PathId, now: Instant) -> Option<PathId> {
+        let over = self.host.datagrams.get(&first.index)?;
+        if over.path.is_some() {
+            return over.path;
+        }
+        let (socket, linux, top) = (over.socket, over.linux.clone(), self.top()?);
+        let like = self.core.paths.path(first)?.state.attrs;
+        let class = usize::from(like.class().unwrap_or(0));
+        let mut attrs = Attrs::new()
+            .with(Attr::Local(like.local()?))
+            .with(Attr::ProtId(ipv4::UDP.into()))
+            .with(Attr::InputQueue(self.input_queue(class)))
+            .with(Attr::Class(class as u8))
+            .with(Attr::Host(true));
+        if let Some(remote) = like.remote() {
+            attrs = attrs.with(Attr::Remote(remote));
+        }
+        self.offer_datagrams(&linux);
+        // Its class may have as many paths as it may.
+        let path = self.core.paths.create(top, attrs, None, now, &mut self.core.port).ok()?;
+        self.admit(path, class);
+        self.core.port.pair(first, path);
+        let slot = self.families.get(&socket.family).and_then(|family| family.arena.slot(socket.slot));
+        let options = slot.map(options_in);
+        for bell in options.into_iter().flatten() {
+            self.core.paths.bell(path, now, &mut self.core.port, bell);
+        }
+        if let Some(over) = self.host.datagrams.get_mut(&first.index) {
+            over.path = Some(path);
+        }
+        Some(path)
+    }
+
+    /// The path to send to `remote` by, if that is not one over silk's device.
+    pub(crate) fn leaves_over_linux(
+        &mut self,
+        first: PathId,
+        remote: Endpoint,
+        now: Instant,
+    ) -> Option<PathId> {
+        // A connected socket has one way.
+        let over = self.host.datagrams.get(&first.index).filter(|over| over.path != Some(first))?;
+        let path = self.core.paths.path(first)?;
+        if path.state.attrs.remote().is_some() {
+            return None;
+        }
+        let heard = over.heard.contains(&remote);
+        let there = match self.whereabouts(remote.ip()) {
+            Whereabouts::Elsewhere => true,
+            Whereabouts::Beside => false,
+            Whereabouts::Beyond => heard,
+        };
+        if there { self.make_path_over_linux(first, now) } else { None }
+    }
+
+    /// Takes a bounded number of datagrams from Linux's socket up the path over it.
+    pub(crate) fn receive_from_linux(&mut self, first: PathId, now: Instant) {
+        let mut piece = std::mem::take(&mut self.host.piece);
+        piece.resize(LONGEST, 0);
+        for _ in 0..BURST {
+            let Some(linux) = self.host.datagrams.get(&first.index).map(|over| over.linux.clone()) else {
+                break;
+            };
+            match receive(&linux, &mut piece) {
+                Ok((length, remote)) => self.take_from_linux(first, &mut piece[..length], remote, now),
+                // What Linux has to say of a datagram that was sent.
+                Err(Errno::CONNREFUSED) => {}
+                // None is left, or the port has been given back.
+                Err(_) => {
+                    self.host.piece = piece;
+                    return;
+                }
+            }
+        }
+        self.host.piece = piece;
+        self.stirred(first.index, now);
+    }
+
+    fn take_from_linux(&mut self, first: PathId, data: &mut [u8], remote: Endpoint, now: Instant) {
+        let Some(path) = self.make_path_over_linux(first, now) else { return };
+        if self.whereabouts(remote.ip()) == Whereabouts::Beyond
+            && let Some(over) = self.host.datagrams.get_mut(&first.index)
+        {
+            over.note(remote);
+        }
+        let meta = Meta { remote, arrival: now, checksum: Checksum::Verified, ..Meta::default() };
+        let length = data.len();
+        let mut message = Message::new(data, 0, length, meta);
+        let _ = self.core.paths.up(path, now, &mut self.core.port, &mut message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn what_is_here_what_is_beside_and_what_is_beyond() {
+        let ip = |text: &str| text.parse::<Ipv4Addr>().unwrap();
+        let mut routes = Routes::new(&[(ip("10.0.0.1"), 24)], None);
+        let there = |routes: &Routes, text| find(routes, ip(text));
+        assert_eq!(there(&routes, "10.0.0.1"), Whereabouts::Elsewhere);
+        assert_eq!(there(&routes, "10.0.0.9"), Whereabouts::Beside);
+        assert_eq!(there(&routes, "192.0.2.1"), Whereabouts::Elsewhere);
+        routes = Routes::new(&[(ip("10.0.0.1"), 24)], Some(ip("10.0.0.2")));
+        assert_eq!(there(&routes, "192.0.2.1"), Whereabouts::Beyond);
+    }
+
+    #[test]
+    fn the_last_that_were_heard_are_known_and_each_once() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let linux = Arc::new(Reserved::new(socket.into()));
+        let socket = SocketName { family: 0, slot: 0 };
+        let mut over = OverLinux { socket, linux, path: None, heard: VecDeque::new() };
+        let from = |port| Endpoint::v4(Ipv4Addr::LOCALHOST, port);
+        (0..2 * HEARD as u16).for_each(|port| over.note(from(port / 2)));
+        assert_eq!(over.heard.len(), HEARD);
+        over.note(from(999));
+        assert_eq!((over.heard.front(), over.heard.back()), (Some(&from(1)), Some(&from(999))));
+    }
+}
