@@ -20,7 +20,7 @@
 //! | processes | `process` fork, `exec`, `passing` to another (`SCM_RIGHTS`); `record` is a socket in words |
 //! | the edge | `exports`: the C symbols; `real`: what lies behind them |
 //!
-//! Limits: the C library's own calls do not pass here, so `dprintf` and
+//! Limits: the C library's own calls do not pass here, so
 //! `posix_spawn`ed children do not see silk's sockets; one connection used by
 //! two processes at the same moment is not locked between them; a pointer that Linux would
 //! answer with `EFAULT` faults.

@@ -56,6 +56,10 @@ real! {
     fn write(fd: c_int, buf: *const c_void, len: size_t) -> ssize_t;
     fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t;
     fn writev(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t;
+    fn vdprintf(fd: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
+    fn __vdprintf_chk(fd: c_int, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
+    fn vasprintf(text: *mut *mut c_char, format: *const c_char, arguments: *mut c_void) -> c_int;
+    fn __vasprintf_chk(text: *mut *mut c_char, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
     fn pread(fd: c_int, buf: *mut c_void, len: size_t, at: off_t) -> ssize_t;
     fn pwrite(fd: c_int, buf: *const c_void, len: size_t, at: off_t) -> ssize_t;
     fn preadv(fd: c_int, iov: *const iovec, count: c_int, at: off_t) -> ssize_t;

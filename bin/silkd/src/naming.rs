@@ -280,7 +280,7 @@ impl Server {
                 (slot, known.generation)
             }
             None => {
-                let port = self.ports.take(kind, &[source.into()], 0, false)?;
+                let port = self.ports.take_to_connect(kind, source)?;
                 // The program has asked for no address: a stream's lasts as long as its connection.
                 let address = if kind == Kind::Stream { any_like(source) } else { source };
                 let (local, sides) = (Endpoint::new(address, port), Sides::of(source));

@@ -125,7 +125,7 @@ impl Ports {
     pub fn take(&mut self, kind: Kind, places: &[Place], port: u16, share: bool) -> Result<u16, Refusal> {
         let mut port = port;
         for (n, place) in places.iter().enumerate() {
-            match self.take_at(kind, *place, port, share) {
+            match self.take_at(kind, *place, port, share, true) {
                 Ok(taken) => port = taken,
                 Err(refusal) => {
                     places[..n].iter().for_each(|place| self.give_back(kind, place.sides, port));
@@ -136,7 +136,22 @@ impl Ports {
         Ok(port)
     }
 
-    fn take_at(&mut self, kind: Kind, place: Place, port: u16, share: bool) -> Result<u16, Refusal> {
+    /// Takes a free port at an address for a socket that connects: one that will hardly listen.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub fn take_to_connect(&mut self, kind: Kind, address: IpAddr) -> Result<u16, Refusal> {
+        self.take_at(kind, address.into(), 0, false, false)
+    }
+
+    fn take_at(
+        &mut self,
+        kind: Kind,
+        place: Place,
+        port: u16,
+        share: bool,
+        may_listen: bool,
+    ) -> Result<u16, Refusal> {
         let datagram = kind == Kind::Datagram;
         let known = |ports: &Self, six| ports.taken.get(&(datagram, six, port)).map(|taken| taken.shared);
         let before: Vec<Option<bool>> = place.sides.each().map(|six| known(self, six)).collect();
@@ -154,7 +169,7 @@ impl Ports {
         if before.iter().any(Option::is_some) {
             return Err(in_use(port, "a program on silk has it at one of the two IPs"));
         }
-        let (linux, port) = match reserve(kind, place, port) {
+        let (linux, port) = match reserve(kind, place, port, may_listen) {
             Ok((socket, port)) => (Some(Arc::new(Reserved::new(socket))), port),
             Err(Errno::ADDRNOTAVAIL) => (None, self.free_port(datagram, place.sides, port)?),
             Err(Errno::ADDRINUSE) => {
@@ -214,7 +229,9 @@ fn in_use(port: u16, who: &str) -> Refusal {
     Refusal { errno: libc::EADDRINUSE, why: format!("port {port} is in use: {who}") }
 }
 
-fn reserve(kind: Kind, place: Place, port: u16) -> Result<(OwnedFd, u16), Errno> {
+/// A socket that holds a port, and which it is. One that Linux has chosen is lost when its socket ends to
+/// listen, one that was named is not; to name it costs a second socket.
+fn reserve(kind: Kind, place: Place, port: u16, may_listen: bool) -> Result<(OwnedFd, u16), Errno> {
     let (sort, protocol) = match kind {
         Kind::Stream => (SocketType::STREAM, ipproto::TCP),
         Kind::Datagram => (SocketType::DGRAM, ipproto::UDP),
@@ -238,9 +255,8 @@ fn reserve(kind: Kind, place: Place, port: u16) -> Result<(OwnedFd, u16), Errno>
     }
     bind(&fd, &SocketAddr::new(place.address, port))?;
     let local = SocketAddr::try_from(getsockname(&fd)?).map_err(|_| Errno::AFNOSUPPORT)?;
-    if kind == Kind::Stream && port == 0 {
-        // A port that Linux has chosen is lost when its socket ends to listen, one that was named is not.
-        return reserve(kind, place, local.port());
+    if kind == Kind::Stream && port == 0 && may_listen {
+        return reserve(kind, place, local.port(), may_listen);
     }
     Ok((fd, local.port()))
 }

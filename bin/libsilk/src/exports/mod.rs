@@ -5,6 +5,7 @@ mod checked;
 mod credentials;
 mod descriptors;
 mod execs;
+mod formatted;
 mod memory;
 mod messages;
 mod naming;

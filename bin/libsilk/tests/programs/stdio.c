@@ -1,5 +1,6 @@
 /* Streams of stdio that are made of a socket. */
 #include "check.h"
+#include <stdarg.h>
 
 static void lines(void)
 {
@@ -26,6 +27,44 @@ static void lines(void)
 	CHECK(fclose(in) == 0);
 	FAILS(read(fds[0], line, 1), EBADF);
 	FAILS(read(fds[1], line, 1), EBADF);
+}
+
+static int formatted(int fd, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	int count = vdprintf(fd, format, arguments);
+	va_end(arguments);
+	return count;
+}
+
+/* Text that is formatted for a descriptor. */
+static void straight(void)
+{
+	int fds[2];
+	char got[64], *name = "/tmp/XXXXXX";
+	pair(fds);
+	CHECK(dprintf(fds[0], "%s %d %.2f %c", "one", 2, 3.25, '4') == 12);
+	CHECK(recv(fds[1], got, 12, MSG_WAITALL) == 12 && !memcmp(got, "one 2 3.25 4", 12));
+	/* More than the registers hold of both sorts. */
+	CHECK(dprintf(fds[0], "%d%d%d%d%d%d%d%d %g %g %g %g %g %g %g %g %g %s", 1, 2, 3, 4, 5, 6, 7, 8,
+		      1., 2., 3., 4., 5., 6., 7., 8., 9.5, "end") == 32);
+	CHECK(recv(fds[1], got, 32, MSG_WAITALL) == 32 && !memcmp(got, "12345678 1 2 3 4 5 6 7 8 9.5 end", 32));
+	CHECK(formatted(fds[0], "%s-%g", "list", .5) == 8);
+	CHECK(recv(fds[1], got, 8, MSG_WAITALL) == 8 && !memcmp(got, "list-0.5", 8));
+	/* By its address it is the one without a check. */
+	int (*volatile plain)(int, const char *, ...) = dprintf;
+	CHECK(plain(fds[0], "%d %.1f", -7, 2.5) == 6 && recv(fds[1], got, 6, MSG_WAITALL) == 6);
+	CHECK(!memcmp(got, "-7 2.5", 6));
+	CHECK(dprintf(fds[0], "%s", "") == 0);
+	close(fds[1]);
+	close(fds[0]);
+	FAILS(dprintf(fds[0], "x"), EBADF);
+	char path[16];
+	strcpy(path, name);
+	int file = mkstemp(path);
+	CHECK(file >= 0 && unlink(path) == 0 && dprintf(file, "%d", 77) == 2);
+	CHECK(pread(file, got, 64, 0) == 2 && !memcmp(got, "77", 2) && close(file) == 0);
 }
 
 static void much(void)
@@ -124,6 +163,7 @@ int main(int argc, char **argv)
 	standard(argv[0], 0);
 	standard(argv[0], 1);
 	lines();
+	straight();
 	much();
 	faults();
 	return end();
