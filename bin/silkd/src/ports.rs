@@ -10,10 +10,11 @@ use rustix::net::{
     socket_with, sockopt,
 };
 use silk_control::{Kind, Refusal};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// At which IPs a socket has its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,23 @@ impl From<IpAddr> for Place {
 pub struct Ports {
     /// By: is it a datagram port, is it IPv6's, which is it.
     taken: BTreeMap<(bool, bool, u16), Reservation>,
+    /// Those that connections have had, by their address, the one that has rested longest first. The next
+    /// connection to the same peer from the same port would meet what is left of the last there (TIME-WAIT),
+    /// and Linux, which chooses at random, would soon choose it again.
+    resting: BTreeMap<IpAddr, VecDeque<Resting>>,
+}
+
+/// How long a port rests before it is used again,
+const REST: Duration = Duration::from_secs(1);
+/// unless as many rest: then as many connections have come between.
+const RESTING: usize = 2048;
+/// After this nobody seems to want it: it is Linux's again.
+const FORGOTTEN: Duration = Duration::from_secs(2);
+
+struct Resting {
+    since: Instant,
+    port: u16,
+    linux: Arc<Reserved>,
 }
 
 /// Linux's socket that holds a port. An executor may hold it a little longer than the port is ours,
@@ -66,13 +84,23 @@ pub struct Ports {
 #[derive(Debug)]
 pub struct Reserved {
     socket: OwnedFd,
-    given_back: Mutex<bool>,
+    state: Mutex<Hold>,
+}
+
+/// What a port that is held has been used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hold {
+    /// To hold it.
+    Quiet,
+    /// To listen as well. Where Linux has chosen the port, it is lost when that ends.
+    Listened,
+    GivenBack,
 }
 
 impl Reserved {
     /// One that has its port.
     pub fn new(socket: OwnedFd) -> Self {
-        Self { socket, given_back: Mutex::new(false) }
+        Self { socket, state: Mutex::new(Hold::Quiet) }
     }
 
     /// Listens, or goes on with another backlog, unless the port has been given back.
@@ -80,8 +108,16 @@ impl Reserved {
     /// # Errors
     /// The kernel's; `EINVAL` where it has been.
     pub fn listen(&self, backlog: i32) -> Result<(), Errno> {
-        let given_back = self.given_back.lock().unwrap_or_else(PoisonError::into_inner);
-        if *given_back { Err(Errno::INVAL) } else { listen(&self.socket, backlog) }
+        let mut state = self.state();
+        if *state == Hold::GivenBack {
+            return Err(Errno::INVAL);
+        }
+        *state = Hold::Listened;
+        listen(&self.socket, backlog)
+    }
+
+    fn state(&self) -> MutexGuard<'_, Hold> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Listens no longer, and keeps the port.
@@ -91,8 +127,9 @@ impl Reserved {
     }
 
     fn give_back(&self) {
-        *self.given_back.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.end_listening();
+        if std::mem::replace(&mut *self.state(), Hold::GivenBack) == Hold::Listened {
+            self.end_listening();
+        }
     }
 }
 
@@ -107,6 +144,8 @@ struct Reservation {
     linux: Option<Arc<Reserved>>,
     users: u32,
     shared: bool,
+    /// The address that connections have it at; they take turns with it.
+    turns: Option<IpAddr>,
 }
 
 impl Drop for Reservation {
@@ -136,12 +175,40 @@ impl Ports {
         Ok(port)
     }
 
-    /// Takes a free port at an address for a socket that connects: one that will hardly listen.
+    /// Takes a free port at an address for a socket that connects: of streams one that has rested, or else
+    /// one that Linux chooses.
     ///
     /// # Errors
     /// As [`Self::take`].
     pub fn take_to_connect(&mut self, kind: Kind, address: IpAddr) -> Result<u16, Refusal> {
-        self.take_at(kind, address.into(), 0, false, false)
+        // A datagram that comes late would be the next socket's.
+        let turns = (kind == Kind::Stream).then_some(address);
+        let rested = turns.and_then(|address| self.rested(address, Instant::now()));
+        if let Some(Resting { port, linux, .. }) = rested {
+            let taken = Reservation { linux: Some(linux), users: 1, shared: false, turns };
+            self.taken.insert((false, address.is_ipv6(), port), taken);
+            return Ok(port);
+        }
+        let port = self.take_at(kind, address.into(), 0, false, false)?;
+        if let Some(taken) = self.taken.get_mut(&(kind == Kind::Datagram, address.is_ipv6(), port)) {
+            taken.turns = turns;
+        }
+        Ok(port)
+    }
+
+    /// The port that has rested longest at an address, if that is long enough.
+    fn rested(&mut self, address: IpAddr, now: Instant) -> Option<Resting> {
+        let queue = self.resting.get_mut(&address)?;
+        let enough = queue.len() >= RESTING;
+        queue.pop_front_if(|first| enough || now.duration_since(first.since) >= REST)
+    }
+
+    /// Gives Linux back what has rested so long that nobody seems to want it.
+    pub fn tidy(&mut self, now: Instant) {
+        self.resting.retain(|_, queue| {
+            while queue.pop_front_if(|first| now.duration_since(first.since) >= FORGOTTEN).is_some() {}
+            !queue.is_empty()
+        });
     }
 
     fn take_at(
@@ -153,6 +220,10 @@ impl Ports {
         may_listen: bool,
     ) -> Result<u16, Refusal> {
         let datagram = kind == Kind::Datagram;
+        if !datagram && port != 0 {
+            // Whoever names one may have it.
+            self.resting.values_mut().for_each(|queue| queue.retain(|resting| resting.port != port));
+        }
         let known = |ports: &Self, six| ports.taken.get(&(datagram, six, port)).map(|taken| taken.shared);
         let before: Vec<Option<bool>> = place.sides.each().map(|six| known(self, six)).collect();
         if before.iter().any(|taken| taken.is_some_and(|shared| !(share && shared))) {
@@ -186,7 +257,7 @@ impl Ports {
             }
         };
         for six in place.sides.each() {
-            let reservation = Reservation { linux: linux.clone(), users: 1, shared: share };
+            let reservation = Reservation { linux: linux.clone(), users: 1, shared: share, turns: None };
             self.taken.insert((datagram, six, port), reservation);
         }
         Ok(port)
@@ -204,8 +275,13 @@ impl Ports {
             let key = (kind == Kind::Datagram, six, port);
             let Some(taken) = self.taken.get_mut(&key) else { continue };
             taken.users -= 1;
-            if taken.users == 0 {
-                self.taken.remove(&key);
+            if taken.users == 0
+                && let Some(mut taken) = self.taken.remove(&key)
+                && let Some(address) = taken.turns
+                && let Some(linux) = taken.linux.take_if(|linux| *linux.state() == Hold::Quiet)
+            {
+                let resting = Resting { since: Instant::now(), port, linux };
+                self.resting.entry(address).or_default().push_back(resting);
             }
         }
     }
@@ -290,6 +366,68 @@ mod tests {
         assert!(ports.linux(Kind::Stream, FOUR, port).is_some());
         ports.give_back(Kind::Stream, FOUR, port);
         assert!(ports.linux(Kind::Stream, FOUR, port).is_none());
+    }
+
+    /// Whether Linux has nobody at a stream port.
+    fn is_free(port: u16) -> bool {
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap();
+        bind(&socket, &SocketAddr::new(HERE, port)).is_ok()
+    }
+
+    #[test]
+    fn a_connections_port_rests_before_the_next_has_it() {
+        let mut ports = Ports::default();
+        let take = |ports: &mut Ports| ports.take_to_connect(Kind::Stream, HERE).unwrap();
+        let first = take(&mut ports);
+        ports.give_back(Kind::Stream, FOUR, first);
+        let now = Instant::now();
+        assert!(ports.rested(HERE, now).is_none());
+        // Linux cannot choose it meanwhile, but who names it has it.
+        assert!(!is_free(first));
+        assert_eq!(ports.take(Kind::Stream, &[HERE.into()], first, false), Ok(first));
+        ports.give_back(Kind::Stream, FOUR, first);
+        assert!(is_free(first));
+
+        let second = take(&mut ports);
+        ports.give_back(Kind::Stream, FOUR, second);
+        let later = Instant::now() + REST;
+        assert_eq!(ports.rested(HERE, later).map(|resting| resting.port), Some(second));
+
+        let third = take(&mut ports);
+        ports.give_back(Kind::Stream, FOUR, third);
+        ports.tidy(Instant::now());
+        assert!(!is_free(third));
+        ports.tidy(Instant::now() + FORGOTTEN);
+        assert!(is_free(third));
+    }
+
+    #[test]
+    fn ports_take_turns_where_many_connections_come() {
+        let mut ports = Ports::default();
+        let mut seen = BTreeMap::new();
+        for n in 0..3 * RESTING {
+            let port = ports.take_to_connect(Kind::Stream, HERE).unwrap();
+            if let Some(before) = seen.insert(port, n) {
+                assert!(n - before >= RESTING, "{port} again after {}", n - before);
+            }
+            ports.give_back(Kind::Stream, FOUR, port);
+        }
+        assert_eq!(seen.len(), RESTING);
+    }
+
+    #[test]
+    fn a_port_that_was_listened_at_and_those_of_datagrams_take_no_turns() {
+        let mut ports = Ports::default();
+        let port = ports.take_to_connect(Kind::Stream, HERE).unwrap();
+        let linux = ports.linux(Kind::Stream, FOUR, port).unwrap();
+        linux.listen(1).unwrap();
+        linux.end_listening();
+        drop(linux);
+        ports.give_back(Kind::Stream, FOUR, port);
+        let port = ports.take_to_connect(Kind::Datagram, HERE).unwrap();
+        ports.give_back(Kind::Datagram, FOUR, port);
+        assert!(ports.resting.is_empty());
     }
 
     #[test]

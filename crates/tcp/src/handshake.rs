@@ -9,6 +9,7 @@ use crate::connection::{Connection, Owed};
 use crate::options::{Options, SackBlocks};
 use crate::progress::{DropReason, Progress};
 use crate::segment::Segment;
+use crate::seq::SeqNumber;
 use crate::state::State;
 use crate::timers::Timer;
 
@@ -18,7 +19,9 @@ impl Connection {
         let acks_our_syn = seg.flags.ack() && seg.ack == self.snd.nxt;
         // First: an acknowledgement of something we never sent is reset, unless it is a reset.
         if seg.flags.ack() && !acks_our_syn {
-            self.stray = (!seg.flags.rst()).then_some(seg.ack).or(self.stray);
+            if !seg.flags.rst() {
+                self.answer_stray(seg.ack);
+            }
             return Err(DropReason::BadHandshake);
         }
         // Second: a reset counts only with an acknowledgement of our SYN (RFC 5961 §3.2).
@@ -34,6 +37,17 @@ impl Connection {
         }
         self.take_syn(now, seg);
         Ok(if acks_our_syn { self.our_syn_acked(now, seg) } else { self.simultaneous_open(seg) })
+    }
+
+    /// The peer still has an older connection of these ports, half-open or in TIME-WAIT, and takes our SYN
+    /// for a part of it. The reset ends that. So that nobody has to wait a second for the next SYN, it
+    /// follows at once, the first time.
+    fn answer_stray(&mut self, ack: SeqNumber) {
+        self.stray = Some(ack);
+        if self.snd.timeouts == 0 {
+            self.snd.timeouts = 1;
+            self.owed.add(Owed::SYN);
+        }
     }
 
     /// The options of our SYN: before the peer's came what we offer, afterwards what is agreed.

@@ -107,12 +107,20 @@ fn an_acknowledgement_of_an_older_connection_is_reset_and_the_open_goes_on() {
     let mut solo = Solo::opening(&plain());
     let stale = Segment { ack: SeqNumber::new(777), ..ack(OURS) };
     assert_eq!(solo.arrive(stale), Err(DropReason::BadHandshake));
-    let sent = solo.sent();
-    assert_eq!((sent.len(), sent[0].header.seq.raw(), sent[0].header.flags), (1, 777, Flags::RST));
+    let sent = |solo: &mut Solo| -> Vec<(u32, Flags)> {
+        solo.sent().iter().map(|sent| (sent.header.seq.raw(), sent.header.flags)).collect()
+    };
+    // The SYN follows the reset at once.
+    assert_eq!(sent(&mut solo), [(777, Flags::RST), (OURS - 1, Flags::SYN)]);
     assert_eq!(solo.state(), State::SynSent);
+    // But once: who answers so for ever is asked again by the clock.
+    assert_eq!(solo.arrive(stale), Err(DropReason::BadHandshake));
+    assert_eq!(sent(&mut solo), [(777, Flags::RST)]);
     assert_eq!(solo.arrive(ack(OURS)), Err(DropReason::BadHandshake));
     solo.arrive(solo.syn_ack(Options::default())).unwrap();
-    assert_eq!(solo.state(), State::Established);
+    // Nothing was lost.
+    let info = solo.connection.info();
+    assert_eq!((solo.state(), info.cwnd > u32::from(info.mss)), (State::Established, true));
 }
 
 // RFC 9293 MUST-10.
