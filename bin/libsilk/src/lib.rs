@@ -16,7 +16,7 @@
 //! | moving data | `stream_io`, `datagram_io`, `sendfile`; `transfer` picks; `vectors` are the program's buffers |
 //! | waiting | `wait` on one socket, `accept`, `poll`, `select`, `epoll*`; `readiness` says what holds; `bell`, `thread` |
 //! | streams of stdio | `stdio` |
-//! | naming | `naming` socket to connect, `disconnect`, `options`, `close`, `descriptor` |
+//! | naming | `naming` socket to connect, `spares`, `disconnect`, `options`, `close`, `descriptor` |
 //! | processes | `process` fork, `exec`, `passing` to another (`SCM_RIGHTS`); `record` is a socket in words |
 //! | the edge | `exports`: the C symbols; `real`: what lies behind them |
 //!
@@ -65,6 +65,7 @@ mod sendfile;
 mod settings;
 mod signals;
 mod socket;
+mod spares;
 mod state;
 mod stdio;
 mod stream_io;

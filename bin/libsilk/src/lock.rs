@@ -43,9 +43,14 @@ impl Lock {
         Turn(Some(self))
     }
 
+    /// Takes the lock, to be opened with [`Lock::open`], if nobody has it.
+    fn try_hold(&self) -> bool {
+        self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
     /// Takes the lock, to be opened with [`Lock::open`].
     pub fn hold(&self) {
-        if self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+        if self.try_hold() {
             return;
         }
         while self.0.swap(WANTED, Ordering::Acquire) != FREE {
@@ -100,6 +105,11 @@ impl<T> Guarded<T> {
     pub fn lock(&self) -> Guard<'_, T> {
         self.lock.hold();
         Guard(self)
+    }
+
+    /// Takes the lock, if nobody has it.
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        self.lock.try_hold().then_some(Guard(self))
     }
 
     /// The lock itself, to be held across a fork.

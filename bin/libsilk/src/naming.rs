@@ -14,6 +14,7 @@ use crate::options;
 use crate::real;
 use crate::settings::flag;
 use crate::socket::{self, Role, Socket, shape, state as stage};
+use crate::spares;
 use crate::state;
 use crate::stream_io::shut;
 use crate::table::{self, Entry};
@@ -269,15 +270,24 @@ pub unsafe fn connect(socket: &'static Socket, addr: *const sockaddr, len: sockl
     if bound.is_none() && !join(socket)? {
         return Ok(Server::Linux);
     }
-    let reply = family::ask(&connection(socket, socket.kind(), bound, peer), &[])?;
+    let may_claim = bound.is_none() && socket.kind() == Kind::Stream;
+    let claimed = may_claim.then(|| spares::claim(peer)).flatten();
+    let reply = match claimed {
+        Some((slot, generation)) => Reply::Socket { slot, generation },
+        None => asked(&connection(socket, socket.kind(), bound, peer), peer)?,
+    };
     if bound.is_some() && reply == Reply::NotOurs {
         // Bound here, so it cannot reach what is Linux's alone.
         return Err(libc::ENETUNREACH);
     }
     let server = match bound {
-        None => decided(socket, reply, role_of(socket))?,
-        Some(_) => Server::Silk,
+        None => decided(socket, reply, role_of(socket)),
+        Some(_) => Ok(Server::Silk),
     };
+    if let Some((slot, _)) = claimed {
+        spares::connect(slot);
+    }
+    let server = server?;
     if server == Server::Linux {
         return Ok(server);
     }
@@ -296,6 +306,17 @@ pub unsafe fn connect(socket: &'static Socket, addr: *const sockaddr, len: sockl
     }
     finish(socket)?;
     Ok(Server::Silk)
+}
+
+/// The daemon's answer to a request to connect; what comes along with it is kept for later ones.
+fn asked(request: &Request, peer: SocketAddr) -> Answer<Reply> {
+    Ok(match family::ask(request, &[])? {
+        Reply::Sockets { slot, generation, spares } => {
+            spares::add(peer, &spares);
+            Reply::Socket { slot, generation }
+        }
+        other => other,
+    })
 }
 
 /// The request to connect, with what the first packet must show already.

@@ -11,6 +11,7 @@ use crate::internal;
 use crate::lock::{Guarded, Lock};
 use crate::mappings;
 use crate::socket;
+use crate::spares;
 use crate::stdio;
 use silk_control::{Lifeline, Reply, Request};
 use std::os::fd::AsFd;
@@ -21,7 +22,8 @@ static FORKING: Lock = Lock::new();
 static CHILD: Guarded<Option<(Lifeline, u32)>> = Guarded::new(None);
 
 /// What nobody may be in the middle of, in the order in which they are taken.
-const LOCKS: [fn() -> &'static Lock; 4] = [mappings::lock, files::lock, stdio::lock, family::line_lock];
+const LOCKS: [fn() -> &'static Lock; 5] =
+    [mappings::lock, files::lock, stdio::lock, spares::lock, family::line_lock];
 
 unsafe extern "C" {
     fn pthread_atfork(
@@ -70,6 +72,7 @@ extern "C" fn in_child() {
         socket.writing.force_open();
     }
     FORKING.force_open();
+    spares::forget();
     match CHILD.lock().take() {
         Some((line, process)) => family::become_child(line, process),
         None if family::joined().is_some() => family::orphan(),

@@ -93,8 +93,11 @@ impl Engine {
     pub fn close(&mut self, name: SocketName, generation: Option<u32>, abort: bool, now: Instant) {
         let current = self.families.get(&name.family).and_then(|f| f.arena.slot(name.slot));
         let current = current.map(|slot| slot.generation.load(SeqCst));
-        let Some(socket) = self.sockets.find(name) else { return };
-        if socket.closed || generation.is_some_and(|wanted| current != Some(wanted)) {
+        if generation.is_some_and(|wanted| current != Some(wanted)) {
+            return;
+        }
+        let Some(socket) = self.sockets.find(name) else { return self.forget_spare(name) };
+        if socket.closed {
             return;
         }
         match socket.path {
@@ -155,6 +158,7 @@ impl Engine {
             }
         }
         self.sockets.remove_family(family);
+        self.spares.retain(|name, _| name.family != family);
         if let Some(family) = self.families.remove(&family) {
             family.wake_all(None);
         }

@@ -8,6 +8,7 @@ use crate::family_end::ThreadEnd;
 use crate::files::{FileKnown, Obeyed};
 use crate::ports::Reserved;
 use crate::scout::Recipe;
+use crate::spares::Spare;
 use silk_control::{Refusal, Reply, Report, SlotNumber};
 use silk_device::netlink::Standing;
 use silk_path::{Checksum, Endpoint};
@@ -166,6 +167,13 @@ pub enum Command {
         peer: Endpoint,
         /// The path's priority, where it is not that of its class.
         priority: Option<u8>,
+    },
+    /// A process may come to connect with this socket.
+    Spare {
+        /// The socket.
+        socket: SocketName,
+        /// What its connection will have.
+        spare: Spare,
     },
     /// Open a datagram socket, or change whom it hears.
     Datagram {
@@ -337,6 +345,14 @@ impl Orders {
         self.queue.send(command)?;
         wake::notify(self.event.as_fd());
         Ok(())
+    }
+
+    /// Leaves an order until the executor next wakes: nothing can come of it before.
+    ///
+    /// # Errors
+    /// The executor has ended.
+    pub fn leave(&self, command: Command) -> Result<(), Undelivered<Command>> {
+        self.queue.send(command)
     }
 
     /// Its queue, for other executors.

@@ -28,7 +28,12 @@ impl Engine {
 
     /// A socket has rung.
     fn rung(&mut self, name: SocketName, now: Instant) {
-        let Some(socket) = self.sockets.find(name) else { return self.listener_rung(name) };
+        let Some(socket) = self.sockets.find(name) else {
+            if !self.rung_spare(name, now) {
+                self.listener_rung(name);
+            }
+            return;
+        };
         match socket.path {
             Some(id) => {
                 socket.rung = true;

@@ -11,6 +11,7 @@ use crate::port::DomainPort;
 use crate::sleep::Watch;
 use crate::socket_end::SocketEnd;
 use crate::sockets::Sockets;
+use crate::spares::Spare;
 use crate::unblock::Histogram;
 use silk_config::{Keepalive, Listen};
 use silk_device::{Receive, Transmit};
@@ -88,6 +89,8 @@ pub struct Engine {
     pub(crate) usual_congestion: Algorithm,
     pub(crate) families: BTreeMap<FamilyIndex, FamilyEnd>,
     pub(crate) sockets: Sockets,
+    /// Those that programs may come to connect with.
+    pub(crate) spares: BTreeMap<SocketName, Spare>,
     /// Memory that nobody needs.
     pub(crate) giving_back: GivingBack,
     /// The listening sockets by their listen path's index.
@@ -142,6 +145,7 @@ impl Engine {
             usual_congestion: parts.congestion,
             families: BTreeMap::new(),
             sockets: Sockets::default(),
+            spares: BTreeMap::new(),
             giving_back: GivingBack::default(),
             listeners: BTreeMap::new(),
             full: BTreeMap::new(),

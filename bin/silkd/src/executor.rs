@@ -303,6 +303,7 @@ impl Executor {
             Command::Connect { socket, rings, local, peer, priority } => {
                 engine.connect(socket, rings, (local, peer), priority, now);
             }
+            Command::Spare { socket, spare } => engine.take_spare(socket, spare, now),
             Command::Datagram { socket, rings, locals, peer, domain, linux, answer } => {
                 engine.open_datagram((socket, rings), &locals, peer, domain, linux.as_ref(), now);
                 drop(answer);

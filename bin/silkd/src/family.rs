@@ -5,6 +5,7 @@
 use crate::command::{FamilyIndex, Rings};
 use crate::files::Places;
 use crate::ports::Sides;
+use crate::spares::{Book, Habit, is_spare};
 use silk_control::{FamilyToken, Kind, ProcessNumber, SlotNumber};
 use silk_path::Endpoint;
 use silk_stream::{Arena, BELLS, LISTENERS, Pool, THREADS};
@@ -33,6 +34,8 @@ pub struct Family {
     /// Sockets that have a name at the control thread: bound, listening, connecting,
     /// datagram, and accepted ones with several holders.
     pub sockets: BTreeMap<SlotNumber, Socket>,
+    /// Sockets made ready for those that connect often.
+    pub spares: Book,
     /// The files that they may send by reference.
     pub files: Places,
     next_process: ProcessNumber,
@@ -52,6 +55,8 @@ pub struct Process {
     pub bells: Vec<u32>,
     /// It is no process but a socket that is passed to one: what lets that take it, and which it is.
     pub ticket: Option<(u64, SlotNumber)>,
+    /// How often it connects.
+    pub habit: Habit,
 }
 
 /// A socket the control thread knows.
@@ -107,6 +112,7 @@ impl Family {
             processes: BTreeMap::new(),
             founders: 0,
             sockets: BTreeMap::new(),
+            spares: Book::default(),
             files: Places::default(),
             next_process: 1,
             threads: Numbers::new(THREADS),
@@ -133,7 +139,9 @@ impl Family {
     pub fn inherit(&mut self, parent: ProcessNumber, child: ProcessNumber) {
         (0..self.pool.slots_touched()).for_each(|slot| self.note_accepted(parent, slot));
         for (slot, socket) in &mut self.sockets {
-            if socket.holders.contains(&parent) {
+            // What the parent may come to connect with it keeps to itself.
+            let spare = self.arena.slot(*slot).is_some_and(is_spare);
+            if socket.holders.contains(&parent) && !spare {
                 socket.holders.push(child);
                 mirror_holders(&self.arena, *slot, socket);
             }

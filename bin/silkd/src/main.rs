@@ -50,6 +50,7 @@ mod sleep;
 mod slots;
 mod socket_end;
 mod sockets;
+mod spares;
 mod stack;
 mod start;
 mod stepping_down;

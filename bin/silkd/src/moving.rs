@@ -120,6 +120,7 @@ impl Server {
             standing.addresses.clone_from(&link.networks);
         }
         let standings: Arc<[Standing]> = standings.into();
+        self.take_spares_back(true);
         self.tell_all(|| Command::Routes(standings.clone()));
         self.tell_of_moves(&moves);
     }

@@ -314,6 +314,12 @@ impl Server {
                 self.unmake(family, slot)
             }
         })?;
+        if is_new && kind == Kind::Stream {
+            let spares = self.spares((family, process), source, remote);
+            if !spares.is_empty() {
+                return Ok(Reply::Sockets { slot, generation, spares });
+            }
+        }
         Ok(Reply::Socket { slot, generation })
     }
 

@@ -199,14 +199,17 @@ impl Ports {
     /// The port that has rested longest at an address, if that is long enough.
     fn rested(&mut self, address: IpAddr, now: Instant) -> Option<Resting> {
         let queue = self.resting.get_mut(&address)?;
-        let enough = queue.len() >= RESTING;
-        queue.pop_front_if(|first| enough || now.duration_since(first.since) >= REST)
+        let is_long = |first: &Resting| now.duration_since(first.since) >= REST;
+        let has_rested = queue.len() >= RESTING || queue.front().is_some_and(is_long);
+        has_rested.then(|| queue.pop_front()).flatten()
     }
 
     /// Gives Linux back what has rested so long that nobody seems to want it.
     pub fn tidy(&mut self, now: Instant) {
         self.resting.retain(|_, queue| {
-            while queue.pop_front_if(|first| now.duration_since(first.since) >= FORGOTTEN).is_some() {}
+            while queue.front().is_some_and(|first| now.duration_since(first.since) >= FORGOTTEN) {
+                queue.pop_front();
+            }
             !queue.is_empty()
         });
     }

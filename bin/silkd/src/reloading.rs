@@ -39,6 +39,7 @@ impl Server {
         self.settings.config = config;
         self.settings.classes = classes.clone();
         let classes = Arc::new(classes);
+        self.take_spares_back(true);
         self.tell_all(|| Command::Classes(classes.clone()));
         let applied = classes.classes.iter().map(|(class, _)| format!("class {}", class.name)).collect();
         Ok((applied, restart))

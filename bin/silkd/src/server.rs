@@ -206,6 +206,7 @@ impl Server {
             }
             self.take_events();
             self.follow_link();
+            self.take_spares_back(false);
             self.ports.tidy(Instant::now());
             self.look_at_files_now_and_then(Instant::now());
             self.give_back_now_and_then(Instant::now());

@@ -224,8 +224,9 @@ mod tests {
         let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
         let shared = settings("kind = \"xdp\"\ninterface = \"eth0\"");
         assert_eq!(shared.reserve_at(any, Sides::BOTH), [Place { address: any, sides: Sides::BOTH }]);
-        let alone =
-            settings("kind = \"tap\"\ninterface = \"tap0\"\naddress = [\"10.0.0.1/24\", \"2001:db8::1/64\"]");
+        let alone = settings(
+            "kind = \"tap\"\ninterface = \"tap0\"\naddress = \"10.0.0.1/24\"\naddress6 = \"2001:db8::1/64\"",
+        );
         let wide: Vec<Place> = [alone.addresses[0], alone.addresses[2]].map(Place::from).into();
         assert_eq!(alone.reserve_at(any, Sides::BOTH), wide);
     }

@@ -217,6 +217,16 @@ pub enum Reply {
         /// Its use, to notice a stale descriptor.
         generation: u32,
     },
+    /// To `Connect` of a new stream, by a process that connects often.
+    Sockets {
+        /// As in [`Reply::Socket`].
+        slot: SlotNumber,
+        /// As in [`Reply::Socket`].
+        generation: u32,
+        /// Further sockets, each with its use, for connections to the same address from the same process: who
+        /// claims one (`silk_stream::status::SPARE`) need not ask.
+        spares: Vec<(SlotNumber, u32)>,
+    },
     /// To `Bind` and `Connect`: the address is Linux's business.
     NotOurs,
     /// It is done.

@@ -3,8 +3,8 @@
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg,
-    socket_with, socketpair, sockopt,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, recvmsg,
+    sendmsg, socket_with, socketpair, sockopt,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -145,7 +145,8 @@ impl Lifeline {
     }
 
     fn receive_with<M: DeserializeOwned>(&self, flags: RecvFlags) -> Result<Received<M>, WireError> {
-        let mut bytes = vec![0; MESSAGE];
+        // Messages are short, and the longest is long to clear.
+        let mut bytes = vec![0; self.length_of_next(flags)?.min(MESSAGE)];
         let mut space =
             [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS), ScmCredentials(1))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -172,6 +173,17 @@ impl Lifeline {
         }
         let message = postcard::from_bytes(&bytes[..length]).map_err(|_| WireError::Malformed)?;
         Ok(Received { message, descriptors, pid })
+    }
+
+    /// How long the next message is, which stays there; 1 where there will be none.
+    fn length_of_next(&self, flags: RecvFlags) -> Result<usize, WireError> {
+        loop {
+            match recv(&self.0, &mut [0; 1], flags | RecvFlags::PEEK | RecvFlags::TRUNC) {
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+                Ok((_, length)) => return Ok(length.max(1)),
+            }
+        }
     }
 
     /// Sends a request and waits for its answer.

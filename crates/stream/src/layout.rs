@@ -12,7 +12,7 @@ use crate::sync::{AtomicU16, AtomicU32, AtomicU64};
 use crate::tcp_info::SharedInfo;
 
 /// First word of an arena: `SILK` in the low bytes, the layout's version above.
-pub const MAGIC: u64 = 0x0007_0000_4b4c_4953;
+pub const MAGIC: u64 = 0x0008_0000_4b4c_4953;
 /// Sockets in one arena.
 pub const SLOTS: u32 = crate::dirty::MARKS;
 /// Threads of one family that may wait in `accept` at one time.
@@ -52,6 +52,9 @@ pub mod status {
     pub const SEND_CLOSED: u32 = 8;
     /// The connection failed; [`super::Slot::error`] holds the `errno`.
     pub const FAILED: u32 = 16;
+    /// The socket is ready to connect to the address in [`super::Slot::peer`]. The program that owns it has
+    /// it once it has changed this to [`CONNECTING`]; the daemon takes it back by changing it to nothing.
+    pub const SPARE: u32 = 32;
 }
 
 /// Bits of [`Slot::request`], written by the program and taken by the daemon.
@@ -75,6 +78,9 @@ pub mod request {
     pub const INFO: u32 = 64;
     /// [`super::Slot::wishes`] changed.
     pub const WISHES: u32 = 128;
+    /// The program has claimed a [`super::status::SPARE`]: connect, to the port that it has written into
+    /// [`super::Slot::peer`].
+    pub const CONNECT: u32 = 256;
 }
 
 /// What few programs set, as words of [`Slot::wishes`]: it is looked at when

@@ -12,6 +12,7 @@ mod behaviour;
 mod bench;
 mod by_reference;
 mod clients;
+mod connecting;
 mod datagrams_here;
 mod devices;
 mod errors;

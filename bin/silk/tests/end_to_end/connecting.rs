@@ -1,0 +1,60 @@
+//! Programs that connect often have sockets made ready for them (docs/design/spares.md): the right bytes come
+//! back whoever connects, and what nobody wants any more is Linux's and the arena's again.
+
+use crate::host::{Silk, within};
+use silk_testkit::netns::{CLIENT, Running, signal};
+use std::fs;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A daemon, an echo server at the peer, and who connects to it often, who is paused.
+fn start() -> Option<(Silk, Running, Running)> {
+    let silk = Silk::start()?;
+    silk.write("echo_server.py", include_str!("echo_server.py"));
+    silk.write("connecting.py", include_str!("connecting.py"));
+    let server = silk.serve_on_peer("python3", &["echo_server.py", "7"], 7);
+    let mut client = silk.on_paths("python3");
+    client.args(["connecting.py", &CLIENT.to_string(), "7", "150"]);
+    let client = silk.start_logged(&mut client, "client");
+    assert!(within(PATIENCE, || silk.log("client").contains("paused")), "{}", silk.log("client"));
+    Some((silk, server, client))
+}
+
+/// How many descriptors the daemon has.
+fn descriptors(silk: &mut Silk) -> usize {
+    let folder = format!("/proc/{}/fd", silk.daemon().id());
+    fs::read_dir(folder).unwrap().count()
+}
+
+#[test]
+fn who_connects_often_gets_what_it_asked_for_in_threads_and_children_too() {
+    let Some((silk, _server, mut client)) = start() else { return };
+    silk.write("go", "");
+    let done = within(PATIENCE, || silk.log("client").contains("all") || client.ended().is_some());
+    assert!(done && silk.log("client") == "paused\nall\n", "{}", silk.log("client"));
+    silk.linux_saw_nothing();
+}
+
+#[test]
+fn what_was_made_ready_and_nobody_wants_is_taken_back() {
+    let Some((mut silk, _server, client)) = start() else { return };
+    // It has all that it had asked for, and nothing open.
+    assert!(silk.kept().2 > 0, "{:?}", silk.kept());
+    assert!(within(PATIENCE, || silk.kept().2 == 0), "{:?}", silk.kept());
+    let before = descriptors(&mut silk);
+    signal(&[client.id()], "KILL");
+    assert!(within(PATIENCE, || descriptors(&mut silk) < before));
+}
+
+#[test]
+fn who_is_killed_leaves_nothing_that_was_made_ready() {
+    let Some((mut silk, _server, client)) = start() else { return };
+    silk.write("go", "");
+    // Now it and its children are in the middle of it.
+    assert!(within(PATIENCE, || !silk.connections().is_empty()));
+    signal(&[client.id()], "KILL");
+    drop(client);
+    assert!(within(PATIENCE, || silk.kept().2 == 0 && silk.connections().is_empty()), "{:?}", silk.kept());
+    assert!(within(PATIENCE, || descriptors(&mut silk) < 64), "{}", descriptors(&mut silk));
+}
