@@ -51,9 +51,9 @@ const AMONG_FRAMES: &str = "segment, 10 busy of 100 000, from the frame on";
 const FEW_FRAMES: &str = "segment, 10, from the frame on";
 
 /// Every comparison, in the order of the table.
-const QUESTIONS: [Question; 50] = {
+const QUESTIONS: [Question; 53] = {
     use Against::{Itself, Of, System};
-    use Row::{Connections, Datagrams, Emulator, Kept, Many, PingPong, Receive, Send, SynFlood};
+    use Row::{Connections, Datagrams, Emulator, Kept, Many, Opening, PingPong, Receive, Send, SynFlood};
     [
         question(Send, "silk", "goodput", System("linux"), Some((0.9, 1.2)), true),
         question(Send, "silk-wide", "goodput", System("linux"), None, true),
@@ -105,6 +105,9 @@ const QUESTIONS: [Question; 50] = {
         question(Kept, "silk", "500 connections, queued: p99", System("linux"), None, false),
         question(Kept, "silk", "100 connections: rate", System("linux-napi"), None, true),
         question(Kept, "silk", "500 connections: rate", System("linux-napi"), None, true),
+        question(Opening, "silk", "1 at a time: rate", System("linux"), None, true),
+        question(Opening, "silk", "16 at a time: rate", System("linux"), None, true),
+        question(Opening, "silk", "200 at a time: rate", System("linux"), None, true),
     ]
 };
 

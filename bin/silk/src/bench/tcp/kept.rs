@@ -1,13 +1,16 @@
 //! Requests over connections that are kept: Debian's nginx, unmodified, one process that waits for all of them
-//! at once (`epoll`), and `wrk`, whose clients ask again as soon as they are answered.
+//! at once (`epoll`), and `wrk`, whose clients ask again as soon as they are answered. And requests of which each
+//! has a connection of its own, that wrk opens over the system.
 
 use super::super::Failure;
 use super::super::ends::{Figure, Unit};
 use super::super::load::CLIENT_CPU;
 use super::super::stage::{SERVER_CPU, Stage};
 use super::system::PORT;
-use silk_testkit::netns::{INTERFACE, Running, SERVER};
+use silk_testkit::netns::{CLIENT, Host, INTERFACE, Running, SERVER};
 use std::fs;
+use std::net::Ipv4Addr;
+use std::process::Command;
 use std::time::Duration;
 
 /// How many packets wait at the clients' end of the cable, where they do: as many as before a network card.
@@ -39,21 +42,49 @@ impl std::fmt::Display for Clients {
 /// Longer than the longest wait after a loss that is mended.
 const PATIENCE: &str = "10s";
 
-/// Starts nginx on the server's CPU, with `runner` in front of its command line, and waits until it answers.
-pub fn serve(stage: &Stage, runner: &[String]) -> Result<Running, Failure> {
+/// One of the two hosts, and how a program runs there.
+pub struct Side<'a> {
+    host: &'a Host,
+    peer: &'a Host,
+    address: Ipv4Addr,
+    cpu: &'a str,
+    /// What stands before its command line.
+    runner: &'a [String],
+}
+
+impl<'a> Side<'a> {
+    /// The server's, over a system.
+    pub fn server(stage: &'a Stage, runner: &'a [String]) -> Self {
+        let (host, peer) = (&stage.rig.server, &stage.rig.client);
+        Self { host, peer, address: SERVER, cpu: SERVER_CPU, runner }
+    }
+
+    /// The clients'.
+    pub fn client(stage: &'a Stage) -> Self {
+        let (host, peer) = (&stage.rig.client, &stage.rig.server);
+        Self { host, peer, address: CLIENT, cpu: CLIENT_CPU, runner: &[] }
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = self.host.command("taskset");
+        command.args(["-c", self.cpu]).args(self.runner).arg(program);
+        command
+    }
+}
+
+/// Starts nginx at one side, and waits until it answers the other.
+pub fn serve(stage: &Stage, side: &Side<'_>) -> Result<Running, Failure> {
     let config = stage.scratch.write("nginx.conf", &config(&stage.scratch.path().display().to_string()))?;
-    let mut command = stage.rig.server.command("taskset");
-    command.args(["-c", SERVER_CPU]).args(runner).args(["nginx", "-c"]).arg(config);
-    let nginx = stage.scratch.start(&mut command, "serve.txt")?;
-    let answers = || stage.rig.client.run("curl", ["-sf", "--max-time", "2", &address()]).ok();
+    let nginx = stage.scratch.start(side.command("nginx").arg("-c").arg(config), "serve.txt")?;
+    let answers = || side.peer.run("curl", ["-sf", "--max-time", "2", &address(side.address)]).ok();
     match stage.watch.until(Duration::from_secs(10), answers)? {
         Some(_) => Ok(nginx),
         None => Err(Failure::NotServing { system: "nginx", log: stage.said() }),
     }
 }
 
-fn address() -> String {
-    format!("http://{SERVER}:{PORT}/")
+fn address(server: Ipv4Addr) -> String {
+    format!("http://{server}:{PORT}/")
 }
 
 fn config(folder: &str) -> String {
@@ -67,26 +98,53 @@ fn config(folder: &str) -> String {
 
 /// The clients ask for whole seconds: what they saw.
 pub fn ask(stage: &Stage, clients: Clients, milliseconds: u64) -> Result<Vec<Figure>, Failure> {
-    const REPORT: &str = "wrk.txt";
     if clients.queued {
         stage.rig.client.queue(INTERFACE, QUEUE)?;
     }
+    let wrk = Side::client(stage).command("wrk");
+    let Report { rate, p99, .. } = asked(stage, wrk, (clients.connections, SERVER), milliseconds, || {
+        format!("kept connections ({clients})")
+    })?;
+    Ok(vec![
+        Figure::new(format!("{clients}: rate"), rate, Unit::PerSecond),
+        Figure::new(format!("{clients}: p99"), p99, Unit::Micros),
+    ])
+}
+
+/// A program at one side opens a connection for each of its requests, so many at a time, for whole seconds: how
+/// many in a second.
+pub fn open(stage: &Stage, side: &Side<'_>, at_once: u32, milliseconds: u64) -> Result<Vec<Figure>, Failure> {
+    let mut wrk = side.command("wrk");
+    wrk.args(["-H", "Connection: close"]);
+    let task = || format!("connections ({})", at_a_time(at_once));
+    let Report { rate, .. } = asked(stage, wrk, (at_once, CLIENT), milliseconds, task)?;
+    Ok(vec![Figure::new(format!("{}: rate", at_a_time(at_once)), rate, Unit::PerSecond)])
+}
+
+/// How so many connections read in a table.
+pub fn at_a_time(connections: u32) -> String {
+    format!("{connections} at a time")
+}
+
+/// What wrk saw, of whose requests none may have failed.
+fn asked(
+    stage: &Stage,
+    mut wrk: Command,
+    (connections, server): (u32, Ipv4Addr),
+    milliseconds: u64,
+    task: impl Fn() -> String,
+) -> Result<Report, Failure> {
+    const REPORT: &str = "wrk.txt";
     let seconds = milliseconds.div_ceil(1000);
-    let mut command = stage.rig.client.command("taskset");
-    command.args(["-c", CLIENT_CPU, "wrk", "--latency", "-t", "1", "--timeout", PATIENCE]);
-    command.args(["-c", &clients.connections.to_string(), "-d", &format!("{seconds}s"), &address()]);
-    let mut wrk = stage.scratch.start(&mut command, REPORT)?;
+    wrk.args(["--latency", "-t", "1", "--timeout", PATIENCE, "-c", &connections.to_string()]);
+    wrk.args(["-d", &format!("{seconds}s"), &address(server)]);
+    let mut wrk = stage.scratch.start(&mut wrk, REPORT)?;
     stage.ends(&mut wrk, Duration::from_secs(seconds), "wrk")?;
     let report = stage.scratch.path().join(REPORT);
     let said = fs::read_to_string(&report).map_err(Failure::file(&report))?;
     match Report::read(&said) {
-        Some(Report { failed: 0, rate, p99 }) => Ok(vec![
-            Figure::new(format!("{clients}: rate"), rate, Unit::PerSecond),
-            Figure::new(format!("{clients}: p99"), p99, Unit::Micros),
-        ]),
-        Some(Report { failed, .. }) => {
-            Err(Failure::Unanswered { task: format!("kept connections ({clients})"), failed })
-        }
+        Some(report @ Report { failed: 0, .. }) => Ok(report),
+        Some(Report { failed, .. }) => Err(Failure::Unanswered { task: task(), failed }),
         None => Err(Failure::Program { what: "`wrk`".to_owned(), said }),
     }
 }

@@ -151,7 +151,8 @@ impl Plan {
 
     fn check(&self) -> Result<(), Failure> {
         let usual = ["ip", "taskset", "chrt", "setpriv", "ethtool"];
-        let kept: &[_] = if self.rows.contains(&Row::Kept) { &["nginx", "wrk", "curl", "tc"] } else { &[] };
+        let kept = self.rows.iter().any(|row| matches!(row, Row::Kept | Row::Opening));
+        let kept: &[_] = if kept { &["nginx", "wrk", "curl", "tc"] } else { &[] };
         let needed = usual.iter().chain(kept).copied();
         let missing: Vec<_> = needed.filter(|program| !web::is_installed(program)).collect();
         if !missing.is_empty() {

@@ -37,6 +37,9 @@ pub enum Row {
     /// Requests over kept connections, nginx and wrk
     #[value(alias = "i")]
     Kept,
+    /// Connections that a program opens, one for each request, wrk and nginx
+    #[value(alias = "j")]
+    Opening,
 }
 
 /// What distinguishes the measurements of one row.
@@ -48,6 +51,8 @@ pub enum Case {
     Over(Link),
     /// Who asks.
     Kept(Clients),
+    /// How many connections at a time.
+    Opening(u32),
     /// Datagrams that are sent in a second, before as many as can be.
     Offered(&'static [u32]),
 }
@@ -59,7 +64,7 @@ const OFFERED_BRIEFLY: [u32; 2] = [800_000, 1_200_000];
 
 impl Row {
     /// All of them, in the order of a round.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Send,
         Self::Receive,
         Self::PingPong,
@@ -69,6 +74,7 @@ impl Row {
         Self::Emulator,
         Self::Many,
         Self::Kept,
+        Self::Opening,
     ];
 
     /// How it reads in a table.
@@ -83,13 +89,14 @@ impl Row {
             Self::Emulator => "goodput over a bad network",
             Self::Many => "many connections",
             Self::Kept => "requests over kept connections",
+            Self::Opening => "connections that a program opens",
         }
     }
 
     /// The systems that are measured, in the order of a turn.
     pub fn systems(self) -> &'static [System] {
         match self {
-            Self::Connections | Self::Emulator => &[System::Linux, System::Silk],
+            Self::Connections | Self::Emulator | Self::Opening => &[System::Linux, System::Silk],
             Self::Send => &[System::Linux, System::Silk, System::SilkWide],
             Self::Receive => &[
                 System::Linux,
@@ -125,6 +132,8 @@ impl Row {
                 let many = Clients { connections: 500, queued: true };
                 [16, 100, 500].map(Clients::so_many).into_iter().chain([many]).map(Case::Kept).collect()
             }
+            Self::Opening if quick => vec![Case::Opening(16)],
+            Self::Opening => [1, 16, 200].map(Case::Opening).into(),
             _ => vec![Case::Only],
         }
     }

@@ -9,7 +9,7 @@ use super::super::stage::{Queues, SERVER_CPU, Scratch, Stage};
 use super::super::system::Serving;
 use super::super::watch::Watch;
 use super::super::{Failure, silkd};
-use super::kept;
+use super::kept::{self, Side};
 use super::link::{self, Link};
 use super::results::Measurement;
 use super::row::{Case, Row};
@@ -57,6 +57,7 @@ impl fmt::Display for Turn {
             Case::Only | Case::Offered(_) => {}
             Case::Over(link) => write!(f, " ({link})")?,
             Case::Kept(clients) => write!(f, " ({clients})")?,
+            Case::Opening(at_once) => write!(f, " ({})", kept::at_a_time(at_once))?,
         }
         write!(f, ", {}", self.system.name())
     }
@@ -85,6 +86,7 @@ impl Turn {
             Row::Many if self.system == System::InProcess => self.crowd(&stage)?,
             Row::Many => self.held(&stage)?,
             Row::Kept => self.kept(&stage)?,
+            Row::Opening => self.opening(&stage)?,
         };
         Ok(self.measurements(seen))
     }
@@ -219,11 +221,24 @@ impl Turn {
     fn kept(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
         let Case::Kept(clients) = self.case else { return Ok(Vec::new()) };
         let mut serving = self.system.prepare(stage, Cable::Crowded)?;
-        serving.add(kept::serve(stage, &self.system.runner(stage))?);
+        serving.add(kept::serve(stage, &Side::server(stage, &self.system.runner(stage)))?);
         let before = Moment::now(None);
         let figures = kept::ask(stage, clients, self.milliseconds);
         let cpu = before.cpu_until(&Moment::now(None));
         // Where the server is gone, that is what happened, and not that its clients were not answered.
+        self.still_serves(&mut serving, stage)?;
+        Ok(vec![Seen { figures: figures?, cpu }])
+    }
+
+    /// A program on the server's host opens a connection for each request, over the system.
+    fn opening(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
+        let Case::Opening(at_once) = self.case else { return Ok(Vec::new()) };
+        let mut serving = self.system.prepare(stage, Cable::Veth)?;
+        serving.add(kept::serve(stage, &Side::client(stage))?);
+        let before = Moment::now(None);
+        let runner = self.system.runner(stage);
+        let figures = kept::open(stage, &Side::server(stage, &runner), at_once, self.milliseconds);
+        let cpu = before.cpu_until(&Moment::now(None));
         self.still_serves(&mut serving, stage)?;
         Ok(vec![Seen { figures: figures?, cpu }])
     }
