@@ -17,7 +17,7 @@ use silk_path::{Attr, Attrs, Checksum, Endpoint, Message, Meta, PathId};
 use silk_wire::ipv4;
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// The longest datagram, with room to spare.
 const LONGEST: usize = 64 << 10;
@@ -27,7 +27,8 @@ const HEARD: usize = 64;
 /// What a datagram socket has of Linux.
 pub struct OverLinux {
     socket: SocketName,
-    linux: Arc<Reserved>,
+    /// Linux's socket; nothing, as soon as the port is not the program's any more.
+    linux: Weak<Reserved>,
     /// The path, once there is one.
     path: Option<PathId>,
     /// Those from beyond silk's own networks, the latest at the end: no route says that they are to be
@@ -90,7 +91,7 @@ impl Engine {
     /// What leads to Linux's socket, for the path that is created next. Whether the graph has a use for it.
     pub(crate) fn offer_datagrams(&mut self, linux: &Arc<Reserved>) -> bool {
         let module = self.core.paths.module_mut::<host::Host>();
-        module.map(|module| module.offer_datagrams(Box::new(LinuxDatagrams::new(linux.clone())))).is_some()
+        module.map(|module| module.offer_datagrams(Box::new(LinuxDatagrams::new(linux)))).is_some()
     }
 
     /// What Linux's socket hears is for the datagram socket whose first path this is, too.
@@ -102,7 +103,7 @@ impl Engine {
         if self.host.watch.add_readable(linux, first.index).is_ok() {
             let own = self.core.paths.path(first).is_some_and(|path| path.state.attrs.host() == Some(true));
             let path = own.then_some(first);
-            let over = OverLinux { socket, linux: linux.clone(), path, heard: VecDeque::new() };
+            let over = OverLinux { socket, linux: Arc::downgrade(linux), path, heard: VecDeque::new() };
             self.host.datagrams.insert(first.index, over);
         }
     }
@@ -110,7 +111,9 @@ impl Engine {
     /// It no longer is; the path over Linux ends.
     pub(crate) fn end_hearing_linux(&mut self, first: PathId, now: Instant) {
         let Some(over) = self.host.datagrams.remove(&first.index) else { return };
-        self.host.watch.remove(&over.linux);
+        if let Some(linux) = over.linux.upgrade() {
+            self.host.watch.remove(&linux);
+        }
         self.host.stirred.remove(&first.index);
         if let Some(path) = over.path.filter(|path| *path != first) {
             self.core.port.part(path);
@@ -129,7 +132,7 @@ impl Engine {
         if over.path.is_some() {
             return over.path;
         }
-        let (socket, linux, top) = (over.socket, over.linux.clone(), self.top()?);
+        let (socket, linux, top) = (over.socket, over.linux.upgrade()?, self.top()?);
         let like = self.core.paths.path(first)?.state.attrs;
         let class = usize::from(like.class().unwrap_or(0));
         let mut attrs = Attrs::new()
@@ -181,25 +184,27 @@ impl Engine {
 
     /// Takes a bounded number of datagrams from Linux's socket up the path over it.
     pub(crate) fn receive_from_linux(&mut self, first: PathId, now: Instant) {
+        let over = self.host.datagrams.get(&first.index);
+        let Some(linux) = over.and_then(|over| over.linux.upgrade()) else { return };
         let mut piece = std::mem::take(&mut self.host.piece);
         piece.resize(LONGEST, 0);
+        let mut more = true;
         for _ in 0..BURST {
-            let Some(linux) = self.host.datagrams.get(&first.index).map(|over| over.linux.clone()) else {
-                break;
-            };
             match receive(&linux, &mut piece) {
                 Ok((length, remote)) => self.take_from_linux(first, &mut piece[..length], remote, now),
                 // What Linux has to say of a datagram that was sent.
                 Err(Errno::CONNREFUSED) => {}
-                // None is left, or the port has been given back.
+                // None is left.
                 Err(_) => {
-                    self.host.piece = piece;
-                    return;
+                    more = false;
+                    break;
                 }
             }
         }
         self.host.piece = piece;
-        self.stirred(first.index, now);
+        if more {
+            self.stirred(first.index, now);
+        }
     }
 
     fn take_from_linux(&mut self, first: PathId, data: &mut [u8], remote: Endpoint, now: Instant) {
@@ -238,6 +243,7 @@ mod tests {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let linux = Arc::new(Reserved::new(socket.into()));
         let socket = SocketName { family: 0, slot: 0 };
+        let linux = Arc::downgrade(&linux);
         let mut over = OverLinux { socket, linux, path: None, heard: VecDeque::new() };
         let from = |port| Endpoint::v4(Ipv4Addr::LOCALHOST, port);
         (0..2 * HEARD as u16).for_each(|port| over.note(from(port / 2)));

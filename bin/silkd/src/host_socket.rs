@@ -13,7 +13,7 @@ use silk_path::{Bell, Endpoint, Event, Wishes};
 use silk_tcp::Algorithm;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// The socket. Whoever watches it may hold it too, for as long as it takes to begin.
@@ -53,18 +53,18 @@ impl HostSocket for LinuxSocket {
     }
 }
 
-/// A socket that holds a datagram port.
+/// A socket that holds a datagram port, as long as the port is the program's.
 pub struct LinuxDatagrams {
-    socket: Arc<Reserved>,
+    socket: Weak<Reserved>,
     /// It is IPv6's, so that IPv4's addresses have to be mapped.
     six: bool,
 }
 
 impl LinuxDatagrams {
     /// To send by this socket.
-    pub fn new(socket: Arc<Reserved>) -> Self {
-        let six = sockopt::socket_domain(&socket) == Ok(AddressFamily::INET6);
-        Self { socket, six }
+    pub fn new(socket: &Arc<Reserved>) -> Self {
+        let six = sockopt::socket_domain(socket) == Ok(AddressFamily::INET6);
+        Self { socket: Arc::downgrade(socket), six }
     }
 }
 
@@ -74,9 +74,10 @@ impl HostDatagrams for LinuxDatagrams {
             IpAddr::V4(address) if self.six => address.to_ipv6_mapped().into(),
             address => address,
         };
+        let Some(socket) = self.socket.upgrade() else { return false };
         let (to, pieces) = (SocketAddr::new(address, to.port()), pieces.map(IoSlice::new));
         let flags = SendFlags::NOSIGNAL;
-        let send = || sendmsg_addr(&self.socket, &to, &pieces, &mut SendAncillaryBuffer::default(), flags);
+        let send = || sendmsg_addr(&socket, &to, &pieces, &mut SendAncillaryBuffer::default(), flags);
         match retry_on_intr(send) {
             // What Linux says here of one that was sent before.
             Err(Errno::CONNREFUSED) => retry_on_intr(send).is_ok(),
@@ -85,18 +86,19 @@ impl HostDatagrams for LinuxDatagrams {
     }
 
     fn set(&mut self, option: Bell) {
+        let Some(socket) = self.socket.upgrade() else { return };
         // What Linux refuses the program would not have got from it either.
         match option {
             Bell::Service(bits) => {
-                let _ = sockopt::set_ip_tos(&self.socket, bits);
+                let _ = sockopt::set_ip_tos(&socket, bits);
                 if self.six {
-                    let _ = sockopt::set_ipv6_tclass(&self.socket, bits.into());
+                    let _ = sockopt::set_ipv6_tclass(&socket, bits.into());
                 }
             }
             Bell::Wishes(Wishes { ttl: Some(ttl), .. }) => {
-                let _ = sockopt::set_ip_ttl(&self.socket, ttl.into());
+                let _ = sockopt::set_ip_ttl(&socket, ttl.into());
                 if self.six {
-                    let _ = sockopt::set_ipv6_unicast_hops(&self.socket, Some(ttl));
+                    let _ = sockopt::set_ipv6_unicast_hops(&socket, Some(ttl));
                 }
             }
             _ => {}
@@ -260,7 +262,7 @@ mod tests {
             let socket = UdpSocket::bind(ours).unwrap();
             let port = socket.local_addr().unwrap().port();
             let reserved = Arc::new(Reserved::new(socket.into()));
-            let mut datagrams = LinuxDatagrams::new(reserved.clone());
+            let mut datagrams = LinuxDatagrams::new(&reserved);
             let peer = UdpSocket::bind(theirs).unwrap();
             let from = Endpoint::from(peer.local_addr().unwrap());
             peer.send_to(b"question", (peer.local_addr().unwrap().ip(), port)).unwrap();
@@ -273,6 +275,10 @@ mod tests {
             assert!(!datagrams.send(from, [&[0; 40_000], &[0; 40_000], b""]), "longer than any");
             datagrams.set(Bell::Service(0x48));
             assert_eq!(sockopt::ip_tos(&reserved), Ok(0x48));
+            // Whoever takes the port next has it at once.
+            drop(reserved);
+            assert!(UdpSocket::bind(SocketAddr::new(ours.parse::<SocketAddr>().unwrap().ip(), port)).is_ok());
+            assert!(!datagrams.send(from, [b"late", b"", b""]));
         }
     }
 }

@@ -183,17 +183,29 @@ impl Ports {
     pub fn take_to_connect(&mut self, kind: Kind, address: IpAddr) -> Result<u16, Refusal> {
         // A datagram that comes late would be the next socket's.
         let turns = (kind == Kind::Stream).then_some(address);
-        let rested = turns.and_then(|address| self.rested(address, Instant::now()));
-        if let Some(Resting { port, linux, .. }) = rested {
-            let taken = Reservation { linux: Some(linux), users: 1, shared: false, turns };
-            self.taken.insert((false, address.is_ipv6(), port), taken);
-            return Ok(port);
+        if let Some(rested) = turns.and_then(|address| self.rested(address, Instant::now())) {
+            return Ok(self.take_again(address, rested));
         }
-        let port = self.take_at(kind, address.into(), 0, false, false)?;
-        if let Some(taken) = self.taken.get_mut(&(kind == Kind::Datagram, address.is_ipv6(), port)) {
-            taken.turns = turns;
+        match self.take_at(kind, address.into(), 0, false, false) {
+            Ok(port) => {
+                if let Some(taken) = self.taken.get_mut(&(kind == Kind::Datagram, address.is_ipv6(), port)) {
+                    taken.turns = turns;
+                }
+                Ok(port)
+            }
+            // Linux has none left: one that has rested too little is better.
+            Err(refusal) => {
+                let queue = turns.and_then(|address| self.resting.get_mut(&address));
+                let resting = queue.and_then(VecDeque::pop_front).ok_or(refusal)?;
+                Ok(self.take_again(address, resting))
+            }
         }
-        Ok(port)
+    }
+
+    fn take_again(&mut self, address: IpAddr, Resting { port, linux, .. }: Resting) -> u16 {
+        let taken = Reservation { linux: Some(linux), users: 1, shared: false, turns: Some(address) };
+        self.taken.insert((false, address.is_ipv6(), port), taken);
+        port
     }
 
     /// The port that has rested longest at an address, if that is long enough.

@@ -55,8 +55,9 @@ fn a_server_is_asked_by_its_own_machine_at_every_address() {
     ask(&silk, silk.on_peer("python3"), SERVER, "plain");
     let [path] = &over_linux(&silk)[..] else { panic!("{}", silk.report()) };
     assert_eq!(path["modules"], serde_json::json!(["host", "socket"]), "{path}");
-    // Six of each who asks here, and the three that came to the device in fragments; those are answered there.
-    assert_eq!(path["packets"], serde_json::json!([12 * 6 + 3, 12 * 6]), "{path}");
+    // Six at least of each who asks here, and the three that came to the device in fragments; those are answered there.
+    let packets: [u64; 2] = serde_json::from_value(path["packets"].clone()).unwrap();
+    assert!(packets[0] >= packets[1] + 3 && packets[1] >= 12 * 6, "{path}");
     assert!(!silk.log("silkd").contains("panic"), "{}", silk.log("silkd"));
 }
 
