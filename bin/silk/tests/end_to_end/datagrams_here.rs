@@ -2,7 +2,6 @@
 //! Linux's, and in fragments. A socket on paths hears and answers them as it does all others.
 
 use crate::host::{Silk, said, within};
-use serde_json::Value;
 use silk_testkit::netns::{CLIENT, CLIENT6, Running, SERVER, SERVER_B, SERVER6, signal};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
@@ -33,18 +32,11 @@ fn ask(silk: &Silk, mut python: Command, at: impl Into<IpAddr>, how: &str) {
     assert_eq!((said.ok, &said.bytes[..]), (true, &b"all came back\n"[..]), "{}", heard());
 }
 
-/// The paths over Linux's own sockets.
-fn over_linux(silk: &Silk) -> Vec<Value> {
-    let report = silk.report();
-    let paths = report["paths"].as_array().unwrap();
-    paths.iter().filter(|path| path["modules"][0] == "host").cloned().collect()
-}
-
 #[test]
 fn a_server_is_asked_by_its_own_machine_at_every_address() {
     let Some(silk) = start() else { return };
     let _server = serve(&silk, silk.on_paths("python3"), Ipv6Addr::UNSPECIFIED);
-    assert_eq!(over_linux(&silk).len(), 0, "made when it is needed");
+    assert_eq!(silk.over_linux().len(), 0, "made when it is needed");
     let here: [IpAddr; 4] =
         [Ipv4Addr::LOCALHOST.into(), SERVER.into(), Ipv6Addr::LOCALHOST.into(), SERVER6.into()];
     for at in here {
@@ -53,7 +45,7 @@ fn a_server_is_asked_by_its_own_machine_at_every_address() {
         ask(&silk, silk.on_paths("python3"), at, "plain");
     }
     ask(&silk, silk.on_peer("python3"), SERVER, "plain");
-    let [path] = &over_linux(&silk)[..] else { panic!("{}", silk.report()) };
+    let [path] = &silk.over_linux()[..] else { panic!("{}", silk.report()) };
     assert_eq!(path["modules"], serde_json::json!(["host", "socket"]), "{path}");
     // Six at least of each who asks here, and the three that came to the device in fragments; those are answered there.
     let packets: [u64; 2] = serde_json::from_value(path["packets"].clone()).unwrap();

@@ -187,6 +187,13 @@ impl Silk {
         paths.iter().filter(|path| path["state"] == "ESTABLISHED").cloned().collect()
     }
 
+    /// The paths that lead over Linux's own sockets.
+    pub fn over_linux(&self) -> Vec<serde_json::Value> {
+        let report = self.report();
+        let paths = report["paths"].as_array().unwrap();
+        paths.iter().filter(|path| path["modules"][0] == "host").cloned().collect()
+    }
+
     /// What the daemon keeps at this moment: how many paths, and bytes of memory charged to them and in rings.
     pub fn kept(&self) -> (usize, u64, u64) {
         let report = self.report();

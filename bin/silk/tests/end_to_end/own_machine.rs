@@ -6,7 +6,6 @@ use crate::files::{Slowly, content, fetch_all, fetch_each, hammer, hammer_from, 
 use crate::host::{Silk, bytes, said, text, within};
 use crate::iperf;
 use crate::redis::redis;
-use serde_json::Value;
 use silk_testkit::netns::{CLIENT, PREFERRED, Running, SERVER, signal};
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
@@ -14,13 +13,6 @@ use std::process::Command;
 use std::time::Duration;
 
 const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
-
-/// The paths that lead over Linux's own TCP.
-fn over_linux(silk: &Silk) -> Vec<Value> {
-    let report = silk.report();
-    let paths = report["paths"].as_array().unwrap();
-    paths.iter().filter(|path| path["modules"][0] == "host").cloned().collect()
-}
 
 #[test]
 fn every_file_arrives_at_every_address_while_remote_clients_are_served() {
@@ -126,15 +118,15 @@ fn waiting(silk: &Silk, at: Ipv4Addr) -> (Running, Running) {
 fn the_path_is_shown_with_its_modules_and_ends() {
     let Some(silk) = Silk::start() else { return };
     let (_server, client) = waiting(&silk, SERVER);
-    assert!(within(Duration::from_secs(10), || over_linux(&silk).len() == 1), "{}", silk.report());
-    let [path] = &over_linux(&silk)[..] else { panic!("{}", silk.report()) };
+    assert!(within(Duration::from_secs(10), || silk.over_linux().len() == 1), "{}", silk.report());
+    let [path] = &silk.over_linux()[..] else { panic!("{}", silk.report()) };
     assert_eq!(path["modules"], serde_json::json!(["host", "socket"]));
     assert_eq!(path["state"], "ESTABLISHED");
     assert_eq!(path["class"], "standard");
     assert_eq!(path["local"], format!("{SERVER}:7"));
     assert!(path["peer"].as_str().unwrap().starts_with(&format!("{SERVER}:")), "{path}");
     signal(&[client.id()], "KILL");
-    assert!(within(Duration::from_secs(10), || over_linux(&silk)[0]["state"] == "CLOSE-WAIT"));
+    assert!(within(Duration::from_secs(10), || silk.over_linux()[0]["state"] == "CLOSE-WAIT"));
 }
 
 #[test]
@@ -149,7 +141,7 @@ fn the_class_is_that_of_the_peers_address() {
         return;
     };
     let (server, mut client) = waiting(&silk, LOOPBACK);
-    let class = || over_linux(&silk).iter().map(|path| path["class"].clone()).collect::<Vec<_>>();
+    let class = || silk.over_linux().iter().map(|path| path["class"].clone()).collect::<Vec<_>>();
     assert!(within(Duration::from_secs(10), || class() == ["local"]), "{}", silk.report());
     signal(&[server.id()], "KILL");
     assert!(client.wait(Duration::from_secs(10)).is_some(), "the peer waits for ever");
@@ -161,7 +153,7 @@ fn a_killed_programs_peer_is_reset_and_its_memory_returns() {
     let before = silk.kept();
     for at in [LOOPBACK, SERVER] {
         let (server, mut client) = waiting(&silk, at);
-        assert!(within(Duration::from_secs(10), || over_linux(&silk).len() == 1));
+        assert!(within(Duration::from_secs(10), || silk.over_linux().len() == 1));
         signal(&[server.id()], "KILL");
         assert!(client.wait(Duration::from_secs(10)).is_some(), "the peer waits for ever");
         assert!(silk.log("client").contains("ConnectionResetError"), "{}", silk.log("client"));
@@ -204,7 +196,7 @@ fn all_were_served(silk: &Silk, mut crowd: Running) {
 fn a_full_backlog_lets_neighbours_wait_until_there_is_room() {
     let Some(silk) = Silk::start() else { return };
     let (_server, crowd) = crowded(&silk);
-    assert!(within(Duration::from_secs(10), || over_linux(&silk).len() == 2));
+    assert!(within(Duration::from_secs(10), || silk.over_linux().len() == 2));
     silk.write("go", "");
     all_were_served(&silk, crowd);
 }
@@ -217,7 +209,7 @@ fn a_daemon_without_descriptors_lets_neighbours_wait() {
         text(Command::new("prlimit").args([format!("--pid={daemon}"), format!("--nofile={most}:")]));
     };
     let (_server, crowd) = crowded(&silk);
-    assert!(within(Duration::from_secs(10), || over_linux(&silk).len() == 2));
+    assert!(within(Duration::from_secs(10), || silk.over_linux().len() == 2));
     // The daemon may not have closed its end of the last question yet.
     let open = || fs::read_dir(format!("/proc/{daemon}/fd")).unwrap().count();
     let mut before = 0;
