@@ -120,7 +120,9 @@ impl Engine {
             }
         }
         self.put_on_path(name, top, attrs, class, end, now);
-        if let [_, other] = locals {
+        if let [_, other] = locals
+            && attrs.host() != Some(true)
+        {
             self.add_twin(name, top, attrs.with(Attr::Local(*other)), class, now);
         }
         let path = self.sockets.find(name).and_then(|socket| socket.path);

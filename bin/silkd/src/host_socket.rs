@@ -112,7 +112,7 @@ impl HostDatagrams for LinuxDatagrams {
 /// The kernel's; `AGAIN`: there is none.
 pub fn receive(socket: impl AsFd, into: &mut [u8]) -> Result<(usize, Endpoint), Errno> {
     let (length, _, from) = retry_on_intr(|| recvfrom(&socket, &mut *into, RecvFlags::DONTWAIT))?;
-    // One that has been shut down hears nothing, from nobody.
+    // Of each datagram Linux tells the sender.
     let from = SocketAddr::try_from(from.ok_or(Errno::AGAIN)?).map_err(|_| Errno::AFNOSUPPORT)?;
     Ok((length, Endpoint::new(from.ip().to_canonical(), from.port())))
 }

@@ -7,6 +7,7 @@ use crate::family::{Socket, State};
 use crate::low_ports;
 use crate::ports::Sides;
 use crate::server::Server;
+use crate::settings::any_like;
 use crate::slots::{clear, place_rings, store_address};
 use crate::wishes::First;
 use silk_control::{Kind, Refusal, Reply, SlotNumber};
@@ -15,11 +16,6 @@ use silk_stream::{RANKS, kind, status};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-
-/// Every address of the same IP.
-pub(crate) fn any_like(address: IpAddr) -> IpAddr {
-    if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
-}
 
 impl Server {
     /// Our own form of an address and what it stands for, or `None` when it is Linux's business.

@@ -66,13 +66,14 @@ pub struct Ports {
     resting: BTreeMap<IpAddr, VecDeque<Resting>>,
 }
 
-/// How long a port rests before it is used again,
+/// How long a port rests before it is used again, unless [`RESTING`] do.
 const REST: Duration = Duration::from_secs(1);
-/// unless as many rest: then as many connections have come between.
+/// Where so many rest, as many connections have come since the first of them: it need not wait longer.
 const RESTING: usize = 2048;
-/// After this nobody seems to want it: it is Linux's again.
+/// Nobody seems to want a port that has rested so long: it is Linux's again.
 const FORGOTTEN: Duration = Duration::from_secs(2);
 
+/// A port that a connection has had, and Linux's socket that goes on holding it.
 struct Resting {
     since: Instant,
     port: u16,
@@ -94,6 +95,7 @@ enum Hold {
     Quiet,
     /// To listen as well. Where Linux has chosen the port, it is lost when that ends.
     Listened,
+    /// Nothing any more: another may have the port.
     GivenBack,
 }
 
@@ -164,7 +166,7 @@ impl Ports {
     pub fn take(&mut self, kind: Kind, places: &[Place], port: u16, share: bool) -> Result<u16, Refusal> {
         let mut port = port;
         for (n, place) in places.iter().enumerate() {
-            match self.take_at(kind, *place, port, share, true) {
+            match self.take_at(kind, *place, port, share, None) {
                 Ok(taken) => port = taken,
                 Err(refusal) => {
                     places[..n].iter().for_each(|place| self.give_back(kind, place.sides, port));
@@ -186,20 +188,11 @@ impl Ports {
         if let Some(rested) = turns.and_then(|address| self.rested(address, Instant::now())) {
             return Ok(self.take_again(address, rested));
         }
-        match self.take_at(kind, address.into(), 0, false, false) {
-            Ok(port) => {
-                if let Some(taken) = self.taken.get_mut(&(kind == Kind::Datagram, address.is_ipv6(), port)) {
-                    taken.turns = turns;
-                }
-                Ok(port)
-            }
+        self.take_at(kind, address.into(), 0, false, turns).or_else(|refusal| {
             // Linux has none left: one that has rested too little is better.
-            Err(refusal) => {
-                let queue = turns.and_then(|address| self.resting.get_mut(&address));
-                let resting = queue.and_then(VecDeque::pop_front).ok_or(refusal)?;
-                Ok(self.take_again(address, resting))
-            }
-        }
+            let resting = turns.and_then(|address| self.first_free(address)).ok_or(refusal)?;
+            Ok(self.take_again(address, resting))
+        })
     }
 
     fn take_again(&mut self, address: IpAddr, Resting { port, linux, .. }: Resting) -> u16 {
@@ -210,10 +203,19 @@ impl Ports {
 
     /// The port that has rested longest at an address, if that is long enough.
     fn rested(&mut self, address: IpAddr, now: Instant) -> Option<Resting> {
-        let queue = self.resting.get_mut(&address)?;
+        let queue = self.resting.get(&address)?;
         let is_long = |first: &Resting| now.duration_since(first.since) >= REST;
         let has_rested = queue.len() >= RESTING || queue.front().is_some_and(is_long);
-        has_rested.then(|| queue.pop_front()).flatten()
+        has_rested.then(|| self.first_free(address)).flatten()
+    }
+
+    /// The port that has rested longest at an address, and is not in use at another: the books know a port by its
+    /// number.
+    fn first_free(&mut self, address: IpAddr) -> Option<Resting> {
+        let queue = self.resting.get_mut(&address)?;
+        let is_free = |one: &Resting| !self.taken.contains_key(&(false, address.is_ipv6(), one.port));
+        let at = queue.iter().position(is_free)?;
+        queue.remove(at)
     }
 
     /// Gives Linux back what has rested so long that nobody seems to want it.
@@ -226,13 +228,14 @@ impl Ports {
         });
     }
 
+    /// Takes a port at one place; with `turns`, for connections from that address, which do not listen.
     fn take_at(
         &mut self,
         kind: Kind,
         place: Place,
         port: u16,
         share: bool,
-        may_listen: bool,
+        turns: Option<IpAddr>,
     ) -> Result<u16, Refusal> {
         let datagram = kind == Kind::Datagram;
         if !datagram && port != 0 {
@@ -255,7 +258,10 @@ impl Ports {
         if before.iter().any(Option::is_some) {
             return Err(in_use(port, "a program on silk has it at one of the two IPs"));
         }
-        let (linux, port) = match reserve(kind, place, port, may_listen) {
+        let is_taken =
+            |chosen| place.sides.each().any(|six| self.taken.contains_key(&(datagram, six, chosen)));
+        let reserved = reserve_another(kind, place, port, turns.is_none(), is_taken);
+        let (linux, port) = match reserved {
             Ok((socket, port)) => (Some(Arc::new(Reserved::new(socket))), port),
             Err(Errno::ADDRNOTAVAIL) => (None, self.free_port(datagram, place.sides, port)?),
             Err(Errno::ADDRINUSE) => {
@@ -272,7 +278,7 @@ impl Ports {
             }
         };
         for six in place.sides.each() {
-            let reservation = Reservation { linux: linux.clone(), users: 1, shared: share, turns: None };
+            let reservation = Reservation { linux: linux.clone(), users: 1, shared: share, turns };
             self.taken.insert((datagram, six, port), reservation);
         }
         Ok(port)
@@ -318,6 +324,32 @@ impl Ports {
 
 fn in_use(port: u16, who: &str) -> Refusal {
     Refusal { errno: libc::EADDRINUSE, why: format!("port {port} is in use: {who}") }
+}
+
+/// How often Linux is asked to choose another port.
+const CHOICES: usize = 64;
+
+/// The same as [`reserve`]. Where Linux chooses, it does so for one address, and may choose what is in use at
+/// another, which the books cannot tell apart.
+fn reserve_another(
+    kind: Kind,
+    place: Place,
+    port: u16,
+    may_listen: bool,
+    is_taken: impl Fn(u16) -> bool,
+) -> Result<(OwnedFd, u16), Errno> {
+    // Those that were refused are held until there is another, or Linux might choose them again.
+    let mut refused = Vec::new();
+    loop {
+        let (socket, chosen) = reserve(kind, place, port, may_listen)?;
+        if port != 0 || !is_taken(chosen) {
+            return Ok((socket, chosen));
+        }
+        refused.push(socket);
+        if refused.len() == CHOICES {
+            return Err(Errno::ADDRINUSE);
+        }
+    }
 }
 
 /// A socket that holds a port, and which it is. One that Linux has chosen is lost when its socket ends to
@@ -429,6 +461,27 @@ mod tests {
             ports.give_back(Kind::Stream, FOUR, port);
         }
         assert_eq!(seen.len(), RESTING);
+    }
+
+    #[test]
+    fn a_port_in_use_at_another_address_is_not_given_twice() {
+        let there = IpAddr::from([127, 0, 0, 2]);
+        let mut ports = Ports::default();
+        let port = ports.take_to_connect(Kind::Stream, HERE).unwrap();
+        // Linux lets both addresses have it.
+        let (socket, _) = reserve(Kind::Stream, there.into(), port, false).unwrap();
+        let resting = Resting { since: Instant::now(), port, linux: Arc::new(Reserved::new(socket)) };
+        ports.resting.entry(there).or_default().push_back(resting);
+        assert!(ports.rested(there, Instant::now() + REST).is_none());
+        ports.give_back(Kind::Stream, FOUR, port);
+        assert_eq!(ports.rested(there, Instant::now() + REST).map(|resting| resting.port), Some(port));
+
+        let asked = std::cell::Cell::new(0);
+        let is_taken = |_| asked.replace(asked.get() + 1) < 5;
+        assert!(reserve_another(Kind::Stream, there.into(), 0, false, is_taken).is_ok());
+        assert_eq!(asked.get(), 6);
+        let never = reserve_another(Kind::Stream, there.into(), 0, false, |_| true);
+        assert_eq!(never.map(|_| ()), Err(Errno::ADDRINUSE));
     }
 
     #[test]

@@ -2,12 +2,11 @@
 //! (the interface's addresses, its MTU).
 
 use crate::classes::Classes;
-use crate::naming::any_like;
 use crate::ports::{Place, Sides};
 use crate::scout::Recipe;
 use crate::stack;
 use silk_config::{Config, Prefix};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
 /// The settings.
@@ -66,6 +65,11 @@ impl Link {
     fn has(&self, ours: IpAddr) -> bool {
         self.networks.iter().any(|(address, _)| *address == ours)
     }
+}
+
+/// Every address of the same IP.
+pub fn any_like(address: IpAddr) -> IpAddr {
+    if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
 }
 
 impl Settings {

@@ -8,9 +8,9 @@
 use crate::command::{Command, Event as Told, Rings, SocketName};
 use crate::engine::Engine;
 use crate::family::{Family, Socket, State};
-use crate::naming::any_like;
 use crate::ports::Sides;
 use crate::server::Server;
+use crate::settings::any_like;
 use crate::slots::{retire, store_address};
 use silk_control::{Kind, ProcessNumber, SlotNumber};
 use silk_instant::Instant as Now;
@@ -150,8 +150,8 @@ impl Server {
         if !all && before.is_none() {
             return;
         }
-        let back: Vec<_> =
-            self.families.iter_mut().map(|(family, known)| (*family, known.unwanted(before))).collect();
+        let back = self.families.iter_mut().map(|(family, known)| (*family, known.unwanted(before)));
+        let back: Vec<_> = back.filter(|(_, slots)| !slots.is_empty()).collect();
         for (family, slots) in back {
             for slot in slots {
                 let known = self.families.get_mut(&family);
@@ -182,7 +182,7 @@ impl Engine {
         self.rung_spare(name, now);
     }
 
-    /// A spare may have rung, to connect.
+    /// A spare may have rung, to connect. Whether the socket is one.
     pub(crate) fn rung_spare(&mut self, name: SocketName, now: Now) -> bool {
         let Some(spare) = self.spares.get(&name).copied() else { return false };
         let slot = self.families.get(&name.family).and_then(|family| family.arena.slot(name.slot));

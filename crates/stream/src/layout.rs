@@ -1,7 +1,8 @@
 //! What lies where in an arena: the records that the daemon and the program share.
 //!
 //! Every field is atomic and says who writes it. "Daemon" fields are hints to the program;
-//! the daemon never reads them back. "Program" fields are claims, which the daemon clamps.
+//! the daemon never reads them back, but for [`status::SPARE`], which a program may take away.
+//! "Program" fields are claims, which the daemon clamps.
 //! The records contain no pointers: places are offsets from the start of the arena.
 
 use crate::accept::{AcceptQueue, Waiters};
@@ -299,7 +300,7 @@ pub struct Slot {
     pub bells: [AtomicU64; BELLS as usize / 64],
     /// The local address.
     pub local: SharedAddress,
-    /// The peer's address.
+    /// The peer's address; of a [`status::SPARE`] the program writes the port.
     pub peer: SharedAddress,
 
     /// What the program wishes beyond the usual, by the program: see [`wish`].

@@ -2,7 +2,7 @@
 //! Linux's, and in fragments. A socket on paths hears and answers them as it does all others.
 
 use crate::host::{Silk, said, within};
-use silk_testkit::netns::{CLIENT, CLIENT6, Running, SERVER, SERVER_B, SERVER6, signal};
+use silk_testkit::netns::{CLIENT, CLIENT_B, CLIENT6, CLIENT6_B, Running, SERVER, SERVER_B, SERVER6, signal};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 use std::time::Duration;
@@ -60,6 +60,20 @@ fn a_peer_at_an_interface_of_linuxs_asks_and_is_answered_there() {
     let _server = serve(&silk, silk.on_paths("python3"), Ipv4Addr::UNSPECIFIED);
     ask(&silk, silk.on_second("python3"), SERVER_B, "connected");
     ask(&silk, silk.on_peer("python3"), SERVER, "connected");
+}
+
+#[test]
+fn a_bound_socket_asks_a_peer_at_an_interface_of_linuxs() {
+    let Some(mut silk) = start() else { return };
+    silk.rig.add_second().unwrap();
+    let there: [IpAddr; 2] = [CLIENT_B.into(), CLIENT6_B.into()];
+    for at in there {
+        let _server = serve(&silk, silk.on_second("python3"), at);
+        for how in ["plain", "bound", "connected", "both"] {
+            ask(&silk, silk.on_paths("python3"), at, how);
+        }
+    }
+    assert!(!silk.log("silkd").contains("no path") && !silk.log("silkd").contains("one IP only"));
 }
 
 #[test]

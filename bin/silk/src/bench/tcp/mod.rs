@@ -41,7 +41,7 @@ pub struct Options {
     /// A short run: two short rounds, and only the corners of the bad networks
     #[arg(long)]
     quick: bool,
-    /// The rows to measure, by name or by letter (a to i)
+    /// The rows to measure, by name or by letter (a to j)
     #[arg(long, value_delimiter = ',', value_enum)]
     rows: Vec<Row>,
     /// Only these bad networks: the round trip in ms, a stroke, the loss each way in percent, such as 100/0.1
