@@ -14,7 +14,7 @@ use crate::real;
 use crate::record;
 use crate::socket::{self, Socket};
 use crate::table::{self, Entry};
-use crate::{close, stdio, thread};
+use crate::{close, speaking, stdio, thread};
 use libc::c_char;
 use silk_control::{FAMILY_VARIABLE, SOCKET_VARIABLE};
 use std::collections::BTreeMap;
@@ -210,7 +210,7 @@ pub fn resume() {
     let Ok(number) = value.parse::<c_int>() else { return };
     let Some(words) = read(number) else { return };
     if restore(&words).is_none() {
-        family::say(&"the sockets of before the exec could not be taken over");
+        speaking::say(&"the sockets of before the exec could not be taken over");
     }
     (0..=2).for_each(stdio::take_over);
 }

@@ -11,9 +11,9 @@ use crate::internal;
 use crate::lock::{Guarded, Lock};
 use crate::real;
 use crate::signals::Blocked;
+use crate::speaking;
 use silk_control::{Lifeline, Received, Reply, Request};
 use silk_stream::{Arena, Slot, request, status, wake};
-use std::fmt::Display;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
@@ -71,7 +71,7 @@ pub fn join() -> Answer<&'static Family> {
         Err(why) => {
             REFUSED.store(true, Ordering::Relaxed);
             let rest = if environment::is_strict() { "its sockets fail" } else { "Linux serves its sockets" };
-            say(&format!("{why}; {rest}"));
+            speaking::say(&format!("{why}; {rest}"));
             Err(libc::ENETDOWN)
         }
     }
@@ -156,13 +156,6 @@ pub fn process() -> u32 {
     PROCESS.load(Ordering::Acquire)
 }
 
-/// Says something to people.
-pub fn say(what: &dyn Display) {
-    let line = format!("libsilk: {what}\n");
-    // SAFETY: writes the bytes of `line` to standard error.
-    unsafe { real::write(2, line.as_ptr().cast(), line.len()) };
-}
-
 /// Asks the daemon and waits for its answer.
 ///
 /// # Errors
@@ -174,7 +167,7 @@ pub fn ask(request: &Request, descriptors: &[BorrowedFd<'_>]) -> Answer<Reply> {
     match line.ask::<_, Reply>(request, descriptors).map(|got| got.message) {
         Ok(Reply::Refused(refusal)) => {
             if matches!(request, Request::Bind { .. } | Request::Listen { .. } | Request::Scout { .. }) {
-                say(&refusal.why);
+                speaking::say(&refusal.why);
             }
             Err(if refusal.errno > 0 { refusal.errno } else { libc::EPROTO })
         }

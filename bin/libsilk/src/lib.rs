@@ -15,7 +15,7 @@
 //! | what is known | `table` descriptor → `socket`, `epoll`; `settings`; `family`, `environment` |
 //! | moving data | `stream_io`, `datagram_io`, `sendfile`; `transfer` picks; `vectors` are the program's buffers |
 //! | waiting | `wait` on one socket, `accept`, `poll`, `select`, `epoll*`; `readiness` says what holds; `bell`, `thread` |
-//! | streams of stdio | `stdio` |
+//! | standard streams | `stdio` of sockets; `speaking` to people |
 //! | naming | `naming` socket to connect, `spares`, `disconnect`, `options`, `close`, `descriptor` |
 //! | processes | `process` fork, `exec`, `passing` to another (`SCM_RIGHTS`); `record` is a socket in words |
 //! | the edge | `exports`: the C symbols; `real`: what lies behind them |
@@ -66,6 +66,7 @@ mod settings;
 mod signals;
 mod socket;
 mod spares;
+mod speaking;
 mod state;
 mod stdio;
 mod stream_io;
@@ -82,6 +83,7 @@ mod wishes;
 extern "C" fn begin() {
     real::resolve();
     environment::read();
+    speaking::note(libc::STDERR_FILENO);
     process::watch_forks();
     exec::resume();
 }

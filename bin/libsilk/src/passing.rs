@@ -13,6 +13,7 @@ use crate::internal;
 use crate::real;
 use crate::record;
 use crate::socket::{Socket, shape};
+use crate::speaking;
 use crate::table::{self, Entry};
 use crate::unserved;
 use libc::{c_int, msghdr, ssize_t};
@@ -152,7 +153,9 @@ fn unpack(fd: c_int) {
     if let Some(parcel) = parcel
         && take(fd, &parcel).is_err()
     {
-        family::say(&"a socket that was passed to this process is not one of its program: it leads nowhere");
+        speaking::say(
+            &"a socket that was passed to this process is not one of its program: it leads nowhere",
+        );
     }
 }
 

@@ -86,6 +86,31 @@ impl Drop for Blocked {
     }
 }
 
+/// Does what may raise `SIGPIPE` in this thread, and takes such a signal back.
+pub fn without_broken_pipe(write: impl FnOnce()) {
+    let _quiet = Blocked::all();
+    let pending = || {
+        let mut set = std::mem::MaybeUninit::zeroed();
+        // SAFETY: the set is valid for writing; zeroed memory is a valid, empty one.
+        unsafe {
+            libc::sigpending(set.as_mut_ptr());
+            libc::sigismember(set.as_ptr(), libc::SIGPIPE) == 1
+        }
+    };
+    let before = pending();
+    write();
+    if !before && pending() {
+        let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut broken = std::mem::MaybeUninit::zeroed();
+        // SAFETY: the sets and the time are valid; nothing is asked about the signal.
+        unsafe {
+            libc::sigemptyset(broken.as_mut_ptr());
+            libc::sigaddset(broken.as_mut_ptr(), libc::SIGPIPE);
+            libc::sigtimedwait(broken.as_ptr(), std::ptr::null_mut(), &at_once);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,8 +2,9 @@
 
 use crate::close as closing;
 use crate::descriptor;
-use crate::errno::{check, done, int};
+use crate::errno::{Answer, check, done, int};
 use crate::real;
+use crate::speaking;
 use crate::stdio;
 use crate::table;
 use libc::{c_int, c_uint, c_ulong};
@@ -61,14 +62,22 @@ pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
     made
 }
 
+/// Descriptor `to` was to be replaced by the program, which may have made it a standard stream.
+fn became(to: c_int, made: Answer<c_int>) -> c_int {
+    if made.is_ok() {
+        stdio::take_over(to);
+        speaking::note(to);
+    }
+    int(made)
+}
+
 /// # Safety
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
     // SAFETY: as above.
     let made = descriptor::replace(fd, to, || unsafe { real::dup2(fd, to) });
-    stdio::take_over(to);
-    int(made)
+    became(to, made)
 }
 
 /// # Safety
@@ -77,8 +86,7 @@ pub unsafe extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
 pub unsafe extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     // SAFETY: as above.
     let made = descriptor::replace(fd, to, || unsafe { real::dup3(fd, to, flags) });
-    stdio::take_over(to);
-    int(made)
+    became(to, made)
 }
 
 /// # Safety

@@ -155,6 +155,51 @@ static void standard(char *self, int exec)
 	CHECK(fclose(peer) == 0);
 }
 
+/* What descriptor 2 is while something is refused, of which a library might want to speak. */
+static void refused(const char *name, int stream)
+{
+	int listener = listening(), status;
+	struct sockaddr_in a = at(port_of(listener));
+	fflush(NULL);
+	pid_t child = fork();
+	if (!child) {
+		int broken[2];
+		signal(SIGPIPE, SIG_DFL);
+		if (stream >= 0) {
+			if (dup2(stream, 2) != 2)
+				_exit(3);
+		} else if (name) {
+			/* A file of the program's own that gets the number because it is free. */
+			close(2);
+			if (open(name, O_WRONLY) != 2)
+				_exit(4);
+		} else if (pipe(broken) || close(broken[0]) || dup2(broken[1], 2) != 2) {
+			_exit(5);
+		}
+		int fd = socket(AF_INET, SOCK_STREAM, 0);
+		if (bind(fd, (struct sockaddr *)&a, sizeof a) != -1 || errno != EADDRINUSE)
+			_exit(6);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+	close(listener);
+}
+
+static void silent(void)
+{
+	int fds[2];
+	char name[] = "/tmp/XXXXXX", got[64];
+	int file = mkstemp(name);
+	refused(name, -1);
+	CHECK(file >= 0 && lseek(file, 0, SEEK_END) == 0);
+	close(file), unlink(name);
+	refused(NULL, -1);
+	pair(fds);
+	refused(NULL, fds[1]);
+	FAILS(recv(fds[0], got, sizeof got, MSG_DONTWAIT), EAGAIN);
+	close(fds[0]), close(fds[1]);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 2)
@@ -166,5 +211,6 @@ int main(int argc, char **argv)
 	straight();
 	much();
 	faults();
+	silent();
 	return end();
 }

@@ -46,6 +46,23 @@ fn without_a_daemon_linux_serves_and_one_line_says_so() {
 }
 
 #[test]
+fn it_is_said_where_the_program_has_put_its_standard_error_and_in_no_other_file() {
+    for (way, lines) in [("os.dup2(file(), 2)", 1), ("os.close(2); assert file() == 2", 0)] {
+        let daemon = Daemon::start(0);
+        let name = daemon.folder().join("file");
+        let mut command = daemon.command("/usr/bin/python3");
+        command.env("SILK_SOCKET", daemon.folder().join("nobody"));
+        let program = format!(
+            "import os, socket; file = lambda: os.open({name:?}, os.O_CREAT | os.O_WRONLY); {way}; socket.socket().bind(('127.0.0.1', 0))"
+        );
+        let output = command.args(["-c", &program]).output().unwrap();
+        let said = std::fs::read_to_string(&name).unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{way}: {said}");
+        assert_eq!(said.matches("no silkd answers").count(), lines, "{way}: {said}");
+    }
+}
+
+#[test]
 fn a_strict_program_gets_an_error_instead() {
     let daemon = Daemon::start(0);
     let mut command = daemon.command("/usr/bin/python3");
