@@ -47,10 +47,25 @@ impl Luggage {
     /// # Safety
     /// `envp` is null or an array of C strings that ends with a null.
     pub unsafe fn pack(envp: *const *const c_char) -> Self {
+        let (file, kept_open) = if is_needed() { keep() } else { (None, Vec::new()) };
+        // SAFETY: as the caller promises.
+        unsafe { Self::with(envp, file, kept_open) }
+    }
+
+    /// For a child that is to have none of our sockets: the environment alone.
+    ///
+    /// # Safety
+    /// As [`Luggage::pack`].
+    pub unsafe fn light(envp: *const *const c_char) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe { Self::with(envp, None, Vec::new()) }
+    }
+
+    /// # Safety
+    /// As [`Luggage::pack`].
+    unsafe fn with(envp: *const *const c_char, file: Option<OwnedFd>, kept_open: Vec<c_int>) -> Self {
         // SAFETY: as the caller promises.
         let mut pointers = unsafe { variables(envp) };
-        let (file, kept_open) =
-            if has_sockets_to_keep() || is_locked_out() { keep() } else { (None, Vec::new()) };
         // SAFETY: the pointers are those of C strings.
         let mut owned: Vec<CString> = unsafe { missing(&pointers) };
         if let Some(file) = &file {
@@ -124,8 +139,14 @@ unsafe fn missing(there: &[*const c_char]) -> Vec<CString> {
     wanted
 }
 
-fn is_carried(socket: &Socket) -> bool {
+/// Whether a new image would find this socket again.
+pub fn is_carried(socket: &Socket) -> bool {
     socket.is_served() || socket.is_undecided()
+}
+
+/// Whether a new image needs more than the environment.
+pub fn is_needed() -> bool {
+    has_sockets_to_keep() || is_locked_out()
 }
 
 /// Whether any socket survives the exec; if none does, the hang-up of the lifeline is mostly all the

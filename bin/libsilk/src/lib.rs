@@ -17,12 +17,10 @@
 //! | waiting | `wait` on one socket, `accept`, `poll`, `select`, `epoll*`; `readiness` says what holds; `bell`, `thread` |
 //! | standard streams | `stdio` of sockets; `speaking` to people |
 //! | naming | `naming` socket to connect, `spares`, `disconnect`, `options`, `close`, `descriptor` |
-//! | processes | `process` fork, `exec`, `passing` to another (`SCM_RIGHTS`); `record` is a socket in words |
+//! | processes | `process` fork, `exec`, `spawn`, `passing` to another (`SCM_RIGHTS`); `record` is a socket in words |
 //! | the edge | `exports`: the C symbols; `real`: what lies behind them |
 //!
-//! Limits: the C library's own calls do not pass here, so
-//! `posix_spawn`ed children do not see silk's sockets; one connection used by
-//! two processes at the same moment is not locked between them; a pointer that Linux would
+//! Limits: the C library's own calls do not pass here; one connection used by two processes at the same moment is not locked between them; a pointer that Linux would
 //! answer with `EFAULT` faults.
 
 #![cfg_attr(
@@ -66,6 +64,7 @@ mod settings;
 mod signals;
 mod socket;
 mod spares;
+mod spawn;
 mod speaking;
 mod state;
 mod stdio;

@@ -5,25 +5,40 @@
 //! parent's tables.
 
 use crate::epoll;
+use crate::errno::{Answer, check};
 use crate::family;
 use crate::files;
 use crate::internal;
 use crate::lock::{Guarded, Lock};
 use crate::mappings;
+use crate::real;
 use crate::socket;
 use crate::spares;
+use crate::spawn;
 use crate::stdio;
 use silk_control::{Lifeline, Reply, Request};
-use std::os::fd::AsFd;
+use std::cell::{Cell, RefCell};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
 /// One fork at a time.
 static FORKING: Lock = Lock::new();
 /// The child's lifeline and number, between the preparation and the fork.
 static CHILD: Guarded<Option<(Lifeline, u32)>> = Guarded::new(None);
 
+/// A pipe from a child to its parent, between the preparation and the fork, which nobody else can
+/// inherit, since one fork is made at a time: so it ends when the child executes.
+static PIPE: Guarded<Option<[OwnedFd; 2]>> = Guarded::new(None);
+
+thread_local! {
+    /// Whether this thread's fork is to have such a pipe.
+    static REPORTS: Cell<bool> = const { Cell::new(false) };
+    /// This process's end of it.
+    static END: RefCell<Option<OwnedFd>> = const { RefCell::new(None) };
+}
+
 /// What nobody may be in the middle of, in the order in which they are taken.
-const LOCKS: [fn() -> &'static Lock; 5] =
-    [mappings::lock, files::lock, stdio::lock, spares::lock, family::line_lock];
+const LOCKS: [fn() -> &'static Lock; 6] =
+    [mappings::lock, files::lock, stdio::lock, spares::lock, spawn::lock, family::line_lock];
 
 unsafe extern "C" {
     fn pthread_atfork(
@@ -45,8 +60,40 @@ extern "C" fn prepare() {
         let child = expect_child();
         *CHILD.lock() = child;
     }
+    if REPORTS.get() {
+        *PIPE.lock() = pipe();
+    }
     epoll::hold_all();
     LOCKS.iter().for_each(|lock| lock().hold());
+}
+
+fn pipe() -> Option<[OwnedFd; 2]> {
+    let mut fds = [-1; 2];
+    // SAFETY: two new descriptors, ours alone.
+    unsafe {
+        let made = libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) == 0;
+        made.then(|| fds.map(|fd| internal::keep(OwnedFd::from_raw_fd(fd))))
+    }
+}
+
+/// Forks; the process's end of a pipe from the child to its parent goes with the child's number, or with 0
+/// in the child itself. There is none if there are too many descriptors.
+///
+/// # Errors
+/// As `fork(2)`.
+pub fn fork_with_report() -> Answer<(libc::pid_t, Option<OwnedFd>)> {
+    REPORTS.set(true);
+    // SAFETY: the handlers below see to everything that a child needs here.
+    let child = check(unsafe { real::fork() });
+    REPORTS.set(false);
+    let end = END.take();
+    match child {
+        Ok(child) => Ok((child, end)),
+        Err(errno) => {
+            end.into_iter().for_each(internal::close);
+            Err(errno)
+        }
+    }
 }
 
 fn expect_child() -> Option<(Lifeline, u32)> {
@@ -61,6 +108,10 @@ extern "C" fn in_parent() {
     if let Some((line, _)) = CHILD.lock().take() {
         internal::close(line.into_descriptor());
     }
+    if let Some([reads, writes]) = PIPE.lock().take() {
+        internal::close(writes);
+        END.set(Some(reads));
+    }
     FORKING.open();
 }
 
@@ -72,6 +123,10 @@ extern "C" fn in_child() {
         socket.writing.force_open();
     }
     FORKING.force_open();
+    if let Some([reads, writes]) = PIPE.lock().take() {
+        internal::close(reads);
+        END.set(Some(writes));
+    }
     spares::forget();
     match CHILD.lock().take() {
         Some((line, process)) => family::become_child(line, process),

@@ -6,9 +6,10 @@
 
 use crate::errno;
 use libc::{
-    c_char, c_int, c_long, c_ulong, c_void, epoll_event, fd_set, gid_t, iovec, mmsghdr, msghdr, nfds_t,
-    off_t, pid_t, pollfd, sigaction as Action, sighandler_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t,
-    timespec, timeval, uid_t,
+    c_char, c_int, c_long, c_ulong, c_void, epoll_event, fd_set, gid_t, iovec, mmsghdr, mode_t, msghdr,
+    nfds_t, off_t, pid_t, pollfd, posix_spawn_file_actions_t as Actions, posix_spawnattr_t as Attributes,
+    sigaction as Action, sighandler_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
+    uid_t,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -123,6 +124,17 @@ real! {
     fn pkey_mprotect(at: usize, len: size_t, allowed: c_int, key: c_int) -> c_int;
     fn mremap(at: usize, len: size_t, new_len: size_t, flags: c_int, to: usize) -> usize;
     fn remap_file_pages(at: usize, len: size_t, allowed: c_int, page: size_t, flags: c_int) -> c_int;
+    fn posix_spawn(pid: *mut pid_t, path: *const c_char, actions: *const Actions, attributes: *const Attributes, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
+    fn posix_spawnp(pid: *mut pid_t, file: *const c_char, actions: *const Actions, attributes: *const Attributes, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
+    fn posix_spawn_file_actions_init(object: *mut Actions) -> c_int;
+    fn posix_spawn_file_actions_destroy(object: *mut Actions) -> c_int;
+    fn posix_spawn_file_actions_addclose(object: *mut Actions, fd: c_int) -> c_int;
+    fn posix_spawn_file_actions_addclosefrom_np(object: *mut Actions, fd: c_int) -> c_int;
+    fn posix_spawn_file_actions_adddup2(object: *mut Actions, fd: c_int, to: c_int) -> c_int;
+    fn posix_spawn_file_actions_addopen(object: *mut Actions, fd: c_int, name: *const c_char, flags: c_int, mode: mode_t) -> c_int;
+    fn posix_spawn_file_actions_addchdir_np(object: *mut Actions, name: *const c_char) -> c_int;
+    fn posix_spawn_file_actions_addfchdir_np(object: *mut Actions, fd: c_int) -> c_int;
+    fn posix_spawn_file_actions_addtcsetpgrp_np(object: *mut Actions, fd: c_int) -> c_int;
     fn fork() -> pid_t;
     fn execve(path: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
     fn execvpe(file: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> c_int;

@@ -7,7 +7,7 @@ use crate::real;
 use libc::{c_char, c_int};
 
 /// An array of C strings that ends with a null.
-type Strings = *const *const c_char;
+pub type Strings = *const *const c_char;
 
 unsafe extern "C" {
     static environ: Strings;

@@ -11,10 +11,13 @@ mod messages;
 mod naming;
 mod processes;
 mod reading;
+mod spawns;
 mod streams;
 mod syscalls;
 mod waiting;
 mod writing;
 
+pub use descriptors::{close, closefrom, dup2, fcntl};
+pub use execs::{execve, execvpe};
 pub use reading::read;
 pub use writing::write;

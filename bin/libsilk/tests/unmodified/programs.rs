@@ -82,3 +82,8 @@ fn whoever_gives_up_the_way_to_the_daemon_has_joined_before() {
 fn descriptors_and_processes_behave_as_on_linux() {
     Daemon::start(2).c("process");
 }
+
+#[test]
+fn spawned_children_behave_as_on_linux() {
+    Daemon::start(2).c("spawn");
+}
