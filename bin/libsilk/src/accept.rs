@@ -9,6 +9,7 @@
 use crate::address;
 use crate::errno::Answer;
 use crate::family::{self, Family};
+use crate::gate::{self, Passage};
 use crate::internal;
 use crate::socket::{self, Role, Socket, shape, state as stage};
 use crate::table::{self, Entry};
@@ -25,10 +26,12 @@ use std::time::Duration;
 /// to keep any.
 const THIN_LOOK: Duration = Duration::from_millis(100);
 
-/// A connection that is now ours, and the rank of the queue it lay in; `None`: handed over.
+/// A connection that is now ours, before it has a descriptor.
 struct Taken {
     slot: u32,
+    /// The rank of the queue it lay in; `None`: it was handed over.
     rank: Option<usize>,
+    _inside: Passage,
 }
 
 /// Whether a connection waits to be accepted.
@@ -121,8 +124,9 @@ fn handed(thread: &Thread) -> Option<Taken> {
     if thread.handed.load(Relaxed) == 0 {
         return None;
     }
+    let inside = gate::pass();
     let slot = thread.handed.swap(0, SeqCst).checked_sub(1)?;
-    Some(Taken { slot, rank: None })
+    Some(Taken { slot, rank: None, _inside: inside })
 }
 
 /// How many threads wait for a listener's connections, and how many must be left waiting for
@@ -167,9 +171,12 @@ fn choose(family: &Family, listener: &Listener, thread: Option<&Thread>, crowd: 
     let extended = thread.map_or(0, |thread| thread.extended.load(Relaxed)) as usize;
     queues(listener).find_map(|(rank, queue)| {
         let allowed = rank + 1 >= extended && (rank > 0 || thread.is_none() || crowd.leaves_enough());
-        let mine = || queue.pop(family::process(), |n| family.arena.slot(n).map(|slot| &slot.owner));
-        let slot = allowed.then(mine)??;
-        Some(Taken { slot, rank: Some(rank) })
+        if !allowed || queue.is_empty() {
+            return None;
+        }
+        let inside = gate::pass();
+        let slot = queue.pop(family::process(), |n| family.arena.slot(n).map(|slot| &slot.owner))?;
+        Some(Taken { slot, rank: Some(rank), _inside: inside })
     })
 }
 

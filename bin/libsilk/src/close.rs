@@ -3,7 +3,9 @@
 //! After that the slot is the daemon's and must not be touched.
 
 use crate::epoll;
+use crate::errno::Answer;
 use crate::family;
+use crate::gate;
 use crate::real;
 use crate::socket::{Role, Socket, shape};
 use crate::state;
@@ -20,20 +22,26 @@ use std::time::Duration;
 /// # Safety
 /// As the C library's: nobody may use the number afterwards.
 pub unsafe fn close(fd: c_int) -> c_int {
-    match table::entry(fd) {
-        None => {}
+    let _inside = match table::entry(fd) {
+        None => None,
         Some(Entry::Internal) => {
             crate::errno::set(libc::EBADF);
             return -1;
         }
-        Some(_) => forget(fd),
-    }
+        Some(_) => {
+            linger(fd);
+            let inside = gate::pass();
+            forget(fd);
+            Some(inside)
+        }
+    };
     // SAFETY: the caller closes what it owns.
     unsafe { real::close(fd) }
 }
 
 /// The program's descriptor `fd` names nothing of ours any more; the kernel's part is the
-/// caller's business. Before that, so that the number is not in use again by then.
+/// caller's business: after that, so that the number is not in use again before, and both inside
+/// the [`gate`], so that a child has all of it or nothing.
 pub fn forget(fd: c_int) {
     match table::take(fd) {
         Some(Entry::Socket(socket)) => {
@@ -56,7 +64,6 @@ pub fn let_go(socket: &'static Socket) {
         && let Some(family) = family::joined()
         && let Ok(slot) = socket.slot()
     {
-        linger(socket, slot);
         let (number, generation) = socket.name();
         let by_slot = is_ended_by_slot(socket, slot);
         let abort = is_abort(socket, slot);
@@ -85,10 +92,16 @@ fn is_abort(socket: &Socket, slot: &Slot) -> bool {
     socket.role() == Role::Stream && (state::readable(slot) > 0 || socket.settings.linger.load(Relaxed) == 1)
 }
 
-/// `SO_LINGER` with a time: waits until everything has been acknowledged.
-fn linger(socket: &Socket, slot: &Slot) {
+/// `SO_LINGER` with a time: before its last descriptor is closed, waits until everything has been
+/// acknowledged. That may take long, so it is not done inside the gate.
+pub fn linger(fd: c_int) {
+    let Some(socket) = table::served(fd).filter(|socket| socket.has_one_descriptor()) else { return };
     let seconds = socket.settings.linger.load(Relaxed);
     if seconds <= 1 || socket.role() != Role::Stream || socket.is_nonblocking(0) {
+        return;
+    }
+    let Ok(slot) = socket.slot() else { return };
+    if slot.holders.load(SeqCst) > 1 {
         return;
     }
     let deadline = Deadline::after(Some(Duration::from_secs(u64::from(seconds) - 1)));
@@ -106,6 +119,7 @@ fn linger(socket: &Socket, slot: &Slot) {
 /// everything does of a process that is killed.
 pub fn everything() {
     let Some(family) = family::joined() else { return };
+    let _inside = gate::pass();
     for (_, entry) in table::within(0, u32::MAX) {
         let Entry::Socket(socket) = entry else { continue };
         if let Ok(slot) = socket.slot()
@@ -119,9 +133,19 @@ pub fn everything() {
     }
 }
 
-/// Closes every known descriptor from `first` to `last` before the kernel does, and gives
-/// the ranges of numbers that are left for the kernel: all but ours.
-pub fn forget_range(first: u32, last: u32) -> Vec<(u32, u32)> {
+/// Closes every descriptor from `first` to `last` but ours; `kernels` does so with a range of numbers.
+///
+/// # Errors
+/// What `kernels` says.
+pub fn close_range(first: u32, last: u32, kernels: impl Fn(u32, u32) -> Answer<()>) -> Answer<()> {
+    table::within(first, last).for_each(|(fd, _)| linger(fd));
+    let _inside = gate::pass();
+    forget_range(first, last).into_iter().try_for_each(|(first, last)| kernels(first, last))
+}
+
+/// Forgets every known descriptor from `first` to `last`, and gives the ranges of numbers that are left
+/// for the kernel: all but ours.
+fn forget_range(first: u32, last: u32) -> Vec<(u32, u32)> {
     let known: Vec<_> = table::within(first, last).collect();
     let mut ranges = Vec::new();
     let mut next = first;

@@ -4,6 +4,7 @@
 use crate::close;
 use crate::datagram_io;
 use crate::errno::{Answer, check};
+use crate::gate;
 use crate::real;
 use crate::socket::{Role, Socket};
 use crate::state;
@@ -17,8 +18,19 @@ const NOT_SENT: c_ulong = 0x894b;
 /// `SIOCATMARK`.
 const AT_MARK: c_ulong = 0x8905;
 
+/// A copy of `fd` under another number, of which `duplicate` makes the kernel's part.
+///
+/// # Errors
+/// As `duplicate`.
+pub fn copy(fd: c_int, duplicate: impl FnOnce() -> c_int) -> Answer<c_int> {
+    let _inside = table::entry(fd).map(|_| gate::pass());
+    let made = check(duplicate())?;
+    copied(fd, made);
+    Ok(made)
+}
+
 /// The kernel has made `new` a copy of `old`.
-pub fn copied(old: c_int, new: c_int) {
+fn copied(old: c_int, new: c_int) {
     match table::entry(old) {
         Some(Entry::Socket(socket)) => {
             socket.add_descriptor();
@@ -49,6 +61,8 @@ pub fn replace(old: c_int, new: c_int, duplicate: impl FnOnce() -> c_int) -> Ans
     }
     // SAFETY: asks about a number only. A copy of nothing must not close the other.
     check(unsafe { real::fcntl(old, libc::F_GETFD, 0) })?;
+    close::linger(new);
+    let _inside = gate::pass();
     close::forget(new);
     let made = check(duplicate())?;
     copied(old, made);
@@ -77,9 +91,8 @@ pub unsafe fn control(socket: &Socket, fd: c_int, command: c_int, arg: usize) ->
             Ok(0)
         }
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => {
-            let made = kernel()?;
-            copied(fd, made);
-            Ok(made)
+            // SAFETY: as above.
+            copy(fd, || unsafe { real::fcntl(fd, command, arg) })
         }
         libc::F_GETFD | libc::F_SETFD | libc::F_GETFL => kernel(),
         _ => {

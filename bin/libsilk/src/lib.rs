@@ -46,6 +46,7 @@ mod exec;
 mod exports;
 mod family;
 mod files;
+mod gate;
 mod groups;
 mod internal;
 mod lock;

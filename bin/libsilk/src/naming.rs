@@ -9,6 +9,7 @@ use crate::environment;
 use crate::epoll;
 use crate::errno::{Answer, check, last};
 use crate::family;
+use crate::gate;
 use crate::groups;
 use crate::options;
 use crate::real;
@@ -155,6 +156,7 @@ unsafe fn named(
 }
 
 fn bind_to(socket: &'static Socket, local: SocketAddr) -> Answer<Server> {
+    let _inside = gate::pass();
     let reply = family::ask(
         &Request::Bind {
             kind: socket.kind(),
@@ -183,8 +185,10 @@ unsafe fn scout(socket: &'static Socket, addr: *const sockaddr, len: socklen_t) 
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
     let name = std::str::from_utf8(name).map_err(|_| libc::EINVAL)?.to_owned();
     family::join()?;
+    let inside = gate::pass();
     let reply = family::ask(&Request::Scout { kind: socket.kind(), name }, &[])?;
     let server = decided(socket, reply, role_of(socket))?;
+    drop(inside);
     socket.shape.fetch_or(shape::BOUND, Relaxed);
     // A byte stream that names its remote end connects; one that does not is to listen.
     let connects = || socket.slot().is_ok_and(|slot| slot.status.load(SeqCst) != 0);
@@ -270,6 +274,7 @@ pub unsafe fn connect(socket: &'static Socket, addr: *const sockaddr, len: sockl
     if bound.is_none() && !join(socket)? {
         return Ok(Server::Linux);
     }
+    let inside = gate::pass();
     let may_claim = bound.is_none() && socket.kind() == Kind::Stream;
     let claimed = may_claim.then(|| spares::claim(peer)).flatten();
     let reply = match claimed {
@@ -287,6 +292,7 @@ pub unsafe fn connect(socket: &'static Socket, addr: *const sockaddr, len: sockl
     if let Some((slot, _)) = claimed {
         spares::connect(slot);
     }
+    drop(inside);
     let server = server?;
     if server == Server::Linux {
         return Ok(server);
@@ -333,6 +339,7 @@ pub fn decide_by_peer(socket: &'static Socket, peer: SocketAddr) -> Answer<Serve
     if !join(socket)? {
         return Ok(Server::Linux);
     }
+    let _inside = gate::pass();
     let reply = family::ask(&connection(socket, Kind::Datagram, None, plain(peer)), &[])?;
     decided(socket, reply, Role::Datagram)
 }

@@ -9,6 +9,7 @@
 use crate::close;
 use crate::errno::{Answer, last, set, size};
 use crate::family;
+use crate::gate;
 use crate::internal;
 use crate::real;
 use crate::record;
@@ -165,6 +166,7 @@ fn take(fd: c_int, parcel: &Parcel) -> Answer<()> {
     // SAFETY: asks about a descriptor.
     let cloexec = unsafe { real::fcntl(fd, libc::F_GETFD, 0) } & libc::FD_CLOEXEC != 0;
     let kernels = kernels_part(record::shape(&parcel.record).unwrap_or(0))?;
+    let _inside = gate::pass();
     family::ask(&Request::Take { ticket: parcel.ticket, slot, generation }, &[])?;
     let Some(socket) = record::restore(&parcel.record) else {
         family::tell(&Request::Release { slot, generation });

@@ -8,6 +8,7 @@ use crate::epoll;
 use crate::errno::{Answer, check};
 use crate::family;
 use crate::files;
+use crate::gate;
 use crate::internal;
 use crate::lock::{Guarded, Lock};
 use crate::mappings;
@@ -56,6 +57,7 @@ pub fn watch_forks() {
 
 extern "C" fn prepare() {
     FORKING.hold();
+    gate::shut();
     if family::joined().is_some() {
         let child = expect_child();
         *CHILD.lock() = child;
@@ -112,6 +114,7 @@ extern "C" fn in_parent() {
         internal::close(writes);
         END.set(Some(reads));
     }
+    gate::open();
     FORKING.open();
 }
 
@@ -122,6 +125,7 @@ extern "C" fn in_child() {
         socket.reading.force_open();
         socket.writing.force_open();
     }
+    gate::force_open();
     FORKING.force_open();
     if let Some([reads, writes]) = PIPE.lock().take() {
         internal::close(reads);

@@ -225,6 +225,11 @@ impl Socket {
         self.descriptors.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// Whether no other descriptor names it.
+    pub fn has_one_descriptor(&self) -> bool {
+        self.descriptors.load(Ordering::Acquire) == 1
+    }
+
     /// One descriptor fewer names it; whether it was the last.
     pub fn drop_descriptor(&self) -> bool {
         self.descriptors.fetch_sub(1, Ordering::AcqRel) == 1

@@ -12,6 +12,7 @@ use silk_stream::{Arena, BELLS, LISTENERS, Pool, THREADS};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::SeqCst;
 
 /// A family.
 pub struct Family {
@@ -148,9 +149,15 @@ impl Family {
         }
     }
 
+    /// Whether a thread of this process was handed a connection and has not taken it yet.
+    fn is_on_its_way(&self, process: ProcessNumber, slot: SlotNumber) -> bool {
+        let threads = self.processes.get(&process).map_or(&[][..], |known| &known.threads);
+        let mut records = threads.iter().filter_map(|number| self.arena.thread(*number));
+        records.any(|thread| thread.handed.load(SeqCst) == slot + 1)
+    }
+
     /// A connection that `owner` has accepted gets an entry of its own, now that it is to have several holders.
     fn note_accepted(&mut self, owner: ProcessNumber, slot: SlotNumber) {
-        use std::sync::atomic::Ordering::SeqCst;
         let Some(record) = self.arena.slot(slot) else { return };
         // Its last holder has ended that by the slot, and the executor has used the slot again since.
         let is_over = |known: &Socket| {
@@ -160,7 +167,9 @@ impl Family {
             return;
         }
         self.sockets.remove(&slot);
-        if record.owner.load(SeqCst) == owner && record.kind.load(SeqCst) == silk_stream::kind::STREAM {
+        let is_its =
+            record.owner.load(SeqCst) == owner && record.kind.load(SeqCst) == silk_stream::kind::STREAM;
+        if is_its && !self.is_on_its_way(owner, slot) {
             self.sockets.insert(
                 slot,
                 Socket {
@@ -309,7 +318,6 @@ impl Family {
 
 /// Tells the library whether a close needs a message, and the executors who is left.
 fn mirror_holders(arena: &Arena, slot: SlotNumber, socket: &Socket) {
-    use std::sync::atomic::Ordering::SeqCst;
     let is_its = |record: &&silk_stream::Slot| record.generation.load(SeqCst) == socket.generation;
     let Some(record) = arena.slot(slot).filter(is_its) else { return };
     if let [last] = socket.holders[..] {
@@ -347,7 +355,6 @@ impl Numbers {
 mod tests {
     use super::*;
     use silk_stream::Sizes;
-    use std::sync::atomic::Ordering::SeqCst;
 
     fn family() -> Family {
         let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1, huge_pages: false }).unwrap();
@@ -399,6 +406,13 @@ mod tests {
         let record = record.slot(slot).unwrap();
         record.kind.store(silk_stream::kind::STREAM, SeqCst);
         record.owner.store(parent, SeqCst);
+        // As long as it was only handed to one of the threads, no child knows of it.
+        let thread = family.take_thread(parent).unwrap();
+        family.arena.thread(thread).unwrap().handed.store(slot + 1, SeqCst);
+        let unaware = family.join(None);
+        family.inherit(parent, unaware);
+        assert!(family.sockets.is_empty());
+        family.arena.thread(thread).unwrap().handed.store(0, SeqCst);
         let child = family.join(None);
         family.inherit(parent, child);
         assert_eq!(record.holders.load(SeqCst), 2);

@@ -35,10 +35,8 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
             // Ours are closed on exec already.
             return real::close_range(first, last, flags);
         }
-        let ranges = closing::forget_range(first, last);
-        done(
-            ranges.into_iter().try_for_each(|(from, to)| check(real::close_range(from, to, flags)).map(drop)),
-        )
+        let kernels = |first, last| check(real::close_range(first, last, flags)).map(drop);
+        done(closing::close_range(first, last, kernels))
     }
 }
 
@@ -55,11 +53,7 @@ pub unsafe extern "C" fn closefrom(first: c_int) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
     // SAFETY: as above.
-    let made = unsafe { real::dup(fd) };
-    if made >= 0 {
-        descriptor::copied(fd, made);
-    }
-    made
+    int(descriptor::copy(fd, || unsafe { real::dup(fd) }))
 }
 
 /// Descriptor `to` was to be replaced by the program, which may have made it a standard stream.
@@ -97,13 +91,10 @@ pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, arg: usize) -> c_int {
     unsafe {
         match table::socket(fd) {
             Some(socket) => int(descriptor::control(socket, fd, command, arg)),
-            None => {
-                let result = real::fcntl(fd, command, arg);
-                if result >= 0 && matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) {
-                    descriptor::copied(fd, result);
-                }
-                result
+            None if matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => {
+                int(descriptor::copy(fd, || real::fcntl(fd, command, arg)))
             }
+            None => real::fcntl(fd, command, arg),
         }
     }
 }

@@ -111,6 +111,51 @@ static void forks(void)
 	close(fds[0]);
 }
 
+/* Connections are made and closed, to and fro. */
+static void *busy(void *rounds)
+{
+	for (int i = 0; i < *(int *)rounds; i++) {
+		int fds[2], l = listening();
+		char b[4];
+		fds[0] = connected(l), fds[1] = accept(l, NULL, NULL);
+		int copy = dup(fds[1]);
+		close(l);
+		CHECK(write(fds[0], "go", 2) == 2 && recv(fds[1], b, 2, MSG_WAITALL) == 2);
+		CHECK(write(copy, "ok", 2) == 2 && recv(fds[0], b, 2, MSG_WAITALL) == 2);
+		close(fds[1]);
+		close(copy);
+		CHECK(read(fds[0], b, 1) == 0);
+		close(fds[0]);
+	}
+	return NULL;
+}
+
+/* Meanwhile another thread forks: of each connection a child has all, and closes it, or nothing. */
+static void forks_meanwhile(void)
+{
+	enum { CHILDREN = 12, THREADS = 3 };
+	pid_t children[CHILDREN];
+	pthread_t threads[THREADS];
+	int rounds = 60;
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, busy, &rounds);
+	for (int i = 0; i < CHILDREN; i++) {
+		children[i] = fork();
+		if (children[i] == 0) {
+			closefrom(3);
+			pause();
+			_exit(0);
+		}
+		usleep(5000);
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < CHILDREN; i++) {
+		kill(children[i], SIGKILL);
+		CHECK(waitpid(children[i], NULL, 0) == children[i]);
+	}
+}
+
 static void descriptors(void)
 {
 	int fds[2];
@@ -157,5 +202,6 @@ int main(int argc, char **argv)
 	execs();
 	forks();
 	descriptors();
+	forks_meanwhile();
 	return end();
 }

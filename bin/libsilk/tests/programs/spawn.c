@@ -97,6 +97,43 @@ static void files(void)
 	unlink(name);
 }
 
+/* Several threads do so at the same time. Nobody's child has anything of another's. */
+static void *echoes(void *unused)
+{
+	for (int i = 0; i < 20; i++) {
+		int l = listening(), fds[2];
+		struct sockaddr_in a = at(port_of(l));
+		pid_t child;
+		posix_spawn_file_actions_t actions;
+		char *argv[] = { "cat", NULL };
+		fcntl(l, F_SETFD, FD_CLOEXEC);
+		fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		CHECK(!connect(fds[0], (struct sockaddr *)&a, sizeof a));
+		fds[1] = accept4(l, NULL, NULL, SOCK_CLOEXEC);
+		close(l);
+		posix_spawn_file_actions_init(&actions);
+		CHECK(!posix_spawn_file_actions_adddup2(&actions, fds[1], 0));
+		CHECK(!posix_spawn_file_actions_adddup2(&actions, fds[1], 1));
+		CHECK(!posix_spawnp(&child, "cat", &actions, NULL, argv, bare));
+		posix_spawn_file_actions_destroy(&actions);
+		close(fds[1]);
+		CHECK(write(fds[0], "back", 4) == 4);
+		answers(fds[0], "back");
+		shutdown(fds[0], SHUT_WR);
+		over(child, fds[0]);
+	}
+	return unused;
+}
+
+static void at_once(void)
+{
+	pthread_t threads[3];
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, echoes, NULL);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+}
+
 static void handler(int signal) { (void)signal; }
 
 /* The signals of this kind in what /proc says. */
@@ -182,5 +219,6 @@ int main(int argc, char **argv)
 	files();
 	attributes();
 	failures_are_told();
+	at_once();
 	return end();
 }
