@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 
 /// One for all runs: nothing in it is believed.
 static ARENA: LazyLock<Arc<Arena>> =
-    LazyLock::new(|| Arena::create(Sizes { rings: 8 << 20, domains: 1, huge_pages: false }).expect("an arena"));
+    LazyLock::new(|| Arena::create(Sizes { rings: 8 << 20, domains: 1 }).expect("an arena"));
 
 /// Numbers from the front of the input; zeros behind its end.
 struct Numbers<'b>(&'b [u8]);

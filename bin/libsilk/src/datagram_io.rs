@@ -128,9 +128,9 @@ fn take_more(arrived: &mut Arrived, ring: Bytes<'_>, (mut next, end): (u32, u32)
 
 /// Bytes of the next datagram (`FIONREAD`).
 pub fn next_length(slot: &Slot) -> u32 {
+    let there = state::readable(slot);
     let Ok(ring) = state::receive_ring(slot) else { return 0 };
-    pop_datagram(ring, slot.rx_read.load(Relaxed), state::readable(slot))
-        .map_or(0, |(datagram, ..)| datagram.len)
+    pop_datagram(ring, slot.rx_read.load(Relaxed), there).map_or(0, |(datagram, ..)| datagram.len)
 }
 
 /// Sends one datagram, to `peer` or to whom the socket is connected; or several, of `segment` bytes

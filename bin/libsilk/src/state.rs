@@ -4,7 +4,7 @@
 use crate::errno::Answer;
 use crate::family;
 use crate::socket::Socket;
-use silk_stream::{Bytes, Slot, status, used, wish};
+use silk_stream::{Bytes, Slot, begin_ring, status, used, wish};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
@@ -37,24 +37,28 @@ pub fn has_error(slot: &Slot) -> bool {
     slot.error.load(Relaxed) != 0 || is_dead()
 }
 
-/// The receive ring.
+/// The receive ring, for who has seen that there is something in it.
 ///
 /// # Errors
 /// `ECONNRESET` when there is none: the slot is not what it was.
 #[inline]
 pub fn receive_ring(slot: &Slot) -> Answer<Bytes<'static>> {
     let family = family::joined().ok_or(libc::ECONNRESET)?;
-    family.arena.ring(slot.rx_place.load(Relaxed), slot.rx_size.load(Relaxed)).ok_or(libc::ECONNRESET)
+    let ring = family.arena.ring(slot.rx_place.load(Relaxed), slot.rx_size.load(Relaxed));
+    Ok(ring.ok_or(libc::ECONNRESET)?.beginning_at(slot.rx_first.load(Relaxed)))
 }
 
-/// The send ring.
+/// The send ring, to be written to in the writer's turn. If it is empty, what is written begins at the
+/// start of its memory again.
 ///
 /// # Errors
 /// As [`receive_ring`].
 #[inline]
 pub fn send_ring(slot: &Slot) -> Answer<Bytes<'static>> {
     let family = family::joined().ok_or(libc::ECONNRESET)?;
-    family.arena.ring(slot.tx_place.load(Relaxed), slot.tx_size.load(Relaxed)).ok_or(libc::ECONNRESET)
+    let ring = family.arena.ring(slot.tx_place.load(Relaxed), slot.tx_size.load(Relaxed));
+    let first = begin_ring(&slot.tx_first, slot.tx_write.load(Relaxed), &slot.tx_read);
+    Ok(ring.ok_or(libc::ECONNRESET)?.beginning_at(first))
 }
 
 /// Bytes that can be read now.

@@ -120,7 +120,7 @@ mod tests {
 
     /// A family with threads 0..n, which are records only.
     fn family(n: u32) -> FamilyEnd {
-        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 2, huge_pages: false }).unwrap();
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 2 }).unwrap();
         let priorities: Arc<[AtomicU32]> = (0..THREADS).map(|_| AtomicU32::new(0)).collect();
         let mut family = FamilyEnd::new(arena, priorities, (0, 1));
         let cpu = Arc::new(CpuTime::of(u32::MAX >> 2));

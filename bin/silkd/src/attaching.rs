@@ -9,7 +9,6 @@ use crate::server::{Member, Server, refused};
 use crate::settings::Settings;
 use crate::stack;
 use rustix::event::epoll;
-use silk_config::HugePages;
 use silk_control::{Refusal, Reply};
 use silk_stream::{Arena, Sizes, Usual};
 use std::net::IpAddr;
@@ -27,7 +26,6 @@ impl Server {
         let sizes = Sizes {
             rings: self.settings.config.memory.arena.get() as usize,
             domains: self.orders.len() as u32,
-            huge_pages: self.settings.config.memory.huge_pages != HugePages::Never,
         };
         let memory = &self.settings.config.memory;
         let promised = (self.families.len() as u64 + 1).saturating_mul(memory.arena.get());

@@ -357,7 +357,7 @@ mod tests {
     use silk_stream::Sizes;
 
     fn family() -> Family {
-        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1, huge_pages: false }).unwrap();
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
         Family::new(0, 7, arena, "test".into())
     }
 

@@ -283,7 +283,7 @@ mod tests {
     fn an_event_set_is_rung_once_a_turn_however_many_of_its_sockets_have_news() {
         const SET: u32 = 70;
         const SOCKETS: u32 = 20;
-        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1, huge_pages: false }).unwrap();
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
         let mut family = FamilyEnd::new(arena.clone(), Arc::from([]), (0, 1));
         let event = Arc::new(wake::event().unwrap());
         family.set_bell(SET, Some(event.clone()));

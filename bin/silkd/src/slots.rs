@@ -41,6 +41,8 @@ pub fn begin_again(record: &silk_stream::Slot) {
         &record.tx_read,
         &record.rx_read,
         &record.tx_write,
+        &record.rx_first,
+        &record.tx_first,
         &record.tx_reference,
         &record.error,
         &record.request,

@@ -35,6 +35,8 @@ pub struct SocketEnd {
     told_error: bool,
     /// The program writes no more.
     finished: bool,
+    /// The receive ring has given its memory back, and nothing has arrived since.
+    emptied: bool,
     to_program: ToProgram,
     from_program: FromProgram,
 }
@@ -51,12 +53,12 @@ impl SocketEnd {
             soft_error: 0,
             told_error: false,
             finished: false,
+            emptied: false,
             to_program: ToProgram {
                 side: Side::new(arena, name.slot, rings.rx)?,
                 write: 0,
                 limit: rings.rx.size,
                 looked_at: u32::MAX,
-                empty_at: u32::MAX,
             },
             from_program: FromProgram {
                 side: Side::new(arena, name.slot, rings.tx)?,
@@ -108,10 +110,10 @@ impl SocketEnd {
         let write = to_program.write;
         let idle = std::mem::replace(&mut to_program.looked_at, write) == write;
         let read = to_program.side.slot().rx_read.load(SeqCst) == write;
-        if !idle || !read || to_program.empty_at == write {
+        let already = std::mem::replace(&mut self.emptied, idle && read);
+        if already || !self.emptied {
             return false;
         }
-        to_program.empty_at = write;
         to_program.side.arena.give_back(to_program.side.ring());
         true
     }
@@ -232,7 +234,8 @@ impl SocketEnd {
     pub fn push_datagram(&mut self, peer: SocketAddr, data: &[&[u8]]) -> bool {
         let to = &mut self.to_program;
         let room = to.free();
-        let Some(write) = silk_stream::push_datagram(to.side.bytes(), to.write, room, peer, 0, data) else {
+        let Some(write) = silk_stream::push_datagram(to.bytes_to_fill(), to.write, room, peer, 0, data)
+        else {
             self.slot().drops.fetch_add(1, Relaxed);
             return false;
         };
@@ -250,7 +253,7 @@ impl SocketEnd {
         if there == 0 {
             return false;
         }
-        let ring = from.side.bytes();
+        let ring = from.bytes();
         let next = match silk_stream::pop_datagram(ring, from.read, there) {
             None => from.write,
             Some((datagram, at, next)) => {

@@ -17,7 +17,7 @@ use crate::stack;
 use crate::stepping_down::{RealTime, SteppingDown};
 use crate::sys;
 use crate::watchdog::{self, Watched};
-use silk_config::{Config, Device, HugePages, Policy, Source};
+use silk_config::{Config, Device, Policy, Source};
 use silk_device::{End, Receive, Transmit, netlink, several};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::mail::mail;
@@ -51,9 +51,6 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let machine = Failure::Machine;
     host_socket::allow_many();
     let signals = sys::signals().map_err(|e| machine(format!("cannot take signals: {e}")))?;
-    if settings.config.memory.huge_pages == HugePages::Auto {
-        allow_huge_pages();
-    }
     settings.recipes = stack::recipes(&settings.config).map_err(Failure::Configuration)?;
     let mut opened = device::open(&mut settings).map_err(machine)?;
     configure(&opened.tables, &settings, &settings.classes).map_err(machine)?;
@@ -119,26 +116,6 @@ pub fn run(file: &Path) -> Result<(), Failure> {
 fn named(device: &Device) -> String {
     let name = device.interface.as_ref().map_or("a link", |name| name.as_str());
     device.vlan.map_or(name.to_owned(), |vlan| format!("{name} VLAN {vlan}"))
-}
-
-/// Where Linux says whether shared memory may be in huge pages.
-const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
-
-/// Lets streams be in huge pages where they are switched off altogether: `advise` gives them
-/// to nobody who does not ask.
-fn allow_huge_pages() {
-    let off = std::fs::read_to_string(HUGE_PAGES).is_ok_and(|state| state.contains("[never]"));
-    if !off {
-        return;
-    }
-    match std::fs::write(HUGE_PAGES, "advise") {
-        Ok(()) => eprintln!(
-            "silkd: {HUGE_PAGES} was never and is advise now; [memory] huge_pages = \"never\" leaves it"
-        ),
-        Err(error) => {
-            eprintln!("silkd: streams are in small pages, which costs large transfers: {HUGE_PAGES}: {error}")
-        }
-    }
 }
 
 /// Writes addresses, rules and domains into the classifier's tables, all at once.

@@ -227,7 +227,7 @@ mod tests {
 
     /// The thread of a program, watched; with what keeps it known, and its priorities.
     fn one(busy: &Busy) -> (Watched, Arc<CpuTime>, Arc<[AtomicU32]>) {
-        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1, huge_pages: false }).unwrap();
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
         let priorities: Arc<[AtomicU32]> = (0..THREADS).map(|_| AtomicU32::new(0)).collect();
         let cpu = Arc::new(CpuTime::of(busy.0.id()));
         let watched = Watched::default();

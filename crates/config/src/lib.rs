@@ -29,7 +29,7 @@ pub use daemon::{Control, Mode};
 pub use device::{Device, DeviceKind, Napi, Receive, XdpMode};
 pub use fault::{Drawn, Fault, Faults};
 pub use graph::{Endpoint, Graph, Link, Module, NamedPath, Param};
-pub use memory::{HugePages, Memory};
+pub use memory::Memory;
 pub use reload::Reload;
 pub use scheduler::{Listen, Policy, Scheduler};
 pub use silk_path::Value;

@@ -1,17 +1,7 @@
 //! `[memory]`: what a program's streams and the daemon as a whole may use.
 
-use crate::read::{Section, words};
+use crate::read::Section;
 use crate::value::ByteSize;
-
-words! {
-    /// Whether streams are in huge pages.
-    pub enum HugePages {
-        /// Where the kernel grants them.
-        Auto = "auto",
-        /// Never.
-        Never = "never",
-    }
-}
 
 /// `[memory]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +14,6 @@ pub struct Memory {
     pub send_ring: ByteSize,
     /// The arenas of all programs together.
     pub total: ByteSize,
-    /// Whether streams are in huge pages.
-    pub huge_pages: HugePages,
     /// Files that are kept in memory to be sent by reference, of all programs together; 0: none.
     pub files: ByteSize,
 }
@@ -41,7 +29,6 @@ impl Memory {
                 ByteSize::mib(16 << 10),
                 ByteSize::mib(8)..=ByteSize::mib(1 << 20),
             ),
-            huge_pages: section.or("huge_pages", HugePages::Auto),
             files: section.within("files", ByteSize::mib(64), ByteSize::bytes(0)..=ByteSize::mib(64 << 10)),
         };
         memory.check(&mut section);

@@ -79,8 +79,6 @@ pub struct Sizes {
     pub rings: usize,
     /// Domains that will ring here.
     pub domains: u32,
-    /// Ask for huge pages. They are used where the kernel grants them.
-    pub huge_pages: bool,
 }
 
 /// Where a ring lies.
@@ -104,12 +102,6 @@ impl Arena {
         }
         let file = memory_file(length).map_err(CreateError::Memory)?;
         let arena = Self::map(file, length).map_err(CreateError::Memory)?;
-        if sizes.huge_pages {
-            // SAFETY: advice on our own mapping; ignoring it is allowed.
-            unsafe {
-                libc::madvise(arena.start.add(RINGS_AT).cast(), length - RINGS_AT, libc::MADV_HUGEPAGE)
-            };
-        }
         let header = arena.header();
         header.length.store(length as u64, Ordering::Relaxed);
         header.domains.store(sizes.domains.min(DOMAINS as u32), Ordering::Relaxed);
@@ -134,8 +126,6 @@ impl Arena {
             return Err(AttachError::NotAnArena);
         }
         let arena = Self::map(file, length).map_err(AttachError::Memory)?;
-        // SAFETY: advice on our own mapping.
-        unsafe { libc::madvise(arena.start.add(RINGS_AT).cast(), length - RINGS_AT, libc::MADV_HUGEPAGE) };
         if arena.header().magic.load(Ordering::Acquire) != MAGIC {
             return Err(AttachError::NotAnArena);
         }
@@ -157,6 +147,9 @@ impl Arena {
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
+        // Most connections use the first page or two of their rings, of which three are in one huge page.
+        // SAFETY: advice on the mapping just made; ignoring it is allowed.
+        unsafe { libc::madvise(start, length, libc::MADV_NOHUGEPAGE) };
         Ok(Self { start: start.cast(), length, file, taken: Taken::default() })
     }
 
@@ -302,7 +295,7 @@ mod tests {
     use crate::layout::SLOTS;
 
     fn arena() -> Arc<Arena> {
-        Arena::create(Sizes { rings: 8 << 20, domains: 2, huge_pages: false }).unwrap()
+        Arena::create(Sizes { rings: 8 << 20, domains: 2 }).unwrap()
     }
 
     #[test]

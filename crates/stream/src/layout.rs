@@ -1,7 +1,8 @@
 //! What lies where in an arena: the records that the daemon and the program share.
 //!
 //! Every field is atomic and says who writes it. "Daemon" fields are hints to the program;
-//! the daemon never reads them back, but for [`status::SPARE`], which a program may take away.
+//! the daemon never reads them back, but for [`status::SPARE`], which a program may take away, and
+//! [`Slot::rx_first`], where one value is as good as another.
 //! "Program" fields are claims, which the daemon clamps.
 //! The records contain no pointers: places are offsets from the start of the arena.
 
@@ -13,7 +14,7 @@ use crate::sync::{AtomicU16, AtomicU32, AtomicU64};
 use crate::tcp_info::SharedInfo;
 
 /// First word of an arena: `SILK` in the low bytes, the layout's version above.
-pub const MAGIC: u64 = 0x0008_0000_4b4c_4953;
+pub const MAGIC: u64 = 0x0009_0000_4b4c_4953;
 /// Sockets in one arena.
 pub const SLOTS: u32 = crate::dirty::MARKS;
 /// Threads of one family that may wait in `accept` at one time.
@@ -201,9 +202,11 @@ pub struct SharedAddress {
 
 /// The control block of one socket: what it is, its rings, and how far each side is.
 ///
-/// Indices run freely and wrap at 2³²; ring sizes are powers of two, so `index & (size-1)`
+/// Indices run freely and wrap at 2³²; ring sizes are powers of two, so `(index - first) & (size-1)`
 /// is the place. The invariant `write - read <= size` (wrapping) is kept by whoever moves
-/// the index and checked by whoever reads it.
+/// the index and checked by whoever reads it. `first` is the writer's: when it finds the ring empty it
+/// begins at the start of its memory again, so that short exchanges use few pages, which stay in the
+/// caches; the reader looks at it after `write`.
 #[repr(C, align(64))]
 #[derive(Default)]
 pub struct Slot {
@@ -230,7 +233,9 @@ pub struct Slot {
     pub holders: AtomicU32,
     /// Path id, for `SOL_SILK` and for people.
     pub path: AtomicU64,
-    _pad0: AtomicU64,
+    /// Errors read from [`Records::errors`] since the start; by the program, and seldom.
+    pub error_read: AtomicU32,
+    _pad0: AtomicU32,
 
     // Written by the daemon while the socket lives.
     /// Bytes received into the ring since the start (`N_write`).
@@ -260,7 +265,9 @@ pub struct Slot {
     pub error_write: AtomicU32,
     /// What a connected datagram socket's path takes, bytes of IP; zero: as much as the link.
     pub path_mtu: AtomicU32,
-    _pad1: [AtomicU32; 4],
+    /// The index that lies at the start of the receive ring's memory.
+    pub rx_first: AtomicU32,
+    _pad1: [AtomicU32; 3],
 
     // Written by the program.
     /// Bytes read from the receive ring since the start (`N_read`).
@@ -293,8 +300,8 @@ pub struct Slot {
     pub receive_limit: AtomicU32,
     /// `IP_TOS`.
     pub service: AtomicU32,
-    /// Errors read from [`Records::errors`] since the start.
-    pub error_read: AtomicU32,
+    /// The index that lies at the start of the send ring's memory.
+    pub tx_first: AtomicU32,
 
     /// The event sets that watch this socket, a bit each (`0..BELLS`), by the program.
     pub bells: [AtomicU64; BELLS as usize / 64],
@@ -484,8 +491,8 @@ impl<T: Default, const N: usize> Default for Table<T, N> {
     }
 }
 
-/// Where the rings start: the first huge-page boundary behind the records.
-pub const RINGS_AT: usize = size_of::<Records>().next_multiple_of(2 << 20);
+/// Where the rings start: the first page behind the records.
+pub const RINGS_AT: usize = size_of::<Records>().next_multiple_of(4096);
 
 #[cfg(all(test, not(loom)))]
 mod tests {

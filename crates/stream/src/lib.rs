@@ -37,7 +37,6 @@ pub mod mail;
 #[cfg(not(loom))]
 mod pool;
 mod reference;
-#[cfg(not(loom))]
 mod ring;
 mod sync;
 mod tcp_info;
@@ -58,6 +57,5 @@ pub use leased::Leased;
 #[cfg(not(loom))]
 pub use pool::{Left, Pool};
 pub use reference::Reference;
-#[cfg(not(loom))]
-pub use ring::{Bytes, free, used};
+pub use ring::{Bytes, begin as begin_ring, free, used};
 pub use tcp_info::{INFO_WORDS, SharedInfo, TcpInfo};

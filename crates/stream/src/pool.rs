@@ -207,7 +207,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     fn arena() -> Arc<Arena> {
-        Arena::create(Sizes { rings: 8 << 20, domains: 2, huge_pages: false }).unwrap()
+        Arena::create(Sizes { rings: 8 << 20, domains: 2 }).unwrap()
     }
 
     #[test]
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_low_domain_leaves_rings_and_slots_for_the_higher() {
-        let arena = Arena::create(Sizes { rings: 64 << 20, domains: 2, huge_pages: false }).unwrap();
+        let arena = Arena::create(Sizes { rings: 64 << 20, domains: 2 }).unwrap();
         let (mut low, mut high) =
             (Pool::of_domain(arena.clone(), 0, 2), Pool::of_domain(arena.clone(), 1, 2));
         let all = |pool: &mut Pool| std::iter::from_fn(|| pool.take_ring(4 << 20)).count();

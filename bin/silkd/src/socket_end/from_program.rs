@@ -5,8 +5,8 @@ use super::references::References;
 use super::side::Side;
 use crate::files::Files;
 use silk_path::Outgoing;
-use silk_stream::used;
-use std::sync::atomic::Ordering::{Release, SeqCst};
+use silk_stream::{Bytes, used};
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
 /// What comes from the program.
 pub struct FromProgram {
@@ -24,7 +24,17 @@ pub struct FromProgram {
     pub(super) references: Option<Box<References>>,
 }
 
+/// The ring as the program says that it begins. It says nothing else before all of what we know is done
+/// with.
+fn bytes(side: &Side) -> Bytes<'_> {
+    side.bytes_from(side.slot().tx_first.load(Relaxed))
+}
+
 impl FromProgram {
+    pub fn bytes(&self) -> Bytes<'_> {
+        bytes(&self.side)
+    }
+
     /// Looks how far the program has written. Whether there is anything new.
     pub fn look(&mut self, files: &Files) -> bool {
         let known = self.write;
@@ -51,7 +61,7 @@ impl FromProgram {
         let newest = self.side.slot().tx_reference.load(SeqCst);
         if newest != self.references.as_ref().map_or(0, |known| known.newest) {
             let mut references = self.references.take().unwrap_or_default();
-            references.take_in(newest, known..self.write, self.side.bytes(), files);
+            references.take_in(newest, known..self.write, self.bytes(), files);
             self.references = Some(references);
         }
     }
@@ -66,7 +76,7 @@ impl FromProgram {
         }
         let unheard = self.look(files);
         let references = self.references.get_or_insert_default();
-        references.keep_copy_of(place, self.read, self.side.bytes());
+        references.keep_copy_of(place, self.read, bytes(&self.side));
         // Whoever rings for them finds that they are new.
         references.unheard = unheard;
     }
@@ -109,7 +119,7 @@ impl Outgoing for FromProgram {
         let there = self.len();
         let offset = offset.min(there);
         let (at, len) = (self.read.wrapping_add(offset as u32), len.min(there - offset));
-        let ring = self.side.bytes();
+        let ring = bytes(&self.side);
         match &mut self.references {
             Some(references) if references.are_there() => references.peek(at, len, ring),
             _ => ring.peek(at, len),

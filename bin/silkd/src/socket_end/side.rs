@@ -34,7 +34,9 @@ impl Side {
         self.arena.slot(self.slot).expect("checked when the end was made; arenas do not shrink")
     }
 
-    pub fn bytes(&self) -> Bytes<'_> {
-        self.arena.ring(self.ring().place, self.size).expect("checked when the end was made")
+    /// The ring, with index `first` at the start of its memory.
+    pub fn bytes_from(&self, first: u32) -> Bytes<'_> {
+        let ring = self.arena.ring(self.ring().place, self.size);
+        ring.expect("checked when the end was made").beginning_at(first)
     }
 }

@@ -4,11 +4,16 @@ use super::*;
 use silk_stream::{Pool, Sizes};
 
 fn end() -> SocketEnd {
-    let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1, huge_pages: false }).unwrap();
+    let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
     let mut pool = Pool::new(arena.clone());
     let slot = pool.take_slot().unwrap();
     let rings = Rings { rx: pool.take_ring(4096).unwrap(), tx: pool.take_ring(4096).unwrap() };
     SocketEnd::new(&arena, SocketName { family: 0, slot }, rings).unwrap()
+}
+
+/// The receive ring as its program sees it.
+fn arrived(end: &SocketEnd) -> silk_stream::Bytes<'_> {
+    end.to_program.side.bytes_from(end.slot().rx_first.load(SeqCst))
 }
 
 /// Each connection has one. What is beyond 104 bytes takes the C library's allocator 128 for each.
@@ -20,7 +25,7 @@ fn an_end_is_small() {
 #[test]
 fn what_the_program_writes_is_there_until_it_is_consumed() {
     let mut end = end();
-    end.from_program.side.bytes().write(0, b"hello");
+    end.from_program.bytes().write(0, b"hello");
     end.slot().tx_write.store(5, SeqCst);
     assert!(end.look(&Files::default()));
     assert!(!end.look(&Files::default()));
@@ -32,16 +37,38 @@ fn what_the_program_writes_is_there_until_it_is_consumed() {
 }
 
 #[test]
+fn who_finds_a_ring_empty_begins_at_the_start_of_its_memory() {
+    let mut end = end();
+    for n in 0..100u32 {
+        let text = [n as u8 + 1; 100];
+        assert_eq!(end.split().0.write(&text[..60]), 60);
+        assert_eq!(end.split().0.write(&text[60..]), 40, "behind the first part");
+        assert_eq!(end.slot().rx_first.load(SeqCst), n * 100);
+        assert_eq!(arrived(&end).peek(n * 100, 100).concat(), text);
+        end.slot().rx_read.store((n + 1) * 100, SeqCst);
+        // As a program does that finds its ring empty.
+        end.slot().tx_first.store(n * 100, SeqCst);
+        end.from_program.bytes().write(n * 100, &text);
+        end.slot().tx_write.store((n + 1) * 100, SeqCst);
+        assert!(end.look(&Files::default()));
+        assert_eq!(end.split().1.peek(0, 100).concat(), text);
+        end.split().1.consume(100);
+    }
+    let memory = [end.to_program.side.bytes_from(0), end.from_program.side.bytes_from(0)];
+    assert!(memory.iter().all(|ring| ring.peek(100, 3996).concat() == [0; 3996]));
+}
+
+#[test]
 fn a_receive_ring_that_was_read_and_is_idle_gives_its_memory_back() {
     let mut end = end();
     assert_eq!(end.split().0.write(b"hello"), 5);
     assert_eq!([end.give_back(), end.give_back()], [false, false], "not read yet");
     end.slot().rx_read.store(5, SeqCst);
-    assert_eq!(end.to_program.side.bytes().peek(0, 5).concat(), b"hello");
+    assert_eq!(arrived(&end).peek(0, 5).concat(), b"hello");
     assert_eq!([end.give_back(), end.give_back()], [true, false]);
-    assert_eq!(end.to_program.side.bytes().peek(0, 5).concat(), [0; 5]);
+    assert_eq!(arrived(&end).peek(0, 5).concat(), [0; 5]);
     assert_eq!(end.split().0.write(b"more"), 4);
-    assert_eq!(end.to_program.side.bytes().peek(5, 4).concat(), b"more");
+    assert_eq!(arrived(&end).peek(5, 4).concat(), b"more");
     end.slot().rx_read.store(9, SeqCst);
     assert_eq!([end.give_back(), end.give_back()], [false, true], "what just came is not idle");
 }
@@ -76,7 +103,7 @@ fn a_reader_is_woken_at_its_level_and_once() {
 
 #[test]
 fn a_smaller_receive_buffer_offers_less_and_takes_what_was_offered() {
-    let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1, huge_pages: false }).unwrap();
+    let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
     let mut pool = Pool::new(arena.clone());
     let slot = pool.take_slot().unwrap();
     let rings = Rings { rx: pool.take_ring(16384).unwrap(), tx: pool.take_ring(4096).unwrap() };
@@ -183,7 +210,7 @@ fn datagrams_pass_in_both_directions_and_a_malformed_one_empties_the_ring() {
     let mut end = end();
     let peer = "10.0.0.9:53".parse().unwrap();
     assert!(end.push_datagram(peer, &[b"query"]));
-    let ring = end.from_program.side.bytes();
+    let ring = end.from_program.bytes();
     let write = silk_stream::push_datagram(ring, 0, 4096, peer, 0, &[b"answer"]).unwrap();
     end.slot().tx_write.store(write + 8, SeqCst);
     let mut seen = Vec::new();

@@ -31,7 +31,7 @@ impl Both {
 
     /// With a stream that has come so far.
     fn at(index: u32) -> Self {
-        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1, huge_pages: false }).unwrap();
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
         let mut pool = Pool::new(arena.clone());
         let slot = pool.take_slot().unwrap();
         let rings = Rings { rx: pool.take_ring(4096).unwrap(), tx: pool.take_ring(RING).unwrap() };
@@ -46,7 +46,7 @@ impl Both {
     }
 
     fn copy(&mut self, bytes: &[u8]) {
-        self.end.from_program.side.bytes().write(self.write, bytes);
+        self.end.from_program.bytes().write(self.write, bytes);
         self.wrote(bytes.len() as u32);
     }
 
@@ -57,7 +57,7 @@ impl Both {
     fn refer_to(&mut self, reference: Reference) {
         let before = self.end.slot().tx_reference.swap(!self.write, SeqCst);
         let bytes = Reference { before, ..reference }.to_bytes();
-        self.end.from_program.side.bytes().write(self.write, &bytes);
+        self.end.from_program.bytes().write(self.write, &bytes);
         self.wrote(reference.len);
     }
 
@@ -165,7 +165,7 @@ fn references_that_go_round_in_a_circle_end() {
     both.refer(0, 100);
     // The first names the second as the one before it.
     let circle = Reference { before: !100, len: 100, file: PLACE.0, generation: PLACE.1, offset: 0 };
-    both.end.from_program.side.bytes().write(0, &circle.to_bytes());
+    both.end.from_program.bytes().write(0, &circle.to_bytes());
     both.look();
     assert!(both.end.is_nonsense());
 }
@@ -243,7 +243,7 @@ proptest! {
     ) {
         let mut both = Both::new();
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        both.end.from_program.side.bytes().write(0, &bytes);
+        both.end.from_program.bytes().write(0, &bytes);
         for (write, newest) in claims {
             both.end.slot().tx_write.store(write, SeqCst);
             both.end.slot().tx_reference.store(newest, SeqCst);

@@ -3,7 +3,7 @@
 
 use super::side::Side;
 use silk_path::Incoming;
-use silk_stream::free;
+use silk_stream::{Bytes, begin_ring, free};
 use std::sync::atomic::Ordering::{Release, SeqCst};
 
 /// What goes to the program.
@@ -15,13 +15,17 @@ pub struct ToProgram {
     pub(super) limit: u32,
     /// `write` when somebody last looked for what is idle.
     pub(super) looked_at: u32,
-    /// `write` when the ring last gave its memory back.
-    pub(super) empty_at: u32,
 }
 
 impl ToProgram {
     pub fn free(&self) -> u32 {
         free(self.write, self.side.slot().rx_read.load(SeqCst), self.side.size)
+    }
+
+    /// The ring, for writing.
+    pub fn bytes_to_fill(&self) -> Bytes<'_> {
+        let slot = self.side.slot();
+        self.side.bytes_from(begin_ring(&slot.rx_first, self.write, &slot.rx_read))
     }
 
     pub fn advance(&mut self, write: u32) {
@@ -39,7 +43,7 @@ impl Incoming for ToProgram {
     fn write(&mut self, bytes: &[u8]) -> usize {
         let taken = bytes.len().min(self.free() as usize);
         if taken > 0 {
-            self.side.bytes().write(self.write, &bytes[..taken]);
+            self.bytes_to_fill().write(self.write, &bytes[..taken]);
             self.advance(self.write.wrapping_add(taken as u32));
         }
         taken

@@ -230,7 +230,7 @@ struct Loop {
 
 impl Loop {
     fn new(listener: OwnedFd, seen: Arc<Seen>, reserve: u32) -> Self {
-        let sizes = Sizes { rings: 64 << 20, domains: 2, huge_pages: false };
+        let sizes = Sizes { rings: 64 << 20, domains: 2 };
         Self {
             listener,
             lines: Vec::new(),

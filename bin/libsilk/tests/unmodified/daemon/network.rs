@@ -3,8 +3,8 @@
 use super::{Seen, refused};
 use silk_control::{Kind, Reply, Request};
 use silk_stream::{
-    Arena, OWNER_NOBODY, Pool, RingPlace, TcpInfo, free, kind, pop_datagram, push_datagram, request, status,
-    used, waiting, wake,
+    Arena, Bytes, OWNER_NOBODY, Pool, RingPlace, Slot, TcpInfo, begin_ring, free, kind, pop_datagram,
+    push_datagram, request, status, used, waiting, wake,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -94,6 +94,8 @@ impl Network {
             &record.tx_read,
             &record.rx_read,
             &record.tx_write,
+            &record.rx_first,
+            &record.tx_first,
             &record.status,
             &record.error,
             &record.waiting,
@@ -523,8 +525,8 @@ impl Network {
         let room = free(write, to.rx_read.load(SeqCst), RING);
         let n = there.min(room);
         let mut bytes = vec![0; n as usize];
-        ring(&arena, &from.tx_place).read(read, &mut bytes);
-        ring(&arena, &to.rx_place).write(write, &bytes);
+        send_ring(&arena, from).read(read, &mut bytes);
+        receive_ring(&arena, to).write(write, &bytes);
         to.rx_note.store(if there > room { RING / 2 } else { 0 }, SeqCst);
         to.rx_write.store(write.wrapping_add(n), SeqCst);
         from.tx_read.store(read.wrapping_add(n), SeqCst);
@@ -558,7 +560,7 @@ impl Network {
         loop {
             let read = from.tx_read.load(SeqCst);
             let there = used(from.tx_write.load(SeqCst), read, RING);
-            let bytes = ring(&arena, &from.tx_place);
+            let bytes = send_ring(&arena, from);
             let Some((datagram, at, next)) = pop_datagram(bytes, read, there) else { break };
             let data = bytes.peek(at, datagram.len as usize).concat();
             from.tx_read.store(next, SeqCst);
@@ -584,7 +586,7 @@ impl Network {
         let record = self.arena.slot(to).unwrap();
         let write = record.rx_write.load(SeqCst);
         let room = free(write, record.rx_read.load(SeqCst), RING);
-        let bytes = ring(&self.arena, &record.rx_place);
+        let bytes = receive_ring(&self.arena, record);
         if let Some(next) = push_datagram(bytes, write, room, source, 0, &[data]) {
             record.rx_write.store(next, SeqCst);
             self.tell(to, true, false);
@@ -592,6 +594,13 @@ impl Network {
     }
 }
 
-fn ring<'a>(arena: &'a Arena, place: &std::sync::atomic::AtomicU64) -> silk_stream::Bytes<'a> {
-    arena.ring(place.load(SeqCst), RING).unwrap()
+/// What a program has written, asked for after how much that is.
+fn send_ring<'a>(arena: &'a Arena, slot: &Slot) -> Bytes<'a> {
+    arena.ring(slot.tx_place.load(SeqCst), RING).unwrap().beginning_at(slot.tx_first.load(SeqCst))
+}
+
+/// Where to write for a program; from the start of the memory on, if it has read everything.
+fn receive_ring<'a>(arena: &'a Arena, slot: &Slot) -> Bytes<'a> {
+    let first = begin_ring(&slot.rx_first, slot.rx_write.load(SeqCst), &slot.rx_read);
+    arena.ring(slot.rx_place.load(SeqCst), RING).unwrap().beginning_at(first)
 }

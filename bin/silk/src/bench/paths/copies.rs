@@ -54,7 +54,7 @@ pub struct Rings {
 impl Rings {
     /// Makes them; `None` where the kernel refuses.
     pub fn new() -> Option<Self> {
-        let sizes = Sizes { rings: 4 << 20, domains: 1, huge_pages: false };
+        let sizes = Sizes { rings: 4 << 20, domains: 1 };
         let arena = Arena::create(sizes).ok()?;
         let mut pool = Pool::new(arena.clone());
         let (slot, receive, send) = (pool.take_slot()?, pool.take_ring(RING)?, pool.take_ring(RING)?);
