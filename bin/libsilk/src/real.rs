@@ -122,6 +122,7 @@ real! {
     fn munmap(at: usize, len: size_t) -> c_int;
     fn mprotect(at: usize, len: size_t, allowed: c_int) -> c_int;
     fn pkey_mprotect(at: usize, len: size_t, allowed: c_int, key: c_int) -> c_int;
+    fn mlockall(flags: c_int) -> c_int;
     fn mremap(at: usize, len: size_t, new_len: size_t, flags: c_int, to: usize) -> usize;
     fn remap_file_pages(at: usize, len: size_t, allowed: c_int, page: size_t, flags: c_int) -> c_int;
     fn posix_spawn(pid: *mut pid_t, path: *const c_char, actions: *const Actions, attributes: *const Attributes, argv: *const *const c_char, envp: *const *const c_char) -> c_int;

@@ -185,7 +185,9 @@ fn live_paths_are_drawn_into_the_graph() {
 #[test]
 fn the_parts_of_a_report_are_one_to_people_and_to_programs() {
     let path = |class: &str| PathReport { class: class.to_owned(), ..PathReport::default() };
-    let part = |class| Box::new(Report { paths: vec![path(class)], arena_bytes: 10, ..Report::default() });
+    let part = |class| {
+        Box::new(Report { paths: vec![path(class)], arena_bytes: 10, arena_used: 4, ..Report::default() })
+    };
     let parts = || {
         vec![
             Reply::Report { part: part("gold"), more: true },
@@ -197,13 +199,14 @@ fn the_parts_of_a_report_are_one_to_people_and_to_programs() {
     assert_eq!(thread.join().unwrap(), Request::Report);
     let (status, json, _) = said(&output);
     let read: Report = serde_json::from_str(json).unwrap();
-    let whole = Report { paths: vec![path("gold"), path("rest")], arena_bytes: 20, ..Report::default() };
+    let paths = vec![path("gold"), path("rest")];
+    let whole = Report { paths, arena_bytes: 20, arena_used: 8, ..Report::default() };
     assert_eq!((status, read), (0, whole));
 
     let (_folder, socket, thread) = daemon(parts());
     let output = run(&["paths"], &socket);
     thread.join().unwrap();
-    assert!(said(&output).1.ends_with("\n2 paths, 0 charged to them, 20 in rings\n"));
+    assert!(said(&output).1.ends_with("\n2 paths, 0 charged to them, 20 in rings (8 of memory)\n"));
 }
 
 #[test]

@@ -27,16 +27,15 @@ impl Server {
             rings: self.settings.config.memory.arena.get() as usize,
             domains: self.orders.len() as u32,
         };
-        let memory = &self.settings.config.memory;
-        let promised = (self.families.len() as u64 + 1).saturating_mul(memory.arena.get());
-        if promised > memory.total.get() {
+        if self.budget.is_over() {
             let why = format!(
-                "{program} is one program too many: [memory] total allows for {} arenas",
-                memory.total.get() / memory.arena.get()
+                "{program} is one program too many: the rings of those that run use {} MB, and [memory] total is {}",
+                self.budget.used() >> 20,
+                self.budget.most() >> 20,
             );
             return Err(Refusal { errno: libc::ENOMEM, why });
         }
-        let arena = Arena::create(sizes)
+        let arena = Arena::create_within(sizes, &self.budget)
             .map_err(|e| Refusal { errno: libc::ENOMEM, why: format!("no arena for {program}: {e}") })?;
         let index = self.next_family;
         self.next_family += 1;

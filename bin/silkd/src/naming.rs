@@ -113,11 +113,14 @@ impl Server {
     pub(crate) fn rings(&mut self, family: u32, slot: SlotNumber) -> Result<Rings, Refusal> {
         let full = || Refusal {
             errno: libc::ENOBUFS,
-            why: "the program's arena is full: raise [memory] arena".into(),
+            why: "the program's arena is full, or all arenas together: raise [memory] arena, or total".into(),
         };
         let memory = &self.settings.config.memory;
         let (rx, tx) = (memory.receive_ring.get() as u32, memory.send_ring.get() as u32);
         let known = self.families.get_mut(&family).ok_or_else(full)?;
+        if !known.pool.has_room([rx, tx]) {
+            return Err(full());
+        }
         let rx = known.pool.take_ring(rx).ok_or_else(full)?;
         let Some(tx) = known.pool.take_ring(tx) else {
             known.pool.return_ring(rx);

@@ -24,6 +24,7 @@ impl Engine {
             unserved: Vec::new(),
             unblock_ns: vec![self.unblock.report(&class)],
             arena_bytes: 0,
+            arena_used: 0,
             file_bytes: 0,
         };
         (report, holders)

@@ -45,6 +45,8 @@ impl Server {
         }
         whole.receivers = self.receiving.report(&self.settings);
         whole.drops.extend(self.gate.drops(self.settings.classes.domains()));
+        self.families.values().for_each(|family| family.arena.measure());
+        whole.arena_used = self.budget.used();
         whole.arena_bytes = self.families.values().map(|f| f.arena.rings_in_use()).sum();
         whole.file_bytes = self.families.values().map(|family| family.files.bytes()).sum();
         whole.unserved = self

@@ -11,15 +11,18 @@ use crate::ports::Ports;
 use crate::receiving::Receiving;
 use crate::settings::Settings;
 use crate::strangers::Gate;
+use crate::sys;
 use crate::watchdog::Watched;
 use crate::wishes::First;
 use rustix::event::epoll;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
+use silk_config::ByteSize;
 use silk_control::{Lifeline, Received, Refusal, Reply, Request, WireError};
 use silk_device::netlink::{Finder, Found};
 use silk_path::classify::Tables;
+use silk_stream::Budget;
 use silk_stream::mail::{Receiver, Sender};
 use std::collections::BTreeMap;
 use std::io;
@@ -67,6 +70,8 @@ pub struct Server {
     pub(crate) next_peer: u64,
     pub(crate) families: BTreeMap<u32, Family>,
     pub(crate) next_family: u32,
+    /// What the arenas of all families may use.
+    pub(crate) budget: Arc<Budget>,
     pub(crate) orders: Vec<Orders>,
     pub(crate) ports: Ports,
     /// Who is in which group.
@@ -149,7 +154,9 @@ impl Server {
             Ok((socket, epoll::create(epoll::CreateFlags::CLOEXEC)?))
         };
         let (socket, epoll) = open().map_err(failed)?;
+        let total = parts.settings.config.memory.total.map_or_else(|| sys::memory() / 2, ByteSize::get);
         let server = Self {
+            budget: Budget::of(total),
             settings: parts.settings,
             socket,
             epoll,

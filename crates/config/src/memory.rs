@@ -6,14 +6,14 @@ use crate::value::ByteSize;
 /// `[memory]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// The rings of one program and its children; only what is touched costs memory.
+    /// The most for the rings of one program and its children; only what is touched costs memory.
     pub arena: ByteSize,
     /// The receive ring of a connection; a power of two.
     pub receive_ring: ByteSize,
     /// The send ring of a connection; a power of two.
     pub send_ring: ByteSize,
-    /// The arenas of all programs together.
-    pub total: ByteSize,
+    /// What the arenas of all programs together use; `None`: half of the machine's memory.
+    pub total: Option<ByteSize>,
     /// Files that are kept in memory to be sent by reference, of all programs together; 0: none.
     pub files: ByteSize,
 }
@@ -21,14 +21,14 @@ pub struct Memory {
 impl Memory {
     pub(crate) fn read(mut section: Section<'_, '_>) -> Self {
         let memory = Self {
-            arena: section.within("arena", ByteSize::mib(1024), ByteSize::mib(2)..=ByteSize::mib(64 << 10)),
+            arena: section.within(
+                "arena",
+                ByteSize::mib(8 << 10),
+                ByteSize::mib(2)..=ByteSize::mib(64 << 10),
+            ),
             receive_ring: read_ring(&mut section, "receive_ring", ByteSize::kib(128)),
             send_ring: read_ring(&mut section, "send_ring", ByteSize::kib(512)),
-            total: section.within(
-                "total",
-                ByteSize::mib(16 << 10),
-                ByteSize::mib(8)..=ByteSize::mib(1 << 20),
-            ),
+            total: section.between("total", ByteSize::mib(8)..=ByteSize::mib(1 << 20)),
             files: section.within("files", ByteSize::mib(64), ByteSize::bytes(0)..=ByteSize::mib(64 << 10)),
         };
         memory.check(&mut section);
@@ -37,10 +37,6 @@ impl Memory {
     }
 
     fn check(&self, section: &mut Section<'_, '_>) {
-        if self.total < self.arena {
-            let message = format!("all arenas together need room for one, which is {}", self.arena);
-            section.notes.fault(section.span_of("total"), message);
-        }
         let one = self.receive_ring.get() + self.send_ring.get();
         if one > self.arena.get() {
             let message = format!("one connection's rings can need {one} bytes, more than an arena has");

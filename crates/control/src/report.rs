@@ -21,8 +21,11 @@ pub struct Report {
     pub unserved: Vec<UnservedReport>,
     /// Time from unblocking a program's thread to its running, a row for each class.
     pub unblock_ns: Vec<UnblockReport>,
-    /// Bytes of arena memory in use, over all families.
+    /// Bytes of the rings that sockets have, touched or not, over all families.
     pub arena_bytes: u64,
+    /// Bytes of memory that all arenas really use.
+    #[serde(default)]
+    pub arena_used: u64,
     /// Bytes of files that are kept in memory to be sent by reference, over all families.
     #[serde(default)]
     pub file_bytes: u64,
@@ -49,6 +52,7 @@ impl Report {
         self.unserved.extend(part.unserved);
         self.unblock_ns.extend(part.unblock_ns);
         self.arena_bytes += part.arena_bytes;
+        self.arena_used += part.arena_used;
         self.file_bytes += part.file_bytes;
     }
 }

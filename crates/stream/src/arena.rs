@@ -1,6 +1,7 @@
 //! The shared memory of one family: made by the daemon, attached by its programs. Which of its slots and rings
 //! are in use stands in the daemon's books ([`Pool`](crate::Pool)).
 
+use crate::budget::{Budget, Share};
 use crate::errors::ErrorQueue;
 use crate::layout::{
     Bell, DOMAINS, Doorbell, Header, Listener, MAGIC, RINGS_AT, Records, SharedFile, Slot, Thread,
@@ -64,6 +65,8 @@ pub struct Arena {
     file: OwnedFd,
     /// What has been taken of it (the daemon's; unused elsewhere).
     pub(crate) taken: Taken,
+    /// What it uses of what all may use.
+    share: Option<Share>,
 }
 
 // SAFETY: the mapping is shared memory whose records are atomics and whose rings are reached
@@ -96,6 +99,21 @@ impl Arena {
     /// # Errors
     /// [`CreateError`].
     pub fn create(sizes: Sizes) -> Result<Arc<Self>, CreateError> {
+        Self::make(sizes).map(Arc::new)
+    }
+
+    /// The same, as one of several that may use so much together.
+    ///
+    /// # Errors
+    /// [`CreateError`].
+    pub fn create_within(sizes: Sizes, budget: &Arc<Budget>) -> Result<Arc<Self>, CreateError> {
+        let mut arena = Self::make(sizes)?;
+        arena.share = Some(Share::of(budget));
+        arena.measure();
+        Ok(Arc::new(arena))
+    }
+
+    fn make(sizes: Sizes) -> Result<Self, CreateError> {
         let length = RINGS_AT + sizes.rings.next_multiple_of(CHUNK as usize);
         if sizes.rings < CHUNK as usize {
             return Err(CreateError::TooSmall { least: CHUNK as usize });
@@ -106,7 +124,7 @@ impl Arena {
         header.length.store(length as u64, Ordering::Relaxed);
         header.domains.store(sizes.domains.min(DOMAINS as u32), Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
-        Ok(Arc::new(arena))
+        Ok(arena)
     }
 
     /// Maps an arena that the daemon has passed (the library).
@@ -114,14 +132,8 @@ impl Arena {
     /// # Errors
     /// [`AttachError`].
     pub fn attach(file: OwnedFd) -> Result<Self, AttachError> {
-        // SAFETY: fstat fills the buffer it is given.
-        let length = unsafe {
-            let mut stat: libc::stat = std::mem::zeroed();
-            if libc::fstat(file.as_raw_fd(), &mut stat) != 0 {
-                return Err(AttachError::Memory(io::Error::last_os_error()));
-            }
-            usize::try_from(stat.st_size).unwrap_or(0)
-        };
+        let stat = status(&file).map_err(AttachError::Memory)?;
+        let length = usize::try_from(stat.st_size).unwrap_or(0);
         if length < RINGS_AT {
             return Err(AttachError::NotAnArena);
         }
@@ -150,7 +162,7 @@ impl Arena {
         // Most connections use the first page or two of their rings, of which three are in one huge page.
         // SAFETY: advice on the mapping just made; ignoring it is allowed.
         unsafe { libc::madvise(start, length, libc::MADV_NOHUGEPAGE) };
-        Ok(Self { start: start.cast(), length, file, taken: Taken::default() })
+        Ok(Self { start: start.cast(), length, file, taken: Taken::default(), share: None })
     }
 
     /// The file to pass to a program.
@@ -161,6 +173,21 @@ impl Arena {
     /// Ring bytes given out and not returned, over all domains (the daemon's book).
     pub fn rings_in_use(&self) -> u64 {
         self.taken.rings.load(Ordering::Relaxed)
+    }
+
+    /// Asks the kernel how much memory there is of it, for its budget.
+    pub fn measure(&self) {
+        if let Some(share) = &self.share
+            && let Ok(stat) = status(&self.file)
+        {
+            // In blocks of 512 bytes, whatever the file system's are.
+            share.measured(u64::try_from(stat.st_blocks).unwrap_or(0) * 512);
+        }
+    }
+
+    /// Its budget.
+    pub(crate) fn budget(&self) -> Option<&Budget> {
+        self.share.as_ref().map(Share::budget)
     }
 
     /// Bytes mapped.
@@ -255,6 +282,14 @@ impl Arena {
         let sound = start >= RINGS_AT && end <= self.length && (size == 0 || size.is_power_of_two());
         // SAFETY: just checked to lie inside the mapping, behind the records.
         sound.then(|| unsafe { Bytes::new(self.start.add(start), size) })
+    }
+}
+
+fn status(file: &OwnedFd) -> io::Result<libc::stat> {
+    // SAFETY: fstat fills the buffer it is given, for which zeroed memory is valid.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        if libc::fstat(file.as_raw_fd(), &mut stat) == 0 { Ok(stat) } else { Err(io::Error::last_os_error()) }
     }
 }
 

@@ -27,6 +27,8 @@ mod accept;
 #[cfg(not(loom))]
 mod arena;
 #[cfg(not(loom))]
+mod budget;
+#[cfg(not(loom))]
 mod datagram;
 mod dirty;
 mod errors;
@@ -46,6 +48,8 @@ pub mod wake;
 pub use accept::{AcceptQueue, OWNER_NOBODY, OWNER_QUEUED, Waiters};
 #[cfg(not(loom))]
 pub use arena::{Arena, AttachError, CreateError, RingPlace, Sizes};
+#[cfg(not(loom))]
+pub use budget::Budget;
 #[cfg(not(loom))]
 pub use datagram::{Datagram, RECORD_HEADER, pop as pop_datagram, push as push_datagram};
 pub use dirty::{DirtySet, MARKS};

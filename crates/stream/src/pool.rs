@@ -7,12 +7,15 @@
 
 use crate::arena::{Arena, RingPlace};
 use crate::layout::{RINGS_AT, SLOTS};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Ring memory is taken from the arena in pieces of this size, bytes.
 pub(crate) const CHUNK: u64 = 4 << 20;
+/// After so many rings it is asked how much memory they use by now.
+const MEASURED: u32 = 64;
 /// Slots are taken from the arena in blocks of this many.
 const SLOT_BLOCK: u32 = 64;
 
@@ -41,6 +44,10 @@ pub struct Pool {
     slots_end: u32,
     /// No chunk is taken that ends behind this.
     chunks_end: u64,
+    /// Of what all arenas together may use, so many bytes are kept for higher domains.
+    kept: u64,
+    /// Rings that were taken since the arena was last measured.
+    unmeasured: Cell<u32>,
 }
 
 /// The free rings of one size. The last returned is the first taken, so those that nobody needs
@@ -55,6 +62,11 @@ struct Free {
 }
 
 impl Free {
+    /// How many can be taken: all, or only those that have memory.
+    fn available(&self, all: bool) -> usize {
+        self.places.len() - if all { 0 } else { self.empty }
+    }
+
     fn take(&mut self) -> Option<u64> {
         let place = self.places.pop();
         self.idle = self.idle.min(self.places.len());
@@ -89,7 +101,17 @@ impl Pool {
         let chunks_end = arena.length() as u64 - rings / parts * above / CHUNK * CHUNK;
         let blocks = u64::from(SLOTS / SLOT_BLOCK);
         let slots_end = SLOTS - (blocks / parts * above) as u32 * SLOT_BLOCK;
-        Self { arena, slots: Vec::new(), rings: BTreeMap::new(), chunk: (0, 0), slots_end, chunks_end }
+        let kept = arena.budget().map_or(0, |budget| budget.most() / parts * above);
+        Self {
+            arena,
+            slots: Vec::new(),
+            rings: BTreeMap::new(),
+            chunk: (0, 0),
+            slots_end,
+            chunks_end,
+            kept,
+            unmeasured: Cell::new(0),
+        }
     }
 
     /// The arena it books.
@@ -119,9 +141,12 @@ impl Pool {
     }
 
     /// A ring of `size` bytes (a power of two, at most 4 MiB), the most recently returned
-    /// first; `None` when the arena is full, but for what is kept for higher domains.
+    /// first; `None` when the arena is full, but for what is kept for higher domains. Whether all arenas
+    /// together have memory for it is [`Pool::has_room`]'s to say, before anything is begun that could
+    /// only be broken off.
     pub fn take_ring(&mut self, size: u32) -> Option<RingPlace> {
         debug_assert!(size.is_power_of_two() && u64::from(size) <= CHUNK);
+        *self.unmeasured.get_mut() += 1;
         let place = match self.rings.get_mut(&size).and_then(Free::take) {
             Some(place) => place,
             None => self.carve(size)?,
@@ -130,12 +155,28 @@ impl Pool {
         Some(RingPlace { place, size })
     }
 
-    /// Whether a slot and rings of these sizes can be taken, if nobody takes them before.
+    /// Whether all arenas together use less than they may. This one is measured before if that was long
+    /// ago, or they did not.
+    fn is_within_budget(&self) -> bool {
+        if self.unmeasured.get() >= MEASURED {
+            self.unmeasured.set(0);
+            self.arena.measure();
+        }
+        let is_over = || self.arena.budget().is_some_and(|budget| budget.is_over_with(self.kept));
+        if is_over() {
+            self.arena.measure();
+        }
+        !is_over()
+    }
+
+    /// Whether a slot and rings of these sizes can be taken, if nobody takes them before. While all arenas
+    /// together use what they may, that is so of rings that have their memory already.
     pub fn has_room(&self, sizes: [u32; 2]) -> bool {
+        let within = self.is_within_budget();
         let arena = &self.arena;
         let slots = arena.taken.slot.load(Ordering::Relaxed) + SLOT_BLOCK <= self.slots_end;
         let mut chunks = self.chunks_end.saturating_sub(arena.taken.chunk.load(Ordering::Relaxed)) / CHUNK;
-        let free = |size| self.rings.get(&size).map_or(0, |free| free.places.len());
+        let free = |size| self.rings.get(&size).map_or(0, |free| free.available(within));
         let [one, other] = sizes;
         // Of the same size the second needs one more.
         let lacks = [free(one) == 0, free(other) <= usize::from(one == other)];
@@ -148,7 +189,8 @@ impl Pool {
             chunk = rest;
             Some(place)
         };
-        let rings = sizes.into_iter().zip(lacks).all(|(size, lacks)| !lacks || carves(size).is_some());
+        let mut has = |(size, lacks): (u32, bool)| !lacks || (within && carves(size).is_some());
+        let rings = sizes.into_iter().zip(lacks).all(&mut has);
         rings && (slots || !self.slots.is_empty())
     }
 
@@ -175,6 +217,7 @@ impl Pool {
             });
         }
         if left != Left::More {
+            self.arena.measure();
             self.rings.values_mut().for_each(|free| free.idle = free.places.len());
         }
         left
@@ -309,5 +352,37 @@ mod tests {
         assert_eq!(Pool::new(arena.clone()).chunks_end, arena.length() as u64);
         let small = self::arena();
         assert_eq!(Pool::of_domain(small.clone(), 0, 2).chunks_end, small.length() as u64);
+    }
+
+    #[test]
+    fn nothing_is_begun_while_all_arenas_together_use_what_they_may() {
+        let budget = crate::Budget::of(4 << 20);
+        let sizes = Sizes { rings: 64 << 20, domains: 2 };
+        let make = || Arena::create_within(sizes, &budget).unwrap();
+        let (one, other) = (make(), make());
+        let mut pool = Pool::of_domain(one.clone(), 0, 1);
+        let rings: Vec<_> = (0..16).map_while(|_| pool.take_ring(256 << 10)).collect();
+        assert_eq!(rings.len(), 16, "as long as they are not touched");
+        let touch = |ring: &RingPlace| one.ring(ring.place, ring.size).unwrap().write(0, &[7; 256 << 10]);
+        rings[..13].iter().for_each(touch);
+        let [low, high] = [0, 1].map(|domain| Pool::of_domain(other.clone(), domain, 2));
+        assert!(low.has_room([4096; 2]), "nobody has measured it");
+        one.measure();
+        assert!(budget.used() >= 13 * (256 << 10));
+        assert!(!low.has_room([4096; 2]), "a quarter is for the higher one");
+        assert!(high.has_room([4096; 2]));
+        rings[13..].iter().for_each(touch);
+        one.measure();
+        assert!(budget.is_over() && !high.has_room([4096; 2]) && !pool.has_room([4096; 2]));
+        rings.into_iter().for_each(|ring| pool.return_ring(ring));
+        assert!(pool.has_room([256 << 10; 2]) && !pool.has_room([4096; 2]) && !high.has_room([256 << 10; 2]));
+        let again = pool.take_ring(256 << 10).expect("it has its memory");
+        pool.return_ring(again);
+        // Another arena's is measured when it gives memory back.
+        assert_eq!(pool.give_back(100), Left::Later);
+        assert_eq!(pool.give_back(100), Left::Nothing);
+        assert!(high.has_room([4096; 2]) && low.has_room([4096; 2]));
+        drop((pool, one));
+        assert!(budget.used() < 1 << 20, "{}", budget.used());
     }
 }

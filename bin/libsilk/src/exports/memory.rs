@@ -1,6 +1,7 @@
 //! `mmap` and its kin: only looked at, so that what a program writes from a mapped file can be sent from
-//! the file itself.
+//! the file itself. `mlockall` leaves the arena alone, of which nearly nothing is ever touched.
 
+use crate::family;
 use crate::mappings;
 use crate::real;
 use libc::{c_int, off_t, size_t};
@@ -92,4 +93,24 @@ pub unsafe extern "C" fn remap_file_pages(
     mappings::forget(at, len);
     // SAFETY: as above.
     unsafe { real::remap_file_pages(at, len, allowed, page, flags) }
+}
+
+/// Locks what is there already as the program asks. From then on, and of the arena, what is touched is
+/// locked: all of it would be as much memory as `[memory] arena` says.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
+    let touched = flags | libc::MCL_ONFAULT;
+    // SAFETY: as above.
+    unsafe {
+        if family::joined().is_none() && flags & libc::MCL_CURRENT != 0 {
+            let done = real::mlockall(flags & !libc::MCL_FUTURE);
+            if done != 0 {
+                return done;
+            }
+        }
+        real::mlockall(touched)
+    }
 }

@@ -1,5 +1,6 @@
 /* Descriptors and processes: dup, close_range, fork, exec. */
 #include "check.h"
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 static char *self;
@@ -193,12 +194,44 @@ static void descriptors(void)
 	close(fds[0]), close(fds[1]);
 }
 
+/* KB of shared memory that are there. */
+static long shared(void)
+{
+	char line[256];
+	long kb = -1;
+	FILE *f = fopen("/proc/self/status", "r");
+	while (f && fgets(line, sizeof line, f))
+		sscanf(line, "RssShmem: %ld kB", &kb);
+	if (f)
+		fclose(f);
+	return kb;
+}
+
+/* What is locked is what is used. Without the right to lock, nothing is. */
+static void locked(int flags)
+{
+	int fds[2];
+	char b;
+	if (mlockall(flags))
+		CHECK(errno == ENOMEM || errno == EPERM);
+	pair(fds);
+	CHECK(write(fds[0], "x", 1) == 1 && read(fds[1], &b, 1) == 1);
+	close(fds[0]), close(fds[1]);
+	CHECK(shared() < 32 << 10);
+	munlockall();
+}
+
 int main(int argc, char **argv)
 {
 	begin(argc, argv);
 	self = argv[0];
 	if (argc > 4 && !strcmp(argv[2], "after"))
 		return after(atoi(argv[3]), argv[4]);
+	FAILS(mlockall(64), EINVAL);
+	/* Before the first socket and after it. */
+	locked(MCL_CURRENT | MCL_FUTURE);
+	locked(MCL_CURRENT | MCL_FUTURE);
+	locked(MCL_FUTURE);
 	execs();
 	forks();
 	descriptors();

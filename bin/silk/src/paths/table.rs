@@ -23,7 +23,11 @@ pub fn paths(report: &Report) -> String {
         kept => format!(", {} in files that are sent by reference", bytes(kept)),
     };
     let rings = bytes(report.arena_bytes);
-    let _ = writeln!(out, "\n{paths}, {} charged to them, {rings} in rings{files}", bytes(memory));
+    let used = match report.arena_used {
+        0 => String::new(),
+        used => format!(" ({} of memory)", bytes(used)),
+    };
+    let _ = writeln!(out, "\n{paths}, {} charged to them, {rings} in rings{used}{files}", bytes(memory));
     if !report.classes.is_empty() {
         let _ = writeln!(out, "\nsince the start, paths that are gone included:\n{}", classes(report));
     }

@@ -57,6 +57,35 @@ fn full_memory_does_so_too() {
     all_are_served_in_the_end(&silk, ("100", "memory limit"), "24");
 }
 
+#[test]
+fn so_does_the_memory_of_all_programs_until_there_is_some_again() {
+    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n");
+    let classes = "[memory]\ntotal = \"8M\"\n\n[[class]]\nname = \"all\"\ndefault = true\n";
+    let Some(silk) = Silk::start_with(&device, classes) else { return };
+    silk.write("hoarding.py", include_str!("hoarding.py"));
+    let mut server = silk.on_paths("python3");
+    let _server = silk.start_logged(server.args(["hoarding.py", "serve"]), "server");
+    assert!(within(Duration::from_secs(10), || silk.log("server").contains("listening")));
+    let mut peers = silk.on_peer("python3");
+    let mut peers = silk.start_logged(peers.args(["hoarding.py", "visit", &SERVER.to_string()]), "peers");
+    assert!(
+        within(Duration::from_secs(60), || silk.log("peers").contains("let in")),
+        "{}",
+        silk.log("peers")
+    );
+    silk.write("go", "");
+    assert!(
+        peers.wait(Duration::from_secs(60)).is_some_and(|status| status.success()),
+        "{}",
+        silk.log("peers")
+    );
+    assert!(silk.report()["paths"].to_string().contains("memory limit"));
+    // Each that was let in has 128 KB that the server has not read.
+    let held: u64 = silk.log("peers").split(' ').next().and_then(|n| n.parse().ok()).unwrap();
+    assert!((40..=128).contains(&held), "{}", silk.log("peers"));
+    assert!(silk.log("peers").ends_with("then served again\n"), "{}", silk.log("peers"));
+}
+
 /// Rounds of each kind, every one on a port of its own.
 const ROUNDS: &str = "100";
 
