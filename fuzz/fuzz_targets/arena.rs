@@ -5,8 +5,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use silk_stream::{
-    AcceptQueue, Arena, Bytes, Datagram, ErrorQueue, OWNER_NOBODY, QUOTED, RECORD_HEADER, Reference, Sizes, free,
-    pop_datagram, push_datagram, used,
+    AcceptQueue, Arena, Bytes, Datagram, ErrorQueue, OWNER_NOBODY, QUOTED, RECORD_HEADER, RINGS_AT,
+    Reference, Sizes, free, pop_datagram, push_datagram, used,
 };
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
@@ -35,9 +35,10 @@ fuzz_target!(|input: &[u8]| {
     let anywhere = ARENA.ring(place, size);
     anywhere.into_iter().for_each(|ring| datagrams(ring, &mut numbers));
     for log in 12..16 {
-        if let Some(ring) = ARENA.ring(0, 1 << log) {
-            datagrams(ring, &mut numbers);
-        }
+        let ring = ARENA.ring(RINGS_AT as u64, 1 << log).expect("the first ring");
+        // Whatever index is said to lie at the start of the memory.
+        let first = numbers.next();
+        datagrams(ring.beginning_at(first), &mut numbers);
     }
     accepted(&mut numbers);
     errors(&mut numbers);
@@ -57,7 +58,8 @@ fn datagrams(ring: Bytes<'_>, numbers: &mut Numbers<'_>) {
         assert_eq!(pieces[0].len() + pieces[1].len(), len as usize);
         // What was read can be written, and is the same again.
         let bytes = pieces.concat();
-        let written = push_datagram(ring, at, taken, peer, segment, &[&bytes]).expect("there was room for it");
+        let written =
+            push_datagram(ring, at, taken, peer, segment, &[&bytes]).expect("there was room for it");
         let again = pop_datagram(ring, at, taken).expect("what was written is read");
         assert_eq!((again, written), ((Datagram { len, peer, segment }, data, next), next));
         (at, left) = (next, left - taken);

@@ -1,9 +1,10 @@
-//! What nobody may be half-way through at a fork: taking a socket or letting go of one, which changes
+//! What nobody may be half-way through at a fork or an exec: taking a socket or letting go of one, which changes
 //! both what the daemon's book says of this process and its own tables. Of the first the child gets a
 //! copy when the fork is prepared, of the second when it happens; what changed in between would be held
 //! by a child that does not know it, or used by one that does not hold it.
 //!
-//! Any number of threads may be inside; a fork shuts the gate and waits until all are out. Nobody waits
+//! Any number of threads may be inside; a fork shuts the gate and waits until all are out. An exec does
+//! so too: what a thread that it ends had half done would be held for ever. Nobody waits
 //! for the network inside.
 
 use crate::lock::is_alone;

@@ -10,7 +10,7 @@ use crate::family;
 use crate::files;
 use crate::gate;
 use crate::internal;
-use crate::lock::{Guarded, Lock};
+use crate::lock::{Guarded, Lock, Turn};
 use crate::mappings;
 use crate::real;
 use crate::socket;
@@ -95,6 +95,22 @@ pub fn fork_with_report() -> Answer<(libc::pid_t, Option<OwnedFd>)> {
             end.into_iter().for_each(internal::close);
             Err(errno)
         }
+    }
+}
+
+/// Until it goes, no thread takes a socket, closes one or forks.
+pub struct Still(#[expect(dead_code, reason = "held until it is dropped")] Turn<'static>);
+
+/// For an exec, as for a fork: no other thread is in the middle of anything (see [`gate`]).
+pub fn hold_still() -> Still {
+    let turn = FORKING.turn();
+    gate::shut();
+    Still(turn)
+}
+
+impl Drop for Still {
+    fn drop(&mut self) {
+        gate::open();
     }
 }
 

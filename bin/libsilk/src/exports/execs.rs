@@ -3,6 +3,7 @@
 //! instructions that lay the arguments out as the array that the other forms take.
 
 use crate::exec::Luggage;
+use crate::process;
 use crate::real;
 use libc::{c_char, c_int};
 
@@ -24,6 +25,8 @@ fn ours() -> Strings {
 /// # Safety
 /// `envp` is an array of C strings or null.
 unsafe fn with(envp: Strings, exec: impl FnOnce(Strings) -> c_int) -> c_int {
+    // What another thread took after this would be the process's, and unknown to its new image.
+    let _still = process::hold_still();
     // SAFETY: as the caller promises.
     let luggage = unsafe { Luggage::pack(envp) };
     let result = exec(luggage.environment());

@@ -157,6 +157,65 @@ static void forks_meanwhile(void)
 	}
 }
 
+static void *connects(void *listener)
+{
+	for (;;)
+		close(connected(*(int *)listener));
+	return NULL;
+}
+
+/* The image after an exec in the middle of that closes whatever it has. */
+static int closes(int but)
+{
+	for (int fd = 3; fd < 500; fd++)
+		if (fd != but)
+			close(fd);
+	CHECK(write(but, "x", 1) == 1);
+	pause();
+	return 0;
+}
+
+/* One thread executes while others connect and close: nothing stays open that nobody knows. */
+static void execs_meanwhile(void)
+{
+	static int peers[20000];
+	for (int i = 0; i < 12; i++) {
+		int p[2], n = 0, l = listening();
+		char b, number[16];
+		CHECK(pipe(p) == 0);
+		pid_t child = fork();
+		if (child == 0) {
+			pthread_t thread;
+			close(p[0]);
+			snprintf(number, sizeof number, "%d", p[1]);
+			for (int t = 0; t < 3; t++)
+				pthread_create(&thread, NULL, connects, &l);
+			usleep(2000 + 300 * i);
+			execl(self, self, host, "closes", number, NULL);
+			_exit(9);
+		}
+		close(p[1]);
+		fcntl(l, F_SETFL, O_NONBLOCK);
+		struct pollfd either[] = { { l, POLLIN, 0 }, { p[0], POLLIN, 0 } };
+		while (poll(either, 2, 10000) > 0 && n < 20000) {
+			while (n < 20000 && (peers[n] = accept(l, NULL, NULL)) >= 0)
+				n++;
+			if (either[1].revents)
+				break;
+		}
+		CHECK(read(p[0], &b, 1) == 1);
+		struct timeval limit = { 5, 0 };
+		while (n > 0) {
+			setsockopt(peers[--n], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+			CHECK(read(peers[n], &b, 1) == 0 || errno == ECONNRESET);
+			close(peers[n]);
+		}
+		kill(child, SIGKILL);
+		CHECK(waitpid(child, NULL, 0) == child);
+		close(l), close(p[0]);
+	}
+}
+
 static void descriptors(void)
 {
 	int fds[2];
@@ -225,6 +284,8 @@ int main(int argc, char **argv)
 {
 	begin(argc, argv);
 	self = argv[0];
+	if (argc > 3 && !strcmp(argv[2], "closes"))
+		return closes(atoi(argv[3]));
 	if (argc > 4 && !strcmp(argv[2], "after"))
 		return after(atoi(argv[3]), argv[4]);
 	FAILS(mlockall(64), EINVAL);
@@ -236,5 +297,6 @@ int main(int argc, char **argv)
 	forks();
 	descriptors();
 	forks_meanwhile();
+	execs_meanwhile();
 	return end();
 }
