@@ -79,7 +79,7 @@ impl Drop for Passage {
     }
 }
 
-/// Before a fork: nobody but this thread comes in any more, and nobody else is inside. (A fork in a
+/// Before a fork or an exec: nobody but this thread comes in any more, and nobody else is inside. (A fork in a
 /// signal handler may have interrupted its own thread there.)
 pub fn shut() {
     let mut mine = MINE.get();
@@ -92,7 +92,7 @@ pub fn shut() {
     }
 }
 
-/// After the fork, in the parent.
+/// After the fork, in the parent, or after an exec that failed.
 pub fn open() {
     let mut mine = MINE.get();
     mine.depth -= 1;

@@ -29,7 +29,7 @@ impl Server {
         };
         if self.budget.is_over() {
             let why = format!(
-                "{program} is one program too many: the rings of those that run use {} MB, and [memory] total is {}",
+                "{program} is one program too many: the rings of those that run use {} MB, and [memory] total is {} MB",
                 self.budget.used() >> 20,
                 self.budget.most() >> 20,
             );

@@ -21,23 +21,30 @@ static void answers(int peer, const char *what)
 	CHECK(recv(peer, got, length, MSG_WAITALL) == (ssize_t)length && !memcmp(got, what, length));
 }
 
-/* Standard input and output are sockets that the parent closes on exec. */
-static void standard(int path)
+/* A child that sends back what it reads. */
+static pid_t cat(int fd, int path)
 {
-	int fds[2];
 	pid_t child;
 	posix_spawn_file_actions_t actions;
 	char *argv[] = { "cat", NULL };
-	pair(fds);
-	fcntl(fds[0], F_SETFD, FD_CLOEXEC), fcntl(fds[1], F_SETFD, FD_CLOEXEC);
 	CHECK(!posix_spawn_file_actions_init(&actions));
-	CHECK(!posix_spawn_file_actions_adddup2(&actions, fds[1], 0));
-	CHECK(!posix_spawn_file_actions_adddup2(&actions, fds[1], 1));
+	CHECK(!posix_spawn_file_actions_adddup2(&actions, fd, 0));
+	CHECK(!posix_spawn_file_actions_adddup2(&actions, fd, 1));
 	if (path)
 		CHECK(!posix_spawnp(&child, "cat", &actions, NULL, argv, bare));
 	else
 		CHECK(!posix_spawn(&child, "/bin/cat", &actions, NULL, argv, bare));
 	CHECK(!posix_spawn_file_actions_destroy(&actions));
+	return child;
+}
+
+/* Standard input and output are sockets that the parent closes on exec. */
+static void standard(int path)
+{
+	int fds[2];
+	pair(fds);
+	fcntl(fds[0], F_SETFD, FD_CLOEXEC), fcntl(fds[1], F_SETFD, FD_CLOEXEC);
+	pid_t child = cat(fds[1], path);
 	close(fds[1]);
 	CHECK(write(fds[0], "there and back", 14) == 14);
 	answers(fds[0], "there and back");
@@ -103,19 +110,12 @@ static void *echoes(void *unused)
 	for (int i = 0; i < 20; i++) {
 		int l = listening(), fds[2];
 		struct sockaddr_in a = at(port_of(l));
-		pid_t child;
-		posix_spawn_file_actions_t actions;
-		char *argv[] = { "cat", NULL };
 		fcntl(l, F_SETFD, FD_CLOEXEC);
 		fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		CHECK(!connect(fds[0], (struct sockaddr *)&a, sizeof a));
 		fds[1] = accept4(l, NULL, NULL, SOCK_CLOEXEC);
 		close(l);
-		posix_spawn_file_actions_init(&actions);
-		CHECK(!posix_spawn_file_actions_adddup2(&actions, fds[1], 0));
-		CHECK(!posix_spawn_file_actions_adddup2(&actions, fds[1], 1));
-		CHECK(!posix_spawnp(&child, "cat", &actions, NULL, argv, bare));
-		posix_spawn_file_actions_destroy(&actions);
+		pid_t child = cat(fds[1], 1);
 		close(fds[1]);
 		CHECK(write(fds[0], "back", 4) == 4);
 		answers(fds[0], "back");
