@@ -15,6 +15,7 @@ use crate::stream_io::{advance, ring, shut};
 use crate::vectors::Vectors;
 use crate::wait::{self, Change, Deadline};
 use crate::wishes;
+use crate::writers_turn::WritersTurn;
 use silk_control::{Kind, Reply};
 use silk_stream::{Bytes, Datagram, Slot, option, pop_datagram, push_datagram};
 use std::ffi::c_int;
@@ -236,7 +237,7 @@ fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer
 
 /// Writes the record; `false` when there is no room.
 fn put(socket: &Socket, slot: &Slot, from: &Vectors, to: SocketAddr, segment: u16) -> Answer<bool> {
-    let _turn = socket.writing.turn();
+    let _turn = WritersTurn::take(socket, slot);
     let bytes = state::send_ring(slot)?;
     let write = slot.tx_write.load(Relaxed);
     match push_datagram(bytes, write, state::writable(slot), to, segment, &from.slices()) {

@@ -78,6 +78,7 @@ mod unserved;
 mod vectors;
 mod wait;
 mod wishes;
+mod writers_turn;
 
 /// Called by the loader before the program's own constructors.
 extern "C" fn begin() {

@@ -4,7 +4,7 @@
 use crate::errno::Answer;
 use crate::family;
 use crate::socket::Socket;
-use silk_stream::{Bytes, Slot, begin_ring, status, used, wish};
+use silk_stream::{Bytes, Slot, begin_ring, kind, left_of, status, used, wish};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
@@ -67,9 +67,9 @@ pub fn readable(slot: &Slot) -> u32 {
     used(slot.rx_write.load(Acquire), slot.rx_read.load(Relaxed), slot.rx_size.load(Relaxed))
 }
 
-/// The most unread bytes the peer is offered room for: `SO_RCVBUF`, where it was set.
+/// The most unread bytes the peer is offered room for: `SO_RCVBUF`, where it was set, and little while memory is short.
 fn receive_limit(slot: &Slot) -> u32 {
-    let size = slot.rx_size.load(Relaxed);
+    let size = slot.rx_size.load(Relaxed).min(reach(slot).unwrap_or(u32::MAX));
     match slot.receive_limit.load(Relaxed) {
         0 => size,
         set => set.min(size),
@@ -91,20 +91,35 @@ pub fn low_water(socket: &Socket, slot: &Slot) -> u32 {
 /// The least a program can limit its send ring to, bytes: that of Linux.
 const LEAST_LIMIT: u32 = 2304;
 
-/// How many bytes may lie in the send ring: `SO_SNDBUF`, where it was set.
+/// How many bytes may lie in the send ring: `SO_SNDBUF`, where it was set, and little while memory is short.
 #[inline]
 pub fn send_limit(slot: &Slot) -> u32 {
-    let size = slot.tx_size.load(Relaxed);
+    let size = slot.tx_size.load(Relaxed).min(reach(slot).unwrap_or(u32::MAX));
     match slot.send_limit.load(Relaxed) {
         0 => size,
         set => set.max(LEAST_LIMIT).min(size),
     }
 }
 
+/// How far a byte stream is written at most while memory is short ([`silk_stream::Header::reach`]). A datagram
+/// has to fit as a whole.
+#[inline]
+pub fn reach(slot: &Slot) -> Option<u32> {
+    let reach = family::joined()?.arena.header().reach.load(Relaxed);
+    (reach > 0 && slot.kind.load(Relaxed) == kind::STREAM).then_some(reach)
+}
+
 /// Bytes that can be written now.
 #[inline]
 pub fn writable(slot: &Slot) -> u32 {
-    send_limit(slot).saturating_sub(unsent(slot))
+    let room = send_limit(slot).saturating_sub(unsent(slot));
+    match reach(slot) {
+        None => room,
+        Some(reach) => {
+            let (write, read) = (slot.tx_write.load(Relaxed), slot.tx_read.load(Acquire));
+            room.min(left_of(reach, slot.tx_first.load(Relaxed), write, read))
+        }
+    }
 }
 
 /// The most that is taken at once below the limit of what is not sent, bytes: as with Linux one

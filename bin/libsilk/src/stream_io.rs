@@ -11,6 +11,7 @@ use crate::state;
 use crate::thread;
 use crate::vectors::Vectors;
 use crate::wait::{self, Change, Deadline};
+use crate::writers_turn::WritersTurn;
 use silk_stream::{Slot, free, status};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -208,7 +209,7 @@ pub fn send_with(
                 return Ok(sent);
             }
         }
-        let half = (state::send_limit(slot) / 2).max(1);
+        let half = |slot: &Slot| (state::send_limit(slot) / 2).max(1);
         if socket.is_nonblocking(flags) {
             // An event set is told of room only if somebody said that it was missed; and room
             // made just before that is used here.
@@ -221,14 +222,16 @@ pub fn send_with(
             return finish(sent, libc::EAGAIN, flags);
         }
         let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.send_limit()));
-        let level = half.min(u32::try_from(want - sent).unwrap_or(half));
+        let left = u32::try_from(want - sent).unwrap_or(u32::MAX);
+        // Memory may become short meanwhile, and with it the most that there can be room for.
+        let level = |slot: &Slot| half(slot).min(left);
         let ready = |slot: &Slot| {
-            let room = state::writable(slot) >= level && !state::is_held_back(slot);
+            let room = state::writable(slot) >= level(slot) && !state::is_held_back(slot);
             (state::status(slot) & status::CONNECTED != 0 && room)
                 || is_refused(socket, slot)
                 || state::has_error(slot)
         };
-        if let Err(errno) = wait::sleep(socket, slot, Change::Writable(level), limit, ready) {
+        if let Err(errno) = wait::sleep(socket, slot, Change::Writable(level(slot)), limit, ready) {
             return finish(sent, errno, flags);
         }
     }
@@ -259,7 +262,7 @@ fn place(
     len: usize,
     put: &impl Fn(&Slot, usize, usize) -> Answer,
 ) -> Answer<Placed> {
-    let _turn = socket.writing.turn();
+    let _turn = WritersTurn::take(socket, slot);
     let room = (state::takes(slot) as usize).min(len);
     if room == 0 {
         return Ok(if len == 0 { Placed::NoMore } else { Placed::NoRoom });

@@ -37,6 +37,7 @@ impl Server {
         }
         let arena = Arena::create_within(sizes, &self.budget)
             .map_err(|e| Refusal { errno: libc::ENOMEM, why: format!("no arena for {program}: {e}") })?;
+        arena.heed_budget();
         let index = self.next_family;
         self.next_family += 1;
         show_usual(&self.settings, &arena.header().usual);

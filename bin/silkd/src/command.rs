@@ -259,6 +259,8 @@ pub enum Command {
     },
     /// New classes and limits, from a reload.
     Classes(Arc<Classes>),
+    /// Memory for rings has become short, or is so no longer.
+    Shortage(bool),
     /// Say what you are doing: the report, and for each of its paths the family and the
     /// process that hold it, zero for none.
     Report {

@@ -329,6 +329,7 @@ impl Executor {
                 engine.tell_control(Event::Prioritised { peer, outcome });
             }
             Command::Classes(classes) => engine.set_classes(classes),
+            Command::Shortage(is_short) => engine.giving_back.hurry(is_short, now),
             Command::Routes(standings) => engine.follow(&standings, now),
             Command::Report { to, waiting } => {
                 let _ = to.send(engine.report());

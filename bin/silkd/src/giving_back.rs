@@ -1,7 +1,6 @@
 //! Memory that nobody needs goes back to Linux: that of rings which no connection has, and of the
-//! receive rings of connections that have been silent. Once in a period everything is looked at, a
-//! little at a time, so that no packet waits for it. It must never touch where a program may just be
-//! writing, so send rings keep their memory as long as their connections live.
+//! rings of connections that have been silent. Once in a period everything is looked at, a little at a
+//! time, so that no packet waits for it.
 
 use crate::command::{FamilyIndex, SocketName};
 use crate::engine::Engine;
@@ -13,6 +12,8 @@ use std::time::Duration;
 
 /// What was not needed for so long is given back.
 const PERIOD: Duration = Duration::from_secs(30);
+/// The same while memory is short.
+const SHORT_PERIOD: Duration = Duration::from_secs(1);
 /// Between two parts of the work.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Sockets that are looked at in one part.
@@ -32,11 +33,13 @@ pub struct GivingBack {
     at: Instant,
     /// The next socket; `None`: the free rings are next.
     next: Option<(FamilyIndex, u32)>,
+    /// Memory is short.
+    hurried: bool,
 }
 
 impl Default for GivingBack {
     fn default() -> Self {
-        Self { at: Instant::FAR, next: FIRST }
+        Self { at: Instant::FAR, next: FIRST, hurried: false }
     }
 }
 
@@ -48,14 +51,30 @@ impl GivingBack {
 
     /// A connection has begun: sooner or later there will be.
     pub fn wake(&mut self, now: Instant) {
-        self.at = self.at.min(now + PERIOD);
+        self.at = self.at.min(now + self.period());
     }
+
+    /// Memory has become short, or is so no longer.
+    pub fn hurry(&mut self, hurried: bool, now: Instant) {
+        self.hurried = hurried;
+        if self.at != Instant::FAR {
+            self.wake(now);
+        }
+    }
+
+    fn period(&self) -> Duration {
+        period(self.hurried)
+    }
+}
+
+fn period(hurried: bool) -> Duration {
+    if hurried { SHORT_PERIOD } else { PERIOD }
 }
 
 impl Server {
     /// The same of the control thread's books, of which connections that programs open have their rings.
     pub(crate) fn give_back_now_and_then(&mut self, now: std::time::Instant) {
-        if now < self.rings_looked_at + PERIOD {
+        if now < self.rings_looked_at + period(self.is_short) {
             return;
         }
         let left = self.families.values_mut().map(|family| family.pool.give_back(MANY)).max();
@@ -82,12 +101,12 @@ impl Engine {
     fn look_at_sockets(&mut self, family: FamilyIndex, slot: u32) -> Option<(FamilyIndex, u32)> {
         let mut given = 0;
         for slot in slot..slot.saturating_add(SOCKETS) {
-            if given == RINGS {
+            if given >= RINGS {
                 return Some((family, slot));
             }
             let path = self.sockets.get(SocketName { family, slot }).and_then(|socket| socket.path);
             if let Some(path) = path {
-                given += usize::from(self.end_of(path).is_some_and(|end| end.give_back()));
+                given += self.end_of(path).map_or(0, |end| end.give_back());
             }
         }
         if slot.saturating_add(SOCKETS) < self.sockets.slots_of(family) {
@@ -100,10 +119,11 @@ impl Engine {
     /// Looks at the rings that nobody has; then the period is over.
     fn look_at_free_rings(&mut self, now: Instant) {
         let left = self.families.values_mut().map(|family| family.pool.give_back(RINGS)).max();
-        self.giving_back = match left.unwrap_or(Left::Nothing) {
-            Left::More => GivingBack { at: now + PAUSE, next: None },
-            Left::Nothing if self.sockets.is_empty() => GivingBack::default(),
-            Left::Nothing | Left::Later => GivingBack { at: now + PERIOD, next: FIRST },
+        let next = now + self.giving_back.period();
+        (self.giving_back.at, self.giving_back.next) = match left.unwrap_or(Left::Nothing) {
+            Left::More => (now + PAUSE, None),
+            Left::Nothing if self.sockets.is_empty() => (Instant::FAR, FIRST),
+            Left::Nothing | Left::Later => (next, FIRST),
         };
     }
 }

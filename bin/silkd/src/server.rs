@@ -7,11 +7,11 @@ use crate::attaching::random_token;
 use crate::command::{Command, Event, Orders};
 use crate::family::Family;
 use crate::groups::Groups;
+use crate::own_memory;
 use crate::ports::Ports;
 use crate::receiving::Receiving;
 use crate::settings::Settings;
 use crate::strangers::Gate;
-use crate::sys;
 use crate::watchdog::Watched;
 use crate::wishes::First;
 use rustix::event::epoll;
@@ -90,6 +90,8 @@ pub struct Server {
     pub(crate) files_looked_at: [Instant; 2],
     /// When the free rings in the families' books were looked at last.
     pub(crate) rings_looked_at: Instant,
+    /// Everybody has been told that memory for rings is short.
+    pub(crate) is_short: bool,
     /// The threads whose priority the watchdog may take away.
     pub(crate) watched: Watched,
     /// The threads that receive.
@@ -154,7 +156,7 @@ impl Server {
             Ok((socket, epoll::create(epoll::CreateFlags::CLOEXEC)?))
         };
         let (socket, epoll) = open().map_err(failed)?;
-        let total = parts.settings.config.memory.total.map_or_else(|| sys::memory() / 2, ByteSize::get);
+        let total = parts.settings.config.memory.total.map_or_else(|| own_memory::bytes() / 2, ByteSize::get);
         let server = Self {
             budget: Budget::of(total),
             settings: parts.settings,
@@ -178,6 +180,7 @@ impl Server {
             looked: None,
             files_looked_at: [Instant::now(); 2],
             rings_looked_at: Instant::now(),
+            is_short: false,
             watched: parts.watched,
             receiving: parts.receiving,
         };
@@ -202,7 +205,9 @@ impl Server {
         let mut ready = Vec::with_capacity(64);
         loop {
             ready.clear();
-            let pause = rustix::fs::Timespec { tv_sec: 1, tv_nsec: 0 };
+            let pause = self.pause();
+            let pause =
+                rustix::fs::Timespec { tv_sec: pause.as_secs() as i64, tv_nsec: pause.subsec_nanos().into() };
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut ready), Some(&pause)) {
                 Err(rustix::io::Errno::INTR) => continue,
                 other => other?,
@@ -216,6 +221,7 @@ impl Server {
             self.take_spares_back(false);
             self.ports.tidy(Instant::now());
             self.look_at_files_now_and_then(Instant::now());
+            self.look_at_memory();
             self.give_back_now_and_then(Instant::now());
             for event in &ready {
                 match event.data.u64() {

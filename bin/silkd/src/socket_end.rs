@@ -35,8 +35,6 @@ pub struct SocketEnd {
     told_error: bool,
     /// The program writes no more.
     finished: bool,
-    /// The receive ring has given its memory back, and nothing has arrived since.
-    emptied: bool,
     to_program: ToProgram,
     from_program: FromProgram,
 }
@@ -53,12 +51,10 @@ impl SocketEnd {
             soft_error: 0,
             told_error: false,
             finished: false,
-            emptied: false,
             to_program: ToProgram {
                 side: Side::new(arena, name.slot, rings.rx)?,
                 write: 0,
                 limit: rings.rx.size,
-                looked_at: u32::MAX,
             },
             from_program: FromProgram {
                 side: Side::new(arena, name.slot, rings.tx)?,
@@ -102,20 +98,9 @@ impl SocketEnd {
         self.from_program.keep_copy_of(place, files);
     }
 
-    /// A period is over in which nothing has arrived, and the program has read all that had: the ring
-    /// gives its memory back. Only we write there, and it reads nothing that it has not been told of;
-    /// where it writes itself, nobody knows whether it has just begun. Whether there was any.
-    pub fn give_back(&mut self) -> bool {
-        let to_program = &mut self.to_program;
-        let write = to_program.write;
-        let idle = std::mem::replace(&mut to_program.looked_at, write) == write;
-        let read = to_program.side.slot().rx_read.load(SeqCst) == write;
-        let already = std::mem::replace(&mut self.emptied, idle && read);
-        if already || !self.emptied {
-            return false;
-        }
-        to_program.side.arena.give_back(to_program.side.ring());
-        true
+    /// A period is over: of what was silent in it, and is empty, the rings give their memory back. Of how many.
+    pub fn give_back(&mut self) -> usize {
+        usize::from(self.to_program.give_memory_back()) + usize::from(self.from_program.give_memory_back())
     }
 
     /// Bytes the program has not read yet.
@@ -153,10 +138,13 @@ impl SocketEnd {
     /// the peer may be waiting for a window (CM §4.2 `B_start`). `true` when it has read so
     /// much in this very moment that it may not have seen that it was asked.
     pub fn ask_for_room(&self) -> bool {
-        let (size, half) = (self.to_program.side.size, self.to_program.limit / 2);
+        let (size, limit) = (self.to_program.side.size, self.to_program.limit);
         // The program counts what is free of the whole ring.
-        let full = size - self.to_program.limit;
-        let note = if self.to_program.room() < half as usize { full + half } else { 0 };
+        let (half, wanted) = match self.to_program.side.arena.reach() {
+            None => (limit / 2, size - limit + limit / 2),
+            Some(reach) => (limit.min(reach) / 2, size),
+        };
+        let note = if self.to_program.room() < half as usize { wanted } else { 0 };
         if self.slot().rx_note.load(Relaxed) != note {
             self.slot().rx_note.store(note, SeqCst);
         }
@@ -291,11 +279,13 @@ impl SocketEnd {
             return false;
         }
         let level = |word: &std::sync::atomic::AtomicU32, size: u32| word.load(Relaxed).min(size);
+        // While memory is short no more may come than this before some is read.
+        let most = self.to_program.side.arena.reach().map_or(u32::MAX, |reach| reach / 2);
+        let most = self.to_program.side.size.min(most);
         let read_over = self.status & (status::FAILED | status::PEER_FIN) != 0;
         let write_over = self.status & (status::FAILED | status::SEND_CLOSED) != 0;
         let room = free(slot.tx_write.load(SeqCst), self.from_program.read, self.from_program.side.size);
-        let reader = readable
-            && (read_over || error || self.unread() >= level(&slot.wake_read, self.to_program.side.size));
+        let reader = readable && (read_over || error || self.unread() >= level(&slot.wake_read, most));
         let room =
             room >= level(&slot.wake_write, self.from_program.side.size) && self.from_program.sends_enough();
         let writer = writable && (write_over || error || room);

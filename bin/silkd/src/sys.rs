@@ -98,12 +98,6 @@ fn set_option(
     .map(drop)
 }
 
-/// Bytes of memory that the machine has.
-pub fn memory() -> u64 {
-    let told = rustix::system::sysinfo();
-    told.totalram.saturating_mul(told.mem_unit.into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,7 @@ use crate::ring::Bytes;
 use crate::tcp_info::SharedInfo;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::{fmt, io, ptr};
 
 /// Why an arena could not be made. The machine's fault or the configuration's.
@@ -67,6 +67,8 @@ pub struct Arena {
     pub(crate) taken: Taken,
     /// What it uses of what all may use.
     share: Option<Share>,
+    /// [`Header::reach`], the daemon's own.
+    reach: AtomicU32,
 }
 
 // SAFETY: the mapping is shared memory whose records are atomics and whose rings are reached
@@ -162,7 +164,14 @@ impl Arena {
         // Most connections use the first page or two of their rings, of which three are in one huge page.
         // SAFETY: advice on the mapping just made; ignoring it is allowed.
         unsafe { libc::madvise(start, length, libc::MADV_NOHUGEPAGE) };
-        Ok(Self { start: start.cast(), length, file, taken: Taken::default(), share: None })
+        Ok(Self {
+            start: start.cast(),
+            length,
+            file,
+            taken: Taken::default(),
+            share: None,
+            reach: AtomicU32::new(0),
+        })
     }
 
     /// The file to pass to a program.
@@ -183,6 +192,27 @@ impl Arena {
             // In blocks of 512 bytes, whatever the file system's are.
             share.measured(u64::try_from(stat.st_blocks).unwrap_or(0) * 512);
         }
+    }
+
+    /// Streams get what there is for them, as its budget was judged last: [`Budget::REACH`] while memory is short.
+    pub fn heed_budget(&self) {
+        let short = self.budget().is_some_and(Budget::is_short);
+        if short != self.reach().is_some() {
+            self.set_reach(short.then_some(Budget::REACH));
+        }
+    }
+
+    /// Streams use so much of their rings at most ([`Header::reach`]), or as much as there is room.
+    pub fn set_reach(&self, reach: Option<u32>) {
+        let reach = reach.unwrap_or(0);
+        self.reach.store(reach, Ordering::Relaxed);
+        self.header().reach.store(reach, Ordering::SeqCst);
+    }
+
+    /// The same as the daemon has set it, whatever stands in the memory that it shares.
+    #[inline]
+    pub fn reach(&self) -> Option<u32> {
+        Some(self.reach.load(Ordering::Relaxed)).filter(|reach| *reach > 0)
     }
 
     /// Its budget.

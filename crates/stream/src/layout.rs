@@ -14,7 +14,7 @@ use crate::sync::{AtomicU16, AtomicU32, AtomicU64};
 use crate::tcp_info::SharedInfo;
 
 /// First word of an arena: `SILK` in the low bytes, the layout's version above.
-pub const MAGIC: u64 = 0x0009_0000_4b4c_4953;
+pub const MAGIC: u64 = 0x000a_0000_4b4c_4953;
 /// Sockets in one arena.
 pub const SLOTS: u32 = crate::dirty::MARKS;
 /// Threads of one family that may wait in `accept` at one time.
@@ -235,7 +235,8 @@ pub struct Slot {
     pub path: AtomicU64,
     /// Errors read from [`Records::errors`] since the start; by the program, and seldom.
     pub error_read: AtomicU32,
-    _pad0: AtomicU32,
+    /// `IP_TOS`; by the program, and seldom.
+    pub service: AtomicU32,
 
     // Written by the daemon while the socket lives.
     /// Bytes received into the ring since the start (`N_write`).
@@ -267,7 +268,9 @@ pub struct Slot {
     pub path_mtu: AtomicU32,
     /// The index that lies at the start of the receive ring's memory.
     pub rx_first: AtomicU32,
-    _pad1: [AtomicU32; 3],
+    /// Odd while the memory of the send ring is being given back ([`crate::vacate`]).
+    pub tx_vacating: AtomicU32,
+    _pad: [AtomicU32; 2],
 
     // Written by the program.
     /// Bytes read from the receive ring since the start (`N_read`).
@@ -298,8 +301,8 @@ pub struct Slot {
     pub send_limit: AtomicU32,
     /// `SO_RCVBUF`: the most unread bytes the peer is offered room for; zero: the whole ring.
     pub receive_limit: AtomicU32,
-    /// `IP_TOS`.
-    pub service: AtomicU32,
+    /// How many threads, of any process, may be writing into the send ring ([`crate::vacate`]).
+    pub tx_writers: AtomicU32,
     /// The index that lies at the start of the send ring's memory.
     pub tx_first: AtomicU32,
 
@@ -444,6 +447,9 @@ pub struct Header {
     pub domains: AtomicU32,
     /// Set when the daemon has gone: every wait ends with `ECONNRESET`.
     pub dead: AtomicU32,
+    /// While memory is short: so far from the start of its memory a byte stream is written at most, until
+    /// the ring is empty and begins again; zero: as far as there is room. By the daemon at any time.
+    pub reach: AtomicU32,
     /// What a socket has that wishes nothing, so that `getsockopt` can say so.
     pub usual: Usual,
 }

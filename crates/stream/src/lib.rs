@@ -42,6 +42,7 @@ mod reference;
 mod ring;
 mod sync;
 mod tcp_info;
+pub mod vacate;
 #[cfg(not(loom))]
 pub mod wake;
 
@@ -61,5 +62,5 @@ pub use leased::Leased;
 #[cfg(not(loom))]
 pub use pool::{Left, Pool};
 pub use reference::Reference;
-pub use ring::{Bytes, begin as begin_ring, free, used};
+pub use ring::{Bytes, begin as begin_ring, free, left_of, used};
 pub use tcp_info::{INFO_WORDS, SharedInfo, TcpInfo};

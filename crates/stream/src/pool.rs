@@ -6,6 +6,7 @@
 //! not been needed for a while gives its memory back to the kernel and keeps its place.
 
 use crate::arena::{Arena, RingPlace};
+use crate::budget::Budget;
 use crate::layout::{RINGS_AT, SLOTS};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -161,6 +162,10 @@ impl Pool {
         if self.unmeasured.get() >= MEASURED {
             self.unmeasured.set(0);
             self.arena.measure();
+            // Connections that come fast may fill their rings sooner than anybody else looks.
+            if self.arena.budget().is_some_and(Budget::judge) {
+                self.arena.heed_budget();
+            }
         }
         let is_over = || self.arena.budget().is_some_and(|budget| budget.is_over_with(self.kept));
         if is_over() {

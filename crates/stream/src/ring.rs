@@ -16,6 +16,13 @@ pub fn free(write: u32, read: u32, size: u32) -> u32 {
     size - used(write, read, size)
 }
 
+/// Of whoever writes: how many bytes more it may write while memory is short, up to `reach` from the start of the
+/// ring's memory: all of them where the ring is empty, since it begins there again.
+#[inline]
+pub fn left_of(reach: u32, first: u32, write: u32, read: u32) -> u32 {
+    if write == read { reach } else { reach.saturating_sub(write.wrapping_sub(first)) }
+}
+
 /// Of whoever writes, before it does: the index that lies at the start of the memory. If all that was
 /// written has been read that is `write` itself from now on, so that short exchanges use the same memory
 /// again. A reader looks at `first` once it has seen that something is written, and until it has read all
@@ -135,6 +142,15 @@ mod tests {
         assert_eq!(used(5, u32::MAX - 4, 64), 10);
         assert_eq!(used(1000, 0, 64), 64);
         assert_eq!(free(1000, 0, 64), 0);
+    }
+
+    #[test]
+    fn while_memory_is_short_a_ring_is_filled_from_its_start_once() {
+        assert_eq!(left_of(100, 7, 7, 7), 100);
+        assert_eq!(left_of(100, u32::MAX - 9, 20, 10), 70);
+        assert_eq!(left_of(100, 0, 100, 10), 0);
+        assert_eq!(left_of(100, 0, 5000, 4999), 0, "what ran through it before has to end first");
+        assert_eq!(left_of(100, 0, 5000, 5000), 100);
     }
 
     proptest! {

@@ -86,6 +86,40 @@ fn so_does_the_memory_of_all_programs_until_there_is_some_again() {
     assert!(silk.log("peers").ends_with("then served again\n"), "{}", silk.log("peers"));
 }
 
+/// Thirty connections over which nobody reads would fill 19 MB of rings.
+#[test]
+fn connections_that_are_there_get_by_with_little_while_memory_is_short() {
+    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n");
+    let classes = "[memory]\ntotal = \"8M\"\n\n[[class]]\nname = \"all\"\ndefault = true\n";
+    let Some(silk) = Silk::start_with(&device, classes) else { return };
+    silk.write("short_memory.py", include_str!("short_memory.py"));
+    let mut server = silk.on_paths("python3");
+    let _server = silk.start_logged(server.args(["short_memory.py", "serve"]), "server");
+    assert!(within(Duration::from_secs(10), || silk.log("server").contains("listening")));
+    let mut peers = silk.on_peer("python3");
+    let _peers = silk.start_logged(peers.args(["short_memory.py", "visit", &SERVER.to_string()]), "peers");
+    let logs = || silk.log("server") + &silk.log("peers") + &silk.log("silkd");
+    let say =
+        |what| silk.log("peers").contains(what) && (what != "all came" || silk.log("server").contains(what));
+    assert!(within(Duration::from_secs(30), || say("all there")), "{}", logs());
+    let used = || silk.report()["arena_used"].as_u64().unwrap();
+    assert!(
+        within(Duration::from_secs(10), || silk.log("silkd").contains("each stream gets 16 KB")),
+        "{}",
+        logs()
+    );
+    assert!((6 << 20..8 << 20).contains(&used()), "{}", used());
+    silk.write("go", "");
+    assert!(within(Duration::from_secs(60), || say("all came")), "{}", logs());
+    // The connections stay, and what was in their rings does not.
+    assert!(within(Duration::from_secs(15), || used() <= 4 << 20), "{}", used());
+    assert!(
+        within(Duration::from_secs(2), || silk.log("silkd").contains("fill their rings again")),
+        "{}",
+        logs()
+    );
+}
+
 /// Rounds of each kind, every one on a port of its own.
 const ROUNDS: &str = "100";
 

@@ -5,7 +5,7 @@ use super::references::References;
 use super::side::Side;
 use crate::files::Files;
 use silk_path::Outgoing;
-use silk_stream::{Bytes, used};
+use silk_stream::{Bytes, used, vacate};
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
 /// What comes from the program.
@@ -93,6 +93,19 @@ impl FromProgram {
             self.side.slot().tx_sent.store(self.sent, SeqCst);
             self.side.news = true;
         }
+    }
+
+    /// A period is over: the memory is given back if all that was written had been done with before, and nobody is
+    /// about to write. Whether it was.
+    pub fn give_memory_back(&mut self) -> bool {
+        let read = self.read;
+        let is_empty = |side: &Side| side.slot().tx_write.load(SeqCst) == read;
+        if !self.side.has_become_idle(read, is_empty(&self.side)) {
+            return false;
+        }
+        let (side, slot) = (&self.side, self.side.slot());
+        let give_back = || side.arena.give_back(side.ring());
+        vacate::vacate(&slot.tx_writers, &slot.tx_vacating, || is_empty(side), give_back)
     }
 
     pub fn give_back(&mut self, read: u32) {

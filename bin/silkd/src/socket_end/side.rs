@@ -16,6 +16,10 @@ pub(super) struct Side {
     pub size: u32,
     /// The program has not been told of all that has come, or that there is more room.
     pub news: bool,
+    /// It was idle at the last look, and has been ever since.
+    idle: bool,
+    /// Where it stood then, modulo 64 KB: who moves on by that exactly is taken for idle once.
+    looked_at: u16,
 }
 
 impl Side {
@@ -23,7 +27,15 @@ impl Side {
     pub fn new(arena: &Arc<Arena>, slot: u32, ring: RingPlace) -> Option<Self> {
         arena.ring(ring.place, ring.size)?;
         let place = u32::try_from(ring.place / LINE).ok().filter(|_| ring.place.is_multiple_of(LINE))?;
-        Some(Self { arena: arena.clone(), slot, place, size: ring.size, news: false })
+        Some(Self {
+            arena: arena.clone(),
+            slot,
+            place,
+            size: ring.size,
+            news: false,
+            idle: false,
+            looked_at: u16::MAX,
+        })
     }
 
     pub fn ring(&self) -> RingPlace {
@@ -38,5 +50,13 @@ impl Side {
     pub fn bytes_from(&self, first: u32) -> Bytes<'_> {
         let ring = self.arena.ring(self.ring().place, self.size);
         ring.expect("checked when the end was made").beginning_at(first)
+    }
+
+    /// Somebody looks once in a period, and the ring stands `at`: whether this is the first time that it is empty and
+    /// has not moved on since the last.
+    pub fn has_become_idle(&mut self, at: u32, is_empty: bool) -> bool {
+        let at = at as u16;
+        let idle = std::mem::replace(&mut self.looked_at, at) == at && is_empty;
+        !std::mem::replace(&mut self.idle, idle) && idle
     }
 }

@@ -19,7 +19,7 @@ fn arrived(end: &SocketEnd) -> silk_stream::Bytes<'_> {
 /// Each connection has one. What is beyond 104 bytes takes the C library's allocator 128 for each.
 #[test]
 fn an_end_is_small() {
-    assert!(size_of::<SocketEnd>() <= 104, "{}", size_of::<SocketEnd>());
+    assert!(size_of::<SocketEnd>() <= 96, "{}", size_of::<SocketEnd>());
 }
 
 #[test]
@@ -62,15 +62,78 @@ fn who_finds_a_ring_empty_begins_at_the_start_of_its_memory() {
 fn a_receive_ring_that_was_read_and_is_idle_gives_its_memory_back() {
     let mut end = end();
     assert_eq!(end.split().0.write(b"hello"), 5);
-    assert_eq!([end.give_back(), end.give_back()], [false, false], "not read yet");
+    assert_eq!(
+        [end.give_back(), end.give_back()],
+        [0, 1],
+        "not read yet; nothing was ever written in the other one"
+    );
     end.slot().rx_read.store(5, SeqCst);
     assert_eq!(arrived(&end).peek(0, 5).concat(), b"hello");
-    assert_eq!([end.give_back(), end.give_back()], [true, false]);
+    assert_eq!([end.give_back(), end.give_back()], [1, 0]);
     assert_eq!(arrived(&end).peek(0, 5).concat(), [0; 5]);
     assert_eq!(end.split().0.write(b"more"), 4);
     assert_eq!(arrived(&end).peek(5, 4).concat(), b"more");
     end.slot().rx_read.store(9, SeqCst);
-    assert_eq!([end.give_back(), end.give_back()], [false, true], "what just came is not idle");
+    assert_eq!([end.give_back(), end.give_back()], [0, 1], "what just came is not idle");
+}
+
+/// What the program writes, and the peer acknowledges at once.
+fn through(end: &mut SocketEnd, text: &[u8]) {
+    let write = end.slot().tx_write.load(SeqCst);
+    // As a program does that finds its ring empty.
+    end.slot().tx_first.store(write, SeqCst);
+    end.from_program.bytes().write(write, text);
+    end.slot().tx_write.store(write + text.len() as u32, SeqCst);
+    assert!(end.look(&Files::default()));
+    end.split().1.consume(text.len());
+}
+
+#[test]
+fn so_does_a_send_ring_that_was_acknowledged_unless_somebody_writes() {
+    let mut end = end();
+    assert_eq!([end.give_back(), end.give_back()], [0, 2]);
+    through(&mut end, b"hello");
+    let kept = |end: &SocketEnd| end.from_program.side.bytes_from(0).peek(0, 5).concat();
+    assert_eq!((end.give_back(), kept(&end)), (0, b"hello".to_vec()), "what was just sent is not idle");
+    end.slot().tx_writers.store(1, SeqCst);
+    assert_eq!((end.give_back(), kept(&end)), (0, b"hello".to_vec()));
+    end.slot().tx_writers.store(0, SeqCst);
+    through(&mut end, b"world");
+    assert_eq!([end.give_back(), end.give_back(), end.give_back()], [0, 1, 0]);
+    assert_eq!(kept(&end), [0; 5]);
+    end.from_program.bytes().write(10, b"later");
+    end.slot().tx_write.store(15, SeqCst);
+    assert!(end.look(&Files::default()));
+    assert_eq!([end.give_back(), end.give_back()], [0, 0], "not acknowledged");
+    assert_eq!(end.split().1.peek(0, 5).concat(), b"later");
+}
+
+#[test]
+fn while_memory_is_short_a_ring_is_filled_from_its_start_and_no_farther() {
+    let mut end = end();
+    end.to_program.side.arena.set_reach(Some(1000));
+    assert_eq!(end.split().0.room(), 1000);
+    assert_eq!(end.split().0.write(&[7; 600]), 600);
+    end.slot().rx_read.store(300, SeqCst);
+    assert_eq!(end.split().0.room(), 400, "what was read is no room yet");
+    assert!(!end.ask_for_room());
+    assert_eq!(end.slot().rx_note.load(SeqCst), 4096, "to ring when all is read");
+    // A peer that was offered more before sends it.
+    assert_eq!(end.split().0.write(&[7; 1000]), 1000);
+    assert_eq!(end.split().0.room(), 0);
+    end.slot().rx_read.store(1600, SeqCst);
+    assert_eq!(end.split().0.room(), 1000);
+    assert!(!end.ask_for_room());
+    assert_eq!(end.slot().rx_note.load(SeqCst), 0);
+    // Nobody waits for more than can come.
+    end.slot().wake_read.store(2000, SeqCst);
+    end.slot().waiting.store(waiting::READ, SeqCst);
+    end.split().0.write(&[7; 499]);
+    assert!(!end.take_news().unwrap().threads);
+    end.split().0.write(&[7]);
+    assert!(end.take_news().unwrap().threads);
+    end.to_program.side.arena.set_reach(None);
+    assert_eq!(end.split().0.room(), 4096 - 500);
 }
 
 #[test]

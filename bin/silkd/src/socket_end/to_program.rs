@@ -3,8 +3,8 @@
 
 use super::side::Side;
 use silk_path::Incoming;
-use silk_stream::{Bytes, begin_ring, free};
-use std::sync::atomic::Ordering::{Release, SeqCst};
+use silk_stream::{Bytes, begin_ring, free, left_of};
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
 /// What goes to the program.
 pub struct ToProgram {
@@ -13,8 +13,6 @@ pub struct ToProgram {
     pub(super) write: u32,
     /// The most unread bytes the peer is offered room for (`SO_RCVBUF`).
     pub(super) limit: u32,
-    /// `write` when somebody last looked for what is idle.
-    pub(super) looked_at: u32,
 }
 
 impl ToProgram {
@@ -28,6 +26,17 @@ impl ToProgram {
         self.side.bytes_from(begin_ring(&slot.rx_first, self.write, &slot.rx_read))
     }
 
+    /// A period is over: the memory is given back if nothing has arrived in it and the program has read all that had.
+    /// Only we write there, and it reads nothing that it has not been told of. Whether it was.
+    pub fn give_memory_back(&mut self) -> bool {
+        let empty = self.side.slot().rx_read.load(SeqCst) == self.write;
+        let gives = self.side.has_become_idle(self.write, empty);
+        if gives {
+            self.side.arena.give_back(self.side.ring());
+        }
+        gives
+    }
+
     pub fn advance(&mut self, write: u32) {
         self.write = write;
         self.side.slot().rx_write.store(write, Release);
@@ -37,7 +46,11 @@ impl ToProgram {
 
 impl Incoming for ToProgram {
     fn room(&self) -> usize {
-        self.free().saturating_sub(self.side.size - self.limit) as usize
+        let room = self.free().saturating_sub(self.side.size - self.limit);
+        let Some(reach) = self.side.arena.reach() else { return room as usize };
+        let slot = self.side.slot();
+        let read = slot.rx_read.load(SeqCst);
+        room.min(left_of(reach, slot.rx_first.load(Relaxed), self.write, read)) as usize
     }
 
     fn write(&mut self, bytes: &[u8]) -> usize {

@@ -1,0 +1,42 @@
+//! A writer's turn at the send ring of a socket: of a process's threads one writes at a time, and while any of any process
+//! does the ring keeps its memory ([`silk_stream::vacate`]).
+
+use crate::family::{self, Family};
+use crate::lock::Turn;
+use crate::socket::Socket;
+use crate::state;
+use silk_stream::{Slot, vacate, wake};
+use std::time::Duration;
+
+/// The memory of a ring is given back in some microseconds, and nobody is woken when it is done.
+const MOMENT: Duration = Duration::from_millis(1);
+
+/// While it lives the calling thread may write.
+pub struct WritersTurn<'a> {
+    slot: &'a Slot,
+    _turn: Turn<'a>,
+}
+
+impl<'a> WritersTurn<'a> {
+    /// Waits until nobody else of this process writes into the send ring of `socket`, whose slot this is.
+    #[inline]
+    pub fn take(socket: &'a Socket, slot: &'a Slot) -> Self {
+        let turn = socket.writing.turn();
+        vacate::enter(&slot.tx_writers, &slot.tx_vacating, |seen| wait(slot, seen));
+        Self { slot, _turn: turn }
+    }
+}
+
+/// Waits a moment; whether it is of any use.
+#[cold]
+fn wait(slot: &Slot, seen: u32) -> bool {
+    wake::wait(&slot.tx_vacating, seen, Some(MOMENT));
+    family::joined().inspect(|family| Family::feel_pulse(family));
+    !state::is_dead()
+}
+
+impl Drop for WritersTurn<'_> {
+    fn drop(&mut self) {
+        vacate::leave(&self.slot.tx_writers);
+    }
+}
