@@ -166,6 +166,9 @@ impl Executor {
     /// runs `beside` them and the receive thread, at the same real-time priority, they have had their turn when this returns; among ordinary
     /// threads, who gives way is late to come back.
     fn rest(&mut self, beside: bool, woke: bool) -> Rest {
+        if beside && self.receiving.are_behind() {
+            return Rest::Asleep;
+        }
         let fetches = self.anticipation.fetches() && self.sleeper.can_fetch(self.only_queue.napi(), PATIENCE);
         if !beside {
             return if fetches && !woke { Rest::Fetching } else { Rest::Asleep };

@@ -3,7 +3,8 @@
 //!
 //! * **Prompt**, at the priority of the highest domain, while it brings packets of a class above the
 //!   ordinary: each may be one that it waits for. That is three interrupts for each
-//!   ordinary request that comes by the same queue.
+//!   ordinary request that comes by the same queue. One that is hardly ever done steps **behind** those it brings packets to, by
+//!   one priority ([`HARDLY_DONE`]): beside them it would keep the processor from them.
 //! * **Batched** where that is configured instead: ordinary work is not interrupted, and what has come together is
 //!   received together, the next time an ordinary thread sleeps.
 //! * **Fair** where there is no such class, or the thread has brought nothing for one for [`QUIET`]: batched too, but only one thread
@@ -14,7 +15,7 @@
 //!   ([`Receiving::hold_back`]).
 //! * **Yielding** where batched is configured, while they use much of a CPU, and nearly all they receive is for lower
 //!   classes ([`FLOODED`]): one of these floods us. They interrupt ordinary work then, or packets would be lost while
-//!   it has its slice, but nobody who has a priority. Prompt threads stay as they are: what they have the priority of
+//!   it has its slice, but nobody who has a priority. Prompt threads stay real-time threads: what they have the priority of
 //!   lets them run often enough (`anticipation.rs`), and a thread that yields loses more of what it should
 //!   have received.
 //!
@@ -41,6 +42,10 @@ use std::time::Duration;
 const QUIET: Duration = Duration::from_secs(1);
 /// What a flood is, and down to what it is still one.
 const FLOODED: (Load, Load) = (Load { cpu: 40, lower: 80 }, Load { cpu: 25, lower: 60 });
+/// Of a CPU, in hundredths, what a prompt thread uses that is hardly ever done, and below what it is again.
+const HARDLY_DONE: (u32, u32) = (85, 70);
+/// So many windows in a row until it is.
+const DONE: u32 = 5;
 /// Over how long that is measured, at least.
 const WINDOW: Duration = Duration::from_millis(200);
 
@@ -54,9 +59,10 @@ enum Manner {
 }
 
 impl Manner {
-    /// Its name in reports, of a thread that is `held_back` or not.
-    fn name(self, held_back: bool) -> &'static str {
+    /// Its name in reports, of a thread that is `held_back` or not, or `behind` others.
+    fn name(self, held_back: bool, behind: bool) -> &'static str {
         match self {
+            Self::Prompt if behind => "prompt, behind",
             Self::Prompt => "prompt",
             Self::Batched => "batched",
             Self::Fair if held_back => "held back",
@@ -91,6 +97,10 @@ struct State {
     hurried: bool,
     /// Fair threads run only while nobody else does.
     held_back: bool,
+    /// Prompt ones come after what they bring packets to.
+    behind: bool,
+    /// For so many windows it has been done now and then.
+    done: u32,
     /// How long it has brought nothing to anybody above the ordinary.
     quiet: Duration,
     /// How much of the window has passed.
@@ -144,6 +154,8 @@ struct Shared {
     wanted: AtomicBool,
     /// It is fair: whoever wants it to be otherwise has to say so.
     fair: AtomicBool,
+    /// It is behind those it brings packets to, who need not wait awake for it.
+    behind: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -182,6 +194,7 @@ impl Receiving {
                 domains,
                 wanted: AtomicBool::new(true),
                 fair: AtomicBool::new(manner == Manner::Fair),
+                behind: AtomicBool::new(false),
                 state: Mutex::new(state),
             }))
         };
@@ -223,6 +236,11 @@ impl Receiving {
             shared.serving == Manner::Prompt && priority == Some(scheduling)
         };
         self.0.iter().any(same)
+    }
+
+    /// Whether one of them is behind those it brings packets to: it runs once they sleep.
+    pub fn are_behind(&self) -> bool {
+        self.0.iter().any(|shared| shared.behind.load(Relaxed))
     }
 
     /// The NAPIs whose packets an executor may fetch that is scheduled like this, and the queues by which they come: only that of the
@@ -297,7 +315,7 @@ impl Receiving {
                 device: named(shared.number).map_or_else(String::new, |name| name.as_str().to_owned()),
                 queue: shared.thread.queue,
                 tid: shared.thread.pid,
-                manner: state.manner.name(state.held_back).to_owned(),
+                manner: state.manner.name(state.held_back, state.behind).to_owned(),
                 cpu_ns: shared.time.used().unwrap_or(0),
             }
         };
@@ -341,6 +359,8 @@ impl State {
             ended: false,
             hurried: false,
             held_back: false,
+            behind: false,
+            done: 0,
             quiet: Duration::ZERO,
             window: Duration::ZERO,
             sums: Sums::default(),
@@ -349,12 +369,20 @@ impl State {
         }
     }
 
+    /// A window is over in which it has used so much of a CPU: whether it has stepped behind others, or beside them again.
+    fn is_to_change_places(&mut self, cpu: u32) -> bool {
+        let is_done = cpu < HARDLY_DONE.1;
+        self.done = if is_done { self.done + 1 } else { 0 };
+        let behind = if self.behind { self.done < DONE } else { cpu > HARDLY_DONE.0 };
+        std::mem::replace(&mut self.behind, behind) != behind
+    }
+
     /// How the thread is scheduled, where the highest domain has this real-time priority.
     fn schedule(&self, priority: Option<u8>) -> Schedule {
         match (self.manner, priority) {
             _ if self.ended => Schedule::Other,
             (Manner::Prompt, Some(_)) if self.down => Schedule::First,
-            (Manner::Prompt, Some(priority)) => Schedule::Fifo(priority),
+            (Manner::Prompt, Some(priority)) => Schedule::Fifo(priority - u8::from(self.behind)),
             (Manner::Yielding, Some(_)) => Schedule::First,
             (Manner::Batched, Some(_)) => Schedule::Batch,
             _ if self.hurried => Schedule::First,
@@ -372,10 +400,18 @@ impl Shared {
         state.quiet = if wanted { Duration::ZERO } else { state.quiet + passed };
         state.window += passed;
         let mut load = None;
-        if state.window >= WINDOW && self.serving == Manner::Batched {
-            let now = self.sums(used());
+        if state.window >= WINDOW {
+            let now = match self.serving {
+                Manner::Batched => self.sums(used()),
+                _ => Sums { cpu: self.time.used().unwrap_or(0), ..Sums::default() },
+            };
             load = Some(now.since(state.sums, state.window));
             (state.window, state.sums) = (Duration::ZERO, now);
+        }
+        if let Some(load) = load
+            && state.is_to_change_places(load.cpu)
+        {
+            self.apply(&state);
         }
         let manner = next(state.manner, state.quiet, load, self.serving);
         self.change(&mut state, manner);
@@ -428,6 +464,7 @@ impl Shared {
 
     fn apply(&self, state: &State) {
         self.fair.store(state.manner == Manner::Fair, Relaxed);
+        self.behind.store(state.behind, Relaxed);
         // The first time was allowed; a thread that is gone went with the interface.
         let _ = self.thread.schedule(state.schedule(self.priority));
     }
@@ -478,11 +515,25 @@ mod tests {
         };
         let (fifo, first) = (Schedule::Fifo(14), Schedule::First);
         assert_eq!(all(|_| ()), [fifo, Schedule::Batch, Schedule::Fair, first]);
+        assert_eq!(
+            all(|state| state.behind = true),
+            [Schedule::Fifo(13), Schedule::Batch, Schedule::Fair, first]
+        );
         assert_eq!(all(|state| state.down = true), [first, Schedule::Batch, Schedule::Fair, first]);
         assert_eq!(all(|state| state.hurried = true), [fifo, Schedule::Batch, first, first]);
         assert_eq!(all(|state| state.held_back = true), [fifo, Schedule::Batch, Schedule::Last, first]);
         assert_eq!(all(|state| (state.ended, state.hurried) = (true, true)), [Schedule::Other; 4]);
         assert_eq!(State::new(Fair).schedule(None), Schedule::Fair);
+    }
+
+    #[test]
+    fn who_is_hardly_ever_done_steps_behind_until_it_has_been_for_a_second() {
+        let mut state = State::new(Prompt);
+        let mut after = |cpu| (state.is_to_change_places(cpu), state.behind);
+        assert_eq!([85, 86].map(&mut after), [(false, false), (true, true)]);
+        assert_eq!([69, 69, 69, 69, 70].map(&mut after), [(false, true); 5]);
+        assert_eq!([10, 10, 10, 10, 10].map(&mut after)[3..], [(false, true), (true, false)]);
+        assert_eq!(after(85), (false, false));
     }
 
     #[test]
@@ -500,7 +551,7 @@ mod tests {
         none.hurry();
         none.hold_back(true);
         none.look(QUIET);
-        assert!(!none.are_fair());
+        assert!(!none.are_fair() && !none.are_behind());
         assert!(!none.needs_turns());
         assert_eq!(none.fetchable(Scheduling::Batch), []);
     }
