@@ -67,8 +67,13 @@ pub unsafe fn poll(fds: &mut [pollfd], limit: Option<Duration>, mask: *const sig
     let deadline = Deadline::after(limit);
     // Several words are waited for by a call that handlers with SA_RESTART do not end.
     let ends = count == 1 || !signals::may_restart();
-    if pure && count <= FEW && mask.is_null() && ends {
-        return on_words(fds, deadline);
+    if pure
+        && count <= FEW
+        && mask.is_null()
+        && ends
+        && let Some(ready) = on_words(fds, count, deadline)?
+    {
+        return total(ready);
     }
     // SAFETY: as the caller promises.
     BELL.try_with(|bell| unsafe { in_kernel(fds, deadline, mask, &mut bell.borrow_mut()) })
@@ -79,17 +84,21 @@ fn total(ready: usize) -> Answer<c_int> {
     Ok(c_int::try_from(ready).unwrap_or(c_int::MAX))
 }
 
-/// Waits on the event words of sockets that are all ours.
-fn on_words(fds: &mut [pollfd], deadline: Deadline) -> Answer<c_int> {
+/// Waits on the event words of sockets that are all ours, `count` of them. `None`: another thread has closed one
+/// meanwhile, or put another descriptor in its place, which is the kernel's to look at.
+fn on_words(fds: &mut [pollfd], count: usize, deadline: Deadline) -> Answer<Option<usize>> {
     loop {
-        let mut words = Vec::with_capacity(fds.len());
+        let mut words = Vec::with_capacity(count);
         for (place, socket) in ours(fds) {
             let (Ok(slot), Some(one)) = (socket.slot(), fds.get(place)) else { continue };
             readiness::announce(socket, slot, u32::from(one.events.cast_unsigned()));
             words.push((&slot.event, slot.event.load(SeqCst)));
         }
         let ready = look(fds);
-        let Some(limit) = deadline.nap().filter(|_| ready == 0) else { return total(ready) };
+        if ready == 0 && words.len() < count {
+            return Ok(None);
+        }
+        let Some(limit) = deadline.nap().filter(|_| ready == 0) else { return Ok(Some(ready)) };
         match asleep(|| nap(&words, true, limit)) {
             Woken::Changed => crate::thread::report_wake_if_known(),
             Woken::Interrupted => return Err(libc::EINTR),
@@ -170,8 +179,9 @@ fn sleep_in_kernel(
     mask: *const sigset_t,
     bell: Option<&Bell>,
 ) -> Answer<c_int> {
-    let mut mixed = Mixed::new(fds, bell.map_or(-1, Bell::descriptor));
     loop {
+        // Each time: another thread may have closed one of ours meanwhile.
+        let mut mixed = Mixed::new(fds, bell.map_or(-1, Bell::descriptor));
         if let Some(bell) = bell {
             bell.take(|_| {});
             bell.arm();

@@ -313,6 +313,42 @@ def close_while_another_thread_accepts(w):
     w.result("accept when somebody comes", outcome_of(*accepting, 1))
 
 
+def poll_alone(end, also=-1):
+    waits = struct.pack("ihhihh", end.fileno(), select.POLLIN, 0, also, select.POLLIN, 0)
+    waits = ctypes.create_string_buffer(waits)
+
+    def said():
+        assert C.poll(waits, 2, 5000) == 1, "nothing"
+        return words(struct.unpack("ihhihh", waits.raw[:16])[2])
+    return blocked(said)
+
+
+@case
+def close_while_another_thread_polls(w):
+    a_pipe = os.pipe()
+    for name, also in (("alone", -1), ("beside a pipe", a_pipe[0])):
+        end = w.connected()
+        polling = poll_alone(end, also)
+        os.close(end.detach())
+        w.result(f"poll {name}", outcome_of(*polling))
+
+
+@case
+def another_descriptor_in_place_of_what_another_thread_polls(w):
+    """As Java does to end a thread's wait before it closes a socket: what comes in its place has ended, and the
+    thread is interrupted besides."""
+    signal.signal(signal.SIGUSR1, lambda *_: None)
+    signal.siginterrupt(signal.SIGUSR1, True)
+    one, other = socket.socketpair()
+    other.close()
+    end = w.connected()
+    thread, said = poll_alone(end)
+    os.dup2(one.fileno(), end.fileno())
+    signal.pthread_kill(thread.ident, signal.SIGUSR1)
+    thread.join(PATIENCE)
+    w.result("poll", "ended" if said else "still blocked")
+
+
 @case
 def reset_while_another_thread_reads(w):
     end = w.connected()
