@@ -1,11 +1,11 @@
 //! Forking. The child holds whatever the parent holds, under a lifeline and a number of its
 //! own, which are made before the fork, so that there is no moment at which the child lives
 //! and nobody counts it. The C library calls these handlers for every `fork`, `daemon` and
-//! `forkpty`; `vfork` is made a `fork`, since the child of a real one would write to its
-//! parent's tables.
+//! `forkpty`, and we do for a child that is made by the system call; `vfork` is made a `fork`, since the
+//! child of a real one would write to its parent's tables.
 
 use crate::epoll;
-use crate::errno::{Answer, check};
+use crate::errno::{self, Answer, check};
 use crate::family;
 use crate::files;
 use crate::gate;
@@ -96,6 +96,23 @@ pub fn fork_with_report() -> Answer<(libc::pid_t, Option<OwnedFd>)> {
             Err(errno)
         }
     }
+}
+
+/// A child with memory of its own, made by `call`, a system call that the C library does not see: like `fork` it returns
+/// the child's number, 0 in the child itself, or -1.
+pub fn fork_by(call: impl FnOnce() -> libc::c_long) -> libc::c_long {
+    prepare();
+    let child = call();
+    let errno = errno::last();
+    if child == 0 {
+        in_child();
+    } else {
+        in_parent();
+    }
+    if child < 0 {
+        errno::set(errno);
+    }
+    child
 }
 
 /// Until it goes, no thread takes a socket, closes one or forks.

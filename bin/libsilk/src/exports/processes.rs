@@ -15,6 +15,21 @@ pub unsafe extern "C" fn vfork() -> pid_t {
     unsafe { real::fork() }
 }
 
+/// Whether `clone(2)` with these flags and this stack makes a child as `fork` does, which goes on where its parent is, with
+/// memory of its own. (One with another stack never comes back here.)
+pub fn is_fork(flags: u64, stack: u64) -> bool {
+    flags & (libc::CLONE_VM | libc::CLONE_THREAD) as u64 == 0 && stack == 0
+}
+
+/// The same of `clone3(2)`.
+///
+/// # Safety
+/// `arguments` is null or points to as many bytes.
+pub unsafe fn is_fork3(arguments: *const libc::clone_args, size: usize) -> bool {
+    // SAFETY: the first published version of the structure, which later ones begin with, is 64 bytes long; `stack` is within it.
+    !arguments.is_null() && size >= 64 && unsafe { is_fork((*arguments).flags, (*arguments).stack) }
+}
+
 /// Ends the process at once; what it wrote before is still sent.
 ///
 /// # Safety

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::errno::{int, set};
 use crate::family;
+use crate::process;
 use crate::real;
 use crate::unserved;
 use libc::{c_int, c_long, c_uint, c_ulong, off_t, socklen_t};
@@ -76,6 +77,12 @@ pub unsafe extern "C" fn syscall(
             libc::SYS_mprotect => memory::mprotect(a, b, c as c_int).into(),
             libc::SYS_mremap => memory::mremap(a, b, c, e as c_int, f) as c_long,
             libc::SYS_exit_group => processes::_exit(fd),
+            libc::SYS_clone if processes::is_fork(a as u64, b as u64) => {
+                process::fork_by(|| real::syscall(number, a, b, c, e, f, g))
+            }
+            libc::SYS_clone3 if processes::is_fork3(pointer(a), b) => {
+                process::fork_by(|| real::syscall(number, a, b, c, e, f, g))
+            }
             libc::SYS_execve => execs::execve(pointer(a), pointer(b), pointer(c)).into(),
             // Of the calling thread alone, as the kernel does it.
             libc::SYS_setuid

@@ -1,5 +1,6 @@
 /* Descriptors and processes: dup, close_range, fork, exec. */
 #include "check.h"
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -253,6 +254,34 @@ static void descriptors(void)
 	close(fds[0]), close(fds[1]);
 }
 
+/* A child that the C library has not seen made holds its parent's sockets, too. */
+static void forks_otherwise(void)
+{
+	struct { uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls; } how = { .exit_signal = SIGCHLD };
+	for (int i = 0; i < 3; i++) {
+		int fds[2];
+		char b[8] = "";
+		pair(fds);
+		long child = i == 0 ? syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : i == 1 ? syscall(SYS_clone3, &how, sizeof how)
+			: syscall(SYS_fork);
+		if (child == 0) {
+			close(fds[0]);
+			_exit(recv(fds[1], b, 2, MSG_WAITALL) == 2 && send(fds[1], "child", 5, 0) == 5 ? 0 : 5);
+		}
+		CHECK(child > 0);
+		close(fds[1]);
+		answered(fds[0], "child");
+	}
+	/* One that is not made leaves all as it was. */
+	errno = 0;
+	FAILS(syscall(SYS_clone, CLONE_FS | CLONE_NEWNS | SIGCHLD, 0, 0, 0, 0), EINVAL);
+	int fds[2];
+	char b;
+	pair(fds);
+	CHECK(write(fds[0], "x", 1) == 1 && read(fds[1], &b, 1) == 1);
+	close(fds[0]), close(fds[1]);
+}
+
 /* KB of shared memory that are there. */
 static long shared(void)
 {
@@ -295,6 +324,7 @@ int main(int argc, char **argv)
 	locked(MCL_FUTURE);
 	execs();
 	forks();
+	forks_otherwise();
 	descriptors();
 	forks_meanwhile();
 	execs_meanwhile();
