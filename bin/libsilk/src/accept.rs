@@ -11,6 +11,7 @@ use crate::errno::Answer;
 use crate::family::{self, Family};
 use crate::gate::{self, Passage};
 use crate::internal;
+use crate::lost;
 use crate::socket::{self, Role, Socket, shape, state as stage};
 use crate::table::{self, Entry};
 use crate::thread;
@@ -114,6 +115,7 @@ fn take(socket: &Socket, family: &Family, listener: &Listener) -> Answer<Taken> 
 /// listener that was shut down, by whichever process of the family, accepts nothing, as on Linux.
 fn may_accept(socket: &Socket, family: &Family) -> Answer<()> {
     if family.is_dead() {
+        lost::answer();
         return Err(libc::ENETDOWN);
     }
     let listens = socket.slot()?.kind.load(SeqCst) == kind::LISTENER;

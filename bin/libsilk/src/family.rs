@@ -5,6 +5,7 @@
 //! The daemon may be killed at any moment and then nobody wakes the sleepers: whoever sleeps
 //! does so in pieces of [`PATIENCE`] and asks [`Family::is_dead`] between them.
 
+use crate::address_space;
 use crate::environment;
 use crate::errno::Answer;
 use crate::internal;
@@ -103,6 +104,7 @@ fn attach() -> Result<(Lifeline, Family, u32), String> {
     };
     let mut descriptors = got.descriptors.into_iter().map(internal::keep);
     let arena = descriptors.next().ok_or("silkd sent no arena")?;
+    address_space::make_room(Arena::length_of(&arena));
     let arena = Arena::attach(arena).map_err(|e| e.to_string())?;
     let events: Vec<_> = descriptors.collect();
     if events.len() != domains as usize {

@@ -30,6 +30,7 @@
 
 mod accept;
 mod address;
+mod address_space;
 mod bell;
 mod close;
 mod control;
@@ -50,6 +51,7 @@ mod gate;
 mod groups;
 mod internal;
 mod lock;
+mod lost;
 mod mappings;
 mod naming;
 mod options;

@@ -4,10 +4,12 @@
 use crate::bell::Bell;
 use crate::errno::{Answer, check};
 use crate::family;
+use crate::lost;
 use crate::readiness;
 use crate::real;
 use crate::signals;
 use crate::socket::Socket;
+use crate::state;
 use crate::table;
 use crate::wait::{Deadline, asleep, nap};
 use libc::{pollfd, sigset_t, timespec};
@@ -59,6 +61,9 @@ pub unsafe fn poll(fds: &mut [pollfd], limit: Option<Duration>, mask: *const sig
     let pure = fds.iter().filter(|one| one.fd >= 0).count() == count;
     let ready = look(fds);
     let at_once = limit == Some(Duration::ZERO) || ready > 0;
+    if ready > 0 && state::is_dead() {
+        lost::answer();
+    }
     if at_once {
         let kernels =
             if pure { 0 } else { Mixed::new(fds, -1).ask(fds, Some(Duration::ZERO), ptr::null())? };

@@ -8,8 +8,8 @@ use crate::errno;
 use libc::{
     c_char, c_int, c_long, c_ulong, c_void, epoll_event, fd_set, gid_t, iovec, mmsghdr, mode_t, msghdr,
     nfds_t, off_t, pid_t, pollfd, posix_spawn_file_actions_t as Actions, posix_spawnattr_t as Attributes,
-    sigaction as Action, sighandler_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
-    uid_t,
+    rlimit, sigaction as Action, sighandler_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
+    timeval, uid_t,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -123,6 +123,7 @@ real! {
     fn mprotect(at: usize, len: size_t, allowed: c_int) -> c_int;
     fn pkey_mprotect(at: usize, len: size_t, allowed: c_int, key: c_int) -> c_int;
     fn mlockall(flags: c_int) -> c_int;
+    fn prlimit(process: pid_t, resource: c_int, new: *const rlimit, old: *mut rlimit) -> c_int;
     fn mremap(at: usize, len: size_t, new_len: size_t, flags: c_int, to: usize) -> usize;
     fn remap_file_pages(at: usize, len: size_t, allowed: c_int, page: size_t, flags: c_int) -> c_int;
     fn posix_spawn(pid: *mut pid_t, path: *const c_char, actions: *const Actions, attributes: *const Attributes, argv: *const *const c_char, envp: *const *const c_char) -> c_int;

@@ -3,6 +3,7 @@
 
 use crate::errno::Answer;
 use crate::family;
+use crate::lost;
 use crate::socket::Socket;
 use silk_stream::{Bytes, Slot, begin_ring, kind, left_of, status, used, wish};
 use std::ffi::c_int;
@@ -24,6 +25,7 @@ pub fn status(slot: &Slot) -> u32 {
 /// The failure not yet reported, if there is one; it is reported once.
 pub fn take_error(slot: &Slot) -> Option<c_int> {
     if is_dead() {
+        lost::answer();
         return Some(libc::ECONNRESET);
     }
     if slot.error.load(Relaxed) == 0 {

@@ -129,6 +129,11 @@ impl Arena {
         Ok(arena)
     }
 
+    /// Bytes that would be mapped of an arena that the daemon has passed; 0: nobody knows.
+    pub fn length_of(file: &OwnedFd) -> u64 {
+        status(file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
+    }
+
     /// Maps an arena that the daemon has passed (the library).
     ///
     /// # Errors

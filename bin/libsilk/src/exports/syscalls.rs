@@ -1,8 +1,8 @@
 //! `syscall(2)`: programs that avoid the C library's wrappers still meet ours.
 
 use super::{
-    credentials, descriptors as d, execs, memory, messages as m, naming as n, processes, reading as r,
-    waiting as w, writing as o,
+    credentials, descriptors as d, execs, limits, memory, messages as m, naming as n, processes,
+    reading as r, waiting as w, writing as o,
 };
 use crate::errno::{int, set};
 use crate::family;
@@ -76,6 +76,7 @@ pub unsafe extern "C" fn syscall(
             libc::SYS_munmap => memory::munmap(a, b).into(),
             libc::SYS_mprotect => memory::mprotect(a, b, c as c_int).into(),
             libc::SYS_mremap => memory::mremap(a, b, c, e as c_int, f) as c_long,
+            libc::SYS_prlimit64 => limits::prlimit(fd, b as c_int, pointer(c), pointer(e)).into(),
             libc::SYS_exit_group => processes::_exit(fd),
             libc::SYS_clone if processes::is_fork(a as u64, b as u64) => {
                 process::fork_by(|| real::syscall(number, a, b, c, e, f, g))

@@ -2,6 +2,7 @@
 #include "check.h"
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 static char *self;
@@ -309,6 +310,34 @@ static void locked(int flags)
 	munlockall();
 }
 
+/* A limit of the address space is the program's own. */
+static void limited(void)
+{
+	struct rlimit before, now, other = { 300 << 20, RLIM_INFINITY };
+	int fds[2];
+	char b;
+	CHECK(!getrlimit(RLIMIT_AS, &before) && before.rlim_cur == RLIM_INFINITY);
+	int child = fork();
+	if (child) {
+		int status;
+		CHECK(wait(&status) == child && WIFEXITED(status) && !WEXITSTATUS(status));
+		return;
+	}
+	/* Before the first socket of the image, or after it. (Who may not raise a hard limit sets it after.) */
+	CHECK(!setrlimit(RLIMIT_AS, &other) && !getrlimit(RLIMIT_AS, &now));
+	CHECK(now.rlim_cur == other.rlim_cur && now.rlim_max == other.rlim_max);
+	pair(fds);
+	CHECK(write(fds[0], "x", 1) == 1 && read(fds[1], &b, 1) == 1);
+	CHECK(!prlimit(0, RLIMIT_AS, NULL, &now) && now.rlim_cur == other.rlim_cur);
+	void *much = mmap(NULL, 64 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(much != MAP_FAILED && !munmap(much, 64 << 20));
+	CHECK(mmap(NULL, 320 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED);
+	now.rlim_cur = now.rlim_max = 200 << 20;
+	CHECK(!setrlimit(RLIMIT_AS, &now) && !getrlimit(RLIMIT_AS, &other) && other.rlim_max == now.rlim_max);
+	CHECK( mmap(NULL, 250 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED);
+	_exit(0);
+}
+
 int main(int argc, char **argv)
 {
 	begin(argc, argv);
@@ -317,6 +346,7 @@ int main(int argc, char **argv)
 		return closes(atoi(argv[3]));
 	if (argc > 4 && !strcmp(argv[2], "after"))
 		return after(atoi(argv[3]), argv[4]);
+	limited();
 	FAILS(mlockall(64), EINVAL);
 	/* Before the first socket and after it. */
 	locked(MCL_CURRENT | MCL_FUTURE);
@@ -325,6 +355,7 @@ int main(int argc, char **argv)
 	execs();
 	forks();
 	forks_otherwise();
+	limited();
 	descriptors();
 	forks_meanwhile();
 	execs_meanwhile();

@@ -86,6 +86,21 @@ fn a_killed_daemon_leaves_its_programs_an_error_and_linux_its_interface() {
 }
 
 #[test]
+fn servers_that_try_again_when_the_daemon_is_gone_are_not_answered_all_the_time() {
+    let Some(mut silk) = Silk::start() else { return };
+    silk.write("trying_again.py", include_str!("trying_again.py"));
+    let mut program = silk.on_paths("python3");
+    let mut program = silk.start_logged(program.arg("trying_again.py"), "program");
+    assert!(within(Duration::from_secs(10), || silk.log("program").contains("listening")));
+    let daemon = silk.daemon().id();
+    signal(&[daemon], "KILL");
+    assert!(program.wait(Duration::from_secs(20)).is_some(), "{}", silk.log("program"));
+    let log = silk.log("program");
+    let times: Vec<u32> = log.lines().filter_map(|line| line.split(' ').nth(1)?.parse().ok()).collect();
+    assert!(times.len() == 3 && times.iter().all(|times| (1..500).contains(times)), "{log}");
+}
+
+#[test]
 fn linux_keeps_what_no_path_owns() {
     let Some(silk) = Silk::start() else { return };
     silk.rig.client.run("ping", ["-c3", "-i0.2", "-W5", &SERVER.to_string()]).unwrap();

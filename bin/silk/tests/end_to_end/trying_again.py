@@ -1,0 +1,49 @@
+"""Servers whose daemon dies, and that try again for ever whatever they are told: by accept, by poll and accept, by recvfrom.
+Each tells how often in two seconds."""
+import select
+import socket
+import sys
+import threading
+import time
+
+
+def server(kind, port):
+    end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM if kind == "recvfrom" else socket.SOCK_STREAM)
+    end.bind(("", port))
+    if kind != "recvfrom":
+        end.listen()
+    return end
+
+
+def ask(kind, end):
+    if kind == "poll":
+        end.setblocking(False)
+        waits = select.poll()
+        waits.register(end, select.POLLIN)
+        waits.poll(2000)
+    try:
+        end.recvfrom(10) if kind == "recvfrom" else end.accept()
+    except OSError as why:
+        return why
+    return None
+
+
+def again(kind, end):
+    why = None
+    while why is None or isinstance(why, BlockingIOError):
+        why = ask(kind, end)
+    times, until = 0, time.monotonic() + 2
+    while time.monotonic() < until:
+        ask(kind, end)
+        times += 1
+    print(f"{kind}: {times} times", flush=True)
+
+
+kinds = ["accept", "poll", "recvfrom"]
+ends = [server(kind, 20 + number) for number, kind in enumerate(kinds)]
+print("listening", flush=True)
+threads = [threading.Thread(target=again, args=each) for each in zip(kinds, ends)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
