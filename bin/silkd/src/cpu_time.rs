@@ -29,12 +29,22 @@ impl CpuTime {
     /// keeps no such account (without `CONFIG_SCHED_INFO`). While the thread runs on another
     /// CPU this may be one tick late.
     pub fn used(&self) -> Option<u64> {
+        self.account(0).filter(|nanos| *nanos > 0)
+    }
+
+    /// How long it has waited for a CPU since it began, ns; `None` as above.
+    pub fn waited(&self) -> Option<u64> {
+        self.account(1)
+    }
+
+    /// This field of the account.
+    fn account(&self, field: usize) -> Option<u64> {
         let open = || File::open(format!("/proc/{}/schedstat", self.tid)).ok();
         let file = self.file.get_or_init(open).as_ref()?;
         let mut text = [0; 64];
         let read = file.read_at(&mut text, 0).ok()?;
-        let first = text.get(..read)?.split(|byte| *byte == b' ').next()?;
-        std::str::from_utf8(first).ok()?.parse().ok().filter(|nanos| *nanos > 0)
+        let field = text.get(..read)?.split(|byte| *byte == b' ').nth(field)?;
+        std::str::from_utf8(field).ok()?.parse().ok()
     }
 }
 

@@ -4,7 +4,7 @@
 //! * **Prompt**, at the priority of the highest domain, while it brings packets of a class above the
 //!   ordinary: each may be one that it waits for. That is three interrupts for each
 //!   ordinary request that comes by the same queue. One that is hardly ever done steps **behind** those it brings packets to, by
-//!   one priority ([`HARDLY_DONE`]): beside them it would keep the processor from them.
+//!   one priority ([`HARDLY_DONE`]), if it keeps the processor from them ([`STARVED`]).
 //! * **Batched** where that is configured instead: ordinary work is not interrupted, and what has come together is
 //!   received together, the next time an ordinary thread sleeps.
 //! * **Fair** where there is no such class, or the thread has brought nothing for one for [`QUIET`]: batched too, but only one thread
@@ -41,11 +41,12 @@ use std::time::Duration;
 /// interrupted.
 const QUIET: Duration = Duration::from_secs(1);
 /// What a flood is, and down to what it is still one.
-const FLOODED: (Load, Load) = (Load { cpu: 40, lower: 80 }, Load { cpu: 25, lower: 60 });
+const FLOODED: (Load, Load) =
+    (Load { cpu: 40, lower: 80, waited: 0 }, Load { cpu: 25, lower: 60, waited: 0 });
 /// Of a CPU, in hundredths, what a prompt thread uses that is hardly ever done, and below what it is again.
-const HARDLY_DONE: (u32, u32) = (85, 70);
-/// So many windows in a row until it is.
-const DONE: u32 = 5;
+const HARDLY_DONE: (u32, u32) = (85, 50);
+/// The executor that it is in the way of waits for a CPU for more than this part of the time, in hundredths.
+const STARVED: u32 = 30;
 /// Over how long that is measured, at least.
 const WINDOW: Duration = Duration::from_millis(200);
 
@@ -79,6 +80,8 @@ struct Load {
     cpu: u32,
     /// Of the packets, those for classes below the highest.
     lower: u32,
+    /// Of the time, that for which the executor of the highest class waited for a CPU.
+    waited: u32,
 }
 
 impl Load {
@@ -99,8 +102,6 @@ struct State {
     held_back: bool,
     /// Prompt ones come after what they bring packets to.
     behind: bool,
-    /// For so many windows it has been done now and then.
-    done: u32,
     /// How long it has brought nothing to anybody above the ordinary.
     quiet: Duration,
     /// How much of the window has passed.
@@ -121,6 +122,8 @@ struct Sums {
     packets: u64,
     /// Those for classes below the highest.
     lower: u64,
+    /// How long the executor of the highest class has waited for a CPU, ns.
+    waited: u64,
 }
 
 impl Sums {
@@ -128,8 +131,10 @@ impl Sums {
     fn since(self, before: Self, passed: Duration) -> Load {
         let share = |part: u64, whole: u64| (part.saturating_mul(100) / whole.max(1)) as u32;
         let lower = self.lower.saturating_sub(before.lower);
+        let of_time = |now: u64, before: u64| share(now.saturating_sub(before), passed.as_nanos() as u64);
         Load {
-            cpu: share(self.cpu.saturating_sub(before.cpu), passed.as_nanos() as u64),
+            cpu: of_time(self.cpu, before.cpu),
+            waited: of_time(self.waited, before.waited),
             lower: share(lower, self.packets.saturating_sub(before.packets)),
         }
     }
@@ -331,10 +336,12 @@ impl Receiving {
         }
     }
 
-    /// Looks what is wanted and what it has cost; `passed` since the last look.
-    pub fn look(&self, passed: Duration) {
+    /// Looks what is wanted and what it has cost; `passed` since the last look. The executor of the highest domain has `waited` for a
+    /// CPU since the start, ns.
+    pub fn look(&self, passed: Duration, waited: u64) {
         let used = || self.0.iter().filter_map(|shared| shared.time.used()).sum();
-        self.0.iter().filter(|shared| shared.priority.is_some()).for_each(|shared| shared.look(passed, used));
+        let served = self.0.iter().filter(|shared| shared.priority.is_some());
+        served.for_each(|shared| shared.look(passed, used, waited));
     }
 }
 
@@ -360,7 +367,6 @@ impl State {
             hurried: false,
             held_back: false,
             behind: false,
-            done: 0,
             quiet: Duration::ZERO,
             window: Duration::ZERO,
             sums: Sums::default(),
@@ -369,11 +375,13 @@ impl State {
         }
     }
 
-    /// A window is over in which it has used so much of a CPU: whether it has stepped behind others, or beside them again.
-    fn is_to_change_places(&mut self, cpu: u32) -> bool {
-        let is_done = cpu < HARDLY_DONE.1;
-        self.done = if is_done { self.done + 1 } else { 0 };
-        let behind = if self.behind { self.done < DONE } else { cpu > HARDLY_DONE.0 };
+    /// A window is over which brought such a load: whether it has stepped behind others, or beside them again.
+    fn is_to_change_places(&mut self, load: Load) -> bool {
+        let behind = if self.behind {
+            load.cpu >= HARDLY_DONE.1
+        } else {
+            self.manner == Manner::Prompt && load.cpu > HARDLY_DONE.0 && load.waited > STARVED
+        };
         std::mem::replace(&mut self.behind, behind) != behind
     }
 
@@ -394,7 +402,7 @@ impl State {
 
 impl Shared {
     /// `used` tells the CPU time of all receive threads.
-    fn look(&self, passed: Duration, used: impl Fn() -> u64) {
+    fn look(&self, passed: Duration, used: impl Fn() -> u64, waited: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = self.wanted.swap(false, Relaxed);
         state.quiet = if wanted { Duration::ZERO } else { state.quiet + passed };
@@ -403,13 +411,13 @@ impl Shared {
         if state.window >= WINDOW {
             let now = match self.serving {
                 Manner::Batched => self.sums(used()),
-                _ => Sums { cpu: self.time.used().unwrap_or(0), ..Sums::default() },
+                _ => Sums { cpu: self.time.used().unwrap_or(0), waited, ..Sums::default() },
             };
             load = Some(now.since(state.sums, state.window));
             (state.window, state.sums) = (Duration::ZERO, now);
         }
         if let Some(load) = load
-            && state.is_to_change_places(load.cpu)
+            && state.is_to_change_places(load)
         {
             self.apply(&state);
         }
@@ -425,7 +433,7 @@ impl Shared {
             path + listen + fragment + control
         };
         let lower = (0..self.domains.saturating_sub(1)).map(received).sum();
-        Sums { cpu, packets: lower + received(self.domains.saturating_sub(1)), lower }
+        Sums { cpu, waited: 0, packets: lower + received(self.domains.saturating_sub(1)), lower }
     }
 
     fn change(&self, state: &mut State, manner: Manner) {
@@ -433,6 +441,7 @@ impl Shared {
             return;
         }
         state.manner = manner;
+        state.behind = false;
         self.keep_account(state);
         self.apply(state);
     }
@@ -478,7 +487,7 @@ mod tests {
     #[test]
     fn without_a_call_for_a_second_ordinary_work_is_left_alone() {
         let almost = QUIET - Duration::from_nanos(1);
-        let flood = Some(Load { cpu: 90, lower: 99 });
+        let flood = Some(Load { cpu: 90, lower: 99, waited: 0 });
         for serving in [Prompt, Batched] {
             let next = |manner, quiet, load| next(manner, quiet, load, serving);
             assert_eq!(next(serving, almost, None), serving);
@@ -489,14 +498,14 @@ mod tests {
 
     #[test]
     fn a_flood_leaves_prompt_ones_as_they_are() {
-        let flood = Some(Load { cpu: 90, lower: 99 });
+        let flood = Some(Load { cpu: 90, lower: 99, waited: 0 });
         assert_eq!([Prompt, Batched].map(|manner| next(manner, Duration::ZERO, flood, Prompt)), [Prompt; 2]);
     }
 
     #[test]
     fn a_flood_makes_batched_ones_yield_until_it_is_well_over() {
         let next = |manner, load| next(manner, Duration::ZERO, load, Batched);
-        let after = |manner, cpu, lower| next(manner, Some(Load { cpu, lower }));
+        let after = |manner, cpu, lower| next(manner, Some(Load { cpu, lower, waited: 0 }));
         assert_eq!([40, 41].map(|cpu| after(Batched, cpu, 99)), [Batched, Yielding]);
         assert_eq!([26, 25].map(|cpu| after(Yielding, cpu, 99)), [Yielding, Batched]);
         assert_eq!(after(Batched, 90, 50), Batched, "half of it is for the highest class");
@@ -527,21 +536,28 @@ mod tests {
     }
 
     #[test]
-    fn who_is_hardly_ever_done_steps_behind_until_it_has_been_for_a_second() {
+    fn who_is_hardly_ever_done_and_starves_others_steps_behind_until_it_is_done() {
         let mut state = State::new(Prompt);
-        let mut after = |cpu| (state.is_to_change_places(cpu), state.behind);
-        assert_eq!([85, 86].map(&mut after), [(false, false), (true, true)]);
-        assert_eq!([69, 69, 69, 69, 70].map(&mut after), [(false, true); 5]);
-        assert_eq!([10, 10, 10, 10, 10].map(&mut after)[3..], [(false, true), (true, false)]);
-        assert_eq!(after(85), (false, false));
+        let mut after =
+            |(cpu, waited)| (state.is_to_change_places(Load { cpu, lower: 0, waited }), state.behind);
+        assert_eq!(
+            [(85, 99), (99, 30), (86, 31)].map(&mut after),
+            [(false, false), (false, false), (true, true)]
+        );
+        assert_eq!(
+            [(99, 0), (50, 0), (49, 0), (49, 99)].map(&mut after)[1..],
+            [(false, true), (true, false), (false, false)]
+        );
+        state.manner = Fair;
+        assert!(!state.is_to_change_places(Load { cpu: 99, lower: 0, waited: 99 }));
     }
 
     #[test]
     fn a_load_is_what_a_window_brought() {
-        let before = Sums { cpu: 1_000_000, packets: 100, lower: 100 };
-        let now = Sums { cpu: 51_000_000, packets: 500, lower: 400 };
-        assert_eq!(now.since(before, Duration::from_millis(100)), Load { cpu: 50, lower: 75 });
-        assert_eq!(before.since(before, Duration::from_millis(100)), Load { cpu: 0, lower: 0 });
+        let before = Sums { cpu: 1_000_000, packets: 100, lower: 100, waited: 0 };
+        let now = Sums { cpu: 51_000_000, packets: 500, lower: 400, waited: 20_000_000 };
+        assert_eq!(now.since(before, Duration::from_millis(100)), Load { cpu: 50, lower: 75, waited: 20 });
+        assert_eq!(before.since(before, Duration::from_millis(100)), Load { cpu: 0, lower: 0, waited: 0 });
     }
 
     #[test]
@@ -550,7 +566,7 @@ mod tests {
         none.want_prompt(Queues::ALL);
         none.hurry();
         none.hold_back(true);
-        none.look(QUIET);
+        none.look(QUIET, 0);
         assert!(!none.are_fair() && !none.are_behind());
         assert!(!none.needs_turns());
         assert_eq!(none.fetchable(Scheduling::Batch), []);

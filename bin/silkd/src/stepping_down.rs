@@ -118,6 +118,15 @@ impl RealTime {
         executors.iter().filter_map(|executor| executor.time.used()).sum()
     }
 
+    /// How long that of the highest priority has waited for a CPU since the start, ns.
+    pub fn highest_waited(&self) -> u64 {
+        let executors = self.0.executors.lock().unwrap_or_else(PoisonError::into_inner);
+        let highest = executors.iter().max_by_key(|executor| {
+            if let Scheduling::Fifo(priority) = executor.usual { priority } else { 0 }
+        });
+        highest.and_then(|executor| executor.time.waited()).unwrap_or(0)
+    }
+
     fn step(&self, down: bool) {
         self.0.down.store(down, Relaxed);
         for executor in self.0.executors.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -141,6 +150,11 @@ impl SteppingDown {
     /// Of these threads.
     pub fn new(executors: RealTime, receiving: Receiving) -> Self {
         Self { executors, receiving, part: Part::default(), used: 0 }
+    }
+
+    /// The executors.
+    pub fn executors(&self) -> &RealTime {
+        &self.executors
     }
 
     /// Whether there is anybody who would have to step down.
