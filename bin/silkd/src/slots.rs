@@ -22,8 +22,6 @@ pub fn clear(record: &silk_stream::Slot) -> u32 {
         &record.send_limit,
         &record.receive_limit,
         &record.service,
-        // Of a thread that died while it wrote.
-        &record.tx_writers,
     ] {
         word.store(0, SeqCst);
     }

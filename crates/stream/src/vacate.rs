@@ -3,7 +3,9 @@
 //! algorithm): of two that begin at once one sees the other at least. A reader that does leaves the memory where it is; a
 //! writer waits, some microseconds every half a minute.
 //!
-//! Of a writer that is killed in the middle its count is left, and the ring keeps its memory until it is closed.
+//! Of a writer that is killed in the middle its count is left, and whatever rings the slot has keep their memory. It is never
+//! set to zero again: a thread that is still in the middle when its socket is closed under it, and the slot given to another,
+//! takes back what it has added.
 
 use crate::sync::{AtomicU32, Ordering, fence};
 
