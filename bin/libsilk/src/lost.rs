@@ -1,5 +1,5 @@
 //! What a program is answered once the daemon has gone. Servers that cannot accept mostly try again at once, for ever, and write a line
-//! about it each time: four gigabytes of them in a quarter of an hour. So the first answers come at once, enough for each
+//! about it each time: 43 gigabytes of them in twenty minutes. So the first answers come at once, enough for each
 //! socket to be closed, and further ones after a pause.
 
 use crate::socket;

@@ -74,7 +74,7 @@ fn period(hurried: bool) -> Duration {
 impl Server {
     /// The same of the control thread's books, of which connections that programs open have their rings.
     pub(crate) fn give_back_now_and_then(&mut self, now: std::time::Instant) {
-        if now < self.rings_looked_at + period(self.is_short) {
+        if now < self.rings_looked_at + period(self.shortage_told) {
             return;
         }
         let left = self.families.values_mut().map(|family| family.pool.give_back(MANY)).max();

@@ -338,10 +338,10 @@ impl Receiving {
 
     /// Looks what is wanted and what it has cost; `passed` since the last look. The executor of the highest domain has `waited` for a
     /// CPU since the start, ns.
-    pub fn look(&self, passed: Duration, waited: u64) {
+    pub fn look(&self, passed: Duration, waited: impl Fn() -> u64) {
         let used = || self.0.iter().filter_map(|shared| shared.time.used()).sum();
         let served = self.0.iter().filter(|shared| shared.priority.is_some());
-        served.for_each(|shared| shared.look(passed, used, waited));
+        served.for_each(|shared| shared.look(passed, used, &waited));
     }
 }
 
@@ -402,7 +402,7 @@ impl State {
 
 impl Shared {
     /// `used` tells the CPU time of all receive threads.
-    fn look(&self, passed: Duration, used: impl Fn() -> u64, waited: u64) {
+    fn look(&self, passed: Duration, used: impl Fn() -> u64, waited: impl Fn() -> u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = self.wanted.swap(false, Relaxed);
         state.quiet = if wanted { Duration::ZERO } else { state.quiet + passed };
@@ -411,7 +411,7 @@ impl Shared {
         if state.window >= WINDOW {
             let now = match self.serving {
                 Manner::Batched => self.sums(used()),
-                _ => Sums { cpu: self.time.used().unwrap_or(0), waited, ..Sums::default() },
+                _ => Sums { cpu: self.time.used().unwrap_or(0), waited: waited(), ..Sums::default() },
             };
             load = Some(now.since(state.sums, state.window));
             (state.window, state.sums) = (Duration::ZERO, now);
@@ -566,7 +566,7 @@ mod tests {
         none.want_prompt(Queues::ALL);
         none.hurry();
         none.hold_back(true);
-        none.look(QUIET, 0);
+        none.look(QUIET, || 0);
         assert!(!none.are_fair() && !none.are_behind());
         assert!(!none.needs_turns());
         assert_eq!(none.fetchable(Scheduling::Batch), []);

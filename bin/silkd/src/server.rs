@@ -91,7 +91,7 @@ pub struct Server {
     /// When the free rings in the families' books were looked at last.
     pub(crate) rings_looked_at: Instant,
     /// Everybody has been told that memory for rings is short.
-    pub(crate) is_short: bool,
+    pub(crate) shortage_told: bool,
     /// The threads whose priority the watchdog may take away.
     pub(crate) watched: Watched,
     /// The threads that receive.
@@ -180,7 +180,7 @@ impl Server {
             looked: None,
             files_looked_at: [Instant::now(); 2],
             rings_looked_at: Instant::now(),
-            is_short: false,
+            shortage_told: false,
             watched: parts.watched,
             receiving: parts.receiving,
         };

@@ -34,7 +34,7 @@ impl Server {
         self.families.values().for_each(|family| family.arena.measure());
         let short = self.budget.judge();
         self.families.values().for_each(|family| family.arena.heed_budget());
-        if std::mem::replace(&mut self.is_short, short) == short {
+        if std::mem::replace(&mut self.shortage_told, short) == short {
             return;
         }
         self.tell_all(|| Command::Shortage(short));

@@ -197,7 +197,7 @@ pub fn run(watched: &Watched, receiving: &Receiving, mut own: SteppingDown, limi
         asked = now;
         if now.since(looked) >= LOOK {
             watched.look(now.since(looked), limit, cap);
-            receiving.look(now.since(looked), own.executors().highest_waited());
+            receiving.look(now.since(looked), || own.executors().highest_waited());
             looked = now;
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Every field is atomic and says who writes it. "Daemon" fields are hints to the program;
 //! the daemon never reads them back, but for [`status::SPARE`], which a program may take away, and
-//! [`Slot::rx_first`], where one value is as good as another.
+//! [`Slot::rx_first`] and [`Slot::tx_vacating`], where one value is as good as another.
 //! "Program" fields are claims, which the daemon clamps.
 //! The records contain no pointers: places are offsets from the start of the arena.
 

@@ -18,7 +18,7 @@ pub(super) struct Side {
     pub news: bool,
     /// It was idle at the last look, and has been ever since.
     idle: bool,
-    /// Where it stood then, modulo 64 KB: who moves on by that exactly is taken for idle once.
+    /// Where it stood then, the halves of that added without carry: of 65 536 that have moved on one is taken for idle.
     looked_at: u16,
 }
 
@@ -55,7 +55,7 @@ impl Side {
     /// Somebody looks once in a period, and the ring stands `at`: whether this is the first time that it is empty and
     /// has not moved on since the last.
     pub fn has_become_idle(&mut self, at: u32, is_empty: bool) -> bool {
-        let at = at as u16;
+        let at = (at ^ at >> 16) as u16;
         let idle = std::mem::replace(&mut self.looked_at, at) == at && is_empty;
         !std::mem::replace(&mut self.idle, idle) && idle
     }

@@ -109,6 +109,13 @@ fn so_does_a_send_ring_that_was_acknowledged_unless_somebody_writes() {
 }
 
 #[test]
+fn who_moves_on_by_a_round_number_is_not_idle() {
+    let mut side = end().from_program.side;
+    assert_eq!([0, 0, 0].map(|at| side.has_become_idle(at, true)), [false, true, false]);
+    assert_eq!([1 << 16, 1 << 16, 1 << 20].map(|at| side.has_become_idle(at, true)), [false, true, false]);
+}
+
+#[test]
 fn while_memory_is_short_a_ring_is_filled_from_its_start_and_no_farther() {
     let mut end = end();
     end.to_program.side.arena.set_reach(Some(1000));
