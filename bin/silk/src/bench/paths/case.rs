@@ -15,6 +15,9 @@ pub trait Work {
     /// Does it `operations` times and says how long that took. What has to be put right before or after
     /// is not in that time.
     fn run(&mut self, operations: u64) -> Duration;
+    /// Uses all the memory that it looks into, before a round: what was left alone for a second, the host of a
+    /// virtual machine may have taken away, and gives it back at its own leisure.
+    fn warm(&mut self) {}
 }
 
 impl<F: FnMut(u64) -> Duration> Work for F {
@@ -39,10 +42,8 @@ impl Case {
 
     /// Measures it once more, for about `time`, after a warm-up that also finds the length of a sample.
     pub fn round(&mut self, time: Duration) {
-        let mut each = 1;
-        while self.work.run(each) < SAMPLE && each < 1 << 30 {
-            each *= 2;
-        }
+        self.work.warm();
+        let each = self.operations_of_a_sample();
         let (mut samples, mut spent) = (Vec::new(), Duration::ZERO);
         while spent < time || samples.len() < SAMPLES {
             let took = self.work.run(each);
@@ -52,6 +53,16 @@ impl Case {
         samples.sort_by(f64::total_cmp);
         let operations = each * samples.len() as u64;
         self.rounds.push(Round { middle: median(&samples), best: samples[0], operations });
+    }
+
+    /// How many operations last for a sample. One run may be long because it was interrupted; several one after
+    /// the other are not.
+    fn operations_of_a_sample(&mut self) -> u64 {
+        let mut each = 1;
+        while each < 1 << 30 && (0..SAMPLES).any(|_| self.work.run(each) < SAMPLE) {
+            each *= 2;
+        }
+        each
     }
 
     /// What was found out; nothing before the first round.
@@ -75,6 +86,16 @@ pub fn repeated(operations: u64, work: impl FnMut(u64)) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interruption_makes_no_sample_short() {
+        let mut runs = 0;
+        let interrupted = move |operations: u64| {
+            runs += 1;
+            Duration::from_nanos(500 * operations) + if runs < 4 { SAMPLE } else { Duration::ZERO }
+        };
+        assert_eq!(Case::new("interrupted", Peers::NONE, interrupted).operations_of_a_sample(), 256);
+    }
 
     #[test]
     fn a_round_counts_what_it_timed_and_not_the_warm_up() {

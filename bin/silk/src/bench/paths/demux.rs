@@ -1,7 +1,7 @@
 //! What it costs to find a packet's path among few and among a million (Scout §3.4): the flow table alone,
 //! one flow at a time and in batches, and the whole way from a frame's first byte.
 
-use super::case::{Case, timed};
+use super::case::{Case, Work, timed};
 use super::host::HERE;
 use super::row::Peers;
 use core::net::{Ipv4Addr, SocketAddrV4};
@@ -37,19 +37,39 @@ pub fn cases() -> Vec<Case> {
 fn among(count: u32, name: &str) -> Vec<Case> {
     let tables = Rc::new(tables(count));
     let hit = if count == 1_000_000 { Peers::NONE.goal(100.0, 30.0) } else { Peers::NONE };
-    let case = |what: &str, peers, port, ask: fn(&Tables, &[Flow], bool)| {
-        let (tables, mut packets) = (tables.clone(), Packets::new(count, port));
-        let work = move |operations| packets.timed(operations, |flows| ask(&tables, flows, port == PORT));
+    let case = |what: &str, peers, port, ask| {
+        let work = Question { tables: tables.clone(), packets: Packets::new(count, port), ask };
         Case::new(format!("demux {what}, {name}"), peers, work)
     };
     vec![
-        case("hit", hit, PORT, single),
+        case("hit", hit, PORT, single as Ask),
         case("miss", Peers::NONE, OTHER, single),
         case("hit, in batches of 64", hit, PORT, batched),
         case("miss, in batches of 64", Peers::NONE, OTHER, batched),
         case("hit, from the frame on", Peers::silk(1.8), PORT, framed),
         case("miss, from the frame on", Peers::silk(1.8), OTHER, framed),
     ]
+}
+
+/// How the path of a packet is asked for; whether there is one is known.
+type Ask = fn(&Tables, &[Flow], bool);
+
+/// Asks for the paths of packets.
+struct Question {
+    tables: Rc<Tables>,
+    packets: Packets,
+    ask: Ask,
+}
+
+impl Work for Question {
+    fn run(&mut self, operations: u64) -> Duration {
+        let there = self.packets.port == PORT;
+        self.packets.timed(operations, |flows| (self.ask)(&self.tables, flows, there))
+    }
+
+    fn warm(&mut self) {
+        black_box(self.tables.flows.count());
+    }
 }
 
 /// Tables with so many paths in them.
