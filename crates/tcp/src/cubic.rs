@@ -73,6 +73,11 @@ impl Curve {
         C * from_plateau * from_plateau * from_plateau * mss + self.w_max
     }
 
+    /// Time in which the program was the limit is no part of t (§4.2): it starts again.
+    fn forget_epoch(&mut self) {
+        self.epoch = Instant::FAR;
+    }
+
     /// The window after an acknowledgement that finds it at `cwnd`.
     fn grow(&mut self, acked: &Acked, cwnd: f64) -> f64 {
         let mss = f64::from(acked.mss);
@@ -148,10 +153,9 @@ impl Cubic {
         }
     }
 
-    /// Time in which the program was the limit is no part of t (§4.2): it starts again.
     fn forget_epoch(&mut self) {
         if let Stage::Avoidance(curve) = &mut self.stage {
-            curve.epoch = Instant::FAR;
+            curve.forget_epoch();
         }
     }
 
@@ -184,7 +188,11 @@ impl Congestion for Cubic {
 
     fn on_ack(&mut self, acked: &Acked) {
         if !acked.limited {
-            self.forget_epoch();
+            let window = self.window();
+            match &mut self.stage {
+                Stage::First(hystart) => hystart.on_spare_ack(acked, window),
+                Stage::Avoidance(curve) => curve.forget_epoch(),
+            }
             return;
         }
         if self.in_slow_start() {

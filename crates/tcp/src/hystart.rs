@@ -76,6 +76,13 @@ impl HyStart {
         !self.is_conservative() && self.train.spread(window, round_trip)
     }
 
+    /// An acknowledgement found more window than was needed.
+    pub(crate) fn on_spare_ack(&mut self, acked: &Acked, window: u32) {
+        if let Some(round_trip) = acked.rtt {
+            self.train.heard(window, round_trip);
+        }
+    }
+
     /// Slow start is over as soon as the next acknowledgement comes.
     pub(crate) fn is_over(&self) -> bool {
         self.train.is_filled() || self.css_rounds > CSS_ROUNDS

@@ -30,6 +30,12 @@ pub(crate) fn is_near(round_trip: Duration) -> bool {
     round_trip < Duration::from_micros(NEAR as u64)
 }
 
+/// Octets that leave in each millisecond where so many leave in a round trip.
+fn in_a_millisecond(octets: u32, round_trip: Duration) -> u32 {
+    let millis = round_trip.as_millis().max(1) as u64;
+    u32::try_from(u64::from(octets) / millis).unwrap_or(u32::MAX)
+}
+
 /// The watch over trains of acknowledgements. Times are in µs and wrap, rates in octets per ms.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Train {
@@ -72,11 +78,23 @@ impl Train {
             return false;
         }
         if !is_near(round_trip) {
-            let millis = round_trip.as_millis().max(1) as u64;
-            self.rate = u32::try_from(u64::from(window) / millis).unwrap_or(u32::MAX);
+            self.rate = in_a_millisecond(window, round_trip);
             self.state = State::Spread;
         }
         true
+    }
+
+    /// A round trip was measured. That over which the window is spread may have been longer, by what has nothing to do
+    /// with the path: one with which a connection began in a queue that was full, say.
+    pub(crate) fn heard(&mut self, window: u32, round_trip: Duration) {
+        if self.state != State::Spread {
+            return;
+        }
+        if is_near(round_trip) {
+            *self = Self::NONE;
+        } else {
+            self.rate = self.rate.max(in_a_millisecond(window, round_trip));
+        }
     }
 
     /// A round trip begins.

@@ -205,3 +205,35 @@ fn sharing_takes_less_time_over_most_networks_and_little_more_over_any() {
     }
     assert!(sums[1] * 3 < sums[0] * 2, "{sums:?}");
 }
+
+/// The acknowledgement that ends the second connection's handshake is lost, as where the queue of who accepts is full, and the
+/// client's request comes 200 ms later: the first round trip that is measured says nothing of the path.
+#[test]
+fn a_first_round_trip_that_was_a_wait_does_not_slow_the_rest() {
+    let all = Rc::new(RefCell::new(Ensembles::new(IsnSecret::new([1, 2]))));
+    // The client's window is never the server's congestion window: no acknowledgement finds that used up.
+    let narrow = Config { receive_window: 1 << 16, receive_window_max: 1 << 16, ..Config::default() };
+    let path = Conditions { delay: Duration::from_micros(100), ..Conditions::default() };
+    let mut now = Instant::from_millis(1_000);
+    let mut answer = |client: &Config, waits: bool| {
+        let mut pair = Pair::over(&[client.clone(), config(Algorithm::Cubic)], &[path.clone(), path.clone()], 1);
+        pair.now = now;
+        pair.server.shares = Some((all.clone(), Member::NONE));
+        pair.to_server.lose = Box::new(move |number, _| waits && number == 2);
+        if waits {
+            pair.drive_for(Duration::from_millis(200));
+        }
+        pair.client.program.to_write = pattern(100, 1);
+        pair.drive_until(Duration::from_secs(1), |pair| pair.server.progress.contains(Progress::ESTABLISHED));
+        let begun = pair.now;
+        pair.server.program.to_write = pattern(4 << 20, 3);
+        pair.drive_until(Duration::from_secs(60), |pair| pair.client.program.received.len() == 4 << 20);
+        now = pair.now;
+        now - begun
+    };
+    for _ in 0..3 {
+        answer(&config(Algorithm::Cubic), false);
+    }
+    let (prompt, late) = (answer(&narrow, false), answer(&narrow, true));
+    assert!(late < 2 * prompt, "{late:?} where it is {prompt:?} usually");
+}
