@@ -9,6 +9,10 @@ pub trait Incoming {
     fn room(&self) -> usize;
     /// Takes as many of `bytes` as there is room for, and says how many.
     fn write(&mut self, bytes: &[u8]) -> usize;
+    /// Whether the program has read all that was written, as far as is known.
+    fn is_read(&self) -> bool {
+        true
+    }
 }
 
 /// Where bytes to be sent lie.

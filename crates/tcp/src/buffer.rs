@@ -25,4 +25,9 @@ pub trait RecvBuffer {
     /// Takes the next octets of the stream and answers how many it took. It should take all when
     /// they fit [`RecvBuffer::room`]; what it does not take is not acknowledged.
     fn write(&mut self, bytes: &[u8]) -> usize;
+
+    /// Whether the program has read all that was written, as far as is known.
+    fn is_read(&self) -> bool {
+        true
+    }
 }

@@ -49,6 +49,8 @@ impl Owed {
     pub(crate) const PUSH: Self = Self(1 << 4);
     /// A tail loss probe (RFC 8985 §7.3).
     pub(crate) const TAIL: Self = Self(1 << 5);
+    /// An acknowledgement that has waited for company.
+    pub(crate) const LONE_ACK: Self = Self(1 << 6);
 
     pub(crate) const fn contains(self, other: Self) -> bool {
         self.0 & other.0 != 0

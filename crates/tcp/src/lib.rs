@@ -58,6 +58,7 @@
 //! | `seq`, `segment`, `options` | numbers, headers, options | RFC 9293 §3.1, §3.4 |
 //! | `state`, `connection`, `agree`, `handshake` | states, opening and closing | RFC 9293 §3.3.2, §3.10 |
 //! | `arrive`, `predict`, `acknowledge`, `text` | a segment arrives | RFC 9293 §3.10.7, RFC 5961 |
+//! | `company` | when an acknowledgement is sent alone | RFC 9293 §3.8.6.3 |
 //! | `transmit`, `choose` | a segment leaves | RFC 9293 §3.8 |
 //! | `sender`, `receiver`, `reassembly`, `tuning` | the two halves' variables | RFC 9293 §3.3.1 |
 //! | `flight`, `rack`, `minimum`, `tail` | what is outstanding, and which of it is lost | RFC 8985, RFC 2018 |
@@ -86,6 +87,7 @@ mod bbr_probing;
 mod buffer;
 mod challenge;
 mod choose;
+mod company;
 mod config;
 mod congestion;
 mod connection;

@@ -11,7 +11,6 @@ use crate::connection::{Connection, Owed, Reader};
 use crate::progress::Progress;
 use crate::segment::{Flags, Segment};
 use crate::state::State;
-use crate::timers::Timer;
 
 impl Connection {
     /// Takes the segment if it is a predicted one.
@@ -81,19 +80,6 @@ impl Connection {
             self.delay_ack(now, taken);
         }
         if taken > 0 { Progress::READABLE } else { Progress::NONE }
-    }
-
-    /// Text in order came: every second full segment is acknowledged at once, the first waits (RFC
-    /// 9293 §3.8.6.3, RFC 5681 §4.2). What came as one may have been several on the wire.
-    // RFC 9293 MUST-40, SHLD-18, SHLD-19.
-    pub(crate) fn delay_ack(&mut self, now: Instant, octets: usize) {
-        let segments = (octets / usize::from(self.snd.mss)).clamp(1, 2) as u8;
-        self.rcv.unacked = self.rcv.unacked.saturating_add(segments);
-        if self.rcv.unacked >= 2 || self.rcv.quickack {
-            self.owed.add(Owed::ACK);
-        } else if !self.timers.is_armed(Timer::DelayedAck) {
-            self.timers.arm(Timer::DelayedAck, now + self.limits.delayed_ack());
-        }
     }
 }
 

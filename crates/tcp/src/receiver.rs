@@ -6,6 +6,7 @@ use alloc::boxed::Box;
 
 use silk_instant::Instant;
 
+use crate::company::Company;
 use crate::config::Config;
 use crate::options::SackBlocks;
 use crate::reassembly::Reassembly;
@@ -36,6 +37,8 @@ pub(crate) struct Receiver {
     pub(crate) largest: u16,
     /// When text last arrived; `FAR` for never.
     pub(crate) last_text: Instant,
+    /// What became of acknowledgements that waited for company.
+    pub(crate) company: Company,
     /// TCP_QUICKACK: no acknowledgement waits for company.
     pub(crate) quickack: bool,
     /// Where the peer's FIN is, once seen; not processed until `nxt` reaches it.
@@ -62,6 +65,7 @@ impl Receiver {
             offered_mss: config.mss,
             largest: 0,
             last_text: Instant::FAR,
+            company: Company::NEW,
             quickack: false,
             fin_at: None,
             duplicate: None,

@@ -30,18 +30,13 @@ impl Connection {
             progress |= match timer {
                 Timer::Retransmit => self.on_retransmit_timeout(now),
                 Timer::Persist => self.on_persist_timeout(now),
-                Timer::DelayedAck => self.owe_ack(),
+                Timer::DelayedAck => self.on_delayed_ack_timeout(),
                 Timer::Keepalive => self.on_keepalive_timeout(now),
                 Timer::Linger => self.finish(Progress::NONE),
                 Timer::Pacing => Progress::NONE,
             };
         }
         progress
-    }
-
-    fn owe_ack(&mut self) -> Progress {
-        self.owed.add(Owed::ACK);
-        Progress::NONE
     }
 
     fn on_retransmit_timeout(&mut self, now: Instant) -> Progress {

@@ -50,7 +50,8 @@ impl Connection {
             // first).
             return Some(self.acknowledge(now, rx, self.snd.una - 1));
         }
-        if self.owed.contains(Owed::ACK) && self.state != State::SynSent {
+        let alone = self.goes_alone(now, rx);
+        if (alone || self.owed.contains(Owed::ACK)) && self.state != State::SynSent {
             return Some(self.acknowledge(now, rx, self.snd.nxt));
         }
         None
@@ -134,6 +135,7 @@ impl Connection {
         if fresh {
             flags |= self.ecn.take_cwr();
         }
+        self.note_company();
         let header = self.header(now, rx, text.seq, flags);
         self.note_sent(now, text);
         let gso_size = if text.len > text.mss { text.mss as u16 } else { 0 };

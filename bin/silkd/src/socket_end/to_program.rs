@@ -61,4 +61,8 @@ impl Incoming for ToProgram {
         }
         taken
     }
+
+    fn is_read(&self) -> bool {
+        self.side.slot().rx_read.load(Relaxed) == self.write
+    }
 }

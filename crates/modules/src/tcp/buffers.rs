@@ -27,4 +27,8 @@ impl RecvBuffer for Receive<'_> {
     fn write(&mut self, bytes: &[u8]) -> usize {
         self.0.write(bytes)
     }
+
+    fn is_read(&self) -> bool {
+        self.0.is_read()
+    }
 }

@@ -56,6 +56,10 @@ impl RecvBuffer for Rx {
         self.held.extend(&bytes[..taken]);
         taken
     }
+
+    fn is_read(&self) -> bool {
+        self.held.is_empty()
+    }
 }
 
 impl Rx {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use silk_tcp::{Algorithm, Config, Flags, Options, Progress, Segment};
+use silk_tcp::{Algorithm, Config, Flags, Options, Progress, Segment, SeqNumber};
 
 use crate::buffers::Count;
 use crate::solo::{OURS, Solo, THEIRS, ack, plain, stamped, text, with_sack, with_timestamps};
@@ -185,6 +185,51 @@ fn every_second_segment_is_acknowledged_and_the_first_after_a_delay() {
     assert_eq!(solo.next_timeout(), Some((40 * MILLI, Progress::NONE)));
     assert_eq!(solo.acks_sent(), [THEIRS + 3_000]);
     assert_eq!(solo.next_timeout(), None);
+}
+
+/// The program has read what there is.
+fn reads(solo: &mut Solo) {
+    solo.rx.read();
+}
+
+#[test]
+fn a_short_segment_is_acknowledged_once_the_program_has_read_it_and_says_nothing() {
+    let mut solo = Solo::established(&plain());
+    solo.arrive(text(THEIRS, b"head")).unwrap();
+    reads(&mut solo);
+    assert_eq!(solo.next_timeout(), Some((MILLI, Progress::NONE)));
+    assert_eq!(solo.acks_sent(), [THEIRS + 4]);
+    // Who talks so goes on so.
+    solo.arrive(text(THEIRS + 4, b"body")).unwrap();
+    assert_eq!(solo.acks_sent(), [THEIRS + 8]);
+}
+
+#[test]
+fn what_the_program_has_not_read_is_acknowledged_as_late_as_anything() {
+    let mut solo = Solo::established(&plain());
+    solo.arrive(text(THEIRS, b"GET")).unwrap();
+    assert_eq!(solo.next_timeout(), Some((MILLI, Progress::NONE)));
+    assert_eq!(solo.acks_sent(), []);
+    assert_eq!(solo.next_timeout(), Some((39 * MILLI, Progress::NONE)));
+    assert_eq!(solo.acks_sent(), [THEIRS + 3]);
+}
+
+#[test]
+fn who_is_used_to_answers_waits_for_them() {
+    let mut solo = Solo::established(&plain());
+    for n in 0..4 {
+        solo.arrive(Segment { ack: SeqNumber::new(OURS + 2 * n), ..text(THEIRS + 3 * n, b"ask") }).unwrap();
+        reads(&mut solo);
+        solo.write(2);
+        assert_eq!(solo.acks_sent(), [THEIRS + 3 * n + 3]);
+    }
+    solo.arrive(Segment { ack: SeqNumber::new(OURS + 8), ..text(THEIRS + 12, b"ask") }).unwrap();
+    reads(&mut solo);
+    assert_eq!(solo.next_timeout(), Some((40 * MILLI, Progress::NONE)));
+    assert_eq!(solo.acks_sent(), [THEIRS + 15]);
+    // Until one had to go alone.
+    solo.arrive(Segment { ack: SeqNumber::new(OURS + 8), ..text(THEIRS + 15, b"ask") }).unwrap();
+    assert_eq!(solo.acks_sent(), [THEIRS + 18]);
 }
 
 #[test]

@@ -216,7 +216,8 @@ fn a_first_round_trip_that_was_a_wait_does_not_slow_the_rest() {
     let path = Conditions { delay: Duration::from_micros(100), ..Conditions::default() };
     let mut now = Instant::from_millis(1_000);
     let mut answer = |client: &Config, waits: bool| {
-        let mut pair = Pair::over(&[client.clone(), config(Algorithm::Cubic)], &[path.clone(), path.clone()], 1);
+        let mut pair =
+            Pair::over(&[client.clone(), config(Algorithm::Cubic)], &[path.clone(), path.clone()], 1);
         pair.now = now;
         pair.server.shares = Some((all.clone(), Member::NONE));
         pair.to_server.lose = Box::new(move |number, _| waits && number == 2);
