@@ -240,7 +240,6 @@ pub unsafe fn set(
     }
     // SAFETY: as the caller promises.
     if unsafe { remember(socket, level, name, value, len) }? {
-        let uncork = name == libc::TCP_CORK || name == libc::TCP_NODELAY;
         if level == libc::IPPROTO_TCP && name == libc::TCP_DEFER_ACCEPT && socket.role() == Role::Listener {
             return crate::naming::listen_on(socket);
         }
@@ -248,8 +247,8 @@ pub unsafe fn set(
             if pass_on(socket, slot, family) && socket.role() == Role::Listener {
                 return crate::naming::listen_on(socket);
             }
-            // What these two held back goes out now.
-            if level == libc::IPPROTO_TCP && uncork && state::unsent(slot) > 0 {
+            if level == libc::IPPROTO_TCP && lets_go(slot, name) && state::unsent(slot) > 0 {
+                slot.request.fetch_or(request::PUSH, SeqCst);
                 family.ring(socket.name().0, slot);
             }
         }
@@ -261,6 +260,16 @@ pub unsafe fn set(
     }
     // SAFETY: as the caller promises.
     check(unsafe { real::setsockopt(fd, level, name, value, len) }).map(drop)
+}
+
+/// Whether what was held back goes out, now that the option of this name has been set.
+fn lets_go(slot: &Slot, name: c_int) -> bool {
+    let options = slot.options.load(SeqCst);
+    match name {
+        libc::TCP_NODELAY => options & option::NODELAY != 0,
+        libc::TCP_CORK => options & option::CORK == 0,
+        _ => false,
+    }
 }
 
 fn set_ours(socket: &Socket, name: c_int, value: c_int) -> Answer<()> {
@@ -516,4 +525,18 @@ fn buffer(ring: &AtomicU32, set: &AtomicU32) -> c_int {
         (size, set) => set.max(LEAST_BUFFER).min(size).saturating_mul(2),
     };
     c_int::try_from(size).unwrap_or(c_int::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_held_back_goes_out_once_it_may() {
+        let slot = Slot::default();
+        assert!(lets_go(&slot, libc::TCP_CORK) && !lets_go(&slot, libc::TCP_NODELAY));
+        slot.options.store(option::NODELAY | option::CORK, SeqCst);
+        assert!(!lets_go(&slot, libc::TCP_CORK) && lets_go(&slot, libc::TCP_NODELAY));
+        assert!(!lets_go(&slot, libc::TCP_KEEPIDLE));
+    }
 }

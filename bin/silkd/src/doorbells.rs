@@ -90,7 +90,12 @@ impl Engine {
             self.look(id);
             self.answer_request(id, name, asked, now);
         }
-        if asked & request::OPTIONS != 0 {
+        if asked & request::PUSH != 0 {
+            for bell in [Bell::NoDelay(true), Bell::Cork(false)] {
+                self.core.paths.bell(id, now, &mut self.core.port, bell);
+            }
+        }
+        if asked & (request::OPTIONS | request::PUSH) != 0 {
             self.apply_options(id, now);
         }
         if asked & request::WISHES != 0 {

@@ -83,6 +83,8 @@ pub mod request {
     /// The program has claimed a [`super::status::SPARE`]: connect, to the port that it has written into
     /// [`super::Slot::peer`].
     pub const CONNECT: u32 = 256;
+    /// `TCP_NODELAY` was set, or `TCP_CORK` taken away, however they are now: what has been written is not held back.
+    pub const PUSH: u32 = 512;
 }
 
 /// What few programs set, as words of [`Slot::wishes`]: it is looked at when
