@@ -201,7 +201,8 @@ impl Server {
         let known = self.families.get_mut(&family).ok_or_else(stranger)?;
         let socket =
             known.sockets.get(&slot).filter(|s| s.holders.contains(&process)).ok_or_else(stranger)?;
-        let backlog = backlog.clamp(1, self.settings.config.listen.backlog);
+        // As on Linux, one more than asked for.
+        let backlog = backlog.saturating_add(1).min(self.settings.config.listen.backlog);
         if socket.state == State::Listening {
             let socket = SocketName { family, slot };
             self.tell_all(|| Command::ListenOn { socket, backlog, defer_accept, answer: answer.clone() });

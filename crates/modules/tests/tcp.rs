@@ -151,6 +151,26 @@ fn a_connection_in_time_wait_may_be_opened_again() {
 }
 
 #[test]
+fn a_port_that_was_given_back_may_be_another_programs() {
+    let (mut client, mut server) = (Host::new(1), Host::new(2));
+    let listener = listen(&mut server, 80);
+    let c = open(&mut client, &mut server);
+    server.bell(c.server, Bell::Close);
+    settle(&mut client, &mut server);
+    client.bell(c.client, Bell::Close);
+    settle(&mut client, &mut server);
+    server.destroy(c.server);
+    client.destroy(c.client);
+    server.destroy(listener);
+    connect(&mut client, 5000, at(2, 80));
+    let syn = client.sent();
+    assert_eq!((syn.len(), server.tables.flows.count()), (1, 1));
+    server.arrive(&syn[0]);
+    assert_eq!(server.sent().len(), 0, "no reset: the SYN comes again");
+    assert_eq!((server.tables.flows.count(), server.arrive(&syn[0])), (0, None), "and is not ours then");
+}
+
+#[test]
 fn nobody_listens_and_the_reset_says_so() {
     let (mut client, mut server) = (Host::new(1), Host::new(2));
     // Silk owns the port, so the packet is not Linux's, but nobody listens in this domain.

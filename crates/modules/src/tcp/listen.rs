@@ -72,11 +72,20 @@ impl ListenStage {
             TimeWaitAction::Absent => self.listen(cx, key, &segment, None, link),
             TimeWaitAction::Reuse { iss_floor } => {
                 module.tables.flows.remove(&key.flow());
+                if !self.listens_at(key.local.port()) {
+                    // The port may be another's now, with whom this machine is shared: the next of its SYNs finds no
+                    // flow any more, and whoever has the port.
+                    return Verdict::Drop(DropReason::TcpNoPort);
+                }
                 self.listen(cx, key, &segment, Some(iss_floor), link)
             }
             TimeWaitAction::Ack(header) => reply(cx, &key, &header, link),
             TimeWaitAction::Drop(why) => reason(why).into(),
         }
+    }
+
+    fn listens_at(&self, port: u16) -> bool {
+        self.local.is_some_and(|local| local.port() == port)
     }
 
     fn listen(
@@ -87,7 +96,7 @@ impl ListenStage {
         iss_floor: Option<SeqNumber>,
         link: Station,
     ) -> Verdict {
-        if self.local.is_none_or(|local| local.port() != key.local.port()) {
+        if !self.listens_at(key.local.port()) {
             return match reset_for(segment) {
                 Some(header) => {
                     cx.count_drop(DropReason::TcpNoPort);
