@@ -7,13 +7,13 @@
 //! connection, and nobody else will ever take that.
 
 use crate::address;
+use crate::descriptor;
 use crate::errno::Answer;
 use crate::family::{self, Family};
 use crate::gate::{self, Passage};
 use crate::internal;
 use crate::lost;
 use crate::socket::{self, Role, Socket, shape, state as stage};
-use crate::table::{self, Entry};
 use crate::thread;
 use crate::wait::{Change, Deadline, announce, nap, sleep};
 use libc::{sockaddr, socklen_t};
@@ -375,7 +375,7 @@ fn adopt(from: &Socket, family: &Family, taken: &Taken, flags: c_int) -> Answer<
         family.request(taken.slot, slot, request::TAKEN);
     }
     crate::options::pass_on(socket, slot, family);
-    if !table::put(fd, Entry::Socket(socket)) {
+    if !descriptor::name(fd, socket) {
         crate::close::let_go(socket);
         return Err(libc::EMFILE);
     }

@@ -8,6 +8,7 @@ use crate::gate;
 use crate::real;
 use crate::socket::{Role, Socket};
 use crate::state;
+use crate::stdio;
 use crate::table::{self, Entry};
 use crate::unserved;
 use std::ffi::{c_int, c_ulong};
@@ -17,6 +18,16 @@ use std::sync::atomic::Ordering::Relaxed;
 const NOT_SENT: c_ulong = 0x894b;
 /// `SIOCATMARK`.
 const AT_MARK: c_ulong = 0x8905;
+
+/// `fd` names this socket from now on: every way by which a number becomes a socket's leads through here, so that a standard
+/// stream that has the number goes there too. `false` when the number is too high to be noted.
+pub fn name(fd: c_int, socket: &'static Socket) -> bool {
+    let noted = table::put(fd, Entry::Socket(socket));
+    if noted {
+        stdio::take_over(fd);
+    }
+    noted
+}
 
 /// A copy of `fd` under another number, of which `duplicate` makes the kernel's part.
 ///
@@ -34,7 +45,7 @@ fn copied(old: c_int, new: c_int) {
     match table::entry(old) {
         Some(Entry::Socket(socket)) => {
             socket.add_descriptor();
-            if !table::put(new, Entry::Socket(socket)) {
+            if !name(new, socket) {
                 socket.drop_descriptor();
             }
         }

@@ -6,6 +6,7 @@
 //! what they named. A program that clears the environment stays in its family: the
 //! variables that make it one are put back.
 
+use crate::descriptor;
 use crate::environment;
 use crate::errno::{Answer, check, last};
 use crate::family;
@@ -14,7 +15,7 @@ use crate::real;
 use crate::record;
 use crate::socket::{self, Socket};
 use crate::table::{self, Entry};
-use crate::{close, speaking, stdio, thread};
+use crate::{close, speaking, thread};
 use libc::c_char;
 use silk_control::{FAMILY_VARIABLE, SOCKET_VARIABLE};
 use std::collections::BTreeMap;
@@ -233,7 +234,6 @@ pub fn resume() {
     if restore(&words).is_none() {
         speaking::say(&"the sockets of before the exec could not be taken over");
     }
-    (0..=2).for_each(stdio::take_over);
 }
 
 fn read(number: c_int) -> Option<Vec<u32>> {
@@ -294,7 +294,7 @@ fn restore_one(entry: &[u32], known: &mut BTreeMap<u32, &'static Socket>) -> Opt
     let fd = fd.cast_signed();
     // SAFETY: asks about a number only.
     let open: Answer<c_int> = check(unsafe { real::fcntl(fd, libc::F_GETFD, 0) });
-    if open.is_ok() && table::put(fd, Entry::Socket(socket)) {
+    if open.is_ok() && descriptor::name(fd, socket) {
         socket.add_descriptor();
     }
     Some(())

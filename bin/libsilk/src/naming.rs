@@ -4,6 +4,7 @@
 
 use crate::address::{self, ANY};
 use crate::datagram_io;
+use crate::descriptor;
 use crate::disconnect;
 use crate::environment;
 use crate::epoll;
@@ -18,7 +19,6 @@ use crate::socket::{self, Role, Socket, shape, state as stage};
 use crate::spares;
 use crate::state;
 use crate::stream_io::shut;
-use crate::table::{self, Entry};
 use crate::wait::{self, Change, Deadline};
 use libc::{sockaddr, socklen_t};
 use silk_control::{Kind, PF_SCOUT, Reply, Request};
@@ -51,7 +51,7 @@ pub fn socket(family: c_int, kind: c_int, protocol: c_int) -> Answer<c_int> {
         ];
         let bits = bits.into_iter().filter(|(is, _)| *is).fold(0, |sum, (_, bit)| sum | bit);
         if let Some(socket) = socket::make(stage::UNDECIDED, bits, (kind & libc::SOCK_NONBLOCK) as u32)
-            && !table::put(fd, Entry::Socket(socket))
+            && !descriptor::name(fd, socket)
         {
             socket.free();
         }

@@ -7,6 +7,7 @@
 //! Processes of one family can pass sockets to each other. To anybody else it is a connection to nobody.
 
 use crate::close;
+use crate::descriptor;
 use crate::errno::{Answer, last, set, size};
 use crate::family;
 use crate::gate;
@@ -15,7 +16,7 @@ use crate::real;
 use crate::record;
 use crate::socket::{Socket, shape};
 use crate::speaking;
-use crate::table::{self, Entry};
+use crate::table;
 use crate::unserved;
 use libc::{c_int, msghdr, ssize_t};
 use silk_control::{Lifeline, Parcel, Reply, Request};
@@ -174,7 +175,7 @@ fn take(fd: c_int, parcel: &Parcel) -> Answer<()> {
     };
     // SAFETY: `fd` is the lifeline's end, which has done its part.
     let placed = unsafe { real::dup3(kernels.number(), fd, if cloexec { libc::O_CLOEXEC } else { 0 }) };
-    if placed < 0 || !table::put(fd, Entry::Socket(socket)) {
+    if placed < 0 || !descriptor::name(fd, socket) {
         close::let_go(socket);
         return Err(libc::EMFILE);
     }

@@ -1,5 +1,5 @@
 //! Streams of the C library's stdio that are made of a socket: by `fdopen`, or because it became the descriptor of
-//! standard input, output or error (`dup2`), as a program's that inetd starts. The C library reads and writes what is below a stream by calls of
+//! standard input, output or error, as a program's that inetd starts. The C library reads and writes what is below a stream by calls of
 //! its own, which do not pass here. So such a stream gets functions of ours instead (`fopencookie(3)`), and is told apart by its
 //! address when its descriptor is asked for (`fileno`).
 

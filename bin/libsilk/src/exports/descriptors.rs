@@ -5,7 +5,6 @@ use crate::descriptor;
 use crate::errno::{Answer, check, done, int};
 use crate::real;
 use crate::speaking;
-use crate::stdio;
 use crate::table;
 use libc::{c_int, c_uint, c_ulong};
 
@@ -56,10 +55,9 @@ pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
     int(descriptor::copy(fd, || unsafe { real::dup(fd) }))
 }
 
-/// Descriptor `to` was to be replaced by the program, which may have made it a standard stream.
+/// Descriptor `to` was to be replaced by the program, which may have made it standard error.
 fn became(to: c_int, made: Answer<c_int>) -> c_int {
     if made.is_ok() {
-        stdio::take_over(to);
         speaking::note(to);
     }
     int(made)

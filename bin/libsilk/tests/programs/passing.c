@@ -146,6 +146,31 @@ static void kept(void)
 	close(fds[0]), close(over[0]), close(over[1]);
 }
 
+/* The receiver's standard streams, which have the lowest free numbers. */
+static void standard(void)
+{
+	int over[2], fds[2];
+	pair(fds);
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, over) == 0);
+	fflush(NULL);
+	pid_t child = fork();
+	if (!child) {
+		char line[64];
+		close(over[0]), close(fds[0]), close(fds[1]);
+		close(0), close(1);
+		if (get_one(over[1]) != 0 || get_one(over[1]) != 1 || !fgets(line, sizeof line, stdin))
+			_exit(3);
+		printf("heard %s", line);
+		exit(0);
+	}
+	for (int n = 0; n < 2; n++)
+		CHECK(give(over[0], &fds[1], 1, 0) == 1);
+	CHECK(close(fds[1]) == 0 && write(fds[0], "hello\n", 6) == 6);
+	says(fds[0], "heard hello\n");
+	CHECK(ends_well(child));
+	close(fds[0]), close(over[0]), close(over[1]);
+}
+
 /* A socket that listens, one that is only bound, one for datagrams, a client's. */
 static void kinds(void)
 {
@@ -287,6 +312,7 @@ int main(int argc, char **argv)
 	begin(argc, argv);
 	accepted();
 	kept();
+	standard();
 	kinds();
 	oneself();
 	lost();

@@ -130,10 +130,22 @@ static int served(void)
 	return 0;
 }
 
+static void converses(int fd, pid_t child)
+{
+	int status;
+	char line[64];
+	FILE *peer = fdopen(fd, "r+");
+	CHECK(fputs("hello\n", peer) >= 0 && fflush(peer) == 0);
+	CHECK(fgets(line, sizeof line, peer) && !strcmp(line, "got hello\n"));
+	CHECK(fgets(line, sizeof line, peer) && !strcmp(line, "bye\n"));
+	CHECK(!fgets(line, sizeof line, peer) && feof(peer));
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+	CHECK(fclose(peer) == 0);
+}
+
 static void standard(char *self, int exec)
 {
-	int fds[2], status;
-	char line[64];
+	int fds[2];
 	pair(fds);
 	fflush(NULL);
 	pid_t child = fork();
@@ -146,13 +158,52 @@ static void standard(char *self, int exec)
 		exit(exec ? 5 : served());
 	}
 	close(fds[1]);
-	FILE *peer = fdopen(fds[0], "r+");
-	CHECK(fputs("hello\n", peer) >= 0 && fflush(peer) == 0);
-	CHECK(fgets(line, sizeof line, peer) && !strcmp(line, "got hello\n"));
-	CHECK(fgets(line, sizeof line, peer) && !strcmp(line, "bye\n"));
-	CHECK(!fgets(line, sizeof line, peer) && feof(peer));
-	CHECK(waitpid(child, &status, 0) == child && status == 0);
-	CHECK(fclose(peer) == 0);
+	converses(fds[0], child);
+}
+
+/* Ways by which a socket gets a number because it is the lowest free one. */
+enum way { DUP, DUPFD, DUPFD_CLOEXEC, ACCEPT, SOCKET, WAYS };
+
+/* Whether `number` becomes a socket's in this way, as a copy of `fd` where it is one. */
+static int arrives(enum way way, int number, int fd, int listener)
+{
+	struct sockaddr_in a = at(port_of(listener));
+	close(number);
+	switch (way) {
+	case DUP:
+		return dup(fd) == number;
+	case DUPFD:
+		return fcntl(fd, F_DUPFD, 0) == number;
+	case DUPFD_CLOEXEC:
+		return fcntl(fd, F_DUPFD_CLOEXEC, number) == number;
+	case ACCEPT:
+		return accept(listener, NULL, NULL) == number;
+	default:
+		return socket(AF_INET, SOCK_STREAM, 0) == number && !connect(number, (struct sockaddr *)&a, sizeof a);
+	}
+}
+
+/* One stream after the other takes the free number, the first of them (any of the three) by the way asked for. */
+static void lowest(enum way way, int first)
+{
+	int listener = listening();
+	fflush(NULL);
+	pid_t child = fork();
+	if (!child) {
+		int fd = way < ACCEPT ? connected(listener) : first;
+		if (!arrives(way, first, fd, listener))
+			_exit(4);
+		for (int n = 0; n < 3; n++)
+			if (n != first && !arrives(way < ACCEPT ? way : DUP, n, fd, listener))
+				_exit(5);
+		close(listener);
+		if (fd > 2)
+			close(fd);
+		exit(served());
+	}
+	int fd = way == ACCEPT ? connected(listener) : accept(listener, NULL, NULL);
+	close(listener);
+	converses(fd, child);
 }
 
 /* What descriptor 2 is while something is refused, of which a library might want to speak. */
@@ -207,6 +258,9 @@ int main(int argc, char **argv)
 	begin(argc, argv);
 	standard(argv[0], 0);
 	standard(argv[0], 1);
+	for (enum way way = 0; way < WAYS; way++)
+		for (int first = 0; first < 3; first++)
+			lowest(way, first);
 	lines();
 	straight();
 	much();
