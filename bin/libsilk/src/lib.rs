@@ -12,7 +12,7 @@
 //!
 //! | | files |
 //! |---|---|
-//! | what is known | `table` descriptor → `socket`, `epoll`; `settings`; `family`, `environment` |
+//! | what is known | `table` descriptor → `socket`, `epoll`; `settings`; `inode`; `family`, `environment` |
 //! | moving data | `stream_io`, `datagram_io`, `sendfile`; `transfer` picks; `vectors` are the program's buffers |
 //! | waiting | `wait` on one socket, `accept`, `poll`, `select`, `epoll*`; `readiness` says what holds; `bell`, `thread` |
 //! | standard streams | `stdio` of sockets; `speaking` to people |
@@ -49,6 +49,7 @@ mod family;
 mod files;
 mod gate;
 mod groups;
+mod inode;
 mod internal;
 mod lock;
 mod lost;

@@ -6,6 +6,7 @@
 
 use crate::family;
 use crate::lock::{Guarded, Lock};
+use crate::real;
 use libc::{c_int, off_t};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -52,7 +53,7 @@ pub fn identify(fd: c_int) -> Option<(u64, u64, u64)> {
     let mut about = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: fstat fills the structure where it succeeds.
     let about =
-        unsafe { if libc::fstat(fd, about.as_mut_ptr()) == 0 { about.assume_init() } else { return None } };
+        unsafe { if real::fstat(fd, about.as_mut_ptr()) == 0 { about.assume_init() } else { return None } };
     let is_file = about.st_mode & libc::S_IFMT == libc::S_IFREG;
     is_file.then_some((about.st_dev, about.st_ino, u64::try_from(about.st_size).ok()?))
 }

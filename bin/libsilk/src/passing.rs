@@ -1,8 +1,8 @@
 //! Sockets that are passed to another process (`SCM_RIGHTS`, unix(7)). Of one of silk's the kernel would carry an empty
 //! socket. So in its place goes one end of a lifeline, whose other end the daemon has: while it is on its way the socket is
 //! held by it, whatever becomes of the sender, and if nobody receives it, the lifeline hangs up and the socket goes. At that
-//! end lies what the library knows of the socket ([`Parcel`]). Whoever receives it asks the daemon for the socket, and puts
-//! a socket of the kernel's in its place.
+//! end lies what the library knows of the socket ([`Parcel`]), and the kernel's part of it, unless that is what all accepted
+//! connections share. Whoever receives it asks the daemon for the socket, and puts the kernel's part in its place.
 //!
 //! Processes of one family can pass sockets to each other. To anybody else it is a connection to nobody.
 
@@ -20,7 +20,7 @@ use crate::table;
 use crate::unserved;
 use libc::{c_int, msghdr, ssize_t};
 use silk_control::{Lifeline, Parcel, Reply, Request};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 
 /// Calls `each` with the place of every descriptor in the control data of a message.
@@ -84,7 +84,7 @@ pub unsafe fn send(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
         // SAFETY: the place of a descriptor in `words`.
         let number = unsafe { place.read_unaligned() };
         if let (Some(socket), Ok(packed)) = (table::socket(number), &mut lines) {
-            match pack(socket) {
+            match pack(socket, number) {
                 Ok(None) => {}
                 Ok(Some(line)) => {
                     // SAFETY: as above.
@@ -111,7 +111,7 @@ pub unsafe fn send(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
 }
 
 /// What goes in a socket's place; `None`: the kernel's part of it, for it is Linux's, or will be.
-fn pack(socket: &Socket) -> Answer<Option<OwnedFd>> {
+fn pack(socket: &Socket, number: c_int) -> Answer<Option<OwnedFd>> {
     if !socket.is_served() {
         if socket.is_undecided() {
             unserved::tell("sendmsg(SCM_RIGHTS) of a socket without an address", libc::EINVAL)?;
@@ -125,7 +125,10 @@ fn pack(socket: &Socket) -> Answer<Option<OwnedFd>> {
         return Err(libc::EPROTO);
     };
     let parcel = Parcel::new(ticket, record::describe(socket));
-    daemons.send(&parcel, &[]).map_err(|_| libc::ENOBUFS)?;
+    // SAFETY: the program is passing it, so it is open.
+    let kernels = unsafe { BorrowedFd::borrow_raw(number) };
+    let beside: &[_] = if socket.is(shape::ACCEPTED) { &[] } else { &[kernels] };
+    daemons.send(&parcel, beside).map_err(|_| libc::ENOBUFS)?;
     Ok(Some(ours.into_descriptor()))
 }
 
@@ -166,7 +169,7 @@ fn take(fd: c_int, parcel: &Parcel) -> Answer<()> {
     family::join()?;
     // SAFETY: asks about a descriptor.
     let cloexec = unsafe { real::fcntl(fd, libc::F_GETFD, 0) } & libc::FD_CLOEXEC != 0;
-    let kernels = kernels_part(record::shape(&parcel.record).unwrap_or(0))?;
+    let kernels = kernels_part(fd, record::shape(&parcel.record).unwrap_or(0))?;
     let _inside = gate::pass();
     family::ask(&Request::Take { ticket: parcel.ticket, slot, generation }, &[])?;
     let Some(socket) = record::restore(&parcel.record) else {
@@ -184,35 +187,29 @@ fn take(fd: c_int, parcel: &Parcel) -> Answer<()> {
 
 /// What the kernel has of a socket.
 enum Kernels {
-    /// What all accepted connections share.
+    /// What all accepted connections of a process share.
     Shared(c_int),
-    Own(OwnedFd),
+    /// The sender's, so that it is the same socket for the kernel too.
+    Senders(OwnedFd),
 }
 
 impl Kernels {
     fn number(&self) -> c_int {
         match self {
             Self::Shared(fd) => *fd,
-            Self::Own(fd) => fd.as_raw_fd(),
+            Self::Senders(fd) => fd.as_raw_fd(),
         }
     }
 }
 
-/// The kernel's part of a socket of this shape.
-fn kernels_part(shape: u32) -> Answer<Kernels> {
+/// The kernel's part of a socket of this shape, of which a parcel lies at `fd`.
+fn kernels_part(fd: c_int, shape: u32) -> Answer<Kernels> {
     if shape & shape::ACCEPTED != 0 {
         let shared = internal::placeholder();
         return if shared < 0 { Err(last()) } else { Ok(Kernels::Shared(shared)) };
     }
-    let domain = match shape & (shape::SCOUT | shape::INET6) {
-        0 => libc::AF_INET,
-        shape::INET6 => libc::AF_INET6,
-        _ => libc::AF_UNIX,
-    };
-    let kind = if shape & shape::DATAGRAM != 0 { libc::SOCK_DGRAM } else { libc::SOCK_STREAM };
-    // SAFETY: a new socket, owned by nobody else.
-    unsafe {
-        let fd = real::socket(domain, kind | libc::SOCK_CLOEXEC, 0);
-        if fd < 0 { Err(last()) } else { Ok(Kernels::Own(OwnedFd::from_raw_fd(fd))) }
-    }
+    // SAFETY: nobody else knows of it yet.
+    silk_control::beside_parcel(unsafe { BorrowedFd::borrow_raw(fd) })
+        .map(Kernels::Senders)
+        .ok_or(libc::EMFILE)
 }

@@ -24,7 +24,7 @@ fn file(fd: c_int) -> Option<[u64; 2]> {
     }
     let mut about = std::mem::MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: the buffer is of the right type, and zeroed memory is a valid one.
-    let (failed, about) = unsafe { (libc::fstat(fd, about.as_mut_ptr()), about.assume_init()) };
+    let (failed, about) = unsafe { (real::fstat(fd, about.as_mut_ptr()), about.assume_init()) };
     (failed == 0).then_some([about.st_dev, about.st_ino])
 }
 

@@ -17,7 +17,7 @@ mod wire;
 pub use message::{
     BellNumber, FamilyToken, Kind, ProcessNumber, Refusal, Reply, Request, SlotNumber, Wishes,
 };
-pub use parcel::{Parcel, parcel};
+pub use parcel::{Parcel, beside_parcel, parcel};
 pub use report::{
     ClassReport, DropCount, PathReport, ReceiverReport, Report, TcpReport, ThreadReport, UnblockReport,
     UnservedReport,

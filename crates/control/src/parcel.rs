@@ -1,8 +1,12 @@
 //! What stands for a socket of silk's that is passed to another process (`SCM_RIGHTS`, unix(7)).
 
-use rustix::net::{AddressFamily, RecvFlags, SocketType, recv, sockopt};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketType, recv, recvmsg, sockopt,
+};
 use serde::{Deserialize, Serialize};
-use std::os::fd::BorrowedFd;
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// The longest parcel, bytes.
 const LONGEST: usize = 1 << 10;
@@ -45,6 +49,19 @@ pub fn parcel(fd: BorrowedFd<'_>) -> Option<Parcel> {
     postcard::from_bytes(bytes.get(..length)?).ok().filter(Parcel::is_marked)
 }
 
+/// What the kernel has of the socket, which lies beside a parcel that was found at `fd`: `None` if nothing does, or there is no
+/// number for it. The parcel is gone then.
+pub fn beside_parcel(fd: BorrowedFd<'_>) -> Option<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    recvmsg(fd, &mut [IoSliceMut::new(&mut [0; 1])], &mut ancillary, flags).ok()?;
+    ancillary.drain().find_map(|part| match part {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +69,7 @@ mod tests {
     use std::fs::File;
     use std::io::Write;
     use std::os::fd::AsFd;
+    use std::os::unix::fs::MetadataExt;
     use std::os::unix::net::UnixStream;
 
     #[test]
@@ -74,5 +92,18 @@ mod tests {
         let (stream, other) = UnixStream::pair().unwrap();
         (&other).write_all(&postcard::to_stdvec(&sent).unwrap()).unwrap();
         assert_eq!(parcel(stream.as_fd()), None, "of another type");
+    }
+
+    #[test]
+    fn what_lies_beside_a_parcel_is_the_same_file_and_there_once() {
+        let file = File::open("/proc/self/status").unwrap();
+        let (ours, theirs) = Lifeline::pair().unwrap();
+        theirs.send(&Parcel::new(7, vec![1; 20]), &[file.as_fd()]).unwrap();
+        assert!(parcel(ours.as_fd()).is_some());
+        let got = beside_parcel(ours.as_fd()).unwrap();
+        assert_eq!(File::from(got).metadata().unwrap().ino(), file.metadata().unwrap().ino());
+        assert!(beside_parcel(ours.as_fd()).is_none() && parcel(ours.as_fd()).is_none());
+        theirs.send(&Parcel::new(7, vec![1; 20]), &[]).unwrap();
+        assert!(beside_parcel(ours.as_fd()).is_none());
     }
 }

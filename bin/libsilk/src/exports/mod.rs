@@ -6,6 +6,7 @@ mod credentials;
 mod descriptors;
 mod execs;
 mod formatted;
+mod identity;
 mod limits;
 mod memory;
 mod messages;

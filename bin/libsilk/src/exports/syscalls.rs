@@ -1,8 +1,8 @@
 //! `syscall(2)`: programs that avoid the C library's wrappers still meet ours.
 
 use super::{
-    credentials, descriptors as d, execs, limits, memory, messages as m, naming as n, processes,
-    reading as r, waiting as w, writing as o,
+    credentials, descriptors as d, execs, identity as i, limits, memory, messages as m, naming as n,
+    processes, reading as r, waiting as w, writing as o,
 };
 use crate::errno::{int, set};
 use crate::family;
@@ -66,6 +66,9 @@ pub unsafe extern "C" fn syscall(
             libc::SYS_dup3 => d::dup3(fd, b as c_int, c as c_int).into(),
             libc::SYS_fcntl => d::fcntl(fd, b as c_int, c).into(),
             libc::SYS_ioctl => d::ioctl(fd, b as c_ulong, c).into(),
+            libc::SYS_fstat => i::fstat(fd, pointer(b)).into(),
+            libc::SYS_newfstatat => i::fstatat(fd, pointer(b), pointer(c), e as c_int).into(),
+            libc::SYS_statx => i::statx(fd, pointer(b), c as c_int, e as c_uint, pointer(f)).into(),
             libc::SYS_ppoll => w::ppoll(pointer(a), b as _, pointer(c), pointer(e)).into(),
             libc::SYS_epoll_create1 => w::epoll_create1(fd).into(),
             libc::SYS_epoll_ctl => w::epoll_ctl(fd, b as c_int, c as c_int, pointer(e)).into(),

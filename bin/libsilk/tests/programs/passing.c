@@ -1,5 +1,7 @@
 /* Sockets that are passed to another process (SCM_RIGHTS). */
 #include "check.h"
+#include <sys/stat.h>
+#include <sys/syscall.h>
 
 /* Control data with room for so many descriptors. */
 #define MOST 8
@@ -307,6 +309,64 @@ static void several(void)
 	close(over[0]), close(over[1]);
 }
 
+/* What `fstat` and its kin tell of a descriptor, which all must be the same. */
+static struct stat about(int fd)
+{
+	struct stat s, again;
+	struct statx x;
+	CHECK(fstat(fd, &s) == 0 && S_ISSOCK(s.st_mode) && s.st_ino != 0);
+	CHECK(fstatat(fd, "", &again, AT_EMPTY_PATH) == 0 && again.st_ino == s.st_ino);
+	CHECK(syscall(SYS_newfstatat, fd, "", &again, AT_EMPTY_PATH) == 0 && again.st_ino == s.st_ino);
+	CHECK(syscall(SYS_fstat, fd, &again) == 0 && again.st_ino == s.st_ino && again.st_dev == s.st_dev);
+	CHECK(statx(fd, "", AT_EMPTY_PATH, STATX_INO, &x) == 0 && x.stx_ino == s.st_ino);
+	return s;
+}
+
+static int are_same(struct stat a, struct stat b)
+{
+	return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* Each socket has an inode of its own, whoever has it and under which number. */
+static void inodes(void)
+{
+	enum { COUNT = 6 };
+	int over[2], fds[COUNT];
+	struct stat files[COUNT];
+	pair(fds), pair(fds + 2);
+	fds[4] = listening(), fds[5] = bound(SOCK_DGRAM);
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, over) == 0);
+	for (int n = 0; n < COUNT; n++) {
+		files[n] = about(fds[n]);
+		int copy = dup(fds[n]);
+		CHECK(are_same(about(copy), files[n]) && close(copy) == 0);
+		for (int before = 0; before < n; before++)
+			CHECK(!are_same(files[n], files[before]));
+	}
+	fflush(NULL);
+	pid_t child = fork();
+	if (!child) {
+		int got[MOST];
+		close(over[0]);
+		for (int n = 0; n < COUNT; n++)
+			CHECK(are_same(about(fds[n]), files[n]) && close(fds[n]) == 0);
+		CHECK(get(over[1], got, 0) == COUNT);
+		for (int n = 0; n < COUNT; n++)
+			CHECK(are_same(about(got[n]), files[n]));
+		CHECK(write(got[1], "same", 4) == 4);
+		_exit(failures != 0);
+	}
+	CHECK(give(over[0], fds, COUNT, 0) == 1);
+	says(fds[0], "same");
+	CHECK(ends_well(child));
+	for (int n = 0; n < COUNT; n++)
+		close(fds[n]);
+	struct stat file, link;
+	CHECK(stat("/proc/self/exe", &file) == 0 && fstatat(AT_FDCWD, "/proc/self/exe", &link, 0) == 0);
+	CHECK(are_same(file, link));
+	close(over[0]), close(over[1]);
+}
+
 int main(int argc, char **argv)
 {
 	begin(argc, argv);
@@ -317,5 +377,6 @@ int main(int argc, char **argv)
 	oneself();
 	lost();
 	several();
+	inodes();
 	return end();
 }
