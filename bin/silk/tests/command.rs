@@ -3,7 +3,9 @@
 
 use silk_control::{Lifeline, PathReport, Refusal, Reply, Report, Request};
 use socket2::{Domain, SockAddr, Socket, Type};
+use std::fs::Permissions;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::thread::{self, JoinHandle};
@@ -263,6 +265,42 @@ fn a_program_is_run_in_a_family_of_its_own_and_keeps_its_exit_status() {
     let library = library.canonicalize().unwrap();
     let expected = format!("77 {} 1 {} zero --one\n1\n", socket.display(), library.display());
     assert_eq!(said(&output), (7, &*expected, ""));
+}
+
+/// A copy of `printenv` in this folder, with this mode.
+fn printer(folder: &Path, mode: u32) -> PathBuf {
+    let program = folder.join("printenv");
+    std::fs::copy("/usr/bin/printenv", &program).unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(mode)).unwrap();
+    program
+}
+
+/// The loader takes the variable away where it must preload nothing.
+#[test]
+fn a_set_user_id_program_of_the_callers_own_is_preloaded_and_nothing_is_said() {
+    let (folder, socket, daemon) = daemon(vec![Reply::Family { family: 77 }]);
+    let (program, library) = (printer(folder.path(), 0o6755), harmless().canonicalize().unwrap());
+    let [program, library] = [&program, &library].map(|file| file.to_str().unwrap());
+    let output = run(&["run", "--strict", "--library", library, "--", program, "LD_PRELOAD"], &socket);
+    assert_eq!(said(&output), (0, &*format!("{library}\n"), ""));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn a_set_user_id_program_of_another_user_is_told() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: giving files away needs root");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = printer(folder.path(), 0o755);
+    chown(&program, Some(65534), None).unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o4755)).unwrap();
+    let (program, library) = (program.to_str().unwrap(), harmless());
+    let output = silk(&["run", "--strict", "--library", library.to_str().unwrap(), "--", program]);
+    let why =
+        format!("silk: `{program}` runs with another user's rights, so nothing can be preloaded into it\n");
+    assert_eq!(said(&output), (1, "", &*why));
 }
 
 #[test]

@@ -2,11 +2,12 @@
 //! is somebody else's: every number in it is doubted.
 
 use crate::trouble::Trouble;
+use rustix::process::{getegid, geteuid, getgid, getuid};
 use std::env;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// A program that was found.
@@ -31,9 +32,8 @@ impl Program {
 
     /// Why a library cannot be preloaded into it, if it cannot.
     pub fn why_not_preloaded(&self) -> Option<String> {
-        let mode = fs::metadata(&self.path).map_or(0, |metadata| metadata.permissions().mode());
         let name = self.path.display();
-        if mode & 0o6000 != 0 {
+        if fs::metadata(&self.path).is_ok_and(|file| Caller::this().gains_rights_by(&Rights::of(&file))) {
             return Some(format!(
                 "`{name}` runs with another user's rights, so nothing can be preloaded into it"
             ));
@@ -49,6 +49,43 @@ impl Program {
     pub fn cannot_start(&self, error: &io::Error) -> Trouble {
         let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
         Trouble::Program(status, format!("`{}` cannot be started: {error}", self.path.display()))
+    }
+}
+
+/// What a file says of whom its program runs as.
+struct Rights {
+    mode: u32,
+    user: u32,
+    group: u32,
+}
+
+impl Rights {
+    fn of(file: &Metadata) -> Self {
+        Self { mode: file.mode(), user: file.uid(), group: file.gid() }
+    }
+}
+
+/// Who starts the program: real and effective ids.
+struct Caller {
+    user: (u32, u32),
+    group: (u32, u32),
+}
+
+impl Caller {
+    fn this() -> Self {
+        Self { user: (getuid().as_raw(), geteuid().as_raw()), group: (getgid().as_raw(), getegid().as_raw()) }
+    }
+
+    /// Whether a program that it starts gets rights that are not its own: an effective id that differs from the real
+    /// one. Only then does the kernel tell the loader to preload nothing (`AT_SECURE`, getauxval(3)): a program whose owner
+    /// starts it gains nothing by the bit.
+    fn gains_rights_by(&self, file: &Rights) -> bool {
+        const SET_USER: u32 = 0o4000;
+        // The kernel heeds the bit only where the group may execute the file.
+        const SET_GROUP: u32 = 0o2010;
+        let user = if file.mode & SET_USER != 0 { file.user } else { self.user.1 };
+        let group = if file.mode & SET_GROUP == SET_GROUP { file.group } else { self.group.1 };
+        user != self.user.0 || group != self.group.0
     }
 }
 
@@ -112,6 +149,22 @@ mod tests {
         let shell = Program::find(OsStr::new("sh")).unwrap();
         assert_eq!(shell.why_not_preloaded(), None);
         assert!(matches!(Program::find(OsStr::new("no-such-program")), Err(Trouble::Program(127, _))));
+    }
+
+    #[test]
+    fn only_who_is_not_its_owner_gains_rights_by_a_file() {
+        let gains = |caller: u32, mode| {
+            let caller = Caller { user: (caller, caller), group: (caller, caller) };
+            caller.gains_rights_by(&Rights { mode, user: 7, group: 7 })
+        };
+        let modes = [0o755, 0o4755, 0o2755, 0o6755, 0o2745];
+        assert_eq!(modes.map(|mode| gains(7, mode)), [false; 5]);
+        assert_eq!(modes.map(|mode| gains(8, mode)), [false, true, true, true, false]);
+        let file = |mode| Rights { mode, user: 0, group: 0 };
+        let raised = Caller { user: (8, 0), group: (0, 0) };
+        assert!(raised.gains_rights_by(&file(0o755)), "rights that its starter has gained");
+        let kept = Caller { user: (0, 8), group: (0, 0) };
+        assert!(!kept.gains_rights_by(&file(0o4755)) && kept.gains_rights_by(&file(0o755)));
     }
 
     proptest! {
