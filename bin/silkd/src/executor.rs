@@ -115,7 +115,6 @@ impl Executor {
         loop {
             let now = clock::now();
             self.hear_linux(now);
-            self.engine.expire(now);
             let frames = self.engine.receive(now);
             if frames > 0 || std::mem::take(&mut self.looked_in_time) {
                 let brought = self.engine.core.device.brought();
@@ -129,6 +128,8 @@ impl Executor {
                 return;
             }
             let ran = self.engine.run(budget);
+            // Behind what has come: an acknowledgement or an answer may be what a timer waits for.
+            self.engine.expire(now);
             if frames > 0 || rang || ran > 0 {
                 self.anticipation.worked();
             }
