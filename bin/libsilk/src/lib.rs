@@ -55,6 +55,7 @@ mod lock;
 mod lost;
 mod mappings;
 mod naming;
+mod option_names;
 mod options;
 mod passing;
 mod poll;

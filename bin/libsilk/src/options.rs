@@ -6,6 +6,7 @@ use crate::control;
 use crate::errno::{Answer, check};
 use crate::family::{self, Family};
 use crate::groups;
+use crate::option_names;
 use crate::real;
 use crate::settings::{Settings, flag};
 use crate::socket::{Role, Socket, shape};
@@ -254,7 +255,7 @@ pub unsafe fn set(
         }
         return Ok(());
     }
-    unserved::tell(&format!("setsockopt({level}, {name})"), libc::ENOPROTOOPT)?;
+    unserved::tell(&option_names::told("setsockopt", level, name), libc::ENOPROTOOPT)?;
     if level == libc::IPPROTO_TCP && matches!(name, libc::TCP_FASTOPEN | libc::TCP_FASTOPEN_CONNECT) {
         return Err(libc::EOPNOTSUPP);
     }
@@ -455,7 +456,7 @@ pub unsafe fn get(
             let ms = i64::from(cell.load(Relaxed));
             return output(&libc::timeval { tv_sec: ms / 1000, tv_usec: ms % 1000 * 1000 }, value, len);
         }
-        unserved::tell(&format!("getsockopt({level}, {name})"), libc::ENOPROTOOPT)?;
+        unserved::tell(&option_names::told("getsockopt", level, name), libc::ENOPROTOOPT)?;
         check(real::getsockopt(fd, level, name, value, len)).map(drop)
     }
 }

@@ -154,7 +154,7 @@ fn fast_open_is_refused_aloud() {
     let mut shown = Command::new(env!("CARGO_BIN_EXE_silk"));
     let shown = shown.env("SILK_SOCKET", silk.path("control.sock")).args(["paths", "--not-accelerated"]);
     let shown = text(shown);
-    assert!(shown.contains("setsockopt(6, 23)"), "{shown}");
+    assert!(shown.contains("setsockopt(TCP_FASTOPEN)"), "{shown}");
 }
 
 // RFC 9293 MUST-21, MUST-47, SHLD-25.
