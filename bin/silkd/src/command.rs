@@ -6,7 +6,7 @@ use crate::classes::Classes;
 use crate::datagram_errors::Reported;
 use crate::family_end::ThreadEnd;
 use crate::files::{FileKnown, Obeyed};
-use crate::ports::Reserved;
+use crate::ports::{PortHold, Reserved};
 use crate::scout::Recipe;
 use crate::spares::Spare;
 use silk_control::{Refusal, Reply, Report, SlotNumber};
@@ -187,8 +187,8 @@ pub enum Command {
         peer: Option<Endpoint>,
         /// The domain that serves it.
         domain: usize,
-        /// Linux's socket that holds its port, where Linux has the address too.
-        linux: Option<Arc<Reserved>>,
+        /// How it has its port.
+        hold: PortHold,
         /// Waits until it is obeyed.
         answer: Arc<Answer>,
     },

@@ -2,7 +2,7 @@
 //! there, and the socket's error queue (`IP_RECVERR`), all as on Linux. A report can be forged, so it
 //! changes nothing but what the program is told and how large its packets are.
 
-use crate::command::{Command, SocketName};
+use crate::command::Command;
 use crate::engine::Engine;
 use silk_instant::Instant;
 use silk_path::classify::{Between, Protocol};
@@ -86,12 +86,12 @@ impl Engine {
         // A datagram socket that speaks with anybody is known by its port alone.
         let home = self.homes.get(&(said.local.is_v6(), said.local.port())).copied().filter(|_| udp);
         match home {
-            Some((name, domain)) if domain == self.domain => {
-                if let Some(id) = self.unconnected(name, said.local) {
+            Some(domain) if domain == self.domain => {
+                if let Some(id) = self.waiting_for(said.local, said.remote) {
                     self.report_to(id, &said, now);
                 }
             }
-            Some((_, domain)) => {
+            Some(domain) => {
                 if let Some(sibling) = self.siblings.get(domain)
                     && let Err(reason) = sibling.give(|| Command::Reported(Box::new(said)))
                 {
@@ -100,19 +100,6 @@ impl Engine {
             }
             None => {}
         }
-    }
-
-    /// The path of a socket without a peer that has sent from `local`.
-    fn unconnected(&self, name: SocketName, local: Endpoint) -> Option<PathId> {
-        let socket = self.sockets.get(name)?;
-        let sends = |id: &PathId| {
-            self.core.paths.path(*id).is_some_and(|path| {
-                let ours = path.state.attrs.local().filter(|ours| ours.is_v6() == local.is_v6());
-                let fits = ours.is_some_and(|ours| ours.ip().is_unspecified() || ours.ip() == local.ip());
-                fits && path.state.attrs.remote().is_none()
-            })
-        };
-        [socket.path, socket.twin].into_iter().flatten().find(sends)
     }
 
     fn report_to(&mut self, id: PathId, said: &Reported, now: Instant) {

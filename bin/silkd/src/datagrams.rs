@@ -4,16 +4,19 @@
 
 use crate::command::{Command, Rings, SocketName};
 use crate::engine::Engine;
-use crate::ports::Reserved;
+use crate::ports::PortHold;
 use crate::scout::Recipe;
+use crate::settings::any_like;
 use crate::socket_end::SocketEnd;
 use crate::sockets::Socket;
 use silk_device::Frame;
 use silk_executor::join::checksum_of;
 use silk_instant::Instant;
 use silk_modules::host;
-use silk_path::classify::{Verdict, skip_extensions};
-use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, PathId, Wishes};
+use silk_path::classify::{Between, Protocol, Verdict, skip_extensions};
+use silk_path::{
+    Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, Parcel, PathId, Wishes,
+};
 use silk_stream::mail::Sender;
 use silk_stream::{Datagram, Slot, request, status};
 use silk_wire::{eth, ipv4, ipv6, ndp};
@@ -82,18 +85,18 @@ pub(crate) fn options_in(slot: &Slot) -> impl Iterator<Item = Bell> + use<> {
 }
 
 impl Engine {
-    /// A datagram socket was opened, or hears somebody else from now on; `linux` holds its port.
+    /// A datagram socket was opened, or hears somebody else from now on.
     pub fn open_datagram(
         &mut self,
         (name, rings): (SocketName, Rings),
         locals: &[Endpoint],
         peer: Option<Endpoint>,
         domain: usize,
-        linux: Option<&Arc<Reserved>>,
+        hold: &PortHold,
         now: Instant,
     ) {
         for local in locals {
-            self.homes.insert((local.is_v6(), local.port()), (name, domain));
+            self.homes.insert((local.is_v6(), local.port()), domain);
         }
         let Some(local) = locals.first().copied().filter(|_| domain == self.domain) else { return };
         let Some(top) = self.core.paths.graph().modules().of_kind("socket") else { return };
@@ -111,10 +114,11 @@ impl Engine {
             .with(Attr::Local(local))
             .with(Attr::ProtId(ipv4::UDP.into()))
             .with(Attr::InputQueue(self.input_queue(class)))
-            .with(Attr::Class(class as u8));
+            .with(Attr::Class(class as u8))
+            .with(Attr::Shared(hold.shared));
         if let Some(peer) = peer {
             attrs = attrs.with(Attr::Remote(peer));
-            let linux = linux.filter(|_| self.is_elsewhere(peer));
+            let linux = hold.linux.as_ref().filter(|_| self.is_elsewhere(peer));
             if linux.is_some_and(|linux| self.offer_datagrams(linux)) {
                 attrs = attrs.with(Attr::Host(true));
             }
@@ -126,7 +130,7 @@ impl Engine {
             self.add_twin(name, top, attrs.with(Attr::Local(*other)), class, now);
         }
         let path = self.sockets.find(name).and_then(|socket| socket.path);
-        if let (Some(first), Some(linux)) = (path, linux) {
+        if let (Some(first), Some(linux)) = (path, &hold.linux) {
             self.hear_linux(name, first, linux);
         }
     }
@@ -314,15 +318,32 @@ impl Engine {
                 left -= 1;
             }
         }
+        let locals = [Some(id), twin].map(|id| self.core.paths.path(id?)?.state.attrs.local());
         self.drop_twin(name, now);
         self.end_hearing_linux(id, now);
         let cpu = self.served(name);
         self.core.paths.charge_cpu(id, 0, cpu);
         self.destroy(id, now);
-        self.homes.retain(|_, (known, _)| *known != name);
+        for local in locals.into_iter().flatten() {
+            self.leave_home(local);
+        }
         if let Some(end) = end {
             self.free(&end);
         }
+    }
+
+    /// A datagram socket has gone from its port, which another may share.
+    fn leave_home(&mut self, local: Endpoint) {
+        let any = Endpoint::new(any_like(local.ip()), local.port());
+        if self.waiting_for(any, any).is_none() {
+            self.homes.remove(&(local.is_v6(), local.port()));
+        }
+    }
+
+    /// The path without a peer that is for what `remote` sends to `local`. At any address: of all that wait there.
+    pub(crate) fn waiting_for(&self, local: Endpoint, remote: Endpoint) -> Option<PathId> {
+        let flow = Between { protocol: Protocol::Udp, local, remote };
+        self.core.paths.taker(&Parcel::Listen(flow))
     }
 
     /// A frame that no path of this domain takes: passed on if a socket of another domain
@@ -331,7 +352,7 @@ impl Engine {
         let bytes = self.core.device.bytes(frame);
         let bytes = bytes.get(frame.range()).ok_or(DropReason::EthTruncated)?;
         let port = udp_port(bytes).ok_or(DropReason::NoPath)?;
-        let (_, domain) = *self.homes.get(&port).ok_or(DropReason::UdpNoPort)?;
+        let domain = *self.homes.get(&port).ok_or(DropReason::UdpNoPort)?;
         let sibling =
             self.siblings.get(domain).filter(|_| domain != self.domain).ok_or(DropReason::NoPath)?;
         sibling.pass(bytes, frame.device, checksum_of(frame))
@@ -353,7 +374,7 @@ impl Engine {
     pub(crate) fn reassembled(&mut self, bytes: &mut [u8], checksum: Checksum, now: Instant) {
         let domain = match self.core.paths.graph().classify(bytes) {
             Verdict::Path { domain, .. } => Some(usize::from(domain)),
-            _ => udp_port(bytes).and_then(|port| Some(self.homes.get(&port)?.1)),
+            _ => udp_port(bytes).and_then(|port| self.homes.get(&port).copied()),
         };
         let sibling = domain.filter(|domain| *domain != self.domain).and_then(|n| self.siblings.get(n));
         match sibling.map(|sibling| sibling.pass(bytes, 0, checksum)) {

@@ -107,8 +107,8 @@ pub struct Engine {
     pub(crate) siblings: Vec<Sibling>,
     /// What comes over Linux's own TCP and UDP.
     pub(crate) host: Host,
-    /// Which datagram socket has which local port over IPv6 or not, and the domain that serves it.
-    pub(crate) homes: BTreeMap<(bool, u16), (SocketName, usize)>,
+    /// Which domain serves the datagram sockets of a local port over IPv6 or not.
+    pub(crate) homes: BTreeMap<(bool, u16), usize>,
     /// The paths whose answers other domains wait for: those of ARP and neighbour discovery, where
     /// they are ours and there are other domains.
     pub(crate) answers: Vec<PathId>,

@@ -308,8 +308,8 @@ impl Executor {
                 engine.connect(socket, rings, (local, peer), priority, now);
             }
             Command::Spare { socket, spare } => engine.take_spare(socket, spare, now),
-            Command::Datagram { socket, rings, locals, peer, domain, linux, answer } => {
-                engine.open_datagram((socket, rings), &locals, peer, domain, linux.as_ref(), now);
+            Command::Datagram { socket, rings, locals, peer, domain, hold, answer } => {
+                engine.open_datagram((socket, rings), &locals, peer, domain, &hold, now);
                 drop(answer);
             }
             Command::Scout { socket, rings, recipe, answer } => {

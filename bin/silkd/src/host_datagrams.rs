@@ -8,6 +8,7 @@ use crate::datagrams::options_in;
 use crate::engine::{BURST, Engine};
 use crate::host_socket::{LinuxDatagrams, receive};
 use crate::ports::Reserved;
+use crate::settings::any_like;
 use rustix::io::Errno;
 use silk_instant::Instant;
 use silk_modules::host;
@@ -16,6 +17,7 @@ use silk_modules::ip6::Ip6;
 use silk_path::{Attr, Attrs, Checksum, Endpoint, Message, Meta, PathId};
 use silk_wire::ipv4;
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 
@@ -99,13 +101,37 @@ impl Engine {
         if self.core.paths.module_mut::<host::Host>().is_none() {
             return;
         }
-        // Several sockets may share a port: one of them hears.
-        if self.host.watch.add_readable(linux, first.index).is_ok() {
-            let own = self.core.paths.path(first).is_some_and(|path| path.state.attrs.host() == Some(true));
-            let path = own.then_some(first);
-            let over = OverLinux { socket, linux: Arc::downgrade(linux), path, heard: VecDeque::new() };
-            self.host.datagrams.insert(first.index, over);
+        // Several sockets may share a port: the first of them looks, for all.
+        match self.host.watch.add_readable(linux, first.index) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return,
+            _ => {}
         }
+        let own = self.core.paths.path(first).is_some_and(|path| path.state.attrs.host() == Some(true));
+        let path = own.then_some(first);
+        let over = OverLinux { socket, linux: Arc::downgrade(linux), path, heard: VecDeque::new() };
+        self.host.datagrams.insert(first.index, over);
+    }
+
+    /// The first paths of the sockets that share this one of Linux's.
+    fn sharers(&self, linux: &Arc<Reserved>) -> Vec<u32> {
+        let is_one = |over: &OverLinux| std::ptr::eq(over.linux.as_ptr(), Arc::as_ptr(linux));
+        let all = self.host.datagrams.iter();
+        all.filter(|(_, over)| is_one(over)).map(|(index, _)| *index).collect()
+    }
+
+    /// Whose of them a datagram is: that one's whose only peer has sent it, else one's who hears all, the same that
+    /// hears this peer over silk's devices.
+    fn sharer(&self, sharers: &[u32], first: PathId, remote: Endpoint) -> PathId {
+        let local = |id| self.core.paths.path(id)?.state.attrs.local();
+        let peer = |id: &PathId| self.core.paths.path(*id).and_then(|path| path.state.attrs.remote());
+        let mut all = sharers.iter().filter_map(|index| self.core.paths.at(*index));
+        let connected = all.find(|id| peer(id) == Some(remote));
+        let waiting = || {
+            let any = Endpoint::new(any_like(remote.ip()), local(first)?.port());
+            let index = self.core.port.first(self.waiting_for(any, remote)?);
+            self.core.paths.at(index).filter(|_| sharers.contains(&index))
+        };
+        connected.or_else(waiting).unwrap_or(first)
     }
 
     /// It no longer is; the path over Linux ends.
@@ -113,6 +139,10 @@ impl Engine {
         let Some(over) = self.host.datagrams.remove(&first.index) else { return };
         if let Some(linux) = over.linux.upgrade() {
             self.host.watch.remove(&linux);
+            // Whichever looked, another does from now on; what waits there already stirs it.
+            if let Some(next) = self.sharers(&linux).first() {
+                let _ = self.host.watch.add_readable(&linux, *next);
+            }
         }
         self.host.stirred.remove(&first.index);
         if let Some(path) = over.path.filter(|path| *path != first) {
@@ -186,12 +216,19 @@ impl Engine {
     pub(crate) fn receive_from_linux(&mut self, first: PathId, now: Instant) {
         let over = self.host.datagrams.get(&first.index);
         let Some(linux) = over.and_then(|over| over.linux.upgrade()) else { return };
+        let sharers = self.sharers(&linux);
         let mut piece = std::mem::take(&mut self.host.piece);
         piece.resize(LONGEST, 0);
         let mut more = true;
         for _ in 0..BURST {
             match receive(&linux, &mut piece) {
-                Ok((length, remote)) => self.take_from_linux(first, &mut piece[..length], remote, now),
+                Ok((length, remote)) => {
+                    let whose = if sharers.len() > 1 { self.sharer(&sharers, first, remote) } else { first };
+                    self.take_from_linux(whose, &mut piece[..length], remote, now);
+                    if whose != first {
+                        self.tell_program(whose);
+                    }
+                }
                 // What Linux has to say of a datagram that was sent.
                 Err(Errno::CONNREFUSED) => {}
                 // None is left.

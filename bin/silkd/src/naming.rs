@@ -146,7 +146,8 @@ impl Server {
     ) -> Result<(), Refusal> {
         let rings = self.rings(family, slot)?;
         let anybody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-        let domain = self.settings.classes.domain_of(peer.map_or(anybody, |p| p.ip()), 0, local.port());
+        let own = || self.settings.classes.domain_of(peer.map_or(anybody, |p| p.ip()), 0, local.port());
+        let domain = self.domain_of_sharers(local.port()).unwrap_or_else(own);
         let socket = SocketName { family, slot };
         let known = self.families.get_mut(&family);
         if let Some(entry) = known.and_then(|f| f.sockets.get_mut(&slot)) {
@@ -161,6 +162,23 @@ impl Server {
         Ok(())
     }
 
+    /// The domain of the datagram sockets that share a port: all are in that of the first, though classes may
+    /// have changed since.
+    fn domain_of_sharers(&self, port: u16) -> Option<usize> {
+        let shared = [false, true].map(|six| Sides { four: !six, six });
+        if !shared.into_iter().any(|sides| self.ports.hold(Kind::Datagram, sides, port).shared) {
+            return None;
+        }
+        let is_one = |socket: &Socket| {
+            socket.kind == Kind::Datagram && socket.local.is_some_and(|local| local.port() == port)
+        };
+        let mut sockets = self.families.values().flat_map(|family| family.sockets.values());
+        sockets.find_map(|socket| match socket.state {
+            State::Served { domain } if is_one(socket) => Some(domain),
+            _ => None,
+        })
+    }
+
     /// Every domain may receive for a datagram socket; one serves it.
     fn tell_of_datagram(
         &self,
@@ -171,12 +189,12 @@ impl Server {
         answer: &Arc<Answer>,
     ) {
         let known = self.families.get(&socket.family).and_then(|f| f.sockets.get(&socket.slot));
-        let linux = known.and_then(|known| {
-            self.ports.linux(Kind::Datagram, known.sides, known.local.map_or(0, |local| local.port()))
+        let hold = known.map(|known| {
+            self.ports.hold(Kind::Datagram, known.sides, known.local.map_or(0, |local| local.port()))
         });
         self.tell_all(|| {
-            let (locals, linux, answer) = (locals.to_vec(), linux.clone(), answer.clone());
-            Command::Datagram { socket, rings, locals, peer, domain, linux, answer }
+            let (locals, hold, answer) = (locals.to_vec(), hold.clone().unwrap_or_default(), answer.clone());
+            Command::Datagram { socket, rings, locals, peer, domain, hold, answer }
         });
     }
 

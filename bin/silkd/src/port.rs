@@ -104,8 +104,8 @@ impl DomainPort {
         self.twins.remove(&twin.index);
     }
 
-    /// The path that has the ring of a path's socket.
-    fn first(&self, path: PathId) -> u32 {
+    /// The index of the path that has the ring of a path's socket.
+    pub fn first(&self, path: PathId) -> u32 {
         self.twins.get(&path.index).copied().unwrap_or(path.index)
     }
 }

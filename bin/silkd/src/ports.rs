@@ -141,6 +141,15 @@ impl AsFd for Reserved {
     }
 }
 
+/// How a socket has its port.
+#[derive(Clone, Debug, Default)]
+pub struct PortHold {
+    /// Linux's socket that holds it, where Linux has the address too.
+    pub linux: Option<Arc<Reserved>>,
+    /// Others may have it beside it.
+    pub shared: bool,
+}
+
 struct Reservation {
     /// Linux's socket that holds the port; `None` when the address is not Linux's at all.
     linux: Option<Arc<Reserved>>,
@@ -286,8 +295,16 @@ impl Ports {
 
     /// Linux's socket that holds a port at these sides.
     pub fn linux(&self, kind: Kind, sides: Sides, port: u16) -> Option<Arc<Reserved>> {
-        let six = sides.each().next()?;
-        self.taken.get(&(kind == Kind::Datagram, six, port))?.linux.clone()
+        self.hold(kind, sides, port).linux
+    }
+
+    /// How a port is held at these sides.
+    pub fn hold(&self, kind: Kind, sides: Sides, port: u16) -> PortHold {
+        let taken = sides.each().next().and_then(|six| self.taken.get(&(kind == Kind::Datagram, six, port)));
+        taken.map_or_else(PortHold::default, |taken| PortHold {
+            linux: taken.linux.clone(),
+            shared: taken.shared,
+        })
     }
 
     /// One socket uses the port no longer.
@@ -409,6 +426,8 @@ mod tests {
         let port = ports.take(Kind::Stream, &[HERE.into()], 0, true).unwrap();
         assert!(ports.take(Kind::Stream, &[HERE.into()], port, false).is_err());
         assert_eq!(ports.take(Kind::Stream, &[HERE.into()], port, true), Ok(port));
+        assert!(ports.hold(Kind::Stream, FOUR, port).shared);
+        assert!(!ports.hold(Kind::Datagram, FOUR, port).shared, "that port is nobody's");
         ports.give_back(Kind::Stream, FOUR, port);
         assert!(ports.linux(Kind::Stream, FOUR, port).is_some());
         ports.give_back(Kind::Stream, FOUR, port);

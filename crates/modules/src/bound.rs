@@ -1,13 +1,25 @@
 //! The paths of a domain that wait at a port for anyone, shared by UDP and TCP, and what both
-//! do with the classifier's tables. No two of them may have overlapping addresses.
+//! do with the classifier's tables. No two of them may have overlapping addresses, but for those that all
+//! want to share their port: each of these hears its part of the peers, and a peer always the same path
+//! while that lasts (rendezvous hashing, Thaler and Ravishankar 1998). When one comes or ends, only the
+//! peers that it gets or had hear another.
 
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use silk_path::classify::{Answer, Between, FlowError, Found, Protocol, Tables, View};
 use silk_path::{CreateError, Endpoint, NOWHERE, PathId};
 
+/// A path that waits.
+struct Waiting {
+    local: Endpoint,
+    path: PathId,
+    /// It shares its port with all others that do.
+    shared: bool,
+}
+
 /// Paths by the address and port they wait at. Few, so a list.
 #[derive(Default)]
-pub(crate) struct Bound(Vec<(Endpoint, PathId)>);
+pub(crate) struct Bound(Vec<Waiting>);
 
 impl Bound {
     /// Enters a path: takes the port for silk. An unspecified address means all
@@ -17,32 +29,66 @@ impl Bound {
         tables: &Tables,
         protocol: Protocol,
         local: Endpoint,
-        path: PathId,
+        (path, shared): (PathId, bool),
     ) -> Result<(), CreateError> {
         let overlap = CreateError::Overlap { local, remote: NOWHERE };
-        if self.0.iter().any(|(known, _)| overlaps(known, &local)) {
+        if self.0.iter().any(|known| overlaps(&known.local, &local) && !(shared && known.shared)) {
             return Err(overlap);
         }
         if !tables.own_port(protocol, Some(local.ip()), local.port()) {
             return Err(CreateError::NoRoute(local.ip()));
         }
-        self.0.push((local, path));
+        self.0.push(Waiting { local, path, shared });
         Ok(())
     }
 
-    /// Takes a path out and gives the port back.
+    /// Takes a path out, and gives the port back as far as no other waits there.
     pub fn leave(&mut self, tables: &Tables, protocol: Protocol, local: Endpoint, path: PathId) {
         let before = self.0.len();
-        self.0.retain(|(known, id)| *known != local || *id != path);
-        if self.0.len() < before {
-            tables.disown_port(protocol, Some(local.ip()), local.port());
+        self.0.retain(|known| known.local != local || known.path != path);
+        if self.0.len() == before || self.0.iter().any(|known| known.local == local) {
+            return;
+        }
+        tables.disown_port(protocol, Some(local.ip()), local.port());
+        // What waits at all addresses has that of the one that has left, and the other way round.
+        for known in self.0.iter().filter(|known| overlaps(&known.local, &local)) {
+            tables.own_port(protocol, Some(known.local.ip()), known.local.port());
         }
     }
 
-    /// The path that waits for packets to `local`.
-    pub fn find(&self, local: Endpoint) -> Option<PathId> {
-        self.0.iter().find(|(known, _)| overlaps(known, &local)).map(|(_, path)| *path)
+    /// The path that waits for packets of this flow: one at just this address before one at all.
+    pub fn find(&self, flow: &Between) -> Option<PathId> {
+        let mut there = self.0.iter().filter(|known| overlaps(&known.local, &flow.local));
+        let first = there.next()?;
+        let rank =
+            |known: &Waiting| (known.local.ip() == flow.local.ip(), weight(flow.remote, known.path.index));
+        let mut best = (first.path, None);
+        for known in there {
+            let before = *best.1.get_or_insert_with(|| rank(first));
+            if rank(known) > before {
+                best = (known.path, Some(rank(known)));
+            }
+        }
+        Some(best.0)
     }
+}
+
+/// How much a peer prefers one of the paths that share a port.
+fn weight(remote: Endpoint, path: u32) -> u64 {
+    let (high, low) = match remote.ip() {
+        IpAddr::V4(ip) => (0, u64::from(ip.to_bits())),
+        IpAddr::V6(ip) => ((ip.to_bits() >> 64) as u64, ip.to_bits() as u64),
+    };
+    let peer = mix(mix(high).wrapping_add(low)).wrapping_add(remote.port().into());
+    mix(mix(peer).wrapping_add(path.into()))
+}
+
+/// The finalizer of SplitMix64 (Steele, Lea and Flood 2014): each bit depends on all.
+fn mix(word: u64) -> u64 {
+    let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
 }
 
 /// Whether one packet could be for both.
@@ -88,28 +134,85 @@ mod tests {
         PathId { index, generation: 0 }
     }
 
-    #[test]
-    fn overlapping_addresses_are_refused() {
+    fn tables() -> Tables {
         let tables = Tables::with_room(8, 1);
         tables.configure(Owned::default(), Domains::default(), &[], &[HERE]).unwrap();
+        tables
+    }
+
+    fn flow(local: Endpoint, peer: u16) -> Between {
+        Between { protocol: Protocol::Udp, local, remote: Endpoint::v4(Ipv4Addr::new(10, 0, 0, 2), peer) }
+    }
+
+    /// Enters paths that share their port.
+    fn enter_shared(bound: &mut Bound, tables: &Tables, local: Endpoint, paths: core::ops::Range<u32>) {
+        for n in paths {
+            bound.enter(tables, Protocol::Udp, local, (path(n), true)).unwrap();
+        }
+    }
+
+    #[test]
+    fn overlapping_addresses_are_refused() {
+        let tables = tables();
         let mut bound = Bound::default();
-        let mut enter = |ip, port, n| bound.enter(&tables, Protocol::Udp, Endpoint::v4(ip, port), path(n));
+        let mut enter =
+            |ip, port, n| bound.enter(&tables, Protocol::Udp, Endpoint::v4(ip, port), (path(n), n > 8));
         assert_eq!(enter(HERE, 53, 1), Ok(()));
         assert!(matches!(enter(Ipv4Addr::UNSPECIFIED, 53, 2), Err(CreateError::Overlap { .. })));
         assert!(matches!(enter(HERE, 53, 3), Err(CreateError::Overlap { .. })));
         assert_eq!(enter(Ipv4Addr::UNSPECIFIED, 54, 4), Ok(()));
         assert_eq!(enter(Ipv4Addr::LOCALHOST, 55, 5), Err(CreateError::NoRoute(Ipv4Addr::LOCALHOST.into())));
-        assert_eq!(bound.find(Endpoint::v4(HERE, 54)), Some(path(4)));
+        assert!(matches!(enter(HERE, 53, 9), Err(CreateError::Overlap { .. })), "one does not share");
+        assert_eq!(enter(HERE, 56, 10), Ok(()));
+        assert!(matches!(enter(HERE, 56, 6), Err(CreateError::Overlap { .. })), "the other does not");
+        assert_eq!(bound.find(&flow(Endpoint::v4(HERE, 54), 1)), Some(path(4)));
+    }
+
+    #[test]
+    fn those_that_share_a_port_share_the_peers_and_what_one_had_goes_to_the_others() {
+        let (tables, mut bound, local) = (tables(), Bound::default(), Endpoint::v4(HERE, 53));
+        enter_shared(&mut bound, &tables, local, 0..4);
+        let all = |bound: &Bound| {
+            (0..4000).map(|peer| bound.find(&flow(local, peer)).unwrap().index).collect::<Vec<_>>()
+        };
+        let before = all(&bound);
+        for n in 0..4 {
+            let share = before.iter().filter(|path| **path == n).count();
+            assert!((850..1150).contains(&share), "{n} has {share}");
+        }
+        bound.leave(&tables, Protocol::Udp, local, path(1));
+        let after = all(&bound);
+        assert!(before.iter().zip(&after).all(|(was, is)| if *was == 1 { *is != 1 } else { was == is }));
+        assert!([0, 2, 3].iter().all(|n| before.iter().zip(&after).any(|pair| pair == (&1, n))));
+        [0, 2].into_iter().for_each(|n| bound.leave(&tables, Protocol::Udp, local, path(n)));
+        assert!(tables.owns_port(Protocol::Udp, HERE, 53) && all(&bound).iter().all(|path| *path == 3));
+        bound.leave(&tables, Protocol::Udp, local, path(3));
+        assert!(!tables.owns_port(Protocol::Udp, HERE, 53) && bound.find(&flow(local, 1)).is_none());
+    }
+
+    #[test]
+    fn who_waits_at_an_address_hears_before_who_waits_at_all_and_each_ends_alone() {
+        let (tables, mut bound) = (tables(), Bound::default());
+        let (any, here) = (Endpoint::v4(Ipv4Addr::UNSPECIFIED, 53), Endpoint::v4(HERE, 53));
+        enter_shared(&mut bound, &tables, any, 0..2);
+        enter_shared(&mut bound, &tables, here, 2..3);
+        let (is_here, owned) =
+            (|bound: &Bound| bound.find(&flow(here, 1)), || tables.owns_port(Protocol::Udp, HERE, 53));
+        assert!((0..100).all(|peer| bound.find(&flow(here, peer)) == Some(path(2))));
+        assert!((0..100).all(|peer| bound.find(&flow(any, peer)) != Some(path(2))));
+        [0, 1].into_iter().for_each(|n| bound.leave(&tables, Protocol::Udp, any, path(n)));
+        assert_eq!((owned(), is_here(&bound)), (true, Some(path(2))));
+        enter_shared(&mut bound, &tables, any, 3..4);
+        bound.leave(&tables, Protocol::Udp, here, path(2));
+        assert_eq!((owned(), is_here(&bound)), (true, Some(path(3))));
     }
 
     #[test]
     fn leaving_gives_the_port_back() {
-        let tables = Tables::with_room(8, 1);
-        tables.configure(Owned::default(), Domains::default(), &[], &[HERE]).unwrap();
-        let (mut bound, local) = (Bound::default(), Endpoint::v4(HERE, 53));
-        bound.enter(&tables, Protocol::Udp, local, path(1)).unwrap();
+        let (tables, mut bound, local) = (tables(), Bound::default(), Endpoint::v4(HERE, 53));
+        bound.enter(&tables, Protocol::Udp, local, (path(1), false)).unwrap();
         assert!(tables.owns_port(Protocol::Udp, HERE, 53));
         bound.leave(&tables, Protocol::Udp, local, path(1));
-        assert!(!tables.owns_port(Protocol::Udp, HERE, 53) && bound.find(local).is_none());
+        assert!(!tables.owns_port(Protocol::Udp, HERE, 53) && bound.find(&flow(local, 1)).is_none());
     }
 }

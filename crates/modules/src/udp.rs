@@ -11,7 +11,8 @@
 //! # Attributes
 //! Reads `Local` (the port is needed) and `Remote`: with it the path hears this peer alone and
 //! has an exact entry in the classifier; without it the path takes what comes to the port of
-//! its address, and answers and sends to whom each message names. Sets `ProtId` to 17, and `Groups`
+//! its address, and answers and sends to whom each message names; with `Shared` others may wait there too, and
+//! each hears its part of the peers. Sets `ProtId` to 17, and `Groups`
 //! where it waits at any address of ours: what is sent to a group is for it too.
 //!
 //! # Example
@@ -66,7 +67,12 @@ impl Udp {
         Self { tables, domain, bound: Bound::default() }
     }
 
-    fn enter(&mut self, local: Endpoint, remote: Option<Endpoint>, path: PathId) -> Result<(), CreateError> {
+    fn enter(
+        &mut self,
+        local: Endpoint,
+        remote: Option<Endpoint>,
+        (path, shared): (PathId, bool),
+    ) -> Result<(), CreateError> {
         match remote {
             Some(remote) => {
                 let flow = Between { protocol: Protocol::Udp, local, remote };
@@ -76,7 +82,7 @@ impl Udp {
                     Found { domain: self.domain, index: path.index },
                 )
             }
-            None => self.bound.enter(&self.tables, Protocol::Udp, local, path),
+            None => self.bound.enter(&self.tables, Protocol::Udp, local, (path, shared)),
         }
     }
 
@@ -124,7 +130,7 @@ impl Module for Udp {
 
     fn takes(&self, parcel: &Parcel) -> Option<PathId> {
         match parcel {
-            Parcel::Listen(Protocol::Udp, local) => self.bound.find(*local),
+            Parcel::Listen(flow) if flow.protocol == Protocol::Udp => self.bound.find(flow),
             _ => None,
         }
     }
@@ -164,7 +170,8 @@ impl Stage for UdpStage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         self.local = cx.attrs().local().ok_or(CreateError::Missing("Local"))?;
         let (local, remote, path) = (self.local, self.remote, cx.path());
-        cx.module::<Udp>().enter(local, remote, path)?;
+        let shared = cx.attrs().shared() == Some(true);
+        cx.module::<Udp>().enter(local, remote, (path, shared))?;
         self.entered = true;
         Ok(())
     }

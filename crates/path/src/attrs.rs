@@ -89,6 +89,8 @@ pub enum Attr {
     Backlog(u16),
     /// A finished handshake that the TCP module keeps under this number.
     Handshake(u32),
+    /// Others that say so too may wait at the same port; each then hears its share of the peers.
+    Shared(bool),
     /// The connection is one of Linux's own TCP, which the HOST module has been offered.
     Host(bool),
     /// Whom the path serves: a number that only the creator understands (a socket's slot).
@@ -212,6 +214,8 @@ typed! {
     backlog, Backlog, u16, 0;
     /// [`Attr::Handshake`].
     handshake, Handshake, u32, 0;
+    /// [`Attr::Shared`].
+    shared, Shared, bool, false;
     /// [`Attr::Host`].
     host, Host, bool, false;
     /// [`Attr::Owner`].

@@ -3,7 +3,7 @@
 //! own state, reached through [`Cx::module`](crate::Cx::module): no locks, one domain, one
 //! thread.
 
-use crate::classify::{Answer, Protocol, View};
+use crate::classify::{Answer, Between, View};
 use crate::service::Service;
 use crate::stream::ByteStream;
 use crate::{Attr, Attrs, AttrsFull, Endpoint, PathId, Port, Refused, Stage};
@@ -157,7 +157,7 @@ pub enum Parcel {
     /// A fragment of an IPv6 packet.
     Fragment6,
     /// For a port of ours.
-    Listen(Protocol, Endpoint),
+    Listen(Between),
 }
 
 /// Scout's `nsProvider`: translates a neighbour's network address into its link address.

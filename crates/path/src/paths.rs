@@ -6,7 +6,7 @@ use crate::admit::{Classes, Refused};
 use crate::classify::{Verdict, spec};
 use crate::cx::{Env, Run};
 use crate::drive::{self, Outcome};
-use crate::module::{Create, CreateError, Module, ModuleId, Modules};
+use crate::module::{Create, CreateError, Module, ModuleId, Modules, Parcel};
 use crate::path::{Path, PathId, PathState, Urgency};
 use crate::queue::{Ticket, Tickets};
 use crate::signal::{Bell, Report};
@@ -100,11 +100,13 @@ impl Paths {
         match verdict {
             Verdict::Path { index, .. } => self.at(index),
             Verdict::Discard { .. } | Verdict::Pass => None,
-            _ => {
-                let parcel = spec::parcel(frame)?;
-                self.graph.modules.iter().find_map(|(_, _, module)| module.takes(&parcel))
-            }
+            _ => self.taker(&spec::parcel(frame)?),
         }
+    }
+
+    /// The path that takes a packet without an exact entry, as the modules say.
+    pub fn taker(&self, parcel: &Parcel) -> Option<PathId> {
+        self.graph.modules.iter().find_map(|(_, _, module)| module.takes(parcel))
     }
 
     /// Every path.

@@ -40,6 +40,7 @@ mod python;
 mod queues;
 mod redis;
 mod segments;
+mod sharing_datagrams;
 mod six;
 mod vlan;
 mod wishing;

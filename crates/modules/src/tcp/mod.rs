@@ -263,8 +263,8 @@ impl Module for Tcp {
 
     fn takes(&self, parcel: &Parcel) -> Option<PathId> {
         match parcel {
-            Parcel::Listen(Protocol::Tcp, local) => {
-                self.bound.find(*local).or(self.stray[usize::from(local.is_v6())])
+            Parcel::Listen(flow) if flow.protocol == Protocol::Tcp => {
+                self.bound.find(flow).or(self.stray[usize::from(flow.local.is_v6())])
             }
             _ => None,
         }

@@ -71,7 +71,8 @@ pub(crate) fn parcel(frame: &[u8]) -> Option<Parcel> {
         IGMP => Some(Parcel::Groups),
         number => {
             let local = Endpoint::v4(packet.destination, be16(packet.payload, 2)?);
-            Some(Parcel::Listen(flow_protocol(number)?, local))
+            let remote = Endpoint::v4(packet.source, be16(packet.payload, 0)?);
+            Some(Parcel::Listen(Between { protocol: flow_protocol(number)?, local, remote }))
         }
     }
 }
@@ -313,7 +314,7 @@ mod tests {
             assert_eq!(tables.classify(&others), Verdict::Pass);
             assert_eq!(tables.classify(&on(101)), Verdict::Pass);
             assert!(
-                matches!(parcel(&ours), Some(Parcel::Listen(Protocol::Tcp, local)) if local == Endpoint::from(HERE))
+                matches!(parcel(&ours), Some(Parcel::Listen(Between { local, .. })) if local == Endpoint::from(HERE))
             );
             assert_eq!(tables.classify(&ours[..17]), Verdict::Pass);
         }

@@ -80,7 +80,8 @@ pub(super) fn parcel(bytes: &[u8]) -> Option<Parcel> {
         (ICMP, _) => Some(Parcel::Icmp6),
         (number, _) => {
             let local = Endpoint::v6(packet.destination, be16(packet.payload, 2)?);
-            Some(Parcel::Listen(flow_protocol(number)?, local))
+            let remote = Endpoint::v6(packet.source, be16(packet.payload, 0)?);
+            Some(Parcel::Listen(Between { protocol: flow_protocol(number)?, local, remote }))
         }
     }
 }

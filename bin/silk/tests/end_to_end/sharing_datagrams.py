@@ -1,0 +1,65 @@
+"""`serve ADDRESS NAME...` opens a socket of this name after the other at port 7000, which all share, and answers what
+each hears with its name; "close NAME" and "connect NAME" it does first. `ask FROM ADDRESS` asks from forty ports, thrice
+from each, and says who answers each. `tell ADDRESS WHAT` sends that until it is answered."""
+import json
+import select
+import socket
+import sys
+
+PORT = 7000
+
+
+def end(at):
+    made = socket.socket(socket.AF_INET6 if ":" in at else socket.AF_INET, socket.SOCK_DGRAM)
+    made.settimeout(1)
+    return made
+
+
+def serve(at, *names):
+    sockets = {name: end(at) for name in names}
+    for one in sockets.values():
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        one.bind((at, PORT))
+    watch = select.poll()
+    for one in sockets.values():
+        watch.register(one, select.POLLIN)
+    wrong = [name for name, one in sockets.items() if one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)]
+    print("ready", wrong, watch.poll(0), flush=True)
+    while sockets:
+        for heard, _ in watch.poll():
+            name = next(name for name, one in sockets.items() if one.fileno() == heard)
+            what, peer = sockets[name].recvfrom(100)
+            verb, *whom = what.decode().split()
+            sockets[name].sendto(name.encode(), peer)
+            if verb == "connect":
+                sockets[whom[0]].connect(peer)
+            if verb == "close" and whom[0] in sockets:
+                watch.unregister(sockets[whom[0]])
+                sockets.pop(whom[0]).close()
+
+
+def answer(one, to, what=b"who"):
+    for _ in range(10):
+        try:
+            one.sendto(what, to)
+            return one.recv(100).decode()
+        except (TimeoutError, ConnectionRefusedError):
+            pass
+    return "nobody"
+
+
+def ask(source, at):
+    said = []
+    for port in range(7100, 7140):
+        one = end(at)
+        one.bind((source, port))
+        said.append(" ".join(sorted({answer(one, (at, PORT)) for _ in range(3)})))
+        one.close()
+    print(json.dumps(said))
+
+
+def tell(at, *what):
+    print(answer(end(at), (at, PORT), " ".join(what).encode()))
+
+
+{"serve": serve, "ask": ask, "tell": tell}[sys.argv[1]](*sys.argv[2:])

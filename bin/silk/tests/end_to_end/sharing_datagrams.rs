@@ -1,0 +1,109 @@
+//! Datagram sockets that share a port (`SO_REUSEPORT`): each hears its part of the peers, a peer always the
+//! same one, over silk's device and over Linux, and what one had goes to the others when it ends.
+
+use crate::host::{Silk, text, within};
+use silk_testkit::netns::{CLIENT, CLIENT6, PREFERRED, Running, SERVER, SERVER6, signal};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::process::Command;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn start() -> Option<Silk> {
+    let silk = Silk::start()?;
+    silk.write("sharing_datagrams.py", include_str!("sharing_datagrams.py"));
+    Some(silk)
+}
+
+/// Starts sockets of these names that share the port; none of them has an error.
+fn serve(silk: &Silk, at: impl Into<IpAddr>, names: &[&str]) -> Running {
+    let (at, log) = (at.into().to_string(), names[0]);
+    let mut python = silk.on_paths("python3");
+    let server = silk.start_logged(python.args(["sharing_datagrams.py", "serve", &at]).args(names), log);
+    assert!(within(PATIENCE, || silk.log(log).contains("ready")), "{}", silk.log(log));
+    assert_eq!(silk.log(log), "ready [] []\n");
+    server
+}
+
+/// Who answers each port of the peer at `from`.
+fn ask(mut python: Command, from: impl Into<IpAddr>, at: impl Into<IpAddr>) -> Vec<String> {
+    let ends = [from.into(), at.into()].map(|end| end.to_string());
+    let said = text(python.args(["sharing_datagrams.py", "ask"]).args(&ends));
+    serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"))
+}
+
+/// One of the sockets is told something.
+fn tell(silk: &Silk, what: &str) {
+    let at = SERVER.to_string();
+    let said = text(silk.on_peer("python3").args(["sharing_datagrams.py", "tell", &at, what]));
+    assert_ne!(said, "nobody\n");
+}
+
+fn names(said: &[String]) -> BTreeSet<&str> {
+    said.iter().map(String::as_str).collect()
+}
+
+#[test]
+fn each_hears_its_part_and_what_one_had_goes_to_the_others() {
+    let Some(silk) = start() else { return };
+    let server = serve(&silk, SERVER, &["a", "b", "c"]);
+    let from_peer = |from| ask(silk.on_peer("python3"), from, SERVER);
+    let before = from_peer(CLIENT);
+    assert_eq!(names(&before), ["a", "b", "c"].into());
+    assert_eq!(from_peer(CLIENT), before);
+    // Those of another class come to another domain's ring first.
+    assert_eq!(names(&from_peer(PREFERRED)), ["a", "b", "c"].into());
+    tell(&silk, "close a");
+    let after = from_peer(CLIENT);
+    assert_eq!(names(&after), ["b", "c"].into());
+    assert!(before.iter().zip(&after).all(|(was, is)| was == "a" || was == is), "{before:?}, {after:?}");
+    tell(&silk, "connect b");
+    assert_eq!(names(&from_peer(CLIENT)), ["c"].into(), "one that has a peer hears no other");
+    tell(&silk, "close b");
+    assert_eq!(names(&from_peer(PREFERRED)), ["c"].into());
+    tell(&silk, "close c");
+    drop(server);
+    let bind = "import socket; socket.socket(type=socket.SOCK_DGRAM).bind(('', 7000))";
+    let is_free = || silk.on_linux("python3").args(["-c", bind]).status().is_ok_and(|ended| ended.success());
+    assert!(within(PATIENCE, is_free), "the last one ends the port");
+    assert!(!silk.log("silkd").contains("no path"), "{}", silk.log("silkd"));
+}
+
+#[test]
+fn those_at_every_address_share_what_comes_over_both_ips_and_over_linux() {
+    let Some(silk) = start() else { return };
+    let _server = serve(&silk, Ipv6Addr::UNSPECIFIED, &["a", "b", "c"]);
+    let all = || {
+        [
+            ask(silk.on_peer("python3"), CLIENT, SERVER),
+            ask(silk.on_peer("python3"), CLIENT6, SERVER6),
+            ask(silk.on_linux("python3"), LOOPBACK, LOOPBACK),
+            ask(silk.on_linux("python3"), Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST),
+        ]
+    };
+    let before = all();
+    before.iter().for_each(|said| assert_eq!(names(said), ["a", "b", "c"].into()));
+    // The one that has looked at Linux's socket for all.
+    tell(&silk, "close a");
+    for (before, after) in before.iter().zip(all()) {
+        assert_eq!(names(&after), ["b", "c"].into());
+        assert!(before.iter().zip(&after).all(|(was, is)| was == "a" || was == is), "{before:?}, {after:?}");
+    }
+}
+
+#[test]
+fn a_program_takes_over_from_another_that_is_killed() {
+    let Some(silk) = start() else { return };
+    let first = serve(&silk, Ipv4Addr::UNSPECIFIED, &["old"]);
+    let _second = serve(&silk, Ipv4Addr::UNSPECIFIED, &["new"]);
+    let answers = || {
+        let said =
+            [ask(silk.on_peer("python3"), CLIENT, SERVER), ask(silk.on_linux("python3"), LOOPBACK, LOOPBACK)];
+        said.concat().into_iter().collect::<BTreeSet<_>>()
+    };
+    assert_eq!(answers(), ["new".into(), "old".into()].into());
+    signal(&[first.id()], "KILL");
+    assert!(within(PATIENCE, || answers() == ["new".into()].into()), "{:?}", answers());
+}
