@@ -6,17 +6,14 @@ use crate::command::{Command, Rings, SocketName};
 use crate::engine::Engine;
 use crate::ports::PortHold;
 use crate::scout::Recipe;
-use crate::settings::any_like;
 use crate::socket_end::SocketEnd;
 use crate::sockets::Socket;
 use silk_device::Frame;
 use silk_executor::join::checksum_of;
 use silk_instant::Instant;
 use silk_modules::host;
-use silk_path::classify::{Between, Protocol, Verdict, skip_extensions};
-use silk_path::{
-    Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, Parcel, PathId, Wishes,
-};
+use silk_path::classify::{Verdict, skip_extensions};
+use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, PathId, Wishes};
 use silk_stream::mail::Sender;
 use silk_stream::{Datagram, Slot, request, status};
 use silk_wire::{eth, ipv4, ipv6, ndp};
@@ -332,20 +329,6 @@ impl Engine {
         }
     }
 
-    /// A datagram socket has gone from its port, which another may share.
-    fn leave_home(&mut self, local: Endpoint) {
-        let any = Endpoint::new(any_like(local.ip()), local.port());
-        if self.waiting_for(any, any).is_none() {
-            self.homes.remove(&(local.is_v6(), local.port()));
-        }
-    }
-
-    /// The path without a peer that is for what `remote` sends to `local`. At any address: of all that wait there.
-    pub(crate) fn waiting_for(&self, local: Endpoint, remote: Endpoint) -> Option<PathId> {
-        let flow = Between { protocol: Protocol::Udp, local, remote };
-        self.core.paths.taker(&Parcel::Listen(flow))
-    }
-
     /// A frame that no path of this domain takes: passed on if a socket of another domain
     /// does.
     pub(crate) fn pass_on(&mut self, frame: Frame) -> Result<(), DropReason> {
@@ -403,6 +386,10 @@ impl Engine {
     pub(crate) fn arrived(&mut self, bytes: &mut [u8], device: u8, checksum: Checksum, now: Instant) {
         if let Some(id) = self.core.arrive(bytes, device, checksum, now) {
             self.conclude(id, now);
+            for other in self.sharers_in_group(id, bytes) {
+                self.core.arrive_at(other, bytes, device, checksum, now);
+                self.tell_program(other);
+            }
         }
     }
 }

@@ -263,6 +263,7 @@ impl Engine {
         } else if current != id {
             self.settle(current, now);
         }
+        self.deliver_to_sharers(current, ticket, now);
         self.core.device.release(frame);
     }
 

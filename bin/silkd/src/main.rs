@@ -47,6 +47,7 @@ mod reporting;
 mod scout;
 mod server;
 mod settings;
+mod sharing;
 mod shortage;
 mod sleep;
 mod slots;

@@ -181,10 +181,15 @@ impl<P: Port> Dispatch<P> {
             self.drops.count(DropReason::NoPath);
             return None;
         };
+        self.arrive_at(id, frame, device, checksum, now);
+        Some(id)
+    }
+
+    /// The same, up this path.
+    pub fn arrive_at(&mut self, id: PathId, frame: &mut [u8], device: u8, checksum: Checksum, now: Instant) {
         let end = frame.len();
         let meta = Meta { checksum, arrival: now, link: Station::over(device), ..Meta::default() };
         let _ = self.paths.up(id, now, &mut self.port, &mut Message::new(frame, 0, end, meta));
-        Some(id)
     }
 
     /// The link address of a neighbour beside a device, or that it has none, where somebody else finds neighbours.

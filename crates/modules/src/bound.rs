@@ -56,6 +56,11 @@ impl Bound {
         }
     }
 
+    /// Every path that waits for packets to `local`.
+    pub fn all(&self, local: Endpoint) -> impl Iterator<Item = PathId> + '_ {
+        self.0.iter().filter(move |known| overlaps(&known.local, &local)).map(|known| known.path)
+    }
+
     /// The path that waits for packets of this flow: one at just this address before one at all.
     pub fn find(&self, flow: &Between) -> Option<PathId> {
         let mut there = self.0.iter().filter(|known| overlaps(&known.local, &flow.local));
@@ -196,6 +201,8 @@ mod tests {
         let (any, here) = (Endpoint::v4(Ipv4Addr::UNSPECIFIED, 53), Endpoint::v4(HERE, 53));
         enter_shared(&mut bound, &tables, any, 0..2);
         enter_shared(&mut bound, &tables, here, 2..3);
+        let group = Endpoint::v4(Ipv4Addr::new(239, 1, 2, 3), 53);
+        assert_eq!(bound.all(group).collect::<Vec<_>>(), [path(0), path(1)], "groups are for all of these");
         let (is_here, owned) =
             (|bound: &Bound| bound.find(&flow(here, 1)), || tables.owns_port(Protocol::Udp, HERE, 53));
         assert!((0..100).all(|peer| bound.find(&flow(here, peer)) == Some(path(2))));

@@ -86,6 +86,11 @@ impl Udp {
         }
     }
 
+    /// Every path that waits for what is sent to `local`, a group's address for one.
+    pub fn waiting_at(&self, local: Endpoint) -> impl Iterator<Item = PathId> + '_ {
+        self.bound.all(local)
+    }
+
     fn leave(&mut self, local: Endpoint, remote: Option<Endpoint>, path: PathId) {
         // The next path of this index wants all its packets.
         self.tables.discard_nothing(Found { domain: self.domain, index: path.index });

@@ -100,8 +100,13 @@ impl Paths {
         match verdict {
             Verdict::Path { index, .. } => self.at(index),
             Verdict::Discard { .. } | Verdict::Pass => None,
-            _ => self.taker(&spec::parcel(frame)?),
+            _ => self.taker(&Self::parcel(frame)?),
         }
+    }
+
+    /// What the modules are asked of a frame without an exact entry.
+    pub fn parcel(frame: &[u8]) -> Option<Parcel> {
+        spec::parcel(frame)
     }
 
     /// The path that takes a packet without an exact entry, as the modules say.

@@ -1,12 +1,15 @@
 """`serve ADDRESS NAME...` opens a socket of this name after the other at port 7000, which all share, and answers what
 each hears with its name; "close NAME" and "connect NAME" it does first. `ask FROM ADDRESS` asks from forty ports, thrice
-from each, and says who answers each. `tell ADDRESS WHAT` sends that until it is answered."""
+from each, and says who answers each. `call FROM ADDRESS` asks a group or everyone, and says who answers. `tell ADDRESS
+WHAT` sends that until it is answered."""
 import json
 import select
 import socket
+import struct
 import sys
 
 PORT = 7000
+GROUP6 = "ff15::99"
 
 
 def end(at):
@@ -20,6 +23,9 @@ def serve(at, *names):
     for one in sockets.values():
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         one.bind((at, PORT))
+    if at == "::":
+        joined = socket.inet_pton(socket.AF_INET6, GROUP6) + struct.pack("=I", socket.if_nametoindex("eth0"))
+        next(iter(sockets.values())).setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, joined)
     watch = select.poll()
     for one in sockets.values():
         watch.register(one, select.POLLIN)
@@ -58,8 +64,24 @@ def ask(source, at):
     print(json.dumps(said))
 
 
+def call(source, at):
+    one = end(at)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+    if ":" in at:
+        index = struct.pack("=I", socket.if_nametoindex("eth0"))
+        one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
+    one.bind((source, 0))
+    one.sendto(b"who", (at, PORT))
+    said = []
+    try:
+        while True:
+            said.append(one.recv(100).decode())
+    except TimeoutError:
+        print(*sorted(said))
+
+
 def tell(at, *what):
     print(answer(end(at), (at, PORT), " ".join(what).encode()))
 
 
-{"serve": serve, "ask": ask, "tell": tell}[sys.argv[1]](*sys.argv[2:])
+{"serve": serve, "ask": ask, "call": call, "tell": tell}[sys.argv[1]](*sys.argv[2:])

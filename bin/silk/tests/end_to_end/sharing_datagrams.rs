@@ -2,7 +2,7 @@
 //! same one, over silk's device and over Linux, and what one had goes to the others when it ends.
 
 use crate::host::{Silk, text, within};
-use silk_testkit::netns::{CLIENT, CLIENT6, PREFERRED, Running, SERVER, SERVER6, signal};
+use silk_testkit::netns::{CLIENT, CLIENT6, PREFERRED, PREFERRED6, Running, SERVER, SERVER6, signal};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
@@ -19,8 +19,11 @@ fn start() -> Option<Silk> {
 
 /// Starts sockets of these names that share the port; none of them has an error.
 fn serve(silk: &Silk, at: impl Into<IpAddr>, names: &[&str]) -> Running {
+    serve_by(silk, silk.on_paths("python3"), at, names)
+}
+
+fn serve_by(silk: &Silk, mut python: Command, at: impl Into<IpAddr>, names: &[&str]) -> Running {
     let (at, log) = (at.into().to_string(), names[0]);
-    let mut python = silk.on_paths("python3");
     let server = silk.start_logged(python.args(["sharing_datagrams.py", "serve", &at]).args(names), log);
     assert!(within(PATIENCE, || silk.log(log).contains("ready")), "{}", silk.log(log));
     assert_eq!(silk.log(log), "ready [] []\n");
@@ -91,6 +94,30 @@ fn those_at_every_address_share_what_comes_over_both_ips_and_over_linux() {
         assert_eq!(names(&after), ["b", "c"].into());
         assert!(before.iter().zip(&after).all(|(was, is)| was == "a" || was == is), "{before:?}, {after:?}");
     }
+}
+
+#[test]
+fn what_is_sent_to_a_group_or_to_everyone_all_hear_once() {
+    let Some(silk) = start() else { return };
+    let heard = |server: Running| {
+        let calls: [(IpAddr, &str); 5] = [
+            (CLIENT.into(), "10.99.0.255"),
+            (PREFERRED.into(), "10.99.0.255"),
+            (CLIENT.into(), "255.255.255.255"),
+            (CLIENT6.into(), "ff15::99"),
+            (PREFERRED6.into(), "ff15::99"),
+        ];
+        let heard = calls.map(|(from, to)| {
+            let mut python = silk.on_peer("python3");
+            text(python.args(["sharing_datagrams.py", "call", &from.to_string(), to]))
+        });
+        drop(server);
+        heard
+    };
+    let linux = heard(serve_by(&silk, silk.on_linux("python3"), Ipv6Addr::UNSPECIFIED, &["a", "b", "c"]));
+    assert_eq!(linux, ["a b c\n"; 5]);
+    let silks = heard(serve(&silk, Ipv6Addr::UNSPECIFIED, &["d", "e", "f"]));
+    assert_eq!(silks, ["d e f\n"; 5]);
 }
 
 #[test]

@@ -1,0 +1,66 @@
+//! Datagram sockets that share a port. Each has a path of its own, and UDP says which of them hears whom;
+//! what was sent to a group or to everyone all of them hear, as on Linux.
+
+use crate::engine::Engine;
+use crate::settings::any_like;
+use silk_executor::join::frame_of;
+use silk_instant::Instant;
+use silk_modules::udp::Udp;
+use silk_path::classify::{Between, Protocol};
+use silk_path::{Endpoint, Parcel, PathId, Paths, Ticket};
+
+impl Engine {
+    /// A datagram socket has gone from its port, which another may share.
+    pub(crate) fn leave_home(&mut self, local: Endpoint) {
+        let any = Endpoint::new(any_like(local.ip()), local.port());
+        if self.waiting_for(any, any).is_none() {
+            self.homes.remove(&(local.is_v6(), local.port()));
+        }
+    }
+
+    /// The path without a peer that is for what `remote` sends to `local`. At any address: of all that wait there.
+    pub(crate) fn waiting_for(&self, local: Endpoint, remote: Endpoint) -> Option<PathId> {
+        let flow = Between { protocol: Protocol::Udp, local, remote };
+        self.core.paths.taker(&Parcel::Listen(flow))
+    }
+
+    /// The other paths that what was sent to a group is for, if this frame, which was for `id`, was.
+    pub(crate) fn sharers_in_group(&mut self, id: PathId, frame: &[u8]) -> Vec<PathId> {
+        let group = if self.shares_groups(id) { Paths::parcel(frame) } else { None };
+        let group = group.and_then(|parcel| self.group_of(parcel));
+        group.map_or_else(Vec::new, |group| self.others_at(id, group))
+    }
+
+    /// Runs a frame of the ring, which was for `id`, up the others' paths too, if it was sent to a group.
+    pub(crate) fn deliver_to_sharers(&mut self, id: PathId, ticket: Ticket, now: Instant) {
+        if !self.shares_groups(id) {
+            return;
+        }
+        let frame = frame_of(ticket);
+        let bytes = self.core.device.bytes(frame).get(frame.range());
+        let parcel = bytes.and_then(Paths::parcel);
+        let Some(group) = parcel.and_then(|parcel| self.group_of(parcel)) else { return };
+        for other in self.others_at(id, group) {
+            let _ = self.core.up(other, ticket, false, now);
+            self.tell_program(other);
+        }
+    }
+
+    /// Whether a path hears groups, and others of its port may too.
+    fn shares_groups(&self, id: PathId) -> bool {
+        let attrs = self.core.paths.path(id).map(|path| &path.state.attrs);
+        attrs.is_some_and(|attrs| attrs.shared() == Some(true) && attrs.groups() == Some(true))
+    }
+
+    /// The group, or everyone's address, and the port that a datagram was sent to, if it was.
+    fn group_of(&self, parcel: Parcel) -> Option<Endpoint> {
+        let Parcel::Listen(flow) = parcel else { return None };
+        let is_group = flow.protocol == Protocol::Udp && !self.core.tables.is_local(flow.local.ip());
+        is_group.then_some(flow.local)
+    }
+
+    fn others_at(&mut self, id: PathId, local: Endpoint) -> Vec<PathId> {
+        let Some(udp) = self.core.paths.module_mut::<Udp>() else { return Vec::new() };
+        udp.waiting_at(local).filter(|other| *other != id).collect()
+    }
+}
