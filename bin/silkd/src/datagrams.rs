@@ -111,8 +111,10 @@ impl Engine {
             .with(Attr::Local(local))
             .with(Attr::ProtId(ipv4::UDP.into()))
             .with(Attr::InputQueue(self.input_queue(class)))
-            .with(Attr::Class(class as u8))
-            .with(Attr::Shared(hold.shared));
+            .with(Attr::Class(class as u8));
+        if let Some(sharing) = hold.sharing {
+            attrs = attrs.with(Attr::Shared(sharing));
+        }
         if let Some(peer) = peer {
             attrs = attrs.with(Attr::Remote(peer));
             let linux = hold.linux.as_ref().filter(|_| self.is_elsewhere(peer));

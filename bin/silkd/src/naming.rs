@@ -5,7 +5,7 @@ use crate::answer::Answer;
 use crate::command::{Command, Holder, ListenerHold, Rings, SocketName};
 use crate::family::{Socket, State};
 use crate::low_ports;
-use crate::ports::Sides;
+use crate::ports::{Share, Sides};
 use crate::server::Server;
 use crate::settings::any_like;
 use crate::slots::{clear, place_rings, store_address};
@@ -43,7 +43,7 @@ impl Server {
         process: u32,
         kind: Kind,
         (local, only_v6): (SocketAddr, bool),
-        reuse_port: bool,
+        share: Share,
         answer: &Arc<Answer>,
     ) -> Result<Reply, Refusal> {
         let Some((local, sides)) = self.ours(local, only_v6) else { return Ok(Reply::NotOurs) };
@@ -59,7 +59,7 @@ impl Server {
             });
         }
         let places = self.settings.reserve_at(local.ip(), sides);
-        let port = self.ports.take(kind, &places, local.port(), reuse_port)?;
+        let port = self.ports.take(kind, &places, local.port(), share)?;
         let local = Endpoint::new(local.ip(), port);
         let (slot, generation) =
             self.new_slot(family, process, kind, Some((local, sides))).inspect_err(|_| {
@@ -166,7 +166,7 @@ impl Server {
     /// have changed since.
     fn domain_of_sharers(&self, port: u16) -> Option<usize> {
         let shared = [false, true].map(|six| Sides { four: !six, six });
-        if !shared.into_iter().any(|sides| self.ports.hold(Kind::Datagram, sides, port).shared) {
+        if !shared.into_iter().any(|sides| self.ports.hold(Kind::Datagram, sides, port).sharing.is_some()) {
             return None;
         }
         let is_one = |socket: &Socket| {

@@ -10,6 +10,7 @@ use rustix::net::{
     socket_with, sockopt,
 };
 use silk_control::{Kind, Refusal};
+use silk_path::Sharing;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -146,15 +147,46 @@ impl AsFd for Reserved {
 pub struct PortHold {
     /// Linux's socket that holds it, where Linux has the address too.
     pub linux: Option<Arc<Reserved>>,
-    /// Others may have it beside it.
-    pub shared: bool,
+    /// How others may have it beside it.
+    pub sharing: Option<Sharing>,
+}
+
+/// Which sockets one lets have its port beside it: those that want this too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// `SO_REUSEPORT`: they share those who come.
+    pub port: bool,
+    /// `SO_REUSEADDR`, which means that for datagrams alone: the latest hears whom no other is connected to.
+    pub address: bool,
+}
+
+impl From<bool> for Share {
+    fn from(port: bool) -> Self {
+        Self { port, address: false }
+    }
+}
+
+impl Share {
+    /// What both want.
+    fn and(self, other: Self) -> Self {
+        Self { port: self.port && other.port, address: self.address && other.address }
+    }
+
+    fn how(self) -> Option<Sharing> {
+        match self {
+            Self { port: true, .. } => Some(Sharing::Peers),
+            Self { address: true, .. } => Some(Sharing::Latest),
+            _ => None,
+        }
+    }
 }
 
 struct Reservation {
     /// Linux's socket that holds the port; `None` when the address is not Linux's at all.
     linux: Option<Arc<Reserved>>,
     users: u32,
-    shared: bool,
+    /// What all of them want.
+    shared: Share,
     /// The address that connections have it at; they take turns with it.
     turns: Option<IpAddr>,
 }
@@ -172,8 +204,15 @@ impl Ports {
     /// # Errors
     /// `EADDRINUSE` with a sentence that says who has it, or the kernel's own error. Nothing is
     /// taken then.
-    pub fn take(&mut self, kind: Kind, places: &[Place], port: u16, share: bool) -> Result<u16, Refusal> {
-        let mut port = port;
+    pub fn take(
+        &mut self,
+        kind: Kind,
+        places: &[Place],
+        port: u16,
+        share: impl Into<Share>,
+    ) -> Result<u16, Refusal> {
+        let (mut port, share) = (port, share.into());
+        let share = Share { address: share.address && kind == Kind::Datagram, ..share };
         for (n, place) in places.iter().enumerate() {
             match self.take_at(kind, *place, port, share, None) {
                 Ok(taken) => port = taken,
@@ -197,7 +236,7 @@ impl Ports {
         if let Some(rested) = turns.and_then(|address| self.rested(address, Instant::now())) {
             return Ok(self.take_again(address, rested));
         }
-        self.take_at(kind, address.into(), 0, false, turns).or_else(|refusal| {
+        self.take_at(kind, address.into(), 0, Share::default(), turns).or_else(|refusal| {
             // Linux has none left: one that has rested too little is better.
             let resting = turns.and_then(|address| self.first_free(address)).ok_or(refusal)?;
             Ok(self.take_again(address, resting))
@@ -205,7 +244,8 @@ impl Ports {
     }
 
     fn take_again(&mut self, address: IpAddr, Resting { port, linux, .. }: Resting) -> u16 {
-        let taken = Reservation { linux: Some(linux), users: 1, shared: false, turns: Some(address) };
+        let taken =
+            Reservation { linux: Some(linux), users: 1, shared: Share::default(), turns: Some(address) };
         self.taken.insert((false, address.is_ipv6(), port), taken);
         port
     }
@@ -243,7 +283,7 @@ impl Ports {
         kind: Kind,
         place: Place,
         port: u16,
-        share: bool,
+        share: Share,
         turns: Option<IpAddr>,
     ) -> Result<u16, Refusal> {
         let datagram = kind == Kind::Datagram;
@@ -252,14 +292,15 @@ impl Ports {
             self.resting.values_mut().for_each(|queue| queue.retain(|resting| resting.port != port));
         }
         let known = |ports: &Self, six| ports.taken.get(&(datagram, six, port)).map(|taken| taken.shared);
-        let before: Vec<Option<bool>> = place.sides.each().map(|six| known(self, six)).collect();
-        if before.iter().any(|taken| taken.is_some_and(|shared| !(share && shared))) {
+        let before: Vec<Option<Share>> = place.sides.each().map(|six| known(self, six)).collect();
+        if before.iter().any(|taken| taken.is_some_and(|shared| shared.and(share).how().is_none())) {
             return Err(in_use(port, "a program on silk has it already"));
         }
         if before.iter().all(Option::is_some) {
             for six in place.sides.each() {
                 if let Some(taken) = self.taken.get_mut(&(datagram, six, port)) {
                     taken.users += 1;
+                    taken.shared = taken.shared.and(share);
                 }
             }
             return Ok(port);
@@ -303,7 +344,7 @@ impl Ports {
         let taken = sides.each().next().and_then(|six| self.taken.get(&(kind == Kind::Datagram, six, port)));
         taken.map_or_else(PortHold::default, |taken| PortHold {
             linux: taken.linux.clone(),
-            shared: taken.shared,
+            sharing: taken.shared.how(),
         })
     }
 
@@ -426,12 +467,33 @@ mod tests {
         let port = ports.take(Kind::Stream, &[HERE.into()], 0, true).unwrap();
         assert!(ports.take(Kind::Stream, &[HERE.into()], port, false).is_err());
         assert_eq!(ports.take(Kind::Stream, &[HERE.into()], port, true), Ok(port));
-        assert!(ports.hold(Kind::Stream, FOUR, port).shared);
-        assert!(!ports.hold(Kind::Datagram, FOUR, port).shared, "that port is nobody's");
+        assert_eq!(ports.hold(Kind::Stream, FOUR, port).sharing, Some(Sharing::Peers));
+        assert_eq!(ports.hold(Kind::Datagram, FOUR, port).sharing, None, "that port is nobody's");
         ports.give_back(Kind::Stream, FOUR, port);
         assert!(ports.linux(Kind::Stream, FOUR, port).is_some());
         ports.give_back(Kind::Stream, FOUR, port);
         assert!(ports.linux(Kind::Stream, FOUR, port).is_none());
+    }
+
+    #[test]
+    fn datagram_sockets_share_a_port_if_all_want_it_in_the_same_way() {
+        let [plain, by_port, by_address, both] = [(false, false), (true, false), (false, true), (true, true)]
+            .map(|(port, address)| Share { port, address });
+        let may = |kind, first: Share, then: &[Share]| {
+            let mut ports = Ports::default();
+            let port = ports.take(kind, &[HERE.into()], 0, first).unwrap();
+            let all: Vec<bool> =
+                then.iter().map(|share| ports.take(kind, &[HERE.into()], port, *share).is_ok()).collect();
+            (all, ports.hold(kind, FOUR, port).sharing)
+        };
+        let latest = Some(Sharing::Latest);
+        let datagram = |first, then: &[Share]| may(Kind::Datagram, first, then);
+        assert_eq!(datagram(by_address, &[by_address, plain, by_port]), (vec![true, false, false], latest));
+        assert_eq!(datagram(both, &[both, by_address, by_port]), (vec![true, true, false], latest));
+        assert_eq!(datagram(both, &[by_port, by_address]), (vec![true, false], Some(Sharing::Peers)));
+        assert_eq!(datagram(plain, &[by_address, both]), (vec![false, false], None));
+        assert_eq!(may(Kind::Stream, both, &[by_address]), (vec![false], Some(Sharing::Peers)));
+        assert_eq!(may(Kind::Stream, by_address, &[by_address]), (vec![false], None));
     }
 
     /// Whether Linux has nobody at a stream port.

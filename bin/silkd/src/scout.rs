@@ -6,7 +6,7 @@
 use crate::answer::Answer;
 use crate::command::{Command, SocketName};
 use crate::family::State;
-use crate::ports::Sides;
+use crate::ports::{Share, Sides};
 use crate::server::Server;
 use crate::wishes::First;
 use silk_config::{Graph, NamedPath, Param};
@@ -159,7 +159,14 @@ impl Server {
         let attrs = &recipe.attrs;
         let bound = match attrs.local() {
             Some(local) => {
-                match self.bind(family, process, Kind::Stream, (address(local), false), false, answer)? {
+                match self.bind(
+                    family,
+                    process,
+                    Kind::Stream,
+                    (address(local), false),
+                    Share::default(),
+                    answer,
+                )? {
                     Reply::Socket { slot, generation } => Some((slot, generation)),
                     _ => return Err(elsewhere(&recipe.name, "local")),
                 }

@@ -8,7 +8,7 @@ use crate::command::{Command, Event, Orders};
 use crate::family::Family;
 use crate::groups::Groups;
 use crate::own_memory;
-use crate::ports::Ports;
+use crate::ports::{Ports, Share};
 use crate::receiving::Receiving;
 use crate::settings::Settings;
 use crate::strangers::Gate;
@@ -466,9 +466,10 @@ impl Server {
                 }
                 return None;
             }
-            Request::Bind { kind, local, reuse_port, only_v6, .. } => {
+            Request::Bind { kind, local, reuse_address, reuse_port, only_v6 } => {
+                let share = Share { port: reuse_port, address: reuse_address };
                 let bind = |server: &mut Self, answer: &_| {
-                    server.bind(family, process, kind, (local, only_v6), reuse_port, answer)
+                    server.bind(family, process, kind, (local, only_v6), share, answer)
                 };
                 return self.when_obeyed(number, bind);
             }

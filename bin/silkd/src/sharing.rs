@@ -49,7 +49,7 @@ impl Engine {
     /// Whether a path hears groups, and others of its port may too.
     fn shares_groups(&self, id: PathId) -> bool {
         let attrs = self.core.paths.path(id).map(|path| &path.state.attrs);
-        attrs.is_some_and(|attrs| attrs.shared() == Some(true) && attrs.groups() == Some(true))
+        attrs.is_some_and(|attrs| attrs.shared().is_some() && attrs.groups() == Some(true))
     }
 
     /// The group, or everyone's address, and the port that a datagram was sent to, if it was.

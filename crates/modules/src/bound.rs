@@ -1,20 +1,20 @@
 //! The paths of a domain that wait at a port for anyone, shared by UDP and TCP, and what both
 //! do with the classifier's tables. No two of them may have overlapping addresses, but for those that all
-//! want to share their port: each of these hears its part of the peers, and a peer always the same path
-//! while that lasts (rendezvous hashing, Thaler and Ravishankar 1998). When one comes or ends, only the
+//! want to share their port. Then the one that came last hears, or each its part of the peers, and a peer always the same
+//! path while that lasts (rendezvous hashing, Thaler and Ravishankar 1998). When one comes or ends, only the
 //! peers that it gets or had hear another.
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use silk_path::classify::{Answer, Between, FlowError, Found, Protocol, Tables, View};
-use silk_path::{CreateError, Endpoint, NOWHERE, PathId};
+use silk_path::{CreateError, Endpoint, NOWHERE, PathId, Sharing};
 
 /// A path that waits.
 struct Waiting {
     local: Endpoint,
     path: PathId,
     /// It shares its port with all others that do.
-    shared: bool,
+    sharing: Option<Sharing>,
 }
 
 /// Paths by the address and port they wait at. Few, so a list.
@@ -29,16 +29,17 @@ impl Bound {
         tables: &Tables,
         protocol: Protocol,
         local: Endpoint,
-        (path, shared): (PathId, bool),
+        (path, sharing): (PathId, Option<Sharing>),
     ) -> Result<(), CreateError> {
         let overlap = CreateError::Overlap { local, remote: NOWHERE };
-        if self.0.iter().any(|known| overlaps(&known.local, &local) && !(shared && known.shared)) {
+        let excludes = |known: &Waiting| known.sharing.is_none() || sharing.is_none();
+        if self.0.iter().any(|known| overlaps(&known.local, &local) && excludes(known)) {
             return Err(overlap);
         }
         if !tables.own_port(protocol, Some(local.ip()), local.port()) {
             return Err(CreateError::NoRoute(local.ip()));
         }
-        self.0.push(Waiting { local, path, shared });
+        self.0.push(Waiting { local, path, sharing });
         Ok(())
     }
 
@@ -61,20 +62,18 @@ impl Bound {
         self.0.iter().filter(move |known| overlaps(&known.local, &local)).map(|known| known.path)
     }
 
-    /// The path that waits for packets of this flow: one at just this address before one at all.
+    /// The path that waits for packets of this flow: one at just this address before one at all, and of several
+    /// the last, or one of those that share the peers as it does.
     pub fn find(&self, flow: &Between) -> Option<PathId> {
-        let mut there = self.0.iter().filter(|known| overlaps(&known.local, &flow.local));
-        let first = there.next()?;
-        let rank =
-            |known: &Waiting| (known.local.ip() == flow.local.ip(), weight(flow.remote, known.path.index));
-        let mut best = (first.path, None);
-        for known in there {
-            let before = *best.1.get_or_insert_with(|| rank(first));
-            if rank(known) > before {
-                best = (known.path, Some(rank(known)));
-            }
+        let is_at = |known: &Waiting| known.local.ip() == flow.local.ip();
+        let there = self.0.iter().filter(|known| overlaps(&known.local, &flow.local));
+        // Of equals this is the last.
+        let latest = there.clone().max_by_key(|known| is_at(known))?;
+        if latest.sharing != Some(Sharing::Peers) {
+            return Some(latest.path);
         }
-        Some(best.0)
+        let rivals = there.filter(|known| is_at(known) == is_at(latest) && known.sharing == latest.sharing);
+        rivals.map(|known| known.path).max_by_key(|path| weight(flow.remote, path.index))
     }
 }
 
@@ -152,7 +151,7 @@ mod tests {
     /// Enters paths that share their port.
     fn enter_shared(bound: &mut Bound, tables: &Tables, local: Endpoint, paths: core::ops::Range<u32>) {
         for n in paths {
-            bound.enter(tables, Protocol::Udp, local, (path(n), true)).unwrap();
+            bound.enter(tables, Protocol::Udp, local, (path(n), Some(Sharing::Peers))).unwrap();
         }
     }
 
@@ -160,8 +159,14 @@ mod tests {
     fn overlapping_addresses_are_refused() {
         let tables = tables();
         let mut bound = Bound::default();
-        let mut enter =
-            |ip, port, n| bound.enter(&tables, Protocol::Udp, Endpoint::v4(ip, port), (path(n), n > 8));
+        let mut enter = |ip, port, n| {
+            bound.enter(
+                &tables,
+                Protocol::Udp,
+                Endpoint::v4(ip, port),
+                (path(n), (n > 8).then_some(Sharing::Peers)),
+            )
+        };
         assert_eq!(enter(HERE, 53, 1), Ok(()));
         assert!(matches!(enter(Ipv4Addr::UNSPECIFIED, 53, 2), Err(CreateError::Overlap { .. })));
         assert!(matches!(enter(HERE, 53, 3), Err(CreateError::Overlap { .. })));
@@ -215,9 +220,27 @@ mod tests {
     }
 
     #[test]
+    fn who_came_last_hears_until_it_leaves_unless_it_shares_the_peers() {
+        let (tables, mut bound, local) = (tables(), Bound::default(), Endpoint::v4(HERE, 53));
+        let heard_by = |bound: &Bound| {
+            let all = (0..100).map(|peer| bound.find(&flow(local, peer)).unwrap().index);
+            all.collect::<alloc::collections::BTreeSet<_>>()
+        };
+        let modes = [Sharing::Latest, Sharing::Peers, Sharing::Peers, Sharing::Latest];
+        for (n, sharing) in (0..).zip(modes) {
+            bound.enter(&tables, Protocol::Udp, local, (path(n), Some(sharing))).unwrap();
+        }
+        assert_eq!(heard_by(&bound), [3].into());
+        bound.leave(&tables, Protocol::Udp, local, path(3));
+        assert_eq!(heard_by(&bound), [1, 2].into());
+        [1, 2].into_iter().for_each(|n| bound.leave(&tables, Protocol::Udp, local, path(n)));
+        assert_eq!(heard_by(&bound), [0].into());
+    }
+
+    #[test]
     fn leaving_gives_the_port_back() {
         let (tables, mut bound, local) = (tables(), Bound::default(), Endpoint::v4(HERE, 53));
-        bound.enter(&tables, Protocol::Udp, local, (path(1), false)).unwrap();
+        bound.enter(&tables, Protocol::Udp, local, (path(1), None)).unwrap();
         assert!(tables.owns_port(Protocol::Udp, HERE, 53));
         bound.leave(&tables, Protocol::Udp, local, path(1));
         assert!(!tables.owns_port(Protocol::Udp, HERE, 53) && bound.find(&flow(local, 1)).is_none());

@@ -11,8 +11,8 @@
 //! # Attributes
 //! Reads `Local` (the port is needed) and `Remote`: with it the path hears this peer alone and
 //! has an exact entry in the classifier; without it the path takes what comes to the port of
-//! its address, and answers and sends to whom each message names; with `Shared` others may wait there too, and
-//! each hears its part of the peers. Sets `ProtId` to 17, and `Groups`
+//! its address, and answers and sends to whom each message names; with `Shared` others may wait there
+//! too. Sets `ProtId` to 17, and `Groups`
 //! where it waits at any address of ours: what is sent to a group is for it too.
 //!
 //! # Example
@@ -39,7 +39,7 @@ use silk_path::classify::{Answer, Between, Found, Protocol, Tables, View};
 use silk_path::service::{NET, Service};
 use silk_path::{
     Attr, Checksum, Create, CreateError, Cx, DropReason, Endpoint, Event, Message, Module, NOWHERE, Next,
-    Parcel, PathId, Report, Stage, Step, Verdict,
+    Parcel, PathId, Report, Sharing, Stage, Step, Verdict,
 };
 use silk_wire::checksum::{self, Sum};
 use silk_wire::{ipv4, udp};
@@ -71,7 +71,7 @@ impl Udp {
         &mut self,
         local: Endpoint,
         remote: Option<Endpoint>,
-        (path, shared): (PathId, bool),
+        (path, sharing): (PathId, Option<Sharing>),
     ) -> Result<(), CreateError> {
         match remote {
             Some(remote) => {
@@ -82,7 +82,7 @@ impl Udp {
                     Found { domain: self.domain, index: path.index },
                 )
             }
-            None => self.bound.enter(&self.tables, Protocol::Udp, local, (path, shared)),
+            None => self.bound.enter(&self.tables, Protocol::Udp, local, (path, sharing)),
         }
     }
 
@@ -175,8 +175,8 @@ impl Stage for UdpStage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         self.local = cx.attrs().local().ok_or(CreateError::Missing("Local"))?;
         let (local, remote, path) = (self.local, self.remote, cx.path());
-        let shared = cx.attrs().shared() == Some(true);
-        cx.module::<Udp>().enter(local, remote, (path, shared))?;
+        let sharing = cx.attrs().shared();
+        cx.module::<Udp>().enter(local, remote, (path, sharing))?;
         self.entered = true;
         Ok(())
     }

@@ -41,6 +41,15 @@ impl Route {
     }
 }
 
+/// How a path shares its port with others that wait there too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Each hears its part of the peers.
+    Peers,
+    /// The one that came last hears all.
+    Latest,
+}
+
 /// One attribute: its name is the variant, its value what the variant holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attr {
@@ -89,8 +98,8 @@ pub enum Attr {
     Backlog(u16),
     /// A finished handshake that the TCP module keeps under this number.
     Handshake(u32),
-    /// Others that say so too may wait at the same port; each then hears its share of the peers.
-    Shared(bool),
+    /// Others that say so too may wait at the same port.
+    Shared(Sharing),
     /// The connection is one of Linux's own TCP, which the HOST module has been offered.
     Host(bool),
     /// Whom the path serves: a number that only the creator understands (a socket's slot).
@@ -215,7 +224,7 @@ typed! {
     /// [`Attr::Handshake`].
     handshake, Handshake, u32, 0;
     /// [`Attr::Shared`].
-    shared, Shared, bool, false;
+    shared, Shared, Sharing, Sharing::Peers;
     /// [`Attr::Host`].
     host, Host, bool, false;
     /// [`Attr::Owner`].

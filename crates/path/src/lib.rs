@@ -87,7 +87,7 @@ mod wishes;
 
 pub use account::Account;
 pub use admit::{ClassUse, Classes, Limits, Refused};
-pub use attrs::{Attr, Attrs, AttrsFull, MAX_USER, Route};
+pub use attrs::{Attr, Attrs, AttrsFull, MAX_USER, Route, Sharing};
 pub use cx::{Cx, Down, Env};
 pub use drive::Outcome;
 pub use drops::{DropReason, DropTotals, Drops};

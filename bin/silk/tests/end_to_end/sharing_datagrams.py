@@ -1,5 +1,6 @@
 """`serve ADDRESS NAME...` opens a socket of this name after the other at port 7000, which all share, and answers what
-each hears with its name; "close NAME" and "connect NAME" it does first. `ask FROM ADDRESS` asks from forty ports, thrice
+each hears with its name; "close NAME" and "connect NAME" it does first. `latest ADDRESS NAME...` does with SO_REUSEADDR what
+`serve` does with SO_REUSEPORT; `meet ADDRESS NAME` connects a socket to each peer and binds the next. `ask FROM ADDRESS` asks from forty ports, thrice
 from each, and says who answers each. `call FROM ADDRESS` asks a group or everyone, and says who answers. `tell ADDRESS
 WHAT` sends that until it is answered."""
 import json
@@ -18,11 +19,32 @@ def end(at):
     return made
 
 
-def serve(at, *names):
-    sockets = {name: end(at) for name in names}
-    for one in sockets.values():
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        one.bind((at, PORT))
+def bound(at, share):
+    made = end(at)
+    made.setsockopt(socket.SOL_SOCKET, share, 1)
+    made.bind((at, PORT))
+    return made
+
+
+def latest(at, *names):
+    serve(at, *names, share=socket.SO_REUSEADDR)
+
+
+def meet(at, _):
+    sockets = [bound(at, socket.SO_REUSEADDR)]
+    print("ready [] []", flush=True)
+    while True:
+        for one in select.select(sockets, [], [])[0]:
+            _, peer = one.recvfrom(100)
+            number = sockets.index(one)
+            if one is sockets[-1]:
+                one.connect(peer)
+                sockets.append(bound(at, socket.SO_REUSEADDR))
+            one.send(str(number).encode())
+
+
+def serve(at, *names, share=socket.SO_REUSEPORT):
+    sockets = {name: bound(at, share) for name in names}
     if at == "::":
         joined = socket.inet_pton(socket.AF_INET6, GROUP6) + struct.pack("=I", socket.if_nametoindex("eth0"))
         next(iter(sockets.values())).setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, joined)
@@ -84,4 +106,4 @@ def tell(at, *what):
     print(answer(end(at), (at, PORT), " ".join(what).encode()))
 
 
-{"serve": serve, "ask": ask, "call": call, "tell": tell}[sys.argv[1]](*sys.argv[2:])
+globals()[sys.argv[1]](*sys.argv[2:])

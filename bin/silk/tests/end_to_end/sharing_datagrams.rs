@@ -1,5 +1,6 @@
-//! Datagram sockets that share a port (`SO_REUSEPORT`): each hears its part of the peers, a peer always the
-//! same one, over silk's device and over Linux, and what one had goes to the others when it ends.
+//! Datagram sockets that share a port. With `SO_REUSEPORT` each hears its part of the peers, a peer always the
+//! same one, over silk's device and over Linux, and what one had goes to the others when it ends. With `SO_REUSEADDR` the
+//! latest hears all who have none of their own.
 
 use crate::host::{Silk, text, within};
 use silk_testkit::netns::{CLIENT, CLIENT6, PREFERRED, PREFERRED6, Running, SERVER, SERVER6, signal};
@@ -19,12 +20,12 @@ fn start() -> Option<Silk> {
 
 /// Starts sockets of these names that share the port; none of them has an error.
 fn serve(silk: &Silk, at: impl Into<IpAddr>, names: &[&str]) -> Running {
-    serve_by(silk, silk.on_paths("python3"), at, names)
+    serve_by(silk, silk.on_paths("python3"), "serve", at, names)
 }
 
-fn serve_by(silk: &Silk, mut python: Command, at: impl Into<IpAddr>, names: &[&str]) -> Running {
+fn serve_by(silk: &Silk, mut python: Command, how: &str, at: impl Into<IpAddr>, names: &[&str]) -> Running {
     let (at, log) = (at.into().to_string(), names[0]);
-    let server = silk.start_logged(python.args(["sharing_datagrams.py", "serve", &at]).args(names), log);
+    let server = silk.start_logged(python.args(["sharing_datagrams.py", how, &at]).args(names), log);
     assert!(within(PATIENCE, || silk.log(log).contains("ready")), "{}", silk.log(log));
     assert_eq!(silk.log(log), "ready [] []\n");
     server
@@ -114,10 +115,37 @@ fn what_is_sent_to_a_group_or_to_everyone_all_hear_once() {
         drop(server);
         heard
     };
-    let linux = heard(serve_by(&silk, silk.on_linux("python3"), Ipv6Addr::UNSPECIFIED, &["a", "b", "c"]));
+    let linux =
+        heard(serve_by(&silk, silk.on_linux("python3"), "serve", Ipv6Addr::UNSPECIFIED, &["a", "b", "c"]));
     assert_eq!(linux, ["a b c\n"; 5]);
     let silks = heard(serve(&silk, Ipv6Addr::UNSPECIFIED, &["d", "e", "f"]));
     assert_eq!(silks, ["d e f\n"; 5]);
+}
+
+#[test]
+fn with_reuseaddr_the_latest_hears_as_on_linux() {
+    let Some(silk) = start() else { return };
+    for python in [Silk::on_linux, Silk::on_paths] {
+        let _server = serve_by(&silk, python(&silk, "python3"), "latest", SERVER, &["a", "b", "c"]);
+        let heard = || ask(silk.on_peer("python3"), CLIENT, SERVER);
+        assert_eq!(names(&heard()), ["c"].into());
+        tell(&silk, "connect c");
+        assert_eq!(names(&heard()), ["b"].into());
+        tell(&silk, "close b");
+        assert_eq!(names(&heard()), ["a"].into());
+    }
+}
+
+#[test]
+fn a_server_connects_a_socket_to_each_peer_and_binds_the_next() {
+    let Some(silk) = start() else { return };
+    let each: Vec<String> = (0..40).map(|number| number.to_string()).collect();
+    for at in [Ipv4Addr::UNSPECIFIED, SERVER] {
+        for python in [Silk::on_linux, Silk::on_paths] {
+            let _server = serve_by(&silk, python(&silk, "python3"), "meet", at, &["server"]);
+            assert_eq!(ask(silk.on_peer("python3"), CLIENT, SERVER), each, "{}", silk.log("server"));
+        }
+    }
 }
 
 #[test]
