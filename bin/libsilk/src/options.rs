@@ -366,7 +366,8 @@ pub fn tell_foreign(socket: &Socket) -> Answer<()> {
         match cell.swap(0, Relaxed) {
             0 => {}
             word => {
-                let what = format!("setsockopt({}, {})", word >> 16, word & 0xffff);
+                let [level, name] = [word >> 16, word & 0xffff].map(|half| half as c_int);
+                let what = option_names::told("setsockopt", level, name);
                 unserved::tell(&what, libc::ENOPROTOOPT)?;
             }
         }
