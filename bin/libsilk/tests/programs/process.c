@@ -159,9 +159,10 @@ static void forks_meanwhile(void)
 	}
 }
 
+/* No more than there is memory for, however late the exec is. */
 static void *connects(void *listener)
 {
-	for (;;)
+	for (int n = 0; n < 80; n++)
 		close(connected(*(int *)listener));
 	return NULL;
 }
