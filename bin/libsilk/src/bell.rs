@@ -33,6 +33,10 @@ impl Bell {
         // What an earlier user of the number left there.
         bell.disarm();
         bell.take(|_| {});
+        if let Some(shared) = bell.shared() {
+            shared.sleepers.store(0, SeqCst);
+            shared.crowded.store(0, SeqCst);
+        }
         Ok(bell)
     }
 
@@ -100,6 +104,38 @@ impl Bell {
         if let Some(event) = &self.event {
             wake::drain(event.as_fd());
         }
+    }
+
+    /// A thread is about to sleep where other processes may; whether it may still.
+    pub fn enter(&self) -> bool {
+        let Some(shared) = self.shared() else { return true };
+        shared.sleepers.fetch_add(1, SeqCst);
+        // Pairs with `crowd`: one of the two sees the other.
+        let may = shared.crowded.load(SeqCst) == 0;
+        if !may {
+            self.leave();
+        }
+        may
+    }
+
+    /// It sleeps there no longer.
+    pub fn leave(&self) {
+        if let Some(shared) = self.shared() {
+            shared.sleepers.fetch_sub(1, SeqCst);
+        }
+    }
+
+    /// Whether another process waits where this bell's does.
+    pub fn is_crowded(&self) -> bool {
+        self.shared().is_some_and(|shared| shared.crowded.load(SeqCst) != 0)
+    }
+
+    /// Tells the process whose bell this is that another one waits there too. Whether nobody of
+    /// it sleeps there any more.
+    pub fn crowd(&self) -> bool {
+        let Some(shared) = self.shared() else { return true };
+        shared.crowded.store(1, SeqCst);
+        shared.sleepers.load(SeqCst) == 0
     }
 
     /// Watches a socket, or no longer.

@@ -5,8 +5,8 @@
 //! A member is known by its descriptor, as in Linux. One socket can be in a set once: a
 //! second entry through a `dup` of its descriptor is refused, loudly.
 
-use crate::bell::Bell;
 use crate::epoll_member::{Home, Inner, Member};
+use crate::epoll_place::ensure_bell;
 use crate::errno::{Answer, check};
 use crate::lock::Guarded;
 use crate::real;
@@ -19,9 +19,6 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 /// Event sets one process can have at one time; further ones cannot hold sockets of ours.
 const SETS: usize = 1024;
-/// What the bell is called in the real set. A program that names a socket so by chance would
-/// not hear of it.
-pub const MARKER: u64 = 0x5117_be11_7e57_ab1e;
 
 /// `EPOLLEXCLUSIVE`, and what may be asked for with it.
 const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
@@ -79,7 +76,7 @@ impl Epoll {
     /// Wakes a thread that sleeps in the set, if there is one, to look again.
     fn tell_sleepers(&self, inner: &mut Inner, epfd: c_int) {
         if self.sleepers.load(Ordering::SeqCst) > 0 {
-            ensure_bell(inner, epfd);
+            ensure_bell(self, inner, epfd);
             if let Some(bell) = &inner.bell {
                 bell.wake();
             }
@@ -177,26 +174,6 @@ pub unsafe fn control(set: &Epoll, epfd: c_int, op: c_int, fd: c_int, event: *mu
     Ok(())
 }
 
-/// Gives the set a bell in its real set, when somebody waits there for sockets of ours: not
-/// before, as a server of many processes may make a set in each and never wait in it, and
-/// every bell at a listener is rung for each connection. A set that a fork left to this
-/// process gets a bell of its own; both processes then hear of every socket that either has
-/// put in before. Where the family has too many bells the set has none, and is looked at
-/// every now and then.
-pub fn ensure_bell(inner: &mut Inner, epfd: c_int) {
-    if inner.bell.as_ref().is_some_and(Bell::is_mine) {
-        return;
-    }
-    let Ok(bell) = Bell::make() else { return };
-    // Edge-triggered, so that the eventfd need not be read.
-    let mut event = epoll_event { events: (libc::EPOLLIN | libc::EPOLLET) as u32, u64: MARKER };
-    // SAFETY: the event outlives the call.
-    let added = check(unsafe { real::epoll_ctl(epfd, libc::EPOLL_CTL_ADD, bell.descriptor(), &mut event) });
-    if added.is_ok() {
-        inner.change_bell(bell);
-    }
-}
-
 /// The program's descriptor `fd` is being closed.
 pub fn forget_descriptor(socket: &Socket, fd: c_int) {
     if socket.watched.load(Ordering::Acquire) > 0 {
@@ -242,12 +219,17 @@ pub fn changed(socket: &Socket) {
 
 /// Holds every set across a fork.
 pub fn hold_all() {
-    TABLE.iter().filter(|set| set.is_used()).for_each(|set| set.inner.bare().hold());
+    for set in used() {
+        let mut inner = set.inner.lock();
+        inner.note_fork();
+        // Held until `open_all`.
+        std::mem::forget(inner);
+    }
 }
 
 /// Lets them go in the parent.
 pub fn open_all() {
-    TABLE.iter().filter(|set| set.is_used()).for_each(|set| set.inner.bare().open());
+    used().for_each(|set| set.inner.bare().open());
 }
 
 /// Lets them go in the child.

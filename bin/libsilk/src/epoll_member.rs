@@ -5,6 +5,7 @@
 
 use crate::accept;
 use crate::bell::Bell;
+use crate::epoll_place::Apart;
 use crate::family;
 use crate::readiness;
 use crate::socket::{Role, Socket};
@@ -165,6 +166,10 @@ impl Member {
 pub struct Inner {
     /// Who tells of changes; none while no socket of ours was ever a member.
     pub bell: Option<Bell>,
+    /// Whether other processes may wait in the real set, so that the bell must not hang there.
+    pub shared: bool,
+    /// Where it hangs instead.
+    pub apart: Option<Apart>,
     members: Vec<Option<Member>>,
     vacant: Vec<u32>,
     /// Descriptor → member plus one.
@@ -196,6 +201,8 @@ impl Inner {
     pub const fn new() -> Self {
         Self {
             bell: None,
+            shared: false,
+            apart: None,
             members: Vec::new(),
             vacant: Vec::new(),
             by_descriptor: Vec::new(),
@@ -297,8 +304,6 @@ impl Inner {
 
     /// Another bell tells of all members, each of which is looked at.
     pub fn change_bell(&mut self, bell: Bell) {
-        // A set that a fork left to two processes may hold what only the other one knows of.
-        self.kernels += u32::from(self.bell.is_some());
         self.bell = Some(bell);
         let silks = self.members.iter().enumerate();
         let silks = silks.filter(|(_, m)| m.as_ref().is_some_and(|m| m.home == Home::Silk));
@@ -307,6 +312,12 @@ impl Inner {
             self.watch(place);
             self.enqueue(place);
         }
+    }
+
+    /// Two processes will have the set. A bell that this one has told nobody of yet is not to
+    /// hang where the child cannot take it away.
+    pub fn note_fork(&mut self) {
+        self.shared |= self.bell.is_none();
     }
 
     /// Counts what the real set holds, roughly: it forgets by itself what is closed.
@@ -385,7 +396,7 @@ impl Inner {
     /// ready do not keep its own from being heard.
     pub fn is_kernels_turn(&mut self) -> bool {
         self.looks = self.looks.wrapping_add(1);
-        self.kernels > 0 && self.looks.is_multiple_of(4)
+        self.has_kernels() && self.looks.is_multiple_of(4)
     }
 
     /// Whether sockets of ours are members, or ever were since the bell was made.
@@ -393,21 +404,27 @@ impl Inner {
         self.bell.is_some() || self.ours > 0
     }
 
-    /// Whether this process has a bell for it.
-    pub fn has_bell(&self) -> bool {
-        self.bell.as_ref().is_some_and(Bell::is_mine)
+    /// This process's bell for it.
+    pub fn own_bell(&self) -> Option<&Bell> {
+        self.bell.as_ref().filter(|bell| bell.is_mine())
     }
 
-    /// Whether the real set holds anything but the bell.
+    /// Whether this process has a bell that wakes who sleeps in the set.
+    pub fn has_bell(&self) -> bool {
+        self.own_bell().is_some() && (self.apart.is_some() || !self.shared)
+    }
+
+    /// Whether the real set may hold anything but the bell: one that several processes have,
+    /// what only the other one knows of.
     pub fn has_kernels(&self) -> bool {
-        self.kernels > 0
+        self.kernels > 0 || self.shared
     }
 
     /// Looks at what changed and what was ready before; gives at most `room` events away: those
     /// of urgent members, or else of others.
     pub fn collect(&mut self, room: usize, mut give: impl FnMut(epoll_event)) -> usize {
-        if let Some(bell) = &self.bell {
-            let Self { members, ready, urgent, by_slot, .. } = self;
+        let Self { bell, members, ready, urgent, by_slot, .. } = self;
+        if let Some(bell) = bell.as_ref().filter(|bell| bell.is_mine()) {
             bell.take(|slot| {
                 let place = by_slot.get(slot as usize).and_then(|place| place.checked_sub(1));
                 if let Some(place) = place

@@ -1,8 +1,9 @@
 //! Waiting in an event set: first what changed of ours, then what the kernel has, then sleep
 //! in the kernel, with the bell armed.
 
-use crate::epoll::{self, Epoll, MARKER};
+use crate::epoll::Epoll;
 use crate::epoll_member::Inner;
+use crate::epoll_place::{self, MARKER, REAL};
 use crate::errno::{Answer, check};
 use crate::family;
 use crate::lock::Guard;
@@ -22,6 +23,8 @@ struct Output {
     start: *mut epoll_event,
     room: usize,
     filled: usize,
+    /// The kernel's set apart says that the real set has something.
+    behind: bool,
 }
 
 impl Output {
@@ -33,17 +36,19 @@ impl Output {
         }
     }
 
-    /// Takes what the kernel wrote behind what is filled already; whether the bell was in it.
+    /// Takes what the kernel wrote behind what is filled already; whether any of
+    /// it was not for the program.
     fn take_kernels(&mut self, count: usize) -> bool {
         let (mut from, mut rung) = (self.filled, false);
         for _ in 0..count {
             // SAFETY: the kernel has written `count` events there, within the array.
             let event = unsafe { self.start.add(from).read_unaligned() };
             from += 1;
-            if { event.u64 } == MARKER {
-                rung = true;
-            } else {
-                self.put(event);
+            let name = event.u64;
+            match name {
+                MARKER => rung = true,
+                REAL => (rung, self.behind) = (true, true),
+                _ => self.put(event),
             }
         }
         rung
@@ -77,13 +82,13 @@ pub unsafe fn wait(
     if events.is_null() {
         return Err(libc::EFAULT);
     }
-    let mut out = Output { start: events, room, filled: 0 };
+    let mut out = Output { start: events, room, filled: 0, behind: false };
     let at_once = limit == Some(Duration::ZERO);
     let deadline = if at_once { Deadline::NEVER } else { Deadline::after(limit) };
     loop {
         let mut inner = set.inner.lock();
         if inner.has_ours() {
-            epoll::ensure_bell(&mut inner, epfd);
+            epoll_place::ensure_bell(set, &mut inner, epfd);
         }
         // Events that the kernel gave while this slept must not come twice in one answer.
         let asked = out.filled > 0
@@ -127,9 +132,12 @@ fn sleep(
     nap: Duration,
     mask: *const sigset_t,
 ) -> Answer<()> {
-    if let Some(bell) = &inner.bell {
+    let bed = epoll_place::bed(&inner, epfd);
+    // In the real set others may be asleep as well.
+    let is_public = bed == epfd && inner.own_bell().is_some();
+    if let Some(bell) = inner.own_bell() {
         bell.name_sleeper();
-        if bell.arm() {
+        if bell.arm() || is_public && !bell.enter() {
             bell.disarm();
             return Ok(());
         }
@@ -138,14 +146,22 @@ fn sleep(
     drop(inner);
     // Rounded up: never back before the time is up.
     let millis = c_int::try_from(nap.as_micros().div_ceil(1000)).unwrap_or(1000);
-    let result = out.ask_kernel(epfd, millis, mask);
+    let result = out.ask_kernel(bed, millis, mask);
     let mut inner = set.inner.lock();
-    if set.sleepers.fetch_sub(1, SeqCst) == 1
-        && let Some(bell) = &inner.bell
-    {
-        bell.disarm();
+    let is_last = set.sleepers.fetch_sub(1, SeqCst) == 1;
+    if let Some(bell) = inner.own_bell() {
+        if is_public {
+            bell.leave();
+        }
+        if is_last {
+            bell.disarm();
+        }
     }
-    if !result? && out.filled == 0 {
+    let rung = result?;
+    if std::mem::take(&mut out.behind) {
+        out.ask_kernel(epfd, 0, ptr::null())?;
+    }
+    if !rung && out.filled == 0 {
         notice_silence(&mut inner);
     }
     Ok(())

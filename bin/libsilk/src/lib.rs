@@ -40,6 +40,7 @@ mod disconnect;
 mod environment;
 mod epoll;
 mod epoll_member;
+mod epoll_place;
 mod epoll_wait;
 mod errno;
 mod error_queue;

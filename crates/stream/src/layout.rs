@@ -344,7 +344,11 @@ pub struct Bell {
     /// The thread that sleeps there, or did last: its record, plus one; zero: it has none. It
     /// gets the priority of what wakes it.
     pub thread: AtomicU32,
-    _pad: [AtomicU32; 14],
+    /// How many of its process's threads sleep where another process may come to sleep too.
+    pub sleepers: AtomicU32,
+    /// Not zero: another process waits there, and this bell is to leave the place to it.
+    pub crowded: AtomicU32,
+    _pad: [AtomicU32; 12],
     /// The sockets that changed since the program last looked.
     pub set: DirtySet,
 }

@@ -87,6 +87,11 @@ fn waiting_behaves_as_on_linux() {
 }
 
 #[test]
+fn event_sets_behave_as_on_linux_whoever_waits_in_them() {
+    Daemon::start(2).c("sets");
+}
+
+#[test]
 fn datagrams_behave_as_on_linux() {
     Daemon::start(2).c("datagram");
 }
