@@ -7,6 +7,7 @@
 
 use crate::epoll_member::{Home, Inner, Member};
 use crate::epoll_place::ensure_bell;
+use crate::epoll_watch;
 use crate::errno::{Answer, check};
 use crate::lock::Guarded;
 use crate::real;
@@ -15,7 +16,7 @@ use crate::table::{self, Entry};
 use crate::unserved;
 use libc::epoll_event;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 /// Event sets one process can have at one time; further ones cannot hold sockets of ours.
 const SETS: usize = 1024;
@@ -35,6 +36,10 @@ pub struct Epoll {
     number: AtomicI32,
     /// Threads that sleep in it.
     pub sleepers: AtomicU32,
+    /// Whether anybody ever watched it as a descriptor.
+    pub watched: AtomicBool,
+    /// How many sets are members of it.
+    pub nested: AtomicU32,
     /// Its members.
     pub inner: Guarded<Inner>,
 }
@@ -45,6 +50,8 @@ impl Epoll {
             descriptors: AtomicU32::new(0),
             number: AtomicI32::new(-1),
             sleepers: AtomicU32::new(0),
+            watched: AtomicBool::new(false),
+            nested: AtomicU32::new(0),
             inner: Guarded::new(Inner::new()),
         }
     }
@@ -73,8 +80,11 @@ impl Epoll {
         self.descriptors.load(Ordering::Acquire) > 0
     }
 
-    /// Wakes a thread that sleeps in the set, if there is one, to look again.
+    /// Wakes a thread that sleeps in the set, if there is one, to look again, and who watches it if there is anything to tell.
     fn tell_sleepers(&self, inner: &mut Inner, epfd: c_int) {
+        if self.watched.load(Ordering::SeqCst) {
+            epoll_watch::show_held(self, inner, epfd);
+        }
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             ensure_bell(self, inner, epfd);
             if let Some(bell) = &inner.bell {
@@ -106,6 +116,8 @@ pub fn create(flags: c_int) -> Answer<c_int> {
     if let Some(set) = free {
         set.number.store(fd, Ordering::Release);
         set.sleepers.store(0, Ordering::Release);
+        set.watched.store(false, Ordering::Release);
+        set.nested.store(0, Ordering::Release);
         if !table::put(fd, Entry::Epoll(set)) {
             set.drop_descriptor();
         }
@@ -129,6 +141,7 @@ pub unsafe fn control(set: &Epoll, epfd: c_int, op: c_int, fd: c_int, event: *mu
         // SAFETY: as the caller promises.
         check(unsafe { real::epoll_ctl(epfd, op, fd, event) })?;
         set.inner.lock().count_kernels(op);
+        epoll_watch::note(set, op, fd);
         return Ok(());
     };
     // SAFETY: as the caller promises; the event may be unaligned.

@@ -117,10 +117,10 @@ impl Member {
         })
     }
 
-    /// What to tell the program, if anything, and whether to look again without a change.
-    fn look(&mut self) -> (u32, bool) {
+    /// What holds of what is asked for; room, if there is none, is waited for.
+    fn holds(&self) -> u32 {
         if self.spent || self.home == Home::Kernel {
-            return (0, false);
+            return 0;
         }
         let bits = readiness::of(self.socket) & (self.events | ALWAYS);
         if bits & readiness::OUT == 0
@@ -130,35 +130,58 @@ impl Member {
             readiness::announce(self.socket, slot, readiness::OUT);
         }
         // The second look is for what changed before the announcement.
-        let bits = bits | readiness::of(self.socket) & (self.events | ALWAYS);
+        bits | readiness::of(self.socket) & (self.events | ALWAYS)
+    }
+
+    /// Whether each change is told once.
+    fn is_told_once(&self) -> bool {
+        // A listener whose daemon is gone would be ready for ever and turn in a circle.
+        self.events & EDGE != 0 || self.socket.role() == Role::Listener && state::is_dead()
+    }
+
+    /// Whether there is anything to tell the program.
+    fn has_news(&self) -> bool {
+        let bits = self.holds();
+        bits != 0 && (!self.is_told_once() || self.is_news(self.seen(bits)))
+    }
+
+    /// What to tell the program, if anything, and whether to look again without a change.
+    fn look(&mut self) -> (u32, bool) {
+        let (bits, once) = (self.holds(), self.is_told_once());
         if bits == 0 {
             return (0, false);
         }
-        // A listener whose daemon is gone would be ready for ever and turn in a circle.
-        let once = self.socket.role() == Role::Listener && state::is_dead();
-        if (self.events & EDGE != 0 || once) && !self.is_news(bits) {
-            return (0, false);
+        if once {
+            let seen = self.seen(bits);
+            let is_news = self.is_news(seen);
+            self.told = seen.unwrap_or(self.told);
+            if !is_news {
+                return (0, false);
+            }
         }
         self.fresh = false;
         self.spent = self.events & ONE_SHOT != 0;
-        (bits, self.events & (EDGE | ONE_SHOT) == 0 && !once)
+        (bits, self.events & ONE_SHOT == 0 && !once)
+    }
+
+    /// What an edge-triggered member is told of now.
+    fn seen(&self, bits: u32) -> Option<Told> {
+        let slot = self.slot()?;
+        let starved = self.socket.starved.load(Relaxed);
+        Some(Told {
+            arrived: slot.rx_write.load(Acquire),
+            status: state::status(slot) | u32::from(state::has_error(slot)) << 31,
+            starved: if bits & readiness::OUT != 0 { starved } else { self.told.starved },
+        })
     }
 
     /// Whether an edge-triggered member has not been told of this yet: something arrived, an
     /// end was reached, or there is room again after a write that found none. A connection
     /// that waits at a listener is news each time an executor says so.
-    fn is_news(&mut self, bits: u32) -> bool {
-        let Some(slot) = self.slot() else { return self.fresh };
-        let now = Told {
-            arrived: slot.rx_write.load(Acquire),
-            status: state::status(slot) | u32::from(state::has_error(slot)) << 31,
-            starved: self.socket.starved.load(Relaxed),
-        };
-        let before = self.told;
-        self.told =
-            Told { starved: if bits & readiness::OUT != 0 { now.starved } else { before.starved }, ..now };
+    fn is_news(&self, seen: Option<Told>) -> bool {
+        let Some(seen) = seen else { return self.fresh };
         let listens = self.socket.role() == Role::Listener && !state::is_dead();
-        self.fresh || listens || self.told != before || self.socket.shut.load(Relaxed) != 0
+        self.fresh || listens || self.told != seen || self.socket.shut.load(Relaxed) != 0
     }
 }
 
@@ -170,6 +193,8 @@ pub struct Inner {
     pub shared: bool,
     /// Where it hangs instead.
     pub apart: Option<Apart>,
+    /// The descriptors of the sets that are in the real set.
+    pub nested: Vec<c_int>,
     members: Vec<Option<Member>>,
     vacant: Vec<u32>,
     /// Descriptor → member plus one.
@@ -203,6 +228,7 @@ impl Inner {
             bell: None,
             shared: false,
             apart: None,
+            nested: Vec::new(),
             members: Vec::new(),
             vacant: Vec::new(),
             by_descriptor: Vec::new(),
@@ -420,9 +446,8 @@ impl Inner {
         self.kernels > 0 || self.shared
     }
 
-    /// Looks at what changed and what was ready before; gives at most `room` events away: those
-    /// of urgent members, or else of others.
-    pub fn collect(&mut self, room: usize, mut give: impl FnMut(epoll_event)) -> usize {
+    /// Puts what changed where it is looked at.
+    fn hear(&mut self) {
         let Self { bell, members, ready, urgent, by_slot, .. } = self;
         if let Some(bell) = bell.as_ref().filter(|bell| bell.is_mine()) {
             bell.take(|slot| {
@@ -434,6 +459,31 @@ impl Inner {
                 }
             });
         }
+    }
+
+    /// Whether a look would find anything. Who has nothing to tell is not looked at before it changes.
+    pub fn has_news(&mut self) -> bool {
+        self.hear();
+        let Self { members, ready, urgent, .. } = self;
+        for (queue, which) in [(urgent, Queued::Urgent), (ready, Queued::Ordinary)] {
+            while let Some(place) = queue.front() {
+                let member = members.get_mut(*place as usize).and_then(Option::as_mut);
+                if let Some(member) = member.filter(|member| member.queued == which) {
+                    if member.has_news() {
+                        return true;
+                    }
+                    member.queued = Queued::No;
+                }
+                queue.pop_front();
+            }
+        }
+        false
+    }
+
+    /// Looks at what changed and what was ready before; gives at most `room` events away: those
+    /// of urgent members, or else of others.
+    pub fn collect(&mut self, room: usize, mut give: impl FnMut(epoll_event)) -> usize {
+        self.hear();
         let given = self.collect_from(Queued::Urgent, room, &mut give);
         if given > 0 {
             return given;

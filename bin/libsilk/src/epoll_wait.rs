@@ -1,15 +1,18 @@
 //! Waiting in an event set: first what changed of ours, then what the kernel has, then sleep
 //! in the kernel, with the bell armed.
 
+use crate::bell::Bell;
 use crate::epoll::Epoll;
 use crate::epoll_member::Inner;
 use crate::epoll_place::{self, MARKER, REAL};
+use crate::epoll_watch;
 use crate::errno::{Answer, check};
 use crate::family;
 use crate::lock::Guard;
+use crate::poll;
 use crate::real;
 use crate::wait::Deadline;
-use libc::{epoll_event, sigset_t};
+use libc::{epoll_event, pollfd, sigset_t};
 use std::ffi::c_int;
 use std::ptr;
 use std::sync::atomic::Ordering::SeqCst;
@@ -86,6 +89,7 @@ pub unsafe fn wait(
     let at_once = limit == Some(Duration::ZERO);
     let deadline = if at_once { Deadline::NEVER } else { Deadline::after(limit) };
     loop {
+        epoll_watch::show_nested(set);
         let mut inner = set.inner.lock();
         if inner.has_ours() {
             epoll_place::ensure_bell(set, &mut inner, epfd);
@@ -102,7 +106,7 @@ pub unsafe fn wait(
             out.ask_kernel(epfd, 0, ptr::null())?;
         }
         if out.filled > 0 || at_once {
-            leave_rest(set, &inner);
+            leave_rest(set, &mut inner);
             return Ok(c_int::try_from(out.filled).unwrap_or(c_int::MAX));
         }
         let Some(mut nap) = deadline.nap() else { return Ok(0) };
@@ -113,12 +117,15 @@ pub unsafe fn wait(
     }
 }
 
-/// Other threads that sleep in the set are told of what this one leaves to them.
-fn leave_rest(set: &Epoll, inner: &Inner) {
-    if set.sleepers.load(SeqCst) > 0
-        && let Some(bell) = &inner.bell
-        && (bell.arm() || inner.has_queued())
-    {
+/// Other threads that sleep in the set, or watch it, are told of what this one leaves to them.
+fn leave_rest(set: &Epoll, inner: &mut Inner) {
+    let watched = set.watched.load(SeqCst);
+    if !watched && set.sleepers.load(SeqCst) == 0 {
+        return;
+    }
+    let marked = inner.own_bell().is_some_and(Bell::arm);
+    let has_rest = if watched { inner.has_news() } else { marked || inner.has_queued() };
+    if has_rest && let Some(bell) = inner.own_bell() {
         bell.wake();
     }
 }
@@ -144,16 +151,15 @@ fn sleep(
     }
     set.sleepers.fetch_add(1, SeqCst);
     drop(inner);
-    // Rounded up: never back before the time is up.
-    let millis = c_int::try_from(nap.as_micros().div_ceil(1000)).unwrap_or(1000);
-    let result = out.ask_kernel(bed, millis, mask);
+    let result = nap_in(set, out, bed, nap, mask);
     let mut inner = set.inner.lock();
     let is_last = set.sleepers.fetch_sub(1, SeqCst) == 1;
     if let Some(bell) = inner.own_bell() {
         if is_public {
             bell.leave();
         }
-        if is_last {
+        // Who watches the set as a descriptor may sleep on.
+        if is_last && !set.watched.load(SeqCst) {
             bell.disarm();
         }
     }
@@ -165,6 +171,22 @@ fn sleep(
         notice_silence(&mut inner);
     }
     Ok(())
+}
+
+/// Whether the sleep ended by anything that was not for the program.
+fn nap_in(set: &Epoll, out: &mut Output, bed: c_int, nap: Duration, mask: *const sigset_t) -> Answer<bool> {
+    if set.nested.load(SeqCst) == 0 {
+        // Rounded up: never back before the time is up.
+        let millis = c_int::try_from(nap.as_micros().div_ceil(1000)).unwrap_or(1000);
+        return out.ask_kernel(bed, millis, mask);
+    }
+    // The bell of a set that is in this one may have been rung for what nobody asked for: that is looked at
+    // before the program is told.
+    let mut one = [pollfd { fd: bed, events: libc::POLLIN, revents: 0 }];
+    let woken = poll::in_kernel(&mut one, Some(nap), mask)? > 0;
+    epoll_watch::show_nested(set);
+    out.ask_kernel(bed, 0, ptr::null())?;
+    Ok(woken)
 }
 
 /// After a long sleep without news: nobody tells of the daemon's death but its lifeline. And

@@ -42,6 +42,7 @@ mod epoll;
 mod epoll_member;
 mod epoll_place;
 mod epoll_wait;
+mod epoll_watch;
 mod errno;
 mod error_queue;
 mod exec;

@@ -2,6 +2,7 @@
 //! knowing of them; a mixed or a large set waits in the kernel with this thread's bell added.
 
 use crate::bell::Bell;
+use crate::epoll_watch;
 use crate::errno::{Answer, check};
 use crate::family;
 use crate::lost;
@@ -10,7 +11,7 @@ use crate::real;
 use crate::signals;
 use crate::socket::Socket;
 use crate::state;
-use crate::table;
+use crate::table::{self, Entry};
 use crate::wait::{Deadline, asleep, nap};
 use libc::{pollfd, sigset_t, timespec};
 use silk_stream::wake::Woken;
@@ -32,9 +33,14 @@ fn ours(fds: &[pollfd]) -> impl Iterator<Item = (usize, &'static Socket)> {
     fds.iter().enumerate().filter_map(|(place, one)| Some((place, table::served(one.fd)?)))
 }
 
+/// Whether it is a socket of ours, or a set that may have some.
+pub fn is_ours(fd: c_int) -> bool {
+    table::served(fd).is_some() || table::epoll(fd).is_some()
+}
+
 /// Whether any of them is ours; if not, the call is Linux's.
 pub fn concerns_us(fds: &[pollfd]) -> bool {
-    family::joined().is_some() && ours(fds).next().is_some()
+    family::joined().is_some() && fds.iter().any(|one| is_ours(one.fd))
 }
 
 /// Writes what holds now; how many of ours are ready.
@@ -81,7 +87,7 @@ pub unsafe fn poll(fds: &mut [pollfd], limit: Option<Duration>, mask: *const sig
         return total(ready);
     }
     // SAFETY: as the caller promises.
-    BELL.try_with(|bell| unsafe { in_kernel(fds, deadline, mask, &mut bell.borrow_mut()) })
+    BELL.try_with(|bell| unsafe { with_bell(fds, deadline, mask, &mut bell.borrow_mut()) })
         .unwrap_or(Err(libc::ENOMEM))
 }
 
@@ -118,27 +124,41 @@ fn feel_pulse() {
     }
 }
 
+/// Asks the kernel, for at most `limit`; how many are ready.
+///
+/// # Errors
+/// As Linux.
+pub fn in_kernel(fds: &mut [pollfd], limit: Option<Duration>, mask: *const sigset_t) -> Answer<c_int> {
+    let limit = limit.map(|limit| timespec {
+        tv_sec: limit.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        tv_nsec: limit.subsec_nanos().into(),
+    });
+    let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: the array is as long as said; the limit outlives the call.
+    check(unsafe { real::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, limit, mask) })
+}
+
+/// The number by which the kernel knows what is its own.
+fn kernels(fd: c_int) -> c_int {
+    match table::entry(fd) {
+        Some(Entry::Socket(socket)) if socket.is_served() => -1,
+        Some(Entry::Epoll(set)) => epoll_watch::show(set, fd),
+        _ => fd,
+    }
+}
+
 /// The program's array with ours taken out, as the kernel sees it, and one entry more.
 struct Mixed(Vec<pollfd>);
 
 impl Mixed {
     fn new(fds: &[pollfd], event: c_int) -> Self {
-        let theirs = fds.iter().map(|one| {
-            let fd = if table::served(one.fd).is_some() { -1 } else { one.fd };
-            pollfd { fd, events: one.events, revents: 0 }
-        });
+        let theirs = fds.iter().map(|one| pollfd { fd: kernels(one.fd), events: one.events, revents: 0 });
         Self(theirs.chain([pollfd { fd: event, events: libc::POLLIN, revents: 0 }]).collect())
     }
 
     /// Asks the kernel; how many of its descriptors are ready, which are written to `fds`.
     fn ask(&mut self, fds: &mut [pollfd], limit: Option<Duration>, mask: *const sigset_t) -> Answer<usize> {
-        let limit = limit.map(|limit| timespec {
-            tv_sec: limit.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-            tv_nsec: limit.subsec_nanos().into(),
-        });
-        let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);
-        // SAFETY: the array is as long as said; the limit outlives the call.
-        check(unsafe { real::ppoll(self.0.as_mut_ptr(), self.0.len() as libc::nfds_t, limit, mask) })?;
+        in_kernel(&mut self.0, limit, mask)?;
         let mut ready = 0;
         for (one, seen) in fds.iter_mut().zip(&self.0).filter(|(_, seen)| seen.fd >= 0) {
             one.revents = seen.revents;
@@ -156,26 +176,36 @@ impl Mixed {
 ///
 /// # Safety
 /// As [`poll`].
-unsafe fn in_kernel(
+unsafe fn with_bell(
     fds: &mut [pollfd],
     deadline: Deadline,
     mask: *const sigset_t,
     bell: &mut Option<Bell>,
 ) -> Answer<c_int> {
-    if !bell.as_ref().is_some_and(Bell::is_mine) {
+    let watched: Vec<_> = ours(fds).filter_map(|(_, socket)| socket.slot().ok()).collect();
+    if !watched.is_empty() && !bell.as_ref().is_some_and(Bell::is_mine) {
         *bell = Bell::make().ok();
     }
-    let watched: Vec<_> = ours(fds).filter_map(|(_, socket)| socket.slot().ok()).collect();
-    if let Some(bell) = &bell {
+    let bell = bell.as_ref().filter(|_| !watched.is_empty());
+    if let Some(bell) = bell {
         watched.iter().for_each(|slot| bell.watch(slot, true));
     }
-    let answer = sleep_in_kernel(fds, deadline, mask, bell.as_ref());
-    if let Some(bell) = &bell {
+    let answer = sleep_in_kernel(fds, deadline, mask, bell);
+    if let Some(bell) = bell {
         bell.disarm();
         watched.iter().for_each(|slot| bell.watch(slot, false));
         bell.take(|_| {});
     }
     answer
+}
+
+/// How many of the kernel's descriptors really are ready of those that it says are: the bell of a set may have been
+/// rung for what nobody asked for.
+fn confirmed(fds: &mut [pollfd], ready: usize) -> Answer<usize> {
+    if ready > 0 && fds.iter().any(|one| table::epoll(one.fd).is_some()) {
+        return Mixed::new(fds, -1).ask(fds, Some(Duration::ZERO), ptr::null());
+    }
+    Ok(ready)
 }
 
 fn sleep_in_kernel(
@@ -201,13 +231,18 @@ fn sleep_in_kernel(
             return total(ready + mixed.ask(fds, Some(Duration::ZERO), ptr::null())?);
         };
         // Without a bell (the family has too many) the sockets are looked at now and then.
-        let nap = if bell.is_some() { nap } else { nap.min(Duration::from_millis(2)) };
+        let nap = if bell.is_some() || ours(fds).next().is_none() {
+            nap
+        } else {
+            nap.min(Duration::from_millis(2))
+        };
         let theirs = mixed.ask(fds, Some(nap), mask)?;
         if let Some(bell) = bell.filter(|_| mixed.rang()) {
             bell.hush();
         } else if theirs == 0 {
             feel_pulse();
         }
+        let theirs = confirmed(fds, theirs)?;
         if theirs > 0 {
             return total(theirs + look(fds));
         }

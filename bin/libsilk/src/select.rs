@@ -5,7 +5,6 @@ use crate::errno::Answer;
 use crate::family;
 use crate::poll;
 use crate::real;
-use crate::table;
 use libc::{fd_set, pollfd, sigset_t};
 use std::ffi::{c_int, c_short};
 use std::time::Duration;
@@ -58,7 +57,7 @@ impl Sets {
         // SAFETY: as the caller promises.
         family::joined().is_some()
             && (0..self.count)
-                .any(|fd| table::served(fd).is_some() && (0..3).any(|which| unsafe { self.has(which, fd) }))
+                .any(|fd| poll::is_ours(fd) && (0..3).any(|which| unsafe { self.has(which, fd) }))
     }
 
     /// # Safety
