@@ -15,7 +15,7 @@
 //! | what is known | `table` descriptor → `socket`, `epoll`; `settings`; `inode`; `family`, `environment` |
 //! | moving data | `stream_io`, `datagram_io`, `sendfile`; `transfer` picks; `vectors` are the program's buffers |
 //! | waiting | `wait` on one socket, `accept`, `poll`, `select`, `epoll*`; `readiness` says what holds; `bell`, `thread` |
-//! | standard streams | `stdio` of sockets; `speaking` to people |
+//! | standard streams | `stdio` of sockets, `reopen`; `speaking` to people |
 //! | naming | `naming` socket to connect, `spares`, `disconnect`, `options`, `close`, `descriptor` |
 //! | processes | `process` fork, `exec`, `spawn`, `passing` to another (`SCM_RIGHTS`); `record` is a socket in words |
 //! | the edge | `exports`: the C symbols; `real`: what lies behind them |
@@ -65,6 +65,7 @@ mod process;
 mod readiness;
 mod real;
 mod record;
+mod reopen;
 mod select;
 mod sendfile;
 mod settings;

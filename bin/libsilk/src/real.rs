@@ -118,6 +118,8 @@ real! {
     fn fstatat(fd: c_int, path: *const c_char, about: *mut libc::stat, flags: c_int) -> c_int;
     fn statx(fd: c_int, path: *const c_char, flags: c_int, mask: libc::c_uint, about: *mut libc::statx) -> c_int;
     fn fdopen(fd: c_int, mode: *const c_char) -> usize;
+    fn freopen(path: *const c_char, mode: *const c_char, stream: usize) -> usize;
+    fn freopen64(path: *const c_char, mode: *const c_char, stream: usize) -> usize;
     fn fclose(stream: usize) -> c_int;
     fn fileno(stream: usize) -> c_int;
     fn fileno_unlocked(stream: usize) -> c_int;

@@ -10,8 +10,10 @@ use crate::lock::{Guarded, Lock};
 use crate::real;
 use crate::table::{self, Entry};
 use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
-use std::sync::atomic::AtomicBool;
+use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicI32};
 
 /// The functions of a stream, as `fopencookie(3)` takes them.
 #[repr(C)]
@@ -31,10 +33,20 @@ unsafe extern "C" {
     static mut stdin: *mut FILE;
     static mut stdout: *mut FILE;
     static mut stderr: *mut FILE;
+    /// The streams that these are at first.
+    static mut _IO_2_1_stdin_: FILE;
+    static mut _IO_2_1_stdout_: FILE;
+    static mut _IO_2_1_stderr_: FILE;
 }
 
-/// Streams that are made of a socket, by address, with their descriptors.
-static STREAMS: Guarded<Vec<(usize, c_int)>> = Guarded::new(Vec::new());
+/// A stream that is made of a socket.
+struct Stream {
+    at: usize,
+    /// Its descriptor, which its functions are given as well; -1 once it has none.
+    number: Arc<AtomicI32>,
+}
+
+static STREAMS: Guarded<Vec<Stream>> = Guarded::new(Vec::new());
 /// Whether there has ever been one: programs without need not look further, nor take the lock in a signal handler.
 static ANY: AtomicBool = AtomicBool::new(false);
 
@@ -53,17 +65,20 @@ pub unsafe fn open(fd: c_int, mode: *const c_char) -> *mut FILE {
         return unsafe { real::fdopen(fd, mode) } as *mut FILE;
     };
     let functions = Functions { read: Some(fill), write: Some(drain), seek: Some(seek), close: Some(end) };
-    // A descriptor is no address, and nobody follows it as one.
-    let cookie = fd as usize as *mut c_void;
+    let number = Arc::new(AtomicI32::new(fd));
+    let cookie = Arc::into_raw(number.clone());
     // SAFETY: the functions take such a cookie and live as long as the process; the mode as the caller promises.
-    let stream = unsafe { fopencookie(cookie, mode, functions) };
-    if !stream.is_null() {
-        let mut streams = STREAMS.lock();
-        // One that was closed in another way than by `fclose` was there before.
-        streams.retain(|(at, _)| *at != stream as usize);
-        streams.push((stream as usize, fd));
-        ANY.store(true, SeqCst);
+    let stream = unsafe { fopencookie(cookie.cast_mut().cast(), mode, functions) };
+    if stream.is_null() {
+        // SAFETY: it was made above, and nobody has it.
+        drop(unsafe { Arc::from_raw(cookie) });
+        return stream;
     }
+    let mut streams = STREAMS.lock();
+    // One that was closed in another way than by `fclose` was there before.
+    streams.retain(|known| known.at != stream as usize);
+    streams.push(Stream { at: stream as usize, number });
+    ANY.store(true, SeqCst);
     stream
 }
 
@@ -76,22 +91,27 @@ pub fn take_over(fd: c_int) {
     // SAFETY: the program's own threads change these words only while no other uses the stream, which the program must see to, as
     // here: a descriptor below a stream in use is no more replaced than the stream is.
     unsafe {
-        let (place, mode) = match fd {
-            0 => (&raw mut stdin, c"r"),
-            1 => (&raw mut stdout, c"w"),
-            _ => (&raw mut stderr, c"w"),
-        };
+        let (place, _) = standard(fd);
         if descriptor(*place).is_some() {
             return;
         }
-        let stream = open(fd, mode.as_ptr());
+        let stream = open(fd, if fd == 0 { c"r" } else { c"w" }.as_ptr());
         if stream.is_null() {
             return;
         }
         if fd == 2 {
-            libc::setvbuf(stream, std::ptr::null_mut(), libc::_IONBF, 0);
+            libc::setvbuf(stream, ptr::null_mut(), libc::_IONBF, 0);
         }
         *place = stream;
+    }
+}
+
+/// Where the program finds the standard stream of this descriptor, and the stream that is there at first.
+fn standard(fd: c_int) -> (*mut *mut FILE, *mut FILE) {
+    match fd {
+        0 => (&raw mut stdin, &raw mut _IO_2_1_stdin_),
+        1 => (&raw mut stdout, &raw mut _IO_2_1_stdout_),
+        _ => (&raw mut stderr, &raw mut _IO_2_1_stderr_),
     }
 }
 
@@ -100,19 +120,62 @@ pub fn descriptor(stream: *mut FILE) -> Option<c_int> {
     if !ANY.load(SeqCst) {
         return None;
     }
-    STREAMS.lock().iter().find(|(at, _)| *at == stream as usize).map(|(_, fd)| *fd)
+    let number = STREAMS.lock().iter().find(|known| known.at == stream as usize)?.number.load(SeqCst);
+    if number < 0 {
+        errno::set(libc::EBADF);
+    }
+    Some(number)
 }
 
 /// A stream ends: its address may soon be another's.
 pub fn forget(stream: *mut FILE) {
     if ANY.load(SeqCst) {
-        STREAMS.lock().retain(|(at, _)| *at != stream as usize);
+        STREAMS.lock().retain(|known| known.at != stream as usize);
+    }
+}
+
+/// A stream of the C library's own with this descriptor, to take the place of one that is made of a socket: the first one, where
+/// that is a standard stream. Null if there is none.
+///
+/// # Safety
+/// The descriptor is one of the kernel's alone.
+pub unsafe fn plain(stream: *mut FILE, fd: c_int) -> *mut FILE {
+    // SAFETY: as for `take_over`.
+    unsafe {
+        let (place, first) = standard(fd);
+        if *place == stream && real::fileno(first as usize) == fd {
+            return first;
+        }
+        // Whatever it may be used for; a file that was open for writing alone, for that.
+        let modes = [c"r", c"w"].into_iter();
+        modes
+            .map(|mode| real::fdopen(fd, mode.as_ptr()) as *mut FILE)
+            .find(|made| !made.is_null())
+            .unwrap_or(ptr::null_mut())
+    }
+}
+
+/// `new` takes the place of `old`, whose functions serve this descriptor from now on.
+pub fn supersede(old: *mut FILE, new: *mut FILE, fd: c_int) {
+    STREAMS
+        .lock()
+        .iter()
+        .filter(|known| known.at == old as usize)
+        .for_each(|known| known.number.store(fd, SeqCst));
+    for number in 0..=2 {
+        let (place, _) = standard(number);
+        // SAFETY: as for `take_over`.
+        unsafe {
+            if *place == old && !new.is_null() {
+                *place = new;
+            }
+        }
     }
 }
 
 /// The program ends: what it has written to streams goes to their sockets while there are any. The C library does the same later.
 pub fn flush() {
-    let streams: Vec<usize> = STREAMS.lock().iter().map(|(at, _)| *at).collect();
+    let streams: Vec<usize> = STREAMS.lock().iter().map(|known| known.at).collect();
     for stream in streams {
         let stream = stream as *mut FILE;
         // SAFETY: it has not been closed, or it would not be known. One that another thread is reading or writing is left alone, as the C
@@ -126,8 +189,13 @@ pub fn flush() {
     }
 }
 
-fn descriptor_in(cookie: *mut c_void) -> c_int {
-    cookie as usize as c_int
+/// What the functions of a stream are given.
+///
+/// # Safety
+/// `cookie` is the one of a stream that has not been closed.
+unsafe fn descriptor_in(cookie: *mut c_void) -> c_int {
+    // SAFETY: it holds a share of the number until `end`.
+    unsafe { &*cookie.cast::<AtomicI32>() }.load(SeqCst)
 }
 
 unsafe extern "C" fn fill(cookie: *mut c_void, buffer: *mut c_char, len: size_t) -> ssize_t {
@@ -149,16 +217,25 @@ unsafe extern "C" fn drain(cookie: *mut c_void, buffer: *const c_char, len: size
     written as ssize_t
 }
 
-/// A socket has no place.
-unsafe extern "C" fn seek(_: *mut c_void, _: *mut i64, _: c_int) -> c_int {
-    errno::set(libc::ESPIPE);
-    -1
+/// A socket has no place, but what the descriptor becomes later may have one.
+unsafe extern "C" fn seek(cookie: *mut c_void, place: *mut i64, from: c_int) -> c_int {
+    // SAFETY: the C library calls it with a place to move to, and to be told where that is.
+    unsafe {
+        let there = libc::lseek64(descriptor_in(cookie), *place, from);
+        if there < 0 {
+            return -1;
+        }
+        *place = there;
+    }
+    0
 }
 
 unsafe extern "C" fn end(cookie: *mut c_void) -> c_int {
     let errno = errno::last();
+    // SAFETY: the stream's share, which it gives up here.
+    let number = unsafe { Arc::from_raw(cookie.cast_const().cast::<AtomicI32>()) };
     // SAFETY: a stream owns its descriptor.
-    let closed = unsafe { close::close(descriptor_in(cookie)) };
+    let closed = unsafe { close::close(number.load(SeqCst)) };
     if closed == 0 {
         errno::set(errno);
     }

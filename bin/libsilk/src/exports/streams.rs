@@ -1,6 +1,7 @@
-//! `fdopen` and what asks for a stream's descriptor.
+//! `fdopen`, `freopen`, and what asks for a stream's descriptor.
 
 use crate::real;
+use crate::reopen::reopen;
 use crate::stdio;
 use libc::{FILE, c_char, c_int};
 
@@ -35,4 +36,20 @@ pub unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
     stdio::forget(stream);
     // SAFETY: as above.
     unsafe { real::fclose(stream as usize) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
+    // SAFETY: as above.
+    unsafe { reopen(stream, |stream| real::freopen(path, mode, stream as usize) as *mut FILE) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn freopen64(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
+    // SAFETY: as above.
+    unsafe { reopen(stream, |stream| real::freopen64(path, mode, stream as usize) as *mut FILE) }
 }

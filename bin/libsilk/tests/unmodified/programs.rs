@@ -107,6 +107,11 @@ fn streams_of_stdio_behave_as_on_linux() {
 }
 
 #[test]
+fn standing_streams_of_stdio_behave_as_on_linux() {
+    Daemon::start(2).c("standing");
+}
+
+#[test]
 fn sockets_that_are_passed_to_another_process_behave_as_on_linux() {
     Daemon::start(2).c("passing");
 }

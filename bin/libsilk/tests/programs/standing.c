@@ -1,0 +1,106 @@
+/* Streams of stdio that stay the streams they were: standard ones whose number becomes a socket's, and those that
+ * are opened anew. */
+#include "check.h"
+
+static char name[] = "/tmp/XXXXXX";
+
+/* What is in the file, which is empty afterwards. */
+static int holds(const char *text)
+{
+	char got[256] = "";
+	int fd = open(name, O_RDONLY);
+	ssize_t count = read(fd, got, sizeof got - 1);
+	close(fd);
+	return count == (ssize_t)strlen(text) && !strcmp(got, text) && !truncate(name, 0);
+}
+
+/* What has come, and nothing behind it. */
+static int comes(int fd, const char *text)
+{
+	char got[256] = "";
+	ssize_t count = strlen(text);
+	if (count && recv(fd, got, count, MSG_WAITALL) != count)
+		return 0;
+	settle();
+	return !strcmp(got, text) && recv(fd, got, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN;
+}
+
+/* Each in a process of its own, with a pair of sockets. */
+static void apart(void (*one)(int *))
+{
+	int fds[2], status;
+	pair(fds);
+	fflush(NULL);
+	pid_t child = fork();
+	if (!child) {
+		failures = 0;
+		one(fds);
+		_exit(failures);
+	}
+	close(fds[0]), close(fds[1]);
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void opened_anew(int *fds)
+{
+	char got[8];
+	FILE *out = fdopen(fds[1], "w");
+	CHECK(fputs("last", out) >= 0);
+	FILE *file = freopen(name, "w", out);
+	CHECK(file && fileno(file) == fds[1]);
+	FAILS(send(fds[1], "x", 1, 0), ENOTSOCK);
+	/* What was written, and the end. */
+	CHECK(recv(fds[0], got, sizeof got, MSG_WAITALL) == 4 && !memcmp(got, "last", 4));
+	CHECK(fputs("text", file) >= 0 && ftell(file) == 4 && fflush(file) == 0 && holds("text"));
+	/* It is the stream that it was. */
+	CHECK(fileno(out) == fds[1] && fputs("more", out) >= 0 && fflush(out) == 0);
+	CHECK((file = freopen64("/dev/null", "r", file)) && fileno(file) == fds[1] && fgetc(file) == EOF);
+	CHECK(fclose(file) == 0);
+	FAILS(fcntl(fds[1], F_GETFD), EBADF);
+}
+
+/* Nothing can be opened: the descriptor is gone all the same. */
+static void in_vain(int *fds)
+{
+	FILE *one = fdopen(fds[0], "r+"), *other = fdopen(fds[1], "r+");
+	CHECK(!freopen("/nowhere/at/all", "r", one));
+	FAILS(fcntl(fds[0], F_GETFD), EBADF);
+	FAILS(fileno(one), EBADF);
+	/* A socket cannot be opened by its name. */
+	CHECK(!freopen(NULL, "r+", other));
+	FAILS(fcntl(fds[1], F_GETFD), EBADF);
+	CHECK((one = freopen("/dev/null", "r", one)) && fgetc(one) == EOF);
+}
+
+static void standard_opened_anew(int *fds)
+{
+	int before = open(name, O_WRONLY | O_APPEND);
+	CHECK(dup2(fds[1], 1) == 1 && printf("last") == 4);
+	FILE *kept = stdout;
+	CHECK(freopen(name, "w", stdout) == stdout && fileno(stdout) == 1);
+	CHECK(comes(fds[0], "last"));
+	CHECK(printf("text") == 4 && fflush(stdout) == 0 && holds("text"));
+	CHECK(freopen(name, "a", stdout) == stdout && fputs("kept", kept) >= 0 && fflush(kept) == 0 && holds("kept"));
+	/* To and fro. */
+	CHECK(dup2(fds[1], 1) == 1 && printf("again") == 5 && fflush(stdout) == 0 && comes(fds[0], "again"));
+	CHECK(dup2(before, 1) == 1 && freopen(NULL, "a", stdout) == stdout && fileno(stdout) == 1);
+	CHECK(printf("file") == 4 && fflush(stdout) == 0 && holds("file"));
+	/* After its number was closed. */
+	CHECK(dup2(fds[1], 1) == 1 && close(1) == 0);
+	CHECK(freopen64(name, "w", stdout) == stdout && fileno(stdout) == 1);
+	CHECK(printf("text") == 4 && fflush(stdout) == 0 && holds("text"));
+	CHECK(dup2(fds[1], 0) == 0 && freopen("/dev/null", "r", stdin) == stdin && fileno(stdin) == 0);
+	CHECK(getchar() == EOF && feof(stdin));
+}
+
+int main(int argc, char **argv)
+{
+	begin(argc, argv);
+	int file = mkstemp(name);
+	CHECK(file >= 0 && close(file) == 0);
+	apart(opened_anew);
+	apart(in_vain);
+	apart(standard_opened_anew);
+	unlink(name);
+	return end();
+}
