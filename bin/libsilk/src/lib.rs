@@ -15,7 +15,7 @@
 //! | what is known | `table` descriptor → `socket`, `epoll`; `settings`; `inode`; `family`, `environment` |
 //! | moving data | `stream_io`, `datagram_io`, `sendfile`; `transfer` picks; `vectors` are the program's buffers |
 //! | waiting | `wait` on one socket, `accept`, `poll`, `select`, `epoll*`; `readiness` says what holds; `bell`, `thread` |
-//! | standard streams | `stdio` of sockets, `reopen`; `speaking` to people |
+//! | standard streams | `stdio` of sockets, `succession`, `reopen`; `speaking` to people |
 //! | naming | `naming` socket to connect, `spares`, `disconnect`, `options`, `close`, `descriptor` |
 //! | processes | `process` fork, `exec`, `spawn`, `passing` to another (`SCM_RIGHTS`); `record` is a socket in words |
 //! | the edge | `exports`: the C symbols; `real`: what lies behind them |
@@ -77,6 +77,7 @@ mod speaking;
 mod state;
 mod stdio;
 mod stream_io;
+mod succession;
 mod table;
 mod tcp_info;
 mod thread;

@@ -8,6 +8,7 @@ use crate::errno;
 use crate::exports::{read, write};
 use crate::lock::{Guarded, Lock};
 use crate::real;
+use crate::succession::Legacy;
 use crate::table::{self, Entry};
 use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
 use std::ptr;
@@ -44,6 +45,8 @@ struct Stream {
     at: usize,
     /// Its descriptor, which its functions are given as well; -1 once it has none.
     number: Arc<AtomicI32>,
+    /// The buffer that it was given here.
+    buffer: Vec<u8>,
 }
 
 static STREAMS: Guarded<Vec<Stream>> = Guarded::new(Vec::new());
@@ -77,7 +80,7 @@ pub unsafe fn open(fd: c_int, mode: *const c_char) -> *mut FILE {
     let mut streams = STREAMS.lock();
     // One that was closed in another way than by `fclose` was there before.
     streams.retain(|known| known.at != stream as usize);
-    streams.push(Stream { at: stream as usize, number });
+    streams.push(Stream { at: stream as usize, number, buffer: Vec::new() });
     ANY.store(true, SeqCst);
     stream
 }
@@ -91,7 +94,7 @@ pub fn take_over(fd: c_int) {
     // SAFETY: the program's own threads change these words only while no other uses the stream, which the program must see to, as
     // here: a descriptor below a stream in use is no more replaced than the stream is.
     unsafe {
-        let (place, _) = standard(fd);
+        let (place, first) = standard(fd);
         if descriptor(*place).is_some() {
             return;
         }
@@ -99,8 +102,11 @@ pub fn take_over(fd: c_int) {
         if stream.is_null() {
             return;
         }
-        if fd == 2 {
-            libc::setvbuf(stream, ptr::null_mut(), libc::_IONBF, 0);
+        // Of one that the program has put there nobody knows whether it is still open.
+        let legacy = if *place == first { Legacy::take(first) } else { Legacy::default() };
+        let buffer = legacy.give(stream, fd == 2);
+        if let Some(known) = STREAMS.lock().iter_mut().find(|known| known.at == stream as usize) {
+            known.buffer = buffer;
         }
         *place = stream;
     }
@@ -127,11 +133,14 @@ pub fn descriptor(stream: *mut FILE) -> Option<c_int> {
     Some(number)
 }
 
-/// A stream ends: its address may soon be another's.
-pub fn forget(stream: *mut FILE) {
-    if ANY.load(SeqCst) {
-        STREAMS.lock().retain(|known| known.at != stream as usize);
+/// A stream ends: its address may soon be another's. The answer must outlive it: its buffer.
+pub fn forget(stream: *mut FILE) -> Option<Vec<u8>> {
+    if !ANY.load(SeqCst) {
+        return None;
     }
+    let mut streams = STREAMS.lock();
+    let at = streams.iter().position(|known| known.at == stream as usize)?;
+    Some(streams.swap_remove(at).buffer)
 }
 
 /// A stream of the C library's own with this descriptor, to take the place of one that is made of a socket: the first one, where

@@ -33,7 +33,7 @@ pub unsafe extern "C" fn fileno_unlocked(stream: *mut FILE) -> c_int {
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
-    stdio::forget(stream);
+    let _outlives_it = stdio::forget(stream);
     // SAFETY: as above.
     unsafe { real::fclose(stream as usize) }
 }

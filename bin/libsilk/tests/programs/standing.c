@@ -1,6 +1,7 @@
 /* Streams of stdio that stay the streams they were: standard ones whose number becomes a socket's, and those that
  * are opened anew. */
 #include "check.h"
+#include <stdio_ext.h>
 
 static char name[] = "/tmp/XXXXXX";
 
@@ -93,6 +94,66 @@ static void standard_opened_anew(int *fds)
 	CHECK(getchar() == EOF && feof(stdin));
 }
 
+static void keeps_lines(int *fds)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	CHECK(dup2(fds[1], 1) == 1 && __flbf(stdout));
+	CHECK(printf("line\nand ") == 9 && comes(fds[0], "line\n"));
+	CHECK(puts("more") >= 0 && comes(fds[0], "and more\n"));
+}
+
+static void keeps_unbuffered(int *fds)
+{
+	char c;
+	setvbuf(stdout, NULL, _IONBF, 0);
+	setvbuf(stdin, NULL, _IONBF, 0);
+	CHECK(dup2(fds[1], 0) == 0 && dup2(fds[1], 1) == 1);
+	CHECK(printf("at once") == 7 && comes(fds[0], "at once"));
+	/* What is not asked for is left to others. */
+	CHECK(send(fds[0], "ab", 2, 0) == 2 && getchar() == 'a');
+	CHECK(read(0, &c, 1) == 1 && c == 'b');
+}
+
+static void keeps_buffered(int *fds)
+{
+	static char large[50000], text[40000], got[40000];
+	memset(text, 't', sizeof text);
+	/* Standard error, which is not buffered unless that was asked for. */
+	setvbuf(stderr, NULL, _IOFBF, 0);
+	int before = dup(2);
+	dup2(fds[1], 2);
+	fputs("later", stderr);
+	int none = comes(fds[0], "");
+	fflush(stderr);
+	int came = comes(fds[0], "later");
+	dup2(before, 2);
+	CHECK(none && came);
+	setvbuf(stdout, large, _IOFBF, sizeof large);
+	CHECK(fwrite(text, 1, sizeof text, stdout) == sizeof text && dup2(fds[1], 1) == 1);
+	CHECK(__fpending(stdout) == sizeof text && __fbufsize(stdout) == sizeof large && comes(fds[0], ""));
+	CHECK(fflush(stdout) == 0 && recv(fds[0], got, sizeof got, MSG_WAITALL) == sizeof got);
+	CHECK(!memcmp(got, text, sizeof got) && fclose(stdout) == 0);
+	fflush(stderr);
+}
+
+static void keeps_what_was_written(int *fds)
+{
+	CHECK(printf("before ") == 7 && dup2(fds[1], 1) == 1 && comes(fds[0], ""));
+	CHECK(printf("after") == 5 && fflush(stdout) == 0 && comes(fds[0], "before after"));
+}
+
+static void keeps_what_was_read(int *fds)
+{
+	char line[64];
+	int ends[2];
+	CHECK(pipe(ends) == 0 && write(ends[1], "one\ntwo\nthree\n", 14) == 14 && dup2(ends[0], 0) == 0);
+	CHECK(fgets(line, sizeof line, stdin) && !strcmp(line, "one\n") && ungetc('>', stdin) == '>');
+	CHECK(dup2(fds[1], 0) == 0 && send(fds[0], "four\n", 5, 0) == 5);
+	CHECK(fgets(line, sizeof line, stdin) && !strcmp(line, ">two\n"));
+	CHECK(fgets(line, sizeof line, stdin) && !strcmp(line, "three\n"));
+	CHECK(fgets(line, sizeof line, stdin) && !strcmp(line, "four\n"));
+}
+
 int main(int argc, char **argv)
 {
 	begin(argc, argv);
@@ -101,6 +162,11 @@ int main(int argc, char **argv)
 	apart(opened_anew);
 	apart(in_vain);
 	apart(standard_opened_anew);
+	apart(keeps_lines);
+	apart(keeps_unbuffered);
+	apart(keeps_buffered);
+	apart(keeps_what_was_written);
+	apart(keeps_what_was_read);
 	unlink(name);
 	return end();
 }
