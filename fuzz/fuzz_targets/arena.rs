@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use silk_stream::{
     AcceptQueue, Arena, Bytes, Datagram, ErrorQueue, OWNER_NOBODY, QUOTED, RECORD_HEADER, RINGS_AT,
-    Reference, Sizes, free, pop_datagram, push_datagram, used,
+    Reference, Sizes, Way, free, pop_datagram, push_datagram, push_received, used,
 };
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
@@ -51,7 +51,7 @@ fn datagrams(ring: Bytes<'_>, numbers: &mut Numbers<'_>) {
     let mut left = used(write, read, size);
     assert_eq!(left + free(write, read, size), size);
     let mut at = read;
-    while let Some((Datagram { len, peer, segment }, data, next)) = pop_datagram(ring, at, left) {
+    while let Some((datagram @ Datagram { len, peer, segment, way }, data, next)) = pop_datagram(ring, at, left) {
         let taken = next.wrapping_sub(at);
         assert!((RECORD_HEADER + len..=left).contains(&taken) && data == at.wrapping_add(RECORD_HEADER));
         let pieces = ring.peek(data, len as usize);
@@ -61,7 +61,10 @@ fn datagrams(ring: Bytes<'_>, numbers: &mut Numbers<'_>) {
         let written =
             push_datagram(ring, at, taken, peer, segment, &[&bytes]).expect("there was room for it");
         let again = pop_datagram(ring, at, taken).expect("what was written is read");
-        assert_eq!((again, written), ((Datagram { len, peer, segment }, data, next), next));
+        assert_eq!((again, written), ((Datagram { way: Way::default(), ..datagram }, data, next), next));
+        let written = push_received(ring, at, taken, peer, way, &[&bytes]).expect("there was room for it");
+        let again = pop_datagram(ring, at, taken).expect("what was written is read");
+        assert_eq!((again, written), ((Datagram { segment: 0, ..datagram }, data, next), next));
         (at, left) = (next, left - taken);
     }
     let mut reference = [0; Reference::SIZE];

@@ -17,7 +17,7 @@ use crate::wait::{self, Change, Deadline};
 use crate::wishes;
 use crate::writers_turn::WritersTurn;
 use silk_control::{Kind, Reply};
-use silk_stream::{Bytes, Datagram, Slot, option, pop_datagram, push_datagram};
+use silk_stream::{Bytes, Datagram, Slot, Way, option, pop_datagram, push_datagram};
 use std::ffi::c_int;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -38,6 +38,8 @@ pub struct Arrived {
     pub peer: SocketAddr,
     /// Bytes of each but the last where it is several datagrams (`UDP_GRO`), else 0.
     pub segment: u32,
+    /// How it came.
+    pub way: Way,
     /// It is what an error quotes (`MSG_ERRQUEUE`); the sender is then whom it was for.
     pub error: Option<Told>,
 }
@@ -65,7 +67,8 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived>
             return Err(errno);
         }
         if socket.shut.load(Relaxed) & shut::READ != 0 {
-            return Ok(Arrived { copied: 0, whole: 0, peer: ANY, segment: 0, error: None });
+            let way = Way::default();
+            return Ok(Arrived { copied: 0, whole: 0, peer: ANY, segment: 0, way, error: None });
         }
         if socket.is_nonblocking(flags) {
             return Err(libc::EAGAIN);
@@ -94,7 +97,8 @@ fn take(socket: &Socket, slot: &Slot, into: &Vectors, flags: c_int) -> Answer<Op
     let whole = datagram.len as usize;
     let copied = whole.min(into.total());
     into.fill(0, copied, ring, at);
-    let mut arrived = Arrived { copied, whole, peer: datagram.peer, segment: 0, error: None };
+    let Datagram { peer, way, .. } = datagram;
+    let mut arrived = Arrived { copied, whole, peer, segment: 0, way, error: None };
     let (mut next, end) = (next, read.wrapping_add(there));
     if socket.settings.has_flag(flag::COALESCE) && whole > 0 && copied == whole {
         next = take_more(&mut arrived, ring, (next, end), into);
@@ -105,15 +109,16 @@ fn take(socket: &Socket, slot: &Slot, into: &Vectors, flags: c_int) -> Answer<Op
     Ok(Some(arrived))
 }
 
-/// Takes the datagrams behind the first that are from its sender and as long, and one shorter at last,
-/// as far as they fit (`UDP_GRO`); the read index behind them.
+/// Takes the datagrams behind the first that are from its sender, came as it did and are as long, and one
+/// shorter at last, as far as they fit (`UDP_GRO`); the read index behind them.
 fn take_more(arrived: &mut Arrived, ring: Bytes<'_>, (mut next, end): (u32, u32), into: &Vectors) -> u32 {
     let size = arrived.whole;
     for _ in 1..COALESCED {
         let Some((more, at, behind)) = pop_datagram(ring, next, end.wrapping_sub(next)) else { break };
         let len = more.len as usize;
         let room = into.total().min(MOST) - arrived.copied;
-        if more.peer != arrived.peer || len == 0 || len > size || len > room {
+        let alike = (more.peer, more.way) == (arrived.peer, arrived.way);
+        if !alike || len == 0 || len > size || len > room {
             break;
         }
         into.fill(arrived.copied, len, ring, at);

@@ -9,7 +9,7 @@ use crate::errno::Answer;
 use crate::family;
 use crate::socket::Socket;
 use crate::vectors::Vectors;
-use silk_stream::{SharedAddress, Slot, wish};
+use silk_stream::{SharedAddress, Slot, Way, wish};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -140,7 +140,8 @@ pub fn take(socket: &Socket, into: &Vectors) -> Answer<Arrived> {
         data: 0,
     };
     let told = Told { error: error_of, offender: Some(error.offender) };
-    Ok(Arrived { copied, whole: quoted.len(), peer: error.peer, segment: 0, error: Some(told) })
+    let (whole, way) = (quoted.len(), Way::default());
+    Ok(Arrived { copied, whole, peer: error.peer, segment: 0, way, error: Some(told) })
 }
 
 /// What this library has refused.
@@ -149,7 +150,8 @@ fn local(socket: &Socket) -> Answer<Arrived> {
     let errno = libc::EMSGSIZE.unsigned_abs();
     let error = Extended { errno, origin: LOCAL, kind: 0, code: 0, pad: 0, info: mtu, data: 0 };
     let peer = if peer.port() == 0 { ANY } else { peer };
-    Ok(Arrived { copied: 0, whole: 0, peer, segment: 0, error: Some(Told { error, offender: None }) })
+    let (told, way) = (Told { error, offender: None }, Way::default());
+    Ok(Arrived { copied: 0, whole: 0, peer, segment: 0, way, error: Some(told) })
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@
 mod accept;
 mod address;
 mod address_space;
+mod arrival;
 mod bell;
 mod close;
 mod control;

@@ -50,6 +50,10 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
         (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) if v6 => Place::Flag(flag::ONLY_INET6),
         (libc::IPPROTO_IP, libc::IP_PKTINFO) => Place::Flag(flag::PACKET_INFO),
         (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO) => Place::Flag(flag::PACKET_INFO),
+        (libc::IPPROTO_IP, libc::IP_RECVTTL) if is_udp(socket) => Place::Flag(flag::TELL_TTL),
+        (libc::IPPROTO_IP, libc::IP_RECVTOS) if is_udp(socket) => Place::Flag(flag::TELL_SERVICE),
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT) if v6 && is_udp(socket) => Place::Flag(flag::TELL_HOPS),
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS) if v6 && is_udp(socket) => Place::Flag(flag::TELL_CLASS),
         (control::UDP, control::UDP_SEGMENT) if is_udp(socket) => Place::Number(&settings.segment),
         (control::UDP, control::UDP_GRO) if is_udp(socket) => Place::Flag(flag::COALESCE),
         (libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP) => Place::Flag(flag::NO_LOOP),
@@ -157,7 +161,7 @@ pub unsafe fn remember(
             Place::Flag(bit @ (flag::NO_LOOP | flag::NO_LOOP6)) => {
                 settings.set_flag(bit, input_number(level, value, len)? == 0);
             }
-            Place::Flag(bit) => settings.set_flag(bit, input::<c_int>(value, len)? != 0),
+            Place::Flag(bit) => settings.set_flag(bit, input_number(level, value, len)? != 0),
             Place::Stream(bit) if input::<c_int>(value, len)? != 0 => {
                 settings.stream.fetch_or(bit, Relaxed);
             }

@@ -24,6 +24,14 @@ pub mod flag {
     pub const NO_LOOP: u32 = 64;
     /// `IPV6_MULTICAST_LOOP` off.
     pub const NO_LOOP6: u32 = 128;
+    /// `IP_RECVTTL`: `recvmsg` says how many hops an IPv4 datagram had left (and so below).
+    pub const TELL_TTL: u32 = 256;
+    /// `IP_RECVTOS`.
+    pub const TELL_SERVICE: u32 = 512;
+    /// `IPV6_RECVHOPLIMIT`: the same of IPv6's datagrams.
+    pub const TELL_HOPS: u32 = 1024;
+    /// `IPV6_RECVTCLASS`.
+    pub const TELL_CLASS: u32 = 2048;
 }
 
 /// How many words [`Settings::words`] has.

@@ -2,20 +2,17 @@
 //! forms of messages, names and control data.
 
 use crate::address;
+use crate::arrival;
 use crate::control::{self, Telling};
 use crate::datagram_io;
 use crate::errno::Answer;
-use crate::settings::flag;
 use crate::socket::{Role, Socket, shape};
 use crate::stream_io;
 use crate::unserved;
 use crate::vectors::{self, Vectors};
-use crate::wishes;
 use libc::{msghdr, sockaddr, socklen_t};
-use silk_stream::Usual;
 use std::ffi::c_int;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::net::SocketAddr;
 
 /// `read`, `recv` and their kin: no name is wanted.
 ///
@@ -180,42 +177,11 @@ pub unsafe fn receive_message(socket: &Socket, message: *mut msghdr, flags: c_in
         told.put(socket.is(shape::INET6), &mut telling);
         return Ok(got.copied);
     }
-    if socket.settings.has_flag(flag::PACKET_INFO) {
-        packet_info(socket, &mut telling)?;
-    }
     if got.segment > 0 {
         telling.put(control::UDP, control::UDP_GRO, c_int::try_from(got.segment).unwrap_or(0));
     }
+    arrival::tell(socket, &got, &mut telling)?;
     Ok(length(got, flags))
-}
-
-/// Says where a datagram arrived (`IP_PKTINFO`): at the socket's own address, or silk's, over silk's
-/// interface.
-fn packet_info(socket: &Socket, telling: &mut Telling<'_>) -> Answer<()> {
-    let usual = wishes::usual();
-    let known = |pick: fn(&Usual) -> &AtomicU32| usual.map_or(0, |usual| pick(usual).load(Relaxed));
-    let interface = known(|usual| &usual.interface);
-    let local = match address::shared(&socket.slot()?.local).ip() {
-        IpAddr::V4(any) if any.is_unspecified() => Ipv4Addr::from(known(|usual| &usual.address)).into(),
-        local => local,
-    };
-    let v6 = socket.is(shape::INET6);
-    let (v4, wide) = match local {
-        IpAddr::V4(local) => (local, local.to_ipv6_mapped()),
-        IpAddr::V6(_) if !v6 => return Ok(()),
-        IpAddr::V6(local) => (Ipv4Addr::UNSPECIFIED, local),
-    };
-    if v6 {
-        let address = libc::in6_addr { s6_addr: wide.octets() };
-        let info = libc::in6_pktinfo { ipi6_addr: address, ipi6_ifindex: interface };
-        telling.put(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, info);
-    } else {
-        let address = libc::in_addr { s_addr: u32::from(v4).to_be() };
-        let interface = interface.cast_signed();
-        let info = libc::in_pktinfo { ipi_ifindex: interface, ipi_spec_dst: address, ipi_addr: address };
-        telling.put(libc::IPPROTO_IP, libc::IP_PKTINFO, info);
-    }
-    Ok(())
 }
 
 /// `sendmsg(2)`. Control data but UDP's are ignored: what they could ask for (`IP_PKTINFO`, …) is

@@ -26,6 +26,10 @@ const LONGEST: usize = 64 << 10;
 /// Whom one socket has heard so and would else answer over silk's device: the last of them.
 const HEARD: usize = 64;
 
+/// The hops that what comes this way is said to have left: as many as a host's packets start with, for
+/// most of it is the machine's own. Linux does not tell of each.
+const HOPS: u8 = 64;
+
 /// What a datagram socket has of Linux.
 pub struct OverLinux {
     socket: SocketName,
@@ -251,7 +255,8 @@ impl Engine {
         {
             over.note(remote);
         }
-        let meta = Meta { remote, arrival: now, checksum: Checksum::Verified, ..Meta::default() };
+        let checksum = Checksum::Verified;
+        let meta = Meta { remote, arrival: now, checksum, hops: HOPS, ..Meta::default() };
         let length = data.len();
         let mut message = Message::new(data, 0, length, meta);
         let _ = self.core.paths.up(path, now, &mut self.core.port, &mut message);

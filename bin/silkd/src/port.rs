@@ -8,6 +8,7 @@ use silk_executor::clock;
 use silk_executor::join::offload;
 use silk_instant::Instant;
 use silk_path::{DropReason, Event, Message, PathId, Port, Request};
+use silk_stream::Way;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -128,7 +129,8 @@ impl Port for DomainPort {
         let first = self.first(path);
         let end = self.datagrams.get_mut(&first).ok_or(DropReason::NoReceiver)?;
         let [first, second] = msg.ext();
-        let fits = end.push_datagram(msg.meta.remote.into(), &[msg.bytes(), first, second]);
+        let way = Way { hops: msg.meta.hops, service: msg.meta.tos };
+        let fits = end.push_datagram(msg.meta.remote.into(), way, &[msg.bytes(), first, second]);
         if fits { Ok(()) } else { Err(DropReason::SocketFull) }
     }
 

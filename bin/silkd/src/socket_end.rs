@@ -12,7 +12,7 @@ use crate::files::Files;
 use from_program::FromProgram;
 use side::Side;
 use silk_path::{ByteStream, Incoming, Outgoing};
-use silk_stream::{Arena, Datagram, ERRORS, Slot, SocketError, free, status, used, waiting, wish};
+use silk_stream::{Arena, Datagram, ERRORS, Slot, SocketError, Way, free, status, used, waiting, wish};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -218,11 +218,11 @@ impl SocketEnd {
         (std::mem::replace(&mut self.service, set) != set).then_some(set)
     }
 
-    /// Writes a datagram that arrived; `false` when there is no room for it.
-    pub fn push_datagram(&mut self, peer: SocketAddr, data: &[&[u8]]) -> bool {
+    /// Writes a datagram that arrived, with how it came; `false` when there is no room for it.
+    pub fn push_datagram(&mut self, peer: SocketAddr, way: Way, data: &[&[u8]]) -> bool {
         let to = &mut self.to_program;
         let room = to.free();
-        let Some(write) = silk_stream::push_datagram(to.bytes_to_fill(), to.write, room, peer, 0, data)
+        let Some(write) = silk_stream::push_received(to.bytes_to_fill(), to.write, room, peer, way, data)
         else {
             self.slot().drops.fetch_add(1, Relaxed);
             return false;

@@ -248,6 +248,7 @@ pub(crate) const ECN: u8 = 3;
 const TOS: usize = 1;
 const LENGTH: usize = 2;
 const FRAGMENT: usize = 6;
+const TTL: usize = 8;
 const PROTOCOL: usize = 9;
 const CHECKSUM: usize = 10;
 // And the addresses there, with the ports in UDP's.
@@ -264,7 +265,7 @@ impl Stage for Template {
         let mut source = [0; 6];
         source.copy_from_slice(&msg.bytes()[6..12]);
         msg.meta.link.address = source;
-        msg.meta.tos = msg.bytes()[self.ip_at(TOS)];
+        (msg.meta.tos, msg.meta.hops) = (msg.bytes()[self.ip_at(TOS)], msg.bytes()[self.ip_at(TTL)]);
         msg.meta.protocol = self.header[self.ip_at(PROTOCOL)];
         msg.pop(self.length.into());
         msg.truncate(payload);

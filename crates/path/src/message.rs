@@ -86,6 +86,8 @@ pub struct Meta {
     pub class: u8,
     /// The service bits of IP to send with, or received.
     pub tos: u8,
+    /// The hops that a received packet had left; 0: nobody knows.
+    pub hops: u8,
     /// When the message arrived.
     pub arrival: Instant,
     /// The other side, where the path itself does not fix it.
@@ -127,6 +129,7 @@ impl Default for Meta {
             more: false,
             class: 0,
             tos: 0,
+            hops: 0,
             arrival: Instant::ZERO,
             remote: NOWHERE,
             local: NOWHERE,

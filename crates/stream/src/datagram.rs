@@ -7,8 +7,18 @@
 use crate::ring::Bytes;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Bytes before the data of each datagram: length (4), port (2), segment (2), address (16).
+/// Bytes before the data of each datagram: length (2), hops (1), service (1), port (2), segment (2),
+/// address (16).
 pub const RECORD_HEADER: u32 = 24;
+
+/// What the packet that brought a datagram said of its way, towards a program; nothing (0) from one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Way {
+    /// The hops it had left: IPv4's time to live, IPv6's hop limit; 0: nobody knows.
+    pub hops: u8,
+    /// The service bits: IPv4's type of service, IPv6's traffic class.
+    pub service: u8,
+}
 
 /// A datagram's header as it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +30,8 @@ pub struct Datagram {
     pub segment: u16,
     /// The peer: where it came from, or where it goes.
     pub peer: SocketAddr,
+    /// How it came.
+    pub way: Way,
 }
 
 impl Datagram {
@@ -29,8 +41,8 @@ impl Datagram {
     }
 }
 
-/// Writes a datagram, or several of `segment` bytes each, at `write` when `free` bytes suffice; the
-/// new write index.
+/// Writes a datagram that goes to `peer`, or several of `segment` bytes each, at `write` when `free`
+/// bytes suffice; the new write index.
 pub fn push(
     ring: Bytes<'_>,
     write: u32,
@@ -39,13 +51,38 @@ pub fn push(
     segment: u16,
     data: &[&[u8]],
 ) -> Option<u32> {
+    put(ring, (write, free), (peer, segment), Way::default(), data)
+}
+
+/// The same of a datagram that came from `peer`, with how it came.
+pub fn push_received(
+    ring: Bytes<'_>,
+    write: u32,
+    free: u32,
+    peer: SocketAddr,
+    way: Way,
+    data: &[&[u8]],
+) -> Option<u32> {
+    put(ring, (write, free), (peer, 0), way, data)
+}
+
+#[inline]
+fn put(
+    ring: Bytes<'_>,
+    (write, free): (u32, u32),
+    (peer, segment): (SocketAddr, u16),
+    way: Way,
+    data: &[&[u8]],
+) -> Option<u32> {
     let len: usize = data.iter().map(|part| part.len()).sum();
-    let len = u32::try_from(len).ok().filter(|len| *len <= 65_535)?;
+    let short = u16::try_from(len).ok()?;
+    let len = u32::from(short);
     if Datagram::space(len) > free {
         return None;
     }
     let mut header = [0; RECORD_HEADER as usize];
-    header[..4].copy_from_slice(&len.to_le_bytes());
+    header[..2].copy_from_slice(&short.to_le_bytes());
+    header[2..4].copy_from_slice(&[way.hops, way.service]);
     header[4..6].copy_from_slice(&peer.port().to_le_bytes());
     header[6..8].copy_from_slice(&segment.to_le_bytes());
     let address = match peer.ip() {
@@ -70,16 +107,17 @@ pub fn pop(ring: Bytes<'_>, read: u32, used: u32) -> Option<(Datagram, u32, u32)
     }
     let mut header = [0; RECORD_HEADER as usize];
     ring.read(read, &mut header);
-    let len = u32::from_le_bytes(header[..4].try_into().ok()?);
-    if len > 65_535 || Datagram::space(len) > used {
+    let len = u32::from(u16::from_le_bytes([header[0], header[1]]));
+    if Datagram::space(len) > used {
         return None;
     }
+    let way = Way { hops: header[2], service: header[3] };
     let port = u16::from_le_bytes([header[4], header[5]]);
     let segment = u16::from_le_bytes([header[6], header[7]]);
     let address = Ipv6Addr::from(<[u8; 16]>::try_from(&header[8..]).ok()?);
     let peer = SocketAddr::new(address.to_canonical(), port);
     Some((
-        Datagram { len, segment, peer },
+        Datagram { len, segment, peer, way },
         read.wrapping_add(RECORD_HEADER),
         read.wrapping_add(Datagram::space(len)),
     ))
@@ -101,9 +139,19 @@ mod tests {
         let peer = "10.0.0.1:53".parse().unwrap();
         let write = push(ring, 40, 64, peer, 2, &[b"hel", b"lo"]).unwrap();
         let (datagram, at, next) = pop(ring, 40, write - 40).unwrap();
-        assert_eq!(datagram, Datagram { len: 5, segment: 2, peer });
+        assert_eq!(datagram, Datagram { len: 5, segment: 2, peer, way: Way::default() });
         assert_eq!(ring.peek(at, 5).concat(), b"hello");
         assert_eq!(next, write);
+    }
+
+    #[test]
+    fn how_a_datagram_came_is_told_with_it() {
+        let mut memory = [0; 64];
+        let ring = ring(&mut memory);
+        let (peer, way) = ("[fe80::1]:53".parse().unwrap(), Way { hops: 255, service: 0xb8 });
+        let write = push_received(ring, 0, 64, peer, way, &[b"hello"]).unwrap();
+        let read = pop(ring, 0, write).unwrap();
+        assert_eq!(read, (Datagram { len: 5, segment: 0, peer, way }, RECORD_HEADER, write));
     }
 
     #[test]

@@ -102,6 +102,11 @@ fn several_datagrams_in_a_call_behave_as_on_linux() {
 }
 
 #[test]
+fn how_a_datagram_arrived_is_told_as_on_linux() {
+    Daemon::start(2).c("arrival");
+}
+
+#[test]
 fn streams_of_stdio_behave_as_on_linux() {
     Daemon::start(2).c("stdio");
 }

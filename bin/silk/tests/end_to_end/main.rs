@@ -8,6 +8,7 @@
 mod advertised;
 mod anticipation;
 mod apache;
+mod arriving;
 mod behaviour;
 mod bench;
 mod by_reference;

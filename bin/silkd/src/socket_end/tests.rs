@@ -279,7 +279,7 @@ fn a_service_is_new_once() {
 fn datagrams_pass_in_both_directions_and_a_malformed_one_empties_the_ring() {
     let mut end = end();
     let peer = "10.0.0.9:53".parse().unwrap();
-    assert!(end.push_datagram(peer, &[b"query"]));
+    assert!(end.push_datagram(peer, Way::default(), &[b"query"]));
     let ring = end.from_program.bytes();
     let write = silk_stream::push_datagram(ring, 0, 4096, peer, 0, &[b"answer"]).unwrap();
     end.slot().tx_write.store(write + 8, SeqCst);

@@ -332,7 +332,7 @@ impl Stage for IpStage {
         msg.meta.remote.set_ip(header.source());
         msg.meta.local.set_ip(header.destination());
         msg.meta.protocol = header.protocol;
-        msg.meta.tos = header.tos;
+        (msg.meta.tos, msg.meta.hops) = (header.tos, header.ttl);
         Verdict::Forward
     }
 

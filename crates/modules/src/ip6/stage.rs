@@ -345,7 +345,7 @@ impl Stage for Ip6Stage {
         msg.meta.remote.set_ip(header.source());
         msg.meta.local.set_ip(header.destination());
         msg.meta.protocol = protocol;
-        msg.meta.tos = header.traffic_class();
+        (msg.meta.tos, msg.meta.hops) = (header.traffic_class(), header.hop_limit);
         Verdict::Forward
     }
 

@@ -3,8 +3,8 @@
 use super::{Seen, refused};
 use silk_control::{Kind, Reply, Request};
 use silk_stream::{
-    Arena, Bytes, OWNER_NOBODY, Pool, RingPlace, Slot, TcpInfo, begin_ring, free, kind, pop_datagram,
-    push_datagram, request, status, used, waiting, wake,
+    Arena, Bytes, OWNER_NOBODY, Pool, RingPlace, Slot, TcpInfo, Way, begin_ring, free, kind, pop_datagram,
+    push_received, request, status, used, waiting, wake,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -17,6 +17,8 @@ const HERE: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// Connections from this port are preferred.
 const PREFERRED: u16 = 7777;
 const RING: u32 = 64 << 10;
+/// The hops that every datagram has left.
+const HOPS: u8 = 64;
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
@@ -587,7 +589,9 @@ impl Network {
         let write = record.rx_write.load(SeqCst);
         let room = free(write, record.rx_read.load(SeqCst), RING);
         let bytes = receive_ring(&self.arena, record);
-        if let Some(next) = push_datagram(bytes, write, room, source, 0, &[data]) {
+        let service = self.arena.slot(from).unwrap().service.load(SeqCst) as u8;
+        let way = Way { hops: HOPS, service };
+        if let Some(next) = push_received(bytes, write, room, source, way, &[data]) {
             record.rx_write.store(next, SeqCst);
             self.tell(to, true, false);
         }

@@ -1,0 +1,93 @@
+/* What is told with a datagram of how it arrived, to who has asked for it. */
+#include "check.h"
+#include <netinet/ip.h>
+
+static union { char room[512]; struct cmsghdr align; } control;
+static struct msghdr m;
+static char b[100];
+
+/* Sends a datagram to it, and receives it with so much room for control data. */
+static void exchange(int server, int client, size_t room)
+{
+	static struct iovec v = { b, sizeof b };
+	m = (struct msghdr){ .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = room };
+	struct sockaddr_in to = at(port_of(server));
+	CHECK(sendto(client, "x", 1, 0, (struct sockaddr *)&to, sizeof to) == 1);
+	CHECK(recvmsg(server, &m, 0) == 1);
+}
+
+/* How many entries came, of which the last of this kind is copied; -1: none of this kind. */
+static int told(int level, int kind, void *value, size_t size)
+{
+	int n = 0, found = 0;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c), n++)
+		if (c->cmsg_level == level && c->cmsg_type == kind && c->cmsg_len == CMSG_LEN(size))
+			memcpy(value, CMSG_DATA(c), size), found = 1;
+	return found ? n : -1;
+}
+
+static int number(int fd, int level, int name)
+{
+	int v = -99;
+	socklen_t n = sizeof v;
+	CHECK(getsockopt(fd, level, name, &v, &n) == 0);
+	return v;
+}
+
+/* Sets it and looks that it reads back. */
+static void ask(int fd, int level, int name, int on)
+{
+	CHECK(setsockopt(fd, level, name, &on, sizeof on) == 0);
+	CHECK(number(fd, level, name) == on);
+}
+
+/* Hops and service bits: a number and a byte. */
+static void way(int server, int client)
+{
+	int hops = 0, bits = 0x48;
+	uint8_t service = 0;
+	CHECK(setsockopt(client, IPPROTO_IP, IP_TOS, &bits, sizeof bits) == 0);
+	CHECK(number(server, IPPROTO_IP, IP_RECVTTL) == 0 && number(server, IPPROTO_IP, IP_RECVTOS) == 0);
+	ask(server, IPPROTO_IP, IP_RECVTTL, 1);
+	exchange(server, client, sizeof control);
+	CHECK(told(IPPROTO_IP, IP_TTL, &hops, sizeof hops) == 1 && hops == 64);
+	ask(server, IPPROTO_IP, IP_RECVTOS, 1);
+	exchange(server, client, sizeof control);
+	CHECK(told(IPPROTO_IP, IP_TTL, &hops, sizeof hops) == 2 && hops == 64);
+	CHECK(told(IPPROTO_IP, IP_TOS, &service, 1) == 2 && service == 0x48);
+	/* Of IP's options one byte is enough. */
+	CHECK(setsockopt(server, IPPROTO_IP, IP_RECVTTL, "", 1) == 0);
+	exchange(server, client, sizeof control);
+	CHECK(told(IPPROTO_IP, IP_TOS, &service, 1) == 1 && service == 0x48);
+	exchange(server, client, CMSG_LEN(1) - 1);
+	CHECK(m.msg_flags == MSG_CTRUNC);
+	ask(server, IPPROTO_IP, IP_RECVTOS, 0);
+	exchange(server, client, sizeof control);
+	CHECK(m.msg_controllen == 0 && m.msg_flags == 0);
+}
+
+/* A socket of both IPs tells of IPv4's datagrams what IPv4's options ask for. */
+static void both(void)
+{
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6 };
+	int server = socket(AF_INET6, SOCK_DGRAM, 0), client = bound(SOCK_DGRAM), hops = 0;
+	CHECK(bind(server, (struct sockaddr *)&any, sizeof any) == 0);
+	ask(server, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
+	ask(server, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+	exchange(server, client, sizeof control);
+	CHECK(m.msg_controllen == 0);
+	ask(server, IPPROTO_IP, IP_RECVTTL, 1);
+	exchange(server, client, sizeof control);
+	CHECK(told(IPPROTO_IP, IP_TTL, &hops, sizeof hops) == 1 && hops == 64);
+	close(server), close(client);
+}
+
+int main(int argc, char **argv)
+{
+	begin(argc, argv);
+	int server = bound(SOCK_DGRAM), client = socket(AF_INET, SOCK_DGRAM, 0);
+	way(server, client);
+	close(server), close(client);
+	both();
+	return end();
+}

@@ -1,0 +1,38 @@
+//! What a program is told of how datagrams arrived over silk's device, and from the machine itself.
+
+use crate::host::{Silk, text, within};
+use silk_testkit::netns::{SERVER, SERVER6};
+use std::net::IpAddr;
+use std::process::Command;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn start() -> Option<Silk> {
+    let silk = Silk::start()?;
+    silk.write("arriving.py", include_str!("arriving.py"));
+    Some(silk)
+}
+
+/// What a program on silk that asks with these options is told of two datagrams that this host sends it.
+fn told(silk: &Silk, sender: Command, (any, to): (&str, IpAddr), options: &[&str]) -> Vec<String> {
+    let mut hearing = silk.on_paths("python3");
+    hearing.args(["arriving.py", "hear", any, "7"]).args(options);
+    let _server = silk.start_logged(&mut hearing, "hearing");
+    let lines = || silk.log("hearing").lines().map(String::from).collect::<Vec<_>>();
+    assert!(within(PATIENCE, || lines() == ["listening"]), "{}", silk.log("hearing"));
+    let mut sending = sender;
+    text(sending.args(["arriving.py", "send", &to.to_string(), "7"]));
+    assert!(within(PATIENCE, || lines().len() == 3), "{}", silk.log("hearing"));
+    lines().split_off(1)
+}
+
+#[test]
+fn the_hops_and_the_service_of_datagrams_are_told() {
+    let Some(silk) = start() else { return };
+    let four = told(&silk, silk.on_peer("python3"), ("0.0.0.0", SERVER.into()), &["ttl", "tos"]);
+    assert_eq!(four, ["9 72 0", "9 72 0"]);
+    let six = told(&silk, silk.on_peer("python3"), ("::", SERVER6.into()), &["hops", "class"]);
+    assert_eq!(six, ["9 72 0", "9 72 0"]);
+    silk.linux_saw_nothing();
+}
