@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use silk_stream::{
     AcceptQueue, Arena, Bytes, Datagram, ErrorQueue, OWNER_NOBODY, QUOTED, RECORD_HEADER, RINGS_AT,
-    Reference, Sizes, Way, free, pop_datagram, push_datagram, push_received, used,
+    Received, Reference, Sizes, Way, free, pop_datagram, push_datagram, push_received, used,
 };
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
@@ -51,20 +51,22 @@ fn datagrams(ring: Bytes<'_>, numbers: &mut Numbers<'_>) {
     let mut left = used(write, read, size);
     assert_eq!(left + free(write, read, size), size);
     let mut at = read;
-    while let Some((datagram @ Datagram { len, peer, segment, way }, data, next)) = pop_datagram(ring, at, left) {
-        let taken = next.wrapping_sub(at);
-        assert!((RECORD_HEADER + len..=left).contains(&taken) && data == at.wrapping_add(RECORD_HEADER));
+    while let Some((datagram, data, next)) = pop_datagram(ring, at, left) {
+        let Datagram { len, peer, segment, way, details } = datagram;
+        let (taken, header) = (next.wrapping_sub(at), data.wrapping_sub(at));
+        assert!(header >= RECORD_HEADER && (header + len..=left).contains(&taken));
         let pieces = ring.peek(data, len as usize);
         assert_eq!(pieces[0].len() + pieces[1].len(), len as usize);
         // What was read can be written, and is the same again.
         let bytes = pieces.concat();
-        let written =
-            push_datagram(ring, at, taken, peer, segment, &[&bytes]).expect("there was room for it");
-        let again = pop_datagram(ring, at, taken).expect("what was written is read");
-        assert_eq!((again, written), ((Datagram { way: Way::default(), ..datagram }, data, next), next));
-        let written = push_received(ring, at, taken, peer, way, &[&bytes]).expect("there was room for it");
+        let received = Received { peer, way, details };
+        let written = push_received(ring, at, taken, &received, &[&bytes]).expect("there was room for it");
         let again = pop_datagram(ring, at, taken).expect("what was written is read");
         assert_eq!((again, written), ((Datagram { segment: 0, ..datagram }, data, next), next));
+        let written =
+            push_datagram(ring, at, taken, peer, segment, &[&bytes]).expect("there was room for it");
+        let (again, ..) = pop_datagram(ring, at, written.wrapping_sub(at)).expect("what was written is read");
+        assert_eq!(again, Datagram { len, peer, segment, way: Way::default(), details: None });
         (at, left) = (next, left - taken);
     }
     let mut reference = [0; Reference::SIZE];

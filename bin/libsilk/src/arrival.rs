@@ -1,24 +1,68 @@
-//! What `recvmsg` tells of how a datagram arrived, to a program that has asked for it: its address
-//! here, its hops and its service bits. What is asked of one version of IP is told of its datagrams
+//! What `recvmsg` tells of how a datagram arrived, to a program that has asked for it: when, its
+//! address here, its hops and its service bits. What is asked of one version of IP is told of its datagrams
 //! alone, as Linux has it.
 
-use crate::address;
+use crate::address::{self, ANY};
 use crate::control::Telling;
 use crate::datagram_io::Arrived;
 use crate::errno::Answer;
 use crate::settings::flag;
 use crate::socket::{Socket, shape};
+use crate::wait;
 use crate::wishes;
-use silk_stream::Usual;
 use std::ffi::c_int;
-use std::net::{IpAddr, Ipv4Addr};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How far apart two looks at a clock are at most, when nothing comes between.
+const AT_ONCE: Duration = Duration::from_micros(2);
+/// How often the clocks are read again.
+const CLOCKS: u32 = 4;
 
 /// What a program can ask for here.
-const ANYTHING: u32 =
-    flag::PACKET_INFO | flag::TELL_TTL | flag::TELL_SERVICE | flag::TELL_HOPS | flag::TELL_CLASS;
+const ANYTHING: u32 = flag::PACKET_INFO
+    | flag::TELL_TTL
+    | flag::TELL_SERVICE
+    | flag::TELL_HOPS
+    | flag::TELL_CLASS
+    | flag::OF_DETAILS;
 
-/// Tells what the program has asked for, in Linux's order.
+/// Tells what Linux tells first: when it arrived. Where it came before the program asked, now.
+pub fn tell_time(socket: &Socket, got: &Arrived, telling: &mut Telling<'_>) {
+    let settings = &socket.settings;
+    if !settings.has_flag(flag::TELL_TIME) {
+        return;
+    }
+    let (wall, now) = clocks();
+    let at = got.details.map_or(now, |details| Duration::from_nanos(details.at));
+    let time = wall.saturating_sub(now.saturating_sub(at));
+    let seconds = time.as_secs().cast_signed();
+    if settings.has_flag(flag::TELL_NANOS) {
+        let time = libc::timespec { tv_sec: seconds, tv_nsec: time.subsec_nanos().into() };
+        telling.put(libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS, time);
+    } else {
+        let time = libc::timeval { tv_sec: seconds, tv_usec: time.subsec_micros().into() };
+        telling.put(libc::SOL_SOCKET, libc::SCM_TIMESTAMP, time);
+    }
+}
+
+/// What time it is, and what `CLOCK_MONOTONIC` says then: the daemon knows only that one. Read again
+/// where something came between.
+fn clocks() -> (Duration, Duration) {
+    let mut before = wait::now();
+    for _ in 0..CLOCKS {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = wait::now();
+        if now.saturating_sub(before) < AT_ONCE {
+            return (wall, now);
+        }
+        before = now;
+    }
+    (SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), wait::now())
+}
+
+/// Tells the rest that the program has asked for, in Linux's order.
 ///
 /// # Errors
 /// As [`Socket::slot`].
@@ -31,6 +75,28 @@ pub fn tell(socket: &Socket, got: &Arrived, telling: &mut Telling<'_>) -> Answer
         packet_info(socket, telling)?;
     }
     way(asked, got, telling);
+    target(socket, asked, got, telling)
+}
+
+/// The address and the port that the datagram was sent to.
+fn target(socket: &Socket, asked: u32, got: &Arrived, telling: &mut Telling<'_>) -> Answer<()> {
+    if asked & (flag::TELL_TARGET | flag::TELL_TARGET6) == 0 {
+        return Ok(());
+    }
+    let local = address::shared(&socket.slot()?.local);
+    let told = got.details.map(|details| details.to).filter(|to| !to.is_unspecified());
+    let own = if got.peer.is_ipv4() && local.ip().is_unspecified() { ANY.ip() } else { local.ip() };
+    let to = SocketAddr::new(told.unwrap_or_else(|| known(own)), local.port());
+    let (bytes, _) = address::bytes(to, got.peer.is_ipv6());
+    if got.peer.is_ipv6() {
+        if asked & flag::TELL_TARGET6 != 0 {
+            telling.put(libc::IPPROTO_IPV6, libc::IPV6_ORIGDSTADDR, bytes);
+        }
+    } else if asked & flag::TELL_TARGET != 0
+        && let Some(bytes) = bytes.first_chunk::<{ size_of::<libc::sockaddr_in>() }>()
+    {
+        telling.put(libc::IPPROTO_IP, libc::IP_ORIGDSTADDR, *bytes);
+    }
     Ok(())
 }
 
@@ -63,12 +129,8 @@ fn way(asked: u32, got: &Arrived, telling: &mut Telling<'_>) {
 /// interface.
 fn packet_info(socket: &Socket, telling: &mut Telling<'_>) -> Answer<()> {
     let usual = wishes::usual();
-    let known = |pick: fn(&Usual) -> &AtomicU32| usual.map_or(0, |usual| pick(usual).load(Relaxed));
-    let interface = known(|usual| &usual.interface);
-    let local = match address::shared(&socket.slot()?.local).ip() {
-        IpAddr::V4(any) if any.is_unspecified() => Ipv4Addr::from(known(|usual| &usual.address)).into(),
-        local => local,
-    };
+    let interface = usual.map_or(0, |usual| usual.interface.load(Relaxed));
+    let local = known(address::shared(&socket.slot()?.local).ip());
     let v6 = socket.is(shape::INET6);
     let (v4, wide) = match local {
         IpAddr::V4(local) => (local, local.to_ipv6_mapped()),
@@ -86,4 +148,14 @@ fn packet_info(socket: &Socket, telling: &mut Telling<'_>) -> Answer<()> {
         telling.put(libc::IPPROTO_IP, libc::IP_PKTINFO, info);
     }
     Ok(())
+}
+
+/// A socket's address, or silk's, where it is any.
+fn known(local: IpAddr) -> IpAddr {
+    match local {
+        IpAddr::V4(any) if any.is_unspecified() => {
+            Ipv4Addr::from(wishes::usual().map_or(0, |usual| usual.address.load(Relaxed))).into()
+        }
+        local => local,
+    }
 }

@@ -17,7 +17,7 @@ use crate::wait::{self, Change, Deadline};
 use crate::wishes;
 use crate::writers_turn::WritersTurn;
 use silk_control::{Kind, Reply};
-use silk_stream::{Bytes, Datagram, Slot, Way, option, pop_datagram, push_datagram};
+use silk_stream::{Bytes, Datagram, Details, Slot, Way, option, pop_datagram, push_datagram};
 use std::ffi::c_int;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -40,6 +40,8 @@ pub struct Arrived {
     pub segment: u32,
     /// How it came.
     pub way: Way,
+    /// When, and where to.
+    pub details: Option<Details>,
     /// It is what an error quotes (`MSG_ERRQUEUE`); the sender is then whom it was for.
     pub error: Option<Told>,
 }
@@ -68,7 +70,15 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived>
         }
         if socket.shut.load(Relaxed) & shut::READ != 0 {
             let way = Way::default();
-            return Ok(Arrived { copied: 0, whole: 0, peer: ANY, segment: 0, way, error: None });
+            return Ok(Arrived {
+                copied: 0,
+                whole: 0,
+                peer: ANY,
+                segment: 0,
+                way,
+                details: None,
+                error: None,
+            });
         }
         if socket.is_nonblocking(flags) {
             return Err(libc::EAGAIN);
@@ -97,8 +107,8 @@ fn take(socket: &Socket, slot: &Slot, into: &Vectors, flags: c_int) -> Answer<Op
     let whole = datagram.len as usize;
     let copied = whole.min(into.total());
     into.fill(0, copied, ring, at);
-    let Datagram { peer, way, .. } = datagram;
-    let mut arrived = Arrived { copied, whole, peer, segment: 0, way, error: None };
+    let Datagram { peer, way, details, .. } = datagram;
+    let mut arrived = Arrived { copied, whole, peer, segment: 0, way, details, error: None };
     let (mut next, end) = (next, read.wrapping_add(there));
     if socket.settings.has_flag(flag::COALESCE) && whole > 0 && copied == whole {
         next = take_more(&mut arrived, ring, (next, end), into);

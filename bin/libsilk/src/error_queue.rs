@@ -141,7 +141,7 @@ pub fn take(socket: &Socket, into: &Vectors) -> Answer<Arrived> {
     };
     let told = Told { error: error_of, offender: Some(error.offender) };
     let (whole, way) = (quoted.len(), Way::default());
-    Ok(Arrived { copied, whole, peer: error.peer, segment: 0, way, error: Some(told) })
+    Ok(Arrived { copied, whole, peer: error.peer, segment: 0, way, details: None, error: Some(told) })
 }
 
 /// What this library has refused.
@@ -151,7 +151,7 @@ fn local(socket: &Socket) -> Answer<Arrived> {
     let error = Extended { errno, origin: LOCAL, kind: 0, code: 0, pad: 0, info: mtu, data: 0 };
     let peer = if peer.port() == 0 { ANY } else { peer };
     let (told, way) = (Told { error, offender: None }, Way::default());
-    Ok(Arrived { copied: 0, whole: 0, peer, segment: 0, way, error: Some(told) })
+    Ok(Arrived { copied: 0, whole: 0, peer, segment: 0, way, details: None, error: Some(told) })
 }
 
 #[cfg(test)]

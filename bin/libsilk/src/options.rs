@@ -38,6 +38,8 @@ enum Place<'a> {
     Congestion,
     /// `SO_MAX_PACING_RATE`.
     PacingRate,
+    /// `SO_TIMESTAMP`, or `SO_TIMESTAMPNS`.
+    Arrival { nanos: bool },
 }
 
 fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
@@ -50,6 +52,12 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
         (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) if v6 => Place::Flag(flag::ONLY_INET6),
         (libc::IPPROTO_IP, libc::IP_PKTINFO) => Place::Flag(flag::PACKET_INFO),
         (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO) => Place::Flag(flag::PACKET_INFO),
+        (libc::SOL_SOCKET, libc::SO_TIMESTAMP) if is_udp(socket) => Place::Arrival { nanos: false },
+        (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS) if is_udp(socket) => Place::Arrival { nanos: true },
+        (libc::IPPROTO_IP, libc::IP_RECVORIGDSTADDR) if is_udp(socket) => Place::Flag(flag::TELL_TARGET),
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVORIGDSTADDR) if v6 && is_udp(socket) => {
+            Place::Flag(flag::TELL_TARGET6)
+        }
         (libc::IPPROTO_IP, libc::IP_RECVTTL) if is_udp(socket) => Place::Flag(flag::TELL_TTL),
         (libc::IPPROTO_IP, libc::IP_RECVTOS) if is_udp(socket) => Place::Flag(flag::TELL_SERVICE),
         (libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT) if v6 && is_udp(socket) => Place::Flag(flag::TELL_HOPS),
@@ -178,6 +186,7 @@ pub unsafe fn remember(
                     cell.store(word, Relaxed);
                 }
             }
+            Place::Arrival { nanos } => settings.set_time(nanos, input::<c_int>(value, len)? != 0),
             Place::Congestion if value.is_null() => return Err(libc::EFAULT),
             Place::Congestion => {
                 wishes::set_congestion(settings, std::slice::from_raw_parts(value.cast(), len as usize))?;
@@ -207,6 +216,7 @@ pub unsafe fn remember(
             }
         }
     }
+    settings.ask_for_details();
     Ok(true)
 }
 
@@ -513,6 +523,7 @@ fn number(socket: &Socket, slot: &Slot, level: c_int, name: c_int) -> Option<c_i
         _ => match place(socket, level, name)? {
             Place::Flag(bit @ (flag::NO_LOOP | flag::NO_LOOP6)) => c_int::from(!settings.has_flag(bit)),
             Place::Flag(bit) => c_int::from(settings.has_flag(bit)),
+            Place::Arrival { nanos } => c_int::from(settings.has_time(nanos)),
             Place::Stream(bit) => c_int::from(settings.stream.load(Relaxed) & bit != 0),
             Place::Number(cell) => signed(cell.load(Relaxed)),
             Place::Wish(place) => wishes::number(place, settings.wish(place), wishes::usual()),

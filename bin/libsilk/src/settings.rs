@@ -2,7 +2,7 @@
 //! serves the socket, answered by `getsockopt`, inherited by accepted connections, carried
 //! across an exec.
 
-use silk_stream::wish;
+use silk_stream::{option, wish};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -32,6 +32,16 @@ pub mod flag {
     pub const TELL_HOPS: u32 = 1024;
     /// `IPV6_RECVTCLASS`.
     pub const TELL_CLASS: u32 = 2048;
+    /// `IP_RECVORIGDSTADDR`.
+    pub const TELL_TARGET: u32 = 4096;
+    /// `IPV6_RECVORIGDSTADDR`.
+    pub const TELL_TARGET6: u32 = 8192;
+    /// `SO_TIMESTAMP`: `recvmsg` says when a datagram arrived.
+    pub const TELL_TIME: u32 = 1 << 14;
+    /// It was `SO_TIMESTAMPNS`: in nanoseconds.
+    pub const TELL_NANOS: u32 = 1 << 15;
+    /// What the daemon has to write beside each datagram ([`silk_stream::option::DETAILS`]).
+    pub const OF_DETAILS: u32 = TELL_TIME | TELL_TARGET | TELL_TARGET6;
 }
 
 /// How many words [`Settings::words`] has.
@@ -174,6 +184,26 @@ impl Settings {
         };
     }
 
+    /// Sets or clears the bits of `SO_TIMESTAMP`, or `SO_TIMESTAMPNS`, each of which ends the other.
+    pub fn set_time(&self, nanos: bool, on: bool) {
+        self.set_flag(flag::TELL_NANOS, on && nanos);
+        self.set_flag(flag::TELL_TIME, on);
+    }
+
+    /// Whether that one is on.
+    pub fn has_time(&self, nanos: bool) -> bool {
+        self.has_flag(flag::TELL_TIME) && self.has_flag(flag::TELL_NANOS) == nanos
+    }
+
+    /// Has the daemon write what [`flag::OF_DETAILS`] need, or no longer.
+    pub fn ask_for_details(&self) {
+        if self.has_flag(flag::OF_DETAILS) {
+            self.stream.fetch_or(option::DETAILS, Relaxed)
+        } else {
+            self.stream.fetch_and(!option::DETAILS, Relaxed)
+        };
+    }
+
     /// Whether a bit of [`flag`] is set.
     pub fn has_flag(&self, bit: u32) -> bool {
         self.flags.load(Relaxed) & bit != 0
@@ -212,5 +242,24 @@ mod tests {
         assert_eq!(to.words(), from.words());
         assert_eq!(to.receive_limit(), Some(Duration::from_millis(1500)));
         assert!(to.has_flag(flag::REUSE_PORT) && !to.has_flag(flag::ONLY_INET6));
+    }
+
+    #[test]
+    fn one_of_the_two_times_is_told_and_the_daemon_hears_of_it() {
+        let settings = Settings::new();
+        let now = || {
+            settings.ask_for_details();
+            let details = settings.stream.load(Relaxed) == option::DETAILS;
+            (settings.has_time(false), settings.has_time(true), details)
+        };
+        assert_eq!(now(), (false, false, false));
+        settings.set_time(true, true);
+        assert_eq!(now(), (false, true, true));
+        settings.set_time(false, true);
+        assert_eq!(now(), (true, false, true));
+        settings.set_time(true, false);
+        assert_eq!(now(), (false, false, false));
+        settings.set_flag(flag::TELL_TARGET6, true);
+        assert_eq!(now(), (false, false, true));
     }
 }

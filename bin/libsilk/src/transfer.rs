@@ -177,6 +177,7 @@ pub unsafe fn receive_message(socket: &Socket, message: *mut msghdr, flags: c_in
         told.put(socket.is(shape::INET6), &mut telling);
         return Ok(got.copied);
     }
+    arrival::tell_time(socket, &got, &mut telling);
     if got.segment > 0 {
         telling.put(control::UDP, control::UDP_GRO, c_int::try_from(got.segment).unwrap_or(0));
     }

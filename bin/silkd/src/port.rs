@@ -8,7 +8,7 @@ use silk_executor::clock;
 use silk_executor::join::offload;
 use silk_instant::Instant;
 use silk_path::{DropReason, Event, Message, PathId, Port, Request};
-use silk_stream::Way;
+use silk_stream::{Details, Received, Way};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -130,7 +130,9 @@ impl Port for DomainPort {
         let end = self.datagrams.get_mut(&first).ok_or(DropReason::NoReceiver)?;
         let [first, second] = msg.ext();
         let way = Way { hops: msg.meta.hops, service: msg.meta.tos };
-        let fits = end.push_datagram(msg.meta.remote.into(), way, &[msg.bytes(), first, second]);
+        let details = Some(Details { at: msg.meta.arrival.nanos(), to: msg.meta.local.ip() });
+        let received = Received { peer: msg.meta.remote.into(), way, details };
+        let fits = end.push_datagram(received, &[msg.bytes(), first, second]);
         if fits { Ok(()) } else { Err(DropReason::SocketFull) }
     }
 

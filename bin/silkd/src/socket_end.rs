@@ -12,8 +12,9 @@ use crate::files::Files;
 use from_program::FromProgram;
 use side::Side;
 use silk_path::{ByteStream, Incoming, Outgoing};
-use silk_stream::{Arena, Datagram, ERRORS, Slot, SocketError, Way, free, status, used, waiting, wish};
-use std::net::SocketAddr;
+use silk_stream::{
+    Arena, Datagram, ERRORS, Received, Slot, SocketError, free, option, status, used, waiting, wish,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use to_program::ToProgram;
@@ -218,12 +219,16 @@ impl SocketEnd {
         (std::mem::replace(&mut self.service, set) != set).then_some(set)
     }
 
-    /// Writes a datagram that arrived, with how it came; `false` when there is no room for it.
-    pub fn push_datagram(&mut self, peer: SocketAddr, way: Way, data: &[&[u8]]) -> bool {
+    /// Writes a datagram that arrived; its details only for a program that wants them. `false` when
+    /// there is no room for it.
+    pub fn push_datagram(&mut self, mut received: Received, data: &[&[u8]]) -> bool {
+        if self.slot().options.load(Relaxed) & option::DETAILS == 0 {
+            received.details = None;
+        }
         let to = &mut self.to_program;
         let room = to.free();
-        let Some(write) = silk_stream::push_received(to.bytes_to_fill(), to.write, room, peer, way, data)
-        else {
+        let written = silk_stream::push_received(to.bytes_to_fill(), to.write, room, &received, data);
+        let Some(write) = written else {
             self.slot().drops.fetch_add(1, Relaxed);
             return false;
         };

@@ -11,6 +11,11 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 /// address (16).
 pub const RECORD_HEADER: u32 = 24;
 
+/// Bytes behind the header of one that came with [`Details`]: time (8), address (16).
+const DETAILS: u32 = 24;
+/// What stands for the segment there. No datagram is so long that it could be one.
+const DETAILED: u16 = u16::MAX;
+
 /// What the packet that brought a datagram said of its way, towards a program; nothing (0) from one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Way {
@@ -18,6 +23,26 @@ pub struct Way {
     pub hops: u8,
     /// The service bits: IPv4's type of service, IPv6's traffic class.
     pub service: u8,
+}
+
+/// What only some programs want to know of a datagram that came ([`crate::option::DETAILS`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Details {
+    /// When it arrived, ns of `CLOCK_MONOTONIC`.
+    pub at: u64,
+    /// The address it was sent to; unspecified: nobody knows.
+    pub to: IpAddr,
+}
+
+/// A datagram that came, but for its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Where it came from.
+    pub peer: SocketAddr,
+    /// How.
+    pub way: Way,
+    /// When, and where to, for a program that wants to know.
+    pub details: Option<Details>,
 }
 
 /// A datagram's header as it was read.
@@ -32,6 +57,8 @@ pub struct Datagram {
     pub peer: SocketAddr,
     /// How it came.
     pub way: Way,
+    /// When, and where to.
+    pub details: Option<Details>,
 }
 
 impl Datagram {
@@ -51,52 +78,62 @@ pub fn push(
     segment: u16,
     data: &[&[u8]],
 ) -> Option<u32> {
-    put(ring, (write, free), (peer, segment), Way::default(), data)
+    let segment = if segment == DETAILED { 0 } else { segment };
+    put(ring, (write, free), segment, &Received { peer, way: Way::default(), details: None }, data)
 }
 
-/// The same of a datagram that came from `peer`, with how it came.
+/// The same of a datagram that came.
 pub fn push_received(
     ring: Bytes<'_>,
     write: u32,
     free: u32,
-    peer: SocketAddr,
-    way: Way,
+    received: &Received,
     data: &[&[u8]],
 ) -> Option<u32> {
-    put(ring, (write, free), (peer, 0), way, data)
+    let segment = if received.details.is_some() { DETAILED } else { 0 };
+    put(ring, (write, free), segment, received, data)
 }
 
 #[inline]
 fn put(
     ring: Bytes<'_>,
     (write, free): (u32, u32),
-    (peer, segment): (SocketAddr, u16),
-    way: Way,
+    segment: u16,
+    received: &Received,
     data: &[&[u8]],
 ) -> Option<u32> {
     let len: usize = data.iter().map(|part| part.len()).sum();
-    let short = u16::try_from(len).ok()?;
-    let len = u32::from(short);
-    if Datagram::space(len) > free {
+    let len = u16::try_from(len).ok()?;
+    let space = Datagram::space(len.into()) + if received.details.is_some() { DETAILS } else { 0 };
+    if space > free {
         return None;
     }
+    let (peer, way) = (received.peer, received.way);
     let mut header = [0; RECORD_HEADER as usize];
-    header[..2].copy_from_slice(&short.to_le_bytes());
+    header[..2].copy_from_slice(&len.to_le_bytes());
     header[2..4].copy_from_slice(&[way.hops, way.service]);
     header[4..6].copy_from_slice(&peer.port().to_le_bytes());
     header[6..8].copy_from_slice(&segment.to_le_bytes());
-    let address = match peer.ip() {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
-        IpAddr::V6(v6) => v6,
-    };
-    header[8..].copy_from_slice(&address.octets());
+    header[8..].copy_from_slice(&wide(peer.ip()));
     ring.write(write, &header);
     let mut at = write.wrapping_add(RECORD_HEADER);
+    if let Some(details) = received.details {
+        ring.write(at, &details.at.to_le_bytes());
+        ring.write(at.wrapping_add(8), &wide(details.to));
+        at = at.wrapping_add(DETAILS);
+    }
     for part in data {
         ring.write(at, part);
         at = at.wrapping_add(part.len() as u32);
     }
-    Some(write.wrapping_add(Datagram::space(len)))
+    Some(write.wrapping_add(space))
+}
+
+fn wide(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        IpAddr::V6(v6) => v6.octets(),
+    }
 }
 
 /// Reads the datagram at `read`, of which `used` bytes are there: its header, the index of
@@ -108,19 +145,34 @@ pub fn pop(ring: Bytes<'_>, read: u32, used: u32) -> Option<(Datagram, u32, u32)
     let mut header = [0; RECORD_HEADER as usize];
     ring.read(read, &mut header);
     let len = u32::from(u16::from_le_bytes([header[0], header[1]]));
-    if Datagram::space(len) > used {
+    let mut space = Datagram::space(len);
+    if space > used {
         return None;
     }
     let way = Way { hops: header[2], service: header[3] };
     let port = u16::from_le_bytes([header[4], header[5]]);
-    let segment = u16::from_le_bytes([header[6], header[7]]);
+    let mut segment = u16::from_le_bytes([header[6], header[7]]);
     let address = Ipv6Addr::from(<[u8; 16]>::try_from(&header[8..]).ok()?);
     let peer = SocketAddr::new(address.to_canonical(), port);
-    Some((
-        Datagram { len, segment, peer, way },
-        read.wrapping_add(RECORD_HEADER),
-        read.wrapping_add(Datagram::space(len)),
-    ))
+    let mut data = read.wrapping_add(RECORD_HEADER);
+    let mut details = None;
+    if segment == DETAILED {
+        space += DETAILS;
+        if space > used {
+            return None;
+        }
+        details = Some(read_details(ring, data));
+        (segment, data) = (0, data.wrapping_add(DETAILS));
+    }
+    Some((Datagram { len, segment, peer, way, details }, data, read.wrapping_add(space)))
+}
+
+#[cold]
+fn read_details(ring: Bytes<'_>, read: u32) -> Details {
+    let (mut at, mut to) = ([0; 8], [0; 16]);
+    ring.read(read, &mut at);
+    ring.read(read.wrapping_add(8), &mut to);
+    Details { at: u64::from_le_bytes(at), to: Ipv6Addr::from(to).to_canonical() }
 }
 
 #[cfg(test)]
@@ -139,7 +191,7 @@ mod tests {
         let peer = "10.0.0.1:53".parse().unwrap();
         let write = push(ring, 40, 64, peer, 2, &[b"hel", b"lo"]).unwrap();
         let (datagram, at, next) = pop(ring, 40, write - 40).unwrap();
-        assert_eq!(datagram, Datagram { len: 5, segment: 2, peer, way: Way::default() });
+        assert_eq!(datagram, Datagram { len: 5, segment: 2, peer, way: Way::default(), details: None });
         assert_eq!(ring.peek(at, 5).concat(), b"hello");
         assert_eq!(next, write);
     }
@@ -149,9 +201,25 @@ mod tests {
         let mut memory = [0; 64];
         let ring = ring(&mut memory);
         let (peer, way) = ("[fe80::1]:53".parse().unwrap(), Way { hops: 255, service: 0xb8 });
-        let write = push_received(ring, 0, 64, peer, way, &[b"hello"]).unwrap();
-        let read = pop(ring, 0, write).unwrap();
-        assert_eq!(read, (Datagram { len: 5, segment: 0, peer, way }, RECORD_HEADER, write));
+        let details = Details { at: u64::MAX - 1, to: "10.0.0.2".parse().unwrap() };
+        for (details, length) in [(None, 32), (Some(details), 56)] {
+            let received = Received { peer, way, details };
+            assert_eq!(push_received(ring, 48, length - 1, &received, &[b"hello"]), None);
+            let write = push_received(ring, 48, length, &received, &[b"hello"]).unwrap();
+            assert_eq!(pop(ring, 48, length - 1), None);
+            let (datagram, at, next) = pop(ring, 48, length).unwrap();
+            assert_eq!(datagram, Datagram { len: 5, segment: 0, peer, way, details });
+            assert_eq!((ring.peek(at, 5).concat(), next), (b"hello".to_vec(), write));
+        }
+    }
+
+    #[test]
+    fn a_segment_that_no_datagram_could_be_is_none() {
+        let mut memory = [0; 64];
+        let ring = ring(&mut memory);
+        let write = push(ring, 0, 64, "10.0.0.1:53".parse().unwrap(), u16::MAX, &[b"x"]).unwrap();
+        let (datagram, ..) = pop(ring, 0, write).unwrap();
+        assert_eq!((datagram.segment, datagram.details), (0, None));
     }
 
     #[test]

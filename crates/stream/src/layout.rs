@@ -148,6 +148,8 @@ pub mod option {
     pub const KEEPALIVE: u32 = 4;
     /// `SO_BROADCAST`.
     pub const BROADCAST: u32 = 16;
+    /// Received datagrams are to come with [`crate::Details`] (`SO_TIMESTAMP` and its kin).
+    pub const DETAILS: u32 = 32;
 }
 
 /// What is wished of one socket, as [`wish`] names it.

@@ -52,7 +52,10 @@ pub use arena::{Arena, AttachError, CreateError, RingPlace, Sizes};
 #[cfg(not(loom))]
 pub use budget::Budget;
 #[cfg(not(loom))]
-pub use datagram::{Datagram, RECORD_HEADER, Way, pop as pop_datagram, push as push_datagram, push_received};
+pub use datagram::{
+    Datagram, Details, RECORD_HEADER, Received, Way, pop as pop_datagram, push as push_datagram,
+    push_received,
+};
 pub use dirty::{DirtySet, MARKS};
 #[cfg(not(loom))]
 pub use errors::{ERRORS, ErrorQueue, QUOTED, SocketError};

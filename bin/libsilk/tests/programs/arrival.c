@@ -66,6 +66,61 @@ static void way(int server, int client)
 	CHECK(m.msg_controllen == 0 && m.msg_flags == 0);
 }
 
+static int64_t now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* What is told is when it came, in whichever form was asked for last, not when it is read. */
+static void time_of(int server, int client)
+{
+	struct pollfd p = { server, POLLIN, 0 };
+	struct timespec t = { 0 };
+	struct timeval tv = { 0 };
+	struct sockaddr_in to = at(port_of(server));
+	struct iovec v = { b, sizeof b };
+	ask(server, SOL_SOCKET, SO_TIMESTAMP, 1);
+	exchange(server, client, sizeof control);
+	CHECK(told(SOL_SOCKET, SCM_TIMESTAMP, &tv, sizeof tv) == 1);
+	int64_t told_time = tv.tv_sec * 1000000000LL + tv.tv_usec * 1000LL;
+	CHECK(llabs(told_time - now()) < 600000000000LL);
+	ask(server, SOL_SOCKET, SO_TIMESTAMPNS, 1);
+	CHECK(number(server, SOL_SOCKET, SO_TIMESTAMP) == 0);
+	CHECK(sendto(client, "x", 1, 0, (struct sockaddr *)&to, sizeof to) == 1 && poll(&p, 1, 5000) == 1);
+	int64_t there = now();
+	usleep(50000);
+	m = (struct msghdr){ .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control };
+	CHECK(recvmsg(server, &m, 0) == 1);
+	CHECK(told(SOL_SOCKET, SCM_TIMESTAMPNS, &t, sizeof t) == 1);
+	told_time = t.tv_sec * 1000000000LL + t.tv_nsec;
+	CHECK(told_time < there + 40000000LL && told_time > there - 600000000000LL);
+	/* Either ends both. */
+	ask(server, SOL_SOCKET, SO_TIMESTAMP, 0);
+	CHECK(number(server, SOL_SOCKET, SO_TIMESTAMPNS) == 0);
+	exchange(server, client, sizeof control);
+	CHECK(m.msg_controllen == 0);
+	FAILS(setsockopt(server, SOL_SOCKET, SO_TIMESTAMP, "x", 1), EINVAL);
+	/* It is told before all others. */
+	ask(server, SOL_SOCKET, SO_TIMESTAMPNS, 1);
+	ask(server, IPPROTO_IP, IP_RECVTTL, 1);
+	exchange(server, client, CMSG_LEN(sizeof t));
+	CHECK(told(SOL_SOCKET, SCM_TIMESTAMPNS, &t, sizeof t) == 1 && m.msg_flags == MSG_CTRUNC);
+	ask(server, SOL_SOCKET, SO_TIMESTAMPNS, 0);
+	ask(server, IPPROTO_IP, IP_RECVTTL, 0);
+}
+
+/* Where it was sent to. */
+static void target(int server, int client)
+{
+	struct sockaddr_in to = { 0 }, own = at(port_of(server));
+	ask(server, IPPROTO_IP, IP_RECVORIGDSTADDR, 1);
+	exchange(server, client, sizeof control);
+	CHECK(told(IPPROTO_IP, IP_ORIGDSTADDR, &to, sizeof to) == 1 && !memcmp(&to, &own, sizeof to));
+	ask(server, IPPROTO_IP, IP_RECVORIGDSTADDR, 0);
+}
+
 /* A socket of both IPs tells of IPv4's datagrams what IPv4's options ask for. */
 static void both(void)
 {
@@ -74,11 +129,16 @@ static void both(void)
 	CHECK(bind(server, (struct sockaddr *)&any, sizeof any) == 0);
 	ask(server, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
 	ask(server, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+	ask(server, IPPROTO_IPV6, IPV6_RECVORIGDSTADDR, 1);
 	exchange(server, client, sizeof control);
 	CHECK(m.msg_controllen == 0);
 	ask(server, IPPROTO_IP, IP_RECVTTL, 1);
 	exchange(server, client, sizeof control);
 	CHECK(told(IPPROTO_IP, IP_TTL, &hops, sizeof hops) == 1 && hops == 64);
+	struct sockaddr_in to = { 0 }, own = at(port_of(server));
+	ask(server, IPPROTO_IP, IP_RECVORIGDSTADDR, 1);
+	exchange(server, client, sizeof control);
+	CHECK(told(IPPROTO_IP, IP_ORIGDSTADDR, &to, sizeof to) == 2 && !memcmp(&to, &own, sizeof to));
 	close(server), close(client);
 }
 
@@ -87,6 +147,8 @@ int main(int argc, char **argv)
 	begin(argc, argv);
 	int server = bound(SOCK_DGRAM), client = socket(AF_INET, SOCK_DGRAM, 0);
 	way(server, client);
+	time_of(server, client);
+	target(server, client);
 	close(server), close(client);
 	both();
 	return end();

@@ -7,8 +7,19 @@ arriving.py send ADDRESS PORT             sends them, with nine hops and the ser
 import socket
 import struct
 import sys
+import time
 
 IP, IPV6 = socket.IPPROTO_IP, socket.IPPROTO_IPV6
+
+
+def age(data):
+    seconds, part = struct.unpack("ll", data)
+    return "recent" if abs(time.time() - seconds) < 600 and part < 1_000_000_000 else f"{seconds}.{part}"
+
+
+def target(data):
+    family, port = struct.unpack("=H", data[:2]) + struct.unpack("!H", data[2:4])
+    return socket.inet_ntop(family, data[4:8] if family == socket.AF_INET else data[8:24]) + f" {port}"
 
 
 def number(data):
@@ -17,6 +28,10 @@ def number(data):
 
 # Of each option: its level, its number, what is told under which number, and how it reads.
 OPTIONS = {
+    "time": (socket.SOL_SOCKET, 29, 29, age),
+    "nanos": (socket.SOL_SOCKET, 35, 35, age),
+    "target": (IP, 20, 20, target),
+    "target6": (IPV6, 74, 74, target),
     "ttl": (IP, 12, 2, number),
     "tos": (IP, 13, 1, number),
     "hops": (IPV6, 51, 52, number),

@@ -36,3 +36,21 @@ fn the_hops_and_the_service_of_datagrams_are_told() {
     assert_eq!(six, ["9 72 0", "9 72 0"]);
     silk.linux_saw_nothing();
 }
+
+#[test]
+fn when_datagrams_came_and_where_they_were_sent_to_is_told() {
+    let Some(silk) = start() else { return };
+    let four = told(&silk, silk.on_peer("python3"), ("0.0.0.0", SERVER.into()), &["time", "target"]);
+    assert_eq!(four, vec![format!("recent {SERVER} 7 0"); 2]);
+    let six = told(&silk, silk.on_peer("python3"), ("::", SERVER6.into()), &["nanos", "target6"]);
+    assert_eq!(six, vec![format!("recent {SERVER6} 7 0"); 2]);
+    silk.linux_saw_nothing();
+}
+
+#[test]
+fn of_what_comes_from_the_machine_itself_something_is_told_too() {
+    let Some(silk) = start() else { return };
+    let four = ["nanos", "target", "ttl", "tos"];
+    let four = told(&silk, silk.on_linux("python3"), ("0.0.0.0", SERVER.into()), &four);
+    assert_eq!(four, vec![format!("recent {SERVER} 7 64 0 0"); 2]);
+}

@@ -1,7 +1,7 @@
 //! A socket's end beside a program that behaves and one that does not.
 
 use super::*;
-use silk_stream::{Pool, Sizes};
+use silk_stream::{Details, Pool, Sizes, Way};
 
 fn end() -> SocketEnd {
     let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
@@ -279,7 +279,8 @@ fn a_service_is_new_once() {
 fn datagrams_pass_in_both_directions_and_a_malformed_one_empties_the_ring() {
     let mut end = end();
     let peer = "10.0.0.9:53".parse().unwrap();
-    assert!(end.push_datagram(peer, Way::default(), &[b"query"]));
+    let received = Received { peer, way: Way::default(), details: None };
+    assert!(end.push_datagram(received, &[b"query"]));
     let ring = end.from_program.bytes();
     let write = silk_stream::push_datagram(ring, 0, 4096, peer, 0, &[b"answer"]).unwrap();
     end.slot().tx_write.store(write + 8, SeqCst);
@@ -287,4 +288,21 @@ fn datagrams_pass_in_both_directions_and_a_malformed_one_empties_the_ring() {
     while end.pop_datagram(|to, parts| seen.push((to.peer, parts.concat()))) {}
     assert_eq!(seen, [(peer, b"answer".to_vec())]);
     assert_eq!(end.slot().tx_read.load(SeqCst), write + 8);
+}
+
+#[test]
+fn details_of_a_datagram_are_for_who_wants_them() {
+    let mut end = end();
+    let peer = "10.0.0.9:53".parse().unwrap();
+    let details = Some(Details { at: 5, to: "10.0.0.2".parse().unwrap() });
+    let received = Received { peer, way: Way { hops: 9, service: 0 }, details };
+    assert!(end.push_datagram(received, &[b"first"]));
+    end.slot().options.store(option::DETAILS, SeqCst);
+    assert!(end.push_datagram(received, &[b"second"]));
+    let (mut read, write, mut seen) = (0, end.slot().rx_write.load(SeqCst), Vec::new());
+    while let Some((datagram, _, next)) = silk_stream::pop_datagram(arrived(&end), read, write - read) {
+        seen.push(datagram.details);
+        read = next;
+    }
+    assert_eq!(seen, [None, details]);
 }

@@ -3,8 +3,8 @@
 use super::{Seen, refused};
 use silk_control::{Kind, Reply, Request};
 use silk_stream::{
-    Arena, Bytes, OWNER_NOBODY, Pool, RingPlace, Slot, TcpInfo, Way, begin_ring, free, kind, pop_datagram,
-    push_received, request, status, used, waiting, wake,
+    Arena, Bytes, Details, OWNER_NOBODY, Pool, Received, RingPlace, Slot, TcpInfo, Way, begin_ring, free,
+    kind, option, pop_datagram, push_received, request, status, used, waiting, wake,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -591,7 +591,10 @@ impl Network {
         let bytes = receive_ring(&self.arena, record);
         let service = self.arena.slot(from).unwrap().service.load(SeqCst) as u8;
         let way = Way { hops: HOPS, service };
-        if let Some(next) = push_received(bytes, write, room, source, way, &[data]) {
+        let wanted = record.options.load(SeqCst) & option::DETAILS != 0;
+        let details = wanted.then(|| Details { at: monotonic(), to: HERE.into() });
+        let received = Received { peer: source, way, details };
+        if let Some(next) = push_received(bytes, write, room, &received, &[data]) {
             record.rx_write.store(next, SeqCst);
             self.tell(to, true, false);
         }
@@ -607,4 +610,12 @@ fn send_ring<'a>(arena: &'a Arena, slot: &Slot) -> Bytes<'a> {
 fn receive_ring<'a>(arena: &'a Arena, slot: &Slot) -> Bytes<'a> {
     let first = begin_ring(&slot.rx_first, slot.rx_write.load(SeqCst), &slot.rx_read);
     arena.ring(slot.rx_place.load(SeqCst), RING).unwrap().beginning_at(first)
+}
+
+/// `CLOCK_MONOTONIC`, ns.
+fn monotonic() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: fills the structure it is given.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
