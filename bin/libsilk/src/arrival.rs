@@ -2,14 +2,16 @@
 //! address here, its hops and its service bits. What is asked of one version of IP is told of its datagrams
 //! alone, as Linux has it.
 
-use crate::address::{self, ANY};
+use crate::address;
 use crate::control::Telling;
 use crate::datagram_io::Arrived;
 use crate::errno::Answer;
+use crate::groups;
 use crate::settings::flag;
 use crate::socket::{Socket, shape};
 use crate::wait;
 use crate::wishes;
+use silk_stream::Slot;
 use std::ffi::c_int;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,12 +23,8 @@ const AT_ONCE: Duration = Duration::from_micros(2);
 const CLOCKS: u32 = 4;
 
 /// What a program can ask for here.
-const ANYTHING: u32 = flag::PACKET_INFO
-    | flag::TELL_TTL
-    | flag::TELL_SERVICE
-    | flag::TELL_HOPS
-    | flag::TELL_CLASS
-    | flag::OF_DETAILS;
+const ANYTHING: u32 =
+    flag::TELL_TTL | flag::TELL_SERVICE | flag::TELL_HOPS | flag::TELL_CLASS | flag::OF_DETAILS;
 
 /// Tells what Linux tells first: when it arrived. Where it came before the program asked, now.
 pub fn tell_time(socket: &Socket, got: &Arrived, telling: &mut Telling<'_>) {
@@ -72,7 +70,7 @@ pub fn tell(socket: &Socket, got: &Arrived, telling: &mut Telling<'_>) -> Answer
         return Ok(());
     }
     if asked & flag::PACKET_INFO != 0 {
-        packet_info(socket, telling)?;
+        packet_info(socket, got, telling)?;
     }
     way(asked, got, telling);
     target(socket, asked, got, telling)
@@ -83,10 +81,8 @@ fn target(socket: &Socket, asked: u32, got: &Arrived, telling: &mut Telling<'_>)
     if asked & (flag::TELL_TARGET | flag::TELL_TARGET6) == 0 {
         return Ok(());
     }
-    let local = address::shared(&socket.slot()?.local);
-    let told = got.details.map(|details| details.to).filter(|to| !to.is_unspecified());
-    let own = if got.peer.is_ipv4() && local.ip().is_unspecified() { ANY.ip() } else { local.ip() };
-    let to = SocketAddr::new(told.unwrap_or_else(|| known(own)), local.port());
+    let slot = socket.slot()?;
+    let to = SocketAddr::new(destination(slot, got), address::shared(&slot.local).port());
     let (bytes, _) = address::bytes(to, got.peer.is_ipv6());
     if got.peer.is_ipv6() {
         if asked & flag::TELL_TARGET6 != 0 {
@@ -125,37 +121,42 @@ fn way(asked: u32, got: &Arrived, telling: &mut Telling<'_>) {
     }
 }
 
-/// Says where a datagram arrived (`IP_PKTINFO`): at the socket's own address, or silk's, over silk's
-/// interface.
-fn packet_info(socket: &Socket, telling: &mut Telling<'_>) -> Answer<()> {
-    let usual = wishes::usual();
-    let interface = usual.map_or(0, |usual| usual.interface.load(Relaxed));
-    let local = known(address::shared(&socket.slot()?.local).ip());
+/// Says where a datagram was sent to (`IP_PKTINFO`), over silk's interface, and from where it is to be
+/// answered.
+fn packet_info(socket: &Socket, got: &Arrived, telling: &mut Telling<'_>) -> Answer<()> {
+    let interface = wishes::usual().map_or(0, |usual| usual.interface.load(Relaxed));
     let v6 = socket.is(shape::INET6);
-    let (v4, wide) = match local {
-        IpAddr::V4(local) => (local, local.to_ipv6_mapped()),
+    let to = destination(socket.slot()?, got);
+    let (v4, wide) = match to {
+        IpAddr::V4(to) => (to, to.to_ipv6_mapped()),
         IpAddr::V6(_) if !v6 => return Ok(()),
-        IpAddr::V6(local) => (Ipv4Addr::UNSPECIFIED, local),
+        IpAddr::V6(to) => (Ipv4Addr::UNSPECIFIED, to),
     };
     if v6 {
         let address = libc::in6_addr { s6_addr: wide.octets() };
         let info = libc::in6_pktinfo { ipi6_addr: address, ipi6_ifindex: interface };
         telling.put(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, info);
     } else {
-        let address = libc::in_addr { s_addr: u32::from(v4).to_be() };
+        let everyone = v4.is_multicast() || groups::is_broadcast(SocketAddr::new(to, 0));
+        let own = if everyone { ours() } else { v4 };
+        let [own, to] = [own, v4].map(|address| libc::in_addr { s_addr: u32::from(address).to_be() });
         let interface = interface.cast_signed();
-        let info = libc::in_pktinfo { ipi_ifindex: interface, ipi_spec_dst: address, ipi_addr: address };
+        let info = libc::in_pktinfo { ipi_ifindex: interface, ipi_spec_dst: own, ipi_addr: to };
         telling.put(libc::IPPROTO_IP, libc::IP_PKTINFO, info);
     }
     Ok(())
 }
 
-/// A socket's address, or silk's, where it is any.
-fn known(local: IpAddr) -> IpAddr {
-    match local {
-        IpAddr::V4(any) if any.is_unspecified() => {
-            Ipv4Addr::from(wishes::usual().map_or(0, |usual| usual.address.load(Relaxed))).into()
-        }
+/// The address that a datagram was sent to; where nobody knows it, the socket's or silk's.
+fn destination(slot: &Slot, got: &Arrived) -> IpAddr {
+    let told = got.details.map(|details| details.to).filter(|to| !to.is_unspecified());
+    told.unwrap_or_else(|| match address::shared(&slot.local).ip() {
+        any if any.is_unspecified() && got.peer.is_ipv4() => ours().into(),
         local => local,
-    }
+    })
+}
+
+/// Silk's address of IPv4, the first of them.
+fn ours() -> Ipv4Addr {
+    wishes::usual().map_or(0, |usual| usual.address.load(Relaxed)).into()
 }

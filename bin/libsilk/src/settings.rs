@@ -41,7 +41,7 @@ pub mod flag {
     /// It was `SO_TIMESTAMPNS`: in nanoseconds.
     pub const TELL_NANOS: u32 = 1 << 15;
     /// What the daemon has to write beside each datagram ([`silk_stream::option::DETAILS`]).
-    pub const OF_DETAILS: u32 = TELL_TIME | TELL_TARGET | TELL_TARGET6;
+    pub const OF_DETAILS: u32 = PACKET_INFO | TELL_TIME | TELL_TARGET | TELL_TARGET6;
 }
 
 /// How many words [`Settings::words`] has.

@@ -22,6 +22,12 @@ def target(data):
     return socket.inet_ntop(family, data[4:8] if family == socket.AF_INET else data[8:24]) + f" {port}"
 
 
+def info(data):
+    if len(data) == 20:
+        return socket.inet_ntop(socket.AF_INET6, data[:16])
+    return socket.inet_ntoa(data[4:8]) + " " + socket.inet_ntoa(data[8:12])
+
+
 def number(data):
     return int.from_bytes(data, sys.byteorder)
 
@@ -32,6 +38,8 @@ OPTIONS = {
     "nanos": (socket.SOL_SOCKET, 35, 35, age),
     "target": (IP, 20, 20, target),
     "target6": (IPV6, 74, 74, target),
+    "info": (IP, 8, 8, info),
+    "info6": (IPV6, 49, 50, info),
     "ttl": (IP, 12, 2, number),
     "tos": (IP, 13, 1, number),
     "hops": (IPV6, 51, 52, number),

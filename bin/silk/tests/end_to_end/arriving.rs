@@ -54,3 +54,14 @@ fn of_what_comes_from_the_machine_itself_something_is_told_too() {
     let four = told(&silk, silk.on_linux("python3"), ("0.0.0.0", SERVER.into()), &four);
     assert_eq!(four, vec![format!("recent {SERVER} 7 64 0 0"); 2]);
 }
+
+#[test]
+fn at_which_of_all_its_addresses_a_socket_was_reached_is_told() {
+    let Some(silk) = start() else { return };
+    let four = told(&silk, silk.on_peer("python3"), ("0.0.0.0", SERVER.into()), &["info"]);
+    assert_eq!(four, vec![format!("{SERVER} {SERVER} 0"); 2]);
+    let six = told(&silk, silk.on_peer("python3"), ("::", SERVER6.into()), &["info6"]);
+    assert_eq!(six, vec![format!("{SERVER6} 0"); 2]);
+    let mapped = told(&silk, silk.on_peer("python3"), ("::", SERVER.into()), &["info6"]);
+    assert_eq!(mapped, vec![format!("::ffff:{SERVER} 0"); 2]);
+}
