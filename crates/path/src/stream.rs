@@ -23,6 +23,10 @@ pub trait Outgoing {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+    /// The program has written more than [`Outgoing::len`] says yet, as far as is known.
+    fn has_more(&self) -> bool {
+        false
+    }
     /// The `len` bytes from `offset` on, in at most two slices; fewer when there are fewer. What lies
     /// in more pieces is put together first.
     fn peek(&mut self, offset: usize, len: usize) -> [&[u8]; 2];

@@ -13,6 +13,11 @@ pub trait SendBuffer {
         self.len() == 0
     }
 
+    /// Whether the program has written more than [`SendBuffer::len`] says yet, as far as is known.
+    fn has_more(&self) -> bool {
+        false
+    }
+
     /// Lets go of the first `octets`, which the peer has acknowledged. At most [`SendBuffer::len`].
     fn consume(&mut self, octets: usize);
 }

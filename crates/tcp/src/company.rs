@@ -3,13 +3,14 @@
 //! peer may wait for the acknowledgement itself, with the next one that it has (Nagle), so how long it waits there
 //! depends on what became of those before. While text has carried them back, one after the other, it waits as long
 //! as any. Where nothing is known it waits a moment, and goes as soon as the program has read everything and has still
-//! nothing to say. Behind one that went alone the next goes at once.
+//! nothing to say. Behind one that went alone the next goes at once, until text follows one so soon that it would have
+//! carried it.
 
 use core::time::Duration;
 
 use silk_instant::Instant;
 
-use crate::buffer::RecvBuffer;
+use crate::buffer::{RecvBuffer, SendBuffer};
 use crate::connection::{Connection, Owed};
 use crate::progress::Progress;
 use crate::timers::Timer;
@@ -71,21 +72,26 @@ impl Connection {
         Progress::NONE
     }
 
-    /// Text carries the acknowledgement, if one waits.
-    pub(crate) fn note_company(&mut self) {
-        if self.timers.is_armed(Timer::DelayedAck) {
+    /// Text carries the acknowledgement, if one waits, or would have if it had waited a moment.
+    pub(crate) fn note_company(&mut self, now: Instant) {
+        let company = self.rcv.company;
+        if self.timers.is_armed(Timer::DelayedAck) || (company.missed && now <= self.rcv.last_text + MOMENT) {
             self.rcv.company.came();
         }
     }
 
     /// Whether the acknowledgement that has waited goes alone. One that has waited for a moment, for what the program
-    /// has not read, waits on.
-    pub(crate) fn goes_alone<R: RecvBuffer + ?Sized>(&mut self, now: Instant, rx: &R) -> bool {
+    /// has not read, or has answered and nobody has looked at, waits on.
+    pub(crate) fn goes_alone<S, R>(&mut self, now: Instant, tx: &S, rx: &R) -> bool
+    where
+        S: SendBuffer + ?Sized,
+        R: RecvBuffer + ?Sized,
+    {
         if !self.owed.settle(Owed::LONE_ACK) || self.rcv.unacked == 0 {
             return false;
         }
         let last = self.rcv.last_text + self.limits.delayed_ack();
-        if !self.rcv.company.patient && now < last && !rx.is_read() {
+        if !self.rcv.company.patient && now < last && (!rx.is_read() || tx.has_more()) {
             self.rcv.company.patient = true;
             self.timers.arm(Timer::DelayedAck, last);
             return false;

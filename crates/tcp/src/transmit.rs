@@ -50,7 +50,7 @@ impl Connection {
             // first).
             return Some(self.acknowledge(now, rx, self.snd.una - 1));
         }
-        let alone = self.goes_alone(now, rx);
+        let alone = self.goes_alone(now, tx, rx);
         if (alone || self.owed.contains(Owed::ACK)) && self.state != State::SynSent {
             return Some(self.acknowledge(now, rx, self.snd.nxt));
         }
@@ -135,7 +135,7 @@ impl Connection {
         if fresh {
             flags |= self.ecn.take_cwr();
         }
-        self.note_company();
+        self.note_company(now);
         let header = self.header(now, rx, text.seq, flags);
         self.note_sent(now, text);
         let gso_size = if text.len > text.mss { text.mss as u16 } else { 0 };

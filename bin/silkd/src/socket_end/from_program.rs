@@ -45,10 +45,14 @@ impl FromProgram {
         more | self.references.as_mut().is_some_and(|known| std::mem::take(&mut known.unheard))
     }
 
+    /// Bytes that the program says there are.
+    fn claimed(&self) -> u32 {
+        used(self.side.slot().tx_write.load(SeqCst), self.read, self.side.size)
+    }
+
     /// The same of a socket that knows no files.
     pub fn look_at_bytes(&mut self) -> bool {
-        let claimed = used(self.side.slot().tx_write.load(SeqCst), self.read, self.side.size);
-        let known = self.write.wrapping_sub(self.read);
+        let (claimed, known) = (self.claimed(), self.write.wrapping_sub(self.read));
         if claimed > known {
             self.write = self.read.wrapping_add(claimed);
         }
@@ -126,6 +130,10 @@ impl FromProgram {
 impl Outgoing for FromProgram {
     fn len(&self) -> usize {
         self.write.wrapping_sub(self.read) as usize
+    }
+
+    fn has_more(&self) -> bool {
+        self.claimed() > self.write.wrapping_sub(self.read)
     }
 
     fn peek(&mut self, offset: usize, len: usize) -> [&[u8]; 2] {

@@ -89,6 +89,17 @@ fn through(end: &mut SocketEnd, text: &[u8]) {
 }
 
 #[test]
+fn what_the_program_has_read_and_written_is_seen_before_anybody_looks() {
+    let mut end = end();
+    assert_eq!(end.split().0.write(b"ask"), 3);
+    assert!(!end.split().0.is_read() && !end.split().1.has_more());
+    end.slot().rx_read.store(3, SeqCst);
+    end.slot().tx_write.store(4, SeqCst);
+    assert!(end.split().0.is_read() && end.split().1.has_more());
+    assert!(end.look(&Files::default()) && !end.split().1.has_more());
+}
+
+#[test]
 fn so_does_a_send_ring_that_was_acknowledged_unless_somebody_writes() {
     let mut end = end();
     assert_eq!([end.give_back(), end.give_back()], [0, 2]);

@@ -14,6 +14,10 @@ impl SendBuffer for Send<'_> {
     fn consume(&mut self, octets: usize) {
         self.0.consume(octets);
     }
+
+    fn has_more(&self) -> bool {
+        self.0.has_more()
+    }
 }
 
 /// Where what arrives goes.

@@ -4,13 +4,17 @@ use std::collections::VecDeque;
 
 use silk_tcp::{RecvBuffer, SendBuffer};
 
-/// What the program wrote and the peer has not acknowledged.
+/// What the program wrote and the peer has not acknowledged; whether it has written more, which nobody has looked at.
 #[derive(Default)]
-pub struct Tx(pub VecDeque<u8>);
+pub struct Tx(pub VecDeque<u8>, pub bool);
 
 impl SendBuffer for Tx {
     fn len(&self) -> usize {
         self.0.len()
+    }
+
+    fn has_more(&self) -> bool {
+        self.1
     }
 
     fn consume(&mut self, octets: usize) {

@@ -215,6 +215,18 @@ fn what_the_program_has_not_read_is_acknowledged_as_late_as_anything() {
 }
 
 #[test]
+fn an_answer_that_nobody_has_looked_at_is_waited_for() {
+    let mut solo = Solo::established(&plain());
+    solo.arrive(text(THEIRS, b"GET")).unwrap();
+    reads(&mut solo);
+    solo.tx.1 = true;
+    assert_eq!(solo.next_timeout(), Some((MILLI, Progress::NONE)));
+    assert_eq!(solo.acks_sent(), []);
+    solo.write(100);
+    assert_eq!(solo.acks_sent(), [THEIRS + 3]);
+}
+
+#[test]
 fn who_is_used_to_answers_waits_for_them() {
     let mut solo = Solo::established(&plain());
     for n in 0..4 {
@@ -230,6 +242,11 @@ fn who_is_used_to_answers_waits_for_them() {
     // Until one had to go alone.
     solo.arrive(Segment { ack: SeqNumber::new(OURS + 8), ..text(THEIRS + 15, b"ask") }).unwrap();
     assert_eq!(solo.acks_sent(), [THEIRS + 18]);
+    // And again once an answer follows so soon that it would have been company.
+    solo.write(2);
+    solo.sent();
+    solo.arrive(Segment { ack: SeqNumber::new(OURS + 10), ..text(THEIRS + 18, b"ask") }).unwrap();
+    assert_eq!(solo.acks_sent(), []);
 }
 
 #[test]
