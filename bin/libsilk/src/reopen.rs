@@ -10,13 +10,10 @@ use crate::descriptor;
 use crate::errno::{self, Answer, check};
 use crate::real;
 use crate::stdio;
+use crate::succession::__fpurge;
 use crate::table;
 use libc::{FILE, c_int};
 use std::ptr;
-
-unsafe extern "C" {
-    fn __fpurge(stream: *mut FILE);
-}
 
 /// `freopen` and `freopen64`: `opens` is what the C library does of it with a stream of its own.
 ///

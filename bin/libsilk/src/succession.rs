@@ -33,7 +33,8 @@ unsafe extern "C" {
     fn __flbf(stream: *mut FILE) -> c_int;
     fn __fbufsize(stream: *mut FILE) -> size_t;
     fn __fpending(stream: *mut FILE) -> size_t;
-    fn __fpurge(stream: *mut FILE);
+    /// Forgets what is in a stream's buffer (`stdio_ext.h`).
+    pub fn __fpurge(stream: *mut FILE);
     fn fwide(stream: *mut FILE, mode: c_int) -> c_int;
 }
 

@@ -8,7 +8,7 @@ use crate::datagrams::Sibling;
 use crate::engine::{BURST, Engine};
 use crate::host_datagrams::OverLinux;
 use crate::host_socket::{LinuxSocket, accept, reset};
-use crate::ports::Reserved;
+use crate::reserved::Reserved;
 use crate::sleep::Watch;
 use crate::sys;
 use rustix::io::Errno;

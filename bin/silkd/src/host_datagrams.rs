@@ -7,7 +7,7 @@ use crate::command::SocketName;
 use crate::datagrams::options_in;
 use crate::engine::{BURST, Engine};
 use crate::host_socket::{LinuxDatagrams, receive};
-use crate::ports::Reserved;
+use crate::reserved::Reserved;
 use crate::settings::any_like;
 use rustix::io::Errno;
 use silk_instant::Instant;

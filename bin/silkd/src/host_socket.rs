@@ -1,7 +1,7 @@
 //! A connection over Linux's own TCP, and a datagram socket of Linux's, as HOST's stages use them:
 //! system calls on a socket that never waits, and what their errors mean for a path.
 
-use crate::ports::Reserved;
+use crate::reserved::Reserved;
 use rustix::io::{Errno, IoSlice, read, retry_on_intr};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags,

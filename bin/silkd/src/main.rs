@@ -44,6 +44,7 @@ mod receiving;
 mod reloading;
 mod report;
 mod reporting;
+mod reserved;
 mod scout;
 mod server;
 mod settings;

@@ -4,17 +4,13 @@
 //! answers newcomers with RST. Where a program listens, so does that socket, and of datagrams it is
 //! read, for what does not come over silk's device (`host.rs`, `host_datagrams.rs`).
 
+use crate::reserved::{Reserved, reserve_another};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, Shutdown, SocketFlags, SocketType, bind, getsockname, ipproto, listen, shutdown,
-    socket_with, sockopt,
-};
 use silk_control::{Kind, Refusal};
 use silk_path::Sharing;
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// At which IPs a socket has its port.
@@ -79,67 +75,6 @@ struct Resting {
     since: Instant,
     port: u16,
     linux: Arc<Reserved>,
-}
-
-/// Linux's socket that holds a port. An executor may hold it a little longer than the port is ours,
-/// and must not listen then: whoever takes the port next could not.
-#[derive(Debug)]
-pub struct Reserved {
-    socket: OwnedFd,
-    state: Mutex<Hold>,
-}
-
-/// What a port that is held has been used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hold {
-    /// To hold it.
-    Quiet,
-    /// To listen as well. Where Linux has chosen the port, it is lost when that ends.
-    Listened,
-    /// Nothing any more: another may have the port.
-    GivenBack,
-}
-
-impl Reserved {
-    /// One that has its port.
-    pub fn new(socket: OwnedFd) -> Self {
-        Self { socket, state: Mutex::new(Hold::Quiet) }
-    }
-
-    /// Listens, or goes on with another backlog, unless the port has been given back.
-    ///
-    /// # Errors
-    /// The kernel's; `EINVAL` where it has been.
-    pub fn listen(&self, backlog: i32) -> Result<(), Errno> {
-        let mut state = self.state();
-        if *state == Hold::GivenBack {
-            return Err(Errno::INVAL);
-        }
-        *state = Hold::Listened;
-        listen(&self.socket, backlog)
-    }
-
-    fn state(&self) -> MutexGuard<'_, Hold> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Listens no longer, and keeps the port.
-    pub fn end_listening(&self) {
-        // One that does not listen is not connected either, which is all that Linux could say.
-        let _ = shutdown(&self.socket, Shutdown::Both);
-    }
-
-    fn give_back(&self) {
-        if std::mem::replace(&mut *self.state(), Hold::GivenBack) == Hold::Listened {
-            self.end_listening();
-        }
-    }
-}
-
-impl AsFd for Reserved {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
 }
 
 /// How a socket has its port.
@@ -357,7 +292,7 @@ impl Ports {
             if taken.users == 0
                 && let Some(mut taken) = self.taken.remove(&key)
                 && let Some(address) = taken.turns
-                && let Some(linux) = taken.linux.take_if(|linux| *linux.state() == Hold::Quiet)
+                && let Some(linux) = taken.linux.take_if(|linux| linux.is_quiet())
             {
                 let resting = Resting { since: Instant::now(), port, linux };
                 self.resting.entry(address).or_default().push_back(resting);
@@ -384,68 +319,12 @@ fn in_use(port: u16, who: &str) -> Refusal {
     Refusal { errno: libc::EADDRINUSE, why: format!("port {port} is in use: {who}") }
 }
 
-/// How often Linux is asked to choose another port.
-const CHOICES: usize = 64;
-
-/// The same as [`reserve`]. Where Linux chooses, it does so for one address, and may choose what is in use at
-/// another, which the books cannot tell apart.
-fn reserve_another(
-    kind: Kind,
-    place: Place,
-    port: u16,
-    may_listen: bool,
-    is_taken: impl Fn(u16) -> bool,
-) -> Result<(OwnedFd, u16), Errno> {
-    // Those that were refused are held until there is another, or Linux might choose them again.
-    let mut refused = Vec::new();
-    loop {
-        let (socket, chosen) = reserve(kind, place, port, may_listen)?;
-        if port != 0 || !is_taken(chosen) {
-            return Ok((socket, chosen));
-        }
-        refused.push(socket);
-        if refused.len() == CHOICES {
-            return Err(Errno::ADDRINUSE);
-        }
-    }
-}
-
-/// A socket that holds a port, and which it is. One that Linux has chosen is lost when its socket ends to
-/// listen, one that was named is not; to name it costs a second socket.
-fn reserve(kind: Kind, place: Place, port: u16, may_listen: bool) -> Result<(OwnedFd, u16), Errno> {
-    let (sort, protocol) = match kind {
-        Kind::Stream => (SocketType::STREAM, ipproto::TCP),
-        Kind::Datagram => (SocketType::DGRAM, ipproto::UDP),
-    };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let six = place.address.is_ipv6();
-    if matches!(place.address, IpAddr::V6(address) if address.is_unicast_link_local()) {
-        // Linux would have to be told the link; without a socket there it is as if it were ours.
-        return Err(Errno::ADDRNOTAVAIL);
-    }
-    let family = if six { AddressFamily::INET6 } else { AddressFamily::INET };
-    let fd = socket_with(family, sort, flags, Some(protocol))?;
-    if six {
-        sockopt::set_ipv6_v6only(&fd, !place.sides.four)?;
-    }
-    match kind {
-        // So that connections of Linux's in TIME-WAIT do not count as users of the port.
-        Kind::Stream => sockopt::set_socket_reuseaddr(&fd, true)?,
-        // What groups others have joined is not for this one.
-        Kind::Datagram => crate::sys::hear_no_others_groups(fd.as_fd(), six)?,
-    }
-    bind(&fd, &SocketAddr::new(place.address, port))?;
-    let local = SocketAddr::try_from(getsockname(&fd)?).map_err(|_| Errno::AFNOSUPPORT)?;
-    if kind == Kind::Stream && port == 0 && may_listen {
-        return reserve(kind, place, local.port(), may_listen);
-    }
-    Ok((fd, local.port()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{Ipv4Addr, Ipv6Addr};
+    use crate::reserved::reserve;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
+    use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     const FOUR: Sides = Sides { four: true, six: false };

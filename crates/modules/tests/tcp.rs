@@ -61,6 +61,16 @@ fn open(client: &mut Host, server: &mut Host) -> Connection {
     Connection { client: path, server: server_path, client_end, server_end }
 }
 
+/// Both ends close, the server first, which is in TIME-WAIT then, and let go of their paths.
+fn end(client: &mut Host, server: &mut Host, connection: &Connection) {
+    server.bell(connection.server, Bell::Close);
+    settle(client, server);
+    client.bell(connection.client, Bell::Close);
+    settle(client, server);
+    server.destroy(connection.server);
+    client.destroy(connection.client);
+}
+
 /// Exchanges frames and lets time pass until both hosts are quiet for a round trip.
 fn settle(a: &mut Host, b: &mut Host) {
     for _ in 0..20 {
@@ -139,12 +149,7 @@ fn the_end_goes_through_time_wait_and_leaves_nothing() {
 #[test]
 fn a_connection_in_time_wait_may_be_opened_again() {
     let (mut client, mut server, c) = connected();
-    server.bell(c.server, Bell::Close);
-    settle(&mut client, &mut server);
-    client.bell(c.client, Bell::Close);
-    settle(&mut client, &mut server);
-    server.destroy(c.server);
-    client.destroy(c.client);
+    end(&mut client, &mut server, &c);
     let again = open(&mut client, &mut server);
     assert_eq!(state(&server, again.server), "ESTABLISHED");
     assert_eq!(server.paths.module_mut::<Tcp>().unwrap().in_time_wait(), 0);
@@ -155,12 +160,7 @@ fn a_port_that_was_given_back_may_be_another_programs() {
     let (mut client, mut server) = (Host::new(1), Host::new(2));
     let listener = listen(&mut server, 80);
     let c = open(&mut client, &mut server);
-    server.bell(c.server, Bell::Close);
-    settle(&mut client, &mut server);
-    client.bell(c.client, Bell::Close);
-    settle(&mut client, &mut server);
-    server.destroy(c.server);
-    client.destroy(c.client);
+    end(&mut client, &mut server, &c);
     server.destroy(listener);
     connect(&mut client, 5000, at(2, 80));
     let syn = client.sent();
