@@ -11,11 +11,11 @@ use silk_instant::Instant;
 use crate::recovery::Outstanding;
 use crate::seq::SeqNumber;
 
-/// With so many stretches the last one takes in what is sent next; it then counts as sent later
-/// than it was, and is lost later.
-const MOST_SENT: usize = 512;
-/// With so many stretches no further block is believed; what it covers is sent again at worst.
-const MOST: usize = 1024;
+/// With so many stretches what is sent joins its neighbours.
+const MOST_SENT: usize = 2048;
+/// With so many stretches no further block is believed; what it covers is sent again at worst. Enough for a window of
+/// 4 MB of which a full queue took every second segment.
+const MOST: usize = 4096;
 
 /// What is known of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,11 @@ impl Stretch {
     const fn sending(&self) -> Sending {
         Sending { end: self.end, at: self.at, again: self.again }
     }
+
+    /// It was sent once and is under way.
+    fn is_fresh(&self) -> bool {
+        self.fate == Fate::Sent && !self.again
+    }
 }
 
 impl Flight {
@@ -112,13 +117,36 @@ impl Flight {
 
     /// Octets up to `end` were sent for the first time.
     pub(crate) fn sent(&mut self, now: Instant, end: SeqNumber) {
+        if self.stretches.len() >= MOST_SENT {
+            self.coarsen();
+        }
         let full = self.stretches.len() >= MOST_SENT;
         match self.stretches.back_mut() {
-            Some(last) if last.fate == Fate::Sent && !last.again && (last.at == now || full) => {
-                (last.end, last.at) = (end, now);
-            }
+            Some(last) if last.is_fresh() && (last.at == now || full) => last.end = end,
             _ => self.stretches.push_back(Stretch { end, fate: Fate::Sent, again: false, at: now }),
         }
+    }
+
+    /// Joins neighbours that were sent one after the other, as long as what they become is a small part of all. They count
+    /// as sent when the first of them was: if it were when the last was, the arrival of the first would tell of a round trip
+    /// that never was, too short, and all that was sent before would seem to be lost.
+    fn coarsen(&mut self) {
+        let (Some(first), Some(last)) = (self.stretches.front(), self.stretches.back()) else { return };
+        let most = (last.end - first.end) / (MOST_SENT as u32 / 4);
+        // Where the first begins is not known here; it stays as it is.
+        let (mut begin, mut kept) = (first.end, 2);
+        for at in 2..self.stretches.len() {
+            let stretch = self.stretches[at];
+            let joint = &mut self.stretches[kept - 1];
+            if joint.is_fresh() && stretch.is_fresh() && stretch.end - begin <= most {
+                joint.end = stretch.end;
+            } else {
+                begin = joint.end;
+                self.stretches[kept] = stretch;
+                kept += 1;
+            }
+        }
+        self.stretches.truncate(kept);
     }
 
     /// SND.UNA moved from `from` to `una`. `deliver` is told what arrived by that. When the peer

@@ -129,22 +129,44 @@ fn three_ranges_or_more_than_two_segments_are_enough() {
 
 #[test]
 fn the_number_of_stretches_is_bounded_whatever_is_sent_and_said() {
-    let mut flight = flight(5_000);
-    assert_eq!(flight.stretches.len(), MOST_SENT);
-    let out = out(0, 5_000_000);
-    for n in 1..5_000 {
+    let mut flight = flight(10_000);
+    assert!((MOST_SENT / 4..=MOST_SENT).contains(&flight.stretches.len()));
+    let out = out(0, 10_000_000);
+    for n in 1..10_000 {
         flight.hold((seq(n * 900), seq(n * 900 + 1)), out, |_| {});
     }
     assert_eq!(flight.stretches.len(), MOST);
     flight.judge(seq(0), |_| Judgement::Lose);
-    let mut time = 10_000;
+    let mut time = 20_000;
     while let Some((start, end)) = flight.first_lost(seq(0)) {
         time += 1;
         flight.sent_again(at(time), start, (start + MSS).min(end), seq(0));
         assert!(flight.stretches.len() <= 2 * MOST);
     }
-    flight.advance(seq(0), seq(5_000_000), |_| {});
+    flight.advance(seq(0), seq(10_000_000), |_| {});
     assert_eq!((flight.held(), flight.lost(), flight.memory()), (0, 0, 0));
+}
+
+#[test]
+fn nothing_of_a_large_flight_counts_as_sent_later_than_it_was_or_much_earlier() {
+    let segments = 20_000;
+    let mut flight = flight(segments);
+    let out = out(0, segments * MSS);
+    for n in (1..segments).step_by(77) {
+        let arrived = hold(&mut flight, n * MSS, (n + 1) * MSS, out);
+        let [(end, sent)] = arrived[..] else { panic!("{arrived:?}") };
+        assert_eq!(end, (n + 1) * MSS);
+        assert!(sent <= n.into() && u64::from(n) - sent < 64, "segment {n} counts as sent at {sent}");
+    }
+}
+
+#[test]
+fn a_large_flight_of_which_every_second_segment_is_lost_is_known_segment_by_segment() {
+    let (mut flight, out) = (flight(3_000), out(0, 3_000_000));
+    for n in (1..3_000).step_by(2) {
+        flight.hold((seq(n * MSS), seq((n + 1) * MSS)), out, |_| {});
+    }
+    assert_eq!(flight.held(), 1_500_000);
 }
 
 proptest! {

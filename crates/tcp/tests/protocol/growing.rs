@@ -1,9 +1,11 @@
 //! How fast a connection becomes, in virtual time: over a bottleneck with a queue the window finds
 //! the rate and keeps it, and random loss costs only what it must.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use silk_tcp::{Algorithm, Config};
+use silk_testkit::emulator::Conditions;
 
 use crate::link::Weather;
 use crate::pair::{Pair, pattern};
@@ -103,4 +105,29 @@ fn slow_start_ends_without_a_loss_where_the_round_trip_grows() {
     let info = pair.client.connection().info();
     assert_eq!((info.fast_recoveries, info.timeouts), (0, 0), "{info:?}");
     assert!(info.ssthresh < 2 << 20, "{info:?}");
+}
+
+#[test]
+fn a_window_of_thousands_of_segments_is_reduced_by_an_overflow_and_not_lost() {
+    // 200 Mb/s with 100 ms that differ by 2, a queue of 1000: 2700 segments fit, in more than a thousand transmissions.
+    let config =
+        Config { receive_window: 8 << 20, receive_window_max: 8 << 20, ..config(Algorithm::Reno, true) };
+    let way = Conditions {
+        delay: 50 * MILLI,
+        jitter: 2 * MILLI,
+        rate: NonZeroU64::new(200_000_000),
+        queue: 1_000,
+        ..Conditions::default()
+    };
+    let back = Conditions { delay: 50 * MILLI, ..Conditions::default() };
+    for seed in [2, 3, 10, 11] {
+        let mut pair = Pair::over(&[config.clone(), config.clone()], &[way.clone(), back.clone()], seed);
+        pair.client.program.send_buffer = 8 << 20;
+        pair.client.program.to_write = pattern(32 << 20, 1);
+        pair.drive_for(2_000 * MILLI);
+        let info = pair.client.connection().info();
+        assert!(info.fast_recoveries > 0, "seed {seed}: the queue was never full");
+        let segments = info.ssthresh / u32::from(info.mss);
+        assert!(segments > 400, "seed {seed}: a threshold of {segments} segments");
+    }
 }
