@@ -181,7 +181,7 @@ impl Congestion for Cubic {
 
     fn pacing_rate(&self) -> Option<u64> {
         match &self.stage {
-            Stage::First(hystart) if self.in_slow_start() => hystart.pacing_rate(),
+            Stage::First(hystart) if self.in_slow_start() => hystart.pacing_rate(self.window()),
             _ => None,
         }
     }
@@ -219,11 +219,14 @@ impl Congestion for Cubic {
     }
 
     fn on_idle(&mut self, initial: u32) {
-        if let Stage::First(hystart) = &self.stage
-            && hystart.is_over()
-        {
-            self.ssthresh = self.window();
-            self.curve();
+        match &mut self.stage {
+            Stage::First(hystart) if hystart.is_over() => {
+                self.ssthresh = self.window();
+                self.curve();
+            }
+            // What it found so far was of a window that is no more.
+            Stage::First(hystart) => *hystart = HyStart::new(),
+            Stage::Avoidance(_) => {}
         }
         self.cwnd = self.cwnd.min(f64::from(initial));
         self.forget_epoch();

@@ -13,7 +13,7 @@ use core::time::Duration;
 
 use crate::congestion::Acked;
 use crate::seq::SeqNumber;
-use crate::train::Train;
+use crate::train::{Arrival, Train};
 
 /// MIN_RTT_THRESH and MAX_RTT_THRESH of §4.3 in µs.
 const MIN_RTT_THRESH: u32 = 4_000;
@@ -37,8 +37,8 @@ pub(crate) struct HyStart {
     window_end: SeqNumber,
     last_round_min: u32,
     current_round_min: u32,
-    /// cssBaselineMinRtt; unknown outside of conservative slow start.
-    css_baseline: u32,
+    /// cssBaselineMinRtt in conservative slow start; outside of it the least round trip of the rounds before the last.
+    baseline: u32,
     samples: u8,
     /// Rounds of conservative slow start that have begun.
     css_rounds: u8,
@@ -53,7 +53,7 @@ impl HyStart {
             window_end: SeqNumber::new(0),
             last_round_min: UNKNOWN,
             current_round_min: UNKNOWN,
-            css_baseline: UNKNOWN,
+            baseline: UNKNOWN,
             samples: 0,
             css_rounds: 0,
             begun: false,
@@ -65,9 +65,9 @@ impl HyStart {
         self.css_rounds > 0
     }
 
-    /// Octets per second at which to send, where the path's rate is known.
-    pub(crate) fn pacing_rate(&self) -> Option<u64> {
-        self.train.pacing_rate()
+    /// Octets per second at which to send with this window, where something is known of the path's rate.
+    pub(crate) fn pacing_rate(&self, window: u32) -> Option<u64> {
+        self.train.pacing_rate(window, self.last_round_min.min(self.current_round_min))
     }
 
     /// A window that is known to fit is spread over the round trip, if that is a far one. Whether it is the best that
@@ -91,13 +91,13 @@ impl HyStart {
     /// Octets by which an acknowledgement opens a window of so many; `None` when slow start is over.
     pub(crate) fn on_ack(&mut self, acked: &Acked, window: u32) -> Option<u32> {
         if !self.begun || acked.una.at_or_after(self.window_end) {
-            if self.train.is_filled() {
+            self.start_round(acked.nxt);
+            if self.train.is_over() {
                 return None;
             }
-            self.start_round(acked.nxt);
         }
-        if let Some(rtt) = acked.rtt {
-            let rtt = u32::try_from(rtt.as_micros()).unwrap_or(UNKNOWN - 1);
+        let own = acked.rtt.map(|rtt| u32::try_from(rtt.as_micros()).unwrap_or(UNKNOWN - 1));
+        if let Some(rtt) = own {
             self.current_round_min = self.current_round_min.min(rtt);
             self.samples = self.samples.saturating_add(1);
         }
@@ -105,21 +105,25 @@ impl HyStart {
             self.judge();
         }
         let round_trip = self.last_round_min.min(self.current_round_min);
-        self.train.on_ack(acked.now, acked.bytes, window, round_trip);
+        let (now, octets, own) = (acked.now, acked.bytes, own.unwrap_or(0));
+        self.train.on_ack(Arrival { now, octets, window, own, round_trip });
         if self.train.is_filled() {
             return Some(0);
         }
-        let divisor = if self.is_conservative() { CSS_GROWTH_DIVISOR } else { 1 };
+        let divisor = if self.is_conservative() || self.train.is_doubted() { CSS_GROWTH_DIVISOR } else { 1 };
         (self.css_rounds <= CSS_ROUNDS).then_some(acked.bytes / divisor)
     }
 
     fn start_round(&mut self, nxt: SeqNumber) {
         self.window_end = nxt;
+        if !self.is_conservative() {
+            self.baseline = self.baseline.min(self.last_round_min);
+        }
+        self.train.start_round(self.current_round_min, self.baseline);
         self.last_round_min = self.current_round_min;
         self.current_round_min = UNKNOWN;
         self.samples = 0;
         self.begun = true;
-        self.train.start_round();
         if self.is_conservative() {
             self.css_rounds = self.css_rounds.saturating_add(1);
         }
@@ -128,13 +132,13 @@ impl HyStart {
     /// Enough was measured in this round (§4.2).
     fn judge(&mut self) {
         if self.is_conservative() {
-            if self.current_round_min < self.css_baseline {
-                (self.css_baseline, self.css_rounds) = (UNKNOWN, 0);
+            if self.current_round_min < self.baseline {
+                (self.baseline, self.css_rounds) = (self.current_round_min, 0);
             }
         } else if self.last_round_min != UNKNOWN {
             let threshold = (self.last_round_min / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
             if self.current_round_min >= self.last_round_min.saturating_add(threshold) {
-                (self.css_baseline, self.css_rounds) = (self.current_round_min, 1);
+                (self.baseline, self.css_rounds) = (self.current_round_min, 1);
             }
         }
     }

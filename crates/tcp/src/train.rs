@@ -5,12 +5,17 @@
 //! 2011).
 //!
 //! Where two rounds have trains of the same rate although the window has doubled between them, that is
-//! the path's. (What only delays stretch doubles its rate with the window.) From then on slow start is
+//! the path's. (What only delays stretch doubles its rate with the window.) So is the rate of a long train in which round
+//! trips grow: its text left faster than its acknowledgements come. From then on slow start is
 //! paced an eighth above it, so that a doubled window fills no queue; a path that has more to give
-//! shows a faster train, and is believed no longer. When it shows none, slow start is over as soon as
-//! the window is an eighth more than fits on the path: enough that a loss that comes by chance leaves
-//! the path busy, and less than most queues hold. What the window then allows is still sent at that
-//! rate, in one more round.
+//! shows a faster train, and is believed no longer.
+//!
+//! A train tells something also before that, where hosts are late and no two rounds agree: over far paths text is paced a
+//! quarter above the latest, and no slower than a doubled window in a round trip.
+//!
+//! When the window is an eighth more than fits on the path it grows no more: enough that a loss that comes by chance leaves
+//! the path busy, and less than most queues hold. If that is so, round trips are longer by as much from then on, and slow start is
+//! over. If they are not, the rate was believed wrongly: the window grows on, by a quarter in each round, until they are.
 
 use core::time::Duration;
 
@@ -18,12 +23,20 @@ use silk_instant::Instant;
 
 /// Round trips below it, in µs, say more of how hosts take turns than of the path.
 const NEAR: u32 = 4_000;
+/// Below it, in µs, one train says nothing: delays that differ by a millisecond are as long as it is.
+const FAR: u32 = 20_000;
 /// So many acknowledgements are needed behind the first.
 const LEAST_ACKS: u8 = 4;
 /// A train takes this part of the round trip at least, and a pause of as much ends it.
 const PART: u32 = 16;
+/// A long one takes this part, and round trips grow in it by an eighth of its time at least.
+const LONG: u32 = 4;
 /// The pace above the rate that is known, in thousandths of it: so much faster a path would show itself to be.
 const GAIN: u64 = 1_125;
+/// The pace above what may be the rate, and above what a window that grows slowly needs.
+const GUESS: u64 = 1_250;
+/// A round trip that is longer by this part is so because of the window.
+const RISE: u32 = 16;
 
 /// Whether a path's round trip is so short that nothing is paced.
 pub(crate) fn is_near(round_trip: Duration) -> bool {
@@ -36,11 +49,27 @@ fn in_a_millisecond(octets: u32, round_trip: Duration) -> u32 {
     u32::try_from(u64::from(octets) / millis).unwrap_or(u32::MAX)
 }
 
+/// An acknowledgement, as a train sees it. Times are in µs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) now: Instant,
+    /// Octets it acknowledges.
+    pub(crate) octets: u32,
+    /// The window that it finds.
+    pub(crate) window: u32,
+    /// Its own round trip; 0: it has none.
+    pub(crate) own: u32,
+    /// The least that is known.
+    pub(crate) round_trip: u32,
+}
+
 /// The watch over trains of acknowledgements. Times are in µs and wrap, rates in octets per ms.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Train {
     first: u32,
     last: u32,
+    /// The round trip of the first.
+    own: u32,
     /// Acknowledged behind the first.
     octets: u32,
     acks: u8,
@@ -58,17 +87,25 @@ enum State {
     Open,
     /// The window that it begins with fits.
     Spread,
-    /// Two rounds agreed on its rate.
+    /// Its rate.
     Known,
     /// The round began with that knowledge, so its text came at a pace.
     Paced,
     /// The window fills it, and what that allows is still to be sent.
     Filled,
+    /// It is sent; what is acknowledged was sent before.
+    Held,
+    /// What is acknowledged was sent with that window.
+    Weighed,
+    /// The window did not fill it.
+    Doubted,
+    /// The window fills it.
+    Over,
 }
 
 impl Train {
     pub(crate) const NONE: Self =
-        Self { first: 0, last: 0, octets: 0, acks: 0, rate: 0, before: 0, state: State::Open };
+        Self { first: 0, last: 0, own: 0, octets: 0, acks: 0, rate: 0, before: 0, state: State::Open };
 
     /// A window that is known to fit is spread over the round trip, until the first acknowledgement that finds it
     /// used up: it was proven by text that came at the path's pace, and not at once. Whether it is: not where the path's rate
@@ -97,28 +134,33 @@ impl Train {
         }
     }
 
-    /// A round trip begins.
-    pub(crate) fn start_round(&mut self) {
+    /// A round trip begins. `latest` is the least of the one that is over, and `least` that of all before, in µs.
+    pub(crate) fn start_round(&mut self, latest: u32, least: u32) {
         if self.state == State::Spread {
             *self = Self::NONE;
             return;
         }
         (self.before, self.rate, self.acks) = (self.rate, 0, 0);
         self.state = match self.state {
+            State::Filled => State::Held,
+            State::Held => State::Weighed,
+            State::Weighed | State::Doubted if latest >= least.saturating_add(least / RISE) => State::Over,
+            State::Weighed | State::Doubted => State::Doubted,
+            State::Over => State::Over,
             _ if self.before == 0 => State::Open,
             State::Known => State::Paced,
             state => state,
         };
     }
 
-    /// An acknowledgement of `octets` that finds this window; `round_trip` is the least known, in µs.
-    pub(crate) fn on_ack(&mut self, now: Instant, octets: u32, window: u32, round_trip: u32) {
+    pub(crate) fn on_ack(&mut self, arrival: Arrival) {
+        let Arrival { octets, window, own, round_trip, .. } = arrival;
         if round_trip < NEAR {
             return;
         }
-        let now = (now.nanos() / 1_000) as u32;
+        let now = (arrival.now.nanos() / 1_000) as u32;
         if self.acks == 0 || now.wrapping_sub(self.last) > round_trip / PART {
-            (self.first, self.octets, self.acks) = (now, 0, 1);
+            (self.first, self.own, self.octets, self.acks) = (now, own, 0, 1);
         } else {
             self.octets = self.octets.saturating_add(octets);
             self.acks = self.acks.saturating_add(1);
@@ -128,35 +170,54 @@ impl Train {
         if self.acks > LEAST_ACKS && took >= round_trip / PART {
             let first = self.rate == 0;
             self.rate = (u64::from(self.octets) * 1_000 / u64::from(took)).min(u64::from(u32::MAX)) as u32;
-            self.judge(window, round_trip, first);
+            let grew = self.own != 0 && own.saturating_sub(self.own) >= took / 8;
+            let is_limit = round_trip >= FAR && took >= round_trip / LONG && grew;
+            self.judge(window, round_trip, first, is_limit);
         }
     }
 
-    /// The rate is known; that of the round before may be.
-    fn judge(&mut self, window: u32, round_trip: u32, first: bool) {
+    /// The rate is known; that of the round before may be. `is_limit`: by this train alone it is the path's.
+    fn judge(&mut self, window: u32, round_trip: u32, first: bool, is_limit: bool) {
         let (rate, before) = (u64::from(self.rate), u64::from(self.before));
         let fits = before * u64::from(round_trip) / 1_000 * 9 / 8;
         self.state = match self.state {
             State::Open if first && rate * 16 > before * 15 && rate * 16 < before * 17 => State::Known,
+            State::Open if is_limit => State::Known,
             State::Paced if first && rate * 16 >= before * 17 => State::Open,
             State::Paced if u64::from(window) >= fits => State::Filled,
             state => state,
         }
     }
 
-    /// Octets per second at which to send, once there is reason to.
-    pub(crate) fn pacing_rate(&self) -> Option<u64> {
+    /// Octets per second at which to send, once there is reason to, with this window and this least round trip in µs.
+    pub(crate) fn pacing_rate(&self, window: u32, round_trip: u32) -> Option<u64> {
         let rate = u64::from(self.rate.max(self.before));
+        let in_a_round_trip = |octets: u64| octets * 1_000 / u64::from(round_trip.max(1));
         match self.state {
-            State::Open => None,
-            State::Known | State::Paced => Some(rate * GAIN),
-            State::Spread | State::Filled => Some(rate * 1_000),
+            State::Open if round_trip < FAR || rate == 0 => None,
+            State::Open => {
+                let latest = u64::from(if self.rate == 0 { self.before } else { self.rate });
+                Some((latest * GUESS).max(in_a_round_trip(u64::from(window) * 2_000)))
+            }
+            State::Known | State::Paced | State::Filled | State::Held | State::Weighed => Some(rate * GAIN),
+            State::Doubted => Some(in_a_round_trip(u64::from(window) * GUESS)),
+            State::Spread | State::Over => Some(rate * 1_000),
         }
     }
 
-    /// Whether the window fills the path, so that it is to grow no more.
+    /// Whether the window seems to fill the path, so that it is to grow no more for now.
     pub(crate) fn is_filled(&self) -> bool {
-        self.state == State::Filled
+        matches!(self.state, State::Filled | State::Held | State::Weighed | State::Over)
+    }
+
+    /// Whether it did not, and is to grow slowly.
+    pub(crate) fn is_doubted(&self) -> bool {
+        self.state == State::Doubted
+    }
+
+    /// Whether it does: slow start is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.state == State::Over
     }
 }
 
@@ -171,47 +232,102 @@ mod tests {
         train: Train,
         now: Instant,
         window: u32,
+        /// The least round trip of the round that is over.
+        latest: u32,
     }
 
     impl Rounds {
         fn new(window: u32) -> Self {
-            Self { train: Train::NONE, now: Instant::ZERO, window: window * SEGMENT }
+            Self { train: Train::NONE, now: Instant::ZERO, window: window * SEGMENT, latest: ROUND_TRIP }
         }
 
-        /// A round whose segments are acknowledged with these gaps, in µs. What is believed at its end.
-        fn round(&mut self, gap: u64) -> Option<u64> {
-            self.train.start_round();
+        /// A round whose segments are acknowledged with these gaps, in µs, and with round trips that grow by so much from
+        /// one to the next. The pace at its end.
+        fn growing_round(&mut self, gap: u64, growth: u32) -> Option<u64> {
+            self.train.start_round(self.latest, ROUND_TRIP);
             let begun = self.now;
-            for _ in 0..self.window / SEGMENT {
-                self.train.on_ack(self.now, SEGMENT, self.window, ROUND_TRIP);
+            for n in 0..self.window / SEGMENT {
+                self.train.on_ack(Arrival {
+                    now: self.now,
+                    octets: SEGMENT,
+                    window: self.window,
+                    own: ROUND_TRIP + n * growth,
+                    round_trip: ROUND_TRIP,
+                });
                 if !self.train.is_filled() {
                     self.window += SEGMENT;
                 }
                 self.now += Duration::from_micros(gap);
             }
             self.now = self.now.max(begun + Duration::from_millis(100));
-            self.train.pacing_rate()
+            self.train.pacing_rate(self.window, ROUND_TRIP)
+        }
+
+        fn round(&mut self, gap: u64) -> Option<u64> {
+            self.growing_round(gap, 0)
+        }
+
+        /// Rounds of a path that takes ten segments a millisecond, so that a thousand fit, until the window seems to fill it.
+        fn filled() -> Self {
+            let mut rounds = Self::new(100);
+            while !rounds.train.is_filled() {
+                rounds.round(100);
+            }
+            rounds
         }
     }
 
     #[test]
-    fn two_rounds_of_one_rate_tell_it_and_a_window_that_fits_on_the_path_ends_slow_start() {
-        // Ten segments a millisecond, so that a thousand fit.
+    fn two_rounds_of_one_rate_tell_it_and_a_window_that_fits_on_the_path_grows_no_more() {
         let mut rounds = Rounds::new(100);
-        assert_eq!(rounds.round(100), None);
+        assert_eq!(rounds.round(100), Some(10_000_000 * 5 / 4), "what may be the rate");
         assert_eq!(rounds.round(100), Some(10_000_000 * 9 / 8));
         assert_eq!(rounds.round(100), Some(10_000_000 * 9 / 8));
         assert!(!rounds.train.is_filled());
-        assert_eq!(rounds.round(100), Some(10_000_000));
-        assert!(rounds.train.is_filled());
+        assert_eq!(rounds.round(100), Some(10_000_000 * 9 / 8));
+        assert!(rounds.train.is_filled() && !rounds.train.is_over());
         assert_eq!(rounds.window, 1_125 * SEGMENT);
+    }
+
+    #[test]
+    fn slow_start_is_over_where_round_trips_are_longer_by_what_is_too_much() {
+        let mut rounds = Rounds::filled();
+        rounds.round(100);
+        rounds.round(100);
+        rounds.latest = ROUND_TRIP * 9 / 8;
+        assert_eq!(rounds.round(100), Some(10_000_000));
+        assert!(rounds.train.is_over());
+    }
+
+    #[test]
+    fn a_window_that_fills_nothing_grows_on_slowly_until_it_does() {
+        let mut rounds = Rounds::filled();
+        rounds.round(100);
+        rounds.round(100);
+        rounds.round(100);
+        assert!(rounds.train.is_doubted() && !rounds.train.is_filled());
+        assert_eq!(rounds.train.pacing_rate(2_000 * SEGMENT, ROUND_TRIP), Some(20_000_000 * 5 / 4));
+        rounds.latest = ROUND_TRIP * 17 / 16;
+        rounds.round(100);
+        assert!(rounds.train.is_over());
     }
 
     #[test]
     fn trains_that_are_faster_with_a_larger_window_say_nothing() {
         let mut rounds = Rounds::new(100);
-        for gap in [100, 50, 25, 12] {
-            assert_eq!(rounds.round(gap), None);
+        for gap in [100, 50, 25, 10] {
+            // A quarter above what may be the rate, and no slower than a window of twice the size in a round trip.
+            let doubled = u64::from(rounds.window) * 2 * 2 * 10;
+            assert_eq!(rounds.round(gap), Some((1_000_000_000 / gap * 5 / 4).max(doubled)));
+        }
+    }
+
+    #[test]
+    fn a_long_train_in_which_round_trips_grow_tells_the_rate_alone() {
+        for (segments, growth, told) in [(300, 13, true), (300, 12, false), (200, 13, false)] {
+            let mut rounds = Rounds::new(segments);
+            let known = rounds.growing_round(100, growth) == Some(10_000_000 * 9 / 8);
+            assert_eq!(known, told, "{segments} segments, {growth} µs each");
         }
     }
 
@@ -219,8 +335,9 @@ mod tests {
     fn a_path_that_shows_more_is_believed_no_longer() {
         let mut rounds = Rounds::new(100);
         rounds.round(100);
-        assert!(rounds.round(100).is_some());
-        assert_eq!(rounds.round(90), None);
+        assert_eq!(rounds.round(100), Some(10_000_000 * 9 / 8));
+        assert_ne!(rounds.round(90), Some(1_000_000_000 / 90 * 9 / 8));
+        assert!(!rounds.train.is_filled());
     }
 
     #[test]
@@ -233,5 +350,13 @@ mod tests {
         };
         assert_eq!([told(62, 100), told(64, 100)], [false, true]);
         assert_eq!([told(40, 6_300), told(40, 6_200)], [false, true]);
+    }
+
+    #[test]
+    fn before_a_rate_is_known_only_far_paths_are_paced() {
+        for (round_trip, paced) in [(FAR - 1, false), (FAR, true)] {
+            let train = Train { rate: 1_000, ..Train::NONE };
+            assert_eq!(train.pacing_rate(SEGMENT, round_trip).is_some(), paced);
+        }
     }
 }

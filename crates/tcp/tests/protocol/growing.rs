@@ -11,6 +11,7 @@ use crate::link::Weather;
 use crate::pair::{Pair, pattern};
 
 const MILLI: Duration = Duration::from_millis(1);
+const MICRO: Duration = Duration::from_micros(1);
 
 /// 20 Mb/s with a round trip of 40 ms and a queue for as much again.
 pub const BOTTLENECK: Weather =
@@ -130,4 +131,52 @@ fn a_window_of_thousands_of_segments_is_reduced_by_an_overflow_and_not_lost() {
         let segments = info.ssthresh / u32::from(info.mss);
         assert!(segments > 400, "seed {seed}: a threshold of {segments} segments");
     }
+}
+
+/// Mb/s received in so many seconds of connections with these seeds, in the mean, over a way with these conditions; whoever
+/// brings packets is late by up to so much as a rule, and up to so much now and then.
+fn mean_goodput(way: &Conditions, late: Option<[Duration; 2]>, seconds: u64, seeds: u64) -> f64 {
+    let config =
+        Config { receive_window: 8 << 20, receive_window_max: 8 << 20, ..config(Algorithm::Cubic, true) };
+    let back = Conditions { delay: way.delay, ..Conditions::default() };
+    let received: usize = (0..seeds)
+        .map(|seed| {
+            let mut pair = Pair::over(&[config.clone(), config.clone()], &[way.clone(), back.clone()], seed);
+            if let Some([usually, sometimes]) = late {
+                pair.to_server.set_late(usually, sometimes, seed + 1);
+                pair.to_client.set_late(usually, sometimes, seed + 77);
+            }
+            pair.client.program.send_buffer = 8 << 20;
+            pair.client.program.to_write =
+                pattern(way.rate.map_or(0, |rate| rate.get() / 8 * seconds) as usize, 1);
+            pair.drive_for(Duration::from_secs(seconds));
+            pair.server.program.received.len()
+        })
+        .sum();
+    received as f64 * 8.0 / 1e6 / (seconds * seeds) as f64
+}
+
+#[test]
+fn slow_start_finds_the_rate_where_hosts_are_late() {
+    let way = Conditions {
+        delay: 50 * MILLI,
+        rate: NonZeroU64::new(200_000_000),
+        queue: 250,
+        ..Conditions::default()
+    };
+    let rate = mean_goodput(&way, Some([300 * MICRO, 2 * MILLI]), 3, 6);
+    assert!(rate > 100.0, "{rate:.0} Mb/s");
+}
+
+#[test]
+fn its_own_pace_is_not_taken_for_the_rate_where_delays_differ() {
+    let way = Conditions {
+        delay: 12_500 * MICRO,
+        jitter: MILLI,
+        rate: NonZeroU64::new(1_000_000_000),
+        queue: 2_000,
+        ..Conditions::default()
+    };
+    let rate = mean_goodput(&way, None, 1, 4);
+    assert!(rate > 600.0, "{rate:.0} Mb/s");
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use silk_instant::Instant;
 use silk_tcp::{Codepoint, Flags, Header, Options, Segment, SeqNumber};
+use silk_testkit::dice::Dice;
 use silk_testkit::emulator::{self, Conditions, Loss};
 
 /// The conditions of a link as most tests say them; the chances are per mille.
@@ -123,6 +124,8 @@ pub type Fate = Box<dyn FnMut(u64, &Packet) -> bool>;
 pub struct Link {
     link: emulator::Link,
     departures: u64,
+    /// Who brings what has arrived.
+    carrier: Option<Carrier>,
     /// Decides the fate of the n-th packet beside the weather: true loses it.
     pub lose: Fate,
     /// Decides whether the n-th packet is marked, if it is ECN-capable.
@@ -133,7 +136,12 @@ impl Link {
     pub fn new(conditions: &Conditions, seed: u64) -> Self {
         let lose = Box::new(|_, _: &Packet| false);
         let mark = Box::new(|_, _: &Packet| false);
-        Self { link: emulator::Link::new(conditions, seed), departures: 0, lose, mark }
+        Self { link: emulator::Link::new(conditions, seed), departures: 0, carrier: None, lose, mark }
+    }
+
+    /// What arrives is brought by somebody who is late.
+    pub fn set_late(&mut self, usually: Duration, sometimes: Duration, seed: u64) {
+        self.carrier = Some(Carrier { usually, sometimes, dice: Dice::new(seed), comes: None });
     }
 
     pub fn send(&mut self, now: Instant, packet: &Packet) {
@@ -146,6 +154,14 @@ impl Link {
             packet.ecn = Codepoint::Ce;
         }
         self.link.send(now, packet.encode());
+        self.call();
+    }
+
+    /// Whoever brings packets is called for the next one.
+    fn call(&mut self) {
+        if let (Some(carrier), Some(next)) = (&mut self.carrier, self.link.next_event()) {
+            carrier.call(next);
+        }
     }
 
     /// The way now takes packets of so many bytes.
@@ -154,16 +170,45 @@ impl Link {
     }
 
     pub fn next_event(&self) -> Option<Instant> {
-        self.link.next_event()
+        match &self.carrier {
+            Some(carrier) => carrier.comes,
+            None => self.link.next_event(),
+        }
     }
 
     /// A packet that has arrived; a corrupted one is dropped here.
     pub fn arrive(&mut self, now: Instant) -> Option<Packet> {
+        if self.next_event().is_none_or(|next| next > now) {
+            return None;
+        }
         while let Some(bytes) = self.link.arrive(now) {
             if let Some(packet) = Packet::decode(&bytes) {
                 return Some(packet);
             }
         }
+        self.carrier.iter_mut().for_each(|carrier| carrier.comes = None);
+        self.call();
         None
+    }
+}
+
+/// Brings what has arrived, all of it together, some time after it was called for the first: a thread that waits for
+/// a processor, or an interrupt that is put off.
+struct Carrier {
+    /// Up to so late as a rule.
+    usually: Duration,
+    /// Up to so late one time in twenty.
+    sometimes: Duration,
+    dice: Dice,
+    comes: Option<Instant>,
+}
+
+impl Carrier {
+    fn call(&mut self, next: Instant) {
+        if self.comes.is_none() {
+            let most = if self.dice.falls(0.05) { self.sometimes } else { self.usually };
+            let late = self.dice.below(most.as_nanos() as u64);
+            self.comes = Some(next + Duration::from_nanos(late));
+        }
     }
 }
