@@ -216,6 +216,22 @@ pub fn now_served(socket: &'static Socket) {
     }
 }
 
+/// Linux has just begun to serve a socket that silk has served: its members go into the real sets.
+pub fn now_linuxs(socket: &'static Socket) {
+    if socket.watched.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    for set in used() {
+        let mut inner = set.inner.lock();
+        let epfd = set.number.load(Ordering::Acquire);
+        for (fd, mut asked) in inner.let_go(socket) {
+            // SAFETY: the event is read only.
+            unsafe { real::epoll_ctl(epfd, libc::EPOLL_CTL_ADD, fd, &raw mut asked) };
+            inner.count_kernels(libc::EPOLL_CTL_ADD);
+        }
+    }
+}
+
 /// This process has changed a socket by itself (a shutdown), of which no executor tells.
 pub fn changed(socket: &Socket) {
     if socket.watched.load(Ordering::Acquire) == 0 {

@@ -88,6 +88,11 @@ impl Member {
         self.events
     }
 
+    /// The same as the kernel takes it: of one that has fired nothing more.
+    fn wants(&self) -> epoll_event {
+        epoll_event { events: if self.spent { ONE_SHOT } else { self.events }, u64: self.data }
+    }
+
     fn slot(&self) -> Option<&'static Slot> {
         let slot = family::joined()?.arena.slot(self.slot.0)?;
         (slot.generation.load(Relaxed) == self.slot.1).then_some(slot)

@@ -51,6 +51,7 @@ mod exports;
 mod family;
 mod files;
 mod gate;
+mod given_up;
 mod groups;
 mod inode;
 mod internal;

@@ -11,6 +11,7 @@ use crate::epoll;
 use crate::errno::{Answer, check, last};
 use crate::family;
 use crate::gate;
+use crate::given_up;
 use crate::groups;
 use crate::options;
 use crate::real;
@@ -232,7 +233,7 @@ pub fn listen_on(socket: &Socket) -> Answer<()> {
     Ok(())
 }
 
-/// `connect(2)` of an undecided socket or one that silk serves.
+/// `connect(2)` of an undecided socket or one that silk serves; `fd` is its descriptor.
 ///
 /// # Errors
 /// As Linux: `EINPROGRESS` where it does not wait, `EALREADY`, `EISCONN`, and the error of a
@@ -240,7 +241,12 @@ pub fn listen_on(socket: &Socket) -> Answer<()> {
 ///
 /// # Safety
 /// As [`address::parse`].
-pub unsafe fn connect(socket: &'static Socket, addr: *const sockaddr, len: socklen_t) -> Answer<Server> {
+pub unsafe fn connect(
+    socket: &'static Socket,
+    fd: c_int,
+    addr: *const sockaddr,
+    len: socklen_t,
+) -> Answer<Server> {
     if socket.is(shape::SCOUT) && socket.is_undecided() {
         // SAFETY: as the caller promises.
         return unsafe { scout(socket, addr, len) };
@@ -282,8 +288,11 @@ pub unsafe fn connect(socket: &'static Socket, addr: *const sockaddr, len: sockl
         None => asked(&connection(socket, socket.kind(), bound, peer), peer)?,
     };
     if bound.is_some() && reply == Reply::NotOurs {
-        // Bound here, so it cannot reach what is Linux's alone.
-        return Err(libc::ENETUNREACH);
+        if socket.is(shape::DATAGRAM) {
+            // Bound here, so it cannot reach what is Linux's alone.
+            return Err(libc::ENETUNREACH);
+        }
+        return given_up::to_linux(socket, fd).map(|()| Server::Linux);
     }
     let server = match bound {
         None => decided(socket, reply, role_of(socket)),

@@ -360,6 +360,72 @@ pub fn pass_on_all(socket: &Socket) {
     }
 }
 
+/// What Linux's part of a stream socket may not know yet, because it was set while silk served the socket.
+const HANDED_OVER: [(c_int, c_int); 25] = [
+    (libc::SOL_SOCKET, libc::SO_REUSEADDR),
+    (libc::SOL_SOCKET, libc::SO_REUSEPORT),
+    (libc::SOL_SOCKET, libc::SO_OOBINLINE),
+    (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
+    (libc::SOL_SOCKET, libc::SO_RCVBUF),
+    (libc::SOL_SOCKET, libc::SO_SNDBUF),
+    (libc::SOL_SOCKET, libc::SO_RCVLOWAT),
+    (libc::SOL_SOCKET, libc::SO_LINGER),
+    (libc::SOL_SOCKET, libc::SO_RCVTIMEO),
+    (libc::SOL_SOCKET, libc::SO_SNDTIMEO),
+    (libc::IPPROTO_TCP, libc::TCP_NODELAY),
+    (libc::IPPROTO_TCP, libc::TCP_CORK),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPCNT),
+    (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
+    (libc::IPPROTO_TCP, libc::TCP_SYNCNT),
+    (libc::IPPROTO_TCP, libc::TCP_LINGER2),
+    (libc::IPPROTO_TCP, libc::TCP_MAXSEG),
+    (libc::IPPROTO_TCP, libc::TCP_QUICKACK),
+    (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
+    (libc::IPPROTO_IP, libc::IP_TOS),
+    (libc::IPPROTO_IP, libc::IP_TTL),
+    (libc::IPPROTO_IP, libc::IP_RECVERR),
+    (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+];
+
+/// Gives Linux's part of a stream socket, `fd`, the options that the program has set: Linux serves it from now on.
+pub fn hand_over(socket: &Socket, fd: c_int) {
+    fn put<T>(fd: c_int, level: c_int, name: c_int, value: T) {
+        // SAFETY: a value of the length that is said.
+        unsafe { real::setsockopt(fd, level, name, (&raw const value).cast(), size_of::<T>() as socklen_t) };
+    }
+    let settings = &socket.settings;
+    for (level, name) in HANDED_OVER {
+        match place(socket, level, name) {
+            Some(Place::Flag(bit)) => put(fd, level, name, c_int::from(settings.has_flag(bit))),
+            Some(Place::Stream(bit)) => {
+                put(fd, level, name, c_int::from(settings.stream.load(Relaxed) & bit != 0));
+            }
+            Some(Place::Number(cell)) if cell.load(Relaxed) != 0 => put(fd, level, name, cell.load(Relaxed)),
+            Some(Place::Wish(place)) if settings.wish(place) != 0 => {
+                put(fd, level, name, wishes::number(place, settings.wish(place), None));
+            }
+            Some(Place::Linger) => put(fd, level, name, linger(settings)),
+            Some(Place::Time(cell)) => put(fd, level, name, time(cell)),
+            _ => {}
+        }
+    }
+}
+
+/// `SO_LINGER`'s value.
+fn linger(settings: &Settings) -> libc::linger {
+    let set = settings.linger.load(Relaxed);
+    let seconds = c_int::try_from(set.saturating_sub(1)).unwrap_or(c_int::MAX);
+    libc::linger { l_onoff: c_int::from(set > 0), l_linger: seconds }
+}
+
+/// A time-out's value.
+fn time(cell: &AtomicU32) -> libc::timeval {
+    let ms = i64::from(cell.load(Relaxed));
+    libc::timeval { tv_sec: ms / 1000, tv_usec: ms % 1000 * 1000 }
+}
+
 /// Remembers that an undecided socket was given an option that silk knows nothing of.
 pub fn note_foreign(socket: &Socket, level: c_int, name: c_int) {
     let word = (level as u32) << 16 | (name as u32 & 0xffff);
@@ -452,10 +518,7 @@ pub unsafe fn get(
                 return output(&u32::try_from(rate).unwrap_or(u32::MAX), value, len);
             }
             (libc::SOL_SOCKET, libc::SO_LINGER) => {
-                let set = socket.settings.linger.load(Relaxed);
-                let seconds = c_int::try_from(set.saturating_sub(1)).unwrap_or(c_int::MAX);
-                let linger = libc::linger { l_onoff: c_int::from(set > 0), l_linger: seconds };
-                return output(&linger, value, len);
+                return output(&linger(&socket.settings), value, len);
             }
             _ => {}
         }
@@ -468,8 +531,7 @@ pub unsafe fn get(
             return output(&number, value, len);
         }
         if let Some(Place::Time(cell)) = place(socket, level, name) {
-            let ms = i64::from(cell.load(Relaxed));
-            return output(&libc::timeval { tv_sec: ms / 1000, tv_usec: ms % 1000 * 1000 }, value, len);
+            return output(&time(cell), value, len);
         }
         unserved::tell(&option_names::told("getsockopt", level, name), libc::ENOPROTOOPT)?;
         check(real::getsockopt(fd, level, name, value, len)).map(drop)

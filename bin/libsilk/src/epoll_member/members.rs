@@ -226,6 +226,16 @@ impl Inner {
         self.enqueue(place);
     }
 
+    /// Removes a socket of silk's: by what descriptors it was a member, and what was asked for.
+    pub fn let_go(&mut self, socket: &Socket) -> Vec<(c_int, epoll_event)> {
+        let of_it = |m: &&Member| m.home == Home::Silk && std::ptr::eq(m.socket, socket);
+        let all: Vec<_> = self.members.iter().flatten().filter(of_it).map(|m| (m.fd, m.wants())).collect();
+        for (fd, _) in &all {
+            self.remove(*fd);
+        }
+        all
+    }
+
     fn enqueue(&mut self, place: u32) {
         if let Some(Some(member)) = self.members.get_mut(place as usize) {
             enqueue(member, place, &mut self.ready, &mut self.urgent);

@@ -56,7 +56,7 @@ pub unsafe extern "C" fn connect(fd: c_int, addr: *const sockaddr, len: socklen_
         let linux = || real::connect(fd, addr, len);
         match table::socket(fd) {
             Some(socket) if socket.is_served() || socket.is_undecided() => {
-                done(or_linux(naming::connect(socket, addr, len), linux))
+                done(or_linux(naming::connect(socket, fd, addr, len), linux))
             }
             _ => linux(),
         }

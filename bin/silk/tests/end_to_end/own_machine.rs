@@ -52,6 +52,24 @@ fn a_client_on_paths_reaches_its_own_machine() {
     server.stop(Duration::from_secs(5));
 }
 
+/// Tcl binds each of its sockets before it connects them, and so does whoever wants a port of his choice.
+#[test]
+fn a_client_on_paths_reaches_its_own_machine_with_sockets_that_it_has_bound() {
+    let Some(silk) = Silk::start() else { return };
+    silk.write("echo_server.py", include_str!("echo_server.py"));
+    silk.write("bound_here.py", include_str!("bound_here.py"));
+    let _server = silk.serve("python3", &["echo_server.py", "7"], 7);
+    for at in [LOOPBACK, SERVER] {
+        let mut client = silk.on_paths("python3");
+        client.args(["bound_here.py", &at.to_string(), "7", &CLIENT.to_string()]);
+        let said = said(&mut client);
+        let log = || format!("{}{}", said.errors, silk.report());
+        assert_eq!((said.ok, &said.bytes[..]), (true, &b"all came back\n"[..]), "{}", log());
+    }
+    // Nothing of theirs is left: not even the ports are held.
+    assert!(within(Duration::from_secs(10), || silk.connections().is_empty()), "{}", silk.report());
+}
+
 /// Apache's parent ends a spare child by connecting to itself.
 #[test]
 fn prefork_ends_its_spare_processes() {
