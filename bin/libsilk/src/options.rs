@@ -599,7 +599,8 @@ const LEAST_BUFFER: u32 = 2304;
 
 fn buffer(ring: &AtomicU32, set: &AtomicU32) -> c_int {
     let size = match (ring.load(Relaxed), set.load(Relaxed)) {
-        (0, set) => set.saturating_mul(2).max(65_536),
+        (0, 0) => 65_536,
+        (0, set) => set.max(LEAST_BUFFER).saturating_mul(2),
         (size, 0) => size,
         (size, set) => set.max(LEAST_BUFFER).min(size).saturating_mul(2),
     };
@@ -609,6 +610,14 @@ fn buffer(ring: &AtomicU32, set: &AtomicU32) -> c_int {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_buffer_is_twice_what_was_set_as_far_as_there_is_a_ring_for_it() {
+        let told = |ring, set| buffer(&AtomicU32::new(ring), &AtomicU32::new(set));
+        assert_eq!([(0, 0), (0, 10_000), (0, 1)].map(|(ring, set)| told(ring, set)), [65_536, 20_000, 4608]);
+        let ring = 1 << 17;
+        assert_eq!([0, 10_000, 1 << 20].map(|set| told(ring, set)), [1 << 17, 20_000, 1 << 18]);
+    }
 
     #[test]
     fn what_was_held_back_goes_out_once_it_may() {
