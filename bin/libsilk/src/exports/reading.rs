@@ -1,11 +1,18 @@
 //! `read`, `recv` and their kin.
 
-use crate::errno::size;
+use crate::errno::{Answer, size};
 use crate::real;
+use crate::socket::Socket;
 use crate::table;
 use crate::transfer;
 use crate::vectors::{Vectors, single};
 use libc::{c_int, c_void, iovec, off_t, size_t, sockaddr, socklen_t, ssize_t};
+
+/// What `read` and `readv` do. As in Linux nothing is looked at for who has room for nothing: no datagram is lost to him,
+/// and he does not wait for one.
+fn receive(socket: &Socket, into: &Vectors<'_>) -> Answer<usize> {
+    if into.total() == 0 { Ok(0) } else { transfer::receive(socket, into, 0) }
+}
 
 /// # Safety
 /// As the C library's.
@@ -15,7 +22,7 @@ pub unsafe extern "C" fn read(fd: c_int, buf: *mut c_void, len: size_t) -> ssize
     unsafe {
         match table::served(fd) {
             None => real::read(fd, buf, len),
-            Some(socket) => size(transfer::receive(socket, &Vectors::new(&single(buf, len)), 0)),
+            Some(socket) => size(receive(socket, &Vectors::new(&single(buf, len)))),
         }
     }
 }
@@ -28,9 +35,7 @@ pub unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ss
     unsafe {
         match table::served(fd) {
             None => real::readv(fd, iov, count),
-            Some(socket) => {
-                size(Vectors::at(iov, count).and_then(|into| transfer::receive(socket, &into, 0)))
-            }
+            Some(socket) => size(Vectors::at(iov, count).and_then(|into| receive(socket, &into))),
         }
     }
 }

@@ -30,7 +30,10 @@ pub unsafe extern "C" fn writev(fd: c_int, iov: *const iovec, count: c_int) -> s
     unsafe {
         match table::served(fd) {
             None => real::writev(fd, iov, count),
-            Some(socket) => size(Vectors::at(iov, count).and_then(|from| transfer::send(socket, &from, 0))),
+            Some(socket) => size(Vectors::at(iov, count).and_then(|from| {
+                // As in Linux nothing is looked at, and no empty datagram sent, unlike by `write`.
+                if from.total() == 0 { Ok(0) } else { transfer::send(socket, &from, 0) }
+            })),
         }
     }
 }

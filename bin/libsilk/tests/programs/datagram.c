@@ -13,9 +13,11 @@ int main(int argc, char **argv)
 	FAILS(send(client, "x", 1, 0), EDESTADDRREQ);
 	CHECK(sendto(client, "one", 3, 0, (struct sockaddr *)&to, sizeof to) == 3);
 	CHECK(sendto(client, "", 0, 0, (struct sockaddr *)&to, sizeof to) == 0);
+	CHECK(writev(client, &(struct iovec){ b, 0 }, 1) == 0);
 	CHECK(sendto(client, "three", 5, 0, (struct sockaddr *)&to, sizeof to) == 5);
 	settle();
 	CHECK(ioctl(server, FIONREAD, &n) == 0 && n == 3);
+	CHECK(read(server, b, 0) == 0 && readv(server, &(struct iovec){ b, 0 }, 1) == 0);
 	CHECK(recvfrom(server, b, sizeof b, MSG_PEEK, (struct sockaddr *)&who, &len) == 3 && !memcmp(b, "one", 3));
 	CHECK(ntohs(who.sin_port) == port_of(client) && len == sizeof who);
 	CHECK(recv(server, b, sizeof b, 0) == 3);
@@ -60,7 +62,8 @@ int main(int argc, char **argv)
 	settle();
 	CHECK(recvmmsg(server, in, 4, MSG_WAITFORONE, NULL) == 3 && in[1].msg_len == 2 && !memcmp(place[2], "ccc", 3));
 
-	/* Waiting. */
+	/* Waiting, but not for nothing. */
+	CHECK(read(server, b, 0) == 0);
 	struct pollfd p = { server, POLLIN | POLLOUT, 0 };
 	CHECK(poll(&p, 1, 0) == 1 && p.revents == POLLOUT);
 	CHECK(write(client, "w", 1) == 1);
