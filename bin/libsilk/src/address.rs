@@ -2,7 +2,7 @@
 //! never mapped), and the shared form in a slot (IPv4 always mapped, RFC 4291 §2.5.5.2).
 
 use crate::errno::Answer;
-use libc::{sa_family_t, sockaddr, sockaddr_in, sockaddr_in6, socklen_t};
+use libc::{sa_family_t, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 use silk_stream::SharedAddress;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Reads a program's address of `len` bytes.
 ///
 /// # Errors
-/// As Linux: `EINVAL` when it is too short, `EAFNOSUPPORT` when it is of another family,
+/// As Linux: `EINVAL` when it is too short or longer than any, `EAFNOSUPPORT` when it is of another family,
 /// `EFAULT` when there is none.
 ///
 /// # Safety
@@ -19,7 +19,7 @@ pub unsafe fn parse(addr: *const sockaddr, len: socklen_t) -> Answer<SocketAddr>
     if addr.is_null() {
         return Err(libc::EFAULT);
     }
-    if (len as usize) < size_of::<sa_family_t>() {
+    if !(size_of::<sa_family_t>()..=size_of::<sockaddr_storage>()).contains(&(len as usize)) {
         return Err(libc::EINVAL);
     }
     // SAFETY: the caller gives at least the family's bytes; unaligned reads are allowed here.

@@ -267,7 +267,7 @@ pub unsafe fn connect(
     if socket.is_served() && !socket.is(shape::DATAGRAM) && progress(socket)? {
         return Ok(Server::Silk);
     }
-    if !socket.is(shape::DATAGRAM) && groups::is_broadcast(peer) {
+    if !socket.is(shape::DATAGRAM) && (groups::is_broadcast(peer) || peer.ip().is_multicast()) {
         return Err(libc::ENETUNREACH);
     }
     if socket.settings.has_flag(flag::ONLY_INET6) && peer.is_ipv4() && peer != ANY {

@@ -29,7 +29,7 @@ impl<'a> Vectors<'a> {
     /// The list at `start`.
     ///
     /// # Errors
-    /// `EINVAL` for a senseless count, `EFAULT` without a list.
+    /// `EINVAL` for a senseless count or length, `EFAULT` without a list.
     ///
     /// # Safety
     /// As [`Vectors::new`], and `start` must point to `count` entries or be null.
@@ -38,8 +38,12 @@ impl<'a> Vectors<'a> {
         match (count, start.is_null()) {
             (0, _) => Ok(Self(&[])),
             (_, true) => Err(libc::EFAULT),
-            // SAFETY: the caller vouches for `count` entries.
-            _ => Ok(Self(unsafe { slice::from_raw_parts(start, count) })),
+            _ => {
+                // SAFETY: the caller vouches for `count` entries.
+                let list = unsafe { slice::from_raw_parts(start, count) };
+                let fits = list.iter().all(|one| isize::try_from(one.iov_len).is_ok());
+                fits.then_some(Self(list)).ok_or(libc::EINVAL)
+            }
         }
     }
 

@@ -95,6 +95,15 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     }
 }
 
+/// Whether there is less than no room: to Linux a length is a signed number.
+///
+/// # Safety
+/// `len` points to a length or is null.
+unsafe fn is_negative(len: *const socklen_t) -> bool {
+    // SAFETY: as the caller promises.
+    !len.is_null() && unsafe { len.read_unaligned() }.cast_signed() < 0
+}
+
 /// # Safety
 /// As the C library's.
 #[unsafe(no_mangle)]
@@ -103,6 +112,7 @@ pub unsafe extern "C" fn getsockname(fd: c_int, addr: *mut sockaddr, len: *mut s
     unsafe {
         match table::served(fd) {
             None => real::getsockname(fd, addr, len),
+            Some(_) if is_negative(len) => done(Err(libc::EINVAL)),
             Some(socket) => done(
                 naming::local(socket).map(|local| address::give(local, socket.is(shape::INET6), addr, len)),
             ),
@@ -118,6 +128,7 @@ pub unsafe extern "C" fn getpeername(fd: c_int, addr: *mut sockaddr, len: *mut s
     unsafe {
         match table::served(fd) {
             None => real::getpeername(fd, addr, len),
+            Some(socket) if is_negative(len) => done(naming::peer(socket).and(Err(libc::EINVAL))),
             Some(socket) => {
                 done(naming::peer(socket).map(|peer| address::give(peer, socket.is(shape::INET6), addr, len)))
             }
@@ -138,6 +149,7 @@ pub unsafe extern "C" fn setsockopt(
     // SAFETY: as above.
     unsafe {
         match table::socket(fd) {
+            Some(socket) if socket.is_served() && len.cast_signed() < 0 => done(Err(libc::EINVAL)),
             Some(socket) if socket.is_served() => done(options::set(socket, fd, level, name, value, len)),
             Some(socket) if socket.is_undecided() => {
                 let result = real::setsockopt(fd, level, name, value, len);
@@ -182,6 +194,7 @@ pub unsafe extern "C" fn getsockopt(
     unsafe {
         match table::served(fd) {
             None => real::getsockopt(fd, level, name, value, len),
+            Some(_) if is_negative(len) => done(Err(libc::EINVAL)),
             Some(socket) => done(options::get(socket, fd, level, name, value, len)),
         }
     }
