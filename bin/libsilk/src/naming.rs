@@ -260,7 +260,7 @@ pub unsafe fn connect(
     let peer = match unsafe { named(socket, addr, len, socket.is(shape::DATAGRAM)) } {
         Ok(peer) => plain(peer),
         // AF_UNSPEC dissolves a datagram socket's association.
-        Err(_) if socket.is_served() && socket.is(shape::DATAGRAM) => ANY,
+        Err(_) if nobody && socket.is_served() => ANY,
         Err(errno) if socket.is_served() => return Err(errno),
         Err(_) => return Ok(Server::Linux),
     };

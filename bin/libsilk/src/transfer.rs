@@ -73,6 +73,9 @@ pub unsafe fn receive_from(
     Ok(length(got, flags))
 }
 
+/// What Linux looks at of a name in a message at most.
+const LONGEST: socklen_t = size_of::<libc::sockaddr_storage>() as socklen_t;
+
 /// Who a call addresses; `None` when nobody is named.
 ///
 /// # Safety
@@ -204,7 +207,7 @@ pub unsafe fn send_message(socket: &Socket, message: *const msghdr, flags: c_int
             return send(socket, &from, flags);
         }
         let asked = control::asked(message)?;
-        let peer = peer(message.msg_name.cast(), message.msg_namelen)?;
+        let peer = peer(message.msg_name.cast(), message.msg_namelen.min(LONGEST))?;
         datagram_io::send(socket, &from, peer, asked.segment, flags)
     }
 }

@@ -46,6 +46,13 @@ int main(int argc, char **argv)
 	CHECK(read(client, b, sizeof b) == 3 && !memcmp(b, "yes", 3));
 	FAILS(recv(client, b, 2, MSG_DONTWAIT), EAGAIN);
 
+	/* Only an address of no family dissolves that, not one that is no address. */
+	FAILS(connect(client, (struct sockaddr *)&to, 8), EINVAL);
+	struct sockaddr local = { .sa_family = AF_UNIX };
+	FAILS(connect(client, &local, sizeof local), EAFNOSUPPORT);
+	len = sizeof who;
+	CHECK(getpeername(client, (struct sockaddr *)&who, &len) == 0 && who.sin_port == to.sin_port);
+
 	/* Many at once. */
 	struct iovec o[3] = { { "a", 1 }, { "bb", 2 }, { "ccc", 3 } };
 	struct mmsghdr out[3], in[4];
@@ -58,6 +65,12 @@ int main(int argc, char **argv)
 		i[k].iov_base = place[k], i[k].iov_len = 8;
 		in[k].msg_hdr.msg_iov = &i[k], in[k].msg_hdr.msg_iovlen = 1;
 	}
+	struct sockaddr_storage name[2];
+	memcpy(name, &to, sizeof to);
+	struct msghdr named = { .msg_name = name, .msg_namelen = sizeof name, .msg_iov = o, .msg_iovlen = 1 };
+	CHECK(sendmsg(client, &named, 0) == 1);
+	settle();
+	CHECK(recv(server, b, sizeof b, 0) == 1);
 	CHECK(sendmmsg(client, out, 3, 0) == 3 && out[2].msg_len == 3);
 	settle();
 	CHECK(recvmmsg(server, in, 4, MSG_WAITFORONE, NULL) == 3 && in[1].msg_len == 2 && !memcmp(place[2], "ccc", 3));
