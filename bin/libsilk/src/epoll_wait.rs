@@ -11,6 +11,7 @@ use crate::family;
 use crate::lock::Guard;
 use crate::poll;
 use crate::real;
+use crate::signals::Held;
 use crate::wait::Deadline;
 use libc::{epoll_event, pollfd, sigset_t};
 use std::ffi::c_int;
@@ -88,6 +89,7 @@ pub unsafe fn wait(
     let mut out = Output { start: events, room, filled: 0, behind: false };
     let at_once = limit == Some(Duration::ZERO);
     let deadline = if at_once { Deadline::NEVER } else { Deadline::after(limit) };
+    let mut held = Held::default();
     loop {
         epoll_watch::show_nested(set);
         let mut inner = set.inner.lock();
@@ -110,10 +112,13 @@ pub unsafe fn wait(
             return Ok(c_int::try_from(out.filled).unwrap_or(c_int::MAX));
         }
         let Some(mut nap) = deadline.nap() else { return Ok(0) };
+        if deadline.outlasts(nap) {
+            held.hold();
+        }
         if inner.has_ours() && !inner.has_bell() {
             nap = nap.min(WITHOUT_BELL);
         }
-        sleep(set, inner, &mut out, epfd, nap, mask)?;
+        sleep(set, inner, &mut out, epfd, nap, held.mask(mask))?;
     }
 }
 

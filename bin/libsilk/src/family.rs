@@ -20,8 +20,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// How long a wait lasts at most before the daemon's health is looked at.
-pub const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a wait lasts at most before the daemon's health is looked at. Not whole seconds, for which programs
+/// set alarms: a handler that runs as a sleep on a word ends by time goes unseen (see [`crate::signals::Held`]).
+pub const PATIENCE: Duration = Duration::from_millis(1137);
 
 /// What was joined. Never freed: any thread may be using it.
 pub struct Family {

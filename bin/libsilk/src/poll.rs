@@ -8,7 +8,7 @@ use crate::family;
 use crate::lost;
 use crate::readiness;
 use crate::real;
-use crate::signals;
+use crate::signals::{self, Held};
 use crate::socket::Socket;
 use crate::state;
 use crate::table::{self, Entry};
@@ -214,6 +214,7 @@ fn sleep_in_kernel(
     mask: *const sigset_t,
     bell: Option<&Bell>,
 ) -> Answer<c_int> {
+    let mut held = Held::default();
     loop {
         // Each time: another thread may have closed one of ours meanwhile.
         let mut mixed = Mixed::new(fds, bell.map_or(-1, Bell::descriptor));
@@ -230,13 +231,16 @@ fn sleep_in_kernel(
         let Some(nap) = deadline.nap().filter(|_| ready == 0) else {
             return total(ready + mixed.ask(fds, Some(Duration::ZERO), ptr::null())?);
         };
+        if deadline.outlasts(nap) {
+            held.hold();
+        }
         // Without a bell (the family has too many) the sockets are looked at now and then.
         let nap = if bell.is_some() || ours(fds).next().is_none() {
             nap
         } else {
             nap.min(Duration::from_millis(2))
         };
-        let theirs = mixed.ask(fds, Some(nap), mask)?;
+        let theirs = mixed.ask(fds, Some(nap), held.mask(mask))?;
         if let Some(bell) = bell.filter(|_| mixed.rang()) {
             bell.hush();
         } else if theirs == 0 {

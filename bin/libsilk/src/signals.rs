@@ -79,6 +79,28 @@ impl Blocked {
     }
 }
 
+/// The signals of a wait that takes several sleeps in the kernel: what arrives between two of them must end the
+/// next, as it would end Linux's one.
+#[derive(Default)]
+pub struct Held(Option<Blocked>);
+
+impl Held {
+    /// From now on they arrive during sleeps only, if any has a handler.
+    pub fn hold(&mut self) {
+        if self.0.is_none() && (may_end() || may_restart()) {
+            self.0 = Some(Blocked::all());
+        }
+    }
+
+    /// The mask to sleep with: the program's, `asked` with the call or in force before.
+    pub fn mask(&self, asked: *const libc::sigset_t) -> *const libc::sigset_t {
+        match &self.0 {
+            Some(Blocked(before)) if asked.is_null() => before,
+            _ => asked,
+        }
+    }
+}
+
 impl Drop for Blocked {
     fn drop(&mut self) {
         // SAFETY: the set is the one that was in force before.

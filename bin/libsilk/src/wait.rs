@@ -39,6 +39,11 @@ impl Deadline {
         self.0.is_some()
     }
 
+    /// Whether what is waited for may take several sleeps as long as that.
+    pub fn outlasts(self, nap: Duration) -> bool {
+        self.0.is_none() || nap == PATIENCE
+    }
+
     /// How long to sleep at once; `None` when the time is up.
     pub fn nap(self) -> Option<Duration> {
         let Some(end) = self.0 else { return Some(PATIENCE) };

@@ -204,6 +204,38 @@ static void before_connect(void)
 
 static void on_signal(int s) { (void)s; }
 
+/* A long wait takes several sleeps. Children whose alarms ring about when the first of them is over, a
+ * tenth of a millisecond apart: each hears its own. */
+static void alarmed(int i)
+{
+	struct pollfd p[2] = { { fds[0], POLLIN, 0 }, { event, POLLIN, 0 } };
+	struct epoll_event e = { EPOLLIN, { .u64 = 1 } }, got;
+	struct itimerval when = { { 0, 0 }, { 1, 137000 + i / 2 * 100 } };
+	int ep = epoll_create1(0);
+	setitimer(ITIMER_REAL, &when, NULL);
+	CHECK(epoll_ctl(ep, EPOLL_CTL_ADD, fds[0], &e) == 0);
+	if (i % 2)
+		FAILS(epoll_wait(ep, &got, 1, 4000), EINTR);
+	else
+		FAILS(poll(p, 2, 4000), EINTR);
+}
+
+static void alarms(void)
+{
+	pid_t children[32];
+	signal(SIGALRM, on_signal);
+	for (int i = 0; i < 32; i++)
+		if ((children[i] = fork()) == 0) {
+			failures = 0;
+			alarmed(i);
+			_exit(failures);
+		}
+	for (int i = 0; i < 32; i++) {
+		int how = -1;
+		CHECK(waitpid(children[i], &how, 0) == children[i] && how == 0);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	begin(argc, argv);
@@ -212,6 +244,7 @@ int main(int argc, char **argv)
 	event = eventfd(0, EFD_NONBLOCK);
 	polls();
 	selects();
+	alarms();
 	epolls();
 	two_threads();
 	before_connect();
