@@ -88,6 +88,10 @@ impl Engine {
             // Whatever was written before the end is to leave before the FIN, and the FIN rides
             // on the last of it, so nothing else may let it go first.
             self.look(id);
+            if asked & request::ABORT != 0 {
+                // A reset has no text with it: Linux would have sent this when it was written.
+                self.core.paths.bell(id, now, &mut self.core.port, Bell::Sent);
+            }
             self.answer_request(id, name, asked, now);
         }
         if asked & request::PUSH != 0 {

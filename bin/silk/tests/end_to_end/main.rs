@@ -40,6 +40,7 @@ mod priority;
 mod python;
 mod queues;
 mod redis;
+mod resetting;
 mod segments;
 mod sharing_datagrams;
 mod six;
