@@ -8,6 +8,7 @@ mod execs;
 mod formatted;
 mod identity;
 mod limits;
+mod loading;
 mod memory;
 mod messages;
 mod naming;

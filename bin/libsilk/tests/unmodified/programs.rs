@@ -137,3 +137,38 @@ fn descriptors_and_processes_behave_as_on_linux() {
 fn spawned_children_behave_as_on_linux() {
     Daemon::start(2).c("spawn");
 }
+
+/// A library that asks for an option, and loads another by its own search path.
+const LIBRARY: &str = r#"
+#include <dlfcn.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+int without_delay(int fd) { int v = -1; socklen_t n = sizeof v; getsockopt(fd, 6, TCP_NODELAY, &v, &n); return v; }
+void *beside(void) { return dlopen("libbeside.so", RTLD_NOW | RTLD_DEEPBIND); }
+"#;
+
+/// Loads it so that it finds its functions in the C library first.
+const LOADING: &str = r#"
+import ctypes, os, socket, sys
+s = socket.socket(); s.bind(('10.77.0.1', 80)); s.listen()
+c = socket.create_connection(('10.77.0.1', 80))
+c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+library = ctypes.CDLL(FOLDER + '/libloaded.so', os.RTLD_NOW | os.RTLD_DEEPBIND)
+library.beside.restype = ctypes.c_void_p
+print(library.without_delay(c.fileno()), library.beside() is not None)
+"#;
+
+#[test]
+fn a_library_that_binds_deeply_has_silks_sockets_too() {
+    let daemon = Daemon::start(0);
+    let folder = daemon.folder();
+    std::fs::write(folder.join("loaded.c"), LIBRARY).unwrap();
+    for name in ["libloaded.so", "libbeside.so"] {
+        let built = std::process::Command::new("cc")
+            .args(["-shared", "-fPIC", "-Wl,--enable-new-dtags,-rpath,$ORIGIN", "-o", name, "loaded.c"])
+            .current_dir(folder)
+            .status();
+        assert!(built.unwrap().success());
+    }
+    assert_eq!(daemon.python(&LOADING.replace("FOLDER", &format!("{folder:?}"))), "1 True");
+}
