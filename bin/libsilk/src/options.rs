@@ -133,6 +133,7 @@ fn number_to_keep(socket: &Socket, level: c_int, name: c_int, number: c_int) -> 
             return Ok(number.cast_unsigned() & own);
         }
         (libc::SOL_SOCKET, libc::SO_INCOMING_CPU) => return Ok(number.wrapping_add(1).cast_unsigned()),
+        (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT) => return Ok(whole_waits(number)),
         // Below zero is all that there can be.
         (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => return Ok(u32::try_from(number).unwrap_or(u32::MAX)),
         _ => {}
@@ -144,6 +145,19 @@ fn number_to_keep(socket: &Socket, level: c_int, name: c_int, number: c_int) -> 
         _ => number >= 0,
     };
     fits.then_some(number.unsigned_abs()).ok_or(libc::EINVAL)
+}
+
+/// How long Linux defers for `seconds`, none below zero: whole waits for the answer to a SYN-ACK, at most 255 of
+/// them, of which the first takes a second and each twice as long as the one before, or two minutes.
+fn whole_waits(seconds: c_int) -> u32 {
+    let wanted = u32::try_from(seconds).unwrap_or(0);
+    let (mut wait, mut all, mut count) = (1, 0, 0);
+    while all < wanted && count < 255 {
+        all += wait;
+        wait = (wait * 2).min(120);
+        count += 1;
+    }
+    all
 }
 
 /// Remembers an option of an undecided or served socket; whether it is one of those that the

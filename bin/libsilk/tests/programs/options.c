@@ -73,6 +73,11 @@ static void numbers_of_tcp(void)
 	CHECK(give(fd, IPPROTO_TCP, TCP_KEEPCNT, 5) == 0 && number(fd, IPPROTO_TCP, TCP_KEEPCNT) == 5);
 	int l = listening();
 	CHECK(give(l, IPPROTO_TCP, TCP_MAXSEG, 1000) == 0 && number(l, IPPROTO_TCP, TCP_MAXSEG) == 1000);
+	CHECK(give(l, IPPROTO_TCP, TCP_DEFER_ACCEPT, 1) == 0 && number(l, IPPROTO_TCP, TCP_DEFER_ACCEPT) == 1);
+	CHECK(give(l, IPPROTO_TCP, TCP_DEFER_ACCEPT, 5) == 0 && number(l, IPPROTO_TCP, TCP_DEFER_ACCEPT) == 7);
+	CHECK(give(l, IPPROTO_TCP, TCP_DEFER_ACCEPT, 130) == 0 && number(l, IPPROTO_TCP, TCP_DEFER_ACCEPT) == 247);
+	CHECK(give(l, IPPROTO_TCP, TCP_DEFER_ACCEPT, 1 << 30) == 0 && number(l, IPPROTO_TCP, TCP_DEFER_ACCEPT) == 29887);
+	CHECK(give(l, IPPROTO_TCP, TCP_DEFER_ACCEPT, -1) == 0 && number(l, IPPROTO_TCP, TCP_DEFER_ACCEPT) == 0);
 	close(l), close(fds[0]), close(fds[1]);
 }
 
