@@ -7,7 +7,7 @@ use rustix::net::{
     socket_with, sockopt,
 };
 use silk_control::Kind;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -107,6 +107,14 @@ pub fn reserve_another(
     }
 }
 
+/// The index of the interface that has this address by Linux's word.
+fn link_of(address: Ipv6Addr) -> Option<u32> {
+    let listed = std::fs::read_to_string("/proc/net/if_inet6").ok()?;
+    let wanted = format!("{:032x}", address.to_bits());
+    let line = listed.lines().find(|line| line.starts_with(&wanted))?;
+    u32::from_str_radix(line.split_whitespace().nth(1)?, 16).ok()
+}
+
 /// A socket that holds a port, and which it is. One that Linux has chosen is lost when its socket ends to
 /// listen, one that was named is not; to name it costs a second socket.
 ///
@@ -119,9 +127,12 @@ pub fn reserve(kind: Kind, place: Place, port: u16, may_listen: bool) -> Result<
     };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let six = place.address.is_ipv6();
-    if matches!(place.address, IpAddr::V6(address) if address.is_unicast_link_local()) {
-        // Linux would have to be told the link; without a socket there it is as if it were ours.
-        return Err(Errno::ADDRNOTAVAIL);
+    let mut at = SocketAddr::new(place.address, port);
+    if let SocketAddr::V6(at) = &mut at
+        && at.ip().is_unicast_link_local()
+    {
+        // Where it is no address of Linux's, it is as if there were no link.
+        at.set_scope_id(link_of(*at.ip()).ok_or(Errno::ADDRNOTAVAIL)?);
     }
     let family = if six { AddressFamily::INET6 } else { AddressFamily::INET };
     let fd = socket_with(family, sort, flags, Some(protocol))?;
@@ -134,7 +145,7 @@ pub fn reserve(kind: Kind, place: Place, port: u16, may_listen: bool) -> Result<
         // What groups others have joined is not for this one.
         Kind::Datagram => crate::sys::hear_no_others_groups(fd.as_fd(), six)?,
     }
-    bind(&fd, &SocketAddr::new(place.address, port))?;
+    bind(&fd, &at)?;
     let local = SocketAddr::try_from(getsockname(&fd)?).map_err(|_| Errno::AFNOSUPPORT)?;
     if kind == Kind::Stream && port == 0 && may_listen {
         return reserve(kind, place, local.port(), may_listen);

@@ -176,6 +176,13 @@ fn the_machine_itself_is_served_over_both() {
     fetch_each(|| silk.on_linux("curl"), SERVER, 80);
 }
 
+#[test]
+fn the_machine_itself_is_served_at_its_link_local_address() {
+    let Some(silk) = start() else { return };
+    silk.write("link_local.py", include_str!("link_local.py"));
+    assert_eq!(text(silk.on_paths("python3").arg("link_local.py")), "all were served\n");
+}
+
 /// A device whose address is silk's alone: it finds its neighbours, is found by them, and answers
 /// pings, also longer ones than a packet.
 #[test]
