@@ -356,7 +356,7 @@ fn wait_without_record(socket: &Socket, family: &Family, listener: &Listener) ->
 /// is no way back into the queue.
 fn adopt(from: &Socket, family: &Family, taken: &Taken, flags: c_int) -> Answer<c_int> {
     let slot = family.arena.slot(taken.slot).ok_or(libc::ECONNABORTED)?;
-    let made = internal::stand_in(flags & libc::SOCK_CLOEXEC != 0);
+    let made = internal::stand_in(from.is(shape::INET6), flags & libc::SOCK_CLOEXEC != 0);
     let inet6 = from.shape.load(Relaxed) & shape::INET6;
     let nonblocking = if flags & libc::SOCK_NONBLOCK != 0 { libc::O_NONBLOCK as u32 } else { 0 };
     let record = made.and_then(|fd| {

@@ -39,26 +39,29 @@ pub fn close(fd: OwnedFd) {
     unsafe { real::close(number) };
 }
 
-/// The socket whose copies stand for accepted connections; -1: not made yet.
+/// The sockets whose copies stand for accepted connections, of IPv4 and of IPv6; -1: not made yet.
 static PLACEHOLDER: AtomicI32 = AtomicI32::new(-1);
+static PLACEHOLDER6: AtomicI32 = AtomicI32::new(-1);
 
 /// An unconnected kernel socket of the process. Each accepted connection's descriptor is a
-/// copy of it: of socket type, and cheaper to make and close than a socket.
-pub fn placeholder() -> c_int {
-    let there = PLACEHOLDER.load(Ordering::Acquire);
+/// copy of it: of socket type and of the listener's family, so that the kernel takes the options which
+/// are its part, and cheaper to make and close than a socket.
+pub fn placeholder(inet6: bool) -> c_int {
+    let (place, domain) = if inet6 { (&PLACEHOLDER6, libc::AF_INET6) } else { (&PLACEHOLDER, libc::AF_INET) };
+    let there = place.load(Ordering::Acquire);
     if there >= 0 {
         return there;
     }
     // SAFETY: a new socket, owned by nobody else.
     let made = unsafe {
-        let fd = real::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
+        let fd = real::socket(domain, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
         if fd < 0 {
             return -1;
         }
         keep(OwnedFd::from_raw_fd(fd))
     };
     let fd = made.as_raw_fd();
-    match PLACEHOLDER.compare_exchange(-1, fd, Ordering::AcqRel, Ordering::Acquire) {
+    match place.compare_exchange(-1, fd, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => made.into_raw_fd(),
         Err(other) => {
             close(made);
@@ -71,9 +74,9 @@ pub fn placeholder() -> c_int {
 ///
 /// # Errors
 /// `EMFILE`, `ENFILE`.
-pub fn stand_in(close_on_exec: bool) -> crate::errno::Answer<c_int> {
+pub fn stand_in(inet6: bool, close_on_exec: bool) -> crate::errno::Answer<c_int> {
     let command = if close_on_exec { libc::F_DUPFD_CLOEXEC } else { libc::F_DUPFD };
-    let from = placeholder();
+    let from = placeholder(inet6);
     if from < 0 {
         return Err(crate::errno::last());
     }

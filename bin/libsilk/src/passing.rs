@@ -205,7 +205,7 @@ impl Kernels {
 /// The kernel's part of a socket of this shape, of which a parcel lies at `fd`.
 fn kernels_part(fd: c_int, shape: u32) -> Answer<Kernels> {
     if shape & shape::ACCEPTED != 0 {
-        let shared = internal::placeholder();
+        let shared = internal::placeholder(shape & shape::INET6 != 0);
         return if shared < 0 { Err(last()) } else { Ok(Kernels::Shared(shared)) };
     }
     // SAFETY: nobody else knows of it yet.

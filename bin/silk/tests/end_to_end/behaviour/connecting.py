@@ -319,6 +319,17 @@ def both_connect(w):
 
 
 @case
+def options_that_are_linuxs_part(w):
+    # IPV6_RECVTCLASS and IP_RECVTOS, which a stream socket takes and seldom needs.
+    level, option = (socket.IPPROTO_IPV6, 66) if w.six else (socket.IPPROTO_IP, 13)
+    for name, end in ("connected", w.connected()), ("accepted", w.accepted()):
+        w.result(f"{name}: at first", attempt(end.getsockopt, level, option))
+        w.result(f"{name}: set", attempt(end.setsockopt, level, option, 1))
+        w.result(f"{name}: then", attempt(end.getsockopt, level, option))
+        w.result(f"{name}: taken away", attempt(end.setsockopt, level, option, 0))
+
+
+@case
 def connect_to_itself(w):
     port = w.port()
     end = w.tcp(port)
