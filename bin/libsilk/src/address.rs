@@ -58,6 +58,19 @@ pub unsafe fn is_unspecified(addr: *const sockaddr, len: socklen_t) -> bool {
         && i32::from(unsafe { addr.cast::<sa_family_t>().read_unaligned() }) == libc::AF_UNSPEC
 }
 
+/// The link that a program's address of IPv6 names; 0 for none.
+///
+/// # Safety
+/// As [`parse`].
+pub unsafe fn scope(addr: *const sockaddr, len: socklen_t) -> u32 {
+    if addr.is_null() || (len as usize) < size_of::<sockaddr_in6>() {
+        return 0;
+    }
+    // SAFETY: that many bytes are there.
+    let v6 = unsafe { addr.cast::<sockaddr_in6>().read_unaligned() };
+    if i32::from(v6.sin6_family) == libc::AF_INET6 { v6.sin6_scope_id } else { 0 }
+}
+
 /// The C form: the bytes and how many of them count.
 pub fn bytes(address: SocketAddr, inet6: bool) -> ([u8; 28], usize) {
     let mut all = [0; 28];
@@ -79,6 +92,9 @@ pub fn bytes(address: SocketAddr, inet6: bool) -> ([u8; 28], usize) {
             };
             put(0, &(libc::AF_INET6 as sa_family_t).to_ne_bytes());
             put(8, &v6.octets());
+            if let SocketAddr::V6(address) = address {
+                put(24, &address.scope_id().to_ne_bytes());
+            }
             (all, size_of::<sockaddr_in6>())
         }
     }

@@ -112,9 +112,7 @@ pub unsafe fn wait(
             return Ok(c_int::try_from(out.filled).unwrap_or(c_int::MAX));
         }
         let Some(mut nap) = deadline.nap() else { return Ok(0) };
-        if deadline.outlasts(nap) {
-            held.hold();
-        }
+        held.before_sleep(deadline.outlasts(nap));
         if inner.has_ours() && !inner.has_bell() {
             nap = nap.min(WITHOUT_BELL);
         }

@@ -101,6 +101,18 @@ pub fn open() {
     wake::wake(&INSIDE, i32::MAX);
 }
 
+/// Waits a moment until nobody is inside: what another thread has half let go of is gone then. Not for a thread that is
+/// inside itself.
+pub fn settle() {
+    for _ in 0..10 {
+        let now = INSIDE.load(SeqCst);
+        if now & !SHUT == 0 {
+            return;
+        }
+        wake::wait(&INSIDE, now, Some(Duration::from_millis(1)));
+    }
+}
+
 /// After the fork, in the child, which has no other threads.
 pub fn force_open() {
     let mut mine = MINE.get();

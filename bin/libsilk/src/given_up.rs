@@ -16,12 +16,13 @@ use std::ffi::c_int;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Linux serves `socket`, of which `fd` is a descriptor, from now on.
+/// Linux serves `socket`, of which `fd` is a descriptor, from now on. A link-local address of it is on the link
+/// `scope`.
 ///
 /// # Errors
 /// `ENETUNREACH` where Linux does not give it the address that it has; `ENETDOWN` for a strict program. The socket
 /// is silk's then as before.
-pub fn to_linux(socket: &'static Socket, fd: c_int) -> Answer<()> {
+pub fn to_linux(socket: &'static Socket, fd: c_int, scope: u32) -> Answer<()> {
     if socket.is(shape::SCOUT) {
         return Err(libc::ENETUNREACH);
     }
@@ -31,7 +32,13 @@ pub fn to_linux(socket: &'static Socket, fd: c_int) -> Answer<()> {
     let slot = socket.slot()?;
     let (number, generation) = socket.name();
     if socket.is(shape::BOUND) {
-        take_address(fd, address::shared(&slot.local), socket.is(shape::INET6))?;
+        let mut local = address::shared(&slot.local);
+        if let SocketAddr::V6(local) = &mut local
+            && local.ip().is_unicast_link_local()
+        {
+            local.set_scope_id(scope);
+        }
+        take_address(fd, local, socket.is(shape::INET6))?;
     }
     options::hand_over(socket, fd);
     // SAFETY: plain numbers.

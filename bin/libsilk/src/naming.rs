@@ -292,7 +292,9 @@ pub unsafe fn connect(
             // Bound here, so it cannot reach what is Linux's alone.
             return Err(libc::ENETUNREACH);
         }
-        return given_up::to_linux(socket, fd).map(|()| Server::Linux);
+        // SAFETY: as the caller promises.
+        let scope = unsafe { address::scope(addr, len) };
+        return given_up::to_linux(socket, fd, scope).map(|()| Server::Linux);
     }
     let server = match bound {
         None => decided(socket, reply, role_of(socket)),

@@ -5,6 +5,7 @@ use crate::bell::Bell;
 use crate::epoll_watch;
 use crate::errno::{Answer, check};
 use crate::family;
+use crate::gate;
 use crate::lost;
 use crate::readiness;
 use crate::real;
@@ -107,6 +108,8 @@ fn on_words(fds: &mut [pollfd], count: usize, deadline: Deadline) -> Answer<Opti
         }
         let ready = look(fds);
         if ready == 0 && words.len() < count {
+            // To the kernel its part is still open until the other thread is done.
+            gate::settle();
             return Ok(None);
         }
         let Some(limit) = deadline.nap().filter(|_| ready == 0) else { return Ok(Some(ready)) };
@@ -215,8 +218,13 @@ fn sleep_in_kernel(
     bell: Option<&Bell>,
 ) -> Answer<c_int> {
     let mut held = Held::default();
+    let mut count = ours(fds).count();
     loop {
-        // Each time: another thread may have closed one of ours meanwhile.
+        // Another thread may have closed one of ours meanwhile; to the kernel its part is still open until that is done.
+        let before = std::mem::replace(&mut count, ours(fds).count());
+        if count < before {
+            gate::settle();
+        }
         let mut mixed = Mixed::new(fds, bell.map_or(-1, Bell::descriptor));
         if let Some(bell) = bell {
             bell.take(|_| {});
@@ -231,9 +239,7 @@ fn sleep_in_kernel(
         let Some(nap) = deadline.nap().filter(|_| ready == 0) else {
             return total(ready + mixed.ask(fds, Some(Duration::ZERO), ptr::null())?);
         };
-        if deadline.outlasts(nap) {
-            held.hold();
-        }
+        held.before_sleep(deadline.outlasts(nap));
         // Without a bell (the family has too many) the sockets are looked at now and then.
         let nap = if bell.is_some() || ours(fds).next().is_none() {
             nap

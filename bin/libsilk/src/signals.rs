@@ -82,19 +82,25 @@ impl Blocked {
 /// The signals of a wait that takes several sleeps in the kernel: what arrives between two of them must end the
 /// next, as it would end Linux's one.
 #[derive(Default)]
-pub struct Held(Option<Blocked>);
+pub struct Held {
+    has_slept: bool,
+    held: Option<Blocked>,
+}
 
 impl Held {
-    /// From now on they arrive during sleeps only, if any has a handler.
-    pub fn hold(&mut self) {
-        if self.0.is_none() && (may_end() || may_restart()) {
-            self.0 = Some(Blocked::all());
+    /// A sleep begins. From the second on, where another may follow, signals arrive while one lasts only, if any has a
+    /// handler. Not from the first: each wait would cost two system calls more, for what arrives in the microsecond
+    /// between that and the second.
+    pub fn before_sleep(&mut self, another_may_follow: bool) {
+        if self.has_slept && another_may_follow && self.held.is_none() && (may_end() || may_restart()) {
+            self.held = Some(Blocked::all());
         }
+        self.has_slept = true;
     }
 
     /// The mask to sleep with: the program's, `asked` with the call or in force before.
     pub fn mask(&self, asked: *const libc::sigset_t) -> *const libc::sigset_t {
-        match &self.0 {
+        match &self.held {
             Some(Blocked(before)) if asked.is_null() => before,
             _ => asked,
         }

@@ -204,20 +204,20 @@ static void before_connect(void)
 
 static void on_signal(int s) { (void)s; }
 
-/* A long wait takes several sleeps. Children whose alarms ring about when the first of them is over, a
+/* A long wait takes several sleeps. Children whose alarms ring about when the second of them is over, a
  * tenth of a millisecond apart: each hears its own. */
 static void alarmed(int i)
 {
 	struct pollfd p[2] = { { fds[0], POLLIN, 0 }, { event, POLLIN, 0 } };
 	struct epoll_event e = { EPOLLIN, { .u64 = 1 } }, got;
-	struct itimerval when = { { 0, 0 }, { 1, 137000 + i / 2 * 100 } };
+	struct itimerval when = { { 0, 0 }, { 2, 274000 + i / 2 * 100 } };
 	int ep = epoll_create1(0);
 	setitimer(ITIMER_REAL, &when, NULL);
 	CHECK(epoll_ctl(ep, EPOLL_CTL_ADD, fds[0], &e) == 0);
 	if (i % 2)
-		FAILS(epoll_wait(ep, &got, 1, 4000), EINTR);
+		FAILS(epoll_wait(ep, &got, 1, 6000), EINTR);
 	else
-		FAILS(poll(p, 2, 4000), EINTR);
+		FAILS(poll(p, 2, 6000), EINTR);
 }
 
 static void alarms(void)

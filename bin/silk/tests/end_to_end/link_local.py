@@ -9,6 +9,7 @@ listener, client = socket.socket(socket.AF_INET6), socket.socket(socket.AF_INET6
 listener.bind((own, 0, 0, link))
 listener.listen()
 client.settimeout(10)
+client.bind((own, 0, 0, link))
 client.connect((own, listener.getsockname()[1], 0, link))
 served, peer = listener.accept()
 assert peer[:2] == client.getsockname()[:2], peer
