@@ -64,9 +64,9 @@ fn datagrams(ring: Bytes<'_>, numbers: &mut Numbers<'_>) {
         let again = pop_datagram(ring, at, taken).expect("what was written is read");
         assert_eq!((again, written), ((Datagram { segment: 0, ..datagram }, data, next), next));
         let written =
-            push_datagram(ring, at, taken, peer, segment, &[&bytes]).expect("there was room for it");
+            push_datagram(ring, at, taken, peer, (segment, way), &[&bytes]).expect("there was room for it");
         let (again, ..) = pop_datagram(ring, at, written.wrapping_sub(at)).expect("what was written is read");
-        assert_eq!(again, Datagram { len, peer, segment, way: Way::default(), details: None });
+        assert_eq!(again, Datagram { len, peer, segment, way, details: None });
         (at, left) = (next, left - taken);
     }
     let mut reference = [0; Reference::SIZE];

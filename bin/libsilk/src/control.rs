@@ -55,12 +55,16 @@ impl<'a> Telling<'a> {
 pub struct Asked {
     /// `UDP_SEGMENT`.
     pub segment: Option<u16>,
+    /// `IP_TOS` or `IPV6_TCLASS`.
+    pub service: Option<u8>,
+    /// `IP_TTL` or `IPV6_HOPLIMIT`.
+    pub hops: Option<u8>,
 }
 
 /// Reads what a program asks with a message of UDP.
 ///
 /// # Errors
-/// `EINVAL` for control data that are malformed, or of UDP and unknown.
+/// `EINVAL` for control data that are malformed, out of range, or of UDP and unknown.
 ///
 /// # Safety
 /// The message must be valid, with all it points to.
@@ -80,10 +84,33 @@ pub unsafe fn asked(message: &msghdr) -> Answer<Asked> {
                 asked.segment = Some(u16::from_ne_bytes(two));
             }
             (UDP, _) => return Err(libc::EINVAL),
+            (libc::IPPROTO_IP, libc::IP_TOS) => asked.service = Some(octet(data, 0)?),
+            (libc::IPPROTO_IP, libc::IP_TTL) => asked.hops = Some(octet(data, 1)?),
+            // -1 is what the socket has.
+            (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) if !is_minus_one(data) => {
+                asked.service = Some(octet(data, 0)?);
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) if !is_minus_one(data) => {
+                asked.hops = Some(octet(data, 0)?).filter(|hops| *hops > 0);
+            }
             _ => {}
         }
     }
     Ok(asked)
+}
+
+fn is_minus_one(data: &[u8]) -> bool {
+    data == (-1i32).to_ne_bytes()
+}
+
+/// A number, or a byte, of `least` to 255.
+fn octet(data: &[u8], least: u8) -> Answer<u8> {
+    let number = match *data {
+        [byte] => i32::from(byte),
+        [a, b, c, d] => i32::from_ne_bytes([a, b, c, d]),
+        _ => return Err(libc::EINVAL),
+    };
+    u8::try_from(number).ok().filter(|octet| *octet >= least).ok_or(libc::EINVAL)
 }
 
 /// The entries of a control buffer: level, type and data of each.
@@ -131,7 +158,33 @@ mod tests {
         telling.put(UDP, UDP_SEGMENT, 1200u16);
         assert_eq!((told.msg_controllen, told.msg_flags), (48, 0));
         // SAFETY: as above.
-        assert_eq!(unsafe { asked(&told) }, Ok(Asked { segment: Some(1200) }));
+        let asked = unsafe { asked(&told) };
+        assert_eq!(asked, Ok(Asked { segment: Some(1200), hops: Some(5), service: None }));
+    }
+
+    #[test]
+    fn service_and_hops_are_octets_and_may_be_left_to_the_socket() {
+        let asked = |level, kind, value: c_int| {
+            let mut control = [0; 24];
+            let mut told = message(&mut control);
+            // SAFETY: the buffer is that long.
+            unsafe { Telling::new(&mut told) }.put(level, kind, value);
+            // SAFETY: as above.
+            unsafe { asked(&told) }.map(|asked| (asked.service, asked.hops))
+        };
+        let (ip, ip6) = (libc::IPPROTO_IP, libc::IPPROTO_IPV6);
+        assert_eq!(
+            [0, 255].map(|tos| asked(ip, libc::IP_TOS, tos)),
+            [0, 255].map(|tos| Ok((Some(tos), None)))
+        );
+        assert_eq!([-1, 256].map(|tos| asked(ip, libc::IP_TOS, tos)), [Err(libc::EINVAL); 2]);
+        assert_eq!([0, 256].map(|ttl| asked(ip, libc::IP_TTL, ttl)), [Err(libc::EINVAL); 2]);
+        assert_eq!(asked(ip6, libc::IPV6_TCLASS, 2), Ok((Some(2), None)));
+        assert_eq!(asked(ip6, libc::IPV6_HOPLIMIT, 7), Ok((None, Some(7))));
+        for kind in [libc::IPV6_TCLASS, libc::IPV6_HOPLIMIT] {
+            assert_eq!(asked(ip6, kind, -1), Ok((None, None)));
+            assert_eq!(asked(ip6, kind, 256), Err(libc::EINVAL));
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! been bound is decided by its first destination.
 
 use crate::address::ANY;
+use crate::control::Asked;
 use crate::errno::Answer;
 use crate::error_queue::{self, Told};
 use crate::family;
@@ -154,15 +155,9 @@ pub fn next_length(slot: &Slot) -> u32 {
 ///
 /// # Errors
 /// As `sendto(2)`.
-pub fn send(
-    socket: &Socket,
-    from: &Vectors,
-    peer: Option<SocketAddr>,
-    segment: Option<u16>,
-    flags: c_int,
-) -> Answer {
+pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, asked: Asked, flags: c_int) -> Answer {
     let total = from.total();
-    let segment = segment_of(socket, segment);
+    let segment = segment_of(socket, asked.segment);
     let mut deadline = None;
     loop {
         let slot = socket.slot()?;
@@ -187,7 +182,10 @@ pub fn send(
             return Err(libc::EACCES);
         }
         let segment = fits(socket, slot, to, total, segment)?;
-        if put(socket, slot, from, to, segment)? {
+        // What the socket has now: options that are set later are not for it.
+        let service = asked.service.unwrap_or_else(|| slot.service.load(Relaxed) as u8);
+        let way = Way { hops: asked.hops.unwrap_or(0), service };
+        if put(socket, slot, from, to, (segment, way))? {
             return Ok(total);
         }
         let space = Datagram::space(total as u32);
@@ -251,11 +249,11 @@ fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer
 }
 
 /// Writes the record; `false` when there is no room.
-fn put(socket: &Socket, slot: &Slot, from: &Vectors, to: SocketAddr, segment: u16) -> Answer<bool> {
+fn put(socket: &Socket, slot: &Slot, from: &Vectors, to: SocketAddr, how: (u16, Way)) -> Answer<bool> {
     let _turn = WritersTurn::take(socket, slot);
     let bytes = state::send_ring(slot)?;
     let write = slot.tx_write.load(Relaxed);
-    match push_datagram(bytes, write, state::writable(slot), to, segment, &from.slices()) {
+    match push_datagram(bytes, write, state::writable(slot), to, how, &from.slices()) {
         None => Ok(false),
         Some(next) => {
             // As in `stream_io`: the ring's look must not overtake the store.

@@ -3,7 +3,7 @@
 
 use crate::address;
 use crate::arrival;
-use crate::control::{self, Telling};
+use crate::control::{self, Asked, Telling};
 use crate::datagram_io;
 use crate::errno::Answer;
 use crate::socket::{Role, Socket, shape};
@@ -41,7 +41,7 @@ pub fn send(socket: &Socket, from: &Vectors, flags: c_int) -> Answer {
     match socket.role() {
         Role::Stream => stream_io::send(socket, from, flags),
         Role::Listener => Err(libc::EPIPE),
-        Role::Datagram => datagram_io::send(socket, from, None, None, flags),
+        Role::Datagram => datagram_io::send(socket, from, None, Asked::default(), flags),
     }
 }
 
@@ -107,7 +107,7 @@ pub unsafe fn send_to(
     }
     // SAFETY: as the caller promises.
     let peer = unsafe { peer(to, to_len) }?;
-    datagram_io::send(socket, from, peer, None, flags)
+    datagram_io::send(socket, from, peer, Asked::default(), flags)
 }
 
 /// Decides about an undecided datagram socket that is about to send.
@@ -208,6 +208,6 @@ pub unsafe fn send_message(socket: &Socket, message: *const msghdr, flags: c_int
         }
         let asked = control::asked(message)?;
         let peer = peer(message.msg_name.cast(), message.msg_namelen.min(LONGEST))?;
-        datagram_io::send(socket, &from, peer, asked.segment, flags)
+        datagram_io::send(socket, &from, peer, asked, flags)
     }
 }

@@ -15,7 +15,7 @@ use silk_modules::host;
 use silk_path::classify::{Verdict, skip_extensions};
 use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, PathId, Wishes};
 use silk_stream::mail::Sender;
-use silk_stream::{Datagram, Slot, request, status};
+use silk_stream::{Datagram, Slot, Way, request, status};
 use silk_wire::{eth, ipv4, ipv6, ndp};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -62,6 +62,16 @@ impl Sibling {
     }
 }
 
+/// A datagram socket whose datagrams leave.
+struct Leaving {
+    name: SocketName,
+    /// Its path, and the second one, which is IPv6's.
+    first: PathId,
+    twin: Option<PathId>,
+    /// How the last one went.
+    told: Way,
+}
+
 /// Datagrams that one record may be: Linux's `UDP_MAX_SEGMENTS`.
 const SEGMENTS: usize = 128;
 /// Datagrams that are sent of a socket that is closed; more are its loss.
@@ -70,6 +80,7 @@ const LAST_WORDS: usize = 1024;
 /// The options that a new path of a socket that has had another, or none, must hear of.
 fn options_of(end: &mut SocketEnd) -> impl Iterator<Item = Bell> + use<> {
     let _ = end.new_service();
+    end.told.hops = 0;
     options_in(end.slot())
 }
 
@@ -255,11 +266,15 @@ impl Engine {
         }
         if asked & request::WISHES != 0 {
             self.tell_paths_of(name, Bell::Wishes(crate::wishes::of(end.slot())), now);
+            end.told.hops = 0;
         }
-        let (mut left, twin) = (SENDING, self.sockets.get(name).and_then(|socket| socket.twin));
-        while left > 0 && end.pop_datagram(|to, data| self.send_record((id, twin), to, data, now)) {
+        let mut left = SENDING;
+        let twin = self.sockets.get(name).and_then(|socket| socket.twin);
+        let mut leaving = Leaving { name, first: id, twin, told: end.told };
+        while left > 0 && end.pop_datagram(|to, data| self.send_record(&mut leaving, to, data, now)) {
             left -= 1;
         }
+        end.told = leaving.told;
         self.core.port.put_datagrams(id, end);
         if asked & request::CLOSE != 0 {
             self.close_datagrams(id, name, now);
@@ -273,10 +288,13 @@ impl Engine {
 
     /// Sends what a program wrote over the first path of its socket, or over the second, which is
     /// IPv6's. What is several datagrams (`UDP_SEGMENT`) the device cuts up, where it can.
-    fn send_record(&mut self, ids: (PathId, Option<PathId>), to: Datagram, data: [&[u8]; 2], now: Instant) {
+    fn send_record(&mut self, leaving: &mut Leaving, to: Datagram, data: [&[u8]; 2], now: Instant) {
         let remote = Endpoint::new(to.peer.ip().to_canonical(), to.peer.port());
-        let over_linux = self.leaves_over_linux(ids.0, remote, now);
-        let id = over_linux.or(ids.1.filter(|_| remote.is_v6())).unwrap_or(ids.0);
+        let over_linux = self.leaves_over_linux(leaving.first, remote, now);
+        let id = over_linux.or(leaving.twin.filter(|_| remote.is_v6())).unwrap_or(leaving.first);
+        if to.way != leaving.told {
+            self.tell_way(leaving, to.way, now);
+        }
         let (whole, size) = (to.len as usize, usize::from(to.segment));
         if size == 0 || whole <= size {
             return self.send_one(id, remote, 0, data, now);
@@ -291,6 +309,26 @@ impl Engine {
         }
         for at in (0..whole).step_by(size) {
             self.send_one(id, remote, 0, part(data, at, size), now);
+        }
+    }
+
+    /// The next datagrams of a socket go another way than those before.
+    fn tell_way(&mut self, leaving: &mut Leaving, way: Way, now: Instant) {
+        let Leaving { name, told, .. } = *leaving;
+        leaving.told = way;
+        if way.service != told.service {
+            self.tell_paths_of(name, Bell::Service(way.service), now);
+        }
+        let arena = self.families.get(&name.family).map(|family| family.arena.clone());
+        if way.hops != told.hops
+            && let Some(slot) = arena.as_ref().and_then(|arena| arena.slot(name.slot))
+        {
+            let mut wishes = crate::wishes::of(slot);
+            if way.hops != 0 {
+                let hops = Some(way.hops);
+                (wishes.ttl, wishes.hops, wishes.group_ttl, wishes.group_hops) = (hops, hops, hops, hops);
+            }
+            self.tell_paths_of(name, Bell::Wishes(wishes), now);
         }
     }
 
@@ -313,7 +351,8 @@ impl Engine {
                 self.tell_paths_of(name, bell, now);
             }
             let mut left = LAST_WORDS;
-            while left > 0 && end.pop_datagram(|to, data| self.send_record((id, twin), to, data, now)) {
+            let mut leaving = Leaving { name, first: id, twin, told: end.told };
+            while left > 0 && end.pop_datagram(|to, data| self.send_record(&mut leaving, to, data, now)) {
                 left -= 1;
             }
         }

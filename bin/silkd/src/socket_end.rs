@@ -13,7 +13,7 @@ use from_program::FromProgram;
 use side::Side;
 use silk_path::{ByteStream, Incoming, Outgoing};
 use silk_stream::{
-    Arena, Datagram, ERRORS, Received, Slot, SocketError, free, option, status, used, waiting, wish,
+    Arena, Datagram, ERRORS, Received, Slot, SocketError, Way, free, option, status, used, waiting, wish,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -28,8 +28,8 @@ pub struct SocketEnd {
     family: FamilyIndex,
     /// Bits of [`status`]. Ours; the slot has a copy.
     status: u32,
-    /// `IP_TOS` as the path has it.
-    service: u8,
+    /// `IP_TOS` as the path has it, and the hops that the last datagram asked for.
+    pub told: Way,
     /// What the network has told of the connection since the peer last answered; 0: nothing.
     soft_error: i32,
     /// An error that ends nothing is to be told.
@@ -48,7 +48,7 @@ impl SocketEnd {
         Some(Self {
             family: name.family,
             status: slot.status.load(Relaxed),
-            service: 0,
+            told: Way::default(),
             soft_error: 0,
             told_error: false,
             finished: false,
@@ -216,7 +216,7 @@ impl SocketEnd {
     /// The program's `IP_TOS`, if it is another than before.
     pub fn new_service(&mut self) -> Option<u8> {
         let set = self.slot().service.load(Relaxed) as u8;
-        (std::mem::replace(&mut self.service, set) != set).then_some(set)
+        (std::mem::replace(&mut self.told.service, set) != set).then_some(set)
     }
 
     /// Writes a datagram that arrived; its details only for a program that wants them. `false` when

@@ -16,10 +16,10 @@ const DETAILS: u32 = 24;
 /// What stands for the segment there. No datagram is so long that it could be one.
 const DETAILED: u16 = u16::MAX;
 
-/// What the packet that brought a datagram said of its way, towards a program; nothing (0) from one.
+/// What the packet that brought a datagram said of its way; of one that is to leave, how it is to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Way {
-    /// The hops it had left: IPv4's time to live, IPv6's hop limit; 0: nobody knows.
+    /// The hops it had left, or may take: IPv4's time to live, IPv6's hop limit; 0: nobody knows, or as its socket's others.
     pub hops: u8,
     /// The service bits: IPv4's type of service, IPv6's traffic class.
     pub service: u8,
@@ -55,7 +55,7 @@ pub struct Datagram {
     pub segment: u16,
     /// The peer: where it came from, or where it goes.
     pub peer: SocketAddr,
-    /// How it came.
+    /// How it came, or is to go.
     pub way: Way,
     /// When, and where to.
     pub details: Option<Details>,
@@ -68,18 +68,18 @@ impl Datagram {
     }
 }
 
-/// Writes a datagram that goes to `peer`, or several of `segment` bytes each, at `write` when `free`
+/// Writes a datagram that goes to `peer` in this way, or several of `segment` bytes each, at `write` when `free`
 /// bytes suffice; the new write index.
 pub fn push(
     ring: Bytes<'_>,
     write: u32,
     free: u32,
     peer: SocketAddr,
-    segment: u16,
+    (segment, way): (u16, Way),
     data: &[&[u8]],
 ) -> Option<u32> {
     let segment = if segment == DETAILED { 0 } else { segment };
-    put(ring, (write, free), segment, &Received { peer, way: Way::default(), details: None }, data)
+    put(ring, (write, free), segment, &Received { peer, way, details: None }, data)
 }
 
 /// The same of a datagram that came.
@@ -189,9 +189,10 @@ mod tests {
         let mut memory = [0; 64];
         let ring = ring(&mut memory);
         let peer = "10.0.0.1:53".parse().unwrap();
-        let write = push(ring, 40, 64, peer, 2, &[b"hel", b"lo"]).unwrap();
+        let write = push(ring, 40, 64, peer, (2, Way { hops: 3, service: 2 }), &[b"hel", b"lo"]).unwrap();
         let (datagram, at, next) = pop(ring, 40, write - 40).unwrap();
-        assert_eq!(datagram, Datagram { len: 5, segment: 2, peer, way: Way::default(), details: None });
+        let way = Way { hops: 3, service: 2 };
+        assert_eq!(datagram, Datagram { len: 5, segment: 2, peer, way, details: None });
         assert_eq!(ring.peek(at, 5).concat(), b"hello");
         assert_eq!(next, write);
     }
@@ -217,7 +218,8 @@ mod tests {
     fn a_segment_that_no_datagram_could_be_is_none() {
         let mut memory = [0; 64];
         let ring = ring(&mut memory);
-        let write = push(ring, 0, 64, "10.0.0.1:53".parse().unwrap(), u16::MAX, &[b"x"]).unwrap();
+        let write =
+            push(ring, 0, 64, "10.0.0.1:53".parse().unwrap(), (u16::MAX, Way::default()), &[b"x"]).unwrap();
         let (datagram, ..) = pop(ring, 0, write).unwrap();
         assert_eq!((datagram.segment, datagram.details), (0, None));
     }
@@ -226,7 +228,7 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         let mut memory = [0; 64];
         let ring = ring(&mut memory);
-        assert_eq!(push(ring, 0, 31, "1.2.3.4:5".parse().unwrap(), 0, &[b"x"]), None);
+        assert_eq!(push(ring, 0, 31, "1.2.3.4:5".parse().unwrap(), (0, Way::default()), &[b"x"]), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 arriving.py hear ADDRESS PORT NAME...     hears two datagrams, the second of its connected peer; says what
                                           those options tell of each
 arriving.py send ADDRESS PORT             sends them, with nine hops and the service bits 0x48
+arriving.py send-one ADDRESS PORT         says so with the first of them only
 """
 import socket
 import struct
@@ -81,8 +82,20 @@ def send(address, port):
         end.recv(100)
 
 
+def send_one(address, port):
+    end = socket.socket(family(address), socket.SOCK_DGRAM)
+    end.settimeout(20)
+    level, hops, service = (IPV6, 52, 67) if ":" in address else (IP, 2, 1)
+    asked = [(level, hops, struct.pack("i", 9)), (level, service, struct.pack("i", 0x48))]
+    for control in asked, []:
+        end.sendmsg([b"hello"], control, 0, (address, port))
+        end.recv(100)
+
+
 match sys.argv[1:]:
     case ["hear", address, port, *names]:
         hear(address, int(port), names)
     case ["send", address, port]:
         send(address, int(port))
+    case ["send-one", address, port]:
+        send_one(address, int(port))

@@ -1,7 +1,7 @@
 //! What a program is told of how datagrams arrived over silk's device, and from the machine itself.
 
 use crate::host::{Silk, text, within};
-use silk_testkit::netns::{SERVER, SERVER6};
+use silk_testkit::netns::{CLIENT, CLIENT6, SERVER, SERVER6};
 use std::net::IpAddr;
 use std::process::Command;
 use std::time::Duration;
@@ -15,14 +15,23 @@ fn start() -> Option<Silk> {
 }
 
 /// What a program on silk that asks with these options is told of two datagrams that this host sends it.
-fn told(silk: &Silk, sender: Command, (any, to): (&str, IpAddr), options: &[&str]) -> Vec<String> {
-    let mut hearing = silk.on_paths("python3");
+fn told(silk: &Silk, sender: Command, at: (&str, IpAddr), options: &[&str]) -> Vec<String> {
+    told_to(silk, silk.on_paths("python3"), (sender, "send"), at, options)
+}
+
+/// What this host is told of two datagrams that another sends it so.
+fn told_to(
+    silk: &Silk,
+    mut hearing: Command,
+    (mut sending, how): (Command, &str),
+    (any, to): (&str, IpAddr),
+    options: &[&str],
+) -> Vec<String> {
     hearing.args(["arriving.py", "hear", any, "7"]).args(options);
     let _server = silk.start_logged(&mut hearing, "hearing");
     let lines = || silk.log("hearing").lines().map(String::from).collect::<Vec<_>>();
     assert!(within(PATIENCE, || lines() == ["listening"]), "{}", silk.log("hearing"));
-    let mut sending = sender;
-    text(sending.args(["arriving.py", "send", &to.to_string(), "7"]));
+    text(sending.args(["arriving.py", how, &to.to_string(), "7"]));
     assert!(within(PATIENCE, || lines().len() == 3), "{}", silk.log("hearing"));
     lines().split_off(1)
 }
@@ -34,6 +43,17 @@ fn the_hops_and_the_service_of_datagrams_are_told() {
     assert_eq!(four, ["9 72 0", "9 72 0"]);
     let six = told(&silk, silk.on_peer("python3"), ("::", SERVER6.into()), &["hops", "class"]);
     assert_eq!(six, ["9 72 0", "9 72 0"]);
+    silk.linux_saw_nothing();
+}
+
+#[test]
+fn hops_and_service_may_be_said_with_a_single_datagram() {
+    let Some(silk) = start() else { return };
+    let told = |at, options: &[&str]| {
+        told_to(&silk, silk.on_peer("python3"), (silk.on_paths("python3"), "send-one"), at, options)
+    };
+    assert_eq!(told(("0.0.0.0", CLIENT.into()), &["ttl", "tos"]), ["9 72 0", "64 0 0"]);
+    assert_eq!(told(("::", CLIENT6.into()), &["hops", "class"]), ["9 72 0", "64 0 0"]);
     silk.linux_saw_nothing();
 }
 

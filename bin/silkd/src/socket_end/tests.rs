@@ -293,7 +293,7 @@ fn datagrams_pass_in_both_directions_and_a_malformed_one_empties_the_ring() {
     let received = Received { peer, way: Way::default(), details: None };
     assert!(end.push_datagram(received, &[b"query"]));
     let ring = end.from_program.bytes();
-    let write = silk_stream::push_datagram(ring, 0, 4096, peer, 0, &[b"answer"]).unwrap();
+    let write = silk_stream::push_datagram(ring, 0, 4096, peer, (0, Way::default()), &[b"answer"]).unwrap();
     end.slot().tx_write.store(write + 8, SeqCst);
     let mut seen = Vec::new();
     while end.pop_datagram(|to, parts| seen.push((to.peer, parts.concat()))) {}
