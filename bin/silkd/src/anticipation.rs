@@ -28,6 +28,8 @@ pub struct Anticipation {
     looked: Option<Instant>,
     /// How long this wait has kept the processor.
     waited: Duration,
+    /// Something was done for threads that run below.
+    below: bool,
     fetching: Fetching,
 }
 
@@ -83,8 +85,16 @@ impl Anticipation {
         self.waited = Duration::ZERO;
     }
 
+    /// Something was done for threads of a lower priority, which would wait for the end of the next wait.
+    pub fn helped_below(&mut self) {
+        self.below = true;
+    }
+
     /// There is nothing to do: whether to look again, after others of the same priority, instead of sleeping.
     pub fn looks_on(&mut self, now: Instant) -> bool {
+        if std::mem::take(&mut self.below) {
+            return false;
+        }
         let since = self.looked.replace(now).map(|looked| now.since(looked));
         self.waited += since.filter(|since| *since <= LOOK).unwrap_or_default();
         self.soon && self.waited < PATIENCE
@@ -157,6 +167,15 @@ mod tests {
         // It sleeps, and is woken as soon again.
         looks.of.slept(Duration::from_micros(1));
         assert!(looks.looks_on(25));
+    }
+
+    #[test]
+    fn who_has_helped_threads_below_lets_them_run() {
+        let mut looks = Looks::after_a_sleep_of(SOON);
+        looks.of.helped_below();
+        assert!(!looks.looks_on(1));
+        looks.of.slept(SOON);
+        assert!(looks.looks_on(25), "of work for others afterwards");
     }
 
     #[test]

@@ -258,6 +258,7 @@ impl Engine {
     /// Sends what the program has written to a datagram socket.
     pub(crate) fn send_datagrams(&mut self, id: PathId, now: Instant) {
         let Some(mut end) = self.core.port.take_datagrams(id) else { return };
+        self.core.port.moved_datagrams = true;
         let (name, asked) = (end.name(), end.slot().request.swap(0, SeqCst));
         if asked & request::OPTIONS != 0
             && let Some(service) = end.new_service()

@@ -147,6 +147,9 @@ impl Executor {
             if let Some(linux) = &mut linux {
                 self.share(linux, placement.scheduling);
             }
+            if std::mem::take(&mut self.engine.core.port.moved_datagrams) {
+                self.anticipation.helped_below();
+            }
             if frames < BATCH && self.engine.is_idle() {
                 let fetching = match self.rest(anticipates && !self.real_time.is_down(), woke) {
                     Rest::None => continue,

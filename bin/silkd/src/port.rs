@@ -31,6 +31,8 @@ pub struct DomainPort {
     sent: bool,
     /// How many messages were sent since this was last taken.
     pub burst: u32,
+    /// Datagrams of sockets came or left since this was last taken. Ordinary threads read and write them, as a rule.
+    pub moved_datagrams: bool,
     /// When the first of what nobody waits for is to leave at the latest; FAR: there is none.
     lazy: Instant,
     /// The rings of datagram sockets, by their path's index.
@@ -50,6 +52,7 @@ impl DomainPort {
             random: Random::default(),
             sent: false,
             burst: 0,
+            moved_datagrams: false,
             lazy: Instant::FAR,
             datagrams: BTreeMap::new(),
             twins: BTreeMap::new(),
@@ -132,6 +135,7 @@ impl Port for DomainPort {
         let way = Way { hops: msg.meta.hops, service: msg.meta.tos };
         let details = Some(Details { at: msg.meta.arrival.nanos(), to: msg.meta.local.ip() });
         let received = Received { peer: msg.meta.remote.into(), way, details };
+        self.moved_datagrams = true;
         let fits = end.push_datagram(received, &[msg.bytes(), first, second]);
         if fits { Ok(()) } else { Err(DropReason::SocketFull) }
     }
