@@ -2,6 +2,8 @@
 //! answered from its slot; what has no meaning here goes to the kernel's part of the socket,
 //! so that it reads back as it was set, and is told loudly.
 
+mod handing_over;
+
 use crate::control;
 use crate::errno::{Answer, check};
 use crate::family::{self, Family};
@@ -19,6 +21,8 @@ use silk_control::{Reply, Request, SILK_PATH, SILK_PRIORITY, SOL_SILK};
 use silk_stream::{Slot, Usual, option, request, wish};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+
+pub use handing_over::hand_over;
 
 /// Where an option that the library knows is kept.
 enum Place<'a> {
@@ -371,59 +375,6 @@ fn copy(from: &AtomicU32, to: &AtomicU32) -> bool {
 pub fn pass_on_all(socket: &Socket) {
     if let (Some(family), Ok(slot)) = (family::joined(), socket.slot()) {
         pass_on(socket, slot, family);
-    }
-}
-
-/// What Linux's part of a stream socket may not know yet, because it was set while silk served the socket.
-const HANDED_OVER: [(c_int, c_int); 25] = [
-    (libc::SOL_SOCKET, libc::SO_REUSEADDR),
-    (libc::SOL_SOCKET, libc::SO_REUSEPORT),
-    (libc::SOL_SOCKET, libc::SO_OOBINLINE),
-    (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
-    (libc::SOL_SOCKET, libc::SO_RCVBUF),
-    (libc::SOL_SOCKET, libc::SO_SNDBUF),
-    (libc::SOL_SOCKET, libc::SO_RCVLOWAT),
-    (libc::SOL_SOCKET, libc::SO_LINGER),
-    (libc::SOL_SOCKET, libc::SO_RCVTIMEO),
-    (libc::SOL_SOCKET, libc::SO_SNDTIMEO),
-    (libc::IPPROTO_TCP, libc::TCP_NODELAY),
-    (libc::IPPROTO_TCP, libc::TCP_CORK),
-    (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
-    (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),
-    (libc::IPPROTO_TCP, libc::TCP_KEEPCNT),
-    (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
-    (libc::IPPROTO_TCP, libc::TCP_SYNCNT),
-    (libc::IPPROTO_TCP, libc::TCP_LINGER2),
-    (libc::IPPROTO_TCP, libc::TCP_MAXSEG),
-    (libc::IPPROTO_TCP, libc::TCP_QUICKACK),
-    (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
-    (libc::IPPROTO_IP, libc::IP_TOS),
-    (libc::IPPROTO_IP, libc::IP_TTL),
-    (libc::IPPROTO_IP, libc::IP_RECVERR),
-    (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
-];
-
-/// Gives Linux's part of a stream socket, `fd`, the options that the program has set: Linux serves it from now on.
-pub fn hand_over(socket: &Socket, fd: c_int) {
-    fn put<T>(fd: c_int, level: c_int, name: c_int, value: T) {
-        // SAFETY: a value of the length that is said.
-        unsafe { real::setsockopt(fd, level, name, (&raw const value).cast(), size_of::<T>() as socklen_t) };
-    }
-    let settings = &socket.settings;
-    for (level, name) in HANDED_OVER {
-        match place(socket, level, name) {
-            Some(Place::Flag(bit)) => put(fd, level, name, c_int::from(settings.has_flag(bit))),
-            Some(Place::Stream(bit)) => {
-                put(fd, level, name, c_int::from(settings.stream.load(Relaxed) & bit != 0));
-            }
-            Some(Place::Number(cell)) if cell.load(Relaxed) != 0 => put(fd, level, name, cell.load(Relaxed)),
-            Some(Place::Wish(place)) if settings.wish(place) != 0 => {
-                put(fd, level, name, wishes::number(place, settings.wish(place), None));
-            }
-            Some(Place::Linger) => put(fd, level, name, linger(settings)),
-            Some(Place::Time(cell)) => put(fd, level, name, time(cell)),
-            _ => {}
-        }
     }
 }
 

@@ -69,7 +69,7 @@ pub(crate) struct Train {
     first: u32,
     last: u32,
     /// The round trip of the first.
-    own: u32,
+    first_round_trip: u32,
     /// Acknowledged behind the first.
     octets: u32,
     acks: u8,
@@ -104,8 +104,16 @@ enum State {
 }
 
 impl Train {
-    pub(crate) const NONE: Self =
-        Self { first: 0, last: 0, own: 0, octets: 0, acks: 0, rate: 0, before: 0, state: State::Open };
+    pub(crate) const NONE: Self = Self {
+        first: 0,
+        last: 0,
+        first_round_trip: 0,
+        octets: 0,
+        acks: 0,
+        rate: 0,
+        before: 0,
+        state: State::Open,
+    };
 
     /// A window that is known to fit is spread over the round trip, until the first acknowledgement that finds it
     /// used up: it was proven by text that came at the path's pace, and not at once. Whether it is: not where the path's rate
@@ -160,7 +168,7 @@ impl Train {
         }
         let now = (arrival.now.nanos() / 1_000) as u32;
         if self.acks == 0 || now.wrapping_sub(self.last) > round_trip / PART {
-            (self.first, self.own, self.octets, self.acks) = (now, own, 0, 1);
+            (self.first, self.first_round_trip, self.octets, self.acks) = (now, own, 0, 1);
         } else {
             self.octets = self.octets.saturating_add(octets);
             self.acks = self.acks.saturating_add(1);
@@ -170,7 +178,7 @@ impl Train {
         if self.acks > LEAST_ACKS && took >= round_trip / PART {
             let first = self.rate == 0;
             self.rate = (u64::from(self.octets) * 1_000 / u64::from(took)).min(u64::from(u32::MAX)) as u32;
-            let grew = self.own != 0 && own.saturating_sub(self.own) >= took / 8;
+            let grew = self.first_round_trip != 0 && own.saturating_sub(self.first_round_trip) >= took / 8;
             let is_limit = round_trip >= FAR && took >= round_trip / LONG && grew;
             self.judge(window, round_trip, first, is_limit);
         }

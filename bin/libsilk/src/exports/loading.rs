@@ -28,7 +28,6 @@ extern "C" fn none(_: *const c_char, _: c_int) -> *mut c_void {
 ///
 /// # Safety
 /// As the C library's.
-#[cfg(target_arch = "x86_64")]
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 pub unsafe extern "C" fn dlopen(_file: *const c_char, _flags: c_int) -> *mut c_void {

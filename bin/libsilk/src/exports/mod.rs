@@ -8,6 +8,7 @@ mod execs;
 mod formatted;
 mod identity;
 mod limits;
+#[cfg(target_arch = "x86_64")]
 mod loading;
 mod memory;
 mod messages;
