@@ -51,6 +51,9 @@ impl RecvBuffer for Rx {
         }
         bytes.len()
     }
+    fn unread(&self) -> usize {
+        (self.taken - self.read) as usize
+    }
 }
 
 /// Both ends and what is on its way between them.

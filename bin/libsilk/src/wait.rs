@@ -71,7 +71,7 @@ pub fn announce(slot: &Slot, change: Change) {
             // The daemon counts what is free of the whole ring. While memory is short there is room once that is
             // empty.
             let size = slot.tx_size.load(Relaxed);
-            let beyond = size - state::send_limit(slot);
+            let beyond = size.saturating_sub(state::send_limit(slot));
             let level = level.max(1).saturating_add(beyond);
             slot.wake_write.store(if state::reach(slot).is_some() { size } else { level }, SeqCst);
             waiting::WRITE

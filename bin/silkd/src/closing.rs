@@ -178,6 +178,7 @@ impl Engine {
         let name = end.name();
         let named = self.sockets.remove(name).is_some_and(|socket| socket.named);
         let Some(family) = self.families.get_mut(&name.family) else { return };
+        end.return_larger(&mut family.pool);
         if named {
             retire(&family.arena, name.slot);
             let _ = self.events.send(Told::SocketGone { name });

@@ -54,6 +54,8 @@ pub struct Parts {
     pub base: i32,
     /// The rings of an accepted connection: receive and send, bytes.
     pub rings: (u32, u32),
+    /// To what rings may grow, bytes.
+    pub largest_ring: u32,
     /// How listening paths are scheduled, and how many half-open connections one may have.
     pub listen: Listen,
     /// Probing of idle connections, where a program says no figures of its own.
@@ -83,6 +85,8 @@ pub struct Engine {
     pub(crate) extend: bool,
     pub(crate) base: i32,
     pub(crate) rings: (u32, u32),
+    /// To what rings may grow, bytes.
+    pub(crate) largest_ring: u32,
     pub(crate) listen: Listen,
     pub(crate) keepalive: Keepalive,
     /// The congestion control of connections that nobody wishes otherwise for.
@@ -140,6 +144,7 @@ impl Engine {
             extend: parts.extend,
             base: parts.base,
             rings: parts.rings,
+            largest_ring: parts.largest_ring,
             listen: parts.listen,
             keepalive: parts.keepalive,
             usual_congestion: parts.congestion,
@@ -325,7 +330,12 @@ impl Engine {
 
     /// Wakes and rings whoever watches the socket of a path, if there is news.
     pub(crate) fn tell_program(&mut self, id: PathId) {
-        let Some(end) = self.end_of(id) else { return };
+        let Some(end) = end_in(&mut self.core, id) else { return };
+        if end.wants_larger()
+            && let Some(family) = self.families.get_mut(&end.name().family)
+        {
+            end.enlarge(&mut family.pool, self.largest_ring);
+        }
         let (name, read_meanwhile) = (end.name(), end.ask_for_room());
         let news = end.take_news();
         if read_meanwhile {

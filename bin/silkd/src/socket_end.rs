@@ -3,6 +3,7 @@
 //! and writes to; nothing is copied but what arrives.
 
 mod from_program;
+mod larger;
 mod references;
 mod side;
 mod to_program;
@@ -18,9 +19,6 @@ use silk_stream::{
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use to_program::ToProgram;
-
-/// The least room a peer is offered, bytes, however little the program asks for.
-const LEAST_WINDOW: u32 = 4096;
 
 /// The end.
 pub struct SocketEnd {
@@ -56,6 +54,7 @@ impl SocketEnd {
                 side: Side::new(arena, name.slot, rings.rx)?,
                 write: 0,
                 limit: rings.rx.size,
+                larger: None,
             },
             from_program: FromProgram {
                 side: Side::new(arena, name.slot, rings.tx)?,
@@ -73,9 +72,9 @@ impl SocketEnd {
         SocketName { family: self.family, slot: self.to_program.side.slot }
     }
 
-    /// Its rings, as the daemon's book has them.
+    /// The rings that it began with, as the daemon's book has them.
     pub fn rings(&self) -> Rings {
-        Rings { rx: self.to_program.side.ring(), tx: self.from_program.side.ring() }
+        Rings { rx: self.first_ring(0), tx: self.first_ring(1) }
     }
 
     /// The shared control block.
@@ -155,11 +154,7 @@ impl SocketEnd {
     /// Takes over the program's `SO_RCVBUF`: the peer is offered no more room than that. What
     /// it has been offered already is taken all the same.
     pub fn limit_receiving(&mut self) {
-        let size = self.to_program.side.size;
-        self.to_program.limit = match self.slot().receive_limit.load(Relaxed) {
-            0 => size,
-            set => set.max(LEAST_WINDOW).min(size),
-        };
+        self.to_program.limit_receiving();
     }
 
     /// Takes over the program's `TCP_NOTSENT_LOWAT`.

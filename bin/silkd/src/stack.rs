@@ -129,7 +129,7 @@ fn tcp_config(config: &Config, mtu: u16) -> silk_tcp::Config {
     silk_tcp::Config {
         mss: mtu.saturating_sub(40),
         receive_window: ring.min(64 << 10),
-        receive_window_max: ring,
+        receive_window_max: ring.max(config.memory.largest_ring.get() as u32),
         window_scaling: tcp.window_scaling,
         timestamps: tcp.timestamps,
         sack: tcp.sack,

@@ -207,6 +207,7 @@ fn executors(
                 settings.config.memory.receive_ring.get() as u32,
                 settings.config.memory.send_ring.get() as u32,
             ),
+            largest_ring: settings.config.memory.largest_ring.get() as u32,
             listen: settings.config.listen.clone(),
             keepalive: settings.config.tcp.keepalive,
             congestion: stack::algorithm(settings.config.tcp.congestion),

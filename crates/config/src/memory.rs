@@ -12,6 +12,8 @@ pub struct Memory {
     pub receive_ring: ByteSize,
     /// The send ring of a connection; a power of two.
     pub send_ring: ByteSize,
+    /// To what either ring of a connection grows that it holds back; no larger than they are at first: they do not.
+    pub largest_ring: ByteSize,
     /// What the arenas of all programs together use; `None`: half of the machine's memory.
     pub total: Option<ByteSize>,
     /// Files that are kept in memory to be sent by reference, of all programs together; 0: none.
@@ -28,6 +30,7 @@ impl Memory {
             ),
             receive_ring: read_ring(&mut section, "receive_ring", ByteSize::kib(128)),
             send_ring: read_ring(&mut section, "send_ring", ByteSize::kib(512)),
+            largest_ring: read_ring(&mut section, "largest_ring", ByteSize::mib(4)),
             total: section.between("total", ByteSize::mib(8)..=ByteSize::mib(1 << 20)),
             files: section.within("files", ByteSize::mib(64), ByteSize::bytes(0)..=ByteSize::mib(64 << 10)),
         };

@@ -83,7 +83,7 @@ impl Config {
             "memory",
             memory,
             new.memory,
-            Memory { arena, receive_ring, send_ring, total, files }
+            Memory { arena, receive_ring, send_ring, largest_ring, total, files }
         );
         differences!(keys, "tcp", tcp, new.tcp, Tcp {
             congestion, window_scaling, timestamps, sack, ecn, mtu_probing, initial_window, share_windows, min_rto,

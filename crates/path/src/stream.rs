@@ -9,10 +9,12 @@ pub trait Incoming {
     fn room(&self) -> usize;
     /// Takes as many of `bytes` as there is room for, and says how many.
     fn write(&mut self, bytes: &[u8]) -> usize;
-    /// Whether the program has read all that was written, as far as is known.
-    fn is_read(&self) -> bool {
-        true
+    /// Bytes that the program has not read yet, as far as is known.
+    fn unread(&self) -> usize {
+        0
     }
+    /// So much could be on its way to the program if there were room for it.
+    fn want(&mut self, _n: usize) {}
 }
 
 /// Where bytes to be sent lie.
@@ -34,6 +36,8 @@ pub trait Outgoing {
     fn consume(&mut self, n: usize);
     /// The first `n` bytes have been sent once at least.
     fn sent(&mut self, _n: usize) {}
+    /// So much could be written and not acknowledged yet if there were room for it.
+    fn want(&mut self, _n: usize) {}
 }
 
 /// Both buffers of one connection. `Any`, so that whoever made it finds its own type again

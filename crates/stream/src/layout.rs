@@ -223,13 +223,15 @@ pub struct Slot {
     pub domain: AtomicU32,
     /// Priority of the socket's path (`SOL_SILK`), by the daemon; changes when a program sets it.
     pub priority: AtomicU32,
-    /// Place of the receive ring in the arena, bytes.
+    /// Place of the receive ring in the arena, bytes. The daemon exchanges it for a larger one as it may change
+    /// [`Slot::rx_first`]: while the ring is empty.
     pub rx_place: AtomicU64,
-    /// Place of the send ring in the arena, bytes.
+    /// Place of the send ring in the arena, bytes. The daemon exchanges it for a larger one, with what is in it, while
+    /// nobody may write ([`Slot::tx_vacating`]).
     pub tx_place: AtomicU64,
-    /// Size of the receive ring, bytes; zero before it has one.
+    /// Size of the receive ring, bytes; zero before it has one. It only ever grows.
     pub rx_size: AtomicU32,
-    /// Size of the send ring, bytes.
+    /// Size of the send ring, bytes. It only ever grows.
     pub tx_size: AtomicU32,
     /// The listener record of a listening socket.
     pub listener: AtomicU32,
@@ -272,7 +274,7 @@ pub struct Slot {
     pub path_mtu: AtomicU32,
     /// The index that lies at the start of the receive ring's memory.
     pub rx_first: AtomicU32,
-    /// Odd while the memory of the send ring is being given back ([`crate::vacate`]).
+    /// Odd while the memory of the send ring is being given back, or the ring exchanged ([`crate::vacate`]).
     pub tx_vacating: AtomicU32,
     _pad: [AtomicU32; 2],
 

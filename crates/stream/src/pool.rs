@@ -156,6 +156,18 @@ impl Pool {
         Some(RingPlace { place, size })
     }
 
+    /// A ring for a connection that has one already and could use a larger: `None` also while memory is short, when more
+    /// than half of the arena has been taken, and when all arenas use half of what they may, so that connections which
+    /// are still to come find room.
+    pub fn take_larger(&mut self, size: u32) -> Option<RingPlace> {
+        let there = self.rings.get(&size).is_some_and(|free| free.available(true) > 0);
+        let half = (RINGS_AT as u64).midpoint(self.chunks_end);
+        let spare = self.arena.taken.chunk.load(Ordering::Relaxed) + CHUNK <= half;
+        let is_plenty = || self.arena.budget().is_none_or(|budget| budget.used() < budget.most() / 2);
+        let may = (there || spare) && self.arena.reach().is_none() && self.is_within_budget() && is_plenty();
+        if may { self.take_ring(size) } else { None }
+    }
+
     /// Whether all arenas together use less than they may. This one is measured before if that was long
     /// ago, or they did not.
     fn is_within_budget(&self) -> bool {
@@ -281,6 +293,27 @@ mod tests {
             assert!(!pool.has_room(sizes), "{sizes:?}");
             assert_eq!(take(&mut pool), None, "{sizes:?}");
         }
+    }
+
+    #[test]
+    fn a_larger_ring_leaves_half_of_the_arena_to_others() {
+        let arena = Arena::create(Sizes { rings: 32 << 20, domains: 1 }).unwrap();
+        let mut pool = Pool::new(arena.clone());
+        let larger: Vec<_> = std::iter::from_fn(|| pool.take_larger(4 << 20)).collect();
+        assert_eq!(larger.len(), 4);
+        assert!(pool.has_room([4 << 20; 2]));
+        pool.return_ring(larger[0]);
+        assert_eq!(pool.take_larger(4 << 20), Some(larger[0]), "what is free already is nobody's else");
+        pool.return_ring(larger[0]);
+        arena.set_reach(Some(4096));
+        assert_eq!(pool.take_larger(4 << 20), None, "memory is short");
+        let budget = crate::Budget::of(4 << 20);
+        let arena = Arena::create_within(Sizes { rings: 32 << 20, domains: 1 }, &budget).unwrap();
+        let mut pool = Pool::new(arena.clone());
+        let ring = pool.take_larger(4 << 20).unwrap();
+        arena.ring(ring.place, ring.size).unwrap().write(0, &[7; 2 << 20]);
+        arena.measure();
+        assert_eq!(pool.take_larger(4 << 20), None, "half of what may be used is used");
     }
 
     #[test]

@@ -195,10 +195,12 @@ mod model {
 
     #[derive(Default)]
     struct Shared {
+        /// Which of the rings is used.
+        place: AtomicU32,
         first: AtomicU32,
         write: AtomicU32,
         read: AtomicU32,
-        memory: [UnsafeCell<u32>; 2],
+        memory: [[UnsafeCell<u32>; 2]; 2],
     }
 
     // SAFETY: the cells are what the test is about: loom finds accesses that meet.
@@ -206,7 +208,8 @@ mod model {
 
     impl Shared {
         fn cell(&self, index: u32, first: u32) -> &UnsafeCell<u32> {
-            &self.memory[(index.wrapping_sub(first) & 1) as usize]
+            let ring = &self.memory[self.place.load(Ordering::Relaxed) as usize];
+            &ring[(index.wrapping_sub(first) & 1) as usize]
         }
 
         /// Waits until so many are in the ring, or fewer.
@@ -219,26 +222,44 @@ mod model {
 
     #[test]
     fn what_is_written_is_read_wherever_the_writer_begins() {
+        loom::model(|| model(|_, _| ()));
+    }
+
+    /// As the daemon does with a larger ring. The one that it has left is another connection's at once.
+    #[test]
+    fn a_writer_goes_over_to_another_ring_when_the_one_it_has_is_empty() {
         loom::model(|| {
-            let ring = Arc::new(Shared::default());
-            let theirs = ring.clone();
-            let writer = thread::spawn(move || {
-                for n in 0..3 {
-                    theirs.wait(|used| used < 2);
-                    let first = begin(&theirs.first, n, &theirs.read);
+            model(|ring, n| {
+                if n == 1 && ring.read.load(Ordering::SeqCst) == n {
+                    ring.place.store(1, Ordering::Relaxed);
                     // SAFETY: loom checks that nobody else is here.
-                    theirs.cell(n, first).with_mut(|cell| unsafe { *cell = n + 7 });
-                    theirs.write.store(n + 1, Ordering::Release);
+                    ring.memory[0].iter().for_each(|cell| cell.with_mut(|cell| unsafe { *cell = 99 }));
                 }
             });
-            for n in 0..3 {
-                ring.wait(|used| used > 0);
-                let first = ring.first.load(Ordering::Relaxed);
-                // SAFETY: as above.
-                assert_eq!(ring.cell(n, first).with(|cell| unsafe { *cell }), n + 7);
-                ring.read.store(n + 1, Ordering::Release);
-            }
-            writer.join().unwrap();
         });
+    }
+
+    /// Three values are written, the writer doing this before each, and read.
+    fn model(before: impl Fn(&Shared, u32) + Send + 'static) {
+        let ring = Arc::new(Shared::default());
+        let theirs = ring.clone();
+        let writer = thread::spawn(move || {
+            for n in 0..3 {
+                theirs.wait(|used| used < 2);
+                before(&theirs, n);
+                let first = begin(&theirs.first, n, &theirs.read);
+                // SAFETY: loom checks that nobody else is here.
+                theirs.cell(n, first).with_mut(|cell| unsafe { *cell = n + 7 });
+                theirs.write.store(n + 1, Ordering::Release);
+            }
+        });
+        for n in 0..3 {
+            ring.wait(|used| used > 0);
+            let first = ring.first.load(Ordering::Relaxed);
+            // SAFETY: as above.
+            assert_eq!(ring.cell(n, first).with(|cell| unsafe { *cell }), n + 7);
+            ring.read.store(n + 1, Ordering::Release);
+        }
+        writer.join().unwrap();
     }
 }

@@ -1,7 +1,7 @@
 //! The memory of an empty ring is given back by its reader, although its writer, in another process, may begin at any
 //! moment. Each says what it is about to do before it looks whether the other does the same (as in Dekker's
 //! algorithm): of two that begin at once one sees the other at least. A reader that does leaves the memory where it is; a
-//! writer waits, some microseconds every half a minute.
+//! writer waits, some microseconds every half a minute. In the same way a ring is exchanged for a larger one.
 //!
 //! Of a writer that is killed in the middle its count is left, and whatever rings the slot has keep their memory. It is never
 //! set to zero again: a thread that is still in the middle when its socket is closed under it, and the slot given to another,

@@ -31,8 +31,8 @@ pub trait RecvBuffer {
     /// they fit [`RecvBuffer::room`]; what it does not take is not acknowledged.
     fn write(&mut self, bytes: &[u8]) -> usize;
 
-    /// Whether the program has read all that was written, as far as is known.
-    fn is_read(&self) -> bool {
-        true
+    /// Octets that the program has not read yet, as far as is known.
+    fn unread(&self) -> usize {
+        0
     }
 }

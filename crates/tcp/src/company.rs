@@ -91,7 +91,7 @@ impl Connection {
             return false;
         }
         let last = self.rcv.last_text + self.limits.delayed_ack();
-        if !self.rcv.company.patient && now < last && (!rx.is_read() || tx.has_more()) {
+        if !self.rcv.company.patient && now < last && (rx.unread() > 0 || tx.has_more()) {
             self.rcv.company.patient = true;
             self.timers.arm(Timer::DelayedAck, last);
             return false;

@@ -263,10 +263,8 @@ impl Connection {
         if !self.state.receives_text() {
             return false;
         }
-        let room = rx.room();
-        let delivered = self.rcv.nxt - self.rcv.irs;
-        self.rcv.tuning.on_read(now, self.rto.srtt(), delivered.wrapping_add(room as u32));
-        let due = self.rcv.update_is_due(room, self.snd.mss);
+        self.tune_window(now, rx);
+        let due = self.rcv.update_is_due(rx.room(), self.snd.mss);
         if due {
             self.owed.add(Owed::ACK);
         }

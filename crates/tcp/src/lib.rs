@@ -137,6 +137,7 @@ mod train;
 mod transmit;
 mod tuning;
 mod undo;
+mod wants;
 
 pub use bbr::Bbr;
 pub use buffer::{RecvBuffer, SendBuffer};

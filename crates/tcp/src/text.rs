@@ -104,7 +104,7 @@ impl Connection {
         let before = self.rcv.nxt;
         let gap = self.rcv.has_gap();
         let whole = self.deliver(text, rx) == text.len();
-        self.tune_window(now, rx.room());
+        self.tune_window(now, rx);
         if gap && whole {
             self.deliver_kept(rx);
         }
@@ -117,10 +117,10 @@ impl Connection {
         if self.rcv.nxt == before { Err(DropReason::NoRoom) } else { Ok(Progress::READABLE) }
     }
 
-    /// Looks how much the program has read, as far as `room` in its buffer tells.
-    pub(crate) fn tune_window(&mut self, now: Instant, room: usize) {
+    /// Looks how much the program has read.
+    pub(crate) fn tune_window<R: RecvBuffer + ?Sized>(&mut self, now: Instant, rx: &R) {
         let delivered = self.rcv.nxt - self.rcv.irs;
-        self.rcv.tuning.on_read(now, self.rto.srtt(), delivered.wrapping_add(room as u32));
+        self.rcv.tuning.on_read(now, self.rto.srtt(), delivered.wrapping_sub(rx.unread() as u32));
     }
 
     /// Hands octets in order to the program and answers how many it took.

@@ -1,7 +1,8 @@
 //! Receive buffer tuning: the window limit follows what the program actually reads in a round trip
 //! (dynamic right-sizing, Fisk and Feng 2001). A connection starts with a modest window and gets
 //! twice what its program consumed, up to the maximum; a program that does not read keeps its
-//! modest window, and its buffer need not grow. The limit itself only ever grows.
+//! modest window, and its buffer need not grow. The limit itself only ever grows. Near by a program reads in bursts, and
+//! what it reads of one in a round trip says nothing about the way: there it is the rate over a longer time that counts.
 
 use core::time::Duration;
 
@@ -18,8 +19,11 @@ pub(crate) struct WindowTuning {
     since: Instant,
 }
 
-/// A round trip shorter than this is measured over this time.
+/// A round trip shorter than this is near by, and measured over this time.
 const SHORTEST: Duration = Duration::from_millis(1);
+/// A peer near by is offered so much even so, octets, if its text is read: one flow over a veth comes fastest with it
+/// (29, 38, 43, 40 and 38 Gb/s with 128, 256, 512, 1024 and 4096 KB).
+const NEAR: u32 = 512 << 10;
 
 impl WindowTuning {
     pub(crate) fn new(initial: u32, max: u32) -> Self {
@@ -38,19 +42,28 @@ impl WindowTuning {
         self.limit = self.limit.min(self.max);
     }
 
-    /// The program has read: in all `consumed` octets, modulo 2³², up to a constant.
+    /// The program has read: in all `consumed` octets, modulo 2³².
     pub(crate) fn on_read(&mut self, now: Instant, rtt: Duration, consumed: u32) {
-        if self.since != Instant::FAR && now - self.since < rtt.max(SHORTEST) {
+        let known = self.since != Instant::FAR;
+        if known && now - self.since < rtt.max(SHORTEST) {
             return;
         }
         let read = consumed.wrapping_sub(self.mark);
-        // A negative difference is a buffer that became smaller, not reading.
-        if self.since != Instant::FAR && read <= i32::MAX as u32 {
-            self.limit = self.limit.max(read.saturating_mul(2)).min(self.max);
+        // What is not read yet is only what somebody says: a negative difference is no reading.
+        if known && read <= i32::MAX as u32 {
+            let twice = read.saturating_mul(2);
+            let worth = if rtt >= SHORTEST { twice } else { near(twice, rtt, now - self.since) };
+            self.limit = self.limit.max(worth).min(self.max);
         }
         self.mark = consumed;
         self.since = now;
     }
+}
+
+/// What is worth offering to a peer near by, of which twice so much was read in `time`, longer than a round trip.
+fn near(twice: u32, rtt: Duration, time: Duration) -> u32 {
+    let in_a_round_trip = u128::from(twice) * rtt.as_nanos() / time.as_nanos().max(1);
+    twice.min(NEAR).max(in_a_round_trip as u32)
 }
 
 #[cfg(test)]
@@ -67,6 +80,21 @@ mod tests {
         assert_eq!(tuning.limit(), 1_000);
         tuning.on_read(Instant::from_millis(10), RTT, 8_999);
         assert_eq!(tuning.limit(), 18_000);
+    }
+
+    #[test]
+    fn near_by_the_rate_counts_and_not_the_burst() {
+        const MB: u32 = 1 << 20;
+        let limit = |micros, read| {
+            let mut tuning = WindowTuning::new(1_000, 64 * MB);
+            tuning.on_read(Instant::ZERO, Duration::from_micros(micros), 0);
+            tuning.on_read(Instant::from_millis(1), Duration::from_micros(micros), read);
+            tuning.limit()
+        };
+        assert_eq!(limit(50, 100_000), 200_000);
+        assert_eq!(limit(50, 4 * MB), NEAR);
+        assert_eq!(limit(500, 4 * MB), 4 * MB);
+        assert_eq!(limit(1_000, 4 * MB), 8 * MB);
     }
 
     #[test]

@@ -91,3 +91,32 @@ fn streams_are_whole_over_a_way_that_confuses() {
          --queue 200 --seed 3",
     );
 }
+
+/// The rings that a connection has at first are far less than this way holds, a megabyte.
+#[test]
+fn rings_grow_over_a_fast_and_long_way() {
+    let Some(Far { silk, _link }) = start("--rate 200mbit --delay 20ms --queue 500 --seed 4") else { return };
+    silk.write("there_and_back.py", include_str!("there_and_back.py"));
+    let run = |mut python: Command, at: &str, role: &str, name: &str| {
+        silk.start_logged(python.args(["there_and_back.py", at, role, "7000"]), name)
+    };
+    let serves = [(OURS[1], silk.on_paths("python3")), (PEERS[1], silk.on_peer("python3"))];
+    let connects = [(OURS[1], silk.on_peer("python3")), (PEERS[1], silk.on_paths("python3"))];
+    for ((at, serve), (_, connect)) in serves.into_iter().zip(connects) {
+        let [here, there] = [format!("serving at {at}"), format!("connecting to {at}")];
+        let mut ends = vec![(run(serve, at, "serve", &here), here.clone())];
+        assert!(within(PATIENCE, || silk.log(&here).contains("ready")), "{}", silk.log(&here));
+        ends.push((run(connect, at, "connect", &there), there.clone()));
+        for (program, name) in &mut ends {
+            let ended = program.wait(PATIENCE).is_some_and(|status| status.success());
+            let log = silk.log(name);
+            assert!(ended && log.matches("whole").count() == 3, "{name}: {log}");
+        }
+        let ours = silk.log(if at == OURS[1] { &here } else { &there });
+        for line in ours.lines().filter(|line| line.starts_with("whole")) {
+            let sizes: Vec<u32> = line.split(' ').skip(1).map(|size| size.parse().unwrap()).collect();
+            assert!(sizes[0] > 128 << 10 && sizes[1] > 512 << 10, "{ours}");
+        }
+    }
+    silk.linux_saw_nothing();
+}

@@ -5,7 +5,7 @@ use super::references::References;
 use super::side::Side;
 use crate::files::Files;
 use silk_path::Outgoing;
-use silk_stream::{Bytes, used, vacate};
+use silk_stream::{Bytes, RingPlace, used, vacate, waiting};
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
 /// What comes from the program.
@@ -112,6 +112,35 @@ impl FromProgram {
         vacate::vacate(&slot.tx_writers, &slot.tx_vacating, || is_empty(side), give_back)
     }
 
+    /// Everything in the ring is copied into this larger one, which is used from now on, if nobody is about to write and all
+    /// that was written is known. Whether it was.
+    pub fn move_to(&mut self, ring: RingPlace) -> bool {
+        let (side, slot) = (&self.side, self.side.slot());
+        let Some(larger) = side.arena.ring(ring.place, ring.size) else { return false };
+        let is_known = || slot.tx_write.load(SeqCst) == self.write;
+        let copy = || {
+            let (from, to) = (bytes(side), larger.beginning_at(self.read));
+            let all = (self.read, self.write);
+            let files = self.references.as_deref();
+            for (at, len) in References::between(files, all) {
+                let [one, other] = from.peek(at, len as usize);
+                to.write(at, one);
+                to.write(at.wrapping_add(one.len() as u32), other);
+            }
+            slot.tx_first.store(self.read, Relaxed);
+            slot.tx_place.store(ring.place, Relaxed);
+            slot.tx_size.store(ring.size, Relaxed);
+        };
+        let moved = vacate::vacate(&slot.tx_writers, &slot.tx_vacating, is_known, copy);
+        // A writer that has come meanwhile would sleep for a moment.
+        silk_stream::wake::wake(&slot.tx_vacating, i32::MAX);
+        if moved {
+            self.side.lie_in(ring);
+            self.side.news = true;
+        }
+        moved
+    }
+
     pub fn give_back(&mut self, read: u32) {
         self.read = read;
         if let Some(references) = &mut self.references {
@@ -158,6 +187,14 @@ impl Outgoing for FromProgram {
         let sent = self.read.wrapping_add(n.min(self.len()) as u32);
         if std::mem::replace(&mut self.sent, sent) != sent {
             self.show_sent();
+        }
+    }
+
+    fn want(&mut self, n: usize) {
+        let size = self.side.size as usize;
+        if n > size && self.side.slot().waiting.load(Relaxed) & waiting::WRITE != 0 {
+            // What is in it has to be copied, so that it should not happen often.
+            self.side.want(n.max(4 * size));
         }
     }
 }

@@ -130,6 +130,32 @@ impl References {
         }
     }
 
+    /// What of `all` lies in no file, piece by piece: where it begins and how long it is.
+    pub fn between(this: Option<&Self>, all: (u32, u32)) -> impl Iterator<Item = (u32, u32)> {
+        let (mut at, end) = all;
+        std::iter::from_fn(move || {
+            loop {
+                let left = end.wrapping_sub(at);
+                let next = this.and_then(|files| files.list.iter().find(|one| !one.is_before(at)));
+                let (skip, until) = match next {
+                    Some(one) if at.wrapping_sub(one.at) < one.reference.len => {
+                        (one.reference.len - at.wrapping_sub(one.at), 0)
+                    }
+                    Some(one) => (0, one.at.wrapping_sub(at).min(left)),
+                    None => (0, left),
+                };
+                if left <= skip {
+                    return None;
+                }
+                let piece = (at, until);
+                at = at.wrapping_add(skip + until);
+                if until > 0 {
+                    return Some(piece);
+                }
+            }
+        })
+    }
+
     /// Copies what lies in the file at this place, or in every one, into the ring, from `read` on: the
     /// places of what is before are free, and may have been written again.
     pub fn keep_copy_of(&mut self, place: Option<u32>, read: u32, ring: Bytes<'_>) {

@@ -6,6 +6,9 @@ use std::sync::Arc;
 /// Bytes of a cache line, of which all rings have whole ones.
 const LINE: u64 = 64;
 
+/// The bit of [`Side::looked_at`] that is no place.
+const IDLE: u16 = 1 << 15;
+
 /// One ring of a socket, as its daemon's end sees it.
 pub(super) struct Side {
     pub arena: Arc<Arena>,
@@ -16,9 +19,10 @@ pub(super) struct Side {
     pub size: u32,
     /// The program has not been told of all that has come, or that there is more room.
     pub news: bool,
-    /// It was idle at the last look, and has been ever since.
-    idle: bool,
-    /// Where it stood then, the halves of that added without carry: of 65 536 that have moved on one is taken for idle.
+    /// A ring of 2 to the power of this bytes would be of use; 0: this one is large enough.
+    pub wanted: u8,
+    /// Where it stood at the last look, fifteen bits at a time added without carry: of 32 768 that have moved on one is taken
+    /// for idle. The highest bit: it was idle then, and has been ever since.
     looked_at: u16,
 }
 
@@ -33,13 +37,28 @@ impl Side {
             place,
             size: ring.size,
             news: false,
-            idle: false,
-            looked_at: u16::MAX,
+            wanted: 0,
+            looked_at: !IDLE,
         })
     }
 
     pub fn ring(&self) -> RingPlace {
         RingPlace { place: u64::from(self.place) * LINE, size: self.size }
+    }
+
+    /// The ring is another one from now on, of the same arena.
+    pub fn lie_in(&mut self, ring: RingPlace) {
+        self.place = u32::try_from(ring.place / LINE).expect("arenas are smaller");
+        self.size = ring.size;
+    }
+
+    /// So many bytes would be of use.
+    #[inline]
+    pub fn want(&mut self, n: usize) {
+        if n > self.size as usize {
+            // Powers of two that a number of bytes can have are far below 256.
+            self.wanted = n.saturating_sub(1).checked_ilog2().map_or(0, |below| below as u8 + 1);
+        }
     }
 
     pub fn slot(&self) -> &Slot {
@@ -55,8 +74,10 @@ impl Side {
     /// Somebody looks once in a period, and the ring stands `at`: whether this is the first time that it is empty and
     /// has not moved on since the last.
     pub fn has_become_idle(&mut self, at: u32, is_empty: bool) -> bool {
-        let at = (at ^ at >> 16) as u16;
-        let idle = std::mem::replace(&mut self.looked_at, at) == at && is_empty;
-        !std::mem::replace(&mut self.idle, idle) && idle
+        let at = (at ^ at >> 15 ^ at >> 30) as u16 & !IDLE;
+        let (then, was_idle) = (self.looked_at & !IDLE, self.looked_at & IDLE != 0);
+        let idle = then == at && is_empty;
+        self.looked_at = at | if idle { IDLE } else { 0 };
+        idle && !was_idle
     }
 }

@@ -1,10 +1,14 @@
 //! The half of a socket's end that goes to the program: what has arrived, and how much room a peer is
 //! offered.
 
+use super::larger::Larger;
 use super::side::Side;
 use silk_path::Incoming;
-use silk_stream::{Bytes, begin_ring, free, left_of};
+use silk_stream::{Bytes, begin_ring, free, left_of, used};
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+
+/// The least room a peer is offered, bytes, however little the program asks for.
+const LEAST_WINDOW: u32 = 4096;
 
 /// What goes to the program.
 pub struct ToProgram {
@@ -13,6 +17,8 @@ pub struct ToProgram {
     pub(super) write: u32,
     /// The most unread bytes the peer is offered room for (`SO_RCVBUF`).
     pub(super) limit: u32,
+    /// Once larger rings were wanted: those of both directions.
+    pub(super) larger: Option<Box<Larger>>,
 }
 
 impl ToProgram {
@@ -37,6 +43,32 @@ impl ToProgram {
         gives
     }
 
+    /// Takes over the program's `SO_RCVBUF`.
+    pub fn limit_receiving(&mut self) {
+        let size = self.side.size;
+        self.limit = match self.side.slot().receive_limit.load(Relaxed) {
+            0 => size,
+            set => set.max(LEAST_WINDOW).min(size),
+        };
+    }
+
+    /// If the ring is empty a larger one is used from now on, where there is one. Whoever reads looks where the ring is, as
+    /// he does for [`begin_ring`], once he has seen that there is something in it, and is done with it before he says that
+    /// he has read that.
+    fn go_over(&mut self) {
+        let slot = self.side.slot();
+        if slot.rx_read.load(SeqCst) != self.write {
+            return;
+        }
+        let Some(next) = self.larger.as_mut().and_then(|larger| larger.go_over_from(self.side.ring())) else {
+            return;
+        };
+        slot.rx_place.store(next.place, Relaxed);
+        slot.rx_size.store(next.size, Relaxed);
+        self.side.lie_in(next);
+        self.limit_receiving();
+    }
+
     pub fn advance(&mut self, write: u32) {
         self.write = write;
         self.side.slot().rx_write.store(write, Release);
@@ -54,6 +86,9 @@ impl Incoming for ToProgram {
     }
 
     fn write(&mut self, bytes: &[u8]) -> usize {
+        if self.larger.is_some() {
+            self.go_over();
+        }
         let taken = bytes.len().min(self.free() as usize);
         if taken > 0 {
             self.bytes_to_fill().write(self.write, &bytes[..taken]);
@@ -62,7 +97,11 @@ impl Incoming for ToProgram {
         taken
     }
 
-    fn is_read(&self) -> bool {
-        self.side.slot().rx_read.load(Relaxed) == self.write
+    fn unread(&self) -> usize {
+        used(self.write, self.side.slot().rx_read.load(Relaxed), self.side.size) as usize
+    }
+
+    fn want(&mut self, n: usize) {
+        self.side.want(n);
     }
 }

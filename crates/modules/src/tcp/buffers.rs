@@ -32,7 +32,7 @@ impl RecvBuffer for Receive<'_> {
         self.0.write(bytes)
     }
 
-    fn is_read(&self) -> bool {
-        self.0.is_read()
+    fn unread(&self) -> usize {
+        self.0.unread()
     }
 }

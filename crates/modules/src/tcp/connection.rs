@@ -137,6 +137,8 @@ impl ConnectionStage {
                 }
             }
             outgoing.sent(self.connection.octets_outstanding() as usize);
+            outgoing.want(self.connection.text_wanted() as usize);
+            incoming.want(self.connection.room_wanted() as usize);
         }
         self.go_on_together(cx, key.remote);
         cx.arm(self.connection.poll_timeout().unwrap_or(Instant::FAR));

@@ -61,8 +61,8 @@ impl RecvBuffer for Rx {
         taken
     }
 
-    fn is_read(&self) -> bool {
-        self.held.is_empty()
+    fn unread(&self) -> usize {
+        self.held.len()
     }
 }
 

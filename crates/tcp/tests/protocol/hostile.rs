@@ -43,6 +43,9 @@ impl RecvBuffer for Liar {
     fn write(&mut self, _bytes: &[u8]) -> usize {
         self.next()
     }
+    fn unread(&self) -> usize {
+        Liar(self.0 ^ 0xFF).next()
+    }
 }
 
 /// What may be done to a connection.

@@ -17,8 +17,6 @@ pub const INTERFACE: &str = "wan";
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 98, 0, 1);
 /// The client's.
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 98, 0, 2);
-/// So much of a connection may be on its way, as on Linux (`tcp_wmem`): more than link and queue hold.
-pub const MEMORY: &str = "[memory]\nsend_ring = \"4M\"\n";
 /// What the link carries: so little that no CPU is the limit.
 const RATE: &str = "200mbit";
 /// Packets that may wait for it: 15 ms.

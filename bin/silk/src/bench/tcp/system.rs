@@ -128,7 +128,7 @@ impl System {
             Cable::Crowded => Setup { more: SMALL.to_owned(), ..usual },
             Cable::Emulated => {
                 let (interface, reception) = (link::INTERFACE, Reception::Inherited);
-                Setup { interface, reception, more: link::MEMORY.to_owned(), ..usual }
+                Setup { interface, reception, ..usual }
             }
         }
     }
