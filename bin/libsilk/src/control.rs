@@ -3,6 +3,7 @@
 
 use crate::errno::Answer;
 use libc::{c_int, cmsghdr, msghdr};
+use std::net::IpAddr;
 
 /// `SOL_UDP`, and its options.
 pub const UDP: c_int = libc::SOL_UDP;
@@ -59,6 +60,8 @@ pub struct Asked {
     pub service: Option<u8>,
     /// `IP_TTL` or `IPV6_HOPLIMIT`.
     pub hops: Option<u8>,
+    /// The address it is to leave from: `IP_PKTINFO` or `IPV6_PKTINFO`.
+    pub source: Option<IpAddr>,
 }
 
 /// Reads what a program asks with a message of UDP.
@@ -85,6 +88,15 @@ pub unsafe fn asked(message: &msghdr) -> Answer<Asked> {
             }
             (UDP, _) => return Err(libc::EINVAL),
             (libc::IPPROTO_IP, libc::IP_TOS) => asked.service = Some(octet(data, 0)?),
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                // The index of an interface, the address, and one that means something on arrival only.
+                let address = data.get(4..8).filter(|_| data.len() == size_of::<libc::in_pktinfo>());
+                asked.source = source::<4>(address)?;
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                let address = data.get(..16).filter(|_| data.len() == size_of::<libc::in6_pktinfo>());
+                asked.source = source::<16>(address)?;
+            }
             (libc::IPPROTO_IP, libc::IP_TTL) => asked.hops = Some(octet(data, 1)?),
             // -1 is what the socket has.
             (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) if !is_minus_one(data) => {
@@ -97,6 +109,15 @@ pub unsafe fn asked(message: &msghdr) -> Answer<Asked> {
         }
     }
     Ok(asked)
+}
+
+/// An address to leave from; one that means any leaves it to the socket.
+fn source<const N: usize>(address: Option<&[u8]>) -> Answer<Option<IpAddr>>
+where
+    IpAddr: From<[u8; N]>,
+{
+    let octets = address.and_then(|bytes| <[u8; N]>::try_from(bytes).ok()).ok_or(libc::EINVAL)?;
+    Ok(Some(IpAddr::from(octets).to_canonical()).filter(|address| !address.is_unspecified()))
 }
 
 fn is_minus_one(data: &[u8]) -> bool {
@@ -159,7 +180,7 @@ mod tests {
         assert_eq!((told.msg_controllen, told.msg_flags), (48, 0));
         // SAFETY: as above.
         let asked = unsafe { asked(&told) };
-        assert_eq!(asked, Ok(Asked { segment: Some(1200), hops: Some(5), service: None }));
+        assert_eq!(asked, Ok(Asked { segment: Some(1200), hops: Some(5), ..Asked::default() }));
     }
 
     #[test]
@@ -184,6 +205,39 @@ mod tests {
         for kind in [libc::IPV6_TCLASS, libc::IPV6_HOPLIMIT] {
             assert_eq!(asked(ip6, kind, -1), Ok((None, None)));
             assert_eq!(asked(ip6, kind, 256), Err(libc::EINVAL));
+        }
+    }
+
+    #[test]
+    fn an_address_to_leave_from_is_that_of_either_ip() {
+        fn asked_with<T: Copy>(level: c_int, kind: c_int, value: T) -> Answer<Option<IpAddr>> {
+            let mut control = [0; 64];
+            let mut told = message(&mut control);
+            // SAFETY: the buffer is that long.
+            unsafe { Telling::new(&mut told) }.put(level, kind, value);
+            // SAFETY: as above.
+            unsafe { asked(&told) }.map(|asked| asked.source)
+        }
+        let v4 = |octets| {
+            let own = libc::in_addr { s_addr: u32::from_ne_bytes(octets) };
+            let none = libc::in_addr { s_addr: 0 };
+            let info = libc::in_pktinfo { ipi_ifindex: 3, ipi_spec_dst: own, ipi_addr: none };
+            asked_with(libc::IPPROTO_IP, libc::IP_PKTINFO, info)
+        };
+        let v6 = |address: &str| {
+            let address: std::net::Ipv6Addr = address.parse().unwrap();
+            let ipi6_addr = libc::in6_addr { s6_addr: address.octets() };
+            let info = libc::in6_pktinfo { ipi6_addr, ipi6_ifindex: 0 };
+            asked_with(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, info)
+        };
+        assert_eq!(v4([10, 0, 0, 9]), Ok(Some("10.0.0.9".parse().unwrap())));
+        assert_eq!(v6("fd00::9"), Ok(Some("fd00::9".parse().unwrap())));
+        assert_eq!(v6("::ffff:10.0.0.9"), v4([10, 0, 0, 9]));
+        assert_eq!([v4([0; 4]), v6("::")], [Ok(None); 2]);
+        for (level, kind) in [(libc::IPPROTO_IP, libc::IP_PKTINFO), (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO)]
+        {
+            assert_eq!(asked_with(level, kind, [7u8; 11]), Err(libc::EINVAL));
+            assert_eq!(asked_with(level, kind, [7u8; 24]), Err(libc::EINVAL));
         }
     }
 

@@ -18,9 +18,9 @@ use crate::wait::{self, Change, Deadline};
 use crate::wishes;
 use crate::writers_turn::WritersTurn;
 use silk_control::{Kind, Reply};
-use silk_stream::{Bytes, Datagram, Details, Slot, Way, option, pop_datagram, push_datagram};
+use silk_stream::{Bytes, Datagram, Details, Sent, Slot, Way, option, pop_datagram, push_datagram};
 use std::ffi::c_int;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 /// The most a UDP datagram over IPv4 carries (RFC 768, RFC 791).
@@ -185,10 +185,12 @@ pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, asked: As
         // What the socket has now: options that are set later are not for it.
         let service = asked.service.unwrap_or_else(|| slot.service.load(Relaxed) as u8);
         let way = Way { hops: asked.hops.unwrap_or(0), service };
-        if put(socket, slot, from, to, (segment, way))? {
+        let source = source(slot, to, asked.source)?;
+        let sent = Sent { peer: to, way, segment, from: source };
+        if put(socket, slot, from, &sent)? {
             return Ok(total);
         }
-        let space = Datagram::space(total as u32);
+        let space = sent.space(total as u32);
         if space > slot.tx_size.load(Relaxed) {
             return Err(libc::EMSGSIZE);
         }
@@ -227,6 +229,15 @@ fn fits(socket: &Socket, slot: &Slot, to: SocketAddr, total: usize, segment: u16
     Ok(if total > segment.into() { segment } else { 0 })
 }
 
+/// The address that a datagram to `to` leaves from, if the program has asked for one. The paths of a socket that is bound to one
+/// have that.
+fn source(slot: &Slot, to: SocketAddr, asked: Option<IpAddr>) -> Answer<Option<IpAddr>> {
+    let Some(asked) = asked else { return Ok(None) };
+    let own = crate::address::shared(&slot.local).ip().to_canonical();
+    let fits = asked.is_ipv4() == to.ip().to_canonical().is_ipv4();
+    if fits && (own.is_unspecified() || own == asked) { Ok(Some(asked)) } else { Err(libc::EINVAL) }
+}
+
 /// Whether the program has asked for leave to speak with everyone, if it wants to (`SO_BROADCAST`).
 pub fn may_send_to(socket: &Socket, to: SocketAddr) -> bool {
     let asked = socket.settings.stream.load(Relaxed) & option::BROADCAST != 0;
@@ -249,11 +260,11 @@ fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer
 }
 
 /// Writes the record; `false` when there is no room.
-fn put(socket: &Socket, slot: &Slot, from: &Vectors, to: SocketAddr, how: (u16, Way)) -> Answer<bool> {
+fn put(socket: &Socket, slot: &Slot, from: &Vectors, sent: &Sent) -> Answer<bool> {
     let _turn = WritersTurn::take(socket, slot);
     let bytes = state::send_ring(slot)?;
     let write = slot.tx_write.load(Relaxed);
-    match push_datagram(bytes, write, state::writable(slot), to, how, &from.slices()) {
+    match push_datagram(bytes, write, state::writable(slot), sent, &from.slices()) {
         None => Ok(false),
         Some(next) => {
             // As in `stream_io`: the ring's look must not overtake the store.

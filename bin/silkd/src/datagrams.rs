@@ -13,7 +13,9 @@ use silk_executor::join::checksum_of;
 use silk_instant::Instant;
 use silk_modules::host;
 use silk_path::classify::{Verdict, skip_extensions};
-use silk_path::{Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, PathId, Wishes};
+use silk_path::{
+    Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, NOWHERE, PathId, Wishes,
+};
 use silk_stream::mail::Sender;
 use silk_stream::{Datagram, Slot, Way, request, status};
 use silk_wire::{eth, ipv4, ipv6, ndp};
@@ -296,9 +298,12 @@ impl Engine {
         if to.way != leaving.told {
             self.tell_way(leaving, to.way, now);
         }
-        let (whole, size) = (to.len as usize, usize::from(to.segment));
+        let (segment, from) = to.departure();
+        let local = from.map_or(NOWHERE, |from| Endpoint::new(from, 0));
+        let (whole, size) = (to.len as usize, usize::from(segment));
+        let meta = Meta { local, remote, arrival: now, ..Meta::default() };
         if size == 0 || whole <= size {
-            return self.send_one(id, remote, 0, data, now);
+            return self.send_one(id, meta, data);
         }
         if whole > size * SEGMENTS {
             return self.core.drops.count(DropReason::TooBig);
@@ -306,10 +311,10 @@ impl Engine {
         let device_cuts =
             self.core.paths.path(id).is_some_and(|path| path.state.attrs.gso().unwrap_or(0) > 0);
         if device_cuts {
-            return self.send_one(id, remote, to.segment, data, now);
+            return self.send_one(id, Meta { gso_size: segment, ..meta }, data);
         }
         for at in (0..whole).step_by(size) {
-            self.send_one(id, remote, 0, part(data, at, size), now);
+            self.send_one(id, meta, part(data, at, size));
         }
     }
 
@@ -333,9 +338,9 @@ impl Engine {
         }
     }
 
-    /// Sends a datagram, or several that the device cuts into such of `segment` bytes.
-    fn send_one(&mut self, id: PathId, remote: Endpoint, segment: u16, data: [&[u8]; 2], now: Instant) {
-        let meta = Meta { remote, gso_size: segment, arrival: now, ..Meta::default() };
+    /// Sends a datagram, or several that the device cuts up. It arrived from the program just now.
+    fn send_one(&mut self, id: PathId, meta: Meta, data: [&[u8]; 2]) {
+        let now = meta.arrival;
         let mut headroom = std::mem::take(&mut self.headroom);
         let mut message = Message::outgoing(&mut headroom, data, meta);
         let _ = self.core.paths.down(id, now, &mut self.core.port, &mut message);

@@ -11,7 +11,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 /// address (16).
 pub const RECORD_HEADER: u32 = 24;
 
-/// Bytes behind the header of one that came with [`Details`]: time (8), address (16).
+/// Bytes behind the header of one that came with [`Details`]: time (8), address (16). Of one that is to leave from an address
+/// of its own: segment (8), address (16).
 const DETAILS: u32 = 24;
 /// What stands for the segment there. No datagram is so long that it could be one.
 const DETAILED: u16 = u16::MAX;
@@ -45,6 +46,26 @@ pub struct Received {
     pub details: Option<Details>,
 }
 
+/// A datagram that is to leave, or several for one peer, but for the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Where it goes.
+    pub peer: SocketAddr,
+    /// How.
+    pub way: Way,
+    /// As [`Datagram::segment`].
+    pub segment: u16,
+    /// The address it is to leave from, where its program says so.
+    pub from: Option<IpAddr>,
+}
+
+impl Sent {
+    /// Bytes that its record takes in the ring with `len` bytes of data.
+    pub fn space(&self, len: u32) -> u32 {
+        Datagram::space(len) + if self.from.is_some() { DETAILS } else { 0 }
+    }
+}
+
 /// A datagram's header as it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram {
@@ -66,20 +87,19 @@ impl Datagram {
     pub fn space(len: u32) -> u32 {
         RECORD_HEADER + len.next_multiple_of(8)
     }
+
+    /// Of one that is to leave: its segment, and the address it is to leave from, where its program says so.
+    pub fn departure(&self) -> (u16, Option<IpAddr>) {
+        self.details.map_or((self.segment, None), |details| (details.at as u16, Some(details.to)))
+    }
 }
 
-/// Writes a datagram that goes to `peer` in this way, or several of `segment` bytes each, at `write` when `free`
-/// bytes suffice; the new write index.
-pub fn push(
-    ring: Bytes<'_>,
-    write: u32,
-    free: u32,
-    peer: SocketAddr,
-    (segment, way): (u16, Way),
-    data: &[&[u8]],
-) -> Option<u32> {
-    let segment = if segment == DETAILED { 0 } else { segment };
-    put(ring, (write, free), segment, &Received { peer, way, details: None }, data)
+/// Writes a datagram that is to leave at `write` when `free` bytes suffice; the new write index.
+pub fn push(ring: Bytes<'_>, write: u32, free: u32, sent: &Sent, data: &[&[u8]]) -> Option<u32> {
+    let segment = if sent.segment == DETAILED { 0 } else { sent.segment };
+    let details = sent.from.map(|to| Details { at: segment.into(), to });
+    let mark = if details.is_some() { DETAILED } else { segment };
+    put(ring, (write, free), mark, &Received { peer: sent.peer, way: sent.way, details }, data)
 }
 
 /// The same of a datagram that came.
@@ -189,12 +209,16 @@ mod tests {
         let mut memory = [0; 64];
         let ring = ring(&mut memory);
         let peer = "10.0.0.1:53".parse().unwrap();
-        let write = push(ring, 40, 64, peer, (2, Way { hops: 3, service: 2 }), &[b"hel", b"lo"]).unwrap();
-        let (datagram, at, next) = pop(ring, 40, write - 40).unwrap();
         let way = Way { hops: 3, service: 2 };
-        assert_eq!(datagram, Datagram { len: 5, segment: 2, peer, way, details: None });
-        assert_eq!(ring.peek(at, 5).concat(), b"hello");
-        assert_eq!(next, write);
+        for from in [None, Some("10.0.0.9".parse().unwrap()), Some("fe80::9".parse().unwrap())] {
+            let sent = Sent { peer, way, segment: 2, from };
+            assert_eq!(push(ring, 40, sent.space(5) - 1, &sent, &[b"hel", b"lo"]), None);
+            let write = push(ring, 40, sent.space(5), &sent, &[b"hel", b"lo"]).unwrap();
+            let (datagram, at, next) = pop(ring, 40, write - 40).unwrap();
+            assert_eq!((datagram.len, datagram.peer, datagram.way), (5, peer, way));
+            assert_eq!(datagram.departure(), (2, from));
+            assert_eq!((ring.peek(at, 5).concat(), next), (b"hello".to_vec(), write));
+        }
     }
 
     #[test]
@@ -218,8 +242,9 @@ mod tests {
     fn a_segment_that_no_datagram_could_be_is_none() {
         let mut memory = [0; 64];
         let ring = ring(&mut memory);
-        let write =
-            push(ring, 0, 64, "10.0.0.1:53".parse().unwrap(), (u16::MAX, Way::default()), &[b"x"]).unwrap();
+        let (peer, way) = ("10.0.0.1:53".parse().unwrap(), Way::default());
+        let sent = Sent { peer, way, segment: u16::MAX, from: None };
+        let write = push(ring, 0, 64, &sent, &[b"x"]).unwrap();
         let (datagram, ..) = pop(ring, 0, write).unwrap();
         assert_eq!((datagram.segment, datagram.details), (0, None));
     }
@@ -228,7 +253,9 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         let mut memory = [0; 64];
         let ring = ring(&mut memory);
-        assert_eq!(push(ring, 0, 31, "1.2.3.4:5".parse().unwrap(), (0, Way::default()), &[b"x"]), None);
+        let peer = "1.2.3.4:5".parse().unwrap();
+        let sent = Sent { peer, way: Way::default(), segment: 0, from: None };
+        assert_eq!(push(ring, 0, 31, &sent, &[b"x"]), None);
     }
 
     #[test]

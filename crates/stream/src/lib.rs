@@ -53,7 +53,7 @@ pub use arena::{Arena, AttachError, CreateError, RingPlace, Sizes};
 pub use budget::Budget;
 #[cfg(not(loom))]
 pub use datagram::{
-    Datagram, Details, RECORD_HEADER, Received, Way, pop as pop_datagram, push as push_datagram,
+    Datagram, Details, RECORD_HEADER, Received, Sent, Way, pop as pop_datagram, push as push_datagram,
     push_received,
 };
 pub use dirty::{DirtySet, MARKS};

@@ -2,7 +2,7 @@
 //! connections inherit.
 
 use crate::host::{Silk, text, within};
-use silk_testkit::netns::{CLIENT, Running, SERVER};
+use silk_testkit::netns::{CLIENT, INTERFACE, Running, SERVER, SERVER6};
 use std::process::Command;
 use std::time::Duration;
 
@@ -69,4 +69,24 @@ fn a_datagram_socket_knows_where_it_was_reached_and_sends_as_it_was_told() {
     let _asking = silk.start_logged(&mut doing(silk.on_peer("python3"), &ping), "asking");
     assert!(said(&silk, &format!("eth0 {SERVER}; EMSGSIZE")), "{}", silk.log("serving"));
     assert!(within(PATIENCE, || silk.log("asking") == "1472 3\n"), "{}", silk.log("asking"));
+}
+
+#[test]
+fn a_datagram_leaves_from_the_address_that_its_program_says() {
+    let Some(mut silk) = Silk::start() else { return };
+    silk.write("sending_from.py", include_str!("sending_from.py"));
+    // Both of either IP are silk's, the second as good as the first.
+    let [more, more6] = ["10.99.0.77", "fd99::77"];
+    silk.rig.server.ip(["addr", "add", &format!("{more}/24"), "dev", INTERFACE]).unwrap();
+    silk.rig.server.ip(["addr", "add", &format!("{more6}/64"), "dev", INTERFACE, "nodad"]).unwrap();
+    silk.restart_daemon(PATIENCE);
+    let mut python = silk.on_paths("python3");
+    let _server = silk.start_logged(python.args(["sending_from.py", "serve", "7"]), "serving");
+    assert!(within(PATIENCE, || silk.log("serving").contains("listening")), "{}", silk.log("serving"));
+    assert!(silk.log("serving").starts_with("of another IP: Invalid argument"), "{}", silk.log("serving"));
+    let all = [SERVER.to_string(), more.into(), SERVER6.to_string(), more6.into()];
+    let mut python = silk.on_peer("python3");
+    let said = text(python.args(["sending_from.py", "ask", "7"]).args(&all));
+    assert_eq!(said, all.map(|address| format!("{address} whole\n")).concat());
+    silk.linux_saw_nothing();
 }

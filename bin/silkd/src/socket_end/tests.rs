@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::slots::place_rings;
-use silk_stream::{Details, Pool, Sizes, Way};
+use silk_stream::{Details, Pool, Sent, Sizes, Way};
 
 fn end() -> SocketEnd {
     let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
@@ -301,7 +301,14 @@ fn datagrams_pass_in_both_directions_and_a_malformed_one_empties_the_ring() {
     let received = Received { peer, way: Way::default(), details: None };
     assert!(end.push_datagram(received, &[b"query"]));
     let ring = end.from_program.bytes();
-    let write = silk_stream::push_datagram(ring, 0, 4096, peer, (0, Way::default()), &[b"answer"]).unwrap();
+    let write = silk_stream::push_datagram(
+        ring,
+        0,
+        4096,
+        &Sent { peer, way: Way::default(), segment: 0, from: None },
+        &[b"answer"],
+    )
+    .unwrap();
     end.slot().tx_write.store(write + 8, SeqCst);
     let mut seen = Vec::new();
     while end.pop_datagram(|to, parts| seen.push((to.peer, parts.concat()))) {}
