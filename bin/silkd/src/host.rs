@@ -36,6 +36,8 @@ pub struct Host {
     pub(crate) datagrams: BTreeMap<u32, OverLinux>,
     /// Where a datagram lies between two copies; empty until there is one.
     pub(crate) piece: Vec<u8>,
+    /// Room for what Linux tells of a datagram.
+    pub(crate) control: Vec<u8>,
     /// Those of both that may have something.
     pub(crate) stirred: BTreeSet<u32>,
     /// Those that wait for [`PAUSE`] to be over, and when that is; FAR: none does.
@@ -51,6 +53,7 @@ impl Host {
             listeners: BTreeMap::new(),
             datagrams: BTreeMap::new(),
             piece: Vec::new(),
+            control: crate::host_socket::control(),
             stirred: BTreeSet::new(),
             paused: BTreeSet::new(),
             again: Instant::FAR,

@@ -6,10 +6,10 @@
 use crate::command::SocketName;
 use crate::datagrams::options_in;
 use crate::engine::{BURST, Engine};
-use crate::host_socket::{LinuxDatagrams, receive};
+use crate::host_socket::{Heard, LinuxDatagrams, receive};
 use crate::reserved::Reserved;
 use crate::settings::any_like;
-use rustix::io::Errno;
+use nix::errno::Errno;
 use silk_instant::Instant;
 use silk_modules::host;
 use silk_modules::ip::{Address, Ip, Routes};
@@ -25,10 +25,6 @@ use std::sync::{Arc, Weak};
 const LONGEST: usize = 64 << 10;
 /// Whom one socket has heard so and would else answer over silk's device: the last of them.
 const HEARD: usize = 64;
-
-/// The hops that what comes this way is said to have left: as many as a host's packets start with, for
-/// most of it is the machine's own. Linux does not tell of each.
-const HOPS: u8 = 64;
 
 /// What a datagram socket has of Linux.
 pub struct OverLinux {
@@ -225,16 +221,17 @@ impl Engine {
         piece.resize(LONGEST, 0);
         let mut more = true;
         for _ in 0..BURST {
-            match receive(&linux, &mut piece) {
-                Ok((length, remote)) => {
-                    let whose = if sharers.len() > 1 { self.sharer(&sharers, first, remote) } else { first };
-                    self.take_from_linux(whose, &mut piece[..length], remote, now);
+            match receive(&linux, &mut piece, &mut self.host.control) {
+                Ok(heard) => {
+                    let of_several = || self.sharer(&sharers, first, heard.remote);
+                    let whose = if sharers.len() > 1 { of_several() } else { first };
+                    self.take_from_linux(whose, &mut piece, heard, now);
                     if whose != first {
                         self.tell_program(whose);
                     }
                 }
                 // What Linux has to say of a datagram that was sent.
-                Err(Errno::CONNREFUSED) => {}
+                Err(Errno::ECONNREFUSED) => {}
                 // None is left.
                 Err(_) => {
                     more = false;
@@ -248,16 +245,16 @@ impl Engine {
         }
     }
 
-    fn take_from_linux(&mut self, first: PathId, data: &mut [u8], remote: Endpoint, now: Instant) {
+    fn take_from_linux(&mut self, first: PathId, data: &mut [u8], heard: Heard, now: Instant) {
+        let Heard { length, remote, to, hops, service: tos } = heard;
         let Some(path) = self.make_path_over_linux(first, now) else { return };
         if self.whereabouts(remote.ip()) == Whereabouts::Beyond
             && let Some(over) = self.host.datagrams.get_mut(&first.index)
         {
             over.note(remote);
         }
-        let checksum = Checksum::Verified;
-        let meta = Meta { remote, arrival: now, checksum, hops: HOPS, ..Meta::default() };
-        let length = data.len();
+        let (local, checksum) = (Endpoint::new(to, 0), Checksum::Verified);
+        let meta = Meta { local, remote, arrival: now, checksum, hops, tos, ..Meta::default() };
         let mut message = Message::new(data, 0, length, meta);
         let _ = self.core.paths.up(path, now, &mut self.core.port, &mut message);
     }

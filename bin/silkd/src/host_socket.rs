@@ -2,17 +2,20 @@
 //! system calls on a socket that never waits, and what their errors mean for a path.
 
 use crate::reserved::Reserved;
+use nix::errno::Errno as NixErrno;
+use nix::sys::socket::{self, ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage};
 use rustix::io::{Errno, IoSlice, read, retry_on_intr};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags,
-    acceptfrom_with, getsockname, recvfrom, sendmsg, sendmsg_addr, shutdown, sockopt,
+    AddressFamily, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags, acceptfrom_with,
+    getsockname, sendmsg, shutdown, sockopt,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use silk_modules::host::{HostDatagrams, HostFault, HostSocket};
 use silk_path::{Bell, Endpoint, Event, Wishes};
 use silk_tcp::Algorithm;
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::IoSliceMut;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -69,18 +72,25 @@ impl LinuxDatagrams {
 }
 
 impl HostDatagrams for LinuxDatagrams {
-    fn send(&mut self, to: Endpoint, pieces: [&[u8]; 3]) -> bool {
-        let address = match to.ip() {
+    fn send(&mut self, from: IpAddr, to: Endpoint, pieces: [&[u8]; 3]) -> bool {
+        let own = |address| match address {
             IpAddr::V4(address) if self.six => address.to_ipv6_mapped().into(),
             address => address,
         };
         let Some(socket) = self.socket.upgrade() else { return false };
-        let (to, pieces) = (SocketAddr::new(address, to.port()), pieces.map(IoSlice::new));
-        let flags = SendFlags::NOSIGNAL;
-        let send = || sendmsg_addr(&socket, &to, &pieces, &mut SendAncillaryBuffer::default(), flags);
-        match retry_on_intr(send) {
-            // What Linux says here of one that was sent before.
-            Err(Errno::CONNREFUSED) => retry_on_intr(send).is_ok(),
+        let to = SockaddrStorage::from(SocketAddr::new(own(to.ip()), to.port()));
+        let pieces = pieces.map(IoSlice::new);
+        let (v4, v6) = packet_info(own(from));
+        let control = match from {
+            from if from.is_unspecified() => None,
+            _ if self.six => Some(ControlMessage::Ipv6PacketInfo(&v6)),
+            _ => Some(ControlMessage::Ipv4PacketInfo(&v4)),
+        };
+        let (fd, flags) = (socket.as_fd().as_raw_fd(), MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT);
+        let send = || socket::sendmsg(fd, &pieces, control.as_slice(), flags, Some(&to));
+        // A second time after a signal, and what Linux says here of one that was sent before.
+        match send() {
+            Err(NixErrno::EINTR | NixErrno::ECONNREFUSED) => send().is_ok(),
             sent => sent.is_ok(),
         }
     }
@@ -106,15 +116,79 @@ impl HostDatagrams for LinuxDatagrams {
     }
 }
 
-/// The next datagram that a socket has heard: how long it is, and who sent it.
+/// An address to send from as Linux is told it, over any interface.
+fn packet_info(from: IpAddr) -> (libc::in_pktinfo, libc::in6_pktinfo) {
+    let none = libc::in_addr { s_addr: 0 };
+    let (mut v4, mut v6) = (none, libc::in6_addr { s6_addr: [0; 16] });
+    match from {
+        IpAddr::V4(from) => v4.s_addr = u32::from_ne_bytes(from.octets()),
+        IpAddr::V6(from) => v6.s6_addr = from.octets(),
+    }
+    let v4 = libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: v4, ipi_addr: none };
+    (v4, libc::in6_pktinfo { ipi6_addr: v6, ipi6_ifindex: 0 })
+}
+
+/// A datagram that a socket of Linux's has heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// Its bytes.
+    pub length: usize,
+    /// Who sent it.
+    pub remote: Endpoint,
+    /// The address that it was sent to; unspecified: Linux has not told.
+    pub to: IpAddr,
+    /// The hops it had left; 0: Linux has not told.
+    pub hops: u8,
+    /// Its service bits.
+    pub service: u8,
+}
+
+/// Room for what Linux tells of each ([`receive`]).
+pub fn control() -> Vec<u8> {
+    nix::cmsg_space!(libc::in6_pktinfo, libc::in_pktinfo, libc::c_int, libc::c_int, libc::c_int, libc::c_int)
+}
+
+/// The next datagram that a socket has heard.
 ///
 /// # Errors
-/// The kernel's; `AGAIN`: there is none.
-pub fn receive(socket: impl AsFd, into: &mut [u8]) -> Result<(usize, Endpoint), Errno> {
-    let (length, _, from) = retry_on_intr(|| recvfrom(&socket, &mut *into, RecvFlags::DONTWAIT))?;
-    // Of each datagram Linux tells the sender.
-    let from = SocketAddr::try_from(from.ok_or(Errno::AGAIN)?).map_err(|_| Errno::AFNOSUPPORT)?;
-    Ok((length, Endpoint::new(from.ip().to_canonical(), from.port())))
+/// The kernel's; `EAGAIN`: there is none.
+pub fn receive(socket: impl AsFd, into: &mut [u8], control: &mut [u8]) -> Result<Heard, NixErrno> {
+    let mut parts = [IoSliceMut::new(into)];
+    let (fd, flags) = (socket.as_fd().as_raw_fd(), MsgFlags::MSG_DONTWAIT);
+    let message = socket::recvmsg::<SockaddrStorage>(fd, &mut parts, Some(control), flags)?;
+    let sender = message.address.as_ref().and_then(endpoint).ok_or(NixErrno::EAFNOSUPPORT)?;
+    let mut heard = Heard {
+        length: message.bytes,
+        remote: sender,
+        to: Ipv4Addr::UNSPECIFIED.into(),
+        hops: 0,
+        service: 0,
+    };
+    for told in message.cmsgs().into_iter().flatten() {
+        match told {
+            ControlMessageOwned::Ipv4PacketInfo(info) => {
+                heard.to = Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes()).into();
+            }
+            ControlMessageOwned::Ipv6PacketInfo(info) => {
+                heard.to = IpAddr::from(info.ipi6_addr.s6_addr).to_canonical();
+            }
+            ControlMessageOwned::Ipv4Ttl(hops) | ControlMessageOwned::Ipv6HopLimit(hops) => {
+                heard.hops = u8::try_from(hops).unwrap_or(0);
+            }
+            ControlMessageOwned::Ipv4Tos(bits) => heard.service = bits,
+            ControlMessageOwned::Ipv6TClass(bits) => heard.service = u8::try_from(bits).unwrap_or(0),
+            _ => {}
+        }
+    }
+    Ok(heard)
+}
+
+fn endpoint(address: &SockaddrStorage) -> Option<Endpoint> {
+    let v4 = address.as_sockaddr_in().map(|v4| Endpoint::new(v4.ip(), v4.port()));
+    v4.or_else(|| {
+        let v6 = address.as_sockaddr_in6()?;
+        Some(Endpoint::new(IpAddr::from(v6.ip()).to_canonical(), v6.port()))
+    })
 }
 
 fn set_keepalive(socket: &OwnedFd, keep: Option<(u32, u32, u8)>) -> Result<(), Errno> {
@@ -255,30 +329,50 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_leave_in_one_piece_and_are_heard_with_their_senders_of_either_ip() {
-        for (ours, theirs) in
-            [("127.0.0.1:0", "127.0.0.1:0"), ("[::]:0", "127.0.0.1:0"), ("[::]:0", "[::1]:0")]
-        {
+    fn datagrams_leave_in_one_piece_and_are_heard_with_where_they_come_from_of_either_ip() {
+        let ends = [
+            ("127.0.0.1:0", "127.0.0.1:0", "127.0.0.1"),
+            // From and to another address than Linux would choose.
+            ("0.0.0.0:0", "127.0.0.1:0", "127.0.0.9"),
+            ("[::]:0", "127.0.0.1:0", "127.0.0.9"),
+            ("[::]:0", "[::1]:0", "::1"),
+        ];
+        for (ours, theirs, own) in ends {
+            let own: IpAddr = own.parse().unwrap();
             let socket = UdpSocket::bind(ours).unwrap();
             let port = socket.local_addr().unwrap().port();
+            let six = ours.starts_with('[');
+            crate::sys::tell_of_datagrams(socket.as_fd(), six).unwrap();
             let reserved = Arc::new(Reserved::new(socket.into()));
             let mut datagrams = LinuxDatagrams::new(&reserved);
             let peer = UdpSocket::bind(theirs).unwrap();
-            let from = Endpoint::from(peer.local_addr().unwrap());
-            peer.send_to(b"question", (peer.local_addr().unwrap().ip(), port)).unwrap();
-            let mut bytes = [0; 16];
-            assert_eq!(receive(&*reserved, &mut bytes), Ok((8, from)), "{ours} {theirs}");
-            assert_eq!(receive(&*reserved, &mut bytes), Err(Errno::AGAIN));
-            assert!(datagrams.send(from, [b"an ", b"ans", b"wer"]));
-            let (length, _) = peer.recv_from(&mut bytes).unwrap();
-            assert_eq!(&bytes[..length], b"an answer");
-            assert!(!datagrams.send(from, [&[0; 40_000], &[0; 40_000], b""]), "longer than any");
+            let remote = Endpoint::from(peer.local_addr().unwrap());
+            let set = if own.is_ipv4() {
+                sockopt::set_ip_ttl(&peer, 7).and_then(|()| sockopt::set_ip_tos(&peer, 0x48))
+            } else {
+                sockopt::set_ipv6_unicast_hops(&peer, Some(7))
+                    .and_then(|()| sockopt::set_ipv6_tclass(&peer, 0x48))
+            };
+            assert_eq!(set, Ok(()));
+            peer.send_to(b"question", (own, port)).unwrap();
+            let (mut bytes, mut control) = ([0; 16], control());
+            let heard = Heard { length: 8, remote, to: own, hops: 7, service: 0x48 };
+            assert_eq!(receive(&*reserved, &mut bytes, &mut control), Ok(heard), "{ours} {theirs}");
+            assert_eq!(receive(&*reserved, &mut bytes, &mut control), Err(NixErrno::EAGAIN));
+            assert!(datagrams.send(own, remote, [b"an ", b"ans", b"wer"]));
+            let (length, from) = peer.recv_from(&mut bytes).unwrap();
+            assert_eq!((&bytes[..length], from.ip()), (&b"an answer"[..], own));
+            let any = Ipv4Addr::UNSPECIFIED.into();
+            assert!(datagrams.send(any, remote, [b"x", b"", b""]));
+            assert_eq!(peer.recv_from(&mut bytes).unwrap().0, 1);
+            assert!(!datagrams.send(any, remote, [&[0; 40_000], &[0; 40_000], b""]), "longer than any");
+            assert!(!datagrams.send("192.0.2.1".parse().unwrap(), remote, [b"x", b"", b""]), "not ours");
             datagrams.set(Bell::Service(0x48));
             assert_eq!(sockopt::ip_tos(&reserved), Ok(0x48));
             // Whoever takes the port next has it at once.
             drop(reserved);
             assert!(UdpSocket::bind(SocketAddr::new(ours.parse::<SocketAddr>().unwrap().ip(), port)).is_ok());
-            assert!(!datagrams.send(from, [b"late", b"", b""]));
+            assert!(!datagrams.send(any, remote, [b"late", b"", b""]));
         }
     }
 }

@@ -143,7 +143,10 @@ pub fn reserve(kind: Kind, place: Place, port: u16, may_listen: bool) -> Result<
         // So that connections of Linux's in TIME-WAIT do not count as users of the port.
         Kind::Stream => sockopt::set_socket_reuseaddr(&fd, true)?,
         // What groups others have joined is not for this one.
-        Kind::Datagram => crate::sys::hear_no_others_groups(fd.as_fd(), six)?,
+        Kind::Datagram => {
+            crate::sys::hear_no_others_groups(fd.as_fd(), six)?;
+            crate::sys::tell_of_datagrams(fd.as_fd(), six)?;
+        }
     }
     bind(&fd, &at)?;
     let local = SocketAddr::try_from(getsockname(&fd)?).map_err(|_| Errno::AFNOSUPPORT)?;

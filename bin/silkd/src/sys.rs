@@ -73,9 +73,34 @@ pub fn defer_accept(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
 /// # Errors
 /// The kernel's.
 pub fn hear_no_others_groups(socket: BorrowedFd<'_>, six: bool) -> Result<(), Errno> {
-    let off = |level, option| set_option(socket, level, option, 0);
-    let set = off(libc::IPPROTO_IP, libc::IP_MULTICAST_ALL)
-        .and_then(|()| if six { off(libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_ALL) } else { Ok(()) });
+    let all = [(libc::IPPROTO_IP, libc::IP_MULTICAST_ALL), (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_ALL)];
+    set_options(socket, &all[..1 + usize::from(six)], 0)
+}
+
+/// Linux is to tell of each datagram the address it was sent to, the hops it had left and its service bits. A socket of
+/// IPv6 (`six`) hears those of IPv4 as well.
+///
+/// # Errors
+/// The kernel's.
+pub fn tell_of_datagrams(socket: BorrowedFd<'_>, six: bool) -> Result<(), Errno> {
+    const OF_BOTH: &[(libc::c_int, libc::c_int)] =
+        &[(libc::IPPROTO_IP, libc::IP_RECVTTL), (libc::IPPROTO_IP, libc::IP_RECVTOS)];
+    const OF_FOUR: &[(libc::c_int, libc::c_int)] = &[(libc::IPPROTO_IP, libc::IP_PKTINFO)];
+    const OF_SIX: &[(libc::c_int, libc::c_int)] = &[
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT),
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
+    ];
+    set_options(socket, OF_BOTH, 1)?;
+    set_options(socket, if six { OF_SIX } else { OF_FOUR }, 1)
+}
+
+fn set_options(
+    socket: BorrowedFd<'_>,
+    options: &[(libc::c_int, libc::c_int)],
+    value: libc::c_int,
+) -> Result<(), Errno> {
+    let set = options.iter().try_for_each(|(level, option)| set_option(socket, *level, *option, value));
     set.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
 }
 

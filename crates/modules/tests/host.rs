@@ -10,6 +10,7 @@ use silk_path::{
 use silk_wire::ipv4;
 use std::collections::VecDeque;
 
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -286,7 +287,7 @@ fn without_a_connection_there_is_no_path() {
 /// What Linux was given; it takes datagrams that are not empty.
 #[derive(Default)]
 struct Given {
-    datagrams: Vec<(Endpoint, Vec<u8>)>,
+    datagrams: Vec<(IpAddr, Endpoint, Vec<u8>)>,
     options: Vec<Bell>,
 }
 
@@ -300,11 +301,11 @@ impl Mail {
 }
 
 impl HostDatagrams for Mail {
-    fn send(&mut self, to: Endpoint, pieces: [&[u8]; 3]) -> bool {
+    fn send(&mut self, from: IpAddr, to: Endpoint, pieces: [&[u8]; 3]) -> bool {
         let bytes = pieces.concat();
         let takes = !bytes.is_empty();
         if takes {
-            self.with(|given| given.datagrams.push((to, bytes)));
+            self.with(|given| given.datagrams.push((from, to, bytes)));
         }
         takes
     }
@@ -339,7 +340,7 @@ fn arrives(host: &mut Host, path: PathId, from: Endpoint, data: &mut [u8]) -> Ou
 }
 
 fn leaves(host: &mut Host, path: PathId, to: Endpoint, data: [&[u8]; 2]) -> Outcome {
-    let meta = Meta { remote: to, ..Meta::default() };
+    let meta = Meta { local: Endpoint::v4(ip(9), 0), remote: to, ..Meta::default() };
     let now = host.world.now;
     host.paths.down(path, now, &mut host.world, &mut Message::outgoing(&mut [], data, meta))
 }
@@ -351,7 +352,7 @@ fn datagrams_pass_both_ways_with_their_senders_and_are_counted() {
     assert_eq!(arrives(&mut host, path, peer, &mut b"question".to_vec()), Outcome::Done);
     assert_eq!(host.world.delivered, [(path, peer, b"question".to_vec())]);
     assert_eq!(leaves(&mut host, path, peer, [b"the ", b"answer"]), Outcome::Done);
-    assert_eq!(mail.with(|given| given.datagrams.clone()), [(peer, b"the answer".to_vec())]);
+    assert_eq!(mail.with(|given| given.datagrams.clone()), [(ip(9).into(), peer, b"the answer".to_vec())]);
     let account = host.paths.path(path).unwrap().state.account;
     assert_eq!((account.packets_in, account.packets_out), (1, 1));
     assert_eq!((account.bytes_in, account.bytes_out), (8, 10));
@@ -366,7 +367,7 @@ fn who_has_one_peer_hears_and_speaks_to_nobody_else() {
     let heard = [peer, other].map(|from| arrives(&mut host, path, from, &mut b"x".to_vec()));
     assert_eq!(heard, [Outcome::Done, Outcome::Dropped(DropReason::NotForPath)]);
     leaves(&mut host, path, other, [b"y", b""]);
-    assert_eq!(mail.with(|given| given.datagrams.clone()), [(peer, b"y".to_vec())]);
+    assert_eq!(mail.with(|given| given.datagrams.clone()), [(ip(9).into(), peer, b"y".to_vec())]);
 }
 
 #[test]

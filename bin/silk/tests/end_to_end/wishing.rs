@@ -87,6 +87,11 @@ fn a_datagram_leaves_from_the_address_that_its_program_says() {
     let all = [SERVER.to_string(), more.into(), SERVER6.to_string(), more6.into()];
     let mut python = silk.on_peer("python3");
     let said = text(python.args(["sending_from.py", "ask", "7"]).args(&all));
-    assert_eq!(said, all.map(|address| format!("{address} whole\n")).concat());
+    assert_eq!(said, all.each_ref().map(|address| format!("{address} whole\n")).concat());
     silk.linux_saw_nothing();
+    // Its own machine, over Linux.
+    let all = ["127.0.0.1", "127.0.0.9", &all[0], more, "::1", &all[2], more6];
+    let mut python = silk.on_linux("python3");
+    let said = text(python.args(["sending_from.py", "ask", "7"]).args(all));
+    assert_eq!(said, all.map(|address| format!("{address} whole\n")).concat());
 }

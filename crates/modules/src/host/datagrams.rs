@@ -28,7 +28,8 @@ impl Stage for DatagramStage {
 
     fn down(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
         let [first, second] = msg.ext();
-        if !self.socket.send(self.remote.unwrap_or(msg.meta.remote), [msg.bytes(), first, second]) {
+        let (from, to) = (msg.meta.local.ip(), self.remote.unwrap_or(msg.meta.remote));
+        if !self.socket.send(from, to, [msg.bytes(), first, second]) {
             return Verdict::Drop(DropReason::HostDatagram);
         }
         cx.count_out(msg.len());

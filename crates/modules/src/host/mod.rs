@@ -40,6 +40,7 @@ pub use stage::HostStage;
 
 use alloc::boxed::Box;
 use alloc::vec;
+use core::net::IpAddr;
 use silk_path::service::{NET, STREAM, Service};
 use silk_path::{Bell, Create, CreateError, Endpoint, Event, Module, Next, Step};
 use silk_wire::ipv4;
@@ -67,8 +68,8 @@ pub trait HostSocket: Send {
 
 /// A datagram socket of Linux's: what HOST's stage does to the world. No call ever waits.
 pub trait HostDatagrams: Send {
-    /// Sends the pieces as one datagram; whether Linux took it.
-    fn send(&mut self, to: Endpoint, pieces: [&[u8]; 3]) -> bool;
+    /// Sends the pieces as one datagram, from this address of the machine's if it is one; whether Linux took it.
+    fn send(&mut self, from: IpAddr, to: Endpoint, pieces: [&[u8]; 3]) -> bool;
     /// Passes on an option of the program's, if Linux has the like.
     fn set(&mut self, option: Bell);
 }
