@@ -115,6 +115,7 @@ mod tests {
     use super::super::tests::{end_with, sizes_of};
     use super::*;
     use crate::files::Files;
+    use proptest::prelude::*;
     use silk_path::{ByteStream, Incoming, Outgoing};
     use silk_stream::{Arena, Sizes, waiting};
     use std::sync::Arc;
@@ -219,6 +220,43 @@ mod tests {
         end.from_program.consume(24_096);
         end.return_larger(&mut pool);
         assert_eq!((sizes_of(&end), arena.rings_in_use()), ([4096, 4096], 8192));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Whatever arrives, is read and is wanted, what is read is what arrived.
+        #[test]
+        fn what_arrives_in_rings_that_grow_is_a_byte_queue(
+            start in any::<u32>(),
+            steps in prop::collection::vec((0..4u8, 1..9000usize), 1..60),
+        ) {
+            let arena = arena();
+            let mut pool = Pool::new(arena.clone());
+            let mut end = end_with(&mut pool, [4096, 4096]);
+            end.to_program.write = start;
+            end.slot().rx_write.store(start, SeqCst);
+            end.slot().rx_read.store(start, SeqCst);
+            let (mut expected, mut next) = (Vec::new(), 0u8);
+            for (what, n) in steps {
+                match what {
+                    0 | 1 => {
+                        let text = bytes(n, next);
+                        let taken = end.to_program.write(&text);
+                        prop_assert!(taken == n || end.to_program.free() == 0);
+                        expected.extend(&text[..taken]);
+                        next = next.wrapping_add(taken as u8);
+                    }
+                    2 => prop_assert_eq!(read(&end), std::mem::take(&mut expected)),
+                    _ => end.to_program.want(n * 8),
+                }
+                end.enlarge(&mut pool, LARGEST);
+                prop_assert_eq!(end.unread() as usize, expected.len());
+            }
+            prop_assert_eq!(read(&end), expected);
+            end.return_larger(&mut pool);
+            prop_assert_eq!(arena.rings_in_use(), 8192);
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Files in a stream, from a program that behaves and from one that does not.
 
+use super::tests::end_with;
 use super::*;
 use proptest::prelude::*;
 use silk_stream::{Leased, Pool, Reference, Sizes};
@@ -9,6 +10,8 @@ use std::os::fd::AsFd;
 
 /// Bytes of the ring, and of the file.
 const RING: u32 = 4096;
+/// To what it grows.
+const LARGEST: u32 = 64 << 10;
 const FILE: usize = 10_000;
 /// Where the file is, and which use of the place it is.
 const PLACE: (u32, u32) = (3, 7);
@@ -20,6 +23,7 @@ fn content() -> Vec<u8> {
 /// A program that writes, and the daemon's end.
 struct Both {
     end: SocketEnd,
+    pool: Pool,
     files: Files,
     write: u32,
 }
@@ -31,18 +35,15 @@ impl Both {
 
     /// With a stream that has come so far.
     fn at(index: u32) -> Self {
-        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
-        let mut pool = Pool::new(arena.clone());
-        let slot = pool.take_slot().unwrap();
-        let rings = Rings { rx: pool.take_ring(4096).unwrap(), tx: pool.take_ring(RING).unwrap() };
-        let mut end = SocketEnd::new(&arena, SocketName { family: 0, slot }, rings).unwrap();
+        let mut pool = Pool::new(Arena::create(Sizes { rings: 16 << 20, domains: 1 }).unwrap());
+        let mut end = end_with(&mut pool, [4096, RING]);
         end.slot().tx_write.store(index, SeqCst);
         end.from_program.read = index;
         end.from_program.write = index;
         end.from_program.sent = index;
         let mut files = Files::default();
         files.set(PLACE.0, Some((PLACE.1, Arc::new(leased()))));
-        Self { end, files, write: index }
+        Self { end, pool, files, write: index }
     }
 
     fn copy(&mut self, bytes: &[u8]) {
@@ -68,6 +69,13 @@ impl Both {
 
     fn look(&mut self) -> bool {
         self.end.look(&self.files)
+    }
+
+    /// The program waits to write, and a ring of so many bytes would be of use.
+    fn enlarge(&mut self, wanted: usize) {
+        self.end.slot().waiting.store(waiting::WRITE, SeqCst);
+        self.end.split().1.want(wanted);
+        self.end.enlarge(&mut self.pool, LARGEST);
     }
 
     fn peek(&mut self, offset: usize, len: usize) -> Vec<u8> {
@@ -177,6 +185,7 @@ enum Step {
     Look,
     Consume(usize),
     Copied,
+    Enlarge(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -186,19 +195,22 @@ fn step() -> impl Strategy<Value = Step> {
         Just(Step::Look),
         (1..2000usize).prop_map(Step::Consume),
         Just(Step::Copied),
+        (1..30_000usize).prop_map(Step::Enlarge),
     ]
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever is copied, referred to, looked at, acknowledged and saved, the stream is what was written.
+    /// Whatever is copied, referred to, looked at, acknowledged and saved, and whenever the ring grows, the stream is what was
+    /// written.
     #[test]
     fn a_stream_with_files_is_a_byte_queue(start in any::<u32>(), steps in prop::collection::vec(step(), 1..60)) {
         let mut both = Both::at(start);
         let (mut seen, mut fresh) = (Vec::new(), Vec::new());
         for step in steps {
-            let room = RING as usize - seen.len() - fresh.len();
+            let ring = both.end.from_program.side.size as usize;
+            let room = ring - seen.len() - fresh.len();
             match step {
                 Step::Copy(bytes) if bytes.len() <= room => {
                     both.copy(&bytes);
@@ -225,10 +237,15 @@ proptest! {
                     prop_assert_eq!(both.look(), rung);
                     seen.append(&mut fresh);
                 }
+                Step::Enlarge(wanted) => {
+                    both.enlarge(wanted);
+                    let grows = fresh.is_empty() && wanted > ring && ring < LARGEST as usize;
+                    prop_assert_eq!(both.end.from_program.side.size as usize > ring, grows);
+                }
             }
             prop_assert!(!both.end.is_nonsense());
             prop_assert_eq!(both.end.split().1.len(), seen.len());
-            prop_assert_eq!(both.peek(0, RING as usize), &seen[..]);
+            prop_assert_eq!(both.peek(0, LARGEST as usize), &seen[..]);
             let half = seen.len() / 2;
             prop_assert_eq!(both.peek(half, 100), &seen[half..seen.len().min(half + 100)]);
         }
@@ -249,9 +266,13 @@ proptest! {
             both.end.slot().tx_reference.store(newest, SeqCst);
             both.look();
             let len = both.end.split().1.len();
-            prop_assert!(len <= RING as usize);
+            prop_assert!(len <= LARGEST as usize);
             prop_assert!(both.peek(0, len).len() <= len);
             both.end.split().1.consume(len / 3);
+            // Somebody else's word for where its ring is.
+            both.end.slot().tx_first.store(newest, SeqCst);
+            both.end.slot().tx_place.store(u64::from(write) << 20, SeqCst);
+            both.enlarge(9000);
         }
     }
 }
