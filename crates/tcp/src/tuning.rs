@@ -1,6 +1,8 @@
 //! Receive buffer tuning: the window limit follows what the program actually reads in a round trip
 //! (dynamic right-sizing, Fisk and Feng 2001). A connection starts with a modest window and gets
-//! twice what its program consumed, up to the maximum; a program that does not read keeps its
+//! four times what its program consumed, up to the maximum, as soon as it has: a peer that is still
+//! finding out what the way takes (slow start) doubles what it sends in each round trip, must not wait for
+//! the window to follow, and sends bursts that nobody has room for where it had to. A program that does not read keeps its
 //! modest window, and its buffer need not grow. The limit itself only ever grows. Near by a program reads in bursts, and
 //! what it reads of one in a round trip says nothing about the way: there it is the rate over a longer time that counts.
 
@@ -43,20 +45,25 @@ impl WindowTuning {
     }
 
     /// The program has read: in all `consumed` octets, modulo 2³².
+    #[inline]
     pub(crate) fn on_read(&mut self, now: Instant, rtt: Duration, consumed: u32) {
-        let known = self.since != Instant::FAR;
-        if known && now - self.since < rtt.max(SHORTEST) {
+        if self.since == Instant::FAR {
+            (self.mark, self.since) = (consumed, now);
             return;
         }
-        let read = consumed.wrapping_sub(self.mark);
         // What is not read yet is only what somebody says: a negative difference is no reading.
-        if known && read <= i32::MAX as u32 {
-            let twice = read.saturating_mul(2);
-            let worth = if rtt >= SHORTEST { twice } else { near(twice, rtt, now - self.since) };
-            self.limit = self.limit.max(worth).min(self.max);
+        let read = consumed.wrapping_sub(self.mark).cast_signed().max(0).cast_unsigned();
+        let time = now - self.since;
+        let is_over = time >= rtt.max(SHORTEST);
+        let worth = match rtt < SHORTEST {
+            false => read.saturating_mul(4),
+            true if is_over => near(read.saturating_mul(2), rtt, time),
+            true => 0,
+        };
+        self.limit = self.limit.max(worth.min(self.max));
+        if is_over {
+            (self.mark, self.since) = (consumed, now);
         }
-        self.mark = consumed;
-        self.since = now;
     }
 }
 
@@ -73,13 +80,19 @@ mod tests {
     const RTT: Duration = Duration::from_millis(10);
 
     #[test]
-    fn the_limit_becomes_twice_what_is_read_in_a_round_trip() {
-        let mut tuning = WindowTuning::new(1_000, 1 << 20);
+    fn the_limit_becomes_four_times_what_is_read_in_a_round_trip_as_soon_as_it_is() {
+        let mut tuning = WindowTuning::new(10_000, 1 << 20);
         tuning.on_read(Instant::ZERO, RTT, u32::MAX);
-        tuning.on_read(Instant::from_millis(5), RTT, 4_000);
-        assert_eq!(tuning.limit(), 1_000);
-        tuning.on_read(Instant::from_millis(10), RTT, 8_999);
-        assert_eq!(tuning.limit(), 18_000);
+        for (millis, consumed, limit) in [
+            (5, 2_400, 10_000),
+            (6, 3_999, 16_000),
+            (10, 4_999, 20_000),
+            (15, 9_999, 20_000),
+            (20, 10_999, 24_000),
+        ] {
+            tuning.on_read(Instant::from_millis(millis), RTT, consumed);
+            assert_eq!(tuning.limit(), limit, "{millis} ms");
+        }
     }
 
     #[test]
@@ -94,7 +107,7 @@ mod tests {
         assert_eq!(limit(50, 100_000), 200_000);
         assert_eq!(limit(50, 4 * MB), NEAR);
         assert_eq!(limit(500, 4 * MB), 4 * MB);
-        assert_eq!(limit(1_000, 4 * MB), 8 * MB);
+        assert_eq!(limit(1_000, 4 * MB), 16 * MB, "far away it does");
     }
 
     #[test]

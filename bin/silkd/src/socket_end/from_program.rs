@@ -194,7 +194,7 @@ impl Outgoing for FromProgram {
         let size = self.side.size as usize;
         if n > size && self.side.slot().waiting.load(Relaxed) & waiting::WRITE != 0 {
             // What is in it has to be copied, so that it should not happen often.
-            self.side.want(n.max(4 * size));
+            self.side.want(n.max(8 * size));
         }
     }
 }

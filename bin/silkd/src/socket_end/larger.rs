@@ -211,7 +211,7 @@ mod tests {
         end.slot().tx_writers.store(0, SeqCst);
         end.from_program.want(20_000);
         end.enlarge(&mut pool, LARGEST);
-        assert_eq!(end.slot().tx_size.load(SeqCst), 32 << 10, "and never less than four times as large");
+        assert_eq!(end.slot().tx_size.load(SeqCst), 32 << 10, "eight times as large");
         assert_eq!(end.slot().tx_vacating.load(SeqCst) & 1, 0);
         write(&end, &bytes(20_000, 99));
         assert!(end.look(&Files::default()));

@@ -41,6 +41,8 @@ pub enum End {
     Draw(Target),
     /// Send one flow, and tell how much went
     Push(Target),
+    /// Send one flow from its beginning on, and tell how much of it was taken
+    Deliver(Target),
     /// Send 64 bytes and wait until they come back, again and again
     Ping(Target),
     /// Open connections that the server closes, some at a time
@@ -159,6 +161,7 @@ pub fn run(end: &End) -> Result<(), Failure> {
         End::Serve { service, at } => serve::serve(*service, *at).map(|never| match never {}),
         End::Draw(target) => stream::draw(target),
         End::Push(target) => stream::push(target),
+        End::Deliver(target) => stream::deliver(target),
         End::Ping(target) => turns::ping(target),
         End::Knock { target, at_once } => turns::knock(target, *at_once),
         End::Ask(target) => turns::ask(target),

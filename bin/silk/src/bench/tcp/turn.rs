@@ -10,7 +10,7 @@ use super::super::system::Serving;
 use super::super::watch::Watch;
 use super::super::{Failure, silkd};
 use super::kept::{self, Side};
-use super::link::{self, Link};
+use super::link;
 use super::results::Measurement;
 use super::row::{Case, Row};
 use super::system::{Cable, PORT, System};
@@ -30,6 +30,8 @@ const FLOOD: &str = "600000";
 pub const MILLIONS: &str = " million sent";
 /// And of the last, which has none.
 pub const ALL_SENT: &str = "all that can be sent";
+/// What a figure's name says behind the network where the server receives.
+const RECEIVING: &str = ", receiving";
 /// How much longer than it measures an end may take: until its server has started.
 const STARTING: Duration = Duration::from_secs(10);
 
@@ -56,6 +58,7 @@ impl fmt::Display for Turn {
         match self.case {
             Case::Only | Case::Offered(_) => {}
             Case::Over(link) => write!(f, " ({link})")?,
+            Case::Into(link) => write!(f, " ({link}{RECEIVING})")?,
             Case::Kept(clients) => write!(f, " ({clients})")?,
             Case::Opening(at_once) => write!(f, " ({})", kept::at_a_time(at_once))?,
         }
@@ -179,17 +182,21 @@ impl Turn {
 
     /// A flow over a bad network, from its first byte on: slow start counts.
     fn emulated(&self, stage: &Stage) -> Result<Vec<Seen>, Failure> {
-        let Case::Over(link) = self.case else { return Ok(Vec::new()) };
+        let (link, service, end, name) = match self.case {
+            Case::Over(link) => (link, Service::Give, "draw", link.to_string()),
+            Case::Into(link) => (link, Service::Take, "deliver", format!("{link}{RECEIVING}")),
+            _ => return Ok(Vec::new()),
+        };
         let mut netem = link.lay(stage, self.round)?;
         let mut serving = self.system.prepare(stage, Cable::Emulated)?;
-        serving.add(self.system.serve(stage, Service::Give)?);
-        let client = Client { end: "draw", urgent: false, ramp: 0 };
+        serving.add(self.system.serve(stage, service)?);
+        let client = Client { end, urgent: false, ramp: 0 };
         let seen = self.measured(stage, &client, link::SERVER)?;
         self.still_serves(&mut serving, stage)?;
         if netem.ended().is_some() {
             return Err(Failure::Ended { system: "silk netem", log: stage.said() });
         }
-        Ok(vec![over(link, seen)])
+        Ok(vec![over(&name, seen)])
     }
 
     /// A hundred thousand connections in one process on the server's CPU.
@@ -347,9 +354,9 @@ fn in_phase(mut seen: Seen, phase: &str) -> Seen {
 }
 
 /// The goodput of a flow is known by its network, in 10⁶ bits per second.
-fn over(link: Link, mut seen: Seen) -> Seen {
+fn over(name: &str, mut seen: Seen) -> Seen {
     for figure in &mut seen.figures {
-        *figure = Figure::new(link.to_string(), figure.value * 1e3, Unit::Megabits);
+        *figure = Figure::new(name, figure.value * 1e3, Unit::Megabits);
     }
     seen
 }
