@@ -68,11 +68,11 @@ fn when_datagrams_came_and_where_they_were_sent_to_is_told() {
 }
 
 #[test]
-fn of_what_comes_from_the_machine_itself_something_is_told_too() {
+fn of_what_comes_from_the_machine_itself_the_same_is_told() {
     let Some(silk) = start() else { return };
     let four = ["nanos", "target", "ttl", "tos"];
     let four = told(&silk, silk.on_linux("python3"), ("0.0.0.0", SERVER.into()), &four);
-    assert_eq!(four, vec![format!("recent {SERVER} 7 64 0 0"); 2]);
+    assert_eq!(four, vec![format!("recent {SERVER} 7 9 72 0"); 2]);
 }
 
 #[test]
