@@ -57,7 +57,7 @@ impl WindowTuning {
         let is_over = time >= rtt.max(SHORTEST);
         let worth = match rtt < SHORTEST {
             false => read.saturating_mul(4),
-            true if is_over => near(read.saturating_mul(2), rtt, time),
+            true if is_over => near(read, rtt, time),
             true => 0,
         };
         self.limit = self.limit.max(worth.min(self.max));
@@ -67,10 +67,11 @@ impl WindowTuning {
     }
 }
 
-/// What is worth offering to a peer near by, of which twice so much was read in `time`, longer than a round trip.
-fn near(twice: u32, rtt: Duration, time: Duration) -> u32 {
-    let in_a_round_trip = u128::from(twice) * rtt.as_nanos() / time.as_nanos().max(1);
-    twice.min(NEAR).max(in_a_round_trip as u32)
+/// What is worth offering to a peer near by, of which so much was read in `time`, longer than a round trip: twice that, up to
+/// [`NEAR`], or what comes in a round trip. More only leaves the caches.
+fn near(read: u32, rtt: Duration, time: Duration) -> u32 {
+    let in_a_round_trip = u128::from(read) * rtt.as_nanos() / time.as_nanos().max(1);
+    read.saturating_mul(2).min(NEAR).max(in_a_round_trip as u32)
 }
 
 #[cfg(test)]
@@ -106,7 +107,7 @@ mod tests {
         };
         assert_eq!(limit(50, 100_000), 200_000);
         assert_eq!(limit(50, 4 * MB), NEAR);
-        assert_eq!(limit(500, 4 * MB), 4 * MB);
+        assert_eq!(limit(500, 4 * MB), 2 * MB);
         assert_eq!(limit(1_000, 4 * MB), 16 * MB, "far away it does");
     }
 
