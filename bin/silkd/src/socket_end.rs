@@ -74,7 +74,7 @@ impl SocketEnd {
 
     /// The rings that it began with, as the daemon's book has them.
     pub fn rings(&self) -> Rings {
-        Rings { rx: self.first_ring(0), tx: self.first_ring(1) }
+        Rings { rx: self.first_ring(larger::RECEIVE), tx: self.first_ring(larger::SEND) }
     }
 
     /// The shared control block.

@@ -4,7 +4,7 @@
 
 use crate::host::{Silk, within};
 use crate::netem::join;
-use silk_testkit::netns::{Host, Running};
+use silk_testkit::netns::{Host, Running, signal};
 use std::process::Command;
 use std::time::Duration;
 
@@ -118,5 +118,33 @@ fn rings_grow_over_a_fast_and_long_way() {
             assert!(sizes[0] > 128 << 10 && sizes[1] > 512 << 10, "{ours}");
         }
     }
+    silk.linux_saw_nothing();
+}
+
+/// What it had of larger rings is there for others again, also where it is killed in the middle of using them.
+#[test]
+fn rings_that_have_grown_return_when_their_program_is_killed() {
+    let Some(Far { silk, _link }) = start("--rate 200mbit --delay 20ms --queue 500 --seed 5") else { return };
+    silk.write("endless.py", include_str!("endless.py"));
+    let mut python = silk.on_paths("python3");
+    let _server = silk.start_logged(python.args(["endless.py", "serve", "7000"]), "server");
+    assert!(within(PATIENCE, || silk.log("server").contains("ready")), "{}", silk.log("server"));
+    let (before, mut charged) = (silk.kept(), Vec::new());
+    for turn in ["first", "second"] {
+        let mut python = silk.on_peer("python3");
+        let mut asking = silk.start_logged(python.args(["endless.py", "ask", OURS[1], "7000"]), turn);
+        let child = || silk.log(turn).trim().parse::<u32>().ok();
+        assert!(within(PATIENCE, || child().is_some()), "{}", silk.log(turn));
+        // Those it began with are 640 KB.
+        assert!(silk.kept().2 > before.2 + (4 << 20), "{:?} before, {:?} now", before, silk.kept());
+        signal(&[child().unwrap()], "KILL");
+        assert!(asking.wait(PATIENCE).is_some(), "{}", silk.log(turn));
+        assert!(silk.log(turn).contains("reset by peer"), "{}", silk.log(turn));
+        let returned = within(PATIENCE, || (silk.kept().0, silk.kept().2) == (before.0, before.2));
+        assert!(returned, "{before:?} before, {:?} after", silk.kept());
+        charged.push(silk.kept().1);
+    }
+    // What is known of a peer once it has been there is kept, and no more for the second connection.
+    assert_eq!(charged[0], charged[1]);
     silk.linux_saw_nothing();
 }

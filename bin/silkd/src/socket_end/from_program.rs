@@ -120,9 +120,7 @@ impl FromProgram {
         let is_known = || slot.tx_write.load(SeqCst) == self.write;
         let copy = || {
             let (from, to) = (bytes(side), larger.beginning_at(self.read));
-            let all = (self.read, self.write);
-            let files = self.references.as_deref();
-            for (at, len) in References::between(files, all) {
+            for (at, len) in References::between(self.references.as_deref(), (self.read, self.write)) {
                 let [one, other] = from.peek(at, len as usize);
                 to.write(at, one);
                 to.write(at.wrapping_add(one.len() as u32), other);

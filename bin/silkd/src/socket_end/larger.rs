@@ -1,6 +1,6 @@
 //! A connection that its rings hold back gets larger ones, while memory and the arena have room: one whose program reads
-//! more in a round trip than the receive ring lets a peer send, and one whose program waits to write although all that it
-//! has written was sent and more may leave. Why, and how neither side notices: `docs/design/larger-rings.md`.
+//! more in a round trip than the receive ring lets a peer send, and one whose program waits to write while the send ring
+//! holds less than its congestion window could use. Why, and how neither side notices: `docs/design/larger-rings.md`.
 
 use super::SocketEnd;
 use silk_stream::{Pool, RingPlace};
@@ -29,8 +29,9 @@ impl Larger {
 }
 
 /// Which of [`Larger::first`].
-const RECEIVE: usize = 0;
-const SEND: usize = 1;
+pub(super) const RECEIVE: usize = 0;
+/// The other.
+pub(super) const SEND: usize = 1;
 
 impl SocketEnd {
     /// Whether there is something for [`SocketEnd::enlarge`] to do.

@@ -98,7 +98,7 @@ fn a_path_that_narrows_and_widens_in_mid_flow_is_followed() {
     assert_eq!(more(&mut pair, 500_000).0, 1_460);
     pair.to_server.set_longest(NonZeroU64::new(1_260 + HEADERS));
     let (mss, took) = more(&mut pair, 12_000_000);
-    assert!((1_245..=1_260).contains(&mss) && took < 5 * SECOND, "{mss} after {took:?}");
+    assert!((1_245..=1_260).contains(&mss) && took < 3 * SECOND, "{mss} after {took:?}");
     pair.to_server.set_longest(None);
     assert_eq!(more(&mut pair, 500_000).0, mss, "nobody looks before it is time");
     pair.drive_for(601 * SECOND);
