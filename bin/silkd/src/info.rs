@@ -92,7 +92,8 @@ pub fn linuxs(info: &Info, unacknowledged: u32, now: Instant) -> TcpInfo {
     let mss = u32::from(info.mss).max(1);
     let segments = |octets: u32| octets.div_ceil(mss);
     let millis = |at| u32::try_from(now.since(at).as_millis()).unwrap_or(u32::MAX);
-    let delivered = info.octets_acked + u64::from(info.sacked);
+    let in_all = |octets: u64| u32::try_from(octets.div_ceil(mss.into())).unwrap_or(u32::MAX);
+    let long = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     TcpInfo {
         state: info.state as u8,
         ca_state: info.repair as u8,
@@ -101,6 +102,7 @@ pub fn linuxs(info: &Info, unacknowledged: u32, now: Instant) -> TcpInfo {
         backoff: info.doublings,
         options: options.into_iter().filter(|(on, _)| *on).fold(0, |all, (_, bit)| all | bit),
         wscale: peers & 15 | (ours & 15) << 4,
+        flags: info.app_limited.into(),
         rto: micros(info.rto),
         ato: micros(info.delayed_ack),
         snd_mss: info.mss.into(),
@@ -119,6 +121,8 @@ pub fn linuxs(info: &Info, unacknowledged: u32, now: Instant) -> TcpInfo {
         snd_cwnd: info.cwnd / mss,
         advmss: info.our_mss.into(),
         reordering: DUP_THRESH,
+        // What text that is read in a round trip is judged by.
+        rcv_rtt: if info.octets_received > 0 { micros(info.srtt) } else { 0 },
         rcv_space: info.window_limit,
         total_retrans: info.segments_again,
         pacing_rate: info.pacing_rate.unwrap_or(u64::MAX),
@@ -132,7 +136,11 @@ pub fn linuxs(info: &Info, unacknowledged: u32, now: Instant) -> TcpInfo {
         data_segs_in: info.text_in,
         data_segs_out: info.text_out,
         delivery_rate: info.delivery_rate.unwrap_or(0),
-        delivered: u32::try_from(delivered.div_ceil(mss.into())).unwrap_or(u32::MAX),
+        busy_time: long(info.waits.busy(now)),
+        rwnd_limited: long(info.waits.for_the_peer(now)),
+        sndbuf_limited: long(info.waits.for_room(now)),
+        delivered: in_all(info.octets_acked + u64::from(info.sacked)),
+        delivered_ce: in_all(info.octets_marked),
         bytes_sent: info.octets_sent + info.octets_again,
         bytes_retrans: info.octets_again,
         dsack_dups: info.received_twice,
@@ -141,6 +149,8 @@ pub fn linuxs(info: &Info, unacknowledged: u32, now: Instant) -> TcpInfo {
         snd_wnd: info.snd_wnd,
         rcv_wnd: info.rcv_wnd,
         total_rto: u16::try_from(info.timeouts).unwrap_or(u16::MAX),
+        total_rto_recoveries: u16::try_from(info.timeout_series).unwrap_or(u16::MAX),
+        total_rto_time: u32::try_from(info.timeout_time.as_millis()).unwrap_or(u32::MAX),
         ..TcpInfo::default()
     }
 }

@@ -173,8 +173,20 @@ pub struct TcpReport {
     pub last_ack_ms: u32,
     /// At which text leaves; 0 without pacing.
     pub pacing_rate: u64,
-    /// At which the path delivers, where congestion control measures it.
+    /// At which the path delivered when that was last measured.
     pub delivery_rate: u64,
+    /// Whether it was the program that sent no faster.
+    pub app_limited: bool,
+    /// Segments delivered, those held out of order included.
+    pub delivered: u32,
+    /// Those of them whose acknowledgement echoed a mark of congestion.
+    pub delivered_ce: u32,
+    /// Time in which text was outstanding or held back, µs.
+    pub busy_us: u64,
+    /// Of that, time in which the peer's window held text back, µs.
+    pub rwnd_limited_us: u64,
+    /// Of that, time in which the program waited for room in the send buffer and for nothing else, µs.
+    pub sndbuf_limited_us: u64,
     /// Sent and not acknowledged.
     pub unacked: u32,
     /// Sent again: on their way now, and in all.
@@ -189,6 +201,8 @@ pub struct TcpReport {
     pub reord_seen: u32,
     /// Segments that arrived out of order.
     pub rcv_ooopack: u32,
+    /// The round-trip time by which the program's reading is judged, µs; 0 before anything was received.
+    pub rcv_rtt_us: u32,
     /// The window that the program's reading calls for.
     pub rcv_space: u32,
     /// The peer's window.

@@ -37,7 +37,10 @@ impl fmt::Display for WireError {
         match self {
             Self::HungUp => f.write_str("the other side has hung up"),
             Self::WouldBlock => f.write_str("nothing there yet"),
-            Self::Malformed => f.write_str("the other side sent something that is no message"),
+            Self::Malformed => f.write_str(
+                "the other side sent something that is no message (are all of silk's programs of one release, and the \
+                 daemon started since?)",
+            ),
             Self::Io(e) => e.fmt(f),
         }
     }

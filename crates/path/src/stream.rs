@@ -29,6 +29,10 @@ pub trait Outgoing {
     fn has_more(&self) -> bool {
         false
     }
+    /// The program waits for room to write more, as far as is known.
+    fn is_waited_for(&self) -> bool {
+        false
+    }
     /// The `len` bytes from `offset` on, in at most two slices; fewer when there are fewer. What lies
     /// in more pieces is put together first.
     fn peek(&mut self, offset: usize, len: usize) -> [&[u8]; 2];

@@ -12,7 +12,7 @@ use crate::connection::{Connection, Owed, Reader};
 use crate::flight::Sending;
 use crate::progress::{DropReason, Progress};
 use crate::recovery::{Outstanding, Phase};
-use crate::segment::Segment;
+use crate::segment::{Flags, Segment};
 use crate::sender::Fin;
 use crate::state::State;
 use crate::timers::Timer;
@@ -64,7 +64,13 @@ impl Connection {
         }
         self.on_echo(seg, before);
         self.pace_repair(seg.ack.since(before.una), held);
-        self.tell_delivery(now, seg.ack.since(before.una), held, lost);
+        let delivered = self.tell_delivery(now, seg.ack.since(before.una), held, lost);
+        if self.ecn.on && seg.flags.contains(Flags::ECE) {
+            self.counters.mishaps().octets_marked += u64::from(delivered);
+        }
+        if self.recovery.phase() != Phase::Loss {
+            self.counters.note_repaired(now);
+        }
         self.take_window(seg);
         Ok(progress)
     }
@@ -132,6 +138,9 @@ impl Connection {
             self.restart_timer(now);
         }
         let mut progress = self.let_go(octets - u32::from(fin_acked), tx);
+        if self.snd.is_idle() && tx.is_empty() {
+            self.note_idle(now);
+        }
         if fin_acked {
             progress |= Progress::FIN_ACKED | self.on_fin_acked(now);
         }

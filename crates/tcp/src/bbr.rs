@@ -229,10 +229,6 @@ impl Congestion for Bbr {
         self.pacing_rate
     }
 
-    fn delivery_rate(&self) -> Option<u64> {
-        Some(self.model.max_bw()).filter(|rate| *rate > 0)
-    }
-
     fn on_sent(&mut self, now: Instant, pipe: u32, octets: u32) {
         self.idle_restart |= pipe == 0;
         self.model.rate.on_sent(now, pipe, octets);

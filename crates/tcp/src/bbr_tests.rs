@@ -56,7 +56,7 @@ fn a_path_that_stood_still_is_tried_with_a_segment_a_second() {
         rounds.round(Duration::from_secs(600), 0);
         assert_eq!(rounds.bbr.pacing_rate(), Some(u64::from(MSS)));
     }
-    assert!(rounds.bbr.full_bw_reached && rounds.bbr.delivery_rate() < Some(20), "{:?}", rounds.bbr);
+    assert!(rounds.bbr.full_bw_reached && rounds.bbr.model.max_bw() < 20, "{:?}", rounds.bbr);
 }
 
 #[test]

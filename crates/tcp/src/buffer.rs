@@ -18,6 +18,11 @@ pub trait SendBuffer {
         false
     }
 
+    /// Whether the program waits for room to write more, as far as is known.
+    fn is_waited_for(&self) -> bool {
+        false
+    }
+
     /// Lets go of the first `octets`, which the peer has acknowledged. At most [`SendBuffer::len`].
     fn consume(&mut self, octets: usize);
 }

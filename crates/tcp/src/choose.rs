@@ -64,7 +64,7 @@ impl Connection {
         if !self.state.may_transmit() {
             return None;
         }
-        if self.has_nothing_to_send(tx) {
+        if self.has_nothing_to_send(now, tx) {
             return None;
         }
         let out = self.outstanding();
@@ -93,11 +93,14 @@ impl Connection {
 
     /// Whether all was sent and nothing of it must be sent again: nearly every call ends here, so it
     /// comes before anything is computed.
-    fn has_nothing_to_send<S: SendBuffer + ?Sized>(&mut self, tx: &S) -> bool {
+    fn has_nothing_to_send<S: SendBuffer + ?Sized>(&mut self, now: Instant, tx: &S) -> bool {
         let asked = self.snd.fin == Fin::Wanted || self.owed.contains(Owed::TAIL);
         let nothing = self.recovery.is_calm() && !asked && self.snd.unsent(tx.len()) == 0;
-        if nothing && self.congestion.models_the_path() {
-            self.note_app_limited();
+        if nothing {
+            self.note_all_sent(now, tx);
+            if self.congestion.models_the_path() {
+                self.note_app_limited();
+            }
         }
         nothing
     }
@@ -186,6 +189,7 @@ impl Connection {
         // The FIN needs its place in the window like any octet.
         let fin = fin && len == unsent && len < window;
         if len == 0 && !fin {
+            self.note_held(now, window, congestion);
             self.hold(now, window);
             return None;
         }

@@ -118,10 +118,6 @@ pub trait Congestion {
     fn pacing_rate(&self) -> Option<u64> {
         None
     }
-    /// Octets per second that the path delivers, where the algorithm measures it.
-    fn delivery_rate(&self) -> Option<u64> {
-        None
-    }
     /// `octets` are sent, again or for the first time, with `pipe` others in the network.
     fn on_sent(&mut self, _now: Instant, _pipe: u32, _octets: u32) {}
     /// Neither window holds anything back, but there is nothing to send.
@@ -253,9 +249,6 @@ impl Congestion for Controller {
     }
     fn pacing_rate(&self) -> Option<u64> {
         self.inner().pacing_rate()
-    }
-    fn delivery_rate(&self) -> Option<u64> {
-        self.inner().delivery_rate()
     }
     fn on_sent(&mut self, now: Instant, pipe: u32, octets: u32) {
         self.inner_mut().on_sent(now, pipe, octets);

@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use silk_instant::Instant;
 
+use crate::account::Account;
 use crate::agree::{Agreed, initial_window};
 use crate::buffer::RecvBuffer;
 use crate::challenge::Challenges;
@@ -114,6 +115,7 @@ pub struct Connection {
     pub(crate) ecn: Notification,
     /// When an acceptable segment last arrived.
     pub(crate) last_heard: Instant,
+    pub(crate) account: Account,
     pub(crate) counters: Counters,
 }
 
@@ -172,6 +174,7 @@ impl Connection {
             challenges: Challenges::new(),
             ecn: Notification::new(config.ecn, iss),
             last_heard: now,
+            account: Account::new(),
             counters: Counters::default(),
         }
     }
@@ -200,6 +203,7 @@ impl Connection {
             self.rto.after_lost_syn();
         }
         self.snd.timeouts = 0;
+        self.counters.note_repaired(now);
         if self.keepalive.on {
             self.timers.arm(Timer::Keepalive, now + self.keepalive.idle());
         }
@@ -387,7 +391,7 @@ mod tests {
     #[test]
     fn a_connection_is_small_and_holds_nothing_while_it_is_idle() {
         let idle = Connection::connect(&Config::default(), SeqNumber::default(), Instant::ZERO);
-        assert!(size_of::<Connection>() <= 576, "{}", size_of::<Connection>());
+        assert!(size_of::<Connection>() <= 608, "{}", size_of::<Connection>());
         assert_eq!(idle.memory(), size_of::<Connection>());
     }
 }

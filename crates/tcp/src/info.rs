@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use silk_instant::Instant;
 
+use crate::account::{Stopwatch, Waits};
 use crate::congestion::{Algorithm, Congestion};
 use crate::connection::Connection;
 use crate::options::Options;
@@ -25,7 +26,7 @@ pub(crate) struct Counters {
     mishaps: Option<Box<Mishaps>>,
 }
 
-/// Totals of what goes wrong on the way. Most connections end without any.
+/// Totals of what goes wrong on the way, or holds text back. Most connections end without any.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mishaps {
     pub(crate) octets_again: u64,
@@ -35,12 +36,48 @@ pub(crate) struct Mishaps {
     pub(crate) fast_recoveries: u32,
     pub(crate) timeouts: u32,
     pub(crate) undone: u32,
+    /// Octets delivered, by acknowledgements that echoed a mark of congestion.
+    pub(crate) octets_marked: u64,
+    /// Series of time-outs of the retransmission timer without progress in between.
+    pub(crate) timeout_series: u32,
+    /// Whether what the last of them lost is still being repaired.
+    pub(crate) timed_out: bool,
+    /// Runs while it is.
+    pub(crate) repaired_timeouts: Stopwatch,
+    /// Runs while the peer's window holds text back.
+    pub(crate) waited_for_peer: Stopwatch,
+    /// Runs while a program waits for room in the send buffer, and nothing else is waited for.
+    pub(crate) waited_for_room: Stopwatch,
 }
 
 impl Counters {
     /// What has gone wrong, to count more.
     pub(crate) fn mishaps(&mut self) -> &mut Mishaps {
         self.mishaps.get_or_insert_default()
+    }
+
+    /// How long text was held back by the peer, and by the send buffer.
+    pub(crate) fn held_back(&self) -> [Stopwatch; 2] {
+        let known = self.mishaps.as_ref();
+        known.map(|known| [known.waited_for_peer, known.waited_for_room]).unwrap_or_default()
+    }
+
+    /// The retransmission timer went off; `first` when there was progress since it last did.
+    pub(crate) fn note_timeout(&mut self, now: Instant, first: bool) {
+        let mishaps = self.mishaps();
+        mishaps.timeouts = mishaps.timeouts.wrapping_add(1);
+        mishaps.timeout_series = mishaps.timeout_series.wrapping_add(first.into());
+        if !core::mem::replace(&mut mishaps.timed_out, true) {
+            mishaps.repaired_timeouts.press(now);
+        }
+    }
+
+    /// Nothing that was lost with a time-out is still to be repaired.
+    pub(crate) fn note_repaired(&mut self, now: Instant) {
+        if let Some(mishaps) = self.mishaps.as_mut().filter(|mishaps| mishaps.timed_out) {
+            mishaps.timed_out = false;
+            mishaps.repaired_timeouts.press(now);
+        }
     }
 
     /// Bytes of memory held outside of the connection itself.
@@ -139,16 +176,27 @@ pub struct Info {
     pub reordered: u32,
     /// Times fast retransmit began.
     pub fast_recoveries: u32,
-    /// Times the retransmission timer went off.
+    /// Times the retransmission timer went off, for a SYN or for text.
     pub timeouts: u32,
+    /// Series of those without progress in between.
+    pub timeout_series: u32,
+    /// Time from the first of each series until what was lost then had been repaired; what is under way is not counted
+    /// before that is over.
+    pub timeout_time: Duration,
+    /// Octets delivered, by acknowledgements that echoed a mark of congestion (RFC 3168).
+    pub octets_marked: u64,
     /// Recoveries that were not needed and were undone (RFC 3522).
     pub undone: u32,
     /// Octets per second at which text leaves; `None` for as fast as the windows allow.
     pub pacing_rate: Option<u64>,
     /// SO_MAX_PACING_RATE.
     pub max_pacing_rate: Option<u64>,
-    /// Octets per second that the path delivers, where congestion control measures it.
+    /// Octets per second that the path delivered when that was last measured.
     pub delivery_rate: Option<u64>,
+    /// Whether it was the program that sent no faster.
+    pub app_limited: bool,
+    /// What sending has waited for, and how long.
+    pub waits: Waits,
     /// When text, or the SYN, was last sent.
     pub last_sent: Instant,
     /// When text last arrived; `None` for never.
@@ -171,6 +219,7 @@ impl Connection {
         let out = self.outstanding();
         let options = if self.stamps.on { Options::TIMESTAMP_BYTES as u16 } else { 0 };
         let text_out = self.snd.text_end().since(self.snd.una);
+        let (delivery_rate, app_limited) = self.account.delivery_rate();
         // Destructured so that a new counter cannot be forgotten here.
         let Counters {
             octets_acked,
@@ -189,6 +238,12 @@ impl Connection {
             fast_recoveries,
             timeouts,
             undone,
+            octets_marked,
+            timeout_series,
+            timed_out,
+            repaired_timeouts,
+            waited_for_peer: _,
+            waited_for_room: _,
         } = mishaps.as_deref().copied().unwrap_or_default();
         Info {
             state: self.state,
@@ -229,10 +284,19 @@ impl Connection {
             reordered: self.recovery.rack.reordered(),
             fast_recoveries,
             timeouts,
+            timeout_series,
+            timeout_time: if timed_out {
+                Duration::ZERO
+            } else {
+                repaired_timeouts.time(Instant::ZERO, false)
+            },
+            octets_marked,
             undone,
             pacing_rate: self.pacing_rate(),
             max_pacing_rate: self.limits.max_pacing_rate(),
-            delivery_rate: self.congestion.delivery_rate(),
+            delivery_rate,
+            app_limited,
+            waits: self.waits(),
             last_sent: self.snd.last_sent,
             last_text: Some(self.rcv.last_text).filter(|at| *at != Instant::FAR),
             last_heard: self.last_heard,

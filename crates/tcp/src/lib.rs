@@ -79,6 +79,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod account;
 mod acknowledge;
 mod agree;
 mod arrive;
@@ -139,6 +140,7 @@ mod tuning;
 mod undo;
 mod wants;
 
+pub use account::Waits;
 pub use bbr::Bbr;
 pub use buffer::{RecvBuffer, SendBuffer};
 pub use config::{Config, KeepaliveConfig};

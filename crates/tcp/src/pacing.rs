@@ -48,19 +48,22 @@ impl Connection {
     }
 
     /// Tells a controller that models the path what an acknowledgement has delivered: SND.UNA moved
-    /// by `octets`, and the peer had `held` before, and `lost` octets had been lost.
-    pub(crate) fn tell_delivery(&mut self, now: Instant, octets: u32, held: u32, lost: u32) {
-        if !self.congestion.models_the_path() {
-            return;
-        }
+    /// by `octets`, and the peer had `held` before, and `lost` octets had been lost. Answers how much
+    /// that is.
+    pub(crate) fn tell_delivery(&mut self, now: Instant, octets: u32, held: u32, lost: u32) -> u32 {
         let out = self.outstanding();
         let delivered = (octets + self.recovery.held(out)).saturating_sub(held);
+        self.note_delivered(now, delivered);
+        if !self.congestion.models_the_path() {
+            return delivered;
+        }
         let lost = self.recovery.lost_ever().wrapping_sub(lost);
         if delivered > 0 || lost > 0 {
             let (sent_at, rtt) = self.recovery.youngest();
             let (pipe, mss, seed) = (self.recovery.pipe(out), out.mss, out.nxt.raw());
             self.congestion.on_delivery(&Delivery { now, delivered, lost, sent_at, rtt, pipe, mss, seed });
         }
+        delivered
     }
 
     /// There is nothing to send: rate samples say little of the path until it is over.

@@ -41,7 +41,7 @@ impl Connection {
 
     fn on_retransmit_timeout(&mut self, now: Instant) -> Progress {
         match self.state {
-            State::SynSent | State::SynReceived => self.on_syn_timeout(),
+            State::SynSent | State::SynReceived => self.on_syn_timeout(now),
             _ if self.snd.is_idle() => Progress::NONE,
             _ if self.recovery.wait == Wait::Probe => self.on_probe_timeout(now),
             _ if self.recovery.wait == Wait::Reordering => self.on_reordering_timeout(now),
@@ -51,10 +51,11 @@ impl Connection {
     }
 
     // RFC 9293 MUST-22.
-    fn on_syn_timeout(&mut self) -> Progress {
+    fn on_syn_timeout(&mut self, now: Instant) -> Progress {
         if self.snd.timeouts >= self.limits.syn_retries {
             return self.finish(Progress::TIMED_OUT);
         }
+        self.counters.note_timeout(now, self.snd.timeouts == 0);
         self.snd.timeouts += 1;
         self.rto.back_off();
         self.syn_lost = true;
@@ -81,8 +82,7 @@ impl Connection {
         self.ecn.on_reduced(out.nxt);
         self.recovery.start_loss(now, self.rto.srtt(), self.rto.current(), out);
         self.rto.back_off();
-        let timeouts = &mut self.counters.mishaps().timeouts;
-        *timeouts = timeouts.wrapping_add(1);
+        self.counters.note_timeout(now, first);
         self.wait(Wait::Timeout, now + self.rto.current());
         Progress::NONE
     }

@@ -170,6 +170,7 @@ impl Connection {
     }
 
     fn note_first_sent(&mut self, now: Instant, text: Text, end: SeqNumber) {
+        self.note_busy(now);
         self.owed.settle(Owed::PUSH);
         self.recovery.sent_new(now, end, text.len);
         self.snd.nxt = end;

@@ -59,8 +59,13 @@ fn facts(tcp: &TcpReport) -> String {
     ] {
         some(&mut out, name, count.into());
     }
+    rate(&mut out, "send", window_rate(tcp));
     rate(&mut out, "pacing_rate", tcp.pacing_rate);
     rate(&mut out, "delivery_rate", tcp.delivery_rate);
+    some(&mut out, "delivered", tcp.delivered.into());
+    some(&mut out, "delivered_ce", tcp.delivered_ce.into());
+    out.push_str(if tcp.app_limited { " app_limited" } else { "" });
+    busy(&mut out, tcp);
     some(&mut out, "unacked", tcp.unacked.into());
     let [now, all] = tcp.retrans;
     if all > 0 {
@@ -68,21 +73,45 @@ fn facts(tcp: &TcpReport) -> String {
     }
     for (name, count) in [
         ("timeouts", tcp.timeouts.into()),
-        ("lost", tcp.lost),
-        ("sacked", tcp.sacked),
-        ("dsack_dups", tcp.dsack_dups),
-        ("reord_seen", tcp.reord_seen),
-        ("rcv_ooopack", tcp.rcv_ooopack),
-        ("rcv_space", tcp.rcv_space),
-        ("notsent", tcp.notsent_bytes),
+        ("lost", tcp.lost.into()),
+        ("sacked", tcp.sacked.into()),
+        ("dsack_dups", tcp.dsack_dups.into()),
+        ("reord_seen", tcp.reord_seen.into()),
+        ("rcv_ooopack", tcp.rcv_ooopack.into()),
     ] {
-        some(&mut out, name, count.into());
+        some(&mut out, name, count);
     }
+    if tcp.rcv_rtt_us > 0 {
+        let _ = write!(out, " rcv_rtt:{}", millis(tcp.rcv_rtt_us));
+    }
+    some(&mut out, "rcv_space", tcp.rcv_space.into());
+    some(&mut out, "notsent", tcp.notsent_bytes.into());
     if tcp.min_rtt_us > 0 {
         let _ = write!(out, " minrtt:{}", millis(tcp.min_rtt_us));
     }
     let _ = write!(out, " snd_wnd:{} rcv_wnd:{}", tcp.snd_wnd, tcp.rcv_wnd);
     out
+}
+
+/// Bytes per second that the congestion window lets go.
+fn window_rate(tcp: &TcpReport) -> u64 {
+    let window = u64::from(tcp.cwnd) * u64::from(tcp.mss);
+    (window * 1_000_000).checked_div(tcp.rtt_us.into()).unwrap_or(0)
+}
+
+/// How long there was text to send, and which part of that it waited for somebody else than the network.
+fn busy(out: &mut String, tcp: &TcpReport) {
+    if tcp.busy_us == 0 {
+        return;
+    }
+    let millis = |micros: u64| micros as f64 / 1e3;
+    let _ = write!(out, " busy:{}ms", millis(tcp.busy_us));
+    for (name, time) in [("rwnd_limited", tcp.rwnd_limited_us), ("sndbuf_limited", tcp.sndbuf_limited_us)] {
+        if time > 0 {
+            let part = time as f64 * 100.0 / tcp.busy_us as f64;
+            let _ = write!(out, " {name}:{}ms({part:.1}%)", millis(time));
+        }
+    }
 }
 
 fn some(out: &mut String, name: &str, value: u64) {
@@ -121,6 +150,11 @@ mod tests {
             bytes_acked: 17,
             retrans: [0, 2],
             delivery_rate: 1000,
+            delivered: 3,
+            app_limited: true,
+            busy_us: 12_500,
+            rwnd_limited_us: 2_500,
+            rcv_rtt_us: 1_500,
             ..TcpReport::default()
         };
         let path = PathReport {
@@ -136,8 +170,9 @@ mod tests {
         assert_eq!(
             connections(&report),
             "0.17.3  standard  ESTABLISHED 10.0.0.2:80 10.0.0.3:4242\n\tts sack cubic wscale:7,8 rto:200 \
-             rtt:1.5/0.25 ato:40 mss:1448 pmtu:1500 rcvmss:536 advmss:1448 cwnd:10 bytes_acked:17 \
-             delivery_rate 8000bps retrans:0/2 snd_wnd:0 rcv_wnd:0\n"
+             rtt:1.5/0.25 ato:40 mss:1448 pmtu:1500 rcvmss:536 advmss:1448 cwnd:10 bytes_acked:17 send 77226664bps \
+             delivery_rate 8000bps delivered:3 app_limited busy:12.5ms rwnd_limited:2.5ms(20.0%) retrans:0/2 \
+             rcv_rtt:1.5 snd_wnd:0 rcv_wnd:0\n"
         );
         assert_eq!(connections(&Report::default()), "there are no connections\n");
     }

@@ -45,6 +45,11 @@ impl FromProgram {
         more | self.references.as_mut().is_some_and(|known| std::mem::take(&mut known.unheard))
     }
 
+    /// Whether somebody waits to write.
+    fn waits(&self) -> bool {
+        self.side.slot().waiting.load(Relaxed) & waiting::WRITE != 0
+    }
+
     /// Bytes that the program says there are.
     fn claimed(&self) -> u32 {
         used(self.side.slot().tx_write.load(SeqCst), self.read, self.side.size)
@@ -163,6 +168,11 @@ impl Outgoing for FromProgram {
         self.claimed() > self.write.wrapping_sub(self.read)
     }
 
+    fn is_waited_for(&self) -> bool {
+        // It is called as soon as half of the ring is free.
+        self.len() * 2 >= self.side.size as usize && self.waits()
+    }
+
     fn peek(&mut self, offset: usize, len: usize) -> [&[u8]; 2] {
         let there = self.len();
         let offset = offset.min(there);
@@ -190,7 +200,7 @@ impl Outgoing for FromProgram {
 
     fn want(&mut self, n: usize) {
         let size = self.side.size as usize;
-        if n > size && self.side.slot().waiting.load(Relaxed) & waiting::WRITE != 0 {
+        if n > size && self.waits() {
             // What is in it has to be copied, so that it should not happen often.
             self.side.want(n.max(8 * size));
         }

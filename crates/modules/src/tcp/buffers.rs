@@ -18,6 +18,10 @@ impl SendBuffer for Send<'_> {
     fn has_more(&self) -> bool {
         self.0.has_more()
     }
+
+    fn is_waited_for(&self) -> bool {
+        self.0.is_waited_for()
+    }
 }
 
 /// Where what arrives goes.

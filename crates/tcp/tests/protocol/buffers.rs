@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use silk_tcp::{RecvBuffer, SendBuffer};
 
-/// What the program wrote and the peer has not acknowledged; whether it has written more, which nobody has looked at.
+/// What the program wrote and the peer has not acknowledged; whether it has written more, which nobody has looked at; and
+/// whether it waits for room.
 #[derive(Default)]
-pub struct Tx(pub VecDeque<u8>, pub bool);
+pub struct Tx(pub VecDeque<u8>, pub bool, pub bool);
 
 impl SendBuffer for Tx {
     fn len(&self) -> usize {
@@ -15,6 +16,10 @@ impl SendBuffer for Tx {
 
     fn has_more(&self) -> bool {
         self.1
+    }
+
+    fn is_waited_for(&self) -> bool {
+        self.2
     }
 
     fn consume(&mut self, octets: usize) {

@@ -191,7 +191,7 @@ proptest! {
         solo.sent();
         prop_assert_eq!((solo.state(), solo.connection.poll_timeout()), (State::Closed, None));
         // A model of the path lives as long as the connection, so do CUBIC's curve and what counts mishaps.
-        let bare = solo.connection.memory() <= size_of::<Connection>() + 40 + 32;
+        let bare = solo.connection.memory() <= size_of::<Connection>() + 40 + 72;
         prop_assert!(bare || congestion == Algorithm::Bbr);
     }
 

@@ -1,6 +1,7 @@
 //! The protocol from outside, in virtual time: two connections over a bad link, and one connection
 //! against hand-made segments. Nothing here reads a clock, so every run is the same run.
 
+mod accounts;
 mod buffers;
 mod clauses;
 mod closing;

@@ -275,7 +275,7 @@ fn text_out_of_order_is_answered_at_once_and_reported() {
     let sent = solo.sent();
     assert_eq!((sent[0].header.ack.raw(), sent[0].header.options.sack.is_empty()), (THEIRS + 200, true));
     // But for what counts such segments.
-    assert_eq!(solo.connection.memory(), size_of::<silk_tcp::Connection>() + 32);
+    assert_eq!(solo.connection.memory(), size_of::<silk_tcp::Connection>() + 72);
 }
 
 #[test]

@@ -27,6 +27,25 @@ def empty_and_full(w):
     w.result("poll when the peer has read", events(end, select.POLLOUT))
 
 
+def waited(end):
+    """Microseconds for which there was text to send, and for which the peer's window held it back (TCP_INFO)."""
+    return struct.unpack("2Q", end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 184)[168:])
+
+
+@case
+def waiting_for_the_peer(w):
+    end = w.connected()
+    w.result("at first", waited(end))
+    end.setblocking(False)
+    wait_for(lambda: attempt(end.send, bytes(1 << 20)) == "EAGAIN" and waited(end)[1] > 100_000)
+    busy, held = waited(end)
+    w.result("the peer held it back, for a part of the time", 0 < held <= busy)
+    w.peer.do("e.settimeout(0.5)\ntry:\n while e.recv(1 << 20): pass\nexcept TimeoutError: pass")
+    busy, held = waited(end)
+    time.sleep(0.1)
+    w.result("no more when all is acknowledged", waited(end) == (busy, held))
+
+
 @case
 def peeking(w):
     end = w.connected()
