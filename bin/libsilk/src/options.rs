@@ -22,6 +22,9 @@ use silk_stream::{Slot, Usual, option, request, wish};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 
+/// Of `<linux/tcp.h>`; the libc crate does not have it.
+const TCP_CC_INFO: c_int = 26;
+
 pub use handing_over::hand_over;
 
 /// Where an option that the library knows is kept.
@@ -462,6 +465,12 @@ pub unsafe fn get(
             (SOL_SILK, SILK_PATH) => return output(&slot.path.load(Relaxed), value, len),
             (libc::IPPROTO_TCP, libc::TCP_INFO) => {
                 return output(&tcp_info::told(socket, slot), value, len);
+            }
+            (libc::IPPROTO_TCP, TCP_CC_INFO) => {
+                return match tcp_info::model(socket, slot) {
+                    Some(model) => output(&model, value, len),
+                    None => output(&(), value, len),
+                };
             }
             (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
                 return output(&wishes::congestion(socket, Some(slot)), value, len);

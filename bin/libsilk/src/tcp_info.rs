@@ -3,7 +3,7 @@
 use crate::family;
 use crate::socket::{Role, Socket};
 use crate::wait::Deadline;
-use silk_stream::{INFO_WORDS, SharedInfo, Slot, TcpInfo, request, status, wake};
+use silk_stream::{INFO_WORDS, MODEL_WORDS, SharedInfo, Slot, TcpInfo, request, status, wake};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
@@ -42,6 +42,13 @@ pub fn told(socket: &Socket, slot: &Slot) -> [u8; INFO_WORDS * 4] {
     let state = if socket.role() == Role::Listener { LISTEN } else { CLOSE };
     let nothing = TcpInfo { state, ..TcpInfo::default() };
     known(socket, slot).map_or_else(|| nothing.bytes(), SharedInfo::bytes)
+}
+
+/// What BBR believes of the path, as the words of Linux's `struct tcp_bbr_info`; of other algorithms there is nothing to
+/// tell (`TCP_CC_INFO`).
+pub fn model(socket: &Socket, slot: &Slot) -> Option<[u32; MODEL_WORDS]> {
+    ask(socket, slot);
+    known(socket, slot)?.model()
 }
 
 fn known(socket: &Socket, slot: &Slot) -> Option<&'static SharedInfo> {

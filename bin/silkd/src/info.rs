@@ -7,8 +7,8 @@ use silk_executor::clock;
 use silk_instant::Instant;
 use silk_modules::tcp::ConnectionStage;
 use silk_path::{Path, PathId};
-use silk_stream::{TcpInfo, used, wake};
-use silk_tcp::{Info, State};
+use silk_stream::{MODEL_WORDS, TcpInfo, used, wake};
+use silk_tcp::{Info, Model, State};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ impl Engine {
         let family = self.families.get(&name.family);
         let shared = family.and_then(|family| family.arena.info(name.slot));
         let (Some(shared), Some(path)) = (shared, self.core.paths.path(id)) else { return };
-        shared.store(&self.tcp_info(path));
+        shared.store(&self.tcp_info(path), of(path).and_then(|info| info.model).map(bbrs));
         shared.cpu.store(u32::try_from(rustix::thread::sched_getcpu()).map_or(0, |cpu| cpu + 1), Relaxed);
     }
 
@@ -155,6 +155,13 @@ pub fn linuxs(info: &Info, unacknowledged: u32, now: Instant) -> TcpInfo {
     }
 }
 
+/// As Linux's `struct tcp_bbr_info` tells it.
+fn bbrs(model: Model) -> [u32; MODEL_WORDS] {
+    let min_rtt = u32::try_from(model.min_rtt.as_micros()).unwrap_or(u32::MAX);
+    let [pacing, window] = [model.pacing_gain, model.window_gain].map(|gain| u32::from(gain) * 256 / 100);
+    [model.bandwidth as u32, (model.bandwidth >> 32) as u32, min_rtt, pacing, window]
+}
+
 /// Of the bytes that the program wrote and the peer has not acknowledged, those never sent.
 fn not_sent(info: &Info, unacknowledged: u32) -> u32 {
     let sent = info.octets_sent - info.octets_acked;
@@ -165,6 +172,17 @@ fn not_sent(info: &Info, unacknowledged: u32) -> u32 {
 mod tests {
     use super::*;
     use silk_tcp::{Config, Connection, SeqNumber};
+
+    #[test]
+    fn a_model_is_told_in_linuxs_units() {
+        let model = Model {
+            bandwidth: 5 << 32 | 7,
+            min_rtt: Duration::from_millis(3),
+            pacing_gain: 125,
+            window_gain: 200,
+        };
+        assert_eq!(bbrs(model), [7, 5, 3_000, 320, 512]);
+    }
 
     #[test]
     fn a_connection_is_told_in_linuxs_units() {

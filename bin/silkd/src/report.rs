@@ -2,9 +2,10 @@
 
 use crate::command::{Holder, SocketName};
 use crate::engine::Engine;
-use silk_control::{ClassReport, DropCount, PathReport, Report, TcpReport, ThreadReport};
+use silk_control::{ClassReport, DropCount, ModelReport, PathReport, Report, TcpReport, ThreadReport};
 use silk_path::{Attrs, ClassUse, DropReason, DropTotals, Path};
 use silk_stream::TcpInfo;
+use silk_tcp::Model;
 use std::sync::atomic::Ordering::SeqCst;
 
 impl Engine {
@@ -80,7 +81,13 @@ impl Engine {
             mss: info.map_or(0, |info| info.mss.into()),
             cwnd: info.map_or(0, |info| info.cwnd.into()),
             retransmits: info.map_or(0, |info| info.segments_again.into()),
-            tcp: info.map(|info| Box::new(tcp_report(info.algorithm.name(), &self.tcp_info(path)))),
+            tcp: info.map(|info| {
+                Box::new(tcp_report(
+                    info.algorithm.name(),
+                    info.model.map(model_report),
+                    &self.tcp_info(path),
+                ))
+            }),
         }
     }
 
@@ -161,12 +168,18 @@ impl Engine {
     }
 }
 
+fn model_report(model: Model) -> ModelReport {
+    let Model { bandwidth, min_rtt, pacing_gain, window_gain } = model;
+    ModelReport { bandwidth, min_rtt_us: min_rtt.as_micros() as u64, pacing_gain, window_gain }
+}
+
 /// What `ss -tin` would show.
-fn tcp_report(congestion: &str, info: &TcpInfo) -> TcpReport {
+fn tcp_report(congestion: &str, model: Option<ModelReport>, info: &TcpInfo) -> TcpReport {
     // What Linux shows as no limit is left out.
     let limited = |rate: u64| if rate == u64::MAX { 0 } else { rate };
     TcpReport {
         congestion: congestion.to_owned(),
+        model,
         timestamps: info.options & 1 != 0,
         sack: info.options & 2 != 0,
         ecn: info.options & 8 != 0,

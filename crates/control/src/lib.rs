@@ -19,8 +19,8 @@ pub use message::{
 };
 pub use parcel::{Parcel, beside_parcel, parcel};
 pub use report::{
-    ClassReport, DropCount, PathReport, ReceiverReport, Report, TcpReport, ThreadReport, UnblockReport,
-    UnservedReport,
+    ClassReport, DropCount, ModelReport, PathReport, ReceiverReport, Report, TcpReport, ThreadReport,
+    UnblockReport, UnservedReport,
 };
 pub use wire::{Lifeline, MESSAGE, Received, WireError};
 

@@ -108,12 +108,27 @@ pub struct PathReport {
     pub tcp: Option<Box<TcpReport>>,
 }
 
+/// What BBR believes of the path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelReport {
+    /// Bytes per second; 0 before the first measurement.
+    pub bandwidth: u64,
+    /// The round-trip time without queues, µs; 0 before the first measurement.
+    pub min_rtt_us: u64,
+    /// At how many hundredths of the bandwidth it sends now.
+    pub pacing_gain: u16,
+    /// How many hundredths of what the path holds may be in the network.
+    pub window_gain: u16,
+}
+
 /// What TCP knows of a connection, as `ss -tin` shows it for Linux's: windows and what is
 /// outstanding in segments, sizes in bytes, rates in bytes per second. What is not known is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpReport {
     /// The congestion control.
     pub congestion: String,
+    /// What that believes of the path, if it has a model of it.
+    pub model: Option<ModelReport>,
     /// Whether timestamps are in use (RFC 7323).
     pub timestamps: bool,
     /// Whether selective acknowledgement is (RFC 2018).

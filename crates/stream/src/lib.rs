@@ -66,4 +66,4 @@ pub use leased::Leased;
 pub use pool::{Left, Pool};
 pub use reference::Reference;
 pub use ring::{Bytes, begin as begin_ring, free, left_of, used};
-pub use tcp_info::{INFO_WORDS, SharedInfo, TcpInfo};
+pub use tcp_info::{INFO_WORDS, MODEL_WORDS, SharedInfo, TcpInfo};

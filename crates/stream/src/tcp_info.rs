@@ -155,28 +155,35 @@ tcp_info! {
     total_rto_time: u32,
 }
 
+/// Words of `struct tcp_bbr_info`: the bandwidth in bytes per second, its lower half first; the least round-trip time in
+/// µs; and the gains of pacing and window in units of 1/256.
+pub const MODEL_WORDS: usize = 5;
+
 /// What the daemon has written of one socket when it was last asked.
 #[repr(C, align(64))]
 pub struct SharedInfo {
     words: [AtomicU32; INFO_WORDS],
+    model: [AtomicU32; MODEL_WORDS],
     /// The CPU that processes its packets, plus one (`SO_INCOMING_CPU`); zero: not known.
     pub cpu: AtomicU32,
-    _pad: AtomicU32,
 }
 
 impl Default for SharedInfo {
     fn default() -> Self {
         Self {
             words: std::array::from_fn(|_| AtomicU32::new(0)),
+            model: std::array::from_fn(|_| AtomicU32::new(0)),
             cpu: AtomicU32::new(0),
-            _pad: AtomicU32::new(0),
         }
     }
 }
 
 impl SharedInfo {
-    /// Writes what is known.
-    pub fn store(&self, info: &TcpInfo) {
+    /// Writes what is known, and what congestion control believes of the path, if it has a model of that.
+    pub fn store(&self, info: &TcpInfo, model: Option<[u32; MODEL_WORDS]>) {
+        for (word, value) in self.model.iter().zip(model.unwrap_or_default()) {
+            word.store(value, Relaxed);
+        }
         for (word, bytes) in self.words.iter().zip(info.bytes().chunks_exact(4)) {
             word.store(u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]), Relaxed);
         }
@@ -189,6 +196,12 @@ impl SharedInfo {
             bytes.copy_from_slice(&word.load(Relaxed).to_ne_bytes());
         }
         all
+    }
+
+    /// What congestion control believes of the path; there are gains if it believes anything.
+    pub fn model(&self) -> Option<[u32; MODEL_WORDS]> {
+        let model = std::array::from_fn(|n| self.model[n].load(Relaxed));
+        (model != [0; MODEL_WORDS]).then_some(model)
     }
 
     /// The state, in Linux's numbers.
@@ -244,8 +257,10 @@ mod tests {
         let info =
             TcpInfo { state: 1, snd_mss: 1448, pmtu: 1500, bytes_acked: 1 << 40, ..TcpInfo::default() };
         let shared = SharedInfo::default();
-        shared.store(&info);
-        assert_eq!(shared.bytes(), info.bytes());
+        shared.store(&info, Some([7, 0, 3, 256, 512]));
+        assert_eq!((shared.bytes(), shared.model()), (info.bytes(), Some([7, 0, 3, 256, 512])));
+        shared.store(&info, None);
+        assert_eq!(shared.model(), None);
         assert_eq!((shared.state(), shared.segment(), shared.path_mtu()), (1, 1448, 1500));
     }
 }

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use silk_instant::Instant;
 
-use crate::congestion::{Acked, Congestion, Delivery, MAX_WINDOW};
+use crate::congestion::{Acked, Congestion, Delivery, MAX_WINDOW, Model};
 use crate::path_model::{PathModel, percent};
 
 /// BBR.StartupPacingGain, in hundredths.
@@ -223,6 +223,11 @@ impl Congestion for Bbr {
 
     fn models_the_path(&self) -> bool {
         true
+    }
+
+    fn model(&self) -> Option<Model> {
+        let [pacing_gain, window_gain] = <[u64; 2]>::from(self.gains()).map(|gain| gain as u16);
+        Some(Model { bandwidth: self.model.bw(), min_rtt: self.model.min_rtt(), pacing_gain, window_gain })
     }
 
     fn pacing_rate(&self) -> Option<u64> {

@@ -92,6 +92,19 @@ pub struct Delivery {
     pub seed: u32,
 }
 
+/// What an algorithm with a model of the path believes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// Octets per second; 0 before the first measurement.
+    pub bandwidth: u64,
+    /// The round-trip time without queues; zero before the first measurement.
+    pub min_rtt: Duration,
+    /// At how many hundredths of the bandwidth it sends now.
+    pub pacing_gain: u16,
+    /// How many hundredths of what the path holds may be in the network.
+    pub window_gain: u16,
+}
+
 /// The algorithm that sets the congestion window, in octets.
 pub trait Congestion {
     /// The congestion window (cwnd).
@@ -113,6 +126,10 @@ pub trait Congestion {
     /// told of every delivery, and its window alone says what is sent during recovery.
     fn models_the_path(&self) -> bool {
         false
+    }
+    /// What it believes of the path.
+    fn model(&self) -> Option<Model> {
+        None
     }
     /// Octets per second at which to send; `None` for as fast as the window allows.
     fn pacing_rate(&self) -> Option<u64> {
@@ -246,6 +263,9 @@ impl Congestion for Controller {
     }
     fn models_the_path(&self) -> bool {
         matches!(self, Self::Bbr(_))
+    }
+    fn model(&self) -> Option<Model> {
+        self.inner().model()
     }
     fn pacing_rate(&self) -> Option<u64> {
         self.inner().pacing_rate()

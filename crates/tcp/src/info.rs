@@ -7,7 +7,7 @@ use core::time::Duration;
 use silk_instant::Instant;
 
 use crate::account::{Stopwatch, Waits};
-use crate::congestion::{Algorithm, Congestion};
+use crate::congestion::{Algorithm, Congestion, Model};
 use crate::connection::Connection;
 use crate::options::Options;
 use crate::recovery::Phase;
@@ -124,6 +124,8 @@ pub struct Info {
     pub delayed_ack: Duration,
     /// Which algorithm sets the congestion window.
     pub algorithm: Algorithm,
+    /// What that believes of the path, if it has a model of it.
+    pub model: Option<Model>,
     /// Congestion window in octets.
     pub cwnd: u32,
     /// Slow-start threshold in octets; `u32::MAX` before the first loss.
@@ -257,6 +259,7 @@ impl Connection {
             probes: self.snd.unanswered.max(self.keepalive.sent),
             delayed_ack: self.limits.delayed_ack(),
             algorithm: self.congestion.algorithm(),
+            model: self.congestion.model(),
             cwnd: self.congestion.window(),
             ssthresh: self.congestion.ssthresh(),
             mss: u16::try_from(out.mss).unwrap_or(u16::MAX),

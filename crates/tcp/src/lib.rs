@@ -144,7 +144,7 @@ pub use account::Waits;
 pub use bbr::Bbr;
 pub use buffer::{RecvBuffer, SendBuffer};
 pub use config::{Config, KeepaliveConfig};
-pub use congestion::{Acked, Algorithm, Congestion, Delivery};
+pub use congestion::{Acked, Algorithm, Congestion, Delivery, Model};
 pub use connection::Connection;
 pub use cubic::Cubic;
 pub use ecn::{Codepoint, Ecn};

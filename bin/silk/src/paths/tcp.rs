@@ -59,6 +59,13 @@ fn facts(tcp: &TcpReport) -> String {
     ] {
         some(&mut out, name, count.into());
     }
+    if let Some(model) = tcp.model {
+        let gain = |hundredths: u16| f64::from(hundredths) / 100.0;
+        let (rtt, pacing, window) =
+            (model.min_rtt_us as f64 / 1e3, gain(model.pacing_gain), gain(model.window_gain));
+        let bits = model.bandwidth.saturating_mul(8);
+        let _ = write!(out, " bbr:(bw:{bits}bps,mrtt:{rtt},pacing_gain:{pacing},cwnd_gain:{window})");
+    }
     rate(&mut out, "send", window_rate(tcp));
     rate(&mut out, "pacing_rate", tcp.pacing_rate);
     rate(&mut out, "delivery_rate", tcp.delivery_rate);
@@ -130,11 +137,18 @@ fn rate(out: &mut String, name: &str, bytes: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use silk_control::ModelReport;
 
     #[test]
     fn a_connection_is_shown_as_ss_shows_it() {
         let tcp = TcpReport {
-            congestion: "cubic".into(),
+            congestion: "bbr".into(),
+            model: Some(ModelReport {
+                bandwidth: 500,
+                min_rtt_us: 1_250,
+                pacing_gain: 125,
+                window_gain: 200,
+            }),
             timestamps: true,
             sack: true,
             window_shifts: Some([7, 8]),
@@ -169,8 +183,9 @@ mod tests {
         let report = Report { paths: vec![PathReport::default(), path], ..Report::default() };
         assert_eq!(
             connections(&report),
-            "0.17.3  standard  ESTABLISHED 10.0.0.2:80 10.0.0.3:4242\n\tts sack cubic wscale:7,8 rto:200 \
-             rtt:1.5/0.25 ato:40 mss:1448 pmtu:1500 rcvmss:536 advmss:1448 cwnd:10 bytes_acked:17 send 77226664bps \
+            "0.17.3  standard  ESTABLISHED 10.0.0.2:80 10.0.0.3:4242\n\tts sack bbr wscale:7,8 rto:200 \
+             rtt:1.5/0.25 ato:40 mss:1448 pmtu:1500 rcvmss:536 advmss:1448 cwnd:10 bytes_acked:17 \
+             bbr:(bw:4000bps,mrtt:1.25,pacing_gain:1.25,cwnd_gain:2) send 77226664bps \
              delivery_rate 8000bps delivered:3 app_limited busy:12.5ms rwnd_limited:2.5ms(20.0%) retrans:0/2 \
              rcv_rtt:1.5 snd_wnd:0 rcv_wnd:0\n"
         );

@@ -15,7 +15,7 @@ import termios
 import time
 
 SOL_SILK, SILK_PRIORITY = 0x5117, 1
-SO_MAX_PACING_RATE, IP_RECVERR = 47, 11
+SO_MAX_PACING_RATE, IP_RECVERR, TCP_CC_INFO = 47, 11, 26
 
 
 def answer(connection, words):
@@ -65,6 +65,9 @@ def answer(connection, words):
             return unheard(connection, int(limit))
         case ["segment"]:
             return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+        case ["model"]:
+            told = connection.getsockopt(socket.IPPROTO_TCP, TCP_CC_INFO, 64)
+            return " ".join(map(str, struct.unpack("=Q3I", told))) if told else ""
         case ["congestion"]:
             return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
         case ["congestion", name]:

@@ -118,7 +118,7 @@ impl Network {
         record.path.store(1000 + u64::from(slot), SeqCst);
         record.wishes.put_all(&Default::default());
         let info = TcpInfo { state: 1, snd_mss: 1448, pmtu: 1500, ..TcpInfo::default() };
-        self.arena.info(slot).unwrap().store(&info);
+        self.arena.info(slot).unwrap().store(&info, None);
         put(&record.local, local);
         let holders = holder.into_iter().collect();
         let socket = Socket {
