@@ -18,7 +18,7 @@
 //! | standard streams | `stdio` of sockets, `succession`, `reopen`; `speaking` to people |
 //! | naming | `naming` socket to connect, `spares`, `disconnect`, `options`, `close`, `descriptor` |
 //! | processes | `process` fork, `exec`, `spawn`, `passing` to another (`SCM_RIGHTS`); `record` is a socket in words |
-//! | the edge | `exports`: the C symbols; `real`: what lies behind them |
+//! | the edge | `exports`: the C symbols; `real`: what lies behind them; `raw_calls` of programs that use neither |
 //!
 //! Limits: the C library's own calls do not pass here; one connection used by two processes at the same moment is not locked between them; a pointer that Linux would
 //! answer with `EFAULT` faults.
@@ -64,6 +64,8 @@ mod options;
 mod passing;
 mod poll;
 mod process;
+#[cfg(target_arch = "x86_64")]
+mod raw_calls;
 mod readiness;
 mod real;
 mod record;
@@ -97,6 +99,8 @@ extern "C" fn begin() {
     speaking::note(libc::STDERR_FILENO);
     process::watch_forks();
     exec::resume();
+    #[cfg(target_arch = "x86_64")]
+    raw_calls::take_over();
 }
 
 /// Called when the program ends by `exit` or by returning, after its own destructors.

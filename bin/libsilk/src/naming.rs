@@ -37,7 +37,8 @@ pub fn socket(family: c_int, kind: c_int, protocol: c_int) -> Answer<c_int> {
     let scout = family == PF_SCOUT;
     let known = matches!(
         (family, sort, protocol),
-        (libc::AF_INET | libc::AF_INET6, libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP)
+        // Multipath TCP (RFC 8684) with a peer that does not speak it is TCP, and we do not.
+        (libc::AF_INET | libc::AF_INET6, libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP | libc::IPPROTO_MPTCP)
             | (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP)
     ) || (scout && matches!(sort, libc::SOCK_STREAM | libc::SOCK_DGRAM));
     // SAFETY: plain numbers; of a PF_SCOUT socket the kernel's part is of Unix's family.

@@ -17,7 +17,7 @@ mod processes;
 mod reading;
 mod spawns;
 mod streams;
-mod syscalls;
+pub mod syscalls;
 mod waiting;
 mod writing;
 

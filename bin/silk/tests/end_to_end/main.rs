@@ -20,6 +20,7 @@ mod errors;
 mod far;
 mod faults;
 mod files;
+mod go;
 mod groups;
 mod host;
 mod interfaces;

@@ -113,8 +113,15 @@ fn congestion_control_is_chosen_by_the_class_and_by_the_program() {
     let ask = |source, commands: &[&str]| {
         text(&mut client(&silk, source, commands)).lines().map(str::to_owned).collect::<Vec<_>>()
     };
-    let commands =
-        ["congestion", "fill 300000", "model", "congestion reno", "congestion", "fill 300000", "congestion x"];
+    let commands = [
+        "congestion",
+        "fill 300000",
+        "model",
+        "congestion reno",
+        "congestion",
+        "fill 300000",
+        "congestion x",
+    ];
     let mut said = ask(PREFERRED, &commands);
     let model = said.remove(2);
     let expected = |first| [first, "300000", "ok", "reno", "300000", "ENOENT"];
