@@ -2,8 +2,7 @@
 //! members of a table beside it, and a [`Bell`] in the real set wakes who sleeps there. A
 //! look costs as much as sockets changed, never as much as there are sockets.
 //!
-//! A member is known by its descriptor, as in Linux. One socket can be in a set once: a
-//! second entry through a `dup` of its descriptor is refused, loudly.
+//! A member is known by its descriptor, as in Linux: a socket that has two is two members.
 
 use crate::epoll_member::{Home, Inner, Member};
 use crate::epoll_place::ensure_bell;
@@ -13,7 +12,6 @@ use crate::lock::Guarded;
 use crate::real;
 use crate::socket::Socket;
 use crate::table::{self, Entry};
-use crate::unserved;
 use libc::epoll_event;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
@@ -161,10 +159,6 @@ pub unsafe fn control(set: &Epoll, epfd: c_int, op: c_int, fd: c_int, event: *mu
                 return Err(libc::EINVAL);
             }
             if inner.find(fd).is_some() {
-                return Err(libc::EEXIST);
-            }
-            if inner.has_slot(socket) {
-                unserved::tell("epoll_ctl of a duplicated socket", libc::EEXIST)?;
                 return Err(libc::EEXIST);
             }
             inner.add(Member::new(socket, fd, Home::Silk, asked));

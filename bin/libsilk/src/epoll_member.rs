@@ -58,6 +58,8 @@ pub struct Member {
     /// Never told of anything since it was added or changed.
     fresh: bool,
     told: Told,
+    /// The place of the next member of its slot's, plus one.
+    next: u32,
 }
 
 impl Member {
@@ -74,6 +76,7 @@ impl Member {
             spent: false,
             fresh: true,
             told: Told::default(),
+            next: 0,
         }
     }
 

@@ -30,7 +30,7 @@ pub struct Inner {
     vacant: Vec<u32>,
     /// Descriptor → member plus one.
     by_descriptor: Vec<u32>,
-    /// Slot → member plus one.
+    /// Slot → the first of its members plus one; each knows the next.
     by_slot: Vec<u32>,
     /// What is to be looked at. A member that became urgent lies in both; the place that its
     /// `queued` does not name is passed over.
@@ -85,9 +85,16 @@ impl Inner {
 
     /// Whether the socket is a member, by whatever descriptor.
     pub fn has_slot(&self, socket: &Socket) -> bool {
-        let place = self.by_slot.get(socket.name().0 as usize).and_then(|place| place.checked_sub(1));
-        let member = place.and_then(|place| self.members.get(place as usize)?.as_ref());
-        member.is_some_and(|member| std::ptr::eq(member.socket, socket) && member.home == Home::Silk)
+        let of_it = |member: &Member| std::ptr::eq(member.socket, socket) && member.home == Home::Silk;
+        let place = |place| self.members.get(place as usize)?.as_ref();
+        self.of_slot(socket.name().0).any(|number| place(number).is_some_and(of_it))
+    }
+
+    /// The places of a slot's members: one for each descriptor by which its socket is one.
+    fn of_slot(&self, slot: u32) -> impl Iterator<Item = u32> {
+        let next = |place: &u32| self.members.get(*place as usize)?.as_ref()?.next.checked_sub(1);
+        let first = self.by_slot.get(slot as usize).and_then(|first| first.checked_sub(1));
+        std::iter::successors(first, next)
     }
 
     /// Adds a member.
@@ -107,8 +114,34 @@ impl Inner {
         }
         if silk {
             self.ours += 1;
+            self.link(place);
             self.watch(place);
         }
+    }
+
+    /// The member at `place` becomes the first of its slot's.
+    fn link(&mut self, place: u32) {
+        let Self { members, by_slot, .. } = self;
+        let Some(Some(member)) = members.get_mut(place as usize) else { return };
+        if let Some(first) = entry(by_slot, member.slot.0 as usize) {
+            member.next = std::mem::replace(first, place + 1);
+        }
+    }
+
+    /// The member that was at `place` is no longer among its slot's; whether any is left.
+    fn unlink(&mut self, place: u32, member: &Member) -> bool {
+        let before = self.of_slot(member.slot.0).take_while(|each| *each != place).last();
+        let Self { members, by_slot, .. } = self;
+        let pointer = match before {
+            Some(before) => {
+                members.get_mut(before as usize).and_then(Option::as_mut).map(|before| &mut before.next)
+            }
+            None => by_slot.get_mut(member.slot.0 as usize),
+        };
+        if let Some(pointer) = pointer.filter(|pointer| **pointer == place + 1) {
+            *pointer = member.next;
+        }
+        self.by_slot.get(member.slot.0 as usize).is_some_and(|first| *first != 0)
     }
 
     /// Lets executors tell of the member at `place`.
@@ -117,9 +150,6 @@ impl Inner {
         self.has_classes |= member.is_among_classes();
         if let (Some(bell), Some(slot)) = (&self.bell, member.slot()) {
             bell.watch(slot, true);
-        }
-        if let Some(entry) = entry(&mut self.by_slot, member.slot.0 as usize) {
-            *entry = place + 1;
         }
     }
 
@@ -133,13 +163,11 @@ impl Inner {
         }
         if member.home == Home::Silk {
             self.ours = self.ours.saturating_sub(1);
+            let is_watched_still = self.unlink(place, &member);
             if let (Some(bell), Some(slot)) =
-                (self.bell.as_ref().filter(|bell| bell.is_mine()), member.slot())
+                (self.bell.as_ref().filter(|bell| bell.is_mine() && !is_watched_still), member.slot())
             {
                 bell.watch(slot, false);
-            }
-            if let Some(entry) = self.by_slot.get_mut(member.slot.0 as usize) {
-                *entry = 0;
             }
         }
         if member.queued != Queued::No {
@@ -222,6 +250,7 @@ impl Inner {
             member.fresh = true;
         }
         self.ours += 1;
+        self.link(place);
         self.watch(place);
         self.enqueue(place);
     }
@@ -292,11 +321,11 @@ impl Inner {
         let Self { bell, members, ready, urgent, by_slot, .. } = self;
         if let Some(bell) = bell.as_ref().filter(|bell| bell.is_mine()) {
             bell.take(|slot| {
-                let place = by_slot.get(slot as usize).and_then(|place| place.checked_sub(1));
-                if let Some(place) = place
-                    && let Some(Some(member)) = members.get_mut(place as usize)
-                {
+                let mut next = by_slot.get(slot as usize).and_then(|first| first.checked_sub(1));
+                while let Some(place) = next {
+                    let Some(Some(member)) = members.get_mut(place as usize) else { break };
                     enqueue(member, place, ready, urgent);
+                    next = member.next.checked_sub(1);
                 }
             });
         }
@@ -369,5 +398,31 @@ fn enqueue(member: &mut Member, place: u32, ready: &mut VecDeque<u32>, urgent: &
             Queued::Urgent => urgent.push_back(place),
             _ => ready.push_back(place),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::socket::{self, state as stage};
+
+    #[test]
+    fn a_socket_is_a_member_for_each_of_its_descriptors() {
+        let socket = socket::make(stage::UNDECIDED, 0, 0).unwrap();
+        let mut set = Inner::new();
+        let asked = epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        let members = |set: &Inner| set.of_slot(socket.name().0).collect::<Vec<_>>();
+        (3..6).for_each(|fd| set.add(Member::new(socket, fd, Home::Silk, asked)));
+        assert_eq!((members(&set), set.has_slot(socket)), (vec![2, 1, 0], true));
+        for (fd, left) in [(4, vec![2, 0]), (3, vec![2]), (5, vec![])] {
+            assert!(set.remove(fd) && !set.remove(fd));
+            assert_eq!((members(&set), set.has_slot(socket)), (left.clone(), !left.is_empty()));
+        }
+        // The places are used again.
+        (6..8).for_each(|fd| set.add(Member::new(socket, fd, Home::Silk, asked)));
+        assert_eq!(members(&set).len(), 2);
+        set.clear();
+        assert_eq!(members(&set), []);
+        socket.free();
     }
 }
