@@ -13,7 +13,7 @@
 //! | | files |
 //! |---|---|
 //! | what is known | `table` descriptor → `socket`, `epoll`; `settings`; `inode`; `family`, `environment` |
-//! | moving data | `stream_io`, `datagram_io`, `sendfile`; `transfer` picks; `vectors` are the program's buffers |
+//! | moving data | `stream_io`, `datagram_io`, `sendfile`, `splice`; `transfer` picks; `vectors` are the program's buffers |
 //! | waiting | `wait` on one socket, `accept`, `poll`, `select`, `epoll*`; `readiness` says what holds; `bell`, `thread` |
 //! | standard streams | `stdio` of sockets, `succession`, `reopen`; `speaking` to people |
 //! | naming | `naming` socket to connect, `spares`, `disconnect`, `options`, `close`, `descriptor` |
@@ -78,6 +78,7 @@ mod socket;
 mod spares;
 mod spawn;
 mod speaking;
+mod splice;
 mod state;
 mod stdio;
 mod stream_io;

@@ -1,7 +1,7 @@
 //! `sendfile` to a socket of ours: a reference to the file, or what it says is read straight into the
 //! send ring.
 
-use crate::errno::{Answer, check_size};
+use crate::errno::{self, Answer, check_size};
 use crate::files;
 use crate::mappings::{LEAST, Part, identify};
 use crate::real;
@@ -9,6 +9,7 @@ use crate::socket::{Role, Socket};
 use crate::state;
 use crate::stream_io;
 use libc::off_t;
+use silk_stream::Slot;
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::Relaxed;
@@ -50,14 +51,19 @@ pub unsafe fn send(socket: &Socket, file: c_int, at: *mut off_t, count: usize) -
             done.set(done.get() + part.len);
             return Ok(part.len);
         }
-        let vectors = ring.vectors(slot.tx_write.load(Relaxed), room);
-        let parts = if vectors.last().is_some_and(|second| second.iov_len > 0) { 2 } else { 1 };
-        // SAFETY: the vectors name `room` free bytes of the ring, which nobody else writes;
-        // the second one only if it has any.
-        let got = check_size(unsafe {
-            match at {
-                None => real::readv(file, vectors.as_ptr(), parts),
-                Some(at) => real::preadv(file, vectors.as_ptr(), parts, at),
+        // SAFETY: no memory is involved.
+        if at.is_none() && unsafe { libc::lseek(file, 0, libc::SEEK_CUR) } < 0 {
+            // What would be gone if it could not be sent is not taken, of Linux neither: pipes, sockets.
+            let errno = errno::last();
+            return Err(if errno == libc::ESPIPE { libc::EINVAL } else { errno });
+        }
+        let got = read_into_ring(slot, room, |vectors, parts| {
+            // SAFETY: as there.
+            unsafe {
+                match at {
+                    None => real::readv(file, vectors, parts),
+                    Some(at) => real::preadv(file, vectors, parts, at),
+                }
             }
         })?;
         done.set(done.get() + got);
@@ -68,6 +74,18 @@ pub unsafe fn send(socket: &Socket, file: c_int, at: *mut off_t, count: usize) -
         unsafe { at.write_unaligned(start + off_t::try_from(sent).unwrap_or(0)) };
     }
     Ok(sent)
+}
+
+/// Lets `read` put at most `room` bytes behind what is in the send ring of a socket. It is given vectors as `readv(2)` takes
+/// them, which name free bytes of the ring that nobody else writes to, and how many.
+pub fn read_into_ring(
+    slot: &Slot,
+    room: usize,
+    read: impl FnOnce(*const libc::iovec, c_int) -> isize,
+) -> Answer {
+    let vectors = state::send_ring(slot)?.vectors(slot.tx_write.load(Relaxed), room);
+    let parts = if vectors.last().is_some_and(|second| second.iov_len > 0) { 2 } else { 1 };
+    check_size(read(vectors.as_ptr(), parts))
 }
 
 /// At most `most` bytes of a regular file from `at` on, or from where it stands.

@@ -3,6 +3,7 @@
 use crate::errno::{Answer, size};
 use crate::real;
 use crate::sendfile as files;
+use crate::splice;
 use crate::table;
 use crate::transfer;
 use crate::unserved;
@@ -185,11 +186,13 @@ pub unsafe extern "C" fn splice(
     len: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    if table::served(from).is_some() || table::served(to).is_some() {
-        return refuse("splice");
+    match (table::served(from), table::served(to)) {
+        (None, Some(_)) if !from_at.is_null() || !to_at.is_null() => size(Err(libc::ESPIPE)),
+        (None, Some(socket)) => size(splice::send(socket, from, len, flags)),
+        (Some(_), _) => refuse("splice"),
+        // SAFETY: as above.
+        (None, None) => unsafe { real::splice(from, from_at, to, to_at, len, flags) },
     }
-    // SAFETY: as above.
-    unsafe { real::splice(from, from_at, to, to_at, len, flags) }
 }
 
 /// # Safety

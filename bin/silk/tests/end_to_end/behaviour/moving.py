@@ -47,6 +47,25 @@ def waiting_for_the_peer(w):
 
 
 @case
+def splicing(w):
+    end = w.connected()
+    source, sink = os.pipe()
+    os.write(sink, b"hello")
+    w.result("from a pipe", attempt(os.splice, source, end.fileno(), 100))
+    w.result("what came", w.peer.tell("outcome(e.recv, 100)"))
+    w.result("of an empty one", attempt(os.splice, source, end.fileno(), 100, None, None, os.SPLICE_F_NONBLOCK))
+    w.result("at a place", attempt(os.splice, source, end.fileno(), 100, 0))
+    w.result("to itself", attempt(os.splice, end.fileno(), end.fileno(), 100))
+    os.write(sink, b"more")
+    w.result("sendfile from a pipe", attempt(os.sendfile, end.fileno(), source, None, 100))
+    w.result("sendfile from a socket", attempt(os.sendfile, end.fileno(), w.connected().fileno(), None, 100))
+    w.result("what is in the pipe", attempt(os.read, source, 100))
+    os.close(sink)
+    w.result("at the end", attempt(os.splice, source, end.fileno(), 100))
+    os.close(source)
+
+
+@case
 def peeking(w):
     end = w.connected()
     w.peer.do("e.sendall(b'hello')")

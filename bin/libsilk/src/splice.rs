@@ -1,0 +1,64 @@
+//! `splice` from a pipe to a socket of ours: what the pipe holds is read straight into the send ring. The other way it is
+//! refused, for which programs have a way round; but what lies in a pipe has been taken from somewhere, and has to get on.
+
+use crate::errno::{Answer, check};
+use crate::real;
+use crate::sendfile::read_into_ring;
+use crate::socket::{Role, Socket};
+use crate::stream_io;
+use std::ffi::{c_int, c_uint};
+
+/// Sends at most `count` bytes of those that `pipe` holds; 0 at its end.
+///
+/// # Errors
+/// As `splice(2)`.
+pub fn send(socket: &Socket, pipe: c_int, count: usize, flags: c_uint) -> Answer {
+    if socket.role() != Role::Stream || !is_pipe(pipe) {
+        return Err(libc::EINVAL);
+    }
+    let waits = flags & libc::SPLICE_F_NONBLOCK == 0;
+    let more = if flags & libc::SPLICE_F_MORE == 0 { 0 } else { libc::MSG_MORE };
+    let want = count.min(held(pipe, waits)?);
+    let portion = stream_io::portion(|| true);
+    stream_io::send_with(
+        socket,
+        want,
+        more | if waits { 0 } else { libc::MSG_DONTWAIT },
+        portion,
+        |slot, _, room| {
+            read_into_ring(slot, room, |vectors, parts| {
+                // SAFETY: as there.
+                unsafe { real::readv(pipe, vectors, parts) }
+            })
+        },
+    )
+}
+
+fn is_pipe(fd: c_int) -> bool {
+    let mut about = std::mem::MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: the buffer is of the right type, and zeroed memory is a valid one.
+    let (failed, about) = unsafe { (real::fstat(fd, about.as_mut_ptr()), about.assume_init()) };
+    failed == 0 && about.st_mode & libc::S_IFMT == libc::S_IFIFO
+}
+
+/// How many bytes a pipe holds, as soon as it holds any; 0 once nobody can write to it.
+fn held(pipe: c_int, waits: bool) -> Answer {
+    loop {
+        let mut bytes: c_int = 0;
+        // SAFETY: the call writes one int.
+        check(unsafe { real::ioctl(pipe, libc::FIONREAD, (&raw mut bytes).expose_provenance()) })?;
+        if bytes > 0 {
+            return Ok(usize::try_from(bytes).unwrap_or(0));
+        }
+        // SAFETY: no memory is involved.
+        let flags = check(unsafe { real::fcntl(pipe, libc::F_GETFL, 0) })?;
+        let time = if waits && flags & libc::O_NONBLOCK == 0 { -1 } else { 0 };
+        let mut watched = libc::pollfd { fd: pipe, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one entry.
+        match check(unsafe { real::poll(&raw mut watched, 1, time) })? {
+            0 => return Err(libc::EAGAIN),
+            _ if watched.revents & libc::POLLIN == 0 => return Ok(0),
+            _ => {}
+        }
+    }
+}
