@@ -18,6 +18,8 @@ const PAGE: usize = 4096;
 unsafe extern "C" {
     /// Where the program's calls lead; no function of Rust's or C's.
     fn silk_raw_call();
+    /// From now on this thread's calls lead to the kernel.
+    fn silk_raw_leave();
 }
 
 /// The address of that.
@@ -25,7 +27,8 @@ pub fn address() -> u64 {
     (silk_raw_call as *const ()).addr() as u64
 }
 
-// `silk_raw_stack` of each thread is 0 at first, the upper end of its stack once it has one, and 1 while that is in use.
+// `silk_raw_stack` of each thread is 0 at first, the upper end of its stack once it has one, and 1 while that is in use or
+// there is none any more.
 std::arch::global_asm!(
     r#"
     .section .tbss,"awT",@nobits
@@ -112,16 +115,40 @@ silk_raw_call:
     add r11, {stack}
     jmp 1b
 3:
+    cmp eax, {clone}
+    jne 4f
+    mov ecx, edi
+    and ecx, {shared}
+    cmp ecx, {shared}
+    je 5f
+4:
     syscall
     cmp rax, -4095
     ret
+    # A child that shares this stack would leave another return address on it.
+5:
+    mov rax, -{enomem}
+    cmp rax, -4095
+    ret
     .size silk_raw_call, . - silk_raw_call
+
+    .hidden silk_raw_leave
+    .globl silk_raw_leave
+    .type silk_raw_leave, @function
+silk_raw_leave:
+    mov rcx, qword ptr [rip + silk_raw_stack@GOTTPOFF]
+    mov qword ptr fs:[rcx], 1
+    ret
+    .size silk_raw_leave, . - silk_raw_leave
 "#,
     answer = sym answer,
     stack = const STACK,
     protection = const libc::PROT_READ | libc::PROT_WRITE,
     flags = const libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK,
     mmap = const libc::SYS_mmap,
+    clone = const libc::SYS_clone,
+    shared = const libc::CLONE_VM | libc::CLONE_VFORK,
+    enomem = const libc::ENOMEM,
 );
 
 /// The upper end of a thread's stack, which goes with the thread; 0 if it has none.
@@ -144,9 +171,12 @@ impl Stack {
 impl Drop for Stack {
     fn drop(&mut self) {
         if self.0.get() > 0 {
-            // SAFETY: it was mapped for this thread, which runs on the stack it began with and makes no more calls of the
-            // program's.
-            unsafe { libc::munmap(self.lower_end(), STACK) };
+            // SAFETY: it was mapped for this thread, which runs on the stack that it began with and does not come back to
+            // this one.
+            unsafe {
+                silk_raw_leave();
+                libc::munmap(self.lower_end(), STACK);
+            }
         }
     }
 }
@@ -250,6 +280,16 @@ mod tests {
             let pid = c_long::from(std::process::id());
             assert_eq!(call(libc::SYS_getpid, [0; 6]).0, pid);
         }
+        let own = |flags: c_int| call(libc::SYS_clone, [flags as usize, 0, 0, 0, 0, 0]).0;
+        let child = own(libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD);
+        if child == 0 {
+            // SAFETY: a child with memory of its own, which ends at once.
+            unsafe { real::syscall(libc::SYS_exit_group, 7, 0, 0, 0, 0, 0) };
+        }
+        let mut status = 0;
+        // SAFETY: the child is ours, and the status a word.
+        assert_eq!(unsafe { libc::waitpid(child as libc::pid_t, &raw mut status, 0) } as c_long, child);
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7);
         // Each thread has a stack, which goes with it.
         let there = std::thread::spawn(|| call(libc::SYS_getuid, [0; 6]).0).join();
         // SAFETY: it only tells.
