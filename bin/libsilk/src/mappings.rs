@@ -50,10 +50,7 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// The identity and length of a regular file; `None` of everything else.
 pub fn identify(fd: c_int) -> Option<(u64, u64, u64)> {
-    let mut about = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: fstat fills the structure where it succeeds.
-    let about =
-        unsafe { if real::fstat(fd, about.as_mut_ptr()) == 0 { about.assume_init() } else { return None } };
+    let about = real::about(fd)?;
     let is_file = about.st_mode & libc::S_IFMT == libc::S_IFREG;
     is_file.then_some((about.st_dev, about.st_ino, u64::try_from(about.st_size).ok()?))
 }

@@ -14,8 +14,10 @@ use near::Near;
 use program::Program;
 use sites::Site;
 
-/// Of one kind of place there are no more in any version of Go; more are not what they seem.
+/// There are no more places in any version of Go; more are not what they seem.
 const MOST: usize = 16;
+/// Bytes of a page.
+const PAGE: usize = 4096;
 
 /// Makes the program's own system calls pass here, if it makes any. Nobody else may run yet.
 pub fn take_over() {

@@ -13,6 +13,13 @@ use libc::{
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// What the kernel knows of a descriptor, if it is open (`fstat(2)`).
+pub fn about(fd: c_int) -> Option<libc::stat> {
+    let mut about = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: fstat fills the structure where it succeeds.
+    unsafe { (fstat(fd, about.as_mut_ptr()) == 0).then(|| about.assume_init()) }
+}
+
 /// Looks a function up behind this library.
 fn find(name: &str) -> usize {
     // SAFETY: `name` ends with a zero byte (the macro below puts it there).

@@ -22,10 +22,7 @@ fn file(fd: c_int) -> Option<[u64; 2]> {
     if matches!(table::entry(fd), Some(Entry::Socket(_))) {
         return None;
     }
-    let mut about = std::mem::MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: the buffer is of the right type, and zeroed memory is a valid one.
-    let (failed, about) = unsafe { (real::fstat(fd, about.as_mut_ptr()), about.assume_init()) };
-    (failed == 0).then_some([about.st_dev, about.st_ino])
+    real::about(fd).map(|about| [about.st_dev, about.st_ino])
 }
 
 /// `fd` is what the program wants it to be: if it is standard error, this is where lines go from now on.

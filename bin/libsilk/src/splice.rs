@@ -13,6 +13,9 @@ use std::ffi::{c_int, c_uint};
 /// # Errors
 /// As `splice(2)`.
 pub fn send(socket: &Socket, pipe: c_int, count: usize, flags: c_uint) -> Answer {
+    if count == 0 {
+        return Ok(0);
+    }
     if socket.role() != Role::Stream || !is_pipe(pipe) {
         return Err(libc::EINVAL);
     }
@@ -35,10 +38,7 @@ pub fn send(socket: &Socket, pipe: c_int, count: usize, flags: c_uint) -> Answer
 }
 
 fn is_pipe(fd: c_int) -> bool {
-    let mut about = std::mem::MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: the buffer is of the right type, and zeroed memory is a valid one.
-    let (failed, about) = unsafe { (real::fstat(fd, about.as_mut_ptr()), about.assume_init()) };
-    failed == 0 && about.st_mode & libc::S_IFMT == libc::S_IFIFO
+    real::about(fd).is_some_and(|about| about.st_mode & libc::S_IFMT == libc::S_IFIFO)
 }
 
 /// How many bytes a pipe holds, as soon as it holds any; 0 once nobody can write to it.

@@ -138,7 +138,7 @@ impl Connection {
         Waits { busy: self.account.busy, peer, room, now: self.account.waits_for }
     }
 
-    /// New text is sent, or was held back and still is.
+    /// New text is sent.
     #[inline]
     pub(crate) fn note_busy(&mut self, now: Instant) {
         if self.account.waits_for == WaitsFor::Nothing {

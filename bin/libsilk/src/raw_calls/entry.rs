@@ -2,6 +2,7 @@
 //! and `r11` change, and `rax` is a value or a negated error. Go's stacks are small and end where nobody expects it, so each
 //! thread has one of its own for this; while it is in use, by a call that a signal's handler interrupts, calls go to the kernel.
 
+use super::PAGE;
 use crate::errno;
 use crate::exports::syscalls;
 use crate::process;
@@ -13,7 +14,6 @@ use std::ptr::with_exposed_provenance_mut;
 
 /// Bytes of a thread's stack, with the page at its end that nobody may touch.
 const STACK: usize = 256 << 10;
-const PAGE: usize = 4096;
 
 unsafe extern "C" {
     /// Where the program's calls lead; no function of Rust's or C's.

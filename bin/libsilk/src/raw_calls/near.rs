@@ -1,7 +1,7 @@
 //! Memory so near to the program's text that a short call (`call rel32`) reaches it: from there it is a jump to anywhere. And
 //! the text itself, as it is written to.
 
-use super::entry;
+use super::{PAGE, entry};
 use std::ffi::c_void;
 use std::ops::Range;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
@@ -12,7 +12,7 @@ pub const NOP: u8 = 0x90;
 /// How far a short call reaches, with room for the text itself.
 const REACH: usize = 1 << 30;
 /// Bytes of the memory, more than all ways need.
-const SIZE: usize = 4096;
+const SIZE: usize = PAGE;
 /// Between the places that are tried.
 const STEP: usize = 1 << 16;
 /// No program may use what lies below this.
@@ -105,21 +105,21 @@ pub unsafe fn bytes<'a>(range: &Range<usize>) -> &'a [u8] {
 /// # Safety
 /// Nothing of the text runs, and what is written does what was done there.
 pub unsafe fn overwrite(text: &Range<usize>, parts: &[(usize, Vec<u8>)]) {
-    const PAGE: usize = 4096;
     let start: *mut u8 = with_exposed_provenance_mut(text.start);
     let first = start.wrapping_sub(text.start % PAGE);
     let length = text.end - first.addr();
-    // Only the pages that are written to become the program's own.
-    // SAFETY: whole pages of the program's text, which stay executable all the time; each part lies within it, as the caller
-    // promises, and nobody else looks at it.
+    let executable = libc::PROT_READ | libc::PROT_EXEC;
+    // SAFETY: whole pages of the program's text, which stay executable all the time: where a policy does not let what was
+    // written to become so again, it does not let it be both, either. Each part lies within it, as the caller promises, and
+    // nobody else looks at it.
     unsafe {
-        if libc::mprotect(first.cast(), length, libc::PROT_READ | libc::PROT_WRITE) != 0 {
+        if libc::mprotect(first.cast(), length, executable | libc::PROT_WRITE) != 0 {
             return;
         }
         for (at, bytes) in parts {
             start.add(*at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
-        libc::mprotect(first.cast(), length, libc::PROT_READ | libc::PROT_EXEC);
+        libc::mprotect(first.cast(), length, executable);
     }
 }
 

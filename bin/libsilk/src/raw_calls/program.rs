@@ -1,4 +1,4 @@
-//! What the loader knows of the program: its text, its notes, and what it imports.
+//! What the loader knows of the program: its text, its notes, and the names that it has in common with libraries.
 
 use libc::{Elf64_Phdr, PF_X, PT_DYNAMIC, PT_LOAD, PT_NOTE, dl_phdr_info};
 use std::ffi::{c_int, c_void};
@@ -36,8 +36,11 @@ impl Program {
 
     /// The addresses of its executable segments.
     pub fn texts(&self) -> impl Iterator<Item = Range<usize>> {
-        let texts = self.of_kind(PT_LOAD).filter(|(segment, _)| segment.p_flags & PF_X != 0);
-        texts.map(|(_, bytes)| bytes.as_ptr().expose_provenance()..bytes.as_ptr().addr() + bytes.len())
+        let is_text = |segment: &&Elf64_Phdr| segment.p_type == PT_LOAD && segment.p_flags & PF_X != 0;
+        self.segments.iter().filter(is_text).map(|text| {
+            let start = self.base + text.p_vaddr as usize;
+            start..start + text.p_filesz as usize
+        })
     }
 
     /// Whether the Go linker made it.

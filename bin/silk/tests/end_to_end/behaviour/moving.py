@@ -54,6 +54,7 @@ def splicing(w):
     w.result("from a pipe", attempt(os.splice, source, end.fileno(), 100))
     w.result("what came", w.peer.tell("outcome(e.recv, 100)"))
     w.result("of an empty one", attempt(os.splice, source, end.fileno(), 100, None, None, os.SPLICE_F_NONBLOCK))
+    w.result("nothing of it", attempt(os.splice, source, end.fileno(), 0))
     w.result("at a place", attempt(os.splice, source, end.fileno(), 100, 0))
     w.result("to itself", attempt(os.splice, end.fileno(), end.fileno(), 100))
     os.write(sink, b"more")
