@@ -41,10 +41,7 @@ impl Engine {
         let Some(wake) = wake else { return };
         let Some(family) = self.families.get(&name.family) else { return };
         if let Some(slot) = family.arena.slot(name.slot) {
-            if wake.threads {
-                family.wake_sleepers(name.slot, None);
-            }
-            family.ring_bells(name.slot, slot);
+            family.tell_of_end(name.slot, slot, wake.threads);
         }
     }
 

@@ -289,9 +289,10 @@ impl Engine {
         let mut events = events;
         events.clear();
         self.core.port.events = events;
-        self.tell_program(id);
         if finished {
             self.finish(id, now);
+        } else {
+            self.tell_program(id);
         }
     }
 
@@ -356,7 +357,13 @@ impl Engine {
         }
     }
 
-    /// Wakes the programs' threads that the last turn has news for; whether there are any.
+    /// Whether the only news there is for programs is of what has ended.
+    pub fn only_tells_of_ends(&self) -> bool {
+        let mut families = self.families.values();
+        families.clone().any(FamilyEnd::has_news) && !families.any(FamilyEnd::has_pressing_news)
+    }
+
+    /// Wakes the programs' threads that there is news for; whether there are any.
     pub fn wake_programs(&self) -> bool {
         let lead = (self.extend && self.classes.are_apart()).then(|| self.manner());
         self.families.values().fold(false, |any, family| family.wake_all(lead) | any)

@@ -112,6 +112,8 @@ impl Executor {
         if linux.is_none() && (ordinary || anticipates) {
             self.only_queue = OnlyQueue::among(self.receiving.fetchable(placement.scheduling));
         }
+        // Who has heard of an end is not woken yet.
+        let mut put_off = false;
         loop {
             let now = clock::now();
             self.hear_linux(now);
@@ -134,6 +136,12 @@ impl Executor {
                 self.anticipation.worked();
             }
             self.engine.core.port.flush(now);
+            let beside = anticipates && !self.real_time.is_down();
+            // Who ends a conversation begins the next at once, as a rule: its first answer comes before the program cleans up.
+            put_off = beside && !put_off && self.engine.only_tells_of_ends() && self.more_has_come();
+            if put_off {
+                continue;
+            }
             let woke = self.engine.wake_programs();
             if gives_way {
                 std::thread::yield_now();
@@ -151,7 +159,7 @@ impl Executor {
                 self.anticipation.helped_below();
             }
             if frames < BATCH && self.engine.is_idle() {
-                let fetching = match self.rest(anticipates && !self.real_time.is_down(), woke) {
+                let fetching = match self.rest(beside, woke) {
                     Rest::None => continue,
                     Rest::Fetching => true,
                     Rest::Asleep => false,
@@ -166,6 +174,11 @@ impl Executor {
         }
     }
 
+    /// Lets the receive thread, if it has been called, bring what it has; whether it has been. Where packets are fetched nobody is called.
+    fn more_has_come(&self) -> bool {
+        !self.anticipation.fetches() && !gives_way_alone()
+    }
+
     /// How to rest: there is nothing to do, but programs' threads may have something that it has just woken, if it `woke` some. Where it
     /// runs `beside` them and the receive thread, at the same real-time priority, they have had their turn when this returns; among ordinary
     /// threads, who gives way is late to come back.
@@ -177,13 +190,11 @@ impl Executor {
         if !beside {
             return if fetches && !woke { Rest::Fetching } else { Rest::Asleep };
         }
-        let before = clock::now();
-        if !self.anticipation.looks_on(before) {
+        if !self.anticipation.looks_on(clock::now()) {
             return Rest::Asleep;
         }
-        std::thread::yield_now();
         // A receive thread that has been called keeps the packets that it was called for to itself: let it come first.
-        if fetches && clock::now().since(before) <= ALONE { Rest::Fetching } else { Rest::None }
+        if gives_way_alone() && fetches { Rest::Fetching } else { Rest::None }
     }
 
     /// Holds the receive threads back for a while where they have received more than there was room for. `frames` more have been taken.
@@ -345,6 +356,13 @@ impl Executor {
             Command::Stop => {}
         }
     }
+}
+
+/// Gives the processor away; whether nobody of the same priority wanted it.
+fn gives_way_alone() -> bool {
+    let before = clock::now();
+    std::thread::yield_now();
+    clock::now().since(before) <= ALONE
 }
 
 /// Until the first sleep nobody needs to ring.

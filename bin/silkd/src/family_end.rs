@@ -48,13 +48,21 @@ enum Waking {
 #[derive(Default)]
 struct Wakings {
     list: Vec<Waking>,
+    /// Somebody among them has more to do than to clean up.
+    pressing: bool,
     /// The event sets among them, a bit each. One is rung once a turn, whatever has happened to how many of its sockets: who wakes up
     /// looks at all that happened and sleeps again, and would be woken for each of the others in vain.
     bells: [u64; BELLS as usize / 64],
 }
 
 impl Wakings {
+    fn push(&mut self, waking: Waking) {
+        self.list.push(waking);
+        self.pressing = true;
+    }
+
     fn bell(&mut self, number: u32) {
+        self.pressing = true;
         let (word, bit) = (number as usize / 64, 1 << (number % 64));
         if let Some(word) = self.bells.get_mut(word)
             && *word & bit == 0
@@ -166,13 +174,13 @@ impl FamilyEnd {
 
     /// A thread that sleeps in `accept` is to be woken.
     pub fn wake_thread(&self, number: u32) {
-        self.waking.borrow_mut().list.push(Waking::Thread(number));
+        self.waking.borrow_mut().push(Waking::Thread(number));
     }
 
     /// Every thread that sleeps on a socket is to be woken. `served_by` is the thread that
     /// serves it, whose wake-up is timed (SILK Table 2).
     pub fn wake_sleepers(&self, slot: u32, served_by: Option<u32>) {
-        self.waking.borrow_mut().list.push(Waking::Sleepers { slot, served_by });
+        self.waking.borrow_mut().push(Waking::Sleepers { slot, served_by });
     }
 
     /// The event sets that watch a socket are to be told.
@@ -188,6 +196,26 @@ impl FamilyEnd {
                 }
             }
         }
+    }
+
+    /// The connection of a socket has ended: who watches it is to be woken, also the `threads` that sleep on it or not, and will only clean up.
+    pub fn tell_of_end(&self, number: u32, slot: &Slot, threads: bool) {
+        let pressing = self.waking.borrow().pressing;
+        if threads {
+            self.wake_sleepers(number, None);
+        }
+        self.ring_bells(number, slot);
+        self.waking.borrow_mut().pressing = pressing;
+    }
+
+    /// Whether somebody is to be woken.
+    pub fn has_news(&self) -> bool {
+        !self.waking.borrow().list.is_empty()
+    }
+
+    /// Whether somebody is to be woken who has more to do than to clean up.
+    pub fn has_pressing_news(&self) -> bool {
+        self.waking.borrow().pressing
     }
 
     /// Whether a thread is on its way to the connections queued at a listener. Who has been for
@@ -216,7 +244,7 @@ impl FamilyEnd {
     pub fn wake_all(&self, lead: Option<Manner>) -> bool {
         let mut waking = self.waking.borrow_mut();
         let any = !waking.list.is_empty();
-        waking.bells = Default::default();
+        (waking.bells, waking.pressing) = Default::default();
         for waking in waking.list.drain(..) {
             match waking {
                 Waking::Thread(number) => {
@@ -303,5 +331,25 @@ mod tests {
             assert_eq!(told, SOCKETS, "turn {turn}");
         }
         assert!(!family.wake_all(None), "nobody has news");
+    }
+
+    #[test]
+    fn news_of_an_end_presses_nobody_unless_there_is_other_news_too() {
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
+        let family = FamilyEnd::new(arena.clone(), Arc::from([]), (0, 1));
+        let slot = arena.slot(3).unwrap();
+        slot.bells[0].store(1 << 5, SeqCst);
+        let seen = || (family.has_news(), family.has_pressing_news());
+        assert_eq!(seen(), (false, false));
+        family.tell_of_end(3, slot, true);
+        assert_eq!(seen(), (true, false));
+        // The same event set has more to do.
+        family.ring_bells(3, slot);
+        family.tell_of_end(3, slot, true);
+        assert_eq!(seen(), (true, true));
+        family.wake_all(None);
+        assert_eq!(seen(), (false, false));
+        family.wake_thread(1);
+        assert_eq!(seen(), (true, true));
     }
 }
