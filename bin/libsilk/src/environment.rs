@@ -1,7 +1,7 @@
 //! What the environment says: where the daemon listens, which family to join, whether to be
 //! strict, the name of the program and whose it is. Read once, at load, before the program can change it.
 
-use silk_control::{DEFAULT_SOCKET, FAMILY_VARIABLE, SOCKET_VARIABLE, STRICT_VARIABLE};
+use silk_control::{CARRIER_VARIABLE, DEFAULT_SOCKET, FAMILY_VARIABLE, SOCKET_VARIABLE, STRICT_VARIABLE};
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ struct Environment {
     family: Option<u64>,
     strict: bool,
     preload: Option<OsString>,
+    carrier: Option<OsString>,
     user: u32,
 }
 
@@ -23,6 +24,7 @@ fn environment() -> &'static Environment {
         family: env::var(FAMILY_VARIABLE).ok().and_then(|token| token.trim().parse().ok()),
         strict: env::var_os(STRICT_VARIABLE).is_some_and(|value| value == "1"),
         preload: env::var_os("LD_PRELOAD"),
+        carrier: env::var_os(CARRIER_VARIABLE),
         user: user(),
     })
 }
@@ -60,6 +62,11 @@ pub fn is_strict() -> bool {
 /// What the program was started with, so that an exec with another environment keeps it.
 pub fn preload() -> Option<&'static OsString> {
     environment().preload.as_ref()
+}
+
+/// What carries programs that nothing can be loaded into.
+pub fn carrier() -> Option<&'static OsString> {
+    environment().carrier.as_ref()
 }
 
 /// The program's name, for people.

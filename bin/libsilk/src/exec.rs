@@ -11,17 +11,20 @@ use crate::environment;
 use crate::errno::{Answer, check, last};
 use crate::family;
 use crate::internal;
+#[cfg(target_arch = "x86_64")]
+use crate::raw_calls::carried;
 use crate::real;
 use crate::record;
 use crate::socket::{self, Socket};
 use crate::table::{self, Entry};
 use crate::{close, speaking, thread};
 use libc::c_char;
-use silk_control::{FAMILY_VARIABLE, SOCKET_VARIABLE};
+use silk_control::{CARRIED_VARIABLE, CARRIER_VARIABLE, FAMILY_VARIABLE, SOCKET_VARIABLE};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsStr, c_int};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 /// The variable that carries the number.
 const VARIABLE: &str = "SILK_EXEC";
@@ -32,39 +35,73 @@ const ENTRY: usize = 2 + record::WORDS;
 /// The most words a file may have.
 const MOST: usize = 16 << 20;
 
+/// What is executed instead of a program that nothing can be loaded into: a file, and the variable that says which program it
+/// carries.
+pub struct Instead {
+    /// The file.
+    pub file: CString,
+    /// The variable, with its value.
+    pub variable: CString,
+}
+
+impl Instead {
+    /// Instead of this file, which is looked for in `PATH` if it is a `name`.
+    ///
+    /// # Safety
+    /// It is null or a C string.
+    pub unsafe fn of(file: *const c_char, name: bool) -> Option<Self> {
+        if !cfg!(target_arch = "x86_64") || file.is_null() {
+            return None;
+        }
+        // SAFETY: as the caller promises.
+        let file = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(file) }.to_bytes()));
+        #[cfg(target_arch = "x86_64")]
+        return if name { carried::instead_of_name(file) } else { carried::instead_of(file) };
+        #[cfg(not(target_arch = "x86_64"))]
+        None
+    }
+}
+
 /// The environment of the new image.
 pub struct Luggage {
     /// Terminated by a null, as `execve` wants it.
     pointers: Vec<*const c_char>,
     /// What the pointers beyond the program's own point to.
     _owned: Vec<CString>,
+    /// What is executed instead of the program.
+    carrier: Option<CString>,
     file: Option<OwnedFd>,
     kept_open: Vec<c_int>,
 }
 
 impl Luggage {
-    /// Packs everything for an exec with the environment `envp`.
+    /// Packs everything for an exec with the environment `envp`, of what is executed `instead` or of what was asked for.
     ///
     /// # Safety
     /// `envp` is null or an array of C strings that ends with a null.
-    pub unsafe fn pack(envp: *const *const c_char) -> Self {
+    pub unsafe fn pack(envp: *const *const c_char, instead: Option<Instead>) -> Self {
         let (file, kept_open) = if is_needed() { keep() } else { (None, Vec::new()) };
         // SAFETY: as the caller promises.
-        unsafe { Self::with(envp, file, kept_open) }
+        unsafe { Self::with(envp, instead, file, kept_open) }
     }
 
     /// For a child that is to have none of our sockets: the environment alone.
     ///
     /// # Safety
     /// As [`Luggage::pack`].
-    pub unsafe fn light(envp: *const *const c_char) -> Self {
+    pub unsafe fn light(envp: *const *const c_char, instead: Option<Instead>) -> Self {
         // SAFETY: as the caller promises.
-        unsafe { Self::with(envp, None, Vec::new()) }
+        unsafe { Self::with(envp, instead, None, Vec::new()) }
     }
 
     /// # Safety
     /// As [`Luggage::pack`].
-    unsafe fn with(envp: *const *const c_char, file: Option<OwnedFd>, kept_open: Vec<c_int>) -> Self {
+    unsafe fn with(
+        envp: *const *const c_char,
+        instead: Option<Instead>,
+        file: Option<OwnedFd>,
+        kept_open: Vec<c_int>,
+    ) -> Self {
         // SAFETY: as the caller promises.
         let mut pointers = unsafe { variables(envp) };
         // SAFETY: the pointers are those of C strings.
@@ -72,14 +109,23 @@ impl Luggage {
         if let Some(file) = &file {
             owned.extend(CString::new(format!("{VARIABLE}={}", file.as_raw_fd())));
         }
+        let carrier = instead.map(|instead| {
+            owned.push(instead.variable);
+            instead.file
+        });
         pointers.extend(owned.iter().map(|text| text.as_ptr()));
         pointers.push(std::ptr::null());
-        Self { pointers, _owned: owned, file, kept_open }
+        Self { pointers, _owned: owned, carrier, file, kept_open }
     }
 
     /// The array.
     pub fn environment(&self) -> *const *const c_char {
         self.pointers.as_ptr()
+    }
+
+    /// What is to be executed instead of what was asked for.
+    pub fn carrier(&self) -> Option<*const c_char> {
+        self.carrier.as_ref().map(|file| file.as_ptr())
     }
 
     /// The exec has failed: everything is as before.
@@ -105,7 +151,7 @@ unsafe fn variables(envp: *const *const c_char) -> Vec<*const c_char> {
             break;
         }
         // SAFETY: each entry is a C string.
-        if !is_named(unsafe { CStr::from_ptr(one) }, VARIABLE) {
+        if ![VARIABLE, CARRIED_VARIABLE].iter().any(|name| is_named(unsafe { CStr::from_ptr(one) }, name)) {
             all.push(one);
         }
     }
@@ -132,6 +178,7 @@ unsafe fn missing(there: &[*const c_char]) -> Vec<CString> {
     if let Some(preload) = environment::preload() {
         want("LD_PRELOAD", preload);
         want(SOCKET_VARIABLE, environment::socket_path().as_os_str());
+        environment::carrier().into_iter().for_each(|carrier| want(CARRIER_VARIABLE, carrier));
     }
     let token = family::joined().map(|family| family.token).or_else(environment::family);
     if let Some(token) = token {

@@ -93,8 +93,10 @@ mod wait;
 mod wishes;
 mod writers_turn;
 
-/// Called by the loader before the program's own constructors.
-extern "C" fn begin() {
+use libc::{c_char, c_int};
+
+/// Called by the loader before the program's own constructors, with the program's arguments.
+extern "C" fn begin(_: c_int, argv: *const *const c_char) {
     real::resolve();
     environment::read();
     speaking::note(libc::STDERR_FILENO);
@@ -102,6 +104,11 @@ extern "C" fn begin() {
     exec::resume();
     #[cfg(target_arch = "x86_64")]
     raw_calls::take_over();
+    // SAFETY: the loader's word for the arguments; nobody else runs before it goes on.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        raw_calls::carried::take_over(argv);
+    }
 }
 
 /// Called when the program ends by `exit` or by returning, after its own destructors.
@@ -112,7 +119,7 @@ extern "C" fn end() {
 
 #[used]
 #[unsafe(link_section = ".init_array")]
-static BEGIN: extern "C" fn() = begin;
+static BEGIN: extern "C" fn(c_int, *const *const c_char) = begin;
 
 #[used]
 #[unsafe(link_section = ".fini_array")]

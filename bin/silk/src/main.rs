@@ -92,6 +92,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(trouble) = run::be_what_is_carried() {
+        return trouble.tell();
+    }
     let done = match Silk::parse().command {
         Command::Run(options) => run::run(&options).map(|never| match never {}),
         Command::Paths(options) => paths::run(&options).map(Termination::report),

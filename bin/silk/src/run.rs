@@ -8,7 +8,8 @@ use crate::daemon;
 use crate::trouble::Trouble;
 pub use program::Program;
 use silk_control::{
-    FAMILY_VARIABLE, FamilyToken, Lifeline, Reply, Request, SOCKET_VARIABLE, STRICT_VARIABLE,
+    CARRIED_VARIABLE, CARRIER_VARIABLE, FAMILY_VARIABLE, FamilyToken, Lifeline, Reply, Request,
+    SOCKET_VARIABLE, STRICT_VARIABLE,
 };
 use std::convert::Infallible;
 use std::env;
@@ -48,12 +49,29 @@ pub fn run(options: &Options) -> Result<Infallible, Trouble> {
         return Err(daemon::unexpected());
     };
     let kept = keep(lifeline)?;
-    let mut command = Command::new(&program.path);
+    let carrier = env::current_exe().unwrap_or_default();
+    let carries = program.is_static() && program.why_not_preloaded().is_none();
+    let mut command = Command::new(if carries { &carrier } else { &program.path });
     command.arg0(&options.program[0]).args(&options.program[1..]);
+    command.env(CARRIER_VARIABLE, &carrier);
+    if carries {
+        command.env(CARRIED_VARIABLE, &program.path);
+    }
     prepare(&mut command, &library, family, options.strict);
     let error = command.exec();
     drop(kept);
     Err(program.cannot_start(&error))
+}
+
+/// This command was executed in place of a program, to carry it, and nothing has been loaded that does: becomes that program as it is. (The
+/// library, where it is loaded, has the process before this is asked.)
+pub fn be_what_is_carried() -> Option<Trouble> {
+    let path = env::var_os(CARRIED_VARIABLE)?;
+    let mut arguments = env::args_os();
+    let mut command = Command::new(&path);
+    command.arg0(arguments.next().unwrap_or_default()).args(arguments).env_remove(CARRIED_VARIABLE);
+    let error = command.exec();
+    Some(Program { path: path.into() }.cannot_start(&error))
 }
 
 /// The environment the library finds.

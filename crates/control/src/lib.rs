@@ -32,6 +32,10 @@ pub const SOCKET_VARIABLE: &str = "SILK_SOCKET";
 pub const FAMILY_VARIABLE: &str = "SILK_FAMILY";
 /// Environment variable: `1` makes what silk cannot serve an error instead of Linux's.
 pub const STRICT_VARIABLE: &str = "SILK_STRICT";
+/// Environment variable that names the command that carries programs that nothing can be loaded into.
+pub const CARRIER_VARIABLE: &str = "SILK_CARRIER";
+/// Environment variable that names the program that is to be carried by the one that is executed.
+pub const CARRIED_VARIABLE: &str = "SILK_CARRIES";
 /// The socket option level of silk's own options (SILK §5.3).
 pub const SOL_SILK: i32 = 0x5117;
 /// [`SOL_SILK`] option: the priority of the socket's path, an `int`.

@@ -2,7 +2,7 @@
 //! The forms with a list of arguments are variadic; they are entered through a few
 //! instructions that lay the arguments out as the array that the other forms take.
 
-use crate::exec::Luggage;
+use crate::exec::{Instead, Luggage};
 use crate::process;
 use crate::real;
 use libc::{c_char, c_int};
@@ -20,16 +20,25 @@ fn ours() -> Strings {
     unsafe { environ }
 }
 
-/// Executes with what must be carried over.
+/// Executes with what must be carried over: what is to be executed `instead`, or by `exec` what was asked for.
 ///
 /// # Safety
-/// `envp` is an array of C strings or null.
-unsafe fn with(envp: Strings, exec: impl FnOnce(Strings) -> c_int) -> c_int {
+/// `argv` and `envp` are arrays of C strings, or null.
+unsafe fn with(
+    instead: Option<Instead>,
+    argv: Strings,
+    envp: Strings,
+    exec: impl FnOnce(Strings) -> c_int,
+) -> c_int {
     // What another thread took after this would be the process's, and unknown to its new image.
     let _still = process::hold_still();
     // SAFETY: as the caller promises.
-    let luggage = unsafe { Luggage::pack(envp) };
-    let result = exec(luggage.environment());
+    let luggage = unsafe { Luggage::pack(envp, instead) };
+    let result = match luggage.carrier() {
+        // SAFETY: as the caller promises.
+        Some(file) => unsafe { real::execve(file, argv, luggage.environment()) },
+        None => exec(luggage.environment()),
+    };
     luggage.unpack();
     result
 }
@@ -39,7 +48,7 @@ unsafe fn with(envp: Strings, exec: impl FnOnce(Strings) -> c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execve(path: *const c_char, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: the program keeps the contract of the function it calls; so throughout.
-    unsafe { with(envp, |envp| real::execve(path, argv, envp)) }
+    unsafe { with(Instead::of(path, false), argv, envp, |envp| real::execve(path, argv, envp)) }
 }
 
 /// # Safety
@@ -55,7 +64,7 @@ pub unsafe extern "C" fn execv(path: *const c_char, argv: Strings) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execvpe(file: *const c_char, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: as above.
-    unsafe { with(envp, |envp| real::execvpe(file, argv, envp)) }
+    unsafe { with(Instead::of(file, true), argv, envp, |envp| real::execvpe(file, argv, envp)) }
 }
 
 /// # Safety
@@ -71,7 +80,7 @@ pub unsafe extern "C" fn execvp(file: *const c_char, argv: Strings) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: as above.
-    unsafe { with(envp, |envp| real::fexecve(fd, argv, envp)) }
+    unsafe { with(None, argv, envp, |envp| real::fexecve(fd, argv, envp)) }
 }
 
 /// # Safety
@@ -85,7 +94,7 @@ pub unsafe extern "C" fn execveat(
     flags: c_int,
 ) -> c_int {
     // SAFETY: as above.
-    unsafe { with(envp, |envp| real::execveat(dir, path, argv, envp, flags)) }
+    unsafe { with(None, argv, envp, |envp| real::execveat(dir, path, argv, envp, flags)) }
 }
 
 /// The arguments of a variadic `exec`, up to and with the null that ends them: the first few

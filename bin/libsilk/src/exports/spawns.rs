@@ -1,7 +1,7 @@
 //! `posix_spawn` and what notes the actions on the child's descriptors.
 
 use super::execs::Strings;
-use crate::exec::Luggage;
+use crate::exec::{Instead, Luggage};
 use crate::real;
 use crate::spawn::{self, Action, Program};
 use libc::{
@@ -124,14 +124,14 @@ unsafe fn spawned(
     program: &Program,
     actions: *const Actions,
     attributes: *const Attributes,
-    real: impl FnOnce(Strings) -> c_int,
+    real: impl FnOnce(Option<*const c_char>, Strings) -> c_int,
 ) -> c_int {
     let asked = spawn::noted(actions as usize);
     // SAFETY: as above.
     unsafe {
         if !spawn::concerns(&asked) {
-            let luggage = Luggage::light(program.envp);
-            return real(luggage.environment());
+            let luggage = Luggage::light(program.envp, Instead::of(program.file.0, program.file.1));
+            return real(luggage.carrier(), luggage.environment());
         }
         match spawn::spawn(program, &asked, attributes) {
             Ok(child) => {
@@ -159,8 +159,8 @@ pub unsafe extern "C" fn posix_spawn(
     let program = Program { file: (path, false), argv, envp };
     // SAFETY: as above.
     unsafe {
-        spawned(pid, &program, actions, attributes, |envp| {
-            real::posix_spawn(pid, path, actions, attributes, argv, envp)
+        spawned(pid, &program, actions, attributes, |carrier, envp| {
+            real::posix_spawn(pid, carrier.unwrap_or(path), actions, attributes, argv, envp)
         })
     }
 }
@@ -179,8 +179,8 @@ pub unsafe extern "C" fn posix_spawnp(
     let program = Program { file: (file, true), argv, envp };
     // SAFETY: as above.
     unsafe {
-        spawned(pid, &program, actions, attributes, |envp| {
-            real::posix_spawnp(pid, file, actions, attributes, argv, envp)
+        spawned(pid, &program, actions, attributes, |carrier, envp| {
+            real::posix_spawnp(pid, carrier.unwrap_or(file), actions, attributes, argv, envp)
         })
     }
 }

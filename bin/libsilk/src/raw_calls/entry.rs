@@ -72,15 +72,16 @@ silk_raw_call:
     cld
     call {answer}
     mov rcx, qword ptr [rip + silk_raw_stack@GOTTPOFF]
-    mov qword ptr fs:[rcx], rbx
-    mov rdi, qword ptr [rbx - 24]
-    mov rsi, qword ptr [rbx - 32]
-    mov rdx, qword ptr [rbx - 40]
-    mov r8, qword ptr [rbx - 48]
-    mov r9, qword ptr [rbx - 56]
-    mov r10, qword ptr [rbx - 64]
-    mov rsp, qword ptr [rbx - 8]
-    mov rbx, qword ptr [rbx - 16]
+    mov r11, rbx
+    mov rdi, qword ptr [r11 - 24]
+    mov rsi, qword ptr [r11 - 32]
+    mov rdx, qword ptr [r11 - 40]
+    mov r8, qword ptr [r11 - 48]
+    mov r9, qword ptr [r11 - 56]
+    mov r10, qword ptr [r11 - 64]
+    mov rbx, qword ptr [r11 - 16]
+    mov rsp, qword ptr [r11 - 8]
+    mov qword ptr fs:[rcx], r11
     # Go keeps a zero there.
     xorps xmm15, xmm15
     cmp rax, -4095
@@ -201,6 +202,15 @@ unsafe extern "C" fn answer(
 ) -> c_long {
     // A thread that is about to end has none any more.
     let _ = OWN.try_with(|own| own.note(top));
+    // SAFETY: as the caller promises.
+    unsafe { answered(number, [a, b, c, d, e, f]) }
+}
+
+/// The same on whatever stack.
+///
+/// # Safety
+/// As [`answer`].
+pub unsafe fn answered(number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> c_long {
     // SAFETY: as the caller promises.
     let answer = unsafe {
         match own_memory_instead(number, a, b) {

@@ -45,7 +45,7 @@ impl Program {
 
     /// Whether the Go linker made it.
     pub fn is_go(&self) -> bool {
-        self.of_kind(PT_NOTE).any(|(_, notes)| has_note_of(notes, &GO))
+        self.of_kind(PT_NOTE).any(|(_, notes)| is_of_go(notes))
     }
 
     /// Whether this is among the names that it has in common with libraries, or the end of one: linkers let them share their
@@ -90,6 +90,11 @@ unsafe extern "C" fn take_first(info: *mut dl_phdr_info, _: usize, found: *mut c
     1
 }
 
+/// Whether one of these notes is the Go linker's.
+pub fn is_of_go(notes: &[u8]) -> bool {
+    has_note_of(notes, &GO)
+}
+
 /// Whether one of these notes has this owner.
 fn has_note_of(mut notes: &[u8], owner: &[u8]) -> bool {
     let word = |bytes: &[u8], n: usize| {
@@ -100,6 +105,7 @@ fn has_note_of(mut notes: &[u8], owner: &[u8]) -> bool {
         if notes.get(12..).is_some_and(|rest| name == owner.len() && rest.starts_with(owner)) {
             return true;
         }
+        // Both are of 32 bits.
         let length = 12 + name.next_multiple_of(4) + content.next_multiple_of(4);
         notes = notes.get(length..).unwrap_or_default();
     }

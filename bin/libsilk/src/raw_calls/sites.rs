@@ -1,6 +1,8 @@
 //! Where Go's text makes system calls (package `runtime/internal/syscall`, `internal/runtime/syscall` since 1.23, `syscall`
 //! before 1.19; and `runtime` for what it does itself).
 
+use libc::c_long;
+
 /// `syscall`.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 /// `cmp rax, -4095`: what comes after a call of any number, which tells an error from a value.
@@ -11,16 +13,6 @@ const AFTER_VFORK: [u8; 2] = [0x41, 0x54];
 /// `mov eax, …` and `mov rax, …`: the number is known.
 const NUMBER: u8 = 0xb8;
 const LONG_NUMBER: [u8; 3] = [0x48, 0xc7, 0xc0];
-/// Of calls with a number of their own, those that concern sockets.
-const OURS: [libc::c_long; 6] = [
-    libc::SYS_epoll_create,
-    libc::SYS_epoll_create1,
-    libc::SYS_epoll_ctl,
-    libc::SYS_epoll_wait,
-    libc::SYS_epoll_pwait,
-    libc::SYS_exit_group,
-];
-
 /// A place, by its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Site {
@@ -37,19 +29,19 @@ pub const ANY_BYTES: usize = 8;
 pub const VFORK_BYTES: usize = 6;
 pub const ONE_BYTES: usize = 7;
 
-/// The places that concern sockets.
-pub fn find(text: &[u8]) -> Vec<Site> {
-    memchr::memmem::find_iter(text, &SYSCALL).filter_map(|at| site(text, at)).collect()
+/// The places of calls of any number, and of those with one of these numbers.
+pub fn find(text: &[u8], numbers: &[c_long]) -> Vec<Site> {
+    memchr::memmem::find_iter(text, &SYSCALL).filter_map(|at| site(text, at, numbers)).collect()
 }
 
-fn site(text: &[u8], at: usize) -> Option<Site> {
+fn site(text: &[u8], at: usize, numbers: &[c_long]) -> Option<Site> {
     let (before, after) = (text.get(..at)?, text.get(at + SYSCALL.len()..)?);
     if before.ends_with(&BEFORE_VFORK) && after.starts_with(&AFTER_VFORK) {
         return Some(Site::Vfork(at - BEFORE_VFORK.len()));
     }
     if let [.., NUMBER, a, b, c, d] = *before {
         let number = u32::from_le_bytes([a, b, c, d]);
-        return OURS.contains(&number.into()).then(|| Site::One(at - (ONE_BYTES - SYSCALL.len()), number));
+        return numbers.contains(&number.into()).then(|| Site::One(at - (ONE_BYTES - SYSCALL.len()), number));
     }
     let is_known = before.len() >= 7 && before.get(before.len() - 7..)?.starts_with(&LONG_NUMBER);
     (!is_known && after.starts_with(&IS_ERROR)).then_some(Site::Any(at))
@@ -58,6 +50,11 @@ fn site(text: &[u8], at: usize) -> Option<Site> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::raw_calls::OURS;
+
+    fn find(text: &[u8]) -> Vec<Site> {
+        super::find(text, &OURS)
+    }
 
     const LEAD: [u8; 9] = [0x90; 9];
 

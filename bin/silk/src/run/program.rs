@@ -30,19 +30,22 @@ impl Program {
         found.map(|path| Self { path }).ok_or_else(missing)
     }
 
-    /// Why a library cannot be preloaded into it, if it cannot.
+    /// Why no library can be loaded with it, if none can.
     pub fn why_not_preloaded(&self) -> Option<String> {
-        let name = self.path.display();
-        if fs::metadata(&self.path).is_ok_and(|file| Caller::this().gains_rights_by(&Rights::of(&file))) {
-            return Some(format!(
-                "`{name}` runs with another user's rights, so nothing can be preloaded into it"
-            ));
-        }
+        let gains =
+            fs::metadata(&self.path).is_ok_and(|file| Caller::this().gains_rights_by(&Rights::of(&file)));
+        gains.then(|| {
+            format!(
+                "`{}` runs with another user's rights, so nothing can be preloaded into it",
+                self.path.display()
+            )
+        })
+    }
+
+    /// Whether nothing can be loaded into it, so that the library would have to carry it.
+    pub fn is_static(&self) -> bool {
         // What cannot be read may still be run, and says for itself what it is.
-        let mut file = File::open(&self.path).ok()?;
-        is_static(&mut file)
-            .unwrap_or(false)
-            .then(|| format!("`{name}` is linked statically, so nothing can be preloaded into it"))
+        File::open(&self.path).and_then(|mut file| is_static(&mut file)).unwrap_or(false)
     }
 
     /// Why it did not start.

@@ -1,10 +1,11 @@
 //! Programs of the Go language, which make their system calls themselves: Debian's caddy, as a server, as a client of its
-//! upstream, and as the child of another.
+//! upstream, and as the child of another; and one without the C library, which is carried.
 
 use crate::files::{content, fetch_all, hammer, site};
-use crate::host::{Silk, bytes, within};
+use crate::host::{Silk, beside, bytes, text, within};
 use silk_testkit::netns::{CLIENT, Running, SERVER, signal};
 use std::path::PathBuf;
+use std::process::{Command, Output};
 use std::time::Duration;
 
 const FILES: u16 = 80;
@@ -80,6 +81,93 @@ fn a_child_of_a_go_program_serves_on() {
     assert!(listens(&silk));
     signal(&[pid], "TERM");
     assert!(within(Duration::from_secs(10), || !listens(&silk)), "{}", silk.report());
+}
+
+/// The program of `carried.go`, built without the C library: static, or for the loader.
+fn built(silk: &Silk, mode: &str) -> PathBuf {
+    let program = silk.path(&format!("carried-{mode}"));
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/end_to_end/carried.go");
+    let built = Command::new("go")
+        .args(["build", &format!("-buildmode={mode}"), "-o"])
+        .args([program.as_os_str(), source.as_ref()])
+        .envs([("CGO_ENABLED", "0"), ("GO111MODULE", "off"), ("GOTOOLCHAIN", "local"), ("GOFLAGS", "")])
+        .env("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go"))
+        .output()
+        .expect("Go's compiler is installed by scripts/setup");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    program
+}
+
+fn asked(silk: &Silk, what: &str) -> String {
+    let url = format!("http://{SERVER}:{FILES}/{what}");
+    text(silk.on_peer("curl").args(["-sSf", "--max-time", "30", &url]))
+}
+
+#[test]
+fn a_go_program_without_the_c_library_is_carried() {
+    let Some(silk) = Silk::start() else { return };
+    site(&silk);
+    let program = built(&silk, "exe");
+    let (name, folder) = (program.display().to_string(), silk.path("site").display().to_string());
+    let address = format!("{SERVER}:{FILES}");
+    let mut server = silk.serve(&name, &["serve", &address, &folder], FILES);
+    fetch_all(&silk, FILES);
+    hammer(&silk, FILES);
+    assert_eq!(asked(&silk, "file"), name);
+    assert_eq!(asked(&silk, "child"), "child");
+    assert_eq!(asked(&silk, "threads"), "true");
+    assert_eq!(asked(&silk, "signals"), "all");
+    let comm = std::fs::read_to_string(format!("/proc/{}/comm", server.id())).unwrap();
+    assert_eq!(comm.trim(), "carried-exe");
+    signal(&[server.id()], "TERM");
+    assert!(within(Duration::from_secs(10), || server.ended().is_some()));
+    assert_eq!(server.ended().and_then(|status| status.code()), Some(7), "its own handler ends it");
+    silk.linux_saw_nothing();
+}
+
+#[test]
+fn one_for_the_loader_is_served_too_and_one_that_a_shell_executes() {
+    let Some(silk) = Silk::start() else { return };
+    site(&silk);
+    let (fixed, loaded) = (built(&silk, "exe"), built(&silk, "pie"));
+    let (folder, address) = (silk.path("site").display().to_string(), format!("{SERVER}:{FILES}"));
+    let server = silk.serve(&loaded.to_string_lossy(), &["serve", &address, &folder], FILES);
+    fetch_all(&silk, FILES);
+    assert_eq!(asked(&silk, "threads"), "true");
+    assert_eq!(asked(&silk, "signals"), "all");
+    server.stop(Duration::from_secs(5));
+    let port = UPSTREAM.to_string();
+    let upstream = ["-m", "http.server", "--bind", &CLIENT.to_string(), "--directory", &folder, &port];
+    let upstream = silk.serve_on_peer("python3", &upstream, UPSTREAM);
+    for program in [fixed, loaded] {
+        let script = format!("cd / && {} fetch http://{CLIENT}:{UPSTREAM}/50000", program.display());
+        assert_eq!(bytes(silk.on_paths("sh").args(["-c", &script])), content(50_000));
+    }
+    upstream.stop(Duration::from_secs(5));
+    silk.linux_saw_nothing();
+}
+
+#[test]
+fn a_static_program_of_c_stays_linuxs_and_is_refused_where_that_is_an_error() {
+    let Some(silk) = Silk::start() else { return };
+    let (source, program) = (silk.write("static.c", "int main(void) { return 5; }"), silk.path("static"));
+    let compiled = Command::new("cc").args(["-static", "-o"]).args([&program, &source]).status();
+    assert!(compiled.is_ok_and(|status| status.success()));
+    let program = program.display().to_string();
+    let run = |strict: &[&str]| {
+        let mut command = silk.on_linux(&beside("silk").display().to_string());
+        command.env("SILK_SOCKET", silk.path("control.sock")).arg("run").args(strict).args(["--", &program]);
+        let Output { status, stderr, .. } = command.output().unwrap();
+        (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+    };
+    let why = "is linked statically";
+    let (status, error) = run(&[]);
+    assert!(
+        status == Some(5) && error.contains(why) && error.contains("Linux serves its sockets"),
+        "{error}"
+    );
+    let (status, error) = run(&["--strict"]);
+    assert!(status == Some(1) && error.contains(why), "{error}");
 }
 
 /// Whether silk has listening sockets.

@@ -1,0 +1,312 @@
+//! The way from a system call of a carried program's to this library and back, as the other [`entry`](super::super::entry), for threads whose
+//! thread-local memory is not the C library's. Each has a [`Record`], which `gs` shows (nobody else uses it here), and is a
+//! thread of the C library's: its calls are answered on the stack, and with the thread-local memory, that it has as such. While they are,
+//! calls that a signal's handler makes go to the kernel.
+
+use super::super::entry::answered;
+use super::{own_file, signal, thread};
+use libc::{c_int, c_long};
+use std::mem::offset_of;
+
+/// A thread of the program's.
+#[repr(C)]
+pub struct Record {
+    /// The upper end of what is free of the C library's stack; 1 while that is in use.
+    top: usize,
+    /// Where thread-local memory is: the C library's, and the program's when it last called.
+    c_base: usize,
+    pub base: usize,
+    /// The registers with which the program called, or begins.
+    pub registers: Registers,
+    /// Where the C library's thread became the program's, with the registers that it needs again; 0: it was the first, and never ends.
+    pub came: usize,
+    /// This record.
+    this: usize,
+}
+
+/// What a child that is a thread has in common with who made it.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct Registers {
+    /// The stack pointer.
+    pub rsp: usize,
+    rbx: usize,
+    rbp: usize,
+    r12: usize,
+    r13: usize,
+    r14: usize,
+    r15: usize,
+    rdi: usize,
+    rsi: usize,
+    rdx: usize,
+    r8: usize,
+    r9: usize,
+    r10: usize,
+}
+
+impl Registers {
+    /// The same with another stack.
+    pub fn on(self, rsp: usize) -> Self {
+        Self { rsp, ..self }
+    }
+}
+
+const IN_USE: usize = 1;
+
+unsafe extern "C" {
+    /// Where the program's calls lead; no function of Rust's or C's.
+    fn silk_carried_call();
+    /// The calling thread becomes the program's, with the registers of `record`, at `address`. Returns when that has ended.
+    fn silk_carried_become(record: *mut Record, address: usize);
+    /// The program's thread has ended: it is the C library's again, where it became the program's.
+    fn silk_carried_leave(came: usize) -> !;
+    /// The calling thread's record.
+    fn silk_carried_record() -> *mut Record;
+}
+
+/// The address of the first.
+pub fn address() -> u64 {
+    (silk_carried_call as *const ()).addr() as u64
+}
+
+std::arch::global_asm!(
+    r#"
+    .text
+    .hidden silk_carried_call
+    .globl silk_carried_call
+    .type silk_carried_call, @function
+    .p2align 4
+silk_carried_call:
+    mov r11, qword ptr gs:[{top}]
+    cmp r11, {in_use}
+    je 3f
+    mov qword ptr gs:[{top}], {in_use}
+    mov qword ptr gs:[{rsp}], rsp
+    mov qword ptr gs:[{rsp} + 8], rbx
+    mov qword ptr gs:[{rsp} + 16], rbp
+    mov qword ptr gs:[{rsp} + 24], r12
+    mov qword ptr gs:[{rsp} + 32], r13
+    mov qword ptr gs:[{rsp} + 40], r14
+    mov qword ptr gs:[{rsp} + 48], r15
+    mov qword ptr gs:[{rsp} + 56], rdi
+    mov qword ptr gs:[{rsp} + 64], rsi
+    mov qword ptr gs:[{rsp} + 72], rdx
+    mov qword ptr gs:[{rsp} + 80], r8
+    mov qword ptr gs:[{rsp} + 88], r9
+    mov qword ptr gs:[{rsp} + 96], r10
+    rdfsbase rcx
+    mov qword ptr gs:[{base}], rcx
+    mov rcx, qword ptr gs:[{c_base}]
+    wrfsbase rcx
+    mov rbx, r11
+    lea rsp, [r11 - 16]
+    mov qword ptr [rsp], r9
+    mov r9, r8
+    mov r8, r10
+    mov rcx, rdx
+    mov rdx, rsi
+    mov rsi, rdi
+    mov rdi, rax
+    cld
+    call {answer}
+    mov rcx, qword ptr gs:[{base}]
+    wrfsbase rcx
+    mov r11, rbx
+    mov rbx, qword ptr gs:[{rsp} + 8]
+    mov rdi, qword ptr gs:[{rsp} + 56]
+    mov rsi, qword ptr gs:[{rsp} + 64]
+    mov rdx, qword ptr gs:[{rsp} + 72]
+    mov r8, qword ptr gs:[{rsp} + 80]
+    mov r9, qword ptr gs:[{rsp} + 88]
+    mov r10, qword ptr gs:[{rsp} + 96]
+    mov rsp, qword ptr gs:[{rsp}]
+    mov qword ptr gs:[{top}], r11
+    # Go keeps a zero there.
+    xorps xmm15, xmm15
+    cmp rax, -4095
+    ret
+3:
+    cmp eax, {clone}
+    jne 4f
+    mov ecx, edi
+    and ecx, {vm}
+    jnz 5f
+4:
+    syscall
+    cmp rax, -4095
+    ret
+    # A child that shares this memory would come back by another way.
+5:
+    mov rax, -{enomem}
+    cmp rax, -4095
+    ret
+    .size silk_carried_call, . - silk_carried_call
+
+    .hidden silk_carried_become
+    .globl silk_carried_become
+    .type silk_carried_become, @function
+silk_carried_become:
+    push rbx
+    push rbp
+    push r12
+    push r13
+    push r14
+    push r15
+    mov qword ptr [rdi + {came}], rsp
+    lea rax, [rsp - 64]
+    and rax, -16
+    mov qword ptr [rdi + {top}], rax
+    mov qword ptr [rdi + {this}], rdi
+    rdfsbase rax
+    mov qword ptr [rdi + {c_base}], rax
+    wrgsbase rdi
+    mov rax, qword ptr [rdi + {base}]
+    wrfsbase rax
+    mov r11, rsi
+    mov rsp, qword ptr [rdi + {rsp}]
+    mov rbx, qword ptr [rdi + {rsp} + 8]
+    mov rbp, qword ptr [rdi + {rsp} + 16]
+    mov r12, qword ptr [rdi + {rsp} + 24]
+    mov r13, qword ptr [rdi + {rsp} + 32]
+    mov r14, qword ptr [rdi + {rsp} + 40]
+    mov r15, qword ptr [rdi + {rsp} + 48]
+    mov rsi, qword ptr [rdi + {rsp} + 64]
+    mov rdx, qword ptr [rdi + {rsp} + 72]
+    mov r8, qword ptr [rdi + {rsp} + 80]
+    mov r9, qword ptr [rdi + {rsp} + 88]
+    mov r10, qword ptr [rdi + {rsp} + 96]
+    mov rdi, qword ptr [rdi + {rsp} + 56]
+    xorps xmm15, xmm15
+    xor eax, eax
+    cmp rax, -4095
+    jmp r11
+    .size silk_carried_become, . - silk_carried_become
+
+    .hidden silk_carried_leave
+    .globl silk_carried_leave
+    .type silk_carried_leave, @function
+silk_carried_leave:
+    mov rsp, rdi
+    pop r15
+    pop r14
+    pop r13
+    pop r12
+    pop rbp
+    pop rbx
+    ret
+    .size silk_carried_leave, . - silk_carried_leave
+
+    .hidden silk_carried_record
+    .globl silk_carried_record
+    .type silk_carried_record, @function
+silk_carried_record:
+    mov rax, qword ptr gs:[{this}]
+    ret
+    .size silk_carried_record, . - silk_carried_record
+
+    # The handler of every signal that the program handles: it sees the program's thread-local memory. Where the signal has come
+    # while a call was answered, the C library's is there again afterwards.
+    .hidden silk_carried_signal
+    .globl silk_carried_signal
+    .type silk_carried_signal, @function
+silk_carried_signal:
+    lea r11, [rip + {handlers}]
+    mov eax, edi
+    mov r11, qword ptr [r11 + rax * 8]
+    rdfsbase rax
+    cmp rax, qword ptr gs:[{c_base}]
+    je 1f
+    jmp r11
+1:
+    push rax
+    mov rcx, qword ptr gs:[{base}]
+    wrfsbase rcx
+    call r11
+    pop rax
+    wrfsbase rax
+    ret
+    .size silk_carried_signal, . - silk_carried_signal
+"#,
+    answer = sym answer,
+    handlers = sym signal::HANDLERS,
+    top = const offset_of!(Record, top),
+    c_base = const offset_of!(Record, c_base),
+    base = const offset_of!(Record, base),
+    rsp = const offset_of!(Record, registers),
+    came = const offset_of!(Record, came),
+    this = const offset_of!(Record, this),
+    in_use = const IN_USE,
+    clone = const libc::SYS_clone,
+    vm = const libc::CLONE_VM,
+    enomem = const libc::ENOMEM,
+);
+
+impl Record {
+    /// Of a thread that will have these registers and its thread-local memory at `base`.
+    pub fn new(registers: Registers, base: usize) -> Self {
+        Self { top: IN_USE, c_base: 0, base, registers, came: 0, this: 0 }
+    }
+
+    /// The calling thread is the program's already, and its calls are to be answered on the stack with this upper end.
+    ///
+    /// # Safety
+    /// The stack is free, and stays as long as the thread; so does the record.
+    pub unsafe fn is_it(&mut self, top: usize) {
+        self.top = top;
+        self.this = (&raw const *self).expose_provenance();
+        // SAFETY: nobody else uses `gs`; the processor and the kernel let a program set it, as the caller has asked.
+        unsafe {
+            std::arch::asm!("rdfsbase {}", out(reg) self.c_base, options(nomem, nostack, preserves_flags));
+            std::arch::asm!("wrgsbase {}", in(reg) self.this, options(nomem, nostack, preserves_flags));
+        }
+    }
+
+    /// The calling thread becomes the program's at this address, and is the C library's again when that thread has ended.
+    ///
+    /// # Safety
+    /// No signal arrives for which the program has a handler before the program lets it; what is at that address belongs to
+    /// the program, and finds there what it needs.
+    pub unsafe fn become_it(&mut self, address: usize) {
+        // SAFETY: the record lives until this returns; otherwise as the caller promises.
+        unsafe { silk_carried_become(self, address) };
+    }
+}
+
+/// What the program's call answers, as the kernel says it.
+///
+/// # Safety
+/// The program keeps the contract of the system call that it makes. (Where that is the thread's end, this does not return, and nothing that
+/// is to be dropped may be held here.)
+unsafe extern "C" fn answer(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> c_long {
+    const THREAD: usize = (libc::CLONE_VM | libc::CLONE_THREAD) as usize;
+    const SHARED: usize = (libc::CLONE_VM | libc::CLONE_VFORK) as usize;
+    // SAFETY: as the caller promises; the calling thread has a record, or it could not have come here.
+    unsafe {
+        match number {
+            libc::SYS_clone if a & THREAD == THREAD => thread::begin(&*silk_carried_record(), a, b, e),
+            libc::SYS_clone if a & libc::CLONE_VM as usize != 0 && (a & SHARED != SHARED || b != 0) => {
+                -c_long::from(libc::EINVAL)
+            }
+            libc::SYS_exit => {
+                let came = (*silk_carried_record()).came;
+                if came != 0 && !thread::is_first() {
+                    silk_carried_leave(came)
+                }
+                answered(number, [a, b, c, d, e, f])
+            }
+            libc::SYS_rt_sigaction => signal::action(a as c_int, b, c, d),
+            libc::SYS_readlink if own_file::is_named(a) => own_file::tell(b, c),
+            libc::SYS_readlinkat if own_file::is_named(b) => own_file::tell(c, d),
+            libc::SYS_openat if own_file::is_named(b) => answered(number, [a, own_file::name(), c, d, e, f]),
+            _ => answered(number, [a, b, c, d, e, f]),
+        }
+    }
+}
