@@ -141,20 +141,28 @@ impl Member {
         self.events & EDGE != 0 || self.socket.role() == Role::Listener && state::is_dead()
     }
 
+    /// How far things are, and what holds. What comes while this looks may be told twice; it must not be taken for told when
+    /// it was not: so how far they are is seen first.
+    fn observe(&self) -> (Option<Told>, u32) {
+        let seen = self.seen();
+        let bits = self.holds();
+        let room = bits & readiness::OUT != 0;
+        (seen.map(|seen| if room { seen } else { Told { starved: self.told.starved, ..seen } }), bits)
+    }
+
     /// Whether there is anything to tell the program.
     fn has_news(&self) -> bool {
-        let bits = self.holds();
-        bits != 0 && (!self.is_told_once() || self.is_news(self.seen(bits)))
+        let (seen, bits) = self.observe();
+        bits != 0 && (!self.is_told_once() || self.is_news(seen))
     }
 
     /// What to tell the program, if anything, and whether to look again without a change.
     fn look(&mut self) -> (u32, bool) {
-        let (bits, once) = (self.holds(), self.is_told_once());
+        let ((seen, bits), once) = (self.observe(), self.is_told_once());
         if bits == 0 {
             return (0, false);
         }
         if once {
-            let seen = self.seen(bits);
             let is_news = self.is_news(seen);
             self.told = seen.unwrap_or(self.told);
             if !is_news {
@@ -166,14 +174,13 @@ impl Member {
         (bits, self.events & ONE_SHOT == 0 && !once)
     }
 
-    /// What an edge-triggered member is told of now.
-    fn seen(&self, bits: u32) -> Option<Told> {
+    /// How far things are that an edge-triggered member is told of.
+    fn seen(&self) -> Option<Told> {
         let slot = self.slot()?;
-        let starved = self.socket.starved.load(Relaxed);
         Some(Told {
             arrived: slot.rx_write.load(Acquire),
             status: state::status(slot) | u32::from(state::has_error(slot)) << 31,
-            starved: if bits & readiness::OUT != 0 { starved } else { self.told.starved },
+            starved: self.socket.starved.load(Acquire),
         })
     }
 

@@ -2,6 +2,7 @@
 one line of JSON after the other over a Unix socket: `{"do": statements}` or `{"tell": expression}`."""
 import json
 import os
+import random
 import socket
 import struct
 import sys
@@ -25,6 +26,18 @@ def all_of(end, octets):
     while len(got) < octets and (more := end.recv(octets - len(got))):
         got += more
     return got
+
+
+def answers_late(end, times):
+    """Answers each octet with another, now sooner and now later."""
+    chance = random.Random(2)
+    for _ in range(times):
+        if not end.recv(1):
+            return
+        until = time.perf_counter() + chance.uniform(0, 0.0001)
+        while time.perf_counter() < until:
+            pass
+        end.send(b"!")
 
 
 def outcome(call, *arguments):

@@ -5,6 +5,7 @@ import errno
 import fcntl
 import json
 import os
+import random
 import select
 import signal
 import socket

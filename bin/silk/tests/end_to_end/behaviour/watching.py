@@ -252,3 +252,31 @@ def who_is_woken(w):
     time.sleep(0.1)
     threading.Timer(0.3, lambda: w.peer.do("e.close()")).start()
     w.result("epoll", told(epoll_with(end, select.EPOLLRDHUP), 5))
+
+
+@case
+def an_edge_comes_for_what_arrives_during_a_look(w):
+    wanted = select.EPOLLIN | select.EPOLLOUT | select.EPOLLET
+    end, times = w.connected(), 4000
+    e = epoll_with(end, wanted)
+    answering = threading.Thread(target=w.peer.do, args=(f"answers_late(e, {times})",))
+    answering.start()
+    chance, heard = random.Random(1), 0
+    while heard < times:
+        end.send(b"?")
+        until = time.perf_counter() + chance.uniform(0, 0.0002)
+        while time.perf_counter() < until:
+            pass
+        # From here on everything is told once more.
+        e.modify(end, wanted)
+        found = e.poll(0)
+        while not any(event & select.EPOLLIN for _, event in found):
+            found = e.poll(PATIENCE)
+            if not found:
+                break
+        if not found or end.recv(1) != b"!":
+            break
+        heard += 1
+    w.result("heard of all", heard == times)
+    end.close()
+    answering.join()
