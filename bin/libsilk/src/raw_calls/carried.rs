@@ -69,7 +69,7 @@ fn leave(status: c_int) -> ! {
 /// As [`take_over`].
 unsafe fn carry(path: &Path, argv: *const *const c_char) -> &'static str {
     let Some(image) = Image::open(path) else {
-        return "is linked statically, and no program of Go's at addresses of its own, so nothing can be loaded into it";
+        return "is linked statically, so nothing can be loaded into it, and is no program of Go's";
     };
     if !has_two_kinds() {
         return "is linked statically, and this processor or kernel does not let threads have memory of two kinds";

@@ -310,3 +310,86 @@ unsafe extern "C" fn answer(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{begin, has_two_kinds};
+    use super::*;
+    use std::io::{Write, stderr};
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+    use std::time::{Duration, Instant};
+
+    /// Makes a system call as a carried program does.
+    fn call(number: c_long, arguments: [usize; 6]) -> (c_long, [usize; 6]) {
+        let [mut a, mut b, mut c, mut d, mut e, mut f] = arguments;
+        let answer: c_long;
+        // SAFETY: it is called as the kernel would be, by a thread that has a record.
+        unsafe {
+            std::arch::asm!(
+                "call {way}",
+                way = sym silk_carried_call,
+                inlateout("rax") number => answer,
+                inout("rdi") a, inout("rsi") b, inout("rdx") c, inout("r10") d, inout("r8") e, inout("r9") f,
+                out("rcx") _, out("r11") _, clobber_abi("sysv64"),
+            );
+        }
+        (answer, [a, b, c, d, e, f])
+    }
+
+    /// Makes a thread with this stack that adds what it finds in a register to a word, and ends.
+    fn thread(stack: usize, word: &AtomicU32, value: u32) -> c_long {
+        let answer: c_long;
+        // SAFETY: as above; the new thread uses its stack, the word, and no thread-local memory.
+        unsafe {
+            std::arch::asm!(
+                "call {way}",
+                "test rax, rax",
+                "jnz 2f",
+                "lock add dword ptr [r12], r13d",
+                "mov eax, 60",
+                "xor edi, edi",
+                "jmp {way}",
+                "2:",
+                way = sym silk_carried_call,
+                inlateout("rax") libc::SYS_clone => answer,
+                in("rdi") libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SETTLS, in("rsi") stack,
+                in("rdx") 0, in("r10") 0, in("r8") word.as_ptr(), in("r9") 0,
+                in("r12") word.as_ptr(), in("r13") value,
+                out("rcx") _, out("r11") _, clobber_abi("sysv64"),
+            );
+        }
+        answer
+    }
+
+    #[test]
+    fn a_threads_calls_and_its_threads_are_as_the_kernels() {
+        crate::real::resolve();
+        if !has_two_kinds() {
+            let _ = writeln!(stderr(), "SKIPPED, tests nothing: this processor or kernel has no FSGSBASE");
+            return;
+        }
+        let done = std::thread::spawn(|| {
+            let mut record = Record::new(Registers::default(), 0);
+            // SAFETY: a new stack; the record outlives what this thread does.
+            unsafe { record.is_it(begin::stack().unwrap()) };
+            for _ in 0..3 {
+                let arguments = [usize::MAX, 2, 3, 4, 5, 6];
+                assert_eq!(call(libc::SYS_close, arguments), (-c_long::from(libc::EBADF), arguments));
+                assert_eq!(call(libc::SYS_getpid, [0; 6]).0, c_long::from(std::process::id()));
+            }
+            let shared = [libc::CLONE_VM as usize, 4096, 0, 0, 0, 0];
+            assert_eq!(call(libc::SYS_clone, shared).0, -c_long::from(libc::EINVAL), "no thread");
+            let sum = AtomicU32::new(0);
+            let numbers: Vec<c_long> = (1..=20).map(|n| thread(begin::stack().unwrap(), &sum, n)).collect();
+            assert!(numbers.iter().all(|number| *number > 0), "{numbers:?}");
+            let (start, there) = (Instant::now(), |n: &c_long| {
+                std::fs::exists(format!("/proc/self/task/{n}")).unwrap_or_default()
+            });
+            while numbers.iter().any(there) && start.elapsed() < Duration::from_secs(20) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            (numbers.iter().filter(|n| there(n)).count(), sum.load(SeqCst))
+        });
+        assert_eq!(done.join().ok(), Some((0, 210)));
+    }
+}

@@ -181,3 +181,113 @@ pub fn may_execute(path: &Path) -> bool {
     let may = unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), libc::X_OK, libc::AT_EACCESS) } == 0;
     may && path.is_file()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::fd::FromRawFd;
+    use std::path::PathBuf;
+
+    /// Where the program of these tests wants to lie, where nothing is.
+    const START: u64 = 0x2_0000_0000;
+    /// Bytes of its file, and what it has in memory.
+    const FILE: usize = 2 * PAGE + 100;
+    const MEMORY: u64 = 4 * PAGE as u64;
+
+    fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
+        bytes[at..at + value.len()].copy_from_slice(value);
+    }
+
+    fn segment(kind: u32, flags: u32, [offset, address, in_file, in_memory]: [u64; 4]) -> Vec<u8> {
+        let words =
+            [offset, address, address, in_file, in_memory, PAGE as u64].map(u64::to_le_bytes).concat();
+        [&kind.to_le_bytes()[..], &flags.to_le_bytes(), &words].concat()
+    }
+
+    /// A program of two segments, text and what is written to, with Go's note in the first.
+    fn program(start: u64) -> Vec<u8> {
+        let mut bytes: Vec<u8> = (0..FILE).map(|n| n as u8).collect();
+        put(&mut bytes, 0, &[0; 64]);
+        put(&mut bytes, 0, &MAGIC);
+        put(&mut bytes, 16, &FIXED.to_le_bytes());
+        put(&mut bytes, 18, &X86_64.to_le_bytes());
+        put(&mut bytes, 24, &(start + 0x500).to_le_bytes());
+        put(&mut bytes, 32, &64u64.to_le_bytes());
+        put(&mut bytes, 54, &(SEGMENT as u16).to_le_bytes());
+        put(&mut bytes, 56, &3u16.to_le_bytes());
+        let page = PAGE as u64;
+        let (text, data) = (libc::PF_R | libc::PF_X, libc::PF_R | libc::PF_W);
+        let segments = [
+            segment(libc::PT_LOAD, text, [0, start, page, page]),
+            segment(libc::PT_LOAD, data, [page, start + page, page + 100, MEMORY]),
+            segment(libc::PT_NOTE, libc::PF_R, [0x400, start + 0x400, 24, 24]),
+        ];
+        put(&mut bytes, 64, &segments.concat());
+        let note = [&4u32.to_le_bytes()[..], &8u32.to_le_bytes(), &4u32.to_le_bytes(), b"Go\0\0", &[7; 8]];
+        put(&mut bytes, 0x400, &note.concat());
+        bytes
+    }
+
+    /// A file with these bytes, for as long as the first is there.
+    fn file(bytes: &[u8]) -> (File, PathBuf) {
+        // SAFETY: a new descriptor, which is the file's from then on.
+        let mut file = unsafe { File::from_raw_fd(libc::memfd_create(c"image".as_ptr(), libc::MFD_CLOEXEC)) };
+        file.write_all(bytes).unwrap();
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd()).into();
+        (file, path)
+    }
+
+    #[test]
+    fn a_static_program_of_gos_is_mapped_as_it_says() {
+        let bytes = program(START);
+        let (_file, path) = file(&bytes);
+        let image = Image::open(&path).expect("it is one");
+        let start = START as usize;
+        assert_eq!((image.entry, image.headers), (start + 0x500, (start + 64, 3)));
+        assert!(image.texts().eq(std::iter::once(start..start + PAGE)));
+        assert!(image.is_whoever_executes_it() && image.map().is_some());
+        let memory: *const u8 = std::ptr::with_exposed_provenance(start);
+        // SAFETY: just mapped, of this size.
+        let memory = unsafe { std::slice::from_raw_parts(memory, PAGE + MEMORY as usize) };
+        assert_eq!(&memory[..FILE], &bytes);
+        assert!(memory[FILE..].iter().all(|byte| *byte == 0));
+        assert!(image.map().is_none(), "the addresses are not free any more");
+    }
+
+    #[test]
+    fn what_is_no_such_program_is_not_carried() {
+        let changed = |at: usize, value: &[u8]| {
+            let mut bytes = program(START);
+            put(&mut bytes, at, value);
+            let (_file, path) = file(&bytes);
+            Image::open(&path).is_none()
+        };
+        assert!(changed(16, &[3]), "at addresses of the loader's");
+        assert!(changed(18, &[183]), "of another processor");
+        assert!(changed(64 + 2 * SEGMENT, &[3]), "with an interpreter");
+        assert!(changed(0x400 + 12, b"GNU\0"), "not Go's");
+        assert!(changed(64 + 32, &u64::MAX.to_le_bytes()), "longer than memory is");
+        assert!(changed(64 + 16, &HIGHEST.to_le_bytes()), "where nobody can map");
+        assert!(changed(64 + 8, &1u64.to_le_bytes()), "not at a page");
+        assert!(Image::open(Path::new("/proc/self/exe")).is_none(), "this test's own program");
+        assert!(Image::open(Path::new("/")).is_none() && Image::open(Path::new("/nothing")).is_none());
+    }
+
+    #[test]
+    fn a_file_that_is_damaged_anywhere_is_refused_or_read() {
+        let whole = program(START);
+        for at in 0..64 + 3 * SEGMENT {
+            for value in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut bytes = whole.clone();
+                bytes[at] = value;
+                let (_file, path) = file(&bytes);
+                let _ = Image::open(&path);
+            }
+        }
+        for length in [0, 1, 63, 64, 100, 64 + 3 * SEGMENT, 0x400, 0x410] {
+            let (_file, path) = file(&whole[..length]);
+            assert!(Image::open(&path).is_none(), "{length}");
+        }
+    }
+}
