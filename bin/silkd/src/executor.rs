@@ -33,6 +33,10 @@ const BURST: u32 = 128;
 
 /// Nobody else had the processor while it was given away, if it was for no longer.
 const ALONE: Duration = Duration::from_nanos(1_200);
+/// A receive thread that has it for longer brings more than a client's next packet.
+const MUCH: Duration = Duration::from_micros(5);
+/// So many times it is not given it for an end then.
+const IN_A_HURRY: u32 = 100;
 
 /// What an executor that has nothing to do does.
 enum Rest {
@@ -72,6 +76,8 @@ pub struct Executor {
     only_queue: OnlyQueue,
     /// Packets came when it looked once more before it slept.
     looked_in_time: bool,
+    /// For so many ends the receive thread has no turn before the program.
+    hurry: u32,
 }
 
 impl Executor {
@@ -96,6 +102,7 @@ impl Executor {
             overrun,
             only_queue,
             looked_in_time: false,
+            hurry: 0,
         }
     }
 
@@ -174,9 +181,18 @@ impl Executor {
         }
     }
 
-    /// Lets the receive thread, if it has been called, bring what it has; whether it has been. Where packets are fetched nobody is called.
-    fn more_has_come(&self) -> bool {
-        !self.anticipation.fetches() && !gives_way_alone()
+    /// Lets the receive thread, if it has been called, bring what it has; whether it has been. Where packets are fetched nobody is called, and
+    /// where it has much to bring (others' flood) the program would wait long.
+    fn more_has_come(&mut self) -> bool {
+        if self.anticipation.fetches() || self.hurry > 0 {
+            self.hurry = self.hurry.saturating_sub(1);
+            return false;
+        }
+        let away = gives_way();
+        if away > MUCH {
+            self.hurry = IN_A_HURRY;
+        }
+        away > ALONE
     }
 
     /// How to rest: there is nothing to do, but programs' threads may have something that it has just woken, if it `woke` some. Where it
@@ -194,7 +210,7 @@ impl Executor {
             return Rest::Asleep;
         }
         // A receive thread that has been called keeps the packets that it was called for to itself: let it come first.
-        if gives_way_alone() && fetches { Rest::Fetching } else { Rest::None }
+        if gives_way() <= ALONE && fetches { Rest::Fetching } else { Rest::None }
     }
 
     /// Holds the receive threads back for a while where they have received more than there was room for. `frames` more have been taken.
@@ -358,11 +374,11 @@ impl Executor {
     }
 }
 
-/// Gives the processor away; whether nobody of the same priority wanted it.
-fn gives_way_alone() -> bool {
+/// Gives the processor to who else has this priority: for how long.
+fn gives_way() -> Duration {
     let before = clock::now();
     std::thread::yield_now();
-    clock::now().since(before) <= ALONE
+    clock::now().since(before)
 }
 
 /// Until the first sleep nobody needs to ring.
