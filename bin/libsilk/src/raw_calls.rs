@@ -82,3 +82,27 @@ fn call(site: &Site, text: usize, near: &mut Near) -> Option<(usize, Vec<u8>)> {
     bytes.resize(length, near::NOP);
     Some((at, bytes))
 }
+
+/// `call`, which makes a system call as Go does, by a way of ours.
+#[cfg(test)]
+macro_rules! call_by {
+    ($way:ident) => {
+        fn call(number: c_long, arguments: [usize; 6]) -> (c_long, [usize; 6]) {
+            let [mut a, mut b, mut c, mut d, mut e, mut f] = arguments;
+            let answer: c_long;
+            // SAFETY: it is called as the kernel would be.
+            unsafe {
+                std::arch::asm!(
+                    "call {way}",
+                    way = sym $way,
+                    inlateout("rax") number => answer,
+                    inout("rdi") a, inout("rsi") b, inout("rdx") c, inout("r10") d, inout("r8") e, inout("r9") f,
+                    out("rcx") _, out("r11") _, clobber_abi("sysv64"),
+                );
+            }
+            (answer, [a, b, c, d, e, f])
+        }
+    };
+}
+#[cfg(test)]
+pub(crate) use call_by;

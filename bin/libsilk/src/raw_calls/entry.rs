@@ -264,22 +264,7 @@ mod tests {
         assert_eq!(own_memory_instead(libc::SYS_read, shared | signal, 0), None);
     }
 
-    /// Makes a system call as Go does.
-    fn call(number: c_long, arguments: [usize; 6]) -> (c_long, [usize; 6]) {
-        let [mut a, mut b, mut c, mut d, mut e, mut f] = arguments;
-        let answer: c_long;
-        // SAFETY: it is called as the kernel would be.
-        unsafe {
-            std::arch::asm!(
-                "call {way}",
-                way = sym silk_raw_call,
-                inlateout("rax") number => answer,
-                inout("rdi") a, inout("rsi") b, inout("rdx") c, inout("r10") d, inout("r8") e, inout("r9") f,
-                out("rcx") _, out("r11") _, clobber_abi("sysv64"),
-            );
-        }
-        (answer, [a, b, c, d, e, f])
-    }
+    crate::raw_calls::call_by!(silk_raw_call);
 
     #[test]
     fn a_call_answers_as_the_kernel_and_leaves_its_arguments_alone() {

@@ -319,22 +319,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
     use std::time::{Duration, Instant};
 
-    /// Makes a system call as a carried program does.
-    fn call(number: c_long, arguments: [usize; 6]) -> (c_long, [usize; 6]) {
-        let [mut a, mut b, mut c, mut d, mut e, mut f] = arguments;
-        let answer: c_long;
-        // SAFETY: it is called as the kernel would be, by a thread that has a record.
-        unsafe {
-            std::arch::asm!(
-                "call {way}",
-                way = sym silk_carried_call,
-                inlateout("rax") number => answer,
-                inout("rdi") a, inout("rsi") b, inout("rdx") c, inout("r10") d, inout("r8") e, inout("r9") f,
-                out("rcx") _, out("r11") _, clobber_abi("sysv64"),
-            );
-        }
-        (answer, [a, b, c, d, e, f])
-    }
+    crate::raw_calls::call_by!(silk_carried_call);
 
     /// Makes a thread with this stack that adds what it finds in a register to a word, and ends.
     fn thread(stack: usize, word: &AtomicU32, value: u32) -> c_long {
