@@ -1,6 +1,7 @@
 //! What the environment says: where the daemon listens, which family to join, whether to be
 //! strict, the name of the program and whose it is. Read once, at load, before the program can change it.
 
+use libc::c_char;
 use silk_control::{CARRIER_VARIABLE, DEFAULT_SOCKET, FAMILY_VARIABLE, SOCKET_VARIABLE, STRICT_VARIABLE};
 use std::env;
 use std::ffi::OsString;
@@ -67,6 +68,15 @@ pub fn preload() -> Option<&'static OsString> {
 /// What carries programs that nothing can be loaded into.
 pub fn carrier() -> Option<&'static OsString> {
     environment().carrier.as_ref()
+}
+
+/// All of it as it is now, as the program may have changed it: an array that ends with a null.
+pub fn all() -> *const *const c_char {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    // SAFETY: a pointer that the C library keeps valid.
+    unsafe { environ }
 }
 
 /// The program's name, for people.

@@ -38,7 +38,9 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<Infallible, Trouble> {
     let library = library(options.library.as_deref())?;
     let program = Program::find(&options.program[0])?;
-    if let Some(why) = program.why_not_preloaded() {
+    let why_not = program.why_not_preloaded();
+    let carries = why_not.is_none() && program.is_static();
+    if let Some(why) = why_not {
         if options.strict {
             return Err(Trouble::Program(1, why));
         }
@@ -50,7 +52,6 @@ pub fn run(options: &Options) -> Result<Infallible, Trouble> {
     };
     let kept = keep(lifeline)?;
     let carrier = env::current_exe().unwrap_or_default();
-    let carries = program.is_static() && program.why_not_preloaded().is_none();
     let mut command = Command::new(if carries { &carrier } else { &program.path });
     command.arg0(&options.program[0]).args(&options.program[1..]);
     command.env(CARRIER_VARIABLE, &carrier);

@@ -39,9 +39,10 @@ impl Engine {
     /// Tells the program of a socket without a path what it has not been told yet.
     pub(crate) fn tell_ended(&mut self, name: SocketName, wake: Option<Wake>) {
         let Some(wake) = wake else { return };
+        let served_by = self.thread_of(name);
         let Some(family) = self.families.get(&name.family) else { return };
         if let Some(slot) = family.arena.slot(name.slot) {
-            family.tell_of_end(name.slot, slot, wake.threads);
+            family.tell_of_end(name.slot, slot, wake.threads, served_by);
         }
     }
 

@@ -346,7 +346,7 @@ impl Engine {
             self.wake(id, clock::now());
         }
         let Some(wake) = news else { return };
-        let served_by = self.sockets.find(name).and_then(|socket| socket.thread()).map(|(thread, _)| thread);
+        let served_by = self.thread_of(name);
         let Some(family) = self.families.get(&name.family) else { return };
         let Some(slot) = family.arena.slot(name.slot) else { return };
         if wake.threads {
@@ -355,6 +355,11 @@ impl Engine {
         if wake.bells {
             family.ring_bells(name.slot, slot);
         }
+    }
+
+    /// The thread that serves a socket, by which its wake-ups are timed.
+    pub(crate) fn thread_of(&mut self, name: SocketName) -> Option<u32> {
+        self.sockets.find(name).and_then(|socket| socket.thread()).map(|(thread, _)| thread)
     }
 
     /// Whether the only news there is for programs is of what has ended.

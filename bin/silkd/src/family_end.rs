@@ -198,11 +198,12 @@ impl FamilyEnd {
         }
     }
 
-    /// The connection of a socket has ended: who watches it is to be woken, also the `threads` that sleep on it or not, and will only clean up.
-    pub fn tell_of_end(&self, number: u32, slot: &Slot, threads: bool) {
+    /// The connection of a socket has ended: who watches it is to be woken, also the threads that sleep on it or not, of which
+    /// `served_by` is the one that serves it, and will only clean up.
+    pub fn tell_of_end(&self, number: u32, slot: &Slot, threads: bool, served_by: Option<u32>) {
         let pressing = self.waking.borrow().pressing;
         if threads {
-            self.wake_sleepers(number, None);
+            self.wake_sleepers(number, served_by);
         }
         self.ring_bells(number, slot);
         self.waking.borrow_mut().pressing = pressing;
@@ -341,11 +342,11 @@ mod tests {
         slot.bells[0].store(1 << 5, SeqCst);
         let seen = || (family.has_news(), family.has_pressing_news());
         assert_eq!(seen(), (false, false));
-        family.tell_of_end(3, slot, true);
+        family.tell_of_end(3, slot, true, None);
         assert_eq!(seen(), (true, false));
         // The same event set has more to do.
         family.ring_bells(3, slot);
-        family.tell_of_end(3, slot, true);
+        family.tell_of_end(3, slot, true, Some(1));
         assert_eq!(seen(), (true, true));
         family.wake_all(None);
         assert_eq!(seen(), (false, false));

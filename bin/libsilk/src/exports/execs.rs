@@ -2,6 +2,7 @@
 //! The forms with a list of arguments are variadic; they are entered through a few
 //! instructions that lay the arguments out as the array that the other forms take.
 
+use crate::environment;
 use crate::exec::{Instead, Luggage};
 use crate::process;
 use crate::real;
@@ -9,16 +10,6 @@ use libc::{c_char, c_int};
 
 /// An array of C strings that ends with a null.
 pub type Strings = *const *const c_char;
-
-unsafe extern "C" {
-    static environ: Strings;
-}
-
-/// The program's environment.
-fn ours() -> Strings {
-    // SAFETY: a pointer that the C library keeps valid.
-    unsafe { environ }
-}
 
 /// Executes with what must be carried over: what is to be executed `instead`, or by `exec` what was asked for.
 ///
@@ -56,7 +47,7 @@ pub unsafe extern "C" fn execve(path: *const c_char, argv: Strings, envp: String
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execv(path: *const c_char, argv: Strings) -> c_int {
     // SAFETY: as above.
-    unsafe { execve(path, argv, ours()) }
+    unsafe { execve(path, argv, environment::all()) }
 }
 
 /// # Safety
@@ -72,7 +63,7 @@ pub unsafe extern "C" fn execvpe(file: *const c_char, argv: Strings, envp: Strin
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execvp(file: *const c_char, argv: Strings) -> c_int {
     // SAFETY: as above.
-    unsafe { execvpe(file, argv, ours()) }
+    unsafe { execvpe(file, argv, environment::all()) }
 }
 
 /// # Safety

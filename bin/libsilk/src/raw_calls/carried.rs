@@ -25,7 +25,7 @@ use std::env;
 use std::ffi::{CString, OsString};
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Bit of `AT_HWCAP2`: a program may read and write the addresses of its thread-local memory.
 const FSGSBASE: u64 = 2;
@@ -48,12 +48,9 @@ pub unsafe fn take_over(argv: *const *const c_char) {
         leave(1);
     }
     speaking::say(&format_args!("`{}` {why}; Linux serves its sockets", path.display()));
-    unsafe extern "C" {
-        static environ: *const *const c_char;
-    }
     if let Ok(path) = CString::new(path.into_vec()) {
-        // SAFETY: C strings, and the C library's environment.
-        unsafe { real::execve(path.as_ptr(), argv, environ) };
+        // SAFETY: C strings, and the program's environment.
+        unsafe { real::execve(path.as_ptr(), argv, environment::all()) };
     }
     leave(126)
 }
@@ -71,6 +68,9 @@ unsafe fn carry(path: &Path, argv: *const *const c_char) -> &'static str {
     let Some(image) = Image::open(path) else {
         return "is linked statically, so nothing can be loaded into it, and is no program of Go's";
     };
+    if !image.is_whoever_executes_it() {
+        return "may have rights of its own, so nothing can be loaded into it";
+    }
     if !has_two_kinds() {
         return "is linked statically, and this processor or kernel does not let threads have memory of two kinds";
     }
@@ -121,9 +121,8 @@ pub fn take_over_loaded(mut texts: impl Iterator<Item = Range<usize>>) {
 /// What is to be executed instead of the file at `path`, if that is to be carried.
 pub fn instead_of(path: &Path) -> Option<Instead> {
     let carrier = environment::carrier()?;
-    let path: PathBuf =
-        own_file::meant_by(path).map_or_else(|| path.to_owned(), |own| own.as_os_str().to_owned().into());
-    Image::open(&path).filter(|image| image.is_whoever_executes_it())?;
+    let path = own_file::meant_by(path).unwrap_or(path);
+    Image::open(path).filter(Image::is_whoever_executes_it)?;
     let variable = [CARRIED_VARIABLE.as_bytes(), b"=", path.as_os_str().as_bytes()].concat();
     Some(Instead { file: CString::new(carrier.as_bytes()).ok()?, variable: CString::new(variable).ok()? })
 }

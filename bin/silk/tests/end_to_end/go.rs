@@ -4,6 +4,7 @@
 use crate::files::{content, fetch_all, hammer, site};
 use crate::host::{Silk, beside, bytes, text, within};
 use silk_testkit::netns::{CLIENT, Running, SERVER, signal};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -145,6 +146,17 @@ fn one_for_the_loader_is_served_too_and_one_that_a_shell_executes() {
     }
     upstream.stop(Duration::from_secs(5));
     silk.linux_saw_nothing();
+}
+
+#[test]
+fn one_that_may_gain_rights_by_its_file_is_executed_as_it_is() {
+    let Some(silk) = Silk::start() else { return };
+    let program = built(&silk, "exe");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    let Output { status, stdout, stderr } =
+        silk.on_paths(&program.to_string_lossy()).args(["say", "word"]).output().unwrap();
+    let said = String::from_utf8_lossy(&stderr);
+    assert!(status.success() && stdout == b"word" && said.contains("Linux serves its sockets"), "{said}");
 }
 
 #[test]

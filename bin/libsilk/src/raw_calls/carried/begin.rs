@@ -4,6 +4,7 @@
 use super::entry::{Record, Registers};
 use super::image::Image;
 use super::{own_file, thread};
+use crate::environment;
 use std::ffi::{c_char, c_void};
 use std::fs;
 use std::ptr::null_mut;
@@ -20,10 +21,6 @@ const LOADER: u64 = libc::AT_BASE;
 const ENTRY: u64 = libc::AT_ENTRY;
 const FILE: u64 = libc::AT_EXECFN;
 
-unsafe extern "C" {
-    static environ: *const *const c_char;
-}
-
 /// Begins the program, and never comes back.
 ///
 /// # Safety
@@ -31,7 +28,7 @@ unsafe extern "C" {
 pub unsafe fn begin(image: &Image, argv: *const *const c_char) -> &'static str {
     let Ok(vector) = fs::read("/proc/self/auxv") else { return "cannot begin without /proc" };
     // SAFETY: as the caller promises; the environment is the C library's.
-    let words = unsafe { told(&strings(argv), &strings(environ), &about(image, &vector)) };
+    let words = unsafe { told(&strings(argv), &strings(environment::all()), &about(image, &vector)) };
     let Some(rsp) = stack_with(&words) else { return "cannot begin: there is no memory for its stack" };
     name();
     thread::prepare();

@@ -13,13 +13,14 @@ use std::mem::offset_of;
 pub struct Record {
     /// The upper end of what is free of the C library's stack; 1 while that is in use.
     top: usize,
-    /// Where thread-local memory is: the C library's, and the program's when it last called.
+    /// Where the C library's thread-local memory is.
     c_base: usize,
+    /// Where the program's is, or was when it last called.
     pub base: usize,
     /// The registers with which the program called, or begins.
     pub registers: Registers,
-    /// Where the C library's thread became the program's, with the registers that it needs again; 0: it was the first, and never ends.
-    pub came: usize,
+    /// The stack pointer with which the C library's thread became the program's; what it needs again lies there.
+    came: usize,
     /// This record.
     this: usize,
 }
@@ -295,13 +296,7 @@ unsafe extern "C" fn answer(
             libc::SYS_clone if a & libc::CLONE_VM as usize != 0 && (a & SHARED != SHARED || b != 0) => {
                 -c_long::from(libc::EINVAL)
             }
-            libc::SYS_exit => {
-                let came = (*silk_carried_record()).came;
-                if came != 0 && !thread::is_first() {
-                    silk_carried_leave(came)
-                }
-                answered(number, [a, b, c, d, e, f])
-            }
+            libc::SYS_exit if !thread::is_first() => silk_carried_leave((*silk_carried_record()).came),
             libc::SYS_rt_sigaction => signal::action(a as c_int, b, c, d),
             libc::SYS_readlink if own_file::is_named(a) => own_file::tell(b, c),
             libc::SYS_readlinkat if own_file::is_named(b) => own_file::tell(c, d),
