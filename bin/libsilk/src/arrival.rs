@@ -124,7 +124,7 @@ fn way(asked: u32, got: &Arrived, telling: &mut Telling<'_>) {
 /// Says where a datagram was sent to (`IP_PKTINFO`), over silk's interface, and from where it is to be
 /// answered.
 fn packet_info(socket: &Socket, got: &Arrived, telling: &mut Telling<'_>) -> Answer<()> {
-    let interface = wishes::usual().map_or(0, |usual| usual.interface.load(Relaxed));
+    let interface = wishes::usual().map_or(0, |usual| usual.interface());
     let v6 = socket.is(shape::INET6);
     let to = destination(socket.slot()?, got);
     let (v4, wide) = match to {

@@ -112,7 +112,7 @@ pub fn change(socket: &Socket, fd: c_int, asked: Membership) -> Answer<Option<()
 /// The same with the socket's descriptor of Linux's, on the interface of silk's that the program named, or its
 /// first, where they share it.
 fn in_linux(fd: c_int, asked: &Membership) -> Answer<()> {
-    let interface = wishes::usual().map_or(0, |usual| usual.interface.load(Relaxed));
+    let interface = wishes::usual().map_or(0, |usual| usual.interface());
     if interface == 0 {
         return Ok(());
     }
@@ -143,7 +143,7 @@ fn in_linux(fd: c_int, asked: &Membership) -> Answer<()> {
 
 /// Whether silk's interface is its own, and not one that Linux has too.
 pub fn is_interface_silks_own() -> bool {
-    family::join().is_ok() && wishes::usual().is_some_and(|usual| usual.interface.load(Relaxed) == 0)
+    family::join().is_ok() && wishes::usual().is_some_and(|usual| usual.interface() == 0)
 }
 
 /// Groups that are remembered of a socket before it is decided who serves it.

@@ -9,7 +9,7 @@ use crate::disconnect;
 use crate::environment;
 use crate::epoll;
 use crate::errno::{Answer, check, last};
-use crate::family;
+use crate::family::{self, Family};
 use crate::gate;
 use crate::given_up;
 use crate::groups;
@@ -20,6 +20,7 @@ use crate::socket::{self, Role, Socket, shape, state as stage};
 use crate::spares;
 use crate::state;
 use crate::stream_io::shut;
+use crate::unserved;
 use crate::wait::{self, Change, Deadline};
 use libc::{sockaddr, socklen_t};
 use silk_control::{Kind, PF_SCOUT, Reply, Request};
@@ -88,9 +89,15 @@ fn decided(socket: &'static Socket, reply: Reply, role: Role) -> Answer<Server> 
     }
 }
 
-/// Without a daemon Linux serves everything, unless the program is strict.
+/// Without a daemon Linux serves everything, and what is bound to another interface than silk's in any case, unless
+/// the program is strict.
 fn join(socket: &Socket) -> Answer<bool> {
     match family::join() {
+        Ok(family) if is_elsewhere(socket, family) => {
+            unserved::tell("SO_BINDTODEVICE to an interface that is not silk's", libc::ENODEV)?;
+            socket.leave_to_linux();
+            Ok(false)
+        }
         Ok(_) => Ok(true),
         Err(errno) if environment::is_strict() => Err(errno),
         Err(_) => {
@@ -98,6 +105,11 @@ fn join(socket: &Socket) -> Answer<bool> {
             Ok(false)
         }
     }
+}
+
+fn is_elsewhere(socket: &Socket, family: &Family) -> bool {
+    let number = socket.settings.interface.load(Relaxed);
+    number != 0 && !family.arena.header().usual.has_interface(number)
 }
 
 fn role_of(socket: &Socket) -> Role {

@@ -405,6 +405,19 @@ pub fn note_foreign(socket: &Socket, level: c_int, name: c_int) {
     }
 }
 
+/// Remembers which interface an undecided socket has been bound to, if this option has done it.
+pub fn note_interface(socket: &Socket, fd: c_int, level: c_int, name: c_int) {
+    if level != libc::SOL_SOCKET || !matches!(name, libc::SO_BINDTODEVICE | libc::SO_BINDTOIFINDEX) {
+        return;
+    }
+    let (mut number, mut len) = (0u32, size_of::<u32>() as socklen_t);
+    // SAFETY: both are there for the call.
+    let told = unsafe {
+        real::getsockopt(fd, libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX, (&raw mut number).cast(), &raw mut len)
+    };
+    socket.settings.interface.store(if told == 0 { number } else { 0 }, Relaxed);
+}
+
 /// Tells of them, now that silk serves the socket.
 ///
 /// # Errors

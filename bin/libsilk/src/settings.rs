@@ -47,7 +47,7 @@ pub mod flag {
 /// How many words [`Settings::words`] has.
 pub const WORDS: usize = OWN + wish::COUNT;
 /// Those of them that are not wishes.
-const OWN: usize = 16;
+const OWN: usize = 17;
 
 /// The options.
 pub struct Settings {
@@ -83,6 +83,8 @@ pub struct Settings {
     pub segment: AtomicU32,
     /// `SO_RCVLOWAT`; zero: one byte.
     pub low_water: AtomicU32,
+    /// `SO_BINDTODEVICE` before the socket had a name: the interface's number; zero: any.
+    pub interface: AtomicU32,
     /// As [`silk_stream::Slot::wishes`].
     pub wishes: [AtomicU32; wish::COUNT],
 }
@@ -107,6 +109,7 @@ impl Settings {
             incoming_cpu: AtomicU32::new(0),
             segment: AtomicU32::new(0),
             low_water: AtomicU32::new(0),
+            interface: AtomicU32::new(0),
             wishes: [const { AtomicU32::new(0) }; wish::COUNT],
         }
     }
@@ -130,6 +133,7 @@ impl Settings {
             incoming_cpu,
             segment,
             low_water,
+            interface,
             wishes,
         } = self;
         let own: [&AtomicU32; OWN] = [
@@ -149,6 +153,7 @@ impl Settings {
             incoming_cpu,
             segment,
             low_water,
+            interface,
         ];
         own.into_iter().chain(wishes)
     }

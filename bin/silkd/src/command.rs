@@ -12,7 +12,7 @@ use crate::scout::Recipe;
 use crate::spares::Spare;
 use silk_control::{Refusal, Reply, Report, SlotNumber};
 use silk_device::netlink::Standing;
-use silk_path::{Checksum, Endpoint};
+use silk_path::{Checksum, Endpoint, Sharing};
 use silk_stream::mail::{Receiver, Sender, Undelivered, mail};
 use silk_stream::{Arena, Leased, RingPlace, wake};
 use std::net::{IpAddr, Ipv6Addr};
@@ -49,6 +49,8 @@ pub struct ListenerHold {
     pub ends: Vec<Endpoint>,
     /// The most connections that may wait to be accepted, in each class.
     pub backlog: AtomicU32,
+    /// It shares its port with others that listen.
+    pub sharing: Option<Sharing>,
     /// Linux's socket of the same address and port, where Linux has the address: what comes to
     /// the machine otherwise than over silk's device arrives there.
     pub linux: Option<Arc<Reserved>>,

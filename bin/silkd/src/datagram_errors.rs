@@ -83,8 +83,8 @@ impl Engine {
         if let Some(id) = found.and_then(|found| self.core.paths.at(found.index)) {
             return self.report_to(id, &said, now);
         }
-        // A datagram socket that speaks with anybody is known by its port alone.
-        let home = self.homes.get(&(said.local.is_v6(), said.local.port())).copied().filter(|_| udp);
+        // A datagram socket that speaks with anybody is known by its own end alone.
+        let home = self.homes.find(said.local).filter(|_| udp);
         match home {
             Some(domain) if domain == self.domain => {
                 if let Some(id) = self.waiting_for(said.local, said.remote) {

@@ -19,7 +19,7 @@ use silk_path::{
 use silk_stream::mail::Sender;
 use silk_stream::{Datagram, Slot, Way, request, status};
 use silk_wire::{eth, ipv4, ipv6, ndp};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -106,7 +106,7 @@ impl Engine {
         now: Instant,
     ) {
         for local in locals {
-            self.homes.insert((local.is_v6(), local.port()), domain);
+            self.homes.enter(*local, domain);
         }
         let Some(local) = locals.first().copied().filter(|_| domain == self.domain) else { return };
         let Some(top) = self.core.paths.graph().modules().of_kind("socket") else { return };
@@ -381,8 +381,8 @@ impl Engine {
     pub(crate) fn pass_on(&mut self, frame: Frame) -> Result<(), DropReason> {
         let bytes = self.core.device.bytes(frame);
         let bytes = bytes.get(frame.range()).ok_or(DropReason::EthTruncated)?;
-        let port = udp_port(bytes).ok_or(DropReason::NoPath)?;
-        let domain = *self.homes.get(&port).ok_or(DropReason::UdpNoPort)?;
+        let local = udp_destination(bytes).ok_or(DropReason::NoPath)?;
+        let domain = self.homes.find(local).ok_or(DropReason::UdpNoPort)?;
         let sibling =
             self.siblings.get(domain).filter(|_| domain != self.domain).ok_or(DropReason::NoPath)?;
         sibling.pass(bytes, frame.device, checksum_of(frame))
@@ -404,7 +404,7 @@ impl Engine {
     pub(crate) fn reassembled(&mut self, bytes: &mut [u8], checksum: Checksum, now: Instant) {
         let domain = match self.core.paths.graph().classify(bytes) {
             Verdict::Path { domain, .. } => Some(usize::from(domain)),
-            _ => udp_port(bytes).and_then(|port| self.homes.get(&port).copied()),
+            _ => udp_destination(bytes).and_then(|local| self.homes.find(local)),
         };
         let sibling = domain.filter(|domain| *domain != self.domain).and_then(|n| self.siblings.get(n));
         match sibling.map(|sibling| sibling.pass(bytes, 0, checksum)) {
@@ -461,22 +461,24 @@ fn is_answer(frame: &[u8]) -> bool {
     }
 }
 
-/// Whether a UDP packet in an Ethernet frame is of IPv6, and its destination port.
-fn udp_port(frame: &[u8]) -> Option<(bool, u16)> {
+/// Where a UDP packet in an Ethernet frame is sent to.
+fn udp_destination(frame: &[u8]) -> Option<Endpoint> {
     let eth::Frame { kind, payload: packet, .. } = eth::frame(frame).ok()?;
-    let (six, datagram) = match kind {
+    let (address, datagram): (IpAddr, _) = match kind {
         eth::IPV4 if *packet.get(9)? == ipv4::UDP => {
-            (false, packet.get(usize::from(packet.first()? & 15) * 4..)?)
+            let address: [u8; 4] = packet.get(16..20)?.try_into().ok()?;
+            (address.into(), packet.get(usize::from(packet.first()? & 15) * 4..)?)
         }
         eth::IPV6 => {
+            let address: [u8; 16] = packet.get(24..40)?.try_into().ok()?;
             let (protocol, fragment, datagram) =
                 skip_extensions(*packet.get(6)?, packet.get(ipv6::HEADER..)?)?;
-            (true, Some(datagram).filter(|_| protocol == ipv4::UDP && !fragment)?)
+            (address.into(), Some(datagram).filter(|_| protocol == ipv4::UDP && !fragment)?)
         }
         _ => return None,
     };
     let port = datagram.get(2..4)?;
-    Some((six, u16::from_be_bytes([port[0], port[1]])))
+    Some(Endpoint::new(address, u16::from_be_bytes([port[0], port[1]])))
 }
 
 #[cfg(test)]
@@ -488,5 +490,27 @@ mod tests {
         let data = [b"abcd".as_slice(), b"efg"];
         let cut: Vec<_> = (0..7).step_by(3).map(|at| part(data, at, 3).concat()).collect();
         assert_eq!(cut, [b"abc".as_slice(), b"def", b"g"]);
+    }
+
+    #[test]
+    fn a_frame_says_where_its_datagram_is_sent_to_and_nothing_else_does() {
+        let mut four = [0; 14 + 20 + 8];
+        four[12..14].copy_from_slice(&[8, 0]);
+        four[14] = 0x45;
+        four[14 + 9] = ipv4::UDP;
+        four[14 + 16..14 + 20].copy_from_slice(&[10, 0, 0, 1]);
+        four[14 + 20 + 2..14 + 20 + 4].copy_from_slice(&53u16.to_be_bytes());
+        assert_eq!(udp_destination(&four), Some(Endpoint::v4(Ipv4Addr::new(10, 0, 0, 1), 53)));
+        assert_eq!(udp_destination(&four[..14 + 20 + 3]), None, "cut short");
+        four[14 + 9] = ipv4::TCP;
+        assert_eq!(udp_destination(&four), None);
+
+        let mut six = [0; 14 + ipv6::HEADER + 8];
+        six[12..14].copy_from_slice(&[0x86, 0xdd]);
+        six[14] = 0x60;
+        six[14 + 6] = ipv4::UDP;
+        six[14 + 24 + 15] = 1;
+        six[14 + ipv6::HEADER + 2..][..2].copy_from_slice(&53u16.to_be_bytes());
+        assert_eq!(udp_destination(&six), Some(Endpoint::new(std::net::Ipv6Addr::LOCALHOST, 53)));
     }
 }

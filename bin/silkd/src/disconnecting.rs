@@ -32,6 +32,7 @@ impl Server {
         let Some(socket) = held.filter(|socket| socket.local.is_some()) else {
             return refuse(libc::EOPNOTSUPP, "only a socket that was bound or has connected can begin again");
         };
+        let held = socket.held;
         let before = std::mem::replace(&mut socket.state, State::Leaving { peer });
         let name = SocketName { family, slot };
         match before {
@@ -40,6 +41,7 @@ impl Server {
                 return Ok(true);
             }
             State::Listening => {
+                held.iter().for_each(|held| self.ports.end_listening(held));
                 // Whoever waits for connections in another process sees that there will be none.
                 if let Some(record) = self.families.get(&family).and_then(|f| f.arena.slot(slot)) {
                     record.kind.store(kind::STREAM, SeqCst);

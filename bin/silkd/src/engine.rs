@@ -8,6 +8,7 @@ use crate::family_end::{FamilyEnd, ThreadEnd};
 use crate::giving_back::GivingBack;
 use crate::host::Host;
 use crate::port::DomainPort;
+use crate::sharing::Homes;
 use crate::sleep::Watch;
 use crate::socket_end::SocketEnd;
 use crate::sockets::Sockets;
@@ -111,8 +112,8 @@ pub struct Engine {
     pub(crate) siblings: Vec<Sibling>,
     /// What comes over Linux's own TCP and UDP.
     pub(crate) host: Host,
-    /// Which domain serves the datagram sockets of a local port over IPv6 or not.
-    pub(crate) homes: BTreeMap<(bool, u16), usize>,
+    /// Which domains serve datagram sockets.
+    pub(crate) homes: Homes,
     /// The paths whose answers other domains wait for: those of ARP and neighbour discovery, where
     /// they are ours and there are other domains.
     pub(crate) answers: Vec<PathId>,
@@ -159,7 +160,7 @@ impl Engine {
             control_event: parts.control_event,
             siblings: parts.siblings,
             host: Host::new(parts.watch),
-            homes: BTreeMap::new(),
+            homes: Homes::default(),
             answers: Vec::new(),
             unblock: Histogram::default(),
             due: Vec::new(),

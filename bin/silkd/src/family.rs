@@ -4,7 +4,7 @@
 
 use crate::command::{FamilyIndex, Rings};
 use crate::files::Places;
-use crate::ports::Sides;
+use crate::ports::{Held, Sides};
 use crate::spares::{Book, Habit, is_spare};
 use silk_control::{FamilyToken, Kind, ProcessNumber, SlotNumber};
 use silk_path::Endpoint;
@@ -69,14 +69,21 @@ pub struct Socket {
     pub generation: u32,
     /// Where it is bound, if it is.
     pub local: Option<Endpoint>,
-    /// At which IPs it has its port.
-    pub sides: Sides,
+    /// Where it has its port, if it has one.
+    pub held: Option<Held>,
     /// How far it has come.
     pub state: State,
     /// Who holds it.
     pub holders: Vec<ProcessNumber>,
     /// Its rings, once it has them (an accepted connection's are its executor's).
     pub rings: Option<Rings>,
+}
+
+impl Socket {
+    /// At which IPs it is, as far as it is named.
+    pub fn sides(&self) -> Sides {
+        self.held.map_or(Sides::BOTH, |held| held.sides)
+    }
 }
 
 /// How far a socket has come.
@@ -176,7 +183,7 @@ impl Family {
                     kind: Kind::Stream,
                     generation: record.generation.load(SeqCst),
                     local: None,
-                    sides: Sides::BOTH,
+                    held: None,
                     state: State::Accepted,
                     holders: vec![owner],
                     rings: None,
@@ -366,7 +373,7 @@ mod tests {
             kind: Kind::Stream,
             generation: 1,
             local: None,
-            sides: Sides::BOTH,
+            held: None,
             state: State::Bound,
             holders: vec![holder],
             rings: None,

@@ -14,7 +14,7 @@ use silk_instant::Instant;
 use silk_modules::host;
 use silk_modules::ip::{Address, Ip, Routes};
 use silk_modules::ip6::Ip6;
-use silk_path::{Attr, Attrs, Checksum, Endpoint, Message, Meta, PathId};
+use silk_path::{Attr, Attrs, Checksum, Endpoint, Message, Meta, NOWHERE, PathId};
 use silk_wire::ipv4;
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -126,12 +126,14 @@ impl Engine {
         let peer = |id: &PathId| self.core.paths.path(*id).and_then(|path| path.state.attrs.remote());
         let mut all = sharers.iter().filter_map(|index| self.core.paths.at(*index));
         let connected = all.find(|id| peer(id) == Some(remote));
-        let waiting = || {
-            let any = Endpoint::new(any_like(remote.ip()), local(first)?.port());
-            let index = self.core.port.first(self.waiting_for(any, remote)?);
+        let waiting = |local: Endpoint| {
+            let index = self.core.port.first(self.waiting_for(local, remote)?);
             self.core.paths.at(index).filter(|_| sharers.contains(&index))
         };
-        connected.or_else(waiting).unwrap_or(first)
+        // They are bound to one address, or all to any.
+        let local = local(first).unwrap_or(NOWHERE);
+        let any = Endpoint::new(any_like(remote.ip()), local.port());
+        connected.or_else(|| waiting(local)).or_else(|| waiting(any)).unwrap_or(first)
     }
 
     /// It no longer is; the path over Linux ends.

@@ -5,13 +5,13 @@ use crate::answer::Answer;
 use crate::command::{Command, Holder, ListenerHold, Rings, SocketName};
 use crate::family::{Socket, State};
 use crate::low_ports;
-use crate::ports::{Share, Sides};
+use crate::ports::{Held, Share, Sides};
 use crate::server::Server;
 use crate::settings::any_like;
 use crate::slots::{clear, place_rings, store_address};
 use crate::wishes::First;
 use silk_control::{Kind, Refusal, Reply, SlotNumber};
-use silk_path::Endpoint;
+use silk_path::{Endpoint, Sharing};
 use silk_stream::{RANKS, kind, status};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -59,11 +59,11 @@ impl Server {
             });
         }
         let places = self.settings.reserve_at(local.ip(), sides);
-        let port = self.ports.take(kind, &places, local.port(), share)?;
-        let local = Endpoint::new(local.ip(), port);
+        let held = self.ports.take(kind, (local, sides), &places, share)?;
+        let local = Endpoint::new(local.ip(), held.port);
         let (slot, generation) =
-            self.new_slot(family, process, kind, Some((local, sides))).inspect_err(|_| {
-                self.ports.give_back(kind, sides, port);
+            self.new_slot(family, process, kind, Some((local, held))).inspect_err(|_| {
+                self.ports.give_back(&held);
             })?;
         if kind == Kind::Datagram {
             let opened = self.open_datagram(family, slot, local, None, answer);
@@ -87,7 +87,7 @@ impl Server {
         family: u32,
         process: u32,
         kind: Kind,
-        local: Option<(Endpoint, Sides)>,
+        name: Option<(Endpoint, Held)>,
     ) -> Result<(SlotNumber, u32), Refusal> {
         let nothing = || Refusal { errno: libc::ENFILE, why: "this program has too many sockets".into() };
         let known = self.families.get_mut(&family).ok_or_else(nothing)?;
@@ -99,13 +99,12 @@ impl Server {
         record.kind.store(sort, SeqCst);
         record.owner.store(process, SeqCst);
         record.holders.store(1, SeqCst);
-        if let Some((local, _)) = local {
+        let (local, held) = name.unzip();
+        if let Some(local) = local {
             store_address(&record.local, local);
         }
-        let sides = local.map_or(Sides::BOTH, |(_, sides)| sides);
-        let local = local.map(|(local, _)| local);
         let holders = vec![process];
-        let socket = Socket { kind, generation, local, sides, state: State::Bound, holders, rings: None };
+        let socket = Socket { kind, generation, local, held, state: State::Bound, holders, rings: None };
         known.sockets.insert(slot, socket);
         Ok((slot, generation))
     }
@@ -147,8 +146,8 @@ impl Server {
         let rings = self.rings(family, slot)?;
         let anybody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let own = || self.settings.classes.domain_of(peer.map_or(anybody, |p| p.ip()), 0, local.port());
-        let domain = self.domain_of_sharers(local.port()).unwrap_or_else(own);
         let socket = SocketName { family, slot };
+        let domain = self.domain_of_sharers(socket).unwrap_or_else(own);
         let known = self.families.get_mut(&family);
         if let Some(entry) = known.and_then(|f| f.sockets.get_mut(&slot)) {
             entry.state = State::Served { domain };
@@ -164,14 +163,10 @@ impl Server {
 
     /// The domain of the datagram sockets that share a port: all are in that of the first, though classes may
     /// have changed since.
-    fn domain_of_sharers(&self, port: u16) -> Option<usize> {
-        let shared = [false, true].map(|six| Sides { four: !six, six });
-        if !shared.into_iter().any(|sides| self.ports.hold(Kind::Datagram, sides, port).sharing.is_some()) {
-            return None;
-        }
-        let is_one = |socket: &Socket| {
-            socket.kind == Kind::Datagram && socket.local.is_some_and(|local| local.port() == port)
-        };
+    fn domain_of_sharers(&self, SocketName { family, slot }: SocketName) -> Option<usize> {
+        let held = self.families.get(&family)?.sockets.get(&slot)?.held?;
+        self.ports.hold(&held).sharing?;
+        let is_one = |socket: &Socket| socket.held.is_some_and(|other| other.overlaps(&held));
         let mut sockets = self.families.values().flat_map(|family| family.sockets.values());
         sockets.find_map(|socket| match socket.state {
             State::Served { domain } if is_one(socket) => Some(domain),
@@ -189,9 +184,7 @@ impl Server {
         answer: &Arc<Answer>,
     ) {
         let known = self.families.get(&socket.family).and_then(|f| f.sockets.get(&socket.slot));
-        let hold = known.map(|known| {
-            self.ports.hold(Kind::Datagram, known.sides, known.local.map_or(0, |local| local.port()))
-        });
+        let hold = known.and_then(|known| known.held).map(|held| self.ports.hold(&held));
         self.tell_all(|| {
             let (locals, hold, answer) = (locals.to_vec(), hold.clone().unwrap_or_default(), answer.clone());
             Command::Datagram { socket, rings, locals, peer, domain, hold, answer }
@@ -202,7 +195,7 @@ impl Server {
     fn datagram_ends(&self, name: SocketName, local: Endpoint) -> Vec<Endpoint> {
         let known = self.families.get(&name.family).and_then(|f| f.sockets.get(&name.slot));
         let whole = known.filter(|socket| socket.local == Some(local) && local.ip().is_unspecified());
-        whole.map_or_else(|| vec![local], |socket| Self::ends(local, socket.sides))
+        whole.map_or_else(|| vec![local], |socket| Self::ends(local, socket.sides()))
     }
 
     pub(crate) fn listen(
@@ -226,13 +219,14 @@ impl Server {
             self.tell_all(|| Command::ListenOn { socket, backlog, defer_accept, answer: answer.clone() });
             return Ok(Reply::Done);
         }
-        let (sides, ready) = (socket.sides, socket.state == State::Bound && socket.kind == Kind::Stream);
-        let Some(local) = socket.local.filter(|_| ready) else {
+        let ready = socket.state == State::Bound && socket.kind == Kind::Stream;
+        let Some((local, held)) = socket.local.zip(socket.held).filter(|_| ready) else {
             return Err(Refusal { errno: libc::EINVAL, why: "only a bound stream socket can listen".into() });
         };
         let too_many =
             || Refusal { errno: libc::EMFILE, why: "this program listens on too many sockets".into() };
         let listener = known.take_listener().ok_or_else(too_many)?;
+        self.ports.listen(&held).inspect_err(|_| known.return_listener(listener))?;
         let record = known.arena.listener(listener).ok_or_else(too_many)?;
         record.ranks.store(domains.min(RANKS) as u32, SeqCst);
         record.reserve.store(self.settings.reserve(known.thread_count()), SeqCst);
@@ -243,12 +237,14 @@ impl Server {
         if let Some(entry) = known.sockets.get_mut(&slot) {
             entry.state = State::Listening;
         }
+        let port = self.ports.hold(&held);
         let hold = Arc::new(ListenerHold {
             name: SocketName { family, slot },
             listener,
-            ends: Self::ends(local, sides),
+            ends: Self::ends(local, held.sides),
             backlog: AtomicU32::new(backlog),
-            linux: self.ports.linux(Kind::Stream, sides, local.port()),
+            sharing: port.sharing.filter(|sharing| *sharing == Sharing::Peers),
+            linux: port.linux,
             events: self.report_events.clone(),
         });
         self.tell_all(|| Command::Listen { hold: hold.clone(), defer_accept, answer: answer.clone() });
@@ -298,12 +294,12 @@ impl Server {
                 (slot, known.generation)
             }
             None => {
-                let port = self.ports.take_to_connect(kind, source)?;
+                let held = self.ports.take_to_connect(kind, source)?;
                 // The program has asked for no address: a stream's lasts as long as its connection.
                 let address = if kind == Kind::Stream { any_like(source) } else { source };
-                let (local, sides) = (Endpoint::new(address, port), Sides::of(source));
-                self.new_slot(family, process, kind, Some((local, sides))).inspect_err(|_| {
-                    self.ports.give_back(kind, sides, port);
+                let local = Endpoint::new(address, held.port);
+                self.new_slot(family, process, kind, Some((local, held))).inspect_err(|_| {
+                    self.ports.give_back(&held);
                 })?
             }
         };
@@ -394,9 +390,11 @@ impl Server {
 
     /// A socket's port is free again.
     pub(crate) fn give_port_back(&mut self, socket: &Socket) {
-        if let Some(local) = socket.local {
-            self.ports.give_back(socket.kind, socket.sides, local.port());
+        let Some(held) = socket.held else { return };
+        if socket.state == State::Listening {
+            self.ports.end_listening(&held);
         }
+        self.ports.give_back(&held);
     }
 
     /// A socket was made in vain: no program will ever know of it.

@@ -87,10 +87,16 @@ impl Engine {
         on_linux: bool,
         now: Instant,
     ) {
+        // Several sockets share the port (SO_REUSEPORT): they share the listen path.
+        if let Some(holds) = self.holds_at(end) {
+            holds.push(hold.clone());
+            return;
+        }
         let Some(top) = self.top() else { return };
         let class = self.classes.default;
         let wishes = self.wishes_of(hold);
-        let attrs = wishes::attrs(&wishes, Attrs::new())
+        let attrs = hold.sharing.map_or_else(Attrs::new, |sharing| Attrs::new().with(Attr::Shared(sharing)));
+        let attrs = wishes::attrs(&wishes, attrs)
             .with(Attr::Listen(true))
             .with(Attr::Local(end))
             .with(Attr::ProtId(ipv4::TCP.into()))
@@ -107,21 +113,20 @@ impl Engine {
                 }
                 self.listeners.insert(id.index, vec![hold.clone()]);
             }
-            // Several sockets share the port (SO_REUSEPORT): they share the listen path.
-            Err(CreateError::Overlap { .. }) => {
-                let Self { listeners, core, .. } = self;
-                let is_it = |index: u32| {
-                    let path = core.paths.at(index).and_then(|id| core.paths.path(id));
-                    path.and_then(|path| path.state.attrs.local()) == Some(end)
-                };
-                if let Some((_, holds)) = listeners.iter_mut().find(|(index, _)| is_it(**index)) {
-                    holds.push(hold.clone());
-                }
-            }
             Err(error) => {
                 eprintln!("silkd: domain {}: cannot listen on {end}: {error}", self.domain)
             }
         }
+    }
+
+    /// The sockets that listen at just this end.
+    fn holds_at(&mut self, end: Endpoint) -> Option<&mut Vec<Arc<ListenerHold>>> {
+        let Self { listeners, core, .. } = self;
+        let is_it = |index: u32| {
+            let path = core.paths.at(index).and_then(|id| core.paths.path(id));
+            path.and_then(|path| path.state.attrs.local()) == Some(end)
+        };
+        listeners.iter_mut().find(|(index, _)| is_it(**index)).map(|(_, holds)| holds)
     }
 
     /// A program that listens has called `listen` again, or changed `TCP_DEFER_ACCEPT`.

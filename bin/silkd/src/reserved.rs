@@ -1,6 +1,6 @@
 //! A socket of Linux's that holds a port for silk: how it is made, and what it is used for meanwhile.
 
-use crate::ports::Place;
+use crate::ports::{Place, Share};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, Shutdown, SocketFlags, SocketType, bind, getsockname, ipproto, listen, shutdown,
@@ -81,22 +81,21 @@ impl AsFd for Reserved {
 /// How often Linux is asked to choose another port.
 const CHOICES: usize = 64;
 
-/// The same as [`reserve`]. Where Linux chooses, it does so for one address, and may choose what is in use at
-/// another, which the books cannot tell apart: what `is_taken`.
+/// The same as [`reserve`]. Where Linux chooses, it may choose what others of ours are bound to that do not listen:
+/// what `is_taken`.
 ///
 /// # Errors
 /// The kernel's; `EADDRINUSE` where all that it chooses is taken.
 pub fn reserve_another(
-    kind: Kind,
-    place: Place,
-    port: u16,
+    (kind, place, port): (Kind, Place, u16),
+    share: Share,
     may_listen: bool,
     is_taken: impl Fn(u16) -> bool,
 ) -> Result<(OwnedFd, u16), Errno> {
     // Those that were refused are held until there is another, or Linux might choose them again.
     let mut refused = Vec::new();
     loop {
-        let (socket, chosen) = reserve(kind, place, port, may_listen)?;
+        let (socket, chosen) = reserve((kind, place, port), share, may_listen)?;
         if port != 0 || !is_taken(chosen) {
             return Ok((socket, chosen));
         }
@@ -115,12 +114,16 @@ fn link_of(address: Ipv6Addr) -> Option<u32> {
     u32::from_str_radix(line.split_whitespace().nth(1)?, 16).ok()
 }
 
-/// A socket that holds a port, and which it is. One that Linux has chosen is lost when its socket ends to
-/// listen, one that was named is not; to name it costs a second socket.
+/// A socket that holds a port, and which it is. Linux's programs share it as silk's do. One that Linux has chosen is
+/// lost when its socket ends to listen, one that was named is not; to name it costs a second socket.
 ///
 /// # Errors
 /// The kernel's.
-pub fn reserve(kind: Kind, place: Place, port: u16, may_listen: bool) -> Result<(OwnedFd, u16), Errno> {
+pub fn reserve(
+    (kind, place, port): (Kind, Place, u16),
+    share: Share,
+    may_listen: bool,
+) -> Result<(OwnedFd, u16), Errno> {
     let (sort, protocol) = match kind {
         Kind::Stream => (SocketType::STREAM, ipproto::TCP),
         Kind::Datagram => (SocketType::DGRAM, ipproto::UDP),
@@ -148,10 +151,28 @@ pub fn reserve(kind: Kind, place: Place, port: u16, may_listen: bool) -> Result<
             crate::sys::tell_of_datagrams(fd.as_fd(), six)?;
         }
     }
+    // One that Linux chooses is to be nobody else's at first.
+    if port != 0 {
+        let_share(&fd, kind, share)?;
+    }
     bind(&fd, &at)?;
+    if port == 0 {
+        let_share(&fd, kind, share)?;
+    }
     let local = SocketAddr::try_from(getsockname(&fd)?).map_err(|_| Errno::AFNOSUPPORT)?;
     if kind == Kind::Stream && port == 0 && may_listen {
-        return reserve(kind, place, local.port(), may_listen);
+        return reserve((kind, place, local.port()), share, may_listen);
     }
     Ok((fd, local.port()))
+}
+
+/// Lets others have a socket's port beside it. (Streams that do not listen always do.)
+fn let_share(fd: &OwnedFd, kind: Kind, share: Share) -> Result<(), Errno> {
+    if share.port {
+        sockopt::set_socket_reuseport(fd, true)?;
+    }
+    if share.address && kind == Kind::Datagram {
+        sockopt::set_socket_reuseaddr(fd, true)?;
+    }
+    Ok(())
 }

@@ -114,15 +114,14 @@ impl Server {
         answer: &Arc<Answer>,
     ) -> Result<Reply, Refusal> {
         let local = recipe.attrs.local();
-        let named = local.map(|local| (local, Sides::of(local.ip())));
-        if let Some((local, sides)) = named {
+        let mut named = None;
+        if let Some(local) = local {
+            let sides = Sides::of(local.ip());
             let places = self.settings.reserve_at(local.ip(), sides);
-            self.ports.take(Kind::Datagram, &places, local.port(), false)?;
+            named = Some((local, self.ports.take(Kind::Datagram, (local, sides), &places, false)?));
         }
         let (slot, generation) = self.new_slot(family, process, Kind::Datagram, named).inspect_err(|_| {
-            if let Some((local, sides)) = named {
-                self.ports.give_back(Kind::Datagram, sides, local.port());
-            }
+            named.iter().for_each(|(_, held)| self.ports.give_back(held));
         })?;
         let rings = self.rings(family, slot).inspect_err(|_| self.unmake(family, slot))?;
         let remote = recipe.attrs.remote().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |remote| remote.ip());

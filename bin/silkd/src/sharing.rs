@@ -8,13 +8,37 @@ use silk_instant::Instant;
 use silk_modules::udp::Udp;
 use silk_path::classify::{Between, Protocol};
 use silk_path::{Endpoint, Parcel, PathId, Paths, Ticket};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Which domain serves the datagram sockets that are bound to an address, or to any, and a port.
+#[derive(Default)]
+pub(crate) struct Homes(BTreeMap<(IpAddr, u16), usize>);
+
+impl Homes {
+    /// Those that are bound to `local` are that domain's.
+    pub fn enter(&mut self, local: Endpoint, domain: usize) {
+        self.0.insert((local.ip(), local.port()), domain);
+    }
+
+    /// Nobody is bound to it any more.
+    pub fn leave(&mut self, local: Endpoint) {
+        self.0.remove(&(local.ip(), local.port()));
+    }
+
+    /// Whose those are that hear what is sent to `local`.
+    pub fn find(&self, local: Endpoint) -> Option<usize> {
+        let at = |address| self.0.get(&(address, local.port())).copied();
+        at(local.ip()).or_else(|| at(any_like(local.ip())))
+    }
+}
 
 impl Engine {
-    /// A datagram socket has gone from its port, which another may share.
+    /// A datagram socket has gone from where it was bound, which another may share.
     pub(crate) fn leave_home(&mut self, local: Endpoint) {
-        let any = Endpoint::new(any_like(local.ip()), local.port());
-        if self.waiting_for(any, any).is_none() {
-            self.homes.remove(&(local.is_v6(), local.port()));
+        let next = self.waiting_for(local, local).and_then(|id| self.core.paths.path(id));
+        if next.is_none_or(|path| path.state.attrs.local() != Some(local)) {
+            self.homes.leave(local);
         }
     }
 
@@ -62,5 +86,27 @@ impl Engine {
     fn others_at(&mut self, id: PathId, local: Endpoint) -> Vec<PathId> {
         let Some(udp) = self.core.paths.module_mut::<Udp>() else { return Vec::new() };
         udp.waiting_at(local).filter(|other| *other != id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_bound_to_an_address_is_at_home_before_who_is_bound_to_any() {
+        let [one, other, any] = ["10.0.0.1:53", "10.0.0.2:53", "0.0.0.0:53"]
+            .map(|text| text.parse::<std::net::SocketAddr>().unwrap());
+        let [one, other, any] = [one, other, any].map(|at| Endpoint::new(at.ip(), at.port()));
+        let mut homes = Homes::default();
+        homes.enter(one, 1);
+        assert_eq!([one, other, any].map(|local| homes.find(local)), [Some(1), None, None]);
+        homes.enter(any, 2);
+        assert_eq!([one, other, any].map(|local| homes.find(local)), [Some(1), Some(2), Some(2)]);
+        assert_eq!(homes.find(Endpoint::new(std::net::Ipv6Addr::LOCALHOST, 53)), None);
+        homes.leave(one);
+        assert_eq!(homes.find(one), Some(2));
+        homes.leave(any);
+        assert_eq!(homes.find(one), None);
     }
 }

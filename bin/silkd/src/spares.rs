@@ -8,7 +8,6 @@
 use crate::command::{Command, Event as Told, Rings, SocketName};
 use crate::engine::Engine;
 use crate::family::{Family, Socket, State};
-use crate::ports::Sides;
 use crate::server::Server;
 use crate::settings::any_like;
 use crate::slots::{retire, store_address};
@@ -113,11 +112,11 @@ impl Server {
         if !self.families.get(&family)?.pool.has_room(sizes) {
             return None;
         }
-        let port = self.ports.take_to_connect(Kind::Stream, source).ok()?;
-        let (local, sides) = (Endpoint::new(source, port), Sides::of(source));
-        let named = (Endpoint::new(any_like(source), port), sides);
+        let held = self.ports.take_to_connect(Kind::Stream, source).ok()?;
+        let (port, local) = (held.port, Endpoint::new(source, held.port));
+        let named = (Endpoint::new(any_like(source), port), held);
         let Ok((slot, generation)) = self.new_slot(family, process, Kind::Stream, Some(named)) else {
-            self.ports.give_back(Kind::Stream, sides, port);
+            self.ports.give_back(&held);
             return None;
         };
         let Ok(rings) = self.rings(family, slot) else {

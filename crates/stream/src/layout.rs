@@ -435,14 +435,26 @@ pub struct Usual {
     pub keep_count: AtomicU32,
     /// Bytes of the largest IP packet of the link.
     pub mtu: AtomicU32,
-    /// Number of the interface, for `IP_PKTINFO`; zero: it has none.
-    pub interface: AtomicU32,
+    /// Linux's numbers of the interfaces that silk shares with it, the first for `IP_PKTINFO`; zero: none.
+    pub interfaces: [AtomicU32; 4],
     /// An address of silk's as a number in host byte order, for what arrives at a socket that is
     /// bound to all of them.
     pub address: AtomicU32,
     /// The addresses that mean everyone on one of silk's networks, as numbers in host byte order;
     /// zero: none.
     pub broadcasts: [AtomicU32; 4],
+}
+
+impl Usual {
+    /// The first interface's number; zero: silk shares none with Linux.
+    pub fn interface(&self) -> u32 {
+        self.interfaces[0].load(Relaxed)
+    }
+
+    /// Whether silk receives over the interface of this number. One that it does not share has none.
+    pub fn has_interface(&self, number: u32) -> bool {
+        self.interface() == 0 || self.interfaces.iter().any(|shared| shared.load(Relaxed) == number)
+    }
 }
 
 /// The first page: what the arena is. Written by the daemon before it is shared.

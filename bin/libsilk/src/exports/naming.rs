@@ -171,6 +171,7 @@ pub unsafe extern "C" fn setsockopt(
                     Ok(true) => 0,
                     Ok(false) | Err(_) => {
                         options::note_foreign(socket, level, name);
+                        options::note_interface(socket, fd, level, name);
                         result
                     }
                 }

@@ -26,14 +26,21 @@ const LISTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/difference
 /// What each step of each case answered.
 type Answers = BTreeMap<String, String>;
 
-/// Runs the suite, or some of its files, and gives what it said.
-fn answers(silk: &Silk, mut program: Command, [own, peer]: [&str; 2], name: &str, files: &[&str]) -> Answers {
+/// Runs the suite, or some of its files, and gives what it said. Each run has ports of its own: what the last has left
+/// in TIME-WAIT is not to be met.
+fn answers(
+    silk: &Silk,
+    mut program: Command,
+    [own, peer]: [&str; 2],
+    (name, first_port): (&str, &str),
+    files: &[&str],
+) -> Answers {
     let control = silk.path(&format!("{name}.sock"));
     let control = control.to_str().unwrap();
     let mut other = silk.on_peer("python3");
     let _peer = silk.start_logged(other.args(["peer.py", control]), name);
     assert!(within(Duration::from_secs(20), || silk.log(name).contains("listening")), "{}", silk.log(name));
-    let said = text(program.args(["main.py", own, peer, control]).args(files));
+    let said = text(program.args(["main.py", own, peer, control, first_port]).args(files));
     let split =
         |line: &str| line.split_once(" = ").map(|(step, answer)| (step.to_owned(), answer.to_owned()));
     said.lines().map(|line| split(line).unwrap_or_else(|| panic!("not a step: {line}"))).collect()
@@ -79,8 +86,8 @@ fn compare(addresses: [&str; 2], files: &[&str]) {
     // Both hosts know each other before anything is compared.
     let answers_ping = || silk.rig.server.run("ping", ["-q", "-c", "1", "-W", "1", addresses[1]]).is_ok();
     assert!((0..10).any(|_| answers_ping()), "{} does not answer", addresses[1]);
-    let linux = answers(&silk, silk.on_linux("python3"), addresses, "linux", files);
-    let ours = answers(&silk, silk.on_paths("python3"), addresses, "paths", files);
+    let linux = answers(&silk, silk.on_linux("python3"), addresses, ("linux", "20000"), files);
+    let ours = answers(&silk, silk.on_paths("python3"), addresses, ("paths", "25000"), files);
     let (found, listed) = (different(&linux, &ours), listed(addresses[0].contains(':'), &linux, &ours));
     assert!(linux.len() > 100, "{linux:?}");
     let row =

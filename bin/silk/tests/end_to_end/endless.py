@@ -39,7 +39,8 @@ def serve(port):
 def ask(address, port):
     end = socket.create_connection((address, port))
     child = int(end.recv(8, socket.MSG_WAITALL))
-    threading.Thread(target=send, args=[end], daemon=True).start()
+    sending = threading.Thread(target=send, args=[end], daemon=True)
+    sending.start()
     got = 0
     told = False
     while data := end.recv(1 << 18):
@@ -47,6 +48,8 @@ def ask(address, port):
         if got > MUCH and not told:
             told = True
             print(child, flush=True)
+    # It is the one that has heard, and has yet to say so.
+    sending.join()
 
 
 if sys.argv[1] == "serve":

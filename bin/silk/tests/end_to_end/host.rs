@@ -249,6 +249,12 @@ impl Silk {
         command.stderr(out.try_clone().unwrap()).stdout(out)
     }
 
+    /// What programs asked for that silk left to Linux.
+    pub fn unserved(&self) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_silk"));
+        text(command.env("SILK_SOCKET", self.path("control.sock")).args(["paths", "--not-accelerated"]))
+    }
+
     /// Asserts that no connection of this test was Linux's: silk's host neither opened nor took any.
     pub fn linux_saw_nothing(&self) {
         let snmp = self.rig.server.run("cat", ["/proc/net/snmp"]).unwrap();

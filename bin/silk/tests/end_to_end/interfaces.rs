@@ -226,3 +226,50 @@ fn each_has_its_own_keys() {
         silk.linux_saw_nothing();
     }
 }
+
+/// A DHCP server binds a socket to each interface that it serves.
+#[test]
+fn a_socket_of_an_interface_that_is_not_silks_is_linuxs() {
+    const SERVE: &str = "import socket, sys
+ends = []
+for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+    end = socket.socket(socket.AF_INET, kind)
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, sys.argv[1].encode())
+    end.bind(('0.0.0.0', 67))
+    ends.append(end)
+ends[0].listen()
+print('listening', flush=True)
+while True:
+    ends[0].accept()[0].sendall(ends[1].recvfrom(100)[0])
+";
+    const ASK: &str = "import socket, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagram, socket.socket() as stream:
+    stream.settimeout(5)
+    stream.connect((sys.argv[1], 67))
+    datagram.sendto(b'hello', (sys.argv[1], 67))
+    print(stream.recv(100))
+";
+    let Some(mut silk) = Silk::without_daemon("kind = \"xdp\"\ninterface = \"eth0\"\n", ONE) else { return };
+    silk.rig.add_second().unwrap();
+    silk.start_daemon();
+    let asks = |mut python: Command, at: Ipv4Addr| said(python.args(["-c", ASK, &at.to_string()]));
+    let serve = |interface, log| {
+        let mut python = silk.on_paths("python3");
+        let server = silk.start_logged(python.args(["-c", SERVE, interface]), log);
+        assert!(within(PATIENCE, || silk.log(log).contains("listening")), "{}", silk.log(log));
+        server
+    };
+    let server = serve(INTERFACE, "silks");
+    let answer = asks(silk.on_peer("python3"), SERVER);
+    assert_eq!(String::from_utf8_lossy(&answer.bytes), "b'hello'\n");
+    silk.linux_saw_nothing();
+    server.stop(PATIENCE);
+
+    let server = serve(INTERFACE_B, "linuxs");
+    let answer = asks(silk.on_second("python3"), SERVER_B);
+    assert_eq!(String::from_utf8_lossy(&answer.bytes), "b'hello'\n");
+    assert!(!asks(silk.on_peer("python3"), SERVER).ok, "the port is nobody's there");
+    let shown = silk.unserved();
+    assert!(shown.contains("SO_BINDTODEVICE to an interface that is not silk's"), "{shown}");
+    server.stop(PATIENCE);
+}

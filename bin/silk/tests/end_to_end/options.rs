@@ -166,9 +166,7 @@ fn the_time_to_live_is_on_the_packets() {
 fn fast_open_is_refused_aloud() {
     let Some((silk, _server)) = start() else { return };
     assert_eq!(answers(&silk, &["fastopen", "get"]), ["ENOTSUP", "0"]);
-    let mut shown = Command::new(env!("CARGO_BIN_EXE_silk"));
-    let shown = shown.env("SILK_SOCKET", silk.path("control.sock")).args(["paths", "--not-accelerated"]);
-    let shown = text(shown);
+    let shown = silk.unserved();
     assert!(shown.contains("setsockopt(TCP_FASTOPEN)"), "{shown}");
 }
 

@@ -208,12 +208,12 @@ impl Stage for ListenStage {
             self.link_mss = mtu.saturating_sub(headers(&end));
         }
         self.grant(&Wishes { max_segment: cx.attrs().max_segment(), ..Wishes::default() });
-        let (path, local) = (cx.path(), self.local);
+        let (path, local, sharing) = (cx.path(), self.local, cx.attrs().shared());
         let module = cx.module::<Tcp>();
         match local {
             Some(local) => {
                 let Tcp { bound, tables, .. } = module;
-                bound.enter(tables, Protocol::Tcp, local, (path, None))?;
+                bound.enter(tables, Protocol::Tcp, local, (path, sharing))?;
             }
             None => module.stray[usize::from(self.six)] = Some(path),
         }

@@ -1,5 +1,5 @@
-"""The behavioural suite: main.py OWN PEER SOCKET [FILE or CASE …]. It makes system calls and says what they answer,
-a line for each, `case: step = result`; the helper on PEER listens at SOCKET. Its words are compared between
+"""The behavioural suite: main.py OWN PEER SOCKET PORT [FILE or CASE …]. It makes system calls and says what they answer,
+a line for each, `case: step = result`; the helper on PEER listens at SOCKET, and ports are used from PORT on. Its words are compared between
 Linux's own stack and silk's."""
 import connecting
 import datagrams
@@ -9,4 +9,4 @@ import naming
 import watching
 from suite import run, sys
 
-run(*sys.argv[1:4], sys.argv[4:])
+run(*sys.argv[1:5], sys.argv[5:])

@@ -98,16 +98,45 @@ def two_of_one_port(w):
 
 @case
 def any_address_and_one(w):
+    plain, reuse, share = [], [socket.SO_REUSEADDR], [socket.SO_REUSEPORT]
+    for order, addresses in (("one after any", ("", w.own)), ("any after one", (w.own, ""))):
+        for name, options in (("plain", plain), ("SO_REUSEADDR", reuse), ("SO_REUSEPORT", share)):
+            for listens in (True, False):
+                port = w.port()
+                a, b = bare(w, socket.SOCK_STREAM, *options), bare(w, socket.SOCK_STREAM, *options)
+                a.bind((addresses[0], port))
+                if listens:
+                    a.listen()
+                told = attempt(b.bind, (addresses[1], port))
+                if told == "ok":
+                    told += f", listen {attempt(b.listen)}"
+                    if not listens:
+                        told += f", the first {attempt(a.listen)}"
+                w.result(f"{order}, {name}, {'listening' if listens else 'bound'}", told)
+        for name, options in (("plain", plain), ("SO_REUSEADDR", reuse), ("SO_REUSEPORT", share)):
+            port = w.port()
+            a, b = bare(w, socket.SOCK_DGRAM, *options), bare(w, socket.SOCK_DGRAM, *options)
+            a.bind((addresses[0], port))
+            w.result(f"{order}, {name}, datagrams", attempt(b.bind, (addresses[1], port)))
+
+
+@case
+def a_listener_that_shares_an_address(w):
     port = w.port()
-    a, b = bare(w), bare(w)
-    a.bind(("", port))
-    a.listen()
-    w.result("one after any", attempt(b.bind, (w.own, port)))
-    port = w.port()
-    a, b = bare(w), bare(w)
-    a.bind((w.own, port))
-    a.listen()
-    w.result("any after one", attempt(b.bind, ("", port)))
+    a, b = w.tcp(port), w.tcp(port)
+    w.result("the first", attempt(a.listen))
+    w.result("the second", attempt(b.listen))
+    w.result("the second connects", attempt(b.connect, w.peer_listens()))
+    a.close()
+    c = w.tcp(port)
+    w.result("after the first, beside a connection", attempt(c.listen))
+    b.close()
+    a = bare(w, socket.SOCK_STREAM, socket.SO_REUSEADDR)
+    w.result("one more while it listens", attempt(a.bind, (w.own, port)))
+    c.shutdown(socket.SHUT_RDWR)
+    w.result("once it no longer does", attempt(a.bind, (w.own, port)))
+    w.result("and listens", attempt(a.listen))
+    w.result("beside whom the first does not", attempt(c.listen))
 
 
 @case

@@ -119,11 +119,8 @@ class World:
         return self.there, port
 
 
-def ports():
-    yield from range(20_000, 30_000)
-
-
-PORTS = ports()
+# The ports of a run.
+PORTS = iter(())
 
 
 def case(function):
@@ -225,7 +222,9 @@ class Watch:
         self.thread.join()
 
 
-def run(own, there, control, only):
+def run(own, there, control, first_port, only):
+    global PORTS
+    PORTS = iter(range(int(first_port), int(first_port) + 1000))
     family = socket.AF_INET6 if ":" in own else socket.AF_INET
     world = World(family, own, there, control)
     signal.signal(signal.SIGALRM, hangs)
