@@ -1,5 +1,6 @@
-//! Groups that a datagram socket joins and leaves: `IP_ADD_MEMBERSHIP`, `IPV6_JOIN_GROUP`,
-//! `MCAST_JOIN_GROUP` and their opposites. The daemon lets packets to the group come; where Linux shares
+//! Groups that a datagram socket joins and leaves, and sources of theirs that it chooses (RFC 3678):
+//! `IP_ADD_MEMBERSHIP`, `IPV6_JOIN_GROUP`, `MCAST_JOIN_GROUP`, `IP_ADD_SOURCE_MEMBERSHIP`,
+//! `MCAST_JOIN_SOURCE_GROUP`, `IP_BLOCK_SOURCE`, `MCAST_BLOCK_SOURCE` and their opposites. The daemon lets packets to the group come; where Linux shares
 //! the interface, the socket's descriptor of Linux's joins too, so that Linux tells routers of it, and
 //! leaves when the last copy of it is closed.
 
@@ -10,7 +11,7 @@ use crate::real;
 use crate::socket::{Socket, shape};
 use crate::wishes;
 use libc::socklen_t;
-use silk_control::{Reply, Request};
+use silk_control::{Membership, Reply, Request};
 use silk_stream::SharedAddress;
 use std::ffi::{c_int, c_void};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -21,19 +22,29 @@ use std::sync::atomic::Ordering::Relaxed;
 /// `MCAST_JOIN_GROUP` and `MCAST_LEAVE_GROUP`.
 const JOIN: c_int = 42;
 const LEAVE: c_int = 45;
+/// `MCAST_BLOCK_SOURCE`, `MCAST_UNBLOCK_SOURCE`, `MCAST_JOIN_SOURCE_GROUP`, `MCAST_LEAVE_SOURCE_GROUP`.
+const BLOCK: c_int = 43;
+const UNBLOCK: c_int = 44;
+const ADD: c_int = 46;
+const DROP: c_int = 47;
 /// `IPV6_JOIN_GROUP` and `IPV6_LEAVE_GROUP`.
 const JOIN6: c_int = 20;
 const LEAVE6: c_int = 21;
-/// Where the group's address stands in Linux's `struct group_req`.
+/// Where the group's address stands in Linux's `struct group_req` and `group_source_req`, and the source's in the latter.
 const GROUP_AT: usize = 8;
+const SOURCE_AT: usize = GROUP_AT + STORAGE;
+/// Bytes of a `struct group_source_req`.
+const GROUP_SOURCE: usize = SOURCE_AT + STORAGE;
+/// Bytes of a `struct sockaddr_storage`.
+const STORAGE: usize = size_of::<libc::sockaddr_storage>();
 
 /// What a program asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Membership {
+pub struct Asked {
     group: IpAddr,
     // An address of the interface, and its number.
-    at: (Option<IpAddr>, u32),
-    join: bool,
+    at: Where,
+    change: Membership,
 }
 
 /// Reads what a program asks; `None`: the option is no such.
@@ -43,67 +54,96 @@ pub struct Membership {
 ///
 /// # Safety
 /// `value` points to `len` readable bytes or is null.
-pub unsafe fn read(
-    level: c_int,
-    name: c_int,
-    value: *const c_void,
-    len: socklen_t,
-) -> Option<Answer<Membership>> {
-    let join = match (level, name) {
-        (libc::IPPROTO_IP, libc::IP_ADD_MEMBERSHIP) | (libc::IPPROTO_IPV6, JOIN6) => true,
-        (libc::IPPROTO_IP, libc::IP_DROP_MEMBERSHIP) | (libc::IPPROTO_IPV6, LEAVE6) => false,
-        (libc::IPPROTO_IP | libc::IPPROTO_IPV6, JOIN) => true,
-        (libc::IPPROTO_IP | libc::IPPROTO_IPV6, LEAVE) => false,
-        _ => return None,
-    };
+pub unsafe fn read(level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> Option<Answer<Asked>> {
+    let sort = sort(level, name)?;
     if value.is_null() {
         return Some(Err(libc::EFAULT));
     }
     // SAFETY: as the caller promises.
     let bytes = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), len as usize) };
-    Some(parse(level, name, bytes).map(|(group, at)| Membership { group, at, join }).ok_or(libc::EINVAL))
+    Some(parse((level, name), sort, bytes).ok_or(libc::EINVAL))
 }
 
 type Where = (Option<IpAddr>, u32);
 
-fn parse(level: c_int, name: c_int, bytes: &[u8]) -> Option<(IpAddr, Where)> {
+/// What an option changes, its source still to be read.
+#[derive(Clone, Copy)]
+enum Sort {
+    Whole(Membership),
+    Source(fn(IpAddr) -> Membership),
+}
+
+fn sort(level: c_int, name: c_int) -> Option<Sort> {
+    let (whole, source) = (|change| Some(Sort::Whole(change)), |change| Some(Sort::Source(change)));
+    match (level, name) {
+        (libc::IPPROTO_IP, libc::IP_ADD_MEMBERSHIP) | (libc::IPPROTO_IPV6, JOIN6) => whole(Membership::Join),
+        (libc::IPPROTO_IP, libc::IP_DROP_MEMBERSHIP) | (libc::IPPROTO_IPV6, LEAVE6) => {
+            whole(Membership::Leave)
+        }
+        (libc::IPPROTO_IP, libc::IP_ADD_SOURCE_MEMBERSHIP) => source(Membership::Add),
+        (libc::IPPROTO_IP, libc::IP_DROP_SOURCE_MEMBERSHIP) => source(Membership::Drop),
+        (libc::IPPROTO_IP, libc::IP_BLOCK_SOURCE) => source(Membership::Block),
+        (libc::IPPROTO_IP, libc::IP_UNBLOCK_SOURCE) => source(Membership::Unblock),
+        (libc::IPPROTO_IP | libc::IPPROTO_IPV6, JOIN) => whole(Membership::Join),
+        (libc::IPPROTO_IP | libc::IPPROTO_IPV6, LEAVE) => whole(Membership::Leave),
+        (libc::IPPROTO_IP | libc::IPPROTO_IPV6, ADD) => source(Membership::Add),
+        (libc::IPPROTO_IP | libc::IPPROTO_IPV6, DROP) => source(Membership::Drop),
+        (libc::IPPROTO_IP | libc::IPPROTO_IPV6, BLOCK) => source(Membership::Block),
+        (libc::IPPROTO_IP | libc::IPPROTO_IPV6, UNBLOCK) => source(Membership::Unblock),
+        _ => None,
+    }
+}
+
+fn parse((level, name): (c_int, c_int), sort: Sort, bytes: &[u8]) -> Option<Asked> {
     let four = |at: usize| Some(Ipv4Addr::from(*bytes.get(at..)?.first_chunk::<4>()?));
     let number = |at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk::<4>()?));
-    if matches!(name, JOIN | LEAVE) {
-        let sockaddr = bytes.get(GROUP_AT..)?;
+    let address = |at: usize| {
+        let sockaddr = bytes.get(at..)?.chunks(STORAGE).next()?;
         // SAFETY: so many bytes are there.
-        let group = unsafe { address::parse(sockaddr.as_ptr().cast(), sockaddr.len() as socklen_t) }.ok()?;
-        let fits = group.is_ipv6() == (level == libc::IPPROTO_IPV6);
-        return Some((group.ip(), (None, number(0)?))).filter(|_| fits);
-    }
-    if level == libc::IPPROTO_IPV6 {
-        let group = Ipv6Addr::from(*bytes.first_chunk::<16>()?);
-        return Some((group.into(), (None, number(16)?)));
-    }
-    // `struct ip_mreq`, or with the interface's number behind it `struct ip_mreqn`.
-    let at = four(4)?;
-    let index = number(8).unwrap_or(0);
-    Some((four(0)?.into(), (Some(at.into()).filter(|_| !at.is_unspecified()), index)))
+        let ip = unsafe { address::parse(sockaddr.as_ptr().cast(), sockaddr.len() as socklen_t) }.ok()?;
+        Some(ip.ip()).filter(|ip| ip.is_ipv6() == (level == libc::IPPROTO_IPV6))
+    };
+    let by_address = |at: Ipv4Addr| Some(IpAddr::from(at)).filter(|at| !at.is_unspecified());
+    let (group, at, source) = match (level, name, sort) {
+        (_, BLOCK | UNBLOCK | ADD | DROP, _) => (
+            address(GROUP_AT)?,
+            (None, number(0)?),
+            address(SOURCE_AT).filter(|_| bytes.len() >= GROUP_SOURCE),
+        ),
+        (_, JOIN | LEAVE, _) => (address(GROUP_AT)?, (None, number(0)?), None),
+        (libc::IPPROTO_IPV6, ..) => {
+            let group = Ipv6Addr::from(*bytes.first_chunk::<16>()?);
+            (group.into(), (None, number(16)?), None)
+        }
+        // `struct ip_mreq_source`.
+        (_, _, Sort::Source(_)) => (four(0)?.into(), (by_address(four(4)?), 0), four(8).map(IpAddr::from)),
+        // `struct ip_mreq`, or with the interface's number behind it `struct ip_mreqn`.
+        _ => (four(0)?.into(), (by_address(four(4)?), number(8).unwrap_or(0)), None),
+    };
+    let change = match sort {
+        Sort::Whole(change) => change,
+        Sort::Source(change) => change(source?),
+    };
+    Some(Asked { group, at, change })
 }
 
 /// Joins or leaves, with a socket that silk serves. `None`: it is for another interface, and Linux's.
 ///
 /// # Errors
 /// As Linux.
-pub fn change(socket: &Socket, fd: c_int, asked: Membership) -> Answer<Option<()>> {
+pub fn change(socket: &Socket, fd: c_int, asked: Asked) -> Answer<Option<()>> {
     if !socket.is(shape::DATAGRAM) || socket.is(shape::SCOUT) {
         return Err(libc::ENOPROTOOPT);
     }
-    let tell = |asked: Membership| {
-        let Membership { group, at, join } = asked;
-        family::ask(&Request::Group { slot: socket.name().0, group, at, join }, &[])
+    let tell = |Asked { group, at, change }: Asked| {
+        family::ask(&Request::Group { slot: socket.name().0, group, at, change }, &[])
     };
     if tell(asked)? == Reply::NotOurs {
         return Ok(None);
     }
     if let Err(errno) = in_linux(fd, &asked) {
         // Neither has it then; what comes of taking it back is of no use to anybody.
-        let _ = tell(Membership { join: !asked.join, ..asked });
+        let _ = tell(Asked { change: asked.change.inverse(), ..asked });
         return Err(errno);
     }
     Ok(Some(()))
@@ -111,34 +151,78 @@ pub fn change(socket: &Socket, fd: c_int, asked: Membership) -> Answer<Option<()
 
 /// The same with the socket's descriptor of Linux's, on the interface of silk's that the program named, or its
 /// first, where they share it.
-fn in_linux(fd: c_int, asked: &Membership) -> Answer<()> {
+fn in_linux(fd: c_int, asked: &Asked) -> Answer<()> {
     let interface = wishes::usual().map_or(0, |usual| usual.interface());
     if interface == 0 {
         return Ok(());
     }
     let (by_address, number) = asked.at;
     let interface = if number == 0 { interface } else { number };
-    let mut value = [0; 20];
-    let (level, name, len) = match asked.group {
-        IpAddr::V4(group) => {
-            value[..4].copy_from_slice(&group.octets());
-            match by_address {
-                Some(IpAddr::V4(at)) if number == 0 && !at.is_unspecified() => {
-                    value[4..8].copy_from_slice(&at.octets());
-                }
-                _ => value[8..12].copy_from_slice(&interface.to_ne_bytes()),
-            }
-            let name = if asked.join { libc::IP_ADD_MEMBERSHIP } else { libc::IP_DROP_MEMBERSHIP };
-            (libc::IPPROTO_IP, name, 12)
-        }
-        IpAddr::V6(group) => {
-            value[..16].copy_from_slice(&group.octets());
-            value[16..].copy_from_slice(&interface.to_ne_bytes());
-            (libc::IPPROTO_IPV6, if asked.join { JOIN6 } else { LEAVE6 }, 20)
-        }
+    let by_address = by_address.filter(|_| number == 0);
+    let mut value = [0; GROUP_SOURCE];
+    let (level, name, len) = match asked.change.source() {
+        Some(source) => source_request(asked, source, by_address, interface, &mut value),
+        None => group_request(asked, by_address, interface, &mut value),
     };
     // SAFETY: the value has at least `len` bytes.
     check(unsafe { real::setsockopt(fd, level, name, value.as_ptr().cast(), len) }).map(drop)
+}
+
+/// Writes a part of an option's value.
+fn put(value: &mut [u8], at: usize, part: &[u8]) {
+    value.iter_mut().skip(at).zip(part).for_each(|(to, from)| *to = *from);
+}
+
+/// The option that joins or leaves, its value and that one's length.
+fn group_request(
+    asked: &Asked,
+    by_address: Option<IpAddr>,
+    interface: u32,
+    value: &mut [u8],
+) -> (c_int, c_int, socklen_t) {
+    let join = asked.change == Membership::Join;
+    match asked.group {
+        IpAddr::V4(group) => {
+            put(value, 0, &group.octets());
+            match by_address {
+                Some(IpAddr::V4(at)) => put(value, 4, &at.octets()),
+                _ => put(value, 8, &interface.to_ne_bytes()),
+            }
+            let name = if join { libc::IP_ADD_MEMBERSHIP } else { libc::IP_DROP_MEMBERSHIP };
+            (libc::IPPROTO_IP, name, 12)
+        }
+        IpAddr::V6(group) => {
+            put(value, 0, &group.octets());
+            put(value, 16, &interface.to_ne_bytes());
+            (libc::IPPROTO_IPV6, if join { JOIN6 } else { LEAVE6 }, 20)
+        }
+    }
+}
+
+/// The same of one that names a source.
+fn source_request(
+    asked: &Asked,
+    source: IpAddr,
+    by_address: Option<IpAddr>,
+    interface: u32,
+    value: &mut [u8],
+) -> (c_int, c_int, socklen_t) {
+    let [old, new] = match asked.change {
+        Membership::Join | Membership::Add(_) => [libc::IP_ADD_SOURCE_MEMBERSHIP, ADD],
+        Membership::Leave | Membership::Drop(_) => [libc::IP_DROP_SOURCE_MEMBERSHIP, DROP],
+        Membership::Block(_) => [libc::IP_BLOCK_SOURCE, BLOCK],
+        Membership::Unblock(_) => [libc::IP_UNBLOCK_SOURCE, UNBLOCK],
+    };
+    if let (IpAddr::V4(group), Some(IpAddr::V4(at)), IpAddr::V4(source)) = (asked.group, by_address, source) {
+        [group, at, source].iter().enumerate().for_each(|(n, address)| put(value, 4 * n, &address.octets()));
+        return (libc::IPPROTO_IP, old, 12);
+    }
+    put(value, 0, &interface.to_ne_bytes());
+    for (at, ip) in [(GROUP_AT, asked.group), (SOURCE_AT, source)] {
+        put(value, at, &address::bytes(SocketAddr::new(ip, 0), false).0);
+    }
+    let level = if asked.group.is_ipv6() { libc::IPPROTO_IPV6 } else { libc::IPPROTO_IP };
+    (level, new, GROUP_SOURCE as socklen_t)
 }
 
 /// Whether silk's interface is its own, and not one that Linux has too.
@@ -149,63 +233,90 @@ pub fn is_interface_silks_own() -> bool {
 /// Groups that are remembered of a socket before it is decided who serves it.
 const EARLY: usize = 4;
 
-/// The groups that a socket has joined before it was decided who serves it: Linux's descriptor has joined
-/// them already.
-pub struct Early([SharedAddress; EARLY]);
+/// The groups that a socket has joined before it was decided who serves it, each with the source that it has chosen
+/// or an unspecified one: Linux's descriptor has joined them already.
+pub struct Early([[SharedAddress; 2]; EARLY]);
 
 impl Early {
     /// None.
     pub const fn new() -> Self {
         Self(
             [const {
-                let ip = [const { AtomicU64::new(0) }; 2];
-                SharedAddress { ip, port: AtomicU32::new(0), scope: AtomicU32::new(0) }
+                [const {
+                    let ip = [const { AtomicU64::new(0) }; 2];
+                    SharedAddress { ip, port: AtomicU32::new(0), scope: AtomicU32::new(0) }
+                }; 2]
             }; EARLY],
         )
     }
 
-    /// Remembers what was asked; `false`: there is no room.
-    pub fn note(&self, asked: Membership) -> bool {
-        let is = |place: &&SharedAddress| address::shared(place).ip() == asked.group;
-        if let Some(place) = self.0.iter().find(is) {
-            if !asked.join {
-                store(place, Ipv6Addr::UNSPECIFIED, 0);
-            }
-            return true;
-        }
-        if !asked.join {
-            return false;
-        }
-        let free =
-            self.0.iter().find(|place| place.ip[1].load(Relaxed) == 0 && place.ip[0].load(Relaxed) == 0);
-        let group = match asked.group {
-            IpAddr::V4(group) => group.to_ipv6_mapped(),
-            IpAddr::V6(group) => group,
+    /// Remembers what was asked; `false`: there is no room, or it is none of what is remembered.
+    pub fn note(&self, asked: Asked) -> bool {
+        let (joins, source) = match asked.change {
+            Membership::Join => (true, None),
+            Membership::Leave => (false, None),
+            Membership::Add(source) => (true, Some(source)),
+            Membership::Drop(source) => (false, Some(source)),
+            Membership::Block(_) | Membership::Unblock(_) => return false,
         };
-        free.map(|place| store(place, group, asked.at.1)).is_some()
+        let mut its = self.0.iter().filter(|place| group_of(place) == asked.group);
+        // Whoever leaves a group leaves all its sources.
+        let is = |place: &&[SharedAddress; 2]| source_of(place) == source;
+        match (joins, source) {
+            (false, None) => return its.map(forget).count() > 0,
+            (false, Some(_)) => return its.find(is).map(forget).is_some(),
+            (true, _) if its.any(|place| is(&place)) => return true,
+            (true, _) => {}
+        }
+        let free = self.0.iter().find(|place| !group_of(place).is_multicast());
+        free.map(|[group, chosen]| {
+            store(chosen, wide(source.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED))), 0);
+            store(group, wide(asked.group), asked.at.1);
+        })
+        .is_some()
     }
 
     /// Forgets all.
     pub fn clear(&self) {
-        self.0.iter().for_each(|place| store(place, Ipv6Addr::UNSPECIFIED, 0));
+        self.0.iter().for_each(forget);
     }
 
     /// Takes them to the daemon, now that it serves the socket. What it refuses is Linux's alone.
     pub fn tell(&self, socket: &Socket) {
         for place in &self.0 {
-            let group = address::shared(place).ip();
+            let group = group_of(place);
             if group.is_multicast() {
-                let at = (None, place.scope.load(Relaxed));
-                let _ = family::ask(&Request::Group { slot: socket.name().0, group, at, join: true }, &[]);
-                store(place, Ipv6Addr::UNSPECIFIED, 0);
+                let at = (None, place[0].scope.load(Relaxed));
+                let change = source_of(place).map_or(Membership::Join, Membership::Add);
+                let _ = family::ask(&Request::Group { slot: socket.name().0, group, at, change }, &[]);
+                forget(place);
             }
         }
     }
 }
 
-fn store(place: &SharedAddress, group: Ipv6Addr, interface: u32) {
-    place.ip[0].store((group.to_bits() >> 64) as u64, Relaxed);
-    place.ip[1].store(group.to_bits() as u64, Relaxed);
+fn group_of([group, _]: &[SharedAddress; 2]) -> IpAddr {
+    address::shared(group).ip()
+}
+
+fn source_of([_, source]: &[SharedAddress; 2]) -> Option<IpAddr> {
+    Some(address::shared(source).ip()).filter(|source| !source.is_unspecified())
+}
+
+fn forget(place: &[SharedAddress; 2]) {
+    place.iter().for_each(|part| store(part, Ipv6Addr::UNSPECIFIED, 0));
+}
+
+fn wide(ip: IpAddr) -> Ipv6Addr {
+    match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    }
+}
+
+fn store(place: &SharedAddress, ip: Ipv6Addr, interface: u32) {
+    place.ip[0].store((ip.to_bits() >> 64) as u64, Relaxed);
+    place.ip[1].store(ip.to_bits() as u64, Relaxed);
     place.scope.store(interface, Relaxed);
 }
 
@@ -229,7 +340,10 @@ mod tests {
 
     #[test]
     fn every_form_names_group_and_interface() {
-        let parse = |level, name, bytes: &[u8]| parse(level, name, bytes);
+        let parse = |level, name, bytes: &[u8]| {
+            let asked = parse((level, name), sort(level, name).unwrap(), bytes)?;
+            Some((asked.group, asked.at))
+        };
         let mut old = vec![239, 1, 2, 3, 10, 0, 0, 1];
         let add = libc::IP_ADD_MEMBERSHIP;
         let group = ip("239.1.2.3");
@@ -248,9 +362,50 @@ mod tests {
     #[test]
     fn what_was_joined_early_is_remembered_until_it_is_left() {
         let early = Early::new();
-        let asked = |n, join| Membership { group: IpAddr::from([239, 0, 0, n]), at: (None, 0), join };
+        let asked = |n, joins| Asked {
+            group: IpAddr::from([239, 0, 0, n]),
+            at: (None, 0),
+            change: if joins { Membership::Join } else { Membership::Leave },
+        };
         assert!((0..4).all(|n| early.note(asked(n, true))));
         assert!(!early.note(asked(9, true)) && !early.note(asked(9, false)));
         assert!(early.note(asked(1, false)) && early.note(asked(9, true)));
+    }
+
+    #[test]
+    fn both_forms_name_a_source() {
+        let (group, source) = (ip("239.1.2.3"), ip("192.0.2.5"));
+        let parse = |level, name, bytes: &[u8]| parse((level, name), sort(level, name).unwrap(), bytes);
+        let old = [239, 1, 2, 3, 10, 0, 0, 1, 192, 0, 2, 5];
+        let at = (Some(ip("10.0.0.1")), 0);
+        let asked = |at, change| Some(Asked { group, at, change });
+        let four = libc::IPPROTO_IP;
+        assert_eq!(parse(four, libc::IP_ADD_SOURCE_MEMBERSHIP, &old), asked(at, Membership::Add(source)));
+        assert_eq!(parse(four, libc::IP_BLOCK_SOURCE, &old), asked(at, Membership::Block(source)));
+        assert_eq!(parse(four, libc::IP_UNBLOCK_SOURCE, &old[..11]), None);
+        for change in [Membership::Add(source), Membership::Drop(source), Membership::Unblock(source)] {
+            // What Linux is told reads back.
+            let (Some(wanted), mut value) = (asked((None, 3), change), [0; GROUP_SOURCE]) else { return };
+            let (level, name, len) = source_request(&wanted, source, None, 3, &mut value);
+            assert_eq!(parse(level, name, &value[..len as usize]), Some(wanted));
+            assert_eq!(parse(level, name, &value[..len as usize - 1]), None);
+            let (level, name, len) = source_request(&wanted, source, at.0, 3, &mut value);
+            assert_eq!(parse(level, name, &value[..len as usize]), asked(at, change));
+        }
+    }
+
+    #[test]
+    fn sources_that_were_chosen_early_are_remembered_until_their_group_is_left() {
+        let early = Early::new();
+        let group = IpAddr::from([232, 0, 0, 1]);
+        let note = |change| early.note(Asked { group, at: (None, 0), change });
+        let source = |n| IpAddr::from([192, 0, 2, n]);
+        assert!(note(Membership::Add(source(1))) && note(Membership::Add(source(2))));
+        assert!(note(Membership::Drop(source(1))) && !note(Membership::Drop(source(1))));
+        let known = || early.0.iter().filter_map(source_of).collect::<Vec<_>>();
+        assert_eq!(known(), [source(2)]);
+        assert!(!note(Membership::Block(source(3))));
+        assert!(note(Membership::Leave) && !note(Membership::Leave));
+        assert!(known().is_empty());
     }
 }

@@ -22,6 +22,8 @@ use silk_stream::{Slot, Usual, option, request, wish};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 
+/// Of `<linux/in6.h>`; the libc crate does not have it.
+const IPV6_MULTICAST_ALL: c_int = 29;
 /// Of `<linux/tcp.h>`; the libc crate does not have it.
 const TCP_CC_INFO: c_int = 26;
 
@@ -73,6 +75,8 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
         (control::UDP, control::UDP_GRO) if is_udp(socket) => Place::Flag(flag::COALESCE),
         (libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP) => Place::Flag(flag::NO_LOOP),
         (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_LOOP) if v6 => Place::Flag(flag::NO_LOOP6),
+        (libc::IPPROTO_IP, libc::IP_MULTICAST_ALL) => Place::Stream(option::JOINED_ALONE),
+        (libc::IPPROTO_IPV6, IPV6_MULTICAST_ALL) if v6 => Place::Stream(option::JOINED_ALONE6),
         (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => Place::Stream(option::KEEPALIVE),
         (libc::SOL_SOCKET, libc::SO_BROADCAST) => Place::Stream(option::BROADCAST),
         (libc::IPPROTO_TCP, libc::TCP_NODELAY) => Place::Stream(option::NODELAY),
@@ -100,6 +104,11 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
 /// Whether its datagrams are UDP's.
 fn is_udp(socket: &Socket) -> bool {
     socket.is(shape::DATAGRAM) && !socket.is(shape::SCOUT)
+}
+
+/// Whether a bit of [`option`] says that an option is off, which it usually is not.
+fn is_inverse(bit: u32) -> bool {
+    matches!(bit, option::JOINED_ALONE | option::JOINED_ALONE6)
 }
 
 /// Reads a value of the program's.
@@ -191,7 +200,7 @@ pub unsafe fn remember(
                 settings.set_flag(bit, input_number(level, value, len)? == 0);
             }
             Place::Flag(bit) => settings.set_flag(bit, input_number(level, value, len)? != 0),
-            Place::Stream(bit) if input::<c_int>(value, len)? != 0 => {
+            Place::Stream(bit) if (input_number(level, value, len)? != 0) != is_inverse(bit) => {
                 settings.stream.fetch_or(bit, Relaxed);
             }
             Place::Stream(bit) => {
@@ -573,7 +582,7 @@ fn number(socket: &Socket, slot: &Slot, level: c_int, name: c_int) -> Option<c_i
             Place::Flag(bit @ (flag::NO_LOOP | flag::NO_LOOP6)) => c_int::from(!settings.has_flag(bit)),
             Place::Flag(bit) => c_int::from(settings.has_flag(bit)),
             Place::Arrival { nanos } => c_int::from(settings.has_time(nanos)),
-            Place::Stream(bit) => c_int::from(settings.stream.load(Relaxed) & bit != 0),
+            Place::Stream(bit) => c_int::from((settings.stream.load(Relaxed) & bit != 0) != is_inverse(bit)),
             Place::Number(cell) => signed(cell.load(Relaxed)),
             Place::Wish(place) => wishes::number(place, settings.wish(place), wishes::usual()),
             Place::Linger | Place::Time(_) | Place::Congestion | Place::PacingRate => return None,

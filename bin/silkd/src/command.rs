@@ -12,6 +12,7 @@ use crate::scout::Recipe;
 use crate::spares::Spare;
 use silk_control::{Refusal, Reply, Report, SlotNumber};
 use silk_device::netlink::Standing;
+use silk_modules::filter::Filter;
 use silk_path::{Checksum, Endpoint, Sharing};
 use silk_stream::mail::{Receiver, Sender, Undelivered, mail};
 use silk_stream::{Arena, Leased, RingPlace, wake};
@@ -217,12 +218,21 @@ pub enum Command {
     },
     /// What the network said of a datagram of a socket of this domain, heard in another.
     Reported(Box<Reported>),
-    /// Tell the link that packets to a group are heard here from now on, or not.
+    /// Tell the link of which sources packets to a group are heard here from now on.
     Group {
         /// The group.
         group: IpAddr,
-        /// They are.
-        joined: bool,
+        /// Of which.
+        filter: Filter<IpAddr>,
+    },
+    /// A datagram socket hears these sources of a group from now on.
+    Sources {
+        /// The socket.
+        socket: SocketName,
+        /// The group.
+        group: IpAddr,
+        /// Which.
+        filter: Filter<IpAddr>,
     },
     /// The last holder closed the socket, in an orderly way.
     Close {

@@ -362,6 +362,7 @@ impl Engine {
                 left -= 1;
             }
         }
+        self.core.port.sources.forget(name);
         let locals = [Some(id), twin].map(|id| self.core.paths.path(id?)?.state.attrs.local());
         self.drop_twin(name, now);
         self.end_hearing_linux(id, now);

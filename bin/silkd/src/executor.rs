@@ -353,7 +353,8 @@ impl Executor {
                 engine.has_come();
                 engine.reported(true, *said, now);
             }
-            Command::Group { group, joined } => engine.tell_of_group(group, joined, now),
+            Command::Group { group, filter } => engine.tell_of_group(group, &filter, now),
+            Command::Sources { socket, group, filter } => engine.choose_sources(socket, group, filter),
             Command::Close { socket, generation } => engine.close(socket, Some(generation), false, now),
             Command::Disconnect(socket) => engine.disconnect(socket, now),
             Command::ProcessGone { family, process } => engine.process_gone(family, process, now),

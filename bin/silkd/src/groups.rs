@@ -1,30 +1,31 @@
 //! Groups that programs join (RFC 1112, RFC 4291 §2.7): who is in which, and from when on the classifier
 //! lets packets to one come to silk. They come to every datagram socket that is bound to any address,
-//! as on Linux unless a socket asks otherwise. A shared interface is Linux's to tell routers of
+//! as on Linux unless a socket asks otherwise, but for sources that a member has not chosen (RFC 3678). A shared interface is Linux's to tell routers of
 //! groups on, and each socket's descriptor of Linux's joins beside it.
 
 use crate::command::{Command, SocketName};
+use crate::family::State;
 use crate::server::Server;
 use crate::stack;
-use silk_control::{Refusal, Reply, SlotNumber};
+use silk_control::{Membership, Refusal, Reply, SlotNumber};
+use silk_modules::filter::Filter;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Groups that one socket may be in: Linux's `igmp_max_memberships`.
 const MOST: usize = 20;
+/// Sources that one socket may list of a group: Linux's `igmp_max_msf` and `mld_max_msf`.
+const fn most_sources(group: IpAddr) -> usize {
+    if group.is_ipv4() { 10 } else { 64 }
+}
 
-/// Who is in which group.
+/// Who is in which group, and hears which of its sources.
 #[derive(Default)]
-pub struct Groups(BTreeMap<IpAddr, Vec<SocketName>>);
+pub struct Groups(BTreeMap<IpAddr, BTreeMap<SocketName, Filter<IpAddr>>>);
 
 impl Groups {
-    /// Whether the socket is in the group.
-    fn has(&self, group: IpAddr, name: SocketName) -> bool {
-        self.0.get(&group).is_some_and(|members| members.contains(&name))
-    }
-
     fn of(&self, name: SocketName) -> impl Iterator<Item = IpAddr> + '_ {
-        self.0.iter().filter(move |(_, members)| members.contains(&name)).map(|(group, _)| *group)
+        self.0.iter().filter(move |(_, members)| members.contains_key(&name)).map(|(group, _)| *group)
     }
 
     /// All that somebody is in.
@@ -32,24 +33,75 @@ impl Groups {
         self.0.keys().copied()
     }
 
-    fn enter(&mut self, group: IpAddr, name: SocketName) {
-        self.0.entry(group).or_default().push(name);
+    /// What is heard of a group by any of its members.
+    fn whole(&self, group: IpAddr) -> Filter<IpAddr> {
+        let members = self.0.get(&group).into_iter().flat_map(BTreeMap::values);
+        members.fold(Filter::nobody(), |all, one| all.or(one))
     }
 
-    /// The socket leaves; whether it was the last one.
-    fn leave(&mut self, group: IpAddr, name: SocketName) -> bool {
-        let Some(members) = self.0.get_mut(&group) else { return false };
-        members.retain(|member| *member != name);
-        let last = members.is_empty();
-        if last {
+    /// What a member hears of a group.
+    fn get(&self, group: IpAddr, name: SocketName) -> Option<&Filter<IpAddr>> {
+        self.0.get(&group)?.get(&name)
+    }
+
+    /// A socket hears this of a group from now on; nobody: it has left.
+    fn set(&mut self, group: IpAddr, name: SocketName, filter: Filter<IpAddr>) {
+        let members = self.0.entry(group).or_default();
+        if filter.is_nobody() {
+            members.remove(&name);
+        } else {
+            members.insert(name, filter);
+        }
+        if members.is_empty() {
             self.0.remove(&group);
         }
-        last
     }
 }
 
+/// What a socket hears of a group after a change, as Linux has it (`ip_mc_source`).
+fn changed(
+    group: IpAddr,
+    before: Option<&Filter<IpAddr>>,
+    change: Membership,
+) -> Result<Filter<IpAddr>, Refusal> {
+    let refuse = |errno, why: &str| Refusal { errno, why: why.into() };
+    if change.source().is_some_and(|source| source.is_ipv4() != group.is_ipv4()) {
+        return Err(refuse(libc::EADDRNOTAVAIL, "a group's sources are of its own IP"));
+    }
+    let not_in = || refuse(libc::EINVAL, "the socket is not in that group");
+    let mut filter = match (change, before) {
+        (Membership::Join, None) => return Ok(Filter::everybody()),
+        (Membership::Join, Some(_)) => return Err(refuse(libc::EADDRINUSE, "the socket is in that group")),
+        (Membership::Leave, Some(_)) => return Ok(Filter::nobody()),
+        (Membership::Leave, None) => {
+            return Err(refuse(libc::EADDRNOTAVAIL, "the socket is not in that group"));
+        }
+        (Membership::Add(_), None) => Filter::nobody(),
+        // Who has listed none yet may choose how.
+        (Membership::Add(_), Some(before)) if before.sources().is_empty() => Filter::nobody(),
+        (_, before) => before.ok_or_else(not_in)?.clone(),
+    };
+    let lists_those_that_are_not = matches!(change, Membership::Block(_) | Membership::Unblock(_));
+    if filter.excludes() != lists_those_that_are_not && !filter.sources().is_empty() {
+        return Err(refuse(libc::EINVAL, "the socket lists sources of the other sort"));
+    }
+    let (done, why) = match change {
+        Membership::Add(source) | Membership::Block(source) => {
+            if filter.sources().len() >= most_sources(group) {
+                return Err(refuse(libc::ENOBUFS, "the socket lists too many sources"));
+            }
+            (filter.list(source), "that source is listed already")
+        }
+        Membership::Drop(source) | Membership::Unblock(source) => {
+            (filter.strike(&source), "that source is not listed")
+        }
+        Membership::Join | Membership::Leave => (true, ""),
+    };
+    if done { Ok(filter) } else { Err(refuse(libc::EADDRNOTAVAIL, why)) }
+}
+
 impl Server {
-    /// A datagram socket of a process joins a group or leaves it. `at` names the interface, by an
+    /// A datagram socket of a process hears other sources of a group from now on. `at` names the interface, by an
     /// address of it or by its number; neither: any.
     pub(crate) fn group(
         &mut self,
@@ -57,7 +109,7 @@ impl Server {
         slot: SlotNumber,
         group: IpAddr,
         at: (Option<IpAddr>, u32),
-        join: bool,
+        change: Membership,
     ) -> Result<Reply, Refusal> {
         let refuse = |errno, why: &str| Refusal { errno, why: why.into() };
         let known = self.families.get(&family).and_then(|known| known.sockets.get(&slot));
@@ -76,38 +128,46 @@ impl Server {
             return Ok(Reply::NotOurs);
         }
         let name = SocketName { family, slot };
-        match (join, self.groups.has(group, name)) {
-            (true, true) => return Err(refuse(libc::EADDRINUSE, "the socket is in that group")),
-            (false, false) => return Err(refuse(libc::EADDRNOTAVAIL, "the socket is not in that group")),
-            (true, false) => {
-                if self.groups.of(name).count() >= MOST {
-                    return Err(refuse(libc::ENOBUFS, "the socket is in too many groups"));
-                }
-                if !self.tables.hear(group) {
-                    return Err(refuse(libc::ENOBUFS, "the classifier holds no more groups"));
-                }
-                self.groups.enter(group, name);
-                self.tell_link(group, true);
+        let before = self.groups.get(group, name);
+        let filter = changed(group, before, change)?;
+        if before.is_none() {
+            if self.groups.of(name).count() >= MOST {
+                return Err(refuse(libc::ENOBUFS, "the socket is in too many groups"));
             }
-            (false, true) => self.leave(group, name),
+            if !self.tables.hear(group) {
+                return Err(refuse(libc::ENOBUFS, "the classifier holds no more groups"));
+            }
         }
+        self.set_sources(group, name, filter);
         Ok(Reply::Done)
     }
 
-    fn leave(&mut self, group: IpAddr, name: SocketName) {
-        if self.groups.leave(group, name) {
+    /// A socket hears these sources of a group, and the link is told where that changes what anybody does.
+    fn set_sources(&mut self, group: IpAddr, name: SocketName, filter: Filter<IpAddr>) {
+        let known = self.families.get(&name.family).and_then(|known| known.sockets.get(&name.slot));
+        if let Some(State::Served { domain }) = known.map(|socket| socket.state)
+            && let Some(orders) = self.orders.get(domain)
+        {
+            // An executor that has ended says so at the daemon's end.
+            let _ = orders.give(Command::Sources { socket: name, group, filter: filter.clone() });
+        }
+        let before = self.groups.whole(group);
+        self.groups.set(group, name, filter);
+        let after = self.groups.whole(group);
+        if after.is_nobody() {
             self.tables.ignore(group);
-            self.tell_link(group, false);
+        }
+        if after != before {
+            self.tell_link(group, after);
         }
     }
 
     /// Where the interface is silk's, the domain that answers for it tells of its groups.
-    fn tell_link(&self, group: IpAddr, joined: bool) {
+    fn tell_link(&self, group: IpAddr, filter: Filter<IpAddr>) {
         let control = usize::from(self.tables.domains().control);
         let ours = stack::owns_link(&self.settings.config);
         if let Some(orders) = self.orders.get(control).filter(|_| ours) {
-            // An executor that has ended says so at the daemon's end.
-            let _ = orders.give(Command::Group { group, joined });
+            let _ = orders.give(Command::Group { group, filter });
         }
     }
 
@@ -115,7 +175,7 @@ impl Server {
     pub fn join_standing_groups(&self) {
         for address in &self.settings.addresses {
             if let IpAddr::V6(address) = address {
-                self.tell_link(silk_wire::ipv6::solicited_node(*address).into(), true);
+                self.tell_link(silk_wire::ipv6::solicited_node(*address).into(), Filter::everybody());
             }
         }
     }
@@ -123,23 +183,84 @@ impl Server {
     /// A socket is gone.
     pub(crate) fn leave_groups(&mut self, name: SocketName) {
         let joined: Vec<IpAddr> = self.groups.of(name).collect();
-        joined.into_iter().for_each(|group| self.leave(group, name));
+        joined.into_iter().for_each(|group| self.set_sources(group, name, Filter::nobody()));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
+
+    const GROUP: IpAddr = IpAddr::V4(Ipv4Addr::new(239, 1, 2, 3));
+    const ONE: IpAddr = source(1);
+    const TWO: IpAddr = source(2);
+
+    const fn source(n: u8) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::new(10, 0, 0, n))
+    }
+
+    fn names() -> [SocketName; 2] {
+        [1, 2].map(|slot| SocketName { family: 0, slot })
+    }
 
     #[test]
     fn a_group_ends_with_its_last_member() {
-        let mut groups = Groups::default();
-        let (group, [one, two]) =
-            (IpAddr::from([239, 1, 2, 3]), [1, 2].map(|slot| SocketName { family: 0, slot }));
-        groups.enter(group, one);
-        groups.enter(group, two);
-        assert_eq!((groups.has(group, one), groups.of(two).count()), (true, 1));
-        assert_eq!((groups.leave(group, one), groups.has(group, one)), (false, false));
-        assert_eq!((groups.leave(group, two), groups.leave(group, two)), (true, false));
+        let (mut groups, [one, two]) = (Groups::default(), names());
+        groups.set(GROUP, one, Filter::everybody());
+        groups.set(GROUP, two, Filter::everybody());
+        assert_eq!((groups.get(GROUP, one).is_some(), groups.of(two).count()), (true, 1));
+        groups.set(GROUP, one, Filter::nobody());
+        assert_eq!((groups.get(GROUP, one), groups.all().count()), (None, 1));
+        groups.set(GROUP, two, Filter::nobody());
+        assert_eq!((groups.all().count(), groups.whole(GROUP).is_nobody()), (0, true));
+    }
+
+    #[test]
+    fn what_is_heard_of_a_group_is_what_any_member_hears() {
+        let (mut groups, [one, two]) = (Groups::default(), names());
+        let only = |source| changed(GROUP, None, Membership::Add(source)).unwrap();
+        groups.set(GROUP, one, only(ONE));
+        groups.set(GROUP, two, only(TWO));
+        assert_eq!(groups.whole(GROUP).sources().len(), 2);
+        let but = changed(GROUP, Some(&Filter::everybody()), Membership::Block(ONE)).unwrap();
+        groups.set(GROUP, two, but);
+        assert_eq!(groups.whole(GROUP), Filter::everybody(), "the other hears whom it has blocked");
+    }
+
+    #[test]
+    fn a_socket_changes_its_sources_as_on_linux() {
+        use Membership::{Add, Block, Drop, Join, Leave, Unblock};
+        let mut filter = None;
+        let mut change = |change| match changed(GROUP, filter.as_ref(), change) {
+            Ok(next) => {
+                let told = (next.excludes(), next.sources().len());
+                filter = Some(next).filter(|next| !next.is_nobody());
+                Ok(told)
+            }
+            Err(refusal) => Err(refusal.errno),
+        };
+        assert_eq!(
+            [Leave, Drop(ONE), Block(ONE)].map(&mut change).map(Result::unwrap_err),
+            [libc::EADDRNOTAVAIL, libc::EINVAL, libc::EINVAL]
+        );
+        assert_eq!(change(Add(ONE)), Ok((false, 1)));
+        assert_eq!(change(Add(ONE)), Err(libc::EADDRNOTAVAIL));
+        assert_eq!(
+            [Block(TWO), Unblock(ONE), Join].map(&mut change).map(Result::unwrap_err),
+            [libc::EINVAL, libc::EINVAL, libc::EADDRINUSE]
+        );
+        assert_eq!((change(Add(TWO)), change(Drop(ONE))), (Ok((false, 2)), Ok((false, 1))));
+        assert_eq!((change(Drop(ONE)), change(Drop(TWO))), (Err(libc::EADDRNOTAVAIL), Ok((false, 0))));
+        assert_eq!(
+            (change(Join), change(Block(ONE)), change(Block(ONE))),
+            (Ok((true, 0)), Ok((true, 1)), Err(libc::EADDRNOTAVAIL))
+        );
+        assert_eq!((change(Add(TWO)), change(Unblock(ONE))), (Err(libc::EINVAL), Ok((true, 0))));
+        assert_eq!((change(Unblock(ONE)), change(Add(TWO))), (Err(libc::EADDRNOTAVAIL), Ok((false, 1))));
+        assert_eq!(change(Leave), Ok((false, 0)));
+        assert_eq!(change(Add(IpAddr::from([0; 16]))), Err(libc::EADDRNOTAVAIL), "of the other IP");
+        assert!((0..10).all(|n| change(Add(source(n))).is_ok()));
+        assert_eq!(change(Add(source(10))), Err(libc::ENOBUFS));
     }
 }

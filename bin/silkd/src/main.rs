@@ -54,6 +54,7 @@ mod sleep;
 mod slots;
 mod socket_end;
 mod sockets;
+mod sources;
 mod spares;
 mod stack;
 mod start;

@@ -5,6 +5,7 @@
 use crate::command::Event as Told;
 use crate::engine::Engine;
 use silk_instant::Instant;
+use silk_modules::filter::Filter;
 use silk_modules::igmp::Igmp;
 use silk_modules::mld::Mld;
 use std::net::IpAddr;
@@ -15,17 +16,21 @@ impl Engine {
         self.tell_control(Told::Resolve { device, address });
     }
 
-    /// A group is heard here from now on, or not: where the link is ours, it is told so.
-    pub fn tell_of_group(&mut self, group: IpAddr, joined: bool, now: Instant) {
+    /// These sources of a group are heard here from now on: where the link is ours, it is told so.
+    pub fn tell_of_group(&mut self, group: IpAddr, filter: &Filter<IpAddr>, now: Instant) {
         match group {
             IpAddr::V4(group) => {
                 if let Some(igmp) = self.core.paths.module_mut::<Igmp>() {
-                    igmp.change(now, group, joined, &mut self.core.port);
+                    let filter = filter
+                        .of(|source| if let IpAddr::V4(source) = source { Some(*source) } else { None });
+                    igmp.change(now, group, filter, &mut self.core.port);
                 }
             }
             IpAddr::V6(group) => {
                 if let Some(mld) = self.core.paths.module_mut::<Mld>() {
-                    mld.change(now, group, joined, &mut self.core.port);
+                    let filter = filter
+                        .of(|source| if let IpAddr::V6(source) = source { Some(*source) } else { None });
+                    mld.change(now, group, filter, &mut self.core.port);
                 }
             }
         }

@@ -2,6 +2,7 @@
 //! done after a run.
 
 use crate::socket_end::SocketEnd;
+use crate::sources::Sources;
 use crate::timers::Timers;
 use silk_device::Transmit;
 use silk_executor::clock;
@@ -37,6 +38,8 @@ pub struct DomainPort {
     lazy: Instant,
     /// The rings of datagram sockets, by their path's index.
     datagrams: BTreeMap<u32, Box<SocketEnd>>,
+    /// Which sources of groups those hear.
+    pub sources: Sources,
     /// Second paths of datagram sockets, each with its first.
     twins: BTreeMap<u32, u32>,
 }
@@ -55,6 +58,7 @@ impl DomainPort {
             moved_datagrams: false,
             lazy: Instant::FAR,
             datagrams: BTreeMap::new(),
+            sources: Sources::default(),
             twins: BTreeMap::new(),
         }
     }
@@ -131,6 +135,13 @@ impl Port for DomainPort {
     fn deliver(&mut self, path: PathId, msg: &Message<'_>) -> Result<(), DropReason> {
         let first = self.first(path);
         let end = self.datagrams.get_mut(&first).ok_or(DropReason::NoReceiver)?;
+        let to = msg.meta.local.ip();
+        if to.is_multicast() {
+            let alone = end.hears_joined_alone(to);
+            if !self.sources.hears(end.name(), msg.meta.remote.ip(), to, alone) {
+                return Err(DropReason::GroupSource);
+            }
+        }
         let [first, second] = msg.ext();
         let way = Way { hops: msg.meta.hops, service: msg.meta.tos };
         let details = Some(Details { at: msg.meta.arrival.nanos(), to: msg.meta.local.ip() });

@@ -511,8 +511,8 @@ impl Server {
                 }
             }
             Request::File => self.serve_file(family, fds.pop()),
-            Request::Group { slot, group, at, join } => {
-                self.group((family, process), slot, group, at, join).unwrap_or_else(Reply::Refused)
+            Request::Group { slot, group, at, change } => {
+                self.group((family, process), slot, group, at, change).unwrap_or_else(Reply::Refused)
             }
             Request::Scout { kind, name } => {
                 let scout =

@@ -16,6 +16,7 @@ use silk_path::{ByteStream, Incoming, Outgoing};
 use silk_stream::{
     Arena, Datagram, ERRORS, Received, Slot, SocketError, Way, free, option, status, used, waiting, wish,
 };
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use to_program::ToProgram;
@@ -212,6 +213,12 @@ impl SocketEnd {
     pub fn new_service(&mut self) -> Option<u8> {
         let set = self.slot().service.load(Relaxed) as u8;
         (std::mem::replace(&mut self.told.service, set) != set).then_some(set)
+    }
+
+    /// Whether the program hears groups of this one's IP only if the socket has joined them.
+    pub fn hears_joined_alone(&self, group: IpAddr) -> bool {
+        let bit = if group.is_ipv6() { option::JOINED_ALONE6 } else { option::JOINED_ALONE };
+        self.slot().options.load(Relaxed) & bit != 0
     }
 
     /// Writes a datagram that arrived; its details only for a program that wants them. `false` when

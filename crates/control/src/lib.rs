@@ -15,7 +15,7 @@ mod report;
 mod wire;
 
 pub use message::{
-    BellNumber, FamilyToken, Kind, ProcessNumber, Refusal, Reply, Request, SlotNumber, Wishes,
+    BellNumber, FamilyToken, Kind, Membership, ProcessNumber, Refusal, Reply, Request, SlotNumber, Wishes,
 };
 pub use parcel::{Parcel, beside_parcel, parcel};
 pub use report::{

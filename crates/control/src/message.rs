@@ -25,6 +25,48 @@ pub enum Kind {
     Datagram,
 }
 
+/// What a program changes of what a socket of its hears of a group (RFC 3678 §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Membership {
+    /// All sources are heard.
+    Join,
+    /// None is.
+    Leave,
+    /// This source is heard, too; at first it alone.
+    Add(IpAddr),
+    /// It no longer is.
+    Drop(IpAddr),
+    /// Of all sources, this one is not heard.
+    Block(IpAddr),
+    /// It is again.
+    Unblock(IpAddr),
+}
+
+impl Membership {
+    /// What takes it back.
+    #[must_use]
+    pub fn inverse(self) -> Self {
+        match self {
+            Self::Join => Self::Leave,
+            Self::Leave => Self::Join,
+            Self::Add(source) => Self::Drop(source),
+            Self::Drop(source) => Self::Add(source),
+            Self::Block(source) => Self::Unblock(source),
+            Self::Unblock(source) => Self::Block(source),
+        }
+    }
+
+    /// The source that is named.
+    pub fn source(self) -> Option<IpAddr> {
+        match self {
+            Self::Join | Self::Leave => None,
+            Self::Add(source) | Self::Drop(source) | Self::Block(source) | Self::Unblock(source) => {
+                Some(source)
+            }
+        }
+    }
+}
+
 /// What the library or the command asks of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
@@ -142,7 +184,7 @@ pub enum Request {
         /// The path's name in the graph.
         name: String,
     },
-    /// A datagram socket joins a group or leaves it. Answered by [`Reply::Done`], or
+    /// A datagram socket changes what it hears of a group. Answered by [`Reply::Done`], or
     /// [`Reply::NotOurs`] when another interface is meant.
     Group {
         /// The socket.
@@ -151,8 +193,8 @@ pub enum Request {
         group: IpAddr,
         /// The interface: an address of it, and its number; neither (`None`, 0): any.
         at: (Option<IpAddr>, u32),
-        /// Join, else leave.
-        join: bool,
+        /// What changes.
+        change: Membership,
     },
     /// Something the library had to leave to Linux; counted and logged once (no answer).
     Unserved {

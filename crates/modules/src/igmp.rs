@@ -1,7 +1,7 @@
 //! IGMP: tells routers and switches which groups of IPv4 are heard here (RFC 3376, and what older
 //! routers understand), where silk owns the interface. Queries come from anybody on the link: they
 //! must be answered within their time and never more than once. A question for single sources is
-//! answered as one for the group.
+//! answered as one for the group, with all that is heard of it.
 //!
 //! # Configuration
 //! `address` — our addresses, a list; default: the interface's. The first is what reports come from.
@@ -26,6 +26,7 @@
 //! # See also
 //! [`mld`](crate::mld), which does so for IPv6; [`udp`](crate::udp), whose paths hear the groups.
 
+use crate::filter::Filter;
 use crate::ip::multicast;
 use crate::telling::{Telling, Tells, Told};
 use core::net::Ipv4Addr;
@@ -35,7 +36,7 @@ use silk_path::{
     Attr, Checksum, Create, CreateError, Cx, Message, Meta, Module, Next, Parameter, ParameterKind, Parcel,
     PathId, Port, Station, Step,
 };
-use silk_wire::igmp::{self, Query, Sort, Version};
+use silk_wire::igmp::{self, Old, Query, Record, Version};
 use silk_wire::{eth, ipv4};
 
 /// Its services.
@@ -46,8 +47,8 @@ pub const PARAMETERS: &[Parameter] =
 
 /// Room in front of a packet for headers below IP.
 const HEADROOM: usize = 64;
-/// Records of one report: it fits every link.
-const RECORDS: usize = 60;
+/// Bytes of the records of one report: it fits every link.
+const ROOM: usize = 480;
 /// Bytes of IP's header with the router alert (RFC 2113).
 const HEADER: usize = ipv4::HEADER + 4;
 
@@ -60,11 +61,11 @@ impl Igmp {
         Self(Told::new(addresses.first().copied().unwrap_or(Ipv4Addr::UNSPECIFIED)))
     }
 
-    /// From now on packets to the group are heard, or not.
-    pub fn change(&mut self, now: Instant, group: Ipv4Addr, joined: bool, port: &mut dyn Port) {
+    /// From now on these sources of the group are heard.
+    pub fn change(&mut self, now: Instant, group: Ipv4Addr, filter: Filter<Ipv4Addr>, port: &mut dyn Port) {
         // Nobody tells of that group (RFC 3376 §5).
         if group != igmp::ALL_SYSTEMS {
-            self.0.change(now, group, joined, port);
+            self.0.change(now, group, filter, port);
         }
     }
 }
@@ -91,7 +92,7 @@ impl Module for Igmp {
 
 impl Tells for Igmp {
     type Address = Ipv4Addr;
-    const RECORDS: usize = RECORDS;
+    const ROOM: usize = ROOM;
 
     fn told(&mut self) -> &mut Told<Ipv4Addr> {
         &mut self.0
@@ -106,24 +107,28 @@ impl Tells for Igmp {
         (header.destination() == query.group.unwrap_or(igmp::ALL_SYSTEMS)).then_some(query)
     }
 
-    fn report(cx: &mut Cx<'_, '_>, source: Ipv4Addr, records: &[(Ipv4Addr, Sort)]) {
-        let mut message = [0; igmp::HEADER + RECORDS * igmp::RECORD];
+    fn size(record: &Record<'_, Ipv4Addr>) -> usize {
+        igmp::size(record)
+    }
+
+    fn report(cx: &mut Cx<'_, '_>, source: Ipv4Addr, records: &[Record<'_, Ipv4Addr>]) {
+        let mut message = [0; igmp::HEADER + ROOM];
         if let Some(length) = igmp::emit_report(records, &mut message) {
             send(cx, source, igmp::REPORTS, &message[..length]);
         }
     }
 
-    fn report_old(cx: &mut Cx<'_, '_>, source: Ipv4Addr, version: Version, (group, sort): (Ipv4Addr, Sort)) {
+    fn report_old(cx: &mut Cx<'_, '_>, source: Ipv4Addr, version: Version, group: Ipv4Addr, what: Old) {
         let mut message = [0; igmp::HEADER];
-        if igmp::emit_old(version, group, sort, &mut message) {
-            send(cx, source, if sort == Sort::Left { igmp::ALL_ROUTERS } else { group }, &message);
+        if igmp::emit_old(version, group, what, &mut message) {
+            send(cx, source, if what == Old::Left { igmp::ALL_ROUTERS } else { group }, &message);
         }
     }
 }
 
 /// Sends a message, with the router alert and one hop to go.
 fn send(cx: &mut Cx<'_, '_>, source: Ipv4Addr, destination: Ipv4Addr, message: &[u8]) {
-    let mut buffer = [0; HEADROOM + HEADER + igmp::HEADER + RECORDS * igmp::RECORD];
+    let mut buffer = [0; HEADROOM + HEADER + igmp::HEADER + ROOM];
     let (start, end) = (HEADROOM + HEADER, HEADROOM + HEADER + message.len());
     let header = ipv4::Emit {
         // Routing protocols' own (RFC 3376 §4).

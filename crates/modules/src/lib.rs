@@ -15,6 +15,7 @@ mod device;
 pub mod echo;
 pub mod eth;
 mod faults;
+pub mod filter;
 pub mod host;
 pub mod icmp;
 pub mod icmp6;

@@ -1,13 +1,14 @@
-//! Which groups a host is in, and when it says so: the host's part of IGMP (RFC 3376 §5) and MLD (RFC 3810
-//! §6), which differ in their messages alone. Whoever is in a group hears all sources. Time and
+//! Which groups a host is in and which of their sources it hears, and when it says so: the host's part of
+//! IGMP (RFC 3376 §5) and MLD (RFC 3810 §6), which differ in their messages alone. Time and
 //! randomness are arguments; what is to be sent is an answer. It must never answer at once, nor more
 //! than once for one question, however often it is asked.
 
-use alloc::collections::BTreeMap;
+use crate::filter::Filter;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 use silk_instant::Instant;
-use silk_wire::igmp::{Query, Sort, Version};
+use silk_wire::igmp::{Query, Record, Sort, Version};
 
 /// How often a change is told, for a report may be lost (RFC 3376 §8.1).
 const ROBUSTNESS: u8 = 2;
@@ -20,20 +21,91 @@ const SOONEST: Duration = Duration::from_millis(100);
 const LATEST: Duration = Duration::from_secs(60);
 /// Groups of one host.
 const MOST: usize = 64;
+/// Sources of one group that a host tells of: its record fits every link. Whoever chooses among more hears all, as far
+/// as routers know.
+const SOURCES: usize = 60;
 
 /// One group.
-struct Member {
-    joined: bool,
-    /// How often its last change is still to be told, and when next.
-    changes: u8,
+struct Member<G> {
+    filter: Filter<G>,
+    change: Change<G>,
+    /// When its change is to be told next.
     change_at: Instant,
     /// When it is to be told that somebody asked for.
     answer_at: Instant,
 }
 
+/// What has changed of a group, as long as it is to be told (RFC 3376 §5.1).
+struct Change<G> {
+    /// How often still.
+    left: u8,
+    /// From sources that are listed to all but these, or back: the whole list is told.
+    whole: bool,
+    /// Sources that are heard now, and those that no longer are.
+    allowed: BTreeSet<G>,
+    blocked: BTreeSet<G>,
+}
+
+impl<G> Default for Change<G> {
+    fn default() -> Self {
+        Self { left: 0, whole: false, allowed: BTreeSet::new(), blocked: BTreeSet::new() }
+    }
+}
+
+impl<G: Copy + Ord> Change<G> {
+    /// Another follows, before the last has been told often enough.
+    fn follow(&mut self, from: &Filter<G>, to: &Filter<G>) {
+        self.left = ROBUSTNESS;
+        if from.excludes() != to.excludes() {
+            *self = Self { left: ROBUSTNESS, whole: true, ..Self::default() };
+        } else if !self.whole {
+            let (more, less) = (to.sources() - from.sources(), from.sources() - to.sources());
+            let (allowed, blocked) = if to.excludes() { (less, more) } else { (more, less) };
+            self.allowed = &(&self.allowed | &allowed) - &blocked;
+            self.blocked = &(&self.blocked | &blocked) - &allowed;
+        }
+    }
+
+    /// What is told of it once.
+    fn told(&self, group: G, filter: &Filter<G>) -> Vec<Told<G>> {
+        let told = |sort, sources: &BTreeSet<G>| Told {
+            sort,
+            group,
+            sources: sources.iter().copied().collect(),
+            is_left: filter.is_nobody(),
+        };
+        if self.whole {
+            let sort = if filter.excludes() { Sort::ToExclude } else { Sort::ToInclude };
+            return [told(sort, filter.sources())].into();
+        }
+        let parts = [(Sort::Allow, &self.allowed), (Sort::Block, &self.blocked)];
+        parts.into_iter().filter(|(_, part)| !part.is_empty()).map(|(sort, part)| told(sort, part)).collect()
+    }
+}
+
+/// What is to be told of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Told<G> {
+    /// What.
+    pub sort: Sort,
+    /// The group.
+    pub group: G,
+    /// Of which sources.
+    pub sources: Vec<G>,
+    /// Nobody is heard there any more.
+    pub is_left: bool,
+}
+
+impl<G: Copy> Told<G> {
+    /// As a record of a report.
+    pub fn record(&self) -> Record<'_, G> {
+        Record { sort: self.sort, group: self.group, sources: &self.sources }
+    }
+}
+
 /// The groups.
 pub(crate) struct Membership<G> {
-    members: BTreeMap<G, Member>,
+    members: BTreeMap<G, Member<G>>,
     older: Option<(Version, Instant)>,
 }
 
@@ -44,14 +116,21 @@ impl<G> Default for Membership<G> {
 }
 
 impl<G: Copy + Ord> Membership<G> {
-    /// The group is joined, or left; it is told at the next look.
-    pub fn change(&mut self, now: Instant, group: G, joined: bool) {
-        let known = self.members.get(&group).is_some_and(|member| member.joined);
+    /// Other sources of the group are heard from now on; it is told at the next look.
+    pub fn change(&mut self, now: Instant, group: G, filter: Filter<G>) {
+        let filter = if filter.sources().len() > SOURCES { Filter::everybody() } else { filter };
+        let nobody = Filter::nobody();
+        let known = self.members.get(&group).map_or(&nobody, |member| &member.filter);
         let room = self.members.len() < MOST || self.members.contains_key(&group);
-        if known != joined && room {
-            let member = Member { joined, changes: ROBUSTNESS, change_at: now, answer_at: Instant::FAR };
-            self.members.insert(group, member);
+        if *known == filter || !room {
+            return;
         }
+        let fresh =
+            || Member { filter: nobody, change: Change::default(), change_at: now, answer_at: Instant::FAR };
+        let member = self.members.entry(group).or_insert_with(fresh);
+        member.change.follow(&member.filter, &filter);
+        member.filter = filter;
+        member.change_at = now;
     }
 
     /// A router asks. `random` spreads the answers of those who hear it.
@@ -63,8 +142,10 @@ impl<G: Copy + Ord> Membership<G> {
         let within = Duration::from_millis(query.within.into()).clamp(SOONEST, LATEST);
         let at = now + part(within, random);
         let meant = |group: &G| query.group.is_none_or(|asked| asked == *group);
-        for (_, member) in self.members.iter_mut().filter(|(group, member)| member.joined && meant(group)) {
-            member.answer_at = member.answer_at.min(at);
+        for (_, member) in self.members.iter_mut().filter(|(group, _)| meant(group)) {
+            if !member.filter.is_nobody() {
+                member.answer_at = member.answer_at.min(at);
+            }
         }
     }
 
@@ -74,22 +155,30 @@ impl<G: Copy + Ord> Membership<G> {
     }
 
     /// What is to be told now.
-    pub fn due(&mut self, now: Instant, mut random: impl FnMut() -> u64) -> Vec<(G, Sort)> {
+    pub fn due(&mut self, now: Instant, mut random: impl FnMut() -> u64) -> Vec<Told<G>> {
         let mut told = Vec::new();
-        for (group, member) in &mut self.members {
-            if member.changes > 0 && member.change_at <= now {
-                member.changes -= 1;
-                member.change_at =
-                    if member.changes > 0 { now + part(UNSOLICITED, random()) } else { Instant::FAR };
-                told.push((*group, if member.joined { Sort::Joined } else { Sort::Left }));
-            } else if member.answer_at <= now {
-                told.push((*group, Sort::Heard));
+        for (group, Member { filter, change, change_at, answer_at }) in &mut self.members {
+            let changed = change.left > 0 && *change_at <= now;
+            let whole = changed && change.whole;
+            if changed {
+                told.extend(change.told(*group, filter));
+                change.left -= 1;
+                *change_at = if change.left > 0 { now + part(UNSOLICITED, random()) } else { Instant::FAR };
+                if change.left == 0 {
+                    *change = Change::default();
+                }
             }
-            if member.answer_at <= now {
-                member.answer_at = Instant::FAR;
+            if *answer_at <= now {
+                *answer_at = Instant::FAR;
+                // Who hears of the whole list has heard all.
+                if !whole && !filter.is_nobody() {
+                    let sort = if filter.excludes() { Sort::Exclude } else { Sort::Include };
+                    let sources = filter.sources().iter().copied().collect();
+                    told.push(Told { sort, group: *group, sources, is_left: false });
+                }
             }
         }
-        self.members.retain(|_, member| member.joined || member.changes > 0);
+        self.members.retain(|_, member| !member.filter.is_nobody() || member.change.left > 0);
         told
     }
 
@@ -115,34 +204,126 @@ mod tests {
         Query { group, within, version }
     }
 
-    /// All that is told until `end`, with the second it is told in.
-    fn told(groups: &mut Membership<u8>, end: Instant) -> Vec<(u64, u8, Sort)> {
+    /// The group is joined, whatever the source, or left.
+    fn join(groups: &mut Membership<u8>, now: Instant, group: u8, joined: bool) {
+        groups.change(now, group, if joined { Filter::everybody() } else { Filter::nobody() });
+    }
+
+    /// Those sources alone.
+    fn only(sources: &[u8]) -> Filter<u8> {
+        let mut filter = Filter::nobody();
+        sources.iter().for_each(|source| _ = filter.list(*source));
+        filter
+    }
+
+    /// All but those sources.
+    fn but(sources: &[u8]) -> Filter<u8> {
+        let mut filter = Filter::everybody();
+        sources.iter().for_each(|source| _ = filter.list(*source));
+        filter
+    }
+
+    /// All that is told until `end`.
+    fn whole(groups: &mut Membership<u8>, end: Instant) -> Vec<(Instant, Told<u8>)> {
         let mut all = Vec::new();
         while groups.deadline() <= end {
             let now = groups.deadline();
-            all.extend(
-                groups.due(now, || u64::MAX / 2).into_iter().map(|(g, sort)| (now.millis() / 1000, g, sort)),
-            );
+            all.extend(groups.due(now, || u64::MAX / 2).into_iter().map(|told| (now, told)));
         }
         all
+    }
+
+    /// The same without sources, with the second it is told in.
+    fn told(groups: &mut Membership<u8>, end: Instant) -> Vec<(u64, u8, Sort)> {
+        let all = whole(groups, end).into_iter();
+        all.map(|(now, told)| (now.millis() / 1000, told.group, told.sort)).collect()
+    }
+
+    /// The sorts and the sources of what is told until `end`.
+    fn of_sources(groups: &mut Membership<u8>, end: Instant) -> Vec<(Sort, Vec<u8>)> {
+        whole(groups, end).into_iter().map(|(_, told)| (told.sort, told.sources)).collect()
     }
 
     #[test]
     fn a_change_is_told_twice_and_what_was_left_is_forgotten() {
         let (mut groups, now) = (Membership::default(), Instant::ZERO);
-        groups.change(now, 1, true);
-        groups.change(now, 1, true);
-        assert_eq!(told(&mut groups, now + SECOND), [(0, 1, Sort::Joined), (0, 1, Sort::Joined)]);
-        groups.change(now + SECOND, 1, false);
-        assert_eq!(told(&mut groups, now + SECOND * 3), [(1, 1, Sort::Left), (1, 1, Sort::Left)]);
+        join(&mut groups, now, 1, true);
+        join(&mut groups, now, 1, true);
+        assert_eq!(told(&mut groups, now + SECOND), [(0, 1, Sort::ToExclude), (0, 1, Sort::ToExclude)]);
+        join(&mut groups, now + SECOND, 1, false);
+        assert_eq!(told(&mut groups, now + SECOND * 3), [(1, 1, Sort::ToInclude), (1, 1, Sort::ToInclude)]);
         assert_eq!((groups.members.len(), groups.deadline()), (0, Instant::FAR));
+    }
+
+    /// RFC 3376 §5.1, its table.
+    #[test]
+    fn what_is_told_of_sources_is_what_has_changed() {
+        use Sort::{Allow, Block, ToExclude, ToInclude};
+        let (mut groups, mut now) = (Membership::default(), Instant::ZERO);
+        type Records = &'static [(Sort, &'static [u8])];
+        let steps: [(Filter<u8>, Records); 9] = [
+            (only(&[1, 2]), &[(Allow, &[1, 2])]),
+            (only(&[2, 3]), &[(Allow, &[3]), (Block, &[1])]),
+            (but(&[4]), &[(ToExclude, &[4])]),
+            (but(&[5]), &[(Allow, &[4]), (Block, &[5])]),
+            (but(&[]), &[(Allow, &[5])]),
+            (only(&[6]), &[(ToInclude, &[6])]),
+            (only(&[]), &[(Block, &[6])]),
+            (but(&[7]), &[(ToExclude, &[7])]),
+            (only(&[]), &[(ToInclude, &[])]),
+        ];
+        for (filter, expected) in steps {
+            groups.change(now, 1, filter);
+            now += SECOND;
+            let expected: Vec<_> = expected.iter().map(|(sort, sources)| (*sort, sources.to_vec())).collect();
+            assert_eq!(of_sources(&mut groups, now), [expected.clone(), expected].concat());
+        }
+        assert!(groups.members.is_empty());
+    }
+
+    #[test]
+    fn a_change_that_follows_before_the_last_was_told_twice_is_told_with_it() {
+        use Sort::{Allow, Block, ToExclude};
+        let (mut groups, now) = (Membership::default(), Instant::ZERO);
+        groups.change(now, 1, only(&[1]));
+        assert_eq!(groups.due(now, || 0).len(), 1);
+        groups.change(now, 1, only(&[2]));
+        let both = [(Allow, [2].to_vec()), (Block, [1].to_vec())];
+        assert_eq!(of_sources(&mut groups, now + SECOND), [both.clone(), both].concat());
+        groups.change(now, 1, only(&[2, 3]));
+        assert_eq!(groups.due(now, || 0).len(), 1);
+        groups.change(now, 1, but(&[]));
+        groups.due(now, || 0);
+        groups.change(now, 1, but(&[4]));
+        assert_eq!(
+            of_sources(&mut groups, now + SECOND),
+            [(ToExclude, [4].to_vec()), (ToExclude, [4].to_vec())]
+        );
+    }
+
+    #[test]
+    fn who_asks_hears_of_the_sources_too() {
+        let (mut groups, now) = (Membership::default(), Instant::ZERO);
+        groups.change(now, 1, only(&[1, 2]));
+        groups.change(now, 2, but(&[3]));
+        of_sources(&mut groups, now + SECOND);
+        groups.asked(now + SECOND, &query(None, 10_000, Version::Three), 1_000_000_000);
+        let both = [(Sort::Include, [1, 2].to_vec()), (Sort::Exclude, [3].to_vec())];
+        assert_eq!(of_sources(&mut groups, now + SECOND * 20), both);
+    }
+
+    #[test]
+    fn who_chooses_among_more_than_can_be_told_hears_all() {
+        let (mut groups, now) = (Membership::default(), Instant::ZERO);
+        groups.change(now, 1, only(&(0..=SOURCES as u8).collect::<Vec<_>>()));
+        assert_eq!(of_sources(&mut groups, now)[0], (Sort::ToExclude, Vec::new()));
     }
 
     #[test]
     fn a_question_is_answered_once_within_its_time_however_often_it_is_asked() {
         let (mut groups, now) = (Membership::default(), Instant::ZERO);
-        groups.change(now, 1, true);
-        groups.change(now, 2, true);
+        join(&mut groups, now, 1, true);
+        join(&mut groups, now, 2, true);
         told(&mut groups, now + SECOND);
         let now = now + SECOND;
         for _ in 0..1000 {
@@ -150,13 +331,13 @@ mod tests {
             groups.asked(now, &query(Some(2), 10_000, Version::Three), 2_000_000_000);
             groups.asked(now, &query(Some(9), 10_000, Version::Three), 0);
         }
-        assert_eq!(told(&mut groups, now + SECOND * 20), [(3, 2, Sort::Heard), (4, 1, Sort::Heard)]);
+        assert_eq!(told(&mut groups, now + SECOND * 20), [(3, 2, Sort::Exclude), (4, 1, Sort::Exclude)]);
     }
 
     #[test]
     fn nobody_is_answered_at_once_or_never() {
         let (mut groups, now) = (Membership::default(), Instant::ZERO);
-        groups.change(now, 1, true);
+        join(&mut groups, now, 1, true);
         told(&mut groups, now + SECOND);
         groups.asked(now, &query(None, 0, Version::Three), 99_999_999);
         assert_eq!(groups.deadline(), now + Duration::from_nanos(99_999_999));
@@ -177,7 +358,7 @@ mod tests {
     #[test]
     fn there_is_an_end_to_groups() {
         let (mut groups, now) = (Membership::default(), Instant::ZERO);
-        (0..=255u8).for_each(|group| groups.change(now, group, true));
+        (0..=255u8).for_each(|group| join(&mut groups, now, group, true));
         assert_eq!(groups.members.len(), MOST);
     }
 }

@@ -1,7 +1,8 @@
 //! MLD: tells routers and switches which groups of IPv6 are heard here (RFC 3810, and what older routers
 //! understand), where silk owns the interface; of our own addresses, too, through whose groups
 //! neighbours ask for them. Queries come from anybody on the link: they must be answered within
-//! their time and never more than once. A question for single sources is answered as one for the group.
+//! their time and never more than once. A question for single sources is answered as one for the group, with all
+//! that is heard of it.
 //!
 //! # Configuration
 //! `address` — our addresses, a list; default: the interface's. Reports come from the link-local one.
@@ -27,6 +28,7 @@
 //! [`igmp`](crate::igmp), which does so for IPv4; [`nd`](crate::nd), whom neighbours ask through groups.
 
 use crate::faults::accept;
+use crate::filter::Filter;
 use crate::telling::{Telling, Tells, Told};
 use core::net::Ipv6Addr;
 use silk_instant::Instant;
@@ -35,7 +37,7 @@ use silk_path::{
     Attr, Checksum, Create, CreateError, Cx, Message, Meta, Module, Next, Parameter, ParameterKind, Parcel,
     PathId, Port, Station, Step,
 };
-use silk_wire::igmp::{Query, Sort, Version};
+use silk_wire::igmp::{Old, Query, Record, Version};
 use silk_wire::{checksum, eth, extension, icmpv6, ipv6, mld};
 
 /// Its services.
@@ -46,8 +48,8 @@ pub const PARAMETERS: &[Parameter] =
 
 /// Room in front of a packet for headers below IP.
 const HEADROOM: usize = 64;
-/// Records of one report: it fits every link.
-const RECORDS: usize = 50;
+/// Bytes of the records of one report: it fits every link.
+const ROOM: usize = 1100;
 /// Bytes of IP's header with the router alert.
 const HEADER: usize = ipv6::HEADER + mld::ALERT.len();
 
@@ -62,12 +64,12 @@ impl Mld {
         Self(Told::new(source.unwrap_or(Ipv6Addr::UNSPECIFIED)))
     }
 
-    /// From now on packets to the group are heard, or not.
-    pub fn change(&mut self, now: Instant, group: Ipv6Addr, joined: bool, port: &mut dyn Port) {
+    /// From now on these sources of the group are heard.
+    pub fn change(&mut self, now: Instant, group: Ipv6Addr, filter: Filter<Ipv6Addr>, port: &mut dyn Port) {
         // Of nobody's business beyond the host, and what all are in (RFC 3810 §6).
         let scope = group.octets()[1] & 15;
         if scope > 1 && group != mld::ALL_NODES {
-            self.0.change(now, group, joined, port);
+            self.0.change(now, group, filter, port);
         }
     }
 }
@@ -94,7 +96,7 @@ impl Module for Mld {
 
 impl Tells for Mld {
     type Address = Ipv6Addr;
-    const RECORDS: usize = RECORDS;
+    const ROOM: usize = ROOM;
 
     fn told(&mut self) -> &mut Told<Ipv6Addr> {
         &mut self.0
@@ -116,22 +118,26 @@ impl Tells for Mld {
         (destination == query.group.unwrap_or(mld::ALL_NODES)).then_some(query)
     }
 
-    fn report(cx: &mut Cx<'_, '_>, source: Ipv6Addr, records: &[(Ipv6Addr, Sort)]) {
-        let mut message = [0; mld::HEADER + RECORDS * mld::RECORD];
+    fn size(record: &Record<'_, Ipv6Addr>) -> usize {
+        mld::size(record)
+    }
+
+    fn report(cx: &mut Cx<'_, '_>, source: Ipv6Addr, records: &[Record<'_, Ipv6Addr>]) {
+        let mut message = [0; mld::HEADER + ROOM];
         if let Some(length) = mld::emit_report(records, &mut message) {
             send(cx, source, mld::REPORTS, &mut message[..length]);
         }
     }
 
-    fn report_old(cx: &mut Cx<'_, '_>, source: Ipv6Addr, _: Version, (group, sort): (Ipv6Addr, Sort)) {
-        let to = if sort == Sort::Left { mld::ALL_ROUTERS } else { group };
-        send(cx, source, to, &mut mld::old(group, sort));
+    fn report_old(cx: &mut Cx<'_, '_>, source: Ipv6Addr, _: Version, group: Ipv6Addr, what: Old) {
+        let to = if what == Old::Left { mld::ALL_ROUTERS } else { group };
+        send(cx, source, to, &mut mld::old(group, what));
     }
 }
 
 /// Sends a message, with the router alert and one hop to go.
 fn send(cx: &mut Cx<'_, '_>, source: Ipv6Addr, destination: Ipv6Addr, message: &mut [u8]) {
-    let mut buffer = [0; HEADROOM + HEADER + mld::HEADER + RECORDS * mld::RECORD];
+    let mut buffer = [0; HEADROOM + HEADER + mld::HEADER + ROOM];
     let (start, end) = (HEADROOM + HEADER, HEADROOM + HEADER + message.len());
     let length = message.len() as u16;
     icmpv6::seal(checksum::pseudo6(source, destination, ipv6::ICMP, length), message);

@@ -2,14 +2,16 @@
 //! have in common beyond [`Membership`]. How a message looks and which questions may be believed is
 //! each protocol's own.
 
-use crate::membership::Membership;
+use crate::filter::Filter;
+use crate::membership::{self, Membership};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::marker::PhantomData;
 use silk_instant::Instant;
 use silk_path::{
     CreateError, Cx, DropReason, Message, Module, PathId, Port, Report, Request, Stage, Verdict,
 };
-use silk_wire::igmp::{Query, Sort, Version};
+use silk_wire::igmp::{Old, Query, Record, Sort, Version};
 
 /// What such a module keeps.
 pub(crate) struct Told<A> {
@@ -26,9 +28,9 @@ impl<A: Copy + Ord> Told<A> {
         Self { source, groups: Membership::default(), path: None }
     }
 
-    /// From now on packets to the group are heard, or not.
-    pub fn change(&mut self, now: Instant, group: A, joined: bool, port: &mut dyn Port) {
-        self.groups.change(now, group, joined);
+    /// From now on these sources of the group are heard.
+    pub fn change(&mut self, now: Instant, group: A, filter: Filter<A>, port: &mut dyn Port) {
+        self.groups.change(now, group, filter);
         self.path.iter().for_each(|path| port.request(Request::Wake(*path)));
     }
 }
@@ -37,8 +39,8 @@ impl<A: Copy + Ord> Told<A> {
 pub(crate) trait Tells: Module + Sized {
     /// The addresses of its IP.
     type Address: Copy + Ord + Send;
-    /// Records of one report: it fits every link.
-    const RECORDS: usize;
+    /// Bytes of the records of one report: it fits every link.
+    const ROOM: usize;
 
     /// What the module keeps.
     fn told(&mut self) -> &mut Told<Self::Address>;
@@ -46,15 +48,19 @@ pub(crate) trait Tells: Module + Sized {
     /// The question in a packet, if it comes from a router of this link and in due form.
     fn question(msg: &Message<'_>) -> Option<Query<Self::Address>>;
 
-    /// Sends a report of at most [`Self::RECORDS`] groups.
-    fn report(cx: &mut Cx<'_, '_>, source: Self::Address, records: &[(Self::Address, Sort)]);
+    /// Bytes of a record.
+    fn size(record: &Record<'_, Self::Address>) -> usize;
+
+    /// Sends a report, whose records are of [`Self::ROOM`] bytes at most.
+    fn report(cx: &mut Cx<'_, '_>, source: Self::Address, records: &[Record<'_, Self::Address>]);
 
     /// Sends what an older router understands, of one group.
     fn report_old(
         cx: &mut Cx<'_, '_>,
         source: Self::Address,
         version: Version,
-        record: (Self::Address, Sort),
+        group: Self::Address,
+        what: Old,
     );
 }
 
@@ -88,9 +94,33 @@ impl<M: Tells> Telling<M> {
         let deadline = groups.deadline();
         cx.arm(deadline);
         if version == Version::Three {
-            told.chunks(M::RECORDS).for_each(|records| M::report(cx, source, records));
-        } else {
-            told.into_iter().for_each(|record| M::report_old(cx, source, version, record));
+            return Self::report_all(cx, source, &told);
+        }
+        for told in told {
+            // Who does not hear one source any more hears others still, as far as such a router knows.
+            let what = if told.is_left { Old::Left } else { Old::Heard };
+            if told.is_left || told.sort != Sort::Block {
+                M::report_old(cx, source, version, told.group, what);
+            }
+        }
+    }
+
+    /// Reports all, in as many messages as it takes.
+    fn report_all(cx: &mut Cx<'_, '_>, source: M::Address, told: &[membership::Told<M::Address>]) {
+        let mut records: Vec<Record<'_, M::Address>> = Vec::new();
+        let mut room = M::ROOM;
+        for told in told {
+            let (record, size) = (told.record(), M::size(&told.record()));
+            if size > room {
+                M::report(cx, source, &records);
+                records.clear();
+                room = M::ROOM;
+            }
+            records.push(record);
+            room = room.saturating_sub(size);
+        }
+        if !records.is_empty() {
+            M::report(cx, source, &records);
         }
     }
 }

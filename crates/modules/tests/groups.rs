@@ -5,6 +5,7 @@ mod rig;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use rig::{Host, Options, graph6, mac};
+use silk_modules::filter::Filter;
 use silk_modules::igmp::Igmp;
 use silk_modules::mld::Mld;
 use silk_path::{Attrs, DropReason, PathId};
@@ -33,15 +34,24 @@ fn host() -> (Host, PathId, PathId) {
 
 /// The host joins a group or leaves it.
 fn change(host: &mut Host, group: IpAddr, joined: bool) {
+    choose(host, group, &if joined { Filter::everybody() } else { Filter::nobody() });
+}
+
+/// The host hears these sources of a group.
+fn choose(host: &mut Host, group: IpAddr, filter: &Filter<IpAddr>) {
     let now = host.world.now;
     match group {
         IpAddr::V4(group) => {
             let module = host.paths.module_mut::<Igmp>().unwrap();
-            module.change(now, group, joined, &mut host.world);
+            let filter =
+                filter.of(|source| if let IpAddr::V4(source) = source { Some(*source) } else { None });
+            module.change(now, group, filter, &mut host.world);
         }
         IpAddr::V6(group) => {
             let module = host.paths.module_mut::<Mld>().unwrap();
-            module.change(now, group, joined, &mut host.world);
+            let filter =
+                filter.of(|source| if let IpAddr::V6(source) = source { Some(*source) } else { None });
+            module.change(now, group, filter, &mut host.world);
         }
     }
     host.settle();
@@ -126,6 +136,28 @@ fn joining_and_leaving_are_told_twice() {
             assert_eq!(all, [(link, kind, sort, group); 2]);
         }
     }
+}
+
+#[test]
+fn sources_that_are_chosen_are_told_in_as_many_reports_as_it_takes() {
+    let (mut host, ..) = host();
+    let source = |n: u8| IpAddr::from([192, 0, 2, n]);
+    let source6 = |n: u16| IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, n]);
+    let (mut four, mut six) = (Filter::nobody(), Filter::nobody());
+    (1..=60).for_each(|n| assert!(four.list(source(n)) && six.list(source6(n.into()))));
+    let groups = |n: u8| [IpAddr::from([239, 1, 2, n]), IpAddr::from([0xff15, 0, 0, 0, 0, 0, 0, n.into()])];
+    for n in 1..4 {
+        let [group, group6] = groups(n);
+        choose(&mut host, group, &four);
+        choose(&mut host, group6, &six);
+    }
+    let frames = host.sent();
+    let all: Vec<_> = frames.iter().map(|frame| said(frame)).map(|said| (said.2, said.3)).collect();
+    let expected: Vec<_> = (1..4).flat_map(groups).map(|group| (5, group)).collect();
+    assert_eq!(all, expected, "sources that are allowed");
+    assert!(frames.iter().all(|frame| frame.len() < 1280));
+    let packet = ipv4::parse(&frames[0][eth::HEADER..]).unwrap();
+    assert_eq!((&packet.payload[10..12], &packet.payload[16..20]), (&[0, 60][..], &[192, 0, 2, 1][..]));
 }
 
 #[test]

@@ -63,6 +63,8 @@ reasons! {
     ArpIgnored = "arp: ignored",
     /// A question after groups that is malformed, not for us or not from this link.
     GroupIgnored = "groups: ignored",
+    /// Sent to a group that the program does not hear, or by a source of it that it has not chosen.
+    GroupSource = "groups: not chosen",
     /// The next hop's address is not known yet and another message waits for it already.
     ArpPending = "arp: waiting for an answer",
     /// The next hop does not answer.

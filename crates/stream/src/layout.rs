@@ -150,6 +150,10 @@ pub mod option {
     pub const BROADCAST: u32 = 16;
     /// Received datagrams are to come with [`crate::Details`] (`SO_TIMESTAMP` and its kin).
     pub const DETAILS: u32 = 32;
+    /// `IP_MULTICAST_ALL` off: groups that others have joined are not heard.
+    pub const JOINED_ALONE: u32 = 64;
+    /// `IPV6_MULTICAST_ALL` off.
+    pub const JOINED_ALONE6: u32 = 128;
 }
 
 /// What is wished of one socket, as [`wish`] names it.

@@ -6,7 +6,7 @@
 //! | type  | within | checksum     | query: group                  | version 3: more
 //! | 0x22  | 0      | checksum     | report: 0, number of records  | records
 //! +-------+--------+--------------+-------------------------------+----------
-//! record: | sort | 0 | number of sources (2): none | group (4) |
+//! record: | sort | 0 | number of sources (2) | group (4) | sources (4 each) |
 //! ```
 
 use crate::checksum::Sum;
@@ -17,7 +17,9 @@ pub const PROTOCOL: u8 = 2;
 /// Bytes of a message without records.
 pub const HEADER: usize = 8;
 /// Bytes of a record without sources.
-pub const RECORD: usize = 8;
+const RECORD: usize = 8;
+/// Bytes of a source.
+const SOURCE: usize = 4;
 /// Where every host hears queries.
 pub const ALL_SYSTEMS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 /// Where routers hear that a group was left (version 2).
@@ -44,26 +46,42 @@ pub enum Version {
     Three,
 }
 
-/// What a record says of its group.
+/// What a record says of its group (RFC 3376 §4.2.12); its number in IGMP and MLD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Sort {
-    /// All sources are heard, as before (MODE_IS_EXCLUDE).
-    Heard,
-    /// None is from now on (CHANGE_TO_INCLUDE_MODE).
-    Left,
-    /// All are from now on (CHANGE_TO_EXCLUDE_MODE).
-    Joined,
+    /// These sources are heard, as before (MODE_IS_INCLUDE).
+    Include = 1,
+    /// All but these are (MODE_IS_EXCLUDE).
+    Exclude = 2,
+    /// From now on these alone (CHANGE_TO_INCLUDE_MODE).
+    ToInclude = 3,
+    /// From now on all but these (CHANGE_TO_EXCLUDE_MODE).
+    ToExclude = 4,
+    /// These, too, from now on (ALLOW_NEW_SOURCES).
+    Allow = 5,
+    /// These no longer (BLOCK_OLD_SOURCES).
+    Block = 6,
 }
 
-impl Sort {
-    /// The number it has in IGMP and MLD.
-    pub const fn number(self) -> u8 {
-        match self {
-            Self::Heard => 2,
-            Self::Left => 3,
-            Self::Joined => 4,
-        }
-    }
+/// What a report says of one group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a, A> {
+    /// What.
+    pub sort: Sort,
+    /// The group.
+    pub group: A,
+    /// Of which sources.
+    pub sources: &'a [A],
+}
+
+/// What an older router, which knows of no sources, is told of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Old {
+    /// It is heard.
+    Heard,
+    /// It was left.
+    Left,
 }
 
 /// A router asks.
@@ -99,16 +117,28 @@ pub fn parse(bytes: &[u8]) -> Option<Query<Ipv4Addr>> {
     Some(Query { group, within: tenths * 100, version })
 }
 
+/// Bytes of a record of a report.
+pub fn size(record: &Record<'_, Ipv4Addr>) -> usize {
+    RECORD + SOURCE * record.sources.len()
+}
+
 /// Writes a report of version 3 to the front of `bytes`; its length, or `None` where there is no room.
-pub fn emit_report(records: &[(Ipv4Addr, Sort)], bytes: &mut [u8]) -> Option<usize> {
-    let length = HEADER + RECORD * records.len();
+pub fn emit_report(records: &[Record<'_, Ipv4Addr>], bytes: &mut [u8]) -> Option<usize> {
+    let length = HEADER + records.iter().map(size).sum::<usize>();
     let message = bytes.get_mut(..length)?;
     message.fill(0);
     message[0] = REPORT3;
-    message[6..8].copy_from_slice(&(records.len() as u16).to_be_bytes());
-    for (record, (group, sort)) in message[HEADER..].chunks_exact_mut(RECORD).zip(records) {
-        record[0] = sort.number();
-        record[4..].copy_from_slice(&group.octets());
+    message[6..HEADER].copy_from_slice(&(records.len() as u16).to_be_bytes());
+    let mut rest = &mut message[HEADER..];
+    for record in records {
+        let (own, next) = rest.split_at_mut(size(record));
+        own[0] = record.sort as u8;
+        own[2..4].copy_from_slice(&(record.sources.len() as u16).to_be_bytes());
+        own[4..RECORD].copy_from_slice(&record.group.octets());
+        for (to, source) in own[RECORD..].chunks_exact_mut(SOURCE).zip(record.sources) {
+            to.copy_from_slice(&source.octets());
+        }
+        rest = next;
     }
     seal(message);
     Some(length)
@@ -116,10 +146,10 @@ pub fn emit_report(records: &[(Ipv4Addr, Sort)], bytes: &mut [u8]) -> Option<usi
 
 /// Writes what an older router understands to the front of `bytes`, which has room for [`HEADER`] bytes:
 /// one group is heard, or was left. `false`: it has no word for that.
-pub fn emit_old(version: Version, group: Ipv4Addr, sort: Sort, bytes: &mut [u8; HEADER]) -> bool {
-    let kind = match (version, sort) {
-        (Version::One, Sort::Left) => return false,
-        (_, Sort::Left) => LEAVE2,
+pub fn emit_old(version: Version, group: Ipv4Addr, what: Old, bytes: &mut [u8; HEADER]) -> bool {
+    let kind = match (version, what) {
+        (Version::One, Old::Left) => return false,
+        (_, Old::Left) => LEAVE2,
         (Version::One, _) => REPORT1,
         _ => REPORT2,
     };
@@ -173,7 +203,8 @@ mod tests {
     #[test]
     fn a_report_lists_its_groups() {
         let mut bytes = [0xff; 32];
-        let records = [(GROUP, Sort::Joined), (REPORTS, Sort::Left)];
+        let record = |sort, group| Record { sort, group, sources: &[] };
+        let records = [record(Sort::ToExclude, GROUP), record(Sort::ToInclude, REPORTS)];
         assert_eq!(emit_report(&records, &mut bytes), Some(24));
         assert_eq!(Sum::ZERO.bytes(&bytes[..24]).folded(), 0xffff);
         assert_eq!(bytes[..2], [0x22, 0]);
@@ -182,12 +213,26 @@ mod tests {
     }
 
     #[test]
+    fn a_record_lists_its_sources() {
+        let mut bytes = [0xff; 40];
+        let sources = [Ipv4Addr::new(10, 0, 0, 2), Ipv4Addr::new(10, 0, 0, 3)];
+        let (one, two) = (
+            Record { sort: Sort::Allow, group: GROUP, sources: &sources },
+            Record { sort: Sort::Block, group: GROUP, sources: &[] },
+        );
+        assert_eq!(emit_report(&[one, two], &mut bytes), Some(32));
+        assert_eq!(bytes[4..24], [0, 0, 0, 2, 5, 0, 0, 2, 239, 1, 2, 3, 10, 0, 0, 2, 10, 0, 0, 3]);
+        assert_eq!(bytes[24..32], [6, 0, 0, 0, 239, 1, 2, 3]);
+        assert_eq!(Sum::ZERO.bytes(&bytes[..32]).folded(), 0xffff);
+    }
+
+    #[test]
     fn older_routers_hear_of_one_group_at_a_time() {
         let mut bytes = [0; HEADER];
-        assert!(!emit_old(Version::One, GROUP, Sort::Left, &mut bytes));
-        assert!(emit_old(Version::Two, GROUP, Sort::Left, &mut bytes));
+        assert!(!emit_old(Version::One, GROUP, Old::Left, &mut bytes));
+        assert!(emit_old(Version::Two, GROUP, Old::Left, &mut bytes));
         assert_eq!((bytes[0], Sum::ZERO.bytes(&bytes).folded()), (0x17, 0xffff));
-        assert!(emit_old(Version::One, GROUP, Sort::Heard, &mut bytes));
+        assert!(emit_old(Version::One, GROUP, Old::Heard, &mut bytes));
         assert_eq!((bytes[0], &bytes[4..]), (0x12, &[239, 1, 2, 3][..]));
     }
 

@@ -6,10 +6,10 @@
 //! | 130   | 0     | checksum | within   | 0        | query: group (16) | version 2: more
 //! | 143   | 0     | checksum | 0        | number   | records
 //! +-------+-------+----------+----------+----------+------------------+---------
-//! record: | sort | 0 | number of sources (2): none | group (16) |
+//! record: | sort | 0 | number of sources (2) | group (16) | sources (16 each) |
 //! ```
 
-use crate::igmp::{Query, Sort, Version};
+use crate::igmp::{Old, Query, Record, Version};
 use core::net::Ipv6Addr;
 
 /// The first and the last type that are MLD's, but for reports of version 2.
@@ -19,7 +19,9 @@ pub const LAST: u8 = 132;
 /// Bytes of a message without records.
 pub const HEADER: usize = 8;
 /// Bytes of a record without sources.
-pub const RECORD: usize = 20;
+const RECORD: usize = 20;
+/// Bytes of a source.
+const SOURCE: usize = 16;
 /// Bytes of a message of version 1.
 pub const OLD: usize = 24;
 /// Where every host hears queries.
@@ -58,25 +60,37 @@ pub fn parse(bytes: &[u8]) -> Option<Query<Ipv6Addr>> {
     Some(Query { group: Some(group).filter(|group| group.is_multicast()), within, version })
 }
 
+/// Bytes of a record of a report.
+pub fn size(record: &Record<'_, Ipv6Addr>) -> usize {
+    RECORD + SOURCE * record.sources.len()
+}
+
 /// Writes a report of version 2 to the front of `bytes`, its checksum zero; its length, or `None` where
 /// there is no room.
-pub fn emit_report(records: &[(Ipv6Addr, Sort)], bytes: &mut [u8]) -> Option<usize> {
-    let length = HEADER + RECORD * records.len();
+pub fn emit_report(records: &[Record<'_, Ipv6Addr>], bytes: &mut [u8]) -> Option<usize> {
+    let length = HEADER + records.iter().map(size).sum::<usize>();
     let message = bytes.get_mut(..length)?;
     message.fill(0);
     message[0] = REPORT2;
-    message[6..8].copy_from_slice(&(records.len() as u16).to_be_bytes());
-    for (record, (group, sort)) in message[HEADER..].chunks_exact_mut(RECORD).zip(records) {
-        record[0] = sort.number();
-        record[4..].copy_from_slice(&group.octets());
+    message[6..HEADER].copy_from_slice(&(records.len() as u16).to_be_bytes());
+    let mut rest = &mut message[HEADER..];
+    for record in records {
+        let (own, next) = rest.split_at_mut(size(record));
+        own[0] = record.sort as u8;
+        own[2..4].copy_from_slice(&(record.sources.len() as u16).to_be_bytes());
+        own[4..RECORD].copy_from_slice(&record.group.octets());
+        for (to, source) in own[RECORD..].chunks_exact_mut(SOURCE).zip(record.sources) {
+            to.copy_from_slice(&source.octets());
+        }
+        rest = next;
     }
     Some(length)
 }
 
 /// What an older router understands, its checksum zero: one group is heard, or was left.
-pub fn old(group: Ipv6Addr, sort: Sort) -> [u8; OLD] {
+pub fn old(group: Ipv6Addr, what: Old) -> [u8; OLD] {
     let mut message = [0; OLD];
-    message[0] = if sort == Sort::Left { DONE1 } else { REPORT1 };
+    message[0] = if what == Old::Left { DONE1 } else { REPORT1 };
     message[HEADER..].copy_from_slice(&group.octets());
     message
 }
@@ -84,6 +98,7 @@ pub fn old(group: Ipv6Addr, sort: Sort) -> [u8; OLD] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::igmp::Sort;
     extern crate std;
     use proptest::prelude::*;
     use std::vec::Vec;
@@ -111,13 +126,18 @@ mod tests {
     }
 
     #[test]
-    fn reports_list_their_groups() {
-        let mut bytes = [0xff; 48];
-        assert_eq!(emit_report(&[(GROUP, Sort::Joined), (REPORTS, Sort::Left)], &mut bytes), Some(48));
-        assert_eq!((bytes[0], bytes[7], bytes[8], bytes[28]), (143, 2, 4, 3));
-        assert_eq!(bytes[12..28], GROUP.octets());
-        assert_eq!(emit_report(&[(GROUP, Sort::Heard)], &mut bytes[..27]), None);
-        assert_eq!((old(GROUP, Sort::Left)[0], old(GROUP, Sort::Heard)[0]), (132, 131));
+    fn reports_list_their_groups_and_sources() {
+        let mut bytes = [0xff; 64];
+        let sources = [Ipv6Addr::LOCALHOST];
+        let (one, two) = (
+            Record { sort: Sort::ToExclude, group: GROUP, sources: &sources },
+            Record { sort: Sort::ToInclude, group: REPORTS, sources: &[] },
+        );
+        assert_eq!(emit_report(&[one, two], &mut bytes), Some(64));
+        assert_eq!((bytes[0], bytes[7], bytes[8], bytes[11], bytes[44]), (143, 2, 4, 1, 3));
+        assert_eq!((&bytes[12..28], &bytes[28..44]), (&GROUP.octets()[..], &sources[0].octets()[..]));
+        assert_eq!(emit_report(&[one], &mut bytes[..43]), None);
+        assert_eq!((old(GROUP, Old::Left)[0], old(GROUP, Old::Heard)[0]), (132, 131));
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-"""Groups and everyone: groups.py listen FOUR SIX | say WHERE PORT TEXT | hear. The listener tells what its calls
+"""Groups and everyone: groups.py listen FOUR SIX | say WHERE PORT TEXT FROM | hear. The listener tells what its calls
 answer and hears what others send to groups; FOUR and SIX are an address of each IP to send from."""
 import errno
 import socket
@@ -8,7 +8,12 @@ import time
 
 GROUP, OTHER, EARLY, GROUP6 = "239.1.2.3", "239.1.2.4", "239.1.2.5", "ff15::99"
 # One for each socket: with silk a port is free a moment after its socket was closed.
-PORT, PORT_EARLY, PORT6 = 4300, 4301, 4302
+PORT, PORT_EARLY, PORT6, PORT_SOURCES, PORT_CHOSEN, PORT6_SOURCES, PORT_ALONE, PORT6_ALONE = range(4300, 4308)
+CHOSEN, CHOSEN_EARLY, CHOSEN6 = "232.1.2.6", "232.1.2.7", "ff35::98"
+TWO, THREE, TWO6, THREE6 = "10.99.0.2", "10.99.0.3", "fd99::2", "fd99::3"
+# Of <linux/in.h>.
+UNBLOCK_SOURCE, BLOCK_SOURCE, ADD_SOURCE, DROP_SOURCE = range(37, 41)
+JOIN, BLOCK, UNBLOCK, LEAVE, ADD, DROP_ONE = range(42, 48)
 
 
 def attempt(call, *arguments):
@@ -87,6 +92,116 @@ def six(address):
     s.close()
 
 
+def storage(address):
+    if ":" in address:
+        return struct.pack("=HHI16s104x", socket.AF_INET6, 0, 0, socket.inet_pton(socket.AF_INET6, address))
+    return struct.pack("=HH4s120x", socket.AF_INET, 0, socket.inet_aton(address))
+
+
+def request(group, source=None):
+    """A struct group_req or group_source_req."""
+    index = struct.pack("=I4x", socket.if_nametoindex("eth0"))
+    return index + storage(group) + (storage(source) if source else b"")
+
+
+def sources(address):
+    """A socket that hears some sources of a group, or all but some."""
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind(("", PORT_SOURCES))
+    put = lambda option, value: attempt(s.setsockopt, socket.IPPROTO_IP, option, value)
+    old = lambda source, group=CHOSEN: b"".join(map(socket.inet_aton, (group, address, source)))
+    print("not in it:", put(DROP_SOURCE, old(TWO)), put(BLOCK_SOURCE, old(TWO)), put(UNBLOCK_SOURCE, old(TWO)))
+    print("faults:", put(ADD_SOURCE, old(TWO)[:11]), put(ADD_SOURCE, old(TWO, TWO)), put(ADD, request(CHOSEN, TWO)[:200]))
+    print("chosen:", put(ADD_SOURCE, old(TWO)), put(ADD_SOURCE, old(TWO)), put(BLOCK_SOURCE, old(THREE)))
+    ready("two-alone")
+    print(hear(s))
+    ready("three-not")
+    print(hear(s))
+    print("three:", put(ADD, request(CHOSEN, THREE)), put(ADD, request(CHOSEN, THREE)))
+    ready("three-too")
+    print(hear(s))
+    print("two no more:", put(DROP_SOURCE, old(TWO)), put(DROP_ONE, request(CHOSEN, TWO)))
+    ready("two-no-more")
+    print(hear(s))
+    ready("three-still")
+    print(hear(s))
+    print("left:", put(DROP_ONE, request(CHOSEN, THREE)), put(DROP_ONE, request(CHOSEN, THREE)))
+    print("all but two:", put(JOIN, request(CHOSEN)), put(BLOCK, request(CHOSEN, TWO)), put(BLOCK, request(CHOSEN, TWO)))
+    print("of the other sort:", put(ADD, request(CHOSEN, THREE)))
+    ready("all-but-two")
+    print(hear(s))
+    ready("three-of-all")
+    print(hear(s))
+    print("two again:", put(UNBLOCK_SOURCE, old(TWO)), put(UNBLOCK, request(CHOSEN, TWO)))
+    ready("two-again")
+    print(hear(s))
+    print("most:", [put(BLOCK, request(CHOSEN, f"192.0.2.{n}")) for n in range(1, 12)])
+    print("left:", put(LEAVE, request(CHOSEN)), put(LEAVE, request(CHOSEN)))
+    s.close()
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.IPPROTO_IP, ADD_SOURCE, old(TWO, CHOSEN_EARLY))
+    s.bind(("", PORT_CHOSEN))
+    ready("two-early")
+    print(hear(s))
+    ready("three-early")
+    print(hear(s))
+    s.close()
+
+
+def sources_six(address):
+    s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    s.bind(("", PORT6_SOURCES))
+    put = lambda option, *what: attempt(s.setsockopt, socket.IPPROTO_IPV6, option, request(CHOSEN6, *what))
+    print("six chosen:", put(DROP_ONE, TWO6), put(ADD, TWO6), put(ADD, TWO6), put(BLOCK, THREE6))
+    ready("six-two")
+    print(hear(s))
+    ready("six-three")
+    print(hear(s))
+    print("six left:", put(DROP_ONE, TWO6), put(DROP_ONE, TWO6))
+    print("six all but two:", put(JOIN), put(BLOCK, TWO6), put(BLOCK, TWO6), put(ADD, THREE6))
+    ready("six-all-but-two")
+    print(hear(s))
+    ready("six-three-of-all")
+    print(hear(s))
+    print("six two again:", put(UNBLOCK, TWO6), put(UNBLOCK, TWO6))
+    ready("six-two-again")
+    print(hear(s))
+    print("six left:", put(LEAVE), put(LEAVE))
+    s.close()
+
+
+def alone(address):
+    """A group that another socket has joined is heard, unless the socket hears its own alone."""
+    other = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    other.bind(("", 0))
+    mreq = lambda group: socket.inet_aton(group) + socket.inet_aton(address)
+    other.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, mreq("239.1.2.8"))
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind(("", PORT_ALONE))
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, mreq("239.1.2.9"))
+    ready("others")
+    print(hear(s))
+    told = s.getsockopt(socket.IPPROTO_IP, 49)
+    print("alone:", told, attempt(s.setsockopt, socket.IPPROTO_IP, 49, 0), s.getsockopt(socket.IPPROTO_IP, 49))
+    ready("others-not")
+    print(hear(s))
+    ready("own")
+    print(hear(s))
+    index = struct.pack("=I", socket.if_nametoindex("eth0"))
+    six = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    six.bind(("::", 0))
+    six.setsockopt(socket.IPPROTO_IPV6, 20, socket.inet_pton(socket.AF_INET6, "ff15::97") + index)
+    t = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    t.bind(("::", PORT6_ALONE))
+    ready("six-others")
+    print(hear(t))
+    told = t.getsockopt(socket.IPPROTO_IPV6, 29)
+    print("six alone:", told, attempt(t.setsockopt, socket.IPPROTO_IPV6, 29, 0), t.getsockopt(socket.IPPROTO_IPV6, 29))
+    ready("six-others-not")
+    print(hear(t))
+
+
 def permission(address):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.bind((address, 0))
@@ -101,14 +216,14 @@ def permission(address):
 
 
 if sys.argv[1] == "say":
-    where, port, what = sys.argv[2:5]
+    where, port, what, source = sys.argv[2:6]
     s = socket.socket(socket.AF_INET6 if ":" in where else socket.AF_INET, socket.SOCK_DGRAM)
     if ":" in where:
         s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, socket.if_nametoindex("eth0"))
     else:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
         s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("10.99.0.2"))
-        s.bind(("10.99.0.2", 0))
+    s.bind((source, 0))
     s.sendto(what.encode(), (where, int(port)))
 elif sys.argv[1] == "hear":
     # What comes for a group and for everyone, on the peer.
@@ -125,4 +240,7 @@ else:
     four(sys.argv[2])
     early(sys.argv[2])
     six(sys.argv[3])
+    sources(sys.argv[2])
+    sources_six(sys.argv[3])
+    alone(sys.argv[2])
     permission(sys.argv[2])

@@ -8,29 +8,52 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What is sent when the listener is ready for it, and whereto: an address and a port.
-const SAID: [(&str, &str, &str); 8] = [
-    ("group", "239.1.2.3", "4300"),
-    ("other", "239.1.2.4", "4300"),
-    ("everyone", "255.255.255.255", "4300"),
-    ("network", "10.99.0.255", "4300"),
-    ("group-again", "239.1.2.3", "4300"),
-    ("other-again", "239.1.2.4", "4300"),
-    ("early", "239.1.2.5", "4301"),
-    ("six", "ff15::99", "4302"),
+const TWO: &str = "10.99.0.2";
+const THREE: &str = "10.99.0.3";
+
+/// What is sent when the listener is ready for it, and whereto: an address and a port; and from where.
+const SAID: [(&str, &str, &str, &str); 28] = [
+    ("group", "239.1.2.3", "4300", TWO),
+    ("other", "239.1.2.4", "4300", TWO),
+    ("everyone", "255.255.255.255", "4300", TWO),
+    ("network", "10.99.0.255", "4300", TWO),
+    ("group-again", "239.1.2.3", "4300", TWO),
+    ("other-again", "239.1.2.4", "4300", TWO),
+    ("early", "239.1.2.5", "4301", TWO),
+    ("six", "ff15::99", "4302", "fd99::2"),
+    ("two-alone", "232.1.2.6", "4303", TWO),
+    ("three-not", "232.1.2.6", "4303", THREE),
+    ("three-too", "232.1.2.6", "4303", THREE),
+    ("two-no-more", "232.1.2.6", "4303", TWO),
+    ("three-still", "232.1.2.6", "4303", THREE),
+    ("all-but-two", "232.1.2.6", "4303", TWO),
+    ("three-of-all", "232.1.2.6", "4303", THREE),
+    ("two-again", "232.1.2.6", "4303", TWO),
+    ("two-early", "232.1.2.7", "4304", TWO),
+    ("three-early", "232.1.2.7", "4304", THREE),
+    ("six-two", "ff35::98", "4305", "fd99::2"),
+    ("six-three", "ff35::98", "4305", "fd99::3"),
+    ("six-all-but-two", "ff35::98", "4305", "fd99::2"),
+    ("six-three-of-all", "ff35::98", "4305", "fd99::3"),
+    ("six-two-again", "ff35::98", "4305", "fd99::2"),
+    ("others", "239.1.2.8", "4306", TWO),
+    ("others-not", "239.1.2.8", "4306", TWO),
+    ("own", "239.1.2.9", "4306", TWO),
+    ("six-others", "ff15::97", "4307", "fd99::2"),
+    ("six-others-not", "ff15::97", "4307", "fd99::2"),
 ];
 
 /// What the listener says, and what the peer hears of it.
 fn heard(silk: &Silk, mut listener: Command, here: [&str; 2]) -> (String, String) {
     silk.write("groups.py", include_str!("groups.py"));
     // Linux sends nothing to a group that no route leads to.
-    silk.rig.server.ip(["route", "replace", "239.0.0.0/8", "dev", INTERFACE]).unwrap();
+    silk.rig.server.ip(["route", "replace", "224.0.0.0/4", "dev", INTERFACE]).unwrap();
     let _listener = silk.start_logged(listener.args(["groups.py", "listen", here[0], here[1]]), "listener");
     let ready =
         |step: &str| within(PATIENCE, || silk.log("listener").contains(&format!("ready for {step}\n")));
-    for (step, to, port) in SAID {
+    for (step, to, port, from) in SAID {
         assert!(ready(step), "{step}: {}", silk.log("listener"));
-        let said = silk.on_peer("python3").args(["groups.py", "say", to, port, step]).status();
+        let said = silk.on_peer("python3").args(["groups.py", "say", to, port, step, from]).status();
         assert!(said.is_ok_and(|status| status.success()), "{step}");
     }
     let _peer = silk.start_logged(silk.on_peer("python3").args(["groups.py", "hear"]), "peer");
@@ -59,8 +82,10 @@ fn over_a_packet_socket_they_are_too() {
 
 #[test]
 fn routers_hear_of_groups_from_whoever_owns_the_interface() {
-    let (Some(own), expected) = (on_packet_socket(), "four hears; joined; left; six hears; joined; left")
-    else {
+    let all = "allowed 10.0.0.1; allowed 10.0.0.2; blocked 10.0.0.1; blocked 10.0.0.2; chose 10.0.0.2; hears; joined; left";
+    let six = "allowed 2001:db8::1; blocked 2001:db8::1; chose 2001:db8::1; hears; joined; left";
+    let expected = format!("four {all}; six {six}");
+    let Some(own) = on_packet_socket() else {
         return;
     };
     assert_eq!(reported(&own, "10.99.0.9"), expected, "silk's own interface");
@@ -84,7 +109,8 @@ fn reported(silk: &Silk, address: &str) -> String {
         silk.start_logged(silk.on_peer("python3").args(["reports.py", "watch", address]), "watcher");
     assert!(within(PATIENCE, || silk.log("watcher").contains("watching")), "{}", silk.log("watcher"));
     let joiner = silk.start_logged(silk.on_paths("python3").args(["reports.py", "join"]), "joiner");
-    let heard = || ["hears four", "hears six"].iter().all(|words| silk.log("watcher").contains(words));
+    let words = ["hears four", "hears six", "chose 10.0.0.2 four", "chose 2001:db8::1 six"];
+    let heard = || words.iter().all(|words| silk.log("watcher").contains(words));
     assert!(within(PATIENCE * 2, heard), "{}", silk.log("watcher"));
     joiner.stop(Duration::from_secs(5));
     assert!(within(PATIENCE * 2, || watcher.ended().is_some()), "{}", silk.log("watcher"));
@@ -92,7 +118,7 @@ fn reported(silk: &Silk, address: &str) -> String {
     let of = |family: &str| {
         let mut said: Vec<_> = log
             .lines()
-            .filter_map(|line| line.split_once(' ').filter(|(_, which)| *which == family))
+            .filter_map(|line| line.rsplit_once(' ').filter(|(_, which)| *which == family))
             .collect();
         said.sort_unstable();
         format!("{family} {}", said.iter().map(|(said, _)| *said).collect::<Vec<_>>().join("; "))
