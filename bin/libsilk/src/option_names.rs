@@ -18,10 +18,10 @@ const SOCKET: [(c_int, &str); 12] = [
     (libc::SO_ZEROCOPY, "SO_ZEROCOPY"),
 ];
 const IP: [(c_int, &str); 7] = [
-    (libc::IP_ADD_SOURCE_MEMBERSHIP, "IP_ADD_SOURCE_MEMBERSHIP"),
-    (libc::IP_DROP_SOURCE_MEMBERSHIP, "IP_DROP_SOURCE_MEMBERSHIP"),
     (libc::IP_BIND_ADDRESS_NO_PORT, "IP_BIND_ADDRESS_NO_PORT"),
     (libc::IP_FREEBIND, "IP_FREEBIND"),
+    (21, "IP_MINTTL"),
+    (41, "IP_MSFILTER"),
     (libc::IP_OPTIONS, "IP_OPTIONS"),
     (libc::IP_RECVOPTS, "IP_RECVOPTS"),
     (libc::IP_TRANSPARENT, "IP_TRANSPARENT"),
@@ -29,13 +29,14 @@ const IP: [(c_int, &str); 7] = [
 const IPV6: [(c_int, &str); 5] = [
     (libc::IPV6_FREEBIND, "IPV6_FREEBIND"),
     (libc::IPV6_FLOWINFO, "IPV6_FLOWINFO"),
-    (libc::IPV6_MULTICAST_ALL, "IPV6_MULTICAST_ALL"),
+    (73, "IPV6_MINHOPCOUNT"),
     (libc::IPV6_TRANSPARENT, "IPV6_TRANSPARENT"),
     (libc::IPV6_RECVRTHDR, "IPV6_RECVRTHDR"),
 ];
-const TCP: [(c_int, &str); 9] = [
+const TCP: [(c_int, &str); 10] = [
     (libc::TCP_FASTOPEN, "TCP_FASTOPEN"),
     (libc::TCP_FASTOPEN_CONNECT, "TCP_FASTOPEN_CONNECT"),
+    (38, "TCP_AO_ADD_KEY"),
     (libc::TCP_MD5SIG, "TCP_MD5SIG"),
     (libc::TCP_REPAIR, "TCP_REPAIR"),
     (libc::TCP_SAVE_SYN, "TCP_SAVE_SYN"),

@@ -3,6 +3,7 @@
 //! so that it reads back as it was set, and is told loudly.
 
 mod handing_over;
+mod linux_alone;
 
 use crate::control;
 use crate::errno::{Answer, check};
@@ -28,6 +29,7 @@ const IPV6_MULTICAST_ALL: c_int = 29;
 const TCP_CC_INFO: c_int = 26;
 
 pub use handing_over::hand_over;
+use linux_alone::{Alone, alone};
 
 /// Where an option that the library knows is kept.
 enum Place<'a> {
@@ -300,6 +302,11 @@ pub unsafe fn set(
         return Ok(());
     }
     unserved::tell(&option_names::told("setsockopt", level, name), libc::ENOPROTOOPT)?;
+    match alone(level, name) {
+        Some(Alone::Linuxs) => return Err(libc::ENOPROTOOPT),
+        Some(Alone::Refused) => return Err(libc::EOPNOTSUPP),
+        None => {}
+    }
     if level == libc::IPPROTO_TCP && matches!(name, libc::TCP_FASTOPEN | libc::TCP_FASTOPEN_CONNECT) {
         return Err(libc::EOPNOTSUPP);
     }
@@ -412,6 +419,24 @@ pub fn note_foreign(socket: &Socket, level: c_int, name: c_int) {
     if let Some(cell) = free {
         cell.store(word, Relaxed);
     }
+}
+
+/// An undecided socket was given an option that Linux alone can keep, and has taken: it is Linux's from now on, or the
+/// option is taken back. Whether it is none of these.
+///
+/// # Errors
+/// `EOPNOTSUPP` for what is refused; `ENOPROTOOPT`, for a strict program.
+pub fn is_anybodys(socket: &Socket, fd: c_int, level: c_int, name: c_int) -> Answer<bool> {
+    let Some(alone) = alone(level, name) else { return Ok(true) };
+    unserved::tell(&option_names::told("setsockopt", level, name), libc::ENOPROTOOPT)?;
+    if alone == Alone::Linuxs {
+        socket.leave_to_linux();
+        return Ok(false);
+    }
+    let off = 0;
+    // SAFETY: the number is there for the call. It was Linux's own to begin with.
+    unsafe { real::setsockopt(fd, level, name, (&raw const off).cast(), size_of::<c_int>() as socklen_t) };
+    Err(libc::EOPNOTSUPP)
 }
 
 /// Remembers which interface an undecided socket has been bound to, if this option has done it.

@@ -161,6 +161,12 @@ pub unsafe extern "C" fn setsockopt(
                 if result != 0 && !congestion && !own {
                     return result;
                 }
+                if result == 0 {
+                    match options::is_anybodys(socket, fd, level, name) {
+                        Ok(true) => {}
+                        decided => return done(decided.map(drop)),
+                    }
+                }
                 // What Linux has taken is well formed, though perhaps not known here.
                 if let Some(Ok(asked)) = asked
                     && socket.early.note(asked)

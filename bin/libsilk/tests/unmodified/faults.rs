@@ -265,6 +265,34 @@ assert v6.getsockname()[0] == '::1'
 }
 
 #[test]
+fn what_silk_cannot_keep_makes_a_socket_linuxs_or_is_refused() {
+    let daemon = Daemon::start(0);
+    let said = daemon.python(
+        r"
+import errno, socket
+def attempt(s, *option):
+    try:
+        s.setsockopt(*option); return 'ok'
+    except OSError as e:
+        return errno.errorcode[e.errno]
+MINTTL, ZEROCOPY = (socket.IPPROTO_IP, 21, 9), (socket.SOL_SOCKET, 60, 1)
+l = socket.socket(); print(attempt(l, *MINTTL)); l.bind(('127.0.0.1', 0)); l.listen()
+s = socket.create_connection(l.getsockname()); print(s.getpeername() == l.getsockname())
+# Not silk's address any more.
+b = socket.socket(); attempt(b, *MINTTL)
+try: b.bind(('10.77.0.1', 80))
+except OSError as e: print(errno.errorcode[e.errno])
+z = socket.socket(); print(attempt(z, *ZEROCOPY), z.getsockopt(*ZEROCOPY[:2]))
+z.bind(('10.77.0.1', 80)); z.listen(); print(attempt(z, *ZEROCOPY), attempt(z, *MINTTL))
+",
+    );
+    assert_eq!(said, "ok\nTrue\nEADDRNOTAVAIL\nENOTSUP 0\nENOTSUP ENOPROTOOPT");
+    let mut told = daemon.seen.unserved.lock().unwrap().clone();
+    told.sort();
+    assert_eq!(told, ["setsockopt(IP_MINTTL)", "setsockopt(SO_ZEROCOPY)"]);
+}
+
+#[test]
 fn a_dual_stack_socket_serves_its_ipv4_part() {
     let said = Daemon::start(0).python(
         r"

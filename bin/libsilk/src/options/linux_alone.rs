@@ -1,0 +1,52 @@
+//! Options that change who a socket hears or how it is protected, or that make promises, none of which silk
+//! keeps: to take them and serve the socket would be worse than not to serve it.
+
+use libc::c_int;
+
+/// What comes of such an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alone {
+    /// A socket that is given it before silk serves it is Linux's; one that silk serves is refused it.
+    Linuxs,
+    /// It is refused: programs do without it.
+    Refused,
+}
+
+/// Of `<linux/tcp.h>`, `<linux/in.h>` and `<linux/in6.h>`; the libc crate does not have them.
+const TCP_MD5SIG_EXT: c_int = 32;
+const TCP_AO_ADD_KEY: c_int = 38;
+const TCP_AO_DEL_KEY: c_int = 39;
+const TCP_AO_INFO: c_int = 40;
+const IP_IPSEC_POLICY: c_int = 16;
+const IP_XFRM_POLICY: c_int = 17;
+const IP_MINTTL: c_int = 21;
+const IPV6_IPSEC_POLICY: c_int = 34;
+const IPV6_XFRM_POLICY: c_int = 35;
+const IPV6_MINHOPCOUNT: c_int = 73;
+
+/// What comes of that option; `None`: it is none of these.
+pub fn alone(level: c_int, name: c_int) -> Option<Alone> {
+    let (socket, ip, ipv6, tcp) = (libc::SOL_SOCKET, libc::IPPROTO_IP, libc::IPPROTO_IPV6, libc::IPPROTO_TCP);
+    let is_linuxs = match level {
+        // Whoever sends with MSG_ZEROCOPY waits to be told when its memory is its own again.
+        _ if (level, name) == (socket, libc::SO_ZEROCOPY) => return Some(Alone::Refused),
+        _ if level == socket => matches!(name, libc::SO_ATTACH_FILTER | libc::SO_ATTACH_BPF),
+        _ if level == ip => {
+            matches!(name, libc::IP_TRANSPARENT | IP_IPSEC_POLICY | IP_XFRM_POLICY | IP_MINTTL)
+        }
+        _ if level == ipv6 => {
+            matches!(name, libc::IPV6_TRANSPARENT | IPV6_IPSEC_POLICY | IPV6_XFRM_POLICY | IPV6_MINHOPCOUNT)
+        }
+        _ if level == tcp => matches!(
+            name,
+            libc::TCP_MD5SIG
+                | TCP_MD5SIG_EXT
+                | TCP_AO_ADD_KEY
+                | TCP_AO_DEL_KEY
+                | TCP_AO_INFO
+                | libc::TCP_REPAIR
+        ),
+        _ => false,
+    };
+    is_linuxs.then_some(Alone::Linuxs)
+}
