@@ -3,6 +3,7 @@
 
 use crate::address::ANY;
 use crate::control::Asked;
+use crate::corked;
 use crate::errno::Answer;
 use crate::error_queue::{self, Told};
 use crate::family;
@@ -151,11 +152,37 @@ pub fn next_length(slot: &Slot) -> u32 {
 }
 
 /// Sends one datagram, to `peer` or to whom the socket is connected; or several, of `segment` bytes
-/// each, where that or `UDP_SEGMENT` says so.
+/// each, where that or `UDP_SEGMENT` says so; or keeps a part of one.
 ///
 /// # Errors
 /// As `sendto(2)`.
 pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, asked: Asked, flags: c_int) -> Answer {
+    if corked::is_part(socket, flags) {
+        return corked::send(socket, from, peer, asked, flags);
+    }
+    send_whole(socket, from, peer, asked, flags)
+}
+
+/// Whether a datagram for `peer`, or for whom the socket is connected, may begin.
+///
+/// # Errors
+/// As `sendto(2)`.
+pub fn may_begin(socket: &Socket, peer: Option<SocketAddr>) -> Answer<()> {
+    let to = destination(socket, socket.slot()?, peer)?;
+    if may_send_to(socket, to) { Ok(()) } else { Err(libc::EACCES) }
+}
+
+/// The same of a whole one.
+///
+/// # Errors
+/// As `sendto(2)`.
+pub fn send_whole(
+    socket: &Socket,
+    from: &Vectors,
+    peer: Option<SocketAddr>,
+    asked: Asked,
+    flags: c_int,
+) -> Answer {
     let total = from.total();
     let segment = segment_of(socket, asked.segment);
     let mut deadline = None;

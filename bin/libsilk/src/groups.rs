@@ -40,7 +40,7 @@ const STORAGE: usize = size_of::<libc::sockaddr_storage>();
 
 /// What a program asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct Call {
     group: IpAddr,
     // An address of the interface, and its number.
     at: Where,
@@ -54,7 +54,7 @@ pub struct Asked {
 ///
 /// # Safety
 /// `value` points to `len` readable bytes or is null.
-pub unsafe fn read(level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> Option<Answer<Asked>> {
+pub unsafe fn read(level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> Option<Answer<Call>> {
     let sort = sort(level, name)?;
     if value.is_null() {
         return Some(Err(libc::EFAULT));
@@ -94,7 +94,7 @@ fn sort(level: c_int, name: c_int) -> Option<Sort> {
     }
 }
 
-fn parse((level, name): (c_int, c_int), sort: Sort, bytes: &[u8]) -> Option<Asked> {
+fn parse((level, name): (c_int, c_int), sort: Sort, bytes: &[u8]) -> Option<Call> {
     let four = |at: usize| Some(Ipv4Addr::from(*bytes.get(at..)?.first_chunk::<4>()?));
     let number = |at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk::<4>()?));
     let address = |at: usize| {
@@ -124,18 +124,18 @@ fn parse((level, name): (c_int, c_int), sort: Sort, bytes: &[u8]) -> Option<Aske
         Sort::Whole(change) => change,
         Sort::Source(change) => change(source?),
     };
-    Some(Asked { group, at, change })
+    Some(Call { group, at, change })
 }
 
 /// Joins or leaves, with a socket that silk serves. `None`: it is for another interface, and Linux's.
 ///
 /// # Errors
 /// As Linux.
-pub fn change(socket: &Socket, fd: c_int, asked: Asked) -> Answer<Option<()>> {
+pub fn change(socket: &Socket, fd: c_int, asked: Call) -> Answer<Option<()>> {
     if !socket.is(shape::DATAGRAM) || socket.is(shape::SCOUT) {
         return Err(libc::ENOPROTOOPT);
     }
-    let tell = |Asked { group, at, change }: Asked| {
+    let tell = |Call { group, at, change }: Call| {
         family::ask(&Request::Group { slot: socket.name().0, group, at, change }, &[])
     };
     if tell(asked)? == Reply::NotOurs {
@@ -143,7 +143,7 @@ pub fn change(socket: &Socket, fd: c_int, asked: Asked) -> Answer<Option<()>> {
     }
     if let Err(errno) = in_linux(fd, &asked) {
         // Neither has it then; what comes of taking it back is of no use to anybody.
-        let _ = tell(Asked { change: asked.change.inverse(), ..asked });
+        let _ = tell(Call { change: asked.change.inverse(), ..asked });
         return Err(errno);
     }
     Ok(Some(()))
@@ -151,7 +151,7 @@ pub fn change(socket: &Socket, fd: c_int, asked: Asked) -> Answer<Option<()>> {
 
 /// The same with the socket's descriptor of Linux's, on the interface of silk's that the program named, or its
 /// first, where they share it.
-fn in_linux(fd: c_int, asked: &Asked) -> Answer<()> {
+fn in_linux(fd: c_int, asked: &Call) -> Answer<()> {
     let interface = wishes::usual().map_or(0, |usual| usual.interface());
     if interface == 0 {
         return Ok(());
@@ -175,7 +175,7 @@ fn put(value: &mut [u8], at: usize, part: &[u8]) {
 
 /// The option that joins or leaves, its value and that one's length.
 fn group_request(
-    asked: &Asked,
+    asked: &Call,
     by_address: Option<IpAddr>,
     interface: u32,
     value: &mut [u8],
@@ -201,7 +201,7 @@ fn group_request(
 
 /// The same of one that names a source.
 fn source_request(
-    asked: &Asked,
+    asked: &Call,
     source: IpAddr,
     by_address: Option<IpAddr>,
     interface: u32,
@@ -251,7 +251,7 @@ impl Early {
     }
 
     /// Remembers what was asked; `false`: there is no room, or it is none of what is remembered.
-    pub fn note(&self, asked: Asked) -> bool {
+    pub fn note(&self, asked: Call) -> bool {
         let (joins, source) = match asked.change {
             Membership::Join => (true, None),
             Membership::Leave => (false, None),
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn what_was_joined_early_is_remembered_until_it_is_left() {
         let early = Early::new();
-        let asked = |n, joins| Asked {
+        let asked = |n, joins| Call {
             group: IpAddr::from([239, 0, 0, n]),
             at: (None, 0),
             change: if joins { Membership::Join } else { Membership::Leave },
@@ -378,7 +378,7 @@ mod tests {
         let parse = |level, name, bytes: &[u8]| parse((level, name), sort(level, name).unwrap(), bytes);
         let old = [239, 1, 2, 3, 10, 0, 0, 1, 192, 0, 2, 5];
         let at = (Some(ip("10.0.0.1")), 0);
-        let asked = |at, change| Some(Asked { group, at, change });
+        let asked = |at, change| Some(Call { group, at, change });
         let four = libc::IPPROTO_IP;
         assert_eq!(parse(four, libc::IP_ADD_SOURCE_MEMBERSHIP, &old), asked(at, Membership::Add(source)));
         assert_eq!(parse(four, libc::IP_BLOCK_SOURCE, &old), asked(at, Membership::Block(source)));
@@ -398,7 +398,7 @@ mod tests {
     fn sources_that_were_chosen_early_are_remembered_until_their_group_is_left() {
         let early = Early::new();
         let group = IpAddr::from([232, 0, 0, 1]);
-        let note = |change| early.note(Asked { group, at: (None, 0), change });
+        let note = |change| early.note(Call { group, at: (None, 0), change });
         let source = |n| IpAddr::from([192, 0, 2, n]);
         assert!(note(Membership::Add(source(1))) && note(Membership::Add(source(2))));
         assert!(note(Membership::Drop(source(1))) && !note(Membership::Drop(source(1))));

@@ -35,6 +35,7 @@ mod arrival;
 mod bell;
 mod close;
 mod control;
+mod corked;
 mod datagram_io;
 mod descriptor;
 mod disconnect;

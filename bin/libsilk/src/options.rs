@@ -6,6 +6,7 @@ mod handing_over;
 mod linux_alone;
 
 use crate::control;
+use crate::corked;
 use crate::errno::{Answer, check};
 use crate::family::{self, Family};
 use crate::groups;
@@ -23,6 +24,8 @@ use silk_stream::{Slot, Usual, option, request, wish};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 
+/// Of `<linux/udp.h>`; the libc crate does not have it.
+const UDP_CORK: c_int = 1;
 /// Of `<linux/in6.h>`; the libc crate does not have it.
 const IPV6_MULTICAST_ALL: c_int = 29;
 /// Of `<linux/tcp.h>`; the libc crate does not have it.
@@ -73,6 +76,7 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
         (libc::IPPROTO_IP, libc::IP_RECVTOS) if is_udp(socket) => Place::Flag(flag::TELL_SERVICE),
         (libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT) if v6 && is_udp(socket) => Place::Flag(flag::TELL_HOPS),
         (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS) if v6 && is_udp(socket) => Place::Flag(flag::TELL_CLASS),
+        (control::UDP, UDP_CORK) if is_udp(socket) => Place::Flag(flag::CORK),
         (control::UDP, control::UDP_SEGMENT) if is_udp(socket) => Place::Number(&settings.segment),
         (control::UDP, control::UDP_GRO) if is_udp(socket) => Place::Flag(flag::COALESCE),
         (libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP) => Place::Flag(flag::NO_LOOP),
@@ -287,6 +291,9 @@ pub unsafe fn set(
     }
     // SAFETY: as the caller promises.
     if unsafe { remember(socket, level, name, value, len) }? {
+        if (level, name) == (control::UDP, UDP_CORK) && !socket.settings.has_flag(flag::CORK) {
+            return corked::let_go(socket);
+        }
         if level == libc::IPPROTO_TCP && name == libc::TCP_DEFER_ACCEPT && socket.role() == Role::Listener {
             return crate::naming::listen_on(socket);
         }

@@ -40,6 +40,8 @@ pub mod flag {
     pub const TELL_TIME: u32 = 1 << 14;
     /// It was `SO_TIMESTAMPNS`: in nanoseconds.
     pub const TELL_NANOS: u32 = 1 << 15;
+    /// `UDP_CORK`: datagrams are written in parts.
+    pub const CORK: u32 = 1 << 16;
     /// What the daemon has to write beside each datagram ([`silk_stream::option::DETAILS`]).
     pub const OF_DETAILS: u32 = PACKET_INFO | TELL_TIME | TELL_TARGET | TELL_TARGET6;
 }

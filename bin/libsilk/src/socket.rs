@@ -6,6 +6,7 @@
 //! A record must not be trusted for longer than one call: another thread may close it. Every
 //! wait therefore ends with a new look at [`Socket::slot`].
 
+use crate::corked::Corked;
 use crate::errno::Answer;
 use crate::error_queue::Refused;
 use crate::family;
@@ -96,6 +97,8 @@ pub struct Socket {
     pub refused: Refused,
     /// The groups it has joined before it was decided who serves it.
     pub early: Early,
+    /// What has been written of a datagram that is not whole yet.
+    pub corked: Corked,
     /// Readers take turns.
     pub reading: Lock,
     /// Writers take turns.
@@ -122,6 +125,7 @@ impl Socket {
             foreign: [const { AtomicU32::new(0) }; 4],
             refused: Refused::new(),
             early: Early::new(),
+            corked: Corked::new(),
             reading: Lock::new(),
             writing: Lock::new(),
             settings: Settings::new(),
@@ -282,6 +286,7 @@ pub fn make(state: u32, shape: u32, flags: u32) -> Option<&'static Socket> {
     socket.settings.set([0; settings::WORDS]);
     socket.refused.take();
     socket.early.clear();
+    socket.corked.clear();
     socket.foreign.iter().for_each(|word| word.store(0, Ordering::Relaxed));
     socket.reading.force_open();
     socket.writing.force_open();

@@ -30,7 +30,9 @@ pub fn alone(level: c_int, name: c_int) -> Option<Alone> {
     let is_linuxs = match level {
         // Whoever sends with MSG_ZEROCOPY waits to be told when its memory is its own again.
         _ if (level, name) == (socket, libc::SO_ZEROCOPY) => return Some(Alone::Refused),
-        _ if level == socket => matches!(name, libc::SO_ATTACH_FILTER | libc::SO_ATTACH_BPF),
+        _ if level == socket => {
+            matches!(name, libc::SO_ATTACH_FILTER | libc::SO_ATTACH_BPF | libc::SO_PEEK_OFF)
+        }
         _ if level == ip => {
             matches!(name, libc::IP_TRANSPARENT | IP_IPSEC_POLICY | IP_XFRM_POLICY | IP_MINTTL)
         }

@@ -3,6 +3,7 @@ one line of JSON after the other over a Unix socket: `{"do": statements}` or `{"
 import json
 import os
 import random
+import select
 import socket
 import struct
 import sys

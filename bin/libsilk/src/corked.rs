@@ -1,0 +1,113 @@
+//! One datagram of several calls: `MSG_MORE` and `UDP_CORK` (udp(7)). What is written is kept here until the last part
+//! comes, or the cork is taken out. The first call says whom it is for, and how it is sent.
+
+use crate::control::Asked;
+use crate::datagram_io;
+use crate::errno::Answer;
+use crate::lock::Guarded;
+use crate::settings::flag;
+use crate::socket::Socket;
+use crate::vectors::{Vectors, single};
+use std::ffi::c_int;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Bytes of one datagram, or of several that leave at once, with their header.
+const MOST: usize = 65_535 - 8;
+
+/// What has been written of a datagram.
+struct Parts {
+    data: Vec<u8>,
+    peer: Option<SocketAddr>,
+    asked: Asked,
+}
+
+/// A socket's datagram that is not whole yet.
+pub struct Corked {
+    /// There is one. Written under the lock, and looked at without.
+    begun: AtomicBool,
+    parts: Guarded<Option<Parts>>,
+}
+
+impl Corked {
+    /// None.
+    pub const fn new() -> Self {
+        Self { begun: AtomicBool::new(false), parts: Guarded::new(None) }
+    }
+
+    /// What there is is not sent.
+    pub fn clear(&self) {
+        self.parts.bare().force_open();
+        *self.parts.lock() = None;
+        self.begun.store(false, Relaxed);
+    }
+}
+
+/// Whether a call's bytes are a part of a datagram, rather than one.
+#[inline]
+pub fn is_part(socket: &Socket, flags: c_int) -> bool {
+    waits(socket, flags) || socket.corked.begun.load(Relaxed)
+}
+
+/// Whether more is to follow a call's bytes.
+fn waits(socket: &Socket, flags: c_int) -> bool {
+    flags & libc::MSG_MORE != 0 || socket.settings.has_flag(flag::CORK)
+}
+
+/// Keeps a part, or sends all of them with the last.
+///
+/// # Errors
+/// As `sendto(2)`. What does not fit into one datagram is lost with all of its parts; after any other error the parts before
+/// are still there.
+pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, asked: Asked, flags: c_int) -> Answer {
+    let mut kept = socket.corked.parts.lock();
+    let before = match &*kept {
+        Some(parts) => parts.data.len(),
+        None => {
+            datagram_io::may_begin(socket, peer)?;
+            *kept = Some(Parts { data: Vec::new(), peer, asked });
+            0
+        }
+    };
+    let total = from.total();
+    let Some(parts) = kept.as_mut().filter(|parts| parts.data.len().saturating_add(total) <= MOST) else {
+        *kept = None;
+        socket.corked.begun.store(false, Relaxed);
+        return Err(libc::EMSGSIZE);
+    };
+    from.slices().into_iter().for_each(|part| parts.data.extend_from_slice(part));
+    socket.corked.begun.store(true, Relaxed);
+    if waits(socket, flags) {
+        return Ok(total);
+    }
+    if let Err(errno) = send_kept(socket, &mut kept, flags) {
+        if let Some(parts) = kept.as_mut() {
+            parts.data.truncate(before);
+        }
+        return Err(errno);
+    }
+    Ok(total)
+}
+
+/// Sends what has been kept, now that the cork is out.
+///
+/// # Errors
+/// As `sendto(2)`.
+pub fn let_go(socket: &Socket) -> Answer<()> {
+    let mut kept = socket.corked.parts.lock();
+    if kept.is_none() { Ok(()) } else { send_kept(socket, &mut kept, 0) }
+}
+
+/// Sends all parts. After an error that may pass they are still there.
+fn send_kept(socket: &Socket, kept: &mut Option<Parts>, flags: c_int) -> Answer<()> {
+    let Some(parts) = kept.as_ref() else { return Ok(()) };
+    let list = single(parts.data.as_ptr().cast(), parts.data.len());
+    // SAFETY: the bytes are there until the parts are forgotten.
+    let whole = unsafe { Vectors::new(&list) };
+    let sent = datagram_io::send_whole(socket, &whole, parts.peer, parts.asked, flags);
+    if !matches!(sent, Err(libc::EAGAIN | libc::EINTR)) {
+        *kept = None;
+        socket.corked.begun.store(false, Relaxed);
+    }
+    sent.map(drop)
+}
