@@ -294,7 +294,7 @@ impl Server {
                 (slot, known.generation)
             }
             None => {
-                let held = self.ports.take_to_connect(kind, source)?;
+                let held = self.ports.take_to_connect(kind, source, Endpoint::new(remote, peer.port()))?;
                 // The program has asked for no address: a stream's lasts as long as its connection.
                 let address = if kind == Kind::Stream { any_like(source) } else { source };
                 let local = Endpoint::new(address, held.port);

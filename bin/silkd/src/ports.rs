@@ -49,12 +49,14 @@ pub struct Held {
     pub sides: Sides,
     /// The port.
     pub port: u16,
+    /// Whom it was taken to connect to. A peer's port of zero stands for all of them.
+    pub peer: Option<Endpoint>,
 }
 
 impl Held {
     /// A port at an address of one IP.
     pub fn at(kind: Kind, address: IpAddr, port: u16) -> Self {
-        Self { kind, address, sides: Sides::of(address), port }
+        Self { kind, address, sides: Sides::of(address), port, peer: None }
     }
 
     /// Whether one packet could be for both.
@@ -99,6 +101,8 @@ pub struct Ports {
     /// connection to the same peer from the same port would meet what is left of the last there (TIME-WAIT),
     /// and Linux, which chooses at random, would soon choose it again.
     resting: BTreeMap<IpAddr, VecDeque<Resting>>,
+    /// The port that was last given to one more connection.
+    shared_last: u16,
 }
 
 /// How long a port rests before it is used again, unless [`RESTING`] do.
@@ -166,6 +170,8 @@ struct Reservation {
     shared: Share,
     /// Connections have it; they take turns with it.
     turns: bool,
+    /// Whom these lead to.
+    peers: Vec<Endpoint>,
 }
 
 impl Reservation {
@@ -197,7 +203,7 @@ impl Ports {
         share: impl Into<Share>,
     ) -> Result<Held, Refusal> {
         let share = share.into();
-        let mut held = Held { kind, address: local.ip(), sides, port: local.port() };
+        let mut held = Held { kind, address: local.ip(), sides, port: local.port(), peer: None };
         for (n, place) in places.iter().enumerate() {
             match self.take_at(Held { sides: place.sides, ..held }, *place, share, false) {
                 Ok(port) => held.port = port,
@@ -211,35 +217,65 @@ impl Ports {
         Ok(held)
     }
 
-    /// Takes a free port at an address for a socket that connects: of streams one that has rested, or else
-    /// one that Linux chooses.
+    /// Takes a port at an address for a socket that connects to `peer`: of streams a free one that has rested, or else
+    /// one that Linux chooses, or else one that leads to others.
     ///
     /// # Errors
-    /// As [`Self::take`].
-    pub fn take_to_connect(&mut self, kind: Kind, address: IpAddr) -> Result<Held, Refusal> {
+    /// As [`Self::take`]; `EADDRNOTAVAIL` where every port leads to that peer.
+    pub fn take_to_connect(&mut self, kind: Kind, address: IpAddr, peer: Endpoint) -> Result<Held, Refusal> {
+        let wanted = Held { peer: Some(peer), ..Held::at(kind, address, 0) };
         // A datagram that comes late would be the next socket's.
         let turns = kind == Kind::Stream;
         if turns && let Some(rested) = self.rested(address, Instant::now()) {
-            return Ok(self.take_again(address, rested));
+            return Ok(self.take_again(wanted, rested));
         }
-        let wanted = Held::at(kind, address, 0);
-        match self.take_at(wanted, address.into(), Share::default(), turns) {
-            Ok(port) => Ok(Held { port, ..wanted }),
-            Err(refusal) => {
-                // Linux has none left: one that has rested too little is better.
-                let resting = if turns { self.first_free(address) } else { None };
-                Ok(self.take_again(address, resting.ok_or(refusal)?))
-            }
+        let refusal = match self.take_at(wanted, address.into(), Share::default(), turns) {
+            Ok(port) => return Ok(Held { port, ..wanted }),
+            Err(refusal) if !turns || refusal.errno != libc::EADDRINUSE => return Err(refusal),
+            Err(refusal) => refusal,
+        };
+        // Linux has none left: one that has rested too little is better.
+        if let Some(resting) = self.first_free(address) {
+            return Ok(self.take_again(wanted, resting));
         }
+        let port = self.leads_elsewhere(address, peer).ok_or_else(|| Refusal {
+            errno: libc::EADDRNOTAVAIL,
+            why: format!(
+                "every port of {address} leads to {peer}: widen net.ipv4.ip_local_port_range ({})",
+                refusal.why
+            ),
+        })?;
+        let held = Held { port, ..wanted };
+        self.change(&held, |taken| {
+            taken.users += 1;
+            taken.peers.push(peer);
+        });
+        Ok(held)
     }
 
-    fn take_again(&mut self, address: IpAddr, Resting { port, linux, .. }: Resting) -> Held {
-        let (linux, shared) = (Some(linux), Share::default());
+    fn take_again(&mut self, wanted: Held, Resting { port, linux, .. }: Resting) -> Held {
+        let held = Held { port, ..wanted };
+        let (linux, shared, peers) = (Some(linux), Share::default(), held.peer.into_iter().collect());
         self.taken.insert(
-            (false, port, address),
-            Reservation { linux, users: 1, listening: 0, shared, turns: true },
+            (false, port, held.address),
+            Reservation { linux, users: 1, listening: 0, shared, turns: true, peers },
         );
-        Held::at(Kind::Stream, address, port)
+        held
+    }
+
+    /// A port that connections from an address have, none of them to that peer: the next after the last that was
+    /// asked for.
+    fn leads_elsewhere(&mut self, address: IpAddr, peer: Endpoint) -> Option<u16> {
+        let from = self.shared_last;
+        let (begin, last) = ((false, 0, any_like(address)), (false, u16::MAX, last_like(address)));
+        let middle = (false, from.saturating_add(1), any_like(address));
+        let all = self.taken.range(middle..=last).chain(self.taken.range(begin..middle));
+        let is_it = |((_, _, at), taken): &(&Key, &Reservation)| {
+            *at == address && taken.turns && !taken.peers.iter().any(|known| meets(*known, peer))
+        };
+        let port = all.into_iter().find(is_it).map(|((_, port, _), _)| *port)?;
+        self.shared_last = port;
+        Some(port)
     }
 
     /// The port that has rested longest at an address, if that is long enough.
@@ -319,8 +355,9 @@ impl Ports {
             }
         };
         for key in (Held { port, ..wanted }).keys() {
-            let linux = linux.clone();
-            self.taken.insert(key, Reservation { linux, users: 1, listening: 0, shared: share, turns });
+            let (linux, peers) = (linux.clone(), wanted.peer.filter(|_| turns).into_iter().collect());
+            self.taken
+                .insert(key, Reservation { linux, users: 1, listening: 0, shared: share, turns, peers });
         }
         Ok(port)
     }
@@ -372,6 +409,9 @@ impl Ports {
         for key in held.keys() {
             let Some(taken) = self.taken.get_mut(&key) else { continue };
             taken.users -= 1;
+            if let Some(at) = taken.peers.iter().position(|peer| Some(*peer) == held.peer) {
+                taken.peers.swap_remove(at);
+            }
             if taken.users == 0
                 && let Some(mut taken) = self.taken.remove(&key)
                 && taken.turns
@@ -413,6 +453,11 @@ fn last_like(address: IpAddr) -> IpAddr {
 /// Whether two addresses of one IP stand for one in common.
 fn overlaps(a: IpAddr, b: IpAddr) -> bool {
     a == b || a.is_ipv6() == b.is_ipv6() && (a.is_unspecified() || b.is_unspecified())
+}
+
+/// Whether two connections from one port could be to one peer.
+fn meets(a: Endpoint, b: Endpoint) -> bool {
+    a.ip() == b.ip() && (a.port() == b.port() || a.port() == 0 || b.port() == 0)
 }
 
 fn in_use(port: u16, who: &str) -> Refusal {

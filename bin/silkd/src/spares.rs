@@ -112,7 +112,7 @@ impl Server {
         if !self.families.get(&family)?.pool.has_room(sizes) {
             return None;
         }
-        let held = self.ports.take_to_connect(Kind::Stream, source).ok()?;
+        let held = self.ports.take_to_connect(Kind::Stream, source, Endpoint::new(remote, 0)).ok()?;
         let (port, local) = (held.port, Endpoint::new(source, held.port));
         let named = (Endpoint::new(any_like(source), port), held);
         let Ok((slot, generation)) = self.new_slot(family, process, Kind::Stream, Some(named)) else {

@@ -1,7 +1,8 @@
 """One port, many sockets. serve PORT NAME=ADDRESS...: a listener and a datagram socket for each, of one process; whoever
 asks hears the name. With "any" as an address they share by SO_REUSEPORT, and SO_REUSEADDR for datagrams. ask PORT
 ADDRESS...: what each answers, by stream and by datagram. leave PORT FROM ADDRESS...: connects to each from the same port
-at FROM, all of which stay, and says what each sends."""
+at FROM, all of which stay, and says what each sends. many PORT COUNT ADDRESS...: opens so many connections to each, which
+stay, from ports of the system's choice, and then one more to each."""
 import errno, select, socket, sys
 
 
@@ -71,5 +72,22 @@ def leave(port, source, *addresses):
         print(end.getsockname()[1] == port, end.getpeername()[0], heard(end), flush=True)
 
 
+def many(port, count, *addresses):
+    ends = []
+    for address in addresses:
+        for _ in range(int(count) + 1):
+            end = opened(socket.SOCK_STREAM, address)
+            end.settimeout(10)
+            try:
+                end.connect((address, port))
+                ends.append(end)
+            except OSError as error:
+                print(address, errno.errorcode[error.errno], flush=True)
+    names = [heard(end) for end in ends]
+    for name in sorted(set(names)):
+        print(name, names.count(name), flush=True)
+    print("ports", len({end.getsockname()[1] for end in ends}), flush=True)
+
+
 what, port, *rest = sys.argv[1:]
-{"serve": serve, "ask": ask, "leave": leave}[what](int(port), *rest)
+{"serve": serve, "ask": ask, "leave": leave, "many": many}[what](int(port), *rest)

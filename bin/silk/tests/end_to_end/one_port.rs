@@ -99,3 +99,23 @@ fn connections_to_different_peers_leave_from_one_port() {
     }
     silk.linux_saw_nothing();
 }
+
+/// As many connections as the system has ports to each peer, not in all.
+#[test]
+fn where_no_port_is_left_connections_leave_from_those_that_lead_to_others() {
+    let Some(silk) = start() else { return };
+    let (peer, more) = (CLIENT.to_string(), "10.99.0.78");
+    silk.rig.client.ip(["addr", "add", &format!("{more}/24"), "dev", INTERFACE]).unwrap();
+    silk.rig.server.run("sysctl", ["-q", "net.ipv4.ip_local_port_range=40000 40015"]).unwrap();
+    let peers = [("first", &*peer), ("second", more)];
+    let server = serving(&silk, silk.on_peer("python3"), "serving", &peers);
+    let opened = |command| text(&mut doing(command, "many", &["16".into(), peer.clone(), more.into()]));
+    let expected = format!("{peer} EADDRNOTAVAIL\n{more} EADDRNOTAVAIL\nfirst 16\nsecond 16\nports 16\n");
+    assert_eq!(opened(silk.on_paths("python3")), expected);
+    silk.linux_saw_nothing();
+    // Once these are over others have the ports, after a rest, and then Linux, which counts the same.
+    assert!(within(PATIENCE, || silk.connections().is_empty()), "{:?}", silk.connections());
+    assert!(within(PATIENCE, || opened(silk.on_paths("python3")) == expected));
+    assert!(within(PATIENCE, || opened(silk.on_linux("python3")) == expected));
+    server.stop(PATIENCE);
+}

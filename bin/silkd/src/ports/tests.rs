@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+const PEER: Endpoint = Endpoint::v4(Ipv4Addr::new(192, 0, 2, 9), 80);
 const ANY_SIX: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
 /// What a socket wants: nothing, `SO_REUSEPORT`, `SO_REUSEADDR`, both.
@@ -144,15 +145,15 @@ fn is_free(port: u16) -> bool {
 #[test]
 fn a_connections_port_rests_before_the_next_has_it() {
     let mut ports = Ports::default();
-    let connect = |ports: &mut Ports| ports.take_to_connect(Kind::Stream, HERE).unwrap();
+    let connect = |ports: &mut Ports| ports.take_to_connect(Kind::Stream, HERE, PEER).unwrap();
     let first = connect(&mut ports);
     ports.give_back(&first);
     let now = Instant::now();
     assert!(ports.rested(HERE, now).is_none());
     // Linux cannot choose it meanwhile, but who names it has it.
     assert!(!is_free(first.port));
-    assert_eq!(take(&mut ports, Kind::Stream, HERE, first.port, false), Ok(first));
-    ports.give_back(&first);
+    let named = take(&mut ports, Kind::Stream, HERE, first.port, false).unwrap();
+    ports.give_back(&named);
     assert!(is_free(first.port));
 
     let second = connect(&mut ports);
@@ -173,7 +174,7 @@ fn ports_take_turns_where_many_connections_come() {
     let mut ports = Ports::default();
     let mut seen = BTreeMap::new();
     for n in 0..3 * RESTING {
-        let held = ports.take_to_connect(Kind::Stream, HERE).unwrap();
+        let held = ports.take_to_connect(Kind::Stream, HERE, PEER).unwrap();
         if let Some(before) = seen.insert(held.port, n) {
             assert!(n - before >= RESTING, "{} again after {}", held.port, n - before);
         }
@@ -185,7 +186,7 @@ fn ports_take_turns_where_many_connections_come() {
 #[test]
 fn a_port_that_rests_and_has_been_taken_for_any_address_meanwhile_is_not_given_twice() {
     let mut ports = Ports::default();
-    let held = ports.take_to_connect(Kind::Stream, HERE).unwrap();
+    let held = ports.take_to_connect(Kind::Stream, HERE, PEER).unwrap();
     // One of another address rests, and is free all the same; this one's is not.
     for (address, is_free) in [(THERE, true), (HERE, false)] {
         let (socket, _) =
@@ -211,13 +212,13 @@ fn a_port_that_rests_and_has_been_taken_for_any_address_meanwhile_is_not_given_t
 #[test]
 fn a_port_that_was_listened_at_and_those_of_datagrams_take_no_turns() {
     let mut ports = Ports::default();
-    let held = ports.take_to_connect(Kind::Stream, HERE).unwrap();
+    let held = ports.take_to_connect(Kind::Stream, HERE, PEER).unwrap();
     let linux = ports.hold(&held).linux.unwrap();
     linux.listen(1).unwrap();
     linux.end_listening();
     drop(linux);
     ports.give_back(&held);
-    let held = ports.take_to_connect(Kind::Datagram, HERE).unwrap();
+    let held = ports.take_to_connect(Kind::Datagram, HERE, PEER).unwrap();
     ports.give_back(&held);
     assert!(ports.resting.is_empty());
 }
@@ -271,4 +272,33 @@ fn an_address_that_linux_does_not_have_needs_no_reservation() {
     let elsewhere = IpAddr::from([192, 0, 2, 77]);
     assert_eq!(take(&mut ports, Kind::Stream, elsewhere, 80, false).map(|held| held.port), Ok(80));
     assert!(take(&mut ports, Kind::Stream, elsewhere, 0, false).unwrap().port >= 49152);
+}
+
+#[test]
+fn where_no_port_is_left_one_that_leads_elsewhere_is_taken() {
+    let (mut ports, other) = (Ports::default(), Endpoint::v4(Ipv4Addr::new(192, 0, 2, 9), 81));
+    let first = ports.take_to_connect(Kind::Stream, HERE, PEER).unwrap();
+    let second = ports.take_to_connect(Kind::Stream, HERE, PEER).unwrap();
+    let low = first.port.min(second.port);
+    assert_eq!(ports.leads_elsewhere(HERE, PEER), None);
+    assert_eq!(ports.leads_elsewhere(HERE, Endpoint::new(PEER.ip(), 0)), None, "whatever its port");
+    assert_eq!(ports.leads_elsewhere(THERE, other), None);
+    // In turn.
+    assert_eq!(ports.leads_elsewhere(HERE, other), Some(low));
+    assert_ne!(ports.leads_elsewhere(HERE, other), Some(low));
+    assert_eq!(ports.leads_elsewhere(HERE, other), Some(low));
+    // A port that was named leads nowhere that is known.
+    let named = take(&mut ports, Kind::Stream, HERE, 0, false).unwrap();
+    assert!((0..9).all(|_| ports.leads_elsewhere(HERE, other) != Some(named.port)));
+
+    let third = Held { port: low, peer: Some(other), ..first };
+    ports.change(&third, |taken| {
+        taken.users += 1;
+        taken.peers.push(other);
+    });
+    ports.give_back(&Held { port: low, ..first });
+    assert_eq!(ports.leads_elsewhere(HERE, PEER), Some(low), "its last connection there is over");
+    assert!(ports.hold(&third).linux.is_some());
+    ports.give_back(&third);
+    assert!(ports.hold(&third).linux.is_none());
 }
