@@ -4,20 +4,22 @@
 //! the interface, the socket's descriptor of Linux's joins too, so that Linux tells routers of it, and
 //! leaves when the last copy of it is closed.
 
+mod early;
+mod in_linux;
+
 use crate::address;
-use crate::errno::{Answer, check};
+use crate::errno::Answer;
 use crate::family;
-use crate::real;
 use crate::socket::{Socket, shape};
 use crate::wishes;
 use libc::socklen_t;
 use silk_control::{Membership, Reply, Request};
-use silk_stream::SharedAddress;
 use std::ffi::{c_int, c_void};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+
+pub use early::Early;
+use in_linux::in_linux;
 
 /// `MCAST_JOIN_GROUP` and `MCAST_LEAVE_GROUP`.
 const JOIN: c_int = 42;
@@ -149,175 +151,9 @@ pub fn change(socket: &Socket, fd: c_int, asked: Call) -> Answer<Option<()>> {
     Ok(Some(()))
 }
 
-/// The same with the socket's descriptor of Linux's, on the interface of silk's that the program named, or its
-/// first, where they share it.
-fn in_linux(fd: c_int, asked: &Call) -> Answer<()> {
-    let interface = wishes::usual().map_or(0, |usual| usual.interface());
-    if interface == 0 {
-        return Ok(());
-    }
-    let (by_address, number) = asked.at;
-    let interface = if number == 0 { interface } else { number };
-    let by_address = by_address.filter(|_| number == 0);
-    let mut value = [0; GROUP_SOURCE];
-    let (level, name, len) = match asked.change.source() {
-        Some(source) => source_request(asked, source, by_address, interface, &mut value),
-        None => group_request(asked, by_address, interface, &mut value),
-    };
-    // SAFETY: the value has at least `len` bytes.
-    check(unsafe { real::setsockopt(fd, level, name, value.as_ptr().cast(), len) }).map(drop)
-}
-
-/// Writes a part of an option's value.
-fn put(value: &mut [u8], at: usize, part: &[u8]) {
-    value.iter_mut().skip(at).zip(part).for_each(|(to, from)| *to = *from);
-}
-
-/// The option that joins or leaves, its value and that one's length.
-fn group_request(
-    asked: &Call,
-    by_address: Option<IpAddr>,
-    interface: u32,
-    value: &mut [u8],
-) -> (c_int, c_int, socklen_t) {
-    let join = asked.change == Membership::Join;
-    match asked.group {
-        IpAddr::V4(group) => {
-            put(value, 0, &group.octets());
-            match by_address {
-                Some(IpAddr::V4(at)) => put(value, 4, &at.octets()),
-                _ => put(value, 8, &interface.to_ne_bytes()),
-            }
-            let name = if join { libc::IP_ADD_MEMBERSHIP } else { libc::IP_DROP_MEMBERSHIP };
-            (libc::IPPROTO_IP, name, 12)
-        }
-        IpAddr::V6(group) => {
-            put(value, 0, &group.octets());
-            put(value, 16, &interface.to_ne_bytes());
-            (libc::IPPROTO_IPV6, if join { JOIN6 } else { LEAVE6 }, 20)
-        }
-    }
-}
-
-/// The same of one that names a source.
-fn source_request(
-    asked: &Call,
-    source: IpAddr,
-    by_address: Option<IpAddr>,
-    interface: u32,
-    value: &mut [u8],
-) -> (c_int, c_int, socklen_t) {
-    let [old, new] = match asked.change {
-        Membership::Join | Membership::Add(_) => [libc::IP_ADD_SOURCE_MEMBERSHIP, ADD],
-        Membership::Leave | Membership::Drop(_) => [libc::IP_DROP_SOURCE_MEMBERSHIP, DROP],
-        Membership::Block(_) => [libc::IP_BLOCK_SOURCE, BLOCK],
-        Membership::Unblock(_) => [libc::IP_UNBLOCK_SOURCE, UNBLOCK],
-    };
-    if let (IpAddr::V4(group), Some(IpAddr::V4(at)), IpAddr::V4(source)) = (asked.group, by_address, source) {
-        [group, at, source].iter().enumerate().for_each(|(n, address)| put(value, 4 * n, &address.octets()));
-        return (libc::IPPROTO_IP, old, 12);
-    }
-    put(value, 0, &interface.to_ne_bytes());
-    for (at, ip) in [(GROUP_AT, asked.group), (SOURCE_AT, source)] {
-        put(value, at, &address::bytes(SocketAddr::new(ip, 0), false).0);
-    }
-    let level = if asked.group.is_ipv6() { libc::IPPROTO_IPV6 } else { libc::IPPROTO_IP };
-    (level, new, GROUP_SOURCE as socklen_t)
-}
-
 /// Whether silk's interface is its own, and not one that Linux has too.
 pub fn is_interface_silks_own() -> bool {
     family::join().is_ok() && wishes::usual().is_some_and(|usual| usual.interface() == 0)
-}
-
-/// Groups that are remembered of a socket before it is decided who serves it.
-const EARLY: usize = 4;
-
-/// The groups that a socket has joined before it was decided who serves it, each with the source that it has chosen
-/// or an unspecified one: Linux's descriptor has joined them already.
-pub struct Early([[SharedAddress; 2]; EARLY]);
-
-impl Early {
-    /// None.
-    pub const fn new() -> Self {
-        Self(
-            [const {
-                [const {
-                    let ip = [const { AtomicU64::new(0) }; 2];
-                    SharedAddress { ip, port: AtomicU32::new(0), scope: AtomicU32::new(0) }
-                }; 2]
-            }; EARLY],
-        )
-    }
-
-    /// Remembers what was asked; `false`: there is no room, or it is none of what is remembered.
-    pub fn note(&self, asked: Call) -> bool {
-        let (joins, source) = match asked.change {
-            Membership::Join => (true, None),
-            Membership::Leave => (false, None),
-            Membership::Add(source) => (true, Some(source)),
-            Membership::Drop(source) => (false, Some(source)),
-            Membership::Block(_) | Membership::Unblock(_) => return false,
-        };
-        let mut its = self.0.iter().filter(|place| group_of(place) == asked.group);
-        // Whoever leaves a group leaves all its sources.
-        let is = |place: &&[SharedAddress; 2]| source_of(place) == source;
-        match (joins, source) {
-            (false, None) => return its.map(forget).count() > 0,
-            (false, Some(_)) => return its.find(is).map(forget).is_some(),
-            (true, _) if its.any(|place| is(&place)) => return true,
-            (true, _) => {}
-        }
-        let free = self.0.iter().find(|place| !group_of(place).is_multicast());
-        free.map(|[group, chosen]| {
-            store(chosen, wide(source.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED))), 0);
-            store(group, wide(asked.group), asked.at.1);
-        })
-        .is_some()
-    }
-
-    /// Forgets all.
-    pub fn clear(&self) {
-        self.0.iter().for_each(forget);
-    }
-
-    /// Takes them to the daemon, now that it serves the socket. What it refuses is Linux's alone.
-    pub fn tell(&self, socket: &Socket) {
-        for place in &self.0 {
-            let group = group_of(place);
-            if group.is_multicast() {
-                let at = (None, place[0].scope.load(Relaxed));
-                let change = source_of(place).map_or(Membership::Join, Membership::Add);
-                let _ = family::ask(&Request::Group { slot: socket.name().0, group, at, change }, &[]);
-                forget(place);
-            }
-        }
-    }
-}
-
-fn group_of([group, _]: &[SharedAddress; 2]) -> IpAddr {
-    address::shared(group).ip()
-}
-
-fn source_of([_, source]: &[SharedAddress; 2]) -> Option<IpAddr> {
-    Some(address::shared(source).ip()).filter(|source| !source.is_unspecified())
-}
-
-fn forget(place: &[SharedAddress; 2]) {
-    place.iter().for_each(|part| store(part, Ipv6Addr::UNSPECIFIED, 0));
-}
-
-fn wide(ip: IpAddr) -> Ipv6Addr {
-    match ip {
-        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-        IpAddr::V6(ip) => ip,
-    }
-}
-
-fn store(place: &SharedAddress, ip: Ipv6Addr, interface: u32) {
-    place.ip[0].store((ip.to_bits() >> 64) as u64, Relaxed);
-    place.ip[1].store(ip.to_bits() as u64, Relaxed);
-    place.scope.store(interface, Relaxed);
 }
 
 /// Whether everyone on the link is meant, for which a program must ask (`SO_BROADCAST`).
@@ -332,6 +168,7 @@ pub fn is_broadcast(to: SocketAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::in_linux::source_request;
     use super::*;
 
     fn ip(text: &str) -> IpAddr {
@@ -360,19 +197,6 @@ mod tests {
     }
 
     #[test]
-    fn what_was_joined_early_is_remembered_until_it_is_left() {
-        let early = Early::new();
-        let asked = |n, joins| Call {
-            group: IpAddr::from([239, 0, 0, n]),
-            at: (None, 0),
-            change: if joins { Membership::Join } else { Membership::Leave },
-        };
-        assert!((0..4).all(|n| early.note(asked(n, true))));
-        assert!(!early.note(asked(9, true)) && !early.note(asked(9, false)));
-        assert!(early.note(asked(1, false)) && early.note(asked(9, true)));
-    }
-
-    #[test]
     fn both_forms_name_a_source() {
         let (group, source) = (ip("239.1.2.3"), ip("192.0.2.5"));
         let parse = |level, name, bytes: &[u8]| parse((level, name), sort(level, name).unwrap(), bytes);
@@ -392,20 +216,5 @@ mod tests {
             let (level, name, len) = source_request(&wanted, source, at.0, 3, &mut value);
             assert_eq!(parse(level, name, &value[..len as usize]), asked(at, change));
         }
-    }
-
-    #[test]
-    fn sources_that_were_chosen_early_are_remembered_until_their_group_is_left() {
-        let early = Early::new();
-        let group = IpAddr::from([232, 0, 0, 1]);
-        let note = |change| early.note(Call { group, at: (None, 0), change });
-        let source = |n| IpAddr::from([192, 0, 2, n]);
-        assert!(note(Membership::Add(source(1))) && note(Membership::Add(source(2))));
-        assert!(note(Membership::Drop(source(1))) && !note(Membership::Drop(source(1))));
-        let known = || early.0.iter().filter_map(source_of).collect::<Vec<_>>();
-        assert_eq!(known(), [source(2)]);
-        assert!(!note(Membership::Block(source(3))));
-        assert!(note(Membership::Leave) && !note(Membership::Leave));
-        assert!(known().is_empty());
     }
 }

@@ -16,10 +16,6 @@ use core::net::Ipv4Addr;
 pub const PROTOCOL: u8 = 2;
 /// Bytes of a message without records.
 pub const HEADER: usize = 8;
-/// Bytes of a record without sources.
-const RECORD: usize = 8;
-/// Bytes of a source.
-const SOURCE: usize = 4;
 /// Where every host hears queries.
 pub const ALL_SYSTEMS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 /// Where routers hear that a group was left (version 2).
@@ -75,6 +71,27 @@ pub struct Record<'a, A> {
     pub sources: &'a [A],
 }
 
+impl<A: Copy> Record<'_, A> {
+    /// Its bytes, with addresses of so many.
+    pub(crate) fn size(&self, address: usize) -> usize {
+        4 + address * (1 + self.sources.len())
+    }
+
+    /// Writes records, for which there is room, one behind the other.
+    pub(crate) fn write<const N: usize>(records: &[Self], mut to: &mut [u8], octets: fn(A) -> [u8; N]) {
+        for record in records {
+            let (own, rest) = to.split_at_mut(record.size(N));
+            own[0] = record.sort as u8;
+            own[2..4].copy_from_slice(&(record.sources.len() as u16).to_be_bytes());
+            let addresses = core::iter::once(record.group).chain(record.sources.iter().copied());
+            for (to, address) in own[4..].chunks_exact_mut(N).zip(addresses) {
+                to.copy_from_slice(&octets(address));
+            }
+            to = rest;
+        }
+    }
+}
+
 /// What an older router, which knows of no sources, is told of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Old {
@@ -119,7 +136,7 @@ pub fn parse(bytes: &[u8]) -> Option<Query<Ipv4Addr>> {
 
 /// Bytes of a record of a report.
 pub fn size(record: &Record<'_, Ipv4Addr>) -> usize {
-    RECORD + SOURCE * record.sources.len()
+    record.size(4)
 }
 
 /// Writes a report of version 3 to the front of `bytes`; its length, or `None` where there is no room.
@@ -129,17 +146,7 @@ pub fn emit_report(records: &[Record<'_, Ipv4Addr>], bytes: &mut [u8]) -> Option
     message.fill(0);
     message[0] = REPORT3;
     message[6..HEADER].copy_from_slice(&(records.len() as u16).to_be_bytes());
-    let mut rest = &mut message[HEADER..];
-    for record in records {
-        let (own, next) = rest.split_at_mut(size(record));
-        own[0] = record.sort as u8;
-        own[2..4].copy_from_slice(&(record.sources.len() as u16).to_be_bytes());
-        own[4..RECORD].copy_from_slice(&record.group.octets());
-        for (to, source) in own[RECORD..].chunks_exact_mut(SOURCE).zip(record.sources) {
-            to.copy_from_slice(&source.octets());
-        }
-        rest = next;
-    }
+    Record::write(records, &mut message[HEADER..], |address| address.octets());
     seal(message);
     Some(length)
 }

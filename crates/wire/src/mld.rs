@@ -18,10 +18,6 @@ pub const FIRST: u8 = 130;
 pub const LAST: u8 = 132;
 /// Bytes of a message without records.
 pub const HEADER: usize = 8;
-/// Bytes of a record without sources.
-const RECORD: usize = 20;
-/// Bytes of a source.
-const SOURCE: usize = 16;
 /// Bytes of a message of version 1.
 pub const OLD: usize = 24;
 /// Where every host hears queries.
@@ -62,7 +58,7 @@ pub fn parse(bytes: &[u8]) -> Option<Query<Ipv6Addr>> {
 
 /// Bytes of a record of a report.
 pub fn size(record: &Record<'_, Ipv6Addr>) -> usize {
-    RECORD + SOURCE * record.sources.len()
+    record.size(16)
 }
 
 /// Writes a report of version 2 to the front of `bytes`, its checksum zero; its length, or `None` where
@@ -73,17 +69,7 @@ pub fn emit_report(records: &[Record<'_, Ipv6Addr>], bytes: &mut [u8]) -> Option
     message.fill(0);
     message[0] = REPORT2;
     message[6..HEADER].copy_from_slice(&(records.len() as u16).to_be_bytes());
-    let mut rest = &mut message[HEADER..];
-    for record in records {
-        let (own, next) = rest.split_at_mut(size(record));
-        own[0] = record.sort as u8;
-        own[2..4].copy_from_slice(&(record.sources.len() as u16).to_be_bytes());
-        own[4..RECORD].copy_from_slice(&record.group.octets());
-        for (to, source) in own[RECORD..].chunks_exact_mut(SOURCE).zip(record.sources) {
-            to.copy_from_slice(&source.octets());
-        }
-        rest = next;
-    }
+    Record::write(records, &mut message[HEADER..], |address| address.octets());
     Some(length)
 }
 

@@ -1,9 +1,11 @@
 //! Who may have a port beside whom, and when it is free again.
 
+use super::connecting::{FORGOTTEN, REST, RESTING};
 use super::*;
 use crate::reserved::reserve;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use std::net::SocketAddr;
+use std::time::Instant;
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
