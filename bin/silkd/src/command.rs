@@ -13,10 +13,10 @@ use crate::spares::Spare;
 use silk_control::{Refusal, Reply, Report, SlotNumber};
 use silk_device::netlink::Standing;
 use silk_modules::filter::Filter;
-use silk_path::{Checksum, Endpoint, Sharing};
+use silk_path::{Advertised, Checksum, Endpoint, Sharing};
 use silk_stream::mail::{Receiver, Sender, Undelivered, mail};
 use silk_stream::{Arena, Leased, RingPlace, wake};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -218,6 +218,13 @@ pub enum Command {
     },
     /// What the network said of a datagram of a socket of this domain, heard in another.
     Reported(Box<Reported>),
+    /// Routers have told these hops and this MTU of IPv6: for paths that begin from now on.
+    Advertised {
+        /// The hop limit.
+        hops: Option<u8>,
+        /// The MTU, bytes.
+        mtu: Option<u16>,
+    },
     /// Tell the link of which sources packets to a group are heard here from now on.
     Group {
         /// The group.
@@ -330,12 +337,7 @@ pub enum Event {
         address: IpAddr,
     },
     /// What routers of a link of silk's own advertise is this from now on.
-    Routers {
-        /// The addresses made of their prefixes, each with the length of its network on the link.
-        addresses: Vec<(Ipv6Addr, u8)>,
-        /// Who leads beyond the link.
-        router: Option<Ipv6Addr>,
-    },
+    Routers(Advertised),
 }
 
 /// The control thread's way to an executor.

@@ -353,6 +353,7 @@ impl Executor {
                 engine.has_come();
                 engine.reported(true, *said, now);
             }
+            Command::Advertised { hops, mtu } => engine.heed(hops, mtu),
             Command::Group { group, filter } => engine.tell_of_group(group, &filter, now),
             Command::Sources { socket, group, filter } => engine.choose_sources(socket, group, filter),
             Command::Close { socket, generation } => engine.close(socket, Some(generation), false, now),

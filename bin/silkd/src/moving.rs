@@ -11,6 +11,7 @@ use silk_device::netlink::{Finder, Standing};
 use silk_modules::ip::{Ip, Routes};
 use silk_modules::ip6::Ip6;
 use silk_modules::nd::Nd;
+use silk_path::Advertised;
 use silk_path::classify::layout::{ADDRESSES, ADDRESSES6};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -100,11 +101,13 @@ impl Server {
     }
 
     /// Routers advertise this on a link of silk's own: beside it stands what is configured.
-    pub(crate) fn follow_routers(&mut self, made: &[(Ipv6Addr, u8)], router: Option<Ipv6Addr>) {
+    pub(crate) fn follow_routers(&mut self, told: &Advertised) {
         let device = &self.settings.config.device;
-        let (gateway, gateway6) = (device.gateway, device.gateway6.or(router));
+        let (gateway, gateway6) = (device.gateway, device.gateway6.or(told.router));
         let mut addresses = self.settings.configured.clone();
-        addresses.extend(made.iter().map(|(address, length)| (IpAddr::from(*address), *length)));
+        addresses.extend(told.addresses.iter().map(|(address, length)| (IpAddr::from(*address), *length)));
+        let (hops, mtu) = (told.hops, told.mtu);
+        self.tell_all(|| Command::Advertised { hops, mtu });
         self.take_over(vec![Standing { addresses, gateway, gateway6 }]);
     }
 
@@ -155,6 +158,13 @@ impl Server {
 }
 
 impl Engine {
+    /// What routers have told of hops and of the MTU, for paths that begin from now on.
+    pub fn heed(&mut self, hops: Option<u8>, mtu: Option<u16>) {
+        if let Some(ip) = self.core.paths.module_mut::<Ip6>() {
+            ip.heed(hops, mtu);
+        }
+    }
+
     /// The addresses and routers of the interfaces are these now, by device.
     pub fn follow(&mut self, standings: &[Standing], now: silk_instant::Instant) {
         let (mut routes, mut routes6) = (Routes::default(), Routes::default());

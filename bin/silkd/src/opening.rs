@@ -211,9 +211,7 @@ impl Engine {
                 self.reported(udp, Reported { local, remote, report, quoted }, now);
             }
             Request::Arrived { mut frame, checksum } => self.reassembled(&mut frame, checksum, now),
-            Request::Routers { addresses, router } => {
-                self.tell_control(Event::Routers { addresses, router });
-            }
+            Request::Routers(told) => self.tell_control(Event::Routers(told)),
         }
     }
 

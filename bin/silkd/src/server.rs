@@ -300,7 +300,7 @@ impl Server {
                         self.tell_neighbour(device, answer);
                     }
                 }
-                Event::Routers { addresses, router } => self.follow_routers(&addresses, router),
+                Event::Routers(told) => self.follow_routers(&told),
             }
         }
     }

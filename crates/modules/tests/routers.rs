@@ -6,8 +6,9 @@ mod rig;
 use core::net::Ipv6Addr;
 use core::time::Duration;
 use rig::{Host, Options, mac};
+use silk_modules::ip6::Ip6;
 use silk_modules::nd::Nd;
-use silk_path::{DropReason, Outcome};
+use silk_path::{Advertised, Attr, Attrs, DropReason, Endpoint, Outcome};
 use silk_wire::{MacAddr, checksum, eth, icmpv6, ipv6, ndp};
 
 const OURS: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
@@ -34,13 +35,28 @@ fn made(prefix: u16) -> Ipv6Addr {
 /// A router's advertisement from `source` with one prefix, that holds for `valid` seconds.
 fn advertisement(source: Ipv6Addr, hop_limit: u8, lifetime: u16, (prefix, valid): (u16, u32)) -> Vec<u8> {
     let mut message = vec![0; 48];
-    message[0] = ndp::ROUTER_ADVERTISEMENT;
     message[6..8].copy_from_slice(&lifetime.to_be_bytes());
     message[16..20].copy_from_slice(&[3, 4, 64, 0xc0]);
     message[20..24].copy_from_slice(&valid.to_be_bytes());
     message[24..28].copy_from_slice(&valid.to_be_bytes());
     message[32..38].copy_from_slice(&[0x20, 0x01, 0x0d, 0xb8, (prefix >> 8) as u8, prefix as u8]);
-    icmpv6::seal(checksum::pseudo6(source, ALL_NODES, ipv6::ICMP, 48), &mut message);
+    framed(source, hop_limit, message)
+}
+
+/// One that says how far and how wide.
+fn link_advertisement(hops: u8, mtu: u32) -> Vec<u8> {
+    let mut message = vec![0; 24];
+    message[4] = hops;
+    message[16..18].copy_from_slice(&[5, 1]);
+    message[20..24].copy_from_slice(&mtu.to_be_bytes());
+    framed(ROUTER, 255, message)
+}
+
+/// An advertisement in an Ethernet frame.
+fn framed(source: Ipv6Addr, hop_limit: u8, mut message: Vec<u8>) -> Vec<u8> {
+    message[0] = ndp::ROUTER_ADVERTISEMENT;
+    let length = message.len() as u16;
+    icmpv6::seal(checksum::pseudo6(source, ALL_NODES, ipv6::ICMP, length), &mut message);
     let mut frame = vec![0; eth::HEADER + ipv6::HEADER];
     eth::Header::new(MacAddr(ipv6::group(ALL_NODES)), MacAddr(mac(9)), eth::IPV6).emit(&mut frame);
     let destination = ALL_NODES;
@@ -49,7 +65,7 @@ fn advertisement(source: Ipv6Addr, hop_limit: u8, lifetime: u16, (prefix, valid)
         source,
         destination,
         hop_limit,
-        payload_len: 48,
+        payload_len: length,
         ..Default::default()
     }
     .emit(&mut frame[eth::HEADER..]);
@@ -81,11 +97,28 @@ fn a_router_and_its_prefix_are_told_once_and_until_they_end() {
     assert_eq!(host.arrive(&told), Some(Outcome::Done));
     assert_eq!(host.arrive(&told), Some(Outcome::Done));
     host.settle();
-    assert_eq!(host.world.routed, [(vec![(made(7), 64)], Some(ROUTER))]);
+    let told = |addresses, router| Advertised { addresses, router, ..Advertised::default() };
+    assert_eq!(host.world.routed, [told(vec![(made(7), 64)], Some(ROUTER))]);
     host.advance(Duration::from_secs(1801));
-    assert_eq!(host.world.routed.last(), Some(&(vec![(made(7), 64)], None)));
+    assert_eq!(host.world.routed.last(), Some(&told(vec![(made(7), 64)], None)));
     host.advance(Duration::from_secs(86_400));
-    assert_eq!(host.world.routed.last(), Some(&(vec![], None)));
+    assert_eq!(host.world.routed.last(), Some(&told(vec![], None)));
+}
+
+#[test]
+fn a_router_says_how_far_and_how_wide_for_paths_that_begin_then() {
+    let mut host = host(true);
+    host.settle();
+    assert_eq!(host.arrive(&link_advertisement(9, 1400)), Some(Outcome::Done));
+    assert_eq!(host.arrive(&link_advertisement(9, 1400)), Some(Outcome::Done));
+    host.settle();
+    let told = Advertised { hops: Some(9), mtu: Some(1400), ..Advertised::default() };
+    assert_eq!(host.world.routed, [told]);
+    host.paths.module_mut::<Ip6>().unwrap().heed(Some(9), Some(1400));
+    let to = Endpoint::v6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 2), 9);
+    let path =
+        host.create("socket", Attrs::new().with(Attr::Remote(to)).with(Attr::Local(Endpoint::v6(OURS, 9))));
+    assert_eq!(host.paths.path(path).unwrap().state.attrs.path_mtu(), Some(1400));
 }
 
 #[test]

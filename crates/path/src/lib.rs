@@ -100,7 +100,7 @@ pub use module::{
 };
 pub use path::{Average, DEFAULT_QUEUE, MAX_STAGES, Path, PathId, PathState, Urgency, Wakeup, by_priority};
 pub use paths::{Paths, Statement};
-pub use port::{Port, Request};
+pub use port::{Advertised, Port, Request};
 pub use queue::{Queue, Ticket, Tickets};
 pub use signal::{Bell, Event, Quoted, Report};
 pub use stage::{Slot, Stage, Verdict};

@@ -59,13 +59,21 @@ pub enum Request {
         /// What is known of its transport checksum.
         checksum: Checksum,
     },
-    /// What the routers of a link of our own tell is this from now on (RFC 4861 §6.3).
-    Routers {
-        /// Our addresses by their prefixes, each with the length of its network on the link.
-        addresses: Vec<(Ipv6Addr, u8)>,
-        /// Who leads beyond the link.
-        router: Option<Ipv6Addr>,
-    },
+    /// What the routers of a link of our own tell is this from now on.
+    Routers(Advertised),
+}
+
+/// What the routers of a link tell (RFC 4861 §6.3.4).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Advertised {
+    /// Our addresses by their prefixes, each with the length of its network on the link.
+    pub addresses: Vec<(Ipv6Addr, u8)>,
+    /// Who leads beyond the link.
+    pub router: Option<Ipv6Addr>,
+    /// The hop limit of what is sent.
+    pub hops: Option<u8>,
+    /// The MTU of the link, bytes.
+    pub mtu: Option<u16>,
 }
 
 /// The world around a path.

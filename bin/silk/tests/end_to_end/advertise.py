@@ -1,4 +1,4 @@
-"""A router of IPv6 that advertises itself and a prefix each half second: advertise.py INTERFACE PREFIX LIFETIME."""
+"""A router of IPv6 that advertises itself, how far and how wide, and a prefix each half second: advertise.py INTERFACE PREFIX LIFETIME."""
 import socket
 import struct
 import sys
@@ -9,7 +9,8 @@ INTERFACE, PREFIX, LIFETIME = sys.argv[1], sys.argv[2], int(sys.argv[3])
 s = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
 s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
 s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, socket.if_nametoindex(INTERFACE))
-head = struct.pack("!BBHBBHII", 134, 0, 0, 64, 0, LIFETIME, 0, 0)
+HOPS, MTU = 33, 1400
+head = struct.pack("!BBHBBHII", 134, 0, 0, HOPS, 0, LIFETIME, 0, 0) + struct.pack("!BBHI", 5, 1, 0, MTU)
 prefix = struct.pack("!BBBBIII", 3, 4, 64, 0xC0, 3600, 1800, 0) + socket.inet_pton(socket.AF_INET6, PREFIX)
 for _ in range(240):
     s.sendto(head + prefix, ("ff02::1", 0))

@@ -23,6 +23,22 @@ const SERVER: &str = "import asyncio, sys\n\
     \x20       await server.serve_forever()\n\
     asyncio.run(main())\n";
 
+/// Tells how many hops a datagram had left.
+const HOPS: &str = "import socket, struct, sys
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVHOPLIMIT, 1)
+s.bind((sys.argv[1], 9))
+print('ready', flush=True)
+print('hops', struct.unpack('i', s.recvmsg(9, 99)[1][0][2])[0], flush=True)
+";
+/// Sends one, and tells the MTU of its way (`IPV6_MTU`).
+const MTU: &str = "import socket, sys
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.connect((sys.argv[1], 9))
+s.send(b'far')
+print(s.getsockopt(socket.IPPROTO_IPV6, 24))
+";
+
 fn start(more: &str) -> Option<Silk> {
     let device =
         format!("kind = \"packet\"\ninterface = \"{INTERFACE}\"\naddress = \"10.99.0.9/24\"\n{more}\n");
@@ -72,6 +88,13 @@ fn an_address_and_a_router_come_by_advertisement_and_go() {
     all_come_back(silk.on_peer("python3"), ours);
     let _far = serve(&silk, silk.on_peer("python3"), FAR, "far");
     all_come_back(silk.on_paths("python3"), FAR);
+    // What begins now is sent as far and as wide as the router says.
+    let hops = silk.start_logged(silk.on_peer("python3").args(["-c", HOPS, FAR]), "hops");
+    assert!(within(Duration::from_secs(20), || silk.log("hops").contains("ready")), "{}", silk.log("hops"));
+    assert_eq!(crate::host::text(silk.on_paths("python3").args(["-c", MTU, FAR])).trim(), "1400");
+    let heard = || silk.log("hops").contains("hops 33");
+    assert!(within(Duration::from_secs(20), heard), "{}", silk.log("hops"));
+    drop(hops);
     router.stop(Duration::from_secs(5));
     let _router = advertise(&silk, "0");
     says(&silk, "no default route of IPv6");

@@ -92,6 +92,9 @@ pub struct Ip6 {
     // The path that takes fragments.
     fragments: Option<PathId>,
     hops: u8,
+    // What routers have told.
+    told_hops: Option<u8>,
+    told_mtu: Option<u16>,
     errors: Limit,
 }
 
@@ -112,8 +115,16 @@ impl Ip6 {
             reassembly: Reassembly::new(ReassemblyLimits { timeout: REASSEMBLY, ..limits }),
             fragments: None,
             hops,
+            told_hops: None,
+            told_mtu: None,
             errors: Limit::new(errors),
         }
+    }
+
+    /// Routers have told the hop limit of what is sent, and the link's MTU, if it is not the device's: for paths that
+    /// begin from now on (RFC 4861 §6.3.4).
+    pub fn heed(&mut self, hops: Option<u8>, mtu: Option<u16>) {
+        (self.told_hops, self.told_mtu) = (hops, mtu.filter(|mtu| *mtu >= ipv6::MIN_MTU));
     }
 }
 
@@ -146,7 +157,7 @@ impl Module for Ip6 {
         }
         create.set(Attr::ProtId(eth::IPV6))?;
         Ok(Step {
-            stage: Some(Box::new(Ip6Stage::new(protocol, remote, self.hops))),
+            stage: Some(Box::new(Ip6Stage::new(protocol, remote, self.told_hops.unwrap_or(self.hops)))),
             next: Next::Service(DOWN),
         })
     }

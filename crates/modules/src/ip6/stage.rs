@@ -306,7 +306,8 @@ impl Stage for Ip6Stage {
         self.flow_label = cx.port().random() as u32 & 0xf_ffff;
         let ip = cx.module::<Ip6>();
         let known = self.remote.and_then(|to| ip.path_mtus.of(now, to));
-        self.mtu = known.unwrap_or(u16::MAX).min(self.device_mtu);
+        let link = ip.told_mtu.unwrap_or(u16::MAX).min(self.device_mtu);
+        self.mtu = known.unwrap_or(u16::MAX).min(link);
         self.show_mtu(cx);
         let ip = cx.module::<Ip6>();
         match self.remote {

@@ -4,8 +4,8 @@
 //! was not asked for: that only updates an entry that is in use. Redirects are ignored, as RFC
 //! 4861 §8.3 allows. Where silk owns the interface it asks first whether somebody else has its
 //! addresses (RFC 4862 §5.4), using them meanwhile (RFC 4429). What routers tell it heeds where it is
-//! to: then it says which addresses it makes of their prefixes, and who leads beyond the link, to
-//! whoever runs the graph ([`Request::Routers`]).
+//! to: then it says which addresses it makes of their prefixes, who leads beyond the link, and how far
+//! and how wide what is sent may be, to whoever runs the graph ([`Request::Routers`]).
 //!
 //! # Configuration
 //! `address` — our addresses, a list; default: the interface's.

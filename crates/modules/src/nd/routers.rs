@@ -26,6 +26,9 @@ pub(super) struct Routers {
     /// In the order in which they were heard first: until when each leads beyond the link.
     leading: Vec<(Ipv6Addr, Instant)>,
     addresses: Vec<Made>,
+    /// The hop limit and the MTU that were told last.
+    pub(super) hops: Option<u8>,
+    pub(super) mtu: Option<u16>,
     /// Questions that are still to be asked while nobody answers.
     questions: u8,
     /// When the next one is due.
@@ -43,7 +46,29 @@ struct Made {
 impl Routers {
     /// Nothing has been told, and the first question is due.
     pub fn new() -> Self {
-        Self { leading: Vec::new(), addresses: Vec::new(), questions: QUESTIONS, due: Instant::ZERO }
+        Self {
+            leading: Vec::new(),
+            addresses: Vec::new(),
+            hops: None,
+            mtu: None,
+            questions: QUESTIONS,
+            due: Instant::ZERO,
+        }
+    }
+
+    /// A router has told a hop limit (zero: none) and perhaps the link's MTU. Whether either is otherwise now
+    /// (RFC 4861 §6.3.4).
+    pub fn hear_of_link(&mut self, hops: u8, mtu: Option<u32>) -> bool {
+        let before = (self.hops, self.mtu);
+        if hops != 0 {
+            self.hops = Some(hops);
+        }
+        // Less is no link of IPv6's (RFC 8200 §5), and more than a packet's length does not matter.
+        let mtu = mtu.filter(|mtu| *mtu >= ipv6::MIN_MTU.into());
+        if let Some(mtu) = mtu {
+            self.mtu = Some(u16::try_from(mtu).unwrap_or(u16::MAX));
+        }
+        (self.hops, self.mtu) != before
     }
 
     /// Whether a question is due now; it counts as asked.
@@ -183,6 +208,17 @@ mod tests {
         assert_eq!((routers.addresses().count(), routers.router()), (0, Some(FIRST)));
         assert!(routers.expire(at(51 + 1800)));
         assert_eq!((routers.router(), routers.deadline()), (None, Instant::FAR));
+    }
+
+    #[test]
+    fn the_last_router_says_how_far_and_how_wide() {
+        let mut routers = Routers::new();
+        assert!(!routers.hear_of_link(0, None) && !routers.hear_of_link(0, Some(1279)));
+        assert_eq!((routers.hops, routers.mtu), (None, None));
+        assert!(routers.hear_of_link(64, Some(1480)) && !routers.hear_of_link(0, None));
+        assert_eq!((routers.hops, routers.mtu), (Some(64), Some(1480)));
+        assert!(routers.hear_of_link(9, Some(100_000)));
+        assert_eq!((routers.hops, routers.mtu), (Some(9), Some(u16::MAX)));
     }
 
     #[test]

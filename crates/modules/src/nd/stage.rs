@@ -7,7 +7,8 @@ use core::net::Ipv6Addr;
 use core::time::Duration;
 use silk_instant::Instant;
 use silk_path::{
-    Checksum, CreateError, Cx, DropReason, Message, Meta, Report, Request, Stage, Station, Verdict,
+    Advertised, Checksum, CreateError, Cx, DropReason, Message, Meta, Report, Request, Stage, Station,
+    Verdict,
 };
 use silk_wire::{MacAddr, checksum, icmpv6, ipv6, ndp};
 
@@ -142,7 +143,7 @@ impl NdStage {
         &self,
         cx: &mut Cx<'_, '_>,
         heard: &Heard,
-        lifetime: u16,
+        (lifetime, hops, mtu): (u16, u8, Option<u32>),
         prefixes: impl Iterator<Item = ndp::Prefix>,
     ) -> Result<(), DropReason> {
         if !heard.source.is_unicast_link_local() {
@@ -150,7 +151,8 @@ impl NdStage {
         }
         let now = cx.now();
         let routers = cx.module::<Nd>().routers.as_mut().ok_or(DropReason::NdIgnored)?;
-        if routers.hear(now, (heard.source, lifetime), prefixes, self.ours) {
+        let link = routers.hear_of_link(hops, mtu);
+        if routers.hear(now, (heard.source, lifetime), prefixes, self.ours) || link {
             tell(cx);
         }
         self.rearm(cx);
@@ -217,8 +219,9 @@ impl NdStage {
 /// Says what is now told by routers.
 fn tell(cx: &mut Cx<'_, '_>) {
     let Some(routers) = &cx.module::<Nd>().routers else { return };
-    let (addresses, router) = (routers.addresses().collect(), routers.router());
-    cx.request(Request::Routers { addresses, router });
+    let (hops, mtu) = (routers.hops, routers.mtu);
+    let told = Advertised { addresses: routers.addresses().collect(), router: routers.router(), hops, mtu };
+    cx.request(Request::Routers(told));
 }
 
 /// Sends a message of neighbour discovery.
@@ -264,9 +267,9 @@ impl Stage for NdStage {
             ndp::Message::Advertisement { target, link, solicited, overrides, .. } => {
                 self.advertised(cx, &heard, target, link, (solicited, overrides))
             }
-            ndp::Message::Router { lifetime, .. } => {
+            ndp::Message::Router { lifetime, hop_limit, mtu, .. } => {
                 let message = msg.bytes().get(ipv6::HEADER..).unwrap_or_default();
-                self.routed(cx, &heard, lifetime, ndp::prefixes(message))
+                self.routed(cx, &heard, (lifetime, hop_limit, mtu), ndp::prefixes(message))
             }
             // Nobody asks a host for routers, and redirects are not followed.
             ndp::Message::RouterSolicitation | ndp::Message::Redirect => Err(DropReason::NdIgnored),

@@ -14,8 +14,8 @@ use silk_modules::{Device, Setup, catalogue};
 use silk_path::classify::{Domains, Found, Owned, Tables, Verdict};
 use silk_path::transform::Rule;
 use silk_path::{
-    Attr, Attrs, Bell, ByteStream, Checksum, CreateError, DropReason, Endpoint, Event, Framing, Graph,
-    GraphSpec, Message, Meta, ModuleId, Outcome, PathId, Paths, Port, Report, Request, Station, Value,
+    Advertised, Attr, Attrs, Bell, ByteStream, Checksum, CreateError, DropReason, Endpoint, Event, Framing,
+    Graph, GraphSpec, Message, Meta, ModuleId, Outcome, PathId, Paths, Port, Report, Request, Station, Value,
 };
 use silk_wire::icmp::Unreachable;
 use std::collections::{BTreeMap, VecDeque};
@@ -40,9 +40,6 @@ pub type Buffers = (Box<dyn ByteStream>, Handle);
 /// What left at the top: the path, who sent it, and the bytes.
 pub type Delivered = (PathId, Endpoint, Vec<u8>);
 
-/// Addresses with the lengths of their networks' prefixes, and a router.
-pub type Routed = (Vec<(Ipv6Addr, u8)>, Option<Ipv6Addr>);
-
 /// What a host's stages caused.
 #[derive(Default)]
 pub struct World {
@@ -59,8 +56,8 @@ pub struct World {
     pub requests: VecDeque<Request>,
     pub timers: BTreeMap<PathId, Instant>,
     pub asked: Vec<IpAddr>,
-    /// What routers told, each time it changed: our addresses, and who leads beyond the link.
-    pub routed: Vec<Routed>,
+    /// What routers told, each time it changed.
+    pub routed: Vec<Advertised>,
     /// The device refuses this many messages.
     pub full: usize,
     random: u64,
@@ -378,7 +375,7 @@ impl Host {
                 Request::Wake(path) => _ = self.paths.report(path, now, &mut self.world, Report::Resolved),
                 Request::Report { udp, local, remote, report, .. } => self.report(udp, local, remote, report),
                 Request::Arrived { frame, checksum } => _ = self.run_frame(&frame, checksum),
-                Request::Routers { addresses, router } => self.world.routed.push((addresses, router)),
+                Request::Routers(told) => self.world.routed.push(told),
             }
         }
     }
