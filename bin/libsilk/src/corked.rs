@@ -2,7 +2,7 @@
 //! comes, or the cork is taken out. The first call says whom it is for, and how it is sent.
 
 use crate::control::Asked;
-use crate::datagram_io;
+use crate::datagram_io::{self, MOST6};
 use crate::errno::Answer;
 use crate::lock::Guarded;
 use crate::settings::flag;
@@ -11,9 +11,6 @@ use crate::vectors::{Vectors, single};
 use std::ffi::c_int;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-/// Bytes of one datagram, or of several that leave at once, with their header.
-const MOST: usize = 65_535 - 8;
 
 /// What has been written of a datagram.
 struct Parts {
@@ -38,7 +35,11 @@ impl Corked {
     /// What there is is not sent.
     pub fn clear(&self) {
         self.parts.bare().force_open();
-        *self.parts.lock() = None;
+        self.forget(&mut self.parts.lock());
+    }
+
+    fn forget(&self, kept: &mut Option<Parts>) {
+        *kept = None;
         self.begun.store(false, Relaxed);
     }
 }
@@ -61,18 +62,14 @@ fn waits(socket: &Socket, flags: c_int) -> bool {
 /// are still there.
 pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, asked: Asked, flags: c_int) -> Answer {
     let mut kept = socket.corked.parts.lock();
-    let before = match &*kept {
-        Some(parts) => parts.data.len(),
-        None => {
-            datagram_io::may_begin(socket, peer)?;
-            *kept = Some(Parts { data: Vec::new(), peer, asked });
-            0
-        }
-    };
+    let before = kept.as_ref().map(|parts| parts.data.len());
+    if before.is_none() {
+        datagram_io::may_begin(socket, peer)?;
+        *kept = Some(Parts { data: Vec::new(), peer, asked });
+    }
     let total = from.total();
-    let Some(parts) = kept.as_mut().filter(|parts| parts.data.len().saturating_add(total) <= MOST) else {
-        *kept = None;
-        socket.corked.begun.store(false, Relaxed);
+    let Some(parts) = kept.as_mut().filter(|parts| parts.data.len().saturating_add(total) <= MOST6) else {
+        socket.corked.forget(&mut kept);
         return Err(libc::EMSGSIZE);
     };
     from.slices().into_iter().for_each(|part| parts.data.extend_from_slice(part));
@@ -81,8 +78,10 @@ pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, asked: As
         return Ok(total);
     }
     if let Err(errno) = send_kept(socket, &mut kept, flags) {
-        if let Some(parts) = kept.as_mut() {
-            parts.data.truncate(before);
+        match (kept.as_mut(), before) {
+            (Some(parts), Some(before)) => parts.data.truncate(before),
+            // There were none before: another thread has sent them meanwhile.
+            _ => socket.corked.forget(&mut kept),
         }
         return Err(errno);
     }
@@ -106,8 +105,7 @@ fn send_kept(socket: &Socket, kept: &mut Option<Parts>, flags: c_int) -> Answer<
     let whole = unsafe { Vectors::new(&list) };
     let sent = datagram_io::send_whole(socket, &whole, parts.peer, parts.asked, flags);
     if !matches!(sent, Err(libc::EAGAIN | libc::EINTR)) {
-        *kept = None;
-        socket.corked.begun.store(false, Relaxed);
+        socket.corked.forget(kept);
     }
     sent.map(drop)
 }

@@ -27,7 +27,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 /// The most a UDP datagram over IPv4 carries (RFC 768, RFC 791).
 const MOST: usize = 65_507;
 /// Over IPv6, whose header does not count (RFC 8200 §3).
-const MOST6: usize = 65_527;
+pub const MOST6: usize = 65_527;
 
 /// A datagram that was received.
 #[derive(Clone, Copy, Debug)]

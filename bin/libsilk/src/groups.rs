@@ -1,6 +1,7 @@
 //! Groups that a datagram socket joins and leaves, and sources of theirs that it chooses (RFC 3678):
 //! `IP_ADD_MEMBERSHIP`, `IPV6_JOIN_GROUP`, `MCAST_JOIN_GROUP`, `IP_ADD_SOURCE_MEMBERSHIP`,
-//! `MCAST_JOIN_SOURCE_GROUP`, `IP_BLOCK_SOURCE`, `MCAST_BLOCK_SOURCE` and their opposites. The daemon lets packets to the group come; where Linux shares
+//! `MCAST_JOIN_SOURCE_GROUP`, `IP_BLOCK_SOURCE`, `MCAST_BLOCK_SOURCE` and their opposites. The daemon lets
+//! packets to the group come; where Linux shares
 //! the interface, the socket's descriptor of Linux's joins too, so that Linux tells routers of it, and
 //! leaves when the last copy of it is closed.
 

@@ -4,6 +4,7 @@
 
 mod handing_over;
 mod linux_alone;
+mod undecided;
 
 use crate::control;
 use crate::corked;
@@ -32,7 +33,8 @@ const IPV6_MULTICAST_ALL: c_int = 29;
 const TCP_CC_INFO: c_int = 26;
 
 pub use handing_over::hand_over;
-use linux_alone::{Alone, alone};
+use linux_alone::{Alone, alone, set_to};
+pub use undecided::{lets_silk_serve, note_foreign, note_interface, tell_foreign};
 
 /// Where an option that the library knows is kept.
 enum Place<'a> {
@@ -309,7 +311,8 @@ pub unsafe fn set(
         return Ok(());
     }
     unserved::tell(&option_names::told("setsockopt", level, name), libc::ENOPROTOOPT)?;
-    match alone(level, name) {
+    // SAFETY: as the caller promises.
+    match alone(level, name, unsafe { set_to(value, len) }) {
         Some(Alone::Linuxs) => return Err(libc::ENOPROTOOPT),
         Some(Alone::Refused) => return Err(libc::EOPNOTSUPP),
         None => {}
@@ -415,66 +418,6 @@ fn linger(settings: &Settings) -> libc::linger {
 fn time(cell: &AtomicU32) -> libc::timeval {
     let ms = i64::from(cell.load(Relaxed));
     libc::timeval { tv_sec: ms / 1000, tv_usec: ms % 1000 * 1000 }
-}
-
-/// Remembers that an undecided socket was given an option that silk knows nothing of.
-pub fn note_foreign(socket: &Socket, level: c_int, name: c_int) {
-    let word = (level as u32) << 16 | (name as u32 & 0xffff);
-    // What does not fit is not told.
-    let free =
-        socket.foreign.iter().find(|cell| matches!(cell.load(Relaxed), 0) || cell.load(Relaxed) == word);
-    if let Some(cell) = free {
-        cell.store(word, Relaxed);
-    }
-}
-
-/// An undecided socket was given an option that Linux alone can keep, and has taken: it is Linux's from now on, or the
-/// option is taken back. Whether it is none of these.
-///
-/// # Errors
-/// `EOPNOTSUPP` for what is refused; `ENOPROTOOPT`, for a strict program.
-pub fn is_anybodys(socket: &Socket, fd: c_int, level: c_int, name: c_int) -> Answer<bool> {
-    let Some(alone) = alone(level, name) else { return Ok(true) };
-    unserved::tell(&option_names::told("setsockopt", level, name), libc::ENOPROTOOPT)?;
-    if alone == Alone::Linuxs {
-        socket.leave_to_linux();
-        return Ok(false);
-    }
-    let off = 0;
-    // SAFETY: the number is there for the call. It was Linux's own to begin with.
-    unsafe { real::setsockopt(fd, level, name, (&raw const off).cast(), size_of::<c_int>() as socklen_t) };
-    Err(libc::EOPNOTSUPP)
-}
-
-/// Remembers which interface an undecided socket has been bound to, if this option has done it.
-pub fn note_interface(socket: &Socket, fd: c_int, level: c_int, name: c_int) {
-    if level != libc::SOL_SOCKET || !matches!(name, libc::SO_BINDTODEVICE | libc::SO_BINDTOIFINDEX) {
-        return;
-    }
-    let (mut number, mut len) = (0u32, size_of::<u32>() as socklen_t);
-    // SAFETY: both are there for the call.
-    let told = unsafe {
-        real::getsockopt(fd, libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX, (&raw mut number).cast(), &raw mut len)
-    };
-    socket.settings.interface.store(if told == 0 { number } else { 0 }, Relaxed);
-}
-
-/// Tells of them, now that silk serves the socket.
-///
-/// # Errors
-/// `ENOPROTOOPT`, for a strict program.
-pub fn tell_foreign(socket: &Socket) -> Answer<()> {
-    for cell in &socket.foreign {
-        match cell.swap(0, Relaxed) {
-            0 => {}
-            word => {
-                let [level, name] = [word >> 16, word & 0xffff].map(|half| half as c_int);
-                let what = option_names::told("setsockopt", level, name);
-                unserved::tell(&what, libc::ENOPROTOOPT)?;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Gives a value to the program, cut to its buffer as Linux does.

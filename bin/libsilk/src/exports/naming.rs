@@ -162,7 +162,7 @@ pub unsafe extern "C" fn setsockopt(
                     return result;
                 }
                 if result == 0 {
-                    match options::is_anybodys(socket, fd, level, name) {
+                    match options::lets_silk_serve(socket, fd, (level, name), value, len) {
                         Ok(true) => {}
                         decided => return done(decided.map(drop)),
                     }
