@@ -51,7 +51,12 @@ fuzz_target!(|bytes: &[u8]| {
             1 => connection.close(now),
             2 => connection.shutdown_write(),
             3 => connection.abort(),
-            4 => tx.0 = (tx.0 + usize::from(*a) * 16).min(1 << 20),
+            4 => {
+                tx.0 = (tx.0 + usize::from(*a) * 16).min(1 << 20);
+                if b % 4 == 0 {
+                    connection.mark_urgent(usize::from(*c) * 16);
+                }
+            }
             5 => {
                 rx.0 = (rx.0 + usize::from(*a) * 256).min(1 << 20);
                 connection.on_read(now, &rx);
@@ -63,7 +68,7 @@ fuzz_target!(|bytes: &[u8]| {
                     ack: SeqNumber::new(ISS + u32::from(*b)),
                     flags: Flags::from_bits(*c),
                     window: u16::from(*d) * 32,
-                    urgent: 0,
+                    urgent: u16::from(*b) * 16,
                     ecn: Codepoint::from_tos(*a),
                     options: options.unwrap_or_default(),
                     payload: &tail[..tail.len().min(usize::from(*a))],
@@ -79,6 +84,8 @@ fuzz_target!(|bytes: &[u8]| {
         for _ in 0..64 {
             let Some(out) = connection.poll_transmit(now, &tx, &rx, 65_000) else { break };
             assert!(out.offset + out.len <= tx.0);
+            let urgent = out.header.flags.contains(Flags::URG);
+            assert!(urgent == (out.header.urgent > 0) && (!urgent || out.gso_size == 0));
         }
     }
 });

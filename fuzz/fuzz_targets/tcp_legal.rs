@@ -35,6 +35,8 @@ impl SendBuffer for Tx {
 struct Rx {
     taken: u32,
     read: u32,
+    /// Where the peer's urgent data was last said to end, if it was.
+    urgent: Option<u32>,
 }
 
 const ROOM: usize = 64 << 10;
@@ -54,6 +56,11 @@ impl RecvBuffer for Rx {
     fn unread(&self) -> usize {
         (self.taken - self.read) as usize
     }
+    fn mark_urgent(&mut self, ahead: usize) {
+        let last = self.taken + ahead as u32;
+        assert!(self.urgent.is_none_or(|before| before < last), "urgent data only moves ahead");
+        self.urgent = Some(last);
+    }
 }
 
 /// Both ends and what is on its way between them.
@@ -69,6 +76,8 @@ struct World {
     progress: Progress,
     offload: usize,
     written: u32,
+    /// Where the program's urgent data ended.
+    marks: Vec<u32>,
     /// The program has said that it writes no more.
     shut: bool,
 }
@@ -93,7 +102,7 @@ impl World {
             if traits[0] & 128 == 0 { (1_000, u32::MAX - 3_000) } else { (u32::MAX - 3_000, 5) };
         let iss = SeqNumber::new(ours);
         let mut connection = Connection::connect(&config, iss, now);
-        let (mut tx, mut rx) = (Tx { consumed: 0, len: 0 }, Rx { taken: 0, read: 0 });
+        let (mut tx, mut rx) = (Tx { consumed: 0, len: 0 }, Rx { taken: 0, read: 0, urgent: None });
         let syn = connection.poll_transmit(now, &tx, &rx, 0).expect("a SYN").header;
         let agreed = Agreed {
             mss: (88 + u16::from(traits[1]) * 5, syn.options.mss.expect("an MSS")),
@@ -121,6 +130,7 @@ impl World {
             progress,
             offload,
             written: 0,
+            marks: Vec::new(),
             shut: false,
         };
         world.transmit();
@@ -150,6 +160,14 @@ impl World {
         let room = (100_000 - self.tx.len as u32).min(octets);
         self.tx.len += room as usize;
         self.written += room;
+    }
+
+    /// What was written is urgent.
+    fn mark(&mut self) {
+        if !self.shut && self.tx.len > 0 {
+            self.connection.mark_urgent(self.tx.len);
+            self.marks.push(self.written);
+        }
     }
 
     fn shut(&mut self) {
@@ -186,6 +204,12 @@ impl World {
             if out.len > 0 {
                 let place = out.header.seq - (self.iss + 1);
                 assert_eq!(place, self.tx.consumed + out.offset as u32, "text in a wrong place");
+            }
+            assert_eq!(out.header.flags.contains(Flags::URG), out.header.urgent > 0);
+            if out.header.urgent > 0 {
+                let end = out.header.seq - (self.iss + 1) + u32::from(out.header.urgent);
+                assert!(self.marks.contains(&end), "urgent data does not end at {end}");
+                assert_eq!(out.gso_size, 0, "a device would leave the pointer as it is");
             }
             let size = if out.gso_size == 0 { out.len.max(1) } else { usize::from(out.gso_size) };
             let count = out.len.div_ceil(size).max(1);
@@ -232,6 +256,7 @@ impl World {
         }
         // Patience may have ended with the last loss before the network was fair.
         if !self.progress.contains(Progress::TIMED_OUT) {
+            assert_eq!(self.rx.urgent.map(|last| last + 1), self.peer.urgent_end(), "the last urgent octet");
             let info = self.connection.info();
             assert!(self.is_over(), "it does not end: {info:?}");
             assert_eq!((self.peer.has(), self.rx.taken), (self.written + 1, self.peer.sent), "{info:?}");
@@ -260,11 +285,16 @@ fn perform(world: &mut World, act: u8, much: u8) {
     match act % 16 {
         0 => world.wait(Duration::from_millis(u64::from(much % 16) << (much / 16))),
         1 => world.wait(Duration::from_millis(u64::from(much % 16))),
-        2 => world.write(octets * 4),
+        2 => {
+            world.write(octets * 4);
+            if act & 32 != 0 {
+                world.mark();
+            }
+        }
         3 => world.read(octets * 4),
         4 => world.peer.read(octets * 4),
         5 => {
-            let sent = world.peer.send(octets);
+            let sent = world.peer.send(octets, act & 32 != 0);
             world.post(sent);
         }
         6 => {

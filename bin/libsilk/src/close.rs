@@ -89,7 +89,7 @@ fn is_ended_by_slot(socket: &Socket, slot: &Slot) -> bool {
 
 /// Whether the peer is told by a reset: data were left unread, or `SO_LINGER` says so.
 fn is_abort(socket: &Socket, slot: &Slot) -> bool {
-    socket.role() == Role::Stream && (state::readable(slot) > 0 || socket.settings.linger.load(Relaxed) == 1)
+    socket.role() == Role::Stream && (state::arrived(slot) > 0 || socket.settings.linger.load(Relaxed) == 1)
 }
 
 /// `SO_LINGER` with a time: before its last descriptor is closed, waits until everything has been

@@ -87,7 +87,7 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived>
         }
         let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.receive_limit()));
         let ready = |slot: &Slot| {
-            state::readable(slot) > 0 || state::has_error(slot) || socket.shut.load(SeqCst) & shut::READ != 0
+            state::arrived(slot) > 0 || state::has_error(slot) || socket.shut.load(SeqCst) & shut::READ != 0
         };
         wait::sleep(socket, slot, Change::Readable(1), limit, ready)?;
     }
@@ -95,7 +95,7 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived>
 
 fn take(socket: &Socket, slot: &Slot, into: &Vectors, flags: c_int) -> Answer<Option<Arrived>> {
     let _turn = socket.reading.turn();
-    let there = state::readable(slot);
+    let there = state::arrived(slot);
     if there == 0 {
         return Ok(None);
     }
@@ -146,7 +146,7 @@ fn take_more(arrived: &mut Arrived, ring: Bytes<'_>, (mut next, end): (u32, u32)
 
 /// Bytes of the next datagram (`FIONREAD`).
 pub fn next_length(slot: &Slot) -> u32 {
-    let there = state::readable(slot);
+    let there = state::arrived(slot);
     let Ok(ring) = state::receive_ring(slot) else { return 0 };
     pop_datagram(ring, slot.rx_read.load(Relaxed), there).map_or(0, |(datagram, ..)| datagram.len)
 }

@@ -11,13 +11,14 @@ use crate::state;
 use crate::stdio;
 use crate::table::{self, Entry};
 use crate::unserved;
+use crate::urgent;
 use std::ffi::{c_int, c_ulong};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// `SIOCOUTQNSD`: bytes not yet sent.
 const NOT_SENT: c_ulong = 0x894b;
 /// `SIOCATMARK`.
-const AT_MARK: c_ulong = 0x8905;
+pub const AT_MARK: c_ulong = 0x8905;
 
 /// `fd` names this socket from now on: every way by which a number becomes a socket's leads through here, so that a standard
 /// stream that has the number goes there too. `false` when the number is too high to be noted.
@@ -148,9 +149,9 @@ pub unsafe fn ioctl(socket: &Socket, fd: c_int, request: c_ulong, arg: usize) ->
     let answer = match request {
         libc::FIONREAD | libc::TIOCOUTQ | NOT_SENT if listens => return Err(libc::EINVAL),
         libc::FIONREAD if socket.role() == Role::Datagram => datagram_io::next_length(slot),
-        libc::FIONREAD => state::readable(slot),
+        libc::FIONREAD => urgent::before_mark(socket, slot),
         libc::TIOCOUTQ | NOT_SENT => state::unsent(slot),
-        AT_MARK => 0,
+        AT_MARK => u32::from(urgent::is_at_mark(socket, slot)),
         // Interfaces, routes, close-on-exec: nothing to do with the path.
         _ => return kernel(),
     };

@@ -89,6 +89,7 @@ mod tcp_info;
 mod thread;
 mod transfer;
 mod unserved;
+mod urgent;
 mod vectors;
 mod wait;
 mod wishes;

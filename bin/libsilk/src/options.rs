@@ -64,7 +64,7 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
     Some(match (level, name) {
         (libc::SOL_SOCKET, libc::SO_REUSEADDR) => Place::Flag(flag::REUSE_ADDRESS),
         (libc::SOL_SOCKET, libc::SO_REUSEPORT) => Place::Flag(flag::REUSE_PORT),
-        (libc::SOL_SOCKET, libc::SO_OOBINLINE) => Place::Flag(flag::OUT_OF_BAND_INLINE),
+        (libc::SOL_SOCKET, libc::SO_OOBINLINE) => Place::Stream(option::URGENT_INLINE),
         (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) if v6 => Place::Flag(flag::ONLY_INET6),
         (libc::IPPROTO_IP, libc::IP_PKTINFO) => Place::Flag(flag::PACKET_INFO),
         (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO) => Place::Flag(flag::PACKET_INFO),

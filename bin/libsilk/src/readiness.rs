@@ -6,12 +6,15 @@ use crate::error_queue;
 use crate::socket::{Role, Socket, shape};
 use crate::state;
 use crate::stream_io::shut;
+use crate::urgent;
 use crate::wait::{self, Change};
 use silk_stream::{Slot, status};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// `POLLIN` and its synonym.
 pub const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
+/// `POLLPRI`.
+const URGENT: u32 = libc::POLLPRI as u32;
 /// `POLLOUT` and its synonym.
 pub const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
 /// `POLLRDHUP`.
@@ -59,8 +62,11 @@ fn stream(socket: &Socket, slot: &Slot) -> u32 {
     if state::has_error(slot) {
         ready |= FAILED;
     }
-    if state::readable(slot) >= state::low_water(socket, slot) {
+    if urgent::readable(socket, slot) >= state::low_water(socket, slot) {
         ready |= IN;
+    }
+    if urgent::is_waiting(socket, slot) {
+        ready |= URGENT;
     }
     let room = has(status::CONNECTED)
         && state::writable(slot) >= state::worthwhile(slot)
@@ -79,7 +85,7 @@ fn datagram(socket: &Socket, slot: &Slot) -> u32 {
     if state::is_dead() {
         ready |= HUNG_UP | OUT;
     }
-    if state::readable(slot) > 0 {
+    if state::arrived(slot) > 0 {
         ready |= IN;
     }
     let shut = socket.shut.load(Relaxed);
@@ -98,7 +104,8 @@ fn datagram(socket: &Socket, slot: &Slot) -> u32 {
 /// Says in the slot that somebody waits for what `interest` names.
 pub fn announce(socket: &Socket, slot: &Slot, interest: u32) {
     // Errors and hang-ups wake both kinds of sleepers, and are always waited for.
-    let least = if socket.role() == Role::Stream { state::low_water(socket, slot) } else { 1 };
+    let stream = socket.role() == Role::Stream && interest & URGENT == 0;
+    let least = if stream { state::low_water(socket, slot) } else { 1 };
     wait::announce(slot, Change::Readable(least));
     if interest & OUT != 0 && socket.role() != Role::Listener {
         wait::announce(slot, Change::Writable(state::worthwhile(slot)));

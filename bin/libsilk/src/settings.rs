@@ -14,8 +14,6 @@ pub mod flag {
     pub const REUSE_PORT: u32 = 2;
     /// `IPV6_V6ONLY`.
     pub const ONLY_INET6: u32 = 4;
-    /// `SO_OOBINLINE`.
-    pub const OUT_OF_BAND_INLINE: u32 = 8;
     /// `IP_PKTINFO` or `IPV6_RECVPKTINFO`: `recvmsg` says where a datagram arrived.
     pub const PACKET_INFO: u32 = 16;
     /// `UDP_GRO`: several datagrams of one sender may be received at once.

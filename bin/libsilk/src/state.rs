@@ -63,9 +63,9 @@ pub fn send_ring(slot: &Slot) -> Answer<Bytes<'static>> {
     Ok(ring.ok_or(libc::ECONNRESET)?.beginning_at(first))
 }
 
-/// Bytes that can be read now.
+/// Bytes that lie in the receive ring.
 #[inline]
-pub fn readable(slot: &Slot) -> u32 {
+pub fn arrived(slot: &Slot) -> u32 {
     used(slot.rx_write.load(Acquire), slot.rx_read.load(Relaxed), slot.rx_size.load(Relaxed))
 }
 

@@ -9,6 +9,7 @@ use crate::signals;
 use crate::socket::Socket;
 use crate::state;
 use crate::thread;
+use crate::urgent;
 use crate::vectors::Vectors;
 use crate::wait::{self, Change, Deadline};
 use crate::writers_turn::WritersTurn;
@@ -33,7 +34,7 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
         return Err(libc::EAGAIN);
     }
     if flags & libc::MSG_OOB != 0 {
-        return Err(libc::EINVAL);
+        return urgent::receive(socket, into, flags);
     }
     let want = into.total();
     let peeks = flags & libc::MSG_PEEK != 0;
@@ -51,7 +52,7 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
         // shows here.
         let status = state::status(slot);
         got += take(socket, slot, into, got, want - got, flags)?;
-        if got >= least {
+        if got >= least || (got > 0 && urgent::is_at_mark(socket, slot)) {
             return Ok(got);
         }
         if let Some(end) = ended(socket, slot, status) {
@@ -62,7 +63,7 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
         }
         let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.receive_limit()));
         let level = (least - got).min(slot.rx_size.load(Relaxed) as usize / 2).max(1) as u32;
-        let ready = |slot: &Slot| state::readable(slot) >= level || may_have_ended(socket, slot);
+        let ready = |slot: &Slot| urgent::readable(socket, slot) >= level || may_have_ended(socket, slot);
         match wait::sleep(socket, slot, Change::Readable(level), limit, ready) {
             Err(_) if got > 0 => return Ok(got),
             other => other?,
@@ -104,17 +105,19 @@ fn take(socket: &Socket, slot: &Slot, into: &Vectors, skip: usize, len: usize, f
         return Ok(0);
     }
     let _turn = socket.reading.turn();
-    let there = state::readable(slot);
-    let len = len.min(there as usize);
-    if len == 0 {
+    let portion = urgent::portion(socket, slot, state::arrived(slot));
+    let len = len.min(portion.len as usize);
+    if len == 0 && portion.skipped == 0 {
         return Ok(0);
     }
-    let read = slot.rx_read.load(Relaxed);
-    if flags & libc::MSG_TRUNC == 0 {
+    let read = slot.rx_read.load(Relaxed).wrapping_add(portion.skipped);
+    if flags & libc::MSG_TRUNC == 0 && len > 0 {
         into.fill(skip, len, state::receive_ring(slot)?, read);
     }
     if flags & libc::MSG_PEEK == 0 {
-        advance(socket, slot, read.wrapping_add(len as u32));
+        let read = read.wrapping_add(len as u32);
+        portion.note_read(socket, read);
+        advance(socket, slot, read);
     }
     Ok(len)
 }
@@ -181,9 +184,10 @@ pub fn send_with(
     most: usize,
     put: impl Fn(&Slot, usize, usize) -> Answer,
 ) -> Answer {
-    if flags & (libc::MSG_OOB | libc::MSG_FASTOPEN) != 0 {
+    if flags & libc::MSG_FASTOPEN != 0 {
         return Err(libc::EOPNOTSUPP);
     }
+    let is_urgent = flags & libc::MSG_OOB != 0;
     let mut deadline = None;
     let mut sent = 0;
     loop {
@@ -193,7 +197,7 @@ pub fn send_with(
         }
         let connected = state::status(slot) & status::CONNECTED != 0;
         if connected {
-            match place(socket, slot, sent, (want - sent).min(most), &put) {
+            match place(socket, slot, sent, (want - sent).min(most), is_urgent, &put) {
                 Ok(Placed::Bytes(n)) => {
                     sent += n;
                     if n == most && sent < want {
@@ -260,6 +264,7 @@ fn place(
     slot: &Slot,
     sent: usize,
     len: usize,
+    is_urgent: bool,
     put: &impl Fn(&Slot, usize, usize) -> Answer,
 ) -> Answer<Placed> {
     let _turn = WritersTurn::take(socket, slot);
@@ -271,9 +276,13 @@ fn place(
     if placed == 0 {
         return Ok(Placed::NoMore);
     }
+    let written = slot.tx_write.load(Relaxed).wrapping_add(placed as u32);
+    if is_urgent {
+        urgent::mark(socket, slot, written);
+    }
     // Sequentially consistent, like every store before a ring: a mark that is there already is
     // only looked at, and that look must not overtake the store.
-    slot.tx_write.store(slot.tx_write.load(Relaxed).wrapping_add(placed as u32), SeqCst);
+    slot.tx_write.store(written, SeqCst);
     ring(socket, slot);
     Ok(Placed::Bytes(placed))
 }

@@ -158,7 +158,9 @@ pub unsafe fn receive_message(socket: &Socket, message: *mut msghdr, flags: c_in
     let into = unsafe { Vectors::at(message.msg_iov, count) }?;
     if socket.role() != Role::Datagram {
         let got = receive(socket, &into, flags)?;
-        (message.msg_namelen, message.msg_controllen, message.msg_flags) = (0, 0, 0);
+        (message.msg_namelen, message.msg_controllen) = (0, 0);
+        let truncated = if into.total() == 0 { libc::MSG_TRUNC } else { 0 };
+        message.msg_flags = if flags & libc::MSG_OOB != 0 { libc::MSG_OOB | truncated } else { 0 };
         return Ok(got);
     }
     let got = datagram_io::receive(socket, &into, flags)?;

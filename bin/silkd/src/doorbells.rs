@@ -72,7 +72,7 @@ impl Engine {
             return self.send_datagrams(id, now);
         }
         // Bytes before requests: a cork that was set before they were written is then seen.
-        let new_bytes = self.look(id);
+        let mut new_bytes = self.look(id);
         let Some(end) = self.end_of(id) else { return };
         if end.is_nonsense() {
             end.fail(libc::ECONNRESET);
@@ -83,6 +83,11 @@ impl Engine {
         let is_last = asked & (request::SHUT_WRITE | request::CLOSE) != 0;
         if asked & request::OPTIONS != 0 {
             self.apply_service(id, now);
+        }
+        if asked & request::URGENT != 0 {
+            // What it is about may have been written after the first look.
+            new_bytes |= self.look(id);
+            self.mark_urgent(id, now);
         }
         if is_last {
             // Whatever was written before the end is to leave before the FIN, and the FIN rides
@@ -142,6 +147,13 @@ impl Engine {
         }
         if asked & request::CLOSE != 0 {
             self.closed(name);
+        }
+    }
+
+    /// Where urgent data ends is said before what is urgent may leave.
+    fn mark_urgent(&mut self, id: PathId, now: Instant) {
+        if let Some(octets) = self.end_of(id).and_then(|end| end.urgent_octets()) {
+            self.core.paths.bell(id, now, &mut self.core.port, Bell::Urgent(octets));
         }
     }
 

@@ -58,6 +58,7 @@ pub fn begin_again(record: &silk_stream::Slot) {
     ] {
         word.store(0, SeqCst);
     }
+    record.rx_urgent.store(0, SeqCst);
 }
 
 /// Marks a slot as free.

@@ -14,7 +14,8 @@ use from_program::FromProgram;
 use side::Side;
 use silk_path::{ByteStream, Incoming, Outgoing};
 use silk_stream::{
-    Arena, Datagram, ERRORS, Received, Slot, SocketError, Way, free, option, status, used, waiting, wish,
+    Arena, Datagram, ERRORS, Received, Slot, SocketError, Way, free, option, request, status, used, waiting,
+    wish,
 };
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -31,8 +32,8 @@ pub struct SocketEnd {
     pub told: Way,
     /// What the network has told of the connection since the peer last answered; 0: nothing.
     soft_error: i32,
-    /// An error that ends nothing is to be told.
-    told_error: bool,
+    /// Something is to be told that no level counts: an error that ends nothing, or urgent data.
+    tells_anyway: bool,
     /// The program writes no more.
     finished: bool,
     to_program: ToProgram,
@@ -49,7 +50,7 @@ impl SocketEnd {
             status: slot.status.load(Relaxed),
             told: Way::default(),
             soft_error: 0,
-            told_error: false,
+            tells_anyway: false,
             finished: false,
             to_program: ToProgram {
                 side: Side::new(arena, name.slot, rings.rx)?,
@@ -183,7 +184,29 @@ impl SocketEnd {
         self.slot().error.store(errno.unsigned_abs(), SeqCst);
         self.to_program.side.news = true;
         self.from_program.side.news = true;
-        self.told_error = true;
+        self.tells_anyway = true;
+    }
+
+    /// The program is to hear of the peer's urgent data.
+    pub fn tell_urgent(&mut self) {
+        self.to_program.side.news = true;
+        self.tells_anyway = true;
+    }
+
+    /// How many of the bytes to be sent end with the program's urgent data; `None`: it is gone already, or not written
+    /// yet, and then the program still asks.
+    pub fn urgent_octets(&self) -> Option<u32> {
+        let Side { arena, slot, .. } = &self.from_program.side;
+        let ahead = arena.urgent(*slot)?.sent.load(SeqCst).wrapping_sub(self.from_program.read);
+        if ahead.cast_signed() <= 0 {
+            return None;
+        }
+        let there = self.from_program.write.wrapping_sub(self.from_program.read);
+        if ahead > there {
+            self.slot().request.fetch_or(request::URGENT, SeqCst);
+            return None;
+        }
+        Some(ahead)
     }
 
     /// Puts an error into the socket's queue, with the head of the datagram; one that finds no room
@@ -271,13 +294,13 @@ impl SocketEnd {
         // Event sets are told of more room only where somebody waits for it: nearly every
         // acknowledgement makes some.
         let bells = readable || self.slot().waiting.load(SeqCst) & waiting::WRITE != 0;
-        let error = std::mem::take(&mut self.told_error);
-        Some(Wake { threads: self.whom_to_wake(readable, writable, error), bells })
+        let anyway = std::mem::take(&mut self.tells_anyway);
+        Some(Wake { threads: self.whom_to_wake(readable, writable, anyway), bells })
     }
 
     /// Of the threads that sleep on the socket, whether those whose level is reached are to
     /// be woken (CM §4.2 `B_wakeup`); their bits are then taken from the slot.
-    fn whom_to_wake(&self, readable: bool, writable: bool, error: bool) -> bool {
+    fn whom_to_wake(&self, readable: bool, writable: bool, anyway: bool) -> bool {
         // The indices have been stored; whoever sets its bit after this sees them.
         std::sync::atomic::fence(SeqCst);
         let slot = self.slot();
@@ -292,10 +315,10 @@ impl SocketEnd {
         let read_over = self.status & (status::FAILED | status::PEER_FIN) != 0;
         let write_over = self.status & (status::FAILED | status::SEND_CLOSED) != 0;
         let room = free(slot.tx_write.load(SeqCst), self.from_program.read, self.from_program.side.size);
-        let reader = readable && (read_over || error || self.unread() >= level(&slot.wake_read, most));
+        let reader = readable && (read_over || anyway || self.unread() >= level(&slot.wake_read, most));
         let room =
             room >= level(&slot.wake_write, self.from_program.side.size) && self.from_program.sends_enough();
-        let writer = writable && (write_over || error || room);
+        let writer = writable && (write_over || anyway || room);
         let bits = if reader { waiting::READ } else { 0 } | if writer { waiting::WRITE } else { 0 };
         sleeping & bits != 0 && slot.waiting.fetch_and(!bits, SeqCst) & bits != 0
     }

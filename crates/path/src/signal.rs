@@ -14,6 +14,9 @@ pub enum Bell {
     Sent,
     /// The program has taken bytes: there is room again.
     Read,
+    /// Of the bytes to be sent, the unacknowledged ones included, so many end with urgent data (`MSG_OOB`). It comes
+    /// before the [`Bell::Sent`] of the last of them.
+    Urgent(u32),
     /// No more bytes will be sent (`shutdown(SHUT_WR)`).
     ShutdownWrite,
     /// No more bytes will be read (`shutdown(SHUT_RD)`).
@@ -51,6 +54,8 @@ pub enum Event {
     Connected,
     /// There are new bytes to read.
     Readable,
+    /// The peer has urgent data: [`Incoming::mark_urgent`](crate::Incoming::mark_urgent) was told where it ends.
+    Urgent,
     /// Bytes were acknowledged: there is room to send.
     Writable,
     /// The peer sends no more.

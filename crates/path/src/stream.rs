@@ -9,6 +9,9 @@ pub trait Incoming {
     fn room(&self) -> usize;
     /// Takes as many of `bytes` as there is room for, and says how many.
     fn write(&mut self, bytes: &[u8]) -> usize;
+    /// The peer's urgent data ends with the byte that is `ahead` of the next one to be written. Said before that byte
+    /// is written.
+    fn mark_urgent(&mut self, _ahead: usize) {}
     /// Bytes that the program has not read yet, as far as is known.
     fn unread(&self) -> usize {
         0

@@ -10,6 +10,7 @@ use crate::layout::{
 use crate::pool::{CHUNK, Taken};
 use crate::ring::Bytes;
 use crate::tcp_info::SharedInfo;
+use crate::urgent::Urgent;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -294,6 +295,11 @@ impl Arena {
     /// What the network said of a datagram socket's datagrams.
     pub fn errors(&self, number: u32) -> Option<&ErrorQueue> {
         self.records().errors.0.get(number as usize)
+    }
+
+    /// What there is to know of a socket's urgent data.
+    pub fn urgent(&self, number: u32) -> Option<&Urgent> {
+        self.records().urgent.0.get(number as usize)
     }
 
     /// Gives the memory of a ring back to the kernel: its bytes are zero from now on, and take memory

@@ -12,9 +12,10 @@ use crate::errors::ErrorQueue;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU16, AtomicU32, AtomicU64};
 use crate::tcp_info::SharedInfo;
+use crate::urgent::Urgent;
 
 /// First word of an arena: `SILK` in the low bytes, the layout's version above.
-pub const MAGIC: u64 = 0x000a_0000_4b4c_4953;
+pub const MAGIC: u64 = 0x000b_0000_4b4c_4953;
 /// Sockets in one arena.
 pub const SLOTS: u32 = crate::dirty::MARKS;
 /// Threads of one family that may wait in `accept` at one time.
@@ -85,6 +86,8 @@ pub mod request {
     pub const CONNECT: u32 = 256;
     /// `TCP_NODELAY` was set, or `TCP_CORK` taken away, however they are now: what has been written is not held back.
     pub const PUSH: u32 = 512;
+    /// What has been written is urgent up to [`crate::Urgent::sent`].
+    pub const URGENT: u32 = 1024;
 }
 
 /// What few programs set, as words of [`Slot::wishes`]: it is looked at when
@@ -154,6 +157,8 @@ pub mod option {
     pub const JOINED_ALONE: u32 = 64;
     /// `IPV6_MULTICAST_ALL` off.
     pub const JOINED_ALONE6: u32 = 128;
+    /// `SO_OOBINLINE`: urgent data is read among the rest.
+    pub const URGENT_INLINE: u32 = 256;
 }
 
 /// What is wished of one socket, as [`wish`] names it.
@@ -280,7 +285,8 @@ pub struct Slot {
     pub rx_first: AtomicU32,
     /// Odd while the memory of the send ring is being given back, or the ring exchanged ([`crate::vacate`]).
     pub tx_vacating: AtomicU32,
-    _pad: [AtomicU32; 2],
+    /// The last urgent octet that the peer has told of: see [`crate::Mark`]. Zero: there never was one.
+    pub rx_urgent: AtomicU64,
 
     // Written by the program.
     /// Bytes read from the receive ring since the start (`N_read`).
@@ -503,6 +509,8 @@ pub struct Records {
     /// What the network said of the datagrams of each socket; memory only where it did, and where
     /// the program wants to know.
     pub errors: Table<ErrorQueue, { SLOTS as usize }>,
+    /// What there is to know of each socket's urgent data; memory only where there is some.
+    pub urgent: Table<Urgent, { SLOTS as usize }>,
 }
 
 /// The places in which the file of this device and inode may be, by which it is found.

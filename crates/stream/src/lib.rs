@@ -42,6 +42,7 @@ mod reference;
 mod ring;
 mod sync;
 mod tcp_info;
+mod urgent;
 pub mod vacate;
 #[cfg(not(loom))]
 pub mod wake;
@@ -67,3 +68,4 @@ pub use pool::{Left, Pool};
 pub use reference::Reference;
 pub use ring::{Bytes, begin as begin_ring, free, left_of, used};
 pub use tcp_info::{INFO_WORDS, MODEL_WORDS, SharedInfo, TcpInfo};
+pub use urgent::{Ahead, Mark, Urgent};

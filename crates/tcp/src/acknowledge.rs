@@ -8,9 +8,10 @@ use silk_instant::Instant;
 
 use crate::buffer::SendBuffer;
 use crate::congestion::{Acked, Congestion};
-use crate::connection::{Connection, Owed, Reader};
+use crate::connection::{Connection, Owed};
 use crate::flight::Sending;
 use crate::progress::{DropReason, Progress};
+use crate::receiver::Reader;
 use crate::recovery::{Outstanding, Phase};
 use crate::segment::{Flags, Segment};
 use crate::sender::Fin;
@@ -91,7 +92,7 @@ impl Connection {
     /// SYN-RECEIVED: our SYN must be what is acknowledged (RFC 9293 §3.10.7.4, fifth).
     fn on_handshake_ack(&mut self, now: Instant, seg: &Segment) -> Result<Progress, DropReason> {
         if seg.ack != self.snd.nxt {
-            self.stray = Some(seg.ack);
+            self.owe_stray(seg.ack);
             return Err(DropReason::BadHandshake);
         }
         self.measure_syn(now, seg);
@@ -127,6 +128,7 @@ impl Connection {
         // Kept near, so that it never comes to lie half the circle away.
         self.snd.small_end = self.snd.small_end.max(seg.ack);
         self.ecn.advance(seg.ack);
+        self.forget_urgent_sent();
         self.snd.stalled_since = Instant::FAR;
         self.snd.timeouts = 0;
         if self.path_search.is_some() {
@@ -223,7 +225,7 @@ impl Connection {
         match self.state {
             State::FinWait1 => {
                 self.state = State::FinWait2;
-                if self.reader == Reader::Gone {
+                if self.rcv.reader == Reader::Gone {
                     self.timers.arm(Timer::Linger, now + self.limits.fin_wait_2());
                 }
                 Progress::NONE

@@ -1,5 +1,5 @@
 //! A segment arrives (RFC 9293 §3.10.7), checked in the RFC's order: sequence number, reset, SYN,
-//! acknowledgement, text, FIN; with PAWS first (RFC 7323 §5.3) and the defences of RFC 5961. Every
+//! acknowledgement, urgent pointer, text, FIN; with PAWS first (RFC 7323 §5.3) and the defences of RFC 5961. Every
 //! branch that refuses a segment names a reason; none believes a number it has not compared.
 
 use silk_instant::Instant;
@@ -77,7 +77,10 @@ impl Connection {
         if progress.intersects(Progress::CLOSED | Progress::TIME_WAIT) {
             return Ok(progress);
         }
-        match self.on_text(now, seg, rx) {
+        let progress = progress | self.on_urgent(seg, rx);
+        let text = self.on_text(now, seg, rx);
+        self.forget_urgent_received();
+        match text {
             Ok(more) => Ok(progress | more),
             // What the acknowledgement achieved must not be lost over text that was not taken.
             Err(reason) if progress.is_empty() => Err(reason),

@@ -36,6 +36,10 @@ pub trait RecvBuffer {
     /// they fit [`RecvBuffer::room`]; what it does not take is not acknowledged.
     fn write(&mut self, bytes: &[u8]) -> usize;
 
+    /// The peer says that its urgent data ends with the octet that is `ahead` of the next one to be written (RFC 9293
+    /// §3.8.5). Said before that octet is written, and of each octet once.
+    fn mark_urgent(&mut self, _ahead: usize) {}
+
     /// Octets that the program has not read yet, as far as is known.
     fn unread(&self) -> usize {
         0

@@ -70,7 +70,7 @@ impl Connection {
         let out = self.outstanding();
         let mss = self.text_mss(out);
         // CWR is said on one segment, and a device that cuts might say it on each.
-        let max = if self.ecn.owes_cwr() { 0 } else { max };
+        let max = if self.ecn.owes_cwr() || self.is_urgent() { 0 } else { max };
         let most = (u32::try_from(max).unwrap_or(u32::MAX) / mss).max(1) * mss;
         if self.owed.settle(Owed::TAIL) && !self.snd.is_idle() {
             return self.probe(out, tx, mss);
@@ -229,12 +229,12 @@ impl Connection {
     }
 
     /// Nagle's algorithm as refined by Minshall: a small segment waits only while another small one
-    /// is outstanding. A FIN is reason enough to send the rest.
+    /// is outstanding. A FIN is reason enough to send the rest, and so is urgent data.
     // RFC 9293 SHLD-7.
     fn lets_small_go(&self) -> bool {
-        let urgent = self.owed.contains(Owed::PUSH) || self.snd.fin == Fin::Wanted;
+        let pushed = self.owed.contains(Owed::PUSH) || self.snd.fin == Fin::Wanted || self.is_urgent();
         let nagle = self.snd.nodelay || self.snd.small_end.at_or_before(self.snd.una);
-        urgent || (!self.snd.cork && nagle)
+        pushed || (!self.snd.cork && nagle)
     }
 
     /// Text is held back. While something is outstanding its acknowledgement will bring us here

@@ -20,7 +20,7 @@ use crate::keepalive::Keepalive;
 use crate::listen::Established;
 use crate::options::Options;
 use crate::progress::Progress;
-use crate::receiver::Receiver;
+use crate::receiver::{Reader, Receiver};
 use crate::recovery::{Outstanding, Recovery};
 use crate::rto::Rto;
 use crate::search::Search;
@@ -31,6 +31,7 @@ use crate::state::State;
 use crate::time_wait::TimeWait;
 use crate::timers::{Timer, Timers};
 use crate::undo::Undo;
+use crate::urgent::Urgent;
 
 /// What the next calls of `poll_transmit` must send, whatever text there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,8 @@ impl Owed {
     pub(crate) const TAIL: Self = Self(1 << 5);
     /// An acknowledgement that has waited for company.
     pub(crate) const LONE_ACK: Self = Self(1 << 6);
+    /// A reset of a segment that is not of this connection, at [`Connection::stray`].
+    pub(crate) const STRAY: Self = Self(1 << 7);
 
     pub(crate) const fn contains(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -69,17 +72,6 @@ impl Owed {
     }
 }
 
-/// What the program still does with the stream it receives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reader {
-    /// It reads.
-    Reading,
-    /// It has shut reading down: what comes is acknowledged and thrown away.
-    Shut,
-    /// It has closed: text that still comes is answered with a reset (RFC 2525 §2.17).
-    Gone,
-}
-
 /// A TCP connection.
 ///
 /// Dropping it frees everything it holds; nothing is sent by that.
@@ -88,16 +80,13 @@ pub(crate) enum Reader {
 pub struct Connection {
     pub(crate) state: State,
     pub(crate) owed: Owed,
-    pub(crate) reader: Reader,
     /// Both SYNs carried SACK-permitted.
     pub(crate) sack: bool,
-    /// We offer window scaling, or, once both SYNs were seen, use it.
-    pub(crate) scaling: bool,
     /// Our SYN was lost at least once.
     pub(crate) syn_lost: bool,
-    /// In SYN-SENT: the acknowledgement number of a segment that must be reset (RFC 9293 §3.10.7.3,
-    /// first).
-    pub(crate) stray: Option<SeqNumber>,
+    /// Before the handshake is complete: the acknowledgement number of a segment that must be reset (RFC 9293
+    /// §3.10.7.3, first), while [`Owed::STRAY`] says so.
+    pub(crate) stray: SeqNumber,
     pub(crate) snd: Sender,
     pub(crate) rcv: Receiver,
     pub(crate) stamps: Timestamps,
@@ -108,6 +97,8 @@ pub struct Connection {
     pub(crate) undo: Option<Box<Undo>>,
     /// Since the path was found, or suspected, to take less than the link does.
     pub(crate) path_search: Option<Box<Search>>,
+    /// While either end has urgent data under way.
+    pub(crate) urgent: Option<Box<Urgent>>,
     pub(crate) timers: Timers,
     pub(crate) limits: Limits,
     pub(crate) keepalive: Keepalive,
@@ -126,7 +117,7 @@ impl Connection {
         let mut connection = Self::new(config, iss, SeqNumber::default(), now);
         connection.stamps = Timestamps::new(config.timestamps, timestamp_offset(iss, now));
         connection.sack = config.sack;
-        connection.scaling = config.window_scaling;
+        connection.rcv.scaling = config.window_scaling;
         connection.rcv.shift = config.window_shift();
         connection.owed.add(Owed::SYN);
         connection
@@ -155,11 +146,9 @@ impl Connection {
         Self {
             state: State::SynSent,
             owed: Owed::NOTHING,
-            reader: Reader::Reading,
             sack: false,
-            scaling: false,
             syn_lost: false,
-            stray: None,
+            stray: SeqNumber::default(),
             snd: Sender::new(iss, config.mss, config.nodelay, now),
             rcv: Receiver::new(config, irs),
             stamps: Timestamps::new(false, 0),
@@ -168,6 +157,7 @@ impl Connection {
             congestion: Controller::new(config.congestion, initial),
             undo: None,
             path_search: None,
+            urgent: None,
             timers: Timers::new(),
             limits: Limits::new(config),
             keepalive: Keepalive::new(config.keepalive),
@@ -183,7 +173,7 @@ impl Connection {
     pub(crate) fn agree(&mut self, agreed: &Agreed, path_mss: u16) {
         self.snd.peer_mss = agreed.peer_mss;
         self.snd.mss = agreed.mss(path_mss);
-        self.scaling = agreed.shifts.is_some();
+        self.rcv.scaling = agreed.shifts.is_some();
         (self.snd.shift, self.rcv.shift) = agreed.shifts.unwrap_or((0, 0));
         self.rcv.tuning.cap(u32::from(u16::MAX) << self.rcv.shift);
         self.sack = agreed.sack;
@@ -215,7 +205,7 @@ impl Connection {
     /// once.
     pub fn close(&mut self, now: Instant) {
         self.shutdown_write();
-        self.reader = Reader::Gone;
+        self.rcv.reader = Reader::Gone;
         if self.state == State::FinWait2 {
             self.timers.arm(Timer::Linger, now + self.limits.fin_wait_2());
         }
@@ -232,8 +222,8 @@ impl Connection {
 
     /// The program reads no more: what still comes is acknowledged and thrown away.
     pub fn shutdown_read(&mut self) {
-        if self.reader == Reader::Reading {
-            self.reader = Reader::Shut;
+        if self.rcv.reader == Reader::Reading {
+            self.rcv.reader = Reader::Shut;
         }
     }
 
@@ -258,6 +248,7 @@ impl Connection {
         self.recovery = Recovery::new(self.snd.nxt);
         self.undo = None;
         self.path_search = None;
+        self.urgent = None;
         why | Progress::CLOSED
     }
 
@@ -360,9 +351,11 @@ impl Connection {
     pub fn memory(&self) -> usize {
         let undo = self.undo.as_ref().map_or(0, |_| size_of::<Undo>());
         let search = self.path_search.as_ref().map_or(0, |_| size_of::<Search>());
+        let urgent = self.urgent.as_ref().map_or(0, |_| size_of::<Urgent>());
         size_of::<Self>()
             + undo
             + search
+            + urgent
             + self.rcv.memory()
             + self.recovery.memory()
             + self.congestion.memory()

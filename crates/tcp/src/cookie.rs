@@ -111,7 +111,7 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
         };
         self.baked_at = Some(now);
         let flags = Flags::SYN | Flags::ACK | if offered.ecn { Flags::ECE } else { Flags::NONE };
-        Some(Header { seq, ack: seg.seq + 1, flags, window: self.syn_window(), options })
+        Some(Header { seq, ack: seg.seq + 1, flags, window: self.syn_window(), urgent: 0, options })
     }
 
     /// The connection whose handshake an acknowledgement completes, when that brings a cookie back.

@@ -43,18 +43,24 @@ impl Connection {
     /// for a part of it. The reset ends that. So that nobody has to wait a second for the next SYN, it
     /// follows at once, the first time.
     fn answer_stray(&mut self, ack: SeqNumber) {
-        self.stray = Some(ack);
+        self.owe_stray(ack);
         if self.snd.timeouts == 0 {
             self.snd.timeouts = 1;
             self.owed.add(Owed::SYN);
         }
     }
 
+    /// Owes a reset of a segment with this acknowledgement number.
+    pub(crate) fn owe_stray(&mut self, ack: SeqNumber) {
+        self.stray = ack;
+        self.owed.add(Owed::STRAY);
+    }
+
     /// The options of our SYN: before the peer's came what we offer, afterwards what is agreed.
     pub(crate) fn offer(&self, now: Instant) -> Options {
         Options {
             mss: Some(self.snd.mss),
-            window_scale: self.scaling.then_some(self.rcv.shift),
+            window_scale: self.rcv.scaling.then_some(self.rcv.shift),
             sack_permitted: self.sack,
             timestamp: self.stamps.option(now),
             sack: SackBlocks::default(),

@@ -138,6 +138,7 @@ mod train;
 mod transmit;
 mod tuning;
 mod undo;
+mod urgent;
 mod wants;
 
 pub use account::Waits;

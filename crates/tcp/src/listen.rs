@@ -219,7 +219,7 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
         let options = Options { timestamp: half.stamps.option(now), ..self.answer(&half.agreed) };
         let ecn = if half.agreed.ecn { Flags::ECE } else { Flags::NONE };
         let (seq, ack, flags) = (half.iss, half.irs + 1, Flags::SYN | Flags::ACK | ecn);
-        Header { seq, ack, flags, window: self.syn_window(), options }
+        Header { seq, ack, flags, window: self.syn_window(), urgent: 0, options }
     }
 
     /// The options of a SYN-ACK, but for the timestamp.
@@ -242,7 +242,10 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
         let shift = half.agreed.shifts.map_or(0, |(_, ours)| ours);
         let options = Options { timestamp: half.stamps.option(now), ..Options::default() };
         let (seq, ack, window) = (half.iss + 1, half.irs + 1, self.syn_window() >> shift);
-        Verdict::Act(ListenAction::Challenge(why, Header { seq, ack, flags: Flags::ACK, window, options }))
+        Verdict::Act(ListenAction::Challenge(
+            why,
+            Header { seq, ack, flags: Flags::ACK, window, urgent: 0, options },
+        ))
     }
 
     /// RFC 9293 §3.10.7.4 for SYN-RECEIVED.
@@ -357,7 +360,7 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
         let (at, _) = self.halves.first()?;
         let (key, half) = self.halves.remove(at)?;
         let (seq, ack, options) = (half.iss + 1, half.irs + 1, Options::default());
-        Some((key, Header { seq, ack, flags: Flags::RST | Flags::ACK, window: 0, options }))
+        Some((key, Header { seq, ack, flags: Flags::RST | Flags::ACK, window: 0, urgent: 0, options }))
     }
 }
 

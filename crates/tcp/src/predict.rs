@@ -7,8 +7,9 @@
 use silk_instant::Instant;
 
 use crate::buffer::{RecvBuffer, SendBuffer};
-use crate::connection::{Connection, Owed, Reader};
+use crate::connection::{Connection, Owed};
 use crate::progress::Progress;
+use crate::receiver::Reader;
 use crate::segment::{Flags, Segment};
 use crate::state::State;
 
@@ -47,6 +48,7 @@ impl Connection {
         let text = !seg.payload.is_empty();
         self.state == State::Established
             && self.recovery.is_calm()
+            && self.urgent.is_none()
             && seg.flags.without(Flags::PSH) == Flags::ACK
             && !self.ecn.concerns(seg.ecn)
             && seg.seq == self.rcv.nxt
@@ -66,7 +68,7 @@ impl Connection {
 
     fn takes_in_order(&self, octets: usize) -> bool {
         let plain = self.rcv.reassembly.is_none() && self.rcv.fin_at.is_none();
-        plain && self.reader == Reader::Reading && octets as u64 <= u64::from(self.rcv.window())
+        plain && self.rcv.reader == Reader::Reading && octets as u64 <= u64::from(self.rcv.window())
     }
 
     fn predicted_text<R: RecvBuffer + ?Sized>(&mut self, now: Instant, text: &[u8], rx: &mut R) -> Progress {

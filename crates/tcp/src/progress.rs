@@ -35,8 +35,10 @@ impl Progress {
 
     /// Text arrived after the program had closed: the connection was reset (RFC 2525 §2.17).
     pub const LATE_TEXT: Self = Self(1 << 10);
+    /// The peer has urgent data, or more of it: [`crate::RecvBuffer::mark_urgent`] was told where it ends.
+    pub const URGENT: Self = Self(1 << 11);
 
-    const NAMES: [&'static str; 11] = [
+    const NAMES: [&'static str; 12] = [
         "established",
         "readable",
         "writable",
@@ -48,6 +50,7 @@ impl Progress {
         "closed",
         "fin-acked",
         "late-text",
+        "urgent",
     ];
 
     /// Whether everything in `other` became true.

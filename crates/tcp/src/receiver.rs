@@ -13,6 +13,17 @@ use crate::reassembly::Reassembly;
 use crate::seq::SeqNumber;
 use crate::tuning::WindowTuning;
 
+/// What the program still does with the stream it receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// It reads.
+    Reading,
+    /// It has shut reading down: what comes is acknowledged and thrown away.
+    Shut,
+    /// It has closed: text that still comes is answered with a reset (RFC 2525 §2.17).
+    Gone,
+}
+
 /// What we receive.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
@@ -27,6 +38,8 @@ pub(crate) struct Receiver {
     pub(crate) last_ack_sent: SeqNumber,
     /// Rcv.Wind.Shift (RFC 7323 §2.3).
     pub(crate) shift: u8,
+    /// We offer window scaling, or, once both SYNs were seen, use it.
+    pub(crate) scaling: bool,
     /// Segments of text since the last acknowledgement.
     pub(crate) unacked: u8,
     /// Duplicate acknowledgements owed to a peer without SACK, which counts them.
@@ -43,11 +56,12 @@ pub(crate) struct Receiver {
     pub(crate) quickack: bool,
     /// Where the peer's FIN is, once seen; not processed until `nxt` reaches it.
     pub(crate) fin_at: Option<SeqNumber>,
-    /// A range received twice, to be reported once (D-SACK, RFC 2883 §4).
-    pub(crate) duplicate: Option<(SeqNumber, SeqNumber)>,
+    /// A range received twice, to be reported once (D-SACK, RFC 2883 §4); empty without one.
+    pub(crate) duplicate: (SeqNumber, SeqNumber),
     /// Text ahead of its turn; none on a connection without loss.
     pub(crate) reassembly: Option<Box<Reassembly>>,
     pub(crate) tuning: WindowTuning,
+    pub(crate) reader: Reader,
 }
 
 impl Receiver {
@@ -60,6 +74,8 @@ impl Receiver {
             edge: irs,
             last_ack_sent: irs,
             shift: 0,
+            scaling: false,
+            reader: Reader::Reading,
             unacked: 0,
             duplicate_acks: 0,
             offered_mss: config.mss,
@@ -68,7 +84,7 @@ impl Receiver {
             company: Company::NEW,
             quickack: false,
             fin_at: None,
-            duplicate: None,
+            duplicate: (irs, irs),
             reassembly: None,
             tuning,
         };
@@ -134,7 +150,8 @@ impl Receiver {
     // RFC 2018 §4.
     pub(crate) fn sack_blocks(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();
-        if let Some((start, end)) = self.duplicate {
+        let (start, end) = self.duplicate;
+        if start != end {
             blocks.push(start, end);
         }
         if let Some(reassembly) = &self.reassembly {
@@ -149,7 +166,7 @@ impl Receiver {
     pub(crate) fn acknowledged(&mut self) {
         self.last_ack_sent = self.nxt;
         self.unacked = 0;
-        self.duplicate = None;
+        self.duplicate = (self.nxt, self.nxt);
     }
 
     /// Frees the reassembly buffer when nothing waits in it.
@@ -229,7 +246,7 @@ mod tests {
         let mut held = Reassembly::default();
         held.insert(SeqNumber::new(50), b"abc", 4_096).unwrap();
         receiver.reassembly = Some(Box::new(held));
-        receiver.duplicate = Some((SeqNumber::new(1), SeqNumber::new(4)));
+        receiver.duplicate = (SeqNumber::new(1), SeqNumber::new(4));
         let starts: alloc::vec::Vec<_> = receiver.sack_blocks().iter().map(|block| block.0.raw()).collect();
         assert_eq!(starts, [1, 50]);
     }

@@ -26,7 +26,7 @@ impl Flags {
     pub const PSH: Self = Self(0x08);
     /// The acknowledgement field is significant.
     pub const ACK: Self = Self(0x10);
-    /// The urgent pointer is significant; carried, and otherwise ignored (RFC 6093).
+    /// The urgent pointer is significant.
     pub const URG: Self = Self(0x20);
     /// ECN echo (RFC 3168 §6.1).
     pub const ECE: Self = Self(0x40);
@@ -103,7 +103,7 @@ pub struct Segment<'a> {
     pub flags: Flags,
     /// The window field, not yet scaled.
     pub window: u16,
-    /// The urgent pointer; urgent octets are taken as ordinary data (RFC 6093 §6).
+    /// The urgent pointer: how far behind `seq` urgent data ends (RFC 6093 §3.1); significant with URG.
     pub urgent: u16,
     /// The ECN codepoint of the packet it came in.
     pub ecn: Codepoint,
@@ -125,7 +125,7 @@ impl Segment<'_> {
     }
 }
 
-/// The header of a segment to be sent. The urgent pointer is always zero.
+/// The header of a segment to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Sequence number of the first octet, or of the SYN.
@@ -136,6 +136,8 @@ pub struct Header {
     pub flags: Flags,
     /// The window field, already scaled.
     pub window: u16,
+    /// The urgent pointer; zero without URG.
+    pub urgent: u16,
     /// The options.
     pub options: Options,
 }
@@ -167,7 +169,7 @@ pub fn reset_for(seg: &Segment) -> Option<Header> {
     } else {
         (SeqNumber::default(), seg.end(), Flags::RST | Flags::ACK)
     };
-    Some(Header { seq, ack, flags, window: 0, options: Options::default() })
+    Some(Header { seq, ack, flags, window: 0, urgent: 0, options: Options::default() })
 }
 
 #[cfg(test)]

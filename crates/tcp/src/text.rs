@@ -1,15 +1,16 @@
 //! The text of a segment and its FIN (RFC 9293 §3.10.7.4, seventh and eighth). Octets outside the
 //! window are cut off, octets ahead of their turn wait in `reassembly`, and nothing is acknowledged
-//! that the receive buffer did not take. Urgent text is text (RFC 6093 §6).
+//! that the receive buffer did not take.
 
 use alloc::boxed::Box;
 
 use silk_instant::Instant;
 
 use crate::buffer::RecvBuffer;
-use crate::connection::{Connection, Owed, Reader};
+use crate::connection::{Connection, Owed};
 use crate::progress::{DropReason, Progress};
 use crate::reassembly::Reassembly;
+use crate::receiver::Reader;
 use crate::segment::Segment;
 use crate::seq::SeqNumber;
 use crate::state::State;
@@ -39,7 +40,7 @@ impl Connection {
         self.ecn.on_text(seg.flags, seg.ecn);
         self.note_fin(seg);
         let (seq, text) = self.fresh_text(seg);
-        if self.reader == Reader::Gone && !text.is_empty() {
+        if self.rcv.reader == Reader::Gone && !text.is_empty() {
             self.abort();
             return Ok(Progress::LATE_TEXT | Progress::CLOSED);
         }
@@ -86,7 +87,7 @@ impl Connection {
     pub(crate) fn note_duplicate(&mut self, seg: &Segment) {
         let end = (seg.seq + seg.payload.len() as u32).min(self.rcv.nxt);
         if self.sack && seg.seq.before(end) {
-            self.rcv.duplicate = Some((seg.seq, end));
+            self.rcv.duplicate = (seg.seq, end);
             self.owed.add(Owed::ACK);
         }
     }
@@ -125,14 +126,14 @@ impl Connection {
 
     /// Hands octets in order to the program and answers how many it took.
     fn deliver<R: RecvBuffer + ?Sized>(&mut self, text: &[u8], rx: &mut R) -> usize {
-        let taken = write(self.reader, text, rx);
+        let taken = write(self.rcv.reader, text, rx);
         self.rcv.nxt += taken as u32;
         self.counters.octets_received += taken as u64;
         taken
     }
 
     fn deliver_kept<R: RecvBuffer + ?Sized>(&mut self, rx: &mut R) {
-        let (reader, before) = (self.reader, self.rcv.nxt);
+        let (reader, before) = (self.rcv.reader, self.rcv.nxt);
         if let Some(reassembly) = &mut self.rcv.reassembly {
             self.rcv.nxt = reassembly.take(before, |text| write(reader, text, rx));
         }

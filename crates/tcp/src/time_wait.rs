@@ -62,7 +62,14 @@ impl TimeWait {
 
     fn acknowledgement(&self, now: Instant) -> Header {
         let options = Options { timestamp: self.stamps.option(now), ..Options::default() };
-        Header { seq: self.snd_nxt, ack: self.rcv_nxt, flags: Flags::ACK, window: self.window, options }
+        Header {
+            seq: self.snd_nxt,
+            ack: self.rcv_nxt,
+            flags: Flags::ACK,
+            window: self.window,
+            urgent: 0,
+            options,
+        }
     }
 }
 

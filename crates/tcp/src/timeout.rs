@@ -5,9 +5,10 @@
 use silk_instant::Instant;
 
 use crate::congestion::Congestion;
-use crate::connection::{Connection, Owed, Reader};
+use crate::connection::{Connection, Owed};
 use crate::keepalive::Due;
 use crate::progress::Progress;
+use crate::receiver::Reader;
 use crate::recovery::{Phase, Wait};
 use crate::state::State;
 use crate::timers::Timer;
@@ -92,7 +93,7 @@ impl Connection {
     // RFC 9293 MUST-20, SHLD-17.
     fn is_hopeless(&self, now: Instant) -> bool {
         let answers = self.snd.wnd == 0 && self.last_heard + self.rto.current() >= now;
-        if answers && self.reader != Reader::Gone {
+        if answers && self.rcv.reader != Reader::Gone {
             return false;
         }
         self.snd.timeouts >= self.patience() || self.is_overdue(now)
@@ -106,7 +107,7 @@ impl Connection {
     }
 
     fn patience(&self) -> u8 {
-        let orphan = self.reader == Reader::Gone;
+        let orphan = self.rcv.reader == Reader::Gone;
         if orphan { self.limits.orphan_retries } else { self.limits.retries }
     }
 
@@ -125,7 +126,7 @@ impl Connection {
             // Who limits the wait does not wait for a peer that answers and takes nothing, either.
             return self.finish(Progress::TIMED_OUT);
         }
-        let probes = if self.reader == Reader::Gone { self.snd.probes } else { self.snd.unanswered };
+        let probes = if self.rcv.reader == Reader::Gone { self.snd.probes } else { self.snd.unanswered };
         if probes >= self.patience() {
             return self.finish(Progress::TIMED_OUT);
         }

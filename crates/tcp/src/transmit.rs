@@ -28,9 +28,9 @@ impl Connection {
         rx: &R,
         max_segment_bytes: usize,
     ) -> Option<Transmit> {
-        if let Some(ack) = self.stray.take() {
+        if self.owed.settle(Owed::STRAY) {
             // RFC 9293 §3.10.7.3, first: <SEQ=SEG.ACK><CTL=RST>.
-            return Some(self.bare(Header { seq: ack, ..reset() }));
+            return Some(self.bare(Header { seq: self.stray, ..reset() }));
         }
         match self.state {
             State::Closed => return self.poll_reset(),
@@ -79,7 +79,7 @@ impl Connection {
             (SeqNumber::default(), self.ecn.wanted.syn(self.syn_lost))
         };
         let (options, window) = (self.offer(now), self.rcv.syn_window());
-        self.bare(Header { seq: self.snd.una, ack, flags: Flags::SYN | flag, window, options })
+        self.bare(Header { seq: self.snd.una, ack, flags: Flags::SYN | flag, window, urgent: 0, options })
     }
 
     /// An empty segment with the present acknowledgement and window.
@@ -112,8 +112,10 @@ impl Connection {
         self.owed.settle(Owed::ACK);
         self.timers.cancel(Timer::DelayedAck);
         let options = Options { timestamp, sack, ..Options::default() };
-        let flags = flags | Flags::ACK | self.ecn.flags();
-        Header { seq, ack: self.rcv.nxt, flags, window, options }
+        let urgent = self.urgent_pointer(seq);
+        let urg = if urgent > 0 { Flags::URG } else { Flags::NONE };
+        let flags = flags | Flags::ACK | self.ecn.flags() | urg;
+        Header { seq, ack: self.rcv.nxt, flags, window, urgent, options }
     }
 
     // RFC 9293 MUST-61, SHLD-27.
@@ -191,6 +193,7 @@ fn reset() -> Header {
         ack: SeqNumber::default(),
         flags: Flags::RST,
         window: 0,
+        urgent: 0,
         options: Options::default(),
     }
 }

@@ -23,9 +23,8 @@ pub struct Sent {
 impl Sent {
     /// As it arrives.
     pub fn segment(&self) -> Segment<'_> {
-        let Header { seq, ack, flags, window, options } = self.header;
-        let (urgent, ecn) = (0, Codepoint::NotEct);
-        Segment { seq, ack, flags, window, urgent, ecn, options, payload: &self.payload }
+        let Header { seq, ack, flags, window, urgent, options } = self.header;
+        Segment { seq, ack, flags, window, urgent, ecn: Codepoint::NotEct, options, payload: &self.payload }
     }
 }
 
@@ -65,6 +64,8 @@ pub struct Peer {
     last_ack: u32,
     /// Its clock, milliseconds.
     pub clock: u32,
+    /// Where its urgent data ends; 0: it has had none.
+    urgent: u32,
 }
 
 impl Peer {
@@ -86,6 +87,7 @@ impl Peer {
             stamp,
             last_ack: 0,
             clock: 7_000,
+            urgent: 0,
         };
         let mut answer = peer.made(0, 0, Flags::SYN | Flags::ACK);
         answer.header.seq = iss;
@@ -103,13 +105,18 @@ impl Peer {
         text + u32::from(self.fin_at == Some(text))
     }
 
+    /// Where its urgent data ends, if it has had some.
+    pub fn urgent_end(&self) -> Option<u32> {
+        (self.urgent > 0).then_some(self.urgent)
+    }
+
     /// Whether everything it has sent was acknowledged.
     pub fn is_done(&self) -> bool {
         self.fin && self.acked == self.sent + 1
     }
 
-    /// Sends so many octets, as far as it may.
-    pub fn send(&mut self, octets: u32) -> Option<Sent> {
+    /// Sends so many octets, as far as it may, urgently or not.
+    pub fn send(&mut self, octets: u32, urgently: bool) -> Option<Sent> {
         let most = u32::from(self.agreed.mss.1.saturating_sub(if self.agreed.stamps { 12 } else { 0 }));
         let octets = octets.min(most).min(self.edge.saturating_sub(self.sent));
         if self.fin || octets == 0 {
@@ -117,6 +124,9 @@ impl Peer {
         }
         let start = self.sent;
         self.sent += octets;
+        if urgently {
+            self.urgent = self.sent;
+        }
         Some(self.made(start, octets, Flags::ACK | Flags::PSH))
     }
 
@@ -168,8 +178,10 @@ impl Peer {
             });
         }
         let (seq, ack) = (self.first.0 + start, self.first.1 + has);
+        let urgent = u16::try_from(self.urgent.saturating_sub(start)).unwrap_or(0);
+        let flags = flags | if urgent > 0 { Flags::URG } else { Flags::NONE };
         let payload = (start..start + octets).map(octet).collect();
-        Sent { header: Header { seq, ack, flags, window, options }, payload }
+        Sent { header: Header { seq, ack, flags, window, urgent, options }, payload }
     }
 
     /// A segment of ours arrives, with so much text.

@@ -7,6 +7,7 @@ use crate::real;
 use crate::speaking;
 use crate::table;
 use libc::{c_int, c_uint, c_ulong};
+use std::ptr;
 
 /// # Safety
 /// As the C library's.
@@ -116,4 +117,16 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, arg: usize) -> c_int
             Some(socket) => int(descriptor::ioctl(socket, fd, request, arg)),
         }
     }
+}
+
+/// Within the C library it would be the kernel's.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sockatmark(fd: c_int) -> c_int {
+    let mut at: c_int = 0;
+    // SAFETY: the request points to an int.
+    let answer = unsafe { ioctl(fd, descriptor::AT_MARK, ptr::from_mut(&mut at).expose_provenance()) };
+    if answer < 0 { answer } else { at }
 }

@@ -10,7 +10,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 10] = [
     ("connecting.py", include_str!("behaviour/connecting.py")),
     ("datagrams.py", include_str!("behaviour/datagrams.py")),
     ("ending.py", include_str!("behaviour/ending.py")),
@@ -19,6 +19,7 @@ const FILES: [(&str, &str); 9] = [
     ("naming.py", include_str!("behaviour/naming.py")),
     ("peer.py", include_str!("behaviour/peer.py")),
     ("suite.py", include_str!("behaviour/suite.py")),
+    ("urgent.py", include_str!("behaviour/urgent.py")),
     ("watching.py", include_str!("behaviour/watching.py")),
 ];
 const LISTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/differences.md");
@@ -103,6 +104,7 @@ fn compare(addresses: [&str; 2], files: &[&str]) {
     );
 }
 
+// RFC 9293 MUST-33.
 #[test]
 fn a_program_sees_what_it_would_on_linux_but_for_what_is_listed() {
     compare([&SERVER.to_string(), &CLIENT.to_string()], &[]);

@@ -97,6 +97,12 @@ impl Incoming for ToProgram {
         taken
     }
 
+    fn mark_urgent(&mut self, ahead: usize) {
+        if let Some(urgent) = self.side.arena.urgent(self.side.slot) {
+            urgent.set(self.side.slot(), self.write.wrapping_add(ahead as u32), self.write);
+        }
+    }
+
     fn unread(&self) -> usize {
         used(self.write, self.side.slot().rx_read.load(Relaxed), self.side.size) as usize
     }

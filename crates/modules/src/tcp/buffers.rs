@@ -36,6 +36,10 @@ impl RecvBuffer for Receive<'_> {
         self.0.write(bytes)
     }
 
+    fn mark_urgent(&mut self, ahead: usize) {
+        self.0.mark_urgent(ahead);
+    }
+
     fn unread(&self) -> usize {
         self.0.unread()
     }

@@ -179,8 +179,9 @@ impl ConnectionStage {
 
     /// Tells what became true, in the order in which it did.
     fn tell(&mut self, cx: &mut Cx<'_, '_>, progress: Progress) {
-        const EVENTS: [(Progress, Event); 7] = [
+        const EVENTS: [(Progress, Event); 8] = [
             (Progress::ESTABLISHED, Event::Connected),
+            (Progress::URGENT, Event::Urgent),
             (Progress::READABLE, Event::Readable),
             (Progress::WRITABLE, Event::Writable),
             (Progress::PEER_FIN, Event::PeerFinished),
@@ -284,6 +285,7 @@ impl Stage for ConnectionStage {
                     return false;
                 }
             }
+            Bell::Urgent(octets) => self.connection.mark_urgent(octets as usize),
             Bell::ShutdownWrite => self.connection.shutdown_write(),
             Bell::ShutdownRead => self.connection.shutdown_read(),
             Bell::Close => self.connection.close(now),

@@ -22,7 +22,7 @@ pub(super) fn write_header(msg: &mut Message<'_>, key: &Key, header: &Header) ->
         ack: header.ack.raw(),
         flags: header.flags.bits(),
         window: header.window,
-        urgent: 0,
+        urgent: header.urgent,
         checksum: 0,
     };
     fixed.emit(options, bytes);

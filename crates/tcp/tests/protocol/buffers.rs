@@ -53,6 +53,10 @@ impl SendBuffer for Count {
 pub struct Rx {
     pub held: VecDeque<u8>,
     pub capacity: usize,
+    /// Octets written since the start.
+    written: usize,
+    /// The places in the stream at which the peer's urgent data was said to end, in the order in which they were.
+    pub marks: Vec<usize>,
 }
 
 impl RecvBuffer for Rx {
@@ -63,17 +67,22 @@ impl RecvBuffer for Rx {
     fn write(&mut self, bytes: &[u8]) -> usize {
         let taken = bytes.len().min(self.room());
         self.held.extend(&bytes[..taken]);
+        self.written += taken;
         taken
     }
 
     fn unread(&self) -> usize {
         self.held.len()
     }
+
+    fn mark_urgent(&mut self, ahead: usize) {
+        self.marks.push(self.written + ahead);
+    }
 }
 
 impl Rx {
     pub fn new(capacity: usize) -> Self {
-        Self { held: VecDeque::new(), capacity }
+        Self { held: VecDeque::new(), capacity, written: 0, marks: vec![] }
     }
 
     /// The program reads all there is.

@@ -179,14 +179,6 @@ fn sack_blocks_about_anything_but_outstanding_text_are_not_believed() {
 }
 
 #[test]
-fn urgent_text_is_text() {
-    let mut solo = Solo::established(&plain());
-    let seg = Segment { urgent: 3, flags: Flags::ACK | Flags::URG, ..text(THEIRS, b"now!") };
-    assert_eq!(solo.arrive(seg), Ok(Progress::READABLE));
-    assert_eq!(solo.rx.read(), b"now!");
-}
-
-#[test]
 fn congestion_bits_are_no_obstacle() {
     let mut solo = Solo::established(&plain());
     let seg = Segment { flags: Flags::ACK | Flags::ECE | Flags::CWR, ..text(THEIRS, b"abc") };

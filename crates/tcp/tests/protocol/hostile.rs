@@ -56,11 +56,13 @@ enum Act {
         ack: u32,
         flags: u8,
         window: u16,
+        urgent: u16,
         len: u16,
         stamp: Option<(u32, u32)>,
         sack: Vec<(u32, u32)>,
     },
     Write(u16),
+    Urgent(u16),
     Read(u16),
     Poll(u16),
     Wait(u32),
@@ -84,17 +86,19 @@ fn act() -> impl Strategy<Value = Act> {
     let segment = (
         near(THEIRS),
         near(OURS),
-        prop_oneof![6 => Just(0x10u8), 2 => Just(0x18), 1 => Just(0x11), 2 => any::<u8>()],
+        prop_oneof![6 => Just(0x10u8), 2 => Just(0x18), 1 => Just(0x11), 1 => Just(0x30), 2 => any::<u8>()],
         any::<u16>(),
+        prop_oneof![4 => 0u16..5_000, 1 => any::<u16>()],
         0u16..3_000,
         prop::option::of((0u32..400, any::<u32>())),
         prop::collection::vec((near(OURS), near(OURS)), 0..4),
     )
-        .prop_map(|(seq, ack, flags, window, len, stamp, sack)| Act::Segment {
+        .prop_map(|(seq, ack, flags, window, urgent, len, stamp, sack)| Act::Segment {
             seq,
             ack,
             flags,
             window,
+            urgent,
             len,
             stamp,
             sack,
@@ -102,6 +106,7 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         30 => segment,
         8 => (0u16..9_000).prop_map(Act::Write),
+        2 => (0u16..9_000).prop_map(Act::Urgent),
         8 => any::<u16>().prop_map(Act::Read),
         16 => any::<u16>().prop_map(Act::Poll),
         8 => (0u32..3_000).prop_map(Act::Wait),
@@ -116,7 +121,7 @@ fn act() -> impl Strategy<Value = Act> {
 
 fn perform(solo: &mut Solo, act: Act) {
     match act {
-        Act::Segment { seq, ack, flags, window, len, stamp, sack } => {
+        Act::Segment { seq, ack, flags, window, urgent, len, stamp, sack } => {
             let payload = vec![7; usize::from(len)];
             let mut options = Options { timestamp: stamp, ..Options::default() };
             for (start, end) in sack {
@@ -128,13 +133,14 @@ fn perform(solo: &mut Solo, act: Act) {
                 ack,
                 flags,
                 window,
-                urgent: 9,
+                urgent,
                 ecn: Codepoint::from_tos(flags.bits()),
                 options,
                 payload: &payload,
             });
         }
         Act::Write(octets) => solo.write(usize::from(octets)),
+        Act::Urgent(octets) => solo.connection.mark_urgent(usize::from(octets)),
         Act::Read(octets) => {
             let octets = usize::from(octets).min(solo.rx.held.len());
             solo.rx.held.drain(..octets);
@@ -163,6 +169,9 @@ fn check_all_sent(solo: &mut Solo) {
     for transmit in solo.sent() {
         let size = usize::from(transmit.gso_size);
         assert!(size == 0 || transmit.len > size);
+        let urgent = transmit.header.flags.contains(Flags::URG);
+        assert_eq!(urgent, transmit.header.urgent > 0);
+        assert!(!urgent || size == 0, "a device would leave the pointer as it is");
         assert!(transmit.header.options.encoded_len() <= Options::MAX_BYTES);
         assert!(transmit.len <= solo.offload.max(1_012));
     }
@@ -202,11 +211,11 @@ proptest! {
         let (mut tx, mut rx) = (Liar(seed), Liar(!seed));
         for act in acts {
             match act {
-                Act::Segment { seq, ack, flags, window, len, .. } => {
+                Act::Segment { seq, ack, flags, window, urgent, len, .. } => {
                     let payload = vec![7; usize::from(len)];
                     let (seq, ack, flags) = (SeqNumber::new(seq), SeqNumber::new(ack), Flags::from_bits(flags));
                     let options = Options::default();
-                    let seg = Segment { seq, ack, flags, window, urgent: 0, ecn: Codepoint::NotEct, options, payload: &payload };
+                    let seg = Segment { seq, ack, flags, window, urgent, ecn: Codepoint::NotEct, options, payload: &payload };
                     let _ = solo.connection.on_segment(solo.now, &seg, &mut tx, &mut rx);
                 }
                 Act::Read(_) => drop(solo.connection.on_read(solo.now, &rx)),

@@ -64,13 +64,15 @@ pub struct Packet {
 
 impl Packet {
     /// Octets before what is written of the TCP header, so that a packet is as long as it is on
-    /// Ethernet: 14, 20 of IPv4, and 6 of TCP that are left out.
-    const LOWER: usize = 40;
+    /// Ethernet: 14, 20 of IPv4, and 4 of TCP that are left out.
+    const LOWER: usize = 38;
+    /// Octets written of the TCP header, without options.
+    const FIXED: usize = 16;
     /// Where IPv4 has its service bits.
     const TOS: usize = 15;
 
     fn encode(&self) -> Vec<u8> {
-        let Header { seq, ack, flags, window, options } = self.header;
+        let Header { seq, ack, flags, window, urgent, options } = self.header;
         let mut field = [0; Options::MAX_BYTES];
         let len = options.write(&mut field);
         let mut bytes = vec![0; Self::LOWER];
@@ -79,6 +81,7 @@ impl Packet {
         bytes.extend(window.to_be_bytes());
         bytes.extend(seq.raw().to_be_bytes());
         bytes.extend(ack.raw().to_be_bytes());
+        bytes.extend(urgent.to_be_bytes());
         bytes.extend(&field[..len]);
         bytes.extend(&self.text);
         let sum = checksum(&bytes);
@@ -93,17 +96,18 @@ impl Packet {
         let ecn = Codepoint::from_tos(*bytes.get(Self::TOS)?);
         let bytes = bytes.get(Self::LOWER..)?;
         let word = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-        let options_end = 14 + usize::from(*bytes.get(3)?);
-        let options = Options::parse(bytes.get(14..options_end)?).ok()?;
+        let options_end = Self::FIXED + usize::from(*bytes.get(3)?);
+        let options = Options::parse(bytes.get(Self::FIXED..options_end)?).ok()?;
         let (flags, window) = (Flags::from_bits(bytes[2]), u16::from_be_bytes([bytes[4], bytes[5]]));
         let (seq, ack) = (SeqNumber::new(word(6)?), SeqNumber::new(word(10)?));
+        let urgent = u16::from_be_bytes([*bytes.get(14)?, *bytes.get(15)?]);
         let text = bytes.get(options_end..)?.to_vec();
-        Some(Self { header: Header { seq, ack, flags, window, options }, ecn, text })
+        Some(Self { header: Header { seq, ack, flags, window, urgent, options }, ecn, text })
     }
 
     pub fn segment(&self) -> Segment<'_> {
-        let Header { seq, ack, flags, window, options } = self.header;
-        Segment { seq, ack, flags, window, urgent: 0, ecn: self.ecn, options, payload: &self.text }
+        let Header { seq, ack, flags, window, urgent, options } = self.header;
+        Segment { seq, ack, flags, window, urgent, ecn: self.ecn, options, payload: &self.text }
     }
 }
 

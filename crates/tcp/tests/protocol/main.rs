@@ -24,5 +24,6 @@ mod sharing;
 mod simulation;
 mod solo;
 mod undoing;
+mod urgent;
 mod waiting;
 mod windows;

@@ -136,13 +136,13 @@ fn simultaneous_opens_meet_in_one_connection() {
         });
         for (from, headers) in sent.iter().enumerate() {
             for header in headers {
-                let Header { seq, ack, flags, window, options } = *header;
+                let Header { seq, ack, flags, window, urgent, options } = *header;
                 let seg = Segment {
                     seq,
                     ack,
                     flags,
                     window,
-                    urgent: 0,
+                    urgent,
                     ecn: Codepoint::NotEct,
                     options,
                     payload: &[],
@@ -239,5 +239,5 @@ fn a_connection_from_a_cookie_is_a_connection_like_others() {
 /// The SYN of somebody who will never answer.
 fn strangers_syn() -> Header {
     let (seq, ack, options) = (SeqNumber::new(5), SeqNumber::new(0), Options::default());
-    Header { seq, ack, flags: Flags::SYN, window: 1_000, options }
+    Header { seq, ack, flags: Flags::SYN, window: 1_000, urgent: 0, options }
 }

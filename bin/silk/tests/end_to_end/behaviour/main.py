@@ -6,6 +6,7 @@ import datagrams
 import ending
 import moving
 import naming
+import urgent
 import watching
 from suite import run, sys
 

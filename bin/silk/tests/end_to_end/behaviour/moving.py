@@ -4,8 +4,6 @@ import stat
 
 from suite import *
 
-SIOCATMARK = 0x8905
-
 
 @case
 def empty_and_full(w):
@@ -112,18 +110,6 @@ def truncating_a_stream(w):
     w.result("recv", answer(C.recv(end.fileno(), room, 8, socket.MSG_TRUNC)))
     w.result("buffer", room.value)
     w.result("recv of the rest", attempt(end.recv, 100))
-
-
-@case
-def urgent_data(w):
-    end = w.connected()
-    w.result("recv of none", attempt(end.recv, 1, socket.MSG_OOB))
-    w.result("SIOCATMARK", ioctl(end, SIOCATMARK))
-    w.result("send", attempt(end.send, b"!", socket.MSG_OOB))
-    w.peer.do("e.send(b'abc'); e.send(b'd', socket.MSG_OOB)")
-    w.result("poll", events(end, select.POLLPRI))
-    w.result("recv of it", attempt(end.recv, 1, socket.MSG_OOB | socket.MSG_DONTWAIT))
-    w.result("recv of the stream", attempt(end.recv, 100))
 
 
 def ioctl(end, request):
