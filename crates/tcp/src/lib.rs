@@ -28,8 +28,8 @@
 //! }
 //! /// What a network would do with a segment without text.
 //! fn carry(header: Header) -> Segment<'static> {
-//!     let Header { seq, ack, flags, window, options } = header;
-//!     Segment { seq, ack, flags, window, urgent: 0, ecn: Codepoint::NotEct, options, payload: &[] }
+//!     let Header { seq, ack, flags, window, urgent, options } = header;
+//!     Segment { seq, ack, flags, window, urgent, ecn: Codepoint::NotEct, options, payload: &[] }
 //! }
 //!
 //! let (now, secret, config) = (Instant::ZERO, IsnSecret::new([1, 2]), Config::default());
