@@ -2,6 +2,7 @@
 //! system calls on a socket that never waits, and what their errors mean for a path.
 
 use crate::reserved::Reserved;
+use crate::sys;
 use nix::errno::Errno as NixErrno;
 use nix::sys::socket::{self, ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage};
 use rustix::io::{Errno, IoSlice, read, retry_on_intr};
@@ -27,9 +28,14 @@ impl HostSocket for LinuxSocket {
         retry_on_intr(|| read(&self.0, &mut *into)).map_err(fault)
     }
 
-    fn write(&mut self, from: [&[u8]; 2]) -> Result<usize, HostFault> {
+    fn is_at_urgent(&mut self) -> bool {
+        sys::is_at_mark(self.0.as_fd())
+    }
+
+    fn write(&mut self, from: [&[u8]; 2], urgent: bool) -> Result<usize, HostFault> {
         let parts = from.map(IoSlice::new);
-        let send = || sendmsg(&self.0, &parts, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL);
+        let flags = SendFlags::NOSIGNAL | if urgent { SendFlags::OOB } else { SendFlags::empty() };
+        let send = || sendmsg(&self.0, &parts, &mut SendAncillaryBuffer::default(), flags);
         retry_on_intr(send).map_err(fault)
     }
 
@@ -249,6 +255,8 @@ pub fn accept(listener: impl AsFd) -> Result<(OwnedFd, Endpoint, Endpoint), Errn
         // A socket of both families has IPv4 peers under mapped addresses.
         Ok(Endpoint::new(address.ip().to_canonical(), address.port()))
     };
+    // A byte that is not in its place could be lost.
+    sockopt::set_socket_oobinline(&socket, true)?;
     let local = end(getsockname(&socket)?)?;
     let remote = end(remote.ok_or(Errno::CONNABORTED)?)?;
     Ok((socket, local, remote))
@@ -257,6 +265,7 @@ pub fn accept(listener: impl AsFd) -> Result<(OwnedFd, Endpoint, Endpoint), Errn
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::net::RecvFlags;
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream, UdpSocket};
 
@@ -275,7 +284,7 @@ mod tests {
     fn both_pieces_leave_and_what_arrives_is_read_until_the_end() {
         let (mut socket, mut peer) = pair();
         assert_eq!(socket.read(&mut [0; 8]), Err(HostFault::NotNow));
-        assert_eq!(socket.write([b"ab", b"cde"]), Ok(5));
+        assert_eq!(socket.write([b"ab", b"cde"], false), Ok(5));
         socket.finish();
         let mut got = String::new();
         peer.read_to_string(&mut got).unwrap();
@@ -294,6 +303,33 @@ mod tests {
     }
 
     #[test]
+    fn urgent_octets_stay_in_their_places() {
+        let (mut socket, mut peer) = pair();
+        assert!(!socket.is_at_urgent());
+        assert_eq!(sockopt::socket_oobinline(&socket.0), Ok(true));
+        let send = |part: &[u8], flags| rustix::net::send(&peer, part, flags).unwrap();
+        assert_eq!([send(b"ab", SendFlags::empty()), send(b"c!", SendFlags::OOB)], [2, 2]);
+        send(b"def", SendFlags::empty());
+        let (mut bytes, mut parts) = ([0; 16], vec![]);
+        while parts.iter().map(|(_, part): &(bool, Vec<u8>)| part.len()).sum::<usize>() < 7 {
+            let at = socket.is_at_urgent();
+            match socket.read(&mut bytes) {
+                Err(HostFault::NotNow) => {}
+                read => parts.push((at, bytes[..read.unwrap()].to_vec())),
+            }
+        }
+        let whole: Vec<u8> = parts.iter().flat_map(|(_, part)| part.clone()).collect();
+        assert_eq!(whole, b"abc!def");
+        let urgent: Vec<&[u8]> = parts.iter().filter(|(at, _)| *at).map(|(_, part)| &part[..1]).collect();
+        assert_eq!(urgent, [b"!"], "{parts:?}");
+        assert_eq!(socket.write([b"?", b""], true), Ok(1));
+        peer.write_all(b"").unwrap();
+        let mut octet = [0];
+        while rustix::net::recv(&peer, &mut octet, RecvFlags::OOB | RecvFlags::DONTWAIT).is_err() {}
+        assert_eq!(octet, *b"?");
+    }
+
+    #[test]
     fn a_reset_is_heard_at_the_other_end_and_at_this_one() {
         let (mut socket, mut peer) = pair();
         socket.reset();
@@ -308,7 +344,7 @@ mod tests {
             heard = socket.read(&mut [0; 8]);
         }
         assert_eq!(heard, Err(HostFault::Over(Event::Reset)));
-        assert_eq!(socket.write([b"x", b""]), Err(HostFault::Over(Event::Reset)));
+        assert_eq!(socket.write([b"x", b""], false), Err(HostFault::Over(Event::Reset)));
     }
 
     #[test]
@@ -342,7 +378,7 @@ mod tests {
             let socket = UdpSocket::bind(ours).unwrap();
             let port = socket.local_addr().unwrap().port();
             let six = ours.starts_with('[');
-            crate::sys::tell_of_datagrams(socket.as_fd(), six).unwrap();
+            sys::tell_of_datagrams(socket.as_fd(), six).unwrap();
             let reserved = Arc::new(Reserved::new(socket.into()));
             let mut datagrams = LinuxDatagrams::new(&reserved);
             let peer = UdpSocket::bind(theirs).unwrap();

@@ -123,6 +123,15 @@ fn set_option(
     .map(drop)
 }
 
+/// Whether all before the urgent octet of a stream was read (`SIOCATMARK`).
+pub fn is_at_mark(socket: BorrowedFd<'_>) -> bool {
+    const SIOCATMARK: libc::c_ulong = 0x8905;
+    let mut at: libc::c_int = 0;
+    // SAFETY: the kernel writes one int, which outlives the call; the descriptor is open.
+    let asked = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCATMARK, &raw mut at) };
+    asked == 0 && at != 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

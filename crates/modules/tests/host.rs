@@ -18,9 +18,13 @@ use std::time::Duration;
 #[derive(Default)]
 struct Line {
     arriving: VecDeque<u8>,
+    /// How much of that lies before an urgent byte, if there is one.
+    before_urgent: Option<usize>,
     peer_finished: bool,
     failed: Option<Event>,
     sent: Vec<u8>,
+    /// Which of them were urgent.
+    sent_urgently: Vec<usize>,
     /// What Linux still takes.
     window: usize,
     finished: bool,
@@ -40,16 +44,23 @@ impl Socket {
 impl HostSocket for Socket {
     fn read(&mut self, into: &mut [u8]) -> Result<usize, HostFault> {
         self.with(|line| {
-            let count = into.len().min(line.arriving.len());
+            // As Linux's, a read ends before an urgent byte or begins with it.
+            let until = line.before_urgent.filter(|before| *before > 0).unwrap_or(usize::MAX);
+            let count = into.len().min(line.arriving.len()).min(until);
             if count == 0 && !line.peer_finished {
                 return Err(line.failed.map_or(HostFault::NotNow, HostFault::Over));
             }
             into.iter_mut().zip(line.arriving.drain(..count)).for_each(|(to, from)| *to = from);
+            line.before_urgent = line.before_urgent.and_then(|before| before.checked_sub(count));
             Ok(count)
         })
     }
 
-    fn write(&mut self, from: [&[u8]; 2]) -> Result<usize, HostFault> {
+    fn is_at_urgent(&mut self) -> bool {
+        self.with(|line| line.before_urgent == Some(0))
+    }
+
+    fn write(&mut self, from: [&[u8]; 2], urgent: bool) -> Result<usize, HostFault> {
         self.with(|line| {
             let bytes = from.concat();
             let count = bytes.len().min(line.window);
@@ -58,6 +69,10 @@ impl HostSocket for Socket {
             }
             line.window -= count;
             line.sent.extend_from_slice(&bytes[..count]);
+            if urgent {
+                let last = line.sent.len() - 1;
+                line.sent_urgently.push(last);
+            }
             Ok(count)
         })
     }
@@ -136,6 +151,43 @@ fn bytes_pass_both_ways_and_are_counted() {
     assert_eq!((account.bytes_in, account.bytes_out), (8, 10));
     assert_eq!((account.packets_in, account.packets_out), (1, 1));
     assert_eq!((rig.state(), rig.events()), ("ESTABLISHED", vec![]));
+}
+
+#[test]
+fn urgent_bytes_are_urgent_at_the_other_side() {
+    let mut rig = over_linux(8, 1000);
+    rig.socket.with(|line| {
+        line.arriving.extend(b"before!after");
+        line.before_urgent = Some(6);
+    });
+    rig.ready();
+    assert_eq!((rig.program.read(), rig.program.marks()), (b"before!a".to_vec(), vec![6]));
+    assert_eq!(rig.events(), [Event::Urgent]);
+    rig.bell(Bell::Read);
+    assert_eq!(rig.program.read(), b"fter");
+    // One that is still to come is told of once.
+    rig.socket.with(|line| line.before_urgent = Some(0));
+    rig.ready();
+    rig.ready();
+    assert_eq!((rig.program.marks(), rig.events()), (vec![6, 12], vec![Event::Urgent]));
+    rig.socket.with(|line| line.arriving.extend(b"?"));
+    rig.ready();
+    assert_eq!(rig.program.read(), b"?");
+
+    rig.program.write(b"say it!and more");
+    rig.bell(Bell::Urgent(7));
+    rig.bell(Bell::Sent);
+    assert_eq!(rig.socket.with(|line| line.sent.clone()), b"say it!and more");
+    assert_eq!(rig.socket.with(|line| line.sent_urgently.clone()), [6]);
+    // Of two the later counts, wherever Linux takes a pause.
+    rig.socket.with(|line| line.window = 2);
+    rig.program.write(b"one");
+    rig.bell(Bell::Urgent(3));
+    rig.program.write(b"two");
+    rig.bell(Bell::Urgent(4));
+    rig.socket.with(|line| line.window = 100);
+    rig.ready();
+    assert_eq!(rig.socket.with(|line| (line.sent.len(), line.sent_urgently.clone())), (21, vec![6, 20]));
 }
 
 #[test]

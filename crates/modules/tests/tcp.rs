@@ -106,6 +106,17 @@ fn a_request_and_its_answer() {
     assert_eq!(c.client_end.read(), page, "a ring of 4096 bytes wraps many times");
 }
 
+#[test]
+fn urgent_data_is_told_of_where_it_ends() {
+    let (mut client, mut server, c) = connected();
+    c.client_end.write(b"abc!def");
+    client.bell(c.client, Bell::Urgent(4));
+    settle(&mut client, &mut server);
+    assert_eq!((c.server_end.read(), c.server_end.marks()), (b"abc!def".to_vec(), vec![3]));
+    let told = [(c.server, Event::Urgent), (c.server, Event::Readable)];
+    assert!(server.world.events.windows(2).any(|events| events == told), "{:?}", server.world.events);
+}
+
 // RFC 9293 MUST-58, MUST-59.
 #[test]
 fn what_comes_together_is_answered_together() {

@@ -56,8 +56,11 @@ pub trait HostSocket: Send {
     /// Reads what has arrived, as much as `into` takes, which is not empty; 0: the peer sends
     /// no more.
     fn read(&mut self, into: &mut [u8]) -> Result<usize, HostFault>;
-    /// Sends from the two pieces in turn, of which one is not empty; how many bytes.
-    fn write(&mut self, from: [&[u8]; 2]) -> Result<usize, HostFault>;
+    /// Whether what is read next begins with the peer's urgent byte, in its place. No read goes beyond such a one
+    /// unless it begins there.
+    fn is_at_urgent(&mut self) -> bool;
+    /// Sends from the two pieces in turn, of which one is not empty; how many bytes. The last of them is urgent or not.
+    fn write(&mut self, from: [&[u8]; 2], urgent: bool) -> Result<usize, HostFault>;
     /// Nothing more is sent.
     fn finish(&mut self);
     /// When the socket is dropped, the peer is reset.

@@ -20,6 +20,10 @@ pub struct HostStage {
     // It may have something to read; it may take something. Linux tells only of changes.
     readable: bool,
     writable: bool,
+    // The program has been told that the next byte to be read is urgent.
+    at_urgent: bool,
+    // So many of the bytes to be sent end with an urgent one; 0: none does.
+    urgent: u32,
     // The program reads no more: what arrives is thrown away.
     deaf: bool,
     // The peer sends no more.
@@ -39,6 +43,8 @@ impl HostStage {
             socket,
             readable: true,
             writable: true,
+            at_urgent: false,
+            urgent: 0,
             deaf: false,
             peer_finished: false,
             finishing: false,
@@ -81,9 +87,16 @@ impl HostStage {
                 cx.raise(Event::Unfinished);
                 break;
             }
-            match self.socket.write(outgoing.peek(0, left)) {
+            // An urgent byte is sent alone: how much Linux takes of what lies before it is up to Linux.
+            let (most, urgent) = match self.urgent {
+                0 => (left, false),
+                1 => (1, true),
+                octets => (left.min(octets as usize - 1), false),
+            };
+            match self.socket.write(outgoing.peek(0, most), urgent) {
                 Ok(count) => {
                     outgoing.consume(count);
+                    self.urgent = self.urgent.saturating_sub(u32::try_from(count).unwrap_or(u32::MAX));
                     left = left.saturating_sub(count);
                     cx.count_out(count);
                 }
@@ -120,6 +133,12 @@ impl HostStage {
                 }
                 break;
             }
+            if !self.deaf && !self.at_urgent && self.socket.is_at_urgent() {
+                self.at_urgent = true;
+                incoming.mark_urgent(0);
+                cx.raise(Event::Urgent);
+                continue;
+            }
             let most = room.min(piece.len());
             match self.socket.read(&mut piece[..most]) {
                 Ok(0) => {
@@ -127,6 +146,7 @@ impl HostStage {
                     cx.raise(Event::PeerFinished);
                 }
                 Ok(count) => {
+                    self.at_urgent = false;
                     if !self.deaf {
                         incoming.write(&piece[..count.min(most)]);
                     }
@@ -176,6 +196,7 @@ impl Stage for HostStage {
     fn bell(&mut self, cx: &mut Cx<'_, '_>, bell: Bell) -> bool {
         match bell {
             Bell::Sent | Bell::Read => {}
+            Bell::Urgent(octets) => self.urgent = octets,
             Bell::ShutdownWrite => self.finishing = true,
             Bell::ShutdownRead => self.deaf = true,
             Bell::Close => {

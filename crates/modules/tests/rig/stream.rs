@@ -11,6 +11,9 @@ pub struct Program(Arc<Mutex<Buffers>>);
 struct Buffers {
     received: Vec<u8>,
     room: usize,
+    // Bytes received since the start, and at which of them urgent data ended.
+    written: usize,
+    marks: Vec<usize>,
 }
 
 /// Both buffers, the path's side.
@@ -72,6 +75,13 @@ impl Handle {
     }
 }
 
+impl Handle {
+    /// The places in the received stream that were said to be urgent data's last.
+    pub fn marks(&self) -> Vec<usize> {
+        self.program.0.lock().unwrap().marks.clone()
+    }
+}
+
 impl Ring {
     /// What the program has written goes into the ring as it fits.
     fn fill(&mut self) {
@@ -95,7 +105,14 @@ impl Incoming for Program {
         let n = bytes.len().min(buffers.room);
         buffers.received.extend_from_slice(&bytes[..n]);
         buffers.room -= n;
+        buffers.written += n;
         n
+    }
+
+    fn mark_urgent(&mut self, ahead: usize) {
+        let mut buffers = self.0.lock().unwrap();
+        let mark = buffers.written + ahead;
+        buffers.marks.push(mark);
     }
 }
 
