@@ -39,6 +39,18 @@ impl HostSocket for LinuxSocket {
         retry_on_intr(send).map_err(fault)
     }
 
+    fn fault(&mut self) -> Option<Event> {
+        let errno = sockopt::socket_error(&self.0).ok()?.err()?;
+        match fault(errno) {
+            HostFault::Over(event) => Some(event),
+            HostFault::NotNow => None,
+        }
+    }
+
+    fn info(&self, into: &mut [u8]) {
+        sys::tcp_info(self.0.as_fd(), into);
+    }
+
     fn finish(&mut self) {
         // A connection that is gone already says so at the next call.
         let _ = shutdown(&self.0, Shutdown::Write);
@@ -344,7 +356,31 @@ mod tests {
             heard = socket.read(&mut [0; 8]);
         }
         assert_eq!(heard, Err(HostFault::Over(Event::Reset)));
+        assert_eq!(socket.fault(), None, "it was told");
         assert_eq!(socket.write([b"x", b""], false), Err(HostFault::Over(Event::Reset)));
+    }
+
+    #[test]
+    fn a_reset_that_no_read_has_met_is_told_once() {
+        let (mut socket, peer) = pair();
+        assert_eq!(socket.fault(), None);
+        reset(&peer);
+        drop(peer);
+        let mut told = socket.fault();
+        while told.is_none() {
+            told = socket.fault();
+        }
+        assert_eq!((told, socket.fault()), (Some(Event::Reset), None));
+    }
+
+    #[test]
+    fn linux_tells_of_the_connection() {
+        let (socket, peer) = pair();
+        let mut bytes = [0; silk_stream::INFO_WORDS * 4];
+        socket.info(&mut bytes);
+        let info = silk_stream::TcpInfo::of(&bytes);
+        assert_eq!((info.state, info.snd_mss > 500), (1, true), "{info:?}");
+        drop(peer);
     }
 
     #[test]

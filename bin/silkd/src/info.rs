@@ -5,10 +5,11 @@ use crate::command::SocketName;
 use crate::engine::Engine;
 use silk_executor::clock;
 use silk_instant::Instant;
+use silk_modules::host::HostStage;
 use silk_modules::tcp::ConnectionStage;
 use silk_path::{Path, PathId};
-use silk_stream::{MODEL_WORDS, TcpInfo, used, wake};
-use silk_tcp::{Info, Model, State};
+use silk_stream::{INFO_WORDS, MODEL_WORDS, TcpInfo, used, wake};
+use silk_tcp::{Info, Model};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
@@ -48,15 +49,18 @@ impl Engine {
         shared.cpu.store(u32::try_from(rustix::thread::sched_getcpu()).map_or(0, |cpu| cpu + 1), Relaxed);
     }
 
-    /// What is known of the connection of a path. Of one over Linux's own TCP: that it is one, and
-    /// nothing else.
+    /// What is known of the connection of a path; of one over Linux's own TCP by Linux.
     pub(crate) fn tcp_info(&self, path: &Path) -> TcpInfo {
-        let linux = TcpInfo { state: State::Established as u8, ..TcpInfo::default() };
+        if let Some(linux) = path.stage::<HostStage>() {
+            let mut bytes = [0; INFO_WORDS * 4];
+            linux.info(&mut bytes);
+            return TcpInfo::of(&bytes);
+        }
         let pmtu = |info: &Info| {
             let six = path.state.attrs.local().is_some_and(|local| local.is_v6());
             u32::from(info.path_mss) + if six { HEADERS6 } else { HEADERS }
         };
-        of(path).map_or(linux, |info| TcpInfo {
+        of(path).map_or_else(TcpInfo::default, |info| TcpInfo {
             pmtu: pmtu(&info),
             ..linuxs(&info, self.unacknowledged(path), clock::now())
         })

@@ -123,6 +123,22 @@ fn set_option(
     .map(drop)
 }
 
+/// Writes what the kernel knows of a connection (`TCP_INFO`), as much as there is and fits.
+pub fn tcp_info(socket: BorrowedFd<'_>, into: &mut [u8]) {
+    let mut length = libc::socklen_t::try_from(into.len()).unwrap_or(0);
+    // SAFETY: the kernel writes at most `length` bytes, which `into` has; the descriptor is open. What it refuses is
+    // left as it is.
+    unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            into.as_mut_ptr().cast(),
+            &mut length,
+        );
+    }
+}
+
 /// Whether all before the urgent octet of a stream was read (`SIOCATMARK`).
 pub fn is_at_mark(socket: BorrowedFd<'_>) -> bool {
     const SIOCATMARK: libc::c_ulong = 0x8905;

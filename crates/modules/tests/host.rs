@@ -77,6 +77,14 @@ impl HostSocket for Socket {
         })
     }
 
+    fn fault(&mut self) -> Option<Event> {
+        self.with(|line| line.failed.take())
+    }
+
+    fn info(&self, into: &mut [u8]) {
+        into.fill(7);
+    }
+
     fn finish(&mut self) {
         self.with(|line| line.finished = true);
     }
@@ -310,6 +318,30 @@ fn what_came_before_an_error_is_read_and_the_error_is_told_once() {
     rig.ready();
     rig.ready();
     assert_eq!((rig.program.read(), rig.events()), (b"before".to_vec(), vec![Event::Reset, Event::Closed]));
+}
+
+#[test]
+fn a_reset_behind_the_peers_end_is_heard_though_nothing_is_read_any_more() {
+    let mut rig = over_linux(10, 100);
+    rig.socket.with(|line| line.peer_finished = true);
+    rig.ready();
+    rig.program.write(b"x");
+    rig.bell(Bell::Sent);
+    assert_eq!((rig.state(), rig.events()), ("CLOSE-WAIT", vec![Event::PeerFinished]));
+    rig.socket.with(|line| line.failed = Some(Event::Reset));
+    rig.bell(Bell::Read);
+    assert_eq!(rig.events(), [], "Linux has not told of anything");
+    rig.ready();
+    assert_eq!(rig.events(), [Event::Reset, Event::Closed]);
+}
+
+#[test]
+fn what_linux_knows_of_the_connection_can_be_asked() {
+    let rig = over_linux(10, 100);
+    let mut bytes = [0; 4];
+    let path = rig.host.paths.path(rig.path).unwrap();
+    path.stage::<silk_modules::host::HostStage>().unwrap().info(&mut bytes);
+    assert_eq!(bytes, [7; 4]);
 }
 
 #[test]

@@ -23,6 +23,12 @@ macro_rules! tcp_info {
                 debug_assert!(rest.is_empty());
                 all
             }
+
+            /// The structure of these bytes; of what an older kernel does not tell there are zeros.
+            pub fn of(bytes: &[u8; INFO_WORDS * 4]) -> Self {
+                let mut rest = &bytes[..];
+                Self { $($name: <$kind>::from_ne_bytes(next(&mut rest)),)* }
+            }
         }
     };
 }
@@ -32,6 +38,13 @@ fn put<'a>(to: &'a mut [u8], bytes: &[u8]) -> &'a mut [u8] {
     let (head, rest) = to.split_at_mut(bytes.len());
     head.copy_from_slice(bytes);
     rest
+}
+
+/// The bytes at the start of `from`, which begins behind them then.
+fn next<const N: usize>(from: &mut &[u8]) -> [u8; N] {
+    let (head, rest) = from.split_at(N);
+    *from = rest;
+    std::array::from_fn(|at| head[at])
 }
 
 tcp_info! {
@@ -250,6 +263,7 @@ mod tests {
         };
         let places = [0, 8, 68, 100, 104, 136, 160, 192, 200, 224, 228, 240, 244];
         assert_eq!(places.map(|at| word(&info, at)), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
+        assert_eq!(TcpInfo::of(&info.bytes()), info);
     }
 
     #[test]

@@ -61,6 +61,10 @@ pub trait HostSocket: Send {
     fn is_at_urgent(&mut self) -> bool;
     /// Sends from the two pieces in turn, of which one is not empty; how many bytes. The last of them is urgent or not.
     fn write(&mut self, from: [&[u8]; 2], urgent: bool) -> Result<usize, HostFault>;
+    /// What has become of the connection, if that is something that a read or a write would say; it is said once.
+    fn fault(&mut self) -> Option<Event>;
+    /// Writes what is known of the connection, as Linux's `struct tcp_info`, as much as there is.
+    fn info(&self, into: &mut [u8]);
     /// Nothing more is sent.
     fn finish(&mut self);
     /// When the socket is dropped, the peer is reset.

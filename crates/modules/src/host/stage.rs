@@ -20,6 +20,8 @@ pub struct HostStage {
     // It may have something to read; it may take something. Linux tells only of changes.
     readable: bool,
     writable: bool,
+    // Linux has told of a change that was not looked at yet.
+    stirred: bool,
     // The program has been told that the next byte to be read is urgent.
     at_urgent: bool,
     // So many of the bytes to be sent end with an urgent one; 0: none does.
@@ -43,6 +45,7 @@ impl HostStage {
             socket,
             readable: true,
             writable: true,
+            stirred: true,
             at_urgent: false,
             urgent: 0,
             deaf: false,
@@ -54,13 +57,18 @@ impl HostStage {
         }
     }
 
+    /// Writes what Linux knows of the connection, as its `struct tcp_info`, as much as there is.
+    pub fn info(&self, into: &mut [u8]) {
+        self.socket.info(into);
+    }
+
     /// Moves what can be moved, and says what became true.
     fn pump(&mut self, cx: &mut Cx<'_, '_>) {
         if self.ended {
             return;
         }
         // What arrived before an error is the program's to read.
-        let moved = self.receive(cx).and_then(|()| self.send(cx));
+        let moved = self.receive(cx).and_then(|()| self.send(cx)).and_then(|()| self.hear_of_end());
         if let Err(event) = moved {
             cx.raise(event);
             return self.end(cx);
@@ -68,6 +76,12 @@ impl HostStage {
         if self.finished && (self.closed || self.peer_finished) {
             self.end(cx);
         }
+    }
+
+    /// Behind the end of what is received no read says any more that the connection is over.
+    fn hear_of_end(&mut self) -> Result<(), Event> {
+        let told = take(&mut self.stirred) && self.peer_finished;
+        if told { self.socket.fault().map_or(Ok(()), Err) } else { Ok(()) }
     }
 
     /// Sends what the program has written, and the end of it.
@@ -218,7 +232,7 @@ impl Stage for HostStage {
 
     fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {
         if report == Report::Ready {
-            (self.readable, self.writable) = (!self.peer_finished, true);
+            (self.readable, self.writable, self.stirred) = (!self.peer_finished, true, true);
             self.pump(cx);
         }
         false
