@@ -24,6 +24,9 @@ const FILES: [(&str, &str); 10] = [
 ];
 const LISTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/differences.md");
 
+/// Whom the program speaks with, as rows of the document begin that are for one kind alone.
+const PEERS: [&str; 3] = ["IPv4", "IPv6", "own machine"];
+
 /// What each step of each case answered.
 type Answers = BTreeMap<String, String>;
 
@@ -38,7 +41,7 @@ fn answers(
 ) -> Answers {
     let control = silk.path(&format!("{name}.sock"));
     let control = control.to_str().unwrap();
-    let mut other = silk.on_peer("python3");
+    let mut other = if own == peer { silk.on_linux("python3") } else { silk.on_peer("python3") };
     let _peer = silk.start_logged(other.args(["peer.py", control]), name);
     assert!(within(Duration::from_secs(20), || silk.log(name).contains("listening")), "{}", silk.log(name));
     let said = text(program.args(["main.py", own, peer, control, first_port]).args(files));
@@ -55,8 +58,8 @@ fn different(linux: &Answers, ours: &Answers) -> BTreeMap<String, [String; 2]> {
     steps.map(|step| (step.clone(), both(step))).filter(|(_, [a, b])| a != b).collect()
 }
 
-/// The rows of the document's tables that concern these steps and this version of IP.
-fn listed(six: bool, linux: &Answers, ours: &Answers) -> BTreeMap<String, [String; 2]> {
+/// The rows of the document's tables that concern these steps, and peers of this kind.
+fn listed(peers: &str, linux: &Answers, ours: &Answers) -> BTreeMap<String, [String; 2]> {
     let mut rows = BTreeMap::new();
     for row in fs::read_to_string(LISTED)
         .unwrap()
@@ -65,12 +68,12 @@ fn listed(six: bool, linux: &Answers, ours: &Answers) -> BTreeMap<String, [Strin
     {
         let cells: Vec<&str> = row.split("` | `").collect();
         let [step, theirs, silks] = cells[..] else { panic!("not a row of three: {row}") };
-        let step = match (step.strip_prefix("IPv4: "), step.strip_prefix("IPv6: ")) {
-            (None, None) => step,
-            (Some(step), _) if !six => step,
-            (_, Some(step)) if six => step,
-            _ => continue,
-        };
+        let step =
+            match PEERS.iter().find_map(|kind| Some((*kind, step.strip_prefix(kind)?.strip_prefix(": ")?))) {
+                None => step,
+                Some((kind, step)) if kind == peers => step,
+                Some(_) => continue,
+            };
         let case = step.split(": ").next().unwrap_or(step).to_owned() + ": ";
         // Files that were not run say nothing.
         if linux.keys().chain(ours.keys()).any(|step| step.starts_with(&case)) {
@@ -81,7 +84,7 @@ fn listed(six: bool, linux: &Answers, ours: &Answers) -> BTreeMap<String, [Strin
     rows
 }
 
-fn compare(addresses: [&str; 2], files: &[&str]) {
+fn compare(peers: &str, addresses: [&str; 2], files: &[&str]) {
     let Some(silk) = Silk::start() else { return };
     FILES.iter().for_each(|(name, content)| _ = silk.write(name, content));
     // Both hosts know each other before anything is compared.
@@ -89,7 +92,7 @@ fn compare(addresses: [&str; 2], files: &[&str]) {
     assert!((0..10).any(|_| answers_ping()), "{} does not answer", addresses[1]);
     let linux = answers(&silk, silk.on_linux("python3"), addresses, ("linux", "20000"), files);
     let ours = answers(&silk, silk.on_paths("python3"), addresses, ("paths", "25000"), files);
-    let (found, listed) = (different(&linux, &ours), listed(addresses[0].contains(':'), &linux, &ours));
+    let (found, listed) = (different(&linux, &ours), listed(peers, &linux, &ours));
     assert!(linux.len() > 100, "{linux:?}");
     let row =
         |step: &String, [theirs, silks]: &[String; 2]| format!("| `{step}` | `{theirs}` | `{silks}` |\n");
@@ -107,13 +110,20 @@ fn compare(addresses: [&str; 2], files: &[&str]) {
 // RFC 9293 MUST-33.
 #[test]
 fn a_program_sees_what_it_would_on_linux_but_for_what_is_listed() {
-    compare([&SERVER.to_string(), &CLIENT.to_string()], &[]);
+    compare("IPv4", [&SERVER.to_string(), &CLIENT.to_string()], &[]);
 }
 
 /// Names, opening and datagrams; the rest does not know of which version its peer is.
 #[test]
 fn over_ipv6_too() {
-    compare([&SERVER6.to_string(), &CLIENT6.to_string()], &["connecting", "datagrams", "naming"]);
+    compare("IPv6", [&SERVER6.to_string(), &CLIENT6.to_string()], &["connecting", "datagrams", "naming"]);
+}
+
+/// What happens to a connection that has come over Linux's own TCP; how sockets are named and watched does not differ.
+#[test]
+fn with_a_peer_on_the_same_machine_too() {
+    let own = SERVER.to_string();
+    compare("own machine", [&own, &own], &["ending", "moving", "urgent"]);
 }
 
 /// Its `close` comes when the executor has not heard of it yet.

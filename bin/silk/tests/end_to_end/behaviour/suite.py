@@ -95,7 +95,10 @@ class World:
         return self.there, port
 
     def connected(self):
-        """A connection that was opened here; the peer's end is `e`."""
+        """A connection that was opened here; the peer's end is `e`. To the own machine the peer opens it, since one that
+        is opened here is Linux's from end to end."""
+        if self.own == self.there:
+            return self.accepted()
         end = self.tcp()
         end.connect(self.peer_listens())
         self.peer.do("e = taken(l)")
