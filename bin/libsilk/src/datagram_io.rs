@@ -10,6 +10,7 @@ use crate::family;
 use crate::groups;
 use crate::naming::{self, Server};
 use crate::settings::flag;
+use crate::shared::OwnTurn;
 use crate::signals;
 use crate::socket::{Socket, shape};
 use crate::state;
@@ -94,7 +95,7 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived>
 }
 
 fn take(socket: &Socket, slot: &Slot, into: &Vectors, flags: c_int) -> Answer<Option<Arrived>> {
-    let _turn = socket.reading.turn();
+    let _turn = OwnTurn::reading(socket);
     let there = state::arrived(slot);
     if there == 0 {
         return Ok(None);

@@ -6,6 +6,7 @@ use crate::datagram_io;
 use crate::errno::{Answer, check};
 use crate::gate;
 use crate::real;
+use crate::shared::Alteration;
 use crate::socket::{Role, Socket};
 use crate::state;
 use crate::stdio;
@@ -88,6 +89,7 @@ pub fn replace(old: c_int, new: c_int, duplicate: impl FnOnce() -> c_int) -> Ans
 pub unsafe fn control(socket: &Socket, fd: c_int, command: c_int, arg: usize) -> Answer<c_int> {
     // SAFETY: as the caller promises.
     let kernel = || check(unsafe { real::fcntl(fd, command, arg) });
+    let _told = Alteration::begin(socket);
     match command {
         libc::F_GETFL if socket.is_served() => Ok(libc::O_RDWR | socket.flags.load(Relaxed).cast_signed()),
         libc::F_SETFL => {
@@ -132,6 +134,7 @@ pub unsafe fn ioctl(socket: &Socket, fd: c_int, request: c_ulong, arg: usize) ->
             return Err(libc::EFAULT);
         }
         let bit = libc::O_NONBLOCK as u32;
+        let _told = Alteration::begin(socket);
         // SAFETY: `FIONBIO` points to an int.
         let on = unsafe { number.read_unaligned() } != 0;
         if on {

@@ -6,6 +6,7 @@ use crate::accept;
 use crate::epoll;
 use crate::errno::Answer;
 use crate::family;
+use crate::shared::Alteration;
 use crate::socket::{Role, Socket, shape};
 use crate::state;
 use crate::wait;
@@ -50,6 +51,7 @@ fn begin_again(socket: &Socket, slot: &Slot) -> Answer<()> {
     }
     let family = family::joined().ok_or(libc::ECONNRESET)?;
     let (number, generation) = socket.name();
+    let _told = Alteration::begin(socket);
     let role = socket.role();
     socket.set_role(Role::Stream);
     family::ask(&Request::Disconnect { slot: number }, &[]).inspect_err(|_| socket.set_role(role))?;

@@ -7,6 +7,7 @@ use crate::control::Telling;
 use crate::datagram_io::Arrived;
 use crate::errno::Answer;
 use crate::family;
+use crate::shared::OwnTurn;
 use crate::socket::Socket;
 use crate::vectors::Vectors;
 use silk_stream::{SharedAddress, Slot, Way, wish};
@@ -116,7 +117,7 @@ pub fn is_waiting(socket: &Socket, slot: &Slot) -> bool {
 /// `EAGAIN` when there is none.
 pub fn take(socket: &Socket, into: &Vectors) -> Answer<Arrived> {
     let slot = socket.slot()?;
-    let _turn = socket.reading.turn();
+    let _turn = OwnTurn::reading(socket);
     let (read, write) = (slot.error_read.load(Relaxed), slot.error_write.load(Acquire));
     if read == write {
         return local(socket);

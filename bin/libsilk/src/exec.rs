@@ -15,6 +15,7 @@ use crate::internal;
 use crate::raw_calls::carried;
 use crate::real;
 use crate::record;
+use crate::shared;
 use crate::socket::{self, Socket};
 use crate::table::{self, Entry};
 use crate::{close, speaking, thread};
@@ -25,6 +26,7 @@ use std::ffi::{CStr, CString, OsStr, c_int};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The variable that carries the number.
 const VARIABLE: &str = "SILK_EXEC";
@@ -334,6 +336,9 @@ fn restore_one(entry: &[u32], known: &mut BTreeMap<u32, &'static Socket>) -> Opt
         Some(socket) => *socket,
         None => {
             let socket = record::restore(words)?;
+            if socket.slot().is_ok_and(|slot| slot.holders.load(Relaxed) > 1) {
+                shared::join(socket);
+            }
             known.insert(index, socket);
             socket
         }

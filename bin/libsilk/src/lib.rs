@@ -74,6 +74,7 @@ mod reopen;
 mod select;
 mod sendfile;
 mod settings;
+mod shared;
 mod signals;
 mod socket;
 mod spares;

@@ -67,6 +67,17 @@ impl Lock {
         }
     }
 
+    /// Waits until whoever has it now has opened it; a moment at most, for it may be the caller himself, below a signal
+    /// handler.
+    pub fn outlast(&self) {
+        for _ in 0..200 {
+            if is_alone() || self.0.load(Ordering::Acquire) == FREE {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
     /// Opens the lock in a forked child, whoever held it in the parent.
     pub fn force_open(&self) {
         self.0.store(FREE, Ordering::Release);

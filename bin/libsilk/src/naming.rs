@@ -16,6 +16,7 @@ use crate::groups;
 use crate::options;
 use crate::real;
 use crate::settings::flag;
+use crate::shared::Alteration;
 use crate::socket::{self, Role, Socket, shape, state as stage};
 use crate::spares;
 use crate::state;
@@ -226,6 +227,7 @@ pub fn listen(socket: &'static Socket, backlog: c_int) -> Answer<Server> {
     if socket.is_undecided() && (!join(socket)? || bind_to(socket, any_of(socket))? == Server::Linux) {
         return Ok(Server::Linux);
     }
+    let _told = Alteration::begin(socket);
     if socket.role() == Role::Stream && socket.slot()?.status.load(SeqCst) != 0 {
         return Err(libc::EINVAL);
     }
@@ -264,6 +266,7 @@ pub unsafe fn connect(
         // SAFETY: as the caller promises.
         return unsafe { scout(socket, addr, len) };
     }
+    let _told = Alteration::begin(socket);
     // SAFETY: as the caller promises.
     let nobody = unsafe { address::is_unspecified(addr, len) };
     if nobody && socket.is_served() && socket.role() != Role::Datagram {
@@ -432,6 +435,7 @@ pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
         _ => return Err(libc::EINVAL),
     };
     let slot = socket.slot()?;
+    let _told = Alteration::begin(socket);
     let now = state::status(slot);
     let begun = now & (status::CONNECTED | status::CONNECTING) != 0;
     if socket.role() == Role::Stream && (!begun || is_over(now)) {

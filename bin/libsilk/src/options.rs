@@ -14,6 +14,7 @@ use crate::groups;
 use crate::option_names;
 use crate::real;
 use crate::settings::{Settings, flag};
+use crate::shared::Alteration;
 use crate::socket::{Role, Socket, shape};
 use crate::state;
 use crate::tcp_info;
@@ -285,6 +286,7 @@ pub unsafe fn set(
         // Its port has been taken for one version of IP or for both.
         return Err(libc::EINVAL);
     }
+    let _told = Alteration::begin(socket);
     // SAFETY: as the caller promises.
     if let Some(asked) = unsafe { groups::read(level, name, value, len) }
         && groups::change(socket, fd, asked?)?.is_some()

@@ -14,6 +14,7 @@ use crate::gate;
 use crate::internal;
 use crate::real;
 use crate::record;
+use crate::shared;
 use crate::socket::{Socket, shape};
 use crate::speaking;
 use crate::table;
@@ -124,6 +125,7 @@ fn pack(socket: &Socket, number: c_int) -> Answer<Option<OwnedFd>> {
     else {
         return Err(libc::EPROTO);
     };
+    shared::begin(socket);
     let parcel = Parcel::new(ticket, record::describe(socket));
     // SAFETY: the program is passing it, so it is open.
     let kernels = unsafe { BorrowedFd::borrow_raw(number) };
@@ -176,6 +178,7 @@ fn take(fd: c_int, parcel: &Parcel) -> Answer<()> {
         family::tell(&Request::Release { slot, generation });
         return Err(libc::ENFILE);
     };
+    shared::join(socket);
     // SAFETY: `fd` is the lifeline's end, which has done its part.
     let placed = unsafe { real::dup3(kernels.number(), fd, if cloexec { libc::O_CLOEXEC } else { 0 }) };
     if placed < 0 || !descriptor::name(fd, socket) {

@@ -13,6 +13,7 @@ use crate::internal;
 use crate::lock::{Guarded, Lock, Turn};
 use crate::mappings;
 use crate::real;
+use crate::shared;
 use crate::socket;
 use crate::spares;
 use crate::spawn;
@@ -61,6 +62,7 @@ extern "C" fn prepare() {
     if family::joined().is_some() {
         let child = expect_child();
         *CHILD.lock() = child;
+        socket::used().iter().filter(|socket| socket.is_served()).for_each(shared::begin);
     }
     if REPORTS.get() {
         *PIPE.lock() = pipe();

@@ -2,6 +2,7 @@
 
 use crate::settings;
 use crate::socket::{self, Role, Socket, state as stage};
+use silk_stream::SHARED_WORDS;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How many words there are.
@@ -14,14 +15,40 @@ const ROLES: [Role; 3] = [Role::Stream, Role::Listener, Role::Datagram];
 /// A socket that silk serves, or of which it is not decided yet who does.
 pub fn describe(socket: &Socket) -> Vec<u32> {
     let (slot, generation) = socket.name();
-    let role = ROLES.iter().position(|role| *role == socket.role()).unwrap_or(0) as u32;
     let mut words = Vec::with_capacity(WORDS);
-    let shut = socket.shut.load(Relaxed) << 2 | role;
-    words.extend([socket.shape.load(Relaxed), socket.flags.load(Relaxed), shut, slot, generation]);
+    let head = [socket.shape.load(Relaxed), socket.flags.load(Relaxed), mixed(socket), slot, generation];
+    words.extend(head);
     words.extend(socket.settings.words());
     // An undecided socket is told from a served one by its mark in the last word.
     words.push(u32::from(socket.is_served()));
     words
+}
+
+/// What the processes that hold a socket tell each other of it: its shape, flags, what is shut down with the role, and options.
+pub fn shared_words(socket: &Socket) -> [u32; SHARED_WORDS] {
+    let mut words = [0; SHARED_WORDS];
+    let head = [socket.shape.load(Relaxed), socket.flags.load(Relaxed), mixed(socket)];
+    let all = head.into_iter().chain(socket.settings.words());
+    words.iter_mut().zip(all).for_each(|(word, value)| *word = value);
+    words
+}
+
+/// Takes over what another process has told. What it has made of the words is that program's affair.
+pub fn take_over(socket: &Socket, words: &[u32; SHARED_WORDS]) {
+    let &[shape, flags, mixed, ref options @ ..] = words;
+    socket.shape.store(shape, Relaxed);
+    socket.flags.store(flags, Relaxed);
+    socket.shut.store(mixed >> 2, Relaxed);
+    if let Some(role) = ROLES.get(mixed as usize & 3) {
+        socket.set_role(*role);
+    }
+    socket.settings.set(*options);
+}
+
+/// What is shut down, and the role.
+fn mixed(socket: &Socket) -> u32 {
+    let role = ROLES.iter().position(|role| *role == socket.role()).unwrap_or(0) as u32;
+    socket.shut.load(Relaxed) << 2 | role
 }
 
 /// The shape of the socket in these words.

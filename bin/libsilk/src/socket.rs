@@ -13,6 +13,7 @@ use crate::family;
 use crate::groups::Early;
 use crate::lock::Lock;
 use crate::settings::{self, Settings};
+use crate::shared;
 use silk_control::Kind;
 use silk_stream::Slot;
 use std::ffi::c_int;
@@ -88,6 +89,11 @@ pub struct Socket {
     pub starved: AtomicU32,
     /// The most threads seen waiting for its connections at one time.
     pub crowd: AtomicU32,
+    /// Other processes hold it too, or have; and how often they had changed something when this one last looked
+    /// ([`crate::shared`]).
+    pub is_shared: AtomicBool,
+    /// As said.
+    pub known: AtomicU32,
     /// Event sets that may watch it.
     pub watched: AtomicU32,
     /// Options set before it was decided who serves it, of those that silk knows nothing of:
@@ -121,6 +127,8 @@ impl Socket {
             shut: AtomicU32::new(0),
             starved: AtomicU32::new(0),
             crowd: AtomicU32::new(0),
+            is_shared: AtomicBool::new(false),
+            known: AtomicU32::new(0),
             watched: AtomicU32::new(0),
             foreign: [const { AtomicU32::new(0) }; 4],
             refused: Refused::new(),
@@ -221,6 +229,7 @@ impl Socket {
         }
         let (number, generation) = self.name();
         let slot = family.arena.slot(number).ok_or(libc::ECONNRESET)?;
+        shared::catch_up(self);
         if slot.generation.load(Ordering::Relaxed) == generation { Ok(slot) } else { Err(libc::ECONNRESET) }
     }
 
@@ -283,6 +292,7 @@ pub fn make(state: u32, shape: u32, flags: u32) -> Option<&'static Socket> {
     socket.starved.store(0, Ordering::Relaxed);
     socket.crowd.store(0, Ordering::Relaxed);
     socket.watched.store(0, Ordering::Relaxed);
+    socket.is_shared.store(false, Ordering::Relaxed);
     socket.settings.set([0; settings::WORDS]);
     socket.refused.take();
     socket.early.clear();

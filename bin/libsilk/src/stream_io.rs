@@ -5,6 +5,7 @@ use crate::errno::Answer;
 use crate::family;
 use crate::files;
 use crate::mappings::{self, LEAST};
+use crate::shared::OwnTurn;
 use crate::signals;
 use crate::socket::Socket;
 use crate::state;
@@ -104,7 +105,7 @@ fn take(socket: &Socket, slot: &Slot, into: &Vectors, skip: usize, len: usize, f
     if len == 0 {
         return Ok(0);
     }
-    let _turn = socket.reading.turn();
+    let _turn = OwnTurn::reading(socket);
     let portion = urgent::portion(socket, slot, state::arrived(slot));
     let len = len.min(portion.len as usize);
     if len == 0 && portion.skipped == 0 {

@@ -5,6 +5,7 @@
 //! or replaces descriptors passes through here.
 
 use crate::epoll::{self, Epoll};
+use crate::shared;
 use crate::socket::{self, Socket};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -80,7 +81,7 @@ pub fn socket(fd: c_int) -> Option<&'static Socket> {
 /// The socket behind `fd` if silk serves it.
 #[inline]
 pub fn served(fd: c_int) -> Option<&'static Socket> {
-    socket(fd).filter(|socket| socket.is_served())
+    socket(fd).filter(|socket| socket.is_served()).inspect(|socket| shared::catch_up(socket))
 }
 
 /// The event set behind `fd`.

@@ -4,6 +4,7 @@
 
 use crate::errno::Answer;
 use crate::family;
+use crate::shared::OwnTurn;
 use crate::socket::Socket;
 use crate::state;
 use crate::stream_io::shut;
@@ -108,7 +109,7 @@ pub fn is_waiting(socket: &Socket, slot: &Slot) -> bool {
 /// `EINVAL` when there is none, or it was read already; `EAGAIN` when it is still to come.
 pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
     let slot = socket.slot()?;
-    let _turn = socket.reading.turn();
+    let _turn = OwnTurn::reading(socket);
     let mark = ahead(socket, slot).map(|ahead| ahead.mark);
     let Some(mark) = mark.filter(|mark| !is_inline(slot) && !is_taken(socket, *mark)) else {
         return Err(libc::EINVAL);

@@ -141,11 +141,12 @@ pub fn asleep(nap: impl FnOnce() -> Woken) -> Woken {
     woken
 }
 
-/// Wakes the threads of this process that sleep on a slot that is about to be let go. A bit
+/// Wakes the threads that sleep on a slot that is about to be let go, or of which something has changed. A bit
 /// of `waiting` may be left from a wait that ended otherwise, so the count is asked first: a
-/// process with one thread never needs the system call.
+/// process with one thread never needs the system call, unless others hold the socket too.
 pub fn disturb(slot: &Slot) {
-    if SLEEPERS.load(SeqCst) != 0 && slot.waiting.load(SeqCst) != 0 {
+    let others = slot.holders.load(Relaxed) > 1;
+    if (others || SLEEPERS.load(SeqCst) != 0) && slot.waiting.load(SeqCst) != 0 {
         slot.event.fetch_add(1, SeqCst);
         wake::wake(&slot.event, i32::MAX);
     }

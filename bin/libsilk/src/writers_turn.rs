@@ -1,8 +1,8 @@
-//! A writer's turn at the send ring of a socket: of a process's threads one writes at a time, and while any of any process
-//! does the ring keeps its memory ([`silk_stream::vacate`]).
+//! A writer's turn at the send ring of a socket: one thread writes at a time, and while it does the ring keeps its
+//! memory ([`silk_stream::vacate`]).
 
 use crate::family::{self, Family};
-use crate::lock::Turn;
+use crate::shared::OwnTurn;
 use crate::socket::Socket;
 use crate::state;
 use silk_stream::{Slot, vacate, wake};
@@ -14,14 +14,14 @@ const MOMENT: Duration = Duration::from_millis(1);
 /// While it lives the calling thread may write.
 pub struct WritersTurn<'a> {
     slot: &'a Slot,
-    _turn: Turn<'a>,
+    _turn: OwnTurn<'a>,
 }
 
 impl<'a> WritersTurn<'a> {
-    /// Waits until nobody else of this process writes into the send ring of `socket`, whose slot this is.
+    /// Waits until nobody else writes into the send ring of `socket`, whose slot this is.
     #[inline]
     pub fn take(socket: &'a Socket, slot: &'a Slot) -> Self {
-        let turn = socket.writing.turn();
+        let turn = OwnTurn::writing(socket);
         vacate::enter(&slot.tx_writers, &slot.tx_vacating, |seen| wait(slot, seen));
         Self { slot, _turn: turn }
     }

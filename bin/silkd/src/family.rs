@@ -259,6 +259,10 @@ impl Family {
         };
         let mut last = Vec::new();
         for slot in slots {
+            // It may have been killed in the middle of something.
+            if let Some(shared) = self.arena.shared(slot).filter(|_| self.is_shared(slot)) {
+                shared.let_go(process);
+            }
             // It may hold one several times.
             while self.sockets.get(&slot).is_some_and(|socket| socket.holders.contains(&process)) {
                 last.extend(self.release(process, slot).map(|socket| (slot, socket)));
@@ -267,6 +271,11 @@ impl Family {
         gone.threads.iter().for_each(|n| self.threads.give_back(*n));
         gone.bells.iter().for_each(|n| self.bells.give_back(*n));
         (last, gone)
+    }
+
+    /// Whether several hold it.
+    fn is_shared(&self, slot: SlotNumber) -> bool {
+        self.sockets.get(&slot).is_some_and(|socket| socket.holders.len() > 1)
     }
 
     /// What a socket had of the arena's rings is there for others again.

@@ -9,6 +9,7 @@ use crate::layout::{
 };
 use crate::pool::{CHUNK, Taken};
 use crate::ring::Bytes;
+use crate::shared::Shared;
 use crate::tcp_info::SharedInfo;
 use crate::urgent::Urgent;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -300,6 +301,11 @@ impl Arena {
     /// What there is to know of a socket's urgent data.
     pub fn urgent(&self, number: u32) -> Option<&Urgent> {
         self.records().urgent.0.get(number as usize)
+    }
+
+    /// What the processes that hold a socket share of it.
+    pub fn shared(&self, number: u32) -> Option<&Shared> {
+        self.records().shared.0.get(number as usize)
     }
 
     /// Gives the memory of a ring back to the kernel: its bytes are zero from now on, and take memory

@@ -9,6 +9,7 @@
 use crate::accept::{AcceptQueue, Waiters};
 use crate::dirty::DirtySet;
 use crate::errors::ErrorQueue;
+use crate::shared::Shared;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU16, AtomicU32, AtomicU64};
 use crate::tcp_info::SharedInfo;
@@ -511,6 +512,8 @@ pub struct Records {
     pub errors: Table<ErrorQueue, { SLOTS as usize }>,
     /// What there is to know of each socket's urgent data; memory only where there is some.
     pub urgent: Table<Urgent, { SLOTS as usize }>,
+    /// What the processes that hold each socket share; memory only where several do.
+    pub shared: Table<Shared, { SLOTS as usize }>,
 }
 
 /// The places in which the file of this device and inode may be, by which it is found.
