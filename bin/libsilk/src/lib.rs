@@ -13,15 +13,14 @@
 //! | | files |
 //! |---|---|
 //! | what is known | `table` descriptor → `socket`, `epoll`; `settings`; `inode`; `family`, `environment` |
-//! | moving data | `stream_io`, `datagram_io`, `sendfile`, `splice`; `transfer` picks; `vectors` are the program's buffers |
+//! | moving data | `stream_io`, `urgent`, `datagram_io`, `corked`, `sendfile`, `splice`; `transfer` picks; `vectors` are the program's buffers |
 //! | waiting | `wait` on one socket, `accept`, `poll`, `select`, `epoll*`; `readiness` says what holds; `bell`, `thread` |
 //! | standard streams | `stdio` of sockets, `succession`, `reopen`; `speaking` to people |
 //! | naming | `naming` socket to connect, `spares`, `disconnect`, `options`, `close`, `descriptor` |
-//! | processes | `process` fork, `exec`, `spawn`, `passing` to another (`SCM_RIGHTS`); `record` is a socket in words |
+//! | processes | `process` fork, `exec`, `spawn`, `passing` to another (`SCM_RIGHTS`); `record` is a socket in words, `shared` what several hold |
 //! | the edge | `exports`: the C symbols; `real`: what lies behind them; `raw_calls` of programs that use neither |
 //!
-//! Limits: the C library's own calls do not pass here; one connection used by two processes at the same moment is not locked between them; a pointer that Linux would
-//! answer with `EFAULT` faults.
+//! Limits: the C library's own calls do not pass here; a pointer that Linux would answer with `EFAULT` faults.
 
 #![cfg_attr(
     not(test),

@@ -164,6 +164,10 @@ pub fn send(socket: &Socket, from: &Vectors, flags: c_int) -> Answer {
 /// Bytes after which a raised thread lets its path's executor run.
 const PORTION: usize = 128 << 10;
 
+/// What is no longer than this is written whole or not at all, as Linux practically does: between two parts of it others that
+/// hold the socket could write theirs, or its writer could die.
+const WHOLE: usize = 16 << 10;
+
 /// How much is handed over at once. The executor of a raised thread's path has the thread's own
 /// priority and runs when it yields: what is long and has to be copied is handed over in portions,
 /// so that the first are on their way while the next are copied. Ordinary threads would only let
@@ -272,6 +276,9 @@ fn place(
     let room = (state::takes(slot) as usize).min(len);
     if room == 0 {
         return Ok(if len == 0 { Placed::NoMore } else { Placed::NoRoom });
+    }
+    if sent == 0 && room < len && len <= WHOLE.min(state::worthwhile(slot) as usize) {
+        return Ok(Placed::NoRoom);
     }
     let placed = put(slot, sent, room)?.min(room);
     if placed == 0 {

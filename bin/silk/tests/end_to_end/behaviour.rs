@@ -10,10 +10,11 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 11] = [
     ("connecting.py", include_str!("behaviour/connecting.py")),
     ("datagrams.py", include_str!("behaviour/datagrams.py")),
     ("ending.py", include_str!("behaviour/ending.py")),
+    ("holding.py", include_str!("behaviour/holding.py")),
     ("main.py", include_str!("behaviour/main.py")),
     ("moving.py", include_str!("behaviour/moving.py")),
     ("naming.py", include_str!("behaviour/naming.py")),

@@ -44,6 +44,7 @@ mod queues;
 mod redis;
 mod resetting;
 mod segments;
+mod several_processes;
 mod sharing_datagrams;
 mod six;
 mod vlan;

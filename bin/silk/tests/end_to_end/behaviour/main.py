@@ -4,6 +4,7 @@ Linux's own stack and silk's."""
 import connecting
 import datagrams
 import ending
+import holding
 import moving
 import naming
 import urgent
