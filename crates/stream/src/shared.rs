@@ -75,8 +75,6 @@ impl Shared {
 const FREE: u32 = 0;
 /// Somebody waits.
 const WANTED: u32 = 1 << 31;
-/// How long a turn is waited for before it is looked whether that is of any use.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A lock that the processes of a family take in turns: its word is who has it, and [`WANTED`]. That of a process that dies is
 /// opened by the daemon.
@@ -138,7 +136,8 @@ impl SharedLock {
 
 #[cfg(not(loom))]
 fn sleep(word: &AtomicU32, seen: u32) {
-    wake::wait(word, seen, Some(PATIENCE));
+    // Then it is looked whether waiting is of any use.
+    wake::wait(word, seen, Some(Duration::from_secs(1)));
 }
 
 #[cfg(not(loom))]
