@@ -2,6 +2,7 @@
 //! never mapped), and the shared form in a slot (IPv4 always mapped, RFC 4291 §2.5.5.2).
 
 use crate::errno::Answer;
+use crate::family;
 use libc::{sa_family_t, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 use silk_stream::SharedAddress;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -92,12 +93,20 @@ pub fn bytes(address: SocketAddr, inet6: bool) -> ([u8; 28], usize) {
             };
             put(0, &(libc::AF_INET6 as sa_family_t).to_ne_bytes());
             put(8, &v6.octets());
-            if let SocketAddr::V6(address) = address {
-                put(24, &address.scope_id().to_ne_bytes());
-            }
+            let scope = match address {
+                SocketAddr::V6(address) if address.scope_id() != 0 => address.scope_id(),
+                _ if v6.is_unicast_link_local() => only_interface(),
+                _ => 0,
+            };
+            put(24, &scope.to_ne_bytes());
             (all, size_of::<sockaddr_in6>())
         }
     }
+}
+
+/// The one interface that silk shares with Linux; 0: there are several, or none.
+fn only_interface() -> u32 {
+    family::joined().and_then(|family| family.arena.header().usual.only_interface()).unwrap_or(0)
 }
 
 /// Gives a program an address, in `AF_INET6` form if its socket is of that family. As in

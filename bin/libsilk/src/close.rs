@@ -73,6 +73,10 @@ pub fn let_go(socket: &'static Socket) {
             let abort = if abort { request::ABORT } else { 0 };
             family.request(number, slot, request::CLOSE | abort);
         } else {
+            if socket.role() == Role::Stream && has_no_time_to_linger(socket) {
+                // Whoever turns out to be the last holder.
+                slot.request.fetch_or(request::ABORT, SeqCst);
+            }
             family::tell(&Request::Release { slot: number, generation });
         }
     }
@@ -89,7 +93,12 @@ fn is_ended_by_slot(socket: &Socket, slot: &Slot) -> bool {
 
 /// Whether the peer is told by a reset: data were left unread, or `SO_LINGER` says so.
 fn is_abort(socket: &Socket, slot: &Slot) -> bool {
-    socket.role() == Role::Stream && (state::arrived(slot) > 0 || socket.settings.linger.load(Relaxed) == 1)
+    socket.role() == Role::Stream && (state::arrived(slot) > 0 || has_no_time_to_linger(socket))
+}
+
+/// `SO_LINGER` with zero seconds.
+fn has_no_time_to_linger(socket: &Socket) -> bool {
+    socket.settings.linger.load(Relaxed) == 1
 }
 
 /// `SO_LINGER` with a time: before its last descriptor is closed, waits until everything has been

@@ -103,9 +103,12 @@ impl Engine {
             Some(id) if self.core.port.datagrams(id).is_some() => self.close_datagrams(id, name, now),
             Some(id) => {
                 self.look(id);
-                let unread = self.end_of(id).is_some_and(|end| end.unread() > 0);
-                // Data nobody will read is a reset (RFC 2525 §2.17), as is a process's death.
-                let bell = if abort || unread { Bell::Abort } else { Bell::Close };
+                let reset = |end: &mut SocketEnd| {
+                    end.unread() > 0 || end.slot().request.load(SeqCst) & request::ABORT != 0
+                };
+                // Data nobody will read is a reset (RFC 2525 §2.17), as is a process's death, and what a program asks for.
+                let bell =
+                    if abort || self.end_of(id).is_some_and(reset) { Bell::Abort } else { Bell::Close };
                 self.closed(name);
                 self.core.paths.bell(id, now, &mut self.core.port, Bell::Sent);
                 self.core.paths.bell(id, now, &mut self.core.port, bell);

@@ -136,6 +136,10 @@ impl Engine {
         if asked & request::CLOSE != 0 {
             ring(if asked & request::ABORT != 0 { Bell::Abort } else { Bell::Close });
         }
+        if asked & request::SHUT_READ != 0 {
+            // Other processes that hold the socket may wait for what does not come any more.
+            self.end_of(id).into_iter().for_each(SocketEnd::tell_anyway);
+        }
         if asked & request::SHUT_WRITE != 0 {
             self.end_of(id).into_iter().for_each(SocketEnd::finish);
         }

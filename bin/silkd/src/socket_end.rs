@@ -187,8 +187,8 @@ impl SocketEnd {
         self.tells_anyway = true;
     }
 
-    /// The program is to hear of the peer's urgent data.
-    pub fn tell_urgent(&mut self) {
+    /// The program is to look, whatever it waits for: at the peer's urgent data, or at what another process has shut down.
+    pub fn tell_anyway(&mut self) {
         self.to_program.side.news = true;
         self.tells_anyway = true;
     }

@@ -462,6 +462,12 @@ impl Usual {
         self.interfaces[0].load(Relaxed)
     }
 
+    /// The number of the interface, where silk shares one with Linux and no other.
+    pub fn only_interface(&self) -> Option<u32> {
+        let [first, others @ ..] = self.interfaces.each_ref().map(|shared| shared.load(Relaxed));
+        (first != 0 && others.iter().all(|other| *other == 0)).then_some(first)
+    }
+
     /// Whether silk receives over the interface of this number. One that it does not share has none.
     pub fn has_interface(&self, number: u32) -> bool {
         self.interface() == 0 || self.interfaces.iter().any(|shared| shared.load(Relaxed) == number)

@@ -1,7 +1,7 @@
 """Sends back what it receives, as echo_server.py does, but accepts in one process and serves in three others, which it passes
 each connection to in turn (SCM_RIGHTS). They are forked before there is a socket. The first is passed the listening socket as
 well, and accepts too, half of the time at least."""
-import asyncio, os, socket, sys
+import asyncio, os, select, socket, sys
 from echo_server import echo
 
 WORKERS = 3
@@ -42,7 +42,12 @@ listener = socket.create_server(("0.0.0.0", int(sys.argv[1])), backlog=128)
 socket.send_fds(outboxes[0], [b"l"], [listener.fileno()])
 turn = 0
 while True:
-    connection, _ = listener.accept()
+    # It does not block: who was passed it has said so, and it is one socket.
+    select.select([listener], [], [])
+    try:
+        connection, _ = listener.accept()
+    except BlockingIOError:
+        continue
     turn += 1
     with connection:
         socket.send_fds(outboxes[turn % WORKERS], [b"c"], [connection.fileno()])

@@ -175,3 +175,15 @@ def an_event_set_of_two(w):
         w.result("one asks for something else", child.tell("watcher.modify(end, select.EPOLLOUT)"))
         w.result("it hears", theirs())
         w.result("the other hears", told())
+
+
+@case
+def an_event_set_of_one_of_two(w):
+    end = w.connected()
+    watcher = select.epoll()
+    watcher.register(end, select.EPOLLIN)
+    with Child(end=end, watcher=watcher) as child:
+        child.begin("[words(bits) for _, bits in watcher.poll(3)]")
+        time.sleep(0.2)
+        end.shutdown(socket.SHUT_RD)
+        w.result("it hears that the other has shut down reading", child.answer())
