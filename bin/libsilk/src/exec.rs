@@ -337,7 +337,7 @@ fn restore_one(entry: &[u32], known: &mut BTreeMap<u32, &'static Socket>) -> Opt
         None => {
             let socket = record::restore(words)?;
             if socket.slot().is_ok_and(|slot| slot.holders.load(Relaxed) > 1) {
-                shared::join(socket);
+                shared::resume(socket);
             }
             known.insert(index, socket);
             socket

@@ -3,7 +3,7 @@
 //! its sockets for itself none of this costs anything.
 
 use crate::family;
-use crate::lock::Turn;
+use crate::lock::{Turn, is_alone};
 use crate::record;
 use crate::socket::Socket;
 use crate::state;
@@ -38,6 +38,14 @@ pub fn join(socket: &Socket) {
         socket.is_shared.store(true, Release);
         catch_up(socket);
     }
+}
+
+/// A socket that this process has had before it executed this program. A thread that ended with that may have had a turn.
+pub fn resume(socket: &Socket) {
+    if let Some(shared) = record(socket) {
+        shared.let_go(family::process());
+    }
+    join(socket);
 }
 
 /// Takes over what others have changed.
@@ -109,7 +117,9 @@ impl<'a> OwnTurn<'a> {
 
 #[inline]
 fn take(lock: &'static SharedLock) -> Option<&'static SharedLock> {
-    lock.take(family::process(), || !state::is_dead()).then_some(lock)
+    // A process with one thread has it itself only where a signal handler has come in the middle of a turn. One with several
+    // may have the socket twice, as two that were passed to it.
+    lock.take(family::process(), |own| !(own && is_alone()) && !state::is_dead()).then_some(lock)
 }
 
 impl Drop for OwnTurn<'_> {

@@ -89,10 +89,9 @@ pub struct Socket {
     pub starved: AtomicU32,
     /// The most threads seen waiting for its connections at one time.
     pub crowd: AtomicU32,
-    /// Other processes hold it too, or have; and how often they had changed something when this one last looked
-    /// ([`crate::shared`]).
+    /// Other processes hold it too, or have ([`crate::shared`]).
     pub is_shared: AtomicBool,
-    /// As said.
+    /// How often any of its holders had changed something when this process last looked.
     pub known: AtomicU32,
     /// Event sets that may watch it.
     pub watched: AtomicU32,

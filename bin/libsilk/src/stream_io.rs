@@ -106,18 +106,18 @@ fn take(socket: &Socket, slot: &Slot, into: &Vectors, skip: usize, len: usize, f
         return Ok(0);
     }
     let _turn = OwnTurn::reading(socket);
-    let portion = urgent::portion(socket, slot, state::arrived(slot));
-    let len = len.min(portion.len as usize);
-    if len == 0 && portion.skipped == 0 {
+    let next = urgent::stretch(socket, slot, state::arrived(slot));
+    let len = len.min(next.len as usize);
+    if len == 0 && next.skipped == 0 {
         return Ok(0);
     }
-    let read = slot.rx_read.load(Relaxed).wrapping_add(portion.skipped);
+    let read = slot.rx_read.load(Relaxed).wrapping_add(next.skipped);
     if flags & libc::MSG_TRUNC == 0 && len > 0 {
         into.fill(skip, len, state::receive_ring(slot)?, read);
     }
     if flags & libc::MSG_PEEK == 0 {
         let read = read.wrapping_add(len as u32);
-        portion.note_read(socket, read);
+        next.note_read(socket, read);
         advance(socket, slot, read);
     }
     Ok(len)

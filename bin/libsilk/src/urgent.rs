@@ -40,7 +40,7 @@ fn is_taken(socket: &Socket, mark: Mark) -> bool {
 }
 
 /// What can be read at once.
-pub struct Portion {
+pub struct Stretch {
     /// Octets that are skipped before.
     pub skipped: u32,
     /// Octets that follow, up to the mark.
@@ -50,17 +50,17 @@ pub struct Portion {
 
 /// What can be read at once of `arrived` octets.
 #[inline]
-pub fn portion(socket: &Socket, slot: &Slot, arrived: u32) -> Portion {
+pub fn stretch(socket: &Socket, slot: &Slot, arrived: u32) -> Stretch {
     let Some(Ahead { mark, skipped, before }) = ahead(socket, slot) else {
-        return Portion { skipped: 0, len: arrived, mark: None };
+        return Stretch { skipped: 0, len: arrived, mark: None };
     };
     let skipped = skipped + u32::from(before == 0 && !is_inline(slot));
     let most = if before > 0 { before } else { u32::MAX };
     let skipped = skipped.min(arrived);
-    Portion { skipped, len: (arrived - skipped).min(most), mark: Some(mark) }
+    Stretch { skipped, len: (arrived - skipped).min(most), mark: Some(mark) }
 }
 
-impl Portion {
+impl Stretch {
     /// All up to this index is about to be read.
     #[inline]
     pub fn note_read(&self, socket: &Socket, read: u32) {
@@ -76,7 +76,7 @@ impl Portion {
 #[inline]
 pub fn readable(socket: &Socket, slot: &Slot) -> u32 {
     let arrived = state::arrived(slot);
-    if Mark::of(slot).is_none() { arrived } else { arrived - portion(socket, slot, arrived).skipped }
+    if Mark::of(slot).is_none() { arrived } else { arrived - stretch(socket, slot, arrived).skipped }
 }
 
 /// Octets that `FIONREAD` tells: as far as the mark, unless its octet is in its place.

@@ -83,10 +83,10 @@ const WANTED: u32 = 1 << 31;
 pub struct SharedLock(AtomicU32);
 
 impl SharedLock {
-    /// Takes the lock for `process`, which is not zero, when it is its turn. `false`: it has it already, since a signal
-    /// handler has come in the middle, or waiting is of no use, as `may_come` says.
+    /// Takes the lock for `process`, which is not zero, when it is its turn. `false`: waiting is of no use, as `may_come`
+    /// says, which is told whether it is the process itself that has the lock.
     #[inline]
-    pub fn take(&self, process: u32, may_come: impl Fn() -> bool) -> bool {
+    pub fn take(&self, process: u32, may_come: impl Fn(bool) -> bool) -> bool {
         let own = process & !WANTED;
         match self.0.compare_exchange(FREE, own, Acquire, Relaxed) {
             Ok(_) => true,
@@ -95,7 +95,7 @@ impl SharedLock {
     }
 
     #[cold]
-    fn wait(&self, own: u32, mut now: u32, may_come: impl Fn() -> bool) -> bool {
+    fn wait(&self, own: u32, mut now: u32, may_come: impl Fn(bool) -> bool) -> bool {
         loop {
             if now == FREE {
                 // Others may be waiting still.
@@ -104,7 +104,7 @@ impl SharedLock {
                     Err(other) => now = other,
                 }
             }
-            if now & !WANTED == own || !may_come() {
+            if !may_come(now & !WANTED == own) {
                 return false;
             }
             if now & WANTED != 0 || self.0.compare_exchange(now, now | WANTED, Relaxed, Relaxed).is_ok() {
@@ -166,7 +166,7 @@ mod tests {
                 let (lock, count) = (&lock, &count);
                 scope.spawn(move || {
                     for _ in 0..20_000 {
-                        assert!(lock.take(process, || true));
+                        assert!(lock.take(process, |_| true));
                         let seen = count.load(Relaxed);
                         std::hint::black_box(seen);
                         count.store(seen + 1, Relaxed);
@@ -181,11 +181,11 @@ mod tests {
     #[test]
     fn who_has_it_does_not_wait_for_itself_nor_anybody_for_the_dead() {
         let lock = SharedLock::default();
-        assert!(lock.take(7, || true));
-        assert!(!lock.take(7, || true), "a signal handler");
-        assert!(!lock.take(8, || false), "waiting is of no use");
+        assert!(lock.take(7, |_| true));
+        assert!(!lock.take(7, |own| !own), "a signal handler");
+        assert!(!lock.take(8, |_| false), "waiting is of no use");
         thread::scope(|scope| {
-            let waits = scope.spawn(|| lock.take(8, || true));
+            let waits = scope.spawn(|| lock.take(8, |own| !own));
             while lock.0.load(Relaxed) & WANTED == 0 {
                 thread::yield_now();
             }
@@ -226,7 +226,7 @@ mod model {
         loom::model(|| {
             let shared = Arc::new((SharedLock::default(), UnsafeCell::new(0)));
             let count = |shared: &(SharedLock, UnsafeCell<u32>), process| {
-                assert!(shared.0.take(process, || true));
+                assert!(shared.0.take(process, |_| true));
                 // SAFETY: the lock is held.
                 shared.1.with_mut(|count| unsafe { *count += 1 });
                 shared.0.open();

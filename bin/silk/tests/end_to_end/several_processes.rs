@@ -2,7 +2,7 @@
 //! write to one connection from several: each call is one call, whoever dies in the middle of one.
 
 use crate::host::{Silk, text, within};
-use silk_testkit::netns::{CLIENT, Running, SERVER};
+use silk_testkit::netns::{CLIENT, SERVER};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -14,15 +14,12 @@ fn start() -> Option<Silk> {
     Some(silk)
 }
 
-/// The peer counts what comes over a connection.
-fn counting(silk: &Silk) -> Running {
+/// What the peer counts of all that several processes write over one connection, as `how` says.
+fn counted(silk: &Silk, how: &str) -> String {
     let mut counter = silk.on_peer("python3");
     let counter = silk.start_logged(counter.args(["several_processes.py", "count", PORT]), "counted");
     assert!(within(PATIENCE, || silk.log("counted").contains("listening")));
-    counter
-}
-
-fn counted(silk: &Silk, counter: Running) -> String {
+    text(silk.on_paths("python3").args(["several_processes.py", how, &CLIENT.to_string(), PORT]));
     assert!(within(PATIENCE, || silk.log("counted").contains("broken")), "{}", silk.log("counted"));
     counter.stop(PATIENCE);
     silk.log("counted").lines().last().unwrap_or_default().to_owned()
@@ -31,19 +28,14 @@ fn counted(silk: &Silk, counter: Running) -> String {
 #[test]
 fn what_several_write_arrives_whole() {
     let Some(silk) = start() else { return };
-    let counter = counting(&silk);
-    let mut writers = silk.on_paths("python3");
-    text(writers.args(["several_processes.py", "write", &CLIENT.to_string(), PORT]));
-    assert_eq!(counted(&silk, counter), "0 broken, {'A': 3000, 'B': 3000, 'C': 3000, 'D': 3000, 'P': 0}");
+    let expected = "0 broken, {'A': 3000, 'B': 3000, 'C': 3000, 'D': 3000, 'P': 0}";
+    assert_eq!(counted(&silk, "write"), expected);
 }
 
 #[test]
 fn who_is_killed_while_it_writes_holds_nobody_up() {
     let Some(silk) = start() else { return };
-    let counter = counting(&silk);
-    let mut writers = silk.on_paths("python3");
-    text(writers.args(["several_processes.py", "killed", &CLIENT.to_string(), PORT]));
-    let counted = counted(&silk, counter);
+    let counted = counted(&silk, "killed");
     assert!(counted.starts_with("0 broken, ") && counted.ends_with("'P': 1000}"), "{counted}");
 }
 
