@@ -119,7 +119,7 @@ impl<'a> OwnTurn<'a> {
 fn take(lock: &'static SharedLock) -> Option<&'static SharedLock> {
     // A process with one thread has it itself only where a signal handler has come in the middle of a turn. One with several
     // may have the socket twice, as two that were passed to it.
-    lock.take(family::process(), |own| !(own && is_alone()) && !state::is_dead()).then_some(lock)
+    lock.take(family::process(), |own| !(state::is_dead() || own && is_alone())).then_some(lock)
 }
 
 impl Drop for OwnTurn<'_> {
