@@ -358,10 +358,11 @@ fn set_ours(socket: &Socket, name: c_int, value: c_int) -> Answer<()> {
 /// wish did.
 pub fn pass_on(socket: &Socket, slot: &Slot, family: &Family) -> bool {
     let wished = pass_on_wishes(&socket.settings, slot);
+    let settings = &socket.settings;
     if socket.role() == Role::Listener {
+        copy(&settings.receive_buffer, &slot.receive_limit);
         return wished;
     }
-    let settings = &socket.settings;
     let pairs = [
         (&settings.stream, &slot.options),
         (&settings.keep_idle, &slot.keep_idle),

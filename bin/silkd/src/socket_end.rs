@@ -45,7 +45,7 @@ impl SocketEnd {
     /// slot or its rings do not lie in the arena.
     pub fn new(arena: &Arc<Arena>, name: SocketName, rings: Rings) -> Option<Self> {
         let slot = arena.slot(name.slot)?;
-        Some(Self {
+        let mut end = Self {
             family: name.family,
             status: slot.status.load(Relaxed),
             told: Way::default(),
@@ -66,7 +66,9 @@ impl SocketEnd {
                 not_sent: u32::MAX,
                 references: None,
             },
-        })
+        };
+        end.limit_receiving();
+        Some(end)
     }
 
     /// Which socket it is the end of.

@@ -37,9 +37,11 @@ impl First {
     }
 }
 
-/// Gives a new connection the wishes of the listening socket it came to, as Linux does.
+/// Gives a new connection the wishes of the listening socket it came to, as Linux does, and its `SO_RCVBUF`: much may come before
+/// the program takes the connection and gives it the rest of its options.
 pub fn inherit(from: &Slot, to: &Slot) {
     to.wishes.put_all(&from.wishes.words());
+    to.receive_limit.store(from.receive_limit.load(Relaxed), Relaxed);
 }
 
 /// What a slot wishes.
@@ -153,7 +155,9 @@ mod tests {
         let (from, to) = (Slot::default(), Slot::default());
         from.wishes.put(wish::CONGESTION, 3);
         from.wishes.put(wish::LINGER, 1);
+        from.receive_limit.store(5000, SeqCst);
         inherit(&from, &to);
+        assert_eq!(to.receive_limit.load(SeqCst), 5000);
         assert_eq!((of(&to).congestion, of(&to).linger), (Some(2), Some(0)));
     }
 }

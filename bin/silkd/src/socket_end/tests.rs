@@ -211,6 +211,10 @@ fn a_smaller_receive_buffer_offers_less_and_takes_what_was_offered() {
     end.slot().receive_limit.store(0, SeqCst);
     end.limit_receiving();
     assert_eq!(end.split().0.room(), 16384 - 2000);
+    end.slot().receive_limit.store(5000, SeqCst);
+    end.slot().rx_read.store(0, SeqCst);
+    let mut again = SocketEnd::new(&end.to_program.side.arena, end.name(), end.rings()).unwrap();
+    assert_eq!(again.split().0.room(), 5000, "it was set before there was a connection");
 }
 
 // RFC 9293 MUST-47, SHLD-20.
