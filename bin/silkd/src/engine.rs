@@ -174,7 +174,7 @@ impl Engine {
         let mut astray = std::mem::take(&mut self.core.astray);
         for (frame, reason) in astray.drain(..) {
             if reason != DropReason::NoPath || self.pass_on(frame).is_err() {
-                self.core.turn_away(frame, reason);
+                self.core.turn_away(frame, reason, now);
             } else {
                 self.core.device.release(frame);
             }

@@ -224,10 +224,11 @@ impl Appliance {
     }
 
     fn receive(&mut self) -> bool {
-        let taken = self.core.receive(self.now());
+        let now = self.now();
+        let taken = self.core.receive(now);
         self.frames_taken += taken as u64;
         let mut astray = std::mem::take(&mut self.core.astray);
-        astray.drain(..).for_each(|(frame, reason)| self.core.turn_away(frame, reason));
+        astray.drain(..).for_each(|(frame, reason)| self.core.turn_away(frame, reason, now));
         self.core.astray = astray;
         taken > 0
     }

@@ -4,6 +4,7 @@
 //! is said by whoever owns it.
 
 use crate::join::{frame_of, stranger, ticket_of};
+use crate::refusal::{answering, refuse};
 use silk_device::{Frame, Receive};
 use silk_instant::Instant;
 use silk_modules::arp::Arp;
@@ -85,7 +86,10 @@ impl<P: Port> Dispatch<P> {
     }
 
     /// Drops a frame that nobody takes.
-    pub fn turn_away(&mut self, frame: Frame, reason: DropReason) {
+    pub fn turn_away(&mut self, frame: Frame, reason: DropReason, now: Instant) {
+        if reason == DropReason::NoPath {
+            self.refuse_frame(frame, now);
+        }
         self.drops.count(reason);
         self.device.release(frame);
     }
@@ -119,7 +123,15 @@ impl<P: Port> Dispatch<P> {
             self.tables.count_discard(Found { domain, index });
             return Ok(None);
         }
-        self.paths.target(bytes, verdict).map(Some).ok_or_else(|| stranger(bytes, frame.device, &self.tables))
+        if let Some(path) = self.paths.target(bytes, verdict) {
+            return Ok(Some(path));
+        }
+        match stranger(bytes, frame.device, &self.tables) {
+            DropReason::NoPath => {
+                answering(&self.paths, &self.tables, bytes, verdict).map(Some).ok_or(DropReason::NoPath)
+            }
+            reason => Err(reason),
+        }
     }
 
     /// Tells the policy that a path has work, unless the path says to hold it.
@@ -177,7 +189,11 @@ impl<P: Port> Dispatch<P> {
         now: Instant,
     ) -> Option<PathId> {
         let verdict = (self.classify)(&self.paths, &self.tables, frame, device);
-        let Some(id) = self.paths.target(frame, verdict) else {
+        let target = self.paths.target(frame, verdict);
+        let Some(id) = target.or_else(|| answering(&self.paths, &self.tables, frame, verdict)) else {
+            if verdict == Verdict::Pass {
+                refuse((&mut self.paths, &mut self.port), &self.tables, (frame, device), now);
+            }
             self.drops.count(DropReason::NoPath);
             return None;
         };

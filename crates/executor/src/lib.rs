@@ -5,6 +5,7 @@
 //! | file | what |
 //! |---|---|
 //! | `dispatch` | paths at one end of a device, under one policy |
+//! | `refusal` | what came to us, and nobody takes |
 //! | `join` | what a device's frames and tables mean to paths |
 //! | `link` | what modules must know of a link |
 //! | `clock` | what time it is |
@@ -14,6 +15,7 @@ pub mod clock;
 mod dispatch;
 pub mod join;
 pub mod link;
+mod refusal;
 
 pub use dispatch::{BATCH, Classify, Dispatch};
 pub use join::random;

@@ -72,18 +72,18 @@ impl Icmp {
         self.path
     }
 
-    /// Makes the error that refuses the packet in `frame` (an Ethernet frame): a message to
+    /// Makes the error that refuses the packet in `frame` (an Ethernet frame that came over this `device`): a message to
     /// be run down [`Self::path`]. `None` where none may be sent (RFC 1122 §3.2.2): about
     /// errors, groups, fragments, impossible sources, or beyond the limit. `buffer` has at
     /// least [`REFUSAL`] bytes.
     pub fn refuse<'b>(
         &mut self,
         now: Instant,
-        frame: &[u8],
+        (frame, device): (&[u8], u8),
         why: Unreachable,
         buffer: &'b mut [u8],
     ) -> Option<Message<'b>> {
-        let (ethernet, bytes) = eth::parse(frame).ok()?;
+        let eth::Frame { header: ethernet, payload: bytes, .. } = eth::frame(frame).ok()?;
         let packet = ipv4::parse(bytes).ok()?;
         let (source, destination) = (packet.header.source(), packet.header.destination());
         let wrong_source = source.is_unspecified() || crate::ip::impossible_source(source);
@@ -100,7 +100,7 @@ impl Icmp {
         let end = HEADROOM + icmp::HEADER + quoted;
         buffer.get_mut(HEADROOM + icmp::HEADER..end)?.copy_from_slice(&bytes[..quoted]);
         icmp::emit_unreachable(why, &mut buffer[HEADROOM..end]);
-        let mut meta = Meta { link: Station::at(ethernet.source.0), ..Meta::default() };
+        let mut meta = Meta { link: Station { device, address: ethernet.source.0 }, ..Meta::default() };
         meta.remote.set_ip(source);
         meta.local.set_ip(destination);
         Some(Message::new(buffer, HEADROOM, end, meta))

@@ -7,7 +7,7 @@ use core::net::Ipv6Addr;
 use core::time::Duration;
 use rig::{Handle, Host, Options, exchange, ip6, mac, stream};
 use silk_modules::nd::Nd;
-use silk_path::{Attr, Attrs, Checksum, DropReason, Endpoint, Event, Outcome, PathId};
+use silk_path::{Attr, Attrs, Checksum, DropReason, Endpoint, Event, Outcome, Parcel, PathId};
 use silk_wire::extension::{self, Fragment};
 use silk_wire::{MacAddr, checksum, eth, icmpv6, ipv4, ipv6, ndp, tcp};
 
@@ -182,6 +182,33 @@ fn a_ping_comes_back() {
     let pseudo = checksum::pseudo6(ip6(1), ip6(2), ipv6::ICMP, read.payload.len() as u16);
     let expected = icmpv6::Message::EchoReply { ticket: 77, data: b"are you there?" };
     assert_eq!(icmpv6::parse(read.payload, silk_wire::Accept::Full, pseudo), Ok(expected));
+}
+
+// RFC 4443 §3.1 and §3.4, RFC 8200 §4 and §4.7.
+#[test]
+fn of_what_nobody_takes_the_sender_is_told() {
+    let (mut host, _) = pair();
+    let mut told = |next_header: u8, payload: &[u8], why| {
+        let frame = frame(mac(1), 2, &packet(next_header, ip6(2), 64, payload));
+        assert_eq!(host.arrive_for_nobody(&frame, &Parcel::Nobodys6), Outcome::Dropped(why));
+        packets(&mut host).pop().map(|(to, error)| {
+            assert_eq!(to, mac(2));
+            let read = ipv6::parse(&error).unwrap();
+            (
+                read.payload[..2].to_vec(),
+                read.payload[4..8].to_vec(),
+                read.payload[8..] == frame[eth::HEADER..],
+            )
+        })
+    };
+    let (port, unknown) =
+        (Some((vec![1, 4], vec![0; 4], true)), |at| Some((vec![4, 1], vec![0, 0, 0, at], true)));
+    assert_eq!(told(ipv4::UDP, &[0, 9, 0, 9, 0, 8, 0, 0], DropReason::UdpNoPort), port);
+    assert_eq!(told(253, b"whatever", DropReason::IpProtocol), unknown(6));
+    // Behind options that mean nothing.
+    assert_eq!(told(60, b"\xfd\0\x01\x04\0\0\0\0whatever", DropReason::IpProtocol), unknown(40));
+    assert_eq!(told(59, b"", DropReason::IpProtocol), None, "nothing follows");
+    assert_eq!(told(ipv4::TCP, &[0; 20], DropReason::TcpNoPort), None, "TCP resets");
 }
 
 #[test]

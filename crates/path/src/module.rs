@@ -156,6 +156,8 @@ pub enum Parcel {
     Fragment,
     /// A fragment of an IPv6 packet.
     Fragment6,
+    /// A whole IPv6 packet that no path takes, whose sender is to be told.
+    Nobodys6,
     /// For a port of ours.
     Listen(Between),
 }

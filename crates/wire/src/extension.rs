@@ -107,6 +107,8 @@ impl Fragment {
 pub struct Chain {
     /// What follows them.
     pub protocol: u8,
+    /// Where in the packet the byte stands that says so.
+    pub named_at: usize,
     /// Their bytes.
     pub length: usize,
     /// The packet is one of several fragments; what follows is then a piece of the payload.
@@ -116,7 +118,7 @@ pub struct Chain {
 /// Walks the extension headers in `bytes`, which follow the fixed header; `first` is the kind of
 /// the first. Behind a fragment header that is not atomic there is nothing to walk.
 pub fn walk(first: u8, bytes: &[u8]) -> Result<Chain, Refused> {
-    let mut chain = Chain { protocol: first, length: 0, fragment: None };
+    let mut chain = Chain { protocol: first, named_at: NEXT_HEADER, length: 0, fragment: None };
     for nth in 0..=MOST {
         let at = chain.length;
         let known = matches!(chain.protocol, HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION);
@@ -131,6 +133,7 @@ pub fn walk(first: u8, bytes: &[u8]) -> Result<Chain, Refused> {
             return Err(Refused::told(ParseError::Ipv6Extension, 1, place(at)));
         }
         let header = one(chain.protocol, bytes, at)?;
+        chain.named_at = place(at);
         if chain.protocol == FRAGMENT {
             let [next, _, high, low, identification @ ..] =
                 *header.first_chunk::<8>().ok_or(ParseError::Ipv6Extension)?;
@@ -154,6 +157,9 @@ pub fn walk(first: u8, bytes: &[u8]) -> Result<Chain, Refused> {
     }
     Err(ParseError::Ipv6Extension.into())
 }
+
+/// Where the fixed header says what follows it.
+const NEXT_HEADER: usize = 6;
 
 /// Where a byte of the extension headers stands in the packet.
 fn place(at: usize) -> usize {
@@ -238,7 +244,10 @@ mod tests {
     fn options_are_walked_to_what_follows() {
         let bytes =
             [padded(DESTINATION, &[1, 2, 0, 0]), padded(6, &[0x1e, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9])].concat();
-        assert_eq!(walk(HOP_BY_HOP, &bytes), Ok(Chain { protocol: 6, length: 24, fragment: None }));
+        assert_eq!(
+            walk(HOP_BY_HOP, &bytes),
+            Ok(Chain { protocol: 6, named_at: 48, length: 24, fragment: None })
+        );
     }
 
     #[test]
@@ -278,7 +287,10 @@ mod tests {
         let fragment = Fragment { identification: 77, offset: 1232, more: true };
         let mut bytes = [0; FRAGMENT_HEADER];
         fragment.emit(17, &mut bytes);
-        assert_eq!(walk(FRAGMENT, &bytes), Ok(Chain { protocol: 17, length: 8, fragment: Some(fragment) }));
+        assert_eq!(
+            walk(FRAGMENT, &bytes),
+            Ok(Chain { protocol: 17, named_at: 40, length: 8, fragment: Some(fragment) })
+        );
     }
 
     #[test]

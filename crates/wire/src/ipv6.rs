@@ -83,6 +83,8 @@ pub struct Packet<'a> {
     pub headers_len: usize,
     /// What the payload is: TCP, UDP, [`ICMP`], or whatever this host does not know.
     pub protocol: u8,
+    /// Where in the packet the byte stands that says so.
+    pub named_at: usize,
     /// Where the payload lies in its datagram's, when the packet is a real fragment. Atomic
     /// fragments (RFC 6946) are whole packets.
     pub fragment: Option<Fragment>,
@@ -103,12 +105,12 @@ fn split_packet(bytes: &[u8]) -> Result<(&Header, &[u8]), ParseError> {
 /// The packet at the front of `bytes`, its lengths and extension headers checked.
 pub fn parse(bytes: &[u8]) -> Result<Packet<'_>, Refused> {
     let (header, rest) = split_packet(bytes)?;
-    let Chain { protocol, length, fragment } = walk(header.next_header, rest)?;
+    let Chain { protocol, named_at, length, fragment } = walk(header.next_header, rest)?;
     let payload = rest.get(length..).ok_or(ParseError::Ipv6Extension)?;
     if let Some(fragment) = fragment {
         fragment.check(payload.len(), HEADER + length)?;
     }
-    Ok(Packet { header, headers_len: HEADER + length, protocol, fragment, payload })
+    Ok(Packet { header, headers_len: HEADER + length, protocol, named_at, fragment, payload })
 }
 
 /// The header at the front of `bytes` alone, the rest not looked at.

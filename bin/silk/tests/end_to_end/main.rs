@@ -33,6 +33,7 @@ mod names;
 mod narrowing;
 mod netem;
 mod nginx;
+mod nobody;
 mod one_port;
 mod openings;
 mod options;

@@ -89,7 +89,7 @@ pub struct Ip6 {
     path_mtus: PathMtus<Ipv6Addr>,
     // With what the fragment header says that the datagram carries.
     reassembly: Reassembly<Key, (ipv6::Header, u8)>,
-    // The path that takes fragments.
+    // The path that takes fragments, and what no other takes.
     fragments: Option<PathId>,
     hops: u8,
     // What routers have told.
@@ -188,7 +188,7 @@ impl Module for Ip6 {
     }
 
     fn takes(&self, parcel: &Parcel) -> Option<PathId> {
-        if *parcel == Parcel::Fragment6 { self.fragments } else { None }
+        if matches!(parcel, Parcel::Fragment6 | Parcel::Nobodys6) { self.fragments } else { None }
     }
 }
 

@@ -20,10 +20,14 @@ use silk_wire::{MacAddr, eth, icmpv6, ipv4, ipv6, tcp};
 
 /// Room in front of a message that is sent from here.
 const HEADROOM: usize = 64;
+/// Nothing follows (RFC 8200 §4.7).
+const NO_NEXT_HEADER: u8 = 59;
+/// A parameter problem's code: what follows is not known here (RFC 4443 §3.4).
+const UNKNOWN_NEXT_HEADER: u8 = 1;
 
 /// IP6's part of a path.
 pub(super) struct Ip6Stage {
-    // The protocol above; 0 on the path that takes fragments.
+    // The protocol above; 0 on the path that takes fragments, and what nobody takes.
     protocol: u8,
     hops: u8,
     // The traffic class of packets that bring none of their own.
@@ -217,6 +221,24 @@ impl Ip6Stage {
         Verdict::Drop(reason(refused.fault))
     }
 
+    /// A whole packet for IPv6's own path is one that nobody takes: its sender is told (RFC 4443 §3.1 and §3.4, RFC 8200 §4.7).
+    fn turn_away(
+        &mut self,
+        cx: &mut Cx<'_, '_>,
+        msg: &Message<'_>,
+        header: ipv6::Header,
+        (protocol, named_at): (u8, u32),
+    ) -> Verdict {
+        let (error, why) = match protocol {
+            ipv4::UDP => (icmpv6::Error::Unreachable(icmpv6::Unreachable::Port), DropReason::UdpNoPort),
+            ipv4::TCP => return Verdict::Drop(DropReason::TcpNoPort),
+            ipv6::ICMP | NO_NEXT_HEADER => return Verdict::Drop(DropReason::IpProtocol),
+            _ => (icmpv6::Error::Problem(UNKNOWN_NEXT_HEADER, named_at), DropReason::IpProtocol),
+        };
+        self.send_error(cx, error, &header, &[msg.bytes()], msg.meta.link);
+        Verdict::Drop(why)
+    }
+
     /// Sends an error about the packet with this header, of which `quote` are the bytes, to where
     /// it came from, unless that is too many.
     fn send_error(
@@ -329,6 +351,7 @@ impl Stage for Ip6Stage {
         };
         let (header, protocol) = (*packet.header, packet.protocol);
         let (headers, payload, fragment) = (packet.headers_len, packet.payload.len(), packet.fragment);
+        let named_at = packet.named_at as u32;
         if let Err(reason) = self.check(cx, &header).and_then(|()| self.check_protocol(&packet)) {
             return reason.into();
         }
@@ -337,6 +360,10 @@ impl Stage for Ip6Stage {
                 Ok(()) => Verdict::Consumed,
                 Err(reason) => reason.into(),
             };
+        }
+        let path = cx.path();
+        if cx.module::<Ip6>().fragments == Some(path) {
+            return self.turn_away(cx, msg, header, (protocol, named_at));
         }
         if self.remote.is_some() {
             self.next_hop.seen = msg.meta.link;

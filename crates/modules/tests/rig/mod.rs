@@ -15,7 +15,8 @@ use silk_path::classify::{Domains, Found, Owned, Tables, Verdict};
 use silk_path::transform::Rule;
 use silk_path::{
     Advertised, Attr, Attrs, Bell, ByteStream, Checksum, CreateError, DropReason, Endpoint, Event, Framing,
-    Graph, GraphSpec, Message, Meta, ModuleId, Outcome, PathId, Paths, Port, Report, Request, Station, Value,
+    Graph, GraphSpec, Message, Meta, ModuleId, Outcome, Parcel, PathId, Paths, Port, Report, Request,
+    Station, Value,
 };
 use silk_wire::icmp::Unreachable;
 use std::collections::{BTreeMap, VecDeque};
@@ -305,6 +306,24 @@ impl Host {
             self.passed += 1;
             return None;
         };
+        let outcome = self.run_at(path, frame, checksum);
+        if outcome == Outcome::Handoff {
+            self.settle();
+            return self.run_frame(frame, checksum);
+        }
+        Some(outcome)
+    }
+
+    /// A frame arrives that no path takes, for that which answers for such.
+    pub fn arrive_for_nobody(&mut self, frame: &[u8], parcel: &Parcel) -> Outcome {
+        assert_eq!(self.tables.classify_over(frame, self.over), Verdict::Pass);
+        let path = self.paths.taker(parcel).expect("a path that answers");
+        let outcome = self.run_at(path, frame, Checksum::Unknown);
+        self.settle();
+        outcome
+    }
+
+    fn run_at(&mut self, path: PathId, frame: &[u8], checksum: Checksum) -> Outcome {
         let mut buffer = vec![0; HEADROOM];
         buffer.extend_from_slice(frame);
         let end = buffer.len();
@@ -312,12 +331,7 @@ impl Host {
         let link = Station::over(self.over);
         let meta = Meta { checksum, arrival: now, more: self.more, link, ..Meta::default() };
         let mut msg = Message::new(&mut buffer, HEADROOM, end, meta);
-        let outcome = self.paths.up(path, now, &mut self.world, &mut msg);
-        if outcome == Outcome::Handoff {
-            self.settle();
-            return self.run_frame(frame, checksum);
-        }
-        Some(outcome)
+        self.paths.up(path, now, &mut self.world, &mut msg)
     }
 
     /// The program sends a datagram.
@@ -337,7 +351,7 @@ impl Host {
         let mut buffer = [0; REFUSAL];
         let icmp = self.paths.module_mut::<Icmp>().expect("in the graph");
         let path = icmp.path().expect("made with the host");
-        let Some(mut refusal) = icmp.refuse(now, frame, why, &mut buffer) else { return false };
+        let Some(mut refusal) = icmp.refuse(now, (frame, 0), why, &mut buffer) else { return false };
         self.paths.down(path, now, &mut self.world, &mut refusal);
         self.settle();
         true
