@@ -14,7 +14,8 @@ use silk_instant::Instant;
 use silk_modules::host;
 use silk_path::classify::{Verdict, skip_extensions};
 use silk_path::{
-    Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, NOWHERE, PathId, Wishes,
+    Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, NOWHERE, Outcome, PathId,
+    Wishes,
 };
 use silk_stream::mail::Sender;
 use silk_stream::{Datagram, Slot, Way, request, status};
@@ -380,10 +381,11 @@ impl Engine {
     /// A frame that no path of this domain takes: passed on if a socket of another domain
     /// does.
     pub(crate) fn pass_on(&mut self, frame: Frame) -> Result<(), DropReason> {
+        let home = self.core.home_of(frame);
         let bytes = self.core.device.bytes(frame);
         let bytes = bytes.get(frame.range()).ok_or(DropReason::EthTruncated)?;
-        let local = udp_destination(bytes).ok_or(DropReason::NoPath)?;
-        let domain = self.homes.find(local).ok_or(DropReason::UdpNoPort)?;
+        let hears = || udp_destination(bytes).and_then(|local| self.homes.find(local));
+        let domain = home.or_else(hears).ok_or(DropReason::NoPath)?;
         let sibling =
             self.siblings.get(domain).filter(|_| domain != self.domain).ok_or(DropReason::NoPath)?;
         sibling.pass(bytes, frame.device, checksum_of(frame))
@@ -400,16 +402,15 @@ impl Engine {
         }
     }
 
-    /// A packet that was put together from fragments, which arrive in one domain for all, and over one device:
-    /// where there are several, fragments are Linux's.
-    pub(crate) fn reassembled(&mut self, bytes: &mut [u8], checksum: Checksum, now: Instant) {
-        let domain = match self.core.paths.graph().classify(bytes) {
+    /// A packet that was put together from fragments, which arrive in one domain for all. The last came over this device.
+    pub(crate) fn reassembled(&mut self, bytes: &mut [u8], device: u8, checksum: Checksum, now: Instant) {
+        let domain = match self.core.paths.graph().classify_over(bytes, device) {
             Verdict::Path { domain, .. } => Some(usize::from(domain)),
             _ => udp_destination(bytes).and_then(|local| self.homes.find(local)),
         };
         let sibling = domain.filter(|domain| *domain != self.domain).and_then(|n| self.siblings.get(n));
-        match sibling.map(|sibling| sibling.pass(bytes, 0, checksum)) {
-            None => self.arrived(bytes, 0, checksum, now),
+        match sibling.map(|sibling| sibling.pass(bytes, device, checksum)) {
+            None => self.arrived(bytes, device, checksum, now),
             Some(Err(reason)) => self.core.drops.count(reason),
             Some(Ok(())) => {}
         }
@@ -421,6 +422,7 @@ impl Engine {
         self.arrived(&mut bytes, device, checksum, now);
         // Paths may have waited for what has just been learnt.
         self.answer_requests(now);
+        self.bring_accepted(now);
     }
 
     /// What another domain gave is on its way no longer.
@@ -432,12 +434,17 @@ impl Engine {
 
     /// A frame that is in no ring and came over this device: put together from fragments, or passed on.
     pub(crate) fn arrived(&mut self, bytes: &mut [u8], device: u8, checksum: Checksum, now: Instant) {
-        if let Some(id) = self.core.arrive(bytes, device, checksum, now) {
-            self.conclude(id, now);
-            for other in self.sharers_in_group(id, bytes) {
-                self.core.arrive_at(other, bytes, device, checksum, now);
-                self.tell_program(other);
-            }
+        let Some((mut id, outcome)) = self.core.arrive(bytes, device, checksum, now) else { return };
+        if outcome == Outcome::Handoff {
+            // What completes a handshake may carry text, for the path that is made then.
+            self.answer_requests(now);
+            let Some((made, _)) = self.core.arrive(bytes, device, checksum, now) else { return };
+            id = made;
+        }
+        self.conclude(id, now);
+        for other in self.sharers_in_group(id, bytes) {
+            let _ = self.core.arrive_at(other, bytes, device, checksum, now);
+            self.tell_program(other);
         }
     }
 }

@@ -45,6 +45,8 @@ pub struct Parts {
     pub transmits: Vec<Box<dyn Transmit>>,
     /// The interfaces' names, by device.
     pub devices: Arc<[String]>,
+    /// By which device what is sent to ourselves comes back.
+    pub itself: Option<u8>,
     /// How its paths are ordered.
     pub policy: Box<dyn Policy + Send>,
     /// The classes in force.
@@ -137,9 +139,11 @@ impl Engine {
         let port = DomainPort::new(parts.transmits, clock::now());
         let ask =
             |paths: &Paths, _: &Tables, frame: &[u8], device| paths.graph().classify_over(frame, device);
+        let mut core = Dispatch::new(parts.paths, port, parts.receive, parts.policy, parts.tables, ask);
+        core.itself = parts.itself.map(|device| (device, parts.domain as u8));
         Self {
             domain: parts.domain,
-            core: Dispatch::new(parts.paths, port, parts.receive, parts.policy, parts.tables, ask),
+            core,
             devices: parts.devices,
             classes: parts.classes,
             extend: parts.extend,

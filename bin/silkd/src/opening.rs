@@ -210,7 +210,9 @@ impl Engine {
             Request::Report { udp, local, remote, report, quoted } => {
                 self.reported(udp, Reported { local, remote, report, quoted }, now);
             }
-            Request::Arrived { mut frame, checksum } => self.reassembled(&mut frame, checksum, now),
+            Request::Arrived { device, mut frame, checksum } => {
+                self.reassembled(&mut frame, device, checksum, now);
+            }
             Request::Routers(told) => self.tell_control(Event::Routers(told)),
         }
     }

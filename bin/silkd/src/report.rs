@@ -91,11 +91,13 @@ impl Engine {
         }
     }
 
-    /// The interface at the bottom of a path; that of the one device also where the path has none of its own.
+    /// The interface at the bottom of a path; that of the one device also where the path has none of its own. What leads to ourselves
+    /// has a number behind theirs.
     fn device_of(&self, attrs: &Attrs) -> String {
         let only = (self.devices.len() == 1).then_some(0);
         let number = attrs.device().or(only).map(usize::from);
-        number.and_then(|number| self.devices.get(number)).cloned().unwrap_or_default()
+        let name = |number| self.devices.get(number).map_or("itself", String::as_str);
+        number.map_or("", name).to_owned()
     }
 
     /// CPU time of the thread that serves a socket now, which is charged when it is done, ns.

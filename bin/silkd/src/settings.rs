@@ -143,8 +143,12 @@ impl Settings {
     // RFC 9293 MUST-46.
     pub fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
         let broadcast = matches!(remote, IpAddr::V4(remote) if remote.is_broadcast());
-        if remote.is_loopback() || remote.is_multicast() || broadcast || self.addresses.contains(&remote) {
+        if remote.is_loopback() || remote.is_multicast() || broadcast {
             return None;
+        }
+        if self.addresses.contains(&remote) {
+            // Where Linux does not have them, what is sent to our own addresses comes back to us.
+            return stack::owns_link(&self.config).then_some(remote);
         }
         if let Some(ours) = self.beside(remote) {
             return Some(ours);

@@ -37,6 +37,12 @@ pub struct Links {
 }
 
 impl Links {
+    /// The device, after all others, by which what is sent to our own addresses comes back. Where Linux has these addresses, too, it
+    /// serves who connects to them.
+    pub fn itself(&self) -> Option<u8> {
+        (!self.shared).then_some(self.devices.len() as u8)
+    }
+
     /// The largest IP packet that every one of them takes, bytes.
     pub fn mtu(&self) -> u16 {
         self.devices.iter().map(|device| device.mtu).min().unwrap_or(0)
@@ -48,12 +54,15 @@ impl Links {
 /// # Errors
 /// Everything that is wrong with the graph.
 pub fn paths(settings: &Settings, links: &Links, tables: &Tables, domain: usize) -> Result<Paths, String> {
+    let itself = links.itself();
+    let devices = links.devices.iter().copied().chain(itself.map(|_| Device::itself())).collect();
     let mut standings = links.standings.iter().cloned();
     let first = standings.next().unwrap_or_default();
     let further = |Standing { addresses, gateway, gateway6 }| LinkSetup { addresses, gateway, gateway6 };
     let setup = Setup {
         domain: domain as u8,
-        devices: links.devices.clone(),
+        devices,
+        itself,
         addresses: first.addresses,
         gateway: first.gateway,
         gateway6: first.gateway6,

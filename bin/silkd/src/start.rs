@@ -163,20 +163,30 @@ fn domain_ends(devices: Vec<Vec<End>>) -> std::io::Result<Vec<DomainEnd>> {
 
 type Started = (Vec<Orders>, Vec<JoinHandle<()>>);
 
+/// What leads back to ourselves: as many messages under way as a veth holds packets.
+const ITSELF: silk_device::link::Options =
+    silk_device::link::Options { mtu: u16::MAX as usize, queue: 256, buffers: 256, cut: false };
+
 /// Starts an executor for each domain.
 fn executors(
     settings: &Settings,
     opened: &Opened,
-    ends: Vec<Vec<End>>,
+    mut ends: Vec<Vec<End>>,
     events: &silk_stream::mail::Sender<crate::command::Event>,
     control_event: &Arc<std::os::fd::OwnedFd>,
     real_time: &RealTime,
 ) -> Result<Started, String> {
     let failed = |e: std::io::Error| format!("an executor cannot start: {e}");
     let mut ways = Vec::new();
-    let domains = domain_ends(ends).map_err(failed)?;
     let interface = |device: &Device| device.interface.as_ref().map_or("", |name| name.as_str()).to_owned();
     let devices: Arc<[String]> = settings.config.devices().map(interface).collect();
+    let itself = opened.links.itself();
+    if itself.is_some() {
+        let back = |_| silk_device::link::back(&ITSELF);
+        let domains = 0..ends.first().map_or(0, Vec::len);
+        ends.push(domains.map(back).collect::<Result<_, _>>().map_err(failed)?);
+    }
+    let domains = domain_ends(ends).map_err(failed)?;
     for _ in &domains {
         let event = wake::event().map(Arc::new).map_err(failed)?;
         let (orders, queue) = Orders::new(event);
@@ -199,6 +209,7 @@ fn executors(
             receive,
             transmits,
             devices: devices.clone(),
+            itself,
             policy: stack::policy(&settings.config, PATHS),
             classes: Arc::new(settings.classes.clone()),
             extend: settings.config.scheduler.extend,

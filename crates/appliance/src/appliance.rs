@@ -281,8 +281,8 @@ impl Appliance {
                     self.core.paths.report(id, now, &mut self.core.port, report);
                 }
             }
-            Request::Arrived { mut frame, checksum } => {
-                let _ = self.core.arrive(&mut frame, 0, checksum, now);
+            Request::Arrived { device, mut frame, checksum } => {
+                let _ = self.core.arrive(&mut frame, device, checksum, now);
             }
             // Only listening paths ask for others, and an appliance has none; its addresses are configured.
             Request::Create { .. } => self.core.drops.count(DropReason::NoPath),

@@ -42,6 +42,12 @@ pub fn pair(options: &Options) -> io::Result<(End, End)> {
     Ok((end(options, &back, &there), end(options, &there, &back)))
 }
 
+/// A link with one end: what is sent there comes back.
+pub fn back(options: &Options) -> io::Result<End> {
+    let wire = Arc::new(Wire::new(options)?);
+    Ok(end(options, &wire, &wire))
+}
+
 fn end(options: &Options, arrives: &Arc<Wire>, departs: &Arc<Wire>) -> End {
     let largest = if options.cut { options.mtu + ETHERNET + TAG } else { LARGEST };
     End {
@@ -176,7 +182,8 @@ impl LinkTransmit {
             return Err(Refusal::TooLong);
         }
         let waiting = &mut self.waiting;
-        if self.options.cut {
+        // What came as several datagrams is not one.
+        if self.options.cut || matches!(offload.segment, Segment::Udp(_)) {
             let mut begins = self.message.len();
             segment::cut(&self.message, offload, &mut self.packet, |packet| {
                 let bytes = packet.to_vec();

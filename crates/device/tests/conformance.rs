@@ -51,6 +51,21 @@ fn link_that_does_not_cut() {
     conforms("uncut link", || link_pair(&options));
 }
 
+#[test]
+fn what_is_sent_back_to_oneself_comes_whole_but_for_datagrams() {
+    let options = link::Options { cut: false, mtu: 65_535, ..link::Options::default() };
+    let mut end = link::back(&options).unwrap();
+    let long = rig::datagram(&[7; 9000]);
+    let (packet, mut offload) = rig::unsummed_datagram(&[8; 2500]);
+    offload.segment = Segment::Udp(1000);
+    offload.header_len = PAYLOAD as u16;
+    end.transmit.send(&long, [&[], &[]], Offload::NONE);
+    end.transmit.send(&packet, [&[], &[]], offload);
+    end.transmit.flush();
+    let lengths: Vec<_> = rig::arrivals(&mut end, 4).iter().map(|(_, bytes)| bytes.len() - PAYLOAD).collect();
+    assert_eq!(lengths, [9000, 1000, 1000, 500]);
+}
+
 fn link_pair(options: &link::Options) -> Pair {
     let (a, b) = link::pair(options).unwrap();
     (a, b, None)

@@ -38,6 +38,8 @@ pub struct Dispatch<P> {
     pub tables: Tables,
     /// Who classifies what the device has not.
     pub classify: Classify,
+    /// The device by which what is sent to ourselves comes back, where there is one, and our domain: that may be another domain's.
+    pub itself: Option<(u8, u8)>,
     /// Drops that belong to no path.
     pub drops: DropTotals,
     /// Time that paths have run since somebody took it.
@@ -65,6 +67,7 @@ impl<P: Port> Dispatch<P> {
             policy,
             tables,
             classify,
+            itself: None,
             drops: DropTotals::default(),
             used: Duration::ZERO,
             astray: Vec::new(),
@@ -123,6 +126,9 @@ impl<P: Port> Dispatch<P> {
             self.tables.count_discard(Found { domain, index });
             return Ok(None);
         }
+        if others_domain(self.itself, frame.device, verdict).is_some() {
+            return Err(DropReason::NoPath);
+        }
         if let Some(path) = self.paths.target(bytes, verdict) {
             return Ok(Some(path));
         }
@@ -132,6 +138,13 @@ impl<P: Port> Dispatch<P> {
             }
             reason => Err(reason),
         }
+    }
+
+    /// The domain that a frame belongs to which came back by ourselves, if it is another.
+    pub fn home_of(&mut self, frame: Frame) -> Option<usize> {
+        let bytes = self.device.bytes(frame).get(frame.range())?;
+        let verdict = (self.classify)(&self.paths, &self.tables, bytes, frame.device);
+        others_domain(self.itself, frame.device, verdict).map(usize::from)
     }
 
     /// Tells the policy that a path has work, unless the path says to hold it.
@@ -179,7 +192,7 @@ impl<P: Port> Dispatch<P> {
         self.paths.up(id, now, &mut self.port, &mut message)
     }
 
-    /// Runs a frame that is in no ring, put together from fragments or passed on, up its path at once: which.
+    /// Runs a frame that is in no ring, put together from fragments or passed on, up its path at once: which, and what became of it.
     /// It came over this device.
     pub fn arrive(
         &mut self,
@@ -187,7 +200,7 @@ impl<P: Port> Dispatch<P> {
         device: u8,
         checksum: Checksum,
         now: Instant,
-    ) -> Option<PathId> {
+    ) -> Option<(PathId, Outcome)> {
         let verdict = (self.classify)(&self.paths, &self.tables, frame, device);
         let target = self.paths.target(frame, verdict);
         let Some(id) = target.or_else(|| answering(&self.paths, &self.tables, frame, verdict)) else {
@@ -197,15 +210,21 @@ impl<P: Port> Dispatch<P> {
             self.drops.count(DropReason::NoPath);
             return None;
         };
-        self.arrive_at(id, frame, device, checksum, now);
-        Some(id)
+        Some((id, self.arrive_at(id, frame, device, checksum, now)))
     }
 
     /// The same, up this path.
-    pub fn arrive_at(&mut self, id: PathId, frame: &mut [u8], device: u8, checksum: Checksum, now: Instant) {
+    pub fn arrive_at(
+        &mut self,
+        id: PathId,
+        frame: &mut [u8],
+        device: u8,
+        checksum: Checksum,
+        now: Instant,
+    ) -> Outcome {
         let end = frame.len();
         let meta = Meta { checksum, arrival: now, link: Station::over(device), ..Meta::default() };
-        let _ = self.paths.up(id, now, &mut self.port, &mut Message::new(frame, 0, end, meta));
+        self.paths.up(id, now, &mut self.port, &mut Message::new(frame, 0, end, meta))
     }
 
     /// The link address of a neighbour beside a device, or that it has none, where somebody else finds neighbours.
@@ -231,4 +250,11 @@ impl<P: Port> Dispatch<P> {
         let device = &mut self.device;
         self.paths.destroy_with(id, now, &mut self.port, |ticket| device.release(frame_of(ticket)))
     }
+}
+
+/// Whose a frame is that came over this device, if it came back by `itself` and is another domain's than ours. (What comes from outside is told
+/// apart before.)
+fn others_domain(itself: Option<(u8, u8)>, device: u8, verdict: Verdict) -> Option<u8> {
+    let (_, own) = itself.filter(|(itself, _)| *itself == device)?;
+    verdict.domain().filter(|domain| *domain != own)
 }

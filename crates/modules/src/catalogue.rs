@@ -45,6 +45,8 @@ pub struct Setup {
     pub gateway6: Option<Ipv6Addr>,
     /// What is on the links of the devices after the first.
     pub further: Vec<LinkSetup>,
+    /// By which device what is sent to ourselves comes back; `None`: it has no way.
+    pub itself: Option<u8>,
     /// Neighbours' addresses are told, not asked for: the interface is shared with Linux.
     pub neighbours_told: bool,
     /// Routers of IPv6 are asked for, and what they advertise is heeded (RFC 4861 §6.3).
@@ -79,6 +81,7 @@ impl Setup {
             gateway: None,
             gateway6: None,
             further: Vec::new(),
+            itself: None,
             neighbours_told: false,
             heeds_routers: false,
             reassembly: ReassemblyLimits::default(),
@@ -222,14 +225,14 @@ impl Modules {
     ) -> Routes<A> {
         let mut routes = Routes::new(&self.addresses(spec, family), gateway);
         if has_routes(spec) {
-            return routes.fixed(true);
+            return routes.fixed(true).coming_back_by(self.0.itself);
         }
         for (number, link) in (1..).zip(&self.0.further) {
             let of = |&(address, prefix): &(IpAddr, u8)| Some((family(address)?, prefix));
             let addresses: Vec<_> = link.addresses.iter().filter_map(of).collect();
             routes.add_link(number, &addresses, further(link));
         }
-        routes
+        routes.coming_back_by(self.0.itself)
     }
 
     /// Our addresses of a family: the parameter's, or the surroundings'.

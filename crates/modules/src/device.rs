@@ -14,6 +14,14 @@ pub struct Device {
 }
 
 impl Device {
+    /// The Ethernet address of the device by which what is sent to ourselves comes back: one of none's, administered locally.
+    pub const ITSELF: [u8; 6] = [2, 0, 0, 0, 0, 0];
+
+    /// The device by which what is sent to ourselves comes back: packets may be as long as they can be, and are not even summed.
+    pub fn itself() -> Self {
+        Self { address: Self::ITSELF, mtu: u16::MAX, gso: u16::MAX.into(), checksum_offload: true }
+    }
+
     /// What both can, with the address of the first.
     #[must_use]
     pub fn and(self, other: &Self) -> Self {

@@ -54,6 +54,8 @@ pub enum Request {
     /// A frame that was put together from fragments: classify it and run its path. The bytes
     /// are an Ethernet frame.
     Arrived {
+        /// Over which device its last fragment came.
+        device: u8,
         /// The frame.
         frame: Vec<u8>,
         /// What is known of its transport checksum.

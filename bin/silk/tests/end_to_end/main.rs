@@ -25,6 +25,7 @@ mod groups;
 mod host;
 mod interfaces;
 mod iperf;
+mod itself;
 mod listening;
 mod modes;
 mod moving;

@@ -13,8 +13,8 @@ const FRESH: Duration = Duration::from_secs(1);
 
 /// Whom packets to a destination are handed to.
 pub(crate) enum Hop {
-    /// A group of stations.
-    Group(Station),
+    /// Nobody need be asked: a group of stations, or this host itself.
+    Known(Station),
     /// The router, or the destination itself, beside this device.
     Station(u8, IpAddr),
 }
@@ -49,7 +49,7 @@ impl NextHop {
             return Ok(self.link);
         }
         let found = match find(cx) {
-            Some(Hop::Group(link)) => return Ok(link),
+            Some(Hop::Known(link)) => return Ok(link),
             Some(Hop::Station(device, address)) => Some((device, address)),
             None => None,
         };

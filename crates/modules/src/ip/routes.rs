@@ -78,12 +78,14 @@ pub struct Routes<A = Ipv4Addr> {
     routes: Vec<Route<A>>,
     // The graph has said what they are.
     fixed: bool,
+    // The device by which what we send to ourselves comes back.
+    itself: Option<u8>,
 }
 
 impl<A> Default for Routes<A> {
     /// No address of ours, and nowhere to go.
     fn default() -> Self {
-        Self { addresses: Vec::new(), routes: Vec::new(), fixed: false }
+        Self { addresses: Vec::new(), routes: Vec::new(), fixed: false, itself: None }
     }
 }
 
@@ -121,8 +123,25 @@ impl<A: Address> Routes<A> {
     /// Other routes from now on, where they may change.
     pub fn become_these(&mut self, other: Self) {
         if !self.fixed {
-            *self = other;
+            *self = other.coming_back_by(self.itself);
         }
+    }
+
+    /// The same with a way to our own addresses: what is sent to them comes back by this device.
+    #[must_use]
+    pub fn coming_back_by(mut self, itself: Option<u8>) -> Self {
+        self.itself = itself;
+        if let Some(link) = itself {
+            for (address, ..) in self.addresses.clone() {
+                self.add(Route { network: address, prefix: A::BITS, gateway: None, source: address, link });
+            }
+        }
+        self
+    }
+
+    /// Whether what comes by this device is what we have sent to ourselves.
+    pub fn is_itself(&self, device: u8) -> bool {
+        self.itself == Some(device)
     }
 
     /// Adds a route.
@@ -131,8 +150,8 @@ impl<A: Address> Routes<A> {
         self.routes.insert(at, route);
     }
 
-    /// The route to `destination`. There is none to an address of our own: no device
-    /// leads there.
+    /// The route to `destination`. To an address of our own there is that by which it comes back, if there is one: no other
+    /// device leads there.
     pub fn lookup(&self, destination: A) -> Option<&Route<A>> {
         self.lookup_from(destination, None)
     }
@@ -140,13 +159,13 @@ impl<A: Address> Routes<A> {
     /// The same for packets from `source`: a destination that means something on its own link alone (RFC 4007
     /// §6) is on that of the source.
     pub fn lookup_from(&self, destination: A, source: Option<A>) -> Option<&Route<A>> {
-        if self.is_ours(destination) || destination == A::UNSPECIFIED {
+        if destination == A::UNSPECIFIED {
             return None;
         }
+        let ours = self.is_ours(destination);
         let own = source.filter(|_| destination.is_link_local()).and_then(|source| self.link_of(source));
-        let fits =
-            |route: &&Route<A>| own.is_none_or(|link| route.link == link) && route.contains(destination);
-        self.routes.iter().find(fits)
+        let may = |link: u8| if ours { self.is_itself(link) } else { own.is_none_or(|own| own == link) };
+        self.routes.iter().find(|route| may(route.link) && route.contains(destination))
     }
 
     /// The device to send to a group by, or to everyone on a network: the one on whose network they are, or
@@ -217,6 +236,17 @@ mod tests {
         assert_eq!(routes().lookup(ip(10, 0, 0, 1)), None);
         assert_eq!(routes().lookup(Ipv4Addr::UNSPECIFIED), None);
         assert_eq!(Routes::new(&[(ip(10, 0, 0, 1), 24)], None).lookup(ip(8, 8, 8, 8)), None);
+    }
+
+    #[test]
+    fn what_is_sent_to_ourselves_comes_back_by_its_device_however_the_routes_change() {
+        let mut routes = routes().coming_back_by(Some(5));
+        let way = |routes: &Routes, to| routes.lookup(to).map(|route| (route.link, route.source));
+        assert_eq!(way(&routes, ip(10, 0, 0, 1)), Some((5, ip(10, 0, 0, 1))));
+        assert_eq!(way(&routes, ip(10, 0, 0, 9)), Some((0, ip(10, 0, 0, 1))), "others are beside us");
+        routes.become_these(Routes::new(&[(ip(10, 9, 0, 1), 24)], None));
+        assert_eq!(way(&routes, ip(10, 9, 0, 1)), Some((5, ip(10, 9, 0, 1))));
+        assert!(routes.is_itself(5) && !routes.is_itself(0));
     }
 
     #[test]

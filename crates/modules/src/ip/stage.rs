@@ -8,6 +8,7 @@ use super::next_hop::{Hop, NextHop};
 use super::path_mtu::LEAST;
 use super::reassembly::{self, Piece};
 use super::{Ip, Key, RES, impossible_source};
+use crate::Device;
 use crate::faults::reason;
 use crate::template::ECN;
 use alloc::vec;
@@ -123,10 +124,13 @@ impl IpStage {
             let group = everyone.or_else(|| destination.is_multicast().then(|| multicast(destination)));
             if let Some(address) = group {
                 let device = routes.link_to_group(destination, source);
-                return Some(Hop::Group(Station { device, address }));
+                return Some(Hop::Known(Station { device, address }));
             }
             let route = routes.lookup_from(destination, Some(source))?;
-            Some(Hop::Station(route.link, route.next_hop(destination).into()))
+            Some(match routes.is_itself(route.link) {
+                true => Hop::Known(Station { device: route.link, address: Device::ITSELF }),
+                false => Hop::Station(route.link, route.next_hop(destination).into()),
+            })
         })
     }
 
@@ -216,7 +220,7 @@ impl IpStage {
 
     /// Whether a packet with this header is for this path.
     // RFC 9293 MUST-57, MUST-63.
-    fn check(&self, cx: &mut Cx<'_, '_>, header: &ipv4::Header) -> Result<(), DropReason> {
+    fn check(&self, cx: &mut Cx<'_, '_>, header: &ipv4::Header, link: Station) -> Result<(), DropReason> {
         let (source, destination) = (header.source(), header.destination());
         if self.remote.is_some_and(|remote| remote != source)
             || self.local.is_some_and(|local| local != destination)
@@ -230,7 +234,9 @@ impl IpStage {
             return Err(DropReason::IpNotForUs);
         }
         if self.remote.is_none()
-            && (impossible_source(source) || source.is_unspecified() || routes.is_ours(source))
+            && (impossible_source(source)
+                || source.is_unspecified()
+                || routes.is_ours(source) && !routes.is_itself(link.device))
         {
             return Err(DropReason::IpBadSource);
         }
@@ -260,9 +266,14 @@ impl IpStage {
             let mut frame = whole.bytes;
             let payload = (frame.len() - front) as u16;
             ipv4::emit_reassembled(&whole.header, payload, &mut frame[link..]);
-            let ours = MacAddr(cx.attrs().link_address().unwrap_or_default());
-            eth::Header::new(ours, MacAddr(msg.meta.link.address), eth::IPV4).emit_on(vlan, &mut frame);
-            cx.request(Request::Arrived { frame, checksum: msg.meta.checksum });
+            let device = msg.meta.link.device;
+            let ours = match cx.module::<Ip>().routes.is_itself(device) {
+                true => Device::ITSELF,
+                false => cx.attrs().link_address().unwrap_or_default(),
+            };
+            eth::Header::new(MacAddr(ours), MacAddr(msg.meta.link.address), eth::IPV4)
+                .emit_on(vlan, &mut frame);
+            cx.request(Request::Arrived { device, frame, checksum: msg.meta.checksum });
         }
         Ok(())
     }
@@ -315,7 +326,7 @@ impl Stage for IpStage {
             Err(fault) => return reason(fault).into(),
             Ok(packet) => (*packet.header, packet.header.header_len(), packet.payload.len()),
         };
-        if let Err(reason) = self.check(cx, &header) {
+        if let Err(reason) = self.check(cx, &header, msg.meta.link) {
             return reason.into();
         }
         if header.is_fragment() {

@@ -3,6 +3,7 @@
 
 use super::fragment::Pieces;
 use super::{Ip6, Key, RES, impossible_source};
+use crate::Device;
 use crate::faults::reason;
 use crate::ip::held::{Waiting, unreached};
 use crate::ip::next_hop::{Hop, NextHop};
@@ -91,10 +92,13 @@ impl Ip6Stage {
             let routes = &cx.module::<Ip6>().routes;
             if destination.is_multicast() {
                 let device = routes.link_to_group(destination, source);
-                return Some(Hop::Group(Station { device, address: ipv6::group(destination) }));
+                return Some(Hop::Known(Station { device, address: ipv6::group(destination) }));
             }
             let route = routes.lookup_from(destination, Some(source))?;
-            Some(Hop::Station(route.link, route.next_hop(destination).into()))
+            Some(match routes.is_itself(route.link) {
+                true => Hop::Known(Station { device: route.link, address: Device::ITSELF }),
+                false => Hop::Station(route.link, route.next_hop(destination).into()),
+            })
         })
     }
 
@@ -184,7 +188,7 @@ impl Ip6Stage {
 
     /// Whether a packet with this header is for this path.
     // RFC 9293 MUST-57, MUST-63.
-    fn check(&self, cx: &mut Cx<'_, '_>, header: &ipv6::Header) -> Result<(), DropReason> {
+    fn check(&self, cx: &mut Cx<'_, '_>, header: &ipv6::Header, link: Station) -> Result<(), DropReason> {
         let (source, destination) = (header.source(), header.destination());
         if self.remote.is_some_and(|remote| remote != source)
             || self.local.is_some_and(|local| local != destination)
@@ -196,7 +200,8 @@ impl Ip6Stage {
         if self.local.is_none() && !routes.is_ours(destination) && !ip.tables.is_heard(destination) {
             return Err(DropReason::IpNotForUs);
         }
-        let impossible = || impossible_source(source) || source.is_unspecified() || routes.is_ours(source);
+        let ours = || routes.is_ours(source) && !routes.is_itself(link.device);
+        let impossible = || impossible_source(source) || source.is_unspecified() || ours();
         if self.remote.is_none() && impossible() {
             return Err(DropReason::IpBadSource);
         }
@@ -213,7 +218,7 @@ impl Ip6Stage {
     fn refuse(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>, refused: Refused) -> Verdict {
         let told = refused.problem.zip(ipv6::parse_header(msg.bytes()).ok().copied());
         if let Some((problem, header)) = told
-            && self.check(cx, &header).is_ok()
+            && self.check(cx, &header, msg.meta.link).is_ok()
         {
             let error = icmpv6::Error::Problem(problem.code, problem.pointer);
             self.send_error(cx, error, &header, &[msg.bytes()], msg.meta.link);
@@ -300,9 +305,14 @@ impl Ip6Stage {
             let (mut frame, (header, protocol)) = (whole.bytes, whole.header);
             let payload = (frame.len() - front) as u16;
             ipv6::emit_reassembled(&header, protocol, payload, &mut frame[link..]);
-            let ours = MacAddr(cx.attrs().link_address().unwrap_or_default());
-            eth::Header::new(ours, MacAddr(msg.meta.link.address), eth::IPV6).emit_on(vlan, &mut frame);
-            cx.request(Request::Arrived { frame, checksum: msg.meta.checksum });
+            let device = msg.meta.link.device;
+            let ours = match cx.module::<Ip6>().routes.is_itself(device) {
+                true => Device::ITSELF,
+                false => cx.attrs().link_address().unwrap_or_default(),
+            };
+            eth::Header::new(MacAddr(ours), MacAddr(msg.meta.link.address), eth::IPV6)
+                .emit_on(vlan, &mut frame);
+            cx.request(Request::Arrived { device, frame, checksum: msg.meta.checksum });
         }
         Ok(())
     }
@@ -352,7 +362,9 @@ impl Stage for Ip6Stage {
         let (header, protocol) = (*packet.header, packet.protocol);
         let (headers, payload, fragment) = (packet.headers_len, packet.payload.len(), packet.fragment);
         let named_at = packet.named_at as u32;
-        if let Err(reason) = self.check(cx, &header).and_then(|()| self.check_protocol(&packet)) {
+        if let Err(reason) =
+            self.check(cx, &header, msg.meta.link).and_then(|()| self.check_protocol(&packet))
+        {
             return reason.into();
         }
         if fragment.is_some() {

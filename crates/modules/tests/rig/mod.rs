@@ -388,7 +388,10 @@ impl Host {
                 Request::Resolve { address, .. } => self.world.asked.push(address),
                 Request::Wake(path) => _ = self.paths.report(path, now, &mut self.world, Report::Resolved),
                 Request::Report { udp, local, remote, report, .. } => self.report(udp, local, remote, report),
-                Request::Arrived { frame, checksum } => _ = self.run_frame(&frame, checksum),
+                Request::Arrived { device, frame, checksum } => {
+                    self.over = device;
+                    self.run_frame(&frame, checksum);
+                }
                 Request::Routers(told) => self.world.routed.push(told),
             }
         }
