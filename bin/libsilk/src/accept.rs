@@ -72,7 +72,7 @@ fn queues(listener: &Listener) -> impl Iterator<Item = (usize, &AcceptQueue)> {
 /// # Safety
 /// The address must be null or as [`address::give`] wants it.
 pub unsafe fn accept(
-    socket: &Socket,
+    (socket, listening): (&Socket, c_int),
     addr: *mut sockaddr,
     len: *mut socklen_t,
     flags: c_int,
@@ -84,6 +84,7 @@ pub unsafe fn accept(
     let listener = listener(socket.slot()?).ok_or(libc::EINVAL)?;
     let taken = take(socket, family, listener)?;
     let fd = adopt(socket, family, &taken, flags)?;
+    crate::options::inherit_foreign(socket, [listening, fd]);
     if let Some(slot) = family.arena.slot(taken.slot) {
         // SAFETY: as the caller promises.
         unsafe { address::give(address::shared(&slot.peer), socket.is(shape::INET6), addr, len) };
@@ -356,7 +357,8 @@ fn wait_without_record(socket: &Socket, family: &Family, listener: &Listener) ->
 /// is no way back into the queue.
 fn adopt(from: &Socket, family: &Family, taken: &Taken, flags: c_int) -> Answer<c_int> {
     let slot = family.arena.slot(taken.slot).ok_or(libc::ECONNABORTED)?;
-    let made = internal::stand_in(from.is(shape::INET6), flags & libc::SOCK_CLOEXEC != 0);
+    let make = if crate::options::has_foreign(from) { internal::stand_in_alone } else { internal::stand_in };
+    let made = make(from.is(shape::INET6), flags & libc::SOCK_CLOEXEC != 0);
     let inet6 = from.shape.load(Relaxed) & shape::INET6;
     let nonblocking = if flags & libc::SOCK_NONBLOCK != 0 { libc::O_NONBLOCK as u32 } else { 0 };
     let record = made.and_then(|fd| {

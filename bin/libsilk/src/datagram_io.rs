@@ -71,6 +71,10 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived>
         if let Some(errno) = state::take_error(slot) {
             return Err(errno);
         }
+        // Only who would wait hears that it is shut down.
+        if socket.is_nonblocking(flags) {
+            return Err(libc::EAGAIN);
+        }
         if socket.shut.load(Relaxed) & shut::READ != 0 {
             let way = Way::default();
             return Ok(Arrived {
@@ -82,9 +86,6 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived>
                 details: None,
                 error: None,
             });
-        }
-        if socket.is_nonblocking(flags) {
-            return Err(libc::EAGAIN);
         }
         let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.receive_limit()));
         let ready = |slot: &Slot| {

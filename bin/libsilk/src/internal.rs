@@ -83,3 +83,14 @@ pub fn stand_in(inet6: bool, close_on_exec: bool) -> crate::errno::Answer<c_int>
     // SAFETY: duplicates a descriptor of ours.
     crate::errno::check(unsafe { real::fcntl(from, command, 0) })
 }
+
+/// As [`stand_in`], but a socket of its own: what Linux is told of it is told of no other.
+///
+/// # Errors
+/// `EMFILE`, `ENFILE`, `ENOBUFS`.
+pub fn stand_in_alone(inet6: bool, close_on_exec: bool) -> crate::errno::Answer<c_int> {
+    let domain = if inet6 { libc::AF_INET6 } else { libc::AF_INET };
+    let kind = libc::SOCK_STREAM | if close_on_exec { libc::SOCK_CLOEXEC } else { 0 };
+    // SAFETY: a new socket, owned by nobody else.
+    crate::errno::check(unsafe { real::socket(domain, kind, 0) })
+}

@@ -35,7 +35,9 @@ const TCP_CC_INFO: c_int = 26;
 
 pub use handing_over::hand_over;
 use linux_alone::{Alone, alone, set_to};
-pub use undecided::{lets_silk_serve, note_foreign, note_interface, tell_foreign};
+pub use undecided::{
+    has_foreign, inherit_foreign, lets_silk_serve, note_foreign, note_interface, tell_foreign,
+};
 
 /// Where an option that the library knows is kept.
 enum Place<'a> {
@@ -323,7 +325,9 @@ pub unsafe fn set(
         return Err(libc::EOPNOTSUPP);
     }
     // SAFETY: as the caller promises.
-    check(unsafe { real::setsockopt(fd, level, name, value, len) }).map(drop)
+    check(unsafe { real::setsockopt(fd, level, name, value, len) })?;
+    note_foreign(socket, level, name, true);
+    Ok(())
 }
 
 /// Whether what was held back goes out, now that the option of this name has been set.

@@ -6,10 +6,10 @@
 
 use crate::errno;
 use libc::{
-    c_char, c_int, c_long, c_ulong, c_void, epoll_event, fd_set, gid_t, iovec, mmsghdr, mode_t, msghdr,
-    nfds_t, off_t, pid_t, pollfd, posix_spawn_file_actions_t as Actions, posix_spawnattr_t as Attributes,
-    rlimit, sigaction as Action, sighandler_t, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
-    timeval, uid_t,
+    c_char, c_int, c_long, c_uint, c_ulong, c_void, epoll_event, fd_set, gid_t, iovec, mmsghdr, mode_t,
+    msghdr, nfds_t, off_t, pid_t, pollfd, posix_spawn_file_actions_t as Actions,
+    posix_spawnattr_t as Attributes, rlimit, sigaction as Action, sighandler_t, sigset_t, size_t, sockaddr,
+    socklen_t, ssize_t, timespec, timeval, uid_t,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -80,12 +80,12 @@ real! {
     fn sendto(fd: c_int, buf: *const c_void, len: size_t, flags: c_int, to: *const sockaddr, to_len: socklen_t) -> ssize_t;
     fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t;
     fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) -> ssize_t;
-    fn recvmmsg(fd: c_int, msgs: *mut mmsghdr, count: libc::c_uint, flags: c_int, limit: *mut timespec) -> c_int;
-    fn sendmmsg(fd: c_int, msgs: *mut mmsghdr, count: libc::c_uint, flags: c_int) -> c_int;
+    fn recvmmsg(fd: c_int, msgs: *mut mmsghdr, count: c_uint, flags: c_int, limit: *mut timespec) -> c_int;
+    fn sendmmsg(fd: c_int, msgs: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int;
     fn sendfile(out: c_int, from: c_int, at: *mut off_t, count: size_t) -> ssize_t;
-    fn splice(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: libc::c_uint) -> ssize_t;
-    fn vmsplice(fd: c_int, iov: *const iovec, count: size_t, flags: libc::c_uint) -> ssize_t;
-    fn copy_file_range(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: libc::c_uint) -> ssize_t;
+    fn splice(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: c_uint) -> ssize_t;
+    fn vmsplice(fd: c_int, iov: *const iovec, count: size_t, flags: c_uint) -> ssize_t;
+    fn copy_file_range(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: c_uint) -> ssize_t;
     fn socket(family: c_int, kind: c_int, protocol: c_int) -> c_int;
     fn bind(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int;
     fn listen(fd: c_int, backlog: c_int) -> c_int;
@@ -97,7 +97,7 @@ real! {
     fn getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int;
     fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int;
     fn close(fd: c_int) -> c_int;
-    fn close_range(first: libc::c_uint, last: libc::c_uint, flags: c_int) -> c_int;
+    fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
     fn dup(fd: c_int) -> c_int;
     fn dup2(fd: c_int, to: c_int) -> c_int;
     fn setuid(id: uid_t) -> c_int;
@@ -123,7 +123,7 @@ real! {
     fn epoll_pwait(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: c_int, mask: *const sigset_t) -> c_int;
     fn fstat(fd: c_int, about: *mut libc::stat) -> c_int;
     fn fstatat(fd: c_int, path: *const c_char, about: *mut libc::stat, flags: c_int) -> c_int;
-    fn statx(fd: c_int, path: *const c_char, flags: c_int, mask: libc::c_uint, about: *mut libc::statx) -> c_int;
+    fn statx(fd: c_int, path: *const c_char, flags: c_int, mask: c_uint, about: *mut libc::statx) -> c_int;
     fn fdopen(fd: c_int, mode: *const c_char) -> usize;
     fn freopen(path: *const c_char, mode: *const c_char, stream: usize) -> usize;
     fn freopen64(path: *const c_char, mode: *const c_char, stream: usize) -> usize;
@@ -154,6 +154,9 @@ real! {
     fn execvpe(file: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
     fn fexecve(fd: c_int, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
     fn execveat(dir: c_int, path: *const c_char, argv: *const *const c_char, envp: *const *const c_char, flags: c_int) -> c_int;
+    fn io_uring_queue_init(entries: c_uint, ring: *mut c_void, flags: c_uint) -> c_int;
+    fn io_uring_queue_init_params(entries: c_uint, ring: *mut c_void, parameters: *mut c_void) -> c_int;
+    fn io_uring_queue_init_mem(entries: c_uint, ring: *mut c_void, parameters: *mut c_void, memory: *mut c_void, len: size_t) -> c_int;
     fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int;
     fn signal(signal: c_int, handler: sighandler_t) -> sighandler_t;
     fn siginterrupt(signal: c_int, flag: c_int) -> c_int;

@@ -95,9 +95,9 @@ pub struct Socket {
     pub known: AtomicU32,
     /// Event sets that may watch it.
     pub watched: AtomicU32,
-    /// Options set before it was decided who serves it, of those that silk knows nothing of:
+    /// Options it was given, of those that silk knows nothing of ([`crate::options::note_foreign`]):
     /// level in the upper half, name in the lower.
-    pub foreign: [AtomicU32; 4],
+    pub foreign: [AtomicU32; 8],
     /// What was refused because it was too large, and nobody has heard why yet.
     pub refused: Refused,
     /// The groups it has joined before it was decided who serves it.
@@ -129,7 +129,7 @@ impl Socket {
             is_shared: AtomicBool::new(false),
             known: AtomicU32::new(0),
             watched: AtomicU32::new(0),
-            foreign: [const { AtomicU32::new(0) }; 4],
+            foreign: [const { AtomicU32::new(0) }; 8],
             refused: Refused::new(),
             early: Early::new(),
             corked: Corked::new(),

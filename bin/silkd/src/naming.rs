@@ -13,7 +13,7 @@ use crate::wishes::First;
 use silk_control::{Kind, Refusal, Reply, SlotNumber};
 use silk_path::{Endpoint, Sharing};
 use silk_stream::{RANKS, kind, status};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
@@ -281,6 +281,9 @@ impl Server {
             self.settings.source_for(remote).or_else(group).or_else(over_linux)
         };
         let Some(source) = source else { return Ok(Reply::NotOurs) };
+        if source.is_unspecified() && !dissolve {
+            way_over_linux(SocketAddr::new(remote, peer.port()))?;
+        }
         let is_new = slot.is_none();
         let (slot, generation) = match slot {
             Some(slot) => {
@@ -425,4 +428,17 @@ impl Server {
             self.give_port_back(socket);
         }
     }
+}
+
+/// Whether Linux knows a way to a peer of whom silk does not know where he is.
+fn way_over_linux(peer: SocketAddr) -> Result<(), Refusal> {
+    // Nothing is sent.
+    let way = UdpSocket::bind((any_like(peer.ip()), 0)).and_then(|socket| {
+        socket.set_broadcast(true)?;
+        socket.connect(peer)
+    });
+    way.map_err(|error| Refusal {
+        errno: error.raw_os_error().unwrap_or(libc::ENETUNREACH),
+        why: format!("Linux knows no way to {}: {error}", peer.ip()),
+    })
 }

@@ -15,6 +15,7 @@ mod messages;
 mod naming;
 mod processes;
 mod reading;
+mod rings;
 mod spawns;
 mod streams;
 pub mod syscalls;

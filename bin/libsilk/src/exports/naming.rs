@@ -71,7 +71,7 @@ pub unsafe extern "C" fn accept4(fd: c_int, addr: *mut sockaddr, len: *mut sockl
     unsafe {
         match table::served(fd) {
             None => real::accept4(fd, addr, len, flags),
-            Some(socket) => int(accept::accept(socket, addr, len, flags)),
+            Some(socket) => int(accept::accept((socket, fd), addr, len, flags)),
         }
     }
 }
@@ -176,7 +176,7 @@ pub unsafe extern "C" fn setsockopt(
                 match options::remember(socket, level, name, value, len) {
                     Ok(true) => 0,
                     Ok(false) | Err(_) => {
-                        options::note_foreign(socket, level, name);
+                        options::note_foreign(socket, level, name, false);
                         options::note_interface(socket, fd, level, name);
                         result
                     }

@@ -2,13 +2,11 @@
 
 use super::{
     credentials, descriptors as d, execs, identity as i, limits, memory, messages as m, naming as n,
-    processes, reading as r, waiting as w, writing as o,
+    processes, reading as r, rings, waiting as w, writing as o,
 };
-use crate::errno::{int, set};
-use crate::family;
+use crate::errno::int;
 use crate::process;
 use crate::real;
-use crate::unserved;
 use libc::{c_int, c_long, c_uint, c_ulong, off_t, socklen_t};
 use std::ptr::with_exposed_provenance_mut as pointer;
 
@@ -100,7 +98,10 @@ pub unsafe extern "C" fn syscall(
                 credentials::before_rights_go();
                 real::syscall(number, a, b, c, e, f, g)
             }
-            libc::SYS_io_uring_setup if family::joined().is_some() => no_ring(),
+            libc::SYS_io_uring_setup => match rings::may_have_one() {
+                Ok(()) => real::syscall(number, a, b, c, e, f, g),
+                Err(errno) => int(Err(errno)).into(),
+            },
             #[cfg(target_arch = "x86_64")]
             libc::SYS_poll => w::poll(pointer(a), b as _, c as c_int).into(),
             #[cfg(target_arch = "x86_64")]
@@ -116,13 +117,4 @@ pub unsafe extern "C" fn syscall(
             _ => real::syscall(number, a, b, c, e, f, g),
         }
     }
-}
-
-/// A program with sockets of ours gets no io_uring, which would reach past this library.
-fn no_ring() -> c_long {
-    if let Err(errno) = unserved::tell("io_uring_setup", libc::ENOSYS) {
-        return int(Err(errno)).into();
-    }
-    set(libc::ENOSYS);
-    -1
 }

@@ -31,6 +31,20 @@ fn a_stream_comes_back_byte_for_byte() {
     assert_eq!(Daemon::start(0).python(ECHO), "True");
 }
 
+/// Both ways to a ring, before there is any socket.
+const RING: &str = r#"
+import ctypes
+c = ctypes.CDLL(None, use_errno=True)
+room = ctypes.create_string_buffer(1024)
+print(c.syscall(425, 8, room), ctypes.get_errno(), c.io_uring_queue_init(8, room, 0), c.io_uring_queue_init_params(8, room, room))
+"#;
+
+#[test]
+fn a_program_on_silk_gets_no_io_uring() {
+    let refused = libc::ENOSYS;
+    assert_eq!(Daemon::start(0).python(RING), format!("-1 {refused} -{refused} -{refused}"));
+}
+
 #[test]
 fn one_thread_that_accepts_is_not_kept_for_preferred_connections() {
     assert_eq!(Daemon::start(2).python(ECHO), "True");

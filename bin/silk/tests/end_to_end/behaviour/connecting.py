@@ -214,6 +214,14 @@ def what_a_connection_inherits(w):
     w.result("options", [end.getsockopt(level, option) for level, option, _ in options])
     w.result("time-out", struct.unpack("ll", end.getsockopt(SOL, socket.SO_RCVTIMEO, 16)))
     w.result("linger", struct.unpack("ii", end.getsockopt(SOL, socket.SO_LINGER, 8)))
+    early = w.tcp()
+    early.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+    early.bind((w.own, w.port()))
+    early.listen()
+    early.setsockopt(SOL, socket.SO_MARK, 7)
+    w.peer_connects(early)
+    end, _ = early.accept()
+    w.result("what Linux alone knows", [end.getsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS), end.getsockopt(SOL, socket.SO_MARK)])
 
 
 @case

@@ -15,7 +15,9 @@ def to_nobody(w):
     w.result("recv", attempt(end.recv, 1, socket.MSG_DONTWAIT))
     w.result("port 0", attempt(end.sendto, b"x", (w.there, 0)))
     w.result("connect to port 0", attempt(end.connect, (w.there, 0)))
-    w.result("no route", attempt(w.udp().sendto, b"x", ("2001:db8::1" if w.six else "192.0.2.1", 9)))
+    away = ("2001:db8::1" if w.six else "192.0.2.1", 9)
+    w.result("no route", attempt(w.udp().sendto, b"x", away))
+    w.result("no route, connect", attempt(w.udp(w.port()).connect, away))
     w.result("getpeername", attempt(end.getpeername))
     w.result("shutdown", attempt(w.udp(w.port()).shutdown, socket.SHUT_RD))
 
@@ -108,6 +110,7 @@ def shut_down_ones(w):
     w.result("reading", attempt(end.shutdown, socket.SHUT_RD))
     w.result("poll", words(polled(end)))
     w.result("recv", attempt(end.recv, 10))
+    w.result("recv without waiting", attempt(end.recv, 10, socket.MSG_DONTWAIT))
     w.result("writing", attempt(end.shutdown, socket.SHUT_WR))
     w.result("send", attempt(end.send, b"x"))
     w.result("poll then", words(polled(end)))
