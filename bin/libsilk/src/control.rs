@@ -12,6 +12,9 @@ pub const UDP_SEGMENT: c_int = libc::UDP_SEGMENT;
 /// Receive: several datagrams at once, told of how many bytes each.
 pub const UDP_GRO: c_int = libc::UDP_GRO;
 
+/// Set: how much is left is told; received: how much that is (Linux 4.18; the C library has no name for it).
+pub const TCP_INQ: c_int = 36;
+
 /// Writes control data into a message that is received.
 pub struct Telling<'a> {
     message: &'a mut msghdr,

@@ -212,7 +212,8 @@ pub fn send_whole(
         }
         let segment = fits(socket, slot, to, total, segment)?;
         // What the socket has now: options that are set later are not for it.
-        let service = asked.service.unwrap_or_else(|| slot.service.load(Relaxed) as u8);
+        let usual = || socket.settings.service_over(to.is_ipv6()).load(Relaxed) as u8;
+        let service = asked.service.unwrap_or_else(usual);
         let way = Way { hops: asked.hops.unwrap_or(0), service };
         let source = source(slot, to, asked.source)?;
         let sent = Sent { peer: to, way, segment, from: source };

@@ -354,7 +354,7 @@ fn asked(request: &Request, peer: SocketAddr) -> Answer<Reply> {
 
 /// The request to connect, with what the first packet must show already.
 pub fn connection(socket: &Socket, kind: Kind, slot: Option<u32>, peer: SocketAddr) -> Request {
-    let service = socket.settings.service.load(Relaxed);
+    let service = socket.settings.service_over(peer.is_ipv6()).load(Relaxed);
     Request::Connect { kind, slot, peer, service, wishes: socket.settings.wished() }
 }
 

@@ -6,6 +6,7 @@ mod handing_over;
 mod linux_alone;
 mod undecided;
 
+use crate::address;
 use crate::control;
 use crate::corked;
 use crate::errno::{Answer, check};
@@ -92,12 +93,13 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
         (libc::SOL_SOCKET, libc::SO_BROADCAST) => Place::Stream(option::BROADCAST),
         (libc::IPPROTO_TCP, libc::TCP_NODELAY) => Place::Stream(option::NODELAY),
         (libc::IPPROTO_TCP, libc::TCP_CORK) => Place::Stream(option::CORK),
+        (libc::IPPROTO_TCP, control::TCP_INQ) => Place::Flag(flag::TELL_LEFT),
         (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE) => Place::Number(&settings.keep_idle),
         (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL) => Place::Number(&settings.keep_interval),
         (libc::IPPROTO_TCP, libc::TCP_KEEPCNT) => Place::Number(&settings.keep_count),
         (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT) => Place::Number(&settings.defer_accept),
         (libc::IPPROTO_IP, libc::IP_TOS) => Place::Number(&settings.service),
-        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) if v6 => Place::Number(&settings.service),
+        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) if v6 => Place::Number(&settings.traffic_class),
         (libc::SOL_SOCKET, libc::SO_RCVBUF) => Place::Number(&settings.receive_buffer),
         (libc::SOL_SOCKET, libc::SO_SNDBUF) => Place::Number(&settings.send_buffer),
         (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => Place::Number(&settings.low_water),
@@ -372,7 +374,7 @@ pub fn pass_on(socket: &Socket, slot: &Slot, family: &Family) -> bool {
         (&settings.keep_idle, &slot.keep_idle),
         (&settings.keep_interval, &slot.keep_interval),
         (&settings.keep_count, &slot.keep_count),
-        (&settings.service, &slot.service),
+        (settings.service_over(speaks_six(socket, slot)), &slot.service),
         (&settings.send_buffer, &slot.send_limit),
         (&settings.receive_buffer, &slot.receive_limit),
     ];
@@ -387,6 +389,14 @@ pub fn pass_on(socket: &Socket, slot: &Slot, family: &Family) -> bool {
         family.request(socket.name().0, slot, bits);
     }
     wished
+}
+
+/// Whether it is IPv6 that a socket speaks: with its peer, or else, as far as is known, with whom it will have.
+fn speaks_six(socket: &Socket, slot: &Slot) -> bool {
+    match address::shared(&slot.peer).ip() {
+        nobody if nobody.is_unspecified() => socket.is(shape::INET6),
+        peer => peer.is_ipv6(),
+    }
 }
 
 /// Whether any wish differed.

@@ -40,6 +40,8 @@ pub mod flag {
     pub const TELL_NANOS: u32 = 1 << 15;
     /// `UDP_CORK`: datagrams are written in parts.
     pub const CORK: u32 = 1 << 16;
+    /// `TCP_INQ`: `recvmsg` says how much is left to be read.
+    pub const TELL_LEFT: u32 = 1 << 17;
     /// What the daemon has to write beside each datagram ([`silk_stream::option::DETAILS`]).
     pub const OF_DETAILS: u32 = PACKET_INFO | TELL_TIME | TELL_TARGET | TELL_TARGET6;
 }
@@ -47,7 +49,7 @@ pub mod flag {
 /// How many words [`Settings::words`] has.
 pub const WORDS: usize = OWN + wish::COUNT;
 /// Those of them that are not wishes.
-const OWN: usize = 17;
+const OWN: usize = 18;
 
 /// The options.
 pub struct Settings {
@@ -75,8 +77,10 @@ pub struct Settings {
     pub backlog: AtomicU32,
     /// `TCP_DEFER_ACCEPT`, seconds.
     pub defer_accept: AtomicU32,
-    /// `IP_TOS`, or `IPV6_TCLASS`, as set.
+    /// `IP_TOS` as set.
     pub service: AtomicU32,
+    /// `IPV6_TCLASS` as set.
+    pub traffic_class: AtomicU32,
     /// `SO_INCOMING_CPU` as set, plus one.
     pub incoming_cpu: AtomicU32,
     /// `UDP_SEGMENT`, bytes of each datagram; 0: what is sent is one.
@@ -106,6 +110,7 @@ impl Settings {
             backlog: AtomicU32::new(0),
             defer_accept: AtomicU32::new(0),
             service: AtomicU32::new(0),
+            traffic_class: AtomicU32::new(0),
             incoming_cpu: AtomicU32::new(0),
             segment: AtomicU32::new(0),
             low_water: AtomicU32::new(0),
@@ -130,6 +135,7 @@ impl Settings {
             backlog,
             defer_accept,
             service,
+            traffic_class,
             incoming_cpu,
             segment,
             low_water,
@@ -150,6 +156,7 @@ impl Settings {
             backlog,
             defer_accept,
             service,
+            traffic_class,
             incoming_cpu,
             segment,
             low_water,
@@ -168,6 +175,11 @@ impl Settings {
     /// Sets all of them.
     pub fn set(&self, words: [u32; WORDS]) {
         self.cells().zip(words).for_each(|(cell, word)| cell.store(word, Relaxed));
+    }
+
+    /// The service bits of what is sent to a peer of IPv4 or `six`.
+    pub fn service_over(&self, six: bool) -> &AtomicU32 {
+        if six { &self.traffic_class } else { &self.service }
     }
 
     /// One word of the wishes.

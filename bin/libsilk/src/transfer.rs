@@ -6,11 +6,15 @@ use crate::arrival;
 use crate::control::{self, Asked, Telling};
 use crate::datagram_io;
 use crate::errno::Answer;
+use crate::settings::flag;
 use crate::socket::{Role, Socket, shape};
+use crate::state;
 use crate::stream_io;
 use crate::unserved;
+use crate::urgent;
 use crate::vectors::{self, Vectors};
 use libc::{msghdr, sockaddr, socklen_t};
+use silk_stream::status;
 use std::ffi::c_int;
 use std::net::SocketAddr;
 
@@ -143,6 +147,15 @@ fn count_of(message: &msghdr) -> Answer<c_int> {
     count.filter(|count| *count <= vectors::MOST as c_int).ok_or(libc::EMSGSIZE)
 }
 
+/// How many octets of a stream can still be read (`TCP_INQ`); 1 where only its end is left, so that it is read, too.
+fn left(socket: &Socket) -> c_int {
+    let Ok(slot) = socket.slot() else { return 0 };
+    match urgent::readable(socket, slot) {
+        0 => c_int::from(state::status(slot) & (status::PEER_FIN | status::FAILED) != 0),
+        left => left.cast_signed(),
+    }
+}
+
 /// `recvmsg(2)`.
 ///
 /// # Errors
@@ -158,9 +171,15 @@ pub unsafe fn receive_message(socket: &Socket, message: *mut msghdr, flags: c_in
     let into = unsafe { Vectors::at(message.msg_iov, count) }?;
     if socket.role() != Role::Datagram {
         let got = receive(socket, &into, flags)?;
+        let room = message.msg_controllen;
         (message.msg_namelen, message.msg_controllen) = (0, 0);
         let truncated = if into.total() == 0 { libc::MSG_TRUNC } else { 0 };
         message.msg_flags = if flags & libc::MSG_OOB != 0 { libc::MSG_OOB | truncated } else { 0 };
+        if flags & libc::MSG_OOB == 0 && socket.settings.has_flag(flag::TELL_LEFT) {
+            message.msg_controllen = room;
+            // SAFETY: the control buffer has as many bytes, by the caller's word.
+            unsafe { Telling::new(message) }.put(libc::IPPROTO_TCP, control::TCP_INQ, left(socket));
+        }
         return Ok(got);
     }
     let got = datagram_io::receive(socket, &into, flags)?;

@@ -142,6 +142,7 @@ impl<P: Port> Dispatch<P> {
 
     /// The domain that a frame belongs to which came back by ourselves, if it is another.
     pub fn home_of(&mut self, frame: Frame) -> Option<usize> {
+        self.itself.filter(|(itself, _)| *itself == frame.device)?;
         let bytes = self.device.bytes(frame).get(frame.range())?;
         let verdict = (self.classify)(&self.paths, &self.tables, bytes, frame.device);
         others_domain(self.itself, frame.device, verdict).map(usize::from)

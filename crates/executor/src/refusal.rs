@@ -32,6 +32,9 @@ impl<P: Port> Dispatch<P> {
     /// Tells the sender of a frame that nobody takes that it is so, if it may be told.
     pub(crate) fn refuse_frame(&mut self, frame: Frame, now: Instant) {
         let Self { paths, port, device, tables, classify, .. } = self;
+        if !tables.owned().icmp {
+            return;
+        }
         let Some(bytes) = device.bytes(frame).get(frame.range()) else { return };
         if (classify)(paths, tables, bytes, frame.device) == Verdict::Pass {
             refuse((paths, port), tables, (bytes, frame.device), now);

@@ -74,6 +74,8 @@ def send(address, port):
     if ":" in address:
         end.setsockopt(IPV6, socket.IPV6_UNICAST_HOPS, 9)
         end.setsockopt(IPV6, socket.IPV6_TCLASS, 0x48)
+        # Of the other IP.
+        end.setsockopt(IP, socket.IP_TOS, 0x20)
     else:
         end.setsockopt(IP, socket.IP_TTL, 9)
         end.setsockopt(IP, socket.IP_TOS, 0x48)

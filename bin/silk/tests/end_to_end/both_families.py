@@ -90,7 +90,9 @@ def look(at):
             if only is not None:
                 show("only", made.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY))
                 made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, 0xb8)
+                made.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0x20)
                 show("class", made.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS))
+                show("service", made.getsockopt(socket.IPPROTO_IP, socket.IP_TOS))
             again = socket.socket(family(bound), kind)
             try:
                 again.bind(there[:2])

@@ -2,6 +2,8 @@
 //! resolver, used for a while, and until there is an answer, where the peer's last packet came
 //! from.
 
+use super::{Address, Route, Routes};
+use crate::Device;
 use core::net::IpAddr;
 use core::time::Duration;
 use silk_instant::Instant;
@@ -17,6 +19,16 @@ pub(crate) enum Hop {
     Known(Station),
     /// The router, or the destination itself, beside this device.
     Station(u8, IpAddr),
+}
+
+impl Hop {
+    /// By this route to `destination`.
+    pub fn by<A: Address>(route: &Route<A>, destination: A, routes: &Routes<A>) -> Self {
+        match routes.is_itself(route.link) {
+            true => Self::Known(Station { device: route.link, address: Device::ITSELF }),
+            false => Self::Station(route.link, route.next_hop(destination).into()),
+        }
+    }
 }
 
 /// The next hop of one path.

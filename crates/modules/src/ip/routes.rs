@@ -2,8 +2,10 @@
 //! device leads to, and has its number. Longest prefix first; few routes, so a sorted list. Filled by a
 //! configuration or from the kernel.
 
+use crate::Device;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use silk_wire::MacAddr;
 
 /// An address of one family.
 pub trait Address: Copy + Ord + Into<IpAddr> {
@@ -148,6 +150,11 @@ impl<A: Address> Routes<A> {
     pub fn add(&mut self, route: Route<A>) {
         let at = self.routes.partition_point(|known| known.prefix >= route.prefix);
         self.routes.insert(at, route);
+    }
+
+    /// Our Ethernet address at a device, where that of the link is `own`.
+    pub fn station(&self, device: u8, own: Option<[u8; 6]>) -> MacAddr {
+        MacAddr(if self.is_itself(device) { Device::ITSELF } else { own.unwrap_or_default() })
     }
 
     /// The route to `destination`. To an address of our own there is that by which it comes back, if there is one: no other

@@ -8,7 +8,6 @@ use super::next_hop::{Hop, NextHop};
 use super::path_mtu::LEAST;
 use super::reassembly::{self, Piece};
 use super::{Ip, Key, RES, impossible_source};
-use crate::Device;
 use crate::faults::reason;
 use crate::template::ECN;
 use alloc::vec;
@@ -127,10 +126,7 @@ impl IpStage {
                 return Some(Hop::Known(Station { device, address }));
             }
             let route = routes.lookup_from(destination, Some(source))?;
-            Some(match routes.is_itself(route.link) {
-                true => Hop::Known(Station { device: route.link, address: Device::ITSELF }),
-                false => Hop::Station(route.link, route.next_hop(destination).into()),
-            })
+            Some(Hop::by(route, destination, routes))
         })
     }
 
@@ -266,13 +262,9 @@ impl IpStage {
             let mut frame = whole.bytes;
             let payload = (frame.len() - front) as u16;
             ipv4::emit_reassembled(&whole.header, payload, &mut frame[link..]);
-            let device = msg.meta.link.device;
-            let ours = match cx.module::<Ip>().routes.is_itself(device) {
-                true => Device::ITSELF,
-                false => cx.attrs().link_address().unwrap_or_default(),
-            };
-            eth::Header::new(MacAddr(ours), MacAddr(msg.meta.link.address), eth::IPV4)
-                .emit_on(vlan, &mut frame);
+            let (device, own) = (msg.meta.link.device, cx.attrs().link_address());
+            let ours = cx.module::<Ip>().routes.station(device, own);
+            eth::Header::new(ours, MacAddr(msg.meta.link.address), eth::IPV4).emit_on(vlan, &mut frame);
             cx.request(Request::Arrived { device, frame, checksum: msg.meta.checksum });
         }
         Ok(())

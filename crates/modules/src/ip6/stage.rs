@@ -3,7 +3,6 @@
 
 use super::fragment::Pieces;
 use super::{Ip6, Key, RES, impossible_source};
-use crate::Device;
 use crate::faults::reason;
 use crate::ip::held::{Waiting, unreached};
 use crate::ip::next_hop::{Hop, NextHop};
@@ -95,10 +94,7 @@ impl Ip6Stage {
                 return Some(Hop::Known(Station { device, address: ipv6::group(destination) }));
             }
             let route = routes.lookup_from(destination, Some(source))?;
-            Some(match routes.is_itself(route.link) {
-                true => Hop::Known(Station { device: route.link, address: Device::ITSELF }),
-                false => Hop::Station(route.link, route.next_hop(destination).into()),
-            })
+            Some(Hop::by(route, destination, routes))
         })
     }
 
@@ -305,13 +301,9 @@ impl Ip6Stage {
             let (mut frame, (header, protocol)) = (whole.bytes, whole.header);
             let payload = (frame.len() - front) as u16;
             ipv6::emit_reassembled(&header, protocol, payload, &mut frame[link..]);
-            let device = msg.meta.link.device;
-            let ours = match cx.module::<Ip6>().routes.is_itself(device) {
-                true => Device::ITSELF,
-                false => cx.attrs().link_address().unwrap_or_default(),
-            };
-            eth::Header::new(MacAddr(ours), MacAddr(msg.meta.link.address), eth::IPV6)
-                .emit_on(vlan, &mut frame);
+            let (device, own) = (msg.meta.link.device, cx.attrs().link_address());
+            let ours = cx.module::<Ip6>().routes.station(device, own);
+            eth::Header::new(ours, MacAddr(msg.meta.link.address), eth::IPV6).emit_on(vlan, &mut frame);
             cx.request(Request::Arrived { device, frame, checksum: msg.meta.checksum });
         }
         Ok(())

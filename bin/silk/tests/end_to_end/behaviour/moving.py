@@ -232,6 +232,25 @@ def vectors(w):
 
 
 @case
+def how_much_is_left(w):
+    end = w.connected()
+    w.result("TCP_INQ", (attempt(end.setsockopt, TCP, 36, 1), end.getsockopt(TCP, 36)))
+    w.peer.do("e.sendall(b'abcdefgh')")
+    wait_for(lambda: len(end.recv(9, socket.MSG_PEEK)) == 8)
+
+    def told(size):
+        read, control, flags, _ = end.recvmsg(size, 100)
+        return read, [(level, kind, struct.unpack("i", left)[0]) for level, kind, left in control], flags
+    w.result("a part", told(3))
+    w.result("without room", end.recvmsg(2)[2])
+    w.result("the rest", told(100))
+    w.peer.do("e.sendall(b'ij'); e.shutdown(socket.SHUT_WR)")
+    wait_for(lambda: polled(end) & select.POLLRDHUP)
+    w.result("before the end", told(2))
+    w.result("the end", told(2))
+
+
+@case
 def to_whom_and_from_whom(w):
     end = w.connected()
     w.result("sendto", attempt(end.sendto, b"hello", (w.there, 1)))
