@@ -83,8 +83,7 @@ pub unsafe fn accept(
     let family = family::joined().ok_or(libc::EINVAL)?;
     let listener = listener(socket.slot()?).ok_or(libc::EINVAL)?;
     let taken = take(socket, family, listener)?;
-    let fd = adopt(socket, family, &taken, flags)?;
-    crate::options::inherit_foreign(socket, [listening, fd]);
+    let fd = adopt((socket, listening), family, &taken, flags)?;
     if let Some(slot) = family.arena.slot(taken.slot) {
         // SAFETY: as the caller promises.
         unsafe { address::give(address::shared(&slot.peer), socket.is(shape::INET6), addr, len) };
@@ -355,7 +354,7 @@ fn wait_without_record(socket: &Socket, family: &Family, listener: &Listener) ->
 
 /// Makes the connection a descriptor of the program. One that finds none is reset, as there
 /// is no way back into the queue.
-fn adopt(from: &Socket, family: &Family, taken: &Taken, flags: c_int) -> Answer<c_int> {
+fn adopt((from, listening): (&Socket, c_int), family: &Family, taken: &Taken, flags: c_int) -> Answer<c_int> {
     let slot = family.arena.slot(taken.slot).ok_or(libc::ECONNABORTED)?;
     let make = if crate::options::has_foreign(from) { internal::stand_in_alone } else { internal::stand_in };
     let made = make(from.is(shape::INET6), flags & libc::SOCK_CLOEXEC != 0);
@@ -369,6 +368,7 @@ fn adopt(from: &Socket, family: &Family, taken: &Taken, flags: c_int) -> Answer<
         family.request(taken.slot, slot, request::CLOSE | request::ABORT);
     })?;
     socket.settings.set(from.settings.words());
+    crate::options::inherit_foreign(from, [listening, fd]);
     // The record of this thread, if it has one: the daemon raises its priority for the
     // connection, and counts its time for it.
     slot.thread.store(thread::record().map_or(0, |(number, _)| number + 1), SeqCst);

@@ -2,6 +2,7 @@
 //! answered from its slot; what has no meaning here goes to the kernel's part of the socket,
 //! so that it reads back as it was set, and is told loudly.
 
+mod foreign;
 mod handing_over;
 mod linux_alone;
 mod undecided;
@@ -34,11 +35,10 @@ const IPV6_MULTICAST_ALL: c_int = 29;
 /// Of `<linux/tcp.h>`; the libc crate does not have it.
 const TCP_CC_INFO: c_int = 26;
 
+pub use foreign::{has_foreign, inherit_foreign, note_foreign, tell_foreign};
 pub use handing_over::hand_over;
 use linux_alone::{Alone, alone, set_to};
-pub use undecided::{
-    has_foreign, inherit_foreign, lets_silk_serve, note_foreign, note_interface, tell_foreign,
-};
+pub use undecided::{lets_silk_serve, note_interface};
 
 /// Where an option that the library knows is kept.
 enum Place<'a> {

@@ -1,5 +1,5 @@
-//! Options that silk knows nothing of, and those of a socket of which it is not decided yet who serves it: Linux's descriptor has taken them, and
-//! some say more than that.
+//! Options of a socket of which it is not decided yet who serves it: Linux's descriptor has taken them, and some say
+//! more than that.
 
 use super::linux_alone::{Alone, alone, set_to};
 use crate::errno::Answer;
@@ -10,63 +10,6 @@ use crate::unserved;
 use libc::socklen_t;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering::Relaxed;
-
-/// The bit of a foreign option that has been told of.
-const TOLD: u32 = 1 << 31;
-
-/// Remembers that a socket was given an option that silk knows nothing of, which has been `told` or is still to be.
-pub fn note_foreign(socket: &Socket, level: c_int, name: c_int, told: bool) {
-    let word = (level as u32 & 0x7fff) << 16 | (name as u32 & 0xffff);
-    // What does not fit is not told, nor inherited.
-    let free = socket
-        .foreign
-        .iter()
-        .find(|cell| matches!(cell.load(Relaxed) & !TOLD, known if known == 0 || known == word));
-    if let Some(cell) = free {
-        cell.store(if told { word | TOLD } else { word }, Relaxed);
-    }
-}
-
-/// Whether a socket was given any.
-pub fn has_foreign(socket: &Socket) -> bool {
-    socket.foreign[0].load(Relaxed) != 0
-}
-
-/// Its level and its name.
-fn option_of(word: u32) -> (c_int, c_int) {
-    ((word >> 16 & 0x7fff) as c_int, (word & 0xffff) as c_int)
-}
-
-/// Gives the stand-in of an accepted connection the options that silk knows nothing of and its listening socket has, as Linux does. What Linux
-/// refuses is left.
-pub fn inherit_foreign(from: &Socket, [listening, accepted]: [c_int; 2]) {
-    for word in from.foreign.iter().map(|cell| cell.load(Relaxed)).filter(|word| *word != 0) {
-        let (level, name) = option_of(word);
-        let (mut value, mut len) = ([0u8; 128], 128);
-        // SAFETY: the buffer has room for as much as is said, and as much of it is read as was written.
-        unsafe {
-            if real::getsockopt(listening, level, name, value.as_mut_ptr().cast(), &raw mut len) == 0 {
-                real::setsockopt(accepted, level, name, value.as_ptr().cast(), len);
-            }
-        }
-    }
-}
-
-/// Tells of those options, now that silk serves the socket.
-///
-/// # Errors
-/// `ENOPROTOOPT`, for a strict program.
-pub fn tell_foreign(socket: &Socket) -> Answer<()> {
-    for cell in &socket.foreign {
-        let word = cell.load(Relaxed);
-        if word != 0 && word & TOLD == 0 {
-            cell.store(word | TOLD, Relaxed);
-            let (level, name) = option_of(word);
-            unserved::tell(&option_names::told("setsockopt", level, name), libc::ENOPROTOOPT)?;
-        }
-    }
-    Ok(())
-}
 
 /// Whether silk may serve a socket that was given an option, which Linux has taken. What Linux alone can keep makes it
 /// Linux's, or is taken back.
