@@ -4,7 +4,7 @@
 
 use crate::epoll;
 use crate::errno::Answer;
-use crate::family;
+use crate::family::{self, Family};
 use crate::gate;
 use crate::real;
 use crate::socket::{Role, Socket, shape};
@@ -64,31 +64,37 @@ pub fn let_go(socket: &'static Socket) {
         && let Some(family) = family::joined()
         && let Ok(slot) = socket.slot()
     {
-        let (number, generation) = socket.name();
-        let by_slot = is_ended_by_slot(socket, slot);
-        let abort = is_abort(socket, slot);
         socket.leave_to_linux();
         wait::disturb(slot);
-        if by_slot {
-            let abort = if abort { request::ABORT } else { 0 };
-            family.request(number, slot, request::CLOSE | abort);
-        } else {
-            if socket.role() == Role::Stream && has_no_time_to_linger(socket) {
-                // Whoever turns out to be the last holder.
-                slot.request.fetch_or(request::ABORT, SeqCst);
-            }
-            family::tell(&Request::Release { slot: number, generation });
-        }
+        end(family, socket, slot);
     }
     socket.free();
+}
+
+/// Says that this process holds the socket no more. Its slot is not to be touched afterwards.
+fn end(family: &Family, socket: &Socket, slot: &Slot) {
+    let (number, generation) = socket.name();
+    if is_ended_by_slot(socket, slot) {
+        let abort = if is_abort(socket, slot) { request::ABORT } else { 0 };
+        family.request(number, slot, request::CLOSE | abort);
+    } else {
+        if socket.role() == Role::Stream && has_no_time_to_linger(socket) {
+            // Whoever turns out to be the last holder.
+            slot.request.fetch_or(request::ABORT, SeqCst);
+        }
+        family::tell(&Request::Release { slot: number, generation });
+    }
 }
 
 /// Whether a bit in the slot ends the socket: nobody else holds it, and it is a stream that
 /// the daemon's executors know; the rest is in the control thread's book alone.
 fn is_ended_by_slot(socket: &Socket, slot: &Slot) -> bool {
-    socket.role() == Role::Stream
-        && slot.holders.load(SeqCst) <= 1
-        && (socket.is(shape::ACCEPTED) || slot.status.load(SeqCst) != 0)
+    is_connection(socket, slot) && slot.holders.load(SeqCst) <= 1
+}
+
+/// Whether there is a peer, or has been.
+fn is_connection(socket: &Socket, slot: &Slot) -> bool {
+    socket.role() == Role::Stream && (socket.is(shape::ACCEPTED) || slot.status.load(SeqCst) != 0)
 }
 
 /// Whether the peer is told by a reset: data were left unread, or `SO_LINGER` says so.
@@ -123,21 +129,19 @@ pub fn linger(fd: c_int) {
     }
 }
 
-/// The process ends of its own will: what it alone holds is closed as Linux would close it,
-/// with what was written still to be sent. All else goes when the lifeline hangs up, as
-/// everything does of a process that is killed.
+/// The process ends of its own will: its connections are closed as Linux would close them, with
+/// what was written still to be sent. All else goes when the lifeline hangs up, as everything does
+/// of a process that is killed: its connections are reset.
 pub fn everything() {
     let Some(family) = family::joined() else { return };
     let _inside = gate::pass();
     for (_, entry) in table::within(0, u32::MAX) {
         let Entry::Socket(socket) = entry else { continue };
         if let Ok(slot) = socket.slot()
-            && is_ended_by_slot(socket, slot)
+            && is_connection(socket, slot)
         {
-            let (number, _) = socket.name();
-            let abort = if is_abort(socket, slot) { request::ABORT } else { 0 };
             socket.leave_to_linux();
-            family.request(number, slot, request::CLOSE | abort);
+            end(family, socket, slot);
         }
     }
 }

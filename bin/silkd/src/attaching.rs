@@ -155,11 +155,12 @@ impl Server {
                 for bell in gone.bells {
                     self.tell_all(|| Command::Bell { family: index, bell, event: None });
                 }
+                // A socket that was on its way is closed in order as on Linux, and no executor knows who held it.
+                let died = gone.ticket.is_none();
                 for (slot, socket) in last {
-                    self.close(index, slot, &socket);
+                    self.close(index, slot, &socket, died);
                 }
-                // Of a socket that was on its way no executor knows who held it.
-                if gone.ticket.is_none() {
+                if died {
                     self.tell_all(|| Command::ProcessGone { family: index, process });
                 }
             }

@@ -130,7 +130,7 @@ impl Engine {
     }
 
     /// Whether the program has asked that a socket be closed in order, and not been heard yet.
-    fn asked_to_close(&self, name: SocketName) -> bool {
+    pub(crate) fn asked_to_close(&self, name: SocketName) -> bool {
         let slot = self.families.get(&name.family).and_then(|family| family.arena.slot(name.slot));
         let asked = slot.map_or(0, |slot| slot.request.load(SeqCst));
         asked & request::CLOSE != 0 && asked & request::ABORT == 0

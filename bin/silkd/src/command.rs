@@ -241,12 +241,14 @@ pub enum Command {
         /// Which.
         filter: Filter<IpAddr>,
     },
-    /// The last holder closed the socket, in an orderly way.
+    /// The last holder let go of the socket.
     Close {
         /// The socket.
         socket: SocketName,
         /// Which use of its slot.
         generation: u32,
+        /// The holder has died: the connection is reset, unless it had asked for an orderly end.
+        died: bool,
     },
     /// Reset the socket's connection and let go of the socket, which stays the program's.
     Disconnect(SocketName),

@@ -73,7 +73,7 @@ impl Server {
         known.return_rings(rings);
         if !is_held {
             let socket = known.sockets.remove(&name.slot);
-            socket.iter().for_each(|socket| self.close(name.family, name.slot, socket));
+            socket.iter().for_each(|socket| self.close(name.family, name.slot, socket, false));
             return true;
         }
         if let (Some(record), Some(local)) = (known.arena.slot(name.slot), local) {

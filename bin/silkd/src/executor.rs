@@ -356,7 +356,10 @@ impl Executor {
             Command::Advertised { hops, mtu } => engine.heed(hops, mtu),
             Command::Group { group, filter } => engine.tell_of_group(group, &filter, now),
             Command::Sources { socket, group, filter } => engine.choose_sources(socket, group, filter),
-            Command::Close { socket, generation } => engine.close(socket, Some(generation), false, now),
+            Command::Close { socket, generation, died } => {
+                let abort = died && !engine.asked_to_close(socket);
+                engine.close(socket, Some(generation), abort, now);
+            }
             Command::Disconnect(socket) => engine.disconnect(socket, now),
             Command::ProcessGone { family, process } => engine.process_gone(family, process, now),
             Command::Neighbour { device, address, link } => engine.resolved((device, address), link, now),

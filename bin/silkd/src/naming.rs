@@ -404,12 +404,12 @@ impl Server {
     pub(crate) fn unmake(&mut self, family: u32, slot: SlotNumber) {
         let known = self.families.get_mut(&family);
         if let Some(socket) = known.and_then(|known| known.sockets.remove(&slot)) {
-            self.close(family, slot, &socket);
+            self.close(family, slot, &socket, false);
         }
     }
 
-    /// The last holder let go of a socket that is named here.
-    pub(crate) fn close(&mut self, family: u32, slot: SlotNumber, socket: &Socket) {
+    /// The last holder let go of a socket that is named here, or (`died`) took it along.
+    pub(crate) fn close(&mut self, family: u32, slot: SlotNumber, socket: &Socket, died: bool) {
         let name = SocketName { family, slot };
         match socket.state {
             State::Bound => {
@@ -419,7 +419,7 @@ impl Server {
             State::Listening => self.tell_all(|| Command::Unlisten(name)),
             State::Served { .. } | State::Accepted => {
                 let generation = socket.generation;
-                self.tell_all(|| Command::Close { socket: name, generation });
+                self.tell_all(|| Command::Close { socket: name, generation, died });
             }
             State::Leaving { .. } => {}
         }

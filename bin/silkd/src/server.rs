@@ -491,7 +491,7 @@ impl Server {
                 if known.sockets.get(&slot).is_some_and(|s| s.generation == generation)
                     && let Some(socket) = known.release(process, slot)
                 {
-                    self.close(family, slot, &socket);
+                    self.close(family, slot, &socket, false);
                 }
                 return None;
             }

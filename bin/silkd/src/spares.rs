@@ -155,7 +155,7 @@ impl Server {
             for slot in slots {
                 let known = self.families.get_mut(&family);
                 if let Some(socket) = known.and_then(|known| known.let_go_of(slot)) {
-                    self.close(family, slot, &socket);
+                    self.close(family, slot, &socket, false);
                 }
             }
         }

@@ -26,6 +26,7 @@ mod host;
 mod interfaces;
 mod iperf;
 mod itself;
+mod last_holder;
 mod listening;
 mod modes;
 mod moving;

@@ -1,0 +1,76 @@
+"""How a connection ends that two processes hold: last_holder.py hear PORT | together|in_turn|killed|survived ADDRESS PORT."""
+import os
+import signal
+import socket
+import sys
+import time
+
+MUCH = bytes(4_000_000)
+
+
+def hear(port):
+    """Says of each connection how much came, and how it ended."""
+    listener = socket.create_server(("", port))
+    print("listening", flush=True)
+    while True:
+        end, _ = listener.accept()
+        got = 0
+        try:
+            while part := end.recv(1 << 16):
+                got += len(part)
+            print(got, "ended", flush=True)
+        except ConnectionResetError:
+            print(got, "reset", flush=True)
+
+
+def together(end):
+    """Both exit at the same moment, with much that is still to be sent."""
+    go, tell = os.pipe()
+    for _ in range(2):
+        if os.fork() == 0:
+            os.close(tell)
+            os.read(go, 1)
+            os._exit(0)
+    end.close()
+    time.sleep(0.2)
+
+
+def in_turn(end):
+    """The one closes it, the other exits."""
+    if child := os.fork():
+        end.close()
+        os.waitpid(child, 0)
+    else:
+        time.sleep(0.2)
+        sys.exit()
+
+
+def killed(end):
+    """The one closes it, the other is killed."""
+    if child := os.fork():
+        end.close()
+        time.sleep(0.5)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    else:
+        signal.pause()
+
+
+def survived(end):
+    """The one is killed, the other closes it."""
+    if child := os.fork():
+        time.sleep(0.2)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        end.sendall(MUCH)
+        end.close()
+    else:
+        signal.pause()
+
+
+how, *at = sys.argv[1:]
+if how == "hear":
+    hear(int(at[0]))
+connection = socket.create_connection((at[0], int(at[1])))
+connection.sendall(MUCH)
+globals()[how](connection)
