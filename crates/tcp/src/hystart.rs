@@ -67,7 +67,8 @@ impl HyStart {
 
     /// Octets per second at which to send with this window, where something is known of the path's rate.
     pub(crate) fn pacing_rate(&self, window: u32) -> Option<u64> {
-        self.train.pacing_rate(window, self.last_round_min.min(self.current_round_min))
+        let round_trip = self.last_round_min.min(self.current_round_min);
+        self.train.pacing_rate(window, Some(round_trip).filter(|round_trip| *round_trip != UNKNOWN))
     }
 
     /// A window that is known to fit is spread over the round trip, if that is a far one. Whether it is the best that

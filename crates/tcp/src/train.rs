@@ -148,7 +148,10 @@ impl Train {
             *self = Self::NONE;
             return;
         }
-        (self.before, self.rate, self.acks) = (self.rate, 0, 0);
+        if self.rate != 0 || !self.is_believed() {
+            self.before = self.rate;
+        }
+        (self.rate, self.acks) = (0, 0);
         self.state = match self.state {
             State::Filled => State::Held,
             State::Held => State::Weighed,
@@ -197,20 +200,36 @@ impl Train {
         }
     }
 
-    /// Octets per second at which to send, once there is reason to, with this window and this least round trip in µs.
-    pub(crate) fn pacing_rate(&self, window: u32, round_trip: u32) -> Option<u64> {
+    /// Octets per second at which to send, once there is reason to, with this window and this least round trip in µs,
+    /// if one is known. Half the window leaves in a round trip at least: a rate below that is no path's, whatever it was
+    /// read off.
+    pub(crate) fn pacing_rate(&self, window: u32, round_trip: Option<u32>) -> Option<u64> {
         let rate = u64::from(self.rate.max(self.before));
-        let in_a_round_trip = |octets: u64| octets * 1_000 / u64::from(round_trip.max(1));
-        match self.state {
-            State::Open if round_trip < FAR || rate == 0 => None,
+        if rate == 0 {
+            return None;
+        }
+        if self.state == State::Spread {
+            return Some(rate * 1_000);
+        }
+        let round_trip = round_trip?;
+        let windows =
+            |thousandths: u64| u64::from(window) * thousandths * 1_000 / u64::from(round_trip.max(1));
+        let rate = match self.state {
+            State::Open if round_trip < FAR => return None,
             State::Open => {
                 let latest = u64::from(if self.rate == 0 { self.before } else { self.rate });
-                Some((latest * GUESS).max(in_a_round_trip(u64::from(window) * 2_000)))
+                (latest * GUESS).max(windows(2_000))
             }
-            State::Known | State::Paced | State::Filled | State::Held | State::Weighed => Some(rate * GAIN),
-            State::Doubted => Some(in_a_round_trip(u64::from(window) * GUESS)),
-            State::Spread | State::Over => Some(rate * 1_000),
-        }
+            State::Known | State::Paced | State::Filled | State::Held | State::Weighed => rate * GAIN,
+            State::Doubted => windows(GUESS),
+            State::Spread | State::Over => rate * 1_000,
+        };
+        Some(rate.max(windows(500)))
+    }
+
+    /// Whether the rate counts until another is read: a round may have no train.
+    fn is_believed(&self) -> bool {
+        self.is_filled() || self.is_doubted()
     }
 
     /// Whether the window seems to fill the path, so that it is to grow no more for now.
@@ -268,7 +287,7 @@ mod tests {
                 self.now += Duration::from_micros(gap);
             }
             self.now = self.now.max(begun + Duration::from_millis(100));
-            self.train.pacing_rate(self.window, ROUND_TRIP)
+            self.train.pacing_rate(self.window, Some(ROUND_TRIP))
         }
 
         fn round(&mut self, gap: u64) -> Option<u64> {
@@ -314,7 +333,7 @@ mod tests {
         rounds.round(100);
         rounds.round(100);
         assert!(rounds.train.is_doubted() && !rounds.train.is_filled());
-        assert_eq!(rounds.train.pacing_rate(2_000 * SEGMENT, ROUND_TRIP), Some(20_000_000 * 5 / 4));
+        assert_eq!(rounds.train.pacing_rate(2_000 * SEGMENT, Some(ROUND_TRIP)), Some(20_000_000 * 5 / 4));
         rounds.latest = ROUND_TRIP * 17 / 16;
         rounds.round(100);
         assert!(rounds.train.is_over());
@@ -360,11 +379,30 @@ mod tests {
         assert_eq!([told(40, 6_300), told(40, 6_200)], [false, true]);
     }
 
+    /// A train of a program that has little to say, two rounds without one, and again: text must leave all the same.
+    #[test]
+    fn however_little_the_trains_tell_half_the_window_leaves_in_a_round_trip() {
+        let mut rounds = Rounds::filled();
+        let full = rounds.window;
+        let least = u64::from(full) * 10 / 2;
+        let mut unseen = [State::Held, State::Weighed, State::Doubted, State::Over].map(Some);
+        for round in 0..12 {
+            rounds.window = if round % 3 == 0 { 10 * SEGMENT } else { 0 };
+            rounds.latest = ROUND_TRIP + 2_000 * (round / 2);
+            rounds.round(9_000);
+            unseen.iter_mut().for_each(|state| *state = state.filter(|state| *state != rounds.train.state));
+            let rate = rounds.train.pacing_rate(full, Some(ROUND_TRIP));
+            assert!(rate.is_some_and(|rate| rate >= least), "round {round}, {:?}: {rate:?}", rounds.train);
+            assert_eq!(rounds.train.pacing_rate(full, None), None);
+        }
+        assert_eq!(unseen, [None; 4]);
+    }
+
     #[test]
     fn before_a_rate_is_known_only_far_paths_are_paced() {
         for (round_trip, paced) in [(FAR - 1, false), (FAR, true)] {
             let train = Train { rate: 1_000, ..Train::NONE };
-            assert_eq!(train.pacing_rate(SEGMENT, round_trip).is_some(), paced);
+            assert_eq!(train.pacing_rate(SEGMENT, Some(round_trip)).is_some(), paced);
         }
     }
 }

@@ -23,6 +23,7 @@ mod sending;
 mod sharing;
 mod simulation;
 mod solo;
+mod spurts;
 mod undoing;
 mod urgent;
 mod waiting;
