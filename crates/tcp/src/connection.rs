@@ -322,7 +322,12 @@ impl Connection {
     /// SO_MAX_PACING_RATE: text leaves no faster than this many octets per second, whatever
     /// congestion control allows; `None` for no limit.
     pub fn set_max_pacing_rate(&mut self, rate: Option<u64>) {
+        let before = self.limits.max_pacing_rate();
         self.limits.set_max_pacing_rate(rate);
+        if self.limits.max_pacing_rate() != before {
+            // The pause that is on is as long as the rate before wanted it.
+            self.timers.cancel(Timer::Pacing);
+        }
     }
 
     /// Whether `seq`, quoted by an ICMP message, is outstanding; others are forged or too late (RFC

@@ -18,7 +18,8 @@ const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
 fn every_file_arrives_at_every_address_while_remote_clients_are_served() {
     let Some(silk) = Silk::start() else { return };
     site(&silk);
-    let log = "LogFormat \"%a %A\" ends\nCustomLog ends.log ends\nMaxRequestWorkers 64";
+    // Apache asks itself, too, with another method, to wake children of which there are too many.
+    let log = "LogFormat \"%m %a %A\" ends\nCustomLog ends.log ends\nMaxRequestWorkers 64";
     let server = apache(&silk, "prefork", log);
     std::thread::scope(|scope| {
         let remote = scope.spawn(|| {
@@ -34,7 +35,7 @@ fn every_file_arrives_at_every_address_while_remote_clients_are_served() {
     });
     server.stop(Duration::from_secs(5));
     let log = fs::read_to_string(silk.path("ends.log")).unwrap();
-    let count = |peer, here| log.lines().filter(|line| *line == format!("{peer} {here}")).count();
+    let count = |peer, here| log.lines().filter(|line| *line == format!("GET {peer} {here}")).count();
     assert_eq!(count(LOOPBACK, LOOPBACK), 2024, "the true addresses of both ends");
     assert_eq!(count(SERVER, SERVER), 24);
     assert!(count(CLIENT, SERVER) > 2000);

@@ -34,6 +34,19 @@ fn a_rate_lets_portions_go_and_says_when_the_next_may() {
 }
 
 #[test]
+fn another_rate_ends_the_pause_of_the_one_before() {
+    let mut solo = Solo::established(&plain());
+    solo.connection.set_max_pacing_rate(Some(1));
+    solo.write(6_000);
+    assert_eq!(solo.text_sent(), [(OURS, 1_000)]);
+    solo.after(MILLI);
+    solo.connection.set_max_pacing_rate(Some(1));
+    assert_eq!(solo.text_sent(), []);
+    solo.connection.set_max_pacing_rate(Some(1_000_000));
+    assert_eq!(solo.text_sent(), [(OURS + 1_000, 1_000)]);
+}
+
+#[test]
 fn what_is_sent_again_is_paced_too() {
     let mut solo = Solo::established(&plain());
     solo.connection.set_max_pacing_rate(Some(1_000_000));

@@ -455,7 +455,7 @@ def duplicates(w):
 
 @case
 def process_that_dies(w):
-    """Linux closes what a process leaves behind in order."""
+    """Linux closes what a killed process leaves behind in order."""
     port = w.port()
     w.peer.do(f"l = socket.create_server((address, {port}), family=family)")
     ours, theirs = os.pipe()
