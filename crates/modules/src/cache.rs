@@ -22,7 +22,7 @@ pub struct CacheLimits {
     pub interval: Duration,
     /// Requests until a neighbour is taken not to be there.
     pub requests: u8,
-    /// How long it is then not asked for.
+    /// How long it is then not asked for: whoever sends meanwhile hears at once that it is not there.
     pub failed: Duration,
 }
 
@@ -34,7 +34,7 @@ impl Default for CacheLimits {
             fresh: Duration::from_secs(60),
             interval: Duration::from_secs(1),
             requests: 3,
-            failed: Duration::from_secs(3),
+            failed: Duration::from_secs(1),
         }
     }
 }
@@ -231,8 +231,9 @@ mod tests {
             assert_eq!(given_up.len(), if second == 2 { 2 } else { 0 });
         }
         assert_eq!(requests, 3);
-        assert_eq!(cache.lookup(at(4), THERE, path(1)), (Resolution::Failed, false));
-        assert_eq!(cache.lookup(at(6), THERE, path(1)), (Resolution::Pending, true), "after a while, again");
+        let soon = at(3) + Duration::from_millis(900);
+        assert_eq!(cache.lookup(soon, THERE, path(1)), (Resolution::Failed, false));
+        assert_eq!(cache.lookup(at(4), THERE, path(1)), (Resolution::Pending, true), "after a while, again");
     }
 
     #[test]
@@ -245,7 +246,8 @@ mod tests {
         for second in 61..64 {
             cache.expire(at(second));
         }
-        assert_eq!(cache.lookup(at(64), THERE, path(1)).0, Resolution::Failed);
+        let soon = at(63) + Duration::from_millis(900);
+        assert_eq!(cache.lookup(soon, THERE, path(1)).0, Resolution::Failed);
     }
 
     #[test]

@@ -519,6 +519,13 @@ fn a_neighbour_that_is_not_there_refuses_a_connection_in_three_seconds() {
     client.advance(Duration::from_millis(200));
     assert!(client.world.events.contains(&(path, unreachable)));
     assert_eq!(state(&client, path), "CLOSED");
+    // The next hears of it at once, and a second later the neighbour is asked for again.
+    let (path, _) = connect(&mut client, 5001, at(9, 80));
+    assert!(client.world.events.contains(&(path, unreachable)));
+    client.advance(Duration::from_millis(1000));
+    let (path, _) = connect(&mut client, 5002, at(9, 80));
+    client.advance(Duration::from_millis(2900));
+    assert!(!client.world.events.contains(&(path, unreachable)));
 }
 
 /// Marks a frame as having met congestion (RFC 3168 §5), as a router would.

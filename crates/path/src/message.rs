@@ -266,11 +266,16 @@ impl<'m> Message<'m> {
         Ok(())
     }
 
+    /// The whole message: what is in place, and what lies elsewhere behind it.
+    pub fn parts(&self) -> [&[u8]; 3] {
+        [self.bytes(), self.ext[0], self.ext[1]]
+    }
+
     /// Copies the whole message to the front of `out` and answers its length; `None` when it
     /// does not fit.
     pub fn copy_to(&self, out: &mut [u8]) -> Option<usize> {
         let mut at = 0;
-        for part in [self.bytes(), self.ext[0], self.ext[1]] {
+        for part in self.parts() {
             out.get_mut(at..at + part.len())?.copy_from_slice(part);
             at += part.len();
         }

@@ -14,11 +14,17 @@ fn start() -> Option<(Silk, Running, Running)> {
     silk.write("echo_server.py", include_str!("echo_server.py"));
     silk.write("connecting.py", include_str!("connecting.py"));
     let server = silk.serve_on_peer("python3", &["echo_server.py", "7"], 7);
+    let client = connect(&silk);
+    Some((silk, server, client))
+}
+
+/// Who has connected often, and pauses.
+fn connect(silk: &Silk) -> Running {
     let mut client = silk.on_paths("python3");
     client.args(["connecting.py", &CLIENT.to_string(), "7", "150"]);
     let client = silk.start_logged(&mut client, "client");
     assert!(within(PATIENCE, || silk.log("client").contains("paused")), "{}", silk.log("client"));
-    Some((silk, server, client))
+    client
 }
 
 /// How many descriptors the daemon has.
@@ -38,9 +44,15 @@ fn who_connects_often_gets_what_it_asked_for_in_threads_and_children_too() {
 
 #[test]
 fn what_was_made_ready_and_nobody_wants_is_taken_back() {
-    let Some((mut silk, _server, client)) = start() else { return };
-    // It has all that it had asked for, and nothing open.
-    assert!(silk.kept().2 > 0, "{:?}", silk.kept());
+    let Some((mut silk, _server, mut client)) = start() else { return };
+    // It has all that it had asked for, and nothing open. On a busy machine that may be gone before anybody looks.
+    let has_some = (0..10).any(|again| {
+        if again > 0 {
+            client = connect(&silk);
+        }
+        silk.kept().2 > 0
+    });
+    assert!(has_some, "{:?}", silk.kept());
     assert!(within(PATIENCE, || silk.kept().2 == 0), "{:?}", silk.kept());
     let before = descriptors(&mut silk);
     signal(&[client.id()], "KILL");

@@ -136,7 +136,7 @@ fn ping_sees_every_packet_twice() {
 
 #[test]
 fn a_download_through_a_bad_network_is_whole() {
-    let properties = "--rate 100mbit --delay 2ms --jitter 1ms --loss 1% --burst 3 --duplicate 1% --corrupt 1% \
+    let properties = "--rate 100mbit --delay 2ms --jitter 1ms --loss 3% --burst 3 --duplicate 1% --corrupt 1% \
                       --reorder 2% --reorder-by 3ms --queue 200 --codel --seed 5";
     let Some(cable) = Cable::lay(&properties.split(' ').collect::<Vec<_>>()) else { return };
     let content: Vec<u8> = (0..2_000_000u32).map(|n| (n ^ n >> 8 ^ n >> 16) as u8).collect();

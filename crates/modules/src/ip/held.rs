@@ -88,13 +88,13 @@ pub(crate) fn unreached(
     local: IpAddr,
     remote: IpAddr,
 ) -> Option<Request> {
-    let bytes = message.bytes();
-    let [a, b, c, d, e, f, g, h] = *bytes.first_chunk()?;
+    // Headers are in place.
+    let [a, b, c, d, e, f, g, h] = *message.bytes().first_chunk()?;
     let remote = Endpoint::new(remote, u16::from_be_bytes([c, d]));
     let sequence = u32::from_be_bytes([e, f, g, h]);
     let quoted = || {
         let kind = if local.is_ipv6() { ADDRESS_UNREACHABLE6 } else { HOST_UNREACHABLE };
-        let data = bytes[udp::HEADER..].iter().copied().take(QUOTED).collect();
+        let data = message.parts().into_iter().flatten().copied().skip(udp::HEADER).take(QUOTED).collect();
         Box::new(Quoted { kind, info: 0, offender: local, data })
     };
     let udp = protocol == ipv4::UDP;

@@ -115,16 +115,11 @@ impl Ip6Stage {
         cx.module::<Ip6>().path_mtus.of(now, destination).unwrap_or(u16::MAX).min(self.mtu)
     }
 
-    /// Sends the message that waited, or drops it when its next hop does not answer, and tells its
-    /// sender.
+    /// Sends the message that waited, or drops it when its next hop does not answer.
     fn send_held(&mut self, cx: &mut Cx<'_, '_>) {
-        let Some(mut held) = self.held.take(cx) else { return };
-        let mut message = held.message();
-        if self.send(cx, &mut message) == Err(DropReason::NdFailed)
-            && let Ok((local, remote)) = self.addresses(cx, &message.meta)
-            && let Some(told) = unreached(&message, self.protocol, local.into(), remote.into())
-        {
-            cx.request(told);
+        if let Some(mut held) = self.held.take(cx) {
+            // A drop is counted.
+            let _ = self.send(cx, &mut held.message());
         }
     }
 
@@ -390,7 +385,12 @@ impl Stage for Ip6Stage {
         let link = match self.resolve(cx, (source, destination), &msg.meta) {
             Ok(link) => link,
             Err(Resolution::Pending) => return self.held.hold(cx, msg, DropReason::NdPending),
-            Err(_) => return Verdict::Drop(DropReason::NdFailed),
+            Err(_) => {
+                if let Some(told) = unreached(msg, self.protocol, source.into(), destination.into()) {
+                    cx.request(told);
+                }
+                return Verdict::Drop(DropReason::NdFailed);
+            }
         };
         let protocol = if self.protocol == 0 { msg.meta.protocol } else { self.protocol };
         let length = msg.len();

@@ -236,3 +236,24 @@ def one_of_several_calls(w):
     end.connect(first)
     w.result("sendmsg", (attempt(end.send, b"one ", more), attempt(end.sendmsg, [b"and", b" two"])))
     w.result("is whole", reads())
+
+
+@case
+def a_neighbour_that_is_not_there(w):
+    """Whoever asks hears of it from his own host, each time, in three seconds at the latest."""
+    absent = (w.own[: w.own.rindex(":" if w.six else ".") + 1] + "77", 9)
+    option = (socket.IPPROTO_IPV6, 25, 1) if w.six else (socket.IPPROTO_IP, 11, 1)
+    for how in ("connected", "to anybody"):
+        end = w.udp(w.port())
+        end.setsockopt(*option)
+        if how == "connected":
+            end.connect(absent)
+            w.result(f"{how}: send", attempt(end.send, b"hello"))
+        else:
+            w.result(f"{how}: send", attempt(end.sendto, b"hello", absent))
+        watch = select.poll()
+        watch.register(end, select.POLLIN)
+        w.result(f"{how}: poll", words(watch.poll(5000)[0][1]))
+        w.result(f"{how}: recv", attempt(end.recv, 10, socket.MSG_DONTWAIT))
+        data, about, _, to = end.recvmsg(100, 100, socket.MSG_ERRQUEUE)
+        w.result(f"{how}: error", (data, [part[:16].hex() for _, _, part in about], to[:2] == absent))
