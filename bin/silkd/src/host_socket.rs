@@ -7,8 +7,8 @@ use nix::errno::Errno as NixErrno;
 use nix::sys::socket::{self, ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage};
 use rustix::io::{Errno, IoSlice, read, retry_on_intr};
 use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags, acceptfrom_with,
-    getsockname, sendmsg, shutdown, sockopt,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags,
+    acceptfrom_with, getsockname, recv, sendmsg, shutdown, sockopt,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use silk_modules::host::{HostDatagrams, HostFault, HostSocket};
@@ -28,8 +28,13 @@ impl HostSocket for LinuxSocket {
         retry_on_intr(|| read(&self.0, &mut *into)).map_err(fault)
     }
 
-    fn is_at_urgent(&mut self) -> bool {
-        sys::is_at_mark(self.0.as_fd())
+    fn is_at_urgent(&mut self) -> Result<bool, HostFault> {
+        let there = retry_on_intr(|| recv(&self.0, &mut [0; 1][..], RecvFlags::PEEK)).map_err(fault);
+        // What comes between the two looks is told as urgent, or left for later.
+        match there {
+            Ok(_) | Err(HostFault::NotNow) if sys::is_at_mark(self.0.as_fd()) => Ok(true),
+            there => there.map(|_| false),
+        }
     }
 
     fn write(&mut self, from: [&[u8]; 2], urgent: bool) -> Result<usize, HostFault> {
@@ -277,7 +282,6 @@ pub fn accept(listener: impl AsFd) -> Result<(OwnedFd, Endpoint, Endpoint), Errn
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::net::RecvFlags;
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream, UdpSocket};
 
@@ -317,7 +321,7 @@ mod tests {
     #[test]
     fn urgent_octets_stay_in_their_places() {
         let (mut socket, peer) = pair();
-        assert!(!socket.is_at_urgent());
+        assert_eq!(socket.is_at_urgent(), Err(HostFault::NotNow));
         assert_eq!(sockopt::socket_oobinline(&socket.0), Ok(true));
         let send = |part: &[u8], flags| rustix::net::send(&peer, part, flags).unwrap();
         assert_eq!([send(b"ab", SendFlags::empty()), send(b"c!", SendFlags::OOB)], [2, 2]);
@@ -325,9 +329,10 @@ mod tests {
         let (mut bytes, mut parts) = ([0; 16], vec![]);
         while parts.iter().map(|(_, part): &(bool, Vec<u8>)| part.len()).sum::<usize>() < 7 {
             let at = socket.is_at_urgent();
-            match socket.read(&mut bytes) {
+            let read = at.and_then(|at| socket.read(&mut bytes).map(|octets| (at, octets)));
+            match read {
                 Err(HostFault::NotNow) => {}
-                read => parts.push((at, bytes[..read.unwrap()].to_vec())),
+                read => parts.push(read.map(|(at, octets)| (at, bytes[..octets].to_vec())).unwrap()),
             }
         }
         let whole: Vec<u8> = parts.iter().flat_map(|(_, part)| part.clone()).collect();
@@ -336,7 +341,7 @@ mod tests {
         assert_eq!(urgent, [b"!"], "{parts:?}");
         assert_eq!(socket.write([b"?", b""], true), Ok(1));
         let mut octet = [0];
-        while rustix::net::recv(&peer, &mut octet, RecvFlags::OOB | RecvFlags::DONTWAIT).is_err() {}
+        while recv(&peer, &mut octet, RecvFlags::OOB | RecvFlags::DONTWAIT).is_err() {}
         assert_eq!(octet, *b"?");
     }
 

@@ -20,6 +20,8 @@ struct Line {
     arriving: VecDeque<u8>,
     /// How much of that lies before an urgent byte, if there is one.
     before_urgent: Option<usize>,
+    /// An urgent byte that comes as soon as somebody has seen that there is none.
+    late: Option<u8>,
     peer_finished: bool,
     failed: Option<Event>,
     sent: Vec<u8>,
@@ -56,8 +58,17 @@ impl HostSocket for Socket {
         })
     }
 
-    fn is_at_urgent(&mut self) -> bool {
-        self.with(|line| line.before_urgent == Some(0))
+    fn is_at_urgent(&mut self) -> Result<bool, HostFault> {
+        self.with(|line| {
+            if line.before_urgent != Some(0) && line.arriving.is_empty() && !line.peer_finished {
+                let nothing = Err(line.failed.map_or(HostFault::NotNow, HostFault::Over));
+                if let Some(late) = line.late.take() {
+                    (line.arriving, line.before_urgent) = ([late].into(), Some(0));
+                }
+                return nothing;
+            }
+            Ok(line.before_urgent == Some(0))
+        })
     }
 
     fn write(&mut self, from: [&[u8]; 2], urgent: bool) -> Result<usize, HostFault> {
@@ -181,6 +192,14 @@ fn urgent_bytes_are_urgent_at_the_other_side() {
     rig.socket.with(|line| line.arriving.extend(b"?"));
     rig.ready();
     assert_eq!(rig.program.read(), b"?");
+    // One that comes just after the look is not read as if it were any other.
+    rig.events();
+    rig.socket.with(|line| line.late = Some(b'!'));
+    rig.ready();
+    assert_eq!((rig.program.read(), rig.events()), (vec![], vec![]));
+    rig.ready();
+    assert_eq!((rig.program.read(), rig.program.marks()), (b"!".to_vec(), vec![6, 12, 13]));
+    assert_eq!(rig.events(), [Event::Urgent]);
 
     rig.program.write(b"say it!and more");
     rig.bell(Bell::Urgent(7));

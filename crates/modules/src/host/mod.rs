@@ -56,9 +56,10 @@ pub trait HostSocket: Send {
     /// Reads what has arrived, as much as `into` takes, which is not empty; 0: the peer sends
     /// no more.
     fn read(&mut self, into: &mut [u8]) -> Result<usize, HostFault>;
-    /// Whether what is read next begins with the peer's urgent byte, in its place. No read goes beyond such a one
-    /// unless it begins there.
-    fn is_at_urgent(&mut self) -> bool;
+    /// Whether the next byte, there or announced, is the peer's urgent one, in its place; none is where it sends no more. No read
+    /// goes beyond such a one unless it begins there. What is not there yet ([`HostFault::NotNow`]) must not be read before it
+    /// was looked at.
+    fn is_at_urgent(&mut self) -> Result<bool, HostFault>;
     /// Sends from the two pieces in turn, of which one is not empty; how many bytes. The last of them is urgent or not.
     fn write(&mut self, from: [&[u8]; 2], urgent: bool) -> Result<usize, HostFault>;
     /// What has become of the connection, if that is something that a read or a write would say; it is said once.

@@ -147,11 +147,21 @@ impl HostStage {
                 }
                 break;
             }
-            if !self.deaf && !self.at_urgent && self.socket.is_at_urgent() {
-                self.at_urgent = true;
-                incoming.mark_urgent(0);
-                cx.raise(Event::Urgent);
-                continue;
+            if !self.deaf && !self.at_urgent {
+                match self.socket.is_at_urgent() {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        self.at_urgent = true;
+                        incoming.mark_urgent(0);
+                        cx.raise(Event::Urgent);
+                        continue;
+                    }
+                    Err(HostFault::NotNow) => {
+                        self.readable = false;
+                        break;
+                    }
+                    Err(HostFault::Over(event)) => return Err(event),
+                }
             }
             let most = room.min(piece.len());
             match self.socket.read(&mut piece[..most]) {
