@@ -113,6 +113,7 @@ def reset_behind_the_peers_end(w):
     w.peer.do("e.shutdown(socket.SHUT_WR)")
     events(end, select.POLLRDHUP)
     end.shutdown(socket.SHUT_WR)
+    w.result("the peer reads the end", w.peer.tell("e.recv(1)"))
     w.peer.do("reset(e)")
     w.result("with both ended", error_of(end))
 
