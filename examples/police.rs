@@ -33,7 +33,7 @@
 use core::net::Ipv4Addr;
 use silk_instant::Instant;
 use silk_modules::arp::Arp;
-use silk_modules::{Device, Setup, catalogue};
+use silk_modules::{Device, Setup, Standing, catalogue};
 use silk_path::classify::{Domains, Owned, Tables};
 use silk_path::service::{NET, Service};
 use silk_path::{
@@ -182,7 +182,8 @@ impl Host {
     fn new(rate: i64, burst: i64) -> Self {
         let tables = Tables::with_room(64, 0x5eed);
         tables.configure(Owned::default(), Domains::default(), &[], &[HERE]).expect("one address");
-        let setup = Setup { addresses: vec![(HERE.into(), 24)], ..Setup::new(tables.clone()) };
+        let setup =
+            Setup { standing: Standing::of(&[(HERE.into(), 24)], None), ..Setup::new(tables.clone()) };
         let police = [("rate", Value::Number(rate)), ("burst", Value::Number(burst))];
         let spec = GraphSpec::default()
             .module("net", "vnet", &[])

@@ -191,8 +191,8 @@ fn show_usual(settings: &Settings, usual: &Usual) {
     usual.keep_interval.store(seconds(tcp.keepalive.interval), SeqCst);
     usual.keep_count.store(tcp.keepalive.probes.into(), SeqCst);
     usual.mtu.store(settings.mtu.into(), SeqCst);
-    let shared = usual.interfaces.iter().zip(&settings.links);
-    shared.for_each(|(to, link)| to.store(link.interface, SeqCst));
+    let shared = usual.interfaces.iter().zip(&settings.interfaces);
+    shared.for_each(|(to, interface)| to.store(*interface, SeqCst));
     usual
         .broadcasts
         .iter()

@@ -11,7 +11,7 @@ use crate::reserved::Reserved;
 use crate::scout::Recipe;
 use crate::spares::Spare;
 use silk_control::{Refusal, Reply, Report, SlotNumber};
-use silk_device::netlink::Standing;
+use silk_modules::Standing;
 use silk_modules::filter::Filter;
 use silk_path::{Advertised, Checksum, Endpoint, Sharing};
 use silk_stream::mail::{Receiver, Sender, Undelivered, mail};
@@ -268,8 +268,8 @@ pub enum Command {
         /// Its address on the link.
         link: Option<[u8; 6]>,
     },
-    /// The addresses and routers of the interfaces that Linux shares are these now, by device.
-    Routes(Arc<[Standing]>),
+    /// The links stand like this now.
+    Standing(Arc<Standing>),
     /// Give a socket's path another priority (SILK §5.3).
     Priority {
         /// Whom to answer: a lifeline of the control thread's.

@@ -1,16 +1,17 @@
 //! Opens the devices that are configured, and learns from them what the modules must know of the links: addresses,
 //! routers, who keeps the neighbours, and where packets are received.
 
+use crate::moving::tell_of_many;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
-use crate::settings::{Link, Settings};
+use crate::settings::Settings;
 use crate::stack::{self, Links};
 use crate::strangers::Gate;
 use silk_config::{DeviceKind, Napi, XdpMode};
-use silk_device::netlink::Standing;
 use silk_device::{End, OpenError, Steered, netlink, packet, tap, xdp};
 use silk_executor::join::{random, tables_of};
-use silk_executor::link::{self, GSO, own_mac, tables_in_memory};
+use silk_executor::link::{self, GSO, ROUTES, own_mac, tables_in_memory};
+use silk_modules::{Leads, Standing, Way};
 use silk_path::classify::Tables;
 use silk_path::classify::layout::DEVICES;
 use silk_wire::ipv6;
@@ -42,11 +43,10 @@ pub fn open(settings: &mut Settings) -> Result<Opened, String> {
         DeviceKind::Xdp => open_xdp(settings)?,
         _ => open_own(settings)?,
     };
-    let interfaces = opened.interfaces.iter().copied().chain(std::iter::repeat(0));
-    let links = opened.links.standings.iter().zip(interfaces);
-    settings.links = links.map(|(standing, interface)| link_of(standing, interface)).collect();
-    settings.addresses = settings.networks().map(|(address, _)| *address).collect();
-    settings.configured = settings.links.first().map_or(Vec::new(), |link| link.networks.clone());
+    settings.interfaces.clone_from(&opened.interfaces);
+    settings.configured = opened.links.standing.clone();
+    settings.stand(opened.links.standing.clone());
+    settings.addresses = settings.standing.addresses().map(|(address, _)| address).collect();
     settings.speaks_v6 = stack::speaks_v6(&settings.config)?;
     settings.mtu = opened.links.mtu();
     if settings.addresses.iter().all(IpAddr::is_ipv6) {
@@ -55,11 +55,6 @@ pub fn open(settings: &mut Settings) -> Result<Opened, String> {
         );
     }
     Ok(opened)
-}
-
-fn link_of(standing: &Standing, interface: u32) -> Link {
-    let routers = [standing.gateway.map(IpAddr::from), standing.gateway6.map(IpAddr::from)];
-    Link { interface, networks: standing.addresses.clone(), routers }
 }
 
 fn secret() -> [u64; 2] {
@@ -81,13 +76,14 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
     let opened = Arc::new(Mutex::new(opened));
     let gate = Gate::of(&opened);
     gate.set_openings(&settings.classes).map_err(|error| error.to_string())?;
-    let (mut devices, mut standings, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut devices, mut links, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
     let (mut vlans, mut receiving) = ([0; DEVICES], Receiving::default());
     for (number, (device, (interface, mode))) in (0u32..).zip(settings.config.devices().zip(&interfaces)) {
         gate.set_linux(number, device.linux_packets).map_err(|error| error.to_string())?;
         let vlan = device.vlan.unwrap_or(0);
         let shared = shared(&mut kernel, (interface, *mode), vlan)?;
-        standings.push(kernel.standing(shared.index).map_err(told)?);
+        let addresses = kernel.addresses(shared.index).map_err(told)?;
+        links.push(addresses.iter().map(|local| (local.address, local.prefix)).collect());
         numbers.push(shared.index);
         let mtu = device.mtu.map_or(shared.mtu, u32::from).min(u32::from(u16::MAX)) as u16;
         devices.push(silk_modules::Device { address: shared.mac.0, mtu, gso: GSO, checksum_offload: true });
@@ -96,11 +92,14 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
             receiving = receiving.and(thread_napi((number, device), interface, &opened, settings)?);
         }
     }
-    link::serve_all(&mut standings, stack::speaks_v6(&settings.config)?);
+    let table = kernel.table(ROUTES).map_err(told)?;
+    tell_of_many(table.beyond, &mut false);
+    let mut standing = Standing { links, ways: link::ways(table, &numbers) };
+    link::serve_all(&mut standing, stack::speaks_v6(&settings.config)?);
     Ok(Opened {
         ends,
         tables: tables_of(words, vlans)?,
-        links: Links { devices, standings, shared: true, secret: secret() },
+        links: Links { devices, standing, shared: true, secret: secret() },
         interfaces: numbers,
         receiving,
         gate,
@@ -241,18 +240,19 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
     };
     let mac = device.mac.map_or(mac, |mac| mac.0);
     let mtu = device.mtu.map_or(mtu, u32::from).min(u32::from(u16::MAX)) as u16;
-    let standing = Standing {
-        addresses: own_addresses(&device, network.address, mac),
-        gateway: device.gateway,
-        gateway6: device.gateway6,
-    };
-    let standings = vec![link::served(standing, stack::speaks_v6(&settings.config)?)];
+    let routers = device.gateway.map(IpAddr::from).into_iter().chain(device.gateway6.map(IpAddr::from));
+    let mut standing = Standing::of(&own_addresses(&device, network.address, mac), routers);
+    standing.ways.extend(device.routes.iter().map(|route| {
+        let leads = Leads::Over { link: 0, gateway: route.via, source: None, mtu: None };
+        Way { network: route.to.address(), prefix: route.to.length(), leads }
+    }));
+    link::serve_all(&mut standing, stack::speaks_v6(&settings.config)?);
     let gso = if offload { GSO } else { 0 };
     let devices = vec![silk_modules::Device { address: mac, mtu, gso, checksum_offload: offload }];
     Ok(Opened {
         ends: vec![ends],
         tables: tables_of(words, [vlan; DEVICES])?,
-        links: Links { devices, standings, shared: false, secret: secret() },
+        links: Links { devices, standing, shared: false, secret: secret() },
         interfaces: Vec::new(),
         receiving: Receiving::default(),
         gate: Gate::default(),

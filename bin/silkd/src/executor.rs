@@ -369,7 +369,7 @@ impl Executor {
             }
             Command::Classes(classes) => engine.set_classes(classes),
             Command::Shortage(is_short) => engine.giving_back.hurry(is_short, now),
-            Command::Routes(standings) => engine.follow(&standings, now),
+            Command::Standing(standing) => engine.follow(&standing, now),
             Command::Report { to, waiting } => {
                 let _ = to.send(engine.report());
                 waiting.unpark();

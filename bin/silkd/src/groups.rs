@@ -123,7 +123,7 @@ impl Server {
         let ours = by_address.is_none_or(|at| self.settings.addresses.contains(&at));
         // Linux knows silk's own interface by no number, or by one that is not told here.
         let own = stack::owns_link(&self.settings.config);
-        let named = at.1 == 0 || self.settings.links.iter().any(|link| link.interface == at.1);
+        let named = at.1 == 0 || self.settings.interfaces.contains(&at.1);
         if !ours || (!own && !named) {
             return Ok(Reply::NotOurs);
         }

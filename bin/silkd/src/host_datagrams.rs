@@ -265,17 +265,19 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use silk_modules::Standing;
     use std::net::Ipv4Addr;
 
     #[test]
     fn what_is_here_what_is_beside_and_what_is_beyond() {
         let ip = |text: &str| text.parse::<Ipv4Addr>().unwrap();
-        let mut routes = Routes::new(&[(ip("10.0.0.1"), 24)], None);
+        let ours = [(ip("10.0.0.1").into(), 24)];
+        let mut routes = Routes::of(&Standing::of(&ours, None));
         let there = |routes: &Routes, text| find(routes, ip(text));
         assert_eq!(there(&routes, "10.0.0.1"), Whereabouts::Elsewhere);
         assert_eq!(there(&routes, "10.0.0.9"), Whereabouts::Beside);
         assert_eq!(there(&routes, "192.0.2.1"), Whereabouts::Elsewhere);
-        routes = Routes::new(&[(ip("10.0.0.1"), 24)], Some(ip("10.0.0.2")));
+        routes = Routes::of(&Standing::of(&ours, [ip("10.0.0.2").into()]));
         assert_eq!(there(&routes, "192.0.2.1"), Whereabouts::Beyond);
     }
 

@@ -1,24 +1,29 @@
 //! Addresses and routers that change while the daemon runs, because Linux shares the interface, or because
 //! routers of IPv6 advertise them on a link of silk's own: new addresses are served too, addresses that
-//! are gone are connected from no more, and the default route is followed, by connections that exist too. It must never move an address in the classifier's tables, whose
+//! are gone are connected from no more, and routes are followed, by connections that exist too. It must never move an address in the classifier's tables, whose
 //! ports know addresses by their places.
 
 use crate::command::Command;
 use crate::engine::Engine;
 use crate::server::Server;
 use crate::settings::Settings;
-use silk_device::netlink::{Finder, Standing};
+use silk_device::netlink::Finder;
+use silk_executor::link::{self, ROUTES};
 use silk_modules::ip::{Ip, Routes};
 use silk_modules::ip6::Ip6;
 use silk_modules::nd::Nd;
+use silk_modules::{Leads, Standing, Way};
 use silk_path::Advertised;
 use silk_path::classify::layout::{ADDRESSES, ADDRESSES6};
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The least time between two looks: routes may change often, and the control thread has other work.
 const PAUSE: Duration = Duration::from_secs(1);
+/// So many new routes are told one by one.
+const TOLD: usize = 8;
 
 /// What has changed of an interface.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -29,19 +34,22 @@ pub struct Moves {
     pub gone: Vec<IpAddr>,
     /// Addresses for which the classifier has no room, each told once.
     pub beyond: Vec<IpAddr>,
-    /// The networks on the link are others.
-    pub networks: bool,
+    /// The networks on the links or the ways from there are others.
+    pub ways: bool,
+    /// The ways that are new, but for those to everywhere and to networks of ours.
+    pub led: Vec<Way>,
+    /// The same of those that are gone.
+    pub lost: Vec<Way>,
     /// The router of IPv4 and that of IPv6, where it is another now, or none.
     pub routers: [Option<Option<IpAddr>>; 2],
 }
 
 impl Settings {
-    /// Takes over how the interface of each device stands now.
-    pub fn follow(&mut self, standings: &[Standing]) -> Moves {
+    /// Takes over how the links stand now.
+    pub fn follow(&mut self, mut standing: Standing) -> Moves {
         let mut moves = Moves::default();
-        let before: Vec<IpAddr> = self.networks().map(|(address, _)| *address).collect();
-        let now = standings.iter().flat_map(|standing| &standing.addresses);
-        let now: Vec<IpAddr> = now.map(|(address, _)| *address).collect();
+        let before: Vec<IpAddr> = self.standing.addresses().map(|(address, _)| address).collect();
+        let now: Vec<IpAddr> = standing.addresses().map(|(address, _)| address).collect();
         moves.gone = before.iter().filter(|address| !now.contains(address)).copied().collect();
         for address in now.iter().copied() {
             if self.addresses.contains(&address) {
@@ -56,17 +64,18 @@ impl Settings {
         }
         self.beyond.retain(|address| now.contains(address));
         self.beyond.extend(&moves.beyond);
-        let routers = |of: &Self| [false, true].map(|six| of.router(six).map(|(_, router)| router));
-        let before = routers(self);
-        for (link, standing) in self.links.iter_mut().zip(standings) {
-            let mut networks = standing.addresses.clone();
-            networks.retain(|(address, _)| self.addresses.contains(address));
-            let routers = [standing.gateway.map(IpAddr::from), standing.gateway6.map(IpAddr::from)];
-            moves.networks |= networks != link.networks;
-            (link.networks, link.routers) = (networks, routers);
+        for link in &mut standing.links {
+            link.retain(|(address, _)| self.addresses.contains(address));
         }
-        let now = routers(self);
-        moves.routers = [0, 1].map(|family| Some(now[family]).filter(|now| *now != before[family]));
+        let routers = |of: &Standing| [false, true].map(|six| of.router(six));
+        let (old, new) = (routers(&self.standing), routers(&standing));
+        moves.routers = [0, 1].map(|family| Some(new[family]).filter(|now| *now != old[family]));
+        if standing != self.standing {
+            moves.ways = true;
+            moves.led = further(&standing, &self.standing);
+            moves.lost = further(&self.standing, &standing);
+            self.stand(standing);
+        }
         moves
     }
 
@@ -90,41 +99,40 @@ impl Server {
             return;
         }
         self.looked = Some(Instant::now());
-        let standings: Result<Vec<Standing>, _> = self.neighbours.iter_mut().map(Finder::standing).collect();
-        let Ok(standings) = standings else { return };
-        let mut addresses = standings.iter().flat_map(|standing| &standing.addresses);
-        if !addresses.any(|(address, _)| address.is_ipv4()) {
+        let links: Result<Vec<_>, _> = self.neighbours.iter_mut().map(Finder::addresses).collect();
+        let table = self.neighbours.first_mut().map(|finder| finder.table(ROUTES));
+        let (Ok(links), Some(Ok(table))) = (links, table) else { return };
+        if !links.iter().flatten().any(|(address, _)| address.is_ipv4()) {
             // They are just being configured anew, and looked at again when they are.
             return;
         }
-        self.take_over(standings);
+        tell_of_many(table.beyond, &mut self.routes_beyond);
+        let ways = link::ways(table, &self.settings.interfaces);
+        self.take_over(Standing { links, ways });
     }
 
     /// Routers advertise this on a link of silk's own: beside it stands what is configured.
     pub(crate) fn follow_routers(&mut self, told: &Advertised) {
-        let device = &self.settings.config.device;
-        let (gateway, gateway6) = (device.gateway, device.gateway6.or(told.router));
-        let mut addresses = self.settings.configured.clone();
-        addresses.extend(told.addresses.iter().map(|(address, length)| (IpAddr::from(*address), *length)));
+        let mut standing = self.settings.configured.clone();
+        let addresses = told.addresses.iter().map(|(address, length)| (IpAddr::from(*address), *length));
+        addresses.for_each(|address| standing.add(0, address));
+        standing.ways.extend(told.router.map(|router| Way::rest(0, router.into())));
         let (hops, mtu) = (told.hops, told.mtu);
         self.tell_all(|| Command::Advertised { hops, mtu });
-        self.take_over(vec![Standing { addresses, gateway, gateway6 }]);
+        self.take_over(standing);
     }
 
-    fn take_over(&mut self, mut standings: Vec<Standing>) {
-        let moves = self.settings.follow(&standings);
+    fn take_over(&mut self, standing: Standing) {
+        let moves = self.settings.follow(standing);
         if moves == Moves::default() {
             return;
         }
         if moves.new.iter().any(|address| !self.tables.is_local(*address)) {
             self.serve_new_addresses();
         }
-        for (standing, link) in standings.iter_mut().zip(&self.settings.links) {
-            standing.addresses.clone_from(&link.networks);
-        }
-        let standings: Arc<[Standing]> = standings.into();
+        let standing = Arc::new(self.settings.standing.clone());
         self.take_spares_back(true);
-        self.tell_all(|| Command::Routes(standings.clone()));
+        self.tell_all(|| Command::Standing(standing.clone()));
         self.tell_of_moves(&moves);
     }
 
@@ -145,8 +153,16 @@ impl Server {
         moves.gone.iter().for_each(|address| eprintln!("silkd: {address} is gone from the interface"));
         let beyond = moves.beyond.iter();
         beyond.for_each(|address| eprintln!("silkd: {address} is Linux's: the classifier holds no more"));
+        let told = |ways: &[Way], what: &str| {
+            ways.iter().take(TOLD).for_each(|way| eprintln!("silkd: {way} {what}"));
+            if let Some(more @ 1..) = ways.len().checked_sub(TOLD) {
+                eprintln!("silkd: so {more} more {what}");
+            }
+        };
+        told(&moves.lost, "no longer");
+        told(&moves.led, "now");
         let interface =
-            if self.settings.links.len() > 1 { "an interface of silk's" } else { "the interface" };
+            if self.settings.standing.links.len() > 1 { "an interface of silk's" } else { "the interface" };
         for (router, family) in moves.routers.iter().zip(["IPv4", "IPv6"]) {
             match router {
                 Some(Some(router)) => eprintln!("silkd: what is far is reached by {router} over {family}"),
@@ -165,20 +181,9 @@ impl Engine {
         }
     }
 
-    /// The addresses and routers of the interfaces are these now, by device.
-    pub fn follow(&mut self, standings: &[Standing], now: silk_instant::Instant) {
-        let (mut routes, mut routes6) = (Routes::default(), Routes::default());
-        for (device, standing) in (0..).zip(standings) {
-            let (mut four, mut six) = (Vec::new(), Vec::new());
-            for (address, prefix) in &standing.addresses {
-                match address {
-                    IpAddr::V4(address) => four.push((*address, *prefix)),
-                    IpAddr::V6(address) => six.push((*address, *prefix)),
-                }
-            }
-            routes.add_link(device, &four, standing.gateway);
-            routes6.add_link(device, &six, standing.gateway6);
-        }
+    /// The links stand like this now.
+    pub fn follow(&mut self, standing: &Standing, now: silk_instant::Instant) {
+        let (routes, routes6) = (Routes::of(standing), Routes::<Ipv6Addr>::of(standing));
         let addresses: Vec<Ipv6Addr> = routes6.addresses().collect();
         if let Some(ip) = self.core.paths.module_mut::<Ip>() {
             ip.routes.become_these(routes);
@@ -193,10 +198,25 @@ impl Engine {
     }
 }
 
+/// What one of these has of ways beyond its own networks, but for those to everywhere, that the other has not.
+fn further(standing: &Standing, other: &Standing) -> Vec<Way> {
+    let known: HashSet<&Way> = other.ways.iter().collect();
+    let beside = |way: &Way| matches!(way.leads, Leads::Over { gateway: None, .. });
+    let new = |way: &&Way| way.prefix > 0 && !beside(way) && !known.contains(way);
+    standing.ways.iter().filter(new).copied().collect()
+}
+
+/// Says once that there are more routes than are followed: where the others lead is decided by shorter prefixes.
+pub(crate) fn tell_of_many(beyond: usize, told: &mut bool) {
+    if beyond > 0 && !*told {
+        eprintln!("silkd: {beyond} routes are not followed: of each IP the first {ROUTES} are");
+    }
+    *told = beyond > 0;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Link;
     use silk_config::Config;
     use std::path::PathBuf;
 
@@ -210,24 +230,23 @@ mod tests {
         let mut settings = Settings::new(config, PathBuf::new());
         settings.speaks_v6 = true;
         settings.addresses = vec![ip("10.0.0.1"), ip("fd00::1")];
-        let networks = vec![(ip("10.0.0.1"), 24), (ip("fd00::1"), 64)];
-        settings.links = vec![Link { networks, ..Link::default() }];
+        settings.stand(standing(&BOTH, None));
         settings
     }
 
-    fn standing(addresses: &[(&str, u8)], router: Option<&str>) -> [Standing; 1] {
-        [Standing {
-            addresses: addresses.iter().map(|(address, length)| (ip(address), *length)).collect(),
-            gateway: router.map(|router| router.parse().unwrap()),
-            gateway6: None,
-        }]
+    fn networks(addresses: &[(&str, u8)]) -> Vec<(IpAddr, u8)> {
+        addresses.iter().map(|(address, length)| (ip(address), *length)).collect()
+    }
+
+    fn standing(addresses: &[(&str, u8)], router: Option<&str>) -> Standing {
+        Standing::of(&networks(addresses), router.map(ip))
     }
 
     const BOTH: [(&str, u8); 2] = [("10.0.0.1", 24), ("fd00::1", 64)];
 
     #[test]
     fn what_stands_as_it_did_is_no_move() {
-        assert_eq!(settings().follow(&standing(&BOTH, None)), Moves::default());
+        assert_eq!(settings().follow(standing(&BOTH, None)), Moves::default());
     }
 
     #[test]
@@ -235,8 +254,8 @@ mod tests {
         let mut settings = settings();
         let all = [("10.0.9.1", 24), ("10.0.0.1", 24), ("fd00::1", 64)];
         assert_eq!(
-            settings.follow(&standing(&all, None)),
-            Moves { new: vec![ip("10.0.9.1")], networks: true, ..Moves::default() }
+            settings.follow(standing(&all, None)),
+            Moves { new: vec![ip("10.0.9.1")], ways: true, ..Moves::default() }
         );
         assert_eq!(settings.addresses, [ip("10.0.0.1"), ip("fd00::1"), ip("10.0.9.1")]);
         assert_eq!(settings.source_for(ip("10.0.9.7")), Some(ip("10.0.9.1")));
@@ -246,13 +265,13 @@ mod tests {
     fn nobody_connects_from_an_address_that_is_gone_until_it_is_back() {
         let mut settings = settings();
         let all = [("10.0.0.1", 24), ("10.0.9.1", 24)];
-        settings.follow(&standing(&all, None));
-        let moves = settings.follow(&standing(&all[1..], None));
-        assert_eq!(moves, Moves { gone: vec![ip("10.0.0.1")], networks: true, ..Moves::default() });
+        settings.follow(standing(&all, None));
+        let moves = settings.follow(standing(&all[1..], None));
+        assert_eq!(moves, Moves { gone: vec![ip("10.0.0.1")], ways: true, ..Moves::default() });
         assert_eq!(settings.source_for(ip("10.0.9.7")), Some(ip("10.0.9.1")));
         assert_eq!(settings.source_for(ip("10.0.0.7")), None);
-        let moves = settings.follow(&standing(&all, None));
-        assert_eq!(moves, Moves { new: vec![ip("10.0.0.1")], networks: true, ..Moves::default() });
+        let moves = settings.follow(standing(&all, None));
+        assert_eq!(moves, Moves { new: vec![ip("10.0.0.1")], ways: true, ..Moves::default() });
         assert_eq!(settings.addresses.len(), 3, "it has its place still");
     }
 
@@ -261,11 +280,26 @@ mod tests {
         let mut settings = settings();
         let far = ip("192.0.2.7");
         assert_eq!(settings.source_for(far), None);
-        let moves = settings.follow(&standing(&BOTH, Some("10.0.0.254")));
+        let moves = settings.follow(standing(&BOTH, Some("10.0.0.254")));
         assert_eq!(moves.routers, [Some(Some(ip("10.0.0.254"))), None]);
         assert_eq!(settings.source_for(far), Some(ip("10.0.0.1")));
-        assert_eq!(settings.follow(&standing(&BOTH, None)).routers, [Some(None), None]);
+        assert_eq!(settings.follow(standing(&BOTH, None)).routers, [Some(None), None]);
         assert_eq!(settings.source_for(far), None);
+    }
+
+    #[test]
+    fn new_ways_are_told_but_for_those_to_everywhere_and_to_networks_of_ours() {
+        let mut settings = settings();
+        let mut now = standing(&[BOTH[0], BOTH[1], ("10.0.9.1", 24)], Some("10.0.0.254"));
+        let by = |router: &str| Way::by(0, ip(router), (ip("172.16.0.0"), 12));
+        now.ways.push(by("10.0.0.9"));
+        let moves = settings.follow(now.clone());
+        assert_eq!((moves.led, moves.lost), (vec![by("10.0.0.9")], vec![]));
+        now.ways.pop();
+        now.ways.push(by("10.0.0.8"));
+        let moves = settings.follow(now);
+        assert_eq!((moves.led, moves.lost), (vec![by("10.0.0.8")], vec![by("10.0.0.9")]));
+        assert_eq!(by("10.0.0.8").to_string(), "172.16.0.0/12 is reached by 10.0.0.8");
     }
 
     #[test]
@@ -273,24 +307,27 @@ mod tests {
         let mut settings = settings();
         let many: Vec<String> = (1..=9).map(|n| format!("10.0.0.{n}")).collect();
         let all: Vec<(&str, u8)> = many.iter().map(|address| (address.as_str(), 24)).collect();
-        let moves = settings.follow(&standing(&all, None));
+        let moves = settings.follow(standing(&all, None));
         assert_eq!((moves.new.len(), moves.beyond), (7, vec![ip("10.0.0.9")]));
-        assert_eq!(settings.networks().count(), 8);
-        assert_eq!(settings.follow(&standing(&all, None)), Moves::default(), "it was told");
+        let served = settings.standing.addresses().filter(|(address, _)| address.is_ipv4());
+        assert_eq!(served.count(), 8);
+        assert_eq!(settings.follow(standing(&all, None)), Moves::default(), "it was told");
     }
 
     #[test]
     fn of_several_interfaces_one_may_lose_all_while_the_others_stay_as_they_are() {
         let mut settings = settings();
         settings.addresses.push(ip("10.0.1.1"));
-        settings.links.push(Link { networks: vec![(ip("10.0.1.1"), 24)], ..Link::default() });
-        let both = |second: &[(&str, u8)], router| [standing(&BOTH, None), standing(second, router)].concat();
+        let both = |second: &[(&str, u8)], router: Option<&str>| {
+            standing(&BOTH, None).and(&networks(second), router.map(ip))
+        };
         let here = [("10.0.1.1", 24)];
-        assert_eq!(settings.follow(&both(&here, None)), Moves::default());
-        let routed = settings.follow(&both(&here, Some("10.0.1.254"))).routers;
+        settings.stand(both(&here, None));
+        assert_eq!(settings.follow(both(&here, None)), Moves::default());
+        let routed = settings.follow(both(&here, Some("10.0.1.254"))).routers;
         assert_eq!(routed, [Some(Some(ip("10.0.1.254"))), None]);
         assert_eq!(settings.source_for(ip("192.0.2.7")), Some(ip("10.0.1.1")));
-        let moves = settings.follow(&both(&[], None));
+        let moves = settings.follow(both(&[], None));
         assert_eq!((moves.gone, moves.routers), (vec![ip("10.0.1.1")], [Some(None), None]));
         assert_eq!(
             ["10.0.0.9", "10.0.1.9"].map(|to| settings.source_for(ip(to))),
@@ -301,8 +338,8 @@ mod tests {
     #[test]
     fn a_network_may_become_larger() {
         let mut settings = settings();
-        let moves = settings.follow(&standing(&[("10.0.0.1", 16), BOTH[1]], None));
-        assert_eq!(moves, Moves { networks: true, ..Moves::default() });
+        let moves = settings.follow(standing(&[("10.0.0.1", 16), BOTH[1]], None));
+        assert_eq!(moves, Moves { ways: true, ..Moves::default() });
         assert_eq!(settings.source_for(ip("10.0.9.7")), Some(ip("10.0.0.1")));
     }
 }

@@ -84,6 +84,8 @@ pub struct Server {
     /// What is let in of what belongs to no path.
     pub(crate) gate: Gate,
     pub(crate) neighbours: Vec<Finder>,
+    /// It was said that there are more routes than are followed.
+    pub(crate) routes_beyond: bool,
     /// When it was last looked how the interface stands.
     pub(crate) looked: Option<Instant>,
     /// When it was last looked which files are still there, and which are still used.
@@ -177,6 +179,7 @@ impl Server {
             tables: parts.tables,
             gate: parts.gate,
             neighbours: parts.neighbours,
+            routes_beyond: false,
             looked: None,
             files_looked_at: [Instant::now(); 2],
             rings_looked_at: Instant::now(),

@@ -5,7 +5,9 @@ use crate::classes::Classes;
 use crate::ports::{Place, Sides};
 use crate::scout::Recipe;
 use crate::stack;
-use silk_config::{Config, Prefix};
+use silk_config::Config;
+use silk_modules::Standing;
+use silk_modules::ip::Routes;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
@@ -22,10 +24,14 @@ pub struct Settings {
     /// The local addresses that are silk's, in the order that the classifier has them; also those that
     /// the interface had once.
     pub addresses: Vec<IpAddr>,
-    /// What is on the link of each device.
-    pub links: Vec<Link>,
-    /// The networks that the first link had at first.
-    pub configured: Vec<(IpAddr, u8)>,
+    /// Linux's numbers of the interfaces that it shares, by device.
+    pub interfaces: Vec<u32>,
+    /// How the links stand.
+    pub standing: Standing,
+    /// How they stood at first.
+    pub configured: Standing,
+    /// The routes of IPv4 and of IPv6 as they stand.
+    routes: (Routes, Routes<Ipv6Addr>),
     /// Addresses of the interface for which the classifier has no room.
     pub beyond: Vec<IpAddr>,
     /// The paths that sockets of `PF_SCOUT` can build.
@@ -34,37 +40,6 @@ pub struct Settings {
     pub speaks_v6: bool,
     /// Bytes of the largest IP packet that every link takes.
     pub mtu: u16,
-}
-
-/// What is on the link of one device.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Link {
-    /// Linux's number of the interface that it shares; zero: it shares none.
-    pub interface: u32,
-    /// Networks that are reached over it: our address there now, and the prefix's
-    /// length. Whatever is in none of any link, nor behind a router, is Linux's to reach.
-    pub networks: Vec<(IpAddr, u8)>,
-    /// The router of the default route where that leads over it, of IPv4 and of IPv6.
-    pub routers: [Option<IpAddr>; 2],
-}
-
-impl Link {
-    /// Our address on the link's smallest network that `neighbour` is in, and the length of its prefix: of several,
-    /// of IPv4 the first, as with Linux.
-    fn beside(&self, neighbour: IpAddr) -> Option<(IpAddr, u8)> {
-        let on_link = || {
-            let all = self.networks.iter().copied();
-            all.filter(|(network, length)| same_network(*network, neighbour, *length))
-        };
-        let longest = on_link().map(|(_, length)| length).max()?;
-        let mut nearest = on_link().filter(|(_, length)| *length == longest);
-        if neighbour.is_ipv6() { nearest.next_back() } else { nearest.next() }
-    }
-
-    /// Whether an address of ours is on it.
-    fn has(&self, ours: IpAddr) -> bool {
-        self.networks.iter().any(|(address, _)| *address == ours)
-    }
 }
 
 /// Every address of the same IP.
@@ -82,8 +57,10 @@ impl Settings {
             classes,
             joined: false,
             addresses: Vec::new(),
-            links: Vec::new(),
-            configured: Vec::new(),
+            interfaces: Vec::new(),
+            standing: Standing::default(),
+            configured: Standing::default(),
+            routes: Default::default(),
             beyond: Vec::new(),
             recipes: Vec::new(),
             speaks_v6: false,
@@ -113,22 +90,18 @@ impl Settings {
         sides.each().filter_map(|six| self.first_source(six)).map(Place::from).collect()
     }
 
-    /// The networks of all links, with our addresses there.
-    pub fn networks(&self) -> impl Iterator<Item = &(IpAddr, u8)> + '_ {
-        self.links.iter().flat_map(|link| &link.networks)
-    }
-
-    /// The router of the default route of a family, of IPv4 or `six`, and which link it is on.
-    pub fn router(&self, six: bool) -> Option<(&Link, IpAddr)> {
-        self.links.iter().find_map(|link| Some((link, link.routers[usize::from(six)]?)))
+    /// The links stand like this from now on.
+    pub fn stand(&mut self, standing: Standing) {
+        self.routes = (Routes::of(&standing), Routes::of(&standing));
+        self.standing = standing;
     }
 
     /// The addresses that mean everyone on one of the networks.
     pub fn broadcasts(&self) -> impl Iterator<Item = Ipv4Addr> + '_ {
-        self.networks().filter_map(|(network, length)| match network {
-            IpAddr::V4(network) if *length < 31 => Some(Ipv4Addr::from(
-                u32::from(*network) | u32::MAX.checked_shr((*length).into()).unwrap_or(0),
-            )),
+        self.standing.addresses().filter_map(|(network, length)| match network {
+            IpAddr::V4(network) if length < 31 => {
+                Some(Ipv4Addr::from(u32::from(network) | u32::MAX.checked_shr(length.into()).unwrap_or(0)))
+            }
             _ => None,
         })
     }
@@ -150,12 +123,10 @@ impl Settings {
             // Where Linux does not have them, what is sent to our own addresses comes back to us.
             return stack::owns_link(&self.config).then_some(remote);
         }
-        if let Some(ours) = self.beside(remote) {
-            return Some(ours);
+        match remote {
+            IpAddr::V4(remote) => self.routes.0.source_to(remote).map(IpAddr::V4),
+            IpAddr::V6(remote) => self.routes.1.source_to(remote).map(IpAddr::V6),
         }
-        let (link, router) = self.router(remote.is_ipv6()).filter(|_| is_wide(remote))?;
-        let beside = link.beside(router).map(|(ours, _)| ours).filter(|ours| is_wide(*ours));
-        beside.or_else(|| self.first_source_on(remote.is_ipv6(), |ours| link.has(ours)))
     }
 
     /// The address to speak to `remote` from over Linux, where Linux has ours too and `remote` is here, or
@@ -165,20 +136,9 @@ impl Settings {
         (!stack::owns_link(&self.config)).then(|| if here { remote } else { any_like(remote) })
     }
 
-    /// Our address on the smallest network of all links that `neighbour` is in; of equal ones, on the first.
-    fn beside(&self, neighbour: IpAddr) -> Option<IpAddr> {
-        let all = self.links.iter().filter_map(|link| link.beside(neighbour));
-        // The maximum of several equals would be the last.
-        all.rev().max_by_key(|(_, length)| *length).map(|(ours, _)| ours)
-    }
-
     /// The first address of a family that means something beyond its link.
     fn first_source(&self, six: bool) -> Option<IpAddr> {
-        self.first_source_on(six, |ours| self.links.iter().any(|link| link.has(ours)))
-    }
-
-    /// The same of those that are `there`.
-    fn first_source_on(&self, six: bool, there: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
+        let there = |ours: IpAddr| self.standing.addresses().any(|(address, _)| address == ours);
         let all = self.addresses.iter().filter(|ours| ours.is_ipv6() == six);
         all.copied().find(|ours| is_wide(*ours) && there(*ours))
     }
@@ -196,14 +156,10 @@ fn is_wide(address: IpAddr) -> bool {
     !matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
-/// Whether two addresses begin with the same `length` bits.
-fn same_network(a: IpAddr, b: IpAddr, length: u8) -> bool {
-    a.is_ipv6() == b.is_ipv6() && Prefix::containing(a, length) == Prefix::containing(b, length)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use silk_modules::{Leads, Way};
     use std::net::Ipv6Addr;
 
     fn settings(device: &str) -> Settings {
@@ -212,8 +168,17 @@ mod tests {
         let (four, six) = (IpAddr::from([10, 0, 0, 1]), "2001:db8::1".parse().unwrap());
         let addresses = vec![four, "fe80::1".parse().unwrap(), six];
         let networks = addresses.iter().map(|address| (*address, if address.is_ipv6() { 64 } else { 24 }));
-        let links = vec![Link { networks: networks.collect(), ..Link::default() }];
-        Settings { links, addresses, ..Settings::new(config, PathBuf::new()) }
+        let standing = Standing::of(&networks.collect::<Vec<_>>(), None);
+        let mut settings = Settings { addresses, ..Settings::new(config, PathBuf::new()) };
+        settings.stand(standing);
+        settings
+    }
+
+    /// The same with one way more.
+    fn and(settings: &mut Settings, way: Way) {
+        let mut standing = settings.standing.clone();
+        standing.ways.push(way);
+        settings.stand(standing);
     }
 
     #[test]
@@ -246,7 +211,7 @@ mod tests {
         assert_eq!(from(&settings, "fe80::9"), Some(settings.addresses[1]));
         assert_eq!(from(&settings, "2001:db8::9"), Some(settings.addresses[2]));
         assert_eq!(from(&settings, "2001:db8:1::9"), None);
-        settings.links[0].routers[1] = Some(IpAddr::from([0xfe80, 0, 0, 0, 0, 0, 0, 0xfe]));
+        and(&mut settings, Way::rest(0, "fe80::fe".parse().unwrap()));
         assert_eq!(from(&settings, "2001:db8:1::9"), Some(settings.addresses[2]));
         assert_eq!(from(&settings, "192.0.2.1"), None);
     }
@@ -254,11 +219,13 @@ mod tests {
     #[test]
     fn of_several_networks_and_addresses_the_nearest_first_is_connected_from() {
         let mut settings = settings("interface = \"eth0\"");
+        let mut standing = settings.standing.clone();
         for address in ["10.0.0.5", "10.0.9.1"] {
             settings.addresses.push(address.parse().unwrap());
-            settings.links[0].networks.push((address.parse().unwrap(), 24));
+            standing.add(0, (address.parse().unwrap(), 24));
         }
-        settings.links[0].routers[0] = Some(IpAddr::from([10, 0, 9, 254]));
+        settings.stand(standing);
+        and(&mut settings, Way::rest(0, IpAddr::from([10, 0, 9, 254])));
         let from = |text: &str| settings.source_for(text.parse().unwrap()).unwrap().to_string();
         assert_eq!(["10.0.0.9", "10.0.9.9", "192.0.2.1"].map(from), ["10.0.0.1", "10.0.9.1", "10.0.9.1"]);
     }
@@ -270,8 +237,9 @@ mod tests {
         let networks: Vec<(IpAddr, u8)> =
             networks.map(|(ours, length)| (ours.parse().unwrap(), length)).into();
         settings.addresses.extend(networks.iter().map(|(ours, _)| *ours));
-        settings.links.push(Link { networks, ..Link::default() });
-        settings.links[1].routers = [Some(IpAddr::from([10, 0, 0, 200])), Some("fe80::fe".parse().unwrap())];
+        let routers = [IpAddr::from([10, 0, 0, 200]), "fe80::fe".parse().unwrap()];
+        let standing = settings.standing.clone().and(&networks, routers);
+        settings.stand(standing);
         let from = |text: &str| settings.source_for(text.parse().unwrap()).unwrap().to_string();
         assert_eq!(["10.0.0.9", "10.0.0.130"].map(from), ["10.0.0.1", "10.0.0.129"]);
         assert_eq!(["192.0.2.1", "2001:db8:1::9"].map(from), ["10.0.0.129", "fd00::2"]);
@@ -279,10 +247,22 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_reached_over_linux() {
-        let routers = [Some(IpAddr::from([10, 0, 0, 254])), Some("fe80::fe".parse().unwrap())];
+    fn what_is_beyond_another_interface_is_linuxs_to_reach_and_who_has_a_router_is_reached_by_it() {
         let mut settings = settings("interface = \"eth0\"");
-        settings.links[0].routers = routers;
+        and(&mut settings, Way::rest(0, IpAddr::from([10, 0, 0, 254])));
+        let elsewhere = Way { network: [172, 17, 0, 0].into(), prefix: 16, leads: Leads::Elsewhere };
+        and(&mut settings, elsewhere);
+        let from = |settings: &Settings, last| settings.source_for(IpAddr::from([172, 17, 0, last]));
+        assert_eq!(from(&settings, 2), None);
+        and(&mut settings, Way::by(0, IpAddr::from([10, 0, 0, 9]), ([172, 17, 0, 8].into(), 29)));
+        assert_eq!([from(&settings, 2), from(&settings, 9)], [None, Some(IpAddr::from([10, 0, 0, 1]))]);
+    }
+
+    #[test]
+    fn this_machine_is_reached_over_linux() {
+        let mut settings = settings("interface = \"eth0\"");
+        and(&mut settings, Way::rest(0, IpAddr::from([10, 0, 0, 254])));
+        and(&mut settings, Way::rest(0, "fe80::fe".parse().unwrap()));
         let here = ["127.0.0.1", "10.0.0.1", "::1", "2001:db8::1"];
         assert_eq!(here.map(|address| settings.source_for(address.parse().unwrap())), [None; 4]);
         assert!(settings.source_for(IpAddr::from([192, 0, 2, 1])).is_some());

@@ -9,8 +9,7 @@ use silk_config::{
     Config, Congestion, DeviceKind, Ecn, Graph as GraphFile, MtuProbing, Percent, Policy as PolicyName,
     Source,
 };
-use silk_device::netlink::Standing;
-use silk_modules::{Device, HeaderTemplate, LinkSetup, Setup, catalogue, tcp};
+use silk_modules::{Device, HeaderTemplate, Setup, Standing, catalogue, tcp};
 use silk_path::classify::Tables;
 use silk_path::transform::{Measure, Rule};
 use silk_path::{Attr, Attrs, Catalogue, Endpoint, Graph, Limits, ModuleSpec, Paths};
@@ -28,8 +27,8 @@ const MEASURED: u8 = 8;
 pub struct Links {
     /// The devices as the modules see them. There is at least one.
     pub devices: Vec<Device>,
-    /// Our addresses and the routers on the link of each.
-    pub standings: Vec<Standing>,
+    /// How the link of each stands.
+    pub standing: Standing,
     /// Linux shares the interfaces and keeps the neighbours.
     pub shared: bool,
     /// 128 random bits for initial sequence numbers, the same in all domains.
@@ -56,17 +55,11 @@ impl Links {
 pub fn paths(settings: &Settings, links: &Links, tables: &Tables, domain: usize) -> Result<Paths, String> {
     let itself = links.itself();
     let devices = links.devices.iter().copied().chain(itself.map(|_| Device::itself())).collect();
-    let mut standings = links.standings.iter().cloned();
-    let first = standings.next().unwrap_or_default();
-    let further = |Standing { addresses, gateway, gateway6 }| LinkSetup { addresses, gateway, gateway6 };
     let setup = Setup {
         domain: domain as u8,
         devices,
         itself,
-        addresses: first.addresses,
-        gateway: first.gateway,
-        gateway6: first.gateway6,
-        further: standings.map(further).collect(),
+        standing: links.standing.clone(),
         neighbours_told: links.shared,
         // Where neighbour discovery arrives.
         heeds_routers: settings.config.device.router_advertisements

@@ -2,12 +2,12 @@
 //! who keeps the neighbours.
 
 use crate::receiving::Receiving;
-use silk_device::netlink::{Interface, Netlink, Standing};
+use silk_device::netlink::{Interface, Netlink, NetlinkError};
 use silk_device::xdp::{Limit, Strangers};
 use silk_device::{End, Schedule, packet, tap, xdp};
 use silk_executor::join::tables_of;
 use silk_executor::link::{self, GSO, own_mac, tables_in_memory};
-use silk_modules::{Device, Setup};
+use silk_modules::{Device, Setup, Standing};
 use silk_path::classify::layout::DEVICES;
 use silk_path::classify::{Domains, Owned, Tables};
 use std::net::{IpAddr, Ipv4Addr};
@@ -79,7 +79,7 @@ impl Network {
     pub fn on_link(address: (Ipv4Addr, u8)) -> Result<(Self, End), String> {
         let pair = silk_device::link::pair(&silk_device::link::Options::default());
         let (end, other) = pair.map_err(|error| error.to_string())?;
-        let standing = Standing { addresses: vec![(address.0.into(), address.1)], ..Standing::default() };
+        let standing = Standing::of(&[(address.0.into(), address.1)], None);
         let tables = tables_of(tables_in_memory(BUCKETS)?, [0; DEVICES])?;
         Ok((assemble(end, tables, Device::default(), standing, false)?, other))
     }
@@ -100,9 +100,8 @@ fn open_xdp(options: &NetworkOptions) -> Result<Network, String> {
     }
     let receiving =
         options.receive_here.map(|schedule| Receiving::start(&interface, schedule)).transpose()?;
-    let standing = Netlink::open().and_then(|mut kernel| kernel.standing(interface.index));
-    let standing = link::served(standing.map_err(|error| error.to_string())?, true);
-    if standing.addresses.is_empty() {
+    let standing = stands(&interface).map_err(|error| error.to_string())?;
+    if standing.addresses().next().is_none() {
         return Err(format!(
             "`{}` has no address: give it one (`ip address add`), then start again",
             options.interface
@@ -131,10 +130,20 @@ fn open_own(options: &NetworkOptions) -> Result<Network, String> {
             (end, interface.mac.0, u16::try_from(interface.mtu).unwrap_or(u16::MAX))
         }
     };
-    let addresses = vec![(address.into(), prefix)];
-    let standing = Standing { addresses, gateway: options.gateway, gateway6: None };
+    let standing = Standing::of(&[(address.into(), prefix)], options.gateway.map(IpAddr::from));
     let link = Device { address: mac, mtu, gso: GSO, checksum_offload: true };
     assemble(end, tables_of(tables_in_memory(BUCKETS)?, [0; DEVICES])?, link, standing, false)
+}
+
+/// How an interface stands that Linux shares.
+fn stands(interface: &Interface) -> Result<Standing, NetlinkError> {
+    let mut kernel = Netlink::open()?;
+    let addresses = kernel.addresses(interface.index)?;
+    let addresses = addresses.iter().map(|local| (local.address, local.prefix)).collect();
+    let ways = link::ways(kernel.table(link::ROUTES)?, &[interface.index]);
+    let mut standing = Standing { links: vec![addresses], ways };
+    link::serve_all(&mut standing, true);
+    Ok(standing)
 }
 
 fn interface_called(name: &str) -> Result<Interface, String> {
@@ -150,18 +159,10 @@ fn assemble(
     shared: bool,
 ) -> Result<Network, String> {
     let owned = Owned { arp: !shared, icmp: !shared, fragments: !shared };
-    let Standing { addresses, gateway, gateway6 } = standing;
-    let here: Vec<IpAddr> = addresses.iter().map(|(address, _)| *address).collect();
+    let here: Vec<IpAddr> = standing.addresses().map(|(address, _)| address).collect();
     tables
         .configure(owned, Domains::default(), &[], &here)
         .map_err(|_| "the interface has more addresses than the classifier holds".to_owned())?;
-    let setup = Setup {
-        devices: vec![device],
-        addresses,
-        gateway,
-        gateway6,
-        neighbours_told: shared,
-        ..Setup::new(tables)
-    };
+    let setup = Setup { devices: vec![device], standing, neighbours_told: shared, ..Setup::new(tables) };
     Ok(Network { end, setup, interface: None, xdp: None, receiving: None })
 }

@@ -177,6 +177,12 @@ impl Value for Ipv4Addr {
     }
 }
 
+impl Value for IpAddr {
+    fn read(value: &Spanned<DeValue<'_>>, notes: &mut Notes) -> Option<Self> {
+        read_address(value, "an IP address", "10.0.0.3", notes)
+    }
+}
+
 impl Value for Ipv6Addr {
     fn read(value: &Spanned<DeValue<'_>>, notes: &mut Notes) -> Option<Self> {
         read_address(value, "an IPv6 address", "2001:db8::3", notes)

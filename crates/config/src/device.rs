@@ -3,7 +3,8 @@
 
 use crate::address::{Interface, Mac, Network};
 use crate::read::{Notes, Section, words};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use crate::route::{self, Route};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 words! {
@@ -79,6 +80,8 @@ pub struct Device {
     pub address6: Option<Network<Ipv6Addr>>,
     /// Where packets for other networks go over IPv6.
     pub gateway6: Option<Ipv6Addr>,
+    /// Networks that are reached by other routers, of either IP, or on the link (not xdp).
+    pub routes: Vec<Route>,
     /// What routers of IPv6 advertise is heeded: addresses are made of their prefixes, and they lead to
     /// other networks where there is no `gateway6` (not xdp).
     pub router_advertisements: bool,
@@ -153,6 +156,9 @@ fn check_all(all: &[(Device, [Range<usize>; 2])], notes: &mut Notes) {
 impl Device {
     pub(crate) fn read(mut section: Section<'_, '_>) -> Self {
         let kind = section.or("kind", DeviceKind::Xdp);
+        let routes = section.tables("route", "[[device.route]]", route::read);
+        let (routes, places): (Vec<_>, Vec<_>) =
+            routes.into_iter().flatten().map(|placed| (placed.value, placed.span)).unzip();
         let device = Self {
             kind,
             interface: read_interface(&mut section, kind),
@@ -164,6 +170,7 @@ impl Device {
             gateway: section.read("gateway"),
             address6: section.read("address6"),
             gateway6: section.read("gateway6"),
+            routes,
             router_advertisements: section.or("router_advertisements", false),
             vlan: section.between("vlan", 1..=4094),
             mac: section.read("mac"),
@@ -173,6 +180,7 @@ impl Device {
             linux_packets: section.between("linux_packets", 1..=u32::MAX),
         };
         device.check(&mut section);
+        device.check_routes(&places, &mut section);
         section.finish();
         device
     }
@@ -180,7 +188,8 @@ impl Device {
     /// What goes with what.
     fn check(&self, section: &mut Section<'_, '_>) {
         if self.kind == DeviceKind::Xdp {
-            for key in ["address", "gateway", "address6", "gateway6", "router_advertisements", "mac"] {
+            for key in ["address", "gateway", "address6", "gateway6", "route", "router_advertisements", "mac"]
+            {
                 section.forbid(key, "with `kind = \"xdp\"` Linux's own addresses and routes are used");
             }
         } else {
@@ -200,16 +209,24 @@ impl Device {
                 section.forbid(key, "it needs `napi = \"threaded\"`");
             }
         }
-        if let (Some(address), Some(gateway)) = (self.address, self.gateway)
-            && self.kind != DeviceKind::Xdp
-            && (!address.prefix.contains(gateway.into()) || gateway == address.address)
-        {
-            let message = format!("{gateway} cannot be reached directly from {}", address.prefix);
-            section.notes.fault(section.span_of("gateway"), message);
-        }
         let six = self.address6.is_some() || self.router_advertisements;
         if self.gateway6.is_some() && !six && self.kind != DeviceKind::Xdp {
             section.forbid("gateway6", "it needs an `address6`, or `router_advertisements = true`");
+        }
+    }
+
+    /// Whether every router can be reached. `places` are those of the routes'.
+    fn check_routes(&self, places: &[Range<usize>], section: &mut Section<'_, '_>) {
+        if self.kind == DeviceKind::Xdp || self.address.is_none() {
+            return;
+        }
+        let gateway = self.gateway.map(|gateway| (IpAddr::V4(gateway), section.span_of("gateway")));
+        let by_routes = self.routes.iter().zip(places);
+        let by_routes = by_routes.filter_map(|(route, place)| Some((route.via?, place.clone())));
+        for (router, place) in gateway.into_iter().chain(by_routes) {
+            if let Some(why) = route::keeps_from(router, self.address, self.address6) {
+                section.notes.fault(place, why);
+            }
         }
     }
 }

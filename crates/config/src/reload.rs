@@ -57,6 +57,7 @@ impl Config {
                 gateway,
                 address6,
                 gateway6,
+                routes,
                 router_advertisements,
                 vlan,
                 mac,

@@ -6,8 +6,7 @@ mod finder;
 pub(crate) mod generic;
 mod interface;
 mod neighbour;
-mod route;
-mod standing;
+mod table;
 mod watch;
 
 use std::fmt;
@@ -22,8 +21,7 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 pub use finder::{Finder, Found};
 pub use interface::{Interface, LocalAddress};
 pub use neighbour::{Neighbour, Reach};
-pub use route::Route;
-pub use standing::Standing;
+pub use table::{Table, TableRoute, Target};
 pub use watch::{Change, Watch};
 
 /// Questions to the kernel about its network. Answers are at hand in the kernel, so asking
@@ -89,6 +87,16 @@ impl Netlink {
         self.answers()
     }
 
+    /// The same, and hands over one after the other.
+    fn dump_each(
+        &mut self,
+        message: RouteNetlinkMessage,
+        take: impl FnMut(RouteNetlinkMessage),
+    ) -> Result<(), NetlinkError> {
+        self.send(NLM_F_DUMP, message)?;
+        self.each_answer(take)
+    }
+
     fn send(&mut self, flags: u16, message: RouteNetlinkMessage) -> Result<(), NetlinkError> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut header = NetlinkHeader::default();
@@ -105,6 +113,11 @@ impl Netlink {
     /// Everything up to the kernel's last word on the last question.
     fn answers(&mut self) -> Result<Vec<RouteNetlinkMessage>, NetlinkError> {
         let mut answers = Vec::new();
+        self.each_answer(|answer| answers.push(answer))?;
+        Ok(answers)
+    }
+
+    fn each_answer(&mut self, mut take: impl FnMut(RouteNetlinkMessage)) -> Result<(), NetlinkError> {
         loop {
             let (bytes, _) = self.socket.recv_from_full().map_err(NetlinkError::Socket)?;
             for message in messages(&bytes) {
@@ -113,9 +126,9 @@ impl Netlink {
                     continue; // what is left of a question that failed half way
                 }
                 match message.payload {
-                    NetlinkPayload::InnerMessage(answer) => answers.push(answer),
-                    NetlinkPayload::Done(_) => return Ok(answers),
-                    NetlinkPayload::Error(error) if error.code.is_none() => return Ok(answers),
+                    NetlinkPayload::InnerMessage(answer) => take(answer),
+                    NetlinkPayload::Done(_) => return Ok(()),
+                    NetlinkPayload::Error(error) if error.code.is_none() => return Ok(()),
                     NetlinkPayload::Error(error) => return Err(NetlinkError::Refused(error.to_io())),
                     _ => {}
                 }

@@ -5,20 +5,21 @@ mod rig;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use silk_device::netlink::{Change, LocalAddress, Neighbour, Netlink, NetlinkError, Reach, Route, Watch};
+use silk_device::netlink::{
+    Change, LocalAddress, Neighbour, Netlink, NetlinkError, Reach, Table, TableRoute, Target, Watch,
+};
 use silk_device::readable;
 use silk_wire::MacAddr;
 
 const OURS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 const THEIRS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
-const FAR: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
-/// `right` as a host has it: an address, a gateway, and metrics of its own for one network.
+/// `right` as a host has it: an address, a gateway, and an MTU of its own for one network.
 fn configure() -> (Netlink, u32) {
     rig::ip("link set right address 02:00:00:00:00:02");
     rig::ip("addr add 10.0.0.2/24 dev right");
     rig::ip("route add default via 10.0.0.1");
-    rig::ip("route add 198.51.100.0/24 via 10.0.0.1 mtu 1400 advmss 1200 initcwnd 20 rto_min 50ms");
+    rig::ip("route add 198.51.100.0/24 via 10.0.0.1 mtu 1400 initcwnd 20");
     let mut netlink = Netlink::open().unwrap();
     let index = netlink.interface("right").unwrap().index;
     (netlink, index)
@@ -47,22 +48,64 @@ fn an_interface_and_its_addresses() {
 }
 
 #[test]
-fn the_route_that_linux_would_take() {
+fn the_main_table() {
     rig::with_veth(|| {
         let (mut netlink, index) = configure();
-        let source = Some(OURS);
-        let near = netlink.route(THEIRS, None).unwrap();
-        assert_eq!(near, Route { interface: index, source, ..Route::default() });
-        assert_eq!(near.next_hop(THEIRS), THEIRS);
-        let far = netlink.route(FAR, None).unwrap();
-        assert_eq!(far, Route { interface: index, gateway: Some(THEIRS), source, ..Route::default() });
-        assert_eq!(far.next_hop(FAR), THEIRS);
-        let metrics = netlink.route(Ipv4Addr::new(198, 51, 100, 7).into(), source).unwrap().metrics;
-        let said = (metrics.mtu, metrics.advmss, metrics.initcwnd, metrics.initrwnd, metrics.rto_min);
-        assert_eq!(said, (1400, 1200, 20, 0, 50));
-        assert!(netlink.route(OURS, None).unwrap().local);
-        rig::ip("route del default");
-        assert!(matches!(netlink.route(FAR, None), Err(NetlinkError::Refused(_))));
+        for key in ["all", "right", "lo"] {
+            std::fs::write(format!("/proc/sys/net/ipv6/conf/{key}/disable_ipv6"), "0").unwrap();
+        }
+        rig::ip("link set lo up");
+        rig::ip("address add fd00::2/64 dev right nodad");
+        rig::ip("route add 203.0.113.0/25 via 10.0.0.9 metric 7 src 10.0.0.2");
+        rig::ip("route add blackhole 203.0.113.128/25");
+        rig::ip("route add unreachable 2001:db8::/32");
+        rig::ip("route add prohibit 2001:db8:1::/48");
+        rig::ip("route add throw 100.64.0.0/10");
+        rig::ip("route add 192.0.2.0/24 nexthop via 10.0.0.3 dev right nexthop dev lo");
+        rig::ip("route add 100.64.9.0/24 via inet6 fd00::9 dev right");
+        // None of these is followed: another table's, one for a service, one for some sources.
+        rig::ip("route add 100.65.0.0/16 via 10.0.0.3 table 7");
+        rig::ip("route add 100.66.0.0/16 via 10.0.0.3 tos 0x10");
+        rig::ip("route add 2001:db8:2::/48 from fd00::/64 dev right");
+        rig::ip("route add 2001:db8:3::/48 via fd00::9 metric 5");
+        let Table { routes, beyond } = netlink.table(100).unwrap();
+        assert_eq!(beyond, 0);
+        let mut told: Vec<String> = routes
+            .iter()
+            .filter(|route| !route.network.to_string().starts_with("fe80"))
+            .map(|TableRoute { network, prefix, rank, source, mtu, target }| {
+                let source = source.map_or(String::new(), |source| format!(" from {source}"));
+                let hop = |&(on, router): &(u32, Option<IpAddr>)| {
+                    let on = if on == index { "right" } else { "other" };
+                    router.map_or(format!(" {on}"), |router| format!(" {router}@{on}"))
+                };
+                let to = match target {
+                    Target::Over(hops) if hops.is_empty() => " Linux".to_owned(),
+                    Target::Over(hops) => hops.iter().map(hop).collect(),
+                    Target::Nowhere => " nowhere".to_owned(),
+                };
+                let mtu = mtu.map_or(String::new(), |mtu| format!(" of {mtu}"));
+                format!("{network}/{prefix}{to} {}{source}{mtu}", rank.0)
+            })
+            .collect();
+        told.sort();
+        let expected = [
+            "0.0.0.0/0 10.0.0.1@right 0",
+            "10.0.0.0/24 right 0 from 10.0.0.2",
+            "100.64.0.0/10 Linux 0",
+            "100.64.9.0/24 Linux 0",
+            "192.0.2.0/24 10.0.0.3@right other 0",
+            "198.51.100.0/24 10.0.0.1@right 0 of 1400",
+            "2001:db8:1::/48 nowhere 1024",
+            "2001:db8:3::/48 fd00::9@right 5",
+            "2001:db8::/32 nowhere 1024",
+            "203.0.113.0/25 10.0.0.9@right 7 from 10.0.0.2",
+            "203.0.113.128/25 nowhere 0",
+            "fd00::/64 right 256",
+        ];
+        assert_eq!(told, expected);
+        let few = netlink.table(2).unwrap();
+        assert_eq!((few.routes.len(), few.beyond), (4, routes.len() - 4), "of each IP so many");
     });
 }
 

@@ -2,31 +2,54 @@
 //! configuration, where the address is a program's own.
 
 use crate::join::random;
-use silk_device::netlink::Standing;
+use silk_device::netlink::{Table, TableRoute, Target};
+use silk_modules::{Leads, Standing, Way};
 use silk_path::classify::layout::{ADDRESSES, ADDRESSES6};
 
 /// The largest message a Linux device cuts up itself, bytes with headers.
 pub const GSO: u32 = 65_000;
 
-/// How a link stands, as far as it can be served: of addresses of IPv6 as many as the classifier holds, and none
-/// without `six`.
-pub fn served(mut standing: Standing, six: bool) -> Standing {
-    serve_all(std::slice::from_mut(&mut standing), six);
-    standing
-}
+/// As many routes of each IP are followed.
+pub const ROUTES: usize = 4096;
 
-/// The same of several links, whose addresses the classifier holds together: what there is no room for is left
-/// out, on the last link first.
-pub fn serve_all(standings: &mut [Standing], six: bool) {
-    let four = standings.iter().flat_map(|link| &link.addresses).filter(|(address, _)| address.is_ipv4());
-    let mut room = if six { ADDRESSES6.min(ADDRESSES.saturating_sub(four.count())) } else { 0 };
-    for link in standings {
-        let all = std::mem::take(&mut link.addresses).into_iter();
+/// Leaves out of the links' addresses those that the classifier has no room for, which holds them together: of addresses
+/// of IPv6 as many are left as it holds, none without `six`, and fewer on the last link first.
+pub fn serve_all(standing: &mut Standing, six: bool) {
+    let four = standing.addresses().filter(|(address, _)| address.is_ipv4()).count();
+    let mut room = if six { ADDRESSES6.min(ADDRESSES.saturating_sub(four)) } else { 0 };
+    for link in &mut standing.links {
+        let all = std::mem::take(link).into_iter();
         let (four, mut wide): (Vec<_>, Vec<_>) = all.partition(|(address, _)| address.is_ipv4());
         wide.truncate(room);
         room -= wide.len();
-        link.addresses = [four, wide].concat();
+        *link = [four, wide].concat();
     }
+}
+
+/// The ways of Linux's table, where silk shares these interfaces, by device. Of the ways of one route the first is taken
+/// that leads over one of them.
+pub fn ways(table: Table, interfaces: &[u32]) -> Vec<Way> {
+    let mut routes = table.routes;
+    // What the kernel tells earlier of equals comes first.
+    routes.sort_by_key(|route| route.rank);
+    let device = |index: u32| interfaces.iter().position(|interface| *interface == index);
+    let way = |TableRoute { network, prefix, source, mtu, target, .. }: TableRoute| {
+        let mtu = mtu.map(|mtu| mtu.min(u16::MAX.into()) as u16);
+        let leads = match target {
+            Target::Nowhere => Leads::Nowhere,
+            Target::Over(hops) => {
+                let ours = hops.into_iter().find_map(|(index, gateway)| Some((device(index)?, gateway)));
+                ours.map_or(Leads::Elsewhere, |(link, gateway)| Leads::Over {
+                    link: link as u8,
+                    gateway,
+                    source,
+                    mtu,
+                })
+            }
+        };
+        Way { network, prefix, leads }
+    };
+    routes.into_iter().map(way).collect()
 }
 
 /// A locally administered address of a link.
@@ -53,8 +76,9 @@ mod tests {
         let four: Vec<_> = (1..=12).map(|n| (IpAddr::from([10, 0, 0, n]), 24)).collect();
         let six: Vec<_> = (1..=12).map(|n| (IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, n]), 64)).collect();
         let of = |addresses: &[(IpAddr, u8)], six| {
-            let addresses = addresses.to_vec();
-            served(Standing { addresses, ..Standing::default() }, six).addresses
+            let mut standing = Standing::of(addresses, None);
+            serve_all(&mut standing, six);
+            standing.links.remove(0)
         };
         let both = [&six[..], &four[..]].concat();
         assert_eq!(of(&both, false), four);
@@ -68,9 +92,35 @@ mod tests {
         let six = |n: u16, count: u16| -> Vec<(IpAddr, u8)> {
             (1..=count).map(|m| (IpAddr::from([0xfd00, n, 0, 0, 0, 0, 0, m]), 64)).collect()
         };
-        let mut links = [six(1, 5), six(2, 5)].map(|addresses| Standing { addresses, ..Standing::default() });
-        serve_all(&mut links, true);
-        assert_eq!(links.map(|link| link.addresses), [six(1, 5), six(2, ADDRESSES6 as u16 - 5)]);
+        let mut standing = Standing::of(&six(1, 5), None).and(&six(2, 5), None);
+        serve_all(&mut standing, true);
+        assert_eq!(standing.links, [six(1, 5), six(2, ADDRESSES6 as u16 - 5)]);
+    }
+
+    #[test]
+    fn routes_are_ways_over_our_interfaces_elsewhere_or_nowhere() {
+        let (network, router) = (IpAddr::from([172, 16, 0, 0]), Some(IpAddr::from([10, 0, 0, 9])));
+        let route = |metric, target| TableRoute {
+            network,
+            prefix: 12,
+            rank: (metric, 1),
+            source: None,
+            mtu: Some(70_000),
+            target,
+        };
+        let over = |hops: &[u32]| Target::Over(hops.iter().map(|index| (*index, router)).collect());
+        let routes = vec![
+            route(9, Target::Nowhere),
+            route(1, over(&[7, 4, 3])),
+            route(1, over(&[7])),
+            route(0, Target::Over(Vec::new())),
+        ];
+        let told = ways(Table { routes, beyond: 0 }, &[3, 4]);
+        let leads = Leads::Over { link: 1, gateway: router, source: None, mtu: Some(u16::MAX) };
+        assert_eq!(
+            told.iter().map(|way| way.leads).collect::<Vec<_>>(),
+            [Leads::Elsewhere, leads, Leads::Elsewhere, Leads::Nowhere]
+        );
     }
 
     #[test]

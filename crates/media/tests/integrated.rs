@@ -178,7 +178,7 @@ impl Player {
         let owned = Owned { arp: true, icmp: true, fragments: true };
         tables.configure(owned, Domains::default(), &[], &[OURS]).unwrap();
         let mut setup = Setup::new(tables.clone());
-        setup.addresses = vec![(OURS.into(), 24)];
+        setup.standing = silk_modules::Standing::of(&[(OURS.into(), 24)], None);
         setup.devices = vec![Device::default()];
         setup.neighbours_told = true;
         let given = Given::default();

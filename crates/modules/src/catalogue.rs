@@ -1,7 +1,6 @@
 //! The kinds of modules there are, and how to make one of each from a graph file's
 //! parameters and from what its surroundings are like.
 
-use crate::Device;
 use crate::arp::{self, Arp, CacheLimits};
 use crate::echo::{self, Echo};
 use crate::eth::{self, Eth};
@@ -20,6 +19,7 @@ use crate::socket::{self, Socket};
 use crate::tcp::{self, Tcp};
 use crate::udp::{self, Udp};
 use crate::vnet::{self, Vnet};
+use crate::{Device, Standing};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
@@ -37,14 +37,8 @@ pub struct Setup {
     pub domain: u8,
     /// The devices, by number.
     pub devices: Vec<Device>,
-    /// Our addresses of either family with their prefixes, on the first device's link.
-    pub addresses: Vec<(IpAddr, u8)>,
-    /// The router for everything beyond that link.
-    pub gateway: Option<Ipv4Addr>,
-    /// The router for everything beyond that link over IPv6.
-    pub gateway6: Option<Ipv6Addr>,
-    /// What is on the links of the devices after the first.
-    pub further: Vec<LinkSetup>,
+    /// Our addresses, and the ways from there.
+    pub standing: Standing,
     /// By which device what is sent to ourselves comes back; `None`: it has no way.
     pub itself: Option<u8>,
     /// Neighbours' addresses are told, not asked for: the interface is shared with Linux.
@@ -59,17 +53,6 @@ pub struct Setup {
     pub tcp: tcp::Parameters,
 }
 
-/// What is on one link more.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LinkSetup {
-    /// Our addresses of either family there with their prefixes.
-    pub addresses: Vec<(IpAddr, u8)>,
-    /// The router for everything beyond, where it leads there.
-    pub gateway: Option<Ipv4Addr>,
-    /// The same over IPv6.
-    pub gateway6: Option<Ipv6Addr>,
-}
-
 impl Setup {
     /// One device of the usual sort, no addresses: enough to check a graph.
     pub fn new(tables: Tables) -> Self {
@@ -77,10 +60,7 @@ impl Setup {
             tables,
             domain: 0,
             devices: alloc::vec![Device::default()],
-            addresses: Vec::new(),
-            gateway: None,
-            gateway6: None,
-            further: Vec::new(),
+            standing: Standing::default(),
             itself: None,
             neighbours_told: false,
             heeds_routers: false,
@@ -131,43 +111,35 @@ impl Catalogue for Modules {
             "vnet" => Box::new(self.vnet(spec)?),
             "eth" => Box::new(Eth::new(tables, &setup.devices)),
             "arp" => {
-                let ours: Vec<Ipv4Addr> =
-                    self.addresses(spec, four).iter().map(|(address, _)| *address).collect();
+                let ours: Vec<Ipv4Addr> = self.ours(spec);
                 let told = flag(spec, "told").unwrap_or(setup.neighbours_told);
                 Box::new(Arp::new(tables, &ours, told, setup.neighbours))
             }
             "ip" => {
-                let gateway = address(spec, "gateway").or(setup.gateway);
-                let further = |link: &LinkSetup| link.gateway;
-                let routes = self.routes(spec, four, gateway, further);
+                let routes = self.routes::<Ipv4Addr>(spec);
                 let ttl = number(spec, "ttl").unwrap_or(64) as u8;
                 Box::new(Ip::new(tables, routes, ttl, setup.reassembly))
             }
             "icmp" => Box::new(Icmp::new(tables, number(spec, "errors").unwrap_or(1000) as u32)),
             "nd" => {
-                let ours: Vec<Ipv6Addr> =
-                    self.addresses(spec, six).iter().map(|(address, _)| *address).collect();
+                let ours: Vec<Ipv6Addr> = self.ours(spec);
                 let told = flag(spec, "told").unwrap_or(setup.neighbours_told);
                 let routers = flag(spec, "routers").unwrap_or(setup.heeds_routers);
                 Box::new(Nd::new(&ours, told, setup.neighbours).heeding_routers(routers))
             }
             "ip6" => {
-                let gateway = address(spec, "gateway").or(setup.gateway6);
-                let further = |link: &LinkSetup| link.gateway6;
-                let routes = self.routes(spec, six, gateway, further);
+                let routes = self.routes::<Ipv6Addr>(spec);
                 let hops = number(spec, "hops").unwrap_or(64) as u8;
                 let errors = number(spec, "errors").unwrap_or(1000) as u32;
                 Box::new(Ip6::new(tables, routes, hops, errors, setup.reassembly))
             }
             "icmp6" => Box::new(Icmp6::new(tables)),
             "igmp" => {
-                let ours: Vec<Ipv4Addr> =
-                    self.addresses(spec, four).iter().map(|(address, _)| *address).collect();
+                let ours: Vec<Ipv4Addr> = self.ours(spec);
                 Box::new(Igmp::new(&ours))
             }
             "mld" => {
-                let ours: Vec<Ipv6Addr> =
-                    self.addresses(spec, six).iter().map(|(address, _)| *address).collect();
+                let ours: Vec<Ipv6Addr> = self.ours(spec);
                 Box::new(Mld::new(&ours))
             }
             "tcp" => Box::new(Tcp::new(tables, setup.domain, &setup.tcp)),
@@ -215,47 +187,29 @@ impl Modules {
         Ok(Vnet::new(number as u8, *device))
     }
 
-    /// The routes of a family: as the graph says, or over every link that there is.
-    fn routes<A: ip::Address>(
-        &self,
-        spec: &ModuleSpec,
-        family: fn(IpAddr) -> Option<A>,
-        gateway: Option<A>,
-        further: impl Fn(&LinkSetup) -> Option<A>,
-    ) -> Routes<A> {
-        let mut routes = Routes::new(&self.addresses(spec, family), gateway);
-        if has_routes(spec) {
-            return routes.fixed(true).coming_back_by(self.0.itself);
+    /// The routes of a family: over every link that there is, or over the one that the graph tells of.
+    fn routes<A: ip::Address>(&self, spec: &ModuleSpec) -> Routes<A> {
+        let (standing, written) = (&self.0.standing, ["address", "gateway"]);
+        if !written.iter().any(|name| spec.parameter(name).is_some()) {
+            return Routes::of(standing).coming_back_by(self.0.itself);
         }
-        for (number, link) in (1..).zip(&self.0.further) {
-            let of = |&(address, prefix): &(IpAddr, u8)| Some((family(address)?, prefix));
-            let addresses: Vec<_> = link.addresses.iter().filter_map(of).collect();
-            routes.add_link(number, &addresses, further(link));
-        }
-        routes.coming_back_by(self.0.itself)
+        let gateway = address(spec, "gateway").or_else(|| standing.router(A::BITS == Ipv6Addr::BITS as u8));
+        let written = Routes::of(&Standing::of(&self.addresses(spec), gateway));
+        written.fixed(true).coming_back_by(self.0.itself)
     }
 
-    /// Our addresses of a family: the parameter's, or the surroundings'.
-    fn addresses<A>(&self, spec: &ModuleSpec, family: fn(IpAddr) -> Option<A>) -> Vec<(A, u8)> {
-        let of = |(address, prefix)| Some((family(address)?, prefix));
+    /// Our addresses: the parameter's, or those on the first link.
+    fn addresses(&self, spec: &ModuleSpec) -> Vec<(IpAddr, u8)> {
         match spec.parameter("address") {
-            Some(_) => networks(spec, "address").into_iter().filter_map(of).collect(),
-            None => self.0.addresses.iter().copied().filter_map(of).collect(),
+            Some(_) => networks(spec, "address"),
+            None => self.0.standing.links.first().cloned().unwrap_or_default(),
         }
     }
-}
 
-/// Whether the graph itself says which addresses or which router a module of IP has.
-fn has_routes(spec: &ModuleSpec) -> bool {
-    ["address", "gateway"].iter().any(|name| spec.parameter(name).is_some())
-}
-
-fn four(address: IpAddr) -> Option<Ipv4Addr> {
-    if let IpAddr::V4(address) = address { Some(address) } else { None }
-}
-
-fn six(address: IpAddr) -> Option<Ipv6Addr> {
-    if let IpAddr::V6(address) = address { Some(address) } else { None }
+    /// The same of one family.
+    fn ours<A: ip::Address>(&self, spec: &ModuleSpec) -> Vec<A> {
+        self.addresses(spec).iter().filter_map(|(address, _)| A::of(*address)).collect()
+    }
 }
 
 /// The networks of a parameter; none where it is absent.

@@ -32,13 +32,15 @@ mod neighbours;
 pub mod rtp;
 pub mod shell;
 pub mod socket;
+mod standing;
 pub mod tcp;
 mod telling;
 mod template;
 pub mod udp;
 pub mod vnet;
 
-pub use catalogue::{KINDS, LinkSetup, Setup, catalogue};
+pub use catalogue::{KINDS, Setup, catalogue};
 pub use device::Device;
 pub use integrated::IntegratedLayers;
+pub use standing::{Leads, Standing, Way};
 pub use template::HeaderTemplate;

@@ -23,7 +23,7 @@ fn host() -> (Host, PathId, PathId) {
         .link("igmp.down", "eth.up")
         .link("mld.down", "eth.up");
     let setup = |setup: &mut silk_modules::Setup| {
-        setup.addresses.push((ipv6::link_local(mac(1)).into(), 64));
+        setup.standing.add(0, (ipv6::link_local(mac(1)).into(), 64));
     };
     let mut host = Host::with(1, Options { graph, setup, ..Options::six() });
     let paths = (host.create("igmp", Attrs::new()), host.create("mld", Attrs::new()));

@@ -8,9 +8,9 @@ use core::time::Duration;
 use rig::{Host, Options, ip, mac, stream};
 use silk_modules::arp::Arp;
 use silk_modules::ip::{Ip, Routes};
-use silk_modules::{Device, HeaderTemplate, LinkSetup, Setup};
+use silk_modules::{Device, HeaderTemplate, Leads, Setup, Standing, Way};
 use silk_path::classify::{Domains, Owned};
-use silk_path::{Attr, Attrs, Endpoint, PathId};
+use silk_path::{Attr, Attrs, CreateError, Endpoint, PathId};
 use silk_wire::{MacAddr, eth};
 
 /// The VLAN of the second link.
@@ -27,9 +27,8 @@ fn beyond(n: u8) -> Ipv4Addr {
 fn host() -> Host {
     let setup = |setup: &mut Setup| {
         setup.devices.push(Device { address: mac(SECOND), ..Device::default() });
-        let addresses = vec![(beyond(2).into(), 24)];
-        setup.further = vec![LinkSetup { addresses, ..LinkSetup::default() }];
-        (setup.gateway, setup.neighbours_told) = (None, true);
+        setup.standing = Standing::of(&[(ip(2).into(), 24)], None).and(&[(beyond(2).into(), 24)], None);
+        setup.neighbours_told = true;
         setup.tables = setup.tables.clone().on_vlans([0, VLAN, 0, 0]);
     };
     let rules: Vec<Box<dyn silk_path::transform::Rule>> = vec![Box::new(HeaderTemplate)];
@@ -42,7 +41,7 @@ fn host() -> Host {
 /// A station of the second link.
 fn peer() -> Host {
     let setup = |setup: &mut Setup| {
-        (setup.addresses, setup.gateway) = (vec![(beyond(9).into(), 24)], None);
+        setup.standing = Standing::of(&[(beyond(9).into(), 24)], None);
     };
     let host = Host::with(9, Options { setup, vlan: VLAN, ..Options::default() });
     own(&host, &[beyond(9)]);
@@ -183,10 +182,8 @@ fn a_path_follows_its_route_to_another_device_with_its_template() {
         host.send(path, nobody, b"hello");
     }
     assert_eq!(left(&mut host), [(0, 2, 1, 0); 3]);
-    let mut routes = Routes::default();
-    routes.add_link(0, &[], None);
-    routes.add_link(1, &[(ip(2), 24), (beyond(2), 24)], None);
-    host.paths.module_mut::<Ip>().unwrap().routes.become_these(routes);
+    let moved = Standing::of(&[], None).and(&[(ip(2).into(), 24), (beyond(2).into(), 24)], None);
+    host.paths.module_mut::<Ip>().unwrap().routes.become_these(Routes::of(&moved));
     knows(&mut host, 1, ip(1), 3);
     host.advance(Duration::from_secs(2));
     for _ in 0..3 {
@@ -194,4 +191,79 @@ fn a_path_follows_its_route_to_another_device_with_its_template() {
     }
     assert_eq!(left(&mut host), [(1, SECOND, 3, VLAN); 3]);
     assert_eq!(host.paths.path(path).unwrap().state.attrs.device(), Some(1));
+}
+
+/// A host on two links whose routes also say where our device does not lead.
+fn host_with(leads: Leads) -> Host {
+    let mut host = host();
+    let mut standing =
+        Standing::of(&[(ip(2).into(), 24)], [ip(254).into()]).and(&[(beyond(2).into(), 24)], None);
+    standing.ways.push(Way { network: FAR.into(), prefix: 24, leads });
+    host.paths.module_mut::<Ip>().unwrap().routes.become_these(Routes::of(&standing));
+    host
+}
+
+const FAR: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 9);
+
+/// A station of the second link that speaks from far away.
+fn stranger() -> Host {
+    let setup = |setup: &mut Setup| {
+        setup.standing = Standing::of(&[(FAR.into(), 24)], None);
+        setup.standing.ways.push(Way::beside(0, beyond(0).into(), 24));
+    };
+    let mut host = Host::with(9, Options { setup, vlan: VLAN, ..Options::default() });
+    own(&host, &[FAR]);
+    knows(&mut host, 0, beyond(2), SECOND);
+    host
+}
+
+#[test]
+fn who_is_beyond_another_interface_is_answered_where_it_came_from() {
+    let (mut host, mut peer) = (host_with(Leads::Elsewhere), stranger());
+    host.create("echo", Attrs::new());
+    let asking = socket(&mut peer, FAR, None);
+    peer.send(asking, Endpoint::v4(beyond(2), 7), b"hello");
+    host.over = 1;
+    for frame in peer.sent() {
+        host.arrive(&frame);
+    }
+    assert_eq!(left(&mut host), [(1, SECOND, 9, VLAN)]);
+}
+
+#[test]
+fn a_connection_from_beyond_another_interface_is_held_with_where_it_came_from() {
+    let (mut host, mut peer) = (host_with(Leads::Elsewhere), stranger());
+    host.streams = || Some(stream(100_000, 4096));
+    let local = Endpoint::v4(Ipv4Addr::UNSPECIFIED, 80);
+    host.create(
+        "socket",
+        Attrs::new().with(Attr::Listen(true)).with(Attr::Local(local)).with(Attr::Owner(7)),
+    );
+    let (buffers, _handle) = stream(100_000, 4096);
+    let attrs = Attrs::new()
+        .with(Attr::ProtId(6))
+        .with(Attr::Local(Endpoint::v4(Ipv4Addr::UNSPECIFIED, 5000)))
+        .with(Attr::Remote(Endpoint::v4(beyond(2), 80)));
+    peer.try_create("socket", attrs, Some(buffers)).unwrap();
+    exchange(&mut host, &mut peer);
+    let made = *host.created.last().expect("accepted");
+    let remote = host.paths.path(made).unwrap().state.attrs.remote();
+    assert_eq!(remote, Some(Endpoint::v4(FAR, 5000)));
+    // Nobody is connected to who is there.
+    let there = Attrs::new().with(Attr::Local(Endpoint::v4(beyond(2), 5001)));
+    let there = there.with(Attr::Remote(Endpoint::v4(FAR, 9)));
+    assert_eq!(host.try_create("socket", there, None).err(), Some(CreateError::NoRoute(FAR.into())));
+}
+
+#[test]
+fn a_network_that_nobody_is_to_send_to_is_not_answered() {
+    let (mut host, mut peer) = (host_with(Leads::Nowhere), stranger());
+    host.create("echo", Attrs::new());
+    let asking = socket(&mut peer, FAR, None);
+    peer.send(asking, Endpoint::v4(beyond(2), 7), b"hello");
+    host.over = 1;
+    for frame in peer.sent() {
+        host.arrive(&frame);
+    }
+    assert_eq!(left(&mut host), []);
 }

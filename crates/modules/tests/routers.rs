@@ -17,9 +17,9 @@ const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 /// A host with a link-local address.
 fn host(heeds: bool) -> Host {
-    let setup = |setup: &mut silk_modules::Setup| setup.addresses.push((OURS.into(), 64));
+    let setup = |setup: &mut silk_modules::Setup| setup.standing.add(0, (OURS.into(), 64));
     let heeding = |setup: &mut silk_modules::Setup| {
-        setup.addresses.push((OURS.into(), 64));
+        setup.standing.add(0, (OURS.into(), 64));
         setup.heeds_routers = true;
     };
     Host::with(1, Options { setup: if heeds { heeding } else { setup }, ..Options::six() })

@@ -13,7 +13,7 @@ use silk_instant::Instant;
 use silk_media::{
     Coding, Dark, DecodeError, Decoder, Decoders, Library, MpegStage, Picture, Playing, Screens, Unit, Wish,
 };
-use silk_modules::{Device, Setup};
+use silk_modules::{Device, Setup, Standing};
 use silk_path::classify::{Domains, Owned, Tables};
 use silk_path::{
     Attr, Attrs, Checksum, DropReason, Endpoint, Event, Graph, GraphSpec, Message, Meta, PathId, Paths, Port,
@@ -161,7 +161,7 @@ fn paths(
     let configured = tables.configure(owned, Domains::default(), &[], &[OURS]);
     configured.map_err(|_| Trouble::Program("the classifier has no room for one address".into()))?;
     let setup = Setup {
-        addresses: vec![(OURS.into(), 24)],
+        standing: Standing::of(&[(OURS.into(), 24)], None),
         devices: vec![Device::default()],
         neighbours_told: true,
         ..Setup::new(tables)

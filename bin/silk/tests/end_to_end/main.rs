@@ -46,6 +46,7 @@ mod python;
 mod queues;
 mod redis;
 mod resetting;
+mod routes;
 mod segments;
 mod several_processes;
 mod sharing_datagrams;

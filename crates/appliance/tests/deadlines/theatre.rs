@@ -71,7 +71,7 @@ impl Theatre {
         let owned = Owned { arp: true, icmp: true, fragments: true };
         tables.configure(owned, Domains::default(), &[], &[OURS]).unwrap();
         let mut setup = Setup::new(tables.clone());
-        setup.addresses = vec![(OURS.into(), 24)];
+        setup.standing = silk_modules::Standing::of(&[(OURS.into(), 24)], None);
         setup.neighbours_told = true;
         setup.devices = vec![Device::default()];
         let kinds =

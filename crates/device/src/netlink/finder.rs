@@ -1,7 +1,7 @@
 //! Finds neighbours where Linux shares the interface: asks the kernel, and hears when it knows, and when
 //! the interface's addresses or routes may have changed.
 
-use super::{Change, Neighbour, Netlink, NetlinkError, Reach, Standing, Watch};
+use super::{Change, Neighbour, Netlink, NetlinkError, Reach, Table, Watch};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -60,19 +60,27 @@ impl Finder {
         neighbours.collect::<Vec<Neighbour>>().iter().filter_map(|neighbour| self.answer(neighbour)).collect()
     }
 
-    /// Whether addresses or routes may have changed since [`Self::standing`] was asked.
+    /// Whether addresses or routes may have changed since [`Self::addresses`] was asked.
     pub fn has_moved(&self) -> bool {
         self.moved
     }
 
-    /// How the interface stands now.
+    /// The addresses of the interface now, with the lengths of their networks' prefixes.
     ///
     /// # Errors
     /// What the kernel said; it may be asked again.
-    pub fn standing(&mut self) -> Result<Standing, NetlinkError> {
-        let standing = self.netlink.standing(self.interface)?;
+    pub fn addresses(&mut self) -> Result<Vec<(IpAddr, u8)>, NetlinkError> {
+        let addresses = self.netlink.addresses(self.interface)?;
         self.moved = false;
-        Ok(standing)
+        Ok(addresses.iter().map(|local| (local.address, local.prefix)).collect())
+    }
+
+    /// The main routing table now, as [`Netlink::table`] tells it.
+    ///
+    /// # Errors
+    /// What the kernel said; it may be asked again.
+    pub fn table(&mut self, most: usize) -> Result<Table, NetlinkError> {
+        self.netlink.table(most)
     }
 
     fn answer(&mut self, neighbour: &Neighbour) -> Option<Found> {

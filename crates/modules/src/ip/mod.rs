@@ -42,12 +42,13 @@ pub(crate) mod next_hop;
 pub(crate) mod path_mtu;
 pub(crate) mod reassembly;
 mod routes;
+mod source;
 mod stage;
 
 pub(crate) use group::multicast;
 pub(crate) use path_mtu::LEAST as LEAST_MTU;
 pub use reassembly::Limits as ReassemblyLimits;
-pub use routes::{Address, Route, Routes};
+pub use routes::{Address, Route, Routes, Whither};
 pub(crate) use stage::{GROUP_TTL, IpStage, add_pseudo_header, complete_checksum, packet_len};
 
 use alloc::boxed::Box;
@@ -56,10 +57,7 @@ use path_mtu::PathMtus;
 use reassembly::Reassembly;
 use silk_path::classify::{Answer, Tables, Verdict, View};
 use silk_path::service::{NET, RESOLVES, Service};
-use silk_path::{
-    Attr, Create, CreateError, Endpoint, Module, NOWHERE, Next, Parameter, ParameterKind, Parcel, PathId,
-    Step,
-};
+use silk_path::{Attr, Create, CreateError, Module, Next, Parameter, ParameterKind, Parcel, PathId, Step};
 use silk_wire::{eth, igmp, ipv4};
 
 /// Its services.
@@ -120,14 +118,7 @@ impl Module for Ip {
         let protocol = create.attrs.prot_id().unwrap_or(0) as u8;
         let remote = create.attrs.remote().and_then(|remote| remote.ipv4());
         if let Some(remote) = remote {
-            let local = create.attrs.local().unwrap_or(NOWHERE);
-            let route = self.routes.lookup_from(remote, local.ipv4());
-            let route = route.ok_or(CreateError::NoRoute(remote.into()))?;
-            create.set(Attr::NextHop(route.next_hop(remote).into()))?;
-            create.set(Attr::Device(route.link))?;
-            if local.ip().is_unspecified() {
-                create.set(Attr::Local(Endpoint::v4(route.source, local.port())))?;
-            }
+            next_hop::route(create, &self.routes, remote)?;
         }
         create.set(Attr::ProtId(eth::IPV4))?;
         Ok(Step {

@@ -2,12 +2,12 @@
 //! resolver, used for a while, and until there is an answer, where the peer's last packet came
 //! from.
 
-use super::{Address, Route, Routes};
+use super::{Address, Routes, Whither};
 use crate::Device;
 use core::net::IpAddr;
 use core::time::Duration;
 use silk_instant::Instant;
-use silk_path::{Attr, Cx, Meta, Resolution, Station};
+use silk_path::{Attr, Create, CreateError, Cx, Endpoint, Meta, NOWHERE, Resolution, Station};
 use silk_wire::MacAddr;
 
 /// How long a resolved address is used before the resolver is asked again.
@@ -19,16 +19,52 @@ pub(crate) enum Hop {
     Known(Station),
     /// The router, or the destination itself, beside this device.
     Station(u8, IpAddr),
+    /// Linux would send over an interface that is none of silk's: what is answered goes back where it came from.
+    Back,
+    /// Nobody is to send there.
+    Barred,
+    /// There is no way.
+    Lost,
 }
 
 impl Hop {
-    /// By this route to `destination`.
-    pub fn by<A: Address>(route: &Route<A>, destination: A, routes: &Routes<A>) -> Self {
-        match routes.is_itself(route.link) {
-            true => Self::Known(Station { device: route.link, address: Device::ITSELF }),
-            false => Self::Station(route.link, route.next_hop(destination).into()),
+    /// What the routes say of packets from `source` to `destination`.
+    pub fn to<A: Address>(routes: &Routes<A>, destination: A, source: A) -> Self {
+        match routes.whither(destination, Some(source)) {
+            Whither::Over(route) if routes.is_itself(route.link) => {
+                Self::Known(Station { device: route.link, address: Device::ITSELF })
+            }
+            Whither::Over(route) => Self::Station(route.link, route.next_hop(destination).into()),
+            Whither::Elsewhere => Self::Back,
+            Whither::Nowhere => Self::Barred,
+            Whither::Unknown => Self::Lost,
         }
     }
+}
+
+/// Leads a path that is created to its one peer: which way, and from which address where it has none yet. The path of
+/// a connection that was accepted may do without a way: it answers.
+pub(crate) fn route<A: Address>(
+    create: &mut Create<'_>,
+    routes: &Routes<A>,
+    remote: A,
+) -> Result<(), CreateError> {
+    let local = create.attrs.local().unwrap_or(NOWHERE);
+    match routes.whither(remote, A::of(local.ip())) {
+        Whither::Over(route) => {
+            create.set(Attr::NextHop(route.next_hop(remote).into()))?;
+            create.set(Attr::Device(route.link))?;
+        }
+        Whither::Elsewhere if create.attrs.handshake().is_some() => {}
+        Whither::Elsewhere | Whither::Nowhere | Whither::Unknown => {
+            return Err(CreateError::NoRoute(remote.into()));
+        }
+    }
+    if local.ip().is_unspecified() {
+        let source = routes.source_to(remote).ok_or(CreateError::NoRoute(remote.into()))?;
+        create.set(Attr::Local(Endpoint::new(source.into(), local.port())))?;
+    }
+    Ok(())
 }
 
 /// The next hop of one path.
@@ -54,18 +90,19 @@ impl NextHop {
         cx: &mut Cx<'_, '_>,
         service: u8,
         meta: &Meta,
-        find: impl FnOnce(&mut Cx<'_, '_>) -> Option<Hop>,
+        find: impl FnOnce(&mut Cx<'_, '_>) -> Hop,
     ) -> Result<Station, Resolution> {
         let now = cx.now();
         if self.fixed.is_some() && now < self.until {
             return Ok(self.link);
         }
-        let found = match find(cx) {
-            Some(Hop::Known(link)) => return Ok(link),
-            Some(Hop::Station(device, address)) => Some((device, address)),
-            None => None,
+        let hop = match find(cx) {
+            Hop::Known(link) => return Ok(link),
+            Hop::Station(device, address) => (device, address),
+            Hop::Back => return self.back(meta).ok_or(Resolution::Failed),
+            Hop::Barred => return Err(Resolution::Failed),
+            Hop::Lost => self.fixed.ok_or(Resolution::Failed)?,
         };
-        let hop = found.or(self.fixed).ok_or(Resolution::Failed)?;
         if let Some(fixed) = &mut self.fixed {
             if fixed.0 != hop.0 {
                 // For whoever looks; where there is no room for it, it is not seen.
@@ -81,10 +118,14 @@ impl NextHop {
             }
             // An answer goes back where the question came from, so that nobody can hold up
             // strangers by asking for neighbours that are not there.
-            Resolution::Pending if self.seen.is_known() => Ok(self.seen),
-            Resolution::Pending if meta.link.is_known() => Ok(meta.link),
+            Resolution::Pending => self.back(meta).ok_or(Resolution::Pending),
             other => Err(other),
         }
+    }
+
+    /// Where the path's peer was seen last, or who is answered.
+    fn back(&self, meta: &Meta) -> Option<Station> {
+        [self.seen, meta.link].into_iter().find(|station| station.is_known())
     }
 
     /// The resolver has news: it is asked again.

@@ -1,6 +1,7 @@
 //! Path MTUs (RFC 1191, RFC 8201): what routers said about destinations, for a while. Bounded; a forged
 //! report can make packets small, but never absurdly so.
 
+use super::{Address, Routes};
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 use silk_instant::Instant;
@@ -37,6 +38,15 @@ impl<A: Copy + Ord> PathMtus<A> {
     /// The path MTU to `destination`, where a router said one.
     pub fn of(&self, now: Instant, destination: A) -> Option<u16> {
         self.known.get(&destination).filter(|(_, until)| *until > now).map(|(mtu, _)| *mtu)
+    }
+
+    /// How large packets to `destination` may be, by what routers and its route say.
+    pub fn to(&self, now: Instant, destination: A, routes: &Routes<A>) -> u16
+    where
+        A: Address,
+    {
+        let routed = routes.mtu_to(destination).map(|mtu| mtu.max(self.least));
+        self.of(now, destination).into_iter().chain(routed).min().unwrap_or(u16::MAX)
     }
 
     /// Drops what has expired, and when that is nothing, the entry that expires first.

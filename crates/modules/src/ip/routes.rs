@@ -1,9 +1,11 @@
 //! Where packets go: our addresses, the networks on each link, and the routers beyond. A link is what a
-//! device leads to, and has its number. Longest prefix first; few routes, so a sorted list. Filled by a
-//! configuration or from the kernel.
+//! device leads to, and has its number. The longest prefix counts, and of equal ones the better way that
+//! is usable. Filled by a configuration or from the kernel.
 
-use crate::Device;
+use super::source::{self, Own};
+use crate::{Device, Leads, Standing, Way};
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use silk_wire::MacAddr;
 
@@ -17,6 +19,10 @@ pub trait Address: Copy + Ord + Into<IpAddr> {
     fn bits(self) -> u128;
     /// Whether it means something on its own link alone (RFC 4291 §2.5.6).
     fn is_link_local(self) -> bool;
+    /// The address, where it is of this family.
+    fn of(address: IpAddr) -> Option<Self>;
+    /// Which of our addresses packets to `destination` carry that are handed to `hop` on `link`.
+    fn source(ours: &[Own<Self>], link: u8, hop: Self, destination: Self) -> Option<Self>;
 }
 
 impl Address for Ipv4Addr {
@@ -27,6 +33,12 @@ impl Address for Ipv4Addr {
     }
     fn is_link_local(self) -> bool {
         false
+    }
+    fn of(address: IpAddr) -> Option<Self> {
+        if let IpAddr::V4(address) = address { Some(address) } else { None }
+    }
+    fn source(ours: &[Own<Self>], link: u8, hop: Self, _: Self) -> Option<Self> {
+        source::beside(ours, link, hop)
     }
 }
 
@@ -39,19 +51,23 @@ impl Address for Ipv6Addr {
     fn is_link_local(self) -> bool {
         self.is_unicast_link_local()
     }
+    fn of(address: IpAddr) -> Option<Self> {
+        if let IpAddr::V6(address) = address { Some(address) } else { None }
+    }
+    fn source(ours: &[Own<Self>], link: u8, _: Self, destination: Self) -> Option<Self> {
+        source::nearest(ours, link, destination)
+    }
 }
 
-/// A route.
+/// A route over one of our links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route<A = Ipv4Addr> {
-    /// The network.
-    pub network: A,
-    /// The length of its prefix.
-    pub prefix: u8,
-    /// The router; `None`: the network is on the link.
+    /// The router; `None`: the destination is on the link.
     pub gateway: Option<A>,
-    /// The address our packets carry.
-    pub source: A,
+    /// The address our packets carry; `None`: one that fits.
+    source: Option<A>,
+    /// The largest IP packet that is to go there, bytes; `None`: what the link takes.
+    mtu: Option<u16>,
     /// The device that leads there.
     pub link: u8,
 }
@@ -61,23 +77,41 @@ impl<A: Address> Route<A> {
     pub fn next_hop(&self, destination: A) -> A {
         self.gateway.unwrap_or(destination)
     }
-
-    fn contains(&self, destination: A) -> bool {
-        network(destination, self.prefix) == network(self.network, self.prefix)
-    }
 }
 
-fn network<A: Address>(address: A, prefix: u8) -> u128 {
+/// What is known of the way to a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whither<A> {
+    /// It leads over one of our links.
+    Over(Route<A>),
+    /// It leads over another interface of the machine.
+    Elsewhere,
+    /// Nobody is to send there.
+    Nowhere,
+    /// There is none.
+    Unknown,
+}
+
+/// One line of the table.
+#[derive(Clone, Copy, Debug)]
+struct Entry<A> {
+    prefix: u8,
+    /// As many bits as the prefix has.
+    network: u128,
+    whither: Whither<A>,
+}
+
+/// The bits of an address that a prefix names.
+pub(super) fn network<A: Address>(address: A, prefix: u8) -> u128 {
     address.bits().checked_shr(u32::from(A::BITS - prefix.min(A::BITS))).unwrap_or(0)
 }
 
 /// The routes, and our own addresses with their prefixes.
 #[derive(Clone, Debug)]
 pub struct Routes<A = Ipv4Addr> {
-    // With the prefix's length and the link.
-    addresses: Vec<(A, u8, u8)>,
-    // Longest prefix first.
-    routes: Vec<Route<A>>,
+    addresses: Vec<Own<A>>,
+    // The longest prefix first, then by network, then the better way first.
+    entries: Vec<Entry<A>>,
     // The graph has said what they are.
     fixed: bool,
     // The device by which what we send to ourselves comes back.
@@ -87,33 +121,21 @@ pub struct Routes<A = Ipv4Addr> {
 impl<A> Default for Routes<A> {
     /// No address of ours, and nowhere to go.
     fn default() -> Self {
-        Self { addresses: Vec::new(), routes: Vec::new(), fixed: false, itself: None }
+        Self { addresses: Vec::new(), entries: Vec::new(), fixed: false, itself: None }
     }
 }
 
 impl<A: Address> Routes<A> {
-    /// Our addresses on the one link, each network on the link, and a router for the rest.
-    pub fn new(addresses: &[(A, u8)], gateway: Option<A>) -> Self {
+    /// The addresses and ways of one family.
+    pub fn of(standing: &Standing) -> Self {
         let mut routes = Self::default();
-        routes.add_link(0, addresses, gateway);
+        for (link, all) in (0..).zip(&standing.links) {
+            let of = |&(address, prefix): &(IpAddr, u8)| Some(Own { address: A::of(address)?, prefix, link });
+            routes.addresses.extend(all.iter().filter_map(of));
+        }
+        routes.entries.extend(standing.ways.iter().filter_map(Entry::of));
+        routes.sort();
         routes
-    }
-
-    /// Beside what is there already, another link with our addresses on it, each network there, and its
-    /// router for the rest, where an earlier link has none.
-    pub fn add_link(&mut self, link: u8, addresses: &[(A, u8)], gateway: Option<A>) {
-        for &(address, prefix) in addresses {
-            self.addresses.push((address, prefix, link));
-            self.add(Route { network: address, prefix, gateway: None, source: address, link });
-        }
-        // Beyond the link, an address that means something there.
-        let mut wide = addresses.iter().map(|(address, _)| *address).filter(|ours| !ours.is_link_local());
-        if let (Some(gateway), Some(source)) = (gateway, wide.next()) {
-            let mut beside = self.routes.iter().filter(|route| route.link == link && route.contains(gateway));
-            let same_network = beside.next().map(|route| route.source);
-            let source = same_network.filter(|ours| !ours.is_link_local()).unwrap_or(source);
-            self.add(Route { network: A::UNSPECIFIED, prefix: 0, gateway: Some(gateway), source, link });
-        }
     }
 
     /// The same, as a graph has written them down: they do not change.
@@ -134,11 +156,17 @@ impl<A: Address> Routes<A> {
     pub fn coming_back_by(mut self, itself: Option<u8>) -> Self {
         self.itself = itself;
         if let Some(link) = itself {
-            for (address, ..) in self.addresses.clone() {
-                self.add(Route { network: address, prefix: A::BITS, gateway: None, source: address, link });
-            }
+            let back = |own: &Own<A>| Way::beside(link, own.address.into(), A::BITS);
+            let ways: Vec<Way> = self.addresses.iter().map(back).collect();
+            self.entries.extend(ways.iter().filter_map(Entry::of));
+            self.sort();
         }
         self
+    }
+
+    /// Keeps the better ones of equals where they are.
+    fn sort(&mut self) {
+        self.entries.sort_by_key(|entry| (Reverse(entry.prefix), entry.network));
     }
 
     /// Whether what comes by this device is what we have sent to ourselves.
@@ -146,55 +174,121 @@ impl<A: Address> Routes<A> {
         self.itself == Some(device)
     }
 
-    /// Adds a route.
-    pub fn add(&mut self, route: Route<A>) {
-        let at = self.routes.partition_point(|known| known.prefix >= route.prefix);
-        self.routes.insert(at, route);
-    }
-
     /// Our Ethernet address at a device, where that of the link is `own`.
     pub fn station(&self, device: u8, own: Option<[u8; 6]>) -> MacAddr {
         MacAddr(if self.is_itself(device) { Device::ITSELF } else { own.unwrap_or_default() })
     }
 
-    /// The route to `destination`. To an address of our own there is that by which it comes back, if there is one: no other
-    /// device leads there.
-    pub fn lookup(&self, destination: A) -> Option<&Route<A>> {
+    /// The route to `destination` over one of our links. To an address of our own there is that by which it comes back, if
+    /// there is one: no other device leads there.
+    pub fn lookup(&self, destination: A) -> Option<Route<A>> {
         self.lookup_from(destination, None)
     }
 
     /// The same for packets from `source`: a destination that means something on its own link alone (RFC 4007
     /// §6) is on that of the source.
-    pub fn lookup_from(&self, destination: A, source: Option<A>) -> Option<&Route<A>> {
+    pub fn lookup_from(&self, destination: A, source: Option<A>) -> Option<Route<A>> {
+        match self.whither(destination, source) {
+            Whither::Over(route) => Some(route),
+            Whither::Elsewhere | Whither::Nowhere | Whither::Unknown => None,
+        }
+    }
+
+    /// What is known of the way to `destination`, for packets from `source`.
+    pub fn whither(&self, destination: A, source: Option<A>) -> Whither<A> {
         if destination == A::UNSPECIFIED {
-            return None;
+            return Whither::Unknown;
         }
         let ours = self.is_ours(destination);
         let own = source.filter(|_| destination.is_link_local()).and_then(|source| self.link_of(source));
-        let may = |link: u8| if ours { self.is_itself(link) } else { own.is_none_or(|own| own == link) };
-        self.routes.iter().find(|route| may(route.link) && route.contains(destination))
+        let may = |whither: &Whither<A>| match whither {
+            Whither::Over(route) if ours => self.is_itself(route.link),
+            Whither::Over(route) => own.is_none_or(|own| own == route.link),
+            // What means something on its own link is on one of ours.
+            _ => !ours && !destination.is_link_local(),
+        };
+        let mut rest = &self.entries[..];
+        while let Some(longest) = rest.first().map(|entry| entry.prefix) {
+            let (same, shorter) = rest.split_at(rest.partition_point(|entry| entry.prefix == longest));
+            let sought = network(destination, longest);
+            let found = &same[same.partition_point(|entry| entry.network < sought)..];
+            let mut all = found.iter().take_while(|entry| entry.network == sought).map(|entry| entry.whither);
+            if let Some(whither) = all.find(may) {
+                return whither;
+            }
+            rest = shorter;
+        }
+        Whither::Unknown
+    }
+
+    /// The address that packets to `destination` carry, where a route leads there over one of our links. A route may name one,
+    /// which must be ours; else one is chosen that fits (RFC 1122 §3.3.4.3, RFC 6724 §5).
+    pub fn source_to(&self, destination: A) -> Option<A> {
+        let route = self.lookup(destination)?;
+        if self.is_ours(destination) {
+            return Some(destination);
+        }
+        match route.source {
+            Some(source) => Some(source).filter(|source| self.is_ours(*source)),
+            None => A::source(&self.addresses, route.link, route.next_hop(destination), destination),
+        }
+    }
+
+    /// The largest IP packet that is to go to `destination`, bytes, where its route says one.
+    pub fn mtu_to(&self, destination: A) -> Option<u16> {
+        self.lookup(destination)?.mtu
     }
 
     /// The device to send to a group by, or to everyone on a network: the one on whose network they are, or
     /// else the one that our address `source` belongs to.
     pub fn link_to_group(&self, group: A, source: A) -> u8 {
-        let network = self.routes.iter().find(|route| route.prefix > 0 && route.contains(group));
-        network.map(|route| route.link).or_else(|| self.link_of(source)).unwrap_or(0)
+        let on = |entry: &&Entry<A>| entry.prefix > 0 && entry.network == network(group, entry.prefix);
+        let link = |entry: &Entry<A>| match entry.whither {
+            Whither::Over(route) => Some(route.link),
+            _ => None,
+        };
+        let network = self.entries.iter().filter(on).find_map(link);
+        network.or_else(|| self.link_of(source)).unwrap_or(0)
     }
 
     /// The link that an address of ours is on.
     fn link_of(&self, address: A) -> Option<u8> {
-        self.addresses.iter().find(|(ours, ..)| *ours == address).map(|(.., link)| *link)
+        self.addresses.iter().find(|own| own.address == address).map(|own| own.link)
     }
 
     /// Whether the address is ours.
     pub fn is_ours(&self, address: A) -> bool {
-        self.addresses.iter().any(|(ours, ..)| *ours == address)
+        self.addresses.iter().any(|own| own.address == address)
     }
 
     /// Our addresses.
     pub fn addresses(&self) -> impl Iterator<Item = A> + '_ {
-        self.addresses.iter().map(|(address, ..)| *address)
+        self.addresses.iter().map(|own| own.address)
+    }
+}
+
+impl<A: Address> Entry<A> {
+    /// A way of this family; `None`: it is one of the other's.
+    fn of(way: &Way) -> Option<Self> {
+        let prefix = way.prefix.min(A::BITS);
+        let whither = match way.leads {
+            Leads::Over { link, gateway, source, mtu } => {
+                // By a router of the other IP silk sends nothing.
+                let gateway = gateway.map(A::of);
+                match gateway {
+                    Some(None) => Whither::Elsewhere,
+                    gateway => Whither::Over(Route {
+                        gateway: gateway.flatten(),
+                        source: source.and_then(A::of),
+                        mtu,
+                        link,
+                    }),
+                }
+            }
+            Leads::Elsewhere => Whither::Elsewhere,
+            Leads::Nowhere => Whither::Nowhere,
+        };
+        Some(Self { prefix, network: network(A::of(way.network)?, prefix), whither })
     }
 }
 
@@ -202,9 +296,9 @@ impl Routes {
     /// Whether everyone on one of our networks is meant (RFC 1122 §3.2.1.3 c, d).
     pub fn is_broadcast(&self, address: Ipv4Addr) -> bool {
         address.is_broadcast()
-            || self.addresses.iter().any(|(ours, prefix, _)| {
-                let host = u32::MAX.checked_shr(u32::from(*prefix)).unwrap_or(0);
-                *prefix < 31 && u32::from(*ours) | host == u32::from(address)
+            || self.addresses.iter().any(|own| {
+                let host = u32::MAX.checked_shr(u32::from(own.prefix)).unwrap_or(0);
+                own.prefix < 31 && u32::from(own.address) | host == u32::from(address)
             })
     }
 }
@@ -217,73 +311,146 @@ mod tests {
         Ipv4Addr::new(a, b, c, d)
     }
 
-    fn routes() -> Routes {
-        Routes::new(&[(ip(10, 0, 0, 1), 24), (ip(10, 0, 1, 1), 30)], Some(ip(10, 0, 1, 2)))
+    fn four(a: u8, b: u8, c: u8, d: u8) -> IpAddr {
+        ip(a, b, c, d).into()
+    }
+
+    fn six(text: &str) -> Ipv6Addr {
+        text.parse().unwrap()
+    }
+
+    fn standing() -> Standing {
+        let addresses = [(four(10, 0, 0, 1), 24), (four(10, 0, 1, 1), 30)];
+        Standing::of(&addresses, [four(10, 0, 1, 2)])
+    }
+
+    /// By which link, to whom, and from where.
+    fn way<A: Address>(routes: &Routes<A>, to: A) -> Option<(u8, A, A)> {
+        let route = routes.lookup(to)?;
+        Some((route.link, route.next_hop(to), routes.source_to(to)?))
     }
 
     #[test]
     fn the_longest_prefix_wins() {
-        let mut routes = routes();
-        let special = Route {
-            network: ip(10, 0, 0, 128),
-            prefix: 25,
-            gateway: Some(ip(10, 0, 1, 2)),
-            source: ip(10, 0, 1, 1),
-            link: 1,
+        let mut standing = standing();
+        standing.ways.push(Way::by(0, four(10, 0, 1, 2), (four(10, 0, 0, 128), 25)));
+        let routes = Routes::of(&standing);
+        let way = |to| way(&routes, to);
+        assert_eq!(way(ip(10, 0, 0, 9)), Some((0, ip(10, 0, 0, 9), ip(10, 0, 0, 1))));
+        assert_eq!(way(ip(10, 0, 0, 129)), Some((0, ip(10, 0, 1, 2), ip(10, 0, 1, 1))));
+        assert_eq!(way(ip(8, 8, 8, 8)), Some((0, ip(10, 0, 1, 2), ip(10, 0, 1, 1))));
+    }
+
+    #[test]
+    fn of_many_networks_each_is_found() {
+        let mut standing = standing();
+        let number = |n: u32| IpAddr::from(Ipv4Addr::from(0x1400_0000 + (n << 8)));
+        let gateway = |n: u32| IpAddr::from(Ipv4Addr::from(0x0a00_0000 + 2 + n % 200));
+        // Neither in their order nor of one length.
+        let all: Vec<u32> = (0..4000).map(|n| n * 2357 % 4000).collect();
+        standing.ways.extend(all.iter().map(|n| Way::by(0, gateway(*n), (number(*n), 24))));
+        standing.ways.extend((0..4000).step_by(4).map(|n| Way::by(0, four(10, 0, 0, 254), (number(n), 22))));
+        let routes = Routes::of(&standing);
+        for n in 0..4000 {
+            let IpAddr::V4(to) = number(n) else { unreachable!() };
+            let hop = routes.lookup(Ipv4Addr::from(u32::from(to) + 7)).and_then(|route| route.gateway);
+            assert_eq!(hop.map(IpAddr::from), Some(gateway(n)));
+        }
+        let beyond = Ipv4Addr::from(0x1400_0000 + (4000 << 8));
+        assert_eq!(routes.lookup(beyond).and_then(|route| route.gateway), Some(ip(10, 0, 1, 2)));
+    }
+
+    #[test]
+    fn of_equal_prefixes_the_first_counts() {
+        let mut standing = standing();
+        let far = (four(172, 16, 0, 0), 12);
+        standing.ways.extend([2, 3].map(|last| Way::by(0, four(10, 0, 0, last), far)));
+        let routes = Routes::of(&standing);
+        assert_eq!(routes.lookup(ip(172, 17, 0, 1)).unwrap().gateway, Some(ip(10, 0, 0, 2)));
+    }
+
+    #[test]
+    fn a_way_may_lead_elsewhere_or_nowhere() {
+        let mut standing = standing();
+        let leads = |prefix, leads| Way { network: four(172, 16, 0, 0), prefix, leads };
+        standing.ways.extend([leads(12, Leads::Elsewhere), leads(16, Leads::Nowhere)]);
+        standing.ways.push(Way::by(0, "fd00::1".parse().unwrap(), (four(172, 18, 0, 0), 16)));
+        let routes = Routes::of(&standing);
+        let whither = |to| routes.whither(to, None);
+        assert_eq!(whither(ip(172, 16, 0, 1)), Whither::Nowhere);
+        assert_eq!([whither(ip(172, 17, 0, 1)), whither(ip(172, 18, 0, 1))], [Whither::Elsewhere; 2]);
+        assert_eq!(routes.lookup(ip(172, 17, 0, 1)), None);
+        assert!(matches!(whither(ip(172, 32, 0, 1)), Whither::Over(_)));
+    }
+
+    #[test]
+    fn a_way_that_names_an_address_is_not_taken_from_another() {
+        let mut standing = standing();
+        let over = |n, last| Way {
+            network: four(172, n, 0, 0),
+            prefix: 16,
+            leads: Leads::Over {
+                link: 0,
+                gateway: Some(four(10, 0, 0, 9)),
+                source: Some(four(10, 0, 1, last)),
+                mtu: None,
+            },
         };
-        routes.add(special);
-        let hop = |to| routes.lookup(to).map(|route| (route.next_hop(to), route.source));
-        assert_eq!(hop(ip(10, 0, 0, 9)), Some((ip(10, 0, 0, 9), ip(10, 0, 0, 1))));
-        assert_eq!(hop(ip(10, 0, 0, 129)), Some((ip(10, 0, 1, 2), ip(10, 0, 1, 1))));
-        assert_eq!(hop(ip(8, 8, 8, 8)), Some((ip(10, 0, 1, 2), ip(10, 0, 1, 1))));
+        standing.ways.extend([over(16, 1), over(17, 77)]);
+        let routes = Routes::of(&standing);
+        let from = |n| routes.source_to(ip(172, n, 0, 1));
+        assert_eq!([from(16), from(17), from(18)], [Some(ip(10, 0, 1, 1)), None, Some(ip(10, 0, 1, 1))]);
     }
 
     #[test]
     fn there_is_no_route_to_ourselves_or_nowhere() {
-        assert_eq!(routes().lookup(ip(10, 0, 0, 1)), None);
-        assert_eq!(routes().lookup(Ipv4Addr::UNSPECIFIED), None);
-        assert_eq!(Routes::new(&[(ip(10, 0, 0, 1), 24)], None).lookup(ip(8, 8, 8, 8)), None);
+        let routes: Routes = Routes::of(&standing());
+        assert_eq!(routes.lookup(ip(10, 0, 0, 1)), None);
+        assert_eq!(routes.lookup(Ipv4Addr::UNSPECIFIED), None);
+        let alone: Routes = Routes::of(&Standing::of(&[(four(10, 0, 0, 1), 24)], None));
+        assert_eq!(alone.whither(ip(8, 8, 8, 8), None), Whither::Unknown);
     }
 
     #[test]
     fn what_is_sent_to_ourselves_comes_back_by_its_device_however_the_routes_change() {
-        let mut routes = routes().coming_back_by(Some(5));
-        let way = |routes: &Routes, to| routes.lookup(to).map(|route| (route.link, route.source));
-        assert_eq!(way(&routes, ip(10, 0, 0, 1)), Some((5, ip(10, 0, 0, 1))));
-        assert_eq!(way(&routes, ip(10, 0, 0, 9)), Some((0, ip(10, 0, 0, 1))), "others are beside us");
-        routes.become_these(Routes::new(&[(ip(10, 9, 0, 1), 24)], None));
-        assert_eq!(way(&routes, ip(10, 9, 0, 1)), Some((5, ip(10, 9, 0, 1))));
+        let mut routes = Routes::of(&standing()).coming_back_by(Some(5));
+        assert_eq!(way(&routes, ip(10, 0, 0, 1)), Some((5, ip(10, 0, 0, 1), ip(10, 0, 0, 1))));
+        assert_eq!(way(&routes, ip(10, 0, 0, 9)).unwrap().0, 0, "others are beside us");
+        routes.become_these(Routes::of(&Standing::of(&[(four(10, 9, 0, 1), 24)], None)));
+        assert_eq!(way(&routes, ip(10, 9, 0, 1)), Some((5, ip(10, 9, 0, 1), ip(10, 9, 0, 1))));
         assert!(routes.is_itself(5) && !routes.is_itself(0));
     }
 
     #[test]
     fn a_router_known_by_its_link_local_address_is_no_reason_to_send_from_ours() {
-        let six = |text: &str| text.parse::<Ipv6Addr>().unwrap();
-        let ours = [(six("fe80::1"), 64), (six("2001:db8::1"), 64)];
-        let routes = Routes::new(&ours, Some(six("fe80::fe")));
-        let hop = |to: &str| routes.lookup(six(to)).map(|route| (route.next_hop(six(to)), route.source));
-        assert_eq!(hop("2001:db8:1::9"), Some((six("fe80::fe"), six("2001:db8::1"))));
-        assert_eq!(hop("fe80::9"), Some((six("fe80::9"), six("fe80::1"))));
-        assert_eq!(hop("2001:db8::9"), Some((six("2001:db8::9"), six("2001:db8::1"))));
+        let ours = [(six("fe80::1").into(), 64), (six("2001:db8::1").into(), 64)];
+        let routes = Routes::of(&Standing::of(&ours, [six("fe80::fe").into()]));
+        let way = |to: &str| way(&routes, six(to)).map(|(_, hop, source)| (hop, source));
+        assert_eq!(way("2001:db8:1::9"), Some((six("fe80::fe"), six("2001:db8::1"))));
+        assert_eq!(way("fe80::9"), Some((six("fe80::9"), six("fe80::1"))));
+        assert_eq!(way("2001:db8::9"), Some((six("2001:db8::9"), six("2001:db8::1"))));
     }
 
     #[test]
     fn each_link_has_its_networks_and_the_first_with_a_router_leads_to_the_rest() {
-        let mut routes = Routes::new(&[(ip(10, 0, 0, 1), 24)], None);
-        routes.add_link(1, &[(ip(10, 0, 1, 1), 24)], Some(ip(10, 0, 1, 254)));
-        routes.add_link(2, &[(ip(10, 0, 2, 1), 24)], Some(ip(10, 0, 2, 254)));
-        let way = |to| routes.lookup(to).map(|route| (route.link, route.next_hop(to), route.source));
-        assert_eq!(way(ip(10, 0, 0, 9)), Some((0, ip(10, 0, 0, 9), ip(10, 0, 0, 1))));
-        assert_eq!(way(ip(10, 0, 1, 9)), Some((1, ip(10, 0, 1, 9), ip(10, 0, 1, 1))));
-        assert_eq!(way(ip(8, 8, 8, 8)), Some((1, ip(10, 0, 1, 254), ip(10, 0, 1, 1))));
+        let standing = Standing::of(&[(four(10, 0, 0, 1), 24)], None)
+            .and(&[(four(10, 0, 1, 1), 24)], [four(10, 0, 1, 254)])
+            .and(&[(four(10, 0, 2, 1), 24)], [four(10, 0, 2, 254)]);
+        let routes = Routes::of(&standing);
+        assert_eq!(way(&routes, ip(10, 0, 0, 9)), Some((0, ip(10, 0, 0, 9), ip(10, 0, 0, 1))));
+        assert_eq!(way(&routes, ip(10, 0, 1, 9)), Some((1, ip(10, 0, 1, 9), ip(10, 0, 1, 1))));
+        assert_eq!(way(&routes, ip(8, 8, 8, 8)), Some((1, ip(10, 0, 1, 254), ip(10, 0, 1, 1))));
         assert!(routes.is_ours(ip(10, 0, 2, 1)) && routes.is_broadcast(ip(10, 0, 1, 255)));
     }
 
     #[test]
     fn what_means_something_on_its_link_alone_is_on_the_link_of_the_source() {
-        let six = |text: &str| text.parse::<Ipv6Addr>().unwrap();
-        let mut routes = Routes::new(&[(six("fe80::1"), 64)], None);
-        routes.add_link(1, &[(six("fe80::2"), 64), (six("fd00::2"), 64)], None);
+        let first = [(six("fe80::1").into(), 64)];
+        let second = [(six("fe80::2").into(), 64), (six("fd00::2").into(), 64)];
+        let mut standing = Standing::of(&first, None).and(&second, None);
+        let local = Way { network: six("fe80::").into(), prefix: 64, leads: Leads::Elsewhere };
+        standing.ways.insert(0, local);
+        let routes = Routes::of(&standing);
         let link =
             |to: &str, from: &str| routes.lookup_from(six(to), Some(six(from))).map(|route| route.link);
         assert_eq!([link("fe80::9", "fe80::1"), link("fe80::9", "fe80::2")], [Some(0), Some(1)]);
@@ -295,8 +462,9 @@ mod tests {
 
     #[test]
     fn everyone_on_a_network_is_reached_over_its_link() {
-        let mut routes = Routes::new(&[(ip(10, 0, 0, 1), 24)], Some(ip(10, 0, 0, 254)));
-        routes.add_link(1, &[(ip(10, 0, 1, 1), 24)], None);
+        let standing = Standing::of(&[(four(10, 0, 0, 1), 24)], [four(10, 0, 0, 254)])
+            .and(&[(four(10, 0, 1, 1), 24)], None);
+        let routes = Routes::of(&standing);
         assert_eq!(routes.link_to_group(ip(10, 0, 1, 255), ip(10, 0, 0, 1)), 1);
         assert_eq!(routes.link_to_group(Ipv4Addr::BROADCAST, ip(10, 0, 1, 1)), 1);
         assert_eq!(routes.link_to_group(ip(239, 1, 2, 3), ip(10, 0, 0, 1)), 0);
@@ -304,9 +472,9 @@ mod tests {
 
     #[test]
     fn routes_change_unless_a_graph_has_written_them_down() {
-        let other = || Routes::new(&[(ip(10, 9, 0, 1), 24)], None);
+        let other = || Routes::of(&Standing::of(&[(four(10, 9, 0, 1), 24)], None));
         for (fixed, ours) in [(false, ip(10, 9, 0, 1)), (true, ip(10, 0, 0, 1))] {
-            let mut routes = routes().fixed(fixed);
+            let mut routes = Routes::of(&standing()).fixed(fixed);
             routes.become_these(other());
             assert!(routes.is_ours(ours));
         }
@@ -314,7 +482,7 @@ mod tests {
 
     #[test]
     fn broadcasts_are_those_of_our_networks() {
-        let routes = routes();
+        let routes = Routes::of(&standing());
         let all = [ip(255, 255, 255, 255), ip(10, 0, 0, 255), ip(10, 0, 1, 3)];
         assert!(all.iter().all(|address| routes.is_broadcast(*address)));
         assert!(!routes.is_broadcast(ip(10, 0, 1, 255)) && !routes.is_broadcast(ip(10, 0, 0, 254)));

@@ -123,10 +123,9 @@ impl IpStage {
             let group = everyone.or_else(|| destination.is_multicast().then(|| multicast(destination)));
             if let Some(address) = group {
                 let device = routes.link_to_group(destination, source);
-                return Some(Hop::Known(Station { device, address }));
+                return Hop::Known(Station { device, address });
             }
-            let route = routes.lookup_from(destination, Some(source))?;
-            Some(Hop::by(route, destination, routes))
+            Hop::to(routes, destination, source)
         })
     }
 
@@ -144,7 +143,8 @@ impl IpStage {
             return self.mtu;
         }
         let now = cx.now();
-        cx.module::<Ip>().path_mtus.of(now, destination).unwrap_or(u16::MAX).min(self.mtu)
+        let ip = cx.module::<Ip>();
+        ip.path_mtus.to(now, destination, &ip.routes).min(self.mtu)
     }
 
     /// Sends the message that waited, or drops it when its next hop does not answer.
@@ -178,7 +178,7 @@ impl IpStage {
         let routes = &cx.module::<Ip>().routes;
         // What was sent to everyone is answered by one.
         let ours = || meta.local.ipv4().filter(|ours| routes.is_ours(*ours));
-        let routed = || routes.lookup(destination).map(|route| route.source);
+        let routed = || routes.source_to(destination);
         // A group has no route of its own: it is on the link.
         let first =
             || routes.addresses().next().filter(|_| destination.is_multicast() || destination.is_broadcast());
@@ -292,8 +292,8 @@ impl Stage for IpStage {
         let (now, path) = (cx.now(), cx.path());
         self.identification = cx.port().random() as u16;
         let ip = cx.module::<Ip>();
-        self.mtu =
-            self.remote.and_then(|to| ip.path_mtus.of(now, to)).unwrap_or(u16::MAX).min(self.device_mtu);
+        let known = self.remote.map(|to| ip.path_mtus.to(now, to, &ip.routes));
+        self.mtu = known.unwrap_or(u16::MAX).min(self.device_mtu);
         self.show_mtu(cx);
         let ip = cx.module::<Ip>();
         match self.remote {

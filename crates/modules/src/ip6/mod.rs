@@ -39,6 +39,7 @@
 mod fragment;
 mod stage;
 
+use crate::ip::next_hop::route;
 use crate::ip::path_mtu::PathMtus;
 use crate::ip::reassembly::Reassembly;
 use crate::ip::{ReassemblyLimits, Routes};
@@ -48,10 +49,7 @@ use core::net::Ipv6Addr;
 use core::time::Duration;
 use silk_path::classify::{Answer, Tables, Verdict, View, skip_extensions};
 use silk_path::service::{NET, RESOLVES, Service};
-use silk_path::{
-    Attr, Create, CreateError, Endpoint, Module, NOWHERE, Next, Parameter, ParameterKind, Parcel, PathId,
-    Step,
-};
+use silk_path::{Attr, Create, CreateError, Module, Next, Parameter, ParameterKind, Parcel, PathId, Step};
 use silk_wire::{eth, ipv4, ipv6};
 use stage::Ip6Stage;
 
@@ -146,14 +144,7 @@ impl Module for Ip6 {
         let protocol = create.attrs.prot_id().unwrap_or(0) as u8;
         let remote = create.attrs.remote().and_then(|remote| remote.ipv6());
         if let Some(remote) = remote {
-            let local = create.attrs.local().unwrap_or(NOWHERE);
-            let route = self.routes.lookup_from(remote, local.ipv6());
-            let route = route.ok_or(CreateError::NoRoute(remote.into()))?;
-            create.set(Attr::NextHop(route.next_hop(remote).into()))?;
-            create.set(Attr::Device(route.link))?;
-            if local.ip().is_unspecified() {
-                create.set(Attr::Local(Endpoint::v6(route.source, local.port())))?;
-            }
+            route(create, &self.routes, remote)?;
         }
         create.set(Attr::ProtId(eth::IPV6))?;
         Ok(Step {

@@ -91,10 +91,9 @@ impl Ip6Stage {
             let routes = &cx.module::<Ip6>().routes;
             if destination.is_multicast() {
                 let device = routes.link_to_group(destination, source);
-                return Some(Hop::Known(Station { device, address: ipv6::group(destination) }));
+                return Hop::Known(Station { device, address: ipv6::group(destination) });
             }
-            let route = routes.lookup_from(destination, Some(source))?;
-            Some(Hop::by(route, destination, routes))
+            Hop::to(routes, destination, source)
         })
     }
 
@@ -112,7 +111,8 @@ impl Ip6Stage {
             return self.mtu;
         }
         let now = cx.now();
-        cx.module::<Ip6>().path_mtus.of(now, destination).unwrap_or(u16::MAX).min(self.mtu)
+        let ip = cx.module::<Ip6>();
+        ip.path_mtus.to(now, destination, &ip.routes).min(self.mtu)
     }
 
     /// Sends the message that waited, or drops it when its next hop does not answer.
@@ -146,7 +146,7 @@ impl Ip6Stage {
         let routes = &cx.module::<Ip6>().routes;
         // What was sent to a group is answered by one.
         let ours = || meta.local.ipv6().filter(|ours| routes.is_ours(*ours));
-        let routed = || routes.lookup(destination).map(|route| route.source);
+        let routed = || routes.source_to(destination);
         // A group has no route of its own: it is on the link.
         let first = || routes.addresses().next().filter(|_| destination.is_multicast());
         let source = self.local.or_else(ours).or_else(routed).or_else(first);
@@ -324,7 +324,7 @@ impl Stage for Ip6Stage {
         let (now, path) = (cx.now(), cx.path());
         self.flow_label = cx.port().random() as u32 & 0xf_ffff;
         let ip = cx.module::<Ip6>();
-        let known = self.remote.and_then(|to| ip.path_mtus.of(now, to));
+        let known = self.remote.map(|to| ip.path_mtus.to(now, to, &ip.routes));
         let link = ip.told_mtu.unwrap_or(u16::MAX).min(self.device_mtu);
         self.mtu = known.unwrap_or(u16::MAX).min(link);
         self.show_mtu(cx);

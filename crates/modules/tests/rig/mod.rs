@@ -10,7 +10,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use silk_instant::Instant;
 use silk_modules::icmp::{Icmp, REFUSAL};
-use silk_modules::{Device, Setup, catalogue};
+use silk_modules::{Device, Setup, Standing, catalogue};
 use silk_path::classify::{Domains, Found, Owned, Tables, Verdict};
 use silk_path::transform::Rule;
 use silk_path::{
@@ -219,12 +219,13 @@ impl Host {
         tables.configure(owned, Domains::default(), &[], &ours).expect("few");
         let mut setup = Setup::new(tables.clone());
         setup.devices = vec![Device { address: mac(n), ..options.device }];
-        setup.addresses = vec![(ip(n).into(), 24)];
+        let (mut addresses, mut routers): (Vec<(IpAddr, u8)>, Vec<IpAddr>) =
+            (vec![(ip(n).into(), 24)], vec![ip(254).into()]);
         if options.six {
-            setup.addresses.push((ip6(n).into(), 64));
-            setup.gateway6 = Some(ip6(254));
+            addresses.push((ip6(n).into(), 64));
+            routers.push(ip6(254).into());
         }
-        setup.gateway = Some(ip(254));
+        setup.standing = Standing::of(&addresses, routers);
         setup.tcp.secret = [n.into(), 0x5ec2e7];
         (options.setup)(&mut setup);
         let graph =

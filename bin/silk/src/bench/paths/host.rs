@@ -195,7 +195,7 @@ impl Host {
         let tables = Tables::with_room(paths, 0x5eed);
         tables.configure(Owned::default(), Domains::default(), &[], &[here]).expect("one address fits");
         let mut setup = Setup::new(tables.clone());
-        setup.addresses = vec![(here.into(), 24)];
+        setup.standing = silk_modules::Standing::of(&[(here.into(), 24)], None);
         setup.devices = vec![Device { checksum_offload: true, gso: 65_000, ..Device::default() }];
         let graph = Graph::build(&graph(), &catalogue(setup)).expect("the graph is a good one");
         let paths = Paths::new(graph, rules.list());

@@ -1,0 +1,209 @@
+//! Linux's routing table, which decides for silk too: who is behind a router of its own, who is beyond an interface
+//! of Linux's, and who is not to be sent to. With an address of silk's own the configuration says so.
+
+use crate::files::{fetch_each, site};
+use crate::host::{Silk, said, text, within};
+use silk_testkit::netns::{CLIENT, CLIENT_B, CLIENT6, INTERFACE, Running, SERVER, SERVER6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::process::Command;
+use std::time::Duration;
+
+/// Addresses of the peer's beyond its link.
+const FAR: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 9);
+const FAR6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 9, 0, 0, 0, 0, 9);
+/// The networks that they are of.
+const NETWORK: &str = "192.0.2.0/24";
+const NETWORK6: &str = "2001:db8:9::/48";
+/// Python's server of files.
+const SITE: [&str; 6] = ["-u", "-m", "http.server", "--bind", "::", "--directory"];
+/// Sends a datagram to each address, from a socket that is bound and from one that is not, and tells who answers.
+const ASK: &str = "import socket, sys
+for port in (0, 7000):
+    for to in sys.argv[1:]:
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.settimeout(3)
+        if port:
+            s.bind(('', port))
+        s.sendto(b'hello', (to, 7))
+        print(s.recvfrom(9)[1][0], flush=True)
+        s.close()
+";
+/// Answers datagrams.
+const ANSWER: &str = "import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(('', 7))
+print('ready', flush=True)
+while True:
+    s.sendto(*s.recvfrom(9))
+";
+
+/// Tells how large segments and packets to an address are.
+const SIZES: &str = "import socket, sys
+s = socket.create_connection((sys.argv[1], 8080))
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.connect((sys.argv[1], 9))
+print(s.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG), u.getsockopt(socket.IPPROTO_IP, 14))
+";
+
+fn says(silk: &Silk, what: &str) {
+    let said = within(Duration::from_secs(10), || silk.log("silkd").contains(what));
+    assert!(said, "{what}: {}", silk.log("silkd"));
+}
+
+/// Starts the server of files on silk, over both IPs.
+fn serve(silk: &Silk) -> Running {
+    silk.serve("python3", &[&SITE[..], &["site", "80"]].concat(), 80)
+}
+
+/// Starts it on a peer.
+fn serve_there(silk: &Silk, mut python: Command, name: &str) -> Running {
+    let server = silk.start_logged(python.args(SITE).args(["site", "8080"]), name);
+    assert!(within(Duration::from_secs(10), || silk.log(name).contains("Serving")), "{}", silk.log(name));
+    server
+}
+
+/// Whether the peer gets an answer that asks from `FAR`.
+fn answered(silk: &Silk, port: u16) -> bool {
+    let url = format!("http://{SERVER}:{port}/1449");
+    said(silk.on_peer("curl").args(["-sf", "--max-time", "3", "--interface", &FAR.to_string(), &url])).ok
+}
+
+/// The peer is far away, too.
+fn be_far(silk: &Silk) {
+    for far in [IpAddr::from(FAR), IpAddr::from(FAR6)] {
+        let prefix = if far.is_ipv6() { 128 } else { 32 };
+        silk.rig.client.ip(["addr", "add", &format!("{far}/{prefix}"), "dev", "lo"]).unwrap();
+    }
+}
+
+#[test]
+fn who_is_behind_a_router_of_its_own_is_reached_and_served() {
+    let Some(silk) = Silk::start() else { return };
+    site(&silk);
+    be_far(&silk);
+    let near = &silk.rig.server;
+    near.ip(["route", "add", NETWORK, "via", &CLIENT.to_string()]).unwrap();
+    near.ip(["-6", "route", "add", NETWORK6, "via", &CLIENT6.to_string()]).unwrap();
+    says(&silk, &format!("{NETWORK} is reached by {CLIENT} now"));
+    says(&silk, &format!("{NETWORK6} is reached by {CLIENT6} now"));
+    let (_here, _there) = (serve(&silk), serve_there(&silk, silk.on_peer("python3"), "peer"));
+    fetch_each(|| silk.on_paths("curl"), FAR, 8080);
+    fetch_each(|| silk.on_paths("curl"), FAR6, 8080);
+    let from = |far: IpAddr| {
+        let mut curl = silk.on_peer("curl");
+        curl.args(["--interface", &far.to_string()]);
+        curl
+    };
+    fetch_each(|| from(FAR.into()), SERVER, 80);
+    fetch_each(|| from(FAR6.into()), SERVER6, 80);
+    silk.linux_saw_nothing();
+    near.ip(["route", "del", NETWORK]).unwrap();
+    says(&silk, &format!("{NETWORK} is reached by {CLIENT} no longer"));
+    assert!(!answered(&silk, 80), "there is no way back");
+}
+
+#[test]
+fn the_source_is_that_of_the_route_or_the_one_most_like_the_destination() {
+    let Some(silk) = Silk::start() else { return };
+    site(&silk);
+    be_far(&silk);
+    let near = &silk.rig.server;
+    near.ip(["addr", "add", "10.98.0.1/32", "dev", INTERFACE]).unwrap();
+    near.ip(["addr", "add", "2001:db8:5::1/64", "dev", INTERFACE, "nodad"]).unwrap();
+    near.ip(["addr", "add", "fd55::1/64", "dev", INTERFACE, "nodad"]).unwrap();
+    near.ip(["route", "add", NETWORK, "via", &CLIENT.to_string(), "src", "10.98.0.1"]).unwrap();
+    near.ip(["-6", "route", "add", "default", "via", &CLIENT6.to_string()]).unwrap();
+    let back = [("10.98.0.1/32", SERVER.to_string()), ("2001:db8:5::/64", SERVER6.to_string())];
+    for (network, by) in &back {
+        silk.rig.client.ip(["route", "add", network, "via", by]).unwrap();
+    }
+    says(&silk, "fd55::1 is an address of silk's now");
+    says(&silk, &format!("what is far is reached by {CLIENT6} over IPv6"));
+    let _there = serve_there(&silk, silk.on_peer("python3"), "peer");
+    fetch_each(|| silk.on_paths("curl"), FAR, 8080);
+    fetch_each(|| silk.on_paths("curl"), FAR6, 8080);
+    let log = silk.log("peer");
+    assert!(log.contains("10.98.0.1 - -") && log.contains("2001:db8:5::1 - -"), "{log}");
+    silk.linux_saw_nothing();
+}
+
+#[test]
+fn packets_are_no_larger_than_their_route_says() {
+    let Some(silk) = Silk::start() else { return };
+    site(&silk);
+    be_far(&silk);
+    silk.write("sizes.py", SIZES);
+    let near = &silk.rig.server;
+    near.ip(["route", "add", NETWORK, "via", &CLIENT.to_string(), "mtu", "1400"]).unwrap();
+    says(&silk, &format!("{NETWORK} is reached by {CLIENT} now"));
+    let _there = serve_there(&silk, silk.on_peer("python3"), "peer");
+    let sizes = |program: Command| {
+        let mut program = program;
+        text(program.args(["sizes.py", &FAR.to_string()]))
+    };
+    assert_eq!(sizes(silk.on_paths("python3")), sizes(silk.on_linux("python3")));
+    let near = text(silk.on_paths("python3").args(["sizes.py", &CLIENT.to_string()]));
+    assert_eq!(near, "1448 1500\n");
+}
+
+#[test]
+fn what_is_beyond_an_interface_of_linuxs_is_linuxs_to_reach_and_is_answered_where_it_came_from() {
+    let Some(mut silk) = Silk::start() else { return };
+    silk.rig.add_second().unwrap();
+    site(&silk);
+    be_far(&silk);
+    silk.write("ask.py", ASK);
+    silk.write("answer.py", ANSWER);
+    let near = &silk.rig.server;
+    near.ip(["route", "add", "default", "via", &CLIENT.to_string()]).unwrap();
+    near.ip(["route", "add", NETWORK, "via", &CLIENT_B.to_string()]).unwrap();
+    says(&silk, &format!("what is far is reached by {CLIENT} over IPv4"));
+    says(&silk, &format!("{NETWORK} is beyond an interface of Linux's now"));
+    let (_here, _there) = (serve(&silk), serve_there(&silk, silk.on_second("python3"), "second"));
+    // Silk's own default route leads to nobody who knows of them.
+    fetch_each(|| silk.on_paths("curl"), CLIENT_B, 8080);
+    let answerer = silk.start_logged(silk.on_second("python3").arg("answer.py"), "answerer");
+    assert!(within(Duration::from_secs(10), || silk.log("answerer").contains("ready")));
+    let asked = text(silk.on_paths("python3").args(["ask.py", &CLIENT_B.to_string()]));
+    assert_eq!(asked, format!("{CLIENT_B}\n{CLIENT_B}\n"));
+    drop(answerer);
+    assert!(answered(&silk, 80), "the peer came over silk's interface: {}", silk.log("silkd"));
+}
+
+#[test]
+fn nobody_answers_those_who_are_not_to_be_sent_to() {
+    let Some(silk) = Silk::start() else { return };
+    site(&silk);
+    be_far(&silk);
+    let near = &silk.rig.server;
+    near.ip(["route", "add", "default", "via", &CLIENT.to_string()]).unwrap();
+    says(&silk, &format!("what is far is reached by {CLIENT} over IPv4"));
+    let _here = serve(&silk);
+    assert!(answered(&silk, 80));
+    near.ip(["route", "add", "blackhole", NETWORK]).unwrap();
+    says(&silk, &format!("{NETWORK} is not to be sent to now"));
+    assert!(!answered(&silk, 80));
+    let url = format!("http://{FAR}:8080/1449");
+    let refused = said(silk.on_paths("curl").args(["-sS", "--max-time", "5", &url]));
+    assert!(!refused.ok);
+    near.ip(["route", "del", "blackhole", NETWORK]).unwrap();
+    says(&silk, &format!("{NETWORK} is not to be sent to no longer"));
+    assert!(answered(&silk, 80));
+}
+
+#[test]
+fn routes_are_configured_where_the_address_is_silks_own() {
+    let device = format!(
+        "kind = \"packet\"\ninterface = \"{INTERFACE}\"\naddress = \"10.99.0.9/24\"\n\
+         [[device.route]]\nto = \"{NETWORK}\"\nvia = \"{CLIENT}\"\n"
+    );
+    let Some(silk) = Silk::start_with(&device, "[[class]]\nname = \"all\"\ndefault = true\n") else { return };
+    site(&silk);
+    be_far(&silk);
+    let _there = serve_there(&silk, silk.on_peer("python3"), "peer");
+    fetch_each(|| silk.on_paths("curl"), FAR, 8080);
+    fetch_each(|| silk.on_paths("curl"), CLIENT, 8080);
+    let elsewhere = said(silk.on_paths("curl").args(["-sS", "--max-time", "5", "http://198.51.100.1/"]));
+    assert!(!elsewhere.ok);
+    silk.linux_saw_nothing();
+}

@@ -1,0 +1,120 @@
+//! How the links of a host stand: its addresses there, and the ways that lead over them or elsewhere, as Linux, a
+//! configuration or routers tell. Of both IPs together, for that is how they are told;
+//! [`Routes`](crate::ip::Routes) are what a module of IP makes of it.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// How the links of a host stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Our addresses of either IP on the link of each device, with the lengths of their networks' prefixes.
+    pub links: Vec<Vec<(IpAddr, u8)>>,
+    /// Where packets go; of equally long prefixes the better way first.
+    pub ways: Vec<Way>,
+}
+
+/// The way to a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Way {
+    /// The network.
+    pub network: IpAddr,
+    /// The length of its prefix.
+    pub prefix: u8,
+    /// Where that is.
+    pub leads: Leads,
+}
+
+/// Where a way leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Leads {
+    /// Over the device with this number.
+    Over {
+        /// The device.
+        link: u8,
+        /// The router; `None`: the network is on the link.
+        gateway: Option<IpAddr>,
+        /// The address that our packets carry; `None`: one that fits.
+        source: Option<IpAddr>,
+        /// The largest IP packet that is to go there, bytes; `None`: what the link takes.
+        mtu: Option<u16>,
+    },
+    /// Over another interface of the machine: it is Linux's to send there.
+    Elsewhere,
+    /// Nobody is to send there: what would go there is not sent.
+    Nowhere,
+}
+
+impl fmt::Display for Way {
+    /// As a sentence: `10.8.0.0/16 is reached by 10.0.0.9`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{} is ", self.network, self.prefix)?;
+        match self.leads {
+            Leads::Over { gateway: Some(router), .. } => write!(f, "reached by {router}"),
+            Leads::Over { gateway: None, .. } => write!(f, "on the link"),
+            Leads::Elsewhere => write!(f, "beyond an interface of Linux's"),
+            Leads::Nowhere => write!(f, "not to be sent to"),
+        }
+    }
+}
+
+impl Way {
+    /// The network of `address` on the link of a device.
+    pub const fn beside(link: u8, address: IpAddr, prefix: u8) -> Self {
+        Self { network: address, prefix, leads: Leads::Over { link, gateway: None, source: None, mtu: None } }
+    }
+
+    /// To a network by a router on the link of a device.
+    pub const fn by(link: u8, gateway: IpAddr, (network, prefix): (IpAddr, u8)) -> Self {
+        Self { network, prefix, leads: Leads::Over { link, gateway: Some(gateway), source: None, mtu: None } }
+    }
+
+    /// To everywhere by a router on the link of a device.
+    pub const fn rest(link: u8, gateway: IpAddr) -> Self {
+        let all = match gateway {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        Self::by(link, gateway, (all, 0))
+    }
+}
+
+impl Standing {
+    /// One link with these addresses of ours, whose networks are on it, and these routers to everywhere.
+    pub fn of(addresses: &[(IpAddr, u8)], routers: impl IntoIterator<Item = IpAddr>) -> Self {
+        Self::default().and(addresses, routers)
+    }
+
+    /// The same with one link more.
+    #[must_use]
+    pub fn and(mut self, addresses: &[(IpAddr, u8)], routers: impl IntoIterator<Item = IpAddr>) -> Self {
+        let link = self.links.len() as u8;
+        self.links.push(Vec::new());
+        addresses.iter().for_each(|address| self.add(link, *address));
+        self.ways.extend(routers.into_iter().map(|router| Way::rest(link, router)));
+        self
+    }
+
+    /// Adds an address of ours on a link, and its network, which is there.
+    pub fn add(&mut self, link: u8, (address, prefix): (IpAddr, u8)) {
+        if let Some(addresses) = self.links.get_mut(usize::from(link)) {
+            addresses.push((address, prefix));
+            self.ways.push(Way::beside(link, address, prefix));
+        }
+    }
+
+    /// Our addresses on all links, with the lengths of their networks' prefixes.
+    pub fn addresses(&self) -> impl DoubleEndedIterator<Item = (IpAddr, u8)> + '_ {
+        self.links.iter().flatten().copied()
+    }
+
+    /// Who leads to everywhere, of IPv4 or of IPv6 (`six`); `None`: nobody on our links.
+    pub fn router(&self, six: bool) -> Option<IpAddr> {
+        let mut everywhere = self.ways.iter().filter(|way| way.prefix == 0 && way.network.is_ipv6() == six);
+        match everywhere.next()?.leads {
+            Leads::Over { gateway, .. } => gateway,
+            Leads::Elsewhere | Leads::Nowhere => None,
+        }
+    }
+}
