@@ -76,14 +76,13 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
     let opened = Arc::new(Mutex::new(opened));
     let gate = Gate::of(&opened);
     gate.set_openings(&settings.classes).map_err(|error| error.to_string())?;
-    let (mut devices, mut links, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut devices, mut locals, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
     let (mut vlans, mut receiving) = ([0; DEVICES], Receiving::default());
     for (number, (device, (interface, mode))) in (0u32..).zip(settings.config.devices().zip(&interfaces)) {
         gate.set_linux(number, device.linux_packets).map_err(|error| error.to_string())?;
         let vlan = device.vlan.unwrap_or(0);
         let shared = shared(&mut kernel, (interface, *mode), vlan)?;
-        let addresses = kernel.addresses(shared.index).map_err(told)?;
-        links.push(addresses.iter().map(|local| (local.address, local.prefix)).collect());
+        locals.push(kernel.addresses(shared.index).map_err(told)?);
         numbers.push(shared.index);
         let mtu = device.mtu.map_or(shared.mtu, u32::from).min(u32::from(u16::MAX)) as u16;
         devices.push(silk_modules::Device { address: shared.mac.0, mtu, gso: GSO, checksum_offload: true });
@@ -94,7 +93,7 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
     }
     let table = kernel.table(ROUTES).map_err(told)?;
     tell_of_many(table.beyond, &mut false);
-    let mut standing = Standing { links, ways: link::ways(table, &numbers) };
+    let mut standing = link::shared(&locals, table, &numbers);
     link::serve_all(&mut standing, stack::speaks_v6(&settings.config)?);
     Ok(Opened {
         ends,

@@ -99,16 +99,15 @@ impl Server {
             return;
         }
         self.looked = Some(Instant::now());
-        let links: Result<Vec<_>, _> = self.neighbours.iter_mut().map(Finder::addresses).collect();
+        let locals: Result<Vec<_>, _> = self.neighbours.iter_mut().map(Finder::addresses).collect();
         let table = self.neighbours.first_mut().map(|finder| finder.table(ROUTES));
-        let (Ok(links), Some(Ok(table))) = (links, table) else { return };
-        if !links.iter().flatten().any(|(address, _)| address.is_ipv4()) {
+        let (Ok(locals), Some(Ok(table))) = (locals, table) else { return };
+        if !locals.iter().flatten().any(|local| local.address.is_ipv4()) {
             // They are just being configured anew, and looked at again when they are.
             return;
         }
         tell_of_many(table.beyond, &mut self.routes_beyond);
-        let ways = link::ways(table, &self.settings.interfaces);
-        self.take_over(Standing { links, ways });
+        self.take_over(link::shared(&locals, table, &self.settings.interfaces));
     }
 
     /// Routers advertise this on a link of silk's own: beside it stands what is configured.
@@ -116,7 +115,13 @@ impl Server {
         let mut standing = self.settings.configured.clone();
         let addresses = told.addresses.iter().map(|(address, length)| (IpAddr::from(*address), *length));
         addresses.for_each(|address| standing.add(0, address));
+        standing.deprecated = told.deprecated.iter().copied().map(IpAddr::from).collect();
         standing.ways.extend(told.router.map(|router| Way::rest(0, router.into())));
+        let by = |&((network, length), router): &((Ipv6Addr, u8), Ipv6Addr)| match length {
+            0 => Way::rest(0, router.into()),
+            _ => Way::by(0, router.into(), (network.into(), length)),
+        };
+        standing.ways.extend(told.routes.iter().map(by));
         let (hops, mtu) = (told.hops, told.mtu);
         self.tell_all(|| Command::Advertised { hops, mtu });
         self.take_over(standing);

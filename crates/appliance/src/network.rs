@@ -138,10 +138,8 @@ fn open_own(options: &NetworkOptions) -> Result<Network, String> {
 /// How an interface stands that Linux shares.
 fn stands(interface: &Interface) -> Result<Standing, NetlinkError> {
     let mut kernel = Netlink::open()?;
-    let addresses = kernel.addresses(interface.index)?;
-    let addresses = addresses.iter().map(|local| (local.address, local.prefix)).collect();
-    let ways = link::ways(kernel.table(link::ROUTES)?, &[interface.index]);
-    let mut standing = Standing { links: vec![addresses], ways };
+    let locals = [kernel.addresses(interface.index)?];
+    let mut standing = link::shared(&locals, kernel.table(link::ROUTES)?, &[interface.index]);
     link::serve_all(&mut standing, true);
     Ok(standing)
 }

@@ -32,13 +32,20 @@ fn an_interface_and_its_addresses() {
         let right = netlink.interface("right").unwrap();
         assert_eq!((right.name.as_str(), right.mac), ("right", MacAddr([2, 0, 0, 0, 0, 2])));
         assert_eq!((right.mtu, right.running, right.veth), (1500, true, true));
-        let address = LocalAddress { interface: index, address: OURS, prefix: 24 };
+        let address = LocalAddress { interface: index, address: OURS, prefix: 24, deprecated: false };
         assert_eq!(netlink.addresses(index).unwrap(), [address]);
         std::fs::write("/proc/sys/net/ipv6/conf/right/disable_ipv6", "0").unwrap();
         rig::ip("address add fd00::2/64 dev right nodad");
-        let wide = LocalAddress { interface: index, address: "fd00::2".parse().unwrap(), prefix: 64 };
+        rig::ip("address add fd00::3/64 dev right nodad preferred_lft 0");
+        let wide = |address: &str, deprecated| LocalAddress {
+            interface: index,
+            address: address.parse().unwrap(),
+            prefix: 64,
+            deprecated,
+        };
         let all = netlink.addresses(index).unwrap();
-        assert!(all.contains(&address) && all.contains(&wide), "{all:?}");
+        let expected = [address, wide("fd00::2", false), wide("fd00::3", true)];
+        assert!(expected.iter().all(|local| all.contains(local)), "{all:?}");
 
         rig::ip("link set left down");
         assert!(!netlink.interface("right").unwrap().running, "the carrier is gone");

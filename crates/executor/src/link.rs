@@ -2,7 +2,7 @@
 //! configuration, where the address is a program's own.
 
 use crate::join::random;
-use silk_device::netlink::{Table, TableRoute, Target};
+use silk_device::netlink::{LocalAddress, Table, TableRoute, Target};
 use silk_modules::{Leads, Standing, Way};
 use silk_path::classify::layout::{ADDRESSES, ADDRESSES6};
 
@@ -26,9 +26,20 @@ pub fn serve_all(standing: &mut Standing, six: bool) {
     }
 }
 
+/// How the links stand of interfaces that Linux shares, by device: its addresses on each, and its routes.
+pub fn shared(locals: &[Vec<LocalAddress>], table: Table, interfaces: &[u32]) -> Standing {
+    let own = |local: &LocalAddress| (local.address, local.prefix);
+    let deprecated = locals.iter().flatten().filter(|local| local.deprecated);
+    Standing {
+        links: locals.iter().map(|link| link.iter().map(own).collect()).collect(),
+        deprecated: deprecated.map(|local| local.address).collect(),
+        ways: ways(table, interfaces),
+    }
+}
+
 /// The ways of Linux's table, where silk shares these interfaces, by device. Of the ways of one route the first is taken
 /// that leads over one of them.
-pub fn ways(table: Table, interfaces: &[u32]) -> Vec<Way> {
+fn ways(table: Table, interfaces: &[u32]) -> Vec<Way> {
     let mut routes = table.routes;
     // What the kernel tells earlier of equals comes first.
     routes.sort_by_key(|route| route.rank);

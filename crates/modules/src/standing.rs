@@ -11,6 +11,8 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub struct Standing {
     /// Our addresses of either IP on the link of each device, with the lengths of their networks' prefixes.
     pub links: Vec<Vec<(IpAddr, u8)>>,
+    /// Those of them that nothing new is to be begun from, where there is another (RFC 4862 §5.5.4).
+    pub deprecated: Vec<IpAddr>,
     /// Where packets go; of equally long prefixes the better way first.
     pub ways: Vec<Way>,
 }

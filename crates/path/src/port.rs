@@ -70,8 +70,13 @@ pub enum Request {
 pub struct Advertised {
     /// Our addresses by their prefixes, each with the length of its network on the link.
     pub addresses: Vec<(Ipv6Addr, u8)>,
+    /// Those of them that nothing new is to be begun from, where there is another (RFC 4862 §5.5.4).
+    pub deprecated: Vec<Ipv6Addr>,
     /// Who leads beyond the link.
     pub router: Option<Ipv6Addr>,
+    /// Networks that a router leads to, with the lengths of their prefixes; of the same ones the better router first
+    /// (RFC 4191 §2.3).
+    pub routes: Vec<((Ipv6Addr, u8), Ipv6Addr)>,
     /// The hop limit of what is sent.
     pub hops: Option<u8>,
     /// The MTU of the link, bytes.

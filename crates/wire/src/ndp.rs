@@ -34,6 +34,7 @@ const SOURCE_LINK: u8 = 1;
 const TARGET_LINK: u8 = 2;
 const PREFIX: u8 = 3;
 const MTU: u8 = 5;
+const ROUTE: u8 = 24;
 
 /// Bytes of a router's advertisement before its options.
 const ROUTER_HEADER: usize = 16;
@@ -77,6 +78,8 @@ pub enum Message {
     Router {
         /// How long it may be used as the default router, seconds; 0: not.
         lifetime: u16,
+        /// Whether it is to be preferred to other default routers (RFC 4191 §2.2).
+        preference: Preference,
         /// The hop limit it proposes; 0: none.
         hop_limit: u8,
         /// Its Ethernet address.
@@ -105,6 +108,64 @@ pub struct Prefix {
     pub valid: u32,
     /// How long such addresses are to be preferred, seconds; [`FOREVER`].
     pub preferred: u32,
+}
+
+/// How much a router is to be preferred to others (RFC 4191 §2.1), the least first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Preference {
+    /// Only where there is no other.
+    Low,
+    /// As routers are that say nothing of it.
+    #[default]
+    Medium,
+    /// Before others.
+    High,
+}
+
+impl Preference {
+    /// What two bits of a flags byte say; `None`: what must not be sent.
+    fn of(flags: u8) -> Option<Self> {
+        match flags >> 3 & 3 {
+            0b00 => Some(Self::Medium),
+            0b01 => Some(Self::High),
+            0b11 => Some(Self::Low),
+            _ => None,
+        }
+    }
+}
+
+/// What a router tells of a network that it leads to (RFC 4191 §2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteInformation {
+    /// The network; what is behind its prefix means nothing.
+    pub network: Ipv6Addr,
+    /// The prefix's length, at most 128.
+    pub length: u8,
+    /// Whether it is to be preferred to other routers that lead there.
+    pub preference: Preference,
+    /// How long that holds, seconds; [`FOREVER`]. 0: no longer.
+    pub lifetime: u32,
+}
+
+/// The networks in a router's advertisement that [`parse`] has accepted, in order.
+pub fn routes(message: &[u8]) -> impl Iterator<Item = RouteInformation> + '_ {
+    options_of(message.get(ROUTER_HEADER..).unwrap_or_default()).filter_map(Result::ok).filter_map(route)
+}
+
+/// Of the network as many bytes are there as its prefix needs, in steps of eight.
+fn route((kind, option): (u8, &[u8])) -> Option<RouteInformation> {
+    let [_, _, length, flags, l0, l1, l2, l3, network @ ..] = option else { return None };
+    let mut octets = [0; 16];
+    let there = network.len().min(octets.len());
+    octets[..there].copy_from_slice(&network[..there]);
+    let fits = *length <= 128 && usize::from(*length).div_ceil(64) * 8 <= there;
+    let preference = Preference::of(*flags)?;
+    (kind == ROUTE && fits).then(|| RouteInformation {
+        network: octets.into(),
+        length: *length,
+        preference,
+        lifetime: u32::from_be_bytes([*l0, *l1, *l2, *l3]),
+    })
 }
 
 /// Seconds that never end.
@@ -151,11 +212,13 @@ pub fn parse(hop_limit: u8, bytes: &[u8]) -> Result<Message, ParseError> {
         }
         ROUTER_ADVERTISEMENT => {
             let found = options(bytes, ROUTER_HEADER)?;
-            let [_, _, _, _, hop_limit, _, high, low, ..] = *bytes else {
+            let [_, _, _, _, hop_limit, flags, high, low, ..] = *bytes else {
                 return Err(ParseError::NdTruncated);
             };
             let lifetime = u16::from_be_bytes([high, low]);
-            Ok(Message::Router { lifetime, hop_limit, link: found.source, mtu: found.mtu })
+            // One that must not be sent means nothing (RFC 4191 §2.2), nor does any that is no default router's.
+            let preference = Preference::of(flags).filter(|_| lifetime > 0).unwrap_or_default();
+            Ok(Message::Router { lifetime, preference, hop_limit, link: found.source, mtu: found.mtu })
         }
         SOLICITATION => {
             let (target, found) = (target(bytes)?, options(bytes, 24)?);
@@ -310,8 +373,58 @@ mod tests {
     #[test]
     fn a_router_says_how_long_and_how_wide() {
         let bytes = [134, 0, 0, 0, 64, 0, 0x07, 0x08, 0, 0, 0, 0, 0, 0, 0, 0, 5, 1, 0, 0, 0, 0, 0x05, 0xdc];
-        let expected = Message::Router { lifetime: 1800, hop_limit: 64, link: None, mtu: Some(1500) };
+        let preference = Preference::Medium;
+        let expected =
+            Message::Router { lifetime: 1800, preference, hop_limit: 64, link: None, mtu: Some(1500) };
         assert_eq!(parse(255, &bytes), Ok(expected));
+    }
+
+    #[test]
+    fn a_router_says_whether_it_is_preferred_where_it_leads() {
+        let preferred = |flags: u8, lifetime: u8| {
+            let bytes = [134, 0, 0, 0, 64, flags, 0, lifetime, 0, 0, 0, 0, 0, 0, 0, 0];
+            match parse(255, &bytes) {
+                Ok(Message::Router { preference, .. }) => preference,
+                other => panic!("{other:?}"),
+            }
+        };
+        let all = [0x08, 0x00, 0x18, 0x10].map(|flags| preferred(flags, 9));
+        assert_eq!(all, [Preference::High, Preference::Medium, Preference::Low, Preference::Medium]);
+        assert_eq!(preferred(0x08, 0), Preference::Medium, "it leads nowhere");
+    }
+
+    #[test]
+    fn a_router_tells_of_networks_that_it_leads_to() {
+        let mut bytes = std::vec![0; 16];
+        bytes[0] = 134;
+        let mut tell = |length: u8, flags: u8, octets: &[u8]| {
+            bytes.extend([24, 1 + octets.len() as u8 / 8, length, flags, 0, 0, 1, 0]);
+            bytes.extend(octets);
+        };
+        let network = [0x20, 1, 0xd, 0xb8, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
+        tell(0, 0x08, &[]);
+        tell(48, 0x18, &network[..8]);
+        tell(128, 0x00, &network);
+        // These mean nothing: too short for the prefix, longer than an address, a preference that must not be sent.
+        tell(65, 0x00, &network[..8]);
+        tell(129, 0x00, &network);
+        tell(48, 0x10, &network[..8]);
+        let all: std::vec::Vec<_> = routes(&bytes).collect();
+        let information = |network: &str, length, preference| RouteInformation {
+            network: network.parse().unwrap(),
+            length,
+            preference,
+            lifetime: 256,
+        };
+        assert_eq!(
+            all,
+            [
+                information("::", 0, Preference::High),
+                information("2001:db8:9::", 48, Preference::Low),
+                information("2001:db8:9::7", 128, Preference::Medium),
+            ]
+        );
+        assert_eq!(prefixes(&bytes).count(), 0);
     }
 
     #[test]
@@ -333,7 +446,8 @@ mod tests {
             bytes[at + 8..at + 12].copy_from_slice(&known.preferred.to_be_bytes());
             bytes[at + 16..at + 32].copy_from_slice(&known.network.octets());
         }
-        let expected = Message::Router { lifetime: 9, hop_limit: 0, link: None, mtu: Some(0) };
+        let preference = Preference::Medium;
+        let expected = Message::Router { lifetime: 9, preference, hop_limit: 0, link: None, mtu: Some(0) };
         assert_eq!(parse(255, &bytes), Ok(expected));
         assert!(prefixes(&bytes).eq([known]), "one is longer than an address");
     }

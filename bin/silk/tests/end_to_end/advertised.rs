@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Where everybody on the link is, and somebody far away.
 const PREFIX: &str = "2001:db8:7::";
 const FAR: &str = "2001:db8:99::1";
+/// A network that the router leads to though it does not lead everywhere, and somebody there.
+const NETWORK: &str = "2001:db8:55::";
+const THERE: &str = "2001:db8:55::1";
 /// An echo server of IPv6.
 const SERVER: &str = "import asyncio, sys\n\
     async def echo(reader, writer):\n\
@@ -44,7 +47,9 @@ fn start(more: &str) -> Option<Silk> {
         format!("kind = \"packet\"\ninterface = \"{INTERFACE}\"\naddress = \"10.99.0.9/24\"\n{more}\n");
     let silk = Silk::start_with(&device, "[[class]]\nname = \"all\"\ndefault = true\n")?;
     silk.rig.client.ip(["address", "add", &format!("{PREFIX}1/64"), "dev", INTERFACE, "nodad"]).unwrap();
-    silk.rig.client.ip(["address", "add", &format!("{FAR}/128"), "dev", "lo", "nodad"]).unwrap();
+    for far in [FAR, THERE] {
+        silk.rig.client.ip(["address", "add", &format!("{far}/128"), "dev", "lo", "nodad"]).unwrap();
+    }
     silk.write("advertise.py", include_str!("advertise.py"));
     silk.write("server.py", SERVER);
     silk.write("echo_clients.py", CLIENTS);
@@ -52,7 +57,7 @@ fn start(more: &str) -> Option<Silk> {
 }
 
 fn advertise(silk: &Silk, lifetime: &str) -> Running {
-    let arguments = ["advertise.py", INTERFACE, PREFIX, lifetime];
+    let arguments = ["advertise.py", INTERFACE, PREFIX, lifetime, NETWORK];
     silk.start_logged(silk.on_peer("python3").args(arguments), "router")
 }
 
@@ -98,8 +103,11 @@ fn an_address_and_a_router_come_by_advertisement_and_go() {
     router.stop(Duration::from_secs(5));
     let _router = advertise(&silk, "0");
     says(&silk, "no default route of IPv6");
-    // The prefix is still there.
+    // The prefix is still there, and so is the network that the router leads to.
     all_come_back(silk.on_peer("python3"), ours);
+    says(&silk, &format!("{NETWORK}/48 is reached by fe80::"));
+    let _there = serve(&silk, silk.on_peer("python3"), THERE, "there");
+    all_come_back(silk.on_paths("python3"), THERE);
 }
 
 #[test]

@@ -111,6 +111,8 @@ fn the_source_is_that_of_the_route_or_the_one_most_like_the_destination() {
     near.ip(["addr", "add", "10.98.0.1/32", "dev", INTERFACE]).unwrap();
     near.ip(["addr", "add", "2001:db8:5::1/64", "dev", INTERFACE, "nodad"]).unwrap();
     near.ip(["addr", "add", "fd55::1/64", "dev", INTERFACE, "nodad"]).unwrap();
+    // This one is most like the destination, but deprecated.
+    near.ip(["addr", "add", "2001:db8:9::1/128", "dev", INTERFACE, "nodad", "preferred_lft", "0"]).unwrap();
     near.ip(["route", "add", NETWORK, "via", &CLIENT.to_string(), "src", "10.98.0.1"]).unwrap();
     near.ip(["-6", "route", "add", "default", "via", &CLIENT6.to_string()]).unwrap();
     let back = [("10.98.0.1/32", SERVER.to_string()), ("2001:db8:5::/64", SERVER6.to_string())];
@@ -118,6 +120,7 @@ fn the_source_is_that_of_the_route_or_the_one_most_like_the_destination() {
         silk.rig.client.ip(["route", "add", network, "via", by]).unwrap();
     }
     says(&silk, "fd55::1 is an address of silk's now");
+    says(&silk, "2001:db8:9::1 is an address of silk's now");
     says(&silk, &format!("what is far is reached by {CLIENT6} over IPv6"));
     let _there = serve_there(&silk, silk.on_peer("python3"), "peer");
     fetch_each(|| silk.on_paths("curl"), FAR, 8080);

@@ -1,7 +1,7 @@
 //! Finds neighbours where Linux shares the interface: asks the kernel, and hears when it knows, and when
 //! the interface's addresses or routes may have changed.
 
-use super::{Change, Neighbour, Netlink, NetlinkError, Reach, Table, Watch};
+use super::{Change, LocalAddress, Neighbour, Netlink, NetlinkError, Reach, Table, Watch};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -65,14 +65,14 @@ impl Finder {
         self.moved
     }
 
-    /// The addresses of the interface now, with the lengths of their networks' prefixes.
+    /// The addresses of the interface now.
     ///
     /// # Errors
     /// What the kernel said; it may be asked again.
-    pub fn addresses(&mut self) -> Result<Vec<(IpAddr, u8)>, NetlinkError> {
+    pub fn addresses(&mut self) -> Result<Vec<LocalAddress>, NetlinkError> {
         let addresses = self.netlink.addresses(self.interface)?;
         self.moved = false;
-        Ok(addresses.iter().map(|local| (local.address, local.prefix)).collect())
+        Ok(addresses)
     }
 
     /// The main routing table now, as [`Netlink::table`] tells it.

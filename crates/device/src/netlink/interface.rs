@@ -46,6 +46,8 @@ pub struct LocalAddress {
     pub address: IpAddr,
     /// How many bits of it name the network.
     pub prefix: u8,
+    /// Nothing new is to be begun from it, where there is another.
+    pub deprecated: bool,
 }
 
 impl Netlink {
@@ -147,17 +149,20 @@ impl LocalAddress {
     pub(super) fn of(message: &AddressMessage) -> Option<Self> {
         // On a point-to-point link ADDRESS is the other side's and LOCAL is ours; an IPv6 address
         // mostly has no LOCAL. One that somebody else has (RFC 4862 §5.4.5) is nobody's.
-        let (mut local, mut address, mut failed) = (None, None, false);
+        let (mut local, mut address, mut known) = (None, None, AddressFlags::empty());
         for attribute in &message.attributes {
             match attribute {
                 AddressAttribute::Local(ip) => local = Some(*ip),
                 AddressAttribute::Address(ip) if ip.is_ipv6() => address = Some(*ip),
-                AddressAttribute::Flags(flags) => failed = flags.contains(AddressFlags::Dadfailed),
+                AddressAttribute::Flags(flags) => known = *flags,
                 _ => {}
             }
         }
-        let address = local.or(address).filter(|_| !failed)?;
-        Some(Self { interface: message.header.index, address, prefix: message.header.prefix_len })
+        let address = local.or(address).filter(|_| !known.contains(AddressFlags::Dadfailed))?;
+        // Of one that is still being asked about somebody may say that it is theirs (RFC 4862 §5.4).
+        let deprecated = known.intersects(AddressFlags::Deprecated | AddressFlags::Tentative);
+        let (interface, prefix) = (message.header.index, message.header.prefix_len);
+        Some(Self { interface, address, prefix, deprecated })
     }
 }
 

@@ -130,7 +130,10 @@ impl<A: Address> Routes<A> {
     pub fn of(standing: &Standing) -> Self {
         let mut routes = Self::default();
         for (link, all) in (0..).zip(&standing.links) {
-            let of = |&(address, prefix): &(IpAddr, u8)| Some(Own { address: A::of(address)?, prefix, link });
+            let of = |&(address, prefix): &(IpAddr, u8)| {
+                let deprecated = standing.deprecated.contains(&address);
+                Some(Own { address: A::of(address)?, prefix, link, deprecated })
+            };
             routes.addresses.extend(all.iter().filter_map(of));
         }
         routes.entries.extend(standing.ways.iter().filter_map(Entry::of));

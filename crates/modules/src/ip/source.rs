@@ -15,6 +15,8 @@ pub struct Own<A> {
     pub prefix: u8,
     /// The link that it is on.
     pub link: u8,
+    /// Nothing new is to be begun from it, where there is another.
+    pub deprecated: bool,
 }
 
 /// Our address on the smallest network on `link` that `hop` is in, of several the first; or the first on that link, or
@@ -29,10 +31,10 @@ pub(super) fn beside<A: Address>(ours: &[Own<A>], link: u8, hop: A) -> Option<A>
 }
 
 /// Our address that is most like the destination, by the rules of RFC 6724 §5: the same; of a scope that reaches
-/// so far (rule 2); on the link that it leaves by (5); of the same kind (6); with the same beginning (8).
+/// so far (rule 2); not deprecated (3); on the link that it leaves by (5); of the same kind (6); with the same beginning (8).
 /// Where they say nothing, the last, as with Linux. None that means something on another link alone, or
 /// that does not reach beyond its link.
-// RFC 6724 §5. Nobody has addresses for a while here (rules 3, 4 and 7), for Linux does not tell us of that.
+// RFC 6724 §5. Nobody is away from home here (rule 4), and temporary addresses (7) are not told apart.
 pub(super) fn nearest(ours: &[Own<Ipv6Addr>], link: u8, destination: Ipv6Addr) -> Option<Ipv6Addr> {
     let narrow = destination.is_unicast_link_local();
     let reaches = |own: &&Own<Ipv6Addr>| {
@@ -43,6 +45,7 @@ pub(super) fn nearest(ours: &[Own<Ipv6Addr>], link: u8, destination: Ipv6Addr) -
         (
             own.address == destination,
             own.address.is_unicast_link_local() == narrow,
+            !own.deprecated,
             own.link == link,
             label(own.address) == label(destination),
             alike(own, destination),
@@ -81,7 +84,11 @@ mod tests {
     use core::net::Ipv4Addr;
 
     fn six(all: &[(&str, u8)], destination: &str) -> Option<String> {
-        let of = |&(address, link): &(&str, u8)| Own { address: address.parse().unwrap(), prefix: 64, link };
+        let of = |&(address, link): &(&str, u8)| {
+            // One that ends so has been deprecated.
+            let deprecated = address.ends_with(":dead");
+            Own { address: address.parse().unwrap(), prefix: 64, link, deprecated }
+        };
         let ours: Vec<_> = all.iter().map(of).collect();
         nearest(&ours, 0, destination.parse().unwrap()).map(|address| address.to_string())
     }
@@ -118,9 +125,20 @@ mod tests {
     }
 
     #[test]
+    fn one_that_is_deprecated_is_used_where_there_is_no_other() {
+        let both = [("2001:db8:1::2", 0), ("2001:db8:9::dead", 0)];
+        assert_eq!(chosen(&both, "2001:db8:9::9"), "2001:db8:1::2");
+        assert_eq!(chosen(&both[1..], "2001:db8:1::9"), "2001:db8:9::dead");
+        assert_eq!(chosen(&both, "2001:db8:9::dead"), "2001:db8:9::dead", "it is itself");
+    }
+
+    #[test]
     fn of_several_on_one_network_ipv6_has_the_last_and_ipv4_the_first() {
         assert_eq!(chosen(&[("2001:db8::1", 0), ("2001:db8::2", 0)], "2001:db8::9"), "2001:db8::2");
-        let own = |last, prefix| Own { address: Ipv4Addr::new(10, 0, 0, last), prefix, link: 0 };
+        let own = |last, prefix| {
+            let address = Ipv4Addr::new(10, 0, 0, last);
+            Own { address, prefix, link: 0, deprecated: false }
+        };
         let hop = Ipv4Addr::new(10, 0, 0, 9);
         assert_eq!(beside(&[own(1, 24), own(2, 24)], 0, hop), Some(Ipv4Addr::new(10, 0, 0, 1)));
         assert_eq!(beside(&[own(1, 24), own(2, 28)], 0, hop), Some(Ipv4Addr::new(10, 0, 0, 2)));

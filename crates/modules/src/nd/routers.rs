@@ -1,15 +1,19 @@
-//! What routers tell (RFC 4861 §6.3, RFC 4862 §5.5): who leads beyond the link, and the addresses that we
-//! make of the prefixes they announce. Anybody on the link can claim to be a router, so what is kept is
+//! What routers tell (RFC 4861 §6.3, RFC 4862 §5.5, RFC 4191): who leads beyond the link, to everywhere or to some
+//! network, and the addresses that we make of the prefixes they announce. Anybody on the link can claim to be a router, so what is kept is
 //! bounded, and nothing that holds for two hours more is cut shorter than that.
 
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::net::Ipv6Addr;
 use core::time::Duration;
 use silk_instant::Instant;
+use silk_path::Advertised;
 use silk_wire::{MacAddr, ipv6, ndp};
 
 /// Routers that are remembered.
 const ROUTERS: usize = 4;
+/// Networks that some router leads to, and that are remembered.
+const NETWORKS: usize = 16;
 /// Addresses that are made of prefixes.
 const ADDRESSES: usize = 4;
 /// The prefix's length where the rest of an address is made of a link address (RFC 4291 App. A).
@@ -23,16 +27,28 @@ const APART: Duration = Duration::from_secs(4);
 
 /// What has been told, and what is still to be asked.
 pub(super) struct Routers {
-    /// In the order in which they were heard first: until when each leads beyond the link.
-    leading: Vec<(Ipv6Addr, Instant)>,
+    /// Who leads to everywhere and to some networks, in the order in which they were heard first.
+    leading: Vec<Leading>,
     addresses: Vec<Made>,
     /// The hop limit and the MTU that were told last.
     pub(super) hops: Option<u8>,
     pub(super) mtu: Option<u16>,
+    /// What was said of it last.
+    said: Advertised,
     /// Questions that are still to be asked while nobody answers.
     questions: u8,
     /// When the next one is due.
     due: Instant,
+}
+
+/// A router that leads to a network (RFC 4191 §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Leading {
+    /// The network and the length of its prefix, 0: everywhere.
+    network: (Ipv6Addr, u8),
+    router: Ipv6Addr,
+    preference: ndp::Preference,
+    until: Instant,
 }
 
 /// An address that was made of a prefix.
@@ -40,7 +56,14 @@ struct Made {
     address: Ipv6Addr,
     /// Whether all of the prefix's addresses are on the link.
     on_link: bool,
+    /// Until when it is to be preferred to others that are not (RFC 4862 §5.5.4).
+    preferred: Instant,
     until: Instant,
+}
+
+/// Something that is told for so many seconds ends then.
+fn after(now: Instant, seconds: u32) -> Instant {
+    if seconds == ndp::FOREVER { Instant::FAR } else { now + Duration::from_secs(seconds.into()) }
 }
 
 impl Routers {
@@ -51,15 +74,14 @@ impl Routers {
             addresses: Vec::new(),
             hops: None,
             mtu: None,
+            said: Advertised::default(),
             questions: QUESTIONS,
             due: Instant::ZERO,
         }
     }
 
-    /// A router has told a hop limit (zero: none) and perhaps the link's MTU. Whether either is otherwise now
-    /// (RFC 4861 §6.3.4).
-    pub fn hear_of_link(&mut self, hops: u8, mtu: Option<u32>) -> bool {
-        let before = (self.hops, self.mtu);
+    /// A router has told a hop limit (zero: none) and perhaps the link's MTU (RFC 4861 §6.3.4).
+    pub fn hear_of_link(&mut self, hops: u8, mtu: Option<u32>) {
         if hops != 0 {
             self.hops = Some(hops);
         }
@@ -68,7 +90,6 @@ impl Routers {
         if let Some(mtu) = mtu {
             self.mtu = Some(u16::try_from(mtu).unwrap_or(u16::MAX));
         }
-        (self.hops, self.mtu) != before
     }
 
     /// Whether a question is due now; it counts as asked.
@@ -81,81 +102,114 @@ impl Routers {
         is_due
     }
 
-    /// A router has told that it leads beyond the link for `lifetime` seconds, and of these prefixes. `link` is
-    /// our link address. Whether anything is otherwise now.
+    /// A router has told that it leads beyond the link for so many seconds, or with what preference, and of
+    /// these prefixes and networks. `link` is our link address.
     pub fn hear(
         &mut self,
         now: Instant,
-        (router, lifetime): (Ipv6Addr, u16),
+        (router, lifetime, preference): (Ipv6Addr, u16, ndp::Preference),
         prefixes: impl Iterator<Item = ndp::Prefix>,
+        routes: impl Iterator<Item = ndp::RouteInformation>,
         link: MacAddr,
-    ) -> bool {
-        let before = (self.router(), self.addresses.len());
+    ) {
         self.questions = 0;
-        let until = now + Duration::from_secs(lifetime.into());
-        let there_is_room = self.leading.len() < ROUTERS;
-        match self.leading.iter_mut().find(|(known, _)| *known == router) {
-            Some((_, known)) => *known = until,
-            None if there_is_room => self.leading.push((router, until)),
-            None => {}
+        let until = after(now, lifetime.into());
+        self.lead(Leading { network: (Ipv6Addr::UNSPECIFIED, 0), router, preference, until });
+        for ndp::RouteInformation { network, length, preference, lifetime } in routes {
+            let bits = network.to_bits();
+            let network = bits.checked_shr((128 - length).into()).unwrap_or(0);
+            let network = network.checked_shl((128 - length).into()).unwrap_or(0).into();
+            if !is_narrow(network) {
+                let until = after(now, lifetime);
+                self.lead(Leading { network: (network, length), router, preference, until });
+            }
         }
-        let mut changed = false;
         for prefix in prefixes.filter(|prefix| prefix.autonomous && is_usable(prefix)) {
-            changed |= self.make(now, &prefix, link);
+            self.make(now, &prefix, link);
         }
         self.expire(now);
-        changed || (self.router(), self.addresses.len()) != before
     }
 
-    /// Makes an address of a prefix, or lets the one that there is hold for longer (RFC 4862 §5.5.3). Whether it is
-    /// otherwise on the link now.
-    fn make(&mut self, now: Instant, prefix: &ndp::Prefix, link: MacAddr) -> bool {
+    /// A router leads to a network from now on, or for longer, or until now.
+    fn lead(&mut self, told: Leading) {
+        let wide = told.network.1 == 0;
+        let room = if wide { ROUTERS } else { NETWORKS };
+        let there_is_room = self.leading.iter().filter(|known| (known.network.1 == 0) == wide).count() < room;
+        let same = |known: &&mut Leading| (known.network, known.router) == (told.network, told.router);
+        match self.leading.iter_mut().find(same) {
+            Some(known) => *known = told,
+            None if there_is_room => self.leading.push(told),
+            None => {}
+        }
+    }
+
+    /// Makes an address of a prefix, or lets the one that there is hold for longer (RFC 4862 §5.5.3).
+    fn make(&mut self, now: Instant, prefix: &ndp::Prefix, link: MacAddr) {
         let address = address(prefix.network, link);
-        let valid = Duration::from_secs(prefix.valid.into());
-        let until = if prefix.valid == ndp::FOREVER { Instant::FAR } else { now + valid };
+        let (preferred, until) = (after(now, prefix.preferred), after(now, prefix.valid));
         let there_is_room = self.addresses.len() < ADDRESSES;
         match self.addresses.iter_mut().find(|made| made.address == address) {
             Some(made) => {
-                made.until = if valid > TWO_HOURS || until > made.until {
+                made.until = if until > now + TWO_HOURS || until > made.until {
                     until
                 } else {
                     // It holds for what it did, or for two hours if that is less.
                     made.until.min(now + TWO_HOURS)
                 };
-                core::mem::replace(&mut made.on_link, prefix.on_link) != prefix.on_link
+                (made.on_link, made.preferred) = (prefix.on_link, preferred);
             }
             None if prefix.valid > 0 && there_is_room => {
-                self.addresses.push(Made { address, on_link: prefix.on_link, until });
-                true
+                self.addresses.push(Made { address, on_link: prefix.on_link, preferred, until });
             }
-            None => false,
+            None => {}
         }
     }
 
-    /// Forgets what holds no longer. Whether there was any.
-    pub fn expire(&mut self, now: Instant) -> bool {
-        let before = (self.router(), self.addresses.len());
-        self.leading.retain(|(_, until)| *until > now);
+    /// Forgets what holds no longer.
+    pub fn expire(&mut self, now: Instant) {
+        self.leading.retain(|leading| leading.until > now);
         self.addresses.retain(|made| made.until > now);
-        (self.router(), self.addresses.len()) != before
     }
 
-    /// When something is to be done next.
-    pub fn deadline(&self) -> Instant {
+    /// When something is to be done after `now`.
+    pub fn deadline(&self, now: Instant) -> Instant {
         let asks = if self.questions > 0 { self.due } else { Instant::FAR };
-        let ends = self.leading.iter().map(|(_, until)| *until);
-        ends.chain(self.addresses.iter().map(|made| made.until)).fold(asks, Instant::min)
+        let ends = self.leading.iter().map(|leading| leading.until);
+        let ages = self.addresses.iter().flat_map(|made| [made.until, made.preferred]);
+        ends.chain(ages.filter(|at| *at > now)).fold(asks, Instant::min)
     }
 
-    /// Who leads beyond the link: of several the first, as long as it does.
-    pub fn router(&self) -> Option<Ipv6Addr> {
-        self.leading.first().map(|(router, _)| *router)
+    /// What is to be told of it all now, where that is not what was said last.
+    pub fn news(&mut self, now: Instant) -> Option<Advertised> {
+        let told = self.told(now);
+        (told != self.said).then(|| {
+            self.said.clone_from(&told);
+            told
+        })
     }
 
-    /// The addresses that were made, each with the length of its network on the link.
-    pub fn addresses(&self) -> impl Iterator<Item = (Ipv6Addr, u8)> + '_ {
-        self.addresses.iter().map(|made| (made.address, if made.on_link { LENGTH } else { 128 }))
+    fn told(&self, now: Instant) -> Advertised {
+        let length = |made: &Made| if made.on_link { LENGTH } else { 128 };
+        let old = self.addresses.iter().filter(|made| made.preferred <= now);
+        let mut leading: Vec<&Leading> = self.leading.iter().collect();
+        // Of equals the first, as long as it leads there.
+        leading.sort_by_key(|leading| Reverse(leading.preference));
+        let (wide, narrow): (Vec<&Leading>, Vec<&Leading>) =
+            leading.into_iter().partition(|leading| leading.network.1 == 0);
+        Advertised {
+            addresses: self.addresses.iter().map(|made| (made.address, length(made))).collect(),
+            deprecated: old.map(|made| made.address).collect(),
+            router: wide.first().map(|leading| leading.router),
+            routes: narrow.iter().map(|leading| (leading.network, leading.router)).collect(),
+            hops: self.hops,
+            mtu: self.mtu,
+        }
     }
+}
+
+/// Whether addresses of a network mean something on their link alone, or to one host: nobody leads there.
+fn is_narrow(network: Ipv6Addr) -> bool {
+    network.is_unicast_link_local() || network.is_multicast() || network.is_loopback()
 }
 
 /// Whether an address can be made of the prefix (RFC 4862 §5.5.3 b to d).
@@ -163,9 +217,7 @@ fn is_usable(prefix: &ndp::Prefix) -> bool {
     let network = prefix.network;
     prefix.length == LENGTH
         && prefix.preferred <= prefix.valid
-        && !network.is_unicast_link_local()
-        && !network.is_multicast()
-        && !network.is_loopback()
+        && !is_narrow(network)
         && !network.is_unspecified()
 }
 
@@ -178,6 +230,7 @@ fn address(network: Ipv6Addr, MacAddr(link): MacAddr) -> Ipv6Addr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
 
     const LINK: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
     const FIRST: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
@@ -185,7 +238,7 @@ mod tests {
 
     fn prefix(number: u16, valid: u32) -> ndp::Prefix {
         let network = Ipv6Addr::new(0x2001, 0xdb8, 0, number, 0, 0, 0, 0);
-        ndp::Prefix { network, length: 64, on_link: true, autonomous: true, valid, preferred: 0 }
+        ndp::Prefix { network, length: 64, on_link: true, autonomous: true, valid, preferred: valid }
     }
 
     fn at(seconds: u64) -> Instant {
@@ -196,62 +249,124 @@ mod tests {
         Ipv6Addr::new(0x2001, 0xdb8, 0, number, 0, 0xff, 0xfe00, 9)
     }
 
+    fn hear(routers: &mut Routers, seconds: u64, router: Ipv6Addr, lifetime: u16, told: &[ndp::Prefix]) {
+        let router = (router, lifetime, ndp::Preference::Medium);
+        routers.hear(at(seconds), router, told.iter().copied(), core::iter::empty(), LINK);
+    }
+
     #[test]
     fn an_address_is_made_of_a_prefix_and_holds_as_long_as_it() {
         let mut routers = Routers::new();
-        assert!(routers.hear(at(1), (FIRST, 1800), [prefix(1, 100)].into_iter(), LINK));
-        assert!(routers.addresses().eq([(ours(1), 64)]));
-        assert_eq!(routers.router(), Some(FIRST));
-        assert!(!routers.hear(at(51), (FIRST, 1800), [prefix(1, 100)].into_iter(), LINK), "as before");
-        assert_eq!(routers.deadline(), at(151));
-        assert!(!routers.expire(at(150)) && routers.expire(at(151)));
-        assert_eq!((routers.addresses().count(), routers.router()), (0, Some(FIRST)));
-        assert!(routers.expire(at(51 + 1800)));
-        assert_eq!((routers.router(), routers.deadline()), (None, Instant::FAR));
+        hear(&mut routers, 1, FIRST, 1800, &[prefix(1, 100)]);
+        let told = routers.news(at(1)).unwrap();
+        assert_eq!((told.addresses, told.router), (vec![(ours(1), 64)], Some(FIRST)));
+        hear(&mut routers, 51, FIRST, 1800, &[prefix(1, 100)]);
+        assert_eq!(routers.news(at(51)), None, "as before");
+        assert_eq!(routers.deadline(at(51)), at(151));
+        routers.expire(at(150));
+        assert_eq!(routers.news(at(150)), None);
+        routers.expire(at(151));
+        let told = routers.news(at(151)).unwrap();
+        assert_eq!((told.addresses, told.router), (vec![], Some(FIRST)));
+        routers.expire(at(51 + 1800));
+        assert_eq!(routers.news(at(51 + 1800)), Some(Advertised::default()));
+        assert_eq!(routers.deadline(at(51 + 1800)), Instant::FAR);
+    }
+
+    #[test]
+    fn an_address_is_preferred_as_long_as_its_prefix_says_and_no_longer() {
+        let mut routers = Routers::new();
+        let told = ndp::Prefix { preferred: 50, ..prefix(1, 100) };
+        hear(&mut routers, 1, FIRST, 0, &[told]);
+        assert_eq!(routers.news(at(1)).unwrap().deprecated, Vec::<Ipv6Addr>::new());
+        assert_eq!(routers.deadline(at(1)), at(51));
+        routers.expire(at(51));
+        assert_eq!(routers.news(at(51)).unwrap().deprecated, [ours(1)]);
+        assert_eq!(routers.deadline(at(51)), at(101));
+        hear(&mut routers, 60, FIRST, 0, &[told]);
+        assert_eq!(routers.news(at(60)).unwrap().deprecated, Vec::<Ipv6Addr>::new(), "it is told again");
     }
 
     #[test]
     fn the_last_router_says_how_far_and_how_wide() {
         let mut routers = Routers::new();
-        assert!(!routers.hear_of_link(0, None) && !routers.hear_of_link(0, Some(1279)));
+        routers.hear_of_link(0, None);
+        routers.hear_of_link(0, Some(1279));
         assert_eq!((routers.hops, routers.mtu), (None, None));
-        assert!(routers.hear_of_link(64, Some(1480)) && !routers.hear_of_link(0, None));
+        routers.hear_of_link(64, Some(1480));
+        routers.hear_of_link(0, None);
         assert_eq!((routers.hops, routers.mtu), (Some(64), Some(1480)));
-        assert!(routers.hear_of_link(9, Some(100_000)));
+        routers.hear_of_link(9, Some(100_000));
         assert_eq!((routers.hops, routers.mtu), (Some(9), Some(u16::MAX)));
     }
 
     #[test]
     fn nobody_cuts_an_address_shorter_than_two_hours() {
         let mut routers = Routers::new();
-        routers.hear(at(0), (FIRST, 0), [prefix(1, 86_400)].into_iter(), LINK);
-        routers.hear(at(0), (SECOND, 0), [prefix(1, 1)].into_iter(), LINK);
-        assert_eq!(routers.deadline(), at(7200));
-        routers.hear(at(100), (SECOND, 0), [prefix(1, 1)].into_iter(), LINK);
-        assert_eq!(routers.deadline(), at(7200), "nor longer");
-        routers.hear(at(100), (SECOND, 0), [prefix(1, 7201)].into_iter(), LINK);
-        assert_eq!(routers.deadline(), at(7301));
+        let prefix = |valid| ndp::Prefix { preferred: 0, ..prefix(1, valid) };
+        hear(&mut routers, 0, FIRST, 0, &[prefix(86_400)]);
+        hear(&mut routers, 0, SECOND, 0, &[prefix(1)]);
+        assert_eq!(routers.deadline(at(0)), at(7200));
+        hear(&mut routers, 100, SECOND, 0, &[prefix(1)]);
+        assert_eq!(routers.deadline(at(100)), at(7200), "nor longer");
+        hear(&mut routers, 100, SECOND, 0, &[prefix(7201)]);
+        assert_eq!(routers.deadline(at(100)), at(7301));
     }
 
     #[test]
-    fn the_first_router_leads_until_it_says_otherwise() {
+    fn the_first_router_leads_until_it_says_otherwise_or_another_is_preferred() {
         let mut routers = Routers::new();
-        let none = core::iter::empty;
-        assert!(routers.hear(at(0), (FIRST, 60), none(), LINK));
-        assert!(!routers.hear(at(0), (SECOND, 600), none(), LINK));
-        assert_eq!(routers.router(), Some(FIRST));
-        assert!(routers.hear(at(1), (FIRST, 0), none(), LINK));
-        assert_eq!(routers.router(), Some(SECOND));
+        let leads = |routers: &Routers, seconds| routers.told(at(seconds)).router;
+        hear(&mut routers, 0, FIRST, 60, &[]);
+        hear(&mut routers, 0, SECOND, 600, &[]);
+        assert_eq!(leads(&routers, 0), Some(FIRST));
+        let none = || core::iter::empty();
+        let high = (SECOND, 600, ndp::Preference::High);
+        routers.hear(at(1), high, none(), core::iter::empty(), LINK);
+        assert_eq!(leads(&routers, 1), Some(SECOND));
+        hear(&mut routers, 1, SECOND, 600, &[]);
+        assert_eq!(leads(&routers, 1), Some(FIRST));
+        hear(&mut routers, 1, FIRST, 0, &[]);
+        assert_eq!(leads(&routers, 1), Some(SECOND));
+    }
+
+    #[test]
+    fn routers_lead_to_networks_of_their_own_the_preferred_one_first() {
+        let mut routers = Routers::new();
+        let network = |number| Ipv6Addr::new(0x2001, 0xdb8, number, 0, 0, 0, 0, 0);
+        let mut tell = |seconds, router, number, preference, lifetime| {
+            let network = Ipv6Addr::from_bits(network(number).to_bits() | 7);
+            let told = ndp::RouteInformation { network, length: 48, preference, lifetime };
+            let router = (router, 0, ndp::Preference::Medium);
+            routers.hear(at(seconds), router, core::iter::empty(), [told].into_iter(), LINK);
+            routers.news(at(seconds)).map(|told| (told.router, told.routes))
+        };
+        let (low, high) = (ndp::Preference::Low, ndp::Preference::High);
+        let way = |number, router| ((network(number), 48), router);
+        assert_eq!(tell(0, FIRST, 1, low, 100), Some((None, vec![way(1, FIRST)])));
+        assert_eq!(tell(0, SECOND, 1, high, 50), Some((None, vec![way(1, SECOND), way(1, FIRST)])));
+        assert_eq!(tell(60, FIRST, 2, low, 100), Some((None, vec![way(1, FIRST), way(2, FIRST)])));
+        assert_eq!(tell(61, FIRST, 2, low, 0), Some((None, vec![way(1, FIRST)])));
+        assert_eq!(tell(62, FIRST, 1, low, ndp::FOREVER), None);
+        assert_eq!(routers.deadline(at(62)), Instant::FAR);
+        // Nobody leads to what means something on its link alone.
+        let local = ndp::RouteInformation { network: FIRST, length: 64, preference: high, lifetime: 9 };
+        let router = (FIRST, 0, ndp::Preference::Medium);
+        routers.hear(at(63), router, core::iter::empty(), [local].into_iter(), LINK);
+        assert_eq!(routers.news(at(63)), None);
     }
 
     #[test]
     fn what_strangers_tell_is_bounded_and_what_makes_no_address_is_ignored() {
         let mut routers = Routers::new();
         for number in 0..100 {
-            let router = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 1, number);
-            routers.hear(at(0), (router, 9), [prefix(number, 9)].into_iter(), LINK);
+            let router = (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 1, number), 9, ndp::Preference::High);
+            let network = Ipv6Addr::new(0x2001, number, 0, 0, 0, 0, 0, 0);
+            let preference = ndp::Preference::High;
+            let route = ndp::RouteInformation { network, length: 32, preference, lifetime: 9 };
+            routers.hear(at(0), router, [prefix(number, 9)].into_iter(), [route].into_iter(), LINK);
         }
-        assert_eq!((routers.leading.len(), routers.addresses.len()), (ROUTERS, ADDRESSES));
+        assert_eq!((routers.leading.len(), routers.addresses.len()), (ROUTERS + NETWORKS, ADDRESSES));
         let mut routers = Routers::new();
         let odd = [
             ndp::Prefix { length: 63, ..prefix(1, 9) },
@@ -260,8 +375,8 @@ mod tests {
             ndp::Prefix { network: FIRST, ..prefix(1, 9) },
             prefix(1, 0),
         ];
-        assert!(!routers.hear(at(0), (FIRST, 0), odd.into_iter(), LINK));
-        assert_eq!(routers.addresses().count(), 0);
+        hear(&mut routers, 0, FIRST, 0, &odd);
+        assert_eq!(routers.news(at(0)), None);
     }
 
     #[test]
@@ -269,10 +384,10 @@ mod tests {
         let mut routers = Routers::new();
         assert!(routers.asks(at(0)) && !routers.asks(at(3)) && routers.asks(at(4)) && routers.asks(at(8)));
         assert!(!routers.asks(at(12)));
-        assert_eq!(routers.deadline(), Instant::FAR);
+        assert_eq!(routers.deadline(at(12)), Instant::FAR);
         let mut routers = Routers::new();
         assert!(routers.asks(at(0)));
-        routers.hear(at(1), (FIRST, 9), core::iter::empty(), LINK);
+        hear(&mut routers, 1, FIRST, 9, &[]);
         assert!(!routers.asks(at(4)));
     }
 }

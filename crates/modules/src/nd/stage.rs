@@ -1,14 +1,13 @@
 //! ND's own path: answers who asks for us, learns from who answers us, sends the requests that the
 //! cache has marked, and asks at first whether our addresses are ours alone.
 
-use super::{Nd, Routers};
+use super::Nd;
 use crate::faults::{accept, reason};
 use core::net::Ipv6Addr;
 use core::time::Duration;
 use silk_instant::Instant;
 use silk_path::{
-    Advertised, Checksum, CreateError, Cx, DropReason, Message, Meta, Report, Request, Stage, Station,
-    Verdict,
+    Checksum, CreateError, Cx, DropReason, Message, Meta, Report, Request, Stage, Station, Verdict,
 };
 use silk_wire::{MacAddr, checksum, icmpv6, ipv6, ndp};
 
@@ -143,18 +142,19 @@ impl NdStage {
         &self,
         cx: &mut Cx<'_, '_>,
         heard: &Heard,
-        (lifetime, hops, mtu): (u16, u8, Option<u32>),
-        prefixes: impl Iterator<Item = ndp::Prefix>,
+        (lifetime, preference): (u16, ndp::Preference),
+        (hops, mtu): (u8, Option<u32>),
+        message: &[u8],
     ) -> Result<(), DropReason> {
         if !heard.source.is_unicast_link_local() {
             return Err(DropReason::NdMalformed);
         }
         let now = cx.now();
         let routers = cx.module::<Nd>().routers.as_mut().ok_or(DropReason::NdIgnored)?;
-        let link = routers.hear_of_link(hops, mtu);
-        if routers.hear(now, (heard.source, lifetime), prefixes, self.ours) || link {
-            tell(cx);
-        }
+        routers.hear_of_link(hops, mtu);
+        let router = (heard.source, lifetime, preference);
+        routers.hear(now, router, ndp::prefixes(message), ndp::routes(message), self.ours);
+        tell(cx);
         self.rearm(cx);
         Ok(())
     }
@@ -173,8 +173,9 @@ impl NdStage {
     }
 
     fn rearm(&self, cx: &mut Cx<'_, '_>) {
+        let now = cx.now();
         let nd = cx.module::<Nd>();
-        let routers = nd.routers.as_ref().map_or(Instant::FAR, Routers::deadline);
+        let routers = nd.routers.as_ref().map_or(Instant::FAR, |routers| routers.deadline(now));
         let deadline = nd.neighbours.cache.deadline().min(routers);
         cx.arm(deadline);
     }
@@ -216,12 +217,12 @@ impl NdStage {
     }
 }
 
-/// Says what is now told by routers.
+/// Says what is now told by routers, if that is news.
 fn tell(cx: &mut Cx<'_, '_>) {
-    let Some(routers) = &cx.module::<Nd>().routers else { return };
-    let (hops, mtu) = (routers.hops, routers.mtu);
-    let told = Advertised { addresses: routers.addresses().collect(), router: routers.router(), hops, mtu };
-    cx.request(Request::Routers(told));
+    let now = cx.now();
+    if let Some(told) = cx.module::<Nd>().routers.as_mut().and_then(|routers| routers.news(now)) {
+        cx.request(Request::Routers(told));
+    }
 }
 
 /// Sends a message of neighbour discovery.
@@ -267,9 +268,9 @@ impl Stage for NdStage {
             ndp::Message::Advertisement { target, link, solicited, overrides, .. } => {
                 self.advertised(cx, &heard, target, link, (solicited, overrides))
             }
-            ndp::Message::Router { lifetime, hop_limit, mtu, .. } => {
+            ndp::Message::Router { lifetime, preference, hop_limit, mtu, .. } => {
                 let message = msg.bytes().get(ipv6::HEADER..).unwrap_or_default();
-                self.routed(cx, &heard, (lifetime, hop_limit, mtu), ndp::prefixes(message))
+                self.routed(cx, &heard, (lifetime, preference), (hop_limit, mtu), message)
             }
             // Nobody asks a host for routers, and redirects are not followed.
             ndp::Message::RouterSolicitation | ndp::Message::Redirect => Err(DropReason::NdIgnored),
@@ -292,9 +293,8 @@ impl Stage for NdStage {
         let now = cx.now();
         let (nd, port) = cx.module_and_port::<Nd>();
         nd.neighbours.expire(now, port);
-        if nd.routers.as_mut().is_some_and(|routers| routers.expire(now)) {
-            tell(cx);
-        }
+        nd.routers.iter_mut().for_each(|routers| routers.expire(now));
+        tell(cx);
         self.ask(cx);
     }
 
