@@ -268,6 +268,15 @@ pub enum Command {
         /// Its address on the link.
         link: Option<[u8; 6]>,
     },
+    /// A router has said that packets to a destination are better given to another first hop.
+    Redirected {
+        /// The router.
+        router: IpAddr,
+        /// Where the packets go.
+        destination: IpAddr,
+        /// The first hop.
+        hop: IpAddr,
+    },
     /// The links stand like this now.
     Standing(Arc<Standing>),
     /// Give a socket's path another priority (SILK §5.3).
@@ -340,6 +349,15 @@ pub enum Event {
     },
     /// What routers of a link of silk's own advertise is this from now on.
     Routers(Advertised),
+    /// A router said, and it is believed, that packets to a destination are better given to another first hop.
+    Redirected {
+        /// The router.
+        router: IpAddr,
+        /// Where the packets go.
+        destination: IpAddr,
+        /// The first hop.
+        hop: IpAddr,
+    },
 }
 
 /// The control thread's way to an executor.

@@ -354,6 +354,9 @@ impl Executor {
                 engine.reported(true, *said, now);
             }
             Command::Advertised { hops, mtu } => engine.heed(hops, mtu),
+            Command::Redirected { router, destination, hop } => {
+                engine.redirect(router, destination, hop, now);
+            }
             Command::Group { group, filter } => engine.tell_of_group(group, &filter, now),
             Command::Sources { socket, group, filter } => engine.choose_sources(socket, group, filter),
             Command::Close { socket, generation, died } => {

@@ -186,15 +186,37 @@ impl Engine {
         }
     }
 
+    /// A router says that packets to a destination are better given to another first hop. Whether that is believed, and
+    /// news.
+    pub fn redirect(
+        &mut self,
+        router: IpAddr,
+        destination: IpAddr,
+        hop: IpAddr,
+        now: silk_instant::Instant,
+    ) -> bool {
+        let paths = &mut self.core.paths;
+        let believed = match (router, destination, hop) {
+            (IpAddr::V4(router), IpAddr::V4(destination), IpAddr::V4(hop)) => {
+                paths.module_mut::<Ip>().map(|ip| ip.redirect(now, router, destination, hop))
+            }
+            (IpAddr::V6(router), IpAddr::V6(destination), IpAddr::V6(hop)) => {
+                paths.module_mut::<Ip6>().map(|ip| ip.redirect(now, router, destination, hop))
+            }
+            _ => None,
+        };
+        believed.unwrap_or(false)
+    }
+
     /// The links stand like this now.
     pub fn follow(&mut self, standing: &Standing, now: silk_instant::Instant) {
         let (routes, routes6) = (Routes::of(standing), Routes::<Ipv6Addr>::of(standing));
         let addresses: Vec<Ipv6Addr> = routes6.addresses().collect();
         if let Some(ip) = self.core.paths.module_mut::<Ip>() {
-            ip.routes.become_these(routes);
+            ip.follow(routes);
         }
         if let Some(ip) = self.core.paths.module_mut::<Ip6>() {
-            ip.routes.become_these(routes6);
+            ip.follow(routes6);
         }
         if let Some(nd) = self.core.paths.module_mut::<Nd>() {
             nd.become_these(&addresses, &mut self.core.port);

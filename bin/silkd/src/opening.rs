@@ -214,6 +214,12 @@ impl Engine {
                 self.reassembled(&mut frame, device, checksum, now);
             }
             Request::Routers(told) => self.tell_control(Event::Routers(told)),
+            // The others hear of it, where it is believed here.
+            Request::Redirected { router, destination, hop } => {
+                if self.redirect(router, destination, hop, now) {
+                    self.tell_control(Event::Redirected { router, destination, hop });
+                }
+            }
         }
     }
 

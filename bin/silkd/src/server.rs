@@ -304,6 +304,9 @@ impl Server {
                     }
                 }
                 Event::Routers(told) => self.follow_routers(&told),
+                Event::Redirected { router, destination, hop } => {
+                    self.tell_all(|| Command::Redirected { router, destination, hop });
+                }
             }
         }
     }

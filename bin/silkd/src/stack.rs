@@ -64,6 +64,7 @@ pub fn paths(settings: &Settings, links: &Links, tables: &Tables, domain: usize)
         // Where neighbour discovery arrives.
         heeds_routers: settings.config.device.router_advertisements
             && domain == settings.classes.domain(settings.classes.default),
+        heeds_redirects: settings.config.device.redirects,
         tcp: tcp::Parameters {
             config: tcp_config(&settings.config, links.mtu()),
             secret: links.secret,

@@ -85,6 +85,8 @@ pub struct Device {
     /// What routers of IPv6 advertise is heeded: addresses are made of their prefixes, and they lead to
     /// other networks where there is no `gateway6` (not xdp).
     pub router_advertisements: bool,
+    /// What routers say of better first hops is heeded (not xdp).
+    pub redirects: bool,
     /// The virtual LAN whose frames are silk's, 1 to 4094 (IEEE 802.1Q-2018 §9.6); `None`: frames
     /// without a tag are.
     pub vlan: Option<u16>,
@@ -172,6 +174,7 @@ impl Device {
             gateway6: section.read("gateway6"),
             routes,
             router_advertisements: section.or("router_advertisements", false),
+            redirects: section.or("redirects", false),
             vlan: section.between("vlan", 1..=4094),
             mac: section.read("mac"),
             napi: section.or("napi", Napi::Inherit),
@@ -188,8 +191,16 @@ impl Device {
     /// What goes with what.
     fn check(&self, section: &mut Section<'_, '_>) {
         if self.kind == DeviceKind::Xdp {
-            for key in ["address", "gateway", "address6", "gateway6", "route", "router_advertisements", "mac"]
-            {
+            for key in [
+                "address",
+                "gateway",
+                "address6",
+                "gateway6",
+                "route",
+                "router_advertisements",
+                "redirects",
+                "mac",
+            ] {
                 section.forbid(key, "with `kind = \"xdp\"` Linux's own addresses and routes are used");
             }
         } else {

@@ -59,6 +59,7 @@ impl Config {
                 gateway6,
                 routes,
                 router_advertisements,
+                redirects,
                 vlan,
                 mac,
                 mode,

@@ -45,6 +45,8 @@ pub struct Setup {
     pub neighbours_told: bool,
     /// Routers of IPv6 are asked for, and what they advertise is heeded (RFC 4861 §6.3).
     pub heeds_routers: bool,
+    /// What routers say of better first hops is heeded (RFC 1122 §3.2.2.2, RFC 4861 §8.3).
+    pub heeds_redirects: bool,
     /// What reassembly may hold.
     pub reassembly: ReassemblyLimits,
     /// What the neighbour cache may hold.
@@ -64,6 +66,7 @@ impl Setup {
             itself: None,
             neighbours_told: false,
             heeds_routers: false,
+            heeds_redirects: false,
             reassembly: ReassemblyLimits::default(),
             neighbours: CacheLimits::default(),
             tcp: tcp::Parameters::default(),
@@ -120,12 +123,18 @@ impl Catalogue for Modules {
                 let ttl = number(spec, "ttl").unwrap_or(64) as u8;
                 Box::new(Ip::new(tables, routes, ttl, setup.reassembly))
             }
-            "icmp" => Box::new(Icmp::new(tables, number(spec, "errors").unwrap_or(1000) as u32)),
+            "icmp" => {
+                let redirects = flag(spec, "redirects").unwrap_or(setup.heeds_redirects);
+                let errors = number(spec, "errors").unwrap_or(1000) as u32;
+                Box::new(Icmp::new(tables, errors).heeding_redirects(redirects))
+            }
             "nd" => {
                 let ours: Vec<Ipv6Addr> = self.ours(spec);
                 let told = flag(spec, "told").unwrap_or(setup.neighbours_told);
                 let routers = flag(spec, "routers").unwrap_or(setup.heeds_routers);
-                Box::new(Nd::new(&ours, told, setup.neighbours).heeding_routers(routers))
+                let redirects = flag(spec, "redirects").unwrap_or(setup.heeds_redirects);
+                let nd = Nd::new(&ours, told, setup.neighbours);
+                Box::new(nd.heeding_routers(routers).heeding_redirects(redirects))
             }
             "ip6" => {
                 let routes = self.routes::<Ipv6Addr>(spec);

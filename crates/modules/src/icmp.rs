@@ -4,6 +4,8 @@
 //!
 //! # Configuration
 //! `errors` — errors we send in a second, at most; default 1000.
+//! `redirects` — what routers say of better first hops is passed on ([`Request::Redirected`]); default: as the device is
+//! configured.
 //!
 //! # Services
 //! `down` (net, needed): IP.
@@ -29,6 +31,7 @@
 use crate::faults::reason;
 use crate::limit::Limit;
 use alloc::boxed::Box;
+use core::net::Ipv4Addr;
 use silk_instant::Instant;
 use silk_path::classify::{Answer, Tables, View};
 use silk_path::service::{NET, Service};
@@ -42,8 +45,10 @@ use silk_wire::{eth, ipv4};
 /// Its services.
 pub const SERVICES: &[Service] = &[Service::needed("down", NET)];
 /// Its parameters.
-pub const PARAMETERS: &[Parameter] =
-    &[Parameter { name: "errors", kind: ParameterKind::Number(0, 1_000_000), required: false }];
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter { name: "errors", kind: ParameterKind::Number(0, 1_000_000), required: false },
+    Parameter { name: "redirects", kind: ParameterKind::Flag, required: false },
+];
 
 /// `EHOSTUNREACH`, `ENETUNREACH`, … as Linux numbers them: what programs are told.
 pub(crate) mod errno {
@@ -59,12 +64,20 @@ pub struct Icmp {
     tables: Tables,
     limit: Limit,
     path: Option<PathId>,
+    // What routers say of better first hops is passed on.
+    redirects: bool,
 }
 
 impl Icmp {
     /// The module that sends at most `errors` errors in a second.
     pub fn new(tables: Tables, errors: u32) -> Self {
-        Self { tables, limit: Limit::new(errors), path: None }
+        Self { tables, limit: Limit::new(errors), path: None, redirects: false }
+    }
+
+    /// The same, and it passes on what routers say of better first hops, where it `heeds` that.
+    #[must_use]
+    pub fn heeding_redirects(self, heeds: bool) -> Self {
+        Self { redirects: heeds, ..self }
     }
 
     /// The path to send errors on, where there is one.
@@ -157,6 +170,7 @@ impl Stage for IcmpStage {
             Ok(icmp::Message::Exceeded { quote }) => Some(told(&quote, msg, |sequence, remote| {
                 Report::Unreachable { errno: errno::HOST, hard: false, sequence, remote }
             })),
+            Ok(icmp::Message::Redirect { hop, quote }) => return redirected(cx, msg, hop, quote.header),
             Ok(icmp::Message::EchoReply { .. } | icmp::Message::Other { .. }) => {
                 return Verdict::Drop(DropReason::IcmpIgnored);
             }
@@ -182,6 +196,21 @@ impl Stage for IcmpStage {
             icmp.path = None;
         }
     }
+}
+
+/// A router says who is a better first hop for a packet of ours (RFC 1122 §3.2.2.2).
+fn redirected(cx: &mut Cx<'_, '_>, msg: &Message<'_>, hop: Ipv4Addr, packet: &ipv4::Header) -> Verdict {
+    let icmp = cx.module::<Icmp>();
+    let is_ours = icmp.tables.is_local(packet.source());
+    if !icmp.redirects {
+        return Verdict::Drop(DropReason::IcmpIgnored);
+    }
+    if !is_ours {
+        return Verdict::Drop(DropReason::IcmpQuote);
+    }
+    let (router, destination) = (msg.meta.remote.ip(), packet.destination().into());
+    cx.request(Request::Redirected { router, destination, hop: hop.into() });
+    Verdict::Consumed
 }
 
 /// Sends an echo request back as its reply; never one that was sent to a group

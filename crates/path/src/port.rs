@@ -63,6 +63,15 @@ pub enum Request {
     },
     /// What the routers of a link of our own tell is this from now on.
     Routers(Advertised),
+    /// A router says that packets to a destination are better given to another first hop.
+    Redirected {
+        /// The router.
+        router: IpAddr,
+        /// Where the packets go.
+        destination: IpAddr,
+        /// The first hop, or the destination itself.
+        hop: IpAddr,
+    },
 }
 
 /// What the routers of a link tell (RFC 4861 §6.3.4).

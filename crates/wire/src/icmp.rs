@@ -11,6 +11,7 @@
 use crate::checksum::Sum;
 use crate::ipv4;
 use crate::{ParseError, put, split};
+use core::net::Ipv4Addr;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, network_endian::U16};
 
 /// Bytes of the header.
@@ -107,6 +108,13 @@ pub enum Message<'a> {
         /// The head of that packet.
         quote: Quote<'a>,
     },
+    /// A router knows a better first hop (type 5).
+    Redirect {
+        /// Whom to give such packets to.
+        hop: Ipv4Addr,
+        /// The head of the packet that it was given.
+        quote: Quote<'a>,
+    },
     /// Another type: not for a host like us to answer.
     Other {
         /// Its type.
@@ -155,6 +163,10 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, ParseError> {
         0 => Message::EchoReply { identifier, sequence, data },
         8 => Message::EchoRequest { identifier, sequence, data },
         3 => Message::Unreachable { reason: Unreachable::from_code(raw.code, sequence), quote: quote(data)? },
+        5 => Message::Redirect {
+            hop: Ipv4Addr::from_bits(u32::from(identifier) << 16 | u32::from(sequence)),
+            quote: quote(data)?,
+        },
         11 | 12 => Message::Exceeded { quote: quote(data)? },
         kind => Message::Other { kind },
     })
@@ -206,7 +218,6 @@ fn seal(bytes: &mut [u8]) {
 mod tests {
     use super::*;
     extern crate std;
-    use core::net::Ipv4Addr;
     use proptest::prelude::*;
     use std::vec::Vec;
 

@@ -90,7 +90,14 @@ pub enum Message {
     /// Is there a router?
     RouterSolicitation,
     /// Use another first hop.
-    Redirect,
+    Redirect {
+        /// Whom to give packets to: a router, or the destination itself.
+        hop: Ipv6Addr,
+        /// Where those packets go.
+        destination: Ipv6Addr,
+        /// The hop's Ethernet address.
+        link: Option<MacAddr>,
+    },
 }
 
 /// What a router tells of a prefix (RFC 4861 §4.6.2).
@@ -235,8 +242,16 @@ pub fn parse(hop_limit: u8, bytes: &[u8]) -> Result<Message, ParseError> {
             })
         }
         REDIRECT => {
-            options(bytes, 40)?;
-            Ok(Message::Redirect)
+            let (hop, found) = (target(bytes)?, options(bytes, 40)?);
+            let destination: &[u8; 16] =
+                bytes.get(24..).and_then(|rest| rest.first_chunk()).ok_or(ParseError::NdTruncated)?;
+            let destination = Ipv6Addr::from(*destination);
+            // RFC 4861 §8.1.
+            let is_sound = hop == destination || hop.is_unicast_link_local();
+            if destination.is_multicast() || !is_sound {
+                return Err(ParseError::NdMalformed);
+            }
+            Ok(Message::Redirect { hop, destination, link: found.target })
         }
         _ => Err(ParseError::NdMalformed),
     }
@@ -377,6 +392,27 @@ mod tests {
         let expected =
             Message::Router { lifetime: 1800, preference, hop_limit: 64, link: None, mtu: Some(1500) };
         assert_eq!(parse(255, &bytes), Ok(expected));
+    }
+
+    #[test]
+    fn a_redirect_names_a_router_on_the_link_or_the_destination_itself() {
+        let there = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 7);
+        let told = |hop: Ipv6Addr, destination: Ipv6Addr| {
+            let mut bytes = std::vec![0; 48];
+            bytes[0] = REDIRECT;
+            bytes[8..24].copy_from_slice(&hop.octets());
+            bytes[24..40].copy_from_slice(&destination.octets());
+            bytes[40..].copy_from_slice(&[2, 1, 2, 0, 0, 0, 0, 9]);
+            parse(255, &bytes)
+        };
+        let link = Some(MAC);
+        assert_eq!(told(HERE, there), Ok(Message::Redirect { hop: HERE, destination: there, link }));
+        assert_eq!(told(there, there), Ok(Message::Redirect { hop: there, destination: there, link }));
+        let group = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+        for (hop, destination) in [(there, HERE), (HERE, group), (group, group)] {
+            assert_eq!(told(hop, destination), Err(ParseError::NdMalformed));
+        }
+        assert_eq!(parse(255, &[REDIRECT; 39]), Err(ParseError::NdForwarded));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Linux's routing table, which decides for silk too: who is behind a router of its own, who is beyond an interface
 //! of Linux's, and who is not to be sent to. With an address of silk's own the configuration says so.
 
-use crate::files::{fetch_each, site};
+use crate::files::{Slowly, fetch_each, site};
 use crate::host::{Silk, said, text, within};
 use silk_testkit::netns::{CLIENT, CLIENT_B, CLIENT6, INTERFACE, Running, SERVER, SERVER6};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -43,6 +43,20 @@ s = socket.create_connection((sys.argv[1], 8080))
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 u.connect((sys.argv[1], 9))
 print(s.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG), u.getsockopt(socket.IPPROTO_IP, 14))
+";
+
+/// Tells a host that what it sends to another is better given to a third: FROM TO FAR HOP.
+const REDIRECT: &str = "import socket, struct, sys
+here, to, far, hop = map(socket.inet_aton, sys.argv[1:])
+quoted = struct.pack('!BBHHHBBH', 0x45, 0, 28, 0, 0, 64, 6, 0) + to + far + bytes(8)
+def message(checksum):
+    return struct.pack('!BBH', 5, 1, checksum) + hop + quoted
+words = sum(struct.unpack('!%dH' % (len(message(0)) // 2), message(0)))
+words = (words >> 16) + (words & 0xffff)
+words += words >> 16
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+s.bind((sys.argv[1], 0))
+s.sendto(message(~words & 0xffff), (sys.argv[2], 0))
 ";
 
 fn says(silk: &Silk, what: &str) {
@@ -209,4 +223,45 @@ fn routes_are_configured_where_the_address_is_silks_own() {
     let elsewhere = said(silk.on_paths("curl").args(["-sS", "--max-time", "5", "http://198.51.100.1/"]));
     assert!(!elsewhere.ok);
     silk.linux_saw_nothing();
+}
+
+/// A daemon whose router may say who is better. What the peer has received by way of another router, which it is too.
+fn redirected(heeds: bool) -> Option<(u64, u64)> {
+    let keys = format!("address = \"10.99.0.9/24\"\ngateway = \"{CLIENT}\"\nredirects = {heeds}\n");
+    let device = format!("kind = \"packet\"\ninterface = \"{INTERFACE}\"\n{keys}");
+    let silk = Silk::start_with(&device, "[[class]]\nname = \"all\"\ndefault = true\n")?;
+    site(&silk);
+    be_far(&silk);
+    silk.write("redirect.py", REDIRECT);
+    let far = &silk.rig.client;
+    far.ip(["link", "add", "link", INTERFACE, "name", "router", "type", "macvlan"]).unwrap();
+    // Each answers for its own address alone.
+    far.set("/proc/sys/net/ipv4/conf/all/arp_ignore", "1").unwrap();
+    far.ip(["addr", "add", &format!("{BETTER}/24"), "dev", "router"]).unwrap();
+    far.ip(["link", "set", "router", "up"]).unwrap();
+    let _there = serve_there(&silk, silk.on_peer("python3"), "peer");
+    let slow = Slowly::fetch(&silk, silk.on_paths("python3"), FAR, 8080);
+    assert!(within(Duration::from_secs(10), || silk.connections().len() == 1), "{}", silk.log("slow"));
+    let received = || {
+        let counted = far.run("cat", ["/sys/class/net/router/statistics/rx_packets"]).unwrap();
+        counted.trim().parse::<u64>().unwrap()
+    };
+    let before = received();
+    let arguments = [CLIENT, Ipv4Addr::new(10, 99, 0, 9), FAR, BETTER].map(|address| address.to_string());
+    assert!(said(silk.on_peer("python3").arg("redirect.py").args(&arguments)).ok);
+    within(Duration::from_secs(3), || received() > before + 20);
+    let after = received();
+    slow.ends_well(&silk);
+    Some((before, after))
+}
+
+/// The other router.
+const BETTER: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 77);
+
+#[test]
+fn a_router_that_knows_a_better_one_is_believed_where_it_is_to_be() {
+    let Some((before, after)) = redirected(true) else { return };
+    assert!(after > before + 20, "{before} {after}");
+    let Some((before, after)) = redirected(false) else { return };
+    assert!(after < before + 20, "{before} {after}");
 }

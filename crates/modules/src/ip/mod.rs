@@ -41,6 +41,7 @@ pub(crate) mod held;
 pub(crate) mod next_hop;
 pub(crate) mod path_mtu;
 pub(crate) mod reassembly;
+pub(crate) mod redirects;
 mod routes;
 mod source;
 mod stage;
@@ -55,6 +56,8 @@ use alloc::boxed::Box;
 use core::net::Ipv4Addr;
 use path_mtu::PathMtus;
 use reassembly::Reassembly;
+use redirects::Redirects;
+use silk_instant::Instant;
 use silk_path::classify::{Answer, Tables, Verdict, View};
 use silk_path::service::{NET, RESOLVES, Service};
 use silk_path::{Attr, Create, CreateError, Module, Next, Parameter, ParameterKind, Parcel, PathId, Step};
@@ -80,6 +83,7 @@ pub struct Ip {
     /// Where packets go.
     pub routes: Routes,
     path_mtus: PathMtus<Ipv4Addr>,
+    redirects: Redirects<Ipv4Addr>,
     reassembly: Reassembly<Key, ipv4::Header>,
     // The path that takes fragments.
     fragments: Option<PathId>,
@@ -93,10 +97,23 @@ impl Ip {
             tables,
             routes,
             path_mtus: PathMtus::new(LEAST_MTU),
+            redirects: Redirects::default(),
             reassembly: Reassembly::new(limits),
             fragments: None,
             ttl,
         }
+    }
+
+    /// Other routes from now on, unless the graph has written them down. What routers said before of better hops is forgotten.
+    pub fn follow(&mut self, routes: Routes) {
+        self.routes.become_these(routes);
+        self.redirects = Redirects::default();
+    }
+
+    /// A router has told that packets to `destination` are better given to `hop` (RFC 1122 §3.2.2.2). Whether it is believed,
+    /// and that is news.
+    pub fn redirect(&mut self, now: Instant, router: Ipv4Addr, destination: Ipv4Addr, hop: Ipv4Addr) -> bool {
+        self.redirects.heed(now, &self.routes, router, (destination, hop))
     }
 }
 

@@ -2,6 +2,7 @@
 //! resolver, used for a while, and until there is an answer, where the peer's last packet came
 //! from.
 
+use super::redirects::Redirects;
 use super::{Address, Routes, Whither};
 use crate::Device;
 use core::net::IpAddr;
@@ -28,13 +29,20 @@ pub(crate) enum Hop {
 }
 
 impl Hop {
-    /// What the routes say of packets from `source` to `destination`.
-    pub fn to<A: Address>(routes: &Routes<A>, destination: A, source: A) -> Self {
+    /// What the routes say of packets from `source` to `destination`, and routers who know better.
+    pub fn to<A: Address>(
+        (routes, redirects): (&Routes<A>, &Redirects<A>),
+        now: Instant,
+        (source, destination): (A, A),
+    ) -> Self {
         match routes.whither(destination, Some(source)) {
             Whither::Over(route) if routes.is_itself(route.link) => {
                 Self::Known(Station { device: route.link, address: Device::ITSELF })
             }
-            Whither::Over(route) => Self::Station(route.link, route.next_hop(destination).into()),
+            Whither::Over(route) => {
+                let better = route.gateway.and_then(|_| redirects.of(now, destination));
+                Self::Station(route.link, better.unwrap_or(route.next_hop(destination)).into())
+            }
             Whither::Elsewhere => Self::Back,
             Whither::Nowhere => Self::Barred,
             Whither::Unknown => Self::Lost,

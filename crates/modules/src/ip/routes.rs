@@ -242,6 +242,18 @@ impl<A: Address> Routes<A> {
         self.lookup(destination)?.mtu
     }
 
+    /// Whether packets to `destination`, to which `route` leads by a router, may be given to `hop` instead: another host on the same
+    /// link, over IPv6 known by its address there or the destination itself (RFC 4861 §8.1).
+    pub(super) fn may_lead(&self, route: &Route<A>, hop: A, destination: A) -> bool {
+        let beside = || self.lookup(hop).is_some_and(|to| to.gateway.is_none() && to.link == route.link);
+        let named_well = if A::BITS == Ipv6Addr::BITS as u8 {
+            hop.is_link_local() || hop == destination
+        } else {
+            beside()
+        };
+        route.gateway.is_some() && named_well && !self.is_ours(hop) && !self.is_ours(destination)
+    }
+
     /// The device to send to a group by, or to everyone on a network: the one on whose network they are, or
     /// else the one that our address `source` belongs to.
     pub fn link_to_group(&self, group: A, source: A) -> u8 {

@@ -110,22 +110,38 @@ impl IpStage {
         self.identification
     }
 
-    /// The station that packets from `source` to `destination` are handed to.
+    /// The station that packets from `source` to `destination` are handed to. A better first hop that does not answer is
+    /// forgotten (RFC 1122 §3.3.1.4).
     fn resolve(
+        &mut self,
+        cx: &mut Cx<'_, '_>,
+        ends: (Ipv4Addr, Ipv4Addr),
+        meta: &Meta,
+    ) -> Result<Station, Resolution> {
+        match self.next_station(cx, ends, meta) {
+            Err(Resolution::Failed) if cx.module::<Ip>().redirects.forget(ends.1) => {
+                self.next_station(cx, ends, meta)
+            }
+            found => found,
+        }
+    }
+
+    fn next_station(
         &mut self,
         cx: &mut Cx<'_, '_>,
         (source, destination): (Ipv4Addr, Ipv4Addr),
         meta: &Meta,
     ) -> Result<Station, Resolution> {
         self.next_hop.resolve(cx, RES, meta, |cx| {
-            let routes = &cx.module::<Ip>().routes;
+            let now = cx.now();
+            let Ip { routes, redirects, .. } = cx.module::<Ip>();
             let everyone = routes.is_broadcast(destination).then_some(MacAddr::BROADCAST.0);
             let group = everyone.or_else(|| destination.is_multicast().then(|| multicast(destination)));
             if let Some(address) = group {
                 let device = routes.link_to_group(destination, source);
                 return Hop::Known(Station { device, address });
             }
-            Hop::to(routes, destination, source)
+            Hop::to((routes, redirects), now, (source, destination))
         })
     }
 

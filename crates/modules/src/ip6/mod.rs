@@ -42,11 +42,13 @@ mod stage;
 use crate::ip::next_hop::route;
 use crate::ip::path_mtu::PathMtus;
 use crate::ip::reassembly::Reassembly;
+use crate::ip::redirects::Redirects;
 use crate::ip::{ReassemblyLimits, Routes};
 use crate::limit::Limit;
 use alloc::boxed::Box;
 use core::net::Ipv6Addr;
 use core::time::Duration;
+use silk_instant::Instant;
 use silk_path::classify::{Answer, Tables, Verdict, View, skip_extensions};
 use silk_path::service::{NET, RESOLVES, Service};
 use silk_path::{Attr, Create, CreateError, Module, Next, Parameter, ParameterKind, Parcel, PathId, Step};
@@ -85,6 +87,7 @@ pub struct Ip6 {
     /// Where packets go.
     pub routes: Routes<Ipv6Addr>,
     path_mtus: PathMtus<Ipv6Addr>,
+    redirects: Redirects<Ipv6Addr>,
     // With what the fragment header says that the datagram carries.
     reassembly: Reassembly<Key, (ipv6::Header, u8)>,
     // The path that takes fragments, and what no other takes.
@@ -110,6 +113,7 @@ impl Ip6 {
             tables,
             routes,
             path_mtus: PathMtus::new(ipv6::MIN_MTU),
+            redirects: Redirects::default(),
             reassembly: Reassembly::new(ReassemblyLimits { timeout: REASSEMBLY, ..limits }),
             fragments: None,
             hops,
@@ -123,6 +127,18 @@ impl Ip6 {
     /// begin from now on (RFC 4861 §6.3.4).
     pub fn heed(&mut self, hops: Option<u8>, mtu: Option<u16>) {
         (self.told_hops, self.told_mtu) = (hops, mtu.filter(|mtu| *mtu >= ipv6::MIN_MTU));
+    }
+
+    /// Other routes from now on, unless the graph has written them down. What routers said before of better hops is forgotten.
+    pub fn follow(&mut self, routes: Routes<Ipv6Addr>) {
+        self.routes.become_these(routes);
+        self.redirects = Redirects::default();
+    }
+
+    /// A router has told that packets to `destination` are better given to `hop` (RFC 4861 §8.3). Whether it is believed, and
+    /// that is news.
+    pub fn redirect(&mut self, now: Instant, router: Ipv6Addr, destination: Ipv6Addr, hop: Ipv6Addr) -> bool {
+        self.redirects.heed(now, &self.routes, router, (destination, hop))
     }
 }
 

@@ -80,20 +80,36 @@ impl Ip6Stage {
         if self.protocol == ipv4::TCP { class & !ECN } else { class }
     }
 
-    /// The station that packets from `source` to `destination` are handed to.
+    /// The station that packets from `source` to `destination` are handed to. A better first hop that does not answer is
+    /// forgotten (RFC 1122 §3.3.1.4).
     fn resolve(
+        &mut self,
+        cx: &mut Cx<'_, '_>,
+        ends: (Ipv6Addr, Ipv6Addr),
+        meta: &Meta,
+    ) -> Result<Station, Resolution> {
+        match self.next_station(cx, ends, meta) {
+            Err(Resolution::Failed) if cx.module::<Ip6>().redirects.forget(ends.1) => {
+                self.next_station(cx, ends, meta)
+            }
+            found => found,
+        }
+    }
+
+    fn next_station(
         &mut self,
         cx: &mut Cx<'_, '_>,
         (source, destination): (Ipv6Addr, Ipv6Addr),
         meta: &Meta,
     ) -> Result<Station, Resolution> {
         self.next_hop.resolve(cx, RES, meta, |cx| {
-            let routes = &cx.module::<Ip6>().routes;
+            let now = cx.now();
+            let Ip6 { routes, redirects, .. } = cx.module::<Ip6>();
             if destination.is_multicast() {
                 let device = routes.link_to_group(destination, source);
                 return Hop::Known(Station { device, address: ipv6::group(destination) });
             }
-            Hop::to(routes, destination, source)
+            Hop::to((routes, redirects), now, (source, destination))
         })
     }
 

@@ -1,8 +1,8 @@
 //! ND: finds the Ethernet address of an IPv6 neighbour (RFC 4861 §7). It asks, answers, and keeps
 //! what it learnt for a while, or, where Linux shares the interface, has the addresses told. Only
 //! what no router can have forwarded is read (hop limit 255), and it must never learn from what
-//! was not asked for: that only updates an entry that is in use. Redirects are ignored, as RFC
-//! 4861 §8.3 allows. Where silk owns the interface it asks first whether somebody else has its
+//! was not asked for: that only updates an entry that is in use. Redirects (RFC 4861 §8) are heeded where
+//! they are to be, and ignored elsewhere, as §8.3 allows ([`Request::Redirected`]). Where silk owns the interface it asks first whether somebody else has its
 //! addresses (RFC 4862 §5.4), using them meanwhile (RFC 4429). What routers tell it heeds where it is
 //! to: then it says which addresses it makes of their prefixes, who leads beyond the link, and how far
 //! and how wide what is sent may be, to whoever runs the graph ([`Request::Routers`]).
@@ -12,6 +12,7 @@
 //! `told` — addresses are told by whoever runs the graph instead of asked for on the link;
 //! default: as the interface is shared with Linux or not.
 //! `routers` — what routers advertise is heeded; default: as the device is configured.
+//! `redirects` — what they say of better first hops is; default: as the device is configured.
 //!
 //! # Services
 //! `res` (resolve, provider): IP6. `down` (net, needed): ETH.
@@ -62,6 +63,7 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter { name: "address", kind: ParameterKind::List(&ParameterKind::Network), required: false },
     Parameter { name: "told", kind: ParameterKind::Flag, required: false },
     Parameter { name: "routers", kind: ParameterKind::Flag, required: false },
+    Parameter { name: "redirects", kind: ParameterKind::Flag, required: false },
 ];
 
 /// The module.
@@ -71,6 +73,8 @@ pub struct Nd {
     neighbours: Neighbours<Ipv6Addr>,
     // What routers tell, where that is heeded.
     routers: Option<Routers>,
+    // What they say of better first hops is passed on.
+    redirects: bool,
 }
 
 impl Nd {
@@ -78,13 +82,19 @@ impl Nd {
     /// ([`Request::Resolve`]) instead of the link.
     pub fn new(addresses: &[Ipv6Addr], told: bool, limits: CacheLimits) -> Self {
         let addresses = addresses.iter().map(|address| (*address, None)).collect();
-        Self { addresses, neighbours: Neighbours::new(told, limits), routers: None }
+        Self { addresses, neighbours: Neighbours::new(told, limits), routers: None, redirects: false }
     }
 
     /// The same, and it asks for routers and heeds what they advertise, where `heeds`.
     #[must_use]
     pub fn heeding_routers(self, heeds: bool) -> Self {
         Self { routers: heeds.then(Routers::new), ..self }
+    }
+
+    /// The same, and it passes on what routers say of better first hops, where it `heeds` that.
+    #[must_use]
+    pub fn heeding_redirects(self, heeds: bool) -> Self {
+        Self { redirects: heeds, ..self }
     }
 
     /// Our addresses are these from now on. Of those that are new it is asked whether they are ours alone. (The

@@ -159,6 +159,29 @@ impl NdStage {
         Ok(())
     }
 
+    /// A router says who is a better first hop, and perhaps where that is (RFC 4861 §8.3).
+    fn redirected(
+        cx: &mut Cx<'_, '_>,
+        router: Ipv6Addr,
+        (destination, hop): (Ipv6Addr, Ipv6Addr),
+        link: Option<MacAddr>,
+    ) -> Result<(), DropReason> {
+        if !cx.module::<Nd>().redirects {
+            return Err(DropReason::NdIgnored);
+        }
+        if !router.is_unicast_link_local() {
+            return Err(DropReason::NdMalformed);
+        }
+        let now = cx.now();
+        let (nd, port) = cx.module_and_port::<Nd>();
+        if let Some(link) = link.filter(|link| link.is_unicast()) {
+            nd.neighbours.update(now, (FIRST, hop), link, port);
+        }
+        let (router, destination, hop) = (router.into(), destination.into(), hop.into());
+        cx.request(Request::Redirected { router, destination, hop });
+        Ok(())
+    }
+
     /// Sends every request that is due, and sets the timer for the next.
     fn ask(&mut self, cx: &mut Cx<'_, '_>) {
         self.probe(cx);
@@ -272,8 +295,11 @@ impl Stage for NdStage {
                 let message = msg.bytes().get(ipv6::HEADER..).unwrap_or_default();
                 self.routed(cx, &heard, (lifetime, preference), (hop_limit, mtu), message)
             }
-            // Nobody asks a host for routers, and redirects are not followed.
-            ndp::Message::RouterSolicitation | ndp::Message::Redirect => Err(DropReason::NdIgnored),
+            ndp::Message::Redirect { hop, destination, link } => {
+                Self::redirected(cx, heard.source, (destination, hop), link)
+            }
+            // Nobody asks a host for routers.
+            ndp::Message::RouterSolicitation => Err(DropReason::NdIgnored),
         };
         done.map_or_else(Verdict::Drop, |()| Verdict::Consumed)
     }
