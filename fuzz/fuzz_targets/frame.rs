@@ -31,7 +31,10 @@ fuzz_target!(|bytes: &[u8]| {
             let pseudo = checksum::pseudo6(header.source(), header.destination(), ipv6::ICMP, payload.len() as u16);
             let _ = icmpv6::parse(payload, accept, pseudo);
         }
-        let _ = ndp::parse(header.hop_limit, payload);
+        if ndp::parse(header.hop_limit, payload).is_ok() {
+            ndp::prefixes(payload).for_each(|prefix| assert!(prefix.length <= 128));
+            ndp::routes(payload).for_each(|route| assert!(route.length <= 128));
+        }
     }
     let _ = ipv6::parse_quoted(rest);
     let Ok(packet) = ipv4::parse(rest) else { return };

@@ -121,10 +121,11 @@ fn way(asked: u32, got: &Arrived, telling: &mut Telling<'_>) {
     }
 }
 
-/// Says where a datagram was sent to (`IP_PKTINFO`), over silk's interface, and from where it is to be
+/// Says where a datagram was sent to (`IP_PKTINFO`), over which interface, and from where it is to be
 /// answered.
 fn packet_info(socket: &Socket, got: &Arrived, telling: &mut Telling<'_>) -> Answer<()> {
-    let interface = wishes::usual().map_or(0, |usual| usual.interface());
+    let told = got.details.map(|details| details.interface).filter(|interface| *interface != 0);
+    let interface = told.unwrap_or_else(|| wishes::usual().map_or(0, |usual| usual.interface()));
     let v6 = socket.is(shape::INET6);
     let to = destination(socket.slot()?, got);
     let (v4, wide) = match to {

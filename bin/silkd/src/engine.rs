@@ -43,6 +43,8 @@ pub struct Parts {
     pub receive: Box<dyn Receive>,
     /// Where its frames leave, by device.
     pub transmits: Vec<Box<dyn Transmit>>,
+    /// Linux's numbers of the interfaces that it shares, by device.
+    pub interfaces: Vec<u32>,
     /// The interfaces' names, by device.
     pub devices: Arc<[String]>,
     /// By which device what is sent to ourselves comes back.
@@ -136,7 +138,7 @@ pub(crate) fn end_in(core: &mut Dispatch<DomainPort>, id: PathId) -> Option<&mut
 impl Engine {
     /// An engine without paths.
     pub fn new(parts: Parts) -> Self {
-        let port = DomainPort::new(parts.transmits, clock::now());
+        let port = DomainPort::new(parts.transmits, parts.interfaces, clock::now());
         let ask =
             |paths: &Paths, _: &Tables, frame: &[u8], device| paths.graph().classify_over(frame, device);
         let mut core = Dispatch::new(parts.paths, port, parts.receive, parts.policy, parts.tables, ask);

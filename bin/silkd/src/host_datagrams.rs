@@ -248,7 +248,7 @@ impl Engine {
     }
 
     fn take_from_linux(&mut self, first: PathId, data: &mut [u8], heard: Heard, now: Instant) {
-        let Heard { length, remote, to, hops, service: tos } = heard;
+        let Heard { length, remote, to, interface, hops, service: tos } = heard;
         let Some(path) = self.make_path_over_linux(first, now) else { return };
         if self.whereabouts(remote.ip()) == Whereabouts::Beyond
             && let Some(over) = self.host.datagrams.get_mut(&first.index)
@@ -258,7 +258,9 @@ impl Engine {
         let (local, checksum) = (Endpoint::new(to, 0), Checksum::Verified);
         let meta = Meta { local, remote, arrival: now, checksum, hops, tos, ..Meta::default() };
         let mut message = Message::new(data, 0, length, meta);
+        self.core.port.over_linux = interface;
         let _ = self.core.paths.up(path, now, &mut self.core.port, &mut message);
+        self.core.port.over_linux = None;
     }
 }
 

@@ -160,6 +160,8 @@ pub struct Heard {
     pub remote: Endpoint,
     /// The address that it was sent to; unspecified: Linux has not told.
     pub to: IpAddr,
+    /// Linux's number of the interface that it came over, where Linux has told.
+    pub interface: Option<u32>,
     /// The hops it had left; 0: Linux has not told.
     pub hops: u8,
     /// Its service bits.
@@ -184,6 +186,7 @@ pub fn receive(socket: impl AsFd, into: &mut [u8], control: &mut [u8]) -> Result
         length: message.bytes,
         remote: sender,
         to: Ipv4Addr::UNSPECIFIED.into(),
+        interface: None,
         hops: 0,
         service: 0,
     };
@@ -191,9 +194,11 @@ pub fn receive(socket: impl AsFd, into: &mut [u8], control: &mut [u8]) -> Result
         match told {
             ControlMessageOwned::Ipv4PacketInfo(info) => {
                 heard.to = Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes()).into();
+                heard.interface = u32::try_from(info.ipi_ifindex).ok();
             }
             ControlMessageOwned::Ipv6PacketInfo(info) => {
                 heard.to = IpAddr::from(info.ipi6_addr.s6_addr).to_canonical();
+                heard.interface = Some(info.ipi6_ifindex);
             }
             ControlMessageOwned::Ipv4Ttl(hops) | ControlMessageOwned::Ipv6HopLimit(hops) => {
                 heard.hops = u8::try_from(hops).unwrap_or(0);
@@ -432,7 +437,8 @@ mod tests {
             assert_eq!(set, Ok(()));
             peer.send_to(b"question", (own, port)).unwrap();
             let (mut bytes, mut control) = ([0; 16], control());
-            let heard = Heard { length: 8, remote, to: own, hops: 7, service: 0x48 };
+            let interface = Some(nix::net::if_::if_nametoindex("lo").unwrap());
+            let heard = Heard { length: 8, remote, to: own, interface, hops: 7, service: 0x48 };
             assert_eq!(receive(&*reserved, &mut bytes, &mut control), Ok(heard), "{ours} {theirs}");
             assert_eq!(receive(&*reserved, &mut bytes, &mut control), Err(NixErrno::EAGAIN));
             assert!(datagrams.send(own, remote, [b"an ", b"ans", b"wer"]));

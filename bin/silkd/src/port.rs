@@ -42,11 +42,16 @@ pub struct DomainPort {
     pub sources: Sources,
     /// Second paths of datagram sockets, each with its first.
     twins: BTreeMap<u32, u32>,
+    /// Linux's numbers of the interfaces that it shares, by device.
+    interfaces: Vec<u32>,
+    /// While a datagram is delivered that came over Linux: the number of the interface it came over there.
+    pub over_linux: Option<u32>,
 }
 
 impl DomainPort {
-    /// The port of a domain that sends through these, one of each device.
-    pub fn new(transmits: Vec<Box<dyn Transmit>>, now: Instant) -> Self {
+    /// The port of a domain that sends through these, one of each device, where Linux has these numbers for the interfaces
+    /// that it shares.
+    pub fn new(transmits: Vec<Box<dyn Transmit>>, interfaces: Vec<u32>, now: Instant) -> Self {
         Self {
             transmits,
             timers: Timers::new(now),
@@ -60,6 +65,8 @@ impl DomainPort {
             datagrams: BTreeMap::new(),
             sources: Sources::default(),
             twins: BTreeMap::new(),
+            interfaces,
+            over_linux: None,
         }
     }
 
@@ -144,7 +151,9 @@ impl Port for DomainPort {
         }
         let [first, second] = msg.ext();
         let way = Way { hops: msg.meta.hops, service: msg.meta.tos };
-        let details = Some(Details { at: msg.meta.arrival.nanos(), to: msg.meta.local.ip() });
+        let device = usize::from(msg.meta.link.device);
+        let interface = self.over_linux.or(self.interfaces.get(device).copied()).unwrap_or(0);
+        let details = Some(Details { at: msg.meta.arrival.nanos(), to: msg.meta.local.ip(), interface });
         let received = Received { peer: msg.meta.remote.into(), way, details };
         self.moved_datagrams = true;
         let fits = end.push_datagram(received, &[msg.bytes(), first, second]);

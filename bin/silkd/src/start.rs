@@ -208,6 +208,7 @@ fn executors(
             paths: stack::paths(settings, &opened.links, &opened.tables, domain)?,
             receive,
             transmits,
+            interfaces: opened.interfaces.clone(),
             devices: devices.clone(),
             itself,
             policy: stack::policy(&settings.config, PATHS),

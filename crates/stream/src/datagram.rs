@@ -11,9 +11,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 /// address (16).
 pub const RECORD_HEADER: u32 = 24;
 
-/// Bytes behind the header of one that came with [`Details`]: time (8), address (16). Of one that is to leave from an address
-/// of its own: segment (8), address (16).
-const DETAILS: u32 = 24;
+/// Bytes behind the header of one that came with [`Details`]: time (8), interface (4), nothing (4), address (16). Of one that
+/// is to leave from an address of its own: segment (8), nothing (8), address (16).
+const DETAILS: u32 = 32;
 /// What stands for the segment there. No datagram is so long that it could be one.
 const DETAILED: u16 = u16::MAX;
 
@@ -33,6 +33,8 @@ pub struct Details {
     pub at: u64,
     /// The address it was sent to; unspecified: nobody knows.
     pub to: IpAddr,
+    /// Linux's number of the interface that it came over; 0: nobody knows, or silk has it alone.
+    pub interface: u32,
 }
 
 /// A datagram that came, but for its bytes.
@@ -97,7 +99,7 @@ impl Datagram {
 /// Writes a datagram that is to leave at `write` when `free` bytes suffice; the new write index.
 pub fn push(ring: Bytes<'_>, write: u32, free: u32, sent: &Sent, data: &[&[u8]]) -> Option<u32> {
     let segment = if sent.segment == DETAILED { 0 } else { sent.segment };
-    let details = sent.from.map(|to| Details { at: segment.into(), to });
+    let details = sent.from.map(|to| Details { at: segment.into(), to, interface: 0 });
     let mark = if details.is_some() { DETAILED } else { segment };
     put(ring, (write, free), mark, &Received { peer: sent.peer, way: sent.way, details }, data)
 }
@@ -139,7 +141,8 @@ fn put(
     let mut at = write.wrapping_add(RECORD_HEADER);
     if let Some(details) = received.details {
         ring.write(at, &details.at.to_le_bytes());
-        ring.write(at.wrapping_add(8), &wide(details.to));
+        ring.write(at.wrapping_add(8), &u64::from(details.interface).to_le_bytes());
+        ring.write(at.wrapping_add(16), &wide(details.to));
         at = at.wrapping_add(DETAILS);
     }
     for part in data {
@@ -189,10 +192,12 @@ pub fn pop(ring: Bytes<'_>, read: u32, used: u32) -> Option<(Datagram, u32, u32)
 
 #[cold]
 fn read_details(ring: Bytes<'_>, read: u32) -> Details {
-    let (mut at, mut to) = ([0; 8], [0; 16]);
+    let (mut at, mut interface, mut to) = ([0; 8], [0; 4], [0; 16]);
     ring.read(read, &mut at);
-    ring.read(read.wrapping_add(8), &mut to);
-    Details { at: u64::from_le_bytes(at), to: Ipv6Addr::from(to).to_canonical() }
+    ring.read(read.wrapping_add(8), &mut interface);
+    ring.read(read.wrapping_add(16), &mut to);
+    let (at, interface) = (u64::from_le_bytes(at), u32::from_le_bytes(interface));
+    Details { at, to: Ipv6Addr::from(to).to_canonical(), interface }
 }
 
 #[cfg(test)]
@@ -226,8 +231,8 @@ mod tests {
         let mut memory = [0; 64];
         let ring = ring(&mut memory);
         let (peer, way) = ("[fe80::1]:53".parse().unwrap(), Way { hops: 255, service: 0xb8 });
-        let details = Details { at: u64::MAX - 1, to: "10.0.0.2".parse().unwrap() };
-        for (details, length) in [(None, 32), (Some(details), 56)] {
+        let details = Details { at: u64::MAX - 1, to: "10.0.0.2".parse().unwrap(), interface: u32::MAX - 1 };
+        for (details, length) in [(None, 32), (Some(details), 64)] {
             let received = Received { peer, way, details };
             assert_eq!(push_received(ring, 48, length - 1, &received, &[b"hello"]), None);
             let write = push_received(ring, 48, length, &received, &[b"hello"]).unwrap();

@@ -79,6 +79,33 @@ fn a_server_is_reached_over_each_interface_and_told_apart_there() {
 }
 
 #[test]
+fn a_server_of_datagrams_is_told_over_which_interface_each_came() {
+    let Some(silk) = start() else { return };
+    silk.write("over_which.py", include_str!("over_which.py"));
+    let serve = |mut python: Command, port: &str| {
+        let server = silk.start_logged(python.args(["over_which.py", "serve", port]), port);
+        assert!(within(PATIENCE, || silk.log(port).contains("ready")), "{}", silk.log(port));
+        server
+    };
+    let _servers = (serve(silk.on_paths("python3"), "53"), serve(silk.on_linux("python3"), "54"));
+    let ask = |mut python: Command, at: IpAddr, port: &str| {
+        text(python.args(["over_which.py", "ask", port, &at.to_string()])).trim().to_owned()
+    };
+    let asked = |python, at| ask(python, at, "53");
+    for (first, second) in
+        [(IpAddr::from(SERVER), IpAddr::from(SERVER_B)), (SERVER6.into(), SERVER6_B.into())]
+    {
+        assert_eq!(asked(silk.on_peer("python3"), first), INTERFACE);
+        assert_eq!(asked(silk.on_second("python3"), second), INTERFACE_B);
+        // What comes from the machine itself Linux tells silk of.
+        for at in [first, second, Ipv4Addr::LOCALHOST.into()] {
+            let here = asked(silk.on_linux("python3"), at);
+            assert_eq!(here, ask(silk.on_linux("python3"), at, "54"), "{at}");
+        }
+    }
+}
+
+#[test]
 fn what_is_far_asks_by_one_interface_and_is_answered_by_it() {
     let Some(silk) = start() else { return };
     let _server = serve(&silk);

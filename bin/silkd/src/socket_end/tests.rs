@@ -324,7 +324,7 @@ fn datagrams_pass_in_both_directions_and_a_malformed_one_empties_the_ring() {
 fn details_of_a_datagram_are_for_who_wants_them() {
     let mut end = end();
     let peer = "10.0.0.9:53".parse().unwrap();
-    let details = Some(Details { at: 5, to: "10.0.0.2".parse().unwrap() });
+    let details = Some(Details { at: 5, to: "10.0.0.2".parse().unwrap(), interface: 0 });
     let received = Received { peer, way: Way { hops: 9, service: 0 }, details };
     assert!(end.push_datagram(received, &[b"first"]));
     end.slot().options.store(option::DETAILS, SeqCst);

@@ -592,7 +592,7 @@ impl Network {
         let service = self.arena.slot(from).unwrap().service.load(SeqCst) as u8;
         let way = Way { hops: HOPS, service };
         let wanted = record.options.load(SeqCst) & option::DETAILS != 0;
-        let details = wanted.then(|| Details { at: monotonic(), to: HERE.into() });
+        let details = wanted.then(|| Details { at: monotonic(), to: HERE.into(), interface: 0 });
         let received = Received { peer: source, way, details };
         if let Some(next) = push_received(bytes, write, room, &received, &[data]) {
             record.rx_write.store(next, SeqCst);
