@@ -7,6 +7,7 @@
 
 mod early;
 mod in_linux;
+mod leaving_by;
 
 use crate::address;
 use crate::errno::Answer;
@@ -21,6 +22,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 pub use early::Early;
 use in_linux::in_linux;
+pub use leaving_by::{link, names_link};
 
 /// `MCAST_JOIN_GROUP` and `MCAST_LEAVE_GROUP`.
 const JOIN: c_int = 42;

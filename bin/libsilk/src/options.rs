@@ -54,6 +54,8 @@ enum Place<'a> {
     Time(&'a AtomicU32),
     /// A word of the wishes that is a number.
     Wish(usize),
+    /// `IP_MULTICAST_IF`, or `IPV6_MULTICAST_IF`.
+    GroupLink,
     /// `TCP_CONGESTION`.
     Congestion,
     /// `SO_MAX_PACING_RATE`.
@@ -85,8 +87,10 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
         (control::UDP, UDP_CORK) if is_udp(socket) => Place::Flag(flag::CORK),
         (control::UDP, control::UDP_SEGMENT) if is_udp(socket) => Place::Number(&settings.segment),
         (control::UDP, control::UDP_GRO) if is_udp(socket) => Place::Flag(flag::COALESCE),
-        (libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP) => Place::Flag(flag::NO_LOOP),
-        (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_LOOP) if v6 => Place::Flag(flag::NO_LOOP6),
+        (libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP) => Place::Stream(option::NO_LOOP),
+        (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_LOOP) if v6 => Place::Stream(option::NO_LOOP6),
+        (libc::IPPROTO_IP, libc::IP_MULTICAST_IF) => Place::GroupLink,
+        (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_IF) if v6 => Place::GroupLink,
         (libc::IPPROTO_IP, libc::IP_MULTICAST_ALL) => Place::Stream(option::JOINED_ALONE),
         (libc::IPPROTO_IPV6, IPV6_MULTICAST_ALL) if v6 => Place::Stream(option::JOINED_ALONE6),
         (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => Place::Stream(option::KEEPALIVE),
@@ -121,7 +125,7 @@ fn is_udp(socket: &Socket) -> bool {
 
 /// Whether a bit of [`option`] says that an option is off, which it usually is not.
 fn is_inverse(bit: u32) -> bool {
-    matches!(bit, option::JOINED_ALONE | option::JOINED_ALONE6)
+    matches!(bit, option::JOINED_ALONE | option::JOINED_ALONE6 | option::NO_LOOP | option::NO_LOOP6)
 }
 
 /// Reads a value of the program's.
@@ -209,9 +213,6 @@ pub unsafe fn remember(
     // SAFETY: as the caller promises.
     unsafe {
         match place {
-            Place::Flag(bit @ (flag::NO_LOOP | flag::NO_LOOP6)) => {
-                settings.set_flag(bit, input_number(level, value, len)? == 0);
-            }
             Place::Flag(bit) => settings.set_flag(bit, input_number(level, value, len)? != 0),
             Place::Stream(bit) if (input_number(level, value, len)? != 0) != is_inverse(bit) => {
                 settings.stream.fetch_or(bit, Relaxed);
@@ -228,6 +229,9 @@ pub unsafe fn remember(
                 if let Some(cell) = settings.wishes.get(place) {
                     cell.store(word, Relaxed);
                 }
+            }
+            Place::GroupLink => {
+                settings.wishes[wish::GROUP_LINK].store(groups::link(level, value, len)?, Relaxed);
             }
             Place::Arrival { nanos } => settings.set_time(nanos, input::<c_int>(value, len)? != 0),
             Place::Congestion if value.is_null() => return Err(libc::EFAULT),
@@ -296,6 +300,10 @@ pub unsafe fn set(
         && groups::change(socket, fd, asked?)?.is_some()
     {
         return Ok(());
+    }
+    if matches!(place(socket, level, name), Some(Place::GroupLink)) && !groups::is_interface_silks_own() {
+        // SAFETY: as the caller promises.
+        check(unsafe { real::setsockopt(fd, level, name, value, len) })?;
     }
     // SAFETY: as the caller promises.
     if unsafe { remember(socket, level, name, value, len) }? {
@@ -518,8 +526,13 @@ pub unsafe fn get(
             }
             return output(&number, value, len);
         }
-        if let Some(Place::Time(cell)) = place(socket, level, name) {
-            return output(&time(cell), value, len);
+        match place(socket, level, name) {
+            Some(Place::Time(cell)) => return output(&time(cell), value, len),
+            // Linux's part of the socket has been told, too.
+            Some(Place::GroupLink) => {
+                return check(real::getsockopt(fd, level, name, value, len)).map(drop);
+            }
+            _ => {}
         }
         unserved::tell(&option_names::told("getsockopt", level, name), libc::ENOPROTOOPT)?;
         check(real::getsockopt(fd, level, name, value, len)).map(drop)
@@ -571,13 +584,14 @@ fn number(socket: &Socket, slot: &Slot, level: c_int, name: c_int) -> Option<c_i
             or_default(settings.keep_count.load(Relaxed), usual(|usual| &usual.keep_count))
         }
         _ => match place(socket, level, name)? {
-            Place::Flag(bit @ (flag::NO_LOOP | flag::NO_LOOP6)) => c_int::from(!settings.has_flag(bit)),
             Place::Flag(bit) => c_int::from(settings.has_flag(bit)),
             Place::Arrival { nanos } => c_int::from(settings.has_time(nanos)),
             Place::Stream(bit) => c_int::from((settings.stream.load(Relaxed) & bit != 0) != is_inverse(bit)),
             Place::Number(cell) => signed(cell.load(Relaxed)),
             Place::Wish(place) => wishes::number(place, settings.wish(place), wishes::usual()),
-            Place::Linger | Place::Time(_) | Place::Congestion | Place::PacingRate => return None,
+            Place::Linger | Place::Time(_) | Place::Congestion | Place::PacingRate | Place::GroupLink => {
+                return None;
+            }
         },
     })
 }

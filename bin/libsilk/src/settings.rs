@@ -18,10 +18,6 @@ pub mod flag {
     pub const PACKET_INFO: u32 = 16;
     /// `UDP_GRO`: several datagrams of one sender may be received at once.
     pub const COALESCE: u32 = 32;
-    /// `IP_MULTICAST_LOOP` off.
-    pub const NO_LOOP: u32 = 64;
-    /// `IPV6_MULTICAST_LOOP` off.
-    pub const NO_LOOP6: u32 = 128;
     /// `IP_RECVTTL`: `recvmsg` says how many hops an IPv4 datagram had left (and so below).
     pub const TELL_TTL: u32 = 256;
     /// `IP_RECVTOS`.

@@ -268,7 +268,7 @@ impl Engine {
         {
             self.tell_paths_of(name, Bell::Service(service), now);
         }
-        if asked & request::WISHES != 0 {
+        if asked & (request::WISHES | request::OPTIONS) != 0 {
             self.tell_paths_of(name, Bell::Wishes(crate::wishes::of(end.slot())), now);
             end.told.hops = 0;
         }

@@ -73,9 +73,10 @@ impl Engine {
         if address.is_loopback() {
             return Whereabouts::Elsewhere;
         }
-        let everyone = matches!(address, IpAddr::V4(address) if address.is_broadcast());
-        if everyone || address.is_multicast() {
-            return Whereabouts::Beside;
+        let shared = self.core.itself.is_none();
+        if self.is_to_many(address) {
+            // Where Linux shares the interfaces it lets the machine itself hear it, too.
+            return if shared { Whereabouts::Elsewhere } else { Whereabouts::Beside };
         }
         let paths = &mut self.core.paths;
         let found = match address {
@@ -92,8 +93,9 @@ impl Engine {
 
     /// What leads to Linux's socket, for the path that is created next. Whether the graph has a use for it.
     pub(crate) fn offer_datagrams(&mut self, linux: &Arc<Reserved>) -> bool {
+        let link = self.core.port.first_interface();
         let module = self.core.paths.module_mut::<host::Host>();
-        module.map(|module| module.offer_datagrams(Box::new(LinuxDatagrams::new(linux)))).is_some()
+        module.map(|module| module.offer_datagrams(Box::new(LinuxDatagrams::new(linux, link)))).is_some()
     }
 
     /// What Linux's socket hears is for the datagram socket whose first path this is, too.
@@ -117,6 +119,22 @@ impl Engine {
         let is_one = |over: &OverLinux| std::ptr::eq(over.linux.as_ptr(), Arc::as_ptr(linux));
         let all = self.host.datagrams.iter();
         all.filter(|(_, over)| is_one(over)).map(|(index, _)| *index).collect()
+    }
+
+    /// Whose a datagram is of those that share Linux's socket: everybody's, where it is to a group or to everyone.
+    fn whose(&mut self, sharers: &[u32], first: PathId, heard: &Heard) -> Vec<PathId> {
+        if !self.is_to_many(heard.to) {
+            return vec![self.sharer(sharers, first, heard.remote)];
+        }
+        let peer = |id: &PathId| self.core.paths.path(*id).and_then(|path| path.state.attrs.remote());
+        let hears = |id: &PathId| peer(id).is_none_or(|peer| peer == heard.remote);
+        sharers.iter().filter_map(|index| self.core.paths.at(*index)).filter(hears).collect()
+    }
+
+    /// Whether an address is a group's, or everyone's on a network.
+    fn is_to_many(&mut self, address: IpAddr) -> bool {
+        let everyone = |ip: &mut Ip| matches!(address, IpAddr::V4(four) if ip.routes.is_broadcast(four));
+        address.is_multicast() || self.core.paths.module_mut::<Ip>().is_some_and(everyone)
     }
 
     /// Whose of them a datagram is: that one's whose only peer has sent it, else one's who hears all, the same that
@@ -225,11 +243,19 @@ impl Engine {
         for _ in 0..BURST {
             match receive(&linux, &mut piece, &mut self.host.control) {
                 Ok(heard) => {
-                    let of_several = || self.sharer(&sharers, first, heard.remote);
-                    let whose = if sharers.len() > 1 { of_several() } else { first };
-                    self.take_from_linux(whose, &mut piece, heard, now);
-                    if whose != first {
-                        self.tell_program(whose);
+                    let (alone, several);
+                    let whose: &[PathId] = if sharers.len() < 2 {
+                        alone = [first];
+                        &alone
+                    } else {
+                        several = self.whose(&sharers, first, &heard);
+                        &several
+                    };
+                    for path in whose {
+                        self.take_from_linux(*path, &mut piece, heard, now);
+                        if *path != first {
+                            self.tell_program(*path);
+                        }
                     }
                 }
                 // What Linux has to say of a datagram that was sent.

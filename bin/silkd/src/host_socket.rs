@@ -17,6 +17,7 @@ use silk_tcp::Algorithm;
 use std::io::IoSliceMut;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -84,15 +85,46 @@ pub struct LinuxDatagrams {
     socket: Weak<Reserved>,
     /// It is IPv6's, so that IPv4's addresses have to be mapped.
     six: bool,
+    /// What its program wishes, for others may send by the same socket.
+    service: u8,
+    wishes: Wishes,
+    /// The interface that leads to groups, and to everyone, where no route does.
+    link: u32,
+    /// As [`Reserved::sender`].
+    number: u64,
 }
 
 impl LinuxDatagrams {
-    /// To send by this socket.
-    pub fn new(socket: &Arc<Reserved>) -> Self {
+    /// To send by this socket; by the interface of this number to groups and to everyone, where no route leads there.
+    pub fn new(socket: &Arc<Reserved>, link: u32) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
         let six = sockopt::socket_domain(socket) == Ok(AddressFamily::INET6);
-        Self { socket: Arc::downgrade(socket), six }
+        let number = NUMBER.fetch_add(1, Relaxed);
+        Self { socket: Arc::downgrade(socket), six, service: 0, wishes: Wishes::default(), link, number }
+    }
+
+    /// Has Linux send from now on as the program wishes. What Linux refuses the program would not have got from it either.
+    fn apply(&self, socket: &Reserved) {
+        let (wishes, six) = (&self.wishes, self.six);
+        let _ = sockopt::set_ip_tos(socket, self.service);
+        let _ = sockopt::set_ip_ttl(socket, wishes.ttl.map_or(USUAL, u32::from));
+        let _ = sockopt::set_ip_multicast_ttl(socket, wishes.group_ttl.map_or(1, u32::from));
+        let _ = sockopt::set_ip_multicast_loop(socket, !wishes.no_loop);
+        let link = wishes.group_link.map_or(0, u32::from);
+        let any = Ipv4Addr::UNSPECIFIED;
+        let _ = sockopt::set_ip_multicast_if_with_ifindex(socket, &any, &any, link);
+        if six {
+            let _ = sockopt::set_ipv6_tclass(socket, self.service.into());
+            let _ = sockopt::set_ipv6_unicast_hops(socket, wishes.hops.or(wishes.ttl));
+            let _ = sockopt::set_ipv6_multicast_hops(socket, wishes.group_hops.map_or(1, u32::from));
+            let _ = sockopt::set_ipv6_multicast_loop(socket, !wishes.no_loop6);
+            let _ = sockopt::set_ipv6_multicast_if(socket, link);
+        }
     }
 }
+
+/// The time to live that Linux gives by itself.
+const USUAL: u32 = u32::MAX;
 
 impl HostDatagrams for LinuxDatagrams {
     fn send(&mut self, from: IpAddr, to: Endpoint, pieces: [&[u8]; 3]) -> bool {
@@ -101,54 +133,58 @@ impl HostDatagrams for LinuxDatagrams {
             address => address,
         };
         let Some(socket) = self.socket.upgrade() else { return false };
+        if socket.sender.load(Relaxed) != self.number {
+            self.apply(&socket);
+            socket.sender.store(self.number, Relaxed);
+        }
+        let to_many = match to.ip() {
+            IpAddr::V4(four) => four.is_multicast() || four.is_broadcast(),
+            IpAddr::V6(six) => six.is_multicast(),
+        };
         let to = SockaddrStorage::from(SocketAddr::new(own(to.ip()), to.port()));
         let pieces = pieces.map(IoSlice::new);
-        let (v4, v6) = packet_info(own(from));
-        let control = match from {
-            from if from.is_unspecified() => None,
-            _ if self.six => Some(ControlMessage::Ipv6PacketInfo(&v6)),
-            _ => Some(ControlMessage::Ipv4PacketInfo(&v4)),
-        };
         let (fd, flags) = (socket.as_fd().as_raw_fd(), MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT);
-        let send = || socket::sendmsg(fd, &pieces, control.as_slice(), flags, Some(&to));
+        let send = |link: u32| {
+            let (v4, v6) = packet_info(own(from), link);
+            let control = match from {
+                from if from.is_unspecified() && link == 0 => None,
+                _ if self.six => Some(ControlMessage::Ipv6PacketInfo(&v6)),
+                _ => Some(ControlMessage::Ipv4PacketInfo(&v4)),
+            };
+            socket::sendmsg(fd, &pieces, control.as_slice(), flags, Some(&to))
+        };
         // A second time after a signal, and what Linux says here of one that was sent before.
-        match send() {
-            Err(NixErrno::EINTR | NixErrno::ECONNREFUSED) => send().is_ok(),
+        match send(0) {
+            Err(NixErrno::EINTR | NixErrno::ECONNREFUSED) => send(0).is_ok(),
+            Err(NixErrno::ENETUNREACH) if self.wishes.group_link.is_none() && to_many => {
+                send(self.link).is_ok()
+            }
             sent => sent.is_ok(),
         }
     }
 
     fn set(&mut self, option: Bell) {
-        let Some(socket) = self.socket.upgrade() else { return };
-        // What Linux refuses the program would not have got from it either.
         match option {
-            Bell::Service(bits) => {
-                let _ = sockopt::set_ip_tos(&socket, bits);
-                if self.six {
-                    let _ = sockopt::set_ipv6_tclass(&socket, bits.into());
-                }
-            }
-            Bell::Wishes(Wishes { ttl: Some(ttl), .. }) => {
-                let _ = sockopt::set_ip_ttl(&socket, ttl.into());
-                if self.six {
-                    let _ = sockopt::set_ipv6_unicast_hops(&socket, Some(ttl));
-                }
-            }
-            _ => {}
+            Bell::Service(bits) => self.service = bits,
+            Bell::Wishes(wishes) => self.wishes = wishes,
+            _ => return,
+        }
+        if let Some(socket) = self.socket.upgrade() {
+            socket.sender.store(0, Relaxed);
         }
     }
 }
 
-/// An address to send from as Linux is told it, over any interface.
-fn packet_info(from: IpAddr) -> (libc::in_pktinfo, libc::in6_pktinfo) {
+/// An address to send from as Linux is told it, over the interface of this number, or any (0).
+fn packet_info(from: IpAddr, link: u32) -> (libc::in_pktinfo, libc::in6_pktinfo) {
     let none = libc::in_addr { s_addr: 0 };
     let (mut v4, mut v6) = (none, libc::in6_addr { s6_addr: [0; 16] });
     match from {
         IpAddr::V4(from) => v4.s_addr = u32::from_ne_bytes(from.octets()),
         IpAddr::V6(from) => v6.s6_addr = from.octets(),
     }
-    let v4 = libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: v4, ipi_addr: none };
-    (v4, libc::in6_pktinfo { ipi6_addr: v6, ipi6_ifindex: 0 })
+    let v4 = libc::in_pktinfo { ipi_ifindex: link.cast_signed(), ipi_spec_dst: v4, ipi_addr: none };
+    (v4, libc::in6_pktinfo { ipi6_addr: v6, ipi6_ifindex: link })
 }
 
 /// A datagram that a socket of Linux's has heard.
@@ -425,7 +461,7 @@ mod tests {
             let six = ours.starts_with('[');
             sys::tell_of_datagrams(socket.as_fd(), six).unwrap();
             let reserved = Arc::new(Reserved::new(socket.into()));
-            let mut datagrams = LinuxDatagrams::new(&reserved);
+            let mut datagrams = LinuxDatagrams::new(&reserved, 0);
             let peer = UdpSocket::bind(theirs).unwrap();
             let remote = Endpoint::from(peer.local_addr().unwrap());
             let set = if own.is_ipv4() {
@@ -449,8 +485,13 @@ mod tests {
             assert_eq!(peer.recv_from(&mut bytes).unwrap().0, 1);
             assert!(!datagrams.send(any, remote, [&[0; 40_000], &[0; 40_000], b""]), "longer than any");
             assert!(!datagrams.send("192.0.2.1".parse().unwrap(), remote, [b"x", b"", b""]), "not ours");
+            // Of several that send by the socket each has its own way.
             datagrams.set(Bell::Service(0x48));
-            assert_eq!(sockopt::ip_tos(&reserved), Ok(0x48));
+            let mut other = LinuxDatagrams::new(&reserved, 0);
+            for (sender, service) in [(&mut datagrams, 0x48), (&mut other, 0)] {
+                assert!(sender.send(own, remote, [b"x", b"", b""]));
+                assert_eq!(sockopt::ip_tos(&reserved), Ok(service));
+            }
             // Whoever takes the port next has it at once.
             drop(reserved);
             assert!(UdpSocket::bind(SocketAddr::new(ours.parse::<SocketAddr>().unwrap().ip(), port)).is_ok());

@@ -70,6 +70,11 @@ impl DomainPort {
         }
     }
 
+    /// Linux's number of the first interface that it shares; zero: it shares none.
+    pub fn first_interface(&self) -> u32 {
+        self.interfaces.first().copied().unwrap_or(0)
+    }
+
     /// Lets leave what was sent.
     pub fn flush(&mut self, now: Instant) {
         if std::mem::take(&mut self.sent) || self.lazy <= now {

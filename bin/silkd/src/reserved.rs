@@ -9,6 +9,7 @@ use rustix::net::{
 use silk_control::Kind;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Linux's socket that holds a port. An executor may hold it a little longer than the port is ours,
@@ -17,6 +18,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct Reserved {
     socket: OwnedFd,
     state: Mutex<Hold>,
+    /// Which of those who send by it has said last how; zero: nobody.
+    pub sender: AtomicU64,
 }
 
 /// What a port that is held has been used for.
@@ -33,7 +36,7 @@ enum Hold {
 impl Reserved {
     /// One that has its port.
     pub fn new(socket: OwnedFd) -> Self {
-        Self { socket, state: Mutex::new(Hold::Quiet) }
+        Self { socket, state: Mutex::new(Hold::Quiet), sender: AtomicU64::new(0) }
     }
 
     /// Listens, or goes on with another backlog, unless the port has been given back.
@@ -145,9 +148,9 @@ pub fn reserve(
     match kind {
         // So that connections of Linux's in TIME-WAIT do not count as users of the port.
         Kind::Stream => sockopt::set_socket_reuseaddr(&fd, true)?,
-        // What groups others have joined is not for this one.
+        // Whom its owner lets it speak with (`SO_BROADCAST`) is silk's to mind.
         Kind::Datagram => {
-            crate::sys::hear_no_others_groups(fd.as_fd(), six)?;
+            sockopt::set_socket_broadcast(&fd, true)?;
             crate::sys::tell_of_datagrams(fd.as_fd(), six)?;
         }
     }

@@ -67,16 +67,6 @@ pub fn defer_accept(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, seconds)
 }
 
-/// `IP_MULTICAST_ALL`, and of a socket of IPv6 `IPV6_MULTICAST_ALL` too: the socket hears of the groups
-/// that it has joined itself, which are none.
-///
-/// # Errors
-/// The kernel's.
-pub fn hear_no_others_groups(socket: BorrowedFd<'_>, six: bool) -> Result<(), Errno> {
-    let all = [(libc::IPPROTO_IP, libc::IP_MULTICAST_ALL), (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_ALL)];
-    set_options(socket, &all[..1 + usize::from(six)], 0)
-}
-
 /// Linux is to tell of each datagram the address it was sent to, the hops it had left and its service bits. A socket of
 /// IPv6 (`six`) hears those of IPv4 as well.
 ///

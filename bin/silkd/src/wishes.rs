@@ -4,7 +4,7 @@
 use crate::engine::Engine;
 use silk_instant::Instant;
 use silk_path::{Attr, Attrs, Bell, Discovery, PathId, Wishes};
-use silk_stream::{Slot, wish};
+use silk_stream::{Slot, option, wish};
 use silk_tcp::Algorithm;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -46,7 +46,7 @@ pub fn inherit(from: &Slot, to: &Slot) {
 
 /// What a slot wishes.
 pub fn of(slot: &Slot) -> Wishes {
-    let words = slot.wishes.words();
+    let (words, options) = (slot.wishes.words(), slot.options.load(Relaxed));
     let some = |place: usize| Some(words[place]).filter(|word| *word != 0);
     let rate = !(u64::from(words[wish::PACING_HIGH]) << 32 | u64::from(words[wish::PACING_LOW]));
     Wishes {
@@ -64,6 +64,9 @@ pub fn of(slot: &Slot) -> Wishes {
         discovery6: discovery(words[wish::DISCOVERY6]),
         group_ttl: some(wish::GROUP_TTL).and_then(|word| u8::try_from(word - 1).ok()),
         group_hops: some(wish::GROUP_HOPS).and_then(|word| u8::try_from(word - 1).ok()),
+        no_loop: options & option::NO_LOOP != 0,
+        no_loop6: options & option::NO_LOOP6 != 0,
+        group_link: some(wish::GROUP_LINK).and_then(|word| u16::try_from(word).ok()),
     }
 }
 

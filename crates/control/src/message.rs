@@ -12,7 +12,7 @@ pub type ProcessNumber = u32;
 /// An event set's number in its family.
 pub type BellNumber = u32;
 /// The words of a slot's wishes (`silk_stream::wish`).
-pub type Wishes = [u32; 17];
+pub type Wishes = [u32; 18];
 /// What lets a process join a family: given by the daemon, hard to guess.
 pub type FamilyToken = u64;
 

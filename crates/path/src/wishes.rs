@@ -46,4 +46,10 @@ pub struct Wishes {
     pub group_ttl: Option<u8>,
     /// The hop limit of packets to groups over IPv6 (`IPV6_MULTICAST_HOPS`).
     pub group_hops: Option<u8>,
+    /// What is sent to groups is not heard on the machine itself (`IP_MULTICAST_LOOP` off).
+    pub no_loop: bool,
+    /// The same over IPv6 (`IPV6_MULTICAST_LOOP`).
+    pub no_loop6: bool,
+    /// Linux's number of the interface that what is sent to groups leaves by (`IP_MULTICAST_IF`, `IPV6_MULTICAST_IF`).
+    pub group_link: Option<u16>,
 }

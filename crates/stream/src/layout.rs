@@ -130,8 +130,10 @@ pub mod wish {
     pub const GROUP_TTL: usize = 15;
     /// `IPV6_MULTICAST_HOPS`, plus one.
     pub const GROUP_HOPS: usize = 16;
+    /// `IP_MULTICAST_IF` or `IPV6_MULTICAST_IF`, whichever was set last: Linux's number of the interface.
+    pub const GROUP_LINK: usize = 17;
     /// How many words there are.
-    pub const COUNT: usize = 17;
+    pub const COUNT: usize = 18;
 }
 
 /// Bits of [`Slot::waiting`] (CM §4.2 `waiting_for_IO`).
@@ -160,6 +162,10 @@ pub mod option {
     pub const JOINED_ALONE6: u32 = 128;
     /// `SO_OOBINLINE`: urgent data is read among the rest.
     pub const URGENT_INLINE: u32 = 256;
+    /// `IP_MULTICAST_LOOP` off: what is sent to groups is not heard on the machine itself.
+    pub const NO_LOOP: u32 = 512;
+    /// `IPV6_MULTICAST_LOOP` off.
+    pub const NO_LOOP6: u32 = 1024;
 }
 
 /// What is wished of one socket, as [`wish`] names it.

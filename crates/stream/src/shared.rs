@@ -9,7 +9,7 @@ use crate::wake;
 use std::time::Duration;
 
 /// Words that the processes tell each other.
-pub const SHARED_WORDS: usize = 38;
+pub const SHARED_WORDS: usize = 39;
 
 /// One socket's.
 #[repr(C)]

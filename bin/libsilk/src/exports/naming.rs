@@ -157,7 +157,8 @@ pub unsafe extern "C" fn setsockopt(
                 let congestion = (level, name) == (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
                 let asked = groups::read(level, name, value, len);
                 // Of silk's own address and interface Linux knows nothing.
-                let own = matches!(asked, Some(Ok(_))) && groups::is_interface_silks_own();
+                let link = groups::names_link(level, name);
+                let own = (link || matches!(asked, Some(Ok(_)))) && groups::is_interface_silks_own();
                 if result != 0 && !congestion && !own {
                     return result;
                 }

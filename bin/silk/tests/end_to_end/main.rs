@@ -22,6 +22,7 @@ mod faults;
 mod files;
 mod go;
 mod groups;
+mod groups_here;
 mod host;
 mod interfaces;
 mod iperf;
