@@ -93,18 +93,23 @@ fn socket(host: &mut Host, at: Ipv4Addr, peer: Option<Endpoint>) -> PathId {
     host.create("socket", peer.map_or(attrs, |peer| attrs.with(Attr::Remote(peer))))
 }
 
-#[test]
-fn a_path_without_a_peer_answers_over_the_device_that_asked() {
-    let (mut host, mut peer) = (host(), peer());
-    let echo = host.create("echo", Attrs::new());
-    assert_eq!(host.paths.path(echo).unwrap().state.attrs.device(), None);
-    let asking = socket(&mut peer, beyond(9), None);
-    knows(&mut peer, 0, beyond(2), SECOND);
+/// The peer says something to the host's echo from one of its addresses, over the second device.
+fn asks(host: &mut Host, peer: &mut Host, from: Ipv4Addr) {
+    let asking = socket(peer, from, None);
     peer.send(asking, Endpoint::v4(beyond(2), 7), b"hello");
     host.over = 1;
     for frame in peer.sent() {
         host.arrive(&frame);
     }
+}
+
+#[test]
+fn a_path_without_a_peer_answers_over_the_device_that_asked() {
+    let (mut host, mut peer) = (host(), peer());
+    let echo = host.create("echo", Attrs::new());
+    assert_eq!(host.paths.path(echo).unwrap().state.attrs.device(), None);
+    knows(&mut peer, 0, beyond(2), SECOND);
+    asks(&mut host, &mut peer, beyond(9));
     assert_eq!(left(&mut host), [(1, SECOND, 9, VLAN)]);
 }
 
@@ -221,12 +226,7 @@ fn stranger() -> Host {
 fn who_is_beyond_another_interface_is_answered_where_it_came_from() {
     let (mut host, mut peer) = (host_with(Leads::Elsewhere), stranger());
     host.create("echo", Attrs::new());
-    let asking = socket(&mut peer, FAR, None);
-    peer.send(asking, Endpoint::v4(beyond(2), 7), b"hello");
-    host.over = 1;
-    for frame in peer.sent() {
-        host.arrive(&frame);
-    }
+    asks(&mut host, &mut peer, FAR);
     assert_eq!(left(&mut host), [(1, SECOND, 9, VLAN)]);
 }
 
@@ -259,11 +259,6 @@ fn a_connection_from_beyond_another_interface_is_held_with_where_it_came_from() 
 fn a_network_that_nobody_is_to_send_to_is_not_answered() {
     let (mut host, mut peer) = (host_with(Leads::Nowhere), stranger());
     host.create("echo", Attrs::new());
-    let asking = socket(&mut peer, FAR, None);
-    peer.send(asking, Endpoint::v4(beyond(2), 7), b"hello");
-    host.over = 1;
-    for frame in peer.sent() {
-        host.arrive(&frame);
-    }
+    asks(&mut host, &mut peer, FAR);
     assert_eq!(left(&mut host), []);
 }
