@@ -6,7 +6,7 @@
 use crate::command::Command;
 use crate::engine::Engine;
 use crate::server::Server;
-use crate::settings::Settings;
+use crate::settings::{Settings, is_wide};
 use silk_device::netlink::Finder;
 use silk_executor::link::{self, ROUTES};
 use silk_modules::ip::{Ip, Routes};
@@ -225,11 +225,12 @@ impl Engine {
     }
 }
 
-/// What one of these has of ways beyond its own networks, but for those to everywhere, that the other has not.
+/// What one of these has of ways beyond its own networks that the other has not, but for those to everywhere and to what
+/// every link has.
 fn further(standing: &Standing, other: &Standing) -> Vec<Way> {
     let known: HashSet<&Way> = other.ways.iter().collect();
     let beside = |way: &Way| matches!(way.leads, Leads::Over { gateway: None, .. });
-    let new = |way: &&Way| way.prefix > 0 && !beside(way) && !known.contains(way);
+    let new = |way: &&Way| way.prefix > 0 && is_wide(way.network) && !beside(way) && !known.contains(way);
     standing.ways.iter().filter(new).copied().collect()
 }
 

@@ -152,7 +152,7 @@ impl Settings {
 }
 
 /// Whether an address means something beyond its link.
-fn is_wide(address: IpAddr) -> bool {
+pub fn is_wide(address: IpAddr) -> bool {
     !matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
