@@ -52,9 +52,9 @@ impl OverLinux {
 /// Where an address is, seen from silk's devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whereabouts {
-    /// Here, or where none of them leads.
+    /// Here, or where none of them leads; a group, where Linux shares the interfaces.
     Elsewhere,
-    /// On a network of theirs, or a group.
+    /// On a network of theirs; a group, where silk has its own.
     Beside,
     /// Beyond a router.
     Beyond,

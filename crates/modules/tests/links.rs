@@ -151,23 +151,29 @@ fn a_neighbour_of_one_device_is_none_of_the_other() {
     assert_eq!(left(&mut host), [(1, SECOND, 8, VLAN)]);
 }
 
-#[test]
-fn a_connection_is_made_over_the_second_device_and_stays_there() {
-    let (mut host, mut peer) = (host(), peer());
+/// The peer connects to a listening socket of the host's. Both ends last as long as what is answered.
+fn connects(host: &mut Host, peer: &mut Host) -> impl Sized + use<> {
     host.streams = || Some(stream(100_000, 4096));
     let local = Endpoint::v4(Ipv4Addr::UNSPECIFIED, 80);
     host.create(
         "socket",
         Attrs::new().with(Attr::Listen(true)).with(Attr::Local(local)).with(Attr::Owner(7)),
     );
-    let (buffers, _handle) = stream(100_000, 4096);
-    knows(&mut peer, 0, beyond(2), SECOND);
+    let (buffers, handle) = stream(100_000, 4096);
     let attrs = Attrs::new()
         .with(Attr::ProtId(6))
         .with(Attr::Local(Endpoint::v4(Ipv4Addr::UNSPECIFIED, 5000)))
         .with(Attr::Remote(Endpoint::v4(beyond(2), 80)));
     peer.try_create("socket", attrs, Some(buffers)).unwrap();
-    exchange(&mut host, &mut peer);
+    exchange(host, peer);
+    handle
+}
+
+#[test]
+fn a_connection_is_made_over_the_second_device_and_stays_there() {
+    let (mut host, mut peer) = (host(), peer());
+    knows(&mut peer, 0, beyond(2), SECOND);
+    let _handle = connects(&mut host, &mut peer);
     for _ in 0..10 {
         peer.advance(Duration::from_millis(100));
         host.advance(Duration::from_millis(100));
@@ -233,19 +239,7 @@ fn who_is_beyond_another_interface_is_answered_where_it_came_from() {
 #[test]
 fn a_connection_from_beyond_another_interface_is_held_with_where_it_came_from() {
     let (mut host, mut peer) = (host_with(Leads::Elsewhere), stranger());
-    host.streams = || Some(stream(100_000, 4096));
-    let local = Endpoint::v4(Ipv4Addr::UNSPECIFIED, 80);
-    host.create(
-        "socket",
-        Attrs::new().with(Attr::Listen(true)).with(Attr::Local(local)).with(Attr::Owner(7)),
-    );
-    let (buffers, _handle) = stream(100_000, 4096);
-    let attrs = Attrs::new()
-        .with(Attr::ProtId(6))
-        .with(Attr::Local(Endpoint::v4(Ipv4Addr::UNSPECIFIED, 5000)))
-        .with(Attr::Remote(Endpoint::v4(beyond(2), 80)));
-    peer.try_create("socket", attrs, Some(buffers)).unwrap();
-    exchange(&mut host, &mut peer);
+    let _handle = connects(&mut host, &mut peer);
     let made = *host.created.last().expect("accepted");
     let remote = host.paths.path(made).unwrap().state.attrs.remote();
     assert_eq!(remote, Some(Endpoint::v4(FAR, 5000)));

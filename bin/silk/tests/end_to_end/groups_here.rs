@@ -109,3 +109,22 @@ fn where_no_route_leads_to_a_group_silks_interface_does() {
     let all = ["group", "everyone", "end"].map(|word| format!("first hears {word} from 10.99.0.1\n"));
     assert_eq!(silk.log("first"), format!("ready\n{}", all.concat()));
 }
+
+#[test]
+fn what_comes_over_the_link_is_heard_once_wherever_packets_are_told_apart() {
+    for mode in ["native", "generic", "ingress"] {
+        let Some(silk) = Silk::start_in(mode) else { return };
+        silk.write("groups_here.py", include_str!("groups_here.py"));
+        let arguments = ["groups_here.py", "hear", "four", "server", INTERFACE];
+        let mut server = silk.start_logged(silk.on_paths("python3").args(arguments), "server");
+        assert!(within(PATIENCE, || silk.log("server").contains("ready")), "{}", silk.log("server"));
+        for (word, wishes) in
+            [("group", &["link=eth0"][..]), ("network", &["to=10.99.0.255"]), ("end", &["link=eth0"])]
+        {
+            text(silk.on_peer("python3").args(["groups_here.py", "say", "four", word]).args(wishes));
+        }
+        assert!(within(PATIENCE, || server.ended().is_some()), "{}", silk.log("server"));
+        let all = ["group", "network", "end"].map(|word| format!("server hears {word} from 10.99.0.2\n"));
+        assert_eq!(silk.log("server"), format!("ready\n{}", all.concat()), "{mode}");
+    }
+}
