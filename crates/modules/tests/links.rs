@@ -10,7 +10,7 @@ use silk_modules::arp::Arp;
 use silk_modules::ip::{Ip, Routes};
 use silk_modules::{Device, HeaderTemplate, Leads, Setup, Standing, Way};
 use silk_path::classify::{Domains, Owned};
-use silk_path::{Attr, Attrs, CreateError, Endpoint, PathId};
+use silk_path::{Attr, Attrs, CreateError, DropReason, Endpoint, PathId};
 use silk_wire::{MacAddr, eth};
 
 /// The VLAN of the second link.
@@ -252,7 +252,7 @@ fn a_connection_from_beyond_another_interface_is_held_with_where_it_came_from() 
 #[test]
 fn a_network_that_nobody_is_to_send_to_is_not_answered() {
     let (mut host, mut peer) = (host_with(Leads::Nowhere), stranger());
-    host.create("echo", Attrs::new());
+    let echo = host.create("echo", Attrs::new());
     asks(&mut host, &mut peer, FAR);
-    assert_eq!(left(&mut host), []);
+    assert_eq!((left(&mut host), host.drops(echo, DropReason::IpNoRoute)), (vec![], 1));
 }

@@ -363,7 +363,8 @@ impl Stage for IpStage {
                 if let Some(told) = unreached(msg, self.protocol, source.into(), destination.into()) {
                     cx.request(told);
                 }
-                return Verdict::Drop(DropReason::ArpFailed);
+                let routed = cx.module::<Ip>().routes.lookup_from(destination, Some(source)).is_some();
+                return Verdict::Drop(if routed { DropReason::ArpFailed } else { DropReason::IpNoRoute });
             }
         };
         let protocol = if self.protocol == 0 { msg.meta.protocol } else { self.protocol };

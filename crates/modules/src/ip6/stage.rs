@@ -405,7 +405,8 @@ impl Stage for Ip6Stage {
                 if let Some(told) = unreached(msg, self.protocol, source.into(), destination.into()) {
                     cx.request(told);
                 }
-                return Verdict::Drop(DropReason::NdFailed);
+                let routed = cx.module::<Ip6>().routes.lookup_from(destination, Some(source)).is_some();
+                return Verdict::Drop(if routed { DropReason::NdFailed } else { DropReason::IpNoRoute });
             }
         };
         let protocol = if self.protocol == 0 { msg.meta.protocol } else { self.protocol };
