@@ -29,6 +29,16 @@ def all_of(end, octets):
     return got
 
 
+def fill(end):
+    """Writes until nobody has taken anything for a while: the other end has closed its window."""
+    end.settimeout(0.3)
+    try:
+        while True:
+            end.send(bytes(1 << 12))
+    except TimeoutError:
+        end.settimeout(None)
+
+
 def answers_late(end, times):
     """Answers each octet with another, now sooner and now later."""
     chance = random.Random(2)
