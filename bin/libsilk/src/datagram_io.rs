@@ -17,6 +17,7 @@ use crate::state;
 use crate::stream_io::{advance, ring, shut};
 use crate::vectors::Vectors;
 use crate::wait::{self, Change, Deadline};
+use crate::ways;
 use crate::wishes;
 use crate::writers_turn::WritersTurn;
 use silk_control::{Kind, Reply};
@@ -171,6 +172,7 @@ pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, asked: As
 /// As `sendto(2)`.
 pub fn may_begin(socket: &Socket, peer: Option<SocketAddr>) -> Answer<()> {
     let to = destination(socket, socket.slot()?, peer)?;
+    some_way_leads(socket, to)?;
     if may_send_to(socket, to) { Ok(()) } else { Err(libc::EACCES) }
 }
 
@@ -204,7 +206,14 @@ pub fn send_whole(
             // As Linux, which takes no notice of it over IPv6.
             return Err(libc::EOPNOTSUPP);
         }
-        if total > if to.is_ipv6() { MOST6 } else { MOST } {
+        // Linux looks at the length first over IPv4, and at the way over IPv6.
+        let six = to.ip().to_canonical().is_ipv6();
+        let too_long = total > if six { MOST6 } else { MOST };
+        if too_long && !six {
+            return Err(libc::EMSGSIZE);
+        }
+        some_way_leads(socket, to)?;
+        if too_long {
             return Err(libc::EMSGSIZE);
         }
         if !may_send_to(socket, to) {
@@ -272,6 +281,11 @@ fn source(slot: &Slot, to: SocketAddr, asked: Option<IpAddr>) -> Answer<Option<I
 pub fn may_send_to(socket: &Socket, to: SocketAddr) -> bool {
     let asked = socket.settings.stream.load(Relaxed) & option::BROADCAST != 0;
     asked || socket.is(shape::SCOUT) || !groups::is_broadcast(to)
+}
+
+/// Whether anybody knows where that is; a path of `PF_SCOUT` does.
+fn some_way_leads(socket: &Socket, to: SocketAddr) -> Answer<()> {
+    if socket.is(shape::SCOUT) { Ok(()) } else { ways::lead_to(to) }
 }
 
 fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer<SocketAddr> {

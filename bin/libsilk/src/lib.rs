@@ -92,6 +92,7 @@ mod unserved;
 mod urgent;
 mod vectors;
 mod wait;
+mod ways;
 mod wishes;
 mod writers_turn;
 

@@ -41,6 +41,7 @@ impl Server {
         let index = self.next_family;
         self.next_family += 1;
         show_usual(&self.settings, &arena.header().usual);
+        arena.header().ways.store(self.settings.ways.word(), SeqCst);
         let mut family = Family::new(index, random_token(), arena.clone(), program);
         begin(&mut family);
         let priorities = family.priorities.clone();

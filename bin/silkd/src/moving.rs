@@ -18,6 +18,7 @@ use silk_path::classify::layout::{ADDRESSES, ADDRESSES6};
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 /// The least time between two looks: routes may change often, and the control thread has other work.
@@ -135,6 +136,8 @@ impl Server {
         if moves.new.iter().any(|address| !self.tables.is_local(*address)) {
             self.serve_new_addresses();
         }
+        let ways = self.settings.ways.word();
+        self.families.values().for_each(|family| family.arena.header().ways.store(ways, SeqCst));
         let standing = Arc::new(self.settings.standing.clone());
         self.take_spares_back(true);
         self.tell_all(|| Command::Standing(standing.clone()));

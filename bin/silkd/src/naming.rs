@@ -340,6 +340,22 @@ impl Server {
         Ok(Reply::Socket { slot, generation })
     }
 
+    /// Whether any way leads to where a datagram of a socket that has a port is to be sent.
+    pub(crate) fn way_to(&self, to: SocketAddr) -> Result<Reply, Refusal> {
+        let to = SocketAddr::new(to.ip().to_canonical(), to.port());
+        if self.settings.source_for(to.ip()).is_none() {
+            match self.settings.source_over_linux(to.ip()) {
+                Some(source) if source.is_unspecified() => way_over_linux(to)?,
+                Some(_) => {}
+                None => {
+                    let why = format!("no way leads to {}", to.ip());
+                    return Err(Refusal { errno: libc::ENETUNREACH, why });
+                }
+            }
+        }
+        Ok(Reply::Done)
+    }
+
     /// Hands a socket with both addresses to its executor.
     pub(crate) fn join_up(
         &mut self,

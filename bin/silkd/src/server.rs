@@ -517,6 +517,7 @@ impl Server {
                 }
             }
             Request::File => self.serve_file(family, fds.pop()),
+            Request::Way { to } => self.way_to(to).unwrap_or_else(Reply::Refused),
             Request::Group { slot, group, at, change } => {
                 self.group((family, process), slot, group, at, change).unwrap_or_else(Reply::Refused)
             }

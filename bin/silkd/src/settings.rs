@@ -8,6 +8,7 @@ use crate::stack;
 use silk_config::Config;
 use silk_modules::Standing;
 use silk_modules::ip::Routes;
+use silk_stream::Ways;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
@@ -32,6 +33,8 @@ pub struct Settings {
     pub configured: Standing,
     /// The routes of IPv4 and of IPv6 as they stand.
     routes: (Routes, Routes<Ipv6Addr>),
+    /// What programs are told of the ways.
+    pub ways: Ways,
     /// Addresses of the interface for which the classifier has no room.
     pub beyond: Vec<IpAddr>,
     /// The paths that sockets of `PF_SCOUT` can build.
@@ -61,6 +64,7 @@ impl Settings {
             standing: Standing::default(),
             configured: Standing::default(),
             routes: Default::default(),
+            ways: Ways::default(),
             beyond: Vec::new(),
             recipes: Vec::new(),
             speaks_v6: false,
@@ -93,6 +97,7 @@ impl Settings {
     /// The links stand like this from now on.
     pub fn stand(&mut self, standing: Standing) {
         self.routes = (Routes::of(&standing), Routes::of(&standing));
+        self.ways = self.ways.then([false, true].map(|six| standing.leads_everywhere(six)));
         self.standing = standing;
     }
 
@@ -202,6 +207,24 @@ mod tests {
         );
         let wide: Vec<Place> = [alone.addresses[0], alone.addresses[2]].map(Place::from).into();
         assert_eq!(alone.reserve_at(any, Sides::BOTH), wide);
+    }
+
+    #[test]
+    fn programs_need_not_ask_where_a_default_route_leads_and_nothing_is_forbidden() {
+        let mut settings = settings("interface = \"eth0\"");
+        let everywhere = |settings: &Settings| [false, true].map(|six| settings.ways.lead_everywhere(six));
+        assert_eq!(everywhere(&settings), [false, false]);
+        and(&mut settings, Way::rest(0, "10.0.0.254".parse().unwrap()));
+        assert_eq!(everywhere(&settings), [true, false]);
+        let elsewhere = Way { network: Ipv6Addr::UNSPECIFIED.into(), prefix: 0, leads: Leads::Elsewhere };
+        and(&mut settings, elsewhere);
+        assert_eq!(everywhere(&settings), [true, true], "it is Linux's to send there");
+        // A worse one, that Linux keeps for what has none.
+        and(&mut settings, Way { leads: Leads::Nowhere, ..elsewhere });
+        assert_eq!(everywhere(&settings), [true, true]);
+        let forbidden = Way { network: "198.51.100.0".parse().unwrap(), prefix: 24, leads: Leads::Nowhere };
+        and(&mut settings, forbidden);
+        assert_eq!(everywhere(&settings), [false, true]);
     }
 
     #[test]

@@ -218,6 +218,11 @@ pub enum Request {
     /// Bytes of a file are to be sent by reference. Carries a descriptor of the file, open for reading.
     /// Answered by [`Reply::Done`]; the file then shows in the arena, soon.
     File,
+    /// Whether any way leads to where a datagram is to be sent, over silk or over Linux. Answered by [`Reply::Done`].
+    Way {
+        /// Where to.
+        to: SocketAddr,
+    },
 }
 
 /// What the daemon answers.

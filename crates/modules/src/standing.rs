@@ -111,6 +111,15 @@ impl Standing {
         self.links.iter().flatten().copied()
     }
 
+    /// Whether some way leads to every address, of IPv4 or of IPv6 (`six`).
+    pub fn leads_everywhere(&self, six: bool) -> bool {
+        let mut ways = self.ways.iter().filter(|way| way.network.is_ipv6() == six);
+        let all = ways.clone().find(|way| way.prefix == 0);
+        // The better of two to everywhere comes first.
+        all.is_some_and(|way| way.leads != Leads::Nowhere)
+            && ways.all(|way| way.prefix == 0 || way.leads != Leads::Nowhere)
+    }
+
     /// Who leads to everywhere, of IPv4 or of IPv6 (`six`); `None`: nobody on our links.
     pub fn router(&self, six: bool) -> Option<IpAddr> {
         let mut everywhere = self.ways.iter().filter(|way| way.prefix == 0 && way.network.is_ipv6() == six);

@@ -495,6 +495,8 @@ pub struct Header {
     /// While memory is short: so far from the start of its memory a byte stream is written at most, until
     /// the ring is empty and begins again; zero: as far as there is room. By the daemon at any time.
     pub reach: AtomicU32,
+    /// Whether some way leads to everywhere ([`crate::Ways`]). By the daemon at any time.
+    pub ways: AtomicU32,
     /// What a socket has that wishes nothing, so that `getsockopt` can say so.
     pub usual: Usual,
 }

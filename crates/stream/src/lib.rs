@@ -47,6 +47,7 @@ mod urgent;
 pub mod vacate;
 #[cfg(not(loom))]
 pub mod wake;
+mod ways;
 
 pub use accept::{AcceptQueue, OWNER_NOBODY, OWNER_QUEUED, Waiters};
 #[cfg(not(loom))]
@@ -71,3 +72,4 @@ pub use ring::{Bytes, begin as begin_ring, free, left_of, used};
 pub use shared::{SHARED_WORDS, Shared, SharedLock};
 pub use tcp_info::{INFO_WORDS, MODEL_WORDS, SharedInfo, TcpInfo};
 pub use urgent::{Ahead, Mark, Urgent};
+pub use ways::Ways;

@@ -209,6 +209,37 @@ fn nobody_answers_those_who_are_not_to_be_sent_to() {
 }
 
 #[test]
+fn who_sends_a_datagram_where_no_way_leads_is_told_as_on_linux() {
+    let Some(silk) = Silk::start() else { return };
+    silk.write("nowhere.py", include_str!("nowhere.py"));
+    let near = &silk.rig.server;
+    near.ip(["addr", "add", "fd99:5::1/64", "dev", "lo"]).unwrap();
+    near.ip(["route", "add", "blackhole", "198.51.100.0/25"]).unwrap();
+    near.ip(["route", "add", "unreachable", "198.51.100.128/25"]).unwrap();
+    near.ip(["route", "add", "prohibit", "203.0.113.0/24"]).unwrap();
+    near.ip(["-6", "route", "add", "prohibit", NETWORK6]).unwrap();
+    says(&silk, &format!("{NETWORK6} is not to be sent to now"));
+    let [near4, near6] = [CLIENT.to_string(), CLIENT6.to_string()];
+    let far = [FAR.to_string(), FAR6.to_string(), "2001:db8:10::1".to_owned()];
+    let others = ["198.51.100.1", "198.51.100.200", "203.0.113.1", "127.0.0.1", "::1", "fd99:5::1"];
+    let to: Vec<&str> = [&near4, &near6].into_iter().chain(&far).map(String::as_str).chain(others).collect();
+    let told = |mut program: Command| text(program.arg("nowhere.py").args(&to));
+    let same = || {
+        let (linux, ours) = (told(silk.on_linux("python3")), told(silk.on_paths("python3")));
+        assert_eq!(ours, linux);
+        ours
+    };
+    let count = |said: &str, what: &str| said.matches(what).count();
+    let nowhere = same();
+    assert!(count(&nowhere, "ENETUNREACH") >= 20 && count(&nowhere, "sent") >= 40, "{nowhere}");
+    near.ip(["route", "add", "default", "via", &near4]).unwrap();
+    near.ip(["-6", "route", "add", "default", "via", &near6]).unwrap();
+    says(&silk, &format!("what is far is reached by {CLIENT} over IPv4"));
+    says(&silk, &format!("what is far is reached by {CLIENT6} over IPv6"));
+    assert_eq!(count(&same(), "ENETUNREACH"), 0, "a way has come");
+}
+
+#[test]
 fn routes_are_configured_where_the_address_is_silks_own() {
     let device = format!(
         "kind = \"packet\"\ninterface = \"{INTERFACE}\"\naddress = \"10.99.0.9/24\"\n\
@@ -222,6 +253,14 @@ fn routes_are_configured_where_the_address_is_silks_own() {
     fetch_each(|| silk.on_paths("curl"), CLIENT, 8080);
     let elsewhere = said(silk.on_paths("curl").args(["-sS", "--max-time", "5", "http://198.51.100.1/"]));
     assert!(!elsewhere.ok);
+    silk.write("nowhere.py", include_str!("nowhere.py"));
+    let told = text(silk.on_paths("python3").args(["nowhere.py", "198.51.100.1", &CLIENT.to_string()]));
+    let [nowhere, there] = [
+        "ENETUNREACH ".repeat(3) + "EMSGSIZE ENETUNREACH ENETUNREACH",
+        "sent ".repeat(3) + "EMSGSIZE sent sent",
+    ];
+    let lines = |address: &str, said: &str| format!("{address} any {said}\n{address} any of both {said}\n");
+    assert_eq!(told, lines("198.51.100.1", &nowhere) + &lines(&CLIENT.to_string(), &there));
     silk.linux_saw_nothing();
 }
 
