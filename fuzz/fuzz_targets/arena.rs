@@ -5,8 +5,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use silk_stream::{
-    AcceptQueue, Arena, Bytes, Datagram, ErrorQueue, OWNER_NOBODY, QUOTED, RECORD_HEADER, RINGS_AT,
-    Received, Reference, Sizes, Way, free, pop_datagram, push_datagram, push_received, used,
+    AcceptQueue, Arena, Bytes, Datagram, ErrorQueue, OWNER_NOBODY, QUOTED, RECORD_HEADER, RINGS_AT, Received,
+    Reference, Sent, Sizes, free, pop_datagram, push_datagram, push_received, used,
 };
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
@@ -52,7 +52,7 @@ fn datagrams(ring: Bytes<'_>, numbers: &mut Numbers<'_>) {
     assert_eq!(left + free(write, read, size), size);
     let mut at = read;
     while let Some((datagram, data, next)) = pop_datagram(ring, at, left) {
-        let Datagram { len, peer, segment, way, details } = datagram;
+        let Datagram { len, peer, way, details, .. } = datagram;
         let (taken, header) = (next.wrapping_sub(at), data.wrapping_sub(at));
         assert!(header >= RECORD_HEADER && (header + len..=left).contains(&taken));
         let pieces = ring.peek(data, len as usize);
@@ -63,10 +63,13 @@ fn datagrams(ring: Bytes<'_>, numbers: &mut Numbers<'_>) {
         let written = push_received(ring, at, taken, &received, &[&bytes]).expect("there was room for it");
         let again = pop_datagram(ring, at, taken).expect("what was written is read");
         assert_eq!((again, written), ((Datagram { segment: 0, ..datagram }, data, next), next));
-        let written =
-            push_datagram(ring, at, taken, peer, (segment, way), &[&bytes]).expect("there was room for it");
+        let (segment, from) = datagram.departure();
+        // One that no datagram can have is none.
+        let segment = if segment == u16::MAX { 0 } else { segment };
+        let sent = Sent { peer, way, segment, from };
+        let written = push_datagram(ring, at, taken, &sent, &[&bytes]).expect("there was room for it");
         let (again, ..) = pop_datagram(ring, at, written.wrapping_sub(at)).expect("what was written is read");
-        assert_eq!(again, Datagram { len, peer, segment, way, details: None });
+        assert_eq!((again.len, again.peer, again.way, again.departure()), (len, peer, way, (segment, from)));
         (at, left) = (next, left - taken);
     }
     let mut reference = [0; Reference::SIZE];

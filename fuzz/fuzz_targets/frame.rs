@@ -28,7 +28,8 @@ fuzz_target!(|bytes: &[u8]| {
         let (header, payload) = (packet.header, packet.payload);
         upper(header.source().into(), header.destination().into(), payload);
         for accept in [Accept::Full, Accept::Verified] {
-            let pseudo = checksum::pseudo6(header.source(), header.destination(), ipv6::ICMP, payload.len() as u16);
+            let pseudo =
+                checksum::pseudo6(header.source(), header.destination(), ipv6::ICMP, payload.len() as u16);
             let _ = icmpv6::parse(payload, accept, pseudo);
         }
         if ndp::parse(header.hop_limit, payload).is_ok() {

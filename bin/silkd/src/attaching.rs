@@ -8,6 +8,7 @@ use crate::family_end::ThreadEnd;
 use crate::server::{Member, Server, refused};
 use crate::settings::Settings;
 use crate::stack;
+use crate::thread_number;
 use rustix::event::epoll;
 use silk_control::{Refusal, Reply};
 use silk_stream::{Arena, Sizes, Usual};
@@ -105,11 +106,9 @@ impl Server {
 
     pub(crate) fn thread(&mut self, number: u64, family: u32, process: u32, tid: u32) -> Reply {
         let pid = self.peers.get(&number).and_then(|p| p.pid);
-        let its_own =
-            pid.is_some_and(|pid| std::path::Path::new(&format!("/proc/{pid}/task/{tid}")).exists());
-        if !its_own {
+        let Some(tid) = pid.and_then(|pid| thread_number::find(pid, tid)) else {
             return refused(libc::EPERM, format!("thread {tid} is not a thread of the process that asks"));
-        }
+        };
         match self.families.get_mut(&family).and_then(|f| f.take_thread(process)) {
             None => refused(libc::EAGAIN, "this program has too many threads waiting".into()),
             Some(thread) => {

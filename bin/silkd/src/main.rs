@@ -61,6 +61,7 @@ mod start;
 mod stepping_down;
 mod strangers;
 mod sys;
+mod thread_number;
 mod timers;
 mod unblock;
 mod watchdog;

@@ -104,7 +104,7 @@ pub enum Request {
     },
     /// A thread will wait in `accept`. Answered by [`Reply::Thread`].
     Thread {
-        /// Its kernel id; must belong to the sender.
+        /// Its kernel id, as the sender has it, to whom it must belong.
         tid: u32,
     },
     /// That thread has ended (no answer).

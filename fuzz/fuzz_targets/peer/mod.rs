@@ -203,10 +203,10 @@ impl Peer {
         let end = start + len as i32;
         // One octet beyond may probe a closed window (RFC 9293 §3.8.6.1).
         assert!(end <= self.promised as i32 + 1, "sends up to {end}, may up to {}", self.promised);
-        if let Some((value, _)) = header.options.timestamp.filter(|_| start <= self.last_ack as i32) {
-            if (value.wrapping_sub(self.stamp) as i32) > 0 {
-                self.stamp = value;
-            }
+        if let Some((value, _)) = header.options.timestamp.filter(|_| start <= self.last_ack as i32)
+            && (value.wrapping_sub(self.stamp) as i32) > 0
+        {
+            self.stamp = value;
         }
         if header.flags.fin() {
             assert!(self.fin_at.is_none_or(|at| at as i32 == end), "two ends of one stream");

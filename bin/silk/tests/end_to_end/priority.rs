@@ -104,6 +104,21 @@ fn what_a_programs_thread_uses_is_charged_to_the_path_it_serves() {
     assert!(of_class(&silk.report()) > least, "{}", silk.report());
 }
 
+/// There its threads have other numbers.
+#[test]
+fn in_a_pid_namespace_of_its_own_a_program_is_raised_and_charged_for_too() {
+    let Some(silk) = daemon() else { return };
+    silk.write("asking.py", ASKING);
+    let alone = ["--pid", "--ipc", "--uts", "--mount-proc", "--fork", "--kill-child"];
+    let _server = silk.serve("unshare", &[&alone[..], &["python3", "asking.py", "serve", "7"]].concat(), 7);
+    let said = answers(&silk, PREFERRED, &["get", "work 0.05", "scheduling"]);
+    if has_real_time(&silk) {
+        assert_eq!(said, ["2", "worked", "1 14"]);
+        let report = silk.report();
+        assert!(report["classes"][0]["cpu_program_ns"].as_u64().unwrap() > 40_000_000, "{report}");
+    }
+}
+
 #[test]
 fn a_preferred_path_that_is_lowered_takes_its_thread_along() {
     let Some((silk, _server)) = start() else { return };
