@@ -5,12 +5,12 @@ import hashlib
 import socket
 import struct
 import sys
-import time
 
 SEGMENT, GRO, UDP = 103, 104, 17
 DATA = bytes(n % 251 for n in range(60000))
 # Longer than what is before it, so that it stands alone.
 END = b"." * 1450
+HELLO = b"first"
 
 what, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
 s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
@@ -19,6 +19,8 @@ s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.
 def attempt(call, *arguments):
     try:
         return call(*arguments)
+    except TimeoutError:
+        return "timed out"
     except OSError as error:
         return errno.errorcode[error.errno]
 
@@ -39,6 +41,9 @@ def receive():
             return
         if data == END:
             break
+        if data.startswith(HELLO):
+            s.sendto(HELLO, sender)
+            continue
         size = [struct.unpack("=i", d)[0] for level, kind, d in control if (level, kind) == (UDP, GRO)]
         told.update(size)
         each = size[0] if size else len(data)
@@ -51,8 +56,8 @@ def receive():
 
 def send():
     # Until the neighbour's address is known no large datagram waits for it.
-    s.sendto(b"first", (address, 9))
-    time.sleep(1)
+    s.settimeout(1)
+    any(attempt(lambda: s.sendto(HELLO, (address, port)) and s.recv(100)) == HELLO for _ in range(20))
     s.connect((address, port))
     s.setsockopt(UDP, SEGMENT, 1400)
     print(attempt(s.send, DATA), attempt(s.send, DATA[:1400]), attempt(s.send, DATA[:20]))

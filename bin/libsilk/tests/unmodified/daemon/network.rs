@@ -210,6 +210,8 @@ impl Network {
                 self.named(slot)
             }
             Request::Scout { .. } => refused(libc::EPROTONOSUPPORT),
+            // Shared memory says nothing of ways, so that it is asked for each.
+            Request::Way { .. } => Reply::Done,
             Request::Disconnect { slot } => self.disconnect(slot),
             Request::Unserved { what } => {
                 self.seen.unserved.lock().unwrap().push(what);
