@@ -217,7 +217,10 @@ impl Network {
                 self.seen.unserved.lock().unwrap().push(what);
                 return None;
             }
-            _ => refused(libc::EPROTO),
+            unknown => {
+                eprintln!("the tests' daemon knows nothing of this: {unknown:?}");
+                refused(libc::EPROTO)
+            }
         })
     }
 
