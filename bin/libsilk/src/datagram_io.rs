@@ -207,7 +207,7 @@ pub fn send_whole(
             return Err(libc::EOPNOTSUPP);
         }
         // Linux looks at the length first over IPv4, and at the way over IPv6.
-        let six = to.ip().to_canonical().is_ipv6();
+        let six = to.is_ipv6();
         let too_long = total > if six { MOST6 } else { MOST };
         if too_long && !six {
             return Err(libc::EMSGSIZE);

@@ -26,12 +26,12 @@ static LED: Guarded<[Option<(IpAddr, Ways)>; KNOWN]> = Guarded::new([None; KNOWN
 pub fn lead_to(to: SocketAddr) -> Answer<()> {
     let Some(family) = family::joined() else { return Ok(()) };
     let ways = Ways::of(family.arena.header().ways.load(Relaxed));
-    let address = to.ip().to_canonical();
-    if ways.lead_everywhere(address.is_ipv6()) { Ok(()) } else { ask(to, address, ways) }
+    if ways.lead_everywhere(to.is_ipv6()) { Ok(()) } else { ask(to, ways) }
 }
 
 #[cold]
-fn ask(to: SocketAddr, address: IpAddr, ways: Ways) -> Answer<()> {
+fn ask(to: SocketAddr, ways: Ways) -> Answer<()> {
+    let address = to.ip();
     // To many leads an interface.
     if address.is_multicast() || groups::is_broadcast(to) {
         return Ok(());
