@@ -41,7 +41,8 @@ fuzz_target!(|bytes: &[u8]| {
     let (mut tx, mut rx) = (Tx(3000), Rx(65536));
     let algorithms = [Algorithm::Cubic, Algorithm::Reno, Algorithm::Bbr];
     let congestion = algorithms[bytes.len() % 3];
-    let config = Config { congestion, ecn: Ecn::Ask, ..Config::default() };
+    let user_timeout_option = Some(Duration::from_secs(3_600));
+    let config = Config { congestion, ecn: Ecn::Ask, user_timeout_option, ..Config::default() };
     let mut connection = Connection::connect(&config, SeqNumber::new(ISS), now);
     let mut rest = bytes;
     while let [act, a, b, c, d, tail @ ..] = rest {
@@ -60,6 +61,10 @@ fuzz_target!(|bytes: &[u8]| {
             5 => {
                 rx.0 = (rx.0 + usize::from(*a) * 256).min(1 << 20);
                 connection.on_read(now, &rx);
+                if b % 4 == 0 {
+                    connection
+                        .set_user_timeout((*c > 0).then(|| Duration::from_millis(u64::from(*c) << (d % 16))));
+                }
             }
             _ => {
                 let options = Options::parse(&tail[..tail.len().min(usize::from(*d % 41))]);
@@ -84,6 +89,10 @@ fuzz_target!(|bytes: &[u8]| {
         for _ in 0..64 {
             let Some(out) = connection.poll_transmit(now, &tx, &rx, 65_000) else { break };
             assert!(out.offset + out.len <= tx.0);
+            let options = out.header.options.encoded_len();
+            assert!(options <= Options::MAX_BYTES);
+            let text = if out.gso_size > 0 { usize::from(out.gso_size) } else { out.len };
+            assert!(text == 0 || text + options <= usize::from(config.mss));
             let urgent = out.header.flags.contains(Flags::URG);
             assert!(urgent == (out.header.urgent > 0) && (!urgent || out.gso_size == 0));
         }

@@ -154,6 +154,7 @@ fn tcp_config(config: &Config, mtu: u16) -> silk_tcp::Config {
         syn_ack_retries: tcp.syn_ack_retries,
         syn_cookies: tcp.syn_cookies,
         retries: tcp.retries,
+        user_timeout_option: (!tcp.user_timeout_option.is_zero()).then_some(tcp.user_timeout_option),
         fin_wait_2: tcp.fin_wait,
         time_wait: tcp.time_wait,
         ..silk_tcp::Config::default()

@@ -89,7 +89,7 @@ impl Config {
         );
         differences!(keys, "tcp", tcp, new.tcp, Tcp {
             congestion, window_scaling, timestamps, sack, ecn, mtu_probing, initial_window, share_windows, min_rto,
-            delayed_ack, syn_retries, syn_ack_retries, syn_cookies, retries, fin_wait, time_wait, time_wait_max,
+            delayed_ack, syn_retries, syn_ack_retries, syn_cookies, retries, user_timeout_option, fin_wait, time_wait, time_wait_max,
         } except { keepalive });
         differences!(
             keys,

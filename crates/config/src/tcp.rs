@@ -71,6 +71,9 @@ pub struct Tcp {
     pub syn_cookies: bool,
     /// Retransmissions of one segment before a connection fails (RFC 9293 §3.8.3).
     pub retries: u8,
+    /// The longest time-out that a peer's User Timeout Option may lead to (RFC 5482); zero: that option
+    /// is neither sent nor heard.
+    pub user_timeout_option: Duration,
     /// How long a connection that this side closed waits for the peer to close too.
     pub fin_wait: Duration,
     /// The length of TIME-WAIT (RFC 9293 §3.4.2).
@@ -117,6 +120,11 @@ impl Tcp {
             syn_ack_retries: section.within("syn_ack_retries", 5, 0..=20),
             syn_cookies: section.or("syn_cookies", true),
             retries: section.within("retries", 15, 1..=30),
+            user_timeout_option: section.within(
+                "user_timeout_option",
+                seconds(0),
+                seconds(0)..=seconds(18 * 3600),
+            ),
             fin_wait: section.within("fin_wait", seconds(60), seconds(1)..=seconds(3600)),
             time_wait: section.within("time_wait", seconds(60), millis(1)..=seconds(240)),
             time_wait_max: section.within("time_wait_max", 32768, 0..=1 << 20),

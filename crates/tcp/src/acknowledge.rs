@@ -40,7 +40,7 @@ impl Connection {
         let before = self.outstanding();
         self.recovery.original = false;
         let (held, lost) = (self.recovery.held(before), self.recovery.lost_ever());
-        if self.sack {
+        if self.recovery.sack() {
             let dsack = seg.options.sack.duplicate(seg.ack);
             if dsack.is_some() {
                 let received_twice = &mut self.counters.mishaps().received_twice;
@@ -55,12 +55,12 @@ impl Connection {
             self.on_duplicate(now);
         }
         if self.undo.is_some() {
-            if let Some(twice) = seg.options.sack.duplicate(seg.ack).filter(|_| self.sack) {
+            if let Some(twice) = seg.options.sack.duplicate(seg.ack).filter(|_| self.recovery.sack()) {
                 self.note_received_twice(twice);
             }
             self.weigh_frto(before);
         }
-        if self.sack {
+        if self.recovery.sack() {
             self.on_sack_acknowledgement(now, seg, before);
         }
         self.on_echo(seg, before);
@@ -108,7 +108,7 @@ impl Connection {
     /// RFC 5681 §2: outstanding text, an acknowledgement of nothing new, no text, no SYN or FIN, the
     /// window unchanged. With SACK duplicates mean nothing; what the peer holds does.
     fn is_duplicate(&self, seg: &Segment) -> bool {
-        if self.sack || self.snd.is_idle() || seg.ack != self.snd.una {
+        if self.recovery.sack() || self.snd.is_idle() || seg.ack != self.snd.una {
             return false;
         }
         let window = u32::from(seg.window) << self.snd.shift;

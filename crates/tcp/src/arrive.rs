@@ -74,6 +74,7 @@ impl Connection {
         }
         let progress = self.on_acknowledgement(now, seg, tx)?;
         self.heard(now);
+        self.user_timeout.advise(seg.options.user_timeout);
         if progress.intersects(Progress::CLOSED | Progress::TIME_WAIT) {
             return Ok(progress);
         }

@@ -69,8 +69,9 @@ impl Connection {
         }
         let out = self.outstanding();
         let mss = self.text_mss(out);
-        // CWR is said on one segment, and a device that cuts might say it on each.
-        let max = if self.ecn.owes_cwr() || self.is_urgent() { 0 } else { max };
+        // What is said on one segment, a device that cuts might say on each.
+        let once = self.ecn.owes_cwr() || self.is_urgent() || self.owed.contains(Owed::USER_TIMEOUT);
+        let max = if once { 0 } else { max };
         let most = (u32::try_from(max).unwrap_or(u32::MAX) / mss).max(1) * mss;
         if self.owed.settle(Owed::TAIL) && !self.snd.is_idle() {
             return self.probe(out, tx, mss);
@@ -121,11 +122,13 @@ impl Connection {
         Some(text)
     }
 
-    /// Octets of text in a full segment, given that SACK blocks may ride on it.
+    /// Octets of text in a full segment, given that SACK blocks or a user time-out may ride on it.
     fn text_mss(&self, out: Outstanding) -> u32 {
         let sack = self.rcv.sack_blocks();
         if sack == SackBlocks::default() {
-            return out.mss;
+            let owed = self.owed.contains(Owed::USER_TIMEOUT);
+            let bytes = if owed { Options::USER_TIMEOUT_BYTES as u32 } else { 0 };
+            return out.mss.saturating_sub(bytes).max(8);
         }
         let options = Options { sack, timestamp: self.stamps.option(Instant::ZERO), ..Options::default() };
         let bytes = options.encoded_len().min(Options::MAX_BYTES) as u32;
@@ -243,10 +246,7 @@ impl Connection {
     fn hold(&mut self, now: Instant, window: u32) {
         if self.snd.is_idle() && !self.timers.is_armed(Timer::Persist) {
             let until = now + if window == 0 { self.rto.doubled(self.snd.probes) } else { OVERRIDE };
-            // A user time-out is not overslept.
-            let limit = self.limits.user_timeout().filter(|_| self.snd.stalled_since != Instant::FAR);
-            let until = limit.map_or(until, |limit| until.min(self.snd.stalled_since + limit));
-            self.timers.arm(Timer::Persist, until);
+            self.timers.arm(Timer::Persist, self.not_overslept(until));
         }
     }
 
@@ -258,7 +258,7 @@ impl Connection {
     /// RFC 5681 §4.1: after an idle time longer than the time-out the window says nothing any more.
     fn restart_after_idle(&mut self, now: Instant, out: Outstanding) {
         if self.has_rested(now) {
-            let initial = initial_window(self.limits.initial_window, self.snd.mss).max(out.mss);
+            let initial = initial_window(self.limits.initial_window.into(), self.snd.mss).max(out.mss);
             self.congestion.on_idle(initial);
         }
     }

@@ -54,8 +54,12 @@ pub struct Config {
     pub retries: u8,
     /// The same once the program has closed and only the kernel of the matter is left.
     pub orphan_retries: u8,
-    /// Time without any acknowledgement of sent text before the connection fails (RFC 5482).
+    /// Time without any acknowledgement of sent text before the connection fails, however often it is
+    /// sent again (RFC 5482).
     pub user_timeout: Option<Duration>,
+    /// U_LIMIT of RFC 5482 §3.1: the longest time-out that a peer's User Timeout Option may lead to, in
+    /// seconds up to 18 hours; `None`: that option is neither sent nor heard.
+    pub user_timeout_option: Option<Duration>,
     /// Probing of idle connections (RFC 9293 §3.8.4: off unless asked for).
     pub keepalive: Option<KeepaliveConfig>,
     /// How long a closed connection waits in FIN-WAIT-2 for the peer's FIN.
@@ -111,6 +115,7 @@ impl Default for Config {
             retries: 15,
             orphan_retries: 8,
             user_timeout: None,
+            user_timeout_option: None,
             keepalive: None,
             fin_wait_2: Duration::from_secs(60),
             time_wait: Duration::from_secs(60),
@@ -130,16 +135,14 @@ impl Config {
 /// What a running connection keeps of its configuration, in milliseconds where it is a time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    pub(crate) initial_window: u16,
+    pub(crate) initial_window: u8,
     pub(crate) syn_retries: u8,
     pub(crate) retries: u8,
     pub(crate) orphan_retries: u8,
     pub(crate) mtu_probing: MtuProbing,
-    delayed_ack_ms: u32,
+    delayed_ack_ms: u16,
     fin_wait_2_ms: u32,
     time_wait_ms: u32,
-    /// Zero for none.
-    user_timeout_ms: u32,
     /// In thousands of octets per second; zero for none.
     max_pacing_rate: u32,
 }
@@ -147,15 +150,14 @@ pub(crate) struct Limits {
 impl Limits {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
-            initial_window: config.initial_window.clamp(1, 100),
+            initial_window: config.initial_window.clamp(1, 100) as u8,
             syn_retries: config.syn_retries,
             retries: config.retries,
             orphan_retries: config.orphan_retries,
             mtu_probing: config.mtu_probing,
-            delayed_ack_ms: millis(config.delayed_ack),
+            delayed_ack_ms: u16::try_from(config.delayed_ack.as_millis()).unwrap_or(u16::MAX),
             fin_wait_2_ms: millis(config.fin_wait_2),
             time_wait_ms: millis(config.time_wait),
-            user_timeout_ms: config.user_timeout.map_or(0, |timeout| millis(timeout).max(1)),
             max_pacing_rate: 0,
         }
     }
@@ -185,17 +187,9 @@ impl Limits {
         let thousands = |rate: u64| u32::try_from(rate.div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
         self.max_pacing_rate = rate.map_or(0, thousands);
     }
-
-    pub(crate) fn user_timeout(&self) -> Option<Duration> {
-        (self.user_timeout_ms > 0).then(|| Duration::from_millis(u64::from(self.user_timeout_ms)))
-    }
-
-    pub(crate) fn set_user_timeout(&mut self, timeout: Option<Duration>) {
-        self.user_timeout_ms = timeout.map_or(0, |timeout| millis(timeout).max(1));
-    }
 }
 
-fn millis(duration: Duration) -> u32 {
+pub(crate) fn millis(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
 }
 
@@ -207,13 +201,5 @@ mod tests {
     fn the_shift_is_the_smallest_that_fits() {
         let shift = |receive_window_max| Config { receive_window_max, ..Config::default() }.window_shift();
         assert_eq!([shift(65_535), shift(65_536), shift(4 << 20), shift(u32::MAX)], [0, 1, 7, 14]);
-    }
-
-    #[test]
-    fn no_user_timeout_is_none_and_a_tiny_one_is_kept() {
-        let mut limits = Limits::new(&Config::default());
-        assert_eq!(limits.user_timeout(), None);
-        limits.set_user_timeout(Some(Duration::from_nanos(1)));
-        assert_eq!(limits.user_timeout(), Some(Duration::from_millis(1)));
     }
 }

@@ -32,10 +32,11 @@ use crate::time_wait::TimeWait;
 use crate::timers::{Timer, Timers};
 use crate::undo::Undo;
 use crate::urgent::Urgent;
+use crate::user_timeout::UserTimeout;
 
 /// What the next calls of `poll_transmit` must send, whatever text there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Owed(u8);
+pub(crate) struct Owed(u16);
 
 impl Owed {
     pub(crate) const NOTHING: Self = Self(0);
@@ -55,6 +56,8 @@ impl Owed {
     pub(crate) const LONE_ACK: Self = Self(1 << 6);
     /// A reset of a segment that is not of this connection, at [`Connection::stray`].
     pub(crate) const STRAY: Self = Self(1 << 7);
+    /// Our user time-out, beside whatever is sent next and has room for it.
+    pub(crate) const USER_TIMEOUT: Self = Self(1 << 8);
 
     pub(crate) const fn contains(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -80,8 +83,6 @@ impl Owed {
 pub struct Connection {
     pub(crate) state: State,
     pub(crate) owed: Owed,
-    /// Both SYNs carried SACK-permitted.
-    pub(crate) sack: bool,
     /// Our SYN was lost at least once.
     pub(crate) syn_lost: bool,
     /// Before the handshake is complete: the acknowledgement number of a segment that must be reset (RFC 9293
@@ -101,6 +102,7 @@ pub struct Connection {
     pub(crate) urgent: Option<Box<Urgent>>,
     pub(crate) timers: Timers,
     pub(crate) limits: Limits,
+    pub(crate) user_timeout: UserTimeout,
     pub(crate) keepalive: Keepalive,
     pub(crate) challenges: Challenges,
     pub(crate) ecn: Notification,
@@ -116,7 +118,7 @@ impl Connection {
     pub fn connect(config: &Config, iss: SeqNumber, now: Instant) -> Self {
         let mut connection = Self::new(config, iss, SeqNumber::default(), now);
         connection.stamps = Timestamps::new(config.timestamps, timestamp_offset(iss, now));
-        connection.sack = config.sack;
+        connection.recovery.agree(config.sack);
         connection.rcv.scaling = config.window_scaling;
         connection.rcv.shift = config.window_shift();
         connection.owed.add(Owed::SYN);
@@ -146,7 +148,6 @@ impl Connection {
         Self {
             state: State::SynSent,
             owed: Owed::NOTHING,
-            sack: false,
             syn_lost: false,
             stray: SeqNumber::default(),
             snd: Sender::new(iss, config.mss, config.nodelay, now),
@@ -160,6 +161,7 @@ impl Connection {
             urgent: None,
             timers: Timers::new(),
             limits: Limits::new(config),
+            user_timeout: UserTimeout::new(config),
             keepalive: Keepalive::new(config.keepalive),
             challenges: Challenges::new(),
             ecn: Notification::new(config.ecn, iss),
@@ -176,7 +178,6 @@ impl Connection {
         self.rcv.scaling = agreed.shifts.is_some();
         (self.snd.shift, self.rcv.shift) = agreed.shifts.unwrap_or((0, 0));
         self.rcv.tuning.cap(u32::from(u16::MAX) << self.rcv.shift);
-        self.sack = agreed.sack;
         self.recovery.agree(agreed.sack);
         self.stamps.on = agreed.timestamps;
         self.ecn.on = agreed.ecn;
@@ -187,12 +188,14 @@ impl Connection {
         self.state = State::Established;
         self.last_heard = now;
         self.begin_probing(now);
-        let segments = if self.syn_lost { 1 } else { self.limits.initial_window };
+        self.owe_user_timeout();
+        let segments = if self.syn_lost { 1 } else { self.limits.initial_window.into() };
         self.congestion.start(initial_window(segments, self.snd.mss));
         if self.syn_lost {
             self.rto.after_lost_syn();
         }
         self.snd.timeouts = 0;
+        self.snd.stalled_since = Instant::FAR;
         self.counters.note_repaired(now);
         if self.keepalive.on {
             self.timers.arm(Timer::Keepalive, now + self.keepalive.idle());
@@ -245,7 +248,9 @@ impl Connection {
         self.timers.cancel_all();
         self.rcv.reassembly = None;
         self.rcv.duplicate_acks = 0;
+        let sack = self.recovery.sack();
         self.recovery = Recovery::new(self.snd.nxt);
+        self.recovery.agree(sack);
         self.undo = None;
         self.path_search = None;
         self.urgent = None;
@@ -286,13 +291,6 @@ impl Connection {
         if self.keepalive.on && self.state.is_synchronized() {
             self.timers.arm(Timer::Keepalive, now + self.keepalive.idle());
         }
-    }
-
-    /// TCP_USER_TIMEOUT: how long sent text may stay unacknowledged (RFC 5482); `None` for the
-    /// configured number of retransmissions.
-    // RFC 9293 MUST-21.
-    pub fn set_user_timeout(&mut self, timeout: Option<Duration>) {
-        self.limits.set_user_timeout(timeout);
     }
 
     /// TCP_CONGESTION: another algorithm, which goes on with the window that there is.

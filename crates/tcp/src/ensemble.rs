@@ -196,7 +196,7 @@ impl Connection {
     }
 
     fn initial_window(&self) -> u32 {
-        initial_window(self.limits.initial_window, self.snd.mss)
+        initial_window(self.limits.initial_window.into(), self.snd.mss)
     }
 }
 

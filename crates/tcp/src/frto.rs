@@ -47,7 +47,8 @@ impl Connection {
             return self.set_frto(Frto::Off);
         }
         // With SACK it is certain (§3.1, step 3b); without, only the second tells (§2.1, step 3b).
-        let certain = if self.sack { self.recovery.original } else { frto == Frto::Second && advanced };
+        let certain =
+            if self.recovery.sack() { self.recovery.original } else { frto == Frto::Second && advanced };
         match frto {
             _ if certain => {
                 self.undo_recovery();

@@ -61,9 +61,10 @@ impl Connection {
         Options {
             mss: Some(self.snd.mss),
             window_scale: self.rcv.scaling.then_some(self.rcv.shift),
-            sack_permitted: self.sack,
+            sack_permitted: self.recovery.sack(),
             timestamp: self.stamps.option(now),
             sack: SackBlocks::default(),
+            user_timeout: self.user_timeout.offer(),
         }
     }
 
@@ -81,6 +82,7 @@ impl Connection {
         if let Some((value, _)) = seg.options.timestamp {
             self.stamps.set(now, value);
         }
+        self.user_timeout.advise(seg.options.user_timeout);
     }
 
     fn our_syn_acked(&mut self, now: Instant, seg: &Segment) -> Progress {

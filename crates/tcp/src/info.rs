@@ -304,7 +304,7 @@ impl Connection {
             last_text: Some(self.rcv.last_text).filter(|at| *at != Instant::FAR),
             last_heard: self.last_heard,
             timestamps: self.stamps.on,
-            sack: self.sack,
+            sack: self.recovery.sack(),
             ecn: self.ecn.on,
             window_shifts: (self.snd.shift, self.rcv.shift),
         }

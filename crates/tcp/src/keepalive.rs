@@ -42,9 +42,16 @@ impl Keepalive {
         Duration::from_millis(u64::from(self.idle_ms))
     }
 
-    /// The timer went off. `busy` when text is outstanding, whose own timer finds out.
-    // RFC 9293 MUST-26, MUST-29.
-    pub(crate) fn on_timeout(&mut self, now: Instant, last_heard: Instant, busy: bool) -> Due {
+    /// The timer went off. `busy` when text is outstanding, whose own timer finds out. With a user time-out
+    /// (RFC 5482) the time since the peer was last heard decides, and not the number of probes.
+    // RFC 9293 MUST-26, MUST-29; RFC 5482 §4.2.
+    pub(crate) fn on_timeout(
+        &mut self,
+        now: Instant,
+        last_heard: Instant,
+        busy: bool,
+        limit: Option<Duration>,
+    ) -> Due {
         let silent_until = last_heard + self.idle();
         if busy {
             return Due::Later(now + self.idle());
@@ -52,10 +59,11 @@ impl Keepalive {
         if self.sent == 0 && now < silent_until {
             return Due::Later(silent_until);
         }
-        if self.sent >= self.probes {
+        let enough = limit.map_or(self.sent >= self.probes, |limit| now - last_heard >= limit);
+        if self.sent > 0 && enough {
             return Due::Failed;
         }
-        self.sent += 1;
+        self.sent = self.sent.saturating_add(1);
         Due::Probe(now + Duration::from_millis(u64::from(self.interval_ms)))
     }
 }
@@ -75,20 +83,36 @@ mod tests {
 
     #[test]
     fn it_looks_again_when_the_peer_was_heard() {
-        assert_eq!(keepalive().on_timeout(secs(60), secs(50), false), Due::Later(secs(110)));
+        assert_eq!(keepalive().on_timeout(secs(60), secs(50), false, None), Due::Later(secs(110)));
     }
 
     // RFC 9293 MUST-29.
     #[test]
     fn it_probes_and_then_gives_up() {
         let mut keepalive = keepalive();
-        let due = [60, 65, 70].map(|now| keepalive.on_timeout(secs(now), secs(0), false));
+        let due = [60, 65, 70].map(|now| keepalive.on_timeout(secs(now), secs(0), false, None));
         assert_eq!(due, [Due::Probe(secs(65)), Due::Probe(secs(70)), Due::Failed]);
     }
 
     // RFC 9293 MUST-26.
     #[test]
     fn outstanding_text_is_probe_enough() {
-        assert_eq!(keepalive().on_timeout(secs(60), secs(0), true), Due::Later(secs(120)));
+        assert_eq!(keepalive().on_timeout(secs(60), secs(0), true, None), Due::Later(secs(120)));
+    }
+
+    // RFC 5482 §4.2.
+    #[test]
+    fn with_a_user_timeout_the_silence_decides_and_not_the_probes() {
+        let asked = |limit| {
+            let mut keepalive = keepalive();
+            let mut ask =
+                |now| keepalive.on_timeout(secs(now), secs(0), false, Some(Duration::from_secs(limit)));
+            [60, 65, 70, 75].map(&mut ask)
+        };
+        let probe = |next| Due::Probe(secs(next));
+        assert_eq!(asked(75), [probe(65), probe(70), probe(75), Due::Failed]);
+        assert_eq!(asked(62)[..2], [probe(65), Due::Failed]);
+        // One probe goes in any case.
+        assert_eq!(asked(1)[..2], [probe(65), Due::Failed]);
     }
 }

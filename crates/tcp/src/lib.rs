@@ -70,6 +70,7 @@
 //! | `path_mtu`, `search` | how large segments may be | RFC 1191, RFC 4821, RFC 8899 |
 //! | `ecn` | marks instead of drops | RFC 3168 |
 //! | `rto`, `timers`, `timeout`, `keepalive` | time | RFC 6298, RFC 9293 §3.8 |
+//! | `user_timeout` | how long to insist | RFC 5482 |
 //! | `stamps`, `challenge`, `isn` | defences | RFC 7323, RFC 5961, RFC 6528 |
 //! | `listen`, `cookie`, `time_wait`, `table` | before and after a connection | RFC 9293 §3.10.7.2, RFC 4987, RFC 6191 |
 #![no_std]
@@ -139,6 +140,7 @@ mod transmit;
 mod tuning;
 mod undo;
 mod urgent;
+mod user_timeout;
 mod wants;
 
 pub use account::Waits;
@@ -159,3 +161,4 @@ pub use segment::{Flags, Header, Segment, Transmit, reset_for};
 pub use seq::SeqNumber;
 pub use siphash::SipHasher;
 pub use state::State;
+pub use user_timeout::Advertised;

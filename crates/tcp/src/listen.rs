@@ -18,6 +18,7 @@ use crate::segment::{Flags, Header, Segment, reset_for};
 use crate::seq::SeqNumber;
 use crate::stamps::Timestamps;
 use crate::table::Table;
+use crate::user_timeout::UserTimeout;
 
 /// What the listener's owner knows when a segment comes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -230,6 +231,7 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
             sack_permitted: agreed.sack,
             timestamp: None,
             sack: SackBlocks::default(),
+            user_timeout: UserTimeout::new(&self.config).offer(),
         }
     }
 

@@ -95,15 +95,10 @@ impl Connection {
         }
     }
 
-    /// Sets the timer; a user time-out (RFC 5482) is not overslept.
+    /// Sets the timer, and what it is for.
     pub(crate) fn wait(&mut self, wait: Wait, until: Instant) {
         self.recovery.wait = wait;
-        self.timers.arm(Timer::Retransmit, until);
-        if self.snd.stalled_since != Instant::FAR
-            && let Some(time) = self.limits.user_timeout()
-        {
-            self.timers.arm(Timer::Retransmit, until.min(self.snd.stalled_since + time));
-        }
+        self.timers.arm(Timer::Retransmit, self.not_overslept(until));
     }
 
     /// RFC 6298 §5.2 and §5.3, RFC 8985 §7.2.

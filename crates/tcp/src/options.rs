@@ -5,6 +5,7 @@
 use core::fmt;
 
 use crate::seq::SeqNumber;
+use crate::user_timeout::Advertised;
 
 const END: u8 = 0;
 const NOP: u8 = 1;
@@ -13,6 +14,7 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMP: u8 = 8;
+const USER_TIMEOUT: u8 = 28;
 
 /// Up to four ranges `[start, end)` that the receiver holds beyond its acknowledgement (RFC 2018
 /// §3), the most recent first.
@@ -77,6 +79,8 @@ pub struct Options {
     pub timestamp: Option<(u32, u32)>,
     /// Selective acknowledgements.
     pub sack: SackBlocks,
+    /// The sender's user time-out (RFC 5482 §3.3). A reserved value, zero, is read as none.
+    pub user_timeout: Option<Advertised>,
 }
 
 /// An option whose length is zero, one, wrong for its kind, or beyond the header.
@@ -91,6 +95,8 @@ impl Options {
     pub const MAX_BYTES: usize = 40;
     /// Bytes that a timestamp takes in every segment, with its padding.
     pub const TIMESTAMP_BYTES: usize = 12;
+    /// Bytes that a user time-out takes.
+    pub const USER_TIMEOUT_BYTES: usize = 4;
 
     /// Reads the options field of a header.
     ///
@@ -136,6 +142,9 @@ impl Options {
                 }
             }
             TIMESTAMP if body.len() == 8 => self.timestamp = Some((word(body, 0), word(body, 4))),
+            USER_TIMEOUT => {
+                self.user_timeout = Advertised::from_bits(u16::from_be_bytes(body.try_into().ok()?));
+            }
             SACK_PERMITTED | SACK | TIMESTAMP => return None,
             _ => {}
         }
@@ -149,7 +158,8 @@ impl Options {
         let permitted = if self.sack_permitted && self.timestamp.is_none() { 4 } else { 0 };
         let scale = if self.window_scale.is_some() { 4 } else { 0 };
         let mss = if self.mss.is_some() { 4 } else { 0 };
-        mss + scale + permitted + stamp + sack
+        let user_timeout = if self.user_timeout.is_some() { Self::USER_TIMEOUT_BYTES } else { 0 };
+        mss + scale + permitted + stamp + sack + user_timeout
     }
 
     /// Writes the options, padded to a multiple of four bytes, and answers how many bytes that
@@ -172,6 +182,10 @@ impl Options {
             writer.put(&[lead[0], lead[1], NOP, NOP]);
         }
         self.write_sack(&mut writer);
+        if let Some(time) = self.user_timeout {
+            let [high, low] = time.bits().to_be_bytes();
+            writer.put(&[USER_TIMEOUT, 4, high, low]);
+        }
         writer.at
     }
 
@@ -222,6 +236,7 @@ impl Writer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::time::Duration;
     use proptest::prelude::*;
 
     fn syn() -> Options {
@@ -231,6 +246,7 @@ mod tests {
             sack_permitted: true,
             timestamp: Some((1, 0)),
             sack: SackBlocks::default(),
+            user_timeout: Some(Advertised::new(Duration::from_secs(300))),
         }
     }
 
@@ -286,7 +302,9 @@ mod tests {
     // RFC 9293 MUST-7.
     #[test]
     fn impossible_lengths_are_refused() {
-        for bytes in [&[2, 0, 5, 5][..], &[2, 1], &[8], &[2, 4, 5], &[99, 40, 1], &[4, 3, 0], &[5, 9, 1]] {
+        for bytes in
+            [&[2, 0, 5, 5][..], &[2, 1], &[8], &[2, 4, 5], &[99, 40, 1], &[4, 3, 0], &[5, 9, 1], &[28, 3, 7]]
+        {
             assert_eq!(Options::parse(bytes), Err(MalformedOption { kind: bytes[0] }), "{bytes:?}");
         }
     }
@@ -296,6 +314,12 @@ mod tests {
     fn unknown_options_are_skipped() {
         let options = Options::parse(&[77, 3, 9, 2, 4, 5, 180, 0, 2, 9]).unwrap();
         assert_eq!(options, Options { mss: Some(1460), ..Options::default() });
+    }
+
+    // RFC 5482 §3.4.
+    #[test]
+    fn a_user_timeout_of_zero_says_nothing() {
+        assert_eq!(Options::parse(&[28, 4, 0x80, 0]), Ok(Options::default()));
     }
 
     // RFC 7323 §2.3.
@@ -313,6 +337,9 @@ mod tests {
                 let again = Options::parse(&out[..len]).unwrap();
                 prop_assert_eq!(again.mss, options.mss);
                 prop_assert_eq!(again.timestamp, options.timestamp);
+                if options.encoded_len() <= Options::MAX_BYTES {
+                    prop_assert_eq!(again.user_timeout, options.user_timeout);
+                }
             }
         }
 

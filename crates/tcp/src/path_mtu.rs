@@ -164,7 +164,9 @@ impl Connection {
     pub(crate) fn repair_probe(&mut self, now: Instant, out: Outstanding) -> bool {
         let Some(search) = &mut self.path_search else { return false };
         let Some(probe) = search.probe.filter(|probe| probe.start == out.una) else { return false };
-        if self.sack && self.recovery.first_lost(out) != Some(Hole { start: probe.start, end: probe.end }) {
+        if self.recovery.sack()
+            && self.recovery.first_lost(out) != Some(Hole { start: probe.start, end: probe.end })
+        {
             return false;
         }
         search.fail(now);

@@ -54,6 +54,7 @@ impl Connection {
             && seg.seq == self.rcv.nxt
             && (new_ack || (text && seg.ack == self.snd.una))
             && seg.options.sack.is_empty()
+            && seg.options.user_timeout.is_none()
             && self.timestamp_is_new(seg)
             && (!text || self.takes_in_order(seg.payload.len()))
     }

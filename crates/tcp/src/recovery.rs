@@ -114,9 +114,14 @@ impl Recovery {
         }
     }
 
-    /// What the SYNs agreed on.
+    /// What we offer, and then what the SYNs agreed on.
     pub(crate) fn agree(&mut self, sack: bool) {
         self.sack = sack;
+    }
+
+    /// Both SYNs carried SACK-permitted; before the peer's has come, ours does.
+    pub(crate) const fn sack(&self) -> bool {
+        self.sack
     }
 
     pub(crate) const fn phase(&self) -> Phase {

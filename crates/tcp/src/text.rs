@@ -86,7 +86,7 @@ impl Connection {
     /// A D-SACK for the part of the segment that had been received before (RFC 2883 §4).
     pub(crate) fn note_duplicate(&mut self, seg: &Segment) {
         let end = (seg.seq + seg.payload.len() as u32).min(self.rcv.nxt);
-        if self.sack && seg.seq.before(end) {
+        if self.recovery.sack() && seg.seq.before(end) {
             self.rcv.duplicate = (seg.seq, end);
             self.owed.add(Owed::ACK);
         }
@@ -145,7 +145,7 @@ impl Connection {
     /// SACK counts these acknowledgements, so each is owed on its own.
     // RFC 9293 SHLD-31; RFC 5681 §3.2.
     fn keep(&mut self, seq: SeqNumber, text: &[u8]) -> Result<Progress, DropReason> {
-        if self.sack {
+        if self.recovery.sack() {
             self.owed.add(Owed::ACK);
         } else {
             // An acknowledgement of text in order that is still owed is no duplicate.

@@ -53,7 +53,8 @@ impl Connection {
 
     // RFC 9293 MUST-22.
     fn on_syn_timeout(&mut self, now: Instant) -> Progress {
-        if self.snd.timeouts >= self.limits.syn_retries {
+        // Other than for text, a time-out does not replace the count (as on Linux).
+        if self.snd.timeouts >= self.limits.syn_retries || self.is_overdue(now) {
             return self.finish(Progress::TIMED_OUT);
         }
         self.counters.note_timeout(now, self.snd.timeouts == 0);
@@ -88,7 +89,7 @@ impl Connection {
         Progress::NONE
     }
 
-    /// R2 of RFC 9293 §3.8.3, or the user time-out (RFC 5482). A peer that closed its window on
+    /// R2 of RFC 9293 §3.8.3: the user time-out (RFC 5482), or else a number of times. A peer that closed its window on
     /// what was sent and still answers is not gone (§3.8.6.1, MUST-37).
     // RFC 9293 MUST-20, SHLD-17.
     fn is_hopeless(&self, now: Instant) -> bool {
@@ -96,14 +97,8 @@ impl Connection {
         if answers && self.rcv.reader != Reader::Gone {
             return false;
         }
-        self.snd.timeouts >= self.patience() || self.is_overdue(now)
-    }
-
-    /// Whether the user time-out is over, since the first time-out or the first probe.
-    fn is_overdue(&self, now: Instant) -> bool {
-        let stalled = self.snd.stalled_since;
-        let overdue = |timeout| stalled != Instant::FAR && now - stalled >= timeout;
-        self.limits.user_timeout().is_some_and(overdue)
+        let often = || self.snd.timeouts >= self.patience();
+        if self.user_timeout.current().is_some() { self.is_overdue(now) } else { often() }
     }
 
     fn patience(&self) -> u8 {
@@ -139,13 +134,7 @@ impl Connection {
     // RFC 9293 MUST-26.
     fn on_keepalive_timeout(&mut self, now: Instant) -> Progress {
         let busy = !self.snd.is_idle() || self.timers.is_armed(Timer::Persist);
-        let silent = now - self.last_heard;
-        if !busy && self.keepalive.sent > 0 && self.limits.user_timeout().is_some_and(|limit| silent >= limit)
-        {
-            self.abort();
-            return Progress::TIMED_OUT | Progress::CLOSED;
-        }
-        match self.keepalive.on_timeout(now, self.last_heard, busy) {
+        match self.keepalive.on_timeout(now, self.last_heard, busy, self.user_timeout.current()) {
             Due::Later(at) => self.timers.arm(Timer::Keepalive, at),
             Due::Probe(next) => {
                 self.timers.arm(Timer::Keepalive, next);

@@ -68,7 +68,10 @@ impl Connection {
 
     /// Our SYN, or SYN-ACK in SYN-RECEIVED; its window is not scaled (RFC 7323 §2.2).
     fn syn(&mut self, now: Instant) -> Transmit {
-        self.timers.arm(Timer::Retransmit, now + self.rto.current());
+        if self.snd.stalled_since == Instant::FAR {
+            self.snd.stalled_since = now;
+        }
+        self.timers.arm(Timer::Retransmit, self.not_overslept(now + self.rto.current()));
         let answer = self.state == State::SynReceived;
         if answer {
             self.rcv.acknowledged();
@@ -111,7 +114,10 @@ impl Connection {
         self.rcv.acknowledged();
         self.owed.settle(Owed::ACK);
         self.timers.cancel(Timer::DelayedAck);
-        let options = Options { timestamp, sack, ..Options::default() };
+        // It waits for a segment without a report.
+        let says = sack.is_empty() && self.owed.settle(Owed::USER_TIMEOUT);
+        let user_timeout = if says { self.user_timeout.offer() } else { None };
+        let options = Options { timestamp, sack, user_timeout, ..Options::default() };
         let urgent = self.urgent_pointer(seq);
         let urg = if urgent > 0 { Flags::URG } else { Flags::NONE };
         let flags = flags | Flags::ACK | self.ecn.flags() | urg;

@@ -103,7 +103,7 @@ impl Connection {
         let Some(undo) = &mut self.undo else { return };
         if self.recovery.phase() == Phase::Open {
             let over_at = *undo.over_at.get_or_insert(self.snd.nxt);
-            if !self.sack || undo.again == 0 || self.snd.una.after(over_at) {
+            if !self.recovery.sack() || undo.again == 0 || self.snd.una.after(over_at) {
                 self.undo = None;
             }
         }

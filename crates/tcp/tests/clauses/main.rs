@@ -14,7 +14,7 @@ use std::path::Path;
 use citation::{Citation, Place};
 use table::{Clause, Table};
 
-const TABLES: [&str; 7] = [
+const TABLES: [&str; 8] = [
     include_str!("../../clauses/rfc9293.txt"),
     include_str!("../../clauses/rfc6298.txt"),
     include_str!("../../clauses/rfc5681.txt"),
@@ -22,6 +22,7 @@ const TABLES: [&str; 7] = [
     include_str!("../../clauses/rfc2018.txt"),
     include_str!("../../clauses/rfc5961.txt"),
     include_str!("../../clauses/rfc6528.txt"),
+    include_str!("../../clauses/rfc5482.txt"),
 ];
 
 const HEAD: &str = "\

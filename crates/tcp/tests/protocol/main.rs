@@ -26,5 +26,6 @@ mod solo;
 mod spurts;
 mod undoing;
 mod urgent;
+mod user_timeout;
 mod waiting;
 mod windows;

@@ -108,6 +108,33 @@ def connect_with_a_send_time_out(w):
 
 
 @case
+def with_a_user_time_out(w):
+    """It ends what Linux and silk alone would go on with for minutes; who waits here waits for 30 s."""
+    limit = (TCP, socket.TCP_USER_TIMEOUT, 2500)
+    ends = {"text": w.connected(), "keep-alive": w.connected()}
+    keep = [(SOL, socket.SO_KEEPALIVE, 1), (TCP, socket.TCP_KEEPIDLE, 1), (TCP, socket.TCP_KEEPINTVL, 1)]
+    for option in keep + [(TCP, socket.TCP_KEEPCNT, 100), limit]:
+        ends["keep-alive"].setsockopt(*option)
+    ends["text"].setsockopt(*limit)
+    try:
+        os_route(w, "add")
+        ends["text"].send(b"hello?")
+        end = w.tcp()
+        end.setsockopt(*limit)
+        end.settimeout(30)
+        w.result("connect", attempt(end.connect, (w.there, 9)))
+        for what, end in ends.items():
+            w.result(f"poll, {what}", events(end, select.POLLHUP))
+            w.result(f"SO_ERROR, {what}", error_of(end))
+    finally:
+        os_route(w, "del")
+    listener = w.listener()
+    listener.setsockopt(*limit)
+    w.peer_connects(listener)
+    w.result("inherited", listener.accept()[0].getsockopt(*limit[:2]))
+
+
+@case
 def connect_to_a_neighbour_that_is_not_there(w):
     end = w.tcp()
     nobody = "fd99::77" if w.six else "10.99.0.77"
