@@ -166,10 +166,7 @@ impl Server {
             }
         }
         if self.families.get(&index).is_some_and(Family::is_deserted) {
-            let family = self.families.remove(&index);
-            for socket in family.into_iter().flat_map(|f| f.sockets.into_values()) {
-                self.give_port_back(&socket);
-            }
+            self.take_leave(index);
             self.tell_all(|| Command::FamilyGone { family: index });
         }
     }

@@ -25,7 +25,7 @@ impl Engine {
         self.destroy(id, now);
         let Some(mut end) = end else { return };
         let name = end.name();
-        let Some(socket) = self.sockets.find(name) else { return };
+        let Some(socket) = self.sockets.find(name) else { return self.is_over(name) };
         socket.path = None;
         socket.past_class = class;
         if socket.closed {
@@ -158,10 +158,28 @@ impl Engine {
                 self.finish(id, now);
             }
         }
+        let left = self.sockets.of_family(family).into_iter();
+        let going_on: Vec<_> = left.filter(|name| self.goes_on(*name)).collect();
+        let slots = going_on.iter().map(|name| name.slot).collect();
+        self.going_on.extend(going_on);
+        let _ = self.events.send(Told::FamilyEnded { family, going_on: slots });
         self.sockets.remove_family(family);
         self.spares.retain(|name, _| name.family != family);
         if let Some(family) = self.families.remove(&family) {
             family.wake_all(None);
+        }
+    }
+
+    /// Whether the control thread is told when a connection that was closed is over.
+    fn goes_on(&self, name: SocketName) -> bool {
+        let is_open = |id| self.core.paths.path(id).is_some();
+        self.sockets.get(name).is_some_and(|socket| socket.named && socket.path.is_some_and(is_open))
+    }
+
+    /// A path has ended whose socket's family was gone before.
+    fn is_over(&mut self, name: SocketName) {
+        if self.going_on.remove(&name) {
+            let _ = self.events.send(Told::SocketGone { name });
         }
     }
 

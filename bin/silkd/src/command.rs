@@ -319,6 +319,13 @@ pub enum Event {
         /// The socket.
         name: SocketName,
     },
+    /// The executor has ended what it had of a family that is gone.
+    FamilyEnded {
+        /// The family.
+        family: FamilyIndex,
+        /// Its connections that go on, for they were closed in order: each is told of once more when it is gone.
+        going_on: Vec<SlotNumber>,
+    },
     /// The executor has let go of a socket that the program keeps ([`Command::Disconnect`]).
     Disconnected {
         /// The socket.

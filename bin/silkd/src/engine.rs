@@ -26,7 +26,7 @@ use silk_stream::mail::Sender;
 use silk_stream::status;
 use silk_tcp::Algorithm;
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -98,6 +98,8 @@ pub struct Engine {
     pub(crate) usual_congestion: Algorithm,
     pub(crate) families: BTreeMap<FamilyIndex, FamilyEnd>,
     pub(crate) sockets: Sockets,
+    /// Connections that families have left, which no socket is needed for.
+    pub(crate) going_on: BTreeSet<SocketName>,
     /// Those that programs may come to connect with.
     pub(crate) spares: BTreeMap<SocketName, Spare>,
     /// Memory that nobody needs.
@@ -157,6 +159,7 @@ impl Engine {
             usual_congestion: parts.congestion,
             families: BTreeMap::new(),
             sockets: Sockets::default(),
+            going_on: BTreeSet::new(),
             spares: BTreeMap::new(),
             giving_back: GivingBack::default(),
             listeners: BTreeMap::new(),

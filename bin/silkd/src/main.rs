@@ -13,6 +13,7 @@ mod command;
 mod cpu_time;
 mod datagram_errors;
 mod datagrams;
+mod departed;
 mod device;
 mod disconnecting;
 mod doorbells;

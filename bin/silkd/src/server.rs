@@ -5,6 +5,7 @@
 use crate::answer::Answer;
 use crate::attaching::random_token;
 use crate::command::{Command, Event, Orders};
+use crate::departed::Departed;
 use crate::family::Family;
 use crate::groups::Groups;
 use crate::own_memory;
@@ -70,6 +71,8 @@ pub struct Server {
     pub(crate) next_peer: u64,
     pub(crate) families: BTreeMap<u32, Family>,
     pub(crate) next_family: u32,
+    /// Families that are gone while connections of theirs go on.
+    pub(crate) departed: BTreeMap<u32, Departed>,
     /// What the arenas of all families may use.
     pub(crate) budget: Arc<Budget>,
     pub(crate) orders: Vec<Orders>,
@@ -169,6 +172,7 @@ impl Server {
             next_peer: FIRST_LIFELINE,
             families: BTreeMap::new(),
             next_family: 0,
+            departed: BTreeMap::new(),
             orders: parts.orders,
             ports: Ports::default(),
             groups: Groups::default(),
@@ -277,7 +281,9 @@ impl Server {
                     }
                 }
                 Event::Disconnected { name } => _ = self.has_left(name),
+                Event::FamilyEnded { family, going_on } => self.family_ended(family, going_on),
                 Event::SocketGone { name } => {
+                    self.departed_gone(name.family, name.slot);
                     let known = self.families.get_mut(&name.family);
                     let gone = known.and_then(|known| {
                         let socket = known.sockets.remove(&name.slot)?;

@@ -42,6 +42,38 @@ fn who_connects_often_gets_what_it_asked_for_in_threads_and_children_too() {
     silk.linux_saw_nothing();
 }
 
+/// Their ports rest for a second at most where nobody has a connection from them.
+#[test]
+fn who_is_gone_keeps_the_ports_of_connections_that_their_peer_has_not_closed() {
+    const KEEPING: &str = "import socket
+ends = []
+listener = socket.create_server(('0.0.0.0', 7), backlog=256)
+while True:
+    ends.append(listener.accept()[0])
+";
+    const LEAVING: &str = "import socket, sys
+for n in range(100):
+    socket.create_connection((sys.argv[1], 7), timeout=20)
+";
+    let Some(silk) = Silk::start() else { return };
+    silk.write("keeping.py", KEEPING);
+    silk.write("leaving.py", LEAVING);
+    let _peer = silk.serve_on_peer("python3", &["keeping.py"], 7);
+    let mut lost = String::new();
+    for turn in 1..=3 {
+        let said = silk.on_paths("python3").args(["leaving.py", &CLIENT.to_string()]).output().unwrap();
+        lost += &String::from_utf8_lossy(&said.stderr);
+        assert!(said.status.success(), "{turn}: {lost}");
+        let left = || {
+            let report = silk.report();
+            report["paths"].as_array().unwrap().iter().filter(|path| path["state"] == "FIN-WAIT-2").count()
+        };
+        assert!(within(PATIENCE, || left() == turn * 100), "{turn}: {}", left());
+        // As long as a port rests that nobody has any more.
+        std::thread::sleep(Duration::from_millis(1_100));
+    }
+}
+
 #[test]
 fn what_was_made_ready_and_nobody_wants_is_taken_back() {
     let Some((mut silk, _server, mut client)) = start() else { return };
