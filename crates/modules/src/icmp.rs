@@ -270,6 +270,7 @@ pub(crate) fn quoted(msg: &Message<'_>, data: &[u8]) -> Option<Box<Quoted>> {
 pub(crate) const QUOTED: usize = 256;
 
 /// The next smaller of the usual MTUs, for a router that does not say its own (RFC 1191 §7).
+// RFC 1191 §3.
 fn plateau(total_len: usize) -> u16 {
     const PLATEAUS: [u16; 8] = [32000, 17914, 8166, 4352, 2002, 1492, 1006, 508];
     PLATEAUS.into_iter().find(|mtu| usize::from(*mtu) < total_len).unwrap_or(ipv4::MIN_MTU)
@@ -279,6 +280,7 @@ fn plateau(total_len: usize) -> u16 {
 mod tests {
     use super::*;
 
+    // RFC 1191 §3.
     #[test]
     fn a_router_that_says_no_mtu_means_the_next_plateau() {
         assert_eq!((plateau(1500), plateau(1492), plateau(100)), (1492, 1006, 68));

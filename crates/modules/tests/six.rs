@@ -394,7 +394,7 @@ fn a_request_and_its_answer_over_tcp() {
     assert_eq!((attrs.local(), attrs.remote()), (Some(at(2, 80)), Some(at(1, 5000))));
 }
 
-// RFC 6691: 1500 bytes less 60.
+// RFC 6691: 1500 bytes less 60. RFC 1191 §3.1.
 #[test]
 fn the_segment_size_leaves_room_for_the_longer_header() {
     let (mut client, _) = pair();

@@ -298,7 +298,7 @@ fn large_segments_are_left_to_a_device_that_cuts_them() {
     assert_eq!(server.handles[0].read().len(), 12_000);
 }
 
-// RFC 9293 MUST-54.
+// RFC 9293 MUST-54; RFC 1191 §3.
 #[test]
 fn a_path_mtu_is_believed_only_for_what_is_outstanding() {
     let (mut client, mut server, c) = connected();
@@ -318,7 +318,7 @@ fn a_path_mtu_is_believed_only_for_what_is_outstanding() {
     assert_eq!(client.drops(c.client, DropReason::IcmpQuote), 1);
 }
 
-// RFC 1191 §6.2.
+// RFC 1191 §6.2; RFC 4821 §5.2.
 #[test]
 fn what_routers_said_of_a_path_is_known_to_the_next_connection() {
     let (mut client, mut server, c) = connected();

@@ -149,6 +149,7 @@ impl Connection {
         progress
     }
 
+    // RFC 6675 §4.
     fn let_go<S: SendBuffer + ?Sized>(&mut self, octets: u32, tx: &mut S) -> Progress {
         if octets == 0 {
             return Progress::NONE;

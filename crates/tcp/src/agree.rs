@@ -44,7 +44,7 @@ impl Agreed {
 }
 
 /// What a SYN of ours offers; the timestamp's values are filled in when it is sent.
-// RFC 9293 MUST-14, SHLD-5; RFC 2018 §2.
+// RFC 9293 MUST-14, SHLD-5; RFC 2018 §2; RFC 1191 §3.1.
 pub(crate) fn syn_options(config: &Config) -> Options {
     Options {
         mss: Some(config.mss),

@@ -136,7 +136,7 @@ impl Connection {
     }
 
     /// As much of a hole as may be sent again now.
-    // RFC 9293 SHLD-16.
+    // RFC 9293 SHLD-16; RFC 8985 §9.3; RFC 6675 §5.
     fn again(&self, hole: Hole, out: Outstanding, mss: u32, most: u32) -> Option<Text> {
         let left = self.congestion_budget(out);
         let forced = self.recovery.forced();

@@ -11,7 +11,7 @@ use silk_instant::Instant;
 use crate::congestion::{Acked, Congestion, MAX_WINDOW};
 use crate::hystart::HyStart;
 
-/// C of RFC 9438 §5, in segments per second cubed.
+/// C of RFC 9438 §5.1, in segments per second cubed.
 const C: f64 = 0.4;
 /// β_cubic of RFC 9438 §4.6.
 const BETA: f64 = 0.7;
@@ -79,6 +79,7 @@ impl Curve {
     }
 
     /// The window after an acknowledgement that finds it at `cwnd`.
+    // RFC 9438 §4.3, §4.4, §4.5.
     fn grow(&mut self, acked: &Acked, cwnd: f64) -> f64 {
         let mss = f64::from(acked.mss);
         if self.epoch == Instant::FAR {
@@ -140,7 +141,7 @@ impl Cubic {
     }
 
     /// Slow start; the first one ends when HyStart++ says so.
-    // RFC 9293 MUST-19; RFC 5681 §3.1.
+    // RFC 9293 MUST-19; RFC 5681 §3.1; RFC 9438 §4.10; RFC 9406 §4.3.
     fn slow_start(&mut self, acked: &Acked) {
         let window = self.window();
         let octets = match &mut self.stage {
@@ -160,6 +161,7 @@ impl Cubic {
     }
 
     /// §4.6 and, where the flow gives room to newer ones, fast convergence (§4.7).
+    // RFC 9438 §4.7.
     fn reduce(&mut self, flight: u32, mss: u32) {
         let cwnd = self.cwnd;
         let curve = self.curve();
@@ -186,6 +188,7 @@ impl Congestion for Cubic {
         }
     }
 
+    // RFC 9438 §4.2.
     fn on_ack(&mut self, acked: &Acked) {
         if !acked.limited {
             let window = self.window();
@@ -204,12 +207,14 @@ impl Congestion for Cubic {
         self.cwnd = self.cwnd.min(f64::from(MAX_WINDOW));
     }
 
+    // RFC 9438 §4.6.
     fn on_loss(&mut self, flight: u32, mss: u32) {
         self.reduce(flight, mss);
         self.cwnd = f64::from(self.ssthresh);
     }
 
     /// §4.8: as Reno, but ssthresh by β_cubic.
+    // RFC 9438 §4.8.
     fn on_timeout(&mut self, flight: u32, mss: u32, first: bool) {
         if first {
             self.reduce(flight, mss);
@@ -289,11 +294,13 @@ mod tests {
         assert_eq!(cube_root(0.0), 0.0);
     }
 
+    // RFC 9438 §4.6.
     #[test]
     fn a_loss_leaves_seven_tenths() {
         assert_eq!(after_loss_at(100 * MSS).window(), 70 * MSS);
     }
 
+    // RFC 9438 §4.4, §4.5, §5.1.
     #[test]
     fn the_window_is_back_after_k_seconds_then_probes_beyond() {
         let mut cubic = after_loss_at(100 * MSS);
@@ -305,6 +312,7 @@ mod tests {
         assert!(cubic.window() > 125 * MSS, "{}", cubic.window());
     }
 
+    // RFC 9438 §4.10.
     #[test]
     fn the_first_slow_start_ends_where_the_round_trip_grows() {
         let mut cubic = Cubic::new(10 * MSS);
@@ -322,6 +330,7 @@ mod tests {
         assert_eq!((cubic.ssthresh(), cubic.window() / MSS), (320_750, 320));
     }
 
+    // RFC 9438 §4.4.
     #[test]
     fn growth_is_concave_before_the_plateau() {
         let mut cubic = after_loss_at(1000 * MSS);
@@ -333,6 +342,7 @@ mod tests {
         assert!(cubic.window() - middle < early);
     }
 
+    // RFC 9438 §4.3.
     #[test]
     fn with_a_short_round_trip_it_is_no_slower_than_reno() {
         let mut cubic = after_loss_at(20 * MSS);
@@ -342,6 +352,65 @@ mod tests {
         assert!(cubic.window() > 500 * MSS, "{}", cubic.window());
     }
 
+    // RFC 9438 §4.3.
+    #[test]
+    fn beyond_the_window_of_the_last_loss_it_gains_a_segment_in_each_round_trip() {
+        let mut cubic = after_loss_at(20 * MSS);
+        let rtt = Duration::from_millis(1);
+        let now = run(&mut cubic, Instant::ZERO, 1, rtt);
+        let before = cubic.window();
+        run(&mut cubic, now, 1, rtt);
+        let gained = (cubic.window() - before) / MSS;
+        assert!((990..=1_001).contains(&gained), "{gained} in a thousand round trips");
+    }
+
+    // RFC 9438 §4.2.
+    #[test]
+    fn time_in_which_the_program_is_the_limit_opens_no_window() {
+        let (mut cubic, rtt) = (after_loss_at(100 * MSS), Duration::from_millis(100));
+        let now = run(&mut cubic, Instant::ZERO, 2, rtt);
+        let mut paused = cubic.clone();
+        let later = now + Duration::from_secs(60);
+        paused.on_ack(&Acked { now: later, srtt: rtt, limited: false, ..acked(MSS, MSS) });
+        run(&mut cubic, now, 1, rtt);
+        run(&mut paused, later, 1, rtt);
+        let (expected, found) = (cubic.window() / MSS, paused.window() / MSS);
+        // No more than Reno's five segments in ten round trips.
+        assert!((expected..=expected + 5).contains(&found), "{found} instead of {expected}");
+    }
+
+    // RFC 9438 §4.8.
+    #[test]
+    fn after_a_timeout_the_window_that_reno_would_have_is_where_slow_start_ended() {
+        let mut cubic = Cubic::new(100 * MSS);
+        cubic.on_timeout(100 * MSS, MSS, true);
+        assert_eq!((cubic.window(), cubic.ssthresh()), (MSS, 70 * MSS));
+        while cubic.in_slow_start() {
+            cubic.on_ack(&acked(MSS, MSS));
+        }
+        cubic.on_ack(&acked(MSS, MSS));
+        assert_eq!((cubic.curve().w_est as u32 / MSS, cubic.window() / MSS), (70, 70));
+    }
+
+    // RFC 9406 §4.3.
+    #[test]
+    fn slow_start_after_a_timeout_ends_at_the_threshold_and_not_where_the_round_trip_grows() {
+        let mut cubic = Cubic::new(10 * MSS);
+        cubic.on_timeout(1_000 * MSS, MSS, true);
+        let (mut una, mut rounds) = (SeqNumber::new(0), 0);
+        while cubic.in_slow_start() {
+            let nxt = una + cubic.window();
+            let rtt = Some(Duration::from_millis(50 + 20 * rounds));
+            while una.before(nxt) && cubic.in_slow_start() {
+                una += MSS;
+                cubic.on_ack(&Acked { una, nxt, rtt, ..acked(MSS, MSS) });
+            }
+            rounds += 1;
+        }
+        assert_eq!((rounds, cubic.window()), (10, 700 * MSS));
+    }
+
+    // RFC 9438 §4.7.
     #[test]
     fn fast_convergence_gives_room_after_a_second_loss() {
         let mut cubic = after_loss_at(100 * MSS);

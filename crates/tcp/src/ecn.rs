@@ -56,16 +56,19 @@ const SETUP: Flags = Flags::from_bits(Flags::ECE.bits() | Flags::CWR.bits());
 impl Ecn {
     /// What our first SYN says. One that was lost goes out again without: the path may not like it
     /// (§6.1.1.1).
+    // RFC 3168 §6.1.1.
     pub(crate) fn syn(self, again: bool) -> Flags {
         if self == Self::Ask && !again { SETUP } else { Flags::NONE }
     }
 
     /// Whether we agree to a peer's SYN.
+    // RFC 3168 §6.1.1.
     pub(crate) fn agrees_to_syn(self, flags: Flags) -> bool {
         self != Self::Off && flags.contains(SETUP)
     }
 
     /// Whether the answer to our SYN is an agreement: a SYN-ACK with ECE and without CWR.
+    // RFC 3168 §6.1.1.
     pub(crate) fn agrees_to_syn_ack(self, flags: Flags) -> bool {
         self == Self::Ask && flags.contains(Flags::ECE) && !flags.contains(Flags::CWR)
     }
@@ -96,7 +99,7 @@ impl Notification {
     }
 
     /// A segment with text came, in the window (§6.1.3; §6.1.5 for what lies outside).
-    // RFC 9293 SHLD-8.
+    // RFC 9293 SHLD-8; RFC 3168 §6.1.3, §6.1.5.
     pub(crate) fn on_text(&mut self, flags: Flags, codepoint: Codepoint) {
         if flags.contains(Flags::CWR) {
             self.echo = false;
@@ -105,6 +108,7 @@ impl Notification {
     }
 
     /// Whether an acknowledgement up to `ack` is to be taken as a sign of congestion (§6.1.2).
+    // RFC 3168 §6.1.2.
     pub(crate) fn is_echo(&self, flags: Flags, ack: SeqNumber) -> bool {
         self.on && flags.contains(Flags::ECE) && ack.after(self.point)
     }
@@ -121,6 +125,7 @@ impl Notification {
     }
 
     /// What every acknowledgement says.
+    // RFC 3168 §6.1.3.
     pub(crate) const fn flags(&self) -> Flags {
         if self.echo { Flags::ECE } else { Flags::NONE }
     }
@@ -131,11 +136,13 @@ impl Notification {
     }
 
     /// New text leaves; what it says beside [`Notification::flags`].
+    // RFC 3168 §6.1.2.
     pub(crate) fn take_cwr(&mut self) -> Flags {
         if core::mem::take(&mut self.reduced) { Flags::CWR } else { Flags::NONE }
     }
 
     /// The codepoint of a transmission; `fresh` when it is text that was never sent.
+    // RFC 3168 §6.1.2, §6.1.5.
     pub(crate) const fn codepoint(&self, fresh: bool) -> Codepoint {
         if self.on && fresh { Codepoint::Ect0 } else { Codepoint::NotEct }
     }
@@ -160,6 +167,7 @@ mod tests {
         }
     }
 
+    // RFC 3168 §6.1.1.
     #[test]
     fn only_who_wants_it_agrees_and_only_who_asks_is_answered() {
         let setup = Flags::SYN | SETUP;
@@ -175,6 +183,7 @@ mod tests {
         assert!(!Ecn::Ask.agrees_to_syn_ack(answer | Flags::CWR));
     }
 
+    // RFC 3168 §6.1.3.
     #[test]
     fn a_mark_is_echoed_until_the_peer_has_slowed_down() {
         let mut ecn = agreed();

@@ -1,5 +1,5 @@
 //! What is outstanding: when each stretch of the sequence space was last sent, and what is known of
-//! it since (the per-segment variables of RFC 8985 §5.1, and the scoreboard of RFC 2018 §5). The
+//! it since (the per-segment variables of RFC 8985 §5.2, and the scoreboard of RFC 2018 §5). The
 //! stretches are sorted, disjoint and cover SND.UNA to SND.NXT. What was sent as one and shares its
 //! fate is one stretch, so a calm connection has a few, and their number is bounded whatever the
 //! peer says. Its word is taken only for octets that are outstanding.
@@ -29,6 +29,7 @@ enum Fate {
 }
 
 /// A stretch from the end of the one before, or SND.UNA, to `end`.
+// RFC 8985 §4.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     end: SeqNumber,
@@ -348,7 +349,7 @@ impl Flight {
     }
 
     /// Whether the peer holds more than two segments, or three ranges (RACK.segs_sacked of RFC 8985
-    /// §5.2 against DupThresh; in octets, for a range does not say of how many segments it is).
+    /// §5.3 against DupThresh; in octets, for a range does not say of how many segments it is).
     pub(crate) fn holds_dup_thresh(&self, mss: u32) -> bool {
         let ranges = || self.stretches.iter().filter(|stretch| stretch.fate == Fate::Held).count();
         self.held > 2 * mss || ranges() >= 3

@@ -16,15 +16,19 @@ use crate::seq::SeqNumber;
 use crate::train::{Arrival, Train};
 
 /// MIN_RTT_THRESH and MAX_RTT_THRESH of §4.3 in µs.
+// RFC 9406 §4.3.
 const MIN_RTT_THRESH: u32 = 4_000;
 const MAX_RTT_THRESH: u32 = 16_000;
 /// MIN_RTT_DIVISOR.
 const MIN_RTT_DIVISOR: u32 = 8;
 /// N_RTT_SAMPLE: so many samples tell a round's least.
+// RFC 9406 §4.3.
 const N_RTT_SAMPLE: u8 = 8;
 /// CSS_GROWTH_DIVISOR.
+// RFC 9406 §4.3.
 const CSS_GROWTH_DIVISOR: u32 = 4;
 /// CSS_ROUNDS.
+// RFC 9406 §4.3.
 const CSS_ROUNDS: u8 = 5;
 
 /// Not known.
@@ -90,6 +94,7 @@ impl HyStart {
     }
 
     /// Octets by which an acknowledgement opens a window of so many; `None` when slow start is over.
+    // RFC 9406 §4.2, §4.3.
     pub(crate) fn on_ack(&mut self, acked: &Acked, window: u32) -> Option<u32> {
         if !self.begun || acked.una.at_or_after(self.window_end) {
             self.start_round(acked.nxt);
@@ -131,6 +136,7 @@ impl HyStart {
     }
 
     /// Enough was measured in this round (§4.2).
+    // RFC 9406 §4.2.
     fn judge(&mut self) {
         if self.is_conservative() {
             if self.current_round_min < self.baseline {
@@ -182,6 +188,7 @@ mod tests {
         }
     }
 
+    // RFC 9406 §4.2, §4.3.
     #[test]
     fn a_longer_round_trip_slows_down_from_its_eighth_sample_and_ends_after_five_rounds() {
         let mut rounds = Rounds::new();
@@ -194,6 +201,7 @@ mod tests {
         assert_eq!(rounds.round(57)[0], None);
     }
 
+    // RFC 9406 §4.2.
     #[test]
     fn a_round_trip_that_shrinks_again_was_a_mistake() {
         let mut rounds = Rounds::new();
@@ -203,6 +211,7 @@ mod tests {
         assert_eq!((faster[6], faster[7]), (Some(MSS / 4), Some(MSS)));
     }
 
+    // RFC 9406 §4.3.
     #[test]
     fn the_threshold_is_an_eighth_between_four_and_sixteen_milliseconds() {
         let slows_down = |before, after| {
@@ -215,6 +224,7 @@ mod tests {
         assert_eq!([slows_down(400, 415), slows_down(400, 416)], [false, true]);
     }
 
+    // RFC 9406 §4.3.
     #[test]
     fn one_acknowledgement_of_a_whole_window_opens_as_much() {
         let mut hystart = HyStart::new();

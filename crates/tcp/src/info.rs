@@ -174,7 +174,7 @@ pub struct Info {
     pub out_of_order: u32,
     /// Segments of ours that the peer had received before (D-SACK, RFC 2883).
     pub received_twice: u32,
-    /// Times that the network was seen to reorder (RFC 8985 §6.2, step 2).
+    /// Times that the network was seen to reorder (RFC 8985 §6.2, step 3).
     pub reordered: u32,
     /// Times fast retransmit began.
     pub fast_recoveries: u32,

@@ -26,6 +26,7 @@ impl Connection {
 
     /// An acknowledgement of a peer with SACK was taken (RFC 8985 §6.2 and §7.4). `before` is what
     /// was outstanding until then.
+    // RFC 8985 §4, §7.4.2.
     pub(crate) fn on_sack_acknowledgement(&mut self, now: Instant, seg: &Segment, before: Outstanding) {
         let out = self.outstanding();
         let nothing_new = seg.ack == before.una && seg.sequence_len() == 0;
@@ -39,6 +40,7 @@ impl Connection {
         }
     }
 
+    // RFC 8985 §6.2, §9.3.
     fn detect_losses(&mut self, now: Instant, out: Outstanding) {
         let detected = self.recovery.detect(now, self.rto.srtt(), out);
         if self.recovery.is_overdue() {
@@ -96,6 +98,7 @@ impl Connection {
     }
 
     /// Sets the timer, and what it is for.
+    // RFC 8985 §8.
     pub(crate) fn wait(&mut self, wait: Wait, until: Instant) {
         self.recovery.wait = wait;
         self.timers.arm(Timer::Retransmit, self.not_overslept(until));
@@ -119,6 +122,7 @@ impl Connection {
 
     /// PTO is over. It is counted from the last transmission (RFC 8985 §7.2), but not moved by each
     /// one; here is seen how long the silence really was. It never lasts beyond the time-out.
+    // RFC 8985 §7.3.
     pub(crate) fn on_probe_timeout(&mut self, now: Instant) -> Progress {
         let out = self.outstanding();
         let (rto, srtt) = self.rto.current_and_srtt_micros();

@@ -45,6 +45,7 @@ mod tests {
         assert_eq!(WindowedMin::new().get(), 0);
     }
 
+    // RFC 8985 §6.2.
     #[test]
     fn a_value_is_remembered_for_half_a_window_and_forgotten_after_a_whole_one() {
         let mut min = WindowedMin::new();

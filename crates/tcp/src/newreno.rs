@@ -31,7 +31,7 @@ impl Recovery {
 
     /// Whether the retransmission timer goes on as it is: without SACK it starts again with the
     /// first partial acknowledgement only, so that many losses end in a time-out instead of being
-    /// repaired one in each round trip (RFC 6582 §4, the impatient variant).
+    /// repaired one in each round trip (RFC 6582 §3.2, step 3; the impatient variant of RFC 3782 §4).
     pub(crate) fn is_impatient(&self) -> bool {
         self.phase == Phase::Fast && self.partial
     }

@@ -24,6 +24,7 @@ impl Prr {
 
     /// An acknowledgement says that `delivered` more octets have left the network; `pipe` are in it
     /// (RFC 6937 §3, with the slow-start reduction bound).
+    // RFC 8985 §9.3.
     pub(crate) fn on_ack(&mut self, delivered: u32, pipe: u32, ssthresh: u32, mss: u32) {
         self.delivered = self.delivered.saturating_add(delivered);
         self.budget = if pipe > ssthresh {

@@ -16,6 +16,7 @@ use crate::seq::SeqNumber;
 use crate::stamps::Echo;
 
 /// RACK.min_RTT is the least of so many seconds (§6.2, step 1).
+// RFC 8985 §6.2.
 const MIN_RTT_WINDOW: u32 = 300;
 /// A larger reordering window lasts for so many recoveries (§6.2, step 4).
 const PERSIST: u8 = 16;
@@ -98,6 +99,7 @@ impl Rack {
 
     /// An acknowledgement came; with a D-SACK it says that the window was too small, which counts
     /// once in a round trip (§6.2, step 4).
+    // RFC 8985 §3.3.2, §4.
     pub(crate) fn on_ack(&mut self, dsack: bool, out: Outstanding) {
         self.dsack_seen &= out.una.before(self.dsack_round);
         if dsack && !self.dsack_seen {
@@ -117,6 +119,7 @@ impl Rack {
 
     /// RACK.reo_wnd (§6.2, step 4). `certain` when losses are being repaired, or enough was held
     /// that they would be by DupThresh.
+    // RFC 8985 §3.3.2.
     pub(crate) fn reordering_window(&self, certain: bool, srtt: Duration) -> Duration {
         if certain && self.reordered == 0 {
             return Duration::ZERO;
@@ -126,6 +129,7 @@ impl Rack {
     }
 
     /// Marks what is lost (§6.2, step 5). `since` is when this recovery began.
+    // RFC 8985 §9.2.
     pub(crate) fn detect(
         &self,
         now: Instant,
@@ -231,12 +235,14 @@ mod tests {
         rack
     }
 
+    // RFC 8985 §3.3.2.
     #[test]
     fn the_window_is_a_quarter_of_the_least_round_trip_and_at_most_the_smoothed_one() {
         assert_eq!(rack().reordering_window(false, LONG), 10 * MILLI);
         assert_eq!(rack().reordering_window(false, 3 * MILLI), 3 * MILLI);
     }
 
+    // RFC 8985 §3.3.2.
     #[test]
     fn it_is_nothing_during_recovery_until_reordering_was_seen() {
         let mut rack = rack();
@@ -247,6 +253,7 @@ mod tests {
         assert_eq!(rack.reordering_window(true, LONG), 10 * MILLI);
     }
 
+    // RFC 8985 §3.3.2.
     #[test]
     fn a_report_widens_it_once_in_a_round_trip_and_for_sixteen_recoveries() {
         let mut rack = rack();

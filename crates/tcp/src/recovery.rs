@@ -140,6 +140,7 @@ impl Recovery {
     }
 
     /// Whether something is lost and nobody repairs it yet.
+    // RFC 6675 §5.1.
     pub(crate) const fn is_overdue(&self) -> bool {
         matches!(self.phase, Phase::Open) && self.flight.lost() > 0
     }
@@ -175,6 +176,7 @@ impl Recovery {
     }
 
     /// The timer went off, after `timeout`. Without SACK all is lost (RFC 5681 §3.1).
+    // RFC 6675 §5.1.
     pub(crate) fn start_loss(&mut self, now: Instant, srtt: Duration, timeout: Duration, out: Outstanding) {
         self.start(Phase::Loss, now, out, 0);
         if self.sack {
@@ -223,6 +225,7 @@ impl Recovery {
     }
 
     /// Octets that may be sent when the congestion window is `cwnd`.
+    // RFC 6675 §5.
     pub(crate) fn budget(&self, cwnd: u32, out: Outstanding) -> u32 {
         match self.phase {
             Phase::Fast => self.episode.as_ref().map_or(0, |episode| episode.prr.budget()),
@@ -240,6 +243,7 @@ impl Recovery {
 
     /// SND.UNA moved by `octets`. Answers the last transmission that arrived by that, or, when some
     /// of it was sent again, the last of those: the rest may have waited for them.
+    // RFC 6675 §5.
     pub(crate) fn on_ack(
         &mut self,
         now: Instant,
@@ -300,6 +304,7 @@ impl Recovery {
     }
 
     /// The next lost octets to send again, before any new data.
+    // RFC 6675 §4.
     pub(crate) fn next_lost(&self, out: Outstanding) -> Option<Hole> {
         self.first_lost(out).filter(|_| self.phase != Phase::Open)
     }

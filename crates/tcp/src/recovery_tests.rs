@@ -71,6 +71,7 @@ fn a_partial_acknowledgement_reveals_the_next_hole() {
     assert!(recovery.is_calm());
 }
 
+// RFC 6582 §3.2.
 #[test]
 fn duplicates_after_a_timeout_do_not_start_another_episode_without_sack() {
     let (mut recovery, first) = ten(false);
@@ -81,6 +82,7 @@ fn duplicates_after_a_timeout_do_not_start_another_episode_without_sack() {
     assert!(![(); 4].map(|()| recovery.on_duplicate(out(10_001, 14_001))).contains(&true));
 }
 
+// RFC 6675 §4.
 #[test]
 fn three_segments_held_mean_that_all_before_them_is_lost() {
     let (mut recovery, out) = ten(true);
@@ -98,6 +100,7 @@ fn three_segments_held_mean_that_all_before_them_is_lost() {
     assert_eq!(send(&mut recovery, 52, out), None);
 }
 
+// RFC 8985 §4.
 #[test]
 fn one_segment_held_means_loss_after_a_quarter_of_a_round_trip() {
     let (mut recovery, out) = ten(true);
@@ -152,6 +155,7 @@ fn a_retransmission_is_lost_when_younger_text_arrives() {
     assert_eq!(next(&recovery, more), Some((1, 1_001)));
 }
 
+// RFC 8985 §4, §7.2, §7.3.
 #[test]
 fn a_probe_is_waited_for_only_with_sack_and_while_nothing_is_wrong() {
     let (plain, first) = ten(false);

@@ -11,6 +11,7 @@ use crate::seq::SeqNumber;
 
 /// BASE_PLPMTU (RFC 8899 §5.1.2), which nearly every path takes: packets of 1 200 octets over IPv6,
 /// 1 180 over IPv4.
+// RFC 4821 §7.2.
 pub(crate) const BASE: u16 = 1_140;
 /// MIN_PLPMTU: where not even the base gets through. Packets of 552 octets over IPv4, the least that
 /// a router is believed to say, too.
@@ -18,6 +19,7 @@ pub(crate) const LEAST: u16 = 512;
 /// MAX_PROBES (RFC 8899 §5.1.2): so many probes of one size must be lost before it is too large.
 const MAX_PROBES: u8 = 3;
 /// PMTU_RAISE_TIMER (RFC 8899 §5.1.1): the way may have become wider after this.
+// RFC 1191 §3.
 const RAISE: Duration = Duration::from_secs(600);
 /// A search ends when it can gain no more than this.
 const NEAR: u16 = 16;
@@ -124,6 +126,7 @@ impl Search {
         }
     }
 
+    // RFC 4821 §7.3.
     fn choose(&mut self, now: Instant) {
         let gain = self.high - self.low;
         if gain < NEAR {
@@ -212,6 +215,7 @@ mod tests {
 
     proptest! {
         /// What is found gets through, is near the truth, and is found in a bounded number of probes.
+        // RFC 4821 §7.3.
         #[test]
         fn a_search_ends_near_the_truth(low in 48u16..2_000, more in 0u16..63_000, real in 48u16..65_000) {
             let high = low + more;

@@ -36,6 +36,7 @@ pub(crate) struct TailAck {
 
 impl TailProbe {
     /// TLP_calc_PTO() (§7.2) in µs, without the bound by the time-out.
+    // RFC 8985 §7.2.
     pub(crate) fn timeout(srtt: u32, flight: u32, mss: u32) -> u64 {
         if srtt == 0 {
             return UNMEASURED;
@@ -56,6 +57,7 @@ impl TailProbe {
 
     /// TLP_process_ack() (§7.4). Answers whether the probe repaired a loss that nobody else has
     /// noticed, to which congestion control must react.
+    // RFC 8985 §7.4.2.
     pub(crate) fn on_ack(&mut self, ack: TailAck) -> bool {
         if !self.out || ack.ack.before(self.end_seq) {
             return false;
@@ -91,6 +93,7 @@ mod tests {
         (probe.on_ack(ack), probe.is_out())
     }
 
+    // RFC 8985 §7.2.
     #[test]
     fn the_timeout_is_two_round_trips_and_longer_for_a_lone_segment() {
         let timeout = |srtt, flight| TailProbe::timeout(srtt, flight, 1_000);
@@ -106,6 +109,7 @@ mod tests {
         assert_eq!(outcome(false, ack(1_000)), (false, false));
     }
 
+    // RFC 8985 §7.4.2.
     #[test]
     fn a_repeated_segment_that_was_received_twice_was_not_lost() {
         let dsack = Some((seq(900), seq(1_000)));
@@ -113,6 +117,7 @@ mod tests {
         assert_eq!(outcome(true, TailAck { plain_duplicate: true, ..ack(1_000) }), (false, false));
     }
 
+    // RFC 8985 §7.4.2.
     #[test]
     fn an_acknowledgement_beyond_a_repeated_segment_tells_that_it_repaired_a_loss() {
         // The acknowledgement of just the probe may yet be followed by a D-SACK.

@@ -143,7 +143,7 @@ impl Connection {
 
     /// Text ahead of its turn: keeps it, and tells the peer at once (RFC 5681 §4.2). A peer without
     /// SACK counts these acknowledgements, so each is owed on its own.
-    // RFC 9293 SHLD-31; RFC 5681 §3.2.
+    // RFC 9293 SHLD-31; RFC 5681 §3.2; RFC 6582 §5.
     fn keep(&mut self, seq: SeqNumber, text: &[u8]) -> Result<Progress, DropReason> {
         if self.recovery.sack() {
             self.owed.add(Owed::ACK);

@@ -225,6 +225,7 @@ mod tests {
         assert_eq!(table.poll_timeout(), Some(later + LASTS));
     }
 
+    // RFC 6191 §2.
     #[test]
     fn a_syn_with_a_newer_timestamp_reuses_the_ports_at_any_number() {
         assert!(reused(true, 5, Some(78)));
@@ -232,6 +233,7 @@ mod tests {
         assert!(reused(true, 2_001, Some(77)));
     }
 
+    // RFC 6191 §2.
     #[test]
     fn without_timestamps_a_syn_must_come_after_the_old_numbers() {
         assert!(reused(false, 2_001, None) && !reused(false, 2_000, None));

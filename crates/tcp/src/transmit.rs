@@ -91,7 +91,7 @@ impl Connection {
         self.bare(header)
     }
 
-    // RFC 9293 SHLD-12.
+    // RFC 9293 SHLD-12; RFC 3168 §6.1.1, §6.1.4, §6.1.6.
     fn bare(&mut self, header: Header) -> Transmit {
         self.counters.segments_out = self.counters.segments_out.wrapping_add(1);
         Transmit { header, offset: 0, len: 0, gso_size: 0, ecn: Codepoint::NotEct }

@@ -111,6 +111,7 @@ impl Connection {
 
     /// RFC 4015 §3.2, with the whole window as Linux has it. The time-out stays backed off until a
     /// round trip is measured: this one may be the wait for a lost acknowledgement (`measure`).
+    // RFC 9438 §4.9.2.
     pub(crate) fn undo_recovery(&mut self) {
         let Some(mut undo) = self.undo.take() else { return };
         // Its time starts again: what passed meanwhile was no congestion avoidance.

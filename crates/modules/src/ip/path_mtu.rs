@@ -26,6 +26,7 @@ impl<A: Copy + Ord> PathMtus<A> {
     }
 
     /// Takes a report in; answers what is to be believed.
+    // RFC 1191 §3; RFC 4821 §5.2.
     pub fn learn(&mut self, now: Instant, destination: A, mtu: u16) -> u16 {
         let mtu = mtu.max(self.least);
         if self.known.len() >= MOST && !self.known.contains_key(&destination) {
@@ -65,6 +66,7 @@ mod tests {
     use super::*;
     use core::net::Ipv4Addr;
 
+    // RFC 1191 §3.
     #[test]
     fn a_report_counts_for_ten_minutes_and_has_a_floor() {
         let (mut mtus, there) = (PathMtus::new(LEAST), Ipv4Addr::new(10, 0, 0, 2));

@@ -219,7 +219,7 @@ impl Tcp {
                 opened(connection, false)
             }
             None => {
-                // A new incarnation from our side ends the old one's wait (RFC 6191 §4).
+                // A new incarnation from our side ends the old one's wait.
                 if self.time_wait.remove(&key) {
                     self.tables.flows.remove(&key.flow());
                 }

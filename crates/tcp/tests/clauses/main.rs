@@ -14,7 +14,7 @@ use std::path::Path;
 use citation::{Citation, Place};
 use table::{Clause, Table};
 
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 17] = [
     include_str!("../../clauses/rfc9293.txt"),
     include_str!("../../clauses/rfc6298.txt"),
     include_str!("../../clauses/rfc5681.txt"),
@@ -23,6 +23,15 @@ const TABLES: [&str; 8] = [
     include_str!("../../clauses/rfc5961.txt"),
     include_str!("../../clauses/rfc6528.txt"),
     include_str!("../../clauses/rfc5482.txt"),
+    include_str!("../../clauses/rfc3168.txt"),
+    include_str!("../../clauses/rfc8985.txt"),
+    include_str!("../../clauses/rfc9438.txt"),
+    include_str!("../../clauses/rfc9406.txt"),
+    include_str!("../../clauses/rfc6675.txt"),
+    include_str!("../../clauses/rfc6582.txt"),
+    include_str!("../../clauses/rfc6191.txt"),
+    include_str!("../../clauses/rfc1191.txt"),
+    include_str!("../../clauses/rfc4821.txt"),
 ];
 
 const HEAD: &str = "\

@@ -257,7 +257,7 @@ fn a_lost_last_acknowledgement_is_given_again_from_time_wait() {
     assert!(!pair.server.progress.contains(Progress::TIMED_OUT));
 }
 
-// RFC 9293 SHLD-4.
+// RFC 9293 SHLD-4; RFC 6191 §2.
 #[test]
 fn the_same_ports_can_be_used_again_during_time_wait() {
     let mut pair = ended();

@@ -33,7 +33,7 @@ fn echo(number: u32) -> Segment<'static> {
     Segment { flags: Flags::ACK | Flags::ECE, ..ack(number) }
 }
 
-// RFC 9293 SHLD-8.
+// RFC 9293 SHLD-8; RFC 3168 §6.1.1.
 #[test]
 fn it_is_used_when_one_asks_and_the_other_accepts() {
     let agreed = |client, server| {
@@ -46,6 +46,7 @@ fn it_is_used_when_one_asks_and_the_other_accepts() {
     assert_eq!(agreed(Ecn::Off, Ecn::Ask), (false, false));
 }
 
+// RFC 3168 §6.1.1.
 #[test]
 fn a_syn_that_was_lost_does_not_ask_again() {
     let mut pair = Pair::with(&config(Ecn::Ask), &config(Ecn::Accept), Weather::FAIR, 1);
@@ -56,6 +57,7 @@ fn a_syn_that_was_lost_does_not_ask_again() {
     assert!(!pair.client.connection().info().ecn);
 }
 
+// RFC 3168 §6.1.4, §6.1.5.
 #[test]
 fn only_new_text_is_capable() {
     let mut solo = ten_outstanding();
@@ -68,6 +70,7 @@ fn only_new_text_is_capable() {
     assert_eq!((bare[0].len, bare[0].ecn), (0, Codepoint::NotEct));
 }
 
+// RFC 3168 §6.1.2.
 #[test]
 fn an_echo_reduces_the_window_once_in_a_round_trip_and_is_confirmed() {
     let mut solo = ten_outstanding();
@@ -91,6 +94,7 @@ fn an_echo_reduces_the_window_once_in_a_round_trip_and_is_confirmed() {
     assert!(solo.connection.info().cwnd < cwnd);
 }
 
+// RFC 3168 §6.1.3.
 #[test]
 fn a_mark_is_echoed_until_it_is_confirmed() {
     let mut solo = ten_outstanding();
@@ -107,6 +111,7 @@ fn a_mark_is_echoed_until_it_is_confirmed() {
     assert_eq!(flags(&mut solo, confirmed), [Flags::ACK]);
 }
 
+// RFC 3168 §6.1.5.
 #[test]
 fn a_mark_outside_of_the_window_is_ignored() {
     let mut solo = ten_outstanding();
@@ -114,6 +119,7 @@ fn a_mark_outside_of_the_window_is_ignored() {
     assert_eq!(solo.flags_sent(), [Flags::ACK]);
 }
 
+// RFC 3168 §6.1.2.
 #[test]
 fn a_loss_is_confirmed_as_well() {
     let mut solo = Solo::established(&Config { ecn: Ecn::Ask, ..with_sack() });
@@ -123,6 +129,33 @@ fn a_loss_is_confirmed_as_well() {
     solo.arrive(sacked(ack(OURS), &[(OURS + 1_000, OURS + 8_000)])).unwrap();
     let sent: Vec<_> = solo.sent().iter().map(|t| (t.offset, t.header.flags.contains(Flags::CWR))).collect();
     assert_eq!(sent[..2], [(0, false), (10_000, true)]);
+}
+
+// RFC 3168 §6.1.6.
+#[test]
+fn a_probe_of_a_closed_window_is_not_capable_and_confirms_nothing() {
+    let mut solo = ten_outstanding();
+    solo.arrive(Segment { window: 0, ..echo(OURS + 10_000) }).unwrap();
+    solo.write(1_000);
+    assert_eq!(solo.sent().len(), 0);
+    solo.next_timeout();
+    let sent = |solo: &mut Solo| {
+        solo.sent().iter().map(|t| (t.len, t.header.flags.contains(Flags::CWR), t.ecn)).collect::<Vec<_>>()
+    };
+    assert_eq!(sent(&mut solo), [(0, false, Codepoint::NotEct)]);
+    // The text does, once there is room for it.
+    solo.arrive(ack(OURS + 10_000)).unwrap();
+    assert_eq!(sent(&mut solo), [(1_000, true, Codepoint::Ect0)]);
+}
+
+// RFC 3168 §6.1.6.
+#[test]
+fn a_mark_on_a_probe_of_our_closed_window_is_echoed() {
+    let mut solo = Solo::established(&Config { ecn: Ecn::Ask, ..plain() });
+    solo.arrive(text(THEIRS, &[1; 10_000])).unwrap();
+    assert_eq!(solo.sent()[0].header.window, 0);
+    solo.arrive(Segment { ecn: Codepoint::Ce, ..text(THEIRS + 10_000, b"x") }).unwrap();
+    assert_eq!(solo.flags_sent(), [Flags::ACK | Flags::ECE]);
 }
 
 #[test]

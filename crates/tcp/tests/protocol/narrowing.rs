@@ -46,6 +46,7 @@ fn path_mss(pair: &mut Pair) -> u16 {
     pair.client.connection().info().path_mss
 }
 
+// RFC 4821 §7.7.
 #[test]
 fn a_black_hole_is_got_over_in_a_second_and_the_path_is_measured() {
     let mut pair = sending(&Config::default(), narrow(1_360), 4_000_000);
@@ -64,6 +65,7 @@ fn without_probing_a_black_hole_takes_everything() {
     assert!(pair.client.progress.contains(Progress::TIMED_OUT) && pair.server.program.received.is_empty());
 }
 
+// RFC 4821 §7.7.
 #[test]
 fn a_path_that_takes_less_than_the_base_is_got_over_too() {
     let mut pair = sending(&Config::default(), narrow(600), 2_000_000);
@@ -105,6 +107,7 @@ fn a_path_that_narrows_and_widens_in_mid_flow_is_followed() {
     assert_eq!(more(&mut pair, 500_000).0, 1_460);
 }
 
+// RFC 4821 §7.2.
 #[test]
 fn who_always_probes_begins_small_and_finds_large_packets() {
     // A window that is smaller than what the program has written.
@@ -139,6 +142,7 @@ fn probing() -> (Solo, u32) {
     (solo, OURS + 1_500)
 }
 
+// RFC 4821 §7.6.2.
 #[test]
 fn a_probe_that_is_lost_alone_costs_no_window_and_is_sent_again_in_pieces() {
     let (mut solo, end) = probing();
@@ -156,6 +160,7 @@ fn a_probe_that_is_lost_alone_costs_no_window_and_is_sent_again_in_pieces() {
     assert_eq!(solo.connection.info().repair, Repair::Open);
 }
 
+// RFC 4821 §7.6.2.
 #[test]
 fn what_is_lost_beside_a_probe_costs_window() {
     let (mut solo, end) = probing();
@@ -189,6 +194,7 @@ fn a_probe_that_arrives_makes_segments_larger() {
     assert_eq!(solo.connection.info().mss, 1_500);
 }
 
+// RFC 1191 §3.
 #[test]
 fn ten_minutes_after_a_router_refused_large_segments_one_is_tried_again() {
     let config = Config { mss: 1_500, ..with_sack() };

@@ -32,6 +32,7 @@ fn nine_outstanding() -> Solo {
     solo
 }
 
+// RFC 8985 §6.2.
 #[test]
 fn a_gap_is_repaired_after_a_quarter_of_a_round_trip() {
     let mut solo = nine_outstanding();
@@ -60,6 +61,7 @@ fn a_segment_that_was_only_late_is_not_sent_again_and_teaches_patience() {
     assert_eq!(solo.text_sent(), [(segment(3), 1_000)]);
 }
 
+// RFC 8985 §3.3.2.
 #[test]
 fn three_segments_beyond_a_gap_repair_it_at_once_while_nothing_was_reordered() {
     let mut solo = nine_outstanding();
@@ -68,6 +70,7 @@ fn three_segments_beyond_a_gap_repair_it_at_once_while_nothing_was_reordered() {
     assert_eq!(solo.text_sent(), [(segment(1), 1_000)]);
 }
 
+// RFC 8985 §3.3.2, §4.
 #[test]
 fn a_report_of_a_needless_repair_widens_the_window() {
     let patience = |reports: u32| {
@@ -83,6 +86,7 @@ fn a_report_of_a_needless_repair_widens_the_window() {
     assert_eq!([patience(0), patience(1)], [Some(9 * MILLI), Some(19 * MILLI)]);
 }
 
+// RFC 8985 §7.2, §7.3, §8.
 #[test]
 fn the_last_segment_is_sent_again_after_two_round_trips() {
     let mut solo = nine_outstanding();
@@ -97,6 +101,7 @@ fn the_last_segment_is_sent_again_after_two_round_trips() {
     assert_eq!((solo.connection.info().timeouts, solo.text_sent()[0]), (1, (segment(1), 1_000)));
 }
 
+// RFC 8985 §7.3.
 #[test]
 fn new_text_is_the_better_probe_even_beyond_the_congestion_window() {
     let mut solo = nine_outstanding();
@@ -124,6 +129,7 @@ fn a_probe_shows_what_was_lost_before_it() {
     assert_eq!((info.fast_recoveries, info.timeouts), (1, 0));
 }
 
+// RFC 8985 §7.4.2.
 #[test]
 fn a_loss_that_the_probe_itself_repaired_still_halves_the_window() {
     let mut solo = nine_outstanding();
@@ -142,6 +148,7 @@ fn a_loss_that_the_probe_itself_repaired_still_halves_the_window() {
     assert!(solo.connection.info().cwnd < cwnd);
 }
 
+// RFC 8985 §7.4.2.
 #[test]
 fn a_probe_that_was_not_needed_costs_nothing() {
     let mut solo = nine_outstanding();

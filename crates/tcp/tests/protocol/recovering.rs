@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use silk_tcp::{Config, MtuProbing, Options, Progress, Segment};
+use silk_tcp::{Config, MtuProbing, Options, Progress, Repair, Segment};
 
 use crate::solo::{OURS, Solo, THEIRS, ack, plain, sacked, stamped, text, with_sack, with_timestamps};
 
@@ -22,7 +22,7 @@ fn segment(n: u32) -> u32 {
     OURS + 1_000 * n
 }
 
-// RFC 5681 §3.2.
+// RFC 5681 §3.2; RFC 6582 §3.2.
 #[test]
 fn the_third_duplicate_acknowledgement_sends_the_first_segment_again() {
     let mut solo = ten_outstanding(&plain());
@@ -60,7 +60,7 @@ fn an_acknowledgement_with_another_window_or_with_text_is_no_duplicate() {
     assert!(solo.text_sent().iter().all(|sent| sent.1 == 0));
 }
 
-// RFC 5681 §4.3.
+// RFC 5681 §4.3; RFC 6582 §3.2.
 #[test]
 fn newreno_repairs_one_hole_for_each_partial_acknowledgement() {
     let mut solo = ten_outstanding(&plain());
@@ -77,7 +77,7 @@ fn newreno_repairs_one_hole_for_each_partial_acknowledgement() {
     assert_eq!(solo.text_sent().len(), 7);
 }
 
-// RFC 5681 §4.3; RFC 2018 §5.
+// RFC 5681 §4.3; RFC 2018 §5; RFC 6675 §4.
 #[test]
 fn sack_sends_only_the_holes_again() {
     let mut solo = ten_outstanding(&with_sack());
@@ -95,6 +95,7 @@ fn sack_sends_only_the_holes_again() {
     assert_eq!(solo.connection.info().in_flight, 0);
 }
 
+// RFC 8985 §9.3; RFC 6675 §5.
 #[test]
 fn sack_keeps_within_the_congestion_window() {
     let mut solo = ten_outstanding(&with_sack());
@@ -108,6 +109,7 @@ fn sack_keeps_within_the_congestion_window() {
     assert_eq!(solo.connection.info().cwnd, 7_000);
 }
 
+// RFC 8985 §9.2, §9.3.
 #[test]
 fn a_retransmission_that_is_lost_is_noticed_and_blamed_on_congestion() {
     let mut solo = ten_outstanding(&with_sack());
@@ -135,6 +137,7 @@ fn a_retransmission_that_is_lost_is_noticed_and_blamed_on_congestion() {
     assert_eq!(solo.connection.info().timeouts, 0);
 }
 
+// RFC 6582 §3.2.
 #[test]
 fn without_sack_many_losses_end_in_a_timeout() {
     let mut solo = ten_outstanding(&plain());
@@ -179,6 +182,7 @@ fn a_timeout_starts_again_from_one_segment_and_doubles() {
     assert_eq!(solo.text_sent().len(), 3);
 }
 
+// RFC 6675 §5.1.
 #[test]
 fn after_a_timeout_what_the_peer_holds_is_not_sent_again() {
     let mut solo = ten_outstanding(&with_sack());
@@ -189,7 +193,30 @@ fn after_a_timeout_what_the_peer_holds_is_not_sent_again() {
     assert_eq!(solo.text_sent()[0], (segment(2), 1_000));
 }
 
-// RFC 2018 §8.
+// RFC 6675 §5.1.
+#[test]
+fn after_a_timeout_no_fast_recovery_begins_until_all_of_it_is_acknowledged() {
+    let mut solo = ten_outstanding(&with_sack());
+    // Twice, for after the first one such a report tells that it was a mistake (RFC 5682).
+    while solo.connection.info().timeouts < 2 {
+        solo.next_timeout();
+        solo.sent();
+    }
+    solo.arrive(sacked(ack(OURS), &[(segment(5), segment(9))])).unwrap();
+    solo.sent();
+    solo.after(50 * MILLI);
+    let info = solo.connection.info();
+    assert_eq!((info.repair, info.fast_recoveries), (Repair::Loss, 0));
+    solo.arrive(ack(segment(10))).unwrap();
+    solo.write(10_000);
+    assert!(solo.text_sent().len() > 1);
+    solo.after(10 * MILLI);
+    solo.arrive(sacked(ack(segment(10)), &[(segment(11), segment(12))])).unwrap();
+    solo.after(50 * MILLI);
+    assert_eq!(solo.connection.info().fast_recoveries, 1);
+}
+
+// RFC 2018 §8; RFC 6675 §4.
 #[test]
 fn a_peer_that_takes_back_what_it_held_is_sent_everything() {
     let mut solo = ten_outstanding(&with_sack());
@@ -262,7 +289,7 @@ fn a_user_timeout_gives_up_by_time() {
     assert_eq!(waits.collect::<Vec<_>>(), expected);
 }
 
-// RFC 9293 SHLD-31; RFC 5681 §3.2; RFC 2018 §4.
+// RFC 9293 SHLD-31; RFC 5681 §3.2; RFC 2018 §4; RFC 6582 §5.
 #[test]
 fn text_out_of_order_is_answered_at_once_and_reported() {
     let mut solo = Solo::established(&with_sack());

@@ -298,6 +298,7 @@ fn after_an_idle_time_the_window_starts_again() {
     assert_eq!(solo.text_sent(), [(acked, 10_000)]);
 }
 
+// RFC 1191 §3.
 #[test]
 fn a_smaller_path_mtu_sends_again_in_smaller_pieces() {
     let mut solo = Solo::established(&plain());

@@ -219,6 +219,32 @@ fn a_peer_that_had_all_that_was_sent_again_gives_the_window_back() {
     assert_eq!((info.undone, windows(&info)), (1, before));
 }
 
+// RFC 9438 §4.9.2.
+#[test]
+fn a_window_that_has_outgrown_what_it_was_is_not_set_back() {
+    let mut solo = Solo::established(&Config { initial_window: 2, ..with_sack() });
+    solo.write(20_000);
+    assert_eq!(solo.sent().len(), 2);
+    let before = windows(&solo.connection.info()).0;
+    solo.after(20 * MILLI);
+    solo.arrive(sacked(ack(OURS), &[(OURS + 1_000, OURS + 2_000)])).unwrap();
+    assert_eq!(solo.text_sent(), [(OURS + 2_000, 1_000)]);
+    solo.next_timeout();
+    assert_eq!(solo.text_sent(), [(OURS, 1_000)]);
+    solo.after(MILLI);
+    solo.arrive(sacked(ack(OURS), &[(OURS + 1_000, OURS + 3_000)])).unwrap();
+    assert_eq!(solo.text_sent(), [(OURS + 3_000, 1_000)]);
+    // The recovery is over. It left two segments, which is the least, and what was sent in it opens that.
+    solo.arrive(ack(OURS + 3_000)).unwrap();
+    solo.sent();
+    solo.arrive(ack(OURS + 4_000)).unwrap();
+    let grown = windows(&solo.connection.info()).0;
+    assert!(grown > before, "{grown} after {before}");
+    solo.arrive(sacked(ack(OURS + 4_000), &[(OURS, OURS + 1_000)])).unwrap();
+    let info = solo.connection.info();
+    assert_eq!((info.undone, windows(&info).0), (1, grown));
+}
+
 #[test]
 fn a_report_of_something_else_or_too_late_gives_nothing_back() {
     let (mut solo, _) = recovering();
