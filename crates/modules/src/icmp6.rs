@@ -152,7 +152,8 @@ fn report_of(message: &icmpv6::Message<'_>, msg: &Message<'_>) -> Option<Option<
             };
             Some(unreachable(quote, errno, hard))
         }
-        // RFC 8201 §4: what is below the least MTU of IPv6 is raised to it by who acts on it.
+        // RFC 8201 §4: no link of IPv6 takes less than its least MTU.
+        icmpv6::Message::TooBig { mtu, .. } if *mtu < u32::from(ipv6::MIN_MTU) => None,
         icmpv6::Message::TooBig { mtu, quote } => Some(told(quote, msg, |sequence, remote| {
             Report::PathMtu { mtu: u16::try_from(*mtu).unwrap_or(u16::MAX), sequence, remote }
         })),

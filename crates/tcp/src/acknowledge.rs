@@ -13,7 +13,7 @@ use crate::flight::Sending;
 use crate::progress::{DropReason, Progress};
 use crate::receiver::Reader;
 use crate::recovery::{Outstanding, Phase};
-use crate::segment::{Flags, Segment};
+use crate::segment::Segment;
 use crate::sender::Fin;
 use crate::state::State;
 use crate::timers::Timer;
@@ -66,7 +66,7 @@ impl Connection {
         self.on_echo(seg, before);
         self.pace_repair(seg.ack.since(before.una), held);
         let delivered = self.tell_delivery(now, seg.ack.since(before.una), held, lost);
-        if self.ecn.on && seg.flags.contains(Flags::ECE) {
+        if self.ecn.says_mark(seg.flags) {
             self.counters.mishaps().octets_marked += u64::from(delivered);
         }
         if self.recovery.phase() != Phase::Loss {
@@ -172,7 +172,7 @@ impl Connection {
                 self.forget_undo();
             }
         }
-        if phase == Phase::Fast {
+        if phase == Phase::Fast || self.ecn.says_mark(seg.flags) {
             return;
         }
         let window = self.congestion.window();
@@ -193,15 +193,20 @@ impl Connection {
     fn measure(&mut self, now: Instant, sending: Sending, seg: &Segment) {
         if !sending.again {
             if seg.ack.at_or_after(self.snd.timed_end) {
-                self.rto.sample(now - sending.at);
+                self.sample(now - sending.at);
                 self.snd.timed_end = self.snd.nxt;
             }
         } else if let Some((_, echo)) = seg.options.timestamp
             && !self.stamps.echo(seg.options.timestamp).is_before(sending.at)
             && let Some(rtt) = self.stamps.round_trip(now, echo)
         {
-            self.rto.sample(rtt);
+            self.sample(rtt);
         }
+    }
+
+    fn sample(&mut self, round_trip: Duration) {
+        self.rto.sample(round_trip);
+        self.recovery.tail.measured();
     }
 
     /// The first round trip, that of our SYN. One that was sent again is not measured (Karn, RFC
@@ -212,12 +217,12 @@ impl Connection {
         } else if let Some((_, echo)) = seg.options.timestamp
             && let Some(rtt) = self.stamps.round_trip(now, echo)
         {
-            self.rto.sample(rtt);
+            self.sample(rtt);
         }
     }
 
     pub(crate) fn first_round_trip(&mut self, now: Instant, round_trip: Duration) {
-        self.rto.sample(round_trip);
+        self.sample(round_trip);
         self.recovery.rack.on_handshake(now, round_trip);
     }
 

@@ -115,6 +115,10 @@ pub trait Congestion {
     fn on_ack(&mut self, acked: &Acked);
     /// Fast retransmit starts: `flight` octets were outstanding. Called once per loss episode.
     fn on_loss(&mut self, flight: u32, mss: u32);
+    /// A mark was echoed (RFC 3168 §6.1.2), with `flight` octets outstanding. Once in a round trip.
+    fn on_mark(&mut self, flight: u32, mss: u32) {
+        self.on_loss(flight, mss);
+    }
     /// The retransmission timer went off. `first` when the segment had not timed out before (RFC
     /// 5681 §3.1: ssthresh is held during back-off).
     fn on_timeout(&mut self, flight: u32, mss: u32, first: bool);
@@ -254,6 +258,9 @@ impl Congestion for Controller {
     }
     fn on_loss(&mut self, flight: u32, mss: u32) {
         self.inner_mut().on_loss(flight, mss);
+    }
+    fn on_mark(&mut self, flight: u32, mss: u32) {
+        self.inner_mut().on_mark(flight, mss);
     }
     fn on_timeout(&mut self, flight: u32, mss: u32, first: bool) {
         self.inner_mut().on_timeout(flight, mss, first);

@@ -180,7 +180,7 @@ impl Connection {
         self.rcv.tuning.cap(u32::from(u16::MAX) << self.rcv.shift);
         self.recovery.agree(agreed.sack);
         self.stamps.on = agreed.timestamps;
-        self.ecn.on = agreed.ecn;
+        self.ecn.agree(agreed.ecn, self.syn_lost && self.state == State::SynSent);
     }
 
     /// The handshake is complete.

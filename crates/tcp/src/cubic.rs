@@ -213,6 +213,13 @@ impl Congestion for Cubic {
         self.cwnd = f64::from(self.ssthresh);
     }
 
+    /// §4.6: a mark may leave a single segment, where a loss leaves two.
+    // RFC 9438 §4.6; RFC 3168 §6.1.2.
+    fn on_mark(&mut self, flight: u32, mss: u32) {
+        self.reduce(flight, mss);
+        self.cwnd = (f64::from(flight) * BETA).max(f64::from(mss));
+    }
+
     /// §4.8: as Reno, but ssthresh by β_cubic.
     // RFC 9438 §4.8.
     fn on_timeout(&mut self, flight: u32, mss: u32, first: bool) {

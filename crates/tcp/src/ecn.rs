@@ -74,12 +74,21 @@ impl Ecn {
     }
 }
 
+/// How far it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Not,
+    /// Marks are heeded, but no text of ours can be marked: our SYN was repeated without asking, and the
+    /// peer has agreed to the one before (§6.1.1).
+    Heeded,
+    Fully,
+}
+
 /// What a connection remembers of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Notification {
     pub(crate) wanted: Ecn,
-    /// Agreed on.
-    pub(crate) on: bool,
+    agreed: Use,
     /// CE came: acknowledgements carry ECE until CWR comes (§6.1.3).
     echo: bool,
     /// The next new text carries CWR (§6.1.2).
@@ -90,12 +99,27 @@ pub(crate) struct Notification {
 
 impl Notification {
     pub(crate) const fn new(wanted: Ecn, iss: SeqNumber) -> Self {
-        Self { wanted, on: false, echo: false, reduced: false, point: iss }
+        Self { wanted, agreed: Use::Not, echo: false, reduced: false, point: iss }
+    }
+
+    /// What the SYNs agreed on; `repeated` when ours left again without asking.
+    // RFC 3168 §6.1.1.
+    pub(crate) const fn agree(&mut self, agreed: bool, repeated: bool) {
+        self.agreed = match (agreed, repeated) {
+            (false, _) => Use::Not,
+            (true, true) => Use::Heeded,
+            (true, false) => Use::Fully,
+        };
+    }
+
+    /// Whether both ends have agreed.
+    pub(crate) const fn is_on(&self) -> bool {
+        !matches!(self.agreed, Use::Not)
     }
 
     /// Whether an acceptable segment needs a look from here.
     pub(crate) const fn concerns(&self, codepoint: Codepoint) -> bool {
-        self.on && matches!(codepoint, Codepoint::Ce)
+        self.is_on() && matches!(codepoint, Codepoint::Ce)
     }
 
     /// A segment with text came, in the window (§6.1.3; §6.1.5 for what lies outside).
@@ -110,7 +134,13 @@ impl Notification {
     /// Whether an acknowledgement up to `ack` is to be taken as a sign of congestion (§6.1.2).
     // RFC 3168 §6.1.2.
     pub(crate) fn is_echo(&self, flags: Flags, ack: SeqNumber) -> bool {
-        self.on && flags.contains(Flags::ECE) && ack.after(self.point)
+        self.says_mark(flags) && ack.after(self.point)
+    }
+
+    /// Whether an acknowledgement tells of a mark, of which the window does not grow (§6.1.2).
+    // RFC 3168 §6.1.2.
+    pub(crate) const fn says_mark(&self, flags: Flags) -> bool {
+        self.is_on() && flags.contains(Flags::ECE)
     }
 
     /// SND.UNA is now `una`: `point` is kept near, so that it never comes to lie half the circle
@@ -121,7 +151,7 @@ impl Notification {
 
     /// The congestion window was reduced, for whatever reason, when `nxt` was to be sent next.
     pub(crate) fn on_reduced(&mut self, nxt: SeqNumber) {
-        (self.reduced, self.point) = (self.on, nxt);
+        (self.reduced, self.point) = (self.agreed == Use::Fully, nxt);
     }
 
     /// What every acknowledgement says.
@@ -144,7 +174,7 @@ impl Notification {
     /// The codepoint of a transmission; `fresh` when it is text that was never sent.
     // RFC 3168 §6.1.2, §6.1.5.
     pub(crate) const fn codepoint(&self, fresh: bool) -> Codepoint {
-        if self.on && fresh { Codepoint::Ect0 } else { Codepoint::NotEct }
+        if matches!(self.agreed, Use::Fully) && fresh { Codepoint::Ect0 } else { Codepoint::NotEct }
     }
 }
 
@@ -157,7 +187,7 @@ mod tests {
     }
 
     fn agreed() -> Notification {
-        Notification { on: true, ..Notification::new(Ecn::Ask, seq(0)) }
+        Notification { agreed: Use::Fully, ..Notification::new(Ecn::Ask, seq(0)) }
     }
 
     #[test]

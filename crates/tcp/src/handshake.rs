@@ -8,7 +8,7 @@ use crate::agree::Agreed;
 use crate::connection::{Connection, Owed};
 use crate::options::{Options, SackBlocks};
 use crate::progress::{DropReason, Progress};
-use crate::segment::Segment;
+use crate::segment::{Flags, Segment};
 use crate::seq::SeqNumber;
 use crate::state::State;
 use crate::timers::Timer;
@@ -71,10 +71,10 @@ impl Connection {
     fn take_syn(&mut self, now: Instant, seg: &Segment) {
         let wanted = self.ecn.wanted;
         let ecn = if seg.flags.ack() {
-            // A SYN that was sent again did not ask.
-            !self.syn_lost && wanted.agrees_to_syn_ack(seg.flags)
+            wanted.agrees_to_syn_ack(seg.flags)
         } else {
-            wanted.agrees_to_syn(seg.flags)
+            // Both SYNs must have asked.
+            wanted.syn(self.syn_lost) != Flags::NONE && wanted.agrees_to_syn(seg.flags)
         };
         let agreed = Agreed::new(&self.offer(now), &seg.options, ecn);
         self.rcv.open(seg.seq);

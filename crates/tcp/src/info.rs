@@ -305,7 +305,7 @@ impl Connection {
             last_heard: self.last_heard,
             timestamps: self.stamps.on,
             sack: self.recovery.sack(),
-            ecn: self.ecn.on,
+            ecn: self.ecn.is_on(),
             window_shifts: (self.snd.shift, self.rcv.shift),
         }
     }

@@ -256,6 +256,8 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
         if seg.flags.syn() && !seg.flags.ack() && !seg.flags.rst() && seg.seq == half.irs {
             // The same SYN again: our answer was lost.
             let mut half = Half { answered_again: true, ..*half };
+            // Who no longer asks for ECN is not answered as if he did (RFC 3168 §6.1.1).
+            half.agreed.ecn &= self.config.ecn.agrees_to_syn(seg.flags);
             if let Some((value, _)) = seg.options.timestamp {
                 half.stamps.update(now, value, seg.seq, half.irs);
             }

@@ -166,6 +166,23 @@ fn another_syn_and_a_wrong_acknowledgement_do_not_disturb() {
     assert_eq!(table.len(), 1);
 }
 
+// RFC 3168 §6.1.1.
+#[test]
+fn who_asks_for_ecn_and_then_no_longer_does_without() {
+    let mut table = table(8);
+    let asks = Segment { flags: Flags::SYN | Flags::ECE | Flags::CWR, ..syn(100) };
+    let mut answer = |seg: &Segment| match table.on_segment(NOW, 1, seg, OPEN) {
+        ListenAction::Reply(header) => header,
+        other => panic!("{other:?}"),
+    };
+    let reply = answer(&asks);
+    assert_eq!([reply.flags, answer(&asks).flags], [Flags::SYN | Flags::ACK | Flags::ECE; 2]);
+    assert_eq!(answer(&syn(100)).flags, Flags::SYN | Flags::ACK);
+    let action = table.on_segment(NOW, 1, &seg(Flags::ACK, 101, reply.seq + 1), OPEN);
+    let ListenAction::Established(established) = action else { panic!("{action:?}") };
+    assert!(!established.agreed.ecn);
+}
+
 #[test]
 fn an_unanswered_syn_ack_is_sent_again_with_back_off_and_then_forgotten() {
     let mut table = table(8);

@@ -75,17 +75,21 @@ impl Connection {
     /// While losses are repaired the window has been reduced already.
     pub(crate) fn on_echo(&mut self, seg: &Segment, before: Outstanding) {
         if self.ecn.is_echo(seg.flags, seg.ack) && self.recovery.phase() == Phase::Open {
-            self.reduce(before);
+            self.congestion.on_mark(self.flight(before), before.mss);
+            self.ecn.on_reduced(before.nxt);
             // What the mark asks for is not undone.
             self.undo = None;
         }
     }
 
     fn reduce(&mut self, out: Outstanding) {
-        // Text that limited transmit added is not part of the flight (RFC 5681 §3.2, step 2).
-        let flight = out.octets().min(self.congestion.window());
-        self.congestion.on_loss(flight, out.mss);
+        self.congestion.on_loss(self.flight(out), out.mss);
         self.ecn.on_reduced(out.nxt);
+    }
+
+    /// Text that limited transmit added is not part of it (RFC 5681 §3.2, step 2).
+    fn flight(&self, out: Outstanding) -> u32 {
+        out.octets().min(self.congestion.window())
     }
 
     /// During fast recovery: SND.UNA moved by `octets`, and the peer had `held` before.

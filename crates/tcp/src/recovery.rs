@@ -316,9 +316,9 @@ impl Recovery {
     }
 
     /// PTO in µs, when a tail loss probe may be waited for (RFC 8985 §7.2): nothing is being
-    /// repaired, nothing is held, and no probe is outstanding. `srtt` is in µs, too.
+    /// repaired, nothing is held, no probe is outstanding, and a round trip was measured since the last. `srtt` is in µs, too.
     pub(crate) fn probe_timeout(&self, srtt: u32, out: Outstanding) -> Option<u64> {
-        let due = self.sack && self.is_calm();
+        let due = self.sack && self.is_calm() && self.tail.may_be_sent();
         due.then(|| TailProbe::timeout(srtt, out.octets(), out.mss))
     }
 

@@ -71,6 +71,13 @@ impl Congestion for Reno {
         self.cwnd = self.ssthresh;
     }
 
+    /// A mark may leave a single segment, where a loss leaves two.
+    // RFC 3168 §6.1.2.
+    fn on_mark(&mut self, flight: u32, mss: u32) {
+        self.reduce(flight, mss);
+        self.cwnd = (flight / 2).max(mss);
+    }
+
     fn on_timeout(&mut self, flight: u32, mss: u32, first: bool) {
         if first {
             self.reduce(flight, mss);

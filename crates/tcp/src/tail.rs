@@ -22,6 +22,8 @@ pub(crate) struct TailProbe {
     out: bool,
     /// TLP.is_retrans.
     is_retrans: bool,
+    /// A probe was sent, and no round trip has been measured since.
+    unmeasured: bool,
 }
 
 /// What an acknowledgement says of the probe.
@@ -52,7 +54,19 @@ impl TailProbe {
 
     /// TLP_send_probe() (§7.3): a probe was sent, and SND.NXT is now `nxt`.
     pub(crate) fn sent(&mut self, nxt: SeqNumber, is_retrans: bool) {
-        *self = Self { end_seq: nxt, out: true, is_retrans };
+        *self = Self { end_seq: nxt, out: true, is_retrans, unmeasured: true };
+    }
+
+    /// A round trip was measured.
+    pub(crate) const fn measured(&mut self) {
+        self.unmeasured = false;
+    }
+
+    /// Whether another probe may be sent: not while none was measured since the last, or where the round trip has
+    /// grown beyond PTO each segment would be probed, and none ever measured (§7.3).
+    // RFC 8985 §7.3.
+    pub(crate) const fn may_be_sent(&self) -> bool {
+        !self.out && !self.unmeasured
     }
 
     /// TLP_process_ack() (§7.4). Answers whether the probe repaired a loss that nobody else has

@@ -77,7 +77,7 @@ impl Connection {
             self.rcv.acknowledged();
         }
         let (ack, flag) = if answer {
-            (self.rcv.nxt, if self.ecn.on { Flags::ACK | Flags::ECE } else { Flags::ACK })
+            (self.rcv.nxt, if self.ecn.is_on() { Flags::ACK | Flags::ECE } else { Flags::ACK })
         } else {
             (SeqNumber::default(), self.ecn.wanted.syn(self.syn_lost))
         };

@@ -29,6 +29,10 @@ impl<A: Copy + Ord> PathMtus<A> {
     // RFC 1191 §3; RFC 4821 §5.2.
     pub fn learn(&mut self, now: Instant, destination: A, mtu: u16) -> u16 {
         let mtu = mtu.max(self.least);
+        // That something larger is too large, too, is no news.
+        if let Some(less) = self.of(now, destination).filter(|known| *known <= mtu) {
+            return less;
+        }
         if self.known.len() >= MOST && !self.known.contains_key(&destination) {
             self.make_room(now);
         }
@@ -74,6 +78,9 @@ mod tests {
         assert_eq!(mtus.of(Instant::from_millis(599_999), there), Some(1400));
         assert_eq!(mtus.of(Instant::from_millis(600_000), there), None);
         assert_eq!(mtus.learn(Instant::ZERO, there, 0), LEAST);
+        // A larger one does not count before the smaller one has expired.
+        assert_eq!(mtus.learn(Instant::from_millis(599_999), there, 1000), LEAST);
+        assert_eq!(mtus.learn(Instant::from_millis(600_000), there, 1000), 1000);
     }
 
     #[test]

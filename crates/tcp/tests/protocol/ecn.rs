@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use silk_tcp::{Codepoint, Config, Ecn, Flags, Segment};
+use silk_tcp::{Algorithm, Codepoint, Config, Ecn, Flags, Options, Segment, SeqNumber};
 
 use crate::link::Weather;
 use crate::pair::{Pair, pattern};
@@ -55,6 +55,78 @@ fn a_syn_that_was_lost_does_not_ask_again() {
     let syns: Vec<_> = pair.client.sent.iter().take(2).map(|sent| sent.1.flags).collect();
     assert_eq!(syns, [Flags::SYN | Flags::ECE | Flags::CWR, Flags::SYN]);
     assert!(!pair.client.connection().info().ecn);
+}
+
+// RFC 3168 §6.1.1.
+
+// RFC 3168 §6.1.1.
+#[test]
+fn an_agreement_to_the_first_syn_that_comes_after_the_second_lets_marks_be_heeded() {
+    let mut solo = Solo::opening(&Config { ecn: Ecn::Ask, ..plain() });
+    solo.next_timeout();
+    assert_eq!(solo.flags_sent(), [Flags::SYN]);
+    let answer = solo.syn_ack(Options::default());
+    solo.arrive(Segment { flags: answer.flags | Flags::ECE, ..answer }).unwrap();
+    solo.sent();
+    solo.arrive(Segment { ecn: Codepoint::Ce, ..text(THEIRS, b"marked") }).unwrap();
+    solo.write(500);
+    let sent = solo.sent();
+    assert!(sent[0].header.flags.contains(Flags::ECE));
+    assert_eq!((sent[0].len, sent[0].ecn), (500, Codepoint::NotEct));
+}
+
+// RFC 3168 §6.1.1.
+#[test]
+fn in_a_simultaneous_open_both_must_have_asked() {
+    let crossed = |ours| {
+        let mut solo = Solo::opening(&Config { ecn: ours, ..plain() });
+        let syn = Segment {
+            seq: SeqNumber::new(THEIRS - 1),
+            flags: Flags::SYN | Flags::ECE | Flags::CWR,
+            ack: SeqNumber::default(),
+            ..ack(OURS)
+        };
+        solo.arrive(syn).unwrap();
+        solo.flags_sent()
+    };
+    let answer = Flags::SYN | Flags::ACK;
+    assert_eq!(crossed(Ecn::Ask), [answer | Flags::ECE]);
+    assert_eq!(crossed(Ecn::Accept), [answer]);
+}
+
+// RFC 3168 §6.1.2.
+#[test]
+fn acknowledgements_that_tell_of_a_mark_open_no_window() {
+    let mut solo = ten_outstanding();
+    solo.arrive(echo(OURS + 1_000)).unwrap();
+    let reduced = solo.connection.info().cwnd;
+    for n in 2..=9 {
+        solo.arrive(echo(OURS + n * 1_000)).unwrap();
+        assert_eq!(solo.connection.info().cwnd, reduced, "{n}");
+    }
+    solo.arrive(ack(OURS + 10_000)).unwrap();
+    solo.write(20_000);
+    let sent: usize = solo.sent().iter().map(|transmit| transmit.len).sum();
+    solo.after(10 * MILLI);
+    solo.arrive(ack(OURS + 10_000 + sent as u32)).unwrap();
+    assert!(solo.connection.info().cwnd > reduced);
+}
+
+// RFC 3168 §6.1.2; RFC 9438 §4.6.
+#[test]
+fn marks_reduce_the_window_to_one_segment_and_no_further() {
+    for congestion in [Algorithm::Cubic, Algorithm::Reno] {
+        let mut solo = Solo::established(&Config { ecn: Ecn::Ask, congestion, ..plain() });
+        let mut acknowledged = OURS;
+        for _ in 0..12 {
+            solo.write(20_000);
+            let sent: usize = solo.sent().iter().map(|transmit| transmit.len).sum();
+            acknowledged += sent as u32;
+            solo.after(10 * MILLI);
+            solo.arrive(echo(acknowledged)).unwrap();
+        }
+        assert_eq!(solo.connection.info().cwnd, 1_000, "{congestion:?}");
+    }
 }
 
 // RFC 3168 §6.1.4, §6.1.5.

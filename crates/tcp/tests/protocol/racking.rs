@@ -202,3 +202,35 @@ fn a_network_that_reorders_is_not_taken_for_one_that_loses() {
     // Held up by as much as twice the round trip, which no window of half a one waits for.
     assert!(info.segments_again < 40 && info.timeouts == 0, "{info:?}");
 }
+
+// RFC 8985 §7.3.
+#[test]
+fn where_the_round_trip_grows_beyond_the_probes_timer_the_next_text_is_measured_and_not_probed() {
+    let mut solo = nine_outstanding();
+    solo.arrive(ack(segment(9))).unwrap();
+    solo.sent();
+    solo.arrive(ack(segment(10))).unwrap();
+    solo.offload = 65_000;
+    let ask = |solo: &mut Solo, first: u32| {
+        solo.write(2_000);
+        assert_eq!(solo.text_sent(), [(segment(first), 2_000)]);
+        solo.next_timeout().expect("something is waited for").0
+    };
+    let pto = ask(&mut solo, 10);
+    assert_eq!(solo.text_sent(), [(segment(11), 1_000)]);
+    let long = pto + ROUND_TRIP;
+    solo.after(ROUND_TRIP);
+    solo.arrive(ack(segment(12))).unwrap();
+    // Of what was sent twice nothing is measured, so there is no other probe: the time-out waits longer.
+    let rto = solo.connection.info().rto;
+    assert!(long < rto, "{long:?} {rto:?}");
+    solo.write(2_000);
+    solo.sent();
+    solo.after(long);
+    assert_eq!(solo.text_sent(), []);
+    solo.arrive(ack(segment(14))).unwrap();
+    // Now there is: with the round trip that was measured.
+    let later = ask(&mut solo, 14);
+    assert!(later > pto, "{later:?} {pto:?}");
+    assert_eq!(solo.text_sent(), [(segment(15), 1_000)]);
+}
