@@ -5,7 +5,7 @@
 //!
 //! `cargo run --release -p silk-tcp --example cost`
 
-use std::time::{Duration, Instant as Clock};
+use std::time::Instant as Clock;
 
 use silk_instant::Instant;
 use silk_tcp::listen::{Admission, Established, ListenAction, SynTable};
@@ -78,7 +78,7 @@ impl Server {
     fn new() -> Self {
         let config = Config::default();
         let listener = SynTable::new(config.clone(), SECRET, 1024);
-        Self { listener, time_wait: TimeWaitTable::new(SECRET, 65_536, Duration::from_secs(60)), config }
+        Self { listener, time_wait: TimeWaitTable::new(SECRET, 65_536, &config), config }
     }
 
     fn handshake(&mut self, now: Instant, key: (u32, u16)) -> (Peer, Established) {

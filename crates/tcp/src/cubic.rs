@@ -220,11 +220,12 @@ impl Congestion for Cubic {
         self.cwnd = (f64::from(flight) * BETA).max(f64::from(mss));
     }
 
-    /// §4.8: as Reno, but ssthresh by β_cubic.
+    /// §4.8: as Reno, but ssthresh by β_cubic. What follows slow start grows from the window that this ends with.
     // RFC 9438 §4.8.
     fn on_timeout(&mut self, flight: u32, mss: u32, first: bool) {
         if first {
             self.reduce(flight, mss);
+            self.curve().w_max = 0.0;
         }
         self.cwnd = f64::from(mss);
         self.forget_epoch();
@@ -388,7 +389,7 @@ mod tests {
 
     // RFC 9438 §4.8.
     #[test]
-    fn after_a_timeout_the_window_that_reno_would_have_is_where_slow_start_ended() {
+    fn after_a_timeout_growth_begins_where_slow_start_ended() {
         let mut cubic = Cubic::new(100 * MSS);
         cubic.on_timeout(100 * MSS, MSS, true);
         assert_eq!((cubic.window(), cubic.ssthresh()), (MSS, 70 * MSS));
@@ -397,6 +398,7 @@ mod tests {
         }
         cubic.on_ack(&acked(MSS, MSS));
         assert_eq!((cubic.curve().w_est as u32 / MSS, cubic.window() / MSS), (70, 70));
+        assert_eq!((cubic.curve().k, cubic.curve().w_max as u32 / MSS), (0.0, 70));
     }
 
     // RFC 9406 §4.3.

@@ -9,6 +9,7 @@ use core::time::Duration;
 use silk_instant::Instant;
 
 use crate::challenge::Challenges;
+use crate::config::Config;
 use crate::connection::Connection;
 use crate::isn::IsnSecret;
 use crate::options::Options;
@@ -43,14 +44,15 @@ impl TimeWait {
 
     /// Whether a SYN belongs to a new incarnation for certain (RFC 6191 §2, RFC 9293 §3.6.1).
     // RFC 9293 SHLD-4.
-    fn may_be_reused_by(&self, seg: &Segment) -> bool {
+    fn may_be_reused_by(&self, seg: &Segment, timestamps: bool) -> bool {
         let later = seg.seq.after(self.rcv_nxt);
         match seg.options.timestamp {
             Some((value, _)) if self.stamps.on => {
                 stamp_before(self.stamps.recent, value) || (value == self.stamps.recent && later)
             }
-            Some(_) => true,
-            None => later,
+            // Only the new one will have timestamps.
+            Some(_) if timestamps => true,
+            _ => later,
         }
     }
 
@@ -96,12 +98,15 @@ pub struct TimeWaitTable<K> {
     entries: Table<K, TimeWait>,
     /// Twice the maximum segment lifetime.
     lasts: Duration,
+    /// New connections have timestamps, where the peer offers them.
+    timestamps: bool,
 }
 
 impl<K: Hash + Eq + Copy> TimeWaitTable<K> {
-    /// A table of at most `capacity` connections, each remembered for as long as `lasts` (2 MSL).
-    pub fn new(secret: IsnSecret, capacity: usize, lasts: Duration) -> Self {
-        Self { entries: Table::new(secret, capacity, 1), lasts }
+    /// A table of at most `capacity` connections, each remembered for as long as `config` says (2 MSL).
+    pub fn new(secret: IsnSecret, capacity: usize, config: &Config) -> Self {
+        let entries = Table::new(secret, capacity, 1);
+        Self { entries, lasts: config.time_wait, timestamps: config.timestamps }
     }
 
     /// How many connections are in TIME-WAIT.
@@ -152,7 +157,9 @@ impl<K: Hash + Eq + Copy> TimeWaitTable<K> {
         if seg.flags.rst() {
             return TimeWaitAction::Drop(DropReason::ResetInTimeWait);
         }
-        if seg.flags.without(Flags::ECE | Flags::CWR) == Flags::SYN && entry.may_be_reused_by(seg) {
+        if seg.flags.without(Flags::ECE | Flags::CWR) == Flags::SYN
+            && entry.may_be_reused_by(seg, self.timestamps)
+        {
             let iss_floor = entry.iss_floor();
             self.entries.remove(at);
             return TimeWaitAction::Reuse { iss_floor };
@@ -199,7 +206,7 @@ mod tests {
     }
 
     fn table(timestamps: bool) -> TimeWaitTable<u8> {
-        let mut table = TimeWaitTable::new(IsnSecret::new([1, 2]), 2, LASTS);
+        let mut table = TimeWaitTable::new(IsnSecret::new([1, 2]), 2, &Config::default());
         table.insert(NOW, 1, entry(timestamps));
         table
     }
@@ -239,6 +246,12 @@ mod tests {
         assert!(reused(false, 2_001, None) && !reused(false, 2_000, None));
         assert!(reused(true, 2_001, None) && !reused(true, 1_500, None));
         assert!(reused(false, 5, Some(1)));
+        // Nor does a timestamp help that the new connection will not have.
+        let config = Config { timestamps: false, ..Config::default() };
+        let mut table = TimeWaitTable::new(IsnSecret::new([1, 2]), 2, &config);
+        table.insert(NOW, 1, entry(false));
+        let action = table.on_segment(NOW, &1, &seg(Flags::SYN, 5, Some(1)));
+        assert!(matches!(action, TimeWaitAction::Ack(_)), "{action:?}");
     }
 
     #[test]

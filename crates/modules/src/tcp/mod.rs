@@ -145,7 +145,7 @@ impl Tcp {
         Self {
             tables,
             domain,
-            time_wait: TimeWaitTable::new(secret, parameters.time_wait, parameters.config.time_wait),
+            time_wait: TimeWaitTable::new(secret, parameters.time_wait, &parameters.config),
             config: parameters.config.clone(),
             secret,
             bound: Bound::default(),

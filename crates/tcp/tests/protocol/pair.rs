@@ -68,7 +68,7 @@ impl Host {
         Self {
             connection: None,
             listener: None,
-            time_wait: TimeWaitTable::new(IsnSecret::new([3, 4]), 16, config.time_wait),
+            time_wait: TimeWaitTable::new(IsnSecret::new([3, 4]), 16, config),
             tx: Tx::default(),
             rx: Rx::new(config.receive_window_max as usize),
             program,
