@@ -15,7 +15,7 @@ use crate::internal;
 use crate::lost;
 use crate::socket::{self, Role, Socket, shape, state as stage};
 use crate::thread;
-use crate::wait::{Change, Deadline, announce, nap, sleep};
+use crate::wait::{Change, Deadline, announce, asleep, nap, sleep};
 use libc::{sockaddr, socklen_t};
 use silk_stream::wake::{self, Woken};
 use silk_stream::{AcceptQueue, Listener, Slot, Thread, kind, request};
@@ -93,8 +93,8 @@ pub unsafe fn accept(
 
 fn take(socket: &Socket, family: &Family, listener: &Listener) -> Answer<Taken> {
     let blocking = !socket.is_nonblocking(0);
-    let me = thread::record();
-    may_accept(socket, family)?;
+    let (me, uses) = (thread::record(), socket.uses());
+    may_accept(socket, uses, family)?;
     let crowd = Crowd::look(socket, listener, 0);
     let first = match me {
         Some((_, thread)) if blocking => {
@@ -106,19 +106,20 @@ fn take(socket: &Socket, family: &Family, listener: &Listener) -> Answer<Taken> 
     match (first, blocking, me) {
         (Some(taken), ..) => Ok(taken),
         (None, false, _) => Err(libc::EAGAIN),
-        (None, true, Some((number, thread))) => wait(socket, family, listener, number, thread),
-        (None, true, None) => wait_without_record(socket, family, listener),
+        (None, true, Some(me)) => wait((socket, uses), family, listener, me),
+        (None, true, None) => wait_without_record((socket, uses), family, listener),
     }
 }
 
 /// A dead daemon is told as a network that is down, which servers take for what it is; a
-/// listener that was shut down, by whichever process of the family, accepts nothing, as on Linux.
-fn may_accept(socket: &Socket, family: &Family) -> Answer<()> {
+/// listener that was shut down, by whichever process of the family, accepts nothing, as on Linux. One that was
+/// closed meanwhile ([`Socket::slot_of`]) has nothing more to do with the call.
+fn may_accept(socket: &Socket, uses: u32, family: &Family) -> Answer<()> {
     if family.is_dead() {
         lost::answer();
         return Err(libc::ENETDOWN);
     }
-    let listens = socket.slot()?.kind.load(SeqCst) == kind::LISTENER;
+    let listens = socket.slot_of(uses)?.kind.load(SeqCst) == kind::LISTENER;
     if listens && socket.role() == Role::Listener { Ok(()) } else { Err(libc::EINVAL) }
 }
 
@@ -184,11 +185,10 @@ fn choose(family: &Family, listener: &Listener, thread: Option<&Thread>, crowd: 
 
 /// Waits in the set of waiters until there is a connection.
 fn wait(
-    socket: &Socket,
+    (socket, uses): (&Socket, u32),
     family: &Family,
     listener: &Listener,
-    number: u32,
-    thread: &Thread,
+    (number, thread): (u32, &Thread),
 ) -> Answer<Taken> {
     let deadline = Deadline::after(socket.settings.receive_limit());
     let (mut stuck, mut called) = (None, false);
@@ -197,16 +197,23 @@ fn wait(
         listener.waiters.enter(number);
         called |= answer(listener, number);
         let crowd = Crowd::look(socket, listener, 1);
-        let outcome = match handed(thread).or_else(|| choose(family, listener, Some(thread), crowd)) {
-            Some(taken) => Ok(Some(taken)),
-            None => {
+        let open = may_accept(socket, uses, family);
+        let chooses = || open.is_ok().then(|| choose(family, listener, Some(thread), crowd)).flatten();
+        let outcome = match (handed(thread).or_else(chooses), open) {
+            (Some(taken), _) => Ok(Some(taken)),
+            (None, Err(errno)) => Err(errno),
+            (None, Ok(())) => {
                 let nobody_comes = called || (listener.called.load(Relaxed) == 0 && !crowd.is_thin());
-                if nobody_comes && thread.extended.load(Relaxed) > 0 && is_waiting_in(listener) {
+                if nobody_comes
+                    && thread.extended.load(Relaxed) > 0
+                    && is_waiting_in(listener)
+                    && let Ok(slot) = socket.slot_of(uses)
+                {
                     // Not for a thread of this priority: the daemon calls one that is, or lowers
                     // this one.
-                    family.ring(socket.name().0, socket.slot()?);
+                    family.ring(socket.name().0, slot);
                 }
-                doze(socket, family, listener, (thread, seen), crowd, deadline)
+                doze((socket, uses), family, listener, (thread, seen), crowd, deadline)
             }
         };
         // Who was chosen looks what it was handed, whatever else it found.
@@ -287,15 +294,14 @@ fn keep_for_later(thread: &Thread, taken: &Taken) {
 
 /// Sleeps until something moves; `None` to look again.
 fn doze(
-    socket: &Socket,
+    (socket, uses): (&Socket, u32),
     family: &Family,
     listener: &Listener,
     (thread, seen): (&Thread, u32),
     crowd: Crowd,
     deadline: Deadline,
 ) -> Answer<Option<Taken>> {
-    may_accept(socket, family)?;
-    let slot = socket.slot()?;
+    let slot = socket.slot_of(uses)?;
     let words = [(&thread.wake, seen), (&slot.event, slot.event.load(SeqCst))];
     let [own, _] = &words;
     // The daemon wakes one waiter for each ordinary connection, unless they are few enough to
@@ -313,7 +319,8 @@ fn doze(
     if crowd.is_thin() {
         limit = limit.min(THIN_LOOK);
     }
-    match nap(if apart { &words } else { std::slice::from_ref(own) }, deadline.is_set(), limit) {
+    let on = if apart { &words[..] } else { std::slice::from_ref(own) };
+    match asleep(|| nap(on, deadline.is_set(), limit)) {
         Woken::Interrupted => Err(libc::EINTR),
         Woken::TimedOut => {
             family.feel_pulse();
@@ -340,14 +347,18 @@ fn handed_soon(thread: &Thread, seen: u32) -> Option<Taken> {
 
 /// The daemon has given this thread no record (too many wait): it looks at the queues again
 /// whenever the listener's event word moves.
-fn wait_without_record(socket: &Socket, family: &Family, listener: &Listener) -> Answer<Taken> {
+fn wait_without_record(
+    (socket, uses): (&Socket, u32),
+    family: &Family,
+    listener: &Listener,
+) -> Answer<Taken> {
     let deadline = Deadline::after(socket.settings.receive_limit());
     loop {
-        may_accept(socket, family)?;
+        may_accept(socket, uses, family)?;
         if let Some(taken) = choose(family, listener, None, Crowd { others: 0, reserve: 0 }) {
             return Ok(taken);
         }
-        let slot = socket.slot()?;
+        let slot = socket.slot_of(uses)?;
         sleep(socket, slot, Change::Readable(1), deadline, is_waiting)?;
     }
 }

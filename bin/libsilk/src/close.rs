@@ -2,6 +2,7 @@
 //! bit in the slot where this process is the only holder, by a message where it may not be.
 //! After that the slot is the daemon's and must not be touched.
 
+use crate::accept;
 use crate::epoll;
 use crate::errno::Answer;
 use crate::family::{self, Family};
@@ -66,6 +67,9 @@ pub fn let_go(socket: &'static Socket) {
     {
         socket.leave_to_linux();
         wait::disturb(slot);
+        if socket.role() == Role::Listener && wait::has_sleepers() {
+            accept::disturb(family, slot);
+        }
         end(family, socket, slot);
     }
     socket.free();

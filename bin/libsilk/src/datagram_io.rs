@@ -63,9 +63,10 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived>
     if flags & libc::MSG_ERRQUEUE != 0 {
         return error_queue::take(socket, into);
     }
+    let uses = socket.uses();
     let mut deadline = None;
     loop {
-        let slot = socket.slot()?;
+        let slot = socket.slot_of(uses)?;
         if let Some(arrived) = take(socket, slot, into, flags)? {
             return Ok(arrived);
         }
@@ -189,9 +190,10 @@ pub fn send_whole(
 ) -> Answer {
     let total = from.total();
     let segment = segment_of(socket, asked.segment);
+    let uses = socket.uses();
     let mut deadline = None;
     loop {
-        let slot = socket.slot()?;
+        let slot = socket.slot_of(uses)?;
         if socket.shut.load(Relaxed) & shut::WRITE != 0 {
             if flags & libc::MSG_NOSIGNAL == 0 {
                 signals::broken_pipe();

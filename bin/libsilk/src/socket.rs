@@ -3,8 +3,8 @@
 //! from a lock-free list, so that reading and writing never allocate and a forked child has
 //! them all.
 //!
-//! A record must not be trusted for longer than one call: another thread may close it. Every
-//! wait therefore ends with a new look at [`Socket::slot`].
+//! A record must not be trusted for longer than one call: another thread may close it, and be given it
+//! for another socket at once. Every wait therefore ends with a new look at [`Socket::slot_of`].
 
 use crate::corked::Corked;
 use crate::errno::Answer;
@@ -74,6 +74,8 @@ pub mod shape {
 /// The record.
 pub struct Socket {
     next: AtomicU32,
+    /// How many sockets it has been the record of.
+    uses: AtomicU32,
     descriptors: AtomicU32,
     state: AtomicU32,
     /// Bits of [`shape`].
@@ -116,6 +118,7 @@ impl Socket {
     const fn new() -> Self {
         Self {
             next: AtomicU32::new(0),
+            uses: AtomicU32::new(0),
             descriptors: AtomicU32::new(0),
             state: AtomicU32::new(state::FREE),
             shape: AtomicU32::new(0),
@@ -232,6 +235,21 @@ impl Socket {
         if slot.generation.load(Ordering::Relaxed) == generation { Ok(slot) } else { Err(libc::ECONNRESET) }
     }
 
+    /// Which of the sockets that the record has been of: for [`Self::slot_of`].
+    pub fn uses(&self) -> u32 {
+        self.uses.load(Ordering::Acquire)
+    }
+
+    /// As [`Self::slot`], for a call that began with the socket that `uses` was asked of.
+    ///
+    /// # Errors
+    /// As [`Self::slot`]; `EBADF`, too, when the record is another socket's by now.
+    pub fn slot_of(&self, uses: u32) -> Answer<&'static Slot> {
+        let slot = self.slot()?;
+        // A slot of another socket is seen only after that socket's number.
+        if self.uses() == uses { Ok(slot) } else { Err(libc::EBADF) }
+    }
+
     /// One more descriptor names it.
     pub fn add_descriptor(&self) {
         self.descriptors.fetch_add(1, Ordering::AcqRel);
@@ -283,6 +301,7 @@ pub fn used() -> &'static [Socket] {
 /// A new record with one descriptor, in `state`; `None` when there are too many.
 pub fn make(state: u32, shape: u32, flags: u32) -> Option<&'static Socket> {
     let socket = reused().or_else(fresh)?;
+    socket.uses.fetch_add(1, Ordering::AcqRel);
     socket.descriptors.store(1, Ordering::Relaxed);
     socket.shape.store(shape, Ordering::Relaxed);
     socket.flags.store(flags, Ordering::Relaxed);
@@ -339,5 +358,17 @@ mod tests {
         let again =
             make(state::LINUX, shape::DATAGRAM, 0).map(|s| (s.state(), s.kind(), s.drop_descriptor()));
         assert_eq!(again, Some((state::LINUX, Kind::Datagram, true)));
+    }
+
+    #[test]
+    fn a_record_tells_one_socket_from_the_next() {
+        let first = make(state::UNDECIDED, 0, 0).expect("a record");
+        let uses = first.uses();
+        assert_eq!(first.uses(), uses);
+        first.free();
+        // Others may take records meanwhile; whoever has this one is another socket.
+        let others: Vec<_> = (0..8).filter_map(|_| make(state::UNDECIDED, 0, 0)).collect();
+        assert!(others.iter().all(|other| other.index() != first.index() || other.uses() != uses));
+        others.iter().for_each(|other| other.free());
     }
 }

@@ -40,10 +40,11 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
     let want = into.total();
     let peeks = flags & libc::MSG_PEEK != 0;
     let all = flags & libc::MSG_WAITALL != 0 && !peeks;
+    let uses = socket.uses();
     let mut deadline = None;
     let mut got = 0;
     loop {
-        let slot = socket.slot()?;
+        let slot = socket.slot_of(uses)?;
         let least = match (all, peeks) {
             (true, _) => want,
             (_, true) => want.min(1),
@@ -193,10 +194,11 @@ pub fn send_with(
         return Err(libc::EOPNOTSUPP);
     }
     let is_urgent = flags & libc::MSG_OOB != 0;
+    let uses = socket.uses();
     let mut deadline = None;
     let mut sent = 0;
     loop {
-        let slot = socket.slot()?;
+        let slot = socket.slot_of(uses)?;
         if let Err(errno) = may_send(socket, slot) {
             return finish(sent, errno, flags);
         }

@@ -141,12 +141,17 @@ pub fn asleep(nap: impl FnOnce() -> Woken) -> Woken {
     woken
 }
 
+/// Whether any thread of this process sleeps so.
+pub fn has_sleepers() -> bool {
+    SLEEPERS.load(SeqCst) != 0
+}
+
 /// Wakes the threads that sleep on a slot that is about to be let go, or of which something has changed. A bit
 /// of `waiting` may be left from a wait that ended otherwise, so the count is asked first: a
 /// process with one thread never needs the system call, unless others hold the socket too.
 pub fn disturb(slot: &Slot) {
     let others = slot.holders.load(Relaxed) > 1;
-    if (others || SLEEPERS.load(SeqCst) != 0) && slot.waiting.load(SeqCst) != 0 {
+    if (others || has_sleepers()) && slot.waiting.load(SeqCst) != 0 {
         slot.event.fetch_add(1, SeqCst);
         wake::wake(&slot.event, i32::MAX);
     }

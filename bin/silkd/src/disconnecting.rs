@@ -87,6 +87,20 @@ impl Server {
         true
     }
 
+    /// Whether a socket is still its program's, of which no executor could make a listener: it is bound and no more, as
+    /// it was.
+    pub(crate) fn listens_no_longer(&mut self, name: SocketName) -> bool {
+        let Some(known) = self.families.get_mut(&name.family) else { return false };
+        let Some(socket) = known.sockets.get_mut(&name.slot) else { return false };
+        let failed = socket.state == State::Listening;
+        if failed {
+            socket.state = State::Bound;
+            socket.held.iter().for_each(|held| self.ports.end_listening(held));
+            known.arena.slot(name.slot).iter().for_each(|slot| slot.kind.store(kind::STREAM, SeqCst));
+        }
+        failed
+    }
+
     /// A socket has been closed while it was to begin again.
     pub(crate) fn answer_in_vain(&self, socket: &Socket) {
         if let State::Leaving { peer } = socket.state {
@@ -118,6 +132,9 @@ impl Engine {
         let cpu = self.served(name);
         if let Some(socket) = self.sockets.remove(name) {
             self.core.paths.charge_past(socket.past_class, cpu);
+            if let Some((end, family)) = socket.end.zip(self.families.get_mut(&name.family)) {
+                end.return_larger(&mut family.pool);
+            }
         }
         self.tell_control(Event::Disconnected { name });
     }

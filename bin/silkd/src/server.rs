@@ -276,7 +276,7 @@ impl Server {
                 Event::ListenerFree { name, listener } => {
                     let Some(family) = self.families.get_mut(&name.family) else { continue };
                     family.return_listener(listener);
-                    if !self.has_left(name) {
+                    if !self.listens_no_longer(name) && !self.has_left(name) {
                         self.retire(name);
                     }
                 }

@@ -6,6 +6,7 @@ use crate::Dispatch;
 use silk_device::Frame;
 use silk_instant::Instant;
 use silk_modules::icmp::{Icmp, REFUSAL};
+use silk_modules::ip::Ip;
 use silk_path::classify::{Protocol, Tables, Verdict};
 use silk_path::{Parcel, PathId, Paths, Port};
 use silk_wire::icmp::Unreachable;
@@ -57,6 +58,10 @@ pub(crate) fn refuse<P: Port>(
         ipv4::TCP | ipv4::ICMP => return,
         _ => Unreachable::Protocol,
     };
+    let to_all = |ip: &mut Ip| ip.routes.is_broadcast(packet.header.source());
+    if paths.module_mut::<Ip>().is_some_and(to_all) {
+        return;
+    }
     let Some(icmp) = paths.module_mut::<Icmp>() else { return };
     let Some(path) = icmp.path() else { return };
     let mut buffer = [0; REFUSAL];

@@ -99,9 +99,8 @@ impl Icmp {
         let eth::Frame { header: ethernet, payload: bytes, .. } = eth::frame(frame).ok()?;
         let packet = ipv4::parse(bytes).ok()?;
         let (source, destination) = (packet.header.source(), packet.header.destination());
-        let wrong_source = source.is_unspecified() || crate::ip::impossible_source(source);
         let silent = ethernet.destination.is_group()
-            || wrong_source
+            || crate::ip::impossible_source(source)
             || destination.is_multicast()
             || destination.is_broadcast()
             || packet.header.fragment_offset() > 0
@@ -236,7 +235,8 @@ fn unreachable(reason: Unreachable, quote: &icmp::Quote<'_>, msg: &Message<'_>) 
             Unreachable::Network => (errno::NETWORK, false),
             Unreachable::Protocol => (errno::PROTO, true),
             Unreachable::Port => (errno::REFUSED, true),
-            Unreachable::Prohibited => (errno::ACCESS, false),
+            // Who refuses it will not change his mind (as Linux tells it; over IPv6 by another name).
+            Unreachable::Prohibited => (errno::HOST, true),
             Unreachable::Host | Unreachable::Other(_) => (errno::HOST, false),
         };
         Report::Unreachable { errno, hard, sequence, remote }

@@ -146,7 +146,7 @@ fn report_of(message: &icmpv6::Message<'_>, msg: &Message<'_>) -> Option<Option<
         icmpv6::Message::Unreachable { reason, quote } => {
             let (errno, hard) = match reason {
                 Unreachable::Route => (errno::NETWORK, false),
-                Unreachable::Prohibited => (errno::ACCESS, false),
+                Unreachable::Prohibited => (errno::ACCESS, true),
                 Unreachable::Port => (errno::REFUSED, true),
                 Unreachable::Scope | Unreachable::Address | Unreachable::Other(_) => (errno::HOST, false),
             };

@@ -106,12 +106,13 @@ impl<G: Copy> Told<G> {
 /// The groups.
 pub(crate) struct Membership<G> {
     members: BTreeMap<G, Member<G>>,
-    older: Option<(Version, Instant)>,
+    /// Until when there are routers that speak the first version, and the second.
+    older: [Instant; 2],
 }
 
 impl<G> Default for Membership<G> {
     fn default() -> Self {
-        Self { members: BTreeMap::new(), older: None }
+        Self { members: BTreeMap::new(), older: [Instant::ZERO; 2] }
     }
 }
 
@@ -135,9 +136,10 @@ impl<G: Copy + Ord> Membership<G> {
 
     /// A router asks. `random` spreads the answers of those who hear it.
     pub fn asked(&mut self, now: Instant, query: &Query<G>, random: u64) {
-        if query.version < Version::Three {
-            let version = self.version(now).min(query.version);
-            self.older = Some((version, now + OLDER));
+        match query.version {
+            Version::One => self.older[0] = now + OLDER,
+            Version::Two => self.older[1] = now + OLDER,
+            Version::Three => {}
         }
         let within = Duration::from_millis(query.within.into()).clamp(SOONEST, LATEST);
         let at = now + part(within, random);
@@ -151,7 +153,14 @@ impl<G: Copy + Ord> Membership<G> {
 
     /// Whose language the routers understand.
     pub fn version(&self, now: Instant) -> Version {
-        self.older.filter(|(_, until)| *until > now).map_or(Version::Three, |(version, _)| version)
+        let [one, two] = self.older.map(|until| until > now);
+        if one {
+            Version::One
+        } else if two {
+            Version::Two
+        } else {
+            Version::Three
+        }
     }
 
     /// What is to be told now.
@@ -353,6 +362,19 @@ mod tests {
         groups.asked(now, &query(None, 1000, Version::Three), 0);
         assert_eq!(groups.version(now + SECOND), Version::Two);
         assert_eq!(groups.version(now + OLDER), Version::Three);
+    }
+
+    // RFC 3376 §7.2.1.
+    #[test]
+    fn a_router_of_the_first_version_is_forgotten_though_others_of_the_second_go_on() {
+        let (mut groups, now) = (Membership::<u8>::default(), Instant::ZERO);
+        groups.asked(now, &query(None, 1000, Version::One), 0);
+        for n in 0..3 {
+            groups.asked(now + 125 * n * SECOND, &query(None, 1000, Version::Two), 0);
+        }
+        assert_eq!(groups.version(now + SECOND), Version::One);
+        assert_eq!(groups.version(now + OLDER), Version::Two);
+        assert_eq!(groups.version(now + 250 * SECOND + OLDER), Version::Three);
     }
 
     #[test]

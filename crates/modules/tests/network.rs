@@ -100,13 +100,34 @@ fn an_announcement_only_updates_what_is_in_use() {
     assert_eq!(eth::parse(&host.sent()[0]).unwrap().0.destination, MacAddr(mac(77)));
 }
 
+// RFC 5227 §2.3.
 #[test]
-fn nobody_else_is_believed_to_be_us() {
+fn our_address_is_announced_at_the_start_unless_it_is_linuxs() {
+    let host = Host::new(1);
+    let [said] = &host.announced[..] else { panic!("{:?}", host.announced) };
+    let (header, said) = (eth::parse(said).unwrap().0, arp::parse(&said[eth::HEADER..]).unwrap());
+    assert_eq!(header.destination, MacAddr::BROADCAST);
+    let expected = arp::Packet { target_mac: MacAddr::ZERO, ..announcement(1, mac(1)) };
+    assert_eq!(said, expected);
+    let shared = Options { setup: |setup| setup.neighbours_told = true, ..Options::default() };
+    assert!(Host::with(1, shared).announced.is_empty());
+}
+
+// RFC 5227 §2.4.
+#[test]
+fn nobody_else_is_believed_to_be_us_and_all_are_told_so_now_and_then() {
     let mut host = Host::new(1);
-    assert_eq!(
-        host.arrive(&arp_frame(announcement(1, mac(66)))),
-        Some(Outcome::Dropped(DropReason::ArpIgnored))
-    );
+    let claimed = |host: &mut Host| {
+        let outcome = host.arrive(&arp_frame(announcement(1, mac(66))));
+        assert_eq!(outcome, Some(Outcome::Dropped(DropReason::ArpConflict)));
+        host.sent().len()
+    };
+    assert_eq!([claimed(&mut host), claimed(&mut host)], [1, 0]);
+    host.advance(Duration::from_secs(10));
+    assert_eq!([claimed(&mut host), claimed(&mut host)], [1, 0]);
+    // Our own frames that come back are no claim.
+    host.arrive(&arp_frame(announcement(1, mac(1))));
+    assert!(host.sent().is_empty());
     let group = [0xff; 6];
     assert_eq!(
         host.arrive(&arp_frame(announcement(9, group))),
@@ -166,9 +187,16 @@ fn exchange_arp(a: &mut Host, b: &mut Host) {
 fn a_land_attack_and_impossible_sources_are_dropped() {
     let mut host = Host::new(1);
     host.create("echo", Attrs::new());
-    for source in
-        [ip(1), Ipv4Addr::LOCALHOST, Ipv4Addr::BROADCAST, Ipv4Addr::new(224, 0, 0, 1), Ipv4Addr::UNSPECIFIED]
-    {
+    let whole_network = ip(255);
+    for source in [
+        ip(1),
+        whole_network,
+        Ipv4Addr::new(0, 0, 0, 7),
+        Ipv4Addr::LOCALHOST,
+        Ipv4Addr::BROADCAST,
+        Ipv4Addr::new(224, 0, 0, 1),
+        Ipv4Addr::UNSPECIFIED,
+    ] {
         let outcome = host.arrive(&packet(ipv4::ICMP, source, ip(1), &ping(b"")));
         assert_eq!(outcome, Some(Outcome::Dropped(DropReason::IpBadSource)), "{source}");
     }

@@ -130,6 +130,15 @@ fn an_address_that_somebody_has_is_given_up_at_first_and_defended_later() {
     assert_eq!(settled.arrive(&probe), Some(Outcome::Done));
     let (to, packet) = packets(&mut settled).remove(0);
     assert_eq!((to, discovery(&packet).0), ([0x33, 0x33, 0, 0, 0, 1], ip6(1)));
+    // Who says that he has it may think as we do, and answer what we say to that.
+    let claim = icmp(ip6(1), 255, &answer(ip6(1), mac(9)));
+    let contradicted = |host: &mut Host| {
+        host.arrive(&claim);
+        host.sent().len()
+    };
+    assert_eq!([contradicted(&mut settled), contradicted(&mut settled)], [1, 0]);
+    settled.advance(Duration::from_secs(10));
+    assert_eq!(contradicted(&mut settled), 1);
     host.arrive(&probe);
     assert_eq!(host.paths.module_mut::<Nd>().unwrap().addresses().count(), 0);
     assert!(host.sent().is_empty());
@@ -287,6 +296,30 @@ fn fragments_that_never_finish_are_given_up_and_told() {
     assert_eq!(error.map(|read| (read.header.destination(), read.payload[1])), Some((ip6(2), 1)));
 }
 
+// What is told waits for its neighbour, and is paid for no longer than that.
+#[test]
+fn who_is_told_so_may_have_to_be_found_first() {
+    for found in [true, false] {
+        let mut host = Host::six(1);
+        host.advance(Duration::from_secs(2));
+        let fragments = path_of(&host, "ip6");
+        let before = host.paths.path(fragments).unwrap().state.account.memory();
+        host.arrive(&fragment(5, 0, true, &[5; 800]));
+        host.sent();
+        host.advance(Duration::from_secs(60));
+        if found {
+            let mut message = answer(ip6(2), mac(2));
+            icmpv6::seal(checksum::pseudo6(ip6(2), ip6(1), ipv6::ICMP, message.len() as u16), &mut message);
+            host.arrive(&frame(mac(1), 2, &packet(ipv6::ICMP, ip6(2), 255, &message)));
+            let told = packets(&mut host);
+            let errors = told.iter().filter(|(_, packet)| ipv6::parse(packet).unwrap().payload[0] == 3);
+            assert_eq!(errors.count(), 1);
+        }
+        host.advance(Duration::from_secs(30));
+        assert_eq!(host.paths.path(fragments).unwrap().state.account.memory(), before, "{found}");
+    }
+}
+
 #[test]
 fn a_flood_of_fragments_is_bounded() {
     let options = Options { setup: |setup| setup.reassembly.memory = 32 * 1024, ..Options::six() };
@@ -332,6 +365,31 @@ fn a_header_that_must_be_refused_is_and_its_sender_told_within_a_limit() {
         !host.sent().is_empty()
     });
     assert!(told.count() < 60, "a limit");
+}
+
+// RFC 4443 §2.4 e.
+#[test]
+fn groups_and_errors_are_no_reason_for_another_error_unless_it_is_asked_for() {
+    let (mut host, _) = pair();
+    let group: Ipv6Addr = "ff02::fb".parse().unwrap();
+    assert!(host.tables.hear(group.into()));
+    host.create("echo", Attrs::new().with(Attr::Local(any(7))));
+    let mut refused = |option: u8, destination: Ipv6Addr, behind: (u8, &[u8])| {
+        let mut bytes = packet(extension::DESTINATION, ip6(2), 64, &[behind.0, 0, option, 4, 0, 0, 0, 0]);
+        bytes.extend_from_slice(behind.1);
+        let length = (bytes.len() - ipv6::HEADER) as u16;
+        bytes[4..6].copy_from_slice(&length.to_be_bytes());
+        bytes[24..40].copy_from_slice(&destination.octets());
+        let to = if destination.is_multicast() { ipv6::group(destination) } else { mac(1) };
+        host.arrive(&frame(to, 2, &bytes));
+        host.sent().len()
+    };
+    let datagram: (u8, &[u8]) = (17, &[0x13, 0x88, 0, 7, 0, 8, 1, 1]);
+    assert_eq!([refused(0xc1, ip6(1), datagram), refused(0x81, ip6(1), datagram)], [1, 1]);
+    assert_eq!([refused(0xc1, group, datagram), refused(0x81, group, datagram)], [0, 1]);
+    let error: (u8, &[u8]) = (ipv6::ICMP, &[1, 4, 0, 0, 0, 0, 0, 0]);
+    let question: (u8, &[u8]) = (ipv6::ICMP, &[128, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!([refused(0x81, ip6(1), error), refused(0x81, ip6(1), question)], [0, 1]);
 }
 
 fn connected(host: &mut Host, to: Endpoint) -> (PathId, Handle) {

@@ -441,6 +441,19 @@ fn settle_icmp(from: &mut Host, to: &mut Host) {
 }
 
 #[test]
+fn who_is_refused_by_a_filter_on_the_way_hears_of_it_at_once() {
+    let (mut client, mut server) = (Host::new(1), Host::new(2));
+    let (path, _) = connect(&mut client, 5000, at(2, 80));
+    let question = client.sent();
+    question.iter().for_each(|frame| _ = server.arrive(frame));
+    server.sent().iter().for_each(|frame| _ = client.arrive(frame));
+    let syn = client.sent().remove(0);
+    assert!(server.refuse(&syn, Unreachable::Prohibited));
+    settle_icmp(&mut server, &mut client);
+    assert!(client.world.events.contains(&(path, Event::Unreachable(113))), "{:?}", client.world.events);
+}
+
+#[test]
 fn the_program_dies_and_the_peer_hears_of_it() {
     let (mut client, mut server, c) = connected();
     server.bell(c.server, Bell::Abort);

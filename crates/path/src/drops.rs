@@ -61,6 +61,8 @@ reasons! {
     ArpUnsupported = "arp: unsupported",
     /// An ARP packet that asks or tells nothing we may act on.
     ArpIgnored = "arp: ignored",
+    /// Another station says that it has an address of ours (RFC 5227 §2.4).
+    ArpConflict = "arp: another station has our address",
     /// A question after groups that is malformed, not for us or not from this link.
     GroupIgnored = "groups: ignored",
     /// Sent to a group that the program does not hear, or by a source of it that it has not chosen.

@@ -199,5 +199,6 @@ impl Key {
 
 /// Addresses no packet for a host can come from (RFC 1122 §3.2.1.3).
 pub(crate) fn impossible_source(source: Ipv4Addr) -> bool {
-    source.is_multicast() || source.is_broadcast() || source.is_loopback() || source.octets()[0] >= 240
+    let first = source.octets()[0];
+    source.is_multicast() || source.is_loopback() || first == 0 || first >= 240
 }

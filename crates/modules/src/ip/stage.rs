@@ -242,7 +242,7 @@ impl IpStage {
         }
         if self.remote.is_none()
             && (impossible_source(source)
-                || source.is_unspecified()
+                || routes.is_broadcast(source)
                 || routes.is_ours(source) && !routes.is_itself(link.device))
         {
             return Err(DropReason::IpBadSource);
@@ -283,6 +283,12 @@ impl IpStage {
 
     /// Tells a sender that its datagram was given up (RFC 1122 §3.3.2).
     fn send_exceeded(&mut self, cx: &mut Cx<'_, '_>, header: &ipv4::Header, head: [u8; 8]) {
+        let is_error = header.protocol == ipv4::ICMP && !matches!(head[0], 0 | 8);
+        let to_all = cx.module::<Ip>().routes.is_broadcast(header.destination());
+        if is_error || to_all || header.destination().is_multicast() {
+            // RFC 1122 §3.2.2.
+            return;
+        }
         let mut buffer = [0; HEADROOM + icmp::HEADER + ipv4::HEADER + icmp::QUOTE];
         let quote = HEADROOM + icmp::HEADER;
         ipv4::emit_reassembled(header, icmp::QUOTE as u16, &mut buffer[quote..]);

@@ -11,6 +11,7 @@ use crate::ip::{GROUP_TTL, add_pseudo_header, complete_checksum, packet_len};
 use crate::template::ECN;
 use alloc::vec;
 use core::net::Ipv6Addr;
+use silk_path::classify::skip_extensions;
 use silk_path::{
     Attr, Bell, Checksum, CreateError, Cx, Discovery, DropReason, Message, Meta, Report, Request, Resolution,
     Stage, Station, Verdict,
@@ -225,6 +226,8 @@ impl Ip6Stage {
     fn refuse(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>, refused: Refused) -> Verdict {
         let told = refused.problem.zip(ipv6::parse_header(msg.bytes()).ok().copied());
         if let Some((problem, header)) = told
+            && (problem.even_to_group || !header.destination().is_multicast())
+            && !carries_error(&header, msg.bytes())
             && self.check(cx, &header, msg.meta.link).is_ok()
         {
             let error = icmpv6::Error::Problem(problem.code, problem.pointer);
@@ -279,8 +282,10 @@ impl Ip6Stage {
         let end = buffer.len();
         let mut report = Self::new(ipv6::ICMP, None, self.hops);
         (report.mtu, report.flow_label) = (self.mtu, self.flow_label);
-        // A drop has been counted.
+        // What must wait for its neighbour waits here. A drop has been counted.
+        core::mem::swap(&mut report.held, &mut self.held);
         let _ = report.send(cx, &mut Message::new(&mut buffer, HEADROOM, end, meta));
+        core::mem::swap(&mut report.held, &mut self.held);
     }
 
     /// Takes a fragment into reassembly; what becomes whole is classified again (Scout §3.4).
@@ -322,12 +327,25 @@ impl Ip6Stage {
 
     /// Tells a sender that its datagram was given up (RFC 8200 §4.5).
     fn send_exceeded(&mut self, cx: &mut Cx<'_, '_>, header: &ipv6::Header, protocol: u8, bytes: &[u8]) {
+        let is_error = protocol == ipv6::ICMP && bytes.first().is_some_and(|kind| icmpv6::is_error(*kind));
+        if is_error || header.destination().is_multicast() {
+            // RFC 4443 §2.4 e.
+            return;
+        }
         let mut front = [0; ipv6::HEADER + FRAGMENT_HEADER];
         let length = (FRAGMENT_HEADER + bytes.len()) as u16;
         ipv6::emit_reassembled(header, FRAGMENT, length, &mut front);
         Fragment { identification: 0, offset: 0, more: true }.emit(protocol, &mut front[ipv6::HEADER..]);
         self.send_error(cx, icmpv6::Error::ReassemblyExceeded, header, &[&front, bytes], Station::default());
     }
+}
+
+/// Whether a packet carries an error of ICMPv6, about which no other is sent (RFC 4443 §2.4 e.1).
+fn carries_error(header: &ipv6::Header, packet: &[u8]) -> bool {
+    let rest = packet.get(ipv6::HEADER..).unwrap_or_default();
+    skip_extensions(header.next_header, rest).is_some_and(|(protocol, _, carried)| {
+        protocol == ipv6::ICMP && carried.first().is_some_and(|kind| icmpv6::is_error(*kind))
+    })
 }
 
 impl Stage for Ip6Stage {

@@ -156,7 +156,9 @@ impl Routers {
                     // It holds for what it did, or for two hours if that is less.
                     made.until.min(now + TWO_HOURS)
                 };
-                (made.on_link, made.preferred) = (prefix.on_link, preferred);
+                // RFC 4861 §6.3.4: who does not say that it is on the link does not say that it is not.
+                made.on_link |= prefix.on_link;
+                made.preferred = preferred;
             }
             None if prefix.valid > 0 && there_is_room => {
                 self.addresses.push(Made { address, on_link: prefix.on_link, preferred, until });
@@ -298,6 +300,16 @@ mod tests {
         assert_eq!((routers.hops, routers.mtu), (Some(64), Some(1480)));
         routers.hear_of_link(9, Some(100_000));
         assert_eq!((routers.hops, routers.mtu), (Some(9), Some(u16::MAX)));
+    }
+
+    // RFC 4861 §6.3.4.
+    #[test]
+    fn who_does_not_say_that_a_network_is_on_the_link_does_not_say_that_it_is_not() {
+        let mut routers = Routers::new();
+        hear(&mut routers, 0, FIRST, 0, &[prefix(1, 86_400)]);
+        assert!(routers.news(at(0)).is_some());
+        hear(&mut routers, 0, SECOND, 0, &[ndp::Prefix { on_link: false, ..prefix(1, 86_400) }]);
+        assert_eq!(routers.news(at(0)), None);
     }
 
     #[test]

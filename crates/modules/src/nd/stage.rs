@@ -15,6 +15,8 @@ use silk_wire::{MacAddr, checksum, icmpv6, ipv6, ndp};
 const HEADROOM: usize = 64;
 /// How long an objection to an address of ours is waited for (RFC 4861 §10: RetransTimer).
 const PROBATION: Duration = Duration::from_secs(1);
+/// How often a station that claims an address of ours is contradicted at most, as with ARP (RFC 5227 §1.1).
+const DEFENCE: Duration = Duration::from_secs(10);
 /// Everybody on the link, and its routers.
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
@@ -26,6 +28,8 @@ const FIRST: u8 = 0;
 #[derive(Default)]
 pub(super) struct NdStage {
     ours: MacAddr,
+    /// Until when no claim is contradicted.
+    defended: Instant,
 }
 
 /// A message that has been checked, and whence it came.
@@ -57,7 +61,7 @@ impl NdStage {
 
     /// Somebody asks for an address.
     fn solicited(
-        &self,
+        &mut self,
         cx: &mut Cx<'_, '_>,
         heard: &Heard,
         target: Ipv6Addr,
@@ -68,7 +72,7 @@ impl NdStage {
             // Somebody asks whether the address is free (RFC 4861 §7.1.1, RFC 4862 §5.4.3).
             let to_group = heard.destination == ipv6::solicited_node(target);
             return match link {
-                None if to_group && heard.link != self.ours => self.contested(cx, target),
+                None if to_group && heard.link != self.ours => self.contested(cx, target, false),
                 _ => Err(DropReason::NdIgnored),
             };
         }
@@ -89,7 +93,7 @@ impl NdStage {
 
     /// Somebody says where an address is.
     fn advertised(
-        &self,
+        &mut self,
         cx: &mut Cx<'_, '_>,
         heard: &Heard,
         target: Ipv6Addr,
@@ -101,7 +105,7 @@ impl NdStage {
         }
         let now = cx.now();
         if cx.module::<Nd>().is_ours(target) {
-            return if heard.link == self.ours { Ok(()) } else { self.contested(cx, target) };
+            return if heard.link == self.ours { Ok(()) } else { self.contested(cx, target, true) };
         }
         let (nd, port) = cx.module_and_port::<Nd>();
         let link = link.unwrap_or(heard.link);
@@ -116,8 +120,9 @@ impl NdStage {
     }
 
     /// Somebody else has, or wants, an address of ours. As long as it is on probation we give it
-    /// up; afterwards we defend it.
-    fn contested(&self, cx: &mut Cx<'_, '_>, address: Ipv6Addr) -> Result<(), DropReason> {
+    /// up; afterwards we defend it: against who asks always, against who `claims` it now and then, for he may think as
+    /// we do, and answer that.
+    fn contested(&mut self, cx: &mut Cx<'_, '_>, address: Ipv6Addr, claims: bool) -> Result<(), DropReason> {
         let now = cx.now();
         let nd = cx.module::<Nd>();
         let Some(at) = nd.addresses.iter().position(|(ours, _)| *ours == address) else {
@@ -126,6 +131,12 @@ impl NdStage {
         if nd.addresses[at].1.is_none_or(|until| now < until) {
             nd.addresses.swap_remove(at);
             return Err(DropReason::NdIgnored);
+        }
+        if claims && now < self.defended {
+            return Err(DropReason::NdIgnored);
+        }
+        if claims {
+            self.defended = now + DEFENCE;
         }
         self.advertise(cx, address, ALL_NODES, MacAddr(ipv6::group(ALL_NODES)), false);
         Ok(())

@@ -130,6 +130,8 @@ pub struct Host {
     pub more: bool,
     /// The device that frames arrive over.
     pub over: u8,
+    /// What ARP said at the start.
+    pub announced: Vec<Vec<u8>>,
     pub n: u8,
 }
 
@@ -243,11 +245,13 @@ impl Host {
             passed: 0,
             more: false,
             over: 0,
+            announced: Vec::new(),
             n,
         };
         for top in ["arp", "icmp", "ip", "tcp"] {
             host.create(top, Attrs::new().with(Attr::Listen(true)));
         }
+        host.announced = host.sent();
         if options.six {
             let any = Attrs::new()
                 .with(Attr::Listen(true))
