@@ -47,6 +47,7 @@ mod python;
 mod queues;
 mod redis;
 mod resetting;
+mod reusing;
 mod routes;
 mod segments;
 mod several_processes;
