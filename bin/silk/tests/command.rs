@@ -311,6 +311,10 @@ fn a_program_that_is_not_there_is_told_as_a_shell_would() {
         said(&silk(&arguments("no-such-program"))),
         (127, "", "silk: there is no program `no-such-program`\n")
     );
+    let output = silk(&["run", "--library", library.to_str().unwrap(), "--nonsense", "true"]);
+    let (status, _, err) = said(&output);
+    assert_eq!(status, 127);
+    assert!(err.contains("`--nonsense`, and no such option"), "{err}");
     let without = silk(&["run", "--library", "/nonexistent/libsilk.so", "--", "true"]);
     let (status, _, err) = said(&without);
     assert_eq!(status, 1);

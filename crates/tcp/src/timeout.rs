@@ -97,8 +97,10 @@ impl Connection {
         if answers && self.rcv.reader != Reader::Gone {
             return false;
         }
-        let often = || self.snd.timeouts >= self.patience();
-        if self.user_timeout.current().is_some() { self.is_overdue(now) } else { often() }
+        match self.user_timeout.current() {
+            Some(_) => self.is_overdue(now),
+            None => self.snd.timeouts >= self.patience(),
+        }
     }
 
     fn patience(&self) -> u8 {

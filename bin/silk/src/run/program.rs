@@ -20,7 +20,10 @@ pub struct Program {
 impl Program {
     /// Looks where a shell would.
     pub fn find(name: &OsStr) -> Result<Self, Trouble> {
-        let missing = || Trouble::Program(127, format!("there is no program `{}`", name.display()));
+        let is_option = name.as_encoded_bytes().starts_with(b"-");
+        let hint =
+            if is_option { ", and no such option: `silk run --help` lists those there are" } else { "" };
+        let missing = || Trouble::Program(127, format!("there is no program `{}`{hint}", name.display()));
         if name.as_encoded_bytes().contains(&b'/') {
             return if Path::new(name).exists() { Ok(Self { path: name.into() }) } else { Err(missing()) };
         }

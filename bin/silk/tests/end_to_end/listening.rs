@@ -154,3 +154,34 @@ fn a_datagram_to_a_port_that_was_just_bound_arrives() {
 fn a_datagram_of_a_peer_that_was_just_connected_to_arrives() {
     served_at_once("connect");
 }
+
+#[test]
+fn a_socket_that_no_executor_could_make_a_listener_stays_bound_and_gives_its_port_back() {
+    const LISTENING: &str = "import socket, time
+for turn in range(3):
+    ends = [socket.socket() for _ in range(6)]
+    for port, end in enumerate(ends, 2000):
+        end.bind(('0.0.0.0', port))
+        end.listen()
+        end.setblocking(False)
+    time.sleep(0.3)
+    said = []
+    for end in ends:
+        try:
+            end.accept()
+        except OSError as error:
+            said.append(type(error).__name__)
+        end.close()
+    print(said.count('BlockingIOError') < 6, len(said), flush=True)
+    time.sleep(0.3)
+";
+    let class = "[[class]]\nname = \"standard\"\ndefault = true\nlimits = { paths = 8 }\n";
+    let Some(silk) = Silk::start_with(&format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n"), class)
+    else {
+        return;
+    };
+    silk.write("listening.py", LISTENING);
+    let said = silk.on_paths("python3").arg("listening.py").output().unwrap();
+    let (out, errors) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+    assert_eq!(out, "True 6\n".repeat(3), "{errors}");
+}
