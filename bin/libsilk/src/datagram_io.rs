@@ -326,7 +326,12 @@ fn put(socket: &Socket, slot: &Slot, from: &Vectors, sent: &Sent) -> Answer<bool
 ///
 /// # Errors
 /// What the daemon refuses with.
-pub fn decide(socket: &'static Socket, peer: SocketAddr) -> Answer<Server> {
+pub fn decide(socket: &'static Socket, peer: SocketAddr) -> Answer<()> {
+    let _turn = socket.naming.turn();
+    if !socket.is_undecided() {
+        // Another thread has sent its first datagram meanwhile.
+        return Ok(());
+    }
     let server = naming::decide_by_peer(socket, peer)?;
     if server == Server::Silk {
         let dissolve = naming::connection(socket, Kind::Datagram, Some(socket.name().0), ANY);
@@ -335,5 +340,5 @@ pub fn decide(socket: &'static Socket, peer: SocketAddr) -> Answer<Server> {
             _ => return Err(libc::EPROTO),
         }
     }
-    Ok(server)
+    Ok(())
 }

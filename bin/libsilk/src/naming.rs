@@ -13,6 +13,7 @@ use crate::family::{self, Family};
 use crate::gate;
 use crate::given_up;
 use crate::groups;
+use crate::lock::Turn;
 use crate::options;
 use crate::real;
 use crate::settings::flag;
@@ -135,9 +136,13 @@ fn any_of(socket: &Socket) -> SocketAddr {
 /// # Safety
 /// As [`address::parse`].
 pub unsafe fn bind(socket: &'static Socket, addr: *const sockaddr, len: socklen_t) -> Answer<Server> {
+    let turn = socket.naming.turn();
+    if !socket.is_undecided() {
+        return if socket.is_served() { Err(libc::EINVAL) } else { Ok(Server::Linux) };
+    }
     if socket.is(shape::SCOUT) {
         // SAFETY: as the caller promises.
-        return unsafe { scout(socket, addr, len) };
+        return unsafe { scout(socket, turn, addr, len) };
     }
     // SAFETY: as the caller promises. What is no address is Linux's to refuse.
     let Ok(local) = (unsafe { named(socket, addr, len, false) }) else { return Ok(Server::Linux) };
@@ -190,7 +195,12 @@ fn bind_to(socket: &'static Socket, local: SocketAddr) -> Answer<Server> {
 ///
 /// # Safety
 /// `addr` points to `len` readable bytes or is null.
-unsafe fn scout(socket: &'static Socket, addr: *const sockaddr, len: socklen_t) -> Answer<Server> {
+unsafe fn scout(
+    socket: &'static Socket,
+    turn: Turn<'_>,
+    addr: *const sockaddr,
+    len: socklen_t,
+) -> Answer<Server> {
     let len = len as usize;
     if addr.is_null() || len <= 2 || len > 256 {
         return Err(libc::EINVAL);
@@ -203,7 +213,7 @@ unsafe fn scout(socket: &'static Socket, addr: *const sockaddr, len: socklen_t) 
     let inside = gate::pass();
     let reply = family::ask(&Request::Scout { kind: socket.kind(), name }, &[])?;
     let server = decided(socket, reply, role_of(socket))?;
-    drop(inside);
+    drop((inside, turn));
     socket.shape.fetch_or(shape::BOUND, Relaxed);
     // A byte stream that names its remote end connects; one that does not is to listen.
     let connects = || socket.slot().is_ok_and(|slot| slot.status.load(SeqCst) != 0);
@@ -223,6 +233,10 @@ unsafe fn scout(socket: &'static Socket, addr: *const sockaddr, len: socklen_t) 
 pub fn listen(socket: &'static Socket, backlog: c_int) -> Answer<Server> {
     if socket.is(shape::DATAGRAM) {
         return if socket.is_served() { Err(libc::EOPNOTSUPP) } else { Ok(Server::Linux) };
+    }
+    let _turn = socket.naming.turn();
+    if is_linuxs(socket) {
+        return Ok(Server::Linux);
     }
     if socket.is_undecided() && (!join(socket)? || bind_to(socket, any_of(socket))? == Server::Linux) {
         return Ok(Server::Linux);
@@ -262,9 +276,13 @@ pub unsafe fn connect(
     addr: *const sockaddr,
     len: socklen_t,
 ) -> Answer<Server> {
+    let turn = socket.naming.turn();
+    if is_linuxs(socket) {
+        return Ok(Server::Linux);
+    }
     if socket.is(shape::SCOUT) && socket.is_undecided() {
         // SAFETY: as the caller promises.
-        return unsafe { scout(socket, addr, len) };
+        return unsafe { scout(socket, turn, addr, len) };
     }
     let _told = Alteration::begin(socket);
     // SAFETY: as the caller promises.
@@ -280,8 +298,17 @@ pub unsafe fn connect(
         Err(errno) if socket.is_served() => return Err(errno),
         Err(_) => return Ok(Server::Linux),
     };
-    if socket.is_served() && !socket.is(shape::DATAGRAM) && progress(socket)? {
-        return Ok(Server::Silk);
+    if socket.is_served() && !socket.is(shape::DATAGRAM) {
+        match progress(socket)? {
+            Progress::Fresh => {}
+            Progress::Done => return Ok(Server::Silk),
+            Progress::Going => {
+                drop(turn);
+                // Who has waited in vain is told so the first time only.
+                let told = |errno| if errno == libc::EINPROGRESS { libc::EALREADY } else { errno };
+                return finish(socket).map_err(told).map(|()| Server::Silk);
+            }
+        }
     }
     if !socket.is(shape::DATAGRAM) && (groups::is_broadcast(peer) || peer.ip().is_multicast()) {
         return Err(libc::ENETUNREACH);
@@ -319,7 +346,7 @@ pub unsafe fn connect(
     if let Some((slot, _)) = claimed {
         spares::connect(slot);
     }
-    drop(inside);
+    drop((inside, turn));
     let server = server?;
     if server == Server::Linux {
         return Ok(server);
@@ -371,8 +398,23 @@ pub fn decide_by_peer(socket: &'static Socket, peer: SocketAddr) -> Answer<Serve
     decided(socket, reply, Role::Datagram)
 }
 
-/// A stream socket on which `connect` is called once more: whether it is done.
-fn progress(socket: &Socket) -> Answer<bool> {
+/// Whether Linux serves it, as somebody else has decided meanwhile.
+fn is_linuxs(socket: &Socket) -> bool {
+    !socket.is_served() && !socket.is_undecided()
+}
+
+/// How far the connection is that a stream socket may have.
+enum Progress {
+    /// It has none.
+    Fresh,
+    /// Who has a part in it may wait for it.
+    Going,
+    /// It is there, as the program is told now.
+    Done,
+}
+
+/// A stream socket of silk's on which `connect` is called, once more perhaps.
+fn progress(socket: &Socket) -> Answer<Progress> {
     if socket.role() == Role::Listener {
         return Err(libc::EISCONN);
     }
@@ -381,7 +423,7 @@ fn progress(socket: &Socket) -> Answer<bool> {
     if now & (status::CONNECTED | status::CONNECTING | status::FAILED) == 0 {
         // What was told of an earlier connection is past.
         state::take_error(slot);
-        return Ok(false);
+        return Ok(Progress::Fresh);
     }
     // Whose connection has ended by a reset is connected all the same, to Linux.
     if socket.is(shape::GREETED) && !state::is_dead() {
@@ -392,14 +434,9 @@ fn progress(socket: &Socket) -> Answer<bool> {
     }
     if now & status::CONNECTED != 0 {
         socket.shape.fetch_or(shape::GREETED, Relaxed);
-        return Ok(true);
+        return Ok(Progress::Done);
     }
-    if socket.is_nonblocking(0) {
-        return Err(libc::EALREADY);
-    }
-    // Who has waited in vain is told so the first time only.
-    finish(socket).map_err(|errno| if errno == libc::EINPROGRESS { libc::EALREADY } else { errno })?;
-    Ok(true)
+    if socket.is_nonblocking(0) { Err(libc::EALREADY) } else { Ok(Progress::Going) }
 }
 
 /// Waits until the connection is established or has failed.

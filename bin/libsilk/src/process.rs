@@ -14,7 +14,7 @@ use crate::lock::{Guarded, Lock, Turn};
 use crate::mappings;
 use crate::real;
 use crate::shared;
-use crate::socket;
+use crate::socket::{self, Socket};
 use crate::spares;
 use crate::spawn;
 use crate::stdio;
@@ -156,10 +156,7 @@ extern "C" fn in_parent() {
 extern "C" fn in_child() {
     LOCKS.iter().for_each(|lock| lock().force_open());
     epoll::force_open_all();
-    for socket in socket::used() {
-        socket.reading.force_open();
-        socket.writing.force_open();
-    }
+    socket::used().iter().for_each(Socket::open_locks);
     gate::force_open();
     FORKING.force_open();
     if let Some([reads, writes]) = PIPE.lock().take() {

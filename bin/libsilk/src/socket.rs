@@ -106,6 +106,8 @@ pub struct Socket {
     pub early: Early,
     /// What has been written of a datagram that is not whole yet.
     pub corked: Corked,
+    /// Who names it (`bind`, `listen`, `connect`, a first datagram) takes turns: the daemon is asked once.
+    pub naming: Lock,
     /// Readers take turns.
     pub reading: Lock,
     /// Writers take turns.
@@ -136,10 +138,16 @@ impl Socket {
             refused: Refused::new(),
             early: Early::new(),
             corked: Corked::new(),
+            naming: Lock::new(),
             reading: Lock::new(),
             writing: Lock::new(),
             settings: Settings::new(),
         }
+    }
+
+    /// Nobody has a turn any more.
+    pub fn open_locks(&self) {
+        [&self.naming, &self.reading, &self.writing].into_iter().for_each(Lock::force_open);
     }
 
     /// Its place in the table.
@@ -316,8 +324,7 @@ pub fn make(state: u32, shape: u32, flags: u32) -> Option<&'static Socket> {
     socket.early.clear();
     socket.corked.clear();
     socket.foreign.iter().for_each(|word| word.store(0, Ordering::Relaxed));
-    socket.reading.force_open();
-    socket.writing.force_open();
+    socket.open_locks();
     socket.state.store(state, Ordering::Release);
     Some(socket)
 }

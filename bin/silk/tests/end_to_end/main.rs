@@ -9,6 +9,7 @@ mod advertised;
 mod anticipation;
 mod apache;
 mod arriving;
+mod at_the_same_moment;
 mod behaviour;
 mod bench;
 mod by_reference;
