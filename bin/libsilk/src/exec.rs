@@ -18,7 +18,7 @@ use crate::record;
 use crate::shared;
 use crate::socket::{self, Socket};
 use crate::table::{self, Entry};
-use crate::{close, speaking, thread};
+use crate::{close, speaking};
 use libc::c_char;
 use silk_control::{CARRIED_VARIABLE, CARRIER_VARIABLE, FAMILY_VARIABLE, SOCKET_VARIABLE};
 use std::collections::BTreeMap;
@@ -231,7 +231,6 @@ fn close_on_exec(fd: c_int, on: bool) {
 
 /// Writes the file and lets the library's own descriptors survive.
 fn keep() -> (Option<OwnedFd>, Vec<c_int>) {
-    thread::give_back();
     let Some(family) = family::joined() else { return (None, Vec::new()) };
     let own = [family::line_number(), family.arena.file().as_raw_fd()];
     let own: Vec<c_int> = own.into_iter().chain(family.events().iter().map(AsRawFd::as_raw_fd)).collect();
@@ -310,6 +309,7 @@ fn restore(words: &[u32]) -> Option<()> {
     let (line, arena) = (own.next()??, own.next()??);
     let events = own.collect::<Option<Vec<_>>>()?;
     family::resume(line, arena, events, u64::from(high) << 32 | u64::from(low), process).ok()?;
+    family::renew().ok()?;
     let (carried, records) = rest.split_first()?;
     let mut known = BTreeMap::new();
     for entry in records.chunks_exact(ENTRY).take(*carried as usize) {

@@ -182,6 +182,22 @@ pub fn ask(request: &Request, descriptors: &[BorrowedFd<'_>]) -> Answer<Reply> {
     }
 }
 
+/// In the image after an exec, before anything else is asked: the threads and event sets of before are the daemon's again. A thread
+/// that ended with the old image may have been waiting for an answer, which nobody hears any more.
+pub fn renew() -> Answer<()> {
+    let _quiet = Blocked::all();
+    let line = LINE.lock();
+    let line = line.as_ref().ok_or(libc::ECONNRESET)?;
+    line.send(&Request::Renew, &[]).map_err(|_| libc::ECONNRESET)?;
+    loop {
+        match line.receive::<Reply>().map(|got| got.message) {
+            Ok(Reply::Renewed) => return Ok(()),
+            Ok(_) => {}
+            Err(_) => return Err(libc::ECONNRESET),
+        }
+    }
+}
+
 /// Tells the daemon something that has no answer.
 pub fn tell(request: &Request) {
     let _quiet = Blocked::all();

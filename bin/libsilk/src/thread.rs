@@ -84,13 +84,3 @@ fn ask() -> Option<u32> {
     record.tid.store(tid, Relaxed);
     Some(thread)
 }
-
-/// Before an exec, which ends every thread but keeps the process.
-pub fn give_back() {
-    let _ = RECORD.try_with(|mine| {
-        if let Some(thread) = mine.number.take() {
-            family::tell(&Request::ThreadGone { thread });
-        }
-        mine.process.set(0);
-    });
-}

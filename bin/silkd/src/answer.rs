@@ -1,30 +1,27 @@
-//! An answer that waits for executors: orders carry it, whoever has obeyed lets go of it, and the
-//! last to do so sends the control thread to give it. So a program hears that it listens, or that a
-//! datagram socket has its address, when every executor knows; the control thread waits for nobody.
-//! An executor that ends lets go with its orders; an answer to a program that has ended is nobody's.
+//! An answer that waits for executors ([`Obeyed`]): the last to obey sends the control thread to give it. So a program
+//! hears that it listens, or that a datagram socket has its address, when every executor knows. An answer to a program
+//! that has ended is nobody's.
 
 use crate::command::Event;
+use crate::obeyed::Obeyed;
 use silk_control::Reply;
 use silk_stream::mail::Sender;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, OnceLock};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// What a lifeline of the control thread's is to be told, once every order that holds it was obeyed.
 #[derive(Debug)]
 pub struct Answer {
     /// The lifeline.
     peer: u64,
-    /// The words, as soon as the control thread has them.
-    reply: OnceLock<Reply>,
-    events: Sender<Event>,
-    control: Arc<OwnedFd>,
+    /// Silent until the control thread has the words.
+    obeyed: Obeyed,
 }
 
 impl Answer {
     /// An answer to `peer`, which goes to the control thread by `events` and wakes it by `control`.
     pub fn to(peer: u64, events: &Sender<Event>, control: &Arc<OwnedFd>) -> Arc<Self> {
-        let (events, control) = (events.clone(), control.clone());
-        Arc::new(Self { peer, reply: OnceLock::new(), events, control })
+        Arc::new(Self { peer, obeyed: Obeyed::silent(events, control) })
     }
 
     /// Leaves the words to whoever obeys last; back, where nobody had to obey.
@@ -33,19 +30,8 @@ impl Answer {
         if Arc::strong_count(&self) == 1 {
             return Some(reply);
         }
-        // Nobody else sets it.
-        let _ = self.reply.set(reply);
+        self.obeyed.tell(Event::Answered { peer: self.peer, reply });
         None
-    }
-}
-
-impl Drop for Answer {
-    fn drop(&mut self) {
-        if let Some(reply) = self.reply.take() {
-            // The control thread may be gone at the end of the daemon.
-            let _ = self.events.send(Event::Answered { peer: self.peer, reply });
-            silk_stream::wake::notify(self.control.as_fd());
-        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! Families and their processes at the control thread: who joins, forks, waits in `accept`,
 //! watches with event sets, and what happens when a lifeline hangs up.
 
-use crate::command::Command;
+use crate::answer::Answer;
+use crate::command::{Command, Event};
 use crate::cpu_time::CpuTime;
-use crate::family::{Family, State};
+use crate::family::{Family, Process, State};
 use crate::family_end::ThreadEnd;
-use crate::server::{Member, Server, refused};
+use crate::obeyed::Obeyed;
+use crate::server::{Member, Server};
 use crate::settings::Settings;
 use crate::stack;
 use crate::thread_number;
@@ -13,7 +15,7 @@ use rustix::event::epoll;
 use silk_control::{Refusal, Reply};
 use silk_stream::{Arena, Sizes, Usual};
 use std::net::IpAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -104,27 +106,64 @@ impl Server {
         Ok((index, process))
     }
 
-    pub(crate) fn thread(&mut self, number: u64, family: u32, process: u32, tid: u32) -> Reply {
+    /// A record for a thread of a process, which answers to it when every executor knows the thread.
+    pub(crate) fn thread(
+        &mut self,
+        number: u64,
+        (family, process): (u32, u32),
+        tid: u32,
+        answer: &Arc<Answer>,
+    ) -> Result<Reply, Refusal> {
         let pid = self.peers.get(&number).and_then(|p| p.pid);
         let Some(tid) = pid.and_then(|pid| thread_number::find(pid, tid)) else {
-            return refused(libc::EPERM, format!("thread {tid} is not a thread of the process that asks"));
+            let why = format!("thread {tid} is not a thread of the process that asks");
+            return Err(Refusal { errno: libc::EPERM, why });
         };
-        match self.families.get_mut(&family).and_then(|f| f.take_thread(process)) {
-            None => refused(libc::EAGAIN, "this program has too many threads waiting".into()),
-            Some(thread) => {
-                let cpu = Arc::new(CpuTime::of(tid));
-                if let Some(known) = self.families.get(&family) {
-                    self.watched.add(&cpu, thread, known.priorities.clone(), known.arena.clone());
-                }
-                self.set_reserves(family);
-                self.tell_all(|| Command::Thread {
-                    family,
-                    thread,
-                    end: Some(ThreadEnd { process, cpu: cpu.clone() }),
-                });
-                Reply::Thread { thread }
-            }
-        }
+        let too_many =
+            || Refusal { errno: libc::EAGAIN, why: "this program has too many threads waiting".into() };
+        let known = self.families.get_mut(&family).ok_or_else(too_many)?;
+        let thread = known.take_thread(process).ok_or_else(too_many)?;
+        let cpu = Arc::new(CpuTime::of(tid));
+        self.watched.add(&cpu, thread, known.priorities.clone(), known.arena.clone());
+        self.set_reserves(family);
+        self.tell_all(|| Command::Thread {
+            family,
+            thread,
+            end: ThreadEnd { process, cpu: cpu.clone() },
+            answer: answer.clone(),
+        });
+        Ok(Reply::Thread { thread })
+    }
+
+    /// A number for an event set of a process, which answers to it when every executor knows what to write.
+    pub(crate) fn bell(
+        &mut self,
+        (family, process): (u32, u32),
+        event: Option<Arc<OwnedFd>>,
+        answer: &Arc<Answer>,
+    ) -> Result<Reply, Refusal> {
+        let event = event
+            .ok_or_else(|| Refusal { errno: libc::EINVAL, why: "an event set needs its eventfd".into() })?;
+        let bell = self.families.get_mut(&family).and_then(|known| known.take_bell(process));
+        let bell = bell.ok_or_else(|| Refusal {
+            errno: libc::ENOSPC,
+            why: "this program has too many event sets".into(),
+        })?;
+        self.tell_all(|| Command::Bell { family, bell, event: event.clone(), answer: answer.clone() });
+        Ok(Reply::Bell { bell })
+    }
+
+    /// A thread has ended.
+    pub(crate) fn thread_gone(&self, family: u32, thread: u32) {
+        let free = Event::ThreadFree { family, thread };
+        let obeyed = Obeyed::telling(free, &self.report_events, &self.event);
+        self.tell_all(|| Command::ThreadGone { family, thread, obeyed: obeyed.clone() });
+    }
+
+    /// The threads and event sets of a process are gone.
+    pub(crate) fn let_go(&self, family: u32, gone: &Process) {
+        gone.threads.iter().for_each(|thread| self.thread_gone(family, *thread));
+        gone.bells.iter().for_each(|bell| self.tell_all(|| Command::BellGone { family, bell: *bell }));
     }
 
     /// How many waiters are kept for the higher classes depends on how many there are.
@@ -149,12 +188,7 @@ impl Server {
             Member::Founder => family.founders -= 1,
             Member::Process(process) => {
                 let (last, gone) = family.leave(process);
-                for thread in gone.threads {
-                    self.tell_all(|| Command::Thread { family: index, thread, end: None });
-                }
-                for bell in gone.bells {
-                    self.tell_all(|| Command::Bell { family: index, bell, event: None });
-                }
+                self.let_go(index, &gone);
                 // A socket that was on its way is closed in order as on Linux, and no executor knows who held it.
                 let died = gone.ticket.is_none();
                 for (slot, socket) in last {

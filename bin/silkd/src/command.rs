@@ -5,7 +5,8 @@ use crate::answer::Answer;
 use crate::classes::Classes;
 use crate::datagram_errors::Reported;
 use crate::family_end::ThreadEnd;
-use crate::files::{FileKnown, Obeyed};
+use crate::files::FileKnown;
+use crate::obeyed::Obeyed;
 use crate::ports::PortHold;
 use crate::reserved::Reserved;
 use crate::scout::Recipe;
@@ -105,23 +106,43 @@ pub enum Command {
         /// Its place.
         family: FamilyIndex,
     },
-    /// An event set's descriptor, or its end.
+    /// An event set.
     Bell {
         /// The family.
         family: FamilyIndex,
         /// The event set.
         bell: u32,
         /// What to write when it rings.
-        event: Option<Arc<OwnedFd>>,
+        event: Arc<OwnedFd>,
+        /// Waits until it is obeyed: the program marks sockets with it from then on.
+        answer: Arc<Answer>,
     },
-    /// A thread that may be woken and whose priority may be changed, or its end.
+    /// An event set is gone.
+    BellGone {
+        /// The family.
+        family: FamilyIndex,
+        /// The event set.
+        bell: u32,
+    },
+    /// A thread that may be woken and whose priority may be changed.
     Thread {
         /// The family.
         family: FamilyIndex,
         /// Its record.
         thread: u32,
-        /// Itself; `None`: it has ended.
-        end: Option<ThreadEnd>,
+        /// Itself.
+        end: ThreadEnd,
+        /// Waits until it is obeyed: the thread waits for connections from then on.
+        answer: Arc<Answer>,
+    },
+    /// A thread has ended. What it was handed and has not taken is another's.
+    ThreadGone {
+        /// The family.
+        family: FamilyIndex,
+        /// Its record.
+        thread: u32,
+        /// The record is free when that is obeyed.
+        obeyed: Arc<Obeyed>,
     },
     /// Listen.
     Listen {
@@ -313,6 +334,13 @@ pub enum Event {
         name: SocketName,
         /// Its record.
         listener: u32,
+    },
+    /// No executor knows a thread any more that has ended.
+    ThreadFree {
+        /// The family.
+        family: FamilyIndex,
+        /// Its record.
+        thread: u32,
     },
     /// A connected or datagram socket is gone; its slot has been returned.
     SocketGone {

@@ -4,7 +4,7 @@
 use crate::classes::Classes;
 use crate::command::{Event as Told, FamilyIndex, ListenerHold, SocketName};
 use crate::datagrams::Sibling;
-use crate::family_end::{FamilyEnd, ThreadEnd};
+use crate::family_end::FamilyEnd;
 use crate::giving_back::GivingBack;
 use crate::host::Host;
 use crate::port::DomainPort;
@@ -383,17 +383,6 @@ impl Engine {
     pub fn wake_programs(&self) -> bool {
         let lead = (self.extend && self.classes.are_apart()).then(|| self.manner());
         self.families.values().fold(false, |any, family| family.wake_all(lead) | any)
-    }
-
-    /// A thread came or went. Connections that it was called for are another's.
-    pub(crate) fn set_thread(&mut self, name: FamilyIndex, number: u32, thread: Option<ThreadEnd>) {
-        let Some(family) = self.families.get_mut(&name) else { return };
-        let ended = thread.is_none();
-        family.set_thread(number, thread);
-        if ended {
-            let holds = self.listeners.values().flatten().filter(|hold| hold.name.family == name);
-            holds.for_each(|hold| self.call_acceptor(hold));
-        }
     }
 
     /// When this domain wants to be woken even if nothing happens. It is `now`.

@@ -311,12 +311,27 @@ impl Executor {
                 engine.families.insert(family, FamilyEnd::new(arena, priorities, place));
             }
             Command::FamilyGone { family } => engine.family_gone(family, now),
-            Command::Bell { family, bell, event } => {
+            Command::Bell { family, bell, event, answer } => {
                 if let Some(family) = engine.families.get_mut(&family) {
-                    family.set_bell(bell, event);
+                    family.set_bell(bell, Some(event));
+                }
+                drop(answer);
+            }
+            Command::BellGone { family, bell } => {
+                if let Some(family) = engine.families.get_mut(&family) {
+                    family.set_bell(bell, None);
                 }
             }
-            Command::Thread { family, thread, end } => engine.set_thread(family, thread, end),
+            Command::Thread { family, thread, end, answer } => {
+                if let Some(family) = engine.families.get_mut(&family) {
+                    family.set_thread(thread, Some(end));
+                }
+                drop(answer);
+            }
+            Command::ThreadGone { family, thread, obeyed } => {
+                engine.thread_gone(family, thread, now);
+                drop(obeyed);
+            }
             Command::Listen { hold, defer_accept, answer } => {
                 engine.listen(&hold, defer_accept, now);
                 drop(answer);

@@ -8,7 +8,7 @@ use crate::ports::{Held, Sides};
 use crate::spares::{Book, Habit, is_spare};
 use silk_control::{FamilyToken, Kind, ProcessNumber, SlotNumber};
 use silk_path::Endpoint;
-use silk_stream::{Arena, BELLS, LISTENERS, Pool, THREADS};
+use silk_stream::{Arena, BELLS, LISTENERS, OWNER_QUEUED, Pool, THREADS};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -137,8 +137,8 @@ impl Family {
     /// Takes a process in.
     pub fn join(&mut self, pid: Option<u32>) -> ProcessNumber {
         let number = self.next_process;
-        // Zero and the highest number mean something else in an owner word.
-        self.next_process = if number == u32::MAX - 1 { 1 } else { number + 1 };
+        // Zero and what is above mean something else in an owner word.
+        self.next_process = if number == OWNER_QUEUED - 1 { 1 } else { number + 1 };
         self.processes.insert(number, Process { pid, ..Process::default() });
         number
     }
@@ -248,7 +248,8 @@ impl Family {
     }
 
     /// Everything a process held, let go. Returns the sockets of which it was the last
-    /// holder, and the records and bells that are free again.
+    /// holder, and the threads and bells that it had. The records of the threads are free when
+    /// no executor knows them ([`Family::return_thread`]).
     pub fn leave(&mut self, process: ProcessNumber) -> (Vec<(SlotNumber, Socket)>, Process) {
         let gone = self.processes.remove(&process).unwrap_or_default();
         let held =
@@ -268,9 +269,24 @@ impl Family {
                 last.extend(self.release(process, slot).map(|socket| (slot, socket)));
             }
         }
-        gone.threads.iter().for_each(|n| self.threads.give_back(*n));
         gone.bells.iter().for_each(|n| self.bells.give_back(*n));
         (last, gone)
+    }
+
+    /// `process` is another program now, by `exec`: the threads and the event sets that it had before are
+    /// gone, and it does not know what it might have come to connect with. As [`Family::leave`].
+    pub fn renew(&mut self, process: ProcessNumber) -> (Vec<(SlotNumber, Socket)>, Process) {
+        let Some(known) = self.processes.get_mut(&process) else { return Default::default() };
+        let before = Process { pid: known.pid, ..Process::default() };
+        let gone = std::mem::replace(known, before);
+        gone.bells.iter().for_each(|n| self.bells.give_back(*n));
+        let is_left = |(slot, socket): (&SlotNumber, &Socket)| {
+            let spare = self.arena.slot(*slot).is_some_and(is_spare);
+            (spare && socket.holders.contains(&process)).then_some(*slot)
+        };
+        let left: Vec<_> = self.sockets.iter().filter_map(is_left).collect();
+        let last = left.into_iter().filter_map(|slot| Some((slot, self.release(process, slot)?)));
+        (last.collect(), gone)
     }
 
     /// Whether several hold it.
@@ -299,11 +315,21 @@ impl Family {
         Some(number)
     }
 
-    /// The thread has ended.
-    pub fn return_thread(&mut self, process: ProcessNumber, number: u32) -> bool {
+    /// A thread of `process` has ended; whether it was one. Its record is still an executor's to write.
+    pub fn end_thread(&mut self, process: ProcessNumber, number: u32) -> bool {
         let Some(process) = self.processes.get_mut(&process) else { return false };
         let held = process.threads.iter().position(|n| *n == number);
-        held.map(|place| process.threads.swap_remove(place)).map(|n| self.threads.give_back(n)).is_some()
+        held.map(|place| process.threads.swap_remove(place)).is_some()
+    }
+
+    /// No executor knows the thread any more: its record is free. One that was killed, or ended by an
+    /// exec, has left its mark where it waited.
+    pub fn return_thread(&mut self, number: u32) {
+        for listener in (0..self.listeners.next).filter_map(|n| self.arena.listener(n)) {
+            listener.waiters.leave(number);
+            let _ = listener.called.compare_exchange(number + 1, 0, SeqCst, SeqCst);
+        }
+        self.threads.give_back(number);
     }
 
     /// A number for an event set of `process`.
@@ -512,6 +538,46 @@ mod tests {
         family.leave(process);
         let next = family.join(None);
         assert!(family.take_bell(next).is_some());
-        assert!(!family.return_thread(next, 5));
+        assert!(!family.end_thread(next, 5));
+    }
+
+    #[test]
+    fn a_threads_record_is_free_when_no_executor_knows_it_and_its_marks_go_with_it() {
+        let mut family = family();
+        let process = family.join(None);
+        let [first, killed] = [(); 2].map(|()| family.take_thread(process).unwrap());
+        let listener = family.take_listener().unwrap();
+        let arena = family.arena.clone();
+        let waiters = &arena.listener(listener).unwrap().waiters;
+        [first, killed].into_iter().for_each(|thread| waiters.enter(thread));
+        arena.listener(listener).unwrap().called.store(killed + 1, SeqCst);
+        assert!(family.end_thread(process, killed) && !family.end_thread(process, killed));
+        let third = family.take_thread(process).unwrap();
+        assert!(third != killed, "an executor may still hand it something");
+        family.return_thread(killed);
+        assert_eq!(waiters.len(), 1);
+        assert!(waiters.leave(first));
+        assert_eq!(arena.listener(listener).unwrap().called.load(SeqCst), 0);
+        assert_eq!(family.take_thread(process), Some(killed));
+    }
+
+    #[test]
+    fn an_exec_leaves_the_sockets_and_nothing_else() {
+        let mut family = family();
+        let [process, other] = [(); 2].map(|()| family.join(Some(1)));
+        let [kept, spare, others] = [process, process, other].map(|holder| held(&mut family, holder));
+        for slot in [spare, others] {
+            family.arena.slot(slot).unwrap().status.store(silk_stream::status::SPARE, SeqCst);
+        }
+        for _ in 0..3 {
+            let threads = [(); 2].map(|()| family.take_thread(process).unwrap());
+            let bells: Vec<_> = std::iter::from_fn(|| family.take_bell(process)).collect();
+            assert_eq!(bells.len(), BELLS as usize);
+            let (_, gone) = family.renew(process);
+            assert_eq!((gone.threads, gone.bells), (threads.to_vec(), bells));
+            threads.into_iter().for_each(|thread| family.return_thread(thread));
+        }
+        assert_eq!(family.processes[&process].pid, Some(1));
+        assert_eq!(family.sockets.keys().copied().collect::<Vec<_>>(), [kept, others]);
     }
 }

@@ -5,10 +5,10 @@
 use crate::command::{Command, Event, FamilyIndex};
 use crate::engine::{Engine, end_in};
 use crate::family_end::FamilyEnd;
+use crate::obeyed::Obeyed;
 use crate::server::{Server, refused};
 use silk_control::Reply;
 use silk_path::PathId;
-use silk_stream::mail::Sender;
 use silk_stream::{Leased, SharedFile, places_of_file};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -86,22 +86,6 @@ pub struct FileKnown {
     is_there: bool,
 }
 
-/// Tells the control thread that every order which holds it was obeyed.
-#[derive(Debug)]
-pub struct Obeyed {
-    known: FileKnown,
-    events: Sender<Event>,
-    control: Arc<OwnedFd>,
-}
-
-impl Drop for Obeyed {
-    fn drop(&mut self) {
-        // The control thread may be gone at the end of the daemon.
-        let _ = self.events.send(Event::FileKnown(self.known));
-        silk_stream::wake::notify(self.control.as_fd());
-    }
-}
-
 /// Files of which is let go at one time without need, at most: every socket is looked at for each.
 const SOME: u32 = 8;
 /// Between two looks for files that are not there any more.
@@ -139,8 +123,7 @@ impl Server {
 
     fn tell_of_file(&self, known: FileKnown, file: Option<(u32, Arc<Leased>)>) {
         let FileKnown { family, place, .. } = known;
-        let obeyed = Obeyed { known, events: self.report_events.clone(), control: self.event.clone() };
-        let obeyed = Arc::new(obeyed);
+        let obeyed = Obeyed::telling(Event::FileKnown(known), &self.report_events, &self.event);
         self.tell_all(|| Command::File { family, place, file: file.clone(), obeyed: obeyed.clone() });
     }
 

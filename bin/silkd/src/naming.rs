@@ -228,6 +228,7 @@ impl Server {
         let listener = known.take_listener().ok_or_else(too_many)?;
         self.ports.listen(&held).inspect_err(|_| known.return_listener(listener))?;
         let record = known.arena.listener(listener).ok_or_else(too_many)?;
+        record.queue.iter().take(domains).enumerate().for_each(|(rank, queue)| queue.begin(listener, rank));
         record.ranks.store(domains.min(RANKS) as u32, SeqCst);
         record.reserve.store(self.settings.reserve(known.thread_count()), SeqCst);
         if let Some(record) = known.arena.slot(slot) {
@@ -294,6 +295,10 @@ impl Server {
                         why: "that socket is not this process's".into(),
                     });
                 };
+                if kind == Kind::Stream && known.state != State::Bound {
+                    let why = "that socket connects already, or listens".into();
+                    return Err(Refusal { errno: libc::EALREADY, why });
+                }
                 (slot, known.generation)
             }
             None => {

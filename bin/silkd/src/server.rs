@@ -280,6 +280,11 @@ impl Server {
                         self.retire(name);
                     }
                 }
+                Event::ThreadFree { family, thread } => {
+                    if let Some(family) = self.families.get_mut(&family) {
+                        family.return_thread(thread);
+                    }
+                }
                 Event::Disconnected { name } => _ = self.has_left(name),
                 Event::FamilyEnded { family, going_on } => self.family_ended(family, going_on),
                 Event::SocketGone { name } => {
@@ -455,26 +460,31 @@ impl Server {
                     refused(libc::EBADF, "no such socket was passed to a process of this program".into())
                 }
             }
-            Request::Thread { tid } => self.thread(number, family, process, tid),
+            Request::Renew => {
+                let (last, gone) = self.families.get_mut(&family)?.renew(process);
+                self.let_go(family, &gone);
+                last.iter().for_each(|(slot, socket)| self.close(family, *slot, socket, true));
+                Reply::Renewed
+            }
+            Request::Thread { tid } => {
+                let thread =
+                    |server: &mut Self, answer: &_| server.thread(number, (family, process), tid, answer);
+                return self.when_obeyed(number, thread);
+            }
             Request::ThreadGone { thread } => {
-                if self.families.get_mut(&family)?.return_thread(process, thread) {
-                    self.tell_all(|| Command::Thread { family, thread, end: None });
+                if self.families.get_mut(&family)?.end_thread(process, thread) {
+                    self.thread_gone(family, thread);
                 }
                 return None;
             }
             Request::Bell => {
-                let Some(event) = fds.pop().map(Arc::new) else {
-                    return Some(refused(libc::EINVAL, "an event set needs its eventfd".into()));
-                };
-                let Some(bell) = self.families.get_mut(&family)?.take_bell(process) else {
-                    return Some(refused(libc::ENOSPC, "this program has too many event sets".into()));
-                };
-                self.tell_all(|| Command::Bell { family, bell, event: Some(event.clone()) });
-                Reply::Bell { bell }
+                let event = fds.pop().map(Arc::new);
+                let bell = |server: &mut Self, answer: &_| server.bell((family, process), event, answer);
+                return self.when_obeyed(number, bell);
             }
             Request::BellGone { bell } => {
                 if self.families.get_mut(&family)?.return_bell(process, bell) {
-                    self.tell_all(|| Command::Bell { family, bell, event: None });
+                    self.tell_all(|| Command::BellGone { family, bell });
                 }
                 return None;
             }

@@ -102,6 +102,9 @@ pub enum Request {
         /// The use of the slot that is meant.
         generation: u32,
     },
+    /// The sender has executed another program with this lifeline: the threads and event sets of
+    /// before are gone, and so is whoever waited for an answer. Answered by [`Reply::Renewed`].
+    Renew,
     /// A thread will wait in `accept`. Answered by [`Reply::Thread`].
     Thread {
         /// Its kernel id, as the sender has it, to whom it must belong.
@@ -247,6 +250,8 @@ pub enum Reply {
         /// What lets a process take the socket, if it is of the family.
         ticket: u64,
     },
+    /// To `Renew`: what comes before it is an answer to the program of before.
+    Renewed,
     /// To `Thread`.
     Thread {
         /// Its record in the arena.

@@ -3,16 +3,23 @@
 //!
 //! Each class of a listener has a queue of its own, filled by that class's executor and
 //! emptied by the threads of several processes. Ownership of a connection is one word in
-//! its slot, changed by compare-and-swap from [`OWNER_QUEUED`] to the taker's process, so a
-//! process killed at any point has either taken the connection (the daemon then finds its
-//! name there) or not.
+//! its slot, changed by compare-and-swap from where it lies ([`OWNER_QUEUED`]) to the taker's
+//! process, so a process killed at any point has either taken the connection (the daemon then
+//! finds its name there) or not. A thread that is stopped on its way takes nothing that has come to
+//! lie elsewhere since.
 
+use crate::layout::RANKS;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// The owner word of a slot that nobody may take.
 pub const OWNER_NOBODY: u32 = u32::MAX;
-/// The owner word of a slot that lies in an accept queue.
-pub const OWNER_QUEUED: u32 = 0;
+/// The bit of an owner word that says that the slot lies in an accept queue; the others say where: in which queue
+/// ([`AcceptQueue::begin`]), and at which of its last 262 144 places. The numbers of processes are smaller.
+pub const OWNER_QUEUED: u32 = 1 << 31;
+
+const PLACE_BITS: u32 = 18;
+/// Which queue, at most, so that no place is [`OWNER_NOBODY`].
+const NAMES: u32 = 1 << (30 - PLACE_BITS);
 
 #[cfg(not(loom))]
 const QUEUE: usize = 4096;
@@ -24,6 +31,8 @@ const QUEUE: usize = 2;
 pub struct AcceptQueue {
     head: AtomicU32,
     tail: AtomicU32,
+    /// Which queue of its family it is.
+    name: AtomicU32,
     entry: [AtomicU32; QUEUE],
 }
 
@@ -32,6 +41,7 @@ impl Default for AcceptQueue {
         Self {
             head: AtomicU32::new(0),
             tail: AtomicU32::new(0),
+            name: AtomicU32::new(0),
             entry: std::array::from_fn(|_| AtomicU32::new(0)),
         }
     }
@@ -58,6 +68,17 @@ impl AcceptQueue {
         self.head.load(Ordering::SeqCst)
     }
 
+    /// The daemon's, before a socket listens: it is the queue of the class at `rank` of that listening socket's record.
+    pub fn begin(&self, listener: u32, rank: usize) {
+        self.name.store(listener * RANKS as u32 + rank as u32, Ordering::SeqCst);
+    }
+
+    /// The owner word of what lies at a place.
+    fn owner_at(&self, place: u32) -> u32 {
+        let name = self.name.load(Ordering::SeqCst) % NAMES;
+        OWNER_QUEUED | (name << PLACE_BITS) | (place % (1 << PLACE_BITS))
+    }
+
     /// Queues `slot`, whose owner word is `owner`, and makes it takeable. `false` when the
     /// queue is full. Only the daemon calls this, from one thread a queue.
     pub fn push(&self, slot: u32, owner: &AtomicU32) -> bool {
@@ -66,7 +87,7 @@ impl AcceptQueue {
         }
         let tail = self.tail.load(Ordering::SeqCst);
         self.entry[tail as usize % QUEUE].store(slot, Ordering::SeqCst);
-        owner.store(OWNER_QUEUED, Ordering::SeqCst);
+        owner.store(self.owner_at(tail), Ordering::SeqCst);
         self.tail.store(tail.wrapping_add(1), Ordering::SeqCst);
         // Pairs with the fence in `Waiters::enter`: of a push and a wait at the same time,
         // at least one sees the other.
@@ -85,8 +106,9 @@ impl AcceptQueue {
                 return None;
             }
             let slot = self.entry[head as usize % QUEUE].load(Ordering::SeqCst);
+            let queued = self.owner_at(head);
             let mine = owner_of(slot).is_some_and(|owner| {
-                owner.compare_exchange(OWNER_QUEUED, me, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+                owner.compare_exchange(queued, me, Ordering::SeqCst, Ordering::SeqCst).is_ok()
             });
             let _ =
                 self.head.compare_exchange(head, head.wrapping_add(1), Ordering::SeqCst, Ordering::SeqCst);
@@ -193,6 +215,55 @@ mod tests {
         owners[0].store(99, Ordering::SeqCst);
         assert_eq!(queue.pop(7, |slot| owners.get(slot as usize)), Some(1));
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn who_was_stopped_takes_nothing_from_another_queue() {
+        let [one, other] = [AcceptQueue::default(), AcceptQueue::default()];
+        one.begin(3, 0);
+        other.begin(4, 0);
+        let owner = AtomicU32::new(OWNER_NOBODY);
+        assert!(one.push(0, &owner));
+        // Between its look at the queue and its attempt the connection is served, ends, and its slot lies elsewhere.
+        let taken = one.pop(7, |_| {
+            if one.tail.load(Ordering::SeqCst) == 1 && other.is_empty() {
+                assert_eq!(one.pop(8, |_| Some(&owner)), Some(0));
+                assert!(other.push(0, &owner));
+            }
+            Some(&owner)
+        });
+        assert_eq!(taken, None);
+        assert_eq!(other.pop(9, |_| Some(&owner)), Some(0));
+    }
+
+    #[test]
+    fn who_was_stopped_takes_nothing_that_lies_elsewhere_in_the_queue_now() {
+        let queue = AcceptQueue::default();
+        let owners = [AtomicU32::new(OWNER_NOBODY), AtomicU32::new(OWNER_NOBODY)];
+        let owner_of = |slot: u32| owners.get(slot as usize);
+        assert!(queue.push(0, &owners[0]));
+        let stopped = std::cell::Cell::new(true);
+        let taken = queue.pop(7, |slot| {
+            if stopped.take() {
+                assert_eq!(queue.pop(8, owner_of), Some(0));
+                assert!(queue.push(1, &owners[1]) && queue.push(0, &owners[0]));
+            }
+            owner_of(slot)
+        });
+        assert_eq!(taken, Some(1), "the oldest");
+        assert_eq!(queue.pop(9, owner_of), Some(0));
+    }
+
+    #[test]
+    fn a_place_in_a_queue_is_neither_a_process_nor_nobody() {
+        let queue = AcceptQueue::default();
+        queue.begin(crate::LISTENERS - 1, RANKS - 1);
+        for place in [0, 1, u32::MAX] {
+            assert_ne!(queue.owner_at(place), OWNER_NOBODY);
+            assert!(queue.owner_at(place) >= OWNER_QUEUED);
+        }
+        let [first, last] = [AcceptQueue::default(), queue];
+        assert_ne!(first.owner_at(5), last.owner_at(5));
     }
 
     #[test]

@@ -55,4 +55,5 @@ mod several_processes;
 mod sharing_datagrams;
 mod six;
 mod vlan;
+mod waiting_threads;
 mod wishing;

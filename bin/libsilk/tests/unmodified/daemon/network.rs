@@ -169,6 +169,11 @@ impl Network {
             }
             Request::Listen { slot, .. } => self.listen(slot),
             Request::Connect { kind, slot, peer, .. } => self.connect(process, kind, slot, peer),
+            Request::Renew => {
+                self.threads.retain(|_, holder| *holder != process);
+                self.bells.retain(|_, (holder, _)| *holder != process);
+                Reply::Renewed
+            }
             Request::Thread { .. } => {
                 let thread = (0..).find(|n| !self.threads.contains_key(n)).unwrap();
                 self.threads.insert(thread, process);
@@ -254,6 +259,7 @@ impl Network {
         let number = self.next_listener;
         self.next_listener += 1;
         let listener = self.arena.listener(number).unwrap();
+        listener.queue.iter().enumerate().for_each(|(rank, queue)| queue.begin(number, rank));
         listener.ranks.store(2, SeqCst);
         listener.reserve.store(self.reserve, SeqCst);
         let record = self.arena.slot(slot).unwrap();
