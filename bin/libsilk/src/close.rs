@@ -61,6 +61,8 @@ pub fn forget(fd: c_int) {
 
 /// No descriptor of this process names the socket any more.
 pub fn let_go(socket: &'static Socket) {
+    // Another thread may just be naming it.
+    let turn = socket.naming.short_turn();
     if socket.is_served()
         && let Some(family) = family::joined()
         && let Ok(slot) = socket.slot()
@@ -72,6 +74,7 @@ pub fn let_go(socket: &'static Socket) {
         }
         end(family, socket, slot);
     }
+    drop(turn);
     socket.free();
 }
 

@@ -9,6 +9,7 @@ use crate::error_queue::{self, Told};
 use crate::family;
 use crate::groups;
 use crate::naming::{self, Server};
+use crate::naming_turn::NamingTurn;
 use crate::settings::flag;
 use crate::shared::OwnTurn;
 use crate::signals;
@@ -326,15 +327,15 @@ fn put(socket: &Socket, slot: &Slot, from: &Vectors, sent: &Sent) -> Answer<bool
 ///
 /// # Errors
 /// What the daemon refuses with.
-pub fn decide(socket: &'static Socket, peer: SocketAddr) -> Answer<()> {
-    let _turn = socket.naming.turn();
+pub fn decide(socket: &'static Socket, fd: c_int, peer: SocketAddr) -> Answer<()> {
+    let _turn = NamingTurn::begin(socket, fd)?;
     if !socket.is_undecided() {
         // Another thread has sent its first datagram meanwhile.
         return Ok(());
     }
     let server = naming::decide_by_peer(socket, peer)?;
     if server == Server::Silk {
-        let dissolve = naming::connection(socket, Kind::Datagram, Some(socket.name().0), ANY);
+        let dissolve = naming::connection(socket, Kind::Datagram, Some(socket.name()), ANY);
         match family::ask(&dissolve, &[])? {
             Reply::Socket { .. } => {}
             _ => return Err(libc::EPROTO),

@@ -54,7 +54,8 @@ fn begin_again(socket: &Socket, slot: &Slot) -> Answer<()> {
     let _told = Alteration::begin(socket);
     let role = socket.role();
     socket.set_role(Role::Stream);
-    family::ask(&Request::Disconnect { slot: number }, &[]).inspect_err(|_| socket.set_role(role))?;
+    family::ask(&Request::Disconnect { slot: number, generation }, &[])
+        .inspect_err(|_| socket.set_role(role))?;
     if role == Role::Listener {
         accept::disturb(family, slot);
     }

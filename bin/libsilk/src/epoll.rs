@@ -14,7 +14,7 @@ use crate::socket::Socket;
 use crate::table::{self, Entry};
 use libc::epoll_event;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering, fence};
 
 /// Event sets one process can have at one time; further ones cannot hold sockets of ours.
 const SETS: usize = 1024;
@@ -131,8 +131,9 @@ pub fn create(flags: c_int) -> Answer<c_int> {
 /// # Safety
 /// `event` is null or points to an event.
 pub unsafe fn control(set: &Epoll, epfd: c_int, op: c_int, fd: c_int, event: *mut epoll_event) -> Answer<()> {
-    let member = table::socket(fd).filter(|socket| socket.is_served() || socket.is_undecided());
-    let Some(socket) = member else {
+    let mut inner = set.inner.lock();
+    let Some(announced) = Watchable::announce(fd) else {
+        drop(inner);
         if table::is_internal(fd) {
             return Err(libc::EBADF);
         }
@@ -144,7 +145,7 @@ pub unsafe fn control(set: &Epoll, epfd: c_int, op: c_int, fd: c_int, event: *mu
     };
     // SAFETY: as the caller promises; the event may be unaligned.
     let asked = if event.is_null() { None } else { Some(unsafe { event.read_unaligned() }) };
-    let mut inner = set.inner.lock();
+    let socket = announced.0;
     if !socket.is_served() {
         // SAFETY: as the caller promises.
         check(unsafe { real::epoll_ctl(epfd, op, fd, event) })?;
@@ -181,9 +182,38 @@ pub unsafe fn control(set: &Epoll, epfd: c_int, op: c_int, fd: c_int, event: *mu
     Ok(())
 }
 
-/// The program's descriptor `fd` is being closed.
+/// A socket that may become a member of a set, whose lock is held. While this lives it counts as watched: so who closes its
+/// descriptor at the same moment, or decides who serves it, looks at the set when this has done with it.
+struct Watchable(&'static Socket);
+
+impl Watchable {
+    /// What `fd` names, if silk serves it or may come to.
+    fn announce(fd: c_int) -> Option<Self> {
+        let named = table::socket(fd)?;
+        named.watched.fetch_add(1, Ordering::SeqCst);
+        let one = Self(named);
+        // Pairs with `is_watched`: one of the two sees the other.
+        fence(Ordering::SeqCst);
+        let is_it = table::socket(fd).is_some_and(|socket| std::ptr::eq(socket, named));
+        (is_it && (named.is_served() || named.is_undecided())).then_some(one)
+    }
+}
+
+impl Drop for Watchable {
+    fn drop(&mut self) {
+        self.0.watched.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Whether a set may have a socket as a member, of which something has changed just before.
+fn is_watched(socket: &Socket) -> bool {
+    fence(Ordering::SeqCst);
+    socket.watched.load(Ordering::SeqCst) > 0
+}
+
+/// The program's descriptor `fd` is being closed: the table does not have it any more.
 pub fn forget_descriptor(socket: &Socket, fd: c_int) {
-    if socket.watched.load(Ordering::Acquire) > 0 {
+    if is_watched(socket) {
         used().for_each(|set| {
             set.inner.lock().remove(fd);
         });
@@ -193,7 +223,7 @@ pub fn forget_descriptor(socket: &Socket, fd: c_int) {
 /// Silk has just begun to serve a socket that may be in sets already: the kernel's part is
 /// taken out of the real sets and the socket put in its place.
 pub fn now_served(socket: &'static Socket) {
-    if socket.watched.load(Ordering::Acquire) == 0 {
+    if !is_watched(socket) {
         return;
     }
     for set in used() {
@@ -212,7 +242,7 @@ pub fn now_served(socket: &'static Socket) {
 
 /// Linux has just begun to serve a socket that silk has served: its members go into the real sets.
 pub fn now_linuxs(socket: &'static Socket) {
-    if socket.watched.load(Ordering::Acquire) == 0 {
+    if !is_watched(socket) {
         return;
     }
     for set in used() {
@@ -228,7 +258,7 @@ pub fn now_linuxs(socket: &'static Socket) {
 
 /// This process has changed a socket by itself (a shutdown), of which no executor tells.
 pub fn changed(socket: &Socket) {
-    if socket.watched.load(Ordering::Acquire) == 0 {
+    if !is_watched(socket) {
         return;
     }
     let (slot, _) = socket.name();

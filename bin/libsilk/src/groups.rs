@@ -140,8 +140,9 @@ pub fn change(socket: &Socket, fd: c_int, asked: Call) -> Answer<Option<()>> {
     if !socket.is(shape::DATAGRAM) || socket.is(shape::SCOUT) {
         return Err(libc::ENOPROTOOPT);
     }
+    let (slot, generation) = socket.name();
     let tell = |Call { group, at, change }: Call| {
-        family::ask(&Request::Group { slot: socket.name().0, group, at, change }, &[])
+        family::ask(&Request::Group { slot, generation, group, at, change }, &[])
     };
     if tell(asked)? == Reply::NotOurs {
         return Ok(None);

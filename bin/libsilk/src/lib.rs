@@ -59,6 +59,7 @@ mod lock;
 mod lost;
 mod mappings;
 mod naming;
+mod naming_turn;
 mod option_names;
 mod options;
 mod passing;

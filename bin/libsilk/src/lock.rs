@@ -6,7 +6,7 @@ use silk_stream::wake;
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 unsafe extern "C" {
     /// glibc's hint: not zero while the process has never had a second thread.
@@ -17,6 +17,8 @@ unsafe extern "C" {
 pub fn is_alone() -> bool {
     __libc_single_threaded.load(Ordering::Relaxed) != 0
 }
+
+const SECOND: Duration = Duration::from_secs(1);
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
@@ -43,6 +45,23 @@ impl Lock {
         Turn(Some(self))
     }
 
+    /// The same, for who waits no longer than a second: whoever has the lock may be the caller himself, below a signal
+    /// handler.
+    pub fn short_turn(&self) -> Turn<'_> {
+        if is_alone() {
+            return Turn(None);
+        }
+        let until = Instant::now() + SECOND;
+        let mut is_held = self.try_hold();
+        while !is_held && Instant::now() < until {
+            is_held = self.0.swap(WANTED, Ordering::Acquire) == FREE;
+            if !is_held {
+                wake::wait(&self.0, WANTED, Some(SECOND));
+            }
+        }
+        Turn(is_held.then_some(self))
+    }
+
     /// Takes the lock, to be opened with [`Lock::open`], if nobody has it.
     fn try_hold(&self) -> bool {
         self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -56,7 +75,7 @@ impl Lock {
         while self.0.swap(WANTED, Ordering::Acquire) != FREE {
             // Bounded, so that a holder that a fork left behind is not waited for silently
             // in one endless call.
-            wake::wait(&self.0, WANTED, Some(Duration::from_secs(1)));
+            wake::wait(&self.0, WANTED, Some(SECOND));
         }
     }
 
@@ -166,6 +185,20 @@ mod tests {
             }
         });
         assert_eq!(*COUNT.lock(), 4000);
+    }
+
+    #[test]
+    fn a_short_turn_ends_in_time_where_nobody_opens() {
+        let lock = Lock::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert!(lock.short_turn().0.is_some());
+                lock.hold();
+                assert!(lock.short_turn().0.is_none(), "its own");
+                lock.open();
+                assert!(lock.short_turn().0.is_some());
+            });
+        });
     }
 
     #[test]

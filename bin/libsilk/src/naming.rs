@@ -10,10 +10,9 @@ use crate::environment;
 use crate::epoll;
 use crate::errno::{Answer, check, last};
 use crate::family::{self, Family};
-use crate::gate;
 use crate::given_up;
 use crate::groups;
-use crate::lock::Turn;
+use crate::naming_turn::NamingTurn;
 use crate::options;
 use crate::real;
 use crate::settings::flag;
@@ -135,8 +134,13 @@ fn any_of(socket: &Socket) -> SocketAddr {
 ///
 /// # Safety
 /// As [`address::parse`].
-pub unsafe fn bind(socket: &'static Socket, addr: *const sockaddr, len: socklen_t) -> Answer<Server> {
-    let turn = socket.naming.turn();
+pub unsafe fn bind(
+    socket: &'static Socket,
+    fd: c_int,
+    addr: *const sockaddr,
+    len: socklen_t,
+) -> Answer<Server> {
+    let turn = NamingTurn::begin(socket, fd)?;
     if !socket.is_undecided() {
         return if socket.is_served() { Err(libc::EINVAL) } else { Ok(Server::Linux) };
     }
@@ -176,7 +180,6 @@ unsafe fn named(
 }
 
 fn bind_to(socket: &'static Socket, local: SocketAddr) -> Answer<Server> {
-    let _inside = gate::pass();
     let reply = family::ask(
         &Request::Bind {
             kind: socket.kind(),
@@ -197,7 +200,7 @@ fn bind_to(socket: &'static Socket, local: SocketAddr) -> Answer<Server> {
 /// `addr` points to `len` readable bytes or is null.
 unsafe fn scout(
     socket: &'static Socket,
-    turn: Turn<'_>,
+    turn: NamingTurn,
     addr: *const sockaddr,
     len: socklen_t,
 ) -> Answer<Server> {
@@ -210,11 +213,10 @@ unsafe fn scout(
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
     let name = std::str::from_utf8(name).map_err(|_| libc::EINVAL)?.to_owned();
     family::join()?;
-    let inside = gate::pass();
     let reply = family::ask(&Request::Scout { kind: socket.kind(), name }, &[])?;
     let server = decided(socket, reply, role_of(socket))?;
-    drop((inside, turn));
     socket.shape.fetch_or(shape::BOUND, Relaxed);
+    drop(turn);
     // A byte stream that names its remote end connects; one that does not is to listen.
     let connects = || socket.slot().is_ok_and(|slot| slot.status.load(SeqCst) != 0);
     if socket.kind() == Kind::Stream && connects() {
@@ -230,13 +232,13 @@ unsafe fn scout(
 ///
 /// # Errors
 /// As Linux, and what the daemon refuses with.
-pub fn listen(socket: &'static Socket, backlog: c_int) -> Answer<Server> {
-    if socket.is(shape::DATAGRAM) {
-        return if socket.is_served() { Err(libc::EOPNOTSUPP) } else { Ok(Server::Linux) };
-    }
-    let _turn = socket.naming.turn();
+pub fn listen(socket: &'static Socket, fd: c_int, backlog: c_int) -> Answer<Server> {
+    let _turn = NamingTurn::begin(socket, fd)?;
     if is_linuxs(socket) {
         return Ok(Server::Linux);
+    }
+    if socket.is(shape::DATAGRAM) {
+        return if socket.is_served() { Err(libc::EOPNOTSUPP) } else { Ok(Server::Linux) };
     }
     if socket.is_undecided() && (!join(socket)? || bind_to(socket, any_of(socket))? == Server::Linux) {
         return Ok(Server::Linux);
@@ -258,7 +260,8 @@ pub fn listen(socket: &'static Socket, backlog: c_int) -> Answer<Server> {
 pub fn listen_on(socket: &Socket) -> Answer<()> {
     let (backlog, defer_accept) =
         (socket.settings.backlog.load(SeqCst), socket.settings.defer_accept.load(SeqCst));
-    family::ask(&Request::Listen { slot: socket.name().0, backlog, defer_accept }, &[])?;
+    let (slot, generation) = socket.name();
+    family::ask(&Request::Listen { slot, generation, backlog, defer_accept }, &[])?;
     Ok(())
 }
 
@@ -276,7 +279,7 @@ pub unsafe fn connect(
     addr: *const sockaddr,
     len: socklen_t,
 ) -> Answer<Server> {
-    let turn = socket.naming.turn();
+    let turn = NamingTurn::begin(socket, fd)?;
     if is_linuxs(socket) {
         return Ok(Server::Linux);
     }
@@ -319,11 +322,10 @@ pub unsafe fn connect(
     if socket.is(shape::DATAGRAM) && socket.is_served() && !datagram_io::may_send_to(socket, peer) {
         return Err(libc::EACCES);
     }
-    let bound = socket.is_served().then(|| socket.name().0);
+    let bound = socket.is_served().then(|| socket.name());
     if bound.is_none() && !join(socket)? {
         return Ok(Server::Linux);
     }
-    let inside = gate::pass();
     let may_claim = bound.is_none() && socket.kind() == Kind::Stream;
     let claimed = may_claim.then(|| spares::claim(peer)).flatten();
     let reply = match claimed {
@@ -346,7 +348,6 @@ pub unsafe fn connect(
     if let Some((slot, _)) = claimed {
         spares::connect(slot);
     }
-    drop((inside, turn));
     let server = server?;
     if server == Server::Linux {
         return Ok(server);
@@ -360,6 +361,7 @@ pub unsafe fn connect(
         };
         return Ok(Server::Silk);
     }
+    drop(turn);
     if socket.is_nonblocking(0) {
         // Even if it has succeeded already: that is told by the next look.
         return Err(libc::EINPROGRESS);
@@ -380,9 +382,9 @@ fn asked(request: &Request, peer: SocketAddr) -> Answer<Reply> {
 }
 
 /// The request to connect, with what the first packet must show already.
-pub fn connection(socket: &Socket, kind: Kind, slot: Option<u32>, peer: SocketAddr) -> Request {
+pub fn connection(socket: &Socket, kind: Kind, bound: Option<(u32, u32)>, peer: SocketAddr) -> Request {
     let service = socket.settings.service_over(peer.is_ipv6()).load(Relaxed);
-    Request::Connect { kind, slot, peer, service, wishes: socket.settings.wished() }
+    Request::Connect { kind, bound, peer, service, wishes: socket.settings.wished() }
 }
 
 /// Who serves an undecided datagram socket that sends to `peer`.
@@ -393,7 +395,6 @@ pub fn decide_by_peer(socket: &'static Socket, peer: SocketAddr) -> Answer<Serve
     if !join(socket)? {
         return Ok(Server::Linux);
     }
-    let _inside = gate::pass();
     let reply = family::ask(&connection(socket, Kind::Datagram, None, plain(peer)), &[])?;
     decided(socket, reply, Role::Datagram)
 }

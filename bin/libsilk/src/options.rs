@@ -362,7 +362,8 @@ fn set_ours(socket: &Socket, name: c_int, value: c_int) -> Answer<()> {
         // Whoever asks serves the socket: the daemon lets it follow the path's priority.
         slot.thread.store(number + 1, SeqCst);
     }
-    match family::ask(&Request::SetPriority { slot: socket.name().0, priority }, &[])? {
+    let (slot, generation) = socket.name();
+    match family::ask(&Request::SetPriority { slot, generation, priority }, &[])? {
         Reply::Done => Ok(()),
         _ => Err(libc::EPROTO),
     }

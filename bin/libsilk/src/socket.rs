@@ -317,14 +317,15 @@ pub fn make(state: u32, shape: u32, flags: u32) -> Option<&'static Socket> {
     socket.shut.store(0, Ordering::Relaxed);
     socket.starved.store(0, Ordering::Relaxed);
     socket.crowd.store(0, Ordering::Relaxed);
-    socket.watched.store(0, Ordering::Relaxed);
     socket.is_shared.store(false, Ordering::Relaxed);
     socket.settings.set([0; settings::WORDS]);
     socket.refused.take();
     socket.early.clear();
     socket.corked.clear();
     socket.foreign.iter().for_each(|word| word.store(0, Ordering::Relaxed));
-    socket.open_locks();
+    // Who comes late to name what it was before may have a turn of `naming`.
+    socket.reading.force_open();
+    socket.writing.force_open();
     socket.state.store(state, Ordering::Release);
     Some(socket)
 }

@@ -122,7 +122,7 @@ pub unsafe fn send_to(
 /// # Safety
 /// As [`address::parse`].
 pub unsafe fn decide(
-    socket: &'static Socket,
+    (socket, fd): (&'static Socket, c_int),
     flags: c_int,
     to: *const sockaddr,
     to_len: socklen_t,
@@ -137,7 +137,7 @@ pub unsafe fn decide(
     }
     // SAFETY: as the caller promises. What is no address is Linux's to refuse.
     let Ok(Some(peer)) = (unsafe { peer(to, to_len) }) else { return Ok(false) };
-    datagram_io::decide(socket, peer)?;
+    datagram_io::decide(socket, fd, peer)?;
     Ok(socket.is_served())
 }
 

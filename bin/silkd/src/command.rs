@@ -212,6 +212,8 @@ pub enum Command {
         peer: Option<Endpoint>,
         /// The domain that serves it.
         domain: usize,
+        /// It is opened, and not one that is open already. Who has closed that meanwhile has no use for it.
+        opened: bool,
         /// How it has its port.
         hold: PortHold,
         /// Waits until it is obeyed.

@@ -24,12 +24,12 @@ impl Server {
         &mut self,
         peer: u64,
         (family, process): (u32, u32),
-        slot: SlotNumber,
+        (slot, generation): (SlotNumber, u32),
     ) -> Result<bool, Refusal> {
         let refuse = |errno, why: &str| Err(Refusal { errno, why: why.into() });
-        let held = self.families.get_mut(&family).and_then(|f| f.sockets.get_mut(&slot));
-        let held = held.filter(|socket| socket.kind == Kind::Stream && socket.holders.contains(&process));
-        let Some(socket) = held.filter(|socket| socket.local.is_some()) else {
+        let held = self.families.get_mut(&family).and_then(|f| f.held(process, (slot, generation)));
+        let begins_again = |socket: &&mut Socket| socket.kind == Kind::Stream && socket.local.is_some();
+        let Some(socket) = held.filter(begins_again) else {
             return refuse(libc::EOPNOTSUPP, "only a socket that was bound or has connected can begin again");
         };
         let held = socket.held;

@@ -353,8 +353,10 @@ impl Executor {
                 engine.connect(socket, rings, (local, peer), priority, now);
             }
             Command::Spare { socket, spare } => engine.take_spare(socket, spare, now),
-            Command::Datagram { socket, rings, locals, peer, domain, hold, answer } => {
-                engine.open_datagram((socket, rings), &locals, peer, domain, &hold, now);
+            Command::Datagram { socket, rings, locals, peer, domain, opened, hold, answer } => {
+                if opened || domain != engine.domain || engine.sockets.get(socket).is_some() {
+                    engine.open_datagram((socket, rings), &locals, peer, domain, &hold, now);
+                }
                 drop(answer);
             }
             Command::Scout { socket, rings, recipe, answer } => {

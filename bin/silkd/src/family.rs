@@ -156,6 +156,17 @@ impl Family {
         }
     }
 
+    /// The socket that a process means, if it holds it: that use of the slot.
+    pub fn held(
+        &mut self,
+        process: ProcessNumber,
+        (slot, generation): (SlotNumber, u32),
+    ) -> Option<&mut Socket> {
+        let is_its =
+            |socket: &&mut Socket| socket.generation == generation && socket.holders.contains(&process);
+        self.sockets.get_mut(&slot).filter(is_its)
+    }
+
     /// Whether a thread of this process was handed a connection and has not taken it yet.
     fn is_on_its_way(&self, process: ProcessNumber, slot: SlotNumber) -> bool {
         let threads = self.processes.get(&process).map_or(&[][..], |known| &known.threads);
@@ -200,8 +211,7 @@ impl Family {
         ticket: u64,
     ) -> Option<ProcessNumber> {
         self.note_accepted(process, slot);
-        let is_its = |socket: &&Socket| socket.generation == generation && socket.holders.contains(&process);
-        self.sockets.get(&slot).filter(is_its)?;
+        self.held(process, (slot, generation))?;
         let carrier = self.join(None);
         self.processes.entry(carrier).and_modify(|known| known.ticket = Some((ticket, slot)));
         let socket = self.sockets.get_mut(&slot)?;

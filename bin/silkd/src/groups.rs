@@ -7,7 +7,7 @@ use crate::command::{Command, SocketName};
 use crate::family::State;
 use crate::server::Server;
 use crate::stack;
-use silk_control::{Membership, Refusal, Reply, SlotNumber};
+use silk_control::{Kind, Membership, Refusal, Reply, SlotNumber};
 use silk_modules::filter::Filter;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -106,14 +106,15 @@ impl Server {
     pub(crate) fn group(
         &mut self,
         (family, process): (u32, u32),
-        slot: SlotNumber,
+        (slot, generation): (SlotNumber, u32),
         group: IpAddr,
         at: (Option<IpAddr>, u32),
         change: Membership,
     ) -> Result<Reply, Refusal> {
         let refuse = |errno, why: &str| Refusal { errno, why: why.into() };
-        let known = self.families.get(&family).and_then(|known| known.sockets.get(&slot));
-        if !known.is_some_and(|socket| socket.holders.contains(&process)) {
+        let known = self.families.get_mut(&family);
+        let held = known.and_then(|known| known.held(process, (slot, generation)));
+        if held.is_none_or(|socket| socket.kind != Kind::Datagram) {
             return Err(refuse(libc::EBADF, "that socket is not this process's"));
         }
         if !group.is_multicast() {

@@ -157,7 +157,7 @@ impl Server {
             record.domain.store(domain as u32, SeqCst);
             record.status.store(status::CONNECTED, SeqCst);
         }
-        self.tell_of_datagram((socket, rings), &locals, peer, domain, answer);
+        self.tell_of_datagram((socket, rings), (&locals, peer), (domain, true), answer);
         Ok(())
     }
 
@@ -178,16 +178,15 @@ impl Server {
     fn tell_of_datagram(
         &self,
         (socket, rings): (SocketName, Rings),
-        locals: &[Endpoint],
-        peer: Option<Endpoint>,
-        domain: usize,
+        (locals, peer): (&[Endpoint], Option<Endpoint>),
+        (domain, opened): (usize, bool),
         answer: &Arc<Answer>,
     ) {
         let known = self.families.get(&socket.family).and_then(|f| f.sockets.get(&socket.slot));
         let hold = known.and_then(|known| known.held).map(|held| self.ports.hold(&held));
         self.tell_all(|| {
             let (locals, hold, answer) = (locals.to_vec(), hold.clone().unwrap_or_default(), answer.clone());
-            Command::Datagram { socket, rings, locals, peer, domain, hold, answer }
+            Command::Datagram { socket, rings, locals, peer, domain, opened, hold, answer }
         });
     }
 
@@ -200,18 +199,15 @@ impl Server {
 
     pub(crate) fn listen(
         &mut self,
-        family: u32,
-        process: u32,
-        slot: SlotNumber,
-        backlog: u32,
-        defer_accept: u32,
+        (family, process): Holder,
+        (slot, generation): (SlotNumber, u32),
+        (backlog, defer_accept): (u32, u32),
         answer: &Arc<Answer>,
     ) -> Result<Reply, Refusal> {
         let stranger = || Refusal { errno: libc::EBADF, why: "that socket is not this process's".into() };
         let domains = self.orders.len();
         let known = self.families.get_mut(&family).ok_or_else(stranger)?;
-        let socket =
-            known.sockets.get(&slot).filter(|s| s.holders.contains(&process)).ok_or_else(stranger)?;
+        let socket = known.held(process, (slot, generation)).ok_or_else(stranger)?;
         // As on Linux, one more than asked for.
         let backlog = backlog.saturating_add(1).min(self.settings.config.listen.backlog);
         if socket.state == State::Listening {
@@ -256,7 +252,7 @@ impl Server {
         &mut self,
         (family, process): Holder,
         kind: Kind,
-        slot: Option<SlotNumber>,
+        bound: Option<(SlotNumber, u32)>,
         peer: SocketAddr,
         first: First,
         answer: &Arc<Answer>,
@@ -269,15 +265,15 @@ impl Server {
         }
         let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         // What nobody has bound yet speaks with groups over Linux, where that has the address too.
-        let to_group = slot.is_some() || crate::stack::owns_link(&self.settings.config);
+        let to_group = bound.is_some() || crate::stack::owns_link(&self.settings.config);
         let group = || self.settings.source_for_group(remote).filter(|_| to_group);
         // A datagram socket that has its port already hears of Linux's datagrams too.
         let over_linux = || {
-            let named = kind == Kind::Datagram && slot.is_some();
+            let named = kind == Kind::Datagram && bound.is_some();
             self.settings.source_over_linux(remote).filter(|_| named && !remote.is_multicast())
         };
         let source = if dissolve {
-            slot.map(|_| nowhere)
+            bound.map(|_| nowhere)
         } else {
             self.settings.source_for(remote).or_else(group).or_else(over_linux)
         };
@@ -285,21 +281,19 @@ impl Server {
         if source.is_unspecified() && !dissolve {
             way_over_linux(SocketAddr::new(remote, peer.port()))?;
         }
-        let is_new = slot.is_none();
-        let (slot, generation) = match slot {
-            Some(slot) => {
-                let known = self.families.get(&family).and_then(|f| f.sockets.get(&slot));
-                let Some(known) = known.filter(|s| s.holders.contains(&process)) else {
-                    return Err(Refusal {
-                        errno: libc::EBADF,
-                        why: "that socket is not this process's".into(),
-                    });
+        let is_new = bound.is_none();
+        let (slot, generation) = match bound {
+            Some(name) => {
+                let known = self.families.get_mut(&family).and_then(|f| f.held(process, name));
+                let Some(known) = known.filter(|socket| socket.kind == kind) else {
+                    let why = "that socket is not this process's, or another kind of socket".into();
+                    return Err(Refusal { errno: libc::EBADF, why });
                 };
                 if kind == Kind::Stream && known.state != State::Bound {
                     let why = "that socket connects already, or listens".into();
                     return Err(Refusal { errno: libc::EALREADY, why });
                 }
-                (slot, known.generation)
+                name
             }
             None => {
                 let held = self.ports.take_to_connect(kind, source, Endpoint::new(remote, peer.port()))?;
@@ -406,7 +400,7 @@ impl Server {
         if let Some((Some(rings), State::Served { domain })) = open {
             let socket = SocketName { family, slot };
             let locals = self.datagram_ends(socket, local);
-            self.tell_of_datagram((socket, rings), &locals, peer, domain, answer);
+            self.tell_of_datagram((socket, rings), (&locals, peer), (domain, false), answer);
             return Ok(());
         }
         self.open_datagram(family, slot, local, peer, answer)

@@ -24,7 +24,7 @@ impl Server {
         &self,
         peer: u64,
         (family, process): (u32, u32),
-        slot: SlotNumber,
+        (slot, generation): (SlotNumber, u32),
         priority: u32,
     ) -> Result<(), Refusal> {
         let known = self.families.get(&family);
@@ -33,8 +33,8 @@ impl Server {
         };
         let named = known.sockets.get(&slot);
         let holds = match named {
-            Some(socket) => socket.holders.contains(&process),
-            None => record.owner.load(SeqCst) == process,
+            Some(socket) => socket.generation == generation && socket.holders.contains(&process),
+            None => record.generation.load(SeqCst) == generation && record.owner.load(SeqCst) == process,
         };
         if !holds {
             return refuse(libc::EBADF, "that socket is not this process's");

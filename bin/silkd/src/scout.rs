@@ -176,18 +176,17 @@ impl Server {
             let bound = bound.map(|(slot, generation)| Reply::Socket { slot, generation });
             return bound.ok_or_else(|| elsewhere(&recipe.name, "remote"));
         };
-        let slot = bound.map(|(slot, _)| slot);
         let first = First::of_path(attrs.tos().unwrap_or(0), attrs.priority());
-        let connected = self.connect((family, process), Kind::Stream, slot, address(remote), first, answer);
+        let connected = self.connect((family, process), Kind::Stream, bound, address(remote), first, answer);
         match connected {
             Ok(reply @ Reply::Socket { .. }) => return Ok(reply),
             Ok(_) => {}
             Err(refusal) => {
-                slot.into_iter().for_each(|slot| self.unmake(family, slot));
+                bound.into_iter().for_each(|(slot, _)| self.unmake(family, slot));
                 return Err(refusal);
             }
         }
-        slot.into_iter().for_each(|slot| self.unmake(family, slot));
+        bound.into_iter().for_each(|(slot, _)| self.unmake(family, slot));
         Err(elsewhere(&recipe.name, "remote"))
     }
 }

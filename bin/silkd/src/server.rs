@@ -495,16 +495,16 @@ impl Server {
                 };
                 return self.when_obeyed(number, bind);
             }
-            Request::Listen { slot, backlog, defer_accept } => {
-                let listen = |server: &mut Self, answer: &_| {
-                    server.listen(family, process, slot, backlog, defer_accept, answer)
-                };
+            Request::Listen { slot, generation, backlog, defer_accept } => {
+                let (of, terms) = ((slot, generation), (backlog, defer_accept));
+                let listen =
+                    |server: &mut Self, answer: &_| server.listen((family, process), of, terms, answer);
                 return self.when_obeyed(number, listen);
             }
-            Request::Connect { kind, slot, peer, service, wishes } => {
+            Request::Connect { kind, bound, peer, service, wishes } => {
                 let first = First { service, wishes, priority: None };
                 let connect = |server: &mut Self, answer: &_| {
-                    server.connect((family, process), kind, slot, peer, first, answer)
+                    server.connect((family, process), kind, bound, peer, first, answer)
                 };
                 return self.when_obeyed(number, connect);
             }
@@ -517,16 +517,16 @@ impl Server {
                 }
                 return None;
             }
-            Request::SetPriority { slot, priority } => {
+            Request::SetPriority { slot, generation, priority } => {
                 // The executor answers.
-                match self.prioritise(number, (family, process), slot, priority) {
+                match self.prioritise(number, (family, process), (slot, generation), priority) {
                     Ok(()) => return None,
                     Err(refusal) => Reply::Refused(refusal),
                 }
             }
-            Request::Disconnect { slot } => {
+            Request::Disconnect { slot, generation } => {
                 // Who lets go of it last answers.
-                match self.disconnect(number, (family, process), slot) {
+                match self.disconnect(number, (family, process), (slot, generation)) {
                     Ok(true) => Reply::Done,
                     Ok(false) => return None,
                     Err(refusal) => Reply::Refused(refusal),
@@ -534,9 +534,9 @@ impl Server {
             }
             Request::File => self.serve_file(family, fds.pop()),
             Request::Way { to } => self.way_to(to).unwrap_or_else(Reply::Refused),
-            Request::Group { slot, group, at, change } => {
-                self.group((family, process), slot, group, at, change).unwrap_or_else(Reply::Refused)
-            }
+            Request::Group { slot, generation, group, at, change } => self
+                .group((family, process), (slot, generation), group, at, change)
+                .unwrap_or_else(Reply::Refused),
             Request::Scout { kind, name } => {
                 let scout =
                     |server: &mut Self, answer: &_| server.scout(family, process, (kind, &name), answer);

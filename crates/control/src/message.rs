@@ -141,6 +141,8 @@ pub enum Request {
     Listen {
         /// The socket.
         slot: SlotNumber,
+        /// The use of the slot that is meant.
+        generation: u32,
         /// The program's backlog, clamped by the daemon.
         backlog: u32,
         /// `TCP_DEFER_ACCEPT`: seconds a connection without data may be kept back; zero: not
@@ -153,8 +155,8 @@ pub enum Request {
     Connect {
         /// Stream or datagram.
         kind: Kind,
-        /// A socket that has been bound, if it has.
-        slot: Option<SlotNumber>,
+        /// A socket that has been bound, if it has, and the use of its slot that is meant.
+        bound: Option<(SlotNumber, u32)>,
         /// The peer. For datagrams: whom to hear and where to send; an unspecified address
         /// dissolves the association.
         peer: SocketAddr,
@@ -176,6 +178,8 @@ pub enum Request {
     SetPriority {
         /// The socket.
         slot: SlotNumber,
+        /// The use of the slot that is meant.
+        generation: u32,
         /// The priority asked for.
         priority: u32,
     },
@@ -192,6 +196,8 @@ pub enum Request {
     Group {
         /// The socket.
         slot: SlotNumber,
+        /// The use of the slot that is meant.
+        generation: u32,
         /// The group.
         group: IpAddr,
         /// The interface: an address of it, and its number; neither (`None`, 0): any.
@@ -217,6 +223,8 @@ pub enum Request {
     Disconnect {
         /// The socket.
         slot: SlotNumber,
+        /// The use of the slot that is meant.
+        generation: u32,
     },
     /// Bytes of a file are to be sent by reference. Carries a descriptor of the file, open for reading.
     /// Answered by [`Reply::Done`]; the file then shows in the arena, soon.

@@ -10,7 +10,7 @@ use crate::socket::Socket;
 use libc::epoll_event;
 use std::collections::VecDeque;
 use std::ffi::c_int;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::SeqCst;
 
 /// Events of ordinary sockets in one answer, where others may be waiting before it is worked
 /// off.
@@ -104,7 +104,7 @@ impl Inner {
             self.members.push(None);
             self.members.len() as u32 - 1
         });
-        member.socket.watched.fetch_add(1, Relaxed);
+        member.socket.watched.fetch_add(1, SeqCst);
         if let Some(entry) = usize::try_from(fd).ok().and_then(|fd| entry(&mut self.by_descriptor, fd)) {
             *entry = place + 1;
         }
@@ -157,7 +157,7 @@ impl Inner {
     pub fn remove(&mut self, fd: c_int) -> bool {
         let Some(place) = self.place(fd) else { return false };
         let Some(member) = self.members.get_mut(place as usize).and_then(Option::take) else { return false };
-        member.socket.watched.fetch_sub(1, Relaxed);
+        member.socket.watched.fetch_sub(1, SeqCst);
         if let Some(entry) = usize::try_from(fd).ok().and_then(|fd| self.by_descriptor.get_mut(fd)) {
             *entry = 0;
         }
@@ -223,7 +223,11 @@ impl Inner {
         asked: Option<epoll_event>,
     ) {
         match (op, asked) {
-            (libc::EPOLL_CTL_ADD, Some(asked)) => self.add(Member::new(socket, fd, Home::Kernel, asked)),
+            (libc::EPOLL_CTL_ADD, Some(asked)) => {
+                // The kernel has taken it: whatever was known by that number is closed.
+                self.remove(fd);
+                self.add(Member::new(socket, fd, Home::Kernel, asked));
+            }
             (libc::EPOLL_CTL_MOD, Some(asked)) => {
                 if let Some(member) = self.find(fd) {
                     member.change(asked);

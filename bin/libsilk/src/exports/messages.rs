@@ -62,7 +62,7 @@ unsafe fn serving(
     // SAFETY: as the caller promises.
     let Some(header) = (unsafe { msg.as_ref() }) else { return Ok(None) };
     // SAFETY: as the caller promises.
-    let ours = unsafe { transfer::decide(socket, flags, header.msg_name.cast(), header.msg_namelen) }?;
+    let ours = unsafe { transfer::decide((socket, fd), flags, header.msg_name.cast(), header.msg_namelen) }?;
     Ok(ours.then_some(socket))
 }
 

@@ -27,7 +27,9 @@ pub unsafe extern "C" fn bind(fd: c_int, addr: *const sockaddr, len: socklen_t) 
         let linux = || real::bind(fd, addr, len);
         match table::socket(fd) {
             Some(socket) if socket.is_served() => done(Err(libc::EINVAL)),
-            Some(socket) if socket.is_undecided() => done(or_linux(naming::bind(socket, addr, len), linux)),
+            Some(socket) if socket.is_undecided() => {
+                done(or_linux(naming::bind(socket, fd, addr, len), linux))
+            }
             _ => linux(),
         }
     }
@@ -41,7 +43,7 @@ pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
     let linux = || unsafe { real::listen(fd, backlog) };
     match table::socket(fd) {
         Some(socket) if socket.is_served() || socket.is_undecided() => {
-            done(or_linux(naming::listen(socket, backlog), linux))
+            done(or_linux(naming::listen(socket, fd, backlog), linux))
         }
         _ => linux(),
     }

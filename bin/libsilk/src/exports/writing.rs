@@ -65,7 +65,7 @@ pub unsafe extern "C" fn sendto(
 ) -> ssize_t {
     // SAFETY: as above.
     unsafe {
-        match table::socket(fd).map(|socket| (socket, transfer::decide(socket, flags, to, to_len))) {
+        match table::socket(fd).map(|socket| (socket, transfer::decide((socket, fd), flags, to, to_len))) {
             None | Some((_, Ok(false))) => real::sendto(fd, buf, len, flags, to, to_len),
             Some((_, Err(errno))) => size(Err(errno)),
             Some((socket, Ok(true))) => {

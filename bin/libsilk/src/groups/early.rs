@@ -68,7 +68,8 @@ impl Early {
             if group.is_multicast() {
                 let at = (None, place[0].scope.load(Relaxed));
                 let change = source_of(place).map_or(Membership::Join, Membership::Add);
-                let _ = family::ask(&Request::Group { slot: socket.name().0, group, at, change }, &[]);
+                let (slot, generation) = socket.name();
+                let _ = family::ask(&Request::Group { slot, generation, group, at, change }, &[]);
                 forget(place);
             }
         }

@@ -13,6 +13,7 @@ mod at_the_same_moment;
 mod behaviour;
 mod bench;
 mod by_reference;
+mod churn;
 mod clients;
 mod connecting;
 mod datagrams_here;

@@ -168,7 +168,9 @@ impl Network {
                 self.bind(process, kind, local, reuse_port)
             }
             Request::Listen { slot, .. } => self.listen(slot),
-            Request::Connect { kind, slot, peer, .. } => self.connect(process, kind, slot, peer),
+            Request::Connect { kind, bound, peer, .. } => {
+                self.connect(process, kind, bound.map(|b| b.0), peer)
+            }
             Request::Renew => {
                 self.threads.retain(|_, holder| *holder != process);
                 self.bells.retain(|_, (holder, _)| *holder != process);
@@ -203,7 +205,7 @@ impl Network {
                 self.show_holders(slot);
                 Reply::Done
             }
-            Request::SetPriority { slot, priority } if priority < 8 => {
+            Request::SetPriority { slot, priority, .. } if priority < 8 => {
                 self.arena.slot(slot).unwrap().priority.store(priority, SeqCst);
                 Reply::Done
             }
@@ -217,7 +219,7 @@ impl Network {
             Request::Scout { .. } => refused(libc::EPROTONOSUPPORT),
             // Shared memory says nothing of ways, so that it is asked for each.
             Request::Way { .. } => Reply::Done,
-            Request::Disconnect { slot } => self.disconnect(slot),
+            Request::Disconnect { slot, .. } => self.disconnect(slot),
             Request::Unserved { what } => {
                 self.seen.unserved.lock().unwrap().push(what);
                 return None;
