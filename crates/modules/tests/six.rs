@@ -352,9 +352,13 @@ fn impossible_sources_are_dropped() {
 fn a_header_that_must_be_refused_is_and_its_sender_told_within_a_limit() {
     let (mut host, _) = pair();
     host.create("echo", Attrs::new().with(Attr::Local(any(7))));
-    let mut routed = vec![17, 0, 0, 0, 0, 0, 0, 0];
-    routed.extend([0x13, 0x88, 0, 7, 0, 8, 1, 1]);
-    let routed = frame(mac(1), 2, &packet(extension::ROUTING, ip6(2), 64, &routed));
+    let routed = |left| {
+        let bytes = [[17, 0, 0, left, 0, 0, 0, 0], [0x13, 0x88, 0, 7, 0, 8, 1, 1]].concat();
+        frame(mac(1), 2, &packet(extension::ROUTING, ip6(2), 64, &bytes))
+    };
+    // RFC 8200 §4.4: with nobody left to visit it is as if it were not there.
+    assert_eq!(host.arrive(&routed(0)), Some(Outcome::Dropped(DropReason::UdpChecksum)));
+    let routed = routed(1);
     assert_eq!(host.arrive(&routed), Some(Outcome::Dropped(DropReason::IpRouting)));
     let (_, told) = packets(&mut host).remove(0);
     let read = ipv6::parse(&told).unwrap();

@@ -1,8 +1,8 @@
 //! The extension headers of IPv6 (RFC 8200 §4): hop-by-hop and destination options, routing,
 //! fragment. The walk is bounded in headers and never leaves the packet; whatever a host must
 //! refuse it refuses with what the sender is to be told (RFC 4443 §3.4). No header is obeyed:
-//! silk is a host and nobody's waypoint, so a routing header is accepted when there is nothing
-//! left to visit, and type 0 never (RFC 5095).
+//! silk is a host and nobody's waypoint, so a routing header, of whichever type (RFC 5095), is ignored
+//! when there is nothing left to visit, and else refused.
 //! ```text
 //!  0               1               2               3               4
 //! +---------------+---------------+-------------------------------+
@@ -179,12 +179,13 @@ fn one(kind: u8, bytes: &[u8], at: usize) -> Result<&[u8], ParseError> {
 
 fn check(kind: u8, header: &[u8], at: usize) -> Result<(), Refused> {
     if kind == ROUTING {
-        // RFC 5095 §3: type 0 is treated as an unknown type. With segments left we would have to
-        // forward (RFC 8200 §4.4); a type 0 header is refused whatever it says.
-        let (routing, left) = (header[2], header[3]);
-        return match (routing, left) {
-            (0, _) | (_, 1..) => Err(Refused::told(ParseError::Ipv6Routing, 0, place(at + 2))),
-            _ => Ok(()),
+        // No type is known here, nor is type 0 (RFC 5095 §3). With no segments left the header is
+        // ignored; with some we would have to forward (RFC 8200 §4.4).
+        let left = header[3];
+        return if left == 0 {
+            Ok(())
+        } else {
+            Err(Refused::told(ParseError::Ipv6Routing, 0, place(at + 2)))
         };
     }
     options(&header[2..], at + 2)
@@ -263,7 +264,10 @@ mod tests {
     fn a_routing_header_may_lead_here_and_no_further() {
         assert!(walk(ROUTING, &[6, 0, 4, 0, 0, 0, 0, 0]).is_ok());
         assert_eq!(problem(ROUTING, &[6, 0, 4, 1, 0, 0, 0, 0]), Some((0, 42, false)));
-        assert_eq!(problem(ROUTING, &[6, 0, 0, 0, 0, 0, 0, 0]), Some((0, 42, false)), "type 0 never");
+        // RFC 5095 §3: type 0 is one that nobody knows.
+        assert!(walk(ROUTING, &[6, 0, 0, 0, 0, 0, 0, 0]).is_ok());
+        assert_eq!(problem(ROUTING, &[6, 2, 0, 1, 0, 0, 0, 0]), None, "cut short");
+        assert_eq!(problem(ROUTING, &[&[6, 2, 0, 1][..], &[0; 20]].concat()), Some((0, 42, false)));
     }
 
     #[test]
