@@ -10,7 +10,7 @@ use silk_modules::arp::Arp;
 use silk_modules::icmp::REFUSAL;
 use silk_path::{Attr, Attrs, DropReason, Endpoint, Outcome, PathId, Value};
 use silk_wire::icmp::Unreachable;
-use silk_wire::{MacAddr, arp, eth, icmp, ipv4};
+use silk_wire::{MacAddr, arp, checksum, eth, icmp, ipv4};
 
 fn at(n: u8, port: u16) -> Endpoint {
     Endpoint::v4(ip(n), port)
@@ -266,6 +266,57 @@ fn fragments_that_never_finish_are_given_up_and_told() {
     host.destroy(fragments);
     let memory: u64 = host.paths.iter().map(|path| path.state.account.memory()).sum();
     assert_eq!(host.paths.classes.of(0).memory(), memory);
+}
+
+/// A fragment for host 1 from host 9 with these service bits, of a datagram to its port 7.
+fn fragment(identification: u16, tos: u8, offset: usize, more: bool, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; ipv4::HEADER];
+    let piece = ipv4::Emit {
+        tos,
+        identification,
+        protocol: ipv4::UDP,
+        source: ip(9),
+        destination: ip(1),
+        payload_len: payload.len() as u16,
+        offset: offset as u16,
+        dont_fragment: false,
+        more_fragments: more,
+        ..Default::default()
+    };
+    piece.emit(&mut bytes);
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+/// Host 1, which knows where host 9 is.
+fn beside_9() -> Host {
+    let mut host = Host::new(1);
+    let now = host.world.now;
+    let arp = host.paths.module_mut::<Arp>().unwrap();
+    arp.learn(now, (0, ip(9)), Some(MacAddr(mac(9))), &mut host.world);
+    host
+}
+
+// RFC 792: the header of the datagram and its first eight bytes, as they came.
+#[test]
+fn what_was_given_up_is_quoted_as_it_came() {
+    let mut host = beside_9();
+    let mut bytes = fragment(77, 0xb8, 0, true, &[5; 800]);
+    // With an option, that nobody need understand.
+    bytes.splice(ipv4::HEADER..ipv4::HEADER, [1, 1, 1, 0]);
+    bytes[0] = 0x46;
+    bytes[2..4].copy_from_slice(&824u16.to_be_bytes());
+    bytes[10..12].fill(0);
+    let sum = checksum::Sum::ZERO.bytes(&bytes[..24]).checksum();
+    bytes[10..12].copy_from_slice(&sum.to_be_bytes());
+    assert_eq!(host.arrive(&frame(1, 9, eth::IPV4, &bytes)), Some(Outcome::Done));
+    host.sent();
+    host.advance(Duration::from_secs(31));
+    let told = host.sent();
+    let error = told.iter().filter_map(|frame| ipv4::parse(&frame[eth::HEADER..]).ok()).next().unwrap();
+    assert_eq!((error.payload[0], error.payload[1]), (11, 1));
+    assert_eq!(checksum::Sum::ZERO.bytes(error.payload).folded(), 0xffff);
+    assert_eq!(&error.payload[8..], &bytes[..24 + 8]);
 }
 
 #[test]

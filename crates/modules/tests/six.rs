@@ -294,6 +294,8 @@ fn fragments_that_never_finish_are_given_up_and_told() {
     let told = packets(&mut host);
     let error = told.iter().map(|(_, packet)| ipv6::parse(packet).unwrap()).find(|read| read.payload[0] == 3);
     assert_eq!(error.map(|read| (read.header.destination(), read.payload[1])), Some((ip6(2), 1)));
+    // RFC 4443 §3.3: as much of it as fits, as it came.
+    assert_eq!(error.map(|read| &read.payload[8..]), Some(&fragment(5, 0, true, &[5; 800])[eth::HEADER..]));
 }
 
 // What is told waits for its neighbour, and is paid for no longer than that.

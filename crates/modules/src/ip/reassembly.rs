@@ -39,8 +39,17 @@ pub(crate) struct Piece<'p> {
     pub offset: usize,
     /// Not the last one.
     pub more: bool,
+    /// What stands in front of its bytes, as it came: of the first one that is kept.
+    pub headers: &'p [u8],
     /// Its bytes.
     pub payload: &'p [u8],
+}
+
+impl Piece<'_> {
+    /// What holding it costs.
+    pub fn cost(&self) -> usize {
+        self.payload.len() + PIECE_COST + if self.offset == 0 { self.headers.len() } else { 0 }
+    }
 }
 
 struct Datagram<H> {
@@ -49,8 +58,9 @@ struct Datagram<H> {
     pieces: Vec<(usize, Vec<u8>)>,
     // Known once the last fragment is here.
     total: Option<usize>,
-    // The header of the fragment at offset 0.
+    // The header of the fragment at offset 0, and all that stood in front of its bytes.
     header: Option<H>,
+    headers: Vec<u8>,
     // Overlapping pieces came: everything of it is dropped until it expires.
     spoiled: bool,
 }
@@ -64,10 +74,19 @@ pub(crate) struct Reassembly<K, H> {
     memory: usize,
 }
 
-/// A datagram given up, with header and bytes of its first fragment where that had come: what an
-/// ICMP "time exceeded" quotes.
+/// A datagram given up, with its first fragment where that had come: what an ICMP "time exceeded" quotes.
 pub(crate) struct Expired<H> {
-    pub first: Option<(H, Vec<u8>)>,
+    pub first: Option<First<H>>,
+}
+
+/// The first fragment of a datagram.
+pub(crate) struct First<H> {
+    /// Its header.
+    pub header: H,
+    /// All of it, as it came.
+    pub packet: Vec<u8>,
+    /// Bytes of it in front of its payload.
+    pub headers_len: usize,
 }
 
 /// A datagram that is complete.
@@ -77,11 +96,6 @@ pub(crate) struct Whole<H> {
     pub header: H,
     /// Room in front, then its payload.
     pub bytes: Vec<u8>,
-}
-
-/// What holding a fragment with this payload costs.
-pub(crate) fn cost(payload: &[u8]) -> usize {
-    payload.len() + PIECE_COST
 }
 
 impl<K: Copy + Ord, H: Copy> Reassembly<K, H> {
@@ -108,19 +122,19 @@ impl<K: Copy + Ord, H: Copy> Reassembly<K, H> {
         piece: Piece<'_>,
         front: usize,
     ) -> Result<Option<Whole<H>>, DropReason> {
-        self.make_room(&key, cost(piece.payload))?;
+        self.make_room(&key, piece.cost())?;
         let expires = now + self.limits.timeout;
         let datagram = self.datagrams.entry(key).or_insert_with(|| Datagram::new(expires));
         let added = datagram.insert(header, piece);
         if datagram.spoiled {
             let held = datagram.cost();
-            datagram.pieces = Vec::new();
+            (datagram.pieces, datagram.headers) = (Vec::new(), Vec::new());
             self.memory -= held;
         }
         if !added? {
             return Ok(None);
         }
-        self.memory += cost(piece.payload);
+        self.memory += piece.cost();
         if !datagram.is_complete() {
             return Ok(None);
         }
@@ -151,9 +165,7 @@ impl<K: Copy + Ord, H: Copy> Reassembly<K, H> {
     /// Gives up one datagram whose time is over.
     pub fn expire(&mut self, now: Instant) -> Option<Expired<H>> {
         let key = self.datagrams.iter().find(|(_, datagram)| datagram.expires <= now).map(|(key, _)| *key)?;
-        let datagram = self.remove(&key)?;
-        let first = datagram.pieces.into_iter().next().filter(|(at, _)| *at == 0);
-        Some(Expired { first: datagram.header.zip(first.map(|(_, bytes)| bytes)) })
+        Some(Expired { first: self.remove(&key)?.first() })
     }
 
     /// Forgets everything.
@@ -165,11 +177,11 @@ impl<K: Copy + Ord, H: Copy> Reassembly<K, H> {
 
 impl<H: Copy> Datagram<H> {
     fn new(expires: Instant) -> Self {
-        Self { expires, pieces: Vec::new(), total: None, header: None, spoiled: false }
+        Self { expires, pieces: Vec::new(), total: None, header: None, headers: Vec::new(), spoiled: false }
     }
 
     fn cost(&self) -> usize {
-        self.pieces.iter().map(|(_, bytes)| cost(bytes)).sum()
+        self.headers.len() + self.pieces.iter().map(|(_, bytes)| bytes.len() + PIECE_COST).sum::<usize>()
     }
 
     /// Adds a fragment; `false` when it was here already.
@@ -197,6 +209,7 @@ impl<H: Copy> Datagram<H> {
         }
         if start == 0 {
             self.header = Some(header);
+            self.headers = piece.headers.to_vec();
         }
         Ok(true)
     }
@@ -209,6 +222,13 @@ impl<H: Copy> Datagram<H> {
         let held: usize = self.pieces.iter().map(|(_, bytes)| bytes.len()).sum();
         // Without overlap, as many bytes as the whole are the whole.
         self.total == Some(held) && self.header.is_some()
+    }
+
+    fn first(self) -> Option<First<H>> {
+        let (at, bytes) = self.pieces.into_iter().next()?;
+        let headers_len = self.headers.len();
+        let packet = [self.headers, bytes].concat();
+        Some(First { header: self.header?, packet, headers_len }).filter(|_| at == 0)
     }
 
     fn whole(&self, front: usize) -> Option<Whole<H>> {
@@ -256,6 +276,7 @@ mod tests {
         let piece = Piece {
             offset: packet.header.fragment_offset(),
             more: packet.header.more_fragments(),
+            headers: &bytes[..packet.header.header_len()],
             payload: packet.payload,
         };
         let whole = reassembly.insert(NOW, (Key::of(packet.header), *packet.header), piece, 0);
@@ -298,9 +319,11 @@ mod tests {
         insert(&mut reassembly, &fragment(2, 8, true, &[7; 16])).unwrap();
         assert_eq!(reassembly.deadline(), NOW + Duration::from_secs(30));
         let later = Instant::from_millis(30_000);
-        let quoted: Vec<bool> =
-            core::iter::from_fn(|| reassembly.expire(later)).map(|e| e.first.is_some()).collect();
-        assert_eq!((quoted, reassembly.memory()), (vec![true, false], 0));
+        let quoted: Vec<_> = core::iter::from_fn(|| reassembly.expire(later))
+            .map(|given_up| given_up.first.map(|first| (first.packet, first.headers_len)))
+            .collect();
+        assert_eq!(quoted, [Some((fragment(1, 0, true, &[7; 16]), ipv4::HEADER)), None], "as it came");
+        assert_eq!(reassembly.memory(), 0);
         assert_eq!(reassembly.deadline(), Instant::FAR);
     }
 

@@ -6,7 +6,7 @@ use super::group::multicast;
 use super::held::{Waiting, unreached};
 use super::next_hop::{Hop, NextHop};
 use super::path_mtu::LEAST;
-use super::reassembly::{self, Piece};
+use super::reassembly::{First, Piece};
 use super::{Ip, Key, RES, impossible_source};
 use crate::faults::reason;
 use crate::template::ECN;
@@ -254,16 +254,17 @@ impl IpStage {
     /// Takes a fragment into reassembly; what becomes whole is classified again (Scout §3.4).
     fn take_fragment(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Result<(), DropReason> {
         let packet = ipv4::parse(msg.bytes()).map_err(reason)?;
-        cx.charge(reassembly::cost(packet.payload)).map_err(|_| DropReason::IpFragmentLimit)?;
-        let now = cx.now();
         let piece = Piece {
             offset: packet.header.fragment_offset(),
             more: packet.header.more_fragments(),
+            headers: &msg.bytes()[..packet.header.header_len()],
             payload: packet.payload,
         };
+        cx.charge(piece.cost()).map_err(|_| DropReason::IpFragmentLimit)?;
+        let now = cx.now();
         let vlan = cx.module::<Ip>().tables.vlan(msg.meta.link.device);
         let reassembly = &mut cx.module::<Ip>().reassembly;
-        let before = reassembly.memory() + reassembly::cost(packet.payload);
+        let before = reassembly.memory() + piece.cost();
         let (link, front) = (eth::length(vlan), eth::length(vlan) + ipv4::HEADER);
         let result = reassembly.insert(now, (Key::of(packet.header), *packet.header), piece, front);
         let (after, deadline) = (reassembly.memory(), reassembly.deadline());
@@ -281,18 +282,18 @@ impl IpStage {
         Ok(())
     }
 
-    /// Tells a sender that its datagram was given up (RFC 1122 §3.3.2).
-    fn send_exceeded(&mut self, cx: &mut Cx<'_, '_>, header: &ipv4::Header, head: [u8; 8]) {
-        let is_error = header.protocol == ipv4::ICMP && !matches!(head[0], 0 | 8);
+    /// Tells a sender that its datagram was given up (RFC 1122 §3.3.2), of which this is the first fragment.
+    fn send_exceeded(&mut self, cx: &mut Cx<'_, '_>, first: &First<ipv4::Header>) {
+        let header = &first.header;
+        let Some(quote) = first.packet.get(..first.headers_len + icmp::QUOTE) else { return };
+        let is_error = header.protocol == ipv4::ICMP && !matches!(quote[first.headers_len], 0 | 8);
         let to_all = cx.module::<Ip>().routes.is_broadcast(header.destination());
         if is_error || to_all || header.destination().is_multicast() {
             // RFC 1122 §3.2.2.
             return;
         }
-        let mut buffer = [0; HEADROOM + icmp::HEADER + ipv4::HEADER + icmp::QUOTE];
-        let quote = HEADROOM + icmp::HEADER;
-        ipv4::emit_reassembled(header, icmp::QUOTE as u16, &mut buffer[quote..]);
-        buffer[quote + ipv4::HEADER..].copy_from_slice(&head);
+        let mut buffer = vec![0; HEADROOM + icmp::HEADER];
+        buffer.extend_from_slice(quote);
         icmp::emit_reassembly_exceeded(&mut buffer[HEADROOM..]);
         let mut meta = Meta { protocol: ipv4::ICMP, ..Meta::default() };
         meta.remote.set_ip(header.source());
@@ -416,10 +417,8 @@ impl Stage for IpStage {
             let freed = before - reassembly.memory();
             cx.release(freed);
             cx.count_drop(DropReason::IpFragmentTimeout);
-            if let Some((header, bytes)) = expired.first
-                && let Some(head) = bytes.first_chunk()
-            {
-                self.send_exceeded(cx, &header, *head);
+            if let Some(first) = expired.first {
+                self.send_exceeded(cx, &first);
             }
         }
         let deadline = cx.module::<Ip>().reassembly.deadline();

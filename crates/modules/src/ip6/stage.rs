@@ -6,7 +6,7 @@ use super::{Ip6, Key, RES, impossible_source};
 use crate::faults::reason;
 use crate::ip::held::{Waiting, unreached};
 use crate::ip::next_hop::{Hop, NextHop};
-use crate::ip::reassembly::{self, Piece};
+use crate::ip::reassembly::{First, Piece};
 use crate::ip::{GROUP_TTL, add_pseudo_header, complete_checksum, packet_len};
 use crate::template::ECN;
 use alloc::vec;
@@ -16,7 +16,7 @@ use silk_path::{
     Attr, Bell, Checksum, CreateError, Cx, Discovery, DropReason, Message, Meta, Report, Request, Resolution,
     Stage, Station, Verdict,
 };
-use silk_wire::extension::{FRAGMENT, FRAGMENT_HEADER, Fragment, Refused};
+use silk_wire::extension::Refused;
 use silk_wire::{MacAddr, eth, icmpv6, ipv4, ipv6, tcp};
 
 /// Room in front of a message that is sent from here.
@@ -231,7 +231,7 @@ impl Ip6Stage {
             && self.check(cx, &header, msg.meta.link).is_ok()
         {
             let error = icmpv6::Error::Problem(problem.code, problem.pointer);
-            self.send_error(cx, error, &header, &[msg.bytes()], msg.meta.link);
+            self.send_error(cx, error, &header, msg.bytes(), msg.meta.link);
         }
         Verdict::Drop(reason(refused.fault))
     }
@@ -250,7 +250,7 @@ impl Ip6Stage {
             ipv6::ICMP | NO_NEXT_HEADER => return Verdict::Drop(DropReason::IpProtocol),
             _ => (icmpv6::Error::Problem(UNKNOWN_NEXT_HEADER, named_at), DropReason::IpProtocol),
         };
-        self.send_error(cx, error, &header, &[msg.bytes()], msg.meta.link);
+        self.send_error(cx, error, &header, msg.bytes(), msg.meta.link);
         Verdict::Drop(why)
     }
 
@@ -261,7 +261,7 @@ impl Ip6Stage {
         cx: &mut Cx<'_, '_>,
         error: icmpv6::Error,
         header: &ipv6::Header,
-        quote: &[&[u8]],
+        quote: &[u8],
         link: Station,
     ) {
         let now = cx.now();
@@ -269,10 +269,8 @@ impl Ip6Stage {
             return cx.count_drop(DropReason::IcmpRate);
         }
         let mut buffer = vec![0; HEADROOM + icmpv6::HEADER];
-        for part in quote {
-            let room = HEADROOM + icmpv6::LONGEST - ipv6::HEADER - buffer.len();
-            buffer.extend_from_slice(&part[..part.len().min(room)]);
-        }
+        let room = icmpv6::LONGEST - ipv6::HEADER - icmpv6::HEADER;
+        buffer.extend_from_slice(&quote[..quote.len().min(room)]);
         error.emit(&mut buffer[HEADROOM..]);
         let field = (HEADROOM + icmpv6::CHECKSUM) as u16;
         let checksum = Checksum::Partial { start: HEADROOM as u16, field };
@@ -297,9 +295,10 @@ impl Ip6Stage {
         if fragment.offset == 0 && packet.payload.len() < least {
             return Err(DropReason::IpFragment);
         }
-        cx.charge(reassembly::cost(packet.payload)).map_err(|_| DropReason::IpFragmentLimit)?;
+        let headers = &msg.bytes()[..packet.headers_len];
+        let piece = Piece { offset: fragment.offset, more: fragment.more, headers, payload: packet.payload };
+        cx.charge(piece.cost()).map_err(|_| DropReason::IpFragmentLimit)?;
         let now = cx.now();
-        let piece = Piece { offset: fragment.offset, more: fragment.more, payload: packet.payload };
         let key = Key {
             source: packet.header.source(),
             destination: packet.header.destination(),
@@ -307,7 +306,7 @@ impl Ip6Stage {
         };
         let vlan = cx.module::<Ip6>().tables.vlan(msg.meta.link.device);
         let reassembly = &mut cx.module::<Ip6>().reassembly;
-        let before = reassembly.memory() + reassembly::cost(packet.payload);
+        let before = reassembly.memory() + piece.cost();
         let (link, front) = (eth::length(vlan), eth::length(vlan) + ipv6::HEADER);
         let result = reassembly.insert(now, (key, (*packet.header, packet.protocol)), piece, front);
         let (after, deadline) = (reassembly.memory(), reassembly.deadline());
@@ -325,18 +324,17 @@ impl Ip6Stage {
         Ok(())
     }
 
-    /// Tells a sender that its datagram was given up (RFC 8200 §4.5).
-    fn send_exceeded(&mut self, cx: &mut Cx<'_, '_>, header: &ipv6::Header, protocol: u8, bytes: &[u8]) {
-        let is_error = protocol == ipv6::ICMP && bytes.first().is_some_and(|kind| icmpv6::is_error(*kind));
+    /// Tells a sender that its datagram was given up (RFC 8200 §4.5), of which this is the first fragment.
+    fn send_exceeded(&mut self, cx: &mut Cx<'_, '_>, first: &First<(ipv6::Header, u8)>) {
+        let (header, protocol) = &first.header;
+        let kind = first.packet.get(first.headers_len);
+        let is_error = *protocol == ipv6::ICMP && kind.is_some_and(|kind| icmpv6::is_error(*kind));
         if is_error || header.destination().is_multicast() {
             // RFC 4443 §2.4 e.
             return;
         }
-        let mut front = [0; ipv6::HEADER + FRAGMENT_HEADER];
-        let length = (FRAGMENT_HEADER + bytes.len()) as u16;
-        ipv6::emit_reassembled(header, FRAGMENT, length, &mut front);
-        Fragment { identification: 0, offset: 0, more: true }.emit(protocol, &mut front[ipv6::HEADER..]);
-        self.send_error(cx, icmpv6::Error::ReassemblyExceeded, header, &[&front, bytes], Station::default());
+        let error = icmpv6::Error::ReassemblyExceeded;
+        self.send_error(cx, error, header, &first.packet, Station::default());
     }
 }
 
@@ -473,8 +471,8 @@ impl Stage for Ip6Stage {
             let freed = before - reassembly.memory();
             cx.release(freed);
             cx.count_drop(DropReason::IpFragmentTimeout);
-            if let Some(((header, protocol), bytes)) = expired.first {
-                self.send_exceeded(cx, &header, protocol, &bytes);
+            if let Some(first) = expired.first {
+                self.send_exceeded(cx, &first);
             }
         }
         let deadline = cx.module::<Ip6>().reassembly.deadline();
