@@ -11,6 +11,7 @@ use silk_device::netlink::Finder;
 use silk_executor::link::{self, ROUTES};
 use silk_modules::ip::{Ip, Routes};
 use silk_modules::ip6::Ip6;
+use silk_modules::mld::Mld;
 use silk_modules::nd::Nd;
 use silk_modules::{Leads, Standing, Way};
 use silk_path::Advertised;
@@ -223,6 +224,9 @@ impl Engine {
         }
         if let Some(nd) = self.core.paths.module_mut::<Nd>() {
             nd.become_these(&addresses, &mut self.core.port);
+        }
+        if let Some(mld) = self.core.paths.module_mut::<Mld>() {
+            mld.become_these(&addresses);
         }
         self.answer_requests(now);
     }

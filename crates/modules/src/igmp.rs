@@ -58,7 +58,7 @@ pub struct Igmp(Told<Ipv4Addr>);
 impl Igmp {
     /// The module of a host with these addresses.
     pub fn new(addresses: &[Ipv4Addr]) -> Self {
-        Self(Told::new(addresses.first().copied().unwrap_or(Ipv4Addr::UNSPECIFIED)))
+        Self(Told::new(addresses.first().copied().unwrap_or(Ipv4Addr::UNSPECIFIED), addresses))
     }
 
     /// From now on these sources of the group are heard.
@@ -98,13 +98,13 @@ impl Tells for Igmp {
         &mut self.0
     }
 
-    /// One that no router has forwarded, sent to all hosts or to its group (RFC 3376 §9.1).
-    fn question(msg: &Message<'_>) -> Option<Query<Ipv4Addr>> {
+    /// One that no router has forwarded.
+    fn question(told: &Told<Ipv4Addr>, msg: &Message<'_>) -> Option<Query<Ipv4Addr>> {
         let packet = ipv4::parse(msg.bytes()).ok()?;
         let header = packet.header;
         let whole = header.protocol == igmp::PROTOCOL && header.ttl == 1 && !header.is_fragment();
-        let query = igmp::parse(packet.payload).filter(|_| whole)?;
-        (header.destination() == query.group.unwrap_or(igmp::ALL_SYSTEMS)).then_some(query)
+        let is_ours = told.is_asked(header.destination(), igmp::ALL_SYSTEMS);
+        igmp::parse(packet.payload).filter(|_| whole && is_ours)
     }
 
     fn size(record: &Record<'_, Ipv4Addr>) -> usize {

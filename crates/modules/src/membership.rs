@@ -134,6 +134,11 @@ impl<G: Copy + Ord> Membership<G> {
         member.change_at = now;
     }
 
+    /// Whether any source of the group is heard.
+    pub fn hears(&self, group: &G) -> bool {
+        self.members.get(group).is_some_and(|member| !member.filter.is_nobody())
+    }
+
     /// A router asks. `random` spreads the answers of those who hear it.
     pub fn asked(&mut self, now: Instant, query: &Query<G>, random: u64) {
         match query.version {

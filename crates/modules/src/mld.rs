@@ -61,7 +61,12 @@ impl Mld {
     pub fn new(addresses: &[Ipv6Addr]) -> Self {
         // RFC 3810 §5.2.13: where there is none yet, from nobody.
         let source = addresses.iter().copied().find(Ipv6Addr::is_unicast_link_local);
-        Self(Told::new(source.unwrap_or(Ipv6Addr::UNSPECIFIED)))
+        Self(Told::new(source.unwrap_or(Ipv6Addr::UNSPECIFIED), addresses))
+    }
+
+    /// Our addresses are these from now on. What reports come from stays: it goes with the interface.
+    pub fn become_these(&mut self, addresses: &[Ipv6Addr]) {
+        self.0.become_these(addresses);
     }
 
     /// From now on these sources of the group are heard.
@@ -103,7 +108,7 @@ impl Tells for Mld {
     }
 
     /// One of a neighbour, that no router has forwarded, behind a router alert (RFC 3810 §6.2).
-    fn question(msg: &Message<'_>) -> Option<Query<Ipv6Addr>> {
+    fn question(told: &Told<Ipv6Addr>, msg: &Message<'_>) -> Option<Query<Ipv6Addr>> {
         let packet = ipv6::parse(msg.bytes()).ok()?;
         let header = packet.header;
         let (source, destination) = (header.source(), header.destination());
@@ -114,8 +119,7 @@ impl Tells for Mld {
         }
         let pseudo = checksum::pseudo6(source, destination, ipv6::ICMP, packet.payload.len() as u16);
         icmpv6::parse(packet.payload, accept(&msg.meta), pseudo).ok()?;
-        let query = mld::parse(packet.payload)?;
-        (destination == query.group.unwrap_or(mld::ALL_NODES)).then_some(query)
+        mld::parse(packet.payload).filter(|_| told.is_asked(destination, mld::ALL_NODES))
     }
 
     fn size(record: &Record<'_, Ipv6Addr>) -> usize {

@@ -17,15 +17,28 @@ use silk_wire::igmp::{Old, Query, Record, Sort, Version};
 pub(crate) struct Told<A> {
     /// What its messages come from.
     source: A,
+    /// Our addresses.
+    ours: Vec<A>,
     groups: Membership<A>,
     /// The path of all its messages, while there is one.
     pub path: Option<PathId>,
 }
 
 impl<A: Copy + Ord> Told<A> {
-    /// Nothing to tell yet.
-    pub fn new(source: A) -> Self {
-        Self { source, groups: Membership::default(), path: None }
+    /// Nothing to tell yet, of a host with these addresses.
+    pub fn new(source: A, ours: &[A]) -> Self {
+        Self { source, ours: ours.to_vec(), groups: Membership::default(), path: None }
+    }
+
+    /// Our addresses are these from now on.
+    pub fn become_these(&mut self, ours: &[A]) {
+        self.ours = ours.to_vec();
+    }
+
+    /// Whether a question that was sent to `destination` is for us: to `everybody`, to a group that is heard here, or to an
+    /// address of ours (RFC 3376 §4.1.12, RFC 3810 §5.1.15).
+    pub fn is_asked(&self, destination: A, everybody: A) -> bool {
+        destination == everybody || self.ours.contains(&destination) || self.groups.hears(&destination)
     }
 
     /// From now on these sources of the group are heard.
@@ -45,8 +58,9 @@ pub(crate) trait Tells: Module + Sized {
     /// What the module keeps.
     fn told(&mut self) -> &mut Told<Self::Address>;
 
-    /// The question in a packet, if it comes from a router of this link and in due form.
-    fn question(msg: &Message<'_>) -> Option<Query<Self::Address>>;
+    /// The question in a packet, if it comes from a router of this link and in due form, and is for whom
+    /// [`Told::is_asked`].
+    fn question(told: &Told<Self::Address>, msg: &Message<'_>) -> Option<Query<Self::Address>>;
 
     /// Bytes of a record.
     fn size(record: &Record<'_, Self::Address>) -> usize;
@@ -75,7 +89,7 @@ impl<M: Tells> Telling<M> {
 
     /// Takes a question in.
     fn hear(cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Option<()> {
-        let query = M::question(msg)?;
+        let query = M::question(cx.module::<M>().told(), msg)?;
         let (now, random) = (cx.now(), cx.port().random());
         let groups = &mut cx.module::<M>().told().groups;
         groups.asked(now, &query, random);

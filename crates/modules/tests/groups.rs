@@ -4,7 +4,7 @@ mod rig;
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
-use rig::{Host, Options, graph6, mac};
+use rig::{Host, Options, graph6, ip, ip6, mac};
 use silk_modules::filter::Filter;
 use silk_modules::igmp::Igmp;
 use silk_modules::mld::Mld;
@@ -80,17 +80,22 @@ fn said(frame: &[u8]) -> ([u8; 6], u8, u8, IpAddr) {
 
 /// A router's question for all groups, of version 3, in an Ethernet frame.
 fn query(ttl: u8) -> Vec<u8> {
+    query_to([1, 0, 0x5e, 0, 0, 1], igmp::ALL_SYSTEMS, ttl)
+}
+
+/// The same to this station.
+fn query_to(link: [u8; 6], destination: Ipv4Addr, ttl: u8) -> Vec<u8> {
     let mut message = vec![0x11, 10, 0, 0, 0, 0, 0, 0, 2, 125, 0, 0];
     let sum = checksum::Sum::ZERO.bytes(&message).checksum();
     message[2..4].copy_from_slice(&sum.to_be_bytes());
     let mut frame = vec![0; eth::HEADER + ipv4::HEADER + 4];
-    frame[..6].copy_from_slice(&[1, 0, 0x5e, 0, 0, 1]);
+    frame[..6].copy_from_slice(&link);
     frame[6..14].copy_from_slice(&[2, 0, 0, 0, 0, 9, 8, 0]);
     let header = ipv4::Emit {
         ttl,
         protocol: igmp::PROTOCOL,
         source: Ipv4Addr::new(10, 0, 0, 9),
-        destination: igmp::ALL_SYSTEMS,
+        destination,
         payload_len: message.len() as u16,
         ..ipv4::Emit::default()
     };
@@ -101,18 +106,23 @@ fn query(ttl: u8) -> Vec<u8> {
 
 /// The same over IPv6, from this address.
 fn query6(source: Ipv6Addr) -> Vec<u8> {
+    query6_to([0x33, 0x33, 0, 0, 0, 1], mld::ALL_NODES, source)
+}
+
+/// The same to this station.
+fn query6_to(link: [u8; 6], destination: Ipv6Addr, source: Ipv6Addr) -> Vec<u8> {
     let mut message = vec![130, 0, 0, 0, 3, 0xe8, 0, 0];
     message.extend([0; 16]);
     message.extend([2, 125, 0, 0]);
-    icmpv6::seal(checksum::pseudo6(source, mld::ALL_NODES, ipv6::ICMP, 28), &mut message);
+    icmpv6::seal(checksum::pseudo6(source, destination, ipv6::ICMP, 28), &mut message);
     let mut frame = vec![0; eth::HEADER + ipv6::HEADER];
-    frame[..6].copy_from_slice(&[0x33, 0x33, 0, 0, 0, 1]);
+    frame[..6].copy_from_slice(&link);
     frame[6..14].copy_from_slice(&[2, 0, 0, 0, 0, 9, 0x86, 0xdd]);
     let header = ipv6::Emit {
         next_header: 0,
         hop_limit: 1,
         source,
-        destination: mld::ALL_NODES,
+        destination,
         payload_len: 36,
         ..ipv6::Emit::default()
     };
@@ -174,6 +184,31 @@ fn a_router_that_asks_is_answered_within_its_time() {
     let mut all: Vec<_> = host.sent().iter().map(|frame| said(frame)).map(|said| (said.2, said.3)).collect();
     all.sort_unstable();
     assert_eq!(all, [(2, IpAddr::from(GROUP)), (2, GROUP6.into())]);
+}
+
+// RFC 3376 §4.1.12, RFC 3810 §5.1.15.
+#[test]
+fn who_asks_us_alone_is_answered_too_and_who_asks_others_is_not() {
+    let (mut host, igmp, mld) = host();
+    change(&mut host, GROUP.into(), true);
+    change(&mut host, GROUP6.into(), true);
+    host.advance(Duration::from_secs(2));
+    host.sent();
+    let mut answered = |four: Ipv4Addr, six: Ipv6Addr| {
+        host.arrive(&query_to(mac(1), four, 1));
+        host.arrive(&query6_to(mac(1), six, ROUTER6));
+        host.advance(Duration::from_secs(2));
+        let mut all: Vec<_> = host.sent().iter().map(|frame| said(frame).3).collect();
+        all.sort_unstable();
+        all
+    };
+    let both = [IpAddr::from(GROUP), GROUP6.into()];
+    assert_eq!(answered(ip(1), ip6(1)), both);
+    assert_eq!(answered(ip(1), ipv6::link_local(mac(1))), both);
+    // A group that we hear is an address of ours.
+    assert_eq!(answered(GROUP, GROUP6), both);
+    assert_eq!(answered(ip(2), ip6(2)), Vec::<IpAddr>::new());
+    assert_eq!([igmp, mld].map(|path| host.drops(path, DropReason::GroupIgnored)), [1, 1]);
 }
 
 #[test]
