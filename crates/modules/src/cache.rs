@@ -104,6 +104,26 @@ impl<A: Copy + Ord> Cache<A> {
         waiters
     }
 
+    /// Takes in what the neighbour says of itself without being asked, which does not prove that we reach it (RFC 4861
+    /// §7.2.3, §7.2.5): for an address that is wanted, where it is news, and to be asked for again when it is used. Answers who
+    /// waited for it.
+    pub fn hear(&mut self, now: Instant, address: A, link: MacAddr) -> Vec<PathId> {
+        if self.known(address) == Some(link) {
+            return Vec::new();
+        }
+        let waiters = self.update(now, address, link);
+        self.doubt(now, address);
+        waiters
+    }
+
+    /// What is known of the address is used, but asked for again when it is, if it is not already.
+    pub fn doubt(&mut self, now: Instant, address: A) {
+        let sure = |entry: &&mut Entry| entry.known.is_some() && entry.asked == 0;
+        if let Some(entry) = self.entries.get_mut(&address).filter(sure) {
+            entry.until = now;
+        }
+    }
+
     /// As [`Self::update`], for an address nobody may have wanted yet.
     pub fn learn(&mut self, now: Instant, address: A, link: MacAddr) -> Vec<PathId> {
         self.make_room(address);

@@ -53,9 +53,14 @@ impl<A: Copy + Ord + Into<IpAddr>> Neighbours<A> {
         wake(waiters, port);
     }
 
-    /// Takes in what the neighbour itself has said, if anybody wants to know it.
+    /// Takes in what the neighbour itself has answered, if anybody wants to know it.
     pub fn update(&mut self, now: Instant, address: (u8, A), link: MacAddr, port: &mut dyn Port) {
         wake(self.cache.update(now, address, link), port);
+    }
+
+    /// Takes in what the neighbour has said without being asked, if anybody wants to know it ([`Cache::hear`]).
+    pub fn hear(&mut self, now: Instant, address: (u8, A), link: MacAddr, port: &mut dyn Port) {
+        wake(self.cache.hear(now, address, link), port);
     }
 
     /// Forgets what is old and gives up what nobody answers.

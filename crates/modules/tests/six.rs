@@ -166,6 +166,40 @@ fn what_nobody_asked_for_is_not_learnt_and_what_is_in_use_is_updated() {
     );
 }
 
+// RFC 4861 §7.2.5: only an answer to a question says that we are heard.
+#[test]
+fn what_was_not_asked_for_is_looked_into_when_it_is_used() {
+    let (mut host, _) = pair();
+    let socket = host.create("socket", local(1, 5000));
+    let unasked = |target: Ipv6Addr, link: u8, flags: u8| {
+        let mut message = answer(target, mac(link));
+        message[4] = flags;
+        icmp(target, 255, &message)
+    };
+    let goes = |host: &mut Host| {
+        host.sent();
+        host.send(socket, at(2, 9), b"x");
+        let kind = |(to, packet): ([u8; 6], Vec<u8>)| (to, ipv6::parse(&packet).unwrap().protocol);
+        packets(host).into_iter().map(kind).collect::<Vec<_>>()
+    };
+    assert_eq!(goes(&mut host), [(mac(2), ipv4::UDP)]);
+    host.arrive(&unasked(ip6(2), 2, 0x20));
+    assert_eq!(goes(&mut host), [(mac(2), ipv4::UDP)], "that is known");
+    host.arrive(&unasked(ip6(2), 66, 0x20));
+    let mut both = goes(&mut host);
+    both.sort_unstable();
+    assert_eq!(both, [(mac(66), ipv4::UDP), (mac(66), ipv6::ICMP)]);
+    // What says the same again is no answer.
+    host.arrive(&unasked(ip6(2), 66, 0x20));
+    host.advance(Duration::from_secs(2));
+    assert_eq!(packets(&mut host).len(), 2, "it is asked for thrice");
+    host.arrive(&unasked(ip6(2), 66, 0x60));
+    assert_eq!(goes(&mut host), [(mac(66), ipv4::UDP)]);
+    // Another address is not taken from who does not insist, but looked into.
+    host.arrive(&unasked(ip6(2), 77, 0));
+    assert_eq!(goes(&mut host).len(), 2);
+}
+
 #[test]
 fn redirects_and_routers_change_nothing() {
     let (mut host, _) = pair();

@@ -82,7 +82,7 @@ impl NdStage {
             return Err(DropReason::NdIgnored);
         }
         if link.is_some() {
-            nd.neighbours.update(now, (FIRST, heard.source), station, port);
+            nd.neighbours.hear(now, (FIRST, heard.source), station, port);
         }
         if !nd.is_ours(target) {
             return Err(DropReason::NdIgnored);
@@ -109,13 +109,20 @@ impl NdStage {
         }
         let (nd, port) = cx.module_and_port::<Nd>();
         let link = link.unwrap_or(heard.link);
-        // RFC 4861 §7.2.5: without the override flag another address than the known one is not
-        // taken over.
-        let other = nd.neighbours.cache.known((FIRST, target)).is_some_and(|known| known != link);
-        if !link.is_unicast() || (other && !overrides) {
+        if !link.is_unicast() {
             return Err(DropReason::NdIgnored);
         }
-        nd.neighbours.update(now, (FIRST, target), link, port);
+        // RFC 4861 §7.2.5: without the override flag another address than the known one is not
+        // taken over; and only an answer says that the neighbour hears us.
+        let other = nd.neighbours.cache.known((FIRST, target)).is_some_and(|known| known != link);
+        match (other && !overrides, solicited) {
+            (true, _) => {
+                nd.neighbours.cache.doubt(now, (FIRST, target));
+                return Err(DropReason::NdIgnored);
+            }
+            (false, true) => nd.neighbours.update(now, (FIRST, target), link, port),
+            (false, false) => nd.neighbours.hear(now, (FIRST, target), link, port),
+        }
         Ok(())
     }
 
