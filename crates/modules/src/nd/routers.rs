@@ -1,6 +1,6 @@
 //! What routers tell (RFC 4861 §6.3, RFC 4862 §5.5, RFC 4191): who leads beyond the link, to everywhere or to some
 //! network, and the addresses that we make of the prefixes they announce. Anybody on the link can claim to be a router, so what is kept is
-//! bounded, and nothing that holds for two hours more is cut shorter than that.
+//! bounded, and no address that holds for two hours more is cut shorter than that.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -54,8 +54,8 @@ struct Leading {
 /// An address that was made of a prefix.
 struct Made {
     address: Ipv6Addr,
-    /// Whether all of the prefix's addresses are on the link.
-    on_link: bool,
+    /// Until when all of the prefix's addresses are on the link (RFC 4861 §6.3.4).
+    on_link: Instant,
     /// Until when it is to be preferred to others that are not (RFC 4862 §5.5.4).
     preferred: Instant,
     until: Instant,
@@ -124,8 +124,13 @@ impl Routers {
                 self.lead(Leading { network: (network, length), router, preference, until });
             }
         }
-        for prefix in prefixes.filter(|prefix| prefix.autonomous && is_usable(prefix)) {
-            self.make(now, &prefix, link);
+        for prefix in prefixes.filter(is_usable) {
+            if prefix.autonomous && prefix.preferred <= prefix.valid {
+                self.make(now, &prefix, link);
+            }
+            if prefix.on_link {
+                self.place(now, &prefix, link);
+            }
         }
         self.expire(now);
     }
@@ -156,14 +161,21 @@ impl Routers {
                     // It holds for what it did, or for two hours if that is less.
                     made.until.min(now + TWO_HOURS)
                 };
-                // RFC 4861 §6.3.4: who does not say that it is on the link does not say that it is not.
-                made.on_link |= prefix.on_link;
                 made.preferred = preferred;
             }
             None if prefix.valid > 0 && there_is_room => {
-                self.addresses.push(Made { address, on_link: prefix.on_link, preferred, until });
+                self.addresses.push(Made { address, on_link: now, preferred, until });
             }
             None => {}
+        }
+    }
+
+    /// The addresses of a prefix are on the link for so long, or no longer (RFC 4861 §6.3.4); who does not say that they are
+    /// does not say that they are not. Of those of which we have an address that is known.
+    fn place(&mut self, now: Instant, prefix: &ndp::Prefix, link: MacAddr) {
+        let address = address(prefix.network, link);
+        if let Some(made) = self.addresses.iter_mut().find(|made| made.address == address) {
+            made.on_link = after(now, prefix.valid);
         }
     }
 
@@ -177,7 +189,7 @@ impl Routers {
     pub fn deadline(&self, now: Instant) -> Instant {
         let asks = if self.questions > 0 { self.due } else { Instant::FAR };
         let ends = self.leading.iter().map(|leading| leading.until);
-        let ages = self.addresses.iter().flat_map(|made| [made.until, made.preferred]);
+        let ages = self.addresses.iter().flat_map(|made| [made.until, made.preferred, made.on_link]);
         ends.chain(ages.filter(|at| *at > now)).fold(asks, Instant::min)
     }
 
@@ -191,7 +203,7 @@ impl Routers {
     }
 
     fn told(&self, now: Instant) -> Advertised {
-        let length = |made: &Made| if made.on_link { LENGTH } else { 128 };
+        let length = |made: &Made| if made.on_link > now { LENGTH } else { 128 };
         let old = self.addresses.iter().filter(|made| made.preferred <= now);
         let mut leading: Vec<&Leading> = self.leading.iter().collect();
         // Of equals the first, as long as it leads there.
@@ -214,13 +226,10 @@ fn is_narrow(network: Ipv6Addr) -> bool {
     network.is_unicast_link_local() || network.is_multicast() || network.is_loopback()
 }
 
-/// Whether an address can be made of the prefix (RFC 4862 §5.5.3 b to d).
+/// Whether an address can be made of the prefix (RFC 4862 §5.5.3 b and d).
 fn is_usable(prefix: &ndp::Prefix) -> bool {
     let network = prefix.network;
-    prefix.length == LENGTH
-        && prefix.preferred <= prefix.valid
-        && !is_narrow(network)
-        && !network.is_unspecified()
+    prefix.length == LENGTH && !is_narrow(network) && !network.is_unspecified()
 }
 
 /// The address of the station with that link address.
@@ -312,10 +321,29 @@ mod tests {
         assert_eq!(routers.news(at(0)), None);
     }
 
+    // RFC 4861 §6.3.4; the two hours of RFC 4862 §5.5.3 are the address's.
+    #[test]
+    fn a_network_is_on_the_link_as_long_as_its_prefix_says_and_no_longer() {
+        let mut routers = Routers::new();
+        let lengths = |routers: &mut Routers, seconds| {
+            routers.expire(at(seconds));
+            routers.told(at(seconds)).addresses.iter().map(|(_, length)| *length).collect::<Vec<_>>()
+        };
+        hear(&mut routers, 0, FIRST, 0, &[prefix(1, 86_400)]);
+        assert_eq!(lengths(&mut routers, 0), [64]);
+        hear(&mut routers, 1, FIRST, 0, &[ndp::Prefix { on_link: false, ..prefix(1, 0) }]);
+        assert_eq!(lengths(&mut routers, 1), [64], "that says nothing of the link");
+        hear(&mut routers, 1, FIRST, 0, &[ndp::Prefix { autonomous: false, ..prefix(1, 0) }]);
+        assert_eq!(lengths(&mut routers, 1), [128]);
+        hear(&mut routers, 2, FIRST, 0, &[prefix(1, 100)]);
+        assert_eq!((lengths(&mut routers, 2), routers.deadline(at(2))), (vec![64], at(102)));
+        assert_eq!(lengths(&mut routers, 102), [128], "the address is left");
+    }
+
     #[test]
     fn nobody_cuts_an_address_shorter_than_two_hours() {
         let mut routers = Routers::new();
-        let prefix = |valid| ndp::Prefix { preferred: 0, ..prefix(1, valid) };
+        let prefix = |valid| ndp::Prefix { preferred: 0, on_link: false, ..prefix(1, valid) };
         hear(&mut routers, 0, FIRST, 0, &[prefix(86_400)]);
         hear(&mut routers, 0, SECOND, 0, &[prefix(1)]);
         assert_eq!(routers.deadline(at(0)), at(7200));
