@@ -319,6 +319,34 @@ fn what_was_given_up_is_quoted_as_it_came() {
     assert_eq!(&error.payload[8..], &bytes[..24 + 8]);
 }
 
+// RFC 3168 §5.3.
+#[test]
+fn a_mark_on_any_fragment_is_one_on_the_datagram_and_a_contradiction_spoils_it() {
+    const CE: u8 = 3;
+    let mut host = beside_9();
+    host.create("echo", Attrs::new().with(Attr::Local(Endpoint::v4(Ipv4Addr::UNSPECIFIED, 7))));
+    let fragments = path_of(&host, "ip");
+    let before = host.paths.path(fragments).unwrap().state.account.memory();
+    let datagram = [&[0x13, 0x88, 0, 7, 0, 24, 0, 0][..], &[5; 16]].concat();
+    // What comes back has the service bits of what came.
+    let whole = |host: &mut Host, id: u16, [first, second, third]: [u8; 3]| {
+        host.sent();
+        for (at, tos) in [(16, third), (0, first), (8, second)] {
+            host.arrive(&frame(1, 9, eth::IPV4, &fragment(id, tos, at, at < 16, &datagram[at..at + 8])));
+        }
+        let sent = host.sent();
+        sent.first().map(|frame| ipv4::parse(&frame[eth::HEADER..]).unwrap().header.tos)
+    };
+    assert_eq!(whole(&mut host, 1, [0xb8; 3]), Some(0xb8));
+    assert_eq!(whole(&mut host, 2, [2, 2, CE]), Some(CE));
+    assert_eq!(whole(&mut host, 3, [0xb9, 0xba, 0xbb]), Some(0xb8 | CE));
+    assert_eq!(whole(&mut host, 4, [1, 2, 2]), Some(1), "the first one's");
+    assert_eq!(whole(&mut host, 5, [CE; 3]), Some(CE));
+    assert_eq!(whole(&mut host, 6, [0, 0, CE]), None);
+    assert_eq!(whole(&mut host, 7, [2, 0, 2]), None);
+    assert_eq!(host.paths.path(fragments).unwrap().state.account.memory(), before);
+}
+
 #[test]
 fn a_flood_of_fragments_is_bounded() {
     let mut host =

@@ -332,6 +332,28 @@ fn fragments_that_never_finish_are_given_up_and_told() {
     assert_eq!(error.map(|read| &read.payload[8..]), Some(&fragment(5, 0, true, &[5; 800])[eth::HEADER..]));
 }
 
+// RFC 3168 §5.3, as RFC 8200 §4.5 does not say otherwise.
+#[test]
+fn a_mark_on_any_fragment_is_one_on_the_datagram_and_a_contradiction_spoils_it() {
+    let (mut host, _) = pair();
+    host.create("echo", Attrs::new().with(Attr::Local(any(7))));
+    let mut datagram = [&[0x13, 0x88, 0, 7, 0, 16, 0, 0][..], &[5; 8]].concat();
+    let sum = checksum::pseudo6(ip6(2), ip6(1), 17, 16).bytes(&datagram).checksum();
+    datagram[6..8].copy_from_slice(&sum.to_be_bytes());
+    let mut whole = |identification: u32, classes: [u8; 2]| {
+        host.sent();
+        for (class, at) in classes.into_iter().zip([0, 8]) {
+            let mut bytes = fragment(identification, at, at == 0, &datagram[at..at + 8]);
+            bytes[eth::HEADER + 1] |= class << 4;
+            host.arrive(&bytes);
+        }
+        let sent = packets(&mut host);
+        sent.first().map(|(_, packet)| ipv6::parse(packet).unwrap().header.traffic_class())
+    };
+    assert_eq!([whole(1, [2, 3]), whole(2, [1, 2]), whole(3, [0, 0])], [Some(3), Some(1), Some(0)]);
+    assert_eq!([whole(4, [0, 3]), whole(5, [3, 0])], [None; 2]);
+}
+
 // What is told waits for its neighbour, and is paid for no longer than that.
 #[test]
 fn who_is_told_so_may_have_to_be_found_first() {

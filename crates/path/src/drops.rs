@@ -113,6 +113,8 @@ reasons! {
     IpFragmentOverlap = "ip: overlapping fragments",
     /// Reassembly is at its limit of memory or of datagrams.
     IpFragmentLimit = "ip: reassembly limit",
+    /// Fragments of which only some say that their sender knows ECN (RFC 3168 §5.3).
+    IpFragmentEcn = "ip: fragments disagree about ECN",
     /// The other fragments did not come in time.
     IpFragmentTimeout = "ip: reassembly timed out",
     /// Shorter than an ICMP header.

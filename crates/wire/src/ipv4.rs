@@ -238,10 +238,11 @@ impl Emit {
 }
 
 /// Rewrites the fixed header at the front of `bytes` as that of a whole datagram of
-/// `payload_len` bytes without options: what reassembly hands on. Room for [`HEADER`] bytes.
-pub fn emit_reassembled(first: &Header, payload_len: u16, bytes: &mut [u8]) {
+/// `payload_len` bytes with these service bits and without options: what reassembly hands on. Room for
+/// [`HEADER`] bytes.
+pub fn emit_reassembled(first: &Header, tos: u8, payload_len: u16, bytes: &mut [u8]) {
     let whole = Emit {
-        tos: first.tos,
+        tos,
         identification: first.identification(),
         dont_fragment: false,
         ttl: first.ttl,

@@ -183,13 +183,13 @@ impl Emit {
     }
 }
 
-/// Writes the header at the front of `bytes` as that of a whole datagram of `payload_len`
+/// Writes the header at the front of `bytes` as that of a whole datagram of this class and of `payload_len`
 /// bytes of `protocol` without extension headers: what reassembly hands on (RFC 8200 §4.5; what
 /// stood in front of the fragment header has been looked at with each fragment). Room for
 /// [`HEADER`] bytes.
-pub fn emit_reassembled(first: &Header, protocol: u8, payload_len: u16, bytes: &mut [u8]) {
+pub fn emit_reassembled(first: &Header, traffic_class: u8, protocol: u8, payload_len: u16, bytes: &mut [u8]) {
     let whole = Emit {
-        traffic_class: first.traffic_class(),
+        traffic_class,
         flow_label: first.flow_label(),
         next_header: protocol,
         hop_limit: first.hop_limit,

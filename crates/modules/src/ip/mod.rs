@@ -35,6 +35,7 @@
 //! [`eth`](crate::eth) and [`arp`](crate::arp) below; [`udp`](crate::udp), [`tcp`](crate::tcp) and
 //! [`icmp`](crate::icmp) above.
 
+mod ecn;
 mod fragment;
 mod group;
 pub(crate) mod held;

@@ -3,6 +3,7 @@
 //! whole, as RFC 5722 has it for IPv6: no sender makes them, attacks do. An exact repetition is
 //! only ignored.
 
+use super::ecn::Codepoints;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -39,6 +40,8 @@ pub(crate) struct Piece<'p> {
     pub offset: usize,
     /// Not the last one.
     pub more: bool,
+    /// Its service bits, or traffic class.
+    pub tos: u8,
     /// What stands in front of its bytes, as it came: of the first one that is kept.
     pub headers: &'p [u8],
     /// Its bytes.
@@ -61,6 +64,9 @@ struct Datagram<H> {
     // The header of the fragment at offset 0, and all that stood in front of its bytes.
     header: Option<H>,
     headers: Vec<u8>,
+    // Its service bits, and the ECN of all.
+    tos: u8,
+    ecn: Codepoints,
     // Overlapping pieces came: everything of it is dropped until it expires.
     spoiled: bool,
 }
@@ -94,6 +100,8 @@ pub(crate) struct First<H> {
 pub(crate) struct Whole<H> {
     /// The header of the fragment at its front.
     pub header: H,
+    /// Its service bits, or traffic class: those of that fragment with the ECN of all.
+    pub tos: u8,
     /// Room in front, then its payload.
     pub bytes: Vec<u8>,
 }
@@ -140,7 +148,7 @@ impl<K: Copy + Ord, H: Copy> Reassembly<K, H> {
         }
         let Some(datagram) = self.datagrams.remove(&key) else { return Ok(None) };
         self.memory -= datagram.cost();
-        Ok(datagram.whole(front))
+        datagram.whole(front)
     }
 
     /// Makes room for `bytes` of datagram `key` by giving up the oldest others.
@@ -177,7 +185,16 @@ impl<K: Copy + Ord, H: Copy> Reassembly<K, H> {
 
 impl<H: Copy> Datagram<H> {
     fn new(expires: Instant) -> Self {
-        Self { expires, pieces: Vec::new(), total: None, header: None, headers: Vec::new(), spoiled: false }
+        Self {
+            expires,
+            pieces: Vec::new(),
+            total: None,
+            header: None,
+            headers: Vec::new(),
+            tos: 0,
+            ecn: Codepoints::default(),
+            spoiled: false,
+        }
     }
 
     fn cost(&self) -> usize {
@@ -210,7 +227,9 @@ impl<H: Copy> Datagram<H> {
         if start == 0 {
             self.header = Some(header);
             self.headers = piece.headers.to_vec();
+            self.tos = piece.tos;
         }
+        self.ecn.see(piece.tos);
         Ok(true)
     }
 
@@ -231,13 +250,15 @@ impl<H: Copy> Datagram<H> {
         Some(First { header: self.header?, packet, headers_len }).filter(|_| at == 0)
     }
 
-    fn whole(&self, front: usize) -> Option<Whole<H>> {
-        let mut bytes = vec![0; front + self.total?];
+    fn whole(&self, front: usize) -> Result<Option<Whole<H>>, DropReason> {
+        let (Some(header), Some(total)) = (self.header, self.total) else { return Ok(None) };
+        let tos = self.ecn.of_whole(self.tos)?;
+        let mut bytes = vec![0; front + total];
         for (at, piece) in &self.pieces {
             let start = front + at;
             bytes[start..start + piece.len()].copy_from_slice(piece);
         }
-        Some(Whole { header: self.header?, bytes })
+        Ok(Some(Whole { header, tos, bytes }))
     }
 }
 
@@ -276,6 +297,7 @@ mod tests {
         let piece = Piece {
             offset: packet.header.fragment_offset(),
             more: packet.header.more_fragments(),
+            tos: packet.header.tos,
             headers: &bytes[..packet.header.header_len()],
             payload: packet.payload,
         };

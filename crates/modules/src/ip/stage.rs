@@ -257,6 +257,7 @@ impl IpStage {
         let piece = Piece {
             offset: packet.header.fragment_offset(),
             more: packet.header.more_fragments(),
+            tos: packet.header.tos,
             headers: &msg.bytes()[..packet.header.header_len()],
             payload: packet.payload,
         };
@@ -273,7 +274,7 @@ impl IpStage {
         if let Some(whole) = result? {
             let mut frame = whole.bytes;
             let payload = (frame.len() - front) as u16;
-            ipv4::emit_reassembled(&whole.header, payload, &mut frame[link..]);
+            ipv4::emit_reassembled(&whole.header, whole.tos, payload, &mut frame[link..]);
             let (device, own) = (msg.meta.link.device, cx.attrs().link_address());
             let ours = cx.module::<Ip>().routes.station(device, own);
             eth::Header::new(ours, MacAddr(msg.meta.link.address), eth::IPV4).emit_on(vlan, &mut frame);

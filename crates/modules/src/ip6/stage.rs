@@ -295,8 +295,13 @@ impl Ip6Stage {
         if fragment.offset == 0 && packet.payload.len() < least {
             return Err(DropReason::IpFragment);
         }
-        let headers = &msg.bytes()[..packet.headers_len];
-        let piece = Piece { offset: fragment.offset, more: fragment.more, headers, payload: packet.payload };
+        let piece = Piece {
+            offset: fragment.offset,
+            more: fragment.more,
+            tos: packet.header.traffic_class(),
+            headers: &msg.bytes()[..packet.headers_len],
+            payload: packet.payload,
+        };
         cx.charge(piece.cost()).map_err(|_| DropReason::IpFragmentLimit)?;
         let now = cx.now();
         let key = Key {
@@ -313,9 +318,9 @@ impl Ip6Stage {
         cx.release(before - after);
         cx.arm(deadline);
         if let Some(whole) = result? {
-            let (mut frame, (header, protocol)) = (whole.bytes, whole.header);
+            let (mut frame, class, (header, protocol)) = (whole.bytes, whole.tos, whole.header);
             let payload = (frame.len() - front) as u16;
-            ipv6::emit_reassembled(&header, protocol, payload, &mut frame[link..]);
+            ipv6::emit_reassembled(&header, class, protocol, payload, &mut frame[link..]);
             let (device, own) = (msg.meta.link.device, cx.attrs().link_address());
             let ours = cx.module::<Ip6>().routes.station(device, own);
             eth::Header::new(ours, MacAddr(msg.meta.link.address), eth::IPV6).emit_on(vlan, &mut frame);
