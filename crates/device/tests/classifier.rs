@@ -44,8 +44,11 @@ fn either() -> impl Strategy<Value = IpAddr> {
 
 /// Groups, and everyone on a network.
 const GROUPS: [Ipv4Addr; 2] = [Ipv4Addr::new(239, 1, 2, 3), Ipv4Addr::new(10, 0, 0, 255)];
-const GROUPS6: [Ipv6Addr; 2] =
-    [Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00, 1), Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, 0, 0x99)];
+const GROUPS6: [Ipv6Addr; 3] = [
+    Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1),
+    Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00, 1),
+    Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, 0, 0x99),
+];
 
 fn group() -> impl Strategy<Value = IpAddr> {
     prop_oneof![select(&GROUPS[..]).prop_map(IpAddr::V4), select(&GROUPS6[..]).prop_map(IpAddr::V6), either()]
@@ -246,7 +249,7 @@ fn ipv6(upper: impl Strategy<Value = (u8, Vec<u8>)>) -> impl Strategy<Value = Ve
 
 /// An ICMPv6 message; errors quote a packet, often one of a flow.
 fn icmp6() -> impl Strategy<Value = (u8, Vec<u8>)> {
-    let kind = select(vec![1u8, 2, 3, 4, 5, 128, 129, 130, 132, 133, 135, 137, 138]);
+    let kind = select(vec![1u8, 2, 3, 4, 5, 128, 128, 129, 130, 132, 133, 135, 137, 138]);
     (kind, ipv6(transport()), 0..90usize).prop_map(|(kind, quote, keep)| {
         let mut bytes = vec![kind, 0, 0, 0, 0, 0, 0, 0];
         bytes.extend(&quote[..keep.min(quote.len())]);

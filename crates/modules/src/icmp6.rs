@@ -10,7 +10,7 @@
 //! `down` (net, needed): IP6.
 //!
 //! # Attributes
-//! Sets `ProtId` to 58 on its own path, which takes every ICMPv6 message but those of neighbour
+//! Sets `ProtId` to 58 and `Groups` on its own path, which takes every ICMPv6 message but those of neighbour
 //! discovery.
 //!
 //! # Example
@@ -70,6 +70,7 @@ impl Module for Icmp6 {
 
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
         create.set(Attr::ProtId(ipv6::ICMP.into()))?;
+        create.set(Attr::Groups(true))?;
         Ok(Step { stage: Some(Box::new(Icmp6Stage)), next: Next::Service(0) })
     }
 
@@ -126,7 +127,7 @@ impl Stage for Icmp6Stage {
     }
 }
 
-/// Sends an echo request back as its reply.
+/// Sends an echo request back as its reply; one to all nodes from an address of ours (RFC 4443 §4.2).
 fn echo(cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
     icmpv6::make_reply(msg.bytes_mut());
     let start = msg.head() as u16;

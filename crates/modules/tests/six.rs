@@ -227,6 +227,32 @@ fn a_ping_comes_back() {
     assert_eq!(icmpv6::parse(read.payload, silk_wire::Accept::Full, pseudo), Ok(expected));
 }
 
+// RFC 4443 §4.2.
+#[test]
+fn a_ping_to_all_nodes_is_answered_from_our_address() {
+    let (mut host, _) = pair();
+    let all: Ipv6Addr = "ff02::1".parse().unwrap();
+    let mut ping = |kind: u8, destination: Ipv6Addr| {
+        let mut message = vec![0; icmpv6::HEADER + 8];
+        icmpv6::emit_echo_request(77, &mut message);
+        message[0] = kind;
+        icmpv6::seal(checksum::pseudo6(ip6(2), destination, ipv6::ICMP, 16), &mut message);
+        let mut packet = packet(ipv6::ICMP, ip6(2), 1, &message);
+        packet[24..40].copy_from_slice(&destination.octets());
+        host.arrive(&frame(ipv6::group(destination), 2, &packet));
+        packets(&mut host).pop().map(|(to, reply)| {
+            let read = ipv6::parse(&reply).unwrap();
+            let pseudo = checksum::pseudo6(ip6(1), ip6(2), ipv6::ICMP, 16);
+            let reply = icmpv6::parse(read.payload, silk_wire::Accept::Full, pseudo);
+            assert_eq!(reply, Ok(icmpv6::Message::EchoReply { ticket: 77, data: &[0; 8] }));
+            (to, read.header.source())
+        })
+    };
+    assert_eq!(ping(128, all), Some((mac(2), ip6(1))));
+    assert_eq!(ping(129, all), None, "an answer");
+    assert_eq!(ping(128, "ff02::2".parse().unwrap()), None, "all routers");
+}
+
 // RFC 4443 §3.1 and §3.4, RFC 8200 §4 and §4.7.
 #[test]
 fn of_what_nobody_takes_the_sender_is_told() {

@@ -117,6 +117,13 @@ static __always_inline __u32 quoted_flow6(struct settings *set, __u64 word, void
 	return hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL);
 }
 
+/* Whether an ICMPv6 message is an echo request to all nodes, ff02::1. */
+static __always_inline int pings_all(struct ipv6 *ip, struct transport *icmp)
+{
+	return icmp->icmp_type == ICMP6_ECHO_REQUEST && ip->destination[0] == bpf_cpu_to_be64(0xff02ULL << 48) &&
+	       ip->destination[1] == bpf_cpu_to_be64(1);
+}
+
 /* Steps 7 to 10 of the specification. */
 static __always_inline __u32 ipv6_verdict(struct settings *set, __u64 word, void *packet, __u32 len,
 					  void *end, int group, int early)
@@ -178,7 +185,7 @@ static __always_inline __u32 ipv6_verdict(struct settings *set, __u64 word, void
 		return PASS;
 	if (transport->icmp_type >= ND_FIRST && transport->icmp_type <= ND_LAST)
 		return word & OWN_ARP ? hint(domain_of(word, CONTROL_SHIFT), HINT_CONTROL) : PASS;
-	if (group || local6_index(set, word, ip->destination, 0) == ADDRESSES6)
+	if (group ? !pings_all(ip, transport) : local6_index(set, word, ip->destination, 0) == ADDRESSES6)
 		return PASS;
 	if (transport->icmp_type >= 1 && transport->icmp_type <= ICMP6_LAST_ERROR) {
 		value = quoted_flow6(set, word, transport + 1, room - 8, end);

@@ -66,6 +66,7 @@
 #define ICMP_PARAMETER_PROBLEM 12
 
 #define ICMP6_LAST_ERROR 4
+#define ICMP6_ECHO_REQUEST 128
 /* MLD's too. */
 #define ND_FIRST 130
 #define ND_LAST 137

@@ -17,6 +17,7 @@ use silk_path::{
     Stage, Station, Verdict,
 };
 use silk_wire::extension::Refused;
+use silk_wire::mld::ALL_NODES;
 use silk_wire::{MacAddr, eth, icmpv6, ipv4, ipv6, tcp};
 
 /// Room in front of a message that is sent from here.
@@ -205,7 +206,10 @@ impl Ip6Stage {
         }
         let ip = cx.module::<Ip6>();
         let routes = &ip.routes;
-        if self.local.is_none() && !routes.is_ours(destination) && !ip.tables.is_heard(destination) {
+        // A ping to all nodes is answered (RFC 4443 §4.2).
+        let pings_all = self.protocol == ipv6::ICMP && destination == ALL_NODES;
+        let heard = || ip.tables.is_heard(destination) || pings_all;
+        if self.local.is_none() && !routes.is_ours(destination) && !heard() {
             return Err(DropReason::IpNotForUs);
         }
         let ours = || routes.is_ours(source) && !routes.is_itself(link.device);

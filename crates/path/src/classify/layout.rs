@@ -123,8 +123,9 @@
 //!    offset and more-fragments. At most [`EXTENSIONS`] headers of together at most
 //!    [`EXTENSION_BYTES`] bytes, none beyond `end`; else pass. `room = end - at`.
 //! 8. Neighbour discovery and MLD (58 behind at most these headers, `room >= 8`, type 130 to 137): control if
-//!    OWN_ARP, else pass, whatever its destination. Any other packet with a group destination: as in 2, with the
-//!    groups of IPv6.
+//!    OWN_ARP, else pass, whatever its destination. An echo request (58 likewise, type 128) with a group
+//!    destination to all nodes (`ff02::1`): control in the control domain if OWN_ICMP, else pass. Any other packet
+//!    with a group destination: as in 2, with the groups of IPv6.
 //! 9. A fragment header with an offset or more-fragments: as in 3, with the local IPv6 addresses.
 //!    TCP and UDP: as in 4, with these and the fingerprint.
 //! 10. ICMPv6 (58) with `room >= 8` to a local IPv6 address. Types 1 to 4 quote a packet of ours at

@@ -11,6 +11,10 @@ use core::net::{IpAddr, Ipv6Addr};
 
 const IPV6: usize = 40;
 const ICMP: u8 = 58;
+/// An echo request (RFC 4443 §4.1).
+const ECHO_REQUEST: u8 = 128;
+/// Everybody on the link (RFC 4291 §2.7.1).
+const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 fn address(bytes: &[u8], at: usize) -> Option<Ipv6Addr> {
     Some(Ipv6Addr::from(*bytes.get(at..)?.first_chunk::<16>()?))
@@ -123,7 +127,11 @@ impl Tables {
         if matches!(message[0], 130..=137) {
             return self.owned().arp.then(|| self.control());
         }
-        if group || !self.is_local(IpAddr::V6(local)) {
+        if group {
+            let pings_all = message[0] == ECHO_REQUEST && local == ALL_NODES;
+            return (pings_all && self.owned().icmp).then(|| self.control());
+        }
+        if !self.is_local(IpAddr::V6(local)) {
             return None;
         }
         let quoted = quoted_flow(message);
@@ -242,13 +250,21 @@ mod tests {
             Verdict::Fragment { domain: 2 }
         );
         let control = Verdict::Control { domain: 3 };
-        let mut question = ip(ICMP, &[], THERE, Endpoint::v6("ff02::1:ff00:1".parse().unwrap(), 0), 24);
-        question[IPV6] = 135;
-        let mut question = frame(&question);
-        question[0] = 0x33;
-        assert_eq!(tables.classify(&question), control);
-        question[14 + IPV6] = 128;
-        assert_eq!(tables.classify(&question), Verdict::Pass, "a ping to a group");
+        let to_group = |group: &str, kind| {
+            let mut message = ip(ICMP, &[], THERE, Endpoint::v6(group.parse().unwrap(), 0), 24);
+            message[IPV6] = kind;
+            let mut message = frame(&message);
+            message[0] = 0x33;
+            message
+        };
+        let classify = |group: &str, kind| tables.classify(&to_group(group, kind));
+        assert_eq!(classify("ff02::1:ff00:1", 135), control);
+        assert_eq!(classify("ff02::1:ff00:1", 128), Verdict::Pass, "a ping to a group");
+        assert_eq!(classify("ff02::1", 128), control, "a ping to everybody");
+        assert_eq!(classify("ff02::1", 129), Verdict::Pass, "an answer to everybody");
+        let shared = self::tables();
+        shared.configure(Owned::default(), Domains::default(), &[], &[HERE.ip()]).unwrap();
+        assert_eq!(shared.classify(&to_group("ff02::1", 128)), Verdict::Pass, "Linux answers");
         let mut ping = ip(ICMP, &[], THERE, HERE, 8);
         ping[IPV6] = 128;
         assert_eq!(tables.classify(&frame(&ping)), control);
