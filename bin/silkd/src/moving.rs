@@ -212,6 +212,15 @@ impl Engine {
         believed.unwrap_or(false)
     }
 
+    /// The router who was believed says where the hop is, too.
+    pub fn redirected(&mut self, hop: IpAddr, link: Option<[u8; 6]>, now: silk_instant::Instant) {
+        if let (IpAddr::V6(hop), Some(link)) = (hop, link)
+            && let Some(nd) = self.core.paths.module_mut::<Nd>()
+        {
+            nd.redirected(now, hop, link, &mut self.core.port);
+        }
+    }
+
     /// The links stand like this now.
     pub fn follow(&mut self, standing: &Standing, now: silk_instant::Instant) {
         let (routes, routes6) = (Routes::of(standing), Routes::<Ipv6Addr>::of(standing));

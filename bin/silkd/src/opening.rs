@@ -215,8 +215,9 @@ impl Engine {
             }
             Request::Routers(told) => self.tell_control(Event::Routers(told)),
             // The others hear of it, where it is believed here.
-            Request::Redirected { router, destination, hop } => {
+            Request::Redirected { router, destination, hop, link } => {
                 if self.redirect(router, destination, hop, now) {
+                    self.redirected(hop, link, now);
                     self.tell_control(Event::Redirected { router, destination, hop });
                 }
             }

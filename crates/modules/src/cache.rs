@@ -116,6 +116,13 @@ impl<A: Copy + Ord> Cache<A> {
         waiters
     }
 
+    /// As [`Self::hear`], for an address nobody may have wanted yet.
+    pub fn tell(&mut self, now: Instant, address: A, link: MacAddr) -> Vec<PathId> {
+        self.make_room(address);
+        self.entries.entry(address).or_insert_with(|| Entry::unknown(now));
+        self.hear(now, address, link)
+    }
+
     /// What is known of the address is used, but asked for again when it is, if it is not already.
     pub fn doubt(&mut self, now: Instant, address: A) {
         let sure = |entry: &&mut Entry| entry.known.is_some() && entry.asked == 0;

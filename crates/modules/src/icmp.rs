@@ -208,7 +208,7 @@ fn redirected(cx: &mut Cx<'_, '_>, msg: &Message<'_>, hop: Ipv4Addr, packet: &ip
         return Verdict::Drop(DropReason::IcmpQuote);
     }
     let (router, destination) = (msg.meta.remote.ip(), packet.destination().into());
-    cx.request(Request::Redirected { router, destination, hop: hop.into() });
+    cx.request(Request::Redirected { router, destination, hop: hop.into(), link: None });
     Verdict::Consumed
 }
 

@@ -63,6 +63,11 @@ impl<A: Copy + Ord + Into<IpAddr>> Neighbours<A> {
         wake(self.cache.hear(now, address, link), port);
     }
 
+    /// Takes in what somebody who is believed says of it ([`Cache::tell`]).
+    pub fn tell(&mut self, now: Instant, address: (u8, A), link: MacAddr, port: &mut dyn Port) {
+        wake(self.cache.tell(now, address, link), port);
+    }
+
     /// Forgets what is old and gives up what nobody answers.
     pub fn expire(&mut self, now: Instant, port: &mut dyn Port) {
         wake(self.cache.expire(now), port);

@@ -155,6 +155,8 @@ fn nobody_is_believed_who_is_not_the_router_or_quotes_what_we_have_not_sent() {
     let (path, path6) = (socket(&mut host, FAR.into(), 5000), socket(&mut host, FAR6.into(), 5000));
     host.arrive(&redirect(253, ip(1), ip(252)));
     host.arrive(&redirect6(253, local(252), None));
+    // Nor where a hop is: this one is the router.
+    host.arrive(&redirect6(253, local(254), Some(77)));
     let outcome = host.arrive(&redirect(254, ip(9), ip(253)));
     assert_eq!(outcome, Some(Outcome::Dropped(DropReason::IcmpQuote)));
     assert_eq!([path, path6].map(|path| goes_to(&mut host, path)), [Some(254); 2]);

@@ -71,6 +71,8 @@ pub enum Request {
         destination: IpAddr,
         /// The first hop, or the destination itself.
         hop: IpAddr,
+        /// The hop's Ethernet address, where the router says it (RFC 4861 §4.6.1): to be believed as far as the rest is.
+        link: Option<[u8; 6]>,
     },
 }
 

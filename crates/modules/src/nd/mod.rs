@@ -124,6 +124,11 @@ impl Nd {
         self.neighbours.learn(now, neighbour, link, port);
     }
 
+    /// A router that is believed says where a better first hop is (RFC 4861 §8.3): that is looked into when it is used.
+    pub fn redirected(&mut self, now: Instant, hop: Ipv6Addr, link: [u8; 6], port: &mut dyn Port) {
+        self.neighbours.tell(now, (stage::FIRST, hop), MacAddr(link), port);
+    }
+
     /// Neighbours known or asked for.
     pub fn entries(&self) -> usize {
         self.neighbours.cache.len()

@@ -22,7 +22,7 @@ const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
 
 /// The device whose link it speaks on: where there are several, they are Linux's, which finds the neighbours.
-const FIRST: u8 = 0;
+pub(super) const FIRST: u8 = 0;
 
 /// ND's part of its path.
 #[derive(Default)]
@@ -190,13 +190,10 @@ impl NdStage {
         if !router.is_unicast_link_local() {
             return Err(DropReason::NdMalformed);
         }
-        let now = cx.now();
-        let (nd, port) = cx.module_and_port::<Nd>();
-        if let Some(link) = link.filter(|link| link.is_unicast()) {
-            nd.neighbours.update(now, (FIRST, hop), link, port);
-        }
+        // Whether it is believed IP6 says, which knows the routes.
+        let link = link.filter(|link| link.is_unicast()).map(|link| link.0);
         let (router, destination, hop) = (router.into(), destination.into(), hop.into());
-        cx.request(Request::Redirected { router, destination, hop });
+        cx.request(Request::Redirected { router, destination, hop, link });
         Ok(())
     }
 

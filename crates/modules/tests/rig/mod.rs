@@ -12,6 +12,7 @@ use silk_instant::Instant;
 use silk_modules::icmp::{Icmp, REFUSAL};
 use silk_modules::ip::Ip;
 use silk_modules::ip6::Ip6;
+use silk_modules::nd::Nd;
 use silk_modules::{Device, Setup, Standing, catalogue};
 use silk_path::classify::{Domains, Found, Owned, Tables, Verdict};
 use silk_path::transform::Rule;
@@ -400,14 +401,19 @@ impl Host {
                     self.run_frame(&frame, checksum);
                 }
                 Request::Routers(told) => self.world.routed.push(told),
-                Request::Redirected { router, destination, hop } => {
+                Request::Redirected { router, destination, hop, link } => {
                     let now = self.world.now;
                     match (router, destination, hop) {
                         (IpAddr::V4(router), IpAddr::V4(destination), IpAddr::V4(hop)) => {
                             self.paths.module_mut::<Ip>().unwrap().redirect(now, router, destination, hop);
                         }
                         (IpAddr::V6(router), IpAddr::V6(destination), IpAddr::V6(hop)) => {
-                            self.paths.module_mut::<Ip6>().unwrap().redirect(now, router, destination, hop);
+                            let ip = self.paths.module_mut::<Ip6>().unwrap();
+                            let believed = ip.redirect(now, router, destination, hop);
+                            let nd = self.paths.module_mut::<Nd>().unwrap();
+                            if let Some(link) = link.filter(|_| believed) {
+                                nd.redirected(now, hop, link, &mut self.world);
+                            }
                         }
                         _ => panic!("of one IP"),
                     }
