@@ -17,7 +17,7 @@ use silk_modules::filter::Filter;
 use silk_path::{Advertised, Checksum, Endpoint, Sharing};
 use silk_stream::mail::{Receiver, Sender, Undelivered, mail};
 use silk_stream::{Arena, Leased, RingPlace, wake};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -291,6 +291,8 @@ pub enum Command {
         /// Its address on the link.
         link: Option<[u8; 6]>,
     },
+    /// A router on a link of silk's own does not answer one of the domains: another is preferred, until it does.
+    RouterLost(Ipv6Addr),
     /// A router has said that packets to a destination are better given to another first hop.
     Redirected {
         /// The router.
@@ -386,6 +388,8 @@ pub enum Event {
     },
     /// What routers of a link of silk's own advertise is this from now on.
     Routers(Advertised),
+    /// A router on a link of silk's own does not answer one of the domains.
+    RouterLost(Ipv6Addr),
     /// A router said, and it is believed, that packets to a destination are better given to another first hop.
     Redirected {
         /// The router.

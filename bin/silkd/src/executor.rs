@@ -371,6 +371,7 @@ impl Executor {
                 engine.reported(true, *said, now);
             }
             Command::Advertised { hops, mtu } => engine.heed(hops, mtu),
+            Command::RouterLost(router) => engine.doubt_router(router, now),
             Command::Redirected { router, destination, hop } => {
                 engine.redirect(router, destination, hop, now);
             }

@@ -212,6 +212,14 @@ impl Engine {
         believed.unwrap_or(false)
     }
 
+    /// A router does not answer one of the domains, which all hear the same of them.
+    pub fn doubt_router(&mut self, router: Ipv6Addr, now: silk_instant::Instant) {
+        if let Some(nd) = self.core.paths.module_mut::<Nd>() {
+            nd.doubt_router(now, router, &mut self.core.port);
+        }
+        self.answer_requests(now);
+    }
+
     /// The router who was believed says where the hop is, too.
     pub fn redirected(&mut self, hop: IpAddr, link: Option<[u8; 6]>, now: silk_instant::Instant) {
         if let (IpAddr::V6(hop), Some(link)) = (hop, link)

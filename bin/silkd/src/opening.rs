@@ -214,6 +214,7 @@ impl Engine {
                 self.reassembled(&mut frame, device, checksum, now);
             }
             Request::Routers(told) => self.tell_control(Event::Routers(told)),
+            Request::RouterLost(router) => self.tell_control(Event::RouterLost(router)),
             // The others hear of it, where it is believed here.
             Request::Redirected { router, destination, hop, link } => {
                 if self.redirect(router, destination, hop, now) {

@@ -145,15 +145,16 @@ impl<A: Copy + Ord> Cache<A> {
         entry.fail(until)
     }
 
-    /// Asks again what has not been answered, and gives up what never will be. Answers who
-    /// waited for those.
-    pub fn expire(&mut self, now: Instant) -> Vec<PathId> {
+    /// Asks again what has not been answered, and gives up what never will be. Answers those, each with who
+    /// waited for it.
+    pub fn expire(&mut self, now: Instant) -> Vec<(A, Vec<PathId>)> {
         let (limits, mut given_up) = (self.limits, Vec::new());
-        for entry in self.entries.values_mut().filter(|entry| entry.asked > 0 && entry.until <= now) {
-            if entry.asked < limits.requests {
-                entry.ask(now, &limits);
-            } else {
-                given_up.append(&mut entry.fail(now + limits.failed));
+        for (address, entry) in &mut self.entries {
+            match entry.asked {
+                1.. if entry.until > now => {}
+                1.. if entry.asked < limits.requests => entry.ask(now, &limits),
+                1.. => given_up.push((*address, entry.fail(now + limits.failed))),
+                0 => {}
             }
         }
         given_up
@@ -232,6 +233,7 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
     use core::net::Ipv4Addr;
 
     const THERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
@@ -255,7 +257,8 @@ mod tests {
             requests += u32::from(cache.next_request().is_some());
             assert_eq!(cache.deadline(), at(second + 1));
             let given_up = cache.expire(at(second + 1));
-            assert_eq!(given_up.len(), if second == 2 { 2 } else { 0 });
+            let expected = if second == 2 { vec![(THERE, vec![path(1), path(2)])] } else { vec![] };
+            assert_eq!(given_up, expected);
         }
         assert_eq!(requests, 3);
         let soon = at(3) + Duration::from_millis(900);

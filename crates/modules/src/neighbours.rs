@@ -68,9 +68,15 @@ impl<A: Copy + Ord + Into<IpAddr>> Neighbours<A> {
         wake(self.cache.tell(now, address, link), port);
     }
 
-    /// Forgets what is old and gives up what nobody answers.
-    pub fn expire(&mut self, now: Instant, port: &mut dyn Port) {
-        wake(self.cache.expire(now), port);
+    /// Forgets what is old and gives up, and answers, whom nobody answers for.
+    pub fn expire(&mut self, now: Instant, port: &mut dyn Port) -> Vec<(u8, A)> {
+        let given_up = self.cache.expire(now).into_iter();
+        given_up
+            .map(|(address, waiters)| {
+                wake(waiters, port);
+                address
+            })
+            .collect()
     }
 
     /// That path has ended.

@@ -5,7 +5,9 @@ mod rig;
 
 use core::net::Ipv6Addr;
 use core::time::Duration;
-use rig::{Host, Options, mac};
+use rig::{Host, Options, ip6, mac};
+use silk_modules::Standing;
+use silk_modules::ip::Routes;
 use silk_modules::ip6::Ip6;
 use silk_modules::nd::Nd;
 use silk_path::{Advertised, Attr, Attrs, DropReason, Endpoint, Outcome};
@@ -55,11 +57,16 @@ fn link_advertisement(hops: u8, mtu: u32) -> Vec<u8> {
 /// An advertisement in an Ethernet frame.
 fn framed(source: Ipv6Addr, hop_limit: u8, mut message: Vec<u8>) -> Vec<u8> {
     message[0] = ndp::ROUTER_ADVERTISEMENT;
+    framed_as(source, ALL_NODES, hop_limit, message)
+}
+
+/// A message of neighbour discovery in an Ethernet frame.
+fn framed_as(source: Ipv6Addr, destination: Ipv6Addr, hop_limit: u8, mut message: Vec<u8>) -> Vec<u8> {
     let length = message.len() as u16;
-    icmpv6::seal(checksum::pseudo6(source, ALL_NODES, ipv6::ICMP, length), &mut message);
+    icmpv6::seal(checksum::pseudo6(source, destination, ipv6::ICMP, length), &mut message);
     let mut frame = vec![0; eth::HEADER + ipv6::HEADER];
-    eth::Header::new(MacAddr(ipv6::group(ALL_NODES)), MacAddr(mac(9)), eth::IPV6).emit(&mut frame);
-    let destination = ALL_NODES;
+    let to = if destination.is_multicast() { ipv6::group(destination) } else { mac(1) };
+    eth::Header::new(MacAddr(to), MacAddr(mac(9)), eth::IPV6).emit(&mut frame);
     ipv6::Emit {
         next_header: ipv6::ICMP,
         source,
@@ -145,6 +152,35 @@ fn routers_are_asked_for_until_one_answers() {
     host.arrive(&advertisement(ROUTER, 255, 0, (7, 0)));
     host.advance(Duration::from_secs(60));
     assert_eq!(questions(&mut host), 0);
+}
+
+// RFC 4861 §6.3.6, §7.3.
+#[test]
+fn a_router_that_is_dead_leads_no_longer_where_there_is_another() {
+    let mut host = host(true);
+    host.advance(Duration::from_secs(10));
+    let second = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 8);
+    for router in [ROUTER, second] {
+        host.arrive(&advertisement(router, 255, 9000, (7, 86_400)));
+    }
+    let leads = |host: &Host| host.world.routed.last().unwrap().router;
+    assert_eq!(leads(&host), Some(ROUTER));
+    // What is far goes by it, and it does not answer.
+    let ours = [(OURS.into(), 64), (ip6(1).into(), 64)];
+    host.paths.module_mut::<Ip6>().unwrap().follow(Routes::of(&Standing::of(&ours, [ROUTER.into()])));
+    let path = host.create("socket", Attrs::new().with(Attr::Local(Endpoint::v6(ip6(1), 5000))));
+    host.send(path, Endpoint::v6(Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 9), 9), b"far");
+    host.advance(Duration::from_secs(4));
+    assert_eq!(leads(&host), Some(second));
+    // A minute later it is asked whether it is back, and it is.
+    said(&mut host);
+    host.advance(Duration::from_secs(60));
+    let question = ndp::Message::Solicitation { target: ROUTER, link: Some(MacAddr(mac(1))) };
+    assert!(said(&mut host).contains(&(ipv6::solicited_node(ROUTER), question)));
+    let mut message = vec![0; ndp::MESSAGE];
+    ndp::emit_advertisement(ROUTER, MacAddr(mac(9)), true, &mut message);
+    host.arrive(&framed_as(ROUTER, OURS, 255, message));
+    assert_eq!(leads(&host), Some(ROUTER));
 }
 
 #[test]

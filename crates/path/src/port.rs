@@ -63,6 +63,9 @@ pub enum Request {
     },
     /// What the routers of a link of our own tell is this from now on.
     Routers(Advertised),
+    /// This router on a link of our own does not answer (RFC 4861 §7.3): whoever hears of routers prefers another, until
+    /// it does.
+    RouterLost(Ipv6Addr),
     /// A router says that packets to a destination are better given to another first hop.
     Redirected {
         /// The router.

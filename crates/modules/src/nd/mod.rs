@@ -5,7 +5,8 @@
 //! they are to be, and ignored elsewhere, as §8.3 allows ([`Request::Redirected`]). Where silk owns the interface it asks first whether somebody else has its
 //! addresses (RFC 4862 §5.4), using them meanwhile (RFC 4429). What routers tell it heeds where it is
 //! to: then it says which addresses it makes of their prefixes, who leads beyond the link, and how far
-//! and how wide what is sent may be, to whoever runs the graph ([`Request::Routers`]).
+//! and how wide what is sent may be, to whoever runs the graph ([`Request::Routers`]). A router that does not answer leads only where no
+//! other does (RFC 4861 §6.3.6), until it answers again.
 //!
 //! # Configuration
 //! `address` — our addresses, a list; default: the interface's.
@@ -122,6 +123,15 @@ impl Nd {
         port: &mut dyn Port,
     ) {
         self.neighbours.learn(now, neighbour, link, port);
+    }
+
+    /// Somebody who hears of routers as we do has lost this one: it is asked at once whether it answers us.
+    pub fn doubt_router(&mut self, now: Instant, router: Ipv6Addr, port: &mut dyn Port) {
+        if self.routers.as_mut().is_some_and(|routers| routers.doubt(router, now))
+            && let Some(path) = self.neighbours.path
+        {
+            port.request(Request::Wake(path));
+        }
     }
 
     /// A router that is believed says where a better first hop is (RFC 4861 §8.3): that is looked into when it is used.

@@ -25,10 +25,15 @@ const TWO_HOURS: Duration = Duration::from_secs(2 * 60 * 60);
 const QUESTIONS: u8 = 3;
 const APART: Duration = Duration::from_secs(4);
 
+/// How often a router that does not answer is asked whether it is back (RFC 4191 §3.2: once a minute).
+const AGAIN: Duration = Duration::from_secs(60);
+
 /// What has been told, and what is still to be asked.
 pub(super) struct Routers {
     /// Who leads to everywhere and to some networks, in the order in which they were heard first.
     leading: Vec<Leading>,
+    /// Those of them that do not answer, each with when it is asked again; who fell silent last is last.
+    suspect: Vec<(Ipv6Addr, Instant)>,
     addresses: Vec<Made>,
     /// The hop limit and the MTU that were told last.
     pub(super) hops: Option<u8>,
@@ -71,6 +76,7 @@ impl Routers {
     pub fn new() -> Self {
         Self {
             leading: Vec::new(),
+            suspect: Vec::new(),
             addresses: Vec::new(),
             hops: None,
             mtu: None,
@@ -148,6 +154,39 @@ impl Routers {
         }
     }
 
+    /// A router does not answer; it is asked `again` then. Whether it is one that leads somewhere. Who answers is preferred to it, and of
+    /// those that do not it is the last, so that each has its turn (RFC 4861 §6.3.6).
+    pub fn doubt(&mut self, router: Ipv6Addr, again: Instant) -> bool {
+        let leads = self.leading.iter().any(|leading| leading.router == router);
+        if leads {
+            self.trust(router);
+            self.suspect.push((router, again));
+        }
+        leads
+    }
+
+    /// The same of one that has not answered just now.
+    pub fn lose(&mut self, now: Instant, router: Ipv6Addr) -> bool {
+        self.doubt(router, now + AGAIN)
+    }
+
+    /// A router has answered.
+    pub fn trust(&mut self, router: Ipv6Addr) {
+        self.suspect.retain(|(suspect, _)| *suspect != router);
+    }
+
+    /// A router to be asked now whether it is back; it counts as asked.
+    pub fn next_suspect(&mut self, now: Instant) -> Option<Ipv6Addr> {
+        let (router, again) = self.suspect.iter_mut().find(|(_, again)| *again <= now)?;
+        *again = now + AGAIN;
+        Some(*router)
+    }
+
+    /// The place of a router among those that do not answer, the first of which has been silent for longest; 0: it may answer.
+    fn silence(&self, router: Ipv6Addr) -> usize {
+        self.suspect.iter().position(|(suspect, _)| *suspect == router).map_or(0, |place| place + 1)
+    }
+
     /// Makes an address of a prefix, or lets the one that there is hold for longer (RFC 4862 §5.5.3).
     fn make(&mut self, now: Instant, prefix: &ndp::Prefix, link: MacAddr) {
         let address = address(prefix.network, link);
@@ -182,13 +221,16 @@ impl Routers {
     /// Forgets what holds no longer.
     pub fn expire(&mut self, now: Instant) {
         self.leading.retain(|leading| leading.until > now);
+        let leading = &self.leading;
+        self.suspect.retain(|(suspect, _)| leading.iter().any(|leading| leading.router == *suspect));
         self.addresses.retain(|made| made.until > now);
     }
 
     /// When something is to be done after `now`.
     pub fn deadline(&self, now: Instant) -> Instant {
         let asks = if self.questions > 0 { self.due } else { Instant::FAR };
-        let ends = self.leading.iter().map(|leading| leading.until);
+        let suspect = self.suspect.iter().map(|(_, again)| *again);
+        let ends = self.leading.iter().map(|leading| leading.until).chain(suspect);
         let ages = self.addresses.iter().flat_map(|made| [made.until, made.preferred, made.on_link]);
         ends.chain(ages.filter(|at| *at > now)).fold(asks, Instant::min)
     }
@@ -206,8 +248,8 @@ impl Routers {
         let length = |made: &Made| if made.on_link > now { LENGTH } else { 128 };
         let old = self.addresses.iter().filter(|made| made.preferred <= now);
         let mut leading: Vec<&Leading> = self.leading.iter().collect();
-        // Of equals the first, as long as it leads there.
-        leading.sort_by_key(|leading| Reverse(leading.preference));
+        // Who answers, and of those the preferred (RFC 4191 §3.2); of equals the first, as long as it leads there.
+        leading.sort_by_key(|leading| (self.silence(leading.router), Reverse(leading.preference)));
         let (wide, narrow): (Vec<&Leading>, Vec<&Leading>) =
             leading.into_iter().partition(|leading| leading.network.1 == 0);
         Advertised {
@@ -368,6 +410,41 @@ mod tests {
         assert_eq!(leads(&routers, 1), Some(FIRST));
         hear(&mut routers, 1, FIRST, 0, &[]);
         assert_eq!(leads(&routers, 1), Some(SECOND));
+    }
+
+    // RFC 4861 §6.3.6.
+    #[test]
+    fn who_does_not_answer_leads_only_where_nobody_does_and_each_has_its_turn() {
+        let mut routers = Routers::new();
+        let leads = |routers: &Routers, seconds| routers.told(at(seconds)).router;
+        let high = (FIRST, 600, ndp::Preference::High);
+        routers.hear(at(0), high, core::iter::empty(), core::iter::empty(), LINK);
+        assert!(routers.lose(at(1), FIRST));
+        assert_eq!(leads(&routers, 1), Some(FIRST), "there is no other");
+        hear(&mut routers, 2, SECOND, 600, &[]);
+        assert_eq!(leads(&routers, 2), Some(SECOND));
+        routers.hear(at(2), high, core::iter::empty(), core::iter::empty(), LINK);
+        assert_eq!(leads(&routers, 2), Some(SECOND), "that it speaks does not say that it hears us");
+        assert!(routers.lose(at(3), SECOND));
+        assert_eq!(leads(&routers, 3), Some(FIRST));
+        assert!(routers.lose(at(6), FIRST));
+        assert_eq!(leads(&routers, 6), Some(SECOND));
+        routers.trust(FIRST);
+        assert_eq!(leads(&routers, 7), Some(FIRST));
+        assert!(!routers.lose(at(8), Ipv6Addr::LOCALHOST), "no router");
+    }
+
+    // RFC 4191 §3.2.
+    #[test]
+    fn who_does_not_answer_is_asked_once_a_minute_whether_it_is_back() {
+        let mut routers = Routers::new();
+        hear(&mut routers, 0, FIRST, 600, &[]);
+        routers.lose(at(1), FIRST);
+        assert_eq!((routers.deadline(at(1)), routers.next_suspect(at(60))), (at(61), None));
+        assert_eq!([routers.next_suspect(at(61)), routers.next_suspect(at(61))], [Some(FIRST), None]);
+        assert_eq!(routers.deadline(at(61)), at(121));
+        hear(&mut routers, 62, FIRST, 0, &[]);
+        assert_eq!(routers.deadline(at(62)), Instant::FAR, "it leads nowhere now");
     }
 
     #[test]

@@ -120,7 +120,11 @@ impl NdStage {
                 nd.neighbours.cache.doubt(now, (FIRST, target));
                 return Err(DropReason::NdIgnored);
             }
-            (false, true) => nd.neighbours.update(now, (FIRST, target), link, port),
+            (false, true) => {
+                nd.neighbours.update(now, (FIRST, target), link, port);
+                nd.routers.iter_mut().for_each(|routers| routers.trust(target));
+                tell(cx);
+            }
             (false, false) => nd.neighbours.hear(now, (FIRST, target), link, port),
         }
         Ok(())
@@ -204,6 +208,9 @@ impl NdStage {
             self.solicit(cx, target, known);
         }
         let now = cx.now();
+        while let Some(router) = cx.module::<Nd>().routers.as_mut().and_then(|all| all.next_suspect(now)) {
+            self.solicit(cx, router, None);
+        }
         if cx.module::<Nd>().routers.as_mut().is_some_and(|routers| routers.asks(now)) {
             self.ask_for_routers(cx);
         }
@@ -325,6 +332,7 @@ impl Stage for NdStage {
 
     fn report(&mut self, cx: &mut Cx<'_, '_>, report: Report) -> bool {
         if report == Report::Resolved {
+            tell(cx);
             self.ask(cx);
         }
         false
@@ -333,8 +341,12 @@ impl Stage for NdStage {
     fn timer(&mut self, cx: &mut Cx<'_, '_>) {
         let now = cx.now();
         let (nd, port) = cx.module_and_port::<Nd>();
-        nd.neighbours.expire(now, port);
-        nd.routers.iter_mut().for_each(|routers| routers.expire(now));
+        let silent = nd.neighbours.expire(now, port);
+        if let Some(routers) = &mut nd.routers {
+            let lost = silent.into_iter().filter(|(_, neighbour)| routers.lose(now, *neighbour));
+            lost.for_each(|(_, router)| port.request(Request::RouterLost(router)));
+            routers.expire(now);
+        }
         tell(cx);
         self.ask(cx);
     }

@@ -400,6 +400,8 @@ impl Host {
                     self.over = device;
                     self.run_frame(&frame, checksum);
                 }
+                // The only one that hears of it has said so.
+                Request::RouterLost(_) => {}
                 Request::Routers(told) => self.world.routed.push(told),
                 Request::Redirected { router, destination, hop, link } => {
                     let now = self.world.now;
