@@ -178,7 +178,7 @@ fn a_router_that_is_dead_leads_no_longer_where_there_is_another() {
     let question = ndp::Message::Solicitation { target: ROUTER, link: Some(MacAddr(mac(1))) };
     assert!(said(&mut host).contains(&(ipv6::solicited_node(ROUTER), question)));
     let mut message = vec![0; ndp::MESSAGE];
-    ndp::emit_advertisement(ROUTER, MacAddr(mac(9)), true, &mut message);
+    ndp::emit_advertisement(ROUTER, MacAddr(mac(9)), (true, true), &mut message);
     host.arrive(&framed_as(ROUTER, OURS, 255, message));
     assert_eq!(leads(&host), Some(ROUTER));
 }

@@ -74,7 +74,7 @@ fn question(target: Ipv6Addr) -> Vec<u8> {
 
 fn answer(target: Ipv6Addr, link: [u8; 6]) -> Vec<u8> {
     let mut message = [0; ndp::MESSAGE];
-    ndp::emit_advertisement(target, MacAddr(link), true, &mut message);
+    ndp::emit_advertisement(target, MacAddr(link), (true, true), &mut message);
     message.to_vec()
 }
 
@@ -116,9 +116,38 @@ fn discovery_from_beyond_the_link_is_dropped() {
     assert!(host.sent().is_empty());
 }
 
+/// Host 1 that has just asked whether its address is free.
+fn new_host() -> Host {
+    Host::with(1, Options { settled: false, ..Options::six() })
+}
+
+// RFC 4429 §2.2, §3.2.
+#[test]
+fn an_address_on_probation_replaces_nobodys_and_asks_nobody() {
+    let mut host = new_host();
+    host.sent();
+    let answered = |host: &mut Host| {
+        host.arrive(&icmp(ip6(9), 255, &question(ip6(1))));
+        match discovery(&packets(host).remove(0).1).2 {
+            ndp::Message::Advertisement { solicited: true, overrides, .. } => overrides,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(!answered(&mut host), "without the override flag");
+    let socket = host.create("socket", local(1, 5000));
+    host.send(socket, at(9, 9), b"who is 9?");
+    host.advance(Duration::from_millis(999));
+    assert_eq!(packets(&mut host), []);
+    host.advance(Duration::from_millis(1));
+    let asked: Vec<_> = packets(&mut host).iter().map(|(_, packet)| discovery(packet)).collect();
+    let expected = ndp::Message::Solicitation { target: ip6(9), link: Some(MacAddr(mac(1))) };
+    assert_eq!(asked[0], (ip6(1), ipv6::solicited_node(ip6(9)), expected));
+    assert!(answered(&mut host));
+}
+
 #[test]
 fn an_address_that_somebody_has_is_given_up_at_first_and_defended_later() {
-    let mut host = Host::six(1);
+    let mut host = new_host();
     let (_, probe) = packets(&mut host).remove(0);
     let expected = ndp::Message::Solicitation { target: ip6(1), link: None };
     let group = ipv6::solicited_node(ip6(1));

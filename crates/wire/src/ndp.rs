@@ -298,13 +298,16 @@ fn options_of(mut rest: &[u8]) -> impl Iterator<Item = Result<(u8, &[u8]), Parse
     })
 }
 
-/// Writes the question whether there is a router to the front of `bytes`, which has room for [`QUESTION`] bytes. The
-/// checksum is zero.
-pub fn emit_router_solicitation(link: MacAddr, bytes: &mut [u8]) {
+/// Writes the question whether there is a router to the front of `bytes` and answers its length. `link` is our
+/// Ethernet address, left out when the address we ask from is still to be proved ours. The checksum is zero; room
+/// for [`QUESTION`] bytes.
+pub fn emit_router_solicitation(link: Option<MacAddr>, bytes: &mut [u8]) -> usize {
     bytes[..QUESTION].fill(0);
     bytes[0] = ROUTER_SOLICITATION;
+    let Some(MacAddr(mac)) = link else { return 8 };
     [bytes[8], bytes[9]] = [SOURCE_LINK, 1];
-    bytes[10..QUESTION].copy_from_slice(&link.0);
+    bytes[10..QUESTION].copy_from_slice(&mac);
+    QUESTION
 }
 
 /// Writes a question for `target` to the front of `bytes` and answers its length. `link` is our
@@ -315,9 +318,15 @@ pub fn emit_solicitation(target: Ipv6Addr, link: Option<MacAddr>, bytes: &mut [u
 }
 
 /// Writes the answer that we are `target` to the front of `bytes` and answers its length; with
-/// `solicited` it goes to who asked. The checksum is zero; room for [`MESSAGE`] bytes.
-pub fn emit_advertisement(target: Ipv6Addr, link: MacAddr, solicited: bool, bytes: &mut [u8]) -> usize {
-    let flags = OVERRIDE | if solicited { SOLICITED } else { 0 };
+/// `solicited` it goes to who asked, where it `overrides` it replaces what he knows. The checksum is zero; room
+/// for [`MESSAGE`] bytes.
+pub fn emit_advertisement(
+    target: Ipv6Addr,
+    link: MacAddr,
+    (solicited, overrides): (bool, bool),
+    bytes: &mut [u8],
+) -> usize {
+    let flags = if overrides { OVERRIDE } else { 0 } | if solicited { SOLICITED } else { 0 };
     emit(ADVERTISEMENT, flags, target, Some((TARGET_LINK, link)), bytes)
 }
 
@@ -350,7 +359,7 @@ mod tests {
         assert_eq!(parse(255, &bytes[..length]), Ok(expected));
         let length = emit_solicitation(HERE, None, &mut bytes);
         assert_eq!(parse(255, &bytes[..length]), Ok(Message::Solicitation { target: HERE, link: None }));
-        let length = emit_advertisement(HERE, MAC, true, &mut bytes);
+        let length = emit_advertisement(HERE, MAC, (true, true), &mut bytes);
         let expected = Message::Advertisement {
             target: HERE,
             link: Some(MAC),
@@ -491,9 +500,11 @@ mod tests {
     #[test]
     fn routers_are_asked_with_our_address() {
         let mut bytes = [0xaa; QUESTION];
-        emit_router_solicitation(MAC, &mut bytes);
+        emit_router_solicitation(Some(MAC), &mut bytes);
         assert_eq!(parse(255, &bytes), Ok(Message::RouterSolicitation));
         assert_eq!(bytes[8..], [1, 1, 2, 0, 0, 0, 0, 9]);
+        let length = emit_router_solicitation(None, &mut bytes);
+        assert_eq!((parse(255, &bytes[..length]), length), (Ok(Message::RouterSolicitation), 8));
     }
 
     proptest! {

@@ -152,6 +152,23 @@ impl Nd {
     fn is_ours(&self, address: Ipv6Addr) -> bool {
         self.addresses().any(|ours| ours == address)
     }
+
+    /// Those of our addresses that are no longer optimistic (RFC 4429 §1.3): the time to object to them is over.
+    fn settled(&self, now: Instant) -> impl Iterator<Item = Ipv6Addr> + '_ {
+        let is_settled =
+            move |(_, until): &&(Ipv6Addr, Option<Instant>)| until.is_some_and(|until| until <= now);
+        self.addresses.iter().filter(is_settled).map(|(address, _)| *address)
+    }
+
+    fn is_settled(&self, now: Instant, address: Ipv6Addr) -> bool {
+        self.settled(now).any(|settled| settled == address)
+    }
+
+    /// When the next of our addresses is no longer optimistic.
+    fn settles(&self, now: Instant) -> Instant {
+        let ends = self.addresses.iter().filter_map(|(_, until)| *until).filter(|until| *until > now);
+        ends.min().unwrap_or(Instant::FAR)
+    }
 }
 
 impl Resolve for Nd {

@@ -13,7 +13,7 @@ use silk_wire::{MacAddr, checksum, icmpv6, ipv6, ndp};
 
 /// Room in front of a message for headers.
 const HEADROOM: usize = 64;
-/// How long an objection to an address of ours is waited for (RFC 4861 §10: RetransTimer).
+/// How long an objection to an address of ours is waited for (RFC 4861 §10: RetransTimer); it is optimistic until then.
 const PROBATION: Duration = Duration::from_secs(1);
 /// How often a station that claims an address of ours is contradicted at most, as with ARP (RFC 5227 §1.1).
 const DEFENCE: Duration = Duration::from_secs(10);
@@ -154,8 +154,11 @@ impl NdStage {
     }
 
     fn advertise(&self, cx: &mut Cx<'_, '_>, ours: Ipv6Addr, to: Ipv6Addr, link: MacAddr, solicited: bool) {
+        let now = cx.now();
+        // RFC 4429 §2.2: an optimistic address replaces nobody's.
+        let overrides = cx.module::<Nd>().is_settled(now, ours);
         let mut message = [0; ndp::MESSAGE];
-        ndp::emit_advertisement(ours, self.ours, solicited, &mut message);
+        ndp::emit_advertisement(ours, self.ours, (solicited, overrides), &mut message);
         send(cx, ours, to, link, &mut message);
     }
 
@@ -204,12 +207,10 @@ impl NdStage {
     /// Sends every request that is due, and sets the timer for the next.
     fn ask(&mut self, cx: &mut Cx<'_, '_>) {
         self.probe(cx);
-        while let Some(((_, target), known)) = cx.module::<Nd>().neighbours.cache.next_request() {
-            self.solicit(cx, target, known);
-        }
         let now = cx.now();
-        while let Some(router) = cx.module::<Nd>().routers.as_mut().and_then(|all| all.next_suspect(now)) {
-            self.solicit(cx, router, None);
+        // RFC 4429 §3.2: nobody is asked from an optimistic address; what is due waits.
+        if cx.module::<Nd>().settled(now).next().is_some() {
+            self.ask_neighbours(cx);
         }
         if cx.module::<Nd>().routers.as_mut().is_some_and(|routers| routers.asks(now)) {
             self.ask_for_routers(cx);
@@ -217,29 +218,43 @@ impl NdStage {
         self.rearm(cx);
     }
 
+    fn ask_neighbours(&self, cx: &mut Cx<'_, '_>) {
+        while let Some(((_, target), known)) = cx.module::<Nd>().neighbours.cache.next_request() {
+            self.solicit(cx, target, known);
+        }
+        let now = cx.now();
+        while let Some(router) = cx.module::<Nd>().routers.as_mut().and_then(|all| all.next_suspect(now)) {
+            self.solicit(cx, router, None);
+        }
+    }
+
     fn rearm(&self, cx: &mut Cx<'_, '_>) {
         let now = cx.now();
         let nd = cx.module::<Nd>();
         let routers = nd.routers.as_ref().map_or(Instant::FAR, |routers| routers.deadline(now));
-        let deadline = nd.neighbours.cache.deadline().min(routers);
+        let deadline = nd.neighbours.cache.deadline().min(routers).min(nd.settles(now));
         cx.arm(deadline);
     }
 
     /// Asks whether there is a router (RFC 4861 §6.3.7).
     fn ask_for_routers(&self, cx: &mut Cx<'_, '_>) {
-        let source = cx.module::<Nd>().addresses().find(Ipv6Addr::is_unicast_link_local);
-        let Some(source) = source else { return };
+        let now = cx.now();
+        let nd = cx.module::<Nd>();
+        let Some(source) = nd.addresses().find(Ipv6Addr::is_unicast_link_local) else { return };
+        // RFC 4429 §3.2: from an optimistic address without ours of Ethernet.
+        let link = nd.is_settled(now, source).then_some(self.ours);
         let mut message = [0; ndp::QUESTION];
-        ndp::emit_router_solicitation(self.ours, &mut message);
-        send(cx, source, ALL_ROUTERS, MacAddr(ipv6::group(ALL_ROUTERS)), &mut message);
+        let length = ndp::emit_router_solicitation(link, &mut message);
+        send(cx, source, ALL_ROUTERS, MacAddr(ipv6::group(ALL_ROUTERS)), &mut message[..length]);
     }
 
     /// Asks for `target`: everybody, or the station where it was (RFC 4861 §7.3.1).
     fn solicit(&self, cx: &mut Cx<'_, '_>, target: Ipv6Addr, known: Option<MacAddr>) {
+        let now = cx.now();
         let nd = cx.module::<Nd>();
         let narrow = target.is_unicast_link_local();
         let fits = |ours: &Ipv6Addr| ours.is_unicast_link_local() == narrow;
-        let Some(source) = nd.addresses().find(fits).or_else(|| nd.addresses().next()) else { return };
+        let Some(source) = nd.settled(now).find(fits).or_else(|| nd.settled(now).next()) else { return };
         let group = ipv6::solicited_node(target);
         let (to, link) = known.map_or((group, MacAddr(ipv6::group(group))), |link| (target, link));
         let mut message = [0; ndp::MESSAGE];

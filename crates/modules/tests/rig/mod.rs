@@ -188,6 +188,8 @@ pub struct Options {
     pub setup: fn(&mut Setup),
     /// With IPv6 too.
     pub six: bool,
+    /// Nobody has objected to its address of IPv6, and the time for that is over.
+    pub settled: bool,
     /// The virtual LAN of the host's frames, 0: of none.
     pub vlan: u16,
 }
@@ -200,6 +202,7 @@ impl Default for Options {
             graph: graph(),
             setup: |_| {},
             six: false,
+            settled: true,
             vlan: 0,
         }
     }
@@ -259,6 +262,9 @@ impl Host {
                 .with(Attr::Local(Endpoint::v6(Ipv6Addr::UNSPECIFIED, 0)));
             for top in ["nd", "icmp6", "ip6", "tcp"] {
                 host.create(top, any);
+            }
+            if options.settled {
+                host.advance(Duration::from_secs(1));
             }
         }
         host
