@@ -388,6 +388,13 @@ pub enum Event {
     },
     /// What routers of a link of silk's own advertise is this from now on.
     Routers(Advertised),
+    /// Another station on a link of silk's own has this address.
+    Duplicate {
+        /// The address.
+        address: Ipv6Addr,
+        /// The station's Ethernet address.
+        station: [u8; 6],
+    },
     /// A router on a link of silk's own does not answer one of the domains.
     RouterLost(Ipv6Addr),
     /// A router said, and it is believed, that packets to a destination are better given to another first hop.

@@ -121,7 +121,7 @@ impl Server {
             return Err(refuse(libc::EINVAL, "that is not a group's address"));
         }
         let by_address = at.0.filter(|at| !at.is_unspecified());
-        let ours = by_address.is_none_or(|at| self.settings.addresses.contains(&at));
+        let ours = by_address.is_none_or(|at| self.settings.has(at));
         // Linux knows silk's own interface by no number, or by one that is not told here.
         let own = stack::owns_link(&self.settings.config);
         let named = at.1 == 0 || self.settings.interfaces.contains(&at.1);

@@ -16,6 +16,7 @@ use silk_modules::nd::Nd;
 use silk_modules::{Leads, Standing, Way};
 use silk_path::Advertised;
 use silk_path::classify::layout::{ADDRESSES, ADDRESSES6};
+use silk_wire::MacAddr;
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -50,9 +51,11 @@ impl Settings {
     /// Takes over how the links stand now.
     pub fn follow(&mut self, mut standing: Standing) -> Moves {
         let mut moves = Moves::default();
+        standing.give_up(&self.duplicate);
         let before: Vec<IpAddr> = self.standing.addresses().map(|(address, _)| address).collect();
         let now: Vec<IpAddr> = standing.addresses().map(|(address, _)| address).collect();
-        moves.gone = before.iter().filter(|address| !now.contains(address)).copied().collect();
+        let is_gone = |address: &&IpAddr| !now.contains(address) && !self.duplicate.contains(address);
+        moves.gone = before.iter().filter(is_gone).copied().collect();
         for address in now.iter().copied() {
             if self.addresses.contains(&address) {
                 // One that comes back has its place still.
@@ -127,6 +130,20 @@ impl Server {
         let (hops, mtu) = (told.hops, told.mtu);
         self.tell_all(|| Command::Advertised { hops, mtu });
         self.take_over(standing);
+    }
+
+    /// Another station has an address of silk's own (RFC 4862 §5.4.5): from it nothing is sent any more.
+    pub(crate) fn give_up(&mut self, address: IpAddr, station: [u8; 6]) {
+        if !self.settings.has(address) {
+            return;
+        }
+        eprintln!(
+            "silkd: another station, {}, has silk's address {address}, which silk therefore gives up: give one of the two another, and \
+             start silkd again",
+            MacAddr(station)
+        );
+        self.settings.duplicate.push(address);
+        self.take_over(self.settings.standing.clone());
     }
 
     fn take_over(&mut self, standing: Standing) {
@@ -325,6 +342,24 @@ mod tests {
         let moves = settings.follow(standing(&all, None));
         assert_eq!(moves, Moves { new: vec![ip("10.0.0.1")], ways: true, ..Moves::default() });
         assert_eq!(settings.addresses.len(), 3, "it has its place still");
+    }
+
+    // RFC 4862 §5.4.5.
+    #[test]
+    fn an_address_that_another_station_has_is_used_no_more() {
+        let mut settings = settings();
+        let (lost, beside) = (ip("fd00::1"), ip("fd00::9"));
+        assert_eq!((settings.has(lost), settings.source_for(beside)), (true, Some(lost)));
+        settings.duplicate.push(lost);
+        let moves = settings.follow(standing(&BOTH, None));
+        assert_eq!(moves, Moves { ways: true, ..Moves::default() }, "it is not gone from the interface");
+        assert_eq!((settings.has(lost), settings.source_for(beside)), (false, None));
+        assert_eq!(settings.source_for(ip("10.0.0.9")), Some(ip("10.0.0.1")));
+        // Routers that go on with its prefix do not bring it back.
+        assert_eq!(settings.follow(standing(&BOTH, None)), Moves::default());
+        let both = [BOTH[0], BOTH[1], ("fd00::2", 64)];
+        assert_eq!(settings.follow(standing(&both, None)).new, [ip("fd00::2")]);
+        assert_eq!(settings.source_for(lost), Some(ip("fd00::2")), "who has it is spoken to");
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl Server {
             }
             (false, true) if ip == any => None,
             _ => {
-                let local = ip.is_unspecified() || self.settings.addresses.contains(&ip);
+                let local = ip.is_unspecified() || self.settings.has(ip);
                 local.then(|| (end(ip), Sides::of(ip)))
             }
         }

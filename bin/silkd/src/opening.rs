@@ -214,6 +214,9 @@ impl Engine {
                 self.reassembled(&mut frame, device, checksum, now);
             }
             Request::Routers(told) => self.tell_control(Event::Routers(told)),
+            Request::Duplicate { address, station } => {
+                self.tell_control(Event::Duplicate { address, station });
+            }
             Request::RouterLost(router) => self.tell_control(Event::RouterLost(router)),
             // The others hear of it, where it is believed here.
             Request::Redirected { router, destination, hop, link } => {

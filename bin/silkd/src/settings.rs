@@ -35,6 +35,8 @@ pub struct Settings {
     routes: (Routes, Routes<Ipv6Addr>),
     /// What programs are told of the ways.
     pub ways: Ways,
+    /// Addresses of silk's own that another station has: they are used no more.
+    pub duplicate: Vec<IpAddr>,
     /// Addresses of the interface for which the classifier has no room.
     pub beyond: Vec<IpAddr>,
     /// The paths that sockets of `PF_SCOUT` can build.
@@ -60,6 +62,7 @@ impl Settings {
             classes,
             joined: false,
             addresses: Vec::new(),
+            duplicate: Vec::new(),
             interfaces: Vec::new(),
             standing: Standing::default(),
             configured: Standing::default(),
@@ -76,6 +79,11 @@ impl Settings {
     pub fn join_classes(&mut self) {
         self.joined = true;
         self.classes.join();
+    }
+
+    /// Whether the address is silk's: not one that another station has, too.
+    pub fn has(&self, address: IpAddr) -> bool {
+        self.addresses.contains(&address) && !self.duplicate.contains(&address)
     }
 
     /// Whether silk has addresses of IPv6.
@@ -124,7 +132,7 @@ impl Settings {
         if remote.is_loopback() || remote.is_multicast() || broadcast {
             return None;
         }
-        if self.addresses.contains(&remote) {
+        if self.has(remote) {
             // Where Linux does not have them, what is sent to our own addresses comes back to us.
             return stack::owns_link(&self.config).then_some(remote);
         }

@@ -286,7 +286,10 @@ impl Appliance {
             }
             // Only listening paths ask for others, and an appliance has none; its addresses are configured.
             Request::Create { .. } => self.core.drops.count(DropReason::NoPath),
-            Request::Routers(_) | Request::RouterLost(_) | Request::Redirected { .. } => {}
+            Request::Routers(_)
+            | Request::RouterLost(_)
+            | Request::Duplicate { .. }
+            | Request::Redirected { .. } => {}
         }
     }
 

@@ -32,6 +32,8 @@ pub fn shared(locals: &[Vec<LocalAddress>], table: Table, interfaces: &[u32]) ->
     let deprecated = locals.iter().flatten().filter(|local| local.deprecated);
     Standing {
         links: locals.iter().map(|link| link.iter().map(own).collect()).collect(),
+        // Linux finds out itself who else has its addresses.
+        duplicate: Vec::new(),
         deprecated: deprecated.map(|local| local.address).collect(),
         ways: ways(table, interfaces),
     }

@@ -59,14 +59,12 @@ pub struct Mld(Told<Ipv6Addr>);
 impl Mld {
     /// The module of a host with these addresses.
     pub fn new(addresses: &[Ipv6Addr]) -> Self {
-        // RFC 3810 §5.2.13: where there is none yet, from nobody.
-        let source = addresses.iter().copied().find(Ipv6Addr::is_unicast_link_local);
-        Self(Told::new(source.unwrap_or(Ipv6Addr::UNSPECIFIED), addresses))
+        Self(Told::new(source(addresses), addresses))
     }
 
-    /// Our addresses are these from now on. What reports come from stays: it goes with the interface.
+    /// Our addresses are these from now on.
     pub fn become_these(&mut self, addresses: &[Ipv6Addr]) {
-        self.0.become_these(addresses);
+        self.0.become_these(source(addresses), addresses);
     }
 
     /// From now on these sources of the group are heard.
@@ -77,6 +75,12 @@ impl Mld {
             self.0.change(now, group, filter, port);
         }
     }
+}
+
+/// What reports come from: where there is no link-local address, from nobody (RFC 3810 §5.2.13).
+fn source(addresses: &[Ipv6Addr]) -> Ipv6Addr {
+    let source = addresses.iter().copied().find(Ipv6Addr::is_unicast_link_local);
+    source.unwrap_or(Ipv6Addr::UNSPECIFIED)
 }
 
 impl Module for Mld {

@@ -13,6 +13,8 @@ pub struct Standing {
     pub links: Vec<Vec<(IpAddr, u8)>>,
     /// Those of them that nothing new is to be begun from, where there is another (RFC 4862 §5.5.4).
     pub deprecated: Vec<IpAddr>,
+    /// Addresses that were ours and that another station has: nothing is sent from them (RFC 4862 §5.4.5).
+    pub duplicate: Vec<IpAddr>,
     /// Where packets go; of equally long prefixes the better way first.
     pub ways: Vec<Way>,
 }
@@ -104,6 +106,12 @@ impl Standing {
             addresses.push((address, prefix));
             self.ways.push(Way::beside(link, address, prefix));
         }
+    }
+
+    /// Another station has these: they are not ours any more.
+    pub fn give_up(&mut self, duplicate: &[IpAddr]) {
+        self.links.iter_mut().for_each(|link| link.retain(|(address, _)| !duplicate.contains(address)));
+        self.duplicate = duplicate.to_vec();
     }
 
     /// Our addresses on all links, with the lengths of their networks' prefixes.

@@ -30,9 +30,9 @@ impl<A: Copy + Ord> Told<A> {
         Self { source, ours: ours.to_vec(), groups: Membership::default(), path: None }
     }
 
-    /// Our addresses are these from now on.
-    pub fn become_these(&mut self, ours: &[A]) {
-        self.ours = ours.to_vec();
+    /// Our addresses are these from now on, and messages come from `source`.
+    pub fn become_these(&mut self, source: A, ours: &[A]) {
+        (self.source, self.ours) = (source, ours.to_vec());
     }
 
     /// Whether a question that was sent to `destination` is for us: to `everybody`, to a group that is heard here, or to an

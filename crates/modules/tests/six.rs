@@ -6,6 +6,9 @@ mod rig;
 use core::net::Ipv6Addr;
 use core::time::Duration;
 use rig::{Handle, Host, Options, exchange, ip6, mac, stream};
+use silk_modules::Standing;
+use silk_modules::ip::Routes;
+use silk_modules::ip6::Ip6;
 use silk_modules::nd::Nd;
 use silk_path::{Attr, Attrs, Checksum, DropReason, Endpoint, Event, Outcome, Parcel, PathId};
 use silk_wire::extension::{self, Fragment};
@@ -168,9 +171,19 @@ fn an_address_that_somebody_has_is_given_up_at_first_and_defended_later() {
     assert_eq!([contradicted(&mut settled), contradicted(&mut settled)], [1, 0]);
     settled.advance(Duration::from_secs(10));
     assert_eq!(contradicted(&mut settled), 1);
-    host.arrive(&probe);
+    let lost = Some(Outcome::Dropped(DropReason::NdConflict));
+    assert_eq!(host.arrive(&probe), lost);
     assert_eq!(host.paths.module_mut::<Nd>().unwrap().addresses().count(), 0);
     assert!(host.sent().is_empty());
+    assert_eq!(host.world.duplicates, [(ip6(1), mac(9))], "whoever runs it is told");
+    // Nor is anything sent from it, by whoever has it still.
+    let socket = host.create("socket", local(1, 5000));
+    let mut standing = Standing::of(&[(ip6(1).into(), 64)], [ip6(254).into()]);
+    standing.give_up(&[ip6(1).into()]);
+    host.paths.module_mut::<Ip6>().unwrap().follow(Routes::of(&standing));
+    host.send(socket, at(9, 9), b"from whom?");
+    host.advance(Duration::from_secs(2));
+    assert_eq!((packets(&mut host), host.drops(socket, DropReason::IpConflict)), (vec![], 1));
 }
 
 #[test]

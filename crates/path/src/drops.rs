@@ -79,6 +79,8 @@ reasons! {
     NdMalformed = "nd: malformed",
     /// Neighbour discovery that asks or tells nothing we may act on.
     NdIgnored = "nd: ignored",
+    /// Another station says, before it is ours for certain, that it has an address of ours (RFC 4862 §5.4).
+    NdConflict = "nd: another station has our address",
     /// The next hop's address is not known yet and another message waits for it already.
     NdPending = "nd: waiting for an answer",
     /// The next hop does not answer.
@@ -107,6 +109,8 @@ reasons! {
     IpProtocol = "ip: unknown protocol",
     /// No route to the destination.
     IpNoRoute = "ip: no route",
+    /// From an address of ours that another station has (RFC 4862 §5.4.5).
+    IpConflict = "ip: another station has our address",
     /// A fragment of a wrong length.
     IpFragment = "ip: wrong fragment",
     /// A fragment that overlaps another (RFC 5722 rejects the whole datagram).

@@ -63,6 +63,13 @@ pub enum Request {
     },
     /// What the routers of a link of our own tell is this from now on.
     Routers(Advertised),
+    /// Another station has this address of ours (RFC 4862 §5.4.5): nothing is to be sent from it any more.
+    Duplicate {
+        /// The address.
+        address: Ipv6Addr,
+        /// The Ethernet address of the station.
+        station: [u8; 6],
+    },
     /// This router on a link of our own does not answer (RFC 4861 §7.3): whoever hears of routers prefers another, until
     /// it does.
     RouterLost(Ipv6Addr),

@@ -42,6 +42,18 @@ s.send(b'far')
 print(s.getsockopt(socket.IPPROTO_IPV6, 24))
 ";
 
+/// Binds a socket to an address and connects one to another, and tells what came of it.
+const USES: &str = "import errno, socket, sys
+for call, end in ('bind', (sys.argv[1], 0)), ('connect', (sys.argv[2], 7)):
+    s = socket.socket(socket.AF_INET6)
+    s.settimeout(5)
+    try:
+        getattr(s, call)(end)
+        print(call, s.getsockname()[0])
+    except OSError as error:
+        print(call, errno.errorcode.get(error.errno, error))
+";
+
 fn start(more: &str) -> Option<Silk> {
     let device =
         format!("kind = \"packet\"\ninterface = \"{INTERFACE}\"\naddress = \"10.99.0.9/24\"\n{more}\n");
@@ -108,6 +120,27 @@ fn an_address_and_a_router_come_by_advertisement_and_go() {
     says(&silk, &format!("{NETWORK}/48 is reached by fe80::"));
     let _there = serve(&silk, silk.on_peer("python3"), THERE, "there");
     all_come_back(silk.on_paths("python3"), THERE);
+}
+
+// RFC 4862 §5.4.5.
+#[test]
+fn an_address_that_another_station_has_is_given_up_and_that_is_said_once() {
+    let Some(silk) = start("router_advertisements = true\nmac = \"02:00:00:00:00:5a\"") else { return };
+    let ours = "2001:db8:7::ff:fe00:5a";
+    // Linux has no way there either.
+    let heeds = format!("net.ipv6.conf.{INTERFACE}.accept_ra=0");
+    assert!(silk.rig.server.command("sysctl").args(["-qw", &heeds]).status().unwrap().success());
+    silk.rig.client.ip(["address", "add", &format!("{ours}/64"), "dev", INTERFACE, "nodad"]).unwrap();
+    let router = advertise(&silk, "60");
+    says(&silk, &format!("has silk's address {ours}, which silk therefore gives up"));
+    let said = crate::host::text(silk.on_paths("python3").args(["-c", USES, ours, FAR]));
+    assert_eq!(said, "bind EADDRNOTAVAIL\nconnect ENETUNREACH\n");
+    // Routers go on with the prefix, and it does not come back.
+    router.stop(Duration::from_secs(5));
+    let _router = advertise(&silk, "0");
+    says(&silk, "no default route of IPv6");
+    let log = silk.log("silkd");
+    assert_eq!(log.matches(ours).count(), 2, "that it is silk's, and that it is not:\n{log}");
 }
 
 #[test]

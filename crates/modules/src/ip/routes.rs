@@ -110,6 +110,8 @@ pub(super) fn network<A: Address>(address: A, prefix: u8) -> u128 {
 #[derive(Clone, Debug)]
 pub struct Routes<A = Ipv4Addr> {
     addresses: Vec<Own<A>>,
+    // Those that were ours and that another station has.
+    duplicate: Vec<A>,
     // The longest prefix first, then by network, then the better way first.
     entries: Vec<Entry<A>>,
     // The graph has said what they are.
@@ -121,7 +123,7 @@ pub struct Routes<A = Ipv4Addr> {
 impl<A> Default for Routes<A> {
     /// No address of ours, and nowhere to go.
     fn default() -> Self {
-        Self { addresses: Vec::new(), entries: Vec::new(), fixed: false, itself: None }
+        Self { addresses: Vec::new(), duplicate: Vec::new(), entries: Vec::new(), fixed: false, itself: None }
     }
 }
 
@@ -136,6 +138,7 @@ impl<A: Address> Routes<A> {
             };
             routes.addresses.extend(all.iter().filter_map(of));
         }
+        routes.duplicate.extend(standing.duplicate.iter().copied().filter_map(A::of));
         routes.entries.extend(standing.ways.iter().filter_map(Entry::of));
         routes.sort();
         routes
@@ -274,6 +277,11 @@ impl<A: Address> Routes<A> {
     /// Whether the address is ours.
     pub fn is_ours(&self, address: A) -> bool {
         self.addresses.iter().any(|own| own.address == address)
+    }
+
+    /// Whether the address was ours, and another station has it.
+    pub(crate) fn is_duplicate(&self, address: A) -> bool {
+        self.duplicate.contains(&address)
     }
 
     /// Our addresses.

@@ -168,7 +168,10 @@ impl Ip6Stage {
         // A group has no route of its own: it is on the link.
         let first = || routes.addresses().next().filter(|_| destination.is_multicast());
         let source = self.local.or_else(ours).or_else(routed).or_else(first);
-        Ok((source.ok_or(DropReason::IpNoRoute)?, destination))
+        match source.ok_or(DropReason::IpNoRoute)? {
+            source if routes.is_duplicate(source) => Err(DropReason::IpConflict),
+            source => Ok((source, destination)),
+        }
     }
 
     /// Sends a datagram in fragments.

@@ -3,7 +3,9 @@
 //! what no router can have forwarded is read (hop limit 255), and it must never learn from what
 //! was not asked for: that only updates an entry that is in use. Redirects (RFC 4861 §8) are heeded where
 //! they are to be, and ignored elsewhere, as §8.3 allows ([`Request::Redirected`]). Where silk owns the interface it asks first whether somebody else has its
-//! addresses (RFC 4862 §5.4), using them meanwhile (RFC 4429). What routers tell it heeds where it is
+//! addresses (RFC 4862 §5.4), using them meanwhile as optimistic ones (RFC 4429): what it says of such replaces nothing that
+//! others know, and nobody is asked from one. One that somebody else has is given up, and whoever runs the graph told
+//! ([`Request::Duplicate`]). What routers tell it heeds where it is
 //! to: then it says which addresses it makes of their prefixes, who leads beyond the link, and how far
 //! and how wide what is sent may be, to whoever runs the graph ([`Request::Routers`]). A router that does not answer leads only where no
 //! other does (RFC 4861 §6.3.6), until it answers again.

@@ -72,7 +72,7 @@ impl NdStage {
             // Somebody asks whether the address is free (RFC 4861 §7.1.1, RFC 4862 §5.4.3).
             let to_group = heard.destination == ipv6::solicited_node(target);
             return match link {
-                None if to_group && heard.link != self.ours => self.contested(cx, target, false),
+                None if to_group && heard.link != self.ours => self.contested(cx, target, heard.link, false),
                 _ => Err(DropReason::NdIgnored),
             };
         }
@@ -105,7 +105,11 @@ impl NdStage {
         }
         let now = cx.now();
         if cx.module::<Nd>().is_ours(target) {
-            return if heard.link == self.ours { Ok(()) } else { self.contested(cx, target, true) };
+            return if heard.link == self.ours {
+                Ok(())
+            } else {
+                self.contested(cx, target, heard.link, true)
+            };
         }
         let (nd, port) = cx.module_and_port::<Nd>();
         let link = link.unwrap_or(heard.link);
@@ -130,18 +134,25 @@ impl NdStage {
         Ok(())
     }
 
-    /// Somebody else has, or wants, an address of ours. As long as it is on probation we give it
-    /// up; afterwards we defend it: against who asks always, against who `claims` it now and then, for he may think as
+    /// Somebody else, `station`, has, or wants, an address of ours. As long as it is optimistic we give it
+    /// up (RFC 4862 §5.4.5); afterwards we defend it: against who asks always, against who `claims` it now and then, for he may think as
     /// we do, and answer that.
-    fn contested(&mut self, cx: &mut Cx<'_, '_>, address: Ipv6Addr, claims: bool) -> Result<(), DropReason> {
+    fn contested(
+        &mut self,
+        cx: &mut Cx<'_, '_>,
+        address: Ipv6Addr,
+        station: MacAddr,
+        claims: bool,
+    ) -> Result<(), DropReason> {
         let now = cx.now();
         let nd = cx.module::<Nd>();
-        let Some(at) = nd.addresses.iter().position(|(ours, _)| *ours == address) else {
+        if !nd.is_ours(address) {
             return Err(DropReason::NdIgnored);
-        };
-        if nd.addresses[at].1.is_none_or(|until| now < until) {
-            nd.addresses.swap_remove(at);
-            return Err(DropReason::NdIgnored);
+        }
+        if !nd.is_settled(now, address) {
+            nd.addresses.retain(|(ours, _)| *ours != address);
+            cx.request(Request::Duplicate { address, station: station.0 });
+            return Err(DropReason::NdConflict);
         }
         if claims && now < self.defended {
             return Err(DropReason::NdIgnored);

@@ -60,6 +60,8 @@ pub struct World {
     pub requests: VecDeque<Request>,
     pub timers: BTreeMap<PathId, Instant>,
     pub asked: Vec<IpAddr>,
+    /// Addresses that other stations have, and at which they are.
+    pub duplicates: Vec<(Ipv6Addr, [u8; 6])>,
     /// What routers told, each time it changed.
     pub routed: Vec<Advertised>,
     /// The device refuses this many messages.
@@ -406,6 +408,7 @@ impl Host {
                     self.over = device;
                     self.run_frame(&frame, checksum);
                 }
+                Request::Duplicate { address, station } => self.world.duplicates.push((address, station)),
                 // The only one that hears of it has said so.
                 Request::RouterLost(_) => {}
                 Request::Routers(told) => self.world.routed.push(told),
