@@ -280,6 +280,37 @@ mod tests {
         assert_eq!(cache.lookup(soon, THERE, path(1)).0, Resolution::Failed);
     }
 
+    // RFC 4861 §7.2.5.
+    #[test]
+    fn what_is_said_unasked_is_used_and_looked_into_and_stops_no_count() {
+        let mut cache = Cache::new(CacheLimits::default());
+        assert!(cache.hear(at(0), THERE, LINK).is_empty() && cache.len() == 0, "nobody wants it");
+        cache.lookup(at(0), THERE, path(1));
+        assert_eq!(cache.hear(at(0), THERE, LINK), [path(1)]);
+        assert_eq!(cache.lookup(at(0), THERE, path(1)), (Resolution::Known(LINK.0), true));
+        for second in 1..4 {
+            assert!(cache.hear(at(second), THERE, LINK).is_empty());
+            cache.expire(at(second));
+        }
+        assert_eq!(cache.lookup(at(3), THERE, path(1)).0, Resolution::Failed);
+        assert!(cache.tell(at(3), THERE, LINK).is_empty());
+        assert_eq!(cache.lookup(at(3), THERE, path(1)), (Resolution::Known(LINK.0), true), "it is back");
+        assert!(cache.tell(at(3), Ipv4Addr::LOCALHOST, LINK).is_empty());
+        assert_eq!(cache.len(), 2);
+    }
+
+    #[test]
+    fn what_is_doubted_is_used_and_asked_for_once() {
+        let mut cache = Cache::new(CacheLimits::default());
+        cache.learn(at(0), THERE, LINK);
+        assert_eq!(cache.lookup(at(1), THERE, path(1)), (Resolution::Known(LINK.0), false));
+        cache.doubt(at(1), THERE);
+        assert_eq!(cache.lookup(at(1), THERE, path(1)), (Resolution::Known(LINK.0), true));
+        cache.doubt(at(1), THERE);
+        assert_eq!(cache.lookup(at(1), THERE, path(1)), (Resolution::Known(LINK.0), false));
+        assert_eq!(cache.deadline(), at(2), "the answer is waited for as long as it was");
+    }
+
     #[test]
     fn what_nobody_wanted_is_not_learnt() {
         let mut cache = Cache::new(CacheLimits::default());

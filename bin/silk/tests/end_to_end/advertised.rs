@@ -103,6 +103,13 @@ fn an_address_and_a_router_come_by_advertisement_and_go() {
     assert_eq!(ours, "2001:db8:7::ff:fe00:5a");
     let _ours = serve(&silk, silk.on_paths("python3"), "::", "ours");
     all_come_back(silk.on_peer("python3"), ours);
+    // Who asks who is there hears of silk, too (RFC 4443 §4.2), beside Linux, which has an address of its own.
+    let all = format!("ff02::1%{INTERFACE}");
+    let is_heard = || {
+        let pings = silk.rig.client.run("ping", ["-6", "-c", "3", "-i", "0.2", "-W", "1", &all]);
+        pings.is_ok_and(|said| said.contains("from fe80::ff:fe00:5a"))
+    };
+    assert!(within(Duration::from_secs(20), is_heard), "a ping to all nodes");
     let _far = serve(&silk, silk.on_peer("python3"), FAR, "far");
     all_come_back(silk.on_paths("python3"), FAR);
     // What begins now is sent as far and as wide as the router says.
