@@ -26,6 +26,8 @@ const BESIDE_EXCLUSIVE: u32 = EXCLUSIVE
         as u32;
 
 static TABLE: [Epoll; SETS] = [const { Epoll::new() }; SETS];
+/// All sets that were ever used are below this: who looks at all of them, as a fork does, touches no more memory.
+static BELOW: AtomicU32 = AtomicU32::new(0);
 
 /// One event set.
 pub struct Epoll {
@@ -97,8 +99,13 @@ pub fn at(index: u32) -> Option<&'static Epoll> {
     TABLE.get(index as usize)
 }
 
+/// Those that were ever used.
+fn known() -> &'static [Epoll] {
+    TABLE.get(..BELOW.load(Ordering::Acquire) as usize).unwrap_or_default()
+}
+
 fn used() -> impl Iterator<Item = &'static Epoll> {
-    TABLE.iter().filter(|set| set.is_used())
+    known().iter().filter(|set| set.is_used())
 }
 
 /// `epoll_create1(2)`.
@@ -112,6 +119,7 @@ pub fn create(flags: c_int) -> Answer<c_int> {
         .iter()
         .find(|set| set.descriptors.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok());
     if let Some(set) = free {
+        BELOW.fetch_max(set.index() + 1, Ordering::AcqRel);
         set.number.store(fd, Ordering::Release);
         set.sleepers.store(0, Ordering::Release);
         set.watched.store(false, Ordering::Release);
@@ -270,24 +278,32 @@ pub fn changed(socket: &Socket) {
     }
 }
 
+/// How many are held across a fork, of which there is one at a time: other threads may make further ones meanwhile.
+static HELD: AtomicU32 = AtomicU32::new(0);
+
 /// Holds every set across a fork.
 pub fn hold_all() {
-    for set in used() {
+    let all = known();
+    for set in all {
         let mut inner = set.inner.lock();
-        inner.note_fork();
+        if set.is_used() {
+            inner.note_fork();
+        }
         // Held until `open_all`.
         std::mem::forget(inner);
     }
+    HELD.store(all.len() as u32, Ordering::Release);
 }
 
 /// Lets them go in the parent.
 pub fn open_all() {
-    used().for_each(|set| set.inner.bare().open());
+    let held = HELD.load(Ordering::Acquire) as usize;
+    TABLE.iter().take(held).for_each(|set| set.inner.bare().open());
 }
 
 /// Lets them go in the child.
 pub fn force_open_all() {
-    for set in &TABLE {
+    for set in known() {
         set.inner.bare().force_open();
         set.sleepers.store(0, Ordering::Release);
     }
