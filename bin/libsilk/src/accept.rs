@@ -13,6 +13,7 @@ use crate::family::{self, Family};
 use crate::gate::{self, Passage};
 use crate::internal;
 use crate::lost;
+use crate::real;
 use crate::socket::{self, Role, Socket, shape, state as stage};
 use crate::thread;
 use crate::wait::{Change, Deadline, announce, asleep, nap, sleep};
@@ -27,12 +28,56 @@ use std::time::Duration;
 /// to keep any.
 const THIN_LOOK: Duration = Duration::from_millis(100);
 
-/// A connection that is now ours, before it has a descriptor.
+/// A call that accepts.
+#[derive(Clone, Copy)]
+struct Call<'a> {
+    socket: &'a Socket,
+    /// The listening socket's descriptor.
+    listening: c_int,
+    uses: u32,
+    family: &'a Family,
+    listener: &'a Listener,
+    flags: c_int,
+}
+
+/// A connection that is now ours, and what becomes its descriptor. As on Linux that is there first: who has none left
+/// leaves the connection where it is.
 struct Taken {
     slot: u32,
     /// The rank of the queue it lay in; `None`: it was handed over.
     rank: Option<usize>,
+    place: Place,
     _inside: Passage,
+}
+
+/// A descriptor and a record for a connection. Given back unless it is used.
+struct Place(Option<(c_int, &'static Socket)>);
+
+impl Place {
+    fn make(Call { socket: from, flags, .. }: Call<'_>) -> Answer<Self> {
+        let has_foreign = crate::options::has_foreign(from);
+        let make = if has_foreign { internal::stand_in_alone } else { internal::stand_in };
+        let fd = make(from.is(shape::INET6), flags & libc::SOCK_CLOEXEC != 0)?;
+        let inet6 = from.shape.load(Relaxed) & shape::INET6;
+        let nonblocking = if flags & libc::SOCK_NONBLOCK != 0 { libc::O_NONBLOCK as u32 } else { 0 };
+        let record = socket::make(stage::UNDECIDED, inet6 | shape::ACCEPTED | shape::GREETED, nonblocking);
+        let Some(record) = record else {
+            // SAFETY: just made, and nobody else's.
+            unsafe { real::close(fd) };
+            return Err(libc::ENFILE);
+        };
+        Ok(Self(Some((fd, record))))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some((fd, record)) = self.0.take() {
+            // SAFETY: made here, and known to nobody.
+            unsafe { real::close(fd) };
+            record.free();
+        }
+    }
 }
 
 /// Whether a connection waits to be accepted.
@@ -82,39 +127,39 @@ pub unsafe fn accept(
     }
     let family = family::joined().ok_or(libc::EINVAL)?;
     let listener = listener(socket.slot()?).ok_or(libc::EINVAL)?;
-    let taken = take(socket, family, listener)?;
-    let fd = adopt((socket, listening), family, &taken, flags)?;
-    if let Some(slot) = family.arena.slot(taken.slot) {
+    let call = Call { socket, listening, uses: socket.uses(), family, listener, flags };
+    let taken = take(call)?;
+    let slot = taken.slot;
+    let fd = adopt(call, taken)?;
+    if let Some(slot) = family.arena.slot(slot) {
         // SAFETY: as the caller promises.
         unsafe { address::give(address::shared(&slot.peer), socket.is(shape::INET6), addr, len) };
     }
     Ok(fd)
 }
 
-fn take(socket: &Socket, family: &Family, listener: &Listener) -> Answer<Taken> {
-    let blocking = !socket.is_nonblocking(0);
-    let (me, uses) = (thread::record(), socket.uses());
-    may_accept(socket, uses, family)?;
-    let crowd = Crowd::look(socket, listener, 0);
-    let first = match me {
-        Some((_, thread)) if blocking => {
-            handed(thread).or_else(|| choose(family, listener, Some(thread), crowd))
-        }
-        Some((_, thread)) => handed(thread).or_else(|| choose(family, listener, None, crowd)),
-        None => choose(family, listener, None, crowd),
+fn take(call: Call<'_>) -> Answer<Taken> {
+    let blocking = !call.socket.is_nonblocking(0);
+    let me = thread::record();
+    may_accept(call)?;
+    let crowd = Crowd::look(call.socket, call.listener, 0);
+    let handed = me.map_or(Ok(None), |(_, thread)| handed(call, thread))?;
+    let first = match handed {
+        Some(taken) => Some(taken),
+        None => choose(call, me.map(|(_, thread)| thread).filter(|_| blocking), crowd)?,
     };
     match (first, blocking, me) {
         (Some(taken), ..) => Ok(taken),
         (None, false, _) => Err(libc::EAGAIN),
-        (None, true, Some(me)) => wait((socket, uses), family, listener, me),
-        (None, true, None) => wait_without_record((socket, uses), family, listener),
+        (None, true, Some(me)) => wait(call, me),
+        (None, true, None) => wait_without_record(call),
     }
 }
 
 /// A dead daemon is told as a network that is down, which servers take for what it is; a
 /// listener that was shut down, by whichever process of the family, accepts nothing, as on Linux. One that was
 /// closed meanwhile ([`Socket::slot_of`]) has nothing more to do with the call.
-fn may_accept(socket: &Socket, uses: u32, family: &Family) -> Answer<()> {
+fn may_accept(Call { socket, uses, family, .. }: Call<'_>) -> Answer<()> {
     if family.is_dead() {
         lost::answer();
         return Err(libc::ENETDOWN);
@@ -123,13 +168,13 @@ fn may_accept(socket: &Socket, uses: u32, family: &Family) -> Answer<()> {
     if listens && socket.role() == Role::Listener { Ok(()) } else { Err(libc::EINVAL) }
 }
 
-fn handed(thread: &Thread) -> Option<Taken> {
+fn handed(call: Call<'_>, thread: &Thread) -> Answer<Option<Taken>> {
     if thread.handed.load(Relaxed) == 0 {
-        return None;
+        return Ok(None);
     }
-    let inside = gate::pass();
-    let slot = thread.handed.swap(0, SeqCst).checked_sub(1)?;
-    Some(Taken { slot, rank: None, _inside: inside })
+    let (inside, place) = (gate::pass(), Place::make(call)?);
+    let slot = thread.handed.swap(0, SeqCst).checked_sub(1);
+    Ok(slot.map(|slot| Taken { slot, rank: None, place, _inside: inside }))
 }
 
 /// How many threads wait for a listener's connections, and how many must be left waiting for
@@ -170,26 +215,26 @@ impl Crowd {
 /// The most important connection that this thread may take by itself. A thread that waits
 /// (`Some`) leaves the ordinary queue alone if too few others wait for preferred connections,
 /// and whatever is below the class whose priority it still has.
-fn choose(family: &Family, listener: &Listener, thread: Option<&Thread>, crowd: Crowd) -> Option<Taken> {
+fn choose(call: Call<'_>, thread: Option<&Thread>, crowd: Crowd) -> Answer<Option<Taken>> {
+    let Call { family, listener, .. } = call;
     let extended = thread.map_or(0, |thread| thread.extended.load(Relaxed)) as usize;
-    queues(listener).find_map(|(rank, queue)| {
+    for (rank, queue) in queues(listener) {
         let allowed = rank + 1 >= extended && (rank > 0 || thread.is_none() || crowd.leaves_enough());
         if !allowed || queue.is_empty() {
-            return None;
+            continue;
         }
-        let inside = gate::pass();
-        let slot = queue.pop(family::process(), |n| family.arena.slot(n).map(|slot| &slot.owner))?;
-        Some(Taken { slot, rank: Some(rank), _inside: inside })
-    })
+        let (inside, place) = (gate::pass(), Place::make(call)?);
+        let slot = queue.pop(family::process(), |n| family.arena.slot(n).map(|slot| &slot.owner));
+        if let Some(slot) = slot {
+            return Ok(Some(Taken { slot, rank: Some(rank), place, _inside: inside }));
+        }
+    }
+    Ok(None)
 }
 
 /// Waits in the set of waiters until there is a connection.
-fn wait(
-    (socket, uses): (&Socket, u32),
-    family: &Family,
-    listener: &Listener,
-    (number, thread): (u32, &Thread),
-) -> Answer<Taken> {
+fn wait(call: Call<'_>, (number, thread): (u32, &Thread)) -> Answer<Taken> {
+    let Call { socket, uses, family, listener, .. } = call;
     let deadline = Deadline::after(socket.settings.receive_limit());
     let (mut stuck, mut called) = (None, false);
     loop {
@@ -197,12 +242,12 @@ fn wait(
         listener.waiters.enter(number);
         called |= answer(listener, number);
         let crowd = Crowd::look(socket, listener, 1);
-        let open = may_accept(socket, uses, family);
-        let chooses = || open.is_ok().then(|| choose(family, listener, Some(thread), crowd)).flatten();
-        let outcome = match (handed(thread).or_else(chooses), open) {
-            (Some(taken), _) => Ok(Some(taken)),
-            (None, Err(errno)) => Err(errno),
-            (None, Ok(())) => {
+        let found = match handed(call, thread) {
+            Ok(None) => may_accept(call).and_then(|()| choose(call, Some(thread), crowd)),
+            other => other,
+        };
+        let outcome = match found {
+            Ok(None) => {
                 let nobody_comes = called || (listener.called.load(Relaxed) == 0 && !crowd.is_thin());
                 if nobody_comes
                     && thread.extended.load(Relaxed) > 0
@@ -213,22 +258,24 @@ fn wait(
                     // this one.
                     family.ring(socket.name().0, slot);
                 }
-                doze((socket, uses), family, listener, (thread, seen), crowd, deadline)
+                doze(call, (thread, seen), crowd, deadline)
             }
+            other => other,
         };
         // Who was chosen looks what it was handed, whatever else it found.
         let was_chosen = !listener.waiters.leave(number);
-        let given = if was_chosen { handed_soon(thread, seen) } else { None };
+        let given = if was_chosen { handed_soon(call, thread, seen) } else { Ok(None) };
         called |= was_chosen && answer(listener, number);
         let leaves = match (outcome, given) {
-            (Ok(Some(taken)), Some(given)) => {
+            (Ok(Some(taken)), Ok(Some(given))) => {
                 keep_for_later(thread, &taken);
                 Ok(given)
             }
-            (_, Some(given)) => Ok(given),
-            (Ok(Some(taken)), None) => Ok(taken),
-            (Err(errno), None) => Err(errno),
-            (Ok(None), None) => {
+            (_, Ok(Some(given))) => Ok(given),
+            // What it was handed stays where it is.
+            (Ok(Some(taken)), _) => Ok(taken),
+            (Err(errno), _) | (Ok(None), Err(errno)) => Err(errno),
+            (Ok(None), Ok(None)) => {
                 unstick(socket, listener, crowd, &mut stuck);
                 continue;
             }
@@ -294,9 +341,7 @@ fn keep_for_later(thread: &Thread, taken: &Taken) {
 
 /// Sleeps until something moves; `None` to look again.
 fn doze(
-    (socket, uses): (&Socket, u32),
-    family: &Family,
-    listener: &Listener,
+    Call { socket, uses, family, listener, .. }: Call<'_>,
     (thread, seen): (&Thread, u32),
     crowd: Crowd,
     deadline: Deadline,
@@ -335,27 +380,24 @@ fn doze(
 
 /// Of a chosen thread: the daemon takes it out of the set first and then hands it something,
 /// so it may have to wait a moment for the word to move.
-fn handed_soon(thread: &Thread, seen: u32) -> Option<Taken> {
+fn handed_soon(call: Call<'_>, thread: &Thread, seen: u32) -> Answer<Option<Taken>> {
     for _ in 0..3 {
         if thread.wake.load(SeqCst) != seen {
             break;
         }
         wake::wait(&thread.wake, seen, Some(Duration::from_millis(100)));
     }
-    handed(thread)
+    handed(call, thread)
 }
 
 /// The daemon has given this thread no record (too many wait): it looks at the queues again
 /// whenever the listener's event word moves.
-fn wait_without_record(
-    (socket, uses): (&Socket, u32),
-    family: &Family,
-    listener: &Listener,
-) -> Answer<Taken> {
+fn wait_without_record(call: Call<'_>) -> Answer<Taken> {
+    let Call { socket, uses, .. } = call;
     let deadline = Deadline::after(socket.settings.receive_limit());
     loop {
-        may_accept(socket, uses, family)?;
-        if let Some(taken) = choose(family, listener, None, Crowd { others: 0, reserve: 0 }) {
+        may_accept(call)?;
+        if let Some(taken) = choose(call, None, Crowd { others: 0, reserve: 0 })? {
             return Ok(taken);
         }
         let slot = socket.slot_of(uses)?;
@@ -363,33 +405,25 @@ fn wait_without_record(
     }
 }
 
-/// Makes the connection a descriptor of the program. One that finds none is reset, as there
-/// is no way back into the queue.
-fn adopt((from, listening): (&Socket, c_int), family: &Family, taken: &Taken, flags: c_int) -> Answer<c_int> {
-    let slot = family.arena.slot(taken.slot).ok_or(libc::ECONNABORTED)?;
-    let make = if crate::options::has_foreign(from) { internal::stand_in_alone } else { internal::stand_in };
-    let made = make(from.is(shape::INET6), flags & libc::SOCK_CLOEXEC != 0);
-    let inet6 = from.shape.load(Relaxed) & shape::INET6;
-    let nonblocking = if flags & libc::SOCK_NONBLOCK != 0 { libc::O_NONBLOCK as u32 } else { 0 };
-    let record = made.and_then(|fd| {
-        let record = socket::make(stage::UNDECIDED, inet6 | shape::ACCEPTED | shape::GREETED, nonblocking);
-        Ok((fd, record.ok_or(libc::ENFILE)?))
-    });
-    let (fd, socket) = record.inspect_err(|_| {
-        family.request(taken.slot, slot, request::CLOSE | request::ABORT);
-    })?;
+/// Makes the connection a descriptor of the program.
+fn adopt(call: Call<'_>, Taken { slot: number, rank, mut place, _inside }: Taken) -> Answer<c_int> {
+    let Call { socket: from, listening, family, .. } = call;
+    let slot = family.arena.slot(number).ok_or(libc::ECONNABORTED)?;
+    let (fd, socket) = place.0.take().ok_or(libc::EMFILE)?;
     socket.settings.set(from.settings.words());
     crate::options::inherit_foreign(from, [listening, fd]);
     // The record of this thread, if it has one: the daemon raises its priority for the
     // connection, and counts its time for it.
     slot.thread.store(thread::record().map_or(0, |(number, _)| number + 1), SeqCst);
-    socket.serve(taken.slot, slot.generation.load(Relaxed), Role::Stream);
-    if taken.rank.is_some_and(|rank| rank > 0) {
-        family.request(taken.slot, slot, request::TAKEN);
+    socket.serve(number, slot.generation.load(Relaxed), Role::Stream);
+    if rank.is_some_and(|rank| rank > 0) {
+        family.request(number, slot, request::TAKEN);
     }
     crate::options::pass_on(socket, slot, family);
     if !descriptor::name(fd, socket) {
         crate::close::let_go(socket);
+        // SAFETY: just made, and its number is too high to be known to anybody.
+        unsafe { real::close(fd) };
         return Err(libc::EMFILE);
     }
     Ok(fd)

@@ -6,9 +6,8 @@ use crate::control::Asked;
 use crate::corked;
 use crate::errno::Answer;
 use crate::error_queue::{self, Told};
-use crate::family;
 use crate::groups;
-use crate::naming::{self, Server};
+use crate::naming;
 use crate::naming_turn::NamingTurn;
 use crate::settings::flag;
 use crate::shared::OwnTurn;
@@ -21,7 +20,6 @@ use crate::wait::{self, Change, Deadline};
 use crate::ways;
 use crate::wishes;
 use crate::writers_turn::WritersTurn;
-use silk_control::{Kind, Reply};
 use silk_stream::{Bytes, Datagram, Details, Sent, Slot, Way, option, pop_datagram, push_datagram};
 use std::ffi::c_int;
 use std::net::{IpAddr, SocketAddr};
@@ -322,24 +320,12 @@ fn put(socket: &Socket, slot: &Slot, from: &Vectors, sent: &Sent) -> Answer<bool
     }
 }
 
-/// Decides about an undecided socket by its first destination: it is connected there and
-/// then, if it is silk's, let go to any destination again.
+/// Decides about an undecided socket by its first destination.
 ///
 /// # Errors
 /// What the daemon refuses with.
 pub fn decide(socket: &'static Socket, fd: c_int, peer: SocketAddr) -> Answer<()> {
     let _turn = NamingTurn::begin(socket, fd)?;
-    if !socket.is_undecided() {
-        // Another thread has sent its first datagram meanwhile.
-        return Ok(());
-    }
-    let server = naming::decide_by_peer(socket, peer)?;
-    if server == Server::Silk {
-        let dissolve = naming::connection(socket, Kind::Datagram, Some(socket.name()), ANY);
-        match family::ask(&dissolve, &[])? {
-            Reply::Socket { .. } => {}
-            _ => return Err(libc::EPROTO),
-        }
-    }
-    Ok(())
+    // Another thread may have sent its first datagram meanwhile.
+    if socket.is_undecided() { naming::decide_by_peer(socket, peer).map(drop) } else { Ok(()) }
 }

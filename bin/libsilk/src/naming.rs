@@ -216,6 +216,7 @@ unsafe fn scout(
     let reply = family::ask(&Request::Scout { kind: socket.kind(), name }, &[])?;
     let server = decided(socket, reply, role_of(socket))?;
     socket.shape.fetch_or(shape::BOUND, Relaxed);
+    let uses = socket.uses();
     drop(turn);
     // A byte stream that names its remote end connects; one that does not is to listen.
     let connects = || socket.slot().is_ok_and(|slot| slot.status.load(SeqCst) != 0);
@@ -223,7 +224,7 @@ unsafe fn scout(
         if socket.is_nonblocking(0) {
             return Err(libc::EINPROGRESS);
         }
-        finish(socket)?;
+        finish(socket, uses)?;
     }
     Ok(server)
 }
@@ -306,10 +307,11 @@ pub unsafe fn connect(
             Progress::Fresh => {}
             Progress::Done => return Ok(Server::Silk),
             Progress::Going => {
+                let uses = socket.uses();
                 drop(turn);
                 // Who has waited in vain is told so the first time only.
                 let told = |errno| if errno == libc::EINPROGRESS { libc::EALREADY } else { errno };
-                return finish(socket).map_err(told).map(|()| Server::Silk);
+                return finish(socket, uses).map_err(told).map(|()| Server::Silk);
             }
         }
     }
@@ -361,12 +363,13 @@ pub unsafe fn connect(
         };
         return Ok(Server::Silk);
     }
+    let uses = socket.uses();
     drop(turn);
     if socket.is_nonblocking(0) {
         // Even if it has succeeded already: that is told by the next look.
         return Err(libc::EINPROGRESS);
     }
-    finish(socket)?;
+    finish(socket, uses)?;
     Ok(Server::Silk)
 }
 
@@ -387,7 +390,8 @@ pub fn connection(socket: &Socket, kind: Kind, bound: Option<(u32, u32)>, peer: 
     Request::Connect { kind, bound, peer, service, wishes: socket.settings.wished() }
 }
 
-/// Who serves an undecided datagram socket that sends to `peer`.
+/// Decides who serves an undecided datagram socket by the first destination that it sends to: it is connected there and
+/// then, if that is silk's, let go to any destination.
 ///
 /// # Errors
 /// What the daemon refuses with.
@@ -396,6 +400,14 @@ pub fn decide_by_peer(socket: &'static Socket, peer: SocketAddr) -> Answer<Serve
         return Ok(Server::Linux);
     }
     let reply = family::ask(&connection(socket, Kind::Datagram, None, plain(peer)), &[])?;
+    if let Reply::Socket { slot, generation } = reply {
+        // Let go to any destination again, before another thread sends to one with it.
+        let dissolve = connection(socket, Kind::Datagram, Some((slot, generation)), ANY);
+        if let Err(errno) = family::ask(&dissolve, &[]) {
+            family::tell(&Request::Release { slot, generation });
+            return Err(errno);
+        }
+    }
     decided(socket, reply, Role::Datagram)
 }
 
@@ -441,11 +453,11 @@ fn progress(socket: &Socket) -> Answer<Progress> {
 }
 
 /// Waits until the connection is established or has failed.
-fn finish(socket: &Socket) -> Answer<()> {
+fn finish(socket: &Socket, uses: u32) -> Answer<()> {
     let deadline = Deadline::after(socket.settings.send_limit());
     let over = |slot: &Slot| state::status(slot) & status::CONNECTING == 0 || state::is_dead();
     loop {
-        let slot = socket.slot()?;
+        let slot = socket.slot_of(uses)?;
         let now = state::status(slot);
         if now & status::FAILED != 0 {
             return Err(disconnect::of_failed(socket, slot));

@@ -77,7 +77,7 @@ struct Leaving {
 
 /// Datagrams that one record may be: Linux's `UDP_MAX_SEGMENTS`.
 const SEGMENTS: usize = 128;
-/// Datagrams that are sent of a socket that is closed; more are its loss.
+/// Datagrams that are sent of a socket that is closed, or over a path that it leaves; more are its loss, or go over the next.
 const LAST_WORDS: usize = 1024;
 
 /// The options that a new path of a socket that has had another, or none, must hear of.
@@ -112,7 +112,11 @@ impl Engine {
         let Some(local) = locals.first().copied().filter(|_| domain == self.domain) else { return };
         let Some(top) = self.core.paths.graph().modules().of_kind("socket") else { return };
         let before = self.sockets.find(name).and_then(|socket| socket.path);
-        let kept = before.and_then(|id| self.core.port.take_datagrams(id));
+        let mut kept = before.and_then(|id| self.core.port.take_datagrams(id));
+        if let Some((id, end)) = before.zip(kept.as_deref_mut()) {
+            // What was sent before is for whom it was sent to.
+            self.send_what_is_there((id, name), end, now);
+        }
         self.drop_twin(name, now);
         if let Some(id) = before {
             self.end_hearing_linux(id, now);
@@ -352,16 +356,8 @@ impl Engine {
     pub(crate) fn close_datagrams(&mut self, id: PathId, name: SocketName, now: Instant) {
         let twin = self.sockets.find(name).and_then(|socket| socket.twin);
         let mut end = self.core.port.take_datagrams(id);
-        if let Some(end) = &mut end {
-            // What a program sends as its last word is sent, and as it wished.
-            for bell in options_of(end) {
-                self.tell_paths_of(name, bell, now);
-            }
-            let mut left = LAST_WORDS;
-            let mut leaving = Leaving { name, first: id, twin, told: end.told };
-            while left > 0 && end.pop_datagram(|to, data| self.send_record(&mut leaving, to, data, now)) {
-                left -= 1;
-            }
+        if let Some(end) = end.as_deref_mut() {
+            self.send_what_is_there((id, name), end, now);
         }
         self.core.port.sources.forget(name);
         let locals = [Some(id), twin].map(|id| self.core.paths.path(id?)?.state.attrs.local());
@@ -375,6 +371,19 @@ impl Engine {
         }
         if let Some(end) = end {
             self.free(&end);
+        }
+    }
+
+    /// What a program has sent as its last word, or its last over this path, is sent, and as it wished.
+    fn send_what_is_there(&mut self, (id, name): (PathId, SocketName), end: &mut SocketEnd, now: Instant) {
+        for bell in options_of(end) {
+            self.tell_paths_of(name, bell, now);
+        }
+        let twin = self.sockets.find(name).and_then(|socket| socket.twin);
+        let mut left = LAST_WORDS;
+        let mut leaving = Leaving { name, first: id, twin, told: end.told };
+        while left > 0 && end.pop_datagram(|to, data| self.send_record(&mut leaving, to, data, now)) {
+            left -= 1;
         }
     }
 

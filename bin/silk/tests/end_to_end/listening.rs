@@ -4,6 +4,8 @@ use crate::host::{Silk, text, within};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, SERVER};
 use std::time::Duration;
 
+const PATIENCE: Duration = Duration::from_secs(60);
+
 #[test]
 fn a_deferred_accept_waits_for_data_even_if_it_was_asked_for_late() {
     let Some(silk) = Silk::start() else { return };
@@ -184,4 +186,44 @@ for turn in range(3):
     let said = silk.on_paths("python3").arg("listening.py").output().unwrap();
     let (out, errors) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
     assert_eq!(out, "True 6\n".repeat(3), "{errors}");
+}
+
+#[test]
+fn who_has_no_descriptor_left_accepts_the_connection_when_he_has() {
+    const FULL: &str = "import errno, os, resource, socket
+listener = socket.create_server(('0.0.0.0', 9))
+print('listening', flush=True)
+listener.accept()[0].close()
+# The second is there, and there is no room for it.
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+held = []
+try:
+    while True:
+        held.append(os.open('/dev/null', os.O_RDONLY))
+except OSError as error:
+    assert error.errno == errno.EMFILE
+for blocking in (True, False):
+    listener.setblocking(blocking)
+    try:
+        listener.accept()
+    except OSError as error:
+        print(errno.errorcode[error.errno], flush=True)
+os.close(held.pop())
+connection = listener.accept()[0]
+connection.sendall(connection.recv(16))
+";
+    const VISITS: &str = "import socket, sys
+first, second = (socket.create_connection((sys.argv[1], 9), timeout=20) for _ in range(2))
+second.sendall(b'text')
+print(first.recv(16), second.recv(16))
+";
+    let Some(silk) = Silk::start() else { return };
+    silk.write("full.py", FULL);
+    silk.write("visits.py", VISITS);
+    let mut server = silk.start_logged(silk.on_paths("python3").arg("full.py"), "server");
+    assert!(within(PATIENCE, || silk.log("server").contains("listening")), "{}", silk.log("server"));
+    let said = text(silk.on_peer("python3").args(["visits.py", &SERVER.to_string()]));
+    assert_eq!(said, "b'' b'text'\n", "{}", silk.log("server"));
+    assert!(within(PATIENCE, || server.ended().is_some()));
+    assert_eq!(silk.log("server"), "listening\nEMFILE\nEMFILE\n");
 }

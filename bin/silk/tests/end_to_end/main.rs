@@ -17,6 +17,7 @@ mod churn;
 mod clients;
 mod connecting;
 mod datagrams_here;
+mod destinations;
 mod devices;
 mod errors;
 mod far;
