@@ -23,6 +23,9 @@ use std::time::Duration;
 /// # Safety
 /// As the C library's: nobody may use the number afterwards.
 pub unsafe fn close(fd: c_int) -> c_int {
+    // A thread that was cancelled ends here, as in Linux's, and not inside the gate.
+    // SAFETY: nothing that would have to be dropped is on the stack.
+    unsafe { real::testcancel() };
     let _inside = match table::entry(fd) {
         None => None,
         Some(Entry::Internal) => {
@@ -37,7 +40,7 @@ pub unsafe fn close(fd: c_int) -> c_int {
         }
     };
     // SAFETY: the caller closes what it owns.
-    unsafe { real::close(fd) }
+    unsafe { real::close_for_sure(fd) }
 }
 
 /// The program's descriptor `fd` names nothing of ours any more; the kernel's part is the
@@ -51,7 +54,7 @@ pub fn forget(fd: c_int) {
                 let_go(socket);
             }
         }
-        Some(Entry::Epoll(set)) => set.drop_descriptor(),
+        Some(Entry::Epoll(set)) => set.drop_descriptor(fd),
         Some(Entry::Internal) => {
             table::put(fd, Entry::Internal);
         }
@@ -62,7 +65,7 @@ pub fn forget(fd: c_int) {
 /// No descriptor of this process names the socket any more.
 pub fn let_go(socket: &'static Socket) {
     // Another thread may just be naming it.
-    let turn = socket.naming.short_turn();
+    let turn = socket.naming.turn();
     if socket.is_served()
         && let Some(family) = family::joined()
         && let Ok(slot) = socket.slot()
@@ -72,7 +75,10 @@ pub fn let_go(socket: &'static Socket) {
         if socket.role() == Role::Listener && wait::has_sleepers() {
             accept::disturb(family, slot);
         }
+        // Who reads or writes is done with the rings before they are another connection's.
+        let turns = (socket.reading.turn(), socket.writing.turn());
         end(family, socket, slot);
+        drop(turns);
     }
     drop(turn);
     socket.free();

@@ -31,34 +31,57 @@ pub fn name(fd: c_int, socket: &'static Socket) -> bool {
     noted
 }
 
+/// What a descriptor names, counted once more: it stays what it is, even if another thread closes that descriptor.
+struct Copied(Entry);
+
+impl Copied {
+    fn of(fd: c_int) -> Option<Self> {
+        loop {
+            let entry = table::entry(fd)?;
+            let counted = match entry {
+                Entry::Socket(socket) => socket.add_descriptor_if_any(),
+                Entry::Epoll(set) => set.add_descriptor_if_any(),
+                Entry::Internal => return None,
+            };
+            let copied = counted.then_some(Self(entry));
+            if table::entry(fd) == Some(entry) {
+                return copied;
+            }
+        }
+    }
+
+    /// The kernel has made `new` a copy as well.
+    fn name(self, new: c_int) {
+        let named = match self.0 {
+            Entry::Socket(socket) => name(new, socket),
+            entry => table::put(new, entry),
+        };
+        if named {
+            std::mem::forget(self);
+        }
+    }
+}
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        match self.0 {
+            Entry::Socket(socket) if socket.drop_descriptor() => close::let_go(socket),
+            Entry::Epoll(set) => set.drop_descriptor(-1),
+            _ => {}
+        }
+    }
+}
+
 /// A copy of `fd` under another number, of which `duplicate` makes the kernel's part.
 ///
 /// # Errors
 /// As `duplicate`.
 pub fn copy(fd: c_int, duplicate: impl FnOnce() -> c_int) -> Answer<c_int> {
     let _inside = table::entry(fd).map(|_| gate::pass());
+    let copied = Copied::of(fd);
     let made = check(duplicate())?;
-    copied(fd, made);
+    copied.into_iter().for_each(|copied| copied.name(made));
     Ok(made)
-}
-
-/// The kernel has made `new` a copy of `old`.
-fn copied(old: c_int, new: c_int) {
-    match table::entry(old) {
-        Some(Entry::Socket(socket)) => {
-            socket.add_descriptor();
-            if !name(new, socket) {
-                socket.drop_descriptor();
-            }
-        }
-        Some(Entry::Epoll(set)) => {
-            set.add_descriptor();
-            if !table::put(new, Entry::Epoll(set)) {
-                set.drop_descriptor();
-            }
-        }
-        Some(Entry::Internal) | None => {}
-    }
 }
 
 /// `dup2` and `dup3`: `duplicate` makes the kernel's copy.
@@ -76,9 +99,10 @@ pub fn replace(old: c_int, new: c_int, duplicate: impl FnOnce() -> c_int) -> Ans
     check(unsafe { real::fcntl(old, libc::F_GETFD, 0) })?;
     close::linger(new);
     let _inside = gate::pass();
+    let copied = Copied::of(old);
     close::forget(new);
     let made = check(duplicate())?;
-    copied(old, made);
+    copied.into_iter().for_each(|copied| copied.name(made));
     Ok(made)
 }
 

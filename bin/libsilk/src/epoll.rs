@@ -8,7 +8,7 @@ use crate::epoll_member::{Home, Inner, Member};
 use crate::epoll_place::ensure_bell;
 use crate::epoll_watch;
 use crate::errno::{Answer, check};
-use crate::lock::Guarded;
+use crate::lock::{Guard, Guarded};
 use crate::real;
 use crate::socket::Socket;
 use crate::table::{self, Entry};
@@ -40,6 +40,11 @@ pub struct Epoll {
     pub watched: AtomicBool,
     /// How many sets are members of it.
     pub nested: AtomicU32,
+    /// Something has changed that the members do not show: a signal's handler has changed it while its own thread was at
+    /// work on them.
+    outdated: AtomicBool,
+    /// A fork holds it.
+    held: AtomicBool,
     /// Its members.
     pub inner: Guarded<Inner>,
 }
@@ -52,6 +57,8 @@ impl Epoll {
             sleepers: AtomicU32::new(0),
             watched: AtomicBool::new(false),
             nested: AtomicU32::new(0),
+            outdated: AtomicBool::new(false),
+            held: AtomicBool::new(false),
             inner: Guarded::new(Inner::new()),
         }
     }
@@ -62,18 +69,67 @@ impl Epoll {
         (offset / size_of::<Self>()) as u32
     }
 
-    /// One more descriptor names it.
-    pub fn add_descriptor(&self) {
-        self.descriptors.fetch_add(1, Ordering::AcqRel);
+    /// One more descriptor names it, if any does: whether one did.
+    pub fn add_descriptor_if_any(&self) -> bool {
+        let more = |count: u32| (count > 0).then_some(count + 1);
+        self.descriptors.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
     }
 
-    /// One fewer; the last one empties it.
-    pub fn drop_descriptor(&self) {
+    /// One fewer, `fd`, which is not in the table any more; the last one empties it.
+    pub fn drop_descriptor(&self, fd: c_int) {
+        // None: the members are cleared before the set is used again.
+        let mut inner = self.inner.lock_unless_own();
         if self.descriptors.load(Ordering::Acquire) == 1 {
-            self.inner.lock().clear();
+            inner.as_mut().into_iter().for_each(|inner| inner.clear());
             self.number.store(-1, Ordering::Release);
+        } else if self.number.load(Ordering::Acquire) == fd {
+            let is_it = |entry: &Entry| matches!(entry, Entry::Epoll(set) if std::ptr::eq(*set, self));
+            let other = table::within(0, u32::MAX).find(|(_, entry)| is_it(entry));
+            self.number.store(other.map_or(-1, |(fd, _)| fd), Ordering::Release);
         }
         self.descriptors.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Its members, as they are.
+    pub fn lock(&self) -> Guard<'_, Inner> {
+        let mut inner = self.inner.lock();
+        if self.outdated.swap(false, Ordering::AcqRel) {
+            self.put_right(&mut inner);
+        }
+        inner
+    }
+
+    /// What was the kernel's to look at of a socket is silk's.
+    fn take_over(&self, inner: &mut Inner, socket: &Socket) {
+        let epfd = self.number.load(Ordering::Acquire);
+        for fd in inner.undecided(socket) {
+            // SAFETY: a deletion reads no event.
+            unsafe { real::epoll_ctl(epfd, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
+            inner.count_kernels(libc::EPOLL_CTL_DEL);
+            inner.take_over(fd);
+            self.tell_sleepers(inner, epfd);
+        }
+    }
+
+    /// Does to the members what a signal's handler could not.
+    fn put_right(&self, inner: &mut Inner) {
+        for (fd, socket) in inner.descriptors() {
+            let is_it = table::socket(fd).is_some_and(|named| std::ptr::eq(named, socket));
+            if !(is_it && inner.is_of_this_use(fd)) {
+                inner.remove(fd);
+            } else if socket.is_served() {
+                self.take_over(inner, socket);
+            }
+        }
+        inner.queue_all();
+    }
+
+    /// Changes the members, or has it made up for where this is a handler that has interrupted its own thread's work on them.
+    fn change(&self, what: impl FnOnce(&mut Inner)) {
+        match self.inner.lock_unless_own() {
+            Some(mut inner) => what(&mut inner),
+            None => self.outdated.store(true, Ordering::Release),
+        }
     }
 
     fn is_used(&self) -> bool {
@@ -121,11 +177,12 @@ pub fn create(flags: c_int) -> Answer<c_int> {
     if let Some(set) = free {
         BELOW.fetch_max(set.index() + 1, Ordering::AcqRel);
         set.number.store(fd, Ordering::Release);
+        set.change(Inner::clear);
         set.sleepers.store(0, Ordering::Release);
         set.watched.store(false, Ordering::Release);
         set.nested.store(0, Ordering::Release);
         if !table::put(fd, Entry::Epoll(set)) {
-            set.drop_descriptor();
+            set.drop_descriptor(fd);
         }
     }
     Ok(fd)
@@ -139,7 +196,7 @@ pub fn create(flags: c_int) -> Answer<c_int> {
 /// # Safety
 /// `event` is null or points to an event.
 pub unsafe fn control(set: &Epoll, epfd: c_int, op: c_int, fd: c_int, event: *mut epoll_event) -> Answer<()> {
-    let mut inner = set.inner.lock();
+    let mut inner = set.lock();
     let Some(announced) = Watchable::announce(fd) else {
         drop(inner);
         if table::is_internal(fd) {
@@ -180,7 +237,15 @@ pub unsafe fn control(set: &Epoll, epfd: c_int, op: c_int, fd: c_int, event: *mu
             }
             member.change(asked);
         }
-        libc::EPOLL_CTL_DEL => inner.remove(fd).then_some(()).ok_or(libc::ENOENT)?,
+        libc::EPOLL_CTL_DEL => {
+            if inner.is_kernels(fd) {
+                // Served since a moment ago, and not taken over yet.
+                // SAFETY: a deletion reads no event.
+                unsafe { real::epoll_ctl(epfd, op, fd, std::ptr::null_mut()) };
+                inner.count_kernels(op);
+            }
+            inner.remove(fd).then_some(()).ok_or(libc::ENOENT)?;
+        }
         _ => return Err(libc::EINVAL),
     }
     if op != libc::EPOLL_CTL_DEL {
@@ -223,7 +288,9 @@ fn is_watched(socket: &Socket) -> bool {
 pub fn forget_descriptor(socket: &Socket, fd: c_int) {
     if is_watched(socket) {
         used().for_each(|set| {
-            set.inner.lock().remove(fd);
+            set.change(|inner| {
+                inner.remove(fd);
+            });
         });
     }
 }
@@ -234,18 +301,7 @@ pub fn now_served(socket: &'static Socket) {
     if !is_watched(socket) {
         return;
     }
-    for set in used() {
-        let mut inner = set.inner.lock();
-        let moving = inner.undecided(socket);
-        let epfd = set.number.load(Ordering::Acquire);
-        for fd in moving {
-            // SAFETY: a deletion reads no event.
-            unsafe { real::epoll_ctl(epfd, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
-            inner.count_kernels(libc::EPOLL_CTL_DEL);
-            inner.take_over(fd);
-            set.tell_sleepers(&mut inner, epfd);
-        }
-    }
+    used().for_each(|set| set.change(|inner| set.take_over(inner, socket)));
 }
 
 /// Linux has just begun to serve a socket that silk has served: its members go into the real sets.
@@ -271,39 +327,39 @@ pub fn changed(socket: &Socket) {
     }
     let (slot, _) = socket.name();
     for set in used() {
-        let inner = set.inner.lock();
-        if let Some(bell) = inner.bell.as_ref().filter(|_| inner.has_slot(socket)) {
-            bell.mark(slot);
-        }
+        set.change(|inner| {
+            if let Some(bell) = inner.bell.as_ref().filter(|_| inner.has_slot(socket)) {
+                bell.mark(slot);
+            }
+        });
     }
 }
 
-/// How many are held across a fork, of which there is one at a time: other threads may make further ones meanwhile.
-static HELD: AtomicU32 = AtomicU32::new(0);
-
-/// Holds every set across a fork.
+/// Holds every set across a fork; that of a handler's own thread is held already.
 pub fn hold_all() {
-    let all = known();
-    for set in all {
-        let mut inner = set.inner.lock();
+    for set in known() {
+        let Some(mut inner) = set.inner.lock_unless_own() else { continue };
         if set.is_used() {
             inner.note_fork();
         }
         // Held until `open_all`.
         std::mem::forget(inner);
+        set.held.store(true, Ordering::Release);
     }
-    HELD.store(all.len() as u32, Ordering::Release);
 }
 
-/// Lets them go in the parent.
+/// Lets them go in the parent. Other threads may have made further ones meanwhile.
 pub fn open_all() {
-    let held = HELD.load(Ordering::Acquire) as usize;
-    TABLE.iter().take(held).for_each(|set| set.inner.bare().open());
+    known()
+        .iter()
+        .filter(|set| set.held.swap(false, Ordering::AcqRel))
+        .for_each(|set| set.inner.bare().open());
 }
 
 /// Lets them go in the child.
 pub fn force_open_all() {
     for set in known() {
+        set.held.store(false, Ordering::Release);
         set.inner.bare().force_open();
         set.sleepers.store(0, Ordering::Release);
     }

@@ -46,6 +46,8 @@ enum Queued {
 /// A member.
 pub struct Member {
     socket: &'static Socket,
+    /// Which of the record's uses it is.
+    uses: u32,
     slot: (u32, u32),
     fd: c_int,
     home: Home,
@@ -67,6 +69,7 @@ impl Member {
     pub fn new(socket: &'static Socket, fd: c_int, home: Home, asked: epoll_event) -> Self {
         Self {
             socket,
+            uses: socket.uses(),
             slot: socket.name(),
             fd,
             home,

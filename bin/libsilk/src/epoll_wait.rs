@@ -62,7 +62,17 @@ impl Output {
     fn ask_kernel(&mut self, epfd: c_int, millis: c_int, mask: *const sigset_t) -> Answer<bool> {
         let room = c_int::try_from(self.room - self.filled).unwrap_or(c_int::MAX);
         // SAFETY: the array has `room` places left.
-        let got = check(unsafe { real::epoll_pwait(epfd, self.start.add(self.filled), room, millis, mask) })?;
+        let got = unsafe {
+            let start = self.start.add(self.filled);
+            if millis == 0 {
+                // Under the set's lock, where no thread is to be cancelled.
+                let [set, room] = [epfd, room].map(|number| number as usize);
+                real::syscall(libc::SYS_epoll_pwait, set, start.expose_provenance(), room, 0, 0, 0) as c_int
+            } else {
+                real::epoll_pwait(epfd, start, room, millis, mask)
+            }
+        };
+        let got = check(got)?;
         Ok(self.take_kernels(got.unsigned_abs() as usize))
     }
 }
@@ -92,7 +102,7 @@ pub unsafe fn wait(
     let mut held = Held::default();
     loop {
         epoll_watch::show_nested(set);
-        let mut inner = set.inner.lock();
+        let mut inner = set.lock();
         if inner.has_ours() {
             epoll_place::ensure_bell(set, &mut inner, epfd);
         }
@@ -111,7 +121,10 @@ pub unsafe fn wait(
             leave_rest(set, &mut inner);
             return Ok(c_int::try_from(out.filled).unwrap_or(c_int::MAX));
         }
-        let Some(mut nap) = deadline.nap() else { return Ok(0) };
+        let Some(mut nap) = deadline.nap() else {
+            leave_rest(set, &mut inner);
+            return Ok(0);
+        };
         held.before_sleep(deadline.outlasts(nap));
         if inner.has_ours() && !inner.has_bell() {
             nap = nap.min(WITHOUT_BELL);

@@ -36,7 +36,7 @@ pub fn close(fd: OwnedFd) {
     let number = fd.into_raw_fd();
     table::take(number);
     // SAFETY: the descriptor was ours and is named nowhere any more.
-    unsafe { real::close(number) };
+    unsafe { real::close_for_sure(number) };
 }
 
 /// The sockets whose copies stand for accepted connections, of IPv4 and of IPv6; -1: not made yet.

@@ -3,10 +3,10 @@
 //! the program has one thread, and it never sleeps anywhere but in `futex(2)`.
 
 use silk_stream::wake;
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 unsafe extern "C" {
     /// glibc's hint: not zero while the process has never had a second thread.
@@ -18,13 +18,29 @@ pub fn is_alone() -> bool {
     __libc_single_threaded.load(Ordering::Relaxed) != 0
 }
 
-const SECOND: Duration = Duration::from_secs(1);
-
 const FREE: u32 = 0;
-const HELD: u32 = 1;
-const WANTED: u32 = 2;
+/// Beside the thread that has the lock: others wait for it.
+const WANTED: u32 = 1 << 31;
 
-/// A lock without data.
+thread_local! {
+    static MYSELF: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What this thread is called in a lock that it has: the kernel's number of it.
+fn myself() -> u32 {
+    let known = MYSELF.get();
+    if known == 0 { ask_who_i_am() } else { known }
+}
+
+/// In a forked child, whose only thread has another number than in the parent.
+pub fn ask_who_i_am() -> u32 {
+    // SAFETY: takes nothing and cannot fail; the numbers end far below 2^31.
+    let number = unsafe { libc::gettid() }.unsigned_abs();
+    MYSELF.set(number);
+    number
+}
+
+/// A lock without data. Its word says who has it, so that a signal's handler knows whether it has interrupted that.
 #[derive(Default)]
 pub struct Lock(AtomicU32);
 
@@ -34,37 +50,33 @@ impl Lock {
         Self(AtomicU32::new(FREE))
     }
 
-    /// Takes the lock until the turn ends. A program with one thread takes nothing, so its
-    /// signal handlers may interrupt a turn and take one of their own.
+    /// Takes the lock until the turn ends. A program with one thread takes nothing, nor does a signal's
+    /// handler that has interrupted a turn of its own thread.
     #[inline]
     pub fn turn(&self) -> Turn<'_> {
-        if is_alone() {
+        if is_alone() || !self.hold_unless_own() {
             return Turn(None);
         }
-        self.hold();
         Turn(Some(self))
     }
 
-    /// The same, for who waits no longer than a second: whoever has the lock may be the caller himself, below a signal
+    /// Takes the lock, to be opened with [`Lock::open`], unless this thread has it already, below a signal's
     /// handler.
-    pub fn short_turn(&self) -> Turn<'_> {
-        if is_alone() {
-            return Turn(None);
+    fn hold_unless_own(&self) -> bool {
+        let is_own = self.0.load(Ordering::Relaxed) & !WANTED == myself();
+        if !is_own {
+            self.hold();
         }
-        let until = Instant::now() + SECOND;
-        let mut is_held = self.try_hold();
-        while !is_held && Instant::now() < until {
-            is_held = self.0.swap(WANTED, Ordering::Acquire) == FREE;
-            if !is_held {
-                wake::wait(&self.0, WANTED, Some(SECOND));
-            }
-        }
-        Turn(is_held.then_some(self))
+        !is_own
     }
 
     /// Takes the lock, to be opened with [`Lock::open`], if nobody has it.
     fn try_hold(&self) -> bool {
-        self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        self.take_over(myself())
+    }
+
+    fn take_over(&self, word: u32) -> bool {
+        self.0.compare_exchange(FREE, word, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Takes the lock, to be opened with [`Lock::open`].
@@ -72,16 +84,25 @@ impl Lock {
         if self.try_hold() {
             return;
         }
-        while self.0.swap(WANTED, Ordering::Acquire) != FREE {
-            // Bounded, so that a holder that a fork left behind is not waited for silently
-            // in one endless call.
-            wake::wait(&self.0, WANTED, Some(SECOND));
+        // Who has waited does not know whether others do.
+        while !self.take_over(myself() | WANTED) {
+            let seen = self.0.load(Ordering::Relaxed);
+            if seen == FREE {
+                continue;
+            }
+            let wanted = seen | WANTED;
+            let mark = || self.0.compare_exchange(seen, wanted, Ordering::Relaxed, Ordering::Relaxed);
+            if seen == wanted || mark().is_ok() {
+                // Bounded, so that a holder that a fork left behind is not waited for silently
+                // in one endless call.
+                wake::wait(&self.0, wanted, Some(Duration::from_secs(1)));
+            }
         }
     }
 
     /// Opens the lock.
     pub fn open(&self) {
-        if self.0.swap(FREE, Ordering::Release) == WANTED {
+        if self.0.swap(FREE, Ordering::Release) & WANTED != 0 {
             wake::wake(&self.0, 1);
         }
     }
@@ -137,6 +158,11 @@ impl<T> Guarded<T> {
         Guard(self)
     }
 
+    /// Takes the lock, unless this thread has it already, below a signal's handler.
+    pub fn lock_unless_own(&self) -> Option<Guard<'_, T>> {
+        self.lock.hold_unless_own().then(|| Guard(self))
+    }
+
     /// Takes the lock, if nobody has it.
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
         self.lock.try_hold().then_some(Guard(self))
@@ -188,17 +214,23 @@ mod tests {
     }
 
     #[test]
-    fn a_short_turn_ends_in_time_where_nobody_opens() {
-        let lock = Lock::new();
+    fn who_has_a_lock_does_not_wait_for_himself() {
+        let lock = Guarded::new(0);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                assert!(lock.short_turn().0.is_some());
-                lock.hold();
-                assert!(lock.short_turn().0.is_none(), "its own");
-                lock.open();
-                assert!(lock.short_turn().0.is_some());
+                let held = lock.lock();
+                assert!(lock.lock_unless_own().is_none());
+                assert!(lock.bare().turn().0.is_none());
+                drop(held);
+                assert!(lock.lock_unless_own().is_some());
+                // Nor for the one before, who had it and has it no more.
+                let held = lock.bare().turn();
+                scope.spawn(|| *lock.lock_unless_own().unwrap() += 1);
+                std::thread::sleep(Duration::from_millis(10));
+                drop(held);
             });
         });
+        assert_eq!(*lock.lock(), 1);
     }
 
     #[test]

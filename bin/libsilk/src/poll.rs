@@ -87,9 +87,17 @@ pub unsafe fn poll(fds: &mut [pollfd], limit: Option<Duration>, mask: *const sig
     {
         return total(ready);
     }
+    // Below a handler that has interrupted such a wait, and after the thread's own data are gone, there is none that waits.
+    let own = BELL.try_with(|bell| {
+        let mut bell = bell.try_borrow_mut().ok()?;
+        // SAFETY: as the caller promises.
+        Some(unsafe { with_bell(fds, deadline, mask, &mut bell) })
+    });
+    if let Ok(Some(answer)) = own {
+        return answer;
+    }
     // SAFETY: as the caller promises.
-    BELL.try_with(|bell| unsafe { with_bell(fds, deadline, mask, &mut bell.borrow_mut()) })
-        .unwrap_or(Err(libc::ENOMEM))
+    unsafe { with_bell(fds, deadline, mask, &mut None) }
 }
 
 fn total(ready: usize) -> Answer<c_int> {

@@ -10,10 +10,11 @@ use crate::family;
 use crate::files;
 use crate::gate;
 use crate::internal;
-use crate::lock::{Guarded, Lock, Turn};
+use crate::lock::{self, Guarded, Lock, Turn};
 use crate::mappings;
 use crate::real;
 use crate::shared;
+use crate::signals::Blocked;
 use crate::socket::{self, Socket};
 use crate::spares;
 use crate::spawn;
@@ -56,8 +57,13 @@ pub fn watch_forks() {
     unsafe { pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) };
 }
 
+/// The signals of the thread that forks: a handler would wait for what that holds.
+static QUIET: Guarded<Option<Blocked>> = Guarded::new(None);
+
 extern "C" fn prepare() {
+    let quiet = Blocked::all();
     FORKING.hold();
+    *QUIET.lock() = Some(quiet);
     gate::shut();
     if family::joined().is_some() {
         let child = expect_child();
@@ -150,14 +156,18 @@ extern "C" fn in_parent() {
         END.set(Some(reads));
     }
     gate::open();
+    let quiet = QUIET.lock().take();
     FORKING.open();
+    drop(quiet);
 }
 
 extern "C" fn in_child() {
+    lock::ask_who_i_am();
     LOCKS.iter().for_each(|lock| lock().force_open());
     epoll::force_open_all();
     socket::used().iter().for_each(Socket::open_locks);
     gate::force_open();
+    let quiet = QUIET.lock().take();
     FORKING.force_open();
     if let Some([reads, writes]) = PIPE.lock().take() {
         internal::close(reads);
@@ -169,4 +179,5 @@ extern "C" fn in_child() {
         None if family::joined().is_some() => family::orphan(),
         None => {}
     }
+    drop(quiet);
 }

@@ -159,6 +159,30 @@ real! {
     fn io_uring_queue_init_mem(entries: c_uint, ring: *mut c_void, parameters: *mut c_void, memory: *mut c_void, len: size_t) -> c_int;
     fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int;
     fn signal(signal: c_int, handler: sighandler_t) -> sighandler_t;
+    fn __sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t;
+    fn sigset(signal: c_int, handler: sighandler_t) -> sighandler_t;
     fn siginterrupt(signal: c_int, flag: c_int) -> c_int;
     fn syscall(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long;
+}
+
+unsafe extern "C" {
+    fn pthread_testcancel();
+}
+
+/// `pthread_testcancel(3)`.
+///
+/// # Safety
+/// The thread may end here: nothing may be on its stack that would have to be dropped.
+pub unsafe fn testcancel() {
+    // SAFETY: as the caller promises.
+    unsafe { pthread_testcancel() };
+}
+
+/// `close(2)`, at which no thread is cancelled.
+///
+/// # Safety
+/// As [`close`].
+pub unsafe fn close_for_sure(fd: c_int) -> c_int {
+    // SAFETY: one plain number, which the caller may close.
+    unsafe { syscall(libc::SYS_close, fd as usize, 0, 0, 0, 0, 0) as c_int }
 }

@@ -263,6 +263,12 @@ impl Socket {
         self.descriptors.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// The same, if any names it: whether one did.
+    pub fn add_descriptor_if_any(&self) -> bool {
+        let more = |count: u32| (count > 0).then_some(count + 1);
+        self.descriptors.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
+    }
+
     /// Whether no other descriptor names it.
     pub fn has_one_descriptor(&self) -> bool {
         self.descriptors.load(Ordering::Acquire) == 1

@@ -95,11 +95,14 @@ pub fn sleep(
 ) -> Answer<()> {
     announce(slot, change);
     let seen = slot.event.load(SeqCst);
-    if ready(slot) || !socket.is_served() {
-        return Ok(());
-    }
-    let limit = deadline.nap().ok_or(libc::EAGAIN)?;
-    let woken = asleep(|| nap(&[(&slot.event, seen)], deadline.is_set(), limit));
+    let Some(limit) = deadline.nap() else {
+        return if ready(slot) || !socket.is_served() { Ok(()) } else { Err(libc::EAGAIN) };
+    };
+    // Counted before the last look: who changes something then knows that somebody sleeps.
+    let woken = asleep(|| {
+        let is_over = ready(slot) || !socket.is_served();
+        if is_over { Woken::Changed } else { nap(&[(&slot.event, seen)], deadline.is_set(), limit) }
+    });
     match woken {
         Woken::Changed => {
             thread::report_wake_if_known();

@@ -269,6 +269,21 @@ impl Inner {
         all
     }
 
+    /// Whether the member known as `fd` is the kernel's to look at.
+    pub fn is_kernels(&mut self, fd: c_int) -> bool {
+        self.find(fd).is_some_and(|member| member.home == Home::Kernel)
+    }
+
+    /// The descriptors of all members, and their sockets.
+    pub fn descriptors(&self) -> Vec<(c_int, &'static Socket)> {
+        self.members.iter().flatten().map(|member| (member.fd, member.socket)).collect()
+    }
+
+    /// Whether the record of the member known as `fd` is still that of the socket it was.
+    pub fn is_of_this_use(&mut self, fd: c_int) -> bool {
+        self.find(fd).is_some_and(|member| member.uses == member.socket.uses())
+    }
+
     fn enqueue(&mut self, place: u32) {
         if let Some(Some(member)) = self.members.get_mut(place as usize) {
             enqueue(member, place, &mut self.ready, &mut self.urgent);

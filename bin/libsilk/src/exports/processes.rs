@@ -78,6 +78,64 @@ pub unsafe extern "C" fn signal(signal: c_int, handler: sighandler_t) -> sighand
     before
 }
 
+/// What `signal` is to programs that ask for the System V's or POSIX's alone: its handlers end the calls that wait.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    // SAFETY: as above.
+    let before = unsafe { real::__sysv_signal(signal, handler) };
+    if before != libc::SIG_ERR {
+        signals::note(signal, handler, false);
+    }
+    before
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    // SAFETY: as above.
+    unsafe { __sysv_signal(signal, handler) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bsd_signal(number: c_int, handler: sighandler_t) -> sighandler_t {
+    // SAFETY: as above.
+    unsafe { signal(number, handler) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ssignal(number: c_int, handler: sighandler_t) -> sighandler_t {
+    // SAFETY: as above.
+    unsafe { signal(number, handler) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigset(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    // SAFETY: as above.
+    let before = unsafe { real::sigset(signal, handler) };
+    if before != libc::SIG_ERR {
+        signals::note_interrupt(signal, true);
+    }
+    before
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
+    // SAFETY: as above.
+    unsafe { sigaction(signal, new, old) }
+}
+
 /// # Safety
 /// As the C library's.
 #[unsafe(no_mangle)]

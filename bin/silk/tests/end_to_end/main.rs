@@ -26,6 +26,7 @@ mod files;
 mod go;
 mod groups;
 mod groups_here;
+mod handlers;
 mod host;
 mod interfaces;
 mod iperf;

@@ -1,0 +1,47 @@
+//! Handlers of signals that close, poll and fork, and threads that are cancelled: POSIX lets them, in the middle of whatever
+//! the thread was doing.
+
+use crate::host::Silk;
+use std::process::Command;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// The program that does `what` on silk says this, and ends.
+fn says(what: &str, expected: &str) {
+    let Some(silk) = Silk::start() else { return };
+    let source = silk.write("handlers.c", include_str!("handlers.c"));
+    let program = silk.path("handlers");
+    let mut compiler = Command::new("cc");
+    let compiled = compiler.args(["-O1", "-pthread", "-o"]).args([&program, &source]).status();
+    assert!(compiled.is_ok_and(|status| status.success()));
+    let mut running = silk.on_paths(&program.to_string_lossy());
+    let mut running = silk.start_logged(running.arg(what), "said");
+    assert!(running.wait(PATIENCE).is_some(), "it waits for ever: {}", silk.log("said"));
+    assert_eq!(silk.log("said"), expected);
+}
+
+#[test]
+fn a_handler_closes_what_its_thread_watches() {
+    says("watching", "ended\n");
+}
+
+#[test]
+fn a_handler_closes_sockets_while_its_thread_forks() {
+    says("forking", "ended\n");
+}
+
+#[test]
+fn who_is_cancelled_in_close_keeps_nobody_from_forking() {
+    says("cancelling", "cancelled\nended\n");
+}
+
+#[test]
+fn a_handler_polls_while_its_thread_does() {
+    says("polling", "ended\n");
+}
+
+#[test]
+fn a_handler_of_a_strict_program_ends_the_call_that_waits() {
+    says("interrupted", "interrupted\nended\n");
+}
