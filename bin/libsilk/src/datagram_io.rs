@@ -66,7 +66,7 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived>
     let mut deadline = None;
     loop {
         let slot = socket.slot_of(uses)?;
-        if let Some(arrived) = take(socket, slot, into, flags)? {
+        if let Some(arrived) = take((socket, uses), into, flags)? {
             return Ok(arrived);
         }
         if let Some(errno) = state::take_error(slot) {
@@ -96,8 +96,10 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived>
     }
 }
 
-fn take(socket: &Socket, slot: &Slot, into: &Vectors, flags: c_int) -> Answer<Option<Arrived>> {
+fn take((socket, uses): (&Socket, u32), into: &Vectors, flags: c_int) -> Answer<Option<Arrived>> {
     let _turn = OwnTurn::reading(socket);
+    // Who closes it waits from here on.
+    let slot = socket.slot_of(uses)?;
     let there = state::arrived(slot);
     if there == 0 {
         return Ok(None);
@@ -227,7 +229,7 @@ pub fn send_whole(
         let way = Way { hops: asked.hops.unwrap_or(0), service };
         let source = source(slot, to, asked.source)?;
         let sent = Sent { peer: to, way, segment, from: source };
-        if put(socket, slot, from, &sent)? {
+        if put((socket, uses), from, &sent)? {
             return Ok(total);
         }
         let space = sent.space(total as u32);
@@ -305,8 +307,9 @@ fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer
 }
 
 /// Writes the record; `false` when there is no room.
-fn put(socket: &Socket, slot: &Slot, from: &Vectors, sent: &Sent) -> Answer<bool> {
-    let _turn = WritersTurn::take(socket, slot);
+fn put((socket, uses): (&Socket, u32), from: &Vectors, sent: &Sent) -> Answer<bool> {
+    let turn = WritersTurn::take(socket, uses)?;
+    let slot = turn.slot();
     let bytes = state::send_ring(slot)?;
     let write = slot.tx_write.load(Relaxed);
     match push_datagram(bytes, write, state::writable(slot), sent, &from.slices()) {

@@ -53,7 +53,7 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
         // Before the ring: what arrived before the end is in the ring by the time the end
         // shows here.
         let status = state::status(slot);
-        got += take(socket, slot, into, got, want - got, flags)?;
+        got += take((socket, uses), into, got, want - got, flags)?;
         if got >= least || (got > 0 && urgent::is_at_mark(socket, slot)) {
             return Ok(got);
         }
@@ -102,11 +102,13 @@ fn ended(socket: &Socket, slot: &Slot, status: u32) -> Option<Answer> {
 }
 
 /// Copies at most `len` bytes out of the ring.
-fn take(socket: &Socket, slot: &Slot, into: &Vectors, skip: usize, len: usize, flags: c_int) -> Answer {
+fn take((socket, uses): (&Socket, u32), into: &Vectors, skip: usize, len: usize, flags: c_int) -> Answer {
     if len == 0 {
         return Ok(0);
     }
     let _turn = OwnTurn::reading(socket);
+    // Who closes it waits from here on.
+    let slot = socket.slot_of(uses)?;
     let next = urgent::stretch(socket, slot, state::arrived(slot));
     let len = len.min(next.len as usize);
     if len == 0 && next.skipped == 0 {
@@ -204,7 +206,7 @@ pub fn send_with(
         }
         let connected = state::status(slot) & status::CONNECTED != 0;
         if connected {
-            match place(socket, slot, sent, (want - sent).min(most), is_urgent, &put) {
+            match place((socket, uses), sent, (want - sent).min(most), is_urgent, &put) {
                 Ok(Placed::Bytes(n)) => {
                     sent += n;
                     if n == most && sent < want {
@@ -267,14 +269,14 @@ enum Placed {
 }
 
 fn place(
-    socket: &Socket,
-    slot: &Slot,
+    (socket, uses): (&Socket, u32),
     sent: usize,
     len: usize,
     is_urgent: bool,
     put: &impl Fn(&Slot, usize, usize) -> Answer,
 ) -> Answer<Placed> {
-    let _turn = WritersTurn::take(socket, slot);
+    let turn = WritersTurn::take(socket, uses)?;
+    let slot = turn.slot();
     let room = (state::takes(slot) as usize).min(len);
     if room == 0 {
         return Ok(if len == 0 { Placed::NoMore } else { Placed::NoRoom });

@@ -1,6 +1,7 @@
 //! A writer's turn at the send ring of a socket: one thread writes at a time, and while it does the ring keeps its
 //! memory ([`silk_stream::vacate`]).
 
+use crate::errno::Answer;
 use crate::family::{self, Family};
 use crate::shared::OwnTurn;
 use crate::socket::Socket;
@@ -18,12 +19,22 @@ pub struct WritersTurn<'a> {
 }
 
 impl<'a> WritersTurn<'a> {
-    /// Waits until nobody else writes into the send ring of `socket`, whose slot this is.
+    /// Waits until nobody else writes into the send ring of the socket that `uses` was asked of
+    /// ([`Socket::slot_of`]).
+    ///
+    /// # Errors
+    /// `EBADF` where another thread has closed it meanwhile, which waits for who has the turn.
     #[inline]
-    pub fn take(socket: &'a Socket, slot: &'a Slot) -> Self {
+    pub fn take(socket: &'a Socket, uses: u32) -> Answer<Self> {
         let turn = OwnTurn::writing(socket);
+        let slot = socket.slot_of(uses)?;
         vacate::enter(&slot.tx_writers, &slot.tx_vacating, |seen| wait(slot, seen));
-        Self { slot, _turn: turn }
+        Ok(Self { slot, _turn: turn })
+    }
+
+    /// The socket's slot.
+    pub fn slot(&self) -> &'a Slot {
+        self.slot
     }
 }
 
