@@ -67,8 +67,10 @@ impl Server {
                 let family = &self.families[&index];
                 let attached =
                     Reply::Attached { family: family.token, process, domains: self.orders.len() as u32 };
-                let mut fds = vec![family.arena.file()];
-                fds.extend(self.orders.iter().map(|o| o.event().as_fd()));
+                let arena = family.arena.clone();
+                let events: Vec<_> = self.orders.iter().map(|orders| orders.event().clone()).collect();
+                let mut fds = vec![arena.file()];
+                fds.extend(events.iter().map(AsFd::as_fd));
                 self.reply(number, &attached, &fds);
             }
         }

@@ -102,7 +102,7 @@ impl Server {
     }
 
     /// A socket has been closed while it was to begin again.
-    pub(crate) fn answer_in_vain(&self, socket: &Socket) {
+    pub(crate) fn answer_in_vain(&mut self, socket: &Socket) {
         if let State::Leaving { peer } = socket.state {
             self.reply(peer, &refused(libc::EBADF, "that socket has been closed".into()), &[]);
         }

@@ -63,6 +63,7 @@ mod start;
 mod stepping_down;
 mod strangers;
 mod sys;
+mod telling;
 mod thread_gone;
 mod thread_number;
 mod timers;

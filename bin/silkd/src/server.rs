@@ -25,7 +25,7 @@ use silk_device::netlink::{Finder, Found};
 use silk_path::classify::Tables;
 use silk_stream::Budget;
 use silk_stream::mail::{Receiver, Sender};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -46,6 +46,8 @@ pub(crate) struct Peer {
     pub(crate) member: Option<(u32, Member)>,
     /// Known to the kernel; of a child, from its first message on.
     pub(crate) pid: Option<u32>,
+    /// What it has had no room for yet.
+    pub(crate) owed: VecDeque<Reply>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -349,13 +351,16 @@ impl Server {
         let number = self.next_peer;
         if line.vouch().and_then(|()| self.watch(line.as_fd(), number)).is_ok() {
             self.next_peer += 1;
-            self.peers.insert(number, Peer { line, member, pid: None });
+            self.peers.insert(number, Peer { line, member, pid: None, owed: VecDeque::new() });
         }
     }
 
     fn hear(&mut self, number: u64) {
         // A few at a time, so that nobody talks the others down.
         for _ in 0..16 {
+            if !self.tell_rest(number) {
+                return;
+            }
             let Some(peer) = self.peers.get_mut(&number) else { return };
             match peer.line.try_receive::<Request>() {
                 Ok(got) => {
@@ -376,13 +381,6 @@ impl Server {
                 }
                 Err(WireError::HungUp | WireError::Io(_)) => return self.hang_up(number),
             }
-        }
-    }
-
-    pub(crate) fn reply(&self, number: u64, reply: &Reply, fds: &[BorrowedFd<'_>]) {
-        if let Some(peer) = self.peers.get(&number) {
-            // A peer that does not listen any more hangs up, which is heard as such.
-            let _ = peer.line.send(reply, fds);
         }
     }
 

@@ -3,8 +3,8 @@
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, recvmsg,
-    sendmsg, socket_with, socketpair, sockopt,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, connect, recv,
+    recvmsg, sendmsg, shutdown, socket_with, socketpair, sockopt,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -111,11 +111,32 @@ impl Lifeline {
         Ok(sockopt::set_socket_passcred(&self.0, true)?)
     }
 
-    /// Sends one message with descriptors beside it.
+    /// Sends one message with descriptors beside it, waiting until there is room for it unless the socket does not block.
     ///
     /// # Errors
     /// [`WireError::HungUp`] when nobody listens any more, or the kernel's.
     pub fn send(&self, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> Result<(), WireError> {
+        self.send_with(message, descriptors, SendFlags::empty())
+    }
+
+    /// Sends one message if there is room for it.
+    ///
+    /// # Errors
+    /// [`WireError::WouldBlock`] when there is none; otherwise as [`Lifeline::send`].
+    pub fn try_send(
+        &self,
+        message: &impl Serialize,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), WireError> {
+        self.send_with(message, descriptors, SendFlags::DONTWAIT)
+    }
+
+    fn send_with(
+        &self,
+        message: &impl Serialize,
+        descriptors: &[BorrowedFd<'_>],
+        flags: SendFlags,
+    ) -> Result<(), WireError> {
         let bytes = postcard::to_stdvec(message).map_err(|_| WireError::Malformed)?;
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -123,7 +144,7 @@ impl Lifeline {
             return Err(WireError::Malformed);
         }
         loop {
-            match sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL) {
+            match sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut ancillary, flags | SendFlags::NOSIGNAL) {
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
                 Ok(_) => return Ok(()),
@@ -189,6 +210,12 @@ impl Lifeline {
         }
     }
 
+    /// Hangs up both ways, as whoever else has this socket sees too: nothing is sent or received any more.
+    pub fn end(&self) {
+        // One that is not connected has ended already.
+        let _ = shutdown(&self.0, Shutdown::Both);
+    }
+
     /// Sends a request and waits for its answer.
     ///
     /// # Errors
@@ -233,6 +260,18 @@ mod tests {
         drop(theirs);
         assert!(matches!(ours.receive::<Reply>(), Err(WireError::HungUp)));
         assert!(matches!(ours.send(&Request::Found, &[]), Err(WireError::HungUp)));
+    }
+
+    #[test]
+    fn who_does_not_listen_is_told_no_more_than_there_is_room_for() {
+        let (ours, theirs) = Lifeline::pair().unwrap();
+        let told = (0..1_000_000).take_while(|_| ours.try_send(&Reply::Done, &[]).is_ok()).count();
+        assert!(told > 0 && matches!(ours.try_send(&Reply::Done, &[]), Err(WireError::WouldBlock)));
+        (0..told).for_each(|_| assert_eq!(theirs.receive::<Reply>().unwrap().message, Reply::Done));
+        ours.try_send(&Reply::Renewed, &[]).unwrap();
+        ours.end();
+        assert_eq!(theirs.receive::<Reply>().unwrap().message, Reply::Renewed);
+        assert!(matches!(theirs.receive::<Reply>(), Err(WireError::HungUp)));
     }
 
     #[test]

@@ -1,0 +1,62 @@
+//! What the other ends of lifelines are told. The control thread serves all programs and waits for none: what one has no room for,
+//! since it does not listen, is kept until it has, and until then nothing more is heard from it.
+
+use crate::server::{Peer, Server};
+use rustix::event::epoll::{self, EventFlags};
+use silk_control::{Reply, WireError};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Answers that are kept for all lifelines together: a report of 10 000 paths is some 200. Whoever is owed the most of more than
+/// these is hung up on.
+const KEPT: usize = 1024;
+
+impl Server {
+    /// Tells a lifeline something, now or when it listens.
+    pub(crate) fn reply(&mut self, number: u64, reply: &Reply, fds: &[BorrowedFd<'_>]) {
+        let Some(peer) = self.peers.get_mut(&number) else { return };
+        // One that has hung up is heard to have.
+        if peer.owed.is_empty() && !matches!(peer.line.try_send(reply, fds), Err(WireError::WouldBlock)) {
+            return;
+        }
+        if !fds.is_empty() {
+            // Who asked so much before it attached does not mean to hear the answer.
+            return peer.line.end();
+        }
+        peer.owed.push_back(reply.clone());
+        self.heed(number, EventFlags::OUT);
+        if self.peers.values().map(|peer| peer.owed.len()).sum::<usize>() > KEPT
+            && let Some(deafest) = self.peers.values_mut().max_by_key(|peer| peer.owed.len())
+        {
+            deafest.owed.clear();
+            deafest.line.end();
+        }
+    }
+
+    /// Tells a lifeline what was kept for it, as far as there is room. Whether nothing is left of that.
+    pub(crate) fn tell_rest(&mut self, number: u64) -> bool {
+        let Some(Peer { line, owed, .. }) = self.peers.get_mut(&number) else { return false };
+        if owed.is_empty() {
+            return true;
+        }
+        while let Some(reply) = owed.front() {
+            match line.try_send(reply, &[]) {
+                Ok(()) => _ = owed.pop_front(),
+                Err(WireError::WouldBlock) => return false,
+                Err(_) => {
+                    self.hang_up(number);
+                    return false;
+                }
+            }
+        }
+        self.heed(number, EventFlags::IN);
+        true
+    }
+
+    /// What is to be done next of a lifeline: hear it, or tell it more.
+    fn heed(&self, number: u64, what: EventFlags) {
+        if let Some(peer) = self.peers.get(&number) {
+            // It is watched already, so there is nothing that the kernel could lack.
+            let _ = epoll::modify(&self.epoll, peer.line.as_fd(), epoll::EventData::new_u64(number), what);
+        }
+    }
+}
