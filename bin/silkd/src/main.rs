@@ -28,6 +28,7 @@ mod host;
 mod host_datagrams;
 mod host_socket;
 mod info;
+mod legible;
 mod linux_share;
 mod low_ports;
 mod moving;

@@ -13,15 +13,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 impl Server {
     /// Collects what the executors know and sends it in parts that fit a message.
     pub(crate) fn report(&mut self, number: u64) {
-        let mut whole = self.collect();
-        let mut paths = std::mem::take(&mut whole.paths).into_iter().peekable();
-        loop {
-            whole.paths = paths.by_ref().take(48).collect();
-            let more = paths.peek().is_some();
-            self.reply(number, &Reply::Report { part: Box::new(std::mem::take(&mut whole)), more }, &[]);
-            if !more {
-                return;
-            }
+        let mut parts = parts(self.collect()).peekable();
+        while let Some(part) = parts.next() {
+            let more = parts.peek().is_some();
+            self.reply(number, &Reply::Report { part: Box::new(part), more }, &[]);
         }
     }
 
@@ -62,6 +57,25 @@ impl Server {
     }
 }
 
+/// A report in parts, each of which fits a message.
+fn parts(mut whole: Report) -> impl Iterator<Item = Report> {
+    let mut paths = std::mem::take(&mut whole.paths).into_iter().peekable();
+    let mut threads = std::mem::take(&mut whole.threads).into_iter().peekable();
+    let mut unserved = std::mem::take(&mut whole.unserved).into_iter().peekable();
+    // There is one part even if there is nothing in it.
+    let mut rest = Some(whole);
+    std::iter::from_fn(move || {
+        let more = paths.peek().is_some() || threads.peek().is_some() || unserved.peek().is_some();
+        let part = rest.take().or_else(|| more.then(Report::default))?;
+        Some(Report {
+            paths: paths.by_ref().take(48).collect(),
+            threads: threads.by_ref().take(256).collect(),
+            unserved: unserved.by_ref().take(16).collect(),
+            ..part
+        })
+    })
+}
+
 /// What comes next, within so long; whoever sends it unparks this thread.
 fn next<T>(messages: &mut Receiver<T>, patience: Duration) -> Option<T> {
     let end = Instant::now() + patience;
@@ -73,5 +87,35 @@ fn next<T>(messages: &mut Receiver<T>, patience: Duration) -> Option<T> {
                 end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?,
             ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::legible::LEGIBLE;
+
+    #[test]
+    fn a_report_of_whatever_length_is_told_in_messages_and_arrives_whole() {
+        let unserved = |n: u64| UnservedReport {
+            program: "\u{2028}".repeat(LEGIBLE),
+            what: "\u{2028}".repeat(LEGIBLE),
+            count: n,
+        };
+        let whole = Report {
+            unserved: (0..1024).map(unserved).collect(),
+            threads: (0..4000).map(|tid| ThreadReport { tid, ..ThreadReport::default() }).collect(),
+            arena_bytes: 7,
+            ..Report::default()
+        };
+        let (ours, theirs) = silk_control::Lifeline::pair().unwrap();
+        let mut heard = Report::default();
+        for part in parts(whole.clone()) {
+            ours.try_send(&Reply::Report { part: Box::new(part), more: true }, &[]).unwrap();
+            let Reply::Report { part, .. } = theirs.receive().unwrap().message else { panic!("no report") };
+            heard.add(*part);
+        }
+        assert_eq!(heard, whole);
+        assert_eq!(parts(Report::default()).count(), 1);
     }
 }

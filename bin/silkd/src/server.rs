@@ -8,6 +8,7 @@ use crate::command::{Command, Event, Orders};
 use crate::departed::Departed;
 use crate::family::Family;
 use crate::groups::Groups;
+use crate::legible::legible;
 use crate::own_memory;
 use crate::ports::{Ports, Share};
 use crate::receiving::Receiving;
@@ -387,7 +388,9 @@ impl Server {
     fn answer(&mut self, number: u64, got: Received<Request>) {
         let Received { message, descriptors, .. } = got;
         match message {
-            Request::Attach { version, family, program } => self.attach(number, &version, family, program),
+            Request::Attach { version, family, program } => {
+                self.attach(number, &version, family, legible(&program));
+            }
             Request::Found => {
                 let reply = self.found_family("silk run".into(), |f| f.founders = 1);
                 let reply = reply.map(|index| {
@@ -543,7 +546,7 @@ impl Server {
                 return self.when_obeyed(number, scout);
             }
             Request::Unserved { what } => {
-                let program = self.families.get(&family)?.program.clone();
+                let (program, what) = (self.families.get(&family)?.program.clone(), legible(&what));
                 // Bounded: a program cannot make the daemon remember without end.
                 if self.unserved.len() < 1024 || self.unserved.contains_key(&(program.clone(), what.clone()))
                 {
