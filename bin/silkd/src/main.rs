@@ -14,6 +14,7 @@ mod cpu_time;
 mod datagram_errors;
 mod datagrams;
 mod departed;
+mod descriptors;
 mod device;
 mod disconnecting;
 mod doorbells;

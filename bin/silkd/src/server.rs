@@ -6,6 +6,7 @@ use crate::answer::Answer;
 use crate::attaching::random_token;
 use crate::command::{Command, Event, Orders};
 use crate::departed::Departed;
+use crate::descriptors::is_lifeline;
 use crate::family::Family;
 use crate::groups::Groups;
 use crate::legible::legible;
@@ -348,11 +349,14 @@ impl Server {
         }
     }
 
+    /// Hears a lifeline from now on. One that cannot be heard hangs up: who has the other end is gone.
     pub(crate) fn adopt(&mut self, line: Lifeline, member: Option<(u32, Member)>) {
         let number = self.next_peer;
-        if line.vouch().and_then(|()| self.watch(line.as_fd(), number)).is_ok() {
-            self.next_peer += 1;
-            self.peers.insert(number, Peer { line, member, pid: None, owed: VecDeque::new() });
+        self.next_peer += 1;
+        let is_heard = line.vouch().and_then(|()| self.watch(line.as_fd(), number)).is_ok();
+        self.peers.insert(number, Peer { line, member, pid: None, owed: VecDeque::new() });
+        if !is_heard {
+            self.hang_up(number);
         }
     }
 
@@ -435,7 +439,7 @@ impl Server {
     ) -> Option<Reply> {
         Some(match request {
             Request::Fork => {
-                let Some(line) = fds.pop() else {
+                let Some(line) = fds.pop().filter(is_lifeline) else {
                     return Some(refused(libc::EINVAL, "a fork needs the child's lifeline".into()));
                 };
                 let known = self.families.get_mut(&family)?;
@@ -445,7 +449,7 @@ impl Server {
                 Reply::Forked { process: child }
             }
             Request::Pass { slot, generation } => {
-                let Some(line) = fds.pop() else {
+                let Some(line) = fds.pop().filter(is_lifeline) else {
                     return Some(refused(libc::EINVAL, "to pass a socket needs a lifeline".into()));
                 };
                 let ticket = random_token();
