@@ -1,8 +1,9 @@
 //! What programs send beside their messages must be what it is said to be: of anything else the daemon would wait for what never
 //! comes.
 
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, readlink};
 use rustix::net::{AddressFamily, SocketType, getpeername, sockopt};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Whether this is an end of a lifeline, which says when the other end has hung up. A process whose lifeline is something else
 /// would be held to live for ever.
@@ -13,9 +14,22 @@ pub fn is_lifeline(fd: &OwnedFd) -> bool {
         && connected()
 }
 
+/// An eventfd, which never lets who writes it wait: an executor does. `None`: it is something else.
+pub fn eventfd(fd: OwnedFd) -> Option<OwnedFd> {
+    let name = readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new()).ok()?;
+    if name.as_bytes() != b"anon_inode:[eventfd]" {
+        return None;
+    }
+    let flags = fcntl_getfl(&fd).ok()?;
+    fcntl_setfl(&fd, flags | OFlags::NONBLOCK).ok()?;
+    Some(fd)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::event::{EventfdFlags, eventfd as new_eventfd};
+    use rustix::io::Errno;
     use silk_control::Lifeline;
     use std::net::UdpSocket;
     use std::os::unix::net::{UnixDatagram, UnixStream};
@@ -34,5 +48,15 @@ mod tests {
             UnixStream::pair().unwrap().0.into(),
         ];
         assert!(others.iter().all(|other| !is_lifeline(other)));
+    }
+
+    #[test]
+    fn an_event_set_that_is_full_lets_nobody_wait() {
+        let event = eventfd(new_eventfd(1, EventfdFlags::empty()).unwrap()).unwrap();
+        let most = u64::MAX - 1;
+        assert_eq!(rustix::io::write(&event, &(most - 1).to_ne_bytes()), Ok(8));
+        assert_eq!(rustix::io::write(&event, &1u64.to_ne_bytes()), Err(Errno::AGAIN));
+        assert!(eventfd(UnixStream::pair().unwrap().0.into()).is_none());
+        assert!(eventfd(std::fs::File::open("/dev/null").unwrap().into()).is_none());
     }
 }

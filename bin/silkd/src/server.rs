@@ -6,7 +6,7 @@ use crate::answer::Answer;
 use crate::attaching::random_token;
 use crate::command::{Command, Event, Orders};
 use crate::departed::Departed;
-use crate::descriptors::is_lifeline;
+use crate::descriptors::{eventfd, is_lifeline};
 use crate::family::Family;
 use crate::groups::Groups;
 use crate::legible::legible;
@@ -485,7 +485,7 @@ impl Server {
                 return None;
             }
             Request::Bell => {
-                let event = fds.pop().map(Arc::new);
+                let event = fds.pop().and_then(eventfd).map(Arc::new);
                 let bell = |server: &mut Self, answer: &_| server.bell((family, process), event, answer);
                 return self.when_obeyed(number, bell);
             }
