@@ -59,6 +59,22 @@ impl Server {
         Ok(index)
     }
 
+    /// A lifeline keeps one family, in one way: it could let go of no other when it hangs up.
+    fn is_nobodys(&self, number: u64) -> Result<(), Refusal> {
+        if self.peers.get(&number).is_none_or(|p| p.member.is_some()) {
+            return Err(Refusal { errno: libc::EALREADY, why: "this process is attached already".into() });
+        }
+        Ok(())
+    }
+
+    /// A family for a program to be started.
+    pub(crate) fn found(&mut self, number: u64) -> Result<Reply, Refusal> {
+        self.is_nobodys(number)?;
+        let index = self.found_family("silk run".into(), |family| family.founders = 1)?;
+        self.set_member(number, index, Member::Founder);
+        Ok(Reply::Family { family: self.families[&index].token })
+    }
+
     pub(crate) fn attach(&mut self, number: u64, version: &str, token: Option<u64>, program: String) {
         let reply = self.try_attach(number, version, token, program);
         match reply {
@@ -88,9 +104,7 @@ impl Server {
             let why = format!("libsilk is version {version}, silkd is {ours}: restart the older one");
             return Err(Refusal { errno: libc::EPROTO, why });
         }
-        if self.peers.get(&number).is_none_or(|p| p.member.is_some()) {
-            return Err(Refusal { errno: libc::EALREADY, why: "this process is attached already".into() });
-        }
+        self.is_nobodys(number)?;
         let known = token.and_then(|t| self.families.values().find(|f| f.token == t).map(|f| f.index));
         let index = match known {
             Some(index) => index,

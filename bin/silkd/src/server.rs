@@ -396,12 +396,8 @@ impl Server {
                 self.attach(number, &version, family, legible(&program));
             }
             Request::Found => {
-                let reply = self.found_family("silk run".into(), |f| f.founders = 1);
-                let reply = reply.map(|index| {
-                    self.set_member(number, index, Member::Founder);
-                    Reply::Family { family: self.families[&index].token }
-                });
-                self.reply(number, &reply.unwrap_or_else(Reply::Refused), &[]);
+                let reply = self.found(number).unwrap_or_else(Reply::Refused);
+                self.reply(number, &reply, &[]);
             }
             Request::Report => self.report(number),
             Request::Reload => {
