@@ -129,6 +129,8 @@ impl Engine {
             // It is told of when it is gone.
             return;
         }
+        // It may be one that was made ready: who has claimed it has not been heard yet, and its rings are others' from here on.
+        self.spares.remove(&name);
         let cpu = self.served(name);
         if let Some(socket) = self.sockets.remove(name) {
             self.core.paths.charge_past(socket.past_class, cpu);
