@@ -72,8 +72,10 @@ impl Server {
         let (rings, local, is_held) = (socket.rings.take(), socket.local, !socket.holders.is_empty());
         known.return_rings(rings);
         if !is_held {
-            let socket = known.sockets.remove(&name.slot);
-            socket.iter().for_each(|socket| self.close(name.family, name.slot, socket, false));
+            if let Some(before) = known.sockets.remove(&name.slot) {
+                self.close(name.family, name.slot, &before, false);
+                self.answer_in_vain(&Socket { state: State::Leaving { peer }, ..before });
+            }
             return true;
         }
         if let (Some(record), Some(local)) = (known.arena.slot(name.slot), local) {
