@@ -7,7 +7,7 @@
 //! executors of different classes never wait for each other.
 
 use crate::family_end::FamilyEnd;
-use silk_stream::{Listener, OWNER_NOBODY, Slot, waiting};
+use silk_stream::{Listener, OWNER_NOBODY, Slot, THREADS, waiting};
 use std::sync::atomic::Ordering::SeqCst;
 
 /// How a class's connections are brought to threads.
@@ -67,7 +67,8 @@ fn hand_over(
     Manner { rank, base, .. }: Manner,
     priority: u32,
 ) -> Option<u32> {
-    loop {
+    // A program that writes there all the time is not obeyed for good.
+    for _ in 0..THREADS {
         let number = listener.waiters.choose_high()?;
         let Some(thread) = family.thread(number) else { continue };
         let shared = family.arena.thread(number)?;
@@ -84,6 +85,7 @@ fn hand_over(
         family.wake_thread(number);
         return Some(number);
     }
+    None
 }
 
 /// Calls one waiting thread to look at the queues, if more wait than must be left and nobody
@@ -93,7 +95,10 @@ pub fn call_one(family: &FamilyEnd, (number, listener): (u32, &Listener), manner
         return;
     }
     let left = if manner.rank == 0 { listener.reserve.load(SeqCst) } else { 0 };
-    while listener.waiters.len() > left {
+    for _ in 0..THREADS {
+        if listener.waiters.len() <= left {
+            return;
+        }
         let Some(waiter) = listener.waiters.choose_low() else { return };
         if family.thread(waiter).is_none() {
             continue;
@@ -112,7 +117,7 @@ mod tests {
     use super::*;
     use crate::cpu_time::CpuTime;
     use crate::family_end::ThreadEnd;
-    use silk_stream::{Arena, Sizes, THREADS};
+    use silk_stream::{Arena, Sizes};
     use std::sync::Arc;
     use std::sync::atomic::AtomicU32;
 

@@ -15,7 +15,7 @@ use silk_device::Frame;
 use silk_instant::Instant;
 use silk_path::{Attr, Attrs, Bell, CreateError, DropReason, Endpoint, ModuleId, PathId, Request, Wishes};
 use silk_sched::{Member, Terms};
-use silk_stream::{OWNER_NOBODY, kind, status};
+use silk_stream::{AcceptQueue, OWNER_NOBODY, kind, status};
 use silk_wire::ipv4;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -179,7 +179,10 @@ impl Engine {
         let number = arena.slot(name.slot).map(|record| record.listener.load(SeqCst));
         let Some(listener) = number.and_then(|n| arena.listener(n)) else { return };
         let Some(queue) = listener.queue.get(self.domain) else { return };
-        while let Some(slot) = queue.pop(OWNER_NOBODY, |n| arena.slot(n).map(|record| &record.owner)) {
+        let next = || queue.pop(OWNER_NOBODY, |n| arena.slot(n).map(|record| &record.owner));
+        // More there are not, however many the program says.
+        let unaccepted: Vec<_> = (0..AcceptQueue::CAPACITY).map_while(|_| next()).collect();
+        for slot in unaccepted {
             self.close(SocketName { family: name.family, slot }, None, true, now);
         }
     }

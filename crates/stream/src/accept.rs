@@ -97,9 +97,10 @@ impl AcceptQueue {
 
     /// Takes the oldest connection for process `me`; `owner_of` gives a slot's owner word,
     /// or `None` for a number that is no slot. An entry that somebody has taken already
-    /// (and perhaps died before moving the head) is stepped over.
+    /// (and perhaps died before moving the head) is stepped over. After as many tries as two full queues have it is given
+    /// up: somebody writes into the queue who should not.
     pub fn pop<'a>(&self, me: u32, owner_of: impl Fn(u32) -> Option<&'a AtomicU32>) -> Option<u32> {
-        loop {
+        for _ in 0..2 * QUEUE {
             let head = self.head.load(Ordering::SeqCst);
             let waiting = self.tail.load(Ordering::SeqCst).wrapping_sub(head);
             if waiting == 0 || waiting > Self::CAPACITY {
@@ -116,6 +117,7 @@ impl AcceptQueue {
                 return Some(slot);
             }
         }
+        None
     }
 }
 
@@ -174,7 +176,8 @@ impl Waiters {
     }
 
     fn choose(&self, word: usize, pick: impl Fn(u64) -> u32) -> Option<u32> {
-        loop {
+        // Each try that fails is somebody else's that does not, as long as nobody writes here who should not.
+        for _ in 0..Self::CAPACITY {
             let bits = self.0[word].load(Ordering::SeqCst);
             if bits == 0 {
                 return None;
@@ -184,6 +187,7 @@ impl Waiters {
                 return Some(number);
             }
         }
+        None
     }
 }
 
@@ -276,6 +280,27 @@ mod tests {
         assert!(!queue.push(0, &owner));
         queue.head.store(12345, Ordering::SeqCst);
         assert_eq!(queue.pop(1, |_| None), None);
+    }
+
+    #[test]
+    fn who_writes_into_a_queue_or_a_set_all_the_time_keeps_nobody_for_good() {
+        let queue = AcceptQueue::default();
+        let owner = AtomicU32::new(7);
+        let taken = queue.pop(1, |_| {
+            queue.tail.fetch_add(1, Ordering::SeqCst);
+            Some(&owner)
+        });
+        assert_eq!(taken, None, "nothing was there at first");
+        assert!(queue.push(0, &owner));
+        owner.store(7, Ordering::SeqCst);
+        let taken = queue.pop(1, |_| {
+            queue.tail.fetch_add(1, Ordering::SeqCst);
+            Some(&owner)
+        });
+        assert_eq!(taken, None);
+        let waiters = Waiters::default();
+        waiters.enter(3);
+        assert_eq!(waiters.choose(0, |_| 5), None, "it is gone whenever it is to be taken");
     }
 
     #[test]
