@@ -9,7 +9,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sends back what it gets, over streams and datagrams.
-const ECHO: &str = "import asyncio
+pub const ECHO: &str = "import asyncio
 class Datagrams(asyncio.DatagramProtocol):
     def connection_made(self, transport):
         self.transport = transport

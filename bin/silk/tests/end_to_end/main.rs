@@ -28,6 +28,7 @@ mod groups;
 mod groups_here;
 mod handlers;
 mod host;
+mod hostile;
 mod interfaces;
 mod iperf;
 mod itself;

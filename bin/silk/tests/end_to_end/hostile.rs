@@ -1,0 +1,257 @@
+//! Programs that speak to the daemon by themselves, without the library, and say and write whatever comes to their minds: a program
+//! with faults, or one that means harm. The daemon answers each request, serves others meanwhile, and when such a
+//! program is gone nothing is left of it.
+
+mod program;
+mod scribbling;
+
+use crate::host::{Silk, text, within};
+use crate::python::{CLIENTS, ECHO};
+use program::{Program, hear};
+use scribbling::Memory;
+use silk_control::{Kind, Lifeline, Received, Reply, Request};
+use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Running, SERVER, SERVER6};
+use std::fs::File;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+/// As long as anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Some close a connection in order and leave its window closed, so that its end is not heard: soon it is not waited for.
+const TCP: &str = "[tcp]
+fin_wait = \"2s\"
+
+";
+/// What the programs bind to, if they say.
+pub const PORTS: [u16; 4] = [4100, 4101, 4102, 4103];
+/// What one of them does.
+const STEPS: usize = 1200;
+
+/// A server's graph, with paths that have names.
+fn graph() -> String {
+    let path = |name: &str, attributes: &str| {
+        let attributes = attributes.replace("PEER", &CLIENT.to_string());
+        format!("\n[[path]]\nname = \"{name}\"\nmodule = \"socket\"\n{attributes}\n")
+    };
+    [
+        include_str!("../../../../graphs/web.toml").to_owned(),
+        path("echo", "protocol = 6\nlocal_port = 4200"),
+        path("home", "protocol = 6\nremote = \"PEER:7\"\npriority = 2"),
+        path("nobody", "protocol = 6\nremote = \"PEER:9\""),
+        path("question", "protocol = 17\nlocal_port = 4203\nremote = \"PEER:7\""),
+    ]
+    .concat()
+}
+
+/// The peer: echoes, and knocks at the programs' ports all the time.
+fn peer(silk: &Silk) -> [Running; 2] {
+    // Who closes in order and reads nothing is not waited for.
+    let echo =
+        crate::churn::ECHO.replace("await writer.drain()", "await asyncio.wait_for(writer.drain(), 2)");
+    silk.write("echo.py", echo.replace("        pass\n", "        writer.transport.abort()\n"));
+    silk.write("knocking.py", include_str!("hostile/knocking.py"));
+    let echo = silk.start_logged(silk.on_peer("python3").arg("echo.py"), "echo");
+    assert!(within(PATIENCE, || silk.log("echo").contains("listening")), "{}", silk.log("echo"));
+    let mut knocking = silk.on_peer("python3");
+    let to = [SERVER.to_string(), SERVER6.to_string()];
+    let from = [CLIENT.to_string(), PREFERRED.to_string()];
+    knocking.arg("knocking.py").args(to).args(from).args(PORTS.map(|port| port.to_string()));
+    [echo, silk.start_logged(&mut knocking, "knocking")]
+}
+
+/// What the daemon keeps: the paths, with what is charged to each, and bytes of rings. What listens keeps more or less as clients come.
+fn kept(silk: &Silk) -> (Vec<String>, u64) {
+    let report = silk.report();
+    let paths = report["paths"].as_array().unwrap().iter();
+    let described = paths.map(|path| {
+        let charged = if path["state"] == "LISTEN" { 0 } else { path["memory"].as_u64().unwrap() };
+        let at = ["local", "peer", "state"].map(|key| path[key].as_str().unwrap());
+        format!("{} {}: {charged}", path["id"], at.join(" "))
+    });
+    (described.collect(), report["arena_bytes"].as_u64().unwrap())
+}
+
+/// Bytes of the daemon's own memory.
+fn memory(silk: &mut Silk) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", silk.daemon().id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+/// Runs programs of these seeds at the same time.
+fn run(silk: &Silk, seeds: &[u64]) {
+    let (tell, told) = channel();
+    // These only exist.
+    let sleepers: Vec<_> = (0..3)
+        .map(|_| {
+            let tell = tell.clone();
+            thread::spawn(move || {
+                tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).unwrap();
+                thread::park();
+            })
+        })
+        .collect();
+    let threads: Vec<u32> = told.iter().take(sleepers.len()).collect();
+    thread::scope(|scope| {
+        for seed in seeds {
+            let program = Program::new(*seed, silk.path("control.sock"), threads.clone());
+            scope.spawn(move || {
+                if let Err(why) = program.run(STEPS) {
+                    panic!("seed {seed}: {why}");
+                }
+            });
+        }
+    });
+    sleepers.into_iter().for_each(|sleeper| {
+        sleeper.thread().unpark();
+        sleeper.join().unwrap();
+    });
+}
+
+/// What a good program's client says when it was served.
+fn is_served(silk: &Silk) -> bool {
+    let mut clients = silk.on_peer("python3");
+    text(clients.args(["echo_clients.py", &SERVER.to_string(), "4000", "2", "50000"])).trim()
+        == "2 of 2 came back"
+}
+
+/// A daemon with everything that the programs may ask for, and a good program beside them that waits for clients.
+fn start() -> Option<(Silk, Running, [Running; 2])> {
+    let classes = format!(
+        "{TCP}[[class]]\nname = \"preferred\"\npriority = 2\nsource = [\"{PREFERRED}/32\"]\n\n\
+         [[class]]\nname = \"standard\"\npriority = 0\ndefault = true\n"
+    );
+    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n");
+    let mut silk = Silk::without_daemon(&device, &classes)?;
+    silk.write("graph.toml", graph());
+    silk.start_daemon();
+    silk.write("echo_server.py", ECHO);
+    silk.write("echo_clients.py", CLIENTS);
+    silk.write("binding.py", include_str!("hostile/binding.py"));
+    let good = silk.serve("python3", &["echo_server.py", "4000"], 4000);
+    let peer = peer(&silk);
+    assert!(is_served(&silk));
+    assert!(within(PATIENCE, || kept(&silk).1 == 0), "{:#}", silk.report());
+    Some((silk, good, peer))
+}
+
+/// A number that whoever runs the test by hand may set.
+fn set(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|set| set.parse().ok()).unwrap_or(usual)
+}
+
+/// What the daemon said that it need not have said of such programs: what they asked for, and the two that a path cannot be of.
+fn said(silk: &Silk) -> Vec<String> {
+    let expected = ["left to Linux", "another path has the addresses"];
+    let log = silk.log("silkd");
+    let lines = log.lines().skip(1).filter(|line| !expected.iter().any(|what| line.contains(what)));
+    lines.map(str::to_owned).collect()
+}
+
+/// `SILK_SEED=1000 SILK_ROUNDS=60 SILK_AT_ONCE=4` runs 240 programs, four at a time. Programs that damage what they share do so
+/// from several threads, so that a seed does not do the same twice.
+#[test]
+fn programs_that_say_and_write_anything_leave_nothing_and_disturb_nobody() {
+    let Some((mut silk, _good, _peer)) = start() else { return };
+    let (first, rounds, at_once) = (set("SILK_SEED", 1), set("SILK_ROUNDS", 2), set("SILK_AT_ONCE", 2));
+    let (before, mut used) = (kept(&silk), Vec::new());
+
+    for round in 0..rounds {
+        let seeds: Vec<u64> = (0..at_once).map(|n| first + round * at_once + n).collect();
+        thread::scope(|scope| {
+            let good = scope.spawn(|| is_served(&silk));
+            run(&silk, &seeds);
+            assert!(good.join().unwrap(), "seeds {seeds:?}: a good program was not served");
+        });
+        let returned = within(PATIENCE, || kept(&silk) == before);
+        assert!(returned, "seeds {seeds:?}: {before:#?} before, {:#?} after", kept(&silk));
+        assert!(is_served(&silk), "seeds {seeds:?}: a good program is not served");
+        let ports = PORTS.map(|port| port.to_string());
+        let bound = text(silk.on_paths("python3").arg("binding.py").args(ports));
+        assert_eq!(bound.trim(), "all bound", "seeds {seeds:?}");
+        assert_eq!(said(&silk), [""; 0], "seeds {seeds:?}");
+        used.push(memory(&mut silk));
+        // Each program founds some families. What executors keep of one is 100 KB at least, so that a family for each round
+        // would show in time; what the allocator keeps settles within two or three MB.
+        assert!(used[round as usize] < used[0] + (8 << 20), "seeds {seeds:?}: {used:?} bytes");
+    }
+}
+
+/// One answer, to a request that has one.
+fn answer(lifeline: &Lifeline, request: &Request, descriptor: Option<OwnedFd>) -> Received<Reply> {
+    let descriptors: Vec<_> = descriptor.iter().map(AsFd::as_fd).collect();
+    lifeline.send(request, &descriptors).unwrap();
+    let heard = hear(lifeline).unwrap_or_else(|why| panic!("{why} to {request:?}"));
+    heard.unwrap_or_else(|| panic!("hung up on after {request:?}"))
+}
+
+fn is_refused(lifeline: &Lifeline, request: &Request, descriptor: Option<OwnedFd>) -> bool {
+    matches!(answer(lifeline, request, descriptor).message, Reply::Refused(_))
+}
+
+/// A process of a family of its own, and what it shares.
+fn attached(silk: &Silk) -> (Lifeline, Memory) {
+    let lifeline = Lifeline::connect(&silk.path("control.sock")).unwrap();
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let request = Request::Attach { version, family: None, program: "one\nsilkd: panicked".into() };
+    let mut got = answer(&lifeline, &request, None);
+    assert!(matches!(got.message, Reply::Attached { .. }), "{:?}", got.message);
+    let events = got.descriptors.split_off(1);
+    (lifeline, Memory::new(got.descriptors.remove(0), events))
+}
+
+/// A connection to the peer's echo, and what was made ready beside it.
+fn connected(lifeline: &Lifeline, bound: Option<(u32, u32)>) -> ((u32, u32), Vec<(u32, u32)>) {
+    let peer = (CLIENT, 7).into();
+    let request = Request::Connect { kind: Kind::Stream, bound, peer, service: 0, wishes: [0; 18] };
+    match answer(lifeline, &request, None).message {
+        Reply::Socket { slot, generation } => ((slot, generation), Vec::new()),
+        Reply::Sockets { slot, generation, spares } => ((slot, generation), spares),
+        other => panic!("not connected: {other:?}"),
+    }
+}
+
+#[test]
+fn what_such_programs_have_done_before_they_can_do_no_more() {
+    let Some((silk, _good, _peer)) = start() else { return };
+    let before = kept(&silk);
+    // One asks much and hears nothing. All others would wait for it.
+    let deaf = Lifeline::connect(&silk.path("control.sock")).unwrap();
+    rustix::io::ioctl_fionbio(&deaf, true).unwrap();
+    let asked = (0..2000).take_while(|_| deaf.send(&Request::Report, &[]).is_ok()).count();
+    assert!(asked < 2000, "it was heard though it does not hear");
+    let (lifeline, memory) = attached(&silk);
+    // What is no lifeline never hangs up; what founds twice leaves once.
+    let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    for strange in [File::open("/dev/null").unwrap().into(), OwnedFd::from(udp)] {
+        assert!(is_refused(&lifeline, &Request::Fork, Some(strange)));
+    }
+    assert!(is_refused(&lifeline, &Request::Found, None));
+    // An executor would wait for whoever reads that.
+    assert!(is_refused(&lifeline, &Request::Bell, program::full_pipe()));
+    // One that is to connect no more, and does, and then another time.
+    let spares = std::iter::repeat_with(|| connected(&lifeline, None).1).find(|spares| !spares.is_empty());
+    let (slot, generation) = spares.unwrap()[0];
+    let disconnect = |(slot, generation)| Request::Disconnect { slot, generation };
+    assert_eq!(answer(&lifeline, &disconnect((slot, generation)), None).message, Reply::Done);
+    memory.claim(slot, 7);
+    connected(&lifeline, Some((slot, generation)));
+    // One that is closed while it is taken apart.
+    let (slot, generation) = connected(&lifeline, None).0;
+    lifeline.send(&disconnect((slot, generation)), &[]).unwrap();
+    lifeline.send(&Request::Release { slot, generation }, &[]).unwrap();
+    assert!(hear(&lifeline).unwrap().is_some());
+    // More than fits one message, and more than one line of the log.
+    for n in 0..1100 {
+        let what = format!("{n}\nsilkd: panicked {}", "x".repeat(n));
+        lifeline.send(&Request::Unserved { what }, &[]).unwrap();
+    }
+    assert!(within(PATIENCE, || silk.report()["unserved"].as_array().is_some_and(|all| all.len() >= 1000)));
+    drop((lifeline, deaf));
+    assert!(within(PATIENCE, || kept(&silk) == before), "{before:#?} before, {:#?} after", kept(&silk));
+    assert_eq!(said(&silk), [""; 0]);
+    assert!(is_served(&silk));
+}
