@@ -93,7 +93,7 @@ impl Epoll {
     /// Its members, as they are.
     pub fn lock(&self) -> Guard<'_, Inner> {
         let mut inner = self.inner.lock();
-        if self.outdated.swap(false, Ordering::AcqRel) {
+        if self.outdated.load(Ordering::Relaxed) && self.outdated.swap(false, Ordering::AcqRel) {
             self.put_right(&mut inner);
         }
         inner
