@@ -63,7 +63,7 @@ impl Place {
         let record = socket::make(stage::UNDECIDED, inet6 | shape::ACCEPTED | shape::GREETED, nonblocking);
         let Some(record) = record else {
             // SAFETY: just made, and nobody else's.
-            unsafe { real::close(fd) };
+            unsafe { real::close_for_sure(fd) };
             return Err(libc::ENFILE);
         };
         Ok(Self(Some((fd, record))))
@@ -74,7 +74,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         if let Some((fd, record)) = self.0.take() {
             // SAFETY: made here, and known to nobody.
-            unsafe { real::close(fd) };
+            unsafe { real::close_for_sure(fd) };
             record.free();
         }
     }
@@ -423,7 +423,7 @@ fn adopt(call: Call<'_>, Taken { slot: number, rank, mut place, _inside }: Taken
     if !descriptor::name(fd, socket) {
         crate::close::let_go(socket);
         // SAFETY: just made, and its number is too high to be known to anybody.
-        unsafe { real::close(fd) };
+        unsafe { real::close_for_sure(fd) };
         return Err(libc::EMFILE);
     }
     Ok(fd)

@@ -43,7 +43,8 @@ impl Copied {
                 Entry::Epoll(set) => set.add_descriptor_if_any(),
                 Entry::Internal => return None,
             };
-            let copied = counted.then_some(Self(entry));
+            // Only who is counted is given back.
+            let copied = counted.then(|| Self(entry));
             if table::entry(fd) == Some(entry) {
                 return copied;
             }
@@ -66,6 +67,7 @@ impl Drop for Copied {
     fn drop(&mut self) {
         match self.0 {
             Entry::Socket(socket) if socket.drop_descriptor() => close::let_go(socket),
+            // No number of it has been closed.
             Entry::Epoll(set) => set.drop_descriptor(-1),
             _ => {}
         }
@@ -188,4 +190,29 @@ pub unsafe fn ioctl(socket: &Socket, fd: c_int, request: c_ulong, arg: usize) ->
     // SAFETY: these requests point to an int.
     unsafe { number.write_unaligned(c_int::try_from(answer).unwrap_or(c_int::MAX)) };
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::socket::state as stage;
+
+    /// A number that nobody has.
+    const NUMBER: c_int = 60_000;
+
+    #[test]
+    fn what_is_closed_meanwhile_is_neither_copied_nor_counted() {
+        let socket = crate::socket::make(stage::UNDECIDED, 0, 0).unwrap();
+        assert!(table::put(NUMBER, Entry::Socket(socket)));
+        let copied = Copied::of(NUMBER).unwrap();
+        assert!(!socket.drop_descriptor(), "the copy");
+        std::mem::forget(copied);
+        assert!(socket.drop_descriptor());
+        // Its last descriptor is closed, and not out of the table yet.
+        assert!(Copied::of(NUMBER).is_none());
+        assert!(!socket.add_descriptor_if_any());
+        table::take(NUMBER);
+        assert!(Copied::of(NUMBER).is_none());
+        socket.free();
+    }
 }

@@ -183,17 +183,20 @@ pub fn ask(request: &Request, descriptors: &[BorrowedFd<'_>]) -> Answer<Reply> {
 }
 
 /// In the image after an exec, before anything else is asked: the threads and event sets of before are the daemon's again. A thread
-/// that ended with the old image may have been waiting for an answer, which nobody hears any more.
-pub fn renew() -> Answer<()> {
+/// that ended with the old image may have been waiting for an answer, which nobody hears any more. A daemon that is gone meanwhile is
+/// noticed, as always.
+pub fn renew() {
     let _quiet = Blocked::all();
     let line = LINE.lock();
-    let line = line.as_ref().ok_or(libc::ECONNRESET)?;
-    line.send(&Request::Renew, &[]).map_err(|_| libc::ECONNRESET)?;
+    let Some(line) = line.as_ref() else { return };
+    if line.send(&Request::Renew, &[]).is_err() {
+        return bury();
+    }
     loop {
         match line.receive::<Reply>().map(|got| got.message) {
-            Ok(Reply::Renewed) => return Ok(()),
+            Ok(Reply::Renewed) => return,
             Ok(_) => {}
-            Err(_) => return Err(libc::ECONNRESET),
+            Err(_) => return bury(),
         }
     }
 }

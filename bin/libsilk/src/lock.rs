@@ -32,7 +32,8 @@ fn myself() -> u32 {
     if known == 0 { ask_who_i_am() } else { known }
 }
 
-/// In a forked child, whose only thread has another number than in the parent.
+/// The same, asked of the kernel: once for each thread, and in a forked child, whose only thread has another number than in
+/// the parent.
 pub fn ask_who_i_am() -> u32 {
     // SAFETY: takes nothing and cannot fail; the numbers end far below 2^31.
     let number = unsafe { libc::gettid() }.unsigned_abs();

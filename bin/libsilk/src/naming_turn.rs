@@ -23,7 +23,8 @@ impl NamingTurn {
     /// `EBADF`: another thread has closed it meanwhile, and the record may be another socket's.
     pub fn begin(socket: &'static Socket, fd: c_int) -> Answer<Self> {
         let (inside, turn) = (gate::pass(), socket.naming.turn());
+        let turn = Self { _turn: turn, _inside: inside };
         let is_it = table::socket(fd).is_some_and(|named| std::ptr::eq(named, socket));
-        is_it.then_some(Self { _turn: turn, _inside: inside }).ok_or(libc::EBADF)
+        if is_it { Ok(turn) } else { Err(libc::EBADF) }
     }
 }
