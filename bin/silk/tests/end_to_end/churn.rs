@@ -3,7 +3,6 @@
 
 use crate::host::{Silk, text, within};
 use silk_testkit::netns::CLIENT;
-use std::process::Command;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,11 +33,7 @@ asyncio.run(main())
 #[test]
 fn threads_that_use_each_others_sockets_all_come_back() {
     let Some(silk) = Silk::start() else { return };
-    let source = silk.write("churn.c", include_str!("churn.c"));
-    let program = silk.path("churn");
-    let mut compiler = Command::new("cc");
-    let compiled = compiler.args(["-O1", "-pthread", "-o"]).args([&program, &source]).status();
-    assert!(compiled.is_ok_and(|status| status.success()));
+    let program = silk.compile("churn", include_str!("churn.c"), &[]);
     silk.write("echo.py", ECHO);
     let echo = silk.start_logged(silk.on_peer("python3").arg("echo.py"), "echo");
     assert!(within(PATIENCE, || silk.log("echo").contains("listening")), "{}", silk.log("echo"));

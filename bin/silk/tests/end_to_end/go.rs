@@ -162,10 +162,7 @@ fn one_that_may_gain_rights_by_its_file_is_executed_as_it_is() {
 #[test]
 fn a_static_program_of_c_stays_linuxs_and_is_refused_where_that_is_an_error() {
     let Some(silk) = Silk::start() else { return };
-    let (source, program) = (silk.write("static.c", "int main(void) { return 5; }"), silk.path("static"));
-    let compiled = Command::new("cc").args(["-static", "-o"]).args([&program, &source]).status();
-    assert!(compiled.is_ok_and(|status| status.success()));
-    let program = program.display().to_string();
+    let program = silk.compile("static", "int main(void) { return 5; }", &["-static"]).display().to_string();
     let run = |strict: &[&str]| {
         let mut command = silk.on_linux(&beside("silk").display().to_string());
         command.env("SILK_SOCKET", silk.path("control.sock")).arg("run").args(strict).args(["--", &program]);

@@ -2,7 +2,6 @@
 //! the thread was doing.
 
 use crate::host::Silk;
-use std::process::Command;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -10,11 +9,7 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// The program that does `what` on silk says this, and ends.
 fn says(what: &str, expected: &str) {
     let Some(silk) = Silk::start() else { return };
-    let source = silk.write("handlers.c", include_str!("handlers.c"));
-    let program = silk.path("handlers");
-    let mut compiler = Command::new("cc");
-    let compiled = compiler.args(["-O1", "-pthread", "-o"]).args([&program, &source]).status();
-    assert!(compiled.is_ok_and(|status| status.success()));
+    let program = silk.compile("handlers", include_str!("handlers.c"), &[]);
     let mut running = silk.on_paths(&program.to_string_lossy());
     let mut running = silk.start_logged(running.arg(what), "said");
     assert!(running.wait(PATIENCE).is_some(), "it waits for ever: {}", silk.log("said"));

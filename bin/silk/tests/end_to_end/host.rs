@@ -138,6 +138,16 @@ impl Silk {
         path
     }
 
+    /// A program of this C source, compiled with these options beside the usual.
+    pub fn compile(&self, name: &str, source: &str, options: &[&str]) -> PathBuf {
+        let (source, program) = (self.write(&format!("{name}.c"), source), self.path(name));
+        let mut compiler = Command::new("cc");
+        let compiled =
+            compiler.args(["-O1", "-pthread"]).args(options).arg("-o").args([&program, &source]).status();
+        assert!(compiled.is_ok_and(|status| status.success()));
+        program
+    }
+
     /// What a program started as `name` has written so far.
     pub fn log(&self, name: &str) -> String {
         fs::read_to_string(self.path(&format!("{name}.log"))).unwrap_or_default()

@@ -6,6 +6,7 @@ mod program;
 mod scribbling;
 
 use crate::host::{Silk, text, within};
+use crate::named_paths::graph;
 use crate::python::{CLIENTS, ECHO};
 use program::{Program, hear};
 use scribbling::Memory;
@@ -29,22 +30,6 @@ fin_wait = \"2s\"
 pub const PORTS: [u16; 4] = [4100, 4101, 4102, 4103];
 /// What one of them does.
 const STEPS: usize = 1200;
-
-/// A server's graph, with paths that have names.
-fn graph() -> String {
-    let path = |name: &str, attributes: &str| {
-        let attributes = attributes.replace("PEER", &CLIENT.to_string());
-        format!("\n[[path]]\nname = \"{name}\"\nmodule = \"socket\"\n{attributes}\n")
-    };
-    [
-        include_str!("../../../../graphs/web.toml").to_owned(),
-        path("echo", "protocol = 6\nlocal_port = 4200"),
-        path("home", "protocol = 6\nremote = \"PEER:7\"\npriority = 2"),
-        path("nobody", "protocol = 6\nremote = \"PEER:9\""),
-        path("question", "protocol = 17\nlocal_port = 4203\nremote = \"PEER:7\""),
-    ]
-    .concat()
-}
 
 /// The peer: echoes, and knocks at the programs' ports all the time.
 fn peer(silk: &Silk) -> [Running; 2] {
@@ -126,7 +111,7 @@ fn start() -> Option<(Silk, Running, [Running; 2])> {
     );
     let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n");
     let mut silk = Silk::without_daemon(&device, &classes)?;
-    silk.write("graph.toml", graph());
+    silk.write("graph.toml", graph([7, 9, 7]));
     silk.start_daemon();
     silk.write("echo_server.py", ECHO);
     silk.write("echo_clients.py", CLIENTS);

@@ -6,8 +6,8 @@ use crate::python::{CLIENTS, ECHO};
 use silk_testkit::netns::{CLIENT, SERVER};
 use std::time::Duration;
 
-/// A server's graph, with paths that have names.
-fn graph() -> String {
+/// A server's graph, with paths that have names: to these ports of the peer.
+pub fn graph([home, nobody, question]: [u16; 3]) -> String {
     let path = |name: &str, attributes: &str| {
         let attributes = attributes.replace("PEER", &CLIENT.to_string());
         format!("\n[[path]]\nname = \"{name}\"\nmodule = \"socket\"\n{attributes}\n")
@@ -15,16 +15,16 @@ fn graph() -> String {
     [
         include_str!("../../../../graphs/web.toml").to_owned(),
         path("echo", "protocol = 6\nlocal_port = 4200"),
-        path("home", "protocol = 6\nremote = \"PEER:4201\"\npriority = 2"),
-        path("nobody", "protocol = 6\nremote = \"PEER:4299\""),
-        path("question", "protocol = 17\nlocal_port = 4203\nremote = \"PEER:4202\""),
+        path("home", &format!("protocol = 6\nremote = \"PEER:{home}\"\npriority = 2")),
+        path("nobody", &format!("protocol = 6\nremote = \"PEER:{nobody}\"")),
+        path("question", &format!("protocol = 17\nlocal_port = 4203\nremote = \"PEER:{question}\"")),
     ]
     .concat()
 }
 
 fn start() -> Option<Silk> {
     let mut silk = Silk::start()?;
-    silk.write("graph.toml", graph());
+    silk.write("graph.toml", graph([4201, 4299, 4202]));
     silk.write("named_paths.py", include_str!("named_paths.py"));
     silk.restart_daemon(Duration::from_secs(10));
     Some(silk)
