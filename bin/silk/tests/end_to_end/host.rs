@@ -7,13 +7,9 @@ use std::io::{Write, stderr};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-
-/// Tests take turns: the machine has few CPUs, and daemons with real-time threads would starve each other.
-static TURN: Mutex<()> = Mutex::new(());
 
 /// The longest that anything may take which is not a measurement.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -25,7 +21,6 @@ pub struct Silk {
     folder: TempDir,
     device: String,
     classes: String,
-    _turn: MutexGuard<'static, ()>,
 }
 
 /// What a program wrote and how it ended.
@@ -69,7 +64,6 @@ impl Silk {
 
     /// The same with so many queues each way at both ends of the cable.
     pub fn with_queues(queues: u32, device: &str, classes: &str) -> Option<Self> {
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         for program in ["silkd", "libsilk.so"] {
             if !beside(program).exists() {
                 return skipped(&format!("{} is not built", beside(program).display()));
@@ -82,7 +76,7 @@ impl Silk {
         let folder = TempDir::with_prefix("silk-test-").expect("a folder for the test");
         open_to_all(folder.path());
         let (device, classes) = (device.to_owned(), classes.to_owned());
-        Some(Self { daemon: None, rig, folder, device, classes, _turn: turn })
+        Some(Self { daemon: None, rig, folder, device, classes })
     }
 
     /// Starts the daemon and waits until it says that it is ready.
