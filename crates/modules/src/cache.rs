@@ -2,7 +2,7 @@
 //! is asked for again before it is forgotten; one that does not answer is not asked for again
 //! at once (RFC 1122 §2.3.2.1 and RFC 4861 §7.2.2: at most once a second each).
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 use silk_instant::Instant;
@@ -30,7 +30,7 @@ impl Default for CacheLimits {
     fn default() -> Self {
         Self {
             entries: 1024,
-            waiters: 64,
+            waiters: 4096,
             fresh: Duration::from_secs(60),
             interval: Duration::from_secs(1),
             requests: 3,
@@ -52,7 +52,7 @@ struct Entry {
     due: bool,
     // When it was last wanted: the least wanted goes first.
     wanted: Instant,
-    waiters: Vec<PathId>,
+    waiters: BTreeSet<PathId>,
 }
 
 /// The neighbours.
@@ -88,17 +88,17 @@ impl<A: Copy + Ord> Cache<A> {
             Some(MacAddr(link)) => (Resolution::Known(link), ask),
             None if entry.failed => (Resolution::Failed, false),
             None => {
-                entry.wait(waiter, limits.waiters);
-                (Resolution::Pending, ask)
+                let noted = entry.wait(waiter, limits.waiters);
+                (if noted { Resolution::Pending } else { Resolution::Crowded }, ask)
             }
         }
     }
 
     /// Takes an answer in for an address that is wanted, or else does nothing. Answers who
     /// waited for it.
-    pub fn update(&mut self, now: Instant, address: A, link: MacAddr) -> Vec<PathId> {
+    pub fn update(&mut self, now: Instant, address: A, link: MacAddr) -> BTreeSet<PathId> {
         let until = now + self.limits.fresh;
-        let Some(entry) = self.entries.get_mut(&address) else { return Vec::new() };
+        let Some(entry) = self.entries.get_mut(&address) else { return BTreeSet::new() };
         let waiters = core::mem::take(&mut entry.waiters);
         *entry = Entry { known: Some(link), until, wanted: entry.wanted, ..Entry::unknown(now) };
         waiters
@@ -107,9 +107,9 @@ impl<A: Copy + Ord> Cache<A> {
     /// Takes in what the neighbour says of itself without being asked, which does not prove that we reach it (RFC 4861
     /// §7.2.3, §7.2.5): for an address that is wanted, where it is news, and to be asked for again when it is used. Answers who
     /// waited for it.
-    pub fn hear(&mut self, now: Instant, address: A, link: MacAddr) -> Vec<PathId> {
+    pub fn hear(&mut self, now: Instant, address: A, link: MacAddr) -> BTreeSet<PathId> {
         if self.known(address) == Some(link) {
-            return Vec::new();
+            return BTreeSet::new();
         }
         let waiters = self.update(now, address, link);
         self.doubt(now, address);
@@ -117,7 +117,7 @@ impl<A: Copy + Ord> Cache<A> {
     }
 
     /// As [`Self::hear`], for an address nobody may have wanted yet.
-    pub fn tell(&mut self, now: Instant, address: A, link: MacAddr) -> Vec<PathId> {
+    pub fn tell(&mut self, now: Instant, address: A, link: MacAddr) -> BTreeSet<PathId> {
         self.make_room(address);
         self.entries.entry(address).or_insert_with(|| Entry::unknown(now));
         self.hear(now, address, link)
@@ -132,22 +132,22 @@ impl<A: Copy + Ord> Cache<A> {
     }
 
     /// As [`Self::update`], for an address nobody may have wanted yet.
-    pub fn learn(&mut self, now: Instant, address: A, link: MacAddr) -> Vec<PathId> {
+    pub fn learn(&mut self, now: Instant, address: A, link: MacAddr) -> BTreeSet<PathId> {
         self.make_room(address);
         self.entries.entry(address).or_insert_with(|| Entry::unknown(now));
         self.update(now, address, link)
     }
 
     /// The neighbour is not there. Answers who waited for it.
-    pub fn fail(&mut self, now: Instant, address: A) -> Vec<PathId> {
+    pub fn fail(&mut self, now: Instant, address: A) -> BTreeSet<PathId> {
         let until = now + self.limits.failed;
-        let Some(entry) = self.entries.get_mut(&address) else { return Vec::new() };
+        let Some(entry) = self.entries.get_mut(&address) else { return BTreeSet::new() };
         entry.fail(until)
     }
 
     /// Asks again what has not been answered, and gives up what never will be. Answers those, each with who
     /// waited for it.
-    pub fn expire(&mut self, now: Instant) -> Vec<(A, Vec<PathId>)> {
+    pub fn expire(&mut self, now: Instant) -> Vec<(A, BTreeSet<PathId>)> {
         let (limits, mut given_up) = (self.limits, Vec::new());
         for (address, entry) in &mut self.entries {
             match entry.asked {
@@ -199,7 +199,7 @@ impl Entry {
             failed: false,
             due: false,
             wanted: now,
-            waiters: Vec::new(),
+            waiters: BTreeSet::new(),
         }
     }
 
@@ -209,7 +209,7 @@ impl Entry {
         self.until = now + limits.interval;
     }
 
-    fn fail(&mut self, until: Instant) -> Vec<PathId> {
+    fn fail(&mut self, until: Instant) -> BTreeSet<PathId> {
         let waiters = core::mem::take(&mut self.waiters);
         *self = Self {
             known: None,
@@ -218,15 +218,15 @@ impl Entry {
             failed: true,
             due: false,
             wanted: self.wanted,
-            waiters: Vec::new(),
+            waiters: BTreeSet::new(),
         };
         waiters
     }
 
-    fn wait(&mut self, waiter: PathId, most: usize) {
-        if self.waiters.len() < most && !self.waiters.contains(&waiter) {
-            self.waiters.push(waiter);
-        }
+    /// Notes who waits, once; whether it could.
+    fn wait(&mut self, waiter: PathId, most: usize) -> bool {
+        let noted = self.waiters.contains(&waiter);
+        noted || self.waiters.len() < most && self.waiters.insert(waiter)
     }
 }
 
@@ -257,7 +257,8 @@ mod tests {
             requests += u32::from(cache.next_request().is_some());
             assert_eq!(cache.deadline(), at(second + 1));
             let given_up = cache.expire(at(second + 1));
-            let expected = if second == 2 { vec![(THERE, vec![path(1), path(2)])] } else { vec![] };
+            let expected =
+                if second == 2 { vec![(THERE, BTreeSet::from([path(1), path(2)]))] } else { vec![] };
             assert_eq!(given_up, expected);
         }
         assert_eq!(requests, 3);
@@ -270,7 +271,7 @@ mod tests {
     fn an_answer_wakes_who_waited_and_is_asked_for_again_when_stale() {
         let mut cache = Cache::new(CacheLimits::default());
         cache.lookup(at(0), THERE, path(1));
-        assert_eq!(cache.update(at(0), THERE, LINK), [path(1)]);
+        assert_eq!(cache.update(at(0), THERE, LINK), [path(1)].into());
         assert_eq!(cache.lookup(at(59), THERE, path(1)), (Resolution::Known(LINK.0), false));
         assert_eq!(cache.lookup(at(60), THERE, path(1)), (Resolution::Known(LINK.0), true));
         for second in 61..64 {
@@ -286,7 +287,7 @@ mod tests {
         let mut cache = Cache::new(CacheLimits::default());
         assert!(cache.hear(at(0), THERE, LINK).is_empty() && cache.len() == 0, "nobody wants it");
         cache.lookup(at(0), THERE, path(1));
-        assert_eq!(cache.hear(at(0), THERE, LINK), [path(1)]);
+        assert_eq!(cache.hear(at(0), THERE, LINK), [path(1)].into());
         assert_eq!(cache.lookup(at(0), THERE, path(1)), (Resolution::Known(LINK.0), true));
         for second in 1..4 {
             assert!(cache.hear(at(second), THERE, LINK).is_empty());
@@ -331,11 +332,11 @@ mod tests {
     }
 
     #[test]
-    fn waiters_are_bounded_and_noted_once() {
+    fn waiters_are_bounded_and_noted_once_and_who_is_not_is_told() {
         let mut cache = Cache::new(CacheLimits { waiters: 2, ..CacheLimits::default() });
-        for n in [1, 1, 2, 3] {
-            cache.lookup(at(0), THERE, path(n));
-        }
-        assert_eq!(cache.update(at(0), THERE, LINK), [path(1), path(2)]);
+        let answers = [1, 1, 2, 3].map(|n| cache.lookup(at(0), THERE, path(n)).0);
+        let waits = Resolution::Pending;
+        assert_eq!(answers, [waits, waits, waits, Resolution::Crowded]);
+        assert_eq!(cache.update(at(0), THERE, LINK), [path(1), path(2)].into());
     }
 }

@@ -2,6 +2,7 @@
 //! answer. How one asks and what of the answers may be believed is each protocol's own.
 
 use crate::cache::{Cache, CacheLimits};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use silk_instant::Instant;
@@ -88,6 +89,6 @@ impl<A: Copy + Ord + Into<IpAddr>> Neighbours<A> {
 }
 
 /// Wakes the paths that waited for an answer.
-fn wake(waiters: Vec<PathId>, port: &mut dyn Port) {
+fn wake(waiters: BTreeSet<PathId>, port: &mut dyn Port) {
     waiters.into_iter().for_each(|path| port.request(Request::Wake(path)));
 }

@@ -3,7 +3,7 @@
 mod rig;
 
 use core::time::Duration;
-use rig::{Host, exchange, ip};
+use rig::{Host, exchange, ip, ip6};
 use silk_path::{Attr, Attrs, CreateError, DropReason, Endpoint, Event, Outcome};
 use silk_wire::icmp::Unreachable;
 
@@ -85,7 +85,7 @@ fn two_paths_may_not_have_overlapping_addresses() {
 fn destroying_every_path_leaves_nothing() {
     let mut host = Host::new(1);
     host.create("socket", local(1, 5000).with(Attr::Remote(at(2, 9))));
-    // Its next hop is asked for and one message waits: charged memory that must come back.
+    // Its next hop is asked for and a message waits: charged memory that must come back.
     let waiting = host.create("socket", local(1, 5001));
     host.send(waiting, at(3, 9), b"waits for an address");
     assert!(host.paths.classes.of(0).memory() > 0);
@@ -102,10 +102,66 @@ fn a_neighbour_that_never_answers_costs_the_message_and_no_more() {
     let mut host = Host::new(1);
     let socket = host.create("socket", local(1, 5000));
     assert_eq!(host.send(socket, at(9, 9), b"first waits"), Outcome::Done);
-    assert_eq!(host.send(socket, at(9, 9), b"second"), Outcome::Dropped(DropReason::ArpPending));
+    assert_eq!(host.send(socket, at(9, 9), b"second too"), Outcome::Done);
     host.advance(Duration::from_secs(5));
     assert_eq!(host.sent().len(), 3, "three requests");
-    assert_eq!(host.drops(socket, DropReason::ArpFailed), 1);
+    assert_eq!(host.drops(socket, DropReason::ArpFailed), 2);
+}
+
+// RFC 1122 §2.3.2.2.
+#[test]
+fn what_waits_for_a_neighbour_leaves_in_order_and_of_too_much_the_latest() {
+    let (mut client, mut server) = (Host::new(1), Host::new(2));
+    let (socket, listener) = (client.create("socket", local(1, 5000)), server.create("socket", local(2, 9)));
+    let datagram = |n: u8| [n; 1400];
+    for n in 0..100 {
+        assert_eq!(client.send(socket, at(2, 9), &datagram(n)), Outcome::Done);
+    }
+    let lost = client.drops(socket, DropReason::ArpPending);
+    assert!((10..20).contains(&lost), "128 KB wait, with what it takes to keep them; not the first {lost}");
+    exchange(&mut client, &mut server);
+    let came: Vec<_> =
+        server.world.delivered.iter().map(|(path, _, bytes)| (*path, bytes.as_slice())).collect();
+    let sent: Vec<_> = (lost as u8..100).map(datagram).collect();
+    assert_eq!(came, sent.iter().map(|bytes| (listener, bytes.as_slice())).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_waits_for_a_neighbour_as_its_path_ends_is_sent() {
+    for (name, there) in [("ip", at(2, 9)), ("ip6", Endpoint::v6(ip6(2), 9))] {
+        let (mut client, mut server) = (Host::six(1), Host::six(2));
+        let memory = client.paths.classes.of(0).memory();
+        let ours = if there.is_v6() { Endpoint::v6(ip6(1), 5000) } else { at(1, 5000) };
+        let listener = server.create("socket", Attrs::new().with(Attr::Local(there)));
+        for peer in [None, Some(there)] {
+            let bound = Attrs::new().with(Attr::Local(ours));
+            let socket = client.create("socket", peer.map_or(bound, |peer| bound.with(Attr::Remote(peer))));
+            for words in [b"first", b"words"] {
+                assert_eq!(client.send(socket, there, words), Outcome::Done);
+            }
+            client.destroy(socket);
+        }
+        exchange(&mut client, &mut server);
+        let words: Vec<_> =
+            ["first", "words"].repeat(2).into_iter().map(|one| (listener, ours, one.into())).collect();
+        assert_eq!(server.world.delivered, words, "{name}");
+        assert_eq!(client.paths.classes.of(0).memory(), memory, "{name}");
+    }
+}
+
+#[test]
+fn what_an_ended_path_left_for_nobody_is_given_up_and_paths_that_leave_something_are_bounded() {
+    let mut host = Host::new(1);
+    let before = host.paths.classes.of(0).memory();
+    for port in 0..100 {
+        let socket = host.create("socket", local(1, 5000 + port));
+        assert_eq!(host.send(socket, at(9, 9), b"last words"), Outcome::Done);
+        host.destroy(socket);
+    }
+    let one = (host.paths.classes.of(0).memory() - before) / 64;
+    assert!((64..512).contains(&one), "{one} bytes for each of 64");
+    host.advance(Duration::from_secs(5));
+    assert_eq!(host.paths.classes.of(0).memory(), before);
 }
 
 #[test]

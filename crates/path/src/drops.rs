@@ -67,7 +67,7 @@ reasons! {
     GroupIgnored = "groups: ignored",
     /// Sent to a group that the program does not hear, or by a source of it that it has not chosen.
     GroupSource = "groups: not chosen",
-    /// The next hop's address is not known yet and another message waits for it already.
+    /// The next hop's address is not known yet and as much waits for it as may.
     ArpPending = "arp: waiting for an answer",
     /// The next hop does not answer.
     ArpFailed = "arp: no answer",
@@ -81,7 +81,7 @@ reasons! {
     NdIgnored = "nd: ignored",
     /// Another station says, before it is ours for certain, that it has an address of ours (RFC 4862 §5.4).
     NdConflict = "nd: another station has our address",
-    /// The next hop's address is not known yet and another message waits for it already.
+    /// The next hop's address is not known yet and as much waits for it as may.
     NdPending = "nd: waiting for an answer",
     /// The next hop does not answer.
     NdFailed = "nd: no answer",

@@ -133,6 +133,8 @@ pub enum Resolution {
     Known([u8; 6]),
     /// Being asked for; the waiting path gets [`Report::Resolved`](crate::Report::Resolved).
     Pending,
+    /// Being asked for, by as many paths as may wait: this one will not be told.
+    Crowded,
     /// It does not answer.
     Failed,
 }

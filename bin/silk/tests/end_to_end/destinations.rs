@@ -1,8 +1,8 @@
-//! Datagrams go to whom they were sent, whoever the socket is connected to a moment later, and whatever other threads send
-//! with it.
+//! Datagrams go to whom they were sent, whoever the socket is connected to a moment later, whatever other threads send
+//! with it, and whether or not the socket, or its program, is still there when the neighbour's address is known.
 
 use crate::host::{Silk, text, within};
-use silk_testkit::netns::CLIENT;
+use silk_testkit::netns::{CLIENT, INTERFACE};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,12 +22,8 @@ while ready := select.select(ports, [], [], 5 if heard else 50)[0]:
 print(dict(sorted(heard.items())), flush=True)
 ";
 
-/// To one, then connected to the other, who is sent to, then back to the first. Where the peer is must be known: what waits
-/// for that does not outlive its path.
-const CONNECTING: &str = "import socket, sys, time
-known = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-known.sendto(b'9', (sys.argv[1], 9))
-time.sleep(0.5)
+/// To one, then connected to the other, who is sent to, then back to the first. Where the peer is, is not known at first.
+const CONNECTING: &str = "import socket, sys
 for turn in range(50):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.bind(('0.0.0.0', 0))
@@ -62,7 +58,7 @@ fn arrive_where_they_are_sent(program: &str) {
     assert!(within(PATIENCE, || peer.ended().is_some()));
     let heard = silk.log("peer").lines().last().map(str::to_owned);
     let expected = if program == CONNECTING {
-        "{'10 at 10': 50, '9 at 9': 101}"
+        "{'10 at 10': 50, '9 at 9': 100}"
     } else {
         "{'10 at 10': 100, '9 at 9': 100}"
     };
@@ -77,4 +73,45 @@ fn what_was_sent_before_a_connect_goes_where_it_was_sent() {
 #[test]
 fn first_datagrams_of_several_threads_go_where_they_are_sent() {
     arrive_where_they_are_sent(TOGETHER);
+}
+
+/// Two datagrams to each of the stations it is told, which nobody has spoken to, of a socket that is closed then; and it is
+/// done.
+const LAST_WORDS: &str = "import socket, sys
+for station in sys.argv[1:]:
+    s = socket.socket(socket.AF_INET6 if ':' in station else socket.AF_INET, socket.SOCK_DGRAM)
+    s.sendto(b'9', (station, 9))
+    s.sendto(b'9', (station, 9))
+    s.close()
+";
+
+fn last_words_arrive(silk: Option<Silk>, networks: &[&str]) {
+    let Some(silk) = silk else { return };
+    silk.write("sender.py", LAST_WORDS);
+    silk.write("peer.py", PEER.replace("AF_INET,", "AF_INET6,").replace("'0.0.0.0'", "'::'"));
+    let stations: Vec<_> =
+        networks.iter().flat_map(|network| (20..30).map(move |n| format!("{network}{n}"))).collect();
+    for station in &stations {
+        let length = if station.contains(':') { 64 } else { 24 };
+        let there = format!("{station}/{length}");
+        let flags: &[&str] = if station.contains(':') { &["nodad"] } else { &[] };
+        let mut add = silk.rig.client.command("ip");
+        text(add.args(["address", "add", &there, "dev", INTERFACE]).args(flags));
+    }
+    let mut peer = silk.start_logged(silk.on_peer("python3").arg("peer.py"), "peer");
+    assert!(within(PATIENCE, || silk.log("peer").contains("listening")), "{}", silk.log("peer"));
+    text(silk.on_paths("python3").arg("sender.py").args(&stations));
+    assert!(within(PATIENCE, || peer.ended().is_some()));
+    let expected = format!("{{'9 at 9': {}}}", 2 * stations.len());
+    assert_eq!(silk.log("peer").lines().last(), Some(expected.as_str()));
+}
+
+#[test]
+fn last_words_to_stations_nobody_knows_arrive() {
+    last_words_arrive(Silk::start(), &["10.99.0.", "fd99::"]);
+}
+
+#[test]
+fn so_they_do_where_silk_asks_for_them_itself() {
+    last_words_arrive(crate::devices::start(), &["10.99.0."]);
 }

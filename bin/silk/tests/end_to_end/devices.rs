@@ -13,7 +13,7 @@ const ASKING: &str = include_str!("asking.py");
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 9);
 
 /// A daemon on a packet socket, with two classes.
-fn start() -> Option<Silk> {
+pub fn start() -> Option<Silk> {
     let silk = Silk::start_with(
         &format!("kind = \"packet\"\ninterface = \"{INTERFACE}\"\naddress = \"{OWN}/24\"\n"),
         &format!(

@@ -1,22 +1,29 @@
-//! The one message that may wait for its next hop's address (RFC 1122 §2.3.2.2): a copy, as
-//! the message itself is gone when the run ends. The only thing on a path that waits in the
-//! middle, and there is never more than one.
+//! The messages that wait for their next hop's address (RFC 1122 §2.3.2.2): copies, as the messages
+//! themselves are gone when the run ends. The only thing on a path that waits in the middle, and
+//! bounded; of more than that the latest are kept. What a path still has when it ends is left to IP's
+//! own path: a program that sends a datagram and is done has sent it.
 
 use crate::icmp::{QUOTED, errno};
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::mem::take;
 use core::net::IpAddr;
-use silk_path::{Checksum, Cx, DropReason, Endpoint, Message, Meta, Quoted, Report, Request, Verdict};
+use silk_path::{
+    Checksum, Cx, DropReason, Endpoint, Message, Meta, PathId, Quoted, Report, Request, Verdict,
+};
 use silk_wire::{ipv4, udp};
 
 /// ICMP's "host unreachable" (RFC 792), and ICMPv6's "address unreachable" (RFC 4443 §3.1).
 const HOST_UNREACHABLE: (u8, u8) = (3, 1);
 const ADDRESS_UNREACHABLE6: (u8, u8) = (1, 3);
 
-/// The longest message that waits.
-const MOST: usize = 2048;
-/// Room in front of it for headers.
+/// What waits on a path, in bytes with all that it takes to keep it: the longest datagram and some, as on Linux.
+const MOST: usize = 128 << 10;
+/// Paths that have ended and left something to be sent.
+const DEPARTED: usize = 64;
+/// Room in front of a message for headers.
 const HEADROOM: usize = 64;
 
 /// A message that waits.
@@ -29,16 +36,16 @@ pub(crate) struct Held {
 impl Held {
     /// What holding `msg` costs, in bytes.
     fn cost(msg: &Message<'_>) -> usize {
-        HEADROOM + msg.len()
+        size_of::<Self>() + HEADROOM + msg.len()
     }
 
-    /// A copy of `msg`, which is at most [`MOST`] bytes.
+    /// A copy of `msg`.
     fn copy(msg: &Message<'_>) -> Self {
-        let mut bytes = vec![0; Self::cost(msg)];
+        let mut bytes = vec![0; HEADROOM + msg.len()];
         msg.copy_to(&mut bytes[HEADROOM..]);
         let mut meta = msg.meta;
         if let Checksum::Partial { start, field } = meta.checksum {
-            // Both positions are behind the head, and the message is short.
+            // Both positions are behind the head, in the first bytes of what follows it.
             let moved = |at: u16| (usize::from(at).saturating_sub(msg.head()) + HEADROOM) as u16;
             meta.checksum = Checksum::Partial { start: moved(start), field: moved(field) };
         }
@@ -47,7 +54,7 @@ impl Held {
 
     /// Bytes it takes.
     fn len(&self) -> usize {
-        self.bytes.len()
+        size_of::<Self>() + self.bytes.len()
     }
 
     /// The message again.
@@ -57,25 +64,126 @@ impl Held {
     }
 }
 
-/// Its place on the path, whose account it is charged to.
+/// Messages in the order in which they were sent.
 #[derive(Default)]
-pub(crate) struct Waiting(Option<Box<Held>>);
+struct Queue {
+    messages: VecDeque<Held>,
+    bytes: usize,
+    // What of `bytes` the path's account is charged: all, or nothing on the way from one path to another.
+    charged: usize,
+}
+
+/// Their place on the path, whose account they are charged to.
+#[derive(Default)]
+pub(crate) struct Waiting(Option<Box<Queue>>);
 
 impl Waiting {
-    /// Keeps a copy of a message, or drops it for this reason where there is no room.
+    /// Keeps a copy of a message. What there is no room for, the longest there first, is dropped for this reason.
     pub fn hold(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>, full: DropReason) -> Verdict {
-        if self.0.is_some() || msg.len() > MOST || cx.charge(Held::cost(msg)).is_err() {
+        let cost = Held::cost(msg);
+        let queue = self.0.get_or_insert_default();
+        while queue.bytes + cost > MOST
+            && let Some(oldest) = queue.messages.pop_front()
+        {
+            queue.bytes -= oldest.len();
+            queue.charged -= oldest.len();
+            cx.release(oldest.len());
+            cx.count_drop(full);
+        }
+        if cost > MOST || cx.charge(cost).is_err() {
             return Verdict::Drop(full);
         }
-        self.0 = Some(Box::new(Held::copy(msg)));
+        queue.messages.push_back(Held::copy(msg));
+        queue.bytes += cost;
+        queue.charged += cost;
         Verdict::Consumed
     }
 
     /// Takes out what waits.
-    pub fn take(&mut self, cx: &mut Cx<'_, '_>) -> Option<Box<Held>> {
-        let held = self.0.take()?;
-        cx.release(held.len());
-        Some(held)
+    pub fn take(&mut self, cx: &mut Cx<'_, '_>) -> impl Iterator<Item = Held> + use<> {
+        self.disown(cx);
+        self.0.take().map(|queue| queue.messages).into_iter().flatten()
+    }
+
+    /// The path's account pays for it no longer.
+    fn disown(&mut self, cx: &mut Cx<'_, '_>) {
+        if let Some(queue) = &mut self.0 {
+            cx.release(take(&mut queue.charged));
+        }
+    }
+
+    /// Whether nothing waits.
+    fn is_empty(&self) -> bool {
+        self.0.as_ref().is_none_or(|queue| queue.messages.is_empty())
+    }
+}
+
+/// IP's own path, and the stages of paths that have ended, with what waits on them.
+pub(crate) struct OwnPath<S> {
+    /// It takes fragments, and sends what other paths have left.
+    pub path: Option<PathId>,
+    departed: Vec<S>,
+}
+
+impl<S> Default for OwnPath<S> {
+    fn default() -> Self {
+        Self { path: None, departed: Vec::new() }
+    }
+}
+
+/// A stage of either IP, on which messages wait.
+pub(crate) trait Holds: Sized {
+    /// What is not sent for want of room counts as this.
+    const FULL: DropReason;
+
+    /// What its module has.
+    fn own<'c>(cx: &'c mut Cx<'_, '_>) -> &'c mut OwnPath<Self>;
+
+    /// Where they wait.
+    fn held(&mut self) -> &mut Waiting;
+
+    /// Sends a message as if it came from above. A drop is counted.
+    fn send(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Result<(), DropReason>;
+
+    /// The stage for the last that its path has to send, with what waits.
+    fn rest(&mut self) -> Self;
+
+    /// The resolver has news: sends what waits, or drops what has no way; on IP's own path also what others have left.
+    fn send_held(&mut self, cx: &mut Cx<'_, '_>) {
+        self.send_waiting(cx);
+        let path = cx.path();
+        if Self::own(cx).path == Some(path) {
+            let mut departed = take(&mut Self::own(cx).departed);
+            departed.iter_mut().for_each(|stage| stage.send_waiting(cx));
+            departed.retain_mut(|stage| !stage.held().is_empty());
+            Self::own(cx).departed = departed;
+        }
+    }
+
+    /// Sends what waits on this stage.
+    fn send_waiting(&mut self, cx: &mut Cx<'_, '_>) {
+        for mut held in self.held().take(cx) {
+            // A drop is counted.
+            let _ = self.send(cx, &mut held.message());
+        }
+    }
+
+    /// The path ends: what still waits is left to IP's own, where there is one. If it is that, all is lost.
+    fn bequeath(&mut self, cx: &mut Cx<'_, '_>) {
+        let path = cx.path();
+        let own = Self::own(cx);
+        if own.path == Some(path) {
+            let departed = take(own).departed;
+            departed.into_iter().for_each(|mut stage| drop(stage.held().take(cx)));
+        } else if !self.held().is_empty()
+            && let Some(heir) = own.path.filter(|_| own.departed.len() < DEPARTED)
+        {
+            self.held().disown(cx);
+            let rest = self.rest();
+            Self::own(cx).departed.push(rest);
+            cx.request(Request::Wake(heir));
+        }
+        self.held().take(cx).for_each(|_| cx.count_drop(Self::FULL));
     }
 }
 

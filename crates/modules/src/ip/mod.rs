@@ -14,7 +14,7 @@
 //! answer, or to everyone on the link.
 //!
 //! # Attributes
-//! Reads `ProtId` (which protocol is above; absent on the path that takes fragments),
+//! Reads `ProtId` (which protocol is above; absent on IP's own path),
 //! `Remote`, `Local`, `Mtu` and `Tos`. Sets `ProtId` to 0x0800, and with a `Remote` also
 //! `Local`, `NextHop` and `Device`, the route's.
 //!
@@ -55,6 +55,7 @@ pub(crate) use stage::{GROUP_TTL, IpStage, add_pseudo_header, complete_checksum,
 
 use alloc::boxed::Box;
 use core::net::Ipv4Addr;
+use held::OwnPath;
 use path_mtu::PathMtus;
 use reassembly::Reassembly;
 use redirects::Redirects;
@@ -86,8 +87,7 @@ pub struct Ip {
     path_mtus: PathMtus<Ipv4Addr>,
     redirects: Redirects<Ipv4Addr>,
     reassembly: Reassembly<Key, ipv4::Header>,
-    // The path that takes fragments.
-    fragments: Option<PathId>,
+    own: OwnPath<IpStage>,
     ttl: u8,
 }
 
@@ -100,7 +100,7 @@ impl Ip {
             path_mtus: PathMtus::new(LEAST_MTU),
             redirects: Redirects::default(),
             reassembly: Reassembly::new(limits),
-            fragments: None,
+            own: OwnPath::default(),
             ttl,
         }
     }
@@ -174,7 +174,7 @@ impl Module for Ip {
     }
 
     fn takes(&self, parcel: &Parcel) -> Option<PathId> {
-        if *parcel == Parcel::Fragment { self.fragments } else { None }
+        if *parcel == Parcel::Fragment { self.own.path } else { None }
     }
 }
 

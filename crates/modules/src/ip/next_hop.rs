@@ -126,8 +126,8 @@ impl NextHop {
             }
             // An answer goes back where the question came from, so that nobody can hold up
             // strangers by asking for neighbours that are not there.
-            Resolution::Pending => self.back(meta).ok_or(Resolution::Pending),
-            other => Err(other),
+            waits @ (Resolution::Pending | Resolution::Crowded) => self.back(meta).ok_or(waits),
+            Resolution::Failed => Err(Resolution::Failed),
         }
     }
 

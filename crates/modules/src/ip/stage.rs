@@ -1,9 +1,9 @@
-//! IP's part of a path: headers on and off, fragments, the path MTU, and what to do with a
-//! message whose next hop is not resolved yet.
+//! IP's part of a path: headers on and off, fragments, the path MTU, and what to do with
+//! messages whose next hop is not resolved yet.
 
 use super::fragment::Pieces;
 use super::group::multicast;
-use super::held::{Waiting, unreached};
+use super::held::{Holds, OwnPath, Waiting, unreached};
 use super::next_hop::{Hop, NextHop};
 use super::path_mtu::LEAST;
 use super::reassembly::{First, Piece};
@@ -11,6 +11,7 @@ use super::{Ip, Key, RES, impossible_source};
 use crate::faults::reason;
 use crate::template::ECN;
 use alloc::vec;
+use core::mem::replace;
 use core::net::{IpAddr, Ipv4Addr};
 use silk_path::{
     Attr, Bell, Checksum, CreateError, Cx, Discovery, DropReason, Message, Meta, Report, Request, Resolution,
@@ -25,7 +26,7 @@ const HEADROOM: usize = 64;
 
 /// IP's part of a path.
 pub(crate) struct IpStage {
-    /// The protocol above; 0 on the path that takes fragments.
+    /// The protocol above; 0 on IP's own path.
     pub(crate) protocol: u8,
     ttl: u8,
     usual_ttl: u8,
@@ -163,28 +164,6 @@ impl IpStage {
         ip.path_mtus.to(now, destination, &ip.routes).min(self.mtu)
     }
 
-    /// Sends the message that waited, or drops it when its next hop does not answer.
-    fn send_held(&mut self, cx: &mut Cx<'_, '_>) {
-        if let Some(mut held) = self.held.take(cx) {
-            // A drop is counted.
-            let _ = self.send(cx, &mut held.message());
-        }
-    }
-
-    /// Sends a message that begins here. A drop is counted.
-    fn send(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Result<(), DropReason> {
-        match self.down(cx, msg) {
-            // A drop below has been counted there.
-            Verdict::Forward => _ = cx.down(msg),
-            Verdict::Drop(reason) => {
-                cx.count_drop(reason);
-                return Err(reason);
-            }
-            Verdict::Consumed | Verdict::Handoff => {}
-        }
-        Ok(())
-    }
-
     /// The addresses a packet of this message carries: source and destination.
     fn addresses(&self, cx: &mut Cx<'_, '_>, meta: &Meta) -> Result<(Ipv4Addr, Ipv4Addr), DropReason> {
         let destination = match self.remote {
@@ -305,6 +284,36 @@ impl IpStage {
     }
 }
 
+impl Holds for IpStage {
+    const FULL: DropReason = DropReason::ArpPending;
+
+    fn own<'c>(cx: &'c mut Cx<'_, '_>) -> &'c mut OwnPath<Self> {
+        &mut cx.module::<Ip>().own
+    }
+
+    fn held(&mut self) -> &mut Waiting {
+        &mut self.held
+    }
+
+    fn send(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Result<(), DropReason> {
+        match self.down(cx, msg) {
+            // A drop below has been counted there.
+            Verdict::Forward => _ = cx.down(msg),
+            Verdict::Drop(reason) => {
+                cx.count_drop(reason);
+                return Err(reason);
+            }
+            Verdict::Consumed | Verdict::Handoff => {}
+        }
+        Ok(())
+    }
+
+    fn rest(&mut self) -> Self {
+        let fresh = Self::new(self.protocol, None, self.ttl);
+        Self { next_hop: NextHop::default(), ..replace(self, fresh) }
+    }
+}
+
 impl Stage for IpStage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         let attrs = cx.attrs();
@@ -321,7 +330,7 @@ impl Stage for IpStage {
         self.show_mtu(cx);
         let ip = cx.module::<Ip>();
         match self.remote {
-            None if self.protocol == 0 => ip.fragments = Some(path),
+            None if self.protocol == 0 => ip.own.path = Some(path),
             None => {}
             // Asked for early; whatever comes of it, the first message finds out.
             Some(remote) => {
@@ -366,7 +375,8 @@ impl Stage for IpStage {
         };
         let link = match self.resolve(cx, (source, destination), &msg.meta) {
             Ok(link) => link,
-            Err(Resolution::Pending) => return self.held.hold(cx, msg, DropReason::ArpPending),
+            Err(Resolution::Pending) => return self.held.hold(cx, msg, Self::FULL),
+            Err(Resolution::Crowded) => return Verdict::Drop(Self::FULL),
             Err(_) => {
                 if let Some(told) = unreached(msg, self.protocol, source.into(), destination.into()) {
                     cx.request(told);
@@ -462,15 +472,14 @@ impl Stage for IpStage {
     }
 
     fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
-        let _ = self.held.take(cx);
         let path = cx.path();
         let ip = cx.module::<Ip>();
-        if ip.fragments == Some(path) {
-            ip.fragments = None;
+        if ip.own.path == Some(path) {
             let memory = ip.reassembly.memory();
             ip.reassembly.clear();
             cx.release(memory);
         }
+        self.bequeath(cx);
     }
 }
 

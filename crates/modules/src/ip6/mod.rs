@@ -15,7 +15,7 @@
 //! answer, or to everyone on the link.
 //!
 //! # Attributes
-//! Reads `ProtId` (which protocol is above; absent on the path that takes fragments),
+//! Reads `ProtId` (which protocol is above; absent on IP's own path),
 //! `Remote`, `Local`, `Mtu` and `Tos`, the traffic class. Sets `ProtId` to 0x86dd, and with a
 //! `Remote` also `Local`, `NextHop` and `Device`, the route's.
 //!
@@ -39,6 +39,7 @@
 mod fragment;
 mod stage;
 
+use crate::ip::held::OwnPath;
 use crate::ip::next_hop::route;
 use crate::ip::path_mtu::PathMtus;
 use crate::ip::reassembly::Reassembly;
@@ -90,8 +91,8 @@ pub struct Ip6 {
     redirects: Redirects<Ipv6Addr>,
     // With what the fragment header says that the datagram carries.
     reassembly: Reassembly<Key, (ipv6::Header, u8)>,
-    // The path that takes fragments, and what no other takes.
-    fragments: Option<PathId>,
+    // IP's own path takes what no other takes, too.
+    own: OwnPath<Ip6Stage>,
     hops: u8,
     // What routers have told.
     told_hops: Option<u8>,
@@ -115,7 +116,7 @@ impl Ip6 {
             path_mtus: PathMtus::new(ipv6::MIN_MTU),
             redirects: Redirects::default(),
             reassembly: Reassembly::new(ReassemblyLimits { timeout: REASSEMBLY, ..limits }),
-            fragments: None,
+            own: OwnPath::default(),
             hops,
             told_hops: None,
             told_mtu: None,
@@ -195,7 +196,7 @@ impl Module for Ip6 {
     }
 
     fn takes(&self, parcel: &Parcel) -> Option<PathId> {
-        if matches!(parcel, Parcel::Fragment6 | Parcel::Nobodys6) { self.fragments } else { None }
+        if matches!(parcel, Parcel::Fragment6 | Parcel::Nobodys6) { self.own.path } else { None }
     }
 }
 

@@ -4,12 +4,13 @@
 use super::fragment::Pieces;
 use super::{Ip6, Key, RES, impossible_source};
 use crate::faults::reason;
-use crate::ip::held::{Waiting, unreached};
+use crate::ip::held::{Holds, OwnPath, Waiting, unreached};
 use crate::ip::next_hop::{Hop, NextHop};
 use crate::ip::reassembly::{First, Piece};
 use crate::ip::{GROUP_TTL, add_pseudo_header, complete_checksum, packet_len};
 use crate::template::ECN;
 use alloc::vec;
+use core::mem::replace;
 use core::net::Ipv6Addr;
 use silk_path::classify::skip_extensions;
 use silk_path::{
@@ -29,7 +30,7 @@ const UNKNOWN_NEXT_HEADER: u8 = 1;
 
 /// IP6's part of a path.
 pub(super) struct Ip6Stage {
-    // The protocol above; 0 on the path that takes fragments, and what nobody takes.
+    // The protocol above; 0 on IP's own path, which takes fragments, and what nobody takes.
     protocol: u8,
     hops: u8,
     // The traffic class of packets that bring none of their own.
@@ -131,28 +132,6 @@ impl Ip6Stage {
         let now = cx.now();
         let ip = cx.module::<Ip6>();
         ip.path_mtus.to(now, destination, &ip.routes).min(self.mtu)
-    }
-
-    /// Sends the message that waited, or drops it when its next hop does not answer.
-    fn send_held(&mut self, cx: &mut Cx<'_, '_>) {
-        if let Some(mut held) = self.held.take(cx) {
-            // A drop is counted.
-            let _ = self.send(cx, &mut held.message());
-        }
-    }
-
-    /// Sends a message that begins here. A drop is counted.
-    fn send(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Result<(), DropReason> {
-        match self.down(cx, msg) {
-            // A drop below has been counted there.
-            Verdict::Forward => _ = cx.down(msg),
-            Verdict::Drop(reason) => {
-                cx.count_drop(reason);
-                return Err(reason);
-            }
-            Verdict::Consumed | Verdict::Handoff => {}
-        }
-        Ok(())
     }
 
     /// The addresses a packet of this message carries: source and destination.
@@ -358,6 +337,36 @@ fn carries_error(header: &ipv6::Header, packet: &[u8]) -> bool {
     })
 }
 
+impl Holds for Ip6Stage {
+    const FULL: DropReason = DropReason::NdPending;
+
+    fn own<'c>(cx: &'c mut Cx<'_, '_>) -> &'c mut OwnPath<Self> {
+        &mut cx.module::<Ip6>().own
+    }
+
+    fn held(&mut self) -> &mut Waiting {
+        &mut self.held
+    }
+
+    fn send(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Result<(), DropReason> {
+        match self.down(cx, msg) {
+            // A drop below has been counted there.
+            Verdict::Forward => _ = cx.down(msg),
+            Verdict::Drop(reason) => {
+                cx.count_drop(reason);
+                return Err(reason);
+            }
+            Verdict::Consumed | Verdict::Handoff => {}
+        }
+        Ok(())
+    }
+
+    fn rest(&mut self) -> Self {
+        let fresh = Self::new(self.protocol, None, self.hops);
+        Self { next_hop: NextHop::default(), ..replace(self, fresh) }
+    }
+}
+
 impl Stage for Ip6Stage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         let attrs = cx.attrs();
@@ -374,7 +383,7 @@ impl Stage for Ip6Stage {
         self.show_mtu(cx);
         let ip = cx.module::<Ip6>();
         match self.remote {
-            None if self.protocol == 0 => ip.fragments = Some(path),
+            None if self.protocol == 0 => ip.own.path = Some(path),
             None => {}
             // Asked for early; whatever comes of it, the first message finds out.
             Some(remote) => {
@@ -405,7 +414,7 @@ impl Stage for Ip6Stage {
             };
         }
         let path = cx.path();
-        if cx.module::<Ip6>().fragments == Some(path) {
+        if cx.module::<Ip6>().own.path == Some(path) {
             return self.turn_away(cx, msg, header, (protocol, named_at));
         }
         if self.remote.is_some() {
@@ -428,7 +437,8 @@ impl Stage for Ip6Stage {
         };
         let link = match self.resolve(cx, (source, destination), &msg.meta) {
             Ok(link) => link,
-            Err(Resolution::Pending) => return self.held.hold(cx, msg, DropReason::NdPending),
+            Err(Resolution::Pending) => return self.held.hold(cx, msg, Self::FULL),
+            Err(Resolution::Crowded) => return Verdict::Drop(Self::FULL),
             Err(_) => {
                 if let Some(told) = unreached(msg, self.protocol, source.into(), destination.into()) {
                     cx.request(told);
@@ -527,14 +537,13 @@ impl Stage for Ip6Stage {
     }
 
     fn destroy(&mut self, cx: &mut Cx<'_, '_>) {
-        let _ = self.held.take(cx);
         let path = cx.path();
         let ip = cx.module::<Ip6>();
-        if ip.fragments == Some(path) {
-            ip.fragments = None;
+        if ip.own.path == Some(path) {
             let memory = ip.reassembly.memory();
             ip.reassembly.clear();
             cx.release(memory);
         }
+        self.bequeath(cx);
     }
 }
