@@ -48,6 +48,17 @@ pub unsafe fn parse(addr: *const sockaddr, len: socklen_t) -> Answer<SocketAddr>
     }
 }
 
+/// Any address, as that of a peer, is this machine: over IPv4 where the socket itself is, if it is at one address.
+pub fn of_itself(peer: SocketAddr, own: IpAddr) -> SocketAddr {
+    let ip = match peer.ip() {
+        IpAddr::V4(any) if any.is_unspecified() && own.is_ipv4() && !own.is_unspecified() => own,
+        IpAddr::V4(any) if any.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(any) if any.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        other => other,
+    };
+    SocketAddr::new(ip, peer.port())
+}
+
 /// Whether a program names nobody (`AF_UNSPEC`).
 ///
 /// # Safety

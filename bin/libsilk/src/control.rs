@@ -67,22 +67,31 @@ pub struct Asked {
     pub source: Option<IpAddr>,
 }
 
-/// Reads what a program asks with a message of UDP.
+/// What of a socket's own a message may ask for by control data: the rest is unknown to Linux. `SCM_RIGHTS`,
+/// `SCM_CREDENTIALS`, `SO_PRIORITY`, `SO_MARK`, `SO_TIMESTAMPING` in two forms, `SCM_TXTIME`, `SCM_TS_OPT_ID`.
+const OF_SOCKETS: [c_int; 8] = [1, 2, libc::SO_PRIORITY, libc::SO_MARK, libc::SO_TIMESTAMPING, 65, 61, 81];
+
+/// Which IPs' control data a message may have: that of the way it goes, and IPv6's on a socket of IPv6.
+#[derive(Clone, Copy, Debug)]
+pub struct Speaks {
+    /// It goes over IPv4.
+    pub four: bool,
+    /// The socket is of IPv6.
+    pub six: bool,
+}
+
+/// Reads what a program asks with a message of UDP. As in Linux what is of the IP that the message does not go over is not
+/// looked at.
 ///
 /// # Errors
-/// `EINVAL` for control data that are malformed, out of range, or of UDP and unknown.
+/// `EINVAL` for control data that are malformed, out of range, or of UDP or of sockets and unknown.
 ///
 /// # Safety
 /// The message must be valid, with all it points to.
-pub unsafe fn asked(message: &msghdr) -> Answer<Asked> {
+pub unsafe fn asked(message: &msghdr, speaks: Speaks) -> Answer<Asked> {
     let mut asked = Asked::default();
-    if message.msg_control.is_null() {
-        return Ok(asked);
-    }
-    // SAFETY: the buffer has so many bytes, by the caller's word.
-    let bytes =
-        unsafe { std::slice::from_raw_parts(message.msg_control.cast::<u8>(), message.msg_controllen) };
-    for entry in Entries(bytes) {
+    // SAFETY: as the caller promises.
+    for entry in unsafe { Entries::of(message) } {
         let (level, kind, data) = entry?;
         match (level, kind) {
             (UDP, UDP_SEGMENT) => {
@@ -90,6 +99,9 @@ pub unsafe fn asked(message: &msghdr) -> Answer<Asked> {
                 asked.segment = Some(u16::from_ne_bytes(two));
             }
             (UDP, _) => return Err(libc::EINVAL),
+            (libc::SOL_SOCKET, kind) if !OF_SOCKETS.contains(&kind) => return Err(libc::EINVAL),
+            (libc::IPPROTO_IP, _) if !speaks.four => {}
+            (libc::IPPROTO_IPV6, _) if !speaks.six => {}
             (libc::IPPROTO_IP, libc::IP_TOS) => asked.service = Some(octet(data, 0)?),
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                 // The index of an interface, the address, and one that means something on arrival only.
@@ -112,6 +124,18 @@ pub unsafe fn asked(message: &msghdr) -> Answer<Asked> {
         }
     }
     Ok(asked)
+}
+
+/// Whether what a message asks of a socket's own by control data is known; the rest a byte stream does not look at.
+///
+/// # Safety
+/// As [`asked`].
+pub unsafe fn is_known_to_sockets(message: &msghdr) -> bool {
+    // SAFETY: as the caller promises.
+    let mut entries = unsafe { Entries::of(message) };
+    entries.all(|entry| {
+        entry.is_ok_and(|(level, kind, _)| level != libc::SOL_SOCKET || OF_SOCKETS.contains(&kind))
+    })
 }
 
 /// An address to leave from; one that means any leaves it to the socket.
@@ -140,6 +164,20 @@ fn octet(data: &[u8], least: u8) -> Answer<u8> {
 /// The entries of a control buffer: level, type and data of each.
 struct Entries<'a>(&'a [u8]);
 
+impl<'a> Entries<'a> {
+    /// Those of a message.
+    ///
+    /// # Safety
+    /// The control buffer must have as many bytes as the message says, or be null.
+    unsafe fn of(message: &'a msghdr) -> Self {
+        if message.msg_control.is_null() {
+            return Self(&[]);
+        }
+        // SAFETY: as the caller promises.
+        Self(unsafe { std::slice::from_raw_parts(message.msg_control.cast::<u8>(), message.msg_controllen) })
+    }
+}
+
 impl<'a> Iterator for Entries<'a> {
     type Item = Answer<(c_int, c_int, &'a [u8])>;
 
@@ -164,6 +202,8 @@ impl<'a> Iterator for Entries<'a> {
 mod tests {
     use super::*;
 
+    const BOTH: Speaks = Speaks { four: true, six: true };
+
     fn message(control: &mut [u8]) -> msghdr {
         // SAFETY: a message of zeroes is an empty one.
         let mut message: msghdr = unsafe { std::mem::zeroed() };
@@ -182,7 +222,7 @@ mod tests {
         telling.put(UDP, UDP_SEGMENT, 1200u16);
         assert_eq!((told.msg_controllen, told.msg_flags), (48, 0));
         // SAFETY: as above.
-        let asked = unsafe { asked(&told) };
+        let asked = unsafe { asked(&told, BOTH) };
         assert_eq!(asked, Ok(Asked { segment: Some(1200), hops: Some(5), ..Asked::default() }));
     }
 
@@ -194,7 +234,7 @@ mod tests {
             // SAFETY: the buffer is that long.
             unsafe { Telling::new(&mut told) }.put(level, kind, value);
             // SAFETY: as above.
-            unsafe { asked(&told) }.map(|asked| (asked.service, asked.hops))
+            unsafe { asked(&told, BOTH) }.map(|asked| (asked.service, asked.hops))
         };
         let (ip, ip6) = (libc::IPPROTO_IP, libc::IPPROTO_IPV6);
         assert_eq!(
@@ -219,7 +259,7 @@ mod tests {
             // SAFETY: the buffer is that long.
             unsafe { Telling::new(&mut told) }.put(level, kind, value);
             // SAFETY: as above.
-            unsafe { asked(&told) }.map(|asked| asked.source)
+            unsafe { asked(&told, BOTH) }.map(|asked| asked.source)
         }
         let v4 = |octets| {
             let own = libc::in_addr { s_addr: u32::from_ne_bytes(octets) };
@@ -245,6 +285,27 @@ mod tests {
     }
 
     #[test]
+    fn of_the_other_ip_nothing_is_looked_at_and_of_sockets_only_what_there_is() {
+        let asked_of = |speaks, level, kind, value: i32| {
+            let mut control = [0; 64];
+            let mut told = message(&mut control);
+            // SAFETY: the buffer is that long.
+            unsafe { Telling::new(&mut told) }.put(level, kind, value);
+            // SAFETY: as above.
+            unsafe { asked(&told, speaks) }
+        };
+        let (over4, over6) = (Speaks { six: false, ..BOTH }, Speaks { four: false, ..BOTH });
+        let refused = Err(libc::EINVAL);
+        let hops = [(libc::IPPROTO_IP, libc::IP_TTL), (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT)];
+        let answers = |speaks| hops.map(|(level, kind)| asked_of(speaks, level, kind, 300));
+        assert_eq!(answers(BOTH), [refused, refused]);
+        assert_eq!(answers(over4), [refused, Ok(Asked::default())]);
+        assert_eq!(answers(over6), [Ok(Asked::default()), refused]);
+        let mark = asked_of(BOTH, libc::SOL_SOCKET, libc::SO_MARK, 0);
+        assert_eq!((mark, asked_of(BOTH, libc::SOL_SOCKET, 77, 0)), (Ok(Asked::default()), refused));
+    }
+
+    #[test]
     fn what_there_is_no_room_for_is_marked() {
         let mut control = [0; 30];
         let mut told = message(&mut control);
@@ -264,7 +325,7 @@ mod tests {
             control[12..16].copy_from_slice(&i32::to_ne_bytes(kind));
             let told = message(&mut control[..size]);
             // SAFETY: the buffer is that long.
-            assert_eq!(unsafe { asked(&told) }, Err(libc::EINVAL), "{length} {kind}");
+            assert_eq!(unsafe { asked(&told, BOTH) }, Err(libc::EINVAL), "{length} {kind}");
         }
     }
 }

@@ -11,7 +11,6 @@ use crate::naming;
 use crate::naming_turn::NamingTurn;
 use crate::settings::flag;
 use crate::shared::OwnTurn;
-use crate::signals;
 use crate::socket::{Socket, shape};
 use crate::state;
 use crate::stream_io::{advance, ring, shut};
@@ -66,11 +65,12 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived>
     let mut deadline = None;
     loop {
         let slot = socket.slot_of(uses)?;
-        if let Some(arrived) = take((socket, uses), into, flags)? {
-            return Ok(arrived);
-        }
+        // As in Linux it is told of before what has come.
         if let Some(errno) = state::take_error(slot) {
             return Err(errno);
+        }
+        if let Some(arrived) = take((socket, uses), into, flags)? {
+            return Ok(arrived);
         }
         // Only who would wait hears that it is shut down.
         if socket.is_nonblocking(flags) {
@@ -173,9 +173,10 @@ pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, asked: As
 /// # Errors
 /// As `sendto(2)`.
 pub fn may_begin(socket: &Socket, peer: Option<SocketAddr>) -> Answer<()> {
-    let to = destination(socket, socket.slot()?, peer)?;
+    let slot = socket.slot()?;
+    let to = destination(socket, slot, peer)?;
     some_way_leads(socket, to)?;
-    if may_send_to(socket, to) { Ok(()) } else { Err(libc::EACCES) }
+    if may_send_to(socket, to) { is_open(socket, slot) } else { Err(libc::EACCES) }
 }
 
 /// The same of a whole one.
@@ -195,17 +196,12 @@ pub fn send_whole(
     let mut deadline = None;
     loop {
         let slot = socket.slot_of(uses)?;
-        if socket.shut.load(Relaxed) & shut::WRITE != 0 {
-            if flags & libc::MSG_NOSIGNAL == 0 {
-                signals::broken_pipe();
-            }
-            return Err(libc::EPIPE);
-        }
-        if let Some(errno) = state::take_error(slot) {
-            return Err(errno);
+        let is_urgent = flags & libc::MSG_OOB != 0;
+        if is_urgent && !socket.is(shape::INET6) {
+            return Err(libc::EOPNOTSUPP);
         }
         let to = destination(socket, slot, peer)?;
-        if flags & libc::MSG_OOB != 0 && to.is_ipv4() {
+        if is_urgent && to.is_ipv4() {
             // As Linux, which takes no notice of it over IPv6.
             return Err(libc::EOPNOTSUPP);
         }
@@ -223,6 +219,7 @@ pub fn send_whole(
             return Err(libc::EACCES);
         }
         let segment = fits(socket, slot, to, total, segment)?;
+        is_open(socket, slot)?;
         // What the socket has now: options that are set later are not for it.
         let usual = || socket.settings.service_over(to.is_ipv6()).load(Relaxed) as u8;
         let service = asked.service.unwrap_or_else(usual);
@@ -247,6 +244,15 @@ pub fn send_whole(
         let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.send_limit()));
         let ready = |slot: &Slot| state::writable(slot) >= space || state::has_error(slot);
         wait::sleep(socket, slot, Change::Writable(space), limit, ready)?;
+    }
+}
+
+/// Whether what is sent may leave: Linux looks at that where it takes memory for a datagram, and raises no signal.
+fn is_open(socket: &Socket, slot: &Slot) -> Answer<()> {
+    match state::take_error(slot) {
+        Some(errno) => Err(errno),
+        None if socket.shut.load(Relaxed) & shut::WRITE != 0 => Err(libc::EPIPE),
+        None => Ok(()),
     }
 }
 
@@ -289,6 +295,14 @@ pub fn may_send_to(socket: &Socket, to: SocketAddr) -> bool {
 /// Whether anybody knows where that is; a path of `PF_SCOUT` does.
 fn some_way_leads(socket: &Socket, to: SocketAddr) -> Answer<()> {
     if socket.is(shape::SCOUT) { Ok(()) } else { ways::lead_to(to) }
+}
+
+/// Whether a datagram has somebody to go to: what is looked at before what else is asked for it.
+///
+/// # Errors
+/// As `sendto(2)`.
+pub fn is_for_somebody(socket: &Socket, peer: Option<SocketAddr>) -> Answer<()> {
+    destination(socket, socket.slot()?, peer).map(drop)
 }
 
 fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer<SocketAddr> {

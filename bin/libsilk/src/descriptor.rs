@@ -180,7 +180,7 @@ pub unsafe fn ioctl(socket: &Socket, fd: c_int, request: c_ulong, arg: usize) ->
         libc::FIONREAD if socket.role() == Role::Datagram => datagram_io::next_length(slot),
         libc::FIONREAD => urgent::before_mark(socket, slot),
         libc::TIOCOUTQ | NOT_SENT => state::unsent(slot),
-        AT_MARK => u32::from(urgent::is_at_mark(socket, slot)),
+        AT_MARK if socket.role() != Role::Datagram => u32::from(urgent::is_at_mark(socket, slot)),
         // Interfaces, routes, close-on-exec: nothing to do with the path.
         _ => return kernel(),
     };

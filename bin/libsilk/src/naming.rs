@@ -291,18 +291,18 @@ pub unsafe fn connect(
     let _told = Alteration::begin(socket);
     // SAFETY: as the caller promises.
     let nobody = unsafe { address::is_unspecified(addr, len) };
+    if nobody && socket.is_undecided() && !socket.is(shape::DATAGRAM) {
+        // It is as if it had never been shut down.
+        socket.shut.store(0, SeqCst);
+    }
     if nobody && socket.is_served() && socket.role() != Role::Datagram {
         return disconnect::by_program(socket).map(|()| Server::Silk);
     }
-    // SAFETY: as the caller promises.
-    let peer = match unsafe { named(socket, addr, len, socket.is(shape::DATAGRAM)) } {
-        Ok(peer) => plain(peer),
-        // AF_UNSPEC dissolves a datagram socket's association.
-        Err(_) if nobody && socket.is_served() => ANY,
-        Err(errno) if socket.is_served() => return Err(errno),
-        Err(_) => return Ok(Server::Linux),
-    };
     if socket.is_served() && !socket.is(shape::DATAGRAM) {
+        // What it names is looked at only where the connection begins.
+        if addr.is_null() || (len as usize) < size_of::<libc::sa_family_t>() {
+            return Err(libc::EINVAL);
+        }
         match progress(socket)? {
             Progress::Fresh => {}
             Progress::Done => return Ok(Server::Silk),
@@ -315,6 +315,17 @@ pub unsafe fn connect(
             }
         }
     }
+    // SAFETY: as the caller promises.
+    let peer = match unsafe { named(socket, addr, len, socket.is(shape::DATAGRAM)) } {
+        Ok(peer) if socket.is(shape::DATAGRAM) && socket.is_served() => {
+            address::of_itself(peer, local(socket)?.ip().to_canonical())
+        }
+        Ok(peer) => plain(peer),
+        // AF_UNSPEC dissolves a datagram socket's association.
+        Err(_) if nobody && socket.is_served() => ANY,
+        Err(errno) if socket.is_served() => return Err(errno),
+        Err(_) => return Ok(Server::Linux),
+    };
     if !socket.is(shape::DATAGRAM) && (groups::is_broadcast(peer) || peer.ip().is_multicast()) {
         return Err(libc::ENETUNREACH);
     }
@@ -473,25 +484,43 @@ fn finish(socket: &Socket, uses: u32) -> Answer<()> {
     }
 }
 
+/// What of reading and writing `shutdown` ends, as bits of [`shut`].
+fn ends(how: c_int) -> Option<u32> {
+    match how {
+        libc::SHUT_RD => Some(shut::READ),
+        libc::SHUT_WR => Some(shut::WRITE),
+        libc::SHUT_RDWR => Some(shut::READ | shut::WRITE),
+        _ => None,
+    }
+}
+
+/// A socket that nobody serves yet is shut down: as in Linux that counts once it is connected, though the call fails.
+pub fn note_early_shutdown(socket: &Socket, how: c_int) {
+    if socket.is_undecided() {
+        socket.shut.fetch_or(ends(how).unwrap_or(0), SeqCst);
+    }
+}
+
 /// `shutdown(2)` of a socket that silk serves.
 ///
 /// # Errors
 /// As Linux.
 pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
-    let (bits, asked) = match how {
-        libc::SHUT_RD => (shut::READ, request::SHUT_READ),
-        libc::SHUT_WR => (shut::WRITE, request::SHUT_WRITE),
-        libc::SHUT_RDWR => (shut::READ | shut::WRITE, request::SHUT_READ | request::SHUT_WRITE),
-        _ => return Err(libc::EINVAL),
-    };
+    let bits = ends(how).ok_or(libc::EINVAL)?;
+    let asked = [(shut::READ, request::SHUT_READ), (shut::WRITE, request::SHUT_WRITE)];
+    let asked = asked.into_iter().filter(|(bit, _)| bits & bit != 0).fold(0, |all, (_, ask)| all | ask);
     let slot = socket.slot()?;
     let _told = Alteration::begin(socket);
     let now = state::status(slot);
     let begun = now & (status::CONNECTED | status::CONNECTING) != 0;
-    if socket.role() == Role::Stream && (!begun || is_over(now)) {
-        return Err(libc::ENOTCONN);
-    }
-    if socket.role() == Role::Datagram && !socket.is(shape::CONNECTED) {
+    let idle = match socket.role() {
+        Role::Stream => !begun || is_over(now),
+        Role::Datagram => !socket.is(shape::CONNECTED),
+        Role::Listener => false,
+    };
+    if idle {
+        // As in Linux it counts all the same, and ends what waits there.
+        note_shut(socket, slot, bits);
         return Err(libc::ENOTCONN);
     }
     match socket.role() {
@@ -504,15 +533,22 @@ pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
         }
         Role::Stream | Role::Datagram => {}
     }
-    socket.shut.fetch_or(bits, SeqCst);
     if socket.role() == Role::Stream {
+        // Who shuts it down knows that it is connected: it does not ask again by `connect`.
+        socket.shape.fetch_or(shape::GREETED, Relaxed);
         let family = family::joined().ok_or(libc::ENOTCONN)?;
+        socket.shut.fetch_or(bits, SeqCst);
         family.request(socket.name().0, slot, asked);
     }
-    // Whoever sleeps in this process reads or polls what has ended just now.
+    note_shut(socket, slot, bits);
+    Ok(())
+}
+
+/// Nothing is read, or written, of the socket from now on: who sleeps in this process reads or polls what has ended just now.
+fn note_shut(socket: &Socket, slot: &Slot, bits: u32) {
+    socket.shut.fetch_or(bits, SeqCst);
     wait::disturb(slot);
     epoll::changed(socket);
-    Ok(())
 }
 
 /// Whether nothing is left of a connection (`TCP_CLOSE`): it has failed, or both streams have ended and

@@ -23,7 +23,7 @@ use crate::tcp_info;
 use crate::unserved;
 use crate::wishes;
 use libc::socklen_t;
-use silk_control::{Reply, Request, SILK_PATH, SILK_PRIORITY, SOL_SILK};
+use silk_control::{Kind, Reply, Request, SILK_PATH, SILK_PRIORITY, SOL_SILK};
 use silk_stream::{Slot, Usual, option, request, wish};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
@@ -73,7 +73,7 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
         (libc::SOL_SOCKET, libc::SO_OOBINLINE) => Place::Stream(option::URGENT_INLINE),
         (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) if v6 => Place::Flag(flag::ONLY_INET6),
         (libc::IPPROTO_IP, libc::IP_PKTINFO) => Place::Flag(flag::PACKET_INFO),
-        (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO) => Place::Flag(flag::PACKET_INFO),
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO) if v6 => Place::Flag(flag::PACKET_INFO),
         (libc::SOL_SOCKET, libc::SO_TIMESTAMP) if is_udp(socket) => Place::Arrival { nanos: false },
         (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS) if is_udp(socket) => Place::Arrival { nanos: true },
         (libc::IPPROTO_IP, libc::IP_RECVORIGDSTADDR) if is_udp(socket) => Place::Flag(flag::TELL_TARGET),
@@ -103,6 +103,7 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
         (libc::IPPROTO_TCP, libc::TCP_KEEPCNT) => Place::Number(&settings.keep_count),
         (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT) => Place::Number(&settings.defer_accept),
         (libc::IPPROTO_IP, libc::IP_TOS) => Place::Number(&settings.service),
+        (libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG) if v6 => Place::Flag(flag::WHOLE6),
         (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) if v6 => Place::Number(&settings.traffic_class),
         (libc::SOL_SOCKET, libc::SO_RCVBUF) => Place::Number(&settings.receive_buffer),
         (libc::SOL_SOCKET, libc::SO_SNDBUF) => Place::Number(&settings.send_buffer),
@@ -143,18 +144,25 @@ unsafe fn input<T: Copy>(value: *const c_void, len: socklen_t) -> Answer<T> {
     Ok(unsafe { value.cast::<T>().read_unaligned() })
 }
 
-/// Reads a number of the program's. Of IP's options one byte is enough.
+/// Reads a number of the program's. Of IP's options one byte is enough, and for most of them none is 0.
 ///
 /// # Safety
 /// As [`input`].
-unsafe fn input_number(level: c_int, value: *const c_void, len: socklen_t) -> Answer<c_int> {
+unsafe fn input_number(level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> Answer<c_int> {
+    let whole = matches!(
+        name,
+        libc::IP_TTL | libc::IP_MULTICAST_TTL | libc::IP_MULTICAST_LOOP | libc::IP_MULTICAST_ALL
+    );
     // SAFETY: as the caller promises.
-    unsafe {
-        if level == libc::IPPROTO_IP && (1..4).contains(&len) {
-            return input::<u8>(value, len).map(c_int::from);
+    let number = unsafe {
+        match (level, len) {
+            (libc::IPPROTO_IP, 0) if !whole => 0,
+            (libc::IPPROTO_IP, 1..4) => input::<u8>(value, len).map(c_int::from)?,
+            _ => input::<c_int>(value, len)?,
         }
-        input::<c_int>(value, len)
-    }
+    };
+    let strict = [(libc::IPPROTO_IP, libc::IP_MULTICAST_ALL), (libc::IPPROTO_TCP, control::TCP_INQ)];
+    if strict.contains(&(level, name)) && !matches!(number, 0 | 1) { Err(libc::EINVAL) } else { Ok(number) }
 }
 
 /// The word of an option that is kept as it is, within Linux's bounds.
@@ -165,6 +173,9 @@ fn number_to_keep(socket: &Socket, level: c_int, name: c_int, number: c_int) -> 
             let own = if socket.is(shape::DATAGRAM) { 0xff } else { 0xfc };
             return Ok(number.cast_unsigned() & own);
         }
+        // Below zero: the usual one.
+        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) if number == -1 => return Ok(0),
+        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) if number > 255 => return Err(libc::EINVAL),
         (libc::SOL_SOCKET, libc::SO_INCOMING_CPU) => return Ok(number.wrapping_add(1).cast_unsigned()),
         (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT) => return Ok(whole_waits(number)),
         // Below zero is all that there can be.
@@ -213,19 +224,19 @@ pub unsafe fn remember(
     // SAFETY: as the caller promises.
     unsafe {
         match place {
-            Place::Flag(bit) => settings.set_flag(bit, input_number(level, value, len)? != 0),
-            Place::Stream(bit) if (input_number(level, value, len)? != 0) != is_inverse(bit) => {
+            Place::Flag(bit) => settings.set_flag(bit, input_number(level, name, value, len)? != 0),
+            Place::Stream(bit) if (input_number(level, name, value, len)? != 0) != is_inverse(bit) => {
                 settings.stream.fetch_or(bit, Relaxed);
             }
             Place::Stream(bit) => {
                 settings.stream.fetch_and(!bit, Relaxed);
             }
             Place::Number(cell) => {
-                let number = input_number(level, value, len)?;
+                let number = input_number(level, name, value, len)?;
                 cell.store(number_to_keep(socket, level, name, number)?, Relaxed);
             }
             Place::Wish(place) => {
-                let word = wishes::word(place, input_number(level, value, len)?)?;
+                let word = wishes::word(place, input_number(level, name, value, len)?)?;
                 if let Some(cell) = settings.wishes.get(place) {
                     cell.store(word, Relaxed);
                 }
@@ -287,12 +298,27 @@ pub unsafe fn set(
         // SAFETY: as the caller promises.
         return set_ours(socket, name, unsafe { input::<c_int>(value, len) }?);
     }
-    if level == libc::IPPROTO_TCP && socket.is(shape::DATAGRAM) {
+    let is_nobodys = match level {
+        libc::IPPROTO_TCP => socket.is(shape::DATAGRAM),
+        libc::IPPROTO_IPV6 => !socket.is(shape::INET6),
+        _ => false,
+    };
+    if is_nobodys {
         return Err(libc::ENOPROTOOPT);
     }
     if (level, name) == (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) && socket.is(shape::INET6) {
         // Its port has been taken for one version of IP or for both.
         return Err(libc::EINVAL);
+    }
+    if socket.kind() == Kind::Stream {
+        // What a byte stream has no use for, as Linux tells it.
+        match (level, name) {
+            (libc::IPPROTO_IP, libc::IP_MULTICAST_TTL | libc::IP_MULTICAST_IF) => return Err(libc::EINVAL),
+            (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_HOPS | libc::IPV6_MULTICAST_IF) => {
+                return Err(libc::ENOPROTOOPT);
+            }
+            _ => {}
+        }
     }
     let _told = Alteration::begin(socket);
     // SAFETY: as the caller promises.
@@ -479,8 +505,13 @@ pub unsafe fn get(
     len: *mut socklen_t,
 ) -> Answer<()> {
     let slot = socket.slot()?;
-    if level == libc::IPPROTO_TCP && socket.is(shape::DATAGRAM) {
-        return Err(libc::EOPNOTSUPP);
+    // Whom Linux would ask at last differs by the socket's IP.
+    let six = socket.is(shape::INET6);
+    match level {
+        libc::IPPROTO_TCP if socket.is(shape::DATAGRAM) && six => return Err(libc::ENOPROTOOPT),
+        libc::IPPROTO_TCP if socket.is(shape::DATAGRAM) => return Err(libc::EOPNOTSUPP),
+        libc::IPPROTO_IPV6 if !six => return Err(libc::EOPNOTSUPP),
+        _ => {}
     }
     // SAFETY: as the caller promises, here and in each branch.
     unsafe {

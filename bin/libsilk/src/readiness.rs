@@ -17,6 +17,8 @@ pub const IN: u32 = (libc::POLLIN | libc::POLLRDNORM) as u32;
 const URGENT: u32 = libc::POLLPRI as u32;
 /// `POLLOUT` and its synonym.
 pub const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM) as u32;
+/// What Linux says besides of a datagram socket that has room.
+const OUT_OF_BAND: u32 = libc::POLLWRBAND as u32;
 /// `POLLRDHUP`.
 pub const READ_HUNG_UP: u32 = libc::POLLRDHUP as u32;
 /// `POLLHUP`, which is always told.
@@ -96,7 +98,7 @@ fn datagram(socket: &Socket, slot: &Slot) -> u32 {
         ready |= HUNG_UP;
     }
     if socket.is(shape::SCOUT) || state::writable(slot) >= state::worthwhile(slot) {
-        ready |= OUT;
+        ready |= OUT | OUT_OF_BAND;
     }
     ready
 }

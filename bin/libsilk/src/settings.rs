@@ -38,6 +38,8 @@ pub mod flag {
     pub const CORK: u32 = 1 << 16;
     /// `TCP_INQ`: `recvmsg` says how much is left to be read.
     pub const TELL_LEFT: u32 = 1 << 17;
+    /// `IPV6_DONTFRAG`: what the path does not take as one is refused.
+    pub const WHOLE6: u32 = 1 << 18;
     /// What the daemon has to write beside each datagram ([`silk_stream::option::DETAILS`]).
     pub const OF_DETAILS: u32 = PACKET_INFO | TELL_TIME | TELL_TARGET | TELL_TARGET6;
 }

@@ -15,7 +15,7 @@ use crate::lock::Lock;
 use crate::settings::{self, Settings};
 use crate::shared;
 use silk_control::Kind;
-use silk_stream::Slot;
+use silk_stream::{Slot, option};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -325,6 +325,10 @@ pub fn make(state: u32, shape: u32, flags: u32) -> Option<&'static Socket> {
     socket.crowd.store(0, Ordering::Relaxed);
     socket.is_shared.store(false, Ordering::Relaxed);
     socket.settings.set([0; settings::WORDS]);
+    if shape & shape::INET6 != 0 {
+        // As Linux has it, of IPv4's groups a socket of IPv6 hears those alone that it has joined itself.
+        socket.settings.stream.store(option::JOINED_ALONE, Ordering::Relaxed);
+    }
     socket.refused.take();
     socket.early.clear();
     socket.corked.clear();

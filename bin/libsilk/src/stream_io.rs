@@ -14,7 +14,7 @@ use crate::urgent;
 use crate::vectors::Vectors;
 use crate::wait::{self, Change, Deadline};
 use crate::writers_turn::WritersTurn;
-use silk_stream::{Slot, free, status};
+use silk_stream::{Slot, free, option, request, status};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -54,7 +54,9 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
         // shows here.
         let status = state::status(slot);
         got += take((socket, uses), into, got, want - got, flags)?;
-        if got >= least || (got > 0 && urgent::is_at_mark(socket, slot)) {
+        // Who has room for nothing waits for something all the same, as on Linux.
+        let enough = if want == 0 { urgent::readable(socket, slot) > 0 } else { got >= least };
+        if enough || (got > 0 && urgent::is_at_mark(socket, slot)) {
             return Ok(got);
         }
         if let Some(end) = ended(socket, slot, status) {
@@ -91,6 +93,11 @@ fn ended(socket: &Socket, slot: &Slot, status: u32) -> Option<Answer> {
         // What the network says of a connection that goes on (`IP_RECVERR`) is told once.
         return state::take_error(slot).map(Err);
     }
+    if status & (ALIVE | OVER) == 0 {
+        // Not connected, or no longer; but who has shut it down for reading knows.
+        let nothing = if shut { Ok(0) } else { Err(libc::ENOTCONN) };
+        return Some(state::take_error(slot).map_or(nothing, Err));
+    }
     // A broken pipe is a writer's affair: the stream had ended before.
     if status & status::FAILED != 0
         && slot.error.load(Relaxed) != libc::EPIPE.unsigned_abs()
@@ -98,7 +105,7 @@ fn ended(socket: &Socket, slot: &Slot, status: u32) -> Option<Answer> {
     {
         return Some(Err(errno));
     }
-    Some(if status & (ALIVE | OVER) == 0 { Err(libc::ENOTCONN) } else { Ok(0) })
+    Some(Ok(0))
 }
 
 /// Copies at most `len` bytes out of the ring.
@@ -195,7 +202,7 @@ pub fn send_with(
     if flags & libc::MSG_FASTOPEN != 0 {
         return Err(libc::EOPNOTSUPP);
     }
-    let is_urgent = flags & libc::MSG_OOB != 0;
+    let manner = Manner { is_urgent: flags & libc::MSG_OOB != 0, more: flags & libc::MSG_MORE != 0 };
     let uses = socket.uses();
     let mut deadline = None;
     let mut sent = 0;
@@ -206,7 +213,7 @@ pub fn send_with(
         }
         let connected = state::status(slot) & status::CONNECTED != 0;
         if connected {
-            match place((socket, uses), sent, (want - sent).min(most), is_urgent, &put) {
+            match place((socket, uses), sent, (want - sent).min(most), manner, &put) {
                 Ok(Placed::Bytes(n)) => {
                     sent += n;
                     if n == most && sent < want {
@@ -250,6 +257,15 @@ pub fn send_with(
     }
 }
 
+/// Nothing is sent of a socket that is not connected: why.
+///
+/// # Errors
+/// As [`send`].
+pub fn refuse(socket: &Socket, flags: c_int) -> Answer {
+    let why = state::take_error(socket.slot()?).unwrap_or(libc::EPIPE);
+    finish(0, why, flags)
+}
+
 /// What is sent is sent; otherwise the error, with its signal.
 fn finish(sent: usize, errno: c_int, flags: c_int) -> Answer {
     if sent > 0 {
@@ -259,6 +275,15 @@ fn finish(sent: usize, errno: c_int, flags: c_int) -> Answer {
         signals::broken_pipe();
     }
     Err(errno)
+}
+
+/// How bytes are sent.
+#[derive(Clone, Copy)]
+struct Manner {
+    /// `MSG_OOB`.
+    is_urgent: bool,
+    /// `MSG_MORE`.
+    more: bool,
 }
 
 /// What became of an attempt to place bytes in the send ring.
@@ -272,7 +297,7 @@ fn place(
     (socket, uses): (&Socket, u32),
     sent: usize,
     len: usize,
-    is_urgent: bool,
+    manner: Manner,
     put: &impl Fn(&Slot, usize, usize) -> Answer,
 ) -> Answer<Placed> {
     let turn = WritersTurn::take(socket, uses)?;
@@ -289,14 +314,34 @@ fn place(
         return Ok(Placed::NoMore);
     }
     let written = slot.tx_write.load(Relaxed).wrapping_add(placed as u32);
-    if is_urgent {
+    if manner.is_urgent {
         urgent::mark(socket, slot, written);
+    }
+    let had_more = socket.settings.stream.load(Relaxed) & option::MORE != 0;
+    if manner.more && !had_more {
+        follow(socket, slot, true);
     }
     // Sequentially consistent, like every store before a ring: a mark that is there already is
     // only looked at, and that look must not overtake the store.
     slot.tx_write.store(written, SeqCst);
+    if had_more && !manner.more {
+        follow(socket, slot, false);
+    }
     ring(socket, slot);
     Ok(Placed::Bytes(placed))
+}
+
+/// More is to follow what is written, or no longer. The executor looks at the bytes first, so that they are with what
+/// they are to be with: that is said before those that wait are there, and taken back after those that they wait for.
+fn follow(socket: &Socket, slot: &Slot, more: bool) {
+    for options in [&socket.settings.stream, &slot.options] {
+        if more {
+            options.fetch_or(option::MORE, SeqCst)
+        } else {
+            options.fetch_and(!option::MORE, SeqCst)
+        };
+    }
+    slot.request.fetch_or(request::OPTIONS, SeqCst);
 }
 
 /// Whether nothing may be sent any more.

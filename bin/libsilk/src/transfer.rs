@@ -3,7 +3,7 @@
 
 use crate::address;
 use crate::arrival;
-use crate::control::{self, Asked, Telling};
+use crate::control::{self, Asked, Speaks, Telling};
 use crate::datagram_io;
 use crate::errno::Answer;
 use crate::settings::flag;
@@ -26,6 +26,8 @@ use std::net::SocketAddr;
 pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
     match socket.role() {
         Role::Stream => stream_io::receive(socket, into, flags),
+        // It has no errors to tell of.
+        Role::Listener if flags & libc::MSG_ERRQUEUE != 0 => Err(libc::EAGAIN),
         Role::Listener => Err(libc::ENOTCONN),
         Role::Datagram => datagram_io::receive(socket, into, flags).map(|got| length(got, flags)),
     }
@@ -44,7 +46,7 @@ fn length(got: datagram_io::Arrived, flags: c_int) -> usize {
 pub fn send(socket: &Socket, from: &Vectors, flags: c_int) -> Answer {
     match socket.role() {
         Role::Stream => stream_io::send(socket, from, flags),
-        Role::Listener => Err(libc::EPIPE),
+        Role::Listener => stream_io::refuse(socket, flags),
         Role::Datagram => datagram_io::send(socket, from, None, Asked::default(), flags),
     }
 }
@@ -84,12 +86,17 @@ const LONGEST: socklen_t = size_of::<libc::sockaddr_storage>() as socklen_t;
 ///
 /// # Safety
 /// As [`address::parse`].
-unsafe fn peer(to: *const sockaddr, len: socklen_t) -> Answer<Option<SocketAddr>> {
+unsafe fn peer(socket: &Socket, to: *const sockaddr, len: socklen_t) -> Answer<Option<SocketAddr>> {
     if to.is_null() || len == 0 {
         return Ok(None);
     }
     // SAFETY: as the caller promises.
-    unsafe { address::parse(to, len) }.map(Some)
+    let peer = unsafe { address::parse(to, len) }?;
+    if !peer.ip().is_unspecified() {
+        return Ok(Some(peer));
+    }
+    let own = socket.slot().map_or(address::ANY, |slot| address::shared(&slot.local)).ip().to_canonical();
+    Ok(Some(address::of_itself(peer, own)))
 }
 
 /// `sendto(2)`.
@@ -109,8 +116,12 @@ pub unsafe fn send_to(
     if socket.role() != Role::Datagram {
         return send(socket, from, flags);
     }
+    if flags & libc::MSG_OOB != 0 && !socket.is(shape::INET6) {
+        // Before it is looked at whom it is for.
+        return Err(libc::EOPNOTSUPP);
+    }
     // SAFETY: as the caller promises.
-    let peer = unsafe { peer(to, to_len) }?;
+    let peer = unsafe { peer(socket, to, to_len) }?;
     datagram_io::send(socket, from, peer, Asked::default(), flags)
 }
 
@@ -136,7 +147,7 @@ pub unsafe fn decide(
         return Ok(socket.is_served());
     }
     // SAFETY: as the caller promises. What is no address is Linux's to refuse.
-    let Ok(Some(peer)) = (unsafe { peer(to, to_len) }) else { return Ok(false) };
+    let Ok(Some(peer)) = (unsafe { peer(socket, to, to_len) }) else { return Ok(false) };
     datagram_io::decide(socket, fd, peer)?;
     Ok(socket.is_served())
 }
@@ -209,6 +220,20 @@ pub unsafe fn receive_message(socket: &Socket, message: *mut msghdr, flags: c_in
     Ok(length(got, flags))
 }
 
+/// A stream is asked to send with control data that make no sense.
+fn send_nothing(socket: &Socket, flags: c_int) -> Answer {
+    // SAFETY: no byte is read of no buffer.
+    unsafe { send(socket, &Vectors::new(&vectors::single(std::ptr::null(), 0)), flags) }?;
+    Err(libc::EINVAL)
+}
+
+/// Which IPs a datagram of this socket's has to do with.
+fn speaks(socket: &Socket, peer: Option<SocketAddr>) -> Speaks {
+    let six = socket.is(shape::INET6);
+    let to = || socket.slot().map_or(address::ANY, |slot| peer.unwrap_or(address::shared(&slot.peer)));
+    Speaks { four: !six || to().ip().to_canonical().is_ipv4(), six }
+}
+
 /// `sendmsg(2)`. Control data but UDP's are ignored: what they could ask for (`IP_PKTINFO`, …) is
 /// the path's business.
 ///
@@ -225,10 +250,13 @@ pub unsafe fn send_message(socket: &Socket, message: *const msghdr, flags: c_int
     unsafe {
         let from = Vectors::at(message.msg_iov, count)?;
         if socket.role() != Role::Datagram {
-            return send(socket, &from, flags);
+            let sense = control::is_known_to_sockets(message);
+            // Whether it is connected is looked at first.
+            return if sense { send(socket, &from, flags) } else { send_nothing(socket, flags) };
         }
-        let asked = control::asked(message)?;
-        let peer = peer(message.msg_name.cast(), message.msg_namelen.min(LONGEST))?;
+        let peer = peer(socket, message.msg_name.cast(), message.msg_namelen.min(LONGEST))?;
+        datagram_io::is_for_somebody(socket, peer)?;
+        let asked = control::asked(message, speaks(socket, peer))?;
         datagram_io::send(socket, &from, peer, asked, flags)
     }
 }

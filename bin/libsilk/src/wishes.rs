@@ -3,7 +3,7 @@
 
 use crate::errno::Answer;
 use crate::family;
-use crate::settings::Settings;
+use crate::settings::{Settings, flag};
 use crate::socket::{Role, Socket, shape};
 use silk_stream::{Slot, Usual, wish};
 use std::ffi::c_int;
@@ -161,7 +161,7 @@ pub fn most_of_packet(socket: &Socket, slot: &Slot, v6: bool, whole: bool) -> us
     match wished {
         Some(libc::IP_PMTUDISC_PROBE | INTERFACE) => link_mtu(),
         Some(libc::IP_PMTUDISC_DO) => path_mtu(socket, slot),
-        _ if whole => path_mtu(socket, slot),
+        _ if whole || v6 && socket.settings.has_flag(flag::WHOLE6) => path_mtu(socket, slot),
         _ => usize::MAX,
     }
 }

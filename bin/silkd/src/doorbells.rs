@@ -183,9 +183,10 @@ impl Engine {
                 or(slot.keep_count.load(SeqCst), keepalive.probes.into()).min(255) as u8,
             )
         });
+        // A cork first: it holds what would go without delay.
         for bell in [
+            Bell::Cork(options & (option::CORK | option::MORE) != 0),
             Bell::NoDelay(options & option::NODELAY != 0),
-            Bell::Cork(options & option::CORK != 0),
             Bell::KeepAlive(keep),
         ] {
             self.core.paths.bell(id, now, &mut self.core.port, bell);

@@ -166,6 +166,8 @@ pub mod option {
     pub const NO_LOOP: u32 = 512;
     /// `IPV6_MULTICAST_LOOP` off.
     pub const NO_LOOP6: u32 = 1024;
+    /// What was written last was `MSG_MORE`: it waits for what follows, as with [`CORK`].
+    pub const MORE: u32 = 2048;
 }
 
 /// What is wished of one socket, as [`wish`] names it.

@@ -91,8 +91,12 @@ pub unsafe extern "C" fn accept(fd: c_int, addr: *mut sockaddr, len: *mut sockle
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     match table::served(fd) {
-        // SAFETY: as above.
-        None => unsafe { real::shutdown(fd, how) },
+        None => {
+            // Linux tells of it as long as the socket is its own, and silk from then on.
+            table::socket(fd).into_iter().for_each(|socket| naming::note_early_shutdown(socket, how));
+            // SAFETY: as above.
+            unsafe { real::shutdown(fd, how) }
+        }
         Some(socket) => done(naming::shutdown(socket, how)),
     }
 }

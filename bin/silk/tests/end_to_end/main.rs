@@ -50,6 +50,7 @@ mod own_machine;
 mod priority;
 mod python;
 mod queues;
+mod random_calls;
 mod redis;
 mod resetting;
 mod reusing;

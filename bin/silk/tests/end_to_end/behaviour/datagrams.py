@@ -104,6 +104,23 @@ def disconnected_ones(w):
 
 
 @case
+def disconnected_ones_that_were_never_bound(w):
+    end = w.udp()
+    end.connect(w.peer_udp())
+    C.connect(end.fileno(), struct.pack("=H26x", socket.AF_UNSPEC), 16)
+    host, port, *_ = end.getsockname()
+    w.result("the name", (host in ("0.0.0.0", "::"), port == 0))
+
+
+@case
+def connected_to_any_address(w):
+    """That is this machine."""
+    end = w.udp(w.port())
+    w.result("connect", attempt(end.connect, ("::" if w.six else "0.0.0.0", w.port())))
+    w.result("getpeername", end.getpeername()[0])
+
+
+@case
 def shut_down_ones(w):
     end = w.udp()
     end.connect(w.peer_udp())
@@ -112,8 +129,24 @@ def shut_down_ones(w):
     w.result("recv", attempt(end.recv, 10))
     w.result("recv without waiting", attempt(end.recv, 10, socket.MSG_DONTWAIT))
     w.result("writing", attempt(end.shutdown, socket.SHUT_WR))
+    heard = []
+    before = signal.signal(signal.SIGPIPE, lambda *_: heard.append("SIGPIPE"))
     w.result("send", attempt(end.send, b"x"))
+    w.result("signals", heard)
+    signal.signal(signal.SIGPIPE, before)
+    w.result("send nowhere", attempt(end.sendto, b"x", (w.there, 0)))
     w.result("poll then", words(polled(end)))
+
+
+@case
+def shut_down_before_they_are_connected(w):
+    """It fails, and counts."""
+    for end, name in ((w.udp(), "new"), (w.udp(w.port()), "bound")):
+        w.result(f"{name}: shutdown", attempt(end.shutdown, socket.SHUT_RDWR))
+        w.result(f"{name}: poll", words(polled(end)))
+        end.connect(w.peer_udp())
+        w.result(f"{name}: send", attempt(end.send, b"x"))
+        w.result(f"{name}: recv", attempt(end.recv, 10))
 
 
 @case
@@ -122,6 +155,9 @@ def a_reader_that_is_shut_down(w):
     end.connect(w.peer_udp())
     threading.Timer(0.3, lambda: end.shutdown(socket.SHUT_RD)).start()
     w.result("recv", attempt(end.recv, 10))
+    end = w.udp(w.port())
+    threading.Timer(0.3, lambda: attempt(end.shutdown, socket.SHUT_RD)).start()
+    w.result("recv of one without a peer", attempt(end.recv, 10))
 
 
 @case

@@ -4,8 +4,10 @@ from suite import *
 
 @case
 def shutdown_of_what_is_not_connected(w):
-    w.result("new", attempt(w.tcp().shutdown, socket.SHUT_RDWR))
-    w.result("bound", attempt(w.tcp(w.port()).shutdown, socket.SHUT_RDWR))
+    for end, name in ((w.tcp(), "new"), (w.tcp(w.port()), "bound")):
+        w.result(name, attempt(end.shutdown, socket.SHUT_RDWR))
+        w.result(f"{name}, poll", words(polled(end)))
+        w.result(f"{name}, recv", attempt(end.recv, 10))
     end = w.connected()
     w.result("no such direction", attempt(end.shutdown, 7))
 

@@ -1,5 +1,6 @@
 """How octets are moved: flags, time-outs, counts, vectors, and the calls that are not for sockets."""
 import array
+import ctypes
 import stat
 
 from suite import *
@@ -53,6 +54,39 @@ def waiting_for_the_peer(w):
     busy, held = waited(end)
     time.sleep(0.1)
     w.result("no more when all is acknowledged", waited(end) == (busy, held))
+
+
+@case
+def what_follows(w):
+    """MSG_MORE: what is written waits for more, and goes with it, or alone after a while."""
+    end = w.connected()
+    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    w.result("the first part", attempt(end.send, b"head", socket.MSG_MORE))
+    w.result("the peer in a moment", w.peer.tell("bool(select.select([e], [], [], 0.05)[0])"))
+    w.result("the cork of the program's own", end.getsockopt(socket.IPPROTO_TCP, socket.TCP_CORK))
+    w.result("the second", attempt(end.send, b"er", socket.MSG_MORE))
+    w.result("the last", attempt(end.send, b" and body"))
+    w.result("the peer reads at once", w.peer.tell("e.recv(100).decode()"))
+    w.result("one that nothing follows", attempt(end.send, b"alone", socket.MSG_MORE))
+    w.result("the peer reads later", w.peer.tell("e.recv(100).decode()"))
+    w.result("one before the end", attempt(end.send, b"bye", socket.MSG_MORE))
+    end.close()
+    w.result("the peer reads the end", w.peer.tell("all_of(e, 100).decode()"))
+
+
+@case
+def no_room(w):
+    """Who has room for nothing waits all the same, but in `read`."""
+    end = w.connected()
+    end.setblocking(False)
+    libc = ctypes.CDLL(None, use_errno=True)
+    say = lambda answer: answer if answer >= 0 else name_of(ctypes.get_errno())
+    w.result("recv of nothing", say(libc.recv(end.fileno(), bytes(1), 0, 0)))
+    w.result("read of nothing", say(libc.read(end.fileno(), bytes(1), 0)))
+    w.peer.do("e.send(b'hello')")
+    wait_for(lambda: polled(end) & select.POLLIN)
+    w.result("recv of nothing when there is something", say(libc.recv(end.fileno(), bytes(1), 0, 0)))
+    w.result("it is still there", attempt(end.recv, 10))
 
 
 @case

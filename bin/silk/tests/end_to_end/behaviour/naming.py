@@ -227,3 +227,10 @@ def mapped_addresses(w):
         w.result(f"connect, {name}", attempt(end.connect, ("::ffff:10.99.0.2", port)))
         if not only:
             w.result("names", (end.getsockname()[0], end.getpeername()[0]))
+
+
+@case
+def bind_after_a_failure(w):
+    end = w.tcp()
+    w.result("connect", attempt(end.connect, (w.there, 1)))
+    w.result("bind", attempt(end.bind, (w.own, w.port())))

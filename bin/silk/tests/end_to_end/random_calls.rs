@@ -1,0 +1,98 @@
+//! Random calls, by a seed, on both stacks: what they answer is compared, line by line (`random_calls/`). It finds what
+//! nobody has thought of writing down for `behaviour.rs`. `SILK_SEED` is the first of the seeds, `SILK_ROUNDS` how many.
+
+use crate::host::{Silk, text, within};
+use silk_testkit::netns::{CLIENT, CLIENT6, SERVER, SERVER6};
+use std::process::Command;
+use std::time::Duration;
+
+const PROGRAM: &str = include_str!("random_calls/program.py");
+const PEER: &str = include_str!("random_calls/peer.py");
+/// Calls of each run.
+const CALLS: &str = "120";
+/// What a call causes has so long to happen, seconds; where two answers differ, both stacks are asked again and given longer.
+const MOMENTS: [&str; 2] = ["0.006", "0.06"];
+
+/// What the program says over one stack. Each run has ports of its own.
+fn run(
+    silk: &Silk,
+    mut program: Command,
+    (seed, moment): (u64, &str),
+    (name, ports): (&str, u64),
+) -> Vec<String> {
+    let name = format!("{name}-{seed}-{moment}");
+    let control = silk.path(&format!("{name}.sock"));
+    let control = control.to_str().unwrap();
+    let (there, there6) = (CLIENT.to_string(), CLIENT6.to_string());
+    let mut peer = silk.on_peer("python3");
+    let _peer = silk.start_logged(peer.args(["peer.py", control, &there, &there6]), &name);
+    assert!(within(Duration::from_secs(20), || silk.log(&name).contains("listening")), "{}", silk.log(&name));
+    let own = [SERVER.to_string(), SERVER6.to_string()];
+    program.args(["program.py", control, &seed.to_string(), CALLS, &ports.to_string(), moment]);
+    let said = text(program.args(own).args([there, there6]));
+    said.lines().map(str::to_owned).collect()
+}
+
+/// How far two lines go on alike.
+enum Both {
+    Same,
+    /// They part for a reason that `docs/differences.md` lists, and say nothing of each other any more.
+    Part,
+    Differ,
+}
+
+fn compare(linux: &str, ours: &str) -> Both {
+    let (Some((call, theirs)), Some((same, silks))) = (linux.split_once(": "), ours.split_once(": ")) else {
+        return Both::Differ;
+    };
+    let word = call.split(' ').nth(1).unwrap_or_default();
+    let datagrams = call.contains(" udp");
+    match (word, theirs, silks) {
+        _ if linux == ours => Both::Same,
+        _ if call != same => Both::Differ,
+        // A connected datagram socket has one peer, and one IP.
+        ("connect" | "sendto" | "send" | "sendmsg", _, "EISCONN" | "ENETUNREACH") if datagrams => Both::Part,
+        // A socket keeps the name that it has had.
+        ("bind", "0", "refused") | ("bind", "refused", "0") => Both::Part,
+        ("getsockname", ..) => Both::Part,
+        // Linux's third state of a socket that is not connected, after a connection that failed was shut down.
+        ("connect", "EINVAL", _) => Both::Part,
+        _ => Both::Differ,
+    }
+}
+
+/// The first line that differs, after the last that mattered for it.
+fn difference(linux: &[String], ours: &[String]) -> Option<String> {
+    for (theirs, silks) in linux.iter().zip(ours) {
+        match compare(theirs, silks) {
+            Both::Same => {}
+            Both::Part => return None,
+            Both::Differ => return Some(format!("over Linux {theirs}\nover silk  {silks}")),
+        }
+    }
+    (linux.len() != ours.len()).then(|| format!("{} and {} lines", linux.len(), ours.len()))
+}
+
+/// Everything that silk has answered with this seed, and where the two differ.
+fn asked(silk: &Silk, seed: u64, moment: &str, ports: u64) -> Option<String> {
+    let linux = run(silk, silk.on_linux("python3"), (seed, moment), ("linux", ports));
+    let ours = run(silk, silk.on_paths("python3"), (seed, moment), ("paths", ports + 5));
+    difference(&linux, &ours)
+        .map(|differs| format!("{}\nseed {seed} ({moment} s): {differs}\n", ours.join("\n")))
+}
+
+#[test]
+fn both_stacks_answer_the_same() {
+    let Some(silk) = Silk::start() else { return };
+    silk.write("program.py", PROGRAM);
+    silk.write("peer.py", PEER);
+    let number = |name| std::env::var(name).ok().and_then(|said| said.parse().ok());
+    let (first, rounds) = (number("SILK_SEED").unwrap_or(1), number("SILK_ROUNDS").unwrap_or(12));
+    let mut differ = Vec::new();
+    for (round, seed) in (first..first + rounds).enumerate() {
+        let ports = 20_000 + 20 * round as u64;
+        let hasty = asked(&silk, seed, MOMENTS[0], ports);
+        differ.extend(hasty.and_then(|_| asked(&silk, seed, MOMENTS[1], ports + 10)));
+    }
+    assert!(differ.is_empty(), "\n{}", differ.join("\n"));
+}
