@@ -48,6 +48,24 @@ pub unsafe fn parse(addr: *const sockaddr, len: socklen_t) -> Answer<SocketAddr>
     }
 }
 
+/// An address of IPv4, whatever family it says.
+///
+/// # Errors
+/// `EINVAL` when it is too short.
+///
+/// # Safety
+/// As [`parse`].
+pub unsafe fn parse_as_ip4(addr: *const sockaddr, len: socklen_t) -> Answer<SocketAddr> {
+    if (len as usize) < size_of::<sockaddr_in>() {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: so many bytes are there, by the caller's word.
+    let mut address = unsafe { addr.cast::<sockaddr_in>().read_unaligned() };
+    address.sin_family = libc::AF_INET as sa_family_t;
+    // SAFETY: it lives as long as the call.
+    unsafe { parse((&raw const address).cast(), size_of::<sockaddr_in>() as socklen_t) }
+}
+
 /// Any address, as that of a peer, is this machine: over IPv4 where the socket itself is, if it is at one address.
 pub fn of_itself(peer: SocketAddr, own: IpAddr) -> SocketAddr {
     let ip = match peer.ip() {

@@ -307,12 +307,8 @@ pub fn is_for_somebody(socket: &Socket, peer: Option<SocketAddr>) -> Answer<()> 
 
 fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer<SocketAddr> {
     match peer {
-        Some(peer) if peer.is_ipv6() && !socket.is(shape::INET6) => Err(libc::ENETUNREACH),
+        Some(peer) if peer.is_ipv6() && !socket.is(shape::INET6) => Err(libc::EAFNOSUPPORT),
         Some(peer) if peer.port() == 0 && !socket.is(shape::SCOUT) => Err(libc::EINVAL),
-        // Its path leads to one peer. Linux would send it to the other all the same.
-        Some(peer) if socket.is(shape::CONNECTED) && peer != crate::address::shared(&slot.peer) => {
-            Err(libc::EISCONN)
-        }
         Some(peer) => Ok(peer),
         None if socket.is(shape::SCOUT) => Ok(ANY),
         None if socket.is(shape::CONNECTED) => Ok(crate::address::shared(&slot.peer)),

@@ -2,7 +2,7 @@
 //! watches with event sets, and what happens when a lifeline hangs up.
 
 use crate::answer::Answer;
-use crate::command::{Command, Event};
+use crate::command::{Command, Event, Orders};
 use crate::cpu_time::CpuTime;
 use crate::family::{Family, Process, State};
 use crate::family_end::ThreadEnd;
@@ -14,6 +14,7 @@ use crate::thread_number;
 use rustix::event::epoll;
 use silk_control::{Refusal, Reply};
 use silk_stream::{Arena, Sizes, Usual};
+use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -40,12 +41,18 @@ impl Server {
         }
         let arena = Arena::create_within(sizes, &self.budget)
             .map_err(|e| Refusal { errno: libc::ENOMEM, why: format!("no arena for {program}: {e}") })?;
+        let doorbells =
+            self.orders.iter().map(Orders::doorbell).collect::<io::Result<Arc<_>>>().map_err(|e| {
+                let errno = e.raw_os_error().unwrap_or(libc::EMFILE);
+                Refusal { errno, why: format!("{program} has nothing to wake an executor by: {e}") }
+            })?;
         arena.heed_budget();
         let index = self.next_family;
         self.next_family += 1;
         show_usual(&self.settings, &arena.header().usual);
         arena.header().ways.store(self.settings.ways.word(), SeqCst);
         let mut family = Family::new(index, random_token(), arena.clone(), program);
+        family.doorbells = doorbells;
         begin(&mut family);
         let priorities = family.priorities.clone();
         self.families.insert(index, family);
@@ -84,9 +91,9 @@ impl Server {
                 let attached =
                     Reply::Attached { family: family.token, process, domains: self.orders.len() as u32 };
                 let arena = family.arena.clone();
-                let events: Vec<_> = self.orders.iter().map(|orders| orders.event().clone()).collect();
+                let doorbells = family.doorbells.clone();
                 let mut fds = vec![arena.file()];
-                fds.extend(events.iter().map(AsFd::as_fd));
+                fds.extend(doorbells.iter().map(AsFd::as_fd));
                 self.reply(number, &attached, &fds);
             }
         }

@@ -10,6 +10,7 @@ use crate::obeyed::Obeyed;
 use crate::ports::PortHold;
 use crate::reserved::Reserved;
 use crate::scout::Recipe;
+use crate::sleep::{Doorbell, Watch};
 use crate::spares::Spare;
 use silk_control::{Refusal, Reply, Report, SlotNumber};
 use silk_modules::Standing;
@@ -17,6 +18,7 @@ use silk_modules::filter::Filter;
 use silk_path::{Advertised, Checksum, Endpoint, Sharing};
 use silk_stream::mail::{Receiver, Sender, Undelivered, mail};
 use silk_stream::{Arena, Leased, RingPlace, wake};
+use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -412,14 +414,15 @@ pub enum Event {
 pub struct Orders {
     queue: Sender<Command>,
     event: Arc<OwnedFd>,
+    watch: Watch,
 }
 
 impl Orders {
     /// A way to give orders, and the executor's end of it. `event` is what the executor
-    /// sleeps on.
-    pub fn new(event: Arc<OwnedFd>) -> (Self, Receiver<Command>) {
+    /// sleeps on, and `watch` what families are added to.
+    pub fn new(event: Arc<OwnedFd>, watch: Watch) -> (Self, Receiver<Command>) {
         let (queue, orders) = mail();
-        (Self { queue, event }, orders)
+        (Self { queue, event, watch }, orders)
     }
 
     /// Gives an order and wakes the executor.
@@ -445,8 +448,16 @@ impl Orders {
         &self.queue
     }
 
-    /// The descriptor that wakes the executor, which programs write too.
+    /// The descriptor that wakes the executor.
     pub fn event(&self) -> &Arc<OwnedFd> {
         &self.event
+    }
+
+    /// What wakes the executor for a family.
+    ///
+    /// # Errors
+    /// The kernel's, such as too many open files.
+    pub fn doorbell(&self) -> io::Result<Doorbell> {
+        self.watch.doorbell()
     }
 }

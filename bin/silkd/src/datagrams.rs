@@ -12,6 +12,8 @@ use silk_device::Frame;
 use silk_executor::join::checksum_of;
 use silk_instant::Instant;
 use silk_modules::host;
+use silk_modules::ip::Ip;
+use silk_modules::ip6::Ip6;
 use silk_path::classify::{Verdict, skip_extensions};
 use silk_path::{
     Attr, Attrs, Bell, Checksum, DropReason, Endpoint, Message, Meta, ModuleId, NOWHERE, Outcome, PathId,
@@ -19,7 +21,7 @@ use silk_path::{
 };
 use silk_stream::mail::Sender;
 use silk_stream::{Datagram, Slot, Way, request, status};
-use silk_wire::{eth, ipv4, ipv6, ndp};
+use silk_wire::{eth, ipv4, ipv6, ndp, udp};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -346,10 +348,32 @@ impl Engine {
     /// Sends a datagram, or several that the device cuts up. It arrived from the program just now.
     fn send_one(&mut self, id: PathId, meta: Meta, data: [&[u8]; 2]) {
         let now = meta.arrival;
+        let stray = self.stray(id, meta.remote);
         let mut headroom = std::mem::take(&mut self.headroom);
         let mut message = Message::outgoing(&mut headroom, data, meta);
-        let _ = self.core.paths.down(id, now, &mut self.core.port, &mut message);
+        match stray {
+            None => _ = self.core.paths.down(id, now, &mut self.core.port, &mut message),
+            Some((own, local)) if head(&mut message, local).is_ok() => {
+                let _ = self.core.paths.down(own, now, &mut self.core.port, &mut message);
+            }
+            Some(_) => self.core.drops.count(DropReason::TooBig),
+        }
         self.headroom = headroom;
+    }
+
+    /// A socket that is connected to one sends to another, which its path does not lead to: IP's own path does, and where it leaves
+    /// from.
+    fn stray(&mut self, id: PathId, to: Endpoint) -> Option<(PathId, Endpoint)> {
+        let attrs = &self.core.paths.path(id)?.state.attrs;
+        attrs.remote().filter(|peer| *peer != to && to.port() != 0)?;
+        let local = attrs.local()?;
+        let paths = &mut self.core.paths;
+        let own = if to.is_v6() {
+            paths.module_mut::<Ip6>().and_then(|ip| ip.own_path())
+        } else {
+            paths.module_mut::<Ip>().and_then(|ip| ip.own_path())
+        };
+        Some((own?, local))
     }
 
     /// A datagram socket's path ends with its socket.
@@ -456,6 +480,20 @@ impl Engine {
             self.tell_program(other);
         }
     }
+}
+
+/// Puts UDP's header before a datagram that leaves from `local`, as its path would.
+fn head(message: &mut Message<'_>, local: Endpoint) -> Result<(), DropReason> {
+    let (length, remote) = (message.len(), message.meta.remote);
+    let whole = u16::try_from(length).ok().filter(|length| length.checked_add(udp::HEADER as u16).is_some());
+    udp::emit(local.port(), remote.port(), whole.ok_or(DropReason::TooBig)?, 0, message.push(udp::HEADER)?);
+    let start = message.head() as u16;
+    message.meta.checksum = Checksum::Partial { start, field: start + udp::CHECKSUM as u16 };
+    message.meta.protocol = ipv4::UDP;
+    if message.meta.local == NOWHERE && local.is_v6() == remote.is_v6() {
+        message.meta.local = Endpoint::new(local.ip(), 0);
+    }
+    Ok(())
 }
 
 /// At most `size` bytes from `at` on, of bytes in two pieces.

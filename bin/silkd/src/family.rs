@@ -5,6 +5,7 @@
 use crate::command::{FamilyIndex, Rings};
 use crate::files::Places;
 use crate::ports::{Held, Sides};
+use crate::sleep::Doorbell;
 use crate::spares::{Book, Habit, is_spare};
 use silk_control::{FamilyToken, Kind, ProcessNumber, SlotNumber};
 use silk_path::Endpoint;
@@ -22,6 +23,8 @@ pub struct Family {
     pub token: FamilyToken,
     /// What it shares with the daemon.
     pub arena: Arc<Arena>,
+    /// What its programs write to wake each executor.
+    pub doorbells: Arc<[Doorbell]>,
     /// The priority each of its threads has now, plus one; the executors' too.
     pub priorities: Arc<[AtomicU32]>,
     /// The control thread's own slots and rings of the arena.
@@ -115,6 +118,7 @@ impl Family {
             token,
             pool: Pool::new(arena.clone()),
             arena,
+            doorbells: Arc::default(),
             priorities: (0..THREADS).map(|_| AtomicU32::new(0)).collect(),
             program,
             processes: BTreeMap::new(),

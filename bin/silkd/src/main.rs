@@ -71,6 +71,7 @@ mod thread_number;
 mod timers;
 mod unblock;
 mod watchdog;
+mod welcoming;
 mod wheel;
 mod wishes;
 

@@ -18,9 +18,7 @@ use crate::strangers::Gate;
 use crate::watchdog::Watched;
 use crate::wishes::First;
 use rustix::event::epoll;
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
-};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use silk_config::ByteSize;
 use silk_control::{Lifeline, Received, Refusal, Reply, Request, WireError};
 use silk_device::netlink::{Finder, Found};
@@ -85,6 +83,8 @@ pub struct Server {
     pub(crate) groups: Groups,
     pub(crate) events: Receiver<Event>,
     pub(crate) event: Arc<OwnedFd>,
+    /// What makes room for whoever comes when no descriptor is left, to tell him so.
+    pub(crate) spare: Option<OwnedFd>,
     pub(crate) report_events: Sender<Event>,
     pub(crate) unserved: BTreeMap<(String, String), u64>,
     pub(crate) tables: Tables,
@@ -183,6 +183,7 @@ impl Server {
             events: parts.events.1,
             report_events: parts.events.0,
             unserved: BTreeMap::new(),
+            spare: parts.event.try_clone().ok(),
             event: parts.event,
             tables: parts.tables,
             gate: parts.gate,
@@ -204,7 +205,7 @@ impl Server {
         Ok(server)
     }
 
-    fn watch(&self, fd: BorrowedFd<'_>, data: u64) -> io::Result<()> {
+    pub(crate) fn watch(&self, fd: BorrowedFd<'_>, data: u64) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, fd, epoll::EventData::new_u64(data), epoll::EventFlags::IN)?)
     }
 
@@ -341,23 +342,6 @@ impl Server {
     /// The settings in force.
     pub fn settings(&self) -> &Settings {
         &self.settings
-    }
-
-    fn welcome(&mut self) {
-        while let Ok(fd) = accept_with(&self.socket, SocketFlags::CLOEXEC) {
-            self.adopt(Lifeline::from_descriptor(fd), None);
-        }
-    }
-
-    /// Hears a lifeline from now on. One that cannot be heard hangs up: who has the other end is gone.
-    pub(crate) fn adopt(&mut self, line: Lifeline, member: Option<(u32, Member)>) {
-        let number = self.next_peer;
-        self.next_peer += 1;
-        let is_heard = line.vouch().and_then(|()| self.watch(line.as_fd(), number)).is_ok();
-        self.peers.insert(number, Peer { line, member, pid: None, owed: VecDeque::new() });
-        if !is_heard {
-            self.hang_up(number);
-        }
     }
 
     fn hear(&mut self, number: u64) {

@@ -1,5 +1,5 @@
 //! How an executor sleeps: one `epoll_wait` without a time-out over its receive ring, its
-//! eventfd (programs and the control thread write it), one timerfd, and the sockets of Linux's
+//! eventfd (the daemon's threads write it), one for each family (which its programs write), one timerfd, and the sockets of Linux's
 //! that its paths have. All are edge-triggered, so waking costs no read; what is to be done is
 //! found by looking, but for those sockets, which may be many and are told by name.
 //!
@@ -13,6 +13,7 @@ use rustix::time::{
 };
 use silk_device::busy_poll::BusyPoll;
 use silk_instant::Instant;
+use silk_stream::wake;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,16 +22,54 @@ use std::time::Duration;
 
 /// What a sleep ends by besides rings: the event, the timer, sockets of Linux's.
 const EVENTS: usize = 3;
+/// Programs have rung: the place of each family's eventfd. Which, nobody asks.
+const RUNG: u64 = u64::MAX;
 /// How many of what is ready is heard of at once; of sockets the others the next time.
 const MOST: usize = 64;
 /// How long a busy executor does not ask Linux's sockets.
 const DEAF: Duration = Duration::from_millis(1);
 
-/// Watches sockets of Linux's for an executor.
+/// Watches sockets of Linux's for an executor, and listens for programs.
 #[derive(Clone)]
-pub struct Watch(Arc<OwnedFd>);
+pub struct Watch {
+    sockets: Arc<OwnedFd>,
+    /// What families ring: in the set that the executor sleeps on, and together in one that it sleeps on otherwise.
+    programs: [Arc<OwnedFd>; 2],
+}
+
+/// What the programs of one family write to wake an executor: an eventfd of their own, since who has it may drain it, fill it, or
+/// let its writers wait. It is listened to as long as it lives.
+pub struct Doorbell {
+    event: OwnedFd,
+    watch: Watch,
+}
+
+impl AsFd for Doorbell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+}
+
+impl Drop for Doorbell {
+    fn drop(&mut self) {
+        // Programs have copies of it. One that was never added is as good.
+        self.watch.programs.iter().for_each(|set| _ = epoll::delete(set, &self.event));
+    }
+}
 
 impl Watch {
+    /// From now on the executor wakes when this is written to.
+    ///
+    /// # Errors
+    /// The kernel's, such as too many open files.
+    pub fn doorbell(&self) -> io::Result<Doorbell> {
+        let doorbell = Doorbell { event: wake::event()?, watch: self.clone() };
+        for set in &self.programs {
+            epoll::add(set, &doorbell.event, EventData::new_u64(RUNG), EventFlags::IN | EventFlags::ET)?;
+        }
+        Ok(doorbell)
+    }
+
     /// From now on the executor is told when something changes at `socket`, which the path of
     /// this index has. It ends with the socket.
     ///
@@ -49,13 +88,13 @@ impl Watch {
     }
 
     fn add_for(&self, socket: impl AsFd, path: u32, changes: EventFlags) -> io::Result<()> {
-        Ok(epoll::add(&self.0, socket, EventData::new_u64(path.into()), changes | EventFlags::ET)?)
+        Ok(epoll::add(&self.sockets, socket, EventData::new_u64(path.into()), changes | EventFlags::ET)?)
     }
 
     /// The executor is told no more.
     pub fn remove(&self, socket: impl AsFd) {
         // One that is not there is as good.
-        let _ = epoll::delete(&self.0, socket);
+        let _ = epoll::delete(&self.sockets, socket);
     }
 }
 
@@ -70,12 +109,14 @@ enum Fetching {
 
 /// The sleeper.
 pub struct Sleeper {
-    /// All of the following.
-    epoll: OwnedFd,
+    /// All of the following, and what each family rings.
+    epoll: Arc<OwnedFd>,
     /// Of the device: readable while it has something.
     rings: Vec<OwnedFd>,
-    /// What programs and the control thread write.
+    /// What the daemon's own threads write.
     event: OwnedFd,
+    /// What families ring.
+    programs: Arc<OwnedFd>,
     /// The sockets of Linux's.
     sockets: Arc<OwnedFd>,
     timer: OwnedFd,
@@ -97,7 +138,8 @@ impl Sleeper {
     /// # Errors
     /// The kernel's, such as too many open files.
     pub fn new(rings: &[BorrowedFd<'_>], event: BorrowedFd<'_>) -> io::Result<Self> {
-        let [epoll, sockets] = [epoll::create(CreateFlags::CLOEXEC)?, epoll::create(CreateFlags::CLOEXEC)?];
+        let set = || epoll::create(CreateFlags::CLOEXEC);
+        let [epoll, sockets, programs] = [set()?, set()?, set()?];
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         let events: [_; EVENTS] = [event, timer.as_fd(), sockets.as_fd()];
@@ -106,9 +148,10 @@ impl Sleeper {
         }
         let rings = rings.iter().map(BorrowedFd::try_clone_to_owned).collect::<io::Result<_>>()?;
         Ok(Self {
-            epoll,
+            epoll: Arc::new(epoll),
             rings,
             event: event.try_clone_to_owned()?,
+            programs: Arc::new(programs),
             sockets: Arc::new(sockets),
             timer,
             fetching: Fetching::NotYet,
@@ -119,9 +162,9 @@ impl Sleeper {
         })
     }
 
-    /// What sockets of Linux's are added to.
+    /// What sockets of Linux's, and families, are added to.
     pub fn watch(&self) -> Watch {
-        Watch(self.sockets.clone())
+        Watch { sockets: self.sockets.clone(), programs: [self.epoll.clone(), self.programs.clone()] }
     }
 
     /// Whether its next sleep can begin with fetching packets that `napi` has, for `patience`; if there is one, only the calling thread may
@@ -130,7 +173,8 @@ impl Sleeper {
         let Some(napi) = napi else { return false };
         if let Fetching::NotYet = self.fetching {
             let rings: Vec<_> = self.rings.iter().map(AsFd::as_fd).collect();
-            let events: [_; EVENTS] = [self.event.as_fd(), self.timer.as_fd(), self.sockets.as_fd()];
+            let events =
+                [self.event.as_fd(), self.timer.as_fd(), self.sockets.as_fd(), self.programs.as_fd()];
             let poll = BusyPoll::new(napi, patience, (&rings, &events));
             self.fetching = poll.map_or(Fetching::Never, |poll| Fetching::Can(Box::new(poll)));
         }
@@ -172,7 +216,7 @@ impl Sleeper {
                     self.fetching = Fetching::Never;
                 }
             }
-            _ => _ = wait(&self.epoll, None, |place| news(place as usize)),
+            _ => _ = wait(&self.epoll, None, |place| news(usize::try_from(place).unwrap_or(usize::MAX))),
         }
         if stirred {
             self.hear_sockets();
@@ -217,7 +261,6 @@ fn wait(epoll: &OwnedFd, limit: Option<&Timespec>, told: impl FnMut(u64)) -> usi
 mod tests {
     use super::*;
     use silk_executor::clock;
-    use silk_stream::wake;
     use std::io::{Write, stderr};
 
     /// A NAPI that is not there.
@@ -245,6 +288,39 @@ mod tests {
                 sleeper.sleep(clock::now(), None, fetching);
             }
             assert_eq!(sleeper.sleeps, 3);
+        });
+    }
+
+    #[test]
+    fn a_family_ends_the_sleep_each_time_it_rings_as_long_as_it_is_there() {
+        in_both_ways(|mut sleeper, _, fetching| {
+            let [first, other] = [0, 1].map(|_| sleeper.watch().doorbell().unwrap());
+            for _ in 0..3 {
+                wake::notify(first.as_fd());
+                sleeper.sleep(clock::now(), None, fetching);
+            }
+            // What one does to its own it does to itself.
+            rustix::io::write(&first, &(u64::MAX - 4).to_ne_bytes()).unwrap();
+            sleeper.sleep(clock::now(), None, fetching);
+            wake::notify(other.as_fd());
+            sleeper.sleep(clock::now(), None, fetching);
+            // Programs may have it for longer than the daemon.
+            let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+            let rung = || {
+                [&sleeper.epoll, &sleeper.programs].map(|set| {
+                    let mut count = 0;
+                    wait(set, Some(&at_once), |place| count += usize::from(place == RUNG));
+                    count
+                })
+            };
+            let kept = first.as_fd().try_clone_to_owned().unwrap();
+            rung();
+            wake::drain(kept.as_fd());
+            wake::notify(kept.as_fd());
+            assert_eq!(rung(), [1, 1]);
+            drop(first);
+            wake::notify(kept.as_fd());
+            assert_eq!(rung(), [0, 0]);
         });
     }
 

@@ -177,7 +177,7 @@ fn executors(
     real_time: &RealTime,
 ) -> Result<Started, String> {
     let failed = |e: std::io::Error| format!("an executor cannot start: {e}");
-    let mut ways = Vec::new();
+    let (mut ways, mut sleepers) = (Vec::new(), Vec::new());
     let interface = |device: &Device| device.interface.as_ref().map_or("", |name| name.as_str()).to_owned();
     let devices: Arc<[String]> = settings.config.devices().map(interface).collect();
     let itself = opened.links.itself();
@@ -187,10 +187,12 @@ fn executors(
         ends.push(domains.map(back).collect::<Result<_, _>>().map_err(failed)?);
     }
     let domains = domain_ends(ends).map_err(failed)?;
-    for _ in &domains {
+    for (receive, _) in &domains {
         let event = wake::event().map(Arc::new).map_err(failed)?;
-        let (orders, queue) = Orders::new(event);
+        let sleeper = Sleeper::new(&receive.fds(), event.as_fd()).map_err(failed)?;
+        let (orders, queue) = Orders::new(event, sleeper.watch());
         ways.push((orders, queue, Arc::new(AtomicUsize::new(0))));
+        sleepers.push(sleeper);
     }
     let siblings = || -> Vec<Sibling> {
         let sibling = |(orders, _, under_way): &(Orders, _, Arc<AtomicUsize>)| Sibling {
@@ -200,9 +202,8 @@ fn executors(
         };
         ways.iter().map(sibling).collect()
     };
-    let (mut parts, mut sleepers) = (Vec::new(), Vec::new());
-    for ((domain, (receive, transmits)), (way, ..)) in domains.into_iter().enumerate().zip(&ways) {
-        let sleeper = Sleeper::new(&receive.fds(), way.event().as_fd()).map_err(failed)?;
+    let mut parts = Vec::new();
+    for ((domain, (receive, transmits)), sleeper) in domains.into_iter().enumerate().zip(&sleepers) {
         parts.push(Parts {
             domain,
             paths: stack::paths(settings, &opened.links, &opened.tables, domain)?,
@@ -229,7 +230,6 @@ fn executors(
             siblings: siblings(),
             watch: sleeper.watch(),
         });
-        sleepers.push(sleeper);
     }
     let (mut orders, mut threads) = (Vec::new(), Vec::new());
     for ((parts, sleeper), (way, queue, _)) in parts.into_iter().zip(sleepers).zip(ways) {

@@ -177,10 +177,33 @@ fn a_router_that_is_dead_leads_no_longer_where_there_is_another() {
     host.advance(Duration::from_secs(60));
     let question = ndp::Message::Solicitation { target: ROUTER, link: Some(MacAddr(mac(1))) };
     assert!(said(&mut host).contains(&(ipv6::solicited_node(ROUTER), question)));
-    let mut message = vec![0; ndp::MESSAGE];
-    ndp::emit_advertisement(ROUTER, MacAddr(mac(9)), (true, true), &mut message);
-    host.arrive(&framed_as(ROUTER, OURS, 255, message));
+    host.arrive(&answer(ROUTER, true));
     assert_eq!(leads(&host), Some(ROUTER));
+}
+
+/// What that station answers who asks where it is, and whether it is a router.
+fn answer(station: Ipv6Addr, is_router: bool) -> Vec<u8> {
+    let mut message = vec![0; ndp::MESSAGE];
+    ndp::emit_advertisement(station, MacAddr(mac(9)), (true, true), &mut message);
+    message[4] |= if is_router { 0x80 } else { 0 };
+    framed_as(station, OURS, 255, message)
+}
+
+// RFC 4861 §7.2.5.
+#[test]
+fn who_says_that_it_is_no_router_any_more_leads_nowhere() {
+    let mut host = host(true);
+    host.settle();
+    host.arrive(&advertisement(ROUTER, 255, 9000, (7, 86_400)));
+    let told = |host: &Host| host.world.routed.last().cloned().unwrap();
+    for says in [answer(ROUTER, true), answer(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 8), false)] {
+        host.arrive(&says);
+        assert_eq!(told(&host).router, Some(ROUTER));
+    }
+    host.arrive(&answer(ROUTER, false));
+    assert_eq!((told(&host).router, told(&host).addresses), (None, vec![(made(7), 64)]));
+    host.arrive(&advertisement(ROUTER, 255, 9000, (7, 86_400)));
+    assert_eq!(told(&host).router, Some(ROUTER));
 }
 
 #[test]

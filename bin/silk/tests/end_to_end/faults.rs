@@ -3,7 +3,9 @@
 use crate::files::{content, fetch_all, site};
 use crate::host::{Silk, text, within};
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Running, SERVER, signal};
+use std::fs;
 use std::net::Ipv4Addr;
+use std::process::Command;
 use std::time::Duration;
 
 const HOLDER: &str = include_str!("holder.py");
@@ -83,6 +85,34 @@ fn a_killed_daemon_leaves_its_programs_an_error_and_linux_its_interface() {
     let link = silk.rig.server.run("ip", ["-d", "link", "show", INTERFACE]).unwrap();
     assert!(!link.contains("xdp"), "the XDP program is still attached: {link}");
     silk.rig.client.run("ping", ["-c1", "-W5", &SERVER.to_string()]).unwrap();
+}
+
+#[test]
+fn who_comes_when_the_daemon_has_no_descriptor_left_is_turned_away() {
+    let Some(mut silk) = Silk::start() else { return };
+    let (_server, mut client) = waiting(&silk);
+    let daemon = silk.daemon().id();
+    let limit = |most: usize| {
+        text(Command::new("prlimit").args([format!("--pid={daemon}"), format!("--nofile={most}:")]))
+    };
+    let open = fs::read_dir(format!("/proc/{daemon}/fd")).unwrap();
+    let open: Vec<usize> =
+        open.map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect();
+    limit((0..).find(|number| !open.contains(number)).unwrap());
+    let asking = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_silk"));
+        command.env("SILK_SOCKET", silk.path("control.sock")).arg("paths");
+        command
+    };
+    for round in 0..3 {
+        let mut asks = silk.start_logged(&mut asking(), &format!("asks-{round}"));
+        let ended = asks.wait(Duration::from_secs(10));
+        assert!(ended.is_some_and(|status| !status.success()), "{}", silk.log(&format!("asks-{round}")));
+    }
+    assert_eq!(silk.log("silkd").matches("turned away").count(), 3, "{}", silk.log("silkd"));
+    limit(1024);
+    text(&mut asking());
+    assert!(client.ended().is_none(), "{}", silk.log("client"));
 }
 
 #[test]

@@ -50,8 +50,8 @@ fn compare(linux: &str, ours: &str) -> Both {
     match (word, theirs, silks) {
         _ if linux == ours => Both::Same,
         _ if call != same => Both::Differ,
-        // A connected datagram socket has one peer, and one IP.
-        ("connect" | "sendto" | "send" | "sendmsg", _, "EISCONN" | "ENETUNREACH") if datagrams => Both::Part,
+        // A connected datagram socket keeps its address, and with it its IP.
+        ("connect", _, "ENETUNREACH") if datagrams => Both::Part,
         // One of IPv6 that was connected over IPv4 is connected over IPv6 again, which Linux refuses.
         ("connect", "EAFNOSUPPORT", "0") if datagrams => Both::Part,
         // A socket keeps the name that it has had.

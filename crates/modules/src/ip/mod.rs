@@ -105,6 +105,11 @@ impl Ip {
         }
     }
 
+    /// IP's own path, where there is one: it sends what comes with a header of whatever protocol its message names.
+    pub fn own_path(&self) -> Option<PathId> {
+        self.own.path
+    }
+
     /// Other routes from now on, unless the graph has written them down. What routers said before of better hops is forgotten.
     pub fn follow(&mut self, routes: Routes) {
         self.routes.become_these(routes);

@@ -124,6 +124,11 @@ impl Ip6 {
         }
     }
 
+    /// IP6's own path, as [`crate::ip::Ip::own_path`].
+    pub fn own_path(&self) -> Option<PathId> {
+        self.own.path
+    }
+
     /// Routers have told the hop limit of what is sent, and the link's MTU, if it is not the device's: for paths that
     /// begin from now on (RFC 4861 §6.3.4).
     pub fn heed(&mut self, hops: Option<u8>, mtu: Option<u16>) {

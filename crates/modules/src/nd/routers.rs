@@ -175,6 +175,12 @@ impl Routers {
         self.suspect.retain(|(suspect, _)| *suspect != router);
     }
 
+    /// Whoever says that he is no router leads nowhere any more (RFC 4861 §7.2.5).
+    pub fn resign(&mut self, router: Ipv6Addr) {
+        self.leading.retain(|leading| leading.router != router);
+        self.trust(router);
+    }
+
     /// A router to be asked now whether it is back; it counts as asked.
     pub fn next_suspect(&mut self, now: Instant) -> Option<Ipv6Addr> {
         let (router, again) = self.suspect.iter_mut().find(|(_, again)| *again <= now)?;

@@ -98,7 +98,7 @@ impl NdStage {
         heard: &Heard,
         target: Ipv6Addr,
         link: Option<MacAddr>,
-        (solicited, overrides): (bool, bool),
+        (router, solicited, overrides): (bool, bool, bool),
     ) -> Result<(), DropReason> {
         if heard.destination.is_multicast() && solicited {
             return Err(DropReason::NdMalformed);
@@ -127,10 +127,13 @@ impl NdStage {
             (false, true) => {
                 nd.neighbours.update(now, (FIRST, target), link, port);
                 nd.routers.iter_mut().for_each(|routers| routers.trust(target));
-                tell(cx);
             }
             (false, false) => nd.neighbours.hear(now, (FIRST, target), link, port),
         }
+        if let Some(routers) = nd.routers.as_mut().filter(|_| !router) {
+            routers.resign(target);
+        }
+        tell(cx);
         Ok(())
     }
 
@@ -336,8 +339,8 @@ impl Stage for NdStage {
         };
         let done = match heard.message {
             ndp::Message::Solicitation { target, link } => self.solicited(cx, &heard, target, link),
-            ndp::Message::Advertisement { target, link, solicited, overrides, .. } => {
-                self.advertised(cx, &heard, target, link, (solicited, overrides))
+            ndp::Message::Advertisement { target, link, router, solicited, overrides } => {
+                self.advertised(cx, &heard, target, link, (router, solicited, overrides))
             }
             ndp::Message::Router { lifetime, preference, hop_limit, mtu, .. } => {
                 let message = msg.bytes().get(ipv6::HEADER..).unwrap_or_default();

@@ -201,10 +201,12 @@ class Program:
         flags |= socket.MSG_NOSIGNAL
         if self.chance.random() < 0.6:
             return said, call("send", end.fd, data, len(data), flags)
-        port = self.one_of(THEIRS, THEIRS, NOBODYS, 0)
-        raw = self.address(end.family, self.there[end.version], port)
+        port, version = self.one_of(THEIRS, THEIRS, NOBODYS, 0), self.one_of(*[end.version] * 9, 4, 6)
+        raw = self.address(socket.AF_INET6 if version == 6 else socket.AF_INET, self.there[version], port)
+        if self.chance.random() < 0.05:
+            raw = struct.pack("=H", socket.AF_UNSPEC) + raw[2:]
         length = self.one_of(*[len(raw)] * 8, 3)
-        return f"{said} to {port} {length}", call("sendto", end.fd, data, len(data), flags, raw, length)
+        return f"{said} to {version}/{port} {length}", call("sendto", end.fd, data, len(data), flags, raw, length)
 
     def do_sendmsg(self):
         end, data = self.pick(), self.chance.randbytes(self.one_of(0, 1, 100, 2000))
