@@ -161,7 +161,11 @@ unsafe fn input_number(level: c_int, name: c_int, value: *const c_void, len: soc
             _ => input::<c_int>(value, len)?,
         }
     };
-    let strict = [(libc::IPPROTO_IP, libc::IP_MULTICAST_ALL), (libc::IPPROTO_TCP, control::TCP_INQ)];
+    let strict = [
+        (libc::IPPROTO_IP, libc::IP_MULTICAST_ALL),
+        (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_LOOP),
+        (libc::IPPROTO_TCP, control::TCP_INQ),
+    ];
     if strict.contains(&(level, name)) && !matches!(number, 0 | 1) { Err(libc::EINVAL) } else { Ok(number) }
 }
 
