@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::mem::take;
 use core::net::IpAddr;
 use silk_path::{
-    Checksum, Cx, DropReason, Endpoint, Message, Meta, PathId, Quoted, Report, Request, Verdict,
+    Checksum, Cx, DropReason, Endpoint, Message, Meta, PathId, Quoted, Report, Request, Stage, Verdict,
 };
 use silk_wire::{ipv4, udp};
 
@@ -132,7 +132,7 @@ impl<S> Default for OwnPath<S> {
 }
 
 /// A stage of either IP, on which messages wait.
-pub(crate) trait Holds: Sized {
+pub(crate) trait Holds: Stage + Sized {
     /// What is not sent for want of room counts as this.
     const FULL: DropReason;
 
@@ -142,11 +142,22 @@ pub(crate) trait Holds: Sized {
     /// Where they wait.
     fn held(&mut self) -> &mut Waiting;
 
-    /// Sends a message as if it came from above. A drop is counted.
-    fn send(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Result<(), DropReason>;
-
     /// The stage for the last that its path has to send, with what waits.
     fn rest(&mut self) -> Self;
+
+    /// Sends a message as if it came from above. A drop is counted.
+    fn send(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Result<(), DropReason> {
+        match self.down(cx, msg) {
+            // A drop below has been counted there.
+            Verdict::Forward => _ = cx.down(msg),
+            Verdict::Drop(reason) => {
+                cx.count_drop(reason);
+                return Err(reason);
+            }
+            Verdict::Consumed | Verdict::Handoff => {}
+        }
+        Ok(())
+    }
 
     /// The resolver has news: sends what waits, or drops what has no way; on IP's own path also what others have left.
     fn send_held(&mut self, cx: &mut Cx<'_, '_>) {

@@ -295,19 +295,6 @@ impl Holds for IpStage {
         &mut self.held
     }
 
-    fn send(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Result<(), DropReason> {
-        match self.down(cx, msg) {
-            // A drop below has been counted there.
-            Verdict::Forward => _ = cx.down(msg),
-            Verdict::Drop(reason) => {
-                cx.count_drop(reason);
-                return Err(reason);
-            }
-            Verdict::Consumed | Verdict::Handoff => {}
-        }
-        Ok(())
-    }
-
     fn rest(&mut self) -> Self {
         let fresh = Self::new(self.protocol, None, self.ttl);
         Self { next_hop: NextHop::default(), ..replace(self, fresh) }
