@@ -362,10 +362,10 @@ impl Engine {
     }
 
     /// A socket that is connected to one sends to another, which its path does not lead to: IP's own path does, and where it leaves
-    /// from.
+    /// from. A path of `PF_SCOUT`, which may be of other protocols, sends to whom it leads, whatever a call says.
     fn stray(&mut self, id: PathId, to: Endpoint) -> Option<(PathId, Endpoint)> {
         let attrs = &self.core.paths.path(id)?.state.attrs;
-        attrs.remote().filter(|peer| *peer != to && to.port() != 0)?;
+        attrs.remote().filter(|peer| *peer != to && to.port() != 0 && attrs.owner().is_none())?;
         let local = attrs.local()?;
         let paths = &mut self.core.paths;
         let own = if to.is_v6() {
