@@ -73,7 +73,7 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived>
             return Ok(arrived);
         }
         // Only who would wait hears that it is shut down.
-        if socket.is_nonblocking(flags) {
+        if deadline.is_none() && socket.is_nonblocking(flags) {
             return Err(libc::EAGAIN);
         }
         if socket.shut.load(Relaxed) & shut::READ != 0 {
@@ -233,7 +233,7 @@ pub fn send_whole(
         if space > slot.tx_size.load(Relaxed) {
             return Err(libc::EMSGSIZE);
         }
-        if socket.is_nonblocking(flags) {
+        if deadline.is_none() && socket.is_nonblocking(flags) {
             socket.starved.fetch_add(1, Relaxed);
             wait::announce(slot, Change::Writable(state::worthwhile(slot)));
             if state::writable(slot) >= space {

@@ -62,7 +62,7 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
         if let Some(end) = ended(socket, slot, status) {
             return if got > 0 { Ok(got) } else { end };
         }
-        if socket.is_nonblocking(flags) {
+        if deadline.is_none() && socket.is_nonblocking(flags) {
             return if got > 0 { Ok(got) } else { Err(libc::EAGAIN) };
         }
         let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.receive_limit()));
@@ -230,7 +230,7 @@ pub fn send_with(
             }
         }
         let half = |slot: &Slot| (state::send_limit(slot) / 2).max(1);
-        if socket.is_nonblocking(flags) {
+        if deadline.is_none() && socket.is_nonblocking(flags) {
             // An event set is told of room only if somebody said that it was missed; and room
             // made just before that is used here.
             socket.starved.fetch_add(1, Relaxed);

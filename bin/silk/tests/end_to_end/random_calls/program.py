@@ -59,9 +59,11 @@ def failed(answer):
 
 
 class Socket:
-    def __init__(self, fd, family, kind, label):
+    def __init__(self, fd, family, kind, label, of):
         self.fd, self.family, self.kind, self.label = fd, family, kind, label
         self.version = 6 if family == socket.AF_INET6 else 4
+        # What its copies have in common: whether it has had a name or a peer.
+        self.shared = of.shared if of else {"named": False}
 
     def __str__(self):
         return self.label
@@ -84,10 +86,10 @@ class Program:
         print(*what, file=self.talk, flush=True)
         return self.talk.readline().strip()
 
-    def keep(self, fd, family, kind):
+    def keep(self, fd, family, kind, of=None):
         self.made += 1
         label = f"{'tcp' if kind == TCP else 'udp'}{'6' if family == socket.AF_INET6 else ''}-{self.made}"
-        self.sockets.append(new := Socket(fd, family, kind, label))
+        self.sockets.append(new := Socket(fd, family, kind, label, of))
         return new
 
     def forget(self, end):
@@ -136,13 +138,13 @@ class Program:
         end, over = self.pick(), self.pick()
         if self.chance.random() < 0.7:
             fd = C.dup(end.fd)
-            return f"dup {end} as {self.keep(fd, end.family, end.kind)}", "ok"
+            return f"dup {end} as {self.keep(fd, end.family, end.kind, end)}", "ok"
         if over is end:
             return f"dup2 {end} over itself", call("dup2", end.fd, end.fd) == end.fd
         self.sockets.remove(over)
         self.forget(over)
         C.dup2(end.fd, over.fd)
-        return f"dup2 {end} over {over} as {self.keep(over.fd, end.family, end.kind)}", "ok"
+        return f"dup2 {end} over {over} as {self.keep(over.fd, end.family, end.kind, end)}", "ok"
 
     def do_bind(self):
         end = self.pick()

@@ -1,0 +1,264 @@
+"""Random calls of several processes that share sockets, and of threads that wait: processes.py, with program.py's arguments.
+Processes fork, pass each other sockets (SCM_RIGHTS) and end. Threads wait in calls that block, without a time-out. One process, which has no
+sockets, says whose turn it is (by the seed alone), gives each call its moment, and asks then which threads have come back.
+
+Left out is, besides what program.py leaves out, what docs/differences.md lists: of two processes, an event set that both have (each begins with
+one of its own) and a socket without a name (which is closed before a fork); of two threads, what one closes while the other waits for it.
+"""
+import ctypes
+import os
+import random
+import select
+import socket
+import struct
+import sys
+import threading
+import time
+
+from program import C, EPOLL_ADD, EPOLL_DEL, EPOLL_MOD, THEIRS, Program, Socket, brief, call, failed, words
+
+MOST = 4
+ET, ONESHOT = 1 << 31, 1 << 30
+
+
+class Process(Program):
+    def __init__(self, place, lines, mail, *rest):
+        super().__init__(0, *rest)
+        self.place, self.lines, self.mail = place, lines, mail
+        self.waiting, self.back = {}, []
+        self.first = [self.do_listener, self.do_client, self.do_datagrams, self.do_connections, self.do_accept_all]
+
+    def made_of(self, family, kind, *calls):
+        end = self.keep(C.socket(family, kind | os.O_NONBLOCK, 0), family, kind)
+        end.shared["named"] = True
+        return f"make {end}", " ".join(str(call(name, end.fd, *arguments)) for name, *arguments in calls)
+
+    # What there is before anything is left to chance.
+
+    def do_listener(self):
+        raw = self.address(socket.AF_INET, "0.0.0.0", 1)
+        return self.made_of(socket.AF_INET, socket.SOCK_STREAM, ("bind", raw, len(raw)), ("listen", 5))
+
+    def do_client(self):
+        raw = self.address(socket.AF_INET, self.there[4], THEIRS)
+        return self.made_of(socket.AF_INET, socket.SOCK_STREAM, ("connect", raw, len(raw)))
+
+    def do_datagrams(self):
+        raw = self.address(socket.AF_INET6, self.own[6], 2)
+        return self.made_of(socket.AF_INET6, socket.SOCK_DGRAM, ("bind", raw, len(raw)))
+
+    def do_connections(self):
+        said = [self.tell_peer("connect", self.own[4], self.real(1)) for _ in range(2)]
+        return "the peer accepts and connects twice", " ".join([self.tell_peer("accept", 4), *said])
+
+    def do_accept_all(self):
+        listener = self.sockets[0]
+        fds = [call("accept4", listener.fd, None, None, os.O_NONBLOCK) for _ in range(2)]
+        for fd in fds:
+            if not failed(fd):
+                self.keep(fd, listener.family, listener.kind).shared["named"] = True
+        return "accept both", " ".join("?" if failed(fd) else "ok" for fd in fds)
+
+    def keep(self, fd, family, kind, of=None, label=None):
+        self.made += 1
+        label = label or f"{'tcp' if kind == socket.SOCK_STREAM else 'udp'}{'6' if family == socket.AF_INET6 else ''}-{self.place}{self.made:02}"
+        self.sockets.append(new := Socket(fd, family, kind, label, of))
+        return new
+
+    def is_waited_for(self, end):
+        return any(end is other for _, other in self.waiting.values())
+
+    def do_close(self):
+        idle = [end for end in self.sockets if not self.is_waited_for(end)]
+        if not idle:
+            return self.do_poll()
+        end = self.one_of(*idle)
+        self.sockets.remove(end)
+        self.forget(end)
+        return f"close {end}", call("close", end.fd)
+
+    def do_fork(self):
+        free, nameless = [place for place in range(MOST) if place not in self.alive], [end for end in self.sockets if not end.shared["named"]]
+        if not free:
+            return self.do_exit()
+        if any(map(self.is_waited_for, nameless)):
+            return self.do_poll()
+        place = self.one_of(*free)
+        for end in nameless:
+            self.sockets.remove(end)
+            self.forget(end)
+            call("close", end.fd)
+        if os.fork() == 0:
+            self.place, self.made, self.waiting, self.back = place, 0, {}, []
+            os.close(self.set)
+            self.set = C.epoll_create1(0)
+            self.serve()
+        self.alive.add(place)
+        return f"fork of {place}", "ok"
+
+    def do_exit(self):
+        if len(self.alive) == 1:
+            return self.do_fork()
+        return "exit", "ok"
+
+    def do_dup(self):
+        # What is put over another closes that.
+        return self.do_close() if self.waiting else super().do_dup()
+
+    def do_accept(self):
+        count = len(self.sockets)
+        said = super().do_accept()
+        for end in self.sockets[count:]:
+            end.shared["named"] = True
+        return said
+
+    def do_pass(self):
+        others = sorted(self.alive - {self.place})
+        if not others:
+            return self.do_fork()
+        end, to = self.pick(), self.one_of(*others)
+        told = f"{end.label} {int(end.family)} {int(end.kind)}".encode()
+        socket.send_fds(self.mail[to][0], [told], [end.fd])
+        return f"pass {end} to {to}", "ok"
+
+    def do_take(self):
+        if not select.select([self.mail[self.place][1]], [], [], 0)[0]:
+            return self.do_poll()
+        told, fds, _, _ = socket.recv_fds(self.mail[self.place][1], 100, 1)
+        label, family, kind = told.decode().split()
+        new = self.keep(fds[0], socket.AddressFamily(int(family)), socket.SocketKind(int(kind)), None, label)
+        new.shared["named"] = True
+        return "take", new
+
+    def do_block(self):
+        """A thread that waits until it is answered."""
+        if len(self.waiting) > 2:
+            return self.do_recv()
+        end, name = self.pick(), f"{self.place}/{self.made}"
+        self.made += 1
+        data, size = ctypes.create_string_buffer(6000), self.one_of(1, 50, 6000)
+        mask, poll = self.one_of(1, 4, 0x2001), select.poll()
+        poll.register(end.fd, mask)
+
+        def recv(flags):
+            answer = call("recv", end.fd, data, size, flags)
+            return answer if failed(answer) else brief(data.raw, answer)
+
+        def accept():
+            fd = call("accept4", end.fd, None, None, os.O_NONBLOCK)
+            return fd if failed(fd) else (fd, end.family, end.kind)
+
+        said, wait = self.one_of(
+            (f"recv {end} {size}", lambda: recv(0)), (f"recv {end} {size}", lambda: recv(0)), (f"recv all of {end} {size}", lambda: recv(socket.MSG_WAITALL)),
+            (f"peek {end} {size}", lambda: recv(socket.MSG_PEEK)), (f"accept {end}", accept), (f"accept {end}", accept),
+            (f"poll {end} {mask}", lambda: ", ".join(words(told) for _, told in poll.poll())))
+        self.waiting[name] = said, end
+
+        def thread():
+            answer = wait()
+            self.back.append((name, answer))
+
+        flags = call("fcntl", end.fd, 3)
+        call("fcntl", end.fd, 4, flags & ~os.O_NONBLOCK)
+        threading.Thread(target=thread, daemon=True).start()
+        time.sleep(self.moment)
+        call("fcntl", end.fd, 4, flags)
+        return f"thread {name} {said}", "ok"
+
+    def come_back(self):
+        """What threads have been answered since."""
+        back, self.back = sorted(self.back, key=lambda one: one[0]), []
+        answers = []
+        for name, answer in back:
+            if isinstance(answer, tuple):
+                answer = self.keep(*answer)
+                answer.shared["named"] = True
+            answers.append(f"thread {name} {self.waiting.pop(name)[0]} came back: {answer}")
+        return answers
+
+    def do_watch(self):
+        end, mask = self.pick(), self.one_of(1, 5, 0x2005, 1 | ET, 5 | ET, 0x2005 | ET, 1 | ONESHOT, 5 | ONESHOT)
+        operation, said = self.one_of((EPOLL_ADD, "add"), (EPOLL_ADD, "add"), (EPOLL_MOD, "mod"), (EPOLL_DEL, "del"))
+        event = struct.pack("=IQ", mask, int(end.label.split("-")[1]))
+        return f"epoll_ctl {said} {end} {mask:#x}", call("epoll_ctl", self.set, operation, end.fd, event)
+
+    def step(self):
+        often = {
+            self.do_socket: 3 if len(self.sockets) < 4 else 1, self.do_bind: 5, self.do_listen: 6, self.do_connect: 6, self.do_accept: 5,
+            self.do_name: 2, self.do_send: 8, self.do_write: 2, self.do_recv: 8, self.do_shutdown: 2, self.do_close: 6, self.do_dup: 3,
+            self.do_ioctl: 2, self.do_flags: 1, self.do_poll: 7, self.do_select: 1, self.do_watch: 7, self.do_wait: 8, self.do_peer: 20,
+            self.do_fork: 3, self.do_exit: 2, self.do_pass: 4, self.do_take: 6, self.do_block: 10,
+        }
+        if self.first:
+            return self.first.pop(0)()
+        if not self.sockets:
+            return self.one_of(self.do_socket, self.do_take)()
+        said, answer = self.chance.choices(list(often), list(often.values()))[0]()
+        word, label = said.split()[:2] if " " in said else (said, "")
+        for end in self.sockets:
+            if end.label == label:
+                end.shared["named"] |= word in ("bind", "connect", "listen", "send") and answer in (0, "EINPROGRESS") or word == "send" and not failed(answer)
+        return said, answer
+
+    def serve(self):
+        """Takes its turns, until it ends."""
+        line = self.lines[self.place][1]
+        while order := line.recv(200).decode():
+            word, seed, alive = order.split()
+            if word == "turn":
+                self.chance, self.alive = random.Random(seed), set(map(int, alive))
+                what, answer = self.step()
+                line.send(f"{what}: {answer}".encode())
+                if what == "exit":
+                    os._exit(0)
+            elif word == "back":
+                line.send("\n".join(self.come_back()).encode() or b"-")
+            else:
+                line.send("\n".join(f"thread {name} {said} waits: still" for name, (said, _) in sorted(self.waiting.items())).encode() or b"-")
+        os._exit(0)
+
+
+def conduct(seed, steps, moment, lines):
+    chance, alive = random.Random(seed), {0}
+
+    def ask(place, *order):
+        lines[place][0].send(" ".join(order).encode())
+        return lines[place][0].recv(8000).decode()
+
+    for step in range(steps):
+        place = chance.choice(sorted(alive))
+        said = ask(place, "turn", f"{seed}/{step}", "".join(map(str, sorted(alive))))
+        what, answer = said.split(": ", 1)
+        print(f"{step}. {what} by {place}: {answer}", flush=True)
+        if what.startswith("fork of"):
+            alive.add(int(what.split()[-1]))
+        elif what == "exit":
+            alive.discard(place)
+        time.sleep(moment)
+        for other in sorted(alive):
+            back = ask(other, "back", "-", "-")
+            if back != "-":
+                print("\n".join(f"{step}. {line}" for line in back.split("\n")), flush=True)
+    for place in sorted(alive):
+        left = ask(place, "left", "-", "-")
+        if left != "-":
+            print("\n".join(f"{steps}. {line}" for line in left.split("\n")), flush=True)
+
+
+if __name__ == "__main__":
+    control, seed, steps, ports, moment, own4, own6, there4, there6 = sys.argv[1:]
+    talk = socket.socket(socket.AF_UNIX)
+    talk.connect(control)
+    pairs = [[socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(MOST)] for _ in range(2)]
+    if os.fork() == 0:
+        for ours, _ in pairs[0]:
+            ours.close()
+        first = Process(0, *pairs, talk.makefile("rw"), int(ports), {4: own4, 6: own6}, {4: there4, 6: there6})
+        first.moment = float(moment)
+        first.serve()
+    # Of a process that has ended because of a mistake there is nothing to hear.
+    for _, theirs in pairs[0]:
+        theirs.close()
+    conduct(int(seed), int(steps), float(moment), pairs[0])
+    for ours, _ in pairs[0]:
+        ours.close()
