@@ -308,6 +308,8 @@ pub fn is_for_somebody(socket: &Socket, peer: Option<SocketAddr>) -> Answer<()> 
 fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer<SocketAddr> {
     match peer {
         Some(peer) if peer.is_ipv6() && !socket.is(shape::INET6) => Err(libc::EAFNOSUPPORT),
+        // A socket that is bound to one address of IPv6 is such a one too.
+        Some(peer) if peer.is_ipv4() && socket.settings.has_flag(flag::ONLY_INET6) => Err(libc::ENETUNREACH),
         Some(peer) if peer.port() == 0 && !socket.is(shape::SCOUT) => Err(libc::EINVAL),
         Some(peer) => Ok(peer),
         None if socket.is(shape::SCOUT) => Ok(ANY),

@@ -5,7 +5,7 @@ use crate::command::{FamilyIndex, SocketName};
 use crate::engine::Engine;
 use crate::socket_end::SocketEnd;
 use silk_instant::Instant;
-use silk_path::{Bell, PathId, Report};
+use silk_path::{Bell, Cork, PathId, Report};
 use silk_stream::{option, request};
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -100,7 +100,7 @@ impl Engine {
             self.answer_request(id, name, asked, now);
         }
         if asked & request::PUSH != 0 {
-            for bell in [Bell::NoDelay(true), Bell::Cork(false)] {
+            for bell in [Bell::NoDelay(true), Bell::Cork(Cork::Out)] {
                 self.core.paths.bell(id, now, &mut self.core.port, bell);
             }
         }
@@ -183,12 +183,13 @@ impl Engine {
                 or(slot.keep_count.load(SeqCst), keepalive.probes.into()).min(255) as u8,
             )
         });
+        let cork = match options {
+            _ if options & option::CORK != 0 => Cork::Tight,
+            _ if options & option::MORE != 0 => Cork::Loose,
+            _ => Cork::Out,
+        };
         // A cork first: it holds what would go without delay.
-        for bell in [
-            Bell::Cork(options & (option::CORK | option::MORE) != 0),
-            Bell::NoDelay(options & option::NODELAY != 0),
-            Bell::KeepAlive(keep),
-        ] {
+        for bell in [Bell::Cork(cork), Bell::NoDelay(options & option::NODELAY != 0), Bell::KeepAlive(keep)] {
             self.core.paths.bell(id, now, &mut self.core.port, bell);
         }
     }

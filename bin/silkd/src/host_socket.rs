@@ -12,7 +12,7 @@ use rustix::net::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use silk_modules::host::{HostDatagrams, HostFault, HostSocket};
-use silk_path::{Bell, Endpoint, Event, Wishes};
+use silk_path::{Bell, Cork, Endpoint, Event, Wishes};
 use silk_tcp::Algorithm;
 use std::io::IoSliceMut;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -71,7 +71,7 @@ impl HostSocket for LinuxSocket {
         // What Linux refuses the program would not have got from it either.
         let _ = match option {
             Bell::NoDelay(on) => sockopt::set_tcp_nodelay(socket, on),
-            Bell::Cork(on) => sockopt::set_tcp_cork(socket, on),
+            Bell::Cork(cork) => sockopt::set_tcp_cork(socket, cork != Cork::Out),
             Bell::KeepAlive(keep) => set_keepalive(socket, keep),
             Bell::Wishes(wishes) => set_wishes(socket, &wishes),
             Bell::Service(bits) => sockopt::set_ip_tos(socket, bits),

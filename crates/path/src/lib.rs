@@ -102,7 +102,7 @@ pub use path::{Average, DEFAULT_QUEUE, MAX_STAGES, Path, PathId, PathState, Urge
 pub use paths::{Paths, Statement};
 pub use port::{Advertised, Port, Request};
 pub use queue::{Queue, Ticket, Tickets};
-pub use signal::{Bell, Event, Quoted, Report};
+pub use signal::{Bell, Cork, Event, Quoted, Report};
 pub use stage::{Slot, Stage, Verdict};
 pub use stream::{ByteStream, Incoming, Outgoing};
 pub use wishes::{Discovery, Wishes};

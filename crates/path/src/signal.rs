@@ -6,6 +6,17 @@ use crate::{DropReason, Endpoint};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
+/// What holds small segments back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cork {
+    /// Nothing.
+    Out,
+    /// More is said to follow (`MSG_MORE`): until what is outstanding has been acknowledged.
+    Loose,
+    /// The program, until it pulls it (`TCP_CORK`).
+    Tight,
+}
+
 /// What the program's end asks of the path; goes down until a stage takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -27,8 +38,8 @@ pub enum Bell {
     Abort,
     /// Send small segments at once (`TCP_NODELAY`).
     NoDelay(bool),
-    /// Hold small segments back (`TCP_CORK`).
-    Cork(bool),
+    /// Hold small segments back, or no longer.
+    Cork(Cork),
     /// Probe an idle peer: seconds idle, between probes, and their number; `None`: do not.
     KeepAlive(Option<(u32, u32, u8)>),
     /// All that the program wishes beyond the usual, what it wished before included. It has its

@@ -14,7 +14,7 @@ use crate::progress::{DropReason, Progress};
 use crate::receiver::Reader;
 use crate::recovery::{Outstanding, Phase};
 use crate::segment::Segment;
-use crate::sender::Fin;
+use crate::sender::{Cork, Fin};
 use crate::state::State;
 use crate::timers::Timer;
 
@@ -140,8 +140,13 @@ impl Connection {
             self.restart_timer(now);
         }
         let mut progress = self.let_go(octets - u32::from(fin_acked), tx);
-        if self.snd.is_idle() && tx.is_empty() {
-            self.note_idle(now);
+        if self.snd.is_idle() {
+            if tx.is_empty() {
+                self.note_idle(now);
+            } else if self.snd.cork == Cork::Loose {
+                // What is to follow has not come in a round trip.
+                self.owed.add(Owed::PUSH);
+            }
         }
         if fin_acked {
             progress |= Progress::FIN_ACKED | self.on_fin_acked(now);

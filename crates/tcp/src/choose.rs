@@ -14,7 +14,7 @@ use crate::connection::{Connection, Owed};
 use crate::options::{Options, SackBlocks};
 use crate::path_mtu::{Attempt, Room};
 use crate::recovery::{Hole, Outstanding};
-use crate::sender::Fin;
+use crate::sender::{Cork, Fin};
 use crate::seq::SeqNumber;
 use crate::state::State;
 use crate::timers::Timer;
@@ -237,7 +237,7 @@ impl Connection {
     fn lets_small_go(&self) -> bool {
         let pushed = self.owed.contains(Owed::PUSH) || self.snd.fin == Fin::Wanted || self.is_urgent();
         let nagle = self.snd.nodelay || self.snd.small_end.at_or_before(self.snd.una);
-        pushed || (!self.snd.cork && nagle)
+        pushed || (self.snd.cork == Cork::Out && nagle)
     }
 
     /// Text is held back. While something is outstanding its acknowledgement will bring us here

@@ -24,7 +24,7 @@ use crate::receiver::{Reader, Receiver};
 use crate::recovery::{Outstanding, Recovery};
 use crate::rto::Rto;
 use crate::search::Search;
-use crate::sender::{Fin, Sender};
+use crate::sender::{Cork, Fin, Sender};
 use crate::seq::SeqNumber;
 use crate::stamps::Timestamps;
 use crate::state::State;
@@ -277,9 +277,8 @@ impl Connection {
         self.snd.nodelay = nodelay;
     }
 
-    /// Whether only full segments leave (TCP_CORK); text is held back at most 200 ms. Poll for
-    /// transmission after.
-    pub fn set_cork(&mut self, cork: bool) {
+    /// Whether only full segments leave. Poll for transmission after.
+    pub fn set_cork(&mut self, cork: Cork) {
         self.snd.cork = cork;
     }
 

@@ -158,6 +158,7 @@ pub use path_mtu::MtuProbing;
 pub use progress::{DropReason, Progress};
 pub use reno::Reno;
 pub use segment::{Flags, Header, Segment, Transmit, reset_for};
+pub use sender::Cork;
 pub use seq::SeqNumber;
 pub use siphash::SipHasher;
 pub use state::State;

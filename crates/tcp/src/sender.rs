@@ -6,6 +6,17 @@ use silk_instant::Instant;
 
 use crate::seq::SeqNumber;
 
+/// What holds small segments back besides Nagle's algorithm, for 200 ms at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cork {
+    /// Nothing.
+    Out,
+    /// More is to follow (`MSG_MORE`): until everything that is outstanding has been acknowledged.
+    Loose,
+    /// `TCP_CORK`.
+    Tight,
+}
+
 /// Whether the stream we send has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fin {
@@ -47,8 +58,8 @@ pub(crate) struct Sender {
     pub(crate) fin: Fin,
     /// TCP_NODELAY: no Nagle.
     pub(crate) nodelay: bool,
-    /// TCP_CORK: only full segments.
-    pub(crate) cork: bool,
+    /// Whether only full segments leave.
+    pub(crate) cork: Cork,
     /// The congestion window held text back when we last had some to send.
     pub(crate) cwnd_limited: bool,
     /// Probes of a closed window since it closed: the back-off of the persist timer.
@@ -81,7 +92,7 @@ impl Sender {
             shift: 0,
             fin: Fin::Open,
             nodelay,
-            cork: false,
+            cork: Cork::Out,
             cwnd_limited: false,
             probes: 0,
             timeouts: 0,

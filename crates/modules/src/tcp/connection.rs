@@ -14,7 +14,7 @@ use silk_path::{
     Bell, CreateError, Cx, DropReason, Endpoint, Event, Message, Meta, Report, Stage, Verdict, Wishes,
 };
 use silk_tcp::ensemble::Member;
-use silk_tcp::{Algorithm, Connection, Flags, Info, KeepaliveConfig, Progress, SeqNumber, State};
+use silk_tcp::{Algorithm, Connection, Cork, Flags, Info, KeepaliveConfig, Progress, SeqNumber, State};
 use silk_wire::{checksum, ipv4, ipv6, tcp};
 
 /// The most text of a message that the device cuts up: IP's total length is 16 bits.
@@ -291,7 +291,11 @@ impl Stage for ConnectionStage {
             Bell::Close => self.connection.close(now),
             Bell::Abort => self.connection.abort(),
             Bell::NoDelay(on) => self.connection.set_nodelay(on),
-            Bell::Cork(on) => self.connection.set_cork(on),
+            Bell::Cork(cork) => self.connection.set_cork(match cork {
+                silk_path::Cork::Out => Cork::Out,
+                silk_path::Cork::Loose => Cork::Loose,
+                silk_path::Cork::Tight => Cork::Tight,
+            }),
             Bell::KeepAlive(keepalive) => self.connection.set_keepalive(now, keepalive.map(keepalive_config)),
             // IP's.
             Bell::Service(_) => return true,

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use silk_instant::Instant;
 use silk_tcp::listen::{Admission, ListenAction, SynTable};
 use silk_tcp::{
-    Algorithm, Codepoint, Config, Connection, Ecn, Flags, IsnSecret, Options, RecvBuffer, Segment,
+    Algorithm, Codepoint, Config, Connection, Cork, Ecn, Flags, IsnSecret, Options, RecvBuffer, Segment,
     SendBuffer, SeqNumber, State,
 };
 
@@ -70,7 +70,7 @@ enum Act {
     Abort,
     Shutdown(bool),
     Mtu(u16),
-    Tune(bool, bool),
+    Tune(bool, u8),
     Pace(Option<u32>),
 }
 
@@ -114,7 +114,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => Just(Act::Abort),
         1 => any::<bool>().prop_map(Act::Shutdown),
         1 => any::<u16>().prop_map(Act::Mtu),
-        2 => any::<(bool, bool)>().prop_map(|(nodelay, cork)| Act::Tune(nodelay, cork)),
+        2 => any::<(bool, u8)>().prop_map(|(nodelay, cork)| Act::Tune(nodelay, cork)),
         1 => any::<Option<u32>>().prop_map(Act::Pace),
     ]
 }
@@ -159,7 +159,7 @@ fn perform(solo: &mut Solo, act: Act) {
         Act::Mtu(mss) => solo.connection.on_packet_too_big(solo.now, mss),
         Act::Tune(nodelay, cork) => {
             solo.connection.set_nodelay(nodelay);
-            solo.connection.set_cork(cork);
+            solo.connection.set_cork([Cork::Out, Cork::Loose, Cork::Tight][usize::from(cork) % 3]);
         }
     }
 }

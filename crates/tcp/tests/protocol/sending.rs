@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use silk_tcp::{Algorithm, Config, Flags, Options, Progress, Segment, SeqNumber};
+use silk_tcp::{Algorithm, Config, Cork, Flags, Options, Progress, Segment, SeqNumber};
 
 use crate::buffers::Count;
 use crate::solo::{OURS, Solo, THEIRS, ack, plain, stamped, text, with_sack, with_timestamps};
@@ -128,19 +128,19 @@ fn without_nagle_every_write_leaves() {
 #[test]
 fn a_cork_holds_small_segments_until_it_is_pulled() {
     let mut solo = Solo::established(&nodelay());
-    solo.connection.set_cork(true);
+    solo.connection.set_cork(Cork::Tight);
     solo.write(300);
     assert_eq!(solo.text_sent(), []);
     solo.write(900);
     assert_eq!(solo.text_sent(), [(OURS, 1_000)]);
-    solo.connection.set_cork(false);
+    solo.connection.set_cork(Cork::Out);
     assert_eq!(solo.text_sent(), [(OURS + 1_000, 200)]);
 }
 
 #[test]
 fn a_cork_holds_for_200_milliseconds_at_most() {
     let mut solo = Solo::established(&nodelay());
-    solo.connection.set_cork(true);
+    solo.connection.set_cork(Cork::Tight);
     solo.write(300);
     assert_eq!(solo.text_sent(), []);
     assert_eq!(solo.next_timeout(), Some((200 * MILLI, Progress::NONE)));
@@ -153,9 +153,31 @@ fn a_cork_holds_for_200_milliseconds_at_most() {
 }
 
 #[test]
+fn a_loose_cork_holds_until_what_is_outstanding_is_acknowledged() {
+    let mut solo = Solo::established(&nodelay());
+    solo.connection.set_cork(Cork::Loose);
+    solo.write(1_300);
+    assert_eq!(solo.text_sent(), [(OURS, 1_000)]);
+    solo.arrive(ack(OURS + 1_000)).unwrap();
+    assert_eq!(solo.text_sent(), [(OURS + 1_000, 300)]);
+    // What is written later waits anew, where nothing is outstanding for 200 ms.
+    solo.arrive(ack(OURS + 1_300)).unwrap();
+    solo.write(100);
+    assert_eq!(solo.text_sent(), []);
+    assert_eq!(solo.next_timeout(), Some((200 * MILLI, Progress::NONE)));
+    assert_eq!(solo.text_sent(), [(OURS + 1_300, 100)]);
+    // One that is tight holds on.
+    solo.connection.set_cork(Cork::Tight);
+    solo.write(1_300);
+    assert_eq!(solo.text_sent(), [(OURS + 1_400, 1_000)]);
+    solo.arrive(ack(OURS + 2_400)).unwrap();
+    assert_eq!(solo.text_sent(), []);
+}
+
+#[test]
 fn a_cork_does_not_hold_the_end_of_the_stream() {
     let mut solo = Solo::established(&nodelay());
-    solo.connection.set_cork(true);
+    solo.connection.set_cork(Cork::Tight);
     solo.write(300);
     solo.connection.shutdown_write();
     assert_eq!(solo.text_sent(), [(OURS, 300)]);

@@ -3,7 +3,8 @@ Processes fork, pass each other sockets (SCM_RIGHTS) and end. Threads wait in ca
 sockets, says whose turn it is (by the seed alone), gives each call its moment, and asks then which threads have come back.
 
 Left out is, besides what program.py leaves out, what docs/differences.md lists: of two processes, an event set that both have (each begins with
-one of its own) and a socket without a name (which is closed before a fork); of two threads, what one closes while the other waits for it.
+one of its own) and a socket without a name (which is closed before a fork); of two threads, what one closes while the other waits for it. And
+what may go one way or the other: two threads that wait for one socket, and one that is disconnected while a thread waits for it.
 """
 import ctypes
 import os
@@ -101,6 +102,9 @@ class Process(Program):
             return self.do_fork()
         return "exit", "ok"
 
+    def do_connect(self):
+        return self.do_poll() if self.busy else super().do_connect()
+
     def do_dup(self):
         # What is put over another closes that.
         return self.do_close() if self.waiting else super().do_dup()
@@ -117,7 +121,7 @@ class Process(Program):
         if not others:
             return self.do_fork()
         end, to = self.pick(), self.one_of(*others)
-        told = f"{end.label} {int(end.family)} {int(end.kind)}".encode()
+        told = f"{end.label} {end.shared['first']} {int(end.family)} {int(end.kind)}".encode()
         socket.send_fds(self.mail[to][0], [told], [end.fd])
         return f"pass {end} to {to}", "ok"
 
@@ -125,16 +129,17 @@ class Process(Program):
         if not select.select([self.mail[self.place][1]], [], [], 0)[0]:
             return self.do_poll()
         told, fds, _, _ = socket.recv_fds(self.mail[self.place][1], 100, 1)
-        label, family, kind = told.decode().split()
+        label, first, family, kind = told.decode().split()
         new = self.keep(fds[0], socket.AddressFamily(int(family)), socket.SocketKind(int(kind)), None, label)
-        new.shared["named"] = True
+        new.shared.update(first=first, named=True)
         return "take", new
 
     def do_block(self):
         """A thread that waits until it is answered."""
-        if len(self.waiting) > 2:
+        idle = [end for end in self.sockets if end.shared["first"] not in self.busy]
+        if len(self.waiting) > 2 or not idle:
             return self.do_recv()
-        end, name = self.pick(), f"{self.place}/{self.made}"
+        end, name = self.one_of(*idle), f"{self.place}/{self.made}"
         self.made += 1
         data, size = ctypes.create_string_buffer(6000), self.one_of(1, 50, 6000)
         mask, poll = self.one_of(1, 4, 0x2001), select.poll()
@@ -149,7 +154,7 @@ class Process(Program):
             return fd if failed(fd) else (fd, end.family, end.kind)
 
         said, wait = self.one_of(
-            (f"recv {end} {size}", lambda: recv(0)), (f"recv {end} {size}", lambda: recv(0)), (f"recv all of {end} {size}", lambda: recv(socket.MSG_WAITALL)),
+            (f"recv {end} {size}", lambda: recv(0)), (f"recv {end} {size}", lambda: recv(0)),
             (f"peek {end} {size}", lambda: recv(socket.MSG_PEEK)), (f"accept {end}", accept), (f"accept {end}", accept),
             (f"poll {end} {mask}", lambda: ", ".join(words(told) for _, told in poll.poll())))
         self.waiting[name] = said, end
@@ -163,7 +168,7 @@ class Process(Program):
         threading.Thread(target=thread, daemon=True).start()
         time.sleep(self.moment)
         call("fcntl", end.fd, 4, flags)
-        return f"thread {name} {said}", "ok"
+        return f"thread {name} {said}", f"of {end.shared['first']}"
 
     def come_back(self):
         """What threads have been answered since."""
@@ -204,8 +209,9 @@ class Process(Program):
         """Takes its turns, until it ends."""
         line = self.lines[self.place][1]
         while order := line.recv(200).decode():
-            word, seed, alive = order.split()
+            word, *more = order.split()
             if word == "turn":
+                seed, alive, *self.busy = more
                 self.chance, self.alive = random.Random(seed), set(map(int, alive))
                 what, answer = self.step()
                 line.send(f"{what}: {answer}".encode())
@@ -219,7 +225,8 @@ class Process(Program):
 
 
 def conduct(seed, steps, moment, lines):
-    chance, alive = random.Random(seed), {0}
+    # Who there is, and for which sockets which thread waits.
+    chance, alive, busy = random.Random(seed), {0}, {}
 
     def ask(place, *order):
         lines[place][0].send(" ".join(order).encode())
@@ -227,22 +234,26 @@ def conduct(seed, steps, moment, lines):
 
     for step in range(steps):
         place = chance.choice(sorted(alive))
-        said = ask(place, "turn", f"{seed}/{step}", "".join(map(str, sorted(alive))))
+        said = ask(place, "turn", f"{seed}/{step}", "".join(map(str, sorted(alive))), *sorted(busy.values()))
         what, answer = said.split(": ", 1)
         print(f"{step}. {what} by {place}: {answer}", flush=True)
         if what.startswith("fork of"):
             alive.add(int(what.split()[-1]))
         elif what == "exit":
             alive.discard(place)
+            busy = {thread: first for thread, first in busy.items() if not thread.startswith(f"{place}/")}
+        elif what.startswith("thread"):
+            busy[what.split()[1]] = answer.split()[1]
         time.sleep(moment)
         for other in sorted(alive):
-            back = ask(other, "back", "-", "-")
-            if back != "-":
-                print("\n".join(f"{step}. {line}" for line in back.split("\n")), flush=True)
+            back = ask(other, "back")
+            for line in back.split("\n") if back != "-" else []:
+                busy.pop(line.split()[1])
+                print(f"{step}. {line}", flush=True)
     for place in sorted(alive):
-        left = ask(place, "left", "-", "-")
-        if left != "-":
-            print("\n".join(f"{steps}. {line}" for line in left.split("\n")), flush=True)
+        left = ask(place, "left")
+        for line in left.split("\n") if left != "-" else []:
+            print(f"{steps}. {line}", flush=True)
 
 
 if __name__ == "__main__":

@@ -62,8 +62,8 @@ class Socket:
     def __init__(self, fd, family, kind, label, of):
         self.fd, self.family, self.kind, self.label = fd, family, kind, label
         self.version = 6 if family == socket.AF_INET6 else 4
-        # What its copies have in common: whether it has had a name or a peer.
-        self.shared = of.shared if of else {"named": False}
+        # What its copies have in common: which was the first, and whether that has had a name or a peer.
+        self.shared = of.shared if of else {"first": label, "named": False}
 
     def __str__(self):
         return self.label
