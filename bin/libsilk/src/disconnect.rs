@@ -51,16 +51,18 @@ fn begin_again(socket: &Socket, slot: &Slot) -> Answer<()> {
     }
     let family = family::joined().ok_or(libc::ECONNRESET)?;
     let (number, generation) = socket.name();
-    let _told = Alteration::begin(socket);
+    let alteration = Alteration::begin(socket);
     let role = socket.role();
     socket.set_role(Role::Stream);
     family::ask(&Request::Disconnect { slot: number, generation }, &[])
         .inspect_err(|_| socket.set_role(role))?;
+    socket.shape.fetch_and(!shape::GREETED, Relaxed);
+    socket.shut.store(0, SeqCst);
+    // Processes that share it know of that before their threads are woken.
+    drop(alteration);
     if role == Role::Listener {
         accept::disturb(family, slot);
     }
-    socket.shape.fetch_and(!shape::GREETED, Relaxed);
-    socket.shut.store(0, SeqCst);
     if !socket.is_served() {
         // Another thread has closed it meanwhile, when its slot still had a connection to be closed.
         family::tell(&Request::Release { slot: number, generation });

@@ -510,7 +510,7 @@ pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
     let asked = [(shut::READ, request::SHUT_READ), (shut::WRITE, request::SHUT_WRITE)];
     let asked = asked.into_iter().filter(|(bit, _)| bits & bit != 0).fold(0, |all, (_, ask)| all | ask);
     let slot = socket.slot()?;
-    let _told = Alteration::begin(socket);
+    let alteration = Alteration::begin(socket);
     let now = state::status(slot);
     let begun = now & (status::CONNECTED | status::CONNECTING) != 0;
     let idle = match socket.role() {
@@ -520,7 +520,8 @@ pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
     };
     if idle {
         // As in Linux it counts all the same, and ends what waits there.
-        note_shut(socket, slot, bits);
+        note_shut(socket, alteration, bits);
+        wake_who_waits(socket, slot);
         return Err(libc::ENOTCONN);
     }
     match socket.role() {
@@ -536,17 +537,24 @@ pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
     if socket.role() == Role::Stream {
         // Who shuts it down knows that it is connected: it does not ask again by `connect`.
         socket.shape.fetch_or(shape::GREETED, Relaxed);
-        let family = family::joined().ok_or(libc::ENOTCONN)?;
-        socket.shut.fetch_or(bits, SeqCst);
+    }
+    let family = family::joined().ok_or(libc::ENOTCONN)?;
+    note_shut(socket, alteration, bits);
+    if socket.role() == Role::Stream {
         family.request(socket.name().0, slot, asked);
     }
-    note_shut(socket, slot, bits);
+    wake_who_waits(socket, slot);
     Ok(())
 }
 
-/// Nothing is read, or written, of the socket from now on: who sleeps in this process reads or polls what has ended just now.
-fn note_shut(socket: &Socket, slot: &Slot, bits: u32) {
+/// Nothing is read, or written, of the socket from now on. Processes that share it know of that before anybody who waits is woken for it.
+fn note_shut(socket: &Socket, alteration: Alteration<'_>, bits: u32) {
     socket.shut.fetch_or(bits, SeqCst);
+    drop(alteration);
+}
+
+/// Who sleeps reads or polls what has ended just now.
+fn wake_who_waits(socket: &Socket, slot: &Slot) {
     wait::disturb(slot);
     epoll::changed(socket);
 }

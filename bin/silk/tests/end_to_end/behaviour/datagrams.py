@@ -86,6 +86,20 @@ def connected_ones(w):
 
 
 @case
+def a_listener_that_was_taken_apart(w):
+    listener = w.tcp()
+    listener.bind((w.own, w.port()))
+    listener.listen()
+    settle()
+    w.peer_connects(listener)
+    taken, _ = listener.accept()
+    nobody = struct.pack("=H", socket.AF_UNSPEC) + bytes(14)
+    w.result("connect to nobody", C.connect(listener.fileno(), nobody, 16))
+    w.result("listens again beside what it has accepted", attempt(listener.listen))
+    taken.close()
+
+
+@case
 def disconnected_ones(w):
     port = w.port()
     end = w.udp(port)

@@ -86,6 +86,13 @@ def held_by_two_who_read_and_write(w):
         w.result("the peer reads", w.peer.tell("all_of(e, 4)"))
 
 
+def waited(end):
+    """What poll says within a second."""
+    p = select.poll()
+    p.register(end, select.POLLIN)
+    return words(sum(event for _, event in p.poll(1000)))
+
+
 @case
 def held_by_two_and_shut_down_by_one(w):
     end = w.connected()
@@ -102,6 +109,18 @@ def held_by_two_and_shut_down_by_one(w):
         time.sleep(0.2)
         end.shutdown(socket.SHUT_RD)
         w.result("one that waits", child.answer())
+    end = w.udp(w.port())
+    with Child(end=end) as child:
+        child.begin("waited(end)")
+        time.sleep(0.2)
+        attempt(end.shutdown, socket.SHUT_RD)
+        w.result("one that polls a socket without a peer", child.answer())
+    listener = w.listener()
+    with Child(listener=listener) as child:
+        child.begin("listener.accept()")
+        time.sleep(0.2)
+        listener.shutdown(socket.SHUT_RD)
+        w.result("one that accepts", child.answer())
 
 
 @case

@@ -10,6 +10,7 @@ import ctypes
 import os
 import random
 import select
+import signal
 import socket
 import struct
 import sys
@@ -19,6 +20,8 @@ import time
 from program import C, EPOLL_ADD, EPOLL_DEL, EPOLL_MOD, THEIRS, Program, Socket, brief, call, failed, words
 
 MOST = 4
+# What takes so long hangs, s.
+LONG = 90
 ET, ONESHOT = 1 << 31, 1 << 30
 
 
@@ -207,13 +210,19 @@ class Process(Program):
 
     def serve(self):
         """Takes its turns, until it ends."""
+        signal.alarm(LONG)
         line = self.lines[self.place][1]
         while order := line.recv(200).decode():
             word, *more = order.split()
             if word == "turn":
                 seed, alive, *self.busy = more
                 self.chance, self.alive = random.Random(seed), set(map(int, alive))
-                what, answer = self.step()
+                try:
+                    what, answer = self.step()
+                except BaseException:
+                    # Others hold this end of the line, too.
+                    line.send(b"")
+                    raise
                 line.send(f"{what}: {answer}".encode())
                 if what == "exit":
                     os._exit(0)
@@ -225,6 +234,7 @@ class Process(Program):
 
 
 def conduct(seed, steps, moment, lines):
+    signal.alarm(LONG)
     # Who there is, and for which sockets which thread waits.
     chance, alive, busy = random.Random(seed), {0}, {}
 
