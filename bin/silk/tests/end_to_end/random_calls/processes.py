@@ -7,6 +7,7 @@ one of its own) and a socket without a name (which is closed before a fork); of 
 what may go one way or the other: two threads that wait for one socket, and one that is disconnected while a thread waits for it.
 """
 import ctypes
+import errno
 import os
 import random
 import select
@@ -125,7 +126,10 @@ class Process(Program):
             return self.do_fork()
         end, to = self.pick(), self.one_of(*others)
         told = f"{end.label} {end.shared['first']} {int(end.family)} {int(end.kind)}".encode()
-        socket.send_fds(self.mail[to][0], [told], [end.fd])
+        try:
+            socket.send_fds(self.mail[to][0], [told], [end.fd])
+        except OSError as error:
+            return f"pass {end} to {to}", errno.errorcode[error.errno]
         return f"pass {end} to {to}", "ok"
 
     def do_take(self):
