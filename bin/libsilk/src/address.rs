@@ -3,7 +3,7 @@
 
 use crate::errno::Answer;
 use crate::family;
-use libc::{sa_family_t, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
+use libc::{c_int, sa_family_t, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 use silk_stream::SharedAddress;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
@@ -77,15 +77,15 @@ pub fn of_itself(peer: SocketAddr, own: IpAddr) -> SocketAddr {
     SocketAddr::new(ip, peer.port())
 }
 
-/// Whether a program names nobody (`AF_UNSPEC`).
+/// Whether a program's address is of this `family`, whatever else is in it; it names nobody by `AF_UNSPEC`.
 ///
 /// # Safety
 /// As [`parse`].
-pub unsafe fn is_unspecified(addr: *const sockaddr, len: socklen_t) -> bool {
+pub unsafe fn is_of(family: c_int, addr: *const sockaddr, len: socklen_t) -> bool {
     // SAFETY: the caller gives `len` bytes, which are looked at where the family is among them.
     !addr.is_null()
         && len as usize >= size_of::<sa_family_t>()
-        && i32::from(unsafe { addr.cast::<sa_family_t>().read_unaligned() }) == libc::AF_UNSPEC
+        && i32::from(unsafe { addr.cast::<sa_family_t>().read_unaligned() }) == family
 }
 
 /// The link that a program's address of IPv6 names; 0 for none.

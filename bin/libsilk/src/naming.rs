@@ -290,7 +290,7 @@ pub unsafe fn connect(
     }
     let _told = Alteration::begin(socket);
     // SAFETY: as the caller promises.
-    let nobody = unsafe { address::is_unspecified(addr, len) };
+    let nobody = unsafe { address::is_of(libc::AF_UNSPEC, addr, len) };
     if nobody && socket.is_undecided() && !socket.is(shape::DATAGRAM) {
         // It is as if it had never been shut down.
         socket.shut.store(0, SeqCst);
@@ -314,6 +314,11 @@ pub unsafe fn connect(
                 return finish(socket, uses).map_err(told).map(|()| Server::Silk);
             }
         }
+    }
+    // SAFETY: as the caller promises.
+    let is_plain = unsafe { address::is_of(libc::AF_INET, addr, len) };
+    if is_plain && socket.is(shape::INET6) && socket.settings.has_flag(flag::ONLY_INET6) {
+        return Err(libc::EAFNOSUPPORT);
     }
     // SAFETY: as the caller promises.
     let peer = match unsafe { named(socket, addr, len, socket.is(shape::DATAGRAM)) } {

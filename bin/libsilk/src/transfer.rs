@@ -91,7 +91,7 @@ unsafe fn peer(socket: &Socket, to: *const sockaddr, len: socklen_t) -> Answer<O
         return Ok(None);
     }
     // SAFETY: as the caller promises.
-    let peer = match unsafe { address::is_unspecified(to, len) } {
+    let peer = match unsafe { address::is_of(libc::AF_UNSPEC, to, len) } {
         // Linux takes it for one of IPv4, or, of a socket of IPv6, for whom that is connected to.
         true if socket.is(shape::INET6) => return Ok(None),
         // SAFETY: as the caller promises.

@@ -147,14 +147,15 @@ impl Family {
         number
     }
 
-    /// The child holds whatever its parent holds.
+    /// The child holds whatever its parent holds, and as often: the parent may have been passed what it had already.
     pub fn inherit(&mut self, parent: ProcessNumber, child: ProcessNumber) {
         (0..self.pool.slots_touched()).for_each(|slot| self.note_accepted(parent, slot));
         for (slot, socket) in &mut self.sockets {
             // What the parent may come to connect with it keeps to itself.
             let spare = self.arena.slot(*slot).is_some_and(is_spare);
-            if socket.holders.contains(&parent) && !spare {
-                socket.holders.push(child);
+            let holds = socket.holders.iter().filter(|holder| **holder == parent).count();
+            if holds > 0 && !spare {
+                socket.holders.extend(std::iter::repeat_n(child, holds));
                 mirror_holders(&self.arena, *slot, socket);
             }
         }
@@ -451,6 +452,21 @@ mod tests {
         let (last, _) = family.leave(child);
         assert_eq!(last.len(), 1);
         assert!(family.is_deserted());
+    }
+
+    #[test]
+    fn a_child_holds_what_its_parent_was_passed_once_more_as_often_as_that() {
+        let mut family = family();
+        let parent = family.join(Some(1));
+        let slot = held(&mut family, parent);
+        family.pass(parent, (slot, 1), 99).unwrap();
+        assert!(family.take(parent, (slot, 1), 99));
+        let child = family.join(Some(2));
+        family.inherit(parent, child);
+        assert!(family.leave(parent).0.is_empty());
+        assert!(family.release(child, slot).is_none());
+        assert!(family.held(child, (slot, 1)).is_some());
+        assert!(family.release(child, slot).is_some());
     }
 
     #[test]

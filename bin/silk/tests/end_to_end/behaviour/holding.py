@@ -86,6 +86,23 @@ def held_by_two_who_read_and_write(w):
         w.result("the peer reads", w.peer.tell("all_of(e, 4)"))
 
 
+@case
+def held_twice_and_inherited(w):
+    end = w.connected()
+    ours, theirs = socket.socketpair()
+    socket.send_fds(ours, [b"x"], [end.fileno()])
+    _, (again,), _, _ = socket.recv_fds(theirs, 1, 1)
+    again = socket.socket(fileno=again)
+    with Child(end=end, again=again) as child:
+        end.close()
+        again.close()
+        child.tell("end.close()")
+        w.result("the child sends by what it has left", child.tell("again.send(b'hello')"))
+        w.result("the peer", w.peer.tell("outcome(e.recv, 10)"))
+    ours.close()
+    theirs.close()
+
+
 def waited(end):
     """What poll says within a second."""
     p = select.poll()
