@@ -4,6 +4,7 @@
 //!
 //! A member is known by its descriptor, as in Linux: a socket that has two is two members.
 
+use crate::epoll_fired;
 use crate::epoll_member::{Home, Inner, Member};
 use crate::epoll_place::ensure_bell;
 use crate::epoll_watch;
@@ -102,11 +103,12 @@ impl Epoll {
     /// What was the kernel's to look at of a socket is silk's.
     fn take_over(&self, inner: &mut Inner, socket: &Socket) {
         let epfd = self.number.load(Ordering::Acquire);
-        for fd in inner.undecided(socket) {
+        for (fd, is_once) in inner.undecided(socket) {
+            let has_fired = is_once && epoll_fired::has_fired(epfd, fd);
             // SAFETY: a deletion reads no event.
             unsafe { real::epoll_ctl(epfd, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
             inner.count_kernels(libc::EPOLL_CTL_DEL);
-            inner.take_over(fd);
+            inner.take_over(fd, has_fired);
             self.tell_sleepers(inner, epfd);
         }
     }

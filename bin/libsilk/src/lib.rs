@@ -40,6 +40,7 @@ mod descriptor;
 mod disconnect;
 mod environment;
 mod epoll;
+mod epoll_fired;
 mod epoll_member;
 mod epoll_place;
 mod epoll_wait;

@@ -3,7 +3,7 @@
 //! above the ordinary come first (SILK §4.3), and where there may be such a program is told
 //! of few others at a time, so that it soon asks again.
 
-use super::{Home, Member, Queued};
+use super::{Home, Member, ONE_SHOT, Queued};
 use crate::bell::Bell;
 use crate::epoll_place::Apart;
 use crate::socket::Socket;
@@ -239,19 +239,24 @@ impl Inner {
         }
     }
 
-    /// The descriptors by which an undecided socket is a member.
-    pub fn undecided(&self, socket: &Socket) -> Vec<c_int> {
+    /// The descriptors by which an undecided socket is a member, and whether it is told of but once.
+    pub fn undecided(&self, socket: &Socket) -> Vec<(c_int, bool)> {
         let of_it = |m: &&Member| m.home == Home::Kernel && std::ptr::eq(m.socket, socket);
-        self.members.iter().flatten().filter(of_it).map(|member| member.fd).collect()
+        self.members
+            .iter()
+            .flatten()
+            .filter(of_it)
+            .map(|member| (member.fd, member.events & ONE_SHOT != 0))
+            .collect()
     }
 
-    /// The member known as `fd` is silk's from now on.
-    pub fn take_over(&mut self, fd: c_int) {
+    /// The member known as `fd` is silk's from now on; the kernel has told of it but once, where it `has_fired`.
+    pub fn take_over(&mut self, fd: c_int, has_fired: bool) {
         let Some(place) = self.place(fd) else { return };
         if let Some(Some(member)) = self.members.get_mut(place as usize) {
             member.home = Home::Silk;
             member.slot = member.socket.name();
-            member.fresh = true;
+            (member.spent, member.fresh) = (has_fired, true);
         }
         self.ours += 1;
         self.link(place);

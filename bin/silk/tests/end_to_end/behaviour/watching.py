@@ -121,6 +121,22 @@ def epoll_once(w):
 
 
 @case
+def epoll_once_before_it_is_anything(w):
+    end = w.tcp()
+    once = select.EPOLLOUT | select.EPOLLONESHOT
+    e = epoll_with(end, once)
+    w.result("at first", told(e, PATIENCE))
+    end.connect(w.peer_listens())
+    w.result("connected", told(e, 0.2))
+    e.modify(end, once)
+    w.result("asked anew", told(e, PATIENCE))
+    other = w.tcp()
+    e = epoll_with(other, once)
+    other.connect(w.peer_listens())
+    w.result("one that was not told of", told(e, PATIENCE))
+
+
+@case
 def epoll_without_being_asked(w):
     end = w.connected()
     e = epoll_with(end, 0)
@@ -157,6 +173,17 @@ def epoll_of_a_connect(w):
     end.setblocking(False)
     end.connect_ex((w.there, 1))
     w.result("refused", told(e, PATIENCE))
+
+
+@case
+def epoll_of_datagrams_by_edge(w):
+    end = w.udp(w.port())
+    to = w.peer_udp()
+    e = epoll_with(end, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
+    w.result("at first", told(e, PATIENCE))
+    w.result("again", told(e, 0.2))
+    end.sendto(b"x", to)
+    w.result("one has left", told(e, 0.2))
 
 
 @case
