@@ -5,7 +5,7 @@ mod rig;
 use rig::{Handle, Host, Options, graph, ip, stream};
 use silk_modules::host::{HostDatagrams, HostFault, HostSocket};
 use silk_path::{
-    Attr, Attrs, Bell, CreateError, DropReason, Endpoint, Event, Message, Meta, Outcome, PathId, Report,
+    Attr, Attrs, Bell, Cork, CreateError, DropReason, Endpoint, Event, Message, Meta, Outcome, PathId, Report,
 };
 use silk_wire::ipv4;
 use std::collections::VecDeque;
@@ -378,6 +378,20 @@ fn options_are_passed_on() {
     rig.bell(Bell::NoDelay(true));
     rig.bell(Bell::Service(16));
     assert_eq!(rig.socket.with(|line| line.options.clone()), [Bell::NoDelay(true), Bell::Service(16)]);
+}
+
+#[test]
+fn what_follows_is_written_before_the_cork_is_pulled() {
+    let mut rig = over_linux(10, 100);
+    rig.program.write(b" and body");
+    rig.bell(Bell::Cork(Cork::Loose));
+    assert_eq!(rig.socket.with(|line| line.sent.clone()), b"");
+    rig.bell(Bell::Cork(Cork::Out));
+    assert_eq!(rig.socket.with(|line| line.sent.clone()), b" and body");
+    assert_eq!(
+        rig.socket.with(|line| line.options.clone()),
+        [Bell::Cork(Cork::Loose), Bell::Cork(Cork::Out)]
+    );
 }
 
 #[test]

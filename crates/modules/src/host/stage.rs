@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use core::mem::{replace, take};
 use core::time::Duration;
 use silk_instant::Instant;
-use silk_path::{Bell, Cx, DropReason, Event, Message, Report, Stage, Verdict};
+use silk_path::{Bell, Cork, Cx, DropReason, Event, Message, Report, Stage, Verdict};
 
 /// The most bytes of one direction in one run.
 const RUN: usize = 256 << 10;
@@ -229,6 +229,12 @@ impl Stage for HostStage {
             }
             Bell::Abort => {
                 self.abort(cx);
+                return false;
+            }
+            Bell::Cork(Cork::Out) => {
+                // What follows goes with what waits for it, which Linux sends as soon as the cork is out.
+                self.pump(cx);
+                self.socket.set(bell);
                 return false;
             }
             option => {

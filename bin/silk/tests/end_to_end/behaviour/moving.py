@@ -59,13 +59,22 @@ def waiting_for_the_peer(w):
 @case
 def what_follows(w):
     """MSG_MORE: what is written waits for more, and goes with it, or alone after a while."""
-    end = w.connected()
-    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    w.result("the first part", attempt(end.send, b"head", socket.MSG_MORE))
-    w.result("the peer in a moment", w.peer.tell("bool(select.select([e], [], [], 0.05)[0])"))
-    w.result("the cork of the program's own", end.getsockopt(socket.IPPROTO_TCP, socket.TCP_CORK))
-    w.result("the second", attempt(end.send, b"er", socket.MSG_MORE))
-    w.result("the last", attempt(end.send, b" and body"))
+    for _ in range(9):
+        end = w.connected()
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        begun = time.monotonic()
+        first = attempt(end.send, b"head", socket.MSG_MORE)
+        moment = w.peer.tell("bool(select.select([e], [], [], 0.05)[0])")
+        cork = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_CORK)
+        second, last = attempt(end.send, b"er", socket.MSG_MORE), attempt(end.send, b" and body")
+        # What takes 200 ms, on a machine that has other things to do, goes alone.
+        if time.monotonic() - begun < 0.15:
+            break
+    w.result("the first part", first)
+    w.result("the peer in a moment", moment)
+    w.result("the cork of the program's own", cork)
+    w.result("the second", second)
+    w.result("the last", last)
     w.result("the peer reads at once", w.peer.tell("e.recv(100).decode()"))
     w.result("one that nothing follows", attempt(end.send, b"alone", socket.MSG_MORE))
     w.result("the peer reads later", w.peer.tell("e.recv(100).decode()"))
