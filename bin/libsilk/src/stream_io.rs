@@ -317,7 +317,8 @@ fn place(
     if manner.is_urgent {
         urgent::mark(socket, slot, written);
     }
-    let had_more = socket.settings.stream.load(Relaxed) & option::MORE != 0;
+    // In the slot, since another process that holds the socket may have said so.
+    let had_more = slot.options.load(Relaxed) & option::MORE != 0;
     if manner.more && !had_more {
         follow(socket, slot, true);
     }
