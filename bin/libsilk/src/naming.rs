@@ -315,6 +315,7 @@ pub unsafe fn connect(
             }
         }
     }
+    // Who is IPv6's alone does not look at the rest of such an address.
     // SAFETY: as the caller promises.
     let is_plain = unsafe { address::is_of(libc::AF_INET, addr, len) };
     if is_plain && socket.is(shape::INET6) && socket.settings.has_flag(flag::ONLY_INET6) {
