@@ -16,7 +16,7 @@ use crate::lost;
 use crate::real;
 use crate::socket::{self, Role, Socket, shape, state as stage};
 use crate::thread;
-use crate::wait::{Change, Deadline, announce, asleep, nap, sleep};
+use crate::wait::{Change, Deadline, announce, asleep, nap, sleep, word};
 use libc::{sockaddr, socklen_t};
 use silk_stream::wake::{self, Woken};
 use silk_stream::{AcceptQueue, Listener, Slot, Thread, kind, request};
@@ -347,15 +347,16 @@ fn doze(
     deadline: Deadline,
 ) -> Answer<Option<Taken>> {
     let slot = socket.slot_of(uses)?;
-    let words = [(&thread.wake, seen), (&slot.event, slot.event.load(SeqCst))];
-    let [own, _] = &words;
+    let own = (&thread.wake, seen);
     // The daemon wakes one waiter for each ordinary connection, unless they are few enough to
     // be kept for preferred ones. Where this process keeps none after all, the daemon, which
     // knows nothing of that, tells through the listening slot. All others sleep on a word of
     // their own: nobody is woken for somebody else's connection.
     let apart = crowd.reserve == 0 && listener.reserve.load(Relaxed) > 0;
+    let mut words = [own; 2];
     if apart {
         announce(slot, Change::Readable(1));
+        words[1] = word(slot);
         if is_waiting_in(listener) {
             return Ok(None);
         }
@@ -364,7 +365,7 @@ fn doze(
     if crowd.is_thin() {
         limit = limit.min(THIN_LOOK);
     }
-    let on = if apart { &words[..] } else { std::slice::from_ref(own) };
+    let on = &words[..if apart { 2 } else { 1 }];
     match asleep(|| nap(on, deadline.is_set(), limit)) {
         Woken::Interrupted => Err(libc::EINTR),
         Woken::TimedOut => {

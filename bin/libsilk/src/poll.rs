@@ -13,13 +13,12 @@ use crate::signals::{self, Held};
 use crate::socket::Socket;
 use crate::state;
 use crate::table::{self, Entry};
-use crate::wait::{Deadline, asleep, nap};
+use crate::wait::{self, Deadline, asleep, nap};
 use libc::{pollfd, sigset_t, timespec};
 use silk_stream::wake::Woken;
 use std::cell::RefCell;
 use std::ffi::{c_int, c_short};
 use std::ptr;
-use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 thread_local! {
@@ -112,19 +111,25 @@ fn on_words(fds: &mut [pollfd], count: usize, deadline: Deadline) -> Answer<Opti
         for (place, socket) in ours(fds) {
             let (Ok(slot), Some(one)) = (socket.slot(), fds.get(place)) else { continue };
             readiness::announce(socket, slot, u32::from(one.events.cast_unsigned()));
-            words.push((&slot.event, slot.event.load(SeqCst)));
+            words.push(wait::word(slot));
         }
-        let ready = look(fds);
-        if ready == 0 && words.len() < count {
-            // To the kernel its part is still open until the other thread is done.
-            gate::settle();
-            return Ok(None);
-        }
-        let Some(limit) = deadline.nap().filter(|_| ready == 0) else { return Ok(Some(ready)) };
-        match asleep(|| nap(&words, true, limit)) {
-            Woken::Changed => crate::thread::report_wake_if_known(),
-            Woken::Interrupted => return Err(libc::EINTR),
-            Woken::TimedOut => feel_pulse(),
+        let is_whole = words.len() == count;
+        // Counted before the last look: who changes something then knows that somebody sleeps.
+        let (ready, woken) = asleep(|| {
+            let ready = look(fds);
+            let limit = deadline.nap().filter(|_| ready == 0 && is_whole);
+            (ready, limit.map(|limit| nap(&words, true, limit)))
+        });
+        match woken {
+            Some(Woken::Changed) => crate::thread::report_wake_if_known(),
+            Some(Woken::Interrupted) => return Err(libc::EINTR),
+            Some(Woken::TimedOut) => feel_pulse(),
+            None if ready > 0 || is_whole => return Ok(Some(ready)),
+            None => {
+                // To the kernel its part is still open until the other thread is done.
+                gate::settle();
+                return Ok(None);
+            }
         }
     }
 }

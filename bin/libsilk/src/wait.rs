@@ -82,6 +82,15 @@ pub fn announce(slot: &Slot, change: Change) {
     }
 }
 
+/// The slot's event word as it is now, to sleep on until it moves; said in the slot. To be asked for when it is
+/// announced what is waited for, and before the last look.
+pub fn word(slot: &Slot) -> (&AtomicU32, u32) {
+    if slot.waiting.load(SeqCst) & waiting::ASLEEP == 0 {
+        slot.waiting.fetch_or(waiting::ASLEEP, SeqCst);
+    }
+    (&slot.event, slot.event.load(SeqCst))
+}
+
 /// Sleeps until the slot may have changed. The caller looks again and, if it must, comes back.
 ///
 /// # Errors
@@ -94,14 +103,14 @@ pub fn sleep(
     ready: impl Fn(&Slot) -> bool,
 ) -> Answer<()> {
     announce(slot, change);
-    let seen = slot.event.load(SeqCst);
+    let word = word(slot);
     let Some(limit) = deadline.nap() else {
         return if ready(slot) || !socket.is_served() { Ok(()) } else { Err(libc::EAGAIN) };
     };
     // Counted before the last look: who changes something then knows that somebody sleeps.
     let woken = asleep(|| {
         let is_over = ready(slot) || !socket.is_served();
-        if is_over { Woken::Changed } else { nap(&[(&slot.event, seen)], deadline.is_set(), limit) }
+        if is_over { Woken::Changed } else { nap(&[word], deadline.is_set(), limit) }
     });
     match woken {
         Woken::Changed => {
@@ -136,8 +145,8 @@ pub fn nap(words: &[(&AtomicU32, u32)], ends: bool, limit: Duration) -> Woken {
 /// How many threads of this process sleep on slots.
 static SLEEPERS: AtomicU32 = AtomicU32::new(0);
 
-/// Sleeps in `nap`, counted.
-pub fn asleep(nap: impl FnOnce() -> Woken) -> Woken {
+/// Looks for the last time and sleeps, counted.
+pub fn asleep<T>(nap: impl FnOnce() -> T) -> T {
     SLEEPERS.fetch_add(1, SeqCst);
     let woken = nap();
     SLEEPERS.fetch_sub(1, SeqCst);
@@ -154,7 +163,7 @@ pub fn has_sleepers() -> bool {
 /// process with one thread never needs the system call, unless others hold the socket too.
 pub fn disturb(slot: &Slot) {
     let others = slot.holders.load(Relaxed) > 1;
-    if (others || has_sleepers()) && slot.waiting.load(SeqCst) != 0 {
+    if (others || has_sleepers()) && slot.waiting.load(SeqCst) & waiting::ASLEEP != 0 {
         slot.event.fetch_add(1, SeqCst);
         wake::wake(&slot.event, i32::MAX);
     }

@@ -7,7 +7,7 @@
 //! executors of different classes never wait for each other.
 
 use crate::family_end::FamilyEnd;
-use silk_stream::{Listener, OWNER_NOBODY, Slot, THREADS, waiting};
+use silk_stream::{Listener, OWNER_NOBODY, Slot, THREADS, waiting, wake};
 use std::sync::atomic::Ordering::SeqCst;
 
 /// How a class's connections are brought to threads.
@@ -51,8 +51,9 @@ pub fn bring(
         return Brought::Full;
     }
     call_one(family, (number, listener), manner);
-    if on_record.waiting.load(SeqCst) & waiting::READ != 0 {
-        on_record.waiting.fetch_and(!waiting::READ, SeqCst);
+    if on_record.waiting.load(SeqCst) & waiting::READ != 0
+        && wake::take_sleepers(&on_record.waiting, waiting::READ)
+    {
         family.wake_sleepers(on, None);
     }
     family.ring_bells(on, on_record);

@@ -15,7 +15,7 @@ use side::Side;
 use silk_path::{ByteStream, Incoming, Outgoing};
 use silk_stream::{
     Arena, Datagram, ERRORS, Received, Slot, SocketError, Way, free, option, request, status, used, waiting,
-    wish,
+    wake, wish,
 };
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -322,7 +322,7 @@ impl SocketEnd {
             room >= level(&slot.wake_write, self.from_program.side.size) && self.from_program.sends_enough();
         let writer = writable && (write_over || anyway || room);
         let bits = if reader { waiting::READ } else { 0 } | if writer { waiting::WRITE } else { 0 };
-        sleeping & bits != 0 && slot.waiting.fetch_and(!bits, SeqCst) & bits != 0
+        sleeping & bits != 0 && wake::take_sleepers(&slot.waiting, bits)
     }
 }
 

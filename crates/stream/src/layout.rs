@@ -142,6 +142,8 @@ pub mod waiting {
     pub const READ: u32 = 1;
     /// A thread sleeps until there is room to write, or an error.
     pub const WRITE: u32 = 2;
+    /// Of those who wait a thread sleeps on [`super::Slot::event`]; the others wait for the bell of an event set.
+    pub const ASLEEP: u32 = 4;
 }
 
 /// Bits of [`Slot::options`].

@@ -1,6 +1,7 @@
 //! Sleeping on a word of an arena and waking who sleeps there (`futex(2)`), and the event
 //! descriptors that reach a side which sleeps in the kernel.
 
+use crate::waiting;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
@@ -87,6 +88,12 @@ pub fn wake(word: &AtomicU32, count: i32) -> usize {
     usize::try_from(woken).unwrap_or(0)
 }
 
+/// Takes those who wait for what `bits` name from the word of who waits ([`crate::Slot::waiting`]), and who sleeps on the
+/// slot's event word with them. Whether anybody did: then all who sleep there are to be woken, and to look.
+pub fn take_sleepers(waiting: &AtomicU32, bits: u32) -> bool {
+    waiting.fetch_and(!(bits | waiting::ASLEEP), Ordering::SeqCst) & waiting::ASLEEP != 0
+}
+
 /// A new eventfd, not blocking and closed on exec.
 ///
 /// # Errors
@@ -131,6 +138,16 @@ mod tests {
     #[test]
     fn a_changed_word_does_not_sleep() {
         assert_eq!(wait(&AtomicU32::new(2), 1, None), Woken::Changed);
+    }
+
+    #[test]
+    fn who_waits_for_an_event_set_is_not_asleep() {
+        let word = AtomicU32::new(waiting::READ | waiting::WRITE);
+        assert!(!take_sleepers(&word, waiting::READ));
+        assert_eq!(word.load(Ordering::SeqCst), waiting::WRITE);
+        word.fetch_or(waiting::ASLEEP, Ordering::SeqCst);
+        assert!(take_sleepers(&word, waiting::READ), "whoever sleeps looks for itself");
+        assert_eq!(word.load(Ordering::SeqCst), waiting::WRITE);
     }
 
     #[test]

@@ -156,7 +156,7 @@ fn while_memory_is_short_a_ring_is_filled_from_its_start_and_no_farther() {
     assert_eq!(end.slot().rx_note.load(SeqCst), 0);
     // Nobody waits for more than can come.
     end.slot().wake_read.store(2000, SeqCst);
-    end.slot().waiting.store(waiting::READ, SeqCst);
+    end.slot().waiting.store(waiting::READ | waiting::ASLEEP, SeqCst);
     end.split().0.write(&[7; 499]);
     assert!(!end.take_news().unwrap().threads);
     end.split().0.write(&[7]);
@@ -184,7 +184,7 @@ fn a_program_that_takes_bytes_back_or_claims_too_many_changes_nothing_else() {
 fn a_reader_is_woken_at_its_level_and_once() {
     let mut end = end();
     end.slot().wake_read.store(4, SeqCst);
-    end.slot().waiting.store(waiting::READ, SeqCst);
+    end.slot().waiting.store(waiting::READ | waiting::ASLEEP, SeqCst);
     end.split().0.write(b"abc");
     assert_eq!(end.take_news(), Some(Wake { threads: false, bells: true }));
     end.split().0.write(b"d");
@@ -224,7 +224,7 @@ fn an_error_that_ends_nothing_is_told_to_whoever_asked_for_it() {
     end.note_soft_error(libc::EHOSTUNREACH);
     assert_eq!((end.slot().error.load(SeqCst), end.take_news()), (0, None));
     end.slot().wishes.put(wish::SOFT_ERRORS, 1);
-    end.slot().waiting.store(waiting::READ, SeqCst);
+    end.slot().waiting.store(waiting::READ | waiting::ASLEEP, SeqCst);
     end.slot().wake_read.store(1, SeqCst);
     end.note_soft_error(libc::EHOSTUNREACH);
     assert_eq!(end.slot().error.load(SeqCst), libc::EHOSTUNREACH.unsigned_abs());
@@ -272,7 +272,7 @@ fn a_writer_that_limits_what_is_not_sent_is_woken_when_half_of_it_is() {
     end.slot().tx_write.store(1200, SeqCst);
     end.look(&Files::default());
     let waits = |end: &SocketEnd| {
-        end.slot().waiting.store(waiting::WRITE, SeqCst);
+        end.slot().waiting.store(waiting::WRITE | waiting::ASLEEP, SeqCst);
         end.slot().wake_write.store(1, SeqCst);
     };
     waits(&end);
