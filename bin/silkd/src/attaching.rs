@@ -167,13 +167,27 @@ impl Server {
     ) -> Result<Reply, Refusal> {
         let event = event
             .ok_or_else(|| Refusal { errno: libc::EINVAL, why: "an event set needs its eventfd".into() })?;
-        let bell = self.families.get_mut(&family).and_then(|known| known.take_bell(process));
+        let known = self.families.get_mut(&family).filter(|known| known.rings);
+        let bell = known.and_then(|known| known.take_bell(process));
         let bell = bell.ok_or_else(|| Refusal {
             errno: libc::ENOSPC,
             why: "this program has too many event sets".into(),
         })?;
         self.tell_all(|| Command::Bell { family, bell, event: event.clone(), answer: answer.clone() });
         Ok(Reply::Bell { bell })
+    }
+
+    /// A program let an executor wait that rang one of its event sets: none of them is rung any more.
+    pub(crate) fn ring_no_more(&mut self, family: u32) {
+        let Some(known) = self.families.get_mut(&family) else { return };
+        if std::mem::replace(&mut known.rings, false) {
+            eprintln!(
+                "silkd: {}: it has made an eventfd of libsilk's block, and filled it: its event sets are told of nothing any more",
+                known.program
+            );
+        }
+        let bells: Vec<u32> = known.processes.values().flat_map(|process| process.bells.clone()).collect();
+        bells.into_iter().for_each(|bell| self.tell_all(|| Command::BellGone { family, bell }));
     }
 
     /// A thread has ended.

@@ -166,7 +166,7 @@ impl Engine {
         self.sockets.remove_family(family);
         self.spares.retain(|name, _| name.family != family);
         if let Some(family) = self.families.remove(&family) {
-            family.wake_all(None);
+            family.wake_all(None, &self.ringing);
         }
     }
 

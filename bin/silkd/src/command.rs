@@ -397,6 +397,11 @@ pub enum Event {
         /// The station's Ethernet address.
         station: [u8; 6],
     },
+    /// A program let the executor wait that rang one of its event sets (`ringing.rs`).
+    KeptWaiting {
+        /// The program's family.
+        family: FamilyIndex,
+    },
     /// A router on a link of silk's own does not answer one of the domains.
     RouterLost(Ipv6Addr),
     /// A router said, and it is believed, that packets to a destination are better given to another first hop.

@@ -8,6 +8,7 @@ use crate::family_end::FamilyEnd;
 use crate::giving_back::GivingBack;
 use crate::host::Host;
 use crate::port::DomainPort;
+use crate::ringing::Ringing;
 use crate::sharing::Homes;
 use crate::sleep::Watch;
 use crate::socket_end::SocketEnd;
@@ -102,6 +103,8 @@ pub struct Engine {
     pub(crate) going_on: BTreeSet<SocketName>,
     /// Those that programs may come to connect with.
     pub(crate) spares: BTreeMap<SocketName, Spare>,
+    /// How the watchdog knows that it rings.
+    pub(crate) ringing: Ringing,
     /// Memory that nobody needs.
     pub(crate) giving_back: GivingBack,
     /// The listening sockets by their listen path's index.
@@ -158,6 +161,7 @@ impl Engine {
             keepalive: parts.keepalive,
             usual_congestion: parts.congestion,
             families: BTreeMap::new(),
+            ringing: Ringing::default(),
             sockets: Sockets::default(),
             going_on: BTreeSet::new(),
             spares: BTreeMap::new(),
@@ -382,7 +386,15 @@ impl Engine {
     /// Wakes the programs' threads that there is news for; whether there are any.
     pub fn wake_programs(&self) -> bool {
         let lead = (self.extend && self.classes.are_apart()).then(|| self.manner());
-        self.families.values().fold(false, |any, family| family.wake_all(lead) | any)
+        let mut any = false;
+        for (index, family) in &self.families {
+            let woke = family.wake_all(lead, &self.ringing);
+            any |= woke.any;
+            if woke.kept_waiting {
+                self.tell_control(Told::KeptWaiting { family: *index });
+            }
+        }
+        any
     }
 
     /// When this domain wants to be woken even if nothing happens. It is `now`.

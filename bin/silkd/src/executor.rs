@@ -12,6 +12,7 @@ use crate::only_queue::OnlyQueue;
 use crate::overrun::Overrun;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
+use crate::ringing::Ringers;
 use crate::sleep::Sleeper;
 use crate::stepping_down::RealTime;
 use crate::sys;
@@ -70,6 +71,8 @@ pub struct Executor {
     receiving: Receiving,
     /// The executors that step down together.
     real_time: RealTime,
+    /// The executors that ring event sets.
+    ringers: Ringers,
     anticipation: Anticipation,
     overrun: Overrun,
     /// Where it may fetch packets from.
@@ -88,7 +91,7 @@ impl Executor {
         engine: Engine,
         orders: Receiver<Command>,
         sleeper: Sleeper,
-        (receiving, real_time): (Receiving, RealTime),
+        (receiving, real_time, ringers): (Receiving, RealTime, Ringers),
     ) -> Self {
         let (anticipation, overrun, only_queue) = Default::default();
         Self {
@@ -98,6 +101,7 @@ impl Executor {
             sleeper,
             receiving,
             real_time,
+            ringers,
             anticipation,
             overrun,
             only_queue,
@@ -109,6 +113,7 @@ impl Executor {
     /// Runs until it is told to stop.
     pub fn run(mut self, placement: &Placement) {
         place(placement, &self.real_time);
+        self.engine.ringing = self.ringers.join();
         let ordinary = !matches!(placement.scheduling, Scheduling::Fifo(_));
         let gives_way = ordinary && self.receiving.needs_turns();
         let budget = if gives_way { SHORT_BUDGET } else { BUDGET };

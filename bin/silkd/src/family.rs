@@ -42,6 +42,8 @@ pub struct Family {
     pub spares: Book,
     /// The files that they may send by reference.
     pub files: Places,
+    /// Its event sets are rung: none has let an executor wait.
+    pub rings: bool,
     next_process: ProcessNumber,
     threads: Numbers,
     bells: Numbers,
@@ -126,6 +128,7 @@ impl Family {
             sockets: BTreeMap::new(),
             spares: Book::default(),
             files: Places::default(),
+            rings: true,
             next_process: 1,
             threads: Numbers::new(THREADS),
             bells: Numbers::new(BELLS),

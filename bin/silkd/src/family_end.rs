@@ -5,6 +5,7 @@ use crate::acceptance::Manner;
 use crate::cpu_time::CpuTime;
 use crate::files::Files;
 use crate::priority;
+use crate::ringing::Ringing;
 use crate::unblock::Histogram;
 use silk_executor::clock;
 use silk_instant::Instant;
@@ -71,6 +72,15 @@ impl Wakings {
             self.list.push(Waking::Bell(number));
         }
     }
+}
+
+/// What [`FamilyEnd::wake_all`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Woke {
+    /// There was somebody to be woken.
+    pub any: bool,
+    /// An event set let its writer wait, which was interrupted.
+    pub kept_waiting: bool,
 }
 
 /// The family.
@@ -241,10 +251,17 @@ impl FamilyEnd {
     /// Wakes everybody who is to be woken. The executor does so when it has sent what its turn
     /// has produced: a thread of its own priority could not run before anyway, and would only
     /// wait longer. With `lead` a thread that waits for events gets the priority of what wakes
-    /// it. Whether there was anybody.
-    pub fn wake_all(&self, lead: Option<Manner>) -> bool {
+    /// it.
+    pub fn wake_all(&self, lead: Option<Manner>, ringing: &Ringing) -> Woke {
+        if !self.has_news() {
+            return Woke::default();
+        }
+        ringing.during(|| self.wake(lead))
+    }
+
+    fn wake(&self, lead: Option<Manner>) -> Woke {
         let mut waking = self.waking.borrow_mut();
-        let any = !waking.list.is_empty();
+        let mut woke = Woke { any: true, kept_waiting: false };
         (waking.bells, waking.pressing) = Default::default();
         for waking in waking.list.drain(..) {
             match waking {
@@ -268,12 +285,12 @@ impl FamilyEnd {
                         if let Some(manner) = lead {
                             self.lead(shared, manner);
                         }
-                        wake::ring(&shared.armed, event.as_fd());
+                        woke.kept_waiting |= !wake::ring(&shared.armed, event.as_fd());
                     }
                 }
             }
         }
-        any
+        woke
     }
 
     /// The thread that sleeps on a bell follows the class that rings it. One that is awake
@@ -325,13 +342,13 @@ mod tests {
                 family.ring_bells(number, slot);
             }
             assert_eq!(family.waking.borrow().list.len(), 1, "turn {turn}");
-            assert!(family.wake_all(None));
+            assert!(family.wake_all(None, &Ringing::default()).any);
             assert_eq!(written(&event), 1, "turn {turn}");
             let mut told = 0;
             bell.set.take(|_| told += 1);
             assert_eq!(told, SOCKETS, "turn {turn}");
         }
-        assert!(!family.wake_all(None), "nobody has news");
+        assert!(!family.wake_all(None, &Ringing::default()).any, "nobody has news");
     }
 
     #[test]
@@ -348,7 +365,7 @@ mod tests {
         family.ring_bells(3, slot);
         family.tell_of_end(3, slot, true, Some(1));
         assert_eq!(seen(), (true, true));
-        family.wake_all(None);
+        family.wake_all(None, &Ringing::default());
         assert_eq!(seen(), (false, false));
         family.wake_thread(1);
         assert_eq!(seen(), (true, true));

@@ -49,6 +49,7 @@ mod reloading;
 mod report;
 mod reporting;
 mod reserved;
+mod ringing;
 mod scout;
 mod server;
 mod settings;

@@ -321,6 +321,7 @@ impl Server {
                 }
                 Event::Routers(told) => self.follow_routers(&told),
                 Event::Duplicate { address, station } => self.give_up(address.into(), station),
+                Event::KeptWaiting { family } => self.ring_no_more(family),
                 Event::RouterLost(router) => self.tell_all(|| Command::RouterLost(router)),
                 Event::Redirected { router, destination, hop } => {
                     self.tell_all(|| Command::Redirected { router, destination, hop });

@@ -10,6 +10,7 @@ use crate::executor::{Executor, Placement};
 use crate::host_socket;
 use crate::linux_share::LinuxShare;
 use crate::priority::{self, Scheduling};
+use crate::ringing::{Patience, Ringers};
 use crate::server::{self, Server};
 use crate::settings::Settings;
 use crate::sleep::Sleeper;
@@ -65,19 +66,20 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let events = mail();
     let event = wake::event().map(Arc::new).map_err(|e| machine(format!("no eventfd: {e}")))?;
     let ends = std::mem::take(&mut opened.ends);
-    let real_time = RealTime::default();
+    let (real_time, ringers) = (RealTime::default(), Ringers::default());
+    sys::may_be_interrupted().map_err(|e| machine(format!("cannot take signals: {e}")))?;
     let (orders, threads) =
-        executors(&settings, &opened, ends, &events.0, &event, &real_time).map_err(machine)?;
+        executors(&settings, &opened, ends, &events.0, &event, (&real_time, &ringers)).map_err(machine)?;
     let names = settings.config.devices().map(named).collect::<Vec<_>>().join(", ");
     let (domains, socket) = (settings.classes.domains(), settings.config.control.socket.clone());
     let tables = opened.tables.clone();
     let watched = Watched::default();
     let (limit, cap) = (settings.config.scheduler.watchdog, settings.config.scheduler.realtime_cap);
     let (dog, receiving) = (watched.clone(), opened.receiving.clone());
-    let stepping = SteppingDown::new(real_time, receiving.clone());
+    let own = (SteppingDown::new(real_time, receiving.clone()), Patience::with(ringers));
     std::thread::Builder::new()
         .name("silk-watchdog".into())
-        .spawn(move || watchdog::run(&dog, &receiving, stepping, limit, f64::from(cap.millionths()) / 1e6))
+        .spawn(move || watchdog::run(&dog, &receiving, own, limit, f64::from(cap.millionths()) / 1e6))
         .map_err(|e| machine(format!("the watchdog cannot start: {e}")))?;
     let gate = opened.gate.clone();
     let receiving = opened.receiving.clone();
@@ -174,7 +176,7 @@ fn executors(
     mut ends: Vec<Vec<End>>,
     events: &silk_stream::mail::Sender<crate::command::Event>,
     control_event: &Arc<std::os::fd::OwnedFd>,
-    real_time: &RealTime,
+    (real_time, ringers): (&RealTime, &Ringers),
 ) -> Result<Started, String> {
     let failed = |e: std::io::Error| format!("an executor cannot start: {e}");
     let (mut ways, mut sleepers) = (Vec::new(), Vec::new());
@@ -237,7 +239,8 @@ fn executors(
         let placement = placement(settings, domain);
         let mut engine = Engine::new(parts);
         engine.stand(stack::owns_link(&settings.config))?;
-        let executor = Executor::new(engine, queue, sleeper, (opened.receiving.clone(), real_time.clone()));
+        let others = (opened.receiving.clone(), real_time.clone(), ringers.clone());
+        let executor = Executor::new(engine, queue, sleeper, others);
         let thread = std::thread::Builder::new().name(format!("silk-domain-{domain}"));
         threads.push(thread.spawn(move || executor.run(&placement)).map_err(failed)?);
         orders.push(way);

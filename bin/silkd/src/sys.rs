@@ -57,6 +57,27 @@ pub fn signals() -> io::Result<OwnedFd> {
     }
 }
 
+/// From now on [`interrupt`] ends the call in which a thread of this process waits, and does nothing else.
+///
+/// # Errors
+/// The kernel's.
+pub fn may_be_interrupted() -> io::Result<()> {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: the action is zeroed, which is an empty set of signals and no flag (so calls are not begun again), and has a handler that
+    // may run anywhere, since it does nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as *const () as libc::sighandler_t;
+        check(libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut())).map(drop)
+    }
+}
+
+/// Interrupts a thread of this process in what it waits for ([`may_be_interrupted`]).
+pub fn interrupt(tid: u32) {
+    // SAFETY: no pointers; a number that is no thread of this process's is refused.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGUSR1) };
+}
+
 /// `TCP_DEFER_ACCEPT`: how many seconds a listening socket waits for the first bytes of a
 /// connection; 0: it does not.
 ///

@@ -6,6 +6,7 @@
 use crate::cpu_time::CpuTime;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
+use crate::ringing::Patience;
 use crate::stepping_down::SteppingDown;
 use silk_executor::clock;
 use silk_stream::Arena;
@@ -183,19 +184,27 @@ impl Thread {
 }
 
 /// Runs until the daemon ends. `limit`: how long a thread may run without sleeping; `cap`:
-/// the part of a CPU all of them may use. It looks after the receive threads as well, and lets
-/// the daemon's own threads step down in time.
-pub fn run(watched: &Watched, receiving: &Receiving, mut own: SteppingDown, limit: Duration, cap: f64) {
+/// the part of a CPU all of them may use. It looks after the receive threads as well, lets
+/// the daemon's own threads step down in time, and executors wait for programs with `patience`.
+pub fn run(
+    watched: &Watched,
+    receiving: &Receiving,
+    (mut own, mut patience): (SteppingDown, Patience),
+    limit: Duration,
+    cap: f64,
+) {
     // Without the right to, there are no real-time threads to watch either.
     let _ = priority::set(0, Scheduling::Fifo(priority::HIGHEST));
     let (mut asked, mut looked) = (clock::now(), clock::now());
+    let mut rings = false;
     loop {
-        let usual = if own.may_be_needed() || watched.any() { LOOK } else { RARE_LOOK };
+        let usual = if own.may_be_needed() || watched.any() || rings { LOOK } else { RARE_LOOK };
         std::thread::sleep(own.next_look().unwrap_or(usual));
         let now = clock::now();
         own.look(now.since(asked), watched.used());
         asked = now;
         if now.since(looked) >= LOOK {
+            rings = patience.look();
             watched.look(now.since(looked), limit, cap);
             receiving.look(now.since(looked), || own.executors().highest_waited());
             looked = now;

@@ -106,11 +106,14 @@ pub fn event() -> io::Result<OwnedFd> {
     }
 }
 
-/// Makes an eventfd readable, waking who waits for it.
-pub fn notify(event: BorrowedFd<'_>) {
+/// Makes an eventfd readable, waking who waits for it. `false`: somebody has made it let writers wait, and filled it, and this one
+/// was interrupted.
+pub fn notify(event: BorrowedFd<'_>) -> bool {
     let one = 1u64;
-    // SAFETY: eight bytes are read from `one`. A full counter (EAGAIN) is readable already.
-    unsafe { libc::write(event.as_raw_fd(), ptr::from_ref(&one).cast(), 8) };
+    // SAFETY: eight bytes are read from `one`.
+    let written = unsafe { libc::write(event.as_raw_fd(), ptr::from_ref(&one).cast(), 8) };
+    // A full counter (EAGAIN) is readable already.
+    written >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted
 }
 
 /// Makes an eventfd unreadable again.
@@ -121,12 +124,13 @@ pub fn drain(event: BorrowedFd<'_>) {
 }
 
 /// Rings: if the other side sleeps, wakes it through its eventfd. To be called after the
-/// news has been written; pairs with the sleeper storing 1 and then looking once more.
-pub fn ring(sleeping: &AtomicU32, event: BorrowedFd<'_>) {
+/// news has been written; pairs with the sleeper storing 1 and then looking once more. `false` as [`notify`].
+pub fn ring(sleeping: &AtomicU32, event: BorrowedFd<'_>) -> bool {
     fence(Ordering::SeqCst);
     if sleeping.load(Ordering::SeqCst) != 0 && sleeping.swap(0, Ordering::SeqCst) != 0 {
-        notify(event);
+        return notify(event);
     }
+    true
 }
 
 #[cfg(test)]

@@ -9,8 +9,10 @@ use crate::host::{Silk, text, within};
 use crate::named_paths::graph;
 use crate::python::{CLIENTS, ECHO};
 use program::{Program, hear};
+use rustix::fs::OFlags;
 use scribbling::Memory;
 use silk_control::{Kind, Lifeline, Received, Reply, Request};
+use silk_stream::wake;
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Running, SERVER, SERVER6};
 use std::fs::File;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -239,4 +241,47 @@ fn what_such_programs_have_done_before_they_can_do_no_more() {
     assert!(within(PATIENCE, || kept(&silk) == before), "{before:#?} before, {:#?} after", kept(&silk));
     assert_eq!(said(&silk), [""; 0]);
     assert!(is_served(&silk));
+}
+
+#[test]
+fn who_lets_executors_wait_at_an_event_set_is_told_of_nothing_any_more() {
+    let Some((silk, _good, _peer)) = start() else { return };
+    let before = kept(&silk);
+    let (lifeline, memory) = attached(&silk);
+    // As full as it can be.
+    let event = wake::event().unwrap();
+    rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+    let given = event.try_clone().unwrap();
+    let Reply::Bell { bell } = answer(&lifeline, &Request::Bell, Some(given)).message else {
+        panic!("it has no event set")
+    };
+    // Since the daemon has it.
+    rustix::fs::fcntl_setfl(&event, OFlags::empty()).unwrap();
+    let bind = Request::Bind {
+        kind: Kind::Stream,
+        local: (SERVER, 0).into(),
+        reuse_address: false,
+        reuse_port: false,
+        only_v6: false,
+    };
+    let Reply::Socket { slot, generation } = answer(&lifeline, &bind, None).message else {
+        panic!("it has no socket")
+    };
+    memory.watch(slot, bell);
+    // Where nobody listens.
+    let request = Request::Connect {
+        kind: Kind::Stream,
+        bound: Some((slot, generation)),
+        peer: (CLIENT, 9).into(),
+        service: 0,
+        wishes: [0; 18],
+    };
+    answer(&lifeline, &request, None);
+    assert!(within(PATIENCE, || !said(&silk).is_empty()), "nobody has waited");
+    assert!(said(&silk)[0].ends_with("its event sets are told of nothing any more"), "{:?}", said(&silk));
+    assert!(is_refused(&lifeline, &Request::Bell, Some(wake::event().unwrap())));
+    assert!(is_served(&silk));
+    drop(lifeline);
+    assert!(within(PATIENCE, || kept(&silk) == before), "{before:#?} before, {:#?} after", kept(&silk));
+    assert_eq!(said(&silk).len(), 1);
 }

@@ -124,6 +124,13 @@ impl Memory {
         Some((slot, record.generation.load(SeqCst)))
     }
 
+    /// An event set watches a socket, and somebody sleeps there.
+    pub fn watch(&self, slot: SlotNumber, bell: u32) {
+        let (record, shared) = (self.arena.slot(slot).unwrap(), self.arena.bell(bell).unwrap());
+        record.bells[bell as usize / 64].fetch_or(1 << (bell % 64), SeqCst);
+        shared.armed.store(1, SeqCst);
+    }
+
     /// All threads that there could be wait at the first listening sockets.
     pub fn crowd(&self) {
         for listener in (0..4).filter_map(|number| self.arena.listener(number)) {

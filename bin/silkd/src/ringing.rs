@@ -1,0 +1,129 @@
+//! Executors that ring event sets are not kept waiting. What is written is an eventfd that the program has as well: it can let
+//! its writers wait (`F_SETFL`), and fill it. Then the write ends when the program reads, or never, and
+//! with it everybody's packets wait. So executors say that they are at it, and the watchdog interrupts who is for too long.
+
+use crate::sys;
+use rustix::thread::gettid;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What an executor says of itself.
+#[derive(Debug, Default)]
+struct Ringer {
+    tid: u32,
+    /// Odd while it rings; another number each time.
+    turn: AtomicU32,
+}
+
+/// The executors; shared by them and the watchdog.
+#[derive(Clone, Debug, Default)]
+pub struct Ringers(Arc<Mutex<Vec<Arc<Ringer>>>>);
+
+/// One executor, which may ring; of whom the watchdog does not know, by default.
+#[derive(Debug, Default)]
+pub struct Ringing(Arc<Ringer>);
+
+impl Ringers {
+    /// The calling thread rings event sets from now on.
+    pub fn join(&self) -> Ringing {
+        let tid = gettid().as_raw_nonzero().get().unsigned_abs();
+        let ringer = Arc::new(Ringer { tid, turn: AtomicU32::new(0) });
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(ringer.clone());
+        Ringing(ringer)
+    }
+}
+
+impl Ringing {
+    /// Rings in `ring`, and is interrupted if that takes too long.
+    pub fn during<T>(&self, ring: impl FnOnce() -> T) -> T {
+        let turn = self.0.turn.load(Relaxed).wrapping_add(1);
+        self.0.turn.store(turn, Relaxed);
+        let rung = ring();
+        self.0.turn.store(turn.wrapping_add(1), Relaxed);
+        rung
+    }
+}
+
+/// The watchdog's part.
+#[derive(Debug, Default)]
+pub struct Patience {
+    ringers: Ringers,
+    /// What each was at at the last look.
+    seen: Vec<u32>,
+}
+
+impl Patience {
+    /// With these executors.
+    pub fn with(ringers: Ringers) -> Self {
+        Self { ringers, seen: Vec::new() }
+    }
+
+    /// Interrupts who has rung all the time since the last look. Whether somebody rings now.
+    ///
+    /// Who did not run all that time, for others did, is interrupted in vain, and only sleeps less long the next time.
+    pub fn look(&mut self) -> bool {
+        let ringers = self.ringers.0.lock().unwrap_or_else(PoisonError::into_inner);
+        self.seen.resize(ringers.len(), 0);
+        let mut any = false;
+        for (ringer, seen) in ringers.iter().zip(&mut self.seen) {
+            let turn = ringer.turn.load(Relaxed);
+            let rings = turn % 2 == 1;
+            if rings && *seen == turn {
+                sys::interrupt(ringer.tid);
+            }
+            *seen = turn;
+            any |= rings;
+        }
+        any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silk_stream::wake;
+    use std::os::fd::AsFd;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    #[test]
+    fn who_rings_what_lets_it_wait_is_interrupted() {
+        sys::may_be_interrupted().unwrap();
+        let event = wake::event().unwrap();
+        rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+        assert!(wake::notify(event.as_fd()), "it is full, and does not let anybody wait");
+        rustix::fs::fcntl_setfl(&event, rustix::fs::OFlags::empty()).unwrap();
+        let ringers = Ringers::default();
+        let mut patience = Patience::with(ringers.clone());
+        let (told, done) = channel();
+        let executor = std::thread::spawn(move || {
+            let ringing = ringers.join();
+            told.send(ringing.during(|| wake::notify(event.as_fd()))).unwrap();
+        });
+        let rung = loop {
+            patience.look();
+            if let Ok(rung) = done.recv_timeout(Duration::from_millis(1)) {
+                break rung;
+            }
+        };
+        assert!(!rung);
+        executor.join().unwrap();
+        assert!(!patience.look(), "nobody is at it any more");
+    }
+
+    #[test]
+    fn who_rings_again_and_again_is_not_interrupted() {
+        let ringers = Ringers::default();
+        // It would end this process, or be seen below.
+        let ringing = ringers.join();
+        let mut patience = Patience::with(ringers.clone());
+        ringing.during(|| assert!(patience.look()));
+        ringing.during(|| {
+            let before = patience.seen[0];
+            assert!(patience.look());
+            assert_ne!(patience.seen[0], before, "it is another time");
+        });
+        assert!(!patience.look());
+    }
+}
