@@ -353,10 +353,10 @@ fn doze(
     // knows nothing of that, tells through the listening slot. All others sleep on a word of
     // their own: nobody is woken for somebody else's connection.
     let apart = crowd.reserve == 0 && listener.reserve.load(Relaxed) > 0;
-    let mut words = [own; 2];
+    let mut both = None;
     if apart {
         announce(slot, Change::Readable(1));
-        words[1] = word(slot);
+        both = Some([own, word(slot)]);
         if is_waiting_in(listener) {
             return Ok(None);
         }
@@ -365,7 +365,7 @@ fn doze(
     if crowd.is_thin() {
         limit = limit.min(THIN_LOOK);
     }
-    let on = &words[..if apart { 2 } else { 1 }];
+    let on = both.as_ref().map_or(std::slice::from_ref(&own), |both| &both[..]);
     match asleep(|| nap(on, deadline.is_set(), limit)) {
         Woken::Interrupted => Err(libc::EINTR),
         Woken::TimedOut => {
