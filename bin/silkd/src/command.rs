@@ -393,7 +393,14 @@ pub enum Event {
     /// Another station on a link of silk's own has this address.
     Duplicate {
         /// The address.
-        address: Ipv6Addr,
+        address: IpAddr,
+        /// The station's Ethernet address.
+        station: [u8; 6],
+    },
+    /// Another station on a link of silk's own claims this address, which silk keeps.
+    Claimed {
+        /// The address.
+        address: IpAddr,
         /// The station's Ethernet address.
         station: [u8; 6],
     },

@@ -9,6 +9,7 @@ use crate::server::Server;
 use crate::settings::{Settings, is_wide};
 use silk_device::netlink::Finder;
 use silk_executor::link::{self, ROUTES};
+use silk_modules::arp::Arp;
 use silk_modules::ip::{Ip, Routes};
 use silk_modules::ip6::Ip6;
 use silk_modules::mld::Mld;
@@ -146,6 +147,16 @@ impl Server {
         self.take_over(self.settings.standing.clone());
     }
 
+    /// Another station claims an address of silk's own, which silk keeps (RFC 5227 §2.4 c): people hear of each once.
+    pub(crate) fn is_claimed(&mut self, address: IpAddr, station: [u8; 6]) {
+        if self.claimed.replace((address, station)) != Some((address, station)) {
+            eprintln!(
+                "silkd: another station, {}, claims silk's address {address}, which silk keeps: give one of the two another",
+                MacAddr(station)
+            );
+        }
+    }
+
     fn take_over(&mut self, standing: Standing) {
         let moves = self.settings.follow(standing);
         if moves == Moves::default() {
@@ -249,18 +260,22 @@ impl Engine {
     /// The links stand like this now.
     pub fn follow(&mut self, standing: &Standing, now: silk_instant::Instant) {
         let (routes, routes6) = (Routes::of(standing), Routes::<Ipv6Addr>::of(standing));
-        let addresses: Vec<Ipv6Addr> = routes6.addresses().collect();
+        let (addresses, addresses6): (Vec<_>, Vec<_>) =
+            (routes.addresses().collect(), routes6.addresses().collect());
         if let Some(ip) = self.core.paths.module_mut::<Ip>() {
             ip.follow(routes);
         }
         if let Some(ip) = self.core.paths.module_mut::<Ip6>() {
             ip.follow(routes6);
         }
+        if let Some(arp) = self.core.paths.module_mut::<Arp>() {
+            arp.become_these(&addresses, &mut self.core.port);
+        }
         if let Some(nd) = self.core.paths.module_mut::<Nd>() {
-            nd.become_these(&addresses, &mut self.core.port);
+            nd.become_these(&addresses6, &mut self.core.port);
         }
         if let Some(mld) = self.core.paths.module_mut::<Mld>() {
-            mld.become_these(&addresses);
+            mld.become_these(&addresses6);
         }
         self.answer_requests(now);
     }

@@ -220,6 +220,9 @@ impl Engine {
             Request::Duplicate { address, station } => {
                 self.tell_control(Event::Duplicate { address, station });
             }
+            Request::Claimed { address, station } => {
+                self.tell_control(Event::Claimed { address, station });
+            }
             Request::RouterLost(router) => self.tell_control(Event::RouterLost(router)),
             // The others hear of it, where it is believed here.
             Request::Redirected { router, destination, hop, link } => {

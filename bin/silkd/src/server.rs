@@ -27,6 +27,7 @@ use silk_stream::Budget;
 use silk_stream::mail::{Receiver, Sender};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -91,6 +92,8 @@ pub struct Server {
     /// What is let in of what belongs to no path.
     pub(crate) gate: Gate,
     pub(crate) neighbours: Vec<Finder>,
+    /// The address of silk's own, and the station that claims it, of which people heard last.
+    pub(crate) claimed: Option<(IpAddr, [u8; 6])>,
     /// It was said that there are more routes than are followed.
     pub(crate) routes_beyond: bool,
     /// When it was last looked how the interface stands.
@@ -188,6 +191,7 @@ impl Server {
             tables: parts.tables,
             gate: parts.gate,
             neighbours: parts.neighbours,
+            claimed: None,
             routes_beyond: false,
             looked: None,
             files_looked_at: [Instant::now(); 2],
@@ -320,7 +324,8 @@ impl Server {
                     }
                 }
                 Event::Routers(told) => self.follow_routers(&told),
-                Event::Duplicate { address, station } => self.give_up(address.into(), station),
+                Event::Duplicate { address, station } => self.give_up(address, station),
+                Event::Claimed { address, station } => self.is_claimed(address, station),
                 Event::KeptWaiting { family } => self.ring_no_more(family),
                 Event::RouterLost(router) => self.tell_all(|| Command::RouterLost(router)),
                 Event::Redirected { router, destination, hop } => {

@@ -289,6 +289,7 @@ impl Appliance {
             Request::Routers(_)
             | Request::RouterLost(_)
             | Request::Duplicate { .. }
+            | Request::Claimed { .. }
             | Request::Redirected { .. } => {}
         }
     }

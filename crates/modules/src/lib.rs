@@ -29,6 +29,7 @@ pub mod mflow;
 pub mod mld;
 pub mod nd;
 mod neighbours;
+mod ours;
 pub mod rtp;
 pub mod shell;
 pub mod socket;

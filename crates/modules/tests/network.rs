@@ -6,8 +6,10 @@ mod rig;
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use rig::{Host, Options, exchange, ip, mac};
+use silk_modules::Standing;
 use silk_modules::arp::Arp;
 use silk_modules::icmp::REFUSAL;
+use silk_modules::ip::{Ip, Routes};
 use silk_path::{Attr, Attrs, DropReason, Endpoint, Outcome, PathId, Value};
 use silk_wire::icmp::Unreachable;
 use silk_wire::{MacAddr, arp, checksum, eth, icmp, ipv4};
@@ -100,17 +102,85 @@ fn an_announcement_only_updates_what_is_in_use() {
     assert_eq!(eth::parse(&host.sent()[0]).unwrap().0.destination, MacAddr(mac(77)));
 }
 
-// RFC 5227 §2.3.
+/// What ARP asked for or announced, of itself.
+fn said(frames: &[Vec<u8>]) -> Vec<arp::Packet> {
+    let packet = |frame: &Vec<u8>| {
+        assert_eq!(eth::parse(frame).unwrap().0.destination, MacAddr::BROADCAST);
+        arp::parse(&frame[eth::HEADER..]).unwrap()
+    };
+    frames.iter().map(packet).collect()
+}
+
+/// Host `n` asks whether it is alone with its address, which is 1's.
+fn probe(n: u8) -> arp::Packet {
+    let nobody = arp::Packet { sender: Ipv4Addr::UNSPECIFIED, target: ip(1), ..announcement(n, mac(n)) };
+    arp::Packet { target_mac: MacAddr::ZERO, ..nobody }
+}
+
+// RFC 5227 §2.1.1, §2.3.
 #[test]
-fn our_address_is_announced_at_the_start_unless_it_is_linuxs() {
+fn our_address_is_asked_for_and_announced_at_the_start_unless_it_is_linuxs() {
     let host = Host::new(1);
-    let [said] = &host.announced[..] else { panic!("{:?}", host.announced) };
-    let (header, said) = (eth::parse(said).unwrap().0, arp::parse(&said[eth::HEADER..]).unwrap());
-    assert_eq!(header.destination, MacAddr::BROADCAST);
-    let expected = arp::Packet { target_mac: MacAddr::ZERO, ..announcement(1, mac(1)) };
-    assert_eq!(said, expected);
+    let ours = arp::Packet { target_mac: MacAddr::ZERO, ..announcement(1, mac(1)) };
+    assert_eq!(said(&host.announced), [probe(1), probe(1), probe(1), ours, ours]);
     let shared = Options { setup: |setup| setup.neighbours_told = true, ..Options::default() };
     assert!(Host::with(1, shared).announced.is_empty());
+}
+
+// RFC 5227 §2.1.1.
+#[test]
+fn an_address_that_somebody_has_or_wants_at_the_same_moment_is_given_up_at_first() {
+    let claims = [
+        announcement(1, mac(9)),
+        arp::Packet {
+            operation: arp::Operation::Reply,
+            target: Ipv4Addr::UNSPECIFIED,
+            ..announcement(1, mac(9))
+        },
+        probe(9),
+    ];
+    for claim in claims {
+        let mut host = Host::with(1, Options { settled: false, ..Options::default() });
+        // Our own question, which comes back, says nothing.
+        host.arrive(&arp_frame(probe(1)));
+        assert_eq!(host.world.duplicates, []);
+        let lost = Some(Outcome::Dropped(DropReason::ArpConflict));
+        assert_eq!(host.arrive(&arp_frame(claim)), lost);
+        assert_eq!(host.world.duplicates, [(ip(1).into(), mac(9))], "whoever runs it is told");
+        // It neither answers for it nor says anything of it.
+        host.sent();
+        host.arrive(&arp_frame(arp::Packet { target: ip(1), ..announcement(8, mac(8)) }));
+        host.advance(Duration::from_secs(9));
+        assert_eq!(host.sent(), [[0; 0]; 0]);
+        // Nor is anything sent from it, by whoever has it still.
+        let socket = host.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))));
+        let mut standing = Standing::of(&[(ip(1).into(), 24)], [ip(254).into()]);
+        standing.give_up(&[ip(1).into()]);
+        host.paths.module_mut::<Ip>().unwrap().follow(Routes::of(&standing));
+        host.send(socket, at(9, 9), b"from whom?");
+        assert_eq!((host.sent().len(), host.drops(socket, DropReason::IpConflict)), (0, 1));
+    }
+}
+
+#[test]
+fn from_an_address_that_is_not_settled_nobody_learns_where_it_is_unless_he_asks() {
+    let mut host = Host::with(1, Options { settled: false, ..Options::default() });
+    let socket = host.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))));
+    host.send(socket, at(9, 9), b"who is 9?");
+    let question = arp::Packet { target: ip(9), ..probe(1) };
+    assert_eq!(said(&host.sent()), [question]);
+    host.arrive(&arp_frame(arp::Packet { target: ip(1), ..announcement(8, mac(8)) }));
+    let reply = arp::parse(&host.sent()[0][eth::HEADER..]).unwrap();
+    assert_eq!(
+        (reply.operation, reply.sender, reply.target_mac),
+        (arp::Operation::Reply, ip(1), MacAddr(mac(8)))
+    );
+    host.arrive(&arp_frame(arp::Packet {
+        operation: arp::Operation::Reply,
+        target: ip(1),
+        ..announcement(9, mac(9))
+    }));
+    assert_eq!(eth::parse(&host.sent()[0]).unwrap().0.destination, MacAddr(mac(9)), "what waited goes");
 }
 
 // RFC 5227 §2.4.
@@ -125,6 +195,7 @@ fn nobody_else_is_believed_to_be_us_and_all_are_told_so_now_and_then() {
     assert_eq!([claimed(&mut host), claimed(&mut host)], [1, 0]);
     host.advance(Duration::from_secs(10));
     assert_eq!([claimed(&mut host), claimed(&mut host)], [1, 0]);
+    assert_eq!(host.world.claimed, [(ip(1).into(), mac(66)); 2]);
     // Our own frames that come back are no claim.
     host.arrive(&arp_frame(announcement(1, mac(1))));
     assert!(host.sent().is_empty());

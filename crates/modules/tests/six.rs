@@ -171,11 +171,12 @@ fn an_address_that_somebody_has_is_given_up_at_first_and_defended_later() {
     assert_eq!([contradicted(&mut settled), contradicted(&mut settled)], [1, 0]);
     settled.advance(Duration::from_secs(10));
     assert_eq!(contradicted(&mut settled), 1);
+    assert_eq!(settled.world.claimed, [(ip6(1).into(), mac(9)); 2]);
     let lost = Some(Outcome::Dropped(DropReason::NdConflict));
     assert_eq!(host.arrive(&probe), lost);
     assert_eq!(host.paths.module_mut::<Nd>().unwrap().addresses().count(), 0);
     assert!(host.sent().is_empty());
-    assert_eq!(host.world.duplicates, [(ip6(1), mac(9))], "whoever runs it is told");
+    assert_eq!(host.world.duplicates, [(ip6(1).into(), mac(9))], "whoever runs it is told");
     // Nor is anything sent from it, by whoever has it still.
     let socket = host.create("socket", local(1, 5000));
     let mut standing = Standing::of(&[(ip6(1).into(), 64)], [ip6(254).into()]);

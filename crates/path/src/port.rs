@@ -63,10 +63,17 @@ pub enum Request {
     },
     /// What the routers of a link of our own tell is this from now on.
     Routers(Advertised),
-    /// Another station has this address of ours (RFC 4862 §5.4.5): nothing is to be sent from it any more.
+    /// Another station has this address of ours (RFC 4862 §5.4.5, RFC 5227 §2.1.1): nothing is to be sent from it any more.
     Duplicate {
         /// The address.
-        address: Ipv6Addr,
+        address: IpAddr,
+        /// The Ethernet address of the station.
+        station: [u8; 6],
+    },
+    /// Another station claims this address of ours, which we have had for longer, and keep (RFC 5227 §2.4).
+    Claimed {
+        /// The address.
+        address: IpAddr,
         /// The Ethernet address of the station.
         station: [u8; 6],
     },

@@ -15,6 +15,7 @@ mod bench;
 mod by_reference;
 mod churn;
 mod clients;
+mod conflicts;
 mod connecting;
 mod datagrams_here;
 mod destinations;

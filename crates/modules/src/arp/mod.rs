@@ -1,6 +1,7 @@
 //! ARP: finds the Ethernet address of a neighbour (RFC 826, RFC 1122 §2.3.2, RFC 5227). It
 //! asks, answers, and keeps what it learnt for a while, or, where Linux shares the interface,
-//! has the addresses told. It must never learn from what was not asked for: an unasked
+//! has the addresses told. Our own addresses it asks for at first, announces them, and gives up what
+//! another station has ([`Request::Duplicate`]). It must never learn from what was not asked for: an unasked
 //! announcement only updates an entry that is in use.
 //!
 //! # Configuration
@@ -33,15 +34,15 @@ mod stage;
 pub use crate::cache::CacheLimits;
 
 use crate::neighbours::Neighbours;
+use crate::ours::{Manner, Ours};
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 use silk_instant::Instant;
 use silk_path::classify::{Answer, Tables, Verdict, View};
 use silk_path::service::{NET, RESOLVER, Service};
 use silk_path::{
-    Attr, Create, CreateError, Module, Next, Parameter, ParameterKind, Parcel, PathId, Port, Resolution,
-    Resolve, Step,
+    Attr, Create, CreateError, Module, Next, Parameter, ParameterKind, Parcel, PathId, Port, Request,
+    Resolution, Resolve, Step,
 };
 use silk_wire::{MacAddr, eth};
 use stage::ArpStage;
@@ -49,6 +50,8 @@ use stage::ArpStage;
 /// Its services.
 pub const SERVICES: &[Service] = &[Service::offered("res", RESOLVER), Service::needed("down", NET)];
 const DOWN: u8 = 1;
+/// How it is asked whether our addresses are ours alone, and said that they are (RFC 5227 §1.1: PROBE_NUM, ANNOUNCE_NUM).
+const MANNER: Manner = Manner { questions: 3, announcements: 2 };
 
 /// Its parameters.
 pub const PARAMETERS: &[Parameter] = &[
@@ -59,7 +62,7 @@ pub const PARAMETERS: &[Parameter] = &[
 /// The module.
 pub struct Arp {
     tables: Tables,
-    addresses: Vec<Ipv4Addr>,
+    ours: Ours<Ipv4Addr>,
     neighbours: Neighbours<Ipv4Addr>,
 }
 
@@ -67,7 +70,19 @@ impl Arp {
     /// The module with these addresses of ours; with `told`, it asks whoever runs the graph
     /// ([`Request::Resolve`](silk_path::Request::Resolve)) instead of the link.
     pub fn new(tables: Tables, addresses: &[Ipv4Addr], told: bool, limits: CacheLimits) -> Self {
-        Self { tables, addresses: addresses.to_vec(), neighbours: Neighbours::new(told, limits) }
+        Self { tables, ours: Ours::new(addresses, MANNER), neighbours: Neighbours::new(told, limits) }
+    }
+
+    /// Our addresses are these from now on. Of those that are new it is asked whether they are ours alone. Where
+    /// Linux shares the interface it minds them itself.
+    pub fn become_these(&mut self, addresses: &[Ipv4Addr], port: &mut dyn Port) {
+        if self.neighbours.told {
+            return;
+        }
+        self.ours.become_these(addresses);
+        if let Some(path) = self.neighbours.path {
+            port.request(Request::Wake(path));
+        }
     }
 
     /// Takes in what somebody else found out: the Ethernet address of the neighbour with this address beside

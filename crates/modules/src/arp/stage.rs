@@ -1,14 +1,14 @@
 //! ARP's own path: answers who asks for us, learns from who answers us, and sends the
-//! requests that the cache has marked. It announces our addresses at the start, so that whoever has
-//! known them elsewhere knows better, and again when another station claims one (RFC 5227).
+//! requests that the cache has marked. It asks at first whether our addresses are ours alone, announces them, so that whoever has
+//! known them elsewhere knows better, and does so again when another station claims one (RFC 5227).
 
 use super::Arp;
 use crate::faults::reason;
-use alloc::vec::Vec;
+use crate::ours::Say;
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use silk_instant::Instant;
-use silk_path::{CreateError, Cx, DropReason, Message, Meta, Report, Stage, Station, Verdict};
+use silk_path::{CreateError, Cx, DropReason, Message, Meta, Report, Request, Stage, Station, Verdict};
 use silk_wire::{MacAddr, arp, arp::Operation};
 
 /// Room in front of a request for headers.
@@ -34,49 +34,72 @@ impl ArpStage {
     /// for one of our addresses.
     fn merge(&mut self, cx: &mut Cx<'_, '_>, packet: &arp::Packet) -> Result<bool, DropReason> {
         let now = cx.now();
+        let asks = packet.operation == Operation::Request;
         let strange = packet.sender.is_multicast() || packet.sender.is_broadcast();
         // What we said ourselves is no news.
         if !packet.sender_mac.is_unicast() || strange || packet.sender_mac == self.ours {
             return Err(DropReason::ArpIgnored);
         }
-        if cx.module::<Arp>().addresses.contains(&packet.sender) {
-            self.defend(cx, packet.sender);
+        if cx.module::<Arp>().ours.contains(packet.sender) {
+            self.contested(cx, packet.sender, packet.sender_mac);
             return Err(DropReason::ArpConflict);
         }
         let (arp, port) = cx.module_and_port::<Arp>();
-        // A probe (RFC 5227 §1.1) has no sender's address: nothing to learn.
+        // A probe (RFC 5227 §1.1) has no sender's address: nothing to learn. Who asks for what we ask for wants it, too (§2.1.1).
         if !packet.sender.is_unspecified() {
             arp.neighbours.update(now, (FIRST, packet.sender), packet.sender_mac, port);
+        } else if arp.ours.contains(packet.target) && !arp.ours.is_settled(now, packet.target) && asks {
+            self.contested(cx, packet.target, packet.sender_mac);
+            return Err(DropReason::ArpConflict);
         }
-        Ok(arp.addresses.contains(&packet.target))
+        Ok(cx.module::<Arp>().ours.contains(packet.target))
     }
 
-    /// Another station claims `address`, which is ours: everybody is told so, now and then (RFC 5227 §2.4 c).
-    fn defend(&mut self, cx: &mut Cx<'_, '_>, address: Ipv4Addr) {
-        if cx.now() >= self.defended {
-            self.defended = cx.now() + DEFENCE;
-            self.send_request(cx, address, address);
-        }
-    }
-
-    /// Announces our addresses (RFC 5227 §2.3). Linux's, where it shares the interface, it has announced itself.
-    fn announce(&self, cx: &mut Cx<'_, '_>) {
+    /// Another station, `station`, has `address`, which is ours. As long as it is optimistic we give it up; afterwards everybody is told
+    /// that it is ours, now and then (RFC 5227 §2.1.1, §2.4 c).
+    fn contested(&mut self, cx: &mut Cx<'_, '_>, address: Ipv4Addr, station: MacAddr) {
+        let (now, station) = (cx.now(), station.0);
         let arp = cx.module::<Arp>();
-        let ours = if arp.neighbours.told { Vec::new() } else { arp.addresses.clone() };
-        ours.into_iter().for_each(|address| self.send_request(cx, address, address));
+        // Linux's, where it shares the interface, it minds itself.
+        if !arp.neighbours.told && !arp.ours.is_settled(now, address) {
+            arp.ours.give_up(address);
+            cx.request(Request::Duplicate { address: address.into(), station });
+        } else if now >= self.defended {
+            self.defended = now + DEFENCE;
+            self.send_request(cx, address, address);
+            cx.request(Request::Claimed { address: address.into(), station });
+        }
+    }
+
+    /// Asks whether our addresses are free, and announces them (RFC 5227 §2.1.1, §2.3).
+    fn mind_ours(&self, cx: &mut Cx<'_, '_>) {
+        let now = cx.now();
+        while let Some(say) = cx.module::<Arp>().ours.say(now) {
+            match say {
+                Say::Ask(address) => self.send_request(cx, Ipv4Addr::UNSPECIFIED, address),
+                Say::Announce(address) => self.send_request(cx, address, address),
+            }
+        }
     }
 
     /// Sends every request that is due, and sets the timer for the next.
     fn ask(&mut self, cx: &mut Cx<'_, '_>) {
+        let now = cx.now();
+        if !cx.module::<Arp>().neighbours.told {
+            self.mind_ours(cx);
+        }
         while let Some(((_, target), _)) = cx.module::<Arp>().neighbours.cache.next_request() {
-            let ours = cx.module::<Arp>().addresses.first().copied().unwrap_or(Ipv4Addr::UNSPECIFIED);
+            // From an address that is optimistic nobody is to learn where it is: that could be another's.
+            let ours = cx.module::<Arp>().ours.settled(now).next().unwrap_or(Ipv4Addr::UNSPECIFIED);
             self.send_request(cx, ours, target);
         }
-        let deadline = cx.module::<Arp>().neighbours.cache.deadline();
+        let arp = cx.module::<Arp>();
+        let ours = if arp.neighbours.told { Instant::FAR } else { arp.ours.deadline(now) };
+        let deadline = arp.neighbours.cache.deadline().min(ours);
         cx.arm(deadline);
     }
 
-    /// Asks for `target`; for our own address that announces it.
+    /// Asks for `target`; for our own address that announces it, and from none it asks whether it is free.
     fn send_request(&self, cx: &mut Cx<'_, '_>, ours: Ipv4Addr, target: Ipv4Addr) {
         let packet = arp::Packet {
             operation: Operation::Request,
@@ -102,7 +125,6 @@ impl Stage for ArpStage {
     }
 
     fn start(&mut self, cx: &mut Cx<'_, '_>) {
-        self.announce(cx);
         self.ask(cx);
     }
 

@@ -178,7 +178,10 @@ impl IpStage {
         let first =
             || routes.addresses().next().filter(|_| destination.is_multicast() || destination.is_broadcast());
         let source = self.local.or_else(ours).or_else(routed).or_else(first);
-        Ok((source.ok_or(DropReason::IpNoRoute)?, destination))
+        match source.ok_or(DropReason::IpNoRoute)? {
+            source if routes.is_duplicate(source) => Err(DropReason::IpConflict),
+            source => Ok((source, destination)),
+        }
     }
 
     /// Sends a datagram in fragments.

@@ -44,8 +44,8 @@ mod stage;
 
 use crate::cache::CacheLimits;
 use crate::neighbours::Neighbours;
+use crate::ours::{Manner, Ours};
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
 use routers::Routers;
 use silk_instant::Instant;
@@ -60,6 +60,8 @@ use stage::NdStage;
 /// Its services.
 pub const SERVICES: &[Service] = &[Service::offered("res", RESOLVER), Service::needed("down", NET)];
 const DOWN: u8 = 1;
+/// How it is asked whether our addresses are ours alone (RFC 4862 §5.1: DupAddrDetectTransmits).
+const MANNER: Manner = Manner { questions: 1, announcements: 0 };
 
 /// Its parameters.
 pub const PARAMETERS: &[Parameter] = &[
@@ -71,8 +73,7 @@ pub const PARAMETERS: &[Parameter] = &[
 
 /// The module.
 pub struct Nd {
-    // Ours, each until when somebody else may still object to it; `None`: nobody has been asked.
-    addresses: Vec<(Ipv6Addr, Option<Instant>)>,
+    ours: Ours<Ipv6Addr>,
     neighbours: Neighbours<Ipv6Addr>,
     // What routers tell, where that is heeded.
     routers: Option<Routers>,
@@ -84,8 +85,8 @@ impl Nd {
     /// The module with these addresses of ours; with `told`, it asks whoever runs the graph
     /// ([`Request::Resolve`]) instead of the link.
     pub fn new(addresses: &[Ipv6Addr], told: bool, limits: CacheLimits) -> Self {
-        let addresses = addresses.iter().map(|address| (*address, None)).collect();
-        Self { addresses, neighbours: Neighbours::new(told, limits), routers: None, redirects: false }
+        let ours = Ours::new(addresses, MANNER);
+        Self { ours, neighbours: Neighbours::new(told, limits), routers: None, redirects: false }
     }
 
     /// The same, and it asks for routers and heeds what they advertise, where `heeds`.
@@ -107,9 +108,7 @@ impl Nd {
         if self.neighbours.told {
             return;
         }
-        self.addresses.retain(|(ours, _)| addresses.contains(ours));
-        let new: Vec<_> = addresses.iter().filter(|address| !self.is_ours(**address)).copied().collect();
-        self.addresses.extend(new.into_iter().map(|address| (address, None)));
+        self.ours.become_these(addresses);
         if let Some(path) = self.neighbours.path {
             port.request(Request::Wake(path));
         }
@@ -148,28 +147,7 @@ impl Nd {
 
     /// The addresses that we answer for: ours, but those that another station has as well.
     pub fn addresses(&self) -> impl Iterator<Item = Ipv6Addr> + '_ {
-        self.addresses.iter().map(|(address, _)| *address)
-    }
-
-    fn is_ours(&self, address: Ipv6Addr) -> bool {
-        self.addresses().any(|ours| ours == address)
-    }
-
-    /// Those of our addresses that are no longer optimistic (RFC 4429 §1.3): the time to object to them is over.
-    fn settled(&self, now: Instant) -> impl Iterator<Item = Ipv6Addr> + '_ {
-        let is_settled =
-            move |(_, until): &&(Ipv6Addr, Option<Instant>)| until.is_some_and(|until| until <= now);
-        self.addresses.iter().filter(is_settled).map(|(address, _)| *address)
-    }
-
-    fn is_settled(&self, now: Instant, address: Ipv6Addr) -> bool {
-        self.settled(now).any(|settled| settled == address)
-    }
-
-    /// When the next of our addresses is no longer optimistic.
-    fn settles(&self, now: Instant) -> Instant {
-        let ends = self.addresses.iter().filter_map(|(_, until)| *until).filter(|until| *until > now);
-        ends.min().unwrap_or(Instant::FAR)
+        self.ours.iter()
     }
 }
 

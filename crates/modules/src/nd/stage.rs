@@ -3,6 +3,7 @@
 
 use super::Nd;
 use crate::faults::{accept, reason};
+use crate::ours::Say;
 use core::net::Ipv6Addr;
 use core::time::Duration;
 use silk_instant::Instant;
@@ -13,8 +14,6 @@ use silk_wire::{MacAddr, checksum, icmpv6, ipv6, ndp};
 
 /// Room in front of a message for headers.
 const HEADROOM: usize = 64;
-/// How long an objection to an address of ours is waited for (RFC 4861 §10: RetransTimer); it is optimistic until then.
-const PROBATION: Duration = Duration::from_secs(1);
 /// How often a station that claims an address of ours is contradicted at most, as with ARP (RFC 5227 §1.1).
 const DEFENCE: Duration = Duration::from_secs(10);
 /// Everybody on the link, and its routers.
@@ -78,13 +77,13 @@ impl NdStage {
         }
         let station = link.unwrap_or(heard.link);
         let (nd, port) = cx.module_and_port::<Nd>();
-        if !station.is_unicast() || nd.is_ours(heard.source) {
+        if !station.is_unicast() || nd.ours.contains(heard.source) {
             return Err(DropReason::NdIgnored);
         }
         if link.is_some() {
             nd.neighbours.hear(now, (FIRST, heard.source), station, port);
         }
-        if !nd.is_ours(target) {
+        if !nd.ours.contains(target) {
             return Err(DropReason::NdIgnored);
         }
         self.advertise(cx, target, heard.source, station, true);
@@ -104,7 +103,7 @@ impl NdStage {
             return Err(DropReason::NdMalformed);
         }
         let now = cx.now();
-        if cx.module::<Nd>().is_ours(target) {
+        if cx.module::<Nd>().ours.contains(target) {
             return if heard.link == self.ours {
                 Ok(())
             } else {
@@ -149,12 +148,12 @@ impl NdStage {
     ) -> Result<(), DropReason> {
         let now = cx.now();
         let nd = cx.module::<Nd>();
-        if !nd.is_ours(address) {
+        if !nd.ours.contains(address) {
             return Err(DropReason::NdIgnored);
         }
-        if !nd.is_settled(now, address) {
-            nd.addresses.retain(|(ours, _)| *ours != address);
-            cx.request(Request::Duplicate { address, station: station.0 });
+        if !nd.ours.is_settled(now, address) {
+            nd.ours.give_up(address);
+            cx.request(Request::Duplicate { address: address.into(), station: station.0 });
             return Err(DropReason::NdConflict);
         }
         if claims && now < self.defended {
@@ -162,6 +161,7 @@ impl NdStage {
         }
         if claims {
             self.defended = now + DEFENCE;
+            cx.request(Request::Claimed { address: address.into(), station: station.0 });
         }
         self.advertise(cx, address, ALL_NODES, MacAddr(ipv6::group(ALL_NODES)), false);
         Ok(())
@@ -170,7 +170,7 @@ impl NdStage {
     fn advertise(&self, cx: &mut Cx<'_, '_>, ours: Ipv6Addr, to: Ipv6Addr, link: MacAddr, solicited: bool) {
         let now = cx.now();
         // RFC 4429 §2.2: an optimistic address replaces nobody's.
-        let overrides = cx.module::<Nd>().is_settled(now, ours);
+        let overrides = cx.module::<Nd>().ours.is_settled(now, ours);
         let mut message = [0; ndp::MESSAGE];
         ndp::emit_advertisement(ours, self.ours, (solicited, overrides), &mut message);
         send(cx, ours, to, link, &mut message);
@@ -223,7 +223,7 @@ impl NdStage {
         self.probe(cx);
         let now = cx.now();
         // RFC 4429 §3.2: nobody is asked from an optimistic address; what is due waits.
-        if cx.module::<Nd>().settled(now).next().is_some() {
+        if cx.module::<Nd>().ours.settled(now).next().is_some() {
             self.ask_neighbours(cx);
         }
         if cx.module::<Nd>().routers.as_mut().is_some_and(|routers| routers.asks(now)) {
@@ -246,7 +246,7 @@ impl NdStage {
         let now = cx.now();
         let nd = cx.module::<Nd>();
         let routers = nd.routers.as_ref().map_or(Instant::FAR, |routers| routers.deadline(now));
-        let deadline = nd.neighbours.cache.deadline().min(routers).min(nd.settles(now));
+        let deadline = nd.neighbours.cache.deadline().min(routers).min(nd.ours.deadline(now));
         cx.arm(deadline);
     }
 
@@ -256,7 +256,7 @@ impl NdStage {
         let nd = cx.module::<Nd>();
         let Some(source) = nd.addresses().find(Ipv6Addr::is_unicast_link_local) else { return };
         // RFC 4429 §3.2: from an optimistic address without ours of Ethernet.
-        let link = nd.is_settled(now, source).then_some(self.ours);
+        let link = nd.ours.is_settled(now, source).then_some(self.ours);
         let mut message = [0; ndp::QUESTION];
         let length = ndp::emit_router_solicitation(link, &mut message);
         send(cx, source, ALL_ROUTERS, MacAddr(ipv6::group(ALL_ROUTERS)), &mut message[..length]);
@@ -268,7 +268,9 @@ impl NdStage {
         let nd = cx.module::<Nd>();
         let narrow = target.is_unicast_link_local();
         let fits = |ours: &Ipv6Addr| ours.is_unicast_link_local() == narrow;
-        let Some(source) = nd.settled(now).find(fits).or_else(|| nd.settled(now).next()) else { return };
+        let Some(source) = nd.ours.settled(now).find(fits).or_else(|| nd.ours.settled(now).next()) else {
+            return;
+        };
         let group = ipv6::solicited_node(target);
         let (to, link) = known.map_or((group, MacAddr(ipv6::group(group))), |link| (target, link));
         let mut message = [0; ndp::MESSAGE];
@@ -278,11 +280,8 @@ impl NdStage {
 
     /// Asks whether those of our addresses are free of which it has not been asked (RFC 4862 §5.4.2).
     fn probe(&self, cx: &mut Cx<'_, '_>) {
-        let until = cx.now() + PROBATION;
-        let new = |(_, until): &&mut (Ipv6Addr, Option<Instant>)| until.is_none();
-        while let Some((target, asked)) = cx.module::<Nd>().addresses.iter_mut().find(new) {
-            *asked = Some(until);
-            let target = *target;
+        let now = cx.now();
+        while let Some(Say::Ask(target)) = cx.module::<Nd>().ours.say(now) {
             let group = ipv6::solicited_node(target);
             let mut message = [0; ndp::MESSAGE];
             let length = ndp::emit_solicitation(target, None, &mut message);

@@ -61,7 +61,9 @@ pub struct World {
     pub timers: BTreeMap<PathId, Instant>,
     pub asked: Vec<IpAddr>,
     /// Addresses that other stations have, and at which they are.
-    pub duplicates: Vec<(Ipv6Addr, [u8; 6])>,
+    pub duplicates: Vec<(IpAddr, [u8; 6])>,
+    /// Those that other stations claim in vain.
+    pub claimed: Vec<(IpAddr, [u8; 6])>,
     /// What routers told, each time it changed.
     pub routed: Vec<Advertised>,
     /// The device refuses this many messages.
@@ -133,7 +135,7 @@ pub struct Host {
     pub more: bool,
     /// The device that frames arrive over.
     pub over: u8,
-    /// What ARP said at the start.
+    /// What ARP said until our address was settled and announced.
     pub announced: Vec<Vec<u8>>,
     pub n: u8,
 }
@@ -256,6 +258,10 @@ impl Host {
         };
         for top in ["arp", "icmp", "ip", "tcp"] {
             host.create(top, Attrs::new().with(Attr::Listen(true)));
+        }
+        // With both, it is IPv6 that is watched.
+        if options.settled || options.six {
+            host.advance(Duration::from_secs(4));
         }
         host.announced = host.sent();
         if options.six {
@@ -409,6 +415,7 @@ impl Host {
                     self.run_frame(&frame, checksum);
                 }
                 Request::Duplicate { address, station } => self.world.duplicates.push((address, station)),
+                Request::Claimed { address, station } => self.world.claimed.push((address, station)),
                 // The only one that hears of it has said so.
                 Request::RouterLost(_) => {}
                 Request::Routers(told) => self.world.routed.push(told),
