@@ -13,6 +13,7 @@ use silk_path::{
     Ticket, Urgency, Wakeup, by_priority,
 };
 use silk_sched::{Member, Policy, Refused, Terms};
+use silk_wire::MacAddr;
 use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -62,11 +63,40 @@ pub fn soon(path: &Path, now: Instant) -> Urgency {
 
 const SOON: Duration = Duration::from_millis(5);
 
+/// Another station has an address of ours (RFC 4862 §5.4.5, RFC 5227 §2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The address.
+    pub address: IpAddr,
+    /// The station's Ethernet address.
+    pub station: [u8; 6],
+    /// We neither answer for it nor send from it any more; else we keep it.
+    pub given_up: bool,
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, then) = if self.given_up {
+            ("has", "is therefore given up: give one of the two another, and start anew")
+        } else {
+            ("claims", "is kept: give one of the two another")
+        };
+        write!(
+            f,
+            "another station, {}, {what} our address {}, which {then}",
+            MacAddr(self.station),
+            self.address
+        )
+    }
+}
+
 /// An appliance.
 pub struct Appliance {
     core: Dispatch<Outside>,
     /// Neighbours whose link addresses a path waits for, where Linux finds them.
     pub wanted: Vec<IpAddr>,
+    /// The last station that was found to have an address of ours.
+    pub conflict: Option<Conflict>,
     /// What became true of paths, for whoever made them.
     pub events: Vec<(PathId, Event)>,
     frames_taken: u64,
@@ -81,6 +111,7 @@ impl Appliance {
         Self {
             core: Dispatch::new(paths, outside, end.receive, policy, tables, ask),
             wanted: Vec::new(),
+            conflict: None,
             events: Vec::new(),
             frames_taken: 0,
         }
@@ -286,11 +317,13 @@ impl Appliance {
             }
             // Only listening paths ask for others, and an appliance has none; its addresses are configured.
             Request::Create { .. } => self.core.drops.count(DropReason::NoPath),
-            Request::Routers(_)
-            | Request::RouterLost(_)
-            | Request::Duplicate { .. }
-            | Request::Claimed { .. }
-            | Request::Redirected { .. } => {}
+            Request::Duplicate { address, station } => {
+                self.conflict = Some(Conflict { address, station, given_up: true });
+            }
+            Request::Claimed { address, station } => {
+                self.conflict = Some(Conflict { address, station, given_up: false });
+            }
+            Request::Routers(_) | Request::RouterLost(_) | Request::Redirected { .. } => {}
         }
     }
 

@@ -25,7 +25,7 @@ mod network;
 mod port;
 mod receiving;
 
-pub use appliance::{Appliance, Dropped, Parts, soon};
+pub use appliance::{Appliance, Conflict, Dropped, Parts, soon};
 pub use clock::{Clock, Monotonic, Virtual};
 pub use machine::{Machine, Unbuildable};
 pub use network::{DeviceKind, Network, NetworkOptions};

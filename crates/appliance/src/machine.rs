@@ -1,7 +1,7 @@
 //! An appliance on a real machine: the paths that stand from the start, the neighbours that Linux
 //! finds for it, and its sleep when there is nothing to do.
 
-use crate::appliance::{Appliance, Parts, soon};
+use crate::appliance::{Appliance, Conflict, Parts, soon};
 use crate::clock::Monotonic;
 use crate::debt::Debt;
 use crate::network::Network;
@@ -63,6 +63,8 @@ pub struct Machine {
     woke: Instant,
     // The last work left nothing to do.
     idle: bool,
+    // Of which people have heard.
+    conflict: Option<Conflict>,
 }
 
 /// How long frames may wait where nobody says otherwise: short against a picture's time.
@@ -106,6 +108,7 @@ impl Machine {
             debt: Debt::default(),
             woke: Instant::ZERO,
             idle: true,
+            conflict: None,
         };
         machine.stand(shared.is_none()).map_err(Unbuildable::Machine)?;
         Ok(machine)
@@ -158,6 +161,7 @@ impl Machine {
         for _ in 0..TURNS {
             let busy = self.appliance.turn();
             self.resolve();
+            self.tell_people();
             self.idle = !busy;
             if self.idle {
                 return;
@@ -195,6 +199,14 @@ impl Machine {
             self.hear();
         }
         told[..others.len()].to_vec()
+    }
+
+    /// Says what people have to mend, once.
+    fn tell_people(&mut self) {
+        if self.conflict != self.appliance.conflict {
+            self.conflict = self.appliance.conflict;
+            self.conflict.iter().for_each(|conflict| eprintln!("{conflict}"));
+        }
     }
 
     /// Has Linux find the neighbours that paths wait for.

@@ -68,7 +68,7 @@ pub struct Arp {
 
 impl Arp {
     /// The module with these addresses of ours; with `told`, it asks whoever runs the graph
-    /// ([`Request::Resolve`](silk_path::Request::Resolve)) instead of the link.
+    /// ([`Request::Resolve`]) instead of the link.
     pub fn new(tables: Tables, addresses: &[Ipv4Addr], told: bool, limits: CacheLimits) -> Self {
         Self { tables, ours: Ours::new(addresses, MANNER), neighbours: Neighbours::new(told, limits) }
     }
