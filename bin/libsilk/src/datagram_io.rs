@@ -305,13 +305,23 @@ pub fn is_for_somebody(socket: &Socket, peer: Option<SocketAddr>) -> Answer<()> 
     destination(socket, socket.slot()?, peer).map(drop)
 }
 
+/// Whether a socket can send to `peer` at all, wherever that is.
+///
+/// # Errors
+/// As `sendto(2)`.
+pub fn may_be_told(socket: &Socket, peer: SocketAddr) -> Answer<()> {
+    match peer {
+        SocketAddr::V6(_) if !socket.is(shape::INET6) => Err(libc::EAFNOSUPPORT),
+        // A socket that is bound to one address of IPv6 is such a one too.
+        SocketAddr::V4(_) if socket.settings.has_flag(flag::ONLY_INET6) => Err(libc::ENETUNREACH),
+        _ if peer.port() == 0 && !socket.is(shape::SCOUT) => Err(libc::EINVAL),
+        _ => Ok(()),
+    }
+}
+
 fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer<SocketAddr> {
     match peer {
-        Some(peer) if peer.is_ipv6() && !socket.is(shape::INET6) => Err(libc::EAFNOSUPPORT),
-        // A socket that is bound to one address of IPv6 is such a one too.
-        Some(peer) if peer.is_ipv4() && socket.settings.has_flag(flag::ONLY_INET6) => Err(libc::ENETUNREACH),
-        Some(peer) if peer.port() == 0 && !socket.is(shape::SCOUT) => Err(libc::EINVAL),
-        Some(peer) => Ok(peer),
+        Some(peer) => may_be_told(socket, peer).map(|()| peer),
         None if socket.is(shape::SCOUT) => Ok(ANY),
         None if socket.is(shape::CONNECTED) => Ok(crate::address::shared(&slot.peer)),
         None => Err(libc::EDESTADDRREQ),

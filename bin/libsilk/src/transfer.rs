@@ -153,8 +153,11 @@ pub unsafe fn decide(
     if !socket.is_undecided() || !socket.is(shape::DATAGRAM) || socket.is(shape::SCOUT) {
         return Ok(socket.is_served());
     }
-    // SAFETY: as the caller promises. What is no address is Linux's to refuse.
+    // SAFETY: as the caller promises. What is no address, or none for such a socket, is Linux's to refuse.
     let Ok(Some(peer)) = (unsafe { peer(socket, to, to_len) }) else { return Ok(false) };
+    if datagram_io::may_be_told(socket, peer).is_err() {
+        return Ok(false);
+    }
     datagram_io::decide(socket, fd, peer)?;
     Ok(socket.is_served())
 }

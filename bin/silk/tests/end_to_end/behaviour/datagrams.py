@@ -23,6 +23,19 @@ def to_nobody(w):
 
 
 @case
+def to_an_address_of_ipv6(w):
+    if w.six:
+        return
+    end, to = w.udp(), w.peer_udp()
+    # The same socket, as if it were the other IP's.
+    six = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM, fileno=os.dup(end.fileno()))
+    w.result("sendto", attempt(six.sendto, b"x", ("fd99::2", to[1])))
+    w.result("it has a name of IPv4 all the same", len(end.getsockname()) == 2)
+    w.result("sendto the peer", attempt(end.sendto, b"hello", to))
+    w.result("peer reads", w.peer.tell("u.recv(10)"))
+
+
+@case
 def empty_ones(w):
     end = w.udp(w.port())
     to = w.peer_udp()

@@ -44,6 +44,12 @@ class Peer:
     def send(self, which, size):
         return str(self.one(which).send(random.Random(size).randbytes(int(size))))
 
+    def urge(self, which, size):
+        return str(self.one(which).send(random.Random(size).randbytes(int(size)), socket.MSG_OOB))
+
+    def urged(self, which):
+        return brief(self.one(which).recv(10, socket.MSG_OOB))
+
     def recv(self, which):
         return brief(self.one(which).recv(10000))
 

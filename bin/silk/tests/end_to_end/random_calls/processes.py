@@ -185,7 +185,7 @@ class Process(Program):
             if isinstance(answer, tuple):
                 answer = self.keep(*answer)
                 answer.shared["named"] = True
-            answers.append(f"thread {name} {self.waiting.pop(name)[0]} came back: {answer}")
+            answers.append(f"thread {name} {self.waiting.pop(name)[0]} came back = {answer}")
         return answers
 
     def do_watch(self):
@@ -230,13 +230,13 @@ class Process(Program):
                     # Others hold this end of the line, too.
                     line.send(b"")
                     raise
-                line.send(f"{what}: {answer}".encode())
+                line.send(f"{what} = {answer}".encode())
                 if what == "exit":
                     os._exit(0)
             elif word == "back":
                 line.send("\n".join(self.come_back()).encode() or b"-")
             else:
-                line.send("\n".join(f"thread {name} {said} waits: still" for name, (said, _) in sorted(self.waiting.items())).encode() or b"-")
+                line.send("\n".join(f"thread {name} {said} waits = still" for name, (said, _) in sorted(self.waiting.items())).encode() or b"-")
         os._exit(0)
 
 
@@ -252,8 +252,8 @@ def conduct(seed, steps, moment, lines):
     for step in range(steps):
         place = chance.choice(sorted(alive))
         said = ask(place, "turn", f"{seed}/{step}", "".join(map(str, sorted(alive))), *sorted(busy.values()))
-        what, answer = said.split(": ", 1)
-        print(f"{step}. {what} by {place}: {answer}", flush=True)
+        what, answer = said.split(" = ", 1)
+        print(f"{step}. {what} by {place} = {answer}", flush=True)
         if what.startswith("fork of"):
             alive.add(int(what.split()[-1]))
         elif what == "exit":

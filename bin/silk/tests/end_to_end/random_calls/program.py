@@ -3,7 +3,7 @@ IPs. Which calls, and what the peer does between them (peer.py, over the Unix so
 written down with what it answered, so that what two stacks answer can be compared line by line. After each there is a MOMENT,
 seconds, in which what it causes can happen. Its own ports are three from PORTS on, and are written as 1 to 3.
 
-Left out is what docs/limits.md or docs/differences.md says of: urgent data, what comes after reading was shut down, a
+Left out is what docs/limits.md or docs/differences.md says of: what comes after reading was shut down, a
 descriptor that is closed while a copy of it is in an event set, what an event set tells but once, and options that silk refuses.
 """
 import ctypes
@@ -195,7 +195,7 @@ class Program:
     def do_send(self):
         end = self.pick()
         data = self.chance.randbytes(self.one_of(0, 1, 100, 100, 3000))
-        flags = self.one_of(0, 0, socket.MSG_DONTWAIT, socket.MSG_MORE, socket.MSG_EOR, socket.MSG_DONTROUTE, 0x10000)
+        flags = self.one_of(0, 0, socket.MSG_DONTWAIT, socket.MSG_MORE, socket.MSG_EOR, socket.MSG_DONTROUTE, 0x10000, socket.MSG_OOB)
         if end.kind == UDP:
             # A part may be kept, and no error told before the last.
             flags &= ~socket.MSG_MORE
@@ -241,7 +241,7 @@ class Program:
 
     def do_recv(self):
         end, size = self.pick(), self.one_of(0, 1, 50, 6000, 6000)
-        flags = self.one_of(0, 0, 0, socket.MSG_PEEK, socket.MSG_TRUNC, socket.MSG_PEEK | socket.MSG_TRUNC, socket.MSG_WAITALL, socket.MSG_DONTWAIT, socket.MSG_ERRQUEUE)
+        flags = self.one_of(0, 0, 0, socket.MSG_PEEK, socket.MSG_TRUNC, socket.MSG_PEEK | socket.MSG_TRUNC, socket.MSG_WAITALL, socket.MSG_DONTWAIT, socket.MSG_ERRQUEUE, socket.MSG_OOB, socket.MSG_OOB | socket.MSG_PEEK)
         data, raw, length = ctypes.create_string_buffer(6000), ctypes.create_string_buffer(128), ctypes.c_uint32(self.one_of(128, 128, 4))
         if self.chance.random() < 0.5:
             answer = call("recv", end.fd, data, size, flags)
@@ -321,7 +321,7 @@ class Program:
         said, *what = self.one_of(
             ("accepts", "accept", version), ("accepts", "accept", version), (f"connects to {version}/{port}", "connect", *to),
             (f"connects to {version}/{port}", "connect", *to), ("sends", "send", which, size), ("sends", "send", which, size),
-            ("sends", "send", which, size), ("receives", "recv", which), ("receives", "recv", which), ("shuts down", "shutdown", which),
+            ("sends", "send", which, size), ("receives", "recv", which), ("receives", "recv", which), ("urges", "urge", which, size), ("is urged", "urged", which), ("shuts down", "shutdown", which),
             ("closes", "close", which), (f"tells {version}/{port}", "tell", *to, size), (f"tells {version}/{port}", "tell", *to, size),
             ("hears", "hear", version))
         return f"the peer {said}", self.tell_peer(*what)
@@ -345,5 +345,5 @@ if __name__ == "__main__":
     program = Program(int(seed), line.makefile("rw"), int(ports), {4: own4, 6: own6}, {4: there4, 6: there6})
     for step in range(int(steps)):
         what, answer = program.step()
-        print(f"{step}. {what}: {answer}", flush=True)
+        print(f"{step}. {what} = {answer}", flush=True)
         time.sleep(float(moment))
