@@ -2,12 +2,12 @@
 //! been bound is decided by its first destination.
 
 use crate::address::ANY;
+use crate::connect;
 use crate::control::Asked;
 use crate::corked;
 use crate::errno::Answer;
 use crate::error_queue::{self, Told};
 use crate::groups;
-use crate::naming;
 use crate::naming_turn::NamingTurn;
 use crate::settings::flag;
 use crate::shared::OwnTurn;
@@ -352,5 +352,5 @@ fn put((socket, uses): (&Socket, u32), from: &Vectors, sent: &Sent) -> Answer<bo
 pub fn decide(socket: &'static Socket, fd: c_int, peer: SocketAddr) -> Answer<()> {
     let _turn = NamingTurn::begin(socket, fd)?;
     // Another thread may have sent its first datagram meanwhile.
-    if socket.is_undecided() { naming::decide_by_peer(socket, peer).map(drop) } else { Ok(()) }
+    if socket.is_undecided() { connect::decide_by_peer(socket, peer).map(drop) } else { Ok(()) }
 }

@@ -2,11 +2,13 @@
 
 use crate::accept;
 use crate::address;
+use crate::connect;
 use crate::errno::{done, int};
 use crate::groups;
 use crate::naming::{self, or_linux};
 use crate::options;
 use crate::real;
+use crate::shutdown;
 use crate::socket::shape;
 use crate::table;
 use libc::{c_int, c_void, sockaddr, socklen_t};
@@ -58,7 +60,7 @@ pub unsafe extern "C" fn connect(fd: c_int, addr: *const sockaddr, len: socklen_
         let linux = || real::connect(fd, addr, len);
         match table::socket(fd) {
             Some(socket) if socket.is_served() || socket.is_undecided() => {
-                done(or_linux(naming::connect(socket, fd, addr, len), linux))
+                done(or_linux(connect::connect(socket, fd, addr, len), linux))
             }
             _ => linux(),
         }
@@ -93,11 +95,11 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     match table::served(fd) {
         None => {
             // Linux tells of it as long as the socket is its own, and silk from then on.
-            table::socket(fd).into_iter().for_each(|socket| naming::note_early_shutdown(socket, how));
+            table::socket(fd).into_iter().for_each(|socket| shutdown::note_early_shutdown(socket, how));
             // SAFETY: as above.
             unsafe { real::shutdown(fd, how) }
         }
-        Some(socket) => done(naming::shutdown(socket, how)),
+        Some(socket) => done(shutdown::shutdown(socket, how)),
     }
 }
 

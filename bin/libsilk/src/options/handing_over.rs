@@ -1,7 +1,8 @@
 //! The options of a stream socket that becomes Linux's ([`given_up`](crate::given_up)): Linux's part is told what the
 //! program has set while silk served the socket.
 
-use super::{Place, linger, place, time};
+use super::told::{linger, time};
+use super::{Place, place};
 use crate::real;
 use crate::socket::Socket;
 use crate::wishes;

@@ -1,0 +1,246 @@
+//! `connect`, and a datagram socket's first destination: who is there decides, as any first address, who serves the socket.
+
+use crate::address::{self, ANY};
+use crate::datagram_io;
+use crate::disconnect;
+use crate::errno::Answer;
+use crate::family;
+use crate::given_up;
+use crate::groups;
+use crate::named_path;
+use crate::naming::{Server, decided, is_linuxs, join, local, named, plain, role_of};
+use crate::naming_turn::NamingTurn;
+use crate::settings::flag;
+use crate::shared::Alteration;
+use crate::socket::{Role, Socket, shape};
+use crate::spares;
+use crate::state;
+use crate::wait::{self, Change, Deadline};
+use libc::{sockaddr, socklen_t};
+use silk_control::{Kind, Reply, Request};
+use silk_stream::{Slot, status};
+use std::ffi::c_int;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+/// `connect(2)` of an undecided socket or one that silk serves; `fd` is its descriptor.
+///
+/// # Errors
+/// As Linux: `EINPROGRESS` where it does not wait, `EALREADY`, `EISCONN`, and the error of a
+/// connection that failed.
+///
+/// # Safety
+/// As [`address::parse`].
+pub unsafe fn connect(
+    socket: &'static Socket,
+    fd: c_int,
+    addr: *const sockaddr,
+    len: socklen_t,
+) -> Answer<Server> {
+    let turn = NamingTurn::begin(socket, fd)?;
+    if is_linuxs(socket) {
+        return Ok(Server::Linux);
+    }
+    if socket.is(shape::SCOUT) && socket.is_undecided() {
+        // SAFETY: as the caller promises.
+        return unsafe { named_path::build(socket, turn, addr, len) };
+    }
+    let _told = Alteration::begin(socket);
+    // SAFETY: as the caller promises.
+    let nobody = unsafe { address::is_of(libc::AF_UNSPEC, addr, len) };
+    if nobody && socket.is_undecided() && !socket.is(shape::DATAGRAM) {
+        // It is as if it had never been shut down.
+        socket.shut.store(0, SeqCst);
+    }
+    if nobody && socket.is_served() && socket.role() != Role::Datagram {
+        return disconnect::by_program(socket).map(|()| Server::Silk);
+    }
+    if socket.is_served() && !socket.is(shape::DATAGRAM) {
+        // What it names is looked at only where the connection begins.
+        if addr.is_null() || (len as usize) < size_of::<libc::sa_family_t>() {
+            return Err(libc::EINVAL);
+        }
+        match progress(socket)? {
+            Progress::Fresh => {}
+            Progress::Done => return Ok(Server::Silk),
+            Progress::Going => {
+                let uses = socket.uses();
+                drop(turn);
+                // Who has waited in vain is told so the first time only.
+                let told = |errno| if errno == libc::EINPROGRESS { libc::EALREADY } else { errno };
+                return finish(socket, uses).map_err(told).map(|()| Server::Silk);
+            }
+        }
+    }
+    // Who is IPv6's alone does not look at the rest of such an address.
+    // SAFETY: as the caller promises.
+    let is_plain = unsafe { address::is_of(libc::AF_INET, addr, len) };
+    if is_plain && socket.is(shape::INET6) && socket.settings.has_flag(flag::ONLY_INET6) {
+        return Err(libc::EAFNOSUPPORT);
+    }
+    // SAFETY: as the caller promises.
+    let peer = match unsafe { named(socket, addr, len, socket.is(shape::DATAGRAM)) } {
+        Ok(peer) if socket.is(shape::DATAGRAM) && socket.is_served() => {
+            address::of_itself(peer, local(socket)?.ip().to_canonical())
+        }
+        Ok(peer) => plain(peer),
+        // AF_UNSPEC dissolves a datagram socket's association.
+        Err(_) if nobody && socket.is_served() => ANY,
+        Err(errno) if socket.is_served() => return Err(errno),
+        Err(_) => return Ok(Server::Linux),
+    };
+    if !socket.is(shape::DATAGRAM) && (groups::is_broadcast(peer) || peer.ip().is_multicast()) {
+        return Err(libc::ENETUNREACH);
+    }
+    if socket.settings.has_flag(flag::ONLY_INET6) && peer.is_ipv4() && peer != ANY {
+        return Err(libc::ENETUNREACH);
+    }
+    if socket.is(shape::DATAGRAM) && socket.is_served() && !datagram_io::may_send_to(socket, peer) {
+        return Err(libc::EACCES);
+    }
+    let bound = socket.is_served().then(|| socket.name());
+    if bound.is_none() && !join(socket)? {
+        return Ok(Server::Linux);
+    }
+    let may_claim = bound.is_none() && socket.kind() == Kind::Stream;
+    let claimed = may_claim.then(|| spares::claim(peer)).flatten();
+    let reply = match claimed {
+        Some((slot, generation)) => Reply::Socket { slot, generation },
+        None => asked(&connection(socket, socket.kind(), bound, peer), peer)?,
+    };
+    if bound.is_some() && reply == Reply::NotOurs {
+        if socket.is(shape::DATAGRAM) {
+            // Bound here, so it cannot reach what is Linux's alone.
+            return Err(libc::ENETUNREACH);
+        }
+        // SAFETY: as the caller promises.
+        let scope = unsafe { address::scope(addr, len) };
+        return given_up::to_linux(socket, fd, scope).map(|()| Server::Linux);
+    }
+    let server = match bound {
+        None => decided(socket, reply, role_of(socket)),
+        Some(_) => Ok(Server::Silk),
+    };
+    if let Some((slot, _)) = claimed {
+        spares::connect(slot);
+    }
+    let server = server?;
+    if server == Server::Linux {
+        return Ok(server);
+    }
+    if socket.kind() == Kind::Datagram {
+        let bit = shape::CONNECTED;
+        if peer == ANY {
+            socket.shape.fetch_and(!bit, Relaxed)
+        } else {
+            socket.shape.fetch_or(bit, Relaxed)
+        };
+        return Ok(Server::Silk);
+    }
+    let uses = socket.uses();
+    drop(turn);
+    if socket.is_nonblocking(0) {
+        // Even if it has succeeded already: that is told by the next look.
+        return Err(libc::EINPROGRESS);
+    }
+    finish(socket, uses)?;
+    Ok(Server::Silk)
+}
+
+/// The daemon's answer to a request to connect; what comes along with it is kept for later ones.
+fn asked(request: &Request, peer: SocketAddr) -> Answer<Reply> {
+    Ok(match family::ask(request, &[])? {
+        Reply::Sockets { slot, generation, spares } => {
+            spares::add(peer, &spares);
+            Reply::Socket { slot, generation }
+        }
+        other => other,
+    })
+}
+
+/// The request to connect, with what the first packet must show already.
+fn connection(socket: &Socket, kind: Kind, bound: Option<(u32, u32)>, peer: SocketAddr) -> Request {
+    let service = socket.settings.service_over(peer.is_ipv6()).load(Relaxed);
+    Request::Connect { kind, bound, peer, service, wishes: socket.settings.wished() }
+}
+
+/// Decides who serves an undecided datagram socket by the first destination that it sends to: it is connected there and
+/// then, if that is silk's, let go to any destination.
+///
+/// # Errors
+/// What the daemon refuses with.
+pub fn decide_by_peer(socket: &'static Socket, peer: SocketAddr) -> Answer<Server> {
+    if !join(socket)? {
+        return Ok(Server::Linux);
+    }
+    let reply = family::ask(&connection(socket, Kind::Datagram, None, plain(peer)), &[])?;
+    if let Reply::Socket { slot, generation } = reply {
+        // Let go to any destination again, before another thread sends to one with it.
+        let dissolve = connection(socket, Kind::Datagram, Some((slot, generation)), ANY);
+        if let Err(errno) = family::ask(&dissolve, &[]) {
+            family::tell(&Request::Release { slot, generation });
+            return Err(errno);
+        }
+    }
+    decided(socket, reply, Role::Datagram)
+}
+
+/// How far the connection is that a stream socket may have.
+enum Progress {
+    /// It has none.
+    Fresh,
+    /// Who has a part in it may wait for it.
+    Going,
+    /// It is there, as the program is told now.
+    Done,
+}
+
+/// A stream socket of silk's on which `connect` is called, once more perhaps.
+fn progress(socket: &Socket) -> Answer<Progress> {
+    if socket.role() == Role::Listener {
+        return Err(libc::EISCONN);
+    }
+    let slot = socket.slot()?;
+    let now = state::status(slot);
+    if now & (status::CONNECTED | status::CONNECTING | status::FAILED) == 0 {
+        // What was told of an earlier connection is past.
+        state::take_error(slot);
+        return Ok(Progress::Fresh);
+    }
+    // Whose connection has ended by a reset is connected all the same, to Linux.
+    if socket.is(shape::GREETED) && !state::is_dead() {
+        return Err(libc::EISCONN);
+    }
+    if now & status::FAILED != 0 {
+        return Err(disconnect::of_failed(socket, slot));
+    }
+    if now & status::CONNECTED != 0 {
+        socket.shape.fetch_or(shape::GREETED, Relaxed);
+        return Ok(Progress::Done);
+    }
+    if socket.is_nonblocking(0) { Err(libc::EALREADY) } else { Ok(Progress::Going) }
+}
+
+/// Waits until the connection is established or has failed.
+///
+/// # Errors
+/// That of the connection; `EINPROGRESS` when the time is up, `EINTR`.
+pub fn finish(socket: &Socket, uses: u32) -> Answer<()> {
+    let deadline = Deadline::after(socket.settings.send_limit());
+    let over = |slot: &Slot| state::status(slot) & status::CONNECTING == 0 || state::is_dead();
+    loop {
+        let slot = socket.slot_of(uses)?;
+        let now = state::status(slot);
+        if now & status::FAILED != 0 {
+            return Err(disconnect::of_failed(socket, slot));
+        }
+        if now & status::CONNECTED != 0 {
+            socket.shape.fetch_or(shape::GREETED, Relaxed);
+            return Ok(());
+        }
+        match wait::sleep(socket, slot, Change::Writable(1), deadline, over) {
+            Err(libc::EAGAIN) => return Err(libc::EINPROGRESS),
+            other => other?,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The daemon learns from the slot what was set, as far as it concerns the path.
+
+use crate::address;
+use crate::family::{self, Family};
+use crate::settings::Settings;
+use crate::socket::{Role, Socket, shape};
+use silk_stream::{Slot, option, request};
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+
+/// Writes what the daemon must know of the options into the slot, where it differs. Whether any
+/// wish did.
+pub fn pass_on(socket: &Socket, slot: &Slot, family: &Family) -> bool {
+    let wished = pass_on_wishes(&socket.settings, slot);
+    let settings = &socket.settings;
+    if socket.role() == Role::Listener {
+        copy(&settings.receive_buffer, &slot.receive_limit);
+        return wished;
+    }
+    let pairs = [
+        (&settings.stream, &slot.options),
+        (&settings.keep_idle, &slot.keep_idle),
+        (&settings.keep_interval, &slot.keep_interval),
+        (&settings.keep_count, &slot.keep_count),
+        (settings.service_over(speaks_six(socket, slot)), &slot.service),
+        (&settings.send_buffer, &slot.send_limit),
+        (&settings.receive_buffer, &slot.receive_limit),
+    ];
+    // A datagram must fit whole: its rings stay as they are.
+    let count = if socket.role() == Role::Stream { pairs.len() } else { pairs.len() - 2 };
+    let mut changed = false;
+    for (from, to) in pairs.into_iter().take(count) {
+        changed |= copy(from, to);
+    }
+    let bits = if changed { request::OPTIONS } else { 0 } | if wished { request::WISHES } else { 0 };
+    if bits != 0 {
+        family.request(socket.name().0, slot, bits);
+    }
+    wished
+}
+
+/// Whether it is IPv6 that a socket speaks: with its peer, or else, as far as is known, with whom it will have.
+fn speaks_six(socket: &Socket, slot: &Slot) -> bool {
+    match address::shared(&slot.peer).ip() {
+        nobody if nobody.is_unspecified() => socket.is(shape::INET6),
+        peer => peer.is_ipv6(),
+    }
+}
+
+/// Whether any wish differed.
+fn pass_on_wishes(settings: &Settings, slot: &Slot) -> bool {
+    let (now, before) = (settings.wished(), slot.wishes.words());
+    if now != before {
+        slot.wishes.put_all(&now);
+    }
+    now != before
+}
+
+fn copy(from: &AtomicU32, to: &AtomicU32) -> bool {
+    let value = from.load(Relaxed);
+    let differs = to.load(Relaxed) != value;
+    if differs {
+        to.store(value, Relaxed);
+    }
+    differs
+}
+
+/// The same for a socket that silk has just begun to serve.
+pub fn pass_on_all(socket: &Socket) {
+    if let (Some(family), Ok(slot)) = (family::joined(), socket.slot()) {
+        pass_on(socket, slot, family);
+    }
+}
+
+/// Whether what was held back goes out, now that the option of this name has been set.
+pub(super) fn lets_go(slot: &Slot, name: c_int) -> bool {
+    let options = slot.options.load(SeqCst);
+    match name {
+        libc::TCP_NODELAY => options & option::NODELAY != 0,
+        libc::TCP_CORK => options & option::CORK == 0,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_held_back_goes_out_once_it_may() {
+        let slot = Slot::default();
+        assert!(lets_go(&slot, libc::TCP_CORK) && !lets_go(&slot, libc::TCP_NODELAY));
+        slot.options.store(option::NODELAY | option::CORK, SeqCst);
+        assert!(!lets_go(&slot, libc::TCP_CORK) && lets_go(&slot, libc::TCP_NODELAY));
+        assert!(!lets_go(&slot, libc::TCP_KEEPIDLE));
+    }
+}

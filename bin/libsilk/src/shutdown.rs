@@ -1,0 +1,95 @@
+//! `shutdown`: one way of a socket, or both, before it is closed.
+
+use crate::disconnect;
+use crate::epoll;
+use crate::errno::Answer;
+use crate::family;
+use crate::shared::Alteration;
+use crate::socket::{Role, Socket, shape};
+use crate::state;
+use crate::stream_io::shut;
+use crate::wait;
+use silk_stream::{Slot, request, status};
+use std::ffi::c_int;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+/// What of reading and writing `shutdown` ends, as bits of [`shut`].
+fn ends(how: c_int) -> Option<u32> {
+    match how {
+        libc::SHUT_RD => Some(shut::READ),
+        libc::SHUT_WR => Some(shut::WRITE),
+        libc::SHUT_RDWR => Some(shut::READ | shut::WRITE),
+        _ => None,
+    }
+}
+
+/// A socket that nobody serves yet is shut down: as in Linux that counts once it is connected, though the call fails.
+pub fn note_early_shutdown(socket: &Socket, how: c_int) {
+    if socket.is_undecided() {
+        socket.shut.fetch_or(ends(how).unwrap_or(0), SeqCst);
+    }
+}
+
+/// `shutdown(2)` of a socket that silk serves.
+///
+/// # Errors
+/// As Linux.
+pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
+    let bits = ends(how).ok_or(libc::EINVAL)?;
+    let asked = [(shut::READ, request::SHUT_READ), (shut::WRITE, request::SHUT_WRITE)];
+    let asked = asked.into_iter().filter(|(bit, _)| bits & bit != 0).fold(0, |all, (_, ask)| all | ask);
+    let slot = socket.slot()?;
+    let alteration = Alteration::begin(socket);
+    let now = state::status(slot);
+    let begun = now & (status::CONNECTED | status::CONNECTING) != 0;
+    let idle = match socket.role() {
+        Role::Stream => !begun || is_over(now),
+        Role::Datagram => !socket.is(shape::CONNECTED),
+        Role::Listener => false,
+    };
+    if idle {
+        // As in Linux it counts all the same, and ends what waits there.
+        note_shut(socket, alteration, bits);
+        wake_who_waits(socket, slot);
+        return Err(libc::ENOTCONN);
+    }
+    match socket.role() {
+        // A listener has nothing to write.
+        Role::Listener if bits & shut::READ == 0 => return Ok(()),
+        Role::Listener => return disconnect::by_program(socket),
+        // What is not connected yet is given up, whichever direction is meant.
+        Role::Stream if now & status::CONNECTING != 0 && !socket.is(shape::SCOUT) => {
+            return disconnect::by_program(socket);
+        }
+        Role::Stream | Role::Datagram => {}
+    }
+    if socket.role() == Role::Stream {
+        // Who shuts it down knows that it is connected: it does not ask again by `connect`.
+        socket.shape.fetch_or(shape::GREETED, Relaxed);
+    }
+    let family = family::joined().ok_or(libc::ENOTCONN)?;
+    note_shut(socket, alteration, bits);
+    if socket.role() == Role::Stream {
+        family.request(socket.name().0, slot, asked);
+    }
+    wake_who_waits(socket, slot);
+    Ok(())
+}
+
+/// Nothing is read, or written, of the socket from now on. Processes that share it know of that before anybody who waits is woken for it.
+fn note_shut(socket: &Socket, alteration: Alteration<'_>, bits: u32) {
+    socket.shut.fetch_or(bits, SeqCst);
+    drop(alteration);
+}
+
+/// Who sleeps reads or polls what has ended just now.
+fn wake_who_waits(socket: &Socket, slot: &Slot) {
+    wait::disturb(slot);
+    epoll::changed(socket);
+}
+
+/// Whether nothing is left of a connection (`TCP_CLOSE`): it has failed, or both streams have ended and
+/// been acknowledged.
+pub fn is_over(now: u32) -> bool {
+    now & (status::FAILED | status::SEND_CLOSED) != 0
+}
