@@ -54,8 +54,8 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
         // shows here.
         let status = state::status(slot);
         got += take((socket, uses), into, got, want - got, flags)?;
-        // Who has room for nothing waits for something all the same, as on Linux.
-        let enough = if want == 0 { urgent::readable(socket, slot) > 0 } else { got >= least };
+        // Who has room for nothing waits for something all the same, as on Linux, be it an urgent octet.
+        let enough = if want == 0 { state::arrived(slot) > 0 } else { got >= least };
         if enough || (got > 0 && urgent::is_at_mark(socket, slot)) {
             return Ok(got);
         }
