@@ -167,7 +167,7 @@ impl Server {
     ) -> Result<Reply, Refusal> {
         let event = event
             .ok_or_else(|| Refusal { errno: libc::EINVAL, why: "an event set needs its eventfd".into() })?;
-        let known = self.families.get_mut(&family).filter(|known| known.rings);
+        let known = self.families.get_mut(&family).filter(|known| known.bells_ring);
         let bell = known.and_then(|known| known.take_bell(process));
         let bell = bell.ok_or_else(|| Refusal {
             errno: libc::ENOSPC,
@@ -180,7 +180,7 @@ impl Server {
     /// A program let an executor wait that rang one of its event sets: none of them is rung any more.
     pub(crate) fn ring_no_more(&mut self, family: u32) {
         let Some(known) = self.families.get_mut(&family) else { return };
-        if std::mem::replace(&mut known.rings, false) {
+        if std::mem::replace(&mut known.bells_ring, false) {
             eprintln!(
                 "silkd: {}: it has made an eventfd of libsilk's block, and filled it: its event sets are told of nothing any more",
                 known.program

@@ -86,7 +86,7 @@ pub struct Executor {
 impl Executor {
     /// An executor that sleeps by `sleeper`, which its device's ring and what programs and the
     /// control thread write wake. `receiving` are the threads that bring it packets; `real_time` it joins if it has such a
-    /// priority.
+    /// priority, and `ringers` in any case.
     pub fn new(
         engine: Engine,
         orders: Receiver<Command>,

@@ -43,7 +43,7 @@ pub struct Family {
     /// The files that they may send by reference.
     pub files: Places,
     /// Its event sets are rung: none has let an executor wait.
-    pub rings: bool,
+    pub bells_ring: bool,
     next_process: ProcessNumber,
     threads: Numbers,
     bells: Numbers,
@@ -128,7 +128,7 @@ impl Family {
             sockets: BTreeMap::new(),
             spares: Book::default(),
             files: Places::default(),
-            rings: true,
+            bells_ring: true,
             next_process: 1,
             threads: Numbers::new(THREADS),
             bells: Numbers::new(BELLS),
