@@ -14,7 +14,7 @@ use crate::gate::{self, Passage};
 use crate::internal;
 use crate::lost;
 use crate::real;
-use crate::socket::{self, Role, Socket, shape, state as stage};
+use crate::socket::{self, Found, Role, Socket, shape, state as stage};
 use crate::thread;
 use crate::wait::{Change, Deadline, announce, asleep, nap, sleep, word};
 use libc::{sockaddr, socklen_t};
@@ -31,10 +31,9 @@ const THIN_LOOK: Duration = Duration::from_millis(100);
 /// A call that accepts.
 #[derive(Clone, Copy)]
 struct Call<'a> {
-    socket: &'a Socket,
+    socket: &'a Found,
     /// The listening socket's descriptor.
     listening: c_int,
-    uses: u32,
     family: &'a Family,
     listener: &'a Listener,
     flags: c_int,
@@ -117,7 +116,7 @@ fn queues(listener: &Listener) -> impl Iterator<Item = (usize, &AcceptQueue)> {
 /// # Safety
 /// The address must be null or as [`address::give`] wants it.
 pub unsafe fn accept(
-    (socket, listening): (&Socket, c_int),
+    (socket, listening): (&Found, c_int),
     addr: *mut sockaddr,
     len: *mut socklen_t,
     flags: c_int,
@@ -127,7 +126,7 @@ pub unsafe fn accept(
     }
     let family = family::joined().ok_or(libc::EINVAL)?;
     let listener = listener(socket.slot()?).ok_or(libc::EINVAL)?;
-    let call = Call { socket, listening, uses: socket.uses(), family, listener, flags };
+    let call = Call { socket, listening, family, listener, flags };
     let taken = take(call)?;
     let slot = taken.slot;
     let fd = adopt(call, taken)?;
@@ -158,13 +157,13 @@ fn take(call: Call<'_>) -> Answer<Taken> {
 
 /// A dead daemon is told as a network that is down, which servers take for what it is; a
 /// listener that was shut down, by whichever process of the family, accepts nothing, as on Linux. One that was
-/// closed meanwhile ([`Socket::slot_of`]) has nothing more to do with the call.
-fn may_accept(Call { socket, uses, family, .. }: Call<'_>) -> Answer<()> {
+/// closed meanwhile ([`Found::slot`]) has nothing more to do with the call.
+fn may_accept(Call { socket, family, .. }: Call<'_>) -> Answer<()> {
     if family.is_dead() {
         lost::answer();
         return Err(libc::ENETDOWN);
     }
-    let listens = socket.slot_of(uses)?.kind.load(SeqCst) == kind::LISTENER;
+    let listens = socket.slot()?.kind.load(SeqCst) == kind::LISTENER;
     if listens && socket.role() == Role::Listener { Ok(()) } else { Err(libc::EINVAL) }
 }
 
@@ -234,7 +233,7 @@ fn choose(call: Call<'_>, thread: Option<&Thread>, crowd: Crowd) -> Answer<Optio
 
 /// Waits in the set of waiters until there is a connection.
 fn wait(call: Call<'_>, (number, thread): (u32, &Thread)) -> Answer<Taken> {
-    let Call { socket, uses, family, listener, .. } = call;
+    let Call { socket, family, listener, .. } = call;
     let deadline = Deadline::after(socket.settings.receive_limit());
     let (mut stuck, mut called) = (None, false);
     loop {
@@ -252,7 +251,7 @@ fn wait(call: Call<'_>, (number, thread): (u32, &Thread)) -> Answer<Taken> {
                 if nobody_comes
                     && thread.extended.load(Relaxed) > 0
                     && is_waiting_in(listener)
-                    && let Ok(slot) = socket.slot_of(uses)
+                    && let Ok(slot) = socket.slot()
                 {
                     // Not for a thread of this priority: the daemon calls one that is, or lowers
                     // this one.
@@ -341,12 +340,12 @@ fn keep_for_later(thread: &Thread, taken: &Taken) {
 
 /// Sleeps until something moves; `None` to look again.
 fn doze(
-    Call { socket, uses, family, listener, .. }: Call<'_>,
+    Call { socket, family, listener, .. }: Call<'_>,
     (thread, seen): (&Thread, u32),
     crowd: Crowd,
     deadline: Deadline,
 ) -> Answer<Option<Taken>> {
-    let slot = socket.slot_of(uses)?;
+    let slot = socket.slot()?;
     let own = (&thread.wake, seen);
     // The daemon wakes one waiter for each ordinary connection, unless they are few enough to
     // be kept for preferred ones. Where this process keeps none after all, the daemon, which
@@ -394,14 +393,14 @@ fn handed_soon(call: Call<'_>, thread: &Thread, seen: u32) -> Answer<Option<Take
 /// The daemon has given this thread no record (too many wait): it looks at the queues again
 /// whenever the listener's event word moves.
 fn wait_without_record(call: Call<'_>) -> Answer<Taken> {
-    let Call { socket, uses, .. } = call;
+    let Call { socket, .. } = call;
     let deadline = Deadline::after(socket.settings.receive_limit());
     loop {
         may_accept(call)?;
         if let Some(taken) = choose(call, None, Crowd { others: 0, reserve: 0 })? {
             return Ok(taken);
         }
-        let slot = socket.slot_of(uses)?;
+        let slot = socket.slot()?;
         sleep(socket, slot, Change::Readable(1), deadline, is_waiting)?;
     }
 }

@@ -136,7 +136,7 @@ pub fn linger(fd: c_int) {
     let over = |slot: &Slot| state::unsent(slot) == 0 || state::status(slot) & status::FAILED != 0;
     while !over(slot) {
         let all = slot.tx_size.load(Relaxed);
-        if wait::sleep(socket, slot, Change::Writable(all), deadline, over).is_err() {
+        if wait::sleep(&socket, slot, Change::Writable(all), deadline, over).is_err() {
             return;
         }
     }

@@ -12,7 +12,7 @@ use crate::naming::{Server, decided, is_linuxs, join, local, named, plain, role_
 use crate::naming_turn::NamingTurn;
 use crate::settings::flag;
 use crate::shared::Alteration;
-use crate::socket::{Role, Socket, shape};
+use crate::socket::{Found, Role, Socket, shape};
 use crate::spares;
 use crate::state;
 use crate::wait::{self, Change, Deadline};
@@ -64,11 +64,11 @@ pub unsafe fn connect(
             Progress::Fresh => {}
             Progress::Done => return Ok(Server::Silk),
             Progress::Going => {
-                let uses = socket.uses();
+                let found = Found::now(socket);
                 drop(turn);
                 // Who has waited in vain is told so the first time only.
                 let told = |errno| if errno == libc::EINPROGRESS { libc::EALREADY } else { errno };
-                return finish(socket, uses).map_err(told).map(|()| Server::Silk);
+                return finish(&found).map_err(told).map(|()| Server::Silk);
             }
         }
     }
@@ -137,13 +137,13 @@ pub unsafe fn connect(
         };
         return Ok(Server::Silk);
     }
-    let uses = socket.uses();
+    let found = Found::now(socket);
     drop(turn);
     if socket.is_nonblocking(0) {
         // Even if it has succeeded already: that is told by the next look.
         return Err(libc::EINPROGRESS);
     }
-    finish(socket, uses)?;
+    finish(&found)?;
     Ok(Server::Silk)
 }
 
@@ -225,11 +225,11 @@ fn progress(socket: &Socket) -> Answer<Progress> {
 ///
 /// # Errors
 /// That of the connection; `EINPROGRESS` when the time is up, `EINTR`.
-pub fn finish(socket: &Socket, uses: u32) -> Answer<()> {
+pub fn finish(socket: &Found) -> Answer<()> {
     let deadline = Deadline::after(socket.settings.send_limit());
     let over = |slot: &Slot| state::status(slot) & status::CONNECTING == 0 || state::is_dead();
     loop {
-        let slot = socket.slot_of(uses)?;
+        let slot = socket.slot()?;
         let now = state::status(slot);
         if now & status::FAILED != 0 {
             return Err(disconnect::of_failed(socket, slot));

@@ -1,12 +1,14 @@
 //! One datagram of several calls: `MSG_MORE` and `UDP_CORK` (udp(7)). What is written is kept here until the last part
-//! comes, or the cork is taken out. The first call says whom it is for, and how it is sent.
+//! comes, or the cork is taken out. The first call says whom it is for, and how it is sent. No handler of a signal comes
+//! meanwhile, for it might send a part itself.
 
 use crate::control::Asked;
 use crate::datagram_io::{self, MOST6};
 use crate::errno::Answer;
 use crate::lock::Guarded;
 use crate::settings::flag;
-use crate::socket::Socket;
+use crate::signals::Undisturbed;
+use crate::socket::{Found, Socket};
 use crate::vectors::{Vectors, single};
 use std::ffi::c_int;
 use std::net::SocketAddr;
@@ -60,7 +62,8 @@ fn waits(socket: &Socket, flags: c_int) -> bool {
 /// # Errors
 /// As `sendto(2)`. What does not fit into one datagram is lost with all of its parts; after any other error the parts before
 /// are still there.
-pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, asked: Asked, flags: c_int) -> Answer {
+pub fn send(socket: &Found, from: &Vectors, peer: Option<SocketAddr>, asked: Asked, flags: c_int) -> Answer {
+    let _undisturbed = Undisturbed::begin();
     let mut kept = socket.corked.parts.lock();
     let before = kept.as_ref().map(|parts| parts.data.len());
     if before.is_none() {
@@ -92,13 +95,14 @@ pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, asked: As
 ///
 /// # Errors
 /// As `sendto(2)`.
-pub fn let_go(socket: &Socket) -> Answer<()> {
+pub fn let_go(socket: &Found) -> Answer<()> {
+    let _undisturbed = Undisturbed::begin();
     let mut kept = socket.corked.parts.lock();
     if kept.is_none() { Ok(()) } else { send_kept(socket, &mut kept, 0) }
 }
 
 /// Sends all parts. After an error that may pass they are still there.
-fn send_kept(socket: &Socket, kept: &mut Option<Parts>, flags: c_int) -> Answer<()> {
+fn send_kept(socket: &Found, kept: &mut Option<Parts>, flags: c_int) -> Answer<()> {
     let Some(parts) = kept.as_ref() else { return Ok(()) };
     let list = single(parts.data.as_ptr().cast(), parts.data.len());
     // SAFETY: the bytes are there until the parts are forgotten.

@@ -11,7 +11,7 @@ use crate::groups;
 use crate::naming_turn::NamingTurn;
 use crate::settings::flag;
 use crate::shared::OwnTurn;
-use crate::socket::{Socket, shape};
+use crate::socket::{Found, Socket, shape};
 use crate::state;
 use crate::stream_io::{advance, ring, shut};
 use crate::vectors::Vectors;
@@ -57,19 +57,18 @@ const SEGMENTS: usize = 128;
 ///
 /// # Errors
 /// As `recvfrom(2)`.
-pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived> {
+pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer<Arrived> {
     if flags & libc::MSG_ERRQUEUE != 0 {
         return error_queue::take(socket, into);
     }
-    let uses = socket.uses();
     let mut deadline = None;
     loop {
-        let slot = socket.slot_of(uses)?;
+        let slot = socket.slot()?;
         // As in Linux it is told of before what has come.
         if let Some(errno) = state::take_error(slot) {
             return Err(errno);
         }
-        if let Some(arrived) = take((socket, uses), into, flags)? {
+        if let Some(arrived) = take(socket, into, flags)? {
             return Ok(arrived);
         }
         // Only who would wait hears that it is shut down.
@@ -96,34 +95,47 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer<Arrived>
     }
 }
 
-fn take((socket, uses): (&Socket, u32), into: &Vectors, flags: c_int) -> Answer<Option<Arrived>> {
+fn take(socket: &Found, into: &Vectors, flags: c_int) -> Answer<Option<Arrived>> {
     let _turn = OwnTurn::reading(socket);
     // Who closes it waits from here on.
-    let slot = socket.slot_of(uses)?;
-    let there = state::arrived(slot);
-    if there == 0 {
-        return Ok(None);
+    let slot = socket.slot()?;
+    loop {
+        let there = state::arrived(slot);
+        if there == 0 {
+            return Ok(None);
+        }
+        let ring = state::receive_ring(slot)?;
+        let read = slot.rx_read.load(Relaxed);
+        let popped = pop_datagram(ring, read, there);
+        let (mut arrived, mut next) = (None, slot.rx_write.load(Acquire));
+        // What is not one of the daemon's records: the ring is emptied.
+        if let Some((datagram, at, behind)) = popped {
+            let (one, end) = (take_one(datagram, (ring, at), into), read.wrapping_add(there));
+            let coalesces =
+                socket.settings.has_flag(flag::COALESCE) && one.whole > 0 && one.copied == one.whole;
+            next = behind;
+            let one = arrived.insert(one);
+            if coalesces {
+                next = take_more(one, ring, (next, end), into);
+            }
+        }
+        let peeks = flags & libc::MSG_PEEK != 0 && arrived.is_some();
+        let is_whole =
+            if peeks { slot.rx_read.load(Relaxed) == read } else { advance(socket, slot, read, next) };
+        // As for a byte stream, a signal's handler may have received in the middle of this.
+        if is_whole {
+            return Ok(arrived);
+        }
     }
-    let ring = state::receive_ring(slot)?;
-    let read = slot.rx_read.load(Relaxed);
-    let Some((datagram, at, next)) = pop_datagram(ring, read, there) else {
-        // Not one of the daemon's records: the ring is emptied.
-        advance(socket, slot, slot.rx_write.load(Acquire));
-        return Ok(None);
-    };
+}
+
+/// Copies one datagram that lies in the ring.
+fn take_one(datagram: Datagram, (ring, at): (Bytes<'_>, u32), into: &Vectors) -> Arrived {
     let whole = datagram.len as usize;
     let copied = whole.min(into.total());
     into.fill(0, copied, ring, at);
     let Datagram { peer, way, details, .. } = datagram;
-    let mut arrived = Arrived { copied, whole, peer, segment: 0, way, details, error: None };
-    let (mut next, end) = (next, read.wrapping_add(there));
-    if socket.settings.has_flag(flag::COALESCE) && whole > 0 && copied == whole {
-        next = take_more(&mut arrived, ring, (next, end), into);
-    }
-    if flags & libc::MSG_PEEK == 0 {
-        advance(socket, slot, next);
-    }
-    Ok(Some(arrived))
+    Arrived { copied, whole, peer, segment: 0, way, details, error: None }
 }
 
 /// Takes the datagrams behind the first that are from its sender, came as it did and are as long, and one
@@ -161,7 +173,7 @@ pub fn next_length(slot: &Slot) -> u32 {
 ///
 /// # Errors
 /// As `sendto(2)`.
-pub fn send(socket: &Socket, from: &Vectors, peer: Option<SocketAddr>, asked: Asked, flags: c_int) -> Answer {
+pub fn send(socket: &Found, from: &Vectors, peer: Option<SocketAddr>, asked: Asked, flags: c_int) -> Answer {
     if corked::is_part(socket, flags) {
         return corked::send(socket, from, peer, asked, flags);
     }
@@ -184,7 +196,7 @@ pub fn may_begin(socket: &Socket, peer: Option<SocketAddr>) -> Answer<()> {
 /// # Errors
 /// As `sendto(2)`.
 pub fn send_whole(
-    socket: &Socket,
+    socket: &Found,
     from: &Vectors,
     peer: Option<SocketAddr>,
     asked: Asked,
@@ -192,10 +204,9 @@ pub fn send_whole(
 ) -> Answer {
     let total = from.total();
     let segment = segment_of(socket, asked.segment);
-    let uses = socket.uses();
     let mut deadline = None;
     loop {
-        let slot = socket.slot_of(uses)?;
+        let slot = socket.slot()?;
         let is_urgent = flags & libc::MSG_OOB != 0;
         if is_urgent && !socket.is(shape::INET6) {
             return Err(libc::EOPNOTSUPP);
@@ -226,7 +237,7 @@ pub fn send_whole(
         let way = Way { hops: asked.hops.unwrap_or(0), service };
         let source = source(slot, to, asked.source)?;
         let sent = Sent { peer: to, way, segment, from: source };
-        if put((socket, uses), from, &sent)? {
+        if put(socket, from, &sent)? {
             return Ok(total);
         }
         let space = sent.space(total as u32);
@@ -329,20 +340,17 @@ fn destination(socket: &Socket, slot: &Slot, peer: Option<SocketAddr>) -> Answer
 }
 
 /// Writes the record; `false` when there is no room.
-fn put((socket, uses): (&Socket, u32), from: &Vectors, sent: &Sent) -> Answer<bool> {
-    let turn = WritersTurn::take(socket, uses)?;
+fn put(socket: &Found, from: &Vectors, sent: &Sent) -> Answer<bool> {
+    let turn = WritersTurn::take(socket)?;
     let slot = turn.slot();
-    let bytes = state::send_ring(slot)?;
-    let write = slot.tx_write.load(Relaxed);
-    match push_datagram(bytes, write, state::writable(slot), sent, &from.slices()) {
-        None => Ok(false),
-        Some(next) => {
-            // As in `stream_io`: the ring's look must not overtake the store.
-            slot.tx_write.store(next, SeqCst);
-            ring(socket, slot);
-            Ok(true)
-        }
-    }
+    let space = sent.space(from.total() as u32);
+    let fits = |claimed| (state::writable(slot).saturating_sub(claimed) >= space).then_some(space).ok_or(());
+    let Ok(claim) = turn.claim(fits) else { return Ok(false) };
+    let push = |bytes| push_datagram(bytes, claim.at, space, sent, &from.slices()).is_some();
+    let placed = state::send_ring(slot).map(push);
+    claim.publish(if placed == Ok(true) { space } else { 0 });
+    ring(socket, slot);
+    placed
 }
 
 /// Decides about an undecided socket by its first destination.

@@ -16,7 +16,7 @@ const OURS: u64 = 1 << 52;
 /// The inode of `fd`, if the kernel does not know it.
 #[inline]
 pub fn of(fd: c_int) -> Option<u64> {
-    table::served(fd).filter(|socket| socket.is(shape::ACCEPTED)).map(number)
+    table::served(fd).filter(|socket| socket.is(shape::ACCEPTED)).map(|socket| number(&socket))
 }
 
 fn number(socket: &Socket) -> u64 {

@@ -36,6 +36,7 @@ mod close;
 mod connect;
 mod control;
 mod corked;
+mod cursor;
 mod datagram_io;
 mod descriptor;
 mod disconnect;

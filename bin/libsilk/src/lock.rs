@@ -128,6 +128,13 @@ impl Lock {
 /// While it lives, the lock is held.
 pub struct Turn<'a>(Option<&'a Lock>);
 
+impl Turn<'_> {
+    /// Whether it has taken the lock; where not, whoever the calling thread is in the way of is itself, if anybody.
+    pub fn is_taken(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if let Some(lock) = self.0 {

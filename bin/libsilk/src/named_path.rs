@@ -5,7 +5,7 @@ use crate::errno::Answer;
 use crate::family;
 use crate::naming::{Server, decided, role_of};
 use crate::naming_turn::NamingTurn;
-use crate::socket::{Socket, shape};
+use crate::socket::{Found, Socket, shape};
 use libc::{sockaddr, socklen_t};
 use silk_control::{Kind, Request};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -35,7 +35,7 @@ pub unsafe fn build(
     let reply = family::ask(&Request::Scout { kind: socket.kind(), name }, &[])?;
     let server = decided(socket, reply, role_of(socket))?;
     socket.shape.fetch_or(shape::BOUND, Relaxed);
-    let uses = socket.uses();
+    let found = Found::now(socket);
     drop(turn);
     // A byte stream that names its remote end connects; one that does not is to listen.
     let connects = || socket.slot().is_ok_and(|slot| slot.status.load(SeqCst) != 0);
@@ -43,7 +43,7 @@ pub unsafe fn build(
         if socket.is_nonblocking(0) {
             return Err(libc::EINPROGRESS);
         }
-        finish(socket, uses)?;
+        finish(&found)?;
     }
     Ok(server)
 }

@@ -20,7 +20,7 @@ use crate::option_names;
 use crate::real;
 use crate::settings::flag;
 use crate::shared::Alteration;
-use crate::socket::{Role, Socket, shape};
+use crate::socket::{Found, Role, Socket, shape};
 use crate::state;
 use crate::unserved;
 use crate::wishes;
@@ -145,7 +145,7 @@ fn is_inverse(bit: u32) -> bool {
 /// # Safety
 /// `value` points to `len` readable bytes or is null.
 pub unsafe fn set(
-    socket: &Socket,
+    socket: &Found,
     fd: c_int,
     level: c_int,
     name: c_int,

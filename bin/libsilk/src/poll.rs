@@ -10,7 +10,7 @@ use crate::lost;
 use crate::readiness;
 use crate::real;
 use crate::signals::{self, Held};
-use crate::socket::Socket;
+use crate::socket::Found;
 use crate::state;
 use crate::table::{self, Entry};
 use crate::wait::{self, Deadline, asleep, nap};
@@ -29,7 +29,7 @@ thread_local! {
 const FEW: usize = 100;
 
 /// The sockets of ours in a program's array.
-fn ours(fds: &[pollfd]) -> impl Iterator<Item = (usize, &'static Socket)> {
+fn ours(fds: &[pollfd]) -> impl Iterator<Item = (usize, Found)> {
     fds.iter().enumerate().filter_map(|(place, one)| Some((place, table::served(one.fd)?)))
 }
 
@@ -49,7 +49,7 @@ fn look(fds: &mut [pollfd]) -> usize {
     for one in fds {
         let Some(socket) = table::served(one.fd) else { continue };
         let wanted = u32::from(one.events.cast_unsigned()) | readiness::FAILED | readiness::HUNG_UP;
-        one.revents = (readiness::of(socket) & wanted) as c_short;
+        one.revents = (readiness::of(&socket) & wanted) as c_short;
         ready += usize::from(one.revents != 0);
     }
     ready
@@ -110,7 +110,7 @@ fn on_words(fds: &mut [pollfd], count: usize, deadline: Deadline) -> Answer<Opti
         let mut words = Vec::with_capacity(count);
         for (place, socket) in ours(fds) {
             let (Ok(slot), Some(one)) = (socket.slot(), fds.get(place)) else { continue };
-            readiness::announce(socket, slot, u32::from(one.events.cast_unsigned()));
+            readiness::announce(&socket, slot, u32::from(one.events.cast_unsigned()));
             words.push(wait::word(slot));
         }
         let is_whole = words.len() == count;
@@ -245,7 +245,7 @@ fn sleep_in_kernel(
         }
         for (place, socket) in ours(fds) {
             if let (Ok(slot), Some(one)) = (socket.slot(), fds.get(place)) {
-                readiness::announce(socket, slot, u32::from(one.events.cast_unsigned()));
+                readiness::announce(&socket, slot, u32::from(one.events.cast_unsigned()));
             }
         }
         let ready = look(fds);

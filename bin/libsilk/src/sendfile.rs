@@ -5,14 +5,13 @@ use crate::errno::{self, Answer, check_size};
 use crate::files;
 use crate::mappings::{LEAST, Part, identify};
 use crate::real;
-use crate::socket::{Role, Socket};
+use crate::socket::{Found, Role};
 use crate::state;
-use crate::stream_io;
+use crate::stream_io::{self, Extent};
 use libc::off_t;
 use silk_stream::Slot;
 use std::cell::Cell;
 use std::ffi::c_int;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Linux moves at most so much in one call.
 const MOST: usize = 0x7fff_f000;
@@ -25,7 +24,7 @@ const MOST: usize = 0x7fff_f000;
 ///
 /// # Safety
 /// `at` is null or points to an offset.
-pub unsafe fn send(socket: &Socket, file: c_int, at: *mut off_t, count: usize) -> Answer {
+pub unsafe fn send(socket: &Found, file: c_int, at: *mut off_t, count: usize) -> Answer {
     if socket.role() != Role::Stream {
         return Err(libc::EINVAL);
     }
@@ -37,38 +36,45 @@ pub unsafe fn send(socket: &Socket, file: c_int, at: *mut off_t, count: usize) -
     let done = Cell::new(0usize);
     let is_copied = || !part_of(file, start, count).is_some_and(|part| files::is_known(&part));
     let portion = stream_io::portion(is_copied);
-    let sent = stream_io::send_with(socket, count.min(MOST), 0, portion, |slot, _, room| {
-        let ring = state::send_ring(slot)?;
-        let at = start.map(|start| start.saturating_add(off_t::try_from(done.get()).unwrap_or(off_t::MAX)));
-        if room >= LEAST
-            && let Some(part) = part_of(file, at, room)
-            && files::refer(slot, ring, slot.tx_write.load(Relaxed), &part)
-        {
-            if at.is_none() {
-                // SAFETY: no memory is involved.
-                unsafe { libc::lseek(file, off_t::try_from(part.len).unwrap_or(0), libc::SEEK_CUR) };
-            }
-            done.set(done.get() + part.len);
-            return Ok(part.len);
-        }
-        // SAFETY: no memory is involved.
-        if at.is_none() && unsafe { libc::lseek(file, 0, libc::SEEK_CUR) } < 0 {
-            // What would be gone if it could not be sent is not taken, of Linux neither: pipes, sockets.
-            let errno = errno::last();
-            return Err(if errno == libc::ESPIPE { libc::EINVAL } else { errno });
-        }
-        let got = read_into_ring(slot, room, |vectors, parts| {
-            // SAFETY: as there.
-            unsafe {
-                match at {
-                    None => real::readv(file, vectors, parts),
-                    Some(at) => real::preadv(file, vectors, parts, at),
+    let sent = stream_io::send_with(
+        socket,
+        count.min(MOST),
+        (0, Extent::AtMost),
+        portion,
+        |slot, _, (place, room)| {
+            let ring = state::send_ring(slot)?;
+            let at =
+                start.map(|start| start.saturating_add(off_t::try_from(done.get()).unwrap_or(off_t::MAX)));
+            if room >= LEAST
+                && let Some(part) = part_of(file, at, room)
+                && files::refer(slot, ring, place, &part)
+            {
+                if at.is_none() {
+                    // SAFETY: no memory is involved.
+                    unsafe { libc::lseek(file, off_t::try_from(part.len).unwrap_or(0), libc::SEEK_CUR) };
                 }
+                done.set(done.get() + part.len);
+                return Ok(part.len);
             }
-        })?;
-        done.set(done.get() + got);
-        Ok(got)
-    })?;
+            // SAFETY: no memory is involved.
+            if at.is_none() && unsafe { libc::lseek(file, 0, libc::SEEK_CUR) } < 0 {
+                // What would be gone if it could not be sent is not taken, of Linux neither: pipes, sockets.
+                let errno = errno::last();
+                return Err(if errno == libc::ESPIPE { libc::EINVAL } else { errno });
+            }
+            let got = read_into_ring(slot, (place, room), |vectors, parts| {
+                // SAFETY: as there.
+                unsafe {
+                    match at {
+                        None => real::readv(file, vectors, parts),
+                        Some(at) => real::preadv(file, vectors, parts, at),
+                    }
+                }
+            })?;
+            done.set(done.get() + got);
+            Ok(got)
+        },
+    )?;
     if let Some(start) = start {
         // SAFETY: as the caller promises.
         unsafe { at.write_unaligned(start + off_t::try_from(sent).unwrap_or(0)) };
@@ -76,14 +82,14 @@ pub unsafe fn send(socket: &Socket, file: c_int, at: *mut off_t, count: usize) -
     Ok(sent)
 }
 
-/// Lets `read` put at most `room` bytes behind what is in the send ring of a socket. It is given vectors as `readv(2)` takes
+/// Lets `read` put at most `room` bytes into the send ring of a socket, from an index on. It is given vectors as `readv(2)` takes
 /// them, which name free bytes of the ring that nobody else writes to, and how many.
 pub fn read_into_ring(
     slot: &Slot,
-    room: usize,
+    (place, room): (u32, usize),
     read: impl FnOnce(*const libc::iovec, c_int) -> isize,
 ) -> Answer {
-    let vectors = state::send_ring(slot)?.vectors(slot.tx_write.load(Relaxed), room);
+    let vectors = state::send_ring(slot)?.vectors(place, room);
     let parts = if vectors.last().is_some_and(|second| second.iov_len > 0) { 2 } else { 1 };
     check_size(read(vectors.as_ptr(), parts))
 }

@@ -3,7 +3,7 @@
 //! its sockets for itself none of this costs anything.
 
 use crate::family;
-use crate::lock::{Turn, is_alone};
+use crate::lock::Turn;
 use crate::record;
 use crate::socket::Socket;
 use crate::state;
@@ -104,22 +104,22 @@ impl<'a> OwnTurn<'a> {
     #[inline]
     pub fn reading(socket: &'a Socket) -> Self {
         let turn = socket.reading.turn();
-        Self { held: of(socket).and_then(|shared| take(&shared.reading)), _turn: turn }
+        Self { held: of(socket).and_then(|shared| take(&shared.reading, &turn)), _turn: turn }
     }
 
     /// The next writer's turn.
     #[inline]
     pub fn writing(socket: &'a Socket) -> Self {
         let turn = socket.writing.turn();
-        Self { held: of(socket).and_then(|shared| take(&shared.writing)), _turn: turn }
+        Self { held: of(socket).and_then(|shared| take(&shared.writing, &turn)), _turn: turn }
     }
 }
 
 #[inline]
-fn take(lock: &'static SharedLock) -> Option<&'static SharedLock> {
-    // A process with one thread has it itself only where a signal handler has come in the middle of a turn. One with several
-    // may have the socket twice, as two that were passed to it.
-    lock.take(family::process(), |own| !(state::is_dead() || own && is_alone())).then_some(lock)
+fn take(lock: &'static SharedLock, turn: &Turn<'_>) -> Option<&'static SharedLock> {
+    // The process has it itself where a signal's handler has come in the middle of its thread's turn, which has taken none of
+    // its own then; or, with several threads, where it has the socket twice, as two that were passed to it.
+    lock.take(family::process(), |own| !(state::is_dead() || own && !turn.is_taken())).then_some(lock)
 }
 
 impl Drop for OwnTurn<'_> {

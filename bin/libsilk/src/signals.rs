@@ -79,6 +79,16 @@ impl Blocked {
     }
 }
 
+/// While it lives no handler comes in the middle of what this thread does. A program that has none pays nothing.
+pub struct Undisturbed(#[expect(dead_code, reason = "held until it is dropped")] Option<Blocked>);
+
+impl Undisturbed {
+    /// From now on.
+    pub fn begin() -> Self {
+        Self((may_end() || may_restart()).then(Blocked::all))
+    }
+}
+
 /// The signals of a wait that takes several sleeps in the kernel: what arrives between two of them must end the
 /// next, as it would end Linux's one.
 #[derive(Default)]

@@ -4,9 +4,11 @@
 //! them all.
 //!
 //! A record must not be trusted for longer than one call: another thread may close it, and be given it
-//! for another socket at once. Every wait therefore ends with a new look at [`Socket::slot_of`].
+//! for another socket at once. A call is therefore about what it [`Found`], and every wait ends with a new look at
+//! [`Found::slot`].
 
 use crate::corked::Corked;
+use crate::cursor::Cursor;
 use crate::errno::Answer;
 use crate::error_queue::Refused;
 use crate::family;
@@ -17,6 +19,7 @@ use crate::shared;
 use silk_control::Kind;
 use silk_stream::{Slot, option};
 use std::ffi::c_int;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Sockets one process can have at one time; further ones are Linux's.
@@ -112,6 +115,8 @@ pub struct Socket {
     pub reading: Lock,
     /// Writers take turns.
     pub writing: Lock,
+    /// Where who has the turn writes.
+    pub cursor: Cursor,
     /// Socket options.
     pub settings: Settings,
 }
@@ -141,6 +146,7 @@ impl Socket {
             naming: Lock::new(),
             reading: Lock::new(),
             writing: Lock::new(),
+            cursor: Cursor::new(),
             settings: Settings::new(),
         }
     }
@@ -148,6 +154,7 @@ impl Socket {
     /// Nobody has a turn any more.
     pub fn open_locks(&self) {
         [&self.naming, &self.reading, &self.writing].into_iter().for_each(Lock::force_open);
+        self.cursor.reset();
     }
 
     /// Its place in the table.
@@ -243,19 +250,9 @@ impl Socket {
         if slot.generation.load(Ordering::Relaxed) == generation { Ok(slot) } else { Err(libc::ECONNRESET) }
     }
 
-    /// Which of the sockets that the record has been of: for [`Self::slot_of`].
+    /// Which of the sockets that the record has been of it is now.
     pub fn uses(&self) -> u32 {
         self.uses.load(Ordering::Acquire)
-    }
-
-    /// As [`Self::slot`], for a call that began with the socket that `uses` was asked of.
-    ///
-    /// # Errors
-    /// As [`Self::slot`]; `EBADF`, too, when the record is another socket's by now.
-    pub fn slot_of(&self, uses: u32) -> Answer<&'static Slot> {
-        let slot = self.slot()?;
-        // A slot of another socket is seen only after that socket's number.
-        if self.uses() == uses { Ok(slot) } else { Err(libc::EBADF) }
     }
 
     /// One more descriptor names it.
@@ -292,6 +289,53 @@ impl Socket {
                 Err(now) => free = now,
             }
         }
+    }
+}
+
+/// What a call is about: the record that its descriptor named, and which of the record's sockets that was. The record may
+/// become another socket's while the call lasts, but what is found of it is never that one's.
+#[derive(Clone, Copy)]
+pub struct Found {
+    record: &'static Socket,
+    uses: u32,
+}
+
+impl Found {
+    /// The socket that the record is of now, for who knows that nobody closes it meanwhile, or looks afterwards whether the
+    /// descriptor still named the record.
+    #[inline]
+    pub fn now(record: &'static Socket) -> Self {
+        Self { record, uses: record.uses() }
+    }
+
+    /// The record.
+    pub fn record(self) -> &'static Socket {
+        self.record
+    }
+
+    /// As [`Socket::slot`].
+    ///
+    /// # Errors
+    /// As [`Socket::slot`]; `EBADF`, too, when the record is another socket's by now.
+    #[inline]
+    pub fn slot(self) -> Answer<&'static Slot> {
+        let slot = self.record.slot()?;
+        // A slot of another socket is seen only after that socket's number.
+        if self.is_still_it() { Ok(slot) } else { Err(libc::EBADF) }
+    }
+
+    /// Whether the record is still this socket's.
+    fn is_still_it(self) -> bool {
+        self.record.uses() == self.uses
+    }
+}
+
+impl Deref for Found {
+    type Target = Socket;
+
+    #[inline]
+    fn deref(&self) -> &Socket {
+        self.record
     }
 }
 
@@ -336,6 +380,7 @@ pub fn make(state: u32, shape: u32, flags: u32) -> Option<&'static Socket> {
     // Who comes late to name what it was before may have a turn of `naming`.
     socket.reading.force_open();
     socket.writing.force_open();
+    socket.cursor.reset();
     socket.state.store(state, Ordering::Release);
     Some(socket)
 }
@@ -381,12 +426,12 @@ mod tests {
     #[test]
     fn a_record_tells_one_socket_from_the_next() {
         let first = make(state::UNDECIDED, 0, 0).expect("a record");
-        let uses = first.uses();
-        assert_eq!(first.uses(), uses);
+        let found = Found::now(first);
+        assert!(found.is_still_it());
         first.free();
         // Others may take records meanwhile; whoever has this one is another socket.
         let others: Vec<_> = (0..8).filter_map(|_| make(state::UNDECIDED, 0, 0)).collect();
-        assert!(others.iter().all(|other| other.index() != first.index() || other.uses() != uses));
+        assert!(others.iter().all(|other| other.index() != first.index() || !found.is_still_it()));
         others.iter().for_each(|other| other.free());
     }
 }

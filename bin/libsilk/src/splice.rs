@@ -4,15 +4,15 @@
 use crate::errno::{Answer, check};
 use crate::real;
 use crate::sendfile::read_into_ring;
-use crate::socket::{Role, Socket};
-use crate::stream_io;
+use crate::socket::{Found, Role};
+use crate::stream_io::{self, Extent};
 use std::ffi::{c_int, c_uint};
 
 /// Sends at most `count` bytes of those that `pipe` holds; 0 at its end.
 ///
 /// # Errors
 /// As `splice(2)`.
-pub fn send(socket: &Socket, pipe: c_int, count: usize, flags: c_uint) -> Answer {
+pub fn send(socket: &Found, pipe: c_int, count: usize, flags: c_uint) -> Answer {
     if count == 0 {
         return Ok(0);
     }
@@ -26,10 +26,10 @@ pub fn send(socket: &Socket, pipe: c_int, count: usize, flags: c_uint) -> Answer
     stream_io::send_with(
         socket,
         want,
-        more | if waits { 0 } else { libc::MSG_DONTWAIT },
+        (more | if waits { 0 } else { libc::MSG_DONTWAIT }, Extent::AtMost),
         portion,
-        |slot, _, room| {
-            read_into_ring(slot, room, |vectors, parts| {
+        |slot, _, place| {
+            read_into_ring(slot, place, |vectors, parts| {
                 // SAFETY: as there.
                 unsafe { real::readv(pipe, vectors, parts) }
             })

@@ -5,7 +5,7 @@ use crate::errno::Answer;
 use crate::family;
 use crate::lost;
 use crate::socket::Socket;
-use silk_stream::{Bytes, Slot, begin_ring, kind, left_of, status, used, wish};
+use silk_stream::{Bytes, Slot, kind, left_of, status, used, wish};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
@@ -50,8 +50,7 @@ pub fn receive_ring(slot: &Slot) -> Answer<Bytes<'static>> {
     Ok(ring.ok_or(libc::ECONNRESET)?.beginning_at(slot.rx_first.load(Relaxed)))
 }
 
-/// The send ring, to be written to in the writer's turn. If it is empty, what is written begins at the
-/// start of its memory again.
+/// The send ring, for who has [claimed](crate::cursor) a part of it.
 ///
 /// # Errors
 /// As [`receive_ring`].
@@ -59,8 +58,7 @@ pub fn receive_ring(slot: &Slot) -> Answer<Bytes<'static>> {
 pub fn send_ring(slot: &Slot) -> Answer<Bytes<'static>> {
     let family = family::joined().ok_or(libc::ECONNRESET)?;
     let ring = family.arena.ring(slot.tx_place.load(Relaxed), slot.tx_size.load(Relaxed));
-    let first = begin_ring(&slot.tx_first, slot.tx_write.load(Relaxed), &slot.tx_read);
-    Ok(ring.ok_or(libc::ECONNRESET)?.beginning_at(first))
+    Ok(ring.ok_or(libc::ECONNRESET)?.beginning_at(slot.tx_first.load(Relaxed)))
 }
 
 /// Bytes that lie in the receive ring.

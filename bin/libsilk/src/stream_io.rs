@@ -1,13 +1,17 @@
 //! Reading and writing a byte stream: copies between the program's buffers and the rings,
 //! and waits when a ring is empty or full. No system call unless somebody sleeps.
+//!
+//! A signal's handler may do so in the middle of its own thread's turn, which it cannot wait for. What it receives is
+//! received: the thread finds the index moved, and copies again from there. What it sends goes [behind](crate::cursor) what
+//! the thread sends, whose length is certain then, or else no handler comes ([`Undisturbed`]).
 
 use crate::errno::Answer;
 use crate::family;
 use crate::files;
 use crate::mappings::{self, LEAST};
 use crate::shared::OwnTurn;
-use crate::signals;
-use crate::socket::Socket;
+use crate::signals::{self, Undisturbed};
+use crate::socket::{Found, Socket};
 use crate::state;
 use crate::thread;
 use crate::urgent;
@@ -30,7 +34,7 @@ pub mod shut {
 ///
 /// # Errors
 /// As `recv(2)`.
-pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
+pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer {
     if flags & libc::MSG_ERRQUEUE != 0 {
         return Err(libc::EAGAIN);
     }
@@ -40,11 +44,10 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
     let want = into.total();
     let peeks = flags & libc::MSG_PEEK != 0;
     let all = flags & libc::MSG_WAITALL != 0 && !peeks;
-    let uses = socket.uses();
     let mut deadline = None;
     let mut got = 0;
     loop {
-        let slot = socket.slot_of(uses)?;
+        let slot = socket.slot()?;
         let least = match (all, peeks) {
             (true, _) => want,
             (_, true) => want.min(1),
@@ -53,7 +56,7 @@ pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
         // Before the ring: what arrived before the end is in the ring by the time the end
         // shows here.
         let status = state::status(slot);
-        got += take((socket, uses), into, got, want - got, flags)?;
+        got += take(socket, into, got, want - got, flags)?;
         // Who has room for nothing waits for something all the same, as on Linux, be it an urgent octet.
         let enough = if want == 0 { state::arrived(slot) > 0 } else { got >= least };
         if enough || (got > 0 && urgent::is_at_mark(socket, slot)) {
@@ -109,39 +112,50 @@ fn ended(socket: &Socket, slot: &Slot, status: u32) -> Option<Answer> {
 }
 
 /// Copies at most `len` bytes out of the ring.
-fn take((socket, uses): (&Socket, u32), into: &Vectors, skip: usize, len: usize, flags: c_int) -> Answer {
+fn take(socket: &Found, into: &Vectors, skip: usize, len: usize, flags: c_int) -> Answer {
     if len == 0 {
         return Ok(0);
     }
     let _turn = OwnTurn::reading(socket);
     // Who closes it waits from here on.
-    let slot = socket.slot_of(uses)?;
-    let next = urgent::stretch(socket, slot, state::arrived(slot));
-    let len = len.min(next.len as usize);
-    if len == 0 && next.skipped == 0 {
-        return Ok(0);
+    let slot = socket.slot()?;
+    loop {
+        let from = slot.rx_read.load(Relaxed);
+        let next = urgent::stretch(socket, slot, state::arrived(slot));
+        let len = len.min(next.len as usize);
+        if len == 0 && next.skipped == 0 {
+            return Ok(0);
+        }
+        let read = from.wrapping_add(next.skipped);
+        if flags & libc::MSG_TRUNC == 0 && len > 0 {
+            into.fill(skip, len, state::receive_ring(slot)?, read);
+        }
+        let to = read.wrapping_add(len as u32);
+        let is_whole = if flags & libc::MSG_PEEK != 0 {
+            slot.rx_read.load(Relaxed) == from
+        } else {
+            next.note_read(socket, to);
+            advance(socket, slot, from, to)
+        };
+        if is_whole {
+            return Ok(len);
+        }
     }
-    let read = slot.rx_read.load(Relaxed).wrapping_add(next.skipped);
-    if flags & libc::MSG_TRUNC == 0 && len > 0 {
-        into.fill(skip, len, state::receive_ring(slot)?, read);
-    }
-    if flags & libc::MSG_PEEK == 0 {
-        let read = read.wrapping_add(len as u32);
-        next.note_read(socket, read);
-        advance(socket, slot, read);
-    }
-    Ok(len)
 }
 
-/// Gives bytes of the receive ring back, and rings when the peer waits for a window.
-pub fn advance(socket: &Socket, slot: &Slot, read: u32) {
+/// Gives the bytes of the receive ring between two indices back, and rings when the peer waits for a window. `false`: a
+/// signal's handler has done so in the middle of what the caller did, and nothing has happened.
+pub fn advance(socket: &Socket, slot: &Slot, from: u32, to: u32) -> bool {
     // Sequentially consistent, so that of this and the daemon's setting of the note one sees
     // the other.
-    slot.rx_read.store(read, SeqCst);
+    if slot.rx_read.compare_exchange(from, to, SeqCst, Relaxed).is_err() {
+        return false;
+    }
     let note = slot.rx_note.load(SeqCst);
-    if note != 0 && free(slot.rx_write.load(Relaxed), read, slot.rx_size.load(Relaxed)) >= note {
+    if note != 0 && free(slot.rx_write.load(Relaxed), to, slot.rx_size.load(Relaxed)) >= note {
         ring(socket, slot);
     }
+    true
 }
 
 /// Tells the executor that the socket has news.
@@ -155,15 +169,17 @@ pub fn ring(socket: &Socket, slot: &Slot) {
 ///
 /// # Errors
 /// As `send(2)`; `SIGPIPE` is raised unless the flags forbid it.
-pub fn send(socket: &Socket, from: &Vectors, flags: c_int) -> Answer {
+pub fn send(socket: &Found, from: &Vectors, flags: c_int) -> Answer {
     let is_copied = |(start, len): &(*mut u8, usize)| {
         *len < LEAST || mappings::find(start.addr(), *len).is_none_or(|part| !files::is_known(&part))
     };
     let copied = || from.pieces(0, usize::MAX).filter(is_copied).map(|(_, len)| len).sum::<usize>();
     let portion = portion(|| from.total() > PORTION && copied() > PORTION);
-    send_with(socket, from.total(), flags, portion, |slot, sent, room| {
+    // What is longer may be sent by reference.
+    let extent = if from.total() < LEAST { Extent::Certain } else { Extent::AtMost };
+    send_with(socket, from.total(), (flags, extent), portion, |slot, sent, (at, room)| {
         let ring = state::send_ring(slot)?;
-        from.drain(sent, room, ring, slot.tx_write.load(Relaxed), |at, start, len| {
+        from.drain(sent, room, ring, at, |at, start, len| {
             let part = if len >= LEAST { mappings::find(start.addr(), len) } else { None };
             part.filter(|part| files::refer(slot, ring, at, part)).map_or(0, |part| part.len)
         });
@@ -186,34 +202,42 @@ pub fn portion(is_copied: impl FnOnce() -> bool) -> usize {
     if thread::is_raised() && is_copied() { PORTION } else { usize::MAX }
 }
 
-/// Sends `want` bytes that `put` places into the ring: it is told how many have been sent
-/// and for how many there is room, at [`most`](portion) so many at once, and says how many it placed
+/// How much of what there is room for will be placed in the ring.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All, and nothing but bytes.
+    Certain,
+    /// Perhaps less.
+    AtMost,
+}
+
+/// Sends `want` bytes that `put` places into the ring: it is told how many have been sent,
+/// where and for how many there is room, at [`most`](portion) so many at once, and says how many it placed
 /// (zero: there are no more).
 ///
 /// # Errors
 /// As [`send`], and those of `put`.
 pub fn send_with(
-    socket: &Socket,
+    socket: &Found,
     want: usize,
-    flags: c_int,
+    (flags, extent): (c_int, Extent),
     most: usize,
-    put: impl Fn(&Slot, usize, usize) -> Answer,
+    put: impl Fn(&Slot, usize, (u32, usize)) -> Answer,
 ) -> Answer {
     if flags & libc::MSG_FASTOPEN != 0 {
         return Err(libc::EOPNOTSUPP);
     }
-    let manner = Manner { is_urgent: flags & libc::MSG_OOB != 0, more: flags & libc::MSG_MORE != 0 };
-    let uses = socket.uses();
+    let manner = Manner { is_urgent: flags & libc::MSG_OOB != 0, more: flags & libc::MSG_MORE != 0, extent };
     let mut deadline = None;
     let mut sent = 0;
     loop {
-        let slot = socket.slot_of(uses)?;
+        let slot = socket.slot()?;
         if let Err(errno) = may_send(socket, slot) {
             return finish(sent, errno, flags);
         }
         let connected = state::status(slot) & status::CONNECTED != 0;
         if connected {
-            match place((socket, uses), sent, (want - sent).min(most), manner, &put) {
+            match place(socket, sent, (want - sent).min(most), manner, &put) {
                 Ok(Placed::Bytes(n)) => {
                     sent += n;
                     if n == most && sent < want {
@@ -284,6 +308,7 @@ struct Manner {
     is_urgent: bool,
     /// `MSG_MORE`.
     more: bool,
+    extent: Extent,
 }
 
 /// What became of an attempt to place bytes in the send ring.
@@ -294,42 +319,50 @@ enum Placed {
 }
 
 fn place(
-    (socket, uses): (&Socket, u32),
+    socket: &Found,
     sent: usize,
     len: usize,
     manner: Manner,
-    put: &impl Fn(&Slot, usize, usize) -> Answer,
+    put: &impl Fn(&Slot, usize, (u32, usize)) -> Answer,
 ) -> Answer<Placed> {
-    let turn = WritersTurn::take(socket, uses)?;
+    let turn = WritersTurn::take(socket)?;
     let slot = turn.slot();
-    let room = (state::takes(slot) as usize).min(len);
-    if room == 0 {
-        return Ok(if len == 0 { Placed::NoMore } else { Placed::NoRoom });
+    let is_certain = manner.extent == Extent::Certain && !manner.is_urgent;
+    let _undisturbed = (!is_certain).then(Undisturbed::begin);
+    let claim = turn.claim(|claimed| {
+        let room = (state::takes(slot).saturating_sub(claimed) as usize).min(len);
+        if room == 0 {
+            return Err(if len == 0 { Placed::NoMore } else { Placed::NoRoom });
+        }
+        if sent == 0 && room < len && len <= WHOLE.min(state::worthwhile(slot) as usize) {
+            return Err(Placed::NoRoom);
+        }
+        Ok(room as u32)
+    });
+    let claim = match claim {
+        Ok(claim) => claim,
+        Err(why) => return Ok(why),
+    };
+    let placed = put(slot, sent, (claim.at, claim.len as usize));
+    let bytes = placed.unwrap_or(0).min(claim.len as usize);
+    if bytes == 0 {
+        claim.publish(0);
+        return placed.map(|_| Placed::NoMore);
     }
-    if sent == 0 && room < len && len <= WHOLE.min(state::worthwhile(slot) as usize) {
-        return Ok(Placed::NoRoom);
-    }
-    let placed = put(slot, sent, room)?.min(room);
-    if placed == 0 {
-        return Ok(Placed::NoMore);
-    }
-    let written = slot.tx_write.load(Relaxed).wrapping_add(placed as u32);
     if manner.is_urgent {
-        urgent::mark(socket, slot, written);
+        urgent::mark(socket, slot, claim.at.wrapping_add(bytes as u32));
     }
     // In the slot, since another process that holds the socket may have said so.
     let had_more = slot.options.load(Relaxed) & option::MORE != 0;
     if manner.more && !had_more {
         follow(socket, slot, true);
     }
-    // Sequentially consistent, like every store before a ring: a mark that is there already is
-    // only looked at, and that look must not overtake the store.
-    slot.tx_write.store(written, SeqCst);
+    claim.publish(bytes as u32);
     if had_more && !manner.more {
         follow(socket, slot, false);
     }
     ring(socket, slot);
-    Ok(Placed::Bytes(placed))
+    Ok(Placed::Bytes(bytes))
 }
 
 /// More is to follow what is written, or no longer. The executor looks at the bytes first, so that they are with what

@@ -6,7 +6,7 @@
 
 use crate::epoll::{self, Epoll};
 use crate::shared;
-use crate::socket::{self, Socket};
+use crate::socket::{self, Found, Socket};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -80,8 +80,25 @@ pub fn socket(fd: c_int) -> Option<&'static Socket> {
 
 /// The socket behind `fd` if silk serves it.
 #[inline]
-pub fn served(fd: c_int) -> Option<&'static Socket> {
-    socket(fd).filter(|socket| socket.is_served()).inspect(|socket| shared::catch_up(socket))
+pub fn served(fd: c_int) -> Option<Found> {
+    found(fd).filter(|socket| socket.is_served()).inspect(|socket| shared::catch_up(socket))
+}
+
+/// The socket behind `fd`, decided or not, for a call that is to be about no other.
+#[inline]
+pub fn found(fd: c_int) -> Option<Found> {
+    let cell = cell(fd)?;
+    let mut word = cell.load(Ordering::Acquire);
+    loop {
+        let Entry::Socket(socket) = decode(word)? else { return None };
+        let found = Found::now(socket);
+        // A record is another socket's only after no descriptor names it as this one's.
+        let now = cell.load(Ordering::Acquire);
+        if now == word {
+            return Some(found);
+        }
+        word = now;
+    }
 }
 
 /// The event set behind `fd`.

@@ -7,7 +7,7 @@ use crate::control::{self, Asked, Speaks, Telling};
 use crate::datagram_io;
 use crate::errno::Answer;
 use crate::settings::flag;
-use crate::socket::{Role, Socket, shape};
+use crate::socket::{Found, Role, Socket, shape};
 use crate::state;
 use crate::stream_io;
 use crate::unserved;
@@ -23,7 +23,7 @@ use std::net::SocketAddr;
 /// # Errors
 /// As `recv(2)`.
 #[inline]
-pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
+pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer {
     match socket.role() {
         Role::Stream => stream_io::receive(socket, into, flags),
         // It has no errors to tell of.
@@ -43,7 +43,7 @@ fn length(got: datagram_io::Arrived, flags: c_int) -> usize {
 /// # Errors
 /// As `send(2)`.
 #[inline]
-pub fn send(socket: &Socket, from: &Vectors, flags: c_int) -> Answer {
+pub fn send(socket: &Found, from: &Vectors, flags: c_int) -> Answer {
     match socket.role() {
         Role::Stream => stream_io::send(socket, from, flags),
         Role::Listener => stream_io::refuse(socket, flags),
@@ -59,7 +59,7 @@ pub fn send(socket: &Socket, from: &Vectors, flags: c_int) -> Answer {
 /// # Safety
 /// The address must be as [`address::give`] wants it.
 pub unsafe fn receive_from(
-    socket: &Socket,
+    socket: &Found,
     into: &Vectors,
     flags: c_int,
     from: *mut sockaddr,
@@ -114,7 +114,7 @@ unsafe fn peer(socket: &Socket, to: *const sockaddr, len: socklen_t) -> Answer<O
 /// # Safety
 /// As [`address::parse`].
 pub unsafe fn send_to(
-    socket: &Socket,
+    socket: &Found,
     from: &Vectors,
     flags: c_int,
     to: *const sockaddr,
@@ -184,7 +184,7 @@ fn left(socket: &Socket) -> c_int {
 ///
 /// # Safety
 /// `message` must be valid, with all it points to.
-pub unsafe fn receive_message(socket: &Socket, message: *mut msghdr, flags: c_int) -> Answer {
+pub unsafe fn receive_message(socket: &Found, message: *mut msghdr, flags: c_int) -> Answer {
     // SAFETY: as the caller promises.
     let message = unsafe { message.as_mut() }.ok_or(libc::EFAULT)?;
     let count = count_of(message)?;
@@ -231,7 +231,7 @@ pub unsafe fn receive_message(socket: &Socket, message: *mut msghdr, flags: c_in
 }
 
 /// A stream is asked to send with control data that make no sense.
-fn send_nothing(socket: &Socket, flags: c_int) -> Answer {
+fn send_nothing(socket: &Found, flags: c_int) -> Answer {
     // SAFETY: no byte is read of no buffer.
     unsafe { send(socket, &Vectors::new(&vectors::single(std::ptr::null(), 0)), flags) }?;
     Err(libc::EINVAL)
@@ -252,7 +252,7 @@ fn speaks(socket: &Socket, peer: Option<SocketAddr>) -> Speaks {
 ///
 /// # Safety
 /// `message` must be valid, with all it points to.
-pub unsafe fn send_message(socket: &Socket, message: *const msghdr, flags: c_int) -> Answer {
+pub unsafe fn send_message(socket: &Found, message: *const msghdr, flags: c_int) -> Answer {
     // SAFETY: as the caller promises.
     let message = unsafe { message.as_ref() }.ok_or(libc::EFAULT)?;
     let count = count_of(message)?;

@@ -5,7 +5,7 @@
 use crate::errno::Answer;
 use crate::family;
 use crate::shared::OwnTurn;
-use crate::socket::Socket;
+use crate::socket::{Found, Socket};
 use crate::state;
 use crate::stream_io::shut;
 use crate::vectors::Vectors;
@@ -107,9 +107,9 @@ pub fn is_waiting(socket: &Socket, slot: &Slot) -> bool {
 ///
 /// # Errors
 /// `EINVAL` when there is none, or it was read already; `EAGAIN` when it is still to come.
-pub fn receive(socket: &Socket, into: &Vectors, flags: c_int) -> Answer {
-    let slot = socket.slot()?;
+pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer {
     let _turn = OwnTurn::reading(socket);
+    let slot = socket.slot()?;
     let mark = ahead(socket, slot).map(|ahead| ahead.mark);
     let Some(mark) = mark.filter(|mark| !is_inline(slot) && !is_taken(socket, *mark)) else {
         return Err(libc::EINVAL);

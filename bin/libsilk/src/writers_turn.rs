@@ -1,10 +1,11 @@
 //! A writer's turn at the send ring of a socket: one thread writes at a time, and while it does the ring keeps its
 //! memory ([`silk_stream::vacate`]).
 
+use crate::cursor::Claim;
 use crate::errno::Answer;
 use crate::family::{self, Family};
 use crate::shared::OwnTurn;
-use crate::socket::Socket;
+use crate::socket::Found;
 use crate::state;
 use silk_stream::{Slot, vacate, wake};
 use std::time::Duration;
@@ -14,27 +15,36 @@ const MOMENT: Duration = Duration::from_millis(1);
 
 /// While it lives the calling thread may write.
 pub struct WritersTurn<'a> {
+    socket: &'a Found,
     slot: &'a Slot,
     _turn: OwnTurn<'a>,
 }
 
 impl<'a> WritersTurn<'a> {
-    /// Waits until nobody else writes into the send ring of the socket that `uses` was asked of
-    /// ([`Socket::slot_of`]).
+    /// Waits until nobody else writes into the send ring of the socket.
     ///
     /// # Errors
     /// `EBADF` where another thread has closed it meanwhile, which waits for who has the turn.
     #[inline]
-    pub fn take(socket: &'a Socket, uses: u32) -> Answer<Self> {
+    pub fn take(socket: &'a Found) -> Answer<Self> {
         let turn = OwnTurn::writing(socket);
-        let slot = socket.slot_of(uses)?;
+        let slot = socket.slot()?;
         vacate::enter(&slot.tx_writers, &slot.tx_vacating, |seen| wait(slot, seen));
-        Ok(Self { slot, _turn: turn })
+        Ok(Self { socket, slot, _turn: turn })
     }
 
     /// The socket's slot.
     pub fn slot(&self) -> &'a Slot {
         self.slot
+    }
+
+    /// As [`Cursor::claim`](crate::cursor::Cursor::claim).
+    ///
+    /// # Errors
+    /// Those of `choose`.
+    #[inline]
+    pub fn claim<E>(&self, choose: impl Fn(u32) -> Result<u32, E>) -> Result<Claim<'_>, E> {
+        self.socket.cursor.claim(self.slot, choose)
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::errno::{Answer, int, size};
 use crate::passing;
 use crate::real;
+use crate::socket::Found;
 use crate::table;
 use crate::transfer;
 use crate::wait::Deadline;
@@ -26,7 +27,7 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> s
                 }
                 got
             }
-            Some(socket) => size(transfer::receive_message(socket, msg, flags)),
+            Some(socket) => size(transfer::receive_message(&socket, msg, flags)),
         }
     }
 }
@@ -41,7 +42,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) ->
             Err(errno) => size(Err(errno)),
             Ok(None) if passing::is_passed_by(msg) => passing::send(fd, msg, flags),
             Ok(None) => real::sendmsg(fd, msg, flags),
-            Ok(Some(socket)) => size(transfer::send_message(socket, msg, flags)),
+            Ok(Some(socket)) => size(transfer::send_message(&socket, msg, flags)),
         }
     }
 }
@@ -50,19 +51,17 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, msg: *const msghdr, flags: c_int) ->
 ///
 /// # Safety
 /// `msg` is valid or null.
-unsafe fn serving(
-    fd: c_int,
-    flags: c_int,
-    msg: *const msghdr,
-) -> Answer<Option<&'static crate::socket::Socket>> {
-    let Some(socket) = table::socket(fd) else { return Ok(None) };
+unsafe fn serving(fd: c_int, flags: c_int, msg: *const msghdr) -> Answer<Option<Found>> {
+    let Some(socket) = table::found(fd) else { return Ok(None) };
     if socket.is_served() {
         return Ok(Some(socket));
     }
     // SAFETY: as the caller promises.
     let Some(header) = (unsafe { msg.as_ref() }) else { return Ok(None) };
     // SAFETY: as the caller promises.
-    let ours = unsafe { transfer::decide((socket, fd), flags, header.msg_name.cast(), header.msg_namelen) }?;
+    let ours = unsafe {
+        transfer::decide((socket.record(), fd), flags, header.msg_name.cast(), header.msg_namelen)
+    }?;
     Ok(ours.then_some(socket))
 }
 

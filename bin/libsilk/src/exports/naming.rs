@@ -75,7 +75,7 @@ pub unsafe extern "C" fn accept4(fd: c_int, addr: *mut sockaddr, len: *mut sockl
     unsafe {
         match table::served(fd) {
             None => real::accept4(fd, addr, len, flags),
-            Some(socket) => int(accept::accept((socket, fd), addr, len, flags)),
+            Some(socket) => int(accept::accept((&socket, fd), addr, len, flags)),
         }
     }
 }
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
             // SAFETY: as above.
             unsafe { real::shutdown(fd, how) }
         }
-        Some(socket) => done(shutdown::shutdown(socket, how)),
+        Some(socket) => done(shutdown::shutdown(&socket, how)),
     }
 }
 
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn getsockname(fd: c_int, addr: *mut sockaddr, len: *mut s
             None => real::getsockname(fd, addr, len),
             Some(_) if is_negative(len) => done(Err(libc::EINVAL)),
             Some(socket) => done(
-                naming::local(socket).map(|local| address::give(local, socket.is(shape::INET6), addr, len)),
+                naming::local(&socket).map(|local| address::give(local, socket.is(shape::INET6), addr, len)),
             ),
         }
     }
@@ -136,10 +136,10 @@ pub unsafe extern "C" fn getpeername(fd: c_int, addr: *mut sockaddr, len: *mut s
     unsafe {
         match table::served(fd) {
             None => real::getpeername(fd, addr, len),
-            Some(socket) if is_negative(len) => done(naming::peer(socket).and(Err(libc::EINVAL))),
-            Some(socket) => {
-                done(naming::peer(socket).map(|peer| address::give(peer, socket.is(shape::INET6), addr, len)))
-            }
+            Some(socket) if is_negative(len) => done(naming::peer(&socket).and(Err(libc::EINVAL))),
+            Some(socket) => done(
+                naming::peer(&socket).map(|peer| address::give(peer, socket.is(shape::INET6), addr, len)),
+            ),
         }
     }
 }
@@ -156,9 +156,9 @@ pub unsafe extern "C" fn setsockopt(
 ) -> c_int {
     // SAFETY: as above.
     unsafe {
-        match table::socket(fd) {
+        match table::found(fd) {
             Some(socket) if socket.is_served() && len.cast_signed() < 0 => done(Err(libc::EINVAL)),
-            Some(socket) if socket.is_served() => done(options::set(socket, fd, level, name, value, len)),
+            Some(socket) if socket.is_served() => done(options::set(&socket, fd, level, name, value, len)),
             Some(socket) if socket.is_undecided() => {
                 let result = real::setsockopt(fd, level, name, value, len);
                 // Which algorithms Linux has, and lets this program choose, is Linux's affair.
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn setsockopt(
                     return result;
                 }
                 if result == 0 {
-                    match options::lets_silk_serve(socket, fd, (level, name), value, len) {
+                    match options::lets_silk_serve(&socket, fd, (level, name), value, len) {
                         Ok(true) => {}
                         decided => return done(decided.map(drop)),
                     }
@@ -182,11 +182,11 @@ pub unsafe extern "C" fn setsockopt(
                 {
                     return 0;
                 }
-                match options::remember(socket, level, name, value, len) {
+                match options::remember(&socket, level, name, value, len) {
                     Ok(true) => 0,
                     Ok(false) | Err(_) => {
-                        options::note_foreign(socket, level, name, false);
-                        options::note_interface(socket, fd, level, name);
+                        options::note_foreign(&socket, level, name, false);
+                        options::note_interface(&socket, fd, level, name);
                         result
                     }
                 }
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn getsockopt(
         match table::served(fd) {
             None => real::getsockopt(fd, level, name, value, len),
             Some(_) if is_negative(len) => done(Err(libc::EINVAL)),
-            Some(socket) => done(options::get(socket, fd, level, name, value, len)),
+            Some(socket) => done(options::get(&socket, fd, level, name, value, len)),
         }
     }
 }

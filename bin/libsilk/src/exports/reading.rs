@@ -2,7 +2,7 @@
 
 use crate::errno::{Answer, size};
 use crate::real;
-use crate::socket::Socket;
+use crate::socket::Found;
 use crate::table;
 use crate::transfer;
 use crate::vectors::{Vectors, single};
@@ -10,7 +10,7 @@ use libc::{c_int, c_void, iovec, off_t, size_t, sockaddr, socklen_t, ssize_t};
 
 /// What `read` and `readv` do. As in Linux nothing is looked at for who has room for nothing: no datagram is lost to him,
 /// and he does not wait for one.
-fn receive(socket: &Socket, into: &Vectors<'_>) -> Answer<usize> {
+fn receive(socket: &Found, into: &Vectors<'_>) -> Answer<usize> {
     if into.total() == 0 { Ok(0) } else { transfer::receive(socket, into, 0) }
 }
 
@@ -22,7 +22,7 @@ pub unsafe extern "C" fn read(fd: c_int, buf: *mut c_void, len: size_t) -> ssize
     unsafe {
         match table::served(fd) {
             None => real::read(fd, buf, len),
-            Some(socket) => size(receive(socket, &Vectors::new(&single(buf, len)))),
+            Some(socket) => size(receive(&socket, &Vectors::new(&single(buf, len)))),
         }
     }
 }
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ss
     unsafe {
         match table::served(fd) {
             None => real::readv(fd, iov, count),
-            Some(socket) => size(Vectors::at(iov, count).and_then(|into| receive(socket, &into))),
+            Some(socket) => size(Vectors::at(iov, count).and_then(|into| receive(&socket, &into))),
         }
     }
 }
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn recv(fd: c_int, buf: *mut c_void, len: size_t, flags: c
     unsafe {
         match table::served(fd) {
             None => real::recv(fd, buf, len, flags),
-            Some(socket) => size(transfer::receive(socket, &Vectors::new(&single(buf, len)), flags)),
+            Some(socket) => size(transfer::receive(&socket, &Vectors::new(&single(buf, len)), flags)),
         }
     }
 }
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn recvfrom(
             None => real::recvfrom(fd, buf, len, flags, from, from_len),
             Some(socket) => {
                 let into = single(buf, len);
-                size(transfer::receive_from(socket, &Vectors::new(&into), flags, from, from_len))
+                size(transfer::receive_from(&socket, &Vectors::new(&into), flags, from, from_len))
             }
         }
     }

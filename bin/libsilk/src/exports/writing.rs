@@ -18,7 +18,7 @@ pub unsafe extern "C" fn write(fd: c_int, buf: *const c_void, len: size_t) -> ss
     unsafe {
         match table::served(fd) {
             None => real::write(fd, buf, len),
-            Some(socket) => size(transfer::send(socket, &Vectors::new(&single(buf, len)), 0)),
+            Some(socket) => size(transfer::send(&socket, &Vectors::new(&single(buf, len)), 0)),
         }
     }
 }
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn writev(fd: c_int, iov: *const iovec, count: c_int) -> s
             None => real::writev(fd, iov, count),
             Some(socket) => size(Vectors::at(iov, count).and_then(|from| {
                 // As in Linux nothing is looked at, and no empty datagram sent, unlike by `write`.
-                if from.total() == 0 { Ok(0) } else { transfer::send(socket, &from, 0) }
+                if from.total() == 0 { Ok(0) } else { transfer::send(&socket, &from, 0) }
             })),
         }
     }
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn send(fd: c_int, buf: *const c_void, len: size_t, flags:
     unsafe {
         match table::served(fd) {
             None => real::send(fd, buf, len, flags),
-            Some(socket) => size(transfer::send(socket, &Vectors::new(&single(buf, len)), flags)),
+            Some(socket) => size(transfer::send(&socket, &Vectors::new(&single(buf, len)), flags)),
         }
     }
 }
@@ -65,11 +65,13 @@ pub unsafe extern "C" fn sendto(
 ) -> ssize_t {
     // SAFETY: as above.
     unsafe {
-        match table::socket(fd).map(|socket| (socket, transfer::decide((socket, fd), flags, to, to_len))) {
+        match table::found(fd)
+            .map(|socket| (socket, transfer::decide((socket.record(), fd), flags, to, to_len)))
+        {
             None | Some((_, Ok(false))) => real::sendto(fd, buf, len, flags, to, to_len),
             Some((_, Err(errno))) => size(Err(errno)),
             Some((socket, Ok(true))) => {
-                size(transfer::send_to(socket, &Vectors::new(&single(buf, len)), flags, to, to_len))
+                size(transfer::send_to(&socket, &Vectors::new(&single(buf, len)), flags, to, to_len))
             }
         }
     }
@@ -156,7 +158,7 @@ pub unsafe extern "C" fn sendfile(out: c_int, from: c_int, at: *mut off_t, count
         match table::served(out) {
             None if table::served(from).is_some() => refuse("sendfile from a socket"),
             None => real::sendfile(out, from, at, count),
-            Some(socket) => size(files::send(socket, from, at, count)),
+            Some(socket) => size(files::send(&socket, from, at, count)),
         }
     }
 }
@@ -188,7 +190,7 @@ pub unsafe extern "C" fn splice(
 ) -> ssize_t {
     match (table::served(from), table::served(to)) {
         (None, Some(_)) if !from_at.is_null() || !to_at.is_null() => size(Err(libc::ESPIPE)),
-        (None, Some(socket)) => size(splice::send(socket, from, len, flags)),
+        (None, Some(socket)) => size(splice::send(&socket, from, len, flags)),
         (Some(_), _) => refuse("splice"),
         // SAFETY: as above.
         (None, None) => unsafe { real::splice(from, from_at, to, to_at, len, flags) },

@@ -219,6 +219,53 @@ static void execs_meanwhile(void)
 	}
 }
 
+static void *accepts(void *listener)
+{
+	for (;;)
+		close(accept(*(int *)listener, NULL, NULL));
+	return NULL;
+}
+
+/* One thread executes while others accept: each connection is the new image's, which closes it, or is accepted by who listens, too. */
+static void execs_while_others_accept(void)
+{
+	enum { PEERS = 60 };
+	int peers[PEERS];
+	for (int i = 0; i < 12; i++) {
+		int p[2], n = 0, left, l = listening();
+		char b, number[16];
+		CHECK(pipe(p) == 0);
+		pid_t child = fork();
+		if (child == 0) {
+			pthread_t thread;
+			close(p[0]);
+			snprintf(number, sizeof number, "%d", p[1]);
+			for (int t = 0; t < 3; t++)
+				pthread_create(&thread, NULL, accepts, &l);
+			usleep(2000 + 300 * i);
+			execl(self, self, host, "closes", number, NULL);
+			_exit(9);
+		}
+		close(p[1]);
+		struct pollfd is_another = { p[0], POLLIN, 0 };
+		while (n < PEERS && poll(&is_another, 1, 0) == 0)
+			peers[n++] = connected(l);
+		CHECK(read(p[0], &b, 1) == 1);
+		fcntl(l, F_SETFL, O_NONBLOCK);
+		while ((left = accept(l, NULL, NULL)) >= 0)
+			close(left);
+		struct timeval limit = { 5, 0 };
+		while (n > 0) {
+			setsockopt(peers[--n], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+			CHECK(read(peers[n], &b, 1) == 0 || errno == ECONNRESET);
+			close(peers[n]);
+		}
+		kill(child, SIGKILL);
+		CHECK(waitpid(child, NULL, 0) == child);
+		close(l), close(p[0]);
+	}
+}
+
 static void descriptors(void)
 {
 	int fds[2];
@@ -360,5 +407,6 @@ int main(int argc, char **argv)
 	descriptors();
 	forks_meanwhile();
 	execs_meanwhile();
+	execs_while_others_accept();
 	return end();
 }

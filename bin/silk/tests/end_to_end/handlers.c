@@ -141,11 +141,155 @@ static void interrupted(void) {
     wait(NULL);
 }
 
+/* A connection whose one end silk serves, and whose other end is another process's, which does `other` to it and says so. */
+static int served(pid_t *child, void (*other)(int)) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}, own;
+    socklen_t len = sizeof own;
+    int waiting = listening();
+    getsockname(waiting, (struct sockaddr *)&own, &len);
+    to.sin_port = own.sin_port;
+    *child = fork();
+    if (!*child) {
+        close(waiting);
+        int fd = socket(AF_INET, SOCK_STREAM, 0);
+        if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
+            other(fd);
+        _exit(0);
+    }
+    int fd = accept(waiting, NULL, NULL);
+    close(waiting);
+    return fd;
+}
+
+/* Messages of two kinds, of which a handler sends one: each is whole. */
+/* As long as they are whole in the smallest room for which a writer waits. */
+enum { LONG = 3000, SHORT = 30, MESSAGES = 50000 };
+
+static void check_messages(int fd) {
+    static char message[LONG];
+    char kind;
+    long lengths[2] = {0, 0}, mixed = 0;
+    while (recv(fd, &kind, 1, 0) == 1) {
+        ssize_t len = (kind == 'L' ? LONG : SHORT) - 1;
+        if (recv(fd, message, len, MSG_WAITALL) != len)
+            break;
+        for (ssize_t n = 0; n < len; n++)
+            mixed += message[n] != kind;
+        lengths[kind == 'L'] += 1;
+    }
+    printf("%s, %s, %s\n", lengths[1] == MESSAGES ? "all" : "not all", lengths[0] > 0 ? "both" : "one", mixed ? "mixed" : "whole");
+}
+
+static int in_common;
+
+static void send_too(int signal) {
+    char message[SHORT];
+    (void)signal;
+    memset(message, 'S', SHORT);
+    send(in_common, message, SHORT, MSG_DONTWAIT);
+}
+
+static void send_messages(void) {
+    static char message[LONG];
+    memset(message, 'L', LONG);
+    every(37, send_too);
+    for (int n = 0; n < MESSAGES; n++)
+        if (send(in_common, message, LONG, 0) != LONG)
+            puts("short");
+    every(0, nothing);
+}
+
+static void sending(void) {
+    pid_t child;
+    in_common = served(&child, check_messages);
+    send_messages();
+    close(in_common);
+    waitpid(child, NULL, 0);
+}
+
+static void *idle(void *forever) {
+    pause();
+    return forever;
+}
+
+/* The same of a process with several threads, and of a socket that several hold. */
+static void sending_together(void) {
+    pthread_t thread;
+    sigset_t alarm;
+    pid_t child, holder;
+    int ends[2];
+    char byte;
+    in_common = served(&child, check_messages);
+    if (pipe(ends))
+        return;
+    holder = fork();
+    if (!holder) {
+        close(ends[1]);
+        _exit(read(ends[0], &byte, 1) != 0);
+    }
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarm, NULL);
+    pthread_create(&thread, NULL, idle, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
+    send_messages();
+    close(in_common);
+    close(ends[1]);
+    waitpid(holder, NULL, 0);
+    waitpid(child, NULL, 0);
+}
+
+/* Octets that count up, of which a handler takes some: each comes once. */
+enum { ROUNDS = 400000 };
+
+static void send_octets(int fd) {
+    unsigned char all[256];
+    for (int n = 0; n < 256; n++)
+        all[n] = (unsigned char)n;
+    for (int n = 0; n < ROUNDS; n++)
+        send(fd, all, sizeof all, 0);
+}
+
+static long times[256], taken;
+
+static void count(const unsigned char *octets, ssize_t len) {
+    for (ssize_t n = 0; n < len; n++)
+        times[octets[n]]++;
+}
+
+/* What the thread has taken at that moment it has not counted yet; what is added in its middle may be lost. */
+static long beside[256];
+
+static void receive_too(int signal) {
+    unsigned char octets[77];
+    (void)signal;
+    ssize_t got = recv(in_common, octets, sizeof octets, MSG_DONTWAIT);
+    for (ssize_t n = 0; n < got; n++, taken++)
+        beside[octets[n]]++;
+}
+
+static void receiving(void) {
+    static unsigned char octets[9000];
+    pid_t child;
+    ssize_t got;
+    int wrong = 0;
+    in_common = served(&child, send_octets);
+    every(37, receive_too);
+    while ((got = recv(in_common, octets, sizeof octets, 0)) > 0)
+        count(octets, got);
+    every(0, nothing);
+    for (int n = 0; n < 256; n++)
+        wrong += times[n] + beside[n] != ROUNDS;
+    printf("%s, %s\n", taken > 0 ? "both" : "one", wrong ? "not each once" : "each once");
+    waitpid(child, NULL, 0);
+}
+
 int main(int count, char **given) {
     static const struct {
         const char *name;
         void (*does)(void);
-    } all[] = {{"watching", watching}, {"forking", forking}, {"cancelling", cancelling}, {"polling", polling}, {"interrupted", interrupted}};
+    } all[] = {{"watching", watching}, {"forking", forking}, {"cancelling", cancelling}, {"polling", polling}, {"interrupted", interrupted},
+      {"sending", sending}, {"sending-together", sending_together}, {"receiving", receiving}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t n = 0; count == 2 && n < sizeof all / sizeof *all; n++)
         if (!strcmp(all[n].name, given[1]))

@@ -1,4 +1,4 @@
-//! Handlers of signals that close, poll and fork, and threads that are cancelled: POSIX lets them, in the middle of whatever
+//! Handlers of signals that close, poll, fork, send and receive, and threads that are cancelled: POSIX lets them, in the middle of whatever
 //! the thread was doing.
 
 use crate::host::Silk;
@@ -39,4 +39,19 @@ fn a_handler_polls_while_its_thread_does() {
 #[test]
 fn a_handler_of_a_strict_program_ends_the_call_that_waits() {
     says("interrupted", "interrupted\nended\n");
+}
+
+#[test]
+fn what_a_handler_sends_is_not_mixed_with_what_its_thread_sends() {
+    says("sending", "all, both, whole\nended\n");
+}
+
+#[test]
+fn nor_where_others_hold_the_socket() {
+    says("sending-together", "all, both, whole\nended\n");
+}
+
+#[test]
+fn what_a_handler_receives_its_thread_does_not() {
+    says("receiving", "both, each once\nended\n");
 }
