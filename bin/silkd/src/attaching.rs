@@ -124,6 +124,9 @@ impl Server {
         if family.program == "silk run" {
             family.program = program;
         }
+        if !family.has_room() {
+            return Err(Refusal { errno: libc::EAGAIN, why: "this program has too many processes".into() });
+        }
         let process = family.join(pid);
         self.set_member(number, index, Member::Process(process));
         Ok((index, process))

@@ -10,10 +10,15 @@ use crate::spares::{Book, Habit, is_spare};
 use silk_control::{FamilyToken, Kind, ProcessNumber, SlotNumber};
 use silk_path::Endpoint;
 use silk_stream::{Arena, BELLS, LISTENERS, OWNER_QUEUED, Pool, THREADS};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
+
+/// Processes of a family, and sockets that are on their way to one, at most: each takes a descriptor of the daemon.
+const PROCESSES: usize = 16 << 10;
+/// How often the sockets of a family are held at most, by all of its processes: what bounds the memory of the book.
+const HOLDINGS: usize = 4 << 20;
 
 /// A family.
 pub struct Family {
@@ -44,6 +49,8 @@ pub struct Family {
     pub files: Places,
     /// Its event sets are rung: none has let an executor wait.
     pub bells_ring: bool,
+    /// At most so often is a socket of it held, but for the first time each.
+    holdings: usize,
     next_process: ProcessNumber,
     threads: Numbers,
     bells: Numbers,
@@ -112,6 +119,15 @@ pub enum State {
     },
 }
 
+/// Why a socket is not passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotPassed {
+    /// The process does not hold it.
+    NotHeld,
+    /// Its family has as many processes, or holds its sockets as often, as it may.
+    NoRoom,
+}
+
 impl Family {
     /// A new family without processes.
     pub fn new(index: FamilyIndex, token: FamilyToken, arena: Arc<Arena>, program: String) -> Self {
@@ -129,6 +145,7 @@ impl Family {
             spares: Book::default(),
             files: Places::default(),
             bells_ring: true,
+            holdings: 0,
             next_process: 1,
             threads: Numbers::new(THREADS),
             bells: Numbers::new(BELLS),
@@ -141,6 +158,21 @@ impl Family {
         self.processes.is_empty() && self.founders == 0
     }
 
+    /// Whether there is room for a process more.
+    pub fn has_room(&self) -> bool {
+        self.processes.len() < PROCESSES
+    }
+
+    /// Whether its sockets may be held so many times more; counted from then on.
+    fn may_hold(&mut self, more: usize) -> bool {
+        if self.holdings + more > HOLDINGS {
+            self.holdings = self.sockets.values().map(|socket| socket.holders.len()).sum();
+        }
+        let may = self.holdings + more <= HOLDINGS;
+        self.holdings += if may { more } else { 0 };
+        may
+    }
+
     /// Takes a process in.
     pub fn join(&mut self, pid: Option<u32>) -> ProcessNumber {
         let number = self.next_process;
@@ -150,18 +182,30 @@ impl Family {
         number
     }
 
-    /// The child holds whatever its parent holds, and as often: the parent may have been passed what it had already.
-    pub fn inherit(&mut self, parent: ProcessNumber, child: ProcessNumber) {
-        (0..self.pool.slots_touched()).for_each(|slot| self.note_accepted(parent, slot));
-        for (slot, socket) in &mut self.sockets {
-            // What the parent may come to connect with it keeps to itself.
-            let spare = self.arena.slot(*slot).is_some_and(is_spare);
-            let holds = socket.holders.iter().filter(|holder| **holder == parent).count();
-            if holds > 0 && !spare {
-                socket.holders.extend(std::iter::repeat_n(child, holds));
-                mirror_holders(&self.arena, *slot, socket);
+    /// Takes in the child of a process. It holds whatever its parent holds, and as often: the parent may have been passed what
+    /// it had already. `None`: there is no room for it.
+    pub fn fork(&mut self, parent: ProcessNumber) -> Option<ProcessNumber> {
+        let handed = self.handed_to(parent);
+        (0..self.pool.slots_touched()).for_each(|slot| self.note_accepted(parent, slot, &handed));
+        let arena = self.arena.clone();
+        // What the parent may come to connect with it keeps to itself.
+        let is_spare = |slot| arena.slot(slot).is_some_and(is_spare);
+        let holds = |(slot, socket): (&SlotNumber, &Socket)| {
+            let times = socket.holders.iter().filter(|holder| **holder == parent).count();
+            (times > 0 && !is_spare(*slot)).then_some((*slot, times))
+        };
+        let held: Vec<_> = self.sockets.iter().filter_map(holds).collect();
+        if !self.has_room() || !self.may_hold(held.iter().map(|(_, times)| times).sum()) {
+            return None;
+        }
+        let child = self.join(None);
+        for (slot, times) in held {
+            if let Some(socket) = self.sockets.get_mut(&slot) {
+                socket.holders.extend(std::iter::repeat_n(child, times));
+                mirror_holders(&arena, slot, socket);
             }
         }
+        Some(child)
     }
 
     /// The socket that a process means, if it holds it: that use of the slot.
@@ -175,15 +219,16 @@ impl Family {
         self.sockets.get_mut(&slot).filter(is_its)
     }
 
-    /// Whether a thread of this process was handed a connection and has not taken it yet.
-    fn is_on_its_way(&self, process: ProcessNumber, slot: SlotNumber) -> bool {
+    /// The connections that threads of this process were handed and have not taken yet.
+    fn handed_to(&self, process: ProcessNumber) -> BTreeSet<SlotNumber> {
         let threads = self.processes.get(&process).map_or(&[][..], |known| &known.threads);
-        let mut records = threads.iter().filter_map(|number| self.arena.thread(*number));
-        records.any(|thread| thread.handed.load(SeqCst) == slot + 1)
+        let records = threads.iter().filter_map(|number| self.arena.thread(*number));
+        records.filter_map(|thread| thread.handed.load(SeqCst).checked_sub(1)).collect()
     }
 
-    /// A connection that `owner` has accepted gets an entry of its own, now that it is to have several holders.
-    fn note_accepted(&mut self, owner: ProcessNumber, slot: SlotNumber) {
+    /// A connection that `owner` has accepted gets an entry of its own, now that it is to have several holders, unless it was
+    /// only `handed` to one of its threads.
+    fn note_accepted(&mut self, owner: ProcessNumber, slot: SlotNumber, handed: &BTreeSet<SlotNumber>) {
         let Some(record) = self.arena.slot(slot) else { return };
         // Its last holder has ended that by the slot, and the executor has used the slot again since.
         let is_over = |known: &Socket| {
@@ -195,7 +240,7 @@ impl Family {
         self.sockets.remove(&slot);
         let is_its =
             record.owner.load(SeqCst) == owner && record.kind.load(SeqCst) == silk_stream::kind::STREAM;
-        if is_its && !self.is_on_its_way(owner, slot) {
+        if is_its && !handed.contains(&slot) {
             self.sockets.insert(
                 slot,
                 Socket {
@@ -211,21 +256,28 @@ impl Family {
         }
     }
 
-    /// `process` passes a socket to another: who holds it on its way, as if that were a process. `None`: it is not its own.
+    /// `process` passes a socket to another: who holds it on its way, as if that were a process.
+    ///
+    /// # Errors
+    /// It is not its own, or there is no room.
     pub fn pass(
         &mut self,
         process: ProcessNumber,
         (slot, generation): (SlotNumber, u32),
         ticket: u64,
-    ) -> Option<ProcessNumber> {
-        self.note_accepted(process, slot);
-        self.held(process, (slot, generation))?;
+    ) -> Result<ProcessNumber, NotPassed> {
+        let handed = self.handed_to(process);
+        self.note_accepted(process, slot, &handed);
+        self.held(process, (slot, generation)).ok_or(NotPassed::NotHeld)?;
+        if !self.has_room() || !self.may_hold(1) {
+            return Err(NotPassed::NoRoom);
+        }
         let carrier = self.join(None);
         self.processes.entry(carrier).and_modify(|known| known.ticket = Some((ticket, slot)));
-        let socket = self.sockets.get_mut(&slot)?;
+        let socket = self.sockets.get_mut(&slot).ok_or(NotPassed::NotHeld)?;
         socket.holders.push(carrier);
         mirror_holders(&self.arena, slot, socket);
-        Some(carrier)
+        Ok(carrier)
     }
 
     /// `process` has received a socket that was passed to it, and holds it now; once more, if it did already. Whether it had been.
@@ -252,9 +304,15 @@ impl Family {
     /// `process` lets go of a socket. `Some` when it was the last holder, with the socket. It
     /// is then forgotten here, unless an executor has something of it: that says when it is gone.
     pub fn release(&mut self, process: ProcessNumber, slot: SlotNumber) -> Option<Socket> {
-        let socket = self.sockets.get_mut(&slot)?;
-        let place = socket.holders.iter().position(|holder| *holder == process)?;
-        socket.holders.swap_remove(place);
+        let holders = &mut self.sockets.get_mut(&slot)?.holders;
+        let place = holders.iter().position(|holder| *holder == process)?;
+        holders.swap_remove(place);
+        self.released(slot)
+    }
+
+    /// Of a socket that a holder has let go of: as [`Family::release`].
+    fn released(&mut self, slot: SlotNumber) -> Option<Socket> {
+        let socket = self.sockets.get(&slot)?;
         match (socket.holders.is_empty(), socket.state) {
             (true, State::Served { .. } | State::Leaving { .. }) => Some(socket.clone()),
             (true, _) => self.sockets.remove(&slot),
@@ -263,6 +321,14 @@ impl Family {
                 None
             }
         }
+    }
+
+    /// `process` lets go of a socket, however often it holds it: as [`Family::release`].
+    fn release_all(&mut self, process: ProcessNumber, slot: SlotNumber) -> Option<Socket> {
+        let holders = &mut self.sockets.get_mut(&slot)?.holders;
+        let before = holders.len();
+        holders.retain(|holder| *holder != process);
+        if holders.len() < before { self.released(slot) } else { None }
     }
 
     /// Everything a process held, let go. Returns the sockets of which it was the last
@@ -282,10 +348,7 @@ impl Family {
             if let Some(shared) = self.arena.shared(slot).filter(|_| self.is_shared(slot)) {
                 shared.let_go(process);
             }
-            // It may hold one several times.
-            while self.sockets.get(&slot).is_some_and(|socket| socket.holders.contains(&process)) {
-                last.extend(self.release(process, slot).map(|socket| (slot, socket)));
-            }
+            last.extend(self.release_all(process, slot).map(|socket| (slot, socket)));
         }
         gone.bells.iter().for_each(|n| self.bells.give_back(*n));
         (last, gone)
@@ -446,8 +509,7 @@ mod tests {
         let mut family = family();
         let parent = family.join(Some(1));
         let slot = held(&mut family, parent);
-        let child = family.join(Some(2));
-        family.inherit(parent, child);
+        let child = family.fork(parent).unwrap();
         let (last, _) = family.leave(parent);
         assert!(last.is_empty());
         assert_eq!(family.arena.slot(slot).unwrap().owner.load(SeqCst), child);
@@ -464,8 +526,7 @@ mod tests {
         let slot = held(&mut family, parent);
         family.pass(parent, (slot, 1), 99).unwrap();
         assert!(family.take(parent, (slot, 1), 99));
-        let child = family.join(Some(2));
-        family.inherit(parent, child);
+        let child = family.fork(parent).unwrap();
         assert!(family.leave(parent).0.is_empty());
         assert!(family.release(child, slot).is_none());
         assert!(family.held(child, (slot, 1)).is_some());
@@ -484,12 +545,10 @@ mod tests {
         // As long as it was only handed to one of the threads, no child knows of it.
         let thread = family.take_thread(parent).unwrap();
         family.arena.thread(thread).unwrap().handed.store(slot + 1, SeqCst);
-        let unaware = family.join(None);
-        family.inherit(parent, unaware);
+        assert!(family.fork(parent).is_some());
         assert!(family.sockets.is_empty());
         family.arena.thread(thread).unwrap().handed.store(0, SeqCst);
-        let child = family.join(None);
-        family.inherit(parent, child);
+        let child = family.fork(parent).unwrap();
         assert_eq!(record.holders.load(SeqCst), 2);
         assert!(family.release(child, slot).is_none());
         assert!(family.release(parent, slot).is_some_and(|s| s.state == State::Accepted));
@@ -501,8 +560,8 @@ mod tests {
         let [sender, receiver] = [family.join(Some(1)), family.join(Some(2))];
         let slot = held(&mut family, sender);
         let holders = |family: &Family| family.arena.slot(slot).unwrap().holders.load(SeqCst);
-        assert_eq!(family.pass(receiver, (slot, 1), 99), None, "not its own");
-        assert_eq!(family.pass(sender, (slot, 2), 99), None, "another use of the slot");
+        assert_eq!(family.pass(receiver, (slot, 1), 99), Err(NotPassed::NotHeld), "not its own");
+        assert_eq!(family.pass(sender, (slot, 2), 99), Err(NotPassed::NotHeld), "another use of the slot");
         let carrier = family.pass(sender, (slot, 1), 99).unwrap();
         assert_eq!(holders(&family), 2);
         assert!(family.release(sender, slot).is_none(), "it is on its way");
@@ -541,15 +600,36 @@ mod tests {
     }
 
     #[test]
+    fn a_family_has_so_many_processes_at_most_and_holds_its_sockets_so_often() {
+        let mut family = family();
+        let own = family.join(Some(1));
+        let slot = held(&mut family, own);
+        let first = family.pass(own, (slot, 1), 0).unwrap();
+        let others = (2..PROCESSES).map(|ticket| family.pass(own, (slot, 1), ticket as u64));
+        assert!(others.collect::<Result<Vec<_>, _>>().is_ok());
+        assert_eq!(family.pass(own, (slot, 1), 7), Err(NotPassed::NoRoom));
+        assert_eq!(family.fork(own), None);
+        family.leave(first);
+        family.sockets.get_mut(&slot).unwrap().holders = vec![own; HOLDINGS / 2 + 1];
+        family.holdings = HOLDINGS;
+        assert!(family.has_room() && family.fork(own).is_none());
+        family.sockets.get_mut(&slot).unwrap().holders.pop();
+        let child = family.fork(own).unwrap();
+        assert_eq!(family.pass(own, (slot, 1), 7), Err(NotPassed::NoRoom));
+        family.leave(child);
+        assert!(family.pass(own, (slot, 1), 7).is_ok());
+    }
+
+    #[test]
     fn an_accepted_connection_that_is_over_does_not_stand_for_the_next_of_its_slot() {
         let mut family = family();
-        let [parent, child, other] = [(); 3].map(|()| family.join(None));
+        let parent = family.join(None);
         let slot = family.pool.take_slot().unwrap();
         let arena = family.arena.clone();
         let record = arena.slot(slot).unwrap();
         record.kind.store(silk_stream::kind::STREAM, SeqCst);
         record.owner.store(parent, SeqCst);
-        [child, other].into_iter().for_each(|child| family.inherit(parent, child));
+        let [child, _other] = [(); 2].map(|()| family.fork(parent).unwrap());
         // It has ended, and the parent accepts the next.
         record.generation.fetch_add(1, SeqCst);
         record.owner.store(parent, SeqCst);
@@ -557,7 +637,7 @@ mod tests {
         assert!(family.leave(child).0.is_empty());
         assert_eq!(record.holders.load(SeqCst), 1);
         let generation = record.generation.load(SeqCst);
-        assert!(family.pass(parent, (slot, generation), 99).is_some());
+        assert!(family.pass(parent, (slot, generation), 99).is_ok());
         assert_eq!(family.sockets[&slot].generation, generation);
         assert_eq!(record.holders.load(SeqCst), 2);
     }

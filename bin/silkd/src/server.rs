@@ -7,7 +7,7 @@ use crate::attaching::random_token;
 use crate::command::{Command, Event, Orders};
 use crate::departed::Departed;
 use crate::descriptors::{eventfd, is_lifeline};
-use crate::family::Family;
+use crate::family::{Family, NotPassed};
 use crate::groups::Groups;
 use crate::legible::legible;
 use crate::own_memory;
@@ -428,9 +428,9 @@ impl Server {
                 let Some(line) = fds.pop().filter(is_lifeline) else {
                     return Some(refused(libc::EINVAL, "a fork needs the child's lifeline".into()));
                 };
-                let known = self.families.get_mut(&family)?;
-                let child = known.join(None);
-                known.inherit(process, child);
+                let Some(child) = self.families.get_mut(&family)?.fork(process) else {
+                    return Some(refused(libc::EAGAIN, "this program has too many processes".into()));
+                };
                 self.adopt(Lifeline::from_descriptor(line), Some((family, Member::Process(child))));
                 Reply::Forked { process: child }
             }
@@ -439,9 +439,16 @@ impl Server {
                     return Some(refused(libc::EINVAL, "to pass a socket needs a lifeline".into()));
                 };
                 let ticket = random_token();
-                let carrier = self.families.get_mut(&family)?.pass(process, (slot, generation), ticket);
-                let Some(carrier) = carrier else {
-                    return Some(refused(libc::EBADF, "that socket is not this process's".into()));
+                let carrier = match self.families.get_mut(&family)?.pass(process, (slot, generation), ticket)
+                {
+                    Ok(carrier) => carrier,
+                    Err(NotPassed::NotHeld) => {
+                        return Some(refused(libc::EBADF, "that socket is not this process's".into()));
+                    }
+                    Err(NotPassed::NoRoom) => {
+                        let why = "too many sockets of this program are on their way or held";
+                        return Some(refused(libc::ETOOMANYREFS, why.into()));
+                    }
                 };
                 self.adopt(Lifeline::from_descriptor(line), Some((family, Member::Process(carrier))));
                 Reply::Passed { ticket }

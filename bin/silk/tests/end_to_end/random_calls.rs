@@ -17,23 +17,42 @@ const CALLS: &str = "120";
 /// What a call causes has so long to happen, seconds; where two answers differ, both stacks are asked again and given longer.
 const MOMENTS: [&str; 2] = ["0.006", "0.06"];
 
+/// Where the peer is.
+#[derive(Clone, Copy)]
+enum Peer {
+    OnAnotherHost,
+    OnTheSame,
+}
+
+impl Peer {
+    fn addresses(self) -> [String; 2] {
+        match self {
+            Self::OnAnotherHost => [CLIENT.to_string(), CLIENT6.to_string()],
+            Self::OnTheSame => [SERVER.to_string(), SERVER6.to_string()],
+        }
+    }
+}
+
 /// What the program in `file` says over one stack. Each run has ports of its own.
 fn run(
     silk: &Silk,
-    (mut python, file): (Command, &str),
+    (mut python, file, at): (Command, &str, Peer),
     (seed, moment): (u64, &str),
     (name, ports): (&str, u64),
 ) -> Vec<String> {
     let name = format!("{name}-{seed}-{moment}");
     let control = silk.path(&format!("{name}.sock"));
     let control = control.to_str().unwrap();
-    let (there, there6) = (CLIENT.to_string(), CLIENT6.to_string());
-    let mut peer = silk.on_peer("python3");
-    let _peer = silk.start_logged(peer.args(["peer.py", control, &there, &there6]), &name);
+    let there = at.addresses();
+    let mut peer = match at {
+        Peer::OnAnotherHost => silk.on_peer("python3"),
+        Peer::OnTheSame => silk.on_linux("python3"),
+    };
+    let _peer = silk.start_logged(peer.args(["peer.py", control]).args(&there), &name);
     assert!(within(Duration::from_secs(20), || silk.log(&name).contains("listening")), "{}", silk.log(&name));
     let own = [SERVER.to_string(), SERVER6.to_string()];
     python.args([file, control, &seed.to_string(), CALLS, &ports.to_string(), moment]);
-    let said = text(python.args(own).args([there, there6]));
+    let said = text(python.args(own).args(there));
     said.lines().map(str::to_owned).collect()
 }
 
@@ -88,15 +107,15 @@ fn difference(linux: &[String], ours: &[String]) -> Option<String> {
 }
 
 /// Everything that silk has answered the program in `file` with this seed, and where the two differ.
-fn asked(silk: &Silk, file: &str, (seed, moment): (u64, &str), ports: u64) -> Option<String> {
-    let linux = run(silk, (silk.on_linux("python3"), file), (seed, moment), ("linux", ports));
-    let ours = run(silk, (silk.on_paths("python3"), file), (seed, moment), ("paths", ports + 5));
+fn asked(silk: &Silk, file: &str, at: Peer, (seed, moment): (u64, &str), ports: u64) -> Option<String> {
+    let linux = run(silk, (silk.on_linux("python3"), file, at), (seed, moment), ("linux", ports));
+    let ours = run(silk, (silk.on_paths("python3"), file, at), (seed, moment), ("paths", ports + 5));
     difference(&linux, &ours)
         .map(|differs| format!("{}\nseed {seed} ({moment} s): {differs}\n", ours.join("\n")))
 }
 
 /// Compares both stacks by the program in `file`.
-fn compared_by(file: &str) {
+fn compared_by(file: &str, at: Peer) {
     let Some(silk) = Silk::start() else { return };
     FILES.iter().for_each(|(name, text)| _ = silk.write(name, text));
     let number = |name| std::env::var(name).ok().and_then(|said| said.parse().ok());
@@ -104,18 +123,23 @@ fn compared_by(file: &str) {
     let mut differ = Vec::new();
     for (round, seed) in (first..first + rounds).enumerate() {
         let ports = 20_000 + 20 * round as u64;
-        let hasty = asked(&silk, file, (seed, MOMENTS[0]), ports);
-        differ.extend(hasty.and_then(|_| asked(&silk, file, (seed, MOMENTS[1]), ports + 10)));
+        let hasty = asked(&silk, file, at, (seed, MOMENTS[0]), ports);
+        differ.extend(hasty.and_then(|_| asked(&silk, file, at, (seed, MOMENTS[1]), ports + 10)));
     }
     assert!(differ.is_empty(), "\n{}", differ.join("\n"));
 }
 
 #[test]
 fn both_stacks_answer_the_same() {
-    compared_by("program.py");
+    compared_by("program.py", Peer::OnAnotherHost);
+}
+
+#[test]
+fn both_stacks_answer_a_program_whose_peer_is_on_its_machine_the_same() {
+    compared_by("program.py", Peer::OnTheSame);
 }
 
 #[test]
 fn both_stacks_answer_processes_that_share_sockets_and_threads_that_wait_the_same() {
-    compared_by("processes.py");
+    compared_by("processes.py", Peer::OnAnotherHost);
 }
