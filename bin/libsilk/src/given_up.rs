@@ -41,6 +41,11 @@ pub fn to_linux(socket: &'static Socket, fd: c_int, scope: u32) -> Answer<()> {
         take_address(fd, local, socket.is(shape::INET6))?;
     }
     options::hand_over(socket, fd);
+    if let Some(how) = c_int::try_from(socket.shut.load(Relaxed)).ok().filter(|bits| *bits != 0) {
+        // It is not connected yet, and so the call fails; it counts all the same. The bits are `how` plus one.
+        // SAFETY: plain numbers.
+        unsafe { real::shutdown(fd, how - 1) };
+    }
     // SAFETY: plain numbers.
     unsafe { real::fcntl(fd, libc::F_SETFL, socket.flags.load(Relaxed) as usize) };
     socket.leave_to_linux();

@@ -111,7 +111,7 @@ impl Engine {
     }
 
     /// Tells a datagram socket of an error, as far as Linux would.
-    fn tell_of_datagram(&mut self, id: PathId, remote: Endpoint, quoted: &Quoted) {
+    pub(crate) fn tell_of_datagram(&mut self, id: PathId, remote: Endpoint, quoted: &Quoted) {
         let Some(path) = self.core.paths.path(id) else { return };
         let (connected, mtu) = (path.state.attrs.remote().is_some(), path.state.attrs.path_mtu());
         let Some(end) = self.core.port.datagrams(id) else { return };

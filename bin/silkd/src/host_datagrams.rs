@@ -19,6 +19,7 @@ use silk_wire::ipv4;
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::IpAddr;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 /// The longest datagram, with room to spare.
@@ -139,7 +140,7 @@ impl Engine {
 
     /// Whose of them a datagram is: that one's whose only peer has sent it, else one's who hears all, the same that
     /// hears this peer over silk's devices.
-    fn sharer(&self, sharers: &[u32], first: PathId, remote: Endpoint) -> PathId {
+    pub(crate) fn sharer(&self, sharers: &[u32], first: PathId, remote: Endpoint) -> PathId {
         let local = |id| self.core.paths.path(id)?.state.attrs.local();
         let peer = |id: &PathId| self.core.paths.path(*id).and_then(|path| path.state.attrs.remote());
         let mut all = sharers.iter().filter_map(|index| self.core.paths.at(*index));
@@ -239,7 +240,7 @@ impl Engine {
         let sharers = self.sharers(&linux);
         let mut piece = std::mem::take(&mut self.host.piece);
         piece.resize(LONGEST, 0);
-        let mut more = true;
+        let (mut more, mut errs) = (true, false);
         for _ in 0..BURST {
             match receive(&linux, &mut piece, &mut self.host.control) {
                 Ok(heard) => {
@@ -258,16 +259,19 @@ impl Engine {
                         }
                     }
                 }
-                // What Linux has to say of a datagram that was sent.
-                Err(Errno::ECONNREFUSED) => {}
                 // None is left.
-                Err(_) => {
+                Err(Errno::EAGAIN) => {
                     more = false;
                     break;
                 }
+                // What Linux has to say of a datagram that was sent.
+                Err(_) => errs = true,
             }
         }
         self.host.piece = piece;
+        if errs || linux.has_erred.load(Relaxed) {
+            self.hear_errors(&linux, (first, &sharers), now);
+        }
         if more {
             self.stirred(first.index, now);
         }

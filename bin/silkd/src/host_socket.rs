@@ -153,13 +153,17 @@ impl HostDatagrams for LinuxDatagrams {
             };
             socket::sendmsg(fd, &pieces, control.as_slice(), flags, Some(&to))
         };
-        // A second time after a signal, and what Linux says here of one that was sent before.
         match send(0) {
-            Err(NixErrno::EINTR | NixErrno::ECONNREFUSED) => send(0).is_ok(),
+            Ok(_) => true,
+            Err(NixErrno::EAGAIN | NixErrno::ENOBUFS) => false,
             Err(NixErrno::ENETUNREACH) if self.wishes.group_link.is_none() && to_many => {
                 send(self.link).is_ok()
             }
-            sent => sent.is_ok(),
+            // A second time, since Linux may have told what became of one that was sent before.
+            Err(_) => {
+                socket.has_erred.store(true, Relaxed);
+                send(0).is_ok()
+            }
         }
     }
 
@@ -204,9 +208,18 @@ pub struct Heard {
     pub service: u8,
 }
 
-/// Room for what Linux tells of each ([`receive`]).
+/// Room for what Linux tells of each ([`receive`]), and of errors.
 pub fn control() -> Vec<u8> {
-    nix::cmsg_space!(libc::in6_pktinfo, libc::in_pktinfo, libc::c_int, libc::c_int, libc::c_int, libc::c_int)
+    nix::cmsg_space!(
+        libc::in6_pktinfo,
+        libc::in_pktinfo,
+        libc::c_int,
+        libc::c_int,
+        libc::c_int,
+        libc::c_int,
+        libc::sock_extended_err,
+        libc::sockaddr_in6
+    )
 }
 
 /// The next datagram that a socket has heard.
@@ -247,7 +260,8 @@ pub fn receive(socket: impl AsFd, into: &mut [u8], control: &mut [u8]) -> Result
     Ok(heard)
 }
 
-fn endpoint(address: &SockaddrStorage) -> Option<Endpoint> {
+/// An address as silk has it.
+pub fn endpoint(address: &SockaddrStorage) -> Option<Endpoint> {
     let v4 = address.as_sockaddr_in().map(|v4| Endpoint::new(v4.ip(), v4.port()));
     v4.or_else(|| {
         let v6 = address.as_sockaddr_in6()?;

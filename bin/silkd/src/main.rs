@@ -27,6 +27,7 @@ mod giving_back;
 mod groups;
 mod host;
 mod host_datagrams;
+mod host_errors;
 mod host_socket;
 mod info;
 mod legible;

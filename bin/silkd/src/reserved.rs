@@ -9,7 +9,7 @@ use rustix::net::{
 use silk_control::Kind;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Linux's socket that holds a port. An executor may hold it a little longer than the port is ours,
@@ -20,6 +20,8 @@ pub struct Reserved {
     state: Mutex<Hold>,
     /// Which of those who send by it has said last how; zero: nobody.
     pub sender: AtomicU64,
+    /// A call has met what became of a datagram that was sent before: its error queue may have something.
+    pub has_erred: AtomicBool,
 }
 
 /// What a port that is held has been used for.
@@ -36,7 +38,12 @@ enum Hold {
 impl Reserved {
     /// One that has its port.
     pub fn new(socket: OwnedFd) -> Self {
-        Self { socket, state: Mutex::new(Hold::Quiet), sender: AtomicU64::new(0) }
+        Self {
+            socket,
+            state: Mutex::new(Hold::Quiet),
+            sender: AtomicU64::new(0),
+            has_erred: AtomicBool::new(false),
+        }
     }
 
     /// Listens, or goes on with another backlog, unless the port has been given back.

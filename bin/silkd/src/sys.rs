@@ -88,19 +88,23 @@ pub fn defer_accept(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, seconds)
 }
 
-/// Linux is to tell of each datagram the address it was sent to, the hops it had left and its service bits. A socket of
-/// IPv6 (`six`) hears those of IPv4 as well.
+/// Linux is to tell of each datagram the address it was sent to, the hops it had left and its service bits, and to keep what
+/// it is told of those that were sent. A socket of IPv6 (`six`) has to do with those of IPv4 as well.
 ///
 /// # Errors
 /// The kernel's.
 pub fn tell_of_datagrams(socket: BorrowedFd<'_>, six: bool) -> Result<(), Errno> {
-    const OF_BOTH: &[(libc::c_int, libc::c_int)] =
-        &[(libc::IPPROTO_IP, libc::IP_RECVTTL), (libc::IPPROTO_IP, libc::IP_RECVTOS)];
+    const OF_BOTH: &[(libc::c_int, libc::c_int)] = &[
+        (libc::IPPROTO_IP, libc::IP_RECVTTL),
+        (libc::IPPROTO_IP, libc::IP_RECVTOS),
+        (libc::IPPROTO_IP, libc::IP_RECVERR),
+    ];
     const OF_FOUR: &[(libc::c_int, libc::c_int)] = &[(libc::IPPROTO_IP, libc::IP_PKTINFO)];
     const OF_SIX: &[(libc::c_int, libc::c_int)] = &[
         (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
         (libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT),
         (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
     ];
     set_options(socket, OF_BOTH, 1)?;
     set_options(socket, if six { OF_SIX } else { OF_FOUR }, 1)

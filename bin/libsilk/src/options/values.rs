@@ -20,7 +20,8 @@ pub(super) unsafe fn input<T: Copy>(value: *const c_void, len: socklen_t) -> Ans
     Ok(unsafe { value.cast::<T>().read_unaligned() })
 }
 
-/// Reads a number of the program's. Of IP's options one byte is enough, and for most of them none is 0.
+/// Reads a number of the program's. Of IP's options one byte is enough, and for most of them none is 0; of one of IPv6's what
+/// is too short is 0.
 ///
 /// # Safety
 /// As [`input`].
@@ -39,6 +40,7 @@ pub(super) unsafe fn input_number(
         match (level, len) {
             (libc::IPPROTO_IP, 0) if !whole => 0,
             (libc::IPPROTO_IP, 1..4) => input::<u8>(value, len).map(c_int::from)?,
+            (libc::IPPROTO_IPV6, 0..4) if name == libc::IPV6_DONTFRAG => 0,
             _ => input::<c_int>(value, len)?,
         }
     };

@@ -143,3 +143,8 @@ fn both_stacks_answer_a_program_whose_peer_is_on_its_machine_the_same() {
 fn both_stacks_answer_processes_that_share_sockets_and_threads_that_wait_the_same() {
     compared_by("processes.py", Peer::OnAnotherHost);
 }
+
+#[test]
+fn and_with_a_peer_on_their_machine() {
+    compared_by("processes.py", Peer::OnTheSame);
+}

@@ -4,7 +4,8 @@ written down with what it answered, so that what two stacks answer can be compar
 seconds, in which what it causes can happen. Its own ports are three from PORTS on, and are written as 1 to 3.
 
 Left out is what docs/limits.md or docs/differences.md says of: what comes after reading was shut down, a
-descriptor that is closed while a copy of it is in an event set, what an event set tells but once, and options that silk refuses.
+descriptor that is closed while a copy of it is in an event set, what an event set tells but once, a connection to port 0, and options that
+silk refuses.
 """
 import ctypes
 import errno
@@ -168,9 +169,7 @@ class Program:
             raw, to = self.address(socket.AF_INET, self.there[4], THEIRS), "IPv4"
         elif chance < 0.11:
             raw, to = self.address(socket.AF_INET6, self.there[6], THEIRS), "IPv6"
-        elif chance < 0.15 and end.kind == UDP:
-            raw, to = self.address(end.family, self.there[end.version], 0), "port 0"
-        elif chance < 0.17 and end.version == 6:
+        elif chance < 0.15 and end.version == 6:
             raw, to = self.address(socket.AF_INET6, "::ffff:" + self.there[4], THEIRS), "mapped"
         else:
             port = self.one_of(THEIRS, THEIRS, THEIRS, NOBODYS)
