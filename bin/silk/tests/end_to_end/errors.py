@@ -1,6 +1,6 @@
-"""What a datagram socket hears of the network: errors.py PEER BEYOND, addresses of either IP. PEER is on
-the link and is the router to BEYOND, whose link is narrower. It says the same over Linux's own stack and
-over silk."""
+"""What a datagram socket hears of the network: errors.py PEER [BEYOND], addresses of either IP. PEER is on
+the link and is the router to BEYOND, whose link is narrower. Without BEYOND it is this machine, to which sockets
+that have a port of their own speak. It says the same over Linux's own stack and over silk."""
 import errno
 import select
 import socket
@@ -8,7 +8,7 @@ import struct
 import sys
 import time
 
-peer, beyond = sys.argv[1], sys.argv[2]
+peer, beyond = sys.argv[1], (*sys.argv[2:], None)[0]
 SIX = ":" in peer
 FAMILY = socket.AF_INET6 if SIX else socket.AF_INET
 LEVEL = socket.IPPROTO_IPV6 if SIX else socket.IPPROTO_IP
@@ -24,10 +24,10 @@ def make(asks, connected=None):
     s = socket.socket(FAMILY, socket.SOCK_DGRAM)
     s.setblocking(False)
     s.setsockopt(LEVEL, RECVERR, asks)
+    if not connected or not beyond:
+        s.bind(("", 0))
     if connected:
         s.connect(connected)
-    else:
-        s.bind(("", 0))
     return s
 
 
@@ -90,6 +90,9 @@ print(queued(s), pending(s))
 s.sendto(b"one", (peer, 4002))
 polled(s)
 print("anybody, asking:", attempt(s.recv, 10), queued(s))
+
+if not beyond:
+    sys.exit()
 
 # As far as a hop goes (traceroute).
 s = make(1)

@@ -2,7 +2,7 @@
 //! that are too narrow. The same program says the same over Linux's own stack and over silk.
 
 use crate::host::{Silk, text};
-use silk_testkit::netns::{CLIENT, CLIENT6};
+use silk_testkit::netns::{CLIENT, CLIENT6, SERVER, SERVER6};
 use std::process::Command;
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ fn start() -> Option<Silk> {
     Some(silk)
 }
 
-fn heard(mut command: Command, peer: &str, beyond: &str) -> Vec<String> {
-    text(command.args(["errors.py", peer, beyond])).lines().map(str::to_owned).collect()
+fn heard(mut command: Command, to: &[&str]) -> Vec<String> {
+    text(command.arg("errors.py").args(to)).lines().map(str::to_owned).collect()
 }
 
 /// Linux forgets what it has learnt of the way, so that it learns it again.
@@ -45,9 +45,9 @@ fn compare(peer: &str, beyond: &str) {
     // The first packet to a neighbour may be lost before it is known.
     let answers = || silk.rig.server.run("ping", ["-q", "-c", "1", "-W", "1", peer]).is_ok();
     assert!((0..10).any(|_| answers()), "{peer} does not answer");
-    let linux = heard(silk.on_linux("python3"), peer, beyond);
+    let linux = heard(silk.on_linux("python3"), &[peer, beyond]);
     forget(&silk);
-    let ours = heard(silk.on_paths("python3"), peer, beyond);
+    let ours = heard(silk.on_paths("python3"), &[peer, beyond]);
     assert!(linux.len() > 8, "{linux:?}");
     assert_eq!(ours, linux);
 }
@@ -60,4 +60,14 @@ fn a_datagram_socket_hears_what_it_would_on_linux() {
 #[test]
 fn over_ipv6_too() {
     compare(&CLIENT6.to_string(), BEYOND6);
+}
+
+#[test]
+fn and_of_its_own_machine() {
+    let Some(silk) = start() else { return };
+    for own in [SERVER.to_string(), SERVER6.to_string()] {
+        let linux = heard(silk.on_linux("python3"), &[&own]);
+        assert_eq!(linux.len(), 6, "{linux:?}");
+        assert_eq!(heard(silk.on_paths("python3"), &[&own]), linux, "{own}");
+    }
 }
