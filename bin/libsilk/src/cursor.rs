@@ -29,6 +29,11 @@ impl Cursor {
         self.0.store(0, Relaxed);
     }
 
+    /// Whoever was writing does not go on: what was claimed is free again.
+    pub fn abandon(&self) {
+        self.0.fetch_and(!(CLAIMED | BEGINS), AcqRel);
+    }
+
     /// Claims the next bytes of the ring: as many as `choose` says, which is told how many are claimed already behind what is
     /// written, by writes that this one has interrupted. For who has the turn to write. If the ring is empty, what is written
     /// begins at the start of its memory again.
@@ -198,6 +203,16 @@ mod tests {
         assert!(cursor.claim(&slot, |_| Err(())).is_err());
         cursor.claim(&slot, ten).unwrap().publish(0);
         assert_eq!((written(&slot), cursor.claim(&slot, ten).map(|claim| claim.at)), (0, Ok(0)));
+    }
+
+    #[test]
+    fn what_somebody_left_in_the_middle_is_as_if_he_had_not_begun() {
+        let (slot, cursor) = (Slot::default(), Cursor::new());
+        cursor.claim(&slot, ten).unwrap().publish(10);
+        let _left = cursor.claim(&slot, ten).unwrap();
+        cursor.abandon();
+        cursor.abandon();
+        assert_eq!(cursor.claim(&slot, ten).map(|claim| claim.at), Ok(10));
     }
 
     #[test]

@@ -119,6 +119,15 @@ impl Lock {
         }
     }
 
+    /// Opens the lock if this thread has it, which has left its turn in the middle. Whether it had, or needs none.
+    pub fn abandon(&self) -> bool {
+        let is_mine = self.0.load(Ordering::Relaxed) & !WANTED == myself();
+        if is_mine {
+            self.open();
+        }
+        is_mine || is_alone()
+    }
+
     /// Opens the lock in a forked child, whoever held it in the parent.
     pub fn force_open(&self) {
         self.0.store(FREE, Ordering::Release);

@@ -60,6 +60,9 @@ macro_rules! real {
 }
 
 real! {
+    fn longjmp(to: *mut c_void, value: c_int) -> c_int;
+    fn siglongjmp(to: *mut c_void, value: c_int) -> c_int;
+    fn __longjmp_chk(to: *mut c_void, value: c_int) -> c_int;
     fn read(fd: c_int, buf: *mut c_void, len: size_t) -> ssize_t;
     fn write(fd: c_int, buf: *const c_void, len: size_t) -> ssize_t;
     fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t;

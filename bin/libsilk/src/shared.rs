@@ -5,9 +5,10 @@
 use crate::family;
 use crate::lock::Turn;
 use crate::record;
-use crate::socket::Socket;
+use crate::socket::{self, Socket};
 use crate::state;
-use silk_stream::{SHARED_WORDS, Shared, SharedLock};
+use silk_stream::{SHARED_WORDS, Shared, SharedLock, vacate};
+use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// What the holders share of a socket that has several, or had.
@@ -93,9 +94,23 @@ impl Drop for Alteration<'_> {
     }
 }
 
+/// An end of a socket.
+#[derive(Clone, Copy)]
+enum End {
+    Receiving,
+    Sending,
+}
+
+thread_local! {
+    /// The turn that this thread has: the last of them, where a handler has one in the middle of another.
+    static MINE: Cell<Option<(u32, End)>> = const { Cell::new(None) };
+}
+
 /// The turn of a thread at one end of a socket, among its process's and among processes.
 pub struct OwnTurn<'a> {
     held: Option<&'static SharedLock>,
+    /// What [`MINE`] was before.
+    before: Option<(u32, End)>,
     _turn: Turn<'a>,
 }
 
@@ -104,14 +119,39 @@ impl<'a> OwnTurn<'a> {
     #[inline]
     pub fn reading(socket: &'a Socket) -> Self {
         let turn = socket.reading.turn();
-        Self { held: of(socket).and_then(|shared| take(&shared.reading, &turn)), _turn: turn }
+        let held = of(socket).and_then(|shared| take(&shared.reading, &turn));
+        Self { held, before: MINE.replace(Some((socket.index(), End::Receiving))), _turn: turn }
     }
 
     /// The next writer's turn.
     #[inline]
     pub fn writing(socket: &'a Socket) -> Self {
         let turn = socket.writing.turn();
-        Self { held: of(socket).and_then(|shared| take(&shared.writing, &turn)), _turn: turn }
+        let held = of(socket).and_then(|shared| take(&shared.writing, &turn));
+        Self { held, before: MINE.replace(Some((socket.index(), End::Sending))), _turn: turn }
+    }
+}
+
+/// This thread leaves whatever it is in the middle of (`siglongjmp` out of a signal's handler): it is another's turn. What it
+/// was writing is not written.
+pub fn abandon() {
+    let Some((index, end)) = MINE.take() else { return };
+    let Some(socket) = socket::at(index) else { return };
+    let lock = match end {
+        End::Receiving => &socket.reading,
+        End::Sending => {
+            socket.cursor.abandon();
+            // As the turn would have ended.
+            socket.slot().into_iter().for_each(|slot| vacate::leave(&slot.tx_writers));
+            &socket.writing
+        }
+    };
+    let shared = of(socket).map(|shared| match end {
+        End::Receiving => &shared.reading,
+        End::Sending => &shared.writing,
+    });
+    if lock.abandon() {
+        shared.into_iter().for_each(|lock| lock.let_go(family::process()));
     }
 }
 
@@ -124,6 +164,7 @@ fn take(lock: &'static SharedLock, turn: &Turn<'_>) -> Option<&'static SharedLoc
 
 impl Drop for OwnTurn<'_> {
     fn drop(&mut self) {
+        MINE.set(self.before);
         if let Some(lock) = self.held {
             lock.open();
         }

@@ -122,8 +122,8 @@ impl SharedLock {
         }
     }
 
-    /// Opens the lock if `process` has it, which is gone.
-    fn let_go(&self, process: u32) {
+    /// Opens the lock if `process` has it, which is gone, or was in the middle of its turn and has left that.
+    pub fn let_go(&self, process: u32) {
         let own = process & !WANTED;
         for held in [own, own | WANTED] {
             // Once somebody waits the word stays as it is until the lock is opened.

@@ -7,6 +7,7 @@ mod descriptors;
 mod execs;
 mod formatted;
 mod identity;
+mod jumps;
 mod limits;
 #[cfg(target_arch = "x86_64")]
 mod loading;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -239,6 +240,76 @@ static void sending_together(void) {
     waitpid(child, NULL, 0);
 }
 
+/* A handler that leaves, again and again, what its thread is sending: what was sent is whole, and afterwards another thread can send. */
+enum { JUMPS = 20000, LAST = 10 };
+
+static sigjmp_buf away;
+
+static void leave(int signal) {
+    (void)signal;
+    siglongjmp(away, 1);
+}
+
+static void *send_last(void *nothing) {
+    char message[SHORT];
+    memset(message, 'S', SHORT);
+    for (int n = 0; n < LAST; n++)
+        send(in_common, message, SHORT, 0);
+    return nothing;
+}
+
+static void check_left(int fd) {
+    static char message[LONG];
+    char kind;
+    long last = 0, mixed = 0;
+    while (recv(fd, &kind, 1, 0) == 1) {
+        ssize_t len = (kind == 'L' ? LONG : SHORT) - 1;
+        if (recv(fd, message, len, MSG_WAITALL) != len)
+            break;
+        for (ssize_t n = 0; n < len; n++)
+            mixed += message[n] != kind;
+        last += kind == 'S';
+    }
+    printf("%s, %s\n", last == LAST ? "all" : "not all", mixed ? "mixed" : "whole");
+}
+
+static void leave_often(void) {
+    static char message[LONG];
+    static volatile int jumps;
+    memset(message, 'L', LONG);
+    every(37, leave);
+    if (sigsetjmp(away, 1) == 0 || ++jumps < JUMPS)
+        for (;;)
+            send(in_common, message, LONG, 0);
+    every(0, nothing);
+}
+
+static void leaving(void) {
+    pid_t child;
+    in_common = served(&child, check_left);
+    leave_often();
+    send_last(NULL);
+    close(in_common);
+    waitpid(child, NULL, 0);
+}
+
+static void leaving_to_others(void) {
+    pthread_t thread;
+    sigset_t alarm;
+    pid_t child;
+    in_common = served(&child, check_left);
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarm, NULL);
+    pthread_create(&thread, NULL, idle, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
+    leave_often();
+    pthread_create(&thread, NULL, send_last, NULL);
+    pthread_join(thread, NULL);
+    close(in_common);
+    waitpid(child, NULL, 0);
+}
+
 /* Octets that count up, of which a handler takes some: each comes once. */
 enum { ROUNDS = 400000 };
 
@@ -289,7 +360,7 @@ int main(int count, char **given) {
         const char *name;
         void (*does)(void);
     } all[] = {{"watching", watching}, {"forking", forking}, {"cancelling", cancelling}, {"polling", polling}, {"interrupted", interrupted},
-      {"sending", sending}, {"sending-together", sending_together}, {"receiving", receiving}};
+      {"sending", sending}, {"sending-together", sending_together}, {"receiving", receiving}, {"leaving", leaving}, {"leaving-to-others", leaving_to_others}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t n = 0; count == 2 && n < sizeof all / sizeof *all; n++)
         if (!strcmp(all[n].name, given[1]))

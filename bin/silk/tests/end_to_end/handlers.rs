@@ -55,3 +55,13 @@ fn nor_where_others_hold_the_socket() {
 fn what_a_handler_receives_its_thread_does_not() {
     says("receiving", "both, each once\nended\n");
 }
+
+#[test]
+fn who_leaves_a_write_by_a_jump_keeps_nothing_from_being_sent() {
+    says("leaving", "all, whole\nended\n");
+}
+
+#[test]
+fn nor_anybody() {
+    says("leaving-to-others", "all, whole\nended\n");
+}

@@ -1,0 +1,48 @@
+//! `longjmp` and its kin: a signal's handler may leave by them what its thread was in the middle of.
+
+use crate::real;
+use crate::shared;
+use libc::{c_int, c_void};
+
+/// # Safety
+/// As the C library's.
+unsafe fn leave(jump: unsafe fn(*mut c_void, c_int) -> c_int, to: *mut c_void, value: c_int) -> ! {
+    shared::abandon();
+    // SAFETY: the program keeps the contract of the function it calls, which does not return.
+    unsafe {
+        jump(to, value);
+        libc::abort()
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn longjmp(to: *mut c_void, value: c_int) -> ! {
+    // SAFETY: as above; so throughout.
+    unsafe { leave(real::longjmp, to, value) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _longjmp(to: *mut c_void, value: c_int) -> ! {
+    // SAFETY: as above.
+    unsafe { leave(real::longjmp, to, value) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn siglongjmp(to: *mut c_void, value: c_int) -> ! {
+    // SAFETY: as above.
+    unsafe { leave(real::siglongjmp, to, value) }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __longjmp_chk(to: *mut c_void, value: c_int) -> ! {
+    // SAFETY: as above.
+    unsafe { leave(real::__longjmp_chk, to, value) }
+}
