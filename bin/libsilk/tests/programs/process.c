@@ -178,26 +178,49 @@ static int closes(int but)
 	return 0;
 }
 
-/* One thread executes while others connect and close: nothing stays open that nobody knows. */
+/* A child of which one thread executes, at another moment each time, while others do that to a listening socket; the new image writes to
+ * the pipe once it has closed everything. */
+static pid_t executes(void *(*others)(void *), int l, int p[2], int when)
+{
+	char number[16];
+	CHECK(pipe(p) == 0);
+	pid_t child = fork();
+	if (child == 0) {
+		pthread_t thread;
+		close(p[0]);
+		snprintf(number, sizeof number, "%d", p[1]);
+		for (int t = 0; t < 3; t++)
+			pthread_create(&thread, NULL, others, &l);
+		usleep(2000 + 300 * when);
+		execl(self, self, host, "closes", number, NULL);
+		_exit(9);
+	}
+	close(p[1]);
+	return child;
+}
+
+/* Nothing stays open that nobody knows. */
+static void all_end(int *ends, int n, pid_t child)
+{
+	struct timeval limit = { 5, 0 };
+	char b;
+	while (n > 0) {
+		setsockopt(ends[--n], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+		CHECK(read(ends[n], &b, 1) == 0 || errno == ECONNRESET);
+		close(ends[n]);
+	}
+	kill(child, SIGKILL);
+	CHECK(waitpid(child, NULL, 0) == child);
+}
+
+/* One thread executes while others connect and close. */
 static void execs_meanwhile(void)
 {
 	static int peers[20000];
 	for (int i = 0; i < 12; i++) {
 		int p[2], n = 0, l = listening();
-		char b, number[16];
-		CHECK(pipe(p) == 0);
-		pid_t child = fork();
-		if (child == 0) {
-			pthread_t thread;
-			close(p[0]);
-			snprintf(number, sizeof number, "%d", p[1]);
-			for (int t = 0; t < 3; t++)
-				pthread_create(&thread, NULL, connects, &l);
-			usleep(2000 + 300 * i);
-			execl(self, self, host, "closes", number, NULL);
-			_exit(9);
-		}
-		close(p[1]);
+		char b;
+		pid_t child = executes(connects, l, p, i);
 		fcntl(l, F_SETFL, O_NONBLOCK);
 		struct pollfd either[] = { { l, POLLIN, 0 }, { p[0], POLLIN, 0 } };
 		while (poll(either, 2, 10000) > 0 && n < 20000) {
@@ -207,14 +230,7 @@ static void execs_meanwhile(void)
 				break;
 		}
 		CHECK(read(p[0], &b, 1) == 1);
-		struct timeval limit = { 5, 0 };
-		while (n > 0) {
-			setsockopt(peers[--n], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-			CHECK(read(peers[n], &b, 1) == 0 || errno == ECONNRESET);
-			close(peers[n]);
-		}
-		kill(child, SIGKILL);
-		CHECK(waitpid(child, NULL, 0) == child);
+		all_end(peers, n, child);
 		close(l), close(p[0]);
 	}
 }
@@ -233,20 +249,8 @@ static void execs_while_others_accept(void)
 	int peers[PEERS];
 	for (int i = 0; i < 12; i++) {
 		int p[2], n = 0, left, l = listening();
-		char b, number[16];
-		CHECK(pipe(p) == 0);
-		pid_t child = fork();
-		if (child == 0) {
-			pthread_t thread;
-			close(p[0]);
-			snprintf(number, sizeof number, "%d", p[1]);
-			for (int t = 0; t < 3; t++)
-				pthread_create(&thread, NULL, accepts, &l);
-			usleep(2000 + 300 * i);
-			execl(self, self, host, "closes", number, NULL);
-			_exit(9);
-		}
-		close(p[1]);
+		char b;
+		pid_t child = executes(accepts, l, p, i);
 		struct pollfd is_another = { p[0], POLLIN, 0 };
 		while (n < PEERS && poll(&is_another, 1, 0) == 0)
 			peers[n++] = connected(l);
@@ -254,14 +258,7 @@ static void execs_while_others_accept(void)
 		fcntl(l, F_SETFL, O_NONBLOCK);
 		while ((left = accept(l, NULL, NULL)) >= 0)
 			close(left);
-		struct timeval limit = { 5, 0 };
-		while (n > 0) {
-			setsockopt(peers[--n], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-			CHECK(read(peers[n], &b, 1) == 0 || errno == ECONNRESET);
-			close(peers[n]);
-		}
-		kill(child, SIGKILL);
-		CHECK(waitpid(child, NULL, 0) == child);
+		all_end(peers, n, child);
 		close(l), close(p[0]);
 	}
 }

@@ -166,18 +166,23 @@ static int served(pid_t *child, void (*other)(int)) {
 /* As long as they are whole in the smallest room for which a writer waits. */
 enum { LONG = 3000, SHORT = 30, MESSAGES = 50000 };
 
-static void check_messages(int fd) {
+/* How many messages of each kind come, and how many octets that are of the other. */
+static void read_messages(int fd, long lengths[2], long *mixed) {
     static char message[LONG];
     char kind;
-    long lengths[2] = {0, 0}, mixed = 0;
     while (recv(fd, &kind, 1, 0) == 1) {
         ssize_t len = (kind == 'L' ? LONG : SHORT) - 1;
         if (recv(fd, message, len, MSG_WAITALL) != len)
             break;
         for (ssize_t n = 0; n < len; n++)
-            mixed += message[n] != kind;
-        lengths[kind == 'L'] += 1;
+            *mixed += message[n] != kind;
+        lengths[kind == 'L']++;
     }
+}
+
+static void check_messages(int fd) {
+    long lengths[2] = {0, 0}, mixed = 0;
+    read_messages(fd, lengths, &mixed);
     printf("%s, %s, %s\n", lengths[1] == MESSAGES ? "all" : "not all", lengths[0] > 0 ? "both" : "one", mixed ? "mixed" : "whole");
 }
 
@@ -259,18 +264,9 @@ static void *send_last(void *nothing) {
 }
 
 static void check_left(int fd) {
-    static char message[LONG];
-    char kind;
-    long last = 0, mixed = 0;
-    while (recv(fd, &kind, 1, 0) == 1) {
-        ssize_t len = (kind == 'L' ? LONG : SHORT) - 1;
-        if (recv(fd, message, len, MSG_WAITALL) != len)
-            break;
-        for (ssize_t n = 0; n < len; n++)
-            mixed += message[n] != kind;
-        last += kind == 'S';
-    }
-    printf("%s, %s\n", last == LAST ? "all" : "not all", mixed ? "mixed" : "whole");
+    long lengths[2] = {0, 0}, mixed = 0;
+    read_messages(fd, lengths, &mixed);
+    printf("%s, %s\n", lengths[0] == LAST ? "all" : "not all", mixed ? "mixed" : "whole");
 }
 
 static void leave_often(void) {
