@@ -119,13 +119,16 @@ impl Lock {
         }
     }
 
-    /// Opens the lock if this thread has it, which has left its turn in the middle. Whether it had, or needs none.
-    pub fn abandon(&self) -> bool {
-        let is_mine = self.0.load(Ordering::Relaxed) & !WANTED == myself();
-        if is_mine {
+    /// Whether this thread has the lock, or needs none.
+    pub fn is_mine(&self) -> bool {
+        is_alone() || self.0.load(Ordering::Relaxed) & !WANTED == myself()
+    }
+
+    /// Opens the lock if this thread has it, which has left its turn in the middle.
+    pub fn abandon(&self) {
+        if self.0.load(Ordering::Relaxed) & !WANTED == myself() {
             self.open();
         }
-        is_mine || is_alone()
     }
 
     /// Opens the lock in a forked child, whoever held it in the parent.

@@ -94,65 +94,94 @@ impl Drop for Alteration<'_> {
     }
 }
 
-/// An end of a socket.
+/// What a thread is in the middle of, at one socket.
 #[derive(Clone, Copy)]
-enum End {
+enum Doing {
     Receiving,
     Sending,
+    /// And it is counted among those who write ([`vacate::enter`]).
+    SendingCounted,
 }
 
 thread_local! {
-    /// The turn that this thread has: the last of them, where a handler has one in the middle of another.
-    static MINE: Cell<Option<(u32, End)>> = const { Cell::new(None) };
+    /// What this thread is doing, at the socket with this record: the last of it, where a handler does something in the middle.
+    static MINE: Cell<Option<(u32, Doing)>> = const { Cell::new(None) };
+}
+
+/// From before a turn is taken until it has ended; then it is as `before`.
+struct Noted {
+    before: Option<(u32, Doing)>,
+}
+
+impl Noted {
+    fn begin(socket: &Socket, doing: Doing) -> Self {
+        Self { before: MINE.replace(Some((socket.index(), doing))) }
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        MINE.set(self.before);
+    }
 }
 
 /// The turn of a thread at one end of a socket, among its process's and among processes.
 pub struct OwnTurn<'a> {
     held: Option<&'static SharedLock>,
-    /// What [`MINE`] was before.
-    before: Option<(u32, End)>,
-    _turn: Turn<'a>,
+    // Dropped in this order.
+    turn: Turn<'a>,
+    _noted: Noted,
 }
 
 impl<'a> OwnTurn<'a> {
     /// The next reader's turn.
     #[inline]
     pub fn reading(socket: &'a Socket) -> Self {
+        let noted = Noted::begin(socket, Doing::Receiving);
         let turn = socket.reading.turn();
-        let held = of(socket).and_then(|shared| take(&shared.reading, &turn));
-        Self { held, before: MINE.replace(Some((socket.index(), End::Receiving))), _turn: turn }
+        let mut own = Self { held: None, turn, _noted: noted };
+        own.held = of(socket).and_then(|shared| take(&shared.reading, &own.turn));
+        own
     }
 
     /// The next writer's turn.
     #[inline]
     pub fn writing(socket: &'a Socket) -> Self {
+        let noted = Noted::begin(socket, Doing::Sending);
         let turn = socket.writing.turn();
-        let held = of(socket).and_then(|shared| take(&shared.writing, &turn));
-        Self { held, before: MINE.replace(Some((socket.index(), End::Sending))), _turn: turn }
+        let mut own = Self { held: None, turn, _noted: noted };
+        own.held = of(socket).and_then(|shared| take(&shared.writing, &own.turn));
+        own
     }
+}
+
+/// The thread, which has the turn to write to `socket`, is counted among its writers, or not any more.
+#[inline]
+pub fn note_counted(socket: &Socket, is_counted: bool) {
+    MINE.set(Some((socket.index(), if is_counted { Doing::SendingCounted } else { Doing::Sending })));
 }
 
 /// This thread leaves whatever it is in the middle of (`siglongjmp` out of a signal's handler): it is another's turn. What it
 /// was writing is not written.
 pub fn abandon() {
-    let Some((index, end)) = MINE.take() else { return };
+    let Some((index, doing)) = MINE.take() else { return };
     let Some(socket) = socket::at(index) else { return };
-    let lock = match end {
-        End::Receiving => &socket.reading,
-        End::Sending => {
-            socket.cursor.abandon();
-            // As the turn would have ended.
-            socket.slot().into_iter().for_each(|slot| vacate::leave(&slot.tx_writers));
-            &socket.writing
-        }
-    };
-    let shared = of(socket).map(|shared| match end {
-        End::Receiving => &shared.reading,
-        End::Sending => &shared.writing,
-    });
-    if lock.abandon() {
-        shared.into_iter().for_each(|lock| lock.let_go(family::process()));
+    let lock = if matches!(doing, Doing::Receiving) { &socket.reading } else { &socket.writing };
+    if !lock.is_mine() {
+        // It was still waiting, or had done with it.
+        return;
     }
+    if !matches!(doing, Doing::Receiving) {
+        socket.cursor.abandon();
+    }
+    if matches!(doing, Doing::SendingCounted) {
+        socket.slot().into_iter().for_each(|slot| vacate::leave(&slot.tx_writers));
+    }
+    if let Some(shared) = of(socket) {
+        let lock = if matches!(doing, Doing::Receiving) { &shared.reading } else { &shared.writing };
+        lock.let_go(family::process());
+    }
+    lock.abandon();
 }
 
 #[inline]
@@ -164,7 +193,6 @@ fn take(lock: &'static SharedLock, turn: &Turn<'_>) -> Option<&'static SharedLoc
 
 impl Drop for OwnTurn<'_> {
     fn drop(&mut self) {
-        MINE.set(self.before);
         if let Some(lock) = self.held {
             lock.open();
         }

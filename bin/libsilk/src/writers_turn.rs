@@ -4,7 +4,7 @@
 use crate::cursor::Claim;
 use crate::errno::Answer;
 use crate::family::{self, Family};
-use crate::shared::OwnTurn;
+use crate::shared::{OwnTurn, note_counted};
 use crate::socket::Found;
 use crate::state;
 use silk_stream::{Slot, vacate, wake};
@@ -30,6 +30,7 @@ impl<'a> WritersTurn<'a> {
         let turn = OwnTurn::writing(socket);
         let slot = socket.slot()?;
         vacate::enter(&slot.tx_writers, &slot.tx_vacating, |seen| wait(slot, seen));
+        note_counted(socket, true);
         Ok(Self { socket, slot, _turn: turn })
     }
 
@@ -58,6 +59,8 @@ fn wait(slot: &Slot, seen: u32) -> bool {
 
 impl Drop for WritersTurn<'_> {
     fn drop(&mut self) {
+        // Who leaves by a jump between the two stays counted: the ring keeps its memory, and nothing worse.
+        note_counted(self.socket, false);
         vacate::leave(&self.slot.tx_writers);
     }
 }

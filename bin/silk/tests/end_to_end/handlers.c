@@ -273,8 +273,9 @@ static void leave_often(void) {
     static char message[LONG];
     static volatile int jumps;
     memset(message, 'L', LONG);
-    every(37, leave);
-    if (sigsetjmp(away, 1) == 0 || ++jumps < JUMPS)
+    if (sigsetjmp(away, 1) == 0)
+        every(37, leave);
+    if (++jumps <= JUMPS)
         for (;;)
             send(in_common, message, LONG, 0);
     every(0, nothing);
