@@ -1,5 +1,5 @@
 //! Event sets. A real epoll descriptor holds what is the kernel's; sockets of ours are
-//! members of a table beside it, and a [`Bell`] in the real set wakes who sleeps there. A
+//! members of a table beside it, and a [`Bell`](crate::bell::Bell) in the real set wakes who sleeps there. A
 //! look costs as much as sockets changed, never as much as there are sockets.
 //!
 //! A member is known by its descriptor, as in Linux: a socket that has two is two members.

@@ -15,7 +15,7 @@ pub fn is_dead() -> bool {
     family::joined().is_none_or(family::Family::is_dead)
 }
 
-/// Bits of [`status`].
+/// Bits of [`fn@status`].
 #[inline]
 pub fn status(slot: &Slot) -> u32 {
     let bits = slot.status.load(Acquire);

@@ -9,7 +9,7 @@ use core::ops::Range;
 pub struct Frame {
     /// Which buffer of the device.
     pub index: u32,
-    /// Which device, where an end is several (see [`several`](crate::several)): a number from 0.
+    /// Which device, where an end is several: a number from 0.
     pub device: u8,
     /// Where the frame begins in that buffer, in bytes.
     pub offset: u32,

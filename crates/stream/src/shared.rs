@@ -76,8 +76,8 @@ const FREE: u32 = 0;
 /// Somebody waits.
 const WANTED: u32 = 1 << 31;
 
-/// A lock that the processes of a family take in turns: its word is who has it, and [`WANTED`]. That of a process that dies is
-/// opened by the daemon.
+/// A lock that the processes of a family take in turns: its word is who has it, and whether somebody waits. That of a process
+/// that dies is opened by the daemon.
 #[repr(C)]
 #[derive(Default)]
 pub struct SharedLock(AtomicU32);
