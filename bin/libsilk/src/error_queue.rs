@@ -7,7 +7,7 @@ use crate::control::Telling;
 use crate::datagram_io::Arrived;
 use crate::errno::Answer;
 use crate::family;
-use crate::shared::OwnTurn;
+use crate::own_turn::OwnTurn;
 use crate::socket::Socket;
 use crate::vectors::Vectors;
 use silk_stream::{SharedAddress, Slot, Way, wish};

@@ -66,6 +66,7 @@ mod naming;
 mod naming_turn;
 mod option_names;
 mod options;
+mod own_turn;
 mod passing;
 mod poll;
 mod process;

@@ -9,7 +9,7 @@ use crate::errno::Answer;
 use crate::family;
 use crate::files;
 use crate::mappings::{self, LEAST};
-use crate::shared::OwnTurn;
+use crate::own_turn::OwnTurn;
 use crate::signals::{self, Undisturbed};
 use crate::socket::{Found, Socket};
 use crate::state;

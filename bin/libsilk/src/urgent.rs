@@ -4,7 +4,7 @@
 
 use crate::errno::Answer;
 use crate::family;
-use crate::shared::OwnTurn;
+use crate::own_turn::OwnTurn;
 use crate::socket::{Found, Socket};
 use crate::state;
 use crate::stream_io::shut;

@@ -4,7 +4,7 @@
 use crate::cursor::Claim;
 use crate::errno::Answer;
 use crate::family::{self, Family};
-use crate::shared::{OwnTurn, note_counted};
+use crate::own_turn::{OwnTurn, note_counted};
 use crate::socket::Found;
 use crate::state;
 use silk_stream::{Slot, vacate, wake};

@@ -1,13 +1,13 @@
 //! `longjmp` and its kin: a signal's handler may leave by them what its thread was in the middle of.
 
+use crate::own_turn;
 use crate::real;
-use crate::shared;
 use libc::{c_int, c_void};
 
 /// # Safety
 /// As the C library's.
 unsafe fn leave(jump: unsafe fn(*mut c_void, c_int) -> c_int, to: *mut c_void, value: c_int) -> ! {
-    shared::abandon();
+    own_turn::abandon();
     // SAFETY: the program keeps the contract of the function it calls, which does not return.
     unsafe {
         jump(to, value);
