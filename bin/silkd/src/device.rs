@@ -15,7 +15,7 @@ use silk_modules::{Leads, Standing, Way};
 use silk_path::classify::Tables;
 use silk_path::classify::layout::DEVICES;
 use silk_wire::ipv6;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 /// Buckets of the flow table: a quarter of a million connections at half load.
@@ -49,10 +49,11 @@ pub fn open(settings: &mut Settings) -> Result<Opened, String> {
     settings.addresses = settings.standing.addresses().map(|(address, _)| address).collect();
     settings.speaks_v6 = stack::speaks_v6(&settings.config)?;
     settings.mtu = opened.links.mtu();
-    if settings.addresses.iter().all(IpAddr::is_ipv6) {
-        return Err(
-            "the interface has no IPv4 address: give it one (`ip address add`), then start again".into()
-        );
+    if settings.addresses.is_empty() {
+        let ip = if settings.speaks_v6 { "" } else { "IPv4 " };
+        return Err(format!(
+            "the interface has no {ip}address: give it one (`ip address add`), then start again"
+        ));
     }
     Ok(opened)
 }
@@ -198,15 +199,13 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
     let device = settings.config.device.clone();
     let name = device.interface.as_ref().map_or("", |name| name.as_str());
     let vlan = device.vlan.unwrap_or(0);
-    let network = device.address.ok_or("the device has no address")?;
     let ((ends, words), mac, mtu, offload) = match device.kind {
         DeviceKind::Packet => {
             // What of IPv6 is ours is known once the device's address is.
             let told = |error: netlink::NetlinkError| error.to_string();
             let interface = netlink::Netlink::open().and_then(|mut n| n.interface(name)).map_err(told)?;
             let mac = device.mac.map_or(interface.mac.0, |mac| mac.0);
-            let addresses =
-                own_addresses(&device, network.address, mac).into_iter().map(|(ip, _)| ip).collect();
+            let addresses = own_addresses(&device, mac).into_iter().map(|(ip, _)| ip).collect();
             if device.router_advertisements && device.mac.is_none() && linux_heeds_routers(name) {
                 return Err(format!(
                     "Linux heeds the routers on `{name}` too and would have the same addresses: \
@@ -240,7 +239,7 @@ fn open_own(settings: &mut Settings) -> Result<Opened, String> {
     let mac = device.mac.map_or(mac, |mac| mac.0);
     let mtu = device.mtu.map_or(mtu, u32::from).min(u32::from(u16::MAX)) as u16;
     let routers = device.gateway.map(IpAddr::from).into_iter().chain(device.gateway6.map(IpAddr::from));
-    let mut standing = Standing::of(&own_addresses(&device, network.address, mac), routers);
+    let mut standing = Standing::of(&own_addresses(&device, mac), routers);
     standing.ways.extend(device.routes.iter().map(|route| {
         let leads = Leads::Over { link: 0, gateway: route.via, source: None, mtu: None };
         Way { network: route.to.address(), prefix: route.to.length(), leads }
@@ -266,11 +265,10 @@ fn linux_heeds_routers(interface: &str) -> bool {
 
 /// The addresses of a device that is silk's alone: those of the configuration, and with one of
 /// IPv6, or where routers give some, the link-local one that goes with it (RFC 4291 §2.1).
-fn own_addresses(device: &silk_config::Device, four: Ipv4Addr, mac: [u8; 6]) -> Vec<(IpAddr, u8)> {
-    let mut addresses = vec![(four.into(), device.address.map_or(32, |network| network.prefix.length()))];
-    if let Some(six) = device.address6 {
-        addresses.push((six.address.into(), six.prefix.length()));
-    }
+fn own_addresses(device: &silk_config::Device, mac: [u8; 6]) -> Vec<(IpAddr, u8)> {
+    let four = device.address.map(|four| (four.address.into(), four.prefix.length()));
+    let six = device.address6.map(|six| (six.address.into(), six.prefix.length()));
+    let mut addresses: Vec<_> = four.into_iter().chain(six).collect();
     if device.address6.is_some() || device.router_advertisements {
         addresses.push((ipv6::link_local(mac).into(), 64));
     }

@@ -108,7 +108,8 @@ impl Server {
         let locals: Result<Vec<_>, _> = self.neighbours.iter_mut().map(Finder::addresses).collect();
         let table = self.neighbours.first_mut().map(|finder| finder.table(ROUTES));
         let (Ok(locals), Some(Ok(table))) = (locals, table) else { return };
-        if !locals.iter().flatten().any(|local| local.address.is_ipv4()) {
+        let had_v4 = self.settings.standing.addresses().any(|(address, _)| address.is_ipv4());
+        if had_v4 && !locals.iter().flatten().any(|local| local.address.is_ipv4()) {
             // They are just being configured anew, and looked at again when they are.
             return;
         }

@@ -23,17 +23,14 @@ impl Server {
     pub(crate) fn ours(&self, address: SocketAddr, only_v6: bool) -> Option<(Endpoint, Sides)> {
         let (ip, any) = (address.ip().to_canonical(), IpAddr::V6(Ipv6Addr::UNSPECIFIED));
         let end = |ip: IpAddr| Endpoint::new(ip, address.port());
-        match (self.settings.has_v6(), only_v6) {
-            (true, false) if ip == any => Some((end(ip), Sides::BOTH)),
-            (false, false) if ip == any => {
-                let four = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-                Some((end(four), Sides::of(four)))
-            }
-            (false, true) if ip == any => None,
-            _ => {
-                let local = ip.is_unspecified() || self.settings.has(ip);
-                local.then(|| (end(ip), Sides::of(ip)))
-            }
+        let of = |ip: IpAddr| (end(ip), Sides::of(ip));
+        let four = self.settings.serves_v4().then_some(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        match (four, self.settings.has_v6(), only_v6) {
+            (Some(_), true, false) if ip == any => Some((end(ip), Sides::BOTH)),
+            (Some(four), false, false) if ip == any => Some(of(four)),
+            (_, six, _) if ip == any => six.then(|| of(ip)),
+            (four, ..) if ip.is_unspecified() => four.map(of),
+            _ => self.settings.has(ip).then(|| of(ip)),
         }
     }
 

@@ -86,6 +86,11 @@ impl Settings {
         self.addresses.contains(&address) && !self.duplicate.contains(&address)
     }
 
+    /// Whether a socket at every address of IPv4 is silk's: where it has one, and where Linux may yet be given one.
+    pub fn serves_v4(&self) -> bool {
+        !stack::owns_link(&self.config) || self.addresses.iter().any(IpAddr::is_ipv4)
+    }
+
     /// Whether silk has addresses of IPv6.
     pub fn has_v6(&self) -> bool {
         self.addresses.iter().any(IpAddr::is_ipv6)
@@ -98,8 +103,13 @@ impl Settings {
         if !stack::owns_link(&self.config) || !address.is_unspecified() {
             return vec![Place { address, sides }];
         }
-        // A port cannot be reserved at a link-local address without naming the link.
-        sides.each().filter_map(|six| self.first_source(six)).map(Place::from).collect()
+        // A port cannot be reserved at a link-local address without naming the link, which may be all there is.
+        let wide: Vec<_> = sides.each().filter_map(|six| self.first_source(six)).map(Place::from).collect();
+        if wide.is_empty() {
+            let any = sides.each().find_map(|six| self.addresses.iter().find(|ours| ours.is_ipv6() == six));
+            return any.copied().map(Place::from).into_iter().collect();
+        }
+        wide
     }
 
     /// The links stand like this from now on.

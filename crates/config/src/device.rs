@@ -71,7 +71,7 @@ pub struct Device {
     pub ring: u32,
     /// Largest IP packet; `None` for the interface's own.
     pub mtu: Option<u16>,
-    /// The address that silk answers for; `None` when Linux's addresses are shared (xdp).
+    /// The IPv4 address that silk answers for; `None`: it speaks no IPv4 there, or shares Linux's (xdp).
     pub address: Option<Network>,
     /// Where packets for other networks go; in `address`'s network.
     pub gateway: Option<Ipv4Addr>,
@@ -204,13 +204,16 @@ impl Device {
                 section.forbid(key, "with `kind = \"xdp\"` Linux's own addresses and routes are used");
             }
         } else {
-            section.require(
-                "address",
-                format!(
-                    "with `kind = \"{}\"` silk has an address of its own: `address = \"10.0.0.2/24\"`",
-                    self.kind
-                ),
-            );
+            if !self.speaks_v6() {
+                section.require(
+                    "address",
+                    format!(
+                        "with `kind = \"{}\"` silk has an address of its own: `address = \"10.0.0.2/24\"`, or \
+                         `address6 = \"2001:db8::2/64\"`",
+                        self.kind
+                    ),
+                );
+            }
             for key in ["queues", "mode", "napi", "napi_cpu", "receive", "linux_packets"] {
                 section.forbid(key, "only `kind = \"xdp\"` has it");
             }
@@ -220,15 +223,19 @@ impl Device {
                 section.forbid(key, "it needs `napi = \"threaded\"`");
             }
         }
-        let six = self.address6.is_some() || self.router_advertisements;
-        if self.gateway6.is_some() && !six && self.kind != DeviceKind::Xdp {
+        if !self.speaks_v6() && self.kind != DeviceKind::Xdp {
             section.forbid("gateway6", "it needs an `address6`, or `router_advertisements = true`");
         }
     }
 
+    /// Whether silk has an IPv6 address of its own there, or is to have one.
+    const fn speaks_v6(&self) -> bool {
+        self.address6.is_some() || self.router_advertisements
+    }
+
     /// Whether every router can be reached. `places` are those of the routes'.
     fn check_routes(&self, places: &[Range<usize>], section: &mut Section<'_, '_>) {
-        if self.kind == DeviceKind::Xdp || self.address.is_none() {
+        if self.kind == DeviceKind::Xdp || self.address.is_none() && !self.speaks_v6() {
             return;
         }
         let gateway = self.gateway.map(|gateway| (IpAddr::V4(gateway), section.span_of("gateway")));

@@ -55,8 +55,11 @@ for call, end in ('bind', (sys.argv[1], 0)), ('connect', (sys.argv[2], 7)):
 ";
 
 fn start(more: &str) -> Option<Silk> {
-    let device =
-        format!("kind = \"packet\"\ninterface = \"{INTERFACE}\"\naddress = \"10.99.0.9/24\"\n{more}\n");
+    start_without_four(&format!("address = \"10.99.0.9/24\"\n{more}"))
+}
+
+fn start_without_four(more: &str) -> Option<Silk> {
+    let device = format!("kind = \"packet\"\ninterface = \"{INTERFACE}\"\n{more}\n");
     let silk = Silk::start_with(&device, "[[class]]\nname = \"all\"\ndefault = true\n")?;
     silk.rig.client.ip(["address", "add", &format!("{PREFIX}1/64"), "dev", INTERFACE, "nodad"]).unwrap();
     for far in [FAR, THERE] {
@@ -89,19 +92,35 @@ fn all_come_back(mut python: Command, address: &str) {
     assert_eq!(said.trim(), "4 of 4 came back");
 }
 
+/// With Linux's own Ethernet address it would be Linux's address too.
+const HEEDED: &str = "router_advertisements = true\nmac = \"02:00:00:00:00:5a\"";
+
 #[test]
 fn an_address_and_a_router_come_by_advertisement_and_go() {
-    // With Linux's own it would be Linux's address too.
-    let Some(silk) = start("router_advertisements = true\nmac = \"02:00:00:00:00:5a\"") else { return };
-    let router = advertise(&silk, "60");
-    says(&silk, "is an address of silk's now");
-    says(&silk, "what is far is reached by fe80::");
+    let Some(silk) = start(HEEDED) else { return };
+    come_and_go(&silk);
+}
+
+#[test]
+fn what_is_advertised_may_be_all_there_is() {
+    let Some(silk) = start_without_four(HEEDED) else { return };
+    // A port of any address is silk's before there is one to speak from.
+    let port = "import socket; s = socket.create_server(('::', 0), family=socket.AF_INET6); \
+                print(s.getsockname()[1] > 0)";
+    assert_eq!(crate::host::text(silk.on_paths("python3").args(["-c", port])), "True\n");
+    come_and_go(&silk);
+}
+
+fn come_and_go(silk: &Silk) {
+    let router = advertise(silk, "60");
+    says(silk, "is an address of silk's now");
+    says(silk, "what is far is reached by fe80::");
     assert!(!silk.log("silkd").contains("IPv4"), "{}", silk.log("silkd"));
     let said = silk.log("silkd");
     let ours = said.lines().find_map(|line| line.strip_suffix(" is an address of silk's now"));
     let ours = ours.and_then(|line| line.strip_prefix("silkd: ")).expect("it was said");
     assert_eq!(ours, "2001:db8:7::ff:fe00:5a");
-    let _ours = serve(&silk, silk.on_paths("python3"), "::", "ours");
+    let _ours = serve(silk, silk.on_paths("python3"), "::", "ours");
     all_come_back(silk.on_peer("python3"), ours);
     // Who asks who is there hears of silk, too (RFC 4443 §4.2), beside Linux, which has an address of its own.
     let all = format!("ff02::1%{INTERFACE}");
@@ -110,7 +129,7 @@ fn an_address_and_a_router_come_by_advertisement_and_go() {
         pings.is_ok_and(|said| said.contains("from fe80::ff:fe00:5a"))
     };
     assert!(within(Duration::from_secs(20), is_heard), "a ping to all nodes");
-    let _far = serve(&silk, silk.on_peer("python3"), FAR, "far");
+    let _far = serve(silk, silk.on_peer("python3"), FAR, "far");
     all_come_back(silk.on_paths("python3"), FAR);
     // What begins now is sent as far and as wide as the router says.
     let hops = silk.start_logged(silk.on_peer("python3").args(["-c", HOPS, FAR]), "hops");
@@ -120,19 +139,19 @@ fn an_address_and_a_router_come_by_advertisement_and_go() {
     assert!(within(Duration::from_secs(20), heard), "{}", silk.log("hops"));
     drop(hops);
     router.stop(Duration::from_secs(5));
-    let _router = advertise(&silk, "0");
-    says(&silk, "no default route of IPv6");
+    let _router = advertise(silk, "0");
+    says(silk, "no default route of IPv6");
     // The prefix is still there, and so is the network that the router leads to.
     all_come_back(silk.on_peer("python3"), ours);
-    says(&silk, &format!("{NETWORK}/48 is reached by fe80::"));
-    let _there = serve(&silk, silk.on_peer("python3"), THERE, "there");
+    says(silk, &format!("{NETWORK}/48 is reached by fe80::"));
+    let _there = serve(silk, silk.on_peer("python3"), THERE, "there");
     all_come_back(silk.on_paths("python3"), THERE);
 }
 
 // RFC 4862 §5.4.5.
 #[test]
 fn an_address_that_another_station_has_is_given_up_and_that_is_said_once() {
-    let Some(silk) = start("router_advertisements = true\nmac = \"02:00:00:00:00:5a\"") else { return };
+    let Some(silk) = start(HEEDED) else { return };
     let ours = "2001:db8:7::ff:fe00:5a";
     // Linux has no way there either.
     let heeds = format!("net.ipv6.conf.{INTERFACE}.accept_ra=0");

@@ -44,6 +44,7 @@ mod netem;
 mod nginx;
 mod nobody;
 mod one_port;
+mod only_six;
 mod openings;
 mod options;
 mod overrun;
