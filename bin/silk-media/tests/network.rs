@@ -3,7 +3,9 @@
 //! so pictures are counted however they ended; none may be lost.
 
 use serde_json::Value;
-use silk_testkit::netns::{CLIENT, Host, INTERFACE, PREFERRED, Rig, Running, SERVER, signal};
+use silk_testkit::netns::{
+    CLIENT, CLIENT6, Host, INTERFACE, PREFERRED, Rig, Running, SERVER, SERVER6, signal,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -46,10 +48,10 @@ impl Stage {
         command
             .args(["play", "--interface", INTERFACE, "--headless", "--json"])
             .arg(self.file("played.json"));
-        command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+        let said = self.file("said");
+        command.args(arguments).stdout(Stdio::null()).stderr(fs::File::create(&said).unwrap());
         let player = Running::start(&mut command).unwrap();
-        wait(|| has_program(&self.rig.server));
-        sleep(Duration::from_millis(300));
+        wait(|| fs::read_to_string(&said).unwrap().contains("waits for"));
         player
     }
 
@@ -92,13 +94,9 @@ fn came(stream: &Value) -> u64 {
 #[test]
 fn every_picture_comes_by_mflow_and_the_player_ends_with_the_stream() {
     let Some(stage) = Stage::set() else { return };
-    let mut player = stage.player(&[]);
-    let sent = stage.send(&["--to", &SERVER.to_string()]);
-    let said = String::from_utf8(sent.stdout).unwrap();
-    assert!(said.contains("the player has taken all"), "{said}{}", String::from_utf8_lossy(&sent.stderr));
-    assert!(player.wait(Duration::from_secs(60)).is_some(), "the player goes on after the stream's end");
+    let player = stage.player(&[]);
+    comes_whole(&stage, player, &SERVER.to_string());
     let stream = &stage.played()["streams"][0];
-    assert_eq!((came(stream), stream["lost"].as_u64()), (PICTURES, Some(0)), "{stream}");
     // It was promised what memory it needs, and needed no more.
     let memory = |figure: &str| stream[figure].as_u64().unwrap();
     assert_eq!((memory("no_memory"), memory("memory_limit")), (0, memory("memory_promised")), "{stream}");
@@ -257,25 +255,12 @@ fn a_session_description_brings_the_parameters_that_the_stream_leaves_out() {
 fn the_shell_obeys_its_controllers_and_answers_nobody_else() {
     let Some(stage) = Stage::set() else { return };
     let graph = stage.file("video.toml");
-    let controllers = format!("name = \"shell\"\ncontrollers = [\"{CLIENT}/32\"]");
+    let controllers = format!("name = \"shell\"\ncontrollers = [\"{CLIENT}/32\", \"{CLIENT6}/128\"]");
     fs::write(&graph, silk_player::GRAPH.replace("name = \"shell\"", &controllers)).unwrap();
     let player = stage.player(&["--appliance", "--graph", graph.to_str().unwrap()]);
-    let tell = |command: &str| {
-        let mut shell = stage.rig.client.command(PROGRAM);
-        shell.arg("shell").arg(SERVER.to_string()).args(command.split(' '));
-        String::from_utf8(shell.output().unwrap().stdout).unwrap()
-    };
-    assert_eq!(tell("list"), "nothing is playing\n");
-    assert!(tell(&format!("mpeg_decode {CLIENT}:6000 name=one")).starts_with("ok "));
-    assert!(
-        tell(&format!("mpeg_decode {CLIENT}:6001 name=one port=5600"))
-            .starts_with("error: there is a stream")
-    );
-    stage.send(&["--to", &SERVER.to_string(), "--port", "6000"]);
-    let listed = tell("list");
-    assert!(listed.contains(" one ") && listed.contains(" shown "), "{listed}");
-    assert!(tell("stop two").starts_with("error: no such stream"));
-    assert!(tell("dance").starts_with("error: "));
+    let over_four = [SERVER.to_string(), CLIENT.to_string()];
+    is_obeyed(&stage, &over_four, "one");
+    is_obeyed(&stage, &[SERVER6.to_string(), format!("[{CLIENT6}]")], "two");
     // Another address of the same host is no controller.
     let stranger = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
                     s.bind(('FROM', 0)); s.settimeout(1); s.sendto(b'7 list' + b' ' * 200, ('TO', 5540))\n\
@@ -283,6 +268,47 @@ fn the_shell_obeys_its_controllers_and_answers_nobody_else() {
     let stranger = stranger.replace("FROM", &PREFERRED.to_string()).replace("TO", &SERVER.to_string());
     assert_eq!(stage.rig.client.run("python3", ["-c", &stranger]).unwrap(), "silence\n");
     end(player);
+}
+
+/// Whoever has the second address has a stream played, by commands to the player's, the first.
+fn is_obeyed(stage: &Stage, [player, controller]: &[String; 2], name: &str) {
+    let tell = |command: &str| {
+        let mut shell = stage.rig.client.command(PROGRAM);
+        let Output { stdout, stderr, .. } =
+            shell.arg("shell").arg(player).args(command.split(' ')).output().unwrap();
+        String::from_utf8([stdout, stderr].concat()).unwrap()
+    };
+    assert_eq!(tell("list"), "nothing is playing\n");
+    assert!(tell(&format!("mpeg_decode {controller}:6000 name={name}")).starts_with("ok "));
+    assert!(
+        tell(&format!("mpeg_decode {controller}:6001 name={name} port=5600"))
+            .starts_with("error: there is a stream")
+    );
+    stage.send(&["--to", player, "--port", "6000"]);
+    let listed = tell("list");
+    assert!(listed.contains(&format!(" {name} ")) && listed.contains(" shown "), "{listed}");
+    assert!(tell("stop three").starts_with("error: no such stream"));
+    assert!(tell("dance").starts_with("error: "));
+    assert!(tell(&format!("stop {name}")).starts_with("ok"));
+}
+
+/// Every picture is sent to this address and comes.
+fn comes_whole(stage: &Stage, mut player: Running, to: &str) {
+    let sent = stage.send(&["--to", to]);
+    let said = String::from_utf8(sent.stdout).unwrap();
+    assert!(said.contains("the player has taken all"), "{said}{}", String::from_utf8_lossy(&sent.stderr));
+    assert!(player.wait(Duration::from_secs(60)).is_some(), "the player goes on after the stream's end");
+    let stream = &stage.played()["streams"][0];
+    assert_eq!((came(stream), stream["lost"].as_u64()), (PICTURES, Some(0)), "{stream}");
+}
+
+#[test]
+fn a_stream_comes_over_ipv6_where_that_is_meant_and_where_it_is_all_there_is() {
+    let Some(stage) = Stage::set() else { return };
+    comes_whole(&stage, stage.player(&["--ipv6"]), &SERVER6.to_string());
+    stage.rig.server.ip(["address", "del", &format!("{SERVER}/24"), "dev", INTERFACE]).unwrap();
+    comes_whole(&stage, stage.player(&[]), &SERVER6.to_string());
+    comes_whole(&stage, stage.player(&["--device", "packet", "--address", "fd99::9/64"]), "fd99::9");
 }
 
 /// A player that takes commands from the client, which may use so many percent of the processor.

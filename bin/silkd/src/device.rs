@@ -263,16 +263,11 @@ fn linux_heeds_routers(interface: &str) -> bool {
     setting.is_ok_and(|setting| setting.trim() != "0")
 }
 
-/// The addresses of a device that is silk's alone: those of the configuration, and with one of
-/// IPv6, or where routers give some, the link-local one that goes with it (RFC 4291 §2.1).
+/// The addresses of a device that is silk's alone.
 fn own_addresses(device: &silk_config::Device, mac: [u8; 6]) -> Vec<(IpAddr, u8)> {
     let four = device.address.map(|four| (four.address.into(), four.prefix.length()));
     let six = device.address6.map(|six| (six.address.into(), six.prefix.length()));
-    let mut addresses: Vec<_> = four.into_iter().chain(six).collect();
-    if device.address6.is_some() || device.router_advertisements {
-        addresses.push((ipv6::link_local(mac).into(), 64));
-    }
-    addresses
+    link::own(four.into_iter().chain(six), mac, device.router_advertisements)
 }
 
 type Ends = (Vec<End>, silk_device::Tables);

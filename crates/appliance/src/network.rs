@@ -10,7 +10,7 @@ use silk_executor::link::{self, GSO, own_mac, tables_in_memory};
 use silk_modules::{Device, Setup, Standing};
 use silk_path::classify::layout::DEVICES;
 use silk_path::classify::{Domains, Owned, Tables};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Which device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +31,9 @@ pub struct NetworkOptions {
     /// The interface.
     pub interface: String,
     /// The appliance's own address and its network's prefix; with `Xdp` Linux's are taken.
-    pub address: Option<(Ipv4Addr, u8)>,
+    pub address: Option<(IpAddr, u8)>,
     /// The router, with an address of its own.
-    pub gateway: Option<Ipv4Addr>,
+    pub gateway: Option<IpAddr>,
     /// Entries of the receive ring with `Xdp`, a power of two.
     pub ring: u32,
     /// With `Xdp`: the receive work is done on the appliance's own CPUs; where threads do it, scheduled like this.
@@ -70,6 +70,12 @@ impl Network {
             DeviceKind::Xdp => open_xdp(options),
             DeviceKind::Packet | DeviceKind::Tap => open_own(options),
         }
+    }
+
+    /// Every address of an IP that it has one of: of IPv4, if it has.
+    pub fn anywhere(&self) -> IpAddr {
+        let four = self.setup.standing.addresses().any(|(address, _)| address.is_ipv4());
+        if four { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
     }
 
     /// A network on one end of a memory link, where the appliance has `address`. For tests.
@@ -115,7 +121,7 @@ fn open_xdp(options: &NetworkOptions) -> Result<Network, String> {
 
 fn open_own(options: &NetworkOptions) -> Result<Network, String> {
     let name = options.interface.as_str();
-    let (address, prefix) = options.address.ok_or(
+    let network = options.address.ok_or(
         "an address is missing: `packet` and `tap` need one of their own, which Linux does not have",
     )?;
     let (end, mac, mtu) = match options.kind {
@@ -125,12 +131,14 @@ fn open_own(options: &NetworkOptions) -> Result<Network, String> {
         }
         _ => {
             let interface = interface_called(name)?;
-            let wish = packet::Options { addresses: vec![address.into()], ..packet::Options::default() };
+            let addresses =
+                link::own([network], interface.mac.0, false).into_iter().map(|(own, _)| own).collect();
+            let wish = packet::Options { addresses, ..packet::Options::default() };
             let end = packet::open(name, &wish).map_err(|error| error.to_string())?;
             (end, interface.mac.0, u16::try_from(interface.mtu).unwrap_or(u16::MAX))
         }
     };
-    let standing = Standing::of(&[(address.into(), prefix)], options.gateway.map(IpAddr::from));
+    let standing = Standing::of(&link::own([network], mac, false), options.gateway);
     let link = Device { address: mac, mtu, gso: GSO, checksum_offload: true };
     assemble(end, tables_of(tables_in_memory(BUCKETS)?, [0; DEVICES])?, link, standing, false)
 }

@@ -5,6 +5,7 @@ use crate::join::random;
 use silk_device::netlink::{LocalAddress, Table, TableRoute, Target};
 use silk_modules::{Leads, Standing, Way};
 use silk_path::classify::layout::{ADDRESSES, ADDRESSES6};
+use std::net::IpAddr;
 
 /// The largest message a Linux device cuts up itself, bytes with headers.
 pub const GSO: u32 = 65_000;
@@ -24,6 +25,16 @@ pub fn serve_all(standing: &mut Standing, six: bool) {
         room -= wide.len();
         *link = [four, wide].concat();
     }
+}
+
+/// The addresses of a device that is a program's own: those that it is told to have, and with one of IPv6, or where it is
+/// to `have_six` all the same, the link-local one that goes with its Ethernet address (RFC 4291 §2.1).
+pub fn own(told: impl IntoIterator<Item = (IpAddr, u8)>, mac: [u8; 6], have_six: bool) -> Vec<(IpAddr, u8)> {
+    let mut addresses: Vec<_> = told.into_iter().collect();
+    if have_six || addresses.iter().any(|(address, _)| address.is_ipv6()) {
+        addresses.push((silk_wire::ipv6::link_local(mac).into(), 64));
+    }
+    addresses
 }
 
 /// How the links stand of interfaces that Linux shares, by device: its addresses on each, and its routes.
@@ -82,7 +93,6 @@ pub fn tables_in_memory(buckets: u32) -> Result<silk_device::Tables, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::IpAddr;
 
     #[test]
     fn all_addresses_of_ipv4_are_served_and_of_ipv6_as_many_as_there_is_room_for() {

@@ -6,18 +6,25 @@ use crate::stream::{Begun, Carrier, Order, Refusal, Terms, Told, Words};
 use silk_appliance::{Appliance, soon};
 use silk_media::{DEFAULT_OUTPUT, Playing, Rate, Wish};
 use silk_modules::shell::{self, Bits, Command, Fps, Pictures, Shell, Target};
-use silk_path::{Attrs, Endpoint, PathId};
+use silk_path::{Attr, Attrs, Endpoint, PathId};
 use silk_wire::{mflow, rtp};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 impl Player {
-    /// Makes the path that commands come by, where the graph has a SHELL.
+    /// Makes the paths that commands come by, one over each IP, where the graph has a SHELL.
     ///
     /// # Errors
     /// The graph has none, or its port is taken.
-    pub fn open_shell(&mut self, appliance: &mut Appliance) -> Result<PathId, Refusal> {
-        let top = appliance.paths().graph().modules().of_kind("shell").ok_or(Refusal::NoModule("shell"))?;
-        appliance.create(top, Attrs::new(), silk_sched::Terms::default(), Some(soon)).map_err(Refusal::from)
+    pub fn open_shell(&mut self, appliance: &mut Appliance) -> Result<(), Refusal> {
+        let modules = appliance.paths().graph().modules();
+        let top = modules.of_kind("shell").ok_or(Refusal::NoModule("shell"))?;
+        let both = [("ip", Ipv4Addr::UNSPECIFIED.into()), ("ip6", IpAddr::V6(Ipv6Addr::UNSPECIFIED))];
+        let spoken = both.map(|(kind, any)| modules.of_kind(kind).map(|_| any));
+        for any in spoken.into_iter().flatten() {
+            let attrs = Attrs::new().with(Attr::Local(Endpoint::new(any, 0)));
+            appliance.create(top, attrs, silk_sched::Terms::default(), Some(soon)).map_err(Refusal::from)?;
+        }
+        Ok(())
     }
 
     /// Does what was commanded since, and answers. `entitle` is told the name of each stream before

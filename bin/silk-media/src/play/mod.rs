@@ -21,7 +21,7 @@ use silk_player::{Rule, Schedule};
 use silk_wire::mflow;
 use std::env;
 use std::io::{Write, stdout};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -121,10 +121,13 @@ struct NetworkArguments {
     device: DeviceName,
     /// The player's own address, for `packet` and `tap`
     #[arg(long, value_name = "ADDRESS/PREFIX", value_parser = network_address)]
-    address: Option<(Ipv4Addr, u8)>,
+    address: Option<(IpAddr, u8)>,
     /// The router, for `packet` and `tap`
     #[arg(long, value_name = "ADDRESS")]
-    gateway: Option<Ipv4Addr>,
+    gateway: Option<IpAddr>,
+    /// Wait for streams over IPv6, where there is an address of IPv4 too
+    #[arg(long)]
+    ipv6: bool,
     /// Microseconds that packets may wait to be taken together
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(0..=100_000))]
     nap: u64,
@@ -249,11 +252,13 @@ fn percent(text: &str) -> Result<f64, String> {
     if (0.01..=100_000.0).contains(&percent) { Ok(percent) } else { Err("between 0.01 and 100000".into()) }
 }
 
-fn network_address(text: &str) -> Result<(Ipv4Addr, u8), String> {
-    let wrong = || format!("`{text}` is no address with a prefix, like 10.0.0.9/24");
+fn network_address(text: &str) -> Result<(IpAddr, u8), String> {
+    let wrong = || format!("`{text}` is no address with a prefix, like 10.0.0.9/24 or 2001:db8::9/64");
     let (address, prefix) = text.split_once('/').ok_or_else(wrong)?;
-    let prefix: u8 = prefix.parse().ok().filter(|prefix| *prefix <= 32).ok_or_else(wrong)?;
-    Ok((address.parse().map_err(|_| wrong())?, prefix))
+    let address: IpAddr = address.parse().map_err(|_| wrong())?;
+    let most = if address.is_ipv6() { 128 } else { 32 };
+    let prefix: u8 = prefix.parse().ok().filter(|prefix| *prefix <= most).ok_or_else(wrong)?;
+    Ok((address, prefix))
 }
 
 /// Where pictures are shown. One of them; a window where there is a screen, else nothing.

@@ -12,7 +12,7 @@ use silk_media::{Coding, Playing, Rate, Wish};
 use silk_path::{Endpoint, PathId};
 use silk_player::{Carrier, Figures, GRAPH, Order, Player, PlayerOptions, rules};
 use std::io::{Write, stderr};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -62,6 +62,8 @@ struct Session {
     player: Player,
     theatre: Theatre,
     control: Option<Control>,
+    /// Where streams arrive whose source nobody has named.
+    anywhere: IpAddr,
     ended: Vec<Played>,
 }
 
@@ -76,6 +78,8 @@ impl Session {
             receive_here: options.network.receive_here.then(|| before(options.place.priority)),
             linux_packets: options.network.linux_packets,
         });
+        let network = network.map_err(Trouble::Program)?;
+        let anywhere = if options.network.ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { network.anywhere() };
         let text = options.graph.as_ref().map(|file| {
             std::fs::read_to_string(file)
                 .map_err(|error| Trouble::Unreadable(file.display().to_string(), error))
@@ -86,7 +90,7 @@ impl Session {
         };
         let library = theatre.clone();
         let machine = Machine::on(
-            network.map_err(Trouble::Program)?,
+            network,
             (&name, &text),
             |setup| silk_media::catalogue(silk_modules::catalogue(setup), library),
             silk_player::Schedule::from(options.schedule).policy(PATHS),
@@ -106,7 +110,7 @@ impl Session {
         })?;
         machine.real_time = options.place.priority.is_some();
         machine.nap = Duration::from_micros(options.network.nap);
-        Ok(Self { machine, player, theatre: theatre.clone(), control, ended: Vec::new() })
+        Ok(Self { machine, player, theatre: theatre.clone(), control, anywhere, ended: Vec::new() })
     }
 
     /// Begins the streams that the command line names.
@@ -118,7 +122,7 @@ impl Session {
             return Ok(());
         }
         for number in 0..options.streams {
-            let order = order(options, described, number);
+            let order = order(options, described, (self.anywhere, number));
             self.theatre.entitle(&order.name);
             if let Err(refusal) = self.player.begin(&mut self.machine.appliance, &order) {
                 let why = self.theatre.failure().map(Trouble::Screen);
@@ -179,13 +183,18 @@ impl Session {
 }
 
 /// The order of the `number`-th stream: each has the next port.
-fn order(options: &Options, described: Option<&Described>, number: u16) -> Order {
+fn order(options: &Options, described: Option<&Described>, (anywhere, number): (IpAddr, u16)) -> Order {
     let (carrier, port) = match options.rtp.or(described.map(|described| described.port)) {
         Some(port) => (Carrier::Rtp, port),
         None => (Carrier::Mflow, options.listen),
     };
     let coding = if options.h264 { Coding::H264 } else { Coding::Mpeg };
-    let any = Endpoint::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port + number * 2);
+    let anywhere = match options.from {
+        Some(SocketAddr::V4(_)) => Ipv4Addr::UNSPECIFIED.into(),
+        Some(SocketAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
+        None => anywhere,
+    };
+    let any = Endpoint::new(anywhere, port + number * 2);
     let millis = |fps: f64| Rate::from_millis((fps * 1000.0).round() as u32);
     let own = options.fps.and_then(millis);
     Order {

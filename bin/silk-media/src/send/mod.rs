@@ -37,9 +37,10 @@ pub struct Options {
     /// Begin again at the end, until interrupted
     #[arg(long = "loop")]
     again: bool,
-    /// Bytes of a datagram at most, with its headers from UDP's on
-    #[arg(long, value_name = "N", default_value_t = 1480, value_parser = clap::value_parser!(u16).range(256..=8972))]
-    size: u16,
+    /// Bytes of a datagram at most, with its headers from UDP's on; without, what fits an Ethernet frame: 1480, over
+    /// IPv6 1460
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(256..=8972))]
+    size: Option<u16>,
     /// The local port
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
@@ -49,9 +50,10 @@ pub struct Options {
 const UDP: usize = 8;
 
 impl Options {
-    /// Bytes of a packet's payload at most, behind headers of `headers` bytes.
-    fn payload(&self, headers: usize) -> usize {
-        usize::from(self.size) - UDP - headers
+    /// Bytes of a packet's payload to `to` at most, behind headers of `headers` bytes.
+    fn payload(&self, to: SocketAddr, headers: usize) -> usize {
+        let usual = if to.is_ipv4() { 1480 } else { 1460 };
+        usize::from(self.size.unwrap_or(usual)) - UDP - headers
     }
 
     /// The rate to send at; `None`: as fast as may be.
@@ -69,7 +71,7 @@ pub fn run(options: &Options, stop: &AtomicBool) -> Result<ExitCode, Trouble> {
     let usual = if options.rtp { rtp::PORT } else { mflow::PORT };
     let to = address(&options.to, usual)?;
     let headers = if options.rtp { silk_media::alf::RTP_HEADERS } else { mflow::HEADER };
-    let clip = Clip::open(&options.clip, options.payload(headers), options.again)?;
+    let clip = Clip::open(&options.clip, options.payload(to, headers), options.again)?;
     let socket = socket(to, options.port)?;
     let report = match options.rtp {
         true => over_rtp::send(options, clip, &socket, stop)?.to_string(),

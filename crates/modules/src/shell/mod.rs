@@ -25,7 +25,7 @@
 //! `down` (net, needed): a datagram protocol, UDP.
 //!
 //! # Attributes
-//! Sets `Local` (any of our addresses, `port`) where there is none.
+//! Sets `Local`: any of our addresses of IPv4 where there is none, `port` where it names none.
 //!
 //! # Example
 //! ```toml
@@ -226,8 +226,9 @@ impl Module for Shell {
     }
 
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<Step, CreateError> {
-        if create.attrs.local().is_none() {
-            create.set(Attr::Local(Endpoint::v4(Ipv4Addr::UNSPECIFIED, self.port)))?;
+        let local = create.attrs.local().unwrap_or(Endpoint::v4(Ipv4Addr::UNSPECIFIED, 0));
+        if local.port() == 0 {
+            create.set(Attr::Local(Endpoint::new(local.ip(), self.port)))?;
         }
         Ok(Step { stage: Some(Box::new(ShellStage)), next: Next::Service(0) })
     }

@@ -7,8 +7,8 @@ use core::fmt;
 use core::str::FromStr;
 use silk_path::{Endpoint, PathId};
 
-/// The most bytes of a command that are looked at: what a datagram of Ethernet holds.
-pub const MAX_REQUEST: usize = 1472;
+/// The most bytes of a command that are looked at: what a datagram of either IP holds on Ethernet.
+pub const MAX_REQUEST: usize = 1452;
 /// The most letters of a name.
 const MAX_NAME: usize = 32;
 /// The most pictures in a second.
