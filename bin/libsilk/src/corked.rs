@@ -46,10 +46,16 @@ impl Corked {
     }
 }
 
+/// Whether there is one that is not whole: what is written belongs to that, whomever it names.
+#[inline]
+pub fn has_begun(socket: &Socket) -> bool {
+    socket.corked.begun.load(Relaxed)
+}
+
 /// Whether a call's bytes are a part of a datagram, rather than one.
 #[inline]
 pub fn is_part(socket: &Socket, flags: c_int) -> bool {
-    waits(socket, flags) || socket.corked.begun.load(Relaxed)
+    waits(socket, flags) || has_begun(socket)
 }
 
 /// Whether more is to follow a call's bytes.

@@ -1,5 +1,5 @@
-//! `sendfile` to a socket of ours: a reference to the file, or what it says is read straight into the
-//! send ring.
+//! `sendfile` to a socket of ours: to a stream a reference to the file, or what it says is read straight into the
+//! send ring; to a datagram socket one datagram.
 
 use crate::errno::{self, Answer, check_size};
 use crate::files;
@@ -8,6 +8,8 @@ use crate::real;
 use crate::socket::{Found, Role};
 use crate::state;
 use crate::stream_io::{self, Extent};
+use crate::transfer;
+use crate::vectors::{self, Vectors};
 use libc::off_t;
 use silk_stream::Slot;
 use std::cell::Cell;
@@ -25,61 +27,94 @@ const MOST: usize = 0x7fff_f000;
 /// # Safety
 /// `at` is null or points to an offset.
 pub unsafe fn send(socket: &Found, file: c_int, at: *mut off_t, count: usize) -> Answer {
-    if socket.role() != Role::Stream {
-        return Err(libc::EINVAL);
-    }
     // SAFETY: as the caller promises.
     let start = if at.is_null() { None } else { Some(unsafe { at.read_unaligned() }) };
     if start.is_some_and(|start| start < 0) {
         return Err(libc::EINVAL);
     }
-    let done = Cell::new(0usize);
-    let is_copied = || !part_of(file, start, count).is_some_and(|part| files::is_known(&part));
-    let portion = stream_io::portion(is_copied);
-    let sent = stream_io::send_with(
-        socket,
-        count.min(MOST),
-        (0, Extent::AtMost),
-        portion,
-        |slot, _, (place, room)| {
-            let ring = state::send_ring(slot)?;
-            let at =
-                start.map(|start| start.saturating_add(off_t::try_from(done.get()).unwrap_or(off_t::MAX)));
-            if room >= LEAST
-                && let Some(part) = part_of(file, at, room)
-                && files::refer(slot, ring, place, &part)
-            {
-                if at.is_none() {
-                    // SAFETY: no memory is involved.
-                    unsafe { libc::lseek(file, off_t::try_from(part.len).unwrap_or(0), libc::SEEK_CUR) };
-                }
-                done.set(done.get() + part.len);
-                return Ok(part.len);
-            }
-            // SAFETY: no memory is involved.
-            if at.is_none() && unsafe { libc::lseek(file, 0, libc::SEEK_CUR) } < 0 {
-                // What would be gone if it could not be sent is not taken, of Linux neither: pipes, sockets.
-                let errno = errno::last();
-                return Err(if errno == libc::ESPIPE { libc::EINVAL } else { errno });
-            }
-            let got = read_into_ring(slot, (place, room), |vectors, parts| {
-                // SAFETY: as there.
-                unsafe {
-                    match at {
-                        None => real::readv(file, vectors, parts),
-                        Some(at) => real::preadv(file, vectors, parts, at),
-                    }
-                }
-            })?;
-            done.set(done.get() + got);
-            Ok(got)
+    // Linux looks first whether there is anything to send.
+    let is_nothing = || count == 0 || left_of(file, start) == Some(0);
+    let sent = match socket.role() {
+        Role::Stream if stream_io::may_be_refused(socket) && is_nothing() => Ok(0),
+        Role::Stream => match send_stream(socket, file, start, count) {
+            Err(libc::EAGAIN) if is_nothing() => Ok(0),
+            sent => sent,
         },
-    )?;
+        Role::Datagram | Role::Listener => send_whole(socket, file, start, count),
+    }?;
     if let Some(start) = start {
         // SAFETY: as the caller promises.
         unsafe { at.write_unaligned(start + off_t::try_from(sent).unwrap_or(0)) };
     }
     Ok(sent)
+}
+
+/// As one message, which nobody takes of a socket that listens. More than Linux's pipe holds fits no datagram.
+fn send_whole(socket: &Found, file: c_int, start: Option<off_t>, count: usize) -> Answer {
+    let mut bytes = vec![0u8; count.min(1 << 16)];
+    let at = start.map_or_else(|| standing(file), Ok)?;
+    // SAFETY: so many bytes of the buffer may be written.
+    let got = check_size(unsafe { real::pread(file, bytes.as_mut_ptr().cast(), bytes.len(), at) })?;
+    if got == 0 {
+        return Ok(0);
+    }
+    let parts = vectors::single(bytes.as_ptr().cast(), got);
+    // SAFETY: the buffer has so many bytes.
+    let whole = unsafe { Vectors::new(&parts) };
+    let sent = transfer::send(socket, &whole, 0)?;
+    if start.is_none() {
+        advance(file, sent);
+    }
+    Ok(sent)
+}
+
+/// Where a file stands. What would be gone if it could not be sent is not taken, of Linux neither: pipes, sockets.
+fn standing(file: c_int) -> Answer<off_t> {
+    // SAFETY: no memory is involved.
+    match unsafe { libc::lseek(file, 0, libc::SEEK_CUR) } {
+        at @ 0.. => Ok(at),
+        _ if errno::last() == libc::ESPIPE => Err(libc::EINVAL),
+        _ => Err(errno::last()),
+    }
+}
+
+fn advance(file: c_int, by: usize) {
+    // SAFETY: no memory is involved.
+    unsafe { libc::lseek(file, off_t::try_from(by).unwrap_or(0), libc::SEEK_CUR) };
+}
+
+fn send_stream(socket: &Found, file: c_int, start: Option<off_t>, count: usize) -> Answer {
+    let done = Cell::new(0usize);
+    let is_copied = || !part_of(file, start, count).is_some_and(|part| files::is_known(&part));
+    let portion = stream_io::portion(is_copied);
+    stream_io::send_with(socket, count.min(MOST), (0, Extent::AtMost), portion, |slot, _, (place, room)| {
+        let ring = state::send_ring(slot)?;
+        let at = start.map(|start| start.saturating_add(off_t::try_from(done.get()).unwrap_or(off_t::MAX)));
+        if room >= LEAST
+            && let Some(part) = part_of(file, at, room)
+            && files::refer(slot, ring, place, &part)
+        {
+            if at.is_none() {
+                advance(file, part.len);
+            }
+            done.set(done.get() + part.len);
+            return Ok(part.len);
+        }
+        if at.is_none() {
+            standing(file)?;
+        }
+        let got = read_into_ring(slot, (place, room), |vectors, parts| {
+            // SAFETY: as there.
+            unsafe {
+                match at {
+                    None => real::readv(file, vectors, parts),
+                    Some(at) => real::preadv(file, vectors, parts, at),
+                }
+            }
+        })?;
+        done.set(done.get() + got);
+        Ok(got)
+    })
 }
 
 /// Lets `read` put at most `room` bytes into the send ring of a socket, from an index on. It is given vectors as `readv(2)` takes
@@ -92,6 +127,12 @@ pub fn read_into_ring(
     let vectors = state::send_ring(slot)?.vectors(place, room);
     let parts = if vectors.last().is_some_and(|second| second.iov_len > 0) { 2 } else { 1 };
     check_size(read(vectors.as_ptr(), parts))
+}
+
+/// How many bytes of a regular file there are from `at` on, or from where it stands.
+fn left_of(file: c_int, at: Option<off_t>) -> Option<u64> {
+    let (_, _, length) = identify(file)?;
+    Some(length.saturating_sub(u64::try_from(at.map_or_else(|| standing(file), Ok).ok()?).ok()?))
 }
 
 /// At most `most` bytes of a regular file from `at` on, or from where it stands.

@@ -34,6 +34,11 @@ pub fn take_error(slot: &Slot) -> Option<c_int> {
     c_int::try_from(slot.error.swap(0, SeqCst)).ok().filter(|errno| *errno != 0)
 }
 
+/// Lets a failure that was taken be reported, unless there is another by now.
+pub fn put_error(slot: &Slot, errno: c_int) {
+    let _ = slot.error.compare_exchange(0, errno.unsigned_abs(), SeqCst, Relaxed);
+}
+
 /// Whether there is a failure to report.
 pub fn has_error(slot: &Slot) -> bool {
     slot.error.load(Relaxed) != 0 || is_dead()

@@ -386,6 +386,11 @@ fn is_refused(socket: &Socket, slot: &Slot) -> bool {
     over || socket.shut.load(Relaxed) & shut::WRITE != 0
 }
 
+/// Whether the next who sends may be told an error.
+pub fn may_be_refused(socket: &Socket) -> bool {
+    socket.slot().is_ok_and(|slot| is_refused(socket, slot) || state::has_error(slot))
+}
+
 /// Whether anything may be sent: an error is told once, then the pipe is broken. What the network
 /// says of a connection that goes on (`IP_RECVERR`) is told once, too.
 fn may_send(socket: &Socket, slot: &Slot) -> Answer<()> {

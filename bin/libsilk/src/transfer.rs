@@ -4,6 +4,7 @@
 use crate::address;
 use crate::arrival;
 use crate::control::{self, Asked, Speaks, Telling};
+use crate::corked;
 use crate::datagram_io;
 use crate::errno::Answer;
 use crate::settings::flag;
@@ -87,7 +88,8 @@ const LONGEST: socklen_t = size_of::<libc::sockaddr_storage>() as socklen_t;
 /// # Safety
 /// As [`address::parse`].
 unsafe fn peer(socket: &Socket, to: *const sockaddr, len: socklen_t) -> Answer<Option<SocketAddr>> {
-    if to.is_null() || len == 0 {
+    // Linux does not look at the name of what goes on, over IPv4.
+    if to.is_null() || len == 0 || corked::has_begun(socket) && !socket.is(shape::INET6) {
         return Ok(None);
     }
     // SAFETY: as the caller promises.
@@ -264,9 +266,14 @@ pub unsafe fn send_message(socket: &Found, message: *const msghdr, flags: c_int)
             // Whether it is connected is looked at first.
             return if sense { send(socket, &from, flags) } else { send_nothing(socket, flags) };
         }
+        let goes_on = corked::has_begun(socket);
         let peer = peer(socket, message.msg_name.cast(), message.msg_namelen.min(LONGEST))?;
-        datagram_io::is_for_somebody(socket, peer)?;
-        let asked = control::asked(message, speaks(socket, peer))?;
+        let asked = if goes_on {
+            Asked::default()
+        } else {
+            datagram_io::is_for_somebody(socket, peer)?;
+            control::asked(message, speaks(socket, peer))?
+        };
         datagram_io::send(socket, &from, peer, asked, flags)
     }
 }

@@ -4,9 +4,10 @@ use crate::errno::{Answer, int, size};
 use crate::passing;
 use crate::real;
 use crate::socket::Found;
+use crate::state;
 use crate::table;
 use crate::transfer;
-use crate::wait::Deadline;
+use crate::wait::now;
 use libc::{c_int, c_uint, mmsghdr, msghdr, ssize_t, timespec};
 use std::time::Duration;
 
@@ -94,26 +95,69 @@ pub unsafe extern "C" fn recvmmsg(
 ) -> c_int {
     // SAFETY: as above.
     unsafe {
-        if table::served(fd).is_none() {
+        let Some(socket) = table::served(fd) else {
             let got = real::recvmmsg(fd, msgs, count, flags, limit);
             for n in 0..usize::try_from(got).unwrap_or(0) {
                 passing::received(&raw const (*msgs.add(n)).msg_hdr, flags);
             }
             return got;
-        }
-        // As in Linux the limit is looked at between the messages only.
-        let limit =
-            limit.as_ref().map(|t| Duration::new(t.tv_sec.unsigned_abs(), t.tv_nsec.unsigned_abs() as u32));
-        let deadline = Deadline::after(limit);
-        let mut now = flags & !libc::MSG_WAITFORONE;
-        each(msgs, count, |message| {
-            let got = usize::try_from(recvmsg(fd, &mut message.msg_hdr, now)).ok();
-            if flags & libc::MSG_WAITFORONE != 0 || deadline.nap().is_none() {
-                now |= libc::MSG_DONTWAIT;
-            }
-            got
-        })
+        };
+        int(receive_many(&socket, (msgs, count), flags, limit.as_mut()))
     }
+}
+
+/// `recvmmsg(2)`. As in Linux the limit is looked at between the messages only, and told back as what is left of it.
+///
+/// # Safety
+/// `msgs` has `count` entries, each valid with all it points to.
+unsafe fn receive_many(
+    socket: &Found,
+    (msgs, count): (*mut mmsghdr, c_uint),
+    flags: c_int,
+    mut limit: Option<&mut timespec>,
+) -> Answer<c_int> {
+    let time = |limit: &timespec| {
+        let nanos = u32::try_from(limit.tv_nsec).ok().filter(|nanos| *nanos < 1_000_000_000)?;
+        Some(Duration::new(limit.tv_sec.try_into().ok()?, nanos))
+    };
+    let end = limit.as_deref().map(|limit| time(limit).ok_or(libc::EINVAL)).transpose()?;
+    let end = end.map(|limit| now().saturating_add(limit));
+    if flags & libc::MSG_ERRQUEUE == 0
+        && let Some(errno) = state::take_error(socket.slot()?)
+    {
+        return Err(errno);
+    }
+    let mut each = flags & !libc::MSG_WAITFORONE;
+    for n in 0..count.min(MOST) {
+        // SAFETY: `n < count`.
+        let message = unsafe { &mut *msgs.add(n as usize) };
+        // SAFETY: as the caller promises.
+        match unsafe { transfer::receive_message(socket, &raw mut message.msg_hdr, each) } {
+            Ok(got) => message.msg_len = c_uint::try_from(got).unwrap_or(c_uint::MAX),
+            Err(errno) if n == 0 => return Err(errno),
+            Err(errno) => {
+                // What is wrong, and not only now, is told by the next call.
+                if ![libc::EAGAIN, libc::EINTR].contains(&errno)
+                    && let Ok(slot) = socket.slot()
+                {
+                    state::put_error(slot, errno);
+                }
+                return Ok(n.cast_signed());
+            }
+        }
+        if flags & libc::MSG_WAITFORONE != 0 {
+            each |= libc::MSG_DONTWAIT;
+        }
+        let left = end.map(|end| end.saturating_sub(now()));
+        if let (Some(left), Some(limit)) = (left, limit.as_deref_mut()) {
+            limit.tv_sec = left.as_secs().cast_signed();
+            limit.tv_nsec = left.subsec_nanos().into();
+        }
+        if left.is_some_and(|left| left.is_zero()) || message.msg_hdr.msg_flags & libc::MSG_OOB != 0 {
+            return Ok((n + 1).cast_signed());
+        }
+    }
+    Ok(count.min(MOST).cast_signed())
 }
 
 /// Whether one of so many messages passes a socket of ours.

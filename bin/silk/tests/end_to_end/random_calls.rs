@@ -118,6 +118,11 @@ fn asked(silk: &Silk, file: &str, at: Peer, (seed, moment): (u64, &str), ports: 
 fn compared_by(file: &str, at: Peer) {
     let Some(silk) = Silk::start() else { return };
     FILES.iter().for_each(|(name, text)| _ = silk.write(name, text));
+    // Each refusal is told.
+    let unlimited = ["-q", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0"];
+    for host in [&silk.rig.client, &silk.rig.server] {
+        host.run("sysctl", unlimited).unwrap();
+    }
     let number = |name| std::env::var(name).ok().and_then(|said| said.parse().ok());
     let (first, rounds) = (number("SILK_SEED").unwrap_or(1), number("SILK_ROUNDS").unwrap_or(12));
     let mut differ = Vec::new();

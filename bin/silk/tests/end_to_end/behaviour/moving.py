@@ -335,6 +335,36 @@ def send_a_file(end):
 
 
 @case
+def files_where_they_are_not_for_streams_that_go(w):
+    """A datagram is a file's; what has nothing to say is not refused."""
+    end = w.udp(w.port())
+    with open("another-file", "wb+") as file:
+        file.write(b"contents!")
+        file.flush()
+        fd = file.fileno()
+        w.result("to nobody", attempt(os.sendfile, end.fileno(), fd, 0, 5))
+        end.connect(w.peer_udp())
+        w.result("from where it stands", attempt(os.sendfile, end.fileno(), fd, None, 100))
+        os.lseek(fd, 3, os.SEEK_SET)
+        w.result("from further on", attempt(os.sendfile, end.fileno(), fd, None, 4))
+        w.result("it stands behind that", os.lseek(fd, 0, os.SEEK_CUR))
+        w.result("from a place", attempt(os.sendfile, end.fileno(), fd, 2, 100))
+        w.result("from its end", attempt(os.sendfile, end.fileno(), fd, 9, 100))
+        w.result("peer reads", w.peer.tell("[u.recv(100) for _ in range(2)]"))
+        end.setsockopt(socket.IPPROTO_UDP, 1, 1)
+        end.send(b"to ")
+        w.result("as a part", attempt(os.sendfile, end.fileno(), fd, 0, 4))
+        end.setsockopt(socket.IPPROTO_UDP, 1, 0)
+        w.result("peer reads the whole", w.peer.tell("u.recv(100)"))
+        listener, shut = w.listener(), w.connected()
+        shut.shutdown(socket.SHUT_WR)
+        for what, other in (("a listener", listener), ("one that is shut down", shut)):
+            w.result(f"to {what}", attempt(os.sendfile, other.fileno(), fd, 0, 5))
+            w.result(f"nothing to {what}", attempt(os.sendfile, other.fileno(), fd, 9, 5))
+    os.unlink("another-file")
+
+
+@case
 def bad_arguments(w):
     end = w.connected()
     fd = end.fileno()
@@ -370,6 +400,34 @@ def many_messages_at_once(w):
     room = [ctypes.create_string_buffer(9) for _ in range(3)]
     w.result("recvmmsg", answer(C.recvmmsg(end.fileno(), messages(room), 3, socket.MSG_DONTWAIT, None)))
     w.result("texts", [text.value for text in room])
+
+
+@case
+def as_many_messages_as_there_is_time_for(w):
+    """What is left of the limit is told; that nobody is there is told by the next call."""
+    end = w.udp(w.port())
+    end.connect(w.peer_udp())
+    room = [ctypes.create_string_buffer(9) for _ in range(3)]
+
+    def ask(count, *time):
+        limit = ctypes.create_string_buffer(struct.pack("qq", *time), 16)
+        said = answer(C.recvmmsg(end.fileno(), messages(room), count, socket.MSG_DONTWAIT, limit))
+        return said, struct.unpack("qq", limit.raw)
+
+    w.peer.do("me = %r; [u.sendto(text, me) for text in (b'uno', b'due', b'tre')]" % (end.getsockname()[:2],))
+    wait_for(lambda: attempt(end.recv, 9, socket.MSG_PEEK | socket.MSG_DONTWAIT) != "EAGAIN")
+    settle()
+    w.result("no time", ask(3, 0, 0))
+    w.result("no time at all", ask(3, -1, 0))
+    w.result("a time that is none", ask(3, 0, 1_000_000_000))
+    said, left = ask(3, 100, 0)
+    w.result("time", (said, (98, 0) < left < (100, 0)))
+    w.result("texts", [text.value for text in room])
+    nobody = w.udp()
+    nobody.connect((w.there, 9))
+    nobody.send(b"hello")
+    wait_for(lambda: select.select([nobody], [], [], 0)[0])
+    w.result("an error", answer(C.recvmmsg(nobody.fileno(), messages(room), 3, socket.MSG_DONTWAIT, None)))
 
 
 def messages(buffers):

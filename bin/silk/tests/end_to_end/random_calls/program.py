@@ -16,6 +16,7 @@ import select
 import socket
 import struct
 import sys
+import tempfile
 import time
 import zlib
 
@@ -258,6 +259,86 @@ class Program:
             return f"{brief(data, len(data))} {told:#x} {sorted((level, name, len(value)) for level, name, value in control)}"
         return f"recvmsg {end} {size} {flags:#x}", self.by_copy(end, use)
 
+    def vectors(self, sizes, data=None):
+        """An array of what a call fills, or takes these data from, and its parts. They must be held as long as it is."""
+        parts, at = [], 0
+        for size in sizes:
+            parts.append(ctypes.create_string_buffer(data[at:at + size] if data else size or 1, size or 1))
+            at += size
+        packed = b"".join(struct.pack("=QQ", ctypes.addressof(part), size) for part, size in zip(parts, sizes))
+        return ctypes.create_string_buffer(packed, len(packed) or 1), parts
+
+    def do_vectors(self):
+        end, function = self.pick(), self.one_of("readv", "readv", "writev")
+        sizes = [self.one_of(0, 1, 50, 700) for _ in range(self.chance.randrange(5))]
+        count = self.one_of(*[len(sizes)] * 15, -1, 1025)
+        data = self.chance.randbytes(sum(sizes))
+        array, parts = self.vectors(sizes, data if function == "writev" else None)
+        answer = call(function, end.fd, array, count)
+        got = b"".join(part.raw[:size] for part, size in zip(parts, sizes))
+        return f"{function} {end} {sizes} {count}", answer if failed(answer) or function == "writev" else brief(got, answer)
+
+    def do_send_many(self):
+        end, whole, kept, said = self.pick(), b"", [], []
+        count = self.one_of(0, 1, 2, 3, 3)
+        for n in range(count):
+            # That nobody is there may be heard before the next is sent, or after.
+            size, to = self.one_of(0, 1, 100, 2000), self.one_of(None, NOBODYS, THEIRS) if n == count - 1 else self.one_of(THEIRS, THEIRS, THEIRS, 0)
+            array, parts = self.vectors([size], self.chance.randbytes(size))
+            raw = b"" if to is None else self.address(end.family, self.there[end.version], to)
+            name = ctypes.create_string_buffer(raw, len(raw) or 1)
+            kept.append((array, parts, name))
+            whole += struct.pack("=QIxxxxQQQQixxxxIxxxx", ctypes.addressof(name) if raw else 0, len(raw), ctypes.addressof(array), 1, 0, 0, 0, 77)
+            said.append(f"{size} to {to}")
+        heads = ctypes.create_string_buffer(whole, len(whole) or 1)
+        answer = call("sendmmsg", end.fd, heads, len(kept), socket.MSG_NOSIGNAL)
+        return f"sendmmsg {end} {said}", f"{answer} {[struct.unpack_from('=I', heads.raw, 64 * n + 56)[0] for n in range(len(kept))]}"
+
+    def do_recv_many(self):
+        end, whole, kept, count = self.pick(), b"", [], self.one_of(0, 1, 2, 4)
+        flags, limit = self.one_of(0, 0, 0, socket.MSG_PEEK, socket.MSG_TRUNC, 0x10000), self.one_of(None, struct.pack("=qq", 0, 0), struct.pack("=qq", 1, 0))
+        for _ in range(count):
+            array, parts = self.vectors([self.one_of(0, 1, 100, 6000)])
+            name = ctypes.create_string_buffer(28)
+            kept.append((array, parts, name))
+            whole += struct.pack("=QIxxxxQQQQixxxxIxxxx", ctypes.addressof(name), 28, ctypes.addressof(array), 1, 0, 0, 0, 77)
+        heads = ctypes.create_string_buffer(whole, len(whole) or 1)
+        answer = call("recvmmsg", end.fd, heads, count, flags, limit)
+        if failed(answer):
+            return f"recvmmsg {end} {count} {flags:#x}", answer
+        told = []
+        for (_, parts, name), at in list(zip(kept, range(0, 64 * count, 64)))[:answer]:
+            (length,), (said, got) = struct.unpack_from("=I", heads.raw, at + 8), struct.unpack_from("=ixxxxI", heads.raw, at + 48)
+            told.append(f"{brief(parts[0].raw, min(got, len(parts[0].raw)), flags)} {said:#x} of {self.shown(name, length) if end.kind == UDP else length}")
+        return f"recvmmsg {end} {count} {flags:#x}", ", ".join(told) or "none"
+
+    def do_file(self):
+        end, size, begin = self.pick(), self.one_of(0, 1, 100, 3000, 9000), self.one_of(None, 0, 10, 9000)
+        with tempfile.TemporaryFile() as file:
+            file.write(random.Random(size).randbytes(5000))
+            file.seek(100)
+            file.flush()
+            at = None if begin is None else ctypes.c_int64(begin)
+            answer = call("sendfile", end.fd, file.fileno(), None if at is None else ctypes.byref(at), ctypes.c_size_t(size))
+            place = os.lseek(file.fileno(), 0, os.SEEK_CUR) if at is None else at.value
+        return f"sendfile {end} {size} from {begin}", f"{answer} at {place}"
+
+    def do_others(self):
+        """What is not for sockets, and what asks for nothing but the descriptor."""
+        end, room = self.pick(), ctypes.create_string_buffer(16)
+        name, *arguments = self.one_of(
+            ("lseek", 0, 0), ("pread", room, 4, 0), ("pwrite", room, 4, 0), ("fsync",), ("ftruncate", 0), ("fchmod", 0o600),
+            ("isatty",), ("fcntl", fcntl.F_GETFD), ("fcntl", 1033, 4096), ("fcntl", fcntl.F_GETLK, bytes(32)), ("flock", 5), ("fchdir",),
+            ("dup3", end.fd, 0), ("dup3", 9999999, 0), ("fcntl", fcntl.F_DUPFD, 9999999))
+        return f"{name} {end} {arguments[0] if arguments and isinstance(arguments[0], int) and name == 'fcntl' else ''}", call(name, end.fd, *arguments)
+
+    def do_copy(self):
+        if len(self.sockets) > 7:
+            return self.do_close()
+        end, least = self.pick(), self.one_of(0, 50, 200)
+        fd = call("fcntl", end.fd, self.one_of(fcntl.F_DUPFD, fcntl.F_DUPFD_CLOEXEC), least)
+        return f"fcntl F_DUPFD {end} as {self.keep(fd, end.family, end.kind, end)}", fd >= least
+
     def do_shutdown(self):
         end = self.pick()
         how = self.one_of(1, 1, 3, -1) if end.kind == TCP else self.one_of(0, 1, 2, 3)
@@ -330,7 +411,8 @@ class Program:
             self.do_socket: 8 if len(self.sockets) < 4 else 2, self.do_bind: 8, self.do_listen: 6, self.do_connect: 8, self.do_accept: 8,
             self.do_name: 4, self.do_send: 9, self.do_sendmsg: 5, self.do_write: 3, self.do_recv: 10, self.do_recvmsg: 3, self.do_shutdown: 2,
             self.do_close: 3, self.do_dup: 2, self.do_option: 14, self.do_ioctl: 3, self.do_flags: 1, self.do_poll: 7, self.do_select: 2,
-            self.do_watch: 4, self.do_wait: 5, self.do_peer: 20,
+            self.do_watch: 4, self.do_wait: 5, self.do_peer: 20, self.do_vectors: 5, self.do_send_many: 4, self.do_recv_many: 4, self.do_file: 3,
+            self.do_others: 3, self.do_copy: 2,
         }
         if not self.sockets:
             return self.do_socket()
