@@ -411,6 +411,8 @@ fn adopt(call: Call<'_>, Taken { slot: number, rank, mut place, _inside }: Taken
     let slot = family.arena.slot(number).ok_or(libc::ECONNABORTED)?;
     let (fd, socket) = place.0.take().ok_or(libc::EMFILE)?;
     socket.settings.set(from.settings.words());
+    // What was shut down before it listened is so of what it accepts, as on Linux.
+    socket.shut.store(from.shut.load(Relaxed), Relaxed);
     crate::options::inherit_foreign(from, [listening, fd]);
     // The record of this thread, if it has one: the daemon raises its priority for the
     // connection, and counts its time for it.

@@ -95,8 +95,11 @@ pub unsafe fn connect(
     if socket.settings.has_flag(flag::ONLY_INET6) && peer.is_ipv4() && peer != ANY {
         return Err(libc::ENETUNREACH);
     }
-    if socket.is(shape::DATAGRAM) && socket.is_served() && !datagram_io::may_send_to(socket, peer) {
-        return Err(libc::EACCES);
+    if socket.is(shape::DATAGRAM) && socket.is_served() {
+        if !datagram_io::may_send_to(socket, peer) {
+            return Err(libc::EACCES);
+        }
+        datagram_io::speaks_its_ip(socket, peer)?;
     }
     let bound = socket.is_served().then(|| socket.name());
     if bound.is_none() && !join(socket)? {
@@ -106,7 +109,16 @@ pub unsafe fn connect(
     let claimed = may_claim.then(|| spares::claim(peer)).flatten();
     let reply = match claimed {
         Some((slot, generation)) => Reply::Socket { slot, generation },
-        None => asked(&connection(socket, socket.kind(), bound, peer), peer)?,
+        None => {
+            // What was told of an earlier connection is past once there is another.
+            let earlier = socket.slot().ok().filter(|_| socket.kind() == Kind::Stream);
+            let error = earlier.and_then(state::take_error);
+            let reply = asked(&connection(socket, socket.kind(), bound, peer), peer);
+            if let (Err(_), Some(slot), Some(error)) = (&reply, earlier, error) {
+                state::put_error(slot, error);
+            }
+            reply?
+        }
     };
     if bound.is_some() && reply == Reply::NotOurs {
         if socket.is(shape::DATAGRAM) {
@@ -203,8 +215,6 @@ fn progress(socket: &Socket) -> Answer<Progress> {
     let slot = socket.slot()?;
     let now = state::status(slot);
     if now & (status::CONNECTED | status::CONNECTING | status::FAILED) == 0 {
-        // What was told of an earlier connection is past.
-        state::take_error(slot);
         return Ok(Progress::Fresh);
     }
     // Whose connection has ended by a reset is connected all the same, to Linux.

@@ -305,7 +305,25 @@ pub fn may_send_to(socket: &Socket, to: SocketAddr) -> bool {
 
 /// Whether anybody knows where that is; a path of `PF_SCOUT` does.
 fn some_way_leads(socket: &Socket, to: SocketAddr) -> Answer<()> {
-    if socket.is(shape::SCOUT) { Ok(()) } else { ways::lead_to(to) }
+    if socket.is(shape::SCOUT) {
+        return Ok(());
+    }
+    speaks_its_ip(socket, to)?;
+    ways::lead_to(to)
+}
+
+/// Whether a socket may speak with somebody at an address of that IP: as on Linux, one of IPv6 that is connected over
+/// IPv4 has to do with that alone.
+///
+/// # Errors
+/// `EAFNOSUPPORT`: it may not.
+pub fn speaks_its_ip(socket: &Socket, to: SocketAddr) -> Answer<()> {
+    let is_four = |end: SocketAddr| end.ip().to_canonical().is_ipv4();
+    if is_four(to) || !socket.is(shape::CONNECTED) {
+        return Ok(());
+    }
+    let over_four = is_four(crate::address::shared(&socket.slot()?.peer));
+    if over_four { Err(libc::EAFNOSUPPORT) } else { Ok(()) }
 }
 
 /// Whether a datagram has somebody to go to: what is looked at before what else is asked for it.

@@ -26,11 +26,10 @@ pub fn by_program(socket: &Socket) -> Answer<()> {
     let listened = socket.role() == Role::Listener;
     let over = status::FAILED | status::SEND_CLOSED;
     let alive = !listened && now & (status::CONNECTED | status::CONNECTING) != 0 && now & over == 0;
+    // As Linux has it, what was alive has been reset, by whom is not said; and what had failed is still to be told.
+    let error = if alive { libc::ECONNRESET.unsigned_abs() } else { slot.error.load(SeqCst) };
     begin_again(socket, slot)?;
-    if alive {
-        // As Linux has it, what was alive has been reset: by whom is not said.
-        slot.error.store(libc::ECONNRESET.unsigned_abs(), SeqCst);
-    }
+    slot.error.store(error, SeqCst);
     wait::disturb(slot);
     epoll::changed(socket);
     Ok(())

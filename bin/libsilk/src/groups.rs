@@ -55,7 +55,7 @@ pub struct Call {
 /// Reads what a program asks; `None`: the option is no such.
 ///
 /// # Errors
-/// `EINVAL` for a value that is too short, `EFAULT` for none.
+/// `EINVAL` for a value that is too short or no group's, `EFAULT` for none.
 ///
 /// # Safety
 /// `value` points to `len` readable bytes or is null.
@@ -66,7 +66,8 @@ pub unsafe fn read(level: c_int, name: c_int, value: *const c_void, len: socklen
     }
     // SAFETY: as the caller promises.
     let bytes = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), len as usize) };
-    Some(parse((level, name), sort, bytes).ok_or(libc::EINVAL))
+    let asked = parse((level, name), sort, bytes).filter(|asked| asked.group.is_multicast());
+    Some(asked.ok_or(libc::EINVAL))
 }
 
 type Where = (Option<IpAddr>, u32);
@@ -115,6 +116,7 @@ fn parse((level, name): (c_int, c_int), sort: Sort, bytes: &[u8]) -> Option<Call
             (None, number(0)?),
             address(SOURCE_AT).filter(|_| bytes.len() >= GROUP_SOURCE),
         ),
+        (_, JOIN | LEAVE, _) if bytes.len() < SOURCE_AT => return None,
         (_, JOIN | LEAVE, _) => (address(GROUP_AT)?, (None, number(0)?), None),
         (libc::IPPROTO_IPV6, ..) => {
             let group = Ipv6Addr::from(*bytes.first_chunk::<16>()?);
@@ -195,8 +197,9 @@ mod tests {
         let six = [&Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 9).octets()[..], &2u32.to_ne_bytes()].concat();
         assert_eq!(parse(libc::IPPROTO_IPV6, JOIN6, &six), Some((ip("ff02::9"), (None, 2))));
         let sockaddr = address::bytes(SocketAddr::new(group, 0), false).0;
-        let new = [&3u32.to_ne_bytes()[..], &[0; 4], &sockaddr].concat();
+        let new = [&3u32.to_ne_bytes()[..], &[0; 4], &sockaddr, &vec![0; STORAGE - sockaddr.len()]].concat();
         assert_eq!(parse(libc::IPPROTO_IP, JOIN, &new), Some((group, (None, 3))));
+        assert_eq!(parse(libc::IPPROTO_IP, JOIN, &new[1..]), None);
         assert_eq!(parse(libc::IPPROTO_IPV6, JOIN, &new), None);
     }
 

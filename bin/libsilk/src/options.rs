@@ -180,10 +180,14 @@ pub unsafe fn set(
     }
     let _told = Alteration::begin(socket);
     // SAFETY: as the caller promises.
-    if let Some(asked) = unsafe { groups::read(level, name, value, len) }
-        && groups::change(socket, fd, asked?)?.is_some()
-    {
-        return Ok(());
+    match unsafe { groups::read(level, name, value, len) } {
+        // What makes no sense, and what a stream is asked, is Linux's to refuse.
+        Some(asked) if asked.is_err() || socket.kind() == Kind::Stream => {
+            // SAFETY: as the caller promises.
+            return check(unsafe { real::setsockopt(fd, level, name, value, len) }).map(drop);
+        }
+        Some(Ok(asked)) if groups::change(socket, fd, asked)?.is_some() => return Ok(()),
+        _ => {}
     }
     if matches!(place(socket, level, name), Some(Place::GroupLink)) && !groups::is_interface_silks_own() {
         // SAFETY: as the caller promises.

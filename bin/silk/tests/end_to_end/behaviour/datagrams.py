@@ -36,6 +36,22 @@ def to_an_address_of_ipv6(w):
 
 
 @case
+def connected_over_the_other_ip(w):
+    """One of IPv6 that is connected over IPv4 has to do with that alone, till it is let go."""
+    if not w.six:
+        return
+    end, to = w.udp(), w.peer_udp()
+    other = ("::ffff:10.99.0.2", to[1])
+    w.result("connect", attempt(end.connect, other))
+    w.result("sendto", attempt(end.sendto, b"x", to))
+    w.result("to nobody's port", attempt(end.sendto, b"x", (to[0], 0)))
+    w.result("to a group", attempt(end.sendto, b"x", ("ff15::3", 9)))
+    w.result("connect over IPv6", attempt(end.connect, to))
+    w.result("who is there", end.getpeername()[0])
+    w.result("sendto over IPv4", attempt(end.sendto, b"x", other))
+
+
+@case
 def empty_ones(w):
     end = w.udp(w.port())
     to = w.peer_udp()

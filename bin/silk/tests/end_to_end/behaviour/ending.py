@@ -13,6 +13,33 @@ def shutdown_of_what_is_not_connected(w):
 
 
 @case
+def shutdown_before_listening(w):
+    """What is accepted is shut down so, too, though its peer hears nothing of it."""
+    for how, name in ((socket.SHUT_RD, "reading"), (socket.SHUT_WR, "writing"), (socket.SHUT_RDWR, "both")):
+        listener = w.tcp(w.port())
+        w.result(name, attempt(listener.shutdown, how))
+        listener.listen()
+        settle()
+        w.peer_connects(listener)
+        end, _ = listener.accept()
+        w.result(f"{name}, poll", words(polled(end)))
+        w.result(f"{name}, send", attempt(end.send, b"x"))
+        w.result(f"{name}, recv", attempt(end.recv, 10, socket.MSG_DONTWAIT))
+
+
+@case
+def a_refusal_that_was_not_told_before_it_was_taken_apart(w):
+    end = w.tcp()
+    end.setblocking(False)
+    attempt(end.connect, (w.there, 9))
+    wait_for(lambda: polled(end) & select.POLLERR)
+    w.result("taken apart", answer(C.connect(end.fileno(), bytes(16), 16)))
+    w.result("poll", words(polled(end)))
+    w.result("an address that is none", answer(C.connect(end.fileno(), struct.pack("=H", w.family), 2)))
+    w.result("error", name_of(end.getsockopt(SOL, socket.SO_ERROR)))
+
+
+@case
 def shutdown_of_writing(w):
     end = w.connected()
     end.sendall(b"last words")

@@ -24,6 +24,10 @@ class Peer:
             self.udp[version] = socket.socket(family, socket.SOCK_DGRAM)
             self.udp[version].bind((address, PORT))
             self.udp[version].setblocking(False)
+            if version == "6":
+                self.udp[version].setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, socket.if_nametoindex("eth0"))
+            else:
+                self.udp[version].setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(address))
 
     def keep(self, end):
         end.setblocking(False)
@@ -65,6 +69,9 @@ class Peer:
     def tell(self, address, port, size):
         version = "6" if ":" in address else "4"
         return str(self.udp[version].sendto(random.Random(size).randbytes(int(size)), (address, int(port))))
+
+    def shout(self, group, port, size):
+        return self.tell(group, port, size)
 
     def hear(self, version):
         return brief(self.udp[version].recv(10000))
