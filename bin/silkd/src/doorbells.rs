@@ -136,10 +136,13 @@ impl Engine {
         if asked & request::CLOSE != 0 {
             ring(if asked & request::ABORT != 0 { Bell::Abort } else { Bell::Close });
         }
-        if asked & request::SHUT_READ != 0 {
-            // Other processes that hold the socket may wait for what does not come any more.
-            self.end_of(id).into_iter().for_each(SocketEnd::tell_anyway);
-        }
+        // Other processes that hold the socket may wait for what does not come any more, or watch it by edge. Of a socket that
+        // nobody else holds the process itself knows.
+        let ends = |end: &&mut SocketEnd| {
+            let others = asked & request::SHUT_WRITE != 0 && end.slot().holders.load(SeqCst) > 1;
+            others || asked & request::SHUT_READ != 0
+        };
+        self.end_of(id).filter(ends).into_iter().for_each(SocketEnd::tell_anyway);
         if asked & request::SHUT_WRITE != 0 {
             self.end_of(id).into_iter().for_each(SocketEnd::finish);
         }

@@ -223,3 +223,11 @@ def an_event_set_of_one_of_two(w):
         time.sleep(0.2)
         end.shutdown(socket.SHUT_RD)
         w.result("it hears that the other has shut down reading", child.answer())
+    end = w.connected()
+    with Child(end=end) as child:
+        # A set of its own, which tells of each change once.
+        watcher = select.epoll()
+        watcher.register(end, select.EPOLLOUT | select.EPOLLET)
+        w.result("by edge", [words(bits) for _, bits in watcher.poll(3)])
+        child.tell("end.shutdown(socket.SHUT_WR)")
+        w.result("that the other has shut down writing", [words(bits) for _, bits in watcher.poll(3)])
