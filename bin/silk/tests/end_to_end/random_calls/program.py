@@ -388,6 +388,16 @@ class Program:
             value, size = struct.pack("=ii", *self.one_of((0, 0), (1, 0), (1, 1))) + bytes(8), self.one_of(8, 16, 4)
         return f"setsockopt {end} {level}/{name} {value[:8].hex()} {size}", call("setsockopt", end.fd, level, name, value, size)
 
+    def do_device(self):
+        """To which interface it is bound."""
+        end = self.pick()
+        if self.chance.random() < 0.4:
+            value, length = ctypes.create_string_buffer(b"\xee" * 20), ctypes.c_uint32(self.one_of(16, 16, 20, 4, 0))
+            answer = call("getsockopt", end.fd, socket.SOL_SOCKET, socket.SO_BINDTODEVICE, value, ctypes.byref(length))
+            return f"getsockopt {end} of its device", answer if failed(answer) else f"{length.value} {value.raw[:length.value]}"
+        name = self.one_of(b"eth0", b"eth0", b"eth0\0", b"lo", b"", b"\0", b"nosuch", b"eth0" * 9)
+        return f"setsockopt {end} device {name}", call("setsockopt", end.fd, socket.SOL_SOCKET, socket.SO_BINDTODEVICE, name, len(name))
+
     def do_ioctl(self):
         end, value = self.pick(), ctypes.c_int(-7)
         request, said = self.one_of((0x541B, "FIONREAD"), (0x8905, "SIOCATMARK"))
@@ -443,7 +453,7 @@ class Program:
             self.do_name: 4, self.do_send: 9, self.do_sendmsg: 5, self.do_write: 3, self.do_recv: 10, self.do_recvmsg: 3, self.do_shutdown: 2,
             self.do_close: 3, self.do_dup: 2, self.do_option: 14, self.do_ioctl: 3, self.do_flags: 1, self.do_poll: 7, self.do_select: 2,
             self.do_watch: 4, self.do_wait: 5, self.do_peer: 20, self.do_vectors: 5, self.do_send_many: 4, self.do_recv_many: 4, self.do_file: 3,
-            self.do_others: 3, self.do_copy: 2, self.do_group: 6, self.do_shout: 3,
+            self.do_others: 3, self.do_copy: 2, self.do_group: 6, self.do_shout: 3, self.do_device: 2,
         }
         if not self.sockets:
             return self.do_socket()
