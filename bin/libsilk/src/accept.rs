@@ -14,6 +14,7 @@ use crate::gate::{self, Passage};
 use crate::internal;
 use crate::lost;
 use crate::real;
+use crate::shutdown;
 use crate::socket::{self, Found, Role, Socket, shape, state as stage};
 use crate::thread;
 use crate::wait::{Change, Deadline, announce, asleep, nap, sleep, word};
@@ -411,13 +412,12 @@ fn adopt(call: Call<'_>, Taken { slot: number, rank, mut place, _inside }: Taken
     let slot = family.arena.slot(number).ok_or(libc::ECONNABORTED)?;
     let (fd, socket) = place.0.take().ok_or(libc::EMFILE)?;
     socket.settings.set(from.settings.words());
-    // What was shut down before it listened is so of what it accepts, as on Linux.
-    socket.shut.store(from.shut.load(Relaxed), Relaxed);
     crate::options::inherit_foreign(from, [listening, fd]);
     // The record of this thread, if it has one: the daemon raises its priority for the
     // connection, and counts its time for it.
     slot.thread.store(thread::record().map_or(0, |(number, _)| number + 1), SeqCst);
     socket.serve(number, slot.generation.load(Relaxed), Role::Stream);
+    shutdown::inherit(from, socket, (number, slot), family);
     if rank.is_some_and(|rank| rank > 0) {
         family.request(number, slot, request::TAKEN);
     }

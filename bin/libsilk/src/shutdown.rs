@@ -3,7 +3,7 @@
 use crate::disconnect;
 use crate::epoll;
 use crate::errno::Answer;
-use crate::family;
+use crate::family::{self, Family};
 use crate::shared::Alteration;
 use crate::socket::{Role, Socket, shape};
 use crate::state;
@@ -23,6 +23,21 @@ fn ends(how: c_int) -> Option<u32> {
     }
 }
 
+/// What the daemon is asked to shut down, for bits of [`shut`].
+fn requests(bits: u32) -> u32 {
+    let asked = [(shut::READ, request::SHUT_READ), (shut::WRITE, request::SHUT_WRITE)];
+    asked.into_iter().filter(|(bit, _)| bits & bit != 0).fold(0, |all, (_, ask)| all | ask)
+}
+
+/// What was shut down before it listened is so of what it accepts, as on Linux.
+pub fn inherit(from: &Socket, accepted: &Socket, (number, slot): (u32, &Slot), family: &Family) {
+    let bits = from.shut.load(Relaxed);
+    if bits != 0 {
+        accepted.shut.store(bits, Relaxed);
+        family.request(number, slot, requests(bits));
+    }
+}
+
 /// A socket that nobody serves yet is shut down: as in Linux that counts once it is connected, though the call fails.
 pub fn note_early_shutdown(socket: &Socket, how: c_int) {
     if socket.is_undecided() {
@@ -36,8 +51,6 @@ pub fn note_early_shutdown(socket: &Socket, how: c_int) {
 /// As Linux.
 pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
     let bits = ends(how).ok_or(libc::EINVAL)?;
-    let asked = [(shut::READ, request::SHUT_READ), (shut::WRITE, request::SHUT_WRITE)];
-    let asked = asked.into_iter().filter(|(bit, _)| bits & bit != 0).fold(0, |all, (_, ask)| all | ask);
     let slot = socket.slot()?;
     let alteration = Alteration::begin(socket);
     let now = state::status(slot);
@@ -70,7 +83,7 @@ pub fn shutdown(socket: &Socket, how: c_int) -> Answer<()> {
     let family = family::joined().ok_or(libc::ENOTCONN)?;
     note_shut(socket, alteration, bits);
     if socket.role() == Role::Stream {
-        family.request(socket.name().0, slot, asked);
+        family.request(socket.name().0, slot, requests(bits));
     }
     wake_who_waits(socket, slot);
     Ok(())

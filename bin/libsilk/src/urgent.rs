@@ -106,7 +106,8 @@ pub fn is_waiting(socket: &Socket, slot: &Slot) -> bool {
 /// `recv` with `MSG_OOB`: the urgent octet. It never waits.
 ///
 /// # Errors
-/// `EINVAL` when there is none, or it was read already; `EAGAIN` when it is still to come.
+/// `EINVAL` when there is none, or it was read already; `ENOTCONN` when the connection has failed, as on Linux; `EAGAIN` when
+/// it is still to come.
 pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer {
     let _turn = OwnTurn::reading(socket);
     let slot = socket.slot()?;
@@ -114,9 +115,11 @@ pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer {
     let Some(mark) = mark.filter(|mark| !is_inline(slot) && !is_taken(socket, *mark)) else {
         return Err(libc::EINVAL);
     };
+    if state::status(slot) & status::FAILED != 0 {
+        return Err(libc::ENOTCONN);
+    }
     if !has_arrived(slot, mark) {
-        const OVER: u32 = status::FAILED | status::PEER_FIN;
-        let over = state::status(slot) & OVER != 0 || socket.shut.load(Relaxed) & shut::READ != 0;
+        let over = state::status(slot) & status::PEER_FIN != 0 || socket.shut.load(Relaxed) & shut::READ != 0;
         return if over { Ok(0) } else { Err(libc::EAGAIN) };
     }
     let len = into.total().min(1);

@@ -14,7 +14,7 @@ def shutdown_of_what_is_not_connected(w):
 
 @case
 def shutdown_before_listening(w):
-    """What is accepted is shut down so, too, though its peer hears nothing of it."""
+    """What is accepted is shut down so, too."""
     for how, name in ((socket.SHUT_RD, "reading"), (socket.SHUT_WR, "writing"), (socket.SHUT_RDWR, "both")):
         listener = w.tcp(w.port())
         w.result(name, attempt(listener.shutdown, how))
@@ -25,6 +25,8 @@ def shutdown_before_listening(w):
         w.result(f"{name}, poll", words(polled(end)))
         w.result(f"{name}, send", attempt(end.send, b"x"))
         w.result(f"{name}, recv", attempt(end.recv, 10, socket.MSG_DONTWAIT))
+        if how != socket.SHUT_RD:
+            w.result(f"{name}, the peer reads", w.peer.tell("outcome(e.recv, 10)"))
 
 
 @case

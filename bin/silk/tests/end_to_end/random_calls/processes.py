@@ -109,6 +109,11 @@ class Process(Program):
     def do_connect(self):
         return self.do_poll() if self.busy else super().do_connect()
 
+    def do_shutdown(self):
+        # Others would not know that they are not to read of it.
+        end, how = self.pick(), self.one_of(1, 1, 3, -1)
+        return f"shutdown {end} {how}", call("shutdown", end.fd, how)
+
     def do_dup(self):
         # What is put over another closes that.
         return self.do_close() if self.waiting else super().do_dup()

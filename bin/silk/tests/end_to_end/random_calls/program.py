@@ -3,7 +3,7 @@ IPs. Which calls, and what the peer does between them (peer.py, over the Unix so
 written down with what it answered, so that what two stacks answer can be compared line by line. After each there is a MOMENT,
 seconds, in which what it causes can happen. Its own ports are three from PORTS on, and are written as 1 to 3.
 
-Left out is what docs/limits.md or docs/differences.md says of: what comes after reading was shut down, a
+Left out is what docs/limits.md or docs/differences.md says of: to read what comes after reading was shut down, a
 descriptor that is closed while a copy of it is in an event set, what an event set tells but once, a connection to port 0, and options that
 silk refuses.
 """
@@ -67,7 +67,7 @@ class Socket:
         self.fd, self.family, self.kind, self.label = fd, family, kind, label
         self.version = 6 if family == socket.AF_INET6 else 4
         # What its copies have in common: which was the first, and whether that has had a name or a peer.
-        self.shared = of.shared if of else {"first": label, "named": False}
+        self.shared = of.shared if of else {"first": label, "named": False, "listens": False, "shut": False, "deaf": False}
 
     def __str__(self):
         return self.label
@@ -86,6 +86,10 @@ class Program:
 
     def pick(self):
         return self.chance.choice(self.sockets)
+
+    def pick_hearing(self):
+        """One whose reading was not shut down: what comes afterwards Linux keeps, and silk does not."""
+        return self.chance.choice([end for end in self.sockets if not end.shared["deaf"]] or self.sockets)
 
     def tell_peer(self, *what):
         print(*what, file=self.talk, flush=True)
@@ -163,7 +167,12 @@ class Program:
 
     def do_listen(self):
         end, backlog = self.pick(), self.one_of(1, 5, 5, 0, -1)
-        return f"listen {end} {backlog}", call("listen", end.fd, backlog)
+        if end.shared["shut"]:
+            # What it would accept is shut down, too, at another moment.
+            return self.do_poll()
+        answer = call("listen", end.fd, backlog)
+        end.shared["listens"] |= answer == 0
+        return f"listen {end} {backlog}", answer
 
     def do_connect(self):
         end, chance = self.pick(), self.chance.random()
@@ -243,7 +252,7 @@ class Program:
         return f"write {end} {size}", call("write", end.fd, self.chance.randbytes(size), size)
 
     def do_recv(self):
-        end, size = self.pick(), self.one_of(0, 1, 50, 6000, 6000)
+        end, size = self.pick_hearing(), self.one_of(0, 1, 50, 6000, 6000)
         flags = self.one_of(0, 0, 0, socket.MSG_PEEK, socket.MSG_TRUNC, socket.MSG_PEEK | socket.MSG_TRUNC, socket.MSG_WAITALL, socket.MSG_DONTWAIT, socket.MSG_ERRQUEUE, socket.MSG_OOB, socket.MSG_OOB | socket.MSG_PEEK)
         data, raw, length = ctypes.create_string_buffer(6000), ctypes.create_string_buffer(128), ctypes.c_uint32(self.one_of(128, 128, 4))
         if self.chance.random() < 0.5:
@@ -254,7 +263,7 @@ class Program:
         return f"recvfrom {end} {size} {flags:#x}", answer if failed(answer) else brief(data.raw, answer, flags) + sender
 
     def do_recvmsg(self):
-        end, size, room = self.pick(), self.one_of(5, 6000), self.one_of(0, 200)
+        end, size, room = self.pick_hearing(), self.one_of(5, 6000), self.one_of(0, 200)
         flags = self.one_of(0, 0, socket.MSG_PEEK, socket.MSG_ERRQUEUE, socket.MSG_ERRQUEUE | socket.MSG_PEEK)
 
         def use(copy):
@@ -272,7 +281,7 @@ class Program:
         return ctypes.create_string_buffer(packed, len(packed) or 1), parts
 
     def do_vectors(self):
-        end, function = self.pick(), self.one_of("readv", "readv", "writev")
+        end, function = self.pick_hearing(), self.one_of("readv", "readv", "writev")
         sizes = [self.one_of(0, 1, 50, 700) for _ in range(self.chance.randrange(5))]
         count = self.one_of(*[len(sizes)] * 15, -1, 1025)
         data = self.chance.randbytes(sum(sizes))
@@ -283,9 +292,9 @@ class Program:
 
     def do_send_many(self):
         end, whole, kept, said = self.pick(), b"", [], []
-        count = self.one_of(0, 1, 2, 3, 3)
+        # That nobody is there, or not any more, may be heard before the next is sent, or after.
+        count = self.one_of(0, 1, 1, 1, 1) if end.kind == TCP else self.one_of(0, 1, 2, 3, 3)
         for n in range(count):
-            # That nobody is there may be heard before the next is sent, or after.
             size, to = self.one_of(0, 1, 100, 2000), self.one_of(None, NOBODYS, THEIRS) if n == count - 1 else self.one_of(THEIRS, THEIRS, THEIRS, 0)
             array, parts = self.vectors([size], self.chance.randbytes(size))
             raw = b"" if to is None else self.address(end.family, self.there[end.version], to)
@@ -298,7 +307,7 @@ class Program:
         return f"sendmmsg {end} {said}", f"{answer} {[struct.unpack_from('=I', heads.raw, 64 * n + 56)[0] for n in range(len(kept))]}"
 
     def do_recv_many(self):
-        end, whole, kept, count = self.pick(), b"", [], self.one_of(0, 1, 2, 4)
+        end, whole, kept, count = self.pick_hearing(), b"", [], self.one_of(0, 1, 2, 4)
         flags, limit = self.one_of(0, 0, 0, socket.MSG_PEEK, socket.MSG_TRUNC, 0x10000), self.one_of(None, struct.pack("=qq", 0, 0), struct.pack("=qq", 1, 0))
         for _ in range(count):
             array, parts = self.vectors([self.one_of(0, 1, 100, 6000)])
@@ -372,8 +381,13 @@ class Program:
 
     def do_shutdown(self):
         end = self.pick()
-        how = self.one_of(1, 1, 3, -1) if end.kind == TCP else self.one_of(0, 1, 2, 3)
-        return f"shutdown {end} {how}", call("shutdown", end.fd, how)
+        # A listener that is shut down for reading is taken apart.
+        ends = (1, 1, 3, -1) if end.shared["listens"] else (1, 1, 3, -1, 0, 2)
+        how = self.one_of(*ends) if end.kind == TCP else self.one_of(0, 1, 2, 3)
+        answer = call("shutdown", end.fd, how)
+        end.shared["shut"] |= how in (0, 1, 2)
+        end.shared["deaf"] |= how in (0, 2) and end.kind == TCP
+        return f"shutdown {end} {how}", answer
 
     def do_option(self):
         end, (level, name) = self.pick(), self.chance.choice(OPTIONS)
@@ -395,11 +409,12 @@ class Program:
             value, length = ctypes.create_string_buffer(b"\xee" * 20), ctypes.c_uint32(self.one_of(16, 16, 20, 4, 0))
             answer = call("getsockopt", end.fd, socket.SOL_SOCKET, socket.SO_BINDTODEVICE, value, ctypes.byref(length))
             return f"getsockopt {end} of its device", answer if failed(answer) else f"{length.value} {value.raw[:length.value]}"
-        name = self.one_of(b"eth0", b"eth0", b"eth0\0", b"lo", b"", b"\0", b"nosuch", b"eth0" * 9)
+        # What has an address already is silk's, also where it is bound to another interface then.
+        name = self.one_of(b"eth0", b"eth0", b"eth0\0", b"", b"\0", b"nosuch", b"eth0" * 9)
         return f"setsockopt {end} device {name}", call("setsockopt", end.fd, socket.SOL_SOCKET, socket.SO_BINDTODEVICE, name, len(name))
 
     def do_ioctl(self):
-        end, value = self.pick(), ctypes.c_int(-7)
+        end, value = self.pick_hearing(), ctypes.c_int(-7)
         request, said = self.one_of((0x541B, "FIONREAD"), (0x8905, "SIOCATMARK"))
         answer = call("ioctl", end.fd, ctypes.c_ulong(request), ctypes.byref(value))
         return f"ioctl {end} {said}", answer if failed(answer) else value.value
