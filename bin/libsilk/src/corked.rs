@@ -72,6 +72,7 @@ pub fn send(socket: &Found, from: &Vectors, peer: Option<SocketAddr>, asked: Ask
     let _undisturbed = Undisturbed::begin();
     let mut kept = socket.corked.parts.lock();
     let before = kept.as_ref().map(|parts| parts.data.len());
+    datagram_io::may_be_urgent(socket, kept.as_ref().map_or(peer, |parts| parts.peer), flags)?;
     if before.is_none() {
         datagram_io::may_begin(socket, peer)?;
         *kept = Some(Parts { data: Vec::new(), peer, asked });

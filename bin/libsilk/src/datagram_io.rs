@@ -180,6 +180,19 @@ pub fn send(socket: &Found, from: &Vectors, peer: Option<SocketAddr>, asked: Ask
     send_whole(socket, from, peer, asked, flags)
 }
 
+/// Whether what is sent to `peer`, or to whom the socket is connected, may be urgent (`MSG_OOB`), if it is: Linux takes no
+/// notice of that over IPv6.
+///
+/// # Errors
+/// `EOPNOTSUPP` over IPv4; over IPv6 what else is wrong.
+pub fn may_be_urgent(socket: &Socket, peer: Option<SocketAddr>, flags: c_int) -> Answer<()> {
+    let is_urgent = flags & libc::MSG_OOB != 0;
+    if is_urgent && (!socket.is(shape::INET6) || destination(socket, socket.slot()?, peer)?.is_ipv4()) {
+        return Err(libc::EOPNOTSUPP);
+    }
+    Ok(())
+}
+
 /// Whether a datagram for `peer`, or for whom the socket is connected, may begin.
 ///
 /// # Errors
@@ -207,15 +220,8 @@ pub fn send_whole(
     let mut deadline = None;
     loop {
         let slot = socket.slot()?;
-        let is_urgent = flags & libc::MSG_OOB != 0;
-        if is_urgent && !socket.is(shape::INET6) {
-            return Err(libc::EOPNOTSUPP);
-        }
+        may_be_urgent(socket, peer, flags)?;
         let to = destination(socket, slot, peer)?;
-        if is_urgent && to.is_ipv4() {
-            // As Linux, which takes no notice of it over IPv6.
-            return Err(libc::EOPNOTSUPP);
-        }
         // Linux looks at the length first over IPv4, and at the way over IPv6.
         let six = to.is_ipv6();
         let too_long = total > if six { MOST6 } else { MOST };
@@ -289,12 +295,16 @@ fn fits(socket: &Socket, slot: &Slot, to: SocketAddr, total: usize, segment: u16
 }
 
 /// The address that a datagram to `to` leaves from, if the program has asked for one. The paths of a socket that is bound to one
-/// have that.
+/// have that, unless it is a group's, or everyone's.
 fn source(slot: &Slot, to: SocketAddr, asked: Option<IpAddr>) -> Answer<Option<IpAddr>> {
     let Some(asked) = asked else { return Ok(None) };
-    let own = crate::address::shared(&slot.local).ip().to_canonical();
+    let local = crate::address::shared(&slot.local);
+    let own = local.ip().to_canonical();
+    let several = own.is_unspecified()
+        || own.is_multicast()
+        || groups::is_broadcast(SocketAddr::new(own, local.port()));
     let fits = asked.is_ipv4() == to.ip().to_canonical().is_ipv4();
-    if fits && (own.is_unspecified() || own == asked) { Ok(Some(asked)) } else { Err(libc::EINVAL) }
+    if fits && (several || own == asked) { Ok(Some(asked)) } else { Err(libc::EINVAL) }
 }
 
 /// Whether the program has asked for leave to speak with everyone, if it wants to (`SO_BROADCAST`).

@@ -126,7 +126,8 @@ impl Engine {
         }
         let fresh = || SocketEnd::new(&self.families.get(&name.family)?.arena, name, rings).map(Box::new);
         let Some(end) = kept.or_else(fresh) else { return };
-        let class = self.classes.class_of(peer.unwrap_or(local).ip(), 0, local.port());
+        let sender = peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.ip());
+        let class = self.classes.class_of(sender, 0, local.port());
         let mut attrs = Attrs::new()
             .with(Attr::Local(local))
             .with(Attr::ProtId(ipv4::UDP.into()))

@@ -1,19 +1,25 @@
 //! Groups that programs join (RFC 1112, RFC 4291 §2.7): who is in which, and from when on the classifier
 //! lets packets to one come to silk. They come to every datagram socket that is bound to any address,
-//! as on Linux unless a socket asks otherwise, but for sources that a member has not chosen (RFC 3678). A shared interface is Linux's to tell routers of
+//! or to the group itself, as on Linux unless a socket asks otherwise, but for sources that a member has not chosen (RFC 3678). A shared interface is Linux's to tell routers of
 //! groups on, and each socket's descriptor of Linux's joins beside it.
 
 use crate::command::{Command, SocketName};
 use crate::family::State;
+use crate::ports::{Held, Sides};
 use crate::server::Server;
+use crate::settings::any_like;
 use crate::stack;
 use silk_control::{Kind, Membership, Refusal, Reply, SlotNumber};
 use silk_modules::filter::Filter;
+use silk_path::Endpoint;
+use silk_path::classify::Protocol;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Groups that one socket may be in: Linux's `igmp_max_memberships`.
 const MOST: usize = 20;
+/// The scope of groups of IPv6 that are on one link; those of one interface are below it (RFC 7346 §2).
+const LINK_LOCAL: u8 = 2;
 /// Sources that one socket may list of a group: Linux's `igmp_max_msf` and `mld_max_msf`.
 const fn most_sources(group: IpAddr) -> usize {
     if group.is_ipv4() { 10 } else { 64 }
@@ -138,6 +144,7 @@ impl Server {
             if !self.tables.hear(group) {
                 return Err(refuse(libc::ENOBUFS, "the classifier holds no more groups"));
             }
+            self.take_ports_of(group);
         }
         self.set_sources(group, name, filter);
         Ok(Reply::Done)
@@ -156,10 +163,57 @@ impl Server {
         self.groups.set(group, name, filter);
         let after = self.groups.whole(group);
         if after.is_nobody() {
+            self.give_back_ports_of(group);
             self.tables.ignore(group);
         }
         if after != before {
             self.tell_link(group, after);
+        }
+    }
+
+    /// Our own form of the address of a group, or of everyone, that a datagram socket is bound to; `None` where that is Linux's
+    /// business. A group of one link has to be named with it, which silk's end cannot be.
+    pub(crate) fn group_of_ours(&self, address: SocketAddr) -> Option<(Endpoint, Sides)> {
+        let ip = address.ip().to_canonical();
+        let served = match ip {
+            IpAddr::V4(four) => {
+                self.settings.serves_v4() && (four.is_multicast() || self.tables.is_heard(four))
+            }
+            IpAddr::V6(six) => {
+                self.settings.has_v6() && six.is_multicast() && six.octets()[1] & 0xf > LINK_LOCAL
+            }
+        };
+        served.then(|| (Endpoint::new(ip, address.port()), Sides::of(ip)))
+    }
+
+    /// A socket is bound to a port at a group, which may be heard.
+    pub(crate) fn take_port_of_group(&self, local: Endpoint) {
+        if self.settings.is_groups(local.ip()) {
+            self.tables.own_port(Protocol::Udp, Some(local.ip()), local.port());
+        }
+    }
+
+    /// A socket has left its port, which may be one at a group, and of others too.
+    pub(crate) fn give_back_port_of_group(&self, held: &Held) {
+        if held.kind == Kind::Datagram && !self.ports.has_datagrams(held.address, held.port) {
+            self.leave_port_of_group(held.address, held.port);
+        }
+    }
+
+    /// The ports at which sockets are bound to a group are silk's there from now on: it is heard.
+    pub(crate) fn take_ports_of(&self, group: IpAddr) {
+        self.ports.datagrams_at(group).for_each(|port| self.take_port_of_group(Endpoint::new(group, port)));
+    }
+
+    /// They are no longer, and the group's place in the classifier may become another's.
+    pub(crate) fn give_back_ports_of(&self, group: IpAddr) {
+        self.ports.datagrams_at(group).for_each(|port| self.leave_port_of_group(group, port));
+    }
+
+    /// A group's port is Linux's, unless a socket that is bound to any address hears all groups there.
+    fn leave_port_of_group(&self, group: IpAddr, port: u16) {
+        if self.settings.is_groups(group) && !self.ports.has_datagrams(any_like(group), port) {
+            self.tables.disown_port(Protocol::Udp, Some(group), port);
         }
     }
 

@@ -19,7 +19,7 @@ use silk_path::Advertised;
 use silk_path::classify::layout::{ADDRESSES, ADDRESSES6};
 use silk_wire::MacAddr;
 use std::collections::HashSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
@@ -176,13 +176,15 @@ impl Server {
 
     /// The classifier learns the new addresses. Groups stand behind them and are written down again.
     fn serve_new_addresses(&self) {
+        let heard = || self.groups.all().chain(self.settings.everyone());
+        heard().for_each(|group| self.give_back_ports_of(group));
         if let Err(why) = crate::start::configure(&self.tables, &self.settings, &self.settings.classes) {
             return eprintln!("silkd: new addresses are Linux's: {why}");
         }
-        let groups = self.settings.broadcasts().chain([Ipv4Addr::BROADCAST]).map(IpAddr::from);
         // Those that were joined first: the others are heard as far as there is room.
-        for group in self.groups.all().chain(groups) {
+        for group in heard() {
             let _ = self.tables.hear(group);
+            self.take_ports_of(group);
         }
     }
 

@@ -43,7 +43,10 @@ impl Server {
         share: Share,
         answer: &Arc<Answer>,
     ) -> Result<Reply, Refusal> {
-        let Some((local, sides)) = self.ours(local, only_v6) else { return Ok(Reply::NotOurs) };
+        let group = || self.group_of_ours(local).filter(|_| kind == Kind::Datagram);
+        let Some((local, sides)) = self.ours(local, only_v6).or_else(group) else {
+            return Ok(Reply::NotOurs);
+        };
         let known = self.families.get(&family).and_then(|family| family.processes.get(&process));
         if !low_ports::may_bind(known.and_then(|process| process.pid), local.port()) {
             return Err(Refusal {
@@ -63,6 +66,7 @@ impl Server {
                 self.ports.give_back(&held);
             })?;
         if kind == Kind::Datagram {
+            self.take_port_of_group(local);
             let opened = self.open_datagram(family, slot, local, None, answer);
             opened.inspect_err(|_| self.unmake(family, slot))?;
         }
@@ -410,6 +414,7 @@ impl Server {
             self.ports.end_listening(&held);
         }
         self.ports.give_back(&held);
+        self.give_back_port_of_group(&held);
     }
 
     /// A socket was made in vain: no program will ever know of it.

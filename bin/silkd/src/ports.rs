@@ -297,6 +297,19 @@ impl Ports {
         })
     }
 
+    /// The ports at which datagram sockets are bound to just this address.
+    pub fn datagrams_at(&self, address: IpAddr) -> impl Iterator<Item = u16> + '_ {
+        self.taken
+            .keys()
+            .filter(move |(datagram, _, at)| *datagram && *at == address)
+            .map(|(_, port, _)| *port)
+    }
+
+    /// Whether datagram sockets are bound to just this address, or just to any, and this port.
+    pub fn has_datagrams(&self, address: IpAddr, port: u16) -> bool {
+        self.taken.contains_key(&(true, port, address))
+    }
+
     /// One socket uses the port no longer.
     pub fn give_back(&mut self, held: &Held) {
         for key in held.keys() {

@@ -98,9 +98,10 @@ impl Settings {
 
     /// Where a socket bound to `address`, which stands for `sides`, reserves its port. It can be served
     /// at every address of Linux's, so it needs all of them; where silk's is its own alone, there is
-    /// nothing to be had from the others.
+    /// nothing to be had from the others, nor from Linux of a group.
     pub fn reserve_at(&self, address: IpAddr, sides: Sides) -> Vec<Place> {
-        if !stack::owns_link(&self.config) || !address.is_unspecified() {
+        let several = address.is_unspecified() || self.is_groups(address);
+        if !stack::owns_link(&self.config) || !several {
             return vec![Place { address, sides }];
         }
         // A port cannot be reserved at a link-local address without naming the link, which may be all there is.
@@ -127,6 +128,16 @@ impl Settings {
             }
             _ => None,
         })
+    }
+
+    /// The addresses that mean everyone on one of the networks, or on the link.
+    pub fn everyone(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.broadcasts().chain([Ipv4Addr::BROADCAST]).map(IpAddr::V4)
+    }
+
+    /// Whether an address is a group's, or everyone's.
+    pub fn is_groups(&self, address: IpAddr) -> bool {
+        address.is_multicast() || self.everyone().any(|everyone| everyone == address)
     }
 
     /// The address to send to a group from, or to everyone.

@@ -51,8 +51,8 @@ impl Engine {
     /// The other paths that what was sent to a group is for, if this frame, which was for `id`, was.
     pub(crate) fn sharers_in_group(&mut self, id: PathId, frame: &[u8]) -> Vec<PathId> {
         let group = if self.shares_groups(id) { Paths::parcel(frame) } else { None };
-        let group = group.and_then(|parcel| self.group_of(parcel));
-        group.map_or_else(Vec::new, |group| self.others_at(id, group))
+        let group = group.and_then(|parcel| self.to_group(parcel));
+        group.map_or_else(Vec::new, |flow| self.others_in(id, flow))
     }
 
     /// Runs a frame of the ring, which was for `id`, up the others' paths too, if it was sent to a group.
@@ -63,8 +63,8 @@ impl Engine {
         let frame = frame_of(ticket);
         let bytes = self.core.device.bytes(frame).get(frame.range());
         let parcel = bytes.and_then(Paths::parcel);
-        let Some(group) = parcel.and_then(|parcel| self.group_of(parcel)) else { return };
-        for other in self.others_at(id, group) {
+        let Some(flow) = parcel.and_then(|parcel| self.to_group(parcel)) else { return };
+        for other in self.others_in(id, flow) {
             let _ = self.core.up(other, ticket, false, now);
             self.tell_program(other);
         }
@@ -76,16 +76,16 @@ impl Engine {
         attrs.is_some_and(|attrs| attrs.shared().is_some() && attrs.groups() == Some(true))
     }
 
-    /// The group, or everyone's address, and the port that a datagram was sent to, if it was.
-    fn group_of(&self, parcel: Parcel) -> Option<Endpoint> {
+    /// Who sent a datagram to which group, or to everyone, if that is what it was sent to.
+    fn to_group(&self, parcel: Parcel) -> Option<Between> {
         let Parcel::Listen(flow) = parcel else { return None };
         let is_group = flow.protocol == Protocol::Udp && !self.core.tables.is_local(flow.local.ip());
-        is_group.then_some(flow.local)
+        is_group.then_some(flow)
     }
 
-    fn others_at(&mut self, id: PathId, local: Endpoint) -> Vec<PathId> {
+    fn others_in(&mut self, id: PathId, flow: Between) -> Vec<PathId> {
         let Some(udp) = self.core.paths.module_mut::<Udp>() else { return Vec::new() };
-        udp.waiting_at(local).filter(|other| *other != id).collect()
+        udp.waiting_for(flow).filter(|other| *other != id).collect()
     }
 }
 

@@ -23,7 +23,6 @@ use silk_device::{End, Receive, Transmit, netlink, several};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::mail::mail;
 use silk_stream::wake;
-use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -56,10 +55,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let mut opened = device::open(&mut settings).map_err(machine)?;
     configure(&opened.tables, &settings, &settings.classes).map_err(machine)?;
     // What is sent to everyone comes to sockets that are bound to any address, as far as there is room.
-    settings
-        .broadcasts()
-        .chain([Ipv4Addr::BROADCAST])
-        .for_each(|everyone| _ = opened.tables.hear(everyone.into()));
+    settings.everyone().for_each(|everyone| _ = opened.tables.hear(everyone));
     let neighbours: Result<Vec<_>, _> =
         opened.interfaces.iter().copied().map(netlink::Finder::open).collect();
     let neighbours = neighbours.map_err(|error| machine(error.to_string()))?;

@@ -12,6 +12,8 @@ use silk_path::{CreateError, Endpoint, NOWHERE, PathId, Sharing};
 /// A path that waits.
 struct Waiting {
     local: Endpoint,
+    /// Whom it hears alone.
+    remote: Option<Endpoint>,
     path: PathId,
     /// It shares its port with all others that do.
     sharing: Option<Sharing>,
@@ -22,13 +24,13 @@ struct Waiting {
 pub(crate) struct Bound(Vec<Waiting>);
 
 impl Bound {
-    /// Enters a path: takes the port for silk. An unspecified address means all
-    /// of ours of its family.
+    /// Enters a path, which hears `remote` alone if there is one: takes the port for silk. An unspecified address means all
+    /// of ours of its family. A [group's](is_groups) port is for whoever joins and leaves groups to take.
     pub fn enter(
         &mut self,
         tables: &Tables,
         protocol: Protocol,
-        local: Endpoint,
+        (local, remote): (Endpoint, Option<Endpoint>),
         (path, sharing): (PathId, Option<Sharing>),
     ) -> Result<(), CreateError> {
         let overlap = CreateError::Overlap { local, remote: NOWHERE };
@@ -36,10 +38,11 @@ impl Bound {
         if self.0.iter().any(|known| overlaps(&known.local, &local) && excludes(known)) {
             return Err(overlap);
         }
-        if !tables.own_port(protocol, Some(local.ip()), local.port()) {
+        let taken = || tables.own_port(protocol, Some(local.ip()), local.port());
+        if !is_groups(tables, local.ip()) && !taken() {
             return Err(CreateError::NoRoute(local.ip()));
         }
-        self.0.push(Waiting { local, path, sharing });
+        self.0.push(Waiting { local, remote, path, sharing });
         Ok(())
     }
 
@@ -47,34 +50,45 @@ impl Bound {
     pub fn leave(&mut self, tables: &Tables, protocol: Protocol, local: Endpoint, path: PathId) {
         let before = self.0.len();
         self.0.retain(|known| known.local != local || known.path != path);
-        if self.0.len() == before || self.0.iter().any(|known| known.local == local) {
+        if self.0.len() == before || is_groups(tables, local.ip()) {
             return;
         }
-        tables.disown_port(protocol, Some(local.ip()), local.port());
         // What waits at all addresses has that of the one that has left, and the other way round.
-        for known in self.0.iter().filter(|known| overlaps(&known.local, &local)) {
-            tables.own_port(protocol, Some(known.local.ip()), known.local.port());
-        }
+        let others = self.0.iter().map(|known| known.local).filter(|known| overlaps(known, &local));
+        tables.disown_port_but(protocol, Some(local.ip()), local.port(), others.map(|known| known.ip()));
     }
 
-    /// Every path that waits for packets to `local`.
-    pub fn all(&self, local: Endpoint) -> impl Iterator<Item = PathId> + '_ {
-        self.0.iter().filter(move |known| overlaps(&known.local, &local)).map(|known| known.path)
+    /// Every path that waits for packets of this flow.
+    pub fn all(&self, flow: Between) -> impl Iterator<Item = PathId> + '_ {
+        self.0.iter().filter(move |known| known.hears(&flow)).map(|known| known.path)
     }
 
     /// The path that waits for packets of this flow: one at just this address before one at all, and of several
     /// the last, or one of those that share the peers as it does.
     pub fn find(&self, flow: &Between) -> Option<PathId> {
         let is_at = |known: &Waiting| known.local.ip() == flow.local.ip();
-        let there = self.0.iter().filter(|known| overlaps(&known.local, &flow.local));
+        let there = self.0.iter().filter(|known| known.hears(flow));
         // Of equals this is the last.
-        let latest = there.clone().max_by_key(|known| is_at(known))?;
+        let latest = there.clone().max_by_key(|known| (is_at(known), known.remote.is_some()))?;
         if latest.sharing != Some(Sharing::Peers) {
             return Some(latest.path);
         }
-        let rivals = there.filter(|known| is_at(known) == is_at(latest) && known.sharing == latest.sharing);
+        let like = |known: &&Waiting| (known.sharing, known.remote) == (latest.sharing, latest.remote);
+        let rivals = there.filter(|known| is_at(known) == is_at(latest) && like(known));
         rivals.map(|known| known.path).max_by_key(|path| weight(flow.remote, path.index))
     }
+}
+
+impl Waiting {
+    /// Whether it waits for packets of this flow.
+    fn hears(&self, flow: &Between) -> bool {
+        overlaps(&self.local, &flow.local) && self.remote.is_none_or(|remote| remote == flow.remote)
+    }
+}
+
+/// Whether an address is a group's, or everyone's on a network: heard here by several hosts, and nobody's to send from.
+pub(crate) fn is_groups(tables: &Tables, address: IpAddr) -> bool {
+    address.is_multicast() || !tables.is_local(address) && tables.is_heard(address)
 }
 
 /// How much a peer prefers one of the paths that share a port.
@@ -151,7 +165,7 @@ mod tests {
     /// Enters paths that share their port.
     fn enter_shared(bound: &mut Bound, tables: &Tables, local: Endpoint, paths: core::ops::Range<u32>) {
         for n in paths {
-            bound.enter(tables, Protocol::Udp, local, (path(n), Some(Sharing::Peers))).unwrap();
+            bound.enter(tables, Protocol::Udp, (local, None), (path(n), Some(Sharing::Peers))).unwrap();
         }
     }
 
@@ -163,7 +177,7 @@ mod tests {
             bound.enter(
                 &tables,
                 Protocol::Udp,
-                Endpoint::v4(ip, port),
+                (Endpoint::v4(ip, port), None),
                 (path(n), (n > 8).then_some(Sharing::Peers)),
             )
         };
@@ -207,7 +221,11 @@ mod tests {
         enter_shared(&mut bound, &tables, any, 0..2);
         enter_shared(&mut bound, &tables, here, 2..3);
         let group = Endpoint::v4(Ipv4Addr::new(239, 1, 2, 3), 53);
-        assert_eq!(bound.all(group).collect::<Vec<_>>(), [path(0), path(1)], "groups are for all of these");
+        assert_eq!(
+            bound.all(flow(group, 1)).collect::<Vec<_>>(),
+            [path(0), path(1)],
+            "groups are for all of these"
+        );
         let (is_here, owned) =
             (|bound: &Bound| bound.find(&flow(here, 1)), || tables.owns_port(Protocol::Udp, HERE, 53));
         assert!((0..100).all(|peer| bound.find(&flow(here, peer)) == Some(path(2))));
@@ -228,7 +246,7 @@ mod tests {
         };
         let modes = [Sharing::Latest, Sharing::Peers, Sharing::Peers, Sharing::Latest];
         for (n, sharing) in (0..).zip(modes) {
-            bound.enter(&tables, Protocol::Udp, local, (path(n), Some(sharing))).unwrap();
+            bound.enter(&tables, Protocol::Udp, (local, None), (path(n), Some(sharing))).unwrap();
         }
         assert_eq!(heard_by(&bound), [3].into());
         bound.leave(&tables, Protocol::Udp, local, path(3));
@@ -238,9 +256,50 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_at_a_group_hears_it_alone_and_its_port_is_not_theirs_to_take_who_hear_all() {
+        let (tables, mut bound) = (tables(), Bound::default());
+        let [group, other] = [3, 4].map(|last| Ipv4Addr::new(239, 1, 2, last));
+        let at = |ip| Endpoint::v4(ip, 53);
+        assert!(tables.hear(group.into()) && tables.hear(other.into()));
+        let owned = || [group, other].map(|group| tables.owns_port_of_group(Protocol::Udp, group, 53));
+        enter_shared(&mut bound, &tables, at(group), 0..1);
+        assert_eq!(owned(), [false, false], "that is for whoever knows of groups");
+        assert!(tables.own_port(Protocol::Udp, Some(group.into()), 53));
+        enter_shared(&mut bound, &tables, at(Ipv4Addr::UNSPECIFIED), 1..2);
+        let all = |bound: &Bound, ip| bound.all(flow(at(ip), 1)).map(|path| path.index).collect::<Vec<_>>();
+        let heard = |bound: &Bound| [group, other, HERE].map(|ip| all(bound, ip));
+        assert_eq!(
+            (owned(), heard(&bound)),
+            ([true; 2], [alloc::vec![0, 1], alloc::vec![1], alloc::vec![1]])
+        );
+        bound.leave(&tables, Protocol::Udp, at(Ipv4Addr::UNSPECIFIED), path(1));
+        let nobody = alloc::vec![];
+        assert_eq!(heard(&bound), [alloc::vec![0], nobody.clone(), nobody]);
+        assert_eq!((owned(), tables.owns_port(Protocol::Udp, HERE, 53)), ([true, false], false));
+        bound.leave(&tables, Protocol::Udp, at(group), path(0));
+        assert_eq!(owned(), [true, false]);
+    }
+
+    #[test]
+    fn who_waits_at_a_group_for_one_peer_hears_that_before_who_waits_there_for_all() {
+        let (tables, mut bound) = (tables(), Bound::default());
+        let group = Endpoint::v4(Ipv4Addr::new(239, 1, 2, 3), 53);
+        let mut enter = |n, remote| {
+            bound.enter(&tables, Protocol::Udp, (group, remote), (path(n), Some(Sharing::Peers))).unwrap();
+        };
+        enter(1, Some(flow(group, 7).remote));
+        enter(2, None);
+        assert_eq!(
+            [7, 8].map(|peer| bound.find(&flow(group, peer)).map(|path| path.index)),
+            [Some(1), Some(2)]
+        );
+        assert_eq!([7, 8].map(|peer| bound.all(flow(group, peer)).count()), [2, 1]);
+    }
+
+    #[test]
     fn leaving_gives_the_port_back() {
         let (tables, mut bound, local) = (tables(), Bound::default(), Endpoint::v4(HERE, 53));
-        bound.enter(&tables, Protocol::Udp, local, (path(1), None)).unwrap();
+        bound.enter(&tables, Protocol::Udp, (local, None), (path(1), None)).unwrap();
         assert!(tables.owns_port(Protocol::Udp, HERE, 53));
         bound.leave(&tables, Protocol::Udp, local, path(1));
         assert!(!tables.owns_port(Protocol::Udp, HERE, 53) && bound.find(&flow(local, 1)).is_none());

@@ -13,7 +13,7 @@
 //! has an exact entry in the classifier; without it the path takes what comes to the port of
 //! its address, and answers and sends to whom each message names; with `Shared` others may wait there
 //! too. Sets `ProtId` to 17, and `Groups`
-//! where it waits at any address of ours: what is sent to a group is for it too.
+//! where it waits at any address of ours, or at a group's: what is sent to a group is for it too.
 //!
 //! # Example
 //! ```toml
@@ -31,7 +31,7 @@
 //! [`IntegratedLayers`](crate::IntegratedLayers), by which the stage that reads the data verifies the
 //! checksum.
 
-use crate::bound::Bound;
+use crate::bound::{Bound, is_groups};
 use crate::faults::{accept, reason};
 use crate::integrated::refused;
 use alloc::boxed::Box;
@@ -74,7 +74,7 @@ impl Udp {
         (path, sharing): (PathId, Option<Sharing>),
     ) -> Result<(), CreateError> {
         match remote {
-            Some(remote) => {
+            Some(remote) if !is_groups(&self.tables, local.ip()) => {
                 let flow = Between { protocol: Protocol::Udp, local, remote };
                 crate::bound::enter_flow(
                     &self.tables,
@@ -82,24 +82,23 @@ impl Udp {
                     Found { domain: self.domain, index: path.index },
                 )
             }
-            None => self.bound.enter(&self.tables, Protocol::Udp, local, (path, sharing)),
+            // What is sent to groups has no exact entry.
+            remote => self.bound.enter(&self.tables, Protocol::Udp, (local, remote), (path, sharing)),
         }
     }
 
-    /// Every path that waits for what is sent to `local`, a group's address for one.
-    pub fn waiting_at(&self, local: Endpoint) -> impl Iterator<Item = PathId> + '_ {
-        self.bound.all(local)
+    /// Every path that waits for what is sent so, to a group's address for one.
+    pub fn waiting_for(&self, flow: Between) -> impl Iterator<Item = PathId> + '_ {
+        self.bound.all(flow)
     }
 
     fn leave(&mut self, local: Endpoint, remote: Option<Endpoint>, path: PathId) {
         // The next path of this index wants all its packets.
         self.tables.discard_nothing(Found { domain: self.domain, index: path.index });
-        match remote {
-            Some(remote) => {
-                self.tables.flows.remove(&Between { protocol: Protocol::Udp, local, remote });
-            }
-            None => self.bound.leave(&self.tables, Protocol::Udp, local, path),
+        if let Some(remote) = remote {
+            self.tables.flows.remove(&Between { protocol: Protocol::Udp, local, remote });
         }
+        self.bound.leave(&self.tables, Protocol::Udp, local, path);
     }
 }
 
@@ -120,8 +119,9 @@ impl Module for Udp {
         let local = create.attrs.local().ok_or(CreateError::Missing("Local"))?;
         let down = if create.attrs.remote().unwrap_or(local).is_v6() { DOWN6 } else { DOWN };
         create.set(Attr::ProtId(ipv4::UDP.into()))?;
-        // What is sent to groups and to everyone is for whoever waits at any address.
-        if create.attrs.remote().is_none() && local.ip().is_unspecified() {
+        // What is sent to groups and to everyone is for whoever waits at any address, or there.
+        let any = create.attrs.remote().is_none() && local.ip().is_unspecified();
+        if any || is_groups(&self.tables, local.ip()) {
             create.set(Attr::Groups(true))?;
         }
         let stage =

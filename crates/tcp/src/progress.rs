@@ -33,7 +33,7 @@ impl Progress {
     /// Our FIN and all before it are acknowledged.
     pub const FIN_ACKED: Self = Self(1 << 9);
 
-    /// Text arrived after the program had closed: the connection was reset (RFC 2525 §2.17).
+    /// Text arrived after the program had closed, or shut both ways down: the connection was reset (RFC 2525 §2.17).
     pub const LATE_TEXT: Self = Self(1 << 10);
     /// The peer has urgent data, or more of it: [`crate::RecvBuffer::mark_urgent`] was told where it ends.
     pub const URGENT: Self = Self(1 << 11);

@@ -12,6 +12,7 @@ use crate::progress::{DropReason, Progress};
 use crate::reassembly::Reassembly;
 use crate::receiver::Reader;
 use crate::segment::Segment;
+use crate::sender::Fin;
 use crate::seq::SeqNumber;
 use crate::state::State;
 use crate::timers::Timer;
@@ -40,9 +41,11 @@ impl Connection {
         self.ecn.on_text(seg.flags, seg.ecn);
         self.note_fin(seg);
         let (seq, text) = self.fresh_text(seg);
-        if self.rcv.reader == Reader::Gone && !text.is_empty() {
+        if !text.is_empty()
+            && let Some(told) = self.told_of_late_text()
+        {
             self.abort();
-            return Ok(Progress::LATE_TEXT | Progress::CLOSED);
+            return Ok(told | Progress::LATE_TEXT | Progress::CLOSED);
         }
         let mut progress = Progress::NONE;
         if !text.is_empty() {
@@ -52,6 +55,15 @@ impl Connection {
             self.owed.add(Owed::ACK);
         }
         Ok(progress | self.take_fin(now))
+    }
+
+    /// What the program is told of if text comes that nobody will ever read; `None`: it may be read, or the program still writes.
+    fn told_of_late_text(&self) -> Option<Progress> {
+        match self.rcv.reader {
+            Reader::Gone => Some(Progress::NONE),
+            Reader::Shut if self.snd.fin != Fin::Open => Some(Progress::RESET),
+            Reader::Shut | Reader::Reading => None,
+        }
     }
 
     /// Remembers where the stream ends; the first word on it counts. The FIN itself needs no room,

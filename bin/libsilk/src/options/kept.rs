@@ -12,17 +12,21 @@ use silk_stream::wish;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering::Relaxed;
 
+/// The service bits that a program may set: eight, of which TCP has the lowest two for itself (RFC 3168 §6.1).
+fn service(socket: &Socket) -> u32 {
+    if socket.is(shape::DATAGRAM) { 0xff } else { 0xfc }
+}
+
 /// The word of an option that is kept as it is, within Linux's bounds.
 fn number_to_keep(socket: &Socket, level: c_int, name: c_int, number: c_int) -> Answer<u32> {
     match (level, name) {
-        // Eight bits, of which TCP has the lowest two for itself (RFC 3168 §6.1).
-        (libc::IPPROTO_IP, libc::IP_TOS) => {
-            let own = if socket.is(shape::DATAGRAM) { 0xff } else { 0xfc };
-            return Ok(number.cast_unsigned() & own);
-        }
+        (libc::IPPROTO_IP, libc::IP_TOS) => return Ok(number.cast_unsigned() & service(socket)),
         // Below zero: the usual one.
         (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) if number == -1 => return Ok(0),
         (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) if number > 255 => return Err(libc::EINVAL),
+        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) if number >= 0 => {
+            return Ok(number.cast_unsigned() & service(socket));
+        }
         (libc::SOL_SOCKET, libc::SO_INCOMING_CPU) => return Ok(number.wrapping_add(1).cast_unsigned()),
         (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT) => return Ok(whole_waits(number)),
         // Below zero is all that there can be.

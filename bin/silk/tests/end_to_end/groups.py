@@ -8,7 +8,7 @@ import time
 
 GROUP, OTHER, EARLY, GROUP6 = "239.1.2.3", "239.1.2.4", "239.1.2.5", "ff15::99"
 # One for each socket: with silk a port is free a moment after its socket was closed.
-PORT, PORT_EARLY, PORT6, PORT_SOURCES, PORT_CHOSEN, PORT6_SOURCES, PORT_ALONE, PORT6_ALONE = range(4300, 4308)
+PORT, PORT_EARLY, PORT6, PORT_SOURCES, PORT_CHOSEN, PORT6_SOURCES, PORT_ALONE, PORT6_ALONE, PORT_BOUND = range(4300, 4309)
 CHOSEN, CHOSEN_EARLY, CHOSEN6 = "232.1.2.6", "232.1.2.7", "ff35::98"
 TWO, THREE, TWO6, THREE6 = "10.99.0.2", "10.99.0.3", "fd99::2", "fd99::3"
 # Of <linux/in.h>.
@@ -202,6 +202,59 @@ def alone(address):
     print(hear(t))
 
 
+def at(where, *options):
+    """A socket that is bound to an address, a group's or everyone's, and what it says it is bound to."""
+    s = socket.socket(socket.AF_INET6 if ":" in where else socket.AF_INET, socket.SOCK_DGRAM)
+    for option in options:
+        s.setsockopt(socket.SOL_SOCKET, option, 1)
+    print("bound:", attempt(s.bind, (where, PORT_BOUND)), s.getsockname()[:2])
+    return s
+
+
+def bound(address):
+    """Sockets that are bound to a group, or to everyone's address, hear what is sent there alone."""
+    mreq = lambda group: socket.inet_aton(group) + socket.inet_aton(address)
+    join = lambda s, group: attempt(s.setsockopt, socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, mreq(group))
+    leave = lambda s, group: attempt(s.setsockopt, socket.IPPROTO_IP, socket.IP_DROP_MEMBERSHIP, mreq(group))
+    group, any = at("239.1.2.10", socket.SO_REUSEADDR), at("0.0.0.0", socket.SO_REUSEADDR)
+    print("alone:", attempt(socket.socket(socket.AF_INET, socket.SOCK_DGRAM).bind, ("239.1.2.10", PORT_BOUND)))
+    ready("nobody-joined")
+    print(hear(group), hear(any))
+    print("joined:", join(any, "239.1.2.10"), join(group, "239.1.2.11"), join(any, "239.1.2.10"))
+    for step in ("to-both", "to-another", "to-one"):
+        ready(step)
+        print(hear(group), hear(any))
+    any.close()
+    print("left:", leave(group, "239.1.2.11"), leave(group, "239.1.2.10"), join(group, "239.1.2.10"))
+    for step in ("to-it-alone", "not-to-another", "not-to-one"):
+        ready(step)
+        print(hear(group))
+    print("left:", leave(group, "239.1.2.10"))
+    ready("nobody-any-more")
+    print(hear(group))
+    print("again:", join(group, "239.1.2.11"), join(group, "239.1.2.10"))
+    ready("it-again")
+    print(hear(group))
+    print("connected:", attempt(group.connect, (TWO, 4999)), group.getsockname(), group.getpeername())
+    for step in ("of-the-peer", "of-another-port"):
+        ready(step)
+        print(hear(group))
+    group.close()
+    for where, steps in (("10.99.0.255", ("its-network", "not-everyone")), ("255.255.255.255", ("all", "not-the-network"))):
+        s = at(where)
+        for step in steps:
+            ready(step)
+            print(hear(s))
+        s.close()
+    s = at("ff15::96")
+    mreq = socket.inet_pton(socket.AF_INET6, "ff15::96") + struct.pack("=I", socket.if_nametoindex("eth0"))
+    print("six:", attempt(s.setsockopt, socket.IPPROTO_IPV6, 20, mreq))
+    for step in ("six-bound", "not-to-one-six"):
+        ready(step)
+        print(hear(s))
+    s.close()
+
+
 def permission(address):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.bind((address, 0))
@@ -213,17 +266,21 @@ def permission(address):
     print("may:", attempt(s.sendto, b"to everyone", ("10.99.0.255", PORT)))
     print("to a group:", attempt(s.sendto, b"to a group", (GROUP, PORT)))
     s.close()
+    s = at("239.1.2.10")
+    print("from a group's:", attempt(s.sendto, b"to one", (TWO, PORT)))
+    s.close()
 
 
 if sys.argv[1] == "say":
     where, port, what, source = sys.argv[2:6]
+    source, _, source_port = source.partition("/")
     s = socket.socket(socket.AF_INET6 if ":" in where else socket.AF_INET, socket.SOCK_DGRAM)
     if ":" in where:
         s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, socket.if_nametoindex("eth0"))
     else:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
         s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("10.99.0.2"))
-    s.bind((source, 0))
+    s.bind((source, int(source_port or 0)))
     s.sendto(what.encode(), (where, int(port)))
 elif sys.argv[1] == "hear":
     # What comes for a group and for everyone, on the peer.
@@ -233,7 +290,7 @@ elif sys.argv[1] == "hear":
     s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(GROUP) + socket.inet_aton("10.99.0.2"))
     ready("word")
     s.settimeout(20)
-    for _ in range(2):
+    for _ in range(3):
         data, control, _, sender = s.recvmsg(100, 64)
         print(data.decode(), "from", sender[0], "over", struct.unpack("=i", control[0][2])[0], "hops", flush=True)
 else:
@@ -243,4 +300,5 @@ else:
     sources(sys.argv[2])
     sources_six(sys.argv[3])
     alone(sys.argv[2])
+    bound(sys.argv[2])
     permission(sys.argv[2])

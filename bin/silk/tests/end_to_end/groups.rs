@@ -11,8 +11,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const TWO: &str = "10.99.0.2";
 const THREE: &str = "10.99.0.3";
 
+/// The listener's own address, of the IP that is sent by.
+const HERE: &str = "here";
+
 /// What is sent when the listener is ready for it, and whereto: an address and a port; and from where.
-const SAID: [(&str, &str, &str, &str); 28] = [
+const SAID: [(&str, &str, &str, &str); 45] = [
     ("group", "239.1.2.3", "4300", TWO),
     ("other", "239.1.2.4", "4300", TWO),
     ("everyone", "255.255.255.255", "4300", TWO),
@@ -41,6 +44,23 @@ const SAID: [(&str, &str, &str, &str); 28] = [
     ("own", "239.1.2.9", "4306", TWO),
     ("six-others", "ff15::97", "4307", "fd99::2"),
     ("six-others-not", "ff15::97", "4307", "fd99::2"),
+    ("nobody-joined", "239.1.2.10", "4308", TWO),
+    ("to-both", "239.1.2.10", "4308", TWO),
+    ("to-another", "239.1.2.11", "4308", TWO),
+    ("to-one", HERE, "4308", TWO),
+    ("to-it-alone", "239.1.2.10", "4308", TWO),
+    ("not-to-another", "239.1.2.11", "4308", TWO),
+    ("not-to-one", HERE, "4308", TWO),
+    ("nobody-any-more", "239.1.2.10", "4308", TWO),
+    ("it-again", "239.1.2.10", "4308", TWO),
+    ("of-the-peer", "239.1.2.10", "4308", "10.99.0.2/4999"),
+    ("of-another-port", "239.1.2.10", "4308", TWO),
+    ("its-network", "10.99.0.255", "4308", TWO),
+    ("not-everyone", "255.255.255.255", "4308", TWO),
+    ("all", "255.255.255.255", "4308", TWO),
+    ("not-the-network", "10.99.0.255", "4308", TWO),
+    ("six-bound", "ff15::96", "4308", "fd99::2"),
+    ("not-to-one-six", HERE, "4308", "fd99::2"),
 ];
 
 /// What the listener says, and what the peer hears of it.
@@ -59,14 +79,23 @@ fn heard(silk: &Silk, mut listener: Command, here: [&str; 2]) -> (String, String
             peer = Some(silk.start_logged(silk.on_peer("python3").args(["groups.py", "hear"]), "peer"));
             assert!(within(PATIENCE, || silk.log("peer").contains("ready")), "{}", silk.log("peer"));
         }
+        let own = here[usize::from(from.contains(':'))];
+        let to = if to == HERE { own } else { to };
         let said = silk.on_peer("python3").args(["groups.py", "say", to, port, step, from]).status();
         assert!(said.is_ok_and(|status| status.success()), "{step}");
     }
     assert!(ready("word"), "{}", silk.log("listener"));
-    assert!(within(PATIENCE, || silk.log("peer").lines().count() == 3), "{}", silk.log("peer"));
-    assert!(within(PATIENCE, || silk.log("listener").contains("to a group")), "{}", silk.log("listener"));
+    assert!(within(PATIENCE, || silk.log("peer").lines().count() == 4), "{}", silk.log("peer"));
+    assert!(within(PATIENCE, || silk.log("listener").contains("from a group's")), "{}", silk.log("listener"));
     drop(peer);
-    (silk.log("listener"), silk.log("peer"))
+    // The library says to people why a port is refused.
+    let said: Vec<_> = silk
+        .log("listener")
+        .lines()
+        .filter(|line| !line.starts_with("libsilk: "))
+        .map(String::from)
+        .collect();
+    (said.join("\n"), silk.log("peer"))
 }
 
 #[test]
@@ -76,6 +105,7 @@ fn groups_and_broadcasts_are_what_they_are_on_linux() {
     let linux = heard(&silk, silk.on_linux("python3"), here);
     assert!(linux.0.contains("group from"), "{linux:?}");
     assert_eq!(heard(&silk, silk.on_paths("python3"), here), linux);
+    assert_eq!(silk.unserved().trim(), "nothing was left to Linux");
 }
 
 #[test]

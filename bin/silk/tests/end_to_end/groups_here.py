@@ -1,6 +1,6 @@
 """What a machine's own programs hear of what they say to groups and to everyone, and by which interface it leaves.
 
-groups_here.py hear FAMILY NAME INTERFACE    joins the group, and tells what it hears as NAME until it hears "end"
+groups_here.py hear FAMILY NAME INTERFACE [AT]    joins the group, and tells what it hears as NAME until it hears "end"
 groups_here.py say FAMILY WORD [WISH=VALUE]…    says a word to the group from a socket that has the port too, and tells what it
 hears itself. Wishes: at (its address), loop, link and from (by which interface), to (not to the group), connect.
 """
@@ -28,8 +28,8 @@ def join(end, family, interface):
         end.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, struct.pack("=16sI", socket.inet_pton(family, GROUP6), index))
 
 
-def hear(family, name, interface):
-    end = opened(family)
+def hear(family, name, interface, at=""):
+    end = opened(family, at)
     join(end, family, interface)
     print("ready", flush=True)
     word = b""
@@ -73,6 +73,6 @@ def say(family, word, wishes):
 what, which = sys.argv[1:3]
 family = socket.AF_INET6 if which == "six" else socket.AF_INET
 if what == "hear":
-    hear(family, sys.argv[3], sys.argv[4])
+    hear(family, *sys.argv[3:])
 else:
     say(family, sys.argv[3], dict(wish.split("=") for wish in sys.argv[4:]))

@@ -9,11 +9,12 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What is said in turn: the family, the word, the wishes.
-const SAID: [(&str, &str, &[&str]); 13] = [
+const SAID: [(&str, &str, &[&str]); 15] = [
     ("four", "plain", &[]),
     ("four", "silent", &["loop=0"]),
     ("four", "aloud", &["loop=1"]),
     ("four", "bound", &["at=10.99.0.1"]),
+    ("four", "in-group", &["at=239.1.2.44"]),
     ("four", "by-number", &["link=eth1"]),
     ("four", "by-address", &["from=10.97.0.1"]),
     ("four", "connected", &["connect=1"]),
@@ -21,6 +22,7 @@ const SAID: [(&str, &str, &[&str]); 13] = [
     ("four", "network", &["to=10.99.0.255"]),
     ("six", "plain", &["link=eth0"]),
     ("six", "silent", &["loop=0", "link=eth0"]),
+    ("six", "in-group", &["at=ff15::44", "link=eth0"]),
     ("six", "by-number", &["link=eth1"]),
     ("six", "connected", &["connect=1", "link=eth0"]),
 ];
@@ -28,17 +30,18 @@ const SAID: [(&str, &str, &[&str]); 13] = [
 /// What the speakers hear, and what is heard by others here and by the peer on each interface.
 fn heard(silk: &Silk, program: impl Fn() -> Command) -> String {
     let mut hearers = Vec::new();
-    let mut hear = |mut python: Command, name: &str, family: &str| {
+    let mut hear = |mut python: Command, name: &str, family: &str, at: &str| {
         let log = format!("{name}-{family}");
         let hearer =
-            silk.start_logged(python.args(["groups_here.py", "hear", family, name, INTERFACE]), &log);
+            silk.start_logged(python.args(["groups_here.py", "hear", family, name, INTERFACE, at]), &log);
         assert!(within(PATIENCE, || silk.log(&log).contains("ready")), "{}", silk.log(&log));
         hearers.push((hearer, log));
     };
-    for family in ["four", "six"] {
-        hear(program(), "other", family);
-        hear(silk.on_peer("python3"), "first", family);
-        hear(silk.on_second("python3"), "second", family);
+    for (family, group) in [("four", "239.1.2.44"), ("six", "ff15::44")] {
+        hear(program(), "other", family, "");
+        hear(program(), "grouped", family, group);
+        hear(silk.on_peer("python3"), "first", family, "");
+        hear(silk.on_second("python3"), "second", family, "");
     }
     let mut all = String::new();
     for (family, word, wishes) in SAID {

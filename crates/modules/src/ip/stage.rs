@@ -307,7 +307,7 @@ impl Holds for IpStage {
 impl Stage for IpStage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         let attrs = cx.attrs();
-        self.local = attrs.local().and_then(|local| local.ipv4()).filter(|local| !local.is_unspecified());
+        let local = attrs.local().and_then(|local| local.ipv4()).filter(|local| !local.is_unspecified());
         self.next_hop.fixed = attrs.next_hop().map(|hop| (attrs.device().unwrap_or(0), hop));
         self.tos = self.service(attrs.tos().unwrap_or(0));
         self.ttl = attrs.ttl().unwrap_or(self.ttl);
@@ -315,6 +315,8 @@ impl Stage for IpStage {
         let (now, path) = (cx.now(), cx.path());
         self.identification = cx.port().random() as u16;
         let ip = cx.module::<Ip>();
+        // Who waits at a group, or at everyone's address, sends from one of ours (RFC 1122 §3.2.1.3).
+        self.local = local.filter(|local| !local.is_multicast() && !ip.routes.is_broadcast(*local));
         let known = self.remote.map(|to| ip.path_mtus.to(now, to, &ip.routes));
         self.mtu = known.unwrap_or(u16::MAX).min(self.device_mtu);
         self.show_mtu(cx);

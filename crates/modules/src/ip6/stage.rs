@@ -357,7 +357,9 @@ impl Holds for Ip6Stage {
 impl Stage for Ip6Stage {
     fn establish(&mut self, cx: &mut Cx<'_, '_>) -> Result<(), CreateError> {
         let attrs = cx.attrs();
-        self.local = attrs.local().and_then(|local| local.ipv6()).filter(|local| !local.is_unspecified());
+        let local = attrs.local().and_then(|local| local.ipv6());
+        // Who waits at a group sends from one of our addresses (RFC 4291 §2.7).
+        self.local = local.filter(|local| !local.is_unspecified() && !local.is_multicast());
         self.next_hop.fixed = attrs.next_hop().map(|hop| (attrs.device().unwrap_or(0), hop));
         self.class = self.settable(attrs.tos().unwrap_or(0));
         self.device_mtu = attrs.mtu().unwrap_or(ipv6::MIN_MTU);

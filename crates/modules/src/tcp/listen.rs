@@ -213,7 +213,7 @@ impl Stage for ListenStage {
         match local {
             Some(local) => {
                 let Tcp { bound, tables, .. } = module;
-                bound.enter(tables, Protocol::Tcp, local, (path, sharing))?;
+                bound.enter(tables, Protocol::Tcp, (local, None), (path, sharing))?;
             }
             None => module.stray[usize::from(self.six)] = Some(path),
         }

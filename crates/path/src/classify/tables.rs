@@ -291,8 +291,8 @@ impl Tables {
         (ADDRESSES - self.counts().0).min(ADDRESSES6)
     }
 
-    /// Takes a port for silk: on one local address; on all of a family, for an unspecified one;
-    /// on every address with `None`. Answers whether the address is a local one.
+    /// Takes a port for silk: on one local address, or for one group that is heard; on all of a family, for an
+    /// unspecified one; on every address with `None`. Answers whether the address is one of these.
     pub fn own_port(&self, protocol: Protocol, address: Option<IpAddr>, port: u16) -> bool {
         let Some(bits) = self.port_bits(protocol, address) else { return false };
         self.ports[usize::from(port)].fetch_or(bits, Release);
@@ -301,9 +301,20 @@ impl Tables {
 
     /// Gives a port back to Linux, as [`Self::own_port`] took it.
     pub fn disown_port(&self, protocol: Protocol, address: Option<IpAddr>, port: u16) {
-        if let Some(bits) = self.port_bits(protocol, address) {
-            self.ports[usize::from(port)].fetch_and(!bits, Release);
-        }
+        self.disown_port_but(protocol, address, port, []);
+    }
+
+    /// The same, but for those of its addresses and groups at which others have it.
+    pub fn disown_port_but(
+        &self,
+        protocol: Protocol,
+        address: Option<IpAddr>,
+        port: u16,
+        others: impl IntoIterator<Item = IpAddr>,
+    ) {
+        let bits = |address| self.port_bits(protocol, address).unwrap_or(0);
+        let kept = others.into_iter().fold(0, |kept, other| kept | bits(Some(other)));
+        self.ports[usize::from(port)].fetch_and(!(bits(address) & !kept), Release);
     }
 
     /// Whether silk owns the port on that local address.
@@ -402,7 +413,7 @@ impl Tables {
                     0xffff & !six
                 }
             }
-            Some(address) => self.address_bit(address)?,
+            Some(address) => self.address_bit(address).or_else(|| self.group_bit(address))?,
         };
         Some(protocol.half(bits))
     }
@@ -484,6 +495,25 @@ mod tests {
         assert!(owns(5000));
         tables.ignore(group);
         assert!(!owns(5000) && !tables.is_heard(any));
+    }
+
+    #[test]
+    fn a_port_is_owned_for_a_group_that_is_heard_and_kept_where_others_have_it() {
+        let tables = tables(&[]);
+        let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
+        let [group, other] = [3, 4].map(|last| IpAddr::from(Ipv4Addr::new(239, 1, 2, last)));
+        let owned = || [group, other].map(|group| tables.owns_port_of_group(Protocol::Udp, group, 5000));
+        assert!(!tables.own_port(Protocol::Udp, Some(group), 5000), "nobody hears it");
+        assert!(
+            tables.hear(group) && tables.hear(other) && tables.own_port(Protocol::Udp, Some(group), 5000)
+        );
+        assert_eq!(owned(), [true, false]);
+        tables.own_port(Protocol::Udp, Some(any), 5000);
+        tables.disown_port_but(Protocol::Udp, Some(any), 5000, [group, HERE.into()]);
+        assert_eq!(owned(), [true, false]);
+        assert_eq!([HERE, ALSO].map(|at| tables.owns_port(Protocol::Udp, at, 5000)), [true, false]);
+        tables.disown_port(Protocol::Udp, Some(group), 5000);
+        assert_eq!(owned(), [false, false]);
     }
 
     #[test]

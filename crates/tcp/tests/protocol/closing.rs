@@ -178,6 +178,31 @@ fn a_program_that_shut_reading_down_has_its_input_acknowledged_and_thrown_away()
     assert_eq!((solo.acks_sent(), solo.rx.held.len()), (vec![THEIRS + 1_000], 0));
 }
 
+// RFC 9293 SHLD-3.
+#[test]
+fn a_program_that_shut_both_ways_down_hears_that_text_for_it_was_answered_with_a_reset() {
+    for read_first in [true, false] {
+        let mut solo = Solo::established(&plain());
+        if read_first {
+            solo.connection.shutdown_read();
+        }
+        solo.connection.shutdown_write();
+        solo.sent();
+        solo.connection.shutdown_read();
+        solo.arrive(ack(OURS + 1)).unwrap();
+        let late = Progress::RESET | Progress::LATE_TEXT | Progress::CLOSED;
+        assert_eq!(solo.arrive(text(THEIRS, b"late")), Ok(late));
+        assert_eq!((solo.flags_sent(), solo.state()), (vec![Flags::RST | Flags::ACK], State::Closed));
+    }
+    // The peer's end is no text.
+    let mut solo = Solo::established(&plain());
+    solo.connection.shutdown_read();
+    solo.connection.shutdown_write();
+    solo.sent();
+    solo.arrive(ack(OURS + 1)).unwrap();
+    assert!(solo.arrive(fin(THEIRS, OURS + 1)).unwrap().contains(Progress::TIME_WAIT));
+}
+
 #[test]
 fn an_orphan_does_not_wait_for_a_silent_peer_for_ever() {
     let mut solo = Solo::established(&plain());

@@ -158,7 +158,8 @@ class Program:
     def do_bind(self):
         end = self.pick()
         any_address, loop = ("0.0.0.0", "127.0.0.1") if end.version == 4 else ("::", "::1")
-        host = self.one_of(any_address, any_address, self.own[end.version], self.own[end.version], self.there[end.version], loop)
+        several = [*GROUPS[end.version], *(["10.99.0.255", "255.255.255.255"] if end.version == 4 else [])]
+        host = self.one_of(any_address, any_address, self.own[end.version], self.own[end.version], self.there[end.version], loop, self.one_of(*several))
         raw = self.address(end.family, host, port := self.one_of(0, *OURS))
         length = self.one_of(*[len(raw)] * 12, len(raw) - 1, 2, 0, 128)
         answer = call("bind", end.fd, raw + bytes(128), length)
