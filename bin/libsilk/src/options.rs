@@ -189,7 +189,10 @@ pub unsafe fn set(
         Some(Ok(asked)) if groups::change(socket, fd, asked)?.is_some() => return Ok(()),
         _ => {}
     }
-    if matches!(place(socket, level, name), Some(Place::GroupLink)) && !groups::is_interface_silks_own() {
+    let goes_to_linux =
+        matches!(place(socket, level, name), Some(Place::GroupLink)) && !groups::is_interface_silks_own();
+    // Who may force it is Linux's to say.
+    if goes_to_linux || kept::unforced(level, name) != name {
         // SAFETY: as the caller promises.
         check(unsafe { real::setsockopt(fd, level, name, value, len) })?;
     }

@@ -262,6 +262,7 @@ fn show_usual(settings: &Settings, usual: &Usual) {
     usual.keep_interval.store(seconds(tcp.keepalive.interval), SeqCst);
     usual.keep_count.store(tcp.keepalive.probes.into(), SeqCst);
     usual.mtu.store(settings.mtu.into(), SeqCst);
+    usual.largest_ring.store(settings.config.memory.largest_ring.get() as u32, SeqCst);
     let shared = usual.interfaces.iter().zip(&settings.interfaces);
     shared.for_each(|(to, interface)| to.store(*interface, SeqCst));
     usual

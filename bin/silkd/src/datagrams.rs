@@ -270,10 +270,11 @@ impl Engine {
         let Some(mut end) = self.core.port.take_datagrams(id) else { return };
         self.core.port.moved_datagrams = true;
         let (name, asked) = (end.name(), end.slot().request.swap(0, SeqCst));
-        if asked & request::OPTIONS != 0
-            && let Some(service) = end.new_service()
-        {
-            self.tell_paths_of(name, Bell::Service(service), now);
+        if asked & request::OPTIONS != 0 {
+            end.want_what_is_asked();
+            if let Some(service) = end.new_service() {
+                self.tell_paths_of(name, Bell::Service(service), now);
+            }
         }
         if asked & (request::WISHES | request::OPTIONS) != 0 {
             self.tell_paths_of(name, Bell::Wishes(crate::wishes::of(end.slot())), now);

@@ -22,6 +22,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use to_program::ToProgram;
 
+/// The least that a program can ask room for, of datagrams that have arrived: what Linux makes of less.
+const LEAST_ROOM: u32 = 2304;
+
 /// The end.
 pub struct SocketEnd {
     /// Whose socket it is; its slot is in both halves.
@@ -246,14 +249,26 @@ impl SocketEnd {
         self.slot().options.load(Relaxed) & bit != 0
     }
 
+    /// A ring for datagrams as large as the program has asked for (`SO_RCVBUF`) would be of use.
+    pub fn want_what_is_asked(&mut self) {
+        let asked = self.slot().receive_limit.load(Relaxed);
+        self.to_program.side.want(asked as usize);
+    }
+
     /// Writes a datagram that arrived; its details only for a program that wants them. `false` when
-    /// there is no room for it.
+    /// there is no room for it, or as much waits as the program has asked room for.
     pub fn push_datagram(&mut self, mut received: Received, data: &[&[u8]]) -> bool {
         if self.slot().options.load(Relaxed) & option::DETAILS == 0 {
             received.details = None;
         }
         let to = &mut self.to_program;
-        let room = to.free();
+        if to.larger.is_some() {
+            to.go_over();
+        }
+        let asked = to.side.slot().receive_limit.load(Relaxed);
+        // As on Linux, one finds room wherever there is some yet.
+        let is_full = asked != 0 && to.unread() >= asked.max(LEAST_ROOM) as usize;
+        let room = if is_full { 0 } else { to.free() };
         let written = silk_stream::push_received(to.bytes_to_fill(), to.write, room, &received, data);
         let Some(write) = written else {
             self.slot().drops.fetch_add(1, Relaxed);

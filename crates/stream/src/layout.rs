@@ -464,6 +464,8 @@ pub struct Usual {
     /// The addresses that mean everyone on one of silk's networks, as numbers in host byte order;
     /// zero: none.
     pub broadcasts: [AtomicU32; 4],
+    /// Bytes of the largest ring that a socket may get.
+    pub largest_ring: AtomicU32,
 }
 
 impl Usual {

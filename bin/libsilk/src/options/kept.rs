@@ -55,6 +55,15 @@ fn whole_waits(seconds: c_int) -> u32 {
     all
 }
 
+/// The option that is set where this one is, by who may: `SO_RCVBUF` of `SO_RCVBUFFORCE`.
+pub fn unforced(level: c_int, name: c_int) -> c_int {
+    match (level, name) {
+        (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE) => libc::SO_RCVBUF,
+        (libc::SOL_SOCKET, libc::SO_SNDBUFFORCE) => libc::SO_SNDBUF,
+        _ => name,
+    }
+}
+
 /// Remembers an option of an undecided or served socket; whether it is one of those that the
 /// library knows.
 ///
@@ -70,7 +79,7 @@ pub unsafe fn remember(
     value: *const c_void,
     len: socklen_t,
 ) -> Answer<bool> {
-    let Some(place) = place(socket, level, name) else { return Ok(false) };
+    let Some(place) = place(socket, level, unforced(level, name)) else { return Ok(false) };
     let settings = &socket.settings;
     // SAFETY: as the caller promises.
     unsafe {

@@ -23,18 +23,23 @@ pub fn pass_on(socket: &Socket, slot: &Slot, family: &Family) -> bool {
         (&settings.keep_interval, &slot.keep_interval),
         (&settings.keep_count, &slot.keep_count),
         (settings.service_over(speaks_six(socket, slot)), &slot.service),
-        (&settings.send_buffer, &slot.send_limit),
         (&settings.receive_buffer, &slot.receive_limit),
+        (&settings.send_buffer, &slot.send_limit),
     ];
-    // A datagram must fit whole: its rings stay as they are.
-    let count = if socket.role() == Role::Stream { pairs.len() } else { pairs.len() - 2 };
-    let mut changed = false;
+    // A datagram that is sent must fit whole: that ring stays as it is.
+    let count = if socket.role() == Role::Stream { pairs.len() } else { pairs.len() - 1 };
+    let (mut changed, limit) = (false, slot.receive_limit.load(Relaxed));
     for (from, to) in pairs.into_iter().take(count) {
         changed |= copy(from, to);
     }
+    let grows = socket.role() == Role::Datagram && slot.receive_limit.load(Relaxed) > limit;
     let bits = if changed { request::OPTIONS } else { 0 } | if wished { request::WISHES } else { 0 };
     if bits != 0 {
         family.request(socket.name().0, slot, bits);
+    }
+    if grows {
+        // What comes next may be more than the ring holds.
+        family.ring(socket.name().0, slot);
     }
     wished
 }

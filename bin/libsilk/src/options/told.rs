@@ -132,8 +132,15 @@ fn number(socket: &Socket, slot: &Slot, level: c_int, name: c_int) -> Option<c_i
         (libc::SOL_SOCKET, libc::SO_PROTOCOL) => libc::IPPROTO_TCP,
         (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => c_int::from(socket.role() == Role::Listener),
         // As Linux: twice what was set, as far as it is granted; else the rings' sizes.
-        (libc::SOL_SOCKET, libc::SO_RCVBUF) => buffer(&slot.rx_size, &settings.receive_buffer),
-        (libc::SOL_SOCKET, libc::SO_SNDBUF) => buffer(&slot.tx_size, &settings.send_buffer),
+        // The receive ring of datagrams becomes as large as was asked for, within silk's bounds.
+        (libc::SOL_SOCKET, libc::SO_RCVBUF) if datagram => {
+            let largest = wishes::usual().map_or(0, |usual| usual.largest_ring.load(Relaxed));
+            buffer(slot.rx_size.load(Relaxed), largest, &settings.receive_buffer)
+        }
+        (libc::SOL_SOCKET, libc::SO_RCVBUF) => {
+            buffer(slot.rx_size.load(Relaxed), 0, &settings.receive_buffer)
+        }
+        (libc::SOL_SOCKET, libc::SO_SNDBUF) => buffer(slot.tx_size.load(Relaxed), 0, &settings.send_buffer),
         (libc::SOL_SOCKET, libc::SO_RCVLOWAT) if datagram => or_default(settings.low_water.load(Relaxed), 1),
         (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => signed(state::low_water(socket, slot)),
         (libc::SOL_SOCKET, libc::SO_SNDLOWAT) => 1,
@@ -172,12 +179,13 @@ fn number(socket: &Socket, slot: &Slot, level: c_int, name: c_int) -> Option<c_i
 /// What Linux makes of a smaller `SO_SNDBUF` or `SO_RCVBUF`, halved.
 const LEAST_BUFFER: u32 = 2304;
 
-fn buffer(ring: &AtomicU32, set: &AtomicU32) -> c_int {
-    let size = match (ring.load(Relaxed), set.load(Relaxed)) {
+/// Of a socket whose ring is of this size, and grows to `largest` if that is asked for.
+fn buffer(ring: u32, largest: u32, set: &AtomicU32) -> c_int {
+    let size = match (ring, set.load(Relaxed)) {
         (0, 0) => 65_536,
         (0, set) => set.max(LEAST_BUFFER).saturating_mul(2),
         (size, 0) => size,
-        (size, set) => set.max(LEAST_BUFFER).min(size).saturating_mul(2),
+        (size, set) => set.max(LEAST_BUFFER).min(size.max(largest)).saturating_mul(2),
     };
     c_int::try_from(size).unwrap_or(c_int::MAX)
 }
@@ -188,9 +196,11 @@ mod tests {
 
     #[test]
     fn a_buffer_is_twice_what_was_set_as_far_as_there_is_a_ring_for_it() {
-        let told = |ring, set| buffer(&AtomicU32::new(ring), &AtomicU32::new(set));
+        let told = |ring, set| buffer(ring, 0, &AtomicU32::new(set));
         assert_eq!([(0, 0), (0, 10_000), (0, 1)].map(|(ring, set)| told(ring, set)), [65_536, 20_000, 4608]);
         let ring = 1 << 17;
         assert_eq!([0, 10_000, 1 << 20].map(|set| told(ring, set)), [1 << 17, 20_000, 1 << 18]);
+        let grows = |set| buffer(ring, 1 << 22, &AtomicU32::new(set));
+        assert_eq!([0, 10_000, 1 << 20, 1 << 23].map(grows), [1 << 17, 20_000, 1 << 21, 1 << 23]);
     }
 }

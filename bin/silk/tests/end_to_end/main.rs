@@ -53,6 +53,7 @@ mod priority;
 mod python;
 mod queues;
 mod random_calls;
+mod receive_buffers;
 mod redis;
 mod resetting;
 mod reusing;

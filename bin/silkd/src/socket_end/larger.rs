@@ -23,6 +23,8 @@ impl Larger {
     pub(super) fn go_over_from(&mut self, ring: RingPlace) -> Option<RingPlace> {
         // Of two that were left the first would be lost.
         let next = self.next.take_if(|_| self.left.is_none())?;
+        // The connection may end before anybody looks at what was left.
+        self.first[RECEIVE].get_or_insert(ring);
         self.left = Some(ring);
         Some(next)
     }
@@ -74,9 +76,8 @@ impl SocketEnd {
 
     /// A ring is used no more.
     fn leave(&mut self, which: usize, ring: RingPlace, pool: &mut Pool) {
-        let first = &mut self.larger().first[which];
-        if first.is_none() {
-            *first = Some(ring);
+        let first = *self.larger().first[which].get_or_insert(ring);
+        if first == ring {
             self.to_program.side.arena.give_back(ring);
         } else {
             pool.return_ring(ring);

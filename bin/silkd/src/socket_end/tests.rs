@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::slots::place_rings;
-use silk_stream::{Details, Pool, Sent, Sizes, Way};
+use silk_stream::{Details, Pool, Sent, Sizes, Way, kind};
 
 fn end() -> SocketEnd {
     let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
@@ -318,6 +318,33 @@ fn datagrams_pass_in_both_directions_and_a_malformed_one_empties_the_ring() {
     while end.pop_datagram(|to, parts| seen.push((to.peer, parts.concat()))) {}
     assert_eq!(seen, [(peer, b"answer".to_vec())]);
     assert_eq!(end.slot().tx_read.load(SeqCst), write + 8);
+}
+
+#[test]
+fn datagrams_get_the_room_that_is_asked_for_once_what_has_come_is_read() {
+    let arena = Arena::create(Sizes { rings: 16 << 20, domains: 1 }).unwrap();
+    let mut pool = Pool::new(arena.clone());
+    let mut end = end_with(&mut pool, [4096, 4096]);
+    end.slot().kind.store(kind::DATAGRAM, SeqCst);
+    let received = Received { peer: "10.0.0.9:53".parse().unwrap(), way: Way::default(), details: None };
+    let mut fill =
+        |end: &mut SocketEnd| (0..).take_while(|_| end.push_datagram(received, &[&[7; 1000]])).count();
+    assert_eq!(fill(&mut end), 4);
+    end.slot().receive_limit.store(10_000, SeqCst);
+    end.want_what_is_asked();
+    assert!(end.wants_larger());
+    end.enlarge(&mut pool, 1 << 20);
+    assert_eq!((fill(&mut end), sizes_of(&end)), (0, [4096, 4096]), "the old ring is full");
+    end.slot().rx_read.store(end.slot().rx_write.load(SeqCst), SeqCst);
+    // Of 16 KB it has asked for 10 000 bytes, and whatever has begun by then finds room.
+    assert_eq!((fill(&mut end), end.slot().rx_size.load(SeqCst)), (10, 16 << 10));
+    end.slot().receive_limit.store(1, SeqCst);
+    end.want_what_is_asked();
+    end.slot().rx_read.store(end.slot().rx_write.load(SeqCst), SeqCst);
+    assert_eq!(fill(&mut end), 3, "no less than the least");
+    assert_eq!(end.slot().drops.load(SeqCst), 4);
+    end.return_larger(&mut pool);
+    assert_eq!(arena.rings_in_use(), 2 * 4096);
 }
 
 #[test]

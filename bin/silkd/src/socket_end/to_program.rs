@@ -4,7 +4,7 @@
 use super::larger::Larger;
 use super::side::Side;
 use silk_path::Incoming;
-use silk_stream::{Bytes, begin_ring, free, left_of, used};
+use silk_stream::{Bytes, begin_ring, free, kind, left_of, used};
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
 /// The least room a peer is offered, bytes, however little the program asks for.
@@ -43,11 +43,13 @@ impl ToProgram {
         gives
     }
 
-    /// Takes over the program's `SO_RCVBUF`.
+    /// Takes over the program's `SO_RCVBUF`: of a stream, the window; datagrams are counted as they come.
     pub fn limit_receiving(&mut self) {
-        let size = self.side.size;
-        self.limit = match self.side.slot().receive_limit.load(Relaxed) {
+        let (size, slot) = (self.side.size, self.side.slot());
+        let is_stream = slot.kind.load(Relaxed) != kind::DATAGRAM;
+        self.limit = match slot.receive_limit.load(Relaxed) {
             0 => size,
+            _ if !is_stream => size,
             set => set.max(LEAST_WINDOW).min(size),
         };
     }
@@ -55,7 +57,7 @@ impl ToProgram {
     /// If the ring is empty a larger one is used from now on, where there is one. Whoever reads looks where the ring is, as
     /// he does for [`begin_ring`], once he has seen that there is something in it, and is done with it before he says that
     /// he has read that.
-    fn go_over(&mut self) {
+    pub(super) fn go_over(&mut self) {
         let slot = self.side.slot();
         if slot.rx_read.load(SeqCst) != self.write {
             return;
