@@ -1,6 +1,7 @@
 //! Options that change who a socket hears or how it is protected, or that make promises, none of which silk
 //! keeps: to take them and serve the socket would be worse than not to serve it.
 
+use crate::control;
 use libc::socklen_t;
 use std::ffi::{c_int, c_void};
 
@@ -13,7 +14,8 @@ pub enum Alone {
     Refused,
 }
 
-/// Of `<linux/tcp.h>`, `<linux/in.h>` and `<linux/in6.h>`; the libc crate does not have them.
+/// Of `<linux/tcp.h>`, `<linux/udp.h>`, `<linux/in.h>` and `<linux/in6.h>`; the libc crate does not have them.
+const UDP_ENCAP: c_int = 100;
 const TCP_MD5SIG_EXT: c_int = 32;
 const TCP_AO_ADD_KEY: c_int = 38;
 const TCP_AO_DEL_KEY: c_int = 39;
@@ -67,6 +69,8 @@ pub fn alone(level: c_int, name: c_int, number: Option<c_int>) -> Option<Alone> 
                 | TCP_AO_INFO
                 | libc::TCP_REPAIR
         ),
+        // What comes is a tunnel's, and not the program's.
+        control::UDP => name == UDP_ENCAP,
         _ => false,
     };
     is_linuxs.then_some(Alone::Linuxs)
@@ -85,6 +89,10 @@ mod tests {
         let peek = |number| alone(libc::SOL_SOCKET, libc::SO_PEEK_OFF, Some(number));
         assert_eq!([-1, 0].map(peek), [None, Some(Alone::Linuxs)]);
         assert_eq!(alone(libc::IPPROTO_TCP, libc::TCP_MD5SIG, None), Some(Alone::Linuxs));
+        assert_eq!(
+            [0, 2].map(|kind| alone(control::UDP, UDP_ENCAP, Some(kind))),
+            [None, Some(Alone::Linuxs)]
+        );
         assert_eq!(alone(libc::IPPROTO_TCP, libc::TCP_NODELAY, Some(1)), None);
     }
 }

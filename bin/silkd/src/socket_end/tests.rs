@@ -327,8 +327,7 @@ fn datagrams_get_the_room_that_is_asked_for_once_what_has_come_is_read() {
     let mut end = end_with(&mut pool, [4096, 4096]);
     end.slot().kind.store(kind::DATAGRAM, SeqCst);
     let received = Received { peer: "10.0.0.9:53".parse().unwrap(), way: Way::default(), details: None };
-    let mut fill =
-        |end: &mut SocketEnd| (0..).take_while(|_| end.push_datagram(received, &[&[7; 1000]])).count();
+    let fill = |end: &mut SocketEnd| (0..).take_while(|_| end.push_datagram(received, &[&[7; 1000]])).count();
     assert_eq!(fill(&mut end), 4);
     end.slot().receive_limit.store(10_000, SeqCst);
     end.want_what_is_asked();

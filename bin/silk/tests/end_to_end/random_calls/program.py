@@ -32,7 +32,7 @@ OPTIONS = {
     socket.IPPROTO_IP: "1 2 3 4 8 10 11 12 13 14 15 20 24 32 33 34 49 50",
     socket.IPPROTO_IPV6: "7 16 18 19 23 24 25 26 29 49 51 62 66 67 70 72 78",
     socket.IPPROTO_TCP: "1 3 4 5 6 7 9 12 16 18 25 27 36 37",
-    socket.IPPROTO_UDP: "1 100 103 104",
+    socket.IPPROTO_UDP: "1 103 104",
 }
 OPTIONS = [(level, int(name)) for level, names in OPTIONS.items() for name in names.split()]
 TIMES = (socket.SO_LINGER, socket.SO_RCVTIMEO, socket.SO_SNDTIMEO)
