@@ -106,8 +106,8 @@ pub fn is_waiting(socket: &Socket, slot: &Slot) -> bool {
 /// `recv` with `MSG_OOB`: the urgent octet. It never waits.
 ///
 /// # Errors
-/// `EINVAL` when there is none, or it was read already; `ENOTCONN` when the connection has failed, as on Linux; `EAGAIN` when
-/// it is still to come.
+/// `EINVAL` when there is none, or it was read already; `ENOTCONN` when the connection has failed before the peer sent its end,
+/// as on Linux; `EAGAIN` when it is still to come.
 pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer {
     let _turn = OwnTurn::reading(socket);
     let slot = socket.slot()?;
@@ -115,7 +115,7 @@ pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer {
     let Some(mark) = mark.filter(|mark| !is_inline(slot) && !is_taken(socket, *mark)) else {
         return Err(libc::EINVAL);
     };
-    if state::status(slot) & status::FAILED != 0 {
+    if state::status(slot) & (status::FAILED | status::FIN_CAME) == status::FAILED {
         return Err(libc::ENOTCONN);
     }
     if !has_arrived(slot, mark) {

@@ -327,7 +327,7 @@ impl Engine {
         match event {
             Event::Connected => end.change_status(status::CONNECTED, status::CONNECTING),
             Event::Urgent => end.tell_anyway(),
-            Event::PeerFinished => end.change_status(status::PEER_FIN, 0),
+            Event::PeerFinished => end.change_status(status::PEER_FIN | status::FIN_CAME, 0),
             Event::Reset => end.reset(),
             Event::Refused => end.fail(libc::ECONNREFUSED),
             Event::TimedOut => end.time_out(),

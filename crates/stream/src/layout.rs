@@ -59,6 +59,8 @@ pub mod status {
     /// The socket is ready to connect to the address in [`super::Slot::peer`]. The program that owns it has
     /// it once it has changed this to [`CONNECTING`]; the daemon takes it back by changing it to nothing.
     pub const SPARE: u32 = 32;
+    /// The peer's FIN has come, and not only a failure that ends all.
+    pub const FIN_CAME: u32 = 64;
 }
 
 /// Bits of [`Slot::request`], written by the program and taken by the daemon.

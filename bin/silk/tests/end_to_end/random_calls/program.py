@@ -396,6 +396,9 @@ class Program:
             value, length = ctypes.create_string_buffer(b"\xee" * 64), ctypes.c_uint32(self.one_of(4, 4, 4, 4, 1, 0, 8, 16))
             said = f"getsockopt {end} {level}/{name} {length.value}"
             answer = call("getsockopt", end.fd, level, name, value, ctypes.byref(length))
+            if (level, name) == (socket.IPPROTO_IPV6, 24) and end.kind == UDP:
+                # Linux knows the MTU as long as it remembers the route, which other calls make it forget.
+                return said, "something"
             return said, answer if failed(answer) else f"{length.value} {value.raw[:length.value].hex()}"
         number, size = self.chance.choice(NUMBERS), self.one_of(4, 4, 4, 4, 4, 1, 0, 8, 16)
         value = struct.pack("=i", number) + bytes(12)
@@ -429,12 +432,15 @@ class Program:
         for end in self.sockets:
             poll.register(end.fd, 0x23FF)
         told = dict(poll.poll(0))
-        return "poll", ", ".join(f"{end} {words(told.get(end.fd, 0))}" for end in self.sockets)
+        # Urgent data, too, Linux keeps of whose reading was shut down.
+        seen = lambda end: told.get(end.fd, 0) & ~(2 if end.shared["deaf"] else 0)
+        return "poll", ", ".join(f"{end} {words(seen(end))}" for end in self.sockets)
 
     def do_select(self):
         fds = [end.fd for end in self.sockets]
         told = select.select(fds, fds, fds, 0)
-        return "select", ", ".join(f"{end} {''.join(letter for letter, ready in zip('rwx', told) if end.fd in ready)}" for end in self.sockets)
+        letters = lambda end: zip("rw" if end.shared["deaf"] else "rwx", told)
+        return "select", ", ".join(f"{end} {''.join(letter for letter, ready in letters(end) if end.fd in ready)}" for end in self.sockets)
 
     def do_watch(self):
         end, mask = self.pick(), self.one_of(1, 5, 0x2005)
