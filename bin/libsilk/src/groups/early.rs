@@ -1,33 +1,76 @@
 //! Groups that a socket joins before it is decided who serves it.
 
-use super::Call;
+use super::leaving_by::number_of;
+use super::{Call, Where};
 use crate::address;
 use crate::family;
 use crate::socket::Socket;
 use silk_control::{Membership, Request};
 use silk_stream::SharedAddress;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Groups that are remembered of a socket before it is decided who serves it.
 const EARLY: usize = 4;
 
-/// The groups that a socket has joined before it was decided who serves it, each with the source that it has chosen
-/// or an unspecified one: Linux's descriptor has joined them already.
-pub struct Early([[SharedAddress; 2]; EARLY]);
+/// A group that a socket is in, or nothing.
+struct Joined {
+    group: SharedAddress,
+    /// The source that it has chosen, or an unspecified one. By which interface both are wished stands in the scope of
+    /// the two: the number of `group`'s, 0 for any, and of `source`'s the address of IPv4 that the program named it by.
+    source: SharedAddress,
+}
+
+/// The groups that a socket has joined before it was decided who serves it: Linux's descriptor has joined them already.
+pub struct Early([Joined; EARLY]);
+
+impl Joined {
+    const fn none() -> Self {
+        const fn nobody() -> SharedAddress {
+            let ip = [const { AtomicU64::new(0) }; 2];
+            SharedAddress { ip, port: AtomicU32::new(0), scope: AtomicU32::new(0) }
+        }
+        Self { group: nobody(), source: nobody() }
+    }
+
+    fn group(&self) -> Option<IpAddr> {
+        Some(address::shared(&self.group).ip()).filter(IpAddr::is_multicast)
+    }
+
+    fn source(&self) -> Option<IpAddr> {
+        Some(address::shared(&self.source).ip()).filter(|source| !source.is_unspecified())
+    }
+
+    /// The interface's number; 0: any.
+    fn link(&self) -> u32 {
+        self.group.scope.load(Relaxed)
+    }
+
+    /// The interface as the daemon is told it.
+    fn at(&self) -> Where {
+        let named_by = Ipv4Addr::from_bits(self.source.scope.load(Relaxed));
+        (Some(named_by.into()).filter(|by: &IpAddr| !by.is_unspecified()), self.link())
+    }
+
+    fn put(&self, group: IpAddr, source: Option<IpAddr>, at: Where) {
+        let named_by = match at.0 {
+            Some(IpAddr::V4(by)) => by.to_bits(),
+            _ => 0,
+        };
+        store(&self.source, wide(source.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED))), named_by);
+        store(&self.group, wide(group), at.1);
+    }
+
+    fn forget(&self) {
+        self.put(Ipv6Addr::UNSPECIFIED.into(), None, (None, 0));
+    }
+}
 
 impl Early {
     /// None.
     pub const fn new() -> Self {
-        Self(
-            [const {
-                [const {
-                    let ip = [const { AtomicU64::new(0) }; 2];
-                    SharedAddress { ip, port: AtomicU32::new(0), scope: AtomicU32::new(0) }
-                }; 2]
-            }; EARLY],
-        )
+        Self([const { Joined::none() }; EARLY])
     }
 
     /// Remembers what was asked; `false`: there is no room, or it is none of what is remembered.
@@ -39,53 +82,45 @@ impl Early {
             Membership::Drop(source) => (false, Some(source)),
             Membership::Block(_) | Membership::Unblock(_) => return false,
         };
-        let mut its = self.0.iter().filter(|place| group_of(place) == asked.group);
-        // Whoever leaves a group leaves all its sources.
-        let is = |place: &&[SharedAddress; 2]| source_of(place) == source;
+        let link = match asked.at {
+            (Some(IpAddr::V4(by)), 0) => number_of(by),
+            (_, link) => link,
+        };
+        let of_group = self.0.iter().filter(|joined| joined.group() == Some(asked.group));
+        // As in Linux, who leaves and names no interface leaves the first.
+        let first = of_group.clone().next().filter(|_| !joins && link == 0);
+        let link = first.map_or(link, Joined::link);
+        let mut its = of_group.filter(|joined| joined.link() == link);
         match (joins, source) {
-            (false, None) => return its.map(forget).count() > 0,
-            (false, Some(_)) => return its.find(is).map(forget).is_some(),
-            (true, _) if its.any(|place| is(&place)) => return true,
+            // Whoever leaves a group leaves all its sources.
+            (false, None) => return its.map(Joined::forget).count() > 0,
+            (false, Some(_)) => {
+                return its.find(|joined| joined.source() == source).map(Joined::forget).is_some();
+            }
+            (true, _) if its.any(|joined| joined.source() == source) => return true,
             (true, _) => {}
         }
-        let free = self.0.iter().find(|place| !group_of(place).is_multicast());
-        free.map(|[group, chosen]| {
-            store(chosen, wide(source.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED))), 0);
-            store(group, wide(asked.group), asked.at.1);
-        })
-        .is_some()
+        let free = self.0.iter().find(|joined| joined.group().is_none());
+        free.map(|joined| joined.put(asked.group, source, (asked.at.0, link))).is_some()
     }
 
     /// Forgets all.
     pub fn clear(&self) {
-        self.0.iter().for_each(forget);
+        self.0.iter().for_each(Joined::forget);
     }
 
     /// Takes them to the daemon, now that it serves the socket. What it refuses is Linux's alone.
     pub fn tell(&self, socket: &Socket) {
-        for place in &self.0 {
-            let group = group_of(place);
-            if group.is_multicast() {
-                let at = (None, place[0].scope.load(Relaxed));
-                let change = source_of(place).map_or(Membership::Join, Membership::Add);
+        for joined in &self.0 {
+            if let Some(group) = joined.group() {
+                let change = joined.source().map_or(Membership::Join, Membership::Add);
                 let (slot, generation) = socket.name();
-                let _ = family::ask(&Request::Group { slot, generation, group, at, change }, &[]);
-                forget(place);
+                let _ =
+                    family::ask(&Request::Group { slot, generation, group, at: joined.at(), change }, &[]);
+                joined.forget();
             }
         }
     }
-}
-
-fn group_of([group, _]: &[SharedAddress; 2]) -> IpAddr {
-    address::shared(group).ip()
-}
-
-fn source_of([_, source]: &[SharedAddress; 2]) -> Option<IpAddr> {
-    Some(address::shared(source).ip()).filter(|source| !source.is_unspecified())
-}
-
-fn forget(place: &[SharedAddress; 2]) {
-    place.iter().for_each(|part| store(part, Ipv6Addr::UNSPECIFIED, 0));
 }
 
 fn wide(ip: IpAddr) -> Ipv6Addr {
@@ -95,10 +130,10 @@ fn wide(ip: IpAddr) -> Ipv6Addr {
     }
 }
 
-fn store(place: &SharedAddress, ip: Ipv6Addr, interface: u32) {
+fn store(place: &SharedAddress, ip: Ipv6Addr, scope: u32) {
     place.ip[0].store((ip.to_bits() >> 64) as u64, Relaxed);
     place.ip[1].store(ip.to_bits() as u64, Relaxed);
-    place.scope.store(interface, Relaxed);
+    place.scope.store(scope, Relaxed);
 }
 
 #[cfg(test)]
@@ -126,10 +161,27 @@ mod tests {
         let source = |n| IpAddr::from([192, 0, 2, n]);
         assert!(note(Membership::Add(source(1))) && note(Membership::Add(source(2))));
         assert!(note(Membership::Drop(source(1))) && !note(Membership::Drop(source(1))));
-        let known = || early.0.iter().filter_map(source_of).collect::<Vec<_>>();
+        let known = || early.0.iter().filter_map(Joined::source).collect::<Vec<_>>();
         assert_eq!(known(), [source(2)]);
         assert!(!note(Membership::Block(source(3))));
         assert!(note(Membership::Leave) && !note(Membership::Leave));
         assert!(known().is_empty());
+    }
+
+    #[test]
+    fn a_group_is_joined_early_on_one_interface_and_on_another() {
+        let early = Early::new();
+        let group = IpAddr::from([239, 0, 0, 1]);
+        let note = |at, change| early.note(Call { group, at, change });
+        let loopback = (Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), 0);
+        assert!(note(loopback, Membership::Join) && note((None, 7), Membership::Join));
+        assert!(note((None, 1), Membership::Join), "once more");
+        let known = || early.0.iter().filter(|joined| joined.group().is_some()).map(Joined::at);
+        assert_eq!(known().collect::<Vec<_>>(), [(loopback.0, 1), (None, 7)]);
+        assert!(note((None, 1), Membership::Leave) && !note(loopback, Membership::Leave));
+        assert_eq!(known().collect::<Vec<_>>(), [(None, 7)]);
+        assert!(note(loopback, Membership::Join) && note((None, 0), Membership::Leave));
+        assert_eq!(known().count(), 1);
+        assert!(note((None, 0), Membership::Leave) && known().next().is_none());
     }
 }

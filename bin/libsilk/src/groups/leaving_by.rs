@@ -41,7 +41,7 @@ pub unsafe fn link(level: c_int, value: *const c_void, len: socklen_t) -> Answer
 }
 
 /// The number of the interface that has an address; zero: none has.
-fn number_of(address: Ipv4Addr) -> u32 {
+pub(super) fn number_of(address: Ipv4Addr) -> u32 {
     let mut first = std::ptr::null_mut();
     // SAFETY: the place for the answer is a local's.
     if address.is_unspecified() || unsafe { libc::getifaddrs(&raw mut first) } != 0 {
