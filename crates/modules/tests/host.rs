@@ -364,15 +364,6 @@ fn what_linux_knows_of_the_connection_can_be_asked() {
 }
 
 #[test]
-fn a_program_that_reads_no_more_lets_the_peer_go_on() {
-    let mut rig = over_linux(10, 0);
-    rig.bell(Bell::ShutdownRead);
-    rig.socket.with(|line| line.arriving.extend([7; 1000]));
-    rig.ready();
-    assert_eq!((rig.socket.with(|line| line.arriving.len()), rig.program.read().len()), (0, 0));
-}
-
-#[test]
 fn options_are_passed_on() {
     let mut rig = over_linux(10, 0);
     rig.bell(Bell::NoDelay(true));

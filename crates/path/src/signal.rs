@@ -30,7 +30,7 @@ pub enum Bell {
     Urgent(u32),
     /// No more bytes will be sent (`shutdown(SHUT_WR)`).
     ShutdownWrite,
-    /// No more bytes will be read (`shutdown(SHUT_RD)`).
+    /// No more bytes will be waited for (`shutdown(SHUT_RD)`).
     ShutdownRead,
     /// The program has closed its socket; what is sent is still to be delivered.
     Close,

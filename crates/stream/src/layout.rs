@@ -67,7 +67,7 @@ pub mod status {
 pub mod request {
     /// `shutdown(SHUT_WR)`: send what is in the ring, then FIN.
     pub const SHUT_WRITE: u32 = 1;
-    /// `shutdown(SHUT_RD)`: what still arrives is thrown away.
+    /// `shutdown(SHUT_RD)`: what still arrives is nobody's, once nothing is written either.
     pub const SHUT_READ: u32 = 2;
     /// The last descriptor is closed. The program must not touch the slot again.
     pub const CLOSE: u32 = 4;

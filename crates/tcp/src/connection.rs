@@ -223,8 +223,8 @@ impl Connection {
         }
     }
 
-    /// The program reads no more: what still comes is acknowledged and thrown away; once it writes no more either, the
-    /// connection is reset then (RFC 1122 §4.2.2.13), and the program told so.
+    /// The program reads no more. What still comes is there for who looks once more, as with Linux; once the program writes
+    /// no more either, the connection is reset then (RFC 1122 §4.2.2.13), and the program told so.
     pub fn shutdown_read(&mut self) {
         if self.rcv.reader == Reader::Reading {
             self.rcv.reader = Reader::Shut;

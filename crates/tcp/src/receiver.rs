@@ -18,8 +18,8 @@ use crate::tuning::WindowTuning;
 pub(crate) enum Reader {
     /// It reads.
     Reading,
-    /// It has shut reading down: what comes is acknowledged and thrown away, or, if it writes no more either, answered with
-    /// a reset (RFC 1122 §4.2.2.13).
+    /// It has shut reading down: what comes is kept, as by Linux, or, if it writes no more either, answered with a reset
+    /// (RFC 1122 §4.2.2.13).
     Shut,
     /// It has closed: text that still comes is answered with a reset (RFC 2525 §2.17).
     Gone,

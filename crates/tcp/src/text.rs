@@ -138,16 +138,16 @@ impl Connection {
 
     /// Hands octets in order to the program and answers how many it took.
     fn deliver<R: RecvBuffer + ?Sized>(&mut self, text: &[u8], rx: &mut R) -> usize {
-        let taken = write(self.rcv.reader, text, rx);
+        let taken = rx.write(text).min(text.len());
         self.rcv.nxt += taken as u32;
         self.counters.octets_received += taken as u64;
         taken
     }
 
     fn deliver_kept<R: RecvBuffer + ?Sized>(&mut self, rx: &mut R) {
-        let (reader, before) = (self.rcv.reader, self.rcv.nxt);
+        let before = self.rcv.nxt;
         if let Some(reassembly) = &mut self.rcv.reassembly {
-            self.rcv.nxt = reassembly.take(before, |text| write(reader, text, rx));
+            self.rcv.nxt = reassembly.take(before, |text| rx.write(text).min(text.len()));
         }
         self.counters.octets_received += u64::from(self.rcv.nxt - before);
         self.rcv.release();
@@ -195,9 +195,4 @@ impl Connection {
         self.state = state;
         Progress::NONE
     }
-}
-
-/// Octets the program took; a program that has stopped reading takes all and sees none.
-fn write<R: RecvBuffer + ?Sized>(reader: Reader, text: &[u8], rx: &mut R) -> usize {
-    if reader == Reader::Reading { rx.write(text).min(text.len()) } else { text.len() }
 }

@@ -75,7 +75,7 @@ impl Connection {
     /// when that is still to come. As with other systems a pointer of zero means the segment's first octet.
     // RFC 9293 MUST-32, MUST-66.
     pub(crate) fn on_urgent<R: RecvBuffer + ?Sized>(&mut self, seg: &Segment, rx: &mut R) -> Progress {
-        let heard = self.state.receives_text() && self.rcv.reader == Reader::Reading;
+        let heard = self.state.receives_text() && self.rcv.reader != Reader::Gone;
         if !seg.flags.contains(Flags::URG) || !heard {
             return Progress::NONE;
         }

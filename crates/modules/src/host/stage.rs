@@ -26,8 +26,6 @@ pub struct HostStage {
     at_urgent: bool,
     // So many of the bytes to be sent end with an urgent one; 0: none does.
     urgent: u32,
-    // The program reads no more: what arrives is thrown away.
-    deaf: bool,
     // The peer sends no more.
     peer_finished: bool,
     // The program sends no more, and Linux knows.
@@ -48,7 +46,6 @@ impl HostStage {
             stirred: true,
             at_urgent: false,
             urgent: 0,
-            deaf: false,
             peer_finished: false,
             finishing: false,
             finished: false,
@@ -140,14 +137,14 @@ impl HostStage {
         while self.readable {
             let Some((stream, _)) = cx.stream_and_down() else { break };
             let (incoming, _) = stream.split();
-            let room = if self.deaf { left } else { incoming.room().min(left) };
+            let room = incoming.room().min(left);
             if room == 0 {
                 if left == 0 {
                     cx.raise(Event::Unfinished);
                 }
                 break;
             }
-            if !self.deaf && !self.at_urgent {
+            if !self.at_urgent {
                 match self.socket.is_at_urgent() {
                     Ok(false) => {}
                     Ok(true) => {
@@ -171,9 +168,7 @@ impl HostStage {
                 }
                 Ok(count) => {
                     self.at_urgent = false;
-                    if !self.deaf {
-                        incoming.write(&piece[..count.min(most)]);
-                    }
+                    incoming.write(&piece[..count.min(most)]);
                     left = left.saturating_sub(count);
                     cx.count_in(count);
                 }
@@ -219,10 +214,9 @@ impl Stage for HostStage {
 
     fn bell(&mut self, cx: &mut Cx<'_, '_>, bell: Bell) -> bool {
         match bell {
-            Bell::Sent | Bell::Read => {}
+            Bell::Sent | Bell::Read | Bell::ShutdownRead => {}
             Bell::Urgent(octets) => self.urgent = octets,
             Bell::ShutdownWrite => self.finishing = true,
-            Bell::ShutdownRead => self.deaf = true,
             Bell::Close => {
                 (self.finishing, self.closed) = (true, true);
                 cx.arm(cx.now() + PATIENCE);

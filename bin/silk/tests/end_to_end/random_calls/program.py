@@ -67,7 +67,7 @@ class Socket:
         self.fd, self.family, self.kind, self.label = fd, family, kind, label
         self.version = 6 if family == socket.AF_INET6 else 4
         # What its copies have in common: which was the first, and whether that has had a name or a peer.
-        self.shared = of.shared if of else {"first": label, "named": False, "listens": False, "shut": False, "deaf": False}
+        self.shared = of.shared if of else {"first": label, "named": False, "listens": False, "shut": False}
 
     def __str__(self):
         return self.label
@@ -86,10 +86,6 @@ class Program:
 
     def pick(self):
         return self.chance.choice(self.sockets)
-
-    def pick_hearing(self):
-        """One whose reading was not shut down: what comes afterwards Linux keeps, and silk does not."""
-        return self.chance.choice([end for end in self.sockets if not end.shared["deaf"]] or self.sockets)
 
     def tell_peer(self, *what):
         print(*what, file=self.talk, flush=True)
@@ -253,7 +249,7 @@ class Program:
         return f"write {end} {size}", call("write", end.fd, self.chance.randbytes(size), size)
 
     def do_recv(self):
-        end, size = self.pick_hearing(), self.one_of(0, 1, 50, 6000, 6000)
+        end, size = self.pick(), self.one_of(0, 1, 50, 6000, 6000)
         flags = self.one_of(0, 0, 0, socket.MSG_PEEK, socket.MSG_TRUNC, socket.MSG_PEEK | socket.MSG_TRUNC, socket.MSG_WAITALL, socket.MSG_DONTWAIT, socket.MSG_ERRQUEUE, socket.MSG_OOB, socket.MSG_OOB | socket.MSG_PEEK)
         data, raw, length = ctypes.create_string_buffer(6000), ctypes.create_string_buffer(128), ctypes.c_uint32(self.one_of(128, 128, 4))
         if self.chance.random() < 0.5:
@@ -264,7 +260,7 @@ class Program:
         return f"recvfrom {end} {size} {flags:#x}", answer if failed(answer) else brief(data.raw, answer, flags) + sender
 
     def do_recvmsg(self):
-        end, size, room = self.pick_hearing(), self.one_of(5, 6000), self.one_of(0, 200)
+        end, size, room = self.pick(), self.one_of(5, 6000), self.one_of(0, 200)
         flags = self.one_of(0, 0, socket.MSG_PEEK, socket.MSG_ERRQUEUE, socket.MSG_ERRQUEUE | socket.MSG_PEEK)
 
         def use(copy):
@@ -282,7 +278,7 @@ class Program:
         return ctypes.create_string_buffer(packed, len(packed) or 1), parts
 
     def do_vectors(self):
-        end, function = self.pick_hearing(), self.one_of("readv", "readv", "writev")
+        end, function = self.pick(), self.one_of("readv", "readv", "writev")
         sizes = [self.one_of(0, 1, 50, 700) for _ in range(self.chance.randrange(5))]
         count = self.one_of(*[len(sizes)] * 15, -1, 1025)
         data = self.chance.randbytes(sum(sizes))
@@ -308,7 +304,7 @@ class Program:
         return f"sendmmsg {end} {said}", f"{answer} {[struct.unpack_from('=I', heads.raw, 64 * n + 56)[0] for n in range(len(kept))]}"
 
     def do_recv_many(self):
-        end, whole, kept, count = self.pick_hearing(), b"", [], self.one_of(0, 1, 2, 4)
+        end, whole, kept, count = self.pick(), b"", [], self.one_of(0, 1, 2, 4)
         flags, limit = self.one_of(0, 0, 0, socket.MSG_PEEK, socket.MSG_TRUNC, 0x10000), self.one_of(None, struct.pack("=qq", 0, 0), struct.pack("=qq", 1, 0))
         for _ in range(count):
             array, parts = self.vectors([self.one_of(0, 1, 100, 6000)])
@@ -387,7 +383,6 @@ class Program:
         how = self.one_of(*ends) if end.kind == TCP else self.one_of(0, 1, 2, 3)
         answer = call("shutdown", end.fd, how)
         end.shared["shut"] |= how in (0, 1, 2)
-        end.shared["deaf"] |= how in (0, 2) and end.kind == TCP
         return f"shutdown {end} {how}", answer
 
     def do_option(self):
@@ -418,7 +413,7 @@ class Program:
         return f"setsockopt {end} device {name}", call("setsockopt", end.fd, socket.SOL_SOCKET, socket.SO_BINDTODEVICE, name, len(name))
 
     def do_ioctl(self):
-        end, value = self.pick_hearing(), ctypes.c_int(-7)
+        end, value = self.pick(), ctypes.c_int(-7)
         request, said = self.one_of((0x541B, "FIONREAD"), (0x8905, "SIOCATMARK"))
         answer = call("ioctl", end.fd, ctypes.c_ulong(request), ctypes.byref(value))
         return f"ioctl {end} {said}", answer if failed(answer) else value.value
@@ -432,15 +427,12 @@ class Program:
         for end in self.sockets:
             poll.register(end.fd, 0x23FF)
         told = dict(poll.poll(0))
-        # Urgent data, too, Linux keeps of whose reading was shut down.
-        seen = lambda end: told.get(end.fd, 0) & ~(2 if end.shared["deaf"] else 0)
-        return "poll", ", ".join(f"{end} {words(seen(end))}" for end in self.sockets)
+        return "poll", ", ".join(f"{end} {words(told.get(end.fd, 0))}" for end in self.sockets)
 
     def do_select(self):
         fds = [end.fd for end in self.sockets]
         told = select.select(fds, fds, fds, 0)
-        letters = lambda end: zip("rw" if end.shared["deaf"] else "rwx", told)
-        return "select", ", ".join(f"{end} {''.join(letter for letter, ready in letters(end) if end.fd in ready)}" for end in self.sockets)
+        return "select", ", ".join(f"{end} {''.join(letter for letter, ready in zip('rwx', told) if end.fd in ready)}" for end in self.sockets)
 
     def do_watch(self):
         end, mask = self.pick(), self.one_of(1, 5, 0x2005)
