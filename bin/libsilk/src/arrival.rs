@@ -69,7 +69,7 @@ pub fn tell(socket: &Socket, got: &Arrived, telling: &mut Telling<'_>) -> Answer
     if asked & ANYTHING == 0 {
         return Ok(());
     }
-    if asked & flag::PACKET_INFO != 0 {
+    if asked & (flag::PACKET_INFO | flag::PACKET_INFO6) != 0 {
         packet_info(socket, got, telling)?;
     }
     way(asked, got, telling);
@@ -126,19 +126,21 @@ fn way(asked: u32, got: &Arrived, telling: &mut Telling<'_>) {
 fn packet_info(socket: &Socket, got: &Arrived, telling: &mut Telling<'_>) -> Answer<()> {
     let told = got.details.map(|details| details.interface).filter(|interface| *interface != 0);
     let interface = told.unwrap_or_else(|| wishes::usual().map_or(0, |usual| usual.interface()));
-    let v6 = socket.is(shape::INET6);
     let to = destination(socket.slot()?, got);
-    let (v4, wide) = match to {
-        IpAddr::V4(to) => (to, to.to_ipv6_mapped()),
-        IpAddr::V6(_) if !v6 => return Ok(()),
-        IpAddr::V6(to) => (Ipv4Addr::UNSPECIFIED, to),
-    };
-    if v6 {
+    if socket.settings.has_flag(flag::PACKET_INFO6) && socket.is(shape::INET6) {
+        let wide = match to {
+            IpAddr::V4(to) => to.to_ipv6_mapped(),
+            IpAddr::V6(to) => to,
+        };
         let address = libc::in6_addr { s6_addr: wide.octets() };
         let info = libc::in6_pktinfo { ipi6_addr: address, ipi6_ifindex: interface };
         telling.put(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, info);
-    } else {
-        let everyone = v4.is_multicast() || groups::is_broadcast(SocketAddr::new(to, 0));
+    }
+    if let IpAddr::V4(v4) = to.to_canonical()
+        && socket.settings.has_flag(flag::PACKET_INFO)
+        && got.peer.is_ipv4()
+    {
+        let everyone = v4.is_multicast() || groups::is_broadcast(SocketAddr::new(v4.into(), 0));
         let own = if everyone { ours() } else { v4 };
         let [own, to] = [own, v4].map(|address| libc::in_addr { s_addr: u32::from(address).to_be() });
         let interface = interface.cast_signed();

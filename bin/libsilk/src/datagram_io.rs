@@ -237,6 +237,9 @@ pub fn send_whole(
         }
         let segment = fits(socket, slot, to, total, segment)?;
         is_open(socket, slot)?;
+        if segment > 0 && total > usize::from(segment) * SEGMENTS {
+            return Err(libc::EINVAL);
+        }
         // What the socket has now: options that are set later are not for it.
         let usual = || socket.settings.service_over(to.is_ipv6()).load(Relaxed) as u8;
         let service = asked.service.unwrap_or_else(usual);
@@ -287,9 +290,6 @@ fn fits(socket: &Socket, slot: &Slot, to: SocketAddr, total: usize, segment: u16
     if each + wishes::headers(to.is_ipv6()) > mtu {
         error_queue::refused(socket, to, mtu);
         return Err(libc::EMSGSIZE);
-    }
-    if segment > 0 && total > usize::from(segment) * SEGMENTS {
-        return Err(libc::EINVAL);
     }
     Ok(if total > segment.into() { segment } else { 0 })
 }

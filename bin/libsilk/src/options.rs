@@ -80,7 +80,7 @@ fn place(socket: &Socket, level: c_int, name: c_int) -> Option<Place<'_>> {
         (libc::SOL_SOCKET, libc::SO_OOBINLINE) => Place::Stream(option::URGENT_INLINE),
         (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) if v6 => Place::Flag(flag::ONLY_INET6),
         (libc::IPPROTO_IP, libc::IP_PKTINFO) => Place::Flag(flag::PACKET_INFO),
-        (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO) if v6 => Place::Flag(flag::PACKET_INFO),
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO) if v6 => Place::Flag(flag::PACKET_INFO6),
         (libc::SOL_SOCKET, libc::SO_TIMESTAMP) if is_udp(socket) => Place::Arrival { nanos: false },
         (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS) if is_udp(socket) => Place::Arrival { nanos: true },
         (libc::IPPROTO_IP, libc::IP_RECVORIGDSTADDR) if is_udp(socket) => Place::Flag(flag::TELL_TARGET),

@@ -14,8 +14,10 @@ pub mod flag {
     pub const REUSE_PORT: u32 = 2;
     /// `IPV6_V6ONLY`.
     pub const ONLY_INET6: u32 = 4;
-    /// `IP_PKTINFO` or `IPV6_RECVPKTINFO`: `recvmsg` says where a datagram arrived.
+    /// `IP_PKTINFO`: `recvmsg` says where a datagram of IPv4 arrived.
     pub const PACKET_INFO: u32 = 16;
+    /// `IPV6_RECVPKTINFO`: the same of both IPs.
+    pub const PACKET_INFO6: u32 = 8;
     /// `UDP_GRO`: several datagrams of one sender may be received at once.
     pub const COALESCE: u32 = 32;
     /// `IP_RECVTTL`: `recvmsg` says how many hops an IPv4 datagram had left (and so below).
@@ -41,7 +43,7 @@ pub mod flag {
     /// `IPV6_DONTFRAG`: what the path does not take as one is refused.
     pub const WHOLE6: u32 = 1 << 18;
     /// What the daemon has to write beside each datagram ([`silk_stream::option::DETAILS`]).
-    pub const OF_DETAILS: u32 = PACKET_INFO | TELL_TIME | TELL_TARGET | TELL_TARGET6;
+    pub const OF_DETAILS: u32 = PACKET_INFO | PACKET_INFO6 | TELL_TIME | TELL_TARGET | TELL_TARGET6;
 }
 
 /// How many words [`Settings::words`] has.

@@ -52,6 +52,27 @@ def connected_over_the_other_ip(w):
 
 
 @case
+def where_they_came_in(w):
+    """Each IP has an option of its own that asks for it, and a socket of both is told by both of what came over IPv4."""
+    if w.six:
+        return
+    w.peer_udp()
+    IP_PKTINFO, names = 8, {(socket.IPPROTO_IP, 8): "IPv4's", (socket.IPPROTO_IPV6, socket.IPV6_PKTINFO): "IPv6's"}
+    for four, six in ((1, 0), (0, 1), (1, 1)):
+        end = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+        end.settimeout(5)
+        end.setsockopt(socket.IPPROTO_IP, IP_PKTINFO, four)
+        end.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, six)
+        end.bind(("::", 0))
+        settle()
+        w.peer.do(f"u.sendto(b'hello', ({w.own!r}, {end.getsockname()[1]}))")
+        _, told, _, _ = end.recvmsg(10, 200)
+        told = [(names[level, kind], data[4:].hex() if level == socket.IPPROTO_IP else data[:16].hex()) for level, kind, data in told]
+        w.result(f"asked by {four} and {six}", told)
+        w.result("what is asked", [end.getsockopt(socket.IPPROTO_IP, IP_PKTINFO), end.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO)])
+
+
+@case
 def empty_ones(w):
     end = w.udp(w.port())
     to = w.peer_udp()

@@ -28,7 +28,7 @@ TCP, UDP = socket.SOCK_STREAM, socket.SOCK_DGRAM
 
 # Levels, and their options by number.
 OPTIONS = {
-    socket.SOL_SOCKET: "2 3 4 5 6 9 11 12 13 15 16 17 18 20 21 25 29 30 36 38 39 40 46",
+    socket.SOL_SOCKET: "2 3 4 5 6 9 12 13 15 16 17 18 20 21 25 29 30 36 38 39 40 46",
     socket.IPPROTO_IP: "1 2 3 4 8 10 11 12 13 14 15 20 24 32 33 34 49 50",
     socket.IPPROTO_IPV6: "7 16 18 19 23 24 25 26 29 49 51 62 66 67 70 72 78",
     socket.IPPROTO_TCP: "1 3 4 5 6 7 9 12 16 18 25 27 36 37",
