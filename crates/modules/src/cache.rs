@@ -20,7 +20,7 @@ pub struct CacheLimits {
     pub fresh: Duration,
     /// Between two requests for the same address.
     pub interval: Duration,
-    /// Requests until a neighbour is taken not to be there.
+    /// Requests until a neighbour is taken not to be there, two at least: with the last it is doubted.
     pub requests: u8,
     /// How long it is then not asked for: whoever sends meanwhile hears at once that it is not there.
     pub failed: Duration,
@@ -53,6 +53,15 @@ struct Entry {
     // When it was last wanted: the least wanted goes first.
     wanted: Instant,
     waiters: BTreeSet<PathId>,
+}
+
+/// The neighbours that have not answered.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Silent<A> {
+    /// Those that are asked for the last time now.
+    pub doubted: Vec<A>,
+    /// Those that are not asked for any more, each with who waited for it.
+    pub given_up: Vec<(A, BTreeSet<PathId>)>,
 }
 
 /// The neighbours.
@@ -145,19 +154,21 @@ impl<A: Copy + Ord> Cache<A> {
         entry.fail(until)
     }
 
-    /// Asks again what has not been answered, and gives up what never will be. Answers those, each with who
-    /// waited for it.
-    pub fn expire(&mut self, now: Instant) -> Vec<(A, BTreeSet<PathId>)> {
-        let (limits, mut given_up) = (self.limits, Vec::new());
+    /// Asks again what has not been answered, and gives up what never will be.
+    pub fn expire(&mut self, now: Instant) -> Silent<A> {
+        let (limits, mut silent) = (self.limits, Silent { doubted: Vec::new(), given_up: Vec::new() });
         for (address, entry) in &mut self.entries {
             match entry.asked {
                 1.. if entry.until > now => {}
-                1.. if entry.asked < limits.requests => entry.ask(now, &limits),
-                1.. => given_up.push((*address, entry.fail(now + limits.failed))),
+                1.. if entry.asked < limits.requests => {
+                    entry.ask(now, &limits);
+                    silent.doubted.extend((entry.asked == limits.requests).then_some(*address));
+                }
+                1.. => silent.given_up.push((*address, entry.fail(now + limits.failed))),
                 0 => {}
             }
         }
-        given_up
+        silent
     }
 
     /// An address that a request is to be sent for now, and where it was last known to be.
@@ -256,10 +267,10 @@ mod tests {
         for second in 0..3 {
             requests += u32::from(cache.next_request().is_some());
             assert_eq!(cache.deadline(), at(second + 1));
-            let given_up = cache.expire(at(second + 1));
-            let expected =
+            let doubted = if second == 1 { vec![THERE] } else { vec![] };
+            let given_up =
                 if second == 2 { vec![(THERE, BTreeSet::from([path(1), path(2)]))] } else { vec![] };
-            assert_eq!(given_up, expected);
+            assert_eq!(cache.expire(at(second + 1)), Silent { doubted, given_up });
         }
         assert_eq!(requests, 3);
         let soon = at(3) + Duration::from_millis(900);

@@ -1,7 +1,7 @@
 //! What ARP and ND have in common: the cache, whom to ask for what is not in it, and who is woken by an
 //! answer. How one asks and what of the answers may be believed is each protocol's own.
 
-use crate::cache::{Cache, CacheLimits};
+use crate::cache::{Cache, CacheLimits, Silent};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -69,15 +69,12 @@ impl<A: Copy + Ord + Into<IpAddr>> Neighbours<A> {
         wake(self.cache.tell(now, address, link), port);
     }
 
-    /// Forgets what is old and gives up, and answers, whom nobody answers for.
+    /// Gives up whom nobody answers for, and answers who is asked for the last time: where there is another way, it
+    /// should be gone now, as long as those who wait have not been told that there is none.
     pub fn expire(&mut self, now: Instant, port: &mut dyn Port) -> Vec<(u8, A)> {
-        let given_up = self.cache.expire(now).into_iter();
-        given_up
-            .map(|(address, waiters)| {
-                wake(waiters, port);
-                address
-            })
-            .collect()
+        let Silent { doubted, given_up } = self.cache.expire(now);
+        given_up.into_iter().for_each(|(_, waiters)| wake(waiters, port));
+        doubted
     }
 
     /// That path has ended.

@@ -170,8 +170,18 @@ fn a_router_that_is_dead_leads_no_longer_where_there_is_another() {
     host.paths.module_mut::<Ip6>().unwrap().follow(Routes::of(&Standing::of(&ours, [ROUTER.into()])));
     let path = host.create("socket", Attrs::new().with(Attr::Local(Endpoint::v6(ip6(1), 5000))));
     host.send(path, Endpoint::v6(Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 9), 9), b"far");
-    host.advance(Duration::from_secs(4));
-    assert_eq!(leads(&host), Some(second));
+    host.advance(Duration::from_millis(2500));
+    assert_eq!(leads(&host), Some(second), "it has been asked for three times");
+    // What has waited for it goes by the other, and nobody is told that there is no way.
+    host.paths.module_mut::<Ip6>().unwrap().follow(Routes::of(&Standing::of(&ours, [second.into()])));
+    said(&mut host);
+    host.advance(Duration::from_secs(1));
+    let question = ndp::Message::Solicitation { target: second, link: Some(MacAddr(mac(1))) };
+    assert!(said(&mut host).contains(&(ipv6::solicited_node(second), question)));
+    host.arrive(&answer(second, true));
+    host.settle();
+    let sent = host.sent();
+    assert!(sent.iter().any(|frame| frame.ends_with(b"far")), "{sent:?}");
     // A minute later it is asked whether it is back, and it is.
     said(&mut host);
     host.advance(Duration::from_secs(60));
