@@ -62,15 +62,21 @@ pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer {
         if enough || (got > 0 && urgent::is_at_mark(socket, slot)) {
             return Ok(got);
         }
+        if got > 0 && may_have_ended(socket, slot, status) {
+            // Why is for the next call.
+            return Ok(got);
+        }
         if let Some(end) = ended(socket, slot, status) {
-            return if got > 0 { Ok(got) } else { end };
+            return end;
         }
         if deadline.is_none() && socket.is_nonblocking(flags) {
             return if got > 0 { Ok(got) } else { Err(libc::EAGAIN) };
         }
         let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.receive_limit()));
         let level = (least - got).min(slot.rx_size.load(Relaxed) as usize / 2).max(1) as u32;
-        let ready = |slot: &Slot| urgent::readable(socket, slot) >= level || may_have_ended(socket, slot);
+        let ready = |slot: &Slot| {
+            urgent::readable(socket, slot) >= level || may_have_ended(socket, slot, state::status(slot))
+        };
         match wait::sleep(socket, slot, Change::Readable(level), limit, ready) {
             Err(_) if got > 0 => return Ok(got),
             other => other?,
@@ -80,8 +86,7 @@ pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer {
 
 /// Whether a reader has something else to be told than bytes. Takes no error: that is for who
 /// tells it.
-fn may_have_ended(socket: &Socket, slot: &Slot) -> bool {
-    let status = state::status(slot);
+fn may_have_ended(socket: &Socket, slot: &Slot, status: u32) -> bool {
     let alive = status & (status::CONNECTED | status::CONNECTING) != 0;
     let over = status & (status::FAILED | status::PEER_FIN) != 0;
     over || !alive || socket.shut.load(Relaxed) & shut::READ != 0 || state::has_error(slot)
@@ -232,6 +237,10 @@ pub fn send_with(
     let mut sent = 0;
     loop {
         let slot = socket.slot()?;
+        if sent > 0 && has_reason(socket, slot) {
+            // Why is for the next call.
+            return Ok(sent);
+        }
         if let Err(errno) = may_send(socket, slot) {
             return finish(sent, errno, flags);
         }
@@ -271,9 +280,7 @@ pub fn send_with(
         let level = |slot: &Slot| half(slot).min(left);
         let ready = |slot: &Slot| {
             let room = state::writable(slot) >= level(slot) && !state::is_held_back(slot);
-            (state::status(slot) & status::CONNECTED != 0 && room)
-                || is_refused(socket, slot)
-                || state::has_error(slot)
+            (state::status(slot) & status::CONNECTED != 0 && room) || has_reason(socket, slot)
         };
         if let Err(errno) = wait::sleep(socket, slot, Change::Writable(level(slot)), limit, ready) {
             return finish(sent, errno, flags);
@@ -388,7 +395,12 @@ fn is_refused(socket: &Socket, slot: &Slot) -> bool {
 
 /// Whether the next who sends may be told an error.
 pub fn may_be_refused(socket: &Socket) -> bool {
-    socket.slot().is_ok_and(|slot| is_refused(socket, slot) || state::has_error(slot))
+    socket.slot().is_ok_and(|slot| has_reason(socket, slot))
+}
+
+/// Whether who sends is told something else than how much was sent. Takes no error.
+fn has_reason(socket: &Socket, slot: &Slot) -> bool {
+    is_refused(socket, slot) || state::has_error(slot)
 }
 
 /// Whether anything may be sent: an error is told once, then the pipe is broken. What the network

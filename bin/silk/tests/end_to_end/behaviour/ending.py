@@ -62,6 +62,27 @@ def shutdown_of_writing(w):
 
 
 @case
+def failure_in_the_middle_of_a_call(w):
+    """What had been sent, or received, is told, and the failure is for the next call."""
+    end, whole = w.connected(), 10 << 20
+    sending = blocked(end.send, bytes(whole))
+    w.peer.do("reset(e)")
+    sent = outcome_of(*sending)
+    w.result("send", "a part" if isinstance(sent, int) and 0 < sent < whole else sent)
+    w.result("poll", words(polled(end)))
+    w.result("send again", attempt(end.send, b"x"))
+    w.result("once more", attempt(end.send, b"x"))
+    end = w.connected()
+    receiving = blocked(end.recv, 10, socket.MSG_WAITALL)
+    w.peer.do("e.sendall(b'begun')")
+    settle()
+    w.peer.do("reset(e)")
+    w.result("recv of all", outcome_of(*receiving))
+    w.result("recv again", attempt(end.recv, 10))
+    w.result("recv once more", attempt(end.recv, 10))
+
+
+@case
 def shutdown_of_reading(w):
     end = w.connected()
     w.result("shutdown", attempt(end.shutdown, socket.SHUT_RD))

@@ -4,10 +4,13 @@ import errno
 import random
 import socket
 import sys
+import time
 import zlib
 
 # TCP and UDP, at both addresses.
 PORT = 7201
+# After so many milliseconds without any more there is no more.
+IDLE = 20
 
 
 def brief(data):
@@ -55,7 +58,20 @@ class Peer:
         return brief(self.one(which).recv(10, socket.MSG_OOB))
 
     def recv(self, which):
-        return brief(self.one(which).recv(10000))
+        """What has come; where that is much, also what comes meanwhile, since who sends it may wait for room."""
+        end, idle = self.one(which), 0
+        data = end.recv(10000)
+        while len(data) >= 10000 and idle < IDLE:
+            try:
+                more = end.recv(1 << 20)
+            except BlockingIOError:
+                idle += 1
+                time.sleep(0.001)
+                continue
+            if not more:
+                break
+            data, idle = data + more, 0
+        return brief(data)
 
     def shutdown(self, which):
         self.one(which).shutdown(socket.SHUT_WR)

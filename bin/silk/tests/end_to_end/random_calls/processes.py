@@ -114,6 +114,23 @@ class Process(Program):
         end, how = self.pick(), self.one_of(1, 1, 3, -1)
         return f"shutdown {end} {how}", call("shutdown", end.fd, how)
 
+    def do_send(self):
+        return self.by_idle(super().do_send)
+
+    def do_write(self):
+        return self.by_idle(super().do_write)
+
+    def by_idle(self, call):
+        """Of sockets for which no thread waits: whether a little more fits beside what a thread has to send is each stack's own."""
+        every, idle = self.sockets, [end for end in self.sockets if end.shared["first"] not in self.busy]
+        if not idle:
+            return self.do_poll()
+        self.sockets = idle
+        try:
+            return call()
+        finally:
+            self.sockets = every
+
     def do_dup(self):
         # What is put over another closes that.
         return self.do_close() if self.waiting else super().do_dup()
@@ -165,8 +182,14 @@ class Process(Program):
             fd = call("accept4", end.fd, None, None, os.O_NONBLOCK)
             return fd if failed(fd) else (fd, end.family, end.kind)
 
+        def send(text):
+            answer = call("send", end.fd, text, len(text), socket.MSG_NOSIGNAL)
+            # How much of it fits is each stack's own.
+            return answer if failed(answer) else "all" if answer == len(text) else "some"
+
+        much = self.one_of(100, 300_000, 3_000_000)
         said, wait = self.one_of(
-            (f"recv {end} {size}", lambda: recv(0)), (f"recv {end} {size}", lambda: recv(0)),
+            (f"recv {end} {size}", lambda: recv(0)), (f"recv {end} {size}", lambda: recv(0)), (f"send {end} {much}", lambda: send(bytes(much))),
             (f"peek {end} {size}", lambda: recv(socket.MSG_PEEK)), (f"accept {end}", accept), (f"accept {end}", accept),
             (f"poll {end} {mask}", lambda: ", ".join(words(told) for _, told in poll.poll())))
         self.waiting[name] = said, end
