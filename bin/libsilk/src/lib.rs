@@ -62,6 +62,7 @@ mod lock;
 mod lost;
 mod mappings;
 mod named_path;
+mod nameless;
 mod naming;
 mod naming_turn;
 mod option_names;

@@ -9,6 +9,7 @@ use crate::epoll;
 use crate::errno::{Answer, check, last};
 use crate::family::{self, Family};
 use crate::named_path;
+use crate::nameless;
 use crate::naming_turn::NamingTurn;
 use crate::options;
 use crate::real;
@@ -79,14 +80,20 @@ pub fn decided(socket: &'static Socket, reply: Reply, role: Role) -> Answer<Serv
             options::tell_foreign(socket)?;
             socket.early.tell(socket);
             epoll::now_served(socket);
+            nameless::announce(socket);
             Ok(Server::Silk)
         }
         Reply::NotOurs => {
-            socket.leave_to_linux();
+            leave_to_linux(socket);
             if environment::is_strict() { Err(libc::ENETDOWN) } else { Ok(Server::Linux) }
         }
         _ => Err(libc::EPROTO),
     }
+}
+
+fn leave_to_linux(socket: &Socket) {
+    socket.leave_to_linux();
+    nameless::announce(socket);
 }
 
 /// Without a daemon Linux serves everything, and what is bound to another interface than silk's in any case, unless
@@ -95,13 +102,13 @@ pub fn join(socket: &Socket) -> Answer<bool> {
     match family::join() {
         Ok(family) if is_elsewhere(socket, family) => {
             unserved::tell("SO_BINDTODEVICE to an interface that is not silk's", libc::ENODEV)?;
-            socket.leave_to_linux();
+            leave_to_linux(socket);
             Ok(false)
         }
         Ok(_) => Ok(true),
         Err(errno) if environment::is_strict() => Err(errno),
         Err(_) => {
-            socket.leave_to_linux();
+            leave_to_linux(socket);
             Ok(false)
         }
     }

@@ -7,6 +7,7 @@ use crate::errno::{Answer, check};
 use crate::family;
 use crate::gate;
 use crate::lost;
+use crate::nameless::{self, Call};
 use crate::readiness;
 use crate::real;
 use crate::signals::{self, Held};
@@ -38,9 +39,10 @@ pub fn is_ours(fd: c_int) -> bool {
     table::served(fd).is_some() || table::epoll(fd).is_some()
 }
 
-/// Whether any of them is ours; if not, the call is Linux's.
-pub fn concerns_us(fds: &[pollfd]) -> bool {
-    family::joined().is_some() && fds.iter().any(|one| is_ours(one.fd))
+/// Whether any of them is ours, or may become so while the call `waits`; if not, the call is Linux's.
+pub fn concerns_us(fds: &[pollfd], waits: bool) -> bool {
+    let is_joined = family::joined().is_some();
+    fds.iter().any(|one| is_joined && is_ours(one.fd) || waits && nameless::is_nameless(one.fd))
 }
 
 /// Writes what holds now; how many of ours are ready.
@@ -72,10 +74,32 @@ pub unsafe fn poll(fds: &mut [pollfd], limit: Option<Duration>, mask: *const sig
     }
     if at_once {
         let kernels =
-            if pure { 0 } else { Mixed::new(fds, -1).ask(fds, Some(Duration::ZERO), ptr::null())? };
+            if pure { 0 } else { Mixed::new(fds, NOBODY).ask(fds, Some(Duration::ZERO), ptr::null())? };
         return total(ready + kernels);
     }
     let deadline = Deadline::after(limit);
+    let has_nameless = fds.iter().any(|one| nameless::is_nameless(one.fd));
+    let call = has_nameless.then(Call::take).flatten();
+    loop {
+        // SAFETY: as the caller promises.
+        if let Some(ready) = unsafe { wait_once(fds, deadline, mask, call.as_ref()) }? {
+            return total(ready);
+        }
+    }
+}
+
+/// Waits until some are ready; how many. `None`: a socket has become ours meanwhile.
+///
+/// # Safety
+/// As [`poll`].
+unsafe fn wait_once(
+    fds: &mut [pollfd],
+    deadline: Deadline,
+    mask: *const sigset_t,
+    call: Option<&Call>,
+) -> Answer<Option<usize>> {
+    let count = ours(fds).count();
+    let pure = fds.iter().filter(|one| one.fd >= 0).count() == count;
     // Several words are waited for by a call that handlers with SA_RESTART do not end.
     let ends = count == 1 || !signals::may_restart();
     if pure
@@ -84,19 +108,19 @@ pub unsafe fn poll(fds: &mut [pollfd], limit: Option<Duration>, mask: *const sig
         && ends
         && let Some(ready) = on_words(fds, count, deadline)?
     {
-        return total(ready);
+        return Ok(Some(ready));
     }
     // Below a handler that has interrupted such a wait, and after the thread's own data are gone, there is none that waits.
     let own = BELL.try_with(|bell| {
         let mut bell = bell.try_borrow_mut().ok()?;
         // SAFETY: as the caller promises.
-        Some(unsafe { with_bell(fds, deadline, mask, &mut bell) })
+        Some(unsafe { with_bell(fds, deadline, mask, (&mut bell, call)) })
     });
     if let Ok(Some(answer)) = own {
         return answer;
     }
     // SAFETY: as the caller promises.
-    unsafe { with_bell(fds, deadline, mask, &mut None) }
+    unsafe { with_bell(fds, deadline, mask, (&mut None, call)) }
 }
 
 fn total(ready: usize) -> Answer<c_int> {
@@ -163,13 +187,19 @@ fn kernels(fd: c_int) -> c_int {
     }
 }
 
-/// The program's array with ours taken out, as the kernel sees it, and one entry more.
+/// Who calls a thread that waits in the kernel: the eventfds of its bell and of its [`Call`].
+type Callers = [c_int; 2];
+
+const NOBODY: Callers = [-1; 2];
+
+/// The program's array with ours taken out, as the kernel sees it, and who calls behind it.
 struct Mixed(Vec<pollfd>);
 
 impl Mixed {
-    fn new(fds: &[pollfd], event: c_int) -> Self {
+    fn new(fds: &[pollfd], callers: Callers) -> Self {
         let theirs = fds.iter().map(|one| pollfd { fd: kernels(one.fd), events: one.events, revents: 0 });
-        Self(theirs.chain([pollfd { fd: event, events: libc::POLLIN, revents: 0 }]).collect())
+        let callers = callers.map(|fd| pollfd { fd, events: libc::POLLIN, revents: 0 });
+        Self(theirs.chain(callers).collect())
     }
 
     /// Asks the kernel; how many of its descriptors are ready, which are written to `fds`.
@@ -183,12 +213,13 @@ impl Mixed {
         Ok(ready)
     }
 
-    fn rang(&self) -> bool {
-        self.0.last().is_some_and(|event| event.revents != 0)
+    /// Whether the bell rang, and whether the call came.
+    fn called(&self) -> [bool; 2] {
+        self.0.last_chunk().map_or([false; 2], |callers: &[pollfd; 2]| callers.map(|one| one.revents != 0))
     }
 }
 
-/// Waits in the kernel, with the bell among the descriptors.
+/// Waits in the kernel, with the bell among the descriptors, and the call.
 ///
 /// # Safety
 /// As [`poll`].
@@ -196,8 +227,8 @@ unsafe fn with_bell(
     fds: &mut [pollfd],
     deadline: Deadline,
     mask: *const sigset_t,
-    bell: &mut Option<Bell>,
-) -> Answer<c_int> {
+    (bell, call): (&mut Option<Bell>, Option<&Call>),
+) -> Answer<Option<usize>> {
     let watched: Vec<_> = ours(fds).filter_map(|(_, socket)| socket.slot().ok()).collect();
     if !watched.is_empty() && !bell.as_ref().is_some_and(Bell::is_mine) {
         *bell = Bell::make().ok();
@@ -206,7 +237,7 @@ unsafe fn with_bell(
     if let Some(bell) = bell {
         watched.iter().for_each(|slot| bell.watch(slot, true));
     }
-    let answer = sleep_in_kernel(fds, deadline, mask, bell);
+    let answer = sleep_in_kernel(fds, deadline, mask, (bell, call));
     if let Some(bell) = bell {
         bell.disarm();
         watched.iter().for_each(|slot| bell.watch(slot, false));
@@ -219,7 +250,7 @@ unsafe fn with_bell(
 /// rung for what nobody asked for.
 fn confirmed(fds: &mut [pollfd], ready: usize) -> Answer<usize> {
     if ready > 0 && fds.iter().any(|one| table::epoll(one.fd).is_some()) {
-        return Mixed::new(fds, -1).ask(fds, Some(Duration::ZERO), ptr::null());
+        return Mixed::new(fds, NOBODY).ask(fds, Some(Duration::ZERO), ptr::null());
     }
     Ok(ready)
 }
@@ -228,8 +259,9 @@ fn sleep_in_kernel(
     fds: &mut [pollfd],
     deadline: Deadline,
     mask: *const sigset_t,
-    bell: Option<&Bell>,
-) -> Answer<c_int> {
+    (bell, call): (Option<&Bell>, Option<&Call>),
+) -> Answer<Option<usize>> {
+    let callers = [bell.map_or(-1, Bell::descriptor), call.map_or(-1, Call::descriptor)];
     let mut held = Held::default();
     let mut count = ours(fds).count();
     loop {
@@ -238,7 +270,7 @@ fn sleep_in_kernel(
         if count < before {
             gate::settle();
         }
-        let mut mixed = Mixed::new(fds, bell.map_or(-1, Bell::descriptor));
+        let mut mixed = Mixed::new(fds, callers);
         if let Some(bell) = bell {
             bell.take(|_| {});
             bell.arm();
@@ -250,7 +282,7 @@ fn sleep_in_kernel(
         }
         let ready = look(fds);
         let Some(nap) = deadline.nap().filter(|_| ready == 0) else {
-            return total(ready + mixed.ask(fds, Some(Duration::ZERO), ptr::null())?);
+            return Ok(Some(ready + mixed.ask(fds, Some(Duration::ZERO), ptr::null())?));
         };
         held.before_sleep(deadline.outlasts(nap));
         // Without a bell (the family has too many) the sockets are looked at now and then.
@@ -260,14 +292,19 @@ fn sleep_in_kernel(
             nap.min(Duration::from_millis(2))
         };
         let theirs = mixed.ask(fds, Some(nap), held.mask(mask))?;
-        if let Some(bell) = bell.filter(|_| mixed.rang()) {
+        let [rang, came] = mixed.called();
+        if let Some(call) = call.filter(|_| came && theirs == 0) {
+            call.hush();
+            return Ok(None);
+        }
+        if let Some(bell) = bell.filter(|_| rang) {
             bell.hush();
         } else if theirs == 0 {
             feel_pulse();
         }
         let theirs = confirmed(fds, theirs)?;
         if theirs > 0 {
-            return total(theirs + look(fds));
+            return Ok(Some(theirs + look(fds)));
         }
     }
 }

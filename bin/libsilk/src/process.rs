@@ -12,6 +12,7 @@ use crate::gate;
 use crate::internal;
 use crate::lock::{self, Guarded, Lock, Turn};
 use crate::mappings;
+use crate::nameless;
 use crate::real;
 use crate::shared;
 use crate::signals::Blocked;
@@ -174,6 +175,7 @@ extern "C" fn in_child() {
         END.set(Some(writes));
     }
     spares::forget();
+    nameless::begin_anew();
     match CHILD.lock().take() {
         Some((line, process)) => family::become_child(line, process),
         None if family::joined().is_some() => family::orphan(),

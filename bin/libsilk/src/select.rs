@@ -3,6 +3,7 @@
 
 use crate::errno::Answer;
 use crate::family;
+use crate::nameless;
 use crate::poll;
 use crate::real;
 use libc::{fd_set, pollfd, sigset_t};
@@ -49,15 +50,15 @@ impl Sets {
         }
     }
 
-    /// Whether a socket of ours is in any set.
+    /// Whether a socket of ours is in any set, or one that may become so while the call `waits`.
     ///
     /// # Safety
     /// As [`Sets::has`].
-    pub unsafe fn concern_us(&self) -> bool {
+    pub unsafe fn concern_us(&self, waits: bool) -> bool {
+        let is_joined = family::joined().is_some();
+        let may_be = |fd| is_joined && poll::is_ours(fd) || waits && nameless::is_nameless(fd);
         // SAFETY: as the caller promises.
-        family::joined().is_some()
-            && (0..self.count)
-                .any(|fd| poll::is_ours(fd) && (0..3).any(|which| unsafe { self.has(which, fd) }))
+        (0..self.count).any(|fd| may_be(fd) && (0..3).any(|which| unsafe { self.has(which, fd) }))
     }
 
     /// # Safety

@@ -4,6 +4,7 @@ use crate::disconnect;
 use crate::epoll;
 use crate::errno::Answer;
 use crate::family::{self, Family};
+use crate::nameless;
 use crate::shared::Alteration;
 use crate::socket::{Role, Socket, shape};
 use crate::state;
@@ -42,6 +43,7 @@ pub fn inherit(from: &Socket, accepted: &Socket, (number, slot): (u32, &Slot), f
 pub fn note_early_shutdown(socket: &Socket, how: c_int) {
     if socket.is_undecided() {
         socket.shut.fetch_or(ends(how).unwrap_or(0), SeqCst);
+        nameless::announce(socket);
     }
 }
 

@@ -179,6 +179,11 @@ impl Socket {
         self.state() == state::UNDECIDED
     }
 
+    /// The word that says who serves it, as it is now, to sleep on until that is decided.
+    pub fn server(&self) -> (&AtomicU32, u32) {
+        (&self.state, self.state())
+    }
+
     /// From now on silk serves it with this slot.
     pub fn serve(&self, slot: u32, generation: u32, role: Role) {
         self.slot.store(slot, Ordering::Relaxed);

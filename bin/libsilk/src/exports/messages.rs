@@ -1,6 +1,7 @@
 //! `sendmsg`, `recvmsg` and their plural forms.
 
 use crate::errno::{Answer, int, size};
+use crate::nameless;
 use crate::passing;
 use crate::real;
 use crate::socket::Found;
@@ -20,15 +21,16 @@ const MOST: c_uint = 1024;
 pub unsafe extern "C" fn recvmsg(fd: c_int, msg: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the program keeps the contract of the function it calls; so throughout.
     unsafe {
-        match table::served(fd) {
-            None => {
+        match nameless::reader(fd, flags, true) {
+            Ok(None) => {
                 let got = real::recvmsg(fd, msg, flags);
                 if got >= 0 {
                     passing::received(msg, flags);
                 }
                 got
             }
-            Some(socket) => size(transfer::receive_message(&socket, msg, flags)),
+            Ok(Some(socket)) => size(transfer::receive_message(&socket, msg, flags)),
+            Err(errno) => size(Err(errno)),
         }
     }
 }
@@ -95,14 +97,17 @@ pub unsafe extern "C" fn recvmmsg(
 ) -> c_int {
     // SAFETY: as above.
     unsafe {
-        let Some(socket) = table::served(fd) else {
-            let got = real::recvmmsg(fd, msgs, count, flags, limit);
-            for n in 0..usize::try_from(got).unwrap_or(0) {
-                passing::received(&raw const (*msgs.add(n)).msg_hdr, flags);
+        match nameless::reader(fd, flags, count > 0) {
+            Ok(None) => {
+                let got = real::recvmmsg(fd, msgs, count, flags, limit);
+                for n in 0..usize::try_from(got).unwrap_or(0) {
+                    passing::received(&raw const (*msgs.add(n)).msg_hdr, flags);
+                }
+                got
             }
-            return got;
-        };
-        int(receive_many(&socket, (msgs, count), flags, limit.as_mut()))
+            Ok(Some(socket)) => int(receive_many(&socket, (msgs, count), flags, limit.as_mut())),
+            Err(errno) => int(Err(errno)),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `read`, `recv` and their kin.
 
 use crate::errno::{Answer, size};
+use crate::nameless;
 use crate::real;
 use crate::socket::Found;
 use crate::table;
@@ -20,9 +21,10 @@ fn receive(socket: &Found, into: &Vectors<'_>) -> Answer<usize> {
 pub unsafe extern "C" fn read(fd: c_int, buf: *mut c_void, len: size_t) -> ssize_t {
     // SAFETY: the program keeps the contract of the function it calls; so throughout.
     unsafe {
-        match table::served(fd) {
-            None => real::read(fd, buf, len),
-            Some(socket) => size(receive(&socket, &Vectors::new(&single(buf, len)))),
+        match nameless::reader(fd, 0, len > 0) {
+            Ok(None) => real::read(fd, buf, len),
+            Ok(Some(socket)) => size(receive(&socket, &Vectors::new(&single(buf, len)))),
+            Err(errno) => size(Err(errno)),
         }
     }
 }
@@ -33,9 +35,10 @@ pub unsafe extern "C" fn read(fd: c_int, buf: *mut c_void, len: size_t) -> ssize
 pub unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: as above.
     unsafe {
-        match table::served(fd) {
-            None => real::readv(fd, iov, count),
-            Some(socket) => size(Vectors::at(iov, count).and_then(|into| receive(&socket, &into))),
+        match nameless::reader(fd, 0, count > 0) {
+            Ok(None) => real::readv(fd, iov, count),
+            Ok(Some(socket)) => size(Vectors::at(iov, count).and_then(|into| receive(&socket, &into))),
+            Err(errno) => size(Err(errno)),
         }
     }
 }
@@ -46,9 +49,10 @@ pub unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ss
 pub unsafe extern "C" fn recv(fd: c_int, buf: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
     // SAFETY: as above.
     unsafe {
-        match table::served(fd) {
-            None => real::recv(fd, buf, len, flags),
-            Some(socket) => size(transfer::receive(&socket, &Vectors::new(&single(buf, len)), flags)),
+        match nameless::reader(fd, flags, true) {
+            Ok(None) => real::recv(fd, buf, len, flags),
+            Ok(Some(socket)) => size(transfer::receive(&socket, &Vectors::new(&single(buf, len)), flags)),
+            Err(errno) => size(Err(errno)),
         }
     }
 }
@@ -66,12 +70,13 @@ pub unsafe extern "C" fn recvfrom(
 ) -> ssize_t {
     // SAFETY: as above.
     unsafe {
-        match table::served(fd) {
-            None => real::recvfrom(fd, buf, len, flags, from, from_len),
-            Some(socket) => {
+        match nameless::reader(fd, flags, true) {
+            Ok(None) => real::recvfrom(fd, buf, len, flags, from, from_len),
+            Ok(Some(socket)) => {
                 let into = single(buf, len);
                 size(transfer::receive_from(&socket, &Vectors::new(&into), flags, from, from_len))
             }
+            Err(errno) => size(Err(errno)),
         }
     }
 }

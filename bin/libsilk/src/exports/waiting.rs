@@ -47,7 +47,7 @@ pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -
     // SAFETY: the program keeps the contract of the function it calls; so throughout.
     unsafe {
         let ours = array(fds, count);
-        if !polls::concerns_us(ours) {
+        if !polls::concerns_us(ours, timeout != 0) {
             return real::poll(fds, count, timeout);
         }
         int(polls::poll(ours, millis(timeout), ptr::null()))
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn ppoll(
     // SAFETY: as above.
     unsafe {
         let ours = array(fds, count);
-        if !polls::concerns_us(ours) {
+        if !polls::concerns_us(ours, time(limit) != Some(Duration::ZERO)) {
             return real::ppoll(fds, count, limit, mask);
         }
         int(polls::poll(ours, time(limit), mask))
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn select(
     let sets = Sets { count, sets: [read, write, except] };
     // SAFETY: as above.
     unsafe {
-        if !sets.concern_us() {
+        if !sets.concern_us(timeout.as_ref().is_none_or(|t| (t.tv_sec, t.tv_usec) != (0, 0))) {
             return selects::linux(sets, timeout);
         }
         let limit = timeout.as_ref().map(|t| {
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn pselect(
     let sets = Sets { count, sets: [read, write, except] };
     // SAFETY: as above.
     unsafe {
-        if !sets.concern_us() {
+        if !sets.concern_us(time(limit) != Some(Duration::ZERO)) {
             return real::pselect(count, read, write, except, limit, mask);
         }
         int(selects::select(sets, time(limit), mask))

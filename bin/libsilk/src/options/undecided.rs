@@ -3,6 +3,7 @@
 
 use super::linux_alone::{Alone, alone, set_to};
 use crate::errno::Answer;
+use crate::nameless;
 use crate::option_names;
 use crate::real;
 use crate::socket::Socket;
@@ -31,6 +32,7 @@ pub unsafe fn lets_silk_serve(
     unserved::tell(&option_names::told("setsockopt", level, name), libc::ENOPROTOOPT)?;
     if alone == Alone::Linuxs {
         socket.leave_to_linux();
+        nameless::announce(socket);
         return Ok(false);
     }
     let off = 0;

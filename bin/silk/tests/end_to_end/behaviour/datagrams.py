@@ -357,3 +357,36 @@ def a_neighbour_that_is_not_there(w):
         w.result(f"{how}: recv", attempt(end.recv, 10, socket.MSG_DONTWAIT))
         data, about, _, to = end.recvmsg(100, 100, socket.MSG_ERRQUEUE)
         w.result(f"{how}: error", (data, [part[:16].hex() for _, _, part in about], to[:2] == absent))
+
+
+@case
+def receiving_before_there_is_a_name(w):
+    """A thread waits for what comes, and another gives the socket its name."""
+    def polls(end):
+        p = select.poll()
+        p.register(end, select.POLLIN)
+        return words(sum(event for _, event in p.poll(1000 * PATIENCE)))
+
+    def watches(end):
+        e = select.epoll()
+        e.register(end, select.EPOLLIN)
+        return words(sum(mask for _, mask in e.poll(PATIENCE)))
+
+    ways = {
+        "recv": lambda end: attempt(end.recv, 100),
+        "poll": polls,
+        "select": lambda end: len(select.select([end], [], [], PATIENCE)[0]),
+        "epoll": watches,
+    }
+    there = w.peer_udp()
+    for name, wait in ways.items():
+        for how in ("bind", "connect", "send"):
+            end, port = w.udp(), w.port()
+            waiting = blocked(wait, end)
+            if how == "bind":
+                end.bind((w.own, port))
+            else:
+                (end.connect if how == "connect" else lambda to: end.sendto(b"question", to))(there)
+            settle()
+            w.peer.do(f"u.sendto(b'answer', {(w.own, end.getsockname()[1])!r})")
+            w.result(f"{name}, {how}", outcome_of(*waiting))

@@ -305,20 +305,6 @@ def signal_of_a_broken_pipe(w):
         w.result(name, told)
 
 
-def blocked(call, *arguments):
-    """A thread that is in a call."""
-    said = []
-    thread = threading.Thread(target=lambda: said.append(attempt(call, *arguments)), daemon=True)
-    thread.start()
-    time.sleep(0.2)
-    return thread, said
-
-
-def outcome_of(thread, said, patience=PATIENCE):
-    thread.join(patience)
-    return said[0] if said else "still blocked"
-
-
 @case
 def shutdown_while_another_thread_reads(w):
     end = w.connected()

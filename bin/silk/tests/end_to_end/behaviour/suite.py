@@ -146,6 +146,20 @@ def attempt(call, *arguments):
         return name_of(error.errno)
 
 
+def blocked(call, *arguments):
+    """A thread that is in a call."""
+    said = []
+    thread = threading.Thread(target=lambda: said.append(attempt(call, *arguments)), daemon=True)
+    thread.start()
+    time.sleep(0.2)
+    return thread, said
+
+
+def outcome_of(thread, said, patience=PATIENCE):
+    thread.join(patience)
+    return said[0] if said else "still blocked"
+
+
 def shown(value):
     if isinstance(value, socket.socket):
         return "socket"
