@@ -88,11 +88,28 @@ pub fn receive(socket: &Found, into: &Vectors, flags: c_int) -> Answer<Arrived> 
             });
         }
         let limit = *deadline.get_or_insert_with(|| Deadline::after(socket.settings.receive_limit()));
-        let ready = |slot: &Slot| {
-            state::arrived(slot) > 0 || state::has_error(slot) || socket.shut.load(SeqCst) & shut::READ != 0
-        };
-        wait::sleep(socket, slot, Change::Readable(1), limit, ready)?;
+        sleep(socket, slot, limit)?;
     }
+}
+
+/// Whether who receives is told something.
+fn has_news(socket: &Found, slot: &Slot) -> bool {
+    state::arrived(slot) > 0 || state::has_error(slot) || socket.shut.load(SeqCst) & shut::READ != 0
+}
+
+fn sleep(socket: &Found, slot: &Slot, limit: Deadline) -> Answer<()> {
+    wait::sleep(socket, slot, Change::Readable(1), limit, |slot| has_news(socket, slot))
+}
+
+/// Waits until who receives is told something.
+///
+/// # Errors
+/// `EAGAIN` when the time is up; `EINTR`; `EBADF` where it is closed meanwhile.
+pub fn until_news(socket: &Found, limit: Deadline) -> Answer<()> {
+    while !has_news(socket, socket.slot()?) {
+        sleep(socket, socket.slot()?, limit)?;
+    }
+    Ok(())
 }
 
 fn take(socket: &Found, into: &Vectors, flags: c_int) -> Answer<Option<Arrived>> {

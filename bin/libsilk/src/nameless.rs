@@ -3,6 +3,7 @@
 //! receive sleeps on the word that says who serves it, and who waits in the kernel for several descriptors waits for an eventfd
 //! beside them, which is written when silk has begun to serve some such socket.
 
+use crate::datagram_io;
 use crate::errno::Answer;
 use crate::internal;
 use crate::socket::{Found, Socket, shape};
@@ -32,18 +33,24 @@ pub fn is_nameless(fd: c_int) -> bool {
 pub fn reader(fd: c_int, flags: c_int, waits: bool) -> Answer<Option<Found>> {
     match table::found(fd) {
         Some(socket) if socket.is_undecided() && waits => {
-            until_named(&socket, fd, flags)?;
-            Ok(table::served(fd))
+            let waited = until_named(&socket, fd, flags)?;
+            let socket = table::served(fd);
+            if let (Some(socket), Some(deadline)) = (&socket, waited) {
+                // A call that waits goes on to, whatever the socket is told to do meanwhile.
+                datagram_io::until_news(socket, deadline)?;
+            }
+            Ok(socket)
         }
         Some(socket) if socket.is_served() => Ok(table::served(fd)),
         _ => Ok(None),
     }
 }
 
+/// Until when the call waits, if it does.
 #[cold]
-fn until_named(socket: &Found, fd: c_int, flags: c_int) -> Answer<()> {
+fn until_named(socket: &Found, fd: c_int, flags: c_int) -> Answer<Option<Deadline>> {
     if !socket.is(shape::DATAGRAM) || flags & AT_ONCE != 0 || socket.is_nonblocking(flags) {
-        return Ok(());
+        return Ok(None);
     }
     let deadline = Deadline::after(socket.settings.receive_limit());
     // Another thread may close it meanwhile.
@@ -61,7 +68,7 @@ fn until_named(socket: &Found, fd: c_int, flags: c_int) -> Answer<()> {
             return Err(libc::EINTR);
         }
     }
-    Ok(())
+    Ok(Some(deadline))
 }
 
 /// So many threads can wait in the kernel for such sockets; who finds no place looks now and then.
