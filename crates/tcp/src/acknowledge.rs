@@ -26,9 +26,6 @@ impl Connection {
         seg: &Segment,
         tx: &mut S,
     ) -> Result<Progress, DropReason> {
-        if self.state == State::SynReceived {
-            return self.on_handshake_ack(now, seg);
-        }
         if seg.ack.after(self.snd.nxt) {
             self.challenge(now);
             return Err(DropReason::AckOfUnsent);
@@ -89,16 +86,22 @@ impl Connection {
         }
     }
 
-    /// SYN-RECEIVED: our SYN must be what is acknowledged (RFC 9293 §3.10.7.4, fifth).
-    fn on_handshake_ack(&mut self, now: Instant, seg: &Segment) -> Result<Progress, DropReason> {
+    /// SYN-RECEIVED: our SYN must be what is acknowledged (RFC 9293 §3.10.7.4, fifth). The window that comes with it is
+    /// scaled by `shift`.
+    // RFC 7323 §2.2.
+    pub(crate) fn on_handshake_ack(
+        &mut self,
+        now: Instant,
+        seg: &Segment,
+        shift: u8,
+    ) -> Result<Progress, DropReason> {
         if seg.ack != self.snd.nxt {
             self.owe_stray(seg.ack);
             return Err(DropReason::BadHandshake);
         }
         self.measure_syn(now, seg);
         self.snd.una = seg.ack;
-        let window = u32::from(seg.window) << self.snd.shift;
-        self.snd.set_window(seg.seq, seg.ack, window);
+        self.snd.set_window(seg.seq, seg.ack, u32::from(seg.window) << shift);
         self.timers.cancel(Timer::Retransmit);
         self.owed.settle(Owed::SYN);
         self.establish(now);

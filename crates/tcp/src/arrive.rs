@@ -55,12 +55,13 @@ impl Connection {
         rx: &mut R,
     ) -> Result<Progress, DropReason> {
         let crossed;
-        let seg = match self.crossed_syn(seg) {
+        let (seg, shift) = match self.crossed_syn(seg) {
             Some(rest) => {
                 crossed = rest;
-                &crossed
+                // The window of a SYN is never scaled (RFC 7323 §2.2).
+                (&crossed, 0)
             }
-            None => seg,
+            None => (seg, self.snd.shift),
         };
         self.check_timestamp(now, seg)?;
         self.check_sequence(now, seg)?;
@@ -72,7 +73,10 @@ impl Connection {
         if !seg.flags.ack() {
             return Err(DropReason::NoAck);
         }
-        let progress = self.on_acknowledgement(now, seg, tx)?;
+        let progress = match self.state {
+            State::SynReceived => self.on_handshake_ack(now, seg, shift)?,
+            _ => self.on_acknowledgement(now, seg, tx)?,
+        };
         self.heard(now);
         self.user_timeout.advise(seg.options.user_timeout);
         if progress.intersects(Progress::CLOSED | Progress::TIME_WAIT) {

@@ -201,6 +201,25 @@ fn the_window_of_a_syn_ack_is_not_scaled_but_later_ones_are() {
     assert_eq!(solo.connection.info().snd_wnd, 20_000 << 4);
 }
 
+// RFC 7323 §2.2.
+#[test]
+fn nor_is_the_window_of_a_syn_ack_that_crossed_our_own() {
+    let options = Options { mss: Some(1_000), window_scale: Some(4), ..Options::default() };
+    let half_open = || {
+        let mut solo = Solo::opening(&Config { window_scaling: true, ..plain() });
+        solo.arrive(Segment { options, ..flagged(Flags::SYN, THEIRS - 1) }).unwrap();
+        assert_eq!(solo.flags_sent(), [Flags::SYN | Flags::ACK]);
+        solo
+    };
+    let mut solo = half_open();
+    assert_eq!(solo.arrive(solo.syn_ack(options)), Ok(Progress::ESTABLISHED));
+    assert_eq!(solo.connection.info().snd_wnd, 20_000);
+    // That of a plain acknowledgement is.
+    let mut solo = half_open();
+    assert_eq!(solo.arrive(ack(OURS)), Ok(Progress::ESTABLISHED));
+    assert_eq!(solo.connection.info().snd_wnd, 20_000 << 4);
+}
+
 #[test]
 fn a_program_may_say_how_often_its_syn_is_sent_again() {
     let mut solo = Solo::opening(&plain());
