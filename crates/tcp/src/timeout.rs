@@ -44,6 +44,7 @@ impl Connection {
         match self.state {
             State::SynSent | State::SynReceived => self.on_syn_timeout(now),
             _ if self.snd.is_idle() => Progress::NONE,
+            _ if self.is_overdue(now) => self.finish(Progress::TIMED_OUT),
             _ if self.recovery.wait == Wait::Probe => self.on_probe_timeout(now),
             _ if self.recovery.wait == Wait::Reordering => self.on_reordering_timeout(now),
             _ if self.is_hopeless(now) => self.finish(Progress::TIMED_OUT),
@@ -89,18 +90,15 @@ impl Connection {
         Progress::NONE
     }
 
-    /// R2 of RFC 9293 §3.8.3: the user time-out (RFC 5482), or else a number of times. A peer that closed its window on
-    /// what was sent and still answers is not gone (§3.8.6.1, MUST-37).
+    /// R2 of RFC 9293 §3.8.3: a number of times, where no user time-out (RFC 5482) takes its place. A peer that closed its
+    /// window on what was sent and still answers is not gone (§3.8.6.1, MUST-37).
     // RFC 9293 MUST-20, SHLD-17.
     fn is_hopeless(&self, now: Instant) -> bool {
         let answers = self.snd.wnd == 0 && self.last_heard + self.rto.current() >= now;
         if answers && self.rcv.reader != Reader::Gone {
             return false;
         }
-        match self.user_timeout.current() {
-            Some(_) => self.is_overdue(now),
-            None => self.snd.timeouts >= self.patience(),
-        }
+        self.user_timeout.current().is_none() && self.snd.timeouts >= self.patience()
     }
 
     fn patience(&self) -> u8 {

@@ -9,6 +9,7 @@ use crate::pair::Pair;
 use crate::solo::{OURS, Solo, THEIRS, ack, plain, sacked, text, with_sack};
 
 const SECOND: Duration = Duration::from_secs(1);
+const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3_600);
 
 fn heeding(config: Config) -> Config {
@@ -55,6 +56,61 @@ fn a_syn_is_given_up_at_its_time_or_after_its_number() {
     };
     let times = [300, 2_500, 7_000, 60_000].map(Duration::from_millis);
     assert_eq!(times.map(waited), [300, 2_500, 7_000, 15_000]);
+}
+
+#[test]
+fn a_peer_that_refuses_what_was_sent_and_answers_is_not_waited_for_any_longer() {
+    let mut solo = Solo::established(&Config { user_timeout: Some(5 * SECOND), ..plain() });
+    solo.write(1_000);
+    solo.sent();
+    let (mut times, mut progress) = (vec![], Progress::NONE);
+    while progress == Progress::NONE {
+        solo.arrive(Segment { window: 0, ..ack(OURS) }).unwrap();
+        let (waited, what) = solo.next_timeout().expect("it goes on or ends");
+        times.push(waited.as_millis());
+        assert!(times.len() < 100, "it never rests: {times:?}");
+        progress = what;
+        assert_eq!(solo.sent().len(), usize::from(progress == Progress::NONE));
+    }
+    assert_eq!(progress, Progress::TIMED_OUT | Progress::CLOSED);
+    // The rest of the five seconds since the first.
+    assert_eq!(times, [200, 400, 800, 1_600, 2_200]);
+}
+
+#[test]
+fn the_time_is_over_also_while_reordered_text_is_waited_for() {
+    let (mut solo, milli) = (Solo::established_after(&with_sack(), 300 * MILLI), Duration::from_millis);
+    // The network is seen to reorder.
+    solo.write(4_000);
+    solo.sent();
+    solo.after(milli(300));
+    for held in [2_000, 1_000] {
+        solo.arrive(sacked(ack(OURS), &[(OURS + held, OURS + 3_000)])).unwrap();
+    }
+    solo.arrive(ack(OURS + 4_000)).unwrap();
+    assert!(solo.connection.info().reordered > 0);
+    // The first of what follows is lost, and lost again by the tail's probe. Just before its time-out more follows.
+    solo.connection.set_user_timeout(Some(milli(230)));
+    solo.write(1_000);
+    let mut sent = solo.sent();
+    solo.next_timeout();
+    sent.extend(solo.sent());
+    let overdue = solo.connection.poll_timeout().expect("a time-out");
+    for before in [100, 90, 80] {
+        solo.after(overdue - solo.now - milli(before));
+        solo.write(1_000);
+        sent.extend(solo.sent());
+    }
+    solo.next_timeout();
+    assert_eq!(
+        (sent.len(), solo.text_sent(), solo.connection.info().timeouts),
+        (5, vec![(OURS + 4_000, 1_000)], 1)
+    );
+    // The last of it arrives; the others may have been overtaken.
+    solo.after(milli(220));
+    solo.arrive(sacked(ack(OURS + 4_000), &[(OURS + 7_000, OURS + 8_000)])).unwrap();
+    assert_eq!((solo.sent().len(), solo.connection.info().lost), (0, 0));
+    assert_eq!(solo.next_timeout(), Some((milli(10), Progress::TIMED_OUT | Progress::CLOSED)));
 }
 
 // The time of the handshake is not counted for the first text.
