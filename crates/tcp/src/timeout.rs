@@ -69,9 +69,11 @@ impl Connection {
     // RFC 6298 §5.4, §5.5, §5.6.
     fn on_text_timeout(&mut self, now: Instant) -> Progress {
         let first = self.snd.timeouts == 0;
-        self.snd.timeouts = self.snd.timeouts.saturating_add(1);
         self.on_probe_timed_out(now);
-        self.suspect_black_hole(now);
+        if first || !self.is_refused(now) {
+            self.snd.timeouts = self.snd.timeouts.saturating_add(1);
+            self.suspect_black_hole(now);
+        }
         let out = self.outstanding();
         if first {
             self.snd.stalled_since = now;
@@ -90,15 +92,19 @@ impl Connection {
         Progress::NONE
     }
 
-    /// R2 of RFC 9293 §3.8.3: a number of times, where no user time-out (RFC 5482) takes its place. A peer that closed its
-    /// window on what was sent and still answers is not gone (§3.8.6.1, MUST-37).
+    /// R2 of RFC 9293 §3.8.3: a number of times, where no user time-out (RFC 5482) takes its place.
     // RFC 9293 MUST-20, SHLD-17.
     fn is_hopeless(&self, now: Instant) -> bool {
+        let counts = self.user_timeout.current().is_none() && !self.is_refused(now);
+        counts && self.snd.timeouts >= self.patience()
+    }
+
+    /// Whether a peer that closed its window on what was sent refuses it, and is not gone: it answers (§3.8.6.1, MUST-37).
+    /// Then what is sent again is a probe, and is not counted, but where the program has gone.
+    // RFC 9293 MUST-37.
+    fn is_refused(&self, now: Instant) -> bool {
         let answers = self.snd.wnd == 0 && self.last_heard + self.rto.current() >= now;
-        if answers && self.rcv.reader != Reader::Gone {
-            return false;
-        }
-        self.user_timeout.current().is_none() && self.snd.timeouts >= self.patience()
+        answers && self.rcv.reader != Reader::Gone
     }
 
     fn patience(&self) -> u8 {

@@ -180,6 +180,29 @@ fn a_peer_that_closed_its_window_on_outstanding_text_and_answers_is_not_given_up
     assert_eq!(solo.connection.info().in_flight, 0);
 }
 
+// RFC 9293 MUST-37.
+#[test]
+fn what_a_closed_window_refused_is_no_reason_to_give_up_when_it_is_open_again() {
+    let mut solo = Solo::established(&Config { mss: 1_400, retries: 3, ..plain() });
+    solo.write(5_000);
+    solo.sent();
+    for _ in 0..10 {
+        solo.arrive(window(0, OURS)).unwrap();
+        assert_eq!(solo.next_timeout().expect("it is sent again").1, Progress::NONE);
+        assert_eq!(solo.text_sent(), [(OURS, 1)]);
+    }
+    // Nor do large segments vanish on the way.
+    assert_eq!(solo.connection.info().mss, 1_400);
+    solo.arrive(window(5_000, OURS)).unwrap();
+    // What is sent from now on is lost. The first time-out is counted, too.
+    for _ in 0..2 {
+        assert_eq!(solo.sent().len(), 1);
+        assert_eq!(solo.next_timeout().expect("it is sent again").1, Progress::NONE);
+    }
+    solo.sent();
+    assert_eq!(solo.next_timeout().expect("it ends").1, Progress::TIMED_OUT | Progress::CLOSED);
+}
+
 #[test]
 fn acknowledgements_count_while_our_window_is_closed() {
     let mut solo = Solo::established(&plain());
