@@ -69,7 +69,6 @@ impl Connection {
             return self.on_reset(now, seg);
         }
         self.check_syn(now, seg)?;
-        self.note_timestamp(now, seg);
         if !seg.flags.ack() {
             return Err(DropReason::NoAck);
         }
@@ -77,6 +76,7 @@ impl Connection {
             State::SynReceived => self.on_handshake_ack(now, seg, shift)?,
             _ => self.on_acknowledgement(now, seg, tx)?,
         };
+        self.note_timestamp(now, seg);
         self.heard(now);
         self.user_timeout.advise(seg.options.user_timeout);
         if progress.intersects(Progress::CLOSED | Progress::TIME_WAIT) {
@@ -116,6 +116,9 @@ impl Connection {
         Ok(())
     }
 
+    /// Not before its acknowledgement was found to be one: who guesses the rest of a segment could otherwise set a
+    /// timestamp to come, and have all that is true refused for older (RFC 5961 §5.2).
+    // RFC 5961 §5.2.
     fn note_timestamp(&mut self, now: Instant, seg: &Segment) {
         if let Some((value, _)) = seg.options.timestamp.filter(|_| self.stamps.on) {
             self.stamps.update(now, value, seg.seq, self.rcv.last_ack_sent);

@@ -139,6 +139,21 @@ fn paws_refuses_an_older_timestamp_and_answers() {
     assert_eq!(solo.arrive(stamped(text(THEIRS + 3, b"new"), 200)), Ok(Progress::READABLE));
 }
 
+// RFC 5961 §5.2.
+#[test]
+fn the_timestamp_of_a_segment_whose_acknowledgement_is_refused_is_not_taken() {
+    let mut solo = Solo::established(&with_timestamps());
+    let forged = |ack: u32| {
+        let ack = SeqNumber::new(ack);
+        Segment { ack, ..stamped(text(THEIRS, b"inject"), 100 + (1 << 30)) }
+    };
+    assert_eq!(solo.arrive(forged(OURS + 1)), Err(DropReason::AckOfUnsent));
+    assert_eq!(solo.arrive(forged(OURS.wrapping_sub(20_001))), Err(DropReason::AckTooOld));
+    let silent = Segment { flags: Flags::NONE, ..forged(OURS) };
+    assert_eq!(solo.arrive(silent), Err(DropReason::NoAck));
+    assert_eq!(solo.arrive(stamped(text(THEIRS, b"true"), 101)), Ok(Progress::READABLE));
+}
+
 // RFC 7323 §3.2.
 #[test]
 fn a_reset_needs_no_timestamp_and_everything_else_does() {
