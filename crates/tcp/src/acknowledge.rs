@@ -217,10 +217,12 @@ impl Connection {
         self.recovery.tail.measured();
     }
 
-    /// The first round trip, that of our SYN. One that was sent again is not measured (Karn, RFC
-    /// 6298 §3), but by its timestamp.
+    /// The first round trip, that of our SYN. One that was sent again, for whatever reason, is not measured (Karn, RFC 6298
+    /// §3), but by its timestamp.
+    // RFC 9293 MUST-18.
     pub(crate) fn measure_syn(&mut self, now: Instant, seg: &Segment) {
-        if !self.syn_lost {
+        let once = self.snd.timeouts == 0 && self.state == State::SynSent;
+        if once {
             self.first_round_trip(now, now - self.snd.last_sent);
         } else if let Some((_, echo)) = seg.options.timestamp
             && let Some(rtt) = self.stamps.round_trip(now, echo)

@@ -71,6 +71,7 @@ impl Connection {
         if self.snd.stalled_since == Instant::FAR {
             self.snd.stalled_since = now;
         }
+        self.snd.last_sent = now;
         self.timers.arm(Timer::Retransmit, self.not_overslept(now + self.rto.current()));
         let answer = self.state == State::SynReceived;
         if answer {

@@ -12,7 +12,7 @@ use silk_tcp::{
 use crate::buffers::{Rx, Tx};
 use crate::link::{Packet, Weather};
 use crate::pair::{Pair, pattern};
-use crate::solo::{OURS, Solo, THEIRS, ack, flagged, plain, text};
+use crate::solo::{OURS, Solo, THEIRS, ack, flagged, plain, text, with_timestamps};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -121,6 +121,37 @@ fn an_acknowledgement_of_an_older_connection_is_reset_and_the_open_goes_on() {
     // Nothing was lost.
     let info = solo.connection.info();
     assert_eq!((solo.state(), info.cwnd > u32::from(info.mss)), (State::Established, true));
+}
+
+/// SYNs that were sent again for another reason than a time-out: which of them was answered nobody knows, but by a timestamp.
+// RFC 9293 MUST-18.
+#[test]
+fn a_syn_that_was_sent_again_at_once_is_not_measured() {
+    const ROUND_TRIP: Duration = Duration::from_millis(100);
+    let stale = Segment { ack: SeqNumber::new(777), ..ack(OURS) };
+    let crossing = Segment {
+        options: Options { mss: Some(1_000), ..Options::default() },
+        ..flagged(Flags::SYN, THEIRS - 1)
+    };
+    let measured = |first: Segment| {
+        let mut solo = Solo::opening(&plain());
+        solo.after(ROUND_TRIP);
+        _ = solo.arrive(first);
+        assert!(solo.flags_sent().last().is_some_and(|flags| flags.syn()));
+        assert_eq!(solo.connection.info().last_sent, solo.now);
+        solo.after(ROUND_TRIP);
+        solo.arrive(solo.syn_ack(Options::default())).unwrap();
+        solo.connection.info().srtt
+    };
+    assert_eq!([stale, crossing].map(measured), [Duration::ZERO; 2]);
+    let mut solo = Solo::opening(&with_timestamps());
+    solo.after(ROUND_TRIP);
+    _ = solo.arrive(stale);
+    let value = solo.sent()[1].header.options.timestamp.map(|stamp| stamp.0).unwrap();
+    solo.after(ROUND_TRIP);
+    let options = Options { timestamp: Some((100, value)), ..Options::default() };
+    solo.arrive(solo.syn_ack(options)).unwrap();
+    assert_eq!(solo.connection.info().srtt, ROUND_TRIP);
 }
 
 // RFC 9293 MUST-10.
