@@ -295,7 +295,11 @@ impl Connection {
 
     /// TCP_CONGESTION: another algorithm, which goes on with the window that there is.
     pub fn set_congestion(&mut self, algorithm: Algorithm) {
-        self.congestion.change(algorithm);
+        if self.congestion.algorithm() != algorithm {
+            self.congestion.change(algorithm);
+            // What it would go back to is the other one.
+            self.undo = None;
+        }
     }
 
     /// TCP_SYNCNT: how often our SYN is sent again before the open fails.

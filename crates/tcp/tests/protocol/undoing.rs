@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use silk_tcp::{Config, Info, Options, Repair, Segment};
+use silk_tcp::{Algorithm, Config, Info, Options, Repair, Segment};
 
 use crate::link::Weather;
 use crate::pair::{Pair, pattern};
@@ -217,6 +217,17 @@ fn a_peer_that_had_all_that_was_sent_again_gives_the_window_back() {
     solo.arrive(sacked(ack(OURS + 10_000), &[(OURS, OURS + 1_000)])).unwrap();
     let info = solo.connection.info();
     assert_eq!((info.undone, windows(&info)), (1, before));
+}
+
+#[test]
+fn what_is_undone_does_not_bring_back_an_algorithm_that_was_changed_meanwhile() {
+    let (mut solo, _) = recovering();
+    solo.connection.set_congestion(Algorithm::Reno);
+    let windows = windows(&solo.connection.info());
+    solo.now += 18 * MILLI;
+    solo.arrive(sacked(ack(OURS + 10_000), &[(OURS, OURS + 1_000)])).unwrap();
+    let info = solo.connection.info();
+    assert_eq!((info.algorithm, info.cwnd, info.ssthresh), (Algorithm::Reno, windows.0, windows.1));
 }
 
 // RFC 9438 §4.9.2.
