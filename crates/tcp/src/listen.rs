@@ -78,6 +78,8 @@ struct Half {
     answered_again: bool,
     /// The handshake is complete but for the text that the listener waits for.
     deferred: bool,
+    /// How long its acknowledgement took, if that is known.
+    round_trip: Option<Duration>,
 }
 
 /// The half-open connections of one listener. `K` names a connection: its addresses and ports.
@@ -213,6 +215,7 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
             overdue: 0,
             answered_again: false,
             deferred: false,
+            round_trip: None,
         }
     }
 
@@ -276,7 +279,7 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
             return Verdict::Act(DROP_FULL);
         }
         if self.defers(now, half, seg) {
-            let half = Half { deferred: true, ..*half };
+            let half = Half { deferred: true, round_trip: half.round_trip(now), ..*half };
             return Verdict::Keep(ListenAction::Drop(DropReason::Deferred), half);
         }
         Verdict::Remove(ListenAction::Established(half.established(now, seg)))
@@ -392,9 +395,15 @@ impl Half {
             window: u32::from(seg.window) << shift,
             stamp_offset: self.stamps.offset,
             stamp_recent: self.stamps.recent,
-            round_trip: (!self.answered_again).then(|| now - self.answered_at),
+            round_trip: self.round_trip(now),
             answered_again: self.answered_again,
         }
+    }
+
+    /// How long its acknowledgement took that comes now, or came before the text that was waited for.
+    fn round_trip(&self, now: Instant) -> Option<Duration> {
+        let now_known = !self.answered_again && !self.deferred;
+        if now_known { Some(now - self.answered_at) } else { self.round_trip }
     }
 }
 

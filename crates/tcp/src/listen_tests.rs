@@ -215,6 +215,27 @@ fn a_deferred_accept_waits_for_text_or_its_time() {
 }
 
 #[test]
+fn the_round_trip_of_a_deferred_connection_is_that_of_its_acknowledgement() {
+    let config = Config { defer_accept: Some(Duration::from_secs(10)), ..Config::default() };
+    let round_trip = |again: bool| {
+        let mut table = SynTable::new(config.clone(), IsnSecret::new([1, 2]), 8);
+        let reply = half_open(&mut table, 1);
+        if again {
+            half_open(&mut table, 1);
+        }
+        let bare = seg(Flags::ACK, 101, reply.seq + 1);
+        for millis in [20, 30] {
+            table.on_segment(NOW + Duration::from_millis(millis), 1, &bare, OPEN);
+        }
+        let text = Segment { payload: b"GET", ..bare };
+        let action = table.on_segment(NOW + Duration::from_secs(5), 1, &text, OPEN);
+        let ListenAction::Established(established) = action else { panic!("{action:?}") };
+        established.round_trip
+    };
+    assert_eq!([false, true].map(round_trip), [Some(Duration::from_millis(20)), None]);
+}
+
+#[test]
 fn after_its_time_a_deferred_connection_is_handed_over_bare() {
     let config = Config { defer_accept: Some(Duration::from_secs(10)), ..Config::default() };
     let mut table = SynTable::new(config, IsnSecret::new([1, 2]), 8);
