@@ -249,9 +249,7 @@ impl Connection {
         self.timers.cancel_all();
         self.rcv.reassembly = None;
         self.rcv.duplicate_acks = 0;
-        let sack = self.recovery.sack();
-        self.recovery = Recovery::new(self.snd.nxt);
-        self.recovery.agree(sack);
+        self.recovery.end(self.snd.nxt);
         self.undo = None;
         self.path_search = None;
         self.urgent = None;

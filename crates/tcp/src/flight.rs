@@ -90,6 +90,11 @@ impl Flight {
         Self { stretches: VecDeque::new(), lost_from: iss, held: 0, lost: 0, lost_ever: 0 }
     }
 
+    /// Nothing is outstanding, or ever will be. What was ever lost stays known.
+    pub(crate) fn ended(&self, nxt: SeqNumber) -> Self {
+        Self { lost_ever: self.lost_ever, ..Self::new(nxt) }
+    }
+
     /// Octets the peer holds out of order.
     pub(crate) const fn held(&self) -> u32 {
         self.held

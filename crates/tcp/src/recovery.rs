@@ -114,6 +114,11 @@ impl Recovery {
         }
     }
 
+    /// The connection is over: nothing is outstanding any more.
+    pub(crate) fn end(&mut self, nxt: SeqNumber) {
+        *self = Self { sack: self.sack, flight: self.flight.ended(nxt), ..Self::new(nxt) };
+    }
+
     /// What we offer, and then what the SYNs agreed on.
     pub(crate) fn agree(&mut self, sack: bool) {
         self.sack = sack;

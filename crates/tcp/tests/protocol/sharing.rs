@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use silk_instant::Instant;
 use silk_tcp::ensemble::{Ensembles, Member};
-use silk_tcp::{Algorithm, Config, IsnSecret, Progress};
+use silk_tcp::{Algorithm, Config, IsnSecret, Progress, State};
 use silk_testkit::emulator::{Conditions, Loss};
 
 use crate::pair::{Pair, pattern};
@@ -110,6 +110,40 @@ fn a_queue_that_runs_over_is_remembered() {
     assert_eq!(lossy, 1, "{answers:?}");
     // Its last segments were lost, with nothing behind them: the tail's probe, and no time-out.
     assert!(answers.iter().all(|answer| answer.took < Duration::from_millis(20)), "{answers:?}");
+}
+
+/// The client ends the connection first, so that the server's is closed with the acknowledgement of its FIN.
+#[test]
+fn what_was_proven_since_a_loss_outlives_the_connection_that_lost() {
+    let took = |closes: bool| {
+        let all = Rc::new(RefCell::new(Ensembles::new(IsnSecret::new([1, 2]))));
+        let mut now = Instant::from_millis(1_000);
+        let mut answer = |octets, lossy: bool| {
+            let path = bottleneck(40, 250);
+            let mut pair = Pair::new(&config(Algorithm::Cubic), path, 1);
+            pair.now = now;
+            pair.server.shares = Some((all.clone(), Member::NONE));
+            pair.to_client.lose = Box::new(move |number, _| lossy && number == 20);
+            pair.server.program.to_write = pattern(octets, 3);
+            pair.drive_until(Duration::from_secs(9), |pair| pair.client.program.received.len() == octets);
+            let took = pair.now - now;
+            pair.drive_for(Duration::from_secs(1));
+            if closes {
+                pair.client.connection().shutdown_write();
+                pair.drive_for(Duration::from_secs(1));
+                pair.server.connection().shutdown_write();
+            }
+            pair.drive_for(Duration::from_secs(2));
+            assert_eq!(pair.server.state() == State::Closed, closes);
+            if let Some((all, member)) = pair.server.shares {
+                all.borrow_mut().leave(member);
+            }
+            now = Instant::from_millis(7_000);
+            took
+        };
+        (answer(1_000_000, true), answer(200_000, false))
+    };
+    assert_eq!(took(true), took(false));
 }
 
 #[test]
