@@ -68,12 +68,13 @@ impl Connection {
     /// A router says that the path takes segments of no more than `mss` octets (RFC 1191 §3). What
     /// was sent in larger ones is sent again at once and without blaming congestion (§6.5). Before
     /// believing an ICMP message, ask [`Connection::is_outstanding`].
-    // RFC 9293 MUST-54.
+    // RFC 9293 MUST-16, MUST-54.
     pub fn on_packet_too_big(&mut self, now: Instant, mss: u16) {
         let (before, mss) = (self.snd.mss, mss.max(48));
-        if self.limits.mtu_probing != MtuProbing::Off {
-            let (path, most) = (self.snd.path_mss, self.most_to_probe());
-            let new = || Box::new(Search::new(now, path, path, most));
+        // Before the handshake is complete nobody knows what the peer takes, and so what to probe for.
+        if self.limits.mtu_probing != MtuProbing::Off && self.state.is_synchronized() {
+            let most = self.most_to_probe();
+            let new = || Box::new(Search::new(now, before, before, most));
             self.path_search.get_or_insert_with(new).limit(now, mss);
         }
         if mss >= self.snd.path_mss {

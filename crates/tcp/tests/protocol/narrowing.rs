@@ -1,6 +1,8 @@
 //! Paths that take less than the link does: RFC 4821, RFC 8899.
 
+use std::cell::Cell;
 use std::num::NonZeroU64;
+use std::rc::Rc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -240,5 +242,39 @@ proptest! {
             pair.to_server.set_longest(longest.and_then(NonZeroU64::new));
         }
         finish(&mut pair, octets, 3_600 * SECOND);
+    }
+}
+
+/// The peer takes less than the path does, and was told so little by a router, or the path fell silent.
+// RFC 9293 MUST-16.
+#[test]
+fn no_probe_is_larger_than_what_the_peer_takes() {
+    for (refused, silent) in [(Some(1_300), false), (Some(2_000), true), (None, true)] {
+        let client = Config { mss: 8_960, ..Config::default() };
+        let ways = [narrow(8_960), Weather::FAIR.into()];
+        let mut pair = Pair::over(&[client, Config::default()], &ways, 1);
+        pair.drive_for(SECOND);
+        let now = pair.now;
+        if let Some(mss) = refused {
+            pair.client.connection().on_packet_too_big(now, mss);
+        }
+        let sent = Rc::new(Cell::new(0));
+        let largest = sent.clone();
+        let mut lost = 0;
+        pair.to_server.lose = Box::new(move |_, packet| {
+            largest.set(largest.get().max(packet.text.len() + packet.header.options.encoded_len()));
+            lost += usize::from(silent);
+            (1..14).contains(&lost)
+        });
+        for _ in 0..2 {
+            pair.client.program.to_write = pattern(1_000_000, 3);
+            pair.drive_for(601 * SECOND);
+        }
+        assert_eq!(pair.server.program.received.len(), 2_000_000, "{}", pair.describe());
+        assert_eq!(
+            (sent.get(), pair.client.connection().info().mss),
+            (1_460, 1_448),
+            "{refused:?}, {silent}"
+        );
     }
 }
