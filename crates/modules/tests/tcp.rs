@@ -166,6 +166,42 @@ fn a_connection_in_time_wait_may_be_opened_again() {
     assert_eq!(server.paths.module_mut::<Tcp>().unwrap().in_time_wait(), 0);
 }
 
+/// More was sent than the clock of initial numbers counts in the time.
+// RFC 9293 MUST-13.
+#[test]
+fn who_opens_a_connection_again_begins_above_all_that_it_has_sent() {
+    let (mut client, mut server) = (Host::new(1), Host::new(2));
+    listen(&mut server, 80);
+    let open = |client: &mut Host| {
+        let (buffers, end) = stream(100_000, 4096);
+        let attrs = active(5000, at(2, 80)).with(Attr::Local(at(1, 5000)));
+        (client.try_create("socket", attrs, Some(buffers)).expect("a free port"), end)
+    };
+    let number = |frame: &[u8]| u32::from_be_bytes(frame[38..42].try_into().unwrap());
+    let (path, end) = open(&mut client);
+    exchange(&mut client, &mut server);
+    let (accepted, other_end) = (*server.created.last().unwrap(), server.handles.last().unwrap().clone());
+    for _ in 0..200 {
+        end.write(&[7; 4_000]);
+        client.bell(path, Bell::Sent);
+        exchange(&mut client, &mut server);
+        assert_eq!(other_end.read().len(), 4_000);
+        server.bell(accepted, Bell::Read);
+    }
+    exchange(&mut client, &mut server);
+    client.bell(path, Bell::Close);
+    let fin = client.sent();
+    let last = number(&fin[0]);
+    server.arrive(&fin[0]);
+    server.bell(accepted, Bell::Close);
+    settle(&mut client, &mut server);
+    assert_eq!(client.paths.module_mut::<Tcp>().unwrap().in_time_wait(), 1);
+    client.destroy(path);
+    open(&mut client);
+    let ahead = number(&client.sent()[0]).wrapping_sub(last).cast_signed();
+    assert!(ahead > 1 << 16, "{ahead}");
+}
+
 #[test]
 fn a_port_that_was_given_back_may_be_another_programs() {
     let (mut client, mut server) = (Host::new(1), Host::new(2));

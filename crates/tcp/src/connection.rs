@@ -125,6 +125,15 @@ impl Connection {
         connection
     }
 
+    /// The same between addresses and ports whose last connection is in TIME-WAIT: the ISN is no less than `floor`
+    /// ([`crate::time_wait::TimeWaitTable::reopen`]).
+    pub fn connect_again(config: &Config, iss: SeqNumber, floor: SeqNumber, now: Instant) -> Self {
+        let mut connection = Self::connect(config, iss.max(floor), now);
+        // What it was of the last one, so that timestamps go on growing.
+        connection.stamps.offset = timestamp_offset(iss, now);
+        connection
+    }
+
     /// Passive open, completed by a [`crate::listen::SynTable`]. The segment that completed it is
     /// to be handed to [`Connection::on_segment`] next: it may carry text.
     pub fn from_handshake(half: Established, config: &Config, now: Instant) -> Self {

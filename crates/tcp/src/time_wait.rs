@@ -145,9 +145,12 @@ impl<K: Hash + Eq + Copy> TimeWaitTable<K> {
         self.entries.remove(at).map(|entry| entry.0)
     }
 
-    /// Forgets a connection before its time; answers whether it was there.
-    pub fn remove(&mut self, key: &K) -> bool {
-        self.entries.find(key).and_then(|at| self.entries.remove(at)).is_some()
+    /// Our side opens a connection anew: it is forgotten before its time. Answers the least ISN of the new incarnation
+    /// ([`Connection::connect_again`]), if it was there.
+    // RFC 9293 MUST-13.
+    pub fn reopen(&mut self, key: &K) -> Option<SeqNumber> {
+        let at = self.entries.find(key)?;
+        self.entries.remove(at).map(|(_, entry)| entry.iss_floor())
     }
 
     /// Takes a segment (RFC 9293 §3.10.7.4 for TIME-WAIT).
@@ -262,6 +265,22 @@ mod tests {
         let bare = table.on_segment(NOW, &1, &seg(Flags::ACK, 2_000, Some(78)));
         assert_eq!(bare, TimeWaitAction::Drop(DropReason::InTimeWait));
         assert!(table.contains(&1));
+    }
+
+    // RFC 9293 MUST-13.
+    #[test]
+    fn our_side_may_reopen_a_connection_above_its_old_numbers() {
+        let mut table = table(true);
+        let floor = table.reopen(&1).unwrap();
+        assert_eq!((floor.raw(), table.reopen(&1), table.len()), (66_537, None, 0));
+        let opened = |iss| {
+            let connection = Connection::connect_again(&Config::default(), SeqNumber::new(iss), floor, NOW);
+            (connection.snd.una.raw(), connection.stamps.offset)
+        };
+        // The clock of timestamps goes on as it would have.
+        let offset = |iss| crate::isn::timestamp_offset(SeqNumber::new(iss), NOW);
+        assert_eq!(opened(66_536), (66_537, offset(66_536)));
+        assert_eq!(opened(70_000), (70_000, offset(70_000)));
     }
 
     #[test]

@@ -220,13 +220,15 @@ impl Tcp {
             }
             None => {
                 // A new incarnation from our side ends the old one's wait.
-                if self.time_wait.remove(&key) {
+                let floor = self.time_wait.reopen(&key);
+                if floor.is_some() {
                     self.tables.flows.remove(&key.flow());
                 }
                 let iss = self.secret.iss(create.now, &key);
                 let mss = create.attrs.max_segment().map_or(most, |mss| mss.min(most));
                 let config = Config { mss, ..self.config.clone() };
-                opened(silk_tcp::Connection::connect(&config, iss, create.now), true)
+                let floor = floor.unwrap_or(iss);
+                opened(silk_tcp::Connection::connect_again(&config, iss, floor, create.now), true)
             }
         };
         create.set(Attr::ProtId(ipv4::TCP.into()))?;
