@@ -34,7 +34,7 @@ impl Connection {
             self.challenge(now);
             return Err(DropReason::AckTooOld);
         }
-        let before = self.outstanding();
+        let (before, calm) = (self.outstanding(), self.recovery.is_calm());
         self.recovery.original = false;
         let (held, lost) = (self.recovery.held(before), self.recovery.lost_ever());
         if self.recovery.sack() {
@@ -58,7 +58,7 @@ impl Connection {
             self.weigh_frto(before);
         }
         if self.recovery.sack() {
-            self.on_sack_acknowledgement(now, seg, before);
+            self.on_sack_acknowledgement(now, seg, before, calm);
         }
         self.on_echo(seg, before);
         self.pace_repair(seg.ack.since(before.una), held);

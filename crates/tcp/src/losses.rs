@@ -25,9 +25,16 @@ impl Connection {
     }
 
     /// An acknowledgement of a peer with SACK was taken (RFC 8985 §6.2 and §7.4). `before` is what
-    /// was outstanding until then.
+    /// was outstanding until then, and `calm` whether nothing had been out of the ordinary. The one that ends a recovery may
+    /// tell of losses behind its end: what was sent again arrived, and something that left before has not.
     // RFC 8985 §4, §7.4.2.
-    pub(crate) fn on_sack_acknowledgement(&mut self, now: Instant, seg: &Segment, before: Outstanding) {
+    pub(crate) fn on_sack_acknowledgement(
+        &mut self,
+        now: Instant,
+        seg: &Segment,
+        before: Outstanding,
+        calm: bool,
+    ) {
         let out = self.outstanding();
         let nothing_new = seg.ack == before.una && seg.sequence_len() == 0;
         let dsack = seg.options.sack.duplicate(seg.ack);
@@ -35,7 +42,7 @@ impl Connection {
         if self.recovery.tail.on_ack(TailAck { ack: seg.ack, dsack, plain_duplicate }) {
             self.reduce(before);
         }
-        if !self.recovery.is_calm() {
+        if !calm || !self.recovery.is_calm() {
             self.detect_losses(now, out);
         }
     }

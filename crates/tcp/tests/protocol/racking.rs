@@ -234,3 +234,25 @@ fn where_the_round_trip_grows_beyond_the_probes_timer_the_next_text_is_measured_
     assert!(later > pto, "{later:?} {pto:?}");
     assert_eq!(solo.text_sent(), [(segment(15), 1_000)]);
 }
+
+/// New text that left in a recovery, before the last of what was sent again, and has not arrived with that.
+#[test]
+fn a_loss_behind_the_end_of_a_recovery_is_seen_with_the_acknowledgement_that_ends_it() {
+    let mut solo = Solo::established(&with_sack());
+    solo.write(11_000);
+    assert_eq!(solo.sent().len(), 10);
+    solo.after(10 * MILLI);
+    solo.arrive(sacked(ack(OURS), &[(OURS + 1_000, OURS + 8_000)])).unwrap();
+    assert_eq!(solo.text_sent(), [(OURS, 1_000), (OURS + 10_000, 1_000)]);
+    solo.after(2 * MILLI);
+    let held = [(OURS + 9_000, OURS + 10_000), (OURS + 1_000, OURS + 8_000)];
+    solo.arrive(sacked(ack(OURS), &held)).unwrap();
+    assert_eq!(solo.text_sent()[0], (OURS + 8_000, 1_000));
+    solo.after(10 * MILLI);
+    solo.arrive(ack(OURS + 10_000)).unwrap();
+    assert_eq!(solo.text_sent(), []);
+    // It is waited for no longer than reordered text is.
+    assert_eq!(solo.next_timeout(), Some((MILLI, Progress::NONE)));
+    assert_eq!(solo.text_sent(), [(OURS + 10_000, 1_000)]);
+    assert_eq!(solo.connection.info().fast_recoveries, 2);
+}
