@@ -69,8 +69,8 @@ impl References {
                 };
                 self.list.insert(first, Referred { at, reference, file });
                 (end, taken) = (begins, taken.or(Some(next)));
-            } else if taken.is_some() || next != newest {
-                // Only the newest may not be said to be written yet.
+            } else if taken.is_some() || next != newest || reference.before == newest {
+                // Only the newest may not be said to be written yet. One that comes before itself would be looked at for ever.
                 self.nonsense = true;
                 return;
             }

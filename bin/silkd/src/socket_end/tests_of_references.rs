@@ -199,6 +199,20 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// It would be followed for ever.
+#[test]
+fn a_reference_that_names_itself_as_the_one_before_is_nonsense() {
+    let mut both = Both::new();
+    both.copy(&[1; 50]);
+    // Behind what is said to be written, as that of a program that is in the middle of it.
+    let (at, newest) = (100, !100);
+    let itself = Reference { before: newest, len: 100, file: PLACE.0, generation: PLACE.1, offset: 0 };
+    both.end.from_program.bytes().write(at, &itself.to_bytes());
+    both.end.slot().tx_reference.store(newest, SeqCst);
+    both.look();
+    assert!(both.end.is_nonsense());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
