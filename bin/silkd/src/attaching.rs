@@ -7,6 +7,7 @@ use crate::cpu_time::CpuTime;
 use crate::family::{Family, Process, State};
 use crate::family_end::ThreadEnd;
 use crate::obeyed::Obeyed;
+use crate::say::say;
 use crate::server::{Member, Server};
 use crate::settings::Settings;
 use crate::stack;
@@ -184,7 +185,7 @@ impl Server {
     pub(crate) fn ring_no_more(&mut self, family: u32) {
         let Some(known) = self.families.get_mut(&family) else { return };
         if std::mem::replace(&mut known.bells_ring, false) {
-            eprintln!(
+            say!(
                 "silkd: {}: it has made an eventfd of libsilk's block, and filled it: its event sets are told of nothing any more",
                 known.program
             );

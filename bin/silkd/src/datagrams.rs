@@ -5,6 +5,7 @@
 use crate::command::{Command, Rings, SocketName};
 use crate::engine::Engine;
 use crate::ports::PortHold;
+use crate::say::say;
 use crate::scout::Recipe;
 use crate::socket_end::SocketEnd;
 use crate::sockets::Socket;
@@ -183,7 +184,7 @@ impl Engine {
                 }
             }
             Err(error) => {
-                eprintln!("silkd: domain {}: a datagram socket hears one IP only: {error}", self.domain);
+                say!("silkd: domain {}: a datagram socket hears one IP only: {error}", self.domain);
             }
         }
     }
@@ -246,7 +247,7 @@ impl Engine {
                 self.wake(id, now);
             }
             Err(error) => {
-                eprintln!("silkd: domain {}: no path for a datagram socket: {error}", self.domain);
+                say!("silkd: domain {}: no path for a datagram socket: {error}", self.domain);
                 if let Some(module) = self.core.paths.module_mut::<host::Host>() {
                     module.withdraw();
                 }

@@ -4,6 +4,7 @@
 use crate::moving::tell_of_many;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
+use crate::say::say;
 use crate::settings::Settings;
 use crate::stack::{self, Links};
 use crate::strangers::Gate;
@@ -150,7 +151,7 @@ fn shared(
     }
     let found = kernel.vlan(device.index, vlan).map_err(|error| error.to_string())?;
     let found = found.unwrap_or_else(|| {
-        eprintln!(
+        say!(
             "silkd: Linux has no interface for VLAN {vlan} of `{0}`, so the addresses of `{0}` itself are \
              shared; if that is not meant: `ip link add link {0} name {0}.{vlan} type vlan id {vlan}`, \
              give it the addresses, set it up, and start again",
@@ -160,7 +161,7 @@ fn shared(
     });
     let kept_apart = || silk_device::vlan::kept_apart(kernel, device);
     if let Some(why) = (mode != xdp::Mode::Ingress).then(kept_apart).flatten() {
-        eprintln!("silkd: packets of VLAN {vlan} will be Linux's: {why}");
+        say!("silkd: packets of VLAN {vlan} will be Linux's: {why}");
     }
     Ok(found)
 }
@@ -188,7 +189,7 @@ fn thread_napi(
     let wish = (priority, device.receive);
     Ok(Receiving::start((number, threads), wish, opened, settings.classes.domains() as u32).unwrap_or_else(
         |error| {
-            eprintln!("silkd: receive processing is not scheduled as it should be: {error}");
+            say!("silkd: receive processing is not scheduled as it should be: {error}");
             Receiving::default()
         },
     ))
@@ -285,9 +286,7 @@ fn open_ends(
         match several(domains) {
             Ok(Steered { ends, tables }) => return Ok((ends, tables)),
             Err(OpenError::Privilege { what }) => {
-                eprintln!(
-                    "silkd: all classes share one domain, for silkd is not allowed to {what} (CAP_BPF)"
-                );
+                say!("silkd: all classes share one domain, for silkd is not allowed to {what} (CAP_BPF)");
                 settings.join_classes();
             }
             Err(error) => return Err(error.to_string()),

@@ -13,6 +13,7 @@ use crate::overrun::Overrun;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
 use crate::ringing::Ringers;
+use crate::say::say;
 use crate::sleep::Sleeper;
 use crate::stepping_down::RealTime;
 use crate::sys;
@@ -424,13 +425,13 @@ fn place(placement: &Placement, real_time: &RealTime) {
     if !placement.cpus.is_empty()
         && let Err(error) = sys::pin(&placement.cpus)
     {
-        eprintln!("silkd: an executor cannot be kept on CPUs {:?}: {error}", placement.cpus);
+        say!("silkd: an executor cannot be kept on CPUs {:?}: {error}", placement.cpus);
     }
     match (priority::set(0, placement.scheduling), placement.scheduling) {
         // Where the policy divides the processor it gives Linux its share.
         (Ok(()), usual @ Scheduling::Fifo(_)) if placement.linux.is_none() => real_time.join(usual),
         (Ok(()), _) => {}
-        (Err(error), wanted) => eprintln!(
+        (Err(error), wanted) => say!(
             "silkd: an executor cannot be scheduled as {wanted:?}: {error}; run as root, outside of CPU cgroups without \
              real-time time, for priorities to hold"
         ),

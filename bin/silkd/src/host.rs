@@ -9,6 +9,7 @@ use crate::engine::{BURST, Engine};
 use crate::host_datagrams::OverLinux;
 use crate::host_socket::{LinuxSocket, accept, reset};
 use crate::reserved::Reserved;
+use crate::say::say;
 use crate::sleep::Watch;
 use crate::sys;
 use rustix::io::Errno;
@@ -103,7 +104,7 @@ fn listen(linux: &Reserved, hold: &ListenerHold, defer_accept: u32) -> io::Resul
 
 fn complain(hold: &ListenerHold, error: &io::Error) {
     let end = hold.ends.first().map_or_else(String::new, ToString::to_string);
-    eprintln!("silkd: {end} cannot be reached from this machine itself: {error}");
+    say!("silkd: {end} cannot be reached from this machine itself: {error}");
 }
 
 impl Engine {

@@ -2,6 +2,9 @@
 //! executor for each domain, and serves programs through the control socket until a signal
 //! ends it.
 
+// What cannot be printed would end the thread that prints.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod acceptance;
 mod accounts;
 mod answer;
@@ -51,6 +54,7 @@ mod report;
 mod reporting;
 mod reserved;
 mod ringing;
+mod say;
 mod scout;
 mod server;
 mod settings;
@@ -78,6 +82,7 @@ mod wheel;
 mod wishes;
 
 use clap::Parser;
+use say::say;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -98,11 +103,11 @@ fn main() -> ExitCode {
     match start::run(&arguments.config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(start::Failure::Configuration(faults)) => {
-            eprintln!("{faults}");
+            say!("{faults}");
             ExitCode::from(2)
         }
         Err(start::Failure::Machine(why)) => {
-            eprintln!("silkd: {why}");
+            say!("silkd: {why}");
             ExitCode::FAILURE
         }
     }

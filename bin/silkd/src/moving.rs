@@ -5,6 +5,7 @@
 
 use crate::command::Command;
 use crate::engine::Engine;
+use crate::say::say;
 use crate::server::Server;
 use crate::settings::{Settings, is_wide};
 use silk_device::netlink::Finder;
@@ -139,7 +140,7 @@ impl Server {
         if !self.settings.has(address) {
             return;
         }
-        eprintln!(
+        say!(
             "silkd: another station, {}, has silk's address {address}, which silk therefore gives up: give one of the two another, and \
              start silkd again",
             MacAddr(station)
@@ -151,7 +152,7 @@ impl Server {
     /// Another station claims an address of silk's own, which silk keeps (RFC 5227 §2.4 c): people hear of each once.
     pub(crate) fn is_claimed(&mut self, address: IpAddr, station: [u8; 6]) {
         if self.claimed.replace((address, station)) != Some((address, station)) {
-            eprintln!(
+            say!(
                 "silkd: another station, {}, claims silk's address {address}, which silk keeps: give one of the two another",
                 MacAddr(station)
             );
@@ -179,7 +180,7 @@ impl Server {
         let heard = || self.groups.all().chain(self.settings.everyone());
         heard().for_each(|group| self.give_back_ports_of(group));
         if let Err(why) = crate::start::configure(&self.tables, &self.settings, &self.settings.classes) {
-            return eprintln!("silkd: new addresses are Linux's: {why}");
+            return say!("silkd: new addresses are Linux's: {why}");
         }
         // Those that were joined first: the others are heard as far as there is room.
         for group in heard() {
@@ -189,14 +190,14 @@ impl Server {
     }
 
     fn tell_of_moves(&self, moves: &Moves) {
-        moves.new.iter().for_each(|address| eprintln!("silkd: {address} is an address of silk's now"));
-        moves.gone.iter().for_each(|address| eprintln!("silkd: {address} is gone from the interface"));
+        moves.new.iter().for_each(|address| say!("silkd: {address} is an address of silk's now"));
+        moves.gone.iter().for_each(|address| say!("silkd: {address} is gone from the interface"));
         let beyond = moves.beyond.iter();
-        beyond.for_each(|address| eprintln!("silkd: {address} is Linux's: the classifier holds no more"));
+        beyond.for_each(|address| say!("silkd: {address} is Linux's: the classifier holds no more"));
         let told = |ways: &[Way], what: &str| {
-            ways.iter().take(TOLD).for_each(|way| eprintln!("silkd: {way} {what}"));
+            ways.iter().take(TOLD).for_each(|way| say!("silkd: {way} {what}"));
             if let Some(more @ 1..) = ways.len().checked_sub(TOLD) {
-                eprintln!("silkd: so {more} more {what}");
+                say!("silkd: so {more} more {what}");
             }
         };
         told(&moves.lost, "no longer");
@@ -205,8 +206,8 @@ impl Server {
             if self.settings.standing.links.len() > 1 { "an interface of silk's" } else { "the interface" };
         for (router, family) in moves.routers.iter().zip(["IPv4", "IPv6"]) {
             match router {
-                Some(Some(router)) => eprintln!("silkd: what is far is reached by {router} over {family}"),
-                Some(None) => eprintln!("silkd: no default route of {family} leads over {interface}"),
+                Some(Some(router)) => say!("silkd: what is far is reached by {router} over {family}"),
+                Some(None) => say!("silkd: no default route of {family} leads over {interface}"),
                 None => {}
             }
         }
@@ -296,7 +297,7 @@ fn further(standing: &Standing, other: &Standing) -> Vec<Way> {
 /// Says once that there are more routes than are followed: where the others lead is decided by shorter prefixes.
 pub(crate) fn tell_of_many(beyond: usize, told: &mut bool) {
     if beyond > 0 && !*told {
-        eprintln!("silkd: {beyond} routes are not followed: of each IP the first {ROUTES} are");
+        say!("silkd: {beyond} routes are not followed: of each IP the first {ROUTES} are");
     }
     *told = beyond > 0;
 }

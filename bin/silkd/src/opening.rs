@@ -7,6 +7,7 @@ use crate::command::{Event, ListenerHold, Rings, SocketName};
 use crate::datagram_errors::Reported;
 use crate::engine::Engine;
 use crate::family_end::FamilyEnd;
+use crate::say::say;
 use crate::slots::{clear, place_rings, retire, store_address};
 use crate::socket_end::SocketEnd;
 use crate::sockets::Socket;
@@ -114,7 +115,7 @@ impl Engine {
                 self.listeners.insert(id.index, vec![hold.clone()]);
             }
             Err(error) => {
-                eprintln!("silkd: domain {}: cannot listen on {end}: {error}", self.domain)
+                say!("silkd: domain {}: cannot listen on {end}: {error}", self.domain)
             }
         }
     }

@@ -13,6 +13,7 @@ use crate::legible::legible;
 use crate::own_memory;
 use crate::ports::{Ports, Share};
 use crate::receiving::Receiving;
+use crate::say::say;
 use crate::settings::Settings;
 use crate::strangers::Gate;
 use crate::watchdog::Watched;
@@ -271,10 +272,10 @@ impl Server {
         }
         match self.reload() {
             Ok((applied, restart)) => {
-                applied.iter().for_each(|line| eprintln!("silkd: reloaded: {line}"));
-                restart.iter().for_each(|line| eprintln!("silkd: needs a restart: {line}"));
+                applied.iter().for_each(|line| say!("silkd: reloaded: {line}"));
+                restart.iter().for_each(|line| say!("silkd: needs a restart: {line}"));
             }
-            Err(refusal) => eprintln!("silkd: nothing reloaded: {}", refusal.why),
+            Err(refusal) => say!("silkd: nothing reloaded: {}", refusal.why),
         }
         false
     }
@@ -550,7 +551,7 @@ impl Server {
                     let count = self.unserved.entry((program.clone(), what.clone())).or_default();
                     *count += 1;
                     if *count == 1 {
-                        eprintln!("silkd: {program}: left to Linux: {what}");
+                        say!("silkd: {program}: left to Linux: {what}");
                     }
                 }
                 return None;

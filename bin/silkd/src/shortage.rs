@@ -3,6 +3,7 @@
 //! back soon. So what all of them use stays within the budget, though each may fill a large ring while there is plenty.
 
 use crate::command::Command;
+use crate::say::say;
 use crate::server::Server;
 use silk_stream::Budget;
 use std::time::Duration;
@@ -40,12 +41,12 @@ impl Server {
         self.tell_all(|| Command::Shortage(short));
         let (used, most) = (self.budget.used() >> 20, self.budget.most() >> 20);
         if short {
-            eprintln!(
+            say!(
                 "silkd: programs' rings use {used} of {most} MB ([memory] total): until it is half, each stream gets {} KB",
                 Budget::REACH >> 10
             );
         } else {
-            eprintln!("silkd: programs' rings use {used} of {most} MB: streams may fill their rings again");
+            say!("silkd: programs' rings use {used} of {most} MB: streams may fill their rings again");
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::host_socket;
 use crate::linux_share::LinuxShare;
 use crate::priority::{self, Scheduling};
 use crate::ringing::{Patience, Ringers};
+use crate::say;
 use crate::server::{self, Server};
 use crate::settings::Settings;
 use crate::sleep::Sleeper;
@@ -96,10 +97,13 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let base = i32::from(server.settings().config.scheduler.base_priority);
     // The control thread answers programs that wait; it does little and must not wait itself.
     let _ = priority::set(0, Scheduling::Fifo(base));
-    println!(
-        "silkd: ready on {names}, {domains} domain{}, control socket {}",
-        if domains == 1 { "" } else { "s" },
-        socket.display()
+    let plural = if domains == 1 { "" } else { "s" };
+    say::line(
+        &mut std::io::stdout(),
+        format_args!(
+            "silkd: ready on {names}, {domains} domain{plural}, control socket {}",
+            socket.display()
+        ),
     );
     let ended = server.run();
     server.stop();

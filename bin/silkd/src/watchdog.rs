@@ -7,6 +7,7 @@ use crate::cpu_time::CpuTime;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
 use crate::ringing::Patience;
+use crate::say::say;
 use crate::stepping_down::SteppingDown;
 use silk_executor::clock;
 use silk_stream::Arena;
@@ -175,7 +176,7 @@ impl Thread {
             record.extended.store(0, SeqCst);
         }
         self.forget();
-        eprintln!("silkd: thread {tid} lost its priority: {why}");
+        say!("silkd: thread {tid} lost its priority: {why}");
         if demotions.len() == REMEMBERED {
             demotions.remove(0);
         }

@@ -1,5 +1,6 @@
 //! Whoever opens the control socket: his lifeline is heard from then on.
 
+use crate::say::say;
 use crate::server::{Member, Peer, Server};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
@@ -25,7 +26,7 @@ impl Server {
         self.spare = None;
         let came = accept_with(&self.socket, SocketFlags::CLOEXEC);
         if came.is_ok() {
-            eprintln!(
+            say!(
                 "silkd: a program was turned away: no descriptor is left (raise LimitNOFILE, or `ulimit -n`)"
             );
         }
