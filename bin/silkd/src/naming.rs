@@ -249,7 +249,27 @@ impl Server {
         Ok(Reply::Done)
     }
 
+    /// A program connects; one that does so often gets spares with its answer.
     pub(crate) fn connect(
+        &mut self,
+        holder: Holder,
+        kind: Kind,
+        bound: Option<(SlotNumber, u32)>,
+        peer: SocketAddr,
+        first: First,
+        answer: &Arc<Answer>,
+    ) -> Result<Reply, Refusal> {
+        let is_new = bound.is_none();
+        let reply = self.connect_one(holder, kind, bound, peer, first, answer)?;
+        let Reply::Socket { slot, generation } = reply else { return Ok(reply) };
+        let remote = peer.ip().to_canonical();
+        let source = self.settings.source_for(remote).filter(|_| is_new && kind == Kind::Stream);
+        let spares = source.map_or_else(Vec::new, |source| self.spares(holder, source, remote));
+        Ok(if spares.is_empty() { reply } else { Reply::Sockets { slot, generation, spares } })
+    }
+
+    /// The same without spares: whoever asks knows of one socket.
+    pub(crate) fn connect_one(
         &mut self,
         (family, process): Holder,
         kind: Kind,
@@ -331,12 +351,6 @@ impl Server {
                 self.unmake(family, slot)
             }
         })?;
-        if is_new && kind == Kind::Stream {
-            let spares = self.spares((family, process), source, remote);
-            if !spares.is_empty() {
-                return Ok(Reply::Sockets { slot, generation, spares });
-            }
-        }
         Ok(Reply::Socket { slot, generation })
     }
 

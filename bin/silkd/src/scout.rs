@@ -177,7 +177,8 @@ impl Server {
             return bound.ok_or_else(|| elsewhere(&recipe.name, "remote"));
         };
         let first = First::of_path(attrs.tos().unwrap_or(0), attrs.priority());
-        let connected = self.connect((family, process), Kind::Stream, bound, address(remote), first, answer);
+        let holder = (family, process);
+        let connected = self.connect_one(holder, Kind::Stream, bound, address(remote), first, answer);
         match connected {
             Ok(reply @ Reply::Socket { .. }) => return Ok(reply),
             Ok(_) => {}

@@ -1,4 +1,4 @@
-"""Paths of the daemon's graph by their names: named_paths.py serve NAME | call NAME | ask NAME | refusals."""
+"""Paths of the daemon's graph by their names: named_paths.py serve NAME | call NAME | often NAME | ask NAME | refusals."""
 import ctypes
 import errno
 import os
@@ -54,6 +54,15 @@ def call(name):
     print("came back" if receive(fd) == DATA[:60000] else "differs")
 
 
+def often(name):
+    """Builds some at once, as who connects often."""
+    for _ in range(12):
+        fd, said = build(STREAM, name)
+        print(said, end=" ")
+        os.close(fd)
+    print()
+
+
 def ask(name):
     fd, said = build(DATAGRAM, name)
     os.write(fd, b"question")
@@ -72,4 +81,4 @@ def refusals():
     print("echo", said, again, after)
 
 
-{"serve": serve, "call": call, "ask": ask}.get(sys.argv[1], lambda: refusals())(*sys.argv[2:])
+{"serve": serve, "call": call, "often": often, "ask": ask}.get(sys.argv[1], lambda: refusals())(*sys.argv[2:])

@@ -62,6 +62,16 @@ fn a_named_byte_stream_connects_with_its_priority() {
 }
 
 #[test]
+fn who_connects_often_by_name_is_connected_each_time_and_leaves_nothing() {
+    let Some(silk) = start() else { return };
+    silk.write("echo_server.py", ECHO);
+    let _server = silk.serve_on_peer("python3", &["echo_server.py", "4201"], 4201);
+    let before = silk.kept();
+    assert_eq!(told(&silk, &["often", "home"]).trim(), ["0"; 12].join(" "));
+    assert!(within(Duration::from_secs(10), || silk.kept() == before), "{}", silk.report());
+}
+
+#[test]
 fn a_named_path_carries_messages() {
     let Some(silk) = start() else { return };
     let answer = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('', 4202)); \
