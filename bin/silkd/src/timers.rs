@@ -10,6 +10,8 @@ use std::time::Duration;
 /// Timers that come up within this are looked at before a sleep: somewhat longer than two of the kernel's ticks, which are
 /// interrupts anyhow.
 pub const SOON: Duration = Duration::from_millis(10);
+/// Entries of the wheel that were overtaken by earlier ones, beside one for each path, before all of them are thrown out.
+const OVERTAKEN: usize = 1024;
 
 /// A path's timer.
 #[derive(Clone, Copy)]
@@ -24,9 +26,10 @@ impl Timer {
     const OFF: Self = Self { wanted: Instant::FAR, placed: Instant::FAR };
 
     /// An entry for `at` is at hand: which is to be in the wheel instead.
-    fn revise(&mut self, at: Instant) -> Option<Instant> {
+    fn revise(&mut self, at: Instant, overtaken: &mut usize) -> Option<Instant> {
         // One that was overtaken by an earlier one is nobody's.
         if self.placed != at {
+            *overtaken = overtaken.saturating_sub(1);
             return None;
         }
         self.placed = self.wanted;
@@ -39,12 +42,15 @@ pub struct Timers {
     wheel: Wheel<u32>,
     /// By the paths' indices.
     of: Vec<Timer>,
+    /// Entries of the wheel that are nobody's. A far one that a near one overtakes would stay there for as long as it is far: of a
+    /// connection that is to be probed in two hours, one for each time that it is busy and silent again.
+    overtaken: usize,
 }
 
 impl Timers {
     /// None; it is `now`.
     pub fn new(now: Instant) -> Self {
-        Self { wheel: Wheel::new(now), of: Vec::new() }
+        Self { wheel: Wheel::new(now), of: Vec::new(), overtaken: 0 }
     }
 
     /// From now on the path with this index wants its timer `at` this time; FAR: not at all.
@@ -56,29 +62,41 @@ impl Timers {
         let timer = &mut self.of[index];
         timer.wanted = at;
         if at < timer.placed {
-            timer.placed = at;
+            let overtakes = std::mem::replace(&mut timer.placed, at) != Instant::FAR;
             self.wheel.arm(path, at);
+            self.overtaken += usize::from(overtakes);
+            if self.overtaken > self.of.len() + OVERTAKEN {
+                self.throw_out();
+            }
         }
+    }
+
+    /// Entries that are nobody's leave the wheel.
+    #[cold]
+    fn throw_out(&mut self) {
+        self.wheel.retain(|path, at| self.of.get(path as usize).is_some_and(|timer| timer.placed == at));
+        self.overtaken = 0;
     }
 
     /// Puts the indices of the paths whose timers are due into `due`; those are off now.
     pub fn expire(&mut self, now: Instant, due: &mut Vec<u32>) {
-        let of = &mut self.of;
-        self.wheel.advance(now, |path, at| {
+        let Self { wheel, of, overtaken } = self;
+        wheel.advance(now, |path, at| {
             let timer = of.get_mut(path as usize)?;
             if timer.placed == at && timer.wanted <= now {
                 *timer = Timer::OFF;
                 due.push(path);
+                return None;
             }
-            timer.revise(at)
+            timer.revise(at, overtaken)
         });
     }
 
     /// When to look next. It is `now`.
     pub fn next(&mut self, now: Instant) -> Option<Instant> {
-        let of = &mut self.of;
-        self.wheel.revise(now + SOON, |path, at| of.get_mut(path as usize)?.revise(at));
-        self.wheel.next()
+        let Self { wheel, of, overtaken } = self;
+        wheel.revise(now + SOON, |path, at| of.get_mut(path as usize)?.revise(at, overtaken));
+        wheel.next()
     }
 }
 
@@ -136,5 +154,23 @@ mod tests {
         assert!(timers.next(START).unwrap() <= START + 7 * MS);
         assert_eq!(due(&mut timers, START + 10 * MS), [0]);
         assert_eq!(due(&mut timers, START + 100 * MS), []);
+    }
+
+    #[test]
+    fn a_timer_that_is_far_and_near_in_turn_takes_no_more_room_and_disturbs_nobody() {
+        let (mut timers, mut now) = (Timers::new(START), START);
+        timers.set(1, START + 900_000 * MS);
+        for _ in 0..10_000 {
+            // A connection is to be probed, is busy, and is silent again.
+            timers.set(3, now + 7_200_000 * MS);
+            timers.set(3, now + 40 * MS);
+            now += 50 * MS;
+            assert_eq!(due(&mut timers, now), [3]);
+        }
+        assert!(timers.wheel.len() <= 2 * OVERTAKEN, "{} entries", timers.wheel.len());
+        timers.set(3, now + 7_200_000 * MS);
+        assert_eq!(due(&mut timers, START + 900_002 * MS), [1]);
+        assert_eq!(due(&mut timers, now + 7_200_002 * MS), [3]);
+        assert_eq!((timers.wheel.len(), timers.overtaken), (0, 0));
     }
 }

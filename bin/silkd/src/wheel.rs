@@ -118,6 +118,25 @@ impl<K: Copy> Wheel<K> {
         }
     }
 
+    /// Throws out the entries that are not to be kept.
+    pub fn retain(&mut self, mut keep: impl FnMut(K, Instant) -> bool) {
+        for (slots, occupied) in self.slot.iter_mut().zip(&mut self.occupied) {
+            for (place, entries) in slots.iter_mut().enumerate().filter(|(_, entries)| !entries.is_empty()) {
+                entries.retain(|(key, at)| keep(*key, *at));
+                entries.shrink_to(2 * entries.len());
+                if entries.is_empty() {
+                    *occupied &= !(1 << place);
+                }
+            }
+        }
+    }
+
+    /// How many entries there are.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.slot.iter().flatten().map(Vec::len).sum()
+    }
+
     /// When a turn of the level below has ended, spreads what this level held for it.
     fn bring_down(&mut self, level: usize) {
         let shift = LEVEL_BITS * level as u32;
