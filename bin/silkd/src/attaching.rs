@@ -222,6 +222,7 @@ impl Server {
     /// A lifeline hung up: whoever held it is gone.
     pub(crate) fn hang_up(&mut self, number: u64) {
         let Some(peer) = self.peers.remove(&number) else { return };
+        self.deaf.remove(&number);
         let _ = epoll::delete(&self.epoll, peer.line.as_fd());
         let Some((index, member)) = peer.member else { return };
         let Some(family) = self.families.get_mut(&index) else { return };

@@ -2,16 +2,23 @@
 //! comes.
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, readlink};
-use rustix::net::{AddressFamily, SocketType, getpeername, sockopt};
+use rustix::net::{
+    AddressFamily, SocketAddrAny, SocketAddrUnix, SocketType, bind, getpeername, getsockname, sockopt,
+};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Whether this is an end of a lifeline, which says when the other end has hung up. A process whose lifeline is something else
-/// would be held to live for ever.
+/// would be held to live for ever; so would one of whose lifeline the daemon had both ends. So the end gets a name: whoever
+/// shows the other is known by its peer's.
 pub fn is_lifeline(fd: &OwnedFd) -> bool {
-    let connected = || getpeername(fd).is_ok_and(|peer| peer.is_some());
+    // Of an address without a name there is its family. (What a program has chosen as a name is not looked at.)
+    let is_nameless = |address: SocketAddrAny| address.addr_len() as usize == size_of::<libc::sa_family_t>();
     sockopt::socket_domain(fd) == Ok(AddressFamily::UNIX)
         && sockopt::socket_type(fd) == Ok(SocketType::SEQPACKET)
-        && connected()
+        && getpeername(fd).is_ok_and(|peer| peer.is_some_and(is_nameless))
+        && getsockname(fd).is_ok_and(is_nameless)
+        // The kernel chooses one that nobody has (unix(7), autobind).
+        && bind(fd, &SocketAddrUnix::new_unnamed()).is_ok()
 }
 
 /// An eventfd, which never lets who writes it wait: an executor does. `None`: it is something else.
@@ -48,6 +55,28 @@ mod tests {
             UnixStream::pair().unwrap().0.into(),
         ];
         assert!(others.iter().all(|other| !is_lifeline(other)));
+    }
+
+    #[test]
+    fn nobody_gives_both_ends_of_a_lifeline_nor_one_twice() {
+        for first in 0..2 {
+            let (ours, theirs) = Lifeline::pair().unwrap();
+            let mut ends = [ours, theirs].map(Lifeline::into_descriptor);
+            ends.rotate_left(first);
+            let [one, other] = ends;
+            let again = one.try_clone().unwrap();
+            assert!(is_lifeline(&one));
+            assert!(!is_lifeline(&other) && !is_lifeline(&again));
+        }
+        // The daemon has accepted the other end of that.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listening = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+        bind(&listening, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        rustix::net::listen(&listening, 1).unwrap();
+        let theirs = Lifeline::connect(&path).unwrap();
+        let ours = rustix::net::accept(&listening).unwrap();
+        assert!(!is_lifeline(&theirs.into_descriptor()) && !is_lifeline(&ours));
     }
 
     #[test]

@@ -73,6 +73,8 @@ pub struct Server {
     pub(crate) signals: OwnedFd,
     pub(crate) peers: BTreeMap<u64, Peer>,
     pub(crate) next_peer: u64,
+    /// Those of them that have had no room for an answer, since when.
+    pub(crate) deaf: BTreeMap<u64, Instant>,
     pub(crate) families: BTreeMap<u32, Family>,
     pub(crate) next_family: u32,
     /// Families that are gone while connections of theirs go on.
@@ -178,6 +180,7 @@ impl Server {
             signals: parts.signals,
             peers: BTreeMap::new(),
             next_peer: FIRST_LIFELINE,
+            deaf: BTreeMap::new(),
             families: BTreeMap::new(),
             next_family: 0,
             departed: BTreeMap::new(),
@@ -240,6 +243,7 @@ impl Server {
             self.look_at_files_now_and_then(Instant::now());
             self.look_at_memory();
             self.give_back_now_and_then(Instant::now());
+            self.let_go_of_the_deaf(Instant::now());
             for event in &ready {
                 match event.data.u64() {
                     LISTENER => self.welcome(),

@@ -5,10 +5,14 @@ use crate::server::{Peer, Server};
 use rustix::event::epoll::{self, EventFlags};
 use silk_control::{Reply, WireError};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
 /// Answers that are kept beside those of the lifeline that was told last: a report of 100 000 paths, which is collected whole, is
 /// some 2000. Where there are more, whoever else is owed the most is hung up on.
 const KEPT: usize = 4096;
+/// Who has had no room for an answer for so long is hung up on: nothing more is heard from it meanwhile, not even that it has the
+/// other end no longer, which may lie in what it has sent.
+const DEAF: Duration = Duration::from_secs(10);
 
 impl Server {
     /// Tells a lifeline something, now or when it listens.
@@ -23,6 +27,7 @@ impl Server {
             return peer.line.end();
         }
         peer.owed.push_back(reply.clone());
+        self.deaf.entry(number).or_insert_with(Instant::now);
         self.heed(number, EventFlags::OUT);
         let mut others: Vec<_> = self.peers.iter_mut().filter(|(other, _)| **other != number).collect();
         let kept: usize = others.iter().map(|(_, peer)| peer.owed.len()).sum();
@@ -42,7 +47,10 @@ impl Server {
         }
         while let Some(reply) = owed.front() {
             match line.try_send(reply, &[]) {
-                Ok(()) => _ = owed.pop_front(),
+                Ok(()) => {
+                    owed.pop_front();
+                    self.deaf.insert(number, Instant::now());
+                }
                 Err(WireError::WouldBlock) => return false,
                 Err(_) => {
                     self.hang_up(number);
@@ -50,8 +58,16 @@ impl Server {
                 }
             }
         }
+        self.deaf.remove(&number);
         self.heed(number, EventFlags::IN);
         true
+    }
+
+    /// Hangs up on those who have not listened for long.
+    pub(crate) fn let_go_of_the_deaf(&mut self, now: Instant) {
+        let is_deaf = |(_, since): &(&u64, &Instant)| now.duration_since(**since) >= DEAF;
+        let deaf: Vec<u64> = self.deaf.iter().filter(is_deaf).map(|(number, _)| *number).collect();
+        deaf.into_iter().for_each(|number| self.hang_up(number));
     }
 
     /// What is to be done next of a lifeline: hear it, or tell it more.

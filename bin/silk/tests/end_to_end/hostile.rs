@@ -156,9 +156,7 @@ fn programs_that_say_and_write_anything_leave_nothing_and_disturb_nobody() {
         let returned = within(PATIENCE, || kept(&silk) == before);
         assert!(returned, "seeds {seeds:?}: {before:#?} before, {:#?} after", kept(&silk));
         assert!(is_served(&silk), "seeds {seeds:?}: a good program is not served");
-        let ports = PORTS.map(|port| port.to_string());
-        let bound = text(silk.on_paths("python3").arg("binding.py").args(ports));
-        assert_eq!(bound.trim(), "all bound", "seeds {seeds:?}");
+        assert!(are_free(&silk), "seeds {seeds:?}: ports are not free");
         assert_eq!(said(&silk), [""; 0], "seeds {seeds:?}");
         used.push(memory(&mut silk));
         // Each program founds some families. What executors keep of one is 100 KB at least, so that a family for each round
@@ -240,6 +238,45 @@ fn what_such_programs_have_done_before_they_can_do_no_more() {
     drop((lifeline, deaf));
     assert!(within(PATIENCE, || kept(&silk) == before), "{before:#?} before, {:#?} after", kept(&silk));
     assert_eq!(said(&silk), [""; 0]);
+    assert!(is_served(&silk));
+}
+
+/// Whether programs' ports are nobody's.
+fn are_free(silk: &Silk) -> bool {
+    let ports = PORTS.map(|port| port.to_string());
+    let bound = silk.on_paths("python3").arg("binding.py").args(ports).output().unwrap();
+    bound.stdout.trim_ascii() == b"all bound"
+}
+
+/// A process of a family that is bound to a port.
+fn bound(silk: &Silk, port: u16) -> Lifeline {
+    let (lifeline, _) = attached(silk);
+    let local = (SERVER, port).into();
+    let request =
+        Request::Bind { kind: Kind::Stream, local, reuse_address: false, reuse_port: false, only_v6: false };
+    assert!(matches!(answer(&lifeline, &request, None).message, Reply::Socket { .. }));
+    lifeline
+}
+
+#[test]
+fn nobody_keeps_a_family_whose_processes_are_gone() {
+    let Some((silk, _good, _peer)) = start() else { return };
+    assert!(are_free(&silk));
+    // The daemon has both ends of a child's lifeline.
+    let lifeline = bound(&silk, PORTS[0]);
+    let (ours, daemons) = Lifeline::pair().unwrap();
+    let forked = answer(&lifeline, &Request::Fork, Some(daemons.into_descriptor())).message;
+    assert!(matches!(forked, Reply::Forked { .. }), "{forked:?}");
+    assert!(is_refused(&lifeline, &Request::Fork, Some(ours.into_descriptor())));
+    drop(lifeline);
+    assert!(within(PATIENCE, || are_free(&silk)), "it has both ends");
+    // It has one, and the other lies in what it does not hear, since nobody hears what it says.
+    let lifeline = bound(&silk, PORTS[1]);
+    rustix::io::ioctl_fionbio(&lifeline, true).unwrap();
+    let asks = |_: &i32| lifeline.send(&Request::Fork, &[lifeline.as_fd()]).is_ok();
+    assert!((0..20_000).take_while(asks).count() < 20_000, "it was heard though it does not hear");
+    drop(lifeline);
+    assert!(within(PATIENCE, || are_free(&silk)), "the other end lies before it");
     assert!(is_served(&silk));
 }
 
