@@ -256,10 +256,10 @@ impl FamilyEnd {
         if !self.has_news() {
             return Woke::default();
         }
-        ringing.during(|| self.wake(lead))
+        ringing.during(|| self.wake(lead, ringing))
     }
 
-    fn wake(&self, lead: Option<Manner>) -> Woke {
+    fn wake(&self, lead: Option<Manner>, ringing: &Ringing) -> Woke {
         let mut waking = self.waking.borrow_mut();
         let mut woke = Woke { any: true, kept_waiting: false };
         (waking.bells, waking.pressing) = Default::default();
@@ -285,7 +285,8 @@ impl FamilyEnd {
                         if let Some(manner) = lead {
                             self.lead(shared, manner);
                         }
-                        woke.kept_waiting |= !wake::ring(&shared.armed, event.as_fd());
+                        woke.kept_waiting |=
+                            wake::is_to_be_woken(&shared.armed) && !ringing.notify(event.as_fd());
                     }
                 }
             }

@@ -1,11 +1,15 @@
 //! Executors that ring event sets are not kept waiting. What is written is an eventfd that the program has as well: it can let
 //! its writers wait (`F_SETFL`), and fill it. Then the write ends when the program reads, or never, and
 //! with it everybody's packets wait. So executors say that they are at it, and the watchdog interrupts who is for too long.
+//! Once that has happened, whichever program it was, executors ring by what cannot let them wait, and costs more.
 
-use crate::sys;
+use crate::sys::{self, Signaller};
 use rustix::thread::gettid;
-use std::sync::atomic::AtomicU32;
+use silk_stream::wake;
+use std::cell::RefCell;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What an executor says of itself.
@@ -18,30 +22,58 @@ struct Ringer {
 
 /// The executors; shared by them and the watchdog.
 #[derive(Clone, Debug, Default)]
-pub struct Ringers(Arc<Mutex<Vec<Arc<Ringer>>>>);
+pub struct Ringers {
+    all: Arc<Mutex<Vec<Arc<Ringer>>>>,
+    /// One of them was kept waiting.
+    wary: Arc<AtomicBool>,
+}
 
 /// One executor, which may ring; of whom the watchdog does not know, by default.
 #[derive(Debug, Default)]
-pub struct Ringing(Arc<Ringer>);
+pub struct Ringing {
+    own: Arc<Ringer>,
+    wary: Arc<AtomicBool>,
+    /// What it rings by when it is wary; `None` within: the kernel has no such thing.
+    signaller: RefCell<Option<Option<Signaller>>>,
+}
 
 impl Ringers {
     /// The calling thread rings event sets from now on.
     pub fn join(&self) -> Ringing {
         let tid = gettid().as_raw_nonzero().get().unsigned_abs();
-        let ringer = Arc::new(Ringer { tid, turn: AtomicU32::new(0) });
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(ringer.clone());
-        Ringing(ringer)
+        let own = Arc::new(Ringer { tid, turn: AtomicU32::new(0) });
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).push(own.clone());
+        Ringing { own, wary: self.wary.clone(), signaller: RefCell::default() }
     }
 }
 
 impl Ringing {
     /// Rings in `ring`, and is interrupted if that takes too long.
     pub fn during<T>(&self, ring: impl FnOnce() -> T) -> T {
-        let turn = self.0.turn.load(Relaxed).wrapping_add(1);
-        self.0.turn.store(turn, Relaxed);
+        let turn = self.own.turn.load(Relaxed).wrapping_add(1);
+        self.own.turn.store(turn, Relaxed);
         let rung = ring();
-        self.0.turn.store(turn.wrapping_add(1), Relaxed);
+        self.own.turn.store(turn.wrapping_add(1), Relaxed);
         rung
+    }
+
+    /// Makes the eventfd of an event set readable. `false`: it has let this executor wait, which was interrupted; none will wait again.
+    pub fn notify(&self, event: BorrowedFd<'_>) -> bool {
+        if self.wary.load(Relaxed) && self.signal(event) {
+            return true;
+        }
+        let rung = wake::notify(event);
+        if !rung {
+            self.wary.store(true, Relaxed);
+        }
+        rung
+    }
+
+    #[cold]
+    fn signal(&self, event: BorrowedFd<'_>) -> bool {
+        let mut signaller = self.signaller.borrow_mut();
+        let signaller = signaller.get_or_insert_with(|| Signaller::new().ok());
+        signaller.as_mut().is_some_and(|signaller| signaller.signal(event))
     }
 }
 
@@ -63,7 +95,7 @@ impl Patience {
     ///
     /// Who did not run all that time, for others did, is interrupted in vain, and only sleeps less long the next time.
     pub fn look(&mut self) -> bool {
-        let ringers = self.ringers.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ringers = self.ringers.all.lock().unwrap_or_else(PoisonError::into_inner);
         self.seen.resize(ringers.len(), 0);
         let mut any = false;
         for (ringer, seen) in ringers.iter().zip(&mut self.seen) {
@@ -82,7 +114,6 @@ impl Patience {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use silk_stream::wake;
     use std::os::fd::AsFd;
     use std::sync::mpsc::channel;
     use std::time::Duration;
@@ -98,8 +129,14 @@ mod tests {
         let mut patience = Patience::with(ringers.clone());
         let (told, done) = channel();
         let executor = std::thread::spawn(move || {
-            let ringing = ringers.join();
-            told.send(ringing.during(|| wake::notify(event.as_fd()))).unwrap();
+            let (ringing, others) = (ringers.join(), ringers.join());
+            told.send(ringing.during(|| ringing.notify(event.as_fd()))).unwrap();
+            // From then on nobody looks after it, nor after others.
+            (0..1000).for_each(|_| assert!(ringing.notify(event.as_fd()) && others.notify(event.as_fd())));
+            rustix::fs::fcntl_setfl(&event, rustix::fs::OFlags::NONBLOCK).unwrap();
+            let mut count = [0; 8];
+            rustix::io::read(&event, &mut count).unwrap();
+            assert_eq!(u64::from_ne_bytes(count), u64::MAX, "it has rung, too");
         });
         let rung = loop {
             patience.look();

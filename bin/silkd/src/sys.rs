@@ -163,9 +163,123 @@ pub fn is_at_mark(socket: BorrowedFd<'_>) -> bool {
     asked == 0 && at != 0
 }
 
+/// Makes eventfds readable in such a way that nobody who holds one can let it wait: by the end of an asynchronous read (io_submit(2),
+/// `IOCB_FLAG_RESFD`), of no bytes, which is over at once. That costs two or three times as much as to write them.
+#[derive(Debug)]
+pub struct Signaller {
+    context: libc::c_ulong,
+    nothing: OwnedFd,
+    /// So many ends of reads lie in the kernel's list of them.
+    ended: usize,
+}
+
+/// Ends of reads that the kernel keeps at least, and those that are taken out of its list at once.
+const KEPT: libc::c_long = 128;
+const TAKEN: usize = 64;
+
+/// `struct iocb` of `<linux/aio_abi.h>`, as little-endian machines have it.
+#[repr(C)]
+#[derive(Default)]
+struct Read {
+    data: u64,
+    key: u32,
+    rw_flags: u32,
+    opcode: u16,
+    priority: i16,
+    file: u32,
+    buffer: u64,
+    bytes: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    event: u32,
+}
+
+impl Signaller {
+    /// For the calling thread, or whoever has it after that.
+    ///
+    /// # Errors
+    /// The kernel's: it has no asynchronous reads, or no more room for them (`fs.aio-max-nr`).
+    pub fn new() -> io::Result<Self> {
+        let nothing = std::fs::File::open("/dev/null")?.into();
+        let mut context: libc::c_ulong = 0;
+        // SAFETY: the kernel writes one word, which is zero before, as it wants it.
+        let made = unsafe { libc::syscall(libc::SYS_io_setup, KEPT, &raw mut context) };
+        if made < 0 { Err(io::Error::last_os_error()) } else { Ok(Self { context, nothing, ended: 0 }) }
+    }
+
+    /// Makes an eventfd readable, as [`silk_stream::wake::notify`]. Whether the kernel did.
+    pub fn signal(&mut self, event: BorrowedFd<'_>) -> bool {
+        const PREAD: u16 = 0;
+        const RESFD: u32 = 1;
+        let read = Read {
+            opcode: PREAD,
+            file: self.nothing.as_raw_fd().cast_unsigned(),
+            flags: RESFD,
+            event: event.as_raw_fd().cast_unsigned(),
+            ..Read::default()
+        };
+        let reads = [&raw const read];
+        // SAFETY: the kernel reads one pointer to one structure of its layout, both of which outlive the call. The read is of no bytes of
+        // /dev/null and over when the call returns, so the kernel keeps nothing of it but its end.
+        let begun = unsafe { libc::syscall(libc::SYS_io_submit, self.context, 1, reads.as_ptr()) };
+        self.ended += 1;
+        if self.ended == TAKEN {
+            self.forget_ends();
+        }
+        begun == 1
+    }
+
+    /// The kernel's list has room again.
+    fn forget_ends(&mut self) {
+        let mut ends = [[0u64; 4]; TAKEN];
+        let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the kernel writes at most `TAKEN` structures of 32 bytes, for which there is room, and reads one timespec.
+        unsafe {
+            libc::syscall(
+                libc::SYS_io_getevents,
+                self.context,
+                0,
+                TAKEN,
+                ends.as_mut_ptr(),
+                &raw const at_once,
+            );
+        }
+        self.ended = 0;
+    }
+}
+
+impl Drop for Signaller {
+    fn drop(&mut self) {
+        // SAFETY: no pointers; the context is this one's, and nothing of it is under way.
+        unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn an_eventfd_is_signalled_as_often_as_one_likes_and_whatever_its_writers_would_wait_for() {
+        let event = silk_stream::wake::event().unwrap();
+        let mut signaller = Signaller::new().unwrap();
+        let read = || {
+            let mut count = [0; 8];
+            rustix::io::read(&event, &mut count).map(|_| u64::from_ne_bytes(count))
+        };
+        assert_eq!(read(), Err(Errno::AGAIN));
+        (0..1000).for_each(|n| assert!(signaller.signal(event.as_fd()), "{n}"));
+        assert_eq!(read(), Ok(1000));
+        // Full, and to let its writers wait.
+        rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+        rustix::fs::fcntl_setfl(&event, rustix::fs::OFlags::empty()).unwrap();
+        (0..1000).for_each(|n| assert!(signaller.signal(event.as_fd()), "{n}"));
+        assert_eq!(read(), Ok(u64::MAX));
+        let file = std::fs::File::open("/dev/null").unwrap();
+        assert!(!signaller.signal(file.as_fd()), "it is no eventfd");
+    }
 
     #[test]
     fn scheduling_a_thread_that_is_not_there_says_so() {

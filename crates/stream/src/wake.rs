@@ -126,11 +126,13 @@ pub fn drain(event: BorrowedFd<'_>) {
 /// Rings: if the other side sleeps, wakes it through its eventfd. To be called after the
 /// news has been written; pairs with the sleeper storing 1 and then looking once more. `false` as [`notify`].
 pub fn ring(sleeping: &AtomicU32, event: BorrowedFd<'_>) -> bool {
+    !is_to_be_woken(sleeping) || notify(event)
+}
+
+/// Whether the other side sleeps, and nobody else wakes it: as [`ring`], where the caller wakes it in a way of its own.
+pub fn is_to_be_woken(sleeping: &AtomicU32) -> bool {
     fence(Ordering::SeqCst);
-    if sleeping.load(Ordering::SeqCst) != 0 && sleeping.swap(0, Ordering::SeqCst) != 0 {
-        return notify(event);
-    }
-    true
+    sleeping.load(Ordering::SeqCst) != 0 && sleeping.swap(0, Ordering::SeqCst) != 0
 }
 
 #[cfg(test)]

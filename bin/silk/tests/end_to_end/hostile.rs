@@ -9,6 +9,7 @@ use crate::host::{Silk, text, within};
 use crate::named_paths::graph;
 use crate::python::{CLIENTS, ECHO};
 use program::{Program, hear};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use scribbling::Memory;
 use silk_control::{Kind, Lifeline, Received, Reply, Request};
@@ -280,11 +281,9 @@ fn nobody_keeps_a_family_whose_processes_are_gone() {
     assert!(is_served(&silk));
 }
 
-#[test]
-fn who_lets_executors_wait_at_an_event_set_is_told_of_nothing_any_more() {
-    let Some((silk, _good, _peer)) = start() else { return };
-    let before = kept(&silk);
-    let (lifeline, memory) = attached(&silk);
+/// A process whose event set lets executors wait when they ring it, for a connection that was refused.
+fn rung(silk: &Silk) -> (Lifeline, OwnedFd) {
+    let (lifeline, memory) = attached(silk);
     // As full as it can be.
     let event = wake::event().unwrap();
     rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
@@ -314,11 +313,27 @@ fn who_lets_executors_wait_at_an_event_set_is_told_of_nothing_any_more() {
         wishes: [0; 18],
     };
     answer(&lifeline, &request, None);
+    (lifeline, event)
+}
+
+#[test]
+fn who_lets_executors_wait_at_an_event_set_is_told_of_nothing_any_more_and_no_other_can() {
+    let Some((silk, _good, _peer)) = start() else { return };
+    let before = kept(&silk);
+    let (lifeline, _event) = rung(&silk);
     assert!(within(PATIENCE, || !said(&silk).is_empty()), "nobody has waited");
     assert!(said(&silk)[0].ends_with("its event sets are told of nothing any more"), "{:?}", said(&silk));
     assert!(is_refused(&lifeline, &Request::Bell, Some(wake::event().unwrap())));
     assert!(is_served(&silk));
-    drop(lifeline);
+    // The next program is told, and nobody waits for it.
+    let (next, event) = rung(&silk);
+    let is_fuller = || {
+        let mut event = [PollFd::new(&event, PollFlags::OUT)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut event, Some(&at_once)).is_ok() && event[0].revents().contains(PollFlags::ERR)
+    };
+    assert!(within(PATIENCE, is_fuller), "it was not told");
+    drop((lifeline, next));
     assert!(within(PATIENCE, || kept(&silk) == before), "{before:#?} before, {:#?} after", kept(&silk));
     assert_eq!(said(&silk).len(), 1);
 }
