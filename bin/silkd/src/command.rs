@@ -221,6 +221,13 @@ pub enum Command {
         /// Waits until it is obeyed.
         answer: Arc<Answer>,
     },
+    /// No datagram socket is bound to this port any more.
+    Deserted {
+        /// The port.
+        port: u16,
+        /// At this address; `None`: at any at all.
+        at: Option<IpAddr>,
+    },
     /// Build a path of the graph for a socket of `PF_SCOUT`.
     Scout {
         /// The socket.

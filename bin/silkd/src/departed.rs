@@ -58,7 +58,7 @@ impl Server {
         if departed.held.is_empty() {
             self.departed.remove(&family);
         }
-        free.iter().for_each(|held| self.ports.give_back(held));
+        free.iter().for_each(|held| self.free_port(held));
     }
 
     /// A connection is over whose family has been gone for long.
@@ -68,7 +68,7 @@ impl Server {
         if departed.held.is_empty() {
             self.departed.remove(&family);
         }
-        held.iter().for_each(|held| self.ports.give_back(held));
+        held.iter().for_each(|held| self.free_port(held));
     }
 }
 

@@ -365,6 +365,7 @@ impl Executor {
                 }
                 drop(answer);
             }
+            Command::Deserted { port, at } => engine.homes.desert(port, at),
             Command::Scout { socket, rings, recipe, answer } => {
                 engine.open_scout(socket, rings, &recipe, now);
                 drop(answer);

@@ -427,8 +427,18 @@ impl Server {
         if socket.state == State::Listening {
             self.ports.end_listening(&held);
         }
-        self.ports.give_back(&held);
-        self.give_back_port_of_group(&held);
+        self.free_port(&held);
+    }
+
+    /// The same, of one that does not listen.
+    pub(crate) fn free_port(&mut self, held: &Held) {
+        self.ports.give_back(held);
+        self.give_back_port_of_group(held);
+        // The domain that served a datagram socket has forgotten where it was; the others were told, too.
+        if held.kind == Kind::Datagram && self.orders.len() > 1 {
+            let deserted = self.ports.deserted(held).into_iter();
+            deserted.for_each(|at| self.tell_all(|| Command::Deserted { port: held.port, at }));
+        }
     }
 
     /// A socket was made in vain: no program will ever know of it.

@@ -310,6 +310,16 @@ impl Ports {
         self.taken.contains_key(&(true, port, address))
     }
 
+    /// Where no datagram socket is bound any more, now that this port has been given back: at these addresses, `None` at any at all.
+    pub fn deserted(&self, held: &Held) -> Vec<Option<IpAddr>> {
+        let (first, last) = (Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::from_bits(u128::MAX).into());
+        let all = (true, held.port, first)..=(true, held.port, last);
+        if self.taken.range(all).next().is_none() {
+            return vec![None];
+        }
+        held.keys().filter(|key| !self.taken.contains_key(key)).map(|(_, _, address)| Some(address)).collect()
+    }
+
     /// One socket uses the port no longer.
     pub fn give_back(&mut self, held: &Held) {
         for key in held.keys() {

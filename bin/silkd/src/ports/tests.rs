@@ -48,6 +48,20 @@ fn a_port_of_ours_is_refused_to_linux_and_the_other_way_round() {
 }
 
 #[test]
+fn an_address_is_deserted_with_its_last_datagram_socket_and_a_port_with_that_of_all() {
+    let mut ports = Ports::default();
+    let held = take(&mut ports, Kind::Datagram, HERE, 0, true).unwrap();
+    let there = take(&mut ports, Kind::Datagram, THERE, held.port, true).unwrap();
+    assert_eq!(take(&mut ports, Kind::Datagram, THERE, held.port, true), Ok(there));
+    ports.give_back(&there);
+    assert_eq!(ports.deserted(&there), []);
+    ports.give_back(&there);
+    assert_eq!(ports.deserted(&there), [Some(THERE)]);
+    ports.give_back(&held);
+    assert_eq!(ports.deserted(&held), [None]);
+}
+
+#[test]
 fn sharing_needs_everybodys_consent_and_the_last_one_frees() {
     let mut ports = Ports::default();
     let held = take(&mut ports, Kind::Stream, HERE, 0, true).unwrap();
