@@ -48,8 +48,13 @@ impl Server {
                 Refusal { errno, why: format!("{program} has nothing to wake an executor by: {e}") }
             })?;
         arena.heed_budget();
+        // One that is old may be there still when the numbers begin again.
+        let is_taken = |index| self.families.contains_key(&index) || self.departed.contains_key(&index);
+        while is_taken(self.next_family) {
+            self.next_family = self.next_family.wrapping_add(1);
+        }
         let index = self.next_family;
-        self.next_family += 1;
+        self.next_family = index.wrapping_add(1);
         show_usual(&self.settings, &arena.header().usual);
         arena.header().ways.store(self.settings.ways.word(), SeqCst);
         let mut family = Family::new(index, random_token(), arena.clone(), program);

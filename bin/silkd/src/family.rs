@@ -157,9 +157,12 @@ impl Family {
 
     /// Takes a process in.
     pub fn join(&mut self, pid: Option<u32>) -> ProcessNumber {
+        // One that is old may live still when the numbers begin again.
+        while self.processes.contains_key(&self.next_process) {
+            self.next_process = after(self.next_process);
+        }
         let number = self.next_process;
-        // Zero and what is above mean something else in an owner word.
-        self.next_process = if number == OWNER_QUEUED - 1 { 1 } else { number + 1 };
+        self.next_process = after(number);
         self.processes.insert(number, Process { pid, ..Process::default() });
         number
     }
@@ -228,6 +231,11 @@ impl Family {
     }
 }
 
+/// The number of the next process. Zero and what is above mean something else in an owner word.
+fn after(number: ProcessNumber) -> ProcessNumber {
+    if number == OWNER_QUEUED - 1 { 1 } else { number + 1 }
+}
+
 /// Small numbers given out and taken back, the lowest first.
 struct Numbers {
     free: Vec<u32>,
@@ -273,6 +281,16 @@ mod tests {
         let next = family.join(None);
         assert!(family.take_bell(next).is_some());
         assert!(!family.end_thread(next, 5));
+    }
+
+    #[test]
+    fn who_lives_keeps_its_number_when_they_begin_again() {
+        let mut family = family();
+        let old = [(); 3].map(|()| family.join(Some(1)));
+        family.leave(old[1]);
+        family.next_process = OWNER_QUEUED - 1;
+        assert_eq!([(); 3].map(|()| family.join(None)), [OWNER_QUEUED - 1, old[1], old[2] + 1]);
+        assert_eq!(family.processes[&old[0]].pid, Some(1));
     }
 
     #[test]
