@@ -9,6 +9,9 @@ use std::os::fd::BorrowedFd;
 /// What the kernel says of a neighbour: its link address, or that it does not answer.
 pub type Found = (IpAddr, Option<[u8; 6]>);
 
+/// Neighbours that are waited for at one time: as many as the kernel itself keeps (`gc_thresh3`).
+const WAITING: usize = 1024;
+
 /// The kernel's neighbours of one interface.
 pub struct Finder {
     netlink: Netlink,
@@ -39,13 +42,20 @@ impl Finder {
     pub fn ask(&mut self, address: IpAddr) -> Option<Found> {
         let known = self.netlink.neighbour(self.interface, address).ok().flatten();
         let answer = known.and_then(|neighbour| self.answer(&neighbour));
-        if answer.is_none() {
-            self.waiting.insert(address);
-            // If the kernel refuses to ask, nobody will answer, and the path's own time-out
-            // ends the wait.
-            let _ = self.netlink.probe(self.interface, address);
+        // If the kernel refuses to ask, nobody will answer, and the path's own time-out
+        // ends the wait.
+        if answer.is_none() && self.netlink.probe(self.interface, address).is_ok() {
+            self.wait_for(address);
         }
         answer
+    }
+
+    /// An answer may be missed, and anybody can have us ask for as many as a link may have: of too many some are waited for no longer.
+    fn wait_for(&mut self, address: IpAddr) {
+        if self.waiting.len() >= WAITING {
+            self.waiting.pop_first();
+        }
+        self.waiting.insert(address);
     }
 
     /// What the kernel has found out since.
@@ -92,5 +102,24 @@ impl Finder {
         };
         let wanted = self.waiting.remove(&address) || link.is_some();
         wanted.then_some((address, link))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv6Addr;
+
+    #[test]
+    fn what_is_waited_for_is_bounded_whoever_asks() {
+        let addresses =
+            || (0..2 * WAITING as u128).map(|n| IpAddr::from(Ipv6Addr::from_bits(0xfe80 << 112 | n)));
+        // There is no such interface.
+        let mut finder = Finder::open(u32::MAX >> 1).unwrap();
+        addresses().for_each(|address| assert_eq!(finder.ask(address), None));
+        assert_eq!(finder.waiting.len(), 0, "nobody will answer");
+        addresses().for_each(|address| finder.wait_for(address));
+        assert_eq!(finder.waiting.len(), WAITING);
+        assert_eq!(finder.waiting.last().copied(), addresses().next_back());
     }
 }
