@@ -84,17 +84,17 @@ impl<'a> Bytes<'a> {
     pub fn write(&self, at: u32, data: &[u8]) {
         let [(from, first), (_, second)] = self.pieces(at, data.len());
         // SAFETY: `pieces` keeps both runs inside `start..start+size`, which `new`'s caller
-        // vouched for; `data` is private memory and cannot overlap the arena.
+        // vouched for. `data` may be part of another ring, or of this one (`peek`): `copy` lets them overlap.
         unsafe {
-            std::ptr::copy_nonoverlapping(data.as_ptr(), self.start.add(from), first);
-            std::ptr::copy_nonoverlapping(data.as_ptr().add(first), self.start, second);
+            std::ptr::copy(data.as_ptr(), self.start.add(from), first);
+            std::ptr::copy(data.as_ptr().add(first), self.start, second);
         }
     }
 
     /// Copies bytes out from index `at` until `into` is full; at most the ring's size.
     pub fn read(&self, at: u32, into: &mut [u8]) {
         let [(from, first), (_, second)] = self.pieces(at, into.len());
-        // SAFETY: as in `write`, with the direction reversed.
+        // SAFETY: as in `write`, with the direction reversed; `into` is private memory, as nobody gives out the arena's to be changed.
         unsafe {
             std::ptr::copy_nonoverlapping(self.start.add(from), into.as_mut_ptr(), first);
             std::ptr::copy_nonoverlapping(self.start, into.as_mut_ptr().add(first), second);
@@ -151,6 +151,16 @@ mod tests {
         assert_eq!(left_of(100, 0, 100, 10), 0);
         assert_eq!(left_of(100, 0, 5000, 4999), 0, "what ran through it before has to end first");
         assert_eq!(left_of(100, 0, 5000, 5000), 100);
+    }
+
+    #[test]
+    fn what_lies_in_a_ring_can_be_written_to_it_again() {
+        let mut memory = *b"0123456789abcdef";
+        // SAFETY: `memory` outlives the ring and is used through it alone.
+        let ring = unsafe { Bytes::new(memory.as_mut_ptr(), 16) };
+        let [piece, _] = ring.peek(2, 8);
+        ring.write(4, piece);
+        assert_eq!(ring.peek(0, 16)[0], b"012323456789cdef");
     }
 
     proptest! {
