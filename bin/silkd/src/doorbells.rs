@@ -44,8 +44,9 @@ impl Engine {
     }
 
     fn listener_rung(&self, name: SocketName) {
-        let holds = self.listeners.values().flatten().filter(|hold| hold.name == name);
-        holds.for_each(|hold| self.call_acceptor(hold));
+        if let Some(hold) = self.listening.get(&name) {
+            self.call_acceptor(hold);
+        }
     }
 
     /// Whether a family has rung and not been heard.

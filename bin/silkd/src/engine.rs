@@ -109,6 +109,8 @@ pub struct Engine {
     pub(crate) giving_back: GivingBack,
     /// The listening sockets by their listen path's index.
     pub(crate) listeners: BTreeMap<u32, Vec<Arc<ListenerHold>>>,
+    /// The same by their names: a program may ring for any number of sockets, whatever they are.
+    pub(crate) listening: BTreeMap<SocketName, Arc<ListenerHold>>,
     /// Why the listen paths take no connection, as far as they were told.
     pub(crate) full: BTreeMap<u32, DropReason>,
     /// Accepted connections to be brought to their programs once the run that made them ends.
@@ -167,6 +169,7 @@ impl Engine {
             spares: BTreeMap::new(),
             giving_back: GivingBack::default(),
             listeners: BTreeMap::new(),
+            listening: BTreeMap::new(),
             full: BTreeMap::new(),
             accepted: Vec::new(),
             events: parts.events,

@@ -75,11 +75,13 @@ impl Engine {
     pub fn listen(&mut self, hold: &Arc<ListenerHold>, defer_accept: u32, now: Instant) {
         for (n, end) in hold.ends.iter().enumerate() {
             // Linux's socket is one, whatever it listens to; it belongs to the first.
-            self.listen_at(hold, *end, defer_accept, n == 0, now);
+            if self.listen_at(hold, *end, defer_accept, n == 0, now) {
+                self.listening.insert(hold.name, hold.clone());
+            }
         }
     }
 
-    /// Listens at one of a socket's ends.
+    /// Listens at one of a socket's ends. Whether it does.
     fn listen_at(
         &mut self,
         hold: &Arc<ListenerHold>,
@@ -87,13 +89,13 @@ impl Engine {
         defer_accept: u32,
         on_linux: bool,
         now: Instant,
-    ) {
+    ) -> bool {
         // Several sockets share the port (SO_REUSEPORT): they share the listen path.
         if let Some(holds) = self.holds_at(end) {
             holds.push(hold.clone());
-            return;
+            return true;
         }
-        let Some(top) = self.top() else { return };
+        let Some(top) = self.top() else { return false };
         let class = self.classes.default;
         let wishes = self.wishes_of(hold);
         let attrs = hold.sharing.map_or_else(Attrs::new, |sharing| Attrs::new().with(Attr::Shared(sharing)));
@@ -113,9 +115,11 @@ impl Engine {
                     self.listen_on_linux(id, hold, defer_accept);
                 }
                 self.listeners.insert(id.index, vec![hold.clone()]);
+                true
             }
             Err(error) => {
-                say!("silkd: domain {}: cannot listen on {end}: {error}", self.domain)
+                say!("silkd: domain {}: cannot listen on {end}: {error}", self.domain);
+                false
             }
         }
     }
@@ -152,16 +156,11 @@ impl Engine {
 
     /// A program listens no longer.
     pub fn unlisten(&mut self, name: SocketName, now: Instant) {
-        let mut known = false;
+        let Some(_hold) = self.listening.remove(&name) else { return };
         let mut left = Vec::new();
         for (index, holds) in &mut self.listeners {
-            let before = holds.len();
             holds.retain(|hold| hold.name != name);
-            known |= holds.len() < before;
             left.extend(holds.is_empty().then_some(*index));
-        }
-        if !known {
-            return;
         }
         for index in left {
             self.listeners.remove(&index);
