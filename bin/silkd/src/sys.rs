@@ -163,6 +163,19 @@ pub fn is_at_mark(socket: BorrowedFd<'_>) -> bool {
     asked == 0 && at != 0
 }
 
+/// The number of a thread as this process has it, that is known by another in a PID namespace (`NS_GET_PID_FROM_PIDNS`).
+///
+/// # Errors
+/// `ESRCH`: there is none, or none that is to be seen from here. `ENOTTY`: the kernel is older than 6.11.
+pub fn number_from(namespace: BorrowedFd<'_>, own: u32) -> io::Result<u32> {
+    const PID_FROM: libc::c_ulong = 0x8004_b706;
+    let own = libc::c_int::try_from(own).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+    // SAFETY: no pointers: the number is given and answered as it is.
+    let found = check(unsafe { libc::ioctl(namespace.as_raw_fd(), PID_FROM, own) })?;
+    // A thread of a namespace beside or above has the number 0 here.
+    u32::try_from(found).ok().filter(|found| *found > 0).ok_or(io::Error::from_raw_os_error(libc::ESRCH))
+}
+
 /// Makes eventfds readable in such a way that nobody who holds one can let it wait: by the end of an asynchronous read (io_submit(2),
 /// `IOCB_FLAG_RESFD`), of no bytes, which is over at once. That costs two or three times as much as to write them.
 #[derive(Debug)]

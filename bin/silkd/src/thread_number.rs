@@ -1,7 +1,12 @@
 //! A thread's number as the daemon has it. A process in a PID namespace of its own, as that of a container, knows its
 //! threads by other numbers, and tells those.
 
-use std::fs;
+use crate::sys;
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+
+/// Threads that are asked one by one for their numbers, at most: all other programs wait meanwhile.
+const ASKED: usize = 1024;
 
 /// The number, in the daemon's namespace, of the thread that process `pid`, a number of the daemon's, knows as `own`;
 /// `None`: it has no such thread.
@@ -11,12 +16,25 @@ pub fn find(pid: u32, own: u32) -> Option<u32> {
         // In the daemon's own namespace. There are no others, or the kernel does not tell.
         return fs::exists(format!("/proc/{pid}/task/{own}")).ok()?.then_some(own);
     }
+    let namespace = File::open(format!("/proc/{pid}/ns/pid")).ok()?;
+    match sys::number_from(namespace.as_fd(), own) {
+        // It may be another process's.
+        Ok(found) => fs::exists(format!("/proc/{pid}/task/{found}")).ok()?.then_some(found),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => None,
+        // A kernel before 6.11.
+        Err(_) => search(pid, own),
+    }
+}
+
+/// The same, where the kernel does not say: of the threads that it has begun last.
+fn search(pid: u32, own: u32) -> Option<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let mut threads: Vec<u32> =
         tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).collect();
     // It asks for those it has just begun.
     threads.sort_unstable();
-    threads.into_iter().rev().find(|thread| numbers_of(pid, *thread).is_some_and(|n| n.last() == Some(&own)))
+    let mut latest = threads.into_iter().rev().take(ASKED);
+    latest.find(|thread| numbers_of(pid, *thread).is_some_and(|n| n.last() == Some(&own)))
 }
 
 /// A thread's numbers, from the daemon's namespace to its own (`NSpid`, proc_pid_status(5)).
@@ -57,13 +75,15 @@ time.sleep(60)
         let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", inside.id())).unwrap();
         let pid: u32 = children.trim().parse().unwrap_or(0);
         let own = said.split_whitespace().map(|number| number.parse().unwrap());
-        let found: Vec<Option<u32>> = own.chain([4_000_000]).map(|own| find(pid, own)).collect();
+        let both = own.chain([4_000_000]).map(|own| (find(pid, own), search(pid, own)));
+        let (found, searched): (Vec<_>, Vec<_>) = both.unzip();
         inside.kill().unwrap();
         inside.wait().unwrap();
         if said.is_empty() {
             let _ = writeln!(std::io::stderr(), "SKIPPED, tests nothing: no PID namespace can be made here");
             return;
         }
+        assert_eq!(found, searched);
         let [first, second, none] = found[..] else { panic!("{said}") };
         assert_eq!((first, none), (Some(pid), None));
         assert!(second.is_some_and(|second| second != pid), "{second:?}");
