@@ -3,7 +3,7 @@
 //! so that the daemon notices nothing.
 //!
 //! Descriptors that are closed on exec are simply gone in the new image, which lets go of
-//! what they named. A program that clears the environment stays in its family: the
+//! what they named. Where all are, the lifeline is closed as well, and the daemon told before that this is no death. A program that clears the environment stays in its family: the
 //! variables that make it one are put back.
 
 use crate::descriptor;
@@ -16,11 +16,11 @@ use crate::raw_calls::carried;
 use crate::real;
 use crate::record;
 use crate::shared;
-use crate::socket::{self, Socket};
+use crate::socket::{self, Role, Socket};
 use crate::table::{self, Entry};
 use crate::{close, speaking};
 use libc::c_char;
-use silk_control::{CARRIED_VARIABLE, CARRIER_VARIABLE, FAMILY_VARIABLE, SOCKET_VARIABLE};
+use silk_control::{CARRIED_VARIABLE, CARRIER_VARIABLE, FAMILY_VARIABLE, Request, SOCKET_VARIABLE};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsStr, c_int};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -74,6 +74,8 @@ pub struct Luggage {
     carrier: Option<CString>,
     file: Option<OwnedFd>,
     kept_open: Vec<c_int>,
+    /// The daemon expects the lifeline to be closed.
+    is_expected: bool,
 }
 
 impl Luggage {
@@ -83,8 +85,12 @@ impl Luggage {
     /// `envp` is null or an array of C strings that ends with a null.
     pub unsafe fn pack(envp: *const *const c_char, instead: Option<Instead>) -> Self {
         let (file, kept_open) = if is_needed() { keep() } else { (None, Vec::new()) };
+        let is_expected = file.is_none() && has_connections();
+        if is_expected {
+            family::tell(&Request::Executes { now: true });
+        }
         // SAFETY: as the caller promises.
-        unsafe { Self::with(envp, instead, file, kept_open) }
+        unsafe { Self { is_expected, ..Self::with(envp, instead, file, kept_open) } }
     }
 
     /// For a child that is to have none of our sockets: the environment alone.
@@ -117,7 +123,7 @@ impl Luggage {
         });
         pointers.extend(owned.iter().map(|text| text.as_ptr()));
         pointers.push(std::ptr::null());
-        Self { pointers, _owned: owned, carrier, file, kept_open }
+        Self { pointers, _owned: owned, carrier, file, kept_open, is_expected: false }
     }
 
     /// The array.
@@ -135,6 +141,9 @@ impl Luggage {
         let errno = last();
         self.kept_open.iter().for_each(|fd| close_on_exec(*fd, true));
         drop(self.file);
+        if self.is_expected {
+            family::tell(&Request::Executes { now: false });
+        }
         crate::errno::set(errno);
     }
 }
@@ -197,6 +206,12 @@ pub fn is_carried(socket: &Socket) -> bool {
 /// Whether a new image needs more than the environment.
 pub fn is_needed() -> bool {
     has_sockets_to_keep() || is_locked_out()
+}
+
+/// Whether a connection of ours may end by the exec.
+fn has_connections() -> bool {
+    let is_stream = |socket: &Socket| socket.is_served() && socket.role() == Role::Stream;
+    table::within(0, u32::MAX).any(|(_, entry)| matches!(entry, Entry::Socket(socket) if is_stream(socket)))
 }
 
 /// Whether any socket survives the exec; if none does, the hang-up of the lifeline is mostly all the

@@ -104,7 +104,7 @@ mod ways;
 mod wishes;
 mod writers_turn;
 
-use libc::{c_char, c_int};
+use libc::{c_char, c_int, c_void};
 
 /// Called by the loader before the program's own constructors, with the program's arguments.
 extern "C" fn begin(_: c_int, argv: *const *const c_char) {
@@ -112,6 +112,8 @@ extern "C" fn begin(_: c_int, argv: *const *const c_char) {
     environment::read();
     speaking::note(libc::STDERR_FILENO);
     process::watch_forks();
+    // SAFETY: a function that lives as long as the process, and looks at no argument.
+    unsafe { __cxa_at_quick_exit(end_quickly, std::ptr::null_mut()) };
     exec::resume();
     #[cfg(target_arch = "x86_64")]
     raw_calls::take_over();
@@ -126,6 +128,16 @@ extern "C" fn begin(_: c_int, argv: *const *const c_char) {
 extern "C" fn end() {
     stdio::flush();
     close::everything();
+}
+
+/// Called when it ends by `quick_exit`: last of all that was asked for, as it was the first. What streams have is not written, as ever.
+extern "C" fn end_quickly(_: *mut c_void) {
+    close::everything();
+}
+
+unsafe extern "C" {
+    /// What `at_quick_exit` calls, which is part of the program.
+    fn __cxa_at_quick_exit(function: extern "C" fn(*mut c_void), object: *mut c_void) -> c_int;
 }
 
 #[used]

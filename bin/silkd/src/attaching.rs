@@ -237,12 +237,13 @@ impl Server {
                 let (last, gone) = family.leave(process);
                 self.let_go(index, &gone);
                 // A socket that was on its way is closed in order as on Linux, and no executor knows who held it.
-                let died = gone.ticket.is_none();
+                let is_passed = gone.ticket.is_some();
+                let died = !is_passed && !gone.executes;
                 for (slot, socket) in last {
                     self.close(index, slot, &socket, died);
                 }
-                if died {
-                    self.tell_all(|| Command::ProcessGone { family: index, process });
+                if !is_passed {
+                    self.tell_all(|| Command::ProcessGone { family: index, process, died });
                 }
             }
         }

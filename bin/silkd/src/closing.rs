@@ -117,14 +117,14 @@ impl Engine {
         }
     }
 
-    /// A process has died: what it alone held is reset.
-    pub fn process_gone(&mut self, family: FamilyIndex, process: u32, now: Instant) {
+    /// A process has died: what it alone held is reset. Or it is another program now, and has closed all that.
+    pub fn process_gone(&mut self, family: FamilyIndex, (process, died): (u32, bool), now: Instant) {
         let Some(arena) = self.families.get(&family).map(|family| family.arena.clone()) else { return };
         for name in self.sockets.of_family(family) {
             let Some(slot) = arena.slot(name.slot) else { continue };
             if slot.owner.load(SeqCst) == process && slot.holders.load(SeqCst) <= 1 {
                 // What it had closed before it died is closed as it asked.
-                self.close(name, None, !self.asked_to_close(name), now);
+                self.close(name, None, died && !self.asked_to_close(name), now);
             }
         }
     }

@@ -284,12 +284,14 @@ pub enum Command {
     },
     /// Reset the socket's connection and let go of the socket, which stays the program's.
     Disconnect(SocketName),
-    /// A process died: reset what it alone held.
+    /// A process is gone, and so is what it alone held.
     ProcessGone {
         /// The family.
         family: FamilyIndex,
         /// The process.
         process: u32,
+        /// It did not execute another program: its connections are reset.
+        died: bool,
     },
     /// Linux has found a neighbour's Ethernet address, or not.
     Neighbour {

@@ -389,7 +389,9 @@ impl Executor {
                 engine.close(socket, Some(generation), abort, now);
             }
             Command::Disconnect(socket) => engine.disconnect(socket, now),
-            Command::ProcessGone { family, process } => engine.process_gone(family, process, now),
+            Command::ProcessGone { family, process, died } => {
+                engine.process_gone(family, (process, died), now)
+            }
             Command::Neighbour { device, address, link } => engine.resolved((device, address), link, now),
             Command::Priority { peer, socket, priority } => {
                 let outcome = engine.prioritise(socket, priority);

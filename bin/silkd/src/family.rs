@@ -71,6 +71,8 @@ pub struct Process {
     pub ticket: Option<(u64, SlotNumber)>,
     /// How often it connects.
     pub habit: Habit,
+    /// It is about to execute another program: what it leaves is closed in order.
+    pub executes: bool,
 }
 
 /// A socket the control thread knows.

@@ -471,6 +471,10 @@ impl Server {
                 last.iter().for_each(|(slot, socket)| self.close(family, *slot, socket, true));
                 Reply::Renewed
             }
+            Request::Executes { now } => {
+                self.families.get_mut(&family)?.executes(process, now);
+                return None;
+            }
             Request::Thread { tid } => {
                 let thread =
                     |server: &mut Self, answer: &_| server.thread(number, (family, process), tid, answer);

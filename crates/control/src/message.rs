@@ -105,6 +105,12 @@ pub enum Request {
     /// The sender has executed another program with this lifeline: the threads and event sets of
     /// before are gone, and so is whoever waited for an answer. Answered by [`Reply::Renewed`].
     Renew,
+    /// The sender executes a program that does not have this lifeline: once that hangs up, the connections that
+    /// it held alone are closed in order, as those of one that exits. Or it could not be executed (no answer).
+    Executes {
+        /// Whether it is about to.
+        now: bool,
+    },
     /// A thread will wait in `accept`. Answered by [`Reply::Thread`].
     Thread {
         /// Its kernel id, as the sender has it, to whom it must belong.

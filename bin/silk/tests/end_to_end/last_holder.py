@@ -1,4 +1,5 @@
-"""How a connection ends that two processes hold: last_holder.py hear PORT | together|in_turn|killed|survived ADDRESS PORT."""
+"""How a connection ends: last_holder.py hear PORT | HOW ADDRESS PORT, where HOW is one of the functions behind `hear`."""
+import ctypes
 import os
 import signal
 import socket
@@ -66,6 +67,28 @@ def survived(end):
         end.close()
     else:
         signal.pause()
+
+
+def executed(_end):
+    """Its only process executes another program, which does not have it."""
+    os.execlp("true", "true")
+
+
+def executed_in_vain(end):
+    """Its last process could not execute another program, and is killed afterwards."""
+    if child := os.fork():
+        end.close()
+        os.waitpid(child, 0)
+        return
+    try:
+        os.execlp("/no such program", "true")
+    except FileNotFoundError:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def left_quickly(_end):
+    """Its only process ends by the C library's quick_exit."""
+    ctypes.CDLL(None).quick_exit(0)
 
 
 how, *at = sys.argv[1:]

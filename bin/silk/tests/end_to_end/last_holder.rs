@@ -1,5 +1,5 @@
 //! A connection that several processes hold ends with the last of them: in order where it closes it or exits,
-//! with all that was written, and with a reset where it is killed.
+//! with all that was written, and with a reset where it is killed. So does one that a single process holds.
 
 use crate::host::{Silk, text, within};
 use silk_testkit::netns::{CLIENT, Running};
@@ -34,4 +34,22 @@ fn one_that_exits_or_closes_ends_it_in_order() {
 fn one_that_is_killed_leaves_a_reset() {
     let Some(heard) = heard(&["killed"]) else { return };
     assert_eq!(heard, ["4000000 reset"]);
+}
+
+#[test]
+fn one_whose_process_executes_another_program_ends_in_order() {
+    let Some(heard) = heard(&["executed"]) else { return };
+    assert_eq!(heard, ["4000000 ended"]);
+}
+
+#[test]
+fn one_whose_process_could_not_and_is_killed_is_reset() {
+    let Some(heard) = heard(&["executed_in_vain"]) else { return };
+    assert_eq!(heard, ["4000000 reset"]);
+}
+
+#[test]
+fn one_whose_process_ends_by_quick_exit_ends_in_order() {
+    let Some(heard) = heard(&["left_quickly"]) else { return };
+    assert_eq!(heard, ["4000000 ended"]);
 }

@@ -220,6 +220,11 @@ impl Family {
         (last.collect(), gone)
     }
 
+    /// `process` is about to execute another program, or could not.
+    pub fn executes(&mut self, process: ProcessNumber, now: bool) {
+        self.processes.get_mut(&process).into_iter().for_each(|process| process.executes = now);
+    }
+
     /// Whether several hold it.
     fn is_shared(&self, slot: SlotNumber) -> bool {
         self.sockets.get(&slot).is_some_and(|socket| socket.holders.len() > 1)

@@ -6,7 +6,7 @@ use silk_stream::{
     Arena, Bytes, Details, OWNER_NOBODY, Pool, Received, RingPlace, Slot, TcpInfo, Way, begin_ring, free,
     kind, option, pop_datagram, push_received, request, status, used, waiting, wake,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -49,6 +49,7 @@ pub struct Network {
     sockets: BTreeMap<u32, Socket>,
     bells: BTreeMap<u32, (u32, OwnedFd)>,
     threads: BTreeMap<u32, u32>,
+    executing: BTreeSet<u32>,
     next_port: u16,
     next_listener: u32,
     reserve: u32,
@@ -71,6 +72,7 @@ impl Network {
             sockets: BTreeMap::new(),
             bells: BTreeMap::new(),
             threads: BTreeMap::new(),
+            executing: BTreeSet::new(),
             next_port: 40_000,
             next_listener: 0,
             reserve,
@@ -175,6 +177,14 @@ impl Network {
                 self.threads.retain(|_, holder| *holder != process);
                 self.bells.retain(|_, (holder, _)| *holder != process);
                 Reply::Renewed
+            }
+            Request::Executes { now } => {
+                if now {
+                    self.executing.insert(process)
+                } else {
+                    self.executing.remove(&process)
+                };
+                return None;
             }
             Request::Thread { .. } => {
                 let thread = (0..).find(|n| !self.threads.contains_key(n)).unwrap();
@@ -438,12 +448,13 @@ impl Network {
         self.work();
         self.threads.retain(|_, owner| *owner != process);
         self.bells.retain(|_, (owner, _)| *owner != process);
+        let died = !self.executing.remove(&process);
         let slots: Vec<_> = self.sockets.keys().copied().collect();
         for slot in slots {
             let record = self.arena.slot(slot).unwrap();
             let Some(socket) = self.sockets.get(&slot).filter(|socket| !socket.closing) else { continue };
             if socket.holders.is_empty() && record.owner.load(SeqCst) == process {
-                self.end(slot, true);
+                self.end(slot, died);
                 continue;
             }
             // It may hold one several times.

@@ -313,7 +313,8 @@ impl Program {
             32 => Request::ThreadGone { thread: if few > 60 { number } else { dice.word() as u32 } },
             33 => Request::BellGone { bell: if few > 60 { number } else { dice.word() as u32 } },
             34 => match few {
-                0..100 => Request::Renew,
+                0..60 => Request::Renew,
+                60..100 => Request::Executes { now: few < 80 },
                 100..200 => Request::Found,
                 _ => Request::Attach { version: few.to_string(), family: None, program: "hostile".into() },
             },
@@ -435,6 +436,7 @@ fn is_answered(request: &Request) -> bool {
         Request::ThreadGone { .. }
             | Request::BellGone { .. }
             | Request::Release { .. }
+            | Request::Executes { .. }
             | Request::Unserved { .. }
     )
 }
