@@ -73,8 +73,11 @@ pub unsafe fn poll(fds: &mut [pollfd], limit: Option<Duration>, mask: *const sig
         lost::answer();
     }
     if at_once {
+        // Where nothing is ready, a signal that the mask lets in ends even a call that does not wait.
+        let mask = if ready > 0 { ptr::null() } else { mask };
+        let is_asked = !pure || !mask.is_null();
         let kernels =
-            if pure { 0 } else { Mixed::new(fds, NOBODY).ask(fds, Some(Duration::ZERO), ptr::null())? };
+            if is_asked { Mixed::new(fds, NOBODY).ask(fds, Some(Duration::ZERO), mask)? } else { 0 };
         return total(ready + kernels);
     }
     let deadline = Deadline::after(limit);

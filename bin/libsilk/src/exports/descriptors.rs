@@ -31,8 +31,8 @@ pub unsafe extern "C" fn __close(fd: c_int) -> c_int {
 pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     // SAFETY: as above.
     unsafe {
-        if first > last || flags & libc::CLOSE_RANGE_CLOEXEC as c_int != 0 {
-            // Ours are closed on exec already.
+        if first > last || flags & !(libc::CLOSE_RANGE_UNSHARE as c_int) != 0 {
+            // Ours are closed on exec already; what else there is, is none of Linux's flags.
             return real::close_range(first, last, flags);
         }
         let kernels = |first, last| check(real::close_range(first, last, flags)).map(drop);

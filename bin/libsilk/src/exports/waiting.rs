@@ -2,7 +2,7 @@
 
 use crate::epoll;
 use crate::epoll_wait as sets;
-use crate::errno::{done, int};
+use crate::errno::{Answer, done, int};
 use crate::poll as polls;
 use crate::real;
 use crate::select as selects;
@@ -17,18 +17,22 @@ fn millis(timeout: c_int) -> Option<Duration> {
     u64::try_from(timeout).ok().map(Duration::from_millis)
 }
 
+/// # Errors
+/// `EINVAL` for what is no time.
+///
 /// # Safety
 /// `limit` is valid or null.
-unsafe fn time(limit: *const timespec) -> Option<Duration> {
+unsafe fn time(limit: *const timespec) -> Answer<Option<Duration>> {
     // SAFETY: as the caller promises.
-    let limit = unsafe { limit.as_ref() }?;
-    Some(Duration::new(
-        limit.tv_sec.max(0).unsigned_abs(),
-        limit.tv_nsec.clamp(0, 999_999_999).unsigned_abs() as u32,
-    ))
+    let Some(limit) = (unsafe { limit.as_ref() }) else { return Ok(None) };
+    let nanos = u32::try_from(limit.tv_nsec).ok().filter(|nanos| *nanos < 1_000_000_000);
+    match (u64::try_from(limit.tv_sec), nanos) {
+        (Ok(seconds), Some(nanos)) => Ok(Some(Duration::new(seconds, nanos))),
+        _ => Err(libc::EINVAL),
+    }
 }
 
-/// The program's array.
+/// The program's array; an empty one where Linux refuses it.
 ///
 /// # Safety
 /// `fds` has `count` entries or is null.
@@ -36,8 +40,22 @@ unsafe fn array<'a>(fds: *mut pollfd, count: nfds_t) -> &'a mut [pollfd] {
     if fds.is_null() || count == 0 || count > 1 << 20 {
         return &mut [];
     }
+    if count > MANY && count > descriptors() {
+        return &mut [];
+    }
     // SAFETY: as the caller promises.
     unsafe { std::slice::from_raw_parts_mut(fds, count as usize) }
+}
+
+/// A program that may have fewer descriptors than this will not ask for more than it may have.
+const MANY: nfds_t = 128;
+
+/// As many as the program may have, of which Linux takes no more.
+fn descriptors() -> nfds_t {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: fills the structure it is given.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    limit.rlim_cur
 }
 
 /// # Safety
@@ -66,10 +84,10 @@ pub unsafe extern "C" fn ppoll(
     // SAFETY: as above.
     unsafe {
         let ours = array(fds, count);
-        if !polls::concerns_us(ours, time(limit) != Some(Duration::ZERO)) {
+        if !polls::concerns_us(ours, time(limit) != Ok(Some(Duration::ZERO))) {
             return real::ppoll(fds, count, limit, mask);
         }
-        int(polls::poll(ours, time(limit), mask))
+        int(time(limit).and_then(|limit| polls::poll(ours, limit, mask)))
     }
 }
 
@@ -88,6 +106,9 @@ pub unsafe extern "C" fn select(
     unsafe {
         if !sets.concern_us(timeout.as_ref().is_none_or(|t| (t.tv_sec, t.tv_usec) != (0, 0))) {
             return selects::linux(sets, timeout);
+        }
+        if timeout.as_ref().is_some_and(|limit| limit.tv_sec < 0 || limit.tv_usec < 0) {
+            return int(Err(libc::EINVAL));
         }
         let limit = timeout.as_ref().map(|t| {
             let whole = Duration::from_secs(t.tv_sec.max(0).unsigned_abs());
@@ -119,10 +140,10 @@ pub unsafe extern "C" fn pselect(
     let sets = Sets { count, sets: [read, write, except] };
     // SAFETY: as above.
     unsafe {
-        if !sets.concern_us(time(limit) != Some(Duration::ZERO)) {
+        if !sets.concern_us(time(limit) != Ok(Some(Duration::ZERO))) {
             return real::pselect(count, read, write, except, limit, mask);
         }
-        int(selects::select(sets, time(limit), mask))
+        int(time(limit).and_then(|limit| selects::select(sets, limit, mask)))
     }
 }
 
@@ -216,5 +237,10 @@ pub unsafe extern "C" fn epoll_pwait2(
     mask: *const sigset_t,
 ) -> c_int {
     // SAFETY: as above.
-    unsafe { wait(epfd, events, max, time(limit), mask) }
+    unsafe {
+        match time(limit) {
+            Ok(limit) => wait(epfd, events, max, limit, mask),
+            Err(errno) => int(Err(errno)),
+        }
+    }
 }

@@ -280,6 +280,7 @@ static void descriptors(void)
 	CHECK(write(300, "b", 1) == 1 && recv(fds[0], b, 1, 0) == 1);
 	close(200);
 	CHECK(close_range(250, 290, 0) == 0);
+	FAILS(close_range(300, 400, 1), EINVAL);
 	CHECK(write(301, "c", 1) == 1 && recv(fds[0], b, 1, 0) == 1);
 	CHECK(close_range(300, ~0U, 0) == 0);
 	FAILS(write(301, "c", 1), EBADF);

@@ -1,5 +1,6 @@
 /* poll, select and epoll, on sockets alone and beside the kernel's descriptors. */
 #include "check.h"
+#include <sys/resource.h>
 
 static int fds[2], event;
 
@@ -236,6 +237,67 @@ static void alarms(void)
 	}
 }
 
+/* What is no time, or too many, is refused, and nothing is waited for or changed. */
+static void nonsense(void)
+{
+	struct pollfd p = { .fd = fds[0], .events = POLLIN };
+	struct epoll_event e = { .events = EPOLLIN };
+	fd_set r;
+	int ep = epoll_create1(0);
+	CHECK(!epoll_ctl(ep, EPOLL_CTL_ADD, fds[0], &e));
+	FD_ZERO(&r); FD_SET(fds[0], &r);
+	struct timespec bad[] = { { -1, 0 }, { 0, -1 }, { 0, 1000000000 } };
+	for (int i = 0; i < 3; i++) {
+		FAILS(ppoll(&p, 1, &bad[i], NULL), EINVAL);
+		FAILS(pselect(fds[0] + 1, &r, NULL, NULL, &bad[i], NULL), EINVAL);
+		FAILS(epoll_pwait2(ep, &e, 1, &bad[i], NULL), EINVAL);
+	}
+	struct timeval before[] = { { -1, 0 }, { 0, -1 } };
+	for (int i = 0; i < 2; i++)
+		FAILS(select(fds[0] + 1, &r, NULL, NULL, &before[i]), EINVAL);
+	CHECK(FD_ISSET(fds[0], &r));
+	struct rlimit limit, few;
+	CHECK(!getrlimit(RLIMIT_NOFILE, &limit));
+	few = limit, few.rlim_cur = 200;
+	CHECK(!setrlimit(RLIMIT_NOFILE, &few));
+	struct pollfd many[201];
+	for (int i = 0; i < 201; i++)
+		many[i] = p;
+	FAILS(poll(many, 201, 0), EINVAL);
+	CHECK(poll(many, 200, 0) == 0);
+	CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
+	close(ep);
+}
+
+static volatile int handled;
+
+static void count(int s) { (void)s, handled++; }
+
+/* A signal that the call lets in ends it, also one that does not wait, unless there is something to tell. */
+static void pending(void)
+{
+	struct pollfd p = { .fd = fds[0], .events = POLLIN };
+	struct timespec none = { 0, 0 };
+	sigset_t all, blocked;
+	fd_set r;
+	signal(SIGUSR1, count);
+	sigemptyset(&all), sigemptyset(&blocked), sigaddset(&blocked, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	raise(SIGUSR1);
+	CHECK(ppoll(&p, 1, &none, NULL) == 0 && handled == 0);
+	p.events = POLLIN | POLLOUT;
+	CHECK(ppoll(&p, 1, &none, &all) == 1 && handled == 0);
+	p.events = POLLIN;
+	FAILS(ppoll(&p, 1, &none, &all), EINTR);
+	CHECK(handled == 1);
+	raise(SIGUSR1);
+	FD_ZERO(&r); FD_SET(fds[0], &r);
+	FAILS(pselect(fds[0] + 1, &r, NULL, NULL, &none, &all), EINTR);
+	CHECK(handled == 2);
+	sigprocmask(SIG_UNBLOCK, &blocked, NULL);
+	signal(SIGUSR1, SIG_DFL);
+}
+
 int main(int argc, char **argv)
 {
 	begin(argc, argv);
@@ -244,6 +306,8 @@ int main(int argc, char **argv)
 	event = eventfd(0, EFD_NONBLOCK);
 	polls();
 	selects();
+	nonsense();
+	pending();
 	alarms();
 	epolls();
 	two_threads();
