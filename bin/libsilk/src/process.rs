@@ -124,6 +124,11 @@ pub fn fork_by(call: impl FnOnce() -> libc::c_long) -> libc::c_long {
     child
 }
 
+/// In a child that `fork_by` has made, and that begins elsewhere.
+pub fn begin_child() {
+    in_child();
+}
+
 /// Until it goes, no thread takes a socket, closes one or forks.
 pub struct Still(#[expect(dead_code, reason = "held until it is dropped")] Turn<'static>);
 

@@ -41,6 +41,7 @@ macro_rules! real {
         $(
             /// # Safety
             /// As the C library's function of this name.
+            #[allow(non_snake_case)]
             pub unsafe fn $name($($arg: $type),*) -> $result {
                 let mut at = place::$name.load(Ordering::Relaxed);
                 if at == 0 {
@@ -153,6 +154,8 @@ real! {
     fn posix_spawn_file_actions_addfchdir_np(object: *mut Actions, fd: c_int) -> c_int;
     fn posix_spawn_file_actions_addtcsetpgrp_np(object: *mut Actions, fd: c_int) -> c_int;
     fn fork() -> pid_t;
+    fn _Fork() -> pid_t;
+    fn clone(run: Option<extern "C" fn(*mut c_void) -> c_int>, stack: *mut c_void, flags: c_int, argument: *mut c_void, parent: *mut pid_t, tls: *mut c_void, child: *mut pid_t) -> c_int;
     fn execve(path: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
     fn execvpe(file: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
     fn fexecve(fd: c_int, argv: *const *const c_char, envp: *const *const c_char) -> c_int;

@@ -1,9 +1,10 @@
-//! `vfork`, `_exit`, and how signals are handled.
+//! `vfork`, `clone`, `_exit`, and how signals are handled.
 
 use crate::close;
+use crate::process;
 use crate::real;
 use crate::signals;
-use libc::{c_int, pid_t, sigaction as Action, sighandler_t};
+use libc::{c_int, c_void, pid_t, sigaction as Action, sighandler_t};
 
 /// A `fork`: the child of a real `vfork` would write to its parent's tables.
 ///
@@ -13,6 +14,87 @@ use libc::{c_int, pid_t, sigaction as Action, sighandler_t};
 pub unsafe extern "C" fn vfork() -> pid_t {
     // SAFETY: the program keeps the contract of the function it calls; so throughout.
     unsafe { real::fork() }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __vfork() -> pid_t {
+    // SAFETY: as above.
+    unsafe { vfork() }
+}
+
+/// A `fork` at which the C library calls nobody.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _Fork() -> pid_t {
+    // SAFETY: as above.
+    process::fork_by(|| unsafe { real::_Fork() }.into()) as pid_t
+}
+
+/// What a child that `clone` makes is to run, and what it is given.
+struct Start {
+    run: extern "C" fn(*mut c_void) -> c_int,
+    argument: *mut c_void,
+}
+
+/// The beginning of such a child, which has a copy of its parent's memory.
+extern "C" fn begin(start: *mut c_void) -> c_int {
+    process::begin_child();
+    // SAFETY: what `clone` below has left on its stack, and on the copy of that.
+    let Start { run, argument } = unsafe { start.cast::<Start>().read() };
+    // SAFETY: the child ends with this, and is nobody but the one thread.
+    unsafe { _exit(run(argument)) }
+}
+
+/// A child with memory of its own holds its parent's sockets, as after a `fork`; and so does one that would share it until it executes,
+/// which is made as by `vfork` above. Other children are the program's affair.
+///
+/// # Safety
+/// As the C library's. Three arguments more can be taken where fewer were given.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clone(
+    run: Option<extern "C" fn(*mut c_void) -> c_int>,
+    stack: *mut c_void,
+    flags: c_int,
+    argument: *mut c_void,
+    parent: *mut pid_t,
+    tls: *mut c_void,
+    child: *mut pid_t,
+) -> c_int {
+    const UNTIL_EXEC: c_int = libc::CLONE_VM | libc::CLONE_VFORK;
+    let is_vfork = flags & (UNTIL_EXEC | libc::CLONE_SIGHAND) == UNTIL_EXEC;
+    let flags = if is_vfork { flags & !UNTIL_EXEC } else { flags };
+    // SAFETY: as above; what begins has a copy of what it is given.
+    unsafe {
+        match run.filter(|_| !stack.is_null() && is_fork(flags as u64, 0)) {
+            None => real::clone(run, stack, flags, argument, parent, tls, child),
+            Some(run) => {
+                let mut start = Start { run, argument };
+                let start = (&raw mut start).cast();
+                let call = || real::clone(Some(begin), stack, flags, start, parent, tls, child).into();
+                process::fork_by(call) as c_int
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __clone(
+    run: Option<extern "C" fn(*mut c_void) -> c_int>,
+    stack: *mut c_void,
+    flags: c_int,
+    argument: *mut c_void,
+    parent: *mut pid_t,
+    tls: *mut c_void,
+    child: *mut pid_t,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe { clone(run, stack, flags, argument, parent, tls, child) }
 }
 
 /// Whether `clone(2)` with these flags and this stack makes a child as `fork` does, which goes on where its parent is, with

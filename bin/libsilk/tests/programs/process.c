@@ -301,6 +301,51 @@ static void descriptors(void)
 	close(fds[0]), close(fds[1]);
 }
 
+static int cloned(void *end)
+{
+	char b[8];
+	return recv(*(int *)end, b, 2, MSG_WAITALL) == 2 && send(*(int *)end, "child", 5, 0) == 5 ? 0 : 5;
+}
+
+static int cloned_and_executed(void *end)
+{
+	char number[16];
+	snprintf(number, sizeof number, "%d", *(int *)end);
+	close(*(int *)end + 1);
+	execl(self, self, host, "after", number, "child", NULL);
+	return 9;
+}
+
+/* Nor is one that has a stack of its own a stranger, or one that begins without anybody being told. */
+static void clones(void)
+{
+	static char stack[1 << 18] __attribute__((aligned(16)));
+	for (int i = 0; i < 4; i++) {
+		int fds[2];
+		pair(fds);
+		fcntl(fds[1], F_SETFL, O_APPEND);
+		pid_t child = i == 0 ? clone(cloned, stack + sizeof stack, SIGCHLD, &fds[1])
+			: i == 1 ? clone(cloned_and_executed, stack + sizeof stack, SIGCHLD, &fds[1])
+			: i == 2 ? clone(cloned_and_executed, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &fds[1])
+			: _Fork();
+		if (child == 0)
+			_exit(cloned(&fds[1]));
+		CHECK(child > 0);
+		close(fds[1]);
+		answered(fds[0], "child");
+		/* What it only has, and does not use, is still its parent's. */
+		pair(fds);
+		child = i == 3 ? _Fork() : clone((int (*)(void *))_exit, stack + sizeof stack, SIGCHLD | (i == 2 ? CLONE_VM | CLONE_VFORK : 0), NULL);
+		if (child == 0)
+			_exit(0);
+		char b;
+		CHECK(waitpid(child, NULL, 0) == child);
+		CHECK(write(fds[0], "x", 1) == 1 && read(fds[1], &b, 1) == 1);
+		close(fds[0]), close(fds[1]);
+	}
+	FAILS(clone(cloned, NULL, SIGCHLD, NULL), EINVAL);
+}
+
 /* A child that the C library has not seen made holds its parent's sockets, too. */
 static void forks_otherwise(void)
 {
@@ -401,6 +446,7 @@ int main(int argc, char **argv)
 	execs();
 	forks();
 	forks_otherwise();
+	clones();
 	limited();
 	descriptors();
 	forks_meanwhile();
