@@ -76,6 +76,24 @@ pub unsafe extern "C" fn fstatat(fd: c_int, path: *const c_char, about: *mut sta
     }
 }
 
+/// As `__fxstat` below a folder.
+///
+/// # Safety
+/// As the C library's.
+pub unsafe fn fstatat_of_version(
+    version: c_int,
+    fd: c_int,
+    path: *const c_char,
+    about: *mut stat,
+    flags: c_int,
+) -> c_int {
+    if !matches!(version, 0 | 1) {
+        return int(Err(libc::EINVAL));
+    }
+    // SAFETY: as above.
+    unsafe { fstatat(fd, path, about, flags) }
+}
+
 /// # Safety
 /// As the C library's.
 #[unsafe(no_mangle)]

@@ -1,6 +1,7 @@
 //! The C symbols. Each function finds out in a few instructions whether it is concerned, and
 //! is then translation only: C's arguments to ours, our answer to `errno`.
 
+mod aliases;
 mod checked;
 mod credentials;
 mod descriptors;

@@ -7,7 +7,8 @@ use super::{
 use crate::errno::int;
 use crate::process;
 use crate::real;
-use libc::{c_int, c_long, c_uint, c_ulong, off_t, socklen_t};
+use libc::{c_int, c_long, c_uint, c_ulong, off_t, sigset_t, socklen_t};
+use std::ptr;
 use std::ptr::with_exposed_provenance_mut as pointer;
 
 /// # Safety
@@ -73,6 +74,16 @@ pub unsafe extern "C" fn syscall(
             libc::SYS_epoll_pwait => {
                 w::epoll_pwait(fd, pointer(b), c as c_int, len.cast_signed(), pointer(f)).into()
             }
+            libc::SYS_epoll_pwait2 => {
+                w::epoll_pwait2(fd, pointer(b), c as c_int, pointer(e), pointer(f)).into()
+            }
+            libc::SYS_pselect6 if w::concern_us(fd, [pointer(b), pointer(c), pointer(e)]) => {
+                // The mask comes with its length, behind a pointer.
+                let mask = pointer::<*const sigset_t>(g).as_ref().map_or(ptr::null(), |mask| *mask);
+                w::pselect(fd, pointer(b), pointer(c), pointer(e), pointer(f), mask).into()
+            }
+            libc::SYS_preadv2 => r::preadv2(fd, pointer(b), c as c_int, e as off_t, g as c_int) as c_long,
+            libc::SYS_pwritev2 => o::pwritev2(fd, pointer(b), c as c_int, e as off_t, g as c_int) as c_long,
             libc::SYS_mmap => memory::mmap(a, b, c as c_int, e as c_int, f as c_int, g as off_t) as c_long,
             libc::SYS_munmap => memory::munmap(a, b).into(),
             libc::SYS_mprotect => memory::mprotect(a, b, c as c_int).into(),
@@ -86,6 +97,7 @@ pub unsafe extern "C" fn syscall(
                 process::fork_by(|| real::syscall(number, a, b, c, e, f, g))
             }
             libc::SYS_execve => execs::execve(pointer(a), pointer(b), pointer(c)).into(),
+            libc::SYS_execveat => execs::execveat(fd, pointer(b), pointer(c), pointer(e), f as c_int).into(),
             // Of the calling thread alone, as the kernel does it.
             libc::SYS_setuid
             | libc::SYS_setreuid

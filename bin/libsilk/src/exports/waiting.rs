@@ -126,6 +126,15 @@ pub unsafe extern "C" fn select(
     }
 }
 
+/// Whether a socket of ours is in any of these sets, of descriptors below `count`.
+///
+/// # Safety
+/// As of `select`.
+pub unsafe fn concern_us(count: c_int, sets: [*mut fd_set; 3]) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { Sets { count, sets }.concern_us() }
+}
+
 /// # Safety
 /// As the C library's.
 #[unsafe(no_mangle)]

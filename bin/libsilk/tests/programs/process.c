@@ -263,6 +263,35 @@ static void execs_while_others_accept(void)
 	}
 }
 
+ssize_t __read(int, void *, size_t), __write(int, const void *, size_t), __send(int, const void *, size_t, int);
+int __poll(struct pollfd *, nfds_t, int), __dup2(int, int), __fcntl(int, int, ...);
+
+/* The C library's other names of its functions, and the newest system calls. */
+static void by_other_names(int fds[2])
+{
+	char b[8];
+	struct iovec v = { b, 8 };
+	struct pollfd p = { .fd = fds[1], .events = POLLIN };
+	struct epoll_event e = { .events = EPOLLIN };
+	struct timespec ms = { 0, 1000000 };
+	fd_set r;
+	int ep = epoll_create1(0);
+	CHECK(!epoll_ctl(ep, EPOLL_CTL_ADD, fds[1], &e));
+	FD_ZERO(&r); FD_SET(fds[1], &r);
+	CHECK(syscall(SYS_epoll_pwait2, ep, &e, 1, &ms, NULL, 8) == 0);
+	CHECK(syscall(SYS_pselect6, fds[1] + 1, &r, NULL, NULL, &ms, NULL) == 0);
+	CHECK(__write(fds[0], "abc", 3) == 3 && __poll(&p, 1, 1000) == 1 && __read(fds[1], b, 8) == 3);
+	CHECK(__send(fds[0], "de", 2, 0) == 2 && syscall(SYS_epoll_pwait2, ep, &e, 1, NULL, NULL, 8) == 1);
+	FD_SET(fds[1], &r);
+	CHECK(syscall(SYS_pselect6, fds[1] + 1, &r, NULL, NULL, NULL, NULL) == 1 && FD_ISSET(fds[1], &r));
+	CHECK(syscall(SYS_preadv2, fds[1], &v, 1, -1L, -1L, 0) == 2);
+	v.iov_len = 1;
+	CHECK(syscall(SYS_pwritev2, fds[0], &v, 1, -1L, -1L, 0) == 1 && recv(fds[1], b, 8, 0) == 1);
+	CHECK(__dup2(fds[0], 200) == 200 && __fcntl(200, F_DUPFD, 201) == 201);
+	CHECK(write(201, "f", 1) == 1 && recv(fds[1], b, 8, 0) == 1);
+	close(ep), close(200), close(201);
+}
+
 static void descriptors(void)
 {
 	int fds[2];
@@ -295,6 +324,7 @@ static void descriptors(void)
 		close(i);
 	pair(fds);
 	CHECK(syscall(SYS_write, fds[0], "raw", 3) == 3 && syscall(SYS_read, fds[1], b, 8) == 3);
+	by_other_names(fds);
 	closefrom(3);
 	pair(fds);
 	CHECK(write(fds[0], "y", 1) == 1 && recv(fds[1], b, 1, 0) == 1);
