@@ -4,7 +4,9 @@
 use libc::c_char;
 use silk_control::{CARRIER_VARIABLE, DEFAULT_SOCKET, FAMILY_VARIABLE, SOCKET_VARIABLE, STRICT_VARIABLE};
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{CStr, OsStr, OsString, c_void};
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -13,6 +15,7 @@ struct Environment {
     family: Option<u64>,
     strict: bool,
     preload: Option<OsString>,
+    library: Option<OsString>,
     carrier: Option<OsString>,
     user: u32,
 }
@@ -25,6 +28,7 @@ fn environment() -> &'static Environment {
         family: env::var(FAMILY_VARIABLE).ok().and_then(|token| token.trim().parse().ok()),
         strict: env::var_os(STRICT_VARIABLE).is_some_and(|value| value == "1"),
         preload: env::var_os("LD_PRELOAD"),
+        library: env::var_os("LD_PRELOAD").and_then(|_| file()),
         carrier: env::var_os(CARRIER_VARIABLE),
         user: user(),
     })
@@ -63,6 +67,22 @@ pub fn is_strict() -> bool {
 /// What the program was started with, so that an exec with another environment keeps it.
 pub fn preload() -> Option<&'static OsString> {
     environment().preload.as_ref()
+}
+
+/// This library's file, if it is one of those.
+pub fn library() -> Option<&'static OsString> {
+    environment().library.as_ref()
+}
+
+/// Where the loader has this library from.
+fn file() -> Option<OsString> {
+    let mut about = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: asks about an address of this library's; what it fills has the name of a file that stays, or null.
+    unsafe {
+        let known = libc::dladdr(file as *const c_void, about.as_mut_ptr()) != 0;
+        let name = about.assume_init().dli_fname;
+        (known && !name.is_null()).then(|| OsStr::from_bytes(CStr::from_ptr(name).to_bytes()).to_owned())
+    }
 }
 
 /// What carries programs that nothing can be loaded into.

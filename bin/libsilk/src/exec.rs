@@ -4,7 +4,7 @@
 //!
 //! Descriptors that are closed on exec are simply gone in the new image, which lets go of
 //! what they named. Where all are, the lifeline is closed as well, and the daemon told before that this is no death. A program that clears the environment stays in its family: the
-//! variables that make it one are put back.
+//! variables that make it one are put back, and this library is loaded beside what it wants to be.
 
 use crate::descriptor;
 use crate::environment;
@@ -113,6 +113,9 @@ impl Luggage {
         // SAFETY: as the caller promises.
         let mut pointers = unsafe { variables(envp) };
         // SAFETY: the pointers are those of C strings.
+        let preload = unsafe { beside_others(&mut pointers) };
+        pointers.extend(preload.iter().map(|text| text.as_ptr()));
+        // SAFETY: as above.
         let mut owned: Vec<CString> = unsafe { missing(&pointers) };
         if let Some(file) = &file {
             owned.extend(CString::new(format!("{VARIABLE}={}", file.as_raw_fd())));
@@ -123,6 +126,7 @@ impl Luggage {
         });
         pointers.extend(owned.iter().map(|text| text.as_ptr()));
         pointers.push(std::ptr::null());
+        owned.extend(preload);
         Self { pointers, _owned: owned, carrier, file, kept_open, is_expected: false }
     }
 
@@ -171,6 +175,27 @@ unsafe fn variables(envp: *const *const c_char) -> Vec<*const c_char> {
 
 fn is_named(variable: &CStr, name: &str) -> bool {
     variable.to_bytes().strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='))
+}
+
+/// Another `LD_PRELOAD` than one that names this library is taken out, for one that names both. What is the program's comes first: so it
+/// stands before this library as it would stand before the C library.
+///
+/// # Safety
+/// The pointers must be those of C strings.
+unsafe fn beside_others(there: &mut Vec<*const c_char>) -> Option<CString> {
+    const PRELOAD: &str = "LD_PRELOAD";
+    let library = environment::library()?.as_bytes();
+    // SAFETY: as the caller promises.
+    let text = |one: &*const c_char| unsafe { CStr::from_ptr(*one) };
+    let at = there.iter().position(|one| is_named(text(one), PRELOAD))?;
+    let others = text(there.get(at)?).to_bytes().get(PRELOAD.len() + 1..)?;
+    if others.split(|byte| matches!(byte, b':' | b' ')).any(|one| one == library) {
+        return None;
+    }
+    let between: &[u8] = if others.is_empty() { b"" } else { b":" };
+    let both = CString::new([PRELOAD.as_bytes(), b"=", others, between, library].concat()).ok();
+    there.remove(at);
+    both
 }
 
 /// Variables that a process of a family has and this environment lacks.

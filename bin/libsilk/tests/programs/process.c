@@ -35,7 +35,8 @@ static void answered(int fd, const char *say)
 static void execs(void)
 {
 	char number[16], *env[] = { "A=b", NULL };
-	for (int how = 0; how < 6; how++) {
+	char *with[] = { "LD_PRELOAD=libm.so.6", NULL }, *without[] = { "LD_PRELOAD=", NULL };
+	for (int how = 0; how < 8; how++) {
 		int fds[2];
 		pair(fds);
 		fcntl(fds[1], F_SETFL, O_APPEND);
@@ -53,6 +54,10 @@ static void execs(void)
 				execve(self, v, env);
 			if (how == 4)
 				execlp(self, self, host, "after", number, "abc", "d", "e", "f", "g", "h", NULL);
+			if (how == 6)
+				execve(self, v, with);
+			if (how == 7)
+				execve(self, v, without);
 			execvp(self, v);
 			_exit(9);
 		}
