@@ -18,6 +18,7 @@
 //! | standard streams | `stdio` of sockets, `succession`, `reopen`; `speaking` to people |
 //! | naming | `naming` socket to connect, `spares`, `disconnect`, `options`, `close`, `descriptor` |
 //! | processes | `process` fork, `exec`, `spawn`, `passing` to another (`SCM_RIGHTS`); `record` is a socket in words, `shared` what several hold |
+//! | memory | `heap` |
 //! | the edge | `exports`: the C symbols; `real`: what lies behind them; `raw_calls` of programs that use neither |
 //!
 //! Limits: the C library's own calls do not pass here; a pointer that Linux would answer with `EFAULT` faults.
@@ -56,6 +57,7 @@ mod files;
 mod gate;
 mod given_up;
 mod groups;
+mod heap;
 mod inode;
 mod internal;
 mod lock;
@@ -106,12 +108,17 @@ mod writers_turn;
 
 use libc::{c_char, c_int, c_void};
 
+/// Not the program's, which a signal's handler may have interrupted.
+#[global_allocator]
+static HEAP: heap::Heap = heap::Heap::new();
+
 /// Called by the loader before the program's own constructors, with the program's arguments.
 extern "C" fn begin(_: c_int, argv: *const *const c_char) {
     real::resolve();
     environment::read();
     speaking::note(libc::STDERR_FILENO);
     process::watch_forks();
+    poll::expect_end();
     // SAFETY: a function that lives as long as the process, and looks at no argument.
     unsafe { __cxa_at_quick_exit(end_quickly, std::ptr::null_mut()) };
     exec::resume();

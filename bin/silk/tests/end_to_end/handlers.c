@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -125,6 +126,71 @@ static void polling(void) {
 typedef void (*handler)(int);
 /* What `signal` is to a program that is compiled for POSIX alone. */
 extern handler __sysv_signal(int, handler);
+
+/* The program's memory is the C library's, with a word of who asks for it while a handler runs. */
+static volatile sig_atomic_t in_handler, asked;
+void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t), *__libc_memalign(size_t, size_t);
+void __libc_free(void *);
+
+void *malloc(size_t size) { return asked += in_handler, __libc_malloc(size); }
+void *calloc(size_t count, size_t size) { return asked += in_handler, __libc_calloc(count, size); }
+void *realloc(void *at, size_t size) { return asked += in_handler, __libc_realloc(at, size); }
+void *aligned_alloc(size_t to, size_t size) { return asked += in_handler, __libc_memalign(to, size); }
+int posix_memalign(void **at, size_t to, size_t size) { return asked += in_handler, !(*at = __libc_memalign(to, size)); }
+void free(void *at) { asked += in_handler && at, __libc_free(at); }
+
+/* What POSIX lets it do in the middle of its thread's malloc, of which it may not have anything then. */
+static void do_all(int signal) {
+    (void)signal;
+    struct sockaddr_in name;
+    socklen_t length = sizeof name;
+    char octets[4];
+    in_handler = 1;
+    int fd = socket(AF_INET, SOCK_STREAM, 0), to, copy = dup(sockets[0]);
+    getsockname(sockets[0], (struct sockaddr *)&name, &length);
+    connect(fd, (struct sockaddr *)&name, sizeof name);
+    to = accept(sockets[0], NULL, NULL);
+    struct pollfd mixed[3] = {{.fd = fd, .events = POLLIN}, {.fd = to, .events = POLLIN}, {.fd = sockets[1], .events = POLLIN}};
+    poll(mixed, 2, 1);
+    poll(mixed, 3, 1);
+    fd_set set;
+    struct timeval soon = {0, 1000};
+    FD_ZERO(&set);
+    FD_SET(fd, &set);
+    select(fd + 1, &set, NULL, NULL, &soon);
+    send(fd, "text", 4, 0);
+    recv(to, octets, sizeof octets, MSG_WAITALL);
+    shutdown(fd, SHUT_WR);
+    execl("/no such program", "none", NULL);
+    int before = asked;
+    pid_t child = fork();
+    if (!child) {
+        close(fd);
+        if (asked > before)
+            puts("the child asks for memory");
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    close(fd);
+    close(to);
+    close(copy);
+    in_handler = 0;
+}
+
+static void allocating(void) {
+    int ends[2];
+    if (pipe(ends))
+        return;
+    sockets[0] = listening();
+    sockets[1] = ends[0];
+    signal(SIGALRM, do_all);
+    raise(SIGALRM);
+    /* A thread's first wait and its first accept are noted once. */
+    asked = 0;
+    raise(SIGALRM);
+    if (asked)
+        printf("%d times\n", (int)asked);
+}
 
 static void nothing(int signal) {
     (void)signal;
@@ -357,7 +423,7 @@ int main(int count, char **given) {
         const char *name;
         void (*does)(void);
     } all[] = {{"watching", watching}, {"forking", forking}, {"cancelling", cancelling}, {"polling", polling}, {"interrupted", interrupted},
-      {"sending", sending}, {"sending-together", sending_together}, {"receiving", receiving}, {"leaving", leaving}, {"leaving-to-others", leaving_to_others}};
+      {"allocating", allocating}, {"sending", sending}, {"sending-together", sending_together}, {"receiving", receiving}, {"leaving", leaving}, {"leaving-to-others", leaving_to_others}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t n = 0; count == 2 && n < sizeof all / sizeof *all; n++)
         if (!strcmp(all[n].name, given[1]))

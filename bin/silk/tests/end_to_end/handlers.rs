@@ -37,6 +37,11 @@ fn a_handler_polls_while_its_thread_does() {
 }
 
 #[test]
+fn a_handler_asks_for_none_of_the_memory_that_its_thread_may_be_asking_for() {
+    says("allocating", "ended\n");
+}
+
+#[test]
 fn a_handler_of_a_strict_program_ends_the_call_that_waits() {
     says("interrupted", "interrupted\nended\n");
 }
