@@ -13,6 +13,7 @@ mod attaching;
 mod classes;
 mod closing;
 mod command;
+mod control_socket;
 mod cpu_time;
 mod datagram_errors;
 mod datagrams;

@@ -5,6 +5,7 @@
 use crate::answer::Answer;
 use crate::attaching::random_token;
 use crate::command::{Command, Event, Orders};
+use crate::control_socket;
 use crate::departed::Departed;
 use crate::descriptors::{eventfd, is_lifeline};
 use crate::family::{Family, NotPassed};
@@ -19,7 +20,6 @@ use crate::strangers::Gate;
 use crate::watchdog::Watched;
 use crate::wishes::First;
 use rustix::event::epoll;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use silk_config::ByteSize;
 use silk_control::{Lifeline, Received, Refusal, Reply, Request, WireError};
 use silk_device::netlink::{Finder, Found};
@@ -143,34 +143,9 @@ impl Server {
     /// # Errors
     /// A sentence that says which file could not be opened and what to do.
     pub fn open(parts: Parts) -> Result<Self, String> {
-        let path = parts.settings.config.control.socket.clone();
-        let failed = |e: io::Error| format!("the control socket {} cannot be opened: {e}", path.display());
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(failed)?;
-        }
-        if Lifeline::connect(&path).is_ok() {
-            return Err(format!(
-                "another silkd answers on {}: stop it, or set [control] socket to another path",
-                path.display()
-            ));
-        }
-        let _ = std::fs::remove_file(&path);
-        let open = || -> io::Result<(OwnedFd, OwnedFd)> {
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-            bind(&socket, &SocketAddrUnix::new(&path)?)?;
-            use std::os::unix::fs::PermissionsExt;
-            std::fs::set_permissions(
-                &path,
-                std::fs::Permissions::from_mode(parts.settings.config.control.mode.bits()),
-            )?;
-            if let Some(group) = &parts.settings.config.control.group {
-                give_to_group(&path, group)?;
-            }
-            listen(&socket, 128)?;
-            Ok((socket, epoll::create(epoll::CreateFlags::CLOEXEC)?))
-        };
-        let (socket, epoll) = open().map_err(failed)?;
+        let socket = control_socket::open(&parts.settings.config.control)?;
+        let failed = |error: io::Error| format!("the control thread has nothing to wait on: {error}");
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
         let total = parts.settings.config.memory.total.map_or_else(|| own_memory::bytes() / 2, ByteSize::get);
         let server = Self {
             budget: Budget::of(total),
@@ -595,18 +570,8 @@ impl Server {
             family.arena.header().dead.store(1, SeqCst);
         }
         self.tell_all(|| Command::Stop);
-        let _ = std::fs::remove_file(&self.settings.config.control.socket);
+        control_socket::take_away(&self.settings.config.control.socket);
     }
-}
-
-/// Gives the control socket to a group, whose members may then use it.
-fn give_to_group(path: &std::path::Path, name: &str) -> io::Result<()> {
-    let groups = std::fs::read_to_string("/etc/group")?;
-    let mut lines = groups.lines().map(|line| line.split(':'));
-    let id = lines.find_map(|mut fields| (fields.next() == Some(name)).then(|| fields.nth(1))?);
-    let id = id.and_then(|id| id.parse().ok());
-    let id = id.ok_or_else(|| io::Error::other(format!("[control] group: there is no group `{name}`")))?;
-    std::os::unix::fs::chown(path, None, Some(id))
 }
 
 pub(crate) fn refused(errno: i32, why: String) -> Reply {
