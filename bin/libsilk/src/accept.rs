@@ -112,7 +112,7 @@ fn queues(listener: &Listener) -> impl Iterator<Item = (usize, &AcceptQueue)> {
 /// `accept4(2)`.
 ///
 /// # Errors
-/// As Linux; `ENETDOWN` when the daemon is gone.
+/// As Linux; `ENETDOWN` when the daemon is gone, and every other time `EAGAIN` where the socket does not wait.
 ///
 /// # Safety
 /// The address must be null or as [`address::give`] wants it.
@@ -156,13 +156,16 @@ fn take(call: Call<'_>) -> Answer<Taken> {
     }
 }
 
-/// A dead daemon is told as a network that is down, which servers take for what it is; a
+/// A dead daemon is told as a network that is down, which servers take for what it is. Who tries again all the same, as
+/// accept(2) advises for such errors (Redis does up to a thousand times), and would not wait, is told every other time that
+/// nobody is there: so it comes back to what else it has to do, the signal that is to end it above all. A
 /// listener that was shut down, by whichever process of the family, accepts nothing, as on Linux. One that was
 /// closed meanwhile ([`Found::slot`]) has nothing more to do with the call.
 fn may_accept(Call { socket, family, .. }: Call<'_>) -> Answer<()> {
     if family.is_dead() {
         lost::answer();
-        return Err(libc::ENETDOWN);
+        let has_heard = socket.told_of_death.fetch_xor(true, Relaxed);
+        return Err(if has_heard && socket.is_nonblocking(0) { libc::EAGAIN } else { libc::ENETDOWN });
     }
     let listens = socket.slot()?.kind.load(SeqCst) == kind::LISTENER;
     if listens && socket.role() == Role::Listener { Ok(()) } else { Err(libc::EINVAL) }

@@ -94,6 +94,8 @@ pub struct Socket {
     pub starved: AtomicU32,
     /// The most threads seen waiting for its connections at one time.
     pub crowd: AtomicU32,
+    /// Its last `accept` was told that the daemon is dead.
+    pub told_of_death: AtomicBool,
     /// Other processes hold it too, or have ([`crate::shared`]).
     pub is_shared: AtomicBool,
     /// How often any of its holders had changed something when this process last looked.
@@ -136,6 +138,7 @@ impl Socket {
             shut: AtomicU32::new(0),
             starved: AtomicU32::new(0),
             crowd: AtomicU32::new(0),
+            told_of_death: AtomicBool::new(false),
             is_shared: AtomicBool::new(false),
             known: AtomicU32::new(0),
             watched: AtomicU32::new(0),
@@ -373,6 +376,7 @@ pub fn make(state: u32, shape: u32, flags: u32) -> Option<&'static Socket> {
     socket.starved.store(0, Ordering::Relaxed);
     socket.crowd.store(0, Ordering::Relaxed);
     socket.is_shared.store(false, Ordering::Relaxed);
+    socket.told_of_death.store(false, Ordering::Relaxed);
     socket.settings.set([0; settings::WORDS]);
     if shape & shape::INET6 != 0 {
         // As Linux has it, of IPv4's groups a socket of IPv6 hears those alone that it has joined itself.

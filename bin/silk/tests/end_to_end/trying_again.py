@@ -1,4 +1,5 @@
-"""Servers whose daemon dies, and that try again for ever whatever they are told: by accept, by poll and accept, by recvfrom.
+"""Servers whose daemon dies, and that try again for ever whatever they are told: by accept, by poll and accept, by recvfrom,
+and by accepting until nobody is there, which tries again after an error of the network as accept(2) advises (Redis does).
 Each tells how often in two seconds."""
 import select
 import socket
@@ -15,12 +16,26 @@ def server(kind, port):
     return end
 
 
+def drain(end):
+    worst = None
+    for _ in range(1000):
+        try:
+            end.accept()
+        except BlockingIOError as why:
+            return worst or why
+        except OSError as why:
+            worst = why
+    return worst
+
+
 def ask(kind, end):
-    if kind == "poll":
+    if kind in ("poll", "drain"):
         end.setblocking(False)
         waits = select.poll()
         waits.register(end, select.POLLIN)
         waits.poll(2000)
+    if kind == "drain":
+        return drain(end)
     try:
         end.recvfrom(10) if kind == "recvfrom" else end.accept()
     except OSError as why:
@@ -40,7 +55,7 @@ def again(kind, end):
 
 
 asked = {}
-kinds = ["accept", "poll", "recvfrom"]
+kinds = ["accept", "poll", "recvfrom", "drain"]
 ends = [server(kind, 20 + number) for number, kind in enumerate(kinds)]
 print("listening", flush=True)
 threads = [threading.Thread(target=again, args=each) for each in zip(kinds, ends)]
