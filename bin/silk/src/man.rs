@@ -1,9 +1,8 @@
 //! `silk man`: the manual pages, made from the definition of the command line.
 
 use crate::Silk;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, print};
 use clap::CommandFactory;
-use std::io::{Write, stdout};
 use std::path::PathBuf;
 
 /// Where to.
@@ -24,6 +23,5 @@ pub fn run(options: &Options) -> Result<(), Trouble> {
     let mut page = Vec::new();
     let man = clap_mangen::Man::new(Silk::command());
     man.render(&mut page).map_err(unwritable("the page".to_owned()))?;
-    let _ = stdout().write_all(&page);
-    Ok(())
+    print(&page)
 }

@@ -5,7 +5,7 @@ mod table;
 mod tcp;
 
 use crate::daemon;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, printed};
 use silk_control::Report;
 use std::io::{self, IsTerminal, Write, stdout};
 use std::thread::sleep;
@@ -34,9 +34,9 @@ const EVERY: Duration = Duration::from_secs(1);
 pub fn run(options: &Options) -> Result<(), Trouble> {
     loop {
         let report = daemon::report()?;
-        // A reader that has seen enough closes the pipe.
-        if show(&report, options).is_err() || !options.watch {
-            return Ok(());
+        let shown = show(&report, options);
+        if shown.is_err() || !options.watch {
+            return printed(shown);
         }
         sleep(EVERY);
     }

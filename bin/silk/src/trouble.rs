@@ -3,7 +3,7 @@
 
 use crate::bench::Failure;
 use silk_config::{Faults, Unreadable};
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::process::ExitCode;
 use std::{fmt, io};
 
@@ -14,6 +14,10 @@ pub enum Trouble {
     Files(Vec<Faults>, Vec<Unreadable>),
     /// A file or folder that cannot be written.
     Unwritable(String, io::Error),
+    /// What was to be printed was not, or not all of it.
+    Output(io::Error),
+    /// A configuration, where a graph was to be drawn.
+    NoGraph(String),
     /// The daemon cannot be spoken to, or refused.
     Daemon(String),
     /// A program that cannot be run, with the exit status a shell would give.
@@ -24,13 +28,32 @@ pub enum Trouble {
     Bench(Failure),
 }
 
+/// Prints what a command was asked for. A reader that has seen enough closes the pipe, which is no trouble.
+pub fn print(text: &[u8]) -> Result<(), Trouble> {
+    let mut out = stdout().lock();
+    printed(out.write_all(text).and_then(|()| out.flush()))
+}
+
+/// What came of printing.
+pub fn printed(done: io::Result<()>) -> Result<(), Trouble> {
+    match done {
+        Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(Trouble::Output(why)),
+        _ => Ok(()),
+    }
+}
+
 impl Trouble {
     /// Says it and gives the exit status: 2 where a file's contents are at fault, else 1.
     pub fn tell(&self) -> ExitCode {
         // Standard error that is closed cannot be told anything.
         let _ = self.write(&mut stderr().lock());
         match self {
-            Self::Files(faults, _) if !faults.is_empty() => ExitCode::from(2),
+            Self::Files(faults, unreadable)
+                if !faults.is_empty() || unreadable.iter().any(Unreadable::is_of_contents) =>
+            {
+                ExitCode::from(2)
+            }
+            Self::NoGraph(_) => ExitCode::from(2),
             Self::Program(status, _) => ExitCode::from(*status),
             _ => ExitCode::FAILURE,
         }
@@ -66,6 +89,11 @@ impl fmt::Display for Trouble {
                 unreadable.iter().try_for_each(|why| writeln!(f, "{why}"))
             }
             Self::Unwritable(what, why) => write!(f, "`{what}` cannot be written: {why}"),
+            Self::NoGraph(name) => write!(
+                f,
+                "`{name}` is a configuration and no graph: what silkd runs is `graphs/web.toml`, unless it says `graph = …`"
+            ),
+            Self::Output(why) => write!(f, "standard output cannot be written: {why}"),
             Self::Daemon(why) | Self::Program(_, why) | Self::Netem(why) => f.write_str(why),
             Self::Bench(why) => why.fmt(f),
         }

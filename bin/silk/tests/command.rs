@@ -3,11 +3,11 @@
 
 use silk_control::{Lifeline, PathReport, Refusal, Reply, Report, Request};
 use socket2::{Domain, SockAddr, Socket, Type};
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -123,6 +123,21 @@ fn a_file_that_cannot_be_read_is_no_fault_of_its_contents() {
     assert_eq!((status, err.contains("`graphs` cannot be read")), (1, true));
 }
 
+/// It is there and can be read: what is in it is at fault, and stays so.
+#[test]
+fn a_file_that_is_no_text_or_too_long_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("silk.toml");
+    for (bytes, why) in
+        [(b"interface = \"\xff\"".to_vec(), "is not text: byte 13"), (vec![b'#'; 70_000], "is longer than")]
+    {
+        std::fs::write(&file, bytes).unwrap();
+        let output = silk(&["check", file.to_str().unwrap()]);
+        let (status, out, err) = said(&output);
+        assert_eq!((status, out, err.contains(why)), (2, "", true), "{err}");
+    }
+}
+
 #[test]
 fn the_graph_of_a_server_is_drawn_as_text() {
     let expected = "\
@@ -161,6 +176,29 @@ vnet
 host
 ";
     assert_eq!(said(&silk(&["graph", "graphs/web.toml"])), (0, expected, ""));
+}
+
+#[test]
+fn a_configuration_is_no_graph_and_that_is_told_in_a_sentence() {
+    let output = silk(&["graph", "packaging/silk.toml"]);
+    let (status, out, err) = said(&output);
+    assert_eq!((status, out, err.lines().count()), (2, "", 1));
+    assert!(err.starts_with("silk: `packaging/silk.toml` is a configuration and no graph"), "{err}");
+}
+
+#[test]
+fn a_drawing_that_finds_no_room_is_an_error_and_a_reader_that_has_seen_enough_is_none() {
+    let drawn = |out: Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_silk"));
+        let command = command.args(["graph", "graphs/web.toml"]).current_dir(root());
+        command.stdout(out).stderr(Stdio::piped()).output().unwrap()
+    };
+    let full = drawn(File::options().write(true).open("/dev/full").unwrap().into());
+    let why = "silk: standard output cannot be written: No space left on device (os error 28)\n";
+    assert_eq!(said(&full), (1, "", why));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert_eq!(said(&drawn(writer.into())), (0, "", ""));
 }
 
 #[test]

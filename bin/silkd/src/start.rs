@@ -19,7 +19,7 @@ use crate::stack;
 use crate::stepping_down::{RealTime, SteppingDown};
 use crate::sys;
 use crate::watchdog::{self, Watched};
-use silk_config::{Config, Device, Policy, Source};
+use silk_config::{Config, Device, Policy, Source, Unreadable};
 use silk_device::{End, Receive, Transmit, netlink, several};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::mail::mail;
@@ -46,8 +46,9 @@ const PATHS: u32 = 1 << 20;
 /// # Errors
 /// [`Failure`].
 pub fn run(file: &Path) -> Result<(), Failure> {
-    let source = Source::read(file).map_err(|error| Failure::Machine(error.to_string()))?;
+    let source = Source::read(file).map_err(unreadable)?;
     let config = Config::try_from(&source).map_err(|faults| Failure::Configuration(faults.to_string()))?;
+    config.graph.iter().try_for_each(|graph| Source::read(graph).map(drop)).map_err(unreadable)?;
     let mut settings = Settings::new(config, file.to_owned());
     let machine = Failure::Machine;
     host_socket::allow_many();
@@ -112,6 +113,15 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     }
     opened.receiving.end();
     ended.map(drop).map_err(|e| machine(format!("cannot wait for requests: {e}")))
+}
+
+/// A file that is there and is no text is a fault of the configuration, as for `silk check`: no restart mends it.
+fn unreadable(why: Unreadable) -> Failure {
+    if why.is_of_contents() {
+        Failure::Configuration(format!("silkd: {why}"))
+    } else {
+        Failure::Machine(why.to_string())
+    }
 }
 
 /// A device as messages name it.
@@ -267,6 +277,18 @@ fn placement(settings: &Settings, domain: usize) -> Placement {
 mod tests {
     use super::*;
     use std::path::PathBuf;
+
+    #[test]
+    fn what_is_no_text_is_a_fault_of_the_configuration_and_what_is_not_there_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("silk.toml");
+        assert!(matches!(run(&file), Err(Failure::Machine(why)) if why.starts_with("there is no file")));
+        std::fs::write(&file, b"interface = \"\xff\"").unwrap();
+        assert!(matches!(run(&file), Err(Failure::Configuration(why)) if why.contains("is not text")));
+        let graph = "graph = \"/nonexistent/graph.toml\"\n[device]\ninterface = \"eth0\"\n";
+        std::fs::write(&file, graph).unwrap();
+        assert!(matches!(run(&file), Err(Failure::Machine(why)) if why.contains("/nonexistent/graph.toml")));
+    }
 
     #[test]
     fn who_anticipates_keeps_the_processor_from_nobody_it_needs() {

@@ -50,6 +50,14 @@ impl Source {
     }
 }
 
+impl Unreadable {
+    /// Whether what is in the file is at fault: it was read, and is nothing that a configuration could be. Who tries again
+    /// finds it so again.
+    pub fn is_of_contents(&self) -> bool {
+        matches!(self, Self::TooLong(_) | Self::NotText(..))
+    }
+}
+
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -8,10 +8,9 @@ mod svg;
 mod text;
 
 use crate::daemon;
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, print};
 use live::Stream;
-use silk_config::{Graph, Source, Value};
-use std::io::{Write, stdout};
+use silk_config::{Config, Graph, Source, Value};
 use std::path::PathBuf;
 
 /// What to draw, and how.
@@ -41,12 +40,13 @@ enum Format {
 /// Draws it on standard output.
 pub fn run(options: &Options) -> Result<(), Trouble> {
     let source = Source::read(&options.file)?;
+    if !Graph::is_one(&source.text) && Config::try_from(&source).is_ok() {
+        return Err(Trouble::NoGraph(source.name));
+    }
     // Only what is needed to draw it: modules of other makers may be drawn too.
     let graph = Graph::parse(&source.name, &source.text)?;
     let streams = if options.live { live::streams(&daemon::report()?) } else { Vec::new() };
-    // A reader that has seen enough closes the pipe.
-    let _ = stdout().write_all(draw(&graph, &streams, options.format).as_bytes());
-    Ok(())
+    print(draw(&graph, &streams, options.format).as_bytes())
 }
 
 fn draw(graph: &Graph, streams: &[Stream], format: Format) -> String {
