@@ -175,6 +175,17 @@ fn a_file_that_cannot_be_written_is_named() {
 }
 
 #[test]
+fn results_that_cannot_be_written_are_told_before_anything_is_measured() {
+    for arguments in
+        [&["bench", "video", "--json", "/nonexistent/a"][..], &["demo", "--html", "/nonexistent/a"]]
+    {
+        let output = silk_media(arguments).output().unwrap();
+        let why = "silk: `/nonexistent/a` cannot be written: No such file or directory (os error 2)\n";
+        assert_eq!(said(&output), (1, "", why));
+    }
+}
+
+#[test]
 fn without_a_screen_a_window_is_refused() {
     let Some((_folder, file)) = clip("clip.mpg", "-c:v mpeg2video") else { return };
     let output = silk_media(&["play", "--file", &file, "--window"]).output().unwrap();

@@ -112,6 +112,37 @@ fn what_is_wrong_with_a_command_line_or_a_file_is_said() {
     );
 }
 
+/// Measuring takes an hour in other experiments: it would have been for nothing.
+#[test]
+fn what_cannot_be_written_is_said_before_anything_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let document = folder.path().join("page.md");
+    std::fs::write(&document, "# Title\n").unwrap();
+    let document = document.to_str().unwrap();
+    for (arguments, why) in [
+        (["--json", "/nonexistent/paths.json"], "/nonexistent/paths.json: No such file or directory"),
+        (["--json", "/"], "/: Is a directory"),
+        (["--into", "/nonexistent/page.md"], "/nonexistent/page.md: No such file or directory"),
+        (["--into", document], "has no place for this table"),
+    ] {
+        let output = bench(&arguments);
+        let (status, out, err) = said(&output);
+        assert_eq!((status, out), (1, ""));
+        assert!(err.contains(why) && !err.contains("round"), "{err}");
+    }
+}
+
+#[test]
+fn a_file_without_results_is_told() {
+    let output = bench(&["--show", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]);
+    let (status, out, err) = said(&output);
+    assert_eq!((status, out), (1, ""));
+    assert!(
+        err.contains("Cargo.toml does not hold what `silk bench paths --json` writes: expected "),
+        "{err}"
+    );
+}
+
 #[test]
 fn a_document_without_a_place_for_the_table_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 //! What tests and experiments share: hosts to run real programs on, one of those programs, how a CPU spends its
-//! time, and the weather between hosts. What is about weather is pure: time and the seed are arguments.
+//! time, whether results can be written, and the weather between hosts. What is about weather is pure: time and the seed are arguments.
 
 pub mod apache;
 pub mod dice;
@@ -7,3 +7,4 @@ pub mod emulator;
 pub mod flow_steering;
 pub mod netns;
 pub mod ticks;
+pub mod writable;

@@ -121,6 +121,7 @@ pub fn run(Which::Video(options): &Which) -> Result<ExitCode, Trouble> {
     if let Some(file) = &options.show {
         return show(file, options);
     }
+    options.json.iter().chain(&options.html).try_for_each(|file| writable(file))?;
     let clips = clips::generated(&options.clips)?;
     let load = clips::load(&options.clips)?;
     // As `silk bench` calls its own, which removes those whose maker is gone.
@@ -134,9 +135,11 @@ pub fn run(Which::Video(options): &Which) -> Result<ExitCode, Trouble> {
     let done = measure(&mut bench, options);
     stop.check().and(done)?;
     let rows = bench.table.json();
+    // Before anything that can go wrong: it took half an hour.
+    let printed = write!(stdout(), "{}", bench.table);
     write_to(options.json.as_deref(), || Value::from(rows.clone()).to_string())?;
     write_to(options.html.as_deref(), || page::page(&rows))?;
-    write!(stdout(), "{}", bench.table).map_err(|error| Trouble::Unwritable("the table".into(), error))?;
+    printed.map_err(|error| Trouble::Unwritable("the table".into(), error))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -174,6 +177,12 @@ fn show(file: &Path, options: &Options) -> Result<ExitCode, Trouble> {
     let rows: Vec<Value> = serde_json::from_str(&text).map_err(|error| unreadable(error.into()))?;
     write_to(options.html.as_deref(), || page::page(&rows))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Finds out before all the work whether its result can be written.
+pub fn writable(file: &Path) -> Result<(), Trouble> {
+    silk_testkit::writable::check(file)
+        .map_err(|error| Trouble::Unwritable(file.display().to_string(), error))
 }
 
 /// Writes a file, where one is wished.

@@ -51,6 +51,7 @@ const WINDOWS: f64 = 0.04;
 /// # Errors
 /// What cannot be set up, and an interruption.
 pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
+    crate::bench::writable(&options.html)?;
     let stop = Stop::on_signals()?;
     tell("makes the clips, where they are not there yet");
     let clips = clips::generated(&options.clips)?;

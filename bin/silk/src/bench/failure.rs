@@ -61,8 +61,15 @@ pub enum Failure {
     NoReport(String),
     /// Some of the experiment was measured; what was not, and why.
     Incomplete(Vec<String>),
-    /// A document has no marks between which tables could stand.
-    NoPlace(PathBuf),
+    /// A file does not hold the results of an earlier run.
+    NoResults {
+        /// Which file.
+        file: PathBuf,
+        /// Of which experiment.
+        experiment: &'static str,
+        /// What is wrong with it.
+        why: serde_json::Error,
+    },
     /// A document has not the marks of a table.
     Unmarked {
         /// Which document.
@@ -97,12 +104,9 @@ impl fmt::Display for Failure {
             }
             Self::NoReport(output) => write!(f, "ab ended without a report. It said:\n{output}"),
             Self::Incomplete(why) => write!(f, "not everything was measured:\n{}", why.join("\n")),
-            Self::NoPlace(file) => write!(
-                f,
-                "{} has no place for tables: put `<!-- figures: make demo -->` and `<!-- /figures -->` into it, \
-                 each on a line of its own",
-                file.display()
-            ),
+            Self::NoResults { file, experiment, why } => {
+                write!(f, "{} does not hold what `{experiment} --json` writes: {why}", file.display())
+            }
             Self::Unmarked { file, mark } => write!(
                 f,
                 "{} has no place for this table: put `{mark}` and `<!-- /figures -->` into it, each on a line \

@@ -7,7 +7,7 @@ use super::table::{brief, figures, spread, verdict};
 use std::collections::BTreeSet;
 
 /// Where the tables begin.
-const BEGIN: &str = "<!-- figures: make demo -->\n";
+pub const BEGIN: &str = "<!-- figures: make demo -->\n";
 /// Where they end.
 const END: &str = "<!-- /figures -->\n";
 

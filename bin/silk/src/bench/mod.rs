@@ -17,6 +17,7 @@ mod load;
 mod machine;
 mod markdown;
 mod napi;
+mod output;
 mod page;
 mod paths;
 mod plot;

@@ -15,7 +15,7 @@ use super::stage::{Queues, Scratch, Stage};
 use super::system::{Serving, System};
 use super::task::Task;
 use super::watch::Watch;
-use super::{Failure, markdown, page, ratio, table};
+use super::{Failure, markdown, output, page, ratio, table};
 use clap::builder::RangedU64ValueParser;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
@@ -69,6 +69,7 @@ fn in_range(range: std::ops::RangeInclusive<u64>) -> RangedU64ValueParser<u32> {
 
 /// Measures, prints the tables and writes what was asked for.
 pub fn run(options: &Options) -> Result<(), Failure> {
+    output::check(options.json.iter().chain(&options.html), &options.into, markdown::BEGIN)?;
     let rights = Rights::here();
     if options.show.is_none() && rights == Rights::Nothing {
         eprintln!("silk bench web: {}", rights::WITHOUT_ROOT);
@@ -78,14 +79,18 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         Some(file) => read_json(file)?,
         None => measure(options, rights)?,
     };
-    let _ = writeln!(stdout(), "{}", table::tables(&results));
+    output::print(&format!("{}\n", table::tables(&results)))?;
+    if let Some(file) = &options.json {
+        output::write_json(file, &results)?;
+    }
     if let Some(file) = &options.html {
         fs::write(file, page::page(&results)).map_err(Failure::file(file))?;
         let _ = writeln!(stdout(), "The plots are in {}", file.display());
     }
     for file in &options.into {
         let document = fs::read_to_string(file).map_err(Failure::file(file))?;
-        let filled = markdown::insert(&document, &results).ok_or_else(|| Failure::NoPlace(file.clone()))?;
+        let unmarked = || Failure::Unmarked { file: file.clone(), mark: markdown::BEGIN.trim_end() };
+        let filled = markdown::insert(&document, &results).ok_or_else(unmarked)?;
         fs::write(file, filled).map_err(Failure::file(file))?;
     }
     if results.incomplete.is_empty() { Ok(()) } else { Err(Failure::Incomplete(results.incomplete)) }
@@ -109,13 +114,7 @@ fn measure(options: &Options, rights: Rights) -> Result<Results, Failure> {
     let awake = Awake::hold();
     let Measured { cells, incomplete } = plan.measure(&watch)?;
     let machine = Machine::describe(busy, awake.is_some());
-    let results = Results { machine, ratios: ratio::ratios(&cells), cells, incomplete };
-    if let Some(file) = &options.json {
-        let text =
-            serde_json::to_string_pretty(&results).map_err(|error| Failure::file(file)(error.into()))?;
-        fs::write(file, text + "\n").map_err(Failure::file(file))?;
-    }
-    Ok(results)
+    Ok(Results { machine, ratios: ratio::ratios(&cells), cells, incomplete })
 }
 
 /// How busy others keep the experiment's CPUs, over a second; said aloud where it spoils the figures.
@@ -135,8 +134,7 @@ fn busy_before(watch: &Watch) -> Result<f64, Failure> {
 
 /// Reads an earlier run. Its ratios are computed anew: they follow from the cells.
 fn read_json(file: &Path) -> Result<Results, Failure> {
-    let text = fs::read_to_string(file).map_err(Failure::file(file))?;
-    let results: Results = serde_json::from_str(&text).map_err(|error| Failure::file(file)(error.into()))?;
+    let results: Results = output::read_json(file, "silk bench web")?;
     Ok(Results { ratios: ratio::ratios(&results.cells), ..results })
 }
 

@@ -15,15 +15,14 @@ mod packets;
 mod row;
 mod table;
 
-use super::Failure;
 use super::counters::Moment;
 use super::machine::{Machine, QUIET};
 use super::progress::Progress;
+use super::{Failure, output};
 use case::Case;
 use clap::builder::RangedU64ValueParser;
 use row::Results;
-use std::io::{Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use std::{fs, thread};
 
@@ -62,14 +61,15 @@ impl Options {
 
 /// Measures, prints the table and writes what was asked for.
 pub fn run(options: &Options) -> Result<(), Failure> {
+    output::check(&options.json, &options.into, table::BEGIN)?;
     let results = match &options.show {
-        Some(file) => read_json(file)?,
+        Some(file) => output::read_json(file, "silk bench paths")?,
         None => measure(options)?,
     };
+    output::print(&table::text(&results))?;
     if let Some(file) = &options.json {
-        write_json(file, &results)?;
+        output::write_json(file, &results)?;
     }
-    let _ = write!(stdout(), "{}", table::text(&results));
     for why in &results.incomplete {
         eprintln!("silk bench paths: not measured: {why}");
     }
@@ -80,16 +80,6 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         fs::write(file, filled).map_err(Failure::file(file))?;
     }
     Ok(())
-}
-
-fn read_json(file: &Path) -> Result<Results, Failure> {
-    let text = fs::read_to_string(file).map_err(Failure::file(file))?;
-    serde_json::from_str(&text).map_err(|error| Failure::file(file)(error.into()))
-}
-
-fn write_json(file: &Path, results: &Results) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(results).map_err(|error| Failure::file(file)(error.into()))?;
-    fs::write(file, text + "\n").map_err(Failure::file(file))
 }
 
 /// Asks every question in each round.

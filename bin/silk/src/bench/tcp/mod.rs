@@ -24,13 +24,12 @@ use super::progress::Progress;
 use super::rights::Rights;
 use super::stage::Scratch;
 use super::watch::Watch;
-use super::{Failure, web};
+use super::{Failure, output, web};
 use clap::builder::RangedU64ValueParser;
 use link::Link;
 use results::{Measurement, Results};
 use row::Row;
 use std::fs;
-use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use turn::Turn;
@@ -69,11 +68,15 @@ pub struct Options {
 
 /// Measures, prints the tables and writes what was asked for.
 pub fn run(options: &Options) -> Result<(), Failure> {
+    output::check(options.json.iter().chain(&options.html), &options.into, table::BEGIN)?;
     let results = match &options.show {
         Some(file) => read_json(file)?,
         None => measure(options)?,
     };
-    let _ = write!(stdout(), "{}", table::text(&results));
+    output::print(&table::text(&results))?;
+    if let Some(file) = &options.json {
+        output::write_json(file, &results)?;
+    }
     if let Some(file) = &options.html {
         fs::write(file, page::page(&results)).map_err(Failure::file(file))?;
     }
@@ -88,14 +91,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 
 /// Reads an earlier run. Its comparisons are made anew: they follow from the measurements.
 fn read_json(file: &Path) -> Result<Results, Failure> {
-    let text = fs::read_to_string(file).map_err(Failure::file(file))?;
-    let results: Results = serde_json::from_str(&text).map_err(|error| Failure::file(file)(error.into()))?;
+    let results: Results = output::read_json(file, "silk bench tcp")?;
     Ok(Results { comparisons: compare::comparisons(&results.measurements), ..results })
-}
-
-fn write_json(file: &Path, results: &Results) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(results).map_err(|error| Failure::file(file)(error.into()))?;
-    fs::write(file, text + "\n").map_err(Failure::file(file))
 }
 
 fn measure(options: &Options) -> Result<Results, Failure> {
@@ -116,11 +113,7 @@ fn measure(options: &Options) -> Result<Results, Failure> {
     let (measurements, incomplete) = plan.measure(&watch)?;
     let machine = Machine::describe(busy, awake.is_some());
     let comparisons = compare::comparisons(&measurements);
-    let results = Results { machine, measurements, comparisons, incomplete };
-    if let Some(file) = &options.json {
-        write_json(file, &results)?;
-    }
-    Ok(results)
+    Ok(Results { machine, measurements, comparisons, incomplete })
 }
 
 /// The options with their defaults filled in.
