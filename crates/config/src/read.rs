@@ -63,6 +63,11 @@ impl Notes {
 pub(crate) trait Value: Sized {
     /// Reads it, or notes why not.
     fn read(value: &Spanned<DeValue<'_>>, notes: &mut Notes) -> Option<Self>;
+
+    /// The number that it is, where that is one the type has no room for.
+    fn beyond(_value: &Spanned<DeValue<'_>>) -> Option<String> {
+        None
+    }
 }
 
 /// What a TOML value is, for messages.
@@ -161,12 +166,17 @@ impl<'a, 'i> Section<'a, 'i> {
     where
         T: Value + PartialOrd + Shown,
     {
-        let Placed { value, span } = self.placed::<T>(key)?;
-        if bounds.contains(&value) {
-            return Some(value);
-        }
+        let (span, raw) = (self.span_of(key), self.raw(key)?);
+        // What the type has no room for is out of these bounds, not of the type's.
+        let found = match T::beyond(raw) {
+            Some(number) => number,
+            None => match T::read(raw, self.notes)? {
+                value if bounds.contains(&value) => return Some(value),
+                value => value.shown(),
+            },
+        };
         let (least, most) = (bounds.start().shown(), bounds.end().shown());
-        self.notes.fault(span, format!("`{key}` is {}, not between {least} and {most}", value.shown()));
+        self.notes.fault(span, format!("`{key}` is {found}, not between {least} and {most}"));
         None
     }
 

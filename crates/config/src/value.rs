@@ -60,6 +60,12 @@ macro_rules! numbers {
                 }
                 number
             }
+
+            fn beyond(value: &Spanned<DeValue<'_>>) -> Option<String> {
+                let DeValue::Integer(integer) = value.get_ref() else { return None };
+                let fits = whole(integer).is_some_and(|number| Self::try_from(number).is_ok());
+                (!fits).then(|| integer.to_string())
+            }
         }
 
         impl Shown for $number {
