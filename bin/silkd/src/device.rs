@@ -1,6 +1,7 @@
 //! Opens the devices that are configured, and learns from them what the modules must know of the links: addresses,
 //! routers, who keeps the neighbours, and where packets are received.
 
+use crate::cpus;
 use crate::moving::tell_of_many;
 use crate::priority::{self, Scheduling};
 use crate::receiving::Receiving;
@@ -180,7 +181,8 @@ fn thread_napi(
     let failed = |error: silk_device::napi::NapiError| format!("napi = \"threaded\": {error}");
     let threads = silk_device::napi::make_threaded(interface).map_err(failed)?;
     if let Some(cpu) = device.napi_cpu {
-        threads.iter().try_for_each(|thread| thread.pin(&[cpu.into()])).map_err(failed)?;
+        let pinned = threads.iter().try_for_each(|thread| thread.pin(&[cpu.into()]));
+        pinned.map_err(|error| format!("napi_cpu = {cpu}: {error}; {}", cpus::those_there_are()))?;
     }
     let priority = match priority::extended(settings.config.scheduler.base_priority.into(), highest) {
         Scheduling::Fifo(priority) => u8::try_from(priority).ok(),

@@ -5,6 +5,7 @@
 
 use crate::anticipation::{Anticipation, PATIENCE};
 use crate::command::{Command, Event, FamilyIndex};
+use crate::cpus;
 use crate::engine::Engine;
 use crate::family_end::FamilyEnd;
 use crate::linux_share::{LinuxShare, Turn};
@@ -428,7 +429,11 @@ fn place(placement: &Placement, real_time: &RealTime) {
     if !placement.cpus.is_empty()
         && let Err(error) = sys::pin(&placement.cpus)
     {
-        say!("silkd: an executor cannot be kept on CPUs {:?}: {error}", placement.cpus);
+        say!(
+            "silkd: an executor cannot be kept on CPUs {:?}, and runs on any: {error}; {}",
+            placement.cpus,
+            cpus::those_there_are()
+        );
     }
     match (priority::set(0, placement.scheduling), placement.scheduling) {
         // Where the policy divides the processor it gives Linux its share.

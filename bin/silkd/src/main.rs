@@ -15,6 +15,7 @@ mod closing;
 mod command;
 mod control_socket;
 mod cpu_time;
+mod cpus;
 mod datagram_errors;
 mod datagrams;
 mod departed;
