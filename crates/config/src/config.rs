@@ -128,9 +128,19 @@ pub(crate) fn parse_document<T>(text: &str, notes: &mut Notes, read: impl FnOnce
     notes.settle_unknown();
     let broken: BTreeSet<usize> = syntax.iter().map(|fault| line(fault.span.start)).collect();
     notes.faults.retain(|fault| !broken.contains(&line(fault.span.start)));
+    let more = syntax.len().saturating_sub(SYNTAX_FAULTS);
+    syntax.truncate(SYNTAX_FAULTS);
+    if more > 0
+        && let Some(last) = syntax.last_mut()
+    {
+        last.help = Some(format!("{more} more like these follow: is this TOML at all?"));
+    }
     notes.faults.extend(syntax);
     value
 }
+
+/// So many faults of the syntax are told: of a file of another kind each line is one.
+const SYNTAX_FAULTS: usize = 16;
 
 /// The parser's message, where it is one that helps; else what it comes from.
 fn syntax_fault(message: &str, span: Range<usize>, text: &str) -> Fault {
