@@ -17,6 +17,15 @@ pub enum OpenError {
         /// The name that was asked for.
         name: String,
     },
+    /// The interface has no such hardware queue.
+    NoQueue {
+        /// The interface.
+        name: String,
+        /// The queue that was asked for.
+        queue: u32,
+        /// How many it has.
+        queues: u32,
+    },
     /// Another program holds the interface or its queue.
     Taken {
         /// The interface.
@@ -65,6 +74,9 @@ impl fmt::Display for OpenError {
         match self {
             Self::Privilege { what } => {
                 write!(f, "not allowed to {what}: run as root, or in a user namespace with `packet`")
+            }
+            Self::NoQueue { name, queue, queues } => {
+                write!(f, "`{name}` has no receive queue {queue}: it has {queues}, numbered from 0")
             }
             Self::NoInterface { name } => {
                 write!(f, "there is no interface `{name}` here: `ip link` lists those there are")

@@ -27,6 +27,7 @@ mod program;
 mod receive;
 mod sockets;
 
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -346,6 +347,17 @@ fn asked(name: &str, error: NetlinkError) -> OpenError {
     }
 }
 
+/// Why packets of these queues cannot be received: of one that is not there the kernel says no more than "invalid argument".
+fn not_received(interface: &Interface, wanted: &[u32], error: io::Error) -> OpenError {
+    let queues = queues_of(interface);
+    match wanted.iter().find(|&&queue| queue >= queues) {
+        Some(&queue) if error.raw_os_error() == Some(libc::EINVAL) => {
+            OpenError::NoQueue { name: interface.name.clone(), queue, queues }
+        }
+        _ => OpenError::of(&interface.name, "receive by AF_XDP", error),
+    }
+}
+
 /// How many receive queues are in use. Older kernels say it only in `/sys`, which may be that
 /// of another namespace, and rtnetlink knows only how many there could be.
 fn queues_of(interface: &Interface) -> u32 {
@@ -382,8 +394,7 @@ fn sockets(link: &Link, first_ring: u32, program: &mut Program) -> Result<Socket
     let frames = frames.ok_or(OpenError::Options("so many queues need smaller receive rings"))?;
     let arena = Arena::new(frames, plan.frame as usize)
         .map_err(|source| OpenError::System { what: "find memory for frames", source })?;
-    let rows =
-        plan.open(&arena).map_err(|error| OpenError::of(&interface.name, "receive by AF_XDP", error))?;
+    let rows = plan.open(&arena).map_err(|error| not_received(interface, &plan.queues, error))?;
     for (queue, row) in plan.queues.iter().zip(&rows) {
         for (domain, socket) in (0..).zip(row) {
             program.set_socket(first_ring + queue * options.domains + domain, socket.fd.as_raw_fd())?;

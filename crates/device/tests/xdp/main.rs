@@ -386,6 +386,8 @@ fn a_refusal_says_whose_fault_it_is() {
             assert!(matches!(error, OpenError::Options(_)), "{error}");
         }
         drop(held);
+        let error = said("left", &Options { only: Some(vec![0, 7]), ..two_domains() });
+        assert!(matches!(error, OpenError::NoQueue { queue: 7, queues: 1, .. }), "{error}");
         assert!(xdp::open("right", &two_domains()).is_ok(), "nothing was left behind");
     });
 }
