@@ -49,6 +49,15 @@ Exit status: the program's own; 127 if there is no such program, 126 if it canno
 Example:
   silk run -- apache2 -DFOREGROUND";
 
+const PATHS_AFTER: &str = "\
+Columns:
+  PATH      domain, index and generation; one without `socket` among its MODULES stands since the start
+  QUEUED    messages that wait, from the device and from the program (bytes, of a stream)
+  CPU       time that the daemon has spent on it
+  PROGRAM   time of the program's threads while they served it (`extend` in the configuration)
+  IN, OUT   bytes received and sent
+  MEMORY    bytes charged to it";
+
 const NETEM_AFTER: &str = "\
 The interfaces live as long as the command. They are up and have no addresses: give them some.
 Needs root. When it ends it says what became of the packets, each way.
@@ -66,6 +75,7 @@ enum Command {
     #[command(after_help = RUN_AFTER)]
     Run(run::Options),
     /// Show the live paths: owners, states, queues, costs, drops
+    #[command(after_help = PATHS_AFTER)]
     Paths(paths::Options),
     /// Check configuration and graph files: every fault at once, with its place
     Check(check::Options),
