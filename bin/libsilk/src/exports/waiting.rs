@@ -126,13 +126,13 @@ pub unsafe extern "C" fn select(
     }
 }
 
-/// Whether a socket of ours is in any of these sets, of descriptors below `count`.
+/// Whether a socket of ours is in any of these sets, of descriptors below `count`, or may be while a call waits.
 ///
 /// # Safety
 /// As of `select`.
 pub unsafe fn concern_us(count: c_int, sets: [*mut fd_set; 3]) -> bool {
     // SAFETY: as the caller promises.
-    unsafe { Sets { count, sets }.concern_us() }
+    unsafe { Sets { count, sets }.concern_us(true) }
 }
 
 /// # Safety
