@@ -16,7 +16,7 @@ impl Server {
         let new = Config::try_from(&source).map_err(|faults| refuse(faults.to_string()))?;
         let differences = self.settings.config.differences(&new);
         let mut restart: Vec<String> = differences.restart.iter().map(|key| (*key).to_owned()).collect();
-        if !differences.classes {
+        if differences.classes.is_empty() {
             return Ok((Vec::new(), restart));
         }
         let mut config = self.settings.config.clone();
@@ -41,7 +41,6 @@ impl Server {
         let classes = Arc::new(classes);
         self.take_spares_back(true);
         self.tell_all(|| Command::Classes(classes.clone()));
-        let applied = classes.classes.iter().map(|(class, _)| format!("class {}", class.name)).collect();
-        Ok((applied, restart))
+        Ok((differences.classes, restart))
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::classes::Classes;
 use crate::command::Orders;
+use crate::cpus;
 use crate::datagrams::Sibling;
 use crate::device::{self, Opened};
 use crate::engine::{Engine, Parts};
@@ -19,7 +20,7 @@ use crate::stack;
 use crate::stepping_down::{RealTime, SteppingDown};
 use crate::sys;
 use crate::watchdog::{self, Watched};
-use silk_config::{Config, Device, Policy, Source, Unreadable};
+use silk_config::{Config, Device, Policy, Scheduler, Source, Unreadable};
 use silk_device::{End, Receive, Transmit, netlink, several};
 use silk_path::classify::{ClassRule, Domains, Owned, Tables};
 use silk_stream::mail::mail;
@@ -49,6 +50,8 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let source = Source::read(file).map_err(unreadable)?;
     let config = Config::try_from(&source).map_err(|faults| Failure::Configuration(faults.to_string()))?;
     config.graph.iter().try_for_each(|graph| Source::read(graph).map(drop)).map_err(unreadable)?;
+    cpus::check(&cpus_of(&config.scheduler))
+        .map_err(|why| Failure::Configuration(format!("[scheduler] {why}")))?;
     let mut settings = Settings::new(config, file.to_owned());
     let machine = Failure::Machine;
     host_socket::allow_many();
@@ -258,6 +261,10 @@ fn executors(
     Ok((orders, threads))
 }
 
+fn cpus_of(scheduler: &Scheduler) -> Vec<usize> {
+    scheduler.cpus.iter().flatten().map(|cpu| usize::from(*cpu)).collect()
+}
+
 fn placement(settings: &Settings, domain: usize) -> Placement {
     let scheduler = &settings.config.scheduler;
     let priority = settings.classes.priorities.get(domain).copied().unwrap_or(0);
@@ -265,7 +272,7 @@ fn placement(settings: &Settings, domain: usize) -> Placement {
         Scheduling::Ordinary => Scheduling::Batch,
         other => other,
     };
-    let cpus = scheduler.cpus.iter().flatten().map(|cpu| usize::from(*cpu)).collect();
+    let cpus = cpus_of(scheduler);
     let divides = matches!(scheduler.policy, Policy::Wfq | Policy::Bert);
     let linux = divides.then(|| LinuxShare::new(scheduler.linux_share, scheduler.quantum));
     // Programs below it would wait for an executor that waits, and Linux's share is measured by who sleeps.

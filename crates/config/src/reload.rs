@@ -2,6 +2,7 @@
 //! daemon, and what needs a restart. Every field is taken apart by name, so that a new one
 //! cannot be forgotten.
 
+use crate::class::Class;
 use crate::config::Config;
 use crate::daemon::Control;
 use crate::device::Device;
@@ -12,8 +13,8 @@ use crate::tcp::{Keepalive, Tcp};
 /// What differs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reload {
-    /// Classes or their limits differ: applied to a running daemon, all or nothing.
-    pub classes: bool,
+    /// Which classes differ, in words: applied to a running daemon, all or nothing.
+    pub classes: Vec<String>,
     /// Keys that differ and that a running daemon does not change, such as
     /// `device.interface`.
     pub restart: Vec<&'static str>,
@@ -22,7 +23,7 @@ pub struct Reload {
 impl Reload {
     /// Whether nothing differs.
     pub fn is_empty(&self) -> bool {
-        !self.classes && self.restart.is_empty()
+        self.classes.is_empty() && self.restart.is_empty()
     }
 }
 
@@ -32,6 +33,19 @@ macro_rules! differences {
         let $type { $($field,)* $($($else: _,)*)? } = $old;
         $(if *$field != $new.$field { $into.push(concat!($section, ".", stringify!($field))); })*
     }};
+}
+
+fn named<'c>(classes: &'c [Class], name: &str) -> Option<&'c Class> {
+    classes.iter().find(|class| class.name == name)
+}
+
+/// What is different between classes, in words.
+fn class_changes(old: &[Class], new: &[Class]) -> Vec<String> {
+    let differ = new.iter().filter(|class| named(old, &class.name) != Some(class));
+    let gone = old.iter().filter(|class| named(new, &class.name).is_none());
+    let gone = gone.map(|class| format!("class {} is gone", class.name));
+    let changes: Vec<_> = differ.map(|class| format!("class {}", class.name)).chain(gone).collect();
+    if changes.is_empty() && old != new { vec!["the order of the classes".to_owned()] } else { changes }
 }
 
 impl Config {
@@ -99,6 +113,6 @@ impl Config {
             Keepalive { idle, interval, probes }
         );
         differences!(keys, "control", control, new.control, Control { socket, mode, group });
-        Reload { classes: *classes != new.classes, restart: keys }
+        Reload { classes: class_changes(classes, &new.classes), restart: keys }
     }
 }

@@ -52,10 +52,18 @@ fn a_reload_applies_classes_and_names_what_needs_a_restart() {
     let old = config(ISSUE);
     assert!(old.differences(&old).is_empty());
     let classes = config(&ISSUE.replace("10.99.0.3", "10.99.0.4"));
-    assert_eq!(old.differences(&classes), Reload { classes: true, restart: vec![] });
+    assert_eq!(
+        old.differences(&classes),
+        Reload { classes: vec!["class preferred".into()], restart: vec![] }
+    );
+    let mut fewer = old.clone();
+    fewer.classes.reverse();
+    assert_eq!(old.differences(&fewer).classes, ["the order of the classes"]);
+    fewer.classes.retain(|class| class.default);
+    assert_eq!(old.differences(&fewer).classes, ["class preferred is gone"]);
     let more = config(&ISSUE.replace("eth0", "eth1").replace("extend = true", "extend = false"));
     let restart = vec!["device.interface", "scheduler.extend"];
-    assert_eq!(old.differences(&more), Reload { classes: false, restart });
+    assert_eq!(old.differences(&more), Reload { classes: vec![], restart });
     let graph = config(&format!("graph = \"/etc/silk/echo.toml\"\n{ISSUE}"));
     assert_eq!(old.differences(&graph).restart, ["graph"]);
     let probes = config(&format!("{ISSUE}\n[tcp.keepalive]\nprobes = 3\n"));
