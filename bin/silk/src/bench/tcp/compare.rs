@@ -185,7 +185,7 @@ pub fn comparisons(measurements: &[Measurement]) -> Vec<Comparison> {
         let compared =
             figures.iter().filter_map(|of| Comparison::new(question, of, rounds(measurements, question, of)));
         let compared: Vec<Comparison> = compared.collect();
-        all.extend(mean(question, &compared));
+        all.extend(mean(measurements, question));
         all.extend(compared);
     }
     all
@@ -203,30 +203,45 @@ fn figures<'m>(measurements: &'m [Measurement], question: &Question) -> Vec<&'m 
 }
 
 fn rounds(measurements: &[Measurement], question: &Question, of: &str) -> Vec<f64> {
-    let numbers: BTreeSet<u32> = measurements.iter().map(|one| one.round).collect();
-    let figure = |round: &u32| {
-        let value = |system: &str, of: &str| {
-            let same = |one: &&Measurement| {
-                one.row == question.row && one.system == system && one.of == of && one.round == *round
-            };
-            measurements.iter().find(same).map(|one| one.value)
-        };
-        let ours = value(question.system, of)?;
-        Some(match question.against {
-            Against::System(system) => ours / value(system, of)?,
-            Against::Of(other) => ours / value(question.system, other)?,
-            Against::Itself => ours,
-        })
-    };
-    numbers.iter().filter_map(figure).filter(|figure| figure.is_finite()).collect()
+    numbers(measurements).into_iter().filter_map(|round| figure(measurements, question, of, round)).collect()
 }
 
-/// The mean over all figures of a question that is about each of them, round by round.
-fn mean(question: &Question, compared: &[Comparison]) -> Option<Comparison> {
-    let rounds = compared.iter().map(|one| one.rounds.len()).min().filter(|_| question.of == "*")?;
-    let of_round =
-        |round: usize| compared.iter().map(|one| one.rounds[round]).sum::<f64>() / compared.len() as f64;
-    let means = (0..rounds).map(of_round).collect();
+/// The numbers of the rounds.
+fn numbers(measurements: &[Measurement]) -> BTreeSet<u32> {
+    measurements.iter().map(|one| one.round).collect()
+}
+
+/// What one round says of one figure.
+fn figure(measurements: &[Measurement], question: &Question, of: &str, round: u32) -> Option<f64> {
+    let value = |system: &str, of: &str| {
+        let same = |one: &&Measurement| {
+            one.row == question.row && one.system == system && one.of == of && one.round == round
+        };
+        measurements.iter().find(same).map(|one| one.value)
+    };
+    let ours = value(question.system, of)?;
+    let figure = match question.against {
+        Against::System(system) => ours / value(system, of)?,
+        Against::Of(other) => ours / value(question.system, other)?,
+        Against::Itself => ours,
+    };
+    figure.is_finite().then_some(figure)
+}
+
+/// The mean over all figures of a question that is about each of them, in the rounds in which each that anybody has was
+/// compared: one that is missing, because it failed, may be the very one that pulls the mean down.
+fn mean(measurements: &[Measurement], question: &Question) -> Option<Comparison> {
+    let mut all: Vec<&str> = Vec::new();
+    for one in measurements.iter().filter(|one| question.of == "*" && one.row == question.row) {
+        if !all.contains(&one.of.as_str()) {
+            all.push(&one.of);
+        }
+    }
+    let of_round = |round| {
+        let sum: Option<f64> = all.iter().map(|of| figure(measurements, question, of, round)).sum();
+        sum.filter(|_| !all.is_empty()).map(|sum| sum / all.len() as f64)
+    };
+    let means = numbers(measurements).into_iter().filter_map(of_round).collect();
     let question = Question { goal: Some((0.9, 1.1)), ..*question };
     Comparison::new(&question, "mean of all", means)
 }
@@ -277,6 +292,32 @@ mod tests {
             ("100 ms, 1 %", [1.6; 3], "beyond"),
         ];
         assert_eq!(compared.iter().map(told).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_mean_is_of_all_networks_and_of_no_round_in_which_one_failed() {
+        let cell = |system: &str, of: &str, round, value| one(Row::Emulator, system, of, round, value);
+        let (near, far) = ("1 ms, 0 %", "100 ms, 3 %");
+        let mut measured = vec![
+            cell("linux", near, 1, 100.0),
+            cell("silk", near, 1, 120.0),
+            cell("linux", far, 1, 10.0),
+            // silk hung over the far one.
+            cell("linux", near, 2, 100.0),
+            cell("linux", far, 2, 10.0),
+            cell("silk", far, 2, 4.0),
+        ];
+        let means = |measured: &[Measurement]| {
+            let compared = comparisons(measured);
+            compared
+                .into_iter()
+                .filter(|one| one.of == "mean of all")
+                .map(|one| one.rounds)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(means(&measured), [[0.0; 0]; 0], "what failed does not make the mean better");
+        measured.push(cell("silk", near, 2, 120.0));
+        assert_eq!(means(&measured), [[(0.4 + 1.2) / 2.0]], "rounds are not mixed");
     }
 
     #[test]
