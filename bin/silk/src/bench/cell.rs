@@ -83,6 +83,11 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Cell {
+    /// Whether it is a measurement: where requests failed, the others' times and numbers say nothing.
+    pub fn counts(&self) -> bool {
+        self.failed == 0
+    }
+
     /// Bytes of files served per second to all clients.
     pub fn bytes_in_all(&self) -> f64 {
         (self.standard_rps_beside + self.preferred_rps) * f64::from(self.kb) * 1024.0

@@ -65,7 +65,8 @@ pub fn throughput(cells: &[Cell]) -> Drawn<String> {
     let (sizes, systems) = (sizes(cells), systems(cells));
     let clients = loads(cells).first().copied().unwrap_or(0);
     let rate = |system: &str, kb: u32| {
-        let of = |cell: &&Cell| cell.system == system && cell.kb == kb && cell.clients == clients;
+        let of =
+            |cell: &&Cell| cell.system == system && cell.kb == kb && cell.clients == clients && cell.counts();
         middle(cells.iter().filter(of), |cell| cell.standard_rps)
     };
     // None where a system was not measured with that size: it has no bar then, and not one of zero.
@@ -107,7 +108,8 @@ fn centred_above() -> plotters::style::text_anchor::Pos {
 }
 
 fn points(cells: &[Cell], system: &str, kb: u32) -> Vec<Point> {
-    let of = |cell: &&Cell| cell.system == system && cell.kb == kb && cell.flood_pps.is_none();
+    let of =
+        |cell: &&Cell| cell.system == system && cell.kb == kb && cell.flood_pps.is_none() && cell.counts();
     let cells: Vec<&Cell> = cells.iter().filter(of).collect();
     let clients: std::collections::BTreeSet<u32> = cells.iter().map(|cell| cell.clients).collect();
     let point = |clients| {
@@ -230,5 +232,10 @@ mod tests {
         let bars = |cells: &[Cell]| throughput(cells).unwrap().matches("<rect").count();
         let all = [cell("linux", 1), cell("linux", 50), cell("silk-queues", 1), cell("silk-queues", 50)];
         assert_eq!(bars(&all[..3]) + 1, bars(&all));
+        // Nor has what failed, and it is no point of a line.
+        let mut failed = all.clone();
+        failed[3].failed = 5;
+        assert_eq!(bars(&failed), bars(&all[..3]));
+        assert_eq!([&all, &failed].map(|cells| points(cells, "silk-queues", 50).len()), [1, 0]);
     }
 }

@@ -233,7 +233,7 @@ impl Round<'_> {
     /// A cell in which requests failed is no measurement.
     fn cell(&self, system: &str, clients: u32, flooded: bool) -> Option<&Cell> {
         self.cells.iter().find(|cell| {
-            (cell.system == system && cell.kb == self.kb && cell.round == self.round && cell.failed == 0)
+            (cell.system == system && cell.kb == self.kb && cell.round == self.round && cell.counts())
                 && (cell.clients == clients && cell.flood_pps.is_some() == flooded)
         })
     }

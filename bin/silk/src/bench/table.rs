@@ -17,7 +17,7 @@ pub fn tables(results: &Results) -> String {
     text
 }
 
-/// Medians over the rounds, in absolute figures, at one load.
+/// Medians over the rounds, in absolute figures, at one load. Of cells in which requests failed only that is told.
 pub fn figures(cells: &[Cell], clients: u32) -> Vec<Vec<String>> {
     let beside = format!("mean beside {clients}");
     let head = ["file", "system", "preferred alone", &beside, "p50", "p99", "max", "standard/s", "failed"];
@@ -30,6 +30,7 @@ pub fn figures(cells: &[Cell], clients: u32) -> Vec<Vec<String>> {
                         && cell.system == system
                         && cell.clients == clients
                         && cell.flood_pps.is_none()
+                        && cell.counts()
                 }
             };
             let alone = middle(cells.iter().filter(of(0)), |cell| cell.preferred_us.mean);
@@ -145,8 +146,34 @@ pub fn aligned(rows: &[Vec<String>], left: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cell::{CpuShares, Micros};
     use super::super::ratio::Measure;
     use super::*;
+
+    #[test]
+    fn of_a_cell_with_failures_only_these_are_told() {
+        let cell = |clients, round, failed| Cell {
+            system: "silk-equal".into(),
+            kb: 1,
+            clients,
+            round,
+            // A server that resets every connection is fast.
+            preferred_us: Micros { mean: 1000.0 + failed as f64, ..Micros::default() },
+            preferred_rps: 0.0,
+            standard_rps: 500.0 + failed as f64,
+            standard_rps_beside: 0.0,
+            failed,
+            flood_pps: None,
+            unblock_us: None,
+            cpu: CpuShares::default(),
+            again: 0,
+        };
+        let row = |cells: &[Cell]| figures(cells, 96)[1].clone();
+        let both = row(&[cell(96, 1, 0), cell(96, 2, 7)]);
+        assert_eq!([&both[3], &both[7], &both[8]], ["1.000 ms", "500", "7"]);
+        let none = row(&[cell(96, 1, 7)]);
+        assert_eq!([&none[3], &none[7], &none[8]], ["–", "–", "7"]);
+    }
 
     #[test]
     fn columns_line_up_whatever_their_letters() {
