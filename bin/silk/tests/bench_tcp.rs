@@ -67,12 +67,16 @@ fn an_earlier_run_is_shown_in_a_table_a_document_and_a_page() {
 #[test]
 fn what_could_not_be_measured_is_an_error() {
     let why = "round 1, one flow, sending, silk: it ended";
-    let (_folder, results) = kept(
+    let (folder, results) = kept(
         &RESULTS.replace("\"comparisons\": []", &format!("\"comparisons\": [], \"incomplete\": [\"{why}\"]")),
     );
-    let output = bench(&["--show", &results]);
+    let document = folder.path().join("doc.md");
+    std::fs::write(&document, "<!-- figures: silk bench tcp -->\n<!-- /figures -->\n").unwrap();
+    let output = bench(&["--show", &results, "--into", document.to_str().unwrap()]);
     let (status, _, errors) = said(&output);
     assert_eq!((status, errors), (1, format!("silk: not everything was measured:\n{why}\n").as_str()));
+    let told = format!("|\n\nWhat could not be measured:\n\n* {why}\n<!-- /figures -->\n");
+    assert!(read(&document).ends_with(&told), "{}", read(&document));
 }
 
 #[test]

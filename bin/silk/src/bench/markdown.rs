@@ -37,7 +37,16 @@ fn tables(results: &Results) -> String {
     let heavy = loads(&results.cells);
     text +=
         &heavy.iter().map(|clients| rows(&figures(&results.cells, *clients))).collect::<Vec<_>>().join("\n");
-    text
+    text + &not_measured(&results.incomplete)
+}
+
+/// What could not be measured, a line each, below the tables in which it is missing: who reads them sees no exit status.
+pub fn not_measured(incomplete: &[String]) -> String {
+    // Behind the first line comes what programs wrote.
+    let first = incomplete.iter().filter_map(|why| why.lines().next());
+    let first = first.map(|line| line.trim_end_matches(" They said:").trim_end_matches(" It said:"));
+    let lines: String = first.map(|line| format!("* {line}\n")).collect();
+    if lines.is_empty() { lines } else { format!("\nWhat could not be measured:\n\n{lines}") }
 }
 
 /// A row for each goal and load, a column for each file size.
@@ -111,6 +120,15 @@ mod tests {
         assert!(new.ends_with(&format!("{END}The end.\n")), "{new}");
         assert!(!new.contains("old figures"), "{new}");
         assert_eq!(insert(&new, &results(Vec::new())), Some(new));
+    }
+
+    #[test]
+    fn what_could_not_be_measured_stands_below_the_tables() {
+        let why = "round 1 of 2, linux: linux does not serve. It said:\na whole log".to_owned();
+        let document = format!("{BEGIN}{END}");
+        let new = insert(&document, &Results { incomplete: vec![why], ..results(Vec::new()) }).unwrap();
+        let told = "\nWhat could not be measured:\n\n* round 1 of 2, linux: linux does not serve.\n";
+        assert!(new.ends_with(&format!("{told}{END}")), "{new}");
     }
 
     #[test]

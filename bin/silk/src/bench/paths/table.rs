@@ -34,7 +34,8 @@ pub fn insert(document: &str, results: &Results) -> Option<String> {
         vec![what, format!("**{silk}**{mark}"), best, must, after, then]
     }));
     let table = markdown::rows(&rows);
-    Some(format!("{before}{BEGIN}Measured on {on}.\n{}\n\n{table}{END}{after}", method(results)))
+    let missing = markdown::not_measured(&results.incomplete);
+    Some(format!("{before}{BEGIN}Measured on {on}.\n{}\n\n{table}{missing}{END}{after}", method(results)))
 }
 
 /// How the figures came about, in a sentence.

@@ -21,7 +21,8 @@ pub fn insert(document: &str, results: &Results) -> Option<String> {
     let (before, rest) = document.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
     let tables = [goals(results), figures(results)].map(|rows| markdown::rows(&rows)).join("\n");
-    Some(format!("{before}{BEGIN}{}\n\n{tables}{END}{after}", method(results)))
+    let missing = markdown::not_measured(&results.incomplete);
+    Some(format!("{before}{BEGIN}{}\n\n{tables}{missing}{END}{after}", method(results)))
 }
 
 /// Where and how it was measured, in two sentences.
