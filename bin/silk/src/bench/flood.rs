@@ -41,15 +41,27 @@ fn flood(options: &Options) -> std::io::Result<u64> {
     socket.bind(&SocketAddrV4::new(options.from, 0).into())?;
     socket.connect(&SocketAddrV4::new(*options.to.ip(), 0).into())?;
     let end = Instant::now() + Duration::from_secs(options.seconds);
-    let (mut sent, mut port) = (0, 1024u16);
+    let (mut sent, mut port, mut refused) = (0, 1024u16, None);
     while Instant::now() < end {
         for _ in 0..BURST {
             let segment = acknowledgement(options.from, port, options.to);
-            sent += u64::from(socket.send(&segment).is_ok());
+            match socket.send(&segment) {
+                Ok(_) => sent += 1,
+                Err(why) => refused = Some(why),
+            }
             port = port.checked_add(1).unwrap_or(1024);
         }
     }
-    Ok(sent)
+    match refused {
+        Some(why) if sent == 0 => Err(why),
+        _ => Ok(sent),
+    }
+}
+
+/// How many were sent, from what the program said; none where it said something else, or that it was not one: beside that,
+/// everybody is fast.
+pub fn sent(said: &str) -> Option<u64> {
+    said.trim().parse().ok().filter(|sent| *sent > 0)
 }
 
 fn unsent(source: std::io::Error) -> Failure {
@@ -83,6 +95,12 @@ fn sum(first: &[u8], second: &[u8]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flood_of_nothing_is_none() {
+        let said = ["17\n", "0\n", "", "silk: cannot start `flood (raw socket)`: no\n"];
+        assert_eq!(said.map(sent), [Some(17), None, None, None]);
+    }
 
     #[test]
     fn a_segment_sums_to_zero_with_its_pseudo_header() {

@@ -5,7 +5,7 @@ use super::counters::Moment;
 use super::load::{Clients, Load, RATE_LIMIT, Seen};
 use super::stage::Stage;
 use super::system::System;
-use super::{Failure, silkd};
+use super::{Failure, flood, silkd};
 use silk_testkit::netns::{CLIENT, PREFERRED, Running, SERVER, signal};
 use std::fs;
 use std::time::Duration;
@@ -15,6 +15,9 @@ const RAMP: Duration = Duration::from_millis(700);
 
 /// The longest time that warming up may take, in seconds.
 const WARMING: u64 = 10;
+
+/// What the flood says, in the experiment's folder.
+const FLOOD: &str = "flood.out";
 
 /// One cell to be measured.
 #[derive(Clone, Copy, Debug)]
@@ -116,8 +119,9 @@ impl Task {
         let preferred = self.run_preferred(stage, seconds)?;
         let after = Moment::now(None);
         stage.watch.wait(&mut flood, Duration::from_secs(flooding))?;
-        let sent = fs::read_to_string(stage.scratch.path().join("flood.out")).unwrap_or_default();
-        let sent: u64 = sent.trim().parse().map_err(|_| Failure::NoReport(sent))?;
+        let said = fs::read_to_string(stage.scratch.path().join(FLOOD)).unwrap_or_default();
+        let sent = flood::sent(&said)
+            .ok_or_else(|| Failure::Program { what: format!("the flood ({self})"), said })?;
         let flood_pps = Some(sent as f64 / flooding as f64);
         Ok(Both {
             preferred,
@@ -144,14 +148,12 @@ fn stop_standard(clients: &mut Clients, stage: &Stage) -> Result<Seen, Failure> 
 }
 
 fn start_flood(stage: &Stage, seconds: u64) -> Result<Running, Failure> {
-    let report = stage.scratch.path().join("flood.out");
-    let out = fs::File::create(&report).map_err(Failure::file(&report))?;
     let myself = std::env::current_exe().map_err(Failure::file("/proc/self/exe"))?;
     let mut command = stage.flooder();
     command.arg(myself).args(["bench", "flood"]);
     command.args(["--from", &CLIENT.to_string(), "--to", &format!("{SERVER}:80")]);
-    command.args(["--seconds", &seconds.to_string()]).stdout(out);
-    Ok(Running::start(&mut command)?)
+    command.args(["--seconds", &seconds.to_string()]);
+    stage.scratch.start(&mut command, FLOOD)
 }
 
 /// What was seen while the preferred client ran.

@@ -6,8 +6,8 @@ use super::MacAddress;
 use super::frames::{SYN, datagrams, syn};
 use super::window::{Figure, Seen, Unit, Window};
 use clap::ValueEnum;
-use silk_device::Offload;
 use silk_device::packet::{self, Options, Sending};
+use silk_device::{Offload, Transmitted};
 use silk_testkit::netns::CLIENT;
 use silk_wire::MacAddr;
 use std::io;
@@ -73,12 +73,16 @@ pub fn flood(
         transmit.flush();
     }
     let (seconds, cpu) = window.close();
-    let sent = transmit.transmitted();
-    if sent.down + sent.malformed > 0 {
+    let packets = packets(kind, &transmit.transmitted())?;
+    Ok(Seen { figures: vec![Figure::new("sent", packets as f64 / seconds, Unit::PerSecond)], cpu })
+}
+
+/// How many packets left. A flood of none is no flood: beside it, everybody is fast.
+fn packets(kind: Kind, sent: &Transmitted) -> io::Result<u64> {
+    if sent.frames == 0 || sent.down + sent.malformed > 0 {
         return Err(io::Error::other(format!("frames did not leave: {sent:?}")));
     }
-    let packets = sent.frames * if kind == Kind::Datagrams { BURST.into() } else { 1 };
-    Ok(Seen { figures: vec![Figure::new("sent", packets as f64 / seconds, Unit::PerSecond)], cpu })
+    Ok(sent.frames * if kind == Kind::Datagrams { BURST.into() } else { 1 })
 }
 
 /// The interface's own hardware address.
@@ -109,6 +113,16 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flood_of_nothing_is_none() {
+        let some = Transmitted { frames: 3, ..Transmitted::default() };
+        assert_eq!(packets(Kind::Syns, &some).ok(), Some(3));
+        assert_eq!(packets(Kind::Datagrams, &some).ok(), Some(192));
+        for wrong in [Transmitted::default(), Transmitted { down: 1, ..some }] {
+            assert!(packets(Kind::Syns, &wrong).is_err(), "{wrong:?}");
+        }
+    }
 
     #[test]
     fn random_numbers_do_not_repeat_soon() {

@@ -168,7 +168,8 @@ impl Report {
             line.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse::<u64>().ok()).sum()
         };
         Some(Self {
-            rate: after("Requests/sec:")?.parse().ok()?,
+            // Where nothing was answered wrk tells a percentile of 0, and no failure.
+            rate: after("Requests/sec:")?.parse().ok().filter(|rate| *rate > 0.0)?,
             p99: micros(after("99%")?)?,
             failed: ["Socket errors:", "Non-2xx or 3xx responses:"]
                 .into_iter()
@@ -211,6 +212,8 @@ mod tests {
         assert_eq!(failed("  Socket errors: connect 1, read 20, write 0, timeout 300\n"), Some(321));
         assert_eq!(failed("  Non-2xx or 3xx responses: 7\n"), Some(7));
         assert_eq!(Report::read(SAID), None, "it was ended before it had a rate");
+        let nothing = "     99%    0.00us\n  0 requests in 3.10s, 0.00B read\nRequests/sec:      0.00\n";
+        assert_eq!(Report::read(nothing), None);
     }
 
     #[test]
