@@ -4,7 +4,7 @@
 use super::super::plot::colour;
 use super::results::{Measurement, groups};
 use super::row::Row;
-use super::turn::{ALL_SENT, MILLIONS};
+use super::turn::MILLIONS;
 use silk_page::plotters::prelude::*;
 use silk_page::{Drawn, chart, quiet, svg};
 
@@ -30,11 +30,11 @@ pub fn lines(measurements: &[Measurement]) -> Vec<Line<'_>> {
         else {
             continue;
         };
-        let sent = match offered {
-            ALL_SENT => middle(&first.system, &format!("{ALL_SENT}: sent")),
-            rate => rate.strip_suffix(MILLIONS).and_then(|rate| rate.parse().ok()),
+        // Earlier runs do not say how many of what was offered really were sent.
+        let nominal = || offered.strip_suffix(MILLIONS).and_then(|rate| rate.parse().ok());
+        let Some(sent) = middle(&first.system, &format!("{offered}: sent")).or_else(nominal) else {
+            continue;
         };
-        let Some(sent) = sent else { continue };
         let point = (sent, group.middle() / 1e6);
         match lines.iter_mut().find(|line| line.system == first.system) {
             Some(line) => line.points.push(point),
@@ -87,11 +87,14 @@ mod tests {
             seen("linux", "0.6 million sent: received", 2, 6e5),
             seen("linux", "0.6 million sent: received", 3, 7e5),
             seen("silk", "0.6 million sent: received", 1, 6e5),
+            seen("silk", "1.6 million sent: received", 1, 9e5),
+            seen("silk", "1.6 million sent: sent", 1, 1e6),
         ];
         let lines = lines(&measurements);
         assert_eq!(lines.iter().map(|line| line.system).collect::<Vec<_>>(), ["linux", "silk"]);
         assert_eq!(lines[0].points, [(0.6, 0.6), (3.0, 0.001)]);
+        assert_eq!(lines[1].points, [(0.6, 0.6), (1.0, 0.9)], "what was offered and not sent was not lost");
         let picture = received(&lines).unwrap();
-        assert_eq!(picture.matches("<circle").count(), 3);
+        assert_eq!(picture.matches("<circle").count(), 4);
     }
 }
