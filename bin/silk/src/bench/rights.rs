@@ -22,7 +22,8 @@ pub enum Rights {
 /// What a run without root cannot show.
 pub const WITHOUT_ROOT: &str = "\
 not root, so this runs in a user namespace and cannot show:
-  - silk-path and silk-extended: they need real-time priorities
+  - silk-path, silk-extended and their variants: they need real-time priorities
+  - linux-napi and linux-queues: they need the kernel's threads, and programs where packets leave
   - silk's XDP device: it uses the packet device instead
   - figures to compare: received packets are processed on whichever CPU, not on their host's
 Run it as root for the whole experiment.";

@@ -17,6 +17,7 @@ use super::task::Task;
 use super::watch::Watch;
 use super::{Failure, markdown, output, page, ratio, table};
 use clap::builder::RangedU64ValueParser;
+use std::collections::BTreeSet;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -149,6 +150,8 @@ struct Plan {
     maxconn: u32,
     flood: bool,
     rights: Rights,
+    /// Systems that were asked for and cannot be shown with these rights.
+    refused: Vec<System>,
     evidence: Place,
 }
 
@@ -163,8 +166,11 @@ impl Plan {
             [] => &System::ALL,
             given => given,
         };
+        // From the smallest on: what is about packets and not about bytes is measured with the first.
+        let sizes: BTreeSet<u32> =
+            or(&options.sizes, &[1, 50, 500], &[1, 16, 50, 100, 250, 500]).into_iter().collect();
         Self {
-            sizes: or(&options.sizes, &[1, 50, 500], &[1, 16, 50, 100, 250, 500]),
+            sizes: sizes.into_iter().collect(),
             clients: or(&options.clients, &[0, 96], &[0, 1, 16, 32, 64, 96]),
             rounds: options.rounds.unwrap_or(if options.quick { 2 } else { 3 }),
             systems: systems.iter().copied().filter(|system| rights.allow(*system)).collect(),
@@ -172,6 +178,7 @@ impl Plan {
             maxconn: options.haproxy_maxconn,
             flood: !options.no_flood,
             rights,
+            refused: options.systems.iter().copied().filter(|system| !rights.allow(*system)).collect(),
             evidence: Place::beside(options.json.as_deref()),
         }
     }
@@ -213,7 +220,8 @@ impl Plan {
         let scratch = Scratch::new(&self.sizes, self.evidence.clone())?;
         let in_round: usize = self.systems.iter().map(|system| self.cells(*system).len()).sum();
         let progress = Progress::new(in_round as u64 * u64::from(self.rounds));
-        let mut measured = Measured::default();
+        let refused = self.refused.iter().map(|system| format!("{}: it needs root", system.name()));
+        let mut measured = Measured { cells: Vec::new(), incomplete: refused.collect() };
         let tries = std::cell::Cell::new(TRIES);
         for round in 1..=self.rounds {
             for system in &self.systems {
@@ -231,7 +239,6 @@ impl Plan {
 }
 
 /// What was measured, and what could not be.
-#[derive(Default)]
 struct Measured {
     cells: Vec<Cell>,
     incomplete: Vec<String>,
@@ -310,4 +317,41 @@ pub fn is_installed(program: &str) -> bool {
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     folders.extend(["/usr/sbin", "/sbin"].map(PathBuf::from));
     folders.iter().any(|folder| folder.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn plan(arguments: &[&str], rights: Rights) -> Plan {
+        let words = std::iter::once("web").chain(arguments.iter().copied());
+        Plan::new(&Line::parse_from(words).options, rights)
+    }
+
+    #[test]
+    fn who_asks_for_a_system_that_needs_root_is_told() {
+        let arguments = ["--systems", "linux,linux-queues,silk-extended"];
+        let without = plan(&arguments, Rights::UserNamespace);
+        assert_eq!(without.systems, [System::Linux]);
+        assert_eq!(without.refused, [System::LinuxQueues, System::SilkExtended]);
+        let root = plan(&arguments, Rights::Root);
+        assert_eq!((root.systems.len(), root.refused.len()), (3, 0));
+        assert!(plan(&[], Rights::UserNamespace).refused.is_empty(), "nobody asked for them by name");
+    }
+
+    #[test]
+    fn what_is_about_packets_is_measured_with_the_smallest_file() {
+        let plan = plan(&["--sizes", "50,1,50", "--clients", "0"], Rights::Root);
+        assert_eq!(plan.sizes, [1, 50]);
+        let sizes = |system| plan.cells(system).iter().map(|task| (task.kb, task.flood)).collect::<Vec<_>>();
+        assert_eq!(sizes(System::SilkQueues), [(1, false), (1, true)]);
+        assert_eq!(sizes(System::SilkExtended), [(1, false), (50, false), (1, true)]);
+    }
 }
