@@ -329,9 +329,10 @@ fn ip<const N: usize>(arguments: [&str; N]) -> Result<(), RigError> {
     output(Command::new("ip").args(arguments)).map(drop)
 }
 
-/// Runs a command to its end and returns its standard output, or why there is none.
+/// Runs a command to its end and returns its standard output, or why there is none. It has a process group of its own: a
+/// terminal's Ctrl-C is for whoever runs it, and would end what removes a namespace, too.
 pub fn output(command: &mut Command) -> Result<String, RigError> {
-    let done = match command.stdin(Stdio::null()).output() {
+    let done = match command.stdin(Stdio::null()).process_group(0).output() {
         Ok(done) => done,
         Err(source) => return Err(RigError::NotStarted { program: line(command), source }),
     };
@@ -367,6 +368,14 @@ mod tests {
     fn a_failing_command_says_what_it_was_and_why() {
         let error = output(Command::new("sh").args(["-c", "echo broken >&2; exit 3"])).unwrap_err();
         assert_eq!(error.to_string(), "`sh -c echo broken >&2; exit 3` ended with exit status: 3: broken");
+    }
+
+    #[test]
+    fn the_terminals_interrupt_does_not_reach_a_command() {
+        // Its id, and its process group (proc(5)).
+        let told = output(Command::new("sh").args(["-c", "echo $$; cut -d' ' -f5 /proc/$$/stat"])).unwrap();
+        let numbers: Vec<&str> = told.split_whitespace().collect();
+        assert!(numbers.len() == 2 && numbers[0] == numbers[1], "{told}");
     }
 
     #[test]

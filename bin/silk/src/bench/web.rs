@@ -228,7 +228,11 @@ impl Plan {
                 let turn = Turn { system: *system, round, plan: self, progress: &progress, tries: &tries };
                 match turn.take(&scratch, watch, &mut measured.cells) {
                     Err(Failure::Interrupted) => return Err(Failure::Interrupted),
-                    Err(failure) => measured.incomplete.push(format!("{turn}: {failure}")),
+                    Err(failure) => {
+                        // What an interruption made fail is no result.
+                        watch.check()?;
+                        measured.incomplete.push(format!("{turn}: {failure}"));
+                    }
                     Ok(()) => {}
                 }
             }

@@ -179,7 +179,11 @@ impl Plan {
                 progress.says(turn.to_string());
                 match turn.take(&scratch, watch) {
                     Err(Failure::Interrupted) => return Err(Failure::Interrupted),
-                    Err(failure) => incomplete.push(format!("{turn}: {failure}")),
+                    Err(failure) => {
+                        // What an interruption made fail is no result.
+                        watch.check()?;
+                        incomplete.push(format!("{turn}: {failure}"));
+                    }
                     Ok(seen) => measurements.extend(seen),
                 }
                 progress.step();
