@@ -22,6 +22,8 @@ pub enum Trouble {
     Daemon(String),
     /// A program that cannot be run, with the exit status a shell would give.
     Program(u8, String),
+    /// Arguments that do not go together.
+    Arguments(String),
     /// A link that cannot be emulated.
     Netem(String),
     /// An experiment without a result.
@@ -43,7 +45,7 @@ pub fn printed(done: io::Result<()>) -> Result<(), Trouble> {
 }
 
 impl Trouble {
-    /// Says it and gives the exit status: 2 where a file's contents are at fault, else 1.
+    /// Says it and gives the exit status: 2 where a file's contents or the command line are at fault, else 1.
     pub fn tell(&self) -> ExitCode {
         // Standard error that is closed cannot be told anything.
         let _ = self.write(&mut stderr().lock());
@@ -53,7 +55,7 @@ impl Trouble {
             {
                 ExitCode::from(2)
             }
-            Self::NoGraph(_) => ExitCode::from(2),
+            Self::NoGraph(_) | Self::Arguments(_) => ExitCode::from(2),
             Self::Program(status, _) => ExitCode::from(*status),
             _ => ExitCode::FAILURE,
         }
@@ -94,7 +96,9 @@ impl fmt::Display for Trouble {
                 "`{name}` is a configuration and no graph: what silkd runs is `graphs/web.toml`, unless it says `graph = …`"
             ),
             Self::Output(why) => write!(f, "standard output cannot be written: {why}"),
-            Self::Daemon(why) | Self::Program(_, why) | Self::Netem(why) => f.write_str(why),
+            Self::Arguments(why) | Self::Daemon(why) | Self::Program(_, why) | Self::Netem(why) => {
+                f.write_str(why)
+            }
             Self::Bench(why) => why.fmt(f),
         }
     }

@@ -2,6 +2,7 @@
 //! these tests is a thread that answers what it is told to.
 
 use silk_control::{Lifeline, PathReport, Refusal, Reply, Report, Request};
+use silk_testkit::netns::{Host, Rig};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fs::{File, Permissions};
 use std::os::fd::OwnedFd;
@@ -358,6 +359,32 @@ fn a_program_that_is_not_there_is_told_as_a_shell_would() {
     assert_eq!(status, 1);
     assert!(err.starts_with("silk: there is no library to preload at `/nonexistent/libsilk.so`"), "{err}");
     assert_eq!(said(&silk(&arguments("true"))).0, 1);
+}
+
+#[test]
+fn a_cable_to_the_interface_itself_is_a_command_line_that_is_wrong() {
+    let output = silk(&["netem", "--left", "here:wan", "--right", "here:wan"]);
+    let why = "silk: both sides are here:wan: the two interfaces of one namespace need two names\n";
+    assert_eq!(said(&output), (2, "", why));
+}
+
+/// Without a network namespace there is none; with one, netem makes its interfaces and takes no others.
+#[test]
+fn a_cable_takes_no_interface_that_is_there() {
+    let Ok(rig) = Rig::new() else {
+        eprintln!("SKIPPED: no network namespaces");
+        return;
+    };
+    let [server, client] = [&rig.server, &rig.client].map(Host::namespace);
+    rig.server.run("ip", ["tuntap", "add", "mine", "mode", "tap"]).unwrap();
+    for name in ["eth0", "mine"] {
+        let output =
+            silk(&["netem", "--left", &format!("{server}:{name}"), "--right", &format!("{client}:wan")]);
+        let why = format!(
+            "silk: {server}:{name}: there is an interface of this name already, and netem makes its own\n"
+        );
+        assert_eq!(said(&output), (1, "", &*why));
+    }
 }
 
 #[test]

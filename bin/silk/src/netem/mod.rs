@@ -73,6 +73,23 @@ pub struct Options {
 }
 
 impl Options {
+    /// What does not go together.
+    fn check(&self) -> Result<(), String> {
+        if self.left == self.right {
+            return Err(format!(
+                "both sides are {}: the two interfaces of one namespace need two names",
+                self.left
+            ));
+        }
+        match self.burst {
+            Some(length) if self.loss > Loss::most_in_bursts(length) => Err(format!(
+                "bursts of {length} packets lose {:.1} % at most, for between two of them a packet gets through",
+                Loss::most_in_bursts(length) * 100.0
+            )),
+            _ => Ok(()),
+        }
+    }
+
     fn conditions(&self) -> Conditions {
         Conditions {
             longest: self.mtu.map(|mtu| mtu.saturating_add(ETHERNET)),
@@ -92,6 +109,7 @@ impl Options {
 
 /// Carries packets until it is told to end, and says what became of them.
 pub fn run(options: &Options) -> Result<(), Trouble> {
+    options.check().map_err(Trouble::Arguments)?;
     if !rustix::process::geteuid().is_root() {
         return Err(Trouble::Netem("netem needs root, to make interfaces in network namespaces".into()));
     }
@@ -173,5 +191,40 @@ impl Cable {
         }
         let [told, left, right, ..] = waiting.each_ref().map(|fd| !fd.revents().is_empty());
         Ok([told, left || right])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn check(arguments: &str) -> Result<(), String> {
+        Line::parse_from(arguments.split(' ')).options.check()
+    }
+
+    #[test]
+    fn a_cable_has_two_ends() {
+        let twice = check("netem --left a:wan --right a:wan");
+        let why = "both sides are a:wan: the two interfaces of one namespace need two names";
+        assert_eq!(twice, Err(why.to_owned()));
+        for other in ["a:lan", "b:wan"] {
+            assert_eq!(check(&format!("netem --left a:wan --right {other}")), Ok(()));
+        }
+    }
+
+    #[test]
+    fn bursts_cannot_lose_everything() {
+        let burst = |loss| check(&format!("netem --left a:wan --right b:wan --burst 3 --loss {loss}"));
+        let why = "bursts of 3 packets lose 75.0 % at most, for between two of them a packet gets through";
+        assert_eq!([burst("80%"), burst("100%")], [(); 2].map(|()| Err(why.to_owned())));
+        assert_eq!([burst("75%"), burst("0%")], [Ok(()), Ok(())]);
+        assert_eq!(check("netem --left a:wan --right b:wan --loss 100%"), Ok(()));
     }
 }

@@ -15,7 +15,7 @@ use silk_device::{End, tap};
 use silk_testkit::netns::output;
 
 /// Which interface to make, and in which namespace.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Side {
     namespace: String,
     interface: Interface,
@@ -62,11 +62,16 @@ impl Side {
     pub fn open(self) -> Result<Opened, String> {
         let name = self.interface.as_str();
         let opened = self.inside(|| {
+            let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
+            // A tap that is there would be used, and stay.
+            if netlink.interface(name).is_ok() {
+                return Err("there is an interface of this name already, and netem makes its own".to_owned());
+            }
             let options = tap::Options { offload: false, ..tap::Options::default() };
             let end = tap::open(name, &options).map_err(|error| error.to_string())?;
             let watch = Watch::open().map_err(|error| error.to_string())?;
-            let found = Netlink::open().and_then(|mut netlink| netlink.interface(name));
-            Ok((end, watch, found.map_err(|error| error.to_string())?.index))
+            let found = netlink.interface(name).map_err(|error| error.to_string())?;
+            Ok((end, watch, found.index))
         });
         let (end, watch, index) = opened.map_err(|why| format!("{self}: {why}"))?;
         let up = ["-n", &self.namespace, "link", "set", name, "up"];

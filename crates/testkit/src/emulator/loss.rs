@@ -27,8 +27,15 @@ impl Loss {
         Self { good: probability, bad: probability, worsens: 0.0, recovers: 1.0 }
     }
 
-    /// A `share` of all packets is lost, below 1, in bursts of `length` packets on the average, at
-    /// least 1: the bad state loses all, the good one nothing (Gilbert's own simplification).
+    /// The largest share of packets that bursts of `length` on the average can lose: between two of them there is
+    /// one packet at least that is not lost.
+    pub const fn most_in_bursts(length: f64) -> f64 {
+        let length = length.max(1.0);
+        length / (length + 1.0)
+    }
+
+    /// A `share` of all packets is lost, at most [`most_in_bursts`](Self::most_in_bursts), in bursts of `length` packets
+    /// on the average, at least 1: the bad state loses all, the good one nothing (Gilbert's own simplification).
     pub const fn bursts(share: f64, length: f64) -> Self {
         let recovers = 1.0 / length.max(1.0);
         // In the long run the channel is bad for worsens / (worsens + recovers) of the packets.
@@ -80,6 +87,16 @@ mod tests {
     fn bursts_have_their_share_and_their_length() {
         // Expected: 2 000 lost, in bursts of eight, so 250.
         assert_eq!(lost_and_bursts(Loss::bursts(0.02, 8.0)), (1_753, 222));
+    }
+
+    #[test]
+    fn the_largest_share_is_reached_and_no_larger_one() {
+        assert_eq!(Loss::most_in_bursts(3.0), 0.75);
+        let (most, more) = (Loss::bursts(0.75, 3.0), Loss::bursts(0.9, 3.0));
+        assert_eq!(lost_and_bursts(most), lost_and_bursts(more));
+        let (lost, bursts) = lost_and_bursts(most);
+        // Expected: 75 000 lost, in 25 000 bursts.
+        assert!(lost.abs_diff(75_000) < 500 && bursts.abs_diff(25_000) < 500, "{lost} {bursts}");
     }
 
     #[test]
