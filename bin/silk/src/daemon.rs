@@ -12,14 +12,29 @@ pub fn socket() -> PathBuf {
 
 /// A connection to the daemon.
 pub fn connect() -> Result<Lifeline, Trouble> {
+    connect_to(Before::Unknown)
+}
+
+/// What is known of the daemon.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// Nothing.
+    Unknown,
+    /// It answered a moment ago.
+    Answered,
+}
+
+fn connect_to(before: Before) -> Result<Lifeline, Trouble> {
+    use io::ErrorKind::{ConnectionRefused, NotFound};
     let socket = socket();
     Lifeline::connect(&socket).map_err(|error| {
         let place = socket.display();
         Trouble::Daemon(match error.kind() {
-            io::ErrorKind::NotFound => format!(
+            NotFound | ConnectionRefused if before == Before::Answered => format!("the daemon at {place} has ended"),
+            NotFound => format!(
                 "no daemon listens at {place}: start `silkd --config FILE`, or name its socket in {SOCKET_VARIABLE}"
             ),
-            io::ErrorKind::ConnectionRefused => {
+            ConnectionRefused => {
                 format!("the daemon that listened at {place} is gone: start `silkd --config FILE` again")
             }
             io::ErrorKind::PermissionDenied => format!(
@@ -41,9 +56,17 @@ pub fn ask(lifeline: &Lifeline, request: &Request) -> Result<Reply, Trouble> {
 
 /// Everything the daemon reports about its paths.
 pub fn report() -> Result<Report, Trouble> {
-    let lifeline = connect()?;
+    reported(&connect()?)
+}
+
+/// The same, again.
+pub fn report_again() -> Result<Report, Trouble> {
+    reported(&connect_to(Before::Answered)?)
+}
+
+fn reported(lifeline: &Lifeline) -> Result<Report, Trouble> {
     let mut whole = Report::default();
-    let mut reply = ask(&lifeline, &Request::Report)?;
+    let mut reply = ask(lifeline, &Request::Report)?;
     loop {
         let Reply::Report { part, more } = reply else { return Err(unexpected()) };
         whole.add(*part);

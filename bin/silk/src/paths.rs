@@ -32,13 +32,14 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// Shows it, once or again and again.
 pub fn run(options: &Options) -> Result<(), Trouble> {
+    let mut report = daemon::report()?;
     loop {
-        let report = daemon::report()?;
         let shown = show(&report, options);
         if shown.is_err() || !options.watch {
             return printed(shown);
         }
         sleep(EVERY);
+        report = daemon::report_again()?;
     }
 }
 

@@ -251,6 +251,25 @@ fn the_parts_of_a_report_are_one_to_people_and_to_programs() {
 }
 
 #[test]
+fn who_watches_is_told_that_the_daemon_has_ended() {
+    let report = || Reply::Report { part: Box::default(), more: false };
+    for removed in [false, true] {
+        let (folder, socket, thread) = daemon(vec![report()]);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_silk"));
+        let command = command.args(["paths", "--watch"]).env("SILK_SOCKET", &socket);
+        let watching = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // It answers once, and its socket is closed.
+        thread.join().unwrap();
+        let place = socket.display().to_string();
+        let _there = (!removed).then_some(folder);
+        let output = watching.wait_with_output().unwrap();
+        let (status, out, err) = said(&output);
+        assert_eq!((status, err), (1, &*format!("silk: the daemon at {place} has ended\n")));
+        assert_eq!(out.matches("0 paths").count(), 1, "{out}");
+    }
+}
+
+#[test]
 fn a_reload_tells_what_took_effect_and_what_needs_a_restart() {
     let (_folder, socket, daemon) = daemon(vec![Reply::Reloaded {
         applied: vec!["class preferred".into()],
