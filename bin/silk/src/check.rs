@@ -4,6 +4,7 @@
 use crate::kinds;
 use crate::trouble::Trouble;
 use silk_config::{Config, Faults, Graph, Source};
+use std::collections::VecDeque;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 
@@ -18,17 +19,20 @@ pub struct Options {
 /// Checks all files; one that is wrong does not keep the others from being checked.
 pub fn run(options: &Options) -> Result<(), Trouble> {
     let (mut wrong, mut unreadable) = (Vec::new(), Vec::new());
-    let mut files = options.files.clone();
-    let mut next = 0;
-    while let Some(file) = files.get(next) {
-        next += 1;
-        match Source::read(file).map(|source| describe(&source).map(|told| (source.name, told))) {
+    // Each with the configuration that names it, which is another file than those that were given.
+    let mut files: VecDeque<(PathBuf, Option<String>)> =
+        options.files.iter().map(|file| (file.clone(), None)).collect();
+    while let Some((file, named_by)) = files.pop_front() {
+        match Source::read(&file).map(|source| describe(&source).map(|told| (source.name, told))) {
             Ok(Ok((name, (told, graph)))) => {
                 let _ = writeln!(stdout(), "{name}: {told}");
-                files.extend(graph);
+                files.extend(graph.map(|graph| (graph, Some(name))));
             }
             Ok(Err(faults)) => wrong.push(faults),
-            Err(why) => unreadable.push(why),
+            Err(why) => unreadable.push(match named_by {
+                Some(configuration) => why.graph_of(&configuration),
+                None => why,
+            }),
         }
     }
     if wrong.is_empty() && unreadable.is_empty() { Ok(()) } else { Err(Trouble::Files(wrong, unreadable)) }

@@ -102,7 +102,10 @@ fn the_graph_a_configuration_names_is_checked_with_it() {
     let (file, graph) = (folder.path().join("silk.toml"), folder.path().join("graph.toml"));
     std::fs::write(&file, format!("graph = {graph:?}\n[device]\ninterface = \"eth0\"\n")).unwrap();
     let missing = silk(&["check", file.to_str().unwrap()]);
-    assert_eq!(said(&missing).0, 1);
+    let (status, _, err) = said(&missing);
+    let why =
+        format!("silk: there is no file `{}`; `{}` names it as its graph\n", graph.display(), file.display());
+    assert_eq!((status, err), (1, &*why));
     std::fs::write(&graph, "[[module]]\nname = \"eht\"\n").unwrap();
     let wrong = silk(&["check", file.to_str().unwrap()]);
     let (status, out, err) = said(&wrong);

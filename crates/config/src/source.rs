@@ -27,6 +27,8 @@ pub enum Unreadable {
     TooLong(String),
     /// It is not UTF-8.
     NotText(String, string::FromUtf8Error),
+    /// It is the graph that the configuration of this name names.
+    Graph(String, Box<Self>),
 }
 
 impl Source {
@@ -54,7 +56,17 @@ impl Unreadable {
     /// Whether what is in the file is at fault: it was read, and is nothing that a configuration could be. Who tries again
     /// finds it so again.
     pub fn is_of_contents(&self) -> bool {
-        matches!(self, Self::TooLong(_) | Self::NotText(..))
+        match self {
+            Self::Io(..) => false,
+            Self::TooLong(_) | Self::NotText(..) => true,
+            Self::Graph(_, why) => why.is_of_contents(),
+        }
+    }
+
+    /// The same of a file that this configuration names as its graph: who mends it has to know where its name stands.
+    #[must_use]
+    pub fn graph_of(self, configuration: &str) -> Self {
+        Self::Graph(configuration.to_owned(), Box::new(self))
     }
 }
 
@@ -72,6 +84,7 @@ impl fmt::Display for Unreadable {
                 let at = error.utf8_error().valid_up_to();
                 write!(f, "`{name}` is not text: byte {at} is not UTF-8")
             }
+            Self::Graph(configuration, why) => write!(f, "{why}; `{configuration}` names it as its graph"),
         }
     }
 }
