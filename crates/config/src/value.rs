@@ -145,7 +145,7 @@ impl Value for ByteSize {
     fn read(value: &Spanned<DeValue<'_>>, notes: &mut Notes) -> Option<Self> {
         let size = match value.get_ref() {
             DeValue::String(text) => Self::parse(text),
-            DeValue::Integer(integer) => Self::parse(&whole(integer)?.to_string()),
+            DeValue::Integer(integer) => whole(integer).and_then(|bytes| Self::parse(&bytes.to_string())),
             _ => return expected("an amount of memory such as `\"64K\"`", value, notes),
         };
         if size.is_none() {
@@ -281,6 +281,15 @@ mod tests {
         }
         assert_eq!(ByteSize::mib(1024).to_string(), "1G");
         assert_eq!(ByteSize::bytes(1500).to_string(), "1500");
+    }
+
+    #[test]
+    fn an_amount_that_no_number_has_room_for_is_told() {
+        let document = format!("v = 1{}", "0".repeat(60));
+        let table = DeTable::parse(&document).unwrap();
+        let mut notes = Notes::default();
+        assert_eq!(ByteSize::read(table.get_ref().get("v").unwrap(), &mut notes), None);
+        assert_eq!(notes.faults.len(), 1, "what is refused in silence is taken for the default");
     }
 
     #[test]
