@@ -144,3 +144,25 @@ impl Row {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_schema_of_the_results_knows_every_row_and_every_system() {
+        let schema: serde_json::Value =
+            serde_json::from_str(include_str!("../../../../../bench/schema.json")).expect("it is JSON");
+        let known = |list: &serde_json::Value| -> BTreeSet<String> {
+            let names = list["enum"].as_array().expect("a list").iter();
+            names.map(|name| name.as_str().expect("a name").to_owned()).collect()
+        };
+        let rows =
+            Row::ALL.map(|row| row.to_possible_value().expect("it is an option").get_name().to_owned());
+        assert_eq!(known(&schema["$defs"]["tcp_row"]), BTreeSet::from(rows));
+        let systems = Row::ALL.into_iter().flat_map(Row::systems).map(|system| system.name().to_owned());
+        let listed = &schema["$defs"]["measurement"]["properties"]["system"];
+        assert_eq!(known(listed), systems.collect());
+    }
+}
