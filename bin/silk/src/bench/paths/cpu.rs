@@ -29,6 +29,14 @@ pub fn other() -> Option<usize> {
     Some(first)
 }
 
+/// The CPUs that the benchmarks use: that which they keep to and that of the other thread, or any that they might.
+pub fn used(pinned: Option<usize>) -> Vec<usize> {
+    match pinned {
+        Some(cpu) => other().into_iter().chain([cpu]).collect(),
+        None => AT_FIRST.get_or_init(allowed).clone(),
+    }
+}
+
 /// Keeps this thread to a CPU; answers whether that was allowed.
 pub fn keep_to(cpu: usize) -> bool {
     keep_to_any(&[cpu])

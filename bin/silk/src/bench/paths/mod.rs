@@ -15,13 +15,13 @@ mod packets;
 mod row;
 mod table;
 
-use super::counters::Moment;
 use super::machine::{Machine, QUIET};
 use super::progress::Progress;
 use super::{Failure, output};
 use case::Case;
 use clap::builder::RangedU64ValueParser;
 use row::Results;
+use silk_testkit::ticks::Ticks;
 use std::path::PathBuf;
 use std::time::Duration;
 use std::{fs, thread};
@@ -84,8 +84,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 
 /// Asks every question in each round.
 fn measure(options: &Options) -> Result<Results, Failure> {
-    let busy = busy_before();
     let pinned = cpu::pin();
+    let busy = busy_before(&cpu::used(pinned));
     let mut rows = life::memory();
     let (mut cases, incomplete) = cases();
     let progress = Progress::new(u64::from(options.rounds()));
@@ -117,12 +117,12 @@ fn cases() -> (Vec<Case>, Vec<String>) {
     (cases, incomplete)
 }
 
-/// How busy others keep the CPUs; said aloud where it spoils the figures.
-fn busy_before() -> f64 {
-    let before = Moment::now(None);
+/// How busy others keep these CPUs, which are to be used; said aloud where it spoils the figures.
+fn busy_before(cpus: &[usize]) -> f64 {
+    let stat = || fs::read_to_string("/proc/stat").unwrap_or_default();
+    let before = stat();
     thread::sleep(Duration::from_millis(300));
-    let cpu = before.cpu_until(&Moment::now(None));
-    let busy = cpu.server.max(cpu.client);
+    let busy = busiest(&before, &stat(), cpus);
     if busy > QUIET {
         let percent = busy * 100.0;
         eprintln!(
@@ -130,4 +130,27 @@ fn busy_before() -> f64 {
         );
     }
     busy
+}
+
+/// How busy the busiest of some CPUs was between two looks at `/proc/stat`.
+fn busiest(before: &str, after: &str, cpus: &[usize]) -> f64 {
+    let busy = |cpu: &usize| {
+        let [before, after] = [before, after].map(|stat| Ticks::of(stat, &cpu.to_string()));
+        Some(after?.since(&before?).busy_share())
+    };
+    cpus.iter().filter_map(busy).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_that_is_used_is_looked_at_and_no_other() {
+        let before = "cpu0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0\ncpu7 0 0 0 0 0 0 0 0\n";
+        let after = "cpu0 1 0 0 9 0 0 0 0\ncpu1 10 0 0 0 0 0 0 0\ncpu7 5 0 0 5 0 0 0 0\n";
+        assert_eq!(busiest(before, after, &[0, 7]), 0.5);
+        assert_eq!(busiest(before, after, &[0]), 0.1);
+        assert_eq!(busiest(before, after, &[3]), 0.0);
+    }
 }

@@ -41,7 +41,7 @@ pub fn insert(document: &str, results: &Results) -> Option<String> {
 /// How the figures came about, in a sentence.
 fn method(results: &Results) -> String {
     let rounds = results.rows.iter().map(|row| row.rounds.len()).max().unwrap_or(0);
-    let least = results.rows.iter().filter(|row| row.rounds.len() > 1).map(|row| row.operations).min();
+    let least = results.rows.iter().filter(|row| row.unit == Unit::Ns).map(|row| row.operations).min();
     let pinned = results.pinned.map_or_else(String::new, |cpu| format!(", pinned to CPU {cpu}"));
     format!(
         "The middle of {rounds} rounds (from the least to the greatest), at least {} operations each{pinned}; \
@@ -109,6 +109,20 @@ mod tests {
         assert_eq!(shown, expected);
         assert_eq!([[29.0], [31.0], [101.0]].map(|f| verdict(&row(&f))), ["beyond", "reached", "missed"]);
         assert_eq!(cells(&Row::counted("a path".into(), 752)), ["a path", "752 B", "", "", "", "", ""]);
+    }
+
+    #[test]
+    fn what_is_counted_once_has_no_operations_even_where_there_is_one_round() {
+        let rows = vec![row(&[55.0]), Row::counted("a path".into(), 752)];
+        let results =
+            Results { machine: Machine::describe(0.0, false), pinned: None, rows, incomplete: Vec::new() };
+        let told = method(&results);
+        assert!(
+            told.starts_with(
+                "The middle of 1 rounds (from the least to the greatest), at least 7 operations"
+            ),
+            "{told}"
+        );
     }
 
     #[test]
