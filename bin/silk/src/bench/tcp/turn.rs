@@ -136,14 +136,16 @@ impl Turn {
             self.still_serves(&mut serving, stage)?;
             Ok::<_, Failure>((seen, flood))
         };
-        let (elsewhere, _) =
-            beside(Part::start(stage, "flood", &mut flood_to(stage, &bystander, INTERFACE_B, "syns")?)?)?;
-        let (during, flood) = beside(self.flood(stage, "syns", None)?)?;
+        // Both leave in the same way, or they would not cost the client's host the same.
+        let to_others = &mut self.flood_to(stage, &bystander, INTERFACE_B, "syns")?;
+        let (elsewhere, sent_elsewhere) = beside(Part::start(stage, "flood", to_others)?)?;
+        let (during, sent) = beside(self.flood(stage, "syns", None)?)?;
         Ok(vec![
             in_phase(before, "before"),
             in_phase(elsewhere, "elsewhere"),
+            in_phase(sent_elsewhere, "elsewhere"),
             in_phase(during, "during"),
-            flood,
+            sent,
         ])
     }
 
@@ -272,14 +274,24 @@ impl Turn {
     }
 
     fn flood(&self, stage: &Stage, kind: &str, rate: Option<u32>) -> Result<Part, Failure> {
-        let mut command = flood_to(stage, &stage.rig.server, INTERFACE, kind)?;
+        let mut command = self.flood_to(stage, &stage.rig.server, INTERFACE, kind)?;
         if let Some(rate) = rate {
             command.args(["--per-second", &rate.to_string()]);
         }
+        Part::start(stage, "flood", &mut command)
+    }
+
+    /// The command that floods a host through an interface of the client's.
+    fn flood_to(&self, stage: &Stage, host: &Host, interface: &str, kind: &str) -> Result<Command, Failure> {
+        let mac = host.run("cat", [format!("/sys/class/net/{INTERFACE}/address")])?;
+        let mut command = stage.flooder();
+        command.arg(silkd::beside("silk")).args(["bench", "end", "flood", kind]);
+        command.args(["--to", &format!("{SERVER}:{PORT}"), "--mac", mac.trim(), "--interface", interface]);
+        command.args(["--milliseconds", FLOOD]);
         if self.system.queues() == Queues::ByClass {
             command.arg("--steered");
         }
-        Part::start(stage, "flood", &mut command)
+        Ok(command)
     }
 
     fn still_serves(&self, serving: &mut Serving, stage: &Stage) -> Result<(), Failure> {
@@ -288,16 +300,6 @@ impl Turn {
         }
         Err(Failure::Ended { system: self.system.name(), log: stage.said() })
     }
-}
-
-/// The command that floods a host through an interface of the client's.
-fn flood_to(stage: &Stage, host: &Host, interface: &str, kind: &str) -> Result<Command, Failure> {
-    let mac = host.run("cat", [format!("/sys/class/net/{INTERFACE}/address")])?;
-    let mut command = stage.flooder();
-    command.arg(silkd::beside("silk")).args(["bench", "end", "flood", kind]);
-    command.args(["--to", &format!("{SERVER}:{PORT}"), "--mac", mac.trim(), "--interface", interface]);
-    command.args(["--milliseconds", FLOOD]);
-    Ok(command)
 }
 
 /// An end at work, which will say what it saw.
