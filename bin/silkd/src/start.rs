@@ -49,7 +49,8 @@ const PATHS: u32 = 1 << 20;
 pub fn run(file: &Path) -> Result<(), Failure> {
     let source = Source::read(file).map_err(unreadable)?;
     let config = Config::try_from(&source).map_err(|faults| Failure::Configuration(faults.to_string()))?;
-    config.graph.iter().try_for_each(|graph| Source::read(graph).map(drop)).map_err(unreadable)?;
+    let graph_is_read = |graph| Source::read(graph).map(drop).map_err(|why| why.graph_of(&source.name));
+    config.graph.as_deref().map_or(Ok(()), graph_is_read).map_err(unreadable)?;
     cpus::check(&cpus_of(&config.scheduler))
         .map_err(|why| Failure::Configuration(format!("[scheduler] {why}")))?;
     let mut settings = Settings::new(config, file.to_owned());
@@ -294,7 +295,9 @@ mod tests {
         assert!(matches!(run(&file), Err(Failure::Configuration(why)) if why.contains("is not text")));
         let graph = "graph = \"/nonexistent/graph.toml\"\n[device]\ninterface = \"eth0\"\n";
         std::fs::write(&file, graph).unwrap();
-        assert!(matches!(run(&file), Err(Failure::Machine(why)) if why.contains("/nonexistent/graph.toml")));
+        let told =
+            format!("there is no file `/nonexistent/graph.toml`; `{}` names it as its graph", file.display());
+        assert!(matches!(run(&file), Err(Failure::Machine(why)) if why == told));
     }
 
     #[test]
