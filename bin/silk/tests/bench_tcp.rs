@@ -65,6 +65,22 @@ fn an_earlier_run_is_shown_in_a_table_a_document_and_a_page() {
 }
 
 #[test]
+fn a_document_that_finds_no_room_stays_as_it_was() {
+    let (folder, results) = kept(RESULTS);
+    let document = folder.path().join("doc.md");
+    let before = "# T\n<!-- figures: silk bench tcp -->\nold\n<!-- /figures -->\nEnd.\n";
+    std::fs::write(&document, before).unwrap();
+    // Half a KB is all the room there is for a file.
+    let script = r#"ulimit -f 1; trap "" XFSZ; exec "$0" bench tcp --show "$1" --into "$2""#;
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_silk"), &results]).arg(&document);
+    let output = command.output().unwrap();
+    let (status, _, errors) = said(&output);
+    assert!(status == 1 && errors.contains("doc.md: File too large"), "{errors}");
+    assert_eq!(read(&document), before);
+}
+
+#[test]
 fn what_could_not_be_measured_is_an_error() {
     let why = "round 1, one flow, sending, silk: it ended";
     let (folder, results) = kept(

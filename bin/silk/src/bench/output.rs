@@ -37,10 +37,21 @@ pub fn print(tables: &str) -> Result<(), Failure> {
     }
 }
 
+/// Writes a file. Where that fails, on a full disk, what was there is put back: it had room.
+pub fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    let is_file = fs::metadata(file).is_ok_and(|found| found.is_file());
+    let before = is_file.then(|| fs::read(file).ok()).flatten();
+    fs::write(file, text).map_err(|why| {
+        // The first failure is told, not this one's.
+        let _ = before.map(|before| fs::write(file, before));
+        Failure::file(file)(why)
+    })
+}
+
 /// Writes results down for programs, and for `--show`.
 pub fn write_json(file: &Path, results: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(results).map_err(|error| Failure::file(file)(error.into()))?;
-    fs::write(file, text + "\n").map_err(Failure::file(file))
+    write(file, &(text + "\n"))
 }
 
 /// Reads the results of an earlier run of this experiment.

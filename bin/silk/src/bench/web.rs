@@ -85,14 +85,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         output::write_json(file, &results)?;
     }
     if let Some(file) = &options.html {
-        fs::write(file, page::page(&results)).map_err(Failure::file(file))?;
+        output::write(file, &page::page(&results))?;
         let _ = writeln!(stdout(), "The plots are in {}", file.display());
     }
     for file in &options.into {
         let document = fs::read_to_string(file).map_err(Failure::file(file))?;
         let unmarked = || Failure::Unmarked { file: file.clone(), mark: markdown::BEGIN.trim_end() };
         let filled = markdown::insert(&document, &results).ok_or_else(unmarked)?;
-        fs::write(file, filled).map_err(Failure::file(file))?;
+        output::write(file, &filled)?;
     }
     if results.incomplete.is_empty() { Ok(()) } else { Err(Failure::Incomplete(results.incomplete)) }
 }

@@ -77,7 +77,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         let document = fs::read_to_string(file).map_err(Failure::file(file))?;
         let unmarked = || Failure::Unmarked { file: file.clone(), mark: table::BEGIN.trim_end() };
         let filled = table::insert(&document, &results).ok_or_else(unmarked)?;
-        fs::write(file, filled).map_err(Failure::file(file))?;
+        output::write(file, &filled)?;
     }
     Ok(())
 }
