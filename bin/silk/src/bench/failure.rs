@@ -43,8 +43,8 @@ pub enum Failure {
     Hangs {
         /// Which one.
         what: String,
-        /// Where the state of everything that took part is kept.
-        folder: PathBuf,
+        /// Where the state of everything that took part is kept, or why it is not.
+        kept: Result<PathBuf, String>,
     },
     /// An end of the TCP experiment failed.
     End(io::Error),
@@ -94,8 +94,11 @@ impl fmt::Display for Failure {
                 write!(f, "a program of {system} ended while it was measured. They said:\n{log}")
             }
             Self::Unanswered { task, failed } => write!(f, "{task}: {failed} requests failed"),
-            Self::Hangs { what, folder } => {
+            Self::Hangs { what, kept: Ok(folder) } => {
                 write!(f, "{what} hangs. How everything was then is kept in {}", folder.display())
+            }
+            Self::Hangs { what, kept: Err(why) } => {
+                write!(f, "{what} hangs. How everything was then could not be kept: {why}")
             }
             Self::End(error) => error.fmt(f),
             Self::Program { what, said } => write!(f, "{what} failed. It said:\n{said}"),
@@ -130,5 +133,17 @@ impl Failure {
     /// Turns an error on a file into a failure that names the file.
     pub fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::File { path: path.into(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_hangs_is_named_even_where_nothing_can_be_kept_of_it() {
+        let kept = Err("/results: No space left on device (os error 28)".to_owned());
+        let told = Failure::Hangs { what: "wrk".into(), kept }.to_string();
+        assert!(told.starts_with("wrk hangs. ") && told.ends_with("(os error 28)"), "{told}");
     }
 }

@@ -195,8 +195,9 @@ impl<'e> Stage<'e> {
         if let Some(status) = self.watch.wait(program, time + PATIENCE)? {
             return Ok(status);
         }
-        let folder = evidence::keep(self)?;
-        Err(Failure::Hangs { what: what.to_owned(), folder })
+        let kept = evidence::keep(self);
+        self.watch.check()?;
+        Err(Failure::Hangs { what: what.to_owned(), kept: kept.map_err(|why| why.to_string()) })
     }
 
     /// Waits until the server answers the client, at most ten seconds.
