@@ -1,5 +1,6 @@
 //! What the figures were measured on, for whoever reads them later.
 
+use super::rights::Rights;
 use serde::{Deserialize, Serialize};
 use silk_testkit::netns::output;
 use std::fs;
@@ -29,6 +30,9 @@ pub struct Machine {
     /// Whether idle CPUs polled instead of halting during the experiment.
     #[serde(default)]
     pub awake: bool,
+    /// Whether it was the machine's root that ran it: others cannot say which CPU processes received packets.
+    #[serde(default = "yes")]
+    pub root: bool,
     /// The web server.
     pub apache: String,
     /// The peer in front of it.
@@ -40,12 +44,26 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// Why figures of hosts on it are not to be trusted.
+    pub fn doubts(&self) -> Vec<String> {
+        let busy = (self.busy_before > QUIET).then(|| {
+            let percent = self.busy_before * 100.0;
+            format!("a CPU was {percent:.0} % busy with other programs: distrust these figures")
+        });
+        let elsewhere = (!self.root).then(|| {
+            "without root, received packets were processed on whichever CPU: do not compare these figures"
+                .to_owned()
+        });
+        busy.into_iter().chain(elsewhere).collect()
+    }
+
     /// Describes the machine this runs on, how busy others kept it, and whether its CPUs were kept from
     /// halting. What cannot be found out is an empty string.
     pub fn describe(busy_before: f64, awake: bool) -> Self {
         Self {
             busy_before,
             awake,
+            root: Rights::here() == Rights::Root,
             cpu: field("/proc/cpuinfo", "model name"),
             cpus: std::thread::available_parallelism().map_or(0, usize::from),
             kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
@@ -62,6 +80,11 @@ impl Machine {
             silk: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
+}
+
+/// Earlier results that do not say it were root's.
+fn yes() -> bool {
+    true
 }
 
 /// The first value under a name in a file of `name : value` lines.

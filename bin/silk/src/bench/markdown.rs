@@ -29,6 +29,7 @@ fn tables(results: &Results) -> String {
         machine.apache.trim_start_matches("Server version: "),
         machine.date.split('T').next().unwrap_or_default(),
     );
+    machine.doubts().iter().for_each(|why| text += &format!("But {why}.\n\n"));
     let goals = goals(results);
     if goals.len() > 1 {
         text += &rows(&goals);
@@ -109,7 +110,25 @@ mod tests {
     use super::*;
 
     fn results(cells: Vec<Cell>) -> Results {
-        Results { machine: Machine::describe(0.0, false), ratios: Vec::new(), cells, incomplete: Vec::new() }
+        let machine = Machine { root: true, ..Machine::describe(0.0, false) };
+        Results { machine, ratios: Vec::new(), cells, incomplete: Vec::new() }
+    }
+
+    #[test]
+    fn why_figures_are_not_to_be_trusted_stands_above_them() {
+        let mut results = results(Vec::new());
+        assert!(!tables(&results).contains("But "));
+        results.machine.busy_before = 0.5;
+        results.machine.root = false;
+        let told = tables(&results);
+        assert!(
+            told.contains("\n\nBut a CPU was 50 % busy with other programs: distrust these figures.\n\n"),
+            "{told}"
+        );
+        assert!(
+            told.contains("\n\nBut without root, received packets were processed on whichever CPU"),
+            "{told}"
+        );
     }
 
     #[test]

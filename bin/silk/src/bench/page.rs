@@ -2,7 +2,6 @@
 //! how they were measured.
 
 use super::cell::{Cell, Results};
-use super::machine::QUIET;
 use super::plot::{colour, response_times, throughput};
 use super::ratio::{GOALS, Goal, Ratio, loads, sizes, systems};
 use super::table;
@@ -55,13 +54,7 @@ fn machine(results: &Results) -> String {
         machine.apache.replace("Server version: ", ""),
         machine.date.replace('T', " "),
     ];
-    let noisy = (machine.busy_before > QUIET).then(|| {
-        format!(
-            "a CPU was {:.0} % busy with other programs: distrust these figures",
-            machine.busy_before * 100.0
-        )
-    });
-    silk_page::facts(facts.into_iter().chain(noisy))
+    silk_page::facts(facts.into_iter().chain(machine.doubts()))
 }
 
 /// A row for each goal and load, a column for each file size; the peers stand small below silk's figure.

@@ -14,6 +14,7 @@ pub fn tables(results: &Results) -> String {
     if goals.len() > 1 {
         text += &aligned(&goals, 1);
     }
+    results.machine.doubts().iter().for_each(|why| text += &format!("\nBut {why}.\n"));
     text
 }
 
