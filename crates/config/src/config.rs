@@ -88,6 +88,11 @@ impl Config {
         if !file.has("class") {
             classes.push(Class::ordinary());
         }
+        if file.is_empty_list("class") {
+            let help = "leave `class` out for one class that has all packets";
+            let place = file.span_of("class");
+            file.notes.missing(place, "there is no class in the list".to_owned(), help.to_owned());
+        }
         let config = Self {
             graph,
             device,

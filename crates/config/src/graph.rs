@@ -139,7 +139,7 @@ fn read(mut file: Section<'_, '_>) -> Parts {
     links.extend(file.tables("link", "[[link]]", read_link).into_iter().flatten());
     let paths = file.tables("path", "[[path]]", read_path);
     let end = file.span().end;
-    if modules.is_empty() && !file.has("module") {
+    if modules.is_empty() && (!file.has("module") || file.is_empty_list("module")) {
         let help = "a graph has a `[[module]]` for each module and a `[[link]]` for each connection";
         file.notes.missing(end..end, "there are no modules".to_owned(), help.to_owned());
     }

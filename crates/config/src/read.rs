@@ -202,6 +202,12 @@ impl<'a, 'i> Section<'a, 'i> {
         value.is_some_and(|value| matches!(value.get_ref(), DeValue::Array(_)))
     }
 
+    /// Whether the value of `key` is a list of nothing.
+    pub(crate) fn is_empty_list(&self, key: &str) -> bool {
+        let value = self.table.and_then(|table| table.get(key));
+        value.is_some_and(|value| matches!(value.get_ref(), DeValue::Array(all) if all.is_empty()))
+    }
+
     /// The table `key`, or an empty one.
     pub(crate) fn table(&mut self, key: &'static str, name: &str) -> Section<'_, 'i> {
         let raw = self.raw(key);
