@@ -128,9 +128,10 @@ pub fn walk(first: u8, bytes: &[u8]) -> Result<Chain, Refused> {
         if nth == MOST {
             break;
         }
-        // Hop-by-hop options stand right behind the fixed header or nowhere (RFC 8200 §4.1).
+        // Hop-by-hop options stand right behind the fixed header or nowhere (RFC 8200 §4.1). Wrong is the byte that
+        // names them (§4).
         if chain.protocol == HOP_BY_HOP && nth > 0 {
-            return Err(Refused::told(ParseError::Ipv6Extension, 1, place(at)));
+            return Err(Refused::told(ParseError::Ipv6Extension, 1, chain.named_at));
         }
         let header = one(chain.protocol, bytes, at)?;
         chain.named_at = place(at);
@@ -270,9 +271,12 @@ mod tests {
         assert_eq!(problem(ROUTING, &[&[6, 2, 0, 1][..], &[0; 20]].concat()), Some((0, 42, false)));
     }
 
+    // RFC 8200 §4: the pointer is the offset of the value that is not recognized.
     #[test]
     fn hop_by_hop_options_stand_first() {
         let bytes = [padded(HOP_BY_HOP, &[]), padded(6, &[])].concat();
+        assert_eq!(problem(DESTINATION, &bytes), Some((1, 40, false)));
+        let bytes = [padded(DESTINATION, &[]), padded(HOP_BY_HOP, &[0; 8]), padded(6, &[])].concat();
         assert_eq!(problem(DESTINATION, &bytes), Some((1, 48, false)));
     }
 
