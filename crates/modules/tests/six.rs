@@ -323,6 +323,28 @@ fn of_what_nobody_takes_the_sender_is_told() {
     assert_eq!(told(ipv4::TCP, &[0; 20], DropReason::TcpNoPort), None, "TCP resets");
 }
 
+// RFC 4443 §2.4 e.3.
+#[test]
+fn of_what_was_sent_to_a_group_and_nobody_takes_nobody_is_told() {
+    let (mut host, _) = pair();
+    let group: Ipv6Addr = "ff15::fb".parse().unwrap();
+    assert!(host.tables.hear(group.into()));
+    let mut bytes = packet(253, ip6(2), 64, b"whatever");
+    bytes[24..40].copy_from_slice(&group.octets());
+    let outcome = host.arrive_for_nobody(&frame(mac(1), 2, &bytes), &Parcel::Nobodys6);
+    assert_eq!((outcome, host.sent().len()), (Outcome::Dropped(DropReason::IpProtocol), 0));
+}
+
+#[test]
+fn an_error_quotes_the_packet_and_not_what_a_link_has_put_behind_it() {
+    let (mut host, _) = pair();
+    let bytes = packet(253, ip6(2), 64, b"abc");
+    let padded = [&frame(mac(1), 2, &bytes)[..], &[0; 3]].concat();
+    host.arrive_for_nobody(&padded, &Parcel::Nobodys6);
+    let (_, told) = packets(&mut host).remove(0);
+    assert_eq!(ipv6::parse(&told).unwrap().payload[8..], bytes);
+}
+
 #[test]
 fn a_datagram_comes_back_from_the_echo_path() {
     let (mut client, mut server) = (Host::six(1), Host::six(2));
@@ -368,6 +390,21 @@ fn fragment(identification: u32, offset: usize, more: bool, payload: &[u8]) -> V
     Fragment { identification, offset, more }.emit(17, &mut bytes);
     bytes.extend_from_slice(payload);
     frame(mac(1), 2, &packet(extension::FRAGMENT, ip6(2), 64, &bytes))
+}
+
+// RFC 4443 §2.4 e.2.
+#[test]
+fn of_a_redirect_that_never_finishes_nobody_is_told() {
+    let (mut host, _) = pair();
+    for (kind, told) in [(ndp::REDIRECT, 0), (128, 1)] {
+        let mut bytes = vec![0; extension::FRAGMENT_HEADER];
+        Fragment { identification: kind.into(), offset: 0, more: true }.emit(ipv6::ICMP, &mut bytes);
+        bytes.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
+        host.arrive(&frame(mac(1), 2, &packet(extension::FRAGMENT, ip6(2), 64, &bytes)));
+        host.advance(Duration::from_secs(61));
+        let errors = packets(&mut host).into_iter().filter(|(_, packet)| packet[6] == 58 && packet[40] == 3);
+        assert_eq!(errors.count(), told, "type {kind}");
+    }
 }
 
 // RFC 5722, RFC 6946.

@@ -11,6 +11,7 @@
 //! error is ever answered with one.
 
 use crate::checksum::{Accept, Sum, accepted};
+use crate::ndp::REDIRECT;
 use crate::{ParseError, ipv4, ipv6, put, split};
 use zerocopy::{
     FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, network_endian::U16, network_endian::U32,
@@ -164,9 +165,10 @@ impl Quote<'_> {
     }
 }
 
-/// Whether a message of this type is an error.
-pub const fn is_error(kind: u8) -> bool {
-    kind < FIRST_INFORMATION
+/// Whether no error may be sent about a message of this type: it is an error itself, or a redirect (RFC 4443 §2.4 e.1
+/// and e.2).
+pub const fn forbids_errors(kind: u8) -> bool {
+    kind < FIRST_INFORMATION || kind == REDIRECT
 }
 
 /// The message in `bytes`, its checksum checked. `pseudo` is the pseudo-header's sum.

@@ -213,7 +213,7 @@ impl Ip6Stage {
         let told = refused.problem.zip(ipv6::parse_header(msg.bytes()).ok().copied());
         if let Some((problem, header)) = told
             && (problem.even_to_group || !header.destination().is_multicast())
-            && !carries_error(&header, msg.bytes())
+            && !forbids_errors(&header, msg.bytes())
             && self.check(cx, &header, msg.meta.link).is_ok()
         {
             let error = icmpv6::Error::Problem(problem.code, problem.pointer);
@@ -236,7 +236,10 @@ impl Ip6Stage {
             ipv6::ICMP | NO_NEXT_HEADER => return Verdict::Drop(DropReason::IpProtocol),
             _ => (icmpv6::Error::Problem(UNKNOWN_NEXT_HEADER, named_at), DropReason::IpProtocol),
         };
-        self.send_error(cx, error, &header, msg.bytes(), msg.meta.link);
+        // RFC 4443 §2.4 e.3.
+        if !header.destination().is_multicast() {
+            self.send_error(cx, error, &header, msg.bytes(), msg.meta.link);
+        }
         Verdict::Drop(why)
     }
 
@@ -256,7 +259,9 @@ impl Ip6Stage {
         }
         let mut buffer = vec![0; HEADROOM + icmpv6::HEADER];
         let room = icmpv6::LONGEST - ipv6::HEADER - icmpv6::HEADER;
-        buffer.extend_from_slice(&quote[..quote.len().min(room)]);
+        // Behind the packet is the padding of its link.
+        let whole = quote.len().min(ipv6::HEADER + header.payload_len());
+        buffer.extend_from_slice(&quote[..whole.min(room)]);
         error.emit(&mut buffer[HEADROOM..]);
         let field = (HEADROOM + icmpv6::CHECKSUM) as u16;
         let checksum = Checksum::Partial { start: HEADROOM as u16, field };
@@ -319,8 +324,8 @@ impl Ip6Stage {
     fn send_exceeded(&mut self, cx: &mut Cx<'_, '_>, first: &First<(ipv6::Header, u8)>) {
         let (header, protocol) = &first.header;
         let kind = first.packet.get(first.headers_len);
-        let is_error = *protocol == ipv6::ICMP && kind.is_some_and(|kind| icmpv6::is_error(*kind));
-        if is_error || header.destination().is_multicast() {
+        let forbidden = *protocol == ipv6::ICMP && kind.is_some_and(|kind| icmpv6::forbids_errors(*kind));
+        if forbidden || header.destination().is_multicast() {
             // RFC 4443 §2.4 e.
             return;
         }
@@ -329,11 +334,11 @@ impl Ip6Stage {
     }
 }
 
-/// Whether a packet carries an error of ICMPv6, about which no other is sent (RFC 4443 §2.4 e.1).
-fn carries_error(header: &ipv6::Header, packet: &[u8]) -> bool {
+/// Whether a packet carries an error of ICMPv6 or a redirect, about which no error is sent (RFC 4443 §2.4 e.1 and e.2).
+fn forbids_errors(header: &ipv6::Header, packet: &[u8]) -> bool {
     let rest = packet.get(ipv6::HEADER..).unwrap_or_default();
     skip_extensions(header.next_header, rest).is_some_and(|(protocol, _, carried)| {
-        protocol == ipv6::ICMP && carried.first().is_some_and(|kind| icmpv6::is_error(*kind))
+        protocol == ipv6::ICMP && carried.first().is_some_and(|kind| icmpv6::forbids_errors(*kind))
     })
 }
 
