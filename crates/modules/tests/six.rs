@@ -424,6 +424,29 @@ fn overlapping_fragments_spoil_their_datagram_and_atomic_ones_need_no_others() {
     assert_eq!(host.paths.path(echo).unwrap().state.account.packets_in, 1);
 }
 
+// RFC 7112 §5; RFC 8200 §4.1: there is one fragment header.
+#[test]
+fn a_first_fragment_has_all_headers_and_no_fragment_is_made_of_fragments() {
+    let (mut host, _) = pair();
+    let mut first = |identification, next_header, payload: &[u8]| {
+        let mut bytes = vec![0; extension::FRAGMENT_HEADER];
+        Fragment { identification, offset: 0, more: true }.emit(next_header, &mut bytes);
+        bytes.extend_from_slice(payload);
+        host.arrive(&frame(mac(1), 2, &packet(extension::FRAGMENT, ip6(2), 64, &bytes)))
+    };
+    let (taken, refused) = (Some(Outcome::Done), Some(Outcome::Dropped(DropReason::IpFragment)));
+    let options = [17, 0, 1, 4, 0, 0, 0, 0];
+    let datagram = [0x13, 0x88, 0, 7, 0, 99, 1, 1];
+    assert_eq!(first(1, extension::DESTINATION, &[options, datagram].concat()), taken);
+    assert_eq!(first(2, extension::DESTINATION, &options), refused, "what is carried is not there");
+    assert_eq!(first(3, extension::DESTINATION, &[[17, 2, 1, 20, 0, 0, 0, 0], datagram].concat()), refused);
+    let mut again = [0; extension::FRAGMENT_HEADER];
+    Fragment { identification: 9, offset: 8, more: false }.emit(17, &mut again);
+    assert_eq!(first(4, extension::FRAGMENT, &[again, datagram].concat()), refused);
+    let options = [extension::FRAGMENT, 0, 1, 4, 0, 0, 0, 0];
+    assert_eq!(first(5, extension::DESTINATION, &[options, again, datagram].concat()), refused);
+}
+
 #[test]
 fn fragments_that_never_finish_are_given_up_and_told() {
     let (mut host, _) = pair();

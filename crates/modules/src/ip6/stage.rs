@@ -281,9 +281,7 @@ impl Ip6Stage {
     fn take_fragment(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Result<(), DropReason> {
         let packet = ipv6::parse(msg.bytes()).map_err(|refused| reason(refused.fault))?;
         let Some(fragment) = packet.fragment else { return Err(DropReason::Unexpected) };
-        // The first one has the whole header of what is carried (RFC 7112 §5).
-        let least = if packet.protocol == ipv4::TCP { tcp::HEADER } else { 8 };
-        if fragment.offset == 0 && packet.payload.len() < least {
+        if fragment.offset == 0 && !begins_well(packet.protocol, packet.payload) {
             return Err(DropReason::IpFragment);
         }
         let piece = Piece {
@@ -540,4 +538,13 @@ impl Stage for Ip6Stage {
         }
         self.bequeath(cx);
     }
+}
+
+/// Whether a datagram may be put together whose first fragment has these bytes, the first of kind `protocol`: all headers
+/// are there, with that of what is carried (RFC 7112 §5), and what comes of it is no fragment once more.
+fn begins_well(protocol: u8, bytes: &[u8]) -> bool {
+    skip_extensions(protocol, bytes).is_some_and(|(protocol, is_fragment, carried)| {
+        let least = if protocol == ipv4::TCP { tcp::HEADER } else { 8 };
+        !is_fragment && carried.len() >= least
+    })
 }
