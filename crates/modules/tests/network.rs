@@ -10,7 +10,7 @@ use silk_modules::Standing;
 use silk_modules::arp::Arp;
 use silk_modules::icmp::REFUSAL;
 use silk_modules::ip::{Ip, Routes};
-use silk_path::{Attr, Attrs, DropReason, Endpoint, Outcome, PathId, Value};
+use silk_path::{Attr, Attrs, DropReason, Endpoint, Message, Meta, Outcome, PathId, Value};
 use silk_wire::icmp::Unreachable;
 use silk_wire::{MacAddr, arp, checksum, eth, icmp, ipv4};
 
@@ -475,4 +475,23 @@ fn only_a_path_that_hears_of_its_mtu_forbids_fragments() {
         let frame = host.sent().remove(0);
         assert_eq!(ipv4::parse(&frame[eth::HEADER..]).unwrap().header.dont_fragment(), expected);
     }
+}
+
+// RFC 6864 §4.3.
+#[test]
+fn packets_that_a_device_makes_of_one_message_have_identifications_of_their_own() {
+    let (mut a, mut b) = (Host::new(1), Host::new(2));
+    let socket = a.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))));
+    a.send(socket, at(2, 9), b"to find each other");
+    exchange(&mut a, &mut b);
+    let mut send = |gso_size| {
+        let (mut headroom, now) = ([0; rig::HEADROOM], a.world.now);
+        let meta = Meta { remote: at(2, 9), gso_size, ..Meta::default() };
+        let mut message = Message::outgoing(&mut headroom, [&[7; 1000], &[]], meta);
+        assert_eq!(a.paths.down(socket, now, &mut a.world, &mut message), Outcome::Done);
+        ipv4::parse(&a.sent()[0][eth::HEADER..]).unwrap().header.identification()
+    };
+    let (first, second, third) = (send(100), send(0), send(0));
+    assert!(second.wrapping_sub(first) >= 10, "the message becomes ten packets");
+    assert_eq!(third.wrapping_sub(second), 1);
 }

@@ -105,10 +105,11 @@ impl IpStage {
         if self.protocol == ipv4::TCP { tos & !ECN } else { tos }
     }
 
-    /// An identification for a packet that may be cut up on the way (RFC 6864 §4.2).
-    fn next_identification(&mut self) -> u16 {
-        self.identification = self.identification.wrapping_add(1);
-        self.identification
+    /// The first of identifications for so many packets that may be cut up on the way (RFC 6864 §4.2).
+    fn next_identification(&mut self, packets: usize) -> u16 {
+        let first = self.identification.wrapping_add(1);
+        self.identification = self.identification.wrapping_add(packets as u16);
+        first
     }
 
     /// The station that packets from `source` to `destination` are handed to. A better first hop that does not answer is
@@ -195,7 +196,7 @@ impl IpStage {
         if complete_checksum(msg).is_none() {
             return Verdict::Drop(DropReason::Unexpected);
         }
-        let header = ipv4::Emit { identification: self.next_identification(), ..header };
+        let header = ipv4::Emit { identification: self.next_identification(1), ..header };
         let mut pieces = Pieces::new(msg, header, mtu);
         let meta = Meta { checksum: Checksum::Verified, ..msg.meta };
         while let Some((buffer, head, tail)) = pieces.next() {
@@ -402,7 +403,9 @@ impl Stage for IpStage {
             };
         }
         if !header.dont_fragment {
-            header.identification = self.next_identification();
+            // Whoever cuts the message up counts on from the first packet's.
+            let packets = length.checked_div(msg.meta.gso_size.into()).map_or(1, |whole| whole + 1);
+            header.identification = self.next_identification(packets);
         }
         match msg.push(ipv4::HEADER) {
             Ok(bytes) => header.emit(bytes),
