@@ -292,6 +292,26 @@ fn an_error_is_never_answered_with_an_error() {
     const { assert!(REFUSAL > 100) };
 }
 
+// RFC 1191 §6.3.
+#[test]
+fn what_a_router_says_of_a_path_counts_for_a_while_on_the_path_that_is_there_too() {
+    let (mut a, mut b) = (Host::new(1), Host::new(2));
+    let socket = a.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))).with(Attr::Remote(at(2, 9))));
+    exchange(&mut a, &mut b);
+    let mtu = |host: &Host| host.paths.path(socket).unwrap().state.attrs.path_mtu();
+    let pieces = |host: &mut Host| {
+        host.send(socket, at(2, 9), &[7; 1400]);
+        let sent = host.sent().into_iter();
+        sent.filter(|frame| frame[12..14] == eth::IPV4.to_be_bytes()).collect::<Vec<_>>()
+    };
+    let whole = pieces(&mut a);
+    assert!(whole.len() == 1 && b.refuse(&whole[0], Unreachable::TooBig(1000)));
+    exchange(&mut a, &mut b);
+    assert_eq!((mtu(&a), pieces(&mut a).len()), (Some(1000), 2));
+    a.advance(Duration::from_secs(600));
+    assert_eq!((pieces(&mut a).len(), mtu(&a)), (1, Some(1500)));
+}
+
 #[test]
 fn a_long_datagram_is_cut_up_and_put_together() {
     let (mut a, mut b) = (Host::new(1), Host::new(2));

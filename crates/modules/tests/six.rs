@@ -675,6 +675,27 @@ fn a_router_that_says_too_big_makes_segments_smaller_unless_no_link_is_so_narrow
     }
 }
 
+// RFC 8201 §4.
+#[test]
+fn what_a_router_says_of_a_path_counts_for_a_while_on_the_path_that_is_there_too() {
+    let (mut host, _) = pair();
+    let socket = host.create("socket", local(1, 5000).with(Attr::Remote(at(2, 9))));
+    let mtu = |host: &Host| host.paths.path(socket).unwrap().state.attrs.path_mtu();
+    let pieces = |host: &mut Host| {
+        host.send(socket, at(2, 9), &[7; 1400]);
+        let sent = packets(host).into_iter().map(|(_, packet)| packet);
+        sent.filter(|packet| packet[6] != ipv6::ICMP).collect::<Vec<_>>()
+    };
+    let whole = pieces(&mut host);
+    let mut error = vec![0; icmpv6::HEADER];
+    error.extend_from_slice(&whole[0][..1000]);
+    icmpv6::Error::TooBig(1300).emit(&mut error);
+    host.arrive(&icmp(ip6(9), 64, &error));
+    assert_eq!((whole.len(), mtu(&host), pieces(&mut host).len()), (1, Some(1300), 2));
+    host.advance(Duration::from_secs(600));
+    assert_eq!((pieces(&mut host).len(), mtu(&host)), (1, Some(1500)));
+}
+
 #[test]
 fn an_error_that_quotes_nothing_of_ours_is_dropped() {
     let (mut client, _, path, _) = connection();

@@ -156,13 +156,20 @@ impl IpStage {
     }
 
     /// The MTU of the way to a destination, for a packet of `length` bytes above IP.
-    fn mtu_to(&self, cx: &mut Cx<'_, '_>, destination: Ipv4Addr, length: usize) -> u16 {
-        if self.remote.is_some() || length + ipv4::HEADER <= LEAST.into() {
+    fn mtu_to(&mut self, cx: &mut Cx<'_, '_>, destination: Ipv4Addr, length: usize) -> u16 {
+        let (widest, fixed) = (self.mtu == self.device_mtu, self.remote.is_some());
+        if fixed && widest || !fixed && length + ipv4::HEADER <= LEAST.into() {
             return self.mtu;
         }
         let now = cx.now();
         let ip = cx.module::<Ip>();
-        ip.path_mtus.to(now, destination, &ip.routes).min(self.mtu)
+        let mtu = ip.path_mtus.to(now, destination, &ip.routes).min(self.device_mtu);
+        // What a router has said counts for a while (RFC 1191 §6.3).
+        if fixed && mtu != self.mtu {
+            self.mtu = mtu;
+            self.show_mtu(cx);
+        }
+        mtu
     }
 
     /// The addresses a packet of this message carries: source and destination.

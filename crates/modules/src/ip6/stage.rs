@@ -40,8 +40,9 @@ pub(super) struct Ip6Stage {
     // Our address, where it is one.
     local: Option<Ipv6Addr>,
     next_hop: NextHop,
-    // The path's MTU.
+    // The path's MTU, the link's as routers say it, and the device's.
     mtu: u16,
+    link_mtu: u16,
     device_mtu: u16,
     // What the program wishes: hop limits, and what becomes of packets that are too large.
     usual_hops: u8,
@@ -62,6 +63,7 @@ impl Ip6Stage {
             local: None,
             next_hop: NextHop::default(),
             mtu: 0,
+            link_mtu: 0,
             device_mtu: 0,
             usual_hops: hops,
             group_hops: GROUP_TTL,
@@ -125,13 +127,20 @@ impl Ip6Stage {
     }
 
     /// The MTU of the way to a destination, for a packet of `length` bytes above IP.
-    fn mtu_to(&self, cx: &mut Cx<'_, '_>, destination: Ipv6Addr, length: usize) -> u16 {
-        if self.remote.is_some() || length + ipv6::HEADER <= ipv6::MIN_MTU.into() {
+    fn mtu_to(&mut self, cx: &mut Cx<'_, '_>, destination: Ipv6Addr, length: usize) -> u16 {
+        let (widest, fixed) = (self.mtu == self.link_mtu, self.remote.is_some());
+        if fixed && widest || !fixed && length + ipv6::HEADER <= ipv6::MIN_MTU.into() {
             return self.mtu;
         }
         let now = cx.now();
         let ip = cx.module::<Ip6>();
-        ip.path_mtus.to(now, destination, &ip.routes).min(self.mtu)
+        let mtu = ip.path_mtus.to(now, destination, &ip.routes).min(self.link_mtu);
+        // What a router has said counts for a while (RFC 8201 §4).
+        if fixed && mtu != self.mtu {
+            self.mtu = mtu;
+            self.show_mtu(cx);
+        }
+        mtu
     }
 
     /// The addresses a packet of this message carries: source and destination.
@@ -270,7 +279,7 @@ impl Ip6Stage {
         meta.local.set_ip(header.destination());
         let end = buffer.len();
         let mut report = Self::new(ipv6::ICMP, None, self.hops);
-        (report.mtu, report.flow_label) = (self.mtu, self.flow_label);
+        (report.mtu, report.link_mtu, report.flow_label) = (self.mtu, self.link_mtu, self.flow_label);
         // What must wait for its neighbour waits here. A drop has been counted.
         core::mem::swap(&mut report.held, &mut self.held);
         let _ = report.send(cx, &mut Message::new(&mut buffer, HEADROOM, end, meta));
@@ -370,8 +379,8 @@ impl Stage for Ip6Stage {
         self.flow_label = cx.port().random() as u32 & 0xf_ffff;
         let ip = cx.module::<Ip6>();
         let known = self.remote.map(|to| ip.path_mtus.to(now, to, &ip.routes));
-        let link = ip.told_mtu.unwrap_or(u16::MAX).min(self.device_mtu);
-        self.mtu = known.unwrap_or(u16::MAX).min(link);
+        self.link_mtu = ip.told_mtu.unwrap_or(u16::MAX).min(self.device_mtu);
+        self.mtu = known.unwrap_or(u16::MAX).min(self.link_mtu);
         self.show_mtu(cx);
         let ip = cx.module::<Ip6>();
         match self.remote {
