@@ -66,20 +66,19 @@ impl<G: Copy + Ord> Change<G> {
         }
     }
 
-    /// What is told of it once.
+    /// What is told of it once. Of many sources, for those of several changes come together, in several records, each of
+    /// which fits every link (RFC 3376 §4.2.16).
     fn told(&self, group: G, filter: &Filter<G>) -> Vec<Told<G>> {
-        let told = |sort, sources: &BTreeSet<G>| Told {
-            sort,
-            group,
-            sources: sources.iter().copied().collect(),
-            is_left: filter.is_nobody(),
-        };
+        let told = |sort, sources: Vec<G>| Told { sort, group, sources, is_left: filter.is_nobody() };
+        let list = |sources: &BTreeSet<G>| sources.iter().copied().collect::<Vec<G>>();
         if self.whole {
             let sort = if filter.excludes() { Sort::ToExclude } else { Sort::ToInclude };
-            return [told(sort, filter.sources())].into();
+            return [told(sort, list(filter.sources()))].into();
         }
-        let parts = [(Sort::Allow, &self.allowed), (Sort::Block, &self.blocked)];
-        parts.into_iter().filter(|(_, part)| !part.is_empty()).map(|(sort, part)| told(sort, part)).collect()
+        let parts = [(Sort::Allow, list(&self.allowed)), (Sort::Block, list(&self.blocked))];
+        let pieces =
+            parts.iter().flat_map(|(sort, part)| part.chunks(SOURCES).map(move |piece| (*sort, piece)));
+        pieces.map(|(sort, piece)| told(sort, piece.to_vec())).collect()
     }
 }
 
@@ -324,6 +323,19 @@ mod tests {
         groups.asked(now + SECOND, &query(None, 10_000, Version::Three), 1_000_000_000);
         let both = [(Sort::Include, [1, 2].to_vec()), (Sort::Exclude, [3].to_vec())];
         assert_eq!(of_sources(&mut groups, now + SECOND * 20), both);
+    }
+
+    #[test]
+    fn what_several_changes_come_to_is_told_in_records_that_fit() {
+        use Sort::{Allow, Block};
+        let (mut groups, now) = (Membership::default(), Instant::ZERO);
+        let list = |from: u8, to: u8| (from..=to).collect::<Vec<_>>();
+        groups.change(now, 1, but(&list(1, 60)));
+        of_sources(&mut groups, now + SECOND);
+        groups.change(now + SECOND, 1, but(&list(61, 120)));
+        groups.change(now + SECOND, 1, but(&list(121, 180)));
+        let all = [(Allow, list(1, 60)), (Allow, list(61, 120)), (Block, list(121, 180))];
+        assert_eq!(of_sources(&mut groups, now + SECOND * 2), [all.clone(), all].concat());
     }
 
     #[test]

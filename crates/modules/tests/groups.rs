@@ -171,6 +171,33 @@ fn sources_that_are_chosen_are_told_in_as_many_reports_as_it_takes() {
 }
 
 #[test]
+fn sources_that_change_faster_than_they_are_told_are_told_of_all_the_same() {
+    let (mut host, ..) = host();
+    let excluded = |group: IpAddr, from: u16| {
+        let mut filter = Filter::everybody();
+        (from..from + 60).for_each(|n| {
+            let four = IpAddr::from([192, 0, 2, n as u8]);
+            filter.list(if group.is_ipv6() { [0x2001, 0xdb8, 0, 0, 0, 0, 0, n].into() } else { four });
+        });
+        filter
+    };
+    for group in [IpAddr::from(GROUP), GROUP6.into()] {
+        choose(&mut host, group, &excluded(group, 1));
+        host.advance(Duration::from_secs(2));
+        choose(&mut host, group, &excluded(group, 61));
+        host.sent();
+        choose(&mut host, group, &excluded(group, 121));
+        let told = host.sent();
+        let told = told.iter().map(|frame| {
+            let message = if group.is_ipv6() { 48 } else { 24 };
+            (said(frame).2, frame[eth::HEADER + message + 11])
+        });
+        // ALLOW_NEW_SOURCES and BLOCK_OLD_SOURCES.
+        assert_eq!(told.collect::<Vec<_>>(), [(5, 60), (5, 60), (6, 60)]);
+    }
+}
+
+#[test]
 fn a_router_that_asks_is_answered_within_its_time() {
     let (mut host, ..) = host();
     change(&mut host, GROUP.into(), true);
