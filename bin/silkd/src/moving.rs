@@ -11,6 +11,7 @@ use crate::settings::{Settings, is_wide};
 use silk_device::netlink::Finder;
 use silk_executor::link::{self, ROUTES};
 use silk_modules::arp::Arp;
+use silk_modules::igmp::Igmp;
 use silk_modules::ip::{Ip, Routes};
 use silk_modules::ip6::Ip6;
 use silk_modules::mld::Mld;
@@ -277,6 +278,9 @@ impl Engine {
         }
         if let Some(nd) = self.core.paths.module_mut::<Nd>() {
             nd.become_these(&addresses6, &mut self.core.port);
+        }
+        if let Some(igmp) = self.core.paths.module_mut::<Igmp>() {
+            igmp.become_these(&addresses);
         }
         if let Some(mld) = self.core.paths.module_mut::<Mld>() {
             mld.become_these(&addresses6);

@@ -58,7 +58,12 @@ pub struct Igmp(Told<Ipv4Addr>);
 impl Igmp {
     /// The module of a host with these addresses.
     pub fn new(addresses: &[Ipv4Addr]) -> Self {
-        Self(Told::new(addresses.first().copied().unwrap_or(Ipv4Addr::UNSPECIFIED), addresses))
+        Self(Told::new(source(addresses), addresses))
+    }
+
+    /// Our addresses are these from now on.
+    pub fn become_these(&mut self, addresses: &[Ipv4Addr]) {
+        self.0.become_these(source(addresses), addresses);
     }
 
     /// From now on these sources of the group are heard.
@@ -68,6 +73,11 @@ impl Igmp {
             self.0.change(now, group, filter, port);
         }
     }
+}
+
+/// What reports come from: where there is no address, from nobody (RFC 3376 §4.2.13).
+fn source(addresses: &[Ipv4Addr]) -> Ipv4Addr {
+    addresses.first().copied().unwrap_or(Ipv4Addr::UNSPECIFIED)
 }
 
 impl Module for Igmp {

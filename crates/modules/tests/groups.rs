@@ -250,3 +250,14 @@ fn questions_from_beyond_the_link_are_ignored() {
     assert_eq!(host.sent(), Vec::<Vec<u8>>::new());
     assert_eq!([igmp, mld].map(|path| host.drops(path, DropReason::GroupIgnored)), [1, 1]);
 }
+
+#[test]
+fn reports_come_from_the_address_that_is_ours_now() {
+    let (mut host, ..) = host();
+    for (ours, source) in [(vec![ip(7)], ip(7)), (vec![], Ipv4Addr::UNSPECIFIED)] {
+        host.paths.module_mut::<Igmp>().unwrap().become_these(&ours);
+        change(&mut host, GROUP.into(), source == ip(7));
+        let sent = host.sent();
+        assert_eq!(ipv4::parse(&sent[0][eth::HEADER..]).unwrap().header.source(), source);
+    }
+}
