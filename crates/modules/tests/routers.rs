@@ -149,9 +149,19 @@ fn routers_are_asked_for_until_one_answers() {
     assert_eq!(questions(&mut host), 1);
     host.advance(Duration::from_secs(5));
     assert_eq!(questions(&mut host), 1);
-    host.arrive(&advertisement(ROUTER, 255, 0, (7, 0)));
+    host.arrive(&advertisement(ROUTER, 255, 9, (7, 0)));
     host.advance(Duration::from_secs(60));
     assert_eq!(questions(&mut host), 0);
+}
+
+// RFC 4861 §6.3.7.
+#[test]
+fn who_leads_nowhere_does_not_end_the_search_for_a_router() {
+    let mut host = host(true);
+    questions(&mut host);
+    host.arrive(&advertisement(ROUTER, 255, 0, (7, 600)));
+    host.advance(Duration::from_secs(5));
+    assert_eq!(questions(&mut host), 1);
 }
 
 // RFC 4861 §6.3.6, §7.3.

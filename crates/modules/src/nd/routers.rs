@@ -118,7 +118,10 @@ impl Routers {
         routes: impl Iterator<Item = ndp::RouteInformation>,
         link: MacAddr,
     ) {
-        self.questions = 0;
+        // RFC 4861 §6.3.7: whoever leads nowhere may have answered before the router that does.
+        if lifetime > 0 {
+            self.questions = 0;
+        }
         let until = after(now, lifetime.into());
         self.lead(Leading { network: (Ipv6Addr::UNSPECIFIED, 0), router, preference, until });
         for ndp::RouteInformation { network, length, preference, lifetime } in routes {
@@ -313,6 +316,11 @@ mod tests {
         routers.hear(at(seconds), router, told.iter().copied(), core::iter::empty(), LINK);
     }
 
+    /// What has asked for routers as often as it may.
+    fn silent() -> Routers {
+        Routers { questions: 0, ..Routers::new() }
+    }
+
     #[test]
     fn an_address_is_made_of_a_prefix_and_holds_as_long_as_it() {
         let mut routers = Routers::new();
@@ -334,7 +342,7 @@ mod tests {
 
     #[test]
     fn an_address_is_preferred_as_long_as_its_prefix_says_and_no_longer() {
-        let mut routers = Routers::new();
+        let mut routers = silent();
         let told = ndp::Prefix { preferred: 50, ..prefix(1, 100) };
         hear(&mut routers, 1, FIRST, 0, &[told]);
         assert_eq!(routers.news(at(1)).unwrap().deprecated, Vec::<Ipv6Addr>::new());
@@ -372,7 +380,7 @@ mod tests {
     // RFC 4861 §6.3.4; the two hours of RFC 4862 §5.5.3 are the address's.
     #[test]
     fn a_network_is_on_the_link_as_long_as_its_prefix_says_and_no_longer() {
-        let mut routers = Routers::new();
+        let mut routers = silent();
         let lengths = |routers: &mut Routers, seconds| {
             routers.expire(at(seconds));
             routers.told(at(seconds)).addresses.iter().map(|(_, length)| *length).collect::<Vec<_>>()
@@ -390,7 +398,7 @@ mod tests {
 
     #[test]
     fn nobody_cuts_an_address_shorter_than_two_hours() {
-        let mut routers = Routers::new();
+        let mut routers = silent();
         let prefix = |valid| ndp::Prefix { preferred: 0, on_link: false, ..prefix(1, valid) };
         hear(&mut routers, 0, FIRST, 0, &[prefix(86_400)]);
         hear(&mut routers, 0, SECOND, 0, &[prefix(1)]);
@@ -455,7 +463,7 @@ mod tests {
 
     #[test]
     fn routers_lead_to_networks_of_their_own_the_preferred_one_first() {
-        let mut routers = Routers::new();
+        let mut routers = silent();
         let network = |number| Ipv6Addr::new(0x2001, 0xdb8, number, 0, 0, 0, 0, 0);
         let mut tell = |seconds, router, number, preference, lifetime| {
             let network = Ipv6Addr::from_bits(network(number).to_bits() | 7);
@@ -510,7 +518,9 @@ mod tests {
         assert_eq!(routers.deadline(at(12)), Instant::FAR);
         let mut routers = Routers::new();
         assert!(routers.asks(at(0)));
-        hear(&mut routers, 1, FIRST, 9, &[]);
-        assert!(!routers.asks(at(4)));
+        hear(&mut routers, 1, FIRST, 0, &[prefix(1, 9)]);
+        assert!(routers.asks(at(4)), "that one leads nowhere");
+        hear(&mut routers, 5, FIRST, 9, &[]);
+        assert!(!routers.asks(at(8)));
     }
 }
