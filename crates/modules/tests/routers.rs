@@ -249,3 +249,25 @@ fn who_is_configured_asks_for_no_routers_and_heeds_none() {
     assert_eq!(outcome, Some(Outcome::Dropped(DropReason::NdIgnored)));
     assert!(host.world.routed.is_empty());
 }
+
+// RFC 4429 §3.2: nobody is asked from an optimistic address.
+#[test]
+fn a_router_that_another_domain_has_lost_is_asked_once_there_is_an_address_to_ask_from() {
+    let setup = |setup: &mut silk_modules::Setup| {
+        setup.standing.add(0, (OURS.into(), 64));
+        setup.heeds_routers = true;
+    };
+    let mut host = Host::with(1, Options { setup, settled: false, ..Options::six() });
+    host.arrive(&advertisement(ROUTER, 255, 1800, (7, 0)));
+    let now = host.world.now;
+    host.paths.module_mut::<Nd>().unwrap().doubt_router(now, ROUTER, &mut host.world);
+    host.settle();
+    assert!(host.next_timer().is_none_or(|(_, at)| at > now), "it would run for ever");
+    let asked = |host: &mut Host| {
+        let all = said(host).into_iter();
+        all.filter(|(_, what)| matches!(what, ndp::Message::Solicitation { target: ROUTER, .. })).count()
+    };
+    assert_eq!(asked(&mut host), 0);
+    host.advance(Duration::from_secs(1));
+    assert_eq!(asked(&mut host), 1);
+}

@@ -235,10 +235,10 @@ impl Routers {
         self.addresses.retain(|made| made.until > now);
     }
 
-    /// When something is to be done after `now`.
-    pub fn deadline(&self, now: Instant) -> Instant {
+    /// When something is to be done after `now`. Whoever has no address to ask from yet, asks no router whether it is back.
+    pub fn deadline(&self, now: Instant, may_ask: bool) -> Instant {
         let asks = if self.questions > 0 { self.due } else { Instant::FAR };
-        let suspect = self.suspect.iter().map(|(_, again)| *again);
+        let suspect = self.suspect.iter().filter(|_| may_ask).map(|(_, again)| *again);
         let ends = self.leading.iter().map(|leading| leading.until).chain(suspect);
         let ages = self.addresses.iter().flat_map(|made| [made.until, made.preferred, made.on_link]);
         ends.chain(ages.filter(|at| *at > now)).fold(asks, Instant::min)
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!((told.addresses, told.router), (vec![(ours(1), 64)], Some(FIRST)));
         hear(&mut routers, 51, FIRST, 1800, &[prefix(1, 100)]);
         assert_eq!(routers.news(at(51)), None, "as before");
-        assert_eq!(routers.deadline(at(51)), at(151));
+        assert_eq!(routers.deadline(at(51), true), at(151));
         routers.expire(at(150));
         assert_eq!(routers.news(at(150)), None);
         routers.expire(at(151));
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!((told.addresses, told.router), (vec![], Some(FIRST)));
         routers.expire(at(51 + 1800));
         assert_eq!(routers.news(at(51 + 1800)), Some(Advertised::default()));
-        assert_eq!(routers.deadline(at(51 + 1800)), Instant::FAR);
+        assert_eq!(routers.deadline(at(51 + 1800), true), Instant::FAR);
     }
 
     #[test]
@@ -346,10 +346,10 @@ mod tests {
         let told = ndp::Prefix { preferred: 50, ..prefix(1, 100) };
         hear(&mut routers, 1, FIRST, 0, &[told]);
         assert_eq!(routers.news(at(1)).unwrap().deprecated, Vec::<Ipv6Addr>::new());
-        assert_eq!(routers.deadline(at(1)), at(51));
+        assert_eq!(routers.deadline(at(1), true), at(51));
         routers.expire(at(51));
         assert_eq!(routers.news(at(51)).unwrap().deprecated, [ours(1)]);
-        assert_eq!(routers.deadline(at(51)), at(101));
+        assert_eq!(routers.deadline(at(51), true), at(101));
         hear(&mut routers, 60, FIRST, 0, &[told]);
         assert_eq!(routers.news(at(60)).unwrap().deprecated, Vec::<Ipv6Addr>::new(), "it is told again");
     }
@@ -392,7 +392,7 @@ mod tests {
         hear(&mut routers, 1, FIRST, 0, &[ndp::Prefix { autonomous: false, ..prefix(1, 0) }]);
         assert_eq!(lengths(&mut routers, 1), [128]);
         hear(&mut routers, 2, FIRST, 0, &[prefix(1, 100)]);
-        assert_eq!((lengths(&mut routers, 2), routers.deadline(at(2))), (vec![64], at(102)));
+        assert_eq!((lengths(&mut routers, 2), routers.deadline(at(2), true)), (vec![64], at(102)));
         assert_eq!(lengths(&mut routers, 102), [128], "the address is left");
     }
 
@@ -402,11 +402,11 @@ mod tests {
         let prefix = |valid| ndp::Prefix { preferred: 0, on_link: false, ..prefix(1, valid) };
         hear(&mut routers, 0, FIRST, 0, &[prefix(86_400)]);
         hear(&mut routers, 0, SECOND, 0, &[prefix(1)]);
-        assert_eq!(routers.deadline(at(0)), at(7200));
+        assert_eq!(routers.deadline(at(0), true), at(7200));
         hear(&mut routers, 100, SECOND, 0, &[prefix(1)]);
-        assert_eq!(routers.deadline(at(100)), at(7200), "nor longer");
+        assert_eq!(routers.deadline(at(100), true), at(7200), "nor longer");
         hear(&mut routers, 100, SECOND, 0, &[prefix(7201)]);
-        assert_eq!(routers.deadline(at(100)), at(7301));
+        assert_eq!(routers.deadline(at(100), true), at(7301));
     }
 
     #[test]
@@ -454,11 +454,11 @@ mod tests {
         let mut routers = Routers::new();
         hear(&mut routers, 0, FIRST, 600, &[]);
         routers.lose(at(1), FIRST);
-        assert_eq!((routers.deadline(at(1)), routers.next_suspect(at(60))), (at(61), None));
+        assert_eq!((routers.deadline(at(1), true), routers.next_suspect(at(60))), (at(61), None));
         assert_eq!([routers.next_suspect(at(61)), routers.next_suspect(at(61))], [Some(FIRST), None]);
-        assert_eq!(routers.deadline(at(61)), at(121));
+        assert_eq!(routers.deadline(at(61), true), at(121));
         hear(&mut routers, 62, FIRST, 0, &[]);
-        assert_eq!(routers.deadline(at(62)), Instant::FAR, "it leads nowhere now");
+        assert_eq!(routers.deadline(at(62), true), Instant::FAR, "it leads nowhere now");
     }
 
     #[test]
@@ -479,7 +479,7 @@ mod tests {
         assert_eq!(tell(60, FIRST, 2, low, 100), Some((None, vec![way(1, FIRST), way(2, FIRST)])));
         assert_eq!(tell(61, FIRST, 2, low, 0), Some((None, vec![way(1, FIRST)])));
         assert_eq!(tell(62, FIRST, 1, low, ndp::FOREVER), None);
-        assert_eq!(routers.deadline(at(62)), Instant::FAR);
+        assert_eq!(routers.deadline(at(62), true), Instant::FAR);
         // Nobody leads to what means something on its link alone.
         let local = ndp::RouteInformation { network: FIRST, length: 64, preference: high, lifetime: 9 };
         let router = (FIRST, 0, ndp::Preference::Medium);
@@ -515,7 +515,7 @@ mod tests {
         let mut routers = Routers::new();
         assert!(routers.asks(at(0)) && !routers.asks(at(3)) && routers.asks(at(4)) && routers.asks(at(8)));
         assert!(!routers.asks(at(12)));
-        assert_eq!(routers.deadline(at(12)), Instant::FAR);
+        assert_eq!(routers.deadline(at(12), true), Instant::FAR);
         let mut routers = Routers::new();
         assert!(routers.asks(at(0)));
         hear(&mut routers, 1, FIRST, 0, &[prefix(1, 9)]);

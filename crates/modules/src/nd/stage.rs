@@ -245,7 +245,8 @@ impl NdStage {
     fn rearm(&self, cx: &mut Cx<'_, '_>) {
         let now = cx.now();
         let nd = cx.module::<Nd>();
-        let routers = nd.routers.as_ref().map_or(Instant::FAR, |routers| routers.deadline(now));
+        let may_ask = nd.ours.settled(now).next().is_some();
+        let routers = nd.routers.as_ref().map_or(Instant::FAR, |routers| routers.deadline(now, may_ask));
         let deadline = nd.neighbours.cache.deadline().min(routers).min(nd.ours.deadline(now));
         cx.arm(deadline);
     }
