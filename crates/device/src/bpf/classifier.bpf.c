@@ -95,16 +95,17 @@ static __always_inline void count(struct counts *of, __u32 word)
 		of->control++;
 }
 
-/* Writes the word right before the frame: the known place of Scout 3.4; before it, where the packet is
- * several, how long each is. A driver without metadata leaves the receiver to classify again. */
+/* Writes the word right before the frame: the known place of Scout 3.4; before it, where packets may be several,
+ * how long each is, 0 for one alone: a packet for which there was no room in its ring has left its own there.
+ * A driver without metadata leaves the receiver to classify again. */
 static __always_inline int write_hint(struct xdp_md *ctx, __u32 link, __u32 word)
 {
-	__u32 segment = merged(ctx, link), *place;
+	__u32 tells = in_linux >> link & 1, segment = merged(ctx, link), *place;
 
-	if (bpf_xdp_adjust_meta(ctx, segment ? -2 * (int)sizeof(*place) : -(int)sizeof(*place)))
+	if (bpf_xdp_adjust_meta(ctx, tells ? -2 * (int)sizeof(*place) : -(int)sizeof(*place)))
 		return 0;
 	place = (void *)(long)ctx->data_meta;
-	if (segment) {
+	if (tells) {
 		if ((void *)(place + 1) > (void *)(long)ctx->data)
 			return 0;
 		*place++ = segment;

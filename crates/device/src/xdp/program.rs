@@ -231,7 +231,8 @@ impl Program {
             ctx_in: Some(&context),
             ..Default::default()
         })?;
-        let word = room.first_chunk().filter(|_| ran.data_size_out as usize == frame.len() + 4);
+        let before = (ran.data_size_out as usize).saturating_sub(frame.len());
+        let word = room.get(..before).and_then(|before| before.last_chunk());
         Ok((ran.return_value, word.map_or(0, |word| u32::from_ne_bytes(*word))))
     }
 

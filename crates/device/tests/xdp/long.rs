@@ -1,6 +1,6 @@
 //! Packets longer than a frame: large TCP messages, datagrams that were sent or merged as one, and jumbo frames.
 
-use super::{open, rig, two_domains};
+use super::{OTHER, datagram_to, open, rig, two_domains};
 use rig::{PAYLOAD, PORT};
 use silk_device::xdp::{Mode, Options};
 use silk_device::{End, readable};
@@ -138,6 +138,33 @@ fn merged_datagrams_beyond_the_limit_come_with_the_next_call() {
         let mut frames = Vec::new();
         assert_eq!([(); 4].map(|()| end.receive.receive(&mut frames, 5)), [5, 5, 2, 0]);
         frames.drain(..).for_each(|frame| end.receive.release(frame));
+    });
+}
+
+#[test]
+fn a_datagram_is_one_whatever_was_lost_before_it() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    rig::with_veth(|| {
+        let (mut left, mut device, tables) = open(Options { mode: Mode::Generic, ring: 64, ..two_domains() });
+        tables.own_port(Protocol::Udp, None, PORT);
+        tables.own_port(Protocol::Udp, None, OTHER);
+        let (packet, mut offload) = rig::unsummed_datagram(&[5; 1200]);
+        offload.segment = silk_device::Segment::Udp(100);
+        offload.header_len = PAYLOAD as u16;
+        for _ in 0..100 {
+            left.transmit.send(&packet, [&[], &[]], offload);
+            left.transmit.flush();
+        }
+        // The interrupt may lag behind on a busy machine.
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(device.ends[0].receive.received().ring_full > 0, "each of these was several");
+        let alone = datagram_to(OTHER, &[6; 300]);
+        rig::send(&mut left, &alone);
+        let arrived: Vec<_> =
+            rig::arrivals(&mut device.ends[1], 1).into_iter().map(|(_, bytes)| bytes).collect();
+        assert_eq!(arrived, [alone]);
     });
 }
 
