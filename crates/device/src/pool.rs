@@ -42,14 +42,14 @@ impl Pool {
     }
 
     /// The index of a buffer that now holds a copy of `packet`, behind the headroom; `None` where all are in
-    /// use, or it is longer than they are.
+    /// use. One that is shorter than that, as an MTU that was raised can make it, is a longer one from then on.
     pub fn hold_copy(&mut self, packet: &[u8]) -> Option<u32> {
         let (index, mut buffer) = self.take()?;
-        let Some(room) = buffer.get_mut(HEADROOM..HEADROOM + packet.len()) else {
-            self.put(index, buffer);
-            return None;
-        };
-        room.copy_from_slice(packet);
+        let end = HEADROOM + packet.len();
+        if buffer.len() < end {
+            buffer = vec![0; end].into_boxed_slice();
+        }
+        buffer[HEADROOM..end].copy_from_slice(packet);
         self.hold(index, buffer);
         Some(index)
     }
@@ -95,6 +95,14 @@ mod tests {
         pool.release(ticket(index));
         pool.release(ticket(index));
         assert_eq!(pool.free, [0]);
+    }
+
+    #[test]
+    fn a_copy_that_is_longer_than_its_buffer_makes_it_longer() {
+        let mut pool = Pool::new(1, 4);
+        let index = pool.hold_copy(b"longer").unwrap();
+        assert_eq!(&pool.bytes(ticket(index))[HEADROOM..], b"longer");
+        assert_eq!(pool.hold_copy(b"no"), None, "it is held");
     }
 
     #[test]

@@ -299,7 +299,10 @@ fn open_in(links: &[Link]) -> Result<Device, OpenError> {
         let Link { interface, options, mode, .. } = link;
         let ends = match mode {
             Mode::Ingress => ingress::ends(interface, options, (place, &program))?,
-            _ => sockets(link, plan.first_ring, &mut program)?.ends(interface, options, *mode)?,
+            _ => {
+                let blind = *mode == Mode::Generic && program.is_blind();
+                sockets(link, plan.first_ring, &mut program)?.ends(interface, options, (*mode, blind))?
+            }
         };
         opened.push(Further { ends, interface: interface.clone(), mode: *mode });
     }
@@ -404,15 +407,21 @@ fn sockets(link: &Link, first_ring: u32, program: &mut Program) -> Result<Socket
 }
 
 impl Sockets {
-    /// The ends of all domains, of a program that runs in `mode`.
-    fn ends(self, interface: &Interface, options: &Options, mode: Mode) -> Result<Vec<End>, OpenError> {
+    /// The ends of all domains, of a program that runs in `mode`, and is `blind` there to how packets were merged.
+    fn ends(
+        self,
+        interface: &Interface,
+        options: &Options,
+        (mode, blind): (Mode, bool),
+    ) -> Result<Vec<End>, OpenError> {
         let Self { plan, arena, rows } = self;
         // What Linux coalesces has a partial checksum too.
         let partial = interface.veth || mode == Mode::Generic;
         let checksum = if partial { Checksum::MaybePartial } else { Checksum::Unknown };
         let mut rows: Vec<_> = rows.into_iter().map(Vec::into_iter).collect();
         let columns = (0..plan.domains).map(|_| rows.iter_mut().filter_map(Iterator::next).collect());
-        let receive = |queues| receive(&plan, &arena, queues, interface.mtu + ETHERNET, checksum);
+        let lengths = (interface.mtu + ETHERNET, blind);
+        let receive = |queues| receive(&plan, &arena, queues, lengths, checksum);
         columns
             .map(|queues| {
                 Ok(End {
@@ -429,7 +438,7 @@ fn receive(
     plan: &Plan,
     arena: &Arc<Arena>,
     queues: Vec<Queue>,
-    longest: u32,
+    (longest, blind): (u32, bool),
     checksum: Checksum,
 ) -> Result<Parts, OpenError> {
     let any = (queues.len() > 1).then(|| Readiness::of(queues.iter().map(|queue| queue.fd.as_fd())));
@@ -443,5 +452,6 @@ fn receive(
         frame: plan.frame,
         longest,
         checksum,
+        blind,
     })
 }

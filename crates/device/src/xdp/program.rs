@@ -24,6 +24,8 @@ pub(crate) struct Program {
     object: Object,
     /// To each interface.
     links: Vec<FdLink>,
+    /// It may not look how long the datagrams are that were merged.
+    blind: bool,
 }
 
 /// What the program did with the packets of one domain.
@@ -101,7 +103,7 @@ impl Program {
     /// Loads the program for `domains` domains and these interfaces with `rings` rings in all, with a flow table
     /// of `buckets` buckets, a power of two.
     pub fn load(domains: u32, rings: u32, buckets: u32, links: &[LinkPlan]) -> Result<Self, OpenError> {
-        let load = |links: &[LinkPlan]| {
+        let load = |links: &[LinkPlan], blind| {
             let mut object = Object::load(domains, rings, buckets, links)?;
             if links.iter().any(|link| !link.at_ingress) {
                 classifier(&mut object.ebpf)?.load().map_err(refused)?;
@@ -109,12 +111,17 @@ impl Program {
             if links.iter().any(|link| link.at_ingress) {
                 at_ingress(&mut object.ebpf)?.load().map_err(refused)?;
             }
-            Ok(Self { object, links: Vec::new() })
+            Ok(Self { object, links: Vec::new(), blind })
         };
         // A kernel that is locked down lets no program read its memory: datagrams that were merged are
         // then known by their length alone.
         let blind: Vec<LinkPlan> = links.iter().map(|link| LinkPlan { in_linux: false, ..*link }).collect();
-        load(links).or_else(|error| if links == blind { Err(error) } else { load(&blind) })
+        load(links, false).or_else(|error| if links == blind { Err(error) } else { load(&blind, true) })
+    }
+
+    /// Whether it does not tell of packets that are several how long each is, where it runs in Linux's receive path.
+    pub fn is_blind(&self) -> bool {
+        self.blind
     }
 
     /// The tables that it reads.

@@ -42,8 +42,10 @@ pub(super) struct Parts {
     pub frames_per_queue: u32,
     /// Bytes of a frame, with its headroom.
     pub frame: u64,
-    /// The longest frame that can have been on the wire, with a VLAN tag.
+    /// The longest frame that can have been on the wire, with a VLAN tag, as the MTU was when this was opened.
     pub longest: u32,
+    /// Packets that are several may come, and none says so.
+    pub blind: bool,
     /// What is known of the checksums of frames from this interface.
     pub checksum: Checksum,
 }
@@ -191,9 +193,9 @@ impl XdpReceive {
         Some((frame, count))
     }
 
-    /// Whether a packet is several datagrams: it says so, or it is longer than any can have been on the wire.
+    /// Whether a packet is several datagrams: it says so, or, where none does, it is longer than any can have been on the wire.
     fn is_several(&mut self, frame: Frame) -> bool {
-        (frame.segment > 0 || frame.len > self.parts.longest)
+        (frame.segment > 0 || self.parts.blind && frame.len > self.parts.longest)
             && is_datagram(self.bytes(frame).get(frame.range()).unwrap_or_default())
     }
 
@@ -315,6 +317,6 @@ impl Receive for XdpReceive {
             full += count.ring_full;
             dropped += count.dropped;
         });
-        Received { ring_full: full, no_buffer: dropped, ..self.received }
+        Received { ring_full: full, no_buffer: dropped + self.received.no_buffer, ..self.received }
     }
 }

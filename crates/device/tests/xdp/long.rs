@@ -169,6 +169,33 @@ fn a_datagram_is_one_whatever_was_lost_before_it() {
 }
 
 #[test]
+fn datagrams_as_long_as_an_mtu_that_was_raised_arrive() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    for mode in [Mode::Native, Mode::Generic, Mode::Ingress] {
+        rig::with_veth(move || {
+            let (mut left, mut device, tables) = open(Options { mode, ..two_domains() });
+            tables.own_port(Protocol::Udp, None, PORT);
+            rig::ip("link set left mtu 9000");
+            rig::ip("link set right mtu 9000");
+            let whole = [1600, 3000, 8972].map(|len| rig::datagram(&vec![len as u8; len]));
+            whole.iter().for_each(|packet| rig::send(&mut left, packet));
+            let arrived: Vec<_> = rig::arrivals(&mut device.ends[0], 3).into_iter().map(|(_, b)| b).collect();
+            assert!(arrived == whole, "{mode:?}: {:?}", arrived.iter().map(Vec::len).collect::<Vec<_>>());
+            let (packet, mut offload) = rig::unsummed_datagram(&[5; 9000]);
+            offload.segment = silk_device::Segment::Udp(3000);
+            offload.header_len = PAYLOAD as u16;
+            left.transmit.send(&packet, [&[], &[]], offload);
+            left.transmit.flush();
+            let arrived = rig::arrivals(&mut device.ends[0], 3);
+            let lengths: Vec<_> = arrived.iter().map(|(_, bytes)| bytes.len() - PAYLOAD).collect();
+            assert_eq!(lengths, [3000; 3], "{mode:?}");
+        });
+    }
+}
+
+#[test]
 fn jumbo_frames_arrive_whole() {
     if !rig::root_of_the_machine() {
         return;
