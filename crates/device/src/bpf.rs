@@ -31,6 +31,8 @@ pub(crate) struct LinkPlan {
     pub interface: u32,
     /// The first of its rings.
     pub first_ring: u32,
+    /// How many it has.
+    pub rings: u32,
     /// Its packets are Linux's socket buffers, which say how they were merged (`bpf/merged.h`).
     pub in_linux: bool,
     /// They are told apart at the ingress of traffic control, and there are no rings.
@@ -63,6 +65,7 @@ impl Object {
         let of = |what: fn(&LinkPlan) -> u32| std::array::from_fn(|n| links.get(n).map_or(0, what));
         let interfaces: [u32; LINKS] = of(|link| link.interface);
         let first_rings: [u32; LINKS] = of(|link| link.first_ring);
+        let rings: [u32; LINKS] = of(|link| link.rings);
         let in_linux = links.iter().rev().fold(0, |bits, link| bits << 1 | u32::from(link.in_linux));
         let (mask, count) = (buckets - 1, links.len().max(1) as u32);
         let ebpf = EbpfLoader::new()
@@ -75,6 +78,7 @@ impl Object {
             .override_global("links", &count, true)
             .override_global("interfaces", &interfaces, true)
             .override_global("first_rings", &first_rings, true)
+            .override_global("rings", &rings, true)
             .load(OBJECT)
             .map_err(refused)?;
         Ok(Self { ebpf, buckets })

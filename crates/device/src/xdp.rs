@@ -289,8 +289,9 @@ fn open_in(links: &[Link]) -> Result<Device, OpenError> {
     let mut plans = Vec::new();
     for link in links {
         let (in_linux, at_ingress) = (link.mode == Mode::Generic, link.mode == Mode::Ingress);
-        plans.push(LinkPlan { interface: link.interface.index, first_ring: rings, in_linux, at_ingress });
-        rings += link.rings();
+        let (interface, own) = (link.interface.index, link.rings());
+        plans.push(LinkPlan { interface, first_ring: rings, rings: own, in_linux, at_ingress });
+        rings += own;
     }
     let mut program = Program::load(domains, rings, buckets, &plans)?;
     let tables = program.tables()?;

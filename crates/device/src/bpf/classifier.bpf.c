@@ -192,8 +192,10 @@ int classify(struct xdp_md *ctx)
 	if (!write_hint(ctx, link, word))
 		of->no_hint++;
 	domain = word >> DOMAIN_SHIFT & DOMAIN_MASK;
-	/* A domain without a ring must not land in that of the next queue's first domain. */
-	ring = domain < domains ? first_rings[link] + ctx->rx_queue_index * domains + domain : ~0U;
+	/* A domain without a ring must not land in that of the next queue's first domain, nor a queue that is not
+	 * served in the next interface's rings, whose sockets would drop what comes and count it nowhere. */
+	ring = ctx->rx_queue_index * domains + domain;
+	ring = domain < domains && ring < rings[link] ? first_rings[link] + ring : ~0U;
 	action = bpf_redirect_map(&sockets, ring, XDP_DROP);
 	if (action != XDP_REDIRECT)
 		of->no_ring++;

@@ -4,11 +4,12 @@
 
 /* The most interfaces it can be attached to. */
 #define LINKS 4
-/* How many they are, which, and where the rings of each begin. Set when it is loaded: with one, the kernel
+/* How many they are, which, where the rings of each begin and how many it has. Set when it is loaded: with one, the kernel
  * leaves out all that tells them apart. */
 const volatile __u32 links = 1;
 const volatile __u32 interfaces[LINKS];
 const volatile __u32 first_rings[LINKS];
+const volatile __u32 rings[LINKS];
 
 /* 1 where both are the same, else 0: without a branch, after each side of which the verifier would walk
  * through all that follows. */

@@ -25,6 +25,11 @@ const OTHER: u16 = 8;
 
 fn open(options: Options) -> (End, Device, Tables) {
     let device = xdp::open("right", &options).unwrap();
+    with_tables(device, options.domains)
+}
+
+/// The left end, an opened device of so many domains, and its tables, configured.
+fn with_tables(device: Device, domains: u32) -> (End, Device, Tables) {
     let tables = Tables::from_words(
         Store64::Lent(device.tables.flows),
         Store64::Lent(device.tables.homes),
@@ -34,8 +39,7 @@ fn open(options: Options) -> (End, Device, Tables) {
         Store64::Lent(device.tables.discards),
     )
     .unwrap();
-    let rule =
-        ClassRule { source: None, dscp: None, local_port: Some(OTHER), domain: (options.domains - 1) as u8 };
+    let rule = ClassRule { source: None, dscp: None, local_port: Some(OTHER), domain: (domains - 1) as u8 };
     tables.configure(Owned::default(), Domains::default(), &[rule], &[RIGHT]).unwrap();
     (packet::open("left", &packet::Options::default()).unwrap(), device, tables)
 }
@@ -318,6 +322,26 @@ fn a_queue_that_is_not_served_loses_what_paths_own() {
             rig::drain(&mut device.ends[0]);
         }
         assert_eq!(device.ends[0].receive.received().frames, 21 * arrived);
+    });
+}
+
+#[test]
+fn of_several_interfaces_a_queue_that_is_not_served_loses_what_paths_own_and_counts_it() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    rig::with_namespace(|| {
+        with_queues();
+        rig::ip("link add near type veth peer name far");
+        let first = Options { only: Some(vec![0]), ..two_domains() };
+        let device = xdp::open_all(&[("right", first), ("far", two_domains())]).unwrap();
+        let (mut left, mut device, tables) = with_tables(device, 2);
+        tables.own_port(Protocol::Udp, None, PORT);
+        spread(&mut left);
+        let arrived = rig::arrivals(&mut device.ends[0], 200).len() as u64;
+        let counts = device.counts(0);
+        assert!(arrived > 0 && arrived < 200, "{arrived} of 200 came over the queue");
+        assert_eq!((counts.listen, counts.no_ring), (200, 200 - arrived));
     });
 }
 
