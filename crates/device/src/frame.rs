@@ -40,8 +40,8 @@ pub enum Checksum {
     #[default]
     Unknown,
     /// Verify it, but accept exactly the folded, uncomplemented pseudo-header sum as well:
-    /// the interface is a veth, whose neighbour may leave the rest to hardware that does
-    /// not exist, and XDP shows no flag for it.
+    /// the interface is a veth or a tap, whose other end may leave the rest to hardware that
+    /// does not exist, and XDP shows no flag for it.
     MaybePartial,
     /// The sender left it to hardware and shares this machine: the field holds the
     /// pseudo-header sum and the bytes never crossed a wire.

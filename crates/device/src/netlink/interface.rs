@@ -27,6 +27,8 @@ pub struct Interface {
     pub running: bool,
     /// It is one end of a veth pair: what arrives may carry partial checksums.
     pub veth: bool,
+    /// A program, a virtual machine's for the most part, is its other end: what arrives may carry partial checksums too.
+    pub tun: bool,
     /// How many receive queues it has at most.
     pub receive_queues: u32,
     /// The interface beneath it, or at a veth's other end, in the same network namespace.
@@ -105,6 +107,7 @@ impl Interface {
             mtu: 0,
             running: link.header.flags.contains(LinkFlags::Up | LinkFlags::LowerUp),
             veth: false,
+            tun: false,
             receive_queues: 1,
             below: None,
             enslaved: false,
@@ -119,6 +122,7 @@ impl Interface {
                 LinkAttribute::NumRxQueues(queues) => interface.receive_queues = queues.max(1),
                 LinkAttribute::LinkInfo(info) => {
                     interface.veth = info.contains(&LinkInfo::Kind(InfoKind::Veth));
+                    interface.tun = info.contains(&LinkInfo::Kind(InfoKind::Tun));
                     interface.vlan = info.iter().find_map(vid).unwrap_or(0);
                 }
                 LinkAttribute::Link(index) => interface.below = Some(index),

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rig::{LEFT, PAYLOAD, PORT, RIGHT};
 use silk_device::xdp::{self, Device, Limit, Mode, Options, Strangers, Tried};
-use silk_device::{End, Offload, OpenError, Queues, napi, packet, readable};
+use silk_device::{Checksum, End, Offload, OpenError, Queues, napi, packet, readable, tap};
 use silk_path::classify::{
     ClassRule, Domains, Filter, Flow, Found, Framed, Owned, Protocol, Store32, Store64, Tables, Verdict,
 };
@@ -299,6 +299,27 @@ fn every_hardware_queue_is_served() {
         assert_eq!(arrived, wanted);
         assert!(!readable(device.ends[0].receive.fd(), Duration::ZERO).unwrap());
     });
+}
+
+#[test]
+fn a_checksum_that_a_virtual_machine_leaves_out_is_flagged() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    for mode in [Mode::Native, Mode::Generic] {
+        rig::with_namespace(move || {
+            // What a virtual machine's network card is to the machine that it runs on.
+            let mut guest = tap::open("right", &tap::Options::default()).unwrap();
+            rig::ip("link set right up");
+            let mut device = xdp::open("right", &Options { mode, ..two_domains() }).unwrap();
+            rig::own_port(&device.tables, 0);
+            let (packet, offload) = rig::unsummed_datagram(&[7; 100]);
+            guest.transmit.send(&packet, [&[], &[]], offload);
+            guest.transmit.flush();
+            let (frame, bytes) = rig::arrivals(&mut device.ends[0], 1).pop().expect("a frame");
+            assert_eq!((frame.checksum, bytes), (Checksum::MaybePartial, packet), "{mode:?}");
+        });
+    }
 }
 
 #[test]
