@@ -15,6 +15,14 @@ use crate::pool::Pool;
 use crate::sys::{self, Filter, Readiness, ReceiveBatch};
 use crate::{Checksum, Frame, HEADROOM, OpenError, Receive, Received, segment, vnet};
 
+/// So many times a socket is not asked that has nothing that was promised. Then it is all the same: an error, as when its
+/// interface goes down, waits there like a packet, and ends every sleep until it is taken.
+const UNASKED: u32 = 64;
+
+/// So many packets in a row are passed over in a call that the kernel cannot describe in a virtio-net header, such as those that
+/// are to be cut by other protocols than TCP and UDP.
+const UNTOLD: u64 = 256;
+
 const PACKET_IGNORE_OUTGOING: i32 = 23;
 const ETH_P_ALL: u16 = 3;
 
@@ -47,12 +55,17 @@ struct Socket {
     promised: Option<&'static AtomicU64>,
     /// How many of those have come or are lost.
     settled: u64,
+    /// How often it was not asked since it last was.
+    unasked: u32,
 }
 
 impl Socket {
-    /// Whether it is not known that nothing is there.
-    fn may_have(&self) -> bool {
-        self.promised.is_none_or(|promised| promised.load(Relaxed) != self.settled)
+    /// Whether it is to be asked: it is not known that nothing is there.
+    fn may_have(&mut self) -> bool {
+        let may_have = self.promised.is_none_or(|promised| promised.load(Relaxed) != self.settled)
+            || self.unasked >= UNASKED;
+        self.unasked = if may_have { 0 } else { self.unasked + 1 };
+        may_have
     }
 
     /// So many of those have come, or are known to be lost.
@@ -101,7 +114,7 @@ impl PacketReceive {
             // Before it is bound: afterwards frames would already have passed.
             sys::filter(fd.as_fd(), filter)?;
             sys::bind_packet(fd.as_fd(), index, protocol)?;
-            Ok(Socket { fd, promised: None, settled: 0 })
+            Ok(Socket { fd, promised: None, settled: 0, unasked: 0 })
         };
         let sockets = protocols.iter().map(open).collect::<io::Result<Vec<_>>>().map_err(of)?;
         Ok(Self {
@@ -143,8 +156,17 @@ impl PacketReceive {
         if self.offered.is_empty() {
             return 0;
         }
-        let buffers = self.offered.iter_mut().map(|(_, buffer)| &mut **buffer);
-        let arrived = self.batch.receive(self.sockets[socket].fd.as_fd(), buffers, HEADROOM).unwrap_or(0);
+        let mut untold = 0;
+        let arrived = loop {
+            let buffers = self.offered.iter_mut().map(|(_, buffer)| &mut **buffer);
+            match self.batch.receive(self.sockets[socket].fd.as_fd(), buffers, HEADROOM) {
+                // The kernel has thrown it away; behind it there may be more.
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) && untold < UNTOLD => untold += 1,
+                other => break other.unwrap_or(0),
+            }
+        };
+        self.received.malformed += untold;
+        self.sockets[socket].settle(untold);
         let unused = self.offered.drain(arrived..).rev();
         unused.for_each(|(index, buffer)| self.pool.put(index, buffer));
         match &mut self.sockets[socket] {
@@ -253,5 +275,45 @@ impl Receive for PacketReceive {
     fn received(&mut self) -> Received {
         self.received.ring_full += self.sockets.iter_mut().map(Socket::lost).sum::<u64>();
         self.received
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sched::{CloneFlags, unshare};
+    use std::io::{Write, stderr};
+    use std::process::Command;
+
+    #[test]
+    fn what_no_header_describes_is_counted_and_not_in_the_way_of_what_is_behind_it() {
+        let test = || {
+            let tap = unshare(CloneFlags::CLONE_NEWNET).map_err(io::Error::from);
+            let Ok(mut guest) = tap.and_then(|()| sys::open_tap("guest", vnet::LEN as i32, false, false))
+            else {
+                let _ =
+                    writeln!(stderr(), "SKIPPED, nothing tested: a tap in a network namespace needs root");
+                return;
+            };
+            let up = Command::new("ip").args(["link", "set", "guest", "up"]).status();
+            assert!(up.is_ok_and(|status| status.success()));
+            let mut ours = PacketReceive::open("guest", &Options::default()).unwrap();
+            let ip = [0x45, 0, 11, 212, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+            let udp = [0x30, 0x39, 0, 7, 11, 192, 0, 0];
+            let datagram = [&[2; 12][..], &[8, 0], &ip, &udp, &[7; 3000]].concat();
+            // To be cut into fragments (VIRTIO_NET_HDR_GSO_UDP).
+            let fields = [42, 1000, 34, 6].map(u16::to_ne_bytes).concat();
+            let large = [&[1, 3][..], &fields, &datagram].concat();
+            let plain = [&[0; vnet::LEN][..], &datagram[..100]].concat();
+            (0..20).for_each(|_| guest.write_all(&large).unwrap());
+            guest.write_all(&plain).unwrap();
+            let mut frames = Vec::new();
+            ours.receive(&mut frames, 64);
+            let arrived: Vec<_> =
+                frames.iter().map(|frame| ours.bytes(*frame)[frame.range()].to_vec()).collect();
+            assert!(arrived == [&datagram[..100]], "{} packets", arrived.len());
+            assert_eq!(ours.received().malformed, 20);
+        };
+        std::thread::spawn(test).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     }
 }

@@ -275,6 +275,29 @@ fn linux_is_left_so_many_packets_and_neighbours_as_many_of_their_own() {
 }
 
 #[test]
+fn an_interface_that_goes_down_keeps_nobody_awake_and_serves_again_when_it_is_up() {
+    if !rig::root_of_the_machine() {
+        return;
+    }
+    for mode in [Mode::Native, Mode::Generic, Mode::Ingress] {
+        rig::with_veth(move || {
+            let (mut left, mut device, tables) = open(Options { mode, ..two_domains() });
+            tables.own_port(Protocol::Udp, None, PORT);
+            let ours = &mut device.ends[0];
+            rig::send(&mut left, &rig::datagram(b"before"));
+            assert_eq!(rig::arrivals(ours, 1).len(), 1, "{mode:?}");
+            rig::ip("link set right down");
+            let mut frames = Vec::new();
+            (0..100).for_each(|_| assert_eq!(ours.receive.receive(&mut frames, 64), 0));
+            assert!(!readable(ours.receive.fd(), Duration::ZERO).unwrap(), "{mode:?}");
+            rig::up();
+            rig::send(&mut left, &rig::datagram(b"after"));
+            assert_eq!(rig::arrivals(ours, 1)[0].1, rig::datagram(b"after"), "{mode:?}");
+        });
+    }
+}
+
+#[test]
 fn every_hardware_queue_is_served() {
     if !rig::root_of_the_machine() {
         return;
