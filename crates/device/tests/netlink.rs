@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use silk_device::netlink::{
-    Change, LocalAddress, Neighbour, Netlink, NetlinkError, Reach, Table, TableRoute, Target, Watch,
+    Change, Finder, LocalAddress, Neighbour, Netlink, NetlinkError, Reach, Table, TableRoute, Target, Watch,
 };
 use silk_device::readable;
 use silk_wire::MacAddr;
@@ -135,6 +135,22 @@ fn a_neighbour_is_probed_and_found() {
 
         rig::ip("neigh replace 10.0.0.1 lladdr 02:00:00:00:00:01 nud stale dev right");
         assert_eq!(netlink.neighbours(index).unwrap(), [is(Reach::Stale(mac)).unwrap()]);
+    });
+}
+
+#[test]
+fn a_neighbour_that_linux_is_not_sure_of_is_used_and_looked_for_until_it_is_found_to_be_gone() {
+    rig::with_veth(|| {
+        let (_, index) = configure();
+        for (key, value) in [("delay_first_probe_time", "1"), ("retrans_time_ms", "50")] {
+            std::fs::write(format!("/proc/sys/net/ipv4/neigh/right/{key}"), value).unwrap();
+        }
+        rig::ip("neigh replace 10.0.0.1 lladdr 02:00:00:00:00:01 nud stale dev right");
+        let mut finder = Finder::open(index).unwrap();
+        assert_eq!(finder.ask(THEIRS), Some((THEIRS, Some([2, 0, 0, 0, 0, 1]))));
+        while !finder.changes().contains(&(THEIRS, None)) {
+            assert!(readable(finder.fd(), Duration::from_secs(20)).unwrap(), "Linux does not look for it");
+        }
     });
 }
 

@@ -41,10 +41,12 @@ impl Finder {
     /// Somebody needs `address`: the answer, if the kernel has it at hand.
     pub fn ask(&mut self, address: IpAddr) -> Option<Found> {
         let known = self.netlink.neighbour(self.interface, address).ok().flatten();
+        // Linux does not see what silk sends there: without a word it would never look whether a neighbour is there still.
+        let sure = known.is_some_and(|neighbour| matches!(neighbour.reach, Reach::At(_)));
         let answer = known.and_then(|neighbour| self.answer(&neighbour));
         // If the kernel refuses to ask, nobody will answer, and the path's own time-out
         // ends the wait.
-        if answer.is_none() && self.netlink.probe(self.interface, address).is_ok() {
+        if !sure && self.netlink.probe(self.interface, address).is_ok() {
             self.wait_for(address);
         }
         answer
@@ -96,7 +98,9 @@ impl Finder {
     fn answer(&mut self, neighbour: &Neighbour) -> Option<Found> {
         let (address, link) = match neighbour.reach {
             _ if neighbour.interface != self.interface => return None,
-            Reach::At(mac) | Reach::Stale(mac) => (neighbour.address, Some(mac.0)),
+            Reach::At(mac) => (neighbour.address, Some(mac.0)),
+            // That it is not there may be found out still.
+            Reach::Stale(mac) => return Some((neighbour.address, Some(mac.0))),
             Reach::Unreachable => (neighbour.address, None),
             Reach::Pending => return None,
         };
