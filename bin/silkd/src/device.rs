@@ -4,7 +4,7 @@
 use crate::cpus;
 use crate::moving::tell_of_many;
 use crate::priority::{self, Scheduling};
-use crate::receiving::Receiving;
+use crate::receiving::{Place, Receiving};
 use crate::say::say;
 use crate::settings::Settings;
 use crate::stack::{self, Links};
@@ -184,12 +184,13 @@ fn thread_napi(
         let pinned = threads.iter().try_for_each(|thread| thread.pin(&[cpu.into()]));
         pinned.map_err(|error| format!("napi_cpu = {cpu}: {error}; {}", cpus::those_there_are()))?;
     }
+    let place = Place { number, interface: interface.clone(), cpu: device.napi_cpu.map(usize::from) };
     let priority = match priority::extended(settings.config.scheduler.base_priority.into(), highest) {
         Scheduling::Fifo(priority) => u8::try_from(priority).ok(),
         Scheduling::Ordinary | Scheduling::Batch | Scheduling::Idle | Scheduling::First => None,
     };
     let wish = (priority, device.receive);
-    Ok(Receiving::start((number, threads), wish, opened, settings.classes.domains() as u32).unwrap_or_else(
+    Ok(Receiving::start((place, threads), wish, opened, settings.classes.domains() as u32).unwrap_or_else(
         |error| {
             say!("silkd: receive processing is not scheduled as it should be: {error}");
             Receiving::default()

@@ -22,6 +22,9 @@
 //! Each thread for itself, since it polls one hardware queue: a device that puts the packets of a class on a queue of their own
 //! keeps all others from interrupting it, and from being in its way (`docs/design/queues.md`).
 //!
+//! A thread may end while the daemon runs: that of a veth does when the interface goes down. Its number may then be
+//! anybody's, so nothing is done to it any more; once the interface is up again another is made to take its place.
+//!
 //! Why, and what each manner costs: `docs/design/fifo-executors.md`.
 
 use crate::cpu_time::CpuTime;
@@ -29,12 +32,13 @@ use crate::priority::Scheduling;
 use crate::settings::Settings;
 use silk_config::Receive;
 use silk_control::ReceiverReport;
-use silk_device::napi::{NapiError, Thread};
+use silk_device::napi::{self, NapiError, Thread};
+use silk_device::netlink::Interface;
 use silk_device::xdp::{Counts, Device};
 use silk_device::{Queues, Schedule};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long no class above the ordinary has had work before ordinary work is no longer
@@ -49,6 +53,8 @@ const HARDLY_DONE: (u32, u32) = (85, 50);
 const STARVED: u32 = 30;
 /// Over how long that is measured, at least.
 const WINDOW: Duration = Duration::from_millis(200);
+/// How often it is looked who has taken the place of a thread that has ended.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// The manner of the receive threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,12 +146,59 @@ impl Sums {
     }
 }
 
-/// A receive thread.
-struct Shared {
-    /// Which device's.
-    number: u32,
+/// Where receive threads are.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The number of their device.
+    pub number: u32,
+    /// The interface.
+    pub interface: Interface,
+    /// The CPU that they are to run on; none: on any.
+    pub cpu: Option<usize>,
+}
+
+impl Place {
+    /// Moves the interface's receive work to threads of its own, where they are to run.
+    ///
+    /// # Errors
+    /// There is none, or the kernel refuses.
+    pub fn threads(&self) -> Result<Vec<Thread>, NapiError> {
+        let threads = napi::make_threaded(&self.interface)?;
+        self.cpu.map_or(Ok(()), |cpu| threads.iter().try_for_each(|thread| thread.pin(&[cpu])))?;
+        Ok(threads)
+    }
+}
+
+/// The thread that polls a queue at present, or did so last.
+struct Current {
     thread: Thread,
     time: CpuTime,
+    /// The kernel tells of it, as long as it is there.
+    told: bool,
+    /// How long it has not been there.
+    missing: Duration,
+}
+
+impl Current {
+    fn new(thread: Thread) -> Self {
+        let time = CpuTime::of(thread.pid);
+        let told = time.waited().is_some();
+        Self { thread, time, told, missing: Duration::ZERO }
+    }
+
+    /// Whether its number is its own still.
+    fn is_there(&self) -> bool {
+        !self.told || self.time.waited().is_some()
+    }
+}
+
+/// A receive thread.
+struct Shared {
+    /// Whose.
+    place: Place,
+    /// The queue that it polls, where that is known.
+    queue: Option<u32>,
+    current: Mutex<Current>,
     /// By which queues its packets come.
     queues: Queues,
     /// The real-time priority of the highest domain; `None`: all are ordinary.
@@ -169,13 +222,13 @@ struct Shared {
 pub struct Receiving(Vec<Arc<Shared>>);
 
 impl Receiving {
-    /// These threads of the device with this number, at first as `receive` says if the highest domain has this real-time priority, and
+    /// These threads of a device, at first as `receive` says if the highest domain has this real-time priority, and
     /// fair otherwise.
     ///
     /// # Errors
     /// The kernel refuses to schedule one of them so.
     pub fn start(
-        (number, threads): (u32, Vec<Thread>),
+        (place, threads): (Place, Vec<Thread>),
         (priority, receive): (Option<u8>, Receive),
         device: &Arc<Mutex<Device>>,
         domains: u32,
@@ -188,10 +241,11 @@ impl Receiving {
         let shared = |thread: Thread| {
             let state = State::new(manner);
             thread.schedule(state.schedule(priority))?;
+            let Place { number, .. } = place;
             Ok(Arc::new(Shared {
-                number,
-                thread,
-                time: CpuTime::of(thread.pid),
+                place: place.clone(),
+                queue: thread.queue,
+                current: Mutex::new(Current::new(thread)),
                 queues: thread.queue.map_or(Queues::all_of(number), |queue| Queues::one(number, queue)),
                 priority,
                 serving: manner,
@@ -253,10 +307,9 @@ impl Receiving {
     pub fn fetchable(&self, scheduling: Scheduling) -> Vec<(Queues, u32)> {
         let alone = self.0.len() == 1;
         let may = |shared: &&Arc<Shared>| {
-            (shared.priority.is_none() || self.run_beside(scheduling))
-                && (alone || shared.thread.queue.is_some())
+            (shared.priority.is_none() || self.run_beside(scheduling)) && (alone || shared.queue.is_some())
         };
-        self.0.iter().filter(may).map(|shared| (shared.queues, shared.thread.napi)).collect()
+        self.0.iter().filter(may).map(|shared| (shared.queues, shared.thread().napi)).collect()
     }
 
     /// An ordinary executor on the same CPU has sent much, and fair threads that want to run take in at once what was sent back meanwhile:
@@ -317,11 +370,11 @@ impl Receiving {
         let one = |shared: &Arc<Shared>| {
             let state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
             ReceiverReport {
-                device: named(shared.number).map_or_else(String::new, |name| name.as_str().to_owned()),
-                queue: shared.thread.queue,
-                tid: shared.thread.pid,
+                device: named(shared.place.number).map_or_else(String::new, |name| name.as_str().to_owned()),
+                queue: shared.queue,
+                tid: shared.thread().pid,
                 manner: state.manner.name(state.held_back, state.behind).to_owned(),
-                cpu_ns: shared.time.used().unwrap_or(0),
+                cpu_ns: shared.used().unwrap_or(0),
             }
         };
         self.0.iter().map(one).collect()
@@ -339,7 +392,8 @@ impl Receiving {
     /// Looks what is wanted and what it has cost; `passed` since the last look. The executor of the highest domain has `waited` for a
     /// CPU since the start, ns.
     pub fn look(&self, passed: Duration, waited: impl Fn() -> u64) {
-        let used = || self.0.iter().filter_map(|shared| shared.time.used()).sum();
+        self.0.iter().for_each(|shared| shared.follow(passed));
+        let used = || self.0.iter().filter_map(|shared| shared.used()).sum();
         let served = self.0.iter().filter(|shared| shared.priority.is_some());
         served.for_each(|shared| shared.look(passed, used, &waited));
     }
@@ -411,7 +465,7 @@ impl Shared {
         if state.window >= WINDOW {
             let now = match self.serving {
                 Manner::Batched => self.sums(used()),
-                _ => Sums { cpu: self.time.used().unwrap_or(0), waited: waited(), ..Sums::default() },
+                _ => Sums { cpu: self.used().unwrap_or(0), waited: waited(), ..Sums::default() },
             };
             load = Some(now.since(state.sums, state.window));
             (state.window, state.sums) = (Duration::ZERO, now);
@@ -448,7 +502,7 @@ impl Shared {
 
     /// Begins or ends the account of what the thread uses while it is prompt.
     fn keep_account(&self, state: &mut State) {
-        let used = self.time.used().unwrap_or(0);
+        let used = self.used().unwrap_or(0);
         if let Some(since) = state.prompt_since.take() {
             state.prompt += used.saturating_sub(since);
         }
@@ -457,7 +511,7 @@ impl Shared {
 
     fn used_while_prompt(&self) -> u64 {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = state.prompt_since.zip(self.time.used());
+        let open = state.prompt_since.zip(self.used());
         state.prompt + open.map_or(0, |(since, used)| used.saturating_sub(since))
     }
 
@@ -474,8 +528,47 @@ impl Shared {
     fn apply(&self, state: &State) {
         self.fair.store(state.manner == Manner::Fair, Relaxed);
         self.behind.store(state.behind, Relaxed);
-        // The first time was allowed; a thread that is gone went with the interface.
-        let _ = self.thread.schedule(state.schedule(self.priority));
+        let current = self.current();
+        // The first time was allowed; the number of one that has ended may be anybody's.
+        if current.is_there() {
+            let _ = current.thread.schedule(state.schedule(self.priority));
+        }
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn thread(&self) -> Thread {
+        self.current().thread
+    }
+
+    fn used(&self) -> Option<u64> {
+        self.current().time.used()
+    }
+
+    /// Sees now and then who polls the queue, if the thread that did has ended; `passed` since the last look.
+    fn follow(&self, passed: Duration) {
+        if !self.is_to_be_found(passed) {
+            return;
+        }
+        let Ok(threads) = self.place.threads() else { return };
+        let Some(thread) = threads.iter().find(|thread| thread.queue == self.queue) else { return };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(since) = state.prompt_since.as_mut() {
+            *since = 0;
+        }
+        *self.current() = Current::new(*thread);
+        self.apply(&state);
+    }
+
+    fn is_to_be_found(&self, passed: Duration) -> bool {
+        let mut current = self.current();
+        if current.is_there() {
+            return false;
+        }
+        current.missing += passed;
+        current.missing >= AGAIN && std::mem::take(&mut current.missing) > Duration::ZERO
     }
 }
 
@@ -558,6 +651,16 @@ mod tests {
         let now = Sums { cpu: 51_000_000, packets: 500, lower: 400, waited: 20_000_000 };
         assert_eq!(now.since(before, Duration::from_millis(100)), Load { cpu: 50, lower: 75, waited: 20 });
         assert_eq!(before.since(before, Duration::from_millis(100)), Load { cpu: 0, lower: 0, waited: 0 });
+    }
+
+    #[test]
+    fn the_number_of_a_thread_that_has_ended_is_not_its_own_any_more() {
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let current = Current::new(Thread { napi: 1, pid: child.id(), queue: Some(0) });
+        assert!(current.is_there());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!current.is_there());
     }
 
     #[test]

@@ -68,3 +68,33 @@ fn only_the_queue_that_brings_preferred_packets_is_received_promptly() {
     drop(server);
     silk.linux_saw_nothing();
 }
+
+/// Numbers of the threads that receive.
+fn numbers(silk: &Silk) -> Vec<u64> {
+    let report = silk.report();
+    let receivers = report["receivers"].as_array().expect("they are told").iter();
+    receivers.map(|of| of["tid"].as_u64().expect("a number")).collect()
+}
+
+#[test]
+fn the_threads_that_receive_are_others_once_the_interface_was_down_and_are_treated_alike() {
+    let device = format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\nnapi = \"threaded\"\nnapi_cpu = 0\n");
+    let classes = "[[class]]\nname = \"standard\"\npriority = 0\ndefault = true\n";
+    let Some(mut silk) = Silk::with_queues(2, &device, classes) else { return };
+    silk.start_daemon();
+    let server = silk.serve("python3", &["-u", "-m", "http.server", "8000"], 8000);
+    let before = numbers(&silk);
+    for change in ["down", "up"] {
+        let mut ip = silk.on_linux("ip");
+        text(ip.args(["link", "set", INTERFACE, change]));
+    }
+    let others = || numbers(&silk).iter().all(|number| !before.contains(number));
+    assert!(within(LONG, others), "{before:?} {:?}", numbers(&silk));
+    for number in numbers(&silk) {
+        let said = |program: &str| text(Command::new(program).args(["-p", &number.to_string()]));
+        assert!(said("taskset").trim_end().ends_with(": 1"), "one bit: CPU 0");
+        assert!(said("chrt").contains("SCHED_BATCH"), "{}", said("chrt"));
+    }
+    ask(&silk, CLIENT);
+    drop(server);
+}
