@@ -4,7 +4,8 @@
 use crate::cpus;
 use crate::moving::tell_of_many;
 use crate::priority::{self, Scheduling};
-use crate::receiving::{Place, Receiving};
+use crate::receive_thread::Place;
+use crate::receiving::Receiving;
 use crate::say::say;
 use crate::settings::Settings;
 use crate::stack::{self, Links};

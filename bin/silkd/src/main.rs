@@ -50,6 +50,7 @@ mod port;
 mod ports;
 mod prioritise;
 mod priority;
+mod receive_thread;
 mod receiving;
 mod reloading;
 mod report;

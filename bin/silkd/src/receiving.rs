@@ -22,18 +22,14 @@
 //! Each thread for itself, since it polls one hardware queue: a device that puts the packets of a class on a queue of their own
 //! keeps all others from interrupting it, and from being in its way (`docs/design/queues.md`).
 //!
-//! A thread may end while the daemon runs: that of a veth does when the interface goes down. Its number may then be
-//! anybody's, so nothing is done to it any more; once the interface is up again another is made to take its place.
-//!
 //! Why, and what each manner costs: `docs/design/fifo-executors.md`.
 
-use crate::cpu_time::CpuTime;
 use crate::priority::Scheduling;
+use crate::receive_thread::{Current, Place};
 use crate::settings::Settings;
 use silk_config::Receive;
 use silk_control::ReceiverReport;
-use silk_device::napi::{self, NapiError, Thread};
-use silk_device::netlink::Interface;
+use silk_device::napi::{NapiError, Thread};
 use silk_device::xdp::{Counts, Device};
 use silk_device::{Queues, Schedule};
 use std::sync::atomic::AtomicBool;
@@ -53,8 +49,6 @@ const HARDLY_DONE: (u32, u32) = (85, 50);
 const STARVED: u32 = 30;
 /// Over how long that is measured, at least.
 const WINDOW: Duration = Duration::from_millis(200);
-/// How often it is looked who has taken the place of a thread that has ended.
-const AGAIN: Duration = Duration::from_millis(500);
 
 /// The manner of the receive threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,52 +137,6 @@ impl Sums {
             waited: of_time(self.waited, before.waited),
             lower: share(lower, self.packets.saturating_sub(before.packets)),
         }
-    }
-}
-
-/// Where receive threads are.
-#[derive(Clone, Debug)]
-pub struct Place {
-    /// The number of their device.
-    pub number: u32,
-    /// The interface.
-    pub interface: Interface,
-    /// The CPU that they are to run on; none: on any.
-    pub cpu: Option<usize>,
-}
-
-impl Place {
-    /// Moves the interface's receive work to threads of its own, where they are to run.
-    ///
-    /// # Errors
-    /// There is none, or the kernel refuses.
-    pub fn threads(&self) -> Result<Vec<Thread>, NapiError> {
-        let threads = napi::make_threaded(&self.interface)?;
-        self.cpu.map_or(Ok(()), |cpu| threads.iter().try_for_each(|thread| thread.pin(&[cpu])))?;
-        Ok(threads)
-    }
-}
-
-/// The thread that polls a queue at present, or did so last.
-struct Current {
-    thread: Thread,
-    time: CpuTime,
-    /// The kernel tells of it, as long as it is there.
-    told: bool,
-    /// How long it has not been there.
-    missing: Duration,
-}
-
-impl Current {
-    fn new(thread: Thread) -> Self {
-        let time = CpuTime::of(thread.pid);
-        let told = time.waited().is_some();
-        Self { thread, time, told, missing: Duration::ZERO }
-    }
-
-    /// Whether its number is its own still.
-    fn is_there(&self) -> bool {
-        !self.told || self.time.waited().is_some()
     }
 }
 
@@ -528,11 +476,7 @@ impl Shared {
     fn apply(&self, state: &State) {
         self.fair.store(state.manner == Manner::Fair, Relaxed);
         self.behind.store(state.behind, Relaxed);
-        let current = self.current();
-        // The first time was allowed; the number of one that has ended may be anybody's.
-        if current.is_there() {
-            let _ = current.thread.schedule(state.schedule(self.priority));
-        }
+        self.current().schedule(state.schedule(self.priority));
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {
@@ -540,16 +484,16 @@ impl Shared {
     }
 
     fn thread(&self) -> Thread {
-        self.current().thread
+        self.current().thread()
     }
 
     fn used(&self) -> Option<u64> {
-        self.current().time.used()
+        self.current().used()
     }
 
     /// Sees now and then who polls the queue, if the thread that did has ended; `passed` since the last look.
     fn follow(&self, passed: Duration) {
-        if !self.is_to_be_found(passed) {
+        if !self.current().is_to_be_replaced(passed) {
             return;
         }
         let Ok(threads) = self.place.threads() else { return };
@@ -560,15 +504,6 @@ impl Shared {
         }
         *self.current() = Current::new(*thread);
         self.apply(&state);
-    }
-
-    fn is_to_be_found(&self, passed: Duration) -> bool {
-        let mut current = self.current();
-        if current.is_there() {
-            return false;
-        }
-        current.missing += passed;
-        current.missing >= AGAIN && std::mem::take(&mut current.missing) > Duration::ZERO
     }
 }
 
@@ -651,16 +586,6 @@ mod tests {
         let now = Sums { cpu: 51_000_000, packets: 500, lower: 400, waited: 20_000_000 };
         assert_eq!(now.since(before, Duration::from_millis(100)), Load { cpu: 50, lower: 75, waited: 20 });
         assert_eq!(before.since(before, Duration::from_millis(100)), Load { cpu: 0, lower: 0, waited: 0 });
-    }
-
-    #[test]
-    fn the_number_of_a_thread_that_has_ended_is_not_its_own_any_more() {
-        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-        let current = Current::new(Thread { napi: 1, pid: child.id(), queue: Some(0) });
-        assert!(current.is_there());
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(!current.is_there());
     }
 
     #[test]
