@@ -125,7 +125,7 @@ pub unsafe fn accept(
     if flags & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 || socket.role() != Role::Listener {
         return Err(if socket.is(shape::DATAGRAM) { libc::EOPNOTSUPP } else { libc::EINVAL });
     }
-    let family = family::joined().ok_or(libc::EINVAL)?;
+    let Some(family) = family::joined() else { return Err(after_death(socket)) };
     let listener = listener(socket.slot()?).ok_or(libc::EINVAL)?;
     let call = Call { socket, listening, family, listener, flags };
     let taken = take(call)?;
@@ -156,16 +156,21 @@ fn take(call: Call<'_>) -> Answer<Taken> {
     }
 }
 
-/// A dead daemon is told as a network that is down, which servers take for what it is. Who tries again all the same, as
+/// A dead daemon is told as a network that is down, which servers take for what it is; so it is to a child that was forked
+/// afterwards, which belongs to no family. Who tries again all the same, as
 /// accept(2) advises for such errors (Redis does up to a thousand times), and would not wait, is told every other time that
-/// nobody is there: so it comes back to what else it has to do, the signal that is to end it above all. A
-/// listener that was shut down, by whichever process of the family, accepts nothing, as on Linux. One that was
+/// nobody is there: so it comes back to what else it has to do, the signal that is to end it above all.
+fn after_death(socket: &Found) -> c_int {
+    lost::answer();
+    let has_heard = socket.told_of_death.fetch_xor(true, Relaxed);
+    if has_heard && socket.is_nonblocking(0) { libc::EAGAIN } else { libc::ENETDOWN }
+}
+
+/// A listener that was shut down, by whichever process of the family, accepts nothing, as on Linux. One that was
 /// closed meanwhile ([`Found::slot`]) has nothing more to do with the call.
 fn may_accept(Call { socket, family, .. }: Call<'_>) -> Answer<()> {
     if family.is_dead() {
-        lost::answer();
-        let has_heard = socket.told_of_death.fetch_xor(true, Relaxed);
-        return Err(if has_heard && socket.is_nonblocking(0) { libc::EAGAIN } else { libc::ENETDOWN });
+        return Err(after_death(socket));
     }
     let listens = socket.slot()?.kind.load(SeqCst) == kind::LISTENER;
     if listens && socket.role() == Role::Listener { Ok(()) } else { Err(libc::EINVAL) }

@@ -128,6 +128,7 @@ fn servers_that_try_again_when_the_daemon_is_gone_are_not_answered_all_the_time(
     let log = silk.log("program");
     let times: Vec<u32> = log.lines().filter_map(|line| line.split(' ').nth(1)?.parse().ok()).collect();
     assert!(times.len() == 4 && times.iter().all(|times| (1..500).contains(times)), "{log}");
+    assert!(log.ends_with("forked afterwards: ENETDOWN\n"), "{log}");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 """Servers whose daemon dies, and that try again for ever whatever they are told: by accept, by poll and accept, by recvfrom,
 and by accepting until nobody is there, which tries again after an error of the network as accept(2) advises (Redis does).
-Each tells how often in two seconds."""
+Each tells how often in two seconds. A child that is forked then tells what it is told."""
+import errno
+import os
 import select
 import socket
 import sys
@@ -65,3 +67,9 @@ for each in threads:
     each.join()
 for kind, times in asked.items():
     print(f"{kind}: {times} times")
+sys.stdout.flush()
+if child := os.fork():
+    os.waitpid(child, 0)
+else:
+    print("forked afterwards:", errno.errorcode[ask("accept", ends[0]).errno], flush=True)
+    os._exit(0)
