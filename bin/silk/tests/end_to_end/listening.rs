@@ -160,22 +160,25 @@ fn a_datagram_of_a_peer_that_was_just_connected_to_arrives() {
 #[test]
 fn a_socket_that_no_executor_could_make_a_listener_stays_bound_and_gives_its_port_back() {
     const LISTENING: &str = "import socket, time
+def refused(end):
+    try:
+        end.accept()
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 for turn in range(3):
     ends = [socket.socket() for _ in range(6)]
     for port, end in enumerate(ends, 2000):
         end.bind(('0.0.0.0', port))
         end.listen()
         end.setblocking(False)
-    time.sleep(0.3)
-    said = []
+    until = time.monotonic() + 20
+    while not any(refused(end) for end in ends) and time.monotonic() < until:
+        time.sleep(0.01)
+    print(any(refused(end) for end in ends), flush=True)
     for end in ends:
-        try:
-            end.accept()
-        except OSError as error:
-            said.append(type(error).__name__)
         end.close()
-    print(said.count('BlockingIOError') < 6, len(said), flush=True)
-    time.sleep(0.3)
 ";
     let class = "[[class]]\nname = \"standard\"\ndefault = true\nlimits = { paths = 8 }\n";
     let Some(silk) = Silk::start_with(&format!("kind = \"xdp\"\ninterface = \"{INTERFACE}\"\n"), class)
@@ -185,7 +188,7 @@ for turn in range(3):
     silk.write("listening.py", LISTENING);
     let said = silk.on_paths("python3").arg("listening.py").output().unwrap();
     let (out, errors) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
-    assert_eq!(out, "True 6\n".repeat(3), "{errors}");
+    assert_eq!(out, "True\n".repeat(3), "{errors}");
 }
 
 #[test]
