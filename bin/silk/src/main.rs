@@ -4,6 +4,7 @@
 
 mod bench;
 mod check;
+mod completions;
 mod daemon;
 mod graph;
 mod kinds;
@@ -69,6 +70,12 @@ Example:
   ip -n there addr add 10.0.0.2/24 dev wan
   ip netns exec here ping 10.0.0.2";
 
+const COMPLETIONS_AFTER: &str = "\
+Examples:
+  silk completions bash > /usr/share/bash-completion/completions/silk
+  silk completions zsh > /usr/local/share/zsh/site-functions/_silk
+  silk completions fish > /usr/share/fish/vendor_completions.d/silk.fish";
+
 #[derive(clap::Subcommand, Debug)]
 enum Command {
     /// Run a program with its sockets on paths
@@ -99,6 +106,9 @@ enum Command {
     Bench(bench::Bench),
     /// Print this command's manual page
     Man(man::Options),
+    /// Print what a shell needs to complete this command
+    #[command(after_help = COMPLETIONS_AFTER)]
+    Completions(completions::Options),
 }
 
 fn main() -> ExitCode {
@@ -118,6 +128,7 @@ fn main() -> ExitCode {
         Command::Why(options) => media::run(&["why"], &options).map(|never| match never {}),
         Command::Bench(bench) => bench::run(&bench).map(Termination::report),
         Command::Man(options) => man::run(&options).map(Termination::report),
+        Command::Completions(options) => completions::run(&options).map(Termination::report),
     };
     done.unwrap_or_else(|trouble| trouble.tell())
 }

@@ -430,6 +430,23 @@ fn the_manual_has_every_command() {
     assert_eq!(said(&silk(&["man", "--into", "/nonexistent"])).0, 1);
 }
 
+#[test]
+fn shells_are_told_how_to_complete() {
+    let output = silk(&["completions", "bash"]);
+    let (status, script, errors) = said(&output);
+    assert_eq!((status, errors), (0, ""));
+    // What bash itself makes of it.
+    let asks =
+        "source FILE\nCOMP_WORDS=(silk re); COMP_CWORD=1\n_silk silk re silk; echo \"${COMPREPLY[@]}\"";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("silk.bash");
+    std::fs::write(&file, script).unwrap();
+    let asks = asks.replace("FILE", file.to_str().unwrap());
+    let bash = Command::new("bash").args(["--norc", "-c", &asks]).output().unwrap();
+    assert_eq!(said(&bash), (0, "reload\n", ""));
+    assert_eq!(said(&silk(&["completions", "cmd"])).0, 2);
+}
+
 /// A copy of the command in a folder of its own, and there a program `silk-media` that tells how it was
 /// called.
 ///

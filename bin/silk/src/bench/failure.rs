@@ -77,6 +77,8 @@ pub enum Failure {
         /// The first of the marks.
         mark: &'static str,
     },
+    /// Two results are to go to one file.
+    Twice(PathBuf),
     /// The person at the terminal, or the machine, asked to stop.
     Interrupted,
 }
@@ -116,6 +118,9 @@ impl fmt::Display for Failure {
                  of its own",
                 file.display()
             ),
+            Self::Twice(file) => {
+                write!(f, "{} is to hold two results: give each a file of its own", file.display())
+            }
             Self::Interrupted => f.write_str("interrupted; everything it had started is gone again"),
         }
     }

@@ -1,13 +1,37 @@
 //! What the figures were measured on, for whoever reads them later.
 
+use super::Failure;
+use super::counters::Moment;
 use super::rights::Rights;
+use super::watch::Watch;
 use serde::{Deserialize, Serialize};
 use silk_testkit::netns::output;
 use std::fs;
 use std::process::Command;
+use std::time::Duration;
 
 /// A machine is quiet while its CPUs are busy for less than this share of the time.
-pub const QUIET: f64 = 0.1;
+const QUIET: f64 = 0.1;
+
+/// Says aloud where others keep a CPU so busy that it spoils the figures.
+pub fn warn_if_busy(experiment: &str, busy: f64) {
+    if busy > QUIET {
+        let percent = busy * 100.0;
+        eprintln!(
+            "{experiment}: other programs keep a CPU {percent:.0} % busy; the figures will not be true"
+        );
+    }
+}
+
+/// How busy others keep the CPUs of an experiment's hosts, over a second; said aloud where it is too much.
+pub fn busy_before(experiment: &str, watch: &Watch) -> Result<f64, Failure> {
+    let before = Moment::now(None);
+    watch.pause(Duration::from_secs(1))?;
+    let cpu = before.cpu_until(&Moment::now(None));
+    let busy = cpu.server.max(cpu.client);
+    warn_if_busy(experiment, busy);
+    Ok(busy)
+}
 
 /// The machine and the programs of the experiment.
 #[derive(Debug, Serialize, Deserialize)]

@@ -134,6 +134,7 @@ pub struct Stage<'e> {
     pub realtime: bool,
     /// What puts the preferred client's packets on their queue.
     _steering: Option<Running>,
+    _cubic: Cubic,
 }
 
 /// How many receive queues the hosts' interfaces have.
@@ -170,7 +171,7 @@ impl<'e> Stage<'e> {
         rights: Rights,
         queues: Queues,
     ) -> Result<Self, Failure> {
-        allow_cubic();
+        let cubic = Cubic::allow();
         let rig = Rig::with_queues(queues.count())?;
         for (host, cpu) in [(&rig.server, SERVER_CPU), (&rig.client, CLIENT_CPU)] {
             SETTINGS.iter().for_each(|(name, value)| offer(host, &format!("/proc/sys/net/{name}"), value));
@@ -180,7 +181,7 @@ impl<'e> Stage<'e> {
             Queues::One => None,
             Queues::ByClass => Some(steer(&rig.client, scratch, watch)?),
         };
-        Ok(Self { rig, scratch, watch, rights, realtime: rights.realtime(), _steering })
+        Ok(Self { rig, scratch, watch, rights, realtime: rights.realtime(), _steering, _cubic: cubic })
     }
 
     /// What silkd and the servers have said.
@@ -238,12 +239,29 @@ fn offer(host: &Host, file: &str, value: &str) {
     let _ = host.set(file, value);
 }
 
-/// Namespaces may choose CUBIC only where the machine allows it; adds it to the allowed ones.
-fn allow_cubic() {
-    let file = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
-    let allowed = fs::read_to_string(file).unwrap_or_default();
-    if !allowed.split_whitespace().any(|name| name == "cubic") {
-        let _ = fs::write(file, format!("{} cubic", allowed.trim()));
+/// Namespaces may choose CUBIC only where the machine allows it: it is among what the machine allows as long as this is there.
+#[derive(Debug)]
+struct Cubic {
+    /// What was allowed before, where CUBIC was not.
+    before: Option<String>,
+}
+
+impl Cubic {
+    const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+
+    fn allow() -> Self {
+        let before = fs::read_to_string(Self::ALLOWED).ok();
+        let before = before.filter(|allowed| !allowed.split_whitespace().any(|name| name == "cubic"));
+        if let Some(before) = &before {
+            let _ = fs::write(Self::ALLOWED, format!("{} cubic", before.trim()));
+        }
+        Self { before }
+    }
+}
+
+impl Drop for Cubic {
+    fn drop(&mut self) {
+        self.before.as_ref().map(|before| fs::write(Self::ALLOWED, before));
     }
 }
 

@@ -1,6 +1,7 @@
 //! `silk bench web`: SILK's three experiments (§4.1 to §4.3) beside Linux and HAProxy, in one run.
 //!
-//! Systems are interleaved round by round, so that a slow hour of the machine is everybody's. For each
+//! Systems are interleaved round by round, so that a slow hour of the machine is everybody's, and each begins
+//! another round. For each
 //! cell the standard clients are measured without the preferred one (throughput) and then, from their
 //! full load on, with it (response times): an average over both would flatter every system.
 
@@ -8,20 +9,20 @@ use super::awake::Awake;
 use super::cell::{Cell, Results};
 use super::counters::Moment;
 use super::evidence::Place;
-use super::machine::{Machine, QUIET};
+use super::machine::{Machine, busy_before};
 use super::progress::Progress;
 use super::rights::{self, Rights};
 use super::stage::{Queues, Scratch, Stage};
 use super::system::{Serving, System};
 use super::task::Task;
 use super::watch::Watch;
-use super::{Failure, markdown, output, page, ratio, table};
+use super::{Failure, in_turn, markdown, output, page, ratio, table};
 use clap::builder::RangedU64ValueParser;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{fmt, fs};
 
 /// What to measure.
 #[derive(clap::Args, Debug)]
@@ -88,12 +89,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         output::write(file, &page::page(&results))?;
         let _ = writeln!(stdout(), "The plots are in {}", file.display());
     }
-    for file in &options.into {
-        let document = fs::read_to_string(file).map_err(Failure::file(file))?;
-        let unmarked = || Failure::Unmarked { file: file.clone(), mark: markdown::BEGIN.trim_end() };
-        let filled = markdown::insert(&document, &results).ok_or_else(unmarked)?;
-        output::write(file, &filled)?;
-    }
+    output::insert(&options.into, markdown::BEGIN, &markdown::tables(&results))?;
     if results.incomplete.is_empty() { Ok(()) } else { Err(Failure::Incomplete(results.incomplete)) }
 }
 
@@ -111,26 +107,11 @@ fn measure(options: &Options, rights: Rights) -> Result<Results, Failure> {
     let plan = Plan::new(options, rights);
     plan.check_programs()?;
     let watch = Watch::on_signals();
-    let busy = busy_before(&watch)?;
+    let busy = busy_before("silk bench web", &watch)?;
     let awake = Awake::hold();
     let Measured { cells, incomplete } = plan.measure(&watch)?;
     let machine = Machine::describe(busy, awake.is_some());
     Ok(Results { machine, ratios: ratio::ratios(&cells), cells, incomplete })
-}
-
-/// How busy others keep the experiment's CPUs, over a second; said aloud where it spoils the figures.
-fn busy_before(watch: &Watch) -> Result<f64, Failure> {
-    let before = Moment::now(None);
-    watch.pause(Duration::from_secs(1))?;
-    let cpu = before.cpu_until(&Moment::now(None));
-    let busy = cpu.server.max(cpu.client);
-    if busy > QUIET {
-        let percent = busy * 100.0;
-        eprintln!(
-            "silk bench web: other programs keep a CPU {percent:.0} % busy; the figures will not be true"
-        );
-    }
-    Ok(busy)
 }
 
 /// Reads an earlier run. Its ratios are computed anew: they follow from the cells.
@@ -224,8 +205,8 @@ impl Plan {
         let mut measured = Measured { cells: Vec::new(), incomplete: refused.collect() };
         let tries = std::cell::Cell::new(TRIES);
         for round in 1..=self.rounds {
-            for system in &self.systems {
-                let turn = Turn { system: *system, round, plan: self, progress: &progress, tries: &tries };
+            for system in in_turn(&self.systems, round) {
+                let turn = Turn { system, round, plan: self, progress: &progress, tries: &tries };
                 match turn.take(&scratch, watch, &mut measured.cells) {
                     Err(Failure::Interrupted) => return Err(Failure::Interrupted),
                     Err(failure) => {

@@ -15,7 +15,7 @@ mod packets;
 mod row;
 mod table;
 
-use super::machine::{Machine, QUIET};
+use super::machine::{Machine, warn_if_busy};
 use super::progress::Progress;
 use super::{Failure, output};
 use case::Case;
@@ -73,12 +73,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     for why in &results.incomplete {
         eprintln!("silk bench paths: not measured: {why}");
     }
-    for file in &options.into {
-        let document = fs::read_to_string(file).map_err(Failure::file(file))?;
-        let unmarked = || Failure::Unmarked { file: file.clone(), mark: table::BEGIN.trim_end() };
-        let filled = table::insert(&document, &results).ok_or_else(unmarked)?;
-        output::write(file, &filled)?;
-    }
+    output::insert(&options.into, table::BEGIN, &table::for_document(&results))?;
     Ok(())
 }
 
@@ -123,12 +118,7 @@ fn busy_before(cpus: &[usize]) -> f64 {
     let before = stat();
     thread::sleep(Duration::from_millis(300));
     let busy = busiest(&before, &stat(), cpus);
-    if busy > QUIET {
-        let percent = busy * 100.0;
-        eprintln!(
-            "silk bench paths: other programs keep a CPU {percent:.0} % busy; the figures will not be true"
-        );
-    }
+    warn_if_busy("silk bench paths", busy);
     busy
 }
 

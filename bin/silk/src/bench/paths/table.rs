@@ -5,8 +5,6 @@ use super::row::{Results, Row, Unit};
 
 /// Where the table begins in a document.
 pub const BEGIN: &str = "<!-- figures: silk bench paths -->\n";
-/// Where it ends.
-const END: &str = "<!-- /figures -->\n";
 
 const HEAD: [&str; 7] = ["", "silk", "best", "must reach", "we are after", "", "SILK 2002"];
 
@@ -19,10 +17,8 @@ pub fn text(results: &Results) -> String {
     text
 }
 
-/// The document with a new table, or `None` where it has no place for one.
-pub fn insert(document: &str, results: &Results) -> Option<String> {
-    let (before, rest) = document.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
+/// The table for a document.
+pub fn for_document(results: &Results) -> String {
     let machine = &results.machine;
     let (date, _) = machine.date.split_once('T').unwrap_or((&machine.date, ""));
     let on = format!("{} × {}, Linux {}, on {date}", machine.cpus, machine.cpu, machine.kernel);
@@ -35,7 +31,7 @@ pub fn insert(document: &str, results: &Results) -> Option<String> {
     }));
     let table = markdown::rows(&rows);
     let missing = markdown::not_measured(&results.incomplete);
-    Some(format!("{before}{BEGIN}Measured on {on}.\n{}\n\n{table}{missing}{END}{after}", method(results)))
+    format!("Measured on {on}.\n{}\n\n{table}{missing}", method(results))
 }
 
 /// How the figures came about, in a sentence.
@@ -126,19 +122,12 @@ mod tests {
     }
 
     #[test]
-    fn only_what_stands_between_the_marks_changes() {
+    fn a_document_says_where_and_how_it_was_measured() {
         let machine = Machine::describe(0.0, false);
         let results = Results { machine, pinned: Some(1), rows: vec![row(&[55.0])], incomplete: Vec::new() };
-        let document = format!("# Title\n{BEGIN}old figures\n{END}The end.\n");
-        let new = insert(&document, &results).unwrap();
-        assert!(new.starts_with(&format!("# Title\n{BEGIN}Measured on ")), "{new}");
-        assert!(
-            new.ends_with(&format!(
-                "| demux | **55 ns** | 28 ns | ≤ 100 ns | ≤ 30 ns | 1.80 µs |\n{END}The end.\n"
-            )),
-            "{new}"
-        );
-        assert_eq!(insert(&new, &results), Some(new));
-        assert_eq!(insert("# Title\n", &results), None);
+        let new = for_document(&results);
+        assert!(new.starts_with("Measured on "), "{new}");
+        assert!(new.contains("\nThe middle of 1 rounds"), "{new}");
+        assert!(new.ends_with("| demux | **55 ns** | 28 ns | ≤ 100 ns | ≤ 30 ns | 1.80 µs |\n"), "{new}");
     }
 }

@@ -2,7 +2,7 @@
 //! trips, connections, a flood of SYNs, datagrams, bad networks, many connections, requests over kept ones.
 //!
 //! Systems take turns, row by row and round by round, each on hosts of its own: a slow minute of the machine
-//! is everybody's. Both use CUBIC; all work of the server, receive processing included, is done on one CPU,
+//! is everybody's, and each is first in another round. Both use CUBIC; all work of the server, receive processing included, is done on one CPU,
 //! all of the client on the other. What fails is named and ends the run with an error; it never counts.
 
 mod compare;
@@ -17,21 +17,18 @@ mod table;
 mod turn;
 
 use super::awake::Awake;
-use super::counters::Moment;
 use super::evidence::Place;
-use super::machine::{Machine, QUIET};
+use super::machine::{Machine, busy_before};
 use super::progress::Progress;
 use super::rights::Rights;
 use super::stage::Scratch;
 use super::watch::Watch;
-use super::{Failure, output, web};
+use super::{Failure, in_turn, output, web};
 use clap::builder::RangedU64ValueParser;
 use link::Link;
 use results::{Measurement, Results};
 use row::Row;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use turn::Turn;
 
 /// What to measure.
@@ -80,12 +77,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if let Some(file) = &options.html {
         output::write(file, &page::page(&results))?;
     }
-    for file in &options.into {
-        let document = fs::read_to_string(file).map_err(Failure::file(file))?;
-        let unmarked = || Failure::Unmarked { file: file.clone(), mark: table::BEGIN.trim_end() };
-        let filled = table::insert(&document, &results).ok_or_else(unmarked)?;
-        output::write(file, &filled)?;
-    }
+    output::insert(&options.into, table::BEGIN, &table::for_document(&results))?;
     if results.incomplete.is_empty() { Ok(()) } else { Err(Failure::Incomplete(results.incomplete)) }
 }
 
@@ -99,16 +91,7 @@ fn measure(options: &Options) -> Result<Results, Failure> {
     let plan = Plan::new(options);
     plan.check()?;
     let watch = Watch::on_signals();
-    let before = Moment::now(None);
-    watch.pause(Duration::from_secs(1))?;
-    let cpu = before.cpu_until(&Moment::now(None));
-    let busy = cpu.server.max(cpu.client);
-    if busy > QUIET {
-        let percent = busy * 100.0;
-        eprintln!(
-            "silk bench tcp: other programs keep a CPU {percent:.0} % busy; the figures will not be true"
-        );
-    }
+    let busy = busy_before("silk bench tcp", &watch)?;
     let awake = Awake::hold();
     let (measurements, incomplete) = plan.measure(&watch)?;
     let machine = Machine::describe(busy, awake.is_some());
@@ -161,8 +144,8 @@ impl Plan {
             for case in row.cases(self.quick, &self.networks) {
                 let seconds = if row == Row::Emulator { (2 * self.seconds).max(3) } else { self.seconds };
                 let milliseconds = 1000 * seconds;
-                let turn = |&system| Turn { row, case, system, round, milliseconds };
-                turns.extend(row.systems().iter().map(turn));
+                let turn = |system| Turn { row, case, system, round, milliseconds };
+                turns.extend(in_turn(row.systems(), round).map(turn));
             }
         }
         turns

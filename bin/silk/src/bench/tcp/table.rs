@@ -6,8 +6,6 @@ use super::results::{Group, Results, groups};
 
 /// Where the tables begin in a document.
 pub const BEGIN: &str = "<!-- figures: silk bench tcp -->\n";
-/// Where they end.
-const END: &str = "<!-- /figures -->\n";
 
 /// Both tables for a terminal.
 pub fn text(results: &Results) -> String {
@@ -16,13 +14,11 @@ pub fn text(results: &Results) -> String {
     format!("{figures}\n{goals}")
 }
 
-/// The document with new tables, or `None` where it has no place for them.
-pub fn insert(document: &str, results: &Results) -> Option<String> {
-    let (before, rest) = document.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
+/// Both tables for a document.
+pub fn for_document(results: &Results) -> String {
     let tables = [goals(results), figures(results)].map(|rows| markdown::rows(&rows)).join("\n");
     let missing = markdown::not_measured(&results.incomplete);
-    Some(format!("{before}{BEGIN}{}\n\n{tables}{missing}{END}{after}", method(results)))
+    format!("{}\n\n{tables}{missing}", method(results))
 }
 
 /// Where and how it was measured, in two sentences.
