@@ -2,7 +2,7 @@
 //! routers, who keeps the neighbours, and where packets are received.
 
 use crate::cpus;
-use crate::moving::tell_of_many;
+use crate::moving::tell_of_table;
 use crate::priority::{self, Scheduling};
 use crate::receive_thread::Place;
 use crate::receiving::Receiving;
@@ -96,8 +96,8 @@ fn open_xdp(settings: &Settings) -> Result<Opened, String> {
         }
     }
     let table = kernel.table(ROUTES).map_err(told)?;
-    tell_of_many(table.beyond, &mut false);
-    let mut standing = link::shared(&locals, table, &numbers);
+    tell_of_table(&table, &mut [false; 2]);
+    let mut standing = link::shared(&locals, &table, &numbers);
     link::serve_all(&mut standing, stack::speaks_v6(&settings.config)?);
     Ok(Opened {
         ends,

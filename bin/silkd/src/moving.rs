@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::say::say;
 use crate::server::Server;
 use crate::settings::{Settings, is_wide};
-use silk_device::netlink::Finder;
+use silk_device::netlink::{Finder, Table};
 use silk_executor::link::{self, ROUTES};
 use silk_modules::arp::Arp;
 use silk_modules::igmp::Igmp;
@@ -115,8 +115,8 @@ impl Server {
             // They are just being configured anew, and looked at again when they are.
             return;
         }
-        tell_of_many(table.beyond, &mut self.routes_beyond);
-        self.take_over(link::shared(&locals, table, &self.settings.interfaces));
+        tell_of_table(&table, &mut self.told_of_table);
+        self.take_over(link::shared(&locals, &table, &self.settings.interfaces));
     }
 
     /// Routers advertise this on a link of silk's own: beside it stands what is configured.
@@ -298,12 +298,19 @@ fn further(standing: &Standing, other: &Standing) -> Vec<Way> {
     standing.ways.iter().filter(new).copied().collect()
 }
 
-/// Says once that there are more routes than are followed: where the others lead is decided by shorter prefixes.
-pub(crate) fn tell_of_many(beyond: usize, told: &mut bool) {
-    if beyond > 0 && !*told {
+/// Says once that there are more routes than are followed, where the others lead is decided by shorter prefixes, and that there
+/// are rules that are not.
+pub(crate) fn tell_of_table(table: &Table, told: &mut [bool; 2]) {
+    let (beyond, unknown) = (table.beyond, table.rules.unknown);
+    if beyond > 0 && !told[0] {
         say!("silkd: {beyond} routes are not followed: of each IP the first {ROUTES} are");
     }
-    *told = beyond > 0;
+    if unknown > 0 && !told[1] {
+        say!(
+            "silkd: {unknown} of Linux's rules (`ip rule`) are not followed: they ask for users, ports, protocols or services"
+        );
+    }
+    *told = [beyond > 0, unknown > 0];
 }
 
 #[cfg(test)]

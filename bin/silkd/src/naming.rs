@@ -296,7 +296,10 @@ impl Server {
         let source = if dissolve {
             bound.map(|_| nowhere)
         } else {
-            self.settings.source_for(remote).or_else(group).or_else(over_linux)
+            let sockets = self.families.get(&family).map(|family| &family.sockets);
+            let socket = bound.zip(sockets).and_then(|((slot, _), sockets)| sockets.get(&slot));
+            let address = socket.and_then(|socket| socket.local).map(|local| local.ip());
+            self.settings.source_of(address, remote).or_else(group).or_else(over_linux)
         };
         let Some(source) = source else { return Ok(Reply::NotOurs) };
         if source.is_unspecified() && !dissolve {
@@ -357,7 +360,7 @@ impl Server {
     /// Whether any way leads to where a datagram of a socket that has a port is to be sent.
     pub(crate) fn way_to(&self, to: SocketAddr) -> Result<Reply, Refusal> {
         let to = SocketAddr::new(to.ip().to_canonical(), to.port());
-        if self.settings.source_for(to.ip()).is_none() {
+        if !self.settings.leads_to(to.ip()) {
             match self.settings.source_over_linux(to.ip()) {
                 Some(source) if source.is_unspecified() => way_over_linux(to)?,
                 Some(_) => {}

@@ -149,6 +149,17 @@ impl Settings {
     /// The address to connect to `remote` from, or `None` when that is Linux's business.
     // RFC 9293 MUST-46.
     pub fn source_for(&self, remote: IpAddr) -> Option<IpAddr> {
+        self.source_of(None, remote)
+    }
+
+    /// Whether a way leads to `remote`, at least from one of our addresses.
+    pub fn leads_to(&self, remote: IpAddr) -> bool {
+        let mut from = self.standing.from.iter().map(|(ours, _)| Some(*ours)).chain([None]);
+        from.any(|ours| self.source_of(ours, remote).is_some())
+    }
+
+    /// The same for a socket that is bound to `bound`: Linux's rules may lead what carries that address another way.
+    pub fn source_of(&self, bound: Option<IpAddr>, remote: IpAddr) -> Option<IpAddr> {
         let broadcast = matches!(remote, IpAddr::V4(remote) if remote.is_broadcast());
         if remote.is_loopback() || remote.is_multicast() || broadcast {
             return None;
@@ -158,8 +169,8 @@ impl Settings {
             return stack::owns_link(&self.config).then_some(remote);
         }
         match remote {
-            IpAddr::V4(remote) => self.routes.0.source_to(remote).map(IpAddr::V4),
-            IpAddr::V6(remote) => self.routes.1.source_to(remote).map(IpAddr::V6),
+            IpAddr::V4(remote) => self.routes.0.source_of(bound, remote).map(IpAddr::V4),
+            IpAddr::V6(remote) => self.routes.1.source_of(bound, remote).map(IpAddr::V6),
         }
     }
 

@@ -147,7 +147,7 @@ fn open_own(options: &NetworkOptions) -> Result<Network, String> {
 fn stands(interface: &Interface) -> Result<Standing, NetlinkError> {
     let mut kernel = Netlink::open()?;
     let locals = [kernel.addresses(interface.index)?];
-    let mut standing = link::shared(&locals, kernel.table(link::ROUTES)?, &[interface.index]);
+    let mut standing = link::shared(&locals, &kernel.table(link::ROUTES)?, &[interface.index]);
     link::serve_all(&mut standing, true);
     Ok(standing)
 }

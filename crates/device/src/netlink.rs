@@ -6,6 +6,7 @@ mod finder;
 pub(crate) mod generic;
 mod interface;
 mod neighbour;
+mod rules;
 mod table;
 mod watch;
 
@@ -21,6 +22,7 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 pub use finder::{Finder, Found};
 pub use interface::{Interface, LocalAddress};
 pub use neighbour::{Neighbour, Reach};
+pub use rules::{Action, Rule, Rules};
 pub use table::{Table, TableRoute, Target};
 pub use watch::{Change, Watch};
 

@@ -6,7 +6,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use silk_device::netlink::{
-    Change, Finder, LocalAddress, Neighbour, Netlink, NetlinkError, Reach, Table, TableRoute, Target, Watch,
+    Action, Change, Finder, LocalAddress, Neighbour, Netlink, NetlinkError, Reach, Rule, Table, TableRoute,
+    Target, Watch,
 };
 use silk_device::readable;
 use silk_wire::MacAddr;
@@ -55,7 +56,7 @@ fn an_interface_and_its_addresses() {
 }
 
 #[test]
-fn the_main_table() {
+fn the_tables_that_rules_ask() {
     rig::with_veth(|| {
         let (mut netlink, index) = configure();
         for key in ["all", "right", "lo"] {
@@ -70,17 +71,18 @@ fn the_main_table() {
         rig::ip("route add throw 100.64.0.0/10");
         rig::ip("route add 192.0.2.0/24 nexthop via 10.0.0.3 dev right nexthop dev lo");
         rig::ip("route add 100.64.9.0/24 via inet6 fd00::9 dev right");
-        // None of these is followed: another table's, one for a service, one for some sources.
+        // None of these is followed: that of a table that no rule asks, one for a service, one for some sources.
         rig::ip("route add 100.65.0.0/16 via 10.0.0.3 table 7");
         rig::ip("route add 100.66.0.0/16 via 10.0.0.3 tos 0x10");
         rig::ip("route add 2001:db8:2::/48 from fd00::/64 dev right");
         rig::ip("route add 2001:db8:3::/48 via fd00::9 metric 5");
-        let Table { routes, beyond } = netlink.table(100).unwrap();
+        let Table { routes, beyond, rules } = netlink.table(100).unwrap();
+        assert!(rules.ask(254) && !rules.ask(7));
         assert_eq!(beyond, 0);
         let mut told: Vec<String> = routes
             .iter()
             .filter(|route| !route.network.to_string().starts_with("fe80"))
-            .map(|TableRoute { network, prefix, rank, source, mtu, target }| {
+            .map(|TableRoute { table: _, network, prefix, rank, source, mtu, target }| {
                 let source = source.map_or(String::new(), |source| format!(" from {source}"));
                 let hop = |&(on, router): &(u32, Option<IpAddr>)| {
                     let on = if on == index { "right" } else { "other" };
@@ -90,6 +92,7 @@ fn the_main_table() {
                     Target::Over(hops) if hops.is_empty() => " Linux".to_owned(),
                     Target::Over(hops) => hops.iter().map(hop).collect(),
                     Target::Nowhere => " nowhere".to_owned(),
+                    Target::Beyond => " beyond".to_owned(),
                 };
                 let mtu = mtu.map_or(String::new(), |mtu| format!(" of {mtu}"));
                 format!("{network}/{prefix}{to} {}{source}{mtu}", rank.0)
@@ -99,7 +102,7 @@ fn the_main_table() {
         let expected = [
             "0.0.0.0/0 10.0.0.1@right 0",
             "10.0.0.0/24 right 0 from 10.0.0.2",
-            "100.64.0.0/10 Linux 0",
+            "100.64.0.0/10 beyond 0",
             "100.64.9.0/24 Linux 0",
             "192.0.2.0/24 10.0.0.3@right other 0",
             "198.51.100.0/24 10.0.0.1@right 0 of 1400",
@@ -113,6 +116,65 @@ fn the_main_table() {
         assert_eq!(told, expected);
         let few = netlink.table(2).unwrap();
         assert_eq!((few.routes.len(), few.beyond), (4, routes.len() - 4), "of each IP so many");
+        rig::ip("rule add from 10.0.0.2 lookup 7");
+        let more = netlink.table(100).unwrap();
+        let new: Vec<_> = more.routes.iter().filter(|route| !routes.contains(route)).collect();
+        let expected = (7, IpAddr::from([100, 65, 0, 0]), 16);
+        assert_eq!(new.iter().map(|r| (r.table, r.network, r.prefix)).collect::<Vec<_>>(), [expected]);
+    });
+}
+
+#[test]
+fn the_rules_of_both_families() {
+    rig::with_veth(|| {
+        let (mut netlink, _) = configure();
+        let mut watch = Watch::open().unwrap();
+        rig::ip("rule add priority 1 from 10.0.0.0/24 to 192.0.2.0/25 lookup 1000");
+        rig::ip("rule add priority 2 not fwmark 51820 lookup 51820");
+        rig::ip("rule add priority 3 lookup main suppress_prefixlength 0");
+        rig::ip("rule add priority 4 fwmark 0x10/0xf0 goto 9");
+        rig::ip("rule add priority 5 fwmark 0/0xf0 iif lo nop");
+        rig::ip("rule add priority 6 iif right lookup 7");
+        rig::ip("rule add priority 7 oif right lookup 7");
+        rig::ip("rule add priority 8 to 198.51.100.0/24 prohibit");
+        rig::ip("rule add priority 9 from all blackhole");
+        // What is asked here is not known.
+        rig::ip("rule add priority 10 uidrange 1000-1000 lookup 7");
+        rig::ip("rule add priority 11 dport 80 lookup 7");
+        rig::ip("rule add priority 12 tos 0x10 lookup 7");
+        rig::ip("rule add priority 13 ipproto tcp lookup 7");
+        rig::ip("-6 rule add priority 1 from fd00::/64 unreachable");
+        assert!(watch.changes().unwrap().contains(&Change::Routes));
+        let told = netlink.rules().unwrap();
+        assert_eq!(told.unknown, 4);
+        let [four, six] = told.all;
+        let ask = |table| Action::Ask { table, suppressed: None };
+        let (any, all) = ((IpAddr::from([0; 4]), 0), Rule::main(false));
+        let own = |priority, action| Rule { priority, action, ..all.clone() };
+        let network = |text: &str, length| (text.parse::<IpAddr>().unwrap(), length);
+        let expected = [
+            own(0, Action::GoOn),
+            Rule { from: network("10.0.0.0", 24), to: network("192.0.2.0", 25), ..own(1, ask(1000)) },
+            Rule { others: false, inverted: true, ..own(2, ask(51820)) },
+            own(3, Action::Ask { table: 254, suppressed: Some(0) }),
+            Rule { others: false, ..own(4, Action::GoTo(9)) },
+            own(5, Action::GoOn),
+            Rule { others: false, ..own(6, ask(7)) },
+            Rule { others: false, ..own(7, ask(7)) },
+            Rule { to: network("198.51.100.0", 24), ..own(8, Action::Refuse) },
+            Rule { from: any, ..own(9, Action::Refuse) },
+            own(32766, ask(254)),
+            own(32767, ask(253)),
+        ];
+        assert_eq!(four, expected);
+        let wide =
+            Rule { priority: 1, from: network("fd00::", 64), action: Action::Refuse, ..Rule::main(true) };
+        let expected = [
+            Rule { action: Action::GoOn, ..Rule::main(true) },
+            wide,
+            Rule { priority: 32766, ..Rule::main(true) },
+        ];
+        assert_eq!(six, expected);
     });
 }
 

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `dispatch` | paths at one end of a device, under one policy |
 //! | `refusal` | what came to us, and nobody takes |
+//! | `rules` | which of Linux's routes count for packets from one address |
 //! | `join` | what a device's frames and tables mean to paths |
 //! | `link` | what modules must know of a link |
 //! | `clock` | what time it is |
@@ -16,6 +17,7 @@ mod dispatch;
 pub mod join;
 pub mod link;
 mod refusal;
+mod rules;
 
 pub use dispatch::{BATCH, Classify, Dispatch};
 pub use join::random;

@@ -2,6 +2,7 @@
 //! configuration, where the address is a program's own.
 
 use crate::join::random;
+use crate::rules;
 use silk_device::netlink::{LocalAddress, Table, TableRoute, Target};
 use silk_modules::{Leads, Standing, Way};
 use silk_path::classify::layout::{ADDRESSES, ADDRESSES6};
@@ -38,7 +39,7 @@ pub fn own(told: impl IntoIterator<Item = (IpAddr, u8)>, mac: [u8; 6], have_six:
 }
 
 /// How the links stand of interfaces that Linux shares, by device: its addresses on each, and its routes.
-pub fn shared(locals: &[Vec<LocalAddress>], table: Table, interfaces: &[u32]) -> Standing {
+pub fn shared(locals: &[Vec<LocalAddress>], table: &Table, interfaces: &[u32]) -> Standing {
     let own = |local: &LocalAddress| (local.address, local.prefix);
     let deprecated = locals.iter().flatten().filter(|local| local.deprecated);
     Standing {
@@ -46,21 +47,35 @@ pub fn shared(locals: &[Vec<LocalAddress>], table: Table, interfaces: &[u32]) ->
         // Linux finds out itself who else has its addresses.
         duplicate: Vec::new(),
         deprecated: deprecated.map(|local| local.address).collect(),
-        ways: ways(table, interfaces),
+        ways: ways(table, None, interfaces),
+        from: own_ways(table, locals, interfaces),
     }
 }
 
-/// The ways of Linux's table, where silk shares these interfaces, by device. Of the ways of one route the first is taken
-/// that leads over one of them.
-fn ways(table: Table, interfaces: &[u32]) -> Vec<Way> {
-    let mut routes = table.routes;
+/// The ways for packets from each of our addresses for which other rules hold than for those that have none yet.
+fn own_ways(table: &Table, locals: &[Vec<LocalAddress>], interfaces: &[u32]) -> Vec<(IpAddr, Vec<Way>)> {
+    let special = |address: &IpAddr| {
+        let steps = |source| rules::steps(table, address.is_ipv6(), source);
+        steps(Some(*address)) != steps(None)
+    };
+    let addresses = locals.iter().flatten().map(|local| local.address).filter(special);
+    addresses.map(|address| (address, ways(table, Some(address), interfaces))).collect()
+}
+
+/// The ways of Linux's tables for packets from an address of ours, or of those that have none yet, where silk shares these
+/// interfaces, by device. Of the ways of one route the first is taken that leads over one of them.
+fn ways(table: &Table, source: Option<IpAddr>, interfaces: &[u32]) -> Vec<Way> {
+    let mut all = table.routes.clone();
     // What the kernel tells earlier of equals comes first.
-    routes.sort_by_key(|route| route.rank);
+    all.sort_by_key(|route| route.rank);
+    let families =
+        [false, true].into_iter().filter(|six| source.is_none_or(|source| source.is_ipv6() == *six));
+    let routes = families.flat_map(|six| rules::routes(&all, six, &rules::steps(table, six, source)));
     let device = |index: u32| interfaces.iter().position(|interface| *interface == index);
     let way = |TableRoute { network, prefix, source, mtu, target, .. }: TableRoute| {
         let mtu = mtu.map(|mtu| mtu.min(u16::MAX.into()) as u16);
         let leads = match target {
-            Target::Nowhere => Leads::Nowhere,
+            Target::Nowhere | Target::Beyond => Leads::Nowhere,
             Target::Over(hops) => {
                 let ours = hops.into_iter().find_map(|(index, gateway)| Some((device(index)?, gateway)));
                 ours.map_or(Leads::Elsewhere, |(link, gateway)| Leads::Over {
@@ -73,7 +88,7 @@ fn ways(table: Table, interfaces: &[u32]) -> Vec<Way> {
         };
         Way { network, prefix, leads }
     };
-    routes.into_iter().map(way).collect()
+    routes.map(way).collect()
 }
 
 /// A locally administered address of a link.
@@ -93,6 +108,7 @@ pub fn tables_in_memory(buckets: u32) -> Result<silk_device::Tables, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use silk_device::netlink::{Rule, Rules};
 
     #[test]
     fn all_addresses_of_ipv4_are_served_and_of_ipv6_as_many_as_there_is_room_for() {
@@ -124,6 +140,7 @@ mod tests {
     fn routes_are_ways_over_our_interfaces_elsewhere_or_nowhere() {
         let (network, router) = (IpAddr::from([172, 16, 0, 0]), Some(IpAddr::from([10, 0, 0, 9])));
         let route = |metric, target| TableRoute {
+            table: 254,
             network,
             prefix: 12,
             rank: (metric, 1),
@@ -138,7 +155,8 @@ mod tests {
             route(1, over(&[7])),
             route(0, Target::Over(Vec::new())),
         ];
-        let told = ways(Table { routes, beyond: 0 }, &[3, 4]);
+        let rules = Rules { all: [vec![Rule::main(false)], vec![Rule::main(true)]], unknown: 0 };
+        let told = ways(&Table { rules, routes, beyond: 0 }, None, &[3, 4]);
         let leads = Leads::Over { link: 1, gateway: router, source: None, mtu: Some(u16::MAX) };
         assert_eq!(
             told.iter().map(|way| way.leads).collect::<Vec<_>>(),

@@ -17,6 +17,8 @@ pub struct Standing {
     pub duplicate: Vec<IpAddr>,
     /// Where packets go; of equally long prefixes the better way first.
     pub ways: Vec<Way>,
+    /// Where those go that carry one of these addresses of ours: for them other ways count.
+    pub from: Vec<(IpAddr, Vec<Way>)>,
 }
 
 /// The way to a network.

@@ -58,6 +58,7 @@ mod redis;
 mod resetting;
 mod reusing;
 mod routes;
+mod rules;
 mod segments;
 mod several_processes;
 mod sharing_datagrams;

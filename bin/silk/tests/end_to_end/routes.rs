@@ -9,15 +9,15 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Addresses of the peer's beyond its link.
-const FAR: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 9);
-const FAR6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 9, 0, 0, 0, 0, 9);
+pub const FAR: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 9);
+pub const FAR6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 9, 0, 0, 0, 0, 9);
 /// The networks that they are of.
-const NETWORK: &str = "192.0.2.0/24";
+pub const NETWORK: &str = "192.0.2.0/24";
 const NETWORK6: &str = "2001:db8:9::/48";
 /// Python's server of files.
 const SITE: [&str; 6] = ["-u", "-m", "http.server", "--bind", "::", "--directory"];
 /// Sends a datagram to each address, from a socket that is bound and from one that is not, and tells who answers.
-const ASK: &str = "import socket, sys
+pub const ASK: &str = "import socket, sys
 for port in (0, 7000):
     for to in sys.argv[1:]:
         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -29,7 +29,7 @@ for port in (0, 7000):
         s.close()
 ";
 /// Answers datagrams.
-const ANSWER: &str = "import socket, sys
+pub const ANSWER: &str = "import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.bind(('', 7))
 print('ready', flush=True)
@@ -59,18 +59,18 @@ s.bind((sys.argv[1], 0))
 s.sendto(message(~words & 0xffff), (sys.argv[2], 0))
 ";
 
-fn says(silk: &Silk, what: &str) {
+pub fn says(silk: &Silk, what: &str) {
     let said = within(Duration::from_secs(10), || silk.log("silkd").contains(what));
     assert!(said, "{what}: {}", silk.log("silkd"));
 }
 
 /// Starts the server of files on silk, over both IPs.
-fn serve(silk: &Silk) -> Running {
+pub fn serve(silk: &Silk) -> Running {
     silk.serve("python3", &[&SITE[..], &["site", "80"]].concat(), 80)
 }
 
 /// Starts it on a peer.
-fn serve_there(silk: &Silk, mut python: Command, name: &str) -> Running {
+pub fn serve_there(silk: &Silk, mut python: Command, name: &str) -> Running {
     let server = silk.start_logged(python.args(SITE).args(["site", "8080"]), name);
     assert!(within(Duration::from_secs(10), || silk.log(name).contains("Serving")), "{}", silk.log(name));
     server
@@ -78,12 +78,17 @@ fn serve_there(silk: &Silk, mut python: Command, name: &str) -> Running {
 
 /// Whether the peer gets an answer that asks from `FAR`.
 fn answered(silk: &Silk, port: u16) -> bool {
-    let url = format!("http://{SERVER}:{port}/1449");
+    answered_by(silk, SERVER, port)
+}
+
+/// The same of an address of the server's.
+pub fn answered_by(silk: &Silk, server: Ipv4Addr, port: u16) -> bool {
+    let url = format!("http://{server}:{port}/1449");
     said(silk.on_peer("curl").args(["-sf", "--max-time", "3", "--interface", &FAR.to_string(), &url])).ok
 }
 
 /// The peer is far away, too.
-fn be_far(silk: &Silk) {
+pub fn be_far(silk: &Silk) {
     for far in [IpAddr::from(FAR), IpAddr::from(FAR6)] {
         let prefix = if far.is_ipv6() { 128 } else { 32 };
         silk.rig.client.ip(["addr", "add", &format!("{far}/{prefix}"), "dev", "lo"]).unwrap();

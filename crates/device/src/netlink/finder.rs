@@ -87,7 +87,7 @@ impl Finder {
         Ok(addresses)
     }
 
-    /// The main routing table now, as [`Netlink::table`] tells it.
+    /// The routing tables now, as [`Netlink::table`] tells it.
     ///
     /// # Errors
     /// What the kernel said; it may be asked again.

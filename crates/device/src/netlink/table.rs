@@ -1,4 +1,4 @@
-//! Linux's main routing table, which silk follows where it shares the interfaces (ip-route(8)).
+//! Linux's routing tables, which silk follows where it shares the interfaces (ip-route(8)).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,11 +8,13 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
-use super::{Netlink, NetlinkError};
+use super::{Netlink, NetlinkError, Rules};
 
-/// A route of the table.
+/// A route of one of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableRoute {
+    /// The table's number.
+    pub table: u32,
     /// The network.
     pub network: IpAddr,
     /// The length of its prefix.
@@ -35,11 +37,15 @@ pub enum Target {
     Over(Vec<(u32, Option<IpAddr>)>),
     /// Nowhere: it is unreachable, prohibited or a black hole.
     Nowhere,
+    /// As if the table had none: the rules behind the one that led to the table are asked.
+    Beyond,
 }
 
-/// The routes of both IPs.
+/// The routes of both IPs, and which of them count for whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
+    /// Which tables are asked.
+    pub rules: Rules,
     /// The routes, in the order in which the kernel tells them.
     pub routes: Vec<TableRoute>,
     /// How many there were no room for.
@@ -47,13 +53,13 @@ pub struct Table {
 }
 
 impl Netlink {
-    /// Linux's main table, as many routes of each IP as `most`. Those for some sources or services alone are not told, nor what
-    /// the kernel remembers of single destinations.
+    /// Linux's tables that its rules ask, as many routes of each IP as `most`. Those for some services alone are not told, nor
+    /// those of IPv6 that are for some sources alone, nor what the kernel remembers of single destinations.
     ///
     /// # Errors
     /// The kernel tells nothing.
     pub fn table(&mut self, most: usize) -> Result<Table, NetlinkError> {
-        let mut table = Table::default();
+        let mut table = Table { rules: self.rules()?, ..Table::default() };
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
             let mut question = RouteMessage::default();
             question.header.address_family = family;
@@ -62,6 +68,7 @@ impl Netlink {
                 let RouteNetlinkMessage::NewRoute(message) = answer else { return };
                 let Some(route) = TableRoute::of(message) else { return };
                 match room {
+                    _ if !table.rules.ask(route.table) => {}
                     0 => table.beyond += 1,
                     _ => {
                         room -= 1;
@@ -87,6 +94,7 @@ impl TableRoute {
             _ => return None,
         };
         let mut route = Self {
+            table: table.into(),
             network: everywhere,
             prefix: message.header.destination_prefix_length,
             rank: (0, 1),
@@ -94,10 +102,10 @@ impl TableRoute {
             mtu: None,
             target: Target::Over(Vec::new()),
         };
-        let (mut number, mut hop, mut several) = (u32::from(table), Some(Hop::default()), Vec::new());
+        let (mut hop, mut several) = (Some(Hop::default()), Vec::new());
         for attribute in message.attributes {
             match attribute {
-                RouteAttribute::Table(full) => number = full,
+                RouteAttribute::Table(full) => route.table = full,
                 RouteAttribute::Destination(network) => route.network = ip(&network)?,
                 RouteAttribute::Priority(metric) => route.rank.0 = metric,
                 RouteAttribute::Preference(preference) => route.rank.1 = rank(preference),
@@ -107,17 +115,13 @@ impl TableRoute {
                 other => hop = hop.and_then(|hop| hop.with(&other)),
             }
         }
-        if number != RouteHeader::RT_TABLE_MAIN.into() {
-            return None;
-        }
         let several = several.into_iter().filter_map(Hop::of);
         route.target = match kind {
             RouteType::Unicast => {
                 Target::Over(hop.into_iter().chain(several).filter_map(Hop::complete).collect())
             }
             RouteType::Unreachable | RouteType::Prohibit | RouteType::BlackHole => Target::Nowhere,
-            // As if the table had none: the others are asked then, which are Linux's alone.
-            RouteType::Throw => Target::Over(Vec::new()),
+            RouteType::Throw => Target::Beyond,
             _ => return None,
         };
         Some(route)

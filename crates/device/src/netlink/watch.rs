@@ -11,8 +11,8 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 use super::{Interface, Neighbour, NetlinkError, messages};
 
-/// The multicast groups (rtnetlink.h): links, neighbours, addresses and routes of IPv4 and of IPv6.
-const GROUPS: u32 = 1 << 0 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 8 | 1 << 10;
+/// The multicast groups (rtnetlink.h): links, neighbours, addresses, routes and rules of IPv4 and of IPv6.
+const GROUPS: u32 = 1 << 0 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 18;
 
 /// A subscription to changes.
 pub struct Watch {
@@ -28,7 +28,7 @@ pub enum Change {
     Gone(u32),
     /// An address was added or removed: ask again what is remembered of addresses.
     Addresses,
-    /// A route was added or removed: ask again what is remembered of routes.
+    /// A route, or a rule that leads to it, was added or removed: ask again what is remembered of routes.
     Routes,
     /// A neighbour's state.
     Neighbour(Neighbour),
@@ -84,7 +84,10 @@ impl Change {
             RouteNetlinkMessage::NewLink(link) => Some(Self::Interface(Interface::of(link))),
             RouteNetlinkMessage::DelLink(LinkMessage { header, .. }) => Some(Self::Gone(header.index)),
             RouteNetlinkMessage::NewAddress(_) | RouteNetlinkMessage::DelAddress(_) => Some(Self::Addresses),
-            RouteNetlinkMessage::NewRoute(_) | RouteNetlinkMessage::DelRoute(_) => Some(Self::Routes),
+            RouteNetlinkMessage::NewRoute(_)
+            | RouteNetlinkMessage::DelRoute(_)
+            | RouteNetlinkMessage::NewRule(_)
+            | RouteNetlinkMessage::DelRule(_) => Some(Self::Routes),
             RouteNetlinkMessage::NewNeighbour(neighbour) => Neighbour::of(&neighbour).map(Self::Neighbour),
             _ => None,
         }

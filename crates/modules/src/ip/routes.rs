@@ -6,6 +6,7 @@ use super::source::{self, Own};
 use crate::{Device, Leads, Standing, Way};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
+use core::iter;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use silk_wire::MacAddr;
 
@@ -101,6 +102,9 @@ struct Entry<A> {
     whither: Whither<A>,
 }
 
+/// The longest prefix first, then by network, then the better way first.
+type Entries<A> = Vec<Entry<A>>;
+
 /// The bits of an address that a prefix names.
 pub(super) fn network<A: Address>(address: A, prefix: u8) -> u128 {
     address.bits().checked_shr(u32::from(A::BITS - prefix.min(A::BITS))).unwrap_or(0)
@@ -112,8 +116,9 @@ pub struct Routes<A = Ipv4Addr> {
     addresses: Vec<Own<A>>,
     // Those that were ours and that another station has.
     duplicate: Vec<A>,
-    // The longest prefix first, then by network, then the better way first.
-    entries: Vec<Entry<A>>,
+    entries: Entries<A>,
+    // Where packets go that carry one of these addresses.
+    from: Vec<(A, Entries<A>)>,
     // The graph has said what they are.
     fixed: bool,
     // The device by which what we send to ourselves comes back.
@@ -123,7 +128,14 @@ pub struct Routes<A = Ipv4Addr> {
 impl<A> Default for Routes<A> {
     /// No address of ours, and nowhere to go.
     fn default() -> Self {
-        Self { addresses: Vec::new(), duplicate: Vec::new(), entries: Vec::new(), fixed: false, itself: None }
+        Self {
+            addresses: Vec::new(),
+            duplicate: Vec::new(),
+            entries: Vec::new(),
+            from: Vec::new(),
+            fixed: false,
+            itself: None,
+        }
     }
 }
 
@@ -139,8 +151,9 @@ impl<A: Address> Routes<A> {
             routes.addresses.extend(all.iter().filter_map(of));
         }
         routes.duplicate.extend(standing.duplicate.iter().copied().filter_map(A::of));
-        routes.entries.extend(standing.ways.iter().filter_map(Entry::of));
-        routes.sort();
+        routes.entries = Entry::all(&standing.ways);
+        let from = |(address, ways): &(IpAddr, Vec<Way>)| Some((A::of(*address)?, Entry::all(ways)));
+        routes.from.extend(standing.from.iter().filter_map(from));
         routes
     }
 
@@ -164,15 +177,18 @@ impl<A: Address> Routes<A> {
         if let Some(link) = itself {
             let back = |own: &Own<A>| Way::beside(link, own.address.into(), A::BITS);
             let ways: Vec<Way> = self.addresses.iter().map(back).collect();
-            self.entries.extend(ways.iter().filter_map(Entry::of));
-            self.sort();
+            for entries in iter::once(&mut self.entries).chain(self.from.iter_mut().map(|(_, own)| own)) {
+                entries.extend(ways.iter().filter_map(Entry::of));
+                Entry::sort(entries);
+            }
         }
         self
     }
 
-    /// Keeps the better ones of equals where they are.
-    fn sort(&mut self) {
-        self.entries.sort_by_key(|entry| (Reverse(entry.prefix), entry.network));
+    /// The ways of packets from `source`.
+    fn entries(&self, source: Option<A>) -> &[Entry<A>] {
+        let own = source.and_then(|source| self.from.iter().find(|(address, _)| *address == source));
+        own.map_or(&self.entries, |(_, own)| own)
     }
 
     /// Whether what comes by this device is what we have sent to ourselves.
@@ -191,8 +207,8 @@ impl<A: Address> Routes<A> {
         self.lookup_from(destination, None)
     }
 
-    /// The same for packets from `source`: a destination that means something on its own link alone (RFC 4007
-    /// §6) is on that of the source.
+    /// The same for packets from `source`, for which other ways may count: a destination that means something on its own link
+    /// alone (RFC 4007 §6) is on that of the source.
     pub fn lookup_from(&self, destination: A, source: Option<A>) -> Option<Route<A>> {
         match self.whither(destination, source) {
             Whither::Over(route) => Some(route),
@@ -213,7 +229,7 @@ impl<A: Address> Routes<A> {
             // What means something on its own link is on one of ours.
             _ => !ours && !destination.is_link_local(),
         };
-        let mut rest = &self.entries[..];
+        let mut rest = self.entries(source);
         while let Some(longest) = rest.first().map(|entry| entry.prefix) {
             let (same, shorter) = rest.split_at(rest.partition_point(|entry| entry.prefix == longest));
             let sought = network(destination, longest);
@@ -234,15 +250,28 @@ impl<A: Address> Routes<A> {
         if self.is_ours(destination) {
             return Some(destination);
         }
-        match route.source {
+        let source = match route.source {
             Some(source) => Some(source).filter(|source| self.is_ours(*source)),
             None => A::source(&self.addresses, route.link, route.next_hop(destination), destination),
+        };
+        // Packets that carry it may go another way.
+        source.filter(|source| self.from.is_empty() || self.lookup_from(destination, Some(*source)).is_some())
+    }
+
+    /// The same for a socket that is bound to `bound`, if other ways count for that address than for what has none yet.
+    pub fn source_of(&self, bound: Option<IpAddr>, destination: A) -> Option<A> {
+        let own = bound.and_then(A::of).filter(|bound| self.from.iter().any(|(address, _)| address == bound));
+        match own {
+            Some(own) => self.lookup_from(destination, Some(own)).map(|_| own),
+            None => self.source_to(destination),
         }
     }
 
-    /// The largest IP packet that is to go to `destination`, bytes, where its route says one.
+    /// The largest IP packet that is to go to `destination`, bytes, where its route says one; of several the least.
     pub fn mtu_to(&self, destination: A) -> Option<u16> {
-        self.lookup(destination)?.mtu
+        let from = self.from.iter().map(|(source, _)| Some(*source));
+        let all = from.chain([None]).filter_map(|source| self.lookup_from(destination, source));
+        all.filter_map(|route| route.mtu).min()
     }
 
     /// Whether packets to `destination`, to which `route` leads by a router, may be given to `hop` instead: another host on the same
@@ -291,6 +320,18 @@ impl<A: Address> Routes<A> {
 }
 
 impl<A: Address> Entry<A> {
+    /// The ways of this family.
+    fn all(ways: &[Way]) -> Entries<A> {
+        let mut entries: Entries<A> = ways.iter().filter_map(Self::of).collect();
+        Self::sort(&mut entries);
+        entries
+    }
+
+    /// Keeps the better ones of equals where they are.
+    fn sort(entries: &mut Entries<A>) {
+        entries.sort_by_key(|entry| (Reverse(entry.prefix), entry.network));
+    }
+
     /// A way of this family; `None`: it is one of the other's.
     fn of(way: &Way) -> Option<Self> {
         let prefix = way.prefix.min(A::BITS);
@@ -423,6 +464,25 @@ mod tests {
         let routes = Routes::of(&standing);
         let from = |n| routes.source_to(ip(172, n, 0, 1));
         assert_eq!([from(16), from(17), from(18)], [Some(ip(10, 0, 1, 1)), None, Some(ip(10, 0, 1, 1))]);
+    }
+
+    #[test]
+    fn what_carries_an_address_with_ways_of_its_own_goes_by_those_alone() {
+        let mut standing = standing();
+        standing.from.push((four(10, 0, 0, 1), [Way::rest(0, four(10, 0, 0, 254))].into()));
+        let elsewhere = Way { leads: Leads::Elsewhere, ..Way::rest(0, four(0, 0, 0, 0)) };
+        standing.from.push((four(10, 0, 1, 1), [elsewhere].into()));
+        let routes = Routes::of(&standing);
+        let (far, near) = (ip(8, 8, 8, 8), ip(10, 0, 0, 9));
+        let by = |source| routes.lookup_from(far, source).map(|route| route.next_hop(far));
+        assert_eq!([by(None), by(Some(ip(10, 0, 9, 9)))], [Some(ip(10, 0, 1, 2)); 2]);
+        assert_eq!([by(Some(ip(10, 0, 0, 1))), by(Some(ip(10, 0, 1, 1)))], [Some(ip(10, 0, 0, 254)), None]);
+        // The way to there would have packets carry an address that leads them elsewhere.
+        assert_eq!([routes.source_to(far), routes.source_to(near)], [None, Some(ip(10, 0, 0, 1))]);
+        let bound = [four(10, 0, 0, 1), four(10, 0, 1, 1), four(10, 0, 0, 9)];
+        let from = bound.map(|at| routes.source_of(Some(at), near));
+        assert_eq!(from, [Some(ip(10, 0, 0, 1)), None, Some(ip(10, 0, 0, 1))]);
+        assert_eq!(routes.source_of(Some(bound[0]), far), Some(ip(10, 0, 0, 1)));
     }
 
     #[test]
