@@ -12,7 +12,7 @@ use crate::host_socket;
 use crate::linux_share::LinuxShare;
 use crate::priority::{self, Scheduling};
 use crate::ringing::{Patience, Ringers};
-use crate::say;
+use crate::say::{self, say};
 use crate::server::{self, Server};
 use crate::settings::Settings;
 use crate::sleep::Sleeper;
@@ -102,6 +102,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let base = i32::from(server.settings().config.scheduler.base_priority);
     // The control thread answers programs that wait; it does little and must not wait itself.
     let _ = priority::set(0, Scheduling::Fifo(base));
+    tell_of_filter(opened.interfaces.is_empty());
     let plural = if domains == 1 { "" } else { "s" };
     say::line(
         &mut std::io::stdout(),
@@ -117,6 +118,20 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     }
     opened.receiving.end();
     ended.map(drop).map_err(|e| machine(format!("cannot wait for requests: {e}")))
+}
+
+/// Linux's packet filter does not see what programs on silk receive and send: who relies on it is to know. Where the address is
+/// silk's alone (`own`) it never has seen that.
+fn tell_of_filter(own: bool) {
+    // Without an answer there is no filter, or nobody who may know of it.
+    let tables = if own { Vec::new() } else { netlink::filter::tables().unwrap_or_default() };
+    if !tables.is_empty() {
+        say!(
+            "silkd: programs on silk are not behind Linux's packet filter ({}): whoever it keeps from their ports reaches them, \
+             but for chains at the ingress of the interface with `mode = \"ingress\"`",
+            tables.join(", ")
+        );
+    }
 }
 
 /// A file that is there and is no text is a fault of the configuration, as for `silk check`: no restart mends it.

@@ -10,7 +10,8 @@ use std::fmt;
 use std::fs;
 use std::io;
 
-use crate::netlink::generic::{Attribute, Family};
+use crate::netlink::generic::Family;
+use crate::netlink::line::Attribute;
 use crate::netlink::{Interface, NetlinkError};
 use crate::schedule::Schedule;
 use crate::sys;

@@ -2,9 +2,11 @@
 //! itself, its addresses, routes and neighbours. Linux stays the one who decides them: nothing
 //! here configures anything, it only looks, listens, and asks for a neighbour to be resolved.
 
+pub mod filter;
 mod finder;
 pub(crate) mod generic;
 mod interface;
+pub(crate) mod line;
 mod neighbour;
 mod rules;
 mod table;

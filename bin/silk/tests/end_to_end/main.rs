@@ -49,6 +49,7 @@ mod openings;
 mod options;
 mod overrun;
 mod own_machine;
+mod packet_filter;
 mod priority;
 mod python;
 mod queues;
