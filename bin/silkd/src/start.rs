@@ -102,7 +102,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let base = i32::from(server.settings().config.scheduler.base_priority);
     // The control thread answers programs that wait; it does little and must not wait itself.
     let _ = priority::set(0, Scheduling::Fifo(base));
-    tell_of_filter(opened.interfaces.is_empty());
+    tell_what_is_passed_by(opened.interfaces.is_empty());
     let plural = if domains == 1 { "" } else { "s" };
     say::line(
         &mut std::io::stdout(),
@@ -120,11 +120,20 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     ended.map(drop).map_err(|e| machine(format!("cannot wait for requests: {e}")))
 }
 
-/// Linux's packet filter does not see what programs on silk receive and send: who relies on it is to know. Where the address is
-/// silk's alone (`own`) it never has seen that.
-fn tell_of_filter(own: bool) {
-    // Without an answer there is no filter, or nobody who may know of it.
-    let tables = if own { Vec::new() } else { netlink::filter::tables().unwrap_or_default() };
+/// Linux's packet filter and its IPsec do not see what programs on silk receive and send: who relies on them is to know. Where
+/// the address is silk's alone (`own`) they never have seen that.
+fn tell_what_is_passed_by(own: bool) {
+    if own {
+        return;
+    }
+    // Without an answer there is none, or nobody who may know of it.
+    let tables = netlink::filter::tables().unwrap_or_default();
+    if netlink::ipsec::policies().is_ok_and(|policies| policies > 0) {
+        say!(
+            "silkd: programs on silk are not behind Linux's IPsec (`ip xfrm policy`): what it would encrypt they send as it is, so leave \
+             those that are to be reached by it alone to Linux"
+        );
+    }
     if !tables.is_empty() {
         say!(
             "silkd: programs on silk are not behind Linux's packet filter ({}): whoever it keeps from their ports reaches them, \

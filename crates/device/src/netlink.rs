@@ -6,6 +6,7 @@ pub mod filter;
 mod finder;
 pub(crate) mod generic;
 mod interface;
+pub mod ipsec;
 pub(crate) mod line;
 mod neighbour;
 mod rules;

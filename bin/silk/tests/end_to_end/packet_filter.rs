@@ -1,4 +1,4 @@
-//! Linux's packet filter (nft(8)) beside silk: programs on silk are not behind it, which the daemon says, but for what stands
+//! Linux's packet filter (nft(8)) and IPsec (ip-xfrm(8)) beside silk: programs on silk are not behind them, which the daemon says, but for what stands
 //! at the ingress of the interface.
 
 use crate::files::{fetch_each, site};
@@ -37,6 +37,18 @@ fn that_programs_are_not_behind_it_is_said() {
             .contains("not behind Linux's packet filter (inet guard, ip6 shut): whoever it keeps")
     });
     assert!(told, "{}", silk.log("silkd"));
+}
+
+#[test]
+fn that_programs_are_not_behind_ipsec_is_said() {
+    let Some(mut silk) = Silk::start() else { return };
+    let says = |silk: &Silk| silk.log("silkd").contains("not behind Linux's IPsec");
+    assert!(!says(&silk), "{}", silk.log("silkd"));
+    let policy =
+        "xfrm policy add dst 10.1.0.0/24 dir out tmpl src 10.0.0.1 dst 10.1.0.1 proto esp mode tunnel";
+    text(silk.on_linux("ip").args(policy.split(' ')));
+    silk.restart_daemon(Duration::from_secs(10));
+    assert!(says(&silk), "{}", silk.log("silkd"));
 }
 
 #[test]
