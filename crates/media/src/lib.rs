@@ -18,6 +18,7 @@
 //! | `fall` | what may be discarded early where not all pictures are shown | §4.4 |
 //! | `deadline` | how urgent a path is | §4.3 |
 //! | `retrace` | the display's own clock | §4.2 |
+//! | `cadence` | the rate of H.264 that does not tell it, by its stamps | RFC 6184 |
 //! | `placing`, `reorder` | stamps put right that contradict the stream, or do not grow in the order of showing | RFC 2250 |
 //! | `timeline` | what became of the pictures over time | §4.3 |
 //! | `trace` | where a picture's time went, and the last missed deadlines | §4.2, §4.3 |
@@ -31,6 +32,7 @@ mod admission;
 pub mod alf;
 mod attributes;
 mod blank;
+mod cadence;
 mod catalogue;
 pub mod deadline;
 mod decoder;

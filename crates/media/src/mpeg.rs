@@ -13,7 +13,7 @@
 //! RTP. With several, `PathName` decides.
 //!
 //! # Attributes
-//! Reads the viewer's [`Wish`]: how the stream is coded.
+//! Reads the viewer's [`Wish`]: how the stream is coded, until what carries it tells.
 //!
 //! # Example
 //! ```toml
@@ -32,6 +32,7 @@
 use crate::admission::Pictures;
 use crate::alf;
 use crate::attributes::Wish;
+use crate::cadence::Cadence;
 use crate::decoder::{Coding, DecodeError, Decoder, Unit};
 use crate::display::{DisplayStage, PICTURES};
 use crate::fall::Fall;
@@ -43,6 +44,7 @@ use crate::reorder::Reorder;
 use crate::seen::{Seen, Used};
 use crate::smallest::Smallest;
 use crate::summing;
+use crate::timing::Rate;
 use crate::trace::{Step, Tracer};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -50,7 +52,8 @@ use core::time::Duration;
 use silk_instant::Instant;
 use silk_path::service::{NET, Service};
 use silk_path::{
-    self as path, Create, CreateError, Cx, DropReason, Event, Framing, Message, Module, Next, Stage, Verdict,
+    self as path, Coded, Create, CreateError, Cx, DropReason, Event, Framing, Message, Module, Next, Stage,
+    Verdict,
 };
 
 /// Its services.
@@ -62,6 +65,12 @@ pub const I_PICTURE: u8 = 1;
 
 /// [`Framing::kind`] of a B picture: no other picture needs it (ISO 13818-2 §6.3.9).
 pub const B_PICTURE: u8 = 3;
+
+/// How far numbers go back at most where a source has not begun anew: farther than a decoder puts pictures
+/// in order (ISO 14496-10 §A.3.1).
+const BACK: u32 = 32;
+/// The same of ticks: longer than the group of a sender that stamps all its reference pictures alike.
+const BACK_TICKS: u32 = 10 * 90_000;
 
 /// Makes decoders.
 pub trait Decoders: Send {
@@ -138,12 +147,11 @@ impl Module for Mpeg {
     fn create_stage(&mut self, create: &mut Create<'_>) -> Result<path::Step, CreateError> {
         let wish = Wish::of(create.attrs);
         let decoder = self.decoders.open(wish.coding).map_err(|_| CreateError::Missing("a decoder"))?;
-        // By RTP, H.264 comes in pieces (RFC 6184).
-        let in_pieces = wish.coding == Coding::H264 && wish.ticks;
-        let decoder = if in_pieces { Box::new(FromRtp::new(decoder)) } else { decoder };
+        let (decoder, placing, cadence) = suited(decoder, wish.coding, &wish);
         let stage = MpegStage {
             decoder,
             coding: wish.coding,
+            wish,
             charged: 0,
             ready: Vec::new(),
             decoded: Decoded::default(),
@@ -152,8 +160,13 @@ impl Module for Mpeg {
             size: None,
             picture: 0,
             tracer: Tracer::default(),
-            placing: (wish.coding == Coding::Mpeg && wish.ticks).then(|| Placing::new(wish.own)),
-            reorder: Reorder::new(if wish.ticks { wish.own.ticks() } else { 1 }),
+            placing,
+            cadence,
+            reorder: if wish.ticks {
+                Reorder::new(wish.own.ticks(), BACK_TICKS)
+            } else {
+                Reorder::new(1, BACK)
+            },
             fall: Fall::default(),
         };
         Ok(path::Step { stage: Some(Box::new(stage)), next: Next::Service(DOWN) })
@@ -208,6 +221,7 @@ impl Arrivals {
 pub struct MpegStage {
     decoder: Box<dyn Decoder>,
     coding: Coding,
+    wish: Wish,
     // Bytes of the decoder's own that are charged to the path.
     charged: usize,
     // Pictures on their way from the decoder to the display.
@@ -221,8 +235,24 @@ pub struct MpegStage {
     tracer: Tracer,
     // Of MPEG by RTP.
     placing: Option<Placing>,
+    // Of H.264 by RTP.
+    cadence: Option<Cadence>,
     reorder: Reorder,
     fall: Fall,
+}
+
+/// The decoder for a stream that is coded so and comes as the wish says, and what puts its stamps right.
+fn suited(
+    decoder: Box<dyn Decoder>,
+    coding: Coding,
+    wish: &Wish,
+) -> (Box<dyn Decoder>, Option<Placing>, Option<Cadence>) {
+    match coding {
+        _ if !wish.ticks => (decoder, None, None),
+        Coding::Mpeg => (decoder, Some(Placing::new(wish.own)), None),
+        // By RTP, H.264 comes in pieces (RFC 6184).
+        Coding::H264 => (Box::new(FromRtp::new(decoder)), None, Some(Cadence::new(wish.own))),
+    }
 }
 
 /// How the display sees a picture.
@@ -290,7 +320,9 @@ impl MpegStage {
         let options = output.options();
         let wanted = output.wants(stamp) && !(options.without_b && kind == B_PICTURE);
         let alone = kind == B_PICTURE || (kind == I_PICTURE && self.fall.each_stands_alone());
-        Some(Sight { wanted, past: output.is_past(stamp, now), every: options.every, alone })
+        // What is shown by another stamp than its own is not past by that.
+        let past = output.is_past(stamp, now) && self.stamps_are_senders();
+        Some(Sight { wanted, past, every: options.every, alone })
     }
 
     /// Counts a packet that has arrived as it was sent.
@@ -302,6 +334,23 @@ impl MpegStage {
             self.decoded.skipped += u64::from(!sight.wanted);
             self.decoded.too_late += u64::from(sight.wanted && sight.past);
         }
+    }
+
+    /// The coding of a picture that begins, where its carrier tells another than this stage's.
+    fn told_another(&self, framing: Framing) -> Option<Coding> {
+        let told = match framing.coded {
+            Coded::Untold => return None,
+            Coded::Mpeg => Coding::Mpeg,
+            Coded::H264 => Coding::H264,
+        };
+        (framing.first && told != self.coding).then_some(told)
+    }
+
+    /// The stream is coded so, and not as was expected: another decoder takes it.
+    fn recode(&mut self, cx: &mut Cx<'_, '_>, coding: Coding) {
+        let Ok(decoder) = cx.module::<Mpeg>().decoders.open(coding) else { return };
+        (self.decoder, self.placing, self.cadence) = suited(decoder, coding, &self.wish);
+        self.coding = coding;
     }
 
     /// Learns what the last picture has cost the path as a whole, when another begins.
@@ -348,15 +397,14 @@ impl MpegStage {
     }
 
     /// Tells the display the stream's own rate, where a sequence header tells it.
-    fn look_at_sequence(&self, cx: &mut Cx<'_, '_>, bytes: &[u8]) {
+    fn look_at_sequence(&mut self, cx: &mut Cx<'_, '_>, bytes: &[u8]) {
         let rate = match self.coding {
             Coding::Mpeg => alf::sequence(bytes).and_then(|sequence| sequence.rate),
             Coding::H264 => alf::h264_rate(bytes),
         };
-        let rate = rate.and_then(alf::Rate::played);
-        let now = cx.now();
-        if let (Some(rate), Some(display)) = (rate, cx.above::<DisplayStage>()) {
-            display.output.set_own(rate, now);
+        let Some(rate) = rate.and_then(alf::Rate::played) else { return };
+        if self.cadence.as_mut().is_none_or(|cadence| cadence.tells(rate)) {
+            set_own(cx, rate);
         }
     }
 
@@ -391,15 +439,29 @@ impl MpegStage {
             self.decoded.pictures += 1;
             (self.size, self.picture) = (Some(picture.size()), picture.memory());
             self.seen.came_out(macroblocks(picture.size()));
-            let stamp = self.reorder.leaves(picture.stamp());
+            let (stamp, anew) = self.reorder.leaves(picture.stamp());
+            if let Some(rate) = self.cadence.as_mut().and_then(|cadence| cadence.note(stamp)) {
+                set_own(cx, rate);
+            }
             if cx.charge(picture.memory() as usize).is_err() {
                 self.decoded.no_memory += 1;
                 cx.count_drop(DropReason::NoMemory);
             } else if let Some(display) = cx.above::<DisplayStage>() {
+                if anew {
+                    display.output.begin_anew();
+                }
                 display.take(picture, stamp, trace);
             }
         }
         cx.raise(Event::Readable);
+    }
+}
+
+/// Tells the display the stream's own rate.
+fn set_own(cx: &mut Cx<'_, '_>, rate: Rate) {
+    let now = cx.now();
+    if let Some(display) = cx.above::<DisplayStage>() {
+        display.output.set_own(rate, now);
     }
 }
 
@@ -427,6 +489,12 @@ impl Stage for MpegStage {
 
     /// Nothing comes of a packet before its checksum is known to be right.
     fn up(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Verdict {
+        if let Some(coding) = self.told_another(msg.meta.framing) {
+            if let Err(reason) = summing::verify(msg) {
+                return reason.into();
+            }
+            self.recode(cx, coding);
+        }
         let mut placing = self.placing;
         if let Some(placing) = &mut placing {
             msg.meta.framing.stamp = placing.stamp(&msg.meta.framing, msg.bytes());

@@ -57,7 +57,7 @@ pub struct Shown {
     pub overflowed: u64,
     /// Of those shown, the ones with something made up in them.
     pub concealed: u64,
-    /// Times the display's clock began anew, because for a second all that came was late.
+    /// Times the display's clock began anew: for a second all that came was late, or stamps jumped after a pause.
     pub restarts: u64,
     /// The most nanoseconds that the display ran behind its clock when it showed a picture.
     pub behind_most: u64,
@@ -82,6 +82,8 @@ pub struct Output {
     // The first and the last slot that a picture came for.
     first: Option<u64>,
     last: Option<u64>,
+    // Stamps begin anew with the next picture.
+    anew: bool,
     // Since when all pictures were late, and for how much of that time their packets were missing.
     late: Option<(Instant, Duration)>,
     ended: bool,
@@ -114,6 +116,7 @@ impl Output {
             retrace: None,
             first: None,
             last: None,
+            anew: false,
             late: None,
             ended: false,
             freed: Instant::ZERO,
@@ -262,10 +265,39 @@ impl Output {
         (slot + shift).next_multiple_of(every) - shift
     }
 
+    /// Stamps begin anew with the picture that is pushed next: it follows the one before it.
+    pub fn begin_anew(&mut self) {
+        self.anew = true;
+    }
+
+    /// The slot of a picture that was decoded at `now`. Where stamps jump it follows the one before it.
+    fn place(&mut self, stamp: u32, now: Instant) -> u64 {
+        let slot = self.slots.look(stamp);
+        let jumps = core::mem::take(&mut self.anew) || self.is_too_far(slot, now);
+        if let Some(last) = self.last.filter(|_| jumps) {
+            // Of those of which each n-th is shown it is the same one.
+            let every = i64::from(self.options.every);
+            let among = (slot.wrapping_sub(last + 1) as i64).rem_euclid(every) as u64;
+            self.slots.jump(stamp, last + 1 + among);
+            // There may have been a pause: it is not missed for that.
+            self.late = Some((Instant::ZERO, now.since(Instant::ZERO)));
+        }
+        self.slots.of(stamp)
+    }
+
+    /// A picture would be shown later than any for which there is room: its stamp cannot be right.
+    fn is_too_far(&self, slot: u64, now: Instant) -> bool {
+        let OutputOptions { length, ahead, every, .. } = self.options;
+        self.timing.is_some_and(|timing| {
+            let most = (length + REORDERED) as u64 * u64::from(every) + u64::from(ahead);
+            timing.due(slot) > now + timing.rate.time_of(most) + GIVE_UP
+        })
+    }
+
     /// A picture was decoded, to be shown by `stamp`; `trace` says when it was ready. The one to show at once, where
     /// nothing paces them, or `None`.
     pub fn push(&mut self, picture: Box<dyn Picture>, stamp: u32, trace: Trace) -> Option<Box<dyn Picture>> {
-        let slot = self.slots.of(stamp);
+        let slot = self.place(stamp, trace.ready);
         if !self.is_wanted(slot) {
             self.counts.skipped += 1;
             return None;

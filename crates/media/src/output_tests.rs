@@ -156,6 +156,52 @@ fn the_deadline_is_when_the_next_picture_is_shown() {
     assert_eq!(output.deadline(at(12)), at(20));
 }
 
+/// A queue of pictures with ticks, at the stream's own rate of 25 in a second.
+fn ticking() -> Output {
+    let rate = Rate::from_millis(25_000).unwrap();
+    let (pace, stamps) = (Pace::Own(rate), Stamps::Ticks(rate));
+    Output::new(OutputOptions { length: 8, ahead: 1, pace, every: 1, without_b: false, stamps })
+}
+
+#[test]
+fn a_stamp_that_jumps_far_ahead_does_not_stop_the_display() {
+    for jump in [90_000 * 3600, 1 << 30] {
+        let mut output = ticking();
+        let stamp = |n: u32| n * 3600 + if n < 3 { 0 } else { jump };
+        for n in 0..6 {
+            output.push(Box::new(blank(n)), stamp(n), ready(40 * u64::from(n)));
+        }
+        let shown: Vec<_> = (1..=6).map(|n| tick(&mut output, 40 * n)).collect();
+        assert_eq!(shown, [0, 1, 2, 3, 4, 5].map(Some));
+        assert_eq!((output.counts().lost, output.counts().missed), (0, 0));
+    }
+}
+
+#[test]
+fn a_source_that_begins_anew_after_a_pause_is_shown_at_once() {
+    let mut output = output(3, 8);
+    (0..4).for_each(|n| assert!(output.push(Box::new(blank(n)), n, ready(0)).is_none()));
+    assert_eq!([10, 40].map(|millis| tick(&mut output, millis)), [Some(0), Some(3)]);
+    output.begin_anew();
+    (0..4).for_each(|n| assert!(output.push(Box::new(blank(n)), n, ready(9000)).is_none()));
+    assert_eq!([9010, 9040].map(|millis| tick(&mut output, millis)), [Some(0), Some(3)]);
+    let Shown { shown, skipped, missed, lost, repeated, restarts, .. } = output.counts();
+    assert_eq!((shown, skipped, missed, lost, repeated, restarts), (4, 4, 0, 0, 0, 1));
+    // The other of each three would have been wanted after another picture.
+    assert!(output.wants(6) && !output.wants(7));
+}
+
+#[test]
+fn a_stream_whose_rate_changes_goes_on_at_the_other() {
+    let mut output = ticking();
+    (0..3).for_each(|n| assert!(output.push(Box::new(blank(n)), n * 3600, ready(0)).is_none()));
+    output.set_own(Rate::from_millis(50_000).unwrap(), at(0));
+    (1..4).for_each(|n| assert!(output.push(Box::new(blank(n)), 7200 + n * 1800, ready(0)).is_none()));
+    output.set_own(Rate::from_millis(25_000).unwrap(), at(0));
+    (1..3).for_each(|n| assert!(output.push(Box::new(blank(n)), 12_600 + n * 3600, ready(0)).is_none()));
+    assert_eq!((output.counts().lost, output.counts().repeated, output.len()), (0, 0, 8));
+}
+
 proptest! {
     /// Whatever comes when: every picture that was pushed is shown, thrown away for one reason, or
     /// still waits; memory is freed for each that was queued; at most `length` wait, and a few.

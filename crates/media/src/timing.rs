@@ -52,9 +52,25 @@ pub enum Stamps {
 #[derive(Clone, Copy, Debug)]
 pub struct Slots {
     stamps: Stamps,
-    // A stamp that was seen, and its slot: stamps wrap, slots do not.
-    seen: Option<(u32, u64)>,
+    // Of the last slot that was seen: stamps wrap, slots do not.
+    seen: Option<Seen>,
 }
+
+/// A picture's place.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    stamp: u32,
+    slot: u64,
+    // By how much the stamp is after its slot, of [`SLOT`] parts. Kept, so that a rate that is not quite the stream's
+    // does not lead away from its stamps.
+    after: i64,
+}
+
+/// Parts of a slot: ticks of a second, by thousandths of a picture.
+const SLOT: i64 = TICKS as i64 * 1000;
+/// A stamp that is nearer to its slot than one of so many parts of it is that slot's: ticks are whole, and rates are
+/// told in thousandths.
+const NEAR: i64 = 4096;
 
 /// The slot of picture number 0, or of the first tick seen: far from zero, for pictures may come
 /// that are shown before it.
@@ -66,45 +82,64 @@ impl Slots {
         Self { stamps, seen: None }
     }
 
-    /// The stream's own rate is `rate`: what ticks are counted by, before the first picture.
+    /// The stream's own rate is `rate`: what ticks are counted by, from the last slot on.
     pub fn set_own(&mut self, rate: Rate) {
-        if let (Stamps::Ticks(known), None) = (&mut self.stamps, self.seen) {
-            *known = rate;
+        if let Stamps::Ticks(known) = &mut self.stamps {
+            let before = core::mem::replace(known, rate);
+            let after = |seen: Seen| seen.after * i64::from(rate.0) / i64::from(before.0);
+            self.seen = self.seen.map(|seen| Seen { after: after(seen), ..seen });
         }
     }
 
     /// The stamp of the picture in `slot`, once one was seen.
     pub fn stamp_of(&self, slot: u64) -> Option<u32> {
-        let (stamp, seen) = self.seen?;
-        let distance = slot.wrapping_sub(seen) as i64;
+        let seen = self.seen?;
+        let distance = slot.wrapping_sub(seen.slot) as i64;
         let moved = match self.stamps {
             Stamps::Numbers => distance,
-            Stamps::Ticks(rate) => nearest(distance.saturating_mul(90_000_000), i64::from(rate.0)),
+            Stamps::Ticks(rate) => {
+                nearest(distance.saturating_mul(SLOT).saturating_sub(seen.after), i64::from(rate.0))
+            }
         };
-        Some(stamp.wrapping_add(moved as u32))
+        Some(seen.stamp.wrapping_add(moved as u32))
     }
 
     /// The slot of a picture. Stamps near each other give slots near each other, also where they
     /// wrap.
     pub fn of(&mut self, stamp: u32) -> u64 {
-        let here = self.look(stamp);
-        if self.seen.is_none_or(|(_, slot)| here > slot) {
-            self.seen = Some((stamp, here));
+        let here = self.place(stamp);
+        if self.seen.is_none_or(|seen| here.slot > seen.slot) {
+            self.seen = Some(here);
         }
-        here
+        here.slot
     }
 
     /// The same of a picture that may never come.
     pub fn look(&self, stamp: u32) -> u64 {
-        let Some((last, slot)) = self.seen else {
-            return FIRST + if self.stamps == Stamps::Numbers { u64::from(stamp) } else { 0 };
+        self.place(stamp).slot
+    }
+
+    /// Stamps jump: the picture of this one is in `slot`.
+    pub fn jump(&mut self, stamp: u32, slot: u64) {
+        self.seen = Some(Seen { stamp, slot, after: 0 });
+    }
+
+    fn place(&self, stamp: u32) -> Seen {
+        let Some(seen) = self.seen else {
+            let slot = FIRST + if self.stamps == Stamps::Numbers { u64::from(stamp) } else { 0 };
+            return Seen { stamp, slot, after: 0 };
         };
-        let distance = i64::from(stamp.wrapping_sub(last) as i32);
-        let moved = match self.stamps {
-            Stamps::Numbers => distance,
-            Stamps::Ticks(rate) => nearest(distance * i64::from(rate.0), 90_000_000),
+        let distance = i64::from(stamp.wrapping_sub(seen.stamp) as i32);
+        let (moved, after) = match self.stamps {
+            Stamps::Numbers => (distance, 0),
+            Stamps::Ticks(rate) => {
+                let parts = distance * i64::from(rate.0) + seen.after;
+                let moved = nearest(parts, SLOT);
+                (moved, parts - moved * SLOT)
+            }
         };
-        slot.saturating_add_signed(moved)
+        let after = if after.abs() < SLOT / NEAR { 0 } else { after };
+        Seen { stamp, slot: seen.slot.saturating_add_signed(moved), after }
     }
 }
 
@@ -157,6 +192,27 @@ mod tests {
             let stamp = 77u32.wrapping_add((number * 3003) as u32);
             assert_eq!(slots.of(stamp), first + number);
         }
+    }
+
+    #[test]
+    fn a_rate_that_is_not_the_streams_leads_no_farther_from_its_stamps_than_half_a_slot() {
+        let mut slots = Slots::new(Stamps::Ticks(Rate::USUAL));
+        let first = slots.of(9);
+        for number in 1..1000u64 {
+            // Of 25 pictures a second the tenth is due in 0.4 s, which is slot 12 of 30 in a second.
+            let exact = number as f64 * 1.2;
+            let slot = slots.of(9 + number as u32 * 3600) - first;
+            assert!((slot as f64 - exact).abs() <= 0.51, "{number}: {slot}");
+        }
+    }
+
+    #[test]
+    fn another_rate_counts_from_the_last_slot_on() {
+        let mut slots = Slots::new(Stamps::Ticks(Rate::from_millis(50_000).unwrap()));
+        let first = slots.of(0);
+        assert_eq!([1800, 3600].map(|stamp| slots.of(stamp)), [first + 1, first + 2]);
+        slots.set_own(Rate::from_millis(25_000).unwrap());
+        assert_eq!([7200, 10_800].map(|stamp| slots.of(stamp)), [first + 3, first + 4]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use silk_modules::mflow::{Figures, MflowStage};
 use silk_path::classify::{Between, Filter, Found, Framed, Protocol};
 use silk_path::transform::Measure;
 use silk_path::{
-    Attr, Attrs, DropReason, Endpoint, Event, Framing, GraphSpec, NOWHERE, Outcome, PathId, Value,
+    Attr, Attrs, Coded, DropReason, Endpoint, Event, Framing, GraphSpec, NOWHERE, Outcome, PathId, Value,
 };
 use silk_wire::mflow::{ADVERTISEMENT, Advertisement, Data, HEADER, Packet, parse};
 
@@ -107,7 +107,7 @@ fn packets_arrive_in_order_with_their_framing_and_the_source_is_told() {
         Data { sequence: 7, picture: 3, kind: 1, first: true, last: true, clock: 99, ..Data::default() };
     pair.send(first, b"pict");
     assert_eq!(pair.player.world.delivered, [(pair.path, at(1, SOURCE), b"pict".to_vec())]);
-    let framing = Framing { stamp: 3, kind: 1, first: true, last: true, gap: false };
+    let framing = Framing { stamp: 3, kind: 1, first: true, last: true, gap: false, coded: Coded::Mpeg };
     assert_eq!(pair.player.world.framings, [framing]);
     let advertised = pair.advertised();
     assert_eq!(

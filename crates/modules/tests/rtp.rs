@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use rig::{Host, Options, exchange, graph, ip};
 use silk_modules::rtp::{Counts, RtpStage};
 use silk_path::classify::{Between, Filter, Found, Framed, Protocol};
-use silk_path::{Attr, Attrs, DropReason, Endpoint, Event, Framing, Outcome, PathId, Value};
+use silk_path::{Attr, Attrs, Coded, DropReason, Endpoint, Event, Framing, Outcome, PathId, Value};
 use silk_wire::{rtp, rtp_mpv};
 
 fn at(n: u8, port: u16) -> Endpoint {
@@ -89,9 +89,9 @@ fn packets_go_up_without_their_headers_and_say_which_picture_they_are_of() {
     pair.send(&mpv(header(1, 4600, true), 3, true, PICTURE));
     assert_eq!(pair.went_up(), [PICTURE, SLICE, PICTURE]);
     let expected = [
-        Framing { stamp: 1000, kind: 1, first: true, last: false, gap: false },
-        Framing { stamp: 1000, kind: 1, first: false, last: true, gap: false },
-        Framing { stamp: 4600, kind: 3, first: true, last: true, gap: false },
+        Framing { stamp: 1000, kind: 1, first: true, last: false, gap: false, coded: Coded::Mpeg },
+        Framing { stamp: 1000, kind: 1, first: false, last: true, gap: false, coded: Coded::Mpeg },
+        Framing { stamp: 4600, kind: 3, first: true, last: true, gap: false, coded: Coded::Mpeg },
     ];
     assert_eq!((pair.framings(), pair.state()), (&expected[..], "RECEIVING"));
 }
@@ -195,7 +195,7 @@ fn a_second_sender_disturbs_nothing() {
         ("WAITING", &[(pair.path, Event::PeerFinished)][..])
     );
     pair.send(&mpv(other, 1, true, PICTURE));
-    let expected = Framing { stamp: 9999, kind: 1, first: true, last: false, gap: true };
+    let expected = Framing { stamp: 9999, kind: 1, first: true, last: false, gap: true, coded: Coded::Mpeg };
     assert_eq!((pair.framings().last(), pair.counts().restarts), (Some(&expected), 1));
 }
 
@@ -271,6 +271,7 @@ fn h264_keeps_the_header_that_the_stage_above_needs() {
     let flags: Vec<_> =
         pair.framings().iter().map(|framing| (framing.first, framing.last, framing.gap)).collect();
     assert_eq!(flags, [(true, false, false), (false, false, false), (false, true, false)]);
+    assert!(pair.framings().iter().all(|framing| framing.coded == Coded::H264));
     pair.send(&packet(3, true, 4100, &[0x7c, 0x41]));
     assert!(!pair.framings()[3].gap && pair.framings()[3].first, "a new timestamp after the marker");
 }

@@ -17,4 +17,18 @@ pub struct Framing {
     pub last: bool,
     /// At least one message is missing before this one.
     pub gap: bool,
+    /// How the unit is coded.
+    pub coded: Coded,
+}
+
+/// How video is coded, as far as what carries it tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Coded {
+    /// It does not.
+    #[default]
+    Untold,
+    /// MPEG-1 or MPEG-2 video.
+    Mpeg,
+    /// H.264.
+    H264,
 }

@@ -92,7 +92,7 @@ pub use cx::{Cx, Down, Env};
 pub use drive::Outcome;
 pub use drops::{DropReason, DropTotals, Drops};
 pub use endpoint::Endpoint;
-pub use framing::Framing;
+pub use framing::{Coded, Framing};
 pub use graph::*;
 pub use message::{Checksum, Message, Meta, NOWHERE, Station, Unsummed};
 pub use module::{

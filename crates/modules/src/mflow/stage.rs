@@ -11,7 +11,7 @@ use crate::integrated::{refused, verify};
 use core::time::Duration;
 use silk_instant::Instant;
 use silk_path::classify::{Between, Found, Protocol};
-use silk_path::{Cx, DropReason, Endpoint, Event, Framing, Message, Meta, Stage, Verdict};
+use silk_path::{Coded, Cx, DropReason, Endpoint, Event, Framing, Message, Meta, Stage, Verdict};
 use silk_wire::mflow::{self, ADVERTISEMENT, Advertisement, Data, HEADER, Packet};
 
 /// Room for the headers below.
@@ -96,8 +96,12 @@ impl Look {
     }
 
     fn framing(&self, data: &Data) -> Framing {
-        let Data { picture, kind, first, last, .. } = *data;
-        Framing { stamp: picture, kind, first, last, gap: self.gap }
+        let Data { picture, kind, first, last, coding, .. } = *data;
+        let coded = match coding {
+            mflow::Coding::Mpeg => Coded::Mpeg,
+            mflow::Coding::H264 => Coded::H264,
+        };
+        Framing { stamp: picture, kind, first, last, gap: self.gap, coded }
     }
 }
 

@@ -2,6 +2,7 @@
 //! whether a picture begins with it, and whether it was cut where a decoder can begin.
 
 use super::Payload;
+use silk_path::Coded;
 use silk_wire::ParseError;
 use silk_wire::rtp_h264::{self, Fragment};
 use silk_wire::rtp_mpv;
@@ -17,6 +18,8 @@ pub struct Told {
     pub begins: bool,
     /// It begins where a slice or a header begins.
     pub cut: bool,
+    /// How it is coded.
+    pub coded: Coded,
 }
 
 impl Told {
@@ -38,7 +41,7 @@ fn mpv(payload: &[u8]) -> Result<Told, ParseError> {
     let begins = matches!(data, [0, 0, 1, 0x00 | 0xb3 | 0xb8, ..]);
     let cut = header.begins_slice || data.starts_with(&[0, 0, 1]);
     let kind = if header.kind == 0 && begins { picture_type(data) } else { header.kind };
-    Ok(Told { header: length, kind, begins, cut })
+    Ok(Told { header: length, kind, begins, cut, coded: Coded::Mpeg })
 }
 
 /// How far behind the beginning of a packet a picture's header is looked for: sequence header,
@@ -64,7 +67,7 @@ fn h264(payload: &[u8]) -> Result<Told, ParseError> {
             (start && begins_picture(Some(&unit), piece.first()), start)
         }
     };
-    Ok(Told { header: 0, kind: 0, begins, cut })
+    Ok(Told { header: 0, kind: 0, begins, cut, coded: Coded::H264 })
 }
 
 /// Whether a NAL unit that begins like this is the first of a picture (ISO 14496-10 §7.4.1.2.3):

@@ -111,7 +111,7 @@ impl Place {
         let first = self.other_picture && (known || told.begins);
         let gap = self.gap || self.fresh && !first;
         let kind = if told.kind == 0 && !self.other_picture { self.kind } else { told.kind };
-        Framing { stamp: header.timestamp(), kind, first, last: header.marker(), gap }
+        Framing { stamp: header.timestamp(), kind, first, last: header.marker(), gap, coded: told.coded }
     }
 }
 
@@ -243,6 +243,7 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
     use core::net::Ipv4Addr;
+    use silk_path::Coded;
 
     fn packet(ssrc: u32, sequence: u16, millis: u64) -> Packet {
         let header = Header::new(rtp::MPV, false, sequence, 1000, ssrc);
@@ -309,7 +310,7 @@ mod tests {
     fn a_picture_begins_with_its_first_packet_alone() {
         let header = Header::new(rtp::MPV, true, 1, 77, 1);
         let framing = |gap, fresh, other_picture, begins| {
-            let told = Told { header: 4, kind: 2, begins, cut: true };
+            let told = Told { header: 4, kind: 2, begins, cut: true, coded: Coded::Mpeg };
             let framing = Place { gap, fresh, other_picture, kind: 1 }.framing(&header, &told);
             assert_eq!((framing.stamp, framing.kind, framing.last), (77, 2, true));
             (framing.first, framing.gap)
