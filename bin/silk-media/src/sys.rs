@@ -1,6 +1,10 @@
-//! The one thing the project needs of libavcodec that its safe bindings do not have: the bitstream
-//! filter that turns H.264 as MP4 files hold it (lengths before units, headers apart) into the form
+//! What the project needs of its libraries that their safe bindings do not have. Of SDL: [`Planes`]. Of libavcodec:
+//! the bitstream filter that turns H.264 as MP4 files hold it (lengths before units, headers apart) into the form
 //! of ISO 14496-10 Annex B, with start codes and the headers before each picture that needs them.
+
+mod texture;
+
+pub use texture::Planes;
 
 use ffmpeg_next::codec::packet::Mut;
 use ffmpeg_next::{Error, Packet, codec, ffi};

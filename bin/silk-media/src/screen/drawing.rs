@@ -2,11 +2,11 @@
 
 use super::shared::Copied;
 use super::tile::tile;
+use crate::sys::Planes;
 use sdl2::VideoSubsystem;
-use sdl2::pixels::PixelFormatEnum;
 use sdl2::rect::Rect;
-use sdl2::render::{Texture, TextureCreator, WindowCanvas};
-use sdl2::video::{WindowContext, WindowPos};
+use sdl2::render::WindowCanvas;
+use sdl2::video::WindowPos;
 use silk_media::Retrace;
 use std::time::Instant;
 
@@ -19,9 +19,8 @@ const SUPPOSED: u32 = 60;
 pub(super) struct Drawing {
     title: String,
     number: Option<usize>,
+    texture: Option<Planes>,
     canvas: WindowCanvas,
-    textures: TextureCreator<WindowContext>,
-    texture: Option<Texture>,
     picture: Copied,
     /// The size of pictures that the window was given its own for.
     shaped: (usize, usize),
@@ -39,18 +38,8 @@ impl Drawing {
             builder = builder.present_vsync();
         }
         let canvas = builder.build().map_err(|error| error.to_string())?;
-        let textures = canvas.texture_creator();
         let (picture, rate) = (Copied::default(), Rate::default());
-        Ok(Self {
-            title: title.to_owned(),
-            number,
-            canvas,
-            textures,
-            texture: None,
-            picture,
-            shaped: (0, 0),
-            rate,
-        })
+        Ok(Self { title: title.to_owned(), number, texture: None, canvas, picture, shaped: (0, 0), rate })
     }
 
     /// What SDL calls it in its events.
@@ -83,23 +72,20 @@ impl Drawing {
         let place = fitted(self.canvas.output_size().unwrap_or(size), size);
         self.canvas.clear();
         // What cannot be drawn now is drawn with the next picture.
-        let _ = self.canvas.copy(texture, None, place);
+        let _ = self.canvas.copy(texture, Rect::new(0, 0, size.0, size.1), place);
         self.canvas.present();
     }
 
-    /// Brings the picture's samples into the texture, a new one where the size is another: the one before goes with
-    /// the window.
+    /// Brings the picture's samples into the texture, a new one where the size is another.
     fn load(&mut self) -> Result<(), String> {
-        let (width, height) = self.picture.size;
-        if self.shaped != (width, height) {
-            let made =
-                self.textures.create_texture_streaming(PixelFormatEnum::IYUV, width as u32, height as u32);
-            self.texture = Some(made.map_err(|error| error.to_string())?);
-            self.shape(width as u32, height as u32);
-            self.shaped = (width, height);
+        let (width, height) = self.picture.even();
+        if self.shaped != self.picture.size {
+            self.texture = Some(Planes::new(&self.canvas, (width as u32, height as u32))?);
+            self.shaped = self.picture.size;
+            self.shape(self.shaped.0 as u32, self.shaped.1 as u32);
         }
         let (Some(texture), [y, cb, cr]) = (&mut self.texture, &self.picture.planes) else { return Ok(()) };
-        let chroma = self.picture.chroma_width();
+        let chroma = width / 2;
         texture.update_yuv(None, y, width, cb, chroma, cr, chroma).map_err(|error| error.to_string())
     }
 

@@ -13,25 +13,29 @@ use std::time::Duration;
 pub(super) struct Copied {
     /// Width and height in samples of luma.
     pub size: (usize, usize),
-    /// The samples of Y, Cb and Cr, rows without anything between them.
+    /// The samples of Y, Cb and Cr, rows without anything between them. An odd last row or column of luma is there
+    /// twice, for graphics systems halve chroma exactly.
     pub planes: [Vec<u8>; 3],
 }
 
 impl Copied {
     fn copy(&mut self, picture: &dyn Picture) {
         self.size = picture.size();
-        for (to, from) in self.planes.iter_mut().zip(picture.planes()) {
+        let (width, height) = self.even();
+        let sizes = [(width, height), (width / 2, height / 2), (width / 2, height / 2)];
+        for ((to, from), (width, height)) in self.planes.iter_mut().zip(picture.planes()).zip(sizes) {
             to.clear();
-            from.bytes
-                .chunks(from.stride)
-                .take(from.height)
-                .for_each(|row| to.extend_from_slice(&row[..from.width]));
+            for row in from.bytes.chunks(from.stride).take(from.height) {
+                to.extend_from_slice(&row[..from.width]);
+                to.extend_from_slice(&row[from.width - (width - from.width)..from.width]);
+            }
+            to.extend_from_within(to.len() - (height - from.height) * width..);
         }
     }
 
-    /// Samples of chroma in a row.
-    pub fn chroma_width(&self) -> usize {
-        self.size.0.div_ceil(2)
+    /// Samples of luma that are there: an even number in each direction.
+    pub fn even(&self) -> (usize, usize) {
+        (self.size.0.next_multiple_of(2), self.size.1.next_multiple_of(2))
     }
 }
 
@@ -199,6 +203,16 @@ mod tests {
         assert_eq!((mine.size, mine.planes), ((4, 2), [vec![3; 8], vec![128; 2], vec![128; 2]]));
         assert_eq!(shared.take(&mut Copied::default()), Next::Nothing);
         assert_eq!(shared.shown(), Shown { pictures: 3, replaced: 2, sum: None });
+    }
+
+    #[test]
+    fn of_a_picture_with_an_odd_side_the_last_samples_are_there_twice() {
+        let shared = Shared::default();
+        shared.leave(&Still::grey(3, 5, 7));
+        let mut mine = Copied::default();
+        assert_eq!(shared.take(&mut mine), Next::Show);
+        assert_eq!((mine.size, mine.even()), ((3, 5), (4, 6)));
+        assert_eq!(mine.planes, [vec![7; 24], vec![128; 6], vec![128; 6]]);
     }
 
     #[test]
