@@ -6,6 +6,7 @@ use silk_appliance::Appliance;
 use silk_player::Player;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,15 +26,22 @@ pub struct Control {
 }
 
 impl Control {
-    /// Listens at `path`, in place of a player that is gone.
+    /// Listens at `path`, in place of a player that is gone; of nothing else.
     pub fn open(path: &Path) -> Result<Self, Trouble> {
         let failed = |error| Trouble::Unwritable(path.display().to_string(), error);
         if UnixStream::connect(path).is_ok() {
             return Err(Trouble::Program(format!("another player listens at `{}`", path.display())));
         }
-        match std::fs::remove_file(path) {
+        match std::fs::symlink_metadata(path) {
+            Ok(there) if !there.file_type().is_socket() => {
+                return Err(Trouble::Usage(format!(
+                    "`{}` is there, and is no player's socket",
+                    path.display()
+                )));
+            }
+            Ok(_) => std::fs::remove_file(path).map_err(failed)?,
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
+            Err(_) => {}
         }
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;
@@ -90,4 +98,22 @@ fn answered(question: &str, player: &Player, appliance: &Appliance) -> String {
         };
     }
     told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_player_takes_the_place_of_a_socket_that_is_left_and_of_no_other_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (left, clip) = (folder.path().join("left"), folder.path().join("clip.mpg"));
+        drop(UnixListener::bind(&left).unwrap());
+        assert!(left.exists());
+        Control::open(&left).unwrap();
+        std::fs::write(&clip, "a film").unwrap();
+        let refused = Control::open(&clip).err().unwrap().to_string();
+        assert!(refused.ends_with("is there, and is no player's socket"), "{refused}");
+        assert_eq!(std::fs::read(&clip).unwrap(), b"a film");
+    }
 }
