@@ -2,9 +2,9 @@
 
 use crate::play::SOCKET;
 use crate::trouble::Trouble;
-use std::io::{Read, Write, stdout};
+use std::io::{self, ErrorKind, Read, Write, stdout};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -21,6 +21,11 @@ pub struct Options {
     control: PathBuf,
 }
 
+/// Times that a player is asked.
+const TRIES: u32 = 20;
+/// How long to wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Asks and prints the answer.
 ///
 /// # Errors
@@ -32,13 +37,53 @@ pub fn run(options: &Options) -> Result<ExitCode, Trouble> {
             "no player answers at `{name}`: {error}; `silk play --control {name}` would"
         ))
     };
-    let mut player = UnixStream::connect(&options.control).map_err(nobody)?;
-    player.set_read_timeout(Some(Duration::from_secs(5))).map_err(nobody)?;
     let verb = if options.list { "list" } else { "why" };
     let question = format!("{verb} {}\n", options.stream.as_deref().unwrap_or_default());
-    player.write_all(question.as_bytes()).map_err(nobody)?;
-    let mut answer = String::new();
-    player.read_to_string(&mut answer).map_err(nobody)?;
+    let answer = ask(&options.control, &question).map_err(nobody)?;
     stdout().write_all(answer.as_bytes()).map_err(|error| Trouble::Unwritable("the answer".into(), error))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a player answers. It waits for a question for a moment only, for it has pictures to show: whoever did not get
+/// to run meanwhile asks again.
+fn ask(control: &Path, question: &str) -> io::Result<String> {
+    for _ in 1..TRIES {
+        match ask_once(control, question) {
+            Ok(answer) if answer.is_empty() => {}
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
+            done => return done,
+        }
+    }
+    ask_once(control, question)
+}
+
+fn ask_once(control: &Path, question: &str) -> io::Result<String> {
+    let mut player = UnixStream::connect(control)?;
+    player.set_read_timeout(Some(PATIENCE))?;
+    player.write_all(question.as_bytes())?;
+    let mut answer = String::new();
+    player.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_player_that_did_not_wait_for_the_question_is_asked_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let control = folder.path().join("play.sock");
+        let listener = UnixListener::bind(&control).unwrap();
+        let player = std::thread::spawn(move || {
+            (0..3).for_each(|_| drop(listener.accept().unwrap()));
+            let (mut caller, _) = listener.accept().unwrap();
+            let mut question = [0; 5];
+            caller.read_exact(&mut question).unwrap();
+            caller.write_all(b"nothing\n").unwrap();
+        });
+        assert_eq!(ask(&control, "list\n").unwrap(), "nothing\n");
+        player.join().unwrap();
+    }
 }
