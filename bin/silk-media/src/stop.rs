@@ -11,6 +11,18 @@ use std::time::{Duration, Instant};
 /// How often a wait looks whether it is to end.
 const GLANCE: Duration = Duration::from_millis(50);
 
+/// Lets time pass until `when`, or `stop` is set: whether it was not.
+pub fn sleep_until(when: Instant, stop: &AtomicBool) -> bool {
+    while !stop.load(Ordering::Relaxed) {
+        let left = when.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        sleep(left.min(GLANCE));
+    }
+    false
+}
+
 /// Knows whether the program was told to end.
 #[derive(Debug)]
 pub struct Stop(Arc<AtomicBool>);
@@ -38,10 +50,7 @@ impl Stop {
     /// # Errors
     /// As [`Self::check`].
     pub fn wait_until(&self, when: Instant) -> Result<(), Trouble> {
-        while Instant::now() < when {
-            self.check()?;
-            sleep(when.saturating_duration_since(Instant::now()).min(GLANCE));
-        }
+        sleep_until(when, &self.0);
         self.check()
     }
 

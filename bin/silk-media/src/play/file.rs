@@ -6,20 +6,25 @@ use crate::avcodec::{AvDecoder, Limits};
 use crate::clock::thread_cpu;
 use crate::demux::Demuxer;
 use crate::screen::Sink;
+use crate::stop::sleep_until;
 use crate::trouble::Trouble;
 use silk_media::{Decoder, Picture, Unit};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Pictures that are decoded ahead.
 const AHEAD: usize = 8;
+/// How often a wait looks whether the window was closed.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// Plays `clip` to its end or until `stop` is set.
 pub(super) fn play(clip: &Path, options: &Options, stop: &AtomicBool) -> Result<Report, Trouble> {
     let demuxer = Demuxer::open(clip)?;
+    if options.screen.writes_over(clip) {
+        return Err(Trouble::Usage(format!("the pictures of `{}` would be written over it", clip.display())));
+    }
     let rate = options.fps.map_or(demuxer.rate(), |fps| ((fps * 1000.0).round() as u32, 1000));
     let decoder = AvDecoder::new(demuxer.coding(), Limits::default())?;
     let screen = options.screen.open(&title(clip), rate)?;
@@ -60,12 +65,11 @@ impl Player {
         self.fill(1);
         let start = Instant::now();
         for number in 0.. {
-            if stop.load(Ordering::Relaxed) || self.screen.is_closed() {
-                break;
-            }
             let due =
                 self.period.map(|period| start + Duration::from_nanos(period.as_nanos() as u64 * number));
-            self.wait(due);
+            if !self.wait(due, stop) {
+                break;
+            }
             let Some(picture) = self.queue.pop_front() else { break };
             if number % self.every == 0 {
                 self.show(&*picture, due);
@@ -79,14 +83,23 @@ impl Player {
         Ok(self.report)
     }
 
-    /// Decodes ahead until `due`, at least until there is a picture.
-    fn wait(&mut self, due: Option<Instant>) {
+    /// Decodes ahead until `due`, at least until there is a picture. Whether anybody still wants to see it.
+    fn wait(&mut self, due: Option<Instant>, stop: &AtomicBool) -> bool {
         self.fill(1);
-        let Some(due) = due else { return };
-        while self.queue.len() < AHEAD && Instant::now() < due && !self.source.ended {
-            self.fill(self.queue.len() + 1);
+        let wanted = |player: &Self| !stop.load(Ordering::Relaxed) && !player.screen.is_closed();
+        let Some(due) = due else { return wanted(self) };
+        while wanted(self) {
+            let now = Instant::now();
+            if now >= due {
+                return true;
+            }
+            if self.queue.len() < AHEAD && !self.source.ended {
+                self.fill(self.queue.len() + 1);
+            } else {
+                sleep_until(due.min(now + GLANCE), stop);
+            }
         }
-        sleep(due.saturating_duration_since(Instant::now()));
+        false
     }
 
     fn show(&mut self, picture: &dyn Picture, due: Option<Instant>) {

@@ -22,6 +22,7 @@ use silk_wire::mflow;
 use std::env;
 use std::io::{Write, stdout};
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -37,13 +38,13 @@ pub struct Options {
     #[arg(long, value_name = "HOST:PORT")]
     from: Option<SocketAddr>,
     /// Play what arrives by RTP at this port (MPEG by RFC 2250, H.264 by RFC 6184)
-    #[arg(long, value_name = "PORT", conflicts_with = "listen")]
+    #[arg(long, value_name = "PORT", conflicts_with = "listen", value_parser = clap::value_parser!(u16).range(1..))]
     rtp: Option<u16>,
     /// Play what a session description (SDP) describes, sent by RTP to its port
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "rtp", "listen", "h264", "appliance", "streams"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "rtp", "listen", "appliance", "streams"])]
     sdp: Option<PathBuf>,
     /// Play what arrives by MFLOW at this port
-    #[arg(long, value_name = "PORT", default_value_t = mflow::PORT)]
+    #[arg(long, value_name = "PORT", default_value_t = mflow::PORT, value_parser = clap::value_parser!(u16).range(1..))]
     listen: u16,
     /// The graph of modules, instead of the usual one
     #[arg(long, value_name = "FILE")]
@@ -51,9 +52,6 @@ pub struct Options {
     /// Wait for commands (SHELL) instead of playing one stream: `silk shell` gives them
     #[arg(long)]
     appliance: bool,
-    /// The stream is H.264, not MPEG-1 or MPEG-2
-    #[arg(long)]
-    h264: bool,
     /// Pictures in a second, instead of the stream's own rate
     #[arg(long, value_name = "N", value_parser = rate)]
     fps: Option<f64>,
@@ -286,6 +284,12 @@ pub struct ScreenOptions {
 }
 
 impl ScreenOptions {
+    /// Whether pictures are to be written over `file`.
+    fn writes_over(&self, file: &Path) -> bool {
+        let which = |file: &Path| std::fs::metadata(file).map(|data| (data.dev(), data.ino())).ok();
+        self.y4m.as_deref().is_some_and(|written| which(written).is_some_and(|it| Some(it) == which(file)))
+    }
+
     /// Begins what takes long for the screens that may be asked for. What fails is told when one is.
     pub fn prepare(&self) {
         let elsewhere = self.headless || self.sum || self.y4m.is_some() || self.png.is_some();

@@ -34,7 +34,8 @@ pub(super) fn play(options: &Options, stop: &AtomicBool) -> Result<Vec<Played>, 
     let theatre = Theatre::new(options.screen.clone(), parameters.unwrap_or_default());
     let mut session = Session::open(options, &theatre)?;
     session.begin(options, described.as_ref())?;
-    let end = options.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    // One that is farther than the clock reaches is none.
+    let end = options.seconds.and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
     while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) {
         session.machine.work();
         session.obey();
@@ -122,7 +123,7 @@ impl Session {
             return Ok(());
         }
         for number in 0..options.streams {
-            let order = order(options, described, (self.anywhere, number));
+            let order = order(options, described, (self.anywhere, number))?;
             self.theatre.entitle(&order.name);
             if let Err(refusal) = self.player.begin(&mut self.machine.appliance, &order) {
                 let why = self.theatre.failure().map(Trouble::Screen);
@@ -183,21 +184,26 @@ impl Session {
 }
 
 /// The order of the `number`-th stream: each has the next port.
-fn order(options: &Options, described: Option<&Described>, (anywhere, number): (IpAddr, u16)) -> Order {
+fn order(
+    options: &Options,
+    described: Option<&Described>,
+    (anywhere, number): (IpAddr, u16),
+) -> Result<Order, Trouble> {
     let (carrier, port) = match options.rtp.or(described.map(|described| described.port)) {
         Some(port) => (Carrier::Rtp, port),
         None => (Carrier::Mflow, options.listen),
     };
-    let coding = if options.h264 { Coding::H264 } else { Coding::Mpeg };
     let anywhere = match options.from {
         Some(SocketAddr::V4(_)) => Ipv4Addr::UNSPECIFIED.into(),
         Some(SocketAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
         None => anywhere,
     };
-    let any = Endpoint::new(anywhere, port + number * 2);
+    let port = port.checked_add(number * 2);
+    let port = port.ok_or_else(|| Trouble::Usage("there are not so many ports from that one on".into()))?;
+    let any = Endpoint::new(anywhere, port);
     let millis = |fps: f64| Rate::from_millis((fps * 1000.0).round() as u32);
     let own = options.fps.and_then(millis);
-    Order {
+    Ok(Order {
         name: if options.streams == 1 { "stream".into() } else { format!("stream{}", number + 1) },
         carrier,
         local: any,
@@ -211,7 +217,7 @@ fn order(options: &Options, described: Option<&Described>, (anywhere, number): (
             every: options.every,
             without_b: options.without_b,
             queue: options.queue,
-            coding: described.map_or(coding, |described| described.coding),
+            coding: described.map_or(Coding::Mpeg, |described| described.coding),
             ticks: carrier == Carrier::Rtp,
             own: described.and_then(|described| described.rate).unwrap_or(Rate::USUAL),
         },
@@ -219,7 +225,7 @@ fn order(options: &Options, described: Option<&Described>, (anywhere, number): (
         input_queue: if carrier == Carrier::Rtp { RTP_QUEUE } else { MFLOW_QUEUE },
         realtime: !options.background,
         accept_less: options.accept,
-    }
+    })
 }
 
 /// How threads are scheduled that come before a player of this priority.

@@ -3,6 +3,7 @@
 
 use super::Options;
 use super::clip::{Clip, Cut};
+use crate::stop::sleep_until;
 use crate::trouble::Trouble;
 use silk_media::alf::RtpSource;
 use silk_media::{Coding, Rate};
@@ -11,8 +12,7 @@ use std::fmt;
 use std::io::IoSlice;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// RTP's clock for video (RFC 2250 §3.3, RFC 6184 §5.1), ticks in a second.
 const CLOCK: u64 = 90_000;
@@ -52,6 +52,7 @@ pub fn send(
     let (pace, own) = (options.rate(&clip), clip.rate());
     let mut sender = Sender {
         socket,
+        stop,
         stream,
         start: Instant::now(),
         pace,
@@ -79,6 +80,7 @@ pub fn send(
 
 struct Sender<'a> {
     socket: &'a UdpSocket,
+    stop: &'a AtomicBool,
     stream: RtpSource,
     start: Instant,
     pace: Option<Rate>,
@@ -107,12 +109,12 @@ impl Sender<'_> {
         self.report.pictures += 1;
     }
 
-    /// Until packet `n` of `packets` of the next picture is due.
+    /// Until packet `n` of `packets` of the next picture is due, or nobody waits for it.
     fn wait(&self, n: usize, packets: usize) {
         let Some(rate) = self.pace else { return };
         let spread = rate.time_of(1) * n as u32 / packets.max(1) as u32;
         let due = self.start + rate.time_of(self.report.pictures) + spread;
-        sleep(due.saturating_duration_since(Instant::now()).min(Duration::from_secs(1)));
+        sleep_until(due, self.stop);
     }
 }
 
