@@ -249,6 +249,26 @@ fn a_session_description_brings_the_parameters_that_the_stream_leaves_out() {
 }
 
 #[test]
+fn what_is_h264_is_decoded_as_that_whoever_sends_it() {
+    let Some(stage) = Stage::set() else { return };
+    let clip = stage.file("clip.264");
+    let arguments = "-nostdin -v error -f lavfi -i testsrc2=s=176x144:r=25 -frames:v 75 -pix_fmt yuv420p \
+                     -c:v libx264 -g 25 -bf 2";
+    let made = Command::new("ffmpeg").args(arguments.split_whitespace()).arg(&clip).status().unwrap();
+    assert!(made.success());
+    for over in [&["--rtp"][..], &[]] {
+        let player = stage.player(if over.is_empty() { &[] } else { &["--rtp", "5004"] });
+        let mut source = stage.rig.client.command(PROGRAM);
+        source.arg("send").arg(&clip).args(["--to", &SERVER.to_string()]).args(over);
+        assert!(source.stdout(Stdio::null()).status().unwrap().success());
+        sleep(Duration::from_secs(1));
+        end(player);
+        let stream = &stage.played()["streams"][0];
+        assert!((65..=75).contains(&came(stream)), "{stream}");
+    }
+}
+
+#[test]
 fn the_shell_obeys_its_controllers_and_answers_nobody_else() {
     let Some(stage) = Stage::set() else { return };
     let graph = stage.file("video.toml");
@@ -281,12 +301,17 @@ fn is_obeyed(stage: &Stage, [player, controller]: &[String; 2], name: &str) {
         tell(&format!("mpeg_decode {controller}:6001 name={name} port=5600"))
             .starts_with("error: there is a stream")
     );
-    stage.send(&["--to", player, "--port", "6000"]);
-    let listed = tell("list");
-    assert!(listed.contains(&format!(" {name} ")) && listed.contains(" shown "), "{listed}");
+    let mut source = stage.rig.client.command(PROGRAM);
+    source.arg("send").arg(stage.file("clip.m2v")).args(["--to", player, "--port", "6000", "--loop"]);
+    let mut source = Running::start(source.stdout(Stdio::null()).stderr(Stdio::null())).unwrap();
+    wait(|| {
+        let listed = tell("list");
+        listed.contains(&format!(" {name} ")) && !listed.contains(" 0 shown ")
+    });
     assert!(tell("stop three").starts_with("error: no such stream"));
     assert!(tell("dance").starts_with("error: "));
     assert!(tell(&format!("stop {name}")).starts_with("ok"));
+    assert!(source.wait(Duration::from_secs(30)).is_some(), "the source is told to stop");
 }
 
 /// Every picture is sent to this address and comes.
@@ -421,6 +446,18 @@ fn a_player_says_why_and_one_that_is_killed_leaves_linux_its_packets() {
     let again = stage.player(&["--control", socket.to_str().unwrap()]);
     end(again);
     assert!(!Path::new(&socket).exists());
+}
+
+#[test]
+fn numbers_that_are_too_large_are_no_fault_of_the_players() {
+    let Some(stage) = Stage::set() else { return };
+    end(stage.player(&["--seconds", &u64::MAX.to_string()]));
+    let mut command = stage.rig.server.command(PROGRAM);
+    command.args(["play", "--interface", INTERFACE, "--headless", "--rtp", "65534", "--streams", "3"]);
+    let refused = command.output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("there are not so many ports"), "{said}");
 }
 
 #[test]

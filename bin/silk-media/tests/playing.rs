@@ -175,6 +175,72 @@ fn a_file_that_cannot_be_written_is_named() {
 }
 
 #[test]
+fn pictures_are_not_written_over_their_clip() {
+    let Some((_folder, file)) = clip("clip.mpg", "-c:v mpeg2video") else { return };
+    let before = fs::read(&file).unwrap();
+    let output = silk_media(&["play", "--file", &file, "--y4m", &file]).output().unwrap();
+    let (status, out, err) = said(&output);
+    assert_eq!((status, out), (2, ""));
+    assert!(err.contains("would be written over it"), "{err}");
+    assert!(fs::read(&file).unwrap() == before);
+}
+
+#[test]
+fn a_port_that_is_none_is_refused() {
+    for which in ["--rtp", "--listen"] {
+        let output = silk_media(&["play", "--headless", which, "0"]).output().unwrap();
+        let (status, _, err) = said(&output);
+        assert_eq!(status, 2, "{err}");
+        assert!(err.contains("1..=65535"), "{err}");
+    }
+}
+
+#[test]
+fn a_player_that_waits_for_long_is_interrupted() {
+    let Some((_folder, file)) = clip("clip.mpg", "-c:v mpeg2video") else { return };
+    let mut command = silk_media(&["play", "--file", &file, "--headless", "--fps", "0.001"]);
+    let mut player = command.stdout(Stdio::null()).spawn().unwrap();
+    let (mine, start) = (format!("/proc/{}/status", player.id()), Instant::now());
+    // It catches SIGINT, bit 1.
+    let catches = || {
+        let status = fs::read_to_string(&mine).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
+        u64::from_str_radix(mask, 16).unwrap() & 2 != 0
+    };
+    while !catches() && start.elapsed() < Duration::from_secs(60) {
+        sleep(Duration::from_millis(10));
+    }
+    Command::new("kill").args(["-INT", &player.id().to_string()]).status().unwrap();
+    while start.elapsed() < Duration::from_secs(120) {
+        if let Some(status) = player.try_wait().unwrap() {
+            return assert!(status.code().is_some(), "{status}");
+        }
+        sleep(Duration::from_millis(20));
+    }
+    let _ = player.kill();
+    panic!("Ctrl-C does not end it");
+}
+
+#[test]
+fn rtp_is_sent_as_slowly_as_it_is_told() {
+    let Some((_folder, file)) = clip("clip.m2v", "-c:v mpeg2video -q:v 30 -frames:v 3") else { return };
+    let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = receiver.local_addr().unwrap().to_string();
+    let mut sender = silk_media(&["send", &file, "--to", &to, "--rtp", "--fps", "0.5"]).spawn().unwrap();
+    let (mut bytes, mut stamps) = ([0; 2000], Vec::new());
+    while stamps.len() < 3 {
+        receiver.recv(&mut bytes).unwrap();
+        let stamp = (bytes[4..8].to_vec(), Instant::now());
+        if stamps.iter().all(|(known, _)| *known != stamp.0) {
+            stamps.push(stamp);
+        }
+    }
+    assert!(sender.wait().unwrap().success());
+    let between = stamps[2].1 - stamps[0].1;
+    assert!(between > Duration::from_millis(3500), "{between:?}");
+}
+
+#[test]
 fn results_that_cannot_be_written_are_told_before_anything_is_measured() {
     for arguments in
         [&["bench", "video", "--json", "/nonexistent/a"][..], &["demo", "--html", "/nonexistent/a"]]
@@ -241,6 +307,19 @@ impl Drop for Display {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+#[test]
+fn a_window_shows_pictures_with_odd_sides() {
+    let Some((_folder, file)) = clip("clip.mpg", "-c:v mpeg1video -vf crop=175:143:0:0:exact=1") else {
+        return;
+    };
+    let Some(display) = Display::start() else { return };
+    let output =
+        silk_media(&["play", "--file", &file, "--window"]).env("DISPLAY", &display.1).output().unwrap();
+    let (status, out, err) = said(&output);
+    assert_eq!((status, err), (0, ""));
+    assert!(out.starts_with("25 pictures of 175 × 143 in "), "{out}");
 }
 
 #[test]
