@@ -449,9 +449,11 @@ fn a_player_says_why_and_one_that_is_killed_leaves_linux_its_packets() {
 }
 
 #[test]
-fn numbers_that_are_too_large_are_no_fault_of_the_players() {
+fn a_player_ends_when_it_is_told_to_and_numbers_that_are_too_large_do_not_end_it() {
     let Some(stage) = Stage::set() else { return };
     end(stage.player(&["--seconds", &u64::MAX.to_string()]));
+    let mut player = stage.player(&["--seconds", "1"]);
+    assert!(player.wait(Duration::from_secs(60)).is_some(), "where nothing comes it never ends");
     let mut command = stage.rig.server.command(PROGRAM);
     command.args(["play", "--interface", INTERFACE, "--headless", "--rtp", "65534", "--streams", "3"]);
     let refused = command.output().unwrap();

@@ -2,6 +2,7 @@
 //! made by ffmpeg for each run, windows are opened on a virtual X server; where these are missing the
 //! tests say SKIPPED.
 
+use silk_testkit::netns::{Running, signal};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -199,7 +200,7 @@ fn a_port_that_is_none_is_refused() {
 fn a_player_that_waits_for_long_is_interrupted() {
     let Some((_folder, file)) = clip("clip.mpg", "-c:v mpeg2video") else { return };
     let mut command = silk_media(&["play", "--file", &file, "--headless", "--fps", "0.001"]);
-    let mut player = command.stdout(Stdio::null()).spawn().unwrap();
+    let mut player = Running::start(command.stdout(Stdio::null())).unwrap();
     let (mine, start) = (format!("/proc/{}/status", player.id()), Instant::now());
     // It catches SIGINT, bit 1.
     let catches = || {
@@ -210,15 +211,9 @@ fn a_player_that_waits_for_long_is_interrupted() {
     while !catches() && start.elapsed() < Duration::from_secs(60) {
         sleep(Duration::from_millis(10));
     }
-    Command::new("kill").args(["-INT", &player.id().to_string()]).status().unwrap();
-    while start.elapsed() < Duration::from_secs(120) {
-        if let Some(status) = player.try_wait().unwrap() {
-            return assert!(status.code().is_some(), "{status}");
-        }
-        sleep(Duration::from_millis(20));
-    }
-    let _ = player.kill();
-    panic!("Ctrl-C does not end it");
+    signal(&[player.id()], "INT");
+    let status = player.wait(Duration::from_secs(60)).expect("Ctrl-C ends it");
+    assert!(status.code().is_some(), "{status}");
 }
 
 #[test]

@@ -169,9 +169,9 @@ impl Machine {
         }
     }
 
-    /// Sleeps until the device or one of `others` is readable, or something is due; hardly
+    /// Sleeps until the device or one of `others` is readable, or something is due, for `most` at most; hardly
     /// while there is work. Which of the others are readable.
-    pub fn sleep(&mut self, others: &[BorrowedFd<'_>]) -> Vec<bool> {
+    pub fn sleep(&mut self, others: &[BorrowedFd<'_>], most: Duration) -> Vec<bool> {
         let taken = std::mem::replace(&mut self.taken, self.appliance.frames_taken());
         let naps = taken != self.taken && !self.nap.is_zero();
         let now = self.appliance.now();
@@ -187,11 +187,11 @@ impl Machine {
         ready.extend(watched);
         let left = self.appliance.due().map(|due| due.since(now));
         let busy = (!self.idle).then_some(Duration::ZERO);
-        let limit = breath.or(busy).or(left.into_iter().chain(naps.then_some(self.nap)).min());
-        let limit =
-            limit.map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() });
+        let limit = left.into_iter().chain(naps.then_some(self.nap)).fold(most, Duration::min);
+        let limit = breath.or(busy).unwrap_or(limit);
+        let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
         // An interrupted sleep is a short one.
-        let _ = poll(&mut ready, limit.as_ref());
+        let _ = poll(&mut ready, Some(&limit));
         self.woke = self.appliance.now();
         self.debt.slept(self.woke.since(now));
         let told: Vec<bool> = ready.iter().map(|fd| !fd.revents().is_empty()).collect();

@@ -320,8 +320,8 @@ impl MpegStage {
         let options = output.options();
         let wanted = output.wants(stamp) && !(options.without_b && kind == B_PICTURE);
         let alone = kind == B_PICTURE || (kind == I_PICTURE && self.fall.each_stands_alone());
-        // What is shown by another stamp than its own is not past by that.
-        let past = output.is_past(stamp, now) && self.stamps_are_senders();
+        // What is shown by another stamp than this is not past by it.
+        let past = output.is_past(stamp, now) && self.reorder.is_senders();
         Some(Sight { wanted, past, every: options.every, alone })
     }
 

@@ -24,6 +24,9 @@ const MFLOW_QUEUE: u16 = 64;
 /// Packets that may wait for a stream over RTP, whose source does not ask.
 const RTP_QUEUE: u16 = 512;
 
+/// How often the player looks whether it is to end, though nothing comes.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Plays until every stream is over, its window closed, or `stop` is set. The figures of each.
 pub(super) fn play(options: &Options, stop: &AtomicBool) -> Result<Vec<Played>, Trouble> {
     options.network.check()?;
@@ -136,7 +139,7 @@ impl Session {
 
     fn sleep(&mut self) {
         let fds: Vec<_> = self.control.iter().map(|control| control.as_fd()).collect();
-        let readable = self.machine.sleep(&fds);
+        let readable = self.machine.sleep(&fds, LOOK);
         if readable.first() == Some(&true)
             && let Some(control) = &self.control
         {
