@@ -17,8 +17,8 @@ const LEAST: usize = 16;
 const SIZES: usize = 12;
 /// What pieces are cut from, if four fit: all of it is touched where they are small.
 const PORTION: usize = 16 << 10;
-/// Where programs have memory, in words of [`LEAST`]: what lies above in a list's head counts its changes.
-const PLACE: u64 = (1 << 43) - 1;
+/// Where programs have memory, of 48 bits, in words of [`LEAST`]: what lies above in a list's head counts its changes.
+const PLACE: u64 = (1 << 44) - 1;
 
 /// The memory.
 pub struct Heap {
@@ -72,8 +72,11 @@ impl List {
     }
 }
 
-/// Which size of piece is enough, if any is.
+/// Which size of piece is enough, if any is; more than to a page none is aligned.
 fn size_for(layout: Layout) -> Option<usize> {
+    if layout.align() > LARGEST_ALIGNMENT {
+        return None;
+    }
     let least = layout.size().max(layout.align()).max(LEAST).div_ceil(LEAST);
     let size = least.next_power_of_two().trailing_zeros() as usize;
     (size < SIZES).then_some(size)
@@ -109,7 +112,7 @@ impl Heap {
     }
 }
 
-// SAFETY: pieces are as long as their size and lie at multiples of it, since portions begin at pages, of which the largest pieces ask for no more;
+// SAFETY: pieces are as long as their size and lie at multiples of it, since portions begin at pages and none is to lie otherwise;
 // what is in a list is nobody's.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -149,6 +152,28 @@ mod tests {
         let of = |size, align| size_for(layout(size, align));
         assert_eq!([of(1, 1), of(16, 8), of(17, 8), of(1, 64)], [Some(0), Some(0), Some(1), Some(2)]);
         assert_eq!([of(32 << 10, 8), of((32 << 10) + 1, 8)], [Some(11), None]);
+    }
+
+    #[test]
+    fn each_piece_lies_as_it_is_asked_to_or_there_is_none() {
+        let heap = Heap::new();
+        for (size, align) in (0..16).flat_map(|n| [(8, 1 << n), (100_000, 1 << n)]) {
+            for _ in 0..9 {
+                // SAFETY: nothing is done with what is given. Between two portions lie nine pages.
+                let piece =
+                    unsafe { [heap.alloc(layout(36_000, 8)), heap.alloc(layout(size, align))][1] }.addr();
+                assert_eq!(piece % align, 0, "{size} at {align}");
+                assert_eq!(piece == 0, align > LARGEST_ALIGNMENT, "{size} at {align}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_remembers_the_highest_place_that_a_program_has() {
+        // Of 48 bits, as on aarch64.
+        let place = ((1 << 48) - LEAST as u64) / LEAST as u64;
+        let now = (0..3).fold(0, |now, _| List::head(now, place));
+        assert_eq!((now & PLACE, now / (PLACE + 1)), (place, 3));
     }
 
     #[test]
