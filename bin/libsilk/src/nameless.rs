@@ -14,7 +14,7 @@ use silk_stream::wake::{self, Woken};
 use std::ffi::c_int;
 use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, fence};
+use std::sync::atomic::{AtomicBool, AtomicI32, fence};
 
 /// Receiving from a socket with these flags does not wait.
 const AT_ONCE: c_int = libc::MSG_DONTWAIT | libc::MSG_ERRQUEUE | libc::MSG_OOB;
@@ -84,9 +84,6 @@ struct Place {
 static PLACED: [Place; PLACES] =
     [const { Place { event: AtomicI32::new(-1), is_taken: AtomicBool::new(false) } }; PLACES];
 
-/// How many are taken.
-static TAKEN: AtomicU32 = AtomicU32::new(0);
-
 /// While it lives, its thread is called when silk has begun to serve a socket.
 pub struct Call(&'static Place);
 
@@ -94,7 +91,6 @@ impl Call {
     /// A place, to be taken before it is looked who serves the sockets. `None`: there are too many.
     pub fn take() -> Option<Self> {
         let place = PLACED.iter().find(|place| !place.is_taken.swap(true, SeqCst))?;
-        TAKEN.fetch_add(1, SeqCst);
         let call = Self(place);
         if place.event.load(SeqCst) < 0 {
             let event = wake::event().ok()?;
@@ -120,7 +116,6 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        TAKEN.fetch_sub(1, SeqCst);
         self.0.is_taken.store(false, SeqCst);
     }
 }
@@ -143,15 +138,12 @@ pub fn announce(socket: &Socket) {
     if wait::has_sleepers() {
         wake::wake(socket.server().0, i32::MAX);
     }
-    if TAKEN.load(SeqCst) != 0 {
-        let waiting = |place: &&Place| place.is_taken.load(SeqCst) && place.event.load(SeqCst) >= 0;
-        PLACED.iter().filter(waiting).for_each(|place| _ = wake::notify(place.borrow()));
-    }
+    let waiting = |place: &&Place| place.is_taken.load(SeqCst) && place.event.load(SeqCst) >= 0;
+    PLACED.iter().filter(waiting).for_each(|place| _ = wake::notify(place.borrow()));
 }
 
 /// In a forked child, whose parent has the eventfds, too: it makes its own.
 pub fn begin_anew() {
-    TAKEN.store(0, SeqCst);
     for place in &PLACED {
         place.is_taken.store(false, SeqCst);
         let event = place.event.swap(-1, SeqCst);
@@ -159,5 +151,31 @@ pub fn begin_anew() {
             // SAFETY: the child's copy, which is named nowhere any more.
             internal::close(unsafe { OwnedFd::from_raw_fd(event) });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::socket::{self, state};
+
+    #[test]
+    fn who_has_forked_in_the_middle_of_a_wait_is_called_the_next_time() {
+        let socket = socket::make(state::UNDECIDED, shape::DATAGRAM, 0).expect("a record");
+        let is_called = |call: &Call| {
+            let mut look = libc::pollfd { fd: call.descriptor(), events: libc::POLLIN, revents: 0 };
+            // SAFETY: one pollfd, no waiting.
+            unsafe { libc::poll(&mut look, 1, 0) == 1 }
+        };
+        let call = Call::take().expect("a place");
+        announce(socket);
+        assert!(is_called(&call));
+        // Its signal's handler forks, and this is the child.
+        begin_anew();
+        drop(call);
+        let call = Call::take().expect("a place");
+        assert!(!is_called(&call));
+        announce(socket);
+        assert!(is_called(&call));
     }
 }
