@@ -199,12 +199,10 @@ impl Pool {
         let lacks = [free(one) == 0, free(other) <= usize::from(one == other)];
         let mut chunk = self.chunk;
         let mut carves = |size: u32| {
-            let (place, rest) = carved(chunk, size).or_else(|| {
+            carve(&mut chunk, size, || {
                 chunks = chunks.checked_sub(1)?;
-                carved((0, CHUNK), size)
-            })?;
-            chunk = rest;
-            Some(place)
+                Some((0, CHUNK))
+            })
         };
         let mut has = |(size, lacks): (u32, bool)| !lacks || (within && carves(size).is_some());
         let rings = sizes.into_iter().zip(lacks).all(&mut has);
@@ -241,16 +239,27 @@ impl Pool {
     }
 
     fn carve(&mut self, size: u32) -> Option<u64> {
-        let place = carved(self.chunk, size).or_else(|| {
-            let next = |chunk: u64| Some(chunk + CHUNK).filter(|end| *end <= self.chunks_end);
-            let chunk =
-                self.arena.taken.chunk.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
-            carved((chunk, chunk + CHUNK), size)
-        });
-        let (place, rest) = place?;
-        self.chunk = rest;
-        Some(place)
+        let next = |chunk: u64| Some(chunk + CHUNK).filter(|end| *end <= self.chunks_end);
+        let taken = &self.arena.taken.chunk;
+        carve(&mut self.chunk, size, || {
+            let chunk = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
+            Some((chunk, chunk + CHUNK))
+        })
     }
+}
+
+/// The place of a ring of `size` bytes in what is left of a chunk, or in a `new` one; of two chunks the one of which more is left is
+/// kept for the next.
+fn carve(left: &mut (u64, u64), size: u32, new: impl FnOnce() -> Option<(u64, u64)>) -> Option<u64> {
+    if let Some((place, rest)) = carved(*left, size) {
+        *left = rest;
+        return Some(place);
+    }
+    let (place, rest) = carved(new()?, size)?;
+    if rest.1 - rest.0 > left.1 - left.0 {
+        *left = rest;
+    }
+    Some(place)
 }
 
 /// Where a ring of `size` bytes lies in a piece of the arena, and what is left of that; `None` when it is too large.
@@ -314,6 +323,19 @@ mod tests {
         arena.ring(ring.place, ring.size).unwrap().write(0, &[7; 2 << 20]);
         arena.measure();
         assert_eq!(pool.take_larger(4 << 20), None, "half of what may be used is used");
+    }
+
+    #[test]
+    fn rings_of_different_sizes_leave_no_part_of_a_chunk_to_nobody() {
+        let arena = Arena::create(Sizes { rings: 32 << 20, domains: 1 }).unwrap();
+        let mut pool = Pool::new(arena);
+        let pairs = (0..).take_while(|_| {
+            let has = pool.has_room([64 << 10, 4 << 20]);
+            let taken = pool.take_ring(64 << 10).and_then(|_| pool.take_ring(4 << 20));
+            assert_eq!(has, taken.is_some());
+            has
+        });
+        assert_eq!(pairs.count(), 7, "one chunk has all the small ones");
     }
 
     #[test]
