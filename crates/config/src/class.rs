@@ -3,6 +3,7 @@
 //! class's rules are all combinations of its sources, code points and local ports.
 
 use crate::address::{Dscp, Prefix};
+use crate::device::DeviceKind;
 use crate::read::{Notes, Section};
 use crate::scheduler::{Scheduler, read_priority};
 use crate::tcp::Congestion;
@@ -174,6 +175,7 @@ impl Class {
             span: section.span(),
             name: section.span_of("name"),
             default: section.span_of("default"),
+            limits: section.span_of("limits"),
             class,
         };
         section.finish();
@@ -186,7 +188,7 @@ fn or_any<T: Copy>(list: &[T]) -> impl Iterator<Item = Option<T>> {
     list.iter().copied().map(Some).chain(list.is_empty().then_some(None))
 }
 
-/// A class and where it, its name and its `default` stand.
+/// A class and where it, its name, its `default` and its limits stand.
 pub(crate) struct Placed {
     pub(crate) class: Class,
     /// Nothing was wrong with it; otherwise its rules may not be what was meant.
@@ -194,6 +196,7 @@ pub(crate) struct Placed {
     span: Range<usize>,
     name: Range<usize>,
     default: Range<usize>,
+    limits: Range<usize>,
 }
 
 fn check_name(class: &Class, section: &mut Section<'_, '_>) {
@@ -291,13 +294,18 @@ fn read_limits(mut section: Section<'_, '_>) -> Limits {
 }
 
 /// What the classes must be together.
-pub(crate) fn check_all(classes: &[Placed], listen_priority: u8, notes: &mut Notes) {
+pub(crate) fn check_all(classes: &[Placed], listen_priority: u8, kind: DeviceKind, notes: &mut Notes) {
     for (i, later) in classes.iter().enumerate() {
         let same = |earlier: &&Placed| earlier.class.name == later.class.name && !later.class.name.is_empty();
         if classes[..i].iter().any(|earlier| same(&earlier)) {
             let message = format!("there is a class `{}` already", later.class.name);
             notes.advise(later.name.clone(), message, "classes are told apart by their names");
         }
+    }
+    let counting = classes.iter().filter(|placed| placed.class.limits.openings.is_some());
+    for placed in counting.filter(|_| kind != DeviceKind::Xdp) {
+        let help = "only `kind = \"xdp\"` counts them";
+        notes.advise(placed.limits.clone(), "`openings` has no meaning here", help);
     }
     check_default(classes, notes);
     check_priorities(classes, listen_priority, notes);

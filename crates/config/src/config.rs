@@ -83,7 +83,7 @@ impl Config {
         let scheduler = Scheduler::read(file.table("scheduler", "[scheduler]"));
         let listen = Listen::read(file.table("listen", "[listen]"), &scheduler);
         let placed = file.tables("class", "[[class]]", |section| Class::read(section, &scheduler));
-        class::check_all(&placed, listen.priority, file.notes);
+        class::check_all(&placed, listen.priority, device.kind, file.notes);
         let mut classes: Vec<Class> = placed.into_iter().map(|placed| placed.class).collect();
         if !file.has("class") {
             classes.push(Class::ordinary());

@@ -103,6 +103,8 @@ pub struct Device {
     pub linux_packets: Option<u32>,
 }
 
+/// The least MTU of a link of IPv6 (RFC 8200 §5).
+const LEAST_MTU6: u16 = 1280;
 /// The most interfaces that one daemon serves: as many as its classifier tells apart.
 const MOST: usize = 4;
 
@@ -223,6 +225,10 @@ impl Device {
                 section.forbid(key, "it needs `napi = \"threaded\"`");
             }
         }
+        if let Some(mtu) = self.mtu.filter(|mtu| self.speaks_v6() && *mtu < LEAST_MTU6) {
+            let message = format!("`mtu` is {mtu}, and IPv6 needs {LEAST_MTU6} (RFC 8200 §5)");
+            section.notes.fault(section.span_of("mtu"), message);
+        }
         if !self.speaks_v6() && self.kind != DeviceKind::Xdp {
             section.forbid("gateway6", "it needs an `address6`, or `router_advertisements = true`");
         }
@@ -233,17 +239,25 @@ impl Device {
         self.address6.is_some() || self.router_advertisements
     }
 
-    /// Whether every router can be reached. `places` are those of the routes'.
+    /// Whether every router can be reached, and every network in one way. `places` are those of the routes'.
     fn check_routes(&self, places: &[Range<usize>], section: &mut Section<'_, '_>) {
         if self.kind == DeviceKind::Xdp || self.address.is_none() && !self.speaks_v6() {
             return;
         }
         let gateway = self.gateway.map(|gateway| (IpAddr::V4(gateway), section.span_of("gateway")));
+        // It may be in a network that routers are still to tell of.
+        let gateway6 = self.gateway6.filter(|_| !self.router_advertisements);
+        let gateway6 = gateway6.map(|gateway| (IpAddr::V6(gateway), section.span_of("gateway6")));
         let by_routes = self.routes.iter().zip(places);
         let by_routes = by_routes.filter_map(|(route, place)| Some((route.via?, place.clone())));
-        for (router, place) in gateway.into_iter().chain(by_routes) {
+        for (router, place) in gateway.into_iter().chain(gateway6).chain(by_routes) {
             if let Some(why) = route::keeps_from(router, self.address, self.address6) {
                 section.notes.fault(place, why);
+            }
+        }
+        for (n, (route, place)) in self.routes.iter().zip(places).enumerate() {
+            if self.routes[..n].iter().any(|before| before.to == route.to) {
+                section.notes.fault(place.clone(), format!("there is a way to {} already", route.to));
             }
         }
     }
