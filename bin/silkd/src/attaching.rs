@@ -229,6 +229,9 @@ impl Server {
         let Some(peer) = self.peers.remove(&number) else { return };
         self.deaf.remove(&number);
         let _ = epoll::delete(&self.epoll, peer.line.as_fd());
+        // With it goes what was sent and nobody has heard.
+        peer.line.end();
+        self.closing.close(peer.line.into_descriptor());
         let Some((index, member)) = peer.member else { return };
         let Some(family) = self.families.get_mut(&index) else { return };
         match member {

@@ -21,21 +21,17 @@ pub fn is_lifeline(fd: &OwnedFd) -> bool {
         && bind(fd, &SocketAddrUnix::new_unnamed()).is_ok()
 }
 
-/// An eventfd, which never lets who writes it wait: an executor does. `None`: it is something else.
-pub fn eventfd(fd: OwnedFd) -> Option<OwnedFd> {
-    let name = readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new()).ok()?;
-    if name.as_bytes() != b"anon_inode:[eventfd]" {
-        return None;
-    }
-    let flags = fcntl_getfl(&fd).ok()?;
-    fcntl_setfl(&fd, flags | OFlags::NONBLOCK).ok()?;
-    Some(fd)
+/// Whether this is an eventfd, which does not let who writes it wait from now on: an executor does.
+pub fn is_eventfd(fd: &OwnedFd) -> bool {
+    let name = readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new());
+    let lets_nobody_wait = || fcntl_setfl(fd, fcntl_getfl(fd)? | OFlags::NONBLOCK);
+    name.is_ok_and(|name| name.as_bytes() == b"anon_inode:[eventfd]") && lets_nobody_wait().is_ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::event::{EventfdFlags, eventfd as new_eventfd};
+    use rustix::event::{EventfdFlags, eventfd};
     use rustix::io::Errno;
     use silk_control::Lifeline;
     use std::net::UdpSocket;
@@ -81,11 +77,12 @@ mod tests {
 
     #[test]
     fn an_event_set_that_is_full_lets_nobody_wait() {
-        let event = eventfd(new_eventfd(1, EventfdFlags::empty()).unwrap()).unwrap();
+        let event = eventfd(1, EventfdFlags::empty()).unwrap();
+        assert!(is_eventfd(&event));
         let most = u64::MAX - 1;
         assert_eq!(rustix::io::write(&event, &(most - 1).to_ne_bytes()), Ok(8));
         assert_eq!(rustix::io::write(&event, &1u64.to_ne_bytes()), Err(Errno::AGAIN));
-        assert!(eventfd(UnixStream::pair().unwrap().0.into()).is_none());
-        assert!(eventfd(std::fs::File::open("/dev/null").unwrap().into()).is_none());
+        assert!(!is_eventfd(&UnixStream::pair().unwrap().0.into()));
+        assert!(!is_eventfd(&std::fs::File::open("/dev/null").unwrap().into()));
     }
 }

@@ -95,7 +95,7 @@ const PERIOD: Duration = Duration::from_secs(60);
 
 impl Server {
     /// A program asks that a file may be sent by reference from now on. What cannot be is copied.
-    pub(crate) fn serve_file(&mut self, family: FamilyIndex, file: Option<OwnedFd>) -> Reply {
+    pub(crate) fn serve_file(&mut self, family: FamilyIndex, file: Option<&OwnedFd>) -> Reply {
         let no = |errno, why: String| refused(errno, format!("that file is copied: {why}"));
         let Some(file) = file else { return no(libc::EINVAL, "it did not come with the message".into()) };
         let kept: u64 = self.families.values().map(|family| family.files.bytes()).sum();

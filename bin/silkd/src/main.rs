@@ -12,6 +12,7 @@ mod anticipation;
 mod attaching;
 mod classes;
 mod closing;
+mod closing_apart;
 mod command;
 mod control_socket;
 mod cpu_time;

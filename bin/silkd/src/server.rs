@@ -4,10 +4,11 @@
 
 use crate::answer::Answer;
 use crate::attaching::random_token;
+use crate::closing_apart::ClosingApart;
 use crate::command::{Command, Event, Orders};
 use crate::control_socket;
 use crate::departed::Departed;
-use crate::descriptors::{eventfd, is_lifeline};
+use crate::descriptors::{is_eventfd, is_lifeline};
 use crate::family::{Family, NotPassed};
 use crate::groups::Groups;
 use crate::legible::legible;
@@ -111,6 +112,8 @@ pub struct Server {
     pub(crate) watched: Watched,
     /// The threads that receive.
     pub(crate) receiving: Receiving,
+    /// What programs have sent is closed there.
+    pub(crate) closing: ClosingApart,
 }
 
 /// What the server is made of.
@@ -135,6 +138,8 @@ pub struct Parts {
     pub watched: Watched,
     /// The threads that receive.
     pub receiving: Receiving,
+    /// Where what programs have sent is closed.
+    pub closing: ClosingApart,
 }
 
 impl Server {
@@ -178,6 +183,7 @@ impl Server {
             shortage_told: false,
             watched: parts.watched,
             receiving: parts.receiving,
+            closing: parts.closing,
         };
         server.watch(server.socket.as_fd(), LISTENER).map_err(failed)?;
         server.watch(server.signals.as_fd(), SIGNALS).map_err(failed)?;
@@ -349,7 +355,8 @@ impl Server {
                     self.answer(number, got);
                 }
                 Err(WireError::WouldBlock) => return,
-                Err(WireError::Malformed) => {
+                Err(WireError::Malformed(beside)) => {
+                    beside.into_iter().for_each(|fd| self.closing.close(fd));
                     let why = "that was no message of this version".to_owned();
                     self.reply(number, &Reply::Refused(Refusal { errno: libc::EPROTO, why }), &[]);
                     return self.hang_up(number);
@@ -360,7 +367,7 @@ impl Server {
     }
 
     fn answer(&mut self, number: u64, got: Received<Request>) {
-        let Received { message, descriptors, .. } = got;
+        let Received { message, mut descriptors, .. } = got;
         match message {
             Request::Attach { version, family, program } => {
                 self.attach(number, &version, family, legible(&program));
@@ -379,13 +386,14 @@ impl Server {
             }
             other => match self.peers.get(&number).and_then(|p| p.member) {
                 Some((family, Member::Process(process))) => {
-                    if let Some(reply) = self.serve(number, family, process, other, descriptors) {
+                    if let Some(reply) = self.serve(number, family, process, other, &mut descriptors) {
                         self.reply(number, &reply, &[]);
                     }
                 }
                 _ => self.reply(number, &refused(libc::EPROTO, "attach first".into()), &[]),
             },
         }
+        descriptors.into_iter().for_each(|unasked| self.closing.close(unasked));
     }
 
     pub(crate) fn set_member(&mut self, number: u64, family: u32, member: Member) {
@@ -394,30 +402,30 @@ impl Server {
         }
     }
 
-    /// A request of an attached process; `None` where it has no answer.
+    /// A request of an attached process, which takes what it needs of what came beside it; `None` where it has no answer.
     fn serve(
         &mut self,
         number: u64,
         family: u32,
         process: u32,
         request: Request,
-        mut fds: Vec<OwnedFd>,
+        fds: &mut Vec<OwnedFd>,
     ) -> Option<Reply> {
         Some(match request {
             Request::Fork => {
-                let Some(line) = fds.pop().filter(is_lifeline) else {
+                if !fds.last().is_some_and(is_lifeline) {
                     return Some(refused(libc::EINVAL, "a fork needs the child's lifeline".into()));
-                };
+                }
                 let Some(child) = self.families.get_mut(&family)?.fork(process) else {
                     return Some(refused(libc::EAGAIN, "this program has too many processes".into()));
                 };
-                self.adopt(Lifeline::from_descriptor(line), Some((family, Member::Process(child))));
+                self.adopt_last(fds, (family, Member::Process(child)));
                 Reply::Forked { process: child }
             }
             Request::Pass { slot, generation } => {
-                let Some(line) = fds.pop().filter(is_lifeline) else {
+                if !fds.last().is_some_and(is_lifeline) {
                     return Some(refused(libc::EINVAL, "to pass a socket needs a lifeline".into()));
-                };
+                }
                 let ticket = random_token();
                 let carrier = match self.families.get_mut(&family)?.pass(process, (slot, generation), ticket)
                 {
@@ -430,7 +438,7 @@ impl Server {
                         return Some(refused(libc::ETOOMANYREFS, why.into()));
                     }
                 };
-                self.adopt(Lifeline::from_descriptor(line), Some((family, Member::Process(carrier))));
+                self.adopt_last(fds, (family, Member::Process(carrier)));
                 Reply::Passed { ticket }
             }
             Request::Take { ticket, slot, generation } => {
@@ -462,7 +470,7 @@ impl Server {
                 return None;
             }
             Request::Bell => {
-                let event = fds.pop().and_then(eventfd).map(Arc::new);
+                let event = fds.pop_if(|fd| is_eventfd(fd)).map(Arc::new);
                 let bell = |server: &mut Self, answer: &_| server.bell((family, process), event, answer);
                 return self.when_obeyed(number, bell);
             }
@@ -516,7 +524,7 @@ impl Server {
                     Err(refusal) => Reply::Refused(refusal),
                 }
             }
-            Request::File => self.serve_file(family, fds.pop()),
+            Request::File => self.serve_file(family, fds.last()),
             Request::Way { to } => self.way_to(to).unwrap_or_else(Reply::Refused),
             Request::Group { slot, generation, group, at, change } => self
                 .group((family, process), (slot, generation), group, at, change)

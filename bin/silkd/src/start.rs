@@ -2,6 +2,7 @@
 //! executors, control socket. Nothing is left behind by a failed start.
 
 use crate::classes::Classes;
+use crate::closing_apart::ClosingApart;
 use crate::command::Orders;
 use crate::cpus;
 use crate::datagrams::Sibling;
@@ -78,11 +79,13 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let watched = Watched::default();
     let (limit, cap) = (settings.config.scheduler.watchdog, settings.config.scheduler.realtime_cap);
     let (dog, receiving) = (watched.clone(), opened.receiving.clone());
-    let own = (SteppingDown::new(real_time, receiving.clone()), Patience::with(ringers));
+    let own = (SteppingDown::new(real_time, receiving.clone()), Patience::with(ringers.clone()));
     std::thread::Builder::new()
         .name("silk-watchdog".into())
         .spawn(move || watchdog::run(&dog, &receiving, own, limit, f64::from(cap.millionths()) / 1e6))
         .map_err(|e| machine(format!("the watchdog cannot start: {e}")))?;
+    let closing = ClosingApart::begin(ringers)
+        .map_err(|e| machine(format!("the thread that closes what programs send cannot start: {e}")))?;
     let gate = opened.gate.clone();
     let receiving = opened.receiving.clone();
     let parts = server::Parts {
@@ -96,6 +99,7 @@ pub fn run(file: &Path) -> Result<(), Failure> {
         gate,
         watched,
         receiving,
+        closing,
     };
     let mut server = Server::open(parts).map_err(machine)?;
     server.join_standing_groups();

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 use silk_control::Lifeline;
 use std::collections::VecDeque;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 impl Server {
     /// Takes all in who have come.
@@ -33,6 +33,13 @@ impl Server {
         let is_away = came.map(drop).is_ok();
         self.spare = self.event.try_clone().ok();
         is_away
+    }
+
+    /// Hears the last of what a program has sent, a lifeline, from now on.
+    pub(crate) fn adopt_last(&mut self, sent: &mut Vec<OwnedFd>, member: (u32, Member)) {
+        if let Some(line) = sent.pop() {
+            self.adopt(Lifeline::from_descriptor(line), Some(member));
+        }
     }
 
     /// Hears a lifeline from now on. One that cannot be heard hangs up: who has the other end is gone.

@@ -22,7 +22,7 @@ pub use report::{
     ClassReport, DropCount, ModelReport, PathReport, ReceiverReport, Report, TcpReport, ThreadReport,
     UnblockReport, UnservedReport,
 };
-pub use wire::{Lifeline, MESSAGE, Received, WireError};
+pub use wire::{DESCRIPTORS, Lifeline, MESSAGE, Received, WireError};
 
 /// Where the daemon listens unless it is configured otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/silk/control.sock";

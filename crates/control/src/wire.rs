@@ -16,8 +16,8 @@ use std::{fmt, io};
 
 /// The longest message, bytes.
 pub const MESSAGE: usize = 64 << 10;
-/// The most descriptors beside one message.
-const DESCRIPTORS: usize = 24;
+/// The most descriptors beside one message: as many as the kernel takes (`SCM_MAX_FD`), so that it closes none itself.
+pub const DESCRIPTORS: usize = 253;
 
 /// Why a message could not be sent or received.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ pub enum WireError {
     HungUp,
     /// Nothing is there now (a socket that does not block).
     WouldBlock,
-    /// The other side sent something that is no message: its fault.
-    Malformed,
+    /// The other side sent something that is no message, with these descriptors beside it: its fault.
+    Malformed(Vec<OwnedFd>),
     /// The kernel's answer.
     Io(io::Error),
 }
@@ -37,7 +37,7 @@ impl fmt::Display for WireError {
         match self {
             Self::HungUp => f.write_str("the other side has hung up"),
             Self::WouldBlock => f.write_str("nothing there yet"),
-            Self::Malformed => f.write_str(
+            Self::Malformed(_) => f.write_str(
                 "the other side sent something that is no message (are all of silk's programs of one release, and the \
                  daemon started since?)",
             ),
@@ -137,11 +137,11 @@ impl Lifeline {
         descriptors: &[BorrowedFd<'_>],
         flags: SendFlags,
     ) -> Result<(), WireError> {
-        let bytes = postcard::to_stdvec(message).map_err(|_| WireError::Malformed)?;
+        let bytes = postcard::to_stdvec(message).map_err(|_| WireError::Malformed(Vec::new()))?;
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
-            return Err(WireError::Malformed);
+            return Err(WireError::Malformed(Vec::new()));
         }
         loop {
             match sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut ancillary, flags | SendFlags::NOSIGNAL) {
@@ -192,11 +192,13 @@ impl Lifeline {
                 _ => {}
             }
         }
-        if length == 0 {
+        if length == 0 && descriptors.is_empty() {
             return Err(WireError::HungUp);
         }
-        let message = postcard::from_bytes(&bytes[..length]).map_err(|_| WireError::Malformed)?;
-        Ok(Received { message, descriptors, pid })
+        match postcard::from_bytes(&bytes[..length]) {
+            Ok(message) => Ok(Received { message, descriptors, pid }),
+            Err(_) => Err(WireError::Malformed(descriptors)),
+        }
     }
 
     /// How long the next message is, which stays there; 1 where there will be none.
@@ -254,6 +256,20 @@ mod tests {
     }
 
     #[test]
+    fn all_that_comes_beside_something_is_the_receivers_whatever_that_is() {
+        let (ours, theirs) = Lifeline::pair().unwrap();
+        theirs.send(&Request::Bell, &[theirs.as_fd(); DESCRIPTORS]).unwrap();
+        assert_eq!(ours.receive::<Request>().unwrap().descriptors.len(), DESCRIPTORS);
+        theirs.send(&[0xffu8; 9], &[theirs.as_fd()]).unwrap();
+        theirs.send(&(), &[theirs.as_fd()]).unwrap();
+        for _ in 0..2 {
+            let got = ours.receive::<Request>().map(|got| got.message);
+            assert!(matches!(&got, Err(WireError::Malformed(beside)) if beside.len() == 1), "{got:?}");
+        }
+        assert!(theirs.send(&Request::Bell, &[theirs.as_fd(); DESCRIPTORS + 1]).is_err());
+    }
+
+    #[test]
     fn a_reply_without_a_request_is_a_hang_up_not_a_wait() {
         let (ours, theirs) = Lifeline::pair().unwrap();
         assert!(matches!(ours.try_receive::<Reply>(), Err(WireError::WouldBlock)));
@@ -290,7 +306,7 @@ mod tests {
             rustix::net::send(theirs.as_fd(), &bytes, SendFlags::empty()).unwrap();
             match ours.receive::<Request>() {
                 Ok(got) => prop_assert!(postcard::to_stdvec(&got.message).is_ok()),
-                Err(e) => prop_assert!(matches!(e, WireError::Malformed)),
+                Err(e) => prop_assert!(matches!(e, WireError::Malformed(_))),
             }
         }
     }

@@ -12,12 +12,13 @@ use program::{Program, hear};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use scribbling::Memory;
-use silk_control::{Kind, Lifeline, Received, Reply, Request};
+use silk_control::{DESCRIPTORS, Kind, Lifeline, Received, Reply, Request, WireError};
 use silk_stream::wake;
 use silk_testkit::netns::{CLIENT, INTERFACE, PREFERRED, Running, SERVER, SERVER6};
 use std::fs::File;
-use std::net::{Ipv4Addr, UdpSocket};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -336,4 +337,63 @@ fn who_lets_executors_wait_at_an_event_set_is_told_of_nothing_any_more_and_no_ot
     drop((lifeline, next));
     assert!(within(PATIENCE, || kept(&silk) == before), "{before:#?} before, {:#?} after", kept(&silk));
     assert_eq!(said(&silk).len(), 1);
+}
+
+/// A connection that waits an hour, when it is closed, for its peer to take what was written; and that peer, which takes nothing.
+fn lingering() -> (TcpStream, TcpStream) {
+    let listening = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let ours = TcpStream::connect(listening.local_addr().unwrap()).unwrap();
+    let theirs = listening.accept().unwrap().0;
+    ours.set_nonblocking(true).unwrap();
+    // What the kernel has room for grows for a moment.
+    let has_room = || {
+        let mut look = [PollFd::new(&ours, PollFlags::OUT)];
+        let soon = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        poll(&mut look, Some(&soon)) != Ok(0)
+    };
+    while has_room() {
+        while (&ours).write(&[0; 65_536]).is_ok() {}
+    }
+    rustix::net::sockopt::set_socket_linger(&ours, Some(Duration::from_secs(3600))).unwrap();
+    (ours, theirs)
+}
+
+/// Sends something, and a socket beside it.
+type Saying<'a> = &'a dyn Fn(&Lifeline, BorrowedFd<'_>) -> Result<(), WireError>;
+
+#[test]
+fn nobody_waits_until_what_others_have_sent_is_closed() {
+    let Some((silk, _good, _peer)) = start() else { return };
+    let before = kept(&silk);
+    let other = Lifeline::connect(&silk.path("control.sock")).unwrap();
+    let (lifeline, _) = attached(&silk);
+    let way = Request::Way { to: (CLIENT, 7).into() };
+    let nonsense = [0xffu8; 9];
+    let cases: [Saying<'_>; 6] = [
+        // Of these none was to come with the first, and another with the second.
+        &|line, socket| line.send(&way, &[socket]),
+        &|line, socket| line.send(&Request::Fork, &[socket]),
+        &|line, socket| line.send(&Request::File, &[socket; DESCRIPTORS]),
+        // These are no messages, and behind the last of them nothing is heard.
+        &|line, socket| line.send(&nonsense, &[socket]),
+        &|line, socket| line.send(&(), &[socket]),
+        &|line, socket| line.send(&nonsense, &[]).and_then(|()| line.send(&way, &[socket])),
+    ];
+    let mut held = Vec::new();
+    for (case, send) in cases.iter().enumerate() {
+        let (ours, daemons) = Lifeline::pair().unwrap();
+        let (socket, peer) = lingering();
+        send(&ours, socket.as_fd()).unwrap();
+        // From then on nobody has it but who receives that.
+        drop(socket);
+        let forked = answer(&lifeline, &Request::Fork, Some(daemons.into_descriptor())).message;
+        assert!(matches!(forked, Reply::Forked { .. }), "{case}: {forked:?}");
+        for _ in 0..2 {
+            assert!(is_refused(&other, &way, None), "{case}");
+        }
+        held.push((ours, peer));
+    }
+    assert!(is_served(&silk));
+    drop((lifeline, held));
+    assert!(within(PATIENCE, || kept(&silk) == before), "{before:#?} before, {:#?} after", kept(&silk));
 }
