@@ -74,6 +74,7 @@ pub unsafe extern "C" fn clone(
             Some(run) => {
                 let mut start = Start { run, argument };
                 let start = (&raw mut start).cast();
+                let flags = unwaited(flags as u64) as c_int;
                 let call = || real::clone(Some(begin), stack, flags, start, parent, tls, child).into();
                 process::fork_by(call) as c_int
             }
@@ -103,7 +104,13 @@ pub fn is_fork(flags: u64, stack: u64) -> bool {
     flags & (libc::CLONE_VM | libc::CLONE_THREAD) as u64 == 0 && stack == 0
 }
 
-/// The same of `clone3(2)`.
+/// The flags for such a child without the one that lets its parent wait until it executes: with the thread that forks all others would
+/// wait that take sockets or close them.
+pub fn unwaited(flags: u64) -> u64 {
+    flags & !(libc::CLONE_VFORK as u64)
+}
+
+/// The same as [`is_fork`] of `clone3(2)`.
 ///
 /// # Safety
 /// `arguments` is null or points to as many bytes.

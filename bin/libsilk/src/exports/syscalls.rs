@@ -91,7 +91,8 @@ pub unsafe extern "C" fn syscall(
             libc::SYS_prlimit64 => limits::prlimit(fd, b as c_int, pointer(c), pointer(e)).into(),
             libc::SYS_exit_group => processes::_exit(fd),
             libc::SYS_clone if processes::is_fork(a as u64, b as u64) => {
-                process::fork_by(|| real::syscall(number, a, b, c, e, f, g))
+                let flags = processes::unwaited(a as u64) as usize;
+                process::fork_by(|| real::syscall(number, flags, b, c, e, f, g))
             }
             libc::SYS_clone3 if processes::is_fork3(pointer(a), b) => {
                 process::fork_by(|| real::syscall(number, a, b, c, e, f, g))

@@ -381,6 +381,44 @@ static void clones(void)
 	FAILS(clone(cloned, NULL, SIGCHLD, NULL), EINVAL);
 }
 
+static int begun[2], done[2];
+
+static int waits_for_a_thread(void *nothing)
+{
+	char b = 'x';
+	return write(begun[1], &b, 1) != 1 || read(done[0], &b, 1) != 1;
+}
+
+static void *busy_meanwhile(void *nothing)
+{
+	int rounds = 2;
+	char b;
+	CHECK(read(begun[0], &b, 1) == 1);
+	busy(&rounds);
+	CHECK(write(done[1], &b, 1) == 1);
+	return nothing;
+}
+
+/* Who waits until his child executes, or ends, is waited for by no other thread. */
+static void clones_that_are_waited_for(void)
+{
+	static char stack[1 << 18] __attribute__((aligned(16)));
+	for (int i = 0; i < 2; i++) {
+		pthread_t other;
+		int status;
+		CHECK(pipe(begun) == 0 && pipe(done) == 0);
+		pthread_create(&other, NULL, busy_meanwhile, NULL);
+		long child = i == 0 ? clone(waits_for_a_thread, stack + sizeof stack, CLONE_VFORK | SIGCHLD, NULL)
+			: syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+		if (child == 0)
+			_exit(waits_for_a_thread(NULL));
+		CHECK(waitpid(child, &status, 0) == child && status == 0);
+		pthread_join(other, NULL);
+		for (int n = 0; n < 2; n++)
+			close(begun[n]), close(done[n]);
+	}
+}
+
 /* A child that the C library has not seen made holds its parent's sockets, too. */
 static void forks_otherwise(void)
 {
@@ -482,6 +520,7 @@ int main(int argc, char **argv)
 	forks();
 	forks_otherwise();
 	clones();
+	clones_that_are_waited_for();
 	limited();
 	descriptors();
 	forks_meanwhile();
