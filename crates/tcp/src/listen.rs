@@ -60,7 +60,7 @@ pub struct Established {
     pub(crate) stamp_recent: u32,
     /// The round trip of the SYN-ACK, if that is known.
     pub(crate) round_trip: Option<Duration>,
-    /// The SYN-ACK was sent more than once.
+    /// The SYN-ACK was sent more than once before it was acknowledged.
     pub(crate) answered_again: bool,
 }
 
@@ -74,7 +74,7 @@ struct Half {
     answered_at: Instant,
     /// Times the SYN-ACK was overdue.
     overdue: u8,
-    /// The SYN-ACK was sent more than once, so that its round trip cannot be measured.
+    /// The SYN-ACK was sent more than once before it was acknowledged, so that its round trip cannot be measured.
     answered_again: bool,
     /// The handshake is complete but for the text that the listener waits for.
     deferred: bool,
@@ -258,7 +258,7 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
     fn on_half_open(&self, now: Instant, half: &Half, seg: &Segment, admission: Admission) -> Verdict {
         if seg.flags.syn() && !seg.flags.ack() && !seg.flags.rst() && seg.seq == half.irs {
             // The same SYN again: our answer was lost.
-            let mut half = Half { answered_again: true, ..*half };
+            let mut half = half.answer_again();
             // Who no longer asks for ECN is not answered as if he did (RFC 3168 §6.1.1).
             half.agreed.ecn &= self.config.ecn.agrees_to_syn(seg.flags);
             if let Some((value, _)) = seg.options.timestamp {
@@ -348,8 +348,8 @@ impl<K: Hash + Eq + Copy> SynTable<K> {
                 self.halves.remove(at);
                 continue;
             }
+            half = half.answer_again();
             half.overdue += 1;
-            half.answered_again = true;
             self.halves.reschedule(at, half.overdue, now + self.backed_off(half.overdue));
             *self.halves.get_mut(at)? = half;
             return Some((key, self.syn_ack(now, &half)));
@@ -386,6 +386,11 @@ fn dropped(why: DropReason) -> Verdict {
 }
 
 impl Half {
+    /// The SYN-ACK is sent once more. One that has been acknowledged was not lost: it only asks who is silent to speak.
+    fn answer_again(&self) -> Self {
+        Self { answered_again: self.answered_again || !self.deferred, ..*self }
+    }
+
     fn established(&self, now: Instant, seg: &Segment) -> Established {
         let shift = self.agreed.shifts.map_or(0, |(peer, _)| peer);
         Established {

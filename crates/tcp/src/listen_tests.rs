@@ -246,6 +246,26 @@ fn after_its_time_a_deferred_connection_is_handed_over_bare() {
     assert!(matches!(late, ListenAction::Established(_)));
 }
 
+// RFC 5681 §3.1: only where the SYN-ACK was lost.
+#[test]
+fn a_syn_ack_that_asks_who_was_silent_once_more_has_not_been_lost() {
+    let config = Config { defer_accept: Some(Duration::from_secs(2)), ..Config::default() };
+    let lost = |acknowledged: bool| {
+        let mut table = SynTable::new(config.clone(), IsnSecret::new([1, 2]), 8);
+        let reply = half_open(&mut table, 1);
+        let bare = seg(Flags::ACK, 101, reply.seq + 1);
+        if acknowledged {
+            table.on_segment(NOW + Duration::from_millis(20), 1, &bare, OPEN);
+        }
+        let asked = (1..9).find(|seconds| table.on_timeout(NOW + Duration::from_secs(*seconds)).is_some());
+        let action = table.on_segment(NOW + Duration::from_secs(9), 1, &bare, OPEN);
+        let ListenAction::Established(established) = action else { panic!("{action:?}") };
+        assert!(asked.is_some(), "it is sent again");
+        (established.answered_again, established.round_trip)
+    };
+    assert_eq!([true, false].map(lost), [(false, Some(Duration::from_millis(20))), (true, None)]);
+}
+
 #[test]
 fn a_reused_connection_starts_above_the_floor() {
     let floor = SeqNumber::new(0x4000_0000) + half_open(&mut table(8), 1).seq.raw();
