@@ -139,7 +139,9 @@ impl Receiver {
     pub(crate) fn update_is_due(&self, room: usize, mss: u16) -> bool {
         let room = u32::try_from(room).unwrap_or(u32::MAX);
         let (now, offer) = (self.window(), self.offer(room, mss));
-        offer > now && offer / 2 >= now
+        // Of what is less than a unit of the window field the peer knows nothing.
+        let told = now >> self.shift << self.shift;
+        offer > now && offer / 2 >= told
     }
 
     /// Whether text waits for a gap to be filled.
@@ -239,6 +241,16 @@ mod tests {
         receiver.nxt += 3_000;
         assert!(!receiver.update_is_due(900, MSS));
         assert!(receiver.update_is_due(1_000, MSS));
+    }
+
+    #[test]
+    fn what_is_less_than_the_field_can_say_is_no_window_that_the_peer_has() {
+        let mut receiver = receiver(20_000, 14);
+        receiver.edge = receiver.nxt + 20_000;
+        receiver.nxt += 8_000;
+        assert_eq!((receiver.advertise(12_000, MSS), receiver.window()), (0, 12_000));
+        assert!(receiver.update_is_due(20_000, MSS));
+        assert_eq!(receiver.advertise(20_000, MSS), 1);
     }
 
     #[test]
