@@ -99,17 +99,25 @@ static __always_inline __u32 quoted_flow6(struct settings *set, __u64 word, void
 {
 	struct ipv6 *ip = quote;
 	struct transport *ends = (void *)(ip + 1);
+	__u8 *fragment = (void *)ends, protocol;
 	__u32 value;
 
 	if (room < sizeof(*ip) + 8 || (void *)(ends + 1) > end || ip->version_class >> 4 != 6)
 		return PASS;
-	if (ip->next_header != IPPROTO_TCP && ip->next_header != IPPROTO_UDP)
+	protocol = ip->next_header;
+	/* Of a datagram that we have cut up the first piece has the ports. */
+	if (protocol == IPPROTO_FRAGMENT && !fragment[2] && !(fragment[3] & 0xf8)) {
+		protocol = fragment[0];
+		ends++;
+		if (room < sizeof(*ip) + 16 || (void *)(ends + 1) > end)
+			return PASS;
+	}
+	if (protocol != IPPROTO_TCP && protocol != IPPROTO_UDP)
 		return PASS;
-	value = flow6(set, ip->source, ends->source_port, ip->destination, ends->destination_port,
-		      ip->next_header);
+	value = flow6(set, ip->source, ends->source_port, ip->destination, ends->destination_port, protocol);
 	if (value)
 		return hint(value >> DOMAIN_SHIFT, HINT_CONTROL);
-	if (ip->next_header != IPPROTO_UDP)
+	if (protocol != IPPROTO_UDP)
 		return PASS;
 	value = local6_index(set, word, ip->source, 0);
 	if (value == ADDRESSES6 || !owns_port(ends->source_port, 15 - value, IPPROTO_UDP))

@@ -129,9 +129,9 @@
 //! 9. A fragment header with an offset or more-fragments: as in 3, with the local IPv6 addresses.
 //!    TCP and UDP: as in 4, with these and the fingerprint.
 //! 10. ICMPv6 (58) with `room >= 8` to a local IPv6 address. Types 1 to 4 quote a packet of ours at
-//!     `q = at + 8`: if `room >= 8 + 48`, its version is 6 and its next header TCP or UDP, look up
-//!     the flow with local = quoted source, remote = quoted destination; found: control, in the
-//!     flow's domain. Not found: as in 5.
+//!     `q = at + 8`: if `room >= 8 + 48`, its version is 6 and its next header TCP or UDP, or a fragment
+//!     header (44) with offset 0 and these behind it (`room >= 8 + 56`), look up the flow with local =
+//!     quoted source, remote = quoted destination; found: control, in the flow's domain. Not found: as in 5.
 //!     In all other cases: control in the control domain if OWN_ICMP, else pass.
 //!     Anything else: pass.
 //!

@@ -11,6 +11,7 @@ use core::net::{IpAddr, Ipv6Addr};
 
 const IPV6: usize = 40;
 const ICMP: u8 = 58;
+const FRAGMENT: u8 = 44;
 /// An echo request (RFC 4443 §4.1).
 const ECHO_REQUEST: u8 = 128;
 /// Everybody on the link (RFC 4291 §2.7.1).
@@ -148,10 +149,16 @@ fn quoted_flow(message: &[u8]) -> Option<Between> {
         return None;
     }
     let quote = message.get(8..).filter(|quote| quote.len() >= IPV6 + 8 && quote[0] >> 4 == 6)?;
+    let (kind, ends) = match quote[IPV6..] {
+        // Of a datagram that we have cut up the first piece has the ports.
+        [next, _, 0, low, _, _, _, _, ref rest @ ..] if quote[6] == FRAGMENT && low & !7 == 0 => (next, rest),
+        ref rest => (quote[6], rest),
+    };
+    let ends = ends.get(..8)?;
     Some(Between {
-        protocol: flow_protocol(quote[6])?,
-        local: Endpoint::v6(address(quote, 8)?, be16(quote, IPV6)?),
-        remote: Endpoint::v6(address(quote, 24)?, be16(quote, IPV6 + 2)?),
+        protocol: flow_protocol(kind)?,
+        local: Endpoint::v6(address(quote, 8)?, be16(ends, 0)?),
+        remote: Endpoint::v6(address(quote, 24)?, be16(ends, 2)?),
     })
 }
 
@@ -278,6 +285,24 @@ mod tests {
         error[IPV6] = 2;
         error.extend(ip(6, &[], HERE, THERE, 8));
         assert_eq!(tables.classify(&frame(&with_length(error))), Verdict::Control { domain: 4 });
+    }
+
+    #[test]
+    fn so_does_one_that_quotes_the_first_fragment_of_a_datagram() {
+        let tables = tables();
+        tables.configure(Owned::default(), Domains::default(), &[], &[HERE.ip()]).unwrap();
+        let datagrams = Between { protocol: Protocol::Udp, ..flow() };
+        tables.flows.insert(&datagrams, Found { domain: 4, index: 9 }).unwrap();
+        let quoting = |offset: u16, length: usize| {
+            let mut error = ip(ICMP, &[], Endpoint::v6(Ipv6Addr::LOCALHOST, 0), HERE, 8);
+            error[IPV6] = 2;
+            let header = [&[17, 0][..], &offset.to_be_bytes(), &[0, 0, 0, 7]].concat();
+            error.extend(ip(44, &header, HERE, THERE, length));
+            tables.classify(&frame(&with_length(error)))
+        };
+        let flows = Verdict::Control { domain: 4 };
+        assert_eq!([quoting(1, 8), quoting(0, 8)], [flows; 2], "one of several, or the only one");
+        assert_eq!([quoting(9, 8), quoting(1, 7)], [Verdict::Pass; 2], "a later one, or too little of it");
     }
 
     #[test]
