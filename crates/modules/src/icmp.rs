@@ -53,6 +53,7 @@ pub const PARAMETERS: &[Parameter] = &[
 /// `EHOSTUNREACH`, `ENETUNREACH`, … as Linux numbers them: what programs are told.
 pub(crate) mod errno {
     pub const PROTO: i32 = 71;
+    pub const NO_PROTOCOL: i32 = 92;
     pub const ACCESS: i32 = 13;
     pub const NETWORK: i32 = 101;
     pub const REFUSED: i32 = 111;
@@ -166,9 +167,8 @@ impl Stage for IcmpStage {
             Err(fault) => return reason(fault).into(),
             Ok(icmp::Message::EchoRequest { .. }) => None,
             Ok(icmp::Message::Unreachable { reason, quote }) => Some(unreachable(reason, &quote, msg)),
-            Ok(icmp::Message::Exceeded { quote }) => Some(told(&quote, msg, |sequence, remote| {
-                Report::Unreachable { errno: errno::HOST, hard: false, sequence, remote }
-            })),
+            Ok(icmp::Message::Exceeded { quote }) => Some(soft(errno::HOST, &quote, msg)),
+            Ok(icmp::Message::Problem { quote }) => Some(soft(errno::PROTO, &quote, msg)),
             Ok(icmp::Message::Redirect { hop, quote }) => return redirected(cx, msg, hop, quote.header),
             Ok(icmp::Message::EchoReply { .. } | icmp::Message::Other { .. }) => {
                 return Verdict::Drop(DropReason::IcmpIgnored);
@@ -233,7 +233,7 @@ fn unreachable(reason: Unreachable, quote: &icmp::Quote<'_>, msg: &Message<'_>) 
                 return Report::PathMtu { mtu, sequence, remote };
             }
             Unreachable::Network => (errno::NETWORK, false),
-            Unreachable::Protocol => (errno::PROTO, true),
+            Unreachable::Protocol => (errno::NO_PROTOCOL, true),
             Unreachable::Port => (errno::REFUSED, true),
             // Who refuses it will not change his mind (as Linux tells it; over IPv6 by another name).
             Unreachable::Prohibited => (errno::HOST, true),
@@ -241,6 +241,11 @@ fn unreachable(reason: Unreachable, quote: &icmp::Quote<'_>, msg: &Message<'_>) 
         };
         Report::Unreachable { errno, hard, sequence, remote }
     })
+}
+
+/// What an error that may be over soon tells the path that sent the quoted packet.
+fn soft(errno: i32, quote: &icmp::Quote<'_>, msg: &Message<'_>) -> Option<Request> {
+    told(quote, msg, |sequence, remote| Report::Unreachable { errno, hard: false, sequence, remote })
 }
 
 /// A report to the flow that the quoted packet belongs to.

@@ -103,8 +103,13 @@ pub enum Message<'a> {
         /// The head of that packet.
         quote: Quote<'a>,
     },
-    /// A packet of ours ran out of hops, or its fragments out of time (types 11, 12).
+    /// A packet of ours ran out of hops, or its fragments out of time (type 11).
     Exceeded {
+        /// The head of that packet.
+        quote: Quote<'a>,
+    },
+    /// The header of a packet of ours was not understood (type 12).
+    Problem {
         /// The head of that packet.
         quote: Quote<'a>,
     },
@@ -167,7 +172,8 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, ParseError> {
             hop: Ipv4Addr::from_bits(u32::from(identifier) << 16 | u32::from(sequence)),
             quote: quote(data)?,
         },
-        11 | 12 => Message::Exceeded { quote: quote(data)? },
+        11 => Message::Exceeded { quote: quote(data)? },
+        12 => Message::Problem { quote: quote(data)? },
         kind => Message::Other { kind },
     })
 }
