@@ -9,7 +9,6 @@ use silk_path::classify::{Between, Protocol};
 use silk_path::{Discovery, Endpoint, PathId, Quoted, Report};
 use silk_stream::{SocketError, wish};
 use std::net::IpAddr;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// ICMP's "destination unreachable", "time exceeded" and "parameter problem" (RFC 792).
 const UNREACHABLE: u8 = 3;
@@ -104,18 +103,19 @@ impl Engine {
 
     fn report_to(&mut self, id: PathId, said: &Reported, now: Instant) {
         self.core.paths.report(id, now, &mut self.core.port, said.report);
+        // First how large packets may be: who is told that one was too large asks for it.
+        self.conclude(id, now);
         if let Some(quoted) = &said.quoted {
             self.tell_of_datagram(id, said.remote, quoted);
+            self.tell_program(id);
         }
-        self.conclude(id, now);
     }
 
     /// Tells a datagram socket of an error, as far as Linux would.
     pub(crate) fn tell_of_datagram(&mut self, id: PathId, remote: Endpoint, quoted: &Quoted) {
         let Some(path) = self.core.paths.path(id) else { return };
-        let (connected, mtu) = (path.state.attrs.remote().is_some(), path.state.attrs.path_mtu());
+        let connected = path.state.attrs.remote().is_some();
         let Some(end) = self.core.port.datagrams(id) else { return };
-        end.slot().path_mtu.store(mtu.map_or(0, u32::from), Relaxed);
         let ((errno, hard), wishes) = (meaning(quoted), crate::wishes::of(end.slot()));
         let asked = if remote.is_v6() { wish::SOFT_ERRORS6 } else { wish::SOFT_ERRORS };
         let asked = end.slot().wishes.word(asked) != 0;

@@ -233,7 +233,7 @@ impl Engine {
                 self.show_priority(name, priority);
                 end.change_status(status::CONNECTED, 0);
                 let mtu = self.core.paths.path(id).and_then(|path| path.state.attrs.path_mtu());
-                end.slot().path_mtu.store(mtu.map_or(0, u32::from), SeqCst);
+                end.show_path_mtu(mtu.unwrap_or(0));
                 let options = options_of(&mut end);
                 self.core.port.put_datagrams(id, end);
                 for bell in options {

@@ -337,6 +337,7 @@ impl Engine {
             Event::SoftError(errno) => end.note_soft_error(errno),
             Event::Writable => end.forget_soft_error(),
             Event::Unreachable(errno) => end.fail(errno),
+            Event::PathMtu(mtu) => end.show_path_mtu(mtu),
             Event::Unfinished => self.stir(id, clock::now()),
             Event::Closed | Event::TimeWait => {
                 end.change_status(status::PEER_FIN | status::SEND_CLOSED, 0);

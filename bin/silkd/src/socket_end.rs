@@ -184,6 +184,12 @@ impl SocketEnd {
         }
     }
 
+    /// What the path takes now, bytes of IP: a program that lets nothing be cut up is told what is more
+    /// (`IP_PMTUDISC_DO`).
+    pub fn show_path_mtu(&mut self, mtu: u16) {
+        self.slot().path_mtu.store(mtu.into(), SeqCst);
+    }
+
     /// The program is to hear of an error that ends nothing.
     pub fn tell_error(&mut self, errno: i32) {
         self.slot().error.store(errno.unsigned_abs(), SeqCst);

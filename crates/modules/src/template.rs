@@ -289,6 +289,7 @@ impl Stage for Template {
             stage.timer(cx);
             true
         });
+        self.refresh();
     }
 
     fn bell(&mut self, cx: &mut Cx<'_, '_>, bell: Bell) -> bool {

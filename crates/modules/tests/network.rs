@@ -6,11 +6,12 @@ mod rig;
 use core::net::Ipv4Addr;
 use core::time::Duration;
 use rig::{Host, Options, exchange, ip, mac};
-use silk_modules::Standing;
 use silk_modules::arp::Arp;
 use silk_modules::icmp::REFUSAL;
 use silk_modules::ip::{Ip, Routes};
-use silk_path::{Attr, Attrs, DropReason, Endpoint, Message, Meta, Outcome, PathId, Value};
+use silk_modules::{HeaderTemplate, Leads, Setup, Standing, Way};
+use silk_path::transform::Rule;
+use silk_path::{Attr, Attrs, Checksum, DropReason, Endpoint, Event, Message, Meta, Outcome, PathId, Value};
 use silk_wire::icmp::Unreachable;
 use silk_wire::{MacAddr, arp, checksum, eth, icmp, ipv4};
 
@@ -308,8 +309,65 @@ fn what_a_router_says_of_a_path_counts_for_a_while_on_the_path_that_is_there_too
     assert!(whole.len() == 1 && b.refuse(&whole[0], Unreachable::TooBig(1000)));
     exchange(&mut a, &mut b);
     assert_eq!((mtu(&a), pieces(&mut a).len()), (Some(1000), 2));
+    // Also for who sends nothing, since a program is told that it would be too much.
+    a.world.events.clear();
     a.advance(Duration::from_secs(600));
-    assert_eq!((pieces(&mut a).len(), mtu(&a)), (1, Some(1500)));
+    assert_eq!((mtu(&a), &a.world.events[..]), (Some(1500), &[(socket, Event::PathMtu(1500))][..]));
+    assert_eq!(pieces(&mut a).len(), 1);
+}
+
+// RFC 1191 §3: what goes on in packets of a size that is enough for others must let itself be cut up.
+#[test]
+fn on_a_path_that_is_narrower_than_any_is_taken_to_be_packets_may_be_cut_up_for_a_while() {
+    for template in [false, true] {
+        let rules: Vec<Box<dyn Rule>> = if template { vec![Box::new(HeaderTemplate)] } else { Vec::new() };
+        let (mut a, mut b) = (Host::with(1, Options { rules, ..Options::default() }), Host::new(2));
+        let ends = |port| Attrs::new().with(Attr::Local(at(1, port))).with(Attr::Remote(at(2, 9)));
+        let socket = a.create("socket", ends(5000));
+        exchange(&mut a, &mut b);
+        let packets = |host: &mut Host, path: PathId| {
+            host.send(path, at(2, 9), &[7; 900]);
+            let sent = host.sent().into_iter().filter(|frame| frame[12..14] == eth::IPV4.to_be_bytes());
+            let seen = |frame: Vec<u8>| {
+                let header = *ipv4::parse(&frame[eth::HEADER..]).unwrap().header;
+                (header.total_len(), header.dont_fragment())
+            };
+            sent.map(seen).collect::<Vec<_>>()
+        };
+        a.send(socket, at(2, 9), &[7; 400]);
+        let whole = a.sent().pop().unwrap();
+        assert!(b.refuse(&whole, Unreachable::TooBig(296)));
+        exchange(&mut a, &mut b);
+        assert_eq!(packets(&mut a, socket), [(548, false), (400, false)]);
+        a.send(socket, at(2, 9), &[7; 400]);
+        let small = a.sent().pop().unwrap();
+        assert!(!ipv4::parse(&small[eth::HEADER..]).unwrap().header.dont_fragment());
+        let other = a.create("socket", ends(5001));
+        a.send(other, at(2, 9), b"x");
+        let small = a.sent().pop().unwrap();
+        assert!(!ipv4::parse(&small[eth::HEADER..]).unwrap().header.dont_fragment(), "another path");
+        a.advance(Duration::from_secs(600));
+        // Where its peer is must be found again.
+        exchange(&mut a, &mut b);
+        a.send(socket, at(2, 9), b"where are you?");
+        exchange(&mut a, &mut b);
+        assert_eq!([socket, other].map(|path| packets(&mut a, path)), [[(928, true)], [(928, true)]]);
+    }
+}
+
+// What a route says is no router's word that anybody could have forged.
+#[test]
+fn a_route_may_say_that_a_path_is_as_narrow_as_any_link() {
+    let mut standing = Standing::of(&[(ip(1).into(), 24)], None);
+    let leads = Leads::Over { link: 0, gateway: Some(ip(9).into()), source: None, mtu: Some(300) };
+    standing.ways.push(Way { network: Ipv4Addr::new(192, 0, 2, 0).into(), prefix: 24, leads });
+    let mut host = beside_9();
+    host.paths.module_mut::<Ip>().unwrap().follow(Routes::of(&standing));
+    let there = Endpoint::v4(Ipv4Addr::new(192, 0, 2, 1), 9);
+    let socket = host.create("socket", Attrs::new().with(Attr::Local(at(1, 5000))).with(Attr::Remote(there)));
+    assert_eq!(host.paths.path(socket).unwrap().state.attrs.path_mtu(), Some(300));
+    host.send(socket, there, &[7; 500]);
+    assert_eq!(host.sent().len(), 2);
 }
 
 #[test]
@@ -439,6 +497,25 @@ fn a_mark_on_any_fragment_is_one_on_the_datagram_and_a_contradiction_spoils_it()
 }
 
 #[test]
+fn of_a_datagram_in_pieces_a_device_has_verified_all_or_nothing() {
+    let mut host = beside_9();
+    let echo = host.create("echo", Attrs::new().with(Attr::Local(Endpoint::v4(Ipv4Addr::UNSPECIFIED, 7))));
+    let wrong = [&[0x13, 0x88, 0, 7, 0, 24, 1, 2][..], &[5; 16]].concat();
+    let mut heard = |id: u16, all: [Checksum; 3]| {
+        for (at, checksum) in [0, 8, 16].into_iter().zip(all) {
+            let piece = fragment(id, 0, at, at < 16, &wrong[at..at + 8]);
+            host.arrive_with(&frame(1, 9, eth::IPV4, &piece), checksum);
+        }
+        (host.sent().len(), host.drops(echo, DropReason::UdpChecksum))
+    };
+    let (verified, unknown) = (Checksum::Verified, Checksum::Unknown);
+    assert_eq!(heard(1, [verified; 3]), (1, 0));
+    assert_eq!(heard(2, [unknown, verified, verified]), (0, 1));
+    assert_eq!(heard(3, [verified, unknown, verified]), (0, 2));
+    assert_eq!(heard(4, [verified, verified, unknown]), (0, 3));
+}
+
+#[test]
 fn a_flood_of_fragments_is_bounded() {
     let mut host =
         Host::with(1, Options { setup: |setup| setup.reassembly.memory = 32 * 1024, ..Options::default() });
@@ -462,6 +539,62 @@ fn a_flood_of_fragments_is_bounded() {
         let held = host.paths.path(fragments).unwrap().state.account.memory() - before;
         assert!(held <= 32 * 1024, "{held} bytes");
     }
+}
+
+// What a path may have can be less than reassembly keeps.
+#[test]
+fn fragments_that_never_finish_make_room_for_others_when_their_path_may_have_no_more() {
+    let mut host = beside_9();
+    host.create("echo", Attrs::new().with(Attr::Local(Endpoint::v4(Ipv4Addr::UNSPECIFIED, 7))));
+    let fragments = path_of(&host, "ip");
+    let account = &mut host.paths.path_mut(fragments).unwrap().state.account;
+    account.set_memory_limit(account.memory() + 8 * 1024);
+    for (size, ids) in [(1024, 0..20), (8, 20..40)] {
+        for id in ids {
+            host.arrive(&frame(1, 9, eth::IPV4, &fragment(id, 0, 0, true, &[5; 1024][..size])));
+        }
+    }
+    host.sent();
+    let datagram = [&[0x13, 0x88, 0, 7, 0, 24, 0, 0][..], &[5; 16]].concat();
+    for at in [0, 8, 16] {
+        host.arrive(&frame(1, 9, eth::IPV4, &fragment(99, 0, at, at < 16, &datagram[at..at + 8])));
+    }
+    assert_eq!(host.sent().len(), 1, "it is whole, and answered");
+    // What takes more than there is by itself makes room for nobody.
+    for at in 0..9 {
+        host.arrive(&frame(1, 9, eth::IPV4, &fragment(100, 0, 1024 * at, true, &[5; 1024])));
+    }
+    assert_eq!(host.drops(fragments, DropReason::IpFragmentLimit), 2);
+}
+
+#[test]
+fn what_waits_for_a_neighbour_whose_place_another_has_got_is_not_forgotten() {
+    let setup = |setup: &mut Setup| setup.neighbours.entries = 2;
+    let mut host = Host::with(1, Options { setup, ..Options::default() });
+    let sockets = [7, 8, 9].map(|n| {
+        let ends = Attrs::new().with(Attr::Local(at(1, 5000 + u16::from(n)))).with(Attr::Remote(at(n, 9)));
+        (n, host.create("socket", ends))
+    });
+    for (n, socket) in sockets {
+        host.send(socket, at(n, 9), b"where are you?");
+    }
+    host.sent();
+    let mut reached = Vec::new();
+    for _ in 0..3 {
+        // Whoever is asked for answers.
+        let asked = said(&host.sent()).into_iter().map(|question| question.target);
+        for there in asked.chain([ip(9), ip(8)]).collect::<Vec<_>>() {
+            let [.., n] = there.octets();
+            let answer =
+                arp::Packet { operation: arp::Operation::Reply, target: ip(1), ..announcement(n, mac(n)) };
+            host.arrive(&arp_frame(answer));
+        }
+        let sent = host.sent().into_iter().filter(|frame| frame[12..14] == eth::IPV4.to_be_bytes());
+        reached.extend(sent.map(|frame| frame[5]));
+        host.advance(Duration::from_secs(1));
+    }
+    reached.sort();
+    assert_eq!(reached, [7, 8, 9]);
 }
 
 // RFC 9293 MUST-49.

@@ -345,6 +345,7 @@ fn a_path_mtu_is_believed_only_for_what_is_outstanding() {
     // A router in the middle would say this; here the server's ICMP does.
     assert!(server.refuse(big, Unreachable::TooBig(1000)));
     settle_icmp(&mut server, &mut client);
+    client.advance(Duration::ZERO);
     let longest = client.sent().iter().map(Vec::len).max().unwrap();
     assert!(longest <= 1000 + 14, "{longest}");
     let mut forged = big.clone();
@@ -429,6 +430,42 @@ fn what_the_network_says_of_outstanding_text_is_told_and_the_connection_goes_on(
     assert_eq!(client.world.events, []);
 }
 
+// RFC 1191 §3: what goes on in packets of a size that is enough for others must let itself be cut up.
+#[test]
+fn on_a_path_narrower_than_segments_get_what_was_too_long_leaves_at_once_and_may_be_cut_up() {
+    let (mut client, mut server, c) = connected();
+    c.client_end.write(&[7; 4000]);
+    client.bell(c.client, Bell::Sent);
+    let lost = client.sent();
+    assert!(server.refuse(&lost[0], Unreachable::TooBig(296)));
+    settle_icmp(&mut server, &mut client);
+    client.advance(Duration::ZERO);
+    let again = client.sent();
+    let seen: Vec<_> = again.iter().map(|frame| (frame.len() <= 14 + 552, frame[14 + 6] & 0x40)).collect();
+    assert!(!seen.is_empty() && seen.iter().all(|seen| *seen == (true, 0)), "{seen:?}");
+    again.iter().for_each(|frame| _ = server.arrive(frame));
+    settle(&mut client, &mut server);
+    assert_eq!(c.server_end.read(), [7; 4000]);
+}
+
+// RFC 9293 §3.9.2.2.
+#[test]
+fn of_a_header_that_a_router_does_not_understand_the_program_hears_and_the_connection_goes_on() {
+    let (mut client, mut server, c) = connected();
+    c.client_end.write(b"hello");
+    client.bell(c.client, Bell::Sent);
+    let frames = client.sent();
+    assert!(server.refuse(&frames[0], Unreachable::Host));
+    let mut told = server.sent().remove(0);
+    // As a parameter problem, with its checksum.
+    told[14 + 20..14 + 24].copy_from_slice(&[12, 0, 0, 0]);
+    let sum = silk_wire::checksum::Sum::ZERO.bytes(&told[14 + 20..]).checksum();
+    told[14 + 22..14 + 24].copy_from_slice(&sum.to_be_bytes());
+    client.arrive(&told);
+    assert!(client.world.events.contains(&(c.client, Event::SoftError(71))), "{:?}", client.world.events);
+    assert_eq!(state(&client, c.client), "ESTABLISHED");
+}
+
 // RFC 9293 MUST-49.
 #[test]
 fn a_program_sets_time_to_live_and_largest_segment() {
@@ -477,16 +514,20 @@ fn settle_icmp(from: &mut Host, to: &mut Host) {
 }
 
 #[test]
-fn who_is_refused_by_a_filter_on_the_way_hears_of_it_at_once() {
-    let (mut client, mut server) = (Host::new(1), Host::new(2));
-    let (path, _) = connect(&mut client, 5000, at(2, 80));
-    let question = client.sent();
-    question.iter().for_each(|frame| _ = server.arrive(frame));
-    server.sent().iter().for_each(|frame| _ = client.arrive(frame));
-    let syn = client.sent().remove(0);
-    assert!(server.refuse(&syn, Unreachable::Prohibited));
-    settle_icmp(&mut server, &mut client);
-    assert!(client.world.events.contains(&(path, Event::Unreachable(113))), "{:?}", client.world.events);
+fn who_is_refused_for_good_hears_of_it_at_once() {
+    // EHOSTUNREACH, ENOPROTOOPT.
+    for (why, errno) in [(Unreachable::Prohibited, 113), (Unreachable::Protocol, 92)] {
+        let (mut client, mut server) = (Host::new(1), Host::new(2));
+        let (path, _) = connect(&mut client, 5000, at(2, 80));
+        let question = client.sent();
+        question.iter().for_each(|frame| _ = server.arrive(frame));
+        server.sent().iter().for_each(|frame| _ = client.arrive(frame));
+        let syn = client.sent().remove(0);
+        assert!(server.refuse(&syn, why));
+        settle_icmp(&mut server, &mut client);
+        let told = client.world.events.contains(&(path, Event::Unreachable(errno)));
+        assert!(told, "{why:?}: {:?}", client.world.events);
+    }
 }
 
 #[test]

@@ -81,6 +81,8 @@ pub enum Event {
     Unreachable(i32),
     /// The network says that a packet did not arrive, as an errno value; the path goes on trying.
     SoftError(i32),
+    /// The path takes IP packets of so many bytes from now on ([`Attr::PathMtu`](crate::Attr::PathMtu)).
+    PathMtu(u16),
     /// The connection has ended in order; the path can be destroyed.
     Closed,
     /// Only TIME-WAIT is left, and its table has it; the path can be destroyed.

@@ -109,5 +109,22 @@ print("narrow:", polled(s), queued(s), pending(s), s.getsockopt(LEVEL, MTU))
 print("narrow:", attempt(s.send, bytes(1400)), queued(s))
 s.setsockopt(LEVEL, DISCOVER, PROBE)
 print("narrow:", attempt(s.send, bytes(1400)), polled(s), queued(s))
+s = make(0, (beyond[:-1] + "6", 4004))
+s.send(bytes(3000))
+# Over IPv6 nobody but us cuts up what is cut up already.
+for _ in range(30 if SIX else 3):
+    if s.getsockopt(LEVEL, MTU) < 1500:
+        break
+    time.sleep(0.1)
+print("pieces:", s.getsockopt(LEVEL, MTU))
+if not SIX:
+    # Narrower than packets are made: they are cut up on the way, and nobody says again that they were too large.
+    s = make(1, ("10.96.0.5", 4005))
+    s.send(bytes(400))
+    print("strait:", polled(s), queued(s), s.getsockopt(LEVEL, MTU))
+    attempt(s.recv, 10)
+    s.send(bytes(400))
+    time.sleep(0.5)
+    print("strait:", queued(s))
 s = make(1)
 print("unknown:", attempt(s.getsockopt, LEVEL, MTU))

@@ -22,6 +22,11 @@ fn start() -> Option<Silk> {
     peer.ip(["link", "set", "wide", "up"]).unwrap();
     peer.ip(["address", "add", "10.98.0.1/24", "dev", "narrow"]).unwrap();
     peer.ip(["address", "add", "fd98::1/64", "dev", "narrow", "nodad"]).unwrap();
+    // One that is narrower than packets are made for what a router says.
+    peer.ip(["link", "add", "strait", "mtu", "300", "type", "veth", "peer", "name", "open"]).unwrap();
+    peer.ip(["link", "set", "strait", "up"]).unwrap();
+    peer.ip(["link", "set", "open", "up"]).unwrap();
+    peer.ip(["address", "add", "10.96.0.1/24", "dev", "strait"]).unwrap();
     silk.rig.server.ip(["route", "add", "default", "via", &CLIENT.to_string()]).unwrap();
     silk.rig.server.ip(["route", "add", "default", "via", &CLIENT6.to_string()]).unwrap();
     // The daemon learns of routes when it starts.

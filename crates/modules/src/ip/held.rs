@@ -1,6 +1,7 @@
 //! The messages that wait for their next hop's address (RFC 1122 §2.3.2.2): copies, as the messages
 //! themselves are gone when the run ends. The only thing on a path that waits in the middle, and
-//! bounded; of more than that the latest are kept. What a path still has when it ends is left to IP's
+//! bounded; of more than that the latest are kept. After a while the neighbour is looked for anew: another may have got
+//! its place in the cache. What a path still has when it ends is left to IP's
 //! own path: a program that sends a datagram and is done has sent it.
 
 use crate::icmp::{QUOTED, errno};
@@ -10,6 +11,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::mem::take;
 use core::net::IpAddr;
+use core::time::Duration;
+use silk_instant::Instant;
 use silk_path::{
     Checksum, Cx, DropReason, Endpoint, Message, Meta, PathId, Quoted, Report, Request, Stage, Verdict,
 };
@@ -21,6 +24,8 @@ const ADDRESS_UNREACHABLE6: (u8, u8) = (1, 3);
 
 /// What waits on a path, in bytes with all that it takes to keep it: the longest datagram and some, as on Linux.
 const MOST: usize = 128 << 10;
+/// After so long what waits is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
 /// Paths that have ended and left something to be sent.
 const DEPARTED: usize = 64;
 /// Room in front of a message for headers.
@@ -71,6 +76,8 @@ struct Queue {
     bytes: usize,
     // What of `bytes` the path's account is charged: all, or nothing on the way from one path to another.
     charged: usize,
+    // When they are tried again.
+    again: Instant,
 }
 
 /// Their place on the path, whose account they are charged to.
@@ -81,7 +88,8 @@ impl Waiting {
     /// Keeps a copy of a message. What there is no room for, the longest there first, is dropped for this reason.
     pub fn hold(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>, full: DropReason) -> Verdict {
         let cost = Held::cost(msg);
-        let queue = self.0.get_or_insert_default();
+        let again = cx.now() + AGAIN;
+        let queue = self.0.get_or_insert_with(|| Box::new(Queue { again, ..Queue::default() }));
         while queue.bytes + cost > MOST
             && let Some(oldest) = queue.messages.pop_front()
         {
@@ -110,6 +118,12 @@ impl Waiting {
         if let Some(queue) = &mut self.0 {
             cx.release(take(&mut queue.charged));
         }
+    }
+
+    /// When what waits is tried again.
+    fn again(&self) -> Instant {
+        let queue = self.0.as_ref().filter(|queue| !queue.messages.is_empty());
+        queue.map_or(Instant::FAR, |queue| queue.again)
     }
 
     /// Whether nothing waits.
@@ -145,6 +159,30 @@ pub(crate) trait Holds: Stage + Sized {
     /// The stage for the last that its path has to send, with what waits.
     fn rest(&mut self) -> Self;
 
+    /// Sets the timer for whatever is to be done next.
+    fn arm(&mut self, cx: &mut Cx<'_, '_>);
+
+    /// Keeps a message until its next hop's address is known.
+    fn hold(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Verdict {
+        let verdict = self.held().hold(cx, msg, Self::FULL);
+        self.arm(cx);
+        verdict
+    }
+
+    /// When what waits is tried again; on IP's own path also what others have left.
+    fn again(&mut self, cx: &mut Cx<'_, '_>) -> Instant {
+        let (path, own) = (cx.path(), Self::own(cx));
+        let departed = own.departed.iter_mut().filter(|_| own.path == Some(path));
+        departed.map(|stage| stage.held().again()).fold(self.held().again(), Instant::min)
+    }
+
+    /// Tries again what has waited long enough.
+    fn try_again(&mut self, cx: &mut Cx<'_, '_>) {
+        if self.again(cx) <= cx.now() {
+            self.send_held(cx);
+        }
+    }
+
     /// Sends a message as if it came from above. A drop is counted.
     fn send(&mut self, cx: &mut Cx<'_, '_>, msg: &mut Message<'_>) -> Result<(), DropReason> {
         match self.down(cx, msg) {
@@ -169,6 +207,7 @@ pub(crate) trait Holds: Stage + Sized {
             departed.retain_mut(|stage| !stage.held().is_empty());
             Self::own(cx).departed = departed;
         }
+        self.arm(cx);
     }
 
     /// Sends what waits on this stage.

@@ -1,12 +1,13 @@
 //! Path MTUs (RFC 1191, RFC 8201): what routers said about destinations, for a while. Bounded; a forged
-//! report can make packets small, but never absurdly so.
+//! report can make packets small, but never absurdly so: where a path is narrower than that, they may be cut up.
 
 use super::{Address, Routes};
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 use silk_instant::Instant;
 
-/// No IPv4 path is taken to be narrower: below, a report is an attack rather than a link.
+/// Packets over IPv4 are never made smaller for what a router says, as with Linux: below, it is an attack rather than a
+/// link.
 pub(crate) const LEAST: u16 = 552;
 /// How long a report counts (RFC 1191 §6.3, RFC 8201 §4).
 const LIFE: Duration = Duration::from_secs(600);
@@ -15,34 +16,47 @@ const MOST: usize = 1024;
 
 /// What is known of destinations.
 pub(crate) struct PathMtus<A> {
+    // What was said, and until when it counts.
     known: BTreeMap<A, (u16, Instant)>,
     least: u16,
 }
 
 impl<A: Copy + Ord> PathMtus<A> {
-    /// Nothing is known; no path is taken to be narrower than `least` bytes.
+    /// Nothing is known; packets are never made smaller than `least` bytes.
     pub fn new(least: u16) -> Self {
         Self { known: BTreeMap::new(), least }
     }
 
-    /// Takes a report in; answers what is to be believed.
+    /// Takes a report in.
     // RFC 1191 §3; RFC 4821 §5.2.
-    pub fn learn(&mut self, now: Instant, destination: A, mtu: u16) -> u16 {
-        let mtu = mtu.max(self.least);
+    pub fn learn(&mut self, now: Instant, destination: A, mtu: u16) {
         // That something larger is too large, too, is no news.
-        if let Some(less) = self.of(now, destination).filter(|known| *known <= mtu) {
-            return less;
+        if self.said(now, destination).is_some_and(|(known, _)| known <= mtu) {
+            return;
         }
         if self.known.len() >= MOST && !self.known.contains_key(&destination) {
             self.make_room(now);
         }
         self.known.insert(destination, (mtu, now + LIFE));
-        mtu
+    }
+
+    fn said(&self, now: Instant, destination: A) -> Option<(u16, Instant)> {
+        self.known.get(&destination).copied().filter(|(_, until)| *until > now)
     }
 
     /// The path MTU to `destination`, where a router said one.
     pub fn of(&self, now: Instant, destination: A) -> Option<u16> {
-        self.known.get(&destination).filter(|(_, until)| *until > now).map(|(mtu, _)| *mtu)
+        self.said(now, destination).map(|(mtu, _)| mtu.max(self.least))
+    }
+
+    /// Until when that counts.
+    pub fn until(&self, now: Instant, destination: A) -> Option<Instant> {
+        self.said(now, destination).map(|(_, until)| until)
+    }
+
+    /// Whether the path is narrower than packets are made, so that they must let themselves be cut up.
+    pub fn is_narrower(&self, now: Instant, destination: A) -> bool {
+        self.said(now, destination).is_some_and(|(mtu, _)| mtu < self.least)
     }
 
     /// How large packets to `destination` may be, by what routers and its route say.
@@ -50,7 +64,7 @@ impl<A: Copy + Ord> PathMtus<A> {
     where
         A: Address,
     {
-        let routed = routes.mtu_to(destination).map(|mtu| mtu.max(self.least));
+        let routed = routes.mtu_to(destination).map(|mtu| mtu.max(A::LEAST_MTU));
         self.of(now, destination).into_iter().chain(routed).min().unwrap_or(u16::MAX)
     }
 
@@ -74,13 +88,19 @@ mod tests {
     #[test]
     fn a_report_counts_for_ten_minutes_and_has_a_floor() {
         let (mut mtus, there) = (PathMtus::new(LEAST), Ipv4Addr::new(10, 0, 0, 2));
-        assert_eq!(mtus.learn(Instant::ZERO, there, 1400), 1400);
-        assert_eq!(mtus.of(Instant::from_millis(599_999), there), Some(1400));
-        assert_eq!(mtus.of(Instant::from_millis(600_000), there), None);
-        assert_eq!(mtus.learn(Instant::ZERO, there, 0), LEAST);
+        let mut known = |said: Option<u16>, millis| {
+            let now = Instant::from_millis(millis);
+            said.into_iter().for_each(|mtu| mtus.learn(now, there, mtu));
+            (mtus.of(now, there), mtus.is_narrower(now, there))
+        };
+        assert_eq!(known(Some(1400), 0), (Some(1400), false));
+        assert_eq!(known(None, 599_999), (Some(1400), false));
+        assert_eq!(known(None, 600_000), (None, false));
+        assert_eq!(known(Some(0), 0), (Some(LEAST), true));
         // A larger one does not count before the smaller one has expired.
-        assert_eq!(mtus.learn(Instant::from_millis(599_999), there, 1000), LEAST);
-        assert_eq!(mtus.learn(Instant::from_millis(600_000), there, 1000), 1000);
+        assert_eq!(known(Some(1000), 599_999), (Some(LEAST), true));
+        assert_eq!(known(Some(1000), 600_000), (Some(1000), false));
+        assert_eq!(known(Some(LEAST), 600_000), (Some(LEAST), false));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 use silk_instant::Instant;
-use silk_path::DropReason;
+use silk_path::{Checksum, DropReason};
 
 /// What reassembly may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,8 @@ pub(crate) struct Piece<'p> {
     pub more: bool,
     /// Its service bits, or traffic class.
     pub tos: u8,
+    /// What the device knows of its datagram's checksum.
+    pub checksum: Checksum,
     /// What stands in front of its bytes, as it came: of the first one that is kept.
     pub headers: &'p [u8],
     /// Its bytes.
@@ -67,6 +69,8 @@ struct Datagram<H> {
     // Its service bits, and the ECN of all.
     tos: u8,
     ecn: Codepoints,
+    // What the device knows of its checksum, if it knows the same of all pieces.
+    checksum: Option<Checksum>,
     // Overlapping pieces came: everything of it is dropped until it expires.
     spoiled: bool,
 }
@@ -102,6 +106,8 @@ pub(crate) struct Whole<H> {
     pub header: H,
     /// Its service bits, or traffic class: those of that fragment with the ECN of all.
     pub tos: u8,
+    /// What is known of its checksum.
+    pub checksum: Checksum,
     /// Room in front, then its payload.
     pub bytes: Vec<u8>,
 }
@@ -157,11 +163,16 @@ impl<K: Copy + Ord, H: Copy> Reassembly<K, H> {
         while self.memory + bytes > self.limits.memory
             || (!known && self.datagrams.len() >= self.limits.datagrams)
         {
-            let others = self.datagrams.iter().filter(|(other, _)| *other != key);
-            let oldest = others.min_by_key(|(_, datagram)| datagram.expires).map(|(other, _)| *other);
-            self.remove(&oldest.ok_or(DropReason::IpFragmentLimit)?);
+            self.give_up_oldest(key).ok_or(DropReason::IpFragmentLimit)?;
         }
         Ok(())
+    }
+
+    /// Gives up the oldest datagram but `but`: what it has cost. `None`: there is no other.
+    pub fn give_up_oldest(&mut self, but: &K) -> Option<usize> {
+        let others = self.datagrams.iter().filter(|(other, _)| *other != but);
+        let oldest = others.min_by_key(|(_, datagram)| datagram.expires).map(|(other, _)| *other)?;
+        Some(self.remove(&oldest)?.cost())
     }
 
     fn remove(&mut self, key: &K) -> Option<Datagram<H>> {
@@ -193,6 +204,7 @@ impl<H: Copy> Datagram<H> {
             headers: Vec::new(),
             tos: 0,
             ecn: Codepoints::default(),
+            checksum: None,
             spoiled: false,
         }
     }
@@ -230,6 +242,8 @@ impl<H: Copy> Datagram<H> {
             self.tos = piece.tos;
         }
         self.ecn.see(piece.tos);
+        let known = *self.checksum.get_or_insert(piece.checksum);
+        self.checksum = Some(if known == piece.checksum { known } else { Checksum::Unknown });
         Ok(true)
     }
 
@@ -258,7 +272,7 @@ impl<H: Copy> Datagram<H> {
             let start = front + at;
             bytes[start..start + piece.len()].copy_from_slice(piece);
         }
-        Ok(Some(Whole { header, tos, bytes }))
+        Ok(Some(Whole { header, tos, checksum: self.checksum.unwrap_or_default(), bytes }))
     }
 }
 
@@ -298,6 +312,7 @@ mod tests {
             offset: packet.header.fragment_offset(),
             more: packet.header.more_fragments(),
             tos: packet.header.tos,
+            checksum: Checksum::Unknown,
             headers: &bytes[..packet.header.header_len()],
             payload: packet.payload,
         };

@@ -8,12 +8,14 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::iter;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use silk_wire::MacAddr;
+use silk_wire::{MacAddr, ipv4, ipv6};
 
 /// An address of one family.
 pub trait Address: Copy + Ord + Into<IpAddr> {
     /// Bits of an address.
     const BITS: u8;
+    /// The least MTU of a link, bytes.
+    const LEAST_MTU: u16;
     /// No address.
     const UNSPECIFIED: Self;
     /// The address as a number.
@@ -28,6 +30,7 @@ pub trait Address: Copy + Ord + Into<IpAddr> {
 
 impl Address for Ipv4Addr {
     const BITS: u8 = 32;
+    const LEAST_MTU: u16 = ipv4::MIN_MTU;
     const UNSPECIFIED: Self = Self::UNSPECIFIED;
     fn bits(self) -> u128 {
         self.to_bits().into()
@@ -45,6 +48,7 @@ impl Address for Ipv4Addr {
 
 impl Address for Ipv6Addr {
     const BITS: u8 = 128;
+    const LEAST_MTU: u16 = ipv6::MIN_MTU;
     const UNSPECIFIED: Self = Self::UNSPECIFIED;
     fn bits(self) -> u128 {
         self.to_bits()
@@ -272,6 +276,12 @@ impl<A: Address> Routes<A> {
         let from = self.from.iter().map(|(source, _)| Some(*source));
         let all = from.chain([None]).filter_map(|source| self.lookup_from(destination, source));
         all.filter_map(|route| route.mtu).min()
+    }
+
+    /// The address that packets to a group carry to which no route leads: it is on the link of our first address.
+    pub fn source_to_group(&self, group: A) -> Option<A> {
+        let first = self.addresses.first()?;
+        A::source(&self.addresses, first.link, group, group).or(Some(first.address))
     }
 
     /// Whether packets to `destination`, to which `route` leads by a router, may be given to `hop` instead: another host on the same

@@ -36,7 +36,7 @@ pub(super) fn beside<A: Address>(ours: &[Own<A>], link: u8, hop: A) -> Option<A>
 /// that does not reach beyond its link.
 // RFC 6724 §5. Nobody is away from home here (rule 4), and temporary addresses (7) are not told apart.
 pub(super) fn nearest(ours: &[Own<Ipv6Addr>], link: u8, destination: Ipv6Addr) -> Option<Ipv6Addr> {
-    let narrow = destination.is_unicast_link_local();
+    let narrow = stays_on_link(destination);
     let reaches = |own: &&Own<Ipv6Addr>| {
         let local = own.address.is_unicast_link_local();
         if local { narrow && own.link == link } else { true }
@@ -52,6 +52,13 @@ pub(super) fn nearest(ours: &[Own<Ipv6Addr>], link: u8, destination: Ipv6Addr) -
         )
     };
     ours.iter().filter(reaches).max_by_key(rank).map(|own| own.address)
+}
+
+/// Whether nothing that is sent there leaves the link (RFC 4291 §2.5.6, and §2.7 for groups).
+fn stays_on_link(destination: Ipv6Addr) -> bool {
+    const LINK: u8 = 2;
+    let [_, flags_and_scope, ..] = destination.octets();
+    destination.is_unicast_link_local() || destination.is_multicast() && flags_and_scope & 0xf <= LINK
 }
 
 /// How many bits an address has in common with another, of those that name its network.
@@ -122,6 +129,14 @@ mod tests {
         assert_eq!(six(&[("fe80::2", 1)], "fe80::9"), None);
         assert_eq!(chosen(&[("fe80::1", 0), ("fe80::2", 1)], "fe80::9"), "fe80::1");
         assert_eq!(chosen(&[("2001:db8::2", 1), ("fe80::1", 0)], "2001:db8:9::9"), "2001:db8::2");
+    }
+
+    // RFC 6724 §5, rule 2.
+    #[test]
+    fn a_group_is_spoken_to_from_an_address_that_reaches_so_far() {
+        let both = [("2001:db8::1", 0), ("fe80::1", 0)];
+        assert_eq!(["ff01::9", "ff02::9", "ff12::9"].map(|group| chosen(&both, group)), ["fe80::1"; 3]);
+        assert_eq!(["ff05::9", "ff0e::9", "ff35::9"].map(|group| chosen(&both, group)), ["2001:db8::1"; 3]);
     }
 
     #[test]

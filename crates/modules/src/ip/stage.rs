@@ -13,9 +13,10 @@ use crate::template::ECN;
 use alloc::vec;
 use core::mem::replace;
 use core::net::{IpAddr, Ipv4Addr};
+use silk_instant::Instant;
 use silk_path::{
-    Attr, Bell, Checksum, CreateError, Cx, Discovery, DropReason, Message, Meta, Report, Request, Resolution,
-    Stage, Station, Verdict,
+    Attr, Bell, Checksum, CreateError, Cx, Discovery, DropReason, Event, Message, Meta, Report, Request,
+    Resolution, Stage, Station, Verdict,
 };
 use silk_wire::{MacAddr, checksum, eth, icmp, ipv4, udp};
 
@@ -43,6 +44,8 @@ pub(crate) struct IpStage {
     pub(crate) mtu: u16,
     /// The link's MTU.
     pub(crate) device_mtu: u16,
+    /// The path is narrower than packets are made.
+    narrow: bool,
     // The next fragmented datagram's.
     identification: u16,
     held: Waiting,
@@ -62,6 +65,7 @@ impl IpStage {
             next_hop: NextHop::default(),
             mtu: 0,
             device_mtu: 0,
+            narrow: false,
             identification: 0,
             held: Waiting::default(),
         }
@@ -86,7 +90,7 @@ impl IpStage {
             destination,
             payload_len: payload as u16,
             dont_fragment: match self.discovery {
-                Discovery::Want => self.remote.is_some() || protocol == ipv4::TCP,
+                Discovery::Want => (self.remote.is_some() || protocol == ipv4::TCP) && !self.narrow,
                 Discovery::Dont => false,
                 Discovery::Do | Discovery::Probe => true,
             },
@@ -155,21 +159,38 @@ impl IpStage {
         }
     }
 
+    /// Takes over what is known of the path's MTU, where there is one.
+    fn learn_mtu(&mut self, cx: &mut Cx<'_, '_>) {
+        let Some(remote) = self.remote else { return };
+        let now = cx.now();
+        let ip = cx.module::<Ip>();
+        self.mtu = ip.path_mtus.to(now, remote, &ip.routes).min(self.device_mtu);
+        self.narrow = ip.path_mtus.is_narrower(now, remote);
+        self.show_mtu(cx);
+    }
+
+    /// The same later: what a router has said counts for a while (RFC 1191 §6.3).
+    fn renew_mtu(&mut self, cx: &mut Cx<'_, '_>) {
+        let before = self.mtu;
+        self.learn_mtu(cx);
+        if self.mtu != before {
+            cx.raise(Event::PathMtu(self.mtu));
+        }
+    }
+
     /// The MTU of the way to a destination, for a packet of `length` bytes above IP.
     fn mtu_to(&mut self, cx: &mut Cx<'_, '_>, destination: Ipv4Addr, length: usize) -> u16 {
         let (widest, fixed) = (self.mtu == self.device_mtu, self.remote.is_some());
         if fixed && widest || !fixed && length + ipv4::HEADER <= LEAST.into() {
             return self.mtu;
         }
+        if fixed {
+            self.renew_mtu(cx);
+            return self.mtu;
+        }
         let now = cx.now();
         let ip = cx.module::<Ip>();
-        let mtu = ip.path_mtus.to(now, destination, &ip.routes).min(self.device_mtu);
-        // What a router has said counts for a while (RFC 1191 §6.3).
-        if fixed && mtu != self.mtu {
-            self.mtu = mtu;
-            self.show_mtu(cx);
-        }
-        mtu
+        ip.path_mtus.to(now, destination, &ip.routes).min(self.device_mtu)
     }
 
     /// The addresses a packet of this message carries: source and destination.
@@ -241,6 +262,15 @@ impl IpStage {
         if expected { Ok(()) } else { Err(DropReason::IpProtocol) }
     }
 
+    /// Charges what a piece of this datagram costs. What the path may have can be less than reassembly keeps.
+    fn pay(&self, cx: &mut Cx<'_, '_>, key: &Key, cost: usize) -> Result<(), DropReason> {
+        while cx.charge(cost).is_err() {
+            let freed = cx.module::<Ip>().reassembly.give_up_oldest(key);
+            cx.release(freed.ok_or(DropReason::IpFragmentLimit)?);
+        }
+        Ok(())
+    }
+
     /// Takes a fragment into reassembly; what becomes whole is classified again (Scout §3.4).
     fn take_fragment(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Result<(), DropReason> {
         let packet = ipv4::parse(msg.bytes()).map_err(reason)?;
@@ -248,29 +278,46 @@ impl IpStage {
             offset: packet.header.fragment_offset(),
             more: packet.header.more_fragments(),
             tos: packet.header.tos,
+            checksum: msg.meta.checksum,
             headers: &msg.bytes()[..packet.header.header_len()],
             payload: packet.payload,
         };
-        cx.charge(piece.cost()).map_err(|_| DropReason::IpFragmentLimit)?;
-        let now = cx.now();
+        let (now, key) = (cx.now(), Key::of(packet.header));
+        self.pay(cx, &key, piece.cost())?;
         let vlan = cx.module::<Ip>().tables.vlan(msg.meta.link.device);
         let reassembly = &mut cx.module::<Ip>().reassembly;
         let before = reassembly.memory() + piece.cost();
         let (link, front) = (eth::length(vlan), eth::length(vlan) + ipv4::HEADER);
-        let result = reassembly.insert(now, (Key::of(packet.header), *packet.header), piece, front);
-        let (after, deadline) = (reassembly.memory(), reassembly.deadline());
+        let result = reassembly.insert(now, (key, *packet.header), piece, front);
+        let after = reassembly.memory();
         cx.release(before - after);
-        cx.arm(deadline);
+        self.arm(cx);
         if let Some(whole) = result? {
-            let mut frame = whole.bytes;
+            let (mut frame, checksum) = (whole.bytes, whole.checksum);
             let payload = (frame.len() - front) as u16;
             ipv4::emit_reassembled(&whole.header, whole.tos, payload, &mut frame[link..]);
             let (device, own) = (msg.meta.link.device, cx.attrs().link_address());
             let ours = cx.module::<Ip>().routes.station(device, own);
             eth::Header::new(ours, MacAddr(msg.meta.link.address), eth::IPV4).emit_on(vlan, &mut frame);
-            cx.request(Request::Arrived { device, frame, checksum: msg.meta.checksum });
+            cx.request(Request::Arrived { device, frame, checksum });
         }
         Ok(())
+    }
+
+    /// Gives up datagrams of which not all pieces have come in time.
+    fn give_up_pieces(&mut self, cx: &mut Cx<'_, '_>) {
+        let now = cx.now();
+        loop {
+            let reassembly = &mut cx.module::<Ip>().reassembly;
+            let before = reassembly.memory();
+            let Some(expired) = reassembly.expire(now) else { break };
+            let freed = before - reassembly.memory();
+            cx.release(freed);
+            cx.count_drop(DropReason::IpFragmentTimeout);
+            if let Some(first) = expired.first {
+                self.send_exceeded(cx, &first);
+            }
+        }
     }
 
     /// Tells a sender that its datagram was given up (RFC 1122 §3.3.2), of which this is the first fragment.
@@ -310,6 +357,14 @@ impl Holds for IpStage {
         let fresh = Self::new(self.protocol, None, self.ttl);
         Self { next_hop: NextHop::default(), ..replace(self, fresh) }
     }
+
+    fn arm(&mut self, cx: &mut Cx<'_, '_>) {
+        let (now, path, again) = (cx.now(), cx.path(), self.again(cx));
+        let ip = cx.module::<Ip>();
+        let told = self.remote.and_then(|remote| ip.path_mtus.until(now, remote));
+        let pieces = (ip.own.path == Some(path)).then(|| ip.reassembly.deadline());
+        cx.arm(told.into_iter().chain(pieces).fold(again, Instant::min));
+    }
 }
 
 impl Stage for IpStage {
@@ -320,14 +375,13 @@ impl Stage for IpStage {
         self.tos = self.service(attrs.tos().unwrap_or(0));
         self.ttl = attrs.ttl().unwrap_or(self.ttl);
         self.device_mtu = attrs.mtu().unwrap_or(ipv4::MIN_MTU);
-        let (now, path) = (cx.now(), cx.path());
+        let path = cx.path();
         self.identification = cx.port().random() as u16;
         let ip = cx.module::<Ip>();
         // Who waits at a group, or at everyone's address, sends from one of ours (RFC 1122 §3.2.1.3).
         self.local = local.filter(|local| !local.is_multicast() && !ip.routes.is_broadcast(*local));
-        let known = self.remote.map(|to| ip.path_mtus.to(now, to, &ip.routes));
-        self.mtu = known.unwrap_or(u16::MAX).min(self.device_mtu);
-        self.show_mtu(cx);
+        self.mtu = self.device_mtu;
+        self.learn_mtu(cx);
         let ip = cx.module::<Ip>();
         match self.remote {
             None if self.protocol == 0 => ip.own.path = Some(path),
@@ -336,6 +390,7 @@ impl Stage for IpStage {
             Some(remote) => {
                 let local = self.local.unwrap_or(Ipv4Addr::UNSPECIFIED);
                 let _ = self.resolve(cx, (local, remote), &Meta::default());
+                self.arm(cx);
             }
         }
         Ok(())
@@ -375,7 +430,7 @@ impl Stage for IpStage {
         };
         let link = match self.resolve(cx, (source, destination), &msg.meta) {
             Ok(link) => link,
-            Err(Resolution::Pending) => return self.held.hold(cx, msg, Self::FULL),
+            Err(Resolution::Pending) => return self.hold(cx, msg),
             Err(Resolution::Crowded) => return Verdict::Drop(Self::FULL),
             Err(_) => {
                 if let Some(told) = unreached(msg, self.protocol, source.into(), destination.into()) {
@@ -422,20 +477,13 @@ impl Stage for IpStage {
     }
 
     fn timer(&mut self, cx: &mut Cx<'_, '_>) {
-        let now = cx.now();
-        loop {
-            let reassembly = &mut cx.module::<Ip>().reassembly;
-            let before = reassembly.memory();
-            let Some(expired) = reassembly.expire(now) else { break };
-            let freed = before - reassembly.memory();
-            cx.release(freed);
-            cx.count_drop(DropReason::IpFragmentTimeout);
-            if let Some(first) = expired.first {
-                self.send_exceeded(cx, &first);
-            }
+        let path = cx.path();
+        if cx.module::<Ip>().own.path == Some(path) {
+            self.give_up_pieces(cx);
         }
-        let deadline = cx.module::<Ip>().reassembly.deadline();
-        cx.arm(deadline);
+        self.renew_mtu(cx);
+        self.try_again(cx);
+        self.arm(cx);
     }
 
     // RFC 9293 SHLD-21.
@@ -462,11 +510,9 @@ impl Stage for IpStage {
             (Report::PathMtu { mtu, remote: told, .. }, remote) => {
                 let now = cx.now();
                 let Some(remote) = remote.or(told.ipv4()) else { return true };
-                let mtu = cx.module::<Ip>().path_mtus.learn(now, remote, mtu);
-                if self.remote.is_some() {
-                    self.mtu = self.mtu.min(mtu);
-                    self.show_mtu(cx);
-                }
+                cx.module::<Ip>().path_mtus.learn(now, remote, mtu);
+                self.renew_mtu(cx);
+                self.arm(cx);
                 true
             }
             _ => true,

@@ -12,10 +12,11 @@ use crate::template::ECN;
 use alloc::vec;
 use core::mem::replace;
 use core::net::Ipv6Addr;
+use silk_instant::Instant;
 use silk_path::classify::skip_extensions;
 use silk_path::{
-    Attr, Bell, Checksum, CreateError, Cx, Discovery, DropReason, Message, Meta, Report, Request, Resolution,
-    Stage, Station, Verdict,
+    Attr, Bell, Checksum, CreateError, Cx, Discovery, DropReason, Event, Message, Meta, Report, Request,
+    Resolution, Stage, Station, Verdict,
 };
 use silk_wire::extension::Refused;
 use silk_wire::mld::ALL_NODES;
@@ -126,21 +127,37 @@ impl Ip6Stage {
         }
     }
 
+    /// Takes over what is known of the path's MTU, where there is one.
+    fn learn_mtu(&mut self, cx: &mut Cx<'_, '_>) {
+        let Some(remote) = self.remote else { return };
+        let now = cx.now();
+        let ip = cx.module::<Ip6>();
+        self.mtu = ip.path_mtus.to(now, remote, &ip.routes).min(self.link_mtu);
+        self.show_mtu(cx);
+    }
+
+    /// The same later: what a router has said counts for a while (RFC 8201 §4).
+    fn renew_mtu(&mut self, cx: &mut Cx<'_, '_>) {
+        let before = self.mtu;
+        self.learn_mtu(cx);
+        if self.mtu != before {
+            cx.raise(Event::PathMtu(self.mtu));
+        }
+    }
+
     /// The MTU of the way to a destination, for a packet of `length` bytes above IP.
     fn mtu_to(&mut self, cx: &mut Cx<'_, '_>, destination: Ipv6Addr, length: usize) -> u16 {
         let (widest, fixed) = (self.mtu == self.link_mtu, self.remote.is_some());
         if fixed && widest || !fixed && length + ipv6::HEADER <= ipv6::MIN_MTU.into() {
             return self.mtu;
         }
+        if fixed {
+            self.renew_mtu(cx);
+            return self.mtu;
+        }
         let now = cx.now();
         let ip = cx.module::<Ip6>();
-        let mtu = ip.path_mtus.to(now, destination, &ip.routes).min(self.link_mtu);
-        // What a router has said counts for a while (RFC 8201 §4).
-        if fixed && mtu != self.mtu {
-            self.mtu = mtu;
-            self.show_mtu(cx);
-        }
-        mtu
+        ip.path_mtus.to(now, destination, &ip.routes).min(self.link_mtu)
     }
 
     /// The addresses a packet of this message carries: source and destination.
@@ -153,8 +170,7 @@ impl Ip6Stage {
         // What was sent to a group is answered by one.
         let ours = || meta.local.ipv6().filter(|ours| routes.is_ours(*ours));
         let routed = || routes.source_to(destination);
-        // A group has no route of its own: it is on the link.
-        let first = || routes.addresses().next().filter(|_| destination.is_multicast());
+        let first = || routes.source_to_group(destination).filter(|_| destination.is_multicast());
         let source = self.local.or_else(ours).or_else(routed).or_else(first);
         match source.ok_or(DropReason::IpNoRoute)? {
             source if routes.is_duplicate(source) => Err(DropReason::IpConflict),
@@ -286,6 +302,15 @@ impl Ip6Stage {
         core::mem::swap(&mut report.held, &mut self.held);
     }
 
+    /// Charges what a piece of this datagram costs. What the path may have can be less than reassembly keeps.
+    fn pay(&self, cx: &mut Cx<'_, '_>, key: &Key, cost: usize) -> Result<(), DropReason> {
+        while cx.charge(cost).is_err() {
+            let freed = cx.module::<Ip6>().reassembly.give_up_oldest(key);
+            cx.release(freed.ok_or(DropReason::IpFragmentLimit)?);
+        }
+        Ok(())
+    }
+
     /// Takes a fragment into reassembly; what becomes whole is classified again (Scout §3.4).
     fn take_fragment(&mut self, cx: &mut Cx<'_, '_>, msg: &Message<'_>) -> Result<(), DropReason> {
         let packet = ipv6::parse(msg.bytes()).map_err(|refused| reason(refused.fault))?;
@@ -297,34 +322,51 @@ impl Ip6Stage {
             offset: fragment.offset,
             more: fragment.more,
             tos: packet.header.traffic_class(),
+            checksum: msg.meta.checksum,
             headers: &msg.bytes()[..packet.headers_len],
             payload: packet.payload,
         };
-        cx.charge(piece.cost()).map_err(|_| DropReason::IpFragmentLimit)?;
         let now = cx.now();
         let key = Key {
             source: packet.header.source(),
             destination: packet.header.destination(),
             identification: fragment.identification,
         };
+        self.pay(cx, &key, piece.cost())?;
         let vlan = cx.module::<Ip6>().tables.vlan(msg.meta.link.device);
         let reassembly = &mut cx.module::<Ip6>().reassembly;
         let before = reassembly.memory() + piece.cost();
         let (link, front) = (eth::length(vlan), eth::length(vlan) + ipv6::HEADER);
         let result = reassembly.insert(now, (key, (*packet.header, packet.protocol)), piece, front);
-        let (after, deadline) = (reassembly.memory(), reassembly.deadline());
+        let after = reassembly.memory();
         cx.release(before - after);
-        cx.arm(deadline);
+        self.arm(cx);
         if let Some(whole) = result? {
-            let (mut frame, class, (header, protocol)) = (whole.bytes, whole.tos, whole.header);
+            let (mut frame, checksum, (header, protocol)) = (whole.bytes, whole.checksum, whole.header);
             let payload = (frame.len() - front) as u16;
-            ipv6::emit_reassembled(&header, class, protocol, payload, &mut frame[link..]);
+            ipv6::emit_reassembled(&header, whole.tos, protocol, payload, &mut frame[link..]);
             let (device, own) = (msg.meta.link.device, cx.attrs().link_address());
             let ours = cx.module::<Ip6>().routes.station(device, own);
             eth::Header::new(ours, MacAddr(msg.meta.link.address), eth::IPV6).emit_on(vlan, &mut frame);
-            cx.request(Request::Arrived { device, frame, checksum: msg.meta.checksum });
+            cx.request(Request::Arrived { device, frame, checksum });
         }
         Ok(())
+    }
+
+    /// Gives up datagrams of which not all pieces have come in time.
+    fn give_up_pieces(&mut self, cx: &mut Cx<'_, '_>) {
+        let now = cx.now();
+        loop {
+            let reassembly = &mut cx.module::<Ip6>().reassembly;
+            let before = reassembly.memory();
+            let Some(expired) = reassembly.expire(now) else { break };
+            let freed = before - reassembly.memory();
+            cx.release(freed);
+            cx.count_drop(DropReason::IpFragmentTimeout);
+            if let Some(first) = expired.first {
+                self.send_exceeded(cx, &first);
+            }
+        }
     }
 
     /// Tells a sender that its datagram was given up (RFC 8200 §4.5), of which this is the first fragment.
@@ -364,6 +406,14 @@ impl Holds for Ip6Stage {
         let fresh = Self::new(self.protocol, None, self.hops);
         Self { next_hop: NextHop::default(), ..replace(self, fresh) }
     }
+
+    fn arm(&mut self, cx: &mut Cx<'_, '_>) {
+        let (now, path, again) = (cx.now(), cx.path(), self.again(cx));
+        let ip = cx.module::<Ip6>();
+        let told = self.remote.and_then(|remote| ip.path_mtus.until(now, remote));
+        let pieces = (ip.own.path == Some(path)).then(|| ip.reassembly.deadline());
+        cx.arm(told.into_iter().chain(pieces).fold(again, Instant::min));
+    }
 }
 
 impl Stage for Ip6Stage {
@@ -375,13 +425,12 @@ impl Stage for Ip6Stage {
         self.next_hop.fixed = attrs.next_hop().map(|hop| (attrs.device().unwrap_or(0), hop));
         self.class = self.settable(attrs.tos().unwrap_or(0));
         self.device_mtu = attrs.mtu().unwrap_or(ipv6::MIN_MTU);
-        let (now, path) = (cx.now(), cx.path());
+        let path = cx.path();
         self.flow_label = cx.port().random() as u32 & 0xf_ffff;
         let ip = cx.module::<Ip6>();
-        let known = self.remote.map(|to| ip.path_mtus.to(now, to, &ip.routes));
         self.link_mtu = ip.told_mtu.unwrap_or(u16::MAX).min(self.device_mtu);
-        self.mtu = known.unwrap_or(u16::MAX).min(self.link_mtu);
-        self.show_mtu(cx);
+        self.mtu = self.link_mtu;
+        self.learn_mtu(cx);
         let ip = cx.module::<Ip6>();
         match self.remote {
             None if self.protocol == 0 => ip.own.path = Some(path),
@@ -390,6 +439,7 @@ impl Stage for Ip6Stage {
             Some(remote) => {
                 let local = self.local.unwrap_or(Ipv6Addr::UNSPECIFIED);
                 let _ = self.resolve(cx, (local, remote), &Meta::default());
+                self.arm(cx);
             }
         }
         Ok(())
@@ -438,7 +488,7 @@ impl Stage for Ip6Stage {
         };
         let link = match self.resolve(cx, (source, destination), &msg.meta) {
             Ok(link) => link,
-            Err(Resolution::Pending) => return self.held.hold(cx, msg, Self::FULL),
+            Err(Resolution::Pending) => return self.hold(cx, msg),
             Err(Resolution::Crowded) => return Verdict::Drop(Self::FULL),
             Err(_) => {
                 if let Some(told) = unreached(msg, self.protocol, source.into(), destination.into()) {
@@ -486,20 +536,13 @@ impl Stage for Ip6Stage {
     }
 
     fn timer(&mut self, cx: &mut Cx<'_, '_>) {
-        let now = cx.now();
-        loop {
-            let reassembly = &mut cx.module::<Ip6>().reassembly;
-            let before = reassembly.memory();
-            let Some(expired) = reassembly.expire(now) else { break };
-            let freed = before - reassembly.memory();
-            cx.release(freed);
-            cx.count_drop(DropReason::IpFragmentTimeout);
-            if let Some(first) = expired.first {
-                self.send_exceeded(cx, &first);
-            }
+        let path = cx.path();
+        if cx.module::<Ip6>().own.path == Some(path) {
+            self.give_up_pieces(cx);
         }
-        let deadline = cx.module::<Ip6>().reassembly.deadline();
-        cx.arm(deadline);
+        self.renew_mtu(cx);
+        self.try_again(cx);
+        self.arm(cx);
     }
 
     // RFC 9293 SHLD-21.
@@ -526,11 +569,9 @@ impl Stage for Ip6Stage {
             (Report::PathMtu { mtu, remote: told, .. }, remote) => {
                 let now = cx.now();
                 let Some(remote) = remote.or(told.ipv6()) else { return true };
-                let mtu = cx.module::<Ip6>().path_mtus.learn(now, remote, mtu);
-                if self.remote.is_some() {
-                    self.mtu = self.mtu.min(mtu);
-                    self.show_mtu(cx);
-                }
+                cx.module::<Ip6>().path_mtus.learn(now, remote, mtu);
+                self.renew_mtu(cx);
+                self.arm(cx);
                 true
             }
             _ => true,

@@ -325,8 +325,10 @@ impl Stage for ConnectionStage {
             Report::PathMtu { mtu, .. } => {
                 let remote = Key::of(cx.attrs()).remote;
                 let mtu = mtu.max(if remote.is_v6() { ipv6::MIN_MTU } else { crate::ip::LEAST_MTU });
-                self.connection.on_packet_too_big(cx.now(), mtu.saturating_sub(headers(&remote)));
-                self.pump(cx);
+                let now = cx.now();
+                self.connection.on_packet_too_big(now, mtu.saturating_sub(headers(&remote)));
+                // IP is to hear of it, too, before what was too long leaves again.
+                cx.arm(now);
                 true
             }
             // RFC 9293 §3.9.2.2: a hard error ends only a connection that is not open yet.

@@ -88,6 +88,7 @@ fn a_router_that_says_too_big_makes_segments_smaller_unless_no_link_is_so_narrow
         error.extend_from_slice(&long[..ipv6::HEADER + 20]);
         icmpv6::Error::TooBig(said).emit(&mut error);
         client.arrive(&icmp(ip6(254), 64, &error));
+        client.advance(Duration::ZERO);
         let longest = packets(&mut client).iter().map(|(_, packet)| packet.len()).max();
         assert_eq!(longest, expected, "{said}");
         settle(&mut client, &mut server);

@@ -155,3 +155,23 @@ fn a_flood_of_fragments_is_bounded() {
         assert!(held <= 32 * 1024, "{held} bytes");
     }
 }
+
+// What a path may have can be less than reassembly keeps.
+#[test]
+fn fragments_that_never_finish_make_room_for_others_when_their_path_may_have_no_more() {
+    let (mut host, _) = pair();
+    let echo = host.create("echo", Attrs::new().with(Attr::Local(any(7))));
+    let fragments = path_of(&host, "ip6");
+    let account = &mut host.paths.path_mut(fragments).unwrap().state.account;
+    account.set_memory_limit(account.memory() + 8 * 1024);
+    for (size, ids) in [(1024, 0..20), (8, 20..40)] {
+        ids.for_each(|id| _ = host.arrive(&fragment(id, 0, true, &[5; 1024][..size])));
+    }
+    let mut datagram = [&[0x13, 0x88, 0, 7, 0, 16, 0, 0][..], &[5; 8]].concat();
+    let sum = checksum::pseudo6(ip6(2), ip6(1), 17, 16).bytes(&datagram).checksum();
+    datagram[6..8].copy_from_slice(&sum.to_be_bytes());
+    for at in [0, 8] {
+        host.arrive(&fragment(99, at, at == 0, &datagram[at..at + 8]));
+    }
+    assert_eq!(host.paths.path(echo).unwrap().state.account.packets_in, 1, "it is whole");
+}

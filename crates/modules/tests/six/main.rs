@@ -274,8 +274,37 @@ fn what_a_router_says_of_a_path_counts_for_a_while_on_the_path_that_is_there_too
     icmpv6::Error::TooBig(1300).emit(&mut error);
     host.arrive(&icmp(ip6(9), 64, &error));
     assert_eq!((whole.len(), mtu(&host), pieces(&mut host).len()), (1, Some(1300), 2));
+    // Also for who sends nothing, since a program is told that it would be too much.
+    host.world.events.clear();
     host.advance(Duration::from_secs(600));
-    assert_eq!((pieces(&mut host).len(), mtu(&host)), (1, Some(1500)));
+    assert_eq!((mtu(&host), &host.world.events[..]), (Some(1500), &[(socket, Event::PathMtu(1500))][..]));
+    assert_eq!(pieces(&mut host).len(), 1);
+}
+
+// RFC 6724 §5, rule 2.
+#[test]
+fn what_goes_to_a_group_comes_from_an_address_that_reaches_so_far() {
+    let (near, far): (Ipv6Addr, Ipv6Addr) = ("fe80::1".parse().unwrap(), ip6(1));
+    for (router, ours) in [(None, [near, far]), (None, [far, near]), (Some(ip6(254).into()), [near, far])] {
+        let mut host = Host::six(1);
+        let standing = Standing::of(&ours.map(|own| (own.into(), 64)), router);
+        host.paths.module_mut::<Ip6>().unwrap().follow(Routes::of(&standing));
+        let socket = host.create("socket", Attrs::new().with(Attr::Local(any(5000))));
+        let mut from = |group: &str| {
+            host.send(socket, Endpoint::v6(group.parse().unwrap(), 9), b"to all");
+            let (_, packet) = packets(&mut host).pop().expect("sent");
+            ipv6::parse(&packet).unwrap().header.source()
+        };
+        assert_eq!([from("ff05::5"), from("ff0e::5"), from("ff02::5")], [far, far, near], "{router:?}");
+    }
+    // Rather than from none.
+    let mut host = Host::six(1);
+    let standing = Standing::of(&[(near.into(), 64)], None);
+    host.paths.module_mut::<Ip6>().unwrap().follow(Routes::of(&standing));
+    let socket = host.create("socket", Attrs::new().with(Attr::Local(any(5000))));
+    host.send(socket, Endpoint::v6("ff05::5".parse().unwrap(), 9), b"to all");
+    let datagrams = packets(&mut host).into_iter().filter(|(_, packet)| packet[6] == ipv4::UDP);
+    assert_eq!(datagrams.count(), 1);
 }
 
 #[test]
