@@ -77,11 +77,12 @@ pub fn be_what_is_carried() -> Option<Trouble> {
 
 /// The environment the library finds.
 fn prepare(command: &mut Command, library: &Path, family: FamilyToken, strict: bool) {
-    let mut preload = library.as_os_str().to_owned();
-    if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+    // Others come first, as they would before the C library: one that leads connections elsewhere is asked before silk is.
+    let mut preload = env::var_os("LD_PRELOAD").unwrap_or_default();
+    if !preload.is_empty() {
         preload.push(":");
-        preload.push(others);
     }
+    preload.push(library);
     command.env("LD_PRELOAD", preload);
     command.env(FAMILY_VARIABLE, family.to_string());
     command.env(SOCKET_VARIABLE, daemon::socket());

@@ -328,6 +328,18 @@ fn a_program_is_run_in_a_family_of_its_own_and_keeps_its_exit_status() {
     assert_eq!(said(&output), (7, &*expected, ""));
 }
 
+#[test]
+fn what_else_is_preloaded_comes_first_as_it_would_before_the_c_library() {
+    let (_folder, socket, daemon) = daemon(vec![Reply::Family { family: 77 }]);
+    let library = harmless().canonicalize().unwrap();
+    let library = library.to_str().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_silk"));
+    command.args(["run", "--library", library, "--", "printenv", "LD_PRELOAD"]);
+    let output = command.env("SILK_SOCKET", &socket).env("LD_PRELOAD", "libm.so.6").output().unwrap();
+    assert_eq!(said(&output), (0, &*format!("libm.so.6:{library}\n"), ""));
+    daemon.join().unwrap();
+}
+
 /// A copy of `printenv` in this folder, with this mode.
 fn printer(folder: &Path, mode: u32) -> PathBuf {
     let program = folder.join("printenv");
