@@ -380,7 +380,7 @@ fn doze(
             family.feel_pulse();
             Ok(None)
         }
-        Woken::Changed => {
+        Woken::Changed | Woken::Refused => {
             thread::report_wake(thread);
             Ok(None)
         }

@@ -109,8 +109,8 @@ unsafe fn wait_once(
 ) -> Answer<Option<usize>> {
     let count = ours(fds).count();
     let pure = fds.iter().filter(|one| one.fd >= 0).count() == count;
-    // Several words are waited for by a call that handlers with SA_RESTART do not end.
-    let ends = count == 1 || !signals::may_restart();
+    // Several words are waited for by a call that handlers with SA_RESTART do not end, where the kernel has it.
+    let ends = count == 1 || !signals::may_restart() && wait::may_be_on_several();
     if pure
         && count <= FEW
         && mask.is_null()
@@ -155,6 +155,7 @@ fn on_words(fds: &mut [pollfd], count: usize, deadline: Deadline) -> Answer<Opti
         });
         match woken {
             Some(Woken::Changed) => crate::thread::report_wake_if_known(),
+            Some(Woken::Refused) => return Ok(None),
             Some(Woken::Interrupted) => return Err(libc::EINTR),
             Some(Woken::TimedOut) => feel_pulse(),
             None if ready > 0 || is_whole => return Ok(Some(ready)),

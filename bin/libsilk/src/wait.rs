@@ -9,8 +9,8 @@ use crate::state;
 use crate::thread;
 use silk_stream::wake::{self, WaitEntry, Woken};
 use silk_stream::{Slot, waiting};
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::Duration;
 
 /// CLOCK_MONOTONIC.
@@ -113,7 +113,7 @@ pub fn sleep(
         if is_over { Woken::Changed } else { nap(&[word], deadline.is_set(), limit) }
     });
     match woken {
-        Woken::Changed => {
+        Woken::Changed | Woken::Refused => {
             thread::report_wake_if_known();
             Ok(())
         }
@@ -139,7 +139,34 @@ pub fn nap(words: &[(&AtomicU32, u32)], ends: bool, limit: Duration) -> Woken {
         };
     }
     let entries: Vec<_> = words.iter().map(|(word, seen)| WaitEntry::new(word, *seen)).collect();
-    wake::wait_any(&entries, Some(now() + limit))
+    match wake::wait_any(&entries, Some(now() + limit)) {
+        Woken::Refused => nap_on_first(words, limit),
+        other => other,
+    }
+}
+
+/// The kernel has refused to wait on several words.
+static ONE_ONLY: AtomicBool = AtomicBool::new(false);
+
+/// Whether the kernel waits on several words, as far as it has been asked.
+pub fn may_be_on_several() -> bool {
+    !ONE_ONLY.load(Relaxed)
+}
+
+/// How long to sleep at most on one of several words while the others are not looked at.
+const MOMENT: Duration = Duration::from_millis(2);
+
+/// As [`nap`], where the kernel refuses to wait on several words: on the first of them, for a moment only if there are others. Of
+/// one word nobody tells which handler has come; a program that has any that ends calls knows `EINTR`.
+#[cold]
+fn nap_on_first(words: &[(&AtomicU32, u32)], limit: Duration) -> Woken {
+    ONE_ONLY.store(true, Relaxed);
+    let [(word, seen), others @ ..] = words else { return Woken::Refused };
+    let limit = if others.is_empty() { limit } else { limit.min(MOMENT) };
+    match wake::wait(word, *seen, Some(limit)) {
+        Woken::TimedOut if !others.is_empty() => Woken::Refused,
+        other => other,
+    }
 }
 
 /// How many threads of this process sleep on slots.

@@ -16,6 +16,8 @@ pub enum Woken {
     TimedOut,
     /// A signal handler ran.
     Interrupted,
+    /// The kernel does not wait on several words: it is older than 5.16, or a filter of system calls refuses it.
+    Refused,
 }
 
 /// Sleeps while `word` is `expected`, for at most `timeout`. The word may lie in memory
@@ -74,10 +76,11 @@ pub fn wait_any(entries: &[WaitEntry], deadline: Option<Duration>) -> Woken {
         libc::syscall(libc::SYS_futex_waitv, entries.as_ptr(), count, 0, limit_at, libc::CLOCK_MONOTONIC)
     };
     match (result, io::Error::last_os_error().raw_os_error()) {
-        (0.., _) => Woken::Changed,
+        (0.., _) | (_, Some(libc::EAGAIN)) => Woken::Changed,
         (_, Some(libc::ETIMEDOUT)) => Woken::TimedOut,
         (_, Some(libc::EINTR)) => Woken::Interrupted,
-        _ => Woken::Changed,
+        // Filters answer what they like, mostly ENOSYS or EPERM.
+        _ => Woken::Refused,
     }
 }
 

@@ -101,6 +101,11 @@ fn waiting_behaves_as_on_linux() {
 }
 
 #[test]
+fn waiting_where_a_filter_refuses_to_wait_on_several_words_behaves_as_on_linux() {
+    Daemon::start(2).c("refusing");
+}
+
+#[test]
 fn event_sets_behave_as_on_linux_whoever_waits_in_them() {
     Daemon::start(2).c("sets");
 }
