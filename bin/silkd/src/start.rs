@@ -108,13 +108,10 @@ pub fn run(file: &Path) -> Result<(), Failure> {
     let _ = priority::set(0, Scheduling::Fifo(base));
     tell_what_is_passed_by(opened.interfaces.is_empty());
     let plural = if domains == 1 { "" } else { "s" };
-    say::line(
-        &mut std::io::stdout(),
-        format_args!(
-            "silkd: ready on {names}, {domains} domain{plural}, control socket {}",
-            socket.display()
-        ),
-    );
+    say::print(format_args!(
+        "silkd: ready on {names}, {domains} domain{plural}, control socket {}",
+        socket.display()
+    ));
     let ended = server.run();
     server.stop();
     for thread in threads {
