@@ -60,6 +60,7 @@ mod groups;
 mod heap;
 mod inode;
 mod internal;
+mod last_thread;
 mod lock;
 mod lost;
 mod mappings;

@@ -10,6 +10,7 @@ use crate::family;
 use crate::files;
 use crate::gate;
 use crate::internal;
+use crate::last_thread;
 use crate::lock::{self, Guarded, Lock, Turn};
 use crate::mappings;
 use crate::nameless;
@@ -56,6 +57,7 @@ unsafe extern "C" {
 pub fn watch_forks() {
     // SAFETY: three functions that live as long as the process.
     unsafe { pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) };
+    last_thread::begin();
 }
 
 /// The signals of the thread that forks: a handler would wait for what that holds.
@@ -169,6 +171,7 @@ extern "C" fn in_parent() {
 
 extern "C" fn in_child() {
     lock::ask_who_i_am();
+    last_thread::begin();
     LOCKS.iter().for_each(|lock| lock().force_open());
     epoll::force_open_all();
     socket::used().iter().for_each(Socket::open_locks);

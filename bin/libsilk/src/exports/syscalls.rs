@@ -4,7 +4,9 @@ use super::{
     credentials, descriptors as d, execs, identity as i, limits, memory, messages as m, naming as n,
     processes, reading as r, rings, waiting as w, writing as o,
 };
+use crate::close;
 use crate::errno::int;
+use crate::last_thread;
 use crate::process;
 use crate::real;
 use libc::{c_int, c_long, c_uint, c_ulong, off_t, sigset_t, socklen_t};
@@ -90,6 +92,12 @@ pub unsafe extern "C" fn syscall(
             libc::SYS_mremap => memory::mremap(a, b, c, e as c_int, f) as c_long,
             libc::SYS_prlimit64 => limits::prlimit(fd, b as c_int, pointer(c), pointer(e)).into(),
             libc::SYS_exit_group => processes::_exit(fd),
+            libc::SYS_exit => {
+                if last_thread::is_here() {
+                    close::everything();
+                }
+                real::syscall(number, a, b, c, e, f, g)
+            }
             libc::SYS_clone if processes::is_fork(a as u64, b as u64) => {
                 let flags = processes::unwaited(a as u64) as usize;
                 process::fork_by(|| real::syscall(number, flags, b, c, e, f, g))

@@ -119,6 +119,48 @@ static void forks(void)
 	close(fds[0]);
 }
 
+/* The system call that ends the calling thread alone, and with the last of them the process. */
+static void *ends_later(void *to)
+{
+	usleep(60000);
+	if (write(*(int *)to, "last", 4) == 4)
+		syscall(SYS_exit, 0);
+	return NULL;
+}
+
+static void ends_by_thread(int fd, int thread)
+{
+	pthread_t other;
+	if (thread == 0)
+		ends_later(&fd);
+	pthread_create(&other, NULL, ends_later, &fd);
+	if (thread == 1)
+		syscall(SYS_exit, 0);
+	/* A thread that ends takes nothing with it. */
+	usleep(120000);
+	_exit(write(fd, "more", 4) != 4);
+}
+
+static void ends_by_threads(void)
+{
+	char b[8];
+	int fds[2], status;
+	for (int thread = 0; thread < 3; thread++) {
+		pair(fds);
+		if (fork() == 0) {
+			close(fds[0]);
+			ends_by_thread(fds[1], thread);
+		}
+		close(fds[1]);
+		CHECK(recv(fds[0], b, 4, MSG_WAITALL) == 4 && !memcmp(b, "last", 4));
+		if (thread == 2)
+			CHECK(recv(fds[0], b, 4, MSG_WAITALL) == 4 && !memcmp(b, "more", 4));
+		CHECK(read(fds[0], b, 1) == 0);
+		CHECK(wait(&status) > 0 && status == 0);
+		close(fds[0]);
+	}
+}
+
 /* Connections are made and closed, to and fro. */
 static void *busy(void *rounds)
 {
@@ -519,6 +561,7 @@ int main(int argc, char **argv)
 	execs();
 	forks();
 	forks_otherwise();
+	ends_by_threads();
 	clones();
 	clones_that_are_waited_for();
 	limited();

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 
 MUCH = bytes(4_000_000)
@@ -91,6 +92,26 @@ def executed_in_vain(end):
 def left_quickly(_end):
     """Its only process ends by the C library's quick_exit."""
     ctypes.CDLL(None).quick_exit(0)
+
+
+def end_thread():
+    """The system call that ends the calling thread alone."""
+    ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)
+
+
+def left_by_its_only_thread(_end):
+    """Its only process ends with its only thread."""
+    end_thread()
+
+
+def left_by_its_last_thread(_end):
+    """Its only process ends with its last thread, which is not its first."""
+    def last():
+        time.sleep(0.3)
+        end_thread()
+
+    threading.Thread(target=last).start()
+    end_thread()
 
 
 how, *at = sys.argv[1:]

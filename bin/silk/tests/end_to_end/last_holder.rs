@@ -53,3 +53,9 @@ fn one_whose_process_ends_by_quick_exit_ends_in_order() {
     let Some(heard) = heard(&["left_quickly"]) else { return };
     assert_eq!(heard, ["4000000 ended"]);
 }
+
+#[test]
+fn one_whose_process_ends_with_a_thread_ends_in_order() {
+    let Some(heard) = heard(&["left_by_its_only_thread", "left_by_its_last_thread"]) else { return };
+    assert_eq!(heard, ["4000000 ended", "4000000 ended"]);
+}
