@@ -19,25 +19,40 @@ enum Doing {
     SendingCounted,
 }
 
+/// What a thread is in the middle of, where handlers come in the middle of handlers; what is further in is not noted.
+const NESTED: usize = 8;
+
 thread_local! {
-    /// What this thread is doing, at the socket with this record: the last of it, where a handler does something in the middle.
-    static MINE: Cell<Option<(u32, Doing)>> = const { Cell::new(None) };
+    /// How many turns this thread is in the middle of: its own, one of a handler that has interrupted it, and so on.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+    /// What it is doing in each, at the socket with this record. Beyond the depth there is nothing, whenever a handler looks.
+    static MINE: [Cell<Option<(u32, Doing)>>; NESTED] = const { [const { Cell::new(None) }; NESTED] };
 }
 
-/// From before a turn is taken until it has ended; then it is as `before`.
+fn note(at: usize, what: Option<(u32, Doing)>) {
+    MINE.with(|mine| mine.get(at).into_iter().for_each(|noted| noted.set(what)));
+}
+
+/// From before a turn is taken until it has ended.
 struct Noted {
-    before: Option<(u32, Doing)>,
+    /// In the middle of so many others.
+    at: usize,
 }
 
 impl Noted {
     fn begin(socket: &Socket, doing: Doing) -> Self {
-        Self { before: MINE.replace(Some((socket.index(), doing))) }
+        let at = DEPTH.get();
+        // A handler that comes between these two notes what it does behind this.
+        DEPTH.set(at + 1);
+        note(at, Some((socket.index(), doing)));
+        Self { at }
     }
 }
 
 impl Drop for Noted {
     fn drop(&mut self) {
-        MINE.set(self.before);
+        note(self.at, None);
+        DEPTH.set(self.at);
     }
 }
 
@@ -74,13 +89,24 @@ impl<'a> OwnTurn<'a> {
 /// The thread, which has the turn to write to `socket`, is counted among its writers, or not any more.
 #[inline]
 pub fn note_counted(socket: &Socket, is_counted: bool) {
-    MINE.set(Some((socket.index(), if is_counted { Doing::SendingCounted } else { Doing::Sending })));
+    let doing = if is_counted { Doing::SendingCounted } else { Doing::Sending };
+    if let Some(at) = DEPTH.get().checked_sub(1) {
+        note(at, Some((socket.index(), doing)));
+    }
 }
 
 /// This thread leaves whatever it is in the middle of (`siglongjmp` out of a signal's handler): it is another's turn. What it
 /// was writing is not written.
 pub fn abandon() {
-    let Some((index, doing)) = MINE.take() else { return };
+    while let Some(at) = DEPTH.get().checked_sub(1) {
+        let left = MINE.with(|mine| mine.get(at).and_then(Cell::take));
+        DEPTH.set(at);
+        left.into_iter().for_each(|(index, doing)| leave(index, doing));
+    }
+}
+
+/// The thread does not go on with what it was doing at the socket with this record.
+fn leave(index: u32, doing: Doing) {
     let Some(socket) = socket::at(index) else { return };
     let lock = if matches!(doing, Doing::Receiving) { &socket.reading } else { &socket.writing };
     if !lock.is_mine() {

@@ -373,6 +373,62 @@ static void leaving_to_others(void) {
     waitpid(child, NULL, 0);
 }
 
+/* A handler that sends to one socket in the middle of what its thread sends to another, and leaves both the second time it comes. */
+static int elsewhere;
+static volatile sig_atomic_t inside;
+
+static void send_or_leave(int signal) {
+    static char message[LONG];
+    (void)signal;
+    if (inside++)
+        siglongjmp(away, 1);
+    for (;;)
+        send(elsewhere, message, LONG, MSG_DONTWAIT);
+}
+
+static void read_all(int fd) {
+    static char octets[9000];
+    while (recv(fd, octets, sizeof octets, 0) > 0)
+        ;
+}
+
+static void leave_two(void) {
+    static char message[LONG];
+    static volatile int jumps;
+    struct sigaction action = {.sa_handler = send_or_leave, .sa_flags = SA_RESTART | SA_NODEFER};
+    struct itimerval time = {{0, 37}, {0, 37}};
+    memset(message, 'L', LONG);
+    sigsetjmp(away, 1);
+    inside = 0;
+    sigaction(SIGALRM, &action, NULL);
+    if (jumps == 0)
+        setitimer(ITIMER_REAL, &time, NULL);
+    if (++jumps <= JUMPS)
+        for (;;)
+            send(in_common, message, LONG, 0);
+    every(0, nothing);
+}
+
+static void leaving_two(void) {
+    pthread_t thread;
+    pid_t children[2];
+    elsewhere = served(&children[0], read_all);
+    in_common = served(&children[1], check_left);
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarm, NULL);
+    pthread_create(&thread, NULL, idle, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
+    leave_two();
+    pthread_create(&thread, NULL, send_last, NULL);
+    pthread_join(thread, NULL);
+    close(in_common);
+    close(elsewhere);
+    waitpid(children[1], NULL, 0);
+    waitpid(children[0], NULL, 0);
+}
+
 /* Octets that count up, of which a handler takes some: each comes once. */
 enum { ROUNDS = 400000 };
 
@@ -423,7 +479,8 @@ int main(int count, char **given) {
         const char *name;
         void (*does)(void);
     } all[] = {{"watching", watching}, {"forking", forking}, {"cancelling", cancelling}, {"polling", polling}, {"interrupted", interrupted},
-      {"allocating", allocating}, {"sending", sending}, {"sending-together", sending_together}, {"receiving", receiving}, {"leaving", leaving}, {"leaving-to-others", leaving_to_others}};
+      {"allocating", allocating}, {"sending", sending}, {"sending-together", sending_together}, {"receiving", receiving}, {"leaving", leaving}, {"leaving-to-others", leaving_to_others},
+      {"leaving-two", leaving_two}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t n = 0; count == 2 && n < sizeof all / sizeof *all; n++)
         if (!strcmp(all[n].name, given[1]))

@@ -70,3 +70,8 @@ fn who_leaves_a_write_by_a_jump_keeps_nothing_from_being_sent() {
 fn nor_anybody() {
     says("leaving-to-others", "all, whole\nended\n");
 }
+
+#[test]
+fn nor_where_a_handler_has_interrupted_it_and_is_left_as_well() {
+    says("leaving-two", "all, whole\nended\n");
+}
