@@ -3,7 +3,7 @@
 
 use crate::server::{Peer, Server};
 use rustix::event::epoll::{self, EventFlags};
-use silk_control::{Reply, WireError};
+use silk_control::{Lifeline, Reply, WireError};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -14,12 +14,22 @@ const KEPT: usize = 4096;
 /// other end no longer, which may lie in what it has sent.
 const DEAF: Duration = Duration::from_secs(10);
 
+/// Tells a lifeline something if there is room for it; whether there was. One that cannot be told is hung up on, since whoever asked would wait
+/// for ever. (One that has hung up is heard to have.)
+fn tell(line: &Lifeline, reply: &Reply, fds: &[BorrowedFd<'_>]) -> bool {
+    match line.try_send(reply, fds) {
+        Err(WireError::WouldBlock) => return false,
+        Err(WireError::Io(_) | WireError::Malformed) => line.end(),
+        Ok(()) | Err(WireError::HungUp) => {}
+    }
+    true
+}
+
 impl Server {
     /// Tells a lifeline something, now or when it listens.
     pub(crate) fn reply(&mut self, number: u64, reply: &Reply, fds: &[BorrowedFd<'_>]) {
         let Some(peer) = self.peers.get_mut(&number) else { return };
-        // One that has hung up is heard to have.
-        if peer.owed.is_empty() && !matches!(peer.line.try_send(reply, fds), Err(WireError::WouldBlock)) {
+        if peer.owed.is_empty() && tell(&peer.line, reply, fds) {
             return;
         }
         if !fds.is_empty() {
@@ -76,5 +86,22 @@ impl Server {
             // It is watched already, so there is nothing that the kernel could lack.
             let _ = epoll::modify(&self.epoll, peer.line.as_fd(), epoll::EventData::new_u64(number), what);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silk_control::Refusal;
+
+    #[test]
+    fn who_cannot_be_told_is_hung_up_on_and_who_has_no_room_waits() {
+        let (ours, theirs) = Lifeline::pair().unwrap();
+        let told = (0..1_000_000).take_while(|_| tell(&ours, &Reply::Done, &[])).count();
+        (0..told).for_each(|_| assert_eq!(theirs.receive::<Reply>().unwrap().message, Reply::Done));
+        // Longer than all that may wait for who listens.
+        let too_long = Reply::Refused(Refusal { errno: 1, why: "x".repeat(16 << 20) });
+        assert!(tell(&ours, &too_long, &[]));
+        assert!(matches!(theirs.receive::<Reply>(), Err(WireError::HungUp)));
     }
 }
