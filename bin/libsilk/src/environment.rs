@@ -4,7 +4,7 @@
 use libc::c_char;
 use silk_control::{CARRIER_VARIABLE, DEFAULT_SOCKET, FAMILY_VARIABLE, SOCKET_VARIABLE, STRICT_VARIABLE};
 use std::env;
-use std::ffi::{CStr, OsStr, OsString, c_void};
+use std::ffi::{CStr, CString, OsStr, OsString, c_void};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -72,6 +72,13 @@ pub fn preload() -> Option<&'static OsString> {
 /// This library's file, if it is one of those.
 pub fn library() -> Option<&'static OsString> {
     environment().library.as_ref()
+}
+
+/// Whether the loader would find it again: not where the process has another root since.
+pub fn has_library() -> bool {
+    let Some(file) = library().and_then(|file| CString::new(file.as_bytes()).ok()) else { return true };
+    // SAFETY: a C string.
+    unsafe { libc::access(file.as_ptr(), libc::R_OK) == 0 }
 }
 
 /// Where the loader has this library from.

@@ -26,6 +26,7 @@ use std::ffi::{CStr, CString, OsStr, c_int};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The variable that carries the number.
@@ -36,6 +37,9 @@ const MAGIC: u32 = 0x5117_0001;
 const ENTRY: usize = 2 + record::WORDS;
 /// The most words a file may have.
 const MOST: usize = 16 << 20;
+
+/// It was said that a new image cannot have this library.
+static HAS_WARNED: AtomicBool = AtomicBool::new(false);
 
 /// What is executed instead of a program that nothing can be loaded into: a file, and the variable that says which program it
 /// carries.
@@ -85,6 +89,11 @@ impl Luggage {
     /// `envp` is null or an array of C strings that ends with a null.
     pub unsafe fn pack(envp: *const *const c_char, instead: Option<Instead>) -> Self {
         let (file, kept_open) = if is_needed() { keep() } else { (None, Vec::new()) };
+        if file.is_some() && !environment::has_library() && !HAS_WARNED.swap(true, Relaxed) {
+            speaking::say(
+                &"what is executed in a root that does not have this library cannot use the sockets that it inherits",
+            );
+        }
         let is_expected = file.is_none() && has_connections();
         if is_expected {
             family::tell(&Request::Executes { now: true });

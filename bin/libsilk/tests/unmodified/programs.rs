@@ -191,3 +191,29 @@ fn a_library_that_binds_deeply_has_silks_sockets_too() {
     }
     assert_eq!(daemon.python(&LOADING.replace("FOLDER", &format!("{folder:?}"))), "1 True");
 }
+
+/// Executes twice where there is nothing, with a socket that goes on.
+const ROOTS: &str = r#"
+import os, socket
+s = socket.socket(); s.bind(('10.77.0.1', 80)); s.listen(); s.set_inheritable(True)
+os.chroot(FOLDER)
+for _ in range(2):
+    try: os.execv('/none', ['none'])
+    except FileNotFoundError: print('back', flush=True)
+"#;
+
+#[test]
+fn who_executes_where_the_library_is_not_is_told_so_once() {
+    // SAFETY: asks for a number.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("SKIPPED: another root needs root");
+        return;
+    }
+    let daemon = Daemon::start(0);
+    let mut python = daemon.command("/usr/bin/python3");
+    let output =
+        python.args(["-c", &ROOTS.replace("FOLDER", &format!("{:?}", daemon.folder()))]).output().unwrap();
+    let said = "libsilk: what is executed in a root that does not have this library cannot use the sockets that it inherits\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), said);
+    assert_eq!(output.stdout, b"back\nback\n");
+}
