@@ -9,18 +9,23 @@ use silk_path::{Bell, Cork, PathId, Report};
 use silk_stream::{option, request};
 use std::sync::atomic::Ordering::SeqCst;
 
+/// Sockets of one family that are looked at in one turn: it may have rung for as many as there can be, of which it has none.
+const RUNG: usize = 256;
+
 impl Engine {
-    /// Takes what a family has rung for to the paths.
+    /// Takes what the families have rung for to the paths: of each what it has rung for first.
     pub fn take_doorbells(&mut self, now: Instant) -> bool {
         let mut rang = false;
         let families: Vec<FamilyIndex> = self.families.keys().copied().collect();
         for index in families {
-            let Some(family) = self.families.get(&index) else { continue };
-            let arena = family.arena.clone();
-            let Some(doorbell) = arena.doorbell(self.domain) else { continue };
-            if doorbell.set.is_marked() {
-                rang = true;
-                doorbell.set.take(|slot| self.rung(SocketName { family: index, slot }, now));
+            let Some(family) = self.families.get_mut(&index) else { continue };
+            let mut left = family.hear(self.domain);
+            rang |= !left.is_empty();
+            for slot in left.drain(..RUNG.min(left.len())) {
+                self.rung(SocketName { family: index, slot }, now);
+            }
+            if let Some(family) = self.families.get_mut(&index) {
+                family.leave(left);
             }
         }
         rang
@@ -51,9 +56,7 @@ impl Engine {
 
     /// Whether a family has rung and not been heard.
     pub fn has_rung(&self) -> bool {
-        self.families
-            .values()
-            .any(|family| family.arena.doorbell(self.domain).is_some_and(|bell| bell.set.is_marked()))
+        self.families.values().any(|family| family.has_rung(self.domain))
     }
 
     /// An end of a path has rung, the program's or Linux's: tells the path what for.

@@ -11,7 +11,7 @@ use silk_executor::clock;
 use silk_instant::Instant;
 use silk_stream::{Arena, BELLS, Bell, Listener, Pool, Slot, THREADS, wake};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -91,6 +91,8 @@ pub struct FamilyEnd {
     pub pool: Pool,
     /// The files that its programs may send by reference.
     pub files: Files,
+    /// The sockets that it has rung for and that were not looked at yet, in order.
+    left: VecDeque<u32>,
     threads: Vec<Option<ThreadEnd>>,
     bells: Vec<Option<Arc<OwnedFd>>>,
     /// The priority each thread has now, plus one; shared by the executors.
@@ -107,12 +109,36 @@ impl FamilyEnd {
             pool: Pool::of_domain(arena.clone(), domain, domains),
             arena,
             files: Files::default(),
+            left: VecDeque::new(),
             threads: vec![None; THREADS as usize],
             bells: vec![None; BELLS as usize],
             priorities,
             waking: RefCell::default(),
             calls: RefCell::default(),
         }
+    }
+
+    /// The sockets that it has rung for, of which those that are not looked at now are to be [left](Self::leave). What is new waits
+    /// until nothing is left.
+    pub fn hear(&mut self, domain: usize) -> VecDeque<u32> {
+        let mut heard = std::mem::take(&mut self.left);
+        if heard.is_empty()
+            && let Some(doorbell) = self.arena.doorbell(domain)
+            && doorbell.set.is_marked()
+        {
+            doorbell.set.take(|slot| heard.push_back(slot));
+        }
+        heard
+    }
+
+    /// These are to be looked at the next time.
+    pub fn leave(&mut self, sockets: VecDeque<u32>) {
+        self.left = sockets;
+    }
+
+    /// Whether it has rung for what was not looked at.
+    pub fn has_rung(&self, domain: usize) -> bool {
+        !self.left.is_empty() || self.arena.doorbell(domain).is_some_and(|bell| bell.set.is_marked())
     }
 
     /// A thread came or went. One that goes leaves its record as new.
@@ -351,6 +377,27 @@ mod tests {
         }
         assert!(!family.wake_all(None, &Ringing::default()).any, "nobody has news");
     }
+    #[test]
+    fn who_rings_for_all_sockets_that_there_can_be_is_heard_in_parts_and_in_turn() {
+        let arena = Arena::create(Sizes { rings: 4 << 20, domains: 1 }).unwrap();
+        let mut family = FamilyEnd::new(arena.clone(), Arc::from([]), (0, 1));
+        let doorbell = arena.doorbell(0).unwrap();
+        assert!(!family.has_rung(0) && family.hear(0).is_empty());
+        (0..silk_stream::MARKS).for_each(|number| doorbell.set.mark(number));
+        let mut looked_at = Vec::new();
+        while family.has_rung(0) {
+            let mut heard = family.hear(0);
+            looked_at.extend(heard.drain(..1000.min(heard.len())));
+            family.leave(heard);
+            // It rings again, for what was looked at already.
+            if looked_at.len() < silk_stream::MARKS as usize {
+                doorbell.set.mark(0);
+            }
+        }
+        assert_eq!(looked_at.pop(), Some(0), "what is new comes last");
+        assert!(looked_at.into_iter().eq(0..silk_stream::MARKS));
+    }
+
 
     #[test]
     fn news_of_an_end_presses_nobody_unless_there_is_other_news_too() {
