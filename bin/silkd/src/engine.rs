@@ -8,6 +8,7 @@ use crate::family_end::FamilyEnd;
 use crate::giving_back::GivingBack;
 use crate::host::Host;
 use crate::port::DomainPort;
+use crate::report::Telling;
 use crate::ringing::Ringing;
 use crate::sharing::Homes;
 use crate::sleep::Watch;
@@ -27,7 +28,7 @@ use silk_stream::mail::Sender;
 use silk_stream::status;
 use silk_tcp::Algorithm;
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -129,6 +130,8 @@ pub struct Engine {
     /// they are ours and there are other domains.
     pub(crate) answers: Vec<PathId>,
     pub(crate) unblock: Histogram,
+    /// Reports that are being made, one after the other.
+    pub(crate) tellings: VecDeque<Telling>,
     due: Vec<u32>,
     /// Room for the headers of a message that a doorbell sends.
     pub(crate) headroom: Vec<u8>,
@@ -179,6 +182,7 @@ impl Engine {
             homes: Homes::default(),
             answers: Vec::new(),
             unblock: Histogram::default(),
+            tellings: VecDeque::new(),
             due: Vec::new(),
             headroom: vec![0; 256],
         }
@@ -408,6 +412,6 @@ impl Engine {
 
     /// Whether there is nothing to do right now.
     pub fn is_idle(&self) -> bool {
-        self.core.policy.is_idle()
+        self.core.policy.is_idle() && self.tellings.is_empty()
     }
 }

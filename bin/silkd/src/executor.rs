@@ -143,6 +143,7 @@ impl Executor {
             if !self.take_orders() {
                 return;
             }
+            self.engine.report_some();
             let ran = self.engine.run(budget);
             // Behind what has come: an acknowledgement or an answer may be what a timer waits for.
             self.engine.expire(now);
@@ -401,10 +402,7 @@ impl Executor {
             Command::Classes(classes) => engine.set_classes(classes),
             Command::Shortage(is_short) => engine.giving_back.hurry(is_short, now),
             Command::Standing(standing) => engine.follow(&standing, now),
-            Command::Report { to, waiting } => {
-                let _ = to.send(engine.report());
-                waiting.unpark();
-            }
+            Command::Report { to, waiting } => engine.begin_report(to, waiting),
             Command::Stop => {}
         }
     }

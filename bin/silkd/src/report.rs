@@ -1,34 +1,63 @@
-//! What an executor says of its paths, for `silk paths`.
+//! What an executor says of its paths, for `silk paths`: of some in each turn, since there may be many.
 
 use crate::command::{Holder, SocketName};
 use crate::engine::Engine;
 use silk_control::{ClassReport, DropCount, ModelReport, PathReport, Report, TcpReport, ThreadReport};
 use silk_path::{Attrs, ClassUse, DropReason, DropTotals, Path};
 use silk_stream::TcpInfo;
+use silk_stream::mail::Sender;
 use silk_tcp::Model;
 use std::sync::atomic::Ordering::SeqCst;
+use std::thread::Thread;
+
+/// Paths that are told of in one turn: what comes for others does not wait until all are.
+const PART: usize = 128;
+
+/// A report that is being made.
+#[derive(Debug)]
+pub struct Telling {
+    to: Sender<(Report, Vec<Holder>)>,
+    waiting: Thread,
+    report: Report,
+    holders: Vec<Holder>,
+    /// The index of the first path that it does not tell of yet.
+    next: u32,
+}
 
 impl Engine {
-    /// The report of this domain.
-    pub fn report(&mut self) -> (Report, Vec<Holder>) {
+    /// Begins the report of this domain, which `waiting` takes from `to`.
+    pub fn begin_report(&mut self, to: Sender<(Report, Vec<Holder>)>, waiting: Thread) {
+        let report = Report { classes: self.class_reports(), ..Report::default() };
+        self.tellings.push_back(Telling { to, waiting, report, holders: Vec::new(), next: 0 });
+    }
+
+    /// Goes on with the report that was asked for first.
+    pub fn report_some(&mut self) {
+        let Some(mut telling) = self.tellings.pop_front() else { return };
+        let from = telling.report.paths.len();
+        for path in self.core.paths.iter_from(telling.next).take(PART) {
+            telling.next = path.id().index + 1;
+            telling.holders.push(self.holder(path));
+            telling.report.paths.push(self.describe(path));
+        }
+        let Report { classes, paths, .. } = &mut telling.report;
+        let part = paths.get(from..).unwrap_or_default();
+        part.iter().for_each(|path| add(path, classes));
+        if part.len() == PART {
+            return self.tellings.push_front(telling);
+        }
+        let Telling { to, waiting, report, holders, .. } = telling;
+        let _ = to.send((self.finish_report(report), holders));
+        waiting.unpark();
+    }
+
+    /// What there is beside paths.
+    fn finish_report(&mut self, report: Report) -> Report {
         self.collect_unblock_times();
         let class = self.classes.classes.iter().find(|(_, domain)| *domain == self.domain);
         let class = class.map_or_else(|| "?".to_owned(), |(class, _)| class.name.clone());
-        let holders = self.core.paths.iter().map(|path| self.holder(path)).collect();
-        let paths: Vec<PathReport> = self.core.paths.iter().map(|path| self.describe(path)).collect();
-        let report = Report {
-            classes: self.class_reports(&paths),
-            paths,
-            drops: self.drop_counts(),
-            threads: self.threads(),
-            receivers: Vec::new(),
-            unserved: Vec::new(),
-            unblock_ns: vec![self.unblock.report(&class)],
-            arena_bytes: 0,
-            arena_used: 0,
-            file_bytes: 0,
-        };
-        (report, holders)
+        let unblock_ns = vec![self.unblock.report(&class)];
+        Report { drops: self.drop_counts(), threads: self.threads(), unblock_ns, ..report }
     }
 
     /// Who holds the socket of a path.
@@ -110,26 +139,17 @@ impl Engine {
         used().unwrap_or(0)
     }
 
-    /// What each class has used in this domain, with its live `paths`.
-    fn class_reports(&self, paths: &[PathReport]) -> Vec<ClassReport> {
-        let report = |(class, used): (usize, &ClassUse)| {
-            let mut report = ClassReport {
-                class: self.classes.name(class).to_owned(),
-                paths: used.paths().into(),
-                refused: used.refused,
-                cpu_path_ns: used.past.cpu_path,
-                cpu_program_ns: used.past.cpu_program,
-                bytes: [used.past.bytes_in, used.past.bytes_out],
-                packets: [used.past.packets_in, used.past.packets_out],
-                memory: used.memory(),
-            };
-            for path in paths.iter().filter(|path| path.class == report.class) {
-                report.cpu_path_ns += path.cpu_path_ns;
-                report.cpu_program_ns += path.cpu_program_ns;
-                (0..2).for_each(|way| report.bytes[way] += path.bytes[way]);
-                (0..2).for_each(|way| report.packets[way] += path.packets[way]);
-            }
-            report
+    /// What each class has used in this domain by paths that are gone.
+    fn class_reports(&self) -> Vec<ClassReport> {
+        let report = |(class, used): (usize, &ClassUse)| ClassReport {
+            class: self.classes.name(class).to_owned(),
+            paths: used.paths().into(),
+            refused: used.refused,
+            cpu_path_ns: used.past.cpu_path,
+            cpu_program_ns: used.past.cpu_program,
+            bytes: [used.past.bytes_in, used.past.bytes_out],
+            packets: [used.past.packets_in, used.past.packets_out],
+            memory: used.memory(),
         };
         self.core.paths.classes.iter().enumerate().map(report).collect()
     }
@@ -167,6 +187,16 @@ impl Engine {
                 demoted: String::new(),
             })
             .collect()
+    }
+}
+
+/// What a live path has used is its class's as well.
+fn add(path: &PathReport, classes: &mut [ClassReport]) {
+    for report in classes.iter_mut().filter(|report| report.class == path.class) {
+        report.cpu_path_ns += path.cpu_path_ns;
+        report.cpu_program_ns += path.cpu_program_ns;
+        (0..2).for_each(|way| report.bytes[way] += path.bytes[way]);
+        (0..2).for_each(|way| report.packets[way] += path.packets[way]);
     }
 }
 

@@ -352,7 +352,12 @@ impl Server {
                             known.pid = Some(pid);
                         }
                     }
+                    // Everybody waits for these while the executors answer.
+                    let is_long = matches!(got.message, Request::Report | Request::Reload);
                     self.answer(number, got);
+                    if is_long {
+                        return;
+                    }
                 }
                 Err(WireError::WouldBlock) => return,
                 Err(WireError::Malformed(beside)) => {

@@ -119,6 +119,11 @@ impl Paths {
         self.table.iter()
     }
 
+    /// Those from this index on, in the order of their indices.
+    pub fn iter_from(&self, index: u32) -> impl Iterator<Item = &Path> {
+        self.table.iter_from(index)
+    }
+
     /// Creates a path that begins at module `top` (Scout's *pathCreate*).
     pub fn create(
         &mut self,

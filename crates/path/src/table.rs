@@ -79,7 +79,14 @@ impl Table {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Path> {
-        self.chunks.iter().flat_map(|chunk| chunk.iter()).filter(|path| path.state.live)
+        self.iter_from(0)
+    }
+
+    /// Those from this index on, in the order of their indices.
+    pub fn iter_from(&self, index: u32) -> impl Iterator<Item = &Path> {
+        let (chunk, within) = (index as usize / CHUNK, index as usize % CHUNK);
+        let chunks = self.chunks.get(chunk..).unwrap_or_default();
+        chunks.iter().flat_map(|chunk| chunk.iter()).skip(within).filter(|path| path.state.live)
     }
 
     fn place(&self, index: u32) -> Option<&Path> {
